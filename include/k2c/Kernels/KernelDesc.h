@@ -1,0 +1,261 @@
+//===- KernelDesc.h - What a kernel computes --------------------------------===//
+//
+// One description, three readings: evaluate (scalar oracle, the orders of numerics N1-N7), count (flops and bytes) and
+// emit (MLIR for a target). A description fixes shapes, element types and orders; row counts are run-time values read
+// from the step; HOW it is computed (tiles, vectors, prefetch) is a TileConfig, which may change no bit.
+//
+// A kernel is `int32_t k(k2rt_ir_worker *, void *const *args)`; args holds the operands, then the results, in the order
+// of `operands(desc)`. It works on grid items [worker->begin, worker->end); any partition of the grid gives the same
+// bits. Activations are row-major with a row stride in elements; a column offset is part of the pointer.
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_KERNELS_KERNELDESC_H
+#define K2C_KERNELS_KERNELDESC_H
+
+#include "k2c/Support/DType.h"
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace k2c {
+
+/// The row space of dimension 0; its run-time length: Token = step.token_rows, Want = step.want_rows,
+/// Slot = token_rows * slotsPerToken.
+enum class RowSpace : uint8_t { Token, Want, Slot };
+
+/// `width` elements a row, `stride` elements from row to row (stride >= width).
+struct Rows {
+  RowSpace space = RowSpace::Token;
+  int64_t width = 0;
+  int64_t stride = 0;
+  DType type = DType::F32;
+};
+
+/// Panels of 32 output columns: [matrix][panel][ceil(k / kStep)][32][kStep], zero padded in n and k. With `interleave`
+/// = 2, a panel holds 16 gate columns, then the 16 up columns of the same range: the gated epilogue stays in registers.
+struct PanelLayout {
+  static constexpr int64_t columns = 32;
+  DType type = DType::BF16;
+  int64_t matrices = 1;   ///< experts or heads
+  int64_t n = 0;          ///< output columns of one matrix (gate and up together when interleaved)
+  int64_t k = 0;          ///< input columns
+  int64_t interleave = 1; ///< 1 | 2
+  int64_t kStep() const { return type == DType::BF16 ? 2 : 1; }
+  int64_t panels() const { return interleave == 2 ? (n / 2 + 15) / 16 : (n + columns - 1) / columns; }
+  int64_t panelElements() const { return (k + kStep() - 1) / kStep() * kStep() * columns; }
+  int64_t elements() const { return matrices * panels() * panelElements(); }
+  /// Element index of W[n][k] of `matrix`; n counts gate columns first, then up columns, when interleaved.
+  int64_t index(int64_t matrix, int64_t column, int64_t row) const;
+};
+
+/// N1: `leaves` FMA chains of `leafLength(k, leaves)` merged as a balanced binary tree.
+struct Contraction {
+  int64_t k = 0;
+  int64_t leaves = 1;
+};
+
+/// Which rows an op defines: all, or those whose MLA segment form (step.row_form) is the named one (N4).
+enum class FormFilter : uint8_t { All, Expanded, Absorbed };
+
+//===----------------------------------------------------------------------===//
+// Kernel bodies. The comment of each names args in order: operands -> results.
+//===----------------------------------------------------------------------===//
+
+/// table row-major [vocab][hidden], step -> y. Ids < 0 name the last sample of sequence -1-id. Out-of-range id: status 1.
+struct EmbedDesc {
+  int64_t vocab = 0, hidden = 0;
+  DType table = DType::BF16;
+  Rows y;
+};
+
+/// x, weight[width] -> y = weight * (x * rsqrt(mean(x^2) + eps)). The sum of squares is one N1 contraction of x with x.
+struct RmsNormDesc {
+  Rows x, y;
+  double eps = 1e-6;
+  DType weight = DType::BF16;
+};
+
+/// What happens to a linear's f32 accumulators before they are stored, in this order.
+struct Epilogue {
+  bool bias = false;                 ///< + bias[n]
+  bool gatedSilu = false;            ///< silu(gate) * up; the result has n / 2 columns; weights are interleaved
+  bool weighted = false;             ///< * slot weight (N5), on the accumulator
+  bool residual = false;             ///< + residual row, after rounding to y.type
+  DType biasType = DType::BF16;
+};
+
+/// x, [norm weight], w, [bias], [slot weights], [residual], [plan] -> y: y[r][n] = sum_k x[r][k] * W[n][k].
+/// With `normEps` > 0 the rows are RMS-normalised (and rounded to x.type) on the way in, exactly as RmsNormDesc does.
+/// Grouped: rows are slots sorted by expert, matrix = expert, `plan` is DispatchDesc's result and the slot weights are
+/// SelectDesc's [token][topK].
+struct LinearDesc {
+  Rows x, y;
+  PanelLayout w;
+  Contraction order;
+  double normEps = 0;
+  DType normWeight = DType::BF16;
+  Epilogue epilogue;
+  Rows residual;
+  bool grouped = false;
+  int64_t slotsPerToken = 1;
+};
+
+/// x [rows][heads][k], w (matrix = head) -> y [rows][heads][n]: one linear a head (absorb_query, expand_output).
+struct HeadLinearDesc {
+  Rows x, y;
+  int64_t heads = 0;
+  int64_t xHeadStride = 0; ///< elements from head to head in x; y is dense
+  PanelLayout w;
+  Contraction order;
+  FormFilter rows = FormFilter::All;
+};
+
+/// x [rows][heads][headDim], table [positions][2][count / 2] (cos, sin) f32, step -> y: rotates `count` elements of each
+/// head from `first`; the others are copied.
+struct RotaryDesc {
+  Rows x, y;
+  int64_t heads = 1, headDim = 0, first = 0, count = 0, positions = 0;
+  bool interleaved = false; ///< pairs (2j, 2j + 1); else (j, j + count / 2)
+};
+
+/// x_i (one a plane), plane_i, step -> nothing: writes each row at step.append_slots[group].
+struct AppendDesc {
+  std::vector<Rows> x;
+  std::vector<DType> planes; ///< plane i is [pages * 64][x[i].width]
+  int64_t group = 0;
+};
+
+/// Shared by the attention kernels. N3: online softmax over absolute blocks of 64 keys, restarted every C(p) keys.
+struct AttentionShape {
+  int64_t heads = 0;    ///< query heads
+  double scale = 1.0;   ///< multiplies the dot product, rounded to f32
+  int64_t group = 0;    ///< cache group
+  bool maxLogit = false; ///< one more operand: layer ordinal; writes step.capture_max_logit[layer][head] when not null
+  DType cache = DType::F32;
+};
+
+/// q [rows][heads][keyDim], k plane [slot][kvHeads][keyDim], v plane [slot][kvHeads][valueDim], step -> o.
+struct GqaAttentionDesc {
+  AttentionShape shape;
+  int64_t kvHeads = 0, keyDim = 0, valueDim = 0;
+  Rows q, o;
+};
+
+/// qLatent [rows][heads][latent], qRope [rows][heads][rope] (strided), latent plane, rope plane, step
+/// -> o [rows][heads][latent]. A score is one chain over the latent, then the rope elements (one N1 contraction).
+struct AbsorbedAttentionDesc {
+  AttentionShape shape;
+  int64_t latent = 0, rope = 0;
+  Rows qLatent, qRope, o;
+  int64_t qRopeHeadStride = 0;
+  FormFilter rows = FormFilter::Absorbed;
+};
+
+/// q [rows][heads][nope + rope], latent plane, rope plane, uk (matrix = head, n = nope, k = latent), uv (n = value),
+/// step -> o [rows][heads][value]. Keys and values are expanded a block of 64 at a time (each an N1 contraction over the
+/// latent, rounded to q.type); a score is one chain over nope, then rope.
+struct ExpandedAttentionDesc {
+  AttentionShape shape;
+  int64_t latent = 0, nope = 0, rope = 0, value = 0;
+  Rows q, o;
+  PanelLayout uk, uv;
+  FormFilter rows = FormFilter::Expanded;
+};
+
+enum class Scoring : uint8_t { Sigmoid, Softmax };
+
+/// logits [rows][experts] f32, [bias f32], step, layer ordinal -> experts i32 [rows][topK], weights f32 [rows][topK] by
+/// falling weight. Ties: the lower index. Forced and captured routes go through the step.
+struct SelectDesc {
+  Rows logits;
+  int64_t experts = 0, topK = 0, groups = 1, topkGroups = 1;
+  Scoring scoring = Scoring::Sigmoid;
+  bool bias = false, normalize = true;
+  double scale = 1.0;
+};
+
+/// experts i32 [rows][topK] -> plan: int32 offsets[experts + 1], token of slot [rows * topK], slot of (token, k)
+/// [rows * topK]; a stable counting sort by (expert, token).
+struct DispatchDesc {
+  int64_t experts = 0, topK = 0;
+};
+
+/// x, plan -> slot rows.
+struct GatherDesc {
+  Rows x, y;
+  int64_t experts = 0, topK = 0;
+};
+
+/// slot rows (destroyed), plan, experts [rows][topK] -> y: N5's tree with `leaves` leaves over the expert ids.
+struct CombineDesc {
+  Rows x, y;
+  int64_t experts = 0, topK = 0, leaves = 1;
+};
+
+/// a, b -> y = a + b, rounded to y.type. y may be a or b.
+struct AddDesc {
+  Rows a, b, y;
+};
+
+/// x [rows][2][inner] -> y = silu(x[0]) * x[1].
+struct GatedActDesc {
+  Rows x, y;
+};
+
+/// x, step -> the rows step.want names.
+struct WantRowsDesc {
+  Rows x, y;
+};
+
+/// x, step, layer ordinal -> nothing: copies rows into step.capture_hidden when that is not null.
+struct ObserveDesc {
+  Rows x;
+};
+
+using KernelBody = std::variant<EmbedDesc, RmsNormDesc, LinearDesc, HeadLinearDesc, RotaryDesc, AppendDesc,
+                                GqaAttentionDesc, AbsorbedAttentionDesc, ExpandedAttentionDesc, SelectDesc, DispatchDesc,
+                                GatherDesc, CombineDesc, AddDesc, GatedActDesc, WantRowsDesc, ObserveDesc>;
+
+/// A kernel: a readable name (not part of the key) and what it computes.
+struct KernelDesc {
+  std::string name;
+  KernelBody body;
+};
+
+/// One argument of a kernel.
+struct Operand {
+  enum class Role : uint8_t { Activation, Weight, Table, Plane, Step, Plan, Layer, Result };
+  std::string name;
+  Role role = Role::Activation;
+  Rows rows;          ///< Activation, Result
+  PanelLayout panels; ///< Weight in panels (matrices > 0)
+  int64_t elements = 0; ///< Weight in plain row-major form, Table: elements
+  DType type = DType::F32;
+};
+
+/// The arguments in order: operands, then results.
+std::vector<Operand> operands(const KernelDesc &desc);
+
+/// Items of a launch: ceil(rows / rowsPerItem) * itemsPerBlock, or itemsPerBlock when rowsPerItem is 0.
+struct Grid {
+  RowSpace space = RowSpace::Token;
+  int64_t rowsPerItem = 0;
+  int64_t itemsPerBlock = 1;
+};
+
+/// Canonical text of everything that decides the bits and the arguments; equal text = the same kernel. Hash input.
+std::string canonicalKey(const KernelDesc &desc);
+
+/// N1: L = the largest power of two <= k / 512, within 1..8.
+int64_t leafCount(int64_t k);
+/// N1: ceil(k / leaves) rounded up to 128.
+int64_t leafLength(int64_t k, int64_t leaves);
+/// N3: C(p) = max(1024, the next power of two >= (p + 1) / 16).
+int64_t softmaxRestart(int64_t position);
+/// N5: 2^m leaves of experts / 2^m experts, m maximal, at most 7.
+int64_t combineLeaves(int64_t experts);
+
+} // namespace k2c
+
+#endif // K2C_KERNELS_KERNELDESC_H
