@@ -69,7 +69,9 @@ struct EmbedDesc {
   Rows y;
 };
 
-/// x, weight[width] -> y = weight * (x * rsqrt(mean(x^2) + eps)). The sum of squares is one N1 contraction of x with x.
+/// x, weight[width] -> y = weight * (x * (1 / sqrt(mean(x^2) + eps))), all in f32, rounded once to y.type. The sum of
+/// squares has 64 interleaved FMA chains (element i in chain i mod 64), merged by halving: chain c += chain c + 32, 16, 8,
+/// 4, 2, 1. A reduction without output columns would otherwise be one chain as long as the row.
 struct RmsNormDesc {
   Rows x, y;
   double eps = 1e-6;
