@@ -1,0 +1,67 @@
+//===- JsonTest.cpp - places and bounds of JSON ---------------------------===//
+
+#include "k2c/Support/Json.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace k2c;
+
+namespace {
+
+std::string failure(const std::string &text, JsonLimits limits = {}) {
+  Expected<JsonDocument> doc = parseJson(text, "f.json", limits);
+  return doc ? "" : doc.error().text();
+}
+
+TEST(Json, LocatesNestedMembers) {
+  Expected<JsonDocument> doc = parseJson(
+      "{\n  \"a\": [1, {\"x/y\": 2}],\n  \"b\\u0041\": \"}\"\n}", "f.json");
+  ASSERT_TRUE(doc) << doc.error().text();
+  EXPECT_EQ(doc->place(""), "f.json:1:1");
+  EXPECT_EQ(doc->place("/a"), "f.json:2:3");
+  EXPECT_EQ(doc->place("/a/1/x~1y"), "f.json:2:13");
+  EXPECT_EQ(doc->place("/bA"), "f.json:3:3");
+}
+
+TEST(Json, LocatesTheNearestParentOfAMissingMember) {
+  Expected<JsonDocument> doc = parseJson("{\"a\": {\"b\": 1}}", "f.json");
+  ASSERT_TRUE(doc);
+  EXPECT_EQ(doc->place("/a/c"), "f.json:1:2");
+}
+
+TEST(Json, NamesThePlaceOfASyntaxError) {
+  EXPECT_EQ(failure("{\n  \"a\": ,\n}")
+                .rfind("f.json:2:8: not JSON: syntax error", 0),
+            0u);
+}
+
+TEST(Json, RefusesADuplicateKey) {
+  EXPECT_EQ(
+      failure("{\"a\": 1, \"a\": 2}"),
+      "f.json: key 'a' occurs twice in one object; remove one of the two");
+  EXPECT_EQ(failure("[{\"a\": 1}, {\"a\": 2}]"), "");
+}
+
+TEST(Json, BoundsDepthAndSize) {
+  EXPECT_EQ(failure("[[[1]]]", {100, 3}), "");
+  EXPECT_EQ(failure("[[[[1]]]]", {100, 3}),
+            "f.json: JSON is nested deeper than 3 levels; flatten the file");
+  EXPECT_EQ(failure(std::string(100000, '['), {1 << 20, 8}),
+            "f.json: JSON is nested deeper than 8 levels; flatten the file");
+  EXPECT_EQ(failure("[1,2]", {4, 3}),
+            "f.json: JSON text has 5 bytes, more than the 4 accepted");
+}
+
+TEST(Json, RefusesWhatIsNotARegularFile) {
+  std::string path =
+      testing::TempDir() + "k2c-json-fifo-" + std::to_string(::getpid());
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  Expected<JsonDocument> doc = readJsonFile(path);
+  ::unlink(path.c_str());
+  ASSERT_FALSE(doc);
+  EXPECT_EQ(doc.error().message, "not a regular file");
+}
+
+} // namespace
