@@ -1,0 +1,65 @@
+/* What a compiled program and the runtime agree on: the structs of abi.def as C, and the functions between them.
+ *
+ * A program is a shared object with ONE exported symbol, k2c_program_query, and no writable globals: weights, cache,
+ * arena and scratch all arrive through k2rt_ir_worker, so that ranks may be threads of one process. It is SPMD: every
+ * worker runs the same step function; host code between launches runs on each worker, redundantly; a launch shares its
+ * grid out in contiguous parts ([w*n/count, (w+1)*n/count) to worker w) and ends with a barrier.
+ *
+ * One page of the cache is 64 tokens of one layer of one plane:
+ *   planes[p] + ((layer * pages + page) * 64 + slot) * width * bytes_per_element
+ * with layer counted within the plane's pool and `pages`, `width` compile-time constants (manifest "cache").
+ */
+#ifndef K2RT_PROGRAM_H
+#define K2RT_PROGRAM_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Grows with every change of abi.def or of this page. A program of another version is refused. */
+#define K2RT_ABI_VERSION 1u
+/* Tokens in a page of the cache. */
+#define K2RT_PAGE_TOKENS 64
+/* The name of the symbol a program exports. */
+#define K2RT_PROGRAM_QUERY_NAME "k2c_program_query"
+/* MLA segment forms (numerics N4). Models without MLA ignore them. */
+#define K2RT_FORM_EXPANDED 0
+#define K2RT_FORM_ABSORBED 1
+
+#define K2RT_TYPE_PTR void *
+#define K2RT_TYPE_I32 int32_t
+#define K2RT_TYPE_U32 uint32_t
+#define K2RT_TYPE_I64 int64_t
+#define K2RT_TYPE_U64 uint64_t
+#define K2RT_TYPE_F32 float
+
+/* clang-format off */
+#define K2RT_STRUCT(name) typedef struct name {
+#define K2RT_FIELD(name, type, field) K2RT_TYPE_##type field;
+#define K2RT_END(name) } name;
+#include "k2rt/abi.def"
+/* clang-format on */
+
+/* A kernel: processes grid items [worker->begin, worker->end), sets worker->variant. args: one pointer per operand,
+ * then per result, in the order of its description. Returns 0, or a number that names the failure and stops the step. */
+typedef int32_t (*k2rt_ir_kernel_fn)(k2rt_ir_worker *worker, void *const *args);
+
+/* A step entry: called on every worker. Returns 0, or what a launch or barrier returned. */
+typedef int32_t (*k2rt_ir_step_fn)(k2rt_ir_worker *worker);
+
+/* api->launch. kernel_id indexes kernel_names. Every worker gets the same result; nonzero: return it at once. */
+typedef int32_t (*k2rt_ir_launch_fn)(k2rt_ir_worker *worker, int32_t kernel_id, k2rt_ir_kernel_fn kernel, int64_t grid,
+                                     void *const *args);
+
+/* api->barrier and api->sample. sample does not end with a barrier: the end of the step is one. */
+typedef int32_t (*k2rt_ir_barrier_fn)(k2rt_ir_worker *worker);
+
+/* K2RT_PROGRAM_QUERY_NAME: the program's description, or null when it was compiled for another abi. */
+typedef const k2rt_ir_program *(*k2rt_ir_query_fn)(uint32_t abi);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

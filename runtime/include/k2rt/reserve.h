@@ -1,0 +1,67 @@
+/* What the runtime takes beside weights, cache, arena, scratch and logits: manifest "memory.reserve_bytes".
+ *
+ * One formula for both sides: the compiler writes k2rt_reserve_bytes into the manifest, the runtime allocates within it.
+ * Together with the other lines of "memory" it bounds the anonymous memory of a run:
+ *   anonymous RSS <= cache + arena + threads * scratch_per_worker + collectives + logits + reserve_bytes
+ * It covers, in this order: the process (C library, relocated data, heap, manifest: measured 0.9 MiB), the stacks of up
+ * to K2RT_RESERVE_WORKERS workers (measured 8 KiB each), the arrays of one step, the sampler's work space, the token
+ * history of the admitted sequences, and the tokenizer's tables. Not covered, because only inspection commands have
+ * them: captured routes and hidden states.
+ */
+#ifndef K2RT_RESERVE_H
+#define K2RT_RESERVE_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Code, relocated data, heap and manifest of the process. */
+#define K2RT_RESERVE_PROCESS_BYTES (INT64_C(1280) * 1024)
+/* Touched stack and thread-local data of a worker, and how many workers the reserve counts on. */
+#define K2RT_RESERVE_WORKER_BYTES (INT64_C(8) * 1024)
+#define K2RT_RESERVE_WORKERS INT64_C(64)
+/* Step arrays per token row: ids, positions, sequence, form, want, sample (i32 each). */
+#define K2RT_RESERVE_TOKEN_ROW_BYTES INT64_C(24)
+/* Step arrays per sequence: sampling parameters, lengths, begin, last sample, scheduler state. */
+#define K2RT_RESERVE_SEQUENCE_BYTES INT64_C(1024)
+/* Sampler work space per vocabulary entry and sequence: a logit and its id. */
+#define K2RT_RESERVE_SAMPLER_BYTES INT64_C(8)
+/* Tokenizer tables per byte of tokenizer.json (or tiktoken.model). */
+#define K2RT_RESERVE_TOKENIZER_FACTOR INT64_C(4)
+
+/* What the reserve depends on: the manifest's "limits", and two facts of the model. */
+typedef struct k2rt_limits {
+  int64_t step_tokens;     /* most token rows of one step */
+  int64_t max_sequences;   /* most sequences of one step */
+  int64_t max_context;     /* most tokens of one sequence, prompt and generated */
+  int64_t cache_groups;    /* block tables: 1 + the largest "group" of manifest "cache" */
+  int64_t vocab;           /* logits per row */
+  int64_t tokenizer_bytes; /* size of the tokenizer's file in the bundle; 0: none */
+} k2rt_limits;
+
+/* Pages that a sequence of max_context tokens needs in one group: also the step's block_stride. */
+static inline int64_t k2rt_pages_per_sequence(const k2rt_limits *limits) { return (limits->max_context + 63) / 64; }
+
+/* Bytes of the arrays of one step, sampler work space and token history included; each array is 64-byte aligned. */
+static inline int64_t k2rt_step_bytes(const k2rt_limits *limits) {
+  const int64_t slack = 64 * 32;
+  const int64_t slots = limits->cache_groups * limits->step_tokens * 8;
+  const int64_t tables = limits->cache_groups * limits->max_sequences * k2rt_pages_per_sequence(limits) * 4;
+  const int64_t sampler = limits->max_sequences * limits->vocab * K2RT_RESERVE_SAMPLER_BYTES;
+  const int64_t history = limits->max_sequences * limits->max_context * 4;
+  return limits->step_tokens * K2RT_RESERVE_TOKEN_ROW_BYTES + limits->max_sequences * K2RT_RESERVE_SEQUENCE_BYTES +
+         slots + tables + sampler + history + slack;
+}
+
+/* manifest "memory.reserve_bytes". */
+static inline int64_t k2rt_reserve_bytes(const k2rt_limits *limits) {
+  return K2RT_RESERVE_PROCESS_BYTES + K2RT_RESERVE_WORKERS * K2RT_RESERVE_WORKER_BYTES + k2rt_step_bytes(limits) +
+         limits->tokenizer_bytes * K2RT_RESERVE_TOKENIZER_FACTOR;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,22 @@
+// The public headers as seen from C++ and, through c_compliance.c, from C11.
+#include "k2rt/k2rt.h"
+#include "k2rt/program.h"
+#include "k2rt/reserve.h"
+#include <gtest/gtest.h>
+
+extern "C" int k2rt_c_compliance(void);
+
+TEST(Headers, CompileAsC11) { EXPECT_EQ(k2rt_c_compliance(), 0); }
+
+TEST(Headers, ReserveGrowsWithEveryLimit) {
+  const k2rt_limits base = {64, 4, 256, 1, 1000, 0};
+  k2rt_limits larger = base;
+  larger.tokenizer_bytes = 1 << 20;
+  EXPECT_GT(k2rt_reserve_bytes(&larger), k2rt_reserve_bytes(&base));
+  for (int64_t k2rt_limits::*field : {&k2rt_limits::step_tokens, &k2rt_limits::max_sequences,
+                                      &k2rt_limits::max_context, &k2rt_limits::cache_groups, &k2rt_limits::vocab}) {
+    larger = base;
+    larger.*field *= 2;
+    EXPECT_GT(k2rt_reserve_bytes(&larger), k2rt_reserve_bytes(&base));
+  }
+}
