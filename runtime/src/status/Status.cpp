@@ -1,0 +1,62 @@
+// Status texts, and their way into the users' C struct.
+#include "status/Status.h"
+#include <cstring>
+#include <string_view>
+#include <system_error>
+
+namespace k2rt {
+
+std::string Status::text() const {
+  std::string line = place.empty() ? message : place + ": " + message;
+  if (!remedy.empty())
+    line += "; " + remedy;
+  return line;
+}
+
+Status failure(k2rt_code code, std::string place, std::string message, std::string remedy) {
+  return Status{code, std::move(place), std::move(message), std::move(remedy)};
+}
+
+Status systemFailure(std::string place, std::string what, int errorNumber) {
+  return failure(K2RT_SYSTEM, std::move(place), what + ": " + std::generic_category().message(errorNumber));
+}
+
+static void copyText(std::string_view from, char *to, size_t capacity) {
+  const size_t length = from.size() < capacity ? from.size() : capacity - 1;
+  std::memcpy(to, from.data(), length);
+  to[length] = 0;
+}
+
+k2rt_code exportStatus(const Status &from, k2rt_status *to) {
+  if (to) {
+    to->code = from.code;
+    copyText(from.place, to->place, sizeof to->place);
+    copyText(from.message, to->message, sizeof to->message);
+    copyText(from.remedy, to->remedy, sizeof to->remedy);
+  }
+  return from.code;
+}
+
+} // namespace k2rt
+
+extern "C" const char *k2rt_code_name(k2rt_code code) {
+  switch (code) {
+  case K2RT_OK:
+    return "ok";
+  case K2RT_INVALID_ARGUMENT:
+    return "invalid argument";
+  case K2RT_INVALID_BUNDLE:
+    return "invalid bundle";
+  case K2RT_UNSUPPORTED:
+    return "unsupported";
+  case K2RT_OUT_OF_MEMORY:
+    return "out of memory";
+  case K2RT_KERNEL_FAILED:
+    return "kernel failed";
+  case K2RT_INTERRUPTED:
+    return "interrupted";
+  case K2RT_SYSTEM:
+    return "system";
+  }
+  return "unknown";
+}
