@@ -1,4 +1,4 @@
-// Status texts, and their way into the users' C struct.
+// Error texts, and their way into the users' C struct.
 #include "status/Status.h"
 #include <cstring>
 #include <string_view>
@@ -6,19 +6,13 @@
 
 namespace k2rt {
 
-std::string Status::text() const {
+std::string Error::text() const {
   std::string line = place.empty() ? message : place + ": " + message;
-  if (!remedy.empty())
-    line += "; " + remedy;
-  return line;
+  return remedy.empty() ? line : line + "; " + remedy;
 }
 
-Status failure(k2rt_code code, std::string place, std::string message, std::string remedy) {
-  return Status{code, std::move(place), std::move(message), std::move(remedy)};
-}
-
-Status systemFailure(std::string place, std::string what, int errorNumber) {
-  return failure(K2RT_SYSTEM, std::move(place), what + ": " + std::generic_category().message(errorNumber));
+Error systemError(std::string place, const std::string &what, int errorNumber) {
+  return Error{K2RT_SYSTEM, std::move(place), what + ": " + std::generic_category().message(errorNumber), ""};
 }
 
 static void copyText(std::string_view from, char *to, size_t capacity) {
@@ -27,14 +21,14 @@ static void copyText(std::string_view from, char *to, size_t capacity) {
   to[length] = 0;
 }
 
-k2rt_code exportStatus(const Status &from, k2rt_status *to) {
+k2rt_code exportError(const Error &error, k2rt_status *to) {
   if (to) {
-    to->code = from.code;
-    copyText(from.place, to->place, sizeof to->place);
-    copyText(from.message, to->message, sizeof to->message);
-    copyText(from.remedy, to->remedy, sizeof to->remedy);
+    to->code = error.code;
+    copyText(error.place, to->place, sizeof to->place);
+    copyText(error.message, to->message, sizeof to->message);
+    copyText(error.remedy, to->remedy, sizeof to->remedy);
   }
-  return from.code;
+  return error.code;
 }
 
 } // namespace k2rt

@@ -1,51 +1,90 @@
-// How calls inside the runtime fail: a status with a place, a message and a remedy; no exception crosses a folder.
+// Errors as values inside the runtime: where it went wrong, what is wrong (with both numbers), what to do.
+//
+// A function that can fail returns Status or Result<T>. The C border turns an Error into a k2rt_status; exceptions of
+// third-party parsers end in the function that calls them.
 #ifndef K2RT_STATUS_STATUS_H
 #define K2RT_STATUS_STATUS_H
 
 #include "k2rt/k2rt.h"
+#include <cassert>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
 
 namespace k2rt {
 
-/// The outcome of a call without a value. Default: success.
-struct Status {
-  k2rt_code code = K2RT_OK;
-  std::string place;   ///< file and field, flag, kernel or argument
-  std::string message; ///< what is wrong, with both numbers where two disagree
-  std::string remedy;  ///< what the user can do; may be empty
+/// A failure at a place: a file, a file and a JSON path, an argument, a kernel. `remedy` may be empty.
+struct Error {
+  k2rt_code code = K2RT_INVALID_ARGUMENT;
+  std::string place;
+  std::string message;
+  std::string remedy;
 
-  bool ok() const { return code == K2RT_OK; }
   /// One line: "place: message; remedy".
   std::string text() const;
 };
 
-/// A failure: never call it with K2RT_OK.
-Status failure(k2rt_code code, std::string place, std::string message, std::string remedy = "");
+/// The same for a refused system call: appends the system's text of `errorNumber`.
+Error systemError(std::string place, const std::string &what, int errorNumber);
 
-/// The same for the last failed system call: appends the text of `errorNumber`.
-Status systemFailure(std::string place, std::string what, int errorNumber);
+/// Copies `error` into the users' struct, cutting what is too long. Null `to` is allowed. Returns the code.
+k2rt_code exportError(const Error &error, k2rt_status *to);
 
-/// Copies `from` into the users' struct, cutting what is too long. Null `to` is allowed. Returns the code.
-k2rt_code exportStatus(const Status &from, k2rt_status *to);
-
-/// A value or the reason why there is none.
-template <class T> class Result {
+/// Success or an Error.
+class [[nodiscard]] Status {
 public:
-  Result(T value) : content(std::in_place_index<0>, std::move(value)) {}
-  Result(Status status) : content(std::in_place_index<1>, std::move(status)) {}
+  Status() = default;
+  Status(Error error) : failure(std::move(error)) {}
 
-  explicit operator bool() const { return content.index() == 0; }
-  T &operator*() { return std::get<0>(content); }
-  const T &operator*() const { return std::get<0>(content); }
-  T *operator->() { return &std::get<0>(content); }
-  const T *operator->() const { return &std::get<0>(content); }
-  /// The failure; only when there is no value.
-  const Status &status() const { return std::get<1>(content); }
+  explicit operator bool() const { return !failure; }
+  const Error &error() const {
+    assert(failure && "no error here");
+    return *failure;
+  }
+  Error takeError() {
+    assert(failure && "no error here");
+    return std::move(*failure);
+  }
 
 private:
-  std::variant<T, Status> content;
+  std::optional<Error> failure;
+};
+
+/// A value or an Error. Reading the value of a failed Result is a programming error.
+template <class T> class [[nodiscard]] Result {
+public:
+  Result(T value) : state(std::in_place_index<0>, std::move(value)) {}
+  Result(Error error) : state(std::in_place_index<1>, std::move(error)) {}
+
+  explicit operator bool() const { return state.index() == 0; }
+
+  T &operator*() & { return value(); }
+  const T &operator*() const & { return value(); }
+  T &&operator*() && { return std::move(value()); }
+  T *operator->() { return &value(); }
+  const T *operator->() const { return &value(); }
+
+  const Error &error() const {
+    assert(!*this && "no error here");
+    return *std::get_if<1>(&state);
+  }
+  Error takeError() {
+    assert(!*this && "no error here");
+    return std::move(*std::get_if<1>(&state));
+  }
+
+private:
+  T &value() {
+    assert(*this && "unchecked error");
+    return *std::get_if<0>(&state);
+  }
+  const T &value() const {
+    assert(*this && "unchecked error");
+    return *std::get_if<0>(&state);
+  }
+
+  std::variant<T, Error> state;
 };
 
 } // namespace k2rt

@@ -1,0 +1,140 @@
+// cgroup files are read along the whole path from the process's own group to the root: any ancestor may bind.
+#include "memory/Container.h"
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <sched.h>
+
+namespace k2rt {
+
+namespace {
+
+constexpr int64_t unlimited = INT64_MAX;
+
+/// The file's first 64 KiB; empty when there is none.
+std::string readSmall(const std::string &path) {
+  std::string text;
+  if (FILE *file = std::fopen(path.c_str(), "re")) {
+    char buffer[4096];
+    size_t got;
+    while (text.size() < 65536 && (got = std::fread(buffer, 1, sizeof buffer, file)) > 0)
+      text.append(buffer, got);
+    std::fclose(file);
+  }
+  return text;
+}
+
+/// A number of bytes at the start of a file; `unlimited` for "max", nothing, or what is no number.
+int64_t readLimit(const std::string &path) {
+  const std::string text = readSmall(path);
+  char *end = nullptr;
+  const long long value = std::strtoll(text.c_str(), &end, 10);
+  return end == text.c_str() || value <= 0 ? unlimited : value;
+}
+
+/// The number after `key` in a "key: value kB" or "key value" file; -1 when absent.
+int64_t readKeyed(const std::string &text, const std::string &key) {
+  size_t at = text.compare(0, key.size(), key) == 0 ? 0 : text.find("\n" + key);
+  if (at == std::string::npos)
+    return -1;
+  at = text.find_first_of("0123456789", at + key.size());
+  return at == std::string::npos ? -1 : std::strtoll(text.c_str() + at, nullptr, 10);
+}
+
+/// The group path of a controller in /proc/self/cgroup ("" = the v2 line).
+std::string groupPath(const std::string &cgroups, const std::string &controller) {
+  size_t begin = 0;
+  while (begin < cgroups.size()) {
+    const size_t end = std::min(cgroups.find('\n', begin), cgroups.size());
+    const std::string line = cgroups.substr(begin, end - begin);
+    begin = end + 1;
+    const size_t first = line.find(':');
+    const size_t second = first == std::string::npos ? first : line.find(':', first + 1);
+    if (second == std::string::npos)
+      continue;
+    const std::string names = "," + line.substr(first + 1, second - first - 1) + ",";
+    if (names == ",," ? controller.empty() : names.find("," + controller + ",") != std::string::npos)
+      return line.substr(second + 1);
+  }
+  return "/";
+}
+
+/// Folders from the process's group up to the mount, nearest first. A container often sees only the mount.
+std::vector<std::string> ancestors(const std::string &mount, std::string group) {
+  std::vector<std::string> folders;
+  while (group.size() > 1) {
+    folders.push_back(mount + group);
+    group.resize(group.find_last_of('/'));
+  }
+  folders.push_back(mount);
+  return folders;
+}
+
+void readMemory(const std::string &root, const std::string &cgroups, Container &container) {
+  const std::string meminfo = readSmall(root + "proc/meminfo");
+  container.memoryBytes = std::max<int64_t>(readKeyed(meminfo, "MemTotal:"), 0) * 1024;
+  container.availableBytes = std::max<int64_t>(readKeyed(meminfo, "MemAvailable:"), 0) * 1024;
+  container.memorySource = "/proc/meminfo";
+  auto consider = [&](const std::string &folder, const char *limitFile, const char *usageFile, const char *cacheKey) {
+    const int64_t limit = readLimit(folder + limitFile);
+    if (limit >= container.memoryBytes)
+      return;
+    const int64_t usage = readLimit(folder + usageFile);
+    const int64_t reclaimable = std::max<int64_t>(readKeyed(readSmall(folder + "/memory.stat"), cacheKey), 0);
+    const int64_t used = usage == unlimited ? 0 : std::max<int64_t>(usage - reclaimable, 0);
+    container.memoryBytes = limit;
+    container.availableBytes = std::min(container.availableBytes, std::max<int64_t>(limit - used, 0));
+    container.memorySource = "/" + (folder + limitFile).substr(root.size());
+  };
+  for (const std::string &folder : ancestors(root + "sys/fs/cgroup", groupPath(cgroups, "")))
+    consider(folder, "/memory.max", "/memory.current", "file ");
+  for (const std::string &folder : ancestors(root + "sys/fs/cgroup/memory", groupPath(cgroups, "memory")))
+    consider(folder, "/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_cache ");
+}
+
+/// Processors a CPU quota allows, rounded up; `unlimited` without one.
+int64_t readQuota(const std::string &root, const std::string &cgroups) {
+  int64_t allowed = unlimited;
+  auto consider = [&](double quota, double period) {
+    if (quota > 0 && period > 0)
+      allowed = std::min<int64_t>(allowed, std::max<int64_t>(1, std::llround(std::ceil(quota / period))));
+  };
+  for (const std::string &folder : ancestors(root + "sys/fs/cgroup", groupPath(cgroups, ""))) {
+    double quota = 0, period = 0;
+    if (std::sscanf(readSmall(folder + "/cpu.max").c_str(), "%lf %lf", &quota, &period) == 2)
+      consider(quota, period);
+  }
+  for (const std::string &folder : ancestors(root + "sys/fs/cgroup/cpu", groupPath(cgroups, "cpu")))
+    consider(std::atof(readSmall(folder + "/cpu.cfs_quota_us").c_str()),
+             std::atof(readSmall(folder + "/cpu.cfs_period_us").c_str()));
+  return allowed;
+}
+
+} // namespace
+
+Container readContainer(const std::string &root) {
+  Container container;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  // The affinity mask already reflects cpuset limits.
+  if (::sched_getaffinity(0, sizeof set, &set) == 0)
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+      if (CPU_ISSET(cpu, &set))
+        container.processors.push_back(cpu);
+  if (container.processors.empty())
+    container.processors.push_back(0);
+  const std::string cgroups = readSmall(root + "proc/self/cgroup");
+  container.defaultThreads = static_cast<int32_t>(
+      std::min<int64_t>(static_cast<int64_t>(container.processors.size()), readQuota(root, cgroups)));
+  readMemory(root, cgroups, container);
+  return container;
+}
+
+int64_t anonymousResidentBytes() {
+  return std::max<int64_t>(readKeyed(readSmall("/proc/self/status"), "RssAnon:"), 0) * 1024;
+}
+
+int64_t peakResidentBytes() { return std::max<int64_t>(readKeyed(readSmall("/proc/self/status"), "VmHWM:"), 0) * 1024; }
+
+} // namespace k2rt

@@ -1,0 +1,31 @@
+// What this process may use: processors and memory, as the container (cgroup v1 or v2) and the system allow.
+#ifndef K2RT_MEMORY_CONTAINER_H
+#define K2RT_MEMORY_CONTAINER_H
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace k2rt {
+
+/// Limits in force, and the one that binds.
+struct Container {
+  std::vector<int> processors; ///< numbers this process may be scheduled on, ascending; never empty
+  int32_t defaultThreads = 1;  ///< processors, fewer when a CPU quota allows fewer
+  int64_t memoryBytes = 0;     ///< most memory: the cgroup's limit or the machine's
+  int64_t availableBytes = 0;  ///< of it, what is free or can be reclaimed now
+  std::string memorySource;    ///< file or call the limit came from
+};
+
+/// Reads the limits. `root` is "/" except in tests, which lay out proc and sys files below a folder of their own; the
+/// processors always come from the kernel.
+Container readContainer(const std::string &root = "/");
+
+/// Anonymous resident bytes of this process (RssAnon of /proc/self/status); 0 when it cannot be read.
+int64_t anonymousResidentBytes();
+/// Peak resident bytes of this process, file pages included (VmHWM).
+int64_t peakResidentBytes();
+
+} // namespace k2rt
+
+#endif

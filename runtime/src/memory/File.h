@@ -1,0 +1,43 @@
+// Files of a bundle: opened inside one folder, never through a symbolic link, mapped read-only.
+#ifndef K2RT_MEMORY_FILE_H
+#define K2RT_MEMORY_FILE_H
+
+#include "status/Status.h"
+#include <cstdint>
+#include <string>
+
+namespace k2rt {
+
+/// A regular file mapped MAP_SHARED for reading; processes that map the same file share its pages. Move-only.
+class MappedFile {
+public:
+  MappedFile() = default;
+  MappedFile(MappedFile &&other) noexcept;
+  MappedFile &operator=(MappedFile &&other) noexcept;
+  ~MappedFile();
+
+  /// Maps all of `folder`/`relative`. Refuses: an empty, absolute or ".." path, a symbolic link below `folder`, what is
+  /// not a regular file, and a size other than `expectedBytes` (negative: any).
+  static Result<MappedFile> open(const std::string &folder, const std::string &relative, int64_t expectedBytes);
+
+  /// Page aligned; null for an empty file.
+  const void *data() const { return base; }
+  int64_t size() const { return bytes; }
+
+private:
+  void *base = nullptr;
+  int64_t bytes = 0;
+};
+
+/// Reads all of `folder`/`relative` under the same rules, refusing more than `limitBytes`.
+Result<std::string> readBundleFile(const std::string &folder, const std::string &relative, int64_t limitBytes);
+
+/// Reads a file the user named (or standard input for "-"), refusing more than `limitBytes`.
+Result<std::string> readUserFile(const std::string &path, int64_t limitBytes);
+
+/// Whether `folder`/`relative` is there at all, of whatever kind.
+bool bundleFileExists(const std::string &folder, const std::string &relative);
+
+} // namespace k2rt
+
+#endif

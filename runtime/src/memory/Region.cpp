@@ -1,0 +1,58 @@
+// Huge pages and first touch: what the kernel is told about a region, and why nothing faults during a step.
+#include "memory/Region.h"
+#include <algorithm>
+#include <sys/mman.h>
+#include <utility>
+
+namespace k2rt {
+
+static constexpr int64_t pageBytes = 4096;
+static constexpr int64_t hugePageBytes = int64_t(2) << 20;
+
+Region::Region(Region &&other) noexcept
+    : base(std::exchange(other.base, nullptr)), bytes(std::exchange(other.bytes, 0)) {}
+
+Region &Region::operator=(Region &&other) noexcept {
+  std::swap(base, other.base);
+  std::swap(bytes, other.bytes);
+  return *this;
+}
+
+Region::~Region() {
+  if (base)
+    ::munmap(base, static_cast<size_t>(bytes));
+}
+
+Result<Region> Region::allocate(int64_t bytes, const char *purpose) {
+  Region region;
+  if (bytes == 0)
+    return Result<Region>(std::move(region));
+  const int64_t size = (bytes + pageBytes - 1) / pageBytes * pageBytes;
+  void *base = ::mmap(nullptr, static_cast<size_t>(size), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (base == MAP_FAILED)
+    return Error{K2RT_OUT_OF_MEMORY, purpose, "the system refuses " + std::to_string(size) + " bytes of memory",
+                 "free memory, or compile with smaller --max-sequences, --max-context or --step-tokens"};
+  // A refusal only means 4 KiB pages.
+  if (size >= hugePageBytes)
+    ::madvise(base, static_cast<size_t>(size), MADV_HUGEPAGE);
+  region.base = static_cast<std::byte *>(base);
+  region.bytes = size;
+  return Result<Region>(std::move(region));
+}
+
+void Region::populate(int64_t index, int64_t count) const {
+  const int64_t chunks = (bytes + hugePageBytes - 1) / hugePageBytes;
+  const int64_t begin = chunks * index / count * hugePageBytes;
+  const int64_t end = std::min(bytes, chunks * (index + 1) / count * hugePageBytes);
+  for (int64_t offset = begin; offset < end; offset += pageBytes)
+    *reinterpret_cast<volatile std::byte *>(base + offset) = std::byte{0};
+}
+
+void *Carver::takeBytes(int64_t size) {
+  const int64_t offset = used;
+  used += (size + 63) / 64 * 64;
+  return fits() ? region.data() + offset : nullptr;
+}
+
+} // namespace k2rt

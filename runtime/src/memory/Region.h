@@ -1,0 +1,50 @@
+// Anonymous memory, taken once at start: a region is mapped, given huge pages and touched before the first step.
+#ifndef K2RT_MEMORY_REGION_H
+#define K2RT_MEMORY_REGION_H
+
+#include "status/Status.h"
+#include <cstddef>
+#include <cstdint>
+
+namespace k2rt {
+
+/// An anonymous private mapping, zeroed, 4096-byte aligned. Move-only.
+class Region {
+public:
+  Region() = default;
+  Region(Region &&other) noexcept;
+  Region &operator=(Region &&other) noexcept;
+  ~Region();
+
+  /// Reserves `bytes` (0: an empty region). `purpose` names it in the failure.
+  static Result<Region> allocate(int64_t bytes, const char *purpose);
+
+  std::byte *data() const { return base; }
+  int64_t size() const { return bytes; }
+
+  /// Makes part `index` of `count` resident. Workers call it side by side, so that each first-touches its own part.
+  void populate(int64_t index, int64_t count) const;
+
+private:
+  std::byte *base = nullptr;
+  int64_t bytes = 0;
+};
+
+/// Hands out 64-byte aligned arrays from a region; the region must be large enough (the caller computed it).
+class Carver {
+public:
+  explicit Carver(const Region &region) : region(region) {}
+
+  /// The next `count` elements; null when the region is exhausted, which fits() then tells.
+  template <class T> T *take(int64_t count) { return static_cast<T *>(takeBytes(count * int64_t(sizeof(T)))); }
+  bool fits() const { return used <= region.size(); }
+
+private:
+  void *takeBytes(int64_t bytes);
+  const Region &region;
+  int64_t used = 0;
+};
+
+} // namespace k2rt
+
+#endif
