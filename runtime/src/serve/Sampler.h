@@ -1,4 +1,5 @@
-//===- Sampler.h - from logits to the next token ---------------------------===//
+//===- Sampler.h - from logits to the next token
+//---------------------------===//
 //
 // A sample is a function of (logits, parameters, seed, sequence, position) and
 // of nothing else: the random number is Philox4x32-10 keyed by the last three,
@@ -32,12 +33,16 @@ public:
   explicit Sampler(int64_t vocab);
 
   /// The token drawn from logits[0, vocab); -1 when all logits are NaN.
-  /// temperature <= 0 is greedy(). Values outside their range mean "off".
+  /// temperature <= 0 is greedy(), and so is an infinite largest logit. top_p
+  /// <= 0 keeps one token; top_k <= 0, top_p >= 1 and min_p <= 0 mean off.
   int32_t sample(const float *logits, const k2rt_ir_sampling &parameters);
 
 private:
-  int64_t keepTopK(int64_t count, int32_t k);
-  int64_t keepTopP(int64_t count, float p);
+  // Each keeps a part of the candidates order[0, count) and returns its size.
+  int64_t keepTopK(const float *logits, int64_t count, int32_t k);
+  int64_t keepTopP(const float *logits, int64_t count, float p);
+  int64_t keepMinP(int64_t count, float p);
+  double mass(int64_t count) const;
 
   std::vector<float> weights;
   std::vector<int32_t> order;

@@ -1,4 +1,5 @@
-//===- Tokenizer.h - text to token ids and back ----------------------------===//
+//===- Tokenizer.h - text to token ids and back
+//----------------------------===//
 //
 // Reads the `tokenizer.json` of a published checkpoint, byte-level BPE kind,
 // and gives the ids that the `tokenizers` package gives:
