@@ -6,7 +6,13 @@
 //
 // A kernel is `int32_t k(k2rt_ir_worker *, void *const *args)`; args holds the operands, then the results, in the order
 // of `operands(desc)`. It works on grid items [worker->begin, worker->end); any partition of the grid gives the same
-// bits. Activations are row-major with a row stride in elements; a column offset is part of the pointer.
+// bits. Activations are row-major with a row stride in elements; a column offset is part of the pointer. Row counts and
+// row forms come from worker->step; `step` is an operand where a kernel reads more of it. A layer ordinal is an integer
+// cast to a pointer. A plane operand points to the layer's first page.
+//
+// Arithmetic is f32 with one rounding to nearest even an operation, under DAZ and FTZ (N6); exp, sigmoid and silu are
+// those of k2rt/polynomials.h (N7). bf16 operands widen exactly; "rounded" to bf16 is to nearest even, subnormal results
+// becoming zeros of their sign. max(a, b) is a > b ? a : b.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_KERNELS_KERNELDESC_H
@@ -49,7 +55,10 @@ struct PanelLayout {
   int64_t index(int64_t matrix, int64_t column, int64_t row) const;
 };
 
-/// N1: `leaves` FMA chains of `leafLength(k, leaves)` merged as a balanced binary tree.
+/// N1: `leaves` FMA chains of `leafLength(k, leaves)` elements, the last ones shorter or empty, each from +0 in ascending
+/// k: acc = fma(x[k], w[k], acc); merged in pairs: leaf 0 + leaf 1, leaf 2 + leaf 3, ..., then pairs of these. An empty
+/// leaf is +0 and is added like any other. When both factors are bf16, a chain takes pairs, the odd element first:
+/// acc = fma(x[2j], w[2j], fma(x[2j+1], w[2j+1], acc)), an element past k being 0 (N6).
 struct Contraction {
   int64_t k = 0;
   int64_t leaves = 1;
@@ -69,9 +78,10 @@ struct EmbedDesc {
   Rows y;
 };
 
-/// x, weight[width] -> y = weight * (x * (1 / sqrt(mean(x^2) + eps))), all in f32, rounded once to y.type. The sum of
+/// x, weight[width] -> y = weight * (x * (1 / sqrt(sum / width + eps))), all in f32, rounded once to y.type. The sum of
 /// squares has 64 interleaved FMA chains (element i in chain i mod 64), merged by halving: chain c += chain c + 32, 16, 8,
 /// 4, 2, 1. A reduction without output columns would otherwise be one chain as long as the row.
+/// sum / width and 1 / sqrt(..) are f32 divisions; width and eps are rounded to f32.
 struct RmsNormDesc {
   Rows x, y;
   double eps = 1e-6;
@@ -90,7 +100,7 @@ struct Epilogue {
 /// x, [norm weight], w, [bias], [slot weights], [residual], [plan] -> y: y[r][n] = sum_k x[r][k] * W[n][k].
 /// With `normEps` > 0 the rows are RMS-normalised (and rounded to x.type) on the way in, exactly as RmsNormDesc does.
 /// Grouped: rows are slots sorted by expert, matrix = expert, `plan` is DispatchDesc's result and the slot weights are
-/// SelectDesc's [token][topK].
+/// SelectDesc's [token][topK], read at the route of the slot. slotsPerToken = topK.
 struct LinearDesc {
   Rows x, y;
   PanelLayout w;
@@ -114,38 +124,51 @@ struct HeadLinearDesc {
 };
 
 /// x [rows][heads][headDim], table [positions][2][count / 2] (cos, sin) f32, step -> y: rotates `count` elements of each
-/// head from `first`; the others are copied.
+/// head from `first`; the others are copied. A pair (a, b) becomes (fma(a, cos, -(b * sin)), fma(b, cos, a * sin)).
+/// y may be x. A position outside the table: status 1.
 struct RotaryDesc {
   Rows x, y;
   int64_t heads = 1, headDim = 0, first = 0, count = 0, positions = 0;
   bool interleaved = false; ///< pairs (2j, 2j + 1); else (j, j + count / 2)
 };
 
-/// x_i (one a plane), plane_i, step -> nothing: writes each row at step.append_slots[group].
+/// x_0 .. x_n-1, plane_0 .. plane_n-1, step -> nothing: writes each row at step.append_slots[group], rounded.
 struct AppendDesc {
   std::vector<Rows> x;
   std::vector<DType> planes; ///< plane i is [pages * 64][x[i].width]
   int64_t group = 0;
 };
 
-/// Shared by the attention kernels. N3: online softmax over absolute blocks of 64 keys, restarted every C(p) keys.
+/// Shared by the attention kernels. N3 for one query at position p and one head; the keys are 0 .. p of its sequence, as
+/// stored, key t in slot block_tables[group][sequence row][t / 64] * 64 + t % 64. No other key takes part.
+///   score    s_t = contraction(q, k_t) * scale, the contraction over all elements of the key (N1), scale rounded to f32
+///   block    of the keys [64 b, 64 b + 64) up to p, ascending, on (m, l, o), which start a partial as (-inf, 0, 0):
+///              m' = max(m, max_t s_t)    a = exp(m - m')    p_t = exp(s_t - m')
+///              l = l * a, then l = l + p_t in ascending t;  o = o * a, then o = fma(p_t, v_t, o) in ascending t
+///   partial  the blocks of [j C, (j + 1) C), C = softmaxRestart(p)
+///   merge    in ascending j; the first partial is the total (M, L, O), then (m, l, o) joins it as
+///              m' = max(M, m)   a = exp(M - m')   b = exp(m - m')   L = fma(l, b, L * a)   O = fma(o, b, O * a)
+///   result   O / L, rounded once. p_t, l, o stay f32 and v_t widens to f32 whatever the types are.
 struct AttentionShape {
   int64_t heads = 0;    ///< query heads
   double scale = 1.0;   ///< multiplies the dot product, rounded to f32
   int64_t group = 0;    ///< cache group
-  bool maxLogit = false; ///< one more operand: layer ordinal; writes step.capture_max_logit[layer][head] when not null
+  /// One more operand after step, the layer ordinal. capture_max_logit[layer][head], when not null, becomes the larger of
+  /// itself and every s_t of the rows; workers share it, so the update is atomic. The order does not matter.
+  bool maxLogit = false;
   DType cache = DType::F32;
 };
 
-/// q [rows][heads][keyDim], k plane [slot][kvHeads][keyDim], v plane [slot][kvHeads][valueDim], step -> o.
+/// q [rows][heads][keyDim], k plane [slot][kvHeads][keyDim], v plane [slot][kvHeads][valueDim], step, [layer]
+/// -> o [rows][heads][valueDim]. Query head h reads kv head h / (heads / kvHeads).
 struct GqaAttentionDesc {
   AttentionShape shape;
   int64_t kvHeads = 0, keyDim = 0, valueDim = 0;
   Rows q, o;
 };
 
-/// qLatent [rows][heads][latent], qRope [rows][heads][rope] (strided), latent plane, rope plane, step
-/// -> o [rows][heads][latent]. A score is one chain over the latent, then the rope elements (one N1 contraction).
+/// qLatent [rows][heads][latent], qRope [rows][heads][rope] (strided), latent plane, rope plane, step, [layer]
+/// -> o [rows][heads][latent]. A key is the latent, then the rope elements (one N1 contraction); a value is the latent.
 struct AbsorbedAttentionDesc {
   AttentionShape shape;
   int64_t latent = 0, rope = 0;
@@ -155,8 +178,9 @@ struct AbsorbedAttentionDesc {
 };
 
 /// q [rows][heads][nope + rope], latent plane, rope plane, uk (matrix = head, n = nope, k = latent), uv (n = value),
-/// step -> o [rows][heads][value]. Keys and values are expanded a block of 64 at a time (each an N1 contraction over the
-/// latent, rounded to q.type); a score is one chain over nope, then rope.
+/// step, [layer] -> o [rows][heads][value]. Keys and values are expanded from the stored latents, each element an N1
+/// contraction over the latent, rounded to q.type; a key is nope, then rope (one N1 contraction).
+/// The expansion takes pairs (N6) only when cache, weights and q are all bf16.
 struct ExpandedAttentionDesc {
   AttentionShape shape;
   int64_t latent = 0, nope = 0, rope = 0, value = 0;
@@ -168,7 +192,17 @@ struct ExpandedAttentionDesc {
 enum class Scoring : uint8_t { Sigmoid, Softmax };
 
 /// logits [rows][experts] f32, [bias f32], step, layer ordinal -> experts i32 [rows][topK], weights f32 [rows][topK] by
-/// falling weight. Ties: the lower index. Forced and captured routes go through the step.
+/// falling weight. Everywhere, larger comes first, NaN last, ties by the lower index.
+///   score    sigmoid(x); or exp(x - max) / sum, the sum in ascending expert from +0
+///   choice   score + bias (without bias: the score); it chooses only
+///   groups   experts / groups consecutive experts each; a group counts the sum of its two best choices (best + second;
+///            softmax: its best choice); the best topkGroups groups stay
+///   weights  of the topK best choices in the groups that stay: w = score; normalize: w / (sum + 1e-20), the sum in
+///            falling choice from +0; then * scale (rounded to f32)
+/// A row of step.forced_experts[layer] whose first entry is not negative is forced: these experts in place of the
+/// chosen; a negative entry is no expert (result -1, weight 0, last). A forced weight that is not NaN is used as it is.
+/// An entry >= experts: status 1. What results is copied to step.capture_experts and capture_weights [layer][row].
+/// The layer ordinal counts MoE layers.
 struct SelectDesc {
   Rows logits;
   int64_t experts = 0, topK = 0, groups = 1, topkGroups = 1;
@@ -177,19 +211,22 @@ struct SelectDesc {
   double scale = 1.0;
 };
 
-/// experts i32 [rows][topK] -> plan: int32 offsets[experts + 1], token of slot [rows * topK], slot of (token, k)
-/// [rows * topK]; a stable counting sort by (expert, token).
+/// experts i32 [rows][topK] -> plan: int32 offsets[experts + 1], route of slot [rows * topK], slot of route
+/// [rows * topK]; route = token * topK + k. A stable counting sort of the routes by expert: expert e owns the slots
+/// [offsets[e], offsets[e + 1]). A route without expert (-1) has slot -1; slots from offsets[experts] on are undefined.
 struct DispatchDesc {
   int64_t experts = 0, topK = 0;
 };
 
-/// x, plan -> slot rows.
+/// x, plan -> slot rows: y[slot] = x[route of slot / topK].
 struct GatherDesc {
   Rows x, y;
   int64_t experts = 0, topK = 0;
 };
 
-/// slot rows (destroyed), plan, experts [rows][topK] -> y: N5's tree with `leaves` leaves over the expert ids.
+/// slot rows (destroyed), plan, experts [rows][topK] -> y: N5's tree with `leaves` leaves of experts / leaves ids, sums in
+/// ascending expert inside a leaf, adjacent subtrees merged (left + right), absent ones skipped; every add is rounded to
+/// y.type = x.type. A token without experts is 0.
 struct CombineDesc {
   Rows x, y;
   int64_t experts = 0, topK = 0, leaves = 1;
@@ -200,7 +237,7 @@ struct AddDesc {
   Rows a, b, y;
 };
 
-/// x [rows][2][inner] -> y = silu(x[0]) * x[1].
+/// x [rows][2][inner] -> y = silu(x[0]) * x[1], rounded once.
 struct GatedActDesc {
   Rows x, y;
 };
@@ -210,7 +247,7 @@ struct WantRowsDesc {
   Rows x, y;
 };
 
-/// x, step, layer ordinal -> nothing: copies rows into step.capture_hidden when that is not null.
+/// x, step, layer ordinal -> nothing: copies rows into step.capture_hidden[layer] as f32 when that is not null.
 struct ObserveDesc {
   Rows x;
 };
@@ -225,12 +262,13 @@ struct KernelDesc {
   KernelBody body;
 };
 
-/// One argument of a kernel.
+/// One argument of a kernel. A plan, which is DispatchDesc's result and others' operand, is `elements` int32 and then
+/// rows.width more a row.
 struct Operand {
   enum class Role : uint8_t { Activation, Weight, Table, Plane, Step, Plan, Layer, Result };
   std::string name;
   Role role = Role::Activation;
-  Rows rows;          ///< Activation, Result
+  Rows rows;          ///< Activation, Result, Plan; Plane: a row is a slot
   PanelLayout panels; ///< Weight in panels (matrices > 0)
   int64_t elements = 0; ///< Weight in plain row-major form, Table: elements
   DType type = DType::F32;
@@ -249,10 +287,15 @@ struct Grid {
 /// Canonical text of everything that decides the bits and the arguments; equal text = the same kernel. Hash input.
 std::string canonicalKey(const KernelDesc &desc);
 
+/// 32 hexadecimal digits of canonicalKey's XXH3-128: the kernel's name in object caches and manifests.
+std::string kernelHash(const KernelDesc &desc);
+
 /// N1: L = the largest power of two <= k / 512, within 1..8.
 int64_t leafCount(int64_t k);
 /// N1: ceil(k / leaves) rounded up to 128.
 int64_t leafLength(int64_t k, int64_t leaves);
+/// N3: keys of a block of the online softmax, and tokens of a cache page.
+constexpr int64_t softmaxBlock = 64;
 /// N3: C(p) = max(1024, the next power of two >= (p + 1) / 16).
 int64_t softmaxRestart(int64_t position);
 /// N5: 2^m leaves of experts / 2^m experts, m maximal, at most 7.

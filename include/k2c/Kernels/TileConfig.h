@@ -1,0 +1,80 @@
+//===- TileConfig.h - How a kernel is computed --------------------------------===//
+//
+// KernelDesc says what; a TileConfig says how, and changes no bit. candidates() lists the tiles a target's registers
+// can hold, tileCost() prices one in cycles, chooseTile() takes the cheapest, gridOf() cuts the kernel into items.
+//
+// A linear's register tile is `mr` rows x `nrVectors * lanes` columns: mr * nrVectors accumulators stay in registers
+// over a whole leaf of the contraction. Panels have 32 columns on every target, so the packed weights do not depend on
+// the tile. Grid items, and how an item number is read (blocks = ceil(rows / rowsPerItem)):
+//   linear               item = block * panels + panel                   one row block, one panel
+//   linear, grouped      item = panel * matrices + matrix                all slots of one expert, one panel
+//   head linear          item = (block * heads + head) * panels + panel
+//   gqa attention        item = kvHead * blocks + block                  all query heads of the kv head
+//   expanded attention   item = head * blocks + block
+//   absorbed attention   item = headTileIndex * blocks + block           `headTile` heads
+//   dispatch             one item
+//   all others           item = row
+// Panel-major grouped items and head-major attention items give every worker a fair share whatever the routing and
+// however causal masking loads the blocks, because a worker takes a contiguous range of items.
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_KERNELS_TILECONFIG_H
+#define K2C_KERNELS_TILECONFIG_H
+
+#include "k2c/Kernels/KernelDesc.h"
+#include <cstdint>
+#include <vector>
+
+namespace k2c {
+
+/// Which emitter writes the inner loops. Generic: the vector dialect, any target with FMA. Avx512: 512-bit intrinsics.
+enum class Vocabulary : uint8_t { Generic, Avx512 };
+
+/// What tiles depend on, of a CPU core.
+struct TargetInfo {
+  int64_t lanes = 8; ///< f32 lanes of a vector register
+  int64_t vectorRegisters = 16;
+  bool hasFma = true; ///< false: no kernel is legal (numerics N1 is made of FMA chains)
+  bool hasAvx512 = false;
+  bool hasAvx512Bf16 = false;
+  int64_t l1Bytes = 32 << 10; ///< data cache of a core
+  int64_t l2Bytes = 1 << 20;
+};
+
+struct TileConfig {
+  Vocabulary vocabulary = Vocabulary::Generic;
+  int64_t lanes = 8;       ///< f32 lanes of a vector
+  int64_t mr = 1;          ///< rows of a register tile; attention: query rows (tokens x heads) computed together
+  int64_t nrVectors = 1;   ///< vectors of columns of a register tile; nrVectors * lanes divides 32
+  int64_t prefetch = 0;    ///< contraction steps (of kStep) a panel is prefetched ahead; 0: not at all
+  int64_t rowsPerItem = 1; ///< rows of a grid item; 0: all rows
+  int64_t keyTile = 64;    ///< attention: keys a pass of the inner loops covers; divides 64
+  int64_t headTile = 1;    ///< attention: heads of a grid item
+};
+
+/// True when `tile` fits the target's registers and instructions and the kernel's shape.
+bool isLegal(const KernelDesc &desc, const TileConfig &tile, const TargetInfo &target);
+
+/// All legal tiles of `desc`; empty only when the target has no FMA.
+std::vector<TileConfig> candidates(const KernelDesc &desc, const TargetInfo &target);
+
+/// Cycles of one core for a thousand multiply-adds of the inner loop, data in the nearest cache, and the loads among
+/// them; tiles are ordered by cycles, then by loads.
+struct TileCost {
+  double cycles = 0;
+  double loads = 0;
+};
+TileCost tileCost(const KernelDesc &desc, const TileConfig &tile, const TargetInfo &target);
+
+/// The cheapest candidate, the first among equals. The target must have FMA.
+TileConfig chooseTile(const KernelDesc &desc, const TargetInfo &target);
+
+/// Items of a launch: ceil(rows / rowsPerItem) * itemsPerBlock, or itemsPerBlock when rowsPerItem is 0.
+Grid gridOf(const KernelDesc &desc, const TileConfig &tile);
+
+/// Items of a launch over `rows` rows of the grid's row space.
+int64_t itemCount(const Grid &grid, int64_t rows);
+
+} // namespace k2c
+
+#endif // K2C_KERNELS_TILECONFIG_H

@@ -1,0 +1,132 @@
+//===- DescTest.cpp - Orders, layouts, arguments and keys of kernels ----------===//
+
+#include "k2c/Kernels/KernelDesc.h"
+
+#include <gtest/gtest.h>
+#include <set>
+
+using namespace k2c;
+
+namespace {
+
+LinearDesc linear(int64_t n, int64_t k) {
+  LinearDesc d;
+  d.x = {RowSpace::Token, k, k, DType::F32};
+  d.y = {RowSpace::Token, n, n, DType::F32};
+  d.w = {DType::BF16, 1, n, k, 1};
+  d.order = {k, leafCount(k)};
+  return d;
+}
+
+std::string names(const KernelDesc &desc) {
+  std::string text;
+  for (const Operand &operand : operands(desc))
+    text += (text.empty() ? "" : " ") + operand.name;
+  return text;
+}
+
+TEST(Orders, LeavesOfAContraction) {
+  EXPECT_EQ(leafCount(1), 1);
+  EXPECT_EQ(leafCount(1023), 1);
+  EXPECT_EQ(leafCount(1024), 2);
+  EXPECT_EQ(leafCount(2047), 2);
+  EXPECT_EQ(leafCount(7168), 8);
+  EXPECT_EQ(leafCount(18432), 8);
+  EXPECT_EQ(leafLength(576, 1), 640);
+  EXPECT_EQ(leafLength(7168, 8), 896);
+  EXPECT_EQ(leafLength(1100, 2), 640);
+  EXPECT_EQ(leafLength(4097, 8), 640); // 7 leaves hold 4097 elements, the eighth is empty
+}
+
+TEST(Orders, RestartsOfTheSoftmax) {
+  EXPECT_EQ(softmaxRestart(0), 1024);
+  EXPECT_EQ(softmaxRestart(16383), 1024);
+  EXPECT_EQ(softmaxRestart(16384), 2048);
+  EXPECT_EQ(softmaxRestart(131071), 8192);
+}
+
+TEST(Orders, LeavesOfTheCombine) {
+  EXPECT_EQ(combineLeaves(384), 128);
+  EXPECT_EQ(combineLeaves(160), 32);
+  EXPECT_EQ(combineLeaves(256), 128);
+  EXPECT_EQ(combineLeaves(12), 4);
+  EXPECT_EQ(combineLeaves(7), 1);
+}
+
+TEST(PanelLayout, IndexIsOneToOneAndColumnsAreNeighbours) {
+  for (int64_t interleave : {1, 2})
+    for (DType type : {DType::F32, DType::BF16}) {
+      PanelLayout w{type, 2, interleave == 2 ? 40 : 37, 5, interleave};
+      std::set<int64_t> seen;
+      for (int64_t m = 0; m < w.matrices; ++m)
+        for (int64_t n = 0; n < w.n; ++n)
+          for (int64_t k = 0; k < w.k; ++k)
+            EXPECT_TRUE(seen.insert(w.index(m, n, k)).second);
+      EXPECT_GE(*seen.begin(), 0);
+      EXPECT_LT(*seen.rbegin(), w.elements());
+      EXPECT_EQ(w.index(0, 1, 0) - w.index(0, 0, 0), w.kStep());
+    }
+}
+
+TEST(PanelLayout, InterleavedPanelsHoldGateThenUp) {
+  PanelLayout w{DType::F32, 1, 40, 3, 2};
+  EXPECT_EQ(w.panels(), 2);
+  EXPECT_EQ(w.index(0, 0, 0), 0);
+  EXPECT_EQ(w.index(0, 20, 0), 16);                // up column 0
+  EXPECT_EQ(w.index(0, 16, 0), w.panelElements()); // gate column 16
+  EXPECT_EQ(w.index(0, 0, 1), PanelLayout::columns);
+}
+
+TEST(PanelLayout, Bf16PairsAreAdjacent) {
+  PanelLayout w{DType::BF16, 1, 32, 5, 1};
+  EXPECT_EQ(w.index(0, 3, 1) - w.index(0, 3, 0), 1);
+  EXPECT_EQ(w.index(0, 3, 2) - w.index(0, 3, 0), 64);
+  EXPECT_EQ(w.panelElements(), 6 * 32);
+}
+
+TEST(Operands, FollowTheOrderOfTheDescription) {
+  LinearDesc d = linear(64, 96);
+  EXPECT_EQ(names({"", d}), "x w y");
+  d.normEps = 1e-6;
+  d.epilogue.bias = d.epilogue.weighted = d.epilogue.residual = true;
+  d.grouped = true;
+  d.slotsPerToken = 2;
+  EXPECT_EQ(names({"", d}), "x norm w bias slot_weights residual plan y");
+  GqaAttentionDesc a;
+  EXPECT_EQ(names({"", a}), "q k v step o");
+  a.shape.maxLogit = true;
+  EXPECT_EQ(names({"", a}), "q k v step layer o");
+  SelectDesc s;
+  EXPECT_EQ(names({"", s}), "logits step layer experts weights");
+  s.bias = true;
+  EXPECT_EQ(names({"", s}), "logits bias step layer experts weights");
+  AppendDesc p;
+  p.x.resize(2);
+  p.planes.resize(2);
+  EXPECT_EQ(names({"", p}), "x0 x1 plane0 plane1 step");
+}
+
+TEST(CanonicalKey, IgnoresTheNameAndSeesEveryField) {
+  LinearDesc d = linear(64, 96);
+  KernelDesc a{"q_a", d}, b{"o_proj", d};
+  EXPECT_EQ(canonicalKey(a), canonicalKey(b));
+  EXPECT_EQ(kernelHash(a), kernelHash(b));
+  EXPECT_EQ(kernelHash(a).size(), 32u);
+  std::set<std::string> keys{canonicalKey(a)};
+  auto distinct = [&](const LinearDesc &other) { return keys.insert(canonicalKey({"", other})).second; };
+  LinearDesc v = d;
+  v.y.type = DType::BF16;
+  EXPECT_TRUE(distinct(v));
+  v.epilogue.weighted = true;
+  EXPECT_TRUE(distinct(v));
+  v.normEps = 1e-6;
+  EXPECT_TRUE(distinct(v));
+  v.normEps = 1e-5;
+  EXPECT_TRUE(distinct(v));
+  v.order.leaves = 2;
+  EXPECT_TRUE(distinct(v));
+  v.x.stride = 100;
+  EXPECT_TRUE(distinct(v));
+}
+
+} // namespace

@@ -1,0 +1,114 @@
+//===- TilesTest.cpp - Legality, cost and grids of tiles ----------------------===//
+
+#include "k2c/Kernels/TileConfig.h"
+
+#include <gtest/gtest.h>
+
+using namespace k2c;
+
+namespace {
+
+const TargetInfo zen4{16, 32, true, true, true, 32 << 10, 1 << 20};
+const TargetInfo haswell{8, 16, true, false, false, 32 << 10, 256 << 10};
+
+KernelDesc linear(DType act, DType weight, bool grouped = false) {
+  LinearDesc d;
+  RowSpace space = grouped ? RowSpace::Slot : RowSpace::Token;
+  d.x = {space, 7168, 7168, act};
+  d.y = {space, 2048, 2048, act};
+  d.w = {weight, grouped ? 384 : 1, 2048, 7168, 1};
+  d.order = {7168, leafCount(7168)};
+  d.grouped = grouped;
+  return {"linear", d};
+}
+
+TEST(Tiles, LinearsTakeTheKnownTiles) {
+  for (DType weight : {DType::F32, DType::BF16}) {
+    TileConfig wide = chooseTile(linear(DType::F32, weight), zen4);
+    EXPECT_EQ(wide.vocabulary, Vocabulary::Avx512);
+    EXPECT_EQ(wide.lanes, 16);
+    EXPECT_EQ(wide.mr, 14);
+    EXPECT_EQ(wide.nrVectors, 2);
+    TileConfig narrow = chooseTile(linear(DType::F32, weight), haswell);
+    EXPECT_EQ(narrow.vocabulary, Vocabulary::Generic);
+    EXPECT_EQ(narrow.lanes, 8);
+    EXPECT_EQ(narrow.mr, 3);
+    EXPECT_EQ(narrow.nrVectors, 4);
+  }
+}
+
+TEST(Tiles, EveryCandidateIsLegalAndNoneCostsLessThanTheChosen) {
+  for (const TargetInfo &target : {zen4, haswell}) {
+    KernelDesc desc = linear(DType::F32, DType::BF16);
+    TileCost best = tileCost(desc, chooseTile(desc, target), target);
+    for (const TileConfig &tile : candidates(desc, target)) {
+      EXPECT_TRUE(isLegal(desc, tile, target));
+      EXPECT_GE(tileCost(desc, tile, target).cycles, best.cycles);
+    }
+  }
+}
+
+TEST(Tiles, OneRowIsBoundByLatency) {
+  KernelDesc desc = linear(DType::F32, DType::F32);
+  TileConfig tile = chooseTile(desc, zen4);
+  tile.mr = 1;
+  EXPECT_DOUBLE_EQ(tileCost(desc, tile, zen4).cycles, 1000.0 * 4 / 32);
+}
+
+TEST(Tiles, RegistersAndInstructionsBoundThem) {
+  KernelDesc desc = linear(DType::F32, DType::F32);
+  TileConfig tile = chooseTile(desc, zen4);
+  tile.mr = 15; // 30 accumulators + 2 weights + 1 broadcast
+  EXPECT_FALSE(isLegal(desc, tile, zen4));
+  EXPECT_FALSE(isLegal(desc, chooseTile(desc, zen4), haswell));
+  TargetInfo skylake = zen4;
+  skylake.hasAvx512Bf16 = false;
+  KernelDesc pairs = linear(DType::BF16, DType::BF16);
+  EXPECT_EQ(chooseTile(pairs, zen4).vocabulary, Vocabulary::Avx512);
+  EXPECT_EQ(chooseTile(pairs, skylake).vocabulary, Vocabulary::Generic);
+  TargetInfo old = haswell;
+  old.hasFma = false;
+  EXPECT_TRUE(candidates(desc, old).empty());
+}
+
+TEST(Grids, ItemsCoverRowsAndPanels) {
+  KernelDesc desc = linear(DType::F32, DType::BF16);
+  TileConfig tile = chooseTile(desc, zen4);
+  EXPECT_EQ(tile.rowsPerItem % tile.mr, 0);
+  Grid grid = gridOf(desc, tile);
+  EXPECT_EQ(grid.itemsPerBlock, 64);
+  EXPECT_EQ(itemCount(grid, 1), 64);
+  EXPECT_EQ(itemCount(grid, tile.rowsPerItem + 1), 128);
+  EXPECT_EQ(itemCount(grid, 0), 0);
+}
+
+TEST(Grids, GroupedLinearsAreExpertsTimesPanels) {
+  KernelDesc desc = linear(DType::F32, DType::BF16, true);
+  Grid grid = gridOf(desc, chooseTile(desc, zen4));
+  EXPECT_EQ(grid.space, RowSpace::Slot);
+  EXPECT_EQ(grid.rowsPerItem, 0);
+  EXPECT_EQ(itemCount(grid, 17), 384 * 64);
+}
+
+TEST(Grids, AbsorbedAttentionHasTilesOfSixteenHeads) {
+  AbsorbedAttentionDesc d;
+  d.shape.heads = 20;
+  d.latent = 512;
+  d.rope = 64;
+  for (const TargetInfo &target : {zen4, haswell}) {
+    TileConfig tile = chooseTile({"", d}, target);
+    EXPECT_EQ(tile.headTile, 16);
+    EXPECT_EQ(itemCount(gridOf({"", d}, tile), 3), 6);
+  }
+}
+
+TEST(Grids, DispatchIsOneItemAndRowKernelsOneARow) {
+  EXPECT_EQ(itemCount(gridOf({"", DispatchDesc{8, 2}}, chooseTile({"", DispatchDesc{8, 2}}, zen4)), 9), 1);
+  CombineDesc c;
+  EXPECT_EQ(itemCount(gridOf({"", c}, chooseTile({"", c}, zen4)), 9), 9);
+  WantRowsDesc w;
+  w.y.space = RowSpace::Want;
+  EXPECT_EQ(gridOf({"", w}, chooseTile({"", w}, zen4)).space, RowSpace::Want);
+}
+
+} // namespace
