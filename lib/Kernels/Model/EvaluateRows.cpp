@@ -1,0 +1,143 @@
+//===- EvaluateRows.cpp - Kernels that work row by row ------------------------===//
+#include "Evaluation.h"
+#include "k2rt/polynomials.h"
+#include <cmath>
+
+namespace k2c::evaluation {
+
+Status run(const EmbedDesc &d, Arguments args, const k2rt_ir_step &step) {
+  const void *table = args.pointer();
+  args.pointer();
+  void *y = args.pointer();
+  for (int64_t row = 0; row < step.token_rows; ++row) {
+    int64_t id = as<int32_t>(step.token_ids)[row];
+    if (id < 0 && -1 - id >= step.seq_rows)
+      return invalid("token row " + std::to_string(row) + " names sequence row " + std::to_string(-1 - id) + " of " +
+                     std::to_string(step.seq_rows));
+    if (id < 0)
+      id = as<int32_t>(step.last_sample)[-1 - id];
+    if (id < 0 || id >= d.vocab)
+      return invalid("token id " + std::to_string(id) + " in a vocabulary of " + std::to_string(d.vocab));
+    for (int64_t i = 0; i < d.hidden; ++i)
+      store(y, row * d.y.stride + i, d.y.type, load(table, id * d.hidden + i, d.table));
+  }
+  return Status::success();
+}
+
+Status run(const RmsNormDesc &d, Arguments args, const k2rt_ir_step &step) {
+  const void *x = args.pointer(), *weight = args.pointer();
+  void *y = args.pointer();
+  if (d.x.space == RowSpace::Slot)
+    return invalid("a norm over slots has no row count");
+  for (int64_t row = 0; row < rowCount(d.x.space, step); ++row) {
+    std::vector<float> values = loadRow(x, d.x, row);
+    normalize(values, weight, d.weight, d.eps, d.y.type);
+    for (int64_t i = 0; i < d.y.width; ++i)
+      store(y, row * d.y.stride + i, d.y.type, values[i]);
+  }
+  return Status::success();
+}
+
+/// Rotates `count` elements of one head in place by the angles of `position`.
+static void rotate(float *head, const RotaryDesc &d, const float *table, int64_t position) {
+  int64_t half = d.count / 2;
+  const float *cosines = table + position * d.count, *sines = cosines + half;
+  for (int64_t j = 0; j < half; ++j) {
+    float &a = head[d.first + (d.interleaved ? 2 * j : j)];
+    float &b = head[d.first + (d.interleaved ? 2 * j + 1 : j + half)];
+    float rotatedA = std::fma(a, cosines[j], -(b * sines[j]));
+    float rotatedB = std::fma(b, cosines[j], a * sines[j]);
+    a = rotatedA;
+    b = rotatedB;
+  }
+}
+
+Status run(const RotaryDesc &d, Arguments args, const k2rt_ir_step &step) {
+  const void *x = args.pointer();
+  const float *table = args.array<float>();
+  args.pointer();
+  void *y = args.pointer();
+  for (int64_t row = 0; row < step.token_rows; ++row) {
+    int64_t position = as<int32_t>(step.positions)[row];
+    if (position < 0 || position >= d.positions)
+      return invalid("position " + std::to_string(position) + " in a rotary table of " + std::to_string(d.positions),
+                     "compile with a larger --max-context");
+    for (int64_t head = 0; head < d.heads; ++head) {
+      std::vector<float> values = loadRow(x, row * d.x.stride + head * d.headDim, d.headDim, d.x.type);
+      rotate(values.data(), d, table, position);
+      for (int64_t i = 0; i < d.headDim; ++i)
+        store(y, row * d.y.stride + head * d.headDim + i, d.y.type, values[i]);
+    }
+  }
+  return Status::success();
+}
+
+Status run(const AppendDesc &d, Arguments args, const k2rt_ir_step &step) {
+  std::vector<const void *> sources;
+  for (size_t i = 0; i < d.x.size(); ++i)
+    sources.push_back(args.pointer());
+  const int64_t *slots = as<int64_t>(as<const void *>(step.append_slots)[d.group]);
+  for (size_t i = 0; i < d.x.size(); ++i) {
+    void *plane = args.pointer();
+    const Rows &rows = d.x[i];
+    for (int64_t row = 0; row < step.token_rows; ++row)
+      for (int64_t e = 0; e < rows.width; ++e)
+        store(plane, slots[row] * rows.width + e, d.planes[i], load(sources[i], row * rows.stride + e, rows.type));
+  }
+  return Status::success();
+}
+
+Status run(const AddDesc &d, Arguments args, const k2rt_ir_step &step) {
+  const void *a = args.pointer(), *b = args.pointer();
+  void *y = args.pointer();
+  if (d.y.space == RowSpace::Slot)
+    return invalid("an addition over slots has no row count");
+  for (int64_t row = 0; row < rowCount(d.y.space, step); ++row)
+    for (int64_t i = 0; i < d.y.width; ++i)
+      store(y, row * d.y.stride + i, d.y.type,
+            load(a, row * d.a.stride + i, d.a.type) + load(b, row * d.b.stride + i, d.b.type));
+  return Status::success();
+}
+
+Status run(const GatedActDesc &d, Arguments args, const k2rt_ir_step &step) {
+  const void *x = args.pointer();
+  void *y = args.pointer();
+  if (d.y.space == RowSpace::Slot)
+    return invalid("an activation over slots has no row count");
+  for (int64_t row = 0; row < rowCount(d.y.space, step); ++row)
+    for (int64_t i = 0; i < d.y.width; ++i) {
+      float gate = load(x, row * d.x.stride + i, d.x.type);
+      float up = load(x, row * d.x.stride + d.y.width + i, d.x.type);
+      store(y, row * d.y.stride + i, d.y.type, k2rt_siluf(gate) * up);
+    }
+  return Status::success();
+}
+
+Status run(const WantRowsDesc &d, Arguments args, const k2rt_ir_step &step) {
+  const void *x = args.pointer();
+  args.pointer();
+  void *y = args.pointer();
+  for (int64_t row = 0; row < step.want_rows; ++row) {
+    int64_t from = as<int32_t>(step.want)[row];
+    if (from < 0 || from >= step.token_rows)
+      return invalid("wanted row " + std::to_string(from) + " of " + std::to_string(step.token_rows));
+    for (int64_t i = 0; i < d.y.width; ++i)
+      store(y, row * d.y.stride + i, d.y.type, load(x, from * d.x.stride + i, d.x.type));
+  }
+  return Status::success();
+}
+
+Status run(const ObserveDesc &d, Arguments args, const k2rt_ir_step &step) {
+  const void *x = args.pointer();
+  args.pointer();
+  int64_t layer = args.ordinal();
+  float *captured = static_cast<float *>(step.capture_hidden);
+  if (!captured)
+    return Status::success();
+  for (int64_t row = 0; row < step.token_rows; ++row)
+    for (int64_t i = 0; i < d.x.width; ++i)
+      captured[(layer * step.token_rows + row) * d.x.width + i] = load(x, row * d.x.stride + i, d.x.type);
+  return Status::success();
+}
+
+} // namespace k2c::evaluation

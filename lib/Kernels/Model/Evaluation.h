@@ -1,0 +1,125 @@
+//===- Evaluation.h - What the evaluate readings share ------------------------===//
+//
+// Elements as f32 whatever their storage, one rounding at each store, the contraction of N1 and N6, and the argument
+// array read in order. Internal to K2CKernelModel.
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_LIB_KERNELS_MODEL_EVALUATION_H
+#define K2C_LIB_KERNELS_MODEL_EVALUATION_H
+
+#include "k2c/Kernels/KernelDesc.h"
+#include "k2c/Support/Error.h"
+#include "k2rt/program.h"
+#include <cstring>
+#include <vector>
+
+namespace k2c::evaluation {
+
+/// DAZ and FTZ while it lives: what every worker computes under (N6).
+class FlushDenormals {
+public:
+  FlushDenormals();
+  ~FlushDenormals();
+  FlushDenormals(const FlushDenormals &) = delete;
+  FlushDenormals &operator=(const FlushDenormals &) = delete;
+
+private:
+  unsigned saved;
+};
+
+/// bf16 bits of the nearest bf16, ties to even; NaN stays a (quiet) NaN, subnormal inputs become zeros.
+uint16_t toBf16(float value);
+
+/// `value` rounded to `type` (F32 or BF16) and widened again.
+float roundTo(DType type, float value);
+
+/// Element `index` of an array of F32 or BF16.
+inline float load(const void *base, int64_t index, DType type) {
+  if (type == DType::F32)
+    return static_cast<const float *>(base)[index];
+  uint32_t bits = uint32_t(static_cast<const uint16_t *>(base)[index]) << 16;
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+inline void store(void *base, int64_t index, DType type, float value) {
+  if (type == DType::F32)
+    static_cast<float *>(base)[index] = value;
+  else
+    static_cast<uint16_t *>(base)[index] = toBf16(value);
+}
+
+/// Elements [first, first + count) as f32.
+std::vector<float> loadRow(const void *base, int64_t first, int64_t count, DType type);
+
+/// Row `row` of `rows`, all `width` elements.
+inline std::vector<float> loadRow(const void *base, const Rows &rows, int64_t row) {
+  return loadRow(base, row * rows.stride, rows.width, rows.type);
+}
+
+/// Row `row` (W[row][0 .. k)) of a packed matrix.
+std::vector<float> loadColumn(const void *base, const PanelLayout &layout, int64_t matrix, int64_t column);
+
+/// N1 and N6: sum of x[i] * w[i] in the order of Contraction. `pairs`: both factors are stored as bf16.
+float contract(const float *x, const float *w, Contraction order, bool pairs);
+
+/// RmsNormDesc's arithmetic in place, rounded to `type`. `row` has `width` elements.
+void normalize(std::vector<float> &row, const void *weight, DType weightType, double eps, DType type);
+
+/// max(a, b) as N3 uses it.
+inline float larger(float a, float b) { return a > b ? a : b; }
+
+template <class T> const T *as(const void *pointer) { return static_cast<const T *>(pointer); }
+
+/// The argument array, read in order.
+class Arguments {
+public:
+  explicit Arguments(void *const *args) : next(args) {}
+  void *pointer() { return *next++; }
+  template <class T> T *array() { return static_cast<T *>(pointer()); }
+  int64_t ordinal() { return reinterpret_cast<intptr_t>(pointer()); }
+
+private:
+  void *const *next;
+};
+
+/// A plan as DispatchDesc lays it out.
+struct Plan {
+  int32_t *offsets = nullptr;     ///< [experts + 1]
+  int32_t *routeOfSlot = nullptr; ///< [rows * topK]
+  int32_t *slotOfRoute = nullptr; ///< [rows * topK]
+
+  Plan(void *base, int64_t experts, int64_t routes)
+      : offsets(static_cast<int32_t *>(base)), routeOfSlot(offsets + experts + 1), slotOfRoute(routeOfSlot + routes) {}
+};
+
+/// True when the row's segment form passes the filter.
+bool takesRow(FormFilter filter, const k2rt_ir_step &step, int64_t row);
+
+/// Rows of a space; Slot has slotsPerToken a token.
+int64_t rowCount(RowSpace space, const k2rt_ir_step &step, int64_t slotsPerToken = 1);
+
+Error invalid(std::string message, std::string remedy = "");
+
+Status run(const EmbedDesc &, Arguments, const k2rt_ir_step &);
+Status run(const RmsNormDesc &, Arguments, const k2rt_ir_step &);
+Status run(const LinearDesc &, Arguments, const k2rt_ir_step &);
+Status run(const HeadLinearDesc &, Arguments, const k2rt_ir_step &);
+Status run(const RotaryDesc &, Arguments, const k2rt_ir_step &);
+Status run(const AppendDesc &, Arguments, const k2rt_ir_step &);
+Status run(const GqaAttentionDesc &, Arguments, const k2rt_ir_step &);
+Status run(const AbsorbedAttentionDesc &, Arguments, const k2rt_ir_step &);
+Status run(const ExpandedAttentionDesc &, Arguments, const k2rt_ir_step &);
+Status run(const SelectDesc &, Arguments, const k2rt_ir_step &);
+Status run(const DispatchDesc &, Arguments, const k2rt_ir_step &);
+Status run(const GatherDesc &, Arguments, const k2rt_ir_step &);
+Status run(const CombineDesc &, Arguments, const k2rt_ir_step &);
+Status run(const AddDesc &, Arguments, const k2rt_ir_step &);
+Status run(const GatedActDesc &, Arguments, const k2rt_ir_step &);
+Status run(const WantRowsDesc &, Arguments, const k2rt_ir_step &);
+Status run(const ObserveDesc &, Arguments, const k2rt_ir_step &);
+
+} // namespace k2c::evaluation
+
+#endif // K2C_LIB_KERNELS_MODEL_EVALUATION_H
