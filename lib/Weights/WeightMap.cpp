@@ -1,4 +1,4 @@
-//===- WeightMap.cpp - Sizes of packed operands ------------------------------===//
+//===- WeightMap.cpp - Sizes of packed operands ---------------------------===//
 //
 // The arithmetic every reader of a weight map shares: the packer, the memory certificate, the index.
 //
@@ -17,6 +17,44 @@ int64_t payloadBytes(const Transform &transform) {
 
 int64_t blobBytes(const Transform &transform) {
   return (payloadBytes(transform) + blobAlignment - 1) / blobAlignment * blobAlignment;
+}
+
+static Error refuse(const WeightSlot &slot, std::string message) {
+  return Error{"weights '" + slot.family + "' (slot " + std::to_string(slot.slot) + ")", std::move(message), ""};
+}
+
+/// True when the product of sizes, padded, stays far from the end of int64.
+static bool reasonable(std::initializer_list<int64_t> sizes) {
+  constexpr int64_t most = int64_t(1) << 50;
+  int64_t product = 1;
+  for (int64_t size : sizes)
+    if (size < 0 || __builtin_mul_overflow(product, size, &product) || product > most)
+      return false;
+  return true;
+}
+
+Status check(const WeightSlot &slot) {
+  if (const auto *rows = std::get_if<RowMajor>(&slot.transform)) {
+    if (!reasonable({rows->elements}))
+      return refuse(slot, std::to_string(rows->elements) + " elements");
+  } else if (const auto *panels = std::get_if<PanelLayout>(&slot.transform)) {
+    if (panels->type != DType::BF16 && panels->type != DType::F32)
+      return refuse(slot, "panels of " + std::string(name(panels->type)) + ": only bf16 and f32 are packed");
+    if (panels->interleave != 1 && panels->interleave != 2)
+      return refuse(slot, "interleave " + std::to_string(panels->interleave) + ": must be 1 or 2");
+    if (panels->k > maxContraction || !reasonable({panels->n}) || !reasonable({panels->k}) ||
+        !reasonable({panels->matrices, panels->n + PanelLayout::columns, panels->k + 1}))
+      return refuse(slot, std::to_string(panels->matrices) + " matrices of " + std::to_string(panels->n) + " x " +
+                              std::to_string(panels->k) + ": too large (k at most " + std::to_string(maxContraction) +
+                              ")");
+    if (panels->n % panels->interleave || slot.sources.size() % panels->interleave)
+      return refuse(slot, "gate and up come in pairs: n = " + std::to_string(panels->n) + ", " +
+                              std::to_string(slot.sources.size()) + " sources");
+  } else if (const auto &table = std::get<Table>(slot.transform); !reasonable({table.bytes}) || !slot.sources.empty()) {
+    return refuse(slot, "a table of " + std::to_string(table.bytes) + " bytes with " +
+                            std::to_string(slot.sources.size()) + " sources");
+  }
+  return Status::success();
 }
 
 bool isIdentity(const WeightSlot &slot, DType stored) {

@@ -1,13 +1,14 @@
-//===- WeightMap.h - Where each kernel operand's bytes come from ------------===//
+//===- WeightMap.h - Where each kernel operand's bytes come from ----------===//
 //
 // For every weight slot of a rank: the checkpoint tensors it is made of (reshaped, sliced, transposed) and the layout
-// the kernels read. The map is data: the compiler writes it, a shape-only bundle carries it (weights/map.json), and the
-// packer (Packer.h) runs it as a stream when the checkpoint is at hand. It knows no model and no tensor contents.
+// the kernels read. The map is data: the compiler writes it, a shape-only bundle carries it (weights/map.json), and
+// the packer (Packer.h) runs it as a stream when the checkpoint is at hand. It knows no model and no tensor contents.
 //
 // A slot's sources, laid one after another, are the rows of its operand:
 //   RowMajor      `elements` elements in that order
 //   PanelLayout   `matrices * n` rows of `k`; interleaved: sources alternate gate, up, each `n / 2` rows a matrix
 //   Table         no sources; bytes computed by the compiler (rotary tables)
+//
 // Architecture, section 4.
 //
 //===----------------------------------------------------------------------===//
@@ -16,6 +17,7 @@
 
 #include "k2c/Kernels/KernelDesc.h"
 #include "k2c/Support/DType.h"
+#include "k2c/Support/Error.h"
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -32,13 +34,15 @@ struct TensorSlice {
   int64_t to = 0;
 };
 
-/// A checkpoint tensor as one slot reads it: reshape, then slice, then swap the last two dimensions. The last dimension
-/// of the result is the contraction (k); those before it are rows.
+/// A checkpoint tensor as one slot reads it: reshape, then slice, then swap the last two dimensions. The last
+/// dimension of the result is the contraction (k); those before it are rows.
 struct SourceTensor {
   std::string name;           ///< as in the checkpoint
-  std::vector<int64_t> shape; ///< row-major shape it is read as; the product equals the tensor's element count
+  std::vector<int64_t> shape; ///< row-major shape it is read as; the product
+                              ///< equals the tensor's element count
   std::optional<TensorSlice> slice;
-  bool transpose = false; ///< W_UK per head: [heads][nope][latent] is read as [heads][latent][nope]
+  bool transpose = false; ///< W_UK per head: [heads][nope][latent] is read as
+                          ///< [heads][latent][nope]
 };
 
 /// Elements in the order of the sources. bf16 and f16 widen exactly to f32; nothing narrows.
@@ -47,8 +51,8 @@ struct RowMajor {
   int64_t elements = 0;
 };
 
-/// Computed bytes. `generate` writes bytes [first, first + count) to `out`; it is pure and callable from any thread. A map
-/// read back from a bundle has no generator: the blob `file` was written by the compiler and is only checked.
+/// Computed bytes. `generate` writes bytes [first, first + count) to `out`; it is pure and callable from any thread. A
+/// map read back from a bundle has no generator: the blob `file` was written by the compiler and is only checked.
 struct Table {
   int64_t bytes = 0;
   std::string file;
@@ -61,7 +65,8 @@ using Transform = std::variant<RowMajor, PanelLayout, Table>;
 struct WeightSlot {
   int64_t slot = 0;
   std::string family;           ///< the weight family's symbol, or the table's name
-  std::optional<int64_t> layer; ///< checkpoint layer index; none for embedding, final norm, head, tables
+  std::optional<int64_t> layer; ///< checkpoint layer index; none for embedding,
+                                ///< final norm, head, tables
   std::vector<SourceTensor> sources;
   Transform transform;
 };
@@ -69,11 +74,18 @@ struct WeightSlot {
 /// Blobs start and end on pages: they are mapped, and a vector load past the last element stays inside the mapping.
 constexpr int64_t blobAlignment = 4096;
 
+/// The longest contraction the packer takes: it holds a panel of 32 rows in memory.
+constexpr int64_t maxContraction = int64_t(1) << 22;
+
 /// Bytes the layout itself needs, padding of panels included.
 int64_t payloadBytes(const Transform &transform);
 
 /// Bytes of the blob: payloadBytes rounded up to blobAlignment. This is what the memory certificate counts.
 int64_t blobBytes(const Transform &transform);
+
+/// Checks what a slot says of itself: element types that can be packed, sizes that are neither negative nor overflow,
+/// sources in pairs when interleaved. Every reader of a map from a file calls it.
+Status check(const WeightSlot &slot);
 
 /// True when the mapped checkpoint tensor of element type `stored` can be used as it is (`--weights reference`).
 bool isIdentity(const WeightSlot &slot, DType stored);

@@ -1,0 +1,56 @@
+//===- Packer.h - A weight map and a checkpoint become blobs --------------===//
+//
+// For each slot: stream the sources through their transform into DIR/weights/<hash>.bin, then write the index.
+//
+//   name   = xxh3-128(stored bytes, slices, transform, layout version): the same content is stored once, and a blob
+//            that is there already (an interrupted run, another layer, a shared folder) is not written again
+//   memory = a few panels of rows for each thread, whatever the size of the tensors
+//   safety = all sources are checked before the first is packed; a blob gets its name when it is complete and on disk
+//
+// Architecture, section 4.
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_WEIGHTS_PACKER_H
+#define K2C_WEIGHTS_PACKER_H
+
+#include "k2c/Weights/TensorSource.h"
+#include "k2c/Weights/WeightMap.h"
+#include <functional>
+#include <string>
+
+namespace k2c {
+
+struct PackOptions {
+  /// Where blobs live when several bundles share them: they are hard-linked (copied across file systems) into the
+  /// bundle. Empty: in the bundle only.
+  std::string sharedFolder;
+  /// Worker threads; 0: as many as this process may use.
+  int threads = 0;
+  /// Called from worker threads, one at a time: blob bytes finished and in all.
+  std::function<void(int64_t done, int64_t total)> progress;
+};
+
+/// What a run did.
+struct PackReport {
+  int64_t written = 0;      ///< blobs packed
+  int64_t reused = 0;       ///< slots whose blob was there
+  int64_t writtenBytes = 0; ///< bytes of the former
+};
+
+/// Packs every slot of `map` into `bundle`/weights and writes weights/index.json. Errors: a tensor that is missing or
+/// does not fit its layout (before anything is written); reading, writing, a full disk (finished blobs stay).
+Expected<PackReport> packWeights(const WeightMap &map, const TensorSource &tensors, const std::string &bundle,
+                                 const PackOptions &options = {});
+
+/// `k2c pack`: the same with the map the bundle carries.
+Expected<PackReport> packInto(const std::string &bundle, const TensorSource &tensors, const PackOptions &options = {});
+
+/// Writes weights/map.json, and the blobs of computed tables: these do not need a checkpoint.
+Status writeWeightMap(const WeightMap &map, const std::string &bundle);
+
+/// Reads weights/map.json. The file is hostile input: sizes, names and order are checked.
+Expected<WeightMap> readWeightMap(const std::string &bundle);
+
+} // namespace k2c
+
+#endif // K2C_WEIGHTS_PACKER_H

@@ -1,0 +1,219 @@
+//===- BlobStore.cpp - A folder of content-addressed files ----------------===//
+#include "BlobStore.h"
+
+#include "k2c/Support/Units.h"
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+#include <vector>
+
+namespace fs = std::filesystem;
+
+namespace k2c::weights {
+
+File &File::operator=(File &&other) noexcept {
+  std::swap(fd, other.fd);
+  return *this;
+}
+
+File::~File() {
+  if (fd >= 0)
+    ::close(fd);
+}
+
+Error systemError(const std::string &path, const std::string &action, int code) {
+  std::string message = action + ": " + std::strerror(code), remedy;
+  if (code == ENOSPC || code == EDQUOT) {
+    struct statvfs info{};
+    if (::statvfs(fs::path(path).parent_path().c_str(), &info) == 0)
+      message += " (" + format(Bytes(int64_t(info.f_bavail) * int64_t(info.f_frsize))) + " free)";
+    remedy = "free space or choose another folder, then run the same command: "
+             "finished blobs are kept";
+  }
+  return Error{path, message, remedy};
+}
+
+static Status writeAll(int fd, const std::string &path, const char *data, int64_t bytes) {
+  while (bytes > 0) {
+    ssize_t count = ::write(fd, data, bytes);
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count < 0)
+      return systemError(path, "cannot write " + std::to_string(bytes) + " bytes", errno);
+    data += count;
+    bytes -= count;
+  }
+  return Status::success();
+}
+
+//===----------------------------------------------------------------------===//
+// BlobWriter
+//===----------------------------------------------------------------------===//
+
+BlobWriter::BlobWriter(const BlobStore &store, std::string path, File file)
+    : store(&store), path(std::move(path)), file(std::move(file)) {}
+
+BlobWriter::BlobWriter(BlobWriter &&other) noexcept
+    : store(other.store), path(std::move(other.path)), file(std::move(other.file)), hash(std::move(other.hash)),
+      written(other.written) {
+  other.path.clear();
+}
+
+BlobWriter::~BlobWriter() {
+  if (!path.empty())
+    ::unlink(path.c_str());
+}
+
+Status BlobWriter::write(const char *data, int64_t bytes) {
+  hash.update(data, bytes);
+  written += bytes;
+  return writeAll(file.get(), path, data, bytes);
+}
+
+Expected<Blob> BlobWriter::finish(const std::string &name, int64_t bytes) {
+  if (bytes > written) {
+    std::vector<char> padding(bytes - written);
+    if (Status status = write(padding.data(), bytes - written); !status)
+      return status.takeError();
+  }
+  Blob blob{name + ".bin", hash.hex64()};
+  if (store->contains(name, bytes))
+    return blob;
+  if (::fdatasync(file.get()) != 0)
+    return systemError(path, "cannot flush to disk", errno);
+  std::string target = store->folder() + "/" + blob.file;
+  if (::rename(path.c_str(), target.c_str()) != 0)
+    return systemError(target, "cannot rename the finished blob", errno);
+  path.clear();
+  return blob;
+}
+
+//===----------------------------------------------------------------------===//
+// BlobStore
+//===----------------------------------------------------------------------===//
+
+/// Removes `path` when no process holds its lock.
+static void removeAbandoned(const fs::path &path) {
+  File file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  if (file.get() >= 0 && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0)
+    ::unlink(path.c_str());
+}
+
+Expected<BlobStore> BlobStore::open(const std::string &folder) {
+  std::error_code code;
+  fs::create_directories(folder, code);
+  if (code)
+    return Error{folder, "cannot create the folder: " + code.message(), ""};
+  BlobStore store;
+  store.path = folder;
+  fs::directory_iterator entries(folder, code);
+  if (code)
+    return Error{folder, "cannot list the folder: " + code.message(), ""};
+  for (const fs::directory_entry &entry : entries) {
+    if (entry.path().extension() == ".partial")
+      removeAbandoned(entry.path());
+    else if (entry.path().extension() == ".bin" && entry.is_regular_file(code))
+      store.sizes.insert(int64_t(entry.file_size(code)));
+  }
+  return store;
+}
+
+bool BlobStore::contains(const std::string &name, int64_t bytes) const {
+  struct stat info{};
+  return ::stat((path + "/" + name + ".bin").c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_size == bytes;
+}
+
+Expected<BlobWriter> BlobStore::create() const {
+  static std::atomic<int64_t> counter{0};
+  for (;;) {
+    std::string name = path + "/" + std::to_string(::getpid()) + "-" + std::to_string(counter++) + ".partial";
+    File file(::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+    if (file.get() < 0 && errno == EEXIST)
+      continue; // of a process of that number on another machine, or abandoned
+    if (file.get() < 0)
+      return systemError(name, "cannot create", errno);
+    struct stat info{};
+    bool locked = ::flock(file.get(), LOCK_EX | LOCK_NB) == 0;
+    if (locked && ::fstat(file.get(), &info) == 0 && info.st_nlink == 0)
+      continue; // removed as abandoned before it was locked
+    return BlobWriter(*this, std::move(name), std::move(file));
+  }
+}
+
+Expected<std::optional<Blob>> BlobStore::find(const std::string &name, int64_t bytes) const {
+  if (!contains(name, bytes))
+    return std::optional<Blob>();
+  Blob blob{name + ".bin", ""};
+  std::string file = path + "/" + blob.file;
+  Expected<FileDigest> digest = digestFile(file);
+  if (!digest)
+    return digest.takeError();
+  blob.xxh3 = digest->xxh3;
+  auto known = expected.find(blob.file);
+  if (known == expected.end() || known->second == blob.xxh3)
+    return std::optional<Blob>(std::move(blob));
+  if (::unlink(file.c_str()) != 0)
+    return systemError(file, "cannot remove the damaged blob", errno);
+  return std::optional<Blob>();
+}
+
+Status BlobStore::sync() const {
+  File folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder.get() < 0 || ::fsync(folder.get()) != 0)
+    return systemError(path, "cannot flush the folder to disk", errno);
+  return Status::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Whole files
+//===----------------------------------------------------------------------===//
+
+Expected<FileDigest> digestFile(const std::string &path) {
+  File file(::open(path.c_str(),
+                   O_RDONLY | O_CLOEXEC | O_NONBLOCK)); // a fifo must not block
+  struct stat info{};
+  if (file.get() < 0 || ::fstat(file.get(), &info) != 0)
+    return systemError(path, "cannot open", errno);
+  if (!S_ISREG(info.st_mode))
+    return Error{path, "is not a regular file", ""};
+  std::vector<char> block(1 << 20);
+  FileDigest digest;
+  Hash hash;
+  for (;;) {
+    ssize_t count = ::read(file.get(), block.data(), block.size());
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count < 0)
+      return systemError(path, "cannot read at byte " + std::to_string(digest.bytes), errno);
+    if (count == 0)
+      break;
+    hash.update(block.data(), count);
+    digest.bytes += count;
+  }
+  digest.xxh3 = hash.hex64();
+  return digest;
+}
+
+Status replaceFile(const std::string &path, const std::string &text) {
+  std::string temporary = path + "." + std::to_string(::getpid()) + ".tmp";
+  File file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (file.get() < 0)
+    return systemError(temporary, "cannot create", errno);
+  Status status = writeAll(file.get(), temporary, text.data(), int64_t(text.size()));
+  if (status && ::fdatasync(file.get()) != 0)
+    status = systemError(temporary, "cannot flush to disk", errno);
+  if (status && ::rename(temporary.c_str(), path.c_str()) != 0)
+    status = systemError(path, "cannot replace", errno);
+  if (!status)
+    ::unlink(temporary.c_str());
+  return status;
+}
+
+} // namespace k2c::weights

@@ -1,0 +1,101 @@
+//===- BlobStore.h - A folder of content-addressed files ------------------===//
+//
+// A blob `<32 hex digits>.bin` appears under its name complete and on disk, or not at all: it is written as
+// `*.partial`, synced, then renamed. A writer holds a lock on its partial file, so that the next run can tell the
+// remains of a killed process (no lock) from the work of a living one.
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_LIB_WEIGHTS_BLOBSTORE_H
+#define K2C_LIB_WEIGHTS_BLOBSTORE_H
+
+#include "Hash.h"
+#include "k2c/Support/Error.h"
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+namespace k2c::weights {
+
+/// A file descriptor that closes itself.
+class File {
+public:
+  explicit File(int fd = -1) : fd(fd) {}
+  File(File &&other) noexcept : fd(other.fd) { other.fd = -1; }
+  File &operator=(File &&other) noexcept;
+  ~File();
+  int get() const { return fd; }
+
+private:
+  int fd;
+};
+
+/// What a finished blob is: its file name and the hash of its bytes (16 hex digits).
+struct Blob {
+  std::string file;
+  std::string xxh3;
+};
+
+class BlobStore;
+
+/// A blob being written. Dropped without `finish`, it leaves nothing.
+class BlobWriter {
+public:
+  BlobWriter(BlobWriter &&other) noexcept;
+  ~BlobWriter();
+
+  Status write(const char *data, int64_t bytes);
+  /// Pads with zeros to `bytes`, syncs and renames to `name`.bin. When that blob exists already, drops this one.
+  Expected<Blob> finish(const std::string &name, int64_t bytes);
+
+private:
+  friend class BlobStore;
+  BlobWriter(const BlobStore &store, std::string path, File file);
+  const BlobStore *store;
+  std::string path; // empty: nothing to remove
+  File file;
+  Hash hash;
+  int64_t written = 0;
+};
+
+/// The folder. Members may be called from several threads.
+class BlobStore {
+public:
+  /// Creates the folder, removes partial files nobody writes, remembers the sizes of the blobs that are there.
+  static Expected<BlobStore> open(const std::string &folder);
+
+  const std::string &folder() const { return path; }
+  /// A blob of this size was there when the store was opened: it may pay to look for it by name.
+  bool hadSize(int64_t bytes) const { return sizes.count(bytes) != 0; }
+  /// A blob of that name and size is there.
+  bool contains(const std::string &name, int64_t bytes) const;
+  Expected<BlobWriter> create() const;
+  /// From here on a blob of that file name with another hash counts as damaged.
+  void expect(const std::string &file, const std::string &xxh3) { expected[file] = xxh3; }
+  /// The blob of that name and size, read and hashed; nothing when there is none. A damaged one is removed.
+  Expected<std::optional<Blob>> find(const std::string &name, int64_t bytes) const;
+  /// Makes renames durable.
+  Status sync() const;
+
+private:
+  std::string path;
+  std::set<int64_t> sizes;
+  std::map<std::string, std::string> expected;
+};
+
+/// Hash (16 hex digits) and size of a file, read in pieces.
+struct FileDigest {
+  std::string xxh3;
+  int64_t bytes = 0;
+};
+Expected<FileDigest> digestFile(const std::string &path);
+
+/// Writes `text` to `path` through a synced temporary file and a rename.
+Status replaceFile(const std::string &path, const std::string &text);
+
+/// The text of `errno`, with the free space when the disk is full.
+Error systemError(const std::string &path, const std::string &action, int code);
+
+} // namespace k2c::weights
+
+#endif // K2C_LIB_WEIGHTS_BLOBSTORE_H

@@ -1,0 +1,182 @@
+//===- MapFile.cpp - weights/map.json -------------------------------------===//
+//
+// {"format":1,"slots":[
+//   {"slot":0,"family":"down","layer":3,"layout":{"kind":"panels","type":"bf16","matrices":384,"n":7168,"k":2048,
+//    "interleave":1},"sources":[{"name":"model.layers.3....","shape":[7168,2048],"slice":[0,0,10],"transpose":true},..]}
+// `slice` (dimension, from, to) and `transpose` are left out where there is none.
+//
+//===----------------------------------------------------------------------===//
+#include "ObjectReader.h"
+#include "SlotPacker.h"
+#include "k2c/Weights/Packer.h"
+#include "k2c/Weights/WeightIndex.h"
+
+namespace k2c {
+
+using namespace weights;
+using Json = nlohmann::ordered_json;
+
+static std::string mapPath(const std::string &bundle) { return bundle + "/weights/map.json"; }
+
+//===----------------------------------------------------------------------===//
+// Writing
+//===----------------------------------------------------------------------===//
+
+static Json layoutToJson(const Transform &transform, const std::string &tableFile) {
+  if (const auto *rows = std::get_if<RowMajor>(&transform))
+    return {{"kind", "rows"}, {"type", name(rows->type)}, {"elements", rows->elements}};
+  if (const auto *panels = std::get_if<PanelLayout>(&transform))
+    return {{"kind", "panels"}, {"type", name(panels->type)},      {"matrices", panels->matrices}, {"n", panels->n},
+            {"k", panels->k},   {"interleave", panels->interleave}};
+  return {{"kind", "table"}, {"bytes", std::get<Table>(transform).bytes}, {"file", tableFile}};
+}
+
+static std::string mapText(const WeightMap &map, const std::vector<std::string> &tableFiles) {
+  std::string text = "{\"format\":1,\"slots\":[\n";
+  for (const WeightSlot &slot : map.slots) {
+    Json json = {{"slot", slot.slot}, {"family", slot.family}, {"layer", nullptr}};
+    if (slot.layer)
+      json["layer"] = *slot.layer;
+    json["layout"] = layoutToJson(slot.transform, tableFiles[slot.slot]);
+    json["sources"] = Json::array();
+    for (const SourceTensor &source : slot.sources) {
+      Json entry = {{"name", source.name}, {"shape", source.shape}};
+      if (source.slice)
+        entry["slice"] = {source.slice->dimension, source.slice->from, source.slice->to};
+      if (source.transpose)
+        entry["transpose"] = true;
+      json["sources"].push_back(std::move(entry));
+    }
+    text += json.dump() + (&slot == &map.slots.back() ? "\n" : ",\n");
+  }
+  return text + "]}\n";
+}
+
+Status writeWeightMap(const WeightMap &map, const std::string &bundle) {
+  Expected<BlobStore> store = BlobStore::open(bundle + "/weights");
+  if (!store)
+    return store.takeError();
+  std::vector<std::string> tableFiles(map.slots.size());
+  for (const WeightSlot &slot : map.slots) {
+    if (!std::holds_alternative<Table>(slot.transform))
+      continue;
+    Expected<PackedSlot> packed = packTable(slot, *store);
+    if (!packed)
+      return packed.takeError();
+    tableFiles[slot.slot] = packed->blob.file;
+  }
+  if (Status status = store->sync(); !status)
+    return status;
+  return replaceFile(mapPath(bundle), mapText(map, tableFiles));
+}
+
+//===----------------------------------------------------------------------===//
+// Reading
+//===----------------------------------------------------------------------===//
+
+static DType readType(ObjectReader &in) {
+  std::string text = in.string("type");
+  for (int index = 0; index <= int(DType::Bool); ++index)
+    if (name(DType(index)) == text)
+      return DType(index);
+  in.fail("type", "'" + text + "' is no element type");
+  return DType::F32;
+}
+
+static Expected<Transform> readLayout(ObjectReader in) {
+  std::string kind = in.string("kind");
+  Transform transform;
+  if (kind == "rows") {
+    transform = RowMajor{readType(in), in.integer("elements")};
+  } else if (kind == "panels") {
+    PanelLayout panels;
+    panels.type = readType(in);
+    panels.matrices = in.integer("matrices");
+    panels.n = in.integer("n");
+    panels.k = in.integer("k");
+    panels.interleave = in.integer("interleave");
+    transform = panels;
+  } else if (kind == "table") {
+    Table table{in.integer("bytes"), in.string("file"), nullptr};
+    if (!isBlobName(table.file))
+      in.fail("file", "'" + table.file + "' is not the name of a blob");
+    transform = std::move(table);
+  } else {
+    in.fail("kind", "is '" + kind + "'; known are rows, panels, table");
+  }
+  if (!in)
+    return in.takeError();
+  return transform;
+}
+
+/// An array of integers; `length` of them when not negative.
+static std::vector<int64_t> readIntegers(ObjectReader &in, const char *key, int64_t length) {
+  std::vector<int64_t> numbers;
+  const nlohmann::json &array = in.array(key);
+  for (const nlohmann::json &entry : array)
+    if (entry.is_number_integer())
+      numbers.push_back(entry.get<int64_t>());
+  if (numbers.size() != array.size() || (length >= 0 && int64_t(numbers.size()) != length))
+    in.fail(key, "must be a list of " + (length < 0 ? "" : std::to_string(length) + " ") + "integers");
+  return numbers;
+}
+
+static Expected<SourceTensor> readSource(ObjectReader in) {
+  SourceTensor source;
+  source.name = in.string("name");
+  source.shape = readIntegers(in, "shape", -1);
+  if (in.has("slice"))
+    if (std::vector<int64_t> slice = readIntegers(in, "slice", 3); in)
+      source.slice = TensorSlice{slice[0], slice[1], slice[2]};
+  source.transpose = in.has("transpose") && in.boolean("transpose");
+  if (!in)
+    return in.takeError();
+  return source;
+}
+
+static Expected<WeightSlot> readSlot(ObjectReader in, int64_t expected) {
+  WeightSlot slot;
+  slot.slot = in.integer("slot");
+  slot.family = in.string("family");
+  slot.layer = in.integerOrNull("layer");
+  size_t sources = in.array("sources").size();
+  if (slot.slot != expected)
+    in.fail("slot", "is " + std::to_string(slot.slot) + " where " + std::to_string(expected) + " comes next");
+  if (!in)
+    return in.takeError();
+  Expected<Transform> transform = readLayout(in.child("layout"));
+  if (!transform)
+    return transform.takeError();
+  slot.transform = std::move(*transform);
+  for (size_t i = 0; i < sources; ++i) {
+    Expected<SourceTensor> source = readSource(in.child("sources", i));
+    if (!source)
+      return source.takeError();
+    slot.sources.push_back(std::move(*source));
+  }
+  if (Status status = check(slot); !status)
+    return status.takeError();
+  return slot;
+}
+
+Expected<WeightMap> readWeightMap(const std::string &bundle) {
+  Expected<JsonDocument> document = readJsonFile(mapPath(bundle), mapLimits);
+  if (!document)
+    return document.takeError();
+  ObjectReader root(*document, document->root(), "");
+  if (int64_t format = root.integer("format"); format != 1)
+    root.fail("format", "is " + std::to_string(format) + "; this k2c reads format 1");
+  size_t count = root.array("slots").size();
+  if (!root)
+    return root.takeError();
+  WeightMap map;
+  for (size_t i = 0; i < count; ++i) {
+    Expected<WeightSlot> slot = readSlot(root.child("slots", i), int64_t(i));
+    if (!slot)
+      return slot.takeError();
+    map.slots.push_back(std::move(*slot));
+  }
+  return map;
+}
+
+} // namespace k2c

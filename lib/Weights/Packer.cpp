@@ -1,0 +1,192 @@
+//===- Packer.cpp - A weight map and a checkpoint become blobs ------------===//
+//
+// Check every slot, pack slots on a few threads (each takes the next one), link shared blobs into the bundle, write
+// the index last: a bundle with an index is complete.
+//
+//===----------------------------------------------------------------------===//
+#include "k2c/Weights/Packer.h"
+
+#include "OperandStream.h"
+#include "SlotPacker.h"
+#include "k2c/Weights/WeightIndex.h"
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <filesystem>
+#include <mutex>
+#include <new>
+#include <sched.h>
+#include <thread>
+#include <unistd.h>
+
+namespace fs = std::filesystem;
+
+namespace k2c {
+
+using namespace weights;
+
+namespace {
+
+/// The state the worker threads share.
+class PackRun {
+public:
+  /// Operands go to `store`, tables to `tables` (the bundle's own folder).
+  PackRun(const WeightMap &map, const TensorSource &tensors, const BlobStore &store, const BlobStore &tables,
+          const PackOptions &options)
+      : map(map), tensors(tensors), store(store), tables(tables), options(options), total(map.totalBytes()),
+        packed(map.slots.size()) {}
+
+  /// Packs all slots. Error: the first that occurred.
+  Status run();
+  const std::vector<PackedSlot> &slots() const { return packed; }
+
+private:
+  void work();
+  Expected<PackedSlot> packSlot(const WeightSlot &slot);
+  bool advance(int64_t bytes);
+
+  const WeightMap &map;
+  const TensorSource &tensors;
+  const BlobStore &store, &tables;
+  const PackOptions &options;
+  const int64_t total;
+  std::vector<PackedSlot> packed; // each entry is written by one thread
+  std::atomic<size_t> next{0};
+  std::atomic<bool> stopped{false};
+  std::mutex mutex; // done, failure, progress calls
+  int64_t done = 0;
+  Status failure;
+};
+
+int availableCpus() {
+  cpu_set_t set;
+  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+} // namespace
+
+Status PackRun::run() {
+  int threads = options.threads > 0 ? options.threads : availableCpus();
+  threads = int(std::min<size_t>(threads, map.slots.size()));
+  std::vector<std::thread> pool;
+  for (int i = 1; i < threads; ++i)
+    pool.emplace_back([this] { work(); });
+  work();
+  for (std::thread &thread : pool)
+    thread.join();
+  return failure;
+}
+
+void PackRun::work() {
+  for (size_t i = next++; i < map.slots.size() && !stopped; i = next++) {
+    Expected<PackedSlot> slot = packSlot(map.slots[i]);
+    if (slot) {
+      packed[i] = std::move(*slot);
+      continue;
+    }
+    std::lock_guard<std::mutex> lock(mutex);
+    if (!stopped.exchange(true))
+      failure = slot.takeError();
+  }
+}
+
+Expected<PackedSlot> PackRun::packSlot(const WeightSlot &slot) try {
+  int64_t counted = 0, bytes = blobBytes(slot.transform);
+  Expected<PackedSlot> result =
+      std::holds_alternative<Table>(slot.transform)
+          ? packTable(slot, tables)
+          : packOperand(slot, tensors, store, [&](int64_t count) { return counted += count, advance(count); });
+  advance(bytes - counted); // padding; a table
+  return result;
+} catch (const std::bad_alloc &) {
+  return Error{"weights '" + slot.family + "'", "not enough memory to pack it", "use fewer threads or a larger limit"};
+}
+
+bool PackRun::advance(int64_t bytes) {
+  std::lock_guard<std::mutex> lock(mutex);
+  done += bytes;
+  if (options.progress && !stopped)
+    options.progress(done, total);
+  return !stopped;
+}
+
+/// Makes `file` of the shared folder appear in the bundle.
+static Status linkInto(const std::string &from, const std::string &to, const std::string &file) {
+  std::string source = from + "/" + file, target = to + "/" + file;
+  ::unlink(target.c_str());
+  if (::link(source.c_str(), target.c_str()) == 0)
+    return Status::success();
+  std::error_code code;
+  fs::copy_file(source, target + ".tmp", fs::copy_options::overwrite_existing, code);
+  if (!code)
+    fs::rename(target + ".tmp", target, code);
+  if (code)
+    return systemError(target, "cannot copy from the shared folder", code.value());
+  return Status::success();
+}
+
+static Status checkSources(const WeightMap &map, const TensorSource &tensors) {
+  for (const WeightSlot &slot : map.slots) {
+    if (std::holds_alternative<Table>(slot.transform))
+      continue;
+    if (Expected<OperandStream> stream = OperandStream::open(tensors, slot); !stream)
+      return stream.takeError();
+  }
+  return Status::success();
+}
+
+/// Opens a folder of blobs; what an earlier index of the bundle says of them decides whether they are damaged.
+static Expected<BlobStore> openStore(const std::string &folder, const std::string &bundle) {
+  Expected<BlobStore> store = BlobStore::open(folder);
+  if (!store)
+    return store;
+  if (Expected<std::vector<IndexedSlot>> earlier = readWeightIndex(bundle))
+    for (const IndexedSlot &slot : *earlier)
+      store->expect(slot.file, slot.xxh3);
+  return store;
+}
+
+Expected<PackReport> packWeights(const WeightMap &map, const TensorSource &tensors, const std::string &bundle,
+                                 const PackOptions &options) {
+  if (Status status = checkSources(map, tensors); !status)
+    return status.takeError();
+  std::string folder = bundle + "/weights";
+  bool shared = !options.sharedFolder.empty();
+  Expected<BlobStore> own = openStore(folder, bundle);
+  if (!own)
+    return own.takeError();
+  Expected<BlobStore> store = shared ? openStore(options.sharedFolder, bundle) : *own;
+  if (!store)
+    return store.takeError();
+
+  PackRun run(map, tensors, *store, *own, options);
+  if (Status status = run.run(); !status)
+    return status.takeError();
+  if (Status status = store->sync(); !status)
+    return status.takeError();
+
+  PackReport report;
+  std::vector<IndexedSlot> index;
+  for (const WeightSlot &slot : map.slots) {
+    const PackedSlot &packed = run.slots()[slot.slot];
+    int64_t bytes = blobBytes(slot.transform);
+    (packed.reused ? report.reused : report.written) += 1;
+    report.writtenBytes += packed.reused ? 0 : bytes;
+    if (shared && !std::holds_alternative<Table>(slot.transform))
+      if (Status status = linkInto(store->folder(), folder, packed.blob.file); !status)
+        return status.takeError();
+    index.push_back({slot.slot, slot.family, slot.layer, packed.blob.file, bytes, packed.blob.xxh3});
+  }
+  if (Status status = writeWeightIndex(index, bundle); !status)
+    return status.takeError();
+  return report;
+}
+
+Expected<PackReport> packInto(const std::string &bundle, const TensorSource &tensors, const PackOptions &options) {
+  Expected<WeightMap> map = readWeightMap(bundle);
+  if (!map)
+    return map.takeError();
+  return packWeights(*map, tensors, bundle, options);
+}
+
+} // namespace k2c

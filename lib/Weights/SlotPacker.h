@@ -1,0 +1,29 @@
+//===- SlotPacker.h - One slot into one blob ------------------------------===//
+#ifndef K2C_LIB_WEIGHTS_SLOTPACKER_H
+#define K2C_LIB_WEIGHTS_SLOTPACKER_H
+
+#include "BlobStore.h"
+#include "k2c/Weights/TensorSource.h"
+#include "k2c/Weights/WeightMap.h"
+
+namespace k2c::weights {
+
+/// The blob of a slot, and whether it was there already.
+struct PackedSlot {
+  Blob blob;
+  bool reused = false;
+};
+
+/// Called with the bytes packed since the last call; false stops the work (the slot then fails).
+using Meter = std::function<bool(int64_t bytes)>;
+
+/// Packs a slot made of tensors.
+Expected<PackedSlot> packOperand(const WeightSlot &slot, const TensorSource &tensors, const BlobStore &store,
+                                 const Meter &meter);
+
+/// Writes a computed table; without a generator, checks that its blob is there.
+Expected<PackedSlot> packTable(const WeightSlot &slot, const BlobStore &store);
+
+} // namespace k2c::weights
+
+#endif // K2C_LIB_WEIGHTS_SLOTPACKER_H

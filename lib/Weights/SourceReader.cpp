@@ -1,0 +1,207 @@
+//===- SourceReader.cpp - The rows of an operand, in order ----------------===//
+//
+// A slice leaves runs of `kept * inner` elements in every `size * inner`; a read of consecutive elements of the sliced
+// tensor is one file read for each run it touches. Nothing is ever asked for twice, so hashing on the way is one pass.
+//
+//===----------------------------------------------------------------------===//
+#include "SourceReader.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace k2c::weights {
+
+//===----------------------------------------------------------------------===//
+// Checks
+//===----------------------------------------------------------------------===//
+
+static std::string shapeText(const std::vector<int64_t> &shape) {
+  std::string text = "[";
+  for (size_t i = 0; i < shape.size(); ++i)
+    text += (i ? ", " : "") + std::to_string(shape[i]);
+  return text + "]";
+}
+
+/// Product of dimensions; -1 when one is negative or the product overflows.
+static int64_t product(const std::vector<int64_t> &shape) {
+  int64_t elements = 1;
+  for (int64_t dimension : shape)
+    if (dimension < 0 || __builtin_mul_overflow(elements, dimension, &elements))
+      return -1;
+  return elements;
+}
+
+static bool converts(DType stored, DType packed) {
+  return stored == packed || (packed == DType::F32 && (stored == DType::BF16 || stored == DType::F16));
+}
+
+Expected<SourceReader> SourceReader::open(const TensorSource &tensors, const SourceTensor &source, DType packed) {
+  Expected<StoredTensor> stored = tensors.find(source.name);
+  if (!stored)
+    return stored.takeError();
+  int64_t elements = product(source.shape);
+  if (source.shape.empty() || elements < 0 || elements != product(stored->shape))
+    return Error{"tensor '" + source.name + "'",
+                 "has shape " + shapeText(stored->shape) + ", the program was compiled for one that reads as " +
+                     shapeText(source.shape),
+                 "use the checkpoint whose config.json was compiled"};
+  if (!converts(stored->type, packed))
+    return Error{"tensor '" + source.name + "'",
+                 "is stored as " + std::string(name(stored->type)) + ", the program was compiled for " +
+                     std::string(name(packed)) + " weights",
+                 "compile again from this checkpoint"};
+  SourceReader reader;
+  reader.tensors = &tensors;
+  reader.source = &source;
+  reader.storedType = stored->type;
+  reader.packedType = packed;
+  std::vector<int64_t> shape = source.shape;
+  reader.inner = elements;
+  if (source.slice) {
+    const TensorSlice &slice = *source.slice;
+    if (slice.dimension < 0 || slice.dimension >= int64_t(shape.size()) || slice.from < 0 || slice.to < slice.from ||
+        slice.to > shape[slice.dimension])
+      return Error{"tensor '" + source.name + "'",
+                   "slice [" + std::to_string(slice.from) + ", " + std::to_string(slice.to) + ") of dimension " +
+                       std::to_string(slice.dimension) + " is outside its shape " + shapeText(shape),
+                   ""};
+    auto at = shape.begin() + slice.dimension;
+    reader.outer = product({shape.begin(), at});
+    reader.size = *at;
+    reader.inner = product({at + 1, shape.end()});
+    reader.from = slice.from;
+    reader.kept = *at = slice.to - slice.from;
+  }
+  if (source.transpose && shape.size() < 2)
+    return Error{"tensor '" + source.name + "'", "shape " + shapeText(shape) + " has no two dimensions to transpose",
+                 ""};
+  reader.matrixColumns = shape.back();
+  reader.matrixRows = shape.size() > 1 ? shape[shape.size() - 2] : 1;
+  reader.matrices = shape.size() > 2 ? product({shape.begin(), shape.end() - 2}) : 1;
+  return reader;
+}
+
+//===----------------------------------------------------------------------===//
+// Element types
+//===----------------------------------------------------------------------===//
+
+/// Exact; the payload of a NaN is kept.
+static uint32_t widenHalf(uint16_t half) {
+  uint32_t sign = uint32_t(half & 0x8000) << 16, exponent = half >> 10 & 31, mantissa = half & 0x3ff;
+  if (exponent == 31)
+    return sign | 0x7f800000 | mantissa << 13;
+  if (exponent == 0) {
+    if (mantissa == 0)
+      return sign;
+    int shift = __builtin_clz(mantissa) - 21; // brings the leading one to bit 10
+    mantissa = mantissa << shift & 0x3ff;
+    exponent = 1 - shift;
+  }
+  return sign | (exponent + 112) << 23 | mantissa << 13;
+}
+
+/// Writes `count` elements, `step` elements apart in `in`, as the packed type.
+static void convert(const char *in, int64_t step, char *out, int64_t count, DType stored, DType packed) {
+  int64_t width = byteWidth(stored);
+  if (stored == packed && step == 1) {
+    std::memcpy(out, in, count * width);
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    const char *element = in + i * step * width;
+    if (stored == packed) {
+      std::memcpy(out + i * width, element, width);
+      continue;
+    }
+    uint16_t narrow;
+    std::memcpy(&narrow, element, 2);
+    uint32_t wide = stored == DType::BF16 ? uint32_t(narrow) << 16 : widenHalf(narrow);
+    std::memcpy(out + i * 4, &wide, 4);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Reading
+//===----------------------------------------------------------------------===//
+
+Status SourceReader::readElements(int64_t first, int64_t count, char *out, Hash &hash) const {
+  int64_t width = byteWidth(storedType), run = kept * inner;
+  while (count > 0) {
+    int64_t within = first % run, length = std::min(count, run - within);
+    int64_t element = first / run * size * inner + from * inner + within;
+    if (Status status = tensors->read(source->name, element * width, out, length * width); !status)
+      return status;
+    hash.update(out, length * width);
+    first += length;
+    count -= length;
+    out += length * width;
+  }
+  return Status::success();
+}
+
+void SourceReader::flatten() {
+  matrixRows *= matrices * matrixColumns;
+  matrices = matrixColumns = 1;
+}
+
+Status SourceReader::read(int64_t first, int64_t count, char *out, int64_t stride, Hash &hash) {
+  if (source->transpose)
+    return readTransposed(first, count, out, stride, hash);
+  bool dense = stride == matrixColumns;
+  int64_t begin = first * matrixColumns, elements = count * matrixColumns;
+  if (storedType == packedType && dense)
+    return readElements(begin, elements, out, hash);
+  block.resize(elements * byteWidth(storedType));
+  if (Status status = readElements(begin, elements, block.data(), hash); !status)
+    return status;
+  if (dense) {
+    convert(block.data(), 1, out, elements, storedType, packedType);
+    return Status::success();
+  }
+  for (int64_t row = 0; row < count; ++row)
+    convert(block.data() + row * matrixColumns * byteWidth(storedType), 1, out + row * stride * packedWidth(),
+            matrixColumns, storedType, packedType);
+  return Status::success();
+}
+
+Status SourceReader::readTransposed(int64_t first, int64_t count, char *out, int64_t stride, Hash &hash) {
+  int64_t width = byteWidth(storedType);
+  for (int64_t row = first; row < first + count; ++row, out += stride * packedWidth()) {
+    int64_t wanted = row / matrixColumns, elements = matrixRows * matrixColumns;
+    if (wanted != loaded) {
+      block.resize(elements * width);
+      if (Status status = readElements(wanted * elements, elements, block.data(), hash); !status)
+        return status;
+      loaded = wanted;
+    }
+    convert(block.data() + row % matrixColumns * width, matrixColumns, out, matrixRows, storedType, packedType);
+  }
+  return Status::success();
+}
+
+std::optional<int64_t> RowStream::rowLength() {
+  while (current < readers.size() && row == readers[current].rows()) {
+    ++current;
+    row = 0;
+  }
+  if (current == readers.size())
+    return std::nullopt;
+  return readers[current].columns();
+}
+
+Status RowStream::next(int64_t count, char *out, int64_t stride) {
+  while (count > 0) {
+    if (!rowLength())
+      return Error{"weights", "the sources end " + std::to_string(count) + " rows early", ""};
+    int64_t length = std::min(count, rowsLeftInSource());
+    SourceReader &reader = readers[current];
+    if (Status status = reader.read(row, length, out, stride, hash); !status)
+      return status;
+    out += length * stride * reader.packedWidth();
+    count -= length;
+    row += length;
+  }
+  return Status::success();
+}
+
+} // namespace k2c::weights

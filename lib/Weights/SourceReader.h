@@ -1,0 +1,72 @@
+//===- SourceReader.h - The rows of an operand, in order ------------------===//
+//
+// Streams the sources of a slot as rows of the packed element type: reshape, slice, transpose and widening happen
+// here, so that the packers see nothing but rows. Memory: one row block; for a transposed source, one matrix.
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_LIB_WEIGHTS_SOURCEREADER_H
+#define K2C_LIB_WEIGHTS_SOURCEREADER_H
+
+#include "Hash.h"
+#include "k2c/Weights/TensorSource.h"
+#include "k2c/Weights/WeightMap.h"
+
+namespace k2c::weights {
+
+/// One source tensor as rows of `columns()` elements.
+class SourceReader {
+public:
+  /// Checks name, shape, slice and element type against what is stored. Errors name the tensor and both values.
+  static Expected<SourceReader> open(const TensorSource &tensors, const SourceTensor &source, DType packed);
+
+  int64_t rows() const { return matrices * (source->transpose ? matrixColumns : matrixRows); }
+  int64_t columns() const { return source->transpose ? matrixRows : matrixColumns; }
+  DType stored() const { return storedType; }
+  int64_t packedWidth() const { return byteWidth(packedType); }
+
+  /// From here on every element is a row of its own (a source that is not transposed): any number can be read at once.
+  void flatten();
+
+  /// Writes rows [first, first + count) to `out`, `stride` elements of the packed type from row to row, and feeds the
+  /// stored bytes that were read to `hash`. Rows must be asked for once each, in ascending order.
+  Status read(int64_t first, int64_t count, char *out, int64_t stride, Hash &hash);
+
+private:
+  Status readElements(int64_t first, int64_t count, char *out, Hash &hash) const;
+  Status readTransposed(int64_t first, int64_t count, char *out, int64_t stride, Hash &hash);
+
+  const TensorSource *tensors = nullptr;
+  const SourceTensor *source = nullptr;
+  DType storedType = DType::F32, packedType = DType::F32;
+  // The tensor is [outer][size][inner] around the sliced dimension; `kept` of `size`, from `from`, remain.
+  int64_t outer = 1, size = 1, from = 0, kept = 1, inner = 1;
+  // The last two dimensions of the sliced tensor, before the transpose, and how many such matrices there are.
+  int64_t matrices = 1, matrixRows = 1, matrixColumns = 1;
+  int64_t loaded = -1;     // the matrix in `block`, for a transposed source
+  std::vector<char> block; // stored bytes of one row block or one matrix
+};
+
+/// The rows of several sources, one source after another.
+class RowStream {
+public:
+  explicit RowStream(std::vector<SourceReader> readers) : readers(std::move(readers)) {}
+
+  /// The next `count` rows, which have the same number of columns.
+  Status next(int64_t count, char *out, int64_t stride);
+
+  /// Columns of the next row; nothing at the end. Sources without rows are passed over.
+  std::optional<int64_t> rowLength();
+  /// Rows until the next source begins (after rowLength()).
+  int64_t rowsLeftInSource() const { return readers[current].rows() - row; }
+  /// Hash of the stored bytes read so far.
+  Hash hash;
+
+private:
+  std::vector<SourceReader> readers;
+  size_t current = 0;
+  int64_t row = 0;
+};
+
+} // namespace k2c::weights
+
+#endif // K2C_LIB_WEIGHTS_SOURCEREADER_H

@@ -1,0 +1,160 @@
+//===- BundleFilesTest.cpp - index.json and map.json, honest and hostile ---===//
+#include "TestTensors.h"
+#include "k2c/Weights/Packer.h"
+#include "k2c/Weights/WeightIndex.h"
+#include <gtest/gtest.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+using namespace k2c;
+using namespace k2c::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// A bundle of two blobs.
+struct Bundle {
+  TemporaryFolder folder;
+  MemoryTensors tensors;
+  WeightMap map;
+
+  Bundle() {
+    for (int64_t slot : {0, 1}) {
+      std::string name = "t" + std::to_string(slot);
+      tensors.addRandom(name, DType::F32, {2000});
+      map.slots.push_back({slot, name, {}, {{name, {2000}, {}, false}}, RowMajor{DType::F32, 2000}});
+    }
+    EXPECT_TRUE(packWeights(map, tensors, folder.path));
+  }
+  std::string blob(int slot) { return folder.path + "/weights/" + (*readWeightIndex(folder.path))[slot].file; }
+  std::string problem() {
+    Expected<VerifyReport> report = verifyBundle(folder.path);
+    EXPECT_TRUE(report);
+    EXPECT_EQ(report->problems.size(), 1u);
+    return report->problems.empty() ? "" : report->problems[0].where + ": " + report->problems[0].message;
+  }
+};
+
+/// The error of reading `text` as weights/<file>.
+std::string indexError(const std::string &text) {
+  TemporaryFolder folder;
+  fs::create_directories(folder.path + "/weights");
+  std::ofstream(folder.path + "/weights/index.json") << text;
+  auto index = readWeightIndex(folder.path);
+  return index ? "" : index.error().text().substr(folder.path.size() + 9);
+}
+std::string mapError(const std::string &slot) {
+  TemporaryFolder folder;
+  fs::create_directories(folder.path + "/weights");
+  std::ofstream(folder.path + "/weights/map.json") << "{\"format\":1,\"slots\":[\n" << slot << "]}";
+  auto map = readWeightMap(folder.path);
+  return map ? "" : map.error().text().substr(folder.path.size() + 9);
+}
+
+} // namespace
+
+TEST(Verify, AcceptsWhatWasPacked) {
+  Bundle bundle;
+  Expected<VerifyReport> report = verifyBundle(bundle.folder.path);
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->files, 2);
+  EXPECT_EQ(report->bytes, 2 * 8192);
+  EXPECT_TRUE(report->problems.empty());
+}
+
+TEST(Verify, NamesAChangedFileWithBothHashes) {
+  Bundle bundle;
+  std::string path = bundle.blob(1), expected = (*readWeightIndex(bundle.folder.path))[1].xxh3;
+  std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).seekp(4000).put('!').put('?');
+  std::string problem = bundle.problem();
+  EXPECT_EQ(problem.find(path + ": hashes to "), 0u) << problem;
+  EXPECT_NE(problem.find(", the index says " + expected), std::string::npos) << problem;
+}
+
+TEST(Verify, NamesAShortFileWithBothSizes) {
+  Bundle bundle;
+  std::string path = bundle.blob(0);
+  fs::resize_file(path, 8191);
+  EXPECT_EQ(bundle.problem(), path + ": has 8191 bytes, the index says 8192");
+}
+
+TEST(Verify, NamesAMissingFile) {
+  Bundle bundle;
+  std::string path = bundle.blob(0);
+  fs::remove(path);
+  EXPECT_EQ(bundle.problem(), path + ": cannot open: No such file or directory");
+}
+
+TEST(Index, HashesAreXxh3OfTheFile) {
+  TemporaryFolder folder;
+  MemoryTensors tensors;
+  tensors.add("zero", DType::F32, {1}, std::vector<float>{0});
+  ASSERT_TRUE(
+      packWeights({{{0, "zero", {}, {{"zero", {1}, {}, false}}, RowMajor{DType::F32, 1}}}}, tensors, folder.path));
+  std::string zeros(4096, 0);
+  char expected[17];
+  std::snprintf(expected, sizeof expected, "%016llx", (unsigned long long)XXH3_64bits(zeros.data(), zeros.size()));
+  EXPECT_EQ((*readWeightIndex(folder.path))[0].xxh3, expected);
+}
+
+TEST(Index, RefusesHostileFiles) {
+  auto slot = [](const std::string &file, const std::string &bytes) {
+    return "{\"format\":1,\"slots\":[{\"slot\":0,\"name\":\"w\",\"layer\":null,"
+           "\"file\":\"" +
+           file + "\",\"bytes\":" + bytes + ",\"xxh3\":\"0\"}]}";
+  };
+  std::string blob = std::string(32, 'a') + ".bin";
+  EXPECT_EQ(indexError(slot(blob, "4096")), "");
+  EXPECT_NE(indexError(slot("../../etc/passwd", "4096")).find("is not the name of a blob"), std::string::npos);
+  EXPECT_NE(indexError(slot(blob, "4095")).find("not a multiple of 4096"), std::string::npos);
+  EXPECT_NE(indexError(slot(blob, "-4096")).find("'bytes' is -4096"), std::string::npos);
+  EXPECT_NE(indexError(slot(blob, "18446744073709547520")).find("'bytes' must be an integer"), std::string::npos);
+  EXPECT_NE(indexError("{\"format\":2,\"slots\":[]}").find("this k2c reads format 1"), std::string::npos);
+  EXPECT_NE(indexError("[]").find("must be an object"), std::string::npos);
+}
+
+TEST(Map, ComesBackAsItWasWritten) {
+  PanelLayout layout;
+  layout.matrices = 2;
+  layout.n = 8;
+  layout.k = 4;
+  layout.interleave = 2;
+  WeightMap map{{{0, "gu", 3, {{"a", {2, 4, 4}, TensorSlice{1, 0, 4}, true}, {"b", {2, 4, 4}, {}, false}}, layout},
+                 {1, "norm", {}, {{"n", {9}, {}, false}}, RowMajor{DType::F16, 9}}}};
+  TemporaryFolder first, second;
+  ASSERT_TRUE(writeWeightMap(map, first.path));
+  Expected<WeightMap> read = readWeightMap(first.path);
+  ASSERT_TRUE(read) << read.error().text();
+  ASSERT_TRUE(writeWeightMap(*read, second.path));
+  EXPECT_EQ(readFile(first.path + "/weights/map.json"), readFile(second.path + "/weights/map.json"));
+  EXPECT_EQ(read->slots[0].layer, 3);
+  EXPECT_EQ(read->slots[0].sources[0].slice->to, 4);
+  EXPECT_TRUE(read->slots[0].sources[0].transpose);
+  EXPECT_EQ(std::get<PanelLayout>(read->slots[0].transform).interleave, 2);
+  EXPECT_EQ(std::get<RowMajor>(read->slots[1].transform).type, DType::F16);
+}
+
+TEST(Map, RefusesHostileSlots) {
+  auto slot = [](const std::string &layout, const std::string &sources = "[]") {
+    return "{\"slot\":0,\"family\":\"w\",\"layer\":1,\"layout\":" + layout + ",\"sources\":" + sources + "}";
+  };
+  auto panels = [&](const std::string &n, const std::string &k, const std::string &interleave) {
+    return slot("{\"kind\":\"panels\",\"type\":\"bf16\",\"matrices\":1,\"n\":" + n + ",\"k\":" + k +
+                ",\"interleave\":" + interleave + "}");
+  };
+  EXPECT_EQ(mapError(panels("8", "8", "1")), "");
+  EXPECT_NE(mapError(panels("8", "8", "3")).find("must be 1 or 2"), std::string::npos);
+  EXPECT_NE(mapError(panels("-8", "8", "1")), "");
+  EXPECT_NE(mapError(panels("9223372036854775807", "9223372036854775807", "1")), "");
+  EXPECT_NE(mapError(panels("8", "4194305", "1")), "");
+  EXPECT_NE(mapError(slot("{\"kind\":\"rows\",\"type\":\"f31\",\"elements\":1}")).find("'f31' is no element type"),
+            std::string::npos);
+  EXPECT_NE(mapError(slot("{\"kind\":\"cube\"}")).find("known are rows, panels, table"), std::string::npos);
+  EXPECT_NE(mapError(slot("{\"kind\":\"table\",\"bytes\":1,\"file\":\"/etc/passwd\"}")).find("not the name of a blob"),
+            std::string::npos);
+  EXPECT_NE(mapError(slot("{\"kind\":\"rows\",\"type\":\"f32\",\"elements\":1}",
+                          "[{\"name\":\"t\",\"shape\":[1],\"slice\":[0,1]}]"))
+                .find("'slice' must be a list of 3 integers"),
+            std::string::npos);
+  EXPECT_EQ(mapError("{\"slot\":1}").find("map.json:2:"), 0u);
+}

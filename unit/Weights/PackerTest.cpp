@@ -1,0 +1,278 @@
+//===- PackerTest.cpp - Resuming, sharing, refusing -----------------------===//
+#include "k2c/Weights/Packer.h"
+#include "TestTensors.h"
+#include "k2c/Weights/WeightIndex.h"
+#include <csignal>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <set>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace k2c;
+using namespace k2c::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// `layers` matrices of one shape, and one norm that all share.
+struct Model {
+  MemoryTensors tensors;
+  WeightMap map;
+
+  explicit Model(int layers) {
+    tensors.addRandom("norm", DType::F32, {40});
+    for (int layer = 0; layer < layers; ++layer) {
+      std::string name = "layers." + std::to_string(layer) + ".w";
+      tensors.addRandom(name, DType::BF16, {70, 40});
+      PanelLayout layout;
+      layout.n = 70;
+      layout.k = 40;
+      add({0, "w", layer, {{name, {70, 40}, {}, false}}, layout});
+      add({0, "norm", layer, {{"norm", {40}, {}, false}}, RowMajor{DType::F32, 40}});
+    }
+  }
+  void add(WeightSlot slot) {
+    slot.slot = int64_t(map.slots.size());
+    map.slots.push_back(std::move(slot));
+  }
+};
+
+PackReport packed(const WeightMap &map, const TensorSource &tensors, const std::string &folder,
+                  PackOptions options = {}) {
+  Expected<PackReport> report = packWeights(map, tensors, folder, options);
+  EXPECT_TRUE(report) << (report ? "" : report.error().text());
+  return report ? *report : PackReport();
+}
+
+std::set<std::string> blobs(const std::string &folder) {
+  std::set<std::string> names;
+  for (const auto &entry : fs::directory_iterator(folder))
+    if (entry.path().extension() == ".bin")
+      names.insert(entry.path().filename());
+  return names;
+}
+
+} // namespace
+
+TEST(Packer, IdenticalContentIsStoredOnce) {
+  Model model(3);
+  TemporaryFolder folder;
+  packed(model.map, model.tensors, folder.path);
+  EXPECT_EQ(blobs(folder.path + "/weights").size(),
+            4u); // three matrices, one norm
+  auto index = readWeightIndex(folder.path);
+  ASSERT_TRUE(index);
+  EXPECT_EQ(index->size(), 6u);
+  EXPECT_EQ((*index)[1].file, (*index)[5].file);
+  EXPECT_NE((*index)[0].file, (*index)[2].file);
+}
+
+TEST(Packer, BytesDoNotDependOnThreads) {
+  Model model(8);
+  TemporaryFolder one, four;
+  packed(model.map, model.tensors, one.path, {"", 1, nullptr});
+  packed(model.map, model.tensors, four.path, {"", 4, nullptr});
+  EXPECT_EQ(readFile(one.path + "/weights/index.json"), readFile(four.path + "/weights/index.json"));
+}
+
+TEST(Packer, AnotherLayoutOfTheSameBytesIsAnotherBlob) {
+  Model model(1);
+  auto layout = std::get<PanelLayout>(model.map.slots[0].transform);
+  layout.n = 35;
+  layout.k = 80;
+  model.add({0, "w", 0, {{"layers.0.w", {35, 80}, {}, false}}, layout});
+  TemporaryFolder folder;
+  packed(model.map, model.tensors, folder.path);
+  EXPECT_EQ(blobs(folder.path + "/weights").size(), 3u);
+}
+
+TEST(Packer, ResumesAfterAnInterruption) {
+  Model model(3);
+  TemporaryFolder folder;
+  model.tensors.broken = "layers.2.w";
+  Expected<PackReport> failed = packWeights(model.map, model.tensors, folder.path, {"", 1, nullptr});
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().where, "model.safetensors");
+  EXPECT_FALSE(fs::exists(folder.path + "/weights/index.json")) << "an unfinished bundle has no index";
+  EXPECT_EQ(blobs(folder.path + "/weights").size(), 3u);
+  for (const auto &entry : fs::directory_iterator(folder.path + "/weights"))
+    EXPECT_NE(entry.path().extension(), ".partial");
+
+  model.tensors.broken = "";
+  PackReport report = packed(model.map, model.tensors, folder.path, {"", 1, nullptr});
+  EXPECT_EQ(report.reused, 5);
+  EXPECT_EQ(report.written, 1);
+  EXPECT_TRUE(verifyBundle(folder.path)->problems.empty());
+}
+
+TEST(Packer, OtherWeightsOfTheSameSizeAreNotReused) {
+  Model model(1);
+  TemporaryFolder folder;
+  packed(model.map, model.tensors, folder.path);
+  std::string before = (*readWeightIndex(folder.path))[0].file;
+  model.tensors.addRandom("layers.0.w", DType::BF16, {70, 40});
+  EXPECT_EQ(packed(model.map, model.tensors, folder.path).written, 1);
+  EXPECT_NE((*readWeightIndex(folder.path))[0].file, before);
+}
+
+TEST(Packer, RemovesAbandonedPartialFilesOnly) {
+  Model model(1);
+  TemporaryFolder folder;
+  fs::create_directories(folder.path + "/weights");
+  std::string dead = folder.path + "/weights/1-0.partial", living = folder.path + "/weights/1-1.partial";
+  std::ofstream(dead) << "half";
+  int fd = ::open(living.c_str(), O_RDWR | O_CREAT, 0644);
+  ASSERT_EQ(::flock(fd, LOCK_EX), 0);
+  packed(model.map, model.tensors, folder.path);
+  EXPECT_FALSE(fs::exists(dead));
+  EXPECT_TRUE(fs::exists(living));
+  ::close(fd);
+}
+
+TEST(Packer, BundlesShareAFolder) {
+  Model model(2);
+  TemporaryFolder shared, first, second;
+  packed(model.map, model.tensors, first.path, {shared.path, 1, nullptr});
+  PackReport report = packed(model.map, model.tensors, second.path, {shared.path, 1, nullptr});
+  EXPECT_EQ(report.written, 0);
+  EXPECT_EQ(blobs(second.path + "/weights"), blobs(shared.path));
+  std::string file = (*readWeightIndex(first.path))[0].file;
+  EXPECT_TRUE(fs::equivalent(first.path + "/weights/" + file, second.path + "/weights/" + file));
+}
+
+TEST(Packer, ReportsProgressUpToTheTotal) {
+  Model model(2);
+  TemporaryFolder folder;
+  int64_t last = 0, all = 0;
+  packed(model.map, model.tensors, folder.path, {"", 2, [&](int64_t done, int64_t total) {
+                                                   EXPECT_GE(done, last);
+                                                   last = done;
+                                                   all = total;
+                                                 }});
+  EXPECT_EQ(last, model.map.totalBytes());
+  EXPECT_EQ(all, last);
+}
+
+TEST(Packer, ShapeOnlyBundleIsPackedByItsOwnMap) {
+  Model model(2);
+  model.add({0, "rope", {}, {}, Table{5000, "", [](int64_t first, char *out, int64_t count) {
+                                        for (int64_t i = 0; i < count; ++i)
+                                          out[i] = char(first + i);
+                                      }}});
+  TemporaryFolder direct, later;
+  packed(model.map, model.tensors, direct.path);
+  ASSERT_TRUE(writeWeightMap(model.map, later.path));
+  TemporaryFolder shared;
+  ASSERT_TRUE(packInto(later.path, model.tensors, {shared.path, 1, nullptr}));
+  EXPECT_EQ(readFile(direct.path + "/weights/index.json"), readFile(later.path + "/weights/index.json"));
+  EXPECT_TRUE(verifyBundle(later.path)->problems.empty());
+}
+
+TEST(Packer, MissingTableOfAShapeOnlyBundleIsNamed) {
+  Model model(0);
+  model.add({0, "rope", {}, {}, Table{10, "", [](int64_t, char *out, int64_t count) { std::fill_n(out, count, 1); }}});
+  TemporaryFolder folder;
+  ASSERT_TRUE(writeWeightMap(model.map, folder.path));
+  fs::remove(folder.path + "/weights/" + *blobs(folder.path + "/weights").begin());
+  Expected<PackReport> report = packInto(folder.path, model.tensors);
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().message, "the table 'rope' (4096 bytes) is missing or damaged");
+}
+
+TEST(Packer, DamagedBlobIsWrittenAgain) {
+  Model model(1);
+  TemporaryFolder folder;
+  packed(model.map, model.tensors, folder.path);
+  std::string path = folder.path + "/weights/" + (*readWeightIndex(folder.path))[0].file;
+  std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).seekp(100).put('!').put('?');
+  ASSERT_EQ(verifyBundle(folder.path)->problems.size(), 1u);
+  PackReport report = packed(model.map, model.tensors, folder.path);
+  EXPECT_EQ(report.written, 1);
+  EXPECT_TRUE(verifyBundle(folder.path)->problems.empty());
+}
+
+//===----------------------------------------------------------------------===//
+// Refusals: before anything is written
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+std::string refusal(Model &model) {
+  TemporaryFolder folder;
+  Expected<PackReport> report = packWeights(model.map, model.tensors, folder.path);
+  EXPECT_FALSE(report);
+  EXPECT_FALSE(fs::exists(folder.path + "/weights"));
+  return report ? "" : report.error().where + ": " + report.error().message;
+}
+
+} // namespace
+
+TEST(PackerRefuses, MissingTensor) {
+  Model model(1);
+  model.map.slots[1].sources[0].name = "norm2";
+  EXPECT_EQ(refusal(model), "tensor 'norm2': is not in the checkpoint");
+}
+
+TEST(PackerRefuses, OtherShape) {
+  Model model(1);
+  model.map.slots[0].sources[0].shape = {70, 41};
+  EXPECT_EQ(refusal(model), "tensor 'layers.0.w': has shape [70, 40], the program was compiled "
+                            "for one that reads as [70, 41]");
+}
+
+TEST(PackerRefuses, NarrowingElementType) {
+  Model model(1);
+  model.map.slots[1].transform = RowMajor{DType::BF16, 40};
+  EXPECT_EQ(refusal(model), "tensor 'norm': is stored as f32, the program was "
+                            "compiled for bf16 weights");
+}
+
+TEST(PackerRefuses, RowsThatDoNotFillTheLayout) {
+  Model model(1);
+  std::get<PanelLayout>(model.map.slots[0].transform).n = 71;
+  EXPECT_EQ(refusal(model), "weights 'w' of layer 0: the sources give 70 rows, the layout holds 71");
+}
+
+TEST(PackerRefuses, OtherContraction) {
+  Model model(1);
+  std::get<PanelLayout>(model.map.slots[0].transform).k = 39;
+  EXPECT_EQ(refusal(model), "weights 'w' of layer 0: the sources give 40 columns (tensor "
+                            "'layers.0.w'), the layout holds 39");
+}
+
+TEST(PackerRefuses, SliceOutsideTheTensor) {
+  Model model(1);
+  model.map.slots[0].sources[0].slice = TensorSlice{0, 10, 71};
+  EXPECT_EQ(refusal(model), "tensor 'layers.0.w': slice [10, 71) of dimension "
+                            "0 is outside its shape [70, 40]");
+}
+
+TEST(PackerRefuses, FolderThatCannotBeWritten) {
+  Model model(1);
+  TemporaryFolder folder;
+  std::ofstream(folder.path + "/weights") << "a file";
+  Expected<PackReport> report = packWeights(model.map, model.tensors, folder.path);
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().where, folder.path + "/weights");
+}
+
+TEST(PackerRefuses, FullDisk) { // /dev/full cannot stand in for a folder: limit
+                                // the size of files instead
+  Model model(1);
+  TemporaryFolder folder;
+  pid_t child = ::fork();
+  if (child == 0) {
+    ::signal(SIGXFSZ, SIG_IGN);
+    struct rlimit limit{1000, 1000};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    Expected<PackReport> report = packWeights(model.map, model.tensors, folder.path, {"", 1, nullptr});
+    ::_exit(!report && report.error().message.find("cannot write") == 0 ? 0 : 1);
+  }
+  int status = 1;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(fs::is_empty(folder.path + "/weights"));
+}
