@@ -26,8 +26,9 @@ extern "C" {
 #define K2RT_RESERVE_TOKEN_ROW_BYTES INT64_C(24)
 /* Step arrays per sequence: sampling parameters, lengths, begin, last sample, scheduler state. */
 #define K2RT_RESERVE_SEQUENCE_BYTES INT64_C(1024)
-/* Sampler work space per vocabulary entry and sequence: a logit and its id. */
+/* Sampler work space per vocabulary entry: a weight and an id; and how many workers sample side by side. */
 #define K2RT_RESERVE_SAMPLER_BYTES INT64_C(8)
+#define K2RT_RESERVE_SAMPLERS INT64_C(4)
 /* Tokenizer tables per byte of tokenizer.json (or tiktoken.model). */
 #define K2RT_RESERVE_TOKENIZER_FACTOR INT64_C(4)
 
@@ -44,20 +45,25 @@ typedef struct k2rt_limits {
 /* Pages that a sequence of max_context tokens needs in one group: also the step's block_stride. */
 static inline int64_t k2rt_pages_per_sequence(const k2rt_limits *limits) { return (limits->max_context + 63) / 64; }
 
-/* Bytes of the arrays of one step, sampler work space and token history included; each array is 64-byte aligned. */
+/* How many workers sample side by side, if there are as many. */
+static inline int64_t k2rt_samplers(const k2rt_limits *limits) {
+  return limits->max_sequences < K2RT_RESERVE_SAMPLERS ? limits->max_sequences : K2RT_RESERVE_SAMPLERS;
+}
+
+/* Bytes of the arrays of one step and of the token history of its sequences; each array is 64-byte aligned. */
 static inline int64_t k2rt_step_bytes(const k2rt_limits *limits) {
-  const int64_t slack = 64 * 32;
+  const int64_t alignment = 64 * (16 + 2 * limits->cache_groups);
   const int64_t slots = limits->cache_groups * limits->step_tokens * 8;
   const int64_t tables = limits->cache_groups * limits->max_sequences * k2rt_pages_per_sequence(limits) * 4;
-  const int64_t sampler = limits->max_sequences * limits->vocab * K2RT_RESERVE_SAMPLER_BYTES;
-  const int64_t history = limits->max_sequences * limits->max_context * 4;
+  const int64_t history = limits->max_sequences * (limits->max_context + 1) * 4;
   return limits->step_tokens * K2RT_RESERVE_TOKEN_ROW_BYTES + limits->max_sequences * K2RT_RESERVE_SEQUENCE_BYTES +
-         slots + tables + sampler + history + slack;
+         slots + 2 * tables + history + alignment; /* tables twice: the page allocator's lists are as large */
 }
 
 /* manifest "memory.reserve_bytes". */
 static inline int64_t k2rt_reserve_bytes(const k2rt_limits *limits) {
   return K2RT_RESERVE_PROCESS_BYTES + K2RT_RESERVE_WORKERS * K2RT_RESERVE_WORKER_BYTES + k2rt_step_bytes(limits) +
+         k2rt_samplers(limits) * limits->vocab * K2RT_RESERVE_SAMPLER_BYTES +
          limits->tokenizer_bytes * K2RT_RESERVE_TOKENIZER_FACTOR;
 }
 

@@ -1,0 +1,123 @@
+// All workers must leave a launch with the same result, or one would wait for the others for ever. So a failure only
+// becomes visible at a barrier: the last worker to arrive copies it into `stop`, which nobody writes until all have
+// arrived at the next one.
+#include "host/Executor.h"
+#include "k2rt/reserve.h"
+#include <algorithm>
+
+namespace k2rt {
+
+static constexpr int32_t stopInterrupted = -1;
+static constexpr int32_t stopFailed = -2;
+
+Executor::Executor(const Bundle &bundle, WorkerPool &pool, ProgramMemory shared, Trace *trace)
+    : bundle(bundle), pool(pool), memory(std::move(shared)), trace(trace), workers(pool.count()),
+      meeting(pool.count(), pool.spins()) {
+  api.launch = reinterpret_cast<void *>(&Executor::launch);
+  api.barrier = reinterpret_cast<void *>(&Executor::barrier);
+  api.sample = reinterpret_cast<void *>(&Executor::sample);
+  const int64_t sampling = std::min<int64_t>(pool.count(), k2rt_samplers(&bundle.manifest.limits));
+  samplers.reserve(sampling);
+  for (int64_t i = 0; i < sampling; ++i)
+    samplers.emplace_back(bundle.manifest.vocab);
+  for (int32_t index = 0; index < pool.count(); ++index) {
+    k2rt_ir_worker &worker = workers[index].ir;
+    worker = {};
+    worker.api = &api;
+    worker.arena = memory.arena;
+    worker.weights = const_cast<const void **>(bundle.weights.slots().data());
+    worker.planes = memory.planes.data();
+    worker.scratch = memory.scratch[index];
+    worker.scratch_bytes = bundle.program.description().scratch_bytes;
+    worker.index = index;
+    worker.count = pool.count();
+    worker.context = &workers[index];
+    workers[index].executor = this;
+  }
+}
+
+void Executor::fail(const Failure &failure) {
+  if (!failing.exchange(true))
+    first = failure;
+}
+
+int32_t Executor::meet() {
+  meeting.wait([this] {
+    if (failing.load(std::memory_order_relaxed))
+      stop = stopFailed;
+    else if (interrupted.load(std::memory_order_relaxed))
+      stop = stopInterrupted;
+  });
+  return stop;
+}
+
+int32_t Executor::barrier(k2rt_ir_worker *worker) { return static_cast<Worker *>(worker->context)->executor->meet(); }
+
+int32_t Executor::launch(k2rt_ir_worker *worker, int32_t kernel, k2rt_ir_kernel_fn function, int64_t grid,
+                         void *const *args) {
+  Executor &self = *static_cast<Worker *>(worker->context)->executor;
+  worker->begin = grid * worker->index / worker->count;
+  worker->end = grid * (worker->index + 1) / worker->count;
+  worker->variant = 0;
+  if (worker->begin < worker->end) {
+    const int64_t begin = self.trace ? Trace::nowNs() : 0;
+    const int32_t result = function(worker, args);
+    if (result != 0)
+      self.fail({kernel, result, worker->index});
+    if (self.trace) {
+      const auto &step = *static_cast<const k2rt_ir_step *>(worker->step);
+      self.trace->record(worker->index, {begin, Trace::nowNs(), worker->begin, worker->end, step.token_rows,
+                                         self.steps, kernel, worker->variant});
+    }
+  }
+  return self.meet();
+}
+
+int32_t Executor::sample(k2rt_ir_worker *worker) {
+  Executor &self = *static_cast<Worker *>(worker->context)->executor;
+  const auto &step = *static_cast<const k2rt_ir_step *>(worker->step);
+  const auto *sampling = static_cast<const k2rt_ir_sampling *>(step.sampling);
+  const int64_t stride = static_cast<int64_t>(self.samplers.size());
+  if (!sampling || worker->index >= stride)
+    return 0;
+  const int64_t vocab = self.bundle.manifest.vocab;
+  const auto *logits = static_cast<const float *>(step.logits);
+  auto *samples = static_cast<int32_t *>(step.samples);
+  for (int64_t row = worker->index; row < step.want_rows; row += stride)
+    samples[row] = self.samplers[worker->index].sample(logits + row * vocab, sampling[row]);
+  return 0;
+}
+
+Status Executor::run(const k2rt_ir_step &step) {
+  failing = false;
+  first = {-1, 0, 0};
+  stop = 0;
+  std::vector<int32_t> results(workers.size(), 0);
+  const int64_t begin = trace ? Trace::nowNs() : 0;
+  const k2rt_ir_step_fn serve = bundle.program.serve();
+  pool.run([&](int32_t index) {
+    k2rt_ir_worker &worker = workers[index].ir;
+    worker.step = const_cast<k2rt_ir_step *>(&step);
+    results[index] = serve(&worker);
+  });
+  if (trace)
+    trace->record(pool.count(), {begin, Trace::nowNs(), step.seq_rows, step.want_rows, step.token_rows, steps, -1, 0});
+  ++steps;
+  return outcome(results);
+}
+
+Status Executor::outcome(const std::vector<int32_t> &results) const {
+  if (stop == stopInterrupted || interrupted.load())
+    return Error{K2RT_INTERRUPTED, "", "interrupted", ""};
+  if (failing.load())
+    return Error{K2RT_KERNEL_FAILED, std::string("kernel ") + bundle.program.kernelName(first.kernel),
+                 "failed with " + std::to_string(first.result) + " on worker " + std::to_string(first.worker), ""};
+  for (size_t worker = 0; worker < results.size(); ++worker)
+    if (results[worker] != 0)
+      return Error{K2RT_KERNEL_FAILED, "program.so",
+                   "the step failed with " + std::to_string(results[worker]) + " on worker " + std::to_string(worker),
+                   ""};
+  return {};
+}
+
+} // namespace k2rt

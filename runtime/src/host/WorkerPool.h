@@ -1,0 +1,62 @@
+// A team of threads that run one function together: worker 0 is the caller, the others wait between jobs.
+#ifndef K2RT_HOST_WORKERPOOL_H
+#define K2RT_HOST_WORKERPOOL_H
+
+#include "host/Barrier.h"
+#include "memory/Container.h"
+#include "status/Status.h"
+#include <memory>
+#include <mutex>
+#include <pthread.h>
+#include <sched.h>
+#include <vector>
+
+namespace k2rt {
+
+class WorkerPool {
+public:
+  /// Starts `threads` - 1 threads. When there are as many workers as processors, each is pinned to one; the caller gets
+  /// its own affinity back at the end.
+  static Result<std::unique_ptr<WorkerPool>> start(int32_t threads, const Container &container);
+  ~WorkerPool();
+  WorkerPool(const WorkerPool &) = delete;
+  WorkerPool &operator=(const WorkerPool &) = delete;
+
+  int32_t count() const { return size; }
+  /// Pauses before a waiting worker sleeps: few when there are more workers than processors.
+  int32_t spins() const { return spinLimit; }
+
+  /// Runs work(index) on every worker and returns when all are done. Flushes denormals in each (numerics N6).
+  template <class Work> void run(Work work) {
+    runErased([](void *context, int32_t index) { (*static_cast<Work *>(context))(index); }, &work);
+  }
+
+private:
+  using Job = void (*)(void *context, int32_t index);
+  WorkerPool(int32_t size, int32_t spinLimit) : size(size), spinLimit(spinLimit), gate(size, spinLimit) {}
+  void runErased(Job work, void *context);
+  void serve(int32_t index);
+  static void *threadMain(void *argument);
+  int startThreads();
+  void pin(const std::vector<int> &processors);
+
+  struct Thread {
+    WorkerPool *pool;
+    int32_t index;
+    pthread_t handle;
+  };
+  const int32_t size;
+  const int32_t spinLimit;
+  Barrier gate; ///< passed before and after each job
+  Job job = nullptr;
+  void *jobContext = nullptr;
+  std::vector<Thread> threads; ///< workers 1 .. size-1
+  std::mutex starting;
+  bool complete = false; ///< all threads run; guarded by `starting` while they start
+  bool pinned = false;
+  cpu_set_t callerAffinity;
+};
+
+} // namespace k2rt
+
+#endif

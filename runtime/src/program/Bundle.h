@@ -1,0 +1,31 @@
+// A bundle folder, opened in the order in which trust grows: manifest, CPU features, program, weights.
+#ifndef K2RT_PROGRAM_BUNDLE_H
+#define K2RT_PROGRAM_BUNDLE_H
+
+#include "program/Manifest.h"
+#include "program/Program.h"
+#include "program/Weights.h"
+#include <string>
+
+namespace k2rt {
+
+/// Reads the manifest alone: enough for `info`, also of a shape-only bundle and for another CPU.
+Result<Manifest> readManifest(const std::string &folder);
+
+/// The tokenizer's file in the bundle, "" when it has none.
+std::string tokenizerFile(const std::string &folder);
+
+/// An opened bundle. Sessions refer to it.
+struct Bundle {
+  std::string folder;
+  Manifest manifest;
+  Program program;
+  Weights weights;
+
+  /// Opens everything; refuses a machine without the CPU features, and a bundle without weights.
+  static Result<Bundle> open(const std::string &folder);
+};
+
+} // namespace k2rt
+
+#endif

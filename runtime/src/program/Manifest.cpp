@@ -1,0 +1,195 @@
+// Reads the fields (readX), then checks what they must say of each other (checkX).
+#include "program/Manifest.h"
+#include "k2rt/program.h"
+#include "program/Fields.h"
+
+namespace k2rt {
+
+namespace {
+
+// Bounds that no product below can overflow with: bytes stay under 2^62.
+constexpr int64_t mostBytes = int64_t(1) << 50;
+constexpr int64_t mostLayers = 4096;
+constexpr int64_t mostWidth = int64_t(1) << 20;
+constexpr int64_t mostTokens = int64_t(1) << 24;
+constexpr int64_t mostVocab = int64_t(1) << 24;
+constexpr int64_t mostPages = int64_t(1) << 24;
+constexpr size_t mostKernels = 1 << 16;
+constexpr int64_t mostGroups = 8;
+
+void readModel(Fields model, Manifest &manifest) {
+  manifest.modelName = model.string("name");
+  manifest.family = model.string("family", "");
+  manifest.layers = model.integer("layers", 1, mostLayers);
+  manifest.hidden = model.integer("hidden", 1, mostWidth);
+  manifest.vocab = model.integer("vocab", 1, mostVocab);
+  manifest.heads = model.integer("heads", 0, mostWidth, 0);
+  manifest.experts = model.integer("experts", 0, mostWidth, 0);
+  manifest.topK = model.integer("top_k", 0, 1024, 0);
+  manifest.maxPosition = model.integer("max_position", 0, INT64_MAX, 0);
+  if (model.has("moe_layers"))
+    manifest.moeLayers = model.integers("moe_layers", 0, mostLayers - 1, mostLayers);
+  for (size_t i = 1; i < manifest.moeLayers.size(); ++i)
+    if (manifest.moeLayers[i] <= manifest.moeLayers[i - 1])
+      model.fail("moe_layers", "is not in ascending order");
+  if (!manifest.moeLayers.empty() && manifest.topK == 0)
+    model.fail("top_k", "is 0, but moe_layers names " + std::to_string(manifest.moeLayers.size()) + " layers");
+}
+
+void readNumerics(Fields numerics, Manifest &manifest) {
+  manifest.numericsId = numerics.string("id", "");
+  manifest.numericsVersion = numerics.integer("version", 1, 1000);
+  const std::string mla = numerics.string("mla", "phased");
+  if (mla == "absorbed")
+    manifest.mla = MlaForm::absorbed;
+  else if (mla == "expanded")
+    manifest.mla = MlaForm::expanded;
+  else if (mla != "phased")
+    numerics.fail("mla", "is \"" + mla + "\", must be phased, absorbed or expanded");
+}
+
+void readLimits(Fields limits, Manifest &manifest) {
+  manifest.limits.step_tokens = limits.integer("step_tokens", 1, mostTokens);
+  manifest.limits.max_sequences = limits.integer("max_sequences", 1, 1 << 16);
+  manifest.limits.max_context = limits.integer("max_context", 1, mostTokens);
+  manifest.limits.vocab = manifest.vocab;
+  manifest.pages = limits.integer("pages", 1, mostPages, 0);
+  limits.integer("page", K2RT_PAGE_TOKENS, K2RT_PAGE_TOKENS);
+}
+
+void readCache(Fields &root, Manifest &manifest) {
+  for (Fields &entry : root.objects("cache", 256)) {
+    CachePlane plane;
+    plane.name = entry.string("plane");
+    plane.layers = entry.integer("layers", 1, mostLayers);
+    plane.width = entry.integer("width", 1, mostWidth);
+    plane.bytesPerElement = entry.integer("bytes_per_element", 1, 8);
+    plane.pages = entry.integer("pages", 1, mostPages);
+    plane.group = entry.integer("group", 0, mostGroups - 1, 0);
+    if (!entry.ok())
+      return;
+    // Layers, pages, width and element size are bounded one by one; their product may still be absurd.
+    if (plane.layers * plane.pages > mostBytes / (64 * plane.width * plane.bytesPerElement))
+      return entry.fail("pages", "makes the plane larger than 2^50 bytes");
+    manifest.groupPages.resize(std::max<size_t>(manifest.groupPages.size(), plane.group + 1), 0);
+    int64_t &pages = manifest.groupPages[plane.group];
+    if (pages != 0 && pages != plane.pages)
+      return entry.fail("pages", "is " + std::to_string(plane.pages) + ", another plane of group " +
+                                     std::to_string(plane.group) + " has " + std::to_string(pages));
+    pages = plane.pages;
+    manifest.planes.push_back(std::move(plane));
+  }
+  manifest.limits.cache_groups = static_cast<int64_t>(manifest.groupPages.size());
+}
+
+void readMemory(Fields memory, Manifest &manifest) {
+  manifest.memory.weights = memory.integer("weights", 0, mostBytes);
+  manifest.memory.cache = memory.integer("cache", 0, mostBytes);
+  manifest.memory.arena = memory.integer("arena", 0, mostBytes);
+  manifest.memory.scratchPerWorker = memory.integer("scratch_per_worker", 0, mostBytes / 4096);
+  manifest.memory.collectives = memory.integer("collectives", 0, mostBytes, 0);
+  manifest.memory.logits = memory.integer("logits", 0, mostBytes);
+  manifest.memory.reserve = memory.integer("reserve_bytes", 0, mostBytes);
+}
+
+void readKernels(Fields &root, Manifest &manifest) {
+  for (Fields &entry : root.objects("kernels", mostKernels)) {
+    KernelEntry kernel{entry.string("name"), entry.string("hash", ""), {}};
+    if (entry.has("variants"))
+      kernel.variants = entry.strings("variants", 256);
+    manifest.kernels.push_back(std::move(kernel));
+  }
+}
+
+void readTokens(Fields &root, Manifest &manifest) {
+  if (root.has("eos"))
+    for (int64_t id : root.integers("eos", 0, manifest.vocab - 1, 256))
+      manifest.eos.push_back(static_cast<int32_t>(id));
+  manifest.bos = static_cast<int32_t>(root.integer("bos", 0, manifest.vocab - 1, -1));
+  if (root.has("forms"))
+    manifest.promptExpandedAtLeast = root.object("forms").integer("prompt_expanded_at_least", -1, mostTokens);
+}
+
+void checkMemory(Fields &root, const Manifest &manifest) {
+  if (!root.ok())
+    return;
+  int64_t cache = 0;
+  for (const CachePlane &plane : manifest.planes)
+    cache += plane.bytes();
+  Fields memory = root.object("memory");
+  if (cache != manifest.memory.cache)
+    memory.fail("cache", "is " + std::to_string(manifest.memory.cache) + " bytes, the planes of \"cache\" need " +
+                             std::to_string(cache));
+  const int64_t row = manifest.vocab * 4;
+  if (manifest.memory.logits < row)
+    memory.fail("logits", "is " + std::to_string(manifest.memory.logits) + " bytes, one row of " +
+                              std::to_string(manifest.vocab) + " logits needs " + std::to_string(row));
+  const int64_t reserve = k2rt_reserve_bytes(&manifest.limits);
+  if (manifest.memory.reserve < reserve)
+    memory.fail("reserve_bytes", "is " + std::to_string(manifest.memory.reserve) + ", this runtime needs " +
+                                     std::to_string(reserve) + " (k2rt/reserve.h)",
+                "compile the bundle again with this version of k2c");
+}
+
+/// One sequence of max_context tokens must fit each group, or the bundle could not run what it promises.
+void checkPages(Fields &root, const Manifest &manifest) {
+  const int64_t needed = k2rt_pages_per_sequence(&manifest.limits);
+  for (size_t group = 0; group < manifest.groupPages.size(); ++group)
+    if (manifest.groupPages[group] < needed)
+      root.fail("cache", "group " + std::to_string(group) + " has " + std::to_string(manifest.groupPages[group]) +
+                             " pages per layer, one sequence of max_context needs " + std::to_string(needed));
+}
+
+} // namespace
+
+int32_t Manifest::promptForm(int64_t newTokens) const {
+  if (mla != MlaForm::phased)
+    return generatedForm();
+  const bool expanded = promptExpandedAtLeast >= 0 && newTokens >= promptExpandedAtLeast;
+  return expanded ? K2RT_FORM_EXPANDED : K2RT_FORM_ABSORBED;
+}
+
+int32_t Manifest::generatedForm() const {
+  return mla == MlaForm::expanded ? K2RT_FORM_EXPANDED : K2RT_FORM_ABSORBED;
+}
+
+Result<Manifest> parseManifest(std::string_view text, const std::string &place, int64_t tokenizerBytes) {
+  Result<nlohmann::json> document = parseJson(text, place);
+  if (!document)
+    return document.takeError();
+  Error error;
+  Fields root(*document, place + ": ", error);
+  root.integer("format", 1, 1);
+  Manifest manifest;
+  readModel(root.object("model"), manifest);
+  readNumerics(root.object("numerics"), manifest);
+  Fields target = root.object("target");
+  manifest.cpu = target.string("cpu", "");
+  if (target.has("features_required"))
+    manifest.cpuFeatures = target.strings("features_required", 256);
+  Fields topology = root.object("topology");
+  manifest.topology = topology.string("name", "host");
+  topology.integer("ranks", 1, 1);
+  readLimits(root.object("limits"), manifest);
+  readCache(root, manifest);
+  manifest.limits.tokenizer_bytes = tokenizerBytes;
+  readMemory(root.object("memory"), manifest);
+  readTokens(root, manifest);
+  readKernels(root, manifest);
+  manifest.bytesPerToken = root.integer("bytes_per_token", 0, mostBytes, 0);
+  manifest.weightsIndex = root.string("weights_index", "weights/index.json");
+  checkMemory(root, manifest);
+  checkPages(root, manifest);
+  if (!root.ok())
+    return error;
+  manifest.numericsJson = root.raw("numerics");
+  manifest.topologyJson = root.raw("topology");
+  manifest.limitsJson = root.raw("limits");
+  manifest.kernelsJson = root.raw("kernels");
+  manifest.predictedJson = root.raw("predicted");
+  manifest.dispersionJson = root.raw("dispersion");
+  manifest.ignoredKeysJson = root.has("ignored_keys") ? root.raw("ignored_keys") : "[]";
+  return manifest;
+}
+
+} // namespace k2rt

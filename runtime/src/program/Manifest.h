@@ -1,0 +1,91 @@
+// manifest.json: what the compiler proved and decided about a bundle. Read once, checked field by field.
+#ifndef K2RT_PROGRAM_MANIFEST_H
+#define K2RT_PROGRAM_MANIFEST_H
+
+#include "k2rt/reserve.h"
+#include "status/Status.h"
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace k2rt {
+
+/// One plane of the paged cache; pages of 64 tokens of one layer.
+struct CachePlane {
+  std::string name;
+  int64_t layers = 0;
+  int64_t width = 0;
+  int64_t bytesPerElement = 0;
+  int64_t pages = 0; ///< per layer
+  int64_t group = 0; ///< which block table addresses it
+
+  int64_t bytes() const { return layers * pages * 64 * width * bytesPerElement; }
+};
+
+/// The certificate: bytes per rank. Anonymous memory is all but `weights`.
+struct MemoryCertificate {
+  int64_t weights = 0;
+  int64_t cache = 0;
+  int64_t arena = 0;
+  int64_t scratchPerWorker = 0;
+  int64_t collectives = 0;
+  int64_t logits = 0;
+  int64_t reserve = 0;
+
+  int64_t anonymousBytes(int64_t threads) const {
+    return cache + arena + threads * scratchPerWorker + collectives + logits + reserve;
+  }
+  int64_t peakBytes(int64_t threads) const { return weights + anonymousBytes(threads); }
+};
+
+/// A kernel of the program, in the order of its kernel ids.
+struct KernelEntry {
+  std::string name;
+  std::string hash;
+  std::vector<std::string> variants;
+};
+
+/// MLA forms (numerics N4): one form everywhere, or by phase.
+enum class MlaForm { phased, absorbed, expanded };
+
+/// Everything the runtime uses of manifest.json. Sizes fit each other: checkManifest was successful.
+struct Manifest {
+  std::string modelName, family;
+  int64_t layers = 0, hidden = 0, vocab = 0, heads = 0, experts = 0, topK = 0, maxPosition = 0;
+  std::vector<int64_t> moeLayers; ///< indices in the checkpoint, ascending
+  std::string numericsId;
+  int64_t numericsVersion = 0;
+  MlaForm mla = MlaForm::phased;
+  std::string cpu;
+  std::vector<std::string> cpuFeatures;
+  std::string topology;
+  k2rt_limits limits = {};
+  int64_t pages = 0; ///< limits.pages
+  std::vector<CachePlane> planes;
+  std::vector<int64_t> groupPages; ///< pages per layer, of each cache group
+  MemoryCertificate memory;
+  int64_t promptExpandedAtLeast = -1; ///< 0: always expanded, -1: never
+  std::vector<int32_t> eos;
+  int32_t bos = -1; ///< -1: none
+  std::vector<KernelEntry> kernels;
+  int64_t bytesPerToken = 0;
+  std::string weightsIndex;
+  /// JSON texts handed through to `info` and `bench`.
+  std::string numericsJson, topologyJson, limitsJson, kernelsJson, predictedJson, dispersionJson, ignoredKeysJson;
+
+  /// Rows of logits a step may want.
+  int64_t wantRows() const { return memory.logits / (vocab * 4); }
+  /// The form of a prompt segment with `newTokens` tokens: K2RT_FORM_*.
+  int32_t promptForm(int64_t newTokens) const;
+  /// The form of generated tokens.
+  int32_t generatedForm() const;
+};
+
+/// Parses and checks the text of manifest.json. `place` is the file's path; tokenizerBytes: the size of the bundle's
+/// tokenizer file, which the reserve must cover (0: none).
+Result<Manifest> parseManifest(std::string_view text, const std::string &place, int64_t tokenizerBytes);
+
+} // namespace k2rt
+
+#endif

@@ -1,0 +1,95 @@
+// Loading runs code of the bundle; everything around it is checked first (Bundle.cpp orders the steps).
+#include "program/Program.h"
+#include "memory/File.h"
+#include <cstring>
+#include <dlfcn.h>
+
+namespace k2rt {
+
+static const char programFile[] = "program.so";
+
+void Program::Closer::operator()(void *handle) const { ::dlclose(handle); }
+
+static std::vector<std::string> split(const char *names) {
+  std::vector<std::string> parts;
+  if (!names || !*names)
+    return parts;
+  for (const char *begin = names;;) {
+    const char *end = std::strchr(begin, '|');
+    parts.emplace_back(begin, end ? end : begin + std::strlen(begin));
+    if (!end)
+      return parts;
+    begin = end + 1;
+  }
+}
+
+/// The program's own numbers against the manifest's: they were written by one compile or the bundle is a mixture.
+static Status checkDescription(const k2rt_ir_program &facts, const Manifest &manifest, const std::string &path) {
+  struct Pair {
+    const char *what;
+    int64_t program, manifest;
+  };
+  const Pair pairs[] = {
+      {"arena_bytes", facts.arena_bytes, manifest.memory.arena},
+      {"scratch_bytes", facts.scratch_bytes, manifest.memory.scratchPerWorker},
+      {"n_planes", facts.n_planes, int64_t(manifest.planes.size())},
+      {"n_kernels", facts.n_kernels, int64_t(manifest.kernels.size())},
+  };
+  for (const Pair &pair : pairs)
+    if (pair.program != pair.manifest)
+      return Error{K2RT_INVALID_BUNDLE, path,
+                   std::string(pair.what) + " is " + std::to_string(pair.program) + ", the manifest says " +
+                       std::to_string(pair.manifest),
+                   "compile the bundle again"};
+  if (facts.n_weights < 0 || !facts.serve || (facts.n_kernels > 0 && !facts.kernel_names))
+    return Error{K2RT_INVALID_BUNDLE, path, "has no step function or no kernel names", "compile the bundle again"};
+  return {};
+}
+
+Result<Program> Program::load(const std::string &folder, const Manifest &manifest) {
+  const std::string path = folder + "/" + programFile;
+  {
+    // Refuses links and what is no file; the loader itself would follow them.
+    Result<MappedFile> file = MappedFile::open(folder, programFile, -1);
+    if (!file)
+      return file.takeError();
+  }
+  Program program;
+  program.handle.reset(::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL));
+  if (!program.handle) {
+    const char *reason = ::dlerror();
+    return Error{K2RT_INVALID_BUNDLE, path, std::string("cannot be loaded: ") + (reason ? reason : "unknown reason"),
+                 "compile the bundle again"};
+  }
+  auto query = reinterpret_cast<k2rt_ir_query_fn>(::dlsym(program.handle.get(), K2RT_PROGRAM_QUERY_NAME));
+  if (!query)
+    return Error{K2RT_INVALID_BUNDLE, path, "does not export " K2RT_PROGRAM_QUERY_NAME, "compile the bundle again"};
+  program.facts = query(K2RT_ABI_VERSION);
+  if (!program.facts || program.facts->abi != K2RT_ABI_VERSION)
+    return Error{K2RT_INVALID_BUNDLE, path,
+                 "has ABI " + (program.facts ? std::to_string(program.facts->abi) : "other") + ", this runtime has " +
+                     std::to_string(K2RT_ABI_VERSION),
+                 "compile the bundle again with this version of k2c"};
+  Status agrees = checkDescription(*program.facts, manifest, path);
+  if (!agrees)
+    return agrees.takeError();
+  const auto *names = static_cast<const char *const *>(program.facts->variant_names);
+  for (int32_t kernel = 0; kernel < program.facts->n_kernels; ++kernel)
+    program.variants.push_back(split(names ? names[kernel] : nullptr));
+  return program;
+}
+
+const char *Program::kernelName(int32_t kernel) const {
+  if (kernel < 0 || kernel >= facts->n_kernels)
+    return "?";
+  return static_cast<const char *const *>(facts->kernel_names)[kernel];
+}
+
+const std::string &Program::variantName(int32_t kernel, int32_t variant) const {
+  static const std::string none;
+  if (kernel < 0 || size_t(kernel) >= variants.size() || variant < 0 || size_t(variant) >= variants[kernel].size())
+    return none;
+  return variants[kernel][variant];
+}
+
+} // namespace k2rt

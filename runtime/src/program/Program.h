@@ -1,0 +1,38 @@
+// program.so: opened, asked for its description, checked against the manifest.
+#ifndef K2RT_PROGRAM_PROGRAM_H
+#define K2RT_PROGRAM_PROGRAM_H
+
+#include "k2rt/program.h"
+#include "program/Manifest.h"
+#include "status/Status.h"
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace k2rt {
+
+/// A loaded program. Move-only; the shared object stays loaded as long as it lives.
+class Program {
+public:
+  /// Opens `folder`/program.so. Refuses another ABI and a description that contradicts the manifest.
+  static Result<Program> load(const std::string &folder, const Manifest &manifest);
+
+  const k2rt_ir_program &description() const { return *facts; }
+  k2rt_ir_step_fn serve() const { return reinterpret_cast<k2rt_ir_step_fn>(facts->serve); }
+  /// Name of a kernel; "?" when the id is out of range.
+  const char *kernelName(int32_t kernel) const;
+  /// Name of variant `variant` of `kernel`; "" when it has no such variant.
+  const std::string &variantName(int32_t kernel, int32_t variant) const;
+
+private:
+  struct Closer {
+    void operator()(void *handle) const;
+  };
+  std::unique_ptr<void, Closer> handle;
+  const k2rt_ir_program *facts = nullptr;
+  std::vector<std::vector<std::string>> variants;
+};
+
+} // namespace k2rt
+
+#endif

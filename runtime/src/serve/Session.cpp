@@ -1,0 +1,106 @@
+// Allocation order: what can be refused cheaply first; threads before memory, so that each touches its own part.
+#include "serve/Session.h"
+
+namespace k2rt {
+
+static std::string megabytes(int64_t bytes) {
+  return std::to_string(bytes) + " bytes (" + std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB)";
+}
+
+Status checkMemoryFits(const Manifest &manifest, int32_t threads, const Container &container) {
+  const int64_t anonymous = manifest.memory.anonymousBytes(threads);
+  const int64_t peak = manifest.memory.peakBytes(threads);
+  const std::string remedy = "give the container more memory, or compile with smaller --max-sequences, --max-context "
+                             "or --step-tokens";
+  if (peak > container.memoryBytes)
+    return Error{K2RT_OUT_OF_MEMORY, "memory",
+                 "the bundle needs " + megabytes(peak) + ", " + container.memorySource + " allows " +
+                     megabytes(container.memoryBytes),
+                 remedy};
+  if (anonymous > container.availableBytes)
+    return Error{K2RT_OUT_OF_MEMORY, "memory",
+                 "the bundle needs " + megabytes(anonymous) + " beside its weights, " +
+                     megabytes(container.availableBytes) + " are available",
+                 "end other programs, or " + remedy};
+  return {};
+}
+
+static Result<int32_t> chooseThreads(int32_t asked, const Container &container) {
+  constexpr int32_t mostThreads = 1024;
+  if (asked < 0 || asked > mostThreads)
+    return Error{K2RT_INVALID_ARGUMENT, "--threads",
+                 "is " + std::to_string(asked) + ", must be within 1.." + std::to_string(mostThreads), ""};
+  return asked == 0 ? container.defaultThreads : asked;
+}
+
+Result<std::unique_ptr<Session>> Session::create(const Bundle &bundle, const SessionOptions &options) {
+  const Container container = options.container ? *options.container : readContainer();
+  Result<int32_t> threads = chooseThreads(options.threads, container);
+  if (!threads)
+    return threads.takeError();
+  if (options.chunk < 0)
+    return Error{K2RT_INVALID_ARGUMENT, "--chunk", "is " + std::to_string(options.chunk) + ", must be at least 1", ""};
+  Status fits = checkMemoryFits(bundle.manifest, *threads, container);
+  if (!fits)
+    return fits.takeError();
+  Result<StepArrays> arrays = StepArrays::allocate(bundle.manifest);
+  if (!arrays)
+    return arrays.takeError();
+  std::unique_ptr<Session> session(new Session(bundle, std::move(*arrays)));
+  session->chunkTokens = options.chunk > 0 ? options.chunk : bundle.manifest.limits.step_tokens;
+  if (!options.traceFile.empty()) {
+    Result<std::unique_ptr<Trace>> trace = Trace::create(options.traceFile, *threads);
+    if (!trace)
+      return trace.takeError();
+    session->trace = std::move(*trace);
+  }
+  Result<std::unique_ptr<WorkerPool>> pool = WorkerPool::start(*threads, container);
+  if (!pool)
+    return pool.takeError();
+  session->pool = std::move(*pool);
+  Status allocated = session->allocate();
+  if (!allocated)
+    return allocated.takeError();
+  return session;
+}
+
+Status Session::allocate() {
+  const Manifest &manifest = theBundle.manifest;
+  ProgramMemory memory;
+  auto take = [&](int64_t bytes, const char *purpose, void *&base) -> Status {
+    Result<Region> region = Region::allocate(bytes, purpose);
+    if (!region)
+      return region.takeError();
+    base = region->data();
+    regions.push_back(std::move(*region));
+    return {};
+  };
+  for (const CachePlane &plane : manifest.planes) {
+    memory.planes.push_back(nullptr);
+    if (Status taken = take(plane.bytes(), "cache", memory.planes.back()); !taken)
+      return taken;
+  }
+  if (Status taken = take(manifest.memory.arena, "arena", memory.arena); !taken)
+    return taken;
+  const size_t shared = regions.size();
+  for (int32_t worker = 0; worker < pool->count(); ++worker) {
+    memory.scratch.push_back(nullptr);
+    if (Status taken = take(manifest.memory.scratchPerWorker, "scratch", memory.scratch.back()); !taken)
+      return taken;
+  }
+  for (int64_t count : manifest.groupPages)
+    pages.emplace_back(count);
+  pool->run([&](int32_t worker) {
+    for (size_t i = 0; i < shared; ++i)
+      regions[i].populate(worker, pool->count());
+    regions[shared + worker].populate(0, 1);
+    arrays.populate(worker, pool->count());
+    theBundle.weights.prefault(worker, pool->count());
+  });
+  executor = std::make_unique<Executor>(theBundle, *pool, std::move(memory), trace.get());
+  return {};
+}
+
+Status Session::finishTrace() { return trace ? trace->write(theBundle.program) : Status(); }
+
+} // namespace k2rt

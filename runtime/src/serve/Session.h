@@ -1,0 +1,66 @@
+// A run of a bundle: all memory of the certificate, the workers, the cache pages.
+//
+// Everything is allocated here, once, and touched before the first step. A machine or container that cannot hold it is
+// refused with both numbers. The scheduler (Scheduler.h) decides what a step contains; the session executes it.
+#ifndef K2RT_SERVE_SESSION_H
+#define K2RT_SERVE_SESSION_H
+
+#include "host/Executor.h"
+#include "host/WorkerPool.h"
+#include "memory/Container.h"
+#include "memory/PagePool.h"
+#include "program/Bundle.h"
+#include "serve/StepArrays.h"
+#include "trace/Trace.h"
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace k2rt {
+
+struct SessionOptions {
+  int32_t threads = 0;                ///< 0: what the container allows
+  int64_t chunk = 0;                  ///< most prompt tokens of a sequence per step; 0: as many as fit
+  std::string traceFile;              ///< "": no trace
+  std::optional<Container> container; ///< limits other than this process's own, for tests
+};
+
+class Session {
+public:
+  /// `bundle` outlives the session.
+  static Result<std::unique_ptr<Session>> create(const Bundle &bundle, const SessionOptions &options);
+
+  const Bundle &bundle() const { return theBundle; }
+  const Manifest &manifest() const { return theBundle.manifest; }
+  int32_t threads() const { return pool->count(); }
+  int64_t chunk() const { return chunkTokens; }
+
+  StepArrays arrays;
+  std::vector<PagePool> pages; ///< per cache group
+
+  Status run(const k2rt_ir_step &step) { return executor->run(step); }
+  /// Runs `work(index)` on all workers between steps.
+  template <class Work> void onWorkers(Work work) { pool->run(work); }
+  void interrupt() { executor->interrupt(); }
+  /// Writes the trace, if there is one. Once, after the last step.
+  Status finishTrace();
+
+private:
+  Session(const Bundle &bundle, StepArrays arrays) : arrays(std::move(arrays)), theBundle(bundle) {}
+  Status allocate();
+
+  const Bundle &theBundle;
+  int64_t chunkTokens = 0;
+  std::vector<Region> regions; ///< planes, arena, scratch
+  std::unique_ptr<Trace> trace;
+  std::unique_ptr<WorkerPool> pool;
+  std::unique_ptr<Executor> executor; ///< last: its workers use all of the above
+};
+
+/// Fails when `threads` workers of this bundle need more than `container` allows.
+Status checkMemoryFits(const Manifest &manifest, int32_t threads, const Container &container);
+
+} // namespace k2rt
+
+#endif
