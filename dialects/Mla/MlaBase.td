@@ -1,0 +1,57 @@
+//===- MlaBase.td - The mla dialect, its attributes and types -------------===//
+#ifndef K2C_DIALECTS_MLA_BASE
+#define K2C_DIALECTS_MLA_BASE
+
+include "dialects/Mla/MlaEnums.td"
+include "dialects/Nn/NnOpBase.td"
+
+def MlaDialect : Dialect {
+  let name = "mla";
+  let summary = "Multi-head latent attention";
+  let description = [{
+    The `mla` dialect caches one latent a token and attends to it in one of two forms: expanded (keys and values are computed
+    from the latent) or absorbed (the query is taken to the latent's space). See Rationale.md.
+  }];
+  let cppNamespace = "::k2c::mla";
+  let dependentDialects = ["::k2c::nn::NnDialect"];
+  let useDefaultAttributePrinterParser = 1;
+  let useDefaultTypePrinterParser = 1;
+}
+
+def Mla_FormsAttr : AttrDef<MlaDialect, "Forms"> {
+  let mnemonic = "forms";
+  let summary = "the form of each kind of segment (N4)";
+  let description = [{
+    `table` chooses by the segment's new-token count, with the plan's threshold; it is fixed at admission.
+
+    ```mlir
+    #mla.forms<prompt = table, generated = absorbed>
+    ```
+    [C1] generated segments have one form, not `table`.
+  }];
+  let parameters = (ins EnumParameter<Mla_Form>:$prompt, EnumParameter<Mla_Form>:$generated);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// True if some segment is evaluated in `form`.
+    bool uses(Form form) const {
+      return getPrompt() == form || getGenerated() == form || getPrompt() == Form::Table;
+    }
+  }];
+}
+
+def Mla_View : TypeDef<MlaDialect, "View"> {
+  let mnemonic = "view";
+  let summary = "latents and rotary keys of the step's sequences in one layer's cache";
+  let description = [{
+    ```mlir
+    !mla.view<latent = 512 x f32, rope = 64 x f32>
+    ```
+    [C1] both widths are positive. [C2] both planes have one element type.
+  }];
+  let parameters = (ins "int64_t":$latent, "int64_t":$rope, "::mlir::Type":$element);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+#endif

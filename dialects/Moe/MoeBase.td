@@ -1,0 +1,57 @@
+//===- MoeBase.td - The moe dialect, its attributes and types -------------===//
+#ifndef K2C_DIALECTS_MOE_BASE
+#define K2C_DIALECTS_MOE_BASE
+
+include "dialects/Moe/MoeEnums.td"
+include "dialects/Nn/NnOpBase.td"
+
+def MoeDialect : Dialect {
+  let name = "moe";
+  let summary = "Routing, dispatch and combination of experts";
+  let description = [{
+    The `moe` dialect says which tokens meet which experts and in which order their outputs are added. See Rationale.md.
+  }];
+  let cppNamespace = "::k2c::moe";
+  let dependentDialects = ["::k2c::nn::NnDialect"];
+  let useDefaultAttributePrinterParser = 1;
+  let useDefaultTypePrinterParser = 1;
+}
+
+def Moe_ScoringAttr : EnumAttr<MoeDialect, Moe_Scoring, "scoring"> { let assemblyFormat = "`` $value"; }
+def Moe_GroupScoreAttr : EnumAttr<MoeDialect, Moe_GroupScore, "group_score"> { let assemblyFormat = "`` $value"; }
+
+def Moe_TreeAttr : AttrDef<MoeDialect, "Tree"> {
+  let mnemonic = "tree";
+  let summary = "order of a combination of experts (N5)";
+  let description = [{
+    A balanced binary tree with this many leaves over the expert ids; ascending inside a leaf, absent experts skipped, each add
+    rounded to the activation type.
+
+    ```mlir
+    #moe.tree<128>
+    ```
+    [C1] the number of leaves is a power of two, at most 128.
+  }];
+  let parameters = (ins "int64_t":$leaves);
+  let assemblyFormat = "`<` $leaves `>`";
+  let genVerifyDecl = 1;
+}
+
+def Moe_Plan : TypeDef<MoeDialect, "Plan"> {
+  let mnemonic = "plan";
+  let summary = "which slot belongs to which token and expert";
+  let description = [{
+    The stable counting sort of a step's (token, choice) pairs by expert: the first slot of each expert, the token of each slot,
+    the slot of each pair.
+
+    ```mlir
+    !moe.plan<experts = 384, top = 8>
+    ```
+    [C1] 0 < top <= experts.
+  }];
+  let parameters = (ins "int64_t":$experts, "int64_t":$top);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+#endif

@@ -1,0 +1,134 @@
+//===- NnAttributes.cpp - Verifiers and queries of nn attributes and types ===//
+//
+// Ids are those of NnAttributes.td and NnTypes.td.
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/Nn/Nn.h"
+
+using namespace mlir;
+using namespace k2c::nn;
+
+using EmitError = llvm::function_ref<InFlightDiagnostic()>;
+
+RowsAttr k2c::nn::rowsOf(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor ? dyn_cast_or_null<RowsAttr>(tensor.getEncoding()) : nullptr;
+}
+
+/// [C2] of rows.
+LogicalResult RowsAttr::verify(EmitError emitError, RowKind kind, int64_t perToken, int64_t, int64_t) {
+  bool isSlot = kind == RowKind::Slot;
+  if (isSlot != (perToken > 0))
+    return emitError() << "'#nn.rows' [C2] expects " << (isSlot ? "a positive number of" : "no") << " slots for each token of space "
+                       << stringifyRowKind(kind) << ", got " << perToken;
+  return success();
+}
+
+/// [C1] of rows.
+LogicalResult RowsAttr::verifyEncoding(ArrayRef<int64_t> shape, Type, EmitError emitError) const {
+  if (shape.empty() || !ShapedType::isDynamic(shape.front()))
+    return emitError() << "'#nn.rows' [C1] expects a dynamic dimension 0: row counts are known at run time only";
+  return success();
+}
+
+/// [C1] of limits.
+LogicalResult LimitsAttr::verify(EmitError emitError, int64_t token, int64_t seq, int64_t context) {
+  for (auto [name, bound] : {std::pair{"token", token}, {"seq", seq}, {"context", context}})
+    if (bound <= 0)
+      return emitError() << "'#nn.limits' [C1] expects a positive bound '" << name << "', got " << bound;
+  return success();
+}
+
+/// [C1] of tree.
+LogicalResult TreeAttr::verify(EmitError emitError, int64_t leaves) {
+  if (leaves < 1 || leaves > 8 || (leaves & (leaves - 1)))
+    return emitError() << "'#nn.tree' [C1] expects 1, 2, 4 or 8 leaves, got " << leaves;
+  return success();
+}
+
+/// [C1] of softmax.
+LogicalResult SoftmaxAttr::verify(EmitError emitError, int64_t block, SplitRule) {
+  if (block <= 0)
+    return emitError() << "'#nn.softmax' [C1] expects a positive block, got " << block;
+  return success();
+}
+
+/// [C1] of blocks.
+LogicalResult BlocksAttr::verify(EmitError emitError, Type, ArrayRef<int64_t> block, Type) {
+  for (int64_t dim : block)
+    if (dim <= 0)
+      return emitError() << "'#nn.blocks' [C1] expects positive block dimensions, got " << dim;
+  return success();
+}
+
+/// [C1], [C2], [C3] of slice.
+LogicalResult SliceAttr::verify(EmitError emitError, ArrayRef<int64_t> dims, int64_t dim, int64_t from, int64_t to,
+                                bool transpose) {
+  int64_t rank = dims.size();
+  if (dim < 0 || dim >= rank)
+    return emitError() << "'#nn.slice' [C1] expects a dimension below " << rank << ", got " << dim;
+  if (from < 0 || from >= to || to > dims[dim])
+    return emitError() << "'#nn.slice' [C2] expects 0 <= from < to <= " << dims[dim] << ", got " << from << " to " << to;
+  if (transpose && rank < 2)
+    return emitError() << "'#nn.slice' [C3] expects two dimensions to transpose, got " << rank;
+  return success();
+}
+
+SmallVector<int64_t> SliceAttr::getShape() const {
+  SmallVector<int64_t> shape(getDims());
+  shape[getDim()] = getTo() - getFrom();
+  if (getTranspose())
+    std::swap(shape[shape.size() - 2], shape.back());
+  return shape;
+}
+
+/// [C1], [C2] of domain.
+LogicalResult DomainAttr::verify(EmitError emitError, StringRef name, int64_t from, int64_t to, int64_t step) {
+  if (from < 0 || from >= to)
+    return emitError() << "'#nn.domain' [C1] expects 0 <= from < to for '" << name << "', got " << from << " to " << to;
+  if (step <= 0)
+    return emitError() << "'#nn.domain' [C2] expects a positive step for '" << name << "', got " << step;
+  return success();
+}
+
+int64_t DomainAttr::ordinal(int64_t index) const {
+  int64_t offset = index - getFrom();
+  return index < getFrom() || index >= getTo() || offset % getStep() ? -1 : offset / getStep();
+}
+
+/// [C1] of plane.
+LogicalResult PlaneAttr::verify(EmitError emitError, StringRef name, ArrayRef<int64_t> dims, Type) {
+  for (int64_t dim : dims)
+    if (dim <= 0)
+      return emitError() << "'#nn.plane' [C1] expects positive dimensions of plane '" << name << "', got " << dim;
+  return success();
+}
+
+int64_t PlaneAttr::getWidth() const {
+  int64_t width = 1;
+  for (int64_t dim : getDims())
+    width *= dim;
+  return width;
+}
+
+/// [C1] of run.
+LogicalResult LayerRunAttr::verify(EmitError emitError, FlatSymbolRefAttr callee, int64_t from, int64_t to) {
+  if (from < 0 || from >= to)
+    return emitError() << "'#nn.run' [C1] expects 0 <= from < to for " << callee << ", got " << from << " to " << to;
+  return success();
+}
+
+/// [C1] of rope.
+LogicalResult RopeAttr::verify(EmitError emitError, FloatAttr, int64_t dims, Attribute) {
+  if (dims <= 0 || dims % 2)
+    return emitError() << "'#nn.rope' [C1] expects a positive even number of dims, got " << dims;
+  return success();
+}
+
+/// [C2] of kv_view ([C1] cannot be written down wrongly in C++).
+LogicalResult KvViewType::verify(EmitError emitError, int64_t heads, int64_t keyDims, int64_t valueDims, Type) {
+  for (int64_t dim : {heads, keyDims, valueDims})
+    if (dim <= 0)
+      return emitError() << "'!nn.kv_view' [C2] expects positive dimensions, got " << dim;
+  return success();
+}

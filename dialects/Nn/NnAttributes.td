@@ -1,0 +1,255 @@
+//===- NnAttributes.td - Attributes of the nn dialect ---------------------===//
+#ifndef K2C_DIALECTS_NN_ATTRIBUTES
+#define K2C_DIALECTS_NN_ATTRIBUTES
+
+include "dialects/Nn/NnBase.td"
+include "dialects/Nn/NnEnums.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/TensorEncoding.td"
+
+class Nn_Attr<string name, string attrMnemonic, list<Trait> traits = []> : AttrDef<NnDialect, name, traits> {
+  let mnemonic = attrMnemonic;
+}
+
+def Nn_ActivationAttr : EnumAttr<NnDialect, Nn_Activation, "activation"> { let assemblyFormat = "`` $value"; }
+def Nn_PairingAttr : EnumAttr<NnDialect, Nn_Pairing, "pairing"> { let assemblyFormat = "`` $value"; }
+def Nn_CaptureKindAttr : EnumAttr<NnDialect, Nn_CaptureKind, "capture"> { let assemblyFormat = "`` $value"; }
+
+/// A real number, printed so that it reads back exactly.
+def Nn_Real : AttrParameter<"::mlir::FloatAttr", "f64"> {
+  let parser = "::k2c::parseReal($_parser)";
+  let printer = "$_printer.printFloat($_self.getValue())";
+}
+
+def Nn_RowsAttr : Nn_Attr<"Rows", "rows", [DeclareAttrInterfaceMethods<VerifiableTensorEncoding>]> {
+  let summary = "the row space of dimension 0";
+  let description = [{
+    Encoding of a token tensor: what its rows are. Two tensors can meet in an op only if their row spaces are equal.
+    `token`: rows of the step; `want`: rows whose logits are wanted; `seq`: sequences of the step; `slot`: (token, choice)
+    pairs sorted by expert, `per_token` of them for each token; `recv`, `subtree`: rows that arrived at a collective site.
+    `max` is the bound of the spaces that have no entry in `nn.limits`.
+
+    ```mlir
+    tensor<?x7168xf32, #nn.rows<token>>
+    tensor<?x2048xf32, #nn.rows<slot, 8>>
+    tensor<?x7168xf32, #nn.rows<recv, site = 12, max = 8192>>
+    ```
+    [C1] dimension 0 of a row tensor is dynamic. [C2] `slot` has at least one slot for each token, other spaces have none.
+  }];
+  let parameters = (ins
+      EnumParameter<Nn_RowKind>:$kind,
+      DefaultValuedParameter<"int64_t", "0", "slots for each token">:$per_token,
+      DefaultValuedParameter<"int64_t", "-1", "collective site">:$site,
+      DefaultValuedParameter<"int64_t", "-1", "bound in rows">:$max);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let builders = [AttrBuilder<(ins "RowKind":$kind), [{ return $_get($_ctxt, kind, 0, -1, -1); }]>];
+}
+
+def Nn_LimitsAttr : Nn_Attr<"Limits", "limits"> {
+  let summary = "bounds of the row spaces and the context";
+  let description = [{
+    `token` rows and `seq` sequences of one step, `context` positions of a sequence. Lies on the module as `nn.limits`;
+    assign-memory multiplies these bounds.
+
+    ```mlir
+    module attributes {nn.limits = #nn.limits<token = 2048, seq = 16, context = 8192>}
+    ```
+    [C1] every bound is positive.
+  }];
+  let parameters = (ins "int64_t":$token, "int64_t":$seq, "int64_t":$positions);
+  let assemblyFormat = "`<` `token` `=` $token `,` `seq` `=` $seq `,` `context` `=` $positions `>`";
+  let genVerifyDecl = 1;
+}
+
+def Nn_NumericsAttr : Nn_Attr<"Numerics", "numerics"> {
+  let summary = "the numerics id of a program (numerics N0)";
+  let description = [{
+    The four things the bits of a logit depend on besides checkpoint and tokens. Lies on the module as `nn.numerics`.
+
+    ```mlir
+    #nn.numerics<version = 1, compute = f32, mla = phased, class = "f32">
+    ```
+  }];
+  let parameters = (ins "int64_t":$version, EnumParameter<Nn_ComputeType>:$compute, EnumParameter<Nn_MlaForm>:$mla,
+                        StringRefParameter<"class of equal bits (N6)">:$bitClass);
+  let assemblyFormat = [{
+    `<` `version` `=` $version `,` `compute` `=` $compute `,` `mla` `=` $mla `,` `class` `=` $bitClass `>`
+  }];
+}
+
+def Nn_TreeAttr : Nn_Attr<"Tree", "tree"> {
+  let summary = "order of a contraction (N1)";
+  let description = [{
+    The contraction is cut into this many leaves, each one FMA chain; the leaves merge as a balanced binary tree in f32.
+
+    ```mlir
+    #nn.tree<8>
+    ```
+    [C1] the number of leaves is 1, 2, 4 or 8.
+  }];
+  let parameters = (ins "int64_t":$leaves);
+  let assemblyFormat = "`<` $leaves `>`";
+  let genVerifyDecl = 1;
+}
+
+def Nn_SoftmaxAttr : Nn_Attr<"Softmax", "softmax"> {
+  let summary = "order of an attention row (N3)";
+  let description = [{
+    Online softmax over absolute blocks of `block` keys; `split = by_position` restarts it every C(p) keys and merges the
+    partials in ascending order.
+
+    ```mlir
+    #nn.softmax<block = 64, split = by_position>
+    ```
+    [C1] the block is positive.
+  }];
+  let parameters = (ins "int64_t":$block, EnumParameter<Nn_SplitRule>:$split);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+def Nn_BlocksAttr : Nn_Attr<"Blocks", "blocks"> {
+  let summary = "block-scaled storage of a weight family";
+  let description = [{
+    The checkpoint holds elements of type `element` and one `scale` for each block of the last dimensions; the value is their
+    product. The family's tensor type stays logical.
+
+    ```mlir
+    #nn.blocks<f8E4M3FN, [128, 128], f32>
+    ```
+    [C1] every block dimension is positive.
+  }];
+  let parameters = (ins "::mlir::Type":$element, ArrayRefParameter<"int64_t">:$block, "::mlir::Type":$scale);
+  let assemblyFormat = "`<` $element `,` `[` $block `]` `,` $scale `>`";
+  let genVerifyDecl = 1;
+}
+
+def Nn_SliceAttr : Nn_Attr<"Slice", "slice"> {
+  let summary = "how a family is taken from its source tensor";
+  let description = [{
+    Read the source tensor as `dims`, keep [`from`, `to`) of dimension `dim`, and swap the last two dimensions if `transpose`
+    is given. absorb-mla names W_UK and W_UV this way: no weight is copied to the IR, the packer does the work.
+
+    ```mlir
+    #nn.slice<dims = [64, 256, 512], dim = 1, from = 0, to = 128, transpose>
+    ```
+    [C1] `dim` is one of `dims`. [C2] 0 <= from < to <= dims[dim]. [C3] a transpose needs two dimensions.
+  }];
+  let parameters = (ins ArrayRefParameter<"int64_t">:$dims, "int64_t":$dim, "int64_t":$from, "int64_t":$to,
+                        "bool":$transpose);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// The shape of the slice, after the transpose.
+    ::llvm::SmallVector<int64_t> getShape() const;
+  }];
+}
+
+def Nn_DomainAttr : Nn_Attr<"Domain", "domain"> {
+  let summary = "one index of a family: `layer = 0 to 61`";
+  let description = [{
+    The indices `from`, `from + step`, ... below `to`. Layer indices are those of the checkpoint.
+
+    ```mlir
+    #nn.domain<"layer", 0, 61, 1>
+    ```
+    [C1] from < to. [C2] the step is positive.
+  }];
+  let parameters = (ins StringRefParameter<>:$name, "int64_t":$from, "int64_t":$to, "int64_t":$step);
+  let assemblyFormat = "`<` $name `,` $from `,` $to `,` $step `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Number of indices.
+    int64_t size() const { return (getTo() - getFrom() + getStep() - 1) / getStep(); }
+    /// Ordinal of `index` in the domain, or -1.
+    int64_t ordinal(int64_t index) const;
+  }];
+}
+
+def Nn_PlaneAttr : Nn_Attr<"Plane", "plane"> {
+  let summary = "one plane of a cache pool: `latent = 512 x f32`";
+  let description = [{
+    What one token of one layer leaves in the plane.
+
+    ```mlir
+    #nn.plane<"k", [2, 16], f32>
+    ```
+    [C1] every dimension is positive.
+  }];
+  let parameters = (ins StringRefParameter<>:$name, ArrayRefParameter<"int64_t">:$dims, "::mlir::Type":$element);
+  let assemblyFormat = "`<` $name `,` `[` $dims `]` `,` $element `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Elements a token.
+    int64_t getWidth() const;
+  }];
+}
+
+def Nn_LayerRunAttr : Nn_Attr<"LayerRun", "run"> {
+  let summary = "a layer function and the indices it serves: `@moe_layer[1 to 61]`";
+  let description = [{
+    ```mlir
+    #nn.run<@moe_layer, 1, 61>
+    ```
+    [C1] from < to.
+  }];
+  let parameters = (ins "::mlir::FlatSymbolRefAttr":$callee, "int64_t":$from, "int64_t":$to);
+  let assemblyFormat = "`<` $callee `,` $from `,` $to `>`";
+  let genVerifyDecl = 1;
+}
+
+def Nn_YarnAttr : Nn_Attr<"Yarn", "yarn"> {
+  let summary = "YaRN scaling of rotary frequencies";
+  let description = [{
+    `magnitude` multiplies cos and sin. Frequencies between the two betas are interpolated; `truncate` rounds the ends of the
+    ramp to whole dimensions.
+
+    ```mlir
+    #nn.yarn<factor = 32.0, original = 4096, beta_fast = 1.0, beta_slow = 1.0, magnitude = 1.0, truncate = true>
+    ```
+  }];
+  let parameters = (ins Nn_Real:$factor, "int64_t":$original, Nn_Real:$beta_fast, Nn_Real:$beta_slow, Nn_Real:$magnitude,
+                        "bool":$truncate);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+def Nn_Llama3Attr : Nn_Attr<"Llama3", "llama3"> {
+  let summary = "Llama 3.1 scaling of rotary frequencies";
+  let description = [{
+    ```mlir
+    #nn.llama3<factor = 8.0, low = 1.0, high = 4.0, original = 8192>
+    ```
+  }];
+  let parameters = (ins Nn_Real:$factor, Nn_Real:$low, Nn_Real:$high, "int64_t":$original);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+def Nn_LinearScalingAttr : Nn_Attr<"LinearScaling", "linear_scaling"> {
+  let summary = "positions divided by a factor";
+  let description = [{
+    ```mlir
+    #nn.linear_scaling<factor = 4.0>
+    ```
+  }];
+  let parameters = (ins Nn_Real:$factor);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+def Nn_RopeAttr : Nn_Attr<"Rope", "rope"> {
+  let summary = "the rotary table: frequencies of `dims` rotated dimensions";
+  let description = [{
+    inv_freq[j] = theta^(-2j / dims), changed by `scaling` (#nn.yarn, #nn.llama3 or #nn.linear_scaling). The table has the
+    shape [positions, 2, dims / 2]: cos, then sin.
+
+    ```mlir
+    #nn.rope<theta = 5.0e+04, dims = 64, scaling = #nn.linear_scaling<factor = 4.0>>
+    ```
+    [C1] `dims` is positive and even.
+  }];
+  let parameters = (ins Nn_Real:$theta, "int64_t":$dims, OptionalParameter<"::mlir::Attribute">:$scaling);
+  let assemblyFormat = "`<` `theta` `=` $theta `,` `dims` `=` $dims (`,` `scaling` `=` $scaling^)? `>`";
+  let genVerifyDecl = 1;
+}
+
+#endif

@@ -1,0 +1,104 @@
+//===- NnInterfaces.td - What every token op declares ---------------------===//
+//
+// The interfaces by which passes handle nn, moe and mla ops without naming them. A wall checks that every such op has the
+// first four. `WeightUser` is how a pass finds and rebinds weights.
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_DIALECTS_NN_INTERFACES
+#define K2C_DIALECTS_NN_INTERFACES
+
+include "mlir/IR/OpBase.td"
+
+class Nn_Interface<string name> : OpInterface<name> {
+  let cppNamespace = "::k2c::nn";
+}
+
+def Nn_RowSpaceOp : Nn_Interface<"RowSpaceOp"> {
+  let description = [{
+    In which row space the results live. An op either keeps the space (all row tensors it touches have the same one; the
+    interface's verifier checks it, [C1] of every op that does not say otherwise) or changes it, and then checks itself.
+  }];
+  let methods = [
+    InterfaceMethod<"True if results live in another row space than operands.", "bool", "changesRowSpace", (ins), "", [{
+      return false;
+    }]>,
+    InterfaceMethod<"The row space of the results; of the operands when there is no row tensor among the results.",
+                    "::k2c::nn::RowsAttr", "getRowSpace", (ins), "", [{
+      return ::k2c::nn::detail::rowSpaceOf($_op);
+    }]>,
+  ];
+  let verify = [{ return ::k2c::nn::detail::verifyRowSpace($_op); }];
+}
+
+def Nn_ReductionOp : Nn_Interface<"ReductionOp"> {
+  let description = [{
+    Which reductions the op performs and in which declared order (numerics N1, N3, N5). set-numerics fills in the orders from
+    the kinds and lengths alone; every later pass and every kernel may read but not change them. An op whose order is fixed by
+    its description has no entry.
+  }];
+  let methods = [
+    InterfaceMethod<"The reductions, in the order of setReductionOrder's index.",
+                    "::llvm::SmallVector<::k2c::nn::Reduction>", "getReductions", (ins), "", [{ return {}; }]>,
+    InterfaceMethod<"Declares the order of reduction `index`.", "void", "setReductionOrder",
+                    (ins "unsigned":$index, "::mlir::Attribute":$order), "", [{
+      $_op->setAttr($_op.getReductions()[index].attribute, order);
+    }]>,
+  ];
+}
+
+def Nn_ShardingOp : Nn_Interface<"ShardingOp"> {
+  let description = [{ Which dimensions of the op can be divided among ranks without changing a bit. }];
+  let methods = [
+    InterfaceMethod<"The dimensions that may be sharded.", "::llvm::SmallVector<::k2c::nn::ShardDim>", "getShardableDims",
+                    (ins), "", [{ return {::k2c::nn::ShardDim::Rows}; }]>,
+  ];
+}
+
+def Nn_KernelOp : Nn_Interface<"KernelOp"> {
+  let description = [{
+    The op's part in a fused kernel. The plain C++ description of the kernel is made from the op by the conversion; the
+    dialect only says how ops may stand together.
+  }];
+  let methods = [
+    InterfaceMethod<"The part the op plays in a fused kernel.", "::k2c::nn::FusionRole", "getFusionRole", (ins), "", [{
+      return ::k2c::nn::FusionRole::Anchor;
+    }]>,
+  ];
+}
+
+def Nn_DifferentiableOp : Nn_Interface<"DifferentiableOp"> {
+  let description = [{ Whether differentiate-model has a backward rule for the op. No op has one in this version. }];
+  let methods = [
+    InterfaceMethod<"True if a backward rule exists.", "bool", "hasBackwardRule", (ins), "", [{ return false; }]>,
+  ];
+}
+
+def Nn_StateOp : Nn_Interface<"StateOp"> {
+  let description = [{ The op reads or writes cached state. }];
+  let methods = [
+    InterfaceMethod<"The pool named by the op, or null if it reaches the state through a view.",
+                    "::mlir::FlatSymbolRefAttr", "getStatePool", (ins), "", [{ return nullptr; }]>,
+    InterfaceMethod<"True if the op writes the state.", "bool", "writesState", (ins), "", [{ return false; }]>,
+  ];
+}
+
+def Nn_WeightUser : Nn_Interface<"WeightUser"> {
+  let description = [{
+    The op reads weights. A reference is either `@family[%layer]` (symbol, index operand), `@tensor` (symbol alone), or, in a
+    kernel, a tensor value. Absent optional weights have no entry.
+  }];
+  let methods = [
+    InterfaceMethod<"The references, in the order of the op's arguments.", "::llvm::SmallVector<::k2c::nn::WeightRef>",
+                    "getWeightRefs", (ins)>,
+    InterfaceMethod<"Replaces reference `index` by the tensor `value`.", "void", "bindWeight",
+                    (ins "unsigned":$index, "::mlir::Value":$value), "", [{
+      ::k2c::nn::detail::bindWeight($_op, $_op.getWeightRefs()[index], value);
+    }]>,
+    InterfaceMethod<"Checks the logical types of the weights, one for each reference.", "::llvm::LogicalResult",
+                    "verifyWeightTypes", (ins "::llvm::ArrayRef<::mlir::RankedTensorType>":$types), "", [{
+      return ::llvm::success();
+    }]>,
+  ];
+}
+
+#endif

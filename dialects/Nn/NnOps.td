@@ -1,0 +1,198 @@
+//===- NnOps.td - Operations of the nn dialect ----------------------------===//
+//
+// Symbols (weights, tables, pools) are in NnSymbols.td, attention and state in NnState.td. In all examples
+// !x = tensor<?x64xf32, #nn.rows<token>>.
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_DIALECTS_NN_OPS
+#define K2C_DIALECTS_NN_OPS
+
+include "dialects/Nn/NnOpBase.td"
+include "dialects/Nn/NnSymbols.td"
+
+class Nn_Op<string mnemonic, list<string> weights = [], list<Trait> traits = []>
+    : TokenOp<NnDialect, mnemonic, weights, traits>;
+
+def Nn_EmbedOp : Nn_Op<"embed", ["weight"], [Pure]> {
+  let summary = "Look up the embedding of each token";
+  let description = [{
+    Row t is the table's row of the step's token t.
+
+    ```mlir
+    %0 = nn.embed @embed, %b : !x
+    ```
+    [C1] the result has `token` rows. [C2] the table is [vocabulary, width] and width is the result's.
+  }];
+  let arguments = (ins OptionalAttr<FlatSymbolRefAttr>:$weight, Optional<Nn_WeightOperand>:$weight_operand,
+                       Nn_Batch:$batch);
+  let results = (outs Nn_Rows:$result);
+  let assemblyFormat = [{
+    custom<WeightRef>($weight, $weight_operand, type($weight_operand)) `,` $batch attr-dict `:` type($result)
+  }];
+}
+
+def Nn_RmsNormOp : Nn_Op<"rms_norm", ["weight"], [Pure, AllTypesMatch<["input", "result"]>]> {
+  let summary = "Root-mean-square normalisation of the last dimension";
+  let description = [{
+    weight * (x / sqrt(mean(x^2) + eps)) in f32, rounded once. The order of the sum of squares is fixed: 64 interleaved chains.
+
+    ```mlir
+    %h = nn.rms_norm %x, @ln1[%l] eps 1.0e-06 : !x
+    ```
+    [C2] the weight is a vector as long as the last dimension. [C3] eps is positive.
+  }];
+  let arguments = (ins Nn_Rows:$input, OptionalAttr<FlatSymbolRefAttr>:$weight,
+                       Optional<Nn_WeightOperand>:$weight_operand, F64Attr:$eps);
+  let results = (outs Nn_Rows:$result);
+  let assemblyFormat = [{
+    $input `,` custom<WeightRef>($weight, $weight_operand, type($weight_operand)) `eps` $eps attr-dict `:` type($result)
+  }];
+  let role = "Prologue";
+}
+
+def Nn_LinearOp : Nn_Op<"linear", ["weight", "bias"], [Pure, AttrSizedOperandSegments]> {
+  let summary = "Multiply rows by a weight, contracting the last dimension of both";
+  let description = [{
+    y[r, o...] = sum over k of x[r, k] * W[o..., k] (+ bias[o...]), accumulated in f32 in the declared order and rounded once to
+    the result type. A weight of rank three gives a result of rank three (gate and up, or heads).
+
+    ```mlir
+    %a = nn.linear %h, @qa[%l] order tree<8> : !x -> tensor<?x48xf32, #nn.rows<token>>
+    %g = nn.linear %h, @gate_up[%l] bias @gate_up_bias[%l] order tree<8> : !x -> tensor<?x2x96xf32, #nn.rows<token>>
+    ```
+    [C2] the weight's columns equal the input's width. [C3] the weight's other dimensions are those of the result. [C4] the bias
+    has the result's dimensions. [C5] the input has rank two.
+  }];
+  let arguments = (ins Nn_Rows:$input, OptionalAttr<FlatSymbolRefAttr>:$weight,
+                       Optional<Nn_WeightOperand>:$weight_operand, OptionalAttr<FlatSymbolRefAttr>:$bias,
+                       Optional<Nn_WeightOperand>:$bias_operand, OptionalAttr<Nn_TreeAttr>:$order);
+  let results = (outs Nn_Rows:$result);
+  let assemblyFormat = [{
+    $input `,` custom<WeightRef>($weight, $weight_operand, type($weight_operand))
+    `` custom<OptionalWeightRef>("\"bias\"", $bias, $bias_operand, type($bias_operand))
+    `` custom<OptionalAttribute>("\"order\"", $order) attr-dict `:` type($input) `->` type($result)
+  }];
+  let shards = ["Rows", "Columns", "Contraction"];
+  let reductions = [Reduces<"order", "Contraction", "getInput().getType().getShape().back()">];
+}
+
+def Nn_AddOp : Nn_Op<"add", [], [Pure, Commutative, AllTypesMatch<["lhs", "rhs", "result"]>]> {
+  let summary = "Add two token tensors";
+  let description = [{
+    One rounded addition an element. Not associative: chains of additions are never reordered.
+
+    ```mlir
+    %y = nn.add %x, %o : !x
+    ```
+  }];
+  let arguments = (ins Nn_Rows:$lhs, Nn_Rows:$rhs);
+  let results = (outs Nn_Rows:$result);
+  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($result)";
+  let role = "Epilogue";
+}
+
+def Nn_GatedActOp : Nn_Op<"gated_act", [], [Pure]> {
+  let summary = "Gate one half of the columns by the other";
+  let description = [{
+    Input [rows, 2, inner] holds gate, then up; the result is act(gate) * up.
+
+    ```mlir
+    %a = nn.gated_act %g act silu : tensor<?x2x96xf32, #nn.rows<token>> -> tensor<?x96xf32, #nn.rows<token>>
+    ```
+    [C2] the input has the shape [rows, 2, inner] and the result [rows, inner].
+  }];
+  let arguments = (ins Nn_Rows:$input, Nn_ActivationAttr:$act);
+  let results = (outs Nn_Rows:$result);
+  let assemblyFormat = "$input `act` $act attr-dict `:` type($input) `->` type($result)";
+  let role = "Epilogue";
+}
+
+def Nn_RotaryOp : Nn_Op<"rotary", ["table"], [Pure, AllTypesMatch<["input", "result"]>]> {
+  let summary = "Rotate pairs of elements by their token's position";
+  let description = [{
+    Rotates elements [first, first + count) of the last dimension by the table's row of the token's position; the other elements
+    are copied. `interleaved` pairs (2j, 2j + 1), `half` pairs (j, j + count / 2).
+
+    ```mlir
+    %q1 = nn.rotary %q, @rope, %b first 128 count 64 interleaved : tensor<?x4x192xf32, #nn.rows<token>>
+    ```
+    [C2] first >= 0 and first + count is at most the last dimension. [C3] the table has the shape [positions, 2, count / 2].
+    [C4] count is even and not negative. [C5] rows are `token` rows.
+  }];
+  let arguments = (ins Nn_Rows:$input, OptionalAttr<FlatSymbolRefAttr>:$table,
+                       Optional<Nn_WeightOperand>:$table_operand, Nn_Batch:$batch, Nn_Int:$first, Nn_Int:$count,
+                       Nn_PairingAttr:$pairing);
+  let results = (outs Nn_Rows:$result);
+  let assemblyFormat = [{
+    $input `,` custom<WeightRef>($table, $table_operand, type($table_operand)) `,` $batch `first` $first `count` $count
+    $pairing attr-dict `:` type($result)
+  }];
+  let shards = ["Rows", "Heads"];
+}
+
+def Nn_SplitOp : Nn_Op<"split", [], [Pure]> {
+  let summary = "View the last dimension as consecutive pieces";
+  let description = [{
+    A pure view: a row stride and an offset, no copy.
+
+    ```mlir
+    %c, %r = nn.split %a : !x -> tensor<?x48xf32, #nn.rows<token>>, tensor<?x16xf32, #nn.rows<token>>
+    ```
+    [C2] the pieces add up to the last dimension. [C3] the other dimensions and the element type are kept.
+  }];
+  let arguments = (ins Nn_Rows:$input);
+  let results = (outs Variadic<Nn_Rows>:$pieces);
+  let assemblyFormat = "$input attr-dict `:` type($input) `->` type($pieces)";
+  let role = "Elementwise";
+}
+
+def Nn_ReshapeOp : Nn_Op<"reshape", [], [Pure]> {
+  let summary = "View the columns of each row under other dimensions";
+  let description = [{
+    A pure view: rows stay rows.
+
+    ```mlir
+    %q = nn.reshape %a : !x -> tensor<?x4x16xf32, #nn.rows<token>>
+    ```
+    [C2] a row keeps its number of elements. [C3] the element type is kept.
+  }];
+  let arguments = (ins Nn_Rows:$input);
+  let results = (outs Nn_Rows:$result);
+  let assemblyFormat = "$input attr-dict `:` type($input) `->` type($result)";
+  let role = "Elementwise";
+}
+
+def Nn_WantRowsOp : Nn_Op<"want_rows", [], [Pure]> {
+  let summary = "Gather the rows whose logits are wanted";
+  let description = [{
+    ```mlir
+    %w = nn.want_rows %x, %b : !x -> tensor<?x64xf32, #nn.rows<want>>
+    ```
+    [C1] the input has `token` rows and the result `want` rows. [C2] the columns are kept.
+  }];
+  let arguments = (ins Nn_Rows:$input, Nn_Batch:$batch);
+  let results = (outs Nn_Rows:$result);
+  let assemblyFormat = "$input `,` $batch attr-dict `:` type($input) `->` type($result)";
+  let changesRows = 1;
+}
+
+def Nn_LayersOp : Nn_Op<"layers", [], [AllTypesMatch<["input", "result"]>, SymbolUserOpInterface]> {
+  let summary = "Run layer functions over their indices";
+  let description = [{
+    Calls each run's function for each of its layer indices in turn: x = f(layer, x, batch). A run-length list keeps the
+    module's size independent of the number of layers; dense-first and alternating models are data.
+
+    ```mlir
+    %1 = nn.layers %0, %b [@dense_layer[0 to 1], @moe_layer[1 to 61]] : !x
+    ```
+    [C2] runs are not empty and ascend without a gap. [C3] each function has the type (index, X, !nn.batch) -> X.
+  }];
+  let arguments = (ins Nn_Rows:$input, Nn_Batch:$batch, TypedArrayAttrBase<Nn_LayerRunAttr, "layer runs">:$runs);
+  let results = (outs Nn_Rows:$result);
+  let assemblyFormat = "$input `,` $batch custom<LayerRuns>($runs) attr-dict `:` type($result)";
+  let methods = "::llvm::LogicalResult verifySymbolUses(::mlir::SymbolTableCollection &tables);\n";
+}
+
+include "dialects/Nn/NnState.td"
+
+#endif
