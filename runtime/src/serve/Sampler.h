@@ -1,5 +1,4 @@
-//===- Sampler.h - from logits to the next token
-//---------------------------===//
+//===- Sampler.h - from logits to the next token --------------------------===//
 //
 // A sample is a function of (logits, parameters, seed, sequence, position) and
 // of nothing else: the random number is Philox4x32-10 keyed by the last three,

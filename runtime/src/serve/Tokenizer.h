@@ -1,5 +1,4 @@
-//===- Tokenizer.h - text to token ids and back
-//----------------------------===//
+//===- Tokenizer.h - text to token ids and back ---------------------------===//
 //
 // Reads the `tokenizer.json` of a published checkpoint, byte-level BPE kind,
 // and gives the ids that the `tokenizers` package gives:
@@ -10,7 +9,9 @@
 // Text is bytes. What is not UTF-8 is read as Python's
 // bytes.decode("utf-8", "replace") reads it: each maximal ill-formed part
 // becomes U+FFFD. A file that asks for something else (a normalizer, another
-// model, byte fallback) is refused by name with its place in the file.
+// model, byte fallback) is refused by name with its place in the file. Two
+// differences from the package are deliberate: a byte without a token is an
+// error (the package drops it), and "truncation" and "padding" are not applied.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2RT_SERVE_TOKENIZER_H

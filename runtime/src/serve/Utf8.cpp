@@ -1,0 +1,79 @@
+// The table of well-formed byte sequences (Unicode 15, table 3-7) as ranges of
+// the second byte.
+#include "serve/Utf8.h"
+
+namespace k2rt {
+
+namespace {
+
+struct Lead {
+  size_t length; ///< of the whole character; 0: no character begins so
+  uint8_t low, high;
+};
+
+Lead leadOf(uint8_t byte) {
+  if (byte < 0x80)
+    return {1, 0, 0};
+  if (byte < 0xC2 || byte > 0xF4)
+    return {0, 0, 0};
+  if (byte < 0xE0)
+    return {2, 0x80, 0xBF};
+  if (byte < 0xF0)
+    return {3, uint8_t(byte == 0xE0 ? 0xA0 : 0x80),
+            uint8_t(byte == 0xED ? 0x9F : 0xBF)};
+  return {4, uint8_t(byte == 0xF0 ? 0x90 : 0x80),
+          uint8_t(byte == 0xF4 ? 0x8F : 0xBF)};
+}
+
+} // namespace
+
+Utf8Step utf8Step(std::string_view text, size_t at) {
+  const Lead lead = leadOf(uint8_t(text[at]));
+  if (lead.length <= 1)
+    return {lead.length ? Utf8Step::character : Utf8Step::illFormed, 1};
+  for (size_t i = 1; i < lead.length; ++i) {
+    if (at + i == text.size())
+      return {Utf8Step::incomplete, i};
+    const uint8_t byte = uint8_t(text[at + i]);
+    const uint8_t low = i == 1 ? lead.low : 0x80;
+    const uint8_t high = i == 1 ? lead.high : 0xBF;
+    if (byte < low || byte > high)
+      return {Utf8Step::illFormed, i};
+  }
+  return {Utf8Step::character, lead.length};
+}
+
+uint32_t utf8CodePoint(std::string_view character) {
+  const uint8_t first = uint8_t(character[0]);
+  if (character.size() == 1)
+    return first;
+  uint32_t codePoint = first & (0x7Fu >> character.size());
+  for (size_t i = 1; i < character.size(); ++i)
+    codePoint = codePoint << 6 | (uint8_t(character[i]) & 0x3Fu);
+  return codePoint;
+}
+
+std::string utf8Encode(uint32_t codePoint) {
+  if (codePoint < 0x80)
+    return std::string(1, char(codePoint));
+  return {char(0xC0 | codePoint >> 6), char(0x80 | (codePoint & 0x3F))};
+}
+
+size_t appendWellFormed(std::string_view bytes, bool keep, std::string &text) {
+  size_t at = 0, copied = 0;
+  while (at < bytes.size()) {
+    const Utf8Step step = utf8Step(bytes, at);
+    if (step.kind != Utf8Step::character) {
+      text.append(bytes, copied, at - copied);
+      if (keep && step.kind == Utf8Step::incomplete)
+        return at;
+      text += "\xEF\xBF\xBD";
+      copied = at + step.length;
+    }
+    at += step.length;
+  }
+  text.append(bytes, copied, at - copied);
+  return at;
+}
+
+} // namespace k2rt
