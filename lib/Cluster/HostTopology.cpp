@@ -1,0 +1,180 @@
+//===- HostTopology.cpp - This machine as a topology ----------------------===//
+//
+// Counted: processors (affinity, CPU quota), memory (cgroup limits along the path to the root, else the machine's),
+// caches (sysfs). Estimated from the instruction set and the clock: the flop rates. Assumed: the memory bandwidth, which
+// no file states. Each constant's source says which of the three it is; `k2c calibrate` replaces the last two.
+//
+//===----------------------------------------------------------------------===//
+#include "k2c/Cluster/Topology.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <sched.h>
+#include <sstream>
+
+namespace k2c {
+
+namespace {
+
+//===----------------------------------------------------------------------===//
+// Small files
+//===----------------------------------------------------------------------===//
+
+/// At most `bytes` of a file; empty when it cannot be read.
+std::string readSome(const std::string &path, size_t bytes = 65536) {
+  std::ifstream in(path, std::ios::binary);
+  std::string text(bytes, 0);
+  in.read(text.data(), std::streamsize(bytes));
+  text.resize(size_t(std::max<std::streamsize>(in.gcount(), 0)));
+  return text;
+}
+
+std::string firstLine(const std::string &path) {
+  std::string text = readSome(path, 4096);
+  return text.substr(0, text.find('\n'));
+}
+
+/// A positive number at the start of a file.
+std::optional<int64_t> readNumber(const std::string &path) {
+  std::string text = firstLine(path);
+  char *end = nullptr;
+  long long value = std::strtoll(text.c_str(), &end, 10);
+  if (end == text.c_str() || value <= 0)
+    return std::nullopt;
+  return value;
+}
+
+/// The text after "key :" of the first such line of a /proc file.
+std::string field(const std::string &text, const std::string &key) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    size_t colon = line.find(':');
+    if (colon == std::string::npos)
+      continue;
+    size_t end = line.find_last_not_of(" \t", colon ? colon - 1 : 0);
+    if (line.substr(0, end + 1) == key)
+      return line.substr(std::min(line.size(), line.find_first_not_of(" \t", colon + 1)));
+  }
+  return "";
+}
+
+//===----------------------------------------------------------------------===//
+// Containers
+//===----------------------------------------------------------------------===//
+
+/// Folders of a cgroup controller ("" for v2), from this process's group up to the mount.
+std::vector<std::string> groupFolders(const std::string &root, const std::string &controller) {
+  std::string group, mount = root + "sys/fs/cgroup" + (controller.empty() ? "" : "/" + controller);
+  std::istringstream lines(readSome(root + "proc/self/cgroup"));
+  for (std::string line; std::getline(lines, line);) {
+    size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos)
+      continue;
+    std::string names = "," + line.substr(first + 1, second - first - 1) + ",";
+    if (controller.empty() ? names == ",," : names.find("," + controller + ",") != std::string::npos)
+      group = line.substr(second + 1);
+  }
+  std::vector<std::string> folders;
+  for (; group.size() > 1; group.resize(group.find_last_of('/')))
+    folders.push_back(mount + group);
+  folders.push_back(mount);
+  return folders;
+}
+
+Sourced<Bytes> memoryLimit(const std::string &root) {
+  int64_t total = std::strtoll(field(readSome(root + "proc/meminfo"), "MemTotal").c_str(), nullptr, 10) * 1024;
+  Sourced<Bytes> memory{Bytes(total), "MemTotal of /proc/meminfo"};
+  for (auto [controller, file] :
+       {std::pair<const char *, const char *>{"", "/memory.max"}, {"memory", "/memory.limit_in_bytes"}})
+    for (const std::string &folder : groupFolders(root, controller))
+      if (std::optional<int64_t> limit = readNumber(folder + file); limit && Bytes(*limit) < memory.value)
+        memory = {Bytes(*limit), "/" + (folder + file).substr(root.size())};
+  return memory;
+}
+
+/// Processors this process may be scheduled on, less what a CPU quota withholds (rounded up).
+int64_t usableCores(const std::string &root) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  int64_t cores = ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  auto limit = [&](double quota, double period) {
+    if (quota > 0 && period > 0)
+      cores = std::min(cores, std::max<int64_t>(1, int64_t(std::ceil(quota / period))));
+  };
+  for (const std::string &folder : groupFolders(root, "")) {
+    double quota = 0, period = 0;
+    if (std::sscanf(firstLine(folder + "/cpu.max").c_str(), "%lf %lf", &quota, &period) == 2)
+      limit(quota, period);
+  }
+  for (const std::string &folder : groupFolders(root, "cpu"))
+    limit(double(readNumber(folder + "/cpu.cfs_quota_us").value_or(0)),
+          double(readNumber(folder + "/cpu.cfs_period_us").value_or(0)));
+  return std::max<int64_t>(1, cores);
+}
+
+//===----------------------------------------------------------------------===//
+// The processor
+//===----------------------------------------------------------------------===//
+
+/// The data or unified cache of a level, from sysfs ("1024K"); else `fallback`.
+Sourced<Bytes> cache(const std::string &root, int level, Bytes fallback) {
+  for (int index = 0; index < 8; ++index) {
+    std::string folder = "sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + "/";
+    if (readNumber(root + folder + "level") != level || firstLine(root + folder + "type") == "Instruction")
+      continue;
+    std::string size = firstLine(root + folder + "size");
+    int64_t unit = size.empty() ? 0 : size.back() == 'K' ? 1024 : size.back() == 'M' ? 1048576 : 1;
+    if (int64_t bytes = std::strtoll(size.c_str(), nullptr, 10) * unit; bytes > 0)
+      return {Bytes(bytes), "/" + folder + "size"};
+  }
+  return {fallback, "assumed: sysfs describes no level " + std::to_string(level) + " cache"};
+}
+
+/// Peak rates of one core, from instruction set, family and clock.
+void estimateRates(const std::string &root, Device &device) {
+  std::string info = readSome(root + "proc/cpuinfo");
+  std::string flags = " " + field(info, "flags") + " ";
+  auto has = [&](const char *flag) { return flags.find(" " + std::string(flag) + " ") != std::string::npos; };
+  bool avx512 = has("avx512f") && has("avx512vl") && has("avx512bw");
+  int64_t lanes = avx512 ? 16 : has("avx2") ? 8 : 4;
+  // Zen 4 (AMD family 25) runs 512-bit instructions through 256-bit pipes.
+  bool halfWidth = avx512 && field(info, "vendor_id") == "AuthenticAMD" && field(info, "cpu family") == "25";
+  int64_t pipes = halfWidth ? 1 : 2;
+  double megahertz = std::atof(field(info, "cpu MHz").c_str());
+  std::string clock = " MHz of /proc/cpuinfo";
+  if (!(megahertz > 0)) {
+    megahertz = 2000;
+    clock = " MHz assumed";
+  }
+  std::string source = "estimate: " + std::to_string(pipes) + " fused multiply-adds of " + std::to_string(lanes) +
+                       " lanes a cycle at " + std::to_string(int64_t(megahertz)) + clock;
+  double rate = double(2 * lanes * pipes) * megahertz * 1e6;
+  device.f32 = {FlopRate(rate), source};
+  device.bf16 = {FlopRate(has("avx512_bf16") ? 2 * rate : rate), has("avx512_bf16")
+                                                                     ? "twice the f32 rate (vdpbf16ps): " + source
+                                                                     : "the f32 rate: no bf16 dot product"};
+}
+
+} // namespace
+
+Topology hostTopology(const std::string &root) {
+  Topology topology;
+  topology.name = "host";
+  topology.description = "this machine's CPU, one process";
+  Device &device = topology.device;
+  device.cores = usableCores(root);
+  device.memory = memoryLimit(root);
+  // One thread of the measured VM reads 43 GB/s, two 54; a larger machine is at least as fast.
+  device.memoryRead = {Bandwidth(device.cores == 1 ? 43e9 : 54e9),
+                       "assumed: measured on a 2-core Zen 5 VM; `k2c calibrate` measures this machine"};
+  estimateRates(root, device);
+  device.l1 = cache(root, 1, kibibytes(32));
+  device.l2 = cache(root, 2, mebibytes(1));
+  device.l3 = cache(root, 3, mebibytes(16));
+  return topology;
+}
+
+} // namespace k2c

@@ -1,0 +1,66 @@
+//===- Quantity.cpp - Numbers with units, as people write them ------------===//
+#include "Quantity.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <sstream>
+
+namespace k2c::cluster {
+
+namespace {
+
+struct Unit {
+  const char *name;
+  double factor;
+};
+
+const Unit bytes[] = {{"B", 1},         {"KB", 1e3},           {"MB", 1e6},
+                      {"GB", 1e9},      {"TB", 1e12},          {"KiB", 1024},
+                      {"MiB", 1048576}, {"GiB", 1073741824.0}, {"TiB", 1099511627776.0}};
+const Unit bytesPerSecond[] = {{"B/s", 1}, {"KB/s", 1e3}, {"MB/s", 1e6}, {"GB/s", 1e9}, {"TB/s", 1e12}};
+const Unit flopPerSecond[] = {{"FLOP/s", 1}, {"MFLOP/s", 1e6}, {"GFLOP/s", 1e9}, {"TFLOP/s", 1e12}, {"PFLOP/s", 1e15}};
+const Unit seconds[] = {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}};
+
+struct Units {
+  const Unit *begin, *end;
+};
+
+template <size_t N> Units all(const Unit (&units)[N]) { return {units, units + N}; }
+
+Units unitsOf(Dimension dimension) {
+  switch (dimension) {
+  case Dimension::Bytes:
+    return all(bytes);
+  case Dimension::BytesPerSecond:
+    return all(bytesPerSecond);
+  case Dimension::FlopPerSecond:
+    return all(flopPerSecond);
+  case Dimension::Seconds:
+    return all(seconds);
+  }
+  return {};
+}
+
+} // namespace
+
+Expected<double> parseQuantity(const std::string &text, Dimension dimension, const std::string &where) {
+  std::istringstream in(text);
+  in.imbue(std::locale::classic());
+  double number = 0;
+  std::string unit, rest;
+  if (!(in >> number) || !std::isfinite(number) || number <= 0)
+    return Error{where, "'" + text + "' is not a positive number with a unit", ""};
+  in >> unit >> rest;
+  Units units = unitsOf(dimension);
+  std::string known;
+  for (const Unit *it = units.begin; it != units.end; ++it) {
+    if (unit == it->name && rest.empty())
+      return number * it->factor;
+    known += std::string(known.empty() ? "" : ", ") + it->name;
+  }
+  return Error{where, "'" + text + "' has " + (unit.empty() ? "no unit" : "the unit '" + unit + "'"),
+               "write one of " + known};
+}
+
+} // namespace k2c::cluster
