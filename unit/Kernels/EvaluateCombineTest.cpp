@@ -49,7 +49,8 @@ TEST(Dispatch, IsAStableSortByExpert) {
 TEST(Dispatch, RefusesAnExpertThatDoesNotExist) {
   Moe moe;
   moe.chosen[3] = Moe::experts;
-  Status status = evaluateWith(DispatchDesc{Moe::experts, Moe::topK}, moe.step.step, {moe.chosen.data(), moe.plan.data()});
+  Status status =
+      evaluateWith(DispatchDesc{Moe::experts, Moe::topK}, moe.step.step, {moe.chosen.data(), moe.plan.data()});
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().text(), "kernel: expert 12 of 12");
 }
@@ -149,8 +150,9 @@ TEST(Combine, AnyPartitionOfExpertsGivesTheSameBits) {
           }
           EXPECT_EQ(scattered.sum(0, leaves, type, false).second, expected);
           EXPECT_EQ(aligned.sum(0, leaves, type, false).second, expected);
-          if (nodes != 3 && leaves % nodes == 0)
+          if (nodes != 3 && leaves % nodes == 0) {
             EXPECT_LE(aligned.shipped, nodes); // one row a node
+          }
         }
       }
 }

@@ -48,14 +48,12 @@ TEST_P(LinearShapes, AgreesWithDoublePrecision) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Odd, LinearShapes,
-                         ::testing::Values(Case{1, 1, 1, DType::F32, DType::F32}, Case{3, 33, 7, DType::F32, DType::BF16},
-                                           Case{2, 65, 129, DType::F32, DType::BF16},
-                                           Case{5, 31, 1100, DType::F32, DType::F32},
-                                           Case{1, 3, 4097, DType::F32, DType::BF16},
-                                           Case{2, 34, 257, DType::BF16, DType::BF16},
-                                           Case{2, 5, 2049, DType::BF16, DType::F32},
-                                           Case{1, 2, 18432, DType::F32, DType::BF16}));
+INSTANTIATE_TEST_SUITE_P(
+    Odd, LinearShapes,
+    ::testing::Values(Case{1, 1, 1, DType::F32, DType::F32}, Case{3, 33, 7, DType::F32, DType::BF16},
+                      Case{2, 65, 129, DType::F32, DType::BF16}, Case{5, 31, 1100, DType::F32, DType::F32},
+                      Case{1, 3, 4097, DType::F32, DType::BF16}, Case{2, 34, 257, DType::BF16, DType::BF16},
+                      Case{2, 5, 2049, DType::BF16, DType::F32}, Case{1, 2, 18432, DType::F32, DType::BF16}));
 
 /// One output of a linear with n = 1 over x and w of type f32.
 float outputOf(const std::vector<float> &x, const std::vector<float> &w, DType type = DType::F32) {
@@ -85,13 +83,13 @@ TEST(LinearOrder, LeavesAreChainsMergedAsATree) {
 
 TEST(LinearOrder, Bf16TakesTheOddElementFirst) {
   std::vector<float> one{1, 1, 1, 1}, w{1, 0x1p24f, 1, -0x1p24f};
-  EXPECT_EQ(outputOf(one, w, DType::F32), 0.0f);  // 1 + 2^24 = 2^24 (tie to even), + 1 = 2^24, - 2^24 = 0
-  EXPECT_EQ(outputOf(one, w, DType::BF16), 1.0f); // 2^24 + 1 = 2^24, - 2^24 = 0, + 1 = 1
+  EXPECT_EQ(outputOf(one, w, DType::F32), 0.0f);     // 1 + 2^24 = 2^24 (tie to even), + 1 = 2^24, - 2^24 = 0
+  EXPECT_EQ(outputOf(one, w, DType::BF16), 1.0f);    // 2^24 + 1 = 2^24, - 2^24 = 0, + 1 = 1
   EXPECT_EQ(outputOf({3}, {5}, DType::BF16), 15.0f); // the element past k is 0
 }
 
 TEST(LinearOrder, SubnormalsAreZeros) {
-  EXPECT_EQ(outputOf({0x1p-127f, 1}, {0x1p10f, 0}), 0.0f); // a subnormal operand (DAZ)
+  EXPECT_EQ(outputOf({0x1p-127f, 1}, {0x1p10f, 0}), 0.0f);  // a subnormal operand (DAZ)
   EXPECT_EQ(outputOf({0x1p-100f, 1}, {0x1p-40f, 0}), 0.0f); // a subnormal result (FTZ)
   EXPECT_EQ(outputOf({0x1p-100f, 1}, {0x1p-20f, 0}), 0x1p-120f);
 }
@@ -108,8 +106,7 @@ TEST(LinearEpilogue, AppliesInTheDocumentedOrder) {
   Array weights(DType::F32, random.vector(rows)), residual(DType::BF16, random.vector(rows * inner));
   Array w = pack(d.w, [&](int64_t, int64_t, int64_t) { return random(); }), y(DType::BF16, rows * inner);
   TestStep step(TestStep::plain(rows));
-  ASSERT_TRUE(evaluateWith(d, step.step,
-                           {x.data(), w.data(), bias.data(), weights.data(), residual.data(), y.data()}));
+  ASSERT_TRUE(evaluateWith(d, step.step, {x.data(), w.data(), bias.data(), weights.data(), residual.data(), y.data()}));
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t n = 0; n < inner; ++n) {
       float gate = 0, up = 0;

@@ -36,12 +36,13 @@ struct MlaProblem {
   }
 
   Array expanded(TestStep &step, const std::vector<int64_t> &identities, int64_t tokens, FormFilter filter) {
-    ExpandedAttentionDesc d{shape, latent, nope, rope, value, rowsOf(heads * keyDim), rowsOf(heads * value),
+    ExpandedAttentionDesc d{shape, latent, nope,  rope, value, rowsOf(heads * keyDim), rowsOf(heads * value),
                             uk,    uv,     filter};
     Array q = activation(step, identities, 3, heads * keyDim), o(DType::F32, step.rows() * heads * value);
-    Array c = plane(step, identities, tokens, 1, latent, DType::F32), r = plane(step, identities, tokens, 2, rope, DType::F32);
-    EXPECT_TRUE(evaluateWith(
-        d, step.step, {q.data(), c.data(), r.data(), ukData.data(), uvData.data(), &step.step, o.data()}));
+    Array c = plane(step, identities, tokens, 1, latent, DType::F32),
+          r = plane(step, identities, tokens, 2, rope, DType::F32);
+    EXPECT_TRUE(
+        evaluateWith(d, step.step, {q.data(), c.data(), r.data(), ukData.data(), uvData.data(), &step.step, o.data()}));
     return o;
   }
 
@@ -53,7 +54,8 @@ struct MlaProblem {
     Array q = activation(step, identities, 3, heads * keyDim);
     Array qLatent(DType::F32, step.rows() * heads * latent), oLatent = qLatent;
     Array o(DType::F32, step.rows() * heads * value);
-    Array c = plane(step, identities, tokens, 1, latent, DType::F32), r = plane(step, identities, tokens, 2, rope, DType::F32);
+    Array c = plane(step, identities, tokens, 1, latent, DType::F32),
+          r = plane(step, identities, tokens, 2, rope, DType::F32);
     void *qRope = static_cast<float *>(q.data()) + nope;
     EXPECT_TRUE(evaluateWith(absorb, step.step, {q.data(), ukTData.data(), qLatent.data()}));
     EXPECT_TRUE(evaluateWith(d, step.step, {qLatent.data(), qRope, c.data(), r.data(), &step.step, oLatent.data()}));

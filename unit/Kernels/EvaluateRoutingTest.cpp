@@ -161,8 +161,7 @@ TEST(Select, RefusesAForcedExpertThatDoesNotExist) {
   std::vector<int32_t> forced{4}, experts(1);
   std::vector<float> logits(4), weights(1);
   step.step.forced_experts = forced.data();
-  Status status =
-      evaluateWith(d, step.step, {logits.data(), &step.step, ordinal(0), experts.data(), weights.data()});
+  Status status = evaluateWith(d, step.step, {logits.data(), &step.step, ordinal(0), experts.data(), weights.data()});
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().text(), "kernel: forced expert 4 of 4");
 }

@@ -63,7 +63,8 @@ TEST(RmsNorm, HasSixtyFourChainsMergedByHalving) {
 TEST(Rotary, TurnsPairsAndCopiesTheRest) {
   constexpr int64_t heads = 2, headDim = 10, first = 2, count = 6, positions = 8;
   for (bool interleaved : {false, true}) {
-    RotaryDesc d{rowsOf(heads * headDim), rowsOf(heads * headDim), heads, headDim, first, count, positions, interleaved};
+    RotaryDesc d{
+        rowsOf(heads * headDim), rowsOf(heads * headDim), heads, headDim, first, count, positions, interleaved};
     Random random(3);
     Array x(DType::F32, random.vector(2 * heads * headDim)), y = x, table(DType::F32, positions * count);
     for (int64_t p = 0; p < positions; ++p)

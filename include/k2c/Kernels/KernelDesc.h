@@ -11,8 +11,8 @@
 // cast to a pointer. A plane operand points to the layer's first page.
 //
 // Arithmetic is f32 with one rounding to nearest even an operation, under DAZ and FTZ (N6); exp, sigmoid and silu are
-// those of k2rt/polynomials.h (N7). bf16 operands widen exactly; "rounded" to bf16 is to nearest even, subnormal results
-// becoming zeros of their sign. max(a, b) is a > b ? a : b.
+// those of k2rt/polynomials.h (N7). bf16 operands widen exactly; "rounded" to bf16 is to nearest even, subnormal
+// results becoming zeros of their sign. max(a, b) is a > b ? a : b.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_KERNELS_KERNELDESC_H
@@ -55,10 +55,10 @@ struct PanelLayout {
   int64_t index(int64_t matrix, int64_t column, int64_t row) const;
 };
 
-/// N1: `leaves` FMA chains of `leafLength(k, leaves)` elements, the last ones shorter or empty, each from +0 in ascending
-/// k: acc = fma(x[k], w[k], acc); merged in pairs: leaf 0 + leaf 1, leaf 2 + leaf 3, ..., then pairs of these. An empty
-/// leaf is +0 and is added like any other. When both factors are bf16, a chain takes pairs, the odd element first:
-/// acc = fma(x[2j], w[2j], fma(x[2j+1], w[2j+1], acc)), an element past k being 0 (N6).
+/// N1: `leaves` FMA chains of `leafLength(k, leaves)` elements, the last ones shorter or empty, each from +0 in
+/// ascending k: acc = fma(x[k], w[k], acc); merged in pairs: leaf 0 + leaf 1, leaf 2 + leaf 3, ..., then pairs of these.
+/// An empty leaf is +0 and is added like any other. When both factors are bf16, a chain takes pairs, the odd element
+/// first: acc = fma(x[2j], w[2j], fma(x[2j+1], w[2j+1], acc)), an element past k being 0 (N6).
 struct Contraction {
   int64_t k = 0;
   int64_t leaves = 1;
@@ -71,7 +71,8 @@ enum class FormFilter : uint8_t { All, Expanded, Absorbed };
 // Kernel bodies. The comment of each names args in order: operands -> results.
 //===----------------------------------------------------------------------===//
 
-/// table row-major [vocab][hidden], step -> y. Ids < 0 name the last sample of sequence -1-id. Out-of-range id: status 1.
+/// table row-major [vocab][hidden], step -> y. Ids < 0 name the last sample of sequence -1-id. Out-of-range id:
+/// status 1.
 struct EmbedDesc {
   int64_t vocab = 0, hidden = 0;
   DType table = DType::BF16;
@@ -79,8 +80,8 @@ struct EmbedDesc {
 };
 
 /// x, weight[width] -> y = weight * (x * (1 / sqrt(sum / width + eps))), all in f32, rounded once to y.type. The sum of
-/// squares has 64 interleaved FMA chains (element i in chain i mod 64), merged by halving: chain c += chain c + 32, 16, 8,
-/// 4, 2, 1. A reduction without output columns would otherwise be one chain as long as the row.
+/// squares has 64 interleaved FMA chains (element i in chain i mod 64), merged by halving: chain c += chain c + 32, 16,
+/// 8, 4, 2, 1. A reduction without output columns would otherwise be one chain as long as the row.
 /// sum / width and 1 / sqrt(..) are f32 divisions; width and eps are rounded to f32.
 struct RmsNormDesc {
   Rows x, y;
@@ -123,9 +124,9 @@ struct HeadLinearDesc {
   FormFilter rows = FormFilter::All;
 };
 
-/// x [rows][heads][headDim], table [positions][2][count / 2] (cos, sin) f32, step -> y: rotates `count` elements of each
-/// head from `first`; the others are copied. A pair (a, b) becomes (fma(a, cos, -(b * sin)), fma(b, cos, a * sin)).
-/// y may be x. A position outside the table: status 1.
+/// x [rows][heads][headDim], table [positions][2][count / 2] (cos, sin) f32, step -> y: rotates `count` elements of
+/// each head from `first`; the others are copied. A pair (a, b) becomes
+/// (fma(a, cos, -(b * sin)), fma(b, cos, a * sin)). y may be x. A position outside the table: status 1.
 struct RotaryDesc {
   Rows x, y;
   int64_t heads = 1, headDim = 0, first = 0, count = 0, positions = 0;
@@ -139,9 +140,9 @@ struct AppendDesc {
   int64_t group = 0;
 };
 
-/// Shared by the attention kernels. N3 for one query at position p and one head; the keys are 0 .. p of its sequence, as
-/// stored, key t in slot block_tables[group][sequence row][t / 64] * 64 + t % 64. No other key takes part.
-///   score    s_t = contraction(q, k_t) * scale, the contraction over all elements of the key (N1), scale rounded to f32
+/// Shared by the attention kernels. N3 for one query at position p and one head; the keys are 0 .. p of its sequence,
+/// as stored, key t in slot block_tables[group][sequence row][t / 64] * 64 + t % 64. No other key takes part.
+///   score    s_t = contraction(q, k_t) * scale, the contraction over all elements of the key (N1), scale as f32
 ///   block    of the keys [64 b, 64 b + 64) up to p, ascending, on (m, l, o), which start a partial as (-inf, 0, 0):
 ///              m' = max(m, max_t s_t)    a = exp(m - m')    p_t = exp(s_t - m')
 ///              l = l * a, then l = l + p_t in ascending t;  o = o * a, then o = fma(p_t, v_t, o) in ascending t
@@ -153,8 +154,8 @@ struct AttentionShape {
   int64_t heads = 0;    ///< query heads
   double scale = 1.0;   ///< multiplies the dot product, rounded to f32
   int64_t group = 0;    ///< cache group
-  /// One more operand after step, the layer ordinal. capture_max_logit[layer][head], when not null, becomes the larger of
-  /// itself and every s_t of the rows; workers share it, so the update is atomic. The order does not matter.
+  /// One more operand after step, the layer ordinal. capture_max_logit[layer][head], when not null, becomes the larger
+  /// of itself and every s_t of the rows; workers share it, so the update is atomic. The order does not matter.
   bool maxLogit = false;
   DType cache = DType::F32;
 };
@@ -224,9 +225,9 @@ struct GatherDesc {
   int64_t experts = 0, topK = 0;
 };
 
-/// slot rows (destroyed), plan, experts [rows][topK] -> y: N5's tree with `leaves` leaves of experts / leaves ids, sums in
-/// ascending expert inside a leaf, adjacent subtrees merged (left + right), absent ones skipped; every add is rounded to
-/// y.type = x.type. A token without experts is 0.
+/// slot rows (destroyed), plan, experts [rows][topK] -> y: N5's tree with `leaves` leaves of experts / leaves ids, sums
+/// in ascending expert inside a leaf, adjacent subtrees merged (left + right), absent ones skipped; every add is
+/// rounded to y.type = x.type. A token without experts is 0.
 struct CombineDesc {
   Rows x, y;
   int64_t experts = 0, topK = 0, leaves = 1;
@@ -253,8 +254,8 @@ struct ObserveDesc {
 };
 
 using KernelBody = std::variant<EmbedDesc, RmsNormDesc, LinearDesc, HeadLinearDesc, RotaryDesc, AppendDesc,
-                                GqaAttentionDesc, AbsorbedAttentionDesc, ExpandedAttentionDesc, SelectDesc, DispatchDesc,
-                                GatherDesc, CombineDesc, AddDesc, GatedActDesc, WantRowsDesc, ObserveDesc>;
+                                GqaAttentionDesc, AbsorbedAttentionDesc, ExpandedAttentionDesc, SelectDesc,
+                                DispatchDesc, GatherDesc, CombineDesc, AddDesc, GatedActDesc, WantRowsDesc, ObserveDesc>;
 
 /// A kernel: a readable name (not part of the key) and what it computes.
 struct KernelDesc {

@@ -1,7 +1,7 @@
 //===- EvaluateRouting.cpp - Choosing experts ---------------------------------===//
 //
-// SelectDesc: scores, group-limited choice with a bias that chooses only, weights from the unbiased scores. Forced routes
-// replace the choice and go through the same arithmetic, so forcing what the router chose changes no bit.
+// SelectDesc: scores, group-limited choice with a bias that chooses only, weights from the unbiased scores. Forced
+// routes replace the choice and go through the same arithmetic, so forcing what the router chose changes no bit.
 //
 //===----------------------------------------------------------------------===//
 #include "Evaluation.h"
@@ -29,8 +29,7 @@ bool precedes(float a, int64_t i, float b, int64_t j) {
 
 /// Indices of `values`, first `count`, in the order of precedes().
 std::vector<int64_t> best(const std::vector<float> &values, std::vector<int64_t> indices, int64_t count) {
-  std::sort(indices.begin(), indices.end(),
-            [&](int64_t i, int64_t j) { return precedes(values[i], i, values[j], j); });
+  std::sort(indices.begin(), indices.end(), [&](int64_t i, int64_t j) { return precedes(values[i], i, values[j], j); });
   indices.resize(std::min<int64_t>(count, indices.size()));
   return indices;
 }

@@ -10,11 +10,11 @@
 namespace k2c {
 
 namespace {
-constexpr int64_t leafUnit = 512;       // N1: K / 512 bounds the leaves
-constexpr int64_t leafAlignment = 128;  // N1: leaves are rounded up to 128
-constexpr int64_t maxLeaves = 8;        // N1
-constexpr int64_t minRestart = 1024;    // N3
-constexpr int64_t restartFraction = 16; // N3
+constexpr int64_t leafUnit = 512;         // N1: K / 512 bounds the leaves
+constexpr int64_t leafAlignment = 128;    // N1: leaves are rounded up to 128
+constexpr int64_t maxLeaves = 8;          // N1
+constexpr int64_t minRestart = 1024;      // N3
+constexpr int64_t restartFraction = 16;   // N3
 constexpr int64_t maxCombineLeaves = 128; // N5: m at most 7
 
 int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -27,9 +27,7 @@ int64_t leafCount(int64_t k) {
   return leaves;
 }
 
-int64_t leafLength(int64_t k, int64_t leaves) {
-  return ceilDiv(ceilDiv(k, leaves), leafAlignment) * leafAlignment;
-}
+int64_t leafLength(int64_t k, int64_t leaves) { return ceilDiv(ceilDiv(k, leaves), leafAlignment) * leafAlignment; }
 
 int64_t softmaxRestart(int64_t position) {
   int64_t restart = minRestart;

@@ -13,14 +13,15 @@ namespace k2c {
 
 namespace {
 
-// Zen 3 to Zen 5 and Golden Cove (vendors' optimisation guides): two FMAs and two vector loads a cycle at full width, an
-// FMA's result after four cycles. The measured 270 GF/s of a 4.2 GHz core with 16 lanes is the same two FMAs.
+// Zen 3 to Zen 5 and Golden Cove (vendors' optimisation guides): two FMAs and two vector loads a cycle at full width,
+// an FMA's result after four cycles. The measured 270 GF/s of a 4.2 GHz core with 16 lanes is the same two FMAs.
 constexpr double fmasPerCycle = 2, loadsPerCycle = 2, fmaLatencyCycles = 4;
 // Measured on Zen 5, 2048 x 7168 bf16: +22 % at 8 rows, +10 % at 32 rows.
 constexpr int64_t prefetchSteps = 16;
 // Rows of an item: enough tiles to read a panel from the second cache rather than from memory, few enough to share out.
 constexpr int64_t minTilesPerItem = 4, maxTilesPerItem = 16;
-// Tokens of an attention item. Expanding a block of keys costs as much as 40 to 100 queries on it: many tokens share it.
+// Tokens of an attention item. Expanding a block of keys for a head costs as much as 400 queries on it (DeepSeek-V3:
+// 512 * 256 against 320 multiply-adds a key): many tokens share it.
 constexpr int64_t gqaTokensPerItem = 16, expandedTokensPerItem = 256;
 constexpr int64_t absorbedHeadTile = 16; // one 512-bit vector of heads: 16 multiply-adds for each cached element
 
@@ -54,9 +55,7 @@ Shape shapeOf(const KernelDesc &desc) {
 bool takesPairs(const Shape &s) { return s.x == DType::BF16 && s.w == DType::BF16; }
 
 /// Accumulators, the shorter side of the tile and one element of the longer side.
-int64_t registersOf(const TileConfig &tile) {
-  return tile.mr * tile.nrVectors + std::min(tile.mr, tile.nrVectors) + 1;
-}
+int64_t registersOf(const TileConfig &tile) { return tile.mr * tile.nrVectors + std::min(tile.mr, tile.nrVectors) + 1; }
 
 int64_t linearRowsPerItem(const Shape &s, int64_t mr, const TargetInfo &target) {
   int64_t fit = target.l2Bytes / 2 / (std::max<int64_t>(s.k, 1) * byteWidth(s.x)) / mr;

@@ -1,0 +1,43 @@
+//===- Cost.h - FLOP and bytes of a kernel ------------------------------------===//
+//
+// The counting reading of a description. The planner predicts steps from it, `bytes_per_token` is a sum of it.
+//
+// FLOP are those of contractions and attention, two a multiply-add; element-wise work is left out because its time is
+// that of its bytes. Bytes are what must cross a memory border once: every operand read or written once, padding of
+// panels included; what a tile reads again from a cache is left out, and so is the second and further expansion of MLA
+// keys when several blocks of tokens of one sequence expand them.
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_KERNELS_COST_H
+#define K2C_KERNELS_COST_H
+
+#include "k2c/Kernels/KernelDesc.h"
+#include "k2c/Support/Units.h"
+
+namespace k2c {
+
+/// What a launch works on.
+struct Load {
+  int64_t rows = 0;   ///< token rows (those of the kernel's form), or wanted rows where the kernel's rows are Want
+  double context = 0; ///< attention: mean number of keys a row attends to, itself included
+  double keys = 0;    ///< attention: cached tokens read, each once a sequence: decode of B sequences: B * context
+};
+
+struct Cost {
+  Flops flops;
+  Bytes weights; ///< weights and tables; grouped linears: those of the experts hit on average (see hitExperts)
+  Bytes cache;   ///< cache planes, read or (append) written
+  Bytes read;    ///< activations
+  Bytes written; ///< activations
+  Cost &operator+=(const Cost &other);
+};
+
+Cost count(const KernelDesc &desc, const Load &load);
+
+/// Mean number of distinct experts among `experts` that `tokens` tokens with `topK` distinct experts each visit:
+/// E * (1 - (1 - k / E)^N), exact for every router under which all experts are equally likely.
+double hitExperts(int64_t experts, int64_t topK, double tokens);
+
+} // namespace k2c
+
+#endif // K2C_KERNELS_COST_H

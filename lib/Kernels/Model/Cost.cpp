@@ -1,0 +1,105 @@
+//===- Cost.cpp - Counting: contractions by kind, bytes by operand ------------===//
+#include "k2c/Kernels/Cost.h"
+#include <cmath>
+
+namespace k2c {
+
+namespace {
+
+double doubled(double multiplyAdds) { return 2 * multiplyAdds; }
+
+/// Multiply-adds of a body, and how its operands differ from "every element once".
+struct Counter {
+  const Load &load;
+  double rows = double(load.rows);
+  double slots = 1; ///< slots a token
+  double multiplyAdds = 0;
+  double weightShare = 1;   ///< of the weights that is read
+  double tableElements = 0; ///< read in place of the whole weight or table, when > 0
+  double planeTokens = load.keys;
+
+  void attention(double heads, double key, double value) { multiplyAdds = heads * (key + value) * load.context * rows; }
+
+  void operator()(const EmbedDesc &d) { tableElements = rows * double(d.hidden); }
+  void operator()(const LinearDesc &d) {
+    slots = double(d.slotsPerToken);
+    bool sparse = d.grouped || d.x.space == RowSpace::Slot;
+    multiplyAdds = rows * (sparse ? slots : 1) * double(d.w.n) * double(d.w.k);
+    if (d.grouped)
+      weightShare = hitExperts(d.w.matrices, d.slotsPerToken, rows) / double(d.w.matrices);
+  }
+  void operator()(const HeadLinearDesc &d) { multiplyAdds = rows * double(d.heads * d.w.n * d.w.k); }
+  void operator()(const RotaryDesc &d) { tableElements = rows * double(d.count); }
+  void operator()(const AppendDesc &) { planeTokens = rows; }
+  void operator()(const GqaAttentionDesc &d) { attention(double(d.shape.heads), double(d.keyDim), double(d.valueDim)); }
+  void operator()(const AbsorbedAttentionDesc &d) {
+    attention(double(d.shape.heads), double(d.latent + d.rope), double(d.latent));
+  }
+  void operator()(const ExpandedAttentionDesc &d) {
+    attention(double(d.shape.heads), double(d.nope + d.rope), double(d.value));
+    multiplyAdds += double(d.shape.heads * d.latent * (d.nope + d.value)) * load.keys;
+  }
+  void operator()(const GatherDesc &d) { slots = double(d.topK); }
+  void operator()(const CombineDesc &d) { slots = double(d.topK); }
+  template <class Body> void operator()(const Body &) {}
+
+  double rowsOf(RowSpace space) const { return space == RowSpace::Slot ? rows * slots : rows; }
+
+  double activation(const Operand &operand) const {
+    return (double(operand.elements) + rowsOf(operand.rows.space) * double(operand.rows.width)) *
+           double(byteWidth(operand.type));
+  }
+};
+
+Bytes rounded(double bytes) { return Bytes(std::llround(bytes)); }
+
+} // namespace
+
+Cost &Cost::operator+=(const Cost &other) {
+  flops += other.flops;
+  weights += other.weights;
+  cache += other.cache;
+  read += other.read;
+  written += other.written;
+  return *this;
+}
+
+double hitExperts(int64_t experts, int64_t topK, double tokens) {
+  double e = double(experts);
+  return e * (1 - std::pow(1 - double(topK) / e, tokens));
+}
+
+Cost count(const KernelDesc &desc, const Load &load) {
+  Counter counter{load};
+  std::visit(counter, desc.body);
+  Cost cost;
+  cost.flops = Flops(doubled(counter.multiplyAdds));
+  for (const Operand &operand : operands(desc)) {
+    double width = double(byteWidth(operand.type));
+    switch (operand.role) {
+    case Operand::Role::Weight:
+    case Operand::Role::Table: {
+      bool some = counter.tableElements > 0;
+      double elements = some ? counter.tableElements : double(operand.elements) * counter.weightShare;
+      cost.weights += rounded(elements * width);
+      break;
+    }
+    case Operand::Role::Plane:
+      cost.cache += rounded(counter.planeTokens * double(operand.rows.width) * width);
+      break;
+    case Operand::Role::Activation:
+    case Operand::Role::Plan:
+      cost.read += rounded(counter.activation(operand));
+      break;
+    case Operand::Role::Result:
+      cost.written += rounded(counter.activation(operand));
+      break;
+    case Operand::Role::Step:
+    case Operand::Role::Layer:
+      break;
+    }
+  }
+  return cost;
+}
+
+} // namespace k2c
