@@ -1,0 +1,256 @@
+//===- ModelSpec.h - what a checkpoint's model is -------------------------===//
+//
+// The architecture-neutral description of a model: sizes, attention, rotary
+// embedding, feed-forward layers, and the weight families with the names of
+// their tensors. It is read from config.json through a families file
+// (models/families), which is data; nothing below knows a model by name.
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_MODEL_MODELSPEC_H
+#define K2C_MODEL_MODELSPEC_H
+
+#include "k2c/Support/DType.h"
+#include "k2c/Support/Error.h"
+#include "k2c/Support/Units.h"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace k2c {
+
+/// Layer indices [begin, end).
+struct LayerRange {
+  int64_t begin = 0;
+  int64_t end = 0;
+  bool operator==(const LayerRange &o) const {
+    return begin == o.begin && end == o.end;
+  }
+};
+
+enum class LayerKind { Dense, Moe };
+
+/// Consecutive layers of one kind.
+struct LayerRun {
+  LayerKind kind = LayerKind::Dense;
+  LayerRange range;
+};
+
+/// Grouped-query attention; kvHeads == heads is multi-head attention.
+struct GqaSpec {
+  int64_t heads = 0;
+  int64_t kvHeads = 0;
+  int64_t headDim = 0;
+  bool qkvBias = false;
+  bool outputBias = false;
+};
+
+/// Multi-head latent attention. Per token the cache holds a latent of width
+/// `latent` and one rotated key of width `rope` shared by all heads.
+struct MlaSpec {
+  int64_t heads = 0;
+  int64_t queryLatent = 0; ///< 0: queries are projected directly
+  int64_t latent = 0;
+  int64_t nope = 0; ///< width of a head's part without position
+  int64_t rope = 0; ///< width of a head's rotated part
+  int64_t value = 0;
+  double latentNormEps = 1e-6; ///< of both latent norms
+  bool bias = false;           ///< q_a, kv_a and output projections add a bias
+};
+
+using AttentionSpec = std::variant<GqaSpec, MlaSpec>;
+
+/// How a head's vector is cut into rotated pairs.
+enum class RopePairs {
+  Half,       ///< (j, j + dims/2)
+  Interleaved ///< (2j, 2j + 1)
+};
+
+struct RopeUnscaled {};
+struct RopeLinear {
+  double factor = 1;
+};
+/// Unscaled up to Rope::maxContext; k2c compiles no program beyond it.
+struct RopeDynamic {
+  double factor = 1;
+};
+struct RopeYarn {
+  double factor = 1;
+  double betaFast = 32;
+  double betaSlow = 1;
+  int64_t originalContext = 0;
+  bool truncate = true; ///< ramp ends rounded to whole dimensions
+};
+struct RopeLlama3 {
+  double factor = 1;
+  double lowFrequencyFactor = 1;
+  double highFrequencyFactor = 4;
+  int64_t originalContext = 0;
+};
+using RopeScaling =
+    std::variant<RopeUnscaled, RopeLinear, RopeDynamic, RopeYarn, RopeLlama3>;
+
+struct RopeSpec {
+  double theta = 10000;
+  int64_t dims = 0; ///< rotated width of a head, even
+  RopePairs pairs = RopePairs::Half;
+  RopeScaling scaling;
+  double attentionScale = 1; ///< multiplies the softmax scale (mscale squared)
+  double cosSinScale = 1;    ///< multiplies cos and sin
+  int64_t maxContext = 0;    ///< positions the table is valid for; 0: any
+};
+
+enum class Activation { Silu };
+
+/// A gated MLP of width `inter`: down(act(gate x) * up x).
+struct MlpSpec {
+  int64_t inter = 0;
+  Activation activation = Activation::Silu;
+  bool bias = false;
+};
+
+enum class Scoring { Sigmoid, Softmax };
+/// What ranks a group of experts.
+enum class GroupScore { Top2Sum, Max };
+
+/// A routed feed-forward layer with an optional shared expert.
+struct MoeSpec {
+  int64_t experts = 0;
+  int64_t topK = 0;
+  int64_t groups = 1;
+  int64_t topGroups = 1;   ///< groups that stay in the choice
+  int64_t inter = 0;       ///< width of a routed expert
+  int64_t sharedInter = 0; ///< width of the shared expert; 0: none
+  Scoring scoring = Scoring::Softmax;
+  GroupScore groupScore = GroupScore::Max;
+  bool correctionBias = false; ///< a bias that chooses experts, not weights
+  bool normalize = false;      ///< weights of the chosen experts sum to 1
+  double normalizeEps = 0;     ///< added to that sum
+  double scale = 1;            ///< multiplies the weights
+  Activation activation = Activation::Silu;
+};
+
+/// Storage of a matrix in blocks with one f32 scale each: w = q * scale.
+struct BlockScales {
+  DType stored = DType::F8E4M3;
+  int64_t rows = 128;
+  int64_t columns = 128;
+  bool operator==(const BlockScales &o) const {
+    return stored == o.stored && rows == o.rows && columns == o.columns;
+  }
+};
+
+/// Tensors of the checkpoint that play one role, over layers and experts.
+/// Its logical shape is [alternatives, shape...] when it has alternatives.
+struct WeightFamily {
+  std::string id;      ///< the role: "q_a", "experts_gate_up", ...
+  std::string pattern; ///< with {layer}, {expert} and {gate_proj|up_proj}
+  std::vector<LayerRange> layers;        ///< empty: one for the whole model
+  int64_t experts = 0;                   ///< 0: not per expert
+  std::vector<std::string> alternatives; ///< the words of {a|b}
+  std::vector<int64_t> shape;            ///< of one tensor of the checkpoint
+  DType dtype = DType::BF16;             ///< logical element type
+  std::optional<BlockScales> blocks;     ///< stored quantised
+  bool isParameter = true; ///< false: a buffer, not counted as a parameter
+  std::string place;       ///< "families/x.yaml:12:5"
+
+  /// Name of one tensor; indices a pattern does not have are ignored.
+  std::string tensorName(int64_t layer = 0, int64_t expert = 0,
+                         size_t alternative = 0) const;
+  bool hasLayer(int64_t layer) const;
+  /// Layers in the family (1 when it is not per layer).
+  int64_t layerCount() const;
+  /// Elements of one tensor of the checkpoint.
+  int64_t elements() const;
+  /// Tensors of the checkpoint.
+  int64_t tensorCount() const;
+  /// Bytes as stored, scales included.
+  Bytes storedBytes() const;
+};
+
+/// Tensors that a checkpoint may hold and a program does not read.
+struct IgnoredTensors {
+  std::string pattern;  ///< with {layer} and a trailing *
+  LayerRange layers;    ///< values of {layer}
+  std::string onlyWith; ///< a pattern; this tensor must exist as well, or ""
+};
+
+/// Where a field of the spec was read.
+struct ConfigPlace {
+  std::string file;
+  std::string key;
+  int line = 0;
+  int column = 0;
+};
+
+struct ModelSpec {
+  std::string name;      ///< of the checkpoint folder
+  std::string family;    ///< name of the families file
+  std::string modelType; ///< as in config.json
+
+  int64_t hidden = 0;
+  int64_t vocab = 0;
+  int64_t maxPosition = 0;
+  double normEps = 0;
+  bool tiedEmbeddings = false; ///< logits use the embedding matrix
+
+  std::vector<LayerRun> layers; ///< in order, without gaps from 0
+  AttentionSpec attention;
+  RopeSpec rope;
+  std::optional<MlpSpec> mlp; ///< of dense layers
+  std::optional<MoeSpec> moe; ///< of moe layers
+
+  std::vector<int64_t> eos;
+  std::optional<int64_t> bos;
+
+  DType storage = DType::BF16; ///< the config's; families hold the real ones
+  std::optional<BlockScales> quantization;
+  std::vector<WeightFamily> weights;
+  std::vector<IgnoredTensors> ignoredTensors;
+  std::vector<std::string> ignoredKeys;      ///< that --ignore-key skipped
+  std::map<std::string, ConfigPlace> places; ///< by families-file field name
+
+  int64_t layerCount() const;
+  /// Checkpoint indices of the moe layers.
+  std::vector<int64_t> moeLayers() const;
+  /// Factor of q.k before the softmax: width of a key ^ -1/2, times the
+  /// rotary embedding's own.
+  double softmaxScale() const;
+  /// The family of a role, or null.
+  const WeightFamily *find(const std::string &id) const;
+};
+
+/// Parameters, buffers left out. Everything follows from the families.
+struct ParameterCounts {
+  int64_t total = 0;
+  /// Read for one token: top-k of the experts; the input table counts as 0
+  /// unless it is also the output matrix.
+  int64_t active = 0;
+  int64_t activeWithEmbedding = 0;
+  int64_t buffers = 0; ///< elements of router biases and the like
+};
+ParameterCounts countParameters(const ModelSpec &spec);
+
+/// Bytes of all families as stored.
+Bytes storedBytes(const ModelSpec &spec);
+
+struct LoadOptions {
+  /// Unknown keys to skip: "key", or "rope_scaling.key" for a nested one.
+  std::vector<std::string> ignoreKeys;
+};
+
+/// Reads a checkpoint folder or a config.json. generation_config.json beside it
+/// overrides the end-of-sequence ids. Every unknown, missing or contradictory
+/// field is an Error at its line. Weights are not looked at.
+Expected<ModelSpec> loadModelSpec(const std::string &path,
+                                  const LoadOptions &options = {});
+
+/// The model_type values that can be loaded, sorted.
+std::vector<std::string> knownModelTypes();
+
+} // namespace k2c
+
+#endif // K2C_MODEL_MODELSPEC_H

@@ -1,0 +1,158 @@
+//===- CheckWeights.cpp - a checkpoint against its model ------------------===//
+//
+// Two walks: over the names the families generate, which marks tensors as
+// used; then over the tensors that nobody marked, which must be ignorable.
+//
+//===----------------------------------------------------------------------===//
+
+#include "k2c/Model/CheckWeights.h"
+
+#include <functional>
+
+using namespace k2c;
+
+namespace {
+
+std::string shapeText(const std::vector<int64_t> &shape) {
+  std::string text = "[";
+  for (size_t i = 0; i < shape.size(); ++i)
+    text += (i ? ", " : "") + std::to_string(shape[i]);
+  return text + "]";
+}
+
+std::string withLayer(std::string pattern, int64_t layer) {
+  if (size_t at = pattern.find("{layer}"); at != std::string::npos)
+    pattern.replace(at, 7, std::to_string(layer));
+  return pattern;
+}
+
+/// Whether `name` is the pattern's name, or begins with it where it ends in *.
+bool matches(const std::string &pattern, const std::string &name) {
+  if (pattern.empty() || pattern.back() != '*')
+    return name == pattern;
+  return name.compare(0, pattern.size() - 1, pattern, 0, pattern.size() - 1) ==
+         0;
+}
+
+bool isIgnorable(const ModelSpec &spec, const Checkpoint &checkpoint,
+                 const std::string &name) {
+  for (const IgnoredTensors &rule : spec.ignoredTensors)
+    for (int64_t layer = rule.layers.begin; layer < rule.layers.end; ++layer) {
+      if (!matches(withLayer(rule.pattern, layer), name))
+        continue;
+      if (rule.onlyWith.empty() ||
+          checkpoint.find(withLayer(rule.onlyWith, layer)))
+        return true;
+    }
+  return false;
+}
+
+/// Calls `visit` with every tensor name of a family; stops at a failure.
+Status forEachName(const WeightFamily &family,
+                   const std::function<Status(const std::string &)> &visit) {
+  std::vector<LayerRange> layers = family.layers;
+  if (layers.empty())
+    layers.push_back({0, 1});
+  size_t alternatives = std::max<size_t>(1, family.alternatives.size());
+  for (const LayerRange &range : layers)
+    for (int64_t layer = range.begin; layer < range.end; ++layer)
+      for (int64_t expert = 0; expert < std::max<int64_t>(1, family.experts);
+           ++expert)
+        for (size_t a = 0; a < alternatives; ++a)
+          if (Status status = visit(family.tensorName(layer, expert, a));
+              !status)
+            return status;
+  return Status::success();
+}
+
+class Checker {
+public:
+  Checker(ModelSpec &spec, const Checkpoint &checkpoint)
+      : spec(spec), checkpoint(checkpoint),
+        isUsed(checkpoint.tensors().size()) {}
+
+  Status run() {
+    for (WeightFamily &family : spec.weights)
+      if (Status status = checkFamily(family); !status)
+        return status;
+    for (size_t i = 0; i < isUsed.size(); ++i) {
+      const TensorInfo &tensor = checkpoint.tensors()[i];
+      if (!isUsed[i] && !isIgnorable(spec, checkpoint, tensor.name))
+        return Error{checkpoint.files()[tensor.fileIndex],
+                     "tensor '" + tensor.name + "' " + shapeText(tensor.shape) +
+                         " is not part of a " + spec.modelType + " model of " +
+                         std::to_string(spec.layerCount()) + " layers",
+                     "config.json and weights must be of the same model"};
+    }
+    return Status::success();
+  }
+
+private:
+  Status checkFamily(WeightFamily &family) {
+    const TensorInfo *first = nullptr;
+    Status status = forEachName(family, [&](const std::string &name) -> Status {
+      const TensorInfo *tensor = checkpoint.find(name);
+      if (!tensor)
+        return Error{folder(), "tensor '" + name + "' is missing",
+                     "the checkpoint is incomplete: download it again"};
+      isUsed[static_cast<size_t>(tensor - checkpoint.tensors().data())] = true;
+      if (!first)
+        first = tensor;
+      return checkTensor(family, *tensor, *first);
+    });
+    if (status && first)
+      family.dtype = first->dtype;
+    return status;
+  }
+
+  Status checkTensor(const WeightFamily &family, const TensorInfo &tensor,
+                     const TensorInfo &first) {
+    const std::string &file = checkpoint.files()[tensor.fileIndex];
+    std::string what = "tensor '" + tensor.name + "' ";
+    if (tensor.shape != family.shape)
+      return Error{file,
+                   what + "has shape " + shapeText(tensor.shape) +
+                       ", config.json asks for " + shapeText(family.shape),
+                   "config.json and weights must be of the same model"};
+    if (tensor.dtype == DType::F8E4M3 || tensor.dtype == DType::F8E5M2)
+      return Error{file,
+                   what + "is FP8: reading FP8 weights is not in this build",
+                   "use a bf16 checkpoint, or compile config.json alone"};
+    if (tensor.dtype != DType::F32 && tensor.dtype != DType::BF16 &&
+        tensor.dtype != DType::F16)
+      return Error{file,
+                   what + "has element type " +
+                       std::string(k2c::name(tensor.dtype)) +
+                       ", a weight must be f32, bf16 or f16",
+                   "config.json and weights must be of the same model"};
+    if (tensor.dtype != first.dtype)
+      return Error{file,
+                   what + "has element type " +
+                       std::string(k2c::name(tensor.dtype)) + ", '" +
+                       first.name + "' has " +
+                       std::string(k2c::name(first.dtype)),
+                   "store the tensors of one role in one type"};
+    return Status::success();
+  }
+
+  /// Where a missing tensor would be.
+  std::string folder() const {
+    if (checkpoint.files().size() == 1)
+      return checkpoint.files()[0];
+    if (checkpoint.files().empty())
+      return spec.name;
+    const std::string &file = checkpoint.files()[0];
+    size_t slash = file.rfind('/');
+    return slash == std::string::npos ? "." : file.substr(0, slash);
+  }
+
+  ModelSpec &spec;
+  const Checkpoint &checkpoint;
+  std::vector<bool> isUsed;
+};
+
+} // namespace
+
+Status k2c::checkWeights(ModelSpec &spec, const Checkpoint &checkpoint) {
+  return Checker(spec, checkpoint).run();
+}

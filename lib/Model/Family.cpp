@@ -1,0 +1,208 @@
+//===- Family.cpp - reading a families file -------------------------------===//
+
+#include "Family.h"
+#include "EmbeddedFamilies.h"
+#include "k2c/Support/Yaml.h"
+
+#include <algorithm>
+
+using namespace k2c;
+
+namespace {
+
+/// Reads nodes and keeps the first error, so that the code below reads as the
+/// file does.
+class FamilyReader {
+public:
+  explicit FamilyReader(YamlDocument document)
+      : document(std::move(document)) {}
+
+  Expected<Family> read() {
+    const YAML::Node &root = document.root;
+    keys(root, "the families file",
+         {"family", "model_types", "architectures", "config", "checks", "rope",
+          "attention", "mlp", "moe", "layers", "weights", "ignore"});
+    if (failure)
+      return *failure;
+    family.file = document.file;
+    family.name = word(root["family"], "family");
+    family.modelTypes = words(root["model_types"], "model_types");
+    family.architectures = words(root["architectures"], "architectures");
+    for (const auto &entry : root["config"])
+      family.keys.push_back(keyRule(entry.first.Scalar(), entry.second));
+    for (const YAML::Node &node : root["checks"])
+      family.checks.push_back(checkRule(node));
+    for (const char *section : {"rope", "attention", "mlp", "moe"})
+      for (const auto &entry : root[section])
+        family.sections[section][entry.first.Scalar()] =
+            word(entry.second, entry.first.Scalar());
+    for (const YAML::Node &node : root["layers"]) {
+      keys(node, "a layer run", {"kind", "from", "to"});
+      family.layers.push_back({word(node["kind"], "kind"),
+                               word(node["from"], "from"),
+                               word(node["to"], "to")});
+    }
+    for (const YAML::Node &node : root["weights"])
+      family.weights.push_back(weightRule(node));
+    for (const YAML::Node &node : root["ignore"]) {
+      keys(node, "ignored tensors",
+           {"tensors", "from", "to", "when", "only_with"});
+      family.ignore.push_back(
+          {word(node["tensors"], "tensors"), optionalWord(node, "from", "0"),
+           optionalWord(node, "to", "1"), optionalWord(node, "when", ""),
+           optionalWord(node, "only_with", "")});
+    }
+    if (failure)
+      return *failure;
+    return std::move(family);
+  }
+
+private:
+  void fail(Error error) {
+    if (!failure)
+      failure = std::move(error);
+  }
+
+  void keys(const YAML::Node &node, const std::string &what,
+            const std::vector<std::string> &known) {
+    if (Status status = document.checkKeys(node, what, known); !status)
+      fail(status.takeError());
+  }
+
+  std::string word(const YAML::Node &node, const std::string &what) {
+    Expected<std::string> text = document.asString(node, what);
+    if (text)
+      return *text;
+    fail(text.takeError());
+    return "";
+  }
+
+  std::string optionalWord(const YAML::Node &node, const char *key,
+                           const char *otherwise) {
+    return node[key] ? word(node[key], key) : otherwise;
+  }
+
+  std::vector<std::string> words(const YAML::Node &node,
+                                 const std::string &what) {
+    std::vector<std::string> list;
+    if (!node.IsDefined() || !node.IsSequence())
+      fail(document.error(node, what + " must be a list"));
+    else
+      for (const YAML::Node &item : node)
+        list.push_back(word(item, what));
+    return list;
+  }
+
+  KeyRule keyRule(const std::string &key, const YAML::Node &node) {
+    static const std::map<std::string, KeyKind> kinds = {
+        {"size", KeyKind::Size},
+        {"count", KeyKind::Count},
+        {"number", KeyKind::Number},
+        {"flag", KeyKind::Flag},
+        {"word", KeyKind::Word}};
+    KeyRule rule;
+    rule.key = key;
+    keys(node, key, {"field", "kind", "default", "if_null", "one_of", "max"});
+    if (failure)
+      return rule;
+    rule.field = word(node["field"], "field");
+    auto kind = kinds.find(word(node["kind"], "kind"));
+    if (kind == kinds.end())
+      fail(document.error(node["kind"], "kind must be size, count, number, "
+                                        "flag or word"));
+    else
+      rule.kind = kind->second;
+    if (node["default"])
+      rule.defaultText = word(node["default"], "default");
+    if (node["if_null"])
+      rule.nullText = word(node["if_null"], "if_null");
+    if (node["one_of"])
+      rule.oneOf = words(node["one_of"], "one_of");
+    if (node["max"])
+      if (Expected<int64_t> max = document.asInt(node["max"], "max"))
+        rule.max = *max;
+    return rule;
+  }
+
+  CheckRule checkRule(const YAML::Node &node) {
+    keys(node, "a check", {"that", "at", "say"});
+    return {word(node["that"], "that"), word(node["at"], "at"),
+            word(node["say"], "say")};
+  }
+
+  WeightRule weightRule(const YAML::Node &node) {
+    keys(node, "a weight",
+         {"id", "tensors", "over", "experts", "shape", "when", "dtype",
+          "blocks", "buffer"});
+    WeightRule rule;
+    if (failure)
+      return rule;
+    rule.id = word(node["id"], "id");
+    rule.tensors = word(node["tensors"], "tensors");
+    rule.over = optionalWord(node, "over", "");
+    rule.experts = optionalWord(node, "experts", "");
+    rule.shape = words(node["shape"], "shape");
+    rule.when = optionalWord(node, "when", "");
+    rule.dtype = optionalWord(node, "dtype", "");
+    rule.blocks = optionalWord(node, "blocks", "false") == "true";
+    rule.buffer = optionalWord(node, "buffer", "false") == "true";
+    rule.place = document.place(node);
+    return rule;
+  }
+
+  YamlDocument document;
+  Family family;
+  std::optional<Error> failure;
+};
+
+} // namespace
+
+Expected<Family> k2c::parseFamily(const std::string &text,
+                                  const std::string &file) {
+  Expected<YamlDocument> document = parseYaml(text, file);
+  if (!document)
+    return document.takeError();
+  return FamilyReader(std::move(*document)).read();
+}
+
+Expected<HarmlessKeys> k2c::parseHarmlessKeys(const std::string &text,
+                                              const std::string &file) {
+  Expected<YamlDocument> document = parseYaml(text, file);
+  if (!document)
+    return document.takeError();
+  if (Status known =
+          document->checkKeys(document->root, "the file", {"any", "only"});
+      !known)
+    return known.takeError();
+  HarmlessKeys keys;
+  for (const YAML::Node &node : document->root["any"])
+    keys.any.push_back(node.Scalar());
+  for (const auto &entry : document->root["only"])
+    for (const YAML::Node &value : entry.second)
+      keys.only[entry.first.Scalar()].push_back(
+          value.IsNull() ? "null" : value.Scalar());
+  return keys;
+}
+
+Expected<std::vector<Family>> k2c::builtInFamilies() {
+  std::vector<Family> families;
+  for (const EmbeddedFile &file : embeddedFamilies()) {
+    if (file.name == std::string("harmless-keys.yaml"))
+      continue;
+    Expected<Family> family =
+        parseFamily(file.text, std::string("families/") + file.name);
+    if (!family)
+      return family.takeError();
+    families.push_back(std::move(*family));
+  }
+  std::sort(families.begin(), families.end(),
+            [](const Family &a, const Family &b) { return a.name < b.name; });
+  return families;
+}
+
+Expected<HarmlessKeys> k2c::builtInHarmlessKeys() {
+  for (const EmbeddedFile &file : embeddedFamilies())
+    if (file.name == std::string("harmless-keys.yaml"))
+      return parseHarmlessKeys(file.text, "families/harmless-keys.yaml");
+  return Error{"families/harmless-keys.yaml", "is not in this build", ""};
+}

@@ -1,0 +1,97 @@
+//===- Family.h - a families file as data ---------------------------------===//
+#ifndef K2C_LIB_MODEL_FAMILY_H
+#define K2C_LIB_MODEL_FAMILY_H
+
+#include "k2c/Support/Error.h"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace k2c {
+
+enum class KeyKind { Size, Count, Number, Flag, Word };
+
+/// What one key of config.json means.
+struct KeyRule {
+  std::string key;
+  std::string field;
+  KeyKind kind = KeyKind::Size;
+  std::optional<std::string> defaultText; ///< an expression or a literal
+  std::optional<std::string> nullText; ///< "default", or what null stands for
+  std::vector<std::string> oneOf;      ///< empty: any value
+  int64_t max = INT32_MAX;
+};
+
+/// A fact between fields.
+struct CheckRule {
+  std::string that;
+  std::string at; ///< the key it is reported at
+  std::string say;
+};
+
+struct LayerRule {
+  std::string kind;
+  std::string from;
+  std::string to;
+};
+
+struct WeightRule {
+  std::string id;
+  std::string tensors;
+  std::string over; ///< "", "all", "dense" or "moe"
+  std::string experts;
+  std::vector<std::string> shape;
+  std::string when;
+  std::string dtype;
+  bool blocks = false;
+  bool buffer = false;
+  std::string place;
+};
+
+struct IgnoreRule {
+  std::string tensors;
+  std::string from;
+  std::string to;
+  std::string when;
+  std::string onlyWith;
+};
+
+/// One families file.
+struct Family {
+  std::string name;
+  std::string file;
+  std::vector<std::string> modelTypes;
+  std::vector<std::string> architectures;
+  std::vector<KeyRule> keys;
+  std::vector<CheckRule> checks;
+  /// "rope", "attention", "mlp", "moe": entry -> expression.
+  std::map<std::string, std::map<std::string, std::string>> sections;
+  std::vector<LayerRule> layers;
+  std::vector<WeightRule> weights;
+  std::vector<IgnoreRule> ignore;
+};
+
+/// Keys that change nothing at inference.
+struct HarmlessKeys {
+  std::vector<std::string> any;
+  /// Harmless with these values (as JSON text) only.
+  std::map<std::string, std::vector<std::string>> only;
+};
+
+/// Parses the text of a families file.
+Expected<Family> parseFamily(const std::string &text, const std::string &file);
+
+/// Parses the text of harmless-keys.yaml.
+Expected<HarmlessKeys> parseHarmlessKeys(const std::string &text,
+                                         const std::string &file);
+
+/// The families built into this program, sorted by name.
+Expected<std::vector<Family>> builtInFamilies();
+Expected<HarmlessKeys> builtInHarmlessKeys();
+
+} // namespace k2c
+
+#endif // K2C_LIB_MODEL_FAMILY_H

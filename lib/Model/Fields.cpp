@@ -1,0 +1,216 @@
+//===- Fields.cpp - the values a config gives to a family's fields --------===//
+
+#include "Fields.h"
+#include "Expression.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+using namespace k2c;
+using nlohmann::json;
+
+namespace {
+
+std::string joined(const std::vector<std::string> &words) {
+  std::string list;
+  for (const std::string &word : words)
+    list += (list.empty() ? "" : ", ") + word;
+  return list;
+}
+
+/// Reads the value of a present key.
+Expected<FieldValue> readValue(const ConfigFile &config, const KeyRule &rule,
+                               const json &value) {
+  std::string pointer = "/" + rule.key;
+  auto mustBe = [&](const char *kind) {
+    return config.error(pointer, rule.key + " must be " + kind + ", got " +
+                                     value.dump().substr(0, 60));
+  };
+  switch (rule.kind) {
+  case KeyKind::Size:
+  case KeyKind::Count: {
+    Expected<int64_t> number = config.wholeNumber(
+        pointer, value, rule.kind == KeyKind::Size ? 1 : 0, rule.max);
+    if (!number)
+      return number.takeError();
+    return FieldValue(*number);
+  }
+  case KeyKind::Number: {
+    Expected<double> number = config.positiveNumber(pointer, value);
+    if (!number)
+      return number.takeError();
+    return FieldValue(*number);
+  }
+  case KeyKind::Flag:
+    if (!value.is_boolean())
+      return mustBe("true or false");
+    return FieldValue(value.get<bool>());
+  case KeyKind::Word:
+    if (!value.is_string())
+      return mustBe("a word in quotes");
+    return FieldValue(value.get<std::string>());
+  }
+  return mustBe("of a known kind");
+}
+
+Expected<FieldValue> readKey(ConfigFile &config, const KeyRule &rule,
+                             const Fields &fields) {
+  std::string pointer = "/" + rule.key;
+  const json *value = config.get(pointer);
+  if (!value && !rule.defaultText)
+    return Error{config.file(), "key '" + rule.key + "' is missing",
+                 "take config.json from the published model"};
+  if (value && value->is_null() && !rule.nullText)
+    return config.error(pointer, rule.key + " must not be null");
+  if (value && !value->is_null())
+    return readValue(config, rule, *value);
+  bool isNull = value && *rule.nullText != "default";
+  Expected<FieldValue> standIn =
+      fields.resolve(isNull ? *rule.nullText : *rule.defaultText);
+  if (!standIn)
+    return Error{config.file(),
+                 "key '" + rule.key + "' is not given and cannot be derived: " +
+                     standIn.error().message,
+                 "correct the sizes or add the key"};
+  return standIn;
+}
+
+} // namespace
+
+std::string k2c::toText(const FieldValue &value) {
+  if (const auto *number = std::get_if<int64_t>(&value))
+    return std::to_string(*number);
+  if (const auto *number = std::get_if<double>(&value))
+    return json(*number).dump();
+  if (const auto *flag = std::get_if<bool>(&value))
+    return *flag ? "true" : "false";
+  return std::get<std::string>(value);
+}
+
+Expected<int64_t> Fields::integer(const std::string &expression) const {
+  return evaluate(
+      expression, [&](const std::string &name) -> Expected<int64_t> {
+        auto at = values.find(name);
+        if (at != values.end()) {
+          if (const auto *number = std::get_if<int64_t>(&at->second))
+            return *number;
+          if (const auto *flag = std::get_if<bool>(&at->second))
+            return int64_t(*flag);
+        }
+        return Error{"", "'" + name + "' is not a whole number here", ""};
+      });
+}
+
+Expected<FieldValue> Fields::resolve(const std::string &text) const {
+  if (auto at = values.find(text); at != values.end())
+    return at->second;
+  if (text == "true" || text == "false")
+    return FieldValue(text == "true");
+  if (text.find_first_of("+-*/%=<>") != std::string::npos ||
+      text.find_first_not_of("0123456789") == std::string::npos) {
+    // "1.0e-6" has a sign but is a literal.
+    char *end = nullptr;
+    double number = std::strtod(text.c_str(), &end);
+    if (*end == '\0' && text.find_first_of(".e") != std::string::npos)
+      return FieldValue(number);
+    Expected<int64_t> whole = integer(text);
+    if (!whole)
+      return whole.takeError();
+    return FieldValue(*whole);
+  }
+  return FieldValue(text);
+}
+
+std::string Fields::fill(const std::string &text) const {
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    size_t open = text.find('{', at), close = text.find('}', open);
+    if (open == std::string::npos || close == std::string::npos)
+      return out + text.substr(at);
+    auto field = values.find(text.substr(open + 1, close - open - 1));
+    out += text.substr(at, open - at);
+    if (field != values.end())
+      out += toText(field->second);
+    at = close + 1;
+  }
+  return out;
+}
+
+Expected<Fields> k2c::readFields(ConfigFile &config, const Family &family,
+                                 std::map<std::string, ConfigPlace> &places) {
+  Fields fields;
+  for (const KeyRule &rule : family.keys) {
+    Expected<FieldValue> value = readKey(config, rule, fields);
+    if (!value)
+      return value.takeError();
+    if (!rule.oneOf.empty() && std::find(rule.oneOf.begin(), rule.oneOf.end(),
+                                         toText(*value)) == rule.oneOf.end())
+      return config.error("/" + rule.key,
+                          rule.key + " '" + toText(*value) +
+                              "' is not in this build",
+                          "supported: " + joined(rule.oneOf));
+    fields.set(rule.field, std::move(*value));
+    places[rule.field] = config.place("/" + rule.key);
+  }
+  for (const CheckRule &check : family.checks) {
+    Expected<int64_t> holds = fields.integer(check.that);
+    if (!holds)
+      return config.error("/" + check.at, holds.error().message);
+    if (!*holds)
+      return config.error("/" + check.at, fields.fill(check.say),
+                          "take config.json from the published model");
+  }
+  return fields;
+}
+
+Section::Section(const Family &family, const Fields &fields,
+                 const std::string &name)
+    : fields(fields), where(family.file + ": " + name) {
+  auto at = family.sections.find(name);
+  if (at != family.sections.end())
+    entries = &at->second;
+}
+
+void Section::fail(const std::string &entry, const std::string &why) {
+  if (!failure)
+    failure = Error{where, "entry '" + entry + "' " + why, ""};
+}
+
+FieldValue Section::value(const std::string &entry) {
+  Expected<FieldValue> value =
+      fields.resolve(has(entry) ? entries->at(entry) : entry);
+  if (value)
+    return *value;
+  fail(entry, value.error().message);
+  return int64_t(0);
+}
+
+int64_t Section::size(const std::string &entry) {
+  FieldValue read = value(entry);
+  if (const auto *number = std::get_if<int64_t>(&read))
+    return *number;
+  return fail(entry, "is not a whole number"), 0;
+}
+
+double Section::number(const std::string &entry) {
+  FieldValue read = value(entry);
+  if (const auto *number = std::get_if<double>(&read))
+    return *number;
+  if (const auto *whole = std::get_if<int64_t>(&read))
+    return static_cast<double>(*whole);
+  return fail(entry, "is not a number"), 0;
+}
+
+bool Section::flag(const std::string &entry) {
+  FieldValue read = value(entry);
+  if (const auto *flag = std::get_if<bool>(&read))
+    return *flag;
+  return fail(entry, "is not true or false"), false;
+}
+
+std::string Section::word(const std::string &entry) {
+  FieldValue read = value(entry);
+  if (const auto *text = std::get_if<std::string>(&read))
+    return *text;
+  return fail(entry, "is not a word"), "";
+}

@@ -1,0 +1,365 @@
+//===- LoadModelSpec.cpp - config.json to ModelSpec -----------------------===//
+//
+// model_type chooses a families file; its keys give fields (Fields.cpp); its
+// sections turn fields into the description. Keys that mean the same in every
+// family (types, ids, rope, quantisation) are read here and in RopeConfig.cpp.
+// At the end no key may be left over.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ConfigFile.h"
+#include "Family.h"
+#include "Fields.h"
+#include "RopeConfig.h"
+#include "WeightRules.h"
+
+#include <algorithm>
+#include <filesystem>
+
+using namespace k2c;
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+namespace {
+
+const std::map<std::string, Activation> activations = {
+    {"silu", Activation::Silu}};
+
+std::string joined(std::vector<std::string> words) {
+  std::sort(words.begin(), words.end());
+  std::string list;
+  for (const std::string &word : words)
+    list += (list.empty() ? "" : ", ") + word;
+  return list;
+}
+
+/// Finds the family of model_type and checks `architectures` against it.
+Expected<const Family *> chooseFamily(ConfigFile &config,
+                                      const std::vector<Family> &families) {
+  std::vector<std::string> known;
+  const json *type = config.get("/model_type");
+  const json *architectures = config.getNonNull("/architectures");
+  const Family *chosen = nullptr;
+  for (const Family &family : families)
+    for (const std::string &name : family.modelTypes) {
+      known.push_back(name);
+      if (type && *type == name)
+        chosen = &family;
+    }
+  if (!type)
+    return Error{config.file(), "key 'model_type' is missing",
+                 "known model types: " + joined(known)};
+  if (!chosen)
+    return config.error("/model_type",
+                        "model_type " + type->dump() + " is not in this build",
+                        "known model types: " + joined(known));
+  if (!architectures)
+    return chosen;
+  if (architectures->is_array())
+    for (const json &name : *architectures)
+      for (const std::string &served : chosen->architectures)
+        if (name == served)
+          return chosen;
+  return config.error("/architectures",
+                      "architectures " + architectures->dump() +
+                          " do not belong to model_type " + type->dump(),
+                      "supported: " + joined(chosen->architectures));
+}
+
+/// torch_dtype, or dtype in newer files; float32 when absent, as readers agree.
+Expected<DType> readStorage(ConfigFile &config) {
+  const json *older = config.getNonNull("/torch_dtype");
+  const json *newer = config.getNonNull("/dtype");
+  if (older && newer && *older != *newer)
+    return config.error("/dtype",
+                        "dtype " + newer->dump() +
+                            " differs from torch_dtype " + older->dump(),
+                        "keep one of the two");
+  const json *value = newer ? newer : older;
+  if (!value)
+    return DType::F32;
+  if (*value == "bfloat16")
+    return DType::BF16;
+  if (*value == "float16")
+    return DType::F16;
+  if (*value == "float32")
+    return DType::F32;
+  return config.error(newer ? "/dtype" : "/torch_dtype",
+                      "element type " + value->dump() + " is not in this build",
+                      "supported: bfloat16, float16, float32");
+}
+
+/// DeepSeek's FP8 blocks are understood; everything else is refused by name.
+Expected<std::optional<BlockScales>> readQuantization(ConfigFile &config) {
+  const char *root = "/quantization_config";
+  const json *object = config.getNonNull(root);
+  if (!object)
+    return std::optional<BlockScales>();
+  if (!object->is_object())
+    return config.error(root, "quantization_config must be an object or null");
+  auto member = [&](const char *key) {
+    const json *value = config.getNonNull(std::string(root) + "/" + key);
+    return value ? *value : json();
+  };
+  json method = member("quant_method"), format = member("fmt");
+  if (method != "fp8")
+    return config.error(
+        root, "quantization method " + method.dump() + " is not in this build",
+        "supported: \"fp8\" in blocks");
+  if (format != "e4m3")
+    return config.error(root,
+                        "FP8 format " + format.dump() + " is not in this build",
+                        "supported: \"e4m3\"");
+  if (json scheme = member("activation_scheme"); scheme != "dynamic")
+    return config.error(
+        root, "activation_scheme " + scheme.dump() + " is not in this build",
+        "supported: \"dynamic\"");
+  json scale = member("scale_fmt");
+  if (!scale.is_null() && scale != "ue8m0")
+    return config.error(root,
+                        "scale_fmt " + scale.dump() + " is not in this build",
+                        "supported: \"ue8m0\" or none");
+  json sizes = member("weight_block_size");
+  if (!sizes.is_array() || sizes.size() != 2)
+    return config.error(root, "weight_block_size must be two numbers");
+  BlockScales blocks;
+  std::string pointer = std::string(root) + "/weight_block_size";
+  for (int i : {0, 1}) {
+    Expected<int64_t> size =
+        config.wholeNumber(pointer, sizes[size_t(i)], 1, 1 << 20);
+    if (!size)
+      return size.takeError();
+    (i == 0 ? blocks.rows : blocks.columns) = *size;
+  }
+  return std::optional<BlockScales>(blocks);
+}
+
+/// One id or a list of ids; null is none.
+Expected<std::vector<int64_t>>
+readIds(ConfigFile &config, const std::string &pointer, int64_t vocab) {
+  std::vector<int64_t> ids;
+  const json *value = config.getNonNull(pointer);
+  if (!value)
+    return ids;
+  json list = value->is_array() ? *value : json::array({*value});
+  for (const json &item : list) {
+    Expected<int64_t> id = config.wholeNumber(pointer, item, 0, vocab - 1);
+    if (!id)
+      return id.takeError();
+    ids.push_back(*id);
+  }
+  return ids;
+}
+
+AttentionSpec readAttention(Section &section) {
+  if (section.word("kind") == "mla") {
+    MlaSpec mla;
+    mla.heads = section.size("heads");
+    mla.queryLatent = section.size("query_latent");
+    mla.latent = section.size("latent");
+    mla.nope = section.size("nope");
+    mla.rope = section.size("rope");
+    mla.value = section.size("value");
+    mla.latentNormEps = section.number("latent_norm_eps");
+    mla.bias = section.flag("bias");
+    return mla;
+  }
+  GqaSpec gqa;
+  gqa.heads = section.size("heads");
+  gqa.kvHeads = section.size("kv_heads");
+  gqa.headDim = section.size("head_dim");
+  gqa.qkvBias = section.flag("qkv_bias");
+  gqa.outputBias = section.flag("output_bias");
+  return gqa;
+}
+
+MoeSpec readMoe(Section &section) {
+  MoeSpec moe;
+  moe.experts = section.size("experts");
+  moe.topK = section.size("top_k");
+  moe.groups = section.size("groups");
+  moe.topGroups = section.size("top_groups");
+  moe.inter = section.size("inter");
+  moe.sharedInter = section.size("shared_inter");
+  moe.scoring =
+      section.oneOf<Scoring>("scoring", {{"sigmoid", Scoring::Sigmoid},
+                                         {"softmax", Scoring::Softmax}});
+  moe.groupScore = section.oneOf<GroupScore>(
+      "group_score",
+      {{"top2_sum", GroupScore::Top2Sum}, {"max", GroupScore::Max}});
+  moe.correctionBias = section.flag("correction_bias");
+  moe.normalize = section.flag("normalize");
+  moe.normalizeEps = section.number("normalize_eps");
+  moe.scale = section.number("scale");
+  moe.activation = section.oneOf("activation", activations);
+  return moe;
+}
+
+/// Runs of layers; a run without layers is left out.
+Status readLayers(ModelSpec &spec, const Family &family, const Fields &fields) {
+  for (const LayerRule &rule : family.layers) {
+    Expected<int64_t> from = fields.integer(rule.from);
+    Expected<int64_t> to = fields.integer(rule.to);
+    if (!from || !to)
+      return Error{family.file, (from ? to : from).error().message, ""};
+    LayerKind kind = rule.kind == "moe" ? LayerKind::Moe : LayerKind::Dense;
+    if (*from < *to)
+      spec.layers.push_back({kind, {*from, *to}});
+  }
+  return Status::success();
+}
+
+/// The description proper, from fields and sections.
+Status describe(ModelSpec &spec, const Family &family, const Fields &fields) {
+  if (Status status = readLayers(spec, family, fields); !status)
+    return status;
+  Section model(family, fields, "model"), mlp(family, fields, "mlp"),
+      moe(family, fields, "moe"), attention(family, fields, "attention");
+  spec.hidden = model.size("hidden");
+  spec.vocab = model.size("vocab");
+  spec.maxPosition = model.size("max_position");
+  spec.normEps = model.number("norm_eps");
+  spec.tiedEmbeddings = model.flag("tied");
+  spec.attention = readAttention(attention);
+  for (const LayerRun &run : spec.layers) {
+    if (run.kind == LayerKind::Moe)
+      spec.moe = readMoe(moe);
+    else
+      spec.mlp =
+          MlpSpec{mlp.size("inter"), mlp.oneOf("activation", activations),
+                  mlp.flag("bias")};
+  }
+  for (const Section *section : {&model, &mlp, &moe, &attention})
+    if (section->error())
+      return *section->error();
+  return Status::success();
+}
+
+/// generation_config.json beside the config overrides the ids.
+Status readGenerationConfig(ModelSpec &spec, const std::string &path) {
+  std::error_code ignored;
+  if (fs::symlink_status(path, ignored).type() == fs::file_type::not_found)
+    return Status::success();
+  Expected<JsonDocument> document = readJsonFile(path);
+  if (!document)
+    return document.takeError();
+  if (!document->root().is_object())
+    return Error{path, "is not a JSON object", ""};
+  ConfigFile config(std::move(*document), {});
+  if (config.getNonNull("/eos_token_id")) {
+    Expected<std::vector<int64_t>> eos =
+        readIds(config, "/eos_token_id", spec.vocab);
+    if (!eos)
+      return eos.takeError();
+    spec.eos = std::move(*eos);
+  }
+  return Status::success();
+}
+
+/// Everything that config.json says, in one pass.
+Expected<ModelSpec> readConfig(ConfigFile &config, const Family &family,
+                               const HarmlessKeys &harmless) {
+  ModelSpec spec;
+  spec.family = family.name;
+  spec.modelType = config.get("/model_type")->get<std::string>();
+  Expected<Fields> fields = readFields(config, family, spec.places);
+  if (!fields)
+    return fields.takeError();
+  if (Status status = describe(spec, family, *fields); !status)
+    return status.takeError();
+
+  Expected<RopeSpec> rope =
+      readRope(config, Section(family, *fields, "rope"), spec.maxPosition);
+  if (!rope)
+    return rope.takeError();
+  spec.rope = *rope;
+  Expected<DType> storage = readStorage(config);
+  if (!storage)
+    return storage.takeError();
+  spec.storage = *storage;
+  Expected<std::optional<BlockScales>> quantization = readQuantization(config);
+  if (!quantization)
+    return quantization.takeError();
+  spec.quantization = *quantization;
+  Expected<std::vector<int64_t>> eos =
+      readIds(config, "/eos_token_id", spec.vocab);
+  if (!eos)
+    return eos.takeError();
+  spec.eos = std::move(*eos);
+  Expected<std::vector<int64_t>> bos =
+      readIds(config, "/bos_token_id", spec.vocab);
+  if (!bos)
+    return bos.takeError();
+  if (!bos->empty())
+    spec.bos = bos->front();
+
+  if (Status status = applyWeightRules(spec, family, *fields, config.file());
+      !status)
+    return status.takeError();
+  for (const char *object :
+       {"", "/rope_scaling", "/rope_parameters", "/quantization_config"}) {
+    Expected<std::vector<std::string>> ignored =
+        config.checkUnknown(object, harmless);
+    if (!ignored)
+      return ignored.takeError();
+    spec.ignoredKeys.insert(spec.ignoredKeys.end(), ignored->begin(),
+                            ignored->end());
+  }
+  for (const char *key : {"rope_theta", "rope_scaling", "rope_parameters"})
+    if (config.get(std::string("/") + key))
+      spec.places["rope"] = config.place(std::string("/") + key);
+  return spec;
+}
+
+} // namespace
+
+Expected<ModelSpec> k2c::loadModelSpec(const std::string &path,
+                                       const LoadOptions &options) {
+  std::error_code ignored;
+  bool isFolder = fs::is_directory(path, ignored);
+  if (fs::path(path).extension() == ".gguf")
+    return Error{path, "GGUF files are not read",
+                 "use the model's safetensors checkpoint"};
+  fs::path file = isFolder ? fs::path(path) / "config.json" : fs::path(path);
+  if (!fs::exists(file, ignored))
+    return Error{path, isFolder ? "there is no config.json" : "does not exist",
+                 "name a checkpoint folder or a config.json"};
+  Expected<JsonDocument> document = readJsonFile(file.string());
+  if (!document)
+    return document.takeError();
+  if (!document->root().is_object())
+    return Error{file.string(), "is not a JSON object",
+                 "name the config.json of a model"};
+
+  Expected<std::vector<Family>> families = builtInFamilies();
+  if (!families)
+    return families.takeError();
+  Expected<HarmlessKeys> harmless = builtInHarmlessKeys();
+  if (!harmless)
+    return harmless.takeError();
+  ConfigFile config(std::move(*document), options.ignoreKeys);
+  Expected<const Family *> family = chooseFamily(config, *families);
+  if (!family)
+    return family.takeError();
+  Expected<ModelSpec> spec = readConfig(config, **family, *harmless);
+  if (!spec)
+    return spec;
+  fs::path folder = fs::absolute(file, ignored).parent_path();
+  spec->name = folder.filename().string();
+  if (isFolder || file.filename() == "config.json")
+    if (Status status = readGenerationConfig(
+            *spec, (folder / "generation_config.json").string());
+        !status)
+      return status.takeError();
+  return spec;
+}
+
+std::vector<std::string> k2c::knownModelTypes() {
+  std::vector<std::string> types;
+  if (Expected<std::vector<Family>> families = builtInFamilies())
+    for (const Family &family : *families)
+      types.insert(types.end(), family.modelTypes.begin(),
+                   family.modelTypes.end());
+  std::sort(types.begin(), types.end());
+  return types;
+}

@@ -1,0 +1,130 @@
+//===- ModelSpec.cpp - names and counts that follow from a spec -----------===//
+
+#include "k2c/Model/ModelSpec.h"
+
+#include <cmath>
+
+using namespace k2c;
+
+namespace {
+
+/// Replaces every `from` by `to`.
+void substitute(std::string &text, const std::string &from,
+                const std::string &to) {
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos;
+       at += to.size())
+    text.replace(at, from.size(), to);
+}
+
+int64_t ceilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/// Tensors of a family that one token reads; a whole number because every
+/// layer routes to the same number of experts.
+int64_t activeTensors(const WeightFamily &family, const ModelSpec &spec) {
+  if (family.experts == 0 || !spec.moe)
+    return family.tensorCount();
+  return family.tensorCount() / family.experts * spec.moe->topK;
+}
+
+} // namespace
+
+std::string WeightFamily::tensorName(int64_t layer, int64_t expert,
+                                     size_t alternative) const {
+  std::string name = pattern;
+  if (!alternatives.empty()) {
+    size_t open = name.find('{', 0);
+    while (name.find('|', open) > name.find('}', open))
+      open = name.find('{', open + 1);
+    name.replace(open, name.find('}', open) - open + 1,
+                 alternatives[alternative]);
+  }
+  substitute(name, "{layer}", std::to_string(layer));
+  substitute(name, "{expert}", std::to_string(expert));
+  return name;
+}
+
+bool WeightFamily::hasLayer(int64_t layer) const {
+  for (const LayerRange &range : layers)
+    if (layer >= range.begin && layer < range.end)
+      return true;
+  return false;
+}
+
+int64_t WeightFamily::layerCount() const {
+  int64_t count = 0;
+  for (const LayerRange &range : layers)
+    count += range.end - range.begin;
+  return layers.empty() ? 1 : count;
+}
+
+int64_t WeightFamily::elements() const {
+  int64_t count = 1;
+  for (int64_t size : shape)
+    count *= size;
+  return count;
+}
+
+int64_t WeightFamily::tensorCount() const {
+  int64_t each = alternatives.empty() ? 1 : int64_t(alternatives.size());
+  return layerCount() * each * (experts ? experts : 1);
+}
+
+Bytes WeightFamily::storedBytes() const {
+  if (!blocks)
+    return Bytes(tensorCount() * elements() * byteWidth(dtype));
+  int64_t scales = ceilDivide(shape[0], blocks->rows) *
+                   ceilDivide(shape[1], blocks->columns);
+  return Bytes(tensorCount() *
+               (elements() * byteWidth(blocks->stored) + scales * 4));
+}
+
+int64_t ModelSpec::layerCount() const {
+  return layers.empty() ? 0 : layers.back().range.end;
+}
+
+std::vector<int64_t> ModelSpec::moeLayers() const {
+  std::vector<int64_t> result;
+  for (const LayerRun &run : layers)
+    if (run.kind == LayerKind::Moe)
+      for (int64_t layer = run.range.begin; layer < run.range.end; ++layer)
+        result.push_back(layer);
+  return result;
+}
+
+double ModelSpec::softmaxScale() const {
+  const auto *mla = std::get_if<MlaSpec>(&attention);
+  int64_t width =
+      mla ? mla->nope + mla->rope : std::get<GqaSpec>(attention).headDim;
+  return rope.attentionScale / std::sqrt(static_cast<double>(width));
+}
+
+const WeightFamily *ModelSpec::find(const std::string &id) const {
+  for (const WeightFamily &family : weights)
+    if (family.id == id)
+      return &family;
+  return nullptr;
+}
+
+ParameterCounts k2c::countParameters(const ModelSpec &spec) {
+  ParameterCounts counts;
+  for (const WeightFamily &family : spec.weights) {
+    int64_t all = family.tensorCount() * family.elements();
+    if (!family.isParameter) {
+      counts.buffers += all;
+      continue;
+    }
+    int64_t active = activeTensors(family, spec) * family.elements();
+    counts.total += all;
+    counts.activeWithEmbedding += active;
+    if (family.id != "embed" || spec.tiedEmbeddings)
+      counts.active += active;
+  }
+  return counts;
+}
+
+Bytes k2c::storedBytes(const ModelSpec &spec) {
+  Bytes total;
+  for (const WeightFamily &family : spec.weights)
+    total += family.storedBytes();
+  return total;
+}

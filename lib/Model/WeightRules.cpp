@@ -1,0 +1,131 @@
+//===- WeightRules.cpp - the weight families of a model -------------------===//
+
+#include "WeightRules.h"
+
+using namespace k2c;
+
+namespace {
+
+/// More than any checkpoint, and far from overflow in bytes and in sums.
+constexpr int64_t maxElements = int64_t(1) << 50;
+
+/// The words of "{a|b}" in a tensor's name.
+std::vector<std::string> alternativesOf(const std::string &pattern) {
+  for (size_t open = pattern.find('{'); open != std::string::npos;
+       open = pattern.find('{', open + 1)) {
+    std::string inside =
+        pattern.substr(open + 1, pattern.find('}', open) - open - 1);
+    if (inside.find('|') == std::string::npos)
+      continue;
+    std::vector<std::string> words;
+    for (size_t at = 0; at <= inside.size();) {
+      size_t bar = std::min(inside.find('|', at), inside.size());
+      words.push_back(inside.substr(at, bar - at));
+      at = bar + 1;
+    }
+    return words;
+  }
+  return {};
+}
+
+/// Layers that `over` names; neighbouring runs are joined.
+std::vector<LayerRange> layersOver(const ModelSpec &spec,
+                                   const std::string &over) {
+  std::vector<LayerRange> ranges;
+  for (const LayerRun &run : spec.layers) {
+    bool isMoe = run.kind == LayerKind::Moe;
+    if (over != "all" && (over == "moe") != isMoe)
+      continue;
+    if (!ranges.empty() && ranges.back().end == run.range.begin)
+      ranges.back().end = run.range.end;
+    else
+      ranges.push_back(run.range);
+  }
+  return ranges;
+}
+
+Expected<int64_t> when(const std::string &condition, const Fields &fields) {
+  return condition.empty() ? Expected<int64_t>(1) : fields.integer(condition);
+}
+
+Status checkCount(const WeightFamily &family, const std::string &configFile) {
+  int64_t count = family.layerCount();
+  bool isTooLarge = false;
+  auto times = [&](int64_t factor) {
+    isTooLarge |=
+        __builtin_mul_overflow(count, factor, &count) || count > maxElements;
+  };
+  for (int64_t size : family.shape)
+    times(size);
+  times(family.experts ? family.experts : 1);
+  times(family.alternatives.empty() ? 1 : int64_t(family.alternatives.size()));
+  if (!isTooLarge)
+    return Status::success();
+  return Error{configFile,
+               "weights '" + family.pattern + "' would have more than " +
+                   formatCount(maxElements) + " elements",
+               "take config.json from the published model"};
+}
+
+Expected<WeightFamily> makeFamily(const WeightRule &rule, const ModelSpec &spec,
+                                  const Fields &fields) {
+  WeightFamily family;
+  family.id = rule.id;
+  family.pattern = rule.tensors;
+  family.place = rule.place;
+  family.isParameter = !rule.buffer;
+  family.alternatives = alternativesOf(rule.tensors);
+  family.dtype = rule.dtype == "f32" ? DType::F32 : spec.storage;
+  if (rule.blocks)
+    family.blocks = spec.quantization;
+  if (!rule.over.empty())
+    family.layers = layersOver(spec, rule.over);
+  auto evaluate = [&](const std::string &text, int64_t &out) -> Status {
+    Expected<int64_t> value = fields.integer(text);
+    if (!value)
+      return Error{rule.place, value.error().message, ""};
+    out = *value;
+    return Status::success();
+  };
+  if (!rule.experts.empty())
+    if (Status status = evaluate(rule.experts, family.experts); !status)
+      return status.takeError();
+  for (const std::string &text : rule.shape) {
+    family.shape.push_back(0);
+    if (Status status = evaluate(text, family.shape.back()); !status)
+      return status.takeError();
+  }
+  return family;
+}
+
+} // namespace
+
+Status k2c::applyWeightRules(ModelSpec &spec, const Family &family,
+                             const Fields &fields,
+                             const std::string &configFile) {
+  for (const WeightRule &rule : family.weights) {
+    Expected<int64_t> exists = when(rule.when, fields);
+    if (!exists)
+      return Error{rule.place, exists.error().message, ""};
+    if (!*exists || (!rule.over.empty() && layersOver(spec, rule.over).empty()))
+      continue;
+    Expected<WeightFamily> made = makeFamily(rule, spec, fields);
+    if (!made)
+      return made.takeError();
+    if (Status status = checkCount(*made, configFile); !status)
+      return status;
+    spec.weights.push_back(std::move(*made));
+  }
+  for (const IgnoreRule &rule : family.ignore) {
+    Expected<int64_t> exists = when(rule.when, fields);
+    Expected<int64_t> from = fields.integer(rule.from);
+    Expected<int64_t> to = fields.integer(rule.to);
+    for (const Expected<int64_t> *value : {&exists, &from, &to})
+      if (!*value)
+        return Error{family.file, value->error().message, ""};
+    if (*exists && *from < *to)
+      spec.ignoredTensors.push_back(
+          {rule.tensors, {*from, *to}, rule.onlyWith});
+  }
+  return Status::success();
+}
