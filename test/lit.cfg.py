@@ -1,22 +1,22 @@
-# lit configuration: %k2c_src and %k2c_obj are the source and build folders, %python the interpreter.
+# lit configuration: %k2c_src and %k2c_obj are the source and build folders, %python the interpreter. Tools come from
+# PATH: ours, then LLVM's. Tests are *.mlir and *.test; with --param long=1 (check-long) they are *.long.
 import os
 import sys
-import lit.formats
+
 from lit.llvm import llvm_config
 
+sys.path.insert(0, os.path.dirname(__file__))
+from lit_format import PathQuotingShTest, quoted
+
 config.name = "K2C"
-config.test_format = lit.formats.ShTest(not llvm_config.use_lit_shell)
-config.suffixes = [".mlir", ".test"]
+config.test_format = PathQuotingShTest(not llvm_config.use_lit_shell)
+config.suffixes = [".long"] if lit_config.params.get("long") else [".mlir", ".test"]
 config.excludes = ["Inputs"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.k2c_obj_root, "test")
 llvm_config.use_default_substitutions()
-bin_dir = os.path.join(config.k2c_obj_root, "bin")
-tools = ["k2c", "k2c-opt", "k2c-plan", "k2rt-run", "mlir-opt", "mlir-translate", "llvm-tblgen", "not", "split-file"]
-llvm_config.add_tool_substitutions(
-    [t for t in tools if any(os.path.exists(os.path.join(d, t)) for d in (bin_dir, config.llvm_tools_dir))],
-    [bin_dir, config.llvm_tools_dir])
-config.substitutions.append(("%k2c_src", config.k2c_src_root))
-config.substitutions.append(("%k2c_obj", config.k2c_obj_root))
+llvm_config.with_environment("PATH", [os.path.join(config.k2c_obj_root, "bin"), config.llvm_tools_dir], append_path=True)
+config.substitutions.append(("%k2c_src", quoted(config.k2c_src_root)))
+config.substitutions.append(("%k2c_obj", quoted(config.k2c_obj_root)))
 config.substitutions.append(("%llvm_include", os.path.join(os.path.dirname(config.llvm_tools_dir), "include")))
-config.substitutions.append(("%python", config.python or sys.executable))
+config.substitutions.append(("%python", quoted(config.python or sys.executable)))

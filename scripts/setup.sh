@@ -1,0 +1,51 @@
+#!/bin/bash
+# Installs the Debian packages that k2c needs and that are missing. Silent when nothing is missing; needs no root then.
+#   scripts/setup.sh
+# docs/Dependencies.md says what each package is for.
+set -euo pipefail
+
+packages=(
+  libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools clang-22 lld-22
+  g++ cmake ninja-build ccache python3
+  libcli11-dev nlohmann-json3-dev libyaml-cpp-dev libonig-dev libxxhash-dev libhwloc-dev libgtest-dev
+)
+
+fail() {
+  echo "setup: $1" >&2
+  exit 1
+}
+
+[ "$(uname -sm)" = "Linux x86_64" ] || fail "$(uname -sm) is not supported; k2c builds on x86-64 Linux"
+if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+  fail "this system has no apt-get; install what Debian calls ${packages[*]}, then build with cmake -G Ninja -S . -B build"
+fi
+
+missing=()
+for package in "${packages[@]}"; do
+  status=$(dpkg-query -W -f '${db:Status-Abbrev}' "$package" 2>/dev/null || true)
+  [ "${status:0:2}" = ii ] || missing+=("$package")
+done
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+as_root=()
+if [ "$(id -u)" != 0 ]; then
+  command -v sudo >/dev/null ||
+    fail "missing: ${missing[*]}; run as root: apt-get install --no-install-recommends ${missing[*]}"
+  as_root=(sudo)
+fi
+
+echo "==> installing ${missing[*]}" >&2
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+"${as_root[@]}" apt-get update -qq >"$log" 2>&1 || { tail -n 5 "$log" >&2; fail "apt-get update failed"; }
+for package in "${missing[@]}"; do
+  candidate=$(LC_ALL=C apt-cache policy "$package" | sed -n 's/^  Candidate: //p')
+  if [ -z "$candidate" ] || [ "$candidate" = "(none)" ]; then
+    case $package in
+      *-22*) fail "apt offers no $package: k2c needs LLVM 22.1, which Debian 12 has in bookworm-security" ;;
+      *) fail "apt offers no $package" ;;
+    esac
+  fi
+done
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >"$log" 2>&1 ||
+  { tail -n 20 "$log" >&2; fail "apt-get install failed"; }
