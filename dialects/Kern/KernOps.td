@@ -7,6 +7,7 @@ include "mlir/IR/BuiltinAttributes.td"
 include "mlir/IR/EnumAttr.td"
 include "mlir/IR/OpBase.td"
 include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
 include "mlir/Interfaces/FunctionInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "dialects/Kern/KernEnums.td"
@@ -65,7 +66,7 @@ def Kern_FuncOp : Kern_Op<"func", [IsolatedFromAbove, FunctionOpInterface, Symbo
     layers. `tile` says how it is computed and is absent until it is chosen.
 
     ```mlir
-    kern.func @k_qa(%x: !x, %ln: tensor<64xf32>, %w: tensor<48x64xbf16>) -> !a tile #kern.tile<avx512, mr = 14, nr = 2, prefetch = 16, rows_block = 256> {
+    kern.func @k_qa(%x: !x, %ln: tensor<64xf32>, %w: tensor<48x64xbf16>) -> !a tile<avx512, mr = 14, nr = 2, prefetch = 16, rows_block = 256> {
       %h = nn.rms_norm %x, %ln : tensor<64xf32> eps 1.0e-06 : !x
       %a = nn.linear %h, %w : tensor<48x64xbf16> order tree<1> : !x -> !a
       kern.yield %a : !a
@@ -98,7 +99,7 @@ def Kern_YieldOp : Kern_Op<"yield", [Pure, Terminator, ReturnLike, HasParent<"Fu
   let assemblyFormat = "($results^ `:` type($results))? attr-dict";
 }
 
-def Kern_CallOp : Kern_Op<"call", [SymbolUserOpInterface]> {
+def Kern_CallOp : Kern_Op<"call", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Run a kernel";
   let description = [{
     Arguments are values, or weights of the layer the call names. `at` gives the arena offset of each result in bytes, after

@@ -17,8 +17,8 @@ def MoeDialect : Dialect {
   let useDefaultTypePrinterParser = 1;
 }
 
-def Moe_ScoringAttr : EnumAttr<MoeDialect, Moe_Scoring, "scoring"> { let assemblyFormat = "`` $value"; }
-def Moe_GroupScoreAttr : EnumAttr<MoeDialect, Moe_GroupScore, "group_score"> { let assemblyFormat = "`` $value"; }
+def Moe_ScoringAttr : EnumAttr<MoeDialect, Moe_Scoring, "scoring">;
+def Moe_GroupScoreAttr : EnumAttr<MoeDialect, Moe_GroupScore, "group_score">;
 
 def Moe_TreeAttr : AttrDef<MoeDialect, "Tree"> {
   let mnemonic = "tree";

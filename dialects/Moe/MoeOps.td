@@ -37,7 +37,7 @@ def Moe_SelectOp : Moe_Op<"select", ["bias"], [MemoryEffects<[MemRead, MemWrite]
   let results = (outs Nn_Rows:$experts, Nn_Rows:$weights);
   let assemblyFormat = [{
     $scores `,` $batch `` custom<OptionalWeightRef>("\"bias\"", $bias, $bias_operand, type($bias_operand)) `layer` $layer
-    `first` $first `score` $score `top` $top `groups` $kept `of` $groups (`by` $group_score^)? (`normalize` $normalize^)?
+    `first` $first `score` `` $score `top` $top `groups` $kept `of` $groups (`by` `` $group_score^)? (`normalize` $normalize^)?
     `scale` $scale attr-dict `:` type($scores) `->` type($experts) `,` type($weights)
   }];
 }
@@ -64,7 +64,7 @@ def Moe_ExpertsOp : Moe_Op<"experts", ["up", "down"], [Pure, AttrSizedOperandSeg
   let results = (outs Nn_Rows:$result);
   let assemblyFormat = [{
     $input `,` $experts `,` $weights `,` custom<WeightRef>($up, $up_operand, type($up_operand)) `,`
-    custom<WeightRef>($down, $down_operand, type($down_operand)) `experts` $count `inner` $inner `act` $act
+    custom<WeightRef>($down, $down_operand, type($down_operand)) `experts` $count `inner` $inner `act` `` $act
     `` custom<OptionalAttribute>("\"up_order\"", $up_order) `` custom<OptionalAttribute>("\"down_order\"", $down_order)
     `` custom<OptionalAttribute>("\"combine\"", $combine) attr-dict
     `:` type($input) `,` type($experts) `,` type($weights) `->` type($result)

@@ -11,9 +11,9 @@ class Nn_Attr<string name, string attrMnemonic, list<Trait> traits = []> : AttrD
   let mnemonic = attrMnemonic;
 }
 
-def Nn_ActivationAttr : EnumAttr<NnDialect, Nn_Activation, "activation"> { let assemblyFormat = "`` $value"; }
-def Nn_PairingAttr : EnumAttr<NnDialect, Nn_Pairing, "pairing"> { let assemblyFormat = "`` $value"; }
-def Nn_CaptureKindAttr : EnumAttr<NnDialect, Nn_CaptureKind, "capture"> { let assemblyFormat = "`` $value"; }
+def Nn_ActivationAttr : EnumAttr<NnDialect, Nn_Activation, "activation">;
+def Nn_PairingAttr : EnumAttr<NnDialect, Nn_Pairing, "pairing">;
+def Nn_CaptureKindAttr : EnumAttr<NnDialect, Nn_CaptureKind, "capture">;
 
 /// A real number, printed so that it reads back exactly.
 def Nn_Real : AttrParameter<"::mlir::FloatAttr", "f64"> {

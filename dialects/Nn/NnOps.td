@@ -103,7 +103,7 @@ def Nn_GatedActOp : Nn_Op<"gated_act", [], [Pure]> {
   }];
   let arguments = (ins Nn_Rows:$input, Nn_ActivationAttr:$act);
   let results = (outs Nn_Rows:$result);
-  let assemblyFormat = "$input `act` $act attr-dict `:` type($input) `->` type($result)";
+  let assemblyFormat = "$input `act` `` $act attr-dict `:` type($input) `->` type($result)";
   let role = "Epilogue";
 }
 
@@ -125,7 +125,7 @@ def Nn_RotaryOp : Nn_Op<"rotary", ["table"], [Pure, AllTypesMatch<["input", "res
   let results = (outs Nn_Rows:$result);
   let assemblyFormat = [{
     $input `,` custom<WeightRef>($table, $table_operand, type($table_operand)) `,` $batch `first` $first `count` $count
-    $pairing attr-dict `:` type($result)
+    `` $pairing attr-dict `:` type($result)
   }];
   let shards = ["Rows", "Heads"];
 }

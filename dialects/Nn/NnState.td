@@ -67,7 +67,7 @@ def Nn_ObserveOp : Nn_Op<"observe", [], [MemoryEffects<[MemWrite]>]> {
     [C2] `hidden` has a layer, `embed` has none. [C3] rows are `token` rows.
   }];
   let arguments = (ins Nn_Rows:$input, Nn_Batch:$batch, Nn_CaptureKindAttr:$kind, Optional<Index>:$layer);
-  let assemblyFormat = "$input `,` $batch $kind (`layer` $layer^)? attr-dict `:` type($input)";
+  let assemblyFormat = "$input `,` $batch `` $kind (`layer` $layer^)? attr-dict `:` type($input)";
 }
 
 def Nn_SampleOp : Nn_Op<"sample", [], [MemoryEffects<[MemRead, MemWrite]>]> {

@@ -1,0 +1,25 @@
+//===- Kern.cpp - The kern dialect: registration --------------------------===//
+#include "dialects/Kern/Kern.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+
+using namespace k2c::kern;
+
+#include "dialects/Kern/KernDialect.cpp.inc"
+#include "dialects/Kern/KernEnums.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Kern/KernAttributes.cpp.inc"
+
+void KernDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/Kern/KernAttributes.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Kern/KernOps.cpp.inc"
+      >();
+}

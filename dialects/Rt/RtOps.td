@@ -1,0 +1,246 @@
+//===- RtOps.td - The rt dialect ------------------------------------------===//
+//
+// The exit dialect: one op for each thing generated host code can do. Structs and entries are those of
+// runtime/include/k2rt (abi.def, program.h). The step function is a func.func of rt, scf and arith ops.
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_DIALECTS_RT_OPS
+#define K2C_DIALECTS_RT_OPS
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/OpBase.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "dialects/Rt/RtEnums.td"
+
+def RtDialect : Dialect {
+  let name = "rt";
+  let summary = "One op for each runtime entry";
+  let description = [{
+    The `rt` dialect is what is left when no token tensor is left: pointers, grids, launches. See Rationale.md.
+  }];
+  let cppNamespace = "::k2c::rt";
+  let useDefaultAttributePrinterParser = 1;
+  let useDefaultTypePrinterParser = 1;
+}
+
+def Rt_Ptr : TypeDef<RtDialect, "Ptr"> {
+  let mnemonic = "ptr";
+  let summary = "an address: arena, weights, planes";
+  let builderCall = "::k2c::rt::PtrType::get($_builder.getContext())";
+}
+
+def Rt_Step : TypeDef<RtDialect, "Step"> {
+  let mnemonic = "step";
+  let summary = "the step struct (k2rt_ir_step)";
+  let builderCall = "::k2c::rt::StepType::get($_builder.getContext())";
+}
+
+def Rt_CountAttr : EnumAttr<RtDialect, Rt_Count, "count">;
+def Rt_Int : TypedSignlessIntegerAttrBase<I64, "int64_t", "64-bit integer">;
+
+class Rt_Op<string mnemonic, list<Trait> traits = []> : Op<RtDialect, mnemonic, traits>;
+
+//===----------------------------------------------------------------------===//
+// Tables: what the program is made of
+//===----------------------------------------------------------------------===//
+
+def Rt_ProgramOp : Rt_Op<"program", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "The program's entry and sizes";
+  let description = [{
+    What k2c_program_query answers with: the step function, bytes of the arena, bytes of scratch of each worker.
+
+    ```mlir
+    rt.program @kimi serve @step arena 671088640 scratch 1048576
+    ```
+    [C1] no size is negative. [C2] `serve` names a function.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$serve, Rt_Int:$arena_bytes, Rt_Int:$scratch_bytes);
+  let assemblyFormat = "$sym_name `serve` $serve `arena` $arena_bytes `scratch` $scratch_bytes attr-dict";
+  let hasVerifier = 1;
+}
+
+def Rt_WeightSlotsOp : Rt_Op<"weight_slots", [Symbol]> {
+  let summary = "The weight slots of one family";
+  let description = [{
+    Slots `first`, `first` + 1, ... hold the packed weights of layers `from`, `from` + `step`, ... below `to`; `layout` is the
+    packed layout as the weight map writes it and `bytes` the size of one slot. A family that is not layered has one slot: `layers
+    0 to 1`.
+
+    ```mlir
+    rt.weight_slots @qa first 12 layers 0 to 3 step 1 bytes 147456 layout "panels<bf16, n = 48, k = 64>"
+    ```
+    [C1] first and bytes are not negative, from < to, step > 0.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, Rt_Int:$first, Rt_Int:$from, Rt_Int:$to, Rt_Int:$step, Rt_Int:$bytes,
+                       StrAttr:$layout);
+  let assemblyFormat = [{
+    $sym_name `first` $first `layers` $from `to` $to `step` $step `bytes` $bytes `layout` $layout attr-dict
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Number of slots.
+    int64_t size() { return (getTo() - getFrom() + getStep() - 1) / getStep(); }
+  }];
+}
+
+def Rt_PlaneTableOp : Rt_Op<"plane_table", [Symbol]> {
+  let summary = "One plane of a cache pool";
+  let description = [{
+    Plane `index` of the program, with one page array of `layer_bytes` bytes for each of layers `from`, `from` + `step`, ... below
+    `to`.
+
+    ```mlir
+    rt.plane_table @cache.latent index 0 layers 0 to 3 step 1 layer_bytes 8388608
+    ```
+    [C1] index and layer_bytes are not negative, from < to, step > 0.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, Rt_Int:$index, Rt_Int:$from, Rt_Int:$to, Rt_Int:$step, Rt_Int:$layer_bytes);
+  let assemblyFormat = [{
+    $sym_name `index` $index `layers` $from `to` $to `step` $step `layer_bytes` $layer_bytes attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+def Rt_KernelOp : Rt_Op<"kernel", [Symbol]> {
+  let summary = "A kernel of the program";
+  let description = [{
+    The kernel's number, the hash of its description, which names its object file, and its variants.
+
+    ```mlir
+    rt.kernel @k_qa id 3 hash "9a3f" variants ["gemv", "tail", "large"]
+    ```
+    [C1] the id is not negative.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, Rt_Int:$id, StrAttr:$hash, StrArrayAttr:$variants);
+  let assemblyFormat = "$sym_name `id` $id `hash` $hash `variants` $variants attr-dict";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Addresses
+//===----------------------------------------------------------------------===//
+
+def Rt_ArenaOp : Rt_Op<"arena", [Pure]> {
+  let summary = "An address in the arena";
+  let description = [{
+    ```mlir
+    %p = rt.arena 4194304
+    ```
+    [C1] the offset is not negative.
+  }];
+  let arguments = (ins Rt_Int:$offset);
+  let results = (outs Rt_Ptr:$result);
+  let assemblyFormat = "$offset attr-dict";
+  let hasVerifier = 1;
+}
+
+def Rt_WeightOp : Rt_Op<"weight", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "The packed weights of a family in a layer";
+  let description = [{
+    The base address of slot first + (layer - from) / step; without a layer, of slot first.
+
+    ```mlir
+    %w = rt.weight @qa[%l]
+    %e = rt.weight @embed
+    ```
+    [C1] the symbol names rt.weight_slots. [C2] a family of several slots needs a layer.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$family, Optional<Index>:$layer);
+  let results = (outs Rt_Ptr:$result);
+  let assemblyFormat = "$family (`[` $layer^ `]`)? attr-dict";
+}
+
+def Rt_PlaneOp : Rt_Op<"plane", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "The page array of a cache plane in a layer";
+  let description = [{
+    ```mlir
+    %c = rt.plane @cache.latent[%l]
+    ```
+    [C1] the symbol names an rt.plane_table.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$plane, Index:$layer);
+  let results = (outs Rt_Ptr:$result);
+  let assemblyFormat = "$plane `[` $layer `]` attr-dict";
+}
+
+def Rt_StepOp : Rt_Op<"step", [Pure]> {
+  let summary = "The step struct";
+  let description = [{
+    ```mlir
+    %s = rt.step
+    ```
+  }];
+  let results = (outs Rt_Step:$result);
+  let assemblyFormat = "attr-dict";
+}
+
+def Rt_LogitsOp : Rt_Op<"logits", [Pure]> {
+  let summary = "The step's logits buffer";
+  let description = [{
+    ```mlir
+    %o = rt.logits
+    ```
+  }];
+  let results = (outs Rt_Ptr:$result);
+  let assemblyFormat = "attr-dict";
+}
+
+//===----------------------------------------------------------------------===//
+// Work
+//===----------------------------------------------------------------------===//
+
+def Rt_RowsOp : Rt_Op<"rows", [Pure]> {
+  let summary = "A row count of the step";
+  let description = [{
+    ```mlir
+    %t = rt.rows token
+    ```
+  }];
+  let arguments = (ins Rt_CountAttr:$count);
+  let results = (outs I64:$result);
+  let assemblyFormat = "`` $count attr-dict";
+}
+
+def Rt_GridOp : Rt_Op<"grid", [Pure]> {
+  let summary = "The items of a launch";
+  let description = [{
+    ceil(rows * slots / rows_per_item) * items.
+
+    ```mlir
+    %g = rt.grid %t slots 8 rows_per_item 64 items 24
+    ```
+    [C1] all three factors are positive.
+  }];
+  let arguments = (ins I64:$rows, Rt_Int:$slots, Rt_Int:$rows_per_item, Rt_Int:$items);
+  let results = (outs I64:$result);
+  let assemblyFormat = "$rows `slots` $slots `rows_per_item` $rows_per_item `items` $items attr-dict";
+  let hasVerifier = 1;
+}
+
+def Rt_LaunchOp : Rt_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Run a kernel on the team of workers";
+  let description = [{
+    Every worker runs the kernel on its share of the grid's items; the launch ends with a barrier. Arguments are addresses, the step
+    or integers (passed by the address of a copy), operands first, then results.
+
+    ```mlir
+    rt.launch @k_qa grid(%g) args(%x, %w, %s, %y) : !rt.ptr, !rt.ptr, !rt.step, !rt.ptr
+    ```
+    [C1] the symbol names an rt.kernel.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$kernel, I64:$grid, Variadic<AnyTypeOf<[Rt_Ptr, Rt_Step, I64, Index]>>:$args);
+  let assemblyFormat = "$kernel `grid` `(` $grid `)` `args` `(` $args `)` attr-dict `:` type($args)";
+}
+
+def Rt_SampleOp : Rt_Op<"sample", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Run the sampler on the step's logits";
+  let description = [{
+    ```mlir
+    rt.sample
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+#endif

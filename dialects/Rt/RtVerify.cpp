@@ -1,0 +1,95 @@
+//===- RtVerify.cpp - Verifiers of the rt dialect -------------------------===//
+//
+// Ids are those of RtOps.td.
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/Rt/Rt.h"
+
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+using namespace mlir;
+using namespace k2c::rt;
+
+/// The symbol `name` as an op of type T, or an error naming what was expected.
+template <class T>
+static FailureOr<T> lookup(Operation *op, FlatSymbolRefAttr name, SymbolTableCollection &tables, StringRef id,
+                           StringRef expected) {
+  if (auto found = tables.lookupNearestSymbolFrom<T>(op, name))
+    return found;
+  return op->emitOpError() << '[' << id << "] expects " << name << " to be " << expected;
+}
+
+/// [C1] of program.
+LogicalResult ProgramOp::verify() {
+  for (int64_t bytes : {getArenaBytes(), getScratchBytes()})
+    if (bytes < 0)
+      return emitOpError("[C1] expects no negative size, got ") << bytes;
+  return success();
+}
+
+/// [C2] of program.
+LogicalResult ProgramOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return success(succeeded(lookup<FunctionOpInterface>(*this, getServeAttr(), tables, "C2", "a function")));
+}
+
+/// [C1] of weight_slots.
+LogicalResult WeightSlotsOp::verify() {
+  if (getFirst() < 0 || getBytes() < 0)
+    return emitOpError("[C1] expects no negative first slot or size, got ") << getFirst() << " and " << getBytes();
+  if (getFrom() >= getTo() || getStep() <= 0)
+    return emitOpError("[C1] expects from < to and a positive step, got ")
+           << getFrom() << " to " << getTo() << " step " << getStep();
+  return success();
+}
+
+/// [C1] of plane_table.
+LogicalResult PlaneTableOp::verify() {
+  if (getIndex() < 0 || getLayerBytes() < 0)
+    return emitOpError("[C1] expects no negative index or size, got ") << getIndex() << " and " << getLayerBytes();
+  if (getFrom() >= getTo() || getStep() <= 0)
+    return emitOpError("[C1] expects from < to and a positive step, got ")
+           << getFrom() << " to " << getTo() << " step " << getStep();
+  return success();
+}
+
+/// [C1] of kernel.
+LogicalResult KernelOp::verify() {
+  if (getId() < 0)
+    return emitOpError("[C1] expects an id that is not negative, got ") << getId();
+  return success();
+}
+
+/// [C1] of arena.
+LogicalResult ArenaOp::verify() {
+  if (getOffset() < 0)
+    return emitOpError("[C1] expects an offset that is not negative, got ") << getOffset();
+  return success();
+}
+
+/// [C1], [C2] of weight.
+LogicalResult WeightOp::verifySymbolUses(SymbolTableCollection &tables) {
+  auto slots = lookup<WeightSlotsOp>(*this, getFamilyAttr(), tables, "C1", "rt.weight_slots");
+  if (failed(slots))
+    return failure();
+  if (!getLayer() && slots->size() != 1)
+    return emitOpError("[C2] expects a layer for ") << getFamilyAttr() << ", which has " << slots->size() << " slots";
+  return success();
+}
+
+/// [C1] of plane.
+LogicalResult PlaneOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return success(succeeded(lookup<PlaneTableOp>(*this, getPlaneAttr(), tables, "C1", "an rt.plane_table")));
+}
+
+/// [C1] of grid.
+LogicalResult GridOp::verify() {
+  for (int64_t factor : {getSlots(), getRowsPerItem(), getItems()})
+    if (factor <= 0)
+      return emitOpError("[C1] expects positive factors, got ") << factor;
+  return success();
+}
+
+/// [C1] of launch.
+LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return success(succeeded(lookup<KernelOp>(*this, getKernelAttr(), tables, "C1", "an rt.kernel")));
+}
