@@ -43,8 +43,8 @@ ParseResult FuncOp::parse(OpAsmParser &parser, OperationState &state) {
 void FuncOp::print(OpAsmPrinter &printer) {
   printer << ' ';
   printer.printSymbolName(getSymName());
-  call_interface_impl::printFunctionSignature(printer, getArgumentTypes(), /*argAttrs=*/{}, /*isVariadic=*/false,
-                                              getResultTypes(), /*resultAttrs=*/{}, &getBody());
+  function_interface_impl::printFunctionSignature(printer, *this, getArgumentTypes(), /*isVariadic=*/false,
+                                                  getResultTypes());
   printOptionalAttribute(printer, *this, "tile", getTileAttr());
   printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(),
                                            {getSymNameAttrName(), getFunctionTypeAttrName(), getTileAttrName()});

@@ -1,8 +1,8 @@
-// RUN: k2c-opt  | k2c-opt | FileCheck 
-// RUN: k2c-opt  --mlir-print-op-generic | k2c-opt | FileCheck 
+// RUN: k2c-opt %s | k2c-opt | FileCheck %s
+// RUN: k2c-opt %s --mlir-print-op-generic | k2c-opt | FileCheck %s
 
-// CHECK: kern.func @k_qa
-// CHECK: kern.call @k_qa
+// CHECK: kern.func @k_qa(%{{.*}}: tensor
+// CHECK: kern.call @k_qa(
 #tok = #nn.rows<token>
 !x = tensor<?x64xf32, #tok>
 !a = tensor<?x48xf32, #tok>

@@ -1,5 +1,5 @@
-// RUN: k2c-opt  | k2c-opt | FileCheck 
-// RUN: k2c-opt  --mlir-print-op-generic | k2c-opt | FileCheck 
+// RUN: k2c-opt %s | k2c-opt | FileCheck %s
+// RUN: k2c-opt %s --mlir-print-op-generic | k2c-opt | FileCheck %s
 
 // CHECK: rt.launch @k_qa
 rt.program @kimi serve @step arena 671088640 scratch 1048576
