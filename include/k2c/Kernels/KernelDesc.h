@@ -19,6 +19,7 @@
 #define K2C_KERNELS_KERNELDESC_H
 
 #include "k2c/Support/DType.h"
+#include "k2c/Support/Scoring.h"
 #include <cstdint>
 #include <string>
 #include <variant>
@@ -189,8 +190,6 @@ struct ExpandedAttentionDesc {
   PanelLayout uk, uv;
   FormFilter rows = FormFilter::Expanded;
 };
-
-enum class Scoring : uint8_t { Sigmoid, Softmax };
 
 /// logits [rows][experts] f32, [bias f32], step, layer ordinal -> experts i32 [rows][topK], weights f32 [rows][topK] by
 /// falling weight. Everywhere, larger comes first, NaN last, ties by the lower index.

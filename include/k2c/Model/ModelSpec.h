@@ -11,6 +11,7 @@
 
 #include "k2c/Support/DType.h"
 #include "k2c/Support/Error.h"
+#include "k2c/Support/Scoring.h"
 #include "k2c/Support/Units.h"
 
 #include <cstdint>
@@ -112,7 +113,6 @@ struct MlpSpec {
   bool bias = false;
 };
 
-enum class Scoring { Sigmoid, Softmax };
 /// What ranks a group of experts.
 enum class GroupScore { Top2Sum, Max };
 
