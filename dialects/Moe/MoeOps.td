@@ -139,15 +139,16 @@ def Moe_CombineOp : Moe_Op<"combine", [], [Pure]> {
     Adds the slot rows of a token as the leaves of a fixed tree over the expert ids (N5); the same bits for any placement.
 
     ```mlir
-    %r = moe.combine %d, %p order tree<128> : !s, !plan -> !x
+    %r = moe.combine %d, %p, %e order tree<128> : !s, !plan, !e -> !x
     ```
     [C1] the input has `slot` rows with the plan's top slots for each token, the result `token` rows. [C2] columns and element type
-    are kept. [C3] the leaves divide the experts.
+    are kept. [C3] the leaves divide the experts. [C4] experts, the ids that were dispatched, are i32 [rows, top] with the plan's top.
   }];
-  let arguments = (ins Nn_Rows:$input, Moe_Plan:$plan, OptionalAttr<Moe_TreeAttr>:$order);
+  let arguments = (ins Nn_Rows:$input, Moe_Plan:$plan, Nn_Rows:$experts, OptionalAttr<Moe_TreeAttr>:$order);
   let results = (outs Nn_Rows:$result);
   let assemblyFormat = [{
-    $input `,` $plan `` custom<OptionalAttribute>("\"order\"", $order) attr-dict `:` type($input) `,` qualified(type($plan)) `->` type($result)
+    $input `,` $plan `,` $experts `` custom<OptionalAttribute>("\"order\"", $order) attr-dict
+    `:` type($input) `,` qualified(type($plan)) `,` type($experts) `->` type($result)
   }];
   let shards = ["Rows", "Experts"];
   let changesRows = 1;
