@@ -68,7 +68,7 @@ TEST(CheckWeights, OracleCheckpoints) {
     EXPECT_TRUE(status) << status.error().text();
     EXPECT_EQ(spec->find("embed")->dtype, DType::BF16);
     if (spec->moe) {
-      EXPECT_EQ(spec->find("router_bias")->dtype, DType::F32);
+      EXPECT_EQ(spec->find("selection_bias")->dtype, DType::F32);
     }
   }
 }

@@ -1,0 +1,286 @@
+//===- ImportModel.cpp - ModelSpec to the model form ----------------------===//
+//
+//   module { nn.weights ...  nn.constant_table @rope  nn.pool @cache
+//     func @dense_layer(%l, %x, %b) -> %x      one for each kind of layer
+//     func @moe_layer(%l, %x, %b) -> %x
+//     func @step(%b) { embed, nn.layers [@dense_layer[0 to 1], ..], logits } }
+//
+// The module's size does not depend on the number of layers.
+//
+//===----------------------------------------------------------------------===//
+#include "k2c/Frontend/ImportModel.h"
+#include "LayerBuilder.h"
+#include "k2c/Model/Rope.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Verifier.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace k2c;
+
+namespace {
+
+/// numerics.md's page: 64 tokens of one layer.
+constexpr int64_t pageTokens = 64;
+/// What moe.select adds to the sum of weights.
+constexpr double selectEps = 1e-20;
+
+StringRef functionName(LayerKind kind) {
+  return kind == LayerKind::Moe ? "moe_layer" : "dense_layer";
+}
+
+Type elementType(OpBuilder &b, DType type) {
+  switch (type) {
+  case DType::F32:
+    return b.getF32Type();
+  case DType::F16:
+    return b.getF16Type();
+  case DType::F8E4M3:
+    return b.getType<Float8E4M3FNType>();
+  default:
+    return b.getBF16Type();
+  }
+}
+
+class Importer {
+public:
+  Importer(MLIRContext *context, const ModelSpec &spec,
+           const ImportOptions &options, int64_t positions)
+      : b(context), spec(spec), options(options), positions(positions),
+        types(context, spec, elementType(b, options.compute),
+              elementType(b, options.cache.value_or(options.compute))) {}
+
+  OwningOpRef<ModuleOp> run();
+
+private:
+  void weights(const WeightFamily &family);
+  void ropeTable();
+  void cachePool();
+  void layerFunction(LayerKind kind);
+  void stepFunction();
+  RankedTensorType logicalType(const WeightFamily &family);
+  Attribute ropeScaling();
+
+  OpBuilder b;
+  const ModelSpec &spec;
+  const ImportOptions &options;
+  int64_t positions;
+  ModuleTypes types;
+};
+
+/// The tensor of one layer: experts, alternatives, then the checkpoint's
+/// dimensions with heads apart, so that results come out as heads.
+RankedTensorType Importer::logicalType(const WeightFamily &family) {
+  SmallVector<int64_t> shape;
+  if (family.experts)
+    shape.push_back(family.experts);
+  if (!family.alternatives.empty())
+    shape.push_back(static_cast<int64_t>(family.alternatives.size()));
+  llvm::append_range(shape, family.shape);
+  auto splitHeads = [&](int64_t heads) {
+    shape[0] /= heads;
+    shape.insert(shape.begin(), heads);
+  };
+  StringRef id = family.id;
+  id.consume_back("_bias");
+  if (const auto *gqa = std::get_if<GqaSpec>(&spec.attention)) {
+    if (id == "q")
+      splitHeads(gqa->heads);
+    else if (id == "k" || id == "v")
+      splitHeads(gqa->kvHeads);
+  } else if (id == "q" || id == "q_b" || id == "kv_b") {
+    splitHeads(std::get<MlaSpec>(spec.attention).heads);
+  }
+  return RankedTensorType::get(shape, elementType(b, family.dtype));
+}
+
+void Importer::weights(const WeightFamily &family) {
+  SmallVector<Attribute> domains;
+  for (const LayerRange &range : family.layers)
+    domains.push_back(nn::DomainAttr::get(b.getContext(), "layer", range.begin,
+                                          range.end, 1));
+  if (family.experts)
+    domains.push_back(
+        nn::DomainAttr::get(b.getContext(), "expert", 0, family.experts, 1));
+  nn::BlocksAttr storage;
+  if (family.blocks)
+    storage = nn::BlocksAttr::get(
+        b.getContext(), elementType(b, family.blocks->stored),
+        {family.blocks->rows, family.blocks->columns}, b.getF32Type());
+  nn::WeightsOp::create(b, types.place(family), b.getStringAttr(family.id),
+                        b.getStringAttr(family.pattern),
+                        b.getArrayAttr(domains), storage, nn::SliceAttr(),
+                        TypeAttr::get(logicalType(family)));
+}
+
+Attribute Importer::ropeScaling() {
+  MLIRContext *context = b.getContext();
+  auto real = [&](double value) { return b.getF64FloatAttr(value); };
+  if (const auto *yarn = std::get_if<RopeYarn>(&spec.rope.scaling))
+    return nn::YarnAttr::get(context, real(yarn->factor), yarn->originalContext,
+                             real(yarn->betaFast), real(yarn->betaSlow),
+                             real(spec.rope.cosSinScale), yarn->truncate);
+  if (const auto *llama3 = std::get_if<RopeLlama3>(&spec.rope.scaling))
+    return nn::Llama3Attr::get(
+        context, real(llama3->factor), real(llama3->lowFrequencyFactor),
+        real(llama3->highFrequencyFactor), llama3->originalContext);
+  if (const auto *linear = std::get_if<RopeLinear>(&spec.rope.scaling))
+    return nn::LinearScalingAttr::get(context, real(linear->factor));
+  return {};
+}
+
+void Importer::ropeTable() {
+  auto table =
+      nn::RopeAttr::get(b.getContext(), b.getF64FloatAttr(spec.rope.theta),
+                        spec.rope.dims, ropeScaling());
+  auto type =
+      RankedTensorType::get({positions, 2, spec.rope.dims / 2}, b.getF32Type());
+  nn::ConstantTableOp::create(b, types.place("rope"), b.getStringAttr("rope"),
+                              table, TypeAttr::get(type));
+}
+
+void Importer::cachePool() {
+  MLIRContext *context = b.getContext();
+  auto plane = [&](StringRef name, ArrayRef<int64_t> dims) -> Attribute {
+    return nn::PlaneAttr::get(context, name, dims, types.cacheElement());
+  };
+  SmallVector<Attribute> planes;
+  if (const auto *mla = std::get_if<MlaSpec>(&spec.attention)) {
+    planes = {plane("latent", {mla->latent}), plane("rope", {mla->rope})};
+  } else {
+    const auto &gqa = std::get<GqaSpec>(spec.attention);
+    planes = {plane("k", {gqa.kvHeads, gqa.headDim}),
+              plane("v", {gqa.kvHeads, gqa.headDim})};
+  }
+  Attribute layers =
+      nn::DomainAttr::get(context, "layer", 0, spec.layerCount(), 1);
+  nn::PoolOp::create(b, types.place("layers"), b.getStringAttr("cache"),
+                     b.getArrayAttr(layers), b.getArrayAttr(planes),
+                     b.getI64IntegerAttr(pageTokens), b.getI64IntegerAttr(0));
+}
+
+void Importer::layerFunction(LayerKind kind) {
+  OpBuilder::InsertionGuard guard(b);
+  Type x = types.hidden(), batch = b.getType<nn::BatchType>();
+  auto function = func::FuncOp::create(
+      b, types.place("layers"), functionName(kind),
+      b.getFunctionType({b.getIndexType(), x, batch}, {x}));
+  function.setPrivate();
+  Block *body = function.addEntryBlock();
+  b.setInsertionPointToStart(body);
+  LayerBuilder layer(b, spec, types, body->getArgument(0),
+                     body->getArgument(2));
+  Value z = layer.build(kind, body->getArgument(1));
+  func::ReturnOp::create(b, function.getLoc(), z);
+}
+
+void Importer::stepFunction() {
+  OpBuilder::InsertionGuard guard(b);
+  auto function =
+      func::FuncOp::create(b, types.place("layers"), "step",
+                           b.getFunctionType({b.getType<nn::BatchType>()}, {}));
+  function->setAttr("nn.entry", b.getStringAttr("serve"));
+  Block *body = function.addEntryBlock();
+  b.setInsertionPointToStart(body);
+  Value batch = body->getArgument(0);
+
+  Value x = nn::EmbedOp::create(
+      b, types.place(*spec.find("embed")), types.hidden(),
+      FlatSymbolRefAttr::get(b.getContext(), "embed"), Value(), batch);
+  nn::ObserveOp::create(b, x.getLoc(), x, batch, nn::CaptureKind::Embed,
+                        Value());
+  SmallVector<Attribute> runs;
+  for (const LayerRun &run : spec.layers)
+    runs.push_back(nn::LayerRunAttr::get(
+        b.getContext(),
+        FlatSymbolRefAttr::get(b.getContext(), functionName(run.kind)),
+        run.range.begin, run.range.end));
+  x = nn::LayersOp::create(b, types.place("layers"), types.hidden(), x, batch,
+                           b.getArrayAttr(runs));
+  x = nn::WantRowsOp::create(b, types.place("vocab"),
+                             types.rows({spec.hidden}, nn::RowKind::Want), x,
+                             batch);
+  LayerBuilder outside(b, spec, types, Value(), batch);
+  Value last = outside.rmsNorm(x, "final_norm", spec.normEps);
+  Value logits = outside.linear(
+      last, spec.tiedEmbeddings ? "embed" : "head",
+      types.rows({spec.vocab}, nn::RowKind::Want, b.getF32Type()));
+  nn::SampleOp::create(b, types.place("vocab"), logits, batch);
+  func::ReturnOp::create(b, function.getLoc());
+}
+
+OwningOpRef<ModuleOp> Importer::run() {
+  OwningOpRef<ModuleOp> module =
+      ModuleOp::create(b, types.place("layers"), StringRef(spec.name));
+  (*module)->setAttr("nn.limits",
+                     nn::LimitsAttr::get(b.getContext(), options.stepTokens,
+                                         options.maxSequences, positions));
+  b.setInsertionPointToStart(module->getBody());
+  for (const WeightFamily &family : spec.weights)
+    weights(family);
+  ropeTable();
+  cachePool();
+  for (LayerKind kind : {LayerKind::Dense, LayerKind::Moe})
+    if (llvm::any_of(spec.layers,
+                     [&](const LayerRun &run) { return run.kind == kind; }))
+      layerFunction(kind);
+  stepFunction();
+  return module;
+}
+
+/// What the description can say and the model form cannot.
+Status checkImportable(const ModelSpec &spec) {
+  for (const WeightFamily &family : spec.weights)
+    if (family.layers.size() > 1)
+      return Error{family.place,
+                   "weights '" + family.id +
+                       "' lie in alternating layers, which are not in this "
+                       "build",
+                   ""};
+  if (spec.moe && spec.moe->normalize && spec.moe->normalizeEps != selectEps)
+    return Error{spec.name,
+                 "the sum of expert weights has another epsilon "
+                 "than 1e-20, which is not in this build",
+                 ""};
+  return Status::success();
+}
+
+} // namespace
+
+Expected<int64_t> k2c::chooseContext(const ModelSpec &spec,
+                                     const ImportOptions &options) {
+  constexpr int64_t defaultContext = 8192;
+  int64_t context = options.maxContext
+                        ? options.maxContext
+                        : std::min(spec.maxPosition, defaultContext);
+  int64_t most = std::min(spec.maxPosition, maxRopePositions);
+  if (spec.rope.maxContext)
+    most = std::min(most, spec.rope.maxContext);
+  if (context >= 1 && context <= most)
+    return context;
+  return Error{"--max-context " + std::to_string(context),
+               "the model reaches " + std::to_string(most) +
+                   " positions (max_position_embeddings " +
+                   std::to_string(spec.maxPosition) + ")",
+               "choose from 1 to " + std::to_string(most)};
+}
+
+Expected<OwningOpRef<ModuleOp>> k2c::importModel(MLIRContext &context,
+                                                 const ModelSpec &spec,
+                                                 const ImportOptions &options) {
+  context.loadDialect<func::FuncDialect, nn::NnDialect, moe::MoeDialect,
+                      mla::MlaDialect>();
+  if (Status importable = checkImportable(spec); !importable)
+    return importable.takeError();
+  Expected<int64_t> positions = chooseContext(spec, options);
+  if (!positions)
+    return positions.takeError();
+  for (auto [value, flag] :
+       {std::pair(options.stepTokens, "--step-tokens"),
+        std::pair(options.maxSequences, "--max-sequences")})
+    if (value < 1 || value > INT32_MAX)
+      return Error{std::string(flag) + " " + std::to_string(value),
+                   "must be from 1 to " + std::to_string(INT32_MAX), ""};
+  return Importer(&context, spec, options, *positions).run();
+}
