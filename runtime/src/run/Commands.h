@@ -1,0 +1,39 @@
+// The commands of `run`: each file adds one subcommand and its flags, and says what to do when it was chosen.
+#ifndef K2RT_RUN_COMMANDS_H
+#define K2RT_RUN_COMMANDS_H
+
+#include "status/Status.h"
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+
+namespace k2rt {
+
+/// Flags that every command takes.
+struct RunOptions {
+  std::string folder; ///< the bundle
+  int32_t threads = 0;
+  int64_t chunk = 0;
+  std::string traceFile;
+  bool json = false;
+};
+
+/// What main runs after parsing. Results go to stdout; a failure is main's to print.
+using Command = std::function<Status()>;
+
+/// Each adds its subcommand to `app`; parsing it stores the action in `command`. All three outlive the parse.
+void addGenerate(CLI::App &app, RunOptions &options, Command &command);
+void addLogits(CLI::App &app, RunOptions &options, Command &command);
+void addRoutes(CLI::App &app, RunOptions &options, Command &command);
+void addHidden(CLI::App &app, RunOptions &options, Command &command);
+void addBench(CLI::App &app, RunOptions &options, Command &command);
+void addPerplexity(CLI::App &app, RunOptions &options, Command &command);
+void addServe(CLI::App &app, RunOptions &options, Command &command);
+void addInfo(CLI::App &app, RunOptions &options, Command &command);
+
+/// Adds --threads, --chunk, --trace and --json.
+void addRunFlags(CLI::App &command, RunOptions &options);
+
+} // namespace k2rt
+
+#endif

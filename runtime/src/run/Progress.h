@@ -1,0 +1,30 @@
+// A progress line on the terminal for work over two seconds.
+#ifndef K2RT_RUN_PROGRESS_H
+#define K2RT_RUN_PROGRESS_H
+
+#include <cstdint>
+#include <string>
+
+namespace k2rt {
+
+/// Shows "label 12 % (480 of 4096 tokens)" on stderr once two seconds have passed, when stderr is a terminal. The line
+/// is wiped at the end.
+class Progress {
+public:
+  Progress(std::string label, int64_t total);
+  ~Progress();
+  Progress(const Progress &) = delete;
+  Progress &operator=(const Progress &) = delete;
+  void advance(int64_t tokens);
+
+private:
+  const std::string label;
+  const int64_t total;
+  const bool terminal;
+  const int64_t startNs;
+  int64_t done = 0, shownNs = 0;
+};
+
+} // namespace k2rt
+
+#endif

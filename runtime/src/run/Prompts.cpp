@@ -1,0 +1,163 @@
+// Prompts and routes are the user's files: sizes and every number are checked, errors name the file and the place.
+#include "memory/File.h"
+#include "program/Fields.h"
+#include "run/Run.h"
+#include <charconv>
+#include <limits>
+
+namespace k2rt {
+
+static constexpr int64_t mostPromptBytes = int64_t(256) << 20;
+
+void addPromptFlags(CLI::App &command, PromptFlags &flags, bool withText, bool withBatch) {
+  CLI::Option_group &source = *command.add_option_group("prompt", "exactly one");
+  source.add_option("--prompt-ids", flags.ids, "token ids: 1,2,3");
+  if (withBatch)
+    source.add_option("--batch-file", flags.batchFile, "a JSON list of id lists");
+  if (withText) {
+    source.add_option("--prompt", flags.text, "text");
+    source.add_option("--prompt-file", flags.textFile, "a file with text; - is standard input");
+    source.add_option("--chat", flags.chatFile, "a JSON list of messages");
+    command.add_flag("--no-special", flags.noSpecial, "leave out what the tokenizer adds to a text");
+  }
+  source.require_option(1);
+}
+
+static Result<std::vector<int32_t>> parseIds(const std::string &text) {
+  std::vector<int32_t> ids;
+  const char *at = text.data(), *const end = at + text.size();
+  for (;;) {
+    while (at < end && *at == ' ')
+      ++at;
+    int32_t id = 0;
+    const auto [next, problem] = std::from_chars(at, end, id);
+    if (problem != std::errc() || (next < end && *next != ',' && *next != ' '))
+      return Error{K2RT_INVALID_ARGUMENT, "--prompt-ids",
+                   "\"" + std::string(at, std::min(at + 20, end)) + "\" does not begin with a token id",
+                   "write 1,2,3"};
+    ids.push_back(id);
+    at = next;
+    while (at < end && *at == ' ')
+      ++at;
+    if (at == end)
+      return ids;
+    at += *at == ',';
+  }
+}
+
+static Result<nlohmann::json> readJson(const std::string &path) {
+  Result<std::string> text = readUserFile(path, mostPromptBytes);
+  if (!text)
+    return text.takeError();
+  return parseJson(*text, path, K2RT_INVALID_ARGUMENT);
+}
+
+static bool isId(const nlohmann::json &value) {
+  return value.is_number_integer() && value >= std::numeric_limits<int32_t>::min() &&
+         value <= std::numeric_limits<int32_t>::max();
+}
+
+static Result<Prompts> readBatch(const std::string &path) {
+  Result<nlohmann::json> document = readJson(path);
+  if (!document)
+    return document.takeError();
+  Prompts prompts;
+  prompts.isBatch = true;
+  if (!document->is_array() || document->empty())
+    return Error{K2RT_INVALID_ARGUMENT, path, "is not a list of at least one id list", "write [[1,2,3],[4,5]]"};
+  for (size_t i = 0; i < document->size(); ++i) {
+    const nlohmann::json &entry = (*document)[i];
+    const std::string place = path + ": [" + std::to_string(i) + "]";
+    if (!entry.is_array())
+      return Error{K2RT_INVALID_ARGUMENT, place, "is not a list of token ids", "write [[1,2,3],[4,5]]"};
+    prompts.ids.emplace_back();
+    for (const nlohmann::json &id : entry) {
+      if (!isId(id))
+        return Error{K2RT_INVALID_ARGUMENT, place, "has an element that is no token id", "write [[1,2,3],[4,5]]"};
+      prompts.ids.back().push_back(id.get<int32_t>());
+    }
+  }
+  return prompts;
+}
+
+Result<Prompts> readPrompts(const PromptFlags &flags, const Tokenizer *tokenizer) {
+  if (!flags.chatFile.empty())
+    return Error{K2RT_UNSUPPORTED, "--chat", "chat templates are not in this build", "use --prompt"};
+  if (!flags.batchFile.empty())
+    return readBatch(flags.batchFile);
+  Prompts prompts;
+  if (!flags.ids.empty()) {
+    Result<std::vector<int32_t>> ids = parseIds(flags.ids);
+    if (!ids)
+      return ids.takeError();
+    prompts.ids.push_back(std::move(*ids));
+    return prompts;
+  }
+  std::string text = flags.text;
+  if (!flags.textFile.empty()) {
+    Result<std::string> read = readUserFile(flags.textFile, mostPromptBytes);
+    if (!read)
+      return read.takeError();
+    text = std::move(*read);
+  }
+  if (!tokenizer)
+    return Error{K2RT_INVALID_ARGUMENT, flags.textFile.empty() ? "--prompt" : "--prompt-file",
+                 "the bundle has no tokenizer.json", "use --prompt-ids, or compile from a folder with a tokenizer"};
+  Result<std::vector<int32_t>> ids = tokenizer->encode(text, !flags.noSpecial);
+  if (!ids)
+    return ids.takeError();
+  prompts.ids.push_back(std::move(*ids));
+  return prompts;
+}
+
+/// Copies one layer's lists into its part of the forced routes.
+static Status readLayerRoutes(const nlohmann::json &layer, const Manifest &manifest, const std::string &place,
+                              int64_t offset, ForcedRoutes &routes) {
+  const auto wrong = [&](const std::string &message) {
+    return Error{K2RT_INVALID_ARGUMENT, place, message, "use what `routes --json` prints for the same prompt"};
+  };
+  for (const char *key : {"experts", "weights"})
+    if (!layer.is_object() || !layer.contains(key) || !layer[key].is_array() ||
+        static_cast<int64_t>(layer[key].size()) < routes.tokens)
+      return wrong(std::string("has no list \"") + key + "\" of " + std::to_string(routes.tokens) + " tokens");
+  for (int64_t token = 0; token < routes.tokens; ++token) {
+    const nlohmann::json &experts = layer["experts"][token], &weights = layer["weights"][token];
+    const size_t k = static_cast<size_t>(manifest.topK);
+    if (!experts.is_array() || !weights.is_array() || experts.size() != k || weights.size() != k)
+      return wrong("token " + std::to_string(token) + " does not list " + std::to_string(k) + " experts and weights");
+    for (size_t j = 0; j < k; ++j) {
+      if (!isId(experts[j]) || experts[j] < 0 || experts[j] >= manifest.experts || !weights[j].is_number())
+        return wrong("token " + std::to_string(token) + " has an expert outside 0.." +
+                     std::to_string(manifest.experts - 1) + " or a weight that is no number");
+      routes.experts[offset + token * static_cast<int64_t>(k) + static_cast<int64_t>(j)] = experts[j].get<int32_t>();
+      routes.weights[offset + token * static_cast<int64_t>(k) + static_cast<int64_t>(j)] = weights[j].get<float>();
+    }
+  }
+  return {};
+}
+
+Result<ForcedRoutes> readRoutes(const std::string &path, const Manifest &manifest, int64_t tokens) {
+  Result<nlohmann::json> document = readJson(path);
+  if (!document)
+    return document.takeError();
+  const int64_t layers = static_cast<int64_t>(manifest.moeLayers.size());
+  ForcedRoutes routes;
+  routes.tokens = tokens;
+  routes.experts.resize(layers * tokens * manifest.topK);
+  routes.weights.resize(layers * tokens * manifest.topK);
+  if (!document->is_object() || !document->contains("layers") || !(*document)["layers"].is_object())
+    return Error{K2RT_INVALID_ARGUMENT, path, "has no object \"layers\"", "use what `routes --json` prints"};
+  const nlohmann::json &list = (*document)["layers"];
+  for (int64_t i = 0; i < layers; ++i) {
+    const std::string name = std::to_string(manifest.moeLayers[i]);
+    const std::string place = path + ": layers." + name;
+    if (!list.contains(name))
+      return Error{K2RT_INVALID_ARGUMENT, place, "is missing", "use what `routes --json` prints"};
+    Status read = readLayerRoutes(list[name], manifest, place, i * tokens * manifest.topK, routes);
+    if (!read)
+      return read.takeError();
+  }
+  return routes;
+}
+
+} // namespace k2rt

@@ -1,0 +1,56 @@
+// Opening: bundle, then session. The handler learns of the session last and forgets it first.
+#include "run/Run.h"
+#include "run/Interrupt.h"
+#include <malloc.h>
+
+namespace k2rt {
+
+Result<std::unique_ptr<Run>> Run::open(const RunOptions &options) {
+  Result<Bundle> bundle = Bundle::open(options.folder);
+  if (!bundle)
+    return bundle.takeError();
+  std::unique_ptr<Run> run(new Run{std::move(*bundle), nullptr});
+  ::malloc_trim(0); // the manifest's document is gone
+  SessionOptions chosen;
+  chosen.threads = options.threads;
+  chosen.chunk = options.chunk;
+  chosen.traceFile = options.traceFile;
+  Result<std::unique_ptr<Session>> session = Session::create(run->bundle, chosen);
+  if (!session)
+    return session.takeError();
+  run->session = std::move(*session);
+  interruptStops(run->session.get());
+  if (wasInterrupted())
+    return Error{K2RT_INTERRUPTED, "", "interrupted", ""};
+  return run;
+}
+
+Run::~Run() { interruptStops(nullptr); }
+
+Status Run::drain(Scheduler &scheduler) {
+  Status done = scheduler.drain();
+  Status traced = session->finishTrace();
+  return done ? std::move(traced) : std::move(done);
+}
+
+void addRunFlags(CLI::App &command, RunOptions &options) {
+  command.add_option("--threads", options.threads, "worker threads (default: the processors this process may use)")
+      ->check(CLI::Range(1, 1024));
+  command.add_option("--chunk", options.chunk, "most prompt tokens of one sequence in one step (default: all that fit)")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--trace", options.traceFile, "write what ran when to this file (Perfetto JSON)");
+  command.add_flag("--json", options.json, "print JSON");
+}
+
+Result<std::optional<Tokenizer>> openTokenizer(const std::string &folder) {
+  const std::string file = tokenizerFile(folder);
+  if (file.empty())
+    return std::optional<Tokenizer>();
+  Result<Tokenizer> tokenizer = Tokenizer::load(folder + "/" + file);
+  if (!tokenizer)
+    return tokenizer.takeError();
+  ::malloc_trim(0); // parsing took more than the tables keep
+  return std::optional<Tokenizer>(std::move(*tokenizer));
+}
+
+} // namespace k2rt

@@ -1,0 +1,52 @@
+// What the commands share: an opened bundle with its session, and prompts from flags and files.
+#ifndef K2RT_RUN_RUN_H
+#define K2RT_RUN_RUN_H
+
+#include "run/Commands.h"
+#include "serve/Scheduler.h"
+#include "serve/Tokenizer.h"
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace k2rt {
+
+/// A bundle and a session that SIGINT stops.
+struct Run {
+  Bundle bundle;
+  std::unique_ptr<Session> session;
+
+  /// Opens both. Fails with K2RT_INTERRUPTED when SIGINT came meanwhile.
+  static Result<std::unique_ptr<Run>> open(const RunOptions &options);
+  ~Run();
+  /// Steps until all is done, then writes the trace; an interrupted run has its trace, too.
+  Status drain(Scheduler &scheduler);
+};
+
+/// Where prompts come from; exactly one member is set.
+struct PromptFlags {
+  std::string text, textFile, ids, chatFile, batchFile;
+  bool noSpecial = false;
+};
+
+/// Adds --prompt-ids and --batch-file; with `withText` also --prompt, --prompt-file, --chat and --no-special.
+/// Exactly one of them is required.
+void addPromptFlags(CLI::App &command, PromptFlags &flags, bool withText, bool withBatch);
+
+/// The prompts as token ids, and whether they came as a batch. `tokenizer` may be null when no text is given.
+struct Prompts {
+  std::vector<std::vector<int32_t>> ids;
+  bool isBatch = false;
+};
+Result<Prompts> readPrompts(const PromptFlags &flags, const Tokenizer *tokenizer);
+
+/// The bundle's tokenizer; empty when it has none.
+Result<std::optional<Tokenizer>> openTokenizer(const std::string &folder);
+
+/// Reads what `routes --json` printed, for a prompt of `tokens` tokens.
+Result<ForcedRoutes> readRoutes(const std::string &path, const Manifest &manifest, int64_t tokens);
+
+} // namespace k2rt
+
+#endif

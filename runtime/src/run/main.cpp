@@ -1,0 +1,93 @@
+// DIR/run: one bundle, many commands. Parses flags, runs the chosen command, turns its outcome into an exit code.
+#include "k2rt/program.h"
+#include "run/Commands.h"
+#include "run/Interrupt.h"
+#include <cstdio>
+#include <malloc.h>
+#include <unistd.h>
+
+using namespace k2rt;
+
+/// The folder this program lies in: a bundle finds itself wherever it was moved.
+static std::string ownFolder() {
+  char path[4096];
+  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
+  const std::string text(path, length > 0 ? static_cast<size_t>(length) : 0);
+  const size_t slash = text.rfind('/');
+  return slash == std::string::npos ? "." : text.substr(0, slash);
+}
+
+static int exitCode(k2rt_code code) {
+  switch (code) {
+  case K2RT_OK:
+    return 0;
+  case K2RT_INTERRUPTED:
+    return 130;
+  case K2RT_KERNEL_FAILED:
+  case K2RT_SYSTEM:
+    return 3;
+  default:
+    return 1;
+  }
+}
+
+/// Small heap, few arenas: what the allocator keeps counts against the certificate's reserve.
+static void boundHeap() {
+  ::mallopt(M_ARENA_MAX, 1);
+  ::mallopt(M_MMAP_THRESHOLD, 64 * 1024);
+  ::mallopt(M_TRIM_THRESHOLD, 64 * 1024);
+  ::mallopt(M_TOP_PAD, 0);
+}
+
+static void describe(CLI::App &app) {
+  app.set_version_flag("--version", "k2rt " K2RT_VERSION " (program ABI " +
+                                        std::to_string(K2RT_ABI_VERSION) + ", numerics 1, targets: x86-64 CPU)");
+  app.require_subcommand(1);
+  app.footer("Examples:\n"
+             "  ./run generate --prompt \"The capital of France is\" -n 32\n"
+             "  ./run generate --prompt-ids 1,2,3 -n 16 --json\n"
+             "  ./run logits --prompt-ids 1,2,3 --all --json\n"
+             "  ./run bench --prefill 512 --decode 64 --batch 8 --json\n"
+             "  ./run info --json\n"
+             "Exit codes: 0 success, 1 user's error, 2 wrong usage, 3 failure at run time, 130 interrupted.");
+}
+
+static int runCommand(const Command &command) {
+  Status done;
+  try {
+    done = command();
+  } catch (const std::bad_alloc &) {
+    done = Error{K2RT_OUT_OF_MEMORY, "run", "the system refuses memory", ""};
+  } catch (const std::exception &unexpected) {
+    done = Error{K2RT_SYSTEM, "run", unexpected.what(), ""};
+  }
+  if (done && std::fflush(stdout) != 0)
+    done = Error{K2RT_SYSTEM, "standard output", "cannot be written", ""};
+  if (done)
+    return 0;
+  if (done.error().code != K2RT_INTERRUPTED)
+    std::fprintf(stderr, "run: error: %s\n", done.error().text().c_str());
+  return exitCode(done.error().code);
+}
+
+int main(int argc, char **argv) {
+  boundHeap();
+  catchInterrupt();
+  CLI::App app("Runs the model compiled into this bundle.", "run");
+  RunOptions options;
+  Command command;
+  options.folder = ownFolder();
+  describe(app);
+  app.add_option("--bundle", options.folder, "the bundle's folder (default: the folder of this program)");
+  for (auto add : {addGenerate, addLogits, addRoutes, addHidden, addBench, addPerplexity, addServe, addInfo})
+    add(app, options, command);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success &asked) { // --help, --version
+    return app.exit(asked);
+  } catch (const CLI::ParseError &wrong) {
+    std::fprintf(stderr, "run: %s\nTry --help.\n", wrong.what());
+    return 2;
+  }
+  return runCommand(command);
+}
