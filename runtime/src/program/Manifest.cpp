@@ -182,6 +182,8 @@ Result<Manifest> parseManifest(std::string_view text, const std::string &place, 
   checkPages(root, manifest);
   if (!root.ok())
     return error;
+  manifest.modelJson = root.raw("model");
+  manifest.targetJson = root.raw("target");
   manifest.numericsJson = root.raw("numerics");
   manifest.topologyJson = root.raw("topology");
   manifest.limitsJson = root.raw("limits");

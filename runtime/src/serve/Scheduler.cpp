@@ -201,6 +201,13 @@ Status Scheduler::append(Sequence &sequence, int32_t id) {
   return {};
 }
 
+void Scheduler::abandon() {
+  queue.clear();
+  for (const auto &sequence : active)
+    sequence->finish = Finish::stop;
+  retire();
+}
+
 void Scheduler::retire() {
   for (const auto &sequence : active)
     if (sequence->finish != Finish::running) {

@@ -94,6 +94,8 @@ public:
   Result<bool> step();
   /// Steps until nothing is left.
   Status drain();
+  /// Ends all sequences where they are; their slots and pages are free again.
+  void abandon();
 
   /// Sequences queued or at work.
   int64_t unfinished() const;

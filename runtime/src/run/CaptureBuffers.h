@@ -1,0 +1,28 @@
+// Memory for what inspection commands look at: a window of rows, beside the certificate of the program.
+#ifndef K2RT_RUN_CAPTUREBUFFERS_H
+#define K2RT_RUN_CAPTUREBUFFERS_H
+
+#include "memory/Region.h"
+#include "serve/Scheduler.h"
+
+namespace k2rt {
+
+/// Which arrays a command needs.
+struct CaptureChoice {
+  bool routes = false, hidden = false, forced = false;
+};
+
+/// Buffers for at most 64 MiB of rows; a step is no larger than they are, which changes no bit of it.
+class CaptureBuffers {
+public:
+  static Result<CaptureBuffers> allocate(const Manifest &manifest, CaptureChoice choice);
+  /// For Scheduler::capture; `captured` is the caller's to set.
+  Captures view;
+
+private:
+  Region region;
+};
+
+} // namespace k2rt
+
+#endif

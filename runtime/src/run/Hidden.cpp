@@ -1,0 +1,106 @@
+// `run hidden`: the hidden state of each token after the embedding and after every layer.
+#include "run/CaptureBuffers.h"
+#include "run/JsonWriter.h"
+#include "run/Run.h"
+#include "run/Spool.h"
+#include <cmath>
+
+namespace k2rt {
+
+namespace {
+
+struct HiddenFlags {
+  PromptFlags prompt;
+  std::string routesFile;
+};
+
+std::string layerName(int64_t layer) { return layer == 0 ? "embed" : std::to_string(layer - 1); }
+
+/// Prints [layers + 1][tokens][hidden] from the spool.
+void printJson(Spool &spool, const Manifest &manifest, int64_t tokens) {
+  JsonWriter json(stdout);
+  std::vector<float> row(manifest.hidden);
+  json.beginObject().key("layers").beginObject();
+  for (int64_t layer = 0; layer <= manifest.layers; ++layer) {
+    json.key(layerName(layer)).beginList();
+    for (int64_t token = 0; token < tokens; ++token) {
+      spool.read((layer * tokens + token) * manifest.hidden, row.data(), manifest.hidden);
+      json.list(row.data(), manifest.hidden);
+    }
+    json.endList();
+  }
+  json.endObject().endObject().endLine();
+}
+
+/// For readers: the root mean square of each state.
+void printText(Spool &spool, const Manifest &manifest, int64_t tokens) {
+  std::vector<float> row(manifest.hidden);
+  for (int64_t layer = 0; layer <= manifest.layers; ++layer) {
+    std::printf("%s rms:", layerName(layer).c_str());
+    for (int64_t token = 0; token < tokens; ++token) {
+      spool.read((layer * tokens + token) * manifest.hidden, row.data(), manifest.hidden);
+      double sum = 0;
+      for (float x : row)
+        sum += static_cast<double>(x) * x;
+      std::printf(" %.5g", std::sqrt(sum / static_cast<double>(manifest.hidden)));
+    }
+    std::fputc('\n', stdout);
+  }
+}
+
+Status printHidden(const RunOptions &options, const HiddenFlags &flags) {
+  Result<std::unique_ptr<Run>> run = Run::open(options);
+  if (!run)
+    return run.takeError();
+  const Manifest &manifest = (*run)->bundle.manifest;
+  Result<Prompts> prompts = readPrompts(flags.prompt, nullptr);
+  if (!prompts)
+    return prompts.takeError();
+  Result<CaptureBuffers> buffers = CaptureBuffers::allocate(manifest, {false, true, !flags.routesFile.empty()});
+  if (!buffers)
+    return buffers.takeError();
+  Result<Spool> spool = Spool::create();
+  if (!spool)
+    return spool.takeError();
+  const int64_t tokens = static_cast<int64_t>(prompts->ids[0].size()), width = manifest.hidden;
+  buffers->view.captured = [&](const Sequence &, int64_t position, int64_t begin, int64_t end, int64_t rows) {
+    for (int64_t layer = 0; layer <= manifest.layers; ++layer)
+      spool->write((layer * tokens + position) * width, buffers->view.hidden + (layer * rows + begin) * width,
+                   (end - begin) * width);
+  };
+  Request request;
+  request.prompt = std::move(prompts->ids[0]);
+  ForcedRoutes forced;
+  if (!flags.routesFile.empty()) {
+    Result<ForcedRoutes> routes = readRoutes(flags.routesFile, manifest, tokens);
+    if (!routes)
+      return routes.takeError();
+    forced = std::move(*routes);
+    request.forced = &forced;
+  }
+  Scheduler scheduler(*(*run)->session, {});
+  scheduler.capture(buffers->view);
+  if (Result<int64_t> number = scheduler.add(std::move(request)); !number)
+    return number.takeError();
+  if (Status done = (*run)->drain(scheduler); !done)
+    return done;
+  if (options.json)
+    printJson(*spool, manifest, tokens);
+  else
+    printText(*spool, manifest, tokens);
+  return spool->status();
+}
+
+} // namespace
+
+void addHidden(CLI::App &app, RunOptions &options, Command &command) {
+  CLI::App *hidden = app.add_subcommand("hidden", "print the hidden states of a prompt, layer by layer");
+  auto flags = std::make_shared<HiddenFlags>();
+  addPromptFlags(*hidden, flags->prompt, /*withText=*/false, /*withBatch=*/false);
+  hidden->add_option("--routes", flags->routesFile, "force the routing to what `routes --json` printed");
+  addRunFlags(*hidden, options);
+  hidden->footer("Example: ./run hidden --prompt-ids 1,2,3 --json");
+  hidden->callback([flags, &options, &command] { command = [flags, &options] { return printHidden(options, *flags); }; });
+}
+
+} // namespace k2rt

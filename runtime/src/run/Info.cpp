@@ -1,0 +1,72 @@
+// `run info`: what the bundle is and what it will take, from the manifest alone: no weights, no program, any CPU.
+#include "memory/Container.h"
+#include "program/Bundle.h"
+#include "run/Commands.h"
+#include "run/JsonWriter.h"
+#include <cinttypes>
+
+namespace k2rt {
+
+namespace {
+
+void printJson(const Manifest &manifest, int64_t threads) {
+  const MemoryCertificate &memory = manifest.memory;
+  // Scratch and logits are working memory of steps, as the arena is: the four owned numbers and the reserve add up.
+  const int64_t arena = memory.arena + threads * memory.scratchPerWorker + memory.logits;
+  JsonWriter json(stdout);
+  json.beginObject().key("model").raw(manifest.modelJson).key("numerics").raw(manifest.numericsJson);
+  json.key("topology").raw(manifest.topologyJson).key("target").raw(manifest.targetJson);
+  json.key("limits").raw(manifest.limitsJson);
+  json.key("ranks").beginList().beginObject();
+  json.key("peak_bytes").value(memory.peakBytes(threads)).key("threads").value(threads);
+  json.key("owned").beginObject();
+  json.key("weights").value(memory.weights).key("cache").value(memory.cache).key("arena").value(arena);
+  json.key("collectives").value(memory.collectives).endObject();
+  json.key("arena_parts").beginObject().key("arena").value(memory.arena);
+  json.key("scratch_per_worker").value(memory.scratchPerWorker).key("logits").value(memory.logits).endObject();
+  json.key("reserve_bytes").value(memory.reserve).endObject().endList();
+  json.key("dispersion").raw(manifest.dispersionJson).key("kernels").raw(manifest.kernelsJson);
+  json.key("bytes_per_token").value(manifest.bytesPerToken).key("predicted").raw(manifest.predictedJson);
+  json.key("ignored_keys").raw(manifest.ignoredKeysJson);
+  json.key("eos").list(manifest.eos.data(), static_cast<int64_t>(manifest.eos.size()));
+  json.endObject().endLine();
+}
+
+void printText(const Manifest &manifest, int64_t threads) {
+  const MemoryCertificate &memory = manifest.memory;
+  std::printf("model      %s: %" PRId64 " layers, hidden %" PRId64 ", vocabulary %" PRId64 "\n",
+              manifest.modelName.c_str(), manifest.layers, manifest.hidden, manifest.vocab);
+  if (!manifest.moeLayers.empty())
+    std::printf("experts    %" PRId64 ", %" PRId64 " per token, in %zu layers\n", manifest.experts, manifest.topK,
+                manifest.moeLayers.size());
+  std::printf("numerics   %s\ntopology   %s\n", manifest.numericsJson.c_str(), manifest.topology.c_str());
+  std::printf("limits     step tokens %" PRId64 ", sequences %" PRId64 ", context %" PRId64 "\n",
+              manifest.limits.step_tokens, manifest.limits.max_sequences, manifest.limits.max_context);
+  std::printf("memory     peak %" PRId64 " bytes with %" PRId64 " threads: weights %" PRId64 ", cache %" PRId64
+              ", arena %" PRId64 ", scratch %" PRId64 " per thread, logits %" PRId64 ", reserve %" PRId64 "\n",
+              memory.peakBytes(threads), threads, memory.weights, memory.cache, memory.arena, memory.scratchPerWorker,
+              memory.logits, memory.reserve);
+  std::printf("kernels    %zu\n", manifest.kernels.size());
+}
+
+Status printInfo(const RunOptions &options) {
+  Result<Manifest> manifest = readManifest(options.folder);
+  if (!manifest)
+    return manifest.takeError();
+  const int64_t threads = options.threads > 0 ? options.threads : readContainer().defaultThreads;
+  if (options.json)
+    printJson(*manifest, threads);
+  else
+    printText(*manifest, threads);
+  return {};
+}
+
+} // namespace
+
+void addInfo(CLI::App &app, RunOptions &options, Command &command) {
+  CLI::App *info = app.add_subcommand("info", "print what the bundle is and what memory it takes");
+  addRunFlags(*info, options);
+  info->callback([&options, &command] { command = [&options] { return printInfo(options); }; });
+}
+
+} // namespace k2rt

@@ -1,0 +1,108 @@
+// `run perplexity`: how well the model predicts a text, read in windows of max_context tokens.
+//
+// Each window starts cold; its first token is context only. nll is the mean of -log p over the predicted tokens.
+#include "memory/File.h"
+#include "program/Fields.h"
+#include "run/JsonWriter.h"
+#include "run/Progress.h"
+#include "run/Run.h"
+#include "serve/Sampler.h"
+#include <cmath>
+
+namespace k2rt {
+
+static constexpr int64_t mostTextBytes = int64_t(256) << 20;
+
+namespace {
+
+/// The tokens of a text, or of a JSON list of ids when the file ends in .json.
+Result<std::vector<int32_t>> readTokens(const std::string &path, const std::string &folder) {
+  const bool isIds = path.size() > 5 && path.compare(path.size() - 5, 5, ".json") == 0;
+  if (isIds) {
+    PromptFlags flags;
+    flags.batchFile = path;
+    Result<Prompts> prompts = readPrompts(flags, nullptr);
+    if (!prompts)
+      return prompts.takeError();
+    std::vector<int32_t> ids;
+    for (const std::vector<int32_t> &part : prompts->ids)
+      ids.insert(ids.end(), part.begin(), part.end());
+    return ids;
+  }
+  Result<std::string> text = readUserFile(path, mostTextBytes);
+  if (!text)
+    return text.takeError();
+  Result<std::optional<Tokenizer>> tokenizer = openTokenizer(folder);
+  if (!tokenizer)
+    return tokenizer.takeError();
+  if (!*tokenizer)
+    return Error{K2RT_INVALID_ARGUMENT, path, "the bundle has no tokenizer.json",
+                 "give a .json file with a list of id lists"};
+  return (*tokenizer)->encode(*text, /*special=*/true);
+}
+
+Status measure(Run &run, const std::vector<int32_t> &ids, double &total, int64_t &count) {
+  const Manifest &manifest = run.bundle.manifest;
+  const int64_t window = manifest.limits.max_context;
+  Progress progress("perplexity", static_cast<int64_t>(ids.size()));
+  StepEvents events;
+  events.logits = [&](const Sequence &sequence, int64_t position, const float *logits) {
+    progress.advance(1);
+    if (position + 1 == sequence.promptTokens)
+      return;
+    const int32_t next = sequence.ids[position + 1];
+    total -= static_cast<double>(logProbabilities(logits, manifest.vocab, next, 0)[0].value);
+    ++count;
+  };
+  Scheduler scheduler(*run.session, std::move(events));
+  for (int64_t begin = 0; begin < static_cast<int64_t>(ids.size()); begin += window) {
+    const int64_t end = std::min<int64_t>(begin + window, static_cast<int64_t>(ids.size()));
+    Request request;
+    request.logits = PromptLogits::all;
+    request.prompt.assign(ids.begin() + begin, ids.begin() + end);
+    if (Result<int64_t> number = scheduler.add(std::move(request)); !number)
+      return number.takeError();
+    // One window at a time: the sum keeps one order whatever the limits are.
+    if (Status done = scheduler.drain(); !done)
+      return done;
+  }
+  return run.session->finishTrace();
+}
+
+Status printPerplexity(const RunOptions &options, const std::string &path) {
+  Result<std::unique_ptr<Run>> run = Run::open(options);
+  if (!run)
+    return run.takeError();
+  Result<std::vector<int32_t>> ids = readTokens(path, options.folder);
+  if (!ids)
+    return ids.takeError();
+  if (ids->size() < 2)
+    return Error{K2RT_INVALID_ARGUMENT, path, "has " + std::to_string(ids->size()) + " tokens, at least 2 are needed",
+                 ""};
+  double total = 0;
+  int64_t count = 0;
+  if (Status measured = measure(**run, *ids, total, count); !measured)
+    return measured;
+  const double nll = total / static_cast<double>(std::max<int64_t>(count, 1));
+  if (options.json) {
+    JsonWriter json(stdout);
+    json.beginObject().key("tokens").value(count).key("nll").value(nll).key("ppl").value(std::exp(nll));
+    json.endObject().endLine();
+  } else {
+    std::printf("%lld tokens, nll %.6f, perplexity %.4f\n", static_cast<long long>(count), nll, std::exp(nll));
+  }
+  return {};
+}
+
+} // namespace
+
+void addPerplexity(CLI::App &app, RunOptions &options, Command &command) {
+  CLI::App *perplexity = app.add_subcommand("perplexity", "measure how well the model predicts a text");
+  auto path = std::make_shared<std::string>();
+  perplexity->add_option("FILE", *path, "text; or .json: a list of id lists")->required();
+  addRunFlags(*perplexity, options);
+  perplexity->footer("Example: ./run perplexity wiki.txt --json");
+  perplexity->callback([path, &options, &command] { command = [path, &options] { return printPerplexity(options, *path); }; });
+}
+
+} // namespace k2rt
