@@ -67,17 +67,21 @@ TEST(GroupedLinear, ComputesEachSlotWithItsExpertAndWeight) {
   d.y = rowsOf(n, DType::F32, RowSpace::Slot);
   d.w = {DType::BF16, Moe::experts, n, k, 1};
   d.order = {k, 1};
-  d.grouped = d.epilogue.weighted = true;
+  d.grouped = d.epilogue.weighted = d.epilogue.bias = true;
+  d.epilogue.biasType = DType::F32;
   d.slotsPerToken = Moe::topK;
   Array w = pack(d.w, [&](int64_t, int64_t, int64_t) { return random(); });
+  Array bias(DType::F32, random.vector(Moe::experts * n));
   Array weights(DType::F32, random.vector(Moe::rows * Moe::topK)), y(DType::F32, Moe::rows * Moe::topK * n);
-  ASSERT_TRUE(evaluateWith(d, moe.step.step, {slots.data(), w.data(), weights.data(), moe.plan.data(), y.data()}));
+  ASSERT_TRUE(
+      evaluateWith(d, moe.step.step, {slots.data(), w.data(), bias.data(), weights.data(), moe.plan.data(), y.data()}));
   for (int64_t route = 0; route < Moe::rows * Moe::topK; ++route)
     for (int64_t c = 0; c < n && moe.slotOfRoute()[route] >= 0; ++c) {
       float sum = 0;
       for (int64_t i = 0; i < k; ++i)
         sum = std::fma(x[route / Moe::topK * k + i], w[d.w.index(moe.chosen[route], c, i)], sum);
-      EXPECT_EQ(y[moe.slotOfRoute()[route] * n + c], sum * weights[route]);
+      float expected = (sum + bias[moe.chosen[route] * n + c]) * weights[route];
+      EXPECT_EQ(y[moe.slotOfRoute()[route] * n + c], expected);
     }
 }
 

@@ -118,6 +118,19 @@ TEST(Select, SoftmaxIsOverAllExperts) {
   EXPECT_NEAR(r.weights[1], std::exp(-1.0) / sum, 1e-6);
 }
 
+TEST(Select, SoftmaxGroupsCountTheirBestChoice) {
+  SelectDesc d = sigmoid(6, 2);
+  d.scoring = Scoring::Softmax;
+  d.groups = 3;
+  d.topkGroups = 1;
+  EXPECT_EQ(select(d, {2.6f, 2.6f, 3, -9, 1, 1}).experts, (Experts{2, 3})); // two good ones count no more than one
+}
+
+TEST(Select, TheNormaliserIsKeptAwayFromZero) {
+  Routes r = select(sigmoid(3, 1), {-46.051702f, -60, -60}); // sigmoid = 1e-20
+  EXPECT_NEAR(r.weights[0], 0.5f, 1e-5);
+}
+
 TEST(Select, ForcingTheChosenExpertsChangesNoBit) {
   SelectDesc d = sigmoid(16, 4);
   d.scale = 2.827;

@@ -82,6 +82,9 @@ TEST(Rotary, TurnsPairsAndCopiesTheRest) {
         for (int64_t j = 0; j < count / 2; ++j) {
           int64_t a = base + first + (interleaved ? 2 * j : j), b = interleaved ? a + 1 : a + count / 2;
           double angle = double(6 + r) * (double(j) + 0.5);
+          float c = table[(6 + r) * count + j], s = table[(6 + r) * count + count / 2 + j];
+          EXPECT_EQ(y[a], std::fma(x[a], c, -(x[b] * s)));
+          EXPECT_EQ(y[b], std::fma(x[b], c, x[a] * s));
           EXPECT_NEAR(y[a], x[a] * std::cos(angle) - x[b] * std::sin(angle), 1e-6);
           EXPECT_NEAR(y[b], x[b] * std::cos(angle) + x[a] * std::sin(angle), 1e-6);
         }
