@@ -98,15 +98,19 @@ TEST(LinearEpilogue, AppliesInTheDocumentedOrder) {
   constexpr int64_t k = 48, inner = 20, rows = 2;
   LinearDesc d = linearOf({rows, 2 * inner, k, DType::F32, DType::F32});
   d.y = rowsOf(inner, DType::BF16);
+  std::vector<int32_t> plan{0, rows, 1, 0, 1, 0}; // one expert; slot 0 is token 1
   d.w.interleave = 2;
+  d.x.space = d.y.space = RowSpace::Slot;
   d.epilogue = {true, true, true, true, DType::F32};
-  d.residual = rowsOf(inner, DType::BF16);
+  d.residual = rowsOf(inner, DType::BF16, RowSpace::Slot);
+  d.grouped = true;
   Random random(3);
   Array x(DType::F32, random.vector(rows * k)), bias(DType::F32, random.vector(2 * inner));
   Array weights(DType::F32, random.vector(rows)), residual(DType::BF16, random.vector(rows * inner));
   Array w = pack(d.w, [&](int64_t, int64_t, int64_t) { return random(); }), y(DType::BF16, rows * inner);
   TestStep step(TestStep::plain(rows));
-  ASSERT_TRUE(evaluateWith(d, step.step, {x.data(), w.data(), bias.data(), weights.data(), residual.data(), y.data()}));
+  ASSERT_TRUE(evaluateWith(d, step.step,
+                           {x.data(), w.data(), bias.data(), weights.data(), residual.data(), plan.data(), y.data()}));
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t n = 0; n < inner; ++n) {
       float gate = 0, up = 0;
@@ -114,7 +118,7 @@ TEST(LinearEpilogue, AppliesInTheDocumentedOrder) {
         gate = std::fma(x[r * k + i], w[d.w.index(0, n, i)], gate);
         up = std::fma(x[r * k + i], w[d.w.index(0, inner + n, i)], up);
       }
-      float value = k2rt_siluf(gate + bias[n]) * (up + bias[inner + n]) * weights[r];
+      float value = k2rt_siluf(gate + bias[n]) * (up + bias[inner + n]) * weights[1 - r];
       EXPECT_EQ(y[r * inner + n], ofBf16(bf16Of(ofBf16(bf16Of(value)) + residual[r * inner + n])));
     }
 }

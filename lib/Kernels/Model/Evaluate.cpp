@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "k2c/Kernels/Evaluate.h"
 #include "Evaluation.h"
+#include "k2c/Kernels/Verify.h"
+#include <algorithm>
 #include <cmath>
 #include <xmmintrin.h>
 
@@ -110,6 +112,9 @@ Error invalid(std::string message, std::string remedy) { return {"", std::move(m
 namespace k2c {
 
 Status evaluate(const KernelDesc &desc, void *const *args, const k2rt_ir_step &step) {
+  Status sound = verify(desc);
+  if (!sound)
+    return sound;
   evaluation::FlushDenormals flush;
   Status status =
       std::visit([&](const auto &body) { return evaluation::run(body, evaluation::Arguments(args), step); }, desc.body);

@@ -49,7 +49,7 @@ struct Linear {
     store(y, row * desc.y.stride + column, desc.y.type, value);
   }
 
-  /// Rows [begin, end) with one matrix; `routes`: the route of each row, for its weight.
+  /// Rows [begin, end) with one matrix; `routes`: the route of each slot, when grouped.
   void rows(int64_t begin, int64_t end, int64_t matrix, const int32_t *routes) const {
     std::vector<std::vector<float>> inputs;
     for (int64_t row = begin; row < end; ++row)
@@ -65,7 +65,7 @@ struct Linear {
         float value = biased(contract(in, first.data(), desc.order, pairs), matrix, n);
         if (gated)
           value = k2rt_siluf(value) * biased(contract(in, second.data(), desc.order, pairs), matrix, columns + n);
-        finish(value, row, n, slotWeights ? slotWeights + (routes ? routes[row] : row) : nullptr);
+        finish(value, row, n, slotWeights ? slotWeights + routes[row] : nullptr);
       }
     }
   }

@@ -1,0 +1,191 @@
+//===- Verify.cpp - How the fields of a description hang together -------------===//
+//
+// Each rule compares two numbers and names them; the first rule that fails is reported.
+//
+//===----------------------------------------------------------------------===//
+#include "k2c/Kernels/Verify.h"
+#include <algorithm>
+
+namespace k2c {
+
+namespace {
+
+/// Collects the first broken rule.
+class Rules {
+public:
+  std::string failure;
+
+  void equal(const char *what, int64_t value, const char *other, int64_t expected) {
+    check(value == expected, what, value, std::string("but ") + other + " is", expected);
+  }
+  void atMost(const char *what, int64_t value, const char *other, int64_t bound) {
+    check(value <= bound, what, value, std::string("above ") + other + ",", bound);
+  }
+  void atLeast(const char *what, int64_t value, int64_t bound) { check(value >= bound, what, value, "below", bound); }
+  void divides(const char *what, int64_t value, const char *other, int64_t whole) {
+    check(value > 0 && whole % value == 0, what, value, std::string("no divisor of ") + other + ",", whole);
+  }
+  void that(bool holds, const char *rule) {
+    if (!holds && failure.empty())
+      failure = rule;
+  }
+
+  void rows(const char *name, const Rows &r) {
+    atLeast((std::string(name) + " width").c_str(), r.width, 1);
+    check(r.stride >= r.width, std::string(name) + " stride", r.stride, "below its width", r.width);
+    that(r.type == DType::F32 || r.type == DType::BF16, "activations are f32 or bf16");
+  }
+  /// A packed weight of the given shape, contracted in `order`.
+  void panels(const char *name, const PanelLayout &w, int64_t matrices, int64_t n, int64_t k) {
+    std::string prefix = std::string(name) + " ";
+    equal((prefix + "matrices").c_str(), w.matrices, "their number", matrices);
+    equal((prefix + "n").c_str(), w.n, "the output width", n);
+    equal((prefix + "k").c_str(), w.k, "the input width", k);
+    that(w.interleave == 1 || (w.interleave == 2 && w.n % 2 == 0), "panels interleave 1, or 2 with an even n");
+    that(w.type == DType::F32 || w.type == DType::BF16, "packed weights are f32 or bf16");
+  }
+  void order(const Contraction &c, int64_t k) {
+    equal("order k", c.k, "the input width", k);
+    that(c.leaves >= 1 && (c.leaves & (c.leaves - 1)) == 0, "the leaves of a contraction are a power of two");
+  }
+  void shape(const AttentionShape &s) {
+    atLeast("heads", s.heads, 1);
+    atLeast("cache group", s.group, 0);
+    that(s.cache == DType::F32 || s.cache == DType::BF16, "caches are f32 or bf16");
+  }
+
+  void operator()(const EmbedDesc &d) {
+    rows("y", d.y);
+    equal("y width", d.y.width, "hidden", d.hidden);
+  }
+  void operator()(const RmsNormDesc &d) {
+    rows("x", d.x);
+    rows("y", d.y);
+    equal("y width", d.y.width, "x width", d.x.width);
+  }
+  void operator()(const LinearDesc &d) {
+    rows("x", d.x);
+    rows("y", d.y);
+    const Epilogue &e = d.epilogue;
+    panels("w", d.w, d.grouped ? d.w.matrices : 1, e.gatedSilu ? 2 * d.y.width : d.y.width, d.x.width);
+    order(d.order, d.x.width);
+    that(e.gatedSilu == (d.w.interleave == 2), "gated epilogues and interleaved panels come together");
+    that(!d.grouped || (d.x.space == RowSpace::Slot && d.y.space == RowSpace::Slot), "grouped linears work on slots");
+    that(!e.weighted || d.grouped, "slot weights need a grouped linear");
+    atLeast("slots per token", d.slotsPerToken, 1);
+    if (e.residual) {
+      rows("residual", d.residual);
+      equal("residual width", d.residual.width, "y width", d.y.width);
+    }
+  }
+  void operator()(const HeadLinearDesc &d) {
+    rows("x", d.x);
+    rows("y", d.y);
+    panels("w", d.w, d.heads, d.w.n, d.w.k);
+    order(d.order, d.w.k);
+    equal("y width", d.y.width, "heads * n", d.heads * d.w.n);
+    atMost("the end of the last head", (d.heads - 1) * d.xHeadStride + d.w.k, "x stride", d.x.stride);
+  }
+  void operator()(const RotaryDesc &d) {
+    rows("x", d.x);
+    rows("y", d.y);
+    equal("x width", d.x.width, "heads * headDim", d.heads * d.headDim);
+    equal("y width", d.y.width, "heads * headDim", d.heads * d.headDim);
+    atMost("the end of the rotated elements", d.first + d.count, "headDim", d.headDim);
+    divides("2", 2, "the rotated elements", d.count);
+  }
+  void operator()(const AppendDesc &d) {
+    equal("inputs", int64_t(d.x.size()), "the number of planes", int64_t(d.planes.size()));
+    for (const Rows &r : d.x)
+      rows("x", r);
+  }
+  void operator()(const GqaAttentionDesc &d) {
+    shape(d.shape);
+    rows("q", d.q);
+    rows("o", d.o);
+    divides("kv heads", d.kvHeads, "heads", d.shape.heads);
+    equal("q width", d.q.width, "heads * key", d.shape.heads * d.keyDim);
+    equal("o width", d.o.width, "heads * value", d.shape.heads * d.valueDim);
+  }
+  void operator()(const AbsorbedAttentionDesc &d) {
+    shape(d.shape);
+    rows("q_latent", d.qLatent);
+    rows("q_rope", d.qRope);
+    rows("o", d.o);
+    equal("q_latent width", d.qLatent.width, "heads * latent", d.shape.heads * d.latent);
+    equal("o width", d.o.width, "heads * latent", d.shape.heads * d.latent);
+    atMost("the end of the last q_rope head", (d.shape.heads - 1) * d.qRopeHeadStride + d.rope, "its stride",
+           d.qRope.stride);
+  }
+  void operator()(const ExpandedAttentionDesc &d) {
+    shape(d.shape);
+    rows("q", d.q);
+    rows("o", d.o);
+    equal("q width", d.q.width, "heads * (nope + rope)", d.shape.heads * (d.nope + d.rope));
+    equal("o width", d.o.width, "heads * value", d.shape.heads * d.value);
+    panels("uk", d.uk, d.shape.heads, d.nope, d.latent);
+    panels("uv", d.uv, d.shape.heads, d.value, d.latent);
+  }
+  void operator()(const SelectDesc &d) {
+    rows("logits", d.logits);
+    equal("logits width", d.logits.width, "experts", d.experts);
+    divides("groups", d.groups, "experts", d.experts);
+    atLeast("kept groups", d.topkGroups, 1);
+    atMost("kept groups", d.topkGroups, "groups", d.groups);
+    atMost("chosen experts", d.topK, "those of the kept groups",
+           d.topkGroups * (d.experts / std::max<int64_t>(d.groups, 1)));
+    atLeast("chosen experts", d.topK, 1);
+  }
+  void operator()(const DispatchDesc &d) {
+    atLeast("experts", d.experts, 1);
+    atLeast("chosen experts", d.topK, 1);
+  }
+  void operator()(const GatherDesc &d) {
+    rows("x", d.x);
+    rows("y", d.y);
+    equal("y width", d.y.width, "x width", d.x.width);
+  }
+  void operator()(const CombineDesc &d) {
+    rows("x", d.x);
+    rows("y", d.y);
+    equal("y width", d.y.width, "x width", d.x.width);
+    that(d.x.type == d.y.type, "a combine keeps its type");
+    divides("leaves", d.leaves, "experts", d.experts);
+    that((d.leaves & (d.leaves - 1)) == 0, "the leaves of a combine are a power of two");
+  }
+  void operator()(const AddDesc &d) {
+    for (const Rows *r : {&d.a, &d.b, &d.y}) {
+      rows("operand", *r);
+      equal("operand width", r->width, "y width", d.y.width);
+    }
+  }
+  void operator()(const GatedActDesc &d) {
+    rows("x", d.x);
+    rows("y", d.y);
+    equal("x width", d.x.width, "twice y width", 2 * d.y.width);
+  }
+  void operator()(const WantRowsDesc &d) {
+    rows("x", d.x);
+    rows("y", d.y);
+    equal("y width", d.y.width, "x width", d.x.width);
+  }
+  void operator()(const ObserveDesc &d) { rows("x", d.x); }
+
+private:
+  void check(bool holds, const std::string &what, int64_t value, const std::string &relation, int64_t other) {
+    if (!holds && failure.empty())
+      failure = what + " is " + std::to_string(value) + ", " + relation + " " + std::to_string(other);
+  }
+};
+
+} // namespace
+
+Status verify(const KernelDesc &desc) {
+  Rules rules;
+  std::visit(rules, desc.body);
+  if (rules.failure.empty())
+    return Status::success();
+  return Error{desc.name, std::move(rules.failure), ""};
+}
+
+} // namespace k2c

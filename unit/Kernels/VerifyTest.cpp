@@ -1,0 +1,95 @@
+//===- VerifyTest.cpp - Each rule of a description, broken once ---------------===//
+
+#include "k2c/Kernels/Verify.h"
+
+#include <gtest/gtest.h>
+
+using namespace k2c;
+
+namespace {
+
+Rows rowsOf(int64_t width, RowSpace space = RowSpace::Token) { return {space, width, width, DType::F32}; }
+
+std::string failure(const KernelBody &body) {
+  Status status = verify({"k", body});
+  return status ? "" : status.error().text();
+}
+
+LinearDesc linear() {
+  LinearDesc d;
+  d.x = rowsOf(96);
+  d.y = rowsOf(64);
+  d.w = {DType::BF16, 1, 64, 96, 1};
+  d.order = {96, 1};
+  return d;
+}
+
+TEST(Verify, AcceptsALinearAndNamesWhatIsWrongWithAnother) {
+  EXPECT_EQ(failure(linear()), "");
+  LinearDesc d = linear();
+  d.w.k = 95;
+  EXPECT_EQ(failure(d), "k: w k is 95, but the input width is 96");
+  d = linear();
+  d.y.stride = 63;
+  EXPECT_EQ(failure(d), "k: y stride is 63, below its width 64");
+  d = linear();
+  d.order.leaves = 3;
+  EXPECT_EQ(failure(d), "k: the leaves of a contraction are a power of two");
+  d = linear();
+  d.w.matrices = 2;
+  EXPECT_EQ(failure(d), "k: w matrices is 2, but their number is 1");
+}
+
+TEST(Verify, GatedGroupedAndWeightedLinears) {
+  LinearDesc d = linear();
+  d.epilogue.gatedSilu = true;
+  EXPECT_EQ(failure(d), "k: w n is 64, but the output width is 128");
+  d.y = rowsOf(32);
+  EXPECT_EQ(failure(d), "k: gated epilogues and interleaved panels come together");
+  d.w.interleave = 2;
+  EXPECT_EQ(failure(d), "");
+  d.epilogue.weighted = true;
+  EXPECT_EQ(failure(d), "k: slot weights need a grouped linear");
+  d.grouped = true;
+  EXPECT_EQ(failure(d), "k: grouped linears work on slots");
+  d.x.space = d.y.space = RowSpace::Slot;
+  EXPECT_EQ(failure(d), "");
+}
+
+TEST(Verify, SelectKeepsEnoughExperts) {
+  SelectDesc d;
+  d.logits = rowsOf(16);
+  d.experts = 16;
+  d.topK = 8;
+  d.groups = 4;
+  d.topkGroups = 2;
+  EXPECT_EQ(failure(d), "");
+  d.topkGroups = 1;
+  EXPECT_EQ(failure(d), "k: chosen experts is 8, above those of the kept groups, 4");
+  d.groups = 3;
+  EXPECT_EQ(failure(d), "k: groups is 3, no divisor of experts, 16");
+}
+
+TEST(Verify, AttentionWidths) {
+  GqaAttentionDesc d;
+  d.shape.heads = 4;
+  d.kvHeads = 2;
+  d.keyDim = 8;
+  d.valueDim = 6;
+  d.q = rowsOf(32);
+  d.o = rowsOf(24);
+  EXPECT_EQ(failure(d), "");
+  d.o = rowsOf(32);
+  EXPECT_EQ(failure(d), "k: o width is 32, but heads * value is 24");
+  d.kvHeads = 3;
+  EXPECT_EQ(failure(d), "k: kv heads is 3, no divisor of heads, 4");
+}
+
+TEST(Verify, CombineLeavesDivideTheExperts) {
+  CombineDesc d{rowsOf(8, RowSpace::Slot), rowsOf(8), 12, 2, 8};
+  EXPECT_EQ(failure(d), "k: leaves is 8, no divisor of experts, 12");
+  d.leaves = combineLeaves(12);
+  EXPECT_EQ(failure(d), "");
+}
+
+} // namespace
