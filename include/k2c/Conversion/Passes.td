@@ -1,0 +1,34 @@
+//===- Passes.td - Passes from form to form -------------------------------===//
+#ifndef K2C_CONVERSION_PASSES
+#define K2C_CONVERSION_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def LowerToRt : Pass<"lower-to-rt", "::mlir::ModuleOp"> {
+  let summary = "Turn kernel calls into launches and kernels into functions";
+  let description = [{
+    Scheduled form to runtime form. Values become pointers (arena offset, weight slot, cache plane, the step), a call
+    becomes a launch over a grid that follows from its row count, a layer list becomes loops, and each kern.func is
+    emitted for the target as a module of its own holding one LLVM function.
+
+    ```mlir
+    %a = kern.call @gate_up(%h, @gu[%l]) at [4194304]                              // before
+    rt.launch @gate_up grid(%n) args(%p0, %w, %p1)                                 // after
+    ```
+  }];
+  let options = [Option<"cpu", "cpu", "std::string", "\"x86-64-v3\"", "LLVM's CPU name">];
+  let dependentDialects = ["::k2c::rt::RtDialect", "::mlir::LLVM::LLVMDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::vector::VectorDialect",
+                           "::mlir::func::FuncDialect"];
+}
+
+def RtToLlvm : Pass<"rt-to-llvm", "::mlir::ModuleOp"> {
+  let summary = "Lower the host program to LLVM";
+  let description = [{
+    Runtime form to LLVM dialect: the step function, one function a layer kind, and the program descriptor that
+    `k2c_program_query` returns. Structs and offsets come from abi.def. Kernel modules are left to the target.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
+#endif // K2C_CONVERSION_PASSES

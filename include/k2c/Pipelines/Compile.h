@@ -1,0 +1,54 @@
+//===- Compile.h - From a checkpoint to a bundle --------------------------===//
+//
+// What the tools call. No MLIR type appears here: the passes, their order and the walls between the forms are
+// Pipelines.h's, the stages of a compile are Compile.cpp's.
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_PIPELINES_COMPILE_H
+#define K2C_PIPELINES_COMPILE_H
+
+#include "k2c/Support/Error.h"
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace k2c {
+
+/// The command line of `k2c compile`, with its defaults (interface.md fixes the names).
+struct CompileOptions {
+  std::string source;            ///< checkpoint folder, config.json, or org/name in $HF_HOME
+  std::string output;            ///< bundle folder; "-" prints a form
+  std::string topology = "host"; ///< a built-in name or a file
+  std::string target;            ///< LLVM CPU name; empty: this machine's
+  std::string compute = "f32";
+  std::string mla = "phased"; ///< phased | absorbed | expanded
+  std::string cache;          ///< empty: as compute
+  std::string weights = "packed";
+  std::string emit = "program"; ///< model planned distributed scheduled runtime llvm ptx program
+  int64_t stepTokens = 2048;
+  int64_t maxSequences = 16;
+  std::optional<int64_t> maxContext; ///< tokens; none: min(max_position_embeddings, 8192)
+  std::vector<std::string> ignoreKeys;
+  bool force = false;
+  std::string cacheFolder; ///< kernel objects; empty: $XDG_CACHE_HOME/k2c
+  /// Optional passes to leave out ("fusion", "buffer-reuse"): the same bits, another program.
+  std::vector<std::string> without;
+  int64_t tileChoice = 0; ///< which candidate tile, by rising cost: the same bits
+  bool remarks = false;   ///< print the decisions on stderr
+  /// Called with (stage, done, total) now and then; null: silent.
+  std::function<void(const std::string &, int64_t, int64_t)> progress;
+};
+
+/// Compiles `options.source`. Writes a bundle, or the form asked for. Diagnostics of the user's input come back as an
+/// Error; nothing runnable is left behind by a failure.
+Status compile(const CompileOptions &options);
+
+/// Adds the weights of `checkpoint` to the shape-only bundle `bundle`; resumes where it was interrupted.
+Status packBundle(const std::string &bundle, const std::string &checkpoint,
+                  const std::function<void(const std::string &, int64_t, int64_t)> &progress);
+
+} // namespace k2c
+
+#endif // K2C_PIPELINES_COMPILE_H

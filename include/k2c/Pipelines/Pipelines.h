@@ -1,0 +1,45 @@
+//===- Pipelines.h - The order of passes ----------------------------------===//
+//
+// The only place that knows which pass follows which. A form is what a pipeline leaves behind; its wall is the
+// verify-form pass that ends the pipeline.
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_PIPELINES_PIPELINES_H
+#define K2C_PIPELINES_PIPELINES_H
+
+#include "mlir/Pass/PassManager.h"
+#include <cstdint>
+#include <string>
+
+namespace k2c {
+
+/// The forms of architecture.md, in order.
+enum class Form { Model, Planned, Distributed, Scheduled, Runtime, Llvm, Program };
+
+/// Decisions taken before the IR exists; the passes only write them down.
+struct PipelineOptions {
+  std::string compute = "f32";
+  std::string mla = "phased";
+  std::string topology = "host";
+  std::string cpu = "x86-64-v3";
+  int64_t expandedFrom = -1; ///< tokens; see attach-plan
+  int64_t weightBytes = 0, cacheBytes = 0;
+  double prefillSeconds = 0, decodeSeconds = 0;
+  bool fusion = true;
+  bool bufferReuse = true;
+  int64_t tileChoice = 0;
+};
+
+void buildModelForm(mlir::OpPassManager &pm, const PipelineOptions &options);
+void buildPlannedForm(mlir::OpPassManager &pm, const PipelineOptions &options);
+void buildDistributedForm(mlir::OpPassManager &pm, const PipelineOptions &options);
+void buildScheduledForm(mlir::OpPassManager &pm, const PipelineOptions &options);
+void buildRuntimeForm(mlir::OpPassManager &pm, const PipelineOptions &options);
+void buildLlvmForm(mlir::OpPassManager &pm, const PipelineOptions &options);
+
+/// Registers every pass, and one pipeline a form, with the pass registry (k2c-opt).
+void registerPassesAndPipelines();
+
+} // namespace k2c
+
+#endif // K2C_PIPELINES_PIPELINES_H

@@ -1,0 +1,151 @@
+//===- Passes.td - Passes within a form -----------------------------------===//
+//
+// In the order the pipeline runs them. Flag = file = test name; every decision is a remark of the pass's category.
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_TRANSFORMS_PASSES
+#define K2C_TRANSFORMS_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def SetNumerics : Pass<"set-numerics", "::mlir::ModuleOp"> {
+  let summary = "Write every order of accumulation into the model form";
+  let description = [{
+    Numerics contract N1, N3, N5: orders follow from model shapes alone, before any plan exists. Every op with the
+    ReductionOrder interface receives its order; the module receives `nn.numerics`, the identity of the bits.
+
+    ```mlir
+    %a = nn.linear %h, @qa[%l] : ...                    // before
+    %a = nn.linear %h, @qa[%l] order #nn.tree<8> : ...  // after, K = 7168
+    ```
+  }];
+  let options = [
+    Option<"compute", "compute", "std::string", "\"f32\"", "activation type: f32">,
+    Option<"mla", "mla", "std::string", "\"phased\"", "segment forms of latent attention: phased | absorbed | expanded">
+  ];
+  let dependentDialects = ["::k2c::nn::NnDialect", "::k2c::moe::MoeDialect", "::k2c::mla::MlaDialect"];
+}
+
+def AttachPlan : Pass<"attach-plan", "::mlir::ModuleOp"> {
+  let summary = "Attach the planner's decisions to the module";
+  let description = [{
+    The planner (MLIR-free) has decided placement, the admission table of latent attention and the predicted bytes and
+    seconds; this pass writes them as `dist.plan` and says each as a remark. Every later pass only reads the attribute.
+
+    ```mlir
+    module @kimi attributes {dist.plan = #dist.plan<expanded_from = 171, ...>}
+    ```
+  }];
+  let options = [
+    Option<"topology", "topology", "std::string", "\"host\"", "name of the topology">,
+    Option<"expandedFrom", "expanded-from", "int64_t", "-1",
+           "new tokens from which a prompt segment of latent attention runs expanded; -1: never">,
+    Option<"weightBytes", "weight-bytes", "int64_t", "0", "predicted bytes of the weights of one rank">,
+    Option<"cacheBytes", "cache-bytes", "int64_t", "0", "bytes of the cache of one rank">,
+    Option<"prefillSeconds", "prefill-seconds", "double", "0", "predicted seconds of a full prefill step">,
+    Option<"decodeSeconds", "decode-seconds", "double", "0", "predicted seconds of a decode step of one sequence">
+  ];
+  let dependentDialects = ["::k2c::dist::DistDialect"];
+}
+
+def AbsorbMla : Pass<"absorb-mla", "::mlir::ModuleOp"> {
+  let summary = "Absorb the up-projections of latent attention into queries and outputs";
+  let description = [{
+    Latent attention may expand keys and values from the cached latent (cheap for many queries) or absorb the
+    up-projections: q W_UK meets the latent itself, and W_UV follows the weighted sum (cheap for few queries). By the
+    module's numerics (`mla`) the rewrite makes one form, or both (`phased`) joined by the segment form of a row (N4).
+    W_UK and W_UV are slices of kv_b, as families with a `view`; no product of weights is formed offline.
+
+    ```mlir
+    %o = mla.attention %q, %kv, @kvb[%l], %b ...        // before
+    %ql = mla.absorb_query %q, @kvb.uk_absorb[%l], %b    // after: absorbed rows
+    %ol = mla.attention_absorbed %ql, %q, %kv, %b
+    %oa = mla.expand_output %ol, @kvb.uv[%l], %b
+    %oe = mla.attention_expanded %q, %kv, @kvb.uk_expand[%l], @kvb.uv[%l], %b   // after: expanded rows
+    %o  = mla.merge_forms %oa, %oe, %b
+    ```
+  }];
+  let dependentDialects = ["::k2c::nn::NnDialect", "::k2c::mla::MlaDialect"];
+}
+
+def ShardExperts : Pass<"shard-experts", "::mlir::ModuleOp"> {
+  let summary = "Turn moe.experts into dispatch, grouped linears and the combining tree";
+  let description = [{
+    Makes the data movement of experts explicit over the ranks of the plan. On one rank nothing travels: a stable
+    counting sort by (expert, token), rows gathered once, two grouped linears over sorted slots, and N5's tree.
+
+    ```mlir
+    %r = moe.experts %n, %e, %w, @gu[%l], @down[%l] ...      // before
+    %p = moe.dispatch %e ...                                // after, one rank
+    %x = moe.gather %n, %p
+    %g = moe.grouped_linear %x, %p, @gu[%l]
+    %a = nn.gated_act %g act silu
+    %d = moe.grouped_linear %a, %p, @down[%l] weighted %w
+    %r = moe.combine %d, %p tree ...
+    ```
+  }];
+  let dependentDialects = ["::k2c::nn::NnDialect", "::k2c::moe::MoeDialect"];
+}
+
+def FormKernels : Pass<"form-kernels", "::mlir::ModuleOp"> {
+  let summary = "Cut the program into fused kernels";
+  let description = [{
+    Every op becomes a kern.func region and a kern.call; equal regions are one kernel. Views (split, reshape) move into
+    their consumers. With `fuse` a linear takes the norm that only it reads as prologue, and bias-free gated
+    activation or residual addition that only reads it as epilogue: the roundings stay, so do the bits.
+
+    ```mlir
+    %g = nn.linear %h, @gu[%l] ...      // before
+    %a = nn.gated_act %g act silu
+    %a = kern.call @gate_up(%h, @gu[%l])   // after
+    ```
+  }];
+  let options = [Option<"fuse", "fuse", "bool", "true", "fuse beyond one op">];
+  let dependentDialects = ["::k2c::kern::KernDialect"];
+}
+
+def ChooseTiles : Pass<"choose-tiles", "::mlir::ModuleOp"> {
+  let summary = "Choose each kernel's tile by the cost model";
+  let description = [{
+    Describes each kern.func as a KernelDesc, asks the kernel model for legal tiles of the target and writes the
+    cheapest as `tile`. Tiles may change no bit (N0).
+
+    ```mlir
+    kern.func @gate_up(...) tile #kern.tile<avx512, 14x2, prefetch = 16>   // after
+    ```
+  }];
+  let options = [
+    Option<"cpu", "cpu", "std::string", "\"x86-64-v3\"", "LLVM's CPU name">,
+    Option<"choice", "choice", "int64_t", "0", "which of the candidates in rising cost (tests of N0 take another than 0)">
+  ];
+  let dependentDialects = ["::k2c::kern::KernDialect"];
+}
+
+def AssignMemory : Pass<"assign-memory", "::mlir::ModuleOp"> {
+  let summary = "Give every buffer its offset; the peak becomes a number in the IR";
+  let description = [{
+    A value's bytes are the bound of its row space times its row; its life ends at its last reader. First fit over
+    lives in program order; layer functions lie above what is live where they are called, and their result takes the
+    place of their argument. The module's `mem.peak` is the arena of the certificate.
+
+    ```mlir
+    %a = kern.call @gate_up(%h, @gu[%l]) at [4194304]   // after
+    ```
+  }];
+  let options = [Option<"reuse", "reuse", "bool", "true", "let buffers share memory when their lives are apart">];
+  let dependentDialects = ["::k2c::kern::KernDialect"];
+}
+
+def VerifyForm : Pass<"verify-form", "::mlir::ModuleOp"> {
+  let summary = "Check what may no longer appear in a form";
+  let description = [{
+    The wall after each form. model: nn, moe and mla on whole tensors, every op with the four design interfaces, orders
+    present once numerics are set. planned: a plan. distributed: no composite op. scheduled: kernels with tiles and
+    offsets only. runtime: no nn, moe, mla, dist or kern op.
+
+    Errors name the op, the form and the pass that should have removed it.
+  }];
+  let options = [Option<"form", "form", "std::string", "\"model\"", "model | planned | distributed | scheduled | runtime">];
+}
+
+#endif // K2C_TRANSFORMS_PASSES

@@ -1,0 +1,29 @@
+//===- Commands.h - The commands of k2c -----------------------------------===//
+#ifndef K2C_TOOLS_K2C_COMMANDS_H
+#define K2C_TOOLS_K2C_COMMANDS_H
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+
+namespace k2c {
+
+/// Each declares its flags on `app`, and sets `run` when it was chosen; `run` returns the exit code.
+using Command = void (*)(CLI::App &app, std::function<int()> &run);
+void addCompile(CLI::App &app, std::function<int()> &run);
+void addRun(CLI::App &app, std::function<int()> &run);
+void addPack(CLI::App &app, std::function<int()> &run);
+void addVerify(CLI::App &app, std::function<int()> &run);
+void addInspect(CLI::App &app, std::function<int()> &run);
+void addKnown(CLI::App &app, std::function<int()> &run);
+void addDoctor(CLI::App &app, std::function<int()> &run);
+
+/// Prints "k2c: error: TEXT" on stderr; the exit code of a user's mistake.
+int fail(const std::string &text);
+
+/// A progress bar on stderr for work over two seconds when stderr is a terminal; callable from any thread.
+std::function<void(const std::string &, int64_t, int64_t)> progressBar();
+
+} // namespace k2c
+
+#endif // K2C_TOOLS_K2C_COMMANDS_H

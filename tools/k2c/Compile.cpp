@@ -1,0 +1,63 @@
+//===- Compile.cpp - k2c compile ------------------------------------------===//
+#include "Commands.h"
+#include "k2c/Pipelines/Compile.h"
+
+using namespace k2c;
+
+namespace {
+/// The flags of interface.md that this build knows by name but does not have.
+void refuse(CLI::App &command, const char *flag, const char *what) {
+  command.add_option_function<std::string>(
+      flag, [flag, what](const std::string &) { throw CLI::ValidationError(flag, std::string(what) + " is not in this build"); },
+      std::string(what) + " (not in this build)");
+}
+} // namespace
+
+void k2c::addCompile(CLI::App &app, std::function<int()> &run) {
+  auto options = std::make_shared<CompileOptions>();
+  auto context = std::make_shared<int64_t>(0);
+  CLI::App *c = app.add_subcommand("compile", "Compile a checkpoint into a bundle, or stop at a form");
+  c->footer("examples:\n  k2c compile models/bundled -o out\n  k2c compile models/configs/kimi-k2 -o - --emit runtime\n"
+            "  k2c compile CHECKPOINT -o out --max-context 4096 --max-sequences 8 --target x86-64-v3");
+  c->add_option("SOURCE", options->source, "checkpoint folder, config.json, or org/name in $HF_HOME")->required();
+  c->add_option("-o,--output", options->output, "bundle folder; - prints a form")->required();
+  c->add_option("--topology", options->topology, "a built-in topology or a file")->capture_default_str();
+  c->add_option("--target", options->target, "LLVM CPU name (default: this machine's)");
+  c->add_option("--compute", options->compute, "activations and accumulation")
+      ->check(CLI::IsMember({"f32", "bf16"}))->capture_default_str();
+  c->add_option("--mla", options->mla, "segment forms of latent attention")
+      ->check(CLI::IsMember({"phased", "absorbed", "expanded"}))->capture_default_str();
+  c->add_option("--cache", options->cache, "element type of the cache (default: as compute)")
+      ->check(CLI::IsMember({"f32", "bf16"}));
+  c->add_option("--weights", options->weights, "packed blobs, or the checkpoint as it is")
+      ->check(CLI::IsMember({"packed", "reference"}))->capture_default_str();
+  c->add_option("--emit", options->emit, "form to stop at")
+      ->check(CLI::IsMember({"model", "planned", "distributed", "scheduled", "runtime", "llvm", "ptx", "program"}))
+      ->capture_default_str();
+  c->add_option("--step-tokens", options->stepTokens, "most tokens in one step")
+      ->check(CLI::Range(1, 1 << 20))->capture_default_str();
+  c->add_option("--max-sequences", options->maxSequences, "most sequences at once")
+      ->check(CLI::Range(1, 1 << 16))->capture_default_str();
+  c->add_option("--max-context", *context, "most tokens of a sequence (default: min(max_position_embeddings, 8192))")
+      ->check(CLI::Range(1, 1 << 24));
+  c->add_option("--ignore-key", options->ignoreKeys, "accept this unknown config key");
+  c->add_flag("--force", options->force, "replace the folder even if it is not a k2c bundle");
+  c->add_option("--cache-dir", options->cacheFolder, "folder of compiled kernels (default: $XDG_CACHE_HOME/k2c)");
+  c->add_option("--without", options->without, "leave out an optional pass; the same bits")
+      ->check(CLI::IsMember({"fusion", "buffer-reuse"}));
+  c->add_option("--tile-choice", options->tileChoice, "take the n-th best tile of each kernel; the same bits")
+      ->check(CLI::Range(0, 7));
+  c->add_flag("--remarks", options->remarks, "print every decision with its numbers");
+  refuse(*c, "--layout", "a layout of several ranks");
+  refuse(*c, "--route-limit", "bounded routing");
+  refuse(*c, "--quantize", "quantisation");
+  c->callback([options, context, &run] {
+    run = [options, context] {
+      if (*context > 0)
+        options->maxContext = *context;
+      options->progress = progressBar();
+      Status status = compile(*options);
+      return status ? 0 : fail(status.error().text());
+    };
+  });
+}

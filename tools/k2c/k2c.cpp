@@ -1,0 +1,35 @@
+//===- k2c.cpp - The compiler's command line ------------------------------===//
+#include "Commands.h"
+#include <csignal>
+#include <iostream>
+
+namespace {
+constexpr const char *description = R"(k2c compiles a published mixture-of-experts checkpoint into one native program.
+
+  k2c compile models/bundled -o out && out/run generate --prompt "In the beginning"
+  k2c compile CHECKPOINT -o - --emit scheduled      the program in one of its six forms
+  k2c verify out                                    every hash of a bundle)";
+
+void interrupted(int) {
+  constexpr char text[] = "k2c: interrupted\n";
+  (void)!write(2, text, sizeof(text) - 1);
+  _exit(130);
+}
+} // namespace
+
+int main(int argc, char **argv) {
+  std::signal(SIGINT, interrupted);
+  CLI::App app(description, "k2c");
+  app.set_version_flag("--version", K2C_VERSION_TEXT);
+  app.require_subcommand(1);
+  std::function<int()> run;
+  for (k2c::Command add : {k2c::addCompile, k2c::addRun, k2c::addPack, k2c::addVerify, k2c::addInspect, k2c::addKnown,
+                           k2c::addDoctor})
+    add(app, run);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  return run();
+}
