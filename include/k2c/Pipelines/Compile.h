@@ -45,6 +45,14 @@ struct CompileOptions {
 /// Error; nothing runnable is left behind by a failure.
 Status compile(const CompileOptions &options);
 
+/// Compiles `source` with the defaults into a folder of the user's cache, unless the bundle there was made by this k2c
+/// from the same files (names, sizes, times); returns the folder.
+Expected<std::string> compileCached(const std::string &source,
+                                    const std::function<void(const std::string &, int64_t, int64_t)> &progress);
+
+/// LLVM's name of this machine's CPU, or why k2c cannot compile for it.
+std::string hostCpuName();
+
 /// Adds the weights of `checkpoint` to the shape-only bundle `bundle`; resumes where it was interrupted.
 Status packBundle(const std::string &bundle, const std::string &checkpoint,
                   const std::function<void(const std::string &, int64_t, int64_t)> &progress);

@@ -115,7 +115,12 @@ def ChooseTiles : Pass<"choose-tiles", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"cpu", "cpu", "std::string", "\"x86-64-v3\"", "LLVM's CPU name">,
+    Option<"lanes", "lanes", "int64_t", "8", "f32 lanes of a vector register">,
+    Option<"registers", "registers", "int64_t", "16", "vector registers">,
+    Option<"avx512", "avx512", "bool", "false", "the target has AVX-512">,
+    Option<"avx512Bf16", "avx512-bf16", "bool", "false", "the target has vdpbf16ps">,
+    Option<"l1Bytes", "l1-bytes", "int64_t", "32768", "first-level data cache of a core">,
+    Option<"l2Bytes", "l2-bytes", "int64_t", "1048576", "second-level cache of a core">,
     Option<"choice", "choice", "int64_t", "0", "which of the candidates in rising cost (tests of N0 take another than 0)">
   ];
   let dependentDialects = ["::k2c::kern::KernDialect"];

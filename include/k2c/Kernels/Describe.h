@@ -1,0 +1,44 @@
+//===- Describe.h - From a kernel's region to its description -------------===//
+//
+// A kern.func says in ops what a kernel computes; a KernelDesc says it in numbers, for the oracle, the cost model and the
+// emitter. This is the only bridge between the two: views (nn.split, nn.reshape) become strides and offsets, weights
+// become packed layouts, and every argument of the KernelDesc is traced to an argument or result of the kern.func.
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_KERNELS_DESCRIBE_H
+#define K2C_KERNELS_DESCRIBE_H
+
+#include "dialects/Kern/Kern.h"
+#include "k2c/Kernels/KernelDesc.h"
+#include "llvm/ADT/SmallVector.h"
+
+namespace k2c {
+
+/// Where one argument of a KernelDesc comes from.
+struct ArgumentSource {
+  enum Kind : uint8_t {
+    Argument, ///< argument `index` of the kern.func; pointer + `offset` elements, or layer index + `offset`
+    Result,   ///< result `index`; pointer + `offset` elements
+    Constant  ///< the number `offset`
+  };
+  Kind kind = Argument;
+  unsigned index = 0;
+  int64_t offset = 0;
+  unsigned plane = 0; ///< Role::Plane: which plane of the view, in the pool's order
+};
+
+/// A kernel's description and the source of each of `operands(desc)`.
+struct DescribedKernel {
+  KernelDesc desc;
+  llvm::SmallVector<ArgumentSource> sources;
+};
+
+/// Describes `kernel`. Emits an error at the op that no KernelDesc can express.
+mlir::FailureOr<DescribedKernel> describe(kern::FuncOp kernel);
+
+/// The element type of `type` as a DType; fails for types no kernel reads.
+mlir::FailureOr<DType> dtypeOf(mlir::Type type);
+
+} // namespace k2c
+
+#endif // K2C_KERNELS_DESCRIBE_H

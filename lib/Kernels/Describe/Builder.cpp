@@ -1,0 +1,132 @@
+//===- Builder.cpp - Filling a KernelDesc and its argument sources --------===//
+#include "Builder.h"
+#include "dialects/Nn/Nn.h"
+
+using namespace mlir;
+
+namespace k2c {
+
+bool DescBuilder::argumentIndex(Value value, unsigned &index) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  if (!argument) {
+    kernel.emitError() << "kernel '" << kernel.getSymName() << "' reads a value that is neither an argument nor a view of one";
+    return false;
+  }
+  index = argument.getArgNumber();
+  return true;
+}
+
+bool DescBuilder::resultIndex(Value value, unsigned &index) {
+  for (OpOperand &use : value.getUses())
+    if (isa<kern::YieldOp>(use.getOwner())) {
+      index = use.getOperandNumber();
+      return true;
+    }
+  kernel.emitError() << "kernel '" << kernel.getSymName() << "' does not yield the value it should store";
+  return false;
+}
+
+bool DescBuilder::addHeads(Value value, Rows &rows, int64_t &headStride) {
+  FailureOr<StridedView> view = resolveView(value);
+  if (failed(view))
+    return false;
+  FailureOr<Rows> found = k2c::rowsOf(*view);
+  ArgumentSource source;
+  if (failed(found) || !argumentIndex(view->base, source.index))
+    return false;
+  source.offset = view->offset;
+  rows = *found;
+  headStride = view->strides.front();
+  sources.push_back(source);
+  return true;
+}
+
+bool DescBuilder::addRows(Value value, Rows &rows) {
+  FailureOr<StridedView> view = resolveView(value);
+  if (failed(view))
+    return false;
+  if (!view->denseRows()) {
+    kernel.emitError() << "kernel '" << kernel.getSymName() << "' reads rows whose elements are not consecutive";
+    return false;
+  }
+  int64_t unused;
+  return addHeads(value, rows, unused);
+}
+
+bool DescBuilder::addArgument(Value value) {
+  ArgumentSource source;
+  if (!argumentIndex(value, source.index))
+    return false;
+  sources.push_back(source);
+  return true;
+}
+
+bool DescBuilder::addPlane(Value view, unsigned plane) {
+  ArgumentSource source;
+  // An append writes the planes of the view it yields; its kernel has no view among its arguments.
+  if (isa<BlockArgument>(view)) {
+    if (!argumentIndex(view, source.index))
+      return false;
+  } else {
+    source.kind = ArgumentSource::Result;
+    if (!resultIndex(view, source.index))
+      return false;
+  }
+  source.plane = plane;
+  sources.push_back(source);
+  return true;
+}
+
+bool DescBuilder::addLayer(Value value, int64_t offset) {
+  ArgumentSource source;
+  source.offset = offset;
+  if (!value)
+    source.kind = ArgumentSource::Constant;
+  else if (!argumentIndex(value, source.index))
+    return false;
+  sources.push_back(source);
+  return true;
+}
+
+bool DescBuilder::addResult(Value value, Rows &rows) {
+  FailureOr<StridedView> view = resolveView(value);
+  if (failed(view))
+    return false;
+  FailureOr<Rows> found = k2c::rowsOf(*view);
+  if (failed(found))
+    return false;
+  rows = *found;
+  return addResult(value);
+}
+
+bool DescBuilder::addResult(Value value) {
+  ArgumentSource source;
+  source.kind = ArgumentSource::Result;
+  if (!resultIndex(value, source.index))
+    return false;
+  sources.push_back(source);
+  return true;
+}
+
+DescribedKernel DescBuilder::finish(KernelBody body) {
+  DescribedKernel described;
+  described.desc.name = kernel.getSymName().str();
+  described.desc.body = std::move(body);
+  described.sources = std::move(sources);
+  assert(operands(described.desc).size() == described.sources.size() && "one source for each argument");
+  return described;
+}
+
+FailureOr<DType> dtypeOf(Type type) {
+  if (type.isF32())
+    return DType::F32;
+  if (type.isBF16())
+    return DType::BF16;
+  if (type.isF16())
+    return DType::F16;
+  if (type.isInteger(32))
+    return DType::I32;
+  return failure();
+}
+
+} // namespace k2c

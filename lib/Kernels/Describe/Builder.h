@@ -1,0 +1,50 @@
+//===- Builder.h - Filling a KernelDesc and its argument sources ----------===//
+#ifndef K2C_LIB_KERNELS_DESCRIBE_BUILDER_H
+#define K2C_LIB_KERNELS_DESCRIBE_BUILDER_H
+
+#include "Views.h"
+#include "k2c/Kernels/Describe.h"
+
+namespace k2c {
+
+/// Collects what `describe` finds in one kernel. The `add...` functions append argument sources in the order of
+/// `operands(desc)`; each returns false after an error, which stops the description.
+class DescBuilder {
+public:
+  explicit DescBuilder(kern::FuncOp kernel) : kernel(kernel) {}
+
+  /// Rows read through views; `rows` receives width and stride.
+  bool addRows(mlir::Value value, Rows &rows);
+  /// As addRows for [rows][heads][dims]; `headStride` receives the elements from head to head.
+  bool addHeads(mlir::Value value, Rows &rows, int64_t &headStride);
+  /// An argument passed as it is: a weight, the step, a plan.
+  bool addArgument(mlir::Value value);
+  /// Plane `plane` of a cache view, or of the pool an append writes.
+  bool addPlane(mlir::Value view, unsigned plane);
+  /// Layer index `value` + `offset`, or the number `offset` without one.
+  bool addLayer(mlir::Value value, int64_t offset);
+  /// The kernel result that `value` is yielded as.
+  bool addResult(mlir::Value value, Rows &rows);
+  bool addResult(mlir::Value value);
+
+  DescribedKernel finish(KernelBody body);
+  kern::FuncOp getKernel() const { return kernel; }
+
+private:
+  bool argumentIndex(mlir::Value value, unsigned &index);
+  bool resultIndex(mlir::Value value, unsigned &index);
+
+  kern::FuncOp kernel;
+  llvm::SmallVector<ArgumentSource> sources;
+};
+
+/// Description of a linear with prologue and epilogue (Linear.cpp), attention (Attention.cpp), all others (Others.cpp).
+/// `ops` are the kernel's ops without views. Null when the anchor is not theirs.
+using MaybeDescribed = std::optional<mlir::FailureOr<DescribedKernel>>;
+MaybeDescribed describeLinear(kern::FuncOp kernel, llvm::ArrayRef<mlir::Operation *> ops);
+MaybeDescribed describeAttention(kern::FuncOp kernel, mlir::Operation *op);
+MaybeDescribed describeOther(kern::FuncOp kernel, mlir::Operation *op);
+
+} // namespace k2c
+
+#endif // K2C_LIB_KERNELS_DESCRIBE_BUILDER_H

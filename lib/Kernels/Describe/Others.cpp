@@ -1,0 +1,165 @@
+//===- Others.cpp - Norms, rotary, cache, routing, element-wise -----------===//
+#include "Builder.h"
+#include "dialects/Mla/Mla.h"
+#include "dialects/Moe/Moe.h"
+#include "dialects/Nn/Nn.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace k2c {
+
+namespace {
+
+using Described = FailureOr<DescribedKernel>;
+
+Described finish(DescBuilder &b, bool ok, KernelBody body) {
+  if (!ok)
+    return failure();
+  return b.finish(std::move(body));
+}
+
+RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+DType elementOf(Value value) { return *dtypeOf(typeOf(value).getElementType()); }
+
+Described describeEmbed(DescBuilder b, nn::EmbedOp op) {
+  EmbedDesc desc;
+  desc.vocab = typeOf(op.getWeightOperand()).getDimSize(0);
+  desc.hidden = typeOf(op.getWeightOperand()).getDimSize(1);
+  desc.table = elementOf(op.getWeightOperand());
+  bool ok = b.addArgument(op.getWeightOperand()) && b.addArgument(op.getBatch()) && b.addResult(op.getResult(), desc.y);
+  return finish(b, ok, desc);
+}
+
+Described describeNorm(DescBuilder b, nn::RmsNormOp op) {
+  if (typeOf(op.getInput()).getRank() != 2)
+    return op.emitOpError("normalises each head; norms of whole rows only are in this build");
+  RmsNormDesc desc;
+  desc.eps = op.getEps().convertToDouble();
+  desc.weight = elementOf(op.getWeightOperand());
+  bool ok = b.addRows(op.getInput(), desc.x) && b.addArgument(op.getWeightOperand()) && b.addResult(op.getResult(), desc.y);
+  return finish(b, ok, desc);
+}
+
+Described describeRotary(DescBuilder b, nn::RotaryOp op) {
+  RotaryDesc desc;
+  RankedTensorType input = typeOf(op.getInput());
+  desc.heads = input.getRank() == 3 ? input.getDimSize(1) : 1;
+  desc.headDim = input.getShape().back();
+  desc.first = op.getFirst();
+  desc.count = op.getCount();
+  desc.positions = typeOf(op.getTableOperand()).getDimSize(0);
+  desc.interleaved = op.getPairing() == nn::Pairing::Interleaved;
+  bool ok = b.addRows(op.getInput(), desc.x) && b.addArgument(op.getTableOperand()) && b.addArgument(op.getBatch()) &&
+            b.addResult(op.getResult(), desc.y);
+  return finish(b, ok, desc);
+}
+
+/// nn.append and mla.append: two planes each.
+template <class Op> Described describeAppend(DescBuilder b, Op op, Value first, Value second, Type element) {
+  AppendDesc desc;
+  desc.x.resize(2);
+  desc.planes.assign(2, *dtypeOf(element));
+  bool ok = b.addRows(first, desc.x[0]) && b.addRows(second, desc.x[1]) && b.addPlane(op.getView(), 0) &&
+            b.addPlane(op.getView(), 1) && b.addArgument(op.getBatch());
+  return finish(b, ok, desc);
+}
+
+Described describeSelect(DescBuilder b, moe::SelectOp op) {
+  if (op.getGroups() > 1 && op.getGroupScore() != moe::GroupScore::Top2)
+    return op.emitOpError("scores groups by their best expert; only the sum of the two best is in this build");
+  SelectDesc desc;
+  desc.experts = typeOf(op.getScores()).getDimSize(1);
+  desc.topK = op.getTop();
+  desc.groups = op.getGroups();
+  desc.topkGroups = op.getKept();
+  desc.scoring = op.getScore() == moe::Scoring::Sigmoid ? Scoring::Sigmoid : Scoring::Softmax;
+  desc.bias = !!op.getBiasOperand();
+  desc.normalize = op.getNormalize();
+  desc.scale = op.getScale().convertToDouble();
+  bool ok = b.addRows(op.getScores(), desc.logits) && (!desc.bias || b.addArgument(op.getBiasOperand())) &&
+            b.addArgument(op.getBatch()) && b.addLayer(op.getLayer(), -static_cast<int64_t>(op.getFirst())) &&
+            b.addResult(op.getExperts()) && b.addResult(op.getWeights());
+  return finish(b, ok, desc);
+}
+
+Described describeDispatch(DescBuilder b, moe::DispatchOp op) {
+  DispatchDesc desc{static_cast<int64_t>(op.getPlan().getType().getExperts()), op.getPlan().getType().getTop()};
+  bool ok = b.addArgument(op.getExperts()) && b.addResult(op.getPlan());
+  return finish(b, ok, desc);
+}
+
+Described describeGather(DescBuilder b, moe::GatherOp op) {
+  GatherDesc desc;
+  desc.experts = op.getPlan().getType().getExperts();
+  desc.topK = op.getPlan().getType().getTop();
+  bool ok = b.addRows(op.getInput(), desc.x) && b.addArgument(op.getPlan()) && b.addResult(op.getResult(), desc.y);
+  return finish(b, ok, desc);
+}
+
+Described describeCombine(DescBuilder b, moe::CombineOp op) {
+  if (!op.getOrderAttr())
+    return op.emitOpError("has no declared order");
+  CombineDesc desc;
+  desc.experts = op.getPlan().getType().getExperts();
+  desc.topK = op.getPlan().getType().getTop();
+  desc.leaves = op.getOrderAttr().getLeaves();
+  bool ok = b.addRows(op.getInput(), desc.x) && b.addArgument(op.getPlan()) && b.addArgument(op.getExperts()) &&
+            b.addResult(op.getResult(), desc.y);
+  return finish(b, ok, desc);
+}
+
+Described describeAdd(DescBuilder b, nn::AddOp op) {
+  AddDesc desc;
+  bool ok = b.addRows(op.getLhs(), desc.a) && b.addRows(op.getRhs(), desc.b) && b.addResult(op.getResult(), desc.y);
+  return finish(b, ok, desc);
+}
+
+Described describeGate(DescBuilder b, nn::GatedActOp op) {
+  if (op.getAct() != nn::Activation::Silu)
+    return op.emitOpError("gates by another activation than silu, which is not in this build");
+  GatedActDesc desc;
+  bool ok = b.addRows(op.getInput(), desc.x) && b.addResult(op.getResult(), desc.y);
+  return finish(b, ok, desc);
+}
+
+Described describeWantRows(DescBuilder b, nn::WantRowsOp op) {
+  WantRowsDesc desc;
+  bool ok = b.addRows(op.getInput(), desc.x) && b.addArgument(op.getBatch()) && b.addResult(op.getResult(), desc.y);
+  return finish(b, ok, desc);
+}
+
+Described describeObserve(DescBuilder b, nn::ObserveOp op) {
+  ObserveDesc desc;
+  // Row 0 of the capture buffer is the embedding, row l + 1 what leaves layer l.
+  bool ok = b.addRows(op.getInput(), desc.x) && b.addArgument(op.getBatch()) &&
+            b.addLayer(op.getLayer(), op.getLayer() ? 1 : 0);
+  return finish(b, ok, desc);
+}
+
+} // namespace
+
+MaybeDescribed describeOther(kern::FuncOp kernel, Operation *op) {
+  DescBuilder b(kernel);
+  return TypeSwitch<Operation *, MaybeDescribed>(op)
+      .Case([&](nn::EmbedOp o) { return describeEmbed(b, o); })
+      .Case([&](nn::RmsNormOp o) { return describeNorm(b, o); })
+      .Case([&](nn::RotaryOp o) { return describeRotary(b, o); })
+      .Case([&](nn::AppendOp o) {
+        return describeAppend(b, o, o.getKeys(), o.getValues(), o.getView().getType().getElement());
+      })
+      .Case([&](mla::AppendOp o) {
+        return describeAppend(b, o, o.getLatent(), o.getRope(), o.getView().getType().getElement());
+      })
+      .Case([&](moe::SelectOp o) { return describeSelect(b, o); })
+      .Case([&](moe::DispatchOp o) { return describeDispatch(b, o); })
+      .Case([&](moe::GatherOp o) { return describeGather(b, o); })
+      .Case([&](moe::CombineOp o) { return describeCombine(b, o); })
+      .Case([&](nn::AddOp o) { return describeAdd(b, o); })
+      .Case([&](nn::GatedActOp o) { return describeGate(b, o); })
+      .Case([&](nn::WantRowsOp o) { return describeWantRows(b, o); })
+      .Case([&](nn::ObserveOp o) { return describeObserve(b, o); })
+      .Default([](Operation *) { return std::nullopt; });
+}
+
+} // namespace k2c

@@ -1,0 +1,175 @@
+//===- AssignMemory.cpp - Every buffer has an offset ----------------------===//
+//
+// The arena of a step is known before any step runs: a row space has a bound, a value a first and a last reader. Buffers
+// are placed first fit in program order:
+//
+//   offset ^      | a      |
+//          |      |--------+--------|
+//          | x    | x      | c (where a and x lay)        time ->
+//
+// A layer function lies above what is live where it is called, once for all its layers; its result takes the place of its
+// argument, so layers need no second copy of the rows. `mem.peak` of the module is the arena of the certificate.
+//
+//===----------------------------------------------------------------------===//
+#include "BufferLives.h"
+#include "dialects/Kern/Kern.h"
+#include "k2c/Transforms/Passes.h"
+#include "k2c/Transforms/Remark.h"
+
+namespace k2c {
+#define GEN_PASS_DEF_ASSIGNMEMORY
+#include "k2c/Transforms/Passes.h.inc"
+
+using namespace mlir;
+
+namespace {
+
+/// Buffers start on cache lines; vector loads never straddle two because of the arena.
+constexpr int64_t alignment = 64;
+
+int64_t alignUp(int64_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
+
+/// The lowest offset >= base where `bytes` fit beside the buffers that live at the same time.
+int64_t firstFit(ArrayRef<Buffer> buffers, const Buffer &wanted, int64_t base, bool reuse) {
+  SmallVector<std::pair<int64_t, int64_t>> taken;
+  for (const Buffer &other : buffers)
+    if (other.offset >= 0 && (!reuse || (other.first <= wanted.last && wanted.first <= other.last)))
+      taken.push_back({other.offset, other.offset + alignUp(other.bytes)});
+  llvm::sort(taken);
+  int64_t offset = base;
+  for (auto [begin, end] : taken) {
+    if (offset + wanted.bytes <= begin)
+      break;
+    offset = std::max(offset, end);
+  }
+  return offset;
+}
+
+/// Places functions from the entry down.
+class Placer {
+public:
+  Placer(ModuleOp module, nn::LimitsAttr limits, bool reuse) : symbols(module), limits(limits), reuse(reuse) {}
+
+  /// Places `function`'s buffers from `base` up; a layer function's argument lies at `argument`. Returns the peak.
+  FailureOr<int64_t> place(func::FuncOp function, int64_t base, std::optional<int64_t> argument);
+
+private:
+  LogicalResult pinResult(func::FuncOp function, BufferLives &lives, int64_t argument);
+  FailureOr<int64_t> placeLayers(nn::LayersOp op, const BufferLives &lives, int64_t base);
+  void writeOffsets(func::FuncOp function, const BufferLives &lives);
+
+  SymbolTable symbols;
+  nn::LimitsAttr limits;
+  bool reuse;
+};
+
+/// True if `call` reads `value` only element by element, so that its result may take the value's place.
+bool readsInPlace(kern::CallOp call, Value value, SymbolTable &symbols) {
+  auto callee = symbols.lookup<kern::FuncOp>(call.getCallee());
+  for (auto [argument, formal] : llvm::zip_equal(call.getCallArguments(), callee.getBody().getArguments()))
+    if (argument.value == value && !argument.weight &&
+        llvm::any_of(formal.getUsers(), [](Operation *user) { return !isa<nn::AddOp>(user); }))
+      return false;
+  return true;
+}
+
+/// A layer function's result lies where its argument lay.
+LogicalResult Placer::pinResult(func::FuncOp function, BufferLives &lives, int64_t argument) {
+  Value rows = function.getArgument(1), result = function.front().getTerminator()->getOperand(0);
+  Buffer &in = lives.buffers[lives.bufferOf(rows)];
+  Buffer &out = lives.buffers[lives.bufferOf(result)];
+  in.offset = argument;
+  if (&in == &out)
+    return success();
+  auto producer = result.getDefiningOp<kern::CallOp>();
+  if (!producer || in.last > out.first || (in.last == out.first && !readsInPlace(producer, rows, symbols)))
+    return function.emitError() << "layer '" << function.getSymName()
+                                << "' still reads its argument when it writes its result; add the residual last";
+  out.offset = argument;
+  return success();
+}
+
+FailureOr<int64_t> Placer::placeLayers(nn::LayersOp op, const BufferLives &lives, int64_t base) {
+  int64_t at = lives.positionOf(op), floor = base, peak = base;
+  for (const Buffer &buffer : lives.buffers)
+    if (buffer.offset >= 0 && (!reuse || (buffer.first <= at && at <= buffer.last)))
+      floor = std::max(floor, buffer.offset + alignUp(buffer.bytes));
+  int64_t argument = lives.buffers[lives.bufferOf(op.getInput())].offset;
+  for (nn::LayerRunAttr run : op.getRuns().getAsRange<nn::LayerRunAttr>()) {
+    auto layer = symbols.lookup<func::FuncOp>(run.getCallee().getValue());
+    FailureOr<int64_t> end = place(layer, floor, argument);
+    if (failed(end))
+      return failure();
+    peak = std::max(peak, *end);
+  }
+  return peak;
+}
+
+void Placer::writeOffsets(func::FuncOp function, const BufferLives &lives) {
+  function.walk([&](kern::CallOp call) {
+    SmallVector<int64_t> offsets;
+    for (Value result : call.getOutputs()) {
+      int64_t buffer = lives.bufferOf(result);
+      offsets.push_back(buffer < 0 ? 0 : lives.buffers[buffer].offset);
+    }
+    call.setOffsets(offsets);
+  });
+}
+
+FailureOr<int64_t> Placer::place(func::FuncOp function, int64_t base, std::optional<int64_t> argument) {
+  BufferLives lives(function, limits);
+  OpBuilder b(function);
+  if (argument) {
+    if (failed(pinResult(function, lives, *argument)))
+      return failure();
+    function->setAttr("mem.argument", b.getI64IntegerAttr(*argument));
+  }
+  int64_t peak = base;
+  for (Buffer &buffer : lives.buffers) {
+    if (buffer.values.empty())
+      continue;
+    if (buffer.offset < 0)
+      buffer.offset = firstFit(lives.buffers, buffer, base, reuse);
+    peak = std::max(peak, buffer.offset + alignUp(buffer.bytes));
+  }
+  auto layers = llvm::to_vector(function.getOps<nn::LayersOp>());
+  for (nn::LayersOp op : layers) {
+    FailureOr<int64_t> end = placeLayers(op, lives, base);
+    if (failed(end))
+      return failure();
+    peak = std::max(peak, *end);
+  }
+  writeOffsets(function, lives);
+  function->setAttr("mem.peak", b.getI64IntegerAttr(peak));
+  remark(function.getLoc(), "assign-memory", function.getSymName(),
+         std::to_string(lives.buffers.size()) + " buffers, peak " + std::to_string(peak) + " bytes",
+         {{"buffers", double(lives.buffers.size())}, {"peak_bytes", double(peak)}});
+  return peak;
+}
+
+struct AssignMemory : impl::AssignMemoryBase<AssignMemory> {
+  using AssignMemoryBase::AssignMemoryBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto limits = module->getAttrOfType<nn::LimitsAttr>("nn.limits");
+    if (!limits) {
+      module.emitError() << "assign-memory: the module has no nn.limits, so no buffer has a bound";
+      return signalPassFailure();
+    }
+    Placer placer(module, limits, reuse);
+    int64_t peak = 0;
+    for (auto function : module.getOps<func::FuncOp>()) {
+      if (!function->hasAttr("nn.entry"))
+        continue;
+      FailureOr<int64_t> end = placer.place(function, 0, std::nullopt);
+      if (failed(end))
+        return signalPassFailure();
+      peak = std::max(peak, *end);
+    }
+    module->setAttr("mem.peak", OpBuilder(module).getI64IntegerAttr(peak));
+  }
+};
+
+} // namespace
+} // namespace k2c

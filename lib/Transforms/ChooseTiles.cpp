@@ -1,0 +1,67 @@
+//===- ChooseTiles.cpp - Each kernel's tile, by the cost model ------------===//
+//
+// A kern.func is described (Kernels/Describe.h); the kernel model lists the tiles the target's registers can hold and
+// prices them. The choice is written as `tile`, in the order of rising cost; N0 holds for all of them.
+//
+//===----------------------------------------------------------------------===//
+#include "k2c/Kernels/Describe.h"
+#include "k2c/Kernels/TileConfig.h"
+#include "k2c/Kernels/TileAttr.h"
+#include "k2c/Transforms/Passes.h"
+#include "k2c/Transforms/Remark.h"
+
+namespace k2c {
+#define GEN_PASS_DEF_CHOOSETILES
+#include "k2c/Transforms/Passes.h.inc"
+
+using namespace mlir;
+
+namespace {
+
+/// Legal tiles of `desc` by rising cost.
+std::vector<TileConfig> ranked(const KernelDesc &desc, const TargetInfo &target) {
+  std::vector<TileConfig> tiles = candidates(desc, target);
+  auto price = [&](const TileConfig &tile) {
+    TileCost cost = tileCost(desc, tile, target);
+    return std::make_pair(cost.cycles, cost.loads);
+  };
+  llvm::stable_sort(tiles, [&](const TileConfig &a, const TileConfig &b) { return price(a) < price(b); });
+  return tiles;
+}
+
+struct ChooseTiles : impl::ChooseTilesBase<ChooseTiles> {
+  using ChooseTilesBase::ChooseTilesBase;
+
+  LogicalResult choose(kern::FuncOp kernel, const TargetInfo &target) {
+    FailureOr<DescribedKernel> described = describe(kernel);
+    if (failed(described))
+      return failure();
+    std::vector<TileConfig> tiles = ranked(described->desc, target);
+    if (tiles.empty())
+      return kernel.emitError() << "choose-tiles: no tile of kernel '" << kernel.getSymName() << "' is legal on " << lanes
+                                << " lanes and " << registers << " vector registers";
+    const TileConfig &tile = tiles[choice % tiles.size()];
+    kernel.setTileAttr(tileAttr(&getContext(), tile));
+    remark(kernel.getLoc(), "choose-tiles", kernel.getSymName(),
+           std::to_string(tile.mr) + "x" + std::to_string(tile.nrVectors) + " of " + std::to_string(tiles.size()) +
+               " tiles",
+           {{"cycles_per_thousand_multiply_adds", tileCost(described->desc, tile, target).cycles}});
+    return success();
+  }
+
+  void runOnOperation() override {
+    TargetInfo target;
+    target.lanes = lanes;
+    target.vectorRegisters = registers;
+    target.hasAvx512 = avx512;
+    target.hasAvx512Bf16 = avx512Bf16;
+    target.l1Bytes = l1Bytes;
+    target.l2Bytes = l2Bytes;
+    for (auto kernel : getOperation().getOps<kern::FuncOp>())
+      if (failed(choose(kernel, target)))
+        return signalPassFailure();
+  }
+};
+
+} // namespace
+} // namespace k2c

@@ -1,0 +1,197 @@
+//===- FormKernels.cpp - Cut the program into fused kernels ---------------===//
+//
+// Each group of ops (KernelGroups.h) becomes the region of a kern.func and a kern.call in its place. What the group reads
+// becomes arguments: values, and weights by family and layer. Equal regions are one kernel, so the number of kernels does
+// not grow with layers.
+//
+//   %h = nn.rms_norm %x, @ln[%l]           kern.func @qb(%x, %ln, %w) { nn.rms_norm, nn.linear }
+//   %q = nn.linear %h, @qb[%l]      ->     %q = kern.call @qb(%x, @ln[%l], @qb[%l])
+//
+//===----------------------------------------------------------------------===//
+#include "KernelGroups.h"
+#include "dialects/Kern/Kern.h"
+#include "dialects/Nn/Nn.h"
+#include "k2c/Transforms/Passes.h"
+#include "k2c/Transforms/Remark.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/SymbolTable.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace k2c {
+#define GEN_PASS_DEF_FORMKERNELS
+#include "k2c/Transforms/Passes.h.inc"
+
+using namespace mlir;
+
+namespace {
+
+/// A kernel under construction: its region, and the arguments a call has to pass.
+struct Outline {
+  kern::FuncOp kernel;
+  SmallVector<kern::CallOp::Argument> arguments;
+};
+
+class Outliner {
+public:
+  explicit Outliner(ModuleOp module) : module(module), symbols(module) {}
+
+  /// Replaces `group` by a call; the kernel is new or one that is equal.
+  LogicalResult outline(const KernelGroup &group);
+  int64_t kernelCount() const { return kernels.size(); }
+
+private:
+  FailureOr<Outline> build(const KernelGroup &group);
+  Value argumentFor(Outline &outline, IRMapping &mapping, Value value);
+  LogicalResult bindWeights(Outline &outline, Operation *copy);
+  FailureOr<RankedTensorType> weightType(FlatSymbolRefAttr family, Operation *user);
+  kern::FuncOp unique(kern::FuncOp kernel);
+
+  ModuleOp module;
+  SymbolTable symbols;
+  llvm::StringMap<kern::FuncOp> kernels; ///< by the text of type and region
+};
+
+/// The name of a kernel: that of the weight it is about, else of its main op.
+std::string nameFor(const KernelGroup &group) {
+  for (Operation *op : llvm::reverse(group))
+    if (auto user = dyn_cast<nn::WeightUser>(op))
+      for (const nn::WeightRef &ref : user.getWeightRefs())
+        if (ref.family && !isa<nn::RmsNormOp, nn::RotaryOp>(op))
+          return ("k_" + ref.family.getValue()).str();
+  return ("k_" + group.back()->getName().stripDialect()).str();
+}
+
+FailureOr<RankedTensorType> Outliner::weightType(FlatSymbolRefAttr family, Operation *user) {
+  Operation *symbol = symbols.lookup(family.getValue());
+  if (auto weights = dyn_cast_or_null<nn::WeightsOp>(symbol))
+    return weights.getTensorType();
+  if (auto table = dyn_cast_or_null<nn::ConstantTableOp>(symbol))
+    return table.getTensorType();
+  return user->emitOpError() << "reads '@" << family.getValue() << "', which is no weight family or table of the module";
+}
+
+/// What `value` is inside the kernel. Views come along; everything else becomes an argument.
+Value Outliner::argumentFor(Outline &outline, IRMapping &mapping, Value value) {
+  if (Value known = mapping.lookupOrNull(value))
+    return known;
+  Block &body = outline.kernel.getBody().front();
+  if (Operation *view = value.getDefiningOp(); view && isView(view)) {
+    for (Value operand : view->getOperands())
+      argumentFor(outline, mapping, operand);
+    OpBuilder::atBlockEnd(&body).clone(*view, mapping);
+    return mapping.lookup(value);
+  }
+  Value argument = body.addArgument(value.getType(), value.getLoc());
+  outline.arguments.push_back({kern::WeightAttr(), value});
+  mapping.map(value, argument);
+  return argument;
+}
+
+/// Each weight of `copy` becomes an argument of the logical tensor type.
+LogicalResult Outliner::bindWeights(Outline &outline, Operation *copy) {
+  auto user = dyn_cast<nn::WeightUser>(copy);
+  if (!user)
+    return success();
+  for (size_t index = 0, count = user.getWeightRefs().size(); index < count; ++index) {
+    nn::WeightRef ref = user.getWeightRefs()[index];
+    FailureOr<RankedTensorType> type = weightType(ref.family, copy);
+    if (failed(type))
+      return failure();
+    Value layer = ref.value();
+    outline.arguments.push_back({kern::WeightAttr::get(copy->getContext(), ref.family, !!layer), layer});
+    user.bindWeight(index, outline.kernel.getBody().front().addArgument(*type, copy->getLoc()));
+  }
+  return success();
+}
+
+FailureOr<Outline> Outliner::build(const KernelGroup &group) {
+  Location loc = group.back()->getLoc();
+  OpBuilder b(module.getContext());
+  Outline outline;
+  outline.kernel = kern::FuncOp::create(b, loc, nameFor(group), b.getFunctionType({}, group.back()->getResultTypes()));
+  Block &body = outline.kernel.getBody().empty() ? outline.kernel.getBody().emplaceBlock()
+                                                 : outline.kernel.getBody().front();
+  IRMapping mapping;
+  for (Operation *op : group) {
+    llvm::SmallPtrSet<OpOperand *, 4> weightOperands;
+    if (auto user = dyn_cast<nn::WeightUser>(op))
+      for (const nn::WeightRef &ref : user.getWeightRefs())
+        for (OpOperand &operand : ref.operand)
+          weightOperands.insert(&operand);
+    for (OpOperand &operand : op->getOpOperands())
+      if (!weightOperands.contains(&operand))
+        argumentFor(outline, mapping, operand.get());
+    Operation *copy = OpBuilder::atBlockEnd(&body).clone(*op, mapping);
+    if (failed(bindWeights(outline, copy))) {
+      outline.kernel.erase();
+      return failure();
+    }
+  }
+  b.setInsertionPointToEnd(&body);
+  SmallVector<Value> results = llvm::map_to_vector(group.back()->getResults(), [&](Value v) { return mapping.lookup(v); });
+  kern::YieldOp::create(b, loc, results);
+  outline.kernel.setFunctionType(b.getFunctionType(body.getArgumentTypes(), group.back()->getResultTypes()));
+  return outline;
+}
+
+/// `kernel`, or the equal one that is in the module already.
+kern::FuncOp Outliner::unique(kern::FuncOp kernel) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << kernel.getFunctionType();
+  for (Operation &op : kernel.getBody().front())
+    op.print(os, OpPrintingFlags().useLocalScope());
+  auto [entry, isNew] = kernels.try_emplace(text, kernel);
+  if (!isNew) {
+    kernel.erase();
+    return entry->second;
+  }
+  symbols.insert(kernel, module.getBody()->end());
+  return kernel;
+}
+
+LogicalResult Outliner::outline(const KernelGroup &group) {
+  FailureOr<Outline> outline = build(group);
+  if (failed(outline))
+    return failure();
+  kern::FuncOp kernel = unique(outline->kernel);
+  Operation *last = group.back();
+  OpBuilder b(last);
+  auto call = kern::CallOp::create(b, last->getLoc(), kernel, outline->arguments);
+  if (group.size() > 1)
+    remark(last->getLoc(), "form-kernels", "fused",
+           std::to_string(group.size()) + " ops are one kernel '" + kernel.getSymName().str() + "'",
+           {{"ops", double(group.size())}});
+  last->replaceAllUsesWith(call.getOutputs());
+  for (Operation *op : llvm::reverse(group))
+    op->erase();
+  return success();
+}
+
+/// Views nobody reads any more.
+void eraseDeadViews(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (isView(&op) && op.use_empty())
+      op.erase();
+}
+
+struct FormKernels : impl::FormKernelsBase<FormKernels> {
+  using FormKernelsBase::FormKernelsBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    Outliner outliner(module);
+    for (auto function : llvm::to_vector(module.getOps<func::FuncOp>())) {
+      for (const KernelGroup &group : groupKernels(function.front(), fuse))
+        if (failed(outliner.outline(group)))
+          return signalPassFailure();
+      eraseDeadViews(function.front());
+    }
+    remark(module.getLoc(), "form-kernels", "kernels", std::to_string(outliner.kernelCount()) + " kernels",
+           {{"kernels", double(outliner.kernelCount())}});
+  }
+};
+
+} // namespace
+} // namespace k2c

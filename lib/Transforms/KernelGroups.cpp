@@ -1,0 +1,83 @@
+//===- KernelGroups.cpp - Which ops become one kernel ---------------------===//
+#include "KernelGroups.h"
+#include "dialects/Mla/Mla.h"
+#include "dialects/Moe/Moe.h"
+#include "dialects/Nn/Nn.h"
+#include "llvm/ADT/DenseMap.h"
+
+using namespace mlir;
+
+namespace k2c {
+
+bool isView(Operation *op) { return isa<nn::SplitOp, nn::ReshapeOp>(op); }
+
+bool isKernelOp(Operation *op) {
+  return isa<nn::KernelOp>(op) && !isView(op) && !isa<nn::LayersOp, nn::SampleOp, mla::MergeFormsOp>(op);
+}
+
+namespace {
+
+/// Contractions whose accumulators an epilogue can take before they are stored.
+bool isLinear(Operation *op) { return isa<nn::LinearOp, moe::GroupedLinearOp>(op); }
+
+/// The only reader of `op`'s only result, or null.
+Operation *onlyReader(Operation *op) {
+  if (op->getNumResults() != 1 || !op->getResult(0).hasOneUse())
+    return nullptr;
+  Operation *user = *op->getResult(0).user_begin();
+  return user->getBlock() == op->getBlock() ? user : nullptr;
+}
+
+/// A norm moves into the linear that alone reads it: rows are normalised on the way in.
+bool joinsAsPrologue(Operation *norm, Operation *linear) {
+  return isa<nn::RmsNormOp>(norm) && isa_and_nonnull<nn::LinearOp>(linear) &&
+         cast<nn::LinearOp>(linear).getInput() == norm->getResult(0) &&
+         cast<RankedTensorType>(norm->getResult(0).getType()).getRank() == 2;
+}
+
+/// Gated activation, or addition of a row of equal shape that is not the same value.
+bool joinsAsEpilogue(Operation *op) {
+  if (auto add = dyn_cast<nn::AddOp>(op))
+    return add.getLhs() != add.getRhs();
+  return isa<nn::GatedActOp>(op);
+}
+
+} // namespace
+
+SmallVector<KernelGroup> groupKernels(Block &block, bool fuse) {
+  SmallVector<KernelGroup> groups;
+  llvm::DenseMap<Operation *, size_t> groupOf;
+  auto absorb = [&](size_t from, size_t into) {
+    for (Operation *op : groups[from])
+      groupOf[op] = into;
+    KernelGroup merged = groups[from];
+    merged.append(groups[into]);
+    groups[into] = std::move(merged);
+    groups[from].clear();
+  };
+  for (Operation &op : block) {
+    if (!isKernelOp(&op))
+      continue;
+    size_t mine = groups.size();
+    groups.push_back({&op});
+    groupOf[&op] = mine;
+    if (!fuse)
+      continue;
+    for (Value operand : op.getOperands()) {
+      Operation *producer = operand.getDefiningOp();
+      auto found = groupOf.find(producer);
+      if (!producer || found == groupOf.end() || onlyReader(producer) != &op || groups[found->second].back() != producer)
+        continue;
+      bool prologue = joinsAsPrologue(producer, &op);
+      bool epilogue = joinsAsEpilogue(&op) && isLinear(producer);
+      if (prologue || epilogue) {
+        absorb(found->second, mine);
+        break;
+      }
+    }
+  }
+  llvm::erase_if(groups, [](const KernelGroup &group) { return group.empty(); });
+  return groups;
+}
+
+} // namespace k2c

@@ -1,0 +1,36 @@
+//===- Orders.cpp - The declared order of each reduction ------------------===//
+#include "Orders.h"
+#include "dialects/Moe/Moe.h"
+#include "k2c/Kernels/KernelDesc.h"
+
+using namespace mlir;
+
+namespace k2c {
+
+namespace {
+
+/// Keys of one block of the online softmax (N3); also the tokens of a cache page.
+constexpr int64_t softmaxBlock = 64;
+
+Attribute orderOf(MLIRContext *context, const nn::Reduction &reduction) {
+  switch (reduction.kind) {
+  case nn::ReductionKind::Contraction:
+    return nn::TreeAttr::get(context, leafCount(reduction.length));
+  case nn::ReductionKind::Softmax:
+    return nn::SoftmaxAttr::get(context, softmaxBlock, nn::SplitRule::ByPosition);
+  case nn::ReductionKind::Combine:
+    return moe::TreeAttr::get(context, combineLeaves(reduction.length));
+  }
+  llvm_unreachable("a reduction of a known kind");
+}
+
+} // namespace
+
+int64_t declareOrders(nn::ReductionOp op) {
+  SmallVector<nn::Reduction> reductions = op.getReductions();
+  for (auto [index, reduction] : llvm::enumerate(reductions))
+    op.setReductionOrder(index, orderOf(op->getContext(), reduction));
+  return reductions.size();
+}
+
+} // namespace k2c

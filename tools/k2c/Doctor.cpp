@@ -1,0 +1,52 @@
+//===- Doctor.cpp - k2c doctor: what this machine offers ------------------===//
+#include "Commands.h"
+#include "k2c/Cluster/Topology.h"
+#include "k2c/Pipelines/Compile.h"
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+
+using namespace k2c;
+
+namespace {
+
+void line(const char *what, const std::string &found) {
+  std::cout << what << std::string(22 - std::min<size_t>(21, std::string(what).size()), ' ') << found << "\n";
+}
+
+/// The first of `names` in the folders of $PATH.
+std::string onPath(std::initializer_list<const char *> names) {
+  std::stringstream folders(std::getenv("PATH") ? std::getenv("PATH") : "");
+  for (std::string folder; std::getline(folders, folder, ':');)
+    for (const char *name : names)
+      if (std::error_code error; std::filesystem::exists(std::filesystem::path(folder) / name, error))
+        return (std::filesystem::path(folder) / name).string();
+  return "not found";
+}
+
+std::string firstLine(const char *path) {
+  std::ifstream file(path);
+  std::string text;
+  return std::getline(file, text) ? text : "not found";
+}
+
+int examine() {
+  Topology host = hostTopology();
+  line("cpu target", hostCpuName());
+  line("cores", std::to_string(host.device.cores));
+  line("memory", format(host.device.memory.value) + " (" + host.device.memory.source + ")");
+  line("memory bandwidth", format(host.device.memoryRead.value) + " (" + host.device.memoryRead.source + ")");
+  line("huge pages", firstLine("/sys/kernel/mm/transparent_hugepage/enabled"));
+  line("ld.lld", onPath({"ld.lld-22"}));
+  line("mpirun", onPath({"mpirun"}));
+  line("NVIDIA driver", std::filesystem::exists("/proc/driver/nvidia/version") ? "found" : "not found");
+  return 0;
+}
+
+} // namespace
+
+void k2c::addDoctor(CLI::App &app, std::function<int()> &run) {
+  app.add_subcommand("doctor", "CPU, memory, limits, linker, MPI, driver: found or not")->callback([&run] {
+    run = examine;
+  });
+}

@@ -1,0 +1,54 @@
+//===- Inspect.cpp - k2c inspect: what a bundle says of itself ------------===//
+#include "Commands.h"
+#include "k2c/Support/Json.h"
+#include "k2c/Support/Units.h"
+#include <filesystem>
+#include <iostream>
+
+using namespace k2c;
+using nlohmann::json;
+
+namespace {
+
+void printMemory(const json &memory) {
+  for (const auto &[name, bytes] : memory.items())
+    std::cout << "  " << name << std::string(24 - std::min<size_t>(23, name.size()), ' ')
+              << format(Bytes(bytes.get<int64_t>())) << "\n";
+}
+
+int inspect(const std::string &bundle, bool asJson) {
+  std::string path = (std::filesystem::path(bundle) / "manifest.json").string();
+  Expected<JsonDocument> document = readJsonFile(path);
+  if (!document)
+    return fail(document.error().text());
+  const json &manifest = document->root();
+  try {
+    if (asJson) {
+      std::cout << manifest.dump(2) << "\n";
+      return 0;
+    }
+    const json &model = manifest.at("model"), &limits = manifest.at("limits");
+    std::cout << model.at("name").get<std::string>() << " (" << model.at("family").get<std::string>() << "), "
+              << model.at("layers") << " layers, hidden " << model.at("hidden") << ", vocabulary " << model.at("vocab")
+              << "\nnumerics  " << manifest.at("numerics").at("id").get<std::string>() << "\ntarget    "
+              << manifest.at("target").at("cpu").get<std::string>() << "\nlimits    " << limits.at("step_tokens")
+              << " tokens a step, " << limits.at("max_sequences") << " sequences of " << limits.at("max_context")
+              << " tokens\nkernels   " << manifest.at("kernels").size() << "\nmemory\n";
+    printMemory(manifest.at("memory"));
+  } catch (const json::exception &error) {
+    return fail(path + ": " + error.what() + "; compile the model again");
+  }
+  return 0;
+}
+
+} // namespace
+
+void k2c::addInspect(CLI::App &app, std::function<int()> &run) {
+  auto bundle = std::make_shared<std::string>();
+  auto asJson = std::make_shared<bool>(false);
+  CLI::App *c = app.add_subcommand("inspect", "What a bundle contains, and its memory certificate");
+  c->footer("example:\n  k2c inspect out --json");
+  c->add_option("DIR", *bundle, "the bundle")->required();
+  c->add_flag("--json", *asJson, "the whole manifest");
+  c->callback([=, &run] { run = [=] { return inspect(*bundle, *asJson); }; });
+}

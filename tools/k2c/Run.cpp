@@ -1,0 +1,47 @@
+//===- Run.cpp - k2c run: compile once into a cache folder, then run ------===//
+#include "Commands.h"
+#include "k2c/Pipelines/Compile.h"
+#include <cerrno>
+#include <cstring>
+#include <unistd.h>
+
+using namespace k2c;
+
+namespace {
+
+/// Replaces this process by the bundle's program.
+int execute(const std::string &bundle, std::vector<std::string> arguments) {
+  std::string program = bundle + "/run";
+  std::vector<char *> argv{program.data()};
+  for (std::string &argument : arguments)
+    argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  execv(program.c_str(), argv.data());
+  return fail(program + ": " + std::strerror(errno));
+}
+
+} // namespace
+
+void k2c::addRun(CLI::App &app, std::function<int()> &run) {
+  auto source = std::make_shared<std::string>(), prompt = std::make_shared<std::string>();
+  auto rest = std::make_shared<std::vector<std::string>>();
+  CLI::App *c = app.add_subcommand("run", "Compile into a cache folder once, then generate");
+  c->footer("examples:\n  k2c run models/bundled --prompt \"In the beginning\"\n"
+            "  k2c run models/bundled -- logits --prompt-ids 1,2,3 --json");
+  c->add_option("SOURCE", *source, "checkpoint folder")->required();
+  c->add_option("--prompt", *prompt, "text to continue");
+  c->add_option("ARGS", *rest, "after --: a command of the program and its flags");
+  c->callback([=, &run] {
+    run = [=] {
+      Expected<std::string> bundle = compileCached(*source, progressBar());
+      if (!bundle)
+        return fail(bundle.error().text());
+      std::vector<std::string> arguments = *rest;
+      if (arguments.empty())
+        arguments = {"generate"};
+      if (!prompt->empty())
+        arguments.insert(arguments.end(), {"--prompt", *prompt});
+      return execute(*bundle, arguments);
+    };
+  });
+}
