@@ -9,7 +9,7 @@
 //       %g = moe.grouped_linear %s, %p, @gu[%l]
 //       %a = nn.gated_act %g
 //       %d = moe.grouped_linear %a, %p, @down[%l] weighted %w
-//       %r = moe.combine %d, %p                           N5's tree: any placement gives these bits
+//       %r = moe.combine %d, %p, %e                       N5's tree: any placement gives these bits
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Moe/Moe.h"
@@ -50,7 +50,7 @@ void expand(moe::ExpertsOp op) {
   Value act = nn::GatedActOp::create(b, loc, slots({inner}), gateUp, op.getActAttr());
   Value down = moe::GroupedLinearOp::create(b, loc, slots({hidden}), act, plan, op.getDownAttr(), op.getDownOperand(),
                                             op.getWeights(), op.getDownOrderAttr());
-  Value sum = moe::CombineOp::create(b, loc, op.getType(), down, plan, op.getCombineAttr());
+  Value sum = moe::CombineOp::create(b, loc, op.getType(), down, plan, op.getExperts(), op.getCombineAttr());
   remark(loc, "shard-experts", "one-rank", "all " + std::to_string(op.getCount()) + " experts on one rank: no exchange",
          {{"experts", double(op.getCount())}, {"top_k", double(top)}});
   op.replaceAllUsesWith(sum);

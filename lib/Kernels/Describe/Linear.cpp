@@ -22,8 +22,16 @@ struct Parts {
   Value weight() { return linear ? linear.getWeightOperand() : grouped.getWeightOperand(); }
   Value input() { return linear ? linear.getInput() : grouped.getInput(); }
   nn::TreeAttr order() { return linear ? linear.getOrderAttr() : grouped.getOrderAttr(); }
+  /// What the residual is added to.
+  Value beforeAdd() {
+    if (gate)
+      return gate.getResult();
+    return contraction()->getResult(0);
+  }
   Value result() {
-    return add ? add.getResult() : gate ? gate.getResult() : contraction()->getResult(0);
+    if (add)
+      return add.getResult();
+    return beforeAdd();
   }
 };
 
@@ -97,8 +105,7 @@ MaybeDescribed describeLinear(kern::FuncOp kernel, ArrayRef<Operation *> ops) {
   }
   if (parts.add) {
     desc.epilogue.residual = true;
-    Value before = parts.gate ? parts.gate.getResult() : parts.contraction()->getResult(0);
-    ok = ok && b.addRows(parts.add.getLhs() == before ? parts.add.getRhs() : parts.add.getLhs(), desc.residual);
+    ok = ok && b.addRows(parts.add.getLhs() == parts.beforeAdd() ? parts.add.getRhs() : parts.add.getLhs(), desc.residual);
   }
   if (parts.grouped)
     ok = ok && b.addArgument(parts.grouped.getPlan());
