@@ -29,18 +29,20 @@ def Kern_TileAttr : AttrDef<KernDialect, "Tile"> {
   let mnemonic = "tile";
   let summary = "how a kernel is computed";
   let description = [{
-    The target's vocabulary; `mr` x `nr` (rows x vectors) of the register tile; columns prefetched ahead; rows a grid item takes.
-    No field may change a bit of the result.
+    The target's vocabulary and f32 lanes of a vector; `mr` x `nr` (rows x vectors) of the register tile; contraction steps
+    prefetched ahead; rows a grid item takes (0: all); for attention, keys a pass covers and heads an item takes. No field may
+    change a bit of the result.
 
     ```mlir
-    #kern.tile<avx512, mr = 14, nr = 2, prefetch = 16, rows_block = 256>
+    #kern.tile<avx512, lanes = 16, mr = 14, nr = 2, prefetch = 16, rows_block = 256, key_tile = 64, head_tile = 1>
     ```
-    [C1] mr, nr and rows_block are positive, prefetch is not negative.
+    [C1] prefetch and rows_block are not negative, all other numbers are positive.
   }];
-  let parameters = (ins EnumParameter<Kern_Vocabulary>:$vocabulary, "int64_t":$mr, "int64_t":$nr, "int64_t":$prefetch,
-                        "int64_t":$rows_block);
+  let parameters = (ins EnumParameter<Kern_Vocabulary>:$vocabulary, "int64_t":$lanes, "int64_t":$mr, "int64_t":$nr,
+                        "int64_t":$prefetch, "int64_t":$rows_block, "int64_t":$key_tile, "int64_t":$head_tile);
   let assemblyFormat = [{
-    `<` $vocabulary `,` `mr` `=` $mr `,` `nr` `=` $nr `,` `prefetch` `=` $prefetch `,` `rows_block` `=` $rows_block `>`
+    `<` $vocabulary `,` `lanes` `=` $lanes `,` `mr` `=` $mr `,` `nr` `=` $nr `,` `prefetch` `=` $prefetch `,`
+    `rows_block` `=` $rows_block `,` `key_tile` `=` $key_tile `,` `head_tile` `=` $head_tile `>`
   }];
   let genVerifyDecl = 1;
 }
@@ -66,7 +68,7 @@ def Kern_FuncOp : Kern_Op<"func", [IsolatedFromAbove, FunctionOpInterface, Symbo
     layers. `tile` says how it is computed and is absent until it is chosen.
 
     ```mlir
-    kern.func @k_qa(%x: !x, %ln: tensor<64xf32>, %w: tensor<48x64xbf16>) -> !a tile<avx512, mr = 14, nr = 2, prefetch = 16, rows_block = 256> {
+    kern.func @k_qa(%x: !x, %ln: tensor<64xf32>, %w: tensor<48x64xbf16>) -> !a tile<avx512, mr = 14, nr = 2, prefetch = 16, rows_block = 256, key_tile = 64, head_tile = 1> {
       %h = nn.rms_norm %x, %ln : tensor<64xf32> eps 1.0e-06 : !x
       %a = nn.linear %h, %w : tensor<48x64xbf16> order tree<1> : !x -> !a
       kern.yield %a : !a

@@ -105,7 +105,7 @@ LogicalResult Absorber::rewrite(mla::AttentionOp op) {
   Value result = op.getForms()->uses(mla::Form::Absorbed) ? absorbed(b, op, kvb) : Value();
   if (op.getForms()->uses(mla::Form::Expanded)) {
     Value other = expanded(b, op, kvb);
-    result = result ? Value(mla::MergeFormsOp::create(b, op.getLoc(), result, other, op.getBatch())) : other;
+    result = result ? Value(mla::MergeFormsOp::create(b, op.getLoc(), op.getType(), result, other, op.getBatch())) : other;
   }
   op.replaceAllUsesWith(result);
   op.erase();

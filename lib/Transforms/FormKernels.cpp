@@ -151,6 +151,18 @@ kern::FuncOp Outliner::unique(kern::FuncOp kernel) {
   return kernel;
 }
 
+kern::CallOp createCall(OpBuilder &b, Location loc, kern::FuncOp kernel, ArrayRef<kern::CallOp::Argument> arguments) {
+  SmallVector<Value> operands;
+  SmallVector<Attribute> bindings;
+  for (const kern::CallOp::Argument &argument : arguments) {
+    if (argument.value)
+      operands.push_back(argument.value);
+    bindings.push_back(argument.weight ? Attribute(argument.weight) : Attribute(b.getUnitAttr()));
+  }
+  return kern::CallOp::create(b, loc, kernel.getResultTypes(), FlatSymbolRefAttr::get(kernel.getSymNameAttr()), operands,
+                              b.getArrayAttr(bindings), DenseI64ArrayAttr());
+}
+
 LogicalResult Outliner::outline(const KernelGroup &group) {
   FailureOr<Outline> outline = build(group);
   if (failed(outline))
@@ -158,7 +170,7 @@ LogicalResult Outliner::outline(const KernelGroup &group) {
   kern::FuncOp kernel = unique(outline->kernel);
   Operation *last = group.back();
   OpBuilder b(last);
-  auto call = kern::CallOp::create(b, last->getLoc(), kernel, outline->arguments);
+  auto call = createCall(b, last->getLoc(), kernel, outline->arguments);
   if (group.size() > 1)
     remark(last->getLoc(), "form-kernels", "fused",
            std::to_string(group.size()) + " ops are one kernel '" + kernel.getSymName().str() + "'",

@@ -8,7 +8,7 @@
 !a = tensor<?x48xf32, #tok>
 nn.weights @ln1 "model.layers.{layer}.ln" over (layer = 0 to 3) : tensor<64xf32>
 nn.weights @qa "model.layers.{layer}.qa" over (layer = 0 to 3) : tensor<48x64xbf16>
-kern.func @k_qa(%x: !x, %ln: tensor<64xf32>, %w: tensor<48x64xbf16>) -> !a tile<avx512, mr = 14, nr = 2, prefetch = 16, rows_block = 256> {
+kern.func @k_qa(%x: !x, %ln: tensor<64xf32>, %w: tensor<48x64xbf16>) -> !a tile<avx512, mr = 14, nr = 2, prefetch = 16, rows_block = 256, key_tile = 64, head_tile = 1> {
   %h = nn.rms_norm %x, %ln : tensor<64xf32> eps 1.0e-06 : !x
   %a = nn.linear %h, %w : tensor<48x64xbf16> order tree<1> : !x -> !a
   kern.yield %a : !a
