@@ -14,8 +14,8 @@ Expected<StoredTensor> CheckpointTensors::find(const std::string &name) const {
 Status CheckpointTensors::read(const std::string &name, int64_t offset, char *out, int64_t count) const {
   const TensorInfo *tensor = checkpoint.find(name);
   if (!tensor || offset < 0 || count < 0 || uint64_t(offset) + uint64_t(count) > tensor->bytes())
-    return Error{"tensor '" + name + "'", "bytes " + std::to_string(offset) + " to " + std::to_string(offset + count) +
-                                              " are outside it", ""};
+    return Error{"tensor '" + name + "'",
+                 "bytes " + std::to_string(offset) + " to " + std::to_string(offset + count) + " are outside it", ""};
   return checkpoint.read(*tensor, uint64_t(offset), out, uint64_t(count));
 }
 

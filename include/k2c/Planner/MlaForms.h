@@ -1,0 +1,42 @@
+//===- MlaForms.h - Expanded or absorbed latent attention -------------------===//
+//
+// With d_c = latent, d_h = nope, d_R = rope, d_v = value, T query tokens and S keys, a head costs (without the causal
+// discount, which both forms share):
+//
+//   expanded   T S (2 (d_h + d_R) + 2 d_v)  +  S 2 d_c (d_h + d_v)      each key is expanded once
+//   absorbed   T S (2 (d_c + d_R) + 2 d_c)  +  T 2 d_c (d_h + d_v)      each query is absorbed once
+//
+// Few queries on many keys want the absorbed form, many queries the expanded one. The forms cost the same at
+//   T*(S) = S d_c (d_h + d_v) / (S D + d_c (d_h + d_v)),   D = (2 d_c + d_R) - (d_h + d_R + d_v)
+// which rises with S towards d_c (d_h + d_v) / D: 170.67 tokens for DeepSeek V3 and Kimi K2, 146.3 at S = 1024. The
+// admission table (numerics N4) is fixed before S is known, so it takes the limit.
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_PLANNER_MLAFORMS_H
+#define K2C_PLANNER_MLAFORMS_H
+
+#include "k2c/Model/ModelSpec.h"
+#include "k2c/Support/Units.h"
+#include <cstdint>
+#include <optional>
+
+namespace k2c {
+
+/// `--mla`: one form everywhere, or by the new-token count of a prompt segment.
+enum class MlaForms : uint8_t { Phased, Absorbed, Expanded };
+
+/// FLOP of all heads for `queries` tokens that each see `keys` keys.
+Flops expandedFlops(const MlaSpec &mla, double queries, double keys);
+Flops absorbedFlops(const MlaSpec &mla, double queries, double keys);
+
+/// Query tokens at which both forms cost the same on `keys` keys, or on any number of them as it grows without bound.
+/// Nothing: the absorbed form never costs more.
+std::optional<double> mlaCrossover(const MlaSpec &mla, std::optional<double> keys = std::nullopt);
+
+/// The manifest's "prompt_expanded_at_least": prompt segments of at least so many new tokens run expanded; 0: all, -1:
+/// none.
+int64_t expandedFrom(const MlaSpec &mla, MlaForms forms);
+
+} // namespace k2c
+
+#endif // K2C_PLANNER_MLAFORMS_H

@@ -1,0 +1,107 @@
+//===- Plan.h - What the planner decided, and what it predicts ---------------===//
+//
+// The one result of planning. attach-plan writes it into the IR, later passes only read it; `k2c plan` prints it; the
+// manifest carries its certificate. Every decision is a remark with the numbers it was taken on.
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_PLANNER_PLAN_H
+#define K2C_PLANNER_PLAN_H
+
+#include "k2c/Planner/MlaForms.h"
+#include "k2c/Support/DType.h"
+#include "k2c/Support/Units.h"
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace k2c {
+
+/// What a program must be able to hold; compile-time constants of the program.
+struct Limits {
+  static constexpr int64_t page = 64; ///< tokens of one layer in a page of the cache
+  int64_t stepTokens = 2048;          ///< most token rows of one step
+  int64_t maxSequences = 16;          ///< most sequences of one step
+  int64_t maxContext = 8192;          ///< most tokens of one sequence, prompt and generated
+
+  /// Rows of a step whose logits are wanted.
+  int64_t wantRows() const { return maxSequences; }
+  /// Pages of one layer: every sequence at maxContext.
+  int64_t pages() const { return maxSequences * ((maxContext + page - 1) / page); }
+};
+
+/// How many ways each kind of work is split.
+struct Layout {
+  int64_t dataParallel = 1;
+  int64_t expertParallel = 1;
+  int64_t pipelineParallel = 1;
+  int64_t tensorParallel = 1;
+};
+
+/// Packed bytes of one kernel operand over all layers, on one rank.
+struct FamilyBytes {
+  std::string
+      family; ///< of the model, or a part of one: kv_b.uk, kv_b.uk_absorbed, kv_b.uv; head of a tied embedding; rope
+  int64_t blobs = 0; ///< weight slots
+  Bytes bytes;
+};
+
+/// One plane of a cache pool (the manifest's "cache").
+struct CachePlane {
+  std::string plane; ///< latent, rope; k, v
+  int64_t layers = 0;
+  int64_t width = 0; ///< elements of a token in a layer
+  DType type = DType::F32;
+  int64_t pages = 0; ///< of each layer
+  int64_t group = 0;
+
+  Bytes bytes() const { return Bytes(layers * pages * Limits::page * width * byteWidth(type)); }
+};
+
+/// Peak bytes of one rank, as the manifest's "memory" states them.
+struct MemoryCertificate {
+  Bytes weights;     ///< mapped, shared between processes
+  Bytes cache;       ///< planes of all pools
+  Bytes arena;       ///< activations at their offsets
+  Bytes scratch;     ///< of all workers
+  Bytes collectives; ///< receive buffers
+  Bytes logits;      ///< of the rows whose logits are wanted
+  Bytes reserve;     ///< what the runtime takes beside these
+
+  Bytes total() const { return weights + cache + arena + scratch + collectives + logits + reserve; }
+};
+
+/// A step, predicted.
+struct Prediction {
+  int64_t tokens = 0;  ///< new tokens of the step
+  int64_t context = 0; ///< tokens cached before it
+  Flops flops;
+  Bytes bytes; ///< weights and cache read
+  Seconds seconds;
+};
+
+/// A decision in words and numbers; `pass` is the pass it belongs to.
+struct Remark {
+  std::string pass;
+  std::string text;
+  std::vector<std::pair<std::string, double>> metrics;
+};
+
+struct Plan {
+  Layout layout;
+  Limits limits;
+  DType compute = DType::F32;
+  MlaForms mla = MlaForms::Phased;
+  int64_t expandedFrom = -1; ///< see MlaForms.h; -1 for models without latent attention
+  std::vector<FamilyBytes> families;
+  std::vector<CachePlane> cache;
+  Bytes cachePerToken; ///< of all layers
+  MemoryCertificate memory;
+  Prediction prefill; ///< one cold prompt of min(512, step, context) tokens
+  Prediction decode;  ///< one sequence, the second token of a context
+  std::vector<Remark> remarks;
+};
+
+} // namespace k2c
+
+#endif // K2C_PLANNER_PLAN_H

@@ -1,0 +1,41 @@
+//===- Planner.h - From a model and a machine to a plan -------------------------===//
+//
+// Pure and fast: no weights, no files, no clock. The same call prints `k2c plan`, fills attach-plan, and certifies the
+// memory at the end, when the compiler knows its weight map and its arena (Known).
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_PLANNER_PLANNER_H
+#define K2C_PLANNER_PLANNER_H
+
+#include "k2c/Cluster/Topology.h"
+#include "k2c/Planner/Plan.h"
+#include <optional>
+
+namespace k2c {
+
+/// What the user chose.
+struct PlanOptions {
+  DType compute = DType::F32;
+  std::optional<DType> cache; ///< as compute by default
+  MlaForms mla = MlaForms::Phased;
+};
+
+/// What only the compiler knows, as far as it has come.
+struct Known {
+  std::optional<Bytes> weights; ///< WeightMap::totalBytes; otherwise counted from the families
+  Bytes arena;
+  Bytes scratchPerWorker;
+  Bytes tokenizerFile; ///< its size, for the reserve
+};
+
+/// step-tokens 2048, max-sequences 16, max-context min(max_position_embeddings, 8192).
+Limits defaultLimits(const ModelSpec &spec);
+
+/// Plans one rank on one CPU device. Errors: limits that are not positive or exceed the model's positions; several ranks
+/// (not in this build); memory that does not fit, with both numbers and the largest limits that would.
+Expected<Plan> planHost(const ModelSpec &spec, const Topology &topology, const Limits &limits,
+                        const PlanOptions &options = {}, const Known &known = {});
+
+} // namespace k2c
+
+#endif // K2C_PLANNER_PLANNER_H

@@ -1,0 +1,95 @@
+//===- Memory.cpp - The certificate, and what would fit ------------------------===//
+//
+// The runtime allocates exactly these parts, once, at start. The reserve is the runtime's own formula (k2rt/reserve.h),
+// so that both sides count alike. The arena belongs to the compiled step-tokens: it does not change with the limits that
+// the remedy varies.
+//
+//===----------------------------------------------------------------------===//
+#include "Memory.h"
+
+#include "Operands.h"
+#include "k2rt/reserve.h"
+#include <functional>
+
+namespace k2c::planner {
+
+std::vector<CachePlane> cachePlanes(const ModelSpec &spec, const Limits &limits, DType type) {
+  auto plane = [&](const char *name, int64_t width) {
+    return CachePlane{name, spec.layerCount(), width, type, limits.pages(), 0};
+  };
+  if (const auto *gqa = std::get_if<GqaSpec>(&spec.attention))
+    return {plane("k", gqa->kvHeads * gqa->headDim), plane("v", gqa->kvHeads * gqa->headDim)};
+  const auto &mla = std::get<MlaSpec>(spec.attention);
+  return {plane("latent", mla.latent), plane("rope", mla.rope)};
+}
+
+MemoryCertificate MemoryModel::certify(const Limits &limits) const {
+  MemoryCertificate memory;
+  if (known.weights)
+    memory.weights = *known.weights;
+  else
+    for (const PlannedOperand &operand : operandsOf(spec, expandedFrom, limits))
+      memory.weights += operand.packed.bytes;
+  for (const CachePlane &plane : cachePlanes(spec, limits, cache))
+    memory.cache += plane.bytes();
+  memory.arena = known.arena;
+  memory.scratch = known.scratchPerWorker * device.cores;
+  memory.logits = Bytes(limits.wantRows() * spec.vocab * 4);
+  k2rt_limits runtime{limits.stepTokens, limits.maxSequences,      limits.maxContext, 1,
+                      spec.vocab,        known.tokenizerFile.value};
+  memory.reserve = Bytes(k2rt_reserve_bytes(&runtime));
+  return memory;
+}
+
+/// The largest value in [1, most] that `fits`, which holds up to some value; 0 when it holds nowhere.
+static int64_t largest(int64_t most, const std::function<bool(int64_t)> &fits) {
+  int64_t low = 0, high = most; // fits(low) or low == 0; the answer is in [low, high]
+  while (low < high) {
+    int64_t middle = low + (high - low + 1) / 2;
+    if (fits(middle))
+      low = middle;
+    else
+      high = middle - 1;
+  }
+  return low;
+}
+
+/// Bytes of the cache as a floating-point number: hostile sizes must not overflow before they are refused.
+static double approximateCache(const ModelSpec &spec, const Limits &limits) {
+  double bytes = 0;
+  for (const CachePlane &plane : cachePlanes(spec, limits, DType::F32))
+    bytes += double(plane.layers) * double(plane.pages) * double(Limits::page) * double(plane.width) * 4;
+  return bytes;
+}
+
+Status MemoryModel::check(const Limits &limits) const {
+  if (double bytes = approximateCache(spec, limits); bytes > 1e18)
+    return Error{"model '" + spec.name + "'", "the cache needs about " + std::to_string(bytes) + " bytes",
+                 "lower --max-context or --max-sequences"};
+  Bytes available = device.memory.value, needed = certify(limits).total();
+  if (needed <= available)
+    return Status::success();
+  auto fits = [&](int64_t context, int64_t sequences) {
+    Limits smaller = limits;
+    smaller.maxContext = context;
+    smaller.maxSequences = sequences;
+    return certify(smaller).total() <= available;
+  };
+  int64_t context = largest(limits.maxContext, [&](int64_t n) { return fits(n, limits.maxSequences); });
+  int64_t sequences = largest(limits.maxSequences, [&](int64_t n) { return fits(limits.maxContext, n); });
+  std::string remedy;
+  if (context)
+    remedy = "lower --max-context to at most " + std::to_string(context);
+  if (sequences)
+    remedy +=
+        (context ? " or --max-sequences to at most " : "lower --max-sequences to at most ") + std::to_string(sequences);
+  if (remedy.empty())
+    remedy = "the weights alone take " + format(certify(limits).weights) +
+             ": choose a topology with more memory (several ranks are not in this build)";
+  return Error{"model '" + spec.name + "'",
+               "needs " + format(needed) + " = " + formatCount(needed.value) + " bytes of " + format(available) +
+                   " = " + formatCount(available.value) + " bytes available (" + device.memory.source + ")",
+               remedy};
+}
+
+} // namespace k2c::planner

@@ -1,0 +1,27 @@
+//===- Memory.h - The certificate, and what would fit --------------------------===//
+#ifndef K2C_LIB_PLANNER_MEMORY_H
+#define K2C_LIB_PLANNER_MEMORY_H
+
+#include "k2c/Planner/Planner.h"
+
+namespace k2c::planner {
+
+/// Planes of the model's cache pools under `limits`.
+std::vector<CachePlane> cachePlanes(const ModelSpec &spec, const Limits &limits, DType type);
+
+/// Everything the memory of one rank depends on, but the limits.
+struct MemoryModel {
+  const ModelSpec &spec;
+  const Device &device;
+  const Known &known;
+  DType cache;
+  int64_t expandedFrom;
+
+  MemoryCertificate certify(const Limits &limits) const;
+  /// Errors when `limits` do not fit the device, with both numbers and the largest limits that do.
+  Status check(const Limits &limits) const;
+};
+
+} // namespace k2c::planner
+
+#endif // K2C_LIB_PLANNER_MEMORY_H

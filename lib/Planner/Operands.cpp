@@ -1,0 +1,74 @@
+//===- Operands.cpp - The packed operands of a model, counted -----------------===//
+//
+// A matrix [n][k] is packed in panels of 32 columns; alternatives (gate, up) share panels; experts are stacked. A vector
+// and the embedding stay rows. W_kvb is cut into W_UK and W_UV per head; the absorbed form reads W_UK transposed, so a
+// program with both forms holds it twice. f16 widens to f32; block-scaled storage is unpacked to the family's type.
+//
+//===----------------------------------------------------------------------===//
+#include "Operands.h"
+
+#include "k2c/Weights/WeightMap.h"
+
+namespace k2c::planner {
+
+static DType packedType(const WeightFamily &family) { return family.dtype == DType::BF16 ? DType::BF16 : DType::F32; }
+
+static PlannedOperand operand(std::string name, int64_t blobs, const Transform &transform, Use use,
+                              double multiplyAdds = 0) {
+  return {{std::move(name), blobs, Bytes(blobs * blobBytes(transform))}, use, multiplyAdds};
+}
+
+static PanelLayout panels(DType type, int64_t matrices, int64_t n, int64_t k, int64_t interleave = 1) {
+  PanelLayout layout;
+  layout.type = type;
+  layout.matrices = matrices;
+  layout.n = n;
+  layout.k = k;
+  layout.interleave = interleave;
+  return layout;
+}
+
+/// W_kvb [heads * (nope + value)][latent].
+static void addLatentExpansion(const WeightFamily &family, const MlaSpec &mla, int64_t expandedFrom,
+                               std::vector<PlannedOperand> &operands) {
+  DType type = packedType(family);
+  int64_t layers = family.layerCount();
+  if (expandedFrom >= 0)
+    operands.push_back(
+        operand(family.id + ".uk", layers, panels(type, mla.heads, mla.nope, mla.latent), Use::Expanded));
+  if (expandedFrom != 0)
+    operands.push_back(
+        operand(family.id + ".uk_absorbed", layers, panels(type, mla.heads, mla.latent, mla.nope), Use::Absorbed));
+  operands.push_back(
+      operand(family.id + ".uv", layers, panels(type, mla.heads, mla.value, mla.latent), Use::Attention));
+}
+
+static PlannedOperand plainOperand(const WeightFamily &family) {
+  DType type = packedType(family);
+  int64_t layers = family.layerCount(), parts = std::max<int64_t>(1, int64_t(family.alternatives.size()));
+  if (family.id == "embed")
+    return operand(family.id, 1, RowMajor{type, family.elements()}, Use::Lookup);
+  if (family.shape.size() < 2)
+    return operand(family.id, layers, RowMajor{type, parts * family.elements()}, Use::Every);
+  int64_t experts = std::max<int64_t>(1, family.experts);
+  PanelLayout layout = panels(type, experts, parts * family.shape[0], family.shape[1], parts == 2 ? 2 : 1);
+  Use use = family.experts ? Use::Chosen : family.id == "head" ? Use::Logits : Use::Every;
+  return operand(family.id, layers, layout, use, double(layers * parts * family.elements()));
+}
+
+std::vector<PlannedOperand> operandsOf(const ModelSpec &spec, int64_t expandedFrom, const Limits &limits) {
+  std::vector<PlannedOperand> operands;
+  const auto *mla = std::get_if<MlaSpec>(&spec.attention);
+  for (const WeightFamily &family : spec.weights)
+    if (mla && family.id == "kv_b")
+      addLatentExpansion(family, *mla, expandedFrom, operands);
+    else
+      operands.push_back(plainOperand(family));
+  if (const WeightFamily *embed = spec.find("embed"); embed && spec.tiedEmbeddings)
+    operands.push_back(operand("head", 1, panels(packedType(*embed), 1, spec.vocab, spec.hidden), Use::Logits,
+                               double(embed->elements())));
+  operands.push_back(operand("rope", 1, Table{limits.maxContext * spec.rope.dims * 4, "", nullptr}, Use::Lookup));
+  return operands;
+}
+
+} // namespace k2c::planner

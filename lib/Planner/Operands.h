@@ -1,0 +1,37 @@
+//===- Operands.h - The packed operands of a model, counted -------------------===//
+//
+// The planner's view of the weight map, before there is one: which operands the families give, how each is packed (the
+// layouts of Weights/WeightMap.h), and how often a step reads it.
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_LIB_PLANNER_OPERANDS_H
+#define K2C_LIB_PLANNER_OPERANDS_H
+
+#include "k2c/Planner/Plan.h"
+
+namespace k2c::planner {
+
+/// How a step uses an operand.
+enum class Use : uint8_t {
+  Lookup,    ///< rows by index: the embedding, the rotary table
+  Every,     ///< every token row: norms, projections, routers, shared experts
+  Chosen,    ///< only the experts that tokens choose
+  Logits,    ///< the rows whose logits are wanted
+  Expanded,  ///< latent attention in the expanded form
+  Absorbed,  ///< in the absorbed form
+  Attention, ///< in both
+};
+
+struct PlannedOperand {
+  FamilyBytes packed;
+  Use use = Use::Every;
+  double multiplyAdds =
+      0; ///< of one token row, all layers; for Chosen, of one expert a layer. Attention counts its own
+};
+
+/// The operands of `spec` when latent attention takes the forms of `expandedFrom` (see MlaForms.h).
+std::vector<PlannedOperand> operandsOf(const ModelSpec &spec, int64_t expandedFrom, const Limits &limits);
+
+} // namespace k2c::planner
+
+#endif // K2C_LIB_PLANNER_OPERANDS_H

@@ -1,0 +1,146 @@
+//===- Planner.cpp - From a model and a machine to a plan ----------------------===//
+//
+// One rank: nothing is split, so the decisions are the form of latent attention and whether the limits fit. Each leaves
+// a remark with its numbers; predictions name the constants they rest on.
+//
+//===----------------------------------------------------------------------===//
+#include "k2c/Planner/Planner.h"
+
+#include "Memory.h"
+#include "Operands.h"
+#include "k2c/Planner/StepCost.h"
+#include <algorithm>
+#include <cstdio>
+
+namespace k2c {
+
+using namespace planner;
+
+/// Tokens of the cold prompt whose time is predicted.
+constexpr int64_t predictedPrompt = 512;
+
+Limits defaultLimits(const ModelSpec &spec) {
+  Limits limits;
+  limits.maxContext = std::min<int64_t>(spec.maxPosition, limits.maxContext);
+  return limits;
+}
+
+static Status checkLimits(const ModelSpec &spec, const Topology &topology, const Limits &limits) {
+  if (topology.ranks() != 1)
+    return Error{"topology '" + topology.name + "'",
+                 "has " + std::to_string(topology.ranks()) + " ranks; several ranks are not in this build",
+                 "use --topology host or cpu1"};
+  constexpr int64_t most = INT32_MAX; // positions, rows and pages are 32-bit in the step
+  struct {
+    const char *option;
+    int64_t value, most;
+  } options[] = {{"--step-tokens", limits.stepTokens, most},
+                 {"--max-sequences", limits.maxSequences, most},
+                 {"--max-context", limits.maxContext, std::min(most, spec.maxPosition)}};
+  for (const auto &option : options)
+    if (option.value < 1 || option.value > option.most)
+      return Error{option.option,
+                   "is " + std::to_string(option.value) + ", must be 1 to " + std::to_string(option.most), ""};
+  if (limits.pages() > most)
+    return Error{"--max-sequences",
+                 std::to_string(limits.maxSequences) + " sequences of " + std::to_string(limits.maxContext) +
+                     " tokens need " + std::to_string(limits.pages()) + " pages a layer, more than " +
+                     std::to_string(most),
+                 ""};
+  return Status::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Remarks
+//===----------------------------------------------------------------------===//
+
+static std::string decimal(double value, const char *format) {
+  char text[32];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+static Remark mlaRemark(const MlaSpec &mla, const Plan &plan) {
+  Remark remark{"absorb-mla", "", {{"expanded_from", double(plan.expandedFrom)}}};
+  std::optional<double> crossover = mlaCrossover(mla);
+  if (crossover)
+    remark.metrics.push_back({"crossover_tokens", *crossover});
+  if (plan.mla != MlaForms::Phased)
+    remark.text = plan.mla == MlaForms::Absorbed ? "every segment runs absorbed, as --mla asks"
+                                                 : "every segment runs expanded, as --mla asks";
+  else if (!crossover)
+    remark.text = "every segment runs absorbed: it never costs more with latent " + std::to_string(mla.latent);
+  else
+    remark.text = "prompt segments of " + std::to_string(plan.expandedFrom) +
+                  " new tokens and more run expanded, others absorbed: both cost the same at " +
+                  decimal(*crossover, "%.1f") + " tokens on many keys";
+  return remark;
+}
+
+static Remark memoryRemark(const Plan &plan, const Device &device) {
+  const MemoryCertificate &m = plan.memory;
+  return {"attach-plan",
+          "one rank needs " + format(m.total()) + " of " + format(device.memory.value) + ": weights " +
+              format(m.weights) + ", cache " + format(m.cache) + " (" + formatCount(plan.cachePerToken.value) +
+              " bytes a token), arena " + format(m.arena) + ", reserve " + format(m.reserve),
+          {{"total_bytes", double(m.total().value)},
+           {"weights_bytes", double(m.weights.value)},
+           {"cache_bytes", double(m.cache.value)},
+           {"arena_bytes", double(m.arena.value)},
+           {"scratch_bytes", double(m.scratch.value)},
+           {"logits_bytes", double(m.logits.value)},
+           {"reserve_bytes", double(m.reserve.value)},
+           {"available_bytes", double(device.memory.value.value)}}};
+}
+
+static Remark predictionRemark(const char *what, const Prediction &step, const Plan &plan, const Device &device) {
+  const Sourced<FlopRate> &rate = plan.compute == DType::BF16 ? device.bf16 : device.f32;
+  return {"attach-plan",
+          std::string(what) + " of " + std::to_string(step.tokens) + (step.tokens == 1 ? " token" : " tokens") +
+              ": at least " + format(step.seconds) + " for " + format(step.flops) + " and " + format(step.bytes) +
+              " (" + std::to_string(device.cores) + " cores at " + decimal(rate.value.value * 1e-9, "%.0f") +
+              " GFLOP/s, " + rate.source + "; " + format(device.memoryRead.value) + ", " + device.memoryRead.source +
+              ")",
+          {{"seconds", step.seconds.value}, {"flop", step.flops.value}, {"bytes", double(step.bytes.value)}}};
+}
+
+//===----------------------------------------------------------------------===//
+// The plan
+//===----------------------------------------------------------------------===//
+
+Expected<Plan> planHost(const ModelSpec &spec, const Topology &topology, const Limits &limits,
+                        const PlanOptions &options, const Known &known) {
+  if (Status status = checkLimits(spec, topology, limits); !status)
+    return status.takeError();
+  Plan plan;
+  plan.limits = limits;
+  plan.compute = options.compute;
+  plan.mla = options.mla;
+  const auto *mla = std::get_if<MlaSpec>(&spec.attention);
+  if (mla)
+    plan.expandedFrom = expandedFrom(*mla, options.mla);
+
+  DType cache = options.cache.value_or(options.compute);
+  MemoryModel memory{spec, topology.device, known, cache, plan.expandedFrom};
+  if (Status status = memory.check(limits); !status)
+    return status.takeError();
+  plan.memory = memory.certify(limits);
+  plan.cache = cachePlanes(spec, limits, cache);
+  for (const CachePlane &plane : plan.cache)
+    plan.cachePerToken += Bytes(plane.layers * plane.width * byteWidth(plane.type));
+  for (const PlannedOperand &operand : operandsOf(spec, plan.expandedFrom, limits))
+    plan.families.push_back(operand.packed);
+
+  int64_t prompt = std::min({predictedPrompt, limits.stepTokens, limits.maxContext});
+  plan.prefill = predictStep(spec, plan, topology.device, {1, prompt, 0});
+  plan.decode = predictStep(spec, plan, topology.device, {1, 1, 1});
+
+  if (mla)
+    plan.remarks.push_back(mlaRemark(*mla, plan));
+  plan.remarks.push_back(memoryRemark(plan, topology.device));
+  plan.remarks.push_back(predictionRemark("prefill", plan.prefill, plan, topology.device));
+  plan.remarks.push_back(predictionRemark("decode", plan.decode, plan, topology.device));
+  return plan;
+}
+
+} // namespace k2c

@@ -1,0 +1,49 @@
+//===- MlaFormsTest.cpp - Expanded or absorbed latent attention -------------===//
+#include "k2c/Planner/MlaForms.h"
+#include <gtest/gtest.h>
+
+using namespace k2c;
+
+namespace {
+
+MlaSpec mla(int64_t latent, int64_t nope, int64_t rope, int64_t value) {
+  MlaSpec spec;
+  spec.heads = 4;
+  spec.latent = latent;
+  spec.nope = nope;
+  spec.rope = rope;
+  spec.value = value;
+  return spec;
+}
+
+} // namespace
+
+// 512 * 256 / ((1024 + 64) - (128 + 64 + 128)) = 131072 / 768.
+TEST(MlaForms, CrossoverOfDeepSeekV3) {
+  MlaSpec v3 = mla(512, 128, 64, 128);
+  EXPECT_DOUBLE_EQ(*mlaCrossover(v3), 131072.0 / 768);
+  EXPECT_NEAR(*mlaCrossover(v3, 1024), 146.3, 0.05);
+  EXPECT_EQ(expandedFrom(v3, MlaForms::Phased), 171);
+}
+
+TEST(MlaForms, BothFormsCostTheSameAtTheCrossover) {
+  MlaSpec v3 = mla(512, 128, 64, 128);
+  for (double keys : {64.0, 1000.0, 1e6}) {
+    double queries = *mlaCrossover(v3, keys);
+    EXPECT_NEAR(expandedFlops(v3, queries, keys).value / absorbedFlops(v3, queries, keys).value, 1, 1e-12);
+    EXPECT_LT(expandedFlops(v3, queries + 1, keys).value, absorbedFlops(v3, queries + 1, keys).value);
+    EXPECT_GT(expandedFlops(v3, queries - 1, keys).value, absorbedFlops(v3, queries - 1, keys).value);
+  }
+}
+
+TEST(MlaForms, ASmallLatentIsNeverWorthExpanding) { // 2 * 16 + 16 <= 16 + 16 + 16
+  MlaSpec small = mla(16, 16, 16, 16);
+  EXPECT_FALSE(mlaCrossover(small));
+  EXPECT_EQ(expandedFrom(small, MlaForms::Phased), -1);
+}
+
+TEST(MlaForms, TheOptionDecides) {
+  MlaSpec v3 = mla(512, 128, 64, 128);
+  EXPECT_EQ(expandedFrom(v3, MlaForms::Absorbed), -1);
+  EXPECT_EQ(expandedFrom(v3, MlaForms::Expanded), 0);
+}

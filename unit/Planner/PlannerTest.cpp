@@ -1,0 +1,201 @@
+//===- PlannerTest.cpp - Certificates, refusals, remarks ----------------------===//
+#include "k2c/Planner/Planner.h"
+#include "TestModels.h"
+#include <map>
+
+using namespace k2c;
+using namespace k2c::test;
+
+namespace {
+
+Plan planned(const ModelSpec &spec, const Limits &limits, const PlanOptions &options = {}, const Known &known = {}) {
+  Expected<Plan> plan = planHost(spec, machine(gibibytes(1 << 14)), limits, options, known);
+  EXPECT_TRUE(plan) << (plan ? "" : plan.error().text());
+  return plan ? *plan : Plan();
+}
+
+std::map<std::string, int64_t> familyBytes(const Plan &plan) {
+  std::map<std::string, int64_t> bytes;
+  for (const FamilyBytes &family : plan.families)
+    bytes[family.family] = family.bytes.value;
+  return bytes;
+}
+
+std::string refusal(const ModelSpec &spec, const Topology &topology, const Limits &limits, const Known &known = {}) {
+  Expected<Plan> plan = planHost(spec, topology, limits, {}, known);
+  EXPECT_FALSE(plan);
+  return plan ? "" : plan.error().text();
+}
+
+Limits limits(int64_t stepTokens, int64_t maxSequences, int64_t maxContext) {
+  Limits result;
+  result.stepTokens = stepTokens;
+  result.maxSequences = maxSequences;
+  result.maxContext = maxContext;
+  return result;
+}
+
+} // namespace
+
+TEST(Plan, DefaultLimits) {
+  EXPECT_EQ(defaultLimits(published("kimi-k2")).maxContext, 8192);
+  Limits tiny = defaultLimits(tinyLlama());
+  EXPECT_EQ(tiny.maxContext, 256);
+  EXPECT_EQ(tiny.stepTokens, 2048);
+  EXPECT_EQ(tiny.maxSequences, 16);
+  EXPECT_EQ(tiny.pages(), 16 * 4);
+}
+
+// Each blob is rounded up to 4096 bytes; a panel is 32 columns of bf16.
+TEST(Plan, WeightsToTheByte) {
+  Plan plan = planned(tinyLlama(), limits(64, 2, 256));
+  std::map<std::string, int64_t> expected = {
+      {"embed", 16384},         // 100 * 64 * 2 = 12800
+      {"attention_norm", 8192}, // 2 layers * 64 * 2 = 128 each
+      {"q", 16384},             // 2 layers * 2 panels * 64 * 64
+      {"k", 8192},              // 2 layers * 1 panel
+      {"v", 8192},              // as k
+      {"o", 16384},             // as q
+      {"mlp_norm", 8192},       // as attention_norm
+      {"gate_up", 49152},       // 2 layers * 96 / 16 panels * 64 * 64
+      {"down", 24576},          // 2 layers * 2 panels * 96 * 64
+      {"final_norm", 4096},     // 128
+      {"head", 16384},          // 100 columns are 4 panels * 64 * 64
+      {"rope", 16384},          // 256 positions * 16 * 4
+  };
+  EXPECT_EQ(familyBytes(plan), expected);
+  EXPECT_EQ(plan.memory.weights, Bytes(192512));
+}
+
+TEST(Plan, TiedEmbeddingsArePackedTwice) {
+  Plan plan = planned(tinyLlama(true), limits(64, 2, 256));
+  EXPECT_EQ(familyBytes(plan)["embed"], 16384);
+  EXPECT_EQ(familyBytes(plan)["head"], 16384);
+}
+
+TEST(Plan, OnlyTheFormsOfLatentAttentionThatRunArePacked) {
+  ModelSpec spec = published("kimi-k2");
+  PlanOptions options;
+  auto names = [&](MlaForms forms) {
+    options.mla = forms;
+    std::string text;
+    for (const auto &[name, bytes] : familyBytes(planned(spec, defaultLimits(spec), options)))
+      if (name.rfind("kv_b", 0) == 0)
+        text += name + " " + std::to_string(bytes / 61) + " ";
+    return text;
+  };
+  // 64 heads * 4 panels * 512 * 64; absorbed: 64 heads * 16 panels * 128 * 64.
+  EXPECT_EQ(names(MlaForms::Expanded), "kv_b.uk 8388608 kv_b.uv 8388608 ");
+  EXPECT_EQ(names(MlaForms::Absorbed), "kv_b.uk_absorbed 8388608 kv_b.uv 8388608 ");
+  EXPECT_EQ(names(MlaForms::Phased), "kv_b.uk 8388608 kv_b.uk_absorbed 8388608 kv_b.uv 8388608 ");
+}
+
+TEST(Plan, CacheAndLogits) { // 2 layers * (k 32 + v 32) * 4 bytes a token
+  Plan plan = planned(tinyLlama(), limits(64, 2, 256));
+  EXPECT_EQ(plan.cachePerToken, Bytes(512));
+  EXPECT_EQ(plan.memory.cache, Bytes(512 * 2 * 256));
+  EXPECT_EQ(planned(tinyLlama(), limits(64, 2, 65)).memory.cache, Bytes(512 * 2 * 128)) << "whole pages";
+  EXPECT_EQ(plan.memory.logits, Bytes(2 * 100 * 4));
+  ASSERT_EQ(plan.cache.size(), 2u);
+  EXPECT_EQ(plan.cache[1].plane, "v");
+  EXPECT_EQ(plan.cache[1].width, 32);
+  EXPECT_EQ(plan.cache[1].pages, 8);
+}
+
+TEST(Plan, LatentCacheHasTwoPlanes) {
+  ModelSpec spec = published("deepseek-v3");
+  Plan plan = planned(spec, limits(2048, 1, 64));
+  ASSERT_EQ(plan.cache.size(), 2u);
+  EXPECT_EQ(plan.cache[0].plane, "latent");
+  EXPECT_EQ(plan.cache[0].width, 512);
+  EXPECT_EQ(plan.cache[1].width, 64);
+  EXPECT_EQ(plan.cachePerToken, Bytes(61 * 576 * 4));
+}
+
+TEST(Plan, WhatTheCompilerKnowsReplacesEstimates) {
+  Known known;
+  known.weights = Bytes(1000);
+  known.arena = Bytes(2000);
+  known.scratchPerWorker = Bytes(300);
+  Plan plan = planned(tinyLlama(), limits(64, 2, 256), {}, known);
+  const MemoryCertificate &m = plan.memory;
+  EXPECT_EQ(m.weights, Bytes(1000));
+  EXPECT_EQ(m.arena, Bytes(2000));
+  EXPECT_EQ(m.scratch, Bytes(600)) << "two workers";
+  EXPECT_EQ(m.total(), Bytes(3600) + m.cache + m.logits + m.reserve);
+}
+
+TEST(Plan, RemarksSayWhy) {
+  ModelSpec spec = published("kimi-k2");
+  Plan plan = planned(spec, defaultLimits(spec));
+  EXPECT_EQ(plan.expandedFrom, 171);
+  ASSERT_EQ(plan.remarks.size(), 4u);
+  EXPECT_EQ(plan.remarks[0].pass, "absorb-mla");
+  EXPECT_EQ(plan.remarks[0].text, "prompt segments of 171 new tokens and more run expanded, others absorbed: both cost "
+                                  "the same at 170.7 tokens on many keys");
+  EXPECT_EQ(plan.remarks[1].metrics[0].first, "total_bytes");
+  EXPECT_EQ(plan.remarks[1].metrics[0].second, double(plan.memory.total().value));
+  EXPECT_NE(plan.remarks[3].text.find("50 GB/s, a test"), std::string::npos) << plan.remarks[3].text;
+}
+
+//===----------------------------------------------------------------------===//
+// Refusals
+//===----------------------------------------------------------------------===//
+
+TEST(PlanRefuses, MemoryThatDoesNotFitAndNamesLimitsThatDo) {
+  ModelSpec spec = tinyLlama();
+  Limits wanted = limits(64, 16, 256);
+  Bytes needed = planned(spec, wanted).memory.total();
+  Topology small = machine(needed - Bytes(600 << 10)); // of a cache of 2 MiB
+  std::string text = refusal(spec, small, wanted);
+  EXPECT_NE(text.find(" = " + formatCount(needed.value) + " bytes of "), std::string::npos) << text;
+  long context = 0, sequences = 0;
+  size_t at = text.find("lower --max-context");
+  ASSERT_NE(at, std::string::npos) << text;
+  ASSERT_EQ(std::sscanf(text.c_str() + at, "lower --max-context to at most %ld or --max-sequences to at most %ld",
+                        &context, &sequences),
+            2)
+      << text;
+  EXPECT_TRUE(planHost(spec, small, limits(64, 16, context)));
+  EXPECT_FALSE(planHost(spec, small, limits(64, 16, context + 1)));
+  EXPECT_TRUE(planHost(spec, small, limits(64, sequences, 256)));
+  EXPECT_FALSE(planHost(spec, small, limits(64, sequences + 1, 256)));
+}
+
+TEST(PlanRefuses, OneByteTooLittle) {
+  ModelSpec spec = tinyLlama();
+  Bytes needed = planned(spec, limits(64, 16, 256)).memory.total();
+  EXPECT_TRUE(planHost(spec, machine(needed), limits(64, 16, 256)));
+  EXPECT_FALSE(planHost(spec, machine(needed - Bytes(1)), limits(64, 16, 256)));
+}
+
+TEST(PlanRefuses, WeightsThatNeverFit) {
+  ModelSpec spec = published("kimi-k2");
+  std::string text = refusal(spec, machine(gibibytes(24)), defaultLimits(spec));
+  EXPECT_NE(text.find(" of 24.00 GiB (25.77 GB) = 25,769,803,776 bytes available (a test); the weights alone take "),
+            std::string::npos)
+      << text;
+}
+
+TEST(PlanRefuses, SeveralRanks) {
+  ModelSpec spec = tinyLlama();
+  EXPECT_EQ(refusal(spec, *loadTopology("cpu2x1"), defaultLimits(spec)),
+            "topology 'cpu2x1': has 2 ranks; several ranks are not in this build; use --topology host or cpu1");
+}
+
+TEST(PlanRefuses, LimitsOutOfRange) {
+  ModelSpec spec = tinyLlama();
+  Topology large = machine(gibibytes(1 << 14));
+  EXPECT_EQ(refusal(spec, large, limits(0, 1, 1)), "--step-tokens: is 0, must be 1 to 2147483647");
+  EXPECT_EQ(refusal(spec, large, limits(1, -1, 1)), "--max-sequences: is -1, must be 1 to 2147483647");
+  EXPECT_EQ(refusal(spec, large, limits(1, 1, 257)), "--max-context: is 257, must be 1 to 256");
+  EXPECT_NE(refusal(spec, large, limits(1, INT32_MAX, 256)).find("pages a layer"), std::string::npos);
+}
+
+TEST(PlanRefuses, SizesThatWouldOverflow) {
+  ModelSpec spec = tinyLlama();
+  auto &gqa = std::get<GqaSpec>(spec.attention);
+  gqa.kvHeads = gqa.headDim = int64_t(1) << 26;
+  EXPECT_NE(refusal(spec, machine(gibibytes(1)), limits(1, 1 << 20, 256)).find("the cache needs about"),
+            std::string::npos);
+}
