@@ -162,7 +162,13 @@ Expected<Family> k2c::parseFamily(const std::string &text,
   Expected<YamlDocument> document = parseYaml(text, file);
   if (!document)
     return document.takeError();
-  return FamilyReader(std::move(*document)).read();
+  try {
+    return FamilyReader(std::move(*document)).read();
+  } catch (const YAML::Exception &error) {
+    // A scalar where a mapping is expected.
+    return Error{file + ":" + std::to_string(error.mark.line + 1), error.msg,
+                 ""};
+  }
 }
 
 Expected<HarmlessKeys> k2c::parseHarmlessKeys(const std::string &text,
@@ -184,7 +190,7 @@ Expected<HarmlessKeys> k2c::parseHarmlessKeys(const std::string &text,
   return keys;
 }
 
-Expected<std::vector<Family>> k2c::builtInFamilies() {
+static Expected<std::vector<Family>> parseFamilies() {
   std::vector<Family> families;
   for (const EmbeddedFile &file : embeddedFamilies()) {
     if (file.name == std::string("harmless-keys.yaml"))
@@ -200,9 +206,19 @@ Expected<std::vector<Family>> k2c::builtInFamilies() {
   return families;
 }
 
-Expected<HarmlessKeys> k2c::builtInHarmlessKeys() {
+static Expected<HarmlessKeys> parseHarmless() {
   for (const EmbeddedFile &file : embeddedFamilies())
     if (file.name == std::string("harmless-keys.yaml"))
       return parseHarmlessKeys(file.text, "families/harmless-keys.yaml");
   return Error{"families/harmless-keys.yaml", "is not in this build", ""};
+}
+
+const Expected<std::vector<Family>> &k2c::builtInFamilies() {
+  static const Expected<std::vector<Family>> families = parseFamilies();
+  return families;
+}
+
+const Expected<HarmlessKeys> &k2c::builtInHarmlessKeys() {
+  static const Expected<HarmlessKeys> keys = parseHarmless();
+  return keys;
 }

@@ -88,9 +88,9 @@ Expected<Family> parseFamily(const std::string &text, const std::string &file);
 Expected<HarmlessKeys> parseHarmlessKeys(const std::string &text,
                                          const std::string &file);
 
-/// The families built into this program, sorted by name.
-Expected<std::vector<Family>> builtInFamilies();
-Expected<HarmlessKeys> builtInHarmlessKeys();
+/// The families built into this program, sorted by name; parsed once.
+const Expected<std::vector<Family>> &builtInFamilies();
+const Expected<HarmlessKeys> &builtInHarmlessKeys();
 
 } // namespace k2c
 

@@ -331,12 +331,12 @@ Expected<ModelSpec> k2c::loadModelSpec(const std::string &path,
     return Error{file.string(), "is not a JSON object",
                  "name the config.json of a model"};
 
-  Expected<std::vector<Family>> families = builtInFamilies();
+  const Expected<std::vector<Family>> &families = builtInFamilies();
   if (!families)
-    return families.takeError();
-  Expected<HarmlessKeys> harmless = builtInHarmlessKeys();
+    return families.error();
+  const Expected<HarmlessKeys> &harmless = builtInHarmlessKeys();
   if (!harmless)
-    return harmless.takeError();
+    return harmless.error();
   ConfigFile config(std::move(*document), options.ignoreKeys);
   Expected<const Family *> family = chooseFamily(config, *families);
   if (!family)
@@ -356,7 +356,7 @@ Expected<ModelSpec> k2c::loadModelSpec(const std::string &path,
 
 std::vector<std::string> k2c::knownModelTypes() {
   std::vector<std::string> types;
-  if (Expected<std::vector<Family>> families = builtInFamilies())
+  if (const Expected<std::vector<Family>> &families = builtInFamilies())
     for (const Family &family : *families)
       types.insert(types.end(), family.modelTypes.begin(),
                    family.modelTypes.end());

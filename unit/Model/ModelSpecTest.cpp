@@ -310,6 +310,24 @@ TEST(ModelSpec, Contradictions) {
       "n_group 12 leaves fewer than two of n_routed_experts 12 in a group");
 }
 
+// What transformers 5 writes for the same models.
+TEST(ModelSpec, KeysOfNewerFiles) {
+  json rope = configOf(oracle("kimi_k2"))["rope_scaling"];
+  rope["rope_theta"] = 50000.0;
+  rope["rope_type"] = "yarn";
+  json changes = {{"rope_scaling", "-"},     {"rope_theta", "-"},
+                  {"rope_parameters", rope}, {"torch_dtype", "-"},
+                  {"dtype", "bfloat16"},     {"head_dim", 16},
+                  {"qk_head_dim", 32},       {"rope_interleave", true},
+                  {"pad_token_id", nullptr}, {"output_router_logits", false}};
+  EXPECT_EQ(failure("kimi_k2", changes), "");
+  EXPECT_EQ(failure("kimi_k2", {{"head_dim", 32}}),
+            "head_dim 32 differs from qk_rope_head_dim 16");
+  EXPECT_EQ(failure("kimi_k2", {{"qk_head_dim", 16}}),
+            "qk_head_dim 16 differs from qk_nope_head_dim 16 + "
+            "qk_rope_head_dim 16");
+}
+
 TEST(ModelSpec, SizesThatOverflow) {
   EXPECT_EQ(failure("llama", {{"hidden_size", 2147483646},
                               {"vocab_size", 2147483646},

@@ -1,0 +1,88 @@
+//===- FamilyTest.cpp - families files ------------------------------------===//
+
+#include "Family.h"
+
+#include <gtest/gtest.h>
+#include <set>
+
+using namespace k2c;
+
+namespace {
+
+const std::string head = "family: f\nmodel_types: [f]\narchitectures: [F]\n";
+
+std::string failure(const std::string &rest) {
+  Expected<Family> family = parseFamily(head + rest, "f.yaml");
+  return family ? "" : family.error().text();
+}
+
+TEST(Family, BuiltInFilesAreSound) {
+  const Expected<std::vector<Family>> &families = builtInFamilies();
+  ASSERT_TRUE(families) << families.error().text();
+  std::set<std::string> types;
+  for (const Family &family : *families) {
+    for (const std::string &type : family.modelTypes)
+      EXPECT_TRUE(types.insert(type).second) << type << " is served twice";
+    std::set<std::string> roles;
+    for (const WeightRule &rule : family.weights)
+      EXPECT_TRUE(roles.insert(rule.id).second)
+          << family.file << ": two weights '" << rule.id << "'";
+    for (const CheckRule &check : family.checks)
+      EXPECT_NE(check.that, "") << family.file;
+  }
+  EXPECT_TRUE(builtInHarmlessKeys());
+}
+
+TEST(Family, ReadsKeyRules) {
+  Expected<Family> family = parseFamily(
+      head + "config:\n  a: {field: b, kind: size, default: c / 2, if_null: 0, "
+             "one_of: [1, 2], max: 9}\n",
+      "f.yaml");
+  ASSERT_TRUE(family) << family.error().text();
+  const KeyRule &rule = family->keys.at(0);
+  EXPECT_EQ(rule.key, "a");
+  EXPECT_EQ(rule.field, "b");
+  EXPECT_EQ(rule.defaultText, "c / 2");
+  EXPECT_EQ(rule.nullText, "0");
+  EXPECT_EQ(rule.oneOf, (std::vector<std::string>{"1", "2"}));
+  EXPECT_EQ(rule.max, 9);
+}
+
+TEST(Family, UnknownKeys) {
+  EXPECT_EQ(failure("attn: {}\n")
+                .rfind("f.yaml:4:1: the families file has no key 'attn'", 0),
+            0u);
+  EXPECT_EQ(failure("config:\n  a: {field: b, kind: size, min: 1}\n")
+                .rfind("f.yaml:5:29: a has no key 'min'", 0),
+            0u);
+  EXPECT_EQ(failure("weights:\n  - {id: a, tensor: b}\n")
+                .rfind("f.yaml:5:13: a weight has no key 'tensor'", 0),
+            0u);
+}
+
+TEST(Family, UnknownKindAndMissingEntries) {
+  EXPECT_EQ(failure("config:\n  a: {field: b, kind: int}\n"),
+            "f.yaml:5:23: kind must be size, count, number, flag or word");
+  EXPECT_EQ(failure("layers:\n  - {kind: dense, from: 0}\n"),
+            "f.yaml: to must be a word, got nothing");
+  EXPECT_EQ(failure("weights:\n  - {id: a, tensors: b}\n"),
+            "f.yaml: shape must be a list");
+}
+
+TEST(Family, ScalarsWhereMappingsBelong) {
+  EXPECT_NE(failure("checks: [x]\n"), "");
+  EXPECT_NE(failure("config: {a: 3}\n"), "");
+  EXPECT_NE(failure("ignore: [1]\n"), "");
+}
+
+TEST(Family, HarmlessKeys) {
+  Expected<HarmlessKeys> keys =
+      parseHarmlessKeys("any: [a]\nonly:\n  b: [null, false]\n", "h.yaml");
+  ASSERT_TRUE(keys);
+  EXPECT_EQ(keys->any, (std::vector<std::string>{"a"}));
+  EXPECT_EQ(keys->only["b"], (std::vector<std::string>{"null", "false"}));
+  EXPECT_EQ(parseHarmlessKeys("some: [a]\n", "h.yaml").error().text(),
+            "h.yaml:1:1: the file has no key 'some'; the keys are any, only");
+}
+
+} // namespace
