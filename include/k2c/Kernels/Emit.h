@@ -1,0 +1,39 @@
+//===- Emit.h - KernelDesc -> MLIR ---------------------------------------------------===//
+//
+// The third reading of a KernelDesc: code. A module holds one llvm.func `int32_t symbol(worker, args)` whose body is
+// scf, arith, math, vector and llvm ops; lib/Target/Host lowers it to an object file. No globals, no calls, no memref.
+// Structure is written once, for any vector length; a TileConfig chooses among instructions and changes no bit.
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_KERNELS_EMIT_H
+#define K2C_KERNELS_EMIT_H
+
+#include "k2c/Kernels/TileConfig.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "llvm/ADT/StringRef.h"
+#include <string>
+#include <vector>
+
+namespace k2c {
+
+/// Grows with every change of what is emitted: part of the object cache's key.
+inline constexpr int kernelEmitterVersion = 1;
+
+/// Loads the dialects that emitted kernels use.
+void loadKernelDialects(mlir::MLIRContext &context);
+
+/// The kernel as a module with the function `symbol`. `tile` must be legal for the kernel (isLegal). Null, with an error at
+/// the module's location that names the kernel, when a description is beyond what the emitter knows.
+mlir::OwningOpRef<mlir::ModuleOp> emitKernel(mlir::MLIRContext *context, const KernelDesc &desc, const TileConfig &tile,
+                                             llvm::StringRef symbol);
+
+/// What worker->variant counts, in order; the trace shows these names. At least one.
+std::vector<std::string> variantNames(const KernelDesc &desc);
+
+/// Bytes of worker->scratch that the kernel uses.
+int64_t scratchBytes(const KernelDesc &desc, const TileConfig &tile);
+
+} // namespace k2c
+
+#endif // K2C_KERNELS_EMIT_H

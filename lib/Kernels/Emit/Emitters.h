@@ -1,0 +1,55 @@
+//===- Emitters.h - One function a kernel body ----------------------------------------===//
+//
+// Each emitter fills an open KernelBuilder with the loops over the worker's grid items. Arguments are numbered as in
+// operands(desc).
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_LIB_KERNELS_EMIT_EMITTERS_H
+#define K2C_LIB_KERNELS_EMIT_EMITTERS_H
+
+#include "Builder.h"
+#include "k2c/Kernels/TileConfig.h"
+
+namespace k2c::emit {
+
+void emitBody(KernelBuilder &b, const EmbedDesc &desc, const TileConfig &tile);
+void emitBody(KernelBuilder &b, const RmsNormDesc &desc, const TileConfig &tile);
+void emitBody(KernelBuilder &b, const LinearDesc &desc, const TileConfig &tile);
+void emitBody(KernelBuilder &b, const HeadLinearDesc &desc, const TileConfig &tile);
+void emitBody(KernelBuilder &b, const RotaryDesc &desc, const TileConfig &tile);
+void emitBody(KernelBuilder &b, const AppendDesc &desc, const TileConfig &tile);
+void emitBody(KernelBuilder &b, const GqaAttentionDesc &desc, const TileConfig &tile);
+void emitBody(KernelBuilder &b, const AbsorbedAttentionDesc &desc, const TileConfig &tile);
+void emitBody(KernelBuilder &b, const ExpandedAttentionDesc &desc, const TileConfig &tile);
+void emitBody(KernelBuilder &b, const SelectDesc &desc, const TileConfig &tile);
+void emitBody(KernelBuilder &b, const DispatchDesc &desc, const TileConfig &tile);
+void emitBody(KernelBuilder &b, const GatherDesc &desc, const TileConfig &tile);
+void emitBody(KernelBuilder &b, const CombineDesc &desc, const TileConfig &tile);
+void emitBody(KernelBuilder &b, const AddDesc &desc, const TileConfig &tile);
+void emitBody(KernelBuilder &b, const GatedActDesc &desc, const TileConfig &tile);
+void emitBody(KernelBuilder &b, const WantRowsDesc &desc, const TileConfig &tile);
+void emitBody(KernelBuilder &b, const ObserveDesc &desc, const TileConfig &tile);
+
+/// What a RMS norm needs of one row; both sides may be the same memory.
+struct NormRow {
+  Value x, weight, y;
+  DType xType, weightType, yType;
+  int64_t width;
+  double eps;
+};
+/// RmsNormDesc on one row (also the prologue of a linear).
+void emitNormRow(KernelBuilder &b, const NormRow &row);
+
+/// Calls body(first, last) for each maximal run of rows in [first, last) that `filter` accepts.
+void forRuns(KernelBuilder &b, FormFilter filter, Value first, Value last,
+             llvm::function_ref<void(Value, Value)> body);
+
+/// The plan of DispatchDesc: offsets[experts + 1], then the route of each slot, then the slot of each route.
+struct Plan {
+  Value offsets, routeOfSlot, slotOfRoute;
+  static Plan of(KernelBuilder &b, Value pointer, int64_t experts, int64_t topK);
+};
+
+} // namespace k2c::emit
+
+#endif // K2C_LIB_KERNELS_EMIT_EMITTERS_H

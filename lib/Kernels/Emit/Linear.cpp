@@ -1,0 +1,215 @@
+//===- Linear.cpp - Linears: all rows, the slots of an expert, one matrix a head -----------===//
+//
+// An item is a block of rows (or an expert's slots) x one panel; row tiles of `mr` rows go through PanelContraction, and
+// the epilogue works on the finished sums, row by row, before they are stored:
+//
+//   sums (+ bias) (silu(gate) * up) (* slot weight) -> round -> (+ residual) -> round -> y
+//
+//===----------------------------------------------------------------------===//
+#include "Contraction.h"
+#include "Emitters.h"
+#include "Math.h"
+
+namespace k2c::emit {
+
+namespace {
+
+/// Variants of a linear, in the order of variantNames().
+enum Variant : int64_t { OneRow, FewRows, FullTiles };
+
+/// Argument numbers of a LinearDesc, in the order of operands().
+struct LinearArguments {
+  Value x, norm, w, bias, slotWeights, residual, y;
+  Plan plan;
+
+  LinearArguments(KernelBuilder &b, const LinearDesc &d) {
+    int64_t next = 0;
+    auto argument = [&](bool present) { return present ? b.argument(next++) : Value(); };
+    x = argument(true);
+    norm = argument(d.normEps > 0);
+    w = argument(true);
+    bias = argument(d.epilogue.bias);
+    slotWeights = argument(d.epilogue.weighted);
+    residual = argument(d.epilogue.residual);
+    if (d.grouped)
+      plan = Plan::of(b, argument(true), d.w.matrices, d.slotsPerToken);
+    y = argument(true);
+  }
+};
+
+class LinearEmitter {
+public:
+  LinearEmitter(KernelBuilder &b, const LinearDesc &d, const TileConfig &tile)
+      : b(b), d(d), tile(tile), arguments(b, d), input(d.x),
+        contraction(b, normalised(), d.w, d.order, tile, d.epilogue.gatedSilu) {}
+
+  void emit() { d.grouped ? emitGrouped() : emitBlocks(); }
+
+private:
+  /// A linear with a norm multiplies the dense rows in scratch.
+  const Rows &normalised() {
+    if (d.normEps > 0)
+      input = Rows{d.x.space, d.x.width, d.x.width, d.x.type};
+    return input;
+  }
+
+  void emitBlocks();
+  void emitGrouped();
+  void normaliseBlock(Value first, Value last);
+  void emitTiles(Value xFirst, Value first, Value last, Value matrix, Value panel);
+  void finishRow(Value row, Value inTile, Value matrix, Value panel, Value pass);
+  Value finishVector(Value row, Value inTile, int64_t v, Value biasRow, Value column, Value slotWeight);
+  Value variantOf(Value rows) {
+    Value few = b.select(b.compare(Compare::Le, rows, 1), b.constant(b.i32(), OneRow), b.constant(b.i32(), FewRows));
+    return b.select(b.compare(Compare::Ge, rows, tile.mr), b.constant(b.i32(), FullTiles), few);
+  }
+  int64_t resultColumns() const { return d.epilogue.gatedSilu ? d.w.n / 2 : d.w.n; }
+  int64_t resultVectors() const { return d.epilogue.gatedSilu ? tile.nrVectors / 2 : tile.nrVectors; }
+
+  KernelBuilder &b;
+  const LinearDesc &d;
+  const TileConfig &tile;
+  LinearArguments arguments;
+  Rows input; ///< the rows that are multiplied
+  PanelContraction contraction;
+};
+
+/// Items are row blocks x panels, block-major, so a worker normalises a block once.
+void LinearEmitter::emitBlocks() {
+  Value rows = b.rowCount(d.x.space, d.slotsPerToken);
+  b.setVariant(variantOf(rows));
+  Value begin = b.workerField(abi::worker::begin), end = b.workerField(abi::worker::end);
+  b.loop(begin, end, 1, b.constant(-1), [&](Value item, ValueRange carried) {
+    Value block = b.div(item, d.w.panels()), panel = b.rem(item, d.w.panels());
+    Value first = b.constant(0), last = rows;
+    if (tile.rowsPerItem > 0) {
+      first = b.mul(block, tile.rowsPerItem);
+      last = b.min(b.add(first, tile.rowsPerItem), rows);
+    }
+    Value xFirst = b.row(arguments.x, d.x, first);
+    if (d.normEps > 0) {
+      b.when(b.compare(Compare::Ne, block, carried[0]), [&] { normaliseBlock(first, last); });
+      xFirst = b.scratch(0);
+    }
+    emitTiles(xFirst, first, last, b.constant(0), panel);
+    return Values{block};
+  });
+}
+
+/// Items are panels x experts, panel-major; an expert without slots costs its two offsets.
+void LinearEmitter::emitGrouped() {
+  Value begin = b.workerField(abi::worker::begin), end = b.workerField(abi::worker::end);
+  Values variant = b.loop(begin, end, 1, b.constant(b.i32(), 0), [&](Value item, ValueRange carried) {
+    Value panel = b.div(item, d.w.matrices), expert = b.rem(item, d.w.matrices);
+    Value first = b.extend(b.loadI32(arguments.plan.offsets, expert));
+    Value last = b.extend(b.loadI32(arguments.plan.offsets, b.add(expert, 1)));
+    emitTiles(b.row(arguments.x, d.x, first), first, last, expert, panel);
+    return Values{b.max(carried[0], variantOf(b.sub(last, first)))};
+  });
+  b.setVariant(variant[0]);
+}
+
+void LinearEmitter::normaliseBlock(Value first, Value last) {
+  b.loop(first, last, 1, [&](Value row) {
+    Value y = b.row(b.scratch(0), input, b.sub(row, first));
+    emitNormRow(b, {b.row(arguments.x, d.x, row), arguments.norm, y, d.x.type, d.normWeight, input.type, d.x.width,
+                    d.normEps});
+  });
+}
+
+void LinearEmitter::emitTiles(Value xFirst, Value first, Value last, Value matrix, Value panel) {
+  Value panelIndex = b.add(b.mul(matrix, d.w.panels()), panel);
+  Value weights = b.at(arguments.w, b.mul(panelIndex, d.w.panelElements()), d.w.type);
+  b.loop(first, last, tile.mr, [&](Value tileFirst) {
+    Value rows = b.min(b.sub(last, tileFirst), tile.mr);
+    Value x = b.row(xFirst, input, b.sub(tileFirst, first));
+    b.loop(0, contraction.passes(), 1, [&](Value pass) {
+      contraction.run(x, rows, weights, pass);
+      b.loop(b.constant(0), rows, 1, [&](Value inTile) { finishRow(b.add(tileFirst, inTile), inTile, matrix, panel, pass); });
+    });
+  });
+}
+
+/// The epilogue of one row of the tile. Panel column c is column panel * 32 + c, or panel * 16 + c of gate and of up.
+void LinearEmitter::finishRow(Value row, Value inTile, Value matrix, Value panel, Value pass) {
+  const Epilogue &epilogue = d.epilogue;
+  int64_t panelColumns = epilogue.gatedSilu ? PanelLayout::columns / 2 : PanelLayout::columns;
+  Value slotWeight;
+  if (epilogue.weighted) {
+    Value route = d.grouped ? b.extend(b.loadI32(arguments.plan.routeOfSlot, row)) : row;
+    slotWeight = b.splat(b.loadFloats(b.at(arguments.slotWeights, route, DType::F32), DType::F32, 0), tile.lanes);
+  }
+  Value biasRow;
+  if (epilogue.bias)
+    biasRow = b.at(arguments.bias, b.mul(matrix, d.w.n), epilogue.biasType);
+  for (int64_t v = 0; v < resultVectors(); ++v) {
+    Value column = b.add(b.mul(panel, panelColumns), contraction.column(pass, v));
+    Value mask;
+    if (resultColumns() % (resultVectors() * tile.lanes) != 0 || resultColumns() % panelColumns != 0)
+      mask = b.firstLanes(tile.lanes, b.sub(b.constant(resultColumns()), column));
+    Chunk chunk{column, tile.lanes, mask};
+    Value sum = finishVector(row, inTile, v, biasRow, column, slotWeight);
+    if (epilogue.residual) {
+      Value residual = b.loadFloats(b.row(arguments.residual, d.residual, row), d.residual.type, chunk);
+      sum = b.fadd(b.rounded(sum, d.y.type), residual);
+    }
+    b.storeFloats(sum, b.row(arguments.y, d.y, row), d.y.type, chunk);
+  }
+}
+
+Value LinearEmitter::finishVector(Value row, Value inTile, int64_t v, Value biasRow, Value column, Value slotWeight) {
+  auto sumOf = [&](int64_t vector, int64_t firstColumn) {
+    Value sum = contraction.sum(inTile, vector);
+    if (!biasRow)
+      return sum;
+    Value from = b.add(column, firstColumn);
+    Value mask = b.firstLanes(tile.lanes, b.sub(b.constant(firstColumn + resultColumns()), from));
+    return b.fadd(sum, b.loadFloats(biasRow, d.epilogue.biasType, Chunk{from, tile.lanes, mask}));
+  };
+  Value value = sumOf(v, 0);
+  if (d.epilogue.gatedSilu)
+    value = b.fmul(emitSilu(b, value), sumOf(v + resultVectors(), resultColumns()));
+  return slotWeight ? b.fmul(value, slotWeight) : value;
+}
+
+} // namespace
+
+void emitBody(KernelBuilder &b, const LinearDesc &desc, const TileConfig &tile) { LinearEmitter(b, desc, tile).emit(); }
+
+void emitBody(KernelBuilder &b, const HeadLinearDesc &d, const TileConfig &tile) {
+  Value x = b.argument(0), w = b.argument(1), y = b.argument(2);
+  PanelContraction contraction(b, d.x, d.w, d.order, tile, /*gated=*/false);
+  Value rows = b.rowCount(d.x.space, 1);
+  b.items([&](Value item) {
+    Value panel = b.rem(item, d.w.panels()), blockHead = b.div(item, d.w.panels());
+    Value head = b.rem(blockHead, d.heads), block = b.div(blockHead, d.heads);
+    Value first = b.constant(0), last = rows;
+    if (tile.rowsPerItem > 0) {
+      first = b.mul(block, tile.rowsPerItem);
+      last = b.min(b.add(first, tile.rowsPerItem), rows);
+    }
+    Value panelIndex = b.add(b.mul(head, d.w.panels()), panel);
+    Value weights = b.at(w, b.mul(panelIndex, d.w.panelElements()), d.w.type);
+    Value xHead = b.at(x, b.mul(head, d.xHeadStride), d.x.type), yHead = b.at(y, b.mul(head, d.w.n), d.y.type);
+    forRuns(b, d.rows, first, last, [&](Value runFirst, Value runLast) {
+      b.loop(runFirst, runLast, tile.mr, [&](Value tileFirst) {
+        Value count = b.min(b.sub(runLast, tileFirst), tile.mr);
+        b.loop(0, contraction.passes(), 1, [&](Value pass) {
+          contraction.run(b.row(xHead, d.x, tileFirst), count, weights, pass);
+          b.loop(b.constant(0), count, 1, [&](Value inTile) {
+            for (int64_t v = 0; v < tile.nrVectors; ++v) {
+              Value column = b.add(b.mul(panel, PanelLayout::columns), contraction.column(pass, v));
+              Value mask;
+              if (d.w.n % PanelLayout::columns != 0)
+                mask = b.firstLanes(tile.lanes, b.sub(b.constant(d.w.n), column));
+              b.storeFloats(contraction.sum(inTile, v), b.row(yHead, d.y, b.add(tileFirst, inTile)), d.y.type,
+                            Chunk{column, tile.lanes, mask});
+            }
+          });
+        });
+      });
+    });
+  });
+}
+
+} // namespace k2c::emit

@@ -1,0 +1,165 @@
+//===- Memory.cpp - Arguments, struct fields, loads, stores, rounding ------------------===//
+#include "Builder.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+
+namespace k2c::emit {
+
+Type storageType(MLIRContext *context, DType type) {
+  if (type == DType::F32)
+    return Float32Type::get(context);
+  return IntegerType::get(context, 8 * byteWidth(type));
+}
+
+//===----------------------------------------------------------------------===//
+// Arguments
+//===----------------------------------------------------------------------===//
+
+Value KernelBuilder::argument(int64_t i) {
+  Value &known = arguments[i];
+  if (!known)
+    known = atEntry([&] {
+      Value slot = LLVM::GEPOp::create(ops, loc, ptr(), ptr(), argsPtr, ArrayRef<LLVM::GEPArg>{int32_t(i)});
+      return LLVM::LoadOp::create(ops, loc, ptr(), slot, 8).getResult();
+    });
+  return known;
+}
+
+static Value loadField(OpBuilder &ops, Location loc, Value base, abi::Field field) {
+  Type pointer = LLVM::LLVMPointerType::get(ops.getContext());
+  Value address =
+      LLVM::GEPOp::create(ops, loc, pointer, ops.getI8Type(), base, ArrayRef<LLVM::GEPArg>{int32_t(field.offset)});
+  switch (field.type) {
+  case abi::FieldType::PTR:
+    return LLVM::LoadOp::create(ops, loc, pointer, address, 8);
+  case abi::FieldType::I32:
+  case abi::FieldType::U32:
+    return LLVM::LoadOp::create(ops, loc, ops.getI32Type(), address, 4);
+  case abi::FieldType::F32:
+    return LLVM::LoadOp::create(ops, loc, ops.getF32Type(), address, 4);
+  default:
+    return LLVM::LoadOp::create(ops, loc, ops.getI64Type(), address, 8);
+  }
+}
+
+Value KernelBuilder::field(Value base, abi::Field field) { return loadField(ops, loc, base, field); }
+
+Value KernelBuilder::stepField(abi::Field wanted) {
+  if (!stepPtr)
+    stepPtr = atEntry([&] { return loadField(ops, loc, workerPtr, abi::worker::step); });
+  return field(stepPtr, wanted);
+}
+
+Value KernelBuilder::scratchPtr() {
+  if (!scratchBase)
+    scratchBase = atEntry([&] { return loadField(ops, loc, workerPtr, abi::worker::scratch); });
+  return scratchBase;
+}
+
+void KernelBuilder::setVariant(Value variantI32) {
+  Value address = atBytes(workerPtr, constant(abi::worker::variant.offset));
+  LLVM::StoreOp::create(ops, loc, variantI32, address, 4);
+}
+
+Value KernelBuilder::rowCount(RowSpace space, int64_t slotsPerToken) {
+  if (space == RowSpace::Want)
+    return stepField(abi::step::want_rows);
+  Value tokens = stepField(abi::step::token_rows);
+  return space == RowSpace::Slot ? mul(tokens, slotsPerToken) : tokens;
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+Value KernelBuilder::at(Value base, Value index, DType type) {
+  return LLVM::GEPOp::create(ops, loc, ptr(), storageType(ops.getContext(), type), base, ValueRange(index));
+}
+Value KernelBuilder::atBytes(Value base, Value bytes) {
+  return LLVM::GEPOp::create(ops, loc, ptr(), ops.getI8Type(), base, ValueRange(bytes));
+}
+
+Value KernelBuilder::load(Type type, Value address, DType element) {
+  return LLVM::LoadOp::create(ops, loc, type, address, byteWidth(element));
+}
+void KernelBuilder::store(Value value, Value address, DType element) {
+  LLVM::StoreOp::create(ops, loc, value, address, byteWidth(element));
+}
+Value KernelBuilder::loadPtr(Value base, Value index) {
+  return LLVM::LoadOp::create(ops, loc, ptr(), at(base, index, DType::I64), 8);
+}
+
+Value KernelBuilder::loadFloats(Value address, DType type, int64_t n, Value mask) {
+  Type stored = vec(storageType(ops.getContext(), type), n);
+  Value raw;
+  if (mask)
+    raw = LLVM::MaskedLoadOp::create(ops, loc, stored, address, mask, LLVM::ZeroOp::create(ops, loc, stored),
+                                     byteWidth(type));
+  else
+    raw = load(stored, address, type);
+  if (type == DType::F32)
+    return raw;
+  return fromBits(shl(arith::ExtUIOp::create(ops, loc, vec(i32(), n), raw), 16));
+}
+
+/// f32 bits -> the nearest bf16 in the upper half of an i32, the lower half undefined: ties to even, a NaN keeps its upper
+/// bits and turns quiet, a subnormal becomes the zero of its sign.
+static Value bf16Bits(KernelBuilder &b, Value f32s) {
+  Value bits = b.bitsOf(f32s);
+  Type type = bits.getType();
+  Value even = b.bitAnd(b.shr(bits, 16), b.constant(type, 1));
+  Value nearest = b.add(bits, b.add(even, 0x7fff));
+  Value exponent = b.bitAnd(nearest, b.constant(type, 0x7f800000));
+  Value sign = b.bitAnd(bits, b.constant(type, int32_t(0x80000000)));
+  nearest = b.select(b.compare(Compare::Eq, exponent, 0), sign, nearest);
+  Value quiet = b.bitOr(bits, b.constant(type, 0x400000));
+  return b.select(b.unordered(f32s, f32s), quiet, nearest);
+}
+
+Value KernelBuilder::rounded(Value f32s, DType type) {
+  if (type == DType::F32)
+    return f32s;
+  return fromBits(shl(shr(bf16Bits(*this, f32s), 16), 16));
+}
+
+/// True for a constant mask with the first lane alone.
+static bool isFirstLane(Value mask) {
+  DenseElementsAttr lanes;
+  if (!matchPattern(mask, m_Constant(&lanes)))
+    return false;
+  auto bits = lanes.getValues<bool>();
+  return bits[0] && llvm::count(bits, true) == 1;
+}
+
+void KernelBuilder::storeFloats(Value value, Value address, DType type, Value mask) {
+  if (type == DType::BF16) {
+    Value high = shr(bf16Bits(*this, value), 16);
+    Type narrow = ops.getI16Type();
+    if (auto vector = dyn_cast<VectorType>(value.getType()))
+      narrow = VectorType::get(vector.getShape(), narrow);
+    value = arith::TruncIOp::create(ops, loc, narrow, high);
+    // LLVM 22 turns a masked store of one truncated lane into a store of the lane before truncation: four bytes for two.
+    if (mask && isFirstLane(mask))
+      return store(lane(value, 0), address, type);
+  }
+  if (mask)
+    LLVM::MaskedStoreOp::create(ops, loc, value, address, mask, byteWidth(type));
+  else
+    store(value, address, type);
+}
+
+Value KernelBuilder::stack(int64_t bytes) {
+  Value size = constant(bytes);
+  return atEntry(
+      [&] { return LLVM::AllocaOp::create(ops, loc, ptr(), ops.getI8Type(), size, /*alignment=*/64).getResult(); });
+}
+
+Value KernelBuilder::integerOf(Value pointer) { return LLVM::PtrToIntOp::create(ops, loc, i64(), pointer); }
+
+void KernelBuilder::prefetch(Value address) {
+  LLVM::Prefetch::create(ops, loc, address, /*rw=*/0, /*hint=*/3, /*cache=*/1);
+}
+
+} // namespace k2c::emit

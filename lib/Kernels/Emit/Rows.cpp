@@ -1,0 +1,113 @@
+//===- Rows.cpp - Kernels whose item is a row: embed, rotary, append, add, ... ---------------===//
+#include "Emitters.h"
+#include "Math.h"
+
+namespace k2c::emit {
+
+static void copyRow(KernelBuilder &b, Value from, DType fromType, Value to, DType toType, int64_t width) {
+  b.columns(width, [&](const Chunk &chunk) {
+    b.storeFloats(b.loadFloats(from, fromType, chunk), to, toType, chunk);
+  });
+}
+
+void emitBody(KernelBuilder &b, const EmbedDesc &d, const TileConfig &) {
+  Value table = b.argument(0), y = b.argument(2);
+  Value ids = b.stepField(abi::step::token_ids);
+  b.items([&](Value row) {
+    Value given = b.loadI32(ids, row);
+    Value id = b.choose(
+        b.compare(Compare::Lt, given, 0), b.i32(),
+        [&] {
+          Value sequence = b.extend(b.bitNot(given)); // -1 - id
+          Value known = b.compare(Compare::Lt, sequence, b.stepField(abi::step::seq_rows));
+          return b.choose(
+              known, b.i32(),
+              [&] { return Values{b.loadI32(b.stepField(abi::step::last_sample), sequence)}; },
+              [&] { return Values{given}; });
+        },
+        [&] { return Values{given}; })[0];
+    Value valid = b.bitAnd(b.compare(Compare::Ge, id, 0), b.compare(Compare::Lt, id, d.vocab));
+    b.fail(b.bitNot(valid), 1);
+    b.when(valid, [&] {
+      Value entry = b.at(table, b.mul(b.extend(id), d.hidden), d.table);
+      copyRow(b, entry, d.table, b.row(y, d.y, row), d.y.type, d.hidden);
+    });
+  });
+}
+
+void emitBody(KernelBuilder &b, const AppendDesc &d, const TileConfig &) {
+  int64_t planes = d.planes.size();
+  Value slots = b.loadPtr(b.stepField(abi::step::append_slots), b.constant(d.group));
+  b.items([&](Value row) {
+    Value slot = b.load(b.i64(), b.at(slots, row, DType::I64), DType::I64);
+    for (int64_t i = 0; i < planes; ++i) {
+      Value to = b.at(b.argument(planes + i), b.mul(slot, d.x[i].width), d.planes[i]);
+      copyRow(b, b.row(b.argument(i), d.x[i], row), d.x[i].type, to, d.planes[i], d.x[i].width);
+    }
+  });
+}
+
+void emitBody(KernelBuilder &b, const AddDesc &d, const TileConfig &) {
+  Value left = b.argument(0), right = b.argument(1), y = b.argument(2);
+  b.items([&](Value row) {
+    Value leftRow = b.row(left, d.a, row), rightRow = b.row(right, d.b, row), to = b.row(y, d.y, row);
+    b.columns(d.y.width, [&](const Chunk &chunk) {
+      Value sum = b.fadd(b.loadFloats(leftRow, d.a.type, chunk), b.loadFloats(rightRow, d.b.type, chunk));
+      b.storeFloats(sum, to, d.y.type, chunk);
+    });
+  });
+}
+
+void emitBody(KernelBuilder &b, const GatedActDesc &d, const TileConfig &) {
+  Value x = b.argument(0), y = b.argument(1);
+  int64_t inner = d.y.width;
+  b.items([&](Value row) {
+    Value gate = b.row(x, d.x, row), up = b.at(gate, inner, d.x.type), to = b.row(y, d.y, row);
+    b.columns(inner, [&](const Chunk &chunk) {
+      Value activated = emitSilu(b, b.loadFloats(gate, d.x.type, chunk));
+      b.storeFloats(b.fmul(activated, b.loadFloats(up, d.x.type, chunk)), to, d.y.type, chunk);
+    });
+  });
+}
+
+void emitBody(KernelBuilder &b, const WantRowsDesc &d, const TileConfig &) {
+  Value x = b.argument(0), y = b.argument(2), want = b.stepField(abi::step::want);
+  b.items([&](Value row) {
+    Value wanted = b.extend(b.loadI32(want, row));
+    Value valid = b.bitAnd(b.compare(Compare::Ge, wanted, 0),
+                           b.compare(Compare::Lt, wanted, b.rowCount(RowSpace::Token, 1)));
+    b.fail(b.bitNot(valid), 1);
+    b.when(valid, [&] {
+      copyRow(b, b.row(x, d.x, wanted), d.x.type, b.row(y, d.y, row), d.y.type, d.y.width);
+    });
+  });
+}
+
+void emitBody(KernelBuilder &b, const ObserveDesc &d, const TileConfig &) {
+  Value x = b.argument(0), layer = b.integerOf(b.argument(2));
+  Value capture = b.stepField(abi::step::capture_hidden);
+  b.when(b.compare(Compare::Ne, b.integerOf(capture), 0), [&] {
+    Value rows = b.rowCount(d.x.space, 1);
+    b.items([&](Value row) {
+      Value to = b.at(capture, b.mul(b.add(b.mul(layer, rows), row), d.x.width), DType::F32);
+      copyRow(b, b.row(x, d.x, row), d.x.type, to, DType::F32, d.x.width);
+    });
+  });
+}
+
+void forRuns(KernelBuilder &b, FormFilter filter, Value first, Value last, llvm::function_ref<void(Value, Value)> body) {
+  if (filter == FormFilter::All)
+    return b.when(b.compare(Compare::Lt, first, last), [&] { body(first, last); });
+  Value forms = b.stepField(abi::step::row_form);
+  int32_t wanted = filter == FormFilter::Expanded ? K2RT_FORM_EXPANDED : K2RT_FORM_ABSORBED;
+  auto scan = [&](Value from, Compare wrong) {
+    return b.advance(from, last, [&](Value row) { return b.compare(wrong, b.loadI32(forms, row), wanted); });
+  };
+  b.repeat(first, [&](ValueRange state) {
+    Value runFirst = scan(state[0], Compare::Ne), runLast = scan(runFirst, Compare::Eq);
+    b.when(b.compare(Compare::Lt, runFirst, runLast), [&] { body(runFirst, runLast); });
+    return Values{b.compare(Compare::Lt, runLast, last), runLast};
+  });
+}
+
+} // namespace k2c::emit

@@ -1,0 +1,40 @@
+//===- Vocabulary.h - The instructions a contraction is made of -------------------------===//
+//
+// What a target can say in a better way than Generic. A panel vector is what one load brings: `lanes` f32 weights, or
+// `lanes` pairs of bf16 in i32 lanes (the earlier element in the low half). A factor is a row's element, or pair of
+// elements, on all lanes. multiplyAdd is N1's step; two bf16 factors multiply in pairs, the odd element first (N6).
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_LIB_KERNELS_EMIT_VOCABULARY_H
+#define K2C_LIB_KERNELS_EMIT_VOCABULARY_H
+
+#include "Builder.h"
+#include "k2c/Kernels/TileConfig.h"
+
+namespace k2c::emit {
+
+/// One step's factor of a row. `pair`: bf16 pairs as i32 lanes (pairs order); else one f32 vector for each element.
+struct PanelFactor {
+  Value pair;
+  Value first, second; ///< second is null for f32 panels and for the half step
+};
+
+/// A vector of weights at `address`.
+struct PanelVector {
+  Value raw; ///< f32 lanes, or i32 lanes of bf16 pairs
+  DType type;
+};
+PanelVector loadPanelVector(KernelBuilder &b, Value address, DType type, int64_t lanes);
+
+/// The row element(s) of one step at `address`; `half`: the pair's second element is past the contraction's end.
+PanelFactor loadFactor(KernelBuilder &b, Value address, DType x, DType w, int64_t lanes, bool half);
+
+/// N1's step on every lane.
+Value multiplyAdd(KernelBuilder &b, Vocabulary vocabulary, const PanelFactor &x, const PanelVector &w, Value acc);
+
+/// Avx512/: the pair step as one vdpbf16ps (N6: the same bits under DAZ and FTZ).
+Value multiplyPairsAvx512(KernelBuilder &b, Value xPair, Value wPair, Value acc);
+
+} // namespace k2c::emit
+
+#endif // K2C_LIB_KERNELS_EMIT_VOCABULARY_H

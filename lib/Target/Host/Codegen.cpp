@@ -1,0 +1,100 @@
+//===- Codegen.cpp - One module -> machine code ----------------------------------------------===//
+//
+// Like clang -O3 on the LLVM IR, with three differences: a * b + c is never contracted, loops are not vectorised (kernels
+// come as vectors), and no loop becomes a call of memcpy or memset, because the shared object has no undefined symbol.
+//
+//===----------------------------------------------------------------------===//
+#include "Codegen.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Target/TargetMachine.h"
+#include <mutex>
+
+namespace k2c {
+
+static std::unique_ptr<llvm::TargetMachine> machineFor(const HostTarget &target, std::string &problem) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+  });
+  llvm::Triple triple("x86_64-unknown-linux-gnu");
+  const llvm::Target *registered = llvm::TargetRegistry::lookupTarget(triple, problem);
+  if (!registered)
+    return nullptr;
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  options.FunctionSections = true;
+  return std::unique_ptr<llvm::TargetMachine>(
+      registered->createTargetMachine(triple, target.cpu, featureString(target), options, llvm::Reloc::PIC_,
+                                      llvm::CodeModel::Small, llvm::CodeGenOptLevel::Aggressive));
+}
+
+static void optimise(llvm::Module &module, llvm::TargetMachine &machine) {
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopVectorization = false;
+  tuning.SLPVectorization = false;
+  tuning.LoopInterleaving = false;
+  llvm::PassBuilder builder(&machine, tuning);
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager components;
+  llvm::ModuleAnalysisManager modules;
+  llvm::TargetLibraryInfoImpl library(machine.getTargetTriple());
+  library.disableAllFunctions();
+  functions.registerPass([&] { return llvm::TargetLibraryAnalysis(library); });
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
+}
+
+Expected<std::string> generateCode(mlir::ModuleOp module, const HostTarget &target, const std::string &name,
+                                   CodeKind kind) {
+  if (failed(lowerToLLVMDialect(module)))
+    return Error{name, "does not lower to the LLVM dialect", ""};
+  mlir::registerBuiltinDialectTranslation(*module.getContext());
+  mlir::registerLLVMDialectTranslation(*module.getContext());
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> code = mlir::translateModuleToLLVMIR(module, context, name);
+  if (!code)
+    return Error{name, "does not translate to LLVM IR", ""};
+  std::string problem;
+  std::unique_ptr<llvm::TargetMachine> machine = machineFor(target, problem);
+  if (!machine)
+    return Error{name, "LLVM has no x86-64 code generator: " + problem, "install LLVM 22 with the X86 target"};
+  code->setTargetTriple(machine->getTargetTriple());
+  code->setDataLayout(machine->createDataLayout());
+  for (llvm::Function &function : *code)
+    if (!function.isDeclaration()) {
+      function.addFnAttr(llvm::Attribute::NoUnwind);
+      function.addFnAttr("no-builtins");
+    }
+  optimise(*code, *machine);
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  llvm::legacy::PassManager emitter;
+  auto file = kind == CodeKind::Object ? llvm::CodeGenFileType::ObjectFile : llvm::CodeGenFileType::AssemblyFile;
+  if (machine->addPassesToEmitFile(emitter, stream, nullptr, file))
+    return Error{name, "LLVM cannot write this kind of file for x86-64", ""};
+  emitter.run(*code);
+  return std::string(bytes.begin(), bytes.end());
+}
+
+Expected<std::string> assemblyOf(mlir::ModuleOp module, const HostTarget &target) {
+  return generateCode(module, target, "module", CodeKind::Assembly);
+}
+
+} // namespace k2c

@@ -1,0 +1,203 @@
+//===- Objects.cpp - Compiles in child processes, keeps objects in a cache --------------------===//
+//
+// A child builds the module on its own context (the parent's thread pool does not survive fork), generates code and
+// renames the finished object into place; it speaks to the parent through a pipe: nothing = done, text = the failure.
+//
+//===----------------------------------------------------------------------===//
+#include "Codegen.h"
+#include "mlir/IR/MLIRContext.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Config/llvm-config.h"
+#include "llvm/Support/ErrorHandling.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Support/xxhash.h"
+#include <csignal>
+#include <cstring>
+#include <poll.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+namespace k2c {
+
+namespace {
+
+struct Child {
+  size_t job;
+  pid_t pid;
+  int pipe;
+  std::string text; ///< what it said so far
+};
+
+std::string defaultCacheDir() {
+  auto under = [](const char *variable, const char *below) -> std::string {
+    std::optional<std::string> value = llvm::sys::Process::GetEnv(variable);
+    return value && !value->empty() ? *value + below : "";
+  };
+  std::string dir = under("XDG_CACHE_HOME", "/k2c");
+  return dir.empty() ? under("HOME", "/.cache/k2c") : dir;
+}
+
+std::string objectPath(const std::string &dir, const ObjectJob &job, const HostTarget &target) {
+  std::string text = job.key + "\n" + target.cpu + "\n" + featureString(target) + "\n" LLVM_VERSION_STRING "\n" +
+                     std::to_string(hostPipelineVersion);
+  llvm::XXH128_hash_t hash =
+      llvm::xxh3_128bits({reinterpret_cast<const uint8_t *>(text.data()), text.size()});
+  return dir + "/" + llvm::utohexstr(hash.high64, true, 16) + llvm::utohexstr(hash.low64, true, 16) + ".o";
+}
+
+void writeAll(int file, llvm::StringRef text) {
+  while (!text.empty()) {
+    ssize_t n = write(file, text.data(), text.size());
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n <= 0)
+      return;
+    text = text.drop_front(n);
+  }
+}
+
+[[noreturn]] void leaveWith(int pipe, llvm::StringRef text) {
+  writeAll(pipe, text);
+  _exit(1);
+}
+
+void onFatalError(void *pipe, const char *reason, bool) {
+  leaveWith(*static_cast<int *>(pipe), std::string("LLVM cannot compile it: ") + reason);
+}
+
+/// The child's whole life.
+[[noreturn]] void compileInChild(const ObjectJob &job, const HostTarget &target, const std::string &path, int pipe) {
+  llvm::remove_fatal_error_handler();
+  llvm::install_fatal_error_handler(onFatalError, &pipe);
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  std::string diagnostics;
+  mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &diagnostic) {
+    diagnostics += (diagnostics.empty() ? "" : "; ") + diagnostic.str();
+    return mlir::success();
+  });
+  mlir::OwningOpRef<mlir::ModuleOp> module = job.build(&context);
+  if (!module)
+    leaveWith(pipe, diagnostics.empty() ? "no code could be emitted" : diagnostics);
+  Expected<std::string> object = generateCode(*module, target, job.name, CodeKind::Object);
+  if (!object)
+    leaveWith(pipe, object.error().message + (diagnostics.empty() ? "" : ": " + diagnostics));
+  std::string temporary = path + "." + std::to_string(getpid());
+  std::error_code error;
+  {
+    llvm::raw_fd_ostream file(temporary, error);
+    if (!error) {
+      file << *object;
+      file.close();
+      error = file.error();
+      file.clear_error();
+    }
+  }
+  if (!error)
+    error = llvm::sys::fs::rename(temporary, path);
+  if (error) {
+    unlink(temporary.c_str());
+    leaveWith(pipe, "cannot write " + path + ": " + error.message());
+  }
+  _exit(0);
+}
+
+Expected<Child> startChild(size_t index, const ObjectJob &job, const HostTarget &target, const std::string &path) {
+  int ends[2];
+  if (pipe(ends) != 0)
+    return Error{job.name, std::string("cannot make a pipe: ") + std::strerror(errno), ""};
+  pid_t pid = fork();
+  if (pid == 0) {
+    close(ends[0]);
+    compileInChild(job, target, path, ends[1]);
+  }
+  close(ends[1]);
+  if (pid < 0) {
+    close(ends[0]);
+    return Error{job.name, std::string("cannot start a compiling process: ") + std::strerror(errno), ""};
+  }
+  return Child{index, pid, ends[0], ""};
+}
+
+/// Reads what the child says; true when it has finished and `failure` says how.
+bool readChild(Child &child, const ObjectJob &job, Status &failure) {
+  char buffer[4096];
+  ssize_t n = read(child.pipe, buffer, sizeof buffer);
+  if (n > 0) {
+    child.text.append(buffer, n);
+    return false;
+  }
+  if (n < 0 && errno == EINTR)
+    return false;
+  close(child.pipe);
+  int status = 0;
+  while (waitpid(child.pid, &status, 0) < 0 && errno == EINTR)
+    ;
+  if (WIFSIGNALED(status))
+    child.text = std::string("the compiling process was ended by signal ") + strsignal(WTERMSIG(status));
+  else if (status != 0 && child.text.empty())
+    child.text = "the compiling process ended with status " + std::to_string(WEXITSTATUS(status));
+  if (!child.text.empty())
+    failure = Error{job.name, child.text, ""};
+  return true;
+}
+
+/// Waits until one of the children finishes and removes it.
+Status waitForOne(std::vector<Child> &children, const std::vector<ObjectJob> &jobs) {
+  while (true) {
+    std::vector<pollfd> files;
+    for (const Child &child : children)
+      files.push_back({child.pipe, POLLIN, 0});
+    poll(files.data(), files.size(), -1);
+    for (size_t i = 0; i < files.size(); ++i) {
+      Status result = Status::success();
+      if (files[i].revents != 0 && readChild(children[i], jobs[children[i].job], result)) {
+        children.erase(children.begin() + i);
+        return result;
+      }
+    }
+  }
+}
+
+} // namespace
+
+Expected<std::vector<std::string>> compileObjects(const std::vector<ObjectJob> &jobs, const HostTarget &target,
+                                                  const CompileOptions &options) {
+  std::string dir = options.cacheDir.empty() ? defaultCacheDir() : options.cacheDir;
+  if (dir.empty())
+    return Error{"object cache", "neither XDG_CACHE_HOME nor HOME is set", "name a folder with --cache-dir"};
+  if (std::error_code error = llvm::sys::fs::create_directories(dir))
+    return Error{dir, "cannot make the object cache: " + error.message(), "name a folder with --cache-dir"};
+  size_t atOnce = options.jobs > 0 ? options.jobs : std::max(1u, std::thread::hardware_concurrency());
+  std::vector<std::string> paths, started;
+  std::vector<Child> children;
+  Status failure;
+  for (size_t i = 0; i < jobs.size() && failure; ++i) {
+    paths.push_back(objectPath(dir, jobs[i], target));
+    if (llvm::sys::fs::exists(paths[i]) || std::find(started.begin(), started.end(), paths[i]) != started.end())
+      continue;
+    if (children.size() >= atOnce)
+      failure = waitForOne(children, jobs);
+    if (!failure)
+      break;
+    Expected<Child> child = startChild(i, jobs[i], target, paths[i]);
+    if (child)
+      children.push_back(std::move(*child));
+    else
+      failure = child.takeError();
+    started.push_back(paths[i]);
+  }
+  while (!children.empty()) {
+    Status last = waitForOne(children, jobs);
+    if (failure)
+      failure = last;
+  }
+  if (!failure)
+    return failure.takeError();
+  return paths;
+}
+
+} // namespace k2c

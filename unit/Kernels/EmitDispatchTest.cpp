@@ -1,0 +1,126 @@
+//===- EmitDispatchTest.cpp - Emitted dispatch, gather, combine, grouped linears -----------------===//
+#include "EmitTest.h"
+#include <numeric>
+
+namespace k2c::test {
+namespace {
+
+/// Routes of `tokens` tokens over `experts` experts, distinct within a token; every seventh is absent.
+std::vector<int32_t> routes(int64_t tokens, int64_t topK, int64_t experts) {
+  Random random(7);
+  std::vector<int32_t> list;
+  for (int64_t t = 0; t < tokens; ++t) {
+    std::vector<int32_t> all(experts);
+    std::iota(all.begin(), all.end(), 0);
+    for (int64_t k = 0; k < topK; ++k) {
+      std::swap(all[k], all[k + random.below(experts - k)]);
+      list.push_back(t % 5 == 4 || list.size() % 7 == 6 ? -1 : all[k]);
+    }
+  }
+  return list;
+}
+
+struct Routed {
+  static constexpr int64_t topK = 4;
+  int64_t tokens, experts;
+  TestStep step;
+  std::vector<int32_t> chosen, plan;
+
+  Routed(int64_t tokens, int64_t experts)
+      : tokens(tokens), experts(experts), step(TestStep::plain(tokens)), chosen(routes(tokens, topK, experts)),
+        plan(experts + 1 + 2 * tokens * topK, -9) {
+    EXPECT_TRUE(evaluateWith(DispatchDesc{experts, topK}, step.step, {chosen.data(), plan.data()}));
+  }
+};
+
+TEST(EmitDispatch, SortsRoutesStably) {
+  Routed routed(9, 24);
+  for (const CompiledKernel &kernel : compileForTargets({"dispatch", DispatchDesc{24, Routed::topK}})) {
+    std::vector<int32_t> plan(routed.plan.size(), -9);
+    EXPECT_EQ(launch(kernel, routed.step.step, {routed.chosen.data(), plan.data()}, 2).status, 0);
+    EXPECT_EQ(plan, routed.plan);
+  }
+}
+
+TEST(EmitDispatch, RefusesAnExpertOutOfRange) {
+  Routed routed(2, 24);
+  for (const CompiledKernel &kernel : compileForTargets({"dispatch", DispatchDesc{24, Routed::topK}})) {
+    routed.chosen[3] = 24;
+    EXPECT_EQ(launch(kernel, routed.step.step, {routed.chosen.data(), routed.plan.data()}, 1).status, 1);
+  }
+}
+
+TEST(EmitDispatch, GatherCopiesEachTokenToItsSlots) {
+  Routed routed(7, 12);
+  Array x(DType::F32, Random().vector(7 * 21)), y(DType::F32, std::vector<float>(28 * 21, -77.0f));
+  GatherDesc desc{rowsOf(21), rowsOf(21, DType::F32, RowSpace::Slot), 12, Routed::topK};
+  expectSameBits({"gather", desc}, routed.step.step, {y}, [&](std::vector<Array> &r) {
+    return std::vector<void *>{x.data(), routed.plan.data(), r[0].data()};
+  });
+}
+
+TEST(EmitDispatch, CombineKeepsTheTreeOfExperts) {
+  for (DType type : {DType::F32, DType::BF16}) {
+    Routed routed(33, 24);
+    Array y(type, std::vector<float>(33 * 50, -77.0f));
+    CombineDesc desc{rowsOf(50, type, RowSpace::Slot), rowsOf(50, type), 24, Routed::topK, combineLeaves(24)};
+    std::vector<float> values = Random().vector(33 * Routed::topK * 50);
+    Array slots(type, 0);
+    expectSameBits({"combine", desc}, routed.step.step, {y}, [&](std::vector<Array> &r) {
+      slots = Array(type, values);
+      return std::vector<void *>{slots.data(), routed.plan.data(), routed.chosen.data(), r[0].data()};
+    });
+  }
+}
+
+/// A grouped linear; slots beyond the plan's end stay untouched.
+void checkGrouped(const std::string &name, int64_t tokens, bool gatedSilu, bool weighted) {
+  int64_t experts = 12, k = 70, n = gatedSilu ? 2 * 20 : 37, columns = gatedSilu ? 20 : 37;
+  Routed routed(tokens, experts);
+  Random random;
+  LinearDesc desc;
+  desc.x = rowsOf(k, DType::F32, RowSpace::Slot);
+  desc.y = rowsOf(columns, DType::F32, RowSpace::Slot);
+  desc.w = PanelLayout{DType::BF16, experts, n, k, gatedSilu ? 2 : 1};
+  desc.order = {k, leafCount(k)};
+  desc.epilogue.gatedSilu = gatedSilu;
+  desc.epilogue.weighted = weighted;
+  desc.grouped = true;
+  desc.slotsPerToken = Routed::topK;
+  Array x(DType::F32, random.vector(tokens * Routed::topK * k));
+  Array w = pack(desc.w, [&](int64_t, int64_t, int64_t) { return random(); });
+  Array slotWeights(DType::F32, random.vector(tokens * Routed::topK));
+  Array y(DType::F32, std::vector<float>(tokens * Routed::topK * columns, -77.0f));
+  expectSameBits({name, desc}, routed.step.step, {y}, [&](std::vector<Array> &r) {
+    std::vector<void *> args = {x.data(), w.data()};
+    if (weighted)
+      args.push_back(slotWeights.data());
+    args.push_back(routed.plan.data());
+    args.push_back(r[0].data());
+    return args;
+  });
+}
+
+TEST(EmitDispatch, GroupedLinearGatesOnPanels) {
+  for (int64_t tokens : {1, 40})
+    checkGrouped("gate_up", tokens, true, false);
+}
+
+TEST(EmitDispatch, GroupedLinearWeighsTheAccumulator) { checkGrouped("down", 40, false, true); }
+
+TEST(EmitDispatch, HeadLinearTakesRowsOfItsForm) {
+  TestStep step(std::vector<Sequence>{
+      {0, 3, K2RT_FORM_EXPANDED}, {0, 2, K2RT_FORM_ABSORBED}, {0, 17, K2RT_FORM_EXPANDED}, {5, 16, K2RT_FORM_ABSORBED}});
+  Random random;
+  int64_t rows = step.rows(), heads = 3, k = 40, n = 44;
+  for (FormFilter filter : {FormFilter::All, FormFilter::Expanded, FormFilter::Absorbed}) {
+    HeadLinearDesc desc{rowsOf(heads * 50), rowsOf(heads * n), heads, 50, {DType::BF16, heads, n, k, 1}, {k, 1}, filter};
+    Array x(DType::F32, random.vector(rows * heads * 50)), y(DType::F32, std::vector<float>(rows * heads * n, -77.0f));
+    Array w = pack(desc.w, [&](int64_t, int64_t, int64_t) { return random(); });
+    expectSameBits({"head", desc}, step.step, {y},
+                   [&](std::vector<Array> &r) { return std::vector<void *>{x.data(), w.data(), r[0].data()}; });
+  }
+}
+
+} // namespace
+} // namespace k2c::test

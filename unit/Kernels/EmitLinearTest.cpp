@@ -1,0 +1,92 @@
+//===- EmitLinearTest.cpp - Emitted linears have the bits of evaluate() --------------------------===//
+#include "EmitTest.h"
+
+namespace k2c::test {
+namespace {
+
+struct Problem {
+  LinearDesc desc;
+  Array x, norm, w, bias, residual;
+};
+
+Array randomPanels(const PanelLayout &layout, Random &random) {
+  return pack(layout, [&](int64_t, int64_t, int64_t) { return random(); });
+}
+
+PanelLayout panels(DType type, int64_t n, int64_t k, int64_t interleave = 1, int64_t matrices = 1) {
+  return PanelLayout{type, matrices, n, k, interleave};
+}
+
+LinearDesc linear(DType x, DType w, int64_t n, int64_t k) {
+  LinearDesc desc;
+  desc.x = {RowSpace::Token, k, k + 3, x};
+  desc.y = {RowSpace::Token, n, n + 1, x};
+  desc.w = panels(w, n, k);
+  desc.order = {k, leafCount(k)};
+  return desc;
+}
+
+/// Runs `desc` on the given row counts.
+void check(const std::string &name, const LinearDesc &desc, std::vector<int64_t> rowCounts) {
+  Random random;
+  Array w = randomPanels(desc.w, random), norm(desc.normWeight, random.vector(desc.x.width));
+  Array bias(desc.epilogue.biasType, random.vector(desc.w.n));
+  for (int64_t rows : rowCounts) {
+    TestStep step(TestStep::plain(rows));
+    Array x(desc.x.type, random.vector(rows * desc.x.stride)), residual(desc.residual.type, random.vector(rows * std::max<int64_t>(desc.residual.stride, 1)));
+    Array y(desc.y.type, std::vector<float>(rows * desc.y.stride, -77.0f));
+    expectSameBits({name + "." + std::to_string(rows), desc}, step.step, {y}, [&](std::vector<Array> &r) {
+      std::vector<void *> args = {x.data()};
+      if (desc.normEps > 0)
+        args.push_back(norm.data());
+      args.push_back(w.data());
+      if (desc.epilogue.bias)
+        args.push_back(bias.data());
+      if (desc.epilogue.residual)
+        args.push_back(residual.data());
+      args.push_back(r[0].data());
+      return args;
+    });
+  }
+}
+
+TEST(EmitLinear, EveryRowCountOfATile) {
+  check("f32", linear(DType::F32, DType::F32, 33, 130), {1, 2, 3, 5, 8, 13, 14, 15, 33});
+}
+
+TEST(EmitLinear, OddContractionOfBf16Weights) {
+  check("odd", linear(DType::F32, DType::BF16, 40, 7), {1, 3, 15});
+}
+
+TEST(EmitLinear, LeavesOfEqualLengthRunTogether) {
+  check("leaves", linear(DType::F32, DType::BF16, 64, 1024), {1, 2, 14, 33});
+}
+
+TEST(EmitLinear, EmptyAndShortLeaves) {
+  check("ragged", linear(DType::F32, DType::BF16, 32, 4101), {1, 3});
+  check("ragged", linear(DType::F32, DType::F32, 32, 4100), {1, 15});
+}
+
+TEST(EmitLinear, PairsOfBf16TakeTheOddElementFirst) {
+  check("pairs", linear(DType::BF16, DType::BF16, 48, 1024), {1, 15});
+  check("pairs", linear(DType::BF16, DType::BF16, 48, 131), {2});
+}
+
+TEST(EmitLinear, NormBiasAndResidual) {
+  LinearDesc desc = linear(DType::F32, DType::BF16, 70, 192);
+  desc.normEps = 1e-6;
+  desc.epilogue.bias = desc.epilogue.residual = true;
+  desc.residual = {RowSpace::Token, 70, 72, DType::F32};
+  check("norm", desc, {1, 33, 500});
+}
+
+TEST(EmitLinear, GatedSiluOnInterleavedPanels) {
+  LinearDesc desc = linear(DType::F32, DType::BF16, 2 * 41, 96);
+  desc.w.interleave = 2;
+  desc.y = rowsOf(41);
+  desc.epilogue.gatedSilu = desc.epilogue.bias = true;
+  check("gated", desc, {1, 15});
+}
+
+} // namespace
+} // namespace k2c::test

@@ -1,0 +1,113 @@
+//===- EmitRowsTest.cpp - Emitted row kernels have the bits of evaluate() -----------------------===//
+#include "EmitTest.h"
+
+namespace k2c::test {
+namespace {
+
+constexpr float untouched = -77.0f;
+
+Array filled(DType type, int64_t n, float value = untouched) {
+  return Array(type, std::vector<float>(n, value));
+}
+
+TEST(EmitRows, AddRoundsOnceAndKeepsItsTail) {
+  TestStep step(TestStep::plain(5));
+  Random random;
+  for (DType type : {DType::F32, DType::BF16}) {
+    Array a(type, random.vector(5 * 77)), b(DType::F32, random.vector(5 * 80));
+    AddDesc desc{rowsOf(77, type), {RowSpace::Token, 77, 80, DType::F32}, {RowSpace::Token, 77, 79, type}};
+    expectSameBits({"add", desc}, step.step, {filled(type, 5 * 79)}, [&](std::vector<Array> &r) {
+      return std::vector<void *>{a.data(), b.data(), r[0].data()};
+    });
+  }
+}
+
+TEST(EmitRows, RmsNormHasItsSixtyFourChains) {
+  TestStep step(TestStep::plain(3));
+  Random random;
+  for (int64_t width : {7, 33, 64, 130, 1024}) {
+    Array x(DType::F32, random.vector(3 * width)), weight(DType::BF16, random.vector(width));
+    RmsNormDesc desc{rowsOf(width), rowsOf(width), 1e-5, DType::BF16};
+    expectSameBits({"norm" + std::to_string(width), desc}, step.step, {filled(DType::F32, 3 * width)},
+                   [&](std::vector<Array> &r) { return std::vector<void *>{x.data(), weight.data(), r[0].data()}; });
+  }
+}
+
+TEST(EmitRows, EmbedReadsIdsAndLastSamples) {
+  TestStep step(std::vector<Sequence>{{0, 3}, {4, 1}});
+  std::vector<int32_t> ids = {5, 0, 10, -2}, last = {3, 9};
+  step.step.token_ids = ids.data();
+  step.step.last_sample = last.data();
+  Array table(DType::BF16, Random().vector(11 * 37));
+  EmbedDesc desc{11, 37, DType::BF16, rowsOf(37)};
+  expectSameBits({"embed", desc}, step.step, {filled(DType::F32, 4 * 37)}, [&](std::vector<Array> &r) {
+    return std::vector<void *>{table.data(), &step.step, r[0].data()};
+  });
+}
+
+TEST(EmitRows, EmbedRefusesAnIdOutsideTheTable) {
+  TestStep step(TestStep::plain(2));
+  std::vector<int32_t> ids = {1, 11};
+  step.step.token_ids = ids.data();
+  Array table(DType::F32, Random().vector(11 * 4)), y = filled(DType::F32, 8);
+  for (const CompiledKernel &kernel : compileForTargets({"embed", EmbedDesc{11, 4, DType::F32, rowsOf(4)}})) {
+    EXPECT_EQ(launch(kernel, step.step, {table.data(), &step.step, y.data()}, 1).status, 1);
+    EXPECT_EQ(y[4], untouched);
+  }
+}
+
+TEST(EmitRows, RotaryRotatesPairsOfBothKinds) {
+  TestStep step(std::vector<Sequence>{{3, 2}, {0, 1}});
+  Random random;
+  for (bool interleaved : {false, true}) {
+    RotaryDesc desc{rowsOf(3 * 60), rowsOf(3 * 60), 3, 60, 5, 44, 8, interleaved};
+    Array x(DType::F32, random.vector(3 * 180)), table(DType::F32, random.vector(8 * 44));
+    expectSameBits({"rotary", desc}, step.step, {filled(DType::F32, 3 * 180)}, [&](std::vector<Array> &r) {
+      return std::vector<void *>{x.data(), table.data(), &step.step, r[0].data()};
+    });
+  }
+}
+
+TEST(EmitRows, AppendWritesTheStepsSlots) {
+  TestStep step(std::vector<Sequence>{{62, 5}, {0, 2}});
+  Random random;
+  Array a(DType::F32, random.vector(7 * 20)), b(DType::F32, random.vector(7 * 33));
+  AppendDesc desc{{{RowSpace::Token, 17, 20, DType::F32}, rowsOf(33)}, {DType::F32, DType::BF16}, 0};
+  int64_t slots = TestStep::pageCount * 64;
+  expectSameBits({"append", desc}, step.step, {filled(DType::F32, slots * 17), filled(DType::BF16, slots * 33)},
+                 [&](std::vector<Array> &r) {
+                   return std::vector<void *>{a.data(), b.data(), r[0].data(), r[1].data(), &step.step};
+                 });
+}
+
+TEST(EmitRows, GatedActUsesTheFixedExp) {
+  TestStep step(TestStep::plain(4));
+  Random random;
+  std::vector<float> values = random.vector(4 * 90);
+  for (float &v : values)
+    v *= 100;
+  Array x(DType::F32, values);
+  GatedActDesc desc{rowsOf(90), rowsOf(45)};
+  expectSameBits({"gated", desc}, step.step, {filled(DType::F32, 4 * 45)},
+                 [&](std::vector<Array> &r) { return std::vector<void *>{x.data(), r[0].data()}; });
+}
+
+TEST(EmitRows, WantRowsAndObserveCopy) {
+  TestStep step(TestStep::plain(6));
+  std::vector<int32_t> want = {1, 5};
+  step.step.want = want.data();
+  step.step.want_rows = 2;
+  Array x(DType::F32, Random().vector(6 * 19));
+  WantRowsDesc wanted{rowsOf(19), rowsOf(19, DType::F32, RowSpace::Want)};
+  expectSameBits({"want", wanted}, step.step, {filled(DType::F32, 2 * 19)}, [&](std::vector<Array> &r) {
+    return std::vector<void *>{x.data(), &step.step, r[0].data()};
+  });
+  expectSameBits({"observe", ObserveDesc{rowsOf(19)}}, step.step, {filled(DType::F32, 2 * 6 * 19)},
+                 [&](std::vector<Array> &r) {
+                   step.step.capture_hidden = r[0].data();
+                   return std::vector<void *>{x.data(), &step.step, ordinal(1)};
+                 });
+}
+
+} // namespace
+} // namespace k2c::test

@@ -1,0 +1,140 @@
+//===- EmitTest.cpp - Compiles a kernel, runs it in parts, compares it with evaluate() ---------===//
+#include "EmitTest.h"
+#include "k2c/Kernels/Emit.h"
+#include "k2c/Target/Host.h"
+#include "llvm/Support/FileSystem.h"
+#include <dlfcn.h>
+#include <map>
+#include <xmmintrin.h>
+
+namespace k2c::test {
+
+namespace {
+
+/// A folder that is removed when the process ends.
+struct TemporaryFolder {
+  llvm::SmallString<128> path;
+  TemporaryFolder() { llvm::sys::fs::createUniqueDirectory("k2c-emit-test", path); }
+  ~TemporaryFolder() { llvm::sys::fs::remove_directories(path); }
+};
+
+/// DAZ and FTZ, as in every worker.
+struct FlushDenormals {
+  unsigned saved = _mm_getcsr();
+  FlushDenormals() { _mm_setcsr(saved | 0x8040); }
+  ~FlushDenormals() { _mm_setcsr(saved); }
+};
+
+std::vector<HostTarget> targets() {
+  Expected<HostTarget> host = HostTarget::detect(), narrow = HostTarget::forCpu("x86-64-v3");
+  std::vector<HostTarget> list;
+  if (host && host->hasAvx512)
+    list.push_back(*host);
+  list.push_back(*narrow);
+  return list;
+}
+
+TargetInfo infoOf(const HostTarget &target) {
+  TargetInfo info;
+  info.lanes = target.lanes;
+  info.vectorRegisters = target.vectorRegisters;
+  info.hasAvx512 = target.hasAvx512;
+  info.hasAvx512Bf16 = target.hasAvx512Bf16;
+  return info;
+}
+
+Expected<CompiledKernel> compile(const KernelDesc &desc, const HostTarget &target) {
+  static TemporaryFolder folder;
+  static int64_t serial = 0;
+  CompiledKernel kernel;
+  kernel.target = target.cpu;
+  kernel.tile = chooseTile(desc, infoOf(target));
+  kernel.grid = gridOf(desc, kernel.tile);
+  kernel.scratchBytes = scratchBytes(desc, kernel.tile);
+  ObjectJob job{desc.name, canonicalKey(desc),
+                [&](mlir::MLIRContext *context) { return emitKernel(context, desc, kernel.tile, "kernel"); }};
+  CompileOptions options;
+  options.cacheDir = folder.path.str().str();
+  Expected<std::vector<std::string>> objects = compileObjects({job}, target, options);
+  if (!objects)
+    return objects.takeError();
+  std::string path = options.cacheDir + "/" + std::to_string(serial++) + ".so";
+  if (Status status = linkShared(*objects, {"kernel"}, path); !status)
+    return status.takeError();
+  void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library)
+    return Error{desc.name, dlerror(), ""};
+  kernel.function = reinterpret_cast<k2rt_ir_kernel_fn>(dlsym(library, "kernel"));
+  return kernel;
+}
+
+} // namespace
+
+std::vector<CompiledKernel> compileForTargets(const KernelDesc &desc) {
+  static std::map<std::string, std::vector<CompiledKernel>> known;
+  std::vector<CompiledKernel> &kernels = known[canonicalKey(desc)];
+  if (!kernels.empty())
+    return kernels;
+  for (const HostTarget &target : targets()) {
+    Expected<CompiledKernel> kernel = compile(desc, target);
+    if (kernel)
+      kernels.push_back(*kernel);
+    else
+      ADD_FAILURE() << target.cpu << ": " << kernel.error().text();
+  }
+  return kernels;
+}
+
+int64_t gridRows(const Grid &grid, const k2rt_ir_step &step) {
+  return grid.space == RowSpace::Want ? step.want_rows : step.token_rows;
+}
+
+LaunchResult launch(const CompiledKernel &kernel, const k2rt_ir_step &step, const std::vector<void *> &args,
+                    int64_t workers) {
+  FlushDenormals flush;
+  LaunchResult result;
+  std::vector<char> scratch(kernel.scratchBytes + 64);
+  int64_t items = itemCount(kernel.grid, gridRows(kernel.grid, step));
+  for (int64_t w = 0; w < workers; ++w) {
+    k2rt_ir_worker worker = {};
+    worker.step = const_cast<k2rt_ir_step *>(&step);
+    worker.scratch = scratch.data();
+    worker.scratch_bytes = kernel.scratchBytes;
+    worker.index = int32_t(w);
+    worker.count = int32_t(workers);
+    worker.begin = w * items / workers;
+    worker.end = (w + 1) * items / workers;
+    int32_t status = kernel.function(&worker, args.data());
+    result.status = result.status ? result.status : status;
+    result.variant = worker.variant;
+  }
+  return result;
+}
+
+void expectSameBits(const KernelDesc &desc, const k2rt_ir_step &step, const std::vector<Array> &initial,
+                    const std::function<std::vector<void *>(std::vector<Array> &)> &arguments) {
+  std::vector<Array> expected = initial;
+  std::vector<void *> args = arguments(expected);
+  ASSERT_EQ(operands(desc).size(), args.size());
+  Status status = evaluate(desc, args.data(), step);
+  ASSERT_TRUE(status) << status.error().text();
+  for (const CompiledKernel &kernel : compileForTargets(desc))
+    for (int64_t workers : {1, 3}) {
+      std::vector<Array> results = initial;
+      LaunchResult launched = launch(kernel, step, arguments(results), workers);
+      EXPECT_EQ(launched.status, 0);
+      for (size_t i = 0; i < results.size(); ++i) {
+        int64_t differences = 0, first = -1;
+        for (int64_t e = results[i].size() - 1; e >= 0; --e)
+          if (float a = results[i][e], b = expected[i][e]; std::memcmp(&a, &b, sizeof a) != 0) {
+            ++differences;
+            first = e;
+          }
+        EXPECT_EQ(differences, 0) << desc.name << " for " << kernel.target << ", " << workers << " workers, result " << i
+                                  << ": element " << first << " is " << (first < 0 ? 0 : results[i][first])
+                                  << ", expected " << (first < 0 ? 0 : expected[i][first]);
+      }
+    }
+}
+
+} // namespace k2c::test

@@ -1,0 +1,46 @@
+//===- EmitTest.h - Compiles a kernel, runs it in parts, compares it with evaluate() -----------===//
+//
+// Every check compiles a description for two targets (AVX-512 when this machine has it, and 8 lanes), runs the code on
+// several partitions of the grid and demands the bits of the scalar reading.
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_UNIT_KERNELS_EMITTEST_H
+#define K2C_UNIT_KERNELS_EMITTEST_H
+
+#include "TestStep.h"
+#include "k2c/Kernels/TileConfig.h"
+#include <string>
+
+namespace k2c::test {
+
+/// A compiled kernel and how it is launched.
+struct CompiledKernel {
+  std::string target;
+  TileConfig tile;
+  Grid grid;
+  int64_t scratchBytes = 0;
+  k2rt_ir_kernel_fn function = nullptr;
+};
+
+/// The kernel for every target of this machine; a compile error fails the test. Kernels live as long as the process.
+std::vector<CompiledKernel> compileForTargets(const KernelDesc &desc);
+
+/// Runs the grid in `workers` parts; the first status that is not 0, and the variant of the last part.
+struct LaunchResult {
+  int32_t status = 0;
+  int32_t variant = -1;
+};
+LaunchResult launch(const CompiledKernel &kernel, const k2rt_ir_step &step, const std::vector<void *> &args,
+                    int64_t workers);
+
+/// Rows of the grid's row space.
+int64_t gridRows(const Grid &grid, const k2rt_ir_step &step);
+
+/// Compares compiled kernels with evaluate(). `arguments(results)` gives the argument list with the results' memory
+/// replaced: results[i] is a copy of `initial[i]`.
+void expectSameBits(const KernelDesc &desc, const k2rt_ir_step &step, const std::vector<Array> &initial,
+                    const std::function<std::vector<void *>(std::vector<Array> &)> &arguments);
+
+} // namespace k2c::test
+
+#endif // K2C_UNIT_KERNELS_EMITTEST_H
