@@ -118,9 +118,35 @@ TEST(LinearEpilogue, AppliesInTheDocumentedOrder) {
         gate = std::fma(x[r * k + i], w[d.w.index(0, n, i)], gate);
         up = std::fma(x[r * k + i], w[d.w.index(0, inner + n, i)], up);
       }
-      float value = k2rt_siluf(gate + bias[n]) * (up + bias[inner + n]) * weights[1 - r];
+      gate = ofBf16(bf16Of(gate + bias[n]));
+      up = ofBf16(bf16Of(up + bias[inner + n]));
+      float value = k2rt_siluf(gate) * up * weights[1 - r];
       EXPECT_EQ(y[r * inner + n], ofBf16(bf16Of(ofBf16(bf16Of(value)) + residual[r * inner + n])));
     }
+}
+
+TEST(LinearEpilogue, FusionKeepsTheRoundings) {
+  constexpr int64_t k = 70, inner = 40, rows = 3;
+  for (DType type : {DType::F32, DType::BF16}) {
+    LinearDesc fused = linearOf({rows, 2 * inner, k, type, DType::BF16});
+    fused.w.interleave = 2;
+    fused.y = fused.residual = rowsOf(inner, type);
+    fused.epilogue.gatedSilu = fused.epilogue.residual = true;
+    LinearDesc plain = linearOf({rows, 2 * inner, k, type, DType::BF16});
+    GatedActDesc act{rowsOf(2 * inner, type), rowsOf(inner, type)};
+    AddDesc add{rowsOf(inner, type), rowsOf(inner, type), rowsOf(inner, type)};
+    std::vector<float> weight = Random(9).vector(2 * inner * k);
+    auto at = [&](int64_t, int64_t n, int64_t i) { return weight[n * k + i]; };
+    Array x(type, Random(4).vector(rows * k)), residual(type, Random(5).vector(rows * inner));
+    Array interleaved = pack(fused.w, at), panels = pack(plain.w, at);
+    Array h(type, rows * 2 * inner), apart(type, rows * inner), together(type, rows * inner);
+    TestStep step(TestStep::plain(rows));
+    ASSERT_TRUE(evaluateWith(fused, step.step, {x.data(), interleaved.data(), residual.data(), together.data()}));
+    ASSERT_TRUE(evaluateWith(plain, step.step, {x.data(), panels.data(), h.data()}));
+    ASSERT_TRUE(evaluateWith(act, step.step, {h.data(), apart.data()}));
+    ASSERT_TRUE(evaluateWith(add, step.step, {apart.data(), residual.data(), apart.data()}));
+    EXPECT_TRUE(apart == together);
+  }
 }
 
 TEST(LinearPrologue, NormalisesAsTheNormKernelDoes) {

@@ -57,9 +57,9 @@ struct PanelLayout {
 };
 
 /// N1: `leaves` FMA chains of `leafLength(k, leaves)` elements, the last ones shorter or empty, each from +0 in
-/// ascending k: acc = fma(x[k], w[k], acc); merged in pairs: leaf 0 + leaf 1, leaf 2 + leaf 3, ..., then pairs of these.
-/// An empty leaf is +0 and is added like any other. When both factors are bf16, a chain takes pairs, the odd element
-/// first: acc = fma(x[2j], w[2j], fma(x[2j+1], w[2j+1], acc)), an element past k being 0 (N6).
+/// ascending k: acc = fma(x[k], w[k], acc); merged in pairs: leaf 0 + leaf 1, leaf 2 + leaf 3, ..., then pairs of
+/// these. An empty leaf is +0 and is added like any other. When both factors are bf16, a chain takes pairs, the odd
+/// element first: acc = fma(x[2j], w[2j], fma(x[2j+1], w[2j+1], acc)), an element past k being 0 (N6).
 struct Contraction {
   int64_t k = 0;
   int64_t leaves = 1;
@@ -90,12 +90,14 @@ struct RmsNormDesc {
   DType weight = DType::BF16;
 };
 
-/// What happens to a linear's f32 accumulators before they are stored, in this order.
+/// What happens to a linear's f32 accumulators before they are rounded to y.type and stored, in this order. Fusion
+/// keeps the roundings of the ops it joins (N2): bit for bit, gatedSilu is a linear and a GatedActDesc, residual a
+/// linear and an AddDesc.
 struct Epilogue {
-  bool bias = false;                 ///< + bias[n]
-  bool gatedSilu = false;            ///< silu(gate) * up; the result has n / 2 columns; weights are interleaved
-  bool weighted = false;             ///< * slot weight (N5), on the accumulator
-  bool residual = false;             ///< + residual row, after rounding to y.type
+  bool bias = false;      ///< + bias[n]
+  bool gatedSilu = false; ///< gate, up rounded to y.type, silu(gate) * up: n / 2 columns; weights are interleaved
+  bool weighted = false;  ///< * slot weight (N5), on the accumulator; grouped linears only
+  bool residual = false;  ///< rounded to y.type, + residual row
   DType biasType = DType::BF16;
 };
 
@@ -252,9 +254,10 @@ struct ObserveDesc {
   Rows x;
 };
 
-using KernelBody = std::variant<EmbedDesc, RmsNormDesc, LinearDesc, HeadLinearDesc, RotaryDesc, AppendDesc,
-                                GqaAttentionDesc, AbsorbedAttentionDesc, ExpandedAttentionDesc, SelectDesc,
-                                DispatchDesc, GatherDesc, CombineDesc, AddDesc, GatedActDesc, WantRowsDesc, ObserveDesc>;
+using KernelBody =
+    std::variant<EmbedDesc, RmsNormDesc, LinearDesc, HeadLinearDesc, RotaryDesc, AppendDesc, GqaAttentionDesc,
+                 AbsorbedAttentionDesc, ExpandedAttentionDesc, SelectDesc, DispatchDesc, GatherDesc, CombineDesc,
+                 AddDesc, GatedActDesc, WantRowsDesc, ObserveDesc>;
 
 /// A kernel: a readable name (not part of the key) and what it computes.
 struct KernelDesc {

@@ -12,7 +12,8 @@
 
 namespace k2c {
 
-/// Checks that widths, strides, layouts, orders and counts of `desc` agree. Error: at desc.name, the field, both numbers.
+/// Checks that widths, strides, layouts, orders and counts of `desc` agree. Error: at desc.name, the field and both
+/// numbers.
 Status verify(const KernelDesc &desc);
 
 } // namespace k2c

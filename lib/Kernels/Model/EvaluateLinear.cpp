@@ -40,6 +40,8 @@ struct Linear {
     return bias ? sum + load(bias, matrix * desc.w.n + column, desc.epilogue.biasType) : sum;
   }
 
+  float gate(float gate, float up) const { return k2rt_siluf(roundTo(desc.y.type, gate)) * roundTo(desc.y.type, up); }
+
   void finish(float value, int64_t row, int64_t column, const float *weight) const {
     if (weight)
       value = value * *weight;
@@ -64,7 +66,7 @@ struct Linear {
         const float *in = inputs[row - begin].data();
         float value = biased(contract(in, first.data(), desc.order, pairs), matrix, n);
         if (gated)
-          value = k2rt_siluf(value) * biased(contract(in, second.data(), desc.order, pairs), matrix, columns + n);
+          value = gate(value, biased(contract(in, second.data(), desc.order, pairs), matrix, columns + n));
         finish(value, row, n, slotWeights ? slotWeights + routes[row] : nullptr);
       }
     }
