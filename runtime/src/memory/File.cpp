@@ -161,6 +161,8 @@ Result<std::string> readUserFile(const std::string &path, int64_t limitBytes) {
   return text;
 }
 
+bool isInsidePath(const std::string &relative) { return !components(relative).empty(); }
+
 bool bundleFileExists(const std::string &folder, const std::string &relative) {
   struct stat facts;
   return ::lstat((folder + "/" + relative).c_str(), &facts) == 0;

@@ -35,6 +35,9 @@ Result<std::string> readBundleFile(const std::string &folder, const std::string 
 /// Reads a file the user named (or standard input for "-"), refusing more than `limitBytes`.
 Result<std::string> readUserFile(const std::string &path, int64_t limitBytes);
 
+/// Whether `relative` stays inside its folder by its spelling: not empty, not absolute, no "." or ".." component.
+bool isInsidePath(const std::string &relative);
+
 /// Whether `folder`/`relative` is there at all, of whatever kind.
 bool bundleFileExists(const std::string &folder, const std::string &relative);
 

@@ -1,6 +1,7 @@
 // Reads the fields (readX), then checks what they must say of each other (checkX).
 #include "program/Manifest.h"
 #include "k2rt/program.h"
+#include "memory/File.h"
 #include "program/Fields.h"
 
 namespace k2rt {
@@ -178,6 +179,8 @@ Result<Manifest> parseManifest(std::string_view text, const std::string &place, 
   readKernels(root, manifest);
   manifest.bytesPerToken = root.integer("bytes_per_token", 0, mostBytes, 0);
   manifest.weightsIndex = root.string("weights_index", "weights/index.json");
+  if (!isInsidePath(manifest.weightsIndex))
+    root.fail("weights_index", "is not a path inside the bundle");
   checkMemory(root, manifest);
   checkPages(root, manifest);
   if (!root.ok())

@@ -113,7 +113,7 @@ void printRates(JsonWriter &json, const char *key, Rates &rates) {
 
 void printResults(const RunOptions &options, const BenchFlags &flags, Session &session, Rates &prefill, Rates &decode) {
   const Manifest &manifest = session.manifest();
-  const int64_t peak = peakResidentBytes();
+  const int64_t peak = peakResidentBytes(), anonymous = anonymousResidentBytes();
   const double bandwidth = probeBandwidth(session);
   if (!options.json) {
     std::printf("prefill %lld tokens: %.1f tokens/s (%.1f .. %.1f)\ndecode %lld x %lld after %lld: %.1f tokens/s "
@@ -129,6 +129,8 @@ void printResults(const RunOptions &options, const BenchFlags &flags, Session &s
   json.key("decode_tokens_per_s").value(decode.median());
   json.key("bytes_per_token").value(manifest.bytesPerToken).key("bandwidth_probe_bytes_per_s").value(bandwidth);
   json.key("peak_rss_bytes").value(peak).key("predicted").raw(manifest.predictedJson);
+  json.key("anonymous_rss_bytes").value(anonymous);
+  json.key("anonymous_certified_bytes").value(manifest.memory.anonymousBytes(session.threads()));
   json.key("threads").value(session.threads()).key("repeat").value(flags.repeat);
   json.key("prefill_tokens").value(flags.prefill).key("decode_tokens").value(flags.decode);
   json.key("batch").value(flags.batch).key("context").value(flags.context);

@@ -81,27 +81,27 @@ static Result<Prompts> readBatch(const std::string &path) {
 }
 
 Result<Prompts> readPrompts(const PromptFlags &flags, const Tokenizer *tokenizer) {
-  if (!flags.chatFile.empty())
+  if (flags.chatFile)
     return Error{K2RT_UNSUPPORTED, "--chat", "chat templates are not in this build", "use --prompt"};
-  if (!flags.batchFile.empty())
-    return readBatch(flags.batchFile);
+  if (flags.batchFile)
+    return readBatch(*flags.batchFile);
   Prompts prompts;
-  if (!flags.ids.empty()) {
-    Result<std::vector<int32_t>> ids = parseIds(flags.ids);
+  if (flags.ids) {
+    Result<std::vector<int32_t>> ids = parseIds(*flags.ids);
     if (!ids)
       return ids.takeError();
     prompts.ids.push_back(std::move(*ids));
     return prompts;
   }
-  std::string text = flags.text;
-  if (!flags.textFile.empty()) {
-    Result<std::string> read = readUserFile(flags.textFile, mostPromptBytes);
+  std::string text = flags.text.value_or("");
+  if (flags.textFile) {
+    Result<std::string> read = readUserFile(*flags.textFile, mostPromptBytes);
     if (!read)
       return read.takeError();
     text = std::move(*read);
   }
   if (!tokenizer)
-    return Error{K2RT_INVALID_ARGUMENT, flags.textFile.empty() ? "--prompt" : "--prompt-file",
+    return Error{K2RT_INVALID_ARGUMENT, flags.textFile ? "--prompt-file" : "--prompt",
                  "the bundle has no tokenizer.json", "use --prompt-ids, or compile from a folder with a tokenizer"};
   Result<std::vector<int32_t>> ids = tokenizer->encode(text, !flags.noSpecial);
   if (!ids)

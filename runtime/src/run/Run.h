@@ -24,9 +24,9 @@ struct Run {
   Status drain(Scheduler &scheduler);
 };
 
-/// Where prompts come from; exactly one member is set.
+/// Where prompts come from; exactly one member is given.
 struct PromptFlags {
-  std::string text, textFile, ids, chatFile, batchFile;
+  std::optional<std::string> text, textFile, ids, chatFile, batchFile;
   bool noSpecial = false;
 };
 

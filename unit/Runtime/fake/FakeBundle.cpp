@@ -1,0 +1,155 @@
+// The fake model, once more in C++: what the runtime must reproduce through pages, chunks, batches and threads.
+#include "fake/FakeBundle.h"
+#include "k2rt/reserve.h"
+#include <csignal>
+#include <cstdlib>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+namespace k2rt {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+static constexpr int64_t vocab = 97;
+static constexpr int32_t weight = 12345;
+
+FakeBundle::FakeBundle(const std::string &program) {
+  std::string name = (fs::temp_directory_path() / "k2rt-fake-XXXXXX").string();
+  folder = ::mkdtemp(name.data());
+  fs::create_directories(folder + "/weights");
+  fs::copy_file(std::string(K2RT_FAKE_FOLDER) + "/" + program + ".so", path("program.so"));
+  fs::copy_file(K2RT_RUN_PROGRAM, path("run"));
+  writeFile("weights/blob0.bin", std::string(reinterpret_cast<const char *>(&weight), 4) + std::string(4092, 'w'));
+  const int64_t arena = program == "fake_large" ? int64_t(256) << 20 : 65536;
+  manifest = json::parse(R"({"format":1,"k2c":"0.1.0",
+    "model":{"name":"fake","family":"fake","layers":2,"hidden":8,"vocab":97,"heads":2,"experts":16,"top_k":2,
+             "max_position":4096,"moe_layers":[1]},
+    "numerics":{"version":1,"compute":"f32","mla":"phased","class":"f32","id":"fake"},
+    "target":{"cpu":"x86-64","features_required":["sse2"]},"topology":{"name":"host","ranks":1},
+    "limits":{"step_tokens":48,"max_sequences":4,"max_context":1000,"page":64,"pages":64},
+    "cache":[{"plane":"ids","layers":2,"width":1,"bytes_per_element":4,"pages":64,"group":0},
+             {"plane":"forms","layers":2,"width":1,"bytes_per_element":4,"pages":64,"group":0}],
+    "memory":{"scratch_per_worker":4096,"weights":4096,"collectives":0},
+    "forms":{"prompt_expanded_at_least":8},"eos":[89],"bos":null,
+    "kernels":[{"name":"append","hash":"0","variants":["one","many"]},{"name":"capture","hash":"1","variants":["only"]},
+               {"name":"logits","hash":"2","variants":["only"]},{"name":"check_mode","hash":"3","variants":["only"]}],
+    "bytes_per_token":4096,"predicted":{"prefill_s":1.0,"decode_s":0.5,"peak_bytes":1},"ignored_keys":[],
+    "weights_index":"weights/index.json"})");
+  manifest["memory"]["arena"] = arena;
+  manifest["memory"]["logits"] = 8 * vocab * 4;
+  index = json::parse(R"({"format":1,"slots":[{"slot":0,"name":"w","layer":null,"file":"blob0.bin","bytes":4096,"xxh3":""}]})");
+  write();
+}
+
+FakeBundle::~FakeBundle() {
+  std::error_code ignored;
+  fs::remove_all(folder, ignored);
+}
+
+void FakeBundle::writeFile(const std::string &relative, const std::string &content) const {
+  fs::create_directories(fs::path(path(relative)).parent_path());
+  std::ofstream(path(relative), std::ios::binary | std::ios::trunc) << content;
+}
+
+void FakeBundle::write() {
+  const json &l = manifest["limits"];
+  const k2rt_limits limits = {l.value("step_tokens", int64_t(1)), l.value("max_sequences", int64_t(1)),
+                              l.value("max_context", int64_t(1)), 1, vocab, 0};
+  if (manifest["memory"].value("reserve_bytes", json(reserve)) == json(reserve))
+    manifest["memory"]["reserve_bytes"] = reserve = k2rt_reserve_bytes(&limits);
+  if (!manifest["memory"].contains("cache"))
+    manifest["memory"]["cache"] = 2 * 2 * 64 * 64 * 4;
+  writeFile("manifest.json", manifest.dump());
+  writeFile("weights/index.json", index.dump());
+}
+
+/// Reads both pipes until they end, so that neither fills up; sends SIGINT when its time has come.
+static void collect(pid_t child, int out, int err, int interruptAfterMs, Outcome &outcome) {
+  pollfd pipes[2] = {{out, POLLIN, 0}, {err, POLLIN, 0}};
+  std::string *texts[2] = {&outcome.out, &outcome.err};
+  int open = 2;
+  while (open > 0) {
+    const int ready = ::poll(pipes, 2, interruptAfterMs >= 0 ? interruptAfterMs : -1);
+    if (interruptAfterMs >= 0 && (ready == 0 || !outcome.out.empty())) {
+      ::kill(child, SIGINT);
+      interruptAfterMs = -1;
+    }
+    for (int i = 0; i < 2; ++i) {
+      if (pipes[i].fd < 0 || !(pipes[i].revents & (POLLIN | POLLHUP)))
+        continue;
+      char buffer[4096];
+      const ssize_t got = ::read(pipes[i].fd, buffer, sizeof buffer);
+      if (got > 0) {
+        texts[i]->append(buffer, static_cast<size_t>(got));
+      } else {
+        pipes[i].fd = -1;
+        --open;
+      }
+    }
+  }
+}
+
+Outcome runBundle(const FakeBundle &bundle, const std::vector<std::string> &arguments, int interruptAfterMs) {
+  std::vector<std::string> words = {bundle.path("run")};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char *> argv;
+  for (std::string &word : words)
+    argv.push_back(word.data());
+  argv.push_back(nullptr);
+  int out[2], err[2];
+  Outcome outcome;
+  if (::pipe2(out, O_CLOEXEC) != 0 || ::pipe2(err, O_CLOEXEC) != 0)
+    return outcome;
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_adddup2(&actions, out[1], 1);
+  ::posix_spawn_file_actions_adddup2(&actions, err[1], 2);
+  pid_t child = -1;
+  const int refused = ::posix_spawn(&child, argv[0], &actions, nullptr, argv.data(), environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  ::close(out[1]);
+  ::close(err[1]);
+  if (refused == 0) {
+    collect(child, out[0], err[0], interruptAfterMs, outcome);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    outcome.exitCode = WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+  }
+  ::close(out[0]);
+  ::close(err[0]);
+  return outcome;
+}
+
+json runJson(const FakeBundle &bundle, const std::vector<std::string> &arguments) {
+  const Outcome outcome = runBundle(bundle, arguments);
+  if (outcome.exitCode != 0)
+    return json{{"failed", outcome.err}};
+  return json::parse(outcome.out, nullptr, /*allow_exceptions=*/false);
+}
+
+int32_t fakeNextToken(const std::vector<int32_t> &ids, const std::vector<int32_t> &forms) {
+  uint32_t hash = weight;
+  for (size_t p = 0; p < ids.size(); ++p)
+    hash = hash * 31u + static_cast<uint32_t>(ids[p] + 3 * forms[p]) + static_cast<uint32_t>(p);
+  return static_cast<int32_t>(hash % 90);
+}
+
+std::vector<int32_t> fakeContinuation(std::vector<int32_t> ids, int64_t count, int32_t promptForm) {
+  std::vector<int32_t> forms(ids.size(), promptForm), added;
+  for (int64_t i = 0; i < count; ++i) {
+    added.push_back(fakeNextToken(ids, forms));
+    ids.push_back(added.back());
+    forms.push_back(1);
+  }
+  return added;
+}
+
+} // namespace k2rt

@@ -1,0 +1,52 @@
+// Writes bundles around the hand-written program of fake_program.c, and runs DIR/run on them.
+#ifndef K2RT_UNIT_FAKEBUNDLE_H
+#define K2RT_UNIT_FAKEBUNDLE_H
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace k2rt {
+
+/// A bundle folder of its own, removed at the end. Change `manifest` or `index`, then write() again.
+class FakeBundle {
+public:
+  /// `program`: which fake program to carry: "fake", "fake_large" (256 MiB arena) or "fake_abi" (another ABI).
+  explicit FakeBundle(const std::string &program = "fake");
+  ~FakeBundle();
+  FakeBundle(const FakeBundle &) = delete;
+  FakeBundle &operator=(const FakeBundle &) = delete;
+
+  nlohmann::json manifest, index;
+  std::string folder;
+
+  /// Recomputes memory lines that follow from the limits, then writes manifest.json and weights/index.json.
+  void write();
+  /// Writes any file of the bundle, folders included.
+  void writeFile(const std::string &relative, const std::string &content) const;
+  std::string path(const std::string &relative) const { return folder + "/" + relative; }
+
+private:
+  int64_t reserve = 0; ///< what write() put last: a test's own number stays
+};
+
+/// What a command left.
+struct Outcome {
+  int exitCode = -1;
+  std::string out, err;
+};
+
+/// Runs DIR/run with arguments. `interruptAfterMs` >= 0: sends SIGINT then.
+Outcome runBundle(const FakeBundle &bundle, const std::vector<std::string> &arguments, int interruptAfterMs = -1);
+
+/// The same, expecting success and JSON on stdout.
+nlohmann::json runJson(const FakeBundle &bundle, const std::vector<std::string> &arguments);
+
+/// The fake model's greedy continuation, computed independently: token ids and the forms of their positions.
+int32_t fakeNextToken(const std::vector<int32_t> &ids, const std::vector<int32_t> &forms);
+std::vector<int32_t> fakeContinuation(std::vector<int32_t> prompt, int64_t count, int32_t promptForm);
+
+} // namespace k2rt
+
+#endif

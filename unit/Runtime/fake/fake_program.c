@@ -1,0 +1,123 @@
+/* A hand-written program for tests of the runtime: a "model" whose logits show everything a step carries.
+ *
+ * It keeps each token's id in plane 0 (written through append_slots) and, for a wanted row, reads the whole sequence
+ * back through the block table: hash = fold of (id, position) over positions 0..p. The row's logits are 1 at
+ * (hash + weight) % vocab and small distinct numbers elsewhere. So any mistake in paging, chunking, batching, positions
+ * or thread partition changes the result. Plane 1 keeps the segment form of each token; forms enter the hash, too.
+ * Environment-free and without writable globals, like a compiled program. FAKE_* come from the build.
+ */
+#include "k2rt/program.h"
+#include <math.h>
+#include <stddef.h>
+
+#ifndef FAKE_ABI
+#define FAKE_ABI K2RT_ABI_VERSION
+#endif
+enum { vocab = 97, hidden = 8, layers = 2, experts = 16, top_k = 2, pages = 64, arena_bytes = FAKE_ARENA };
+
+static const k2rt_ir_step *step_of(const k2rt_ir_worker *w) { return (const k2rt_ir_step *)w->step; }
+static int32_t *cell(const k2rt_ir_worker *w, int plane, int64_t layer, int64_t slot) {
+  return (int32_t *)((void **)w->planes)[plane] + (layer * pages * 64 + slot);
+}
+static int32_t id_of(const k2rt_ir_step *s, int64_t row) {
+  const int32_t id = ((const int32_t *)s->token_ids)[row];
+  return id >= 0 ? id : ((const int32_t *)s->last_sample)[-1 - id];
+}
+
+/* Kernel 0: one grid item per token row; stores id and form in every layer. Variants: "one" row or "many". */
+static int32_t append(k2rt_ir_worker *w, void *const *args) {
+  const k2rt_ir_step *s = step_of(w);
+  const int64_t *slots = ((const int64_t *const *)s->append_slots)[0];
+  const int32_t *forms = (const int32_t *)s->row_form;
+  (void)args;
+  w->variant = w->end - w->begin > 1;
+  for (int64_t row = w->begin; row < w->end; ++row) {
+    if (row > 0 && id_of(s, row) == 96 && id_of(s, row - 1) == 96) /* what this program refuses */
+      return 7;
+    for (int64_t layer = 0; layer < layers; ++layer) {
+      *cell(w, 0, layer, slots[row]) = id_of(s, row);
+      *cell(w, 1, layer, slots[row]) = forms[row];
+    }
+  }
+  return 0;
+}
+
+/* Kernel 1: captures and forced routes. */
+static int32_t capture(k2rt_ir_worker *w, void *const *args) {
+  const k2rt_ir_step *s = step_of(w);
+  const int32_t *positions = (const int32_t *)s->positions;
+  (void)args;
+  for (int64_t row = w->begin; row < w->end; ++row)
+    for (int64_t j = 0; j < top_k; ++j) { /* one MoE layer: checkpoint layer 1 */
+      const int64_t at = row * top_k + j;
+      const int32_t *forced = (const int32_t *)s->forced_experts;
+      const int is_forced = forced && forced[at] >= 0;
+      if (s->capture_experts)
+        ((int32_t *)s->capture_experts)[at] = is_forced ? forced[at] : (id_of(s, row) + positions[row] + (int32_t)j) % experts;
+      if (s->capture_weights) /* slot 0 has the smaller weight: the runtime must sort */
+        ((float *)s->capture_weights)[at] = 0.25f + 0.5f * (float)j;
+    }
+  if (s->capture_hidden)
+    for (int64_t layer = 0; layer <= layers; ++layer)
+      for (int64_t row = w->begin; row < w->end; ++row)
+        for (int64_t i = 0; i < hidden; ++i)
+          ((float *)s->capture_hidden)[(layer * s->token_rows + row) * hidden + i] =
+              (float)layer + (float)id_of(s, row) / 128.0f + (float)i / 1024.0f;
+  return 0;
+}
+
+/* Kernel 2: one grid item per wanted row. */
+static int32_t logits(k2rt_ir_worker *w, void *const *args) {
+  const k2rt_ir_step *s = step_of(w);
+  const int32_t *positions = (const int32_t *)s->positions, *sequences = (const int32_t *)s->row_seq;
+  const int32_t *forced = (const int32_t *)s->forced_experts;
+  const int32_t *weight = (const int32_t *)((void *const *)w->weights)[0];
+  (void)args;
+  for (int64_t i = w->begin; i < w->end; ++i) {
+    const int64_t row = ((const int32_t *)s->want)[i];
+    const int32_t *table = ((const int32_t *const *)s->block_tables)[0] + sequences[row] * s->block_stride;
+    uint32_t hash = (uint32_t)*weight;
+    for (int64_t p = 0; p <= positions[row]; ++p) {
+      const int64_t slot = (int64_t)table[p / 64] * 64 + p % 64;
+      hash = hash * 31u + (uint32_t)(*cell(w, 0, layers - 1, slot) + 3 * *cell(w, 1, 0, slot)) + (uint32_t)p;
+    }
+    if (forced && forced[row * top_k] >= 0)
+      hash += (uint32_t)forced[row * top_k];
+    float *out = (float *)s->logits + i * vocab;
+    for (int64_t v = 0; v < vocab; ++v)
+      out[v] = (float)v / 1024.0f;
+    out[hash % 90] = 1.0f + 1.0f / 3.0f; /* 90..96 never win: reserved */
+  }
+  return 0;
+}
+
+/* Kernel 3: denormals must read as zero on every worker (numerics N6). */
+static int32_t check_mode(k2rt_ir_worker *w, void *const *args) {
+  volatile float tiny = 1e-40f;
+  (void)args;
+  return tiny * 1.0f == 0.0f ? 0 : 9;
+}
+
+static int32_t serve(k2rt_ir_worker *w) {
+  const k2rt_ir_step *s = step_of(w);
+  const k2rt_ir_api *api = (const k2rt_ir_api *)w->api;
+  const k2rt_ir_launch_fn launch = (k2rt_ir_launch_fn)api->launch;
+  int32_t stop = launch(w, 0, append, s->token_rows, NULL);
+  if (!stop)
+    stop = launch(w, 1, capture, s->token_rows, NULL);
+  for (int i = 0; i < FAKE_ROUNDS && !stop; ++i)
+    stop = launch(w, 3, check_mode, w->count, NULL);
+  if (!stop)
+    stop = launch(w, 2, logits, s->want_rows, NULL);
+  return stop ? stop : ((k2rt_ir_barrier_fn)api->sample)(w);
+}
+
+static const char *const names[] = {"append", "capture", "logits", "check_mode"};
+static const char *const variants[] = {"one|many", "only", "only", "only"};
+static const k2rt_ir_program program = {
+    FAKE_ABI, 0, arena_bytes, 4096, 1, 2, 4, 0, (void *)names, (void *)variants, (void *)serve, NULL, 0, 0, 0, 0};
+
+__attribute__((visibility("default"))) const k2rt_ir_program *k2c_program_query(uint32_t abi);
+__attribute__((visibility("default"))) const k2rt_ir_program *k2c_program_query(uint32_t abi) {
+  return abi == FAKE_ABI ? &program : NULL;
+}
