@@ -68,7 +68,8 @@ def Kern_FuncOp : Kern_Op<"func", [IsolatedFromAbove, FunctionOpInterface, Symbo
     layers. `tile` says how it is computed and is absent until it is chosen.
 
     ```mlir
-    kern.func @k_qa(%x: !x, %ln: tensor<64xf32>, %w: tensor<48x64xbf16>) -> !a tile<avx512, mr = 14, nr = 2, prefetch = 16, rows_block = 256, key_tile = 64, head_tile = 1> {
+    kern.func @k_qa(%x: !x, %ln: tensor<64xf32>, %w: tensor<48x64xbf16>) -> !a
+        tile<avx512, lanes = 16, mr = 14, nr = 2, prefetch = 16, rows_block = 256, key_tile = 64, head_tile = 1> {
       %h = nn.rms_norm %x, %ln : tensor<64xf32> eps 1.0e-06 : !x
       %a = nn.linear %h, %w : tensor<48x64xbf16> order tree<1> : !x -> !a
       kern.yield %a : !a
@@ -81,6 +82,7 @@ def Kern_FuncOp : Kern_Op<"func", [IsolatedFromAbove, FunctionOpInterface, Symbo
                        OptionalAttr<DictArrayAttr>:$arg_attrs, OptionalAttr<DictArrayAttr>:$res_attrs);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
+  let hasRegionVerifier = 1;
   let skipDefaultBuilders = 1;
   let builders = [OpBuilder<(ins "::llvm::StringRef":$name, "::mlir::FunctionType":$type)>];
   let extraClassDeclaration = [{
@@ -111,11 +113,12 @@ def Kern_CallOp : Kern_Op<"call", [DeclareOpInterfaceMethods<SymbolUserOpInterfa
     %a = kern.call @k_qa(%x, @ln1[%l], @qa[%l]) at [4096] : (!x) -> !a
     ```
     [C1] the callee is a kern.func. [C2] the call has as many arguments as the kernel. [C3] argument and result types are the kernel's.
-    [C4] `at` has one offset for each result, none negative and all multiples of 64.
+    [C4] `at` has one offset for each result, none negative and all multiples of 64. [C5] bindings take exactly the operands.
   }];
   let arguments = (ins FlatSymbolRefAttr:$callee, Variadic<AnyType>:$operands, ArrayAttr:$bindings,
                        OptionalAttr<DenseI64ArrayAttr>:$offsets);
   let results = (outs Variadic<AnyType>:$outputs);
+  let hasVerifier = 1;
   let assemblyFormat = [{
     $callee `` custom<CallArguments>($operands, type($operands), $bindings, type($outputs), $offsets) attr-dict
   }];

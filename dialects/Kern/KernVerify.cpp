@@ -4,8 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Kern/Kern.h"
+#include "dialects/Nn/NnVerify.h"
 
 using namespace mlir;
+using namespace k2c;
 using namespace k2c::kern;
 
 /// [C1] of tile.
@@ -21,4 +23,62 @@ LogicalResult TileAttr::verify(function_ref<InFlightDiagnostic()> emitError, Voc
   return success();
 }
 
-LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &) { return success(); }
+/// [C1], [C2] of func.
+LogicalResult FuncOp::verifyRegions() {
+  if (getBody().getNumArguments() != getArgumentTypes().size())
+    return emitOpError("[C2] expects a body");
+  for (Operation &inner : getBody().front())
+    if (!isa<nn::KernelOp, YieldOp>(inner))
+      return inner.emitOpError("[C1] of kern.func expects an op with a fusion role in a kernel");
+  TypeRange yielded = getBody().front().getTerminator()->getOperandTypes();
+  if (yielded != TypeRange(getResultTypes()))
+    return emitOpError("[C2] expects the yield to have types (") << getResultTypes() << "), got (" << yielded << ')';
+  return success();
+}
+
+/// [C4], [C5] of call.
+LogicalResult CallOp::verify() {
+  auto takesOperand = [](Attribute binding) {
+    auto weight = dyn_cast<WeightAttr>(binding);
+    return !weight || weight.getLayered();
+  };
+  size_t bound = llvm::count_if(getBindings(), takesOperand);
+  if (bound != getOperands().size())
+    return emitOpError("[C5] expects bindings for ") << getOperands().size() << " operands, got " << bound;
+  if (!getOffsetsAttr())
+    return success();
+  ArrayRef<int64_t> offsets = getOffsetsAttr();
+  if (offsets.size() != getNumResults())
+    return emitOpError("[C4] expects ") << getNumResults() << " offsets, got " << offsets.size();
+  for (int64_t offset : offsets)
+    if (offset < 0 || offset % 64)
+      return emitOpError("[C4] expects offsets that are multiples of 64, got ") << offset;
+  return success();
+}
+
+/// [C1], [C2], [C3] of call.
+LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &tables) {
+  auto kernel = tables.lookupNearestSymbolFrom<FuncOp>(*this, getCalleeAttr());
+  if (!kernel)
+    return emitOpError("[C1] expects ") << getCalleeAttr() << " to be a kern.func";
+  ArrayRef<Type> expected = kernel.getArgumentTypes();
+  SmallVector<Argument> arguments = getCallArguments();
+  if (arguments.size() != expected.size())
+    return emitOpError("[C2] expects ") << expected.size() << " arguments, got " << arguments.size();
+  for (auto [index, argument] : llvm::enumerate(arguments)) {
+    Type type;
+    if (argument.weight) {
+      auto weight = nn::lookupWeight(*this, argument.weight.getFamily(), argument.weight.getLayered(), tables);
+      if (failed(weight))
+        return failure();
+      type = *weight;
+    } else {
+      type = argument.value.getType();
+    }
+    if (type != expected[index])
+      return emitOpError("[C3] expects argument ") << index << " of type " << expected[index] << ", got " << type;
+  }
+  if (getResultTypes() != TypeRange(kernel.getResultTypes()))
+    return emitOpError("[C3] expects results (") << kernel.getResultTypes() << "), got (" << getResultTypes() << ')';
+  return success();
+}

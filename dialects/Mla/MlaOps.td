@@ -161,6 +161,7 @@ def Mla_MergeFormsOp : Mla_Op<"merge_forms", [], [Pure, AllTypesMatch<["absorbed
   }];
   let arguments = (ins Nn_Rows:$absorbed, Nn_Rows:$expanded, Nn_Batch:$batch);
   let results = (outs Nn_Rows:$result);
+  let hasFolder = 1;
   let assemblyFormat = "$absorbed `,` $expanded `,` $batch attr-dict `:` type($result)";
   let role = "Elementwise";
   let shards = ["Rows", "Heads"];

@@ -1,14 +1,16 @@
-//===- MlaVerify.cpp - Verifiers of the mla dialect -----------------------===//
+//===- MlaVerify.cpp - Verifiers and folds of the mla dialect -------------===//
 //
 // Ids are those of MlaBase.td and MlaOps.td.
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Mla/Mla.h"
+#include "dialects/Nn/NnVerify.h"
 
 #include "mlir/IR/DialectImplementation.h"
 
 using namespace mlir;
 using namespace k2c::mla;
+using namespace k2c::nn;
 
 /// [C1] of forms.
 LogicalResult FormsAttr::verify(function_ref<InFlightDiagnostic()> emitError, Form, Form generated) {
@@ -53,4 +55,108 @@ void ViewType::print(AsmPrinter &printer) const {
   printer << '>';
 }
 
-LogicalResult AppendOp::verifySymbolUses(SymbolTableCollection &) { return success(); }
+//===----------------------------------------------------------------------===//
+// append
+//===----------------------------------------------------------------------===//
+
+/// [C1], [C2] of append.
+LogicalResult k2c::mla::AppendOp::verify() {
+  ViewType view = getView().getType();
+  if (failed(checkRows(*this, "C1", "the latent", getLatent().getType(), RowKind::Token)) ||
+      failed(checkShape(*this, "C2", "latent columns", columnsOf(getLatent().getType()), view.getLatent())))
+    return failure();
+  return checkShape(*this, "C2", "rope columns", columnsOf(getRope().getType()), view.getRope());
+}
+
+/// [C3] of append.
+LogicalResult k2c::mla::AppendOp::verifySymbolUses(SymbolTableCollection &tables) {
+  auto pool = tables.lookupNearestSymbolFrom<PoolOp>(*this, getPoolAttr());
+  if (!pool)
+    return emitOpError("[C3] expects ") << getPoolAttr() << " to be an nn.pool";
+  ViewType view = getView().getType();
+  if (failed(checkPlane(*this, "C3", pool, "latent", view.getLatent(), view.getElement())))
+    return failure();
+  return checkPlane(*this, "C3", pool, "rope", view.getRope(), view.getElement());
+}
+
+//===----------------------------------------------------------------------===//
+// Attention in its forms
+//===----------------------------------------------------------------------===//
+
+/// [C2], [C3], [C4], [C6] of attention.
+LogicalResult k2c::mla::AttentionOp::verify() {
+  if (failed(checkRows(*this, "C6", "the query", getQuery().getType(), RowKind::Token)) ||
+      failed(checkRank(*this, "C2", "a query", getQuery().getType(), 3)) ||
+      failed(checkEqual(*this, "C2", "query dims", widthOf(getQuery().getType()), "nope + rope", getNope() + getRope())) ||
+      failed(checkEqual(*this, "C4", "the view's rope width", getView().getType().getRope(), "rope", getRope())))
+    return failure();
+  return checkShape(*this, "C3", "result columns", columnsOf(getResult().getType()),
+                    {columnsOf(getQuery().getType())[0], getV()});
+}
+
+/// [C5] of attention.
+LogicalResult k2c::mla::AttentionOp::verifyWeightTypes(ArrayRef<RankedTensorType> types) {
+  return checkShape(*this, "C5", "a weight", types[0].getShape(),
+                    {columnsOf(getQuery().getType())[0], getNope() + getV(), getView().getType().getLatent()});
+}
+
+/// [C2] of absorb_query and expand_output.
+static LogicalResult verifyHeads(Operation *op, Type input, Type result) {
+  if (failed(checkRank(op, "C2", "an input", input, 3)) || failed(checkRank(op, "C2", "a result", result, 3)))
+    return failure();
+  return checkEqual(op, "C2", "result heads", columnsOf(result)[0], "input heads", columnsOf(input)[0]);
+}
+
+LogicalResult AbsorbQueryOp::verify() { return verifyHeads(*this, getInput().getType(), getResult().getType()); }
+LogicalResult ExpandOutputOp::verify() { return verifyHeads(*this, getInput().getType(), getResult().getType()); }
+
+/// [C3] of absorb_query and expand_output.
+static LogicalResult verifyHeadWeight(Operation *op, Type weight, Type input, Type result) {
+  return checkShape(op, "C3", "a weight", cast<RankedTensorType>(weight).getShape(),
+                    {columnsOf(input)[0], widthOf(result), widthOf(input)});
+}
+
+LogicalResult AbsorbQueryOp::verifyWeightTypes(ArrayRef<RankedTensorType> types) {
+  return verifyHeadWeight(*this, types[0], getInput().getType(), getResult().getType());
+}
+LogicalResult ExpandOutputOp::verifyWeightTypes(ArrayRef<RankedTensorType> types) {
+  return verifyHeadWeight(*this, types[0], getInput().getType(), getResult().getType());
+}
+
+/// [C2], [C3], [C4] of attention_absorbed.
+LogicalResult AttentionAbsorbedOp::verify() {
+  ViewType view = getView().getType();
+  if (failed(checkRows(*this, "C4", "the query", getQuery().getType(), RowKind::Token)) ||
+      failed(checkRank(*this, "C2", "a query", getQuery().getType(), 3)))
+    return failure();
+  int64_t heads = columnsOf(getQuery().getType())[0];
+  if (failed(checkShape(*this, "C2", "query columns", columnsOf(getQuery().getType()), {heads, view.getLatent()})) ||
+      failed(checkShape(*this, "C2", "result columns", columnsOf(getResult().getType()), {heads, view.getLatent()})))
+    return failure();
+  return checkShape(*this, "C3", "rotary columns", columnsOf(getRotary().getType()), {heads, view.getRope()});
+}
+
+/// [C2], [C5] of attention_expanded.
+LogicalResult AttentionExpandedOp::verify() {
+  if (failed(checkRows(*this, "C5", "the query", getQuery().getType(), RowKind::Token)))
+    return failure();
+  return verifyHeads(*this, getQuery().getType(), getResult().getType());
+}
+
+/// [C3], [C4] of attention_expanded.
+LogicalResult AttentionExpandedOp::verifyWeightTypes(ArrayRef<RankedTensorType> types) {
+  ViewType view = getView().getType();
+  int64_t heads = columnsOf(getQuery().getType())[0];
+  if (failed(checkShape(*this, "C3", "uk", types[0].getShape(),
+                        {heads, widthOf(getQuery().getType()) - view.getRope(), view.getLatent()})))
+    return failure();
+  return checkShape(*this, "C4", "uv", types[1].getShape(), {heads, widthOf(getResult().getType()), view.getLatent()});
+}
+
+/// [C2] of merge_forms.
+LogicalResult MergeFormsOp::verify() {
+  return checkRows(*this, "C2", "the result", getResult().getType(), RowKind::Token);
+}
+
+/// Rows of one value need no merge.
+OpFoldResult MergeFormsOp::fold(FoldAdaptor) { return getAbsorbed() == getExpanded() ? getAbsorbed() : Value(); }

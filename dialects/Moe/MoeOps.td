@@ -35,6 +35,7 @@ def Moe_SelectOp : Moe_Op<"select", ["bias"], [MemoryEffects<[MemRead, MemWrite]
                        DefaultValuedAttr<Moe_GroupScoreAttr, "GroupScore::Top2">:$group_score,
                        UnitAttr:$normalize, F64Attr:$scale);
   let results = (outs Nn_Rows:$experts, Nn_Rows:$weights);
+  let requiredWeights = 0;
   let assemblyFormat = [{
     $scores `,` $batch `` custom<OptionalWeightRef>("\"bias\"", $bias, $bias_operand, type($bias_operand)) `layer` $layer
     `first` $first `score` `` $score `top` $top `groups` $kept `of` $groups (`by` `` $group_score^)? (`normalize` $normalize^)?
@@ -54,7 +55,7 @@ def Moe_ExpertsOp : Moe_Op<"experts", ["up", "down"], [Pure, AttrSizedOperandSeg
         : !x, !e, !w
     ```
     [C2] experts are i32 [rows, top] and weights f32 [rows, top]. [C3] `up` is [experts, 2, inner, hidden]. [C4] `down` is [experts,
-    hidden, inner] with the same experts and inner.
+    hidden, inner]. [C5] input and result are [rows, hidden]. [C6] the tree's leaves divide the experts.
   }];
   let arguments = (ins Nn_Rows:$input, Nn_Rows:$experts, Nn_Rows:$weights, OptionalAttr<FlatSymbolRefAttr>:$up,
                        Optional<Nn_WeightOperand>:$up_operand, OptionalAttr<FlatSymbolRefAttr>:$down,
@@ -117,7 +118,7 @@ def Moe_GroupedLinearOp : Moe_Op<"grouped_linear", ["weight"], [Pure, AttrSizedO
     %d = moe.grouped_linear %a, %p, @down[%l] weighted %w : !w order tree<4> : tensor<?x96xf32, #nn.rows<slot, 8>>, !plan -> !s
     ```
     [C1] input and result have `slot` rows with the plan's top slots for each token. [C2] the weight is [experts, result
-    dimensions, input width]. [C3] the router weights are f32 `token` rows of the plan's top columns.
+    dimensions, input width]. [C3] the router weights are f32 `token` rows of the plan's top columns. [C4] the input has rank two.
   }];
   let arguments = (ins Nn_Rows:$input, Moe_Plan:$plan, OptionalAttr<FlatSymbolRefAttr>:$weight,
                        Optional<Nn_WeightOperand>:$weight_operand, Optional<Nn_Rows>:$router_weights,

@@ -4,20 +4,154 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Moe/Moe.h"
+#include "dialects/Nn/NnVerify.h"
 
 using namespace mlir;
 using namespace k2c::moe;
+using namespace k2c::nn;
+
+using EmitError = llvm::function_ref<InFlightDiagnostic()>;
 
 /// [C1] of tree.
-LogicalResult TreeAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t leaves) {
+LogicalResult k2c::moe::TreeAttr::verify(EmitError emitError, int64_t leaves) {
   if (leaves < 1 || leaves > 128 || (leaves & (leaves - 1)))
     return emitError() << "'#moe.tree' [C1] expects a power of two up to 128, got " << leaves;
   return success();
 }
 
 /// [C1] of plan.
-LogicalResult PlanType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t experts, int64_t top) {
+LogicalResult PlanType::verify(EmitError emitError, int64_t experts, int64_t top) {
   if (top <= 0 || top > experts)
     return emitError() << "'!moe.plan' [C1] expects 0 < top <= " << experts << " experts, got " << top;
+  return success();
+}
+
+/// Experts are i32 [rows, top], weights f32 [rows, top].
+static LogicalResult checkRoutes(Operation *op, StringRef id, Value experts, Value weights, int64_t top) {
+  Type i32 = IntegerType::get(op->getContext(), 32), f32 = Float32Type::get(op->getContext());
+  if (failed(checkElement(op, id, "experts", experts.getType(), i32)) ||
+      failed(checkShape(op, id, "experts' columns", columnsOf(experts.getType()), top)))
+    return failure();
+  if (!weights)
+    return success();
+  if (failed(checkElement(op, id, "weights", weights.getType(), f32)))
+    return failure();
+  return checkShape(op, id, "weights' columns", columnsOf(weights.getType()), top);
+}
+
+/// Slot rows with the plan's top slots for each token.
+static LogicalResult checkSlots(Operation *op, StringRef what, Value value, PlanType plan) {
+  return checkRows(op, "C1", what, value.getType(),
+                   RowsAttr::get(op->getContext(), RowKind::Slot, plan.getTop(), /*site=*/-1, /*max=*/-1));
+}
+
+//===----------------------------------------------------------------------===//
+// select
+//===----------------------------------------------------------------------===//
+
+/// [C1] to [C5] and [C7] of select.
+LogicalResult SelectOp::verify() {
+  if (failed(checkRows(*this, "C1", "the scores", getScores().getType(), RowKind::Token)) ||
+      failed(checkRank(*this, "C2", "scores", getScores().getType(), 2)) ||
+      failed(checkElement(*this, "C2", "scores", getScores().getType(), Float32Type::get(getContext()))) ||
+      failed(checkRoutes(*this, "C3", getExperts(), getWeights(), getTop())))
+    return failure();
+  int64_t experts = widthOf(getScores().getType());
+  if (getGroups() <= 0 || experts % getGroups() || getKept() <= 0 || getKept() > getGroups())
+    return emitOpError("[C5] expects kept groups of a divisor of ")
+           << experts << " experts, got " << getKept() << " of " << getGroups();
+  int64_t eligible = getKept() * (experts / getGroups());
+  if (getTop() <= 0 || getTop() > eligible)
+    return emitOpError("[C4] expects 0 < top <= ") << eligible << " eligible experts, got " << getTop();
+  if (getFirst() < 0)
+    return emitOpError("[C7] expects a first layer that is not negative, got ") << getFirst();
+  return success();
+}
+
+/// [C6] of select.
+LogicalResult SelectOp::verifyWeightTypes(ArrayRef<RankedTensorType> types) {
+  return types.empty() ? success()
+                       : checkShape(*this, "C6", "a bias", types[0].getShape(), widthOf(getScores().getType()));
+}
+
+//===----------------------------------------------------------------------===//
+// experts
+//===----------------------------------------------------------------------===//
+
+/// [C2], [C5], [C6] of experts.
+LogicalResult ExpertsOp::verify() {
+  if (failed(checkRank(*this, "C5", "an input", getInput().getType(), 2)) ||
+      failed(checkRank(*this, "C2", "experts", getExperts().getType(), 2)) ||
+      failed(checkRoutes(*this, "C2", getExperts(), getWeights(), widthOf(getExperts().getType()))))
+    return failure();
+  if (getCombineAttr() && getCount() % getCombineAttr().getLeaves())
+    return emitOpError("[C6] expects the leaves to divide ") << getCount() << " experts, got " << getCombineAttr().getLeaves();
+  return checkShape(*this, "C5", "result columns", columnsOf(getResult().getType()), columnsOf(getInput().getType()));
+}
+
+/// [C3], [C4] of experts.
+LogicalResult ExpertsOp::verifyWeightTypes(ArrayRef<RankedTensorType> types) {
+  int64_t hidden = widthOf(getInput().getType());
+  if (failed(checkShape(*this, "C3", "gate and up weights", types[0].getShape(), {getCount(), 2, getInner(), hidden})))
+    return failure();
+  return checkShape(*this, "C4", "down weights", types[1].getShape(), {getCount(), hidden, getInner()});
+}
+
+//===----------------------------------------------------------------------===//
+// dispatch, gather, grouped_linear, combine
+//===----------------------------------------------------------------------===//
+
+/// [C2], [C3] of dispatch.
+LogicalResult DispatchOp::verify() {
+  if (failed(checkRows(*this, "C3", "the experts", getExperts().getType(), RowKind::Token)))
+    return failure();
+  return checkRoutes(*this, "C2", getExperts(), Value(), getPlan().getType().getTop());
+}
+
+/// [C1], [C2] of gather.
+LogicalResult GatherOp::verify() {
+  if (failed(checkRows(*this, "C1", "the input", getInput().getType(), RowKind::Token)) ||
+      failed(checkSlots(*this, "the result", getResult(), getPlan().getType())) ||
+      failed(checkElement(*this, "C2", "the result", getResult().getType(), getInput().getType().getElementType())))
+    return failure();
+  return checkShape(*this, "C2", "result columns", columnsOf(getResult().getType()), columnsOf(getInput().getType()));
+}
+
+/// [C1], [C3], [C4] of grouped_linear.
+LogicalResult GroupedLinearOp::verify() {
+  PlanType plan = getPlan().getType();
+  if (failed(checkSlots(*this, "the input", getInput(), plan)) || failed(checkSlots(*this, "the result", getResult(), plan)) ||
+      failed(checkRank(*this, "C4", "an input", getInput().getType(), 2)))
+    return failure();
+  Value router = getRouterWeights();
+  if (!router)
+    return success();
+  if (failed(checkRows(*this, "C3", "router weights", router.getType(), RowKind::Token)) ||
+      failed(checkElement(*this, "C3", "router weights", router.getType(), Float32Type::get(getContext()))))
+    return failure();
+  return checkShape(*this, "C3", "router weights' columns", columnsOf(router.getType()), plan.getTop());
+}
+
+/// [C2] of grouped_linear.
+LogicalResult GroupedLinearOp::verifyWeightTypes(ArrayRef<RankedTensorType> types) {
+  SmallVector<int64_t> expected{getPlan().getType().getExperts()};
+  llvm::append_range(expected, columnsOf(getResult().getType()));
+  expected.push_back(widthOf(getInput().getType()));
+  return checkShape(*this, "C2", "a weight", types[0].getShape(), expected);
+}
+
+/// [C1] to [C4] of combine.
+LogicalResult CombineOp::verify() {
+  PlanType plan = getPlan().getType();
+  if (failed(checkSlots(*this, "the input", getInput(), plan)) ||
+      failed(checkRows(*this, "C1", "the result", getResult().getType(), RowKind::Token)) ||
+      failed(checkElement(*this, "C2", "the result", getResult().getType(), getInput().getType().getElementType())) ||
+      failed(checkShape(*this, "C2", "result columns", columnsOf(getResult().getType()), columnsOf(getInput().getType()))) ||
+      failed(checkRows(*this, "C4", "the experts", getExperts().getType(), RowKind::Token)) ||
+      failed(checkRoutes(*this, "C4", getExperts(), Value(), plan.getTop())))
+    return failure();
+  if (getOrderAttr() && plan.getExperts() % getOrderAttr().getLeaves())
+    return emitOpError("[C3] expects the leaves to divide ")
+           << plan.getExperts() << " experts, got " << getOrderAttr().getLeaves();
   return success();
 }

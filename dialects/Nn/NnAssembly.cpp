@@ -265,7 +265,7 @@ Type KvViewType::parse(AsmParser &parser) {
     return {};
   }
   if (keys[0] != values[0]) {
-    parser.emitError(place, "[C1] expects as many value heads (") << values[0] << ") as key heads (" << keys[0] << ")";
+    parser.emitError(place, "'!nn.kv_view' [C1] expects ") << keys[0] << " key heads to equal " << values[0] << " value heads";
     return {};
   }
   return getChecked([&] { return parser.emitError(place); }, parser.getContext(), keys[0], keys[1], values[1], keyElement);

@@ -10,11 +10,6 @@ using namespace k2c::nn;
 
 using EmitError = llvm::function_ref<InFlightDiagnostic()>;
 
-RowsAttr k2c::nn::rowsOf(Type type) {
-  auto tensor = dyn_cast<RankedTensorType>(type);
-  return tensor ? dyn_cast_or_null<RowsAttr>(tensor.getEncoding()) : nullptr;
-}
-
 /// [C2] of rows.
 LogicalResult RowsAttr::verify(EmitError emitError, RowKind kind, int64_t perToken, int64_t, int64_t) {
   bool isSlot = kind == RowKind::Slot;

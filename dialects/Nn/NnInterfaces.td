@@ -86,6 +86,8 @@ def Nn_WeightUser : Nn_Interface<"WeightUser"> {
   let description = [{
     The op reads weights. A reference is either `@family[%layer]` (symbol, index operand), `@tensor` (symbol alone), or, in a
     kernel, a tensor value. Absent optional weights have no entry.
+    [W1] the symbol is nn.weights or nn.constant_table. [W2] `[%layer]` is there if and only if the family has a layer domain. [W3]
+    without a symbol the operand is a tensor, with a symbol an index. [W4] the weights that are not optional are there.
   }];
   let methods = [
     InterfaceMethod<"The references, in the order of the op's arguments.", "::llvm::SmallVector<::k2c::nn::WeightRef>",
@@ -94,7 +96,7 @@ def Nn_WeightUser : Nn_Interface<"WeightUser"> {
                     (ins "unsigned":$index, "::mlir::Value":$value), "", [{
       ::k2c::nn::detail::bindWeight($_op, $_op.getWeightRefs()[index], value);
     }]>,
-    InterfaceMethod<"Checks the logical types of the weights, one for each reference.", "::llvm::LogicalResult",
+    InterfaceMethod<"Checks the logical types of the weights, one for each of getWeightRefs.", "::llvm::LogicalResult",
                     "verifyWeightTypes", (ins "::llvm::ArrayRef<::mlir::RankedTensorType>":$types), "", [{
       return ::llvm::success();
     }]>,

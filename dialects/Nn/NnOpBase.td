@@ -28,9 +28,12 @@ class TokenOp<Dialect dialect, string mnemonic, list<string> weights, list<Trait
   list<Reduces> reductions = [];
   /// Results live in another row space than operands.
   bit changesRows = 0;
+  /// The first of `weights` that must be there.
+  int requiredWeights = !size(weights);
   /// Further C++ members.
   code methods = "";
 
+  let hasVerifier = 1;
   let extraClassDeclaration =
       "::k2c::nn::FusionRole getFusionRole() { return ::k2c::nn::FusionRole::" # role # "; }\n" #
       "::llvm::SmallVector<::k2c::nn::ShardDim> getShardableDims() { return {" #
@@ -45,7 +48,8 @@ class TokenOp<Dialect dialect, string mnemonic, list<string> weights, list<Trait
               "{\"" # w # "\", get" # !toupper(!substr(w, 0, 1)) # !substr(w, 1) # "Attr(), get" #
               !toupper(!substr(w, 0, 1)) # !substr(w, 1) # "OperandMutable()}"), ", ") # "}); }\n" #
           "::llvm::LogicalResult verifySymbolUses(::mlir::SymbolTableCollection &tables) {" #
-          " return ::k2c::nn::detail::verifySymbols(*this, tables); }\n") # methods;
+          " return ::k2c::nn::detail::verifyWeights(*this, " # requiredWeights # ", tables); }\n" #
+          "::llvm::LogicalResult verifyWeightTypes(::llvm::ArrayRef<::mlir::RankedTensorType> types);\n") # methods;
 }
 
 #endif

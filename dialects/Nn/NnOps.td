@@ -72,6 +72,7 @@ def Nn_LinearOp : Nn_Op<"linear", ["weight", "bias"], [Pure, AttrSizedOperandSeg
     `` custom<OptionalWeightRef>("\"bias\"", $bias, $bias_operand, type($bias_operand))
     `` custom<OptionalAttribute>("\"order\"", $order) attr-dict `:` type($input) `->` type($result)
   }];
+  let requiredWeights = 1;
   let shards = ["Rows", "Columns", "Contraction"];
   let reductions = [Reduces<"order", "Contraction", "getInput().getType().getShape().back()">];
 }
@@ -88,6 +89,7 @@ def Nn_AddOp : Nn_Op<"add", [], [Pure, Commutative, AllTypesMatch<["lhs", "rhs",
   let arguments = (ins Nn_Rows:$lhs, Nn_Rows:$rhs);
   let results = (outs Nn_Rows:$result);
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($result)";
+  let hasVerifier = 0;
   let role = "Epilogue";
 }
 
@@ -123,6 +125,7 @@ def Nn_RotaryOp : Nn_Op<"rotary", ["table"], [Pure, AllTypesMatch<["input", "res
                        Optional<Nn_WeightOperand>:$table_operand, Nn_Batch:$batch, Nn_Int:$first, Nn_Int:$count,
                        Nn_PairingAttr:$pairing);
   let results = (outs Nn_Rows:$result);
+  let hasFolder = 1;
   let assemblyFormat = [{
     $input `,` custom<WeightRef>($table, $table_operand, type($table_operand)) `,` $batch `first` $first `count` $count
     `` $pairing attr-dict `:` type($result)
@@ -142,6 +145,7 @@ def Nn_SplitOp : Nn_Op<"split", [], [Pure]> {
   }];
   let arguments = (ins Nn_Rows:$input);
   let results = (outs Variadic<Nn_Rows>:$pieces);
+  let hasCanonicalizer = 1;
   let assemblyFormat = "$input attr-dict `:` type($input) `->` type($pieces)";
   let role = "Elementwise";
 }
@@ -158,6 +162,7 @@ def Nn_ReshapeOp : Nn_Op<"reshape", [], [Pure]> {
   }];
   let arguments = (ins Nn_Rows:$input);
   let results = (outs Nn_Rows:$result);
+  let hasFolder = 1;
   let assemblyFormat = "$input attr-dict `:` type($input) `->` type($result)";
   let role = "Elementwise";
 }

@@ -1,10 +1,17 @@
-//===- NnSupport.cpp - What the interfaces of token ops share -------------===//
-#include "dialects/Nn/Nn.h"
+//===- NnSupport.cpp - What interfaces and verifiers of token ops share ---===//
+#include "dialects/Nn/NnVerify.h"
 
 using namespace mlir;
 using namespace k2c::nn;
 
-Value WeightRef::value() const { return operand.size() ? operand[0].get() : Value(); }
+//===----------------------------------------------------------------------===//
+// Row spaces
+//===----------------------------------------------------------------------===//
+
+RowsAttr k2c::nn::rowsOf(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor ? dyn_cast_or_null<RowsAttr>(tensor.getEncoding()) : nullptr;
+}
 
 RowsAttr k2c::nn::detail::rowSpaceOf(Operation *op) {
   for (Type type : op->getResultTypes())
@@ -15,6 +22,26 @@ RowsAttr k2c::nn::detail::rowSpaceOf(Operation *op) {
       return rows;
   return nullptr;
 }
+
+/// [C1] of ops that keep the row space.
+LogicalResult k2c::nn::detail::verifyRowSpace(Operation *op) {
+  if (cast<RowSpaceOp>(op).changesRowSpace())
+    return success();
+  RowsAttr space = rowSpaceOf(op);
+  for (Value operand : op->getOperands())
+    if (RowsAttr rows = rowsOf(operand.getType()); rows && rows != space)
+      return op->emitOpError("[C1] expects one row space, got ") << rows << " and " << space;
+  for (Type type : op->getResultTypes())
+    if (RowsAttr rows = rowsOf(type); rows && rows != space)
+      return op->emitOpError("[C1] expects one row space, got ") << rows << " and " << space;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Weights
+//===----------------------------------------------------------------------===//
+
+Value WeightRef::value() const { return operand.size() ? operand[0].get() : Value(); }
 
 SmallVector<WeightRef> k2c::nn::detail::presentRefs(ArrayRef<WeightRef> refs) {
   SmallVector<WeightRef> present;
@@ -27,5 +54,113 @@ void k2c::nn::detail::bindWeight(Operation *op, WeightRef ref, Value value) {
   op->removeAttr(ref.name);
 }
 
-LogicalResult k2c::nn::detail::verifyRowSpace(Operation *) { return success(); }
-LogicalResult k2c::nn::detail::verifySymbols(Operation *, SymbolTableCollection &) { return success(); }
+FailureOr<RankedTensorType> k2c::nn::lookupWeight(Operation *op, FlatSymbolRefAttr family, bool layered,
+                                                  SymbolTableCollection &tables) {
+  Operation *symbol = tables.lookupNearestSymbolFrom(op, family);
+  if (auto table = dyn_cast_or_null<ConstantTableOp>(symbol)) {
+    if (layered)
+      return op->emitOpError("[W2] expects no layer index: ") << family << " has no layer domain";
+    return table.getTensorType();
+  }
+  auto weights = dyn_cast_or_null<WeightsOp>(symbol);
+  if (!weights)
+    return op->emitOpError("[W1] expects ") << family << " to be nn.weights or nn.constant_table";
+  if (weights.isLayered() == layered)
+    return weights.getTensorType();
+  return op->emitOpError("[W2] expects ")
+         << (layered ? "no layer index: " : "a layer index: ") << family << (layered ? " has no" : " has a") << " layer domain";
+}
+
+LogicalResult k2c::nn::detail::verifyWeights(Operation *op, unsigned required, SymbolTableCollection &tables) {
+  auto user = cast<WeightUser>(op);
+  SmallVector<RankedTensorType> types;
+  for (const WeightRef &ref : user.getWeightRefs()) {
+    if (ref.family) {
+      if (ref.value() && !ref.value().getType().isIndex())
+        return op->emitOpError("[W3] expects a layer index beside ") << ref.family << ", got " << ref.value().getType();
+      auto type = lookupWeight(op, ref.family, static_cast<bool>(ref.value()), tables);
+      if (failed(type))
+        return failure();
+      types.push_back(*type);
+      continue;
+    }
+    auto type = dyn_cast<RankedTensorType>(ref.value().getType());
+    if (!type)
+      return op->emitOpError("[W3] expects '") << ref.name << "' to be a symbol or a tensor, got " << ref.value().getType();
+    types.push_back(type);
+  }
+  if (types.size() < required)
+    return op->emitOpError("[W4] expects ") << required << " weights, got " << types.size();
+  return user.verifyWeightTypes(types);
+}
+
+//===----------------------------------------------------------------------===//
+// Checks
+//===----------------------------------------------------------------------===//
+
+static std::string text(ArrayRef<int64_t> shape) {
+  std::string result;
+  llvm::raw_string_ostream stream(result);
+  stream << '[';
+  llvm::interleaveComma(shape, stream, [&](int64_t dim) {
+    if (ShapedType::isDynamic(dim))
+      stream << '?';
+    else
+      stream << dim;
+  });
+  stream << ']';
+  return result;
+}
+
+LogicalResult k2c::nn::checkEqual(Operation *op, StringRef id, StringRef what, int64_t got, StringRef of, int64_t expected) {
+  if (got == expected)
+    return success();
+  return op->emitOpError() << '[' << id << "] expects " << what << ' ' << got << " to equal " << of << ' ' << expected;
+}
+
+LogicalResult k2c::nn::checkShape(Operation *op, StringRef id, StringRef what, ArrayRef<int64_t> got,
+                                  ArrayRef<int64_t> expected) {
+  if (got == expected)
+    return success();
+  return op->emitOpError() << '[' << id << "] expects " << what << " of shape " << text(expected) << ", got " << text(got);
+}
+
+LogicalResult k2c::nn::checkRank(Operation *op, StringRef id, StringRef what, Type type, int64_t expected) {
+  int64_t rank = cast<RankedTensorType>(type).getRank();
+  if (rank == expected)
+    return success();
+  return op->emitOpError() << '[' << id << "] expects " << what << " of rank " << expected << ", got " << rank;
+}
+
+LogicalResult k2c::nn::checkElement(Operation *op, StringRef id, StringRef what, Type type, Type expected) {
+  Type element = cast<RankedTensorType>(type).getElementType();
+  if (element == expected)
+    return success();
+  return op->emitOpError() << '[' << id << "] expects " << what << " of type " << expected << ", got " << element;
+}
+
+LogicalResult k2c::nn::checkRows(Operation *op, StringRef id, StringRef what, Type type, RowsAttr expected) {
+  RowsAttr rows = rowsOf(type);
+  if (rows == expected)
+    return success();
+  return op->emitOpError() << '[' << id << "] expects " << what << " in row space " << expected << ", got " << rows;
+}
+
+LogicalResult k2c::nn::checkRows(Operation *op, StringRef id, StringRef what, Type type, RowKind kind) {
+  RowsAttr rows = rowsOf(type);
+  if (rows.getKind() == kind)
+    return success();
+  return op->emitOpError() << '[' << id << "] expects " << what << " in row space " << stringifyRowKind(kind) << ", got "
+                           << stringifyRowKind(rows.getKind());
+}
+
+LogicalResult k2c::nn::checkPlane(Operation *op, StringRef id, PoolOp pool, StringRef name, ArrayRef<int64_t> dims,
+                                  Type element) {
+  PlaneAttr plane = pool.getPlane(name);
+  if (!plane)
+    return op->emitOpError() << '[' << id << "] expects pool @" << pool.getSymName() << " to have a plane '" << name << "'";
+  if (plane.getElement() != element)
+    return op->emitOpError() << '[' << id << "] expects plane '" << name << "' of type " << element << ", got "
+                             << plane.getElement();
+  return checkShape(op, id, ("plane '" + name + "'").str(), plane.getDims(), dims);
+}

@@ -57,7 +57,7 @@ RowsAttr rowSpaceOf(mlir::Operation *op);
 llvm::LogicalResult verifyRowSpace(mlir::Operation *op);
 llvm::SmallVector<WeightRef> presentRefs(llvm::ArrayRef<WeightRef> refs);
 void bindWeight(mlir::Operation *op, WeightRef ref, mlir::Value value);
-llvm::LogicalResult verifySymbols(mlir::Operation *op, mlir::SymbolTableCollection &tables);
+llvm::LogicalResult verifyWeights(mlir::Operation *op, unsigned required, mlir::SymbolTableCollection &tables);
 } // namespace detail
 } // namespace k2c::nn
 

@@ -1,35 +1,210 @@
-//===- NnVerify.cpp - Verifiers of nn ops ---------------------------------===//
-#include "dialects/Nn/Nn.h"
+//===- NnVerify.cpp - Verifiers of nn ops on token tensors ----------------===//
+//
+// Ids are those of NnOps.td and NnState.td; [C1] of ops that keep the row space is checked by the RowSpaceOp interface.
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/Nn/NnVerify.h"
+
+#include "mlir/Interfaces/FunctionInterfaces.h"
 
 using namespace mlir;
 using namespace k2c::nn;
 
-LogicalResult WeightsOp::verify() { return success(); }
-LogicalResult ConstantTableOp::verify() { return success(); }
-LogicalResult PoolOp::verify() { return success(); }
-DomainAttr WeightsOp::getDomain(StringRef name) {
-  for (auto domain : getDomains().getAsRange<DomainAttr>())
-    if (domain.getName() == name)
-      return domain;
-  return nullptr;
+//===----------------------------------------------------------------------===//
+// embed, rms_norm, linear
+//===----------------------------------------------------------------------===//
+
+/// [C1] of embed.
+LogicalResult EmbedOp::verify() { return checkRows(*this, "C1", "the result", getResult().getType(), RowKind::Token); }
+
+/// [C2] of embed.
+LogicalResult EmbedOp::verifyWeightTypes(ArrayRef<RankedTensorType> types) {
+  if (failed(checkRank(*this, "C2", "a table", types[0], 2)))
+    return failure();
+  return checkEqual(*this, "C2", "table width", widthOf(types[0]), "result width", widthOf(getResult().getType()));
 }
-SmallVector<StringRef> WeightsOp::getAlternatives() {
-  SmallVector<StringRef> names;
-  StringRef rest = getSource();
-  while (!rest.empty()) {
-    auto [inside, after] = rest.split('{').second.split('}');
-    if (inside.contains('|'))
-      inside.split(names, '|');
-    rest = after;
+
+/// [C3] of rms_norm.
+LogicalResult RmsNormOp::verify() {
+  if (getEps().convertToDouble() <= 0)
+    return emitOpError("[C3] expects a positive eps, got ") << getEps().convertToDouble();
+  return success();
+}
+
+/// [C2] of rms_norm.
+LogicalResult RmsNormOp::verifyWeightTypes(ArrayRef<RankedTensorType> types) {
+  return checkShape(*this, "C2", "a weight", types[0].getShape(), widthOf(getInput().getType()));
+}
+
+/// [C5] of linear.
+LogicalResult LinearOp::verify() { return checkRank(*this, "C5", "an input", getInput().getType(), 2); }
+
+/// [C2], [C3], [C4] of linear.
+LogicalResult LinearOp::verifyWeightTypes(ArrayRef<RankedTensorType> types) {
+  ArrayRef<int64_t> weight = types[0].getShape(), columns = columnsOf(getResult().getType());
+  if (weight.empty())
+    return checkRank(*this, "C2", "a weight", types[0], 2);
+  if (failed(checkEqual(*this, "C2", "weight columns", weight.back(), "input width", widthOf(getInput().getType()))) ||
+      failed(checkShape(*this, "C3", "result columns", columns, weight.drop_back())))
+    return failure();
+  return types.size() == 1 ? success() : checkShape(*this, "C4", "a bias", types[1].getShape(), columns);
+}
+
+//===----------------------------------------------------------------------===//
+// gated_act, rotary, views
+//===----------------------------------------------------------------------===//
+
+/// [C2] of gated_act.
+LogicalResult GatedActOp::verify() {
+  ArrayRef<int64_t> columns = columnsOf(getInput().getType());
+  if (failed(checkRank(*this, "C2", "an input", getInput().getType(), 3)) ||
+      failed(checkEqual(*this, "C2", "dimension 1", columns[0], "gate and up,", 2)))
+    return failure();
+  return checkShape(*this, "C2", "result columns", columnsOf(getResult().getType()), columns[1]);
+}
+
+/// [C2], [C4], [C5] of rotary.
+LogicalResult RotaryOp::verify() {
+  int64_t width = widthOf(getInput().getType());
+  if (getCount() < 0 || getCount() % 2)
+    return emitOpError("[C4] expects an even count that is not negative, got ") << getCount();
+  if (getFirst() < 0 || getFirst() + getCount() > width)
+    return emitOpError("[C2] expects first + count within ") << width << " elements, got " << getFirst() << " + " << getCount();
+  return checkRows(*this, "C5", "the input", getInput().getType(), RowKind::Token);
+}
+
+/// [C3] of rotary.
+LogicalResult RotaryOp::verifyWeightTypes(ArrayRef<RankedTensorType> types) {
+  if (failed(checkRank(*this, "C3", "a table", types[0], 3)))
+    return failure();
+  return checkShape(*this, "C3", "a table row", columnsOf(types[0]), {2, getCount() / 2});
+}
+
+/// [C2], [C3] of split.
+LogicalResult SplitOp::verify() {
+  RankedTensorType input = getInput().getType();
+  int64_t sum = 0;
+  for (Value piece : getPieces()) {
+    sum += widthOf(piece.getType());
+    if (failed(checkElement(*this, "C3", "a piece", piece.getType(), input.getElementType())) ||
+        failed(checkShape(*this, "C3", "outer dimensions", columnsOf(piece.getType()).drop_back(),
+                          columnsOf(input).drop_back())))
+      return failure();
   }
-  return names;
+  return checkEqual(*this, "C2", "the sum of the pieces", sum, "the last dimension", widthOf(input));
 }
-DomainAttr PoolOp::getLayers() { return cast<DomainAttr>(getDomains()[0]); }
-PlaneAttr PoolOp::getPlane(StringRef name) {
-  for (auto plane : getPlanes().getAsRange<PlaneAttr>())
-    if (plane.getName() == name)
-      return plane;
-  return nullptr;
+
+static int64_t elements(ArrayRef<int64_t> shape) {
+  int64_t product = 1;
+  for (int64_t dim : shape)
+    product *= dim;
+  return product;
 }
-LogicalResult LayersOp::verifySymbolUses(SymbolTableCollection &) { return success(); }
-LogicalResult AppendOp::verifySymbolUses(SymbolTableCollection &) { return success(); }
+
+/// [C2], [C3] of reshape.
+LogicalResult ReshapeOp::verify() {
+  RankedTensorType input = getInput().getType(), result = getResult().getType();
+  if (failed(checkElement(*this, "C3", "the result", result, input.getElementType())))
+    return failure();
+  return checkEqual(*this, "C2", "elements of a result row", elements(columnsOf(result)), "elements of an input row",
+                    elements(columnsOf(input)));
+}
+
+/// [C1], [C2] of want_rows.
+LogicalResult WantRowsOp::verify() {
+  if (failed(checkRows(*this, "C1", "the input", getInput().getType(), RowKind::Token)) ||
+      failed(checkRows(*this, "C1", "the result", getResult().getType(), RowKind::Want)))
+    return failure();
+  return checkShape(*this, "C2", "result columns", columnsOf(getResult().getType()), columnsOf(getInput().getType()));
+}
+
+//===----------------------------------------------------------------------===//
+// layers
+//===----------------------------------------------------------------------===//
+
+/// [C2] of layers.
+LogicalResult LayersOp::verify() {
+  if (getRuns().empty())
+    return emitOpError("[C2] expects at least one run");
+  auto runs = llvm::to_vector(getRuns().getAsRange<LayerRunAttr>());
+  for (auto [left, right] : llvm::zip(ArrayRef(runs).drop_back(), ArrayRef(runs).drop_front()))
+    if (left.getTo() != right.getFrom())
+      return emitOpError("[C2] expects the run of ")
+             << right.getCallee() << " to start at " << left.getTo() << ", got " << right.getFrom();
+  return success();
+}
+
+/// [C3] of layers.
+LogicalResult LayersOp::verifySymbolUses(SymbolTableCollection &tables) {
+  Type x = getInput().getType();
+  SmallVector<Type> inputs{IndexType::get(getContext()), x, getBatch().getType()};
+  for (auto run : getRuns().getAsRange<LayerRunAttr>()) {
+    auto function = tables.lookupNearestSymbolFrom<FunctionOpInterface>(*this, run.getCallee());
+    if (!function)
+      return emitOpError("[C3] expects ") << run.getCallee() << " to be a function";
+    if (function.getArgumentTypes() != ArrayRef<Type>(inputs) || function.getResultTypes() != ArrayRef<Type>(x))
+      return emitOpError("[C3] expects ") << run.getCallee() << " of type " << FunctionType::get(getContext(), inputs, x)
+                                          << ", got "
+                                          << FunctionType::get(getContext(), function.getArgumentTypes(),
+                                                               function.getResultTypes());
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// append, attention, observe, sample
+//===----------------------------------------------------------------------===//
+
+/// [C1], [C2] of append.
+LogicalResult AppendOp::verify() {
+  KvViewType view = getView().getType();
+  if (failed(checkRows(*this, "C1", "keys", getKeys().getType(), RowKind::Token)) ||
+      failed(checkShape(*this, "C2", "key columns", columnsOf(getKeys().getType()), {view.getHeads(), view.getKeyDims()})))
+    return failure();
+  return checkShape(*this, "C2", "value columns", columnsOf(getValues().getType()),
+                    {view.getHeads(), view.getValueDims()});
+}
+
+/// [C3] of append.
+LogicalResult AppendOp::verifySymbolUses(SymbolTableCollection &tables) {
+  auto pool = tables.lookupNearestSymbolFrom<PoolOp>(*this, getPoolAttr());
+  if (!pool)
+    return emitOpError("[C3] expects ") << getPoolAttr() << " to be an nn.pool";
+  KvViewType view = getView().getType();
+  if (failed(checkPlane(*this, "C3", pool, "k", {view.getHeads(), view.getKeyDims()}, view.getElement())))
+    return failure();
+  return checkPlane(*this, "C3", pool, "v", {view.getHeads(), view.getValueDims()}, view.getElement());
+}
+
+/// [C2] to [C6] of attention.
+LogicalResult AttentionOp::verify() {
+  KvViewType view = getView().getType();
+  if (failed(checkRows(*this, "C6", "the query", getQuery().getType(), RowKind::Token)) ||
+      failed(checkRank(*this, "C2", "a query", getQuery().getType(), 3)))
+    return failure();
+  ArrayRef<int64_t> query = columnsOf(getQuery().getType());
+  if (query[0] % view.getHeads())
+    return emitOpError("[C2] expects query heads ") << query[0] << " to be a multiple of the view's heads " << view.getHeads();
+  if (failed(checkEqual(*this, "C3", "query dims", query[1], "key dims", view.getKeyDims())) ||
+      failed(checkShape(*this, "C4", "result columns", columnsOf(getResult().getType()), {query[0], view.getValueDims()})))
+    return failure();
+  if (getWindow() && *getWindow() <= 0)
+    return emitOpError("[C5] expects a positive window, got ") << *getWindow();
+  return success();
+}
+
+/// [C2], [C3] of observe.
+LogicalResult ObserveOp::verify() {
+  bool hidden = getKind() == CaptureKind::Hidden;
+  if (hidden != static_cast<bool>(getLayer()))
+    return emitOpError("[C2] expects ") << (hidden ? "a layer for hidden" : "no layer for embed");
+  return checkRows(*this, "C3", "the input", getInput().getType(), RowKind::Token);
+}
+
+/// [C1], [C2] of sample.
+LogicalResult SampleOp::verify() {
+  if (failed(checkRows(*this, "C1", "the logits", getLogits().getType(), RowKind::Want)) ||
+      failed(checkRank(*this, "C2", "logits", getLogits().getType(), 2)))
+    return failure();
+  return checkElement(*this, "C2", "logits", getLogits().getType(), Float32Type::get(getContext()));
+}

@@ -1,33 +1,110 @@
 // RUN: k2c-opt %s | k2c-opt | FileCheck %s
 // RUN: k2c-opt %s --mlir-print-op-generic | k2c-opt | FileCheck %s
 
-// CHECK: nn.weights @qa
 #tok = #nn.rows<token>
+#soft = #nn.softmax<block = 64, split = by_position>
 !x = tensor<?x64xf32, #tok>
-!kv = !mla.view<latent = 64 x f32, rope = 16 x f32>
-!e = tensor<?x8xi32, #tok>
-!w = tensor<?x8xf32, #tok>
-!s = tensor<?x64xf32, #nn.rows<slot, 8>>
-!plan = !moe.plan<experts = 384, top = 8>
-module attributes {nn.limits = #nn.limits<token = 2048, seq = 16, context = 8192>, nn.numerics = #nn.numerics<version = 1, compute = f32, mla = phased, class = "f32">} {
-nn.weights @qa "model.layers.{layer}.self_attn.q_a_proj.weight" over (layer = 0 to 3) stored blocks<f8E4M3FN, [128, 128], f32> view slice<dims = [64, 256, 512], dim = 1, from = 0, to = 128, transpose> : tensor<48x64xbf16>
-nn.constant_table @rope rope<theta = 5.0e4, dims = 64, scaling = #nn.yarn<factor = 32.0, original = 4096, beta_fast = 1.0, beta_slow = 1.0, magnitude = 1.0, truncate = true>> : tensor<8192x2x32xf32>
-nn.pool @cache over (layer = 0 to 3) planes (latent = 64 x f32, rope = 16 x f32) page 64 group 0
-func.func @layer(%l: index, %x: !x, %b: !nn.batch, %e: !e, %w: !w) -> !x {
-  %h = nn.rms_norm %x, @ln1[%l] eps 1.0e-6 : !x
-  %a = nn.linear %h, @qa[%l] bias @qab[%l] order tree<8> : !x -> tensor<?x48xf32, #tok>
-  %q, %kr = nn.split %a : tensor<?x48xf32, #tok> -> tensor<?x32xf32, #tok>, tensor<?x16xf32, #tok>
-  %kv = mla.append @cache[%l], %h, %kr, %b : !x, tensor<?x16xf32, #tok> -> !kv
-  %r0 = nn.rotary %x, @rope, %b first 0 count 64 interleaved : !x
-  %p = moe.dispatch %e : !e -> !plan
-  %in = moe.gather %x, %p : !x, !plan -> !s
-  %d = moe.grouped_linear %in, %p, @down[%l] weighted %w : !w order tree<4> : !s, !plan -> !s
-  %r = moe.experts %x, %e, %w, @gu[%l], @down[%l] experts 384 inner 96 act silu up_order tree<8> down_order tree<4> combine tree<128> : !x, !e, !w -> !x
-  %e2, %w2 = moe.select %x, %b bias @bias[%l] layer %l first 1 score sigmoid top 8 groups 4 of 8 by max normalize scale 2.827 : !x -> !e, !w
-  return %x : !x
-}
-func.func @k(%x: !x, %wt: tensor<48x64xbf16>) {
-  %a = nn.linear %x, %wt : tensor<48x64xbf16> order tree<8> : !x -> tensor<?x48xf32, #tok>
-  return
-}
+!h = tensor<?x4x16xf32, #tok>
+!kvh = tensor<?x2x16xf32, #tok>
+!kv = !nn.kv_view<k = 2 x 16 x f32, v = 2 x 16 x f32>
+
+// CHECK: module @model attributes {nn.limits = #nn.limits<token = 2048, seq = 16, context = 8192>, nn.numerics = #nn.numerics<version = 1, compute = f32, mla = phased, class = "f32">}
+module @model attributes {
+  nn.limits = #nn.limits<token = 2048, seq = 16, context = 8192>,
+  nn.numerics = #nn.numerics<version = 1, compute = f32, mla = phased, class = "f32">
+} {
+  // CHECK: nn.weights @embed "model.embed_tokens.weight" : tensor<512x64xbf16>
+  nn.weights @embed "model.embed_tokens.weight" : tensor<512x64xbf16>
+  // CHECK: nn.weights @ln "model.layers.{layer}.input_layernorm.weight" over (layer = 0 to 3) : tensor<64xbf16>
+  nn.weights @ln "model.layers.{layer}.input_layernorm.weight" over (layer = 0 to 3) : tensor<64xbf16>
+  // CHECK: stored blocks<f8E4M3FN, [128, 128], f32> : tensor<64x64xbf16>
+  nn.weights @q "model.layers.{layer}.self_attn.q_proj.weight" over (layer = 0 to 3) stored blocks<f8E4M3FN, [128, 128], f32> : tensor<64x64xbf16>
+  nn.weights @qb "model.layers.{layer}.self_attn.q_proj.bias" over (layer = 0 to 3) : tensor<64xbf16>
+  nn.weights @k "model.layers.{layer}.self_attn.k_proj.weight" over (layer = 0 to 3) : tensor<2x16x64xbf16>
+  // CHECK: over (layer = 0 to 4 step 2)
+  nn.weights @even "model.layers.{layer}.extra.weight" over (layer = 0 to 4 step 2) : tensor<64xbf16>
+  // CHECK: nn.weights @gu "model.layers.{layer}.mlp.{gate_proj|up_proj}.weight" over (layer = 0 to 3) : tensor<2x96x64xbf16>
+  nn.weights @gu "model.layers.{layer}.mlp.{gate_proj|up_proj}.weight" over (layer = 0 to 3) : tensor<2x96x64xbf16>
+  nn.weights @down "model.layers.{layer}.mlp.down_proj.weight" over (layer = 0 to 3) : tensor<64x96xbf16>
+  // CHECK: view slice<dims = [4, 48, 64], dim = 1, from = 0, to = 32, transpose> : tensor<4x64x32xbf16>
+  nn.weights @uk "model.layers.{layer}.self_attn.kv_b_proj.weight" over (layer = 0 to 3) view slice<dims = [4, 48, 64], dim = 1, from = 0, to = 32, transpose> : tensor<4x64x32xbf16>
+  // CHECK: nn.constant_table @rope rope<theta = 5.000000e+04, dims = 16, scaling = #nn.yarn<factor = 3.200000e+01, original = 4096, beta_fast = 1.000000e+00, beta_slow = 1.000000e+00, magnitude = 1.000000e+00, truncate = true>> : tensor<8192x2x8xf32>
+  nn.constant_table @rope rope<theta = 5.0e4, dims = 16, scaling = #nn.yarn<factor = 32.0, original = 4096, beta_fast = 1.0, beta_slow = 1.0, magnitude = 1.0, truncate = true>> : tensor<8192x2x8xf32>
+  // CHECK: scaling = #nn.llama3<factor = 8.000000e+00, low = 1.000000e+00, high = 4.000000e+00, original = 8192>
+  nn.constant_table @rope3 rope<theta = 5.0e5, dims = 16, scaling = #nn.llama3<factor = 8.0, low = 1.0, high = 4.0, original = 8192>> : tensor<8192x2x8xf32>
+  // CHECK: scaling = #nn.linear_scaling<factor = 4.000000e+00>
+  nn.constant_table @rope4 rope<theta = 1.0e4, dims = 16, scaling = #nn.linear_scaling<factor = 4.0>> : tensor<8192x2x8xf32>
+  // CHECK: rope<theta = 1.000000e+04, dims = 16> : tensor
+  nn.constant_table @plain rope<theta = 1.0e4, dims = 16> : tensor<8192x2x8xf32>
+  // CHECK: nn.pool @cache over (layer = 0 to 3) planes (k = 2 x 16 x f32, v = 2 x 16 x f32) page 64 group 0
+  nn.pool @cache over (layer = 0 to 3) planes (k = 2 x 16 x f32, v = 2 x 16 x f32) page 64 group 0
+
+  // CHECK-LABEL: func.func private @layer
+  func.func private @layer(%l: index, %x: !x, %b: !nn.batch) -> !x {
+    // CHECK: nn.rms_norm %{{.*}}, @ln[%{{.*}}] eps 1.000000e-05 : tensor<?x64xf32, #nn.rows<token>>
+    %n = nn.rms_norm %x, @ln[%l] eps 1.0e-5 : !x
+    // CHECK: nn.linear %{{.*}}, @q[%{{.*}}] bias @qb[%{{.*}}] order tree<8> : tensor<?x64xf32, #nn.rows<token>> -> tensor<?x64xf32, #nn.rows<token>>
+    %q0 = nn.linear %n, @q[%l] bias @qb[%l] order tree<8> : !x -> !x
+    // CHECK: nn.linear %{{.*}}, @k[%{{.*}}] : tensor
+    %k = nn.linear %n, @k[%l] : !x -> !kvh
+    // CHECK: nn.reshape %{{.*}} : tensor<?x64xf32, #nn.rows<token>> -> tensor<?x4x16xf32, #nn.rows<token>>
+    %q1 = nn.reshape %q0 : !x -> !h
+    // CHECK: nn.rotary %{{.*}}, @rope, %{{.*}} first 0 count 16 interleaved : tensor<?x4x16xf32, #nn.rows<token>>
+    %q = nn.rotary %q1, @rope, %b first 0 count 16 interleaved : !h
+    // CHECK: count 16 half : tensor
+    %k1 = nn.rotary %k, @rope, %b first 0 count 16 half : !kvh
+    // CHECK: nn.append @cache[%{{.*}}], %{{.*}}, %{{.*}}, %{{.*}} : tensor<?x2x16xf32, #nn.rows<token>>, tensor<?x2x16xf32, #nn.rows<token>> -> !nn.kv_view<k = 2 x 16 x f32, v = 2 x 16 x f32>
+    %kv = nn.append @cache[%l], %k1, %k, %b : !kvh, !kvh -> !kv
+    // CHECK: nn.attention %{{.*}}, %{{.*}}, %{{.*}} scale 2.500000e-01 order softmax<block = 64, split = by_position> : tensor
+    %o0 = nn.attention %q, %kv, %b scale 2.5e-1 order softmax<block = 64, split = by_position> : !h, !kv -> !h
+    // CHECK: scale 2.500000e-01 window 128 : tensor
+    %o1 = nn.attention %q, %kv, %b scale 2.5e-1 window 128 : !h, !kv -> !h
+    %o2 = nn.reshape %o0 : !h -> !x
+    // CHECK: nn.add %{{.*}}, %{{.*}} : tensor<?x64xf32, #nn.rows<token>>
+    %y = nn.add %x, %o2 : !x
+    %g = nn.linear %y, @gu[%l] order tree<1> : !x -> tensor<?x2x96xf32, #tok>
+    // CHECK: nn.gated_act %{{.*}} act silu : tensor<?x2x96xf32, #nn.rows<token>> -> tensor<?x96xf32, #nn.rows<token>>
+    %a = nn.gated_act %g act silu : tensor<?x2x96xf32, #tok> -> tensor<?x96xf32, #tok>
+    %d = nn.linear %a, @down[%l] order tree<1> : tensor<?x96xf32, #tok> -> !x
+    // CHECK: nn.split %{{.*}} : tensor<?x64xf32, #nn.rows<token>> -> tensor<?x48xf32, #nn.rows<token>>, tensor<?x16xf32, #nn.rows<token>>
+    %c, %r = nn.split %d : !x -> tensor<?x48xf32, #tok>, tensor<?x16xf32, #tok>
+    // CHECK: nn.observe %{{.*}}, %{{.*}} hidden layer %{{.*}} : tensor
+    nn.observe %d, %b hidden layer %l : !x
+    return %d : !x
+  }
+
+  // CHECK-LABEL: func.func @step
+  func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
+    // CHECK: nn.embed @embed, %{{.*}} : tensor<?x64xf32, #nn.rows<token>>
+    %0 = nn.embed @embed, %b : !x
+    // CHECK: nn.observe %{{.*}}, %{{.*}} embed : tensor
+    nn.observe %0, %b embed : !x
+    // CHECK: nn.layers %{{.*}}, %{{.*}} [@layer[0 to 1], @layer[1 to 3]] : tensor
+    %1 = nn.layers %0, %b [@layer[0 to 1], @layer[1 to 3]] : !x
+    // CHECK: nn.want_rows %{{.*}}, %{{.*}} : tensor<?x64xf32, #nn.rows<token>> -> tensor<?x64xf32, #nn.rows<want>>
+    %2 = nn.want_rows %1, %b : !x -> tensor<?x64xf32, #nn.rows<want>>
+    %3 = nn.linear %2, @embed : tensor<?x64xf32, #nn.rows<want>> -> tensor<?x512xf32, #nn.rows<want>>
+    // CHECK: nn.sample %{{.*}}, %{{.*}} : tensor<?x512xf32, #nn.rows<want>>
+    nn.sample %3, %b : tensor<?x512xf32, #nn.rows<want>>
+    return
+  }
+
+  // In a kernel a weight is a value. An alias of an order is accepted.
+  // CHECK-LABEL: func.func @weight_value
+  func.func @weight_value(%x: !x, %w: tensor<48x64xbf16>, %wb: tensor<48xbf16>, %q: !h, %kv: !kv, %b: !nn.batch) {
+    // CHECK: nn.linear %{{.*}}, %{{.*}} : tensor<48x64xbf16> bias %{{.*}} : tensor<48xbf16> order tree<2> : tensor
+    %0 = nn.linear %x, %w : tensor<48x64xbf16> bias %wb : tensor<48xbf16> order tree<2> : !x -> tensor<?x48xf32, #tok>
+    // CHECK: order softmax<block = 64, split = by_position> : tensor
+    %1 = nn.attention %q, %kv, %b scale 2.5e-1 order #soft : !h, !kv -> !h
+    return
+  }
+
+  // CHECK-LABEL: func.func @row_spaces
+  // CHECK-SAME: #nn.rows<slot, 8>
+  // CHECK-SAME: #nn.rows<recv, site = 12, max = 8192>
+  // CHECK-SAME: #nn.rows<subtree, site = 13>
+  func.func @row_spaces(%0: tensor<?x8xf32, #nn.rows<slot, 8>>, %1: tensor<?x8xf32, #nn.rows<recv, site = 12, max = 8192>>,
+                        %2: tensor<?x8xf32, #nn.rows<subtree, site = 13>>, %3: tensor<?x8xf32, #nn.rows<seq>>) {
+    return
+  }
 }

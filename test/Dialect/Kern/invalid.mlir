@@ -1,0 +1,139 @@
+// RUN: k2c-opt %s --split-input-file --verify-diagnostics
+
+// expected-error @below {{'#kern.tile' [C1] expects positive mr, got 0}}
+module attributes {kern.t = #kern.tile<generic, lanes = 16, mr = 0, nr = 1, prefetch = 0, rows_block = 1, key_tile = 1, head_tile = 1>} {}
+
+// -----
+
+// expected-error @below {{'#kern.tile' [C1] expects no negative prefetch or rows_block, got -1 and 1}}
+module attributes {kern.t = #kern.tile<generic, lanes = 16, mr = 1, nr = 1, prefetch = -1, rows_block = 1, key_tile = 1, head_tile = 1>} {}
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
+!a = tensor<?x48xf32, #nn.rows<token>>
+kern.func @func_c1(%x: !x) -> !x {
+  // expected-error @below {{'arith.constant' op [C1] of kern.func expects an op with a fusion role in a kernel}}
+  %c = arith.constant 0 : index
+  kern.yield %x : !x
+}
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
+!a = tensor<?x48xf32, #nn.rows<token>>
+// expected-error @below {{'kern.func' op [C2] expects the yield to have types ('tensor<?x48xf32, #nn.rows<token>>'), got ('tensor<?x64xf32, #nn.rows<token>>')}}
+kern.func @func_c2(%x: !x) -> !a {
+  kern.yield %x : !x
+}
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
+!a = tensor<?x48xf32, #nn.rows<token>>
+func.func private @f()
+func.func @call_c1(%x: !x, %w: tensor<48x64xf32>, %l: index) {
+  // expected-error @below {{'kern.call' op [C1] expects @f to be a kern.func}}
+  %0 = kern.call @f(%x) : (!x) -> !a
+  return
+}
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
+!a = tensor<?x48xf32, #nn.rows<token>>
+kern.func @k(%x: !x, %w: tensor<48x64xf32>) -> !a {
+  %a = nn.linear %x, %w : tensor<48x64xf32> : !x -> !a
+  kern.yield %a : !a
+}
+func.func @call_c2(%x: !x, %w: tensor<48x64xf32>, %l: index) {
+  // expected-error @below {{'kern.call' op [C2] expects 2 arguments, got 1}}
+  %0 = kern.call @k(%x) : (!x) -> !a
+  return
+}
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
+!a = tensor<?x48xf32, #nn.rows<token>>
+kern.func @k(%x: !x, %w: tensor<48x64xf32>) -> !a {
+  %a = nn.linear %x, %w : tensor<48x64xf32> : !x -> !a
+  kern.yield %a : !a
+}
+nn.weights @w "{layer}" over (layer = 0 to 3) : tensor<48x64xbf16>
+func.func @call_c3(%x: !x, %w: tensor<48x64xf32>, %l: index) {
+  // expected-error @below {{'kern.call' op [C3] expects argument 1 of type 'tensor<48x64xf32>', got 'tensor<48x64xbf16>'}}
+  %0 = kern.call @k(%x, @w[%l]) : (!x) -> !a
+  return
+}
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
+!a = tensor<?x48xf32, #nn.rows<token>>
+kern.func @k(%x: !x, %w: tensor<48x64xf32>) -> !a {
+  %a = nn.linear %x, %w : tensor<48x64xf32> : !x -> !a
+  kern.yield %a : !a
+}
+func.func @call_c3_results(%x: !x, %w: tensor<48x64xf32>, %l: index) {
+  // expected-error @below {{'kern.call' op [C3] expects results ('tensor<?x48xf32, #nn.rows<token>>'), got ()}}
+  kern.call @k(%x, %w) : (!x, tensor<48x64xf32>) -> ()
+  return
+}
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
+!a = tensor<?x48xf32, #nn.rows<token>>
+kern.func @k(%x: !x, %w: tensor<48x64xf32>) -> !a {
+  %a = nn.linear %x, %w : tensor<48x64xf32> : !x -> !a
+  kern.yield %a : !a
+}
+func.func @call_c4(%x: !x, %w: tensor<48x64xf32>, %l: index) {
+  // expected-error @below {{'kern.call' op [C4] expects 1 offsets, got 2}}
+  %0 = kern.call @k(%x, %w) at [0, 64] : (!x, tensor<48x64xf32>) -> !a
+  return
+}
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
+!a = tensor<?x48xf32, #nn.rows<token>>
+kern.func @k(%x: !x, %w: tensor<48x64xf32>) -> !a {
+  %a = nn.linear %x, %w : tensor<48x64xf32> : !x -> !a
+  kern.yield %a : !a
+}
+func.func @call_c4_alignment(%x: !x, %w: tensor<48x64xf32>, %l: index) {
+  // expected-error @below {{'kern.call' op [C4] expects offsets that are multiples of 64, got 32}}
+  %0 = kern.call @k(%x, %w) at [32] : (!x, tensor<48x64xf32>) -> !a
+  return
+}
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
+!a = tensor<?x48xf32, #nn.rows<token>>
+kern.func @k(%x: !x, %w: tensor<48x64xf32>) -> !a {
+  %a = nn.linear %x, %w : tensor<48x64xf32> : !x -> !a
+  kern.yield %a : !a
+}
+func.func @call_c5(%x: !x, %w: tensor<48x64xf32>, %l: index) {
+  // expected-error @below {{'kern.call' op [C5] expects bindings for 2 operands, got 1}}
+  %0 = "kern.call"(%x, %w) <{callee = @k, bindings = [unit]}> : (!x, tensor<48x64xf32>) -> !a
+  return
+}
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
+!a = tensor<?x48xf32, #nn.rows<token>>
+kern.func @k(%x: !x, %w: tensor<48x64xf32>) -> !a {
+  %a = nn.linear %x, %w : tensor<48x64xf32> : !x -> !a
+  kern.yield %a : !a
+}
+nn.weights @w "{layer}" over (layer = 0 to 3) : tensor<48x64xf32>
+func.func @weight_w2(%x: !x, %w: tensor<48x64xf32>, %l: index) {
+  // expected-error @below {{'kern.call' op [W2] expects a layer index: @w has a layer domain}}
+  %0 = kern.call @k(%x, @w) : (!x) -> !a
+  return
+}
