@@ -43,7 +43,7 @@ public:
 private:
   FailureOr<Outline> build(const KernelGroup &group);
   Value argumentFor(Outline &outline, IRMapping &mapping, Value value);
-  LogicalResult bindWeights(Outline &outline, Operation *copy);
+  LogicalResult bindWeights(Outline &outline, Operation *op, Operation *copy);
   FailureOr<RankedTensorType> weightType(FlatSymbolRefAttr family, Operation *user);
   kern::FuncOp unique(kern::FuncOp kernel);
 
@@ -88,8 +88,9 @@ Value Outliner::argumentFor(Outline &outline, IRMapping &mapping, Value value) {
   return argument;
 }
 
-/// Each weight of `copy` becomes an argument of the logical tensor type.
-LogicalResult Outliner::bindWeights(Outline &outline, Operation *copy) {
+/// Each weight of `copy` becomes an argument of the logical tensor type. Layer indices are those of `op`: the copy's may
+/// have become arguments of the kernel (moe.select names its layer beside its bias).
+LogicalResult Outliner::bindWeights(Outline &outline, Operation *op, Operation *copy) {
   auto user = dyn_cast<nn::WeightUser>(copy);
   if (!user)
     return success();
@@ -98,7 +99,7 @@ LogicalResult Outliner::bindWeights(Outline &outline, Operation *copy) {
     FailureOr<RankedTensorType> type = weightType(ref.family, copy);
     if (failed(type))
       return failure();
-    Value layer = ref.value();
+    Value layer = cast<nn::WeightUser>(op).getWeightRefs()[index].value();
     outline.arguments.push_back({kern::WeightAttr::get(copy->getContext(), ref.family, !!layer), layer});
     user.bindWeight(index, outline.kernel.getBody().front().addArgument(*type, copy->getLoc()));
   }
@@ -123,7 +124,7 @@ FailureOr<Outline> Outliner::build(const KernelGroup &group) {
       if (!weightOperands.contains(&operand))
         argumentFor(outline, mapping, operand.get());
     Operation *copy = OpBuilder::atBlockEnd(&body).clone(*op, mapping);
-    if (failed(bindWeights(outline, copy))) {
+    if (failed(bindWeights(outline, op, copy))) {
       outline.kernel.erase();
       return failure();
     }

@@ -1,0 +1,53 @@
+//===- WallsTest.cpp - imported models pass the walls of the forms --------===//
+
+#include "k2c/Frontend/ImportModel.h"
+#include "k2c/Transforms/Passes.h"
+
+#include "dialects/Dist/Dist.h"
+#include "dialects/Kern/Kern.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Pass/PassManager.h"
+
+#include <gtest/gtest.h>
+
+using namespace k2c;
+
+namespace {
+
+/// Runs the passes of one rank up to the scheduled form, with a wall after
+/// each form.
+mlir::LogicalResult schedule(const std::string &folder) {
+  mlir::MLIRContext context;
+  context.loadDialect<dist::DistDialect, kern::KernDialect>();
+  Expected<ModelSpec> spec = loadModelSpec(std::string(K2C_SOURCE_DIR "/") + folder);
+  if (!spec)
+    return mlir::failure();
+  Expected<mlir::OwningOpRef<mlir::ModuleOp>> module = importModel(context, *spec, {});
+  if (!module)
+    return mlir::failure();
+  mlir::PassManager passes(&context);
+  passes.addPass(createSetNumerics());
+  passes.addPass(createVerifyForm({"model"}));
+  passes.addPass(createAttachPlan());
+  passes.addPass(createAbsorbMla());
+  passes.addPass(createVerifyForm({"planned"}));
+  passes.addPass(createShardExperts());
+  passes.addPass(createVerifyForm({"distributed"}));
+  passes.addPass(createFormKernels());
+  passes.addPass(createChooseTiles());
+  passes.addPass(createAssignMemory());
+  passes.addPass(createVerifyForm({"scheduled"}));
+  return passes.run(**module);
+}
+
+TEST(Walls, OracleModels) {
+  for (const char *family : {"llama", "kimi_k2", "deepseek_v3"})
+    EXPECT_TRUE(mlir::succeeded(schedule(std::string("test/EndToEnd/oracle/") + family))) << family;
+}
+
+TEST(Walls, PublishedModels) {
+  for (const char *name : {"kimi-k2", "deepseek-v3", "llama-3.1-405b"})
+    EXPECT_TRUE(mlir::succeeded(schedule(std::string("models/configs/") + name))) << name;
+}
+
+} // namespace
