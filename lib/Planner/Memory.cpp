@@ -54,17 +54,17 @@ static int64_t largest(int64_t most, const std::function<bool(int64_t)> &fits) {
   return low;
 }
 
-/// Bytes of the cache as a floating-point number: hostile sizes must not overflow before they are refused.
-static double approximateCache(const ModelSpec &spec, const Limits &limits) {
-  double bytes = 0;
+/// Bytes that grow with the limits as a floating-point number: hostile sizes must be refused before they overflow.
+static double approximateBytes(const ModelSpec &spec, const Limits &limits) {
+  double bytes = double(limits.maxContext) * double(spec.rope.dims) * 4;
   for (const CachePlane &plane : cachePlanes(spec, limits, DType::F32))
     bytes += double(plane.layers) * double(plane.pages) * double(Limits::page) * double(plane.width) * 4;
   return bytes;
 }
 
 Status MemoryModel::check(const Limits &limits) const {
-  if (double bytes = approximateCache(spec, limits); bytes > 1e18)
-    return Error{"model '" + spec.name + "'", "the cache needs about " + std::to_string(bytes) + " bytes",
+  if (double bytes = approximateBytes(spec, limits); bytes > 1e18)
+    return Error{"model '" + spec.name + "'", "cache and rotary table need about " + std::to_string(bytes) + " bytes",
                  "lower --max-context or --max-sequences"};
   Bytes available = device.memory.value, needed = certify(limits).total();
   if (needed <= available)

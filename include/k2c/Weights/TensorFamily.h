@@ -1,0 +1,40 @@
+//===- TensorFamily.h - Slots of a weight family, layer by layer ------------===//
+//
+// The IR's nn.weights without MLIR: a name pattern over layers and experts, the shape of one tensor, an optional view.
+// The compiler appends one slot for each layer; here the pattern becomes tensor names, experts outermost, alternatives
+// ({gate_proj|up_proj}) innermost, which is the order the packed layouts stack and interleave.
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_WEIGHTS_TENSORFAMILY_H
+#define K2C_WEIGHTS_TENSORFAMILY_H
+
+#include "k2c/Weights/WeightMap.h"
+
+namespace k2c {
+
+/// Indices from, from + step, ... below to.
+struct IndexRange {
+  int64_t from = 0;
+  int64_t to = 1;
+  int64_t step = 1;
+};
+
+struct TensorFamily {
+  std::string name;                  ///< becomes WeightSlot::family
+  std::string pattern;               ///< "model.layers.{layer}.mlp.experts.{expert}.{gate_proj|up_proj}.weight"
+  std::optional<IndexRange> layers;  ///< values of {layer}; none: one slot for the whole model
+  std::optional<IndexRange> experts; ///< values of {expert}
+  std::vector<int64_t> shape;        ///< one tensor of the checkpoint is read as this
+  std::optional<TensorSlice> slice;  ///< of that shape
+  bool transpose = false;            ///< of what the slice leaves
+};
+
+/// The tensors of one layer, in the order of their rows.
+std::vector<SourceTensor> sourcesOf(const TensorFamily &family, std::optional<int64_t> layer);
+
+/// Appends the family's slots, packed by `transform`, and returns the number of the first.
+int64_t appendSlots(WeightMap &map, const TensorFamily &family, const Transform &transform);
+
+} // namespace k2c
+
+#endif // K2C_WEIGHTS_TENSORFAMILY_H
