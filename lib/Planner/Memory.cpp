@@ -9,6 +9,7 @@
 
 #include "Operands.h"
 #include "k2rt/reserve.h"
+#include <cstdio>
 #include <functional>
 
 namespace k2c::planner {
@@ -63,9 +64,12 @@ static double approximateBytes(const ModelSpec &spec, const Limits &limits) {
 }
 
 Status MemoryModel::check(const Limits &limits) const {
-  if (double bytes = approximateBytes(spec, limits); bytes > 1e18)
-    return Error{"model '" + spec.name + "'", "cache and rotary table need about " + std::to_string(bytes) + " bytes",
+  if (double bytes = approximateBytes(spec, limits); bytes > 1e18) {
+    char number[32];
+    std::snprintf(number, sizeof number, "%.3g", bytes);
+    return Error{"model '" + spec.name + "'", std::string("cache and rotary table need ") + number + " bytes",
                  "lower --max-context or --max-sequences"};
+  }
   Bytes available = device.memory.value, needed = certify(limits).total();
   if (needed <= available)
     return Status::success();
