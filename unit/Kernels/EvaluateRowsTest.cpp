@@ -135,6 +135,18 @@ TEST(Elementwise, AddAndGatedActRoundOnce) {
     EXPECT_EQ(y[i], ofBf16(bf16Of(k2rt_siluf(a[i]) * a[width + i])));
 }
 
+TEST(Elementwise, GatedActTakesAllSlots) {
+  constexpr int64_t inner = 3, top = 2, tokens = 2;
+  GatedActDesc d{rowsOf(2 * inner, DType::F32, RowSpace::Slot), rowsOf(inner, DType::F32, RowSpace::Slot), top};
+  Random random(9);
+  Array x(DType::F32, random.vector(tokens * top * 2 * inner)), y(DType::F32, tokens * top * inner);
+  TestStep step(TestStep::plain(tokens));
+  ASSERT_TRUE(evaluateWith(d, step.step, {x.data(), y.data()}));
+  for (int64_t row = 0; row < tokens * top; ++row)
+    for (int64_t i = 0; i < inner; ++i)
+      EXPECT_EQ(y[row * inner + i], k2rt_siluf(x[row * 2 * inner + i]) * x[row * 2 * inner + inner + i]);
+}
+
 TEST(WantRows, CopiesTheWantedRows) {
   Random random(7);
   Array x(DType::F32, random.vector(4 * 3)), y(DType::F32, 2 * 3);

@@ -106,6 +106,10 @@ TEST(Grids, DispatchIsOneItemAndRowKernelsOneARow) {
   EXPECT_EQ(itemCount(gridOf({"", DispatchDesc{8, 2}}, chooseTile({"", DispatchDesc{8, 2}}, zen4)), 9), 1);
   CombineDesc c;
   EXPECT_EQ(itemCount(gridOf({"", c}, chooseTile({"", c}, zen4)), 9), 9);
+  GatedActDesc a;
+  a.x.space = a.y.space = RowSpace::Slot;
+  a.slotsPerToken = 8;
+  EXPECT_EQ(gridOf({"", a}, chooseTile({"", a}, zen4)).slotsPerToken, 8);
   WantRowsDesc w;
   w.y.space = RowSpace::Want;
   EXPECT_EQ(gridOf({"", w}, chooseTile({"", w}, zen4)).space, RowSpace::Want);

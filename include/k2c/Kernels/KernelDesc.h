@@ -239,9 +239,10 @@ struct AddDesc {
   Rows a, b, y;
 };
 
-/// x [rows][2][inner] -> y = silu(x[0]) * x[1], rounded once.
+/// x [rows][2][inner] -> y = silu(x[0]) * x[1], rounded once. Slot rows: all of them, those without expert included.
 struct GatedActDesc {
   Rows x, y;
+  int64_t slotsPerToken = 1;
 };
 
 /// x, step -> the rows step.want names.
@@ -285,6 +286,7 @@ struct Grid {
   RowSpace space = RowSpace::Token;
   int64_t rowsPerItem = 0;
   int64_t itemsPerBlock = 1;
+  int64_t slotsPerToken = 1; ///< Slot has token_rows * slotsPerToken rows
 };
 
 /// Canonical text of everything that decides the bits and the arguments; equal text = the same kernel. Hash input.

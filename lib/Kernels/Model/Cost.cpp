@@ -39,6 +39,7 @@ struct Counter {
     attention(double(d.shape.heads), double(d.nope + d.rope), double(d.value));
     multiplyAdds += double(d.shape.heads * d.latent * (d.nope + d.value)) * load.keys;
   }
+  void operator()(const GatedActDesc &d) { slots = double(d.slotsPerToken); }
   void operator()(const GatherDesc &d) { slots = double(d.topK); }
   void operator()(const CombineDesc &d) { slots = double(d.topK); }
   template <class Body> void operator()(const Body &) {}

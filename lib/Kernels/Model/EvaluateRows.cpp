@@ -102,9 +102,7 @@ Status run(const AddDesc &d, Arguments args, const k2rt_ir_step &step) {
 Status run(const GatedActDesc &d, Arguments args, const k2rt_ir_step &step) {
   const void *x = args.pointer();
   void *y = args.pointer();
-  if (d.y.space == RowSpace::Slot)
-    return invalid("an activation over slots has no row count");
-  for (int64_t row = 0; row < rowCount(d.y.space, step); ++row)
+  for (int64_t row = 0; row < rowCount(d.y.space, step, d.slotsPerToken); ++row)
     for (int64_t i = 0; i < d.y.width; ++i) {
       float gate = load(x, row * d.x.stride + i, d.x.type);
       float up = load(x, row * d.x.stride + d.y.width + i, d.x.type);

@@ -205,6 +205,7 @@ void write(KeyWriter &k, const GatedActDesc &d) {
   k.kind("gated_act");
   k.field("x", d.x);
   k.field("y", d.y);
+  k.field("slots", d.slotsPerToken);
 }
 
 void write(KeyWriter &k, const WantRowsDesc &d) {

@@ -173,11 +173,13 @@ TileConfig chooseTile(const KernelDesc &desc, const TargetInfo &target) {
 Grid gridOf(const KernelDesc &desc, const TileConfig &tile) {
   if (const auto *d = std::get_if<LinearDesc>(&desc.body)) {
     if (d->grouped)
-      return {RowSpace::Slot, 0, d->w.panels() * d->w.matrices};
-    return {d->x.space, tile.rowsPerItem, d->w.panels()};
+      return {RowSpace::Slot, 0, d->w.panels() * d->w.matrices, d->slotsPerToken};
+    return {d->x.space, tile.rowsPerItem, d->w.panels(), d->slotsPerToken};
   }
   if (const auto *d = std::get_if<HeadLinearDesc>(&desc.body))
     return {d->x.space, tile.rowsPerItem, d->heads * d->w.panels()};
+  if (const auto *d = std::get_if<GatedActDesc>(&desc.body))
+    return {d->y.space, tile.rowsPerItem, 1, d->slotsPerToken};
   switch (shapeOf(desc).family) {
   case Family::Gqa:
   case Family::Absorbed:
