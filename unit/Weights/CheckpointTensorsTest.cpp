@@ -2,6 +2,7 @@
 #include "k2c/Weights/CheckpointTensors.h"
 #include "TestTensors.h"
 #include "k2c/Weights/Packer.h"
+#include "k2c/Weights/TensorFamily.h"
 #include "k2c/Weights/WeightIndex.h"
 #include <gtest/gtest.h>
 
@@ -33,6 +34,40 @@ TEST(CheckpointTensors, PacksATensorOfAShard) {
   ASSERT_TRUE(tensors.read(name, 0, expected.data(), int64_t(expected.size())));
   std::string packed = readFile(folder.path + "/weights/" + (*readWeightIndex(folder.path))[0].file);
   EXPECT_EQ(packed.substr(0, expected.size()), expected);
+}
+
+// 12 experts of 24 x 64: gate and up of all experts are one operand a layer.
+TEST(CheckpointTensors, PacksExpertsOfAFamily) {
+  CheckpointTensors tensors = oracle("kimi_k2");
+  TensorFamily family;
+  family.name = "experts_gate_up";
+  family.pattern = "model.layers.{layer}.mlp.experts.{expert}.{gate_proj|up_proj}.weight";
+  family.layers = IndexRange{1, 3, 1};
+  family.experts = IndexRange{0, 12, 1};
+  family.shape = {24, 64};
+  PanelLayout layout;
+  layout.matrices = 12;
+  layout.n = 48;
+  layout.k = 64;
+  layout.interleave = 2;
+  WeightMap map;
+  appendSlots(map, family, layout);
+  TemporaryFolder folder;
+  Expected<PackReport> report = packWeights(map, tensors, folder.path);
+  ASSERT_TRUE(report) << report.error().text();
+  EXPECT_EQ(report->written, 2);
+  std::string packed = readFile(folder.path + "/weights/" + (*readWeightIndex(folder.path))[1].file);
+  for (auto [part, name] : {std::pair<int64_t, const char *>{0, "gate_proj"}, {1, "up_proj"}}) {
+    std::vector<uint16_t> w(24 * 64);
+    std::string tensor = "model.layers.2.mlp.experts.11." + std::string(name) + ".weight";
+    ASSERT_TRUE(tensors.read(tensor, 0, reinterpret_cast<char *>(w.data()), 24 * 64 * 2));
+    for (int64_t row = 0; row < 24; ++row)
+      for (int64_t k = 0; k < 64; ++k) {
+        uint16_t element;
+        std::memcpy(&element, packed.data() + 2 * layout.index(11, part * 24 + row, k), 2);
+        ASSERT_EQ(element, w[row * 64 + k]) << name << " " << row << " " << k;
+      }
+  }
 }
 
 TEST(CheckpointTensors, MissingTensorIsNamed) {
