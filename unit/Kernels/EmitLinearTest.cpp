@@ -88,5 +88,13 @@ TEST(EmitLinear, GatedSiluOnInterleavedPanels) {
   check("gated", desc, {1, 15});
 }
 
+TEST(EmitLinear, GatedSiluKeepsTheRoundingOfBf16) {
+  LinearDesc desc = linear(DType::BF16, DType::BF16, 2 * 48, 96);
+  desc.w.interleave = 2;
+  desc.y = rowsOf(48, DType::BF16);
+  desc.epilogue.gatedSilu = true;
+  check("gated_bf16", desc, {1, 15});
+}
+
 } // namespace
 } // namespace k2c::test

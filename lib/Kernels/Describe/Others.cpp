@@ -119,6 +119,8 @@ Described describeGate(DescBuilder b, nn::GatedActOp op) {
   if (op.getAct() != nn::Activation::Silu)
     return op.emitOpError("gates by another activation than silu, which is not in this build");
   GatedActDesc desc;
+  if (nn::RowsAttr space = nn::rowsOf(typeOf(op.getResult())); space && space.getKind() == nn::RowKind::Slot)
+    desc.slotsPerToken = space.getPerToken();
   bool ok = b.addRows(op.getInput(), desc.x) && b.addResult(op.getResult(), desc.y);
   return finish(b, ok, desc);
 }

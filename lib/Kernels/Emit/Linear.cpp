@@ -167,8 +167,10 @@ Value LinearEmitter::finishVector(Value row, Value inTile, int64_t v, Value bias
     return b.fadd(sum, b.loadFloats(biasRow, d.epilogue.biasType, Chunk{from, tile.lanes, mask}));
   };
   Value value = sumOf(v, 0);
-  if (d.epilogue.gatedSilu)
-    value = b.fmul(emitSilu(b, value), sumOf(v + resultVectors(), resultColumns()));
+  if (d.epilogue.gatedSilu) {
+    Value up = b.rounded(sumOf(v + resultVectors(), resultColumns()), d.y.type);
+    value = b.fmul(emitSilu(b, b.rounded(value, d.y.type)), up);
+  }
   return slotWeight ? b.fmul(value, slotWeight) : value;
 }
 
