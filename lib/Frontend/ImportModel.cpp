@@ -26,9 +26,7 @@ constexpr int64_t pageTokens = 64;
 /// What moe.select adds to the sum of weights.
 constexpr double selectEps = 1e-20;
 
-StringRef functionName(LayerKind kind) {
-  return kind == LayerKind::Moe ? "moe_layer" : "dense_layer";
-}
+StringRef functionName(LayerKind kind) { return kind == LayerKind::Moe ? "moe_layer" : "dense_layer"; }
 
 Type elementType(OpBuilder &b, DType type) {
   switch (type) {
@@ -45,11 +43,10 @@ Type elementType(OpBuilder &b, DType type) {
 
 class Importer {
 public:
-  Importer(MLIRContext *context, const ModelSpec &spec,
-           const ImportOptions &options, int64_t positions)
+  Importer(MLIRContext *context, const ModelSpec &spec, const ImportOptions &options, int64_t positions)
       : b(context), spec(spec), options(options), positions(positions),
-        types(context, spec, elementType(b, options.compute),
-              elementType(b, options.cache.value_or(options.compute))) {}
+        types(context, spec, elementType(b, options.compute), elementType(b, options.cache.value_or(options.compute))) {
+  }
 
   OwningOpRef<ModuleOp> run();
 
@@ -98,46 +95,35 @@ RankedTensorType Importer::logicalType(const WeightFamily &family) {
 void Importer::weights(const WeightFamily &family) {
   SmallVector<Attribute> domains;
   for (const LayerRange &range : family.layers)
-    domains.push_back(nn::DomainAttr::get(b.getContext(), "layer", range.begin,
-                                          range.end, 1));
+    domains.push_back(nn::DomainAttr::get(b.getContext(), "layer", range.begin, range.end, 1));
   if (family.experts)
-    domains.push_back(
-        nn::DomainAttr::get(b.getContext(), "expert", 0, family.experts, 1));
+    domains.push_back(nn::DomainAttr::get(b.getContext(), "expert", 0, family.experts, 1));
   nn::BlocksAttr storage;
   if (family.blocks)
-    storage = nn::BlocksAttr::get(
-        b.getContext(), elementType(b, family.blocks->stored),
-        {family.blocks->rows, family.blocks->columns}, b.getF32Type());
-  nn::WeightsOp::create(b, types.place(family), b.getStringAttr(family.id),
-                        b.getStringAttr(family.pattern),
-                        b.getArrayAttr(domains), storage, nn::SliceAttr(),
-                        TypeAttr::get(logicalType(family)));
+    storage = nn::BlocksAttr::get(b.getContext(), elementType(b, family.blocks->stored),
+                                  {family.blocks->rows, family.blocks->columns}, b.getF32Type());
+  nn::WeightsOp::create(b, types.place(family), b.getStringAttr(family.id), b.getStringAttr(family.pattern),
+                        b.getArrayAttr(domains), storage, nn::SliceAttr(), TypeAttr::get(logicalType(family)));
 }
 
 Attribute Importer::ropeScaling() {
   MLIRContext *context = b.getContext();
   auto real = [&](double value) { return b.getF64FloatAttr(value); };
   if (const auto *yarn = std::get_if<RopeYarn>(&spec.rope.scaling))
-    return nn::YarnAttr::get(context, real(yarn->factor), yarn->originalContext,
-                             real(yarn->betaFast), real(yarn->betaSlow),
-                             real(spec.rope.cosSinScale), yarn->truncate);
+    return nn::YarnAttr::get(context, real(yarn->factor), yarn->originalContext, real(yarn->betaFast),
+                             real(yarn->betaSlow), real(spec.rope.cosSinScale), yarn->truncate);
   if (const auto *llama3 = std::get_if<RopeLlama3>(&spec.rope.scaling))
-    return nn::Llama3Attr::get(
-        context, real(llama3->factor), real(llama3->lowFrequencyFactor),
-        real(llama3->highFrequencyFactor), llama3->originalContext);
+    return nn::Llama3Attr::get(context, real(llama3->factor), real(llama3->lowFrequencyFactor),
+                               real(llama3->highFrequencyFactor), llama3->originalContext);
   if (const auto *linear = std::get_if<RopeLinear>(&spec.rope.scaling))
     return nn::LinearScalingAttr::get(context, real(linear->factor));
   return {};
 }
 
 void Importer::ropeTable() {
-  auto table =
-      nn::RopeAttr::get(b.getContext(), b.getF64FloatAttr(spec.rope.theta),
-                        spec.rope.dims, ropeScaling());
-  auto type =
-      RankedTensorType::get({positions, 2, spec.rope.dims / 2}, b.getF32Type());
-  nn::ConstantTableOp::create(b, types.place("rope"), b.getStringAttr("rope"),
-                              table, TypeAttr::get(type));
+  auto table = nn::RopeAttr::get(b.getContext(), b.getF64FloatAttr(spec.rope.theta), spec.rope.dims, ropeScaling());
+  auto type = RankedTensorType::get({positions, 2, spec.rope.dims / 2}, b.getF32Type());
+  nn::ConstantTableOp::create(b, types.place("rope"), b.getStringAttr("rope"), table, TypeAttr::get(type));
 }
 
 void Importer::cachePool() {
@@ -150,27 +136,22 @@ void Importer::cachePool() {
     planes = {plane("latent", {mla->latent}), plane("rope", {mla->rope})};
   } else {
     const auto &gqa = std::get<GqaSpec>(spec.attention);
-    planes = {plane("k", {gqa.kvHeads, gqa.headDim}),
-              plane("v", {gqa.kvHeads, gqa.headDim})};
+    planes = {plane("k", {gqa.kvHeads, gqa.headDim}), plane("v", {gqa.kvHeads, gqa.headDim})};
   }
-  Attribute layers =
-      nn::DomainAttr::get(context, "layer", 0, spec.layerCount(), 1);
-  nn::PoolOp::create(b, types.place("layers"), b.getStringAttr("cache"),
-                     b.getArrayAttr(layers), b.getArrayAttr(planes),
+  Attribute layers = nn::DomainAttr::get(context, "layer", 0, spec.layerCount(), 1);
+  nn::PoolOp::create(b, types.place("layers"), b.getStringAttr("cache"), b.getArrayAttr(layers), b.getArrayAttr(planes),
                      b.getI64IntegerAttr(pageTokens), b.getI64IntegerAttr(0));
 }
 
 void Importer::layerFunction(LayerKind kind) {
   OpBuilder::InsertionGuard guard(b);
   Type x = types.hidden(), batch = b.getType<nn::BatchType>();
-  auto function = func::FuncOp::create(
-      b, types.place("layers"), functionName(kind),
-      b.getFunctionType({b.getIndexType(), x, batch}, {x}));
+  auto function = func::FuncOp::create(b, types.place("layers"), functionName(kind),
+                                       b.getFunctionType({b.getIndexType(), x, batch}, {x}));
   function.setPrivate();
   Block *body = function.addEntryBlock();
   b.setInsertionPointToStart(body);
-  LayerBuilder layer(b, spec, types, body->getArgument(0),
-                     body->getArgument(2));
+  LayerBuilder layer(b, spec, types, body->getArgument(0), body->getArgument(2));
   Value z = layer.build(kind, body->getArgument(1));
   func::ReturnOp::create(b, function.getLoc(), z);
 }
@@ -178,52 +159,40 @@ void Importer::layerFunction(LayerKind kind) {
 void Importer::stepFunction() {
   OpBuilder::InsertionGuard guard(b);
   auto function =
-      func::FuncOp::create(b, types.place("layers"), "step",
-                           b.getFunctionType({b.getType<nn::BatchType>()}, {}));
+      func::FuncOp::create(b, types.place("layers"), "step", b.getFunctionType({b.getType<nn::BatchType>()}, {}));
   function->setAttr("nn.entry", b.getStringAttr("serve"));
   Block *body = function.addEntryBlock();
   b.setInsertionPointToStart(body);
   Value batch = body->getArgument(0);
 
-  Value x = nn::EmbedOp::create(
-      b, types.place(*spec.find("embed")), types.hidden(),
-      FlatSymbolRefAttr::get(b.getContext(), "embed"), Value(), batch);
-  nn::ObserveOp::create(b, x.getLoc(), x, batch, nn::CaptureKind::Embed,
-                        Value());
+  Value x = nn::EmbedOp::create(b, types.place(*spec.find("embed")), types.hidden(),
+                                FlatSymbolRefAttr::get(b.getContext(), "embed"), Value(), batch);
+  nn::ObserveOp::create(b, x.getLoc(), x, batch, nn::CaptureKind::Embed, Value());
   SmallVector<Attribute> runs;
   for (const LayerRun &run : spec.layers)
-    runs.push_back(nn::LayerRunAttr::get(
-        b.getContext(),
-        FlatSymbolRefAttr::get(b.getContext(), functionName(run.kind)),
-        run.range.begin, run.range.end));
-  x = nn::LayersOp::create(b, types.place("layers"), types.hidden(), x, batch,
-                           b.getArrayAttr(runs));
-  x = nn::WantRowsOp::create(b, types.place("vocab"),
-                             types.rows({spec.hidden}, nn::RowKind::Want), x,
-                             batch);
+    runs.push_back(nn::LayerRunAttr::get(b.getContext(), FlatSymbolRefAttr::get(b.getContext(), functionName(run.kind)),
+                                         run.range.begin, run.range.end));
+  x = nn::LayersOp::create(b, types.place("layers"), types.hidden(), x, batch, b.getArrayAttr(runs));
+  x = nn::WantRowsOp::create(b, types.place("vocab"), types.rows({spec.hidden}, nn::RowKind::Want), x, batch);
   LayerBuilder outside(b, spec, types, Value(), batch);
   Value last = outside.rmsNorm(x, "final_norm", spec.normEps);
-  Value logits = outside.linear(
-      last, spec.tiedEmbeddings ? "embed" : "head",
-      types.rows({spec.vocab}, nn::RowKind::Want, b.getF32Type()));
+  Value logits = outside.linear(last, spec.tiedEmbeddings ? "embed" : "head",
+                                types.rows({spec.vocab}, nn::RowKind::Want, b.getF32Type()));
   nn::SampleOp::create(b, types.place("vocab"), logits, batch);
   func::ReturnOp::create(b, function.getLoc());
 }
 
 OwningOpRef<ModuleOp> Importer::run() {
-  OwningOpRef<ModuleOp> module =
-      ModuleOp::create(b, types.place("layers"), StringRef(spec.name));
+  OwningOpRef<ModuleOp> module = ModuleOp::create(b, types.place("layers"), StringRef(spec.name));
   (*module)->setAttr("nn.limits",
-                     nn::LimitsAttr::get(b.getContext(), options.stepTokens,
-                                         options.maxSequences, positions));
+                     nn::LimitsAttr::get(b.getContext(), options.stepTokens, options.maxSequences, positions));
   b.setInsertionPointToStart(module->getBody());
   for (const WeightFamily &family : spec.weights)
     weights(family);
   ropeTable();
   cachePool();
   for (LayerKind kind : {LayerKind::Dense, LayerKind::Moe})
-    if (llvm::any_of(spec.layers,
-                     [&](const LayerRun &run) { return run.kind == kind; }))
+    if (llvm::any_of(spec.layers, [&](const LayerRun &run) { return run.kind == kind; }))
       layerFunction(kind);
   stepFunction();
   return module;
@@ -248,39 +217,32 @@ Status checkImportable(const ModelSpec &spec) {
 
 } // namespace
 
-Expected<int64_t> k2c::chooseContext(const ModelSpec &spec,
-                                     const ImportOptions &options) {
+Expected<int64_t> k2c::chooseContext(const ModelSpec &spec, const ImportOptions &options) {
   constexpr int64_t defaultContext = 8192;
-  int64_t context = options.maxContext
-                        ? options.maxContext
-                        : std::min(spec.maxPosition, defaultContext);
+  int64_t context = options.maxContext ? options.maxContext : std::min(spec.maxPosition, defaultContext);
   int64_t most = std::min(spec.maxPosition, maxRopePositions);
   if (spec.rope.maxContext)
     most = std::min(most, spec.rope.maxContext);
   if (context >= 1 && context <= most)
     return context;
   return Error{"--max-context " + std::to_string(context),
-               "the model reaches " + std::to_string(most) +
-                   " positions (max_position_embeddings " +
+               "the model reaches " + std::to_string(most) + " positions (max_position_embeddings " +
                    std::to_string(spec.maxPosition) + ")",
                "choose from 1 to " + std::to_string(most)};
 }
 
-Expected<OwningOpRef<ModuleOp>> k2c::importModel(MLIRContext &context,
-                                                 const ModelSpec &spec,
+Expected<OwningOpRef<ModuleOp>> k2c::importModel(MLIRContext &context, const ModelSpec &spec,
                                                  const ImportOptions &options) {
-  context.loadDialect<func::FuncDialect, nn::NnDialect, moe::MoeDialect,
-                      mla::MlaDialect>();
+  context.loadDialect<func::FuncDialect, nn::NnDialect, moe::MoeDialect, mla::MlaDialect>();
   if (Status importable = checkImportable(spec); !importable)
     return importable.takeError();
   Expected<int64_t> positions = chooseContext(spec, options);
   if (!positions)
     return positions.takeError();
   for (auto [value, flag] :
-       {std::pair(options.stepTokens, "--step-tokens"),
-        std::pair(options.maxSequences, "--max-sequences")})
+       {std::pair(options.stepTokens, "--step-tokens"), std::pair(options.maxSequences, "--max-sequences")})
     if (value < 1 || value > INT32_MAX)
-      return Error{std::string(flag) + " " + std::to_string(value),
-                   "must be from 1 to " + std::to_string(INT32_MAX), ""};
+      return Error{std::string(flag) + " " + std::to_string(value), "must be from 1 to " + std::to_string(INT32_MAX),
+                   ""};
   return Importer(&context, spec, options, *positions).run();
 }

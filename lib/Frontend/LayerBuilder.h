@@ -13,13 +13,11 @@ namespace k2c {
 /// Types and locations of one module.
 class ModuleTypes {
 public:
-  ModuleTypes(mlir::MLIRContext *context, const ModelSpec &spec,
-              mlir::Type activation, mlir::Type cache)
+  ModuleTypes(mlir::MLIRContext *context, const ModelSpec &spec, mlir::Type activation, mlir::Type cache)
       : context(context), spec(spec), activation(activation), cache(cache) {}
 
   /// tensor<?xdims, #nn.rows<kind>> of activations, or of `element`.
-  mlir::RankedTensorType rows(llvm::ArrayRef<int64_t> dims,
-                              nn::RowKind kind = nn::RowKind::Token,
+  mlir::RankedTensorType rows(llvm::ArrayRef<int64_t> dims, nn::RowKind kind = nn::RowKind::Token,
                               mlir::Type element = {}) const;
   /// The residual stream.
   mlir::RankedTensorType hidden() const { return rows({spec.hidden}); }
@@ -42,8 +40,8 @@ private:
 class LayerBuilder {
 public:
   /// Ops are added at the end of `b`'s block; `layer` is the layer's index.
-  LayerBuilder(mlir::OpBuilder &b, const ModelSpec &spec,
-               const ModuleTypes &types, mlir::Value layer, mlir::Value batch)
+  LayerBuilder(mlir::OpBuilder &b, const ModelSpec &spec, const ModuleTypes &types, mlir::Value layer,
+               mlir::Value batch)
       : b(b), spec(spec), types(types), layer(layer), batch(batch) {}
 
   /// The whole layer; returns the new residual stream.
@@ -51,8 +49,7 @@ public:
 
   /// y = W x, with the family's bias if the model has one. `dims` are the
   /// result's columns. Also for weights outside of layers (layer is null).
-  mlir::Value linear(mlir::Value x, llvm::StringRef id,
-                     mlir::RankedTensorType type);
+  mlir::Value linear(mlir::Value x, llvm::StringRef id, mlir::RankedTensorType type);
   mlir::Value rmsNorm(mlir::Value x, llvm::StringRef id, double eps);
 
 private:
@@ -61,8 +58,7 @@ private:
   mlir::Value latentQuery(const MlaSpec &mla, mlir::Value h);
   mlir::Value rotary(mlir::Value x, int64_t first);
   mlir::Value output(mlir::Value heads, int64_t width);
-  mlir::Value gatedMlp(mlir::Value n, llvm::StringRef gateUp,
-                       llvm::StringRef down, int64_t inter);
+  mlir::Value gatedMlp(mlir::Value n, llvm::StringRef gateUp, llvm::StringRef down, int64_t inter);
   mlir::Value moe(const MoeSpec &moe, mlir::Value n);
   mlir::Value add(mlir::Value x, mlir::Value y);
 

@@ -30,37 +30,31 @@ std::string withLayer(std::string pattern, int64_t layer) {
 bool matches(const std::string &pattern, const std::string &name) {
   if (pattern.empty() || pattern.back() != '*')
     return name == pattern;
-  return name.compare(0, pattern.size() - 1, pattern, 0, pattern.size() - 1) ==
-         0;
+  return name.compare(0, pattern.size() - 1, pattern, 0, pattern.size() - 1) == 0;
 }
 
-bool isIgnorable(const ModelSpec &spec, const Checkpoint &checkpoint,
-                 const std::string &name) {
+bool isIgnorable(const ModelSpec &spec, const Checkpoint &checkpoint, const std::string &name) {
   for (const IgnoredTensors &rule : spec.ignoredTensors)
     for (int64_t layer = rule.layers.begin; layer < rule.layers.end; ++layer) {
       if (!matches(withLayer(rule.pattern, layer), name))
         continue;
-      if (rule.onlyWith.empty() ||
-          checkpoint.find(withLayer(rule.onlyWith, layer)))
+      if (rule.onlyWith.empty() || checkpoint.find(withLayer(rule.onlyWith, layer)))
         return true;
     }
   return false;
 }
 
 /// Calls `visit` with every tensor name of a family; stops at a failure.
-Status forEachName(const WeightFamily &family,
-                   const std::function<Status(const std::string &)> &visit) {
+Status forEachName(const WeightFamily &family, const std::function<Status(const std::string &)> &visit) {
   std::vector<LayerRange> layers = family.layers;
   if (layers.empty())
     layers.push_back({0, 1});
   size_t alternatives = std::max<size_t>(1, family.alternatives.size());
   for (const LayerRange &range : layers)
     for (int64_t layer = range.begin; layer < range.end; ++layer)
-      for (int64_t expert = 0; expert < std::max<int64_t>(1, family.experts);
-           ++expert)
+      for (int64_t expert = 0; expert < std::max<int64_t>(1, family.experts); ++expert)
         for (size_t a = 0; a < alternatives; ++a)
-          if (Status status = visit(family.tensorName(layer, expert, a));
-              !status)
+          if (Status status = visit(family.tensorName(layer, expert, a)); !status)
             return status;
   return Status::success();
 }
@@ -68,8 +62,7 @@ Status forEachName(const WeightFamily &family,
 class Checker {
 public:
   Checker(ModelSpec &spec, const Checkpoint &checkpoint)
-      : spec(spec), checkpoint(checkpoint),
-        isUsed(checkpoint.tensors().size()) {}
+      : spec(spec), checkpoint(checkpoint), isUsed(checkpoint.tensors().size()) {}
 
   Status run() {
     for (WeightFamily &family : spec.weights)
@@ -79,9 +72,8 @@ public:
       const TensorInfo &tensor = checkpoint.tensors()[i];
       if (!isUsed[i] && !isIgnorable(spec, checkpoint, tensor.name))
         return Error{checkpoint.files()[tensor.fileIndex],
-                     "tensor '" + tensor.name + "' " + shapeText(tensor.shape) +
-                         " is not part of a " + spec.modelType + " model of " +
-                         std::to_string(spec.layerCount()) + " layers",
+                     "tensor '" + tensor.name + "' " + shapeText(tensor.shape) + " is not part of a " + spec.modelType +
+                         " model of " + std::to_string(spec.layerCount()) + " layers",
                      "config.json and weights must be of the same model"};
     }
     return Status::success();
@@ -93,8 +85,7 @@ private:
     Status status = forEachName(family, [&](const std::string &name) -> Status {
       const TensorInfo *tensor = checkpoint.find(name);
       if (!tensor)
-        return Error{folder(), "tensor '" + name + "' is missing",
-                     "the checkpoint is incomplete: download it again"};
+        return Error{folder(), "tensor '" + name + "' is missing", "the checkpoint is incomplete: download it again"};
       isUsed[static_cast<size_t>(tensor - checkpoint.tensors().data())] = true;
       if (!first)
         first = tensor;
@@ -105,31 +96,29 @@ private:
     return status;
   }
 
-  Status checkTensor(const WeightFamily &family, const TensorInfo &tensor,
-                     const TensorInfo &first) {
+  Status checkTensor(const WeightFamily &family, const TensorInfo &tensor, const TensorInfo &first) {
     const std::string &file = checkpoint.files()[tensor.fileIndex];
     std::string what = "tensor '" + tensor.name + "' ";
     if (tensor.shape != family.shape)
       return Error{file,
-                   what + "has shape " + shapeText(tensor.shape) +
-                       ", config.json asks for " + shapeText(family.shape),
+                   what + "has shape " + shapeText(tensor.shape) + ", config.json asks for " + shapeText(family.shape),
                    "config.json and weights must be of the same model"};
     if (tensor.dtype == DType::F8E4M3 || tensor.dtype == DType::F8E5M2)
-      return Error{file,
-                   what + "is FP8: reading FP8 weights is not in this build",
+      return Error{file, what + "is FP8: reading FP8 weights is not in this build",
                    "use a bf16 checkpoint, or compile config.json alone"};
-    if (tensor.dtype != DType::F32 && tensor.dtype != DType::BF16 &&
-        tensor.dtype != DType::F16)
+    if (family.blocks)
       return Error{file,
-                   what + "has element type " +
-                       std::string(k2c::name(tensor.dtype)) +
+                   what + "has element type " + std::string(k2c::name(tensor.dtype)) +
+                       ", quantization_config of config.json says FP8",
+                   "remove quantization_config if the weights were converted"};
+    if (tensor.dtype != DType::F32 && tensor.dtype != DType::BF16 && tensor.dtype != DType::F16)
+      return Error{file,
+                   what + "has element type " + std::string(k2c::name(tensor.dtype)) +
                        ", a weight must be f32, bf16 or f16",
                    "config.json and weights must be of the same model"};
     if (tensor.dtype != first.dtype)
       return Error{file,
-                   what + "has element type " +
-                       std::string(k2c::name(tensor.dtype)) + ", '" +
-                       first.name + "' has " +
+                   what + "has element type " + std::string(k2c::name(tensor.dtype)) + ", '" + first.name + "' has " +
                        std::string(k2c::name(first.dtype)),
                    "store the tensors of one role in one type"};
     return Status::success();
@@ -153,6 +142,4 @@ private:
 
 } // namespace
 
-Status k2c::checkWeights(ModelSpec &spec, const Checkpoint &checkpoint) {
-  return Checker(spec, checkpoint).run();
-}
+Status k2c::checkWeights(ModelSpec &spec, const Checkpoint &checkpoint) { return Checker(spec, checkpoint).run(); }

@@ -22,9 +22,7 @@ constexpr const char *singleName = "model.safetensors";
 /// K2's index is 11 MB; names of a model ten times as large still fit.
 constexpr JsonLimits indexLimits{size_t(256) << 20, 4};
 
-std::string join(const std::string &folder, const std::string &file) {
-  return (fs::path(folder) / file).string();
-}
+std::string join(const std::string &folder, const std::string &file) { return (fs::path(folder) / file).string(); }
 
 bool exists(const std::string &path) {
   struct stat info {};
@@ -35,8 +33,7 @@ bool exists(const std::string &path) {
 std::vector<std::string> safetensorsIn(const std::string &folder) {
   std::vector<std::string> names;
   std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end;
-       it.increment(error))
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
     if (it->path().extension() == ".safetensors")
       names.push_back(it->path().filename().string());
   std::sort(names.begin(), names.end());
@@ -45,8 +42,7 @@ std::vector<std::string> safetensorsIn(const std::string &folder) {
 
 /// A shard is named by its file name alone: an index must not point elsewhere.
 bool isPlainName(const std::string &name) {
-  return !name.empty() && name != "." && name != ".." &&
-         name.find('/') == std::string::npos &&
+  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos &&
          name.find('\0') == std::string::npos;
 }
 
@@ -71,10 +67,8 @@ Status Checkpoint::addFile(const std::string &path) {
   auto file = std::make_shared<File>(fd);
   struct stat info {};
   if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
-    return Error{path, "not a regular file",
-                 "a checkpoint's files are regular files or links to them"};
-  Expected<std::vector<TensorInfo>> header =
-      readSafetensorsHeader(fd, static_cast<uint64_t>(info.st_size), path);
+    return Error{path, "not a regular file", "a checkpoint's files are regular files or links to them"};
+  Expected<std::vector<TensorInfo>> header = readSafetensorsHeader(fd, static_cast<uint64_t>(info.st_size), path);
   if (!header)
     return header.takeError();
   for (TensorInfo &tensor : *header) {
@@ -87,43 +81,34 @@ Status Checkpoint::addFile(const std::string &path) {
 }
 
 Status Checkpoint::finish() {
-  std::sort(tensors_.begin(), tensors_.end(),
-            [](const TensorInfo &a, const TensorInfo &b) {
-              return std::tie(a.name, a.fileIndex) <
-                     std::tie(b.name, b.fileIndex);
-            });
+  std::sort(tensors_.begin(), tensors_.end(), [](const TensorInfo &a, const TensorInfo &b) {
+    return std::tie(a.name, a.fileIndex) < std::tie(b.name, b.fileIndex);
+  });
   for (size_t i = 0; i < tensors_.size(); ++i) {
     const TensorInfo &tensor = tensors_[i];
     if (auto [at, isNew] = byName_.emplace(tensor.name, i); !isNew)
       return Error{files_[tensor.fileIndex],
-                   "tensor '" + tensor.name + "' is also in " +
-                       files_[tensors_[at->second].fileIndex],
+                   "tensor '" + tensor.name + "' is also in " + files_[tensors_[at->second].fileIndex],
                    "keep one of the two"};
   }
   return Status::success();
 }
 
-Status Checkpoint::addIndexed(const std::string &folder,
-                              const std::string &indexPath) {
+Status Checkpoint::addIndexed(const std::string &folder, const std::string &indexPath) {
   Expected<JsonDocument> index = readJsonFile(indexPath, indexLimits);
   if (!index)
     return index.takeError();
   const char *damaged = "the checkpoint is incomplete: download it again";
   const nlohmann::json &root = index->root();
-  if (!root.is_object() || !root.contains("weight_map") ||
-      !root["weight_map"].is_object())
+  if (!root.is_object() || !root.contains("weight_map") || !root["weight_map"].is_object())
     return Error{index->place(""), "there is no object 'weight_map'", damaged};
   const nlohmann::json &map = root["weight_map"];
-  auto entry = [&](const std::string &name) {
-    return index->place("/weight_map/" + escapeJsonPointer(name));
-  };
+  auto entry = [&](const std::string &name) { return index->place("/weight_map/" + escapeJsonPointer(name)); };
 
   std::vector<std::string> shards;
   for (const auto &[name, shard] : map.items()) {
     if (!shard.is_string() || !isPlainName(shard.get<std::string>()))
-      return Error{entry(name),
-                   "tensor '" + name + "' must name a file of this folder",
-                   damaged};
+      return Error{entry(name), "tensor '" + name + "' must name a file of this folder", damaged};
     shards.push_back(shard.get<std::string>());
   }
   std::sort(shards.begin(), shards.end());
@@ -142,22 +127,16 @@ Status Checkpoint::addIndexed(const std::string &folder,
     const std::string &shard = shards[tensor.fileIndex];
     auto named = map.find(tensor.name);
     if (named == map.end())
-      return Error{indexPath,
-                   "tensor '" + tensor.name + "' of shard '" + shard +
-                       "' is not in weight_map",
-                   damaged};
+      return Error{indexPath, "tensor '" + tensor.name + "' of shard '" + shard + "' is not in weight_map", damaged};
     if (*named != shard)
       return Error{entry(tensor.name),
-                   "tensor '" + tensor.name + "' is in shard '" + shard +
-                       "', weight_map says '" + named->get<std::string>() + "'",
+                   "tensor '" + tensor.name + "' is in shard '" + shard + "', weight_map says '" +
+                       named->get<std::string>() + "'",
                    damaged};
   }
   for (const auto &[name, shard] : map.items())
     if (!find(name))
-      return Error{entry(name),
-                   "tensor '" + name + "' is not in shard '" +
-                       shard.get<std::string>() + "'",
-                   damaged};
+      return Error{entry(name), "tensor '" + name + "' is not in shard '" + shard.get<std::string>() + "'", damaged};
   return Status::success();
 }
 
@@ -180,9 +159,7 @@ Expected<Checkpoint> Checkpoint::open(const std::string &path) {
     return done(addAll({path}));
   std::string index = join(path, indexName), single = join(path, singleName);
   if (exists(index) && exists(single))
-    return Error{path,
-                 std::string("both ") + indexName + " and " + singleName +
-                     " are here",
+    return Error{path, std::string("both ") + indexName + " and " + singleName + " are here",
                  "remove the one that does not belong to the checkpoint"};
   if (exists(index))
     return done(checkpoint.addIndexed(path, index));
@@ -192,8 +169,7 @@ Expected<Checkpoint> Checkpoint::open(const std::string &path) {
   for (const std::string &name : safetensorsIn(path))
     paths.push_back(join(path, name));
   if (paths.empty())
-    return Error{path, "there are no *.safetensors files",
-                 "download the weights, or compile config.json alone"};
+    return Error{path, "there are no *.safetensors files", "download the weights, or compile config.json alone"};
   return done(addAll(paths));
 }
 
@@ -209,33 +185,27 @@ const TensorInfo *Checkpoint::find(const std::string &name) const {
   return at == byName_.end() ? nullptr : &tensors_[at->second];
 }
 
-int Checkpoint::descriptor(size_t fileIndex) const {
-  return open_[fileIndex]->fd;
-}
+int Checkpoint::descriptor(size_t fileIndex) const { return open_[fileIndex]->fd; }
 
-Status Checkpoint::read(const TensorInfo &tensor, uint64_t offset, void *out,
-                        uint64_t bytes) const {
+Status Checkpoint::read(const TensorInfo &tensor, uint64_t offset, void *out, uint64_t bytes) const {
   const std::string &path = files_[tensor.fileIndex];
   if (offset > tensor.bytes() || bytes > tensor.bytes() - offset)
     return Error{path,
-                 "tensor '" + tensor.name + "' has " +
-                     std::to_string(tensor.bytes()) + " bytes, not " +
+                 "tensor '" + tensor.name + "' has " + std::to_string(tensor.bytes()) + " bytes, not " +
                      std::to_string(bytes) + " from " + std::to_string(offset),
                  ""};
   auto *to = static_cast<char *>(out);
   for (uint64_t got = 0; got < bytes;) {
-    ssize_t n = ::pread(open_[tensor.fileIndex]->fd, to + got, bytes - got,
-                        static_cast<off_t>(tensor.begin + offset + got));
+    ssize_t n =
+        ::pread(open_[tensor.fileIndex]->fd, to + got, bytes - got, static_cast<off_t>(tensor.begin + offset + got));
     if (n < 0 && errno == EINTR)
       continue;
     if (n < 0)
-      return Error{path,
-                   "tensor '" + tensor.name + "': " + std::strerror(errno), ""};
+      return Error{path, "tensor '" + tensor.name + "': " + std::strerror(errno), ""};
     if (n == 0)
       return Error{path,
-                   "tensor '" + tensor.name + "': the file ended after " +
-                       std::to_string(got) + " of " + std::to_string(bytes) +
-                       " bytes",
+                   "tensor '" + tensor.name + "': the file ended after " + std::to_string(got) + " of " +
+                       std::to_string(bytes) + " bytes",
                    "the file was changed while it was read"};
     got += static_cast<uint64_t>(n);
   }

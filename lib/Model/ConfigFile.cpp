@@ -19,8 +19,7 @@ bool contains(const std::vector<std::string> &list, const std::string &word) {
   return std::find(list.begin(), list.end(), word) != list.end();
 }
 
-bool isHarmless(const HarmlessKeys &harmless, const std::string &key,
-                const json &value) {
+bool isHarmless(const HarmlessKeys &harmless, const std::string &key, const json &value) {
   if (contains(harmless.any, key))
     return true;
   auto only = harmless.only.find(key);
@@ -54,8 +53,7 @@ const json *ConfigFile::getNonNull(const std::string &pointer) {
   return value && value->is_null() ? nullptr : value;
 }
 
-Error ConfigFile::error(const std::string &pointer, std::string message,
-                        std::string remedy) const {
+Error ConfigFile::error(const std::string &pointer, std::string message, std::string remedy) const {
   return Error{document.place(pointer), std::move(message), std::move(remedy)};
 }
 
@@ -64,33 +62,25 @@ ConfigPlace ConfigFile::place(const std::string &pointer) const {
   return {document.file(), keyName(pointer), at.line, at.column};
 }
 
-Expected<int64_t> ConfigFile::wholeNumber(const std::string &pointer,
-                                          const json &value, int64_t min,
+Expected<int64_t> ConfigFile::wholeNumber(const std::string &pointer, const json &value, int64_t min,
                                           int64_t max) const {
   bool inRange = value.is_number_unsigned()
-                     ? value.get<uint64_t>() <= static_cast<uint64_t>(max) &&
-                           value.get<int64_t>() >= min
+                     ? value.get<uint64_t>() <= static_cast<uint64_t>(max) && value.get<int64_t>() >= min
                      : value.is_number_integer() && value.get<int64_t>() >= min;
   if (inRange)
     return value.get<int64_t>();
-  return error(pointer, keyName(pointer) + " must be a whole number from " +
-                            std::to_string(min) + " to " + std::to_string(max) +
-                            ", got " + dump(value));
+  return error(pointer, keyName(pointer) + " must be a whole number from " + std::to_string(min) + " to " +
+                            std::to_string(max) + ", got " + dump(value));
 }
 
-Expected<double> ConfigFile::positiveNumber(const std::string &pointer,
-                                            const json &value) const {
+Expected<double> ConfigFile::positiveNumber(const std::string &pointer, const json &value) const {
   if (value.is_number())
-    if (double number = value.get<double>();
-        std::isfinite(number) && number > 0)
+    if (double number = value.get<double>(); std::isfinite(number) && number > 0)
       return number;
-  return error(pointer, keyName(pointer) + " must be a number above 0, got " +
-                            dump(value));
+  return error(pointer, keyName(pointer) + " must be a number above 0, got " + dump(value));
 }
 
-Expected<std::vector<std::string>>
-ConfigFile::checkUnknown(const std::string &pointer,
-                         const HarmlessKeys &harmless) {
+Expected<std::vector<std::string>> ConfigFile::checkUnknown(const std::string &pointer, const HarmlessKeys &harmless) {
   const json *object = get(pointer);
   std::vector<std::string> ignored;
   if (!object || !object->is_object())
@@ -101,8 +91,7 @@ ConfigFile::checkUnknown(const std::string &pointer,
     bool isIgnored = contains(ignoreKeys, name);
     if (known.count(at)) {
       if (isIgnored)
-        return error(at, "key '" + name + "' changes what the model computes",
-                     "it cannot be ignored");
+        return error(at, "key '" + name + "' changes what the model computes", "it cannot be ignored");
       continue;
     }
     if (pointer.empty() && isHarmless(harmless, key, value))

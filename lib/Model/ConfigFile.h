@@ -28,23 +28,19 @@ public:
   const nlohmann::json *getNonNull(const std::string &pointer);
 
   /// An error at a key (or at the file, when the key is absent).
-  Error error(const std::string &pointer, std::string message,
-              std::string remedy = "") const;
+  Error error(const std::string &pointer, std::string message, std::string remedy = "") const;
   ConfigPlace place(const std::string &pointer) const;
   const std::string &file() const { return document.file(); }
 
   /// A whole number between `min` and `max`.
-  Expected<int64_t> wholeNumber(const std::string &pointer,
-                                const nlohmann::json &value, int64_t min,
+  Expected<int64_t> wholeNumber(const std::string &pointer, const nlohmann::json &value, int64_t min,
                                 int64_t max) const;
   /// A finite number above 0.
-  Expected<double> positiveNumber(const std::string &pointer,
-                                  const nlohmann::json &value) const;
+  Expected<double> positiveNumber(const std::string &pointer, const nlohmann::json &value) const;
 
   /// Refuses the members of the object at `pointer` ("" is the root) that no
   /// reader asked for. Returns those that the user ignores.
-  Expected<std::vector<std::string>> checkUnknown(const std::string &pointer,
-                                                  const HarmlessKeys &harmless);
+  Expected<std::vector<std::string>> checkUnknown(const std::string &pointer, const HarmlessKeys &harmless);
 
 private:
   JsonDocument document;

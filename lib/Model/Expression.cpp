@@ -17,8 +17,7 @@ namespace {
 
 class Parser {
 public:
-  Parser(const std::string &text, const Lookup &lookup)
-      : text(text), lookup(lookup) {}
+  Parser(const std::string &text, const Lookup &lookup) : text(text), lookup(lookup) {}
 
   Expected<int64_t> run() {
     int64_t value = conjunction();
@@ -84,8 +83,7 @@ private:
       if (!plus && !accept("-"))
         return value;
       int64_t right = product();
-      if (plus ? __builtin_add_overflow(value, right, &value)
-               : __builtin_sub_overflow(value, right, &value))
+      if (plus ? __builtin_add_overflow(value, right, &value) : __builtin_sub_overflow(value, right, &value))
         return fail("overflows 64 bits");
     }
   }
@@ -102,8 +100,7 @@ private:
         if (failure)
           return 0;
         if (right <= 0 || value % right != 0)
-          return fail("asks for " + std::to_string(value) + " / " +
-                      std::to_string(right) + ", which is not whole");
+          return fail("asks for " + std::to_string(value) + " / " + std::to_string(right) + ", which is not whole");
         value /= right;
       } else if (accept("%")) {
         int64_t right = atom();
@@ -126,9 +123,7 @@ private:
     if (atEnd())
       return fail("ends too early");
     size_t begin = pos;
-    while (pos < text.size() &&
-           (std::isalnum(static_cast<unsigned char>(text[pos])) ||
-            text[pos] == '_'))
+    while (pos < text.size() && (std::isalnum(static_cast<unsigned char>(text[pos])) || text[pos] == '_'))
       ++pos;
     std::string word = text.substr(begin, pos - begin);
     if (word.empty())
@@ -137,8 +132,7 @@ private:
       return name(word);
     int64_t value = 0;
     for (char c : word)
-      if (!std::isdigit(static_cast<unsigned char>(c)) ||
-          __builtin_mul_overflow(value, int64_t(10), &value) ||
+      if (!std::isdigit(static_cast<unsigned char>(c)) || __builtin_mul_overflow(value, int64_t(10), &value) ||
           __builtin_add_overflow(value, int64_t(c - '0'), &value))
         return fail("has a malformed number");
     return value;
@@ -162,6 +156,4 @@ private:
 
 } // namespace
 
-Expected<int64_t> k2c::evaluate(const std::string &text, const Lookup &lookup) {
-  return Parser(text, lookup).run();
-}
+Expected<int64_t> k2c::evaluate(const std::string &text, const Lookup &lookup) { return Parser(text, lookup).run(); }

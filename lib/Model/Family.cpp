@@ -14,14 +14,13 @@ namespace {
 /// file does.
 class FamilyReader {
 public:
-  explicit FamilyReader(YamlDocument document)
-      : document(std::move(document)) {}
+  explicit FamilyReader(YamlDocument document) : document(std::move(document)) {}
 
   Expected<Family> read() {
     const YAML::Node &root = document.root;
     keys(root, "the families file",
-         {"family", "model_types", "architectures", "config", "checks", "rope",
-          "attention", "mlp", "moe", "layers", "weights", "ignore"});
+         {"family", "model_types", "architectures", "config", "checks", "rope", "attention", "mlp", "moe", "layers",
+          "weights", "ignore"});
     if (failure)
       return *failure;
     family.file = document.file;
@@ -34,23 +33,18 @@ public:
       family.checks.push_back(checkRule(node));
     for (const char *section : {"rope", "attention", "mlp", "moe"})
       for (const auto &entry : root[section])
-        family.sections[section][entry.first.Scalar()] =
-            word(entry.second, entry.first.Scalar());
+        family.sections[section][entry.first.Scalar()] = word(entry.second, entry.first.Scalar());
     for (const YAML::Node &node : root["layers"]) {
       keys(node, "a layer run", {"kind", "from", "to"});
-      family.layers.push_back({word(node["kind"], "kind"),
-                               word(node["from"], "from"),
-                               word(node["to"], "to")});
+      family.layers.push_back({word(node["kind"], "kind"), word(node["from"], "from"), word(node["to"], "to")});
     }
     for (const YAML::Node &node : root["weights"])
       family.weights.push_back(weightRule(node));
     for (const YAML::Node &node : root["ignore"]) {
-      keys(node, "ignored tensors",
-           {"tensors", "from", "to", "when", "only_with"});
-      family.ignore.push_back(
-          {word(node["tensors"], "tensors"), optionalWord(node, "from", "0"),
-           optionalWord(node, "to", "1"), optionalWord(node, "when", ""),
-           optionalWord(node, "only_with", "")});
+      keys(node, "ignored tensors", {"tensors", "from", "to", "when", "only_with"});
+      family.ignore.push_back({word(node["tensors"], "tensors"), optionalWord(node, "from", "0"),
+                               optionalWord(node, "to", "1"), optionalWord(node, "when", ""),
+                               optionalWord(node, "only_with", "")});
     }
     if (failure)
       return *failure;
@@ -63,8 +57,7 @@ private:
       failure = std::move(error);
   }
 
-  void keys(const YAML::Node &node, const std::string &what,
-            const std::vector<std::string> &known) {
+  void keys(const YAML::Node &node, const std::string &what, const std::vector<std::string> &known) {
     if (Status status = document.checkKeys(node, what, known); !status)
       fail(status.takeError());
   }
@@ -77,13 +70,11 @@ private:
     return "";
   }
 
-  std::string optionalWord(const YAML::Node &node, const char *key,
-                           const char *otherwise) {
+  std::string optionalWord(const YAML::Node &node, const char *key, const char *otherwise) {
     return node[key] ? word(node[key], key) : otherwise;
   }
 
-  std::vector<std::string> words(const YAML::Node &node,
-                                 const std::string &what) {
+  std::vector<std::string> words(const YAML::Node &node, const std::string &what) {
     std::vector<std::string> list;
     if (!node.IsDefined() || !node.IsSequence())
       fail(document.error(node, what + " must be a list"));
@@ -94,12 +85,11 @@ private:
   }
 
   KeyRule keyRule(const std::string &key, const YAML::Node &node) {
-    static const std::map<std::string, KeyKind> kinds = {
-        {"size", KeyKind::Size},
-        {"count", KeyKind::Count},
-        {"number", KeyKind::Number},
-        {"flag", KeyKind::Flag},
-        {"word", KeyKind::Word}};
+    static const std::map<std::string, KeyKind> kinds = {{"size", KeyKind::Size},
+                                                         {"count", KeyKind::Count},
+                                                         {"number", KeyKind::Number},
+                                                         {"flag", KeyKind::Flag},
+                                                         {"word", KeyKind::Word}};
     KeyRule rule;
     rule.key = key;
     keys(node, key, {"field", "kind", "default", "if_null", "one_of", "max"});
@@ -126,14 +116,11 @@ private:
 
   CheckRule checkRule(const YAML::Node &node) {
     keys(node, "a check", {"that", "at", "say"});
-    return {word(node["that"], "that"), word(node["at"], "at"),
-            word(node["say"], "say")};
+    return {word(node["that"], "that"), word(node["at"], "at"), word(node["say"], "say")};
   }
 
   WeightRule weightRule(const YAML::Node &node) {
-    keys(node, "a weight",
-         {"id", "tensors", "over", "experts", "shape", "when", "dtype",
-          "blocks", "buffer"});
+    keys(node, "a weight", {"id", "tensors", "over", "experts", "shape", "when", "dtype", "blocks", "buffer"});
     WeightRule rule;
     if (failure)
       return rule;
@@ -157,8 +144,7 @@ private:
 
 } // namespace
 
-Expected<Family> k2c::parseFamily(const std::string &text,
-                                  const std::string &file) {
+Expected<Family> k2c::parseFamily(const std::string &text, const std::string &file) {
   Expected<YamlDocument> document = parseYaml(text, file);
   if (!document)
     return document.takeError();
@@ -166,27 +152,22 @@ Expected<Family> k2c::parseFamily(const std::string &text,
     return FamilyReader(std::move(*document)).read();
   } catch (const YAML::Exception &error) {
     // A scalar where a mapping is expected.
-    return Error{file + ":" + std::to_string(error.mark.line + 1), error.msg,
-                 ""};
+    return Error{file + ":" + std::to_string(error.mark.line + 1), error.msg, ""};
   }
 }
 
-Expected<HarmlessKeys> k2c::parseHarmlessKeys(const std::string &text,
-                                              const std::string &file) {
+Expected<HarmlessKeys> k2c::parseHarmlessKeys(const std::string &text, const std::string &file) {
   Expected<YamlDocument> document = parseYaml(text, file);
   if (!document)
     return document.takeError();
-  if (Status known =
-          document->checkKeys(document->root, "the file", {"any", "only"});
-      !known)
+  if (Status known = document->checkKeys(document->root, "the file", {"any", "only"}); !known)
     return known.takeError();
   HarmlessKeys keys;
   for (const YAML::Node &node : document->root["any"])
     keys.any.push_back(node.Scalar());
   for (const auto &entry : document->root["only"])
     for (const YAML::Node &value : entry.second)
-      keys.only[entry.first.Scalar()].push_back(
-          value.IsNull() ? "null" : value.Scalar());
+      keys.only[entry.first.Scalar()].push_back(value.IsNull() ? "null" : value.Scalar());
   return keys;
 }
 
@@ -195,14 +176,12 @@ static Expected<std::vector<Family>> parseFamilies() {
   for (const EmbeddedFile &file : embeddedFamilies()) {
     if (file.name == std::string("harmless-keys.yaml"))
       continue;
-    Expected<Family> family =
-        parseFamily(file.text, std::string("families/") + file.name);
+    Expected<Family> family = parseFamily(file.text, std::string("families/") + file.name);
     if (!family)
       return family.takeError();
     families.push_back(std::move(*family));
   }
-  std::sort(families.begin(), families.end(),
-            [](const Family &a, const Family &b) { return a.name < b.name; });
+  std::sort(families.begin(), families.end(), [](const Family &a, const Family &b) { return a.name < b.name; });
   return families;
 }
 

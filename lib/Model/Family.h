@@ -20,8 +20,8 @@ struct KeyRule {
   std::string field;
   KeyKind kind = KeyKind::Size;
   std::optional<std::string> defaultText; ///< an expression or a literal
-  std::optional<std::string> nullText; ///< "default", or what null stands for
-  std::vector<std::string> oneOf;      ///< empty: any value
+  std::optional<std::string> nullText;    ///< "default", or what null stands for
+  std::vector<std::string> oneOf;         ///< empty: any value
   int64_t max = INT32_MAX;
 };
 
@@ -85,8 +85,7 @@ struct HarmlessKeys {
 Expected<Family> parseFamily(const std::string &text, const std::string &file);
 
 /// Parses the text of harmless-keys.yaml.
-Expected<HarmlessKeys> parseHarmlessKeys(const std::string &text,
-                                         const std::string &file);
+Expected<HarmlessKeys> parseHarmlessKeys(const std::string &text, const std::string &file);
 
 /// The families built into this program, sorted by name; parsed once.
 const Expected<std::vector<Family>> &builtInFamilies();

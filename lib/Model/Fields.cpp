@@ -19,18 +19,15 @@ std::string joined(const std::vector<std::string> &words) {
 }
 
 /// Reads the value of a present key.
-Expected<FieldValue> readValue(const ConfigFile &config, const KeyRule &rule,
-                               const json &value) {
+Expected<FieldValue> readValue(const ConfigFile &config, const KeyRule &rule, const json &value) {
   std::string pointer = "/" + rule.key;
   auto mustBe = [&](const char *kind) {
-    return config.error(pointer, rule.key + " must be " + kind + ", got " +
-                                     value.dump().substr(0, 60));
+    return config.error(pointer, rule.key + " must be " + kind + ", got " + value.dump().substr(0, 60));
   };
   switch (rule.kind) {
   case KeyKind::Size:
   case KeyKind::Count: {
-    Expected<int64_t> number = config.wholeNumber(
-        pointer, value, rule.kind == KeyKind::Size ? 1 : 0, rule.max);
+    Expected<int64_t> number = config.wholeNumber(pointer, value, rule.kind == KeyKind::Size ? 1 : 0, rule.max);
     if (!number)
       return number.takeError();
     return FieldValue(*number);
@@ -53,24 +50,19 @@ Expected<FieldValue> readValue(const ConfigFile &config, const KeyRule &rule,
   return mustBe("of a known kind");
 }
 
-Expected<FieldValue> readKey(ConfigFile &config, const KeyRule &rule,
-                             const Fields &fields) {
+Expected<FieldValue> readKey(ConfigFile &config, const KeyRule &rule, const Fields &fields) {
   std::string pointer = "/" + rule.key;
   const json *value = config.get(pointer);
   if (!value && !rule.defaultText)
-    return Error{config.file(), "key '" + rule.key + "' is missing",
-                 "take config.json from the published model"};
+    return Error{config.file(), "key '" + rule.key + "' is missing", "take config.json from the published model"};
   if (value && value->is_null() && !rule.nullText)
     return config.error(pointer, rule.key + " must not be null");
   if (value && !value->is_null())
     return readValue(config, rule, *value);
   bool isNull = value && *rule.nullText != "default";
-  Expected<FieldValue> standIn =
-      fields.resolve(isNull ? *rule.nullText : *rule.defaultText);
+  Expected<FieldValue> standIn = fields.resolve(isNull ? *rule.nullText : *rule.defaultText);
   if (!standIn)
-    return Error{config.file(),
-                 "key '" + rule.key + "' is not given and cannot be derived: " +
-                     standIn.error().message,
+    return Error{config.file(), "key '" + rule.key + "' is not given and cannot be derived: " + standIn.error().message,
                  "correct the sizes or add the key"};
   return standIn;
 }
@@ -88,17 +80,16 @@ std::string k2c::toText(const FieldValue &value) {
 }
 
 Expected<int64_t> Fields::integer(const std::string &expression) const {
-  return evaluate(
-      expression, [&](const std::string &name) -> Expected<int64_t> {
-        auto at = values.find(name);
-        if (at != values.end()) {
-          if (const auto *number = std::get_if<int64_t>(&at->second))
-            return *number;
-          if (const auto *flag = std::get_if<bool>(&at->second))
-            return int64_t(*flag);
-        }
-        return Error{"", "'" + name + "' is not a whole number here", ""};
-      });
+  return evaluate(expression, [&](const std::string &name) -> Expected<int64_t> {
+    auto at = values.find(name);
+    if (at != values.end()) {
+      if (const auto *number = std::get_if<int64_t>(&at->second))
+        return *number;
+      if (const auto *flag = std::get_if<bool>(&at->second))
+        return int64_t(*flag);
+    }
+    return Error{"", "'" + name + "' is not a whole number here", ""};
+  });
 }
 
 Expected<FieldValue> Fields::resolve(const std::string &text) const {
@@ -136,18 +127,14 @@ std::string Fields::fill(const std::string &text) const {
   return out;
 }
 
-Expected<Fields> k2c::readFields(ConfigFile &config, const Family &family,
-                                 std::map<std::string, ConfigPlace> &places) {
+Expected<Fields> k2c::readFields(ConfigFile &config, const Family &family, std::map<std::string, ConfigPlace> &places) {
   Fields fields;
   for (const KeyRule &rule : family.keys) {
     Expected<FieldValue> value = readKey(config, rule, fields);
     if (!value)
       return value.takeError();
-    if (!rule.oneOf.empty() && std::find(rule.oneOf.begin(), rule.oneOf.end(),
-                                         toText(*value)) == rule.oneOf.end())
-      return config.error("/" + rule.key,
-                          rule.key + " '" + toText(*value) +
-                              "' is not in this build",
+    if (!rule.oneOf.empty() && std::find(rule.oneOf.begin(), rule.oneOf.end(), toText(*value)) == rule.oneOf.end())
+      return config.error("/" + rule.key, rule.key + " '" + toText(*value) + "' is not in this build",
                           "supported: " + joined(rule.oneOf));
     fields.set(rule.field, std::move(*value));
     places[rule.field] = config.place("/" + rule.key);
@@ -157,14 +144,12 @@ Expected<Fields> k2c::readFields(ConfigFile &config, const Family &family,
     if (!holds)
       return config.error("/" + check.at, holds.error().message);
     if (!*holds)
-      return config.error("/" + check.at, fields.fill(check.say),
-                          "take config.json from the published model");
+      return config.error("/" + check.at, fields.fill(check.say), "take config.json from the published model");
   }
   return fields;
 }
 
-Section::Section(const Family &family, const Fields &fields,
-                 const std::string &name)
+Section::Section(const Family &family, const Fields &fields, const std::string &name)
     : fields(fields), where(family.file + ": " + name) {
   auto at = family.sections.find(name);
   if (at != family.sections.end())
@@ -177,8 +162,7 @@ void Section::fail(const std::string &entry, const std::string &why) {
 }
 
 FieldValue Section::value(const std::string &entry) {
-  Expected<FieldValue> value =
-      fields.resolve(has(entry) ? entries->at(entry) : entry);
+  Expected<FieldValue> value = fields.resolve(has(entry) ? entries->at(entry) : entry);
   if (value)
     return *value;
   fail(entry, value.error().message);

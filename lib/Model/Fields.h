@@ -17,9 +17,7 @@ std::string toText(const FieldValue &value);
 /// Field name -> value. Flags count as 0 and 1 in expressions.
 class Fields {
 public:
-  void set(const std::string &name, FieldValue value) {
-    values[name] = std::move(value);
-  }
+  void set(const std::string &name, FieldValue value) { values[name] = std::move(value); }
 
   /// Value of an integer expression.
   Expected<int64_t> integer(const std::string &expression) const;
@@ -34,8 +32,7 @@ private:
 
 /// Reads all keys of a family in order and checks its facts. `places` receives
 /// where each field was read.
-Expected<Fields> readFields(ConfigFile &config, const Family &family,
-                            std::map<std::string, ConfigPlace> &places);
+Expected<Fields> readFields(ConfigFile &config, const Family &family, std::map<std::string, ConfigPlace> &places);
 
 /// The entries of one section; an entry that the file leaves out takes the
 /// field of its name. The first failure is kept and values read after it are
@@ -45,16 +42,13 @@ public:
   Section(const Family &family, const Fields &fields, const std::string &name);
 
   bool isPresent() const { return entries != nullptr; }
-  bool has(const std::string &entry) const {
-    return entries && entries->count(entry);
-  }
+  bool has(const std::string &entry) const { return entries && entries->count(entry); }
   int64_t size(const std::string &entry);
   double number(const std::string &entry);
   bool flag(const std::string &entry);
   std::string word(const std::string &entry);
   /// The value of `words` that the entry names.
-  template <class T>
-  T oneOf(const std::string &entry, const std::map<std::string, T> &words) {
+  template <class T> T oneOf(const std::string &entry, const std::map<std::string, T> &words) {
     auto at = words.find(word(entry));
     if (at == words.end())
       return fail(entry, "has an unknown value"), T{};

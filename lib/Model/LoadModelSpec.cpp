@@ -22,8 +22,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const std::map<std::string, Activation> activations = {
-    {"silu", Activation::Silu}};
+const std::map<std::string, Activation> activations = {{"silu", Activation::Silu}};
 
 std::string joined(std::vector<std::string> words) {
   std::sort(words.begin(), words.end());
@@ -34,8 +33,7 @@ std::string joined(std::vector<std::string> words) {
 }
 
 /// Finds the family of model_type and checks `architectures` against it.
-Expected<const Family *> chooseFamily(ConfigFile &config,
-                                      const std::vector<Family> &families) {
+Expected<const Family *> chooseFamily(ConfigFile &config, const std::vector<Family> &families) {
   std::vector<std::string> known;
   const json *type = config.get("/model_type");
   const json *architectures = config.getNonNull("/architectures");
@@ -47,11 +45,9 @@ Expected<const Family *> chooseFamily(ConfigFile &config,
         chosen = &family;
     }
   if (!type)
-    return Error{config.file(), "key 'model_type' is missing",
-                 "known model types: " + joined(known)};
+    return Error{config.file(), "key 'model_type' is missing", "known model types: " + joined(known)};
   if (!chosen)
-    return config.error("/model_type",
-                        "model_type " + type->dump() + " is not in this build",
+    return config.error("/model_type", "model_type " + type->dump() + " is not in this build",
                         "known model types: " + joined(known));
   if (!architectures)
     return chosen;
@@ -61,8 +57,7 @@ Expected<const Family *> chooseFamily(ConfigFile &config,
         if (name == served)
           return chosen;
   return config.error("/architectures",
-                      "architectures " + architectures->dump() +
-                          " do not belong to model_type " + type->dump(),
+                      "architectures " + architectures->dump() + " do not belong to model_type " + type->dump(),
                       "supported: " + joined(chosen->architectures));
 }
 
@@ -71,9 +66,7 @@ Expected<DType> readStorage(ConfigFile &config) {
   const json *older = config.getNonNull("/torch_dtype");
   const json *newer = config.getNonNull("/dtype");
   if (older && newer && *older != *newer)
-    return config.error("/dtype",
-                        "dtype " + newer->dump() +
-                            " differs from torch_dtype " + older->dump(),
+    return config.error("/dtype", "dtype " + newer->dump() + " differs from torch_dtype " + older->dump(),
                         "keep one of the two");
   const json *value = newer ? newer : older;
   if (!value)
@@ -84,8 +77,7 @@ Expected<DType> readStorage(ConfigFile &config) {
     return DType::F16;
   if (*value == "float32")
     return DType::F32;
-  return config.error(newer ? "/dtype" : "/torch_dtype",
-                      "element type " + value->dump() + " is not in this build",
+  return config.error(newer ? "/dtype" : "/torch_dtype", "element type " + value->dump() + " is not in this build",
                       "supported: bfloat16, float16, float32");
 }
 
@@ -103,30 +95,22 @@ Expected<std::optional<BlockScales>> readQuantization(ConfigFile &config) {
   };
   json method = member("quant_method"), format = member("fmt");
   if (method != "fp8")
-    return config.error(
-        root, "quantization method " + method.dump() + " is not in this build",
-        "supported: \"fp8\" in blocks");
+    return config.error(root, "quantization method " + method.dump() + " is not in this build",
+                        "supported: \"fp8\" in blocks");
   if (format != "e4m3")
-    return config.error(root,
-                        "FP8 format " + format.dump() + " is not in this build",
-                        "supported: \"e4m3\"");
+    return config.error(root, "FP8 format " + format.dump() + " is not in this build", "supported: \"e4m3\"");
   if (json scheme = member("activation_scheme"); scheme != "dynamic")
-    return config.error(
-        root, "activation_scheme " + scheme.dump() + " is not in this build",
-        "supported: \"dynamic\"");
+    return config.error(root, "activation_scheme " + scheme.dump() + " is not in this build", "supported: \"dynamic\"");
   json scale = member("scale_fmt");
   if (!scale.is_null() && scale != "ue8m0")
-    return config.error(root,
-                        "scale_fmt " + scale.dump() + " is not in this build",
-                        "supported: \"ue8m0\" or none");
+    return config.error(root, "scale_fmt " + scale.dump() + " is not in this build", "supported: \"ue8m0\" or none");
   json sizes = member("weight_block_size");
   if (!sizes.is_array() || sizes.size() != 2)
     return config.error(root, "weight_block_size must be two numbers");
   BlockScales blocks;
   std::string pointer = std::string(root) + "/weight_block_size";
   for (int i : {0, 1}) {
-    Expected<int64_t> size =
-        config.wholeNumber(pointer, sizes[size_t(i)], 1, 1 << 20);
+    Expected<int64_t> size = config.wholeNumber(pointer, sizes[size_t(i)], 1, 1 << 20);
     if (!size)
       return size.takeError();
     (i == 0 ? blocks.rows : blocks.columns) = *size;
@@ -135,8 +119,7 @@ Expected<std::optional<BlockScales>> readQuantization(ConfigFile &config) {
 }
 
 /// One id or a list of ids; null is none.
-Expected<std::vector<int64_t>>
-readIds(ConfigFile &config, const std::string &pointer, int64_t vocab) {
+Expected<std::vector<int64_t>> readIds(ConfigFile &config, const std::string &pointer, int64_t vocab) {
   std::vector<int64_t> ids;
   const json *value = config.getNonNull(pointer);
   if (!value)
@@ -181,12 +164,9 @@ MoeSpec readMoe(Section &section) {
   moe.topGroups = section.size("top_groups");
   moe.inter = section.size("inter");
   moe.sharedInter = section.size("shared_inter");
-  moe.scoring =
-      section.oneOf<Scoring>("scoring", {{"sigmoid", Scoring::Sigmoid},
-                                         {"softmax", Scoring::Softmax}});
-  moe.groupScore = section.oneOf<GroupScore>(
-      "group_score",
-      {{"top2_sum", GroupScore::Top2Sum}, {"max", GroupScore::Max}});
+  moe.scoring = section.oneOf<Scoring>("scoring", {{"sigmoid", Scoring::Sigmoid}, {"softmax", Scoring::Softmax}});
+  moe.groupScore =
+      section.oneOf<GroupScore>("group_score", {{"top2_sum", GroupScore::Top2Sum}, {"max", GroupScore::Max}});
   moe.correctionBias = section.flag("correction_bias");
   moe.normalize = section.flag("normalize");
   moe.normalizeEps = section.number("normalize_eps");
@@ -213,8 +193,8 @@ Status readLayers(ModelSpec &spec, const Family &family, const Fields &fields) {
 Status describe(ModelSpec &spec, const Family &family, const Fields &fields) {
   if (Status status = readLayers(spec, family, fields); !status)
     return status;
-  Section model(family, fields, "model"), mlp(family, fields, "mlp"),
-      moe(family, fields, "moe"), attention(family, fields, "attention");
+  Section model(family, fields, "model"), mlp(family, fields, "mlp"), moe(family, fields, "moe"),
+      attention(family, fields, "attention");
   spec.hidden = model.size("hidden");
   spec.vocab = model.size("vocab");
   spec.maxPosition = model.size("max_position");
@@ -225,9 +205,7 @@ Status describe(ModelSpec &spec, const Family &family, const Fields &fields) {
     if (run.kind == LayerKind::Moe)
       spec.moe = readMoe(moe);
     else
-      spec.mlp =
-          MlpSpec{mlp.size("inter"), mlp.oneOf("activation", activations),
-                  mlp.flag("bias")};
+      spec.mlp = MlpSpec{mlp.size("inter"), mlp.oneOf("activation", activations), mlp.flag("bias")};
   }
   for (const Section *section : {&model, &mlp, &moe, &attention})
     if (section->error())
@@ -247,8 +225,7 @@ Status readGenerationConfig(ModelSpec &spec, const std::string &path) {
     return Error{path, "is not a JSON object", ""};
   ConfigFile config(std::move(*document), {});
   if (config.getNonNull("/eos_token_id")) {
-    Expected<std::vector<int64_t>> eos =
-        readIds(config, "/eos_token_id", spec.vocab);
+    Expected<std::vector<int64_t>> eos = readIds(config, "/eos_token_id", spec.vocab);
     if (!eos)
       return eos.takeError();
     spec.eos = std::move(*eos);
@@ -257,8 +234,7 @@ Status readGenerationConfig(ModelSpec &spec, const std::string &path) {
 }
 
 /// Everything that config.json says, in one pass.
-Expected<ModelSpec> readConfig(ConfigFile &config, const Family &family,
-                               const HarmlessKeys &harmless) {
+Expected<ModelSpec> readConfig(ConfigFile &config, const Family &family, const HarmlessKeys &harmless) {
   ModelSpec spec;
   spec.family = family.name;
   spec.modelType = config.get("/model_type")->get<std::string>();
@@ -268,8 +244,7 @@ Expected<ModelSpec> readConfig(ConfigFile &config, const Family &family,
   if (Status status = describe(spec, family, *fields); !status)
     return status.takeError();
 
-  Expected<RopeSpec> rope =
-      readRope(config, Section(family, *fields, "rope"), spec.maxPosition);
+  Expected<RopeSpec> rope = readRope(config, Section(family, *fields, "rope"), spec.maxPosition);
   if (!rope)
     return rope.takeError();
   spec.rope = *rope;
@@ -281,29 +256,23 @@ Expected<ModelSpec> readConfig(ConfigFile &config, const Family &family,
   if (!quantization)
     return quantization.takeError();
   spec.quantization = *quantization;
-  Expected<std::vector<int64_t>> eos =
-      readIds(config, "/eos_token_id", spec.vocab);
+  Expected<std::vector<int64_t>> eos = readIds(config, "/eos_token_id", spec.vocab);
   if (!eos)
     return eos.takeError();
   spec.eos = std::move(*eos);
-  Expected<std::vector<int64_t>> bos =
-      readIds(config, "/bos_token_id", spec.vocab);
+  Expected<std::vector<int64_t>> bos = readIds(config, "/bos_token_id", spec.vocab);
   if (!bos)
     return bos.takeError();
   if (!bos->empty())
     spec.bos = bos->front();
 
-  if (Status status = applyWeightRules(spec, family, *fields, config.file());
-      !status)
+  if (Status status = applyWeightRules(spec, family, *fields, config.file()); !status)
     return status.takeError();
-  for (const char *object :
-       {"", "/rope_scaling", "/rope_parameters", "/quantization_config"}) {
-    Expected<std::vector<std::string>> ignored =
-        config.checkUnknown(object, harmless);
+  for (const char *object : {"", "/rope_scaling", "/rope_parameters", "/quantization_config"}) {
+    Expected<std::vector<std::string>> ignored = config.checkUnknown(object, harmless);
     if (!ignored)
       return ignored.takeError();
-    spec.ignoredKeys.insert(spec.ignoredKeys.end(), ignored->begin(),
-                            ignored->end());
+    spec.ignoredKeys.insert(spec.ignoredKeys.end(), ignored->begin(), ignored->end());
   }
   for (const char *key : {"rope_theta", "rope_scaling", "rope_parameters"})
     if (config.get(std::string("/") + key))
@@ -313,13 +282,11 @@ Expected<ModelSpec> readConfig(ConfigFile &config, const Family &family,
 
 } // namespace
 
-Expected<ModelSpec> k2c::loadModelSpec(const std::string &path,
-                                       const LoadOptions &options) {
+Expected<ModelSpec> k2c::loadModelSpec(const std::string &path, const LoadOptions &options) {
   std::error_code ignored;
   bool isFolder = fs::is_directory(path, ignored);
   if (fs::path(path).extension() == ".gguf")
-    return Error{path, "GGUF files are not read",
-                 "use the model's safetensors checkpoint"};
+    return Error{path, "GGUF files are not read", "use the model's safetensors checkpoint"};
   fs::path file = isFolder ? fs::path(path) / "config.json" : fs::path(path);
   if (!fs::exists(file, ignored))
     return Error{path, isFolder ? "there is no config.json" : "does not exist",
@@ -328,8 +295,7 @@ Expected<ModelSpec> k2c::loadModelSpec(const std::string &path,
   if (!document)
     return document.takeError();
   if (!document->root().is_object())
-    return Error{file.string(), "is not a JSON object",
-                 "name the config.json of a model"};
+    return Error{file.string(), "is not a JSON object", "name the config.json of a model"};
 
   const Expected<std::vector<Family>> &families = builtInFamilies();
   if (!families)
@@ -347,9 +313,7 @@ Expected<ModelSpec> k2c::loadModelSpec(const std::string &path,
   fs::path folder = fs::absolute(file, ignored).parent_path();
   spec->name = folder.filename().string();
   if (isFolder || file.filename() == "config.json")
-    if (Status status = readGenerationConfig(
-            *spec, (folder / "generation_config.json").string());
-        !status)
+    if (Status status = readGenerationConfig(*spec, (folder / "generation_config.json").string()); !status)
       return status.takeError();
   return spec;
 }
@@ -358,8 +322,7 @@ std::vector<std::string> k2c::knownModelTypes() {
   std::vector<std::string> types;
   if (const Expected<std::vector<Family>> &families = builtInFamilies())
     for (const Family &family : *families)
-      types.insert(types.end(), family.modelTypes.begin(),
-                   family.modelTypes.end());
+      types.insert(types.end(), family.modelTypes.begin(), family.modelTypes.end());
   std::sort(types.begin(), types.end());
   return types;
 }

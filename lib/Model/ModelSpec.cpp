@@ -9,10 +9,8 @@ using namespace k2c;
 namespace {
 
 /// Replaces every `from` by `to`.
-void substitute(std::string &text, const std::string &from,
-                const std::string &to) {
-  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos;
-       at += to.size())
+void substitute(std::string &text, const std::string &from, const std::string &to) {
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
     text.replace(at, from.size(), to);
 }
 
@@ -28,15 +26,13 @@ int64_t activeTensors(const WeightFamily &family, const ModelSpec &spec) {
 
 } // namespace
 
-std::string WeightFamily::tensorName(int64_t layer, int64_t expert,
-                                     size_t alternative) const {
+std::string WeightFamily::tensorName(int64_t layer, int64_t expert, size_t alternative) const {
   std::string name = pattern;
   if (!alternatives.empty()) {
     size_t open = name.find('{', 0);
     while (name.find('|', open) > name.find('}', open))
       open = name.find('{', open + 1);
-    name.replace(open, name.find('}', open) - open + 1,
-                 alternatives[alternative]);
+    name.replace(open, name.find('}', open) - open + 1, alternatives[alternative]);
   }
   substitute(name, "{layer}", std::to_string(layer));
   substitute(name, "{expert}", std::to_string(expert));
@@ -72,15 +68,11 @@ int64_t WeightFamily::tensorCount() const {
 Bytes WeightFamily::storedBytes() const {
   if (!blocks)
     return Bytes(tensorCount() * elements() * byteWidth(dtype));
-  int64_t scales = ceilDivide(shape[0], blocks->rows) *
-                   ceilDivide(shape[1], blocks->columns);
-  return Bytes(tensorCount() *
-               (elements() * byteWidth(blocks->stored) + scales * 4));
+  int64_t scales = ceilDivide(shape[0], blocks->rows) * ceilDivide(shape[1], blocks->columns);
+  return Bytes(tensorCount() * (elements() * byteWidth(blocks->stored) + scales * 4));
 }
 
-int64_t ModelSpec::layerCount() const {
-  return layers.empty() ? 0 : layers.back().range.end;
-}
+int64_t ModelSpec::layerCount() const { return layers.empty() ? 0 : layers.back().range.end; }
 
 std::vector<int64_t> ModelSpec::moeLayers() const {
   std::vector<int64_t> result;
@@ -93,8 +85,7 @@ std::vector<int64_t> ModelSpec::moeLayers() const {
 
 double ModelSpec::softmaxScale() const {
   const auto *mla = std::get_if<MlaSpec>(&attention);
-  int64_t width =
-      mla ? mla->nope + mla->rope : std::get<GqaSpec>(attention).headDim;
+  int64_t width = mla ? mla->nope + mla->rope : std::get<GqaSpec>(attention).headDim;
   return rope.attentionScale / std::sqrt(static_cast<double>(width));
 }
 

@@ -29,23 +29,19 @@ std::vector<float> periods(const RopeSpec &rope) {
   for (size_t j = 0; j < result.size(); ++j) {
     float exponent = static_cast<float>(2 * j) / static_cast<float>(rope.dims);
     result[j] = static_cast<float>(
-        poly::pow(static_cast<double>(static_cast<float>(rope.theta)),
-                  static_cast<double>(exponent)));
+        poly::pow(static_cast<double>(static_cast<float>(rope.theta)), static_cast<double>(exponent)));
   }
   return result;
 }
 
 /// The dimension that turns `rotations` times within the original context.
-double correctionDim(const RopeSpec &rope, const RopeYarn &yarn,
-                     double rotations) {
+double correctionDim(const RopeSpec &rope, const RopeYarn &yarn, double rotations) {
   double context = static_cast<double>(yarn.originalContext);
-  return static_cast<double>(rope.dims) *
-         poly::log(context / (rotations * 2 * pi)) /
-         (2 * poly::log(rope.theta));
+  return static_cast<double>(rope.dims) * poly::log(context / (rotations * 2 * pi)) / (2 * poly::log(rope.theta));
 }
 
-void scaleYarn(const RopeSpec &rope, const RopeYarn &yarn,
-               const std::vector<float> &period, std::vector<float> &inverse) {
+void scaleYarn(const RopeSpec &rope, const RopeYarn &yarn, const std::vector<float> &period,
+               std::vector<float> &inverse) {
   double low = correctionDim(rope, yarn, yarn.betaFast);
   double high = correctionDim(rope, yarn, yarn.betaSlow);
   if (yarn.truncate) {
@@ -71,12 +67,9 @@ void scaleLlama3(const RopeLlama3 &llama3, std::vector<float> &inverse) {
   float factor = static_cast<float>(llama3.factor);
   float lowFactor = static_cast<float>(llama3.lowFrequencyFactor);
   float context = static_cast<float>(llama3.originalContext);
-  float range = static_cast<float>(llama3.highFrequencyFactor -
-                                   llama3.lowFrequencyFactor);
-  float longest = static_cast<float>(static_cast<double>(context) /
-                                     llama3.lowFrequencyFactor);
-  float shortest = static_cast<float>(static_cast<double>(context) /
-                                      llama3.highFrequencyFactor);
+  float range = static_cast<float>(llama3.highFrequencyFactor - llama3.lowFrequencyFactor);
+  float longest = static_cast<float>(static_cast<double>(context) / llama3.lowFrequencyFactor);
+  float shortest = static_cast<float>(static_cast<double>(context) / llama3.highFrequencyFactor);
   for (float &f : inverse) {
     float wavelength = static_cast<float>(2 * pi) / f;
     if (wavelength < shortest)
@@ -101,21 +94,18 @@ std::vector<float> k2c::ropeInverseFrequencies(const RopeSpec &rope) {
   std::vector<float> inverse(period.size());
   for (size_t j = 0; j < period.size(); ++j)
     inverse[j] = 1 / period[j];
-  std::visit(
-      Overloaded{
-          [&](const RopeYarn &yarn) { scaleYarn(rope, yarn, period, inverse); },
-          [&](const RopeLlama3 &llama3) { scaleLlama3(llama3, inverse); },
-          [&](const RopeLinear &linear) {
-            for (float &f : inverse)
-              f /= static_cast<float>(linear.factor);
-          },
-          [](const RopeDynamic &) {}, [](const RopeUnscaled &) {}},
-      rope.scaling);
+  std::visit(Overloaded{[&](const RopeYarn &yarn) { scaleYarn(rope, yarn, period, inverse); },
+                        [&](const RopeLlama3 &llama3) { scaleLlama3(llama3, inverse); },
+                        [&](const RopeLinear &linear) {
+                          for (float &f : inverse)
+                            f /= static_cast<float>(linear.factor);
+                        },
+                        [](const RopeDynamic &) {}, [](const RopeUnscaled &) {}},
+             rope.scaling);
   return inverse;
 }
 
-void k2c::ropeTableRows(const RopeSpec &rope, int64_t first, int64_t count,
-                        float *out) {
+void k2c::ropeTableRows(const RopeSpec &rope, int64_t first, int64_t count, float *out) {
   std::vector<float> inverse = ropeInverseFrequencies(rope);
   size_t half = inverse.size();
   for (int64_t row = 0; row < count; ++row, out += 2 * half)

@@ -24,15 +24,12 @@ public:
 
   Expected<RopeSpec> read() {
     rope.dims = section.size("dims");
-    rope.pairs = section.oneOf<RopePairs>(
-        "pairs",
-        {{"half", RopePairs::Half}, {"interleaved", RopePairs::Interleaved}});
+    rope.pairs =
+        section.oneOf<RopePairs>("pairs", {{"half", RopePairs::Half}, {"interleaved", RopePairs::Interleaved}});
     if (section.error())
       return *section.error();
     if (rope.dims % 2 != 0)
-      return Error{config.file(),
-                   "rotary width " + std::to_string(rope.dims) +
-                       " is odd, pairs need an even one",
+      return Error{config.file(), "rotary width " + std::to_string(rope.dims) + " is odd, pairs need an even one",
                    "take config.json from the published model"};
     chooseObject();
     if (!failure)
@@ -45,8 +42,7 @@ public:
   }
 
 private:
-  void fail(const std::string &pointer, std::string message,
-            std::string remedy = "") {
+  void fail(const std::string &pointer, std::string message, std::string remedy = "") {
     if (!failure)
       failure = config.error(pointer, std::move(message), std::move(remedy));
   }
@@ -56,9 +52,7 @@ private:
     const json *scaling = config.getNonNull("/rope_scaling");
     const json *parameters = config.getNonNull("/rope_parameters");
     if (scaling && parameters)
-      return fail("/rope_parameters",
-                  "rope_scaling and rope_parameters are both given",
-                  "keep one of the two");
+      return fail("/rope_parameters", "rope_scaling and rope_parameters are both given", "keep one of the two");
     const json *chosen = scaling ? scaling : parameters;
     if (!chosen)
       return;
@@ -75,9 +69,7 @@ private:
     if (!value && otherwise)
       return *otherwise;
     if (!value)
-      return fail(object, keyName(pointer) + " is missing",
-                  "rope type '" + type + "' needs it"),
-             1;
+      return fail(object, keyName(pointer) + " is missing", "rope type '" + type + "' needs it"), 1;
     Expected<double> number = config.positiveNumber(pointer, *value);
     if (number)
       return *number;
@@ -90,11 +82,8 @@ private:
     std::string pointer = object + "/original_max_position_embeddings";
     const json *value = config.getNonNull(pointer);
     if (!value)
-      return fail(object, keyName(pointer) + " is missing",
-                  "rope type '" + type + "' needs it"),
-             1;
-    Expected<int64_t> whole =
-        config.wholeNumber(pointer, *value, 1, maxContext);
+      return fail(object, keyName(pointer) + " is missing", "rope type '" + type + "' needs it"), 1;
+    Expected<int64_t> whole = config.wholeNumber(pointer, *value, 1, maxContext);
     if (whole)
       return *whole;
     if (!failure)
@@ -104,13 +93,10 @@ private:
 
   void readTheta() {
     const json *outer = config.getNonNull("/rope_theta");
-    const json *inner =
-        isParameters ? config.getNonNull(object + "/rope_theta") : nullptr;
+    const json *inner = isParameters ? config.getNonNull(object + "/rope_theta") : nullptr;
     if (outer && inner && *outer != *inner)
       return fail("/rope_theta",
-                  "rope_theta " + outer->dump() +
-                      " differs from rope_parameters.rope_theta " +
-                      inner->dump(),
+                  "rope_theta " + outer->dump() + " differs from rope_parameters.rope_theta " + inner->dump(),
                   "keep one of the two");
     std::string pointer = inner ? object + "/rope_theta" : "/rope_theta";
     const json *value = inner ? inner : outer;
@@ -118,8 +104,7 @@ private:
       if (section.has("default_theta"))
         rope.theta = section.number("default_theta");
       else
-        failure = Error{config.file(), "key 'rope_theta' is missing",
-                        "take config.json from the published model"};
+        failure = Error{config.file(), "key 'rope_theta' is missing", "take config.json from the published model"};
       return;
     }
     Expected<double> theta = config.positiveNumber(pointer, *value);
@@ -136,9 +121,7 @@ private:
     const json *newName = config.getNonNull(object + "/rope_type");
     const json *oldName = config.getNonNull(object + "/type");
     if (newName && oldName && *newName != *oldName)
-      return fail(object + "/rope_type",
-                  "rope_type " + newName->dump() + " differs from type " +
-                      oldName->dump(),
+      return fail(object + "/rope_type", "rope_type " + newName->dump() + " differs from type " + oldName->dump(),
                   "keep one of the two"),
              "";
     const json *name = newName ? newName : oldName;
@@ -172,17 +155,14 @@ private:
     if (config.getNonNull(object + "/original_max_position_embeddings"))
       if (int64_t original = context(); original != maxPosition)
         fail(object + "/original_max_position_embeddings",
-             "rope type 'dynamic' with original_max_position_embeddings " +
-                 std::to_string(original) + " beside max_position_embeddings " +
-                 std::to_string(maxPosition) + " is not in this build");
+             "rope type 'dynamic' with original_max_position_embeddings " + std::to_string(original) +
+                 " beside max_position_embeddings " + std::to_string(maxPosition) + " is not in this build");
   }
 
   void readLlama3() {
-    RopeLlama3 llama3{number("factor"), number("low_freq_factor"),
-                      number("high_freq_factor"), context()};
+    RopeLlama3 llama3{number("factor"), number("low_freq_factor"), number("high_freq_factor"), context()};
     if (!failure && llama3.highFrequencyFactor <= llama3.lowFrequencyFactor)
-      fail(object + "/high_freq_factor",
-           "high_freq_factor must be above low_freq_factor");
+      fail(object + "/high_freq_factor", "high_freq_factor must be above low_freq_factor");
     rope.scaling = llama3;
   }
 
@@ -210,13 +190,11 @@ private:
     const json *all = config.getNonNull(object + "/mscale_all_dim");
     bool isOne = one && *one != 0, isAll = all && *all != 0;
     if (isOne != isAll)
-      return fail(object + (isOne ? "/mscale" : "/mscale_all_dim"),
-                  "mscale and mscale_all_dim must be given together",
+      return fail(object + (isOne ? "/mscale" : "/mscale_all_dim"), "mscale and mscale_all_dim must be given together",
                   "implementations disagree about one without the other");
     double mscale = isOne ? number("mscale") : 1;
     double allDim = isAll ? number("mscale_all_dim") : 0;
-    double implied = yarnMagnitude(factor, mscale) /
-                     (isAll ? yarnMagnitude(factor, allDim) : 1);
+    double implied = yarnMagnitude(factor, mscale) / (isAll ? yarnMagnitude(factor, allDim) : 1);
     rope.cosSinScale = number("attention_factor", implied);
     if (isAll && section.has("attention_scale")) {
       double magnitude = yarnMagnitude(factor, allDim);
@@ -236,7 +214,6 @@ private:
 
 } // namespace
 
-Expected<RopeSpec> k2c::readRope(ConfigFile &config, Section section,
-                                 int64_t maxPosition) {
+Expected<RopeSpec> k2c::readRope(ConfigFile &config, Section section, int64_t maxPosition) {
   return RopeReader(config, section, maxPosition).read();
 }

@@ -9,8 +9,7 @@ namespace k2c {
 
 /// Reads rope_theta with rope_scaling, or rope_parameters. `section` is the
 /// family's: dims, pairs, default_theta, attention_scale.
-Expected<RopeSpec> readRope(ConfigFile &config, Section section,
-                            int64_t maxPosition);
+Expected<RopeSpec> readRope(ConfigFile &config, Section section, int64_t maxPosition);
 
 } // namespace k2c
 

@@ -30,13 +30,10 @@ struct NamedType {
   const char *name;
   DType type;
 };
-constexpr NamedType storedTypes[] = {
-    {"F64", DType::F64},        {"F32", DType::F32},
-    {"F16", DType::F16},        {"BF16", DType::BF16},
-    {"F8_E4M3", DType::F8E4M3}, {"F8_E5M2", DType::F8E5M2},
-    {"I64", DType::I64},        {"I32", DType::I32},
-    {"I16", DType::I16},        {"I8", DType::I8},
-    {"U8", DType::U8},          {"BOOL", DType::Bool}};
+constexpr NamedType storedTypes[] = {{"F64", DType::F64},   {"F32", DType::F32},        {"F16", DType::F16},
+                                     {"BF16", DType::BF16}, {"F8_E4M3", DType::F8E4M3}, {"F8_E5M2", DType::F8E5M2},
+                                     {"I64", DType::I64},   {"I32", DType::I32},        {"I16", DType::I16},
+                                     {"I8", DType::I8},     {"U8", DType::U8},          {"BOOL", DType::Bool}};
 
 /// Reads one header. Errors name the file and the tensor.
 class HeaderReader {
@@ -85,19 +82,17 @@ private:
     TensorInfo tensor;
     tensor.name = name;
     const json &type = entry["dtype"];
-    const auto *stored = std::find_if(
-        std::begin(storedTypes), std::end(storedTypes),
-        [&](const NamedType &t) { return type.is_string() && type == t.name; });
+    const auto *stored = std::find_if(std::begin(storedTypes), std::end(storedTypes),
+                                      [&](const NamedType &t) { return type.is_string() && type == t.name; });
     if (stored == std::end(storedTypes))
-      return fail(name,
-                  "element type " + type.dump() + " is not in this build");
+      return fail(name, "element type " + type.dump() + " is not in this build");
     tensor.dtype = stored->type;
 
     uint64_t bytes = static_cast<uint64_t>(byteWidth(tensor.dtype));
     const json &shape = entry["shape"];
     if (!shape.is_array() || shape.size() > maxRank)
-      return fail(name, "shape must be a list of at most " + num(maxRank) +
-                            " numbers, got " + shape.dump().substr(0, 80));
+      return fail(name,
+                  "shape must be a list of at most " + num(maxRank) + " numbers, got " + shape.dump().substr(0, 80));
     for (const json &dim : shape) {
       uint64_t size;
       if (!readCount(dim, size))
@@ -109,21 +104,15 @@ private:
     return readRange(std::move(tensor), entry["data_offsets"], bytes);
   }
 
-  Expected<TensorInfo> readRange(TensorInfo tensor, const json &offsets,
-                                 uint64_t bytes) {
+  Expected<TensorInfo> readRange(TensorInfo tensor, const json &offsets, uint64_t bytes) {
     uint64_t begin, end;
-    if (!offsets.is_array() || offsets.size() != 2 ||
-        !readCount(offsets[0], begin) || !readCount(offsets[1], end))
-      return fail(tensor.name, "data_offsets must be two whole numbers, got " +
-                                   dump(offsets));
+    if (!offsets.is_array() || offsets.size() != 2 || !readCount(offsets[0], begin) || !readCount(offsets[1], end))
+      return fail(tensor.name, "data_offsets must be two whole numbers, got " + dump(offsets));
     if (begin > end || end > dataBytes)
-      return fail(tensor.name, "bytes " + num(begin) + " to " + num(end) +
-                                   " do not lie in the file's " +
+      return fail(tensor.name, "bytes " + num(begin) + " to " + num(end) + " do not lie in the file's " +
                                    num(dataBytes) + " data bytes");
     if (end - begin != bytes)
-      return fail(tensor.name, "has " + num(end - begin) +
-                                   " bytes, its shape and type ask for " +
-                                   num(bytes));
+      return fail(tensor.name, "has " + num(end - begin) + " bytes, its shape and type ask for " + num(bytes));
     tensor.begin = dataBegin + begin;
     tensor.end = dataBegin + end;
     return tensor;
@@ -131,37 +120,29 @@ private:
 
   /// Sorted by offset, each tensor must begin where the one before it ends.
   Status checkTiling(std::vector<TensorInfo> &tensors) {
-    std::sort(tensors.begin(), tensors.end(),
-              [](const TensorInfo &a, const TensorInfo &b) {
-                return std::tie(a.begin, a.end) < std::tie(b.begin, b.end);
-              });
+    std::sort(tensors.begin(), tensors.end(), [](const TensorInfo &a, const TensorInfo &b) {
+      return std::tie(a.begin, a.end) < std::tie(b.begin, b.end);
+    });
     uint64_t at = dataBegin;
     const std::string *before = nullptr;
     for (const TensorInfo &tensor : tensors) {
       if (tensor.begin < at)
-        return fail(tensor.name, "begins at byte " +
-                                     num(tensor.begin - dataBegin) +
-                                     ", inside tensor '" + *before +
+        return fail(tensor.name, "begins at byte " + num(tensor.begin - dataBegin) + ", inside tensor '" + *before +
                                      "', which ends at " + num(at - dataBegin));
       if (tensor.begin > at)
-        return fail(tensor.name, "begins at byte " +
-                                     num(tensor.begin - dataBegin) +
-                                     "; bytes from " + num(at - dataBegin) +
-                                     " belong to no tensor");
+        return fail(tensor.name, "begins at byte " + num(tensor.begin - dataBegin) + "; bytes from " +
+                                     num(at - dataBegin) + " belong to no tensor");
       at = tensor.end;
       before = &tensor.name;
     }
     if (at != dataBegin + dataBytes)
-      return Error{path,
-                   "tensors end at data byte " + num(at - dataBegin) +
-                       ", the file has " + num(dataBytes),
+      return Error{path, "tensors end at data byte " + num(at - dataBegin) + ", the file has " + num(dataBytes),
                    "the file is damaged: download it again"};
     return Status::success();
   }
 
   static std::string dump(const json &value) {
-    return value.dump(-1, ' ', false, json::error_handler_t::replace)
-        .substr(0, 80);
+    return value.dump(-1, ' ', false, json::error_handler_t::replace).substr(0, 80);
   }
 
   std::string path;
@@ -171,44 +152,34 @@ private:
 
 } // namespace
 
-Expected<std::vector<TensorInfo>>
-k2c::readSafetensorsHeader(int fd, uint64_t fileBytes,
-                           const std::string &path) {
+Expected<std::vector<TensorInfo>> k2c::readSafetensorsHeader(int fd, uint64_t fileBytes, const std::string &path) {
   const char *remedy = "the file is damaged or not safetensors: download it "
                        "again";
   unsigned char lengthBytes[8];
   if (fileBytes < 8 || ::pread(fd, lengthBytes, 8, 0) != 8)
-    return Error{path,
-                 "file has " + num(fileBytes) + " bytes, a header needs 8",
-                 remedy};
+    return Error{path, "file has " + num(fileBytes) + " bytes, a header needs 8", remedy};
   uint64_t length = 0;
   for (int i = 7; i >= 0; --i)
     length = length << 8 | lengthBytes[i];
   if (length > maxHeaderBytes || length > fileBytes - 8)
     return Error{path,
-                 "header length " + num(length) + " exceeds the " +
-                     num(std::min(maxHeaderBytes, fileBytes - 8)) +
+                 "header length " + num(length) + " exceeds the " + num(std::min(maxHeaderBytes, fileBytes - 8)) +
                      " bytes possible in a file of " + num(fileBytes),
                  remedy};
   std::string text(length, '\0');
   for (uint64_t got = 0; got < length;) {
-    ssize_t n = ::pread(fd, text.data() + got, length - got,
-                        static_cast<off_t>(8 + got));
+    ssize_t n = ::pread(fd, text.data() + got, length - got, static_cast<off_t>(8 + got));
     if (n < 0 && errno == EINTR)
       continue;
     if (n <= 0)
-      return Error{path,
-                   "read " + num(got) + " of " + num(length) + " header bytes",
-                   remedy};
+      return Error{path, "read " + num(got) + " of " + num(length) + " header bytes", remedy};
     got += static_cast<uint64_t>(n);
   }
   // {name: {shape: [..]}} is three levels deep.
-  Expected<JsonDocument> header =
-      parseJson(std::move(text), path, {maxHeaderBytes, 3});
+  Expected<JsonDocument> header = parseJson(std::move(text), path, {maxHeaderBytes, 3});
   if (!header)
     return header.takeError();
   if (!header->root().is_object())
     return Error{path, "the header is not a JSON object", remedy};
-  return HeaderReader(path, 8 + length, fileBytes - 8 - length)
-      .read(header->root());
+  return HeaderReader(path, 8 + length, fileBytes - 8 - length).read(header->root());
 }

@@ -11,10 +11,8 @@ constexpr int64_t maxElements = int64_t(1) << 50;
 
 /// The words of "{a|b}" in a tensor's name.
 std::vector<std::string> alternativesOf(const std::string &pattern) {
-  for (size_t open = pattern.find('{'); open != std::string::npos;
-       open = pattern.find('{', open + 1)) {
-    std::string inside =
-        pattern.substr(open + 1, pattern.find('}', open) - open - 1);
+  for (size_t open = pattern.find('{'); open != std::string::npos; open = pattern.find('{', open + 1)) {
+    std::string inside = pattern.substr(open + 1, pattern.find('}', open) - open - 1);
     if (inside.find('|') == std::string::npos)
       continue;
     std::vector<std::string> words;
@@ -29,8 +27,7 @@ std::vector<std::string> alternativesOf(const std::string &pattern) {
 }
 
 /// Layers that `over` names; neighbouring runs are joined.
-std::vector<LayerRange> layersOver(const ModelSpec &spec,
-                                   const std::string &over) {
+std::vector<LayerRange> layersOver(const ModelSpec &spec, const std::string &over) {
   std::vector<LayerRange> ranges;
   for (const LayerRun &run : spec.layers) {
     bool isMoe = run.kind == LayerKind::Moe;
@@ -52,8 +49,7 @@ Status checkCount(const WeightFamily &family, const std::string &configFile) {
   int64_t count = family.layerCount();
   bool isTooLarge = false;
   auto times = [&](int64_t factor) {
-    isTooLarge |=
-        __builtin_mul_overflow(count, factor, &count) || count > maxElements;
+    isTooLarge |= __builtin_mul_overflow(count, factor, &count) || count > maxElements;
   };
   for (int64_t size : family.shape)
     times(size);
@@ -62,13 +58,11 @@ Status checkCount(const WeightFamily &family, const std::string &configFile) {
   if (!isTooLarge)
     return Status::success();
   return Error{configFile,
-               "weights '" + family.pattern + "' would have more than " +
-                   formatCount(maxElements) + " elements",
+               "weights '" + family.pattern + "' would have more than " + formatCount(maxElements) + " elements",
                "take config.json from the published model"};
 }
 
-Expected<WeightFamily> makeFamily(const WeightRule &rule, const ModelSpec &spec,
-                                  const Fields &fields) {
+Expected<WeightFamily> makeFamily(const WeightRule &rule, const ModelSpec &spec, const Fields &fields) {
   WeightFamily family;
   family.id = rule.id;
   family.pattern = rule.tensors;
@@ -100,8 +94,7 @@ Expected<WeightFamily> makeFamily(const WeightRule &rule, const ModelSpec &spec,
 
 } // namespace
 
-Status k2c::applyWeightRules(ModelSpec &spec, const Family &family,
-                             const Fields &fields,
+Status k2c::applyWeightRules(ModelSpec &spec, const Family &family, const Fields &fields,
                              const std::string &configFile) {
   for (const WeightRule &rule : family.weights) {
     Expected<int64_t> exists = when(rule.when, fields);
@@ -124,8 +117,7 @@ Status k2c::applyWeightRules(ModelSpec &spec, const Family &family,
       if (!*value)
         return Error{family.file, value->error().message, ""};
     if (*exists && *from < *to)
-      spec.ignoredTensors.push_back(
-          {rule.tensors, {*from, *to}, rule.onlyWith});
+      spec.ignoredTensors.push_back({rule.tensors, {*from, *to}, rule.onlyWith});
   }
   return Status::success();
 }

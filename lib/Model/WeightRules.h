@@ -8,8 +8,7 @@ namespace k2c {
 
 /// Fills spec.weights and spec.ignoredTensors from a family's rules; layers,
 /// storage and quantization are set already. Checks that no count overflows.
-Status applyWeightRules(ModelSpec &spec, const Family &family,
-                        const Fields &fields, const std::string &configFile);
+Status applyWeightRules(ModelSpec &spec, const Family &family, const Fields &fields, const std::string &configFile);
 
 } // namespace k2c
 

@@ -134,18 +134,14 @@ std::vector<std::string> splitPointer(std::string_view pointer) {
 /// throwing an Error, caught in parseJson.
 class Guard {
 public:
-  Guard(const std::string &file, int maxDepth)
-      : file(file), maxDepth(maxDepth) {}
+  Guard(const std::string &file, int maxDepth) : file(file), maxDepth(maxDepth) {}
 
   bool operator()(int depth, json::parse_event_t event, const json &parsed) {
     switch (event) {
     case json::parse_event_t::object_start:
     case json::parse_event_t::array_start:
       if (depth + 1 > maxDepth)
-        throw Error{file,
-                    "JSON is nested deeper than " + std::to_string(maxDepth) +
-                        " levels",
-                    "flatten the file"};
+        throw Error{file, "JSON is nested deeper than " + std::to_string(maxDepth) + " levels", "flatten the file"};
       keys.emplace_back();
       break;
     case json::parse_event_t::object_end:
@@ -154,9 +150,7 @@ public:
       break;
     case json::parse_event_t::key:
       if (!keys.back().insert(parsed.get<std::string>()).second)
-        throw Error{file,
-                    "key '" + parsed.get<std::string>() +
-                        "' occurs twice in one object",
+        throw Error{file, "key '" + parsed.get<std::string>() + "' occurs twice in one object",
                     "remove one of the two"};
       break;
     default:
@@ -183,24 +177,18 @@ LineColumn JsonDocument::locate(std::string_view pointer) const {
   return lineColumn(text_, place);
 }
 
-std::string JsonDocument::place(std::string_view pointer) const {
-  return placeOf(file_, locate(pointer));
-}
+std::string JsonDocument::place(std::string_view pointer) const { return placeOf(file_, locate(pointer)); }
 
-Expected<JsonDocument> k2c::parseJson(std::string text, std::string file,
-                                      const JsonLimits &limits) {
+Expected<JsonDocument> k2c::parseJson(std::string text, std::string file, const JsonLimits &limits) {
   if (text.size() > limits.maxBytes)
     return Error{file,
-                 "JSON text has " + std::to_string(text.size()) +
-                     " bytes, more than the " +
+                 "JSON text has " + std::to_string(text.size()) + " bytes, more than the " +
                      std::to_string(limits.maxBytes) + " accepted",
                  ""};
   try {
     Guard guard(file, limits.maxDepth);
     json root = json::parse(
-        text, [&](int depth, json::parse_event_t event, json &parsed) {
-          return guard(depth, event, parsed);
-        });
+        text, [&](int depth, json::parse_event_t event, json &parsed) { return guard(depth, event, parsed); });
     return JsonDocument(std::move(file), std::move(text), std::move(root));
   } catch (const Error &error) {
     return error;
@@ -209,15 +197,13 @@ Expected<JsonDocument> k2c::parseJson(std::string text, std::string file,
     std::string why = error.what();
     if (size_t cut = why.find("syntax error"); cut != std::string::npos)
       why = why.substr(cut);
-    return Error{placeOf(file, lineColumn(text, offset)), "not JSON: " + why,
-                 ""};
+    return Error{placeOf(file, lineColumn(text, offset)), "not JSON: " + why, ""};
   } catch (const json::exception &error) {
     return Error{file, std::string("not JSON: ") + error.what(), ""};
   }
 }
 
-Expected<std::string> k2c::readTextFile(const std::string &path,
-                                        size_t maxBytes) {
+Expected<std::string> k2c::readTextFile(const std::string &path, size_t maxBytes) {
   // O_NONBLOCK: opening a fifo must not wait for a writer.
   int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0)
@@ -225,22 +211,19 @@ Expected<std::string> k2c::readTextFile(const std::string &path,
   struct stat info {};
   if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
     ::close(fd);
-    return Error{path, "not a regular file",
-                 "name a file (symbolic links are followed)"};
+    return Error{path, "not a regular file", "name a file (symbolic links are followed)"};
   }
   size_t size = static_cast<size_t>(info.st_size);
   if (size > maxBytes) {
     ::close(fd);
     return Error{path,
-                 "file has " + std::to_string(size) + " bytes, more than the " +
-                     std::to_string(maxBytes) + " accepted",
+                 "file has " + std::to_string(size) + " bytes, more than the " + std::to_string(maxBytes) + " accepted",
                  ""};
   }
   std::string text(size, '\0');
   size_t got = 0;
   while (got < size) {
-    ssize_t n =
-        ::pread(fd, text.data() + got, size - got, static_cast<off_t>(got));
+    ssize_t n = ::pread(fd, text.data() + got, size - got, static_cast<off_t>(got));
     if (n < 0 && errno == EINTR)
       continue;
     if (n <= 0)
@@ -249,15 +232,11 @@ Expected<std::string> k2c::readTextFile(const std::string &path,
   }
   ::close(fd);
   if (got != size)
-    return Error{path,
-                 "read " + std::to_string(got) + " of " + std::to_string(size) +
-                     " bytes",
-                 ""};
+    return Error{path, "read " + std::to_string(got) + " of " + std::to_string(size) + " bytes", ""};
   return text;
 }
 
-Expected<JsonDocument> k2c::readJsonFile(const std::string &path,
-                                         const JsonLimits &limits) {
+Expected<JsonDocument> k2c::readJsonFile(const std::string &path, const JsonLimits &limits) {
   Expected<std::string> text = readTextFile(path, limits.maxBytes);
   if (!text)
     return text.takeError();
@@ -267,8 +246,6 @@ Expected<JsonDocument> k2c::readJsonFile(const std::string &path,
 std::string k2c::escapeJsonPointer(std::string_view key) {
   std::string out;
   for (char c : key)
-    out += c == '~'   ? std::string("~0")
-           : c == '/' ? std::string("~1")
-                      : std::string(1, c);
+    out += c == '~' ? std::string("~0") : c == '/' ? std::string("~1") : std::string(1, c);
   return out;
 }

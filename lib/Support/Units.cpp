@@ -33,13 +33,11 @@ std::string k2c::format(Bytes bytes) {
   double inTwo = scale(value, 1024, 5, two), inTen = scale(value, 1000, 5, ten);
   if (two == 0)
     return std::to_string(bytes.value) + " B";
-  return print("%.2f %s", inTwo, binary[two]) + " (" +
-         print("%.2f %s", inTen, decimal[ten]) + ")";
+  return print("%.2f %s", inTwo, binary[two]) + " (" + print("%.2f %s", inTen, decimal[ten]) + ")";
 }
 
 std::string k2c::format(Flops flops) {
-  static const char *const units[] = {"FLOP",  "KFLOP", "MFLOP", "GFLOP",
-                                      "TFLOP", "PFLOP", "EFLOP"};
+  static const char *const units[] = {"FLOP", "KFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP"};
   int index;
   double value = scale(flops.value, 1000, 6, index);
   return print("%.2f %s", value, units[index]);

@@ -21,39 +21,32 @@ namespace {
 std::string placeOf(const std::string &file, const YAML::Mark &mark) {
   if (mark.is_null())
     return file;
-  return file + ":" + std::to_string(mark.line + 1) + ":" +
-         std::to_string(mark.column + 1);
+  return file + ":" + std::to_string(mark.line + 1) + ":" + std::to_string(mark.column + 1);
 }
 
 /// Refuses anchors, aliases, tags, depth and duplicate keys by throwing an
 /// Error, caught in parseYaml.
 class Guard : public YAML::EventHandler {
 public:
-  Guard(const std::string &file, int maxDepth)
-      : file(file), maxDepth(maxDepth) {}
+  Guard(const std::string &file, int maxDepth) : file(file), maxDepth(maxDepth) {}
 
   void OnDocumentStart(const YAML::Mark &) override {}
   void OnDocumentEnd() override {}
-  void OnNull(const YAML::Mark &mark, YAML::anchor_t anchor) override {
-    value(mark, anchor, nullptr);
-  }
-  void OnAlias(const YAML::Mark &mark, YAML::anchor_t) override {
-    refuse(mark, "aliases are not accepted");
-  }
-  void OnScalar(const YAML::Mark &mark, const std::string &tag,
-                YAML::anchor_t anchor, const std::string &text) override {
+  void OnNull(const YAML::Mark &mark, YAML::anchor_t anchor) override { value(mark, anchor, nullptr); }
+  void OnAlias(const YAML::Mark &mark, YAML::anchor_t) override { refuse(mark, "aliases are not accepted"); }
+  void OnScalar(const YAML::Mark &mark, const std::string &tag, YAML::anchor_t anchor,
+                const std::string &text) override {
     if (!tag.empty() && tag != "?" && tag != "!")
       refuse(mark, "tag '" + tag + "' is not accepted");
     value(mark, anchor, &text);
   }
-  void OnSequenceStart(const YAML::Mark &mark, const std::string &,
-                       YAML::anchor_t anchor,
+  void OnSequenceStart(const YAML::Mark &mark, const std::string &, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value) override {
     open(mark, anchor, false);
   }
   void OnSequenceEnd() override { frames.pop_back(); }
-  void OnMapStart(const YAML::Mark &mark, const std::string &,
-                  YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+  void OnMapStart(const YAML::Mark &mark, const std::string &, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
     open(mark, anchor, true);
   }
   void OnMapEnd() override { frames.pop_back(); }
@@ -69,8 +62,7 @@ private:
     throw Error{placeOf(file, mark), std::move(message), "write the value out"};
   }
 
-  void value(const YAML::Mark &mark, YAML::anchor_t anchor,
-             const std::string *scalar) {
+  void value(const YAML::Mark &mark, YAML::anchor_t anchor, const std::string *scalar) {
     if (anchor)
       refuse(mark, "anchors are not accepted");
     if (frames.empty() || !frames.back().isMap)
@@ -80,9 +72,7 @@ private:
       if (!scalar)
         refuse(mark, "a key must be a plain word");
       if (!frame.keys.insert(*scalar).second)
-        throw Error{placeOf(file, mark),
-                    "key '" + *scalar + "' occurs twice in one mapping",
-                    "remove one of the two"};
+        throw Error{placeOf(file, mark), "key '" + *scalar + "' occurs twice in one mapping", "remove one of the two"};
     }
     frame.expectsKey = !frame.expectsKey;
   }
@@ -90,9 +80,7 @@ private:
   void open(const YAML::Mark &mark, YAML::anchor_t anchor, bool isMap) {
     value(mark, anchor, nullptr);
     if (static_cast<int>(frames.size()) >= maxDepth)
-      throw Error{placeOf(file, mark),
-                  "YAML is nested deeper than " + std::to_string(maxDepth) +
-                      " levels",
+      throw Error{placeOf(file, mark), "YAML is nested deeper than " + std::to_string(maxDepth) + " levels",
                   "flatten the file"};
     frames.push_back({isMap, isMap, {}});
   }
@@ -103,15 +91,11 @@ private:
 };
 
 template <class T>
-Expected<T> scalarAs(const YamlDocument &document, const YAML::Node &node,
-                     const std::string &what, const char *kind) {
+Expected<T> scalarAs(const YamlDocument &document, const YAML::Node &node, const std::string &what, const char *kind) {
   T value{};
-  if (node.IsDefined() && node.IsScalar() &&
-      YAML::convert<T>::decode(node, value))
+  if (node.IsDefined() && node.IsScalar() && YAML::convert<T>::decode(node, value))
     return value;
-  std::string got = !node.IsDefined() ? "nothing"
-                    : node.IsScalar() ? "'" + node.Scalar() + "'"
-                                      : "a collection";
+  std::string got = !node.IsDefined() ? "nothing" : node.IsScalar() ? "'" + node.Scalar() + "'" : "a collection";
   return document.error(node, what + " must be " + kind + ", got " + got);
 }
 
@@ -121,25 +105,20 @@ std::string YamlDocument::place(const YAML::Node &node) const {
   return node.IsDefined() ? placeOf(file, node.Mark()) : file;
 }
 
-Error YamlDocument::error(const YAML::Node &node, std::string message,
-                          std::string remedy) const {
+Error YamlDocument::error(const YAML::Node &node, std::string message, std::string remedy) const {
   return Error{place(node), std::move(message), std::move(remedy)};
 }
 
-Expected<std::string> YamlDocument::asString(const YAML::Node &node,
-                                             const std::string &what) const {
+Expected<std::string> YamlDocument::asString(const YAML::Node &node, const std::string &what) const {
   return scalarAs<std::string>(*this, node, what, "a word");
 }
-Expected<int64_t> YamlDocument::asInt(const YAML::Node &node,
-                                      const std::string &what) const {
+Expected<int64_t> YamlDocument::asInt(const YAML::Node &node, const std::string &what) const {
   return scalarAs<int64_t>(*this, node, what, "a whole number");
 }
-Expected<double> YamlDocument::asDouble(const YAML::Node &node,
-                                        const std::string &what) const {
+Expected<double> YamlDocument::asDouble(const YAML::Node &node, const std::string &what) const {
   return scalarAs<double>(*this, node, what, "a number");
 }
-Expected<bool> YamlDocument::asBool(const YAML::Node &node,
-                                    const std::string &what) const {
+Expected<bool> YamlDocument::asBool(const YAML::Node &node, const std::string &what) const {
   return scalarAs<bool>(*this, node, what, "true or false");
 }
 
@@ -151,20 +130,15 @@ Status YamlDocument::checkKeys(const YAML::Node &node, const std::string &what,
   for (const std::string &key : known)
     list += (list.empty() ? "" : ", ") + key;
   for (const auto &entry : node)
-    if (std::find(known.begin(), known.end(), entry.first.Scalar()) ==
-        known.end())
-      return error(entry.first,
-                   what + " has no key '" + entry.first.Scalar() + "'",
-                   "the keys are " + list);
+    if (std::find(known.begin(), known.end(), entry.first.Scalar()) == known.end())
+      return error(entry.first, what + " has no key '" + entry.first.Scalar() + "'", "the keys are " + list);
   return Status::success();
 }
 
-Expected<YamlDocument> k2c::parseYaml(const std::string &text, std::string file,
-                                      const YamlLimits &limits) {
+Expected<YamlDocument> k2c::parseYaml(const std::string &text, std::string file, const YamlLimits &limits) {
   if (text.size() > limits.maxBytes)
     return Error{file,
-                 "YAML text has " + std::to_string(text.size()) +
-                     " bytes, more than the " +
+                 "YAML text has " + std::to_string(text.size()) + " bytes, more than the " +
                      std::to_string(limits.maxBytes) + " accepted",
                  ""};
   try {
@@ -174,8 +148,7 @@ Expected<YamlDocument> k2c::parseYaml(const std::string &text, std::string file,
     if (!parser.HandleNextDocument(guard))
       return Error{file, "the YAML file is empty", ""};
     if (parser.HandleNextDocument(guard))
-      return Error{file, "the YAML file holds more than one document",
-                   "split it"};
+      return Error{file, "the YAML file holds more than one document", "split it"};
     YAML::Node root = YAML::Load(text);
     return YamlDocument{std::move(file), root};
   } catch (const Error &error) {
@@ -185,8 +158,7 @@ Expected<YamlDocument> k2c::parseYaml(const std::string &text, std::string file,
   }
 }
 
-Expected<YamlDocument> k2c::readYamlFile(const std::string &path,
-                                         const YamlLimits &limits) {
+Expected<YamlDocument> k2c::readYamlFile(const std::string &path, const YamlLimits &limits) {
   Expected<std::string> text = readTextFile(path, limits.maxBytes);
   if (!text)
     return text.takeError();

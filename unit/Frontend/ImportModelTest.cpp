@@ -22,8 +22,7 @@ std::string print(mlir::ModuleOp module) {
 }
 
 ModelSpec specOf(const std::string &folder) {
-  Expected<ModelSpec> spec =
-      loadModelSpec(std::string(K2C_SOURCE_DIR "/") + folder);
+  Expected<ModelSpec> spec = loadModelSpec(std::string(K2C_SOURCE_DIR "/") + folder);
   EXPECT_TRUE(spec) << spec.error().text();
   return spec ? *spec : ModelSpec();
 }
@@ -31,8 +30,7 @@ ModelSpec specOf(const std::string &folder) {
 /// The model form as text, after verification.
 std::string import(const ModelSpec &spec, ImportOptions options = {}) {
   mlir::MLIRContext context;
-  Expected<mlir::OwningOpRef<mlir::ModuleOp>> module =
-      importModel(context, spec, options);
+  Expected<mlir::OwningOpRef<mlir::ModuleOp>> module = importModel(context, spec, options);
   if (!module)
     return module.error().text();
   EXPECT_TRUE(mlir::succeeded(mlir::verify(**module)));
@@ -40,14 +38,11 @@ std::string import(const ModelSpec &spec, ImportOptions options = {}) {
 }
 
 /// Every line of `lines` occurs in `text`, in this order.
-void expectInOrder(const std::string &text,
-                   const std::vector<std::string> &lines) {
+void expectInOrder(const std::string &text, const std::vector<std::string> &lines) {
   size_t at = 0;
   for (const std::string &line : lines) {
     size_t found = text.find(line, at);
-    ASSERT_NE(found, std::string::npos)
-        << "no '" << line << "' after offset " << at << " of\n"
-        << text;
+    ASSERT_NE(found, std::string::npos) << "no '" << line << "' after offset " << at << " of\n" << text;
     at = found + line.size();
   }
 }
@@ -56,146 +51,129 @@ const std::string llama = "test/EndToEnd/oracle/llama";
 const std::string kimi = "test/EndToEnd/oracle/kimi_k2";
 
 TEST(ImportModel, DenseLayerWithGroupedQueryAttention) {
-  expectInOrder(
-      import(specOf(llama)),
-      {"module @llama attributes {nn.limits = #nn.limits<token = 2048, seq = "
-       "16, context = 1024>}",
-       "nn.weights @q \"model.layers.{layer}.self_attn.q_proj.weight\" over "
-       "(layer = 0 to 3) : tensor<4x16x64xbf16>",
-       "nn.weights @gate_up "
-       "\"model.layers.{layer}.mlp.{gate_proj|up_proj}.weight\" over (layer = "
-       "0 to 3) : tensor<2x192x64xbf16>",
-       "nn.constant_table @rope rope<theta = 5.000000e+05, dims = 16, scaling "
-       "= #nn.llama3<",
-       ": tensor<1024x2x8xf32>",
-       "nn.pool @cache over (layer = 0 to 3) planes (k = 2 x 16 x f32, v = 2 x "
-       "16 x f32) page 64 group 0",
-       "func.func private @dense_layer(",
-       "nn.rms_norm",
-       "@attention_norm[",
-       "nn.linear",
-       "@q[",
-       "nn.rotary",
-       "first 0 count 16 half",
-       "@k[",
-       "nn.rotary",
-       "@v[",
-       "nn.append @cache[",
-       "nn.attention",
-       "scale 2.500000e-01",
-       "nn.reshape",
-       "@o[",
-       "nn.add",
-       "@mlp_norm[",
-       "@gate_up[",
-       "nn.gated_act",
-       "@down[",
-       "nn.add",
-       "nn.observe",
-       "hidden layer",
-       "return"});
+  expectInOrder(import(specOf(llama)), {"module @llama attributes {nn.limits = #nn.limits<token = 2048, seq = "
+                                        "16, context = 1024>}",
+                                        "nn.weights @q \"model.layers.{layer}.self_attn.q_proj.weight\" over "
+                                        "(layer = 0 to 3) : tensor<4x16x64xbf16>",
+                                        "nn.weights @gate_up "
+                                        "\"model.layers.{layer}.mlp.{gate_proj|up_proj}.weight\" over (layer = "
+                                        "0 to 3) : tensor<2x192x64xbf16>",
+                                        "nn.constant_table @rope rope<theta = 5.000000e+05, dims = 16, scaling "
+                                        "= #nn.llama3<",
+                                        ": tensor<1024x2x8xf32>",
+                                        "nn.pool @cache over (layer = 0 to 3) planes (k = 2 x 16 x f32, v = 2 x "
+                                        "16 x f32) page 64 group 0",
+                                        "func.func private @dense_layer(",
+                                        "nn.rms_norm",
+                                        "@attention_norm[",
+                                        "nn.linear",
+                                        "@q[",
+                                        "nn.rotary",
+                                        "first 0 count 16 half",
+                                        "@k[",
+                                        "nn.rotary",
+                                        "@v[",
+                                        "nn.append @cache[",
+                                        "nn.attention",
+                                        "scale 2.500000e-01",
+                                        "nn.reshape",
+                                        "@o[",
+                                        "nn.add",
+                                        "@mlp_norm[",
+                                        "@gate_up[",
+                                        "nn.gated_act",
+                                        "@down[",
+                                        "nn.add",
+                                        "nn.observe",
+                                        "hidden layer",
+                                        "return"});
 }
 
 TEST(ImportModel, StepFunction) {
-  expectInOrder(import(specOf(kimi)),
-                {"func.func @step(%arg0: !nn.batch) attributes {nn.entry = "
-                 "\"serve\"}",
-                 "nn.embed @embed", "nn.observe %0, %arg0 embed",
-                 "nn.layers %0, %arg0 [@dense_layer[0 to 1], @moe_layer[1 to "
-                 "3]]",
-                 "nn.want_rows", "nn.rms_norm", "@final_norm eps",
-                 "nn.linear %3, @head :", "tensor<?x320xf32, #nn.rows<want>>",
-                 "nn.sample", "return"});
+  expectInOrder(import(specOf(kimi)), {"func.func @step(%arg0: !nn.batch) attributes {nn.entry = "
+                                       "\"serve\"}",
+                                       "nn.embed @embed", "nn.observe %0, %arg0 embed",
+                                       "nn.layers %0, %arg0 [@dense_layer[0 to 1], @moe_layer[1 to "
+                                       "3]]",
+                                       "nn.want_rows", "nn.rms_norm", "@final_norm eps", "nn.linear %3, @head :",
+                                       "tensor<?x320xf32, #nn.rows<want>>", "nn.sample", "return"});
 }
 
 TEST(ImportModel, LatentAttention) {
-  expectInOrder(
-      import(specOf(kimi)),
-      {"@kv_b \"model.layers.{layer}.self_attn.kv_b_proj.weight\" over (layer "
-       "= 0 to 3) : tensor<4x32x16xbf16>",
-       "planes (latent = 16 x f32, rope = 16 x f32)",
-       "func.func private @moe_layer(",
-       "@q_a[",
-       "nn.rms_norm",
-       "@q_a_norm[",
-       "@q_b[",
-       "nn.rotary",
-       "first 16 count 16 interleaved",
-       "@kv_a[",
-       "nn.split",
-       "@kv_a_norm[",
-       "nn.rotary",
-       "first 0 count 16 interleaved",
-       "mla.append @cache[",
-       "mla.attention",
-       "@kv_b[",
-       "nope 16 rope 16 v 16 scale 0.229186918311895",
-       "nn.reshape",
-       "@o["});
+  expectInOrder(import(specOf(kimi)), {"@kv_b \"model.layers.{layer}.self_attn.kv_b_proj.weight\" over (layer "
+                                       "= 0 to 3) : tensor<4x32x16xbf16>",
+                                       "planes (latent = 16 x f32, rope = 16 x f32)",
+                                       "func.func private @moe_layer(",
+                                       "@q_a[",
+                                       "nn.rms_norm",
+                                       "@q_a_norm[",
+                                       "@q_b[",
+                                       "nn.rotary",
+                                       "first 16 count 16 interleaved",
+                                       "@kv_a[",
+                                       "nn.split",
+                                       "@kv_a_norm[",
+                                       "nn.rotary",
+                                       "first 0 count 16 interleaved",
+                                       "mla.append @cache[",
+                                       "mla.attention",
+                                       "@kv_b[",
+                                       "nope 16 rope 16 v 16 scale 0.229186918311895",
+                                       "nn.reshape",
+                                       "@o["});
 }
 
 TEST(ImportModel, RoutedLayer) {
-  expectInOrder(
-      import(specOf(kimi)),
-      {"over (layer = 1 to 3, expert = 0 to 12) : tensor<12x2x24x64xbf16>",
-       "func.func private @moe_layer(",
-       "@router[%arg0] : tensor<?x64xf32, #nn.rows<token>> -> "
-       "tensor<?x12xf32, #nn.rows<token>>",
-       "moe.select",
-       "bias @selection_bias[%arg0] layer %arg0 first 1 score sigmoid top 4 "
-       "groups 1 of 1 normalize scale 2.827000e+00",
-       "moe.experts",
-       "@experts_gate_up[%arg0], @experts_down[%arg0] experts "
-       "12 inner 24 act silu",
-       "@shared_gate_up[", "nn.gated_act", "@shared_down[", "nn.add", "nn.add",
-       "nn.observe"});
+  expectInOrder(import(specOf(kimi)),
+                {"over (layer = 1 to 3, expert = 0 to 12) : tensor<12x2x24x64xbf16>", "func.func private @moe_layer(",
+                 "@router[%arg0] : tensor<?x64xf32, #nn.rows<token>> -> "
+                 "tensor<?x12xf32, #nn.rows<token>>",
+                 "moe.select",
+                 "bias @selection_bias[%arg0] layer %arg0 first 1 score sigmoid top 4 "
+                 "groups 1 of 1 normalize scale 2.827000e+00",
+                 "moe.experts",
+                 "@experts_gate_up[%arg0], @experts_down[%arg0] experts "
+                 "12 inner 24 act silu",
+                 "@shared_gate_up[", "nn.gated_act", "@shared_down[", "nn.add", "nn.add", "nn.observe"});
 }
 
 TEST(ImportModel, GroupLimitedRouting) {
-  expectInOrder(import(specOf("test/EndToEnd/oracle/deepseek_v3")),
-                {"moe.select", "top 3 groups 2 of 4 normalize"});
+  expectInOrder(import(specOf("test/EndToEnd/oracle/deepseek_v3")), {"moe.select", "top 3 groups 2 of 4 normalize"});
 }
 
 TEST(ImportModel, SizeDoesNotDependOnLayers) {
   std::string small = import(specOf(kimi));
   std::string large = import(specOf("models/configs/kimi-k2"));
-  EXPECT_EQ(std::count(small.begin(), small.end(), '\n'),
-            std::count(large.begin(), large.end(), '\n'));
+  EXPECT_EQ(std::count(small.begin(), small.end(), '\n'), std::count(large.begin(), large.end(), '\n'));
 }
 
 TEST(ImportModel, BlockScaledStorage) {
-  expectInOrder(
-      import(specOf("models/configs/kimi-k2")),
-      {"@embed \"model.embed_tokens.weight\" : tensor<163840x7168xbf16>",
-       "@q_a ",
-       "stored blocks<f8E4M3FN, [128, 128], f32> : "
-       "tensor<1536x7168xbf16>",
-       "@experts_gate_up ",
-       "stored blocks<f8E4M3FN, [128, 128], f32> : "
-       "tensor<384x2x2048x7168xbf16>"});
+  expectInOrder(import(specOf("models/configs/kimi-k2")),
+                {"@embed \"model.embed_tokens.weight\" : tensor<163840x7168xbf16>", "@q_a ",
+                 "stored blocks<f8E4M3FN, [128, 128], f32> : "
+                 "tensor<1536x7168xbf16>",
+                 "@experts_gate_up ",
+                 "stored blocks<f8E4M3FN, [128, 128], f32> : "
+                 "tensor<384x2x2048x7168xbf16>"});
 }
 
 TEST(ImportModel, OutputReadsBack) {
   std::string text = import(specOf(kimi));
   mlir::MLIRContext context;
   ASSERT_TRUE(importModel(context, specOf(kimi), {})); // loads the dialects
-  mlir::OwningOpRef<mlir::ModuleOp> module =
-      mlir::parseSourceString<mlir::ModuleOp>(text, &context);
+  mlir::OwningOpRef<mlir::ModuleOp> module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
   ASSERT_TRUE(module);
   EXPECT_EQ(print(*module), text);
 }
 
 TEST(ImportModel, LocationsAreKeysAndTensorNames) {
   mlir::MLIRContext context;
-  Expected<mlir::OwningOpRef<mlir::ModuleOp>> module =
-      importModel(context, specOf(kimi), {});
+  Expected<mlir::OwningOpRef<mlir::ModuleOp>> module = importModel(context, specOf(kimi), {});
   ASSERT_TRUE(module);
   std::string text;
   llvm::raw_string_ostream stream(text);
   (*module)->print(stream, mlir::OpPrintingFlags().enableDebugInfo());
-  EXPECT_NE(
-      text.find("loc(\"model.layers.{layer}.self_attn.q_a_proj.weight\")"),
-      std::string::npos);
+  EXPECT_NE(text.find("loc(\"model.layers.{layer}.self_attn.q_a_proj.weight\")"), std::string::npos);
   EXPECT_NE(text.find("config.json\":"), std::string::npos);
 }
 
@@ -220,23 +198,20 @@ TEST(ImportModel, Biases) {
   bias.pattern = "model.layers.{layer}.self_attn.q_proj.bias";
   bias.shape = {64};
   spec.weights.push_back(bias);
-  expectInOrder(import(spec), {"nn.weights @q_bias ", ": tensor<4x16xbf16>",
-                               "@q[%arg0] bias @q_bias[%arg0] :"});
+  expectInOrder(import(spec), {"nn.weights @q_bias ", ": tensor<4x16xbf16>", "@q[%arg0] bias @q_bias[%arg0] :"});
 }
 
 TEST(ImportModel, TiedEmbeddings) {
   ModelSpec spec = specOf(llama);
   spec.tiedEmbeddings = true;
-  expectInOrder(import(spec),
-                {"nn.layers", "@final_norm eps", "nn.linear", "@embed :"});
+  expectInOrder(import(spec), {"nn.layers", "@final_norm eps", "nn.linear", "@embed :"});
 }
 
 TEST(ImportModel, NarrowActivationsKeepRouterAndLogitsWide) {
   ImportOptions options;
   options.compute = DType::BF16;
   expectInOrder(import(specOf(kimi), options),
-                {"latent = 16 x bf16", "@router[%arg0] : tensor<?x64xbf16",
-                 "tensor<?x12xf32, #nn.rows<token>>",
+                {"latent = 16 x bf16", "@router[%arg0] : tensor<?x64xbf16", "tensor<?x12xf32, #nn.rows<token>>",
                  "@head :", "tensor<?x320xf32, #nn.rows<want>>"});
 }
 
@@ -247,30 +222,25 @@ TEST(ImportModel, ContextWithinTheModel) {
   EXPECT_EQ(*chooseContext(spec, {}), 8192);
   ImportOptions options;
   options.maxContext = 131073;
-  EXPECT_EQ(import(spec, options),
-            "--max-context 131073: the model reaches 131072 positions "
-            "(max_position_embeddings 131072); choose from 1 to 131072");
+  EXPECT_EQ(import(spec, options), "--max-context 131073: the model reaches 131072 positions "
+                                   "(max_position_embeddings 131072); choose from 1 to 131072");
   // Dynamic scaling is exact only where it does not scale.
   spec.rope.maxContext = 4096;
   options.maxContext = 4097;
-  EXPECT_EQ(import(spec, options),
-            "--max-context 4097: the model reaches 4096 positions "
-            "(max_position_embeddings 131072); choose from 1 to 4096");
+  EXPECT_EQ(import(spec, options), "--max-context 4097: the model reaches 4096 positions "
+                                   "(max_position_embeddings 131072); choose from 1 to 4096");
 }
 
 TEST(ImportModel, LimitsArePositive) {
   ImportOptions options;
   options.stepTokens = 0;
-  EXPECT_EQ(import(specOf(llama), options),
-            "--step-tokens 0: must be from 1 to 2147483647");
+  EXPECT_EQ(import(specOf(llama), options), "--step-tokens 0: must be from 1 to 2147483647");
 }
 
 TEST(ImportModel, WhatTheModelFormCannotSay) {
   ModelSpec alternating = specOf(kimi);
   alternating.weights[1].layers = {{0, 1}, {2, 3}};
-  EXPECT_NE(import(alternating)
-                .find("weights 'attention_norm' lie in alternating layers"),
-            std::string::npos);
+  EXPECT_NE(import(alternating).find("weights 'attention_norm' lie in alternating layers"), std::string::npos);
   ModelSpec otherEps = specOf(kimi);
   otherEps.moe->normalizeEps = 1e-6;
   EXPECT_NE(import(otherEps).find("epsilon"), std::string::npos);

@@ -46,9 +46,7 @@ public:
     header.erase(from);
   }
   /// Adds an empty tensor.
-  void add(const std::string &name) {
-    header[name] = {{"dtype", "F32"}, {"shape", {0}}, {"data_offsets", {0, 0}}};
-  }
+  void add(const std::string &name) { header[name] = {{"dtype", "F32"}, {"shape", {0}}, {"data_offsets", {0, 0}}}; }
 
   TempFolder folder;
   std::string family;
@@ -75,43 +73,34 @@ TEST(CheckWeights, OracleCheckpoints) {
 
 TEST(CheckWeights, MissingTensor) {
   Altered altered("llama");
-  altered.rename("model.layers.1.mlp.up_proj.weight",
-                 "model.layers.1.mlp.lost");
-  EXPECT_EQ(altered.failure(),
-            "tensor 'model.layers.1.mlp.up_proj.weight' is missing");
+  altered.rename("model.layers.1.mlp.up_proj.weight", "model.layers.1.mlp.lost");
+  EXPECT_EQ(altered.failure(), "tensor 'model.layers.1.mlp.up_proj.weight' is missing");
 }
 
 TEST(CheckWeights, MissingExpert) {
   Altered altered("kimi_k2");
   altered.config["n_routed_experts"] = 16;
   altered.header[kimiRouter]["shape"] = {16, 48};
-  EXPECT_EQ(altered.failure(),
-            "tensor '" + kimiRouter +
-                "' has shape [16, 48], config.json asks for [16, 64]");
+  EXPECT_EQ(altered.failure(), "tensor '" + kimiRouter + "' has shape [16, 48], config.json asks for [16, 64]");
 }
 
 TEST(CheckWeights, WrongShape) {
   Altered altered("kimi_k2");
   altered.header[kimiRouter]["shape"] = {64, 12};
-  EXPECT_EQ(altered.failure(),
-            "tensor '" + kimiRouter +
-                "' has shape [64, 12], config.json asks for [12, 64]");
+  EXPECT_EQ(altered.failure(), "tensor '" + kimiRouter + "' has shape [64, 12], config.json asks for [12, 64]");
 }
 
 TEST(CheckWeights, WrongElementType) {
   Altered altered("kimi_k2");
   altered.header[kimiRouter]["dtype"] = "I16";
-  EXPECT_EQ(altered.failure(),
-            "tensor '" + kimiRouter +
-                "' has element type i16, a weight must be f32, bf16 or f16");
+  EXPECT_EQ(altered.failure(), "tensor '" + kimiRouter + "' has element type i16, a weight must be f32, bf16 or f16");
 }
 
 TEST(CheckWeights, MixedElementTypes) {
   Altered altered("kimi_k2");
   altered.header["model.layers.2.mlp.gate.weight"]["dtype"] = "F16";
   EXPECT_EQ(altered.failure(),
-            "tensor 'model.layers.2.mlp.gate.weight' has element type f16, '" +
-                kimiRouter + "' has bf16");
+            "tensor 'model.layers.2.mlp.gate.weight' has element type f16, '" + kimiRouter + "' has bf16");
 }
 
 TEST(CheckWeights, Float16IsAccepted) {
@@ -125,17 +114,15 @@ TEST(CheckWeights, Float16IsAccepted) {
 TEST(CheckWeights, UnknownTensor) {
   Altered altered("llama");
   altered.add("model.layers.0.self_attn.q_norm.weight");
-  EXPECT_EQ(altered.failure(),
-            "tensor 'model.layers.0.self_attn.q_norm.weight' [0] is not part "
-            "of a llama model of 3 layers");
+  EXPECT_EQ(altered.failure(), "tensor 'model.layers.0.self_attn.q_norm.weight' [0] is not part "
+                               "of a llama model of 3 layers");
 }
 
 TEST(CheckWeights, LayersBeyondTheConfig) {
   Altered altered("llama");
   altered.config["num_hidden_layers"] = 2;
-  EXPECT_EQ(altered.failure(),
-            "tensor 'model.layers.2.input_layernorm.weight' [64] is not part "
-            "of a llama model of 2 layers");
+  EXPECT_EQ(altered.failure(), "tensor 'model.layers.2.input_layernorm.weight' [64] is not part "
+                               "of a llama model of 2 layers");
 }
 
 TEST(CheckWeights, InverseFrequenciesAreIgnored) {
@@ -150,9 +137,8 @@ TEST(CheckWeights, PredictionLayerIsIgnoredOnlyWhenItIsOne) {
   Altered altered("kimi_k2");
   altered.config["num_nextn_predict_layers"] = 1;
   altered.add("model.layers.3.enorm.weight");
-  EXPECT_EQ(altered.failure(),
-            "tensor 'model.layers.3.enorm.weight' [0] is not part of a "
-            "kimi_k2 model of 3 layers");
+  EXPECT_EQ(altered.failure(), "tensor 'model.layers.3.enorm.weight' [0] is not part of a "
+                               "kimi_k2 model of 3 layers");
   altered.add("model.layers.3.eh_proj.weight");
   EXPECT_EQ(altered.failure(), "");
 }
@@ -184,9 +170,15 @@ TEST(CheckWeights, Fp8WeightsAreRefused) {
   altered.header["model.embed_tokens.weight"]["shape"] = {320, 128};
   altered.config["hidden_size"] = 128;
   altered.config["head_dim"] = 16;
-  EXPECT_EQ(altered.failure(),
-            "tensor 'model.embed_tokens.weight' is FP8: reading FP8 weights "
-            "is not in this build");
+  EXPECT_EQ(altered.failure(), "tensor 'model.embed_tokens.weight' is FP8: reading FP8 weights "
+                               "is not in this build");
+}
+
+TEST(CheckWeights, QuantizationThatTheWeightsDoNotHave) {
+  Altered altered("kimi_k2");
+  altered.config["quantization_config"] = configOf(K2C_SOURCE_DIR "/models/configs/kimi-k2")["quantization_config"];
+  EXPECT_EQ(altered.failure(), "tensor 'model.layers.0.self_attn.q_a_proj.weight' has element type bf16, "
+                               "quantization_config of config.json says FP8");
 }
 
 } // namespace

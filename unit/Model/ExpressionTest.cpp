@@ -27,15 +27,13 @@ TEST(Expression, Precedence) {
 }
 
 TEST(Expression, InexactDivision) {
-  EXPECT_EQ(run("heads / 4").error().message,
-            "'heads / 4' asks for 6 / 4, which is not whole");
+  EXPECT_EQ(run("heads / 4").error().message, "'heads / 4' asks for 6 / 4, which is not whole");
   EXPECT_EQ(run("heads % 0").error().message, "'heads % 0' divides by 0");
 }
 
 TEST(Expression, Overflow) {
   EXPECT_EQ(run("huge * 4").error().message, "'huge * 4' overflows 64 bits");
-  EXPECT_EQ(run("huge + huge").error().message,
-            "'huge + huge' overflows 64 bits");
+  EXPECT_EQ(run("huge + huge").error().message, "'huge + huge' overflows 64 bits");
 }
 
 TEST(Expression, UnknownNameAndBadText) {

@@ -25,8 +25,7 @@ TEST(Family, BuiltInFilesAreSound) {
       EXPECT_TRUE(types.insert(type).second) << type << " is served twice";
     std::set<std::string> roles;
     for (const WeightRule &rule : family.weights)
-      EXPECT_TRUE(roles.insert(rule.id).second)
-          << family.file << ": two weights '" << rule.id << "'";
+      EXPECT_TRUE(roles.insert(rule.id).second) << family.file << ": two weights '" << rule.id << "'";
     for (const CheckRule &check : family.checks)
       EXPECT_NE(check.that, "") << family.file;
   }
@@ -34,10 +33,9 @@ TEST(Family, BuiltInFilesAreSound) {
 }
 
 TEST(Family, ReadsKeyRules) {
-  Expected<Family> family = parseFamily(
-      head + "config:\n  a: {field: b, kind: size, default: c / 2, if_null: 0, "
-             "one_of: [1, 2], max: 9}\n",
-      "f.yaml");
+  Expected<Family> family = parseFamily(head + "config:\n  a: {field: b, kind: size, default: c / 2, if_null: 0, "
+                                               "one_of: [1, 2], max: 9}\n",
+                                        "f.yaml");
   ASSERT_TRUE(family) << family.error().text();
   const KeyRule &rule = family->keys.at(0);
   EXPECT_EQ(rule.key, "a");
@@ -49,24 +47,16 @@ TEST(Family, ReadsKeyRules) {
 }
 
 TEST(Family, UnknownKeys) {
-  EXPECT_EQ(failure("attn: {}\n")
-                .rfind("f.yaml:4:1: the families file has no key 'attn'", 0),
-            0u);
-  EXPECT_EQ(failure("config:\n  a: {field: b, kind: size, min: 1}\n")
-                .rfind("f.yaml:5:29: a has no key 'min'", 0),
-            0u);
-  EXPECT_EQ(failure("weights:\n  - {id: a, tensor: b}\n")
-                .rfind("f.yaml:5:13: a weight has no key 'tensor'", 0),
-            0u);
+  EXPECT_EQ(failure("attn: {}\n").rfind("f.yaml:4:1: the families file has no key 'attn'", 0), 0u);
+  EXPECT_EQ(failure("config:\n  a: {field: b, kind: size, min: 1}\n").rfind("f.yaml:5:29: a has no key 'min'", 0), 0u);
+  EXPECT_EQ(failure("weights:\n  - {id: a, tensor: b}\n").rfind("f.yaml:5:13: a weight has no key 'tensor'", 0), 0u);
 }
 
 TEST(Family, UnknownKindAndMissingEntries) {
   EXPECT_EQ(failure("config:\n  a: {field: b, kind: int}\n"),
             "f.yaml:5:23: kind must be size, count, number, flag or word");
-  EXPECT_EQ(failure("layers:\n  - {kind: dense, from: 0}\n"),
-            "f.yaml: to must be a word, got nothing");
-  EXPECT_EQ(failure("weights:\n  - {id: a, tensors: b}\n"),
-            "f.yaml: shape must be a list");
+  EXPECT_EQ(failure("layers:\n  - {kind: dense, from: 0}\n"), "f.yaml: to must be a word, got nothing");
+  EXPECT_EQ(failure("weights:\n  - {id: a, tensors: b}\n"), "f.yaml: shape must be a list");
 }
 
 TEST(Family, ScalarsWhereMappingsBelong) {
@@ -76,8 +66,7 @@ TEST(Family, ScalarsWhereMappingsBelong) {
 }
 
 TEST(Family, HarmlessKeys) {
-  Expected<HarmlessKeys> keys =
-      parseHarmlessKeys("any: [a]\nonly:\n  b: [null, false]\n", "h.yaml");
+  Expected<HarmlessKeys> keys = parseHarmlessKeys("any: [a]\nonly:\n  b: [null, false]\n", "h.yaml");
   ASSERT_TRUE(keys);
   EXPECT_EQ(keys->any, (std::vector<std::string>{"a"}));
   EXPECT_EQ(keys->only["b"], (std::vector<std::string>{"null", "false"}));

@@ -17,8 +17,7 @@ using namespace k2c::test;
 namespace {
 
 /// Overwrites, deletes or repeats a few bytes in [begin, end).
-std::string damage(std::string bytes, size_t begin, size_t end,
-                   std::mt19937 &random) {
+std::string damage(std::string bytes, size_t begin, size_t end, std::mt19937 &random) {
   static const std::string likely = "{}[]\",:0123456789.-e/n\\ \x80";
   for (unsigned count = 1 + random() % 3; count > 0 && end > begin; --count) {
     size_t at = begin + random() % (end - begin);
@@ -88,8 +87,7 @@ TEST(Hostile, TruncatedCheckpoints) {
 
 TEST(Hostile, AFileThatShrinksAfterOpening) {
   TempFolder folder;
-  std::string path = folder.write(
-      "model.safetensors", readFile(oracle("llama") + "/model.safetensors"));
+  std::string path = folder.write("model.safetensors", readFile(oracle("llama") + "/model.safetensors"));
   Expected<Checkpoint> checkpoint = Checkpoint::open(folder.path);
   ASSERT_TRUE(checkpoint);
   std::filesystem::resize_file(path, 4096);
@@ -98,8 +96,7 @@ TEST(Hostile, AFileThatShrinksAfterOpening) {
   char data[128];
   Status status = checkpoint->read(*norm, 0, data, sizeof data);
   ASSERT_FALSE(status);
-  EXPECT_EQ(status.error().message,
-            "tensor 'model.norm.weight': the file ended after 0 of 128 bytes");
+  EXPECT_EQ(status.error().message, "tensor 'model.norm.weight': the file ended after 0 of 128 bytes");
 }
 
 } // namespace

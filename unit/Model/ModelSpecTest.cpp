@@ -12,8 +12,8 @@ using nlohmann::json;
 namespace {
 
 /// An altered config.json; "-" removes a key.
-Expected<ModelSpec> load(const TempFolder &folder, const std::string &source,
-                         const json &changes, LoadOptions options = {}) {
+Expected<ModelSpec> load(const TempFolder &folder, const std::string &source, const json &changes,
+                         LoadOptions options = {}) {
   json config = configOf(source);
   for (const auto &[key, value] : changes.items())
     value == "-" ? void(config.erase(key)) : void(config[key] = value);
@@ -21,8 +21,7 @@ Expected<ModelSpec> load(const TempFolder &folder, const std::string &source,
   return loadModelSpec(folder.path, options);
 }
 
-std::string failure(const std::string &family, const json &changes,
-                    LoadOptions options = {}) {
+std::string failure(const std::string &family, const json &changes, LoadOptions options = {}) {
   TempFolder folder;
   Expected<ModelSpec> spec = load(folder, oracle(family), changes, options);
   return spec ? "" : spec.error().message;
@@ -121,8 +120,7 @@ TEST(ModelSpec, TensorNames) {
   ASSERT_TRUE(spec);
   const WeightFamily *experts = spec->find("experts_gate_up");
   ASSERT_TRUE(experts);
-  EXPECT_EQ(experts->tensorName(7, 383, 1),
-            "model.layers.7.mlp.experts.383.up_proj.weight");
+  EXPECT_EQ(experts->tensorName(7, 383, 1), "model.layers.7.mlp.experts.383.up_proj.weight");
   EXPECT_EQ(experts->tensorCount(), 60 * 384 * 2);
   EXPECT_EQ(experts->shape, (std::vector<int64_t>{2048, 7168}));
   EXPECT_TRUE(experts->hasLayer(60));
@@ -141,9 +139,7 @@ TEST(ModelSpec, PlacesAreLinesOfTheConfig) {
 
 TEST(ModelSpec, DirectQueriesAndNoSharedExpert) {
   TempFolder folder;
-  Expected<ModelSpec> spec =
-      load(folder, oracle("kimi_k2"),
-           {{"q_lora_rank", nullptr}, {"n_shared_experts", nullptr}});
+  Expected<ModelSpec> spec = load(folder, oracle("kimi_k2"), {{"q_lora_rank", nullptr}, {"n_shared_experts", nullptr}});
   ASSERT_TRUE(spec) << spec.error().text();
   EXPECT_EQ(std::get<MlaSpec>(spec->attention).queryLatent, 0);
   EXPECT_TRUE(spec->find("q"));
@@ -154,13 +150,11 @@ TEST(ModelSpec, DirectQueriesAndNoSharedExpert) {
 
 TEST(ModelSpec, AllLayersOfOneKind) {
   TempFolder folder;
-  Expected<ModelSpec> dense =
-      load(folder, oracle("kimi_k2"), {{"first_k_dense_replace", 3}});
+  Expected<ModelSpec> dense = load(folder, oracle("kimi_k2"), {{"first_k_dense_replace", 3}});
   ASSERT_TRUE(dense);
   EXPECT_FALSE(dense->moe);
   EXPECT_FALSE(dense->find("router"));
-  Expected<ModelSpec> moe =
-      load(folder, oracle("kimi_k2"), {{"first_k_dense_replace", 0}});
+  Expected<ModelSpec> moe = load(folder, oracle("kimi_k2"), {{"first_k_dense_replace", 0}});
   ASSERT_TRUE(moe);
   EXPECT_FALSE(moe->mlp);
   EXPECT_FALSE(moe->find("gate_up"));
@@ -168,8 +162,7 @@ TEST(ModelSpec, AllLayersOfOneKind) {
 
 TEST(ModelSpec, BiasesAddFamilies) {
   TempFolder folder;
-  Expected<ModelSpec> spec = load(
-      folder, oracle("llama"), {{"attention_bias", true}, {"mlp_bias", true}});
+  Expected<ModelSpec> spec = load(folder, oracle("llama"), {{"attention_bias", true}, {"mlp_bias", true}});
   ASSERT_TRUE(spec);
   EXPECT_TRUE(spec->find("q_bias") && spec->find("o_bias"));
   EXPECT_TRUE(spec->find("gate_up_bias") && spec->find("down_bias"));
@@ -178,8 +171,7 @@ TEST(ModelSpec, BiasesAddFamilies) {
 
 TEST(ModelSpec, TiedEmbeddingsHaveNoHead) {
   TempFolder folder;
-  Expected<ModelSpec> spec =
-      load(folder, oracle("llama"), {{"tie_word_embeddings", true}});
+  Expected<ModelSpec> spec = load(folder, oracle("llama"), {{"tie_word_embeddings", true}});
   ASSERT_TRUE(spec);
   EXPECT_FALSE(spec->find("head"));
   ParameterCounts counts = countParameters(*spec);
@@ -188,104 +180,75 @@ TEST(ModelSpec, TiedEmbeddingsHaveNoHead) {
 
 TEST(ModelSpec, HeadDimDerivedAndExplicit) {
   TempFolder folder;
-  Expected<ModelSpec> derived =
-      load(folder, oracle("llama"), {{"head_dim", nullptr}});
+  Expected<ModelSpec> derived = load(folder, oracle("llama"), {{"head_dim", nullptr}});
   ASSERT_TRUE(derived);
   EXPECT_EQ(std::get<GqaSpec>(derived->attention).headDim, 16);
   Expected<ModelSpec> given = load(folder, oracle("llama"), {{"head_dim", 24}});
   ASSERT_TRUE(given);
   EXPECT_EQ(given->find("q")->shape, (std::vector<int64_t>{96, 64}));
-  EXPECT_EQ(failure("llama",
-                    {{"num_attention_heads", 3}, {"num_key_value_heads", 3}}),
+  EXPECT_EQ(failure("llama", {{"num_attention_heads", 3}, {"num_key_value_heads", 3}}),
             "key 'head_dim' is not given and cannot be derived: 'hidden / "
             "heads' asks for 64 / 3, which is not whole");
 }
 
 TEST(ModelSpec, StorageType) {
   TempFolder folder;
-  EXPECT_EQ(
-      load(folder, oracle("llama"), {{"torch_dtype", "float16"}})->storage,
-      DType::F16);
-  EXPECT_EQ(load(folder, oracle("llama"),
-                 {{"torch_dtype", "-"}, {"dtype", "bfloat16"}})
-                ->storage,
-            DType::BF16);
-  EXPECT_EQ(load(folder, oracle("llama"), {{"torch_dtype", "-"}})->storage,
-            DType::F32);
-  EXPECT_EQ(failure("llama", {{"torch_dtype", "int8"}}),
-            "element type \"int8\" is not in this build");
-  EXPECT_EQ(failure("llama", {{"dtype", "float32"}}),
-            "dtype \"float32\" differs from torch_dtype \"bfloat16\"");
+  EXPECT_EQ(load(folder, oracle("llama"), {{"torch_dtype", "float16"}})->storage, DType::F16);
+  EXPECT_EQ(load(folder, oracle("llama"), {{"torch_dtype", "-"}, {"dtype", "bfloat16"}})->storage, DType::BF16);
+  EXPECT_EQ(load(folder, oracle("llama"), {{"torch_dtype", "-"}})->storage, DType::F32);
+  EXPECT_EQ(failure("llama", {{"torch_dtype", "int8"}}), "element type \"int8\" is not in this build");
+  EXPECT_EQ(failure("llama", {{"dtype", "float32"}}), "dtype \"float32\" differs from torch_dtype \"bfloat16\"");
 }
 
 TEST(ModelSpec, EndOfSequenceIds) {
   TempFolder folder;
-  folder.write("generation_config.json",
-               R"({"eos_token_id": [7, 9], "temperature": 0.6})");
+  folder.write("generation_config.json", R"({"eos_token_id": [7, 9], "temperature": 0.6})");
   Expected<ModelSpec> spec = load(folder, oracle("llama"), json::object());
   ASSERT_TRUE(spec);
   EXPECT_EQ(spec->eos, (std::vector<int64_t>{7, 9}));
-  EXPECT_EQ(failure("llama", {{"eos_token_id", 320}}),
-            "eos_token_id must be a whole number from 0 to 319, got 320");
+  EXPECT_EQ(failure("llama", {{"eos_token_id", 320}}), "eos_token_id must be a whole number from 0 to 319, got 320");
   folder.write("generation_config.json", R"({"eos_token_id": -1})");
   EXPECT_FALSE(load(folder, oracle("llama"), json::object()));
 }
 
 TEST(ModelSpec, ErrorsNameFileAndLine) {
   TempFolder folder;
-  folder.write("config.json",
-               "{\n  \"model_type\": \"llama\",\n  \"hidden_size\": 0\n}\n");
+  folder.write("config.json", "{\n  \"model_type\": \"llama\",\n  \"hidden_size\": 0\n}\n");
   Expected<ModelSpec> spec = loadModelSpec(folder / "config.json");
   ASSERT_FALSE(spec);
-  EXPECT_EQ(folder.relative(spec.error().text()),
-            "config.json:3:3: hidden_size must be a whole number from 1 to "
-            "2147483647, got 0");
+  EXPECT_EQ(folder.relative(spec.error().text()), "config.json:3:3: hidden_size must be a whole number from 1 to "
+                                                  "2147483647, got 0");
 }
 
 TEST(ModelSpec, MissingKeys) {
   for (const char *key :
-       {"hidden_size", "num_hidden_layers", "vocab_size", "rms_norm_eps",
-        "hidden_act", "max_position_embeddings"})
-    EXPECT_EQ(failure("llama", {{key, "-"}}),
-              std::string("key '") + key + "' is missing");
-  for (const char *key :
-       {"kv_lora_rank", "q_lora_rank", "n_routed_experts",
-        "num_experts_per_tok", "first_k_dense_replace", "norm_topk_prob",
-        "routed_scaling_factor", "n_shared_experts"})
-    EXPECT_EQ(failure("kimi_k2", {{key, "-"}}),
-              std::string("key '") + key + "' is missing");
-  EXPECT_EQ(failure("llama", {{"hidden_size", nullptr}}),
-            "hidden_size must not be null");
+       {"hidden_size", "num_hidden_layers", "vocab_size", "rms_norm_eps", "hidden_act", "max_position_embeddings"})
+    EXPECT_EQ(failure("llama", {{key, "-"}}), std::string("key '") + key + "' is missing");
+  for (const char *key : {"kv_lora_rank", "q_lora_rank", "n_routed_experts", "num_experts_per_tok",
+                          "first_k_dense_replace", "norm_topk_prob", "routed_scaling_factor", "n_shared_experts"})
+    EXPECT_EQ(failure("kimi_k2", {{key, "-"}}), std::string("key '") + key + "' is missing");
+  EXPECT_EQ(failure("llama", {{"hidden_size", nullptr}}), "hidden_size must not be null");
 }
 
 TEST(ModelSpec, ValuesOfTheWrongKind) {
-  EXPECT_EQ(
-      failure("llama", {{"hidden_size", 64.0}}),
-      "hidden_size must be a whole number from 1 to 2147483647, got 64.0");
+  EXPECT_EQ(failure("llama", {{"hidden_size", 64.0}}),
+            "hidden_size must be a whole number from 1 to 2147483647, got 64.0");
   EXPECT_EQ(failure("llama", {{"hidden_size", 4294967296}}),
             "hidden_size must be a whole number from 1 to 2147483647, got "
             "4294967296");
   EXPECT_EQ(failure("llama", {{"num_hidden_layers", -3}}),
             "num_hidden_layers must be a whole number from 1 to 65536, got -3");
-  EXPECT_EQ(failure("llama", {{"attention_bias", 1}}),
-            "attention_bias must be true or false, got 1");
-  EXPECT_EQ(failure("llama", {{"rms_norm_eps", 0}}),
-            "rms_norm_eps must be a number above 0, got 0");
-  EXPECT_EQ(failure("llama", {{"hidden_act", 3}}),
-            "hidden_act must be a word in quotes, got 3");
+  EXPECT_EQ(failure("llama", {{"attention_bias", 1}}), "attention_bias must be true or false, got 1");
+  EXPECT_EQ(failure("llama", {{"rms_norm_eps", 0}}), "rms_norm_eps must be a number above 0, got 0");
+  EXPECT_EQ(failure("llama", {{"hidden_act", 3}}), "hidden_act must be a word in quotes, got 3");
 }
 
 TEST(ModelSpec, ValuesOutsideThisBuild) {
-  EXPECT_EQ(failure("llama", {{"hidden_act", "gelu"}}),
-            "hidden_act 'gelu' is not in this build");
-  EXPECT_EQ(failure("kimi_k2", {{"moe_layer_freq", 2}}),
-            "moe_layer_freq '2' is not in this build");
-  EXPECT_EQ(failure("kimi_k2", {{"scoring_func", "softmax"}}),
-            "scoring_func 'softmax' is not in this build");
-  EXPECT_EQ(failure("kimi_k2", {{"topk_method", "greedy"}}),
-            "topk_method 'greedy' is not in this build");
-  EXPECT_EQ(failure("kimi_k2", {{"rope_interleave", false}}),
-            "rope_interleave 'false' is not in this build");
+  EXPECT_EQ(failure("llama", {{"hidden_act", "gelu"}}), "hidden_act 'gelu' is not in this build");
+  EXPECT_EQ(failure("kimi_k2", {{"moe_layer_freq", 2}}), "moe_layer_freq '2' is not in this build");
+  EXPECT_EQ(failure("kimi_k2", {{"scoring_func", "softmax"}}), "scoring_func 'softmax' is not in this build");
+  EXPECT_EQ(failure("kimi_k2", {{"topk_method", "greedy"}}), "topk_method 'greedy' is not in this build");
+  EXPECT_EQ(failure("kimi_k2", {{"rope_interleave", false}}), "rope_interleave 'false' is not in this build");
 }
 
 TEST(ModelSpec, Contradictions) {
@@ -294,20 +257,15 @@ TEST(ModelSpec, Contradictions) {
   EXPECT_EQ(failure("kimi_k2", {{"num_key_value_heads", 2}}),
             "num_key_value_heads 2 differs from num_attention_heads 4: latent "
             "attention has one latent for all");
-  EXPECT_EQ(failure("kimi_k2", {{"first_k_dense_replace", 4}}),
-            "first_k_dense_replace 4 exceeds num_hidden_layers 3");
-  EXPECT_EQ(failure("kimi_k2", {{"num_experts_per_tok", 13}}),
-            "num_experts_per_tok 13 exceeds n_routed_experts 12");
-  EXPECT_EQ(failure("kimi_k2", {{"n_group", 5}}),
-            "n_group 5 does not divide n_routed_experts 12");
-  EXPECT_EQ(failure("kimi_k2", {{"n_group", 4}, {"topk_group", 5}}),
-            "topk_group 5 exceeds n_group 4");
+  EXPECT_EQ(failure("kimi_k2", {{"first_k_dense_replace", 4}}), "first_k_dense_replace 4 exceeds num_hidden_layers 3");
+  EXPECT_EQ(failure("kimi_k2", {{"num_experts_per_tok", 13}}), "num_experts_per_tok 13 exceeds n_routed_experts 12");
+  EXPECT_EQ(failure("kimi_k2", {{"n_group", 5}}), "n_group 5 does not divide n_routed_experts 12");
+  EXPECT_EQ(failure("kimi_k2", {{"n_group", 4}, {"topk_group", 5}}), "topk_group 5 exceeds n_group 4");
   EXPECT_EQ(failure("kimi_k2", {{"n_group", 4}, {"topk_group", 1}}),
             "num_experts_per_tok 4 exceeds the experts of topk_group 1 groups "
             "out of n_group 4, n_routed_experts 12");
-  EXPECT_EQ(
-      failure("kimi_k2", {{"n_group", 12}, {"topk_group", 12}}),
-      "n_group 12 leaves fewer than two of n_routed_experts 12 in a group");
+  EXPECT_EQ(failure("kimi_k2", {{"n_group", 12}, {"topk_group", 12}}),
+            "n_group 12 leaves fewer than two of n_routed_experts 12 in a group");
 }
 
 // What transformers 5 writes for the same models.
@@ -321,59 +279,45 @@ TEST(ModelSpec, KeysOfNewerFiles) {
                   {"qk_head_dim", 32},       {"rope_interleave", true},
                   {"pad_token_id", nullptr}, {"output_router_logits", false}};
   EXPECT_EQ(failure("kimi_k2", changes), "");
-  EXPECT_EQ(failure("kimi_k2", {{"head_dim", 32}}),
-            "head_dim 32 differs from qk_rope_head_dim 16");
-  EXPECT_EQ(failure("kimi_k2", {{"qk_head_dim", 16}}),
-            "qk_head_dim 16 differs from qk_nope_head_dim 16 + "
-            "qk_rope_head_dim 16");
+  EXPECT_EQ(failure("kimi_k2", {{"head_dim", 32}}), "head_dim 32 differs from qk_rope_head_dim 16");
+  EXPECT_EQ(failure("kimi_k2", {{"qk_head_dim", 16}}), "qk_head_dim 16 differs from qk_nope_head_dim 16 + "
+                                                       "qk_rope_head_dim 16");
 }
 
 TEST(ModelSpec, SizesThatOverflow) {
-  EXPECT_EQ(failure("llama", {{"hidden_size", 2147483646},
-                              {"vocab_size", 2147483646},
-                              {"head_dim", 16}}),
+  EXPECT_EQ(failure("llama", {{"hidden_size", 2147483646}, {"vocab_size", 2147483646}, {"head_dim", 16}}),
             "weights 'model.embed_tokens.weight' would have more than "
             "1,125,899,906,842,624 elements");
 }
 
 TEST(ModelSpec, ModelTypes) {
-  EXPECT_EQ(failure("llama", {{"model_type", "-"}}),
-            "key 'model_type' is missing");
-  EXPECT_EQ(failure("llama", {{"model_type", "mamba"}}),
-            "model_type \"mamba\" is not in this build");
+  EXPECT_EQ(failure("llama", {{"model_type", "-"}}), "key 'model_type' is missing");
+  EXPECT_EQ(failure("llama", {{"model_type", "mamba"}}), "model_type \"mamba\" is not in this build");
   EXPECT_EQ(failure("llama", {{"architectures", {"DeepseekV3ForCausalLM"}}}),
             "architectures [\"DeepseekV3ForCausalLM\"] do not belong to "
             "model_type \"llama\"");
   std::vector<std::string> types = knownModelTypes();
-  EXPECT_TRUE(
-      std::set<std::string>(types.begin(), types.end()).count("kimi_k2"));
+  EXPECT_TRUE(std::set<std::string>(types.begin(), types.end()).count("kimi_k2"));
 }
 
 TEST(ModelSpec, UnknownKeys) {
-  EXPECT_EQ(failure("llama", {{"attn_logit_cap", 30}}),
-            "unknown key 'attn_logit_cap' with value 30");
+  EXPECT_EQ(failure("llama", {{"attn_logit_cap", 30}}), "unknown key 'attn_logit_cap' with value 30");
   EXPECT_EQ(failure("llama", {{"sliding_window", nullptr}}), "");
-  EXPECT_EQ(failure("llama", {{"sliding_window", 4096}}),
-            "unknown key 'sliding_window' with value 4096");
+  EXPECT_EQ(failure("llama", {{"sliding_window", 4096}}), "unknown key 'sliding_window' with value 4096");
 }
 
 TEST(ModelSpec, IgnoredKeysAreRecorded) {
   TempFolder folder;
-  json changes = {{"note", "x"},
-                  {"rope_scaling", configOf(oracle("llama"))["rope_scaling"]}};
+  json changes = {{"note", "x"}, {"rope_scaling", configOf(oracle("llama"))["rope_scaling"]}};
   changes["rope_scaling"]["origin"] = 1;
-  Expected<ModelSpec> spec = load(folder, oracle("llama"), changes,
-                                  {{"note", "rope_scaling.origin", "absent"}});
+  Expected<ModelSpec> spec = load(folder, oracle("llama"), changes, {{"note", "rope_scaling.origin", "absent"}});
   ASSERT_TRUE(spec) << spec.error().text();
-  EXPECT_EQ(spec->ignoredKeys,
-            (std::vector<std::string>{"note", "rope_scaling.origin"}));
-  EXPECT_EQ(failure("llama", json::object(), {{"hidden_size"}}),
-            "key 'hidden_size' changes what the model computes");
+  EXPECT_EQ(spec->ignoredKeys, (std::vector<std::string>{"note", "rope_scaling.origin"}));
+  EXPECT_EQ(failure("llama", json::object(), {{"hidden_size"}}), "key 'hidden_size' changes what the model computes");
 }
 
 TEST(ModelSpec, Quantization) {
-  json fp8 =
-      configOf(K2C_SOURCE_DIR "/models/configs/kimi-k2")["quantization_config"];
+  json fp8 = configOf(K2C_SOURCE_DIR "/models/configs/kimi-k2")["quantization_config"];
   auto with = [&](const char *key, const json &value) {
     json changed = fp8;
     changed[key] = value;
@@ -383,31 +327,23 @@ TEST(ModelSpec, Quantization) {
   EXPECT_EQ(failure("kimi_k2", with("scale_fmt", "ue8m0")), "");
   EXPECT_EQ(failure("kimi_k2", with("quant_method", "compressed-tensors")),
             "quantization method \"compressed-tensors\" is not in this build");
-  EXPECT_EQ(failure("kimi_k2", with("fmt", "e5m2")),
-            "FP8 format \"e5m2\" is not in this build");
+  EXPECT_EQ(failure("kimi_k2", with("fmt", "e5m2")), "FP8 format \"e5m2\" is not in this build");
   EXPECT_EQ(failure("kimi_k2", with("activation_scheme", "static")),
             "activation_scheme \"static\" is not in this build");
-  EXPECT_EQ(failure("kimi_k2", with("scale_fmt", "x")),
-            "scale_fmt \"x\" is not in this build");
-  EXPECT_EQ(failure("kimi_k2", with("weight_block_size", {128})),
-            "weight_block_size must be two numbers");
+  EXPECT_EQ(failure("kimi_k2", with("scale_fmt", "x")), "scale_fmt \"x\" is not in this build");
+  EXPECT_EQ(failure("kimi_k2", with("weight_block_size", {128})), "weight_block_size must be two numbers");
   EXPECT_EQ(failure("kimi_k2", with("weight_block_size", {128, 0})),
             "quantization_config.weight_block_size must be a whole number from "
             "1 to 1048576, got 0");
-  EXPECT_EQ(failure("kimi_k2", with("modules", 1)),
-            "unknown key 'quantization_config.modules' with value 1");
-  EXPECT_EQ(failure("kimi_k2", {{"quantization_config", 1}}),
-            "quantization_config must be an object or null");
+  EXPECT_EQ(failure("kimi_k2", with("modules", 1)), "unknown key 'quantization_config.modules' with value 1");
+  EXPECT_EQ(failure("kimi_k2", {{"quantization_config", 1}}), "quantization_config must be an object or null");
 }
 
 TEST(ModelSpec, WhatIsNotAConfig) {
   TempFolder folder;
-  EXPECT_EQ(loadModelSpec(folder.path).error().message,
-            "there is no config.json");
-  EXPECT_EQ(loadModelSpec(folder / "none.json").error().message,
-            "does not exist");
-  EXPECT_EQ(loadModelSpec("model.gguf").error().message,
-            "GGUF files are not read");
+  EXPECT_EQ(loadModelSpec(folder.path).error().message, "there is no config.json");
+  EXPECT_EQ(loadModelSpec(folder / "none.json").error().message, "does not exist");
+  EXPECT_EQ(loadModelSpec("model.gguf").error().message, "GGUF files are not read");
   folder.write("config.json", "[]");
   EXPECT_EQ(loadModelSpec(folder.path).error().message, "is not a JSON object");
 }

@@ -11,8 +11,7 @@ namespace {
 
 /// Loads the llama oracle's config with these changes; null removes nothing,
 /// "-" removes the key.
-Expected<ModelSpec> load(const TempFolder &folder, const json &changes,
-                         const std::string &family = "llama") {
+Expected<ModelSpec> load(const TempFolder &folder, const json &changes, const std::string &family = "llama") {
   json config = configOf(oracle(family));
   for (const auto &[key, value] : changes.items())
     value == "-" ? void(config.erase(key)) : void(config[key] = value);
@@ -33,9 +32,7 @@ RopeSpec rope(const json &changes, const std::string &family = "llama") {
   return spec ? spec->rope : RopeSpec();
 }
 
-const json yarn = {{"type", "yarn"},
-                   {"factor", 4.0},
-                   {"original_max_position_embeddings", 64}};
+const json yarn = {{"type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 64}};
 
 json with(json object, const json &changes) {
   object.update(changes);
@@ -52,11 +49,9 @@ TEST(RopeConfig, OldSpelling) {
 }
 
 TEST(RopeConfig, NewSpelling) {
-  RopeSpec spec =
-      rope({{"rope_theta", "-"},
-            {"rope_scaling", "-"},
-            {"rope_parameters",
-             {{"rope_theta", 1e6}, {"rope_type", "linear"}, {"factor", 2.0}}}});
+  RopeSpec spec = rope({{"rope_theta", "-"},
+                        {"rope_scaling", "-"},
+                        {"rope_parameters", {{"rope_theta", 1e6}, {"rope_type", "linear"}, {"factor", 2.0}}}});
   EXPECT_EQ(spec.theta, 1e6);
   EXPECT_EQ(std::get<RopeLinear>(spec.scaling).factor, 2);
 }
@@ -73,24 +68,20 @@ TEST(RopeConfig, DefaultType) {
 
 TEST(RopeConfig, ThetaOfOldFilesIsTheDefault) {
   EXPECT_EQ(rope({{"rope_theta", "-"}}).theta, 10000);
-  EXPECT_EQ(failure({{"rope_theta", "-"}}, "kimi_k2"),
-            "key 'rope_theta' is missing");
+  EXPECT_EQ(failure({{"rope_theta", "-"}}, "kimi_k2"), "key 'rope_theta' is missing");
 }
 
 TEST(RopeConfig, BothSpellingsAtOnce) {
   EXPECT_EQ(failure({{"rope_parameters", {{"rope_type", "default"}}}}),
             "rope_scaling and rope_parameters are both given");
-  EXPECT_EQ(failure({{"rope_scaling", "-"},
-                     {"rope_parameters",
-                      {{"rope_type", "default"}, {"rope_theta", 5.0}}}}),
+  EXPECT_EQ(failure({{"rope_scaling", "-"}, {"rope_parameters", {{"rope_type", "default"}, {"rope_theta", 5.0}}}}),
             "rope_theta 500000.0 differs from rope_parameters.rope_theta 5.0");
 }
 
 TEST(RopeConfig, TypeSpelledTwice) {
   EXPECT_EQ(failure({{"rope_scaling", with(yarn, {{"rope_type", "linear"}})}}),
             "rope_type \"linear\" differs from type \"yarn\"");
-  EXPECT_EQ(failure({{"rope_scaling", {{"factor", 2}}}}),
-            "rope_scaling must name its rope_type");
+  EXPECT_EQ(failure({{"rope_scaling", {{"factor", 2}}}}), "rope_scaling must name its rope_type");
 }
 
 TEST(RopeConfig, TypesOutsideThisBuild) {
@@ -100,45 +91,33 @@ TEST(RopeConfig, TypesOutsideThisBuild) {
 }
 
 TEST(RopeConfig, MissingAndUnknownParameters) {
-  EXPECT_EQ(failure({{"rope_scaling", {{"rope_type", "linear"}}}}),
-            "rope_scaling.factor is missing");
-  EXPECT_EQ(
-      failure({{"rope_scaling", {{"rope_type", "yarn"}, {"factor", 4.0}}}}),
-      "rope_scaling.original_max_position_embeddings is missing");
-  EXPECT_EQ(failure({{"rope_scaling",
-                      {{"rope_type", "linear"}, {"factor", 2}, {"beta", 1}}}}),
+  EXPECT_EQ(failure({{"rope_scaling", {{"rope_type", "linear"}}}}), "rope_scaling.factor is missing");
+  EXPECT_EQ(failure({{"rope_scaling", {{"rope_type", "yarn"}, {"factor", 4.0}}}}),
+            "rope_scaling.original_max_position_embeddings is missing");
+  EXPECT_EQ(failure({{"rope_scaling", {{"rope_type", "linear"}, {"factor", 2}, {"beta", 1}}}}),
             "unknown key 'rope_scaling.beta' with value 1");
 }
 
 TEST(RopeConfig, BadNumbers) {
-  EXPECT_EQ(failure({{"rope_theta", 1.0}}),
-            "rope_theta must be above 1, got 1.0");
-  EXPECT_EQ(failure({{"rope_theta", "a"}}),
-            "rope_theta must be a number above 0, got \"a\"");
+  EXPECT_EQ(failure({{"rope_theta", 1.0}}), "rope_theta must be above 1, got 1.0");
+  EXPECT_EQ(failure({{"rope_theta", "a"}}), "rope_theta must be a number above 0, got \"a\"");
   EXPECT_EQ(failure({{"rope_scaling", with(yarn, {{"factor", -1}})}}),
             "rope_scaling.factor must be a number above 0, got -1");
-  EXPECT_EQ(failure({{"rope_scaling", with(yarn, {{"beta_fast", 0.5}})}}),
-            "beta_fast must be at least beta_slow");
-  EXPECT_EQ(failure({{"rope_scaling", with(yarn, {{"truncate", 1}})}}),
-            "truncate must be true or false");
+  EXPECT_EQ(failure({{"rope_scaling", with(yarn, {{"beta_fast", 0.5}})}}), "beta_fast must be at least beta_slow");
+  EXPECT_EQ(failure({{"rope_scaling", with(yarn, {{"truncate", 1}})}}), "truncate must be true or false");
   json llama3 = configOf(oracle("llama"))["rope_scaling"];
-  EXPECT_EQ(
-      failure({{"rope_scaling", with(llama3, {{"high_freq_factor", 1}})}}),
-      "high_freq_factor must be above low_freq_factor");
-  EXPECT_EQ(failure({{"rope_scaling", 4}}),
-            "rope_scaling must be an object or null");
+  EXPECT_EQ(failure({{"rope_scaling", with(llama3, {{"high_freq_factor", 1}})}}),
+            "high_freq_factor must be above low_freq_factor");
+  EXPECT_EQ(failure({{"rope_scaling", 4}}), "rope_scaling must be an object or null");
 }
 
 TEST(RopeConfig, DynamicIsUnscaledWithinItsContext) {
-  RopeSpec spec =
-      rope({{"rope_scaling", {{"type", "dynamic"}, {"factor", 2.0}}}});
+  RopeSpec spec = rope({{"rope_scaling", {{"type", "dynamic"}, {"factor", 2.0}}}});
   EXPECT_EQ(spec.maxContext, 1024);
-  EXPECT_EQ(failure({{"rope_scaling",
-                      {{"type", "dynamic"},
-                       {"factor", 2.0},
-                       {"original_max_position_embeddings", 64}}}}),
-            "rope type 'dynamic' with original_max_position_embeddings 64 "
-            "beside max_position_embeddings 1024 is not in this build");
+  EXPECT_EQ(
+      failure({{"rope_scaling", {{"type", "dynamic"}, {"factor", 2.0}, {"original_max_position_embeddings", 64}}}}),
+      "rope type 'dynamic' with original_max_position_embeddings 64 "
+      "beside max_position_embeddings 1024 is not in this build");
 }
 
 TEST(RopeConfig, YarnMagnitudes) {
@@ -147,8 +126,7 @@ TEST(RopeConfig, YarnMagnitudes) {
   RopeSpec plain = rope({{"rope_scaling", yarn}});
   EXPECT_NEAR(plain.cosSinScale, 0.1 * std::log(4.0) + 1, 1e-15);
   EXPECT_EQ(plain.attentionScale, 1);
-  RopeSpec given =
-      rope({{"rope_scaling", with(yarn, {{"attention_factor", 2}})}});
+  RopeSpec given = rope({{"rope_scaling", with(yarn, {{"attention_factor", 2}})}});
   EXPECT_EQ(given.cosSinScale, 2);
   RopeSpec mla = rope(json::object(), "kimi_k2");
   EXPECT_EQ(mla.cosSinScale, 1);
@@ -162,8 +140,7 @@ TEST(RopeConfig, MagnitudesComeTogether) {
 }
 
 TEST(RopeConfig, OddWidth) {
-  EXPECT_EQ(failure({{"qk_rope_head_dim", 15}}, "kimi_k2"),
-            "rotary width 15 is odd, pairs need an even one");
+  EXPECT_EQ(failure({{"qk_rope_head_dim", 15}}, "kimi_k2"), "rotary width 15 is odd, pairs need an even one");
 }
 
 } // namespace

@@ -19,15 +19,12 @@ struct Sample {
   double frequency;
 };
 
-void expectFrequencies(const std::string &config,
-                       const std::vector<Sample> &samples) {
-  Expected<ModelSpec> spec =
-      loadModelSpec(K2C_SOURCE_DIR "/models/configs/" + config);
+void expectFrequencies(const std::string &config, const std::vector<Sample> &samples) {
+  Expected<ModelSpec> spec = loadModelSpec(K2C_SOURCE_DIR "/models/configs/" + config);
   ASSERT_TRUE(spec) << spec.error().text();
   std::vector<float> inverse = ropeInverseFrequencies(spec->rope);
   for (const Sample &sample : samples)
-    EXPECT_NEAR(inverse[sample.index], sample.frequency,
-                sample.frequency * 2.5e-7)
+    EXPECT_NEAR(inverse[sample.index], sample.frequency, sample.frequency * 2.5e-7)
         << config << " pair " << sample.index;
 }
 
@@ -67,8 +64,7 @@ TEST(Rope, YarnFrequenciesWithARamp) {
 }
 
 TEST(Rope, YarnMagnitudesOfLatentAttention) {
-  Expected<ModelSpec> spec =
-      loadModelSpec(K2C_SOURCE_DIR "/models/configs/deepseek-v3");
+  Expected<ModelSpec> spec = loadModelSpec(K2C_SOURCE_DIR "/models/configs/deepseek-v3");
   ASSERT_TRUE(spec);
   double mscale = 0.1 * std::log(40.0) + 1;
   EXPECT_DOUBLE_EQ(spec->rope.cosSinScale, 1.0);

@@ -10,27 +10,22 @@ using namespace k2c::test;
 
 namespace {
 
-const std::string twoTensors =
-    R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
-    R"("b":{"dtype":"BF16","shape":[2,1],"data_offsets":[8,12]}})";
+const std::string twoTensors = R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
+                               R"("b":{"dtype":"BF16","shape":[2,1],"data_offsets":[8,12]}})";
 
 /// Message of opening one file with this header and so many data bytes.
 std::string failure(const std::string &header, size_t dataBytes) {
   TempFolder folder;
-  std::string path = folder.write(
-      "t.safetensors", safetensors(header, std::string(dataBytes, 'x')));
+  std::string path = folder.write("t.safetensors", safetensors(header, std::string(dataBytes, 'x')));
   Expected<Checkpoint> checkpoint = Checkpoint::open(path);
   return checkpoint ? "" : folder.relative(checkpoint.error().text());
 }
 
-std::string oneTensor(const std::string &dtype, const std::string &shape,
-                      const std::string &offsets) {
-  return R"({"a":{"dtype":")" + dtype + R"(","shape":)" + shape +
-         R"(,"data_offsets":)" + offsets + "}}";
+std::string oneTensor(const std::string &dtype, const std::string &shape, const std::string &offsets) {
+  return R"({"a":{"dtype":")" + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}";
 }
 
-const char *damaged =
-    "; the file is damaged or not safetensors: download it again";
+const char *damaged = "; the file is damaged or not safetensors: download it again";
 
 TEST(Safetensors, ReadsTensorsOfOneFile) {
   TempFolder folder;
@@ -68,34 +63,27 @@ TEST(Safetensors, ScalarsAndEmptyTensors) {
 TEST(Safetensors, HeaderLength) {
   TempFolder folder;
   auto open = [&](const std::string &bytes) {
-    Expected<Checkpoint> c =
-        Checkpoint::open(folder.write("t.safetensors", bytes));
+    Expected<Checkpoint> c = Checkpoint::open(folder.write("t.safetensors", bytes));
     return c ? "" : folder.relative(c.error().text());
   };
-  EXPECT_EQ(open("1234"),
-            std::string("t.safetensors: file has 4 bytes, a header needs 8") +
-                damaged);
+  EXPECT_EQ(open("1234"), std::string("t.safetensors: file has 4 bytes, a header needs 8") + damaged);
   EXPECT_EQ(open(std::string("\x09\0\0\0\0\0\0\0{}", 10)),
             std::string("t.safetensors: header length 9 exceeds the 2 bytes "
                         "possible in a file of 10") +
                 damaged);
-  EXPECT_EQ(open(std::string(8, '\xff')),
-            std::string("t.safetensors: header length 18446744073709551615 "
-                        "exceeds the 0 bytes possible in a file of 8") +
-                damaged);
+  EXPECT_EQ(open(std::string(8, '\xff')), std::string("t.safetensors: header length 18446744073709551615 "
+                                                      "exceeds the 0 bytes possible in a file of 8") +
+                                              damaged);
 }
 
 TEST(Safetensors, HeaderIsNotAnObject) {
-  EXPECT_EQ(failure("[1]", 0),
-            std::string("t.safetensors: the header is not a JSON object") +
-                damaged);
+  EXPECT_EQ(failure("[1]", 0), std::string("t.safetensors: the header is not a JSON object") + damaged);
   EXPECT_EQ(failure("{", 0).rfind("t.safetensors:1:2: not JSON", 0), 0u);
 }
 
 TEST(Safetensors, HeaderNestedTooDeep) {
-  EXPECT_EQ(
-      failure(R"({"a":{"shape":[[1]]}})", 0),
-      "t.safetensors: JSON is nested deeper than 3 levels; flatten the file");
+  EXPECT_EQ(failure(R"({"a":{"shape":[[1]]}})", 0),
+            "t.safetensors: JSON is nested deeper than 3 levels; flatten the file");
 }
 
 TEST(Safetensors, DuplicateName) {
@@ -107,11 +95,8 @@ TEST(Safetensors, DuplicateName) {
 
 TEST(Safetensors, EntryLacksAKey) {
   EXPECT_EQ(failure(R"({"a":{"dtype":"I8","shape":[1]}})", 1),
-            std::string("t.safetensors: tensor 'a': has no 'data_offsets'") +
-                damaged);
-  EXPECT_EQ(failure(R"({"a":3})", 1),
-            std::string("t.safetensors: tensor 'a': must be an object") +
-                damaged);
+            std::string("t.safetensors: tensor 'a': has no 'data_offsets'") + damaged);
+  EXPECT_EQ(failure(R"({"a":3})", 1), std::string("t.safetensors: tensor 'a': must be an object") + damaged);
 }
 
 TEST(Safetensors, UnknownElementType) {
@@ -122,22 +107,16 @@ TEST(Safetensors, UnknownElementType) {
 }
 
 TEST(Safetensors, NegativeFractionalAndHugeSizes) {
-  EXPECT_EQ(
-      failure(oneTensor("I8", "[-1]", "[0,1]"), 1),
-      std::string("t.safetensors: tensor 'a': size -1 is not a whole number") +
-          damaged);
-  EXPECT_EQ(
-      failure(oneTensor("I8", "[1.5]", "[0,1]"), 1),
-      std::string("t.safetensors: tensor 'a': size 1.5 is not a whole number") +
-          damaged);
+  EXPECT_EQ(failure(oneTensor("I8", "[-1]", "[0,1]"), 1),
+            std::string("t.safetensors: tensor 'a': size -1 is not a whole number") + damaged);
+  EXPECT_EQ(failure(oneTensor("I8", "[1.5]", "[0,1]"), 1),
+            std::string("t.safetensors: tensor 'a': size 1.5 is not a whole number") + damaged);
   EXPECT_EQ(failure(oneTensor("F32", "[4294967296,4294967296]", "[0,1]"), 1),
             std::string("t.safetensors: tensor 'a': shape "
                         "[4294967296,4294967296] overflows 64 bits") +
                 damaged);
   EXPECT_EQ(failure(oneTensor("I8", "[99999999999999999999]", "[0,1]"), 1),
-            std::string(
-                "t.safetensors: tensor 'a': size 1e+20 is not a whole number") +
-                damaged);
+            std::string("t.safetensors: tensor 'a': size 1e+20 is not a whole number") + damaged);
 }
 
 TEST(Safetensors, RankIsBounded) {
@@ -174,17 +153,14 @@ TEST(Safetensors, OverlapAndHole) {
     return R"({"a":{"dtype":"I8","shape":[4],"data_offsets":[0,4]},"b":{"dtype":"I8","shape":[4],"data_offsets":)" +
            second + "}}";
   };
-  EXPECT_EQ(failure(pair("[3,7]"), 7),
-            std::string("t.safetensors: tensor 'b': begins at byte 3, inside "
-                        "tensor 'a', which ends at 4") +
-                damaged);
-  EXPECT_EQ(failure(pair("[5,9]"), 9),
-            std::string("t.safetensors: tensor 'b': begins at byte 5; bytes "
-                        "from 4 belong to no tensor") +
-                damaged);
-  EXPECT_EQ(failure(pair("[4,8]"), 9),
-            "t.safetensors: tensors end at data byte 8, the file has 9; the "
-            "file is damaged: download it again");
+  EXPECT_EQ(failure(pair("[3,7]"), 7), std::string("t.safetensors: tensor 'b': begins at byte 3, inside "
+                                                   "tensor 'a', which ends at 4") +
+                                           damaged);
+  EXPECT_EQ(failure(pair("[5,9]"), 9), std::string("t.safetensors: tensor 'b': begins at byte 5; bytes "
+                                                   "from 4 belong to no tensor") +
+                                           damaged);
+  EXPECT_EQ(failure(pair("[4,8]"), 9), "t.safetensors: tensors end at data byte 8, the file has 9; the "
+                                       "file is damaged: download it again");
 }
 
 TEST(Safetensors, RefusesAFifoAndFollowsALink) {
@@ -192,9 +168,8 @@ TEST(Safetensors, RefusesAFifoAndFollowsALink) {
   ASSERT_EQ(::mkfifo((folder / "model.safetensors").c_str(), 0600), 0);
   Expected<Checkpoint> fifo = Checkpoint::open(folder.path);
   ASSERT_FALSE(fifo);
-  EXPECT_EQ(folder.relative(fifo.error().text()),
-            "model.safetensors: not a regular file; a checkpoint's files are "
-            "regular files or links to them");
+  EXPECT_EQ(folder.relative(fifo.error().text()), "model.safetensors: not a regular file; a checkpoint's files are "
+                                                  "regular files or links to them");
   std::filesystem::remove(folder / "model.safetensors");
   std::string blob = folder.write("blob", safetensors("{}", ""));
   std::filesystem::create_symlink(blob, folder / "model.safetensors");
@@ -212,12 +187,8 @@ TEST(Safetensors, FolderWithoutWeights) {
 /// A folder of two shards "1.safetensors" {a} and "2.safetensors" {b}.
 struct Sharded : TempFolder {
   explicit Sharded(const std::string &index) {
-    write("1.safetensors",
-          safetensors(
-              R"({"a":{"dtype":"I8","shape":[1],"data_offsets":[0,1]}})", "x"));
-    write("2.safetensors",
-          safetensors(
-              R"({"b":{"dtype":"I8","shape":[1],"data_offsets":[0,1]}})", "y"));
+    write("1.safetensors", safetensors(R"({"a":{"dtype":"I8","shape":[1],"data_offsets":[0,1]}})", "x"));
+    write("2.safetensors", safetensors(R"({"b":{"dtype":"I8","shape":[1],"data_offsets":[0,1]}})", "y"));
     write("model.safetensors.index.json", index);
   }
   std::string failure() const {
@@ -237,40 +208,31 @@ TEST(Safetensors, IndexNamesAMissingShardOrTensor) {
             std::string("model.safetensors.index.json: shard '3.safetensors' "
                         "does not exist") +
                 incomplete);
-  EXPECT_EQ(
-      Sharded(
-          R"({"weight_map":{"a":"1.safetensors","b":"2.safetensors","c":"2.safetensors"}})")
-          .failure(),
-      std::string("model.safetensors.index.json:1:56: tensor 'c' is not in "
-                  "shard '2.safetensors'") +
-          incomplete);
+  EXPECT_EQ(Sharded(R"({"weight_map":{"a":"1.safetensors","b":"2.safetensors","c":"2.safetensors"}})").failure(),
+            std::string("model.safetensors.index.json:1:56: tensor 'c' is not in "
+                        "shard '2.safetensors'") +
+                incomplete);
 }
 
 TEST(Safetensors, IndexDisagreesWithShards) {
-  EXPECT_EQ(
-      Sharded(R"({"weight_map":{"a":"2.safetensors","b":"1.safetensors"}})")
-          .failure(),
-      std::string("model.safetensors.index.json:1:16: tensor 'a' is in shard "
-                  "'1.safetensors', weight_map says '2.safetensors'") +
-          incomplete);
+  EXPECT_EQ(Sharded(R"({"weight_map":{"a":"2.safetensors","b":"1.safetensors"}})").failure(),
+            std::string("model.safetensors.index.json:1:16: tensor 'a' is in shard "
+                        "'1.safetensors', weight_map says '2.safetensors'") +
+                incomplete);
   Sharded unlisted(R"({"weight_map":{"a":"1.safetensors"}})");
   unlisted.write(
       "1.safetensors",
       safetensors(
           R"({"a":{"dtype":"I8","shape":[0],"data_offsets":[0,0]},"z":{"dtype":"I8","shape":[0],"data_offsets":[0,0]}})",
           ""));
-  EXPECT_EQ(unlisted.failure(),
-            std::string("model.safetensors.index.json: tensor 'z' of shard "
-                        "'1.safetensors' is not in weight_map") +
-                incomplete);
+  EXPECT_EQ(unlisted.failure(), std::string("model.safetensors.index.json: tensor 'z' of shard "
+                                            "'1.safetensors' is not in weight_map") +
+                                    incomplete);
 }
 
 TEST(Safetensors, TensorInTwoShards) {
   Sharded twice(R"({"weight_map":{"a":"1.safetensors","b":"2.safetensors"}})");
-  twice.write(
-      "2.safetensors",
-      safetensors(R"({"a":{"dtype":"I8","shape":[1],"data_offsets":[0,1]}})",
-                  "x"));
+  twice.write("2.safetensors", safetensors(R"({"a":{"dtype":"I8","shape":[1],"data_offsets":[0,1]}})", "x"));
   EXPECT_EQ(twice.failure(), "2.safetensors: tensor 'a' is also in "
                              "1.safetensors; keep one of the two");
 }
@@ -282,18 +244,14 @@ TEST(Safetensors, IndexMustNotPointElsewhere) {
                   .find("tensor 'a' must name a file of this folder"),
               std::string::npos)
         << shard;
-  EXPECT_NE(Sharded(R"({"weight_map":[]})")
-                .failure()
-                .find("there is no object 'weight_map'"),
-            std::string::npos);
+  EXPECT_NE(Sharded(R"({"weight_map":[]})").failure().find("there is no object 'weight_map'"), std::string::npos);
 }
 
 TEST(Safetensors, IndexBesideASingleFile) {
   Sharded both(R"({"weight_map":{"a":"1.safetensors","b":"2.safetensors"}})");
   both.write("model.safetensors", safetensors("{}", ""));
-  EXPECT_EQ(both.failure(),
-            ".: both model.safetensors.index.json and model.safetensors are "
-            "here; remove the one that does not belong to the checkpoint");
+  EXPECT_EQ(both.failure(), ".: both model.safetensors.index.json and model.safetensors are "
+                            "here; remove the one that does not belong to the checkpoint");
 }
 
 } // namespace

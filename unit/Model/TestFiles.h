@@ -16,8 +16,7 @@ namespace k2c::test {
 struct TempFolder {
   TempFolder() {
     static std::atomic<int> count{0};
-    path = testing::TempDir() + "k2c-model-" + std::to_string(::getpid()) +
-           "-" + std::to_string(count++);
+    path = testing::TempDir() + "k2c-model-" + std::to_string(::getpid()) + "-" + std::to_string(count++);
     std::filesystem::create_directories(path);
   }
   ~TempFolder() {
@@ -27,9 +26,7 @@ struct TempFolder {
   TempFolder(const TempFolder &) = delete;
   TempFolder &operator=(const TempFolder &) = delete;
 
-  std::string operator/(const std::string &name) const {
-    return path + "/" + name;
-  }
+  std::string operator/(const std::string &name) const { return path + "/" + name; }
   std::string write(const std::string &name, const std::string &bytes) const {
     std::ofstream(*this / name, std::ios::binary) << bytes;
     return *this / name;
@@ -52,17 +49,14 @@ inline std::string readFile(const std::string &path) {
 }
 
 /// A safetensors file of a header text and data bytes.
-inline std::string safetensors(const std::string &header,
-                               const std::string &data) {
+inline std::string safetensors(const std::string &header, const std::string &data) {
   std::string bytes;
   for (int i = 0; i < 8; ++i)
     bytes += static_cast<char>(header.size() >> (8 * i) & 0xff);
   return bytes + header + data;
 }
 
-inline std::string oracle(const std::string &family) {
-  return K2C_SOURCE_DIR "/test/EndToEnd/oracle/" + family;
-}
+inline std::string oracle(const std::string &family) { return K2C_SOURCE_DIR "/test/EndToEnd/oracle/" + family; }
 
 /// config.json of an oracle checkpoint or a published model.
 inline nlohmann::json configOf(const std::string &folder) {

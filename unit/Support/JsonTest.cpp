@@ -16,8 +16,7 @@ std::string failure(const std::string &text, JsonLimits limits = {}) {
 }
 
 TEST(Json, LocatesNestedMembers) {
-  Expected<JsonDocument> doc = parseJson(
-      "{\n  \"a\": [1, {\"x/y\": 2}],\n  \"b\\u0041\": \"}\"\n}", "f.json");
+  Expected<JsonDocument> doc = parseJson("{\n  \"a\": [1, {\"x/y\": 2}],\n  \"b\\u0041\": \"}\"\n}", "f.json");
   ASSERT_TRUE(doc) << doc.error().text();
   EXPECT_EQ(doc->place(""), "f.json:1:1");
   EXPECT_EQ(doc->place("/a"), "f.json:2:3");
@@ -32,31 +31,24 @@ TEST(Json, LocatesTheNearestParentOfAMissingMember) {
 }
 
 TEST(Json, NamesThePlaceOfASyntaxError) {
-  EXPECT_EQ(failure("{\n  \"a\": ,\n}")
-                .rfind("f.json:2:8: not JSON: syntax error", 0),
-            0u);
+  EXPECT_EQ(failure("{\n  \"a\": ,\n}").rfind("f.json:2:8: not JSON: syntax error", 0), 0u);
 }
 
 TEST(Json, RefusesADuplicateKey) {
-  EXPECT_EQ(
-      failure("{\"a\": 1, \"a\": 2}"),
-      "f.json: key 'a' occurs twice in one object; remove one of the two");
+  EXPECT_EQ(failure("{\"a\": 1, \"a\": 2}"), "f.json: key 'a' occurs twice in one object; remove one of the two");
   EXPECT_EQ(failure("[{\"a\": 1}, {\"a\": 2}]"), "");
 }
 
 TEST(Json, BoundsDepthAndSize) {
   EXPECT_EQ(failure("[[[1]]]", {100, 3}), "");
-  EXPECT_EQ(failure("[[[[1]]]]", {100, 3}),
-            "f.json: JSON is nested deeper than 3 levels; flatten the file");
+  EXPECT_EQ(failure("[[[[1]]]]", {100, 3}), "f.json: JSON is nested deeper than 3 levels; flatten the file");
   EXPECT_EQ(failure(std::string(100000, '['), {1 << 20, 8}),
             "f.json: JSON is nested deeper than 8 levels; flatten the file");
-  EXPECT_EQ(failure("[1,2]", {4, 3}),
-            "f.json: JSON text has 5 bytes, more than the 4 accepted");
+  EXPECT_EQ(failure("[1,2]", {4, 3}), "f.json: JSON text has 5 bytes, more than the 4 accepted");
 }
 
 TEST(Json, RefusesWhatIsNotARegularFile) {
-  std::string path =
-      testing::TempDir() + "k2c-json-fifo-" + std::to_string(::getpid());
+  std::string path = testing::TempDir() + "k2c-json-fifo-" + std::to_string(::getpid());
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
   Expected<JsonDocument> doc = readJsonFile(path);
   ::unlink(path.c_str());

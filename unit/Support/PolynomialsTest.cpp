@@ -11,15 +11,12 @@ namespace {
 
 /// Distance in units of the last place of `expected`.
 double ulps(double value, double expected) {
-  return std::fabs(value - expected) /
-         (std::nextafter(std::fabs(expected), INFINITY) - std::fabs(expected));
+  return std::fabs(value - expected) / (std::nextafter(std::fabs(expected), INFINITY) - std::fabs(expected));
 }
 
 TEST(Polynomials, LogOverManyBinades) {
   for (double x = 0x1p-60; x < 0x1p60; x *= 1.0137)
-    ASSERT_LT(std::fabs(poly::log(x) - std::log(x)),
-              2.3e-16 * std::max(1.0, std::fabs(std::log(x))))
-        << x;
+    ASSERT_LT(std::fabs(poly::log(x) - std::log(x)), 2.3e-16 * std::max(1.0, std::fabs(std::log(x)))) << x;
 }
 
 TEST(Polynomials, ExpOverItsRange) {
@@ -31,8 +28,7 @@ TEST(Polynomials, ExpOverItsRange) {
 TEST(Polynomials, PowOfRotaryBases) {
   for (double base : {1e4, 5e4, 5e5, 1e6, 1e7})
     for (double exponent = 0; exponent < 1; exponent += 1.0 / 128)
-      ASSERT_LT(ulps(poly::pow(base, exponent), std::pow(base, exponent)), 32)
-          << base << "^" << exponent;
+      ASSERT_LT(ulps(poly::pow(base, exponent), std::pow(base, exponent)), 32) << base << "^" << exponent;
 }
 
 } // namespace

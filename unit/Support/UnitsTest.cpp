@@ -20,9 +20,7 @@ TEST(Units, FlopsSecondsAndBandwidth) {
   EXPECT_EQ(format(Bandwidth(54.1e9)), "54.1 GB/s");
 }
 
-TEST(Units, TimeIsBytesOverBandwidth) {
-  EXPECT_DOUBLE_EQ((Bytes(1000) / Bandwidth(500)).value, 2.0);
-}
+TEST(Units, TimeIsBytesOverBandwidth) { EXPECT_DOUBLE_EQ((Bytes(1000) / Bandwidth(500)).value, 2.0); }
 
 TEST(Units, CountsHaveSeparators) {
   EXPECT_EQ(formatCount(671026404352), "671,026,404,352");

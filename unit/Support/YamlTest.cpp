@@ -23,10 +23,8 @@ TEST(Yaml, NodesHavePlaces) {
 TEST(Yaml, ScalarOfTheWrongKind) {
   Expected<YamlDocument> doc = parseYaml("a: many\n", "f.yaml");
   ASSERT_TRUE(doc);
-  EXPECT_EQ(doc->asInt(doc->root["a"], "a").error().text(),
-            "f.yaml:1:4: a must be a whole number, got 'many'");
-  EXPECT_EQ(doc->asInt(doc->root["z"], "z").error().text(),
-            "f.yaml: z must be a whole number, got nothing");
+  EXPECT_EQ(doc->asInt(doc->root["a"], "a").error().text(), "f.yaml:1:4: a must be a whole number, got 'many'");
+  EXPECT_EQ(doc->asInt(doc->root["z"], "z").error().text(), "f.yaml: z must be a whole number, got nothing");
 }
 
 TEST(Yaml, RefusesUnknownKeys) {
@@ -38,31 +36,23 @@ TEST(Yaml, RefusesUnknownKeys) {
 }
 
 TEST(Yaml, RefusesDuplicateKeys) {
-  EXPECT_EQ(
-      failure("a: 1\na: 2\n"),
-      "f.yaml:2:1: key 'a' occurs twice in one mapping; remove one of the two");
+  EXPECT_EQ(failure("a: 1\na: 2\n"), "f.yaml:2:1: key 'a' occurs twice in one mapping; remove one of the two");
   EXPECT_EQ(failure("- {a: 1}\n- {a: 2}\n"), "");
 }
 
 TEST(Yaml, RefusesAnchorsAliasesAndTags) {
-  EXPECT_NE(failure("a: &x 1\nb: *x\n").find("anchors are not accepted"),
-            std::string::npos);
+  EXPECT_NE(failure("a: &x 1\nb: *x\n").find("anchors are not accepted"), std::string::npos);
   EXPECT_NE(failure("a: !!binary 1\n").find("tag"), std::string::npos);
 }
 
 TEST(Yaml, BoundsDepthSizeAndDocuments) {
   EXPECT_EQ(failure("[[1]]", {100, 2}), "");
-  EXPECT_NE(failure("[[[1]]]", {100, 2}).find("nested deeper than 2 levels"),
-            std::string::npos);
-  EXPECT_NE(failure("a: 1", {3, 2}).find("more than the 3 accepted"),
-            std::string::npos);
-  EXPECT_EQ(failure("a: 1\n---\nb: 1\n"),
-            "f.yaml: the YAML file holds more than one document; split it");
+  EXPECT_NE(failure("[[[1]]]", {100, 2}).find("nested deeper than 2 levels"), std::string::npos);
+  EXPECT_NE(failure("a: 1", {3, 2}).find("more than the 3 accepted"), std::string::npos);
+  EXPECT_EQ(failure("a: 1\n---\nb: 1\n"), "f.yaml: the YAML file holds more than one document; split it");
   EXPECT_EQ(failure(""), "f.yaml: the YAML file is empty");
 }
 
-TEST(Yaml, NamesThePlaceOfASyntaxError) {
-  EXPECT_EQ(failure("a: [1\n").rfind("f.yaml:", 0), 0u);
-}
+TEST(Yaml, NamesThePlaceOfASyntaxError) { EXPECT_EQ(failure("a: [1\n").rfind("f.yaml:", 0), 0u); }
 
 } // namespace

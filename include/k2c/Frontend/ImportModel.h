@@ -20,16 +20,14 @@ struct ImportOptions {
 
 /// Positions the program will have: options.maxContext or its default. An
 /// Error when the model or its rotary embedding does not reach that far.
-Expected<int64_t> chooseContext(const ModelSpec &spec,
-                                const ImportOptions &options);
+Expected<int64_t> chooseContext(const ModelSpec &spec, const ImportOptions &options);
 
 /// Writes the model form: one function for each kind of layer, listed over
 /// layer indices; weight families, rotary table and cache pool as symbols; the
 /// entry `@step`. Orders are left to set-numerics. Locations are the config's
 /// keys and the families' tensor names. Loads the dialects it needs.
-Expected<mlir::OwningOpRef<mlir::ModuleOp>>
-importModel(mlir::MLIRContext &context, const ModelSpec &spec,
-            const ImportOptions &options);
+Expected<mlir::OwningOpRef<mlir::ModuleOp>> importModel(mlir::MLIRContext &context, const ModelSpec &spec,
+                                                        const ImportOptions &options);
 
 } // namespace k2c
 

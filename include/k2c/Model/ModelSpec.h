@@ -27,9 +27,7 @@ namespace k2c {
 struct LayerRange {
   int64_t begin = 0;
   int64_t end = 0;
-  bool operator==(const LayerRange &o) const {
-    return begin == o.begin && end == o.end;
-  }
+  bool operator==(const LayerRange &o) const { return begin == o.begin && end == o.end; }
 };
 
 enum class LayerKind { Dense, Moe };
@@ -91,8 +89,7 @@ struct RopeLlama3 {
   double highFrequencyFactor = 4;
   int64_t originalContext = 0;
 };
-using RopeScaling =
-    std::variant<RopeUnscaled, RopeLinear, RopeDynamic, RopeYarn, RopeLlama3>;
+using RopeScaling = std::variant<RopeUnscaled, RopeLinear, RopeDynamic, RopeYarn, RopeLlama3>;
 
 struct RopeSpec {
   double theta = 10000;
@@ -138,28 +135,25 @@ struct BlockScales {
   DType stored = DType::F8E4M3;
   int64_t rows = 128;
   int64_t columns = 128;
-  bool operator==(const BlockScales &o) const {
-    return stored == o.stored && rows == o.rows && columns == o.columns;
-  }
+  bool operator==(const BlockScales &o) const { return stored == o.stored && rows == o.rows && columns == o.columns; }
 };
 
 /// Tensors of the checkpoint that play one role, over layers and experts.
 /// Its logical shape is [alternatives, shape...] when it has alternatives.
 struct WeightFamily {
-  std::string id;      ///< the role: "q_a", "experts_gate_up", ...
-  std::string pattern; ///< with {layer}, {expert} and {gate_proj|up_proj}
+  std::string id;                        ///< the role: "q_a", "experts_gate_up", ...
+  std::string pattern;                   ///< with {layer}, {expert} and {gate_proj|up_proj}
   std::vector<LayerRange> layers;        ///< empty: one for the whole model
   int64_t experts = 0;                   ///< 0: not per expert
   std::vector<std::string> alternatives; ///< the words of {a|b}
   std::vector<int64_t> shape;            ///< of one tensor of the checkpoint
   DType dtype = DType::BF16;             ///< logical element type
   std::optional<BlockScales> blocks;     ///< stored quantised
-  bool isParameter = true; ///< false: a buffer, not counted as a parameter
-  std::string place;       ///< "families/x.yaml:12:5"
+  bool isParameter = true;               ///< false: a buffer, not counted as a parameter
+  std::string place;                     ///< "families/x.yaml:12:5"
 
   /// Name of one tensor; indices a pattern does not have are ignored.
-  std::string tensorName(int64_t layer = 0, int64_t expert = 0,
-                         size_t alternative = 0) const;
+  std::string tensorName(int64_t layer = 0, int64_t expert = 0, size_t alternative = 0) const;
   bool hasLayer(int64_t layer) const;
   /// Layers in the family (1 when it is not per layer).
   int64_t layerCount() const;
@@ -245,8 +239,7 @@ struct LoadOptions {
 /// Reads a checkpoint folder or a config.json. generation_config.json beside it
 /// overrides the end-of-sequence ids. Every unknown, missing or contradictory
 /// field is an Error at its line. Weights are not looked at.
-Expected<ModelSpec> loadModelSpec(const std::string &path,
-                                  const LoadOptions &options = {});
+Expected<ModelSpec> loadModelSpec(const std::string &path, const LoadOptions &options = {});
 
 /// The model_type values that can be loaded, sorted.
 std::vector<std::string> knownModelTypes();

@@ -22,8 +22,7 @@ std::vector<float> ropeInverseFrequencies(const RopeSpec &rope);
 
 /// Rows [first, first + count) of the table [position][2][dims/2]: cosines,
 /// then sines, times cosSinScale. `out` has count * dims elements.
-void ropeTableRows(const RopeSpec &rope, int64_t first, int64_t count,
-                   float *out);
+void ropeTableRows(const RopeSpec &rope, int64_t first, int64_t count, float *out);
 
 /// The table for positions [0, positions).
 std::vector<float> ropeTable(const RopeSpec &rope, int64_t positions);

@@ -35,8 +35,7 @@ struct TensorInfo {
 
 /// Reads the header of an open safetensors file of `fileBytes` bytes. Offsets
 /// in the result count from the start of the file; fileIndex is 0.
-Expected<std::vector<TensorInfo>>
-readSafetensorsHeader(int fd, uint64_t fileBytes, const std::string &path);
+Expected<std::vector<TensorInfo>> readSafetensorsHeader(int fd, uint64_t fileBytes, const std::string &path);
 
 /// An open checkpoint. Copies share the open files.
 class Checkpoint {
@@ -59,8 +58,7 @@ public:
 
   /// Reads `bytes` bytes of a tensor from byte `offset` of it into `out`.
   /// Callable from any thread.
-  Status read(const TensorInfo &tensor, uint64_t offset, void *out,
-              uint64_t bytes) const;
+  Status read(const TensorInfo &tensor, uint64_t offset, void *out, uint64_t bytes) const;
 
 private:
   struct File;

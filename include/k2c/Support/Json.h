@@ -34,8 +34,7 @@ struct LineColumn {
 class JsonDocument {
 public:
   JsonDocument(std::string file, std::string text, nlohmann::json root)
-      : file_(std::move(file)), text_(std::move(text)), root_(std::move(root)) {
-  }
+      : file_(std::move(file)), text_(std::move(text)), root_(std::move(root)) {}
 
   const std::string &file() const { return file_; }
   const nlohmann::json &root() const { return root_; }
@@ -56,12 +55,10 @@ private:
 
 /// Parses `text`; `file` names it in errors. Errors: too large, too deep,
 /// malformed, a duplicate key.
-Expected<JsonDocument> parseJson(std::string text, std::string file,
-                                 const JsonLimits &limits = {});
+Expected<JsonDocument> parseJson(std::string text, std::string file, const JsonLimits &limits = {});
 
 /// Reads and parses a regular file (symbolic links are followed).
-Expected<JsonDocument> readJsonFile(const std::string &path,
-                                    const JsonLimits &limits = {});
+Expected<JsonDocument> readJsonFile(const std::string &path, const JsonLimits &limits = {});
 
 /// Reads a regular file of at most `maxBytes` (symbolic links are followed; a
 /// fifo or a device is refused).

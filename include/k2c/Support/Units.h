@@ -20,15 +20,9 @@ template <class Tag, class Rep> struct Quantity {
   constexpr Quantity() = default;
   constexpr explicit Quantity(Rep value) : value(value) {}
 
-  constexpr Quantity operator+(Quantity o) const {
-    return Quantity(value + o.value);
-  }
-  constexpr Quantity operator-(Quantity o) const {
-    return Quantity(value - o.value);
-  }
-  constexpr Quantity operator*(Rep factor) const {
-    return Quantity(value * factor);
-  }
+  constexpr Quantity operator+(Quantity o) const { return Quantity(value + o.value); }
+  constexpr Quantity operator-(Quantity o) const { return Quantity(value - o.value); }
+  constexpr Quantity operator*(Rep factor) const { return Quantity(value * factor); }
   constexpr Quantity &operator+=(Quantity o) { return value += o.value, *this; }
   constexpr Quantity &operator-=(Quantity o) { return value -= o.value, *this; }
   constexpr bool operator==(Quantity o) const { return value == o.value; }

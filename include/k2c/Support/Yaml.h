@@ -31,32 +31,25 @@ struct YamlDocument {
   /// "file:line:column" of a node.
   std::string place(const YAML::Node &node) const;
   /// An error at a node.
-  Error error(const YAML::Node &node, std::string message,
-              std::string remedy = "") const;
+  Error error(const YAML::Node &node, std::string message, std::string remedy = "") const;
 
   /// The scalar at `node` as T; `what` names it in the error. No exception
   /// leaves.
-  Expected<std::string> asString(const YAML::Node &node,
-                                 const std::string &what) const;
-  Expected<int64_t> asInt(const YAML::Node &node,
-                          const std::string &what) const;
-  Expected<double> asDouble(const YAML::Node &node,
-                            const std::string &what) const;
+  Expected<std::string> asString(const YAML::Node &node, const std::string &what) const;
+  Expected<int64_t> asInt(const YAML::Node &node, const std::string &what) const;
+  Expected<double> asDouble(const YAML::Node &node, const std::string &what) const;
   Expected<bool> asBool(const YAML::Node &node, const std::string &what) const;
 
   /// Checks that `node` is a mapping and that every key of it is one of
   /// `known`.
-  Status checkKeys(const YAML::Node &node, const std::string &what,
-                   const std::vector<std::string> &known) const;
+  Status checkKeys(const YAML::Node &node, const std::string &what, const std::vector<std::string> &known) const;
 };
 
 /// Parses `text`; `file` names it in errors.
-Expected<YamlDocument> parseYaml(const std::string &text, std::string file,
-                                 const YamlLimits &limits = {});
+Expected<YamlDocument> parseYaml(const std::string &text, std::string file, const YamlLimits &limits = {});
 
 /// Reads and parses a regular file.
-Expected<YamlDocument> readYamlFile(const std::string &path,
-                                    const YamlLimits &limits = {});
+Expected<YamlDocument> readYamlFile(const std::string &path, const YamlLimits &limits = {});
 
 } // namespace k2c
 
