@@ -56,11 +56,12 @@ public:
 
 const std::string kimiRouter = "model.layers.1.mlp.gate.weight";
 
-TEST(CheckWeights, OracleCheckpoints) {
-  for (const char *family : {"llama", "kimi_k2", "deepseek_v3"}) {
-    Expected<ModelSpec> spec = loadModelSpec(oracle(family));
+TEST(CheckWeights, OracleAndBundledCheckpoints) {
+  for (const std::string &folder : {oracle("llama"), oracle("kimi_k2"), oracle("deepseek_v3"),
+                                    std::string(K2C_SOURCE_DIR "/models/bundled")}) {
+    Expected<ModelSpec> spec = loadModelSpec(folder);
     ASSERT_TRUE(spec) << spec.error().text();
-    Expected<Checkpoint> checkpoint = Checkpoint::open(oracle(family));
+    Expected<Checkpoint> checkpoint = Checkpoint::open(folder);
     ASSERT_TRUE(checkpoint) << checkpoint.error().text();
     Status status = checkWeights(*spec, *checkpoint);
     EXPECT_TRUE(status) << status.error().text();
