@@ -16,7 +16,6 @@ def LowerToRt : Pass<"lower-to-rt", "::mlir::ModuleOp"> {
     rt.launch @gate_up grid(%n) args(%p0, %w, %p1)                                 // after
     ```
   }];
-  let options = [Option<"cpu", "cpu", "std::string", "\"x86-64-v3\"", "LLVM's CPU name">];
   let dependentDialects = ["::k2c::rt::RtDialect", "::mlir::LLVM::LLVMDialect", "::mlir::scf::SCFDialect",
                            "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::vector::VectorDialect",
                            "::mlir::func::FuncDialect"];

@@ -1,0 +1,153 @@
+//===- LowerFunction.cpp - One scheduled function to the runtime form -----===//
+#include "LowerFunction.h"
+#include "dialects/Mla/Mla.h"
+#include "k2c/Kernels/TileAttr.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace k2c {
+
+std::string planeName(nn::PoolOp pool, nn::PlaneAttr plane) {
+  return (pool.getSymName() + "." + plane.getName()).str();
+}
+
+/// The arena offset of `value`, following what shares its buffer.
+static int64_t arenaOffset(Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return argument.getOwner()->getParentOp()->getAttrOfType<IntegerAttr>("mem.argument").getInt();
+  return TypeSwitch<Operation *, int64_t>(value.getDefiningOp())
+      .Case([&](kern::CallOp call) { return (*call.getOffsets())[cast<OpResult>(value).getResultNumber()]; })
+      .Case([](mla::MergeFormsOp merge) { return arenaOffset(merge.getAbsorbed()); })
+      .Case([](nn::LayersOp layers) { return arenaOffset(layers.getInput()); });
+}
+
+/// Sampled logits lie in the step.
+static bool livesInStep(Value value) {
+  return llvm::any_of(value.getUsers(), [](Operation *user) { return isa<nn::SampleOp>(user); });
+}
+
+Value FunctionLowering::bufferAddress(OpBuilder &b, Value value, int64_t bytes) {
+  if (livesInStep(value))
+    return rt::LogitsOp::create(b, value.getLoc());
+  return rt::ArenaOp::create(b, value.getLoc(), arenaOffset(value) + bytes);
+}
+
+Value FunctionLowering::layerIndex(OpBuilder &b, Value index, int64_t offset) {
+  Location loc = b.getInsertionBlock()->getParentOp()->getLoc();
+  if (!index)
+    return arith::ConstantIndexOp::create(b, loc, offset);
+  if (offset == 0)
+    return layer;
+  return arith::AddIOp::create(b, loc, layer, arith::ConstantIndexOp::create(b, loc, offset));
+}
+
+Value FunctionLowering::weightAddress(OpBuilder &b, kern::WeightAttr weight, Value index, const Operand &operand) {
+  const WeightRange *range = weights.find(weight.getFamily().getValue(), operand);
+  return rt::WeightOp::create(b, range->family->getLoc(), FlatSymbolRefAttr::get(b.getContext(), range->name),
+                              index ? layer : Value());
+}
+
+/// A view comes from the append of its layer; the append's kernel names the pool.
+FailureOr<Value> FunctionLowering::planeAddress(OpBuilder &b, Value view, unsigned plane) {
+  auto append = view.getDefiningOp<kern::CallOp>();
+  auto kernel = append ? symbols.lookup<kern::FuncOp>(append.getCallee()) : kern::FuncOp();
+  FlatSymbolRefAttr name;
+  if (kernel)
+    kernel.walk([&](nn::StateOp op) { name = op.getStatePool(); });
+  auto pool = name ? symbols.lookup<nn::PoolOp>(name.getValue()) : nn::PoolOp();
+  if (!pool)
+    return emitError(view.getLoc()) << "lower-to-rt: a cache view is not the result of an append to a pool";
+  auto attr = cast<nn::PlaneAttr>(pool.getPlanes()[plane]);
+  return Value(rt::PlaneOp::create(b, view.getLoc(), FlatSymbolRefAttr::get(b.getContext(), planeName(pool, attr)), layer));
+}
+
+FailureOr<Value> FunctionLowering::argument(OpBuilder &b, kern::CallOp call, const Operand &operand,
+                                            const ArgumentSource &source) {
+  int64_t bytes = source.offset * byteWidth(operand.role == Operand::Role::Activation ? operand.rows.type : operand.type);
+  if (source.kind == ArgumentSource::Constant)
+    return layerIndex(b, Value(), source.offset);
+  if (source.kind == ArgumentSource::Result) {
+    Value result = call.getOutputs()[source.index];
+    return operand.role == Operand::Role::Plane ? planeAddress(b, result, source.plane)
+                                                : FailureOr<Value>(bufferAddress(b, result, bytes));
+  }
+  kern::CallOp::Argument argument = call.getCallArguments()[source.index];
+  if (argument.weight)
+    return weightAddress(b, argument.weight, argument.value, operand);
+  switch (operand.role) {
+  case Operand::Role::Step:
+    return Value(rt::StepOp::create(b, call.getLoc()));
+  case Operand::Role::Layer:
+    return layerIndex(b, argument.value, source.offset);
+  case Operand::Role::Plane:
+    return planeAddress(b, argument.value, source.plane);
+  default:
+    return bufferAddress(b, argument.value, bytes);
+  }
+}
+
+Value FunctionLowering::gridItems(OpBuilder &b, kern::CallOp call, const DescribedKernel &kernel) {
+  auto callee = symbols.lookup<kern::FuncOp>(call.getCallee());
+  Grid grid = gridOf(kernel.desc, tileConfig(callee.getTileAttr()));
+  if (grid.rowsPerItem == 0)
+    return arith::ConstantIntOp::create(b, call.getLoc(), b.getI64Type(), grid.itemsPerBlock);
+  rt::Count count = grid.space == RowSpace::Want ? rt::Count::Want : rt::Count::Token;
+  Value rows = rt::RowsOp::create(b, call.getLoc(), count);
+  return rt::GridOp::create(b, call.getLoc(), rows, grid.space == RowSpace::Slot ? slotsPerToken(kernel.desc) : 1,
+                            grid.rowsPerItem, grid.itemsPerBlock);
+}
+
+LogicalResult FunctionLowering::lowerCall(OpBuilder &b, kern::CallOp call) {
+  const DescribedKernel &kernel = weights.kernel(call.getCallee());
+  SmallVector<Value> arguments;
+  for (auto [operand, source] : llvm::zip_equal(operands(kernel.desc), kernel.sources)) {
+    FailureOr<Value> value = argument(b, call, operand, source);
+    if (failed(value))
+      return failure();
+    arguments.push_back(*value);
+  }
+  rt::LaunchOp::create(b, call.getLoc(), call.getCalleeAttr(), gridItems(b, call, kernel), arguments);
+  return success();
+}
+
+void FunctionLowering::lowerLayers(OpBuilder &b, nn::LayersOp op) {
+  Location loc = op.getLoc();
+  Value one = arith::ConstantIndexOp::create(b, loc, 1);
+  for (nn::LayerRunAttr run : op.getRuns().getAsRange<nn::LayerRunAttr>()) {
+    Value from = arith::ConstantIndexOp::create(b, loc, run.getFrom());
+    Value to = arith::ConstantIndexOp::create(b, loc, run.getTo());
+    scf::ForOp::create(b, loc, from, to, one, ValueRange(), [&](OpBuilder &body, Location, Value index, ValueRange) {
+      func::CallOp::create(body, loc, run.getCallee(), TypeRange(), ValueRange(index));
+      scf::YieldOp::create(body, loc);
+    });
+  }
+}
+
+LogicalResult FunctionLowering::lower(OpBuilder &b, func::FuncOp function) {
+  bool isStep = function->hasAttr("nn.entry");
+  SmallVector<Type> inputs;
+  if (!isStep)
+    inputs.push_back(b.getIndexType());
+  auto lowered = func::FuncOp::create(b, function.getLoc(), function.getSymName(), b.getFunctionType(inputs, {}));
+  if (!isStep)
+    lowered.setPrivate();
+  OpBuilder body = OpBuilder::atBlockEnd(lowered.addEntryBlock());
+  layer = isStep ? Value() : lowered.getArgument(0);
+  for (Operation &op : function.front()) {
+    LogicalResult done = TypeSwitch<Operation *, LogicalResult>(&op)
+                             .Case([&](kern::CallOp call) { return lowerCall(body, call); })
+                             .Case([&](nn::LayersOp layers) { return lowerLayers(body, layers), success(); })
+                             .Case([&](nn::SampleOp sample) { return rt::SampleOp::create(body, op.getLoc()), success(); })
+                             .Case([&](func::ReturnOp) { return func::ReturnOp::create(body, op.getLoc()), success(); })
+                             .Case([&](mla::MergeFormsOp) { return success(); })
+                             .Default([](Operation *other) { return other->emitError("has no runtime form"); });
+    if (failed(done))
+      return failure();
+  }
+  return success();
+}
+
+} // namespace k2c

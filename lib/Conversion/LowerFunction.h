@@ -1,0 +1,45 @@
+//===- LowerFunction.h - One scheduled function to the runtime form -------===//
+#ifndef K2C_LIB_CONVERSION_LOWERFUNCTION_H
+#define K2C_LIB_CONVERSION_LOWERFUNCTION_H
+
+#include "dialects/Nn/Nn.h"
+#include "dialects/Rt/Rt.h"
+#include "k2c/Conversion/WeightSlots.h"
+#include "k2c/Kernels/TileConfig.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/SymbolTable.h"
+
+namespace k2c {
+
+/// The rt.plane_table symbol of one plane of a pool.
+std::string planeName(nn::PoolOp pool, nn::PlaneAttr plane);
+
+/// Writes the runtime form of functions of a scheduled module. Values become addresses at the place of their use.
+class FunctionLowering {
+public:
+  FunctionLowering(mlir::ModuleOp scheduled, const ProgramWeights &weights)
+      : symbols(scheduled), weights(weights) {}
+
+  /// Appends the lowered `function` at `b`: the step takes nothing, a layer its index.
+  mlir::LogicalResult lower(mlir::OpBuilder &b, mlir::func::FuncOp function);
+
+private:
+  mlir::LogicalResult lowerCall(mlir::OpBuilder &b, kern::CallOp call);
+  void lowerLayers(mlir::OpBuilder &b, nn::LayersOp op);
+  mlir::FailureOr<mlir::Value> argument(mlir::OpBuilder &b, kern::CallOp call, const Operand &operand,
+                                        const ArgumentSource &source);
+  mlir::Value layerIndex(mlir::OpBuilder &b, mlir::Value index, int64_t offset);
+  mlir::Value weightAddress(mlir::OpBuilder &b, kern::WeightAttr weight, mlir::Value layer, const Operand &operand);
+  mlir::FailureOr<mlir::Value> planeAddress(mlir::OpBuilder &b, mlir::Value view, unsigned plane);
+  mlir::Value bufferAddress(mlir::OpBuilder &b, mlir::Value value, int64_t bytes);
+  mlir::Value gridItems(mlir::OpBuilder &b, kern::CallOp call, const DescribedKernel &kernel);
+
+  mlir::SymbolTable symbols;
+  const ProgramWeights &weights;
+  mlir::Value layer; ///< of the function being lowered; null in the step
+};
+
+} // namespace k2c
+
+#endif // K2C_LIB_CONVERSION_LOWERFUNCTION_H

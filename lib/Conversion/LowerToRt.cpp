@@ -1,0 +1,127 @@
+//===- LowerToRt.cpp - Calls become launches, values become pointers ------===//
+//
+// What is decided is written out: a value is an offset in the arena, a weight a slot, a cache view a plane of a layer, the
+// batch the step. Functions keep their shape, one for each kind of layer, called in a loop over its indices. Kernels are
+// emitted for the target, each as a module of its own beside the host code:
+//
+//   %a = kern.call @k(%x, @w[%l]) at [64]      %0 = rt.arena 0   %1 = rt.weight @w[%l]   %2 = rt.arena 64
+//                                         ->   %g = rt.grid %t slots 1 rows_per_item 64 items 24
+//                                              rt.launch @k grid(%g) args(%0, %1, %2)
+//
+//===----------------------------------------------------------------------===//
+#include "LowerFunction.h"
+#include "k2c/Conversion/Passes.h"
+#include "k2c/Kernels/Emit.h"
+#include "k2c/Kernels/TileAttr.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+namespace k2c {
+#define GEN_PASS_DEF_LOWERTORT
+#include "k2c/Conversion/Passes.h.inc"
+
+using namespace mlir;
+
+namespace {
+
+/// Writes the runtime form of `scheduled` into a new module.
+class ProgramLowering {
+public:
+  ProgramLowering(ModuleOp scheduled, const ProgramWeights &weights)
+      : scheduled(scheduled), weights(weights), b(scheduled.getContext()) {}
+
+  FailureOr<OwningOpRef<ModuleOp>> lower();
+
+private:
+  void writeWeightTables();
+  void writePlaneTables();
+  LogicalResult writeKernels();
+  LogicalResult writeFunctions();
+
+  ModuleOp scheduled;
+  const ProgramWeights &weights;
+  OpBuilder b;
+  int64_t scratch = 0;
+};
+
+void ProgramLowering::writeWeightTables() {
+  for (const WeightRange &range : weights.ranges())
+    rt::WeightSlotsOp::create(b, range.family->getLoc(), range.name, range.first, range.from, range.to, range.step,
+                              range.bytes(), range.layout());
+}
+
+void ProgramLowering::writePlaneTables() {
+  auto limits = scheduled->getAttrOfType<nn::LimitsAttr>("nn.limits");
+  int64_t index = 0;
+  for (auto pool : scheduled.getOps<nn::PoolOp>())
+    for (nn::PlaneAttr plane : pool.getPlanes().getAsRange<nn::PlaneAttr>()) {
+      nn::DomainAttr layers = pool.getLayers();
+      int64_t tokens = limits.getSeq() * llvm::divideCeil(limits.getContext(), pool.getPage()) * pool.getPage();
+      int64_t bytes = tokens * plane.getWidth() * plane.getElement().getIntOrFloatBitWidth() / 8;
+      rt::PlaneTableOp::create(b, pool.getLoc(), planeName(pool, plane), index++, layers.getFrom(), layers.getTo(),
+                               layers.getStep(), bytes);
+    }
+}
+
+LogicalResult ProgramLowering::writeKernels() {
+  int64_t id = 0;
+  for (auto kernel : scheduled.getOps<kern::FuncOp>()) {
+    const KernelDesc &desc = weights.kernel(kernel.getSymName()).desc;
+    TileConfig tile = tileConfig(kernel.getTileAttr());
+    OwningOpRef<ModuleOp> code = emitKernel(b.getContext(), desc, tile, kernel.getSymName());
+    if (!code)
+      return failure();
+    scratch = std::max(scratch, scratchBytes(desc, tile));
+    std::vector<std::string> variants = variantNames(desc);
+    rt::KernelOp::create(b, kernel.getLoc(), kernel.getSymName(), id++, b.getStringAttr(kernelHash(desc, tile)),
+                         b.getStrArrayAttr(SmallVector<StringRef>(variants.begin(), variants.end())));
+    code->setSymName((kernel.getSymName() + ".code").str());
+    b.insert(code.release());
+  }
+  return success();
+}
+
+LogicalResult ProgramLowering::writeFunctions() {
+  FunctionLowering lowering(scheduled, weights);
+  for (auto function : scheduled.getOps<func::FuncOp>()) {
+    if (failed(lowering.lower(b, function)))
+      return failure();
+    if (function->hasAttr("nn.entry"))
+      rt::ProgramOp::create(b, function.getLoc(), "program", function.getSymName(),
+                            scheduled->getAttrOfType<IntegerAttr>("mem.peak").getInt(), scratch);
+  }
+  return success();
+}
+
+FailureOr<OwningOpRef<ModuleOp>> ProgramLowering::lower() {
+  OwningOpRef<ModuleOp> lowered = ModuleOp::create(scheduled.getLoc());
+  b.setInsertionPointToEnd(lowered->getBody());
+  writeWeightTables();
+  writePlaneTables();
+  if (failed(writeKernels()) || failed(writeFunctions()))
+    return failure();
+  return lowered;
+}
+
+struct LowerToRt : impl::LowerToRtBase<LowerToRt> {
+  using LowerToRtBase::LowerToRtBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    FailureOr<ProgramWeights> weights = ProgramWeights::collect(module);
+    if (failed(weights))
+      return signalPassFailure();
+    FailureOr<OwningOpRef<ModuleOp>> lowered = ProgramLowering(module, *weights).lower();
+    if (failed(lowered))
+      return signalPassFailure();
+    for (NamedAttribute attr : llvm::to_vector(module->getDiscardableAttrs()))
+      module->removeDiscardableAttr(attr.getName());
+    module.getBodyRegion().takeBody((*lowered)->getBodyRegion());
+  }
+};
+
+} // namespace
+} // namespace k2c
