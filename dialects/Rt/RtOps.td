@@ -105,7 +105,7 @@ def Rt_PlaneTableOp : Rt_Op<"plane_table", [Symbol]> {
 def Rt_KernelOp : Rt_Op<"kernel", [Symbol]> {
   let summary = "A kernel of the program";
   let description = [{
-    The kernel's number, the hash of its description, which names its object file, and its variants.
+    The kernel number, the symbol of its code, which is made of the hash of its description, and its variants.
 
     ```mlir
     rt.kernel @k_qa id 3 hash "9a3f" variants ["gemv", "tail", "large"]
@@ -222,7 +222,7 @@ def Rt_LaunchOp : Rt_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInterfa
   let summary = "Run a kernel on the team of workers";
   let description = [{
     Every worker runs the kernel on its share of the grid's items; the launch ends with a barrier. Arguments are addresses, the step
-    or integers (passed by the address of a copy), operands first, then results.
+    or integers (passed as the pointer's value), operands first, then results.
 
     ```mlir
     rt.launch @k_qa grid(%g) args(%x, %w, %s, %y) : !rt.ptr, !rt.ptr, !rt.step, !rt.ptr

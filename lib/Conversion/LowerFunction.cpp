@@ -89,6 +89,15 @@ FailureOr<Value> FunctionLowering::argument(OpBuilder &b, kern::CallOp call, con
   }
 }
 
+/// Rows of `grid`'s space for each token row: the slots of a kernel over slot rows.
+static int64_t slotsPerToken(kern::FuncOp kernel, const Grid &grid) {
+  if (grid.space == RowSpace::Slot)
+    for (Type type : kernel.getResultTypes())
+      if (nn::RowsAttr rows = nn::rowsOf(type); rows && rows.getKind() == nn::RowKind::Slot)
+        return rows.getPerToken();
+  return 1;
+}
+
 Value FunctionLowering::gridItems(OpBuilder &b, kern::CallOp call, const DescribedKernel &kernel) {
   auto callee = symbols.lookup<kern::FuncOp>(call.getCallee());
   Grid grid = gridOf(kernel.desc, tileConfig(callee.getTileAttr()));
@@ -96,8 +105,7 @@ Value FunctionLowering::gridItems(OpBuilder &b, kern::CallOp call, const Describ
     return arith::ConstantIntOp::create(b, call.getLoc(), b.getI64Type(), grid.itemsPerBlock);
   rt::Count count = grid.space == RowSpace::Want ? rt::Count::Want : rt::Count::Token;
   Value rows = rt::RowsOp::create(b, call.getLoc(), count);
-  return rt::GridOp::create(b, call.getLoc(), rows, grid.space == RowSpace::Slot ? slotsPerToken(kernel.desc) : 1,
-                            grid.rowsPerItem, grid.itemsPerBlock);
+  return rt::GridOp::create(b, call.getLoc(), rows, slotsPerToken(callee, grid), grid.rowsPerItem, grid.itemsPerBlock);
 }
 
 LogicalResult FunctionLowering::lowerCall(OpBuilder &b, kern::CallOp call) {

@@ -18,6 +18,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace k2c {
 #define GEN_PASS_DEF_LOWERTORT
@@ -68,17 +69,22 @@ void ProgramLowering::writePlaneTables() {
 
 LogicalResult ProgramLowering::writeKernels() {
   int64_t id = 0;
+  llvm::StringSet<> emitted;
   for (auto kernel : scheduled.getOps<kern::FuncOp>()) {
     const KernelDesc &desc = weights.kernel(kernel.getSymName()).desc;
     TileConfig tile = tileConfig(kernel.getTileAttr());
-    OwningOpRef<ModuleOp> code = emitKernel(b.getContext(), desc, tile, kernel.getSymName());
+    scratch = std::max(scratch, scratchBytes(desc, tile));
+    // Code is named by what it computes: equal descriptions share it, in this program and in the cache of objects.
+    std::string symbol = "k2c_" + kernelHash(desc);
+    std::vector<std::string> variants = variantNames(desc);
+    rt::KernelOp::create(b, kernel.getLoc(), kernel.getSymName(), id++, b.getStringAttr(symbol),
+                         b.getStrArrayAttr(SmallVector<StringRef>(variants.begin(), variants.end())));
+    if (!emitted.insert(symbol).second)
+      continue;
+    OwningOpRef<ModuleOp> code = emitKernel(b.getContext(), desc, tile, symbol);
     if (!code)
       return failure();
-    scratch = std::max(scratch, scratchBytes(desc, tile));
-    std::vector<std::string> variants = variantNames(desc);
-    rt::KernelOp::create(b, kernel.getLoc(), kernel.getSymName(), id++, b.getStringAttr(kernelHash(desc, tile)),
-                         b.getStrArrayAttr(SmallVector<StringRef>(variants.begin(), variants.end())));
-    code->setSymName((kernel.getSymName() + ".code").str());
+    code->setSymName(symbol + ".code");
     b.insert(code.release());
   }
   return success();

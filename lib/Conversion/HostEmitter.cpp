@@ -1,0 +1,196 @@
+//===- HostEmitter.cpp - Host functions in the LLVM dialect ---------------===//
+#include "HostEmitter.h"
+#include "k2rt/program.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include <cstddef>
+
+using namespace mlir;
+
+namespace k2c {
+
+HostEmitter::HostEmitter(ModuleOp module, SymbolTable &symbols)
+    : module(module), symbols(symbols), b(module.getContext()), ptr(LLVM::LLVMPointerType::get(module.getContext())),
+      i64(b.getI64Type()), i32(b.getI32Type()), loc(module.getLoc()) {}
+
+Value HostEmitter::constant(int64_t value, unsigned width) {
+  return LLVM::ConstantOp::create(b, loc, b.getIntegerType(width), b.getIntegerAttr(b.getIntegerType(width), value));
+}
+
+Value HostEmitter::at(Value base, int64_t bytes) {
+  return LLVM::GEPOp::create(b, loc, ptr, b.getI8Type(), base, ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(bytes)});
+}
+
+Value HostEmitter::loadPointer(Value base, int64_t bytes) { return LLVM::LoadOp::create(b, loc, ptr, at(base, bytes)); }
+
+LLVM::LLVMFuncOp HostEmitter::declare(func::FuncOp function, StringRef suffix) {
+  SmallVector<Type> inputs{ptr};
+  inputs.append(function.getNumArguments(), i64);
+  OpBuilder end = OpBuilder::atBlockEnd(module.getBody());
+  return LLVM::LLVMFuncOp::create(end, function.getLoc(), (function.getSymName() + suffix).str(),
+                                  LLVM::LLVMFunctionType::get(i32, inputs), LLVM::Linkage::Internal);
+}
+
+void HostEmitter::emitFunction(func::FuncOp function, StringRef nameSuffix) {
+  suffix = nameSuffix.str();
+  loc = function.getLoc();
+  current = declare(function, nameSuffix);
+  Block *entry = current.addEntryBlock(b);
+  b.setInsertionPointToStart(entry);
+  worker = entry->getArgument(0);
+  for (auto [from, to] : llvm::zip(function.getArguments(), entry->getArguments().drop_front()))
+    values.map(from, to);
+  size_t most = 0;
+  function.walk([&](rt::LaunchOp op) { most = std::max<size_t>(most, op.getArgs().size()); });
+  arguments = LLVM::AllocaOp::create(b, loc, ptr, ptr, constant(static_cast<int64_t>(std::max<size_t>(most, 1))));
+  emitBody(function.front());
+}
+
+void HostEmitter::emitBody(Block &block) {
+  for (Operation &op : block)
+    emit(op);
+}
+
+void HostEmitter::emit(Operation &op) {
+  loc = op.getLoc();
+  TypeSwitch<Operation *>(&op)
+      .Case([&](rt::ArenaOp o) {
+        Value arena = loadPointer(worker, offsetof(k2rt_ir_worker, arena));
+        values.map(o.getResult(), LLVM::GEPOp::create(b, loc, ptr, b.getI8Type(), arena,
+                                                      ValueRange(constant(o.getOffset()))).getResult());
+      })
+      .Case([&](rt::WeightOp o) { emitWeight(o); })
+      .Case([&](rt::PlaneOp o) { emitPlane(o); })
+      .Case([&](rt::StepOp o) { values.map(o.getResult(), loadPointer(worker, offsetof(k2rt_ir_worker, step))); })
+      .Case([&](rt::LogitsOp o) {
+        values.map(o.getResult(), loadPointer(loadPointer(worker, offsetof(k2rt_ir_worker, step)),
+                                              offsetof(k2rt_ir_step, logits)));
+      })
+      .Case([&](rt::RowsOp o) {
+        size_t field = o.getCount() == rt::Count::Token  ? offsetof(k2rt_ir_step, token_rows)
+                       : o.getCount() == rt::Count::Want ? offsetof(k2rt_ir_step, want_rows)
+                                                         : offsetof(k2rt_ir_step, seq_rows);
+        Value step = loadPointer(worker, offsetof(k2rt_ir_worker, step));
+        values.map(o.getResult(), LLVM::LoadOp::create(b, loc, i64, at(step, field)).getResult());
+      })
+      .Case([&](rt::GridOp o) { emitGrid(o); })
+      .Case([&](rt::LaunchOp o) { emitLaunch(o); })
+      .Case([&](rt::SampleOp) {
+        Value sample = loadPointer(loadPointer(worker, offsetof(k2rt_ir_worker, api)), offsetof(k2rt_ir_api, sample));
+        returnIfFailed(LLVM::CallOp::create(b, loc, LLVM::LLVMFunctionType::get(i32, {ptr}), ValueRange{sample, worker})
+                           .getResult());
+      })
+      .Case([&](arith::ConstantOp o) {
+        values.map(o.getResult(), constant(cast<IntegerAttr>(o.getValue()).getInt()));
+      })
+      .Case([&](arith::AddIOp o) {
+        values.map(o.getResult(), LLVM::AddOp::create(b, loc, values.lookup(o.getLhs()), values.lookup(o.getRhs())).getResult());
+      })
+      .Case([&](func::CallOp o) {
+        SmallVector<Value> operands{worker};
+        for (Value operand : o.getOperands())
+          operands.push_back(values.lookup(operand));
+        returnIfFailed(LLVM::CallOp::create(b, loc, TypeRange(i32), (o.getCallee() + suffix).str(), operands).getResult());
+      })
+      .Case([&](scf::ForOp) { emitLoop(op); })
+      .Case([&](func::ReturnOp) { LLVM::ReturnOp::create(b, loc, ValueRange(constant(0, 32))); });
+}
+
+/// Layer lists are loops without results.
+void HostEmitter::emitLoop(Operation &op) {
+  auto loop = cast<scf::ForOp>(op);
+  Region &region = current.getBody();
+  Block *before = b.getInsertionBlock();
+  Block *head = b.createBlock(&region, region.end(), {i64}, {loc});
+  Block *body = b.createBlock(&region, region.end());
+  Block *done = b.createBlock(&region, region.end());
+  b.setInsertionPointToEnd(before);
+  LLVM::BrOp::create(b, loc, ValueRange(values.lookup(loop.getLowerBound())), head);
+  b.setInsertionPointToEnd(head);
+  Value index = head->getArgument(0);
+  Value more = LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::slt, index, values.lookup(loop.getUpperBound()));
+  LLVM::CondBrOp::create(b, loc, more, body, done);
+  b.setInsertionPointToEnd(body);
+  values.map(loop.getInductionVar(), index);
+  emitBody(*loop.getBody());
+  Value next = LLVM::AddOp::create(b, loc, index, values.lookup(loop.getStep()));
+  LLVM::BrOp::create(b, loc, ValueRange(next), head);
+  b.setInsertionPointToEnd(done);
+}
+
+void HostEmitter::returnIfFailed(Value status) {
+  Region &region = current.getBody();
+  Block *here = b.getInsertionBlock();
+  Block *failed = b.createBlock(&region, region.end());
+  LLVM::ReturnOp::create(b, loc, ValueRange(status));
+  Block *next = b.createBlock(&region, region.end());
+  b.setInsertionPointToEnd(here);
+  Value bad = LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::ne, status, constant(0, 32));
+  LLVM::CondBrOp::create(b, loc, bad, failed, next);
+  b.setInsertionPointToEnd(next);
+}
+
+void HostEmitter::emitGrid(rt::GridOp op) {
+  Value rows = values.lookup(op.getRows());
+  if (op.getSlots() != 1)
+    rows = LLVM::MulOp::create(b, loc, rows, constant(op.getSlots()));
+  if (op.getRowsPerItem() != 1) {
+    Value padded = LLVM::AddOp::create(b, loc, rows, constant(op.getRowsPerItem() - 1));
+    rows = LLVM::UDivOp::create(b, loc, padded, constant(op.getRowsPerItem()));
+  }
+  if (op.getItems() != 1)
+    rows = LLVM::MulOp::create(b, loc, rows, constant(op.getItems()));
+  values.map(op.getResult(), rows);
+}
+
+/// Position of checkpoint layer `layer` among from, from + step, ...
+Value HostEmitter::ordinal(Value layer, int64_t from, int64_t step) {
+  Value position = from == 0 ? layer : Value(LLVM::SubOp::create(b, loc, layer, constant(from)));
+  return step == 1 ? position : Value(LLVM::UDivOp::create(b, loc, position, constant(step)));
+}
+
+void HostEmitter::emitWeight(rt::WeightOp op) {
+  auto slots = symbols.lookup<rt::WeightSlotsOp>(op.getFamily());
+  Value slot = constant(slots.getFirst());
+  if (op.getLayer())
+    slot = LLVM::AddOp::create(b, loc, slot, ordinal(values.lookup(op.getLayer()), slots.getFrom(), slots.getStep()));
+  Value table = loadPointer(worker, offsetof(k2rt_ir_worker, weights));
+  Value entry = LLVM::GEPOp::create(b, loc, ptr, ptr, table, ValueRange(slot));
+  values.map(op.getResult(), LLVM::LoadOp::create(b, loc, ptr, entry).getResult());
+}
+
+void HostEmitter::emitPlane(rt::PlaneOp op) {
+  auto plane = symbols.lookup<rt::PlaneTableOp>(op.getPlane());
+  Value planes = loadPointer(worker, offsetof(k2rt_ir_worker, planes));
+  Value base = loadPointer(planes, plane.getIndex() * static_cast<int64_t>(sizeof(void *)));
+  Value layer = ordinal(values.lookup(op.getLayer()), plane.getFrom(), plane.getStep());
+  Value bytes = LLVM::MulOp::create(b, loc, layer, constant(plane.getLayerBytes()));
+  values.map(op.getResult(), LLVM::GEPOp::create(b, loc, ptr, b.getI8Type(), base, ValueRange(bytes)).getResult());
+}
+
+void HostEmitter::emitLaunch(rt::LaunchOp op) {
+  for (auto [index, argument] : llvm::enumerate(op.getArgs())) {
+    Value value = values.lookup(argument);
+    if (value.getType() == i64)
+      value = LLVM::IntToPtrOp::create(b, loc, ptr, value);
+    LLVM::StoreOp::create(b, loc, value, at(arguments, static_cast<int64_t>(index * sizeof(void *))));
+  }
+  auto kernel = symbols.lookup<rt::KernelOp>(op.getKernel());
+  Value launch = loadPointer(loadPointer(worker, offsetof(k2rt_ir_worker, api)), offsetof(k2rt_ir_api, launch));
+  Value code = LLVM::AddressOfOp::create(b, loc, ptr, kernel.getHash());
+  SmallVector<Value> operands{launch, worker, constant(kernel.getId(), 32), code, values.lookup(op.getGrid()), arguments};
+  auto type = LLVM::LLVMFunctionType::get(i32, {ptr, i32, ptr, i64, ptr});
+  returnIfFailed(LLVM::CallOp::create(b, loc, type, operands).getResult());
+}
+
+void HostEmitter::declareKernels() {
+  OpBuilder end = OpBuilder::atBlockEnd(module.getBody());
+  llvm::StringSet<> declared;
+  for (auto kernel : module.getOps<rt::KernelOp>())
+    if (declared.insert(kernel.getHash()).second)
+      LLVM::LLVMFuncOp::create(end, kernel.getLoc(), kernel.getHash(), LLVM::LLVMFunctionType::get(i32, {ptr, ptr}));
+}
+
+} // namespace k2c

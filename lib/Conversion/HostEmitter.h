@@ -1,0 +1,54 @@
+//===- HostEmitter.h - Host functions in the LLVM dialect -----------------===//
+#ifndef K2C_LIB_CONVERSION_HOSTEMITTER_H
+#define K2C_LIB_CONVERSION_HOSTEMITTER_H
+
+#include "dialects/Rt/Rt.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/SymbolTable.h"
+
+namespace k2c {
+
+/// Translates functions of the runtime form. A lowered function takes the worker (and the layer index) and returns the
+/// status of the first launch that failed, else 0; every launch is followed by that test.
+class HostEmitter {
+public:
+  HostEmitter(mlir::ModuleOp module, mlir::SymbolTable &symbols);
+
+  /// Appends the LLVM function of `function` at the end of the module, under its name with `suffix`.
+  void emitFunction(mlir::func::FuncOp function, llvm::StringRef suffix);
+
+  /// Declares the function of each kernel; its code is another object.
+  void declareKernels();
+
+private:
+  mlir::LLVM::LLVMFuncOp declare(mlir::func::FuncOp function, llvm::StringRef suffix);
+  void emitBody(mlir::Block &block);
+  void emit(mlir::Operation &op);
+  void emitLoop(mlir::Operation &op);
+  void emitLaunch(rt::LaunchOp op);
+  void emitGrid(rt::GridOp op);
+  void emitWeight(rt::WeightOp op);
+  void emitPlane(rt::PlaneOp op);
+  void returnIfFailed(mlir::Value status);
+  mlir::Value constant(int64_t value, unsigned width = 64);
+  mlir::Value at(mlir::Value base, int64_t bytes);
+  mlir::Value loadPointer(mlir::Value base, int64_t bytes);
+  mlir::Value ordinal(mlir::Value layer, int64_t from, int64_t step);
+
+  mlir::ModuleOp module;
+  mlir::SymbolTable &symbols;
+  mlir::OpBuilder b;
+  mlir::Type ptr, i64, i32;
+  mlir::IRMapping values;
+  std::string suffix;
+  mlir::Location loc;
+  mlir::LLVM::LLVMFuncOp current;
+  mlir::Value worker, arguments; ///< the worker; room for the arguments of one launch
+};
+
+} // namespace k2c
+
+#endif // K2C_LIB_CONVERSION_HOSTEMITTER_H

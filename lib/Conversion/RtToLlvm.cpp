@@ -1,0 +1,169 @@
+//===- RtToLlvm.cpp - The host program in the LLVM dialect ----------------===//
+//
+// Functions of the runtime form (HostEmitter.h) and the program's description: constants and one query function, the only
+// symbol a program exports. Kernel modules stay as they are, declared here by name; the target compiles each on its own.
+//
+//   rt.program @program serve @step arena 4096 scratch 512
+//   ->  llvm.func @k2c_program_query(%abi: i32) -> !llvm.ptr    null for another abi
+//
+//===----------------------------------------------------------------------===//
+#include "HostEmitter.h"
+#include "k2c/Conversion/Passes.h"
+#include "k2rt/program.h"
+
+namespace k2c {
+#define GEN_PASS_DEF_RTTOLLVM
+#include "k2c/Conversion/Passes.h.inc"
+
+using namespace mlir;
+
+namespace {
+
+/// LLVM functions of the host are called like the runtime form's with this suffix, so that both can stand in one module.
+constexpr StringRef hostSuffix = ".host";
+
+/// Writes the constants that describe the program.
+class ProgramDescription {
+public:
+  explicit ProgramDescription(ModuleOp module)
+      : module(module), b(OpBuilder::atBlockEnd(module.getBody())), loc(module.getLoc()),
+        ptr(LLVM::LLVMPointerType::get(module.getContext())) {}
+
+  void write(rt::ProgramOp program);
+
+private:
+  void text(StringRef name, StringRef value);
+  void table(StringRef name, ArrayRef<std::string> texts);
+  Value initialStruct(rt::ProgramOp program, int64_t kernels);
+  void query();
+
+  ModuleOp module;
+  OpBuilder b;
+  Location loc;
+  Type ptr;
+};
+
+void ProgramDescription::text(StringRef name, StringRef value) {
+  std::string bytes = value.str() + '\0';
+  auto type = LLVM::LLVMArrayType::get(b.getI8Type(), bytes.size());
+  LLVM::GlobalOp::create(b, loc, type, /*isConstant=*/true, LLVM::Linkage::Internal, name, b.getStringAttr(bytes));
+}
+
+/// A constant array of pointers to `texts`.
+void ProgramDescription::table(StringRef name, ArrayRef<std::string> texts) {
+  for (auto [index, value] : llvm::enumerate(texts))
+    text((name + "." + Twine(index)).str(), value);
+  auto type = LLVM::LLVMArrayType::get(ptr, texts.size());
+  auto global = LLVM::GlobalOp::create(b, loc, type, true, LLVM::Linkage::Internal, name, Attribute());
+  OpBuilder::InsertionGuard guard(b);
+  b.createBlock(&global.getInitializerRegion());
+  Value list = LLVM::UndefOp::create(b, loc, type);
+  for (size_t index = 0; index < texts.size(); ++index) {
+    Value address = LLVM::AddressOfOp::create(b, loc, ptr, (name + "." + Twine(index)).str());
+    list = LLVM::InsertValueOp::create(b, loc, list, address, static_cast<int64_t>(index));
+  }
+  LLVM::ReturnOp::create(b, loc, list);
+}
+
+/// The value of k2rt_ir_program, field by field in the order of abi.def.
+Value ProgramDescription::initialStruct(rt::ProgramOp program, int64_t kernels) {
+  int64_t slots = 0, planes = 0;
+  for (auto weights : module.getOps<rt::WeightSlotsOp>())
+    slots = std::max<int64_t>(slots, weights.getFirst() + weights.size());
+  for (auto plane : module.getOps<rt::PlaneTableOp>())
+    planes = std::max<int64_t>(planes, plane.getIndex() + 1);
+  SmallVector<Type> types;
+  SmallVector<StringRef> names;
+#define K2RT_FIELD(structure, type, field)                                                                              \
+  if (StringRef(#structure) == "k2rt_ir_program") {                                                                     \
+    types.push_back(StringRef(#type) == "PTR"                              ? ptr                                        \
+                    : StringRef(#type) == "I32" || StringRef(#type) == "U32" ? Type(b.getI32Type())                     \
+                                                                             : Type(b.getI64Type()));                   \
+    names.push_back(#field);                                                                                            \
+  }
+#include "k2rt/abi.def"
+  auto type = LLVM::LLVMStructType::getLiteral(b.getContext(), types);
+  auto address = [&](StringRef symbol) { return LLVM::AddressOfOp::create(b, loc, ptr, symbol).getResult(); };
+  Value value = LLVM::ZeroOp::create(b, loc, type);
+  for (auto [index, name] : llvm::enumerate(names)) {
+    std::optional<int64_t> number = llvm::StringSwitch<std::optional<int64_t>>(name)
+                                        .Case("abi", K2RT_ABI_VERSION)
+                                        .Case("arena_bytes", program.getArenaBytes())
+                                        .Case("scratch_bytes", program.getScratchBytes())
+                                        .Case("n_weights", slots)
+                                        .Case("n_planes", planes)
+                                        .Case("n_kernels", kernels)
+                                        .Default(std::nullopt);
+    Value field;
+    if (number)
+      field = LLVM::ConstantOp::create(b, loc, types[index], b.getIntegerAttr(types[index], *number));
+    else if (name == "kernel_names" || name == "variant_names")
+      field = address(name);
+    else if (name == "serve")
+      field = address((program.getServe() + hostSuffix).str());
+    else
+      continue;
+    value = LLVM::InsertValueOp::create(b, loc, value, field, static_cast<int64_t>(index));
+  }
+  return value;
+}
+
+void ProgramDescription::query() {
+  auto function = LLVM::LLVMFuncOp::create(b, loc, K2RT_PROGRAM_QUERY_NAME,
+                                           LLVM::LLVMFunctionType::get(ptr, {b.getI32Type()}));
+  OpBuilder::InsertionGuard guard(b);
+  Block *entry = function.addEntryBlock(b);
+  b.setInsertionPointToStart(entry);
+  Value abi = LLVM::ConstantOp::create(b, loc, b.getI32Type(), b.getI32IntegerAttr(K2RT_ABI_VERSION));
+  Value same = LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::eq, entry->getArgument(0), abi);
+  Value description = LLVM::AddressOfOp::create(b, loc, ptr, "k2c_program");
+  Value null = LLVM::ZeroOp::create(b, loc, ptr);
+  LLVM::ReturnOp::create(b, loc, ValueRange(LLVM::SelectOp::create(b, loc, same, description, null).getResult()));
+}
+
+void ProgramDescription::write(rt::ProgramOp program) {
+  std::vector<std::string> names, variants;
+  for (auto kernel : module.getOps<rt::KernelOp>()) {
+    names.push_back(kernel.getSymName().str());
+    variants.push_back(llvm::join(kernel.getVariants().getAsValueRange<StringAttr>(), "|"));
+  }
+  table("kernel_names", names);
+  table("variant_names", variants);
+  OpBuilder::InsertionGuard guard(b);
+  Block scratch;
+  b.setInsertionPointToEnd(&scratch);
+  Value value = initialStruct(program, static_cast<int64_t>(names.size()));
+  b.setInsertionPointToEnd(module.getBody());
+  auto global = LLVM::GlobalOp::create(b, loc, value.getType(), true, LLVM::Linkage::Internal, "k2c_program", Attribute());
+  b.createBlock(&global.getInitializerRegion());
+  global.getInitializerRegion().front().getOperations().splice(global.getInitializerRegion().front().end(),
+                                                               scratch.getOperations());
+  LLVM::ReturnOp::create(b, loc, value);
+  b.setInsertionPointToEnd(module.getBody());
+  query();
+}
+
+struct RtToLlvm : impl::RtToLlvmBase<RtToLlvm> {
+  using RtToLlvmBase::RtToLlvmBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto programs = llvm::to_vector(module.getOps<rt::ProgramOp>());
+    if (programs.size() != 1) {
+      module.emitError() << "rt-to-llvm: expects one rt.program, found " << programs.size() << "; run lower-to-rt first";
+      return signalPassFailure();
+    }
+    SymbolTable symbols(module);
+    HostEmitter emitter(module, symbols);
+    for (auto function : llvm::to_vector(module.getOps<func::FuncOp>()))
+      emitter.emitFunction(function, hostSuffix);
+    emitter.declareKernels();
+    ProgramDescription(module).write(programs.front());
+    for (Operation &op : llvm::make_early_inc_range(*module.getBody()))
+      if (isa<rt::RtDialect, func::FuncDialect>(op.getDialect()))
+        op.erase();
+  }
+};
+
+} // namespace
+} // namespace k2c
