@@ -30,9 +30,10 @@ static bool livesInStep(Value value) {
 }
 
 Value FunctionLowering::bufferAddress(OpBuilder &b, Value value, int64_t bytes) {
+  auto pointer = rt::PtrType::get(b.getContext());
   if (livesInStep(value))
-    return rt::LogitsOp::create(b, value.getLoc());
-  return rt::ArenaOp::create(b, value.getLoc(), arenaOffset(value) + bytes);
+    return rt::LogitsOp::create(b, value.getLoc(), pointer);
+  return rt::ArenaOp::create(b, value.getLoc(), pointer, arenaOffset(value) + bytes);
 }
 
 Value FunctionLowering::layerIndex(OpBuilder &b, Value index, int64_t offset) {
@@ -46,7 +47,8 @@ Value FunctionLowering::layerIndex(OpBuilder &b, Value index, int64_t offset) {
 
 Value FunctionLowering::weightAddress(OpBuilder &b, kern::WeightAttr weight, Value index, const Operand &operand) {
   const WeightRange *range = weights.find(weight.getFamily().getValue(), operand);
-  return rt::WeightOp::create(b, range->family->getLoc(), FlatSymbolRefAttr::get(b.getContext(), range->name),
+  return rt::WeightOp::create(b, range->family->getLoc(), rt::PtrType::get(b.getContext()),
+                              FlatSymbolRefAttr::get(b.getContext(), range->name),
                               index ? layer : Value());
 }
 
@@ -61,7 +63,8 @@ FailureOr<Value> FunctionLowering::planeAddress(OpBuilder &b, Value view, unsign
   if (!pool)
     return emitError(view.getLoc()) << "lower-to-rt: a cache view is not the result of an append to a pool";
   auto attr = cast<nn::PlaneAttr>(pool.getPlanes()[plane]);
-  return Value(rt::PlaneOp::create(b, view.getLoc(), FlatSymbolRefAttr::get(b.getContext(), planeName(pool, attr)), layer));
+  return Value(rt::PlaneOp::create(b, view.getLoc(), rt::PtrType::get(b.getContext()),
+                                   FlatSymbolRefAttr::get(b.getContext(), planeName(pool, attr)), layer));
 }
 
 FailureOr<Value> FunctionLowering::argument(OpBuilder &b, kern::CallOp call, const Operand &operand,
@@ -79,7 +82,7 @@ FailureOr<Value> FunctionLowering::argument(OpBuilder &b, kern::CallOp call, con
     return weightAddress(b, argument.weight, argument.value, operand);
   switch (operand.role) {
   case Operand::Role::Step:
-    return Value(rt::StepOp::create(b, call.getLoc()));
+    return Value(rt::StepOp::create(b, call.getLoc(), rt::StepType::get(b.getContext())));
   case Operand::Role::Layer:
     return layerIndex(b, argument.value, source.offset);
   case Operand::Role::Plane:
@@ -104,8 +107,8 @@ Value FunctionLowering::gridItems(OpBuilder &b, kern::CallOp call, const Describ
   if (grid.rowsPerItem == 0)
     return arith::ConstantIntOp::create(b, call.getLoc(), b.getI64Type(), grid.itemsPerBlock);
   rt::Count count = grid.space == RowSpace::Want ? rt::Count::Want : rt::Count::Token;
-  Value rows = rt::RowsOp::create(b, call.getLoc(), count);
-  return rt::GridOp::create(b, call.getLoc(), rows, slotsPerToken(callee, grid), grid.rowsPerItem, grid.itemsPerBlock);
+  Value rows = rt::RowsOp::create(b, call.getLoc(), b.getI64Type(), count);
+  return rt::GridOp::create(b, call.getLoc(), b.getI64Type(), rows, slotsPerToken(callee, grid), grid.rowsPerItem, grid.itemsPerBlock);
 }
 
 LogicalResult FunctionLowering::lowerCall(OpBuilder &b, kern::CallOp call) {

@@ -60,7 +60,7 @@ void ProgramLowering::writePlaneTables() {
   for (auto pool : scheduled.getOps<nn::PoolOp>())
     for (nn::PlaneAttr plane : pool.getPlanes().getAsRange<nn::PlaneAttr>()) {
       nn::DomainAttr layers = pool.getLayers();
-      int64_t tokens = limits.getSeq() * llvm::divideCeil(limits.getContext(), pool.getPage()) * pool.getPage();
+      int64_t tokens = limits.getSeq() * llvm::divideCeil(limits.getPositions(), pool.getPage()) * pool.getPage();
       int64_t bytes = tokens * plane.getWidth() * plane.getElement().getIntOrFloatBitWidth() / 8;
       rt::PlaneTableOp::create(b, pool.getLoc(), planeName(pool, plane), index++, layers.getFrom(), layers.getTo(),
                                layers.getStep(), bytes);

@@ -10,6 +10,8 @@
 #include "HostEmitter.h"
 #include "k2c/Conversion/Passes.h"
 #include "k2rt/program.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 
 namespace k2c {
 #define GEN_PASS_DEF_RTTOLLVM
@@ -125,7 +127,7 @@ void ProgramDescription::write(rt::ProgramOp program) {
   std::vector<std::string> names, variants;
   for (auto kernel : module.getOps<rt::KernelOp>()) {
     names.push_back(kernel.getSymName().str());
-    variants.push_back(llvm::join(kernel.getVariants().getAsValueRange<StringAttr>(), "|"));
+    variants.push_back(llvm::join(llvm::map_range(kernel.getVariants().getAsValueRange<StringAttr>(), [](StringRef v) { return v.str(); }), "|"));
   }
   table("kernel_names", names);
   table("variant_names", variants);

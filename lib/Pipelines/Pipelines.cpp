@@ -45,14 +45,22 @@ void buildDistributedForm(OpPassManager &pm, const PipelineOptions &options) {
 
 void buildScheduledForm(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createFormKernels({options.fusion}));
-  pm.addPass(createChooseTiles({options.cpu, options.tileChoice}));
+  ChooseTilesOptions tiles;
+  tiles.lanes = options.target.lanes;
+  tiles.registers = options.target.vectorRegisters;
+  tiles.avx512 = options.target.hasAvx512;
+  tiles.avx512Bf16 = options.target.hasAvx512Bf16;
+  tiles.l1Bytes = options.target.l1Bytes;
+  tiles.l2Bytes = options.target.l2Bytes;
+  tiles.choice = options.tileChoice;
+  pm.addPass(createChooseTiles(tiles));
   pm.addPass(createAssignMemory({options.bufferReuse}));
   addWall(pm, "scheduled");
   // From here on the peak of the arena is a number.
 }
 
 void buildRuntimeForm(OpPassManager &pm, const PipelineOptions &options) {
-  pm.addPass(createLowerToRt({options.cpu}));
+  pm.addPass(createLowerToRt());
   addWall(pm, "runtime");
 }
 
@@ -64,7 +72,7 @@ namespace {
 struct FormOptions : PassPipelineOptions<FormOptions> {
   Option<std::string> compute{*this, "compute", llvm::cl::init("f32")};
   Option<std::string> mla{*this, "mla", llvm::cl::init("phased")};
-  Option<std::string> cpu{*this, "cpu", llvm::cl::init("x86-64-v3")};
+  Option<bool> avx512{*this, "avx512", llvm::cl::init(false)};
   Option<int64_t> expandedFrom{*this, "expanded-from", llvm::cl::init(-1)};
   Option<bool> fusion{*this, "fusion", llvm::cl::init(true)};
   Option<bool> bufferReuse{*this, "buffer-reuse", llvm::cl::init(true)};
@@ -73,7 +81,11 @@ struct FormOptions : PassPipelineOptions<FormOptions> {
     PipelineOptions options;
     options.compute = compute;
     options.mla = mla;
-    options.cpu = cpu;
+    if (avx512) {
+      options.target.lanes = 16;
+      options.target.vectorRegisters = 32;
+      options.target.hasAvx512 = true;
+    }
     options.expandedFrom = expandedFrom;
     options.fusion = fusion;
     options.bufferReuse = bufferReuse;

@@ -53,7 +53,7 @@ Expected<CompiledKernel> compile(const KernelDesc &desc, const HostTarget &targe
   kernel.scratchBytes = scratchBytes(desc, kernel.tile);
   ObjectJob job{desc.name, canonicalKey(desc),
                 [&](mlir::MLIRContext *context) { return emitKernel(context, desc, kernel.tile, "kernel"); }};
-  CompileOptions options;
+  ObjectOptions options;
   options.cacheDir = folder.path.str().str();
   Expected<std::vector<std::string>> objects = compileObjects({job}, target, options);
   if (!objects)

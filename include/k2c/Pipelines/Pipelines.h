@@ -7,6 +7,7 @@
 #ifndef K2C_PIPELINES_PIPELINES_H
 #define K2C_PIPELINES_PIPELINES_H
 
+#include "k2c/Kernels/TileConfig.h"
 #include "mlir/Pass/PassManager.h"
 #include <cstdint>
 #include <string>
@@ -21,7 +22,7 @@ struct PipelineOptions {
   std::string compute = "f32";
   std::string mla = "phased";
   std::string topology = "host";
-  std::string cpu = "x86-64-v3";
+  TargetInfo target;
   int64_t expandedFrom = -1; ///< tokens; see attach-plan
   int64_t weightBytes = 0, cacheBytes = 0;
   double prefillSeconds = 0, decodeSeconds = 0;

@@ -45,17 +45,20 @@ struct ObjectJob {
   std::function<mlir::OwningOpRef<mlir::ModuleOp>(mlir::MLIRContext *)> build;
 };
 
-struct CompileOptions {
+struct ObjectOptions {
   std::string cacheDir; ///< empty: $XDG_CACHE_HOME/k2c, else $HOME/.cache/k2c
   int64_t jobs = 0;     ///< child processes at a time; 0: the processors of this machine
 };
 
 /// Paths of the objects, in the order of `jobs`. The first failure is the error; the others are finished or cancelled.
 Expected<std::vector<std::string>> compileObjects(const std::vector<ObjectJob> &jobs, const HostTarget &target,
-                                                  const CompileOptions &options);
+                                                  const ObjectOptions &options);
 
 /// Assembly text of a module, for tests. Runs in this process; `module` is lowered in place.
 Expected<std::string> assemblyOf(mlir::ModuleOp module, const HostTarget &target);
+
+/// LLVM IR of a module as it enters the optimiser (`--emit llvm`). `module` is lowered in place.
+Expected<std::string> llvmIrOf(mlir::ModuleOp module, const HostTarget &target);
 
 /// Lowers scf, cf, arith, math, vector in `module` to the LLVM dialect, in place.
 mlir::LogicalResult lowerToLLVMDialect(mlir::ModuleOp module);

@@ -71,6 +71,11 @@ Expected<std::string> generateCode(mlir::ModuleOp module, const HostTarget &targ
   std::unique_ptr<llvm::Module> code = mlir::translateModuleToLLVMIR(module, context, name);
   if (!code)
     return Error{name, "does not translate to LLVM IR", ""};
+  if (kind == CodeKind::LlvmIr) {
+    std::string text;
+    llvm::raw_string_ostream(text) << *code;
+    return text;
+  }
   std::string problem;
   std::unique_ptr<llvm::TargetMachine> machine = machineFor(target, problem);
   if (!machine)
@@ -95,6 +100,10 @@ Expected<std::string> generateCode(mlir::ModuleOp module, const HostTarget &targ
 
 Expected<std::string> assemblyOf(mlir::ModuleOp module, const HostTarget &target) {
   return generateCode(module, target, "module", CodeKind::Assembly);
+}
+
+Expected<std::string> llvmIrOf(mlir::ModuleOp module, const HostTarget &target) {
+  return generateCode(module, target, "module", CodeKind::LlvmIr);
 }
 
 } // namespace k2c

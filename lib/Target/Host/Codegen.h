@@ -6,7 +6,7 @@
 
 namespace k2c {
 
-enum class CodeKind : uint8_t { Object, Assembly };
+enum class CodeKind : uint8_t { Object, Assembly, LlvmIr };
 
 /// Grows with every change of the pipeline that could change an object.
 inline constexpr int hostPipelineVersion = 1;

@@ -165,7 +165,7 @@ Status waitForOne(std::vector<Child> &children, const std::vector<ObjectJob> &jo
 } // namespace
 
 Expected<std::vector<std::string>> compileObjects(const std::vector<ObjectJob> &jobs, const HostTarget &target,
-                                                  const CompileOptions &options) {
+                                                  const ObjectOptions &options) {
   std::string dir = options.cacheDir.empty() ? defaultCacheDir() : options.cacheDir;
   if (dir.empty())
     return Error{"object cache", "neither XDG_CACHE_HOME nor HOME is set", "name a folder with --cache-dir"};

@@ -1,0 +1,64 @@
+//===- Package.h - The bundle ---------------------------------------------===//
+//
+// DIR/{run, program.so, manifest.json, config.json, weights/, tokenizer files, lib/libonig.so.5}. A bundle is assembled in
+// DIR.partial, where an interrupted compile can resume its weights, and takes DIR's place in one rename: nothing half done
+// is ever runnable.
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_TARGET_PACKAGE_H
+#define K2C_TARGET_PACKAGE_H
+
+#include "k2c/Model/ModelSpec.h"
+#include "k2c/Planner/Plan.h"
+#include "k2c/Support/Error.h"
+#include "k2c/Target/Host.h"
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+namespace k2c {
+
+/// A kernel of the program, in the order of its ids.
+struct PackagedKernel {
+  std::string name;
+  std::string hash;
+  std::vector<std::string> variants;
+};
+
+/// What manifest.json says besides the plan.
+struct ManifestFacts {
+  std::string topology;
+  HostTarget target;
+  std::vector<PackagedKernel> kernels;
+  int64_t scratchPerWorker = 0; ///< bytes
+};
+
+/// The text of manifest.json.
+std::string manifestText(const ModelSpec &spec, const Plan &plan, const ManifestFacts &facts);
+
+/// A bundle under construction.
+class BundleFolder {
+public:
+  /// Creates (or re-enters) DIR.partial. Error: DIR exists, is no k2c bundle and `force` is not set.
+  static Expected<BundleFolder> begin(const std::string &output, bool force);
+
+  const std::string &path() const { return partial; }
+  Status write(const std::string &name, const std::string &text) const;
+  /// Copies the runtime, its libraries, and what the runtime needs of the checkpoint folder (may be empty).
+  Status addRuntime(const std::string &runtime, const std::string &checkpoint) const;
+  /// Takes the place of the output folder.
+  Status finish() const;
+
+private:
+  std::string output, partial;
+};
+
+/// Bytes of the tokenizer file a checkpoint folder has; 0: none.
+int64_t tokenizerBytes(const std::string &checkpoint);
+
+/// The prebuilt runtime: beside the running tool, or in ../bin. Error: where it was looked for.
+Expected<std::string> findRuntime();
+
+} // namespace k2c
+
+#endif // K2C_TARGET_PACKAGE_H

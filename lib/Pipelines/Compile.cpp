@@ -1,0 +1,155 @@
+//===- Compile.cpp - From a checkpoint to a bundle ------------------------===//
+//
+// The stages of `k2c compile` in order; each is a file of its own (Stages.h):
+//
+//   Inputs     source, config, weights, topology, target: everything a user can get wrong
+//   Road       plan, then IR through the forms; the certificate at the scheduled form
+//   Link       kernels and host program to objects, objects to program.so
+//   Package    weights, manifest and runtime beside it; one rename makes it a bundle
+//
+//===----------------------------------------------------------------------===//
+#include "Stages.h"
+#include "k2c/Weights/CheckpointTensors.h"
+#include "k2c/Weights/Packer.h"
+#include "llvm/ADT/StringSwitch.h"
+#include <filesystem>
+#include <fstream>
+
+namespace fs = std::filesystem;
+using namespace mlir;
+
+namespace k2c {
+
+namespace {
+
+using Progress = std::function<void(const std::string &, int64_t, int64_t)>;
+
+Form formOf(const std::string &name) {
+  return llvm::StringSwitch<Form>(name)
+      .Case("model", Form::Model)
+      .Case("planned", Form::Planned)
+      .Case("distributed", Form::Distributed)
+      .Case("scheduled", Form::Scheduled)
+      .Case("runtime", Form::Runtime)
+      .Case("llvm", Form::Llvm)
+      .Default(Form::Program);
+}
+
+std::string printed(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  OpPrintingFlags flags;
+  flags.elideLargeElementsAttrs();
+  module.print(os, flags);
+  return text + "\n";
+}
+
+Status writeText(const std::string &text, const fs::path &path) {
+  std::error_code error;
+  fs::create_directories(path.parent_path(), error);
+  std::ofstream file(path, std::ios::trunc);
+  file << text;
+  file.close();
+  if (!file)
+    return Error{path.string(), "cannot be written", "check space and permissions"};
+  return {};
+}
+
+/// `--emit FORM`: DIR/FORM.mlir, DIR/llvm/*.ll, or stdout.
+Status emitForm(Road &road, const CompileOptions &options, const HostTarget &target) {
+  bool toStdout = options.output == "-";
+  if (options.emit != "llvm") {
+    std::string text = printed(road.module());
+    if (!toStdout)
+      return writeText(text, fs::path(options.output) / (options.emit + ".mlir"));
+    llvm::outs() << text;
+    return {};
+  }
+  for (const ObjectJob &part : programParts(road.module())) {
+    OwningOpRef<ModuleOp> module = part.build(nullptr);
+    Expected<std::string> text = llvmIrOf(*module, target);
+    if (!text)
+      return text.takeError();
+    if (toStdout)
+      llvm::outs() << *text << "\n";
+    else if (Status status = writeText(*text, fs::path(options.output) / "llvm" / (part.name + ".ll")); !status)
+      return status;
+  }
+  return {};
+}
+
+Status packWeights(const Road &road, Inputs &inputs, const std::string &bundle, const Progress &progress) {
+  if (Status status = writeWeightMap(road.weights(), bundle); !status)
+    return status;
+  if (!inputs.checkpoint)
+    return {};
+  PackOptions pack;
+  if (progress)
+    pack.progress = [&](int64_t done, int64_t total) { progress("weights", done, total); };
+  Expected<PackReport> report = k2c::packWeights(road.weights(), CheckpointTensors(*inputs.checkpoint), bundle, pack);
+  if (!report)
+    return report.takeError();
+  return {};
+}
+
+Status writeBundle(Road &road, Inputs &inputs, const CompileOptions &options) {
+  Expected<std::string> runtime = findRuntime();
+  if (!runtime)
+    return runtime.takeError();
+  Expected<BundleFolder> bundle = BundleFolder::begin(options.output, options.force);
+  if (!bundle)
+    return bundle.takeError();
+  // The kernels by id are known in the runtime form only; the llvm form follows from it.
+  if (Status status = road.drive(Form::Runtime); !status)
+    return status;
+  ManifestFacts facts{inputs.topology.name, inputs.target, packagedKernels(road.module()), road.scratchPerWorker()};
+  if (Status status = road.drive(Form::Llvm); !status)
+    return status;
+  if (Status status = linkProgram(road, inputs, options, bundle->path() + "/program.so"); !status)
+    return status;
+  if (Status status = packWeights(road, inputs, bundle->path(), options.progress); !status)
+    return status;
+  if (Status status = bundle->addRuntime(*runtime, inputs.folder); !status)
+    return status;
+  if (Status status = bundle->write("manifest.json", manifestText(inputs.spec, road.plan(), facts)); !status)
+    return status;
+  return bundle->finish();
+}
+
+} // namespace
+
+Status compile(const CompileOptions &options) {
+  Expected<Inputs> inputs = readInputs(options);
+  if (!inputs)
+    return inputs.takeError();
+  Road road(*inputs, options);
+  Form form = formOf(options.emit);
+  if (form == Form::Program) {
+    if (options.output == "-")
+      return Error{"-o -", "a program is a folder", "name one, or choose a form with --emit"};
+    return writeBundle(road, *inputs, options);
+  }
+  if (Status status = road.drive(form); !status)
+    return status;
+  return emitForm(road, options, inputs->target);
+}
+
+Status packBundle(const std::string &bundle, const std::string &checkpoint, const Progress &progress) {
+  Expected<Checkpoint> opened = Checkpoint::open(checkpoint);
+  if (!opened)
+    return opened.takeError();
+  PackOptions pack;
+  if (progress)
+    pack.progress = [&](int64_t done, int64_t total) { progress("weights", done, total); };
+  Expected<PackReport> report = packInto(bundle, CheckpointTensors(std::move(*opened)), pack);
+  if (!report)
+    return report.takeError();
+  return {};
+}
+
+std::string hostCpuName() {
+  Expected<HostTarget> host = HostTarget::detect();
+  return host ? host->cpu : host.error().text();
+}
+
+} // namespace k2c

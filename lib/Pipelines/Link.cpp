@@ -1,0 +1,53 @@
+//===- Link.cpp - Objects of the program, linked --------------------------===//
+#include "Stages.h"
+#include "dialects/Rt/Rt.h"
+#include "k2c/Kernels/Emit.h"
+#include "k2rt/program.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace mlir;
+
+namespace k2c {
+
+std::vector<PackagedKernel> packagedKernels(ModuleOp module) {
+  std::vector<PackagedKernel> kernels;
+  for (auto kernel : module.getOps<rt::KernelOp>()) {
+    PackagedKernel packaged{kernel.getSymName().str(), kernel.getHash().str(), {}};
+    for (StringRef variant : kernel.getVariants().getAsValueRange<StringAttr>())
+      packaged.variants.push_back(variant.str());
+    kernels.push_back(std::move(packaged));
+  }
+  return kernels;
+}
+
+/// The text of a module decides its object: equal text, equal object.
+static std::string textOf(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  module.print(os);
+  return text;
+}
+
+std::vector<ObjectJob> programParts(ModuleOp module) {
+  std::vector<ObjectJob> parts;
+  auto host = std::make_shared<OwningOpRef<ModuleOp>>(cast<ModuleOp>(module->clone()));
+  for (auto code : llvm::make_early_inc_range((*host)->getOps<ModuleOp>()))
+    code.erase();
+  parts.push_back({"host", textOf(host->get()), [host](MLIRContext *) { return OwningOpRef<ModuleOp>(host->get().clone()); }});
+  for (auto code : module.getOps<ModuleOp>())
+    parts.push_back({code.getSymName()->str(), textOf(code),
+                     [code](MLIRContext *) mutable { return OwningOpRef<ModuleOp>(code.clone()); }});
+  return parts;
+}
+
+Status linkProgram(Road &road, const Inputs &inputs, const CompileOptions &options, const std::string &path) {
+  std::vector<ObjectJob> jobs = programParts(road.module());
+  ObjectOptions objects;
+  objects.cacheDir = options.cacheFolder;
+  Expected<std::vector<std::string>> paths = compileObjects(jobs, inputs.target, objects);
+  if (!paths)
+    return paths.takeError();
+  return linkShared(*paths, {K2RT_PROGRAM_QUERY_NAME}, path);
+}
+
+} // namespace k2c

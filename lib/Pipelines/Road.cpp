@@ -1,0 +1,148 @@
+//===- Road.cpp - The IR on its road through the forms --------------------===//
+#include "Stages.h"
+#include "dialects/Dialects.h"
+#include "k2c/Kernels/Emit.h"
+#include "k2c/Kernels/TileAttr.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Remarks.h"
+
+using namespace mlir;
+
+namespace k2c {
+
+namespace {
+
+/// Collects what passes and verifiers report.
+class Diagnostics {
+public:
+  explicit Diagnostics(MLIRContext *context)
+      : handler(context, [this](Diagnostic &diagnostic) {
+          if (diagnostic.getSeverity() == DiagnosticSeverity::Error) {
+            llvm::raw_string_ostream os(text);
+            os << (text.empty() ? "" : "\n") << diagnostic.getLocation() << ": " << diagnostic;
+          } else {
+            llvm::raw_string_ostream(remarks) << diagnostic << "\n";
+          }
+          return success();
+        }) {}
+
+  std::string text, remarks;
+
+private:
+  ScopedDiagnosticHandler handler;
+};
+
+} // namespace
+
+Road::Road(const Inputs &inputs, const CompileOptions &options)
+    : inputs(inputs), options(options),
+      // Objects are compiled in forked children, which a thread pool would not survive.
+      context(std::make_unique<MLIRContext>(MLIRContext::Threading::DISABLED)) {
+  DialectRegistry registry;
+  registerDialects(registry);
+  registry.insert<func::FuncDialect, arith::ArithDialect, scf::SCFDialect>();
+  context->appendDialectRegistry(registry);
+  context->loadAllAvailableDialects();
+  loadKernelDialects(*context);
+}
+
+PipelineOptions Road::pipelineOptions() const {
+  PipelineOptions p;
+  p.compute = options.compute;
+  p.mla = options.mla;
+  p.topology = inputs.topology.name;
+  p.target.lanes = inputs.target.lanes;
+  p.target.vectorRegisters = inputs.target.vectorRegisters;
+  p.target.hasAvx512 = inputs.target.hasAvx512;
+  p.target.hasAvx512Bf16 = inputs.target.hasAvx512Bf16;
+  if (inputs.target.l1Bytes > 0)
+    p.target.l1Bytes = inputs.target.l1Bytes;
+  if (inputs.target.l2Bytes > 0)
+    p.target.l2Bytes = inputs.target.l2Bytes;
+  p.expandedFrom = decided.expandedFrom;
+  p.weightBytes = decided.memory.weights.value;
+  p.cacheBytes = decided.memory.cache.value;
+  p.prefillSeconds = decided.prefill.seconds.value;
+  p.decodeSeconds = decided.decode.seconds.value;
+  p.fusion = llvm::find(options.without, "fusion") == options.without.end();
+  p.bufferReuse = llvm::find(options.without, "buffer-reuse") == options.without.end();
+  p.tileChoice = options.tileChoice;
+  return p;
+}
+
+Status Road::run(void (*build)(OpPassManager &, const PipelineOptions &), const char *form) {
+  Diagnostics diagnostics(context.get());
+  PassManager pm(context.get());
+  pm.enableVerifier(true);
+  build(pm, pipelineOptions());
+  if (failed(pm.run(*ir)))
+    return Error{std::string(form) + " form", diagnostics.text.empty() ? "a pass failed without saying why" : diagnostics.text, ""};
+  return {};
+}
+
+/// The plan again, now that weights, arena and scratch are known exactly: refuses what does not fit.
+Status Road::certify() {
+  Diagnostics diagnostics(context.get());
+  FailureOr<ProgramWeights> weights = ProgramWeights::collect(*ir);
+  if (failed(weights))
+    return Error{"scheduled form", diagnostics.text, ""};
+  map = weightMapOf(*weights, inputs.spec);
+  for (auto kernel : ir->getOps<kern::FuncOp>())
+    scratch = std::max(scratch, scratchBytes(weights->kernel(kernel.getSymName()).desc, tileConfig(kernel.getTileAttr())));
+  Known known;
+  known.weights = Bytes(map.totalBytes());
+  known.arena = Bytes((*ir)->getAttrOfType<IntegerAttr>("mem.peak").getInt());
+  known.scratchPerWorker = Bytes(scratch);
+  known.tokenizerFile = Bytes(inputs.folder.empty() ? 0 : tokenizerBytes(inputs.folder));
+  Expected<Plan> plan = planHost(inputs.spec, inputs.topology, inputs.limits, inputs.planOptions, known);
+  if (!plan)
+    return plan.takeError();
+  decided = std::move(*plan);
+  return {};
+}
+
+Status Road::start() {
+  Expected<Plan> plan = planHost(inputs.spec, inputs.topology, inputs.limits, inputs.planOptions);
+  if (!plan)
+    return plan.takeError();
+  decided = std::move(*plan);
+  ImportOptions import;
+  import.stepTokens = inputs.limits.stepTokens;
+  import.maxSequences = inputs.limits.maxSequences;
+  import.maxContext = inputs.limits.maxContext;
+  Expected<OwningOpRef<ModuleOp>> imported = importModel(*context, inputs.spec, import);
+  if (!imported)
+    return imported.takeError();
+  ir = std::move(*imported);
+  return {};
+}
+
+Status Road::drive(Form form) {
+  if (!ir)
+    if (Status status = start(); !status)
+      return status;
+  struct Stage {
+    Form form;
+    const char *name;
+    void (*build)(OpPassManager &, const PipelineOptions &);
+  };
+  constexpr Stage stages[] = {{Form::Model, "model", buildModelForm},
+                              {Form::Planned, "planned", buildPlannedForm},
+                              {Form::Distributed, "distributed", buildDistributedForm},
+                              {Form::Scheduled, "scheduled", buildScheduledForm},
+                              {Form::Runtime, "runtime", buildRuntimeForm},
+                              {Form::Llvm, "llvm", buildLlvmForm}};
+  for (; next < std::size(stages) && stages[next].form <= form; ++next) {
+    const Stage &stage = stages[next];
+    if (Status status = run(stage.build, stage.name); !status)
+      return status;
+    if (stage.form == Form::Scheduled)
+      if (Status status = certify(); !status)
+        return status;
+  }
+  return {};
+}
+
+} // namespace k2c

@@ -1,0 +1,76 @@
+//===- Stages.h - The stages of a compile ---------------------------------===//
+//
+// Each stage takes what the one before it found: source -> plan -> IR, form by form -> objects -> bundle.
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_LIB_PIPELINES_STAGES_H
+#define K2C_LIB_PIPELINES_STAGES_H
+
+#include "WeightMaps.h"
+#include "k2c/Cluster/Topology.h"
+#include "k2c/Frontend/ImportModel.h"
+#include "k2c/Model/Safetensors.h"
+#include "k2c/Pipelines/Compile.h"
+#include "k2c/Pipelines/Pipelines.h"
+#include "k2c/Planner/Planner.h"
+#include "k2c/Target/Host.h"
+#include "k2c/Target/Package.h"
+
+namespace k2c {
+
+/// What the user's source and flags say, checked.
+struct Inputs {
+  std::string folder;                   ///< checkpoint folder; "" for a config.json of its own
+  ModelSpec spec;
+  std::optional<Checkpoint> checkpoint; ///< none: shape-only
+  Topology topology;
+  HostTarget target;
+  Limits limits;
+  PlanOptions planOptions;
+};
+
+/// Resolves the source, loads and checks everything that can be wrong before the compiler starts.
+Expected<Inputs> readInputs(const CompileOptions &options);
+
+/// The IR on its road through the forms. Diagnostics become the Error of the stage that failed.
+class Road {
+public:
+  Road(const Inputs &inputs, const CompileOptions &options);
+
+  /// Runs the pipelines up to `form`, from where the last call stopped; the first call plans and imports the model. At the
+  /// scheduled form the certificate is checked.
+  Status drive(Form form);
+
+  mlir::ModuleOp module() { return *ir; }
+  const Plan &plan() const { return decided; }
+  const WeightMap &weights() const { return map; }
+  int64_t scratchPerWorker() const { return scratch; }
+
+private:
+  Status run(void (*build)(mlir::OpPassManager &, const PipelineOptions &), const char *form);
+  Status start();
+  Status certify();
+  PipelineOptions pipelineOptions() const;
+
+  const Inputs &inputs;
+  const CompileOptions &options;
+  std::unique_ptr<mlir::MLIRContext> context;
+  mlir::OwningOpRef<mlir::ModuleOp> ir;
+  Plan decided;
+  WeightMap map;
+  int64_t scratch = 0;
+  size_t next = 0; ///< first stage that has not run
+};
+
+/// The host program and each kernel as modules of their own. `module` is in the llvm form and outlives the parts.
+std::vector<ObjectJob> programParts(mlir::ModuleOp module);
+
+/// Objects of the host program and the kernels, linked to `path`. `road` is at the llvm form.
+Status linkProgram(Road &road, const Inputs &inputs, const CompileOptions &options, const std::string &path);
+
+/// The kernels of a module in the runtime form, by id.
+std::vector<PackagedKernel> packagedKernels(mlir::ModuleOp module);
+
+} // namespace k2c
+
+#endif // K2C_LIB_PIPELINES_STAGES_H

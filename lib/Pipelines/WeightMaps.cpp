@@ -1,0 +1,82 @@
+//===- WeightMaps.cpp - The weight map of a program -----------------------===//
+#include "WeightMaps.h"
+#include "dialects/Nn/Nn.h"
+#include "k2c/Model/Rope.h"
+#include "k2c/Weights/TensorFamily.h"
+#include <cstring>
+
+namespace k2c {
+
+namespace {
+
+std::optional<IndexRange> rangeOf(nn::DomainAttr domain) {
+  if (!domain)
+    return std::nullopt;
+  return IndexRange{domain.getFrom(), domain.getTo(), domain.getStep()};
+}
+
+/// The family as the packer reads it: the shape of one tensor, without experts and alternatives.
+TensorFamily familyOf(nn::WeightsOp op, const std::string &name) {
+  TensorFamily family;
+  family.name = name;
+  family.pattern = op.getSource().str();
+  family.layers = rangeOf(op.getDomain("layer"));
+  family.experts = rangeOf(op.getDomain("expert"));
+  llvm::ArrayRef<int64_t> shape = op.getTensorType().getShape();
+  shape = shape.drop_front((family.experts ? 1 : 0) + (op.getAlternatives().empty() ? 0 : 1));
+  family.shape.assign(shape.begin(), shape.end());
+  if (auto view = op.getView()) {
+    family.shape.assign(view->getDims().begin(), view->getDims().end());
+    family.slice = TensorSlice{view->getDim(), view->getFrom(), view->getTo()};
+    family.transpose = view->getTranspose();
+  }
+  return family;
+}
+
+/// The rotary table [positions][2][dims / 2], in pieces of any size.
+Table ropeTableOf(const RopeSpec &rope, int64_t positions) {
+  Table table;
+  int64_t row = rope.dims * static_cast<int64_t>(sizeof(float));
+  table.bytes = positions * row;
+  table.generate = [rope, row](int64_t first, char *out, int64_t count) {
+    std::vector<float> values(rope.dims);
+    while (count > 0) {
+      ropeTableRows(rope, first / row, 1, values.data());
+      int64_t skip = first % row, bytes = std::min(row - skip, count);
+      std::memcpy(out, reinterpret_cast<const char *>(values.data()) + skip, bytes);
+      first += bytes;
+      out += bytes;
+      count -= bytes;
+    }
+  };
+  return table;
+}
+
+Transform transformOf(const Operand &operand) {
+  if (operand.panels.n > 0)
+    return operand.panels;
+  return RowMajor{operand.type, operand.elements};
+}
+
+} // namespace
+
+WeightMap weightMapOf(const ProgramWeights &weights, const ModelSpec &spec) {
+  WeightMap map;
+  for (const WeightRange &range : weights.ranges()) {
+    if (auto table = llvm::dyn_cast<nn::ConstantTableOp>(range.family)) {
+      WeightSlot slot;
+      slot.slot = range.first;
+      slot.family = range.name;
+      slot.transform = ropeTableOf(spec.rope, table.getTensorType().getDimSize(0));
+      map.slots.push_back(std::move(slot));
+      continue;
+    }
+    int64_t first = appendSlots(map, familyOf(llvm::cast<nn::WeightsOp>(range.family), range.name),
+                                transformOf(range.operand));
+    assert(first == range.first && "the map numbers slots as the program does");
+    (void)first;
+  }
+  return map;
+}
+
+} // namespace k2c
