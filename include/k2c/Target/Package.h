@@ -11,8 +11,6 @@
 #include "k2c/Model/ModelSpec.h"
 #include "k2c/Planner/Plan.h"
 #include "k2c/Support/Error.h"
-#include "k2c/Target/Host.h"
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -28,7 +26,8 @@ struct PackagedKernel {
 /// What manifest.json says besides the plan.
 struct ManifestFacts {
   std::string topology;
-  HostTarget target;
+  std::string cpu;                   ///< LLVM's name
+  std::vector<std::string> features; ///< that the code may use
   std::vector<PackagedKernel> kernels;
   int64_t scratchPerWorker = 0; ///< bytes
 };

@@ -1,6 +1,7 @@
 //===- Manifest.cpp - manifest.json: what was proved and decided ----------===//
 #include "k2c/Target/Package.h"
 #include "k2rt/program.h"
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 using nlohmann::json;
@@ -64,7 +65,7 @@ json memoryJson(const Plan &plan, int64_t scratchPerWorker) {
 std::string manifestText(const ModelSpec &spec, const Plan &plan, const ManifestFacts &facts) {
   json features = json::array(), kernels = json::array();
   for (const char *feature : checkedFeatures)
-    if (facts.target.has(feature))
+    if (std::find(facts.features.begin(), facts.features.end(), feature) != facts.features.end())
       features.push_back(feature);
   for (const PackagedKernel &kernel : facts.kernels)
     kernels.push_back({{"name", kernel.name}, {"hash", kernel.hash}, {"variants", kernel.variants}});
@@ -73,7 +74,7 @@ std::string manifestText(const ModelSpec &spec, const Plan &plan, const Manifest
       {"k2c", K2C_VERSION},
       {"model", modelJson(spec)},
       {"numerics", numericsJson(spec, plan)},
-      {"target", {{"cpu", facts.target.cpu}, {"features_required", features}}},
+      {"target", {{"cpu", facts.cpu}, {"features_required", features}}},
       {"topology", {{"name", facts.topology}, {"ranks", 1}}},
       {"limits",
        {{"step_tokens", plan.limits.stepTokens}, {"max_sequences", plan.limits.maxSequences},
