@@ -1,7 +1,7 @@
 // Opening bundles: what is refused, and that the message names the place and both numbers.
+#include "program/Bundle.h"
 #include "fake/FakeBundle.h"
 #include "host/CpuFeatures.h"
-#include "program/Bundle.h"
 #include <filesystem>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -147,12 +147,10 @@ TEST(Bundle, HostileIndexesAreRefused) {
     json value;
     std::string part;
   };
-  for (const Case &test : {Case{"/slots/0/file", "../manifest.json", "plain name"},
-                           Case{"/slots/0/file", "/etc/passwd", "plain name"},
-                           Case{"/slots/0/file", "", "plain name"},
-                           Case{"/slots/0/slot", 1, "slots[0].slot: is 1"},
-                           Case{"/slots/0/bytes", -4, "slots[0].bytes: is -4"},
-                           Case{"/slots", json::array(), "slot 0 of 1 is missing"}}) {
+  for (const Case &test :
+       {Case{"/slots/0/file", "../manifest.json", "plain name"}, Case{"/slots/0/file", "/etc/passwd", "plain name"},
+        Case{"/slots/0/file", "", "plain name"}, Case{"/slots/0/slot", 1, "slots[0].slot: is 1"},
+        Case{"/slots/0/bytes", -4, "slots[0].bytes: is -4"}, Case{"/slots", json::array(), "slot 0 of 1 is missing"}}) {
     FakeBundle fake;
     fake.index[json::json_pointer(test.path)] = test.value;
     fake.write();

@@ -1,6 +1,6 @@
 // Container limits from laid-out proc and sys files, and the refusal of what does not fit.
-#include "fake/FakeBundle.h"
 #include "memory/Container.h"
+#include "fake/FakeBundle.h"
 #include "memory/PagePool.h"
 #include "memory/Region.h"
 #include "serve/Session.h"

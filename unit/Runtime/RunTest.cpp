@@ -61,8 +61,8 @@ TEST(Run, BatchEqualsSingles) {
 
 TEST(Run, SamplingIsReproducible) {
   FakeBundle fake;
-  const std::vector<std::string> arguments = {"generate", "--prompt-ids", "1,2",  "-n",  "12",     "--ignore-eos",
-                                              "--temperature", "5", "--seed", "3", "--json"};
+  const std::vector<std::string> arguments = {
+      "generate", "--prompt-ids", "1,2", "-n", "12", "--ignore-eos", "--temperature", "5", "--seed", "3", "--json"};
   std::vector<std::string> chunked = arguments;
   chunked.insert(chunked.end(), {"--chunk", "1", "--threads", "4", "--logprobs", "2"});
   const json once = runJson(fake, arguments), again = runJson(fake, chunked);
@@ -83,7 +83,8 @@ TEST(Run, LogitsLastAllAndBatch) {
   EXPECT_EQ(all["logits"][9].size(), 97u);
   // 4/3 and v/1024 come back as the same float32.
   for (const json &value : all["logits"][9])
-    EXPECT_TRUE(value.get<float>() == 1.0f + 1.0f / 3.0f || value.get<float>() * 1024 == std::floor(value.get<float>() * 1024));
+    EXPECT_TRUE(value.get<float>() == 1.0f + 1.0f / 3.0f ||
+                value.get<float>() * 1024 == std::floor(value.get<float>() * 1024));
   fake.writeFile("batch.json", "[[9,8,7,6,5,4,3,2,1,0],[4]]");
   const json batch = runJson(fake, {"logits", "--batch-file", fake.path("batch.json"), "--json"});
   EXPECT_EQ(batch[0], last);
@@ -202,10 +203,16 @@ TEST(Run, InterruptIs130AndLeavesATrace) {
 
 TEST(Run, WrongUsageIs2) {
   FakeBundle fake;
-  for (const std::vector<std::string> &arguments : std::vector<std::vector<std::string>>{
-           {}, {"dance"}, {"generate"}, {"generate", "--prompt-ids", "1", "--prompt", "x"},
-           {"generate", "--prompt-ids", "1", "--wings"}, {"generate", "--prompt-ids", "1", "-n", "0"},
-           {"routes"}, {"info", "--threads", "0"}, {"generate", "--prompt-ids", "1", "--temperature", "-1"}}) {
+  for (const std::vector<std::string> &arguments :
+       std::vector<std::vector<std::string>>{{},
+                                             {"dance"},
+                                             {"generate"},
+                                             {"generate", "--prompt-ids", "1", "--prompt", "x"},
+                                             {"generate", "--prompt-ids", "1", "--wings"},
+                                             {"generate", "--prompt-ids", "1", "-n", "0"},
+                                             {"routes"},
+                                             {"info", "--threads", "0"},
+                                             {"generate", "--prompt-ids", "1", "--temperature", "-1"}}) {
     const Outcome outcome = runBundle(fake, arguments);
     EXPECT_EQ(outcome.exitCode, 2) << outcome.err;
     EXPECT_EQ(outcome.out, "");
@@ -221,11 +228,13 @@ TEST(Run, UserErrorsAre1) {
   expectError(runBundle(fake, {"generate", "--prompt", "hello"}), 1, "the bundle has no tokenizer.json");
   expectError(runBundle(fake, {"generate", "--batch-file", "/nonexistent"}), 1, "no such file");
   expectError(runBundle(fake, {"generate", "--prompt-ids", "1", "--trace", "/nonexistent/t"}), 1, "--trace");
-  expectError(runBundle(fake, {"bench", "--prefill", "2000"}), 1, "--prefill: is 2000, the bundle's max_context is 1000");
+  expectError(runBundle(fake, {"bench", "--prefill", "2000"}), 1,
+              "--prefill: is 2000, the bundle's max_context is 1000");
   expectError(runBundle(fake, {"serve", "--port", "80"}), 1, "not in this build");
   expectError(runBundle(fake, {"generate", "--chat", "x"}), 1, "not in this build");
   fake.writeFile("batch.json", "[[1,2],[]]");
-  expectError(runBundle(fake, {"generate", "--batch-file", fake.path("batch.json")}), 1, "[1]: the prompt has no tokens");
+  expectError(runBundle(fake, {"generate", "--batch-file", fake.path("batch.json")}), 1,
+              "[1]: the prompt has no tokens");
 }
 
 TEST(Run, FailuresAtRunTimeAre3) {

@@ -1,6 +1,6 @@
 // One step path: whatever the batch, chunk, threads, pages and queue, a sequence's tokens are its own (numerics N0).
-#include "fake/FakeBundle.h"
 #include "serve/Scheduler.h"
+#include "fake/FakeBundle.h"
 #include <gtest/gtest.h>
 
 using namespace k2rt;

@@ -43,7 +43,7 @@ extern "C" {
 /* clang-format on */
 
 /* A kernel: processes grid items [worker->begin, worker->end), sets worker->variant. args: one pointer per operand,
- * then per result, in the order of its description. Returns 0, or a number that names the failure and stops the step. */
+ * then per result, in the order of its description. Returns 0, or a number that stops the step. */
 typedef int32_t (*k2rt_ir_kernel_fn)(k2rt_ir_worker *worker, void *const *args);
 
 /* A step entry: called on every worker. Returns 0, or what a launch or barrier returned. */

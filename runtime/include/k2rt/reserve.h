@@ -1,6 +1,6 @@
 /* What the runtime takes beside weights, cache, arena, scratch and logits: manifest "memory.reserve_bytes".
  *
- * One formula for both sides: the compiler writes k2rt_reserve_bytes into the manifest, the runtime allocates within it.
+ * One formula for both sides: the compiler writes k2rt_reserve_bytes into the manifest, the runtime stays within it.
  * Together with the other lines of "memory" it bounds the anonymous memory of a run:
  *   anonymous RSS <= cache + arena + threads * scratch_per_worker + collectives + logits + reserve_bytes
  * It covers, in this order: the process (C library, relocated data, heap, manifest: measured 0.9 MiB), the stacks of up

@@ -66,8 +66,8 @@ int32_t Executor::launch(k2rt_ir_worker *worker, int32_t kernel, k2rt_ir_kernel_
       self.fail({kernel, result, worker->index});
     if (self.trace) {
       const auto &step = *static_cast<const k2rt_ir_step *>(worker->step);
-      self.trace->record(worker->index, {begin, Trace::nowNs(), worker->begin, worker->end, step.token_rows,
-                                         self.steps, kernel, worker->variant});
+      self.trace->record(worker->index, {begin, Trace::nowNs(), worker->begin, worker->end, step.token_rows, self.steps,
+                                         kernel, worker->variant});
     }
   }
   return self.meet();

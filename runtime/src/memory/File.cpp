@@ -121,8 +121,8 @@ Result<MappedFile> MappedFile::open(const std::string &folder, const std::string
     return file.takeError();
   const std::string path = folder + "/" + relative;
   if (expectedBytes >= 0 && facts.st_size != expectedBytes)
-    return badFile(path, "has " + std::to_string(facts.st_size) + " bytes, the index says " +
-                             std::to_string(expectedBytes),
+    return badFile(path,
+                   "has " + std::to_string(facts.st_size) + " bytes, the index says " + std::to_string(expectedBytes),
                    "copy the file again or run k2c pack");
   MappedFile mapped;
   if (facts.st_size == 0)

@@ -127,8 +127,9 @@ void checkMemory(Fields &root, const Manifest &manifest) {
                               std::to_string(manifest.vocab) + " logits needs " + std::to_string(row));
   const int64_t reserve = k2rt_reserve_bytes(&manifest.limits);
   if (manifest.memory.reserve < reserve)
-    memory.fail("reserve_bytes", "is " + std::to_string(manifest.memory.reserve) + ", this runtime needs " +
-                                     std::to_string(reserve) + " (k2rt/reserve.h)",
+    memory.fail("reserve_bytes",
+                "is " + std::to_string(manifest.memory.reserve) + ", this runtime needs " + std::to_string(reserve) +
+                    " (k2rt/reserve.h)",
                 "compile the bundle again with this version of k2c");
 }
 
@@ -150,9 +151,7 @@ int32_t Manifest::promptForm(int64_t newTokens) const {
   return expanded ? K2RT_FORM_EXPANDED : K2RT_FORM_ABSORBED;
 }
 
-int32_t Manifest::generatedForm() const {
-  return mla == MlaForm::expanded ? K2RT_FORM_EXPANDED : K2RT_FORM_ABSORBED;
-}
+int32_t Manifest::generatedForm() const { return mla == MlaForm::expanded ? K2RT_FORM_EXPANDED : K2RT_FORM_ABSORBED; }
 
 Result<Manifest> parseManifest(std::string_view text, const std::string &place, int64_t tokenizerBytes) {
   Result<nlohmann::json> document = parseJson(text, place);

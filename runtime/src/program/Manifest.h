@@ -72,7 +72,8 @@ struct Manifest {
   int64_t bytesPerToken = 0;
   std::string weightsIndex;
   /// JSON texts handed through to `info` and `bench`.
-  std::string modelJson, targetJson, numericsJson, topologyJson, limitsJson, kernelsJson, predictedJson, dispersionJson, ignoredKeysJson;
+  std::string modelJson, targetJson, numericsJson, topologyJson, limitsJson, kernelsJson, predictedJson, dispersionJson,
+      ignoredKeysJson;
 
   /// Rows of logits a step may want.
   int64_t wantRows() const { return memory.logits / (vocab * 4); }

@@ -21,9 +21,9 @@ struct Slot {
 
 bool isPlainName(const std::string &name) {
   return !name.empty() && name.size() < 256 && name[0] != '.' &&
-         std::all_of(name.begin(), name.end(), [](unsigned char c) {
-           return std::isalnum(c) || c == '.' || c == '_' || c == '-';
-         });
+         std::all_of(
+             name.begin(), name.end(),
+             [](unsigned char c) { return std::isalnum(c) || c == '.' || c == '_' || c == '-'; });
 }
 
 Result<std::vector<Slot>> readIndex(const std::string &folder, const std::string &index, int32_t slotCount) {
@@ -95,7 +95,7 @@ void Weights::prefault(int64_t part, int64_t parts) const {
     for (int64_t offset = 0; offset < file.size(); offset += chunk, ++number)
       if (number % parts == part) {
         auto *base = static_cast<char *>(const_cast<void *>(file.data())) + offset;
-        // Best effort: an older kernel refuses, and the first step faults instead.
+    // Best effort: an older kernel refuses, and the first step faults instead.
 #ifdef MADV_POPULATE_READ
         ::madvise(base, static_cast<size_t>(std::min(chunk, file.size() - offset)), MADV_POPULATE_READ);
 #else

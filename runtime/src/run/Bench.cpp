@@ -22,7 +22,9 @@ struct BenchFlags {
 struct Rates {
   std::vector<double> values;
 
-  void add(int64_t tokens, int64_t ns) { values.push_back(static_cast<double>(tokens) * 1e9 / std::max<double>(1, static_cast<double>(ns))); }
+  void add(int64_t tokens, int64_t ns) {
+    values.push_back(static_cast<double>(tokens) * 1e9 / std::max<double>(1, static_cast<double>(ns)));
+  }
   double median() {
     if (values.empty())
       return 0;
@@ -65,8 +67,8 @@ Status benchDecode(Session &session, const BenchFlags &flags, int64_t repeat, Ra
   Scheduler scheduler(session, std::move(events));
   for (int64_t i = 0; i < flags.batch; ++i) {
     Request request;
-    request.prompt = randomIds(std::max<int64_t>(flags.context, 1), session.manifest().vocab, flags.seed,
-                               repeat * flags.batch + i);
+    request.prompt =
+        randomIds(std::max<int64_t>(flags.context, 1), session.manifest().vocab, flags.seed, repeat * flags.batch + i);
     // A sequence that has read its prompt early goes on while the others read: it needs room for that, too.
     request.maxNew = session.manifest().limits.max_context - static_cast<int64_t>(request.prompt.size()) + 1;
     request.ignoreEos = true;
@@ -93,10 +95,10 @@ Status checkFlags(const BenchFlags &flags, const Manifest &manifest) {
     int64_t value, most;
     const char *what;
   };
-  const Limit limits[] = {{"--prefill", flags.prefill, context, "max_context"},
-                          {"--batch", flags.batch, manifest.limits.max_sequences, "max_sequences"},
-                          {"--context plus --decode", std::max<int64_t>(flags.context, 1) + flags.decode, context,
-                           "max_context"}};
+  const Limit limits[] = {
+      {"--prefill", flags.prefill, context, "max_context"},
+      {"--batch", flags.batch, manifest.limits.max_sequences, "max_sequences"},
+      {"--context plus --decode", std::max<int64_t>(flags.context, 1) + flags.decode, context, "max_context"}};
   for (const Limit &limit : limits)
     if (limit.value > limit.most)
       return Error{K2RT_INVALID_ARGUMENT, limit.flag,
@@ -120,8 +122,8 @@ void printResults(const RunOptions &options, const BenchFlags &flags, Session &s
                 "(%.1f .. %.1f)\nmemory read %.2f GB/s, peak %lld bytes, %d threads\n",
                 static_cast<long long>(flags.prefill), prefill.median(), prefill.least(), prefill.most(),
                 static_cast<long long>(flags.batch), static_cast<long long>(flags.decode),
-                static_cast<long long>(flags.context), decode.median(), decode.least(), decode.most(),
-                bandwidth / 1e9, static_cast<long long>(peak), session.threads());
+                static_cast<long long>(flags.context), decode.median(), decode.least(), decode.most(), bandwidth / 1e9,
+                static_cast<long long>(peak), session.threads());
     return;
   }
   JsonWriter json(stdout);

@@ -8,8 +8,8 @@ Result<CaptureBuffers> CaptureBuffers::allocate(const Manifest &manifest, Captur
   constexpr int64_t windowBytes = int64_t(64) << 20;
   const int64_t choices = static_cast<int64_t>(manifest.moeLayers.size()) * manifest.topK;
   const int64_t hidden = (manifest.layers + 1) * manifest.hidden;
-  const int64_t rowBytes = (choice.routes ? choices * 8 : 0) + (choice.forced ? choices * 8 : 0) +
-                           (choice.hidden ? hidden * 4 : 0);
+  const int64_t rowBytes =
+      (choice.routes ? choices * 8 : 0) + (choice.forced ? choices * 8 : 0) + (choice.hidden ? hidden * 4 : 0);
   CaptureBuffers buffers;
   const int64_t rows = std::min(manifest.limits.step_tokens, windowBytes / std::max<int64_t>(rowBytes, 1));
   buffers.view.rows = std::max<int64_t>(rows, 1);

@@ -153,14 +153,15 @@ void Generation::printJson() const {
 }
 
 Status Generation::run() {
-  Result<std::unique_ptr<Run>> run = Run::open(options);
-  if (!run)
-    return run.takeError();
-  opened = std::move(*run);
+  // The tokenizer first: reading it takes more than it keeps, and the session's memory is not there yet.
   Result<std::optional<Tokenizer>> loaded = openTokenizer(options.folder);
   if (!loaded)
     return loaded.takeError();
   tokenizer = std::move(*loaded);
+  Result<std::unique_ptr<Run>> run = Run::open(options);
+  if (!run)
+    return run.takeError();
+  opened = std::move(*run);
   const Tokenizer *words = tokenizer ? &*tokenizer : nullptr;
   Result<Prompts> prompts = readPrompts(flags.prompt, words);
   if (!prompts)

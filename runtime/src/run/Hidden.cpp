@@ -100,7 +100,8 @@ void addHidden(CLI::App &app, RunOptions &options, Command &command) {
   hidden->add_option("--routes", flags->routesFile, "force the routing to what `routes --json` printed");
   addRunFlags(*hidden, options);
   hidden->footer("Example: ./run hidden --prompt-ids 1,2,3 --json");
-  hidden->callback([flags, &options, &command] { command = [flags, &options] { return printHidden(options, *flags); }; });
+  hidden->callback(
+      [flags, &options, &command] { command = [flags, &options] { return printHidden(options, *flags); }; });
 }
 
 } // namespace k2rt

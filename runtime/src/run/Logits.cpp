@@ -114,7 +114,8 @@ void addLogits(CLI::App &app, RunOptions &options, Command &command) {
       ->excludes("--batch-file");
   addRunFlags(*logits, options);
   logits->footer("Example: ./run logits --prompt-ids 1,2,3 --all --json");
-  logits->callback([flags, &options, &command] { command = [flags, &options] { return printLogits(options, *flags); }; });
+  logits->callback(
+      [flags, &options, &command] { command = [flags, &options] { return printLogits(options, *flags); }; });
 }
 
 } // namespace k2rt

@@ -70,15 +70,15 @@ Status measure(Run &run, const std::vector<int32_t> &ids, double &total, int64_t
 }
 
 Status printPerplexity(const RunOptions &options, const std::string &path) {
-  Result<std::unique_ptr<Run>> run = Run::open(options);
-  if (!run)
-    return run.takeError();
   Result<std::vector<int32_t>> ids = readTokens(path, options.folder);
   if (!ids)
     return ids.takeError();
   if (ids->size() < 2)
     return Error{K2RT_INVALID_ARGUMENT, path, "has " + std::to_string(ids->size()) + " tokens, at least 2 are needed",
                  ""};
+  Result<std::unique_ptr<Run>> run = Run::open(options);
+  if (!run)
+    return run.takeError();
   double total = 0;
   int64_t count = 0;
   if (Status measured = measure(**run, *ids, total, count); !measured)
@@ -102,7 +102,8 @@ void addPerplexity(CLI::App &app, RunOptions &options, Command &command) {
   perplexity->add_option("FILE", *path, "text; or .json: a list of id lists")->required();
   addRunFlags(*perplexity, options);
   perplexity->footer("Example: ./run perplexity wiki.txt --json");
-  perplexity->callback([path, &options, &command] { command = [path, &options] { return printPerplexity(options, *path); }; });
+  perplexity->callback(
+      [path, &options, &command] { command = [path, &options] { return printPerplexity(options, *path); }; });
 }
 
 } // namespace k2rt

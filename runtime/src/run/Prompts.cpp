@@ -33,8 +33,7 @@ static Result<std::vector<int32_t>> parseIds(const std::string &text) {
     const auto [next, problem] = std::from_chars(at, end, id);
     if (problem != std::errc() || (next < end && *next != ',' && *next != ' '))
       return Error{K2RT_INVALID_ARGUMENT, "--prompt-ids",
-                   "\"" + std::string(at, std::min(at + 20, end)) + "\" does not begin with a token id",
-                   "write 1,2,3"};
+                   "\"" + std::string(at, std::min(at + 20, end)) + "\" does not begin with a token id", "write 1,2,3"};
     ids.push_back(id);
     at = next;
     while (at < end && *at == ' ')

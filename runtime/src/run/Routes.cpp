@@ -110,7 +110,8 @@ void addRoutes(CLI::App &app, RunOptions &options, Command &command) {
   addPromptFlags(*routes, *flags, /*withText=*/false, /*withBatch=*/false);
   addRunFlags(*routes, options);
   routes->footer("Example: ./run routes --prompt-ids 1,2,3 --json > routes.json");
-  routes->callback([flags, &options, &command] { command = [flags, &options] { return printRoutes(options, *flags); }; });
+  routes->callback(
+      [flags, &options, &command] { command = [flags, &options] { return printRoutes(options, *flags); }; });
 }
 
 } // namespace k2rt

@@ -5,6 +5,8 @@
 
 namespace k2rt {
 
+static constexpr int64_t mostTokenizerBytes = int64_t(512) << 20;
+
 Result<std::unique_ptr<Run>> Run::open(const RunOptions &options) {
   Result<Bundle> bundle = Bundle::open(options.folder);
   if (!bundle)
@@ -36,7 +38,8 @@ Status Run::drain(Scheduler &scheduler) {
 void addRunFlags(CLI::App &command, RunOptions &options) {
   command.add_option("--threads", options.threads, "worker threads (default: the processors this process may use)")
       ->check(CLI::Range(1, 1024));
-  command.add_option("--chunk", options.chunk, "most prompt tokens of one sequence in one step (default: all that fit)")
+  command
+      .add_option("--chunk", options.chunk, "most prompt tokens of one sequence in one step (default: all that fit)")
       ->check(CLI::PositiveNumber);
   command.add_option("--trace", options.traceFile, "write what ran when to this file (Perfetto JSON)");
   command.add_flag("--json", options.json, "print JSON");
@@ -46,7 +49,11 @@ Result<std::optional<Tokenizer>> openTokenizer(const std::string &folder) {
   const std::string file = tokenizerFile(folder);
   if (file.empty())
     return std::optional<Tokenizer>();
-  Result<Tokenizer> tokenizer = Tokenizer::load(folder + "/" + file);
+  Result<std::string> text = readBundleFile(folder, file, mostTokenizerBytes);
+  if (!text)
+    return text.takeError();
+  Result<Tokenizer> tokenizer = Tokenizer::parse(*text, folder + "/" + file);
+  text = std::string();
   if (!tokenizer)
     return tokenizer.takeError();
   ::malloc_trim(0); // parsing took more than the tables keep

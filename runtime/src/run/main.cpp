@@ -40,8 +40,8 @@ static void boundHeap() {
 }
 
 static void describe(CLI::App &app) {
-  app.set_version_flag("--version", "k2rt " K2RT_VERSION " (program ABI " +
-                                        std::to_string(K2RT_ABI_VERSION) + ", numerics 1, targets: x86-64 CPU)");
+  app.set_version_flag("--version", "k2rt " K2RT_VERSION " (program ABI " + std::to_string(K2RT_ABI_VERSION) +
+                                        ", numerics 1, targets: x86-64 CPU)");
   app.require_subcommand(1);
   app.footer("Examples:\n"
              "  ./run generate --prompt \"The capital of France is\" -n 32\n"

@@ -213,12 +213,11 @@ void Scheduler::retire() {
     if (sequence->finish != Finish::running) {
       freeSlots.push_back(sequence->slot);
       for (size_t group = 0; group < session.pages.size(); ++group)
-        session.pages[group].giveBack(sequence->pageCount[group], session.arrays.blockTables[group] +
-                                                                      sequence->slot * session.arrays.blockStride);
+        session.pages[group].giveBack(sequence->pageCount[group],
+                                      session.arrays.blockTables[group] + sequence->slot * session.arrays.blockStride);
     }
-  active.erase(
-      std::remove_if(active.begin(), active.end(), [](const auto &s) { return s->finish != Finish::running; }),
-      active.end());
+  active.erase(std::remove_if(active.begin(), active.end(), [](const auto &s) { return s->finish != Finish::running; }),
+               active.end());
 }
 
 } // namespace k2rt

@@ -43,13 +43,13 @@ enum class Finish { running, length, stop };
 struct Sequence {
   int64_t number = 0; ///< of the request, from 0: its identity in sampling
   int64_t promptTokens = 0;
-  int64_t tokens = 0;            ///< prompt and generated, in ids
-  int64_t cached = 0;            ///< of them, in the cache
-  int32_t *ids = nullptr;        ///< history, in the session's memory
-  int32_t slot = 0;              ///< which history and block table row
-  int32_t promptForm = 0;        ///< K2RT_FORM_*
+  int64_t tokens = 0;             ///< prompt and generated, in ids
+  int64_t cached = 0;             ///< of them, in the cache
+  int32_t *ids = nullptr;         ///< history, in the session's memory
+  int32_t slot = 0;               ///< which history and block table row
+  int32_t promptForm = 0;         ///< K2RT_FORM_*
   std::vector<int64_t> pageCount; ///< per cache group
-  Request request;               ///< its prompt has moved to ids
+  Request request;                ///< its prompt has moved to ids
   Finish finish = Finish::running;
   int64_t admittedNs = 0; ///< when, on the clock of Trace::nowNs
   int64_t lastServed = 0; ///< step number

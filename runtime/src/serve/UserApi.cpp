@@ -33,9 +33,7 @@ template <class Body> static k2rt_code guarded(k2rt_status *status, Body body) {
   }
 }
 
-static Status missing(const char *argument) {
-  return Error{K2RT_INVALID_ARGUMENT, argument, "is null", ""};
-}
+static Status missing(const char *argument) { return Error{K2RT_INVALID_ARGUMENT, argument, "is null", ""}; }
 
 extern "C" k2rt_code k2rt_open(const char *dir, k2rt_bundle **bundle, k2rt_status *status) {
   return guarded(status, [&]() -> Status {
@@ -57,9 +55,7 @@ static StepEvents recordInto(k2rt_session &target) {
     target.outputs[sequence.number].ids.push_back(id);
     return true;
   };
-  events.finished = [&target](const Sequence &sequence) {
-    target.outputs[sequence.number].finish = sequence.finish;
-  };
+  events.finished = [&target](const Sequence &sequence) { target.outputs[sequence.number].finish = sequence.finish; };
   return events;
 }
 
@@ -102,7 +98,8 @@ extern "C" k2rt_code k2rt_sequence_add(k2rt_session *session, const int32_t *ids
     request.prompt.assign(ids, ids + n);
     request.maxNew = max_new;
     if (sampling) {
-      request.sampling = {sampling->temperature, sampling->top_p, sampling->min_p, sampling->top_k, sampling->seed, 0, 0};
+      request.sampling = {
+          sampling->temperature, sampling->top_p, sampling->min_p, sampling->top_k, sampling->seed, 0, 0};
       request.ignoreEos = sampling->ignore_eos != 0;
     }
     Result<int64_t> number = session->scheduler->add(std::move(request));
@@ -135,7 +132,8 @@ extern "C" k2rt_code k2rt_sequence_read(k2rt_session *session, int64_t sequence,
       return missing(session ? "ids" : "session");
     if (sequence < 0 || sequence >= static_cast<int64_t>(session->outputs.size()))
       return Error{K2RT_INVALID_ARGUMENT, "sequence",
-                   "is " + std::to_string(sequence) + ", " + std::to_string(session->outputs.size()) + " were added", ""};
+                   "is " + std::to_string(sequence) + ", " + std::to_string(session->outputs.size()) + " were added",
+                   ""};
     const k2rt_session::Output &output = session->outputs[sequence];
     const int64_t have = static_cast<int64_t>(output.ids.size());
     if (capacity > 0)

@@ -45,7 +45,8 @@ FakeBundle::FakeBundle(const std::string &program) {
     "weights_index":"weights/index.json"})");
   manifest["memory"]["arena"] = arena;
   manifest["memory"]["logits"] = 8 * vocab * 4;
-  index = json::parse(R"({"format":1,"slots":[{"slot":0,"name":"w","layer":null,"file":"blob0.bin","bytes":4096,"xxh3":""}]})");
+  index = json::parse(
+      R"({"format":1,"slots":[{"slot":0,"name":"w","layer":null,"file":"blob0.bin","bytes":4096,"xxh3":""}]})");
   write();
 }
 
@@ -61,8 +62,12 @@ void FakeBundle::writeFile(const std::string &relative, const std::string &conte
 
 void FakeBundle::write() {
   const json &l = manifest["limits"];
-  const k2rt_limits limits = {l.value("step_tokens", int64_t(1)), l.value("max_sequences", int64_t(1)),
-                              l.value("max_context", int64_t(1)), 1, vocab, 0};
+  const k2rt_limits limits = {l.value("step_tokens", int64_t(1)),
+                              l.value("max_sequences", int64_t(1)),
+                              l.value("max_context", int64_t(1)),
+                              1,
+                              vocab,
+                              0};
   if (manifest["memory"].value("reserve_bytes", json(reserve)) == json(reserve))
     manifest["memory"]["reserve_bytes"] = reserve = k2rt_reserve_bytes(&limits);
   if (!manifest["memory"].contains("cache"))
