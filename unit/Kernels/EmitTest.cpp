@@ -70,6 +70,8 @@ Expected<CompiledKernel> compile(const KernelDesc &desc, const HostTarget &targe
 
 } // namespace
 
+Expected<CompiledKernel> compileForHost(const KernelDesc &desc) { return compile(desc, targets().front()); }
+
 std::vector<CompiledKernel> compileForTargets(const KernelDesc &desc) {
   static std::map<std::string, std::vector<CompiledKernel>> known;
   std::vector<CompiledKernel> &kernels = known[canonicalKey(desc)];

@@ -25,6 +25,9 @@ struct CompiledKernel {
 /// The kernel for every target of this machine; a compile error fails the test. Kernels live as long as the process.
 std::vector<CompiledKernel> compileForTargets(const KernelDesc &desc);
 
+/// The kernel for this machine.
+Expected<CompiledKernel> compileForHost(const KernelDesc &desc);
+
 /// Runs the grid in `workers` parts; the first status that is not 0, and the variant of the last part.
 struct LaunchResult {
   int32_t status = 0;
@@ -36,8 +39,8 @@ LaunchResult launch(const CompiledKernel &kernel, const k2rt_ir_step &step, cons
 /// Rows of the grid's row space.
 int64_t gridRows(const Grid &grid, const k2rt_ir_step &step);
 
-/// Compares compiled kernels with evaluate(). `arguments(results)` gives the argument list with the results' memory
-/// replaced: results[i] is a copy of `initial[i]`.
+/// Compares compiled kernels with evaluate(), for one and three workers. `arguments(results)` makes the argument list;
+/// results[i] starts as a copy of initial[i].
 void expectSameBits(const KernelDesc &desc, const k2rt_ir_step &step, const std::vector<Array> &initial,
                     const std::function<std::vector<void *>(std::vector<Array> &)> &arguments);
 

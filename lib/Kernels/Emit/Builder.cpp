@@ -96,9 +96,7 @@ Value KernelBuilder::bitAnd(Value a, Value b) { return ops.createOrFold<arith::A
 Value KernelBuilder::bitOr(Value a, Value b) { return ops.createOrFold<arith::OrIOp>(loc, a, b); }
 Value KernelBuilder::bitXor(Value a, Value b) { return ops.createOrFold<arith::XOrIOp>(loc, a, b); }
 Value KernelBuilder::bitNot(Value a) { return bitXor(a, constant(a.getType(), -1)); }
-Value KernelBuilder::shl(Value a, int64_t bits) {
-  return ops.createOrFold<arith::ShLIOp>(loc, a, constant(a.getType(), bits));
-}
+Value KernelBuilder::shl(Value a, Value bits) { return ops.createOrFold<arith::ShLIOp>(loc, a, bits); }
 Value KernelBuilder::shr(Value a, int64_t bits) {
   return ops.createOrFold<arith::ShRUIOp>(loc, a, constant(a.getType(), bits));
 }
@@ -186,8 +184,11 @@ Value KernelBuilder::setLane(Value vector, Value scalar, Value i) {
 Value KernelBuilder::shuffle(Value a, Value b, ArrayRef<int64_t> lanes) {
   return vector::ShuffleOp::create(ops, loc, a, b, lanes);
 }
-Value KernelBuilder::any(Value mask) {
-  return vector::ReductionOp::create(ops, loc, vector::CombiningKind::OR, mask);
+Value KernelBuilder::largestLane(Value vector) {
+  return vector::ReductionOp::create(ops, loc, vector::CombiningKind::MAXSI, vector);
+}
+Value KernelBuilder::smallestLane(Value vector) {
+  return vector::ReductionOp::create(ops, loc, vector::CombiningKind::MINSI, vector);
 }
 
 //===----------------------------------------------------------------------===//

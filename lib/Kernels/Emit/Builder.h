@@ -102,7 +102,8 @@ public:
   Value rem(Value a, int64_t b) { return rem(a, constant(a.getType(), b)); }
   Value min(Value a, int64_t b) { return min(a, constant(a.getType(), b)); }
   Value max(Value a, int64_t b) { return max(a, constant(a.getType(), b)); }
-  Value shl(Value a, int64_t bits);
+  Value shl(Value a, Value bits);
+  Value shl(Value a, int64_t bits) { return shl(a, constant(a.getType(), bits)); }
   Value shr(Value a, int64_t bits); ///< logical
   Value sar(Value a, int64_t bits); ///< arithmetic
   Value bitAnd(Value a, Value b);
@@ -146,8 +147,9 @@ public:
   Value setLane(Value vector, Value scalar, int64_t i);
   Value setLane(Value vector, Value scalar, Value i);
   Value shuffle(Value a, Value b, llvm::ArrayRef<int64_t> lanes);
-  /// True when any lane of a vector<n x i1> is.
-  Value any(Value mask);
+  /// The largest, or smallest, lane of signed integers.
+  Value largestLane(Value vector);
+  Value smallestLane(Value vector);
 
   //===-- Memory ----------------------------------------------------------===//
   /// ptr + index elements of `type`.
@@ -173,6 +175,9 @@ public:
   /// Stack space of the function: `bytes`, aligned to 64. Allocated once, at the entry.
   Value stack(int64_t bytes);
   void prefetch(Value ptr);
+  /// The f32 at `ptr` becomes the larger, atomically.
+  void atomicMax(Value ptr, Value value);
+  Value nullPointer();
   /// The pointer as an i64: layer ordinals, null checks.
   Value integerOf(Value ptr);
 

@@ -17,28 +17,41 @@ void loadKernelDialects(MLIRContext &context) {
 }
 
 namespace {
-template <class Body>
-constexpr bool isKnown = !std::is_same_v<Body, SelectDesc> && !std::is_same_v<Body, GqaAttentionDesc> &&
-                         !std::is_same_v<Body, AbsorbedAttentionDesc> && !std::is_same_v<Body, ExpandedAttentionDesc>;
 
-/// False when the emitter does not know the body.
-template <class Body> bool emitKnown(emit::KernelBuilder &builder, const Body &body, const TileConfig &tile) {
-  if constexpr (isKnown<Body>)
-    emit::emitBody(builder, body, tile);
-  return isKnown<Body>;
+template <class Body> std::string beyondEmitter(const Body &) { return ""; }
+
+/// Scores are one chain, and a bf16 pair does not straddle two pieces of a key.
+std::string beyondScores(int64_t keyDim, int64_t firstPiece, const Rows &q, const AttentionShape &shape) {
+  if (leafCount(keyDim) > 1)
+    return "keys of " + std::to_string(keyDim) + " elements; emitted scores are one chain, of at most 1023";
+  if (q.type == DType::BF16 && shape.cache == DType::BF16 && firstPiece < keyDim && firstPiece % 2 != 0)
+    return "bf16 keys whose first part has " + std::to_string(firstPiece) + " elements; emitted pairs need an even number";
+  return "";
 }
+std::string beyondEmitter(const GqaAttentionDesc &d) { return beyondScores(d.keyDim, d.keyDim, d.q, d.shape); }
+std::string beyondEmitter(const AbsorbedAttentionDesc &d) {
+  return beyondScores(d.latent + d.rope, d.latent, d.qLatent, d.shape);
+}
+std::string beyondEmitter(const ExpandedAttentionDesc &d) {
+  if (d.shape.cache == DType::BF16 && (d.uk.type == DType::BF16 || d.uv.type == DType::BF16) && d.q.type != DType::BF16)
+    return "a bf16 cache and bf16 weights with f32 queries; emitted expansions of bf16 by bf16 take pairs";
+  return beyondScores(d.nope + d.rope, d.nope, d.q, d.shape);
+}
+
 } // namespace
 
 OwningOpRef<ModuleOp> emitKernel(MLIRContext *context, const KernelDesc &desc, const TileConfig &tile,
                                  llvm::StringRef symbol) {
   loadKernelDialects(*context);
   Location loc = NameLoc::get(StringAttr::get(context, desc.name));
-  OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
-  emit::KernelBuilder builder(*module, symbol, tile.lanes);
-  if (!std::visit([&](const auto &body) { return emitKnown(builder, body, tile); }, desc.body)) {
-    emitError(loc) << "no emitter for this kind of kernel";
+  std::string beyond = std::visit([](const auto &body) { return beyondEmitter(body); }, desc.body);
+  if (!beyond.empty()) {
+    emitError(loc) << beyond;
     return {};
   }
+  OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
+  emit::KernelBuilder builder(*module, symbol, tile.lanes);
+  std::visit([&](const auto &body) { emit::emitBody(builder, body, tile); }, desc.body);
   builder.finish();
   if (failed(verify(*module))) {
     emitError(loc) << "the emitted kernel does not verify";

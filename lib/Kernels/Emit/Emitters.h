@@ -30,6 +30,9 @@ void emitBody(KernelBuilder &b, const GatedActDesc &desc, const TileConfig &tile
 void emitBody(KernelBuilder &b, const WantRowsDesc &desc, const TileConfig &tile);
 void emitBody(KernelBuilder &b, const ObserveDesc &desc, const TileConfig &tile);
 
+/// Scratch of a select.
+int64_t selectBytes(const SelectDesc &desc, int64_t lanes);
+
 /// What a RMS norm needs of one row; both sides may be the same memory.
 struct NormRow {
   Value x, weight, y;

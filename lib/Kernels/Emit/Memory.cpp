@@ -156,6 +156,12 @@ Value KernelBuilder::stack(int64_t bytes) {
       [&] { return LLVM::AllocaOp::create(ops, loc, ptr(), ops.getI8Type(), size, /*alignment=*/64).getResult(); });
 }
 
+void KernelBuilder::atomicMax(Value address, Value value) {
+  LLVM::AtomicRMWOp::create(ops, loc, LLVM::AtomicBinOp::fmax, address, value, LLVM::AtomicOrdering::monotonic);
+}
+
+Value KernelBuilder::nullPointer() { return LLVM::ZeroOp::create(ops, loc, ptr()); }
+
 Value KernelBuilder::integerOf(Value pointer) { return LLVM::PtrToIntOp::create(ops, loc, i64(), pointer); }
 
 void KernelBuilder::prefetch(Value address) {

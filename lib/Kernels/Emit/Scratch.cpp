@@ -1,4 +1,6 @@
 //===- Scratch.cpp - Worker memory that a kernel uses ------------------------------------===//
+#include "AttentionKernels.h"
+#include "Emitters.h"
 #include "k2c/Kernels/Emit.h"
 
 namespace k2c {
@@ -9,6 +11,16 @@ static int64_t bytesOf(const LinearDesc &d, const TileConfig &tile) {
 
 /// Dispatch: the next slot of each expert.
 static int64_t bytesOf(const DispatchDesc &d, const TileConfig &) { return d.experts * byteWidth(DType::I32); }
+
+static int64_t bytesOf(const GqaAttentionDesc &d, const TileConfig &tile) { return emit::layoutOf(d, tile).bytes(); }
+static int64_t bytesOf(const AbsorbedAttentionDesc &d, const TileConfig &tile) {
+  return emit::layoutOf(d, tile).bytes();
+}
+static int64_t bytesOf(const ExpandedAttentionDesc &d, const TileConfig &tile) {
+  return emit::layoutOf(d, tile).bytes() + emit::expandedBytes(d);
+}
+
+static int64_t bytesOf(const SelectDesc &d, const TileConfig &tile) { return emit::selectBytes(d, tile.lanes); }
 
 template <class Desc> static int64_t bytesOf(const Desc &, const TileConfig &) { return 0; }
 

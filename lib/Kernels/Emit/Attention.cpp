@@ -1,0 +1,175 @@
+//===- Attention.cpp - Runs, tiles and blocks ----------------------------------------------===//
+//
+// The loops around the block: which rows share keys, packing queries, closing partials, writing outputs. The inner loops
+// of a block are in AttentionBlock.cpp.
+//
+//===----------------------------------------------------------------------===//
+#include "Attention.h"
+#include "Emitters.h"
+#include "Math.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include <limits>
+
+namespace k2c::emit {
+
+AttentionLayout attentionLayout(const TileConfig &tile, int64_t heads, int64_t keyDim, int64_t valueDim) {
+  int64_t rows = tile.rowsPerItem * heads;
+  return {tile.lanes, keyDim, valueDim, (rows + tile.lanes - 1) / tile.lanes};
+}
+
+Value AttentionEmitter::minusInfinity() {
+  return b.constantFloat(b.vec(b.f32(), layout.lanes), -std::numeric_limits<float>::infinity());
+}
+
+void AttentionEmitter::emitItem(const TileConfig &tile, Value block, Value firstHead, Value heads, FormFilter filter) {
+  Value first = b.mul(block, tile.rowsPerItem);
+  Value last = b.min(b.add(first, tile.rowsPerItem), b.rowCount(RowSpace::Token, 1));
+  Value sequences = b.stepField(abi::step::row_seq), begins = b.stepField(abi::step::seq_begin);
+  b.repeat(first, [&](ValueRange state) {
+    Value sequence = b.extend(b.loadI32(sequences, state[0]));
+    Value end = b.min(b.extend(b.loadI32(begins, b.add(sequence, 1))), last);
+    forRuns(b, filter, state[0], end, [&](Value runFirst, Value runLast) {
+      emitRun({runFirst, b.sub(runLast, runFirst), firstHead, heads, sequence});
+    });
+    return Values{b.compare(Compare::Lt, end, last), end};
+  });
+}
+
+void AttentionEmitter::emitRun(const Run &run) {
+  Value rows = b.mul(run.tokens, run.heads);
+  Value tiles = b.div(b.add(rows, layout.lanes - 1), layout.lanes);
+  b.loop(b.constant(0), tiles, 1, [&](Value tile) { startTile(run, tile); });
+  Value lastToken = b.sub(b.add(run.firstToken, run.tokens), 1);
+  Value lastPosition = b.extend(b.loadI32(b.stepField(abi::step::positions), lastToken));
+  Value table = b.loadPtr(b.stepField(abi::step::block_tables), b.constant(shape.group));
+  Value pages = b.at(table, b.mul(run.sequence, b.stepField(abi::step::block_stride)), DType::I32);
+  Value blocks = b.add(b.div(lastPosition, softmaxBlock), 1);
+  b.loop(b.constant(0), blocks, 1, [&](Value block) {
+    Value start = b.mul(block, softmaxBlock);
+    Value slot = b.mul(b.extend(b.loadI32(pages, block)), softmaxBlock);
+    source.prepare(slot, b.min(b.sub(b.add(lastPosition, 1), start), softmaxBlock));
+    b.loop(b.constant(0), tiles, 1, [&](Value tile) {
+      Value lastRow = b.sub(b.min(b.mul(b.add(tile, 1), layout.lanes), rows), 1);
+      Value token = b.add(run.firstToken, b.div(lastRow, run.heads));
+      Value position = b.extend(b.loadI32(b.stepField(abi::step::positions), token));
+      Value keys = b.min(b.sub(b.add(position, 1), start), softmaxBlock);
+      b.when(b.compare(Compare::Gt, keys, 0), [&] {
+        restart(tile, start);
+        scores(tile, slot, keys);
+        Value alpha = softmax(tile, start, keys);
+        weigh(tile, slot, start, keys, alpha);
+      });
+    });
+  });
+  b.loop(b.constant(0), tiles, 1, [&](Value tile) { finishTile(run, tile); });
+}
+
+void AttentionEmitter::forLanes(const Run &run, Value tile,
+                                llvm::function_ref<void(Value lane, Value token, Value head)> body) {
+  Value first = b.mul(tile, layout.lanes);
+  Value count = b.min(b.sub(b.mul(run.tokens, run.heads), first), layout.lanes);
+  b.loop(b.constant(0), count, 1, [&](Value lane) {
+    Value row = b.add(first, lane);
+    body(lane, b.add(run.firstToken, b.div(row, run.heads)), b.add(run.firstHead, b.rem(row, run.heads)));
+  });
+}
+
+/// Queries to [k][lanes], positions and C(p) of the lanes, an empty state. Lanes without a row are before every key.
+void AttentionEmitter::startTile(const Run &run, Value tile) {
+  Value zero = b.zeros(layout.lanes);
+  b.loop(0, layout.keyDim, 1, [&](Value k) { b.storeFloats(zero, vectorAt(inTile(tile, 0), k), DType::F32); });
+  b.loop(0, layout.valueDim, 1, [&](Value c) {
+    b.storeFloats(zero, vectorAt(inTile(tile, layout.partialOffset()), c), DType::F32);
+    b.storeFloats(zero, vectorAt(inTile(tile, layout.totalOffset()), c), DType::F32);
+  });
+  storeSingle(minusInfinity(), tile, AttentionLayout::Max);
+  storeSingle(zero, tile, AttentionLayout::Sum);
+  storeSingle(zero, tile, AttentionLayout::TotalMax);
+  storeSingle(zero, tile, AttentionLayout::TotalSum);
+  storeSingle(minusInfinity(), tile, AttentionLayout::Largest);
+  Type integers = b.vec(b.i32(), layout.lanes);
+  storeSingle(b.fromBits(b.constant(integers, -1)), tile, AttentionLayout::Position);
+  storeSingle(b.fromBits(b.constant(integers, 1024)), tile, AttentionLayout::Restart);
+  Value positions = b.stepField(abi::step::positions);
+  forLanes(run, tile, [&](Value lane, Value token, Value head) {
+    Value position = b.loadI32(positions, token);
+    b.store(position, b.at(single(tile, AttentionLayout::Position), lane, DType::I32), DType::I32);
+    // The smallest power of two from 1024 on that is at least (p + 1) / 16.
+    Value sixteenth = b.max(b.shr(b.add(position, 16), 4), 1024);
+    Value bits = b.sub(b.constant(b.i32(), 32), b.leadingZeros(b.sub(sixteenth, 1)));
+    Value restart = b.shl(b.constant(b.i32(), 1), bits);
+    b.store(restart, b.at(single(tile, AttentionLayout::Restart), lane, DType::I32), DType::I32);
+    int64_t offset = 0;
+    for (const Piece &piece : source.query(token, head)) {
+      Value to = b.at(inTile(tile, offset * layout.vectorBytes()), lane, DType::F32);
+      b.loop(0, piece.width, 1, [&](Value k) {
+        b.storeFloats(b.loadFloats(b.at(piece.pointer, k, piece.type), piece.type, 0), vectorAt(to, k), DType::F32);
+      });
+      offset += piece.width;
+    }
+  });
+}
+
+/// Lanes whose partial ends at `start` close it. C(p) is a multiple of 1024.
+void AttentionEmitter::restart(Value tile, Value start) {
+  Value zero = b.constant(0);
+  Value possible = b.bitAnd(b.compare(Compare::Eq, b.bitAnd(start, b.constant(1023)), zero),
+                            b.compare(Compare::Gt, start, zero));
+  b.when(possible, [&] {
+    Value restarts = loadIntegers(tile, AttentionLayout::Restart);
+    Value starts = b.splat(b.truncate(start), layout.lanes);
+    Value within = b.bitAnd(starts, b.sub(restarts, 1));
+    Value mask = b.bitAnd(b.compare(Compare::Eq, within, 0), sees(loadIntegers(tile, AttentionLayout::Position), start));
+    closePartials(tile, mask, b.compare(Compare::Gt, starts, restarts));
+  });
+}
+
+void AttentionEmitter::closePartials(Value tile, Value mask, Value merges) {
+  Value max = loadSingle(tile, AttentionLayout::Max), sum = loadSingle(tile, AttentionLayout::Sum);
+  Value totalMax = loadSingle(tile, AttentionLayout::TotalMax), totalSum = loadSingle(tile, AttentionLayout::TotalSum);
+  Value next = larger(totalMax, max);
+  Value a = emitExp(b, b.fsub(totalMax, next)), weight = emitExp(b, b.fsub(max, next));
+  auto join = [&](Value total, Value merged, Value partial) {
+    return b.select(mask, b.select(merges, merged, partial), total);
+  };
+  storeSingle(join(totalMax, next, max), tile, AttentionLayout::TotalMax);
+  storeSingle(join(totalSum, b.fma(sum, weight, b.fmul(totalSum, a)), sum), tile, AttentionLayout::TotalSum);
+  storeSingle(b.select(mask, minusInfinity(), max), tile, AttentionLayout::Max);
+  Value zero = b.zeros(layout.lanes);
+  storeSingle(b.select(mask, zero, sum), tile, AttentionLayout::Sum);
+  b.loop(0, layout.valueDim, 1, [&](Value c) {
+    Value partialAt = vectorAt(inTile(tile, layout.partialOffset()), c);
+    Value totalAt = vectorAt(inTile(tile, layout.totalOffset()), c);
+    Value partial = loadVector(partialAt), total = loadVector(totalAt);
+    b.storeFloats(join(total, b.fma(partial, weight, b.fmul(total, a)), partial), totalAt, DType::F32);
+    b.storeFloats(b.select(mask, zero, partial), partialAt, DType::F32);
+  });
+}
+
+void AttentionEmitter::finishTile(const Run &run, Value tile) {
+  Value positions = loadIntegers(tile, AttentionLayout::Position), restarts = loadIntegers(tile, AttentionLayout::Restart);
+  closePartials(tile, b.laneMask(layout.lanes, 0, layout.lanes), b.compare(Compare::Ge, positions, restarts));
+  Value sum = loadSingle(tile, AttentionLayout::TotalSum), total = inTile(tile, layout.totalOffset());
+  b.loop(0, layout.valueDim, 1, [&](Value c) {
+    b.storeFloats(b.fdiv(loadVector(vectorAt(total, c)), sum), vectorAt(total, c), DType::F32);
+  });
+  forLanes(run, tile, [&](Value lane, Value token, Value head) {
+    Value from = b.at(total, lane, DType::F32), to = source.output(token, head);
+    b.loop(0, layout.valueDim, 1, [&](Value c) {
+      b.storeFloats(b.loadFloats(vectorAt(from, c), DType::F32, 0), b.at(to, c, output), output);
+    });
+    if (shape.maxLogit)
+      capture(head, b.loadFloats(b.at(single(tile, AttentionLayout::Largest), lane, DType::F32), DType::F32, 0));
+  });
+}
+
+/// capture_max_logit[layer][head] becomes the larger; workers share it.
+void AttentionEmitter::capture(Value head, Value largest) {
+  Value captured = b.stepField(abi::step::capture_max_logit);
+  b.when(b.compare(Compare::Ne, b.integerOf(captured), 0), [&] {
+    Value address = b.at(captured, b.add(b.mul(layer, shape.heads), head), DType::F32);
+    b.atomicMax(address, largest);
+  });
+}
+
+} // namespace k2c::emit

@@ -1,0 +1,121 @@
+//===- Attention.h - Online softmax with a query row in every lane ------------------------===//
+//
+// The one structure of grouped-query, absorbed and expanded attention (numerics N3). Query rows that share keys, pairs of
+// (token, head), fill the lanes of vectors; keys and values are scalars broadcast to all lanes:
+//
+//   for each run of rows of one sequence:            (of one segment form)
+//     pack the queries of a tile of lanes as [k][lanes]; state (m, l, o) and total (M, L, O) of every tile in scratch
+//     for each block of 64 keys = one page:          (expanded: K and V of the block into scratch first)
+//       for each tile:  s[t] = sum_k q[k] * key_t[k];  m, l per lane;  o[c] = fma(p[t], value_t[c], o[c])
+//   O / L goes to the output rows
+//
+// A lane whose position is before a key skips it by select, never by a product with zero. Partials end where 64 b is a
+// multiple of the lane's own C(p).
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_LIB_KERNELS_EMIT_ATTENTION_H
+#define K2C_LIB_KERNELS_EMIT_ATTENTION_H
+
+#include "Builder.h"
+#include "k2c/Kernels/TileConfig.h"
+
+namespace k2c::emit {
+
+/// `width` elements of a row at `pointer`; the next row is `stride` elements on (one row: 0).
+struct Piece {
+  Value pointer;
+  int64_t width = 0, stride = 0;
+  DType type = DType::F32;
+};
+using Pieces = llvm::SmallVector<Piece, 2>;
+
+/// Where an attention's queries, keys and values are.
+class AttentionSource {
+public:
+  virtual ~AttentionSource() = default;
+  /// The query of (token, head), in key order.
+  virtual Pieces query(Value token, Value head) = 0;
+  /// Called once for each block before its tiles: `keys` keys of the page whose first slot is `slot`.
+  virtual void prepare(Value slot, Value keys) {}
+  /// Keys and values of the block's first key.
+  virtual Pieces keys(Value slot) = 0;
+  virtual Piece values(Value slot) = 0;
+  /// Output of (token, head).
+  virtual Value output(Value token, Value head) = 0;
+};
+
+/// Shapes of an attention, and where its state lies in scratch.
+struct AttentionLayout {
+  int64_t lanes, keyDim, valueDim, tiles;
+  int64_t vectorBytes() const { return lanes * byteWidth(DType::F32); }
+  /// Of one tile: query, o, O, then single vectors.
+  enum Single : int64_t { Max, Sum, TotalMax, TotalSum, Largest, Position, Restart, Singles };
+  int64_t queryOffset() const { return 0; }
+  int64_t partialOffset() const { return keyDim * vectorBytes(); }
+  int64_t totalOffset() const { return partialOffset() + valueDim * vectorBytes(); }
+  int64_t singleOffset(Single which) const { return totalOffset() + (valueDim + which) * vectorBytes(); }
+  int64_t tileBytes() const { return singleOffset(Singles); }
+  /// Of all tiles together: the scores of a block, and what comes after.
+  int64_t scoresOffset() const { return tiles * tileBytes(); }
+  int64_t bytes() const { return scoresOffset() + softmaxBlock * vectorBytes(); }
+};
+
+/// Tiles of `rows` tokens x `heads` heads.
+AttentionLayout attentionLayout(const TileConfig &tile, int64_t heads, int64_t keyDim, int64_t valueDim);
+
+class AttentionEmitter {
+public:
+  /// `layer`: the ordinal of the capture, or null. `pairs`: queries and keys are bf16 (N6).
+  AttentionEmitter(KernelBuilder &b, const AttentionShape &shape, const AttentionLayout &layout, AttentionSource &source,
+                   DType output, bool pairs, Value layer)
+      : b(b), shape(shape), layout(layout), source(source), output(output), pairs(pairs), layer(layer) {}
+
+  /// Heads [firstHead, firstHead + heads) of the tokens of block `block` of `tile.rowsPerItem` that `filter` accepts.
+  void emitItem(const TileConfig &tile, Value block, Value firstHead, Value heads, FormFilter filter);
+
+private:
+  struct Run {
+    Value firstToken, tokens, firstHead, heads, sequence;
+  };
+  void emitRun(const Run &run);
+  void startTile(const Run &run, Value tile);
+  void restart(Value tile, Value start);
+  void scores(Value tile, Value slot, Value keys);
+  Value softmax(Value tile, Value start, Value keys);
+  void weigh(Value tile, Value slot, Value start, Value keys, Value alpha);
+  /// Partials of the lanes in `mask` join their totals; `merges`: those that have one already.
+  void closePartials(Value tile, Value mask, Value merges);
+  void finishTile(const Run &run, Value tile);
+  void forLanes(const Run &run, Value tile, llvm::function_ref<void(Value lane, Value token, Value head)> body);
+  void capture(Value head, Value largest);
+
+  Value inTile(Value tile, int64_t offset) {
+    return b.atBytes(b.scratch(offset), b.mul(tile, layout.tileBytes()));
+  }
+  Value vectorAt(Value base, Value index) { return b.atBytes(base, b.mul(index, layout.vectorBytes())); }
+  Value loadVector(Value address) { return b.loadFloats(address, DType::F32, layout.lanes); }
+  Value single(Value tile, AttentionLayout::Single which) { return inTile(tile, layout.singleOffset(which)); }
+  Value loadSingle(Value tile, AttentionLayout::Single which) { return loadVector(single(tile, which)); }
+  Value loadIntegers(Value tile, AttentionLayout::Single which) { return b.bitsOf(loadSingle(tile, which)); }
+  void storeSingle(Value value, Value tile, AttentionLayout::Single which) {
+    b.storeFloats(value, single(tile, which), DType::F32);
+  }
+  /// Lanes whose position is at least `key`.
+  Value sees(Value positions, Value key) {
+    return b.compare(Compare::Ge, positions, b.splat(b.truncate(key), layout.lanes));
+  }
+  Value larger(Value a, Value other) { return b.select(b.fcompare(Compare::Gt, a, other), a, other); }
+  Value minusInfinity();
+
+  KernelBuilder &b;
+  const AttentionShape &shape;
+  const AttentionLayout &layout;
+  AttentionSource &source;
+  DType output;
+  bool pairs;
+  Value layer;
+};
+
+} // namespace k2c::emit
+
+#endif // K2C_LIB_KERNELS_EMIT_ATTENTION_H

@@ -1,0 +1,102 @@
+//===- AttentionBlock.cpp - One tile of lanes x one block of 64 keys ------------------------===//
+#include "Attention.h"
+#include "Math.h"
+
+namespace k2c::emit {
+
+/// Keys, or value columns, whose accumulators are in registers together: each takes one register and one broadcast load.
+static int64_t accumulators(const AttentionLayout &layout) { return layout.lanes >= 16 ? 16 : 8; }
+
+/// s[t] = scale * sum_k q[k] * key_t[k]. Keys beyond `keys` up to the next group are computed and never read.
+void AttentionEmitter::scores(Value tile, Value slot, Value keys) {
+  int64_t group = accumulators(layout);
+  Value query = inTile(tile, layout.queryOffset()), scale = b.constantFloat(b.vec(b.f32(), layout.lanes), shape.scale);
+  Pieces pieces = source.keys(slot);
+  b.loop(b.constant(0), keys, group, [&](Value firstKey) {
+    Values acc(group, b.zeros(layout.lanes));
+    int64_t offset = 0;
+    for (const Piece &piece : pieces) {
+      Value rows = b.at(piece.pointer, b.mul(firstKey, piece.stride), piece.type);
+      auto element = [&](ValueRange sums, Value k) {
+        Values next;
+        Value q = loadVector(vectorAt(query, b.add(k, offset)));
+        for (auto [t, sum] : llvm::enumerate(sums)) {
+          Value address = b.at(rows, b.add(k, int64_t(t) * piece.stride), piece.type);
+          next.push_back(b.fma(q, b.splat(b.loadFloats(address, piece.type, 0), layout.lanes), sum));
+        }
+        return next;
+      };
+      int64_t step = pairs ? 2 : 1, whole = piece.width / step * step;
+      acc = b.loop(0, whole, step, acc, [&](Value k, ValueRange sums) {
+        return pairs ? element(element(sums, b.add(k, 1)), k) : element(sums, k);
+      });
+      if (whole < piece.width) {
+        for (Value &sum : acc) // the pair's second element is past the end: fma(0, 0, sum)
+          sum = b.fadd(sum, b.zeros(layout.lanes));
+        acc = element(acc, b.constant(whole));
+      }
+      offset += piece.width;
+    }
+    for (int64_t t = 0; t < group; ++t)
+      b.storeFloats(b.fmul(acc[t], scale), vectorAt(b.scratch(layout.scoresOffset()), b.add(firstKey, t)), DType::F32);
+  });
+}
+
+/// Scores -> p[t] = exp(s[t] - m') in place, the new m and l; returns alpha = exp(m - m').
+Value AttentionEmitter::softmax(Value tile, Value start, Value keys) {
+  Value positions = loadIntegers(tile, AttentionLayout::Position), scores = b.scratch(layout.scoresOffset());
+  Value max = loadSingle(tile, AttentionLayout::Max);
+  Values init = {max};
+  if (shape.maxLogit)
+    init.push_back(loadSingle(tile, AttentionLayout::Largest));
+  Values found = b.loop(b.constant(0), keys, 1, init, [&](Value t, ValueRange state) {
+    Value score = loadVector(vectorAt(scores, t)), seen = sees(positions, b.add(start, t));
+    Values next = {b.select(seen, larger(state[0], score), state[0])};
+    if (shape.maxLogit)
+      next.push_back(b.select(seen, larger(score, state[1]), state[1]));
+    return next;
+  });
+  if (shape.maxLogit)
+    storeSingle(found[1], tile, AttentionLayout::Largest);
+  Value next = found[0], alpha = emitExp(b, b.fsub(max, next));
+  Value sum = b.fmul(loadSingle(tile, AttentionLayout::Sum), alpha);
+  sum = b.loop(b.constant(0), keys, 1, sum, [&](Value t, ValueRange state) {
+    Value address = vectorAt(scores, t), p = emitExp(b, b.fsub(loadVector(address), next));
+    b.storeFloats(p, address, DType::F32);
+    return Values{b.select(sees(positions, b.add(start, t)), b.fadd(state[0], p), state[0])};
+  })[0];
+  storeSingle(next, tile, AttentionLayout::Max);
+  storeSingle(sum, tile, AttentionLayout::Sum);
+  return alpha;
+}
+
+/// o[c] = o[c] * alpha, then fma(p[t], value_t[c], o[c]) in ascending t.
+void AttentionEmitter::weigh(Value tile, Value slot, Value start, Value keys, Value alpha) {
+  Value positions = loadIntegers(tile, AttentionLayout::Position), weights = b.scratch(layout.scoresOffset());
+  Value outputs = inTile(tile, layout.partialOffset());
+  Piece values = source.values(slot);
+  auto columns = [&](Value first, int64_t count) {
+    Values acc;
+    for (int64_t c = 0; c < count; ++c)
+      acc.push_back(b.fmul(loadVector(vectorAt(outputs, b.add(first, c))), alpha));
+    acc = b.loop(b.constant(0), keys, 1, acc, [&](Value t, ValueRange sums) {
+      Value p = loadVector(vectorAt(weights, t)), seen = sees(positions, b.add(start, t));
+      Value row = b.at(values.pointer, b.add(b.mul(t, values.stride), first), values.type);
+      Values next;
+      for (auto [c, sum] : llvm::enumerate(sums)) {
+        Value value = b.loadFloats(b.at(row, int64_t(c), values.type), values.type, 0);
+        next.push_back(b.select(seen, b.fma(p, b.splat(value, layout.lanes), sum), sum));
+      }
+      return next;
+    });
+    for (int64_t c = 0; c < count; ++c)
+      b.storeFloats(acc[c], vectorAt(outputs, b.add(first, c)), DType::F32);
+  };
+  int64_t group = accumulators(layout), whole = layout.valueDim / group * group;
+  if (whole > 0)
+    b.loop(0, whole, group, [&](Value first) { columns(first, group); });
+  if (whole < layout.valueDim)
+    columns(b.constant(whole), layout.valueDim - whole);
+}
+
+} // namespace k2c::emit

@@ -1,0 +1,177 @@
+//===- AttentionKernels.cpp - Grouped-query, absorbed and expanded attention -----------------===//
+//
+// The three differ in where queries, keys and values are: planes of k and v; the latent, which is key and value at once;
+// or keys and values that are expanded from the latent, a block at a time, into scratch.
+//
+//===----------------------------------------------------------------------===//
+#include "AttentionKernels.h"
+#include "Contraction.h"
+#include "Emitters.h"
+
+namespace k2c::emit {
+
+AttentionLayout layoutOf(const GqaAttentionDesc &d, const TileConfig &tile) {
+  return attentionLayout(tile, d.shape.heads / d.kvHeads, d.keyDim, d.valueDim);
+}
+AttentionLayout layoutOf(const AbsorbedAttentionDesc &d, const TileConfig &tile) {
+  return attentionLayout(tile, std::min(tile.headTile, d.shape.heads), d.latent + d.rope, d.latent);
+}
+AttentionLayout layoutOf(const ExpandedAttentionDesc &d, const TileConfig &tile) {
+  return attentionLayout(tile, 1, d.nope + d.rope, d.value);
+}
+
+/// Expanded keys have whole panels of columns, so that expanding needs no mask; so have values, which follow them.
+static int64_t expandedWidth(const PanelLayout &w) { return w.panels() * PanelLayout::columns; }
+
+int64_t expandedBytes(const ExpandedAttentionDesc &d) {
+  return softmaxBlock * (expandedWidth(d.uk) + expandedWidth(d.uv)) * byteWidth(DType::F32);
+}
+
+/// Items are tiles of heads x blocks of tokens, head-major: body(head tile, block).
+static void headMajorItems(KernelBuilder &b, const TileConfig &tile, llvm::function_ref<void(Value, Value)> body) {
+  Value rows = b.rowCount(RowSpace::Token, 1);
+  Value blocks = b.div(b.add(rows, tile.rowsPerItem - 1), tile.rowsPerItem);
+  b.items([&](Value item) { body(b.div(item, blocks), b.rem(item, blocks)); });
+}
+
+static bool takesPairs(const Rows &q, const AttentionShape &shape) {
+  return q.type == DType::BF16 && shape.cache == DType::BF16;
+}
+
+namespace {
+
+struct GqaSource : AttentionSource {
+  KernelBuilder &b;
+  const GqaAttentionDesc &d;
+  Value kvHead, o;
+
+  GqaSource(KernelBuilder &b, const GqaAttentionDesc &d)
+      : b(b), d(d), o(b.argument(d.shape.maxLogit ? 5 : 4)) {}
+  Pieces query(Value token, Value head) override {
+    return {{b.at(b.row(b.argument(0), d.q, token), b.mul(head, d.keyDim), d.q.type), d.keyDim, 0, d.q.type}};
+  }
+  Piece plane(Value base, Value slot, int64_t width) {
+    Value element = b.mul(b.add(b.mul(slot, d.kvHeads), kvHead), width);
+    return {b.at(base, element, d.shape.cache), width, d.kvHeads * width, d.shape.cache};
+  }
+  Pieces keys(Value slot) override { return {plane(b.argument(1), slot, d.keyDim)}; }
+  Piece values(Value slot) override { return plane(b.argument(2), slot, d.valueDim); }
+  Value output(Value token, Value head) override {
+    return b.at(b.row(o, d.o, token), b.mul(head, d.valueDim), d.o.type);
+  }
+};
+
+struct AbsorbedSource : AttentionSource {
+  KernelBuilder &b;
+  const AbsorbedAttentionDesc &d;
+  Value o;
+
+  AbsorbedSource(KernelBuilder &b, const AbsorbedAttentionDesc &d)
+      : b(b), d(d), o(b.argument(d.shape.maxLogit ? 6 : 5)) {}
+  Pieces query(Value token, Value head) override {
+    Value latent = b.at(b.row(b.argument(0), d.qLatent, token), b.mul(head, d.latent), d.qLatent.type);
+    Value rope = b.at(b.row(b.argument(1), d.qRope, token), b.mul(head, d.qRopeHeadStride), d.qRope.type);
+    return {{latent, d.latent, 0, d.qLatent.type}, {rope, d.rope, 0, d.qRope.type}};
+  }
+  Piece plane(Value base, Value slot, int64_t width) {
+    return {b.at(base, b.mul(slot, width), d.shape.cache), width, width, d.shape.cache};
+  }
+  Pieces keys(Value slot) override { return {values(slot), plane(b.argument(3), slot, d.rope)}; }
+  Piece values(Value slot) override { return plane(b.argument(2), slot, d.latent); }
+  Value output(Value token, Value head) override {
+    return b.at(b.row(o, d.o, token), b.mul(head, d.latent), d.o.type);
+  }
+};
+
+struct ExpandedSource : AttentionSource {
+  KernelBuilder &b;
+  const ExpandedAttentionDesc &d;
+  const TileConfig &tile;
+  Rows latents;
+  PanelContraction toKey, toValue;
+  Value head, o, keyRows, valueRows;
+
+  ExpandedSource(KernelBuilder &b, const ExpandedAttentionDesc &d, const TileConfig &tile, const AttentionLayout &layout)
+      : b(b), d(d), tile(tile), latents{RowSpace::Token, d.latent, d.latent, d.shape.cache},
+        toKey(b, latents, d.uk, {d.latent, leafCount(d.latent)}, tile, false),
+        toValue(b, latents, d.uv, {d.latent, leafCount(d.latent)}, tile, false),
+        o(b.argument(d.shape.maxLogit ? 7 : 6)), keyRows(b.scratch(layout.bytes())),
+        valueRows(b.at(keyRows, softmaxBlock * expandedWidth(d.uk), DType::F32)) {}
+
+  Pieces query(Value token, Value head) override {
+    int64_t width = d.nope + d.rope;
+    return {{b.at(b.row(b.argument(0), d.q, token), b.mul(head, width), d.q.type), width, 0, d.q.type}};
+  }
+  void prepare(Value slot, Value keys) override {
+    Value latent = b.at(b.argument(1), b.mul(slot, d.latent), d.shape.cache);
+    expand(toKey, d.uk, b.argument(3), latent, keys, keyRows);
+    expand(toValue, d.uv, b.argument(4), latent, keys, valueRows);
+  }
+  /// Rows of `keys` latents times the head's matrix, rounded to the query's type.
+  void expand(PanelContraction &contraction, const PanelLayout &w, Value matrices, Value latent, Value keys, Value to) {
+    b.loop(0, w.panels(), 1, [&](Value panel) {
+      Value index = b.add(b.mul(head, w.panels()), panel);
+      Value weights = b.at(matrices, b.mul(index, w.panelElements()), w.type);
+      b.loop(b.constant(0), keys, tile.mr, [&](Value first) {
+        Value rows = b.min(b.sub(keys, first), tile.mr);
+        b.loop(0, contraction.passes(), 1, [&](Value pass) {
+          contraction.run(b.row(latent, latents, first), rows, weights, pass);
+          b.loop(b.constant(0), rows, 1, [&](Value inTile) {
+            Value row = b.at(to, b.mul(b.add(first, inTile), expandedWidth(w)), DType::F32);
+            for (int64_t v = 0; v < tile.nrVectors; ++v) {
+              Value column = b.add(b.mul(panel, PanelLayout::columns), contraction.column(pass, v));
+              b.storeFloats(b.rounded(contraction.sum(inTile, v), d.q.type), b.at(row, column, DType::F32), DType::F32);
+            }
+          });
+        });
+      });
+    });
+  }
+  Pieces keys(Value slot) override {
+    Value rope = b.at(b.argument(2), b.mul(slot, d.rope), d.shape.cache);
+    return {{keyRows, d.nope, expandedWidth(d.uk), DType::F32}, {rope, d.rope, d.rope, d.shape.cache}};
+  }
+  Piece values(Value) override { return {valueRows, d.value, expandedWidth(d.uv), DType::F32}; }
+  Value output(Value token, Value head) override {
+    return b.at(b.row(o, d.o, token), b.mul(head, d.value), d.o.type);
+  }
+};
+
+} // namespace
+
+void emitBody(KernelBuilder &b, const GqaAttentionDesc &d, const TileConfig &tile) {
+  AttentionLayout layout = layoutOf(d, tile);
+  GqaSource source(b, d);
+  Value layer = d.shape.maxLogit ? b.integerOf(b.argument(4)) : Value();
+  AttentionEmitter attention(b, d.shape, layout, source, d.o.type, takesPairs(d.q, d.shape), layer);
+  int64_t perKv = d.shape.heads / d.kvHeads;
+  headMajorItems(b, tile, [&](Value kvHead, Value block) {
+    source.kvHead = kvHead;
+    attention.emitItem(tile, block, b.mul(kvHead, perKv), b.constant(perKv), FormFilter::All);
+  });
+}
+
+void emitBody(KernelBuilder &b, const AbsorbedAttentionDesc &d, const TileConfig &tile) {
+  AttentionLayout layout = layoutOf(d, tile);
+  AbsorbedSource source(b, d);
+  Value layer = d.shape.maxLogit ? b.integerOf(b.argument(5)) : Value();
+  AttentionEmitter attention(b, d.shape, layout, source, d.o.type, takesPairs(d.qLatent, d.shape), layer);
+  headMajorItems(b, tile, [&](Value headTile, Value block) {
+    Value first = b.mul(headTile, tile.headTile);
+    Value heads = b.min(b.sub(b.constant(d.shape.heads), first), tile.headTile);
+    attention.emitItem(tile, block, first, heads, d.rows);
+  });
+}
+
+void emitBody(KernelBuilder &b, const ExpandedAttentionDesc &d, const TileConfig &tile) {
+  AttentionLayout layout = layoutOf(d, tile);
+  ExpandedSource source(b, d, tile, layout);
+  Value layer = d.shape.maxLogit ? b.integerOf(b.argument(6)) : Value();
+  AttentionEmitter attention(b, d.shape, layout, source, d.o.type, takesPairs(d.q, d.shape), layer);
+  headMajorItems(b, tile, [&](Value head, Value block) {
+    source.head = head;
+    attention.emitItem(tile, block, head, b.constant(1), d.rows);
+  });
+}
+
+} // namespace k2c::emit

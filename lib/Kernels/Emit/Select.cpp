@@ -1,0 +1,284 @@
+//===- Select.cpp - Choosing the experts of a token ----------------------------------------===//
+//
+// The order "larger first, NaN last, then the lower index" becomes integers: a float's bits, negative ones mirrored, sort
+// as the float does; NaN is the second smallest integer and "not to be chosen" the smallest. Choosing is then a vector
+// maximum over keys, and a few entries are kept sorted by insertion.
+//
+//   scores, keys of choices -> [keys outside the best groups := none] -> topK times: take the largest key
+//   -> weights -> [forced weights] -> sorted by weight -> experts, weights, captures
+//
+//===----------------------------------------------------------------------===//
+#include "Emitters.h"
+#include "Math.h"
+#include <limits>
+
+namespace k2c::emit {
+
+namespace {
+
+constexpr int32_t noChoice = std::numeric_limits<int32_t>::min(), nanKey = noChoice + 1;
+constexpr float normalizerEpsilon = 1e-20f; // DeepSeek-V3's router
+
+int64_t paddedExperts(const SelectDesc &d, int64_t lanes) { return (d.experts + lanes - 1) / lanes * lanes; }
+
+/// A short list of (key, expert, weight), sorted by falling key, then rising expert.
+class SortedList {
+public:
+  SortedList(KernelBuilder &b, int64_t capacity)
+      : b(b), keys(b.stack(capacity * 4)), experts(b.stack(capacity * 4)), weights(b.stack(capacity * 4)) {}
+
+  Value key(Value i) { return b.loadI32(keys, i); }
+  Value expert(Value i) { return b.loadI32(experts, i); }
+  Value weight(Value i) { return b.loadFloats(b.at(weights, i, DType::F32), DType::F32, 0); }
+  void set(Value i, Value key, Value expert, Value weight) {
+    b.store(key, b.at(keys, i, DType::I32), DType::I32);
+    b.store(expert, b.at(experts, i, DType::I32), DType::I32);
+    b.store(weight, b.at(weights, i, DType::F32), DType::F32);
+  }
+  void insert(Value count, Value newKey, Value newExpert, Value newWeight) {
+    Value place = b.repeat(count, [&](ValueRange at) {
+      Value before = b.max(b.sub(at[0], 1), 0), other = key(before);
+      Value first = b.bitAnd(b.compare(Compare::Eq, newKey, other), b.compare(Compare::Lt, newExpert, expert(before)));
+      Value precedes = b.bitOr(b.compare(Compare::Gt, newKey, other), first);
+      Value move = b.bitAnd(b.compare(Compare::Gt, at[0], 0), precedes);
+      b.when(move, [&] { set(at[0], other, expert(before), weight(before)); });
+      return Values{move, b.select(move, before, at[0])};
+    })[0];
+    set(place, newKey, newExpert, newWeight);
+  }
+
+private:
+  KernelBuilder &b;
+  Value keys, experts, weights;
+};
+
+class SelectEmitter {
+public:
+  SelectEmitter(KernelBuilder &b, const SelectDesc &d)
+      : b(b), d(d), padded(paddedExperts(d, b.lanes())), next(d.bias ? 2 : 1), chosen(b, d.topK), sorted(b, d.topK),
+        scores(b.scratch(0)), keys(b.scratch(padded * 4)), groupKeys(b.scratch(2 * padded * 4)) {
+    layer = b.integerOf(b.argument(next + 1));
+    experts = b.argument(next + 2);
+    weights = b.argument(next + 3);
+  }
+
+  void emitRow(Value row);
+
+private:
+  Value keyOf(Value floats);
+  void scoreRow(Value logits);
+  void softmaxRow(Value logits);
+  void limitGroups();
+  Value bestOf(Value array, Value first, Value last);
+  Value chooseBest();
+  Value chooseForced(Value forced);
+  void weigh(Value count, Value forced, Value forcedWeights);
+  void write(Value count, Value experts, Value weights, Value first);
+  /// Element offset `at` of a step's array, or null when that is null.
+  Value shifted(Value array, Value at) {
+    Value null = b.compare(Compare::Eq, b.integerOf(array), 0);
+    return b.select(null, array, b.at(array, at, DType::I32));
+  }
+  Value isThere(Value pointer) { return b.compare(Compare::Ne, b.integerOf(pointer), 0); }
+  Value score(Value expert) { return b.loadFloats(b.at(scores, b.extend(expert), DType::F32), DType::F32, 0); }
+  void storeKey(Value key, Value array, Value i) { b.store(key, b.at(array, i, DType::I32), DType::I32); }
+  Value none() { return b.constant(b.i32(), noChoice); }
+
+  KernelBuilder &b;
+  const SelectDesc &d;
+  int64_t padded, next;
+  SortedList chosen, sorted; ///< by choice, by weight
+  Value scores, keys, groupKeys, layer, experts, weights;
+};
+
+/// Ordered as the floats are; both zeros have one key.
+Value SelectEmitter::keyOf(Value floats) {
+  Value bits = b.bitsOf(b.fadd(floats, b.constantFloat(floats.getType(), 0.0f)));
+  Value mirrored = b.bitXor(bits, b.bitAnd(b.sar(bits, 31), b.constant(bits.getType(), 0x7fffffff)));
+  return b.select(b.unordered(floats, floats), b.constant(bits.getType(), nanKey), mirrored);
+}
+
+void SelectEmitter::softmaxRow(Value logits) {
+  auto load = [&](Value from, Value i, DType type) { return b.loadFloats(b.at(from, i, type), type, 0); };
+  Value max = b.loop(0, d.experts, 1, load(logits, b.constant(0), d.logits.type), [&](Value e, ValueRange state) {
+    Value x = load(logits, e, d.logits.type);
+    return Values{b.select(b.fcompare(Compare::Gt, state[0], x), state[0], x)};
+  })[0];
+  b.columns(d.experts, [&](const Chunk &chunk) {
+    Value x = b.fsub(b.loadFloats(logits, d.logits.type, chunk), b.splat(max, chunk.lanes));
+    b.storeFloats(emitExp(b, x), scores, DType::F32, chunk);
+  });
+  Value sum = b.loop(0, d.experts, 1, b.number(0.0f), [&](Value e, ValueRange state) {
+    return Values{b.fadd(state[0], load(scores, e, DType::F32))};
+  })[0];
+  b.columns(d.experts, [&](const Chunk &chunk) {
+    Value score = b.loadFloats(scores, DType::F32, chunk);
+    b.storeFloats(b.fdiv(score, b.splat(sum, chunk.lanes)), scores, DType::F32, chunk);
+  });
+}
+
+void SelectEmitter::scoreRow(Value logits) {
+  if (d.scoring == Scoring::Softmax)
+    softmaxRow(logits);
+  b.columns(d.experts, [&](const Chunk &chunk) {
+    Value score;
+    if (d.scoring == Scoring::Sigmoid) {
+      score = emitSigmoid(b, b.loadFloats(logits, d.logits.type, chunk));
+      b.storeFloats(score, scores, DType::F32, chunk);
+    } else {
+      score = b.loadFloats(scores, DType::F32, chunk);
+    }
+    if (d.bias)
+      score = b.fadd(score, b.loadFloats(b.argument(1), DType::F32, chunk));
+    Value key = keyOf(score);
+    if (chunk.mask)
+      key = b.select(chunk.mask, key, b.constant(key.getType(), noChoice));
+    b.store(key, b.at(keys, chunk.column, DType::I32), DType::I32);
+  });
+}
+
+/// The index of the largest of array[first, last), the first among equals; scalars, for a group.
+Value SelectEmitter::bestOf(Value array, Value first, Value last) {
+  Value start = b.loadI32(array, first);
+  return b.loop(first, last, 1, {first, start}, [&](Value i, ValueRange best) {
+    Value key = b.loadI32(array, i), better = b.compare(Compare::Gt, key, best[1]);
+    return Values{b.select(better, i, best[0]), b.select(better, key, best[1])};
+  })[0];
+}
+
+/// A group counts its two best choices; keys outside the best groups become "none".
+void SelectEmitter::limitGroups() {
+  int64_t size = d.experts / d.groups;
+  auto choice = [&](Value e) {
+    Value value = score(b.truncate(e));
+    return d.bias ? b.fadd(value, b.loadFloats(b.at(b.argument(1), e, DType::F32), DType::F32, 0)) : value;
+  };
+  b.loop(0, d.groups, 1, [&](Value group) {
+    Value first = b.mul(group, size), last = b.add(first, size);
+    Value best = bestOf(keys, first, last), count = choice(best);
+    if (d.scoring == Scoring::Sigmoid && size >= 2) {
+      Value key = b.loadI32(keys, best);
+      storeKey(none(), keys, best);
+      count = b.fadd(count, choice(bestOf(keys, first, last)));
+      storeKey(key, keys, best);
+    }
+    storeKey(keyOf(count), groupKeys, group);
+  });
+  b.loop(0, d.topkGroups, 1, [&](Value) {
+    storeKey(none(), groupKeys, bestOf(groupKeys, b.constant(0), b.constant(d.groups)));
+  });
+  b.loop(0, d.groups, 1, [&](Value group) {
+    b.when(b.compare(Compare::Ne, b.loadI32(groupKeys, group), noChoice), [&] {
+      Value first = b.mul(group, size);
+      b.loop(first, b.add(first, size), 1, [&](Value e) { storeKey(none(), keys, e); });
+    });
+  });
+}
+
+/// The topK largest keys into `chosen`; their number.
+Value SelectEmitter::chooseBest() {
+  if (d.groups > 1 && d.topkGroups < d.groups)
+    limitGroups();
+  int64_t lanes = b.lanes();
+  Type vector = b.vec(b.i32(), lanes);
+  return b.loop(0, d.topK, 1, b.constant(0), [&](Value k, ValueRange count) {
+    Values best = b.loop(
+        0, padded, lanes, {b.constant(vector, noChoice), b.constant(vector, 0)}, [&](Value e, ValueRange state) {
+          Value key = b.load(vector, b.at(keys, e, DType::I32), DType::I32);
+          Value better = b.compare(Compare::Gt, key, state[0]);
+          Value index = b.add(b.laneIds(b.i32(), lanes), b.splat(b.truncate(e), lanes));
+          return Values{b.select(better, key, state[0]), b.select(better, index, state[1])};
+        });
+    Value key = b.largestLane(best[0]);
+    Value isBest = b.compare(Compare::Eq, best[0], b.splat(key, lanes));
+    Value expert = b.smallestLane(b.select(isBest, best[1], b.constant(vector, std::numeric_limits<int32_t>::max())));
+    Value found = b.compare(Compare::Ne, key, noChoice);
+    b.when(found, [&] {
+      chosen.set(k, key, expert, b.number(0.0f));
+      storeKey(none(), keys, b.extend(expert));
+    });
+    return Values{b.select(found, b.add(count[0], 1), count[0])};
+  })[0];
+}
+
+/// The forced experts into `chosen`; their number.
+Value SelectEmitter::chooseForced(Value forced) {
+  return b.loop(0, d.topK, 1, b.constant(0), [&](Value k, ValueRange count) {
+    Value expert = b.loadI32(forced, k);
+    Value valid = b.compare(Compare::Lt, expert, d.experts);
+    b.fail(b.bitNot(valid), 1);
+    Value present = b.bitAnd(valid, b.compare(Compare::Ge, expert, 0));
+    b.when(present, [&] { chosen.insert(count[0], b.loadI32(keys, b.extend(expert)), expert, b.number(0.0f)); });
+    return Values{b.select(present, b.add(count[0], 1), count[0])};
+  })[0];
+}
+
+void SelectEmitter::weigh(Value count, Value forced, Value forcedWeights) {
+  Value zero = b.constant(0);
+  Value sum = b.loop(zero, count, 1, b.number(0.0f), [&](Value k, ValueRange state) {
+    return Values{b.fadd(state[0], score(chosen.expert(k)))};
+  })[0];
+  Value divisor = b.fadd(sum, b.number(normalizerEpsilon));
+  Value replaces = b.bitAnd(isThere(forced), isThere(forcedWeights));
+  b.loop(zero, count, 1, [&](Value k) {
+    Value expert = chosen.expert(k), weight = score(expert);
+    weight = b.fmul(d.normalize ? b.fdiv(weight, divisor) : weight, b.number(float(d.scale)));
+    weight = b.choose(
+        replaces, b.f32(),
+        [&] {
+          return b.loop(0, d.topK, 1, weight, [&](Value i, ValueRange state) {
+            Value given = b.loadFloats(b.at(forcedWeights, i, DType::F32), DType::F32, 0);
+            Value use = b.bitAnd(b.compare(Compare::Eq, b.loadI32(forced, i), expert),
+                                 b.bitNot(b.unordered(given, given)));
+            return Values{b.select(use, given, state[0])};
+          });
+        },
+        [&] { return Values{weight}; })[0];
+    sorted.insert(k, keyOf(weight), expert, weight);
+  });
+}
+
+void SelectEmitter::write(Value count, Value expertsTo, Value weightsTo, Value first) {
+  b.loop(0, d.topK, 1, [&](Value k) {
+    Value present = b.compare(Compare::Lt, k, count), at = b.add(first, k);
+    b.when(isThere(expertsTo), [&] {
+      Value expert = b.select(present, sorted.expert(k), b.constant(b.i32(), -1));
+      b.store(expert, b.at(expertsTo, at, DType::I32), DType::I32);
+    });
+    b.when(isThere(weightsTo), [&] {
+      Value weight = b.select(present, sorted.weight(k), b.number(0.0f));
+      b.store(weight, b.at(weightsTo, at, DType::F32), DType::F32);
+    });
+  });
+}
+
+void SelectEmitter::emitRow(Value row) {
+  scoreRow(b.row(b.argument(0), d.logits, row));
+  Value place = b.mul(b.add(b.mul(layer, b.rowCount(RowSpace::Token, 1)), row), d.topK);
+  Value forced = shifted(b.stepField(abi::step::forced_experts), place);
+  Value forcedWeights = shifted(b.stepField(abi::step::forced_weights), place);
+  Value isForced = b.choose(
+      isThere(forced), b.i1(),
+      [&] { return Values{b.compare(Compare::Ge, b.loadI32(forced, b.constant(0)), 0)}; },
+      [&] { return Values{b.constant(b.i1(), 0)}; })[0];
+  Value nobody = b.nullPointer();
+  Values state = b.choose(
+      isForced, {b.i64(), b.ptr()}, [&] { return Values{chooseForced(forced), forced}; },
+      [&] { return Values{chooseBest(), nobody}; });
+  weigh(state[0], state[1], forcedWeights);
+  write(state[0], experts, weights, b.mul(row, d.topK));
+  write(state[0], b.stepField(abi::step::capture_experts), b.stepField(abi::step::capture_weights), place);
+}
+
+} // namespace
+
+int64_t selectBytes(const SelectDesc &desc, int64_t lanes) {
+  return (2 * paddedExperts(desc, lanes) + desc.groups) * byteWidth(DType::I32);
+}
+
+void emitBody(KernelBuilder &b, const SelectDesc &d, const TileConfig &) {
+  SelectEmitter select(b, d);
+  b.items([&](Value row) { select.emitRow(row); });
+}
+
+} // namespace k2c::emit

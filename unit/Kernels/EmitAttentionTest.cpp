@@ -1,0 +1,126 @@
+//===- EmitAttentionTest.cpp - Emitted attentions have the bits of evaluate() --------------------===//
+//
+// Contexts beyond 1024 keys restart the softmax; sequences, forms and chunks are mixed in one step. Slots that no key was
+// written to hold NaN, so a product with what must not be seen shows.
+//
+//===----------------------------------------------------------------------===//
+#include "AttentionTest.h"
+#include "EmitTest.h"
+#include <limits>
+
+namespace k2c::test {
+namespace {
+
+/// A plane with keys of every sequence, NaN elsewhere.
+Array cachePlane(const TestStep &step, int64_t width, DType type, uint64_t seed) {
+  Random random(seed);
+  Array data(type, std::vector<float>(TestStep::pageCount * 64 * width, std::numeric_limits<float>::quiet_NaN()));
+  for (int64_t s = 0; s < step.step.seq_rows; ++s)
+    for (int64_t t = 0; t < step.positions[step.seqBegin[s + 1] - 1] + 1; ++t)
+      for (int64_t i = 0; i < width; ++i)
+        data.set(step.slot(s, t) * width + i, random());
+  return data;
+}
+
+Array outputs(const TestStep &step, int64_t width, DType type = DType::F32) {
+  return Array(type, std::vector<float>(step.rows() * width, -77.0f));
+}
+
+void checkGqa(const GqaAttentionDesc &d, const std::vector<Sequence> &sequences) {
+  TestStep step(sequences);
+  Array q(d.q.type, Random(3).vector(step.rows() * d.q.stride));
+  Array k = cachePlane(step, d.kvHeads * d.keyDim, d.shape.cache, 1);
+  Array v = cachePlane(step, d.kvHeads * d.valueDim, d.shape.cache, 2);
+  Array capture(DType::F32, std::vector<float>(2 * d.shape.heads, -100.0f));
+  expectSameBits({"gqa", d}, step.step, {outputs(step, d.o.stride, d.o.type), capture}, [&](std::vector<Array> &r) {
+    step.step.capture_max_logit = r[1].data();
+    std::vector<void *> args = {q.data(), k.data(), v.data(), &step.step};
+    if (d.shape.maxLogit)
+      args.push_back(ordinal(1));
+    args.push_back(r[0].data());
+    return args;
+  });
+}
+
+GqaAttentionDesc gqa(int64_t heads, int64_t kvHeads, int64_t keyDim, int64_t valueDim, DType type = DType::F32) {
+  GqaAttentionDesc d;
+  d.shape.heads = heads;
+  d.shape.scale = 0.7;
+  d.shape.cache = type;
+  d.kvHeads = kvHeads;
+  d.keyDim = keyDim;
+  d.valueDim = valueDim;
+  d.q = rowsOf(heads * keyDim, type);
+  d.o = rowsOf(heads * valueDim, type);
+  return d;
+}
+
+TEST(EmitAttention, GqaChunksAndDecodesTogether) {
+  GqaAttentionDesc d = gqa(6, 2, 24, 20);
+  d.shape.maxLogit = true;
+  checkGqa(d, {{0, 70}, {63, 1}, {100, 3}, {0, 1}});
+}
+
+TEST(EmitAttention, GqaRestartsEveryThousandKeys) {
+  checkGqa(gqa(2, 1, 8, 8), {{1020, 9}, {1500, 2}});
+  checkGqa(gqa(2, 1, 8, 8), {{2047, 1}});
+}
+
+TEST(EmitAttention, GqaPairsOfBf16) { checkGqa(gqa(2, 2, 9, 8, DType::BF16), {{5, 30}}); }
+
+TEST(EmitAttention, KeysOfTwoChainsAreRefusedByName) {
+  Expected<CompiledKernel> kernel = compileForHost({"wide", gqa(1, 1, 1024, 8)});
+  ASSERT_FALSE(kernel);
+  EXPECT_EQ(kernel.error().text(), "wide: keys of 1024 elements; emitted scores are one chain, of at most 1023");
+}
+
+TEST(EmitAttention, AbsorbedTakesItsRows) {
+  for (int64_t heads : {4, 20}) {
+    AbsorbedAttentionDesc d;
+    d.shape.heads = heads;
+    d.shape.scale = 0.3;
+    d.latent = 36;
+    d.rope = 8;
+    d.qLatent = rowsOf(heads * 36);
+    d.qRopeHeadStride = 12;
+    d.qRope = {RowSpace::Token, heads * 12, heads * 12 + 3, DType::F32};
+    d.o = rowsOf(heads * 36);
+    TestStep step(std::vector<Sequence>{
+        {70, 1, K2RT_FORM_ABSORBED}, {0, 5, K2RT_FORM_EXPANDED}, {1100, 3, K2RT_FORM_ABSORBED}});
+    Array qLatent(DType::F32, Random(3).vector(step.rows() * d.qLatent.stride));
+    Array qRope(DType::F32, Random(4).vector(step.rows() * d.qRope.stride));
+    Array latent = cachePlane(step, 36, DType::F32, 1), rope = cachePlane(step, 8, DType::F32, 2);
+    expectSameBits({"absorbed", d}, step.step, {outputs(step, heads * 36)}, [&](std::vector<Array> &r) {
+      return std::vector<void *>{qLatent.data(), qRope.data(), latent.data(), rope.data(), &step.step, r[0].data()};
+    });
+  }
+}
+
+TEST(EmitAttention, ExpandedExpandsABlockAtATime) {
+  ExpandedAttentionDesc d;
+  int64_t heads = 3;
+  d.shape.heads = heads;
+  d.shape.scale = 0.3;
+  d.latent = 40;
+  d.nope = 20;
+  d.rope = 6;
+  d.value = 35;
+  d.q = rowsOf(heads * 26);
+  d.o = rowsOf(heads * 35);
+  d.uk = {DType::BF16, heads, 20, 40, 1};
+  d.uv = {DType::BF16, heads, 35, 40, 1};
+  TestStep step(std::vector<Sequence>{
+      {0, 33, K2RT_FORM_EXPANDED}, {9, 1, K2RT_FORM_ABSORBED}, {60, 70, K2RT_FORM_EXPANDED}, {1023, 2}});
+  Random random(5);
+  Array q(DType::F32, random.vector(step.rows() * d.q.stride));
+  Array uk = pack(d.uk, [&](int64_t, int64_t, int64_t) { return random(); });
+  Array uv = pack(d.uv, [&](int64_t, int64_t, int64_t) { return random(); });
+  Array latent = cachePlane(step, 40, DType::F32, 1), rope = cachePlane(step, 6, DType::F32, 2);
+  expectSameBits({"expanded", d}, step.step, {outputs(step, heads * 35)}, [&](std::vector<Array> &r) {
+    return std::vector<void *>{q.data(),  latent.data(), rope.data(), uk.data(), uv.data(), &step.step,
+                               r[0].data()};
+  });
+}
+
+} // namespace
+} // namespace k2c::test

@@ -1,0 +1,91 @@
+//===- EmitSelectTest.cpp - The emitted router has the bits of evaluate() -------------------------===//
+#include "EmitTest.h"
+#include <limits>
+
+namespace k2c::test {
+namespace {
+
+SelectDesc select(int64_t experts, int64_t topK, int64_t groups, int64_t topkGroups, Scoring scoring, bool bias) {
+  SelectDesc d;
+  d.logits = rowsOf(experts);
+  d.experts = experts;
+  d.topK = topK;
+  d.groups = groups;
+  d.topkGroups = topkGroups;
+  d.scoring = scoring;
+  d.bias = bias;
+  d.scale = 2.5;
+  return d;
+}
+
+/// Logits with ties, NaN and infinities.
+Array logitsOf(int64_t rows, int64_t experts) {
+  std::vector<float> values = Random(9).vector(rows * experts);
+  for (float &v : values)
+    v = std::round(v * 16) / 4;
+  values[3] = values[experts + 1] = std::numeric_limits<float>::quiet_NaN();
+  values[2 * experts] = std::numeric_limits<float>::infinity();
+  values[2 * experts + 5] = -std::numeric_limits<float>::infinity();
+  return Array(DType::F32, values);
+}
+
+/// Runs 6 rows; results are ids (compared as bits), weights and the captures of both.
+void check(const SelectDesc &d, k2rt_ir_step forced = {}) {
+  TestStep step(TestStep::plain(6));
+  step.step.forced_experts = forced.forced_experts;
+  step.step.forced_weights = forced.forced_weights;
+  Array logits = logitsOf(6, d.experts), bias(DType::F32, Random(2).vector(d.experts));
+  Array out(DType::F32, std::vector<float>(6 * d.topK, -77.0f)), captured(DType::F32, std::vector<float>(12 * d.topK, -7.0f));
+  expectSameBits({"select", d}, step.step, {out, out, captured, captured}, [&](std::vector<Array> &r) {
+    step.step.capture_experts = r[2].data();
+    step.step.capture_weights = r[3].data();
+    std::vector<void *> args = {logits.data()};
+    if (d.bias)
+      args.push_back(bias.data());
+    args.insert(args.end(), {&step.step, ordinal(1), r[0].data(), r[1].data()});
+    return args;
+  });
+}
+
+TEST(EmitSelect, SigmoidWithBiasAndGroups) { check(select(24, 4, 6, 3, Scoring::Sigmoid, true)); }
+
+TEST(EmitSelect, SigmoidWithoutGroups) { check(select(37, 8, 1, 1, Scoring::Sigmoid, true)); }
+
+TEST(EmitSelect, SoftmaxCountsTheBestOfAGroup) { check(select(40, 3, 5, 2, Scoring::Softmax, false)); }
+
+TEST(EmitSelect, SoftmaxUnnormalised) {
+  SelectDesc d = select(16, 2, 1, 1, Scoring::Softmax, false);
+  d.normalize = false;
+  check(d);
+}
+
+TEST(EmitSelect, ForcedRoutesKeepTheArithmetic) {
+  SelectDesc d = select(24, 3, 6, 3, Scoring::Sigmoid, true);
+  float none = std::numeric_limits<float>::quiet_NaN();
+  std::vector<int32_t> experts(2 * 6 * 3, -1);
+  std::vector<float> weights(2 * 6 * 3, none);
+  for (int64_t row : {0, 2, 3}) {
+    experts[18 + row * 3] = int32_t(row * 5 + 1);
+    experts[18 + row * 3 + 1] = row == 2 ? -1 : 23;
+    experts[18 + row * 3 + 2] = int32_t(row);
+    weights[18 + row * 3] = row == 3 ? 0.25f : none;
+  }
+  k2rt_ir_step forced = {};
+  forced.forced_experts = experts.data();
+  check(d, forced);
+  forced.forced_weights = weights.data();
+  check(d, forced);
+}
+
+TEST(EmitSelect, RefusesAForcedExpertOutOfRange) {
+  SelectDesc d = select(24, 2, 1, 1, Scoring::Sigmoid, false);
+  TestStep step(TestStep::plain(1));
+  std::vector<int32_t> experts = {1, 24}, out(2);
+  step.step.forced_experts = experts.data();
+  Array logits(DType::F32, Random().vector(24)), weights(DType::F32, 2);
+  for (const CompiledKernel &kernel : compileForTargets({"select", d}))
+    EXPECT_EQ(launch(kernel, step.step, {logits.data(), &step.step, ordinal(0), out.data(), weights.data()}, 1).status, 1);
+}
+
+} // namespace
+} // namespace k2c::test
