@@ -222,6 +222,10 @@ TEST(TokenizerRefuses, BadVocabularies) {
   EXPECT_EQ(refusal("/model/vocab/zz", 4000000),
             "t.json: model.vocab: ids reach 4000000, but only 290 tokens are "
             "declared");
+  EXPECT_EQ(refusal("/model/vocab/zz", {{"id", 7}}),
+            "t.json: model.vocab.zz: expected an integer, found object");
+  EXPECT_EQ(refusal("/model/vocab/zz", Json::array({7})),
+            "t.json: model.vocab.zz: expected an integer, found array");
   EXPECT_EQ(refusal("/model/vocab", Json::array()),
             "t.json: model.vocab: expected an object, found array");
   EXPECT_EQ(refusal("/model/vocab/" + std::string(70000, 'x'), 400),
@@ -241,6 +245,42 @@ TEST(TokenizerRefuses, BadMerges) {
             "between them");
   EXPECT_EQ(refusal("/model/merges/3", {"", "the"}),
             "t.json: model.merges[3]: a part of the merge is empty");
+}
+
+TEST(TokenizerRefuses, MergesOfOtherTypes) {
+  EXPECT_EQ(refusal("/model/merges/3", 3),
+            "t.json: model.merges[3]: expected a string, found number");
+  EXPECT_EQ(refusal("/model/merges/3", {{"t", "h"}}),
+            "t.json: model.merges[3]: expected a string, found object");
+  EXPECT_EQ(refusal("/model/merges", {{"t", "h"}}),
+            "t.json: model.merges: expected an array, found object");
+  EXPECT_EQ(refusal("/model/merges/3", {"t", 1}),
+            "t.json: model.merges[3][1]: expected a string, found number");
+}
+
+// The parser would keep the last of two equal keys; a token has one id.
+TEST(TokenizerRefuses, OneTokenTwice) {
+  std::string text = readJson("toy.json").dump();
+  text.insert(text.find("\"vocab\":{") + 9, "\"the\":400,");
+  Result<Tokenizer> tokenizer = Tokenizer::parse(text, "t.json");
+  ASSERT_FALSE(bool(tokenizer));
+  EXPECT_EQ(tokenizer.error().text(),
+            "t.json: model.vocab.the: the token has id 400 already");
+}
+
+// A merge may come before the vocabulary that names its tokens.
+TEST(Tokenizer, SectionsInAnyOrder) {
+  const Json document = readJson("toy.json");
+  std::string text =
+      "{\"model\":{\"merges\":" + document["model"]["merges"].dump() +
+      ",\"vocab\":" + document["model"]["vocab"].dump() + "}";
+  for (const char *key :
+       {"decoder", "pre_tokenizer", "added_tokens", "version"})
+    text += ",\"" + std::string(key) + "\":" + document[key].dump();
+  Result<Tokenizer> tokenizer = Tokenizer::parse(text + "}", "t.json");
+  ASSERT_TRUE(bool(tokenizer)) << tokenizer.error().text();
+  EXPECT_EQ(encoded(*tokenizer, "the thing"),
+            encoded(loaded("toy"), "the thing"));
 }
 
 TEST(TokenizerRefuses, BadAddedTokens) {

@@ -58,7 +58,7 @@ void BytePairs::mergeAll(Scratch &scratch) const {
 bool BytePairs::encode(std::string_view word, std::vector<int32_t> &ids,
                        Scratch &scratch, uint8_t &missing) const {
   if (!whole.empty())
-    if (auto found = whole.find(std::string(word)); found != whole.end()) {
+    if (auto found = whole.find(word); found != whole.end()) {
       ids.push_back(found->second);
       return true;
     }

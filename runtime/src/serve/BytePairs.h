@@ -27,6 +27,9 @@ public:
   /// Lower ranks go first; a pair declared twice keeps the later rank.
   void addMerge(int32_t left, int32_t right, int32_t rank, int32_t merged);
 
+  /// Makes room for that many merges.
+  void reserve(size_t count) { merges.reserve(count); }
+
   /// Working memory of encode, reused from word to word.
   struct Scratch {
     struct Symbol {
@@ -45,8 +48,9 @@ public:
               Scratch &scratch, uint8_t &missing) const;
 
   std::array<int32_t, 256> byteToken; ///< -1: none
-  /// Words that are taken whole before any merge (`ignore_merges`).
-  std::unordered_map<std::string, int32_t> whole;
+  /// Words that are taken whole before any merge (`ignore_merges`); the keys
+  /// must outlive this.
+  std::unordered_map<std::string_view, int32_t> whole;
 
 private:
   struct Merge {

@@ -5,18 +5,13 @@
 
 namespace k2rt {
 
-namespace {
-
-/// A key as errors show it: at most 40 bytes.
-std::string shown(const std::string &key) {
+std::string JsonNode::shown(const std::string &key) {
   if (key.size() <= 40)
     return key;
   std::string text;
   appendWellFormed(std::string_view(key).substr(0, 40), true, text);
   return text + "...";
 }
-
-} // namespace
 
 std::string JsonNode::place() const {
   return path.empty() ? *file : *file + ": " + path;

@@ -30,6 +30,13 @@ public:
   JsonNode(const Json &value, const std::string &file)
       : value(&value), file(&file) {}
 
+  /// The value at `path` of `file`.
+  JsonNode(const Json &value, const std::string &file, std::string path)
+      : value(&value), file(&file), path(std::move(path)) {}
+
+  /// A key as errors show it: at most 40 bytes.
+  static std::string shown(const std::string &key);
+
   /// Member `key`; refuses when it is missing.
   JsonNode operator[](const std::string &key) const;
   /// Member `key`, nothing when it is missing or null.
@@ -59,8 +66,6 @@ public:
   [[noreturn]] void unsupported(const std::string &what) const;
 
 private:
-  JsonNode(const Json &value, const std::string &file, std::string path)
-      : value(&value), file(&file), path(std::move(path)) {}
   [[noreturn]] void wrongType(const char *wanted) const;
 
   const Json *value;

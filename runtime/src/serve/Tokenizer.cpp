@@ -4,6 +4,7 @@
 #include "serve/Utf8.h"
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 
 namespace k2rt {
 
@@ -26,7 +27,11 @@ Result<Tokenizer> Tokenizer::load(const std::string &path) {
                                               fclose);
   if (!file)
     return systemError(path, "cannot be opened", errno);
+  std::error_code unknownSize;
+  const uintmax_t size = std::filesystem::file_size(path, unknownSize);
   std::string content;
+  if (!unknownSize && size <= maxTokenizerBytes)
+    content.reserve(size);
   char buffer[1 << 16];
   // One byte beyond the limit is enough for the reader to refuse.
   while (content.size() <= maxTokenizerBytes) {
@@ -81,11 +86,7 @@ Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text,
 int32_t Tokenizer::size() const { return int32_t(data->begin.size()) - 1; }
 
 std::string_view Tokenizer::bytes(int32_t id) const {
-  if (id < 0 || id >= size())
-    return {};
-  const size_t begin = data->begin[size_t(id)];
-  return std::string_view(data->text)
-      .substr(begin, data->begin[size_t(id) + 1] - begin);
+  return id < 0 || id >= size() ? std::string_view() : data->bytes(id);
 }
 
 bool Tokenizer::isSpecial(int32_t id) const {

@@ -26,6 +26,12 @@ struct TokenizerData {
   BytePairs pairs;
   std::vector<int32_t> before, after; ///< what the post-processor adds
 
+  /// The bytes token `id` stands for; `id` is in [0, begin.size() - 1).
+  std::string_view bytes(int32_t id) const {
+    return std::string_view(text).substr(
+        begin[size_t(id)], begin[size_t(id) + 1] - begin[size_t(id)]);
+  }
+
   // The bytes of token i are text[begin[i], begin[i + 1]).
   std::string text;
   std::vector<size_t> begin;

@@ -2,7 +2,7 @@
 // checked as it is read. See TokenizerData.h for what may come out.
 #include "serve/ByteLevel.h"
 #include "serve/JsonNode.h"
-#include "serve/TokenizerData.h"
+#include "serve/Vocabulary.h"
 
 namespace k2rt {
 
@@ -18,7 +18,8 @@ template <class T> T orRefuse(Result<T> result) {
 
 class Reader {
 public:
-  Reader(const JsonNode &root, TokenizerData &data) : root(root), data(data) {}
+  Reader(const JsonNode &root, Vocabulary &vocabulary, TokenizerData &data)
+      : root(root), vocabulary(vocabulary), data(data) {}
 
   void read() {
     root.onlyKeys({"version", "truncation", "padding", "added_tokens",
@@ -30,6 +31,8 @@ public:
     readModel(root["model"]);
     readAddedTokens();
     fillTokens();
+    for (int32_t id : wholeWords)
+      data.pairs.whole.emplace(data.bytes(id), id);
     readPreTokenizer();
     if (auto node = root.find("post_processor"))
       readPostProcessor(*node);
@@ -60,32 +63,15 @@ private:
       dropout->unsupported("dropout");
     if (model.flag("byte_fallback", false))
       model["byte_fallback"].unsupported("byte fallback");
-    readVocabulary(model["vocab"]);
+    // Their entries went to the vocabulary while they were parsed.
+    model["vocab"].object();
+    model["merges"].size();
     readBytes(model);
-    readMerges(model["merges"]);
+    vocabulary.resolveMerges();
     if (model.flag("ignore_merges", false))
       for (const auto &[spelling, id] : data.ids)
-        if (auto bytes = spelledBytes(spelling))
-          data.pairs.whole.emplace(*bytes, id);
-  }
-
-  void readVocabulary(const JsonNode &vocabulary) {
-    for (const auto &entry : vocabulary.object()) {
-      const JsonNode node = vocabulary.member(entry);
-      declare(entry.first, int32_t(node.integer(0, maxTokens - 1)), node);
-    }
-  }
-
-  void declare(const std::string &spelling, int32_t id, const JsonNode &node) {
-    if (spelling.size() > maxTokenBytes)
-      node.refuse("a token of " + std::to_string(spelling.size()) +
-                  " bytes; the limit is " + std::to_string(maxTokenBytes));
-    if (size_t(id) >= spellings.size())
-      spellings.resize(size_t(id) + 1, nullptr);
-    if (spellings[size_t(id)])
-      node.refuse("id " + std::to_string(id) + " belongs to \"" +
-                  *spellings[size_t(id)] + "\" already");
-    spellings[size_t(id)] = &data.ids.emplace(spelling, id).first->first;
+        if (spelledBytes(spelling))
+          wholeWords.push_back(id);
   }
 
   // A byte without a token is an error of the text that has it, not of the
@@ -99,50 +85,6 @@ private:
         unknown->unsupported("an unknown token (byte " + std::to_string(byte) +
                              " has no token of its own)");
     }
-  }
-
-  void readMerges(const JsonNode &merges) {
-    const size_t count = merges.size();
-    if (count > maxTokens)
-      merges.refuse(std::to_string(count) + " merges; the limit is " +
-                    std::to_string(maxTokens));
-    int32_t rank = 0;
-    for (size_t i = 0; i < count; ++i) {
-      const JsonNode merge = merges.at(i);
-      if (merge.isString() && merge.text().rfind("#version", 0) == 0)
-        continue;
-      auto [left, right] = mergeParts(merge);
-      const int32_t leftToken = tokenOf(left, merge);
-      const int32_t rightToken = tokenOf(right, merge);
-      data.pairs.addMerge(leftToken, rightToken, rank++,
-                          tokenOf(left + right, merge));
-    }
-  }
-
-  static std::pair<std::string, std::string> mergeParts(const JsonNode &merge) {
-    std::pair<std::string, std::string> parts;
-    if (merge.isArray()) {
-      if (merge.size() != 2)
-        merge.refuse("a merge has 2 parts, this one " +
-                     std::to_string(merge.size()));
-      parts = {merge.at(0).text(), merge.at(1).text()};
-    } else {
-      const std::string &text = merge.text();
-      const size_t space = text.find(' ');
-      if (space == text.npos || text.find(' ', space + 1) != text.npos)
-        merge.refuse("a merge is two tokens with one space between them");
-      parts = {text.substr(0, space), text.substr(space + 1)};
-    }
-    if (parts.first.empty() || parts.second.empty())
-      merge.refuse("a part of the merge is empty");
-    return parts;
-  }
-
-  int32_t tokenOf(const std::string &spelling, const JsonNode &merge) const {
-    auto found = data.ids.find(spelling);
-    if (found == data.ids.end())
-      merge.refuse("\"" + spelling + "\" is not in the vocabulary");
-    return found->second;
   }
 
   void readAddedTokens() {
@@ -163,7 +105,7 @@ private:
                                std::to_string(seen[content]) + "] again");
       auto known = data.ids.find(content);
       if (known == data.ids.end())
-        declare(content, id, node["id"]);
+        vocabulary.declare(content, id, node["id"]);
       else if (known->second != id)
         node["id"].refuse(std::to_string(id) + ", but the vocabulary gives \"" +
                           content + "\" " + std::to_string(known->second));
@@ -172,7 +114,7 @@ private:
                         node.flag("normalized", true),
                         node.flag("special", false)});
     }
-    data.special.assign(spellings.size(), false);
+    data.special.assign(vocabulary.spellings().size(), false);
     for (const AddedToken &token : tokens)
       data.special[size_t(token.id)] = token.special;
     data.added = orRefuse(AddedTokens::create(
@@ -182,11 +124,12 @@ private:
   // Published vocabularies have small holes; an id far beyond the number of
   // tokens is a damaged file.
   void fillTokens() {
-    if (spellings.size() > 2 * data.ids.size() + 1024)
+    if (vocabulary.spellings().size() > 2 * data.ids.size() + 1024)
       root["model"]["vocab"].refuse(
-          "ids reach " + std::to_string(spellings.size() - 1) + ", but only " +
-          std::to_string(data.ids.size()) + " tokens are declared");
-    for (const std::string *spelling : spellings) {
+          "ids reach " + std::to_string(vocabulary.spellings().size() - 1) +
+          ", but only " + std::to_string(data.ids.size()) +
+          " tokens are declared");
+    for (const std::string *spelling : vocabulary.spellings()) {
       data.begin.push_back(data.text.size());
       if (spelling)
         data.text += spelledBytes(*spelling).value_or(*spelling);
@@ -305,8 +248,8 @@ private:
       const JsonNode ids = node["special_tokens"][name]["ids"];
       for (size_t k = 0; k < ids.size(); ++k)
         (sequenceSeen ? data.after : data.before)
-            .push_back(
-                int32_t(ids.at(k).integer(0, int64_t(spellings.size()) - 1)));
+            .push_back(int32_t(ids.at(k).integer(
+                0, int64_t(vocabulary.spellings().size()) - 1)));
     }
     if (!sequenceSeen)
       single.refuse("a single template holds sequence A once");
@@ -321,25 +264,23 @@ private:
   }
 
   const JsonNode root;
+  Vocabulary &vocabulary;
   TokenizerData &data;
-  std::vector<const std::string *> spellings; ///< per id; null: a hole
+  std::vector<int32_t> wholeWords; ///< tokens of the model that spell bytes
   bool byteLevelSeen = false, templateSeen = false;
 };
 
-Json parseJson(std::string_view text, const std::string &name) {
+Json parseJson(std::string_view text, Vocabulary &vocabulary,
+               const std::string &name) {
   if (text.size() > maxTokenizerBytes)
     throw Refusal{Error{K2RT_INVALID_BUNDLE, name,
                         std::to_string(text.size()) + " bytes; the limit is " +
                             std::to_string(maxTokenizerBytes),
                         ""}};
-  auto shallow = [&](int depth, Json::parse_event_t, Json &) {
-    if (depth > maxNesting)
-      throw Refusal{Error{
-          K2RT_INVALID_BUNDLE, name,
-          "nested deeper than " + std::to_string(maxNesting) + " levels", ""}};
-    return true;
-  };
-  return Json::parse(text.begin(), text.end(), shallow);
+  return Json::parse(text.begin(), text.end(),
+                     [&](int depth, Json::parse_event_t event, Json &parsed) {
+                       return vocabulary.take(depth, event, parsed);
+                     });
 }
 
 } // namespace
@@ -349,8 +290,9 @@ readTokenizerData(std::string_view json, const std::string &name) {
   auto data = std::make_unique<TokenizerData>();
   data->name = name;
   try {
-    const Json parsed = parseJson(json, name);
-    Reader(JsonNode(parsed, name), *data).read();
+    Vocabulary vocabulary(*data, name);
+    const Json parsed = parseJson(json, vocabulary, name);
+    Reader(JsonNode(parsed, name), vocabulary, *data).read();
   } catch (const Refusal &refusal) {
     return refusal.error;
   } catch (const Json::exception &error) {
