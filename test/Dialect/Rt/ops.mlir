@@ -1,26 +1,42 @@
 // RUN: k2c-opt %s | k2c-opt | FileCheck %s
 // RUN: k2c-opt %s --mlir-print-op-generic | k2c-opt | FileCheck %s
 
-// CHECK: rt.launch @k_qa
+// CHECK: rt.program @kimi serve @step arena 671088640 scratch 1048576
 rt.program @kimi serve @step arena 671088640 scratch 1048576
+// CHECK: rt.weight_slots @qa first 12 layers 0 to 3 step 1 bytes 147456 layout "panels<bf16, n = 48, k = 64>"
 rt.weight_slots @qa first 12 layers 0 to 3 step 1 bytes 147456 layout "panels<bf16, n = 48, k = 64>"
+rt.weight_slots @embed first 15 layers 0 to 1 step 1 bytes 65536 layout "rows<bf16>"
+// CHECK: rt.plane_table @cache.latent index 0 layers 0 to 3 step 1 layer_bytes 8388608
 rt.plane_table @cache.latent index 0 layers 0 to 3 step 1 layer_bytes 8388608
+// CHECK: rt.kernel @k_qa id 3 hash "9a3f" variants ["gemv", "tail", "large"]
 rt.kernel @k_qa id 3 hash "9a3f" variants ["gemv", "tail", "large"]
+
+// CHECK-LABEL: func.func @step
 func.func @step() {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c3 = arith.constant 3 : index
+  // CHECK: rt.arena 4096
   %x = rt.arena 4096
-  %y = rt.arena 8192
+  // CHECK: rt.step
   %s = rt.step
-  %lg = rt.logits
+  // CHECK: rt.logits
+  %o = rt.logits
+  // CHECK: rt.weight @embed
+  %e = rt.weight @embed
+  // CHECK: rt.rows token
   %t = rt.rows token
+  // CHECK: rt.grid %{{.*}} slots 8 rows_per_item 64 items 24
   %g = rt.grid %t slots 8 rows_per_item 64 items 24
   scf.for %l = %c0 to %c3 step %c1 {
+    // CHECK: rt.weight @qa[%{{.*}}]
     %w = rt.weight @qa[%l]
+    // CHECK: rt.plane @cache.latent[%{{.*}}]
     %p = rt.plane @cache.latent[%l]
-    rt.launch @k_qa grid(%g) args(%x, %w, %p, %s, %l, %y) : !rt.ptr, !rt.ptr, !rt.ptr, !rt.step, index, !rt.ptr
+    // CHECK: rt.launch @k_qa grid(%{{.*}}) args(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) : !rt.ptr, !rt.ptr, !rt.ptr, !rt.step, index, !rt.ptr
+    rt.launch @k_qa grid(%g) args(%x, %w, %p, %s, %l, %o) : !rt.ptr, !rt.ptr, !rt.ptr, !rt.step, index, !rt.ptr
   }
+  // CHECK: rt.sample
   rt.sample
   return
 }

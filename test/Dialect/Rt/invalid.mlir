@@ -1,0 +1,80 @@
+// RUN: k2c-opt %s --split-input-file --verify-diagnostics
+
+func.func private @s()
+// expected-error @below {{'rt.program' op [C1] expects no negative size, got -1}}
+rt.program @p serve @s arena -1 scratch 0
+
+// -----
+
+// expected-error @below {{'rt.program' op [C2] expects @s to be a function}}
+rt.program @p serve @s arena 0 scratch 0
+
+// -----
+
+// expected-error @below {{'rt.weight_slots' op [C1] expects no negative first slot or size, got -1 and 0}}
+rt.weight_slots @w first -1 layers 0 to 1 step 1 bytes 0 layout ""
+
+// -----
+
+// expected-error @below {{'rt.weight_slots' op [C1] expects from < to and a positive step, got 1 to 1 step 1}}
+rt.weight_slots @w first 0 layers 1 to 1 step 1 bytes 0 layout ""
+
+// -----
+
+// expected-error @below {{'rt.plane_table' op [C1] expects no negative index or size, got -1 and 0}}
+rt.plane_table @p index -1 layers 0 to 1 step 1 layer_bytes 0
+
+// -----
+
+// expected-error @below {{'rt.kernel' op [C1] expects an id that is not negative, got -1}}
+rt.kernel @k id -1 hash "" variants []
+
+// -----
+
+func.func @arena_c1(%i: index, %n: i64) {
+  // expected-error @below {{'rt.arena' op [C1] expects an offset that is not negative, got -64}}
+  %p = rt.arena -64
+  return
+}
+
+// -----
+
+func.func @weight_c1(%i: index, %n: i64) {
+  // expected-error @below {{'rt.weight' op [C1] expects @w to be rt.weight_slots}}
+  %p = rt.weight @w[%i]
+  return
+}
+
+// -----
+
+rt.weight_slots @w first 0 layers 0 to 3 step 1 bytes 0 layout ""
+func.func @weight_c2(%i: index, %n: i64) {
+  // expected-error @below {{'rt.weight' op [C2] expects a layer for @w, which has 3 slots}}
+  %p = rt.weight @w
+  return
+}
+
+// -----
+
+func.func @plane_c1(%i: index, %n: i64) {
+  // expected-error @below {{'rt.plane' op [C1] expects @p to be an rt.plane_table}}
+  %p = rt.plane @p[%i]
+  return
+}
+
+// -----
+
+func.func @grid_c1(%i: index, %n: i64) {
+  // expected-error @below {{'rt.grid' op [C1] expects positive factors, got 0}}
+  %g = rt.grid %n slots 1 rows_per_item 0 items 1
+  return
+}
+
+// -----
+
+func.func @launch_c1(%i: index, %n: i64) {
+  %p = rt.arena 0
+  // expected-error @below {{'rt.launch' op [C1] expects @k to be an rt.kernel}}
+  rt.launch @k grid(%n) args(%p) : !rt.ptr
+  return
+}
