@@ -29,7 +29,7 @@ LogicalResult FuncOp::verifyRegions() {
     return emitOpError("[C2] expects a body");
   for (Operation &inner : getBody().front())
     if (!isa<nn::KernelOp, YieldOp>(inner))
-      return inner.emitOpError("[C1] of kern.func expects an op with a fusion role in a kernel");
+      return emitOpError("[C1] expects ops with a fusion role, got '") << inner.getName() << '\'';
   TypeRange yielded = getBody().front().getTerminator()->getOperandTypes();
   if (yielded != TypeRange(getResultTypes()))
     return emitOpError("[C2] expects the yield to have types (") << getResultTypes() << "), got (" << yielded << ')';

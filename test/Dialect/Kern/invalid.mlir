@@ -12,8 +12,8 @@ module attributes {kern.t = #kern.tile<generic, lanes = 16, mr = 1, nr = 1, pref
 
 !x = tensor<?x64xf32, #nn.rows<token>>
 !a = tensor<?x48xf32, #nn.rows<token>>
+// expected-error @below {{'kern.func' op [C1] expects ops with a fusion role, got 'arith.constant'}}
 kern.func @func_c1(%x: !x) -> !x {
-  // expected-error @below {{'arith.constant' op [C1] of kern.func expects an op with a fusion role in a kernel}}
   %c = arith.constant 0 : index
   kern.yield %x : !x
 }
