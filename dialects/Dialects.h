@@ -12,7 +12,8 @@
 namespace k2c {
 /// Makes every dialect of k2c known to contexts of `registry`.
 inline void registerDialects(mlir::DialectRegistry &registry) {
-  registry.insert<nn::NnDialect, moe::MoeDialect, mla::MlaDialect, dist::DistDialect, kern::KernDialect, rt::RtDialect>();
+  registry
+      .insert<nn::NnDialect, moe::MoeDialect, mla::MlaDialect, dist::DistDialect, kern::KernDialect, rt::RtDialect>();
 }
 } // namespace k2c
 

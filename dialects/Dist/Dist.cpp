@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/Dist/Dist.h"
 
-#include "llvm/ADT/TypeSwitch.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace k2c::dist;

@@ -1,7 +1,7 @@
 //===- DistOps.td - The dist dialect --------------------------------------===//
 //
-// Cluster and plan as attributes. The collectives of programs of several ranks are not in this version: a program of one
-// rank has none.
+// Cluster and plan as attributes. The collectives of programs of several ranks are not in this version: a program of
+// one rank has none.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_DIALECTS_DIST_OPS
@@ -71,8 +71,8 @@ def Dist_PlanAttr : Dist_Attr<"Plan", "plan"> {
   let summary = "what the planner decided";
   let description = [{
     Lies on the module as `dist.plan`; every pass after attach-plan reads it and decides nothing of this kind itself.
-    `expanded_from`: a prompt segment of at least this many new tokens runs expanded where the forms say `table`; 0 = always, -1 =
-    never. Times are predicted nanoseconds.
+    `expanded_from`: a prompt segment of at least this many new tokens runs expanded where the forms say `table`; 0 =
+    always, -1 = never. Times are predicted nanoseconds.
 
     ```mlir
     #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = 64,

@@ -1,9 +1,9 @@
 //===- Kern.cpp - The kern dialect: registration --------------------------===//
 #include "dialects/Kern/Kern.h"
 
-#include "llvm/ADT/TypeSwitch.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace k2c::kern;
 

@@ -25,8 +25,8 @@ ParseResult FuncOp::parse(OpAsmParser &parser, OperationState &state) {
   SmallVector<DictionaryAttr> resultAttrs;
   bool isVariadic = false;
   if (parser.parseSymbolName(name, getSymNameAttrName(state.name), state.attributes) ||
-      function_interface_impl::parseFunctionSignatureWithArguments(parser, /*allowVariadic=*/false, arguments, isVariadic,
-                                                                   results, resultAttrs))
+      function_interface_impl::parseFunctionSignatureWithArguments(parser, /*allowVariadic=*/false, arguments,
+                                                                   isVariadic, results, resultAttrs))
     return failure();
   for (const OpAsmParser::Argument &argument : arguments)
     inputs.push_back(argument.type);
@@ -115,8 +115,8 @@ static ParseResult parseCallArguments(OpAsmParser &parser, SmallVectorImpl<OpAsm
   return success();
 }
 
-static void printCallArguments(OpAsmPrinter &printer, Operation *op, OperandRange, TypeRange, ArrayAttr, TypeRange results,
-                               DenseI64ArrayAttr offsets) {
+static void printCallArguments(OpAsmPrinter &printer, Operation *op, OperandRange, TypeRange, ArrayAttr,
+                               TypeRange results, DenseI64ArrayAttr offsets) {
   SmallVector<Type> valueTypes;
   printer << '(';
   llvm::interleaveComma(cast<CallOp>(op).getCallArguments(), printer, [&](const CallOp::Argument &argument) {

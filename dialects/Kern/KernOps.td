@@ -16,10 +16,11 @@ def KernDialect : Dialect {
   let name = "kern";
   let summary = "Fused kernels: what they compute and how they are tiled";
   let description = [{
-    A kernel is a region of nn, moe and mla ops plus a tile attribute; evaluate, cost and emit all read it. A call names the
-    weights of its layer and, after assign-memory, the arena offsets of its results. See Rationale.md.
+    A kernel is a region of nn, moe and mla ops plus a tile attribute; evaluate, cost and emit all read it. A call names
+    the weights of its layer and, after assign-memory, the arena offsets of its results. See Rationale.md.
 
-    Functions of kernel calls carry the peak of their arena in the attribute `mem.peak` (bytes, i64) after assign-memory.
+    Functions of kernel calls carry the peak of their arena in the attribute `mem.peak` (bytes, i64) after
+    assign-memory.
   }];
   let cppNamespace = "::k2c::kern";
   let useDefaultAttributePrinterParser = 1;
@@ -29,9 +30,9 @@ def Kern_TileAttr : AttrDef<KernDialect, "Tile"> {
   let mnemonic = "tile";
   let summary = "how a kernel is computed";
   let description = [{
-    The target's vocabulary and f32 lanes of a vector; `mr` x `nr` (rows x vectors) of the register tile; contraction steps
-    prefetched ahead; rows a grid item takes (0: all); for attention, keys a pass covers and heads an item takes. No field may
-    change a bit of the result.
+    The target's vocabulary and f32 lanes of a vector; `mr` x `nr` (rows x vectors) of the register tile; contraction
+    steps prefetched ahead; rows a grid item takes (0: all); for attention, keys a pass covers and heads an item takes.
+    No field may change a bit of the result.
 
     ```mlir
     #kern.tile<avx512, lanes = 16, mr = 14, nr = 2, prefetch = 16, rows_block = 256, key_tile = 64, head_tile = 1>
@@ -64,8 +65,8 @@ class Kern_Op<string mnemonic, list<Trait> traits = []> : Op<KernDialect, mnemon
 def Kern_FuncOp : Kern_Op<"func", [IsolatedFromAbove, FunctionOpInterface, Symbol]> {
   let summary = "A fused kernel";
   let description = [{
-    The region computes results from operands; weights are block arguments of the logical tensor type, so one kernel serves all
-    layers. `tile` says how it is computed and is absent until it is chosen.
+    The region computes results from operands; weights are block arguments of the logical tensor type, so one kernel
+    serves all layers. `tile` says how it is computed and is absent until it is chosen.
 
     ```mlir
     kern.func @k_qa(%x: !x, %ln: tensor<64xf32>, %w: tensor<48x64xbf16>) -> !a
@@ -106,14 +107,15 @@ def Kern_YieldOp : Kern_Op<"yield", [Pure, Terminator, ReturnLike, HasParent<"Fu
 def Kern_CallOp : Kern_Op<"call", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Run a kernel";
   let description = [{
-    Arguments are values, or weights of the layer the call names. `at` gives the arena offset of each result in bytes, after
-    assign-memory. The trailing types are those of the value arguments and of the results.
+    Arguments are values, or weights of the layer the call names. `at` gives the arena offset of each result in bytes,
+    after assign-memory. The trailing types are those of the value arguments and of the results.
 
     ```mlir
     %a = kern.call @k_qa(%x, @ln1[%l], @qa[%l]) at [4096] : (!x) -> !a
     ```
-    [C1] the callee is a kern.func. [C2] the call has as many arguments as the kernel. [C3] argument and result types are the kernel's.
-    [C4] `at` has one offset for each result, none negative and all multiples of 64. [C5] bindings take exactly the operands.
+    [C1] the callee is a kern.func. [C2] the call has as many arguments as the kernel. [C3] argument and result types
+    are the kernel's. [C4] `at` has one offset for each result, none negative and all multiples of 64. [C5] bindings
+    take exactly the operands.
   }];
   let arguments = (ins FlatSymbolRefAttr:$callee, Variadic<AnyType>:$operands, ArrayAttr:$bindings,
                        OptionalAttr<DenseI64ArrayAttr>:$offsets);

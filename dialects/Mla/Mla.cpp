@@ -1,9 +1,9 @@
 //===- Mla.cpp - The mla dialect: registration ----------------------------===//
 #include "dialects/Mla/Mla.h"
 
-#include "llvm/ADT/TypeSwitch.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace k2c::mla;
 

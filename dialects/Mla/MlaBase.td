@@ -9,8 +9,8 @@ def MlaDialect : Dialect {
   let name = "mla";
   let summary = "Multi-head latent attention";
   let description = [{
-    The `mla` dialect caches one latent a token and attends to it in one of two forms: expanded (keys and values are computed
-    from the latent) or absorbed (the query is taken to the latent's space). See Rationale.md.
+    The `mla` dialect caches one latent a token and attends to it in one of two forms: expanded (keys and values are
+    computed from the latent) or absorbed (the query is taken to the latent's space). See Rationale.md.
   }];
   let cppNamespace = "::k2c::mla";
   let dependentDialects = ["::k2c::nn::NnDialect"];

@@ -16,18 +16,21 @@ class Mla_Op<string mnemonic, list<string> weights = [], list<Trait> traits = []
 def Mla_AppendOp : Mla_Op<"append", [], [MemoryEffects<[MemRead, MemWrite]>, Nn_StateOp, SymbolUserOpInterface]> {
   let summary = "Store the step's latents and rotary keys in the cache";
   let description = [{
-    Writes each token's row at its append slot in planes `latent` and `rope` of the pool and returns the view attention reads.
+    Writes each token's row at its append slot in planes `latent` and `rope` of the pool and returns the view attention
+    reads.
 
     ```mlir
-    %kv = mla.append @cache[%l], %c, %kr, %b : tensor<?x64xf32, #nn.rows<token>>, tensor<?x16xf32, #nn.rows<token>> -> !kv
+    %kv = mla.append @cache[%l], %c, %kr, %b
+        : tensor<?x64xf32, #nn.rows<token>>, tensor<?x16xf32, #nn.rows<token>> -> !kv
     ```
-    [C1] rows are `token` rows. [C2] latent and rope are [rows, width] as the view says. [C3] the pool has planes `latent` and
-    `rope` of these widths and of the view's element type.
+    [C1] rows are `token` rows. [C2] latent and rope are [rows, width] as the view says. [C3] the pool has planes
+    `latent` and `rope` of these widths and of the view's element type.
   }];
   let arguments = (ins FlatSymbolRefAttr:$pool, Index:$layer, Nn_Rows:$latent, Nn_Rows:$rope, Nn_Batch:$batch);
   let results = (outs Mla_View:$view);
   let assemblyFormat = [{
-    $pool `[` $layer `]` `,` $latent `,` $rope `,` $batch attr-dict `:` type($latent) `,` type($rope) `->` qualified(type($view))
+    $pool `[` $layer `]` `,` $latent `,` $rope `,` $batch attr-dict
+    `:` type($latent) `,` type($rope) `->` qualified(type($view))
   }];
   let methods = [{
     ::mlir::FlatSymbolRefAttr getStatePool() { return getPoolAttr(); }
@@ -39,15 +42,16 @@ def Mla_AppendOp : Mla_Op<"append", [], [MemoryEffects<[MemRead, MemWrite]>, Nn_
 def Mla_AttentionOp : Mla_Op<"attention", ["kvb"], [MemoryEffects<[MemRead]>, Nn_StateOp]> {
   let summary = "Causal latent attention, whatever the form";
   let description = [{
-    Query heads are [nope | rope]. `kvb` is [heads, nope + v, latent]: rows below `nope` make keys, the others values. A score is
-    scale * (q_nope . W_UK c + q_rope . k_rope). absorb-mla replaces the op by those of `forms`.
+    Query heads are [nope | rope]. `kvb` is [heads, nope + v, latent]: rows below `nope` make keys, the others values. A
+    score is scale * (q_nope . W_UK c + q_rope . k_rope). absorb-mla replaces the op by those of `forms`.
 
     ```mlir
     %o = mla.attention %q, %kv, @kvb[%l], %b nope 32 rope 16 v 32 scale 1.25e-01
-        forms<prompt = table, generated = absorbed> order softmax<block = 64, split = by_position> : !q, !kv -> !o
+        forms<prompt = table, generated = absorbed> order softmax<block = 64, split = by_position>
+        : !q, !kv -> !o
     ```
-    [C2] the query is [rows, heads, nope + rope]. [C3] the result is [rows, heads, v]. [C4] the view's rope width is `rope`. [C5]
-    `kvb` is [heads, nope + v, latent]. [C6] rows are `token` rows.
+    [C2] the query is [rows, heads, nope + rope]. [C3] the result is [rows, heads, v]. [C4] the view's rope width is
+    `rope`. [C5] `kvb` is [heads, nope + v, latent]. [C6] rows are `token` rows.
   }];
   let arguments = (ins Nn_Rows:$query, Mla_View:$view, OptionalAttr<FlatSymbolRefAttr>:$kvb,
                        Optional<Nn_WeightOperand>:$kvb_operand, Nn_Batch:$batch, Nn_Int:$nope, Nn_Int:$rope, Nn_Int:$v,
@@ -55,8 +59,10 @@ def Mla_AttentionOp : Mla_Op<"attention", ["kvb"], [MemoryEffects<[MemRead]>, Nn
   let results = (outs Nn_Rows:$result);
   let assemblyFormat = [{
     $query `,` $view `,` custom<WeightRef>($kvb, $kvb_operand, type($kvb_operand)) `,` $batch `nope` $nope `rope` $rope
-    `v` $v `scale` $scale `` custom<OptionalAttribute>("\"forms\"", $forms) `` custom<OptionalAttribute>("\"order\"", $order)
-    attr-dict `:` type($query) `,` qualified(type($view)) `->` type($result)
+    `v` $v `scale` $scale
+    `` custom<OptionalAttribute>("\"forms\"", $forms) `` custom<OptionalAttribute>("\"order\"", $order)
+    attr-dict
+    `:` type($query) `,` qualified(type($view)) `->` type($result)
   }];
   let shards = ["Rows", "Heads"];
   let reductions = [Reduces<"order", "Softmax", "0">];
@@ -77,8 +83,8 @@ class Mla_HeadLinearOp<string mnemonic> : Mla_Op<mnemonic, ["weight"], [Pure]> {
 def Mla_AbsorbQueryOp : Mla_HeadLinearOp<"absorb_query"> {
   let summary = "Take each query head to the latent space";
   let description = [{
-    y[r, h] = W_UK[h]^T q_nope[r, h]; the weight is [heads, latent, nope], W_UK transposed by a family's view. Defines the rows of
-    absorbed segments.
+    y[r, h] = W_UK[h]^T q_nope[r, h]; the weight is [heads, latent, nope], W_UK transposed by a family's view. Defines
+    the rows of absorbed segments.
 
     ```mlir
     %ql = mla.absorb_query %qn, @w_uk_t[%l], %b order tree<1> : !qn -> !ql
@@ -102,14 +108,15 @@ def Mla_ExpandOutputOp : Mla_HeadLinearOp<"expand_output"> {
 def Mla_AttentionAbsorbedOp : Mla_Op<"attention_absorbed", [], [MemoryEffects<[MemRead]>, Nn_StateOp]> {
   let summary = "Causal attention in the latent space";
   let description = [{
-    A score is scale * (q_latent . c + q_rope . k_rope), one chain over the latent, then the rotary elements; the output is the
-    weighted sum of latents. Defines the rows of absorbed segments.
+    A score is scale * (q_latent . c + q_rope . k_rope), one chain over the latent, then the rotary elements; the output
+    is the weighted sum of latents. Defines the rows of absorbed segments.
 
     ```mlir
-    %ol = mla.attention_absorbed %ql, %qr, %kv, %b scale 1.25e-01 order softmax<block = 64, split = by_position> : !ql, !qr, !kv -> !ql
+    %ol = mla.attention_absorbed %ql, %qr, %kv, %b scale 1.25e-01 order softmax<block = 64, split = by_position>
+        : !ql, !qr, !kv -> !ql
     ```
-    [C2] the query is [rows, heads, latent] and so is the result. [C3] the rotary part is [rows, heads, rope]. [C4] rows are `token`
-    rows.
+    [C2] the query is [rows, heads, latent] and so is the result. [C3] the rotary part is [rows, heads, rope]. [C4] rows
+    are `token` rows.
   }];
   let arguments = (ins Nn_Rows:$query, Nn_Rows:$rotary, Mla_View:$view, Nn_Batch:$batch, F64Attr:$scale,
                        OptionalAttr<Nn_SoftmaxAttr>:$order);
@@ -126,14 +133,16 @@ def Mla_AttentionExpandedOp : Mla_Op<"attention_expanded", ["uk", "uv"],
                                      [MemoryEffects<[MemRead]>, Nn_StateOp, AttrSizedOperandSegments]> {
   let summary = "Causal attention over keys and values computed from the latents";
   let description = [{
-    Keys are W_UK c (`uk`: [heads, nope, latent]), values W_UV c (`uv`: [heads, v, latent]), expanded block by block; a score is
-    one chain over nope, then the rotary elements. Query heads are [nope | rope]. Defines the rows of expanded segments.
+    Keys are W_UK c (`uk`: [heads, nope, latent]), values W_UV c (`uv`: [heads, v, latent]), expanded block by block; a
+    score is one chain over nope, then the rotary elements. Query heads are [nope | rope]. Defines the rows of expanded
+    segments.
 
     ```mlir
-    %oe = mla.attention_expanded %q, %kv, @w_uk[%l], @w_uv[%l], %b scale 1.25e-01 order softmax<block = 64, split = by_position> : !q, !kv -> !o
+    %oe = mla.attention_expanded %q, %kv, @w_uk[%l], @w_uv[%l], %b scale 1.25e-01
+        order softmax<block = 64, split = by_position> : !q, !kv -> !o
     ```
-    [C2] query and result are [rows, heads, ..] with equal heads. [C3] `uk` is [heads, nope, latent] and query dims are nope + rope.
-    [C4] `uv` is [heads, v, latent] and result dims are v. [C5] rows are `token` rows.
+    [C2] query and result are [rows, heads, ..] with equal heads. [C3] `uk` is [heads, nope, latent] and query dims are
+    nope + rope. [C4] `uv` is [heads, v, latent] and result dims are v. [C5] rows are `token` rows.
   }];
   let arguments = (ins Nn_Rows:$query, Mla_View:$view, OptionalAttr<FlatSymbolRefAttr>:$uk,
                        Optional<Nn_WeightOperand>:$uk_operand, OptionalAttr<FlatSymbolRefAttr>:$uv,
@@ -143,7 +152,8 @@ def Mla_AttentionExpandedOp : Mla_Op<"attention_expanded", ["uk", "uv"],
   let assemblyFormat = [{
     $query `,` $view `,` custom<WeightRef>($uk, $uk_operand, type($uk_operand)) `,`
     custom<WeightRef>($uv, $uv_operand, type($uv_operand)) `,` $batch `scale` $scale
-    `` custom<OptionalAttribute>("\"order\"", $order) attr-dict `:` type($query) `,` qualified(type($view)) `->` type($result)
+    `` custom<OptionalAttribute>("\"order\"", $order) attr-dict
+    `:` type($query) `,` qualified(type($view)) `->` type($result)
   }];
   let shards = ["Rows", "Heads"];
   let reductions = [Reduces<"order", "Softmax", "0">];
@@ -152,7 +162,8 @@ def Mla_AttentionExpandedOp : Mla_Op<"attention_expanded", ["uk", "uv"],
 def Mla_MergeFormsOp : Mla_Op<"merge_forms", [], [Pure, AllTypesMatch<["absorbed", "expanded", "result"]>]> {
   let summary = "Take each row from the operand of its segment's form";
   let description = [{
-    Form-specific ops define the rows of their form only; the merge defines all. It costs nothing when both write one buffer.
+    Form-specific ops define the rows of their form only; the merge defines all. It costs nothing when both write one
+    buffer.
 
     ```mlir
     %o = mla.merge_forms %oa, %oe, %b : !o

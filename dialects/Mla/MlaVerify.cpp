@@ -87,7 +87,8 @@ LogicalResult k2c::mla::AppendOp::verifySymbolUses(SymbolTableCollection &tables
 LogicalResult k2c::mla::AttentionOp::verify() {
   if (failed(checkRows(*this, "C6", "the query", getQuery().getType(), RowKind::Token)) ||
       failed(checkRank(*this, "C2", "a query", getQuery().getType(), 3)) ||
-      failed(checkEqual(*this, "C2", "query dims", widthOf(getQuery().getType()), "nope + rope", getNope() + getRope())) ||
+      failed(
+          checkEqual(*this, "C2", "query dims", widthOf(getQuery().getType()), "nope + rope", getNope() + getRope())) ||
       failed(checkEqual(*this, "C4", "the view's rope width", getView().getType().getRope(), "rope", getRope())))
     return failure();
   return checkShape(*this, "C3", "result columns", columnsOf(getResult().getType()),

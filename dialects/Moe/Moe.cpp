@@ -1,9 +1,9 @@
 //===- Moe.cpp - The moe dialect: registration ----------------------------===//
 #include "dialects/Moe/Moe.h"
 
-#include "llvm/ADT/TypeSwitch.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace k2c::moe;
 

@@ -24,8 +24,8 @@ def Moe_TreeAttr : AttrDef<MoeDialect, "Tree"> {
   let mnemonic = "tree";
   let summary = "order of a combination of experts (N5)";
   let description = [{
-    A balanced binary tree with this many leaves over the expert ids; ascending inside a leaf, absent experts skipped, each add
-    rounded to the activation type.
+    A balanced binary tree with this many leaves over the expert ids; ascending inside a leaf, absent experts skipped,
+    each add rounded to the activation type.
 
     ```mlir
     #moe.tree<128>
@@ -41,8 +41,8 @@ def Moe_Plan : TypeDef<MoeDialect, "Plan"> {
   let mnemonic = "plan";
   let summary = "which slot belongs to which token and expert";
   let description = [{
-    The stable counting sort of a step's (token, choice) pairs by expert: the first slot of each expert, the token of each slot,
-    the slot of each pair.
+    The stable counting sort of a step's (token, choice) pairs by expert: the first slot of each expert, the token of
+    each slot, the slot of each pair.
 
     ```mlir
     !moe.plan<experts = 384, top = 8>

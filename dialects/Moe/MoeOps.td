@@ -1,7 +1,8 @@
 //===- MoeOps.td - Operations of the moe dialect --------------------------===//
 //
 // In all examples !x = tensor<?x64xf32, #nn.rows<token>>, !e = tensor<?x8xi32, #nn.rows<token>>,
-// !w = tensor<?x8xf32, #nn.rows<token>>, !s = tensor<?x64xf32, #nn.rows<slot, 8>>, !plan = !moe.plan<experts = 384, top = 8>.
+// !w = tensor<?x8xf32, #nn.rows<token>>, !s = tensor<?x64xf32, #nn.rows<slot, 8>>,
+// !plan = !moe.plan<experts = 384, top = 8>.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_DIALECTS_MOE_OPS
@@ -15,19 +16,20 @@ class Moe_Op<string mnemonic, list<string> weights = [], list<Trait> traits = []
 def Moe_SelectOp : Moe_Op<"select", ["bias"], [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Choose each token's experts and their weights";
   let description = [{
-    Scores are sigmoid or softmax (over all experts) of the f32 logits. The bias, if any, is added for the choice only. The
-    experts form `groups` equal groups, scored by the sum of their two best members (`top2`) or their best one (`max`); only
-    the `kept` best groups take part. The `top` best experts are chosen, the lower id first among equals, and listed by falling
-    weight; the weights are the unbiased scores, divided by their sum + 1e-20 if `normalize`, times `scale`. The step may force
-    experts and weights and may capture both, in the row of the layer's ordinal among the MoE layers: `layer` - `first`.
+    Scores are sigmoid or softmax (over all experts) of the f32 logits. The bias, if any, is added for the choice only.
+    The experts form `groups` equal groups, scored by the sum of their two best members (`top2`) or their best one
+    (`max`); only the `kept` best groups take part. The `top` best experts are chosen, the lower id first among equals,
+    and listed by falling weight; the weights are the unbiased scores, divided by their sum + 1e-20 if `normalize`,
+    times `scale`. The step may force experts and weights and may capture both, in the row of the layer's ordinal among
+    the MoE layers: `layer` - `first`.
 
     ```mlir
     %e, %w = moe.select %s, %b bias @bias[%l] layer %l first 1 score sigmoid top 8 groups 1 of 1 normalize scale 2.827
         : tensor<?x384xf32, #nn.rows<token>> -> !e, !w
     ```
-    [C1] all row tensors have `token` rows. [C2] the logits are f32 [rows, experts]. [C3] experts are i32 [rows, top] and weights
-    f32 [rows, top]. [C4] 0 < top <= kept * experts / groups. [C5] groups divide the experts and 0 < kept <= groups. [C6] the bias is
-    [experts]. [C7] first >= 0.
+    [C1] all row tensors have `token` rows. [C2] the logits are f32 [rows, experts]. [C3] experts are i32 [rows, top]
+    and weights f32 [rows, top]. [C4] 0 < top <= kept * experts / groups. [C5] groups divide the experts and 0 < kept <=
+    groups. [C6] the bias is [experts]. [C7] first >= 0.
   }];
   let arguments = (ins Nn_Rows:$scores, Nn_Batch:$batch, OptionalAttr<FlatSymbolRefAttr>:$bias,
                        Optional<Nn_WeightOperand>:$bias_operand, Index:$layer, Nn_Int:$first, Moe_ScoringAttr:$score,
@@ -37,8 +39,9 @@ def Moe_SelectOp : Moe_Op<"select", ["bias"], [MemoryEffects<[MemRead, MemWrite]
   let results = (outs Nn_Rows:$experts, Nn_Rows:$weights);
   let requiredWeights = 0;
   let assemblyFormat = [{
-    $scores `,` $batch `` custom<OptionalWeightRef>("\"bias\"", $bias, $bias_operand, type($bias_operand)) `layer` $layer
-    `first` $first `score` `` $score `top` $top `groups` $kept `of` $groups (`by` `` $group_score^)? (`normalize` $normalize^)?
+    $scores `,` $batch `` custom<OptionalWeightRef>("\"bias\"", $bias, $bias_operand, type($bias_operand))
+    `layer` $layer `first` $first `score` `` $score `top` $top `groups` $kept `of` $groups (`by` `` $group_score^)?
+    (`normalize` $normalize^)?
     `scale` $scale attr-dict `:` type($scores) `->` type($experts) `,` type($weights)
   }];
 }
@@ -46,16 +49,16 @@ def Moe_SelectOp : Moe_Op<"select", ["bias"], [MemoryEffects<[MemRead, MemWrite]
 def Moe_ExpertsOp : Moe_Op<"experts", ["up", "down"], [Pure, AttrSizedOperandSegments]> {
   let summary = "Run each token through its experts and add their outputs";
   let description = [{
-    The composite of dispatch, gather, grouped_linear (gate and up), gated_act, grouped_linear (down, weighted) and combine; it is
-    replaced by these ops on one rank and by an exchange on several. `up` is [experts, 2, inner, hidden], `down` is [experts,
-    hidden, inner].
+    The composite of dispatch, gather, grouped_linear (gate and up), gated_act, grouped_linear (down, weighted) and
+    combine; it is replaced by these ops on one rank and by an exchange on several. `up` is [experts, 2, inner, hidden],
+    `down` is [experts, hidden, inner].
 
     ```mlir
     %r = moe.experts %n, %e, %w, @gu[%l], @down[%l] act silu up_order tree<8> down_order tree<4> combine tree<128>
         : !x, !e, !w
     ```
-    [C2] experts are i32 [rows, top] and weights f32 [rows, top]. [C3] `up` is [experts, 2, inner, hidden]. [C4] `down` is [experts,
-    hidden, inner]. [C5] input and result are [rows, hidden]. [C6] the tree's leaves divide the experts.
+    [C2] experts are i32 [rows, top] and weights f32 [rows, top]. [C3] `up` is [experts, 2, inner, hidden]. [C4] `down`
+    is [experts, hidden, inner]. [C5] input and result are [rows, hidden]. [C6] the tree's leaves divide the experts.
   }];
   let arguments = (ins Nn_Rows:$input, Nn_Rows:$experts, Nn_Rows:$weights, OptionalAttr<FlatSymbolRefAttr>:$up,
                        Optional<Nn_WeightOperand>:$up_operand, OptionalAttr<FlatSymbolRefAttr>:$down,
@@ -97,8 +100,8 @@ def Moe_GatherOp : Moe_Op<"gather", [], [Pure]> {
     ```mlir
     %in = moe.gather %n, %p : !x, !plan -> !s
     ```
-    [C1] the input has `token` rows, the result `slot` rows with the plan's top slots for each token. [C2] columns and element
-    type are kept.
+    [C1] the input has `token` rows, the result `slot` rows with the plan's top slots for each token. [C2] columns and
+    element type are kept.
   }];
   let arguments = (ins Nn_Rows:$input, Moe_Plan:$plan);
   let results = (outs Nn_Rows:$result);
@@ -110,15 +113,17 @@ def Moe_GatherOp : Moe_Op<"gather", [], [Pure]> {
 def Moe_GroupedLinearOp : Moe_Op<"grouped_linear", ["weight"], [Pure, AttrSizedOperandSegments]> {
   let summary = "Multiply each slot row by its expert's weight";
   let description = [{
-    As nn.linear with the weight of the slot's expert. `weighted` multiplies the f32 accumulator by the router weight of the
-    slot's (token, choice) before rounding (N5). No expert without slots is computed.
+    As nn.linear with the weight of the slot's expert. `weighted` multiplies the f32 accumulator by the router weight of
+    the slot's (token, choice) before rounding (N5). No expert without slots is computed.
 
     ```mlir
     %g = moe.grouped_linear %in, %p, @gu[%l] order tree<8> : !s, !plan -> tensor<?x2x96xf32, #nn.rows<slot, 8>>
-    %d = moe.grouped_linear %a, %p, @down[%l] weighted %w : !w order tree<4> : tensor<?x96xf32, #nn.rows<slot, 8>>, !plan -> !s
+    %d = moe.grouped_linear %a, %p, @down[%l] weighted %w : !w order tree<4>
+        : tensor<?x96xf32, #nn.rows<slot, 8>>, !plan -> !s
     ```
     [C1] input and result have `slot` rows with the plan's top slots for each token. [C2] the weight is [experts, result
-    dimensions, input width]. [C3] the router weights are f32 `token` rows of the plan's top columns. [C4] the input has rank two.
+    dimensions, input width]. [C3] the router weights are f32 `token` rows of the plan's top columns. [C4] the input has
+    rank two.
   }];
   let arguments = (ins Nn_Rows:$input, Moe_Plan:$plan, OptionalAttr<FlatSymbolRefAttr>:$weight,
                        Optional<Nn_WeightOperand>:$weight_operand, Optional<Nn_Rows>:$router_weights,
@@ -137,13 +142,15 @@ def Moe_GroupedLinearOp : Moe_Op<"grouped_linear", ["weight"], [Pure, AttrSizedO
 def Moe_CombineOp : Moe_Op<"combine", [], [Pure]> {
   let summary = "Add the outputs of each token's experts";
   let description = [{
-    Adds the slot rows of a token as the leaves of a fixed tree over the expert ids (N5); the same bits for any placement.
+    Adds the slot rows of a token as the leaves of a fixed tree over the expert ids (N5); the same bits for any
+    placement.
 
     ```mlir
     %r = moe.combine %d, %p, %e order tree<128> : !s, !plan, !e -> !x
     ```
-    [C1] the input has `slot` rows with the plan's top slots for each token, the result `token` rows. [C2] columns and element type
-    are kept. [C3] the leaves divide the experts. [C4] experts, the ids that were dispatched, are i32 [rows, top] with the plan's top.
+    [C1] the input has `slot` rows with the plan's top slots for each token, the result `token` rows. [C2] columns and
+    element type are kept. [C3] the leaves divide the experts. [C4] experts, the ids that were dispatched, are i32
+    [rows, top] with the plan's top.
   }];
   let arguments = (ins Nn_Rows:$input, Moe_Plan:$plan, Nn_Rows:$experts, OptionalAttr<Moe_TreeAttr>:$order);
   let results = (outs Nn_Rows:$result);

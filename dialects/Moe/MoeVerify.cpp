@@ -85,7 +85,8 @@ LogicalResult ExpertsOp::verify() {
       failed(checkRoutes(*this, "C2", getExperts(), getWeights(), widthOf(getExperts().getType()))))
     return failure();
   if (getCombineAttr() && getCount() % getCombineAttr().getLeaves())
-    return emitOpError("[C6] expects the leaves to divide ") << getCount() << " experts, got " << getCombineAttr().getLeaves();
+    return emitOpError("[C6] expects the leaves to divide ")
+           << getCount() << " experts, got " << getCombineAttr().getLeaves();
   return checkShape(*this, "C5", "result columns", columnsOf(getResult().getType()), columnsOf(getInput().getType()));
 }
 
@@ -120,7 +121,8 @@ LogicalResult GatherOp::verify() {
 /// [C1], [C3], [C4] of grouped_linear.
 LogicalResult GroupedLinearOp::verify() {
   PlanType plan = getPlan().getType();
-  if (failed(checkSlots(*this, "the input", getInput(), plan)) || failed(checkSlots(*this, "the result", getResult(), plan)) ||
+  if (failed(checkSlots(*this, "the input", getInput(), plan)) ||
+      failed(checkSlots(*this, "the result", getResult(), plan)) ||
       failed(checkRank(*this, "C4", "an input", getInput().getType(), 2)))
     return failure();
   Value router = getRouterWeights();
@@ -146,7 +148,8 @@ LogicalResult CombineOp::verify() {
   if (failed(checkSlots(*this, "the input", getInput(), plan)) ||
       failed(checkRows(*this, "C1", "the result", getResult().getType(), RowKind::Token)) ||
       failed(checkElement(*this, "C2", "the result", getResult().getType(), getInput().getType().getElementType())) ||
-      failed(checkShape(*this, "C2", "result columns", columnsOf(getResult().getType()), columnsOf(getInput().getType()))) ||
+      failed(checkShape(*this, "C2", "result columns", columnsOf(getResult().getType()),
+                        columnsOf(getInput().getType()))) ||
       failed(checkRows(*this, "C4", "the experts", getExperts().getType(), RowKind::Token)) ||
       failed(checkRoutes(*this, "C4", getExperts(), Value(), plan.getTop())))
     return failure();

@@ -1,9 +1,9 @@
 //===- Nn.cpp - The nn dialect: registration ------------------------------===//
 #include "dialects/Nn/Nn.h"
 
-#include "llvm/ADT/TypeSwitch.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace k2c::nn;
 

@@ -1,6 +1,7 @@
 //===- NnAssembly.cpp - Assembly directives shared by all dialects --------===//
 //
-// Weight references, domains, planes and layer runs, and the attributes and types whose form a tablegen format cannot say.
+// Weight references, domains, planes and layer runs, and the attributes and types whose form a tablegen format cannot
+// say.
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Nn/Nn.h"
@@ -86,8 +87,8 @@ ParseResult k2c::parseDomains(OpAsmParser &parser, ArrayAttr &domains) {
     SMLoc place = parser.getCurrentLocation();
     if (parser.parseKeywordOrString(&name) || parser.parseEqual() || parseRange(parser, from, to, step))
       return failure();
-    auto domain = DomainAttr::getChecked([&] { return parser.emitError(place); }, context, StringRef(name),
-                                         from, to, step);
+    auto domain =
+        DomainAttr::getChecked([&] { return parser.emitError(place); }, context, StringRef(name), from, to, step);
     list.push_back(domain);
     return success(domain != nullptr);
   };
@@ -132,8 +133,8 @@ static ParseResult parsePlanes(OpAsmParser &parser, ArrayAttr &planes) {
     SMLoc place = parser.getCurrentLocation();
     if (parser.parseKeywordOrString(&name) || parser.parseEqual() || parseDimsAndElement(parser, dims, element))
       return failure();
-    auto plane = PlaneAttr::getChecked([&] { return parser.emitError(place); }, parser.getContext(),
-                                       StringRef(name), ArrayRef<int64_t>(dims), element);
+    auto plane = PlaneAttr::getChecked([&] { return parser.emitError(place); }, parser.getContext(), StringRef(name),
+                                       ArrayRef<int64_t>(dims), element);
     list.push_back(plane);
     return success(plane != nullptr);
   };
@@ -230,7 +231,8 @@ Attribute SliceAttr::parse(AsmParser &parser, Type) {
   int64_t dim, from, to;
   auto parseDim = [&] { return parser.parseInteger(dims.emplace_back()); };
   auto parseField = [&](StringRef name, int64_t &value) {
-    return failure(parser.parseComma() || parser.parseKeyword(name) || parser.parseEqual() || parser.parseInteger(value));
+    return failure(parser.parseComma() || parser.parseKeyword(name) || parser.parseEqual() ||
+                   parser.parseInteger(value));
   };
   if (parser.parseLess() || parser.parseKeyword("dims") || parser.parseEqual() ||
       parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseDim) || failed(parseField("dim", dim)) ||
@@ -239,8 +241,8 @@ Attribute SliceAttr::parse(AsmParser &parser, Type) {
   bool transpose = succeeded(parser.parseOptionalComma());
   if ((transpose && parser.parseKeyword("transpose")) || parser.parseGreater())
     return {};
-  return getChecked([&] { return parser.emitError(place); }, parser.getContext(), ArrayRef<int64_t>(dims),
-                    dim, from, to, transpose);
+  return getChecked([&] { return parser.emitError(place); }, parser.getContext(), ArrayRef<int64_t>(dims), dim, from,
+                    to, transpose);
 }
 
 void SliceAttr::print(AsmPrinter &printer) const {
@@ -265,10 +267,12 @@ Type KvViewType::parse(AsmParser &parser) {
     return {};
   }
   if (keys[0] != values[0]) {
-    parser.emitError(place, "'!nn.kv_view' [C1] expects ") << keys[0] << " key heads to equal " << values[0] << " value heads";
+    parser.emitError(place, "'!nn.kv_view' [C1] expects ")
+        << keys[0] << " key heads to equal " << values[0] << " value heads";
     return {};
   }
-  return getChecked([&] { return parser.emitError(place); }, parser.getContext(), keys[0], keys[1], values[1], keyElement);
+  return getChecked([&] { return parser.emitError(place); }, parser.getContext(), keys[0], keys[1], values[1],
+                    keyElement);
 }
 
 void KvViewType::print(AsmPrinter &printer) const {

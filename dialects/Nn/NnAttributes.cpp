@@ -14,8 +14,8 @@ using EmitError = llvm::function_ref<InFlightDiagnostic()>;
 LogicalResult RowsAttr::verify(EmitError emitError, RowKind kind, int64_t perToken, int64_t, int64_t) {
   bool isSlot = kind == RowKind::Slot;
   if (isSlot != (perToken > 0))
-    return emitError() << "'#nn.rows' [C2] expects " << (isSlot ? "a positive number of" : "no") << " slots for each token of space "
-                       << stringifyRowKind(kind) << ", got " << perToken;
+    return emitError() << "'#nn.rows' [C2] expects " << (isSlot ? "a positive number of" : "no")
+                       << " slots for each token of space " << stringifyRowKind(kind) << ", got " << perToken;
   return success();
 }
 
@@ -63,7 +63,8 @@ LogicalResult SliceAttr::verify(EmitError emitError, ArrayRef<int64_t> dims, int
   if (dim < 0 || dim >= rank)
     return emitError() << "'#nn.slice' [C1] expects a dimension below " << rank << ", got " << dim;
   if (from < 0 || from >= to || to > dims[dim])
-    return emitError() << "'#nn.slice' [C2] expects 0 <= from < to <= " << dims[dim] << ", got " << from << " to " << to;
+    return emitError() << "'#nn.slice' [C2] expects 0 <= from < to <= " << dims[dim] << ", got " << from << " to "
+                       << to;
   if (transpose && rank < 2)
     return emitError() << "'#nn.slice' [C3] expects two dimensions to transpose, got " << rank;
   return success();

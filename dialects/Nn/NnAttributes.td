@@ -25,16 +25,17 @@ def Nn_RowsAttr : Nn_Attr<"Rows", "rows", [DeclareAttrInterfaceMethods<Verifiabl
   let summary = "the row space of dimension 0";
   let description = [{
     Encoding of a token tensor: what its rows are. Two tensors can meet in an op only if their row spaces are equal.
-    `token`: rows of the step; `want`: rows whose logits are wanted; `seq`: sequences of the step; `slot`: (token, choice)
-    pairs sorted by expert, `per_token` of them for each token; `recv`, `subtree`: rows that arrived at a collective site.
-    `max` is the bound of the spaces that have no entry in `nn.limits`.
+    `token`: rows of the step; `want`: rows whose logits are wanted; `seq`: sequences of the step; `slot`: (token,
+    choice) pairs sorted by expert, `per_token` of them for each token; `recv`, `subtree`: rows that arrived at a
+    collective site. `max` is the bound of the spaces that have no entry in `nn.limits`.
 
     ```mlir
     tensor<?x7168xf32, #nn.rows<token>>
     tensor<?x2048xf32, #nn.rows<slot, 8>>
     tensor<?x7168xf32, #nn.rows<recv, site = 12, max = 8192>>
     ```
-    [C1] dimension 0 of a row tensor is dynamic. [C2] `slot` has at least one slot for each token, other spaces have none.
+    [C1] dimension 0 of a row tensor is dynamic. [C2] `slot` has at least one slot for each token, other spaces have
+    none.
   }];
   let parameters = (ins
       EnumParameter<Nn_RowKind>:$kind,
@@ -96,8 +97,8 @@ def Nn_TreeAttr : Nn_Attr<"Tree", "tree"> {
 def Nn_SoftmaxAttr : Nn_Attr<"Softmax", "softmax"> {
   let summary = "order of an attention row (N3)";
   let description = [{
-    Online softmax over absolute blocks of `block` keys; `split = by_position` restarts it every C(p) keys and merges the
-    partials in ascending order.
+    Online softmax over absolute blocks of `block` keys; `split = by_position` restarts it every C(p) keys and merges
+    the partials in ascending order.
 
     ```mlir
     #nn.softmax<block = 64, split = by_position>
@@ -112,8 +113,8 @@ def Nn_SoftmaxAttr : Nn_Attr<"Softmax", "softmax"> {
 def Nn_BlocksAttr : Nn_Attr<"Blocks", "blocks"> {
   let summary = "block-scaled storage of a weight family";
   let description = [{
-    The checkpoint holds elements of type `element` and one `scale` for each block of the last dimensions; the value is their
-    product. The family's tensor type stays logical.
+    The checkpoint holds elements of type `element` and one `scale` for each block of the last dimensions; the value is
+    their product. The family's tensor type stays logical.
 
     ```mlir
     #nn.blocks<f8E4M3FN, [128, 128], f32>
@@ -128,8 +129,9 @@ def Nn_BlocksAttr : Nn_Attr<"Blocks", "blocks"> {
 def Nn_SliceAttr : Nn_Attr<"Slice", "slice"> {
   let summary = "how a family is taken from its source tensor";
   let description = [{
-    Read the source tensor as `dims`, keep [`from`, `to`) of dimension `dim`, and swap the last two dimensions if `transpose`
-    is given. absorb-mla names W_UK and W_UV this way: no weight is copied to the IR, the packer does the work.
+    Read the source tensor as `dims`, keep [`from`, `to`) of dimension `dim`, and swap the last two dimensions if
+    `transpose` is given. absorb-mla names W_UK and W_UV this way: no weight is copied to the IR, the packer does the
+    work.
 
     ```mlir
     #nn.slice<dims = [64, 256, 512], dim = 1, from = 0, to = 128, transpose>
@@ -202,15 +204,15 @@ def Nn_LayerRunAttr : Nn_Attr<"LayerRun", "run"> {
 def Nn_YarnAttr : Nn_Attr<"Yarn", "yarn"> {
   let summary = "YaRN scaling of rotary frequencies";
   let description = [{
-    `magnitude` multiplies cos and sin. Frequencies between the two betas are interpolated; `truncate` rounds the ends of the
-    ramp to whole dimensions.
+    `magnitude` multiplies cos and sin. Frequencies between the two betas are interpolated; `truncate` rounds the ends
+    of the ramp to whole dimensions.
 
     ```mlir
     #nn.yarn<factor = 32.0, original = 4096, beta_fast = 1.0, beta_slow = 1.0, magnitude = 1.0, truncate = true>
     ```
   }];
-  let parameters = (ins Nn_Real:$factor, "int64_t":$original, Nn_Real:$beta_fast, Nn_Real:$beta_slow, Nn_Real:$magnitude,
-                        "bool":$truncate);
+  let parameters = (ins Nn_Real:$factor, "int64_t":$original, Nn_Real:$beta_fast, Nn_Real:$beta_slow,
+                        Nn_Real:$magnitude, "bool":$truncate);
   let assemblyFormat = "`<` struct(params) `>`";
 }
 
@@ -239,8 +241,8 @@ def Nn_LinearScalingAttr : Nn_Attr<"LinearScaling", "linear_scaling"> {
 def Nn_RopeAttr : Nn_Attr<"Rope", "rope"> {
   let summary = "the rotary table: frequencies of `dims` rotated dimensions";
   let description = [{
-    inv_freq[j] = theta^(-2j / dims), changed by `scaling` (#nn.yarn, #nn.llama3 or #nn.linear_scaling). The table has the
-    shape [positions, 2, dims / 2]: cos, then sin.
+    inv_freq[j] = theta^(-2j / dims), changed by `scaling` (#nn.yarn, #nn.llama3 or #nn.linear_scaling). The table has
+    the shape [positions, 2, dims / 2]: cos, then sin.
 
     ```mlir
     #nn.rope<theta = 5.0e+04, dims = 64, scaling = #nn.linear_scaling<factor = 4.0>>

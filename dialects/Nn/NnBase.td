@@ -15,8 +15,8 @@ def NnDialect : Dialect {
   let name = "nn";
   let summary = "Transformer operations that are neither routing nor latent attention";
   let description = [{
-    The `nn` dialect says what a transformer computes on ragged batches: rows of token tensors carry a row space, weights
-    are families named as in the checkpoint, the key-value cache is a pool of named planes. See Rationale.md.
+    The `nn` dialect says what a transformer computes on ragged batches: rows of token tensors carry a row space,
+    weights are families named as in the checkpoint, the key-value cache is a pool of named planes. See Rationale.md.
   }];
   let cppNamespace = "::k2c::nn";
   let useDefaultAttributePrinterParser = 1;
@@ -31,7 +31,8 @@ def Nn_Rows : Type<
 /// A signed 64-bit integer (I64Attr's accessors are unsigned).
 def Nn_Int : TypedSignlessIntegerAttrBase<I64, "int64_t", "64-bit integer">;
 
-/// What a weight reference carries besides its symbol: the layer index of `@w[%l]`, or, inside a kernel, the weight itself.
+/// What a weight reference carries besides its symbol: the layer index of `@w[%l]`, or, inside a kernel,
+/// the weight itself.
 def Nn_WeightOperand : AnyTypeOf<[Index, AnyRankedTensor], "layer index or weight tensor">;
 
 #endif

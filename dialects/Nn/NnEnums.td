@@ -16,7 +16,8 @@ def Nn_ComputeType : Nn_Enum<"ComputeType", "element type of activations", [
     I32EnumCase<"F32", 0, "f32">, I32EnumCase<"BF16", 1, "bf16">]>;
 
 def Nn_MlaForm : Nn_Enum<"MlaForm", "how MLA evaluates a program's segments (N4)", [
-    I32EnumCase<"Phased", 0, "phased">, I32EnumCase<"Absorbed", 1, "absorbed">, I32EnumCase<"Expanded", 2, "expanded">]>;
+    I32EnumCase<"Phased", 0, "phased">, I32EnumCase<"Absorbed", 1, "absorbed">,
+    I32EnumCase<"Expanded", 2, "expanded">]>;
 
 def Nn_SplitRule : Nn_Enum<"SplitRule", "where attention restarts its online softmax (N3)", [
     I32EnumCase<"None", 0, "none">, I32EnumCase<"ByPosition", 1, "by_position">]>;

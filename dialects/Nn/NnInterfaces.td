@@ -1,7 +1,7 @@
 //===- NnInterfaces.td - What every token op declares ---------------------===//
 //
-// The interfaces by which passes handle nn, moe and mla ops without naming them. A wall checks that every such op has the
-// first four. `WeightUser` is how a pass finds and rebinds weights.
+// The interfaces by which passes handle nn, moe and mla ops without naming them. A wall checks that every such op has
+// the first four. `WeightUser` is how a pass finds and rebinds weights.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_DIALECTS_NN_INTERFACES
@@ -32,9 +32,9 @@ def Nn_RowSpaceOp : Nn_Interface<"RowSpaceOp"> {
 
 def Nn_ReductionOp : Nn_Interface<"ReductionOp"> {
   let description = [{
-    Which reductions the op performs and in which declared order (numerics N1, N3, N5). set-numerics fills in the orders from
-    the kinds and lengths alone; every later pass and every kernel may read but not change them. An op whose order is fixed by
-    its description has no entry.
+    Which reductions the op performs and in which declared order (numerics N1, N3, N5). set-numerics fills in the orders
+    from the kinds and lengths alone; every later pass and every kernel may read but not change them. An op whose order
+    is fixed by its description has no entry.
   }];
   let methods = [
     InterfaceMethod<"The reductions, in the order of setReductionOrder's index.",
@@ -49,8 +49,8 @@ def Nn_ReductionOp : Nn_Interface<"ReductionOp"> {
 def Nn_ShardingOp : Nn_Interface<"ShardingOp"> {
   let description = [{ Which dimensions of the op can be divided among ranks without changing a bit. }];
   let methods = [
-    InterfaceMethod<"The dimensions that may be sharded.", "::llvm::SmallVector<::k2c::nn::ShardDim>", "getShardableDims",
-                    (ins), "", [{ return {::k2c::nn::ShardDim::Rows}; }]>,
+    InterfaceMethod<"The dimensions that may be sharded.", "::llvm::SmallVector<::k2c::nn::ShardDim>",
+                    "getShardableDims", (ins), "", [{ return {::k2c::nn::ShardDim::Rows}; }]>,
   ];
 }
 
@@ -84,10 +84,10 @@ def Nn_StateOp : Nn_Interface<"StateOp"> {
 
 def Nn_WeightUser : Nn_Interface<"WeightUser"> {
   let description = [{
-    The op reads weights. A reference is either `@family[%layer]` (symbol, index operand), `@tensor` (symbol alone), or, in a
-    kernel, a tensor value. Absent optional weights have no entry.
-    [W1] the symbol is nn.weights or nn.constant_table. [W2] `[%layer]` is there if and only if the family has a layer domain. [W3]
-    without a symbol the operand is a tensor, with a symbol an index. [W4] the weights that are not optional are there.
+    The op reads weights. A reference is either `@family[%layer]` (symbol, index operand), `@tensor` (symbol alone), or,
+    in a kernel, a tensor value. Absent optional weights have no entry. [W1] the symbol is nn.weights or
+    nn.constant_table. [W2] `[%layer]` is there if and only if the family has a layer domain. [W3] without a symbol the
+    operand is a tensor, with a symbol an index. [W4] the weights that are not optional are there.
   }];
   let methods = [
     InterfaceMethod<"The references, in the order of the op's arguments.", "::llvm::SmallVector<::k2c::nn::WeightRef>",

@@ -1,7 +1,8 @@
 //===- NnOpBase.td - The base class of nn, moe and mla ops ----------------===//
 //
-// `TokenOp` attaches the interfaces every op on token tensors has and generates their answers from a few fields. A weight
-// argument `w` consists of the attribute `w` (symbol) and the operand `w_operand` (see WeightUser); `weights` lists them.
+// `TokenOp` attaches the interfaces every op on token tensors has and generates their answers from a few fields. A
+// weight argument `w` consists of the attribute `w` (symbol) and the operand `w_operand` (see WeightUser); `weights`
+// lists them.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_DIALECTS_NN_OPBASE

@@ -34,7 +34,8 @@ def Nn_EmbedOp : Nn_Op<"embed", ["weight"], [Pure]> {
 def Nn_RmsNormOp : Nn_Op<"rms_norm", ["weight"], [Pure, AllTypesMatch<["input", "result"]>]> {
   let summary = "Root-mean-square normalisation of the last dimension";
   let description = [{
-    weight * (x / sqrt(mean(x^2) + eps)) in f32, rounded once. The order of the sum of squares is fixed: 64 interleaved chains.
+    weight * (x / sqrt(mean(x^2) + eps)) in f32, rounded once. The order of the sum of squares is fixed: 64 interleaved
+    chains.
 
     ```mlir
     %h = nn.rms_norm %x, @ln1[%l] eps 1.0e-06 : !x
@@ -53,15 +54,15 @@ def Nn_RmsNormOp : Nn_Op<"rms_norm", ["weight"], [Pure, AllTypesMatch<["input", 
 def Nn_LinearOp : Nn_Op<"linear", ["weight", "bias"], [Pure, AttrSizedOperandSegments]> {
   let summary = "Multiply rows by a weight, contracting the last dimension of both";
   let description = [{
-    y[r, o...] = sum over k of x[r, k] * W[o..., k] (+ bias[o...]), accumulated in f32 in the declared order and rounded once to
-    the result type. A weight of rank three gives a result of rank three (gate and up, or heads).
+    y[r, o...] = sum over k of x[r, k] * W[o..., k] (+ bias[o...]), accumulated in f32 in the declared order and rounded
+    once to the result type. A weight of rank three gives a result of rank three (gate and up, or heads).
 
     ```mlir
     %a = nn.linear %h, @qa[%l] order tree<8> : !x -> tensor<?x48xf32, #nn.rows<token>>
     %g = nn.linear %h, @gate_up[%l] bias @gate_up_bias[%l] order tree<8> : !x -> tensor<?x2x96xf32, #nn.rows<token>>
     ```
-    [C2] the weight's columns equal the input's width. [C3] the weight's other dimensions are those of the result. [C4] the bias
-    has the result's dimensions. [C5] the input has rank two.
+    [C2] the weight's columns equal the input's width. [C3] the weight's other dimensions are those of the result. [C4]
+    the bias has the result's dimensions. [C5] the input has rank two.
   }];
   let arguments = (ins Nn_Rows:$input, OptionalAttr<FlatSymbolRefAttr>:$weight,
                        Optional<Nn_WeightOperand>:$weight_operand, OptionalAttr<FlatSymbolRefAttr>:$bias,
@@ -112,14 +113,14 @@ def Nn_GatedActOp : Nn_Op<"gated_act", [], [Pure]> {
 def Nn_RotaryOp : Nn_Op<"rotary", ["table"], [Pure, AllTypesMatch<["input", "result"]>]> {
   let summary = "Rotate pairs of elements by their token's position";
   let description = [{
-    Rotates elements [first, first + count) of the last dimension by the table's row of the token's position; the other elements
-    are copied. `interleaved` pairs (2j, 2j + 1), `half` pairs (j, j + count / 2).
+    Rotates elements [first, first + count) of the last dimension by the table's row of the token's position; the other
+    elements are copied. `interleaved` pairs (2j, 2j + 1), `half` pairs (j, j + count / 2).
 
     ```mlir
     %q1 = nn.rotary %q, @rope, %b first 128 count 64 interleaved : tensor<?x4x192xf32, #nn.rows<token>>
     ```
-    [C2] first >= 0 and first + count is at most the last dimension. [C3] the table has the shape [positions, 2, count / 2].
-    [C4] count is even and not negative. [C5] rows are `token` rows.
+    [C2] first >= 0 and first + count is at most the last dimension. [C3] the table has the shape [positions, 2, count /
+    2]. [C4] count is even and not negative. [C5] rows are `token` rows.
   }];
   let arguments = (ins Nn_Rows:$input, OptionalAttr<FlatSymbolRefAttr>:$table,
                        Optional<Nn_WeightOperand>:$table_operand, Nn_Batch:$batch, Nn_Int:$first, Nn_Int:$count,

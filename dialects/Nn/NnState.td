@@ -9,19 +9,21 @@
 def Nn_AppendOp : Nn_Op<"append", [], [MemoryEffects<[MemRead, MemWrite]>, Nn_StateOp, SymbolUserOpInterface]> {
   let summary = "Store the step's keys and values in the cache";
   let description = [{
-    Writes each token's row at its append slot in planes `k` and `v` of the pool and returns the view attention reads: what was
-    cached before and this step's rows, as stored (N3).
+    Writes each token's row at its append slot in planes `k` and `v` of the pool and returns the view attention reads:
+    what was cached before and this step's rows, as stored (N3).
 
     ```mlir
-    %kv = nn.append @cache[%l], %k, %v, %b : tensor<?x2x16xf32, #nn.rows<token>>, tensor<?x2x16xf32, #nn.rows<token>> -> !nn.kv_view<k = 2 x 16 x f32, v = 2 x 16 x f32>
+    %kv = nn.append @cache[%l], %k, %v, %b : tensor<?x2x16xf32, #nn.rows<token>>, tensor<?x2x16xf32, #nn.rows<token>>
+        -> !nn.kv_view<k = 2 x 16 x f32, v = 2 x 16 x f32>
     ```
-    [C1] rows are `token` rows. [C2] keys and values are [rows, heads, dims] as the view says. [C3] the pool has planes `k` and
-    `v` of these dimensions and of the view's element type.
+    [C1] rows are `token` rows. [C2] keys and values are [rows, heads, dims] as the view says. [C3] the pool has planes
+    `k` and `v` of these dimensions and of the view's element type.
   }];
   let arguments = (ins FlatSymbolRefAttr:$pool, Index:$layer, Nn_Rows:$keys, Nn_Rows:$values, Nn_Batch:$batch);
   let results = (outs Nn_KvView:$view);
   let assemblyFormat = [{
-    $pool `[` $layer `]` `,` $keys `,` $values `,` $batch attr-dict `:` type($keys) `,` type($values) `->` qualified(type($view))
+    $pool `[` $layer `]` `,` $keys `,` $values `,` $batch attr-dict
+    `:` type($keys) `,` type($values) `->` qualified(type($view))
   }];
   let shards = ["Rows", "Heads"];
   let methods = [{
@@ -34,21 +36,23 @@ def Nn_AppendOp : Nn_Op<"append", [], [MemoryEffects<[MemRead, MemWrite]>, Nn_St
 def Nn_AttentionOp : Nn_Op<"attention", [], [MemoryEffects<[MemRead]>, Nn_StateOp]> {
   let summary = "Causal grouped-query attention over a cache view";
   let description = [{
-    Query head h reads key-value head h / (heads / kv heads). With `window` n, a query at position p sees keys above p - n.
-    The order of the row is declared by `order` (N3).
+    Query head h reads key-value head h / (heads / kv heads). With `window` n, a query at position p sees keys above p -
+    n. The order of the row is declared by `order` (N3).
 
     ```mlir
     %o = nn.attention %q, %kv, %b scale 2.5e-01 order softmax<block = 64, split = by_position>
-        : tensor<?x4x16xf32, #nn.rows<token>>, !nn.kv_view<k = 2 x 16 x f32, v = 2 x 16 x f32> -> tensor<?x4x16xf32, #nn.rows<token>>
+        : tensor<?x4x16xf32, #nn.rows<token>>, !nn.kv_view<k = 2 x 16 x f32, v = 2 x 16 x f32>
+        -> tensor<?x4x16xf32, #nn.rows<token>>
     ```
-    [C2] query heads are a multiple of the view's heads. [C3] query dims equal key dims. [C4] the result is [rows, query heads,
-    value dims]. [C5] the window is positive. [C6] rows are `token` rows.
+    [C2] query heads are a multiple of the view's heads. [C3] query dims equal key dims. [C4] the result is [rows, query
+    heads, value dims]. [C5] the window is positive. [C6] rows are `token` rows.
   }];
   let arguments = (ins Nn_Rows:$query, Nn_KvView:$view, Nn_Batch:$batch, F64Attr:$scale, OptionalAttr<Nn_Int>:$window,
                        OptionalAttr<Nn_SoftmaxAttr>:$order);
   let results = (outs Nn_Rows:$result);
   let assemblyFormat = [{
-    $query `,` $view `,` $batch `scale` $scale (`window` $window^)? `` custom<OptionalAttribute>("\"order\"", $order) attr-dict
+    $query `,` $view `,` $batch `scale` $scale (`window` $window^)?
+    `` custom<OptionalAttribute>("\"order\"", $order) attr-dict
     `:` type($query) `,` qualified(type($view)) `->` type($result)
   }];
   let shards = ["Rows", "Heads"];
@@ -73,7 +77,8 @@ def Nn_ObserveOp : Nn_Op<"observe", [], [MemoryEffects<[MemWrite]>]> {
 def Nn_SampleOp : Nn_Op<"sample", [], [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Sample the next token of each wanted row";
   let description = [{
-    Hands the logits to the step and draws with the step's sampling parameters (N7); sequences' last samples are updated.
+    Hands the logits to the step and draws with the step's sampling parameters (N7); sequences' last samples are
+    updated.
 
     ```mlir
     nn.sample %logits, %b : tensor<?x512xf32, #nn.rows<want>>

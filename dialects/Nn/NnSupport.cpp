@@ -45,7 +45,8 @@ Value WeightRef::value() const { return operand.size() ? operand[0].get() : Valu
 
 SmallVector<WeightRef> k2c::nn::detail::presentRefs(ArrayRef<WeightRef> refs) {
   SmallVector<WeightRef> present;
-  llvm::copy_if(refs, std::back_inserter(present), [](const WeightRef &ref) { return ref.family || ref.operand.size(); });
+  llvm::copy_if(refs, std::back_inserter(present),
+                [](const WeightRef &ref) { return ref.family || ref.operand.size(); });
   return present;
 }
 
@@ -67,8 +68,8 @@ FailureOr<RankedTensorType> k2c::nn::lookupWeight(Operation *op, FlatSymbolRefAt
     return op->emitOpError("[W1] expects ") << family << " to be nn.weights or nn.constant_table";
   if (weights.isLayered() == layered)
     return weights.getTensorType();
-  return op->emitOpError("[W2] expects ")
-         << (layered ? "no layer index: " : "a layer index: ") << family << (layered ? " has no" : " has a") << " layer domain";
+  return op->emitOpError("[W2] expects ") << (layered ? "no layer index: " : "a layer index: ") << family
+                                          << (layered ? " has no" : " has a") << " layer domain";
 }
 
 LogicalResult k2c::nn::detail::verifyWeights(Operation *op, unsigned required, SymbolTableCollection &tables) {
@@ -86,7 +87,8 @@ LogicalResult k2c::nn::detail::verifyWeights(Operation *op, unsigned required, S
     }
     auto type = dyn_cast<RankedTensorType>(ref.value().getType());
     if (!type)
-      return op->emitOpError("[W3] expects '") << ref.name << "' to be a symbol or a tensor, got " << ref.value().getType();
+      return op->emitOpError("[W3] expects '")
+             << ref.name << "' to be a symbol or a tensor, got " << ref.value().getType();
     types.push_back(type);
   }
   if (types.size() < required)
@@ -112,7 +114,8 @@ static std::string text(ArrayRef<int64_t> shape) {
   return result;
 }
 
-LogicalResult k2c::nn::checkEqual(Operation *op, StringRef id, StringRef what, int64_t got, StringRef of, int64_t expected) {
+LogicalResult k2c::nn::checkEqual(Operation *op, StringRef id, StringRef what, int64_t got, StringRef of,
+                                  int64_t expected) {
   if (got == expected)
     return success();
   return op->emitOpError() << '[' << id << "] expects " << what << ' ' << got << " to equal " << of << ' ' << expected;
@@ -122,7 +125,8 @@ LogicalResult k2c::nn::checkShape(Operation *op, StringRef id, StringRef what, A
                                   ArrayRef<int64_t> expected) {
   if (got == expected)
     return success();
-  return op->emitOpError() << '[' << id << "] expects " << what << " of shape " << text(expected) << ", got " << text(got);
+  return op->emitOpError() << '[' << id << "] expects " << what << " of shape " << text(expected) << ", got "
+                           << text(got);
 }
 
 LogicalResult k2c::nn::checkRank(Operation *op, StringRef id, StringRef what, Type type, int64_t expected) {
@@ -150,15 +154,16 @@ LogicalResult k2c::nn::checkRows(Operation *op, StringRef id, StringRef what, Ty
   RowsAttr rows = rowsOf(type);
   if (rows.getKind() == kind)
     return success();
-  return op->emitOpError() << '[' << id << "] expects " << what << " in row space " << stringifyRowKind(kind) << ", got "
-                           << stringifyRowKind(rows.getKind());
+  return op->emitOpError() << '[' << id << "] expects " << what << " in row space " << stringifyRowKind(kind)
+                           << ", got " << stringifyRowKind(rows.getKind());
 }
 
 LogicalResult k2c::nn::checkPlane(Operation *op, StringRef id, PoolOp pool, StringRef name, ArrayRef<int64_t> dims,
                                   Type element) {
   PlaneAttr plane = pool.getPlane(name);
   if (!plane)
-    return op->emitOpError() << '[' << id << "] expects pool @" << pool.getSymName() << " to have a plane '" << name << "'";
+    return op->emitOpError() << '[' << id << "] expects pool @" << pool.getSymName() << " to have a plane '" << name
+                             << "'";
   if (plane.getElement() != element)
     return op->emitOpError() << '[' << id << "] expects plane '" << name << "' of type " << element << ", got "
                              << plane.getElement();

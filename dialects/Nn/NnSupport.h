@@ -26,8 +26,8 @@ RowsAttr rowsOf(mlir::Type type);
 
 /// One weight an op reads: `@family[%layer]`, `@tensor`, or a tensor value (family is null).
 struct WeightRef {
-  llvm::StringRef name;             ///< the op's argument name
-  mlir::FlatSymbolRefAttr family;   ///< null: the operand is the weight
+  llvm::StringRef name;              ///< the op's argument name
+  mlir::FlatSymbolRefAttr family;    ///< null: the operand is the weight
   mlir::MutableOperandRange operand; ///< empty, the layer index, or the weight
 
   /// The layer index or the weight; null if the reference is a symbol alone.
@@ -75,12 +75,13 @@ void printWeightRef(mlir::OpAsmPrinter &printer, mlir::Operation *op, mlir::Flat
 /// Nothing, or `keyword` and a weight reference.
 mlir::ParseResult parseOptionalWeightRef(mlir::OpAsmParser &parser, llvm::StringRef keyword,
                                          mlir::FlatSymbolRefAttr &family,
-                                         std::optional<mlir::OpAsmParser::UnresolvedOperand> &operand, mlir::Type &type);
+                                         std::optional<mlir::OpAsmParser::UnresolvedOperand> &operand,
+                                         mlir::Type &type);
 void printOptionalWeightRef(mlir::OpAsmPrinter &printer, mlir::Operation *op, llvm::StringRef keyword,
                             mlir::FlatSymbolRefAttr family, mlir::Value operand, mlir::Type type);
 
-/// `tree<8>`: an attribute by its mnemonic; an alias of it is accepted too. (The full name `#nn.tree<8>` would swallow a
-/// following colon and type.)
+/// `tree<8>`: an attribute by its mnemonic; an alias of it is accepted too. (The full name `#nn.tree<8>` would swallow
+/// a following colon and type.)
 template <class T> mlir::ParseResult parseAttribute(mlir::OpAsmParser &parser, T &attribute) {
   if (failed(parser.parseOptionalKeyword(T::getMnemonic())))
     return parser.parseAttribute(attribute);
@@ -117,7 +118,8 @@ mlir::ParseResult parseDomains(mlir::OpAsmParser &parser, mlir::ArrayAttr &domai
 void printDomains(mlir::OpAsmPrinter &printer, mlir::Operation *op, mlir::ArrayAttr domains);
 
 /// `2 x 16 x f32`.
-mlir::ParseResult parseDimsAndElement(mlir::AsmParser &parser, llvm::SmallVectorImpl<int64_t> &dims, mlir::Type &element);
+mlir::ParseResult parseDimsAndElement(mlir::AsmParser &parser, llvm::SmallVectorImpl<int64_t> &dims,
+                                      mlir::Type &element);
 void printDimsAndElement(mlir::AsmPrinter &printer, llvm::ArrayRef<int64_t> dims, mlir::Type element);
 
 } // namespace k2c

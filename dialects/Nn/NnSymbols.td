@@ -10,26 +10,27 @@ class Nn_Symbol<string mnemonic, list<Trait> traits = []> : Op<NnDialect, mnemon
 def Nn_WeightsOp : Nn_Symbol<"weights"> {
   let summary = "A family of weights";
   let description = [{
-    The tensors of a checkpoint that play one role, indexed by layer (and expert). `source` is the checkpoint's name with
-    `{layer}` and `{expert}` to be replaced and `{a|b}` for alternatives that are stacked. The type is the logical tensor of
-    ONE layer: experts first, alternatives second, then the tensor's own dimensions. `stored` says that the checkpoint holds
-    scaled blocks; `view` that the tensor is a slice of the source. A family without a layer domain is referenced `@w`, one with
-    it `@w[%l]`.
+    The tensors of a checkpoint that play one role, indexed by layer (and expert). `source` is the checkpoint's name
+    with `{layer}` and `{expert}` to be replaced and `{a|b}` for alternatives that are stacked. The type is the logical
+    tensor of ONE layer: experts first, alternatives second, then the tensor's own dimensions. `stored` says that the
+    checkpoint holds scaled blocks; `view` that the tensor is a slice of the source. A family without a layer domain is
+    referenced `@w`, one with it `@w[%l]`.
 
     ```mlir
     nn.weights @qa "model.layers.{layer}.self_attn.q_a_proj.weight" over (layer = 0 to 3) : tensor<1536x7168xbf16>
-    nn.weights @gu "model.layers.{layer}.mlp.experts.{expert}.{gate_proj|up_proj}.weight" over (layer = 1 to 3, expert = 0 to 384)
-        stored blocks<f8E4M3FN, [128, 128], f32> : tensor<384x2x2048x7168xbf16>
+    nn.weights @gu "model.layers.{layer}.mlp.experts.{expert}.{gate_proj|up_proj}.weight"
+        over (layer = 1 to 3, expert = 0 to 384) stored blocks<f8E4M3FN, [128, 128], f32> : tensor<384x2x2048x7168xbf16>
     ```
-    [C1] `source` has a placeholder for each domain and no other. [C2] dimension 0 counts the experts. [C3] the next dimension
-    counts the alternatives. [C4] the type is static. [C5] `view` yields the type's own dimensions. [C6] a block has as many
-    dimensions as it divides: no more than the tensor's own.
+    [C1] `source` has a placeholder for each domain and no other. [C2] dimension 0 counts the experts. [C3] the next
+    dimension counts the alternatives. [C4] the type is static. [C5] `view` yields the type's own dimensions. [C6] a
+    block has as many dimensions as it divides: no more than the tensor's own.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$source, TypedArrayAttrBase<Nn_DomainAttr, "domains">:$domains,
                        OptionalAttr<Nn_BlocksAttr>:$storage, OptionalAttr<Nn_SliceAttr>:$view,
                        TypeAttrOf<AnyRankedTensor>:$type);
   let assemblyFormat = [{
-    $sym_name $source `` custom<Domains>($domains) `` custom<OptionalAttribute>("\"stored\"", $storage) `` custom<OptionalAttribute>("\"view\"", $view) attr-dict `:` $type
+    $sym_name $source `` custom<Domains>($domains) `` custom<OptionalAttribute>("\"stored\"", $storage)
+    `` custom<OptionalAttribute>("\"view\"", $view) attr-dict `:` $type
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -65,17 +66,20 @@ def Nn_ConstantTableOp : Nn_Symbol<"constant_table"> {
 def Nn_PoolOp : Nn_Symbol<"pool"> {
   let summary = "A cache pool";
   let description = [{
-    Pages of `page` tokens for each layer of the domain, divided into named planes. All pools of one `group` share block tables.
+    Pages of `page` tokens for each layer of the domain, divided into named planes. All pools of one `group` share block
+    tables.
 
     ```mlir
     nn.pool @cache over (layer = 0 to 3) planes (latent = 512 x f32, rope = 64 x f32) page 64 group 0
     ```
-    [C1] the pool has one domain, `layer`. [C2] there is at least one plane and plane names differ. [C3] the page is a positive
-    multiple of 64. [C4] the group is not negative.
+    [C1] the pool has one domain, `layer`. [C2] there is at least one plane and plane names differ. [C3] the page is a
+    positive multiple of 64. [C4] the group is not negative.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypedArrayAttrBase<Nn_DomainAttr, "domains">:$domains,
                        TypedArrayAttrBase<Nn_PlaneAttr, "planes">:$planes, Nn_Int:$page, Nn_Int:$group);
-  let assemblyFormat = "$sym_name `` custom<Domains>($domains) custom<Planes>($planes) `page` $page `group` $group attr-dict";
+  let assemblyFormat = [{
+    $sym_name `` custom<Domains>($domains) custom<Planes>($planes) `page` $page `group` $group attr-dict
+  }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// The layer domain.

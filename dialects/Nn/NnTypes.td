@@ -12,8 +12,8 @@ class Nn_Type<string name, string typeMnemonic> : TypeDef<NnDialect, name> {
 def Nn_Batch : Nn_Type<"Batch", "batch"> {
   let summary = "the step";
   let description = [{
-    What a program is entered with: token ids, positions, sequence rows, segment forms, block tables, wanted rows, sampling
-    parameters, forced routes and capture buffers of one ragged step.
+    What a program is entered with: token ids, positions, sequence rows, segment forms, block tables, wanted rows,
+    sampling parameters, forced routes and capture buffers of one ragged step.
   }];
   let builderCall = "::k2c::nn::BatchType::get($_builder.getContext())";
 }

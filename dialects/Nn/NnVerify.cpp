@@ -69,7 +69,8 @@ LogicalResult RotaryOp::verify() {
   if (getCount() < 0 || getCount() % 2)
     return emitOpError("[C4] expects an even count that is not negative, got ") << getCount();
   if (getFirst() < 0 || getFirst() + getCount() > width)
-    return emitOpError("[C2] expects first + count within ") << width << " elements, got " << getFirst() << " + " << getCount();
+    return emitOpError("[C2] expects first + count within ")
+           << width << " elements, got " << getFirst() << " + " << getCount();
   return checkRows(*this, "C5", "the input", getInput().getType(), RowKind::Token);
 }
 
@@ -143,10 +144,9 @@ LogicalResult LayersOp::verifySymbolUses(SymbolTableCollection &tables) {
     if (!function)
       return emitOpError("[C3] expects ") << run.getCallee() << " to be a function";
     if (function.getArgumentTypes() != ArrayRef<Type>(inputs) || function.getResultTypes() != ArrayRef<Type>(x))
-      return emitOpError("[C3] expects ") << run.getCallee() << " of type " << FunctionType::get(getContext(), inputs, x)
-                                          << ", got "
-                                          << FunctionType::get(getContext(), function.getArgumentTypes(),
-                                                               function.getResultTypes());
+      return emitOpError("[C3] expects ")
+             << run.getCallee() << " of type " << FunctionType::get(getContext(), inputs, x) << ", got "
+             << FunctionType::get(getContext(), function.getArgumentTypes(), function.getResultTypes());
   }
   return success();
 }
@@ -159,7 +159,8 @@ LogicalResult LayersOp::verifySymbolUses(SymbolTableCollection &tables) {
 LogicalResult AppendOp::verify() {
   KvViewType view = getView().getType();
   if (failed(checkRows(*this, "C1", "keys", getKeys().getType(), RowKind::Token)) ||
-      failed(checkShape(*this, "C2", "key columns", columnsOf(getKeys().getType()), {view.getHeads(), view.getKeyDims()})))
+      failed(
+          checkShape(*this, "C2", "key columns", columnsOf(getKeys().getType()), {view.getHeads(), view.getKeyDims()})))
     return failure();
   return checkShape(*this, "C2", "value columns", columnsOf(getValues().getType()),
                     {view.getHeads(), view.getValueDims()});
@@ -184,9 +185,11 @@ LogicalResult AttentionOp::verify() {
     return failure();
   ArrayRef<int64_t> query = columnsOf(getQuery().getType());
   if (query[0] % view.getHeads())
-    return emitOpError("[C2] expects query heads ") << query[0] << " to be a multiple of the view's heads " << view.getHeads();
+    return emitOpError("[C2] expects query heads ")
+           << query[0] << " to be a multiple of the view's heads " << view.getHeads();
   if (failed(checkEqual(*this, "C3", "query dims", query[1], "key dims", view.getKeyDims())) ||
-      failed(checkShape(*this, "C4", "result columns", columnsOf(getResult().getType()), {query[0], view.getValueDims()})))
+      failed(
+          checkShape(*this, "C4", "result columns", columnsOf(getResult().getType()), {query[0], view.getValueDims()})))
     return failure();
   if (getWindow() && *getWindow() <= 0)
     return emitOpError("[C5] expects a positive window, got ") << *getWindow();

@@ -1,9 +1,9 @@
 //===- Rt.cpp - The rt dialect: registration ----------------------------===//
 #include "dialects/Rt/Rt.h"
 
-#include "llvm/ADT/TypeSwitch.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace k2c::rt;
 

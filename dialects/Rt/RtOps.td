@@ -63,9 +63,9 @@ def Rt_ProgramOp : Rt_Op<"program", [Symbol, DeclareOpInterfaceMethods<SymbolUse
 def Rt_WeightSlotsOp : Rt_Op<"weight_slots", [Symbol]> {
   let summary = "The weight slots of one family";
   let description = [{
-    Slots `first`, `first` + 1, ... hold the packed weights of layers `from`, `from` + `step`, ... below `to`; `layout` is the
-    packed layout as the weight map writes it and `bytes` the size of one slot. A family that is not layered has one slot: `layers
-    0 to 1`.
+    Slots `first`, `first` + 1, ... hold the packed weights of layers `from`, `from` + `step`, ... below `to`; `layout`
+    is the packed layout as the weight map writes it and `bytes` the size of one slot. A family that is not layered has
+    one slot: `layers 0 to 1`.
 
     ```mlir
     rt.weight_slots @qa first 12 layers 0 to 3 step 1 bytes 147456 layout "panels<bf16, n = 48, k = 64>"
@@ -87,15 +87,16 @@ def Rt_WeightSlotsOp : Rt_Op<"weight_slots", [Symbol]> {
 def Rt_PlaneTableOp : Rt_Op<"plane_table", [Symbol]> {
   let summary = "One plane of a cache pool";
   let description = [{
-    Plane `index` of the program, with one page array of `layer_bytes` bytes for each of layers `from`, `from` + `step`, ... below
-    `to`.
+    Plane `index` of the program, with one page array of `layer_bytes` bytes for each of layers `from`, `from` + `step`,
+    ... below `to`.
 
     ```mlir
     rt.plane_table @cache.latent index 0 layers 0 to 3 step 1 layer_bytes 8388608
     ```
     [C1] index and layer_bytes are not negative, from < to, step > 0.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, Rt_Int:$index, Rt_Int:$from, Rt_Int:$to, Rt_Int:$step, Rt_Int:$layer_bytes);
+  let arguments = (ins SymbolNameAttr:$sym_name, Rt_Int:$index, Rt_Int:$from, Rt_Int:$to, Rt_Int:$step,
+                       Rt_Int:$layer_bytes);
   let assemblyFormat = [{
     $sym_name `index` $index `layers` $from `to` $to `step` $step `layer_bytes` $layer_bytes attr-dict
   }];
@@ -221,8 +222,8 @@ def Rt_GridOp : Rt_Op<"grid", [Pure]> {
 def Rt_LaunchOp : Rt_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Run a kernel on the team of workers";
   let description = [{
-    Every worker runs the kernel on its share of the grid's items; the launch ends with a barrier. Arguments are addresses, the step
-    or integers (passed as the pointer's value), operands first, then results.
+    Every worker runs the kernel on its share of the grid's items; the launch ends with a barrier. Arguments are
+    addresses, the step or integers (passed as the pointer's value), operands first, then results.
 
     ```mlir
     rt.launch @k_qa grid(%g) args(%x, %w, %s, %y) : !rt.ptr, !rt.ptr, !rt.step, !rt.ptr
