@@ -59,6 +59,25 @@ TEST(Run, BatchEqualsSingles) {
   }
 }
 
+TEST(Run, TextEndsBeforeAStopString) {
+  FakeBundle fake;
+  const std::string tokenizer = K2C_SOURCE_DIR "/models/bundled/tokenizer.json";
+  std::filesystem::copy_file(tokenizer, fake.path("tokenizer.json"));
+  fake.manifest["memory"]["reserve_bytes"] = fake.manifest["memory"]["reserve_bytes"].get<int64_t>() +
+                                             4 * static_cast<int64_t>(std::filesystem::file_size(tokenizer));
+  fake.write();
+  std::vector<std::string> arguments = {"generate", "--prompt-ids", "40,41", "-n", "12", "--ignore-eos", "--json"};
+  const std::string text = runJson(fake, arguments).value("text", "");
+  ASSERT_GE(text.size(), 8u);
+  const std::string stop = text.substr(5, 2), before = text.substr(0, text.find(stop));
+  arguments.insert(arguments.end(), {"--stop", "never in it", "--stop", stop});
+  const json stopped = runJson(fake, arguments);
+  EXPECT_EQ(stopped["text"], before);
+  EXPECT_EQ(stopped["finish"], "stop");
+  arguments.erase(std::find(arguments.begin(), arguments.end(), "--json"));
+  EXPECT_EQ(runBundle(fake, arguments).out, before + "\n") << "what may become a stop string is held back";
+}
+
 TEST(Run, SamplingIsReproducible) {
   FakeBundle fake;
   const std::vector<std::string> arguments = {
