@@ -111,6 +111,7 @@ Expected<Inputs> readInputs(const CompileOptions &options) {
   if (!limits)
     return limits.takeError();
   inputs.limits = *limits;
+  inputs.planOptions.mustFit = inputs.checkpoint.has_value();
   inputs.planOptions.mla = options.mla == "absorbed"   ? MlaForms::Absorbed
                            : options.mla == "expanded" ? MlaForms::Expanded
                                                        : MlaForms::Phased;

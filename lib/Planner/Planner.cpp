@@ -122,8 +122,9 @@ Expected<Plan> planHost(const ModelSpec &spec, const Topology &topology, const L
 
   DType cache = options.cache.value_or(options.compute);
   MemoryModel memory{spec, topology.device, known, cache, plan.expandedFrom};
-  if (Status status = memory.check(limits); !status)
-    return status.takeError();
+  if (options.mustFit)
+    if (Status status = memory.check(limits); !status)
+      return status.takeError();
   plan.memory = memory.certify(limits);
   plan.cache = cachePlanes(spec, limits, cache);
   for (const CachePlane &plane : plan.cache)

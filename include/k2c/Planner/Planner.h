@@ -18,6 +18,8 @@ struct PlanOptions {
   DType compute = DType::F32;
   std::optional<DType> cache; ///< as compute by default
   MlaForms mla = MlaForms::Phased;
+  /// Refuse what the device cannot hold. A shape-only compile looks at models no single device holds: false.
+  bool mustFit = true;
 };
 
 /// What only the compiler knows, as far as it has come.
