@@ -1,13 +1,13 @@
 //===- k2c-opt.cpp - Run passes on modules --------------------------------===//
 #include "dialects/Dialects.h"
+#include "k2c/Pipelines/Pipelines.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
-#include "mlir/Transforms/Passes.h"
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   mlir::registerAllDialects(registry);
   k2c::registerDialects(registry);
-  mlir::registerTransformsPasses();
+  k2c::registerPassesAndPipelines();
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "k2c optimizer driver\n", registry));
 }
