@@ -111,6 +111,10 @@ Status writeBundle(Road &road, Inputs &inputs, const CompileOptions &options) {
     return status;
   if (Status status = bundle->addRuntime(*runtime, inputs.folder); !status)
     return status;
+  if (Status status = bundle->write("remarks.txt", road.remarks()); !status)
+    return status;
+  if (options.remarks)
+    llvm::errs() << road.remarks();
   if (Status status = bundle->write("manifest.json", manifestText(inputs.spec, road.plan(), facts)); !status)
     return status;
   return bundle->finish();
@@ -131,6 +135,8 @@ Status compile(const CompileOptions &options) {
   }
   if (Status status = road.drive(form); !status)
     return status;
+  if (options.remarks)
+    llvm::errs() << road.remarks();
   return emitForm(road, options, inputs->target);
 }
 

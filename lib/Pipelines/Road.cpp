@@ -1,12 +1,12 @@
 //===- Road.cpp - The IR on its road through the forms --------------------===//
 #include "Stages.h"
+#include "Remarks.h"
 #include "dialects/Dialects.h"
 #include "k2c/Kernels/Emit.h"
 #include "k2c/Kernels/TileAttr.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/IR/Remarks.h"
 
 using namespace mlir;
 
@@ -19,16 +19,13 @@ class Diagnostics {
 public:
   explicit Diagnostics(MLIRContext *context)
       : handler(context, [this](Diagnostic &diagnostic) {
-          if (diagnostic.getSeverity() == DiagnosticSeverity::Error) {
-            llvm::raw_string_ostream os(text);
-            os << (text.empty() ? "" : "\n") << diagnostic.getLocation() << ": " << diagnostic;
-          } else {
-            llvm::raw_string_ostream(remarks) << diagnostic << "\n";
-          }
-          return success();
+          if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
+            return;
+          llvm::raw_string_ostream os(text);
+          os << (text.empty() ? "" : "\n") << diagnostic.getLocation() << ": " << diagnostic;
         }) {}
 
-  std::string text, remarks;
+  std::string text;
 
 private:
   ScopedDiagnosticHandler handler;
@@ -46,6 +43,7 @@ Road::Road(const Inputs &inputs, const CompileOptions &options)
   context->appendDialectRegistry(registry);
   context->loadAllAvailableDialects();
   loadKernelDialects(*context);
+  collectRemarks(*context, passRemarks);
 }
 
 PipelineOptions Road::pipelineOptions() const {
@@ -117,6 +115,14 @@ Status Road::start() {
     return imported.takeError();
   ir = std::move(*imported);
   return {};
+}
+
+/// The planner's own remarks, then those of the passes.
+std::string Road::remarks() const {
+  std::string text;
+  for (const Remark &remark : decided.remarks)
+    text += "[" + remark.pass + "] " + remark.text + "\n";
+  return text + passRemarks;
 }
 
 Status Road::drive(Form form) {

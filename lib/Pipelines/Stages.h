@@ -44,6 +44,8 @@ public:
   mlir::ModuleOp module() { return *ir; }
   const Plan &plan() const { return decided; }
   const WeightMap &weights() const { return map; }
+  /// Every decision so far, one line each.
+  std::string remarks() const;
   int64_t scratchPerWorker() const { return scratch; }
 
 private:
@@ -54,6 +56,7 @@ private:
 
   const Inputs &inputs;
   const CompileOptions &options;
+  std::string passRemarks; ///< outlives the context, which writes it
   std::unique_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> ir;
   Plan decided;

@@ -1,0 +1,66 @@
+//===- Explain.cpp - k2c explain, k2c diff --------------------------------===//
+#include "Commands.h"
+#include "k2c/Support/Json.h"
+#include <filesystem>
+#include <iostream>
+
+using namespace k2c;
+using nlohmann::json;
+
+namespace {
+
+/// Decisions of one compile; a bundle's remarks are text of at most this size.
+constexpr size_t mostRemarkBytes = size_t(64) << 20;
+
+int explain(const std::string &bundle) {
+  Expected<std::string> text = readTextFile((std::filesystem::path(bundle) / "remarks.txt").string(), mostRemarkBytes);
+  if (!text)
+    return fail(text.error().text());
+  std::cout << *text;
+  return 0;
+}
+
+/// One line for each value that differs: pointer, left, right.
+int diff(const std::string &left, const std::string &right) {
+  Expected<JsonDocument> a = readJsonFile((std::filesystem::path(left) / "manifest.json").string());
+  if (!a)
+    return fail(a.error().text());
+  Expected<JsonDocument> b = readJsonFile((std::filesystem::path(right) / "manifest.json").string());
+  if (!b)
+    return fail(b.error().text());
+  json x = a->root().flatten(), y = b->root().flatten();
+  for (const auto &[key, value] : x.items())
+    if (!y.contains(key))
+      std::cout << key << ": " << value << " only in " << left << "\n";
+    else if (y[key] != value)
+      std::cout << key << ": " << value << " | " << y[key] << "\n";
+  for (const auto &[key, value] : y.items())
+    if (!x.contains(key))
+      std::cout << key << ": " << value << " only in " << right << "\n";
+  return 0;
+}
+
+} // namespace
+
+void k2c::addExplain(CLI::App &app, std::function<int()> &run) {
+  auto bundle = std::make_shared<std::string>(), other = std::make_shared<std::string>();
+  CLI::App *e = app.add_subcommand("explain", "Why a bundle is what it is: every decision with its numbers");
+  e->footer("example:\n  k2c explain out | grep absorb-mla");
+  e->add_option("DIR", *bundle, "the bundle")->required();
+  e->callback([=, &run] { run = [=] { return explain(*bundle); }; });
+  CLI::App *d = app.add_subcommand("diff", "What differs between two bundles");
+  d->footer("example:\n  k2c diff out-1 out-2");
+  d->add_option("DIR", *bundle, "a bundle")->required();
+  d->add_option("OTHER", *other, "another bundle")->required();
+  d->callback([=, &run] { run = [=] { return diff(*bundle, *other); }; });
+}
+
+void k2c::addUnbuilt(CLI::App &app, std::function<int()> &run) {
+  for (const char *name : {"plan", "calibrate"}) {
+    CLI::App *c = app.add_subcommand(name, "(not in this build)");
+    c->allow_extras();
+    c->callback([name, &run] {
+      run = [name] { return fail(std::string("k2c ") + name + " is not in this build; `k2c compile --remarks` shows what was predicted"); };
+    });
+  }
+}
