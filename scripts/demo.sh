@@ -11,4 +11,4 @@ build k2c k2rt-run >&2
 step "build/bin/k2c compile models/bundled -o build/demo"
 build/bin/k2c compile models/bundled -o build/demo
 step "build/demo/run generate"
-build/demo/run generate --prompt "Once upon a time" -n 80
+build/demo/run generate --prompt "Then Jesus said unto them," -n 80
