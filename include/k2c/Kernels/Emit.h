@@ -28,6 +28,12 @@ void loadKernelDialects(mlir::MLIRContext &context);
 mlir::OwningOpRef<mlir::ModuleOp> emitKernel(mlir::MLIRContext *context, const KernelDesc &desc, const TileConfig &tile,
                                              llvm::StringRef symbol);
 
+/// The symbol of a kernel in a program: the same wherever the same kernel is used, so that objects are shared.
+std::string kernelSymbol(const KernelDesc &desc);
+
+/// Everything that decides emitKernel's module: the key of an ObjectJob whose symbol is kernelSymbol.
+std::string kernelObjectKey(const KernelDesc &desc, const TileConfig &tile);
+
 /// What worker->variant counts, in order; the trace shows these names. At least one.
 std::vector<std::string> variantNames(const KernelDesc &desc);
 

@@ -30,6 +30,9 @@ void emitBody(KernelBuilder &b, const GatedActDesc &desc, const TileConfig &tile
 void emitBody(KernelBuilder &b, const WantRowsDesc &desc, const TileConfig &tile);
 void emitBody(KernelBuilder &b, const ObserveDesc &desc, const TileConfig &tile);
 
+/// Scratch of a linear: the row block that is normalised, or moved because its rows collide in the cache.
+int64_t linearBytes(const LinearDesc &desc, const TileConfig &tile);
+
 /// Scratch of a select.
 int64_t selectBytes(const SelectDesc &desc, int64_t lanes);
 

@@ -12,6 +12,26 @@
 
 namespace k2c::emit {
 
+/// Rows a power of two apart share cache sets: more of them than a set has ways (8 in 32 KiB) evict one another.
+static bool rowsCollide(const Rows &x, const TileConfig &tile) {
+  return tile.mr > 8 && x.stride * byteWidth(x.type) % 1024 == 0;
+}
+
+/// Blocks that are normalised, or whose rows collide, are first written to scratch.
+static bool isStaged(const LinearDesc &d, const TileConfig &tile) {
+  return !d.grouped && tile.rowsPerItem > 0 && (d.normEps > 0 || rowsCollide(d.x, tile));
+}
+
+/// Staged rows are an odd number of cache lines apart.
+static Rows stagedRows(const LinearDesc &d) {
+  int64_t line = 64 / byteWidth(d.x.type), lines = (d.x.width + line - 1) / line;
+  return Rows{d.x.space, d.x.width, (lines | 1) * line, d.x.type};
+}
+
+int64_t linearBytes(const LinearDesc &d, const TileConfig &tile) {
+  return isStaged(d, tile) ? tile.rowsPerItem * stagedRows(d).stride * byteWidth(d.x.type) : 0;
+}
+
 namespace {
 
 /// Variants of a linear, in the order of variantNames().
@@ -41,21 +61,21 @@ class LinearEmitter {
 public:
   LinearEmitter(KernelBuilder &b, const LinearDesc &d, const TileConfig &tile)
       : b(b), d(d), tile(tile), arguments(b, d), input(d.x),
-        contraction(b, normalised(), d.w, d.order, tile, d.epilogue.gatedSilu) {}
+        contraction(b, staged(), d.w, d.order, tile, d.epilogue.gatedSilu) {}
 
   void emit() { d.grouped ? emitGrouped() : emitBlocks(); }
 
 private:
-  /// A linear with a norm multiplies the dense rows in scratch.
-  const Rows &normalised() {
-    if (d.normEps > 0)
-      input = Rows{d.x.space, d.x.width, d.x.width, d.x.type};
+  /// The rows of a staged block lie in scratch.
+  const Rows &staged() {
+    if (isStaged(d, tile))
+      input = stagedRows(d);
     return input;
   }
 
   void emitBlocks();
   void emitGrouped();
-  void normaliseBlock(Value first, Value last);
+  void stageBlock(Value first, Value last);
   void emitTiles(Value xFirst, Value first, Value last, Value matrix, Value panel);
   void finishRow(Value row, Value inTile, Value matrix, Value panel, Value pass);
   Value finishVector(Value row, Value inTile, int64_t v, Value biasRow, Value column, Value slotWeight);
@@ -74,7 +94,7 @@ private:
   PanelContraction contraction;
 };
 
-/// Items are row blocks x panels, block-major, so a worker normalises a block once.
+/// Items are row blocks x panels, block-major, so a worker stages a block once.
 void LinearEmitter::emitBlocks() {
   Value rows = b.rowCount(d.x.space, d.slotsPerToken);
   b.setVariant(variantOf(rows));
@@ -87,8 +107,8 @@ void LinearEmitter::emitBlocks() {
       last = b.min(b.add(first, tile.rowsPerItem), rows);
     }
     Value xFirst = b.row(arguments.x, d.x, first);
-    if (d.normEps > 0) {
-      b.when(b.compare(Compare::Ne, block, carried[0]), [&] { normaliseBlock(first, last); });
+    if (isStaged(d, tile)) {
+      b.when(b.compare(Compare::Ne, block, carried[0]), [&] { stageBlock(first, last); });
       xFirst = b.scratch(0);
     }
     emitTiles(xFirst, first, last, b.constant(0), panel);
@@ -109,11 +129,14 @@ void LinearEmitter::emitGrouped() {
   b.setVariant(variant[0]);
 }
 
-void LinearEmitter::normaliseBlock(Value first, Value last) {
+void LinearEmitter::stageBlock(Value first, Value last) {
   b.loop(first, last, 1, [&](Value row) {
-    Value y = b.row(b.scratch(0), input, b.sub(row, first));
-    emitNormRow(b, {b.row(arguments.x, d.x, row), arguments.norm, y, d.x.type, d.normWeight, input.type, d.x.width,
-                    d.normEps});
+    Value from = b.row(arguments.x, d.x, row), to = b.row(b.scratch(0), input, b.sub(row, first));
+    if (d.normEps > 0)
+      return emitNormRow(b, {from, arguments.norm, to, d.x.type, d.normWeight, input.type, d.x.width, d.normEps});
+    b.columns(d.x.width, [&](const Chunk &chunk) {
+      b.storeFloats(b.loadFloats(from, d.x.type, chunk), to, input.type, chunk);
+    });
   });
 }
 

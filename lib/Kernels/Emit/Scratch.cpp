@@ -5,9 +5,7 @@
 
 namespace k2c {
 
-static int64_t bytesOf(const LinearDesc &d, const TileConfig &tile) {
-  return d.normEps > 0 ? tile.rowsPerItem * d.x.width * byteWidth(d.x.type) : 0;
-}
+static int64_t bytesOf(const LinearDesc &d, const TileConfig &tile) { return emit::linearBytes(d, tile); }
 
 /// Dispatch: the next slot of each expert.
 static int64_t bytesOf(const DispatchDesc &d, const TileConfig &) { return d.experts * byteWidth(DType::I32); }

@@ -1,0 +1,69 @@
+//===- EmitCodeTest.cpp - What the emitted code looks like: the full tile's loop ------------------===//
+#include "k2c/Kernels/Emit.h"
+#include "k2c/Target/Host.h"
+#include "mlir/IR/MLIRContext.h"
+#include "llvm/ADT/StringRef.h"
+#include <gtest/gtest.h>
+
+using namespace k2c;
+
+namespace {
+
+LinearDesc linear(DType w) {
+  LinearDesc desc;
+  desc.x = desc.y = Rows{RowSpace::Token, 1024, 1024, DType::F32};
+  desc.w = PanelLayout{w, 1, 1024, 1024, 1};
+  desc.order = {1024, leafCount(1024)};
+  return desc;
+}
+
+/// The loop of `fmas` fused multiply-adds in `assembly`: from its label to its backward jump. Empty when there is none.
+llvm::StringRef loopOf(llvm::StringRef assembly, size_t fmas) {
+  llvm::SmallVector<llvm::StringRef> blocks;
+  assembly.split(blocks, "\n.LBB");
+  for (llvm::StringRef block : blocks) {
+    llvm::StringRef label = block.split(':').first;
+    size_t jump = block.find(("\t.LBB" + label + "\n").str());
+    if (jump != llvm::StringRef::npos && block.take_front(jump).count("vfmadd") == fmas)
+      return block.take_front(jump);
+  }
+  return "";
+}
+
+TEST(EmitCode, FullTileRunsInRegisters) {
+  for (DType type : {DType::F32, DType::BF16}) {
+    KernelDesc desc{"linear", linear(type)};
+    HostTarget target = *HostTarget::forCpu("znver4");
+    TargetInfo info{target.lanes, target.vectorRegisters, true, true, true};
+    TileConfig tile = chooseTile(desc, info);
+    mlir::MLIRContext context;
+    mlir::OwningOpRef<mlir::ModuleOp> module = emitKernel(&context, desc, tile, "kernel");
+    Expected<std::string> assembly = assemblyOf(*module, target);
+    ASSERT_TRUE(assembly) << assembly.error().text();
+    int64_t steps = type == DType::BF16 ? 2 : 1;
+    llvm::StringRef loop = loopOf(*assembly, tile.mr * tile.nrVectors * steps);
+    ASSERT_FALSE(loop.empty());
+    EXPECT_EQ(loop.count("rsp"), 0u) << loop.str();
+  }
+}
+
+TEST(EmitCode, KernelsCallNothingAndHaveNoGlobals) {
+  KernelDesc desc{"linear", linear(DType::F32)};
+  mlir::MLIRContext context;
+  mlir::OwningOpRef<mlir::ModuleOp> module = emitKernel(&context, desc, TileConfig{}, kernelSymbol(desc));
+  int64_t operations = 0;
+  for (mlir::Operation &op : *module->getBody()) {
+    EXPECT_EQ(op.getName().getStringRef(), "llvm.func");
+    ++operations;
+  }
+  EXPECT_EQ(operations, 1);
+}
+
+TEST(EmitCode, KeysTellTilesApart) {
+  KernelDesc desc{"linear", linear(DType::F32)};
+  TileConfig a, b;
+  b.mr = 2;
+  EXPECT_NE(kernelObjectKey(desc, a), kernelObjectKey(desc, b));
+}
+
+} // namespace

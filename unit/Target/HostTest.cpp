@@ -1,0 +1,139 @@
+//===- HostTest.cpp - CPUs, objects, links: what works and what is refused ------------------------===//
+#include "k2c/Target/Host.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/ADT/SmallString.h"
+#include "llvm/Support/ErrorHandling.h"
+#include "llvm/Support/FileSystem.h"
+#include <csignal>
+#include <cstdlib>
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+using namespace k2c;
+
+namespace {
+
+struct HostTest : testing::Test {
+  llvm::SmallString<128> folder;
+  HostTarget target = *HostTarget::forCpu("x86-64-v3");
+
+  void SetUp() override { llvm::sys::fs::createUniqueDirectory("k2c-host-test", folder); }
+  void TearDown() override { llvm::sys::fs::remove_directories(folder); }
+  std::string path(const char *name) const { return (folder + "/" + name).str(); }
+
+  Expected<std::vector<std::string>> compile(const std::string &name, const std::string &text) {
+    ObjectJob job{name, text, [&](mlir::MLIRContext *context) {
+                    context->loadDialect<mlir::LLVM::LLVMDialect>();
+                
+                    return mlir::parseSourceString<mlir::ModuleOp>(text, context);
+                  }};
+    ObjectOptions options;
+    options.cacheDir = path("cache");
+    return compileObjects({job}, target, options);
+  }
+};
+
+const char *answer = "llvm.func @answer() -> i32 { %0 = llvm.mlir.constant(42 : i32) : i32 llvm.return %0 : i32 }";
+
+TEST_F(HostTest, UnknownCpuIsRefusedByName) {
+  Expected<HostTarget> cpu = HostTarget::forCpu("znver99");
+  ASSERT_FALSE(cpu);
+  EXPECT_EQ(cpu.error().where, "cpu znver99");
+}
+
+TEST_F(HostTest, NarrowCpuIsRefused) {
+  EXPECT_EQ(HostTarget::forCpu("pentium4").error().message, "is a 32-bit CPU");
+}
+
+TEST_F(HostTest, CpuWithoutFmaIsRefused) { EXPECT_FALSE(HostTarget::forCpu("x86-64-v2")); }
+
+TEST_F(HostTest, Avx512IsKnownFromTheName) {
+  HostTarget zen4 = *HostTarget::forCpu("znver4");
+  EXPECT_EQ(zen4.lanes, 16);
+  EXPECT_TRUE(zen4.hasAvx512Bf16);
+  EXPECT_EQ(target.lanes, 8);
+}
+
+TEST_F(HostTest, LinksObjectsAndExportsOnlyWhatIsNamed) {
+  Expected<std::vector<std::string>> objects =
+      compile("answer", std::string(answer) + "llvm.func @other() -> i32 { %0 = llvm.mlir.constant(1 : i32) : i32 "
+                                              "llvm.return %0 : i32 }");
+  ASSERT_TRUE(objects) << objects.error().text();
+  Status status = linkShared(*objects, {"answer"}, path("a.so"));
+  ASSERT_TRUE(status) << status.error().text();
+  void *library = dlopen(path("a.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(library, nullptr);
+  EXPECT_EQ(reinterpret_cast<int (*)()>(dlsym(library, "answer"))(), 42);
+  EXPECT_EQ(dlsym(library, "other"), nullptr);
+  dlclose(library);
+}
+
+TEST_F(HostTest, ObjectsAreCached) {
+  std::vector<std::string> first = *compile("answer", answer);
+  llvm::sys::fs::file_status before, after;
+  llvm::sys::fs::status(first[0], before);
+  EXPECT_EQ(*compile("answer", answer), first);
+  llvm::sys::fs::status(first[0], after);
+  EXPECT_EQ(before.getUniqueID(), after.getUniqueID());
+}
+
+TEST_F(HostTest, InvalidModuleIsAnErrorOfItsKernel) {
+  Expected<std::vector<std::string>> objects = compile("broken", "llvm.func @f() { llvm.ret }");
+  ASSERT_FALSE(objects);
+  EXPECT_EQ(objects.error().where, "broken");
+}
+
+TEST_F(HostTest, FatalErrorOfLlvmIsAnErrorOfItsKernel) {
+  ObjectJob job{"fatal", "fatal", [](mlir::MLIRContext *) -> mlir::OwningOpRef<mlir::ModuleOp> {
+                  llvm::report_fatal_error("Cannot select");
+                }};
+  ObjectOptions options;
+  options.cacheDir = path("cache");
+  Expected<std::vector<std::string>> objects = compileObjects({job}, target, options);
+  ASSERT_FALSE(objects);
+  EXPECT_EQ(objects.error().text(), "fatal: LLVM cannot compile it: Cannot select");
+}
+
+TEST_F(HostTest, CrashIsAnErrorOfItsKernel) {
+  ObjectJob job{"crash", "crash", [](mlir::MLIRContext *) -> mlir::OwningOpRef<mlir::ModuleOp> {
+                  std::raise(SIGKILL);
+                  return {};
+                }};
+  ObjectOptions options;
+  options.cacheDir = path("cache");
+  Expected<std::vector<std::string>> objects = compileObjects({job}, target, options);
+  ASSERT_FALSE(objects);
+  EXPECT_EQ(objects.error().message, "the compiling process was ended by signal Killed");
+}
+
+TEST_F(HostTest, UndefinedSymbolsAreRefused) {
+  Expected<std::vector<std::string>> objects =
+      compile("calls", "llvm.func @missing()\nllvm.func @f() { llvm.call @missing() : () -> () llvm.return }");
+  ASSERT_TRUE(objects);
+  Status status = linkShared(*objects, {"f"}, path("u.so"));
+  ASSERT_FALSE(status);
+  EXPECT_NE(status.error().message.find("undefined symbol: missing"), std::string::npos) << status.error().text();
+}
+
+TEST_F(HostTest, WritableGlobalsAreRefused) {
+  Expected<std::vector<std::string>> objects =
+      compile("writes", "llvm.mlir.global external @g(7 : i32) : i32\n"
+                        "llvm.func @f() -> !llvm.ptr { %0 = llvm.mlir.addressof @g : !llvm.ptr llvm.return %0 : !llvm.ptr }");
+  ASSERT_TRUE(objects) << objects.error().text();
+  Status status = linkShared(*objects, {"f"}, path("w.so"));
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().message, "section .data holds 4 writable bytes");
+}
+
+TEST_F(HostTest, MissingLinkerIsNamed) {
+  std::vector<std::string> objects = *compile("answer", answer);
+  std::string saved = std::getenv("PATH");
+  setenv("PATH", folder.c_str(), 1);
+  Status status = linkShared(objects, {"answer"}, path("a.so"));
+  setenv("PATH", saved.c_str(), 1);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().text(), "ld.lld-22: is not on the PATH; install the package lld-22");
+}
+
+} // namespace
