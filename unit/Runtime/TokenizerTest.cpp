@@ -12,9 +12,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-std::string pathOf(const std::string &file) {
-  return std::string(K2C_SOURCE_DIR "/test/Runtime/tokenizers/") + file;
-}
+std::string pathOf(const std::string &file) { return std::string(K2C_SOURCE_DIR "/test/Runtime/tokenizers/") + file; }
 
 Json readJson(const std::string &file) {
   std::ifstream in(pathOf(file));
@@ -35,8 +33,7 @@ std::string joined(const std::vector<int32_t> &ids) {
   return line;
 }
 
-std::string encoded(const Tokenizer &tokenizer, std::string_view text,
-                    bool special = false) {
+std::string encoded(const Tokenizer &tokenizer, std::string_view text, bool special = false) {
   Result<std::vector<int32_t>> ids = tokenizer.encode(text, special);
   return ids ? joined(*ids) : ids.error().text();
 }
@@ -73,8 +70,7 @@ TEST_P(Golden, Encode) {
 
 TEST_P(Golden, Decode) {
   for (const Json &one : readJson(GetParam() + std::string(".decoded.json")))
-    EXPECT_EQ(tokenizer.decode(one["ids"].get<std::vector<int32_t>>(),
-                               one["skip"].get<bool>()),
+    EXPECT_EQ(tokenizer.decode(one["ids"].get<std::vector<int32_t>>(), one["skip"].get<bool>()),
               one["text"].get<std::string>())
         << one.dump();
 }
@@ -94,16 +90,25 @@ TEST_P(Golden, StreamIsDecode) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Tokenizer, Golden,
-                         testing::Values("gpt2", "llama3", "deepseek", "flags",
-                                         "cuts", "toy"),
+INSTANTIATE_TEST_SUITE_P(Tokenizer, Golden, testing::Values("gpt2", "llama3", "deepseek", "flags", "cuts", "toy"),
                          [](const auto &info) { return info.param; });
+
+TEST(Tokenizer, BundledModel) {
+  const std::string folder = K2C_SOURCE_DIR "/models/bundled/";
+  Result<Tokenizer> tokenizer = Tokenizer::load(folder + "tokenizer.json");
+  ASSERT_TRUE(bool(tokenizer)) << tokenizer.error().text();
+  std::ifstream in(folder + "golden.json");
+  const Json golden = Json::parse(in)["tokenizer"];
+  ASSERT_FALSE(golden.empty());
+  for (const Json &one : golden)
+    EXPECT_EQ(encoded(*tokenizer, one["text"].get<std::string>(), true),
+              joined(one["ids"].get<std::vector<int32_t>>()));
+}
 
 TEST(Tokenizer, RoundTrip) {
   const Tokenizer tokenizer = loaded("llama3");
   for (const Json &text : readJson("texts.json")) {
-    Result<std::vector<int32_t>> ids =
-        tokenizer.encode(text.get<std::string>(), false);
+    Result<std::vector<int32_t>> ids = tokenizer.encode(text.get<std::string>(), false);
     ASSERT_TRUE(bool(ids));
     EXPECT_EQ(tokenizer.decode(*ids, false), text.get<std::string>());
   }
@@ -114,17 +119,12 @@ TEST(Tokenizer, IllFormedInputIsReplaced) {
   const std::string replacement = "\xEF\xBF\xBD";
   // One U+FFFD for each maximal part: a lone continuation, a cut character, an
   // overlong form (two), a surrogate (three), beyond U+10FFFF (four).
-  EXPECT_EQ(encoded(tokenizer, "a\x80z"),
-            encoded(tokenizer, "a" + replacement + "z"));
-  EXPECT_EQ(encoded(tokenizer, "a\xE4\xB8z"),
-            encoded(tokenizer, "a" + replacement + "z"));
-  EXPECT_EQ(encoded(tokenizer, "\xC0\xAF"),
-            encoded(tokenizer, replacement + replacement));
-  EXPECT_EQ(encoded(tokenizer, "\xED\xA0\x80"),
-            encoded(tokenizer, replacement + replacement + replacement));
+  EXPECT_EQ(encoded(tokenizer, "a\x80z"), encoded(tokenizer, "a" + replacement + "z"));
+  EXPECT_EQ(encoded(tokenizer, "a\xE4\xB8z"), encoded(tokenizer, "a" + replacement + "z"));
+  EXPECT_EQ(encoded(tokenizer, "\xC0\xAF"), encoded(tokenizer, replacement + replacement));
+  EXPECT_EQ(encoded(tokenizer, "\xED\xA0\x80"), encoded(tokenizer, replacement + replacement + replacement));
   EXPECT_EQ(encoded(tokenizer, "\xF4\x90\x80\x80"),
-            encoded(tokenizer,
-                    replacement + replacement + replacement + replacement));
+            encoded(tokenizer, replacement + replacement + replacement + replacement));
 }
 
 TEST(Tokenizer, StreamHoldsPartsOfACharacter) {
@@ -145,8 +145,7 @@ TEST(Tokenizer, StreamHoldsPartsOfACharacter) {
 TEST(Tokenizer, IdsThatNameNothingDecodeToNothing) {
   const Tokenizer tokenizer = loaded("toy");
   EXPECT_EQ(tokenizer.size(), 289);
-  EXPECT_EQ(tokenizer.decode({-1, 'a', 289, INT32_MAX, 'b', INT32_MIN}, false),
-            "ab");
+  EXPECT_EQ(tokenizer.decode({-1, 'a', 289, INT32_MAX, 'b', INT32_MIN}, false), "ab");
   EXPECT_EQ(tokenizer.find("<eos>"), 287);
   EXPECT_EQ(tokenizer.find("<nothing>"), -1);
   EXPECT_TRUE(tokenizer.isSpecial(287));
@@ -158,8 +157,7 @@ TEST(Tokenizer, IdsThatNameNothingDecodeToNothing) {
 // One word of a megabyte: quadratic merging would not return.
 TEST(Tokenizer, LongWords) {
   const Tokenizer tokenizer = loaded("llama3");
-  Result<std::vector<int32_t>> ids =
-      tokenizer.encode(std::string(1 << 20, 'e'), false);
+  Result<std::vector<int32_t>> ids = tokenizer.encode(std::string(1 << 20, 'e'), false);
   ASSERT_TRUE(bool(ids));
   EXPECT_EQ(tokenizer.decode(*ids, false), std::string(1 << 20, 'e'));
 }
@@ -169,93 +167,66 @@ TEST(Tokenizer, LongWords) {
 //===--------------------------------------------------------------------===//
 
 /// The error of toy.json with `value` written at `pointer` (a JSON pointer).
-std::string refusal(const std::string &pointer, const Json &value,
-                    const char *base = "toy.json") {
+std::string refusal(const std::string &pointer, const Json &value, const char *base = "toy.json") {
   Json document = readJson(base);
   document[Json::json_pointer(pointer)] = value;
   Result<Tokenizer> tokenizer = Tokenizer::parse(document.dump(), "t.json");
   return tokenizer ? "accepted" : tokenizer.error().text();
 }
 
-const std::string later =
-    " is not in this build; use token ids instead of text";
+const std::string later = " is not in this build; use token ids instead of text";
 
 TEST(TokenizerRefuses, WhatItIsAskedAndCannotDo) {
-  EXPECT_EQ(refusal("/normalizer", {{"type", "NFC"}}),
-            "t.json: normalizer: normalizer NFC" + later);
-  EXPECT_EQ(refusal("/model/type", "Unigram"),
-            "t.json: model.type: model Unigram" + later);
-  EXPECT_EQ(refusal("/model/byte_fallback", true),
-            "t.json: model.byte_fallback: byte fallback" + later);
-  EXPECT_EQ(refusal("/model/dropout", 0.1),
-            "t.json: model.dropout: dropout" + later);
-  EXPECT_EQ(refusal("/model/end_of_word_suffix", "</w>"),
-            "t.json: model.end_of_word_suffix: \"</w>\"" + later);
+  EXPECT_EQ(refusal("/normalizer", {{"type", "NFC"}}), "t.json: normalizer: normalizer NFC" + later);
+  EXPECT_EQ(refusal("/model/type", "Unigram"), "t.json: model.type: model Unigram" + later);
+  EXPECT_EQ(refusal("/model/byte_fallback", true), "t.json: model.byte_fallback: byte fallback" + later);
+  EXPECT_EQ(refusal("/model/dropout", 0.1), "t.json: model.dropout: dropout" + later);
+  EXPECT_EQ(refusal("/model/end_of_word_suffix", "</w>"), "t.json: model.end_of_word_suffix: \"</w>\"" + later);
   EXPECT_EQ(refusal("/pre_tokenizer", {{"type", "Metaspace"}}),
             "t.json: pre_tokenizer: pre-tokenizer Metaspace" + later);
   EXPECT_EQ(refusal("/pre_tokenizer", nullptr),
-            "t.json: a vocabulary that is not byte-level (no pre_tokenizer)" +
-                later);
+            "t.json: a vocabulary that is not byte-level (no pre_tokenizer)" + later);
   EXPECT_EQ(refusal("/post_processor", {{"type", "BertProcessing"}}),
             "t.json: post_processor: post-processor BertProcessing" + later);
-  EXPECT_EQ(refusal("/decoder", {{"type", "Metaspace"}}),
-            "t.json: decoder: decoder Metaspace" + later);
+  EXPECT_EQ(refusal("/decoder", {{"type", "Metaspace"}}), "t.json: decoder: decoder Metaspace" + later);
   EXPECT_EQ(refusal("/version", "2.0"), "t.json: version: version 2.0" + later);
 }
 
 TEST(TokenizerRefuses, UnknownKeys) {
   EXPECT_EQ(refusal("/surprise", 1), "t.json: surprise: unknown key");
-  EXPECT_EQ(refusal("/pre_tokenizer/greedy", true),
-            "t.json: pre_tokenizer.greedy: unknown key");
+  EXPECT_EQ(refusal("/pre_tokenizer/greedy", true), "t.json: pre_tokenizer.greedy: unknown key");
 }
 
 TEST(TokenizerRefuses, BadVocabularies) {
-  EXPECT_EQ(refusal("/model/vocab/zz", 7),
-            "t.json: model.vocab.\u0107: id 7 belongs to \"zz\" already");
-  EXPECT_EQ(refusal("/model/vocab/zz", -1),
-            "t.json: model.vocab.zz: -1 is not between 0 and 4194303");
+  EXPECT_EQ(refusal("/model/vocab/zz", 7), "t.json: model.vocab.\u0107: id 7 belongs to \"zz\" already");
+  EXPECT_EQ(refusal("/model/vocab/zz", -1), "t.json: model.vocab.zz: -1 is not between 0 and 4194303");
   EXPECT_EQ(refusal("/model/vocab/zz", 18446744073709551615u),
             "t.json: model.vocab.zz: 18446744073709551615 is not between 0 and "
             "4194303");
-  EXPECT_EQ(refusal("/model/vocab/zz", "7"),
-            "t.json: model.vocab.zz: expected an integer, found string");
-  EXPECT_EQ(refusal("/model/vocab/zz", 4000000),
-            "t.json: model.vocab: ids reach 4000000, but only 290 tokens are "
-            "declared");
-  EXPECT_EQ(refusal("/model/vocab/zz", {{"id", 7}}),
-            "t.json: model.vocab.zz: expected an integer, found object");
-  EXPECT_EQ(refusal("/model/vocab/zz", Json::array({7})),
-            "t.json: model.vocab.zz: expected an integer, found array");
-  EXPECT_EQ(refusal("/model/vocab", Json::array()),
-            "t.json: model.vocab: expected an object, found array");
+  EXPECT_EQ(refusal("/model/vocab/zz", "7"), "t.json: model.vocab.zz: expected an integer, found string");
+  EXPECT_EQ(refusal("/model/vocab/zz", 4000000), "t.json: model.vocab: ids reach 4000000, but only 290 tokens are "
+                                                 "declared");
+  EXPECT_EQ(refusal("/model/vocab/zz", {{"id", 7}}), "t.json: model.vocab.zz: expected an integer, found object");
+  EXPECT_EQ(refusal("/model/vocab/zz", Json::array({7})), "t.json: model.vocab.zz: expected an integer, found array");
+  EXPECT_EQ(refusal("/model/vocab", Json::array()), "t.json: model.vocab: expected an object, found array");
   EXPECT_EQ(refusal("/model/vocab/" + std::string(70000, 'x'), 400),
-            "t.json: model.vocab." + std::string(40, 'x') +
-                "...: a token of 70000 bytes; the limit is 65536");
+            "t.json: model.vocab." + std::string(40, 'x') + "...: a token of 70000 bytes; the limit is 65536");
 }
 
 TEST(TokenizerRefuses, BadMerges) {
-  EXPECT_EQ(refusal("/model/merges/3", {"t", "zz"}),
-            "t.json: model.merges[3]: \"zz\" is not in the vocabulary");
-  EXPECT_EQ(refusal("/model/merges/3", {"z", "z"}),
-            "t.json: model.merges[3]: \"zz\" is not in the vocabulary");
-  EXPECT_EQ(refusal("/model/merges/3", {"t", "h", "e"}),
-            "t.json: model.merges[3]: a merge has 2 parts, this one 3");
-  EXPECT_EQ(refusal("/model/merges/3", "t h e"),
-            "t.json: model.merges[3]: a merge is two tokens with one space "
-            "between them");
-  EXPECT_EQ(refusal("/model/merges/3", {"", "the"}),
-            "t.json: model.merges[3]: a part of the merge is empty");
+  EXPECT_EQ(refusal("/model/merges/3", {"t", "zz"}), "t.json: model.merges[3]: \"zz\" is not in the vocabulary");
+  EXPECT_EQ(refusal("/model/merges/3", {"z", "z"}), "t.json: model.merges[3]: \"zz\" is not in the vocabulary");
+  EXPECT_EQ(refusal("/model/merges/3", {"t", "h", "e"}), "t.json: model.merges[3]: a merge has 2 parts, this one 3");
+  EXPECT_EQ(refusal("/model/merges/3", "t h e"), "t.json: model.merges[3]: a merge is two tokens with one space "
+                                                 "between them");
+  EXPECT_EQ(refusal("/model/merges/3", {"", "the"}), "t.json: model.merges[3]: a part of the merge is empty");
 }
 
 TEST(TokenizerRefuses, MergesOfOtherTypes) {
-  EXPECT_EQ(refusal("/model/merges/3", 3),
-            "t.json: model.merges[3]: expected a string, found number");
-  EXPECT_EQ(refusal("/model/merges/3", {{"t", "h"}}),
-            "t.json: model.merges[3]: expected a string, found object");
-  EXPECT_EQ(refusal("/model/merges", {{"t", "h"}}),
-            "t.json: model.merges: expected an array, found object");
-  EXPECT_EQ(refusal("/model/merges/3", {"t", 1}),
-            "t.json: model.merges[3][1]: expected a string, found number");
+  EXPECT_EQ(refusal("/model/merges/3", 3), "t.json: model.merges[3]: expected a string, found number");
+  EXPECT_EQ(refusal("/model/merges/3", {{"t", "h"}}), "t.json: model.merges[3]: expected a string, found object");
+  EXPECT_EQ(refusal("/model/merges", {{"t", "h"}}), "t.json: model.merges: expected an array, found object");
+  EXPECT_EQ(refusal("/model/merges/3", {"t", 1}), "t.json: model.merges[3][1]: expected a string, found number");
 }
 
 // The parser would keep the last of two equal keys; a token has one id.
@@ -264,33 +235,27 @@ TEST(TokenizerRefuses, OneTokenTwice) {
   text.insert(text.find("\"vocab\":{") + 9, "\"the\":400,");
   Result<Tokenizer> tokenizer = Tokenizer::parse(text, "t.json");
   ASSERT_FALSE(bool(tokenizer));
-  EXPECT_EQ(tokenizer.error().text(),
-            "t.json: model.vocab.the: the token has id 400 already");
+  EXPECT_EQ(tokenizer.error().text(), "t.json: model.vocab.the: the token has id 400 already");
 }
 
 // A merge may come before the vocabulary that names its tokens.
 TEST(Tokenizer, SectionsInAnyOrder) {
   const Json document = readJson("toy.json");
-  std::string text =
-      "{\"model\":{\"merges\":" + document["model"]["merges"].dump() +
-      ",\"vocab\":" + document["model"]["vocab"].dump() + "}";
-  for (const char *key :
-       {"decoder", "pre_tokenizer", "added_tokens", "version"})
+  std::string text = "{\"model\":{\"merges\":" + document["model"]["merges"].dump() +
+                     ",\"vocab\":" + document["model"]["vocab"].dump() + "}";
+  for (const char *key : {"decoder", "pre_tokenizer", "added_tokens", "version"})
     text += ",\"" + std::string(key) + "\":" + document[key].dump();
   Result<Tokenizer> tokenizer = Tokenizer::parse(text + "}", "t.json");
   ASSERT_TRUE(bool(tokenizer)) << tokenizer.error().text();
-  EXPECT_EQ(encoded(*tokenizer, "the thing"),
-            encoded(loaded("toy"), "the thing"));
+  EXPECT_EQ(encoded(*tokenizer, "the thing"), encoded(loaded("toy"), "the thing"));
 }
 
 TEST(TokenizerRefuses, BadAddedTokens) {
   EXPECT_EQ(refusal("/added_tokens/1/content", "<bos>"),
             "t.json: added_tokens[1].content: the token of added_tokens[0] "
             "again");
-  EXPECT_EQ(refusal("/added_tokens/1/content", ""),
-            "t.json: added_tokens[1].content: an empty token");
-  EXPECT_EQ(refusal("/added_tokens/1/id", 286),
-            "t.json: added_tokens[1].id: id 286 belongs to \"<bos>\" already");
+  EXPECT_EQ(refusal("/added_tokens/1/content", ""), "t.json: added_tokens[1].content: an empty token");
+  EXPECT_EQ(refusal("/added_tokens/1/id", 286), "t.json: added_tokens[1].id: id 286 belongs to \"<bos>\" already");
   EXPECT_EQ(refusal("/added_tokens/1/content", "the"),
             "t.json: added_tokens[1].id: 287, but the vocabulary gives \"the\" "
             "257");
@@ -311,16 +276,13 @@ TEST(TokenizerRefuses, BadTemplates) {
                {"single", Json::array({{{"SpecialToken", {{"id", "<x>"}}}}})},
                {"pair", Json::array()},
                {"special_tokens", Json::object()}};
-  EXPECT_EQ(refusal("/post_processor", post),
-            "t.json: post_processor.special_tokens: \"<x>\" is missing");
+  EXPECT_EQ(refusal("/post_processor", post), "t.json: post_processor.special_tokens: \"<x>\" is missing");
   post["special_tokens"]["<x>"] = {{"id", "<x>"}, {"ids", {999}}};
-  EXPECT_EQ(refusal("/post_processor", post),
-            "t.json: post_processor.special_tokens.<x>.ids[0]: 999 is not "
-            "between 0 and 288");
+  EXPECT_EQ(refusal("/post_processor", post), "t.json: post_processor.special_tokens.<x>.ids[0]: 999 is not "
+                                              "between 0 and 288");
   post["single"] = Json::array();
-  EXPECT_EQ(refusal("/post_processor", post),
-            "t.json: post_processor.single: a single template holds sequence A "
-            "once");
+  EXPECT_EQ(refusal("/post_processor", post), "t.json: post_processor.single: a single template holds sequence A "
+                                              "once");
 }
 
 TEST(TokenizerRefuses, WhatIsNotATokenizer) {
@@ -330,16 +292,12 @@ TEST(TokenizerRefuses, WhatIsNotATokenizer) {
   };
   EXPECT_EQ(parsed("[]"), "t.json: expected an object, found array");
   EXPECT_EQ(parsed("{}"), "t.json: \"version\" is missing");
-  EXPECT_EQ(parsed("{").rfind("t.json: parse error at line 1, column 2", 0),
-            0u);
-  EXPECT_EQ(parsed("{\"version\":\"\xFF\"}").rfind("t.json: parse error", 0),
-            0u);
-  EXPECT_EQ(parsed(std::string(1 << 20, '[')),
-            "t.json: nested deeper than 32 levels");
+  EXPECT_EQ(parsed("{").rfind("t.json: parse error at line 1, column 2", 0), 0u);
+  EXPECT_EQ(parsed("{\"version\":\"\xFF\"}").rfind("t.json: parse error", 0), 0u);
+  EXPECT_EQ(parsed(std::string(1 << 20, '[')), "t.json: nested deeper than 32 levels");
   Result<Tokenizer> absent = Tokenizer::load("/nonexistent/t.json");
   ASSERT_FALSE(bool(absent));
-  EXPECT_EQ(absent.error().text(),
-            "/nonexistent/t.json: cannot be opened: No such file or directory");
+  EXPECT_EQ(absent.error().text(), "/nonexistent/t.json: cannot be opened: No such file or directory");
 }
 
 // A damaged file is refused with a message or is a tokenizer: never a crash.
@@ -369,8 +327,7 @@ TEST(TokenizerRefuses, DamagedFiles) {
       }
     Result<Tokenizer> tokenizer = Tokenizer::parse(text, "t.json");
     if (tokenizer) {
-      EXPECT_FALSE(
-          encoded(*tokenizer, "the word 12 <|bos|> end", true).empty());
+      EXPECT_FALSE(encoded(*tokenizer, "the word 12 <|bos|> end", true).empty());
       continue;
     }
     ++refused;
@@ -386,14 +343,12 @@ TEST(TokenizerRefuses, TextItHasNoTokensFor) {
   Result<Tokenizer> tokenizer = Tokenizer::parse(document.dump(), "t.json");
   ASSERT_TRUE(bool(tokenizer)) << tokenizer.error().text();
   EXPECT_EQ(encoded(*tokenizer, "ab"), encoded(loaded("toy"), "ab"));
-  EXPECT_EQ(encoded(*tokenizer, "a\nb"),
-            "t.json: no token for byte 10, which the text contains");
+  EXPECT_EQ(encoded(*tokenizer, "a\nb"), "t.json: no token for byte 10, which the text contains");
 }
 
 TEST(TokenizerRefuses, TextThatAPatternGivesUpOn) {
   Json document = readJson("llama3.json");
-  document["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] =
-      "(a|aa)+$";
+  document["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = "(a|aa)+$";
   Result<Tokenizer> tokenizer = Tokenizer::parse(document.dump(), "t.json");
   ASSERT_TRUE(bool(tokenizer));
   EXPECT_EQ(encoded(*tokenizer, std::string(60, 'a') + "b"),
