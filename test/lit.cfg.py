@@ -1,5 +1,6 @@
-# lit configuration: %k2c_src and %k2c_obj are the source and build folders, %python the interpreter. Tools come from
-# PATH: ours, then LLVM's. Tests are *.mlir and *.test; with --param long=1 (check-long) they are *.long.
+# lit configuration: %k2c_src and %k2c_obj are the source and build folders, %python the interpreter, %harness the Python
+# of the end-to-end tests, which share compiled bundles. Tools come from PATH: ours, then LLVM's. Tests are *.mlir and
+# *.test; with --param long=1 (check-long) they are *.long.
 import os
 import sys
 
@@ -11,12 +12,15 @@ from lit_format import PathQuotingShTest, quoted
 config.name = "K2C"
 config.test_format = PathQuotingShTest(not llvm_config.use_lit_shell)
 config.suffixes = [".long"] if lit_config.params.get("long") else [".mlir", ".test"]
-config.excludes = ["Inputs"]
+config.excludes = ["Inputs", "Harness"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.k2c_obj_root, "test")
 llvm_config.use_default_substitutions()
 llvm_config.with_environment("PATH", [os.path.join(config.k2c_obj_root, "bin"), config.llvm_tools_dir], append_path=True)
 config.substitutions.append(("%k2c_src", quoted(config.k2c_src_root)))
 config.substitutions.append(("%k2c_obj", quoted(config.k2c_obj_root)))
+config.substitutions.append(("%harness", quoted(os.path.join(config.test_source_root, "Harness"))))
+config.environment["PYTHONDONTWRITEBYTECODE"] = "1"
+config.environment["K2C_TEST_BUNDLES"] = os.path.join(config.k2c_obj_root, "test-bundles")
 config.substitutions.append(("%llvm_include", os.path.join(os.path.dirname(config.llvm_tools_dir), "include")))
 config.substitutions.append(("%python", quoted(config.python or sys.executable)))

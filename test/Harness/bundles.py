@@ -1,0 +1,98 @@
+"""Bundles for tests: each (checkpoint, options) is compiled once and shared by every test that asks for it.
+
+Bundles live in $K2C_TEST_BUNDLES/<tools>/<name>-<hash>, where <tools> stands for the k2c and k2rt-run that made them:
+a rebuilt compiler makes new ones, and the old go. Tests run in parallel, so a lock file guards each bundle.
+"""
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from array import array
+
+
+class Failure(Exception):
+    """What a check found wrong, for people."""
+
+
+def _stamp(path):
+    info = os.stat(path)
+    return f"{os.path.abspath(path)}|{info.st_size}|{info.st_mtime_ns}\n"
+
+
+def _digest(text):
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _root():
+    """The folder of the bundles these tools made; those of other tools are removed."""
+    top = os.environ.get("K2C_TEST_BUNDLES") or os.path.join(tempfile.gettempdir(), "k2c-test-bundles")
+    k2c = shutil.which("k2c")
+    if not k2c:
+        raise Failure("k2c is not in PATH")
+    tools = _digest(_stamp(k2c) + _stamp(os.path.join(os.path.dirname(os.path.realpath(k2c)), "k2rt-run")))
+    os.makedirs(top, exist_ok=True)
+    with open(os.path.join(top, "lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for entry in os.listdir(top):
+            if entry not in ("lock", "objects", tools):
+                shutil.rmtree(os.path.join(top, entry), ignore_errors=True)
+        os.makedirs(os.path.join(top, tools), exist_ok=True)
+    return top, os.path.join(top, tools)
+
+
+class Bundle:
+    """A compiled program and what it prints."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        with open(os.path.join(folder, "manifest.json")) as file:
+            self.manifest = json.load(file)
+
+    def text(self, *arguments):
+        """The standard output of DIR/run."""
+        command = [os.path.join(self.folder, "run"), *map(str, arguments)]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        if done.returncode:
+            raise Failure(f"{' '.join(command)}\nexit {done.returncode}: {done.stderr.strip()}")
+        return done.stdout
+
+    def json(self, *arguments):
+        return json.loads(self.text(*arguments, "--json"))
+
+    def logits(self, ids, *arguments):
+        """Rows of logits after `ids`: the last, or with --all every one. Each row is an array of floats."""
+        return rows(self.json("logits", "--prompt-ids", ",".join(map(str, ids)), *arguments)["logits"])
+
+    def batch_logits(self, prompts, *arguments):
+        """The rows of each of the prompts, which share steps."""
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump(prompts, file)
+            file.flush()
+            return [rows(one["logits"]) for one in self.json("logits", "--batch-file", file.name, *arguments)]
+
+    def generate(self, ids, count, *arguments):
+        prompt = ",".join(map(str, ids))
+        return self.json("generate", "--prompt-ids", prompt, "-n", count, "--ignore-eos", *arguments)
+
+
+def rows(lists):
+    return [array("f", row) for row in lists]
+
+
+def compiled(source, *options):
+    """The bundle of `source` under these options of k2c compile."""
+    top, root = _root()
+    files = sorted(os.path.join(source, name) for name in os.listdir(source))
+    key = _digest("".join(map(_stamp, files)) + "|".join(options))
+    folder = os.path.join(root, f"{os.path.basename(os.path.realpath(source))}-{key}")
+    with open(folder + ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not os.path.exists(os.path.join(folder, "manifest.json")):
+            command = ["k2c", "compile", source, "-o", folder, "--cache-dir", os.path.join(top, "objects"), *options]
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            if done.returncode:
+                raise Failure(f"{' '.join(command)}\nexit {done.returncode}: {done.stdout.strip()}")
+    return Bundle(folder)
