@@ -18,7 +18,7 @@
 namespace k2c {
 
 /// Grows with every change of what is emitted: part of the object cache's key.
-inline constexpr int kernelEmitterVersion = 1;
+inline constexpr int kernelEmitterVersion = 2;
 
 /// Loads the dialects that emitted kernels use.
 void loadKernelDialects(mlir::MLIRContext &context);

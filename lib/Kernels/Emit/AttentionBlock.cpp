@@ -7,11 +7,20 @@ namespace k2c::emit {
 /// Keys, or value columns, whose accumulators are in registers together: each takes one register and one broadcast load.
 static int64_t accumulators(const AttentionLayout &layout) { return layout.lanes >= 16 ? 16 : 8; }
 
+/// Keys whose rows are a page apart share one cache set: no more of them together than a set has ways.
+static int64_t keysTogether(const AttentionLayout &layout, const Pieces &pieces) {
+  int64_t together = accumulators(layout);
+  for (const Piece &piece : pieces)
+    if (piece.stride * byteWidth(piece.type) % 4096 == 0)
+      together = std::min<int64_t>(together, 8);
+  return together;
+}
+
 /// s[t] = scale * sum_k q[k] * key_t[k]. Keys beyond `keys` up to the next group are computed and never read.
 void AttentionEmitter::scores(Value tile, Value slot, Value keys) {
-  int64_t group = accumulators(layout);
-  Value query = inTile(tile, layout.queryOffset()), scale = b.constantFloat(b.vec(b.f32(), layout.lanes), shape.scale);
   Pieces pieces = source.keys(slot);
+  int64_t group = keysTogether(layout, pieces);
+  Value query = inTile(tile, layout.queryOffset()), scale = b.constantFloat(b.vec(b.f32(), layout.lanes), shape.scale);
   b.loop(b.constant(0), keys, group, [&](Value firstKey) {
     Values acc(group, b.zeros(layout.lanes));
     int64_t offset = 0;

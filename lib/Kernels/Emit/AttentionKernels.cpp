@@ -27,6 +27,12 @@ int64_t expandedBytes(const ExpandedAttentionDesc &d) {
   return softmaxBlock * (expandedWidth(d.uk) + expandedWidth(d.uv)) * byteWidth(DType::F32);
 }
 
+/// A block has 64 keys: tiles of 8 rows divide it, and are a third of the code of tiles of 14.
+static TileConfig expansionTile(TileConfig tile) {
+  tile.mr = std::min<int64_t>(tile.mr, 8);
+  return tile;
+}
+
 /// Items are tiles of heads x blocks of tokens, head-major: body(head tile, block).
 static void headMajorItems(KernelBuilder &b, const TileConfig &tile, llvm::function_ref<void(Value, Value)> body) {
   Value rows = b.rowCount(RowSpace::Token, 1);
@@ -86,13 +92,14 @@ struct AbsorbedSource : AttentionSource {
 struct ExpandedSource : AttentionSource {
   KernelBuilder &b;
   const ExpandedAttentionDesc &d;
-  const TileConfig &tile;
+  TileConfig tile; ///< of the expansions
   Rows latents;
   PanelContraction toKey, toValue;
   Value head, o, keyRows, valueRows;
 
-  ExpandedSource(KernelBuilder &b, const ExpandedAttentionDesc &d, const TileConfig &tile, const AttentionLayout &layout)
-      : b(b), d(d), tile(tile), latents{RowSpace::Token, d.latent, d.latent, d.shape.cache},
+  ExpandedSource(KernelBuilder &b, const ExpandedAttentionDesc &d, const TileConfig &attentionTile,
+                 const AttentionLayout &layout)
+      : b(b), d(d), tile(expansionTile(attentionTile)), latents{RowSpace::Token, d.latent, d.latent, d.shape.cache},
         toKey(b, latents, d.uk, {d.latent, leafCount(d.latent)}, tile, false),
         toValue(b, latents, d.uv, {d.latent, leafCount(d.latent)}, tile, false),
         o(b.argument(d.shape.maxLogit ? 7 : 6)), keyRows(b.scratch(layout.bytes())),
