@@ -65,11 +65,22 @@ Value LayerBuilder::output(Value heads, int64_t width) {
   return linear(row, "o", types.hidden());
 }
 
+/// Heads [rows, heads, dims], normalised as the model does it: not, one by one, or as one row.
+Value LayerBuilder::normalized(const GqaSpec &gqa, Value heads, StringRef id) {
+  if (gqa.norm == QueryKeyNorm::None)
+    return heads;
+  if (gqa.norm == QueryKeyNorm::Head)
+    return rmsNorm(heads, id, spec.normEps);
+  auto type = cast<RankedTensorType>(heads.getType());
+  Value row = nn::ReshapeOp::create(b, heads.getLoc(), types.rows({type.getDimSize(1) * type.getDimSize(2)}), heads);
+  return nn::ReshapeOp::create(b, heads.getLoc(), type, rmsNorm(row, id, spec.normEps));
+}
+
 Value LayerBuilder::attention(const GqaSpec &gqa, Value h) {
   RankedTensorType query = types.rows({gqa.heads, gqa.headDim});
   RankedTensorType key = types.rows({gqa.kvHeads, gqa.headDim});
-  Value q = rotary(linear(h, "q", query), 0);
-  Value k = rotary(linear(h, "k", key), 0);
+  Value q = rotary(normalized(gqa, linear(h, "q", query), "q_norm"), 0);
+  Value k = rotary(normalized(gqa, linear(h, "k", key), "k_norm"), 0);
   Value v = linear(h, "v", key);
   Location loc = types.place("heads");
   auto view = nn::KvViewType::get(b.getContext(), gqa.kvHeads, gqa.headDim, gqa.headDim, types.cacheElement());

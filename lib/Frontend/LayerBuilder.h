@@ -54,6 +54,7 @@ public:
 
 private:
   mlir::Value attention(const GqaSpec &gqa, mlir::Value h);
+  mlir::Value normalized(const GqaSpec &gqa, mlir::Value heads, llvm::StringRef id);
   mlir::Value attention(const MlaSpec &mla, mlir::Value h);
   mlir::Value latentQuery(const MlaSpec &mla, mlir::Value h);
   mlir::Value rotary(mlir::Value x, int64_t first);

@@ -4,7 +4,7 @@
 #include "Expression.h"
 
 #include <algorithm>
-#include <cstdlib>
+#include <charconv>
 
 using namespace k2c;
 using nlohmann::json;
@@ -97,13 +97,13 @@ Expected<FieldValue> Fields::resolve(const std::string &text) const {
     return at->second;
   if (text == "true" || text == "false")
     return FieldValue(text == "true");
+  // "1.0e-6" has a sign but is a literal.
+  double number = 0;
+  auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failure == std::errc() && end == text.data() + text.size() && text.find_first_of(".e") != std::string::npos)
+    return FieldValue(number);
   if (text.find_first_of("+-*/%=<>") != std::string::npos ||
       text.find_first_not_of("0123456789") == std::string::npos) {
-    // "1.0e-6" has a sign but is a literal.
-    char *end = nullptr;
-    double number = std::strtod(text.c_str(), &end);
-    if (*end == '\0' && text.find_first_of(".e") != std::string::npos)
-      return FieldValue(number);
     Expected<int64_t> whole = integer(text);
     if (!whole)
       return whole.takeError();

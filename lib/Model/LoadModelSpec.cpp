@@ -153,6 +153,8 @@ AttentionSpec readAttention(Section &section) {
   gqa.headDim = section.size("head_dim");
   gqa.qkvBias = section.flag("qkv_bias");
   gqa.outputBias = section.flag("output_bias");
+  gqa.norm = section.oneOf<QueryKeyNorm>(
+      "query_key_norm", {{"none", QueryKeyNorm::None}, {"row", QueryKeyNorm::Row}, {"head", QueryKeyNorm::Head}});
   return gqa;
 }
 

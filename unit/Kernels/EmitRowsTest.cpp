@@ -33,6 +33,18 @@ TEST(EmitRows, RmsNormHasItsSixtyFourChains) {
   }
 }
 
+TEST(EmitRows, RmsNormOfEachHead) {
+  TestStep step(TestStep::plain(3));
+  Random random;
+  for (int64_t width : {7, 64, 130}) {
+    constexpr int64_t heads = 3;
+    Array x(DType::F32, random.vector(3 * heads * width)), weight(DType::BF16, random.vector(width));
+    RmsNormDesc desc{rowsOf(heads * width), rowsOf(heads * width), 1e-5, DType::BF16, heads};
+    expectSameBits({"head_norm" + std::to_string(width), desc}, step.step, {filled(DType::F32, 3 * heads * width)},
+                   [&](std::vector<Array> &r) { return std::vector<void *>{x.data(), weight.data(), r[0].data()}; });
+  }
+}
+
 TEST(EmitRows, EmbedReadsIdsAndLastSamples) {
   TestStep step(std::vector<Sequence>{{0, 3}, {4, 1}});
   std::vector<int32_t> ids = {5, 0, 10, -2}, last = {3, 9};

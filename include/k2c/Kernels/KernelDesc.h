@@ -80,7 +80,8 @@ struct EmbedDesc {
   Rows y;
 };
 
-/// x, weight[width] -> y = weight * (x * (1 / sqrt(sum / width + eps))), all in f32, rounded once to y.type. The sum of
+/// x [rows][heads][width], weight[width] -> y = weight * (x * (1 / sqrt(sum / width + eps))), all in f32, rounded once to
+/// y.type; each head of a row is normalised on its own (heads = 1: the whole row). The sum of
 /// squares has 64 interleaved FMA chains (element i in chain i mod 64), merged by halving: chain c += chain c + 32, 16,
 /// 8, 4, 2, 1. A reduction without output columns would otherwise be one chain as long as the row.
 /// sum / width and 1 / sqrt(..) are f32 divisions; width and eps are rounded to f32.
@@ -88,6 +89,8 @@ struct RmsNormDesc {
   Rows x, y;
   double eps = 1e-6;
   DType weight = DType::BF16;
+  int64_t heads = 1; ///< x.width = heads * width
+  int64_t width() const { return x.width / heads; }
 };
 
 /// What happens to a linear's f32 accumulators before they are rounded to y.type and stored, in this order. Fusion

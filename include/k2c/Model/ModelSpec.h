@@ -39,12 +39,20 @@ struct LayerRun {
 };
 
 /// Grouped-query attention; kvHeads == heads is multi-head attention.
+/// RMS norms of queries and keys before they are rotated.
+enum class QueryKeyNorm {
+  None,
+  Row, ///< all heads of a token together
+  Head ///< each head on its own
+};
+
 struct GqaSpec {
   int64_t heads = 0;
   int64_t kvHeads = 0;
   int64_t headDim = 0;
   bool qkvBias = false;
   bool outputBias = false;
+  QueryKeyNorm norm = QueryKeyNorm::None;
 };
 
 /// Multi-head latent attention. Per token the cache holds a latent of width

@@ -32,9 +32,9 @@ Described describeEmbed(DescBuilder b, nn::EmbedOp op) {
 }
 
 Described describeNorm(DescBuilder b, nn::RmsNormOp op) {
-  if (typeOf(op.getInput()).getRank() != 2)
-    return op.emitOpError("normalises each head; norms of whole rows only are in this build");
   RmsNormDesc desc;
+  RankedTensorType input = typeOf(op.getInput());
+  desc.heads = input.getRank() == 3 ? input.getDimSize(1) : 1;
   desc.eps = op.getEps().convertToDouble();
   desc.weight = elementOf(op.getWeightOperand());
   bool ok = b.addRows(op.getInput(), desc.x) && b.addArgument(op.getWeightOperand()) && b.addResult(op.getResult(), desc.y);
@@ -66,8 +66,10 @@ template <class Op> Described describeAppend(DescBuilder b, Op op, Value first, 
 }
 
 Described describeSelect(DescBuilder b, moe::SelectOp op) {
-  if (op.getGroups() > 1 && op.getGroupScore() != moe::GroupScore::Top2)
-    return op.emitOpError("scores groups by their best expert; only the sum of the two best is in this build");
+  bool byBest = op.getGroupScore() == moe::GroupScore::Max, softmax = op.getScore() == moe::Scoring::Softmax;
+  if (op.getGroups() > 1 && byBest != softmax)
+    return op.emitOpError("ranks groups of softmax scores by their best expert and groups of sigmoid scores by their two "
+                          "best; other combinations are not in this build");
   SelectDesc desc;
   desc.experts = typeOf(op.getScores()).getDimSize(1);
   desc.topK = op.getTop();

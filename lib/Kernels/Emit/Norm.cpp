@@ -59,7 +59,11 @@ void emitNormRow(KernelBuilder &b, const NormRow &row) {
 void emitBody(KernelBuilder &b, const RmsNormDesc &d, const TileConfig &) {
   Value x = b.argument(0), weight = b.argument(1), y = b.argument(2);
   b.items([&](Value row) {
-    emitNormRow(b, {b.row(x, d.x, row), weight, b.row(y, d.y, row), d.x.type, d.weight, d.y.type, d.x.width, d.eps});
+    b.loop(0, d.heads, 1, [&](Value head) {
+      Value offset = b.mul(head, d.width());
+      Value from = b.at(b.row(x, d.x, row), offset, d.x.type), to = b.at(b.row(y, d.y, row), offset, d.y.type);
+      emitNormRow(b, {from, weight, to, d.x.type, d.weight, d.y.type, d.width(), d.eps});
+    });
   });
 }
 

@@ -31,7 +31,11 @@ Status run(const RmsNormDesc &d, Arguments args, const k2rt_ir_step &step) {
     return invalid("a norm over slots has no row count");
   for (int64_t row = 0; row < rowCount(d.x.space, step); ++row) {
     std::vector<float> values = loadRow(x, d.x, row);
-    normalize(values, weight, d.weight, d.eps, d.y.type);
+    for (auto head = values.begin(); head != values.end(); head += d.width()) {
+      std::vector<float> part(head, head + d.width());
+      normalize(part, weight, d.weight, d.eps, d.y.type);
+      std::copy(part.begin(), part.end(), head);
+    }
     for (int64_t i = 0; i < d.y.width; ++i)
       store(y, row * d.y.stride + i, d.y.type, values[i]);
   }

@@ -69,6 +69,7 @@ void write(KeyWriter &k, const RmsNormDesc &d) {
   k.field("y", d.y);
   k.field("eps", d.eps);
   k.field("weight", d.weight);
+  k.field("heads", d.heads);
 }
 
 void write(KeyWriter &k, const LinearDesc &d) {

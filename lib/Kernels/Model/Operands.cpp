@@ -60,7 +60,7 @@ struct ArgumentList {
   }
   void operator()(const RmsNormDesc &d) {
     rows("x", d.x);
-    weight("weight", d.x.width, d.weight);
+    weight("weight", d.width(), d.weight);
     result("y", d.y);
   }
   void operator()(const LinearDesc &d) {

@@ -62,6 +62,7 @@ public:
     rows("x", d.x);
     rows("y", d.y);
     equal("y width", d.y.width, "x width", d.x.width);
+    divides("heads", d.heads, "x width", d.x.width);
   }
   void operator()(const LinearDesc &d) {
     rows("x", d.x);
