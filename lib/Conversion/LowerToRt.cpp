@@ -112,11 +112,29 @@ FailureOr<OwningOpRef<ModuleOp>> ProgramLowering::lower() {
   return lowered;
 }
 
+/// What the pass reads without asking again: limits, peak, tiles and offsets.
+LogicalResult checkScheduled(ModuleOp module) {
+  auto missing = [](Operation *op, StringRef what, StringRef pass) {
+    return op->emitError() << "lower-to-rt: " << what << "; run " << pass << " first";
+  };
+  if (!module->hasAttr("nn.limits") || !module->hasAttr("mem.peak"))
+    return missing(module, "the module has no nn.limits or no mem.peak", "assign-memory");
+  for (auto kernel : module.getOps<kern::FuncOp>())
+    if (!kernel.getTile())
+      return missing(kernel, "the kernel has no tile", "choose-tiles");
+  WalkResult result = module.walk([&](kern::CallOp call) -> WalkResult {
+    return call.getOffsets() ? success() : LogicalResult(missing(call, "the call has no offsets", "assign-memory"));
+  });
+  return failure(result.wasInterrupted());
+}
+
 struct LowerToRt : impl::LowerToRtBase<LowerToRt> {
   using LowerToRtBase::LowerToRtBase;
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    if (failed(checkScheduled(module)))
+      return signalPassFailure();
     FailureOr<ProgramWeights> weights = ProgramWeights::collect(module);
     if (failed(weights))
       return signalPassFailure();

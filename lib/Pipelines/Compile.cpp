@@ -55,14 +55,14 @@ Status writeText(const std::string &text, const fs::path &path) {
   return {};
 }
 
-/// `--emit FORM`: DIR/FORM.mlir, DIR/llvm/*.ll, or stdout.
+/// `--emit FORM`: DIR/FORM.mlir, DIR/llvm/*.ll, or options.print.
 Status emitForm(Road &road, const CompileOptions &options, const HostTarget &target) {
   bool toStdout = options.output == "-";
   if (options.emit != "llvm") {
     std::string text = printed(road.module());
     if (!toStdout)
       return writeText(text, fs::path(options.output) / (options.emit + ".mlir"));
-    llvm::outs() << text;
+    options.print(text);
     return {};
   }
   for (const ObjectJob &part : programParts(road.module())) {
@@ -71,7 +71,7 @@ Status emitForm(Road &road, const CompileOptions &options, const HostTarget &tar
     if (!text)
       return text.takeError();
     if (toStdout)
-      llvm::outs() << *text << "\n";
+      options.print(*text + "\n");
     else if (Status status = writeText(*text, fs::path(options.output) / "llvm" / (part.name + ".ll")); !status)
       return status;
   }
@@ -113,8 +113,8 @@ Status writeBundle(Road &road, Inputs &inputs, const CompileOptions &options) {
     return status;
   if (Status status = bundle->write("remarks.txt", road.remarks()); !status)
     return status;
-  if (options.remarks)
-    llvm::errs() << road.remarks();
+  if (options.remark)
+    options.remark(road.remarks());
   if (Status status = bundle->write("manifest.json", manifestText(inputs.spec, road.plan(), facts)); !status)
     return status;
   return bundle->finish();
@@ -135,8 +135,8 @@ Status compile(const CompileOptions &options) {
   }
   if (Status status = road.drive(form); !status)
     return status;
-  if (options.remarks)
-    llvm::errs() << road.remarks();
+  if (options.remark)
+    options.remark(road.remarks());
   return emitForm(road, options, inputs->target);
 }
 

@@ -23,6 +23,8 @@
 #include "k2c/Transforms/Remark.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/SymbolTable.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace k2c {
 #define GEN_PASS_DEF_ABSORBMLA
@@ -32,12 +34,13 @@ using namespace mlir;
 
 namespace {
 
-/// Rewrites one module; families of W_UK and W_UV are made once for each family of kv_b.
+/// Rewrites one module; families of W_UK and W_UV are made once for each family of kv_b, which nothing reads afterwards.
 class Absorber {
 public:
   explicit Absorber(ModuleOp module) : module(module), symbols(module) {}
 
   LogicalResult rewrite(mla::AttentionOp op);
+  void eraseReplacedFamilies();
 
 private:
   FlatSymbolRefAttr slice(nn::WeightsOp kvb, StringRef suffix, int64_t from, int64_t to, bool transpose);
@@ -46,23 +49,25 @@ private:
 
   ModuleOp module;
   SymbolTable symbols;
+  llvm::StringMap<FlatSymbolRefAttr> slices; ///< by family of kv_b and suffix
+  llvm::SetVector<nn::WeightsOp> replaced;   ///< families of kv_b
 };
 
 /// The family that reads rows [from, to) of each head of kv_b, transposed for the absorbed query.
 FlatSymbolRefAttr Absorber::slice(nn::WeightsOp kvb, StringRef suffix, int64_t from, int64_t to, bool transpose) {
   std::string name = (kvb.getSymName() + suffix).str();
-  MLIRContext *context = kvb.getContext();
-  if (!symbols.lookup(name)) {
+  FlatSymbolRefAttr &known = slices[name];
+  if (!known) {
     RankedTensorType whole = kvb.getTensorType();
-    auto view = nn::SliceAttr::get(context, whole.getShape(), /*dim=*/1, from, to, transpose);
+    auto view = nn::SliceAttr::get(kvb.getContext(), whole.getShape(), /*dim=*/1, from, to, transpose);
     OpBuilder b(kvb);
     b.setInsertionPointAfter(kvb);
-    nn::WeightsOp::create(b, kvb.getLoc(), b.getStringAttr(name), kvb.getSourceAttr(), kvb.getDomainsAttr(),
-                          kvb.getStorageAttr(), view,
-                          TypeAttr::get(RankedTensorType::get(view.getShape(), whole.getElementType())));
-    symbols = SymbolTable(module);
+    auto family = nn::WeightsOp::create(b, kvb.getLoc(), b.getStringAttr(name), kvb.getSourceAttr(),
+                                        kvb.getDomainsAttr(), kvb.getStorageAttr(), view,
+                                        TypeAttr::get(RankedTensorType::get(view.getShape(), whole.getElementType())));
+    known = FlatSymbolRefAttr::get(symbols.insert(family));
   }
-  return FlatSymbolRefAttr::get(context, name);
+  return known;
 }
 
 Value Absorber::absorbed(OpBuilder &b, mla::AttentionOp op, nn::WeightsOp kvb) {
@@ -109,7 +114,14 @@ LogicalResult Absorber::rewrite(mla::AttentionOp op) {
   }
   op.replaceAllUsesWith(result);
   op.erase();
+  replaced.insert(kvb);
   return success();
+}
+
+void Absorber::eraseReplacedFamilies() {
+  for (nn::WeightsOp family : replaced)
+    if (SymbolTable::symbolKnownUseEmpty(family, module))
+      symbols.erase(family);
 }
 
 /// Says the crossover that the table of the plan stands for.
@@ -119,7 +131,7 @@ void remarkOn(mla::AttentionOp op, dist::PlanAttr plan) {
   std::string text = !table     ? "one form for every segment"
                      : from < 0 ? "prompt segments run absorbed at any length"
                                 : "prompt segments of " + std::to_string(from) + " or more new tokens run expanded";
-  remark(op.getLoc(), "absorb-mla", "admission-table", text, {{"expanded_from_tokens", double(from)}});
+  remark(op.getLoc(), "absorb-mla", "admission-table", text, {{"expanded_from_tokens", from}});
 }
 
 struct AbsorbMla : impl::AbsorbMlaBase<AbsorbMla> {
@@ -136,9 +148,7 @@ struct AbsorbMla : impl::AbsorbMlaBase<AbsorbMla> {
       if (failed(absorber.rewrite(op)))
         return signalPassFailure();
     }
-    for (auto family : llvm::make_early_inc_range(module.getOps<nn::WeightsOp>()))
-      if (!work.empty() && SymbolTable::symbolKnownUseEmpty(family, module))
-        family.erase();
+    absorber.eraseReplacedFamilies();
   }
 };
 

@@ -8,7 +8,7 @@
 //          | x    | x      | c (where a and x lay)        time ->
 //
 // A layer function lies above what is live where it is called, once for all its layers; its result takes the place of its
-// argument, so layers need no second copy of the rows. `mem.peak` of the module is the arena of the certificate.
+// argument, so layers need no second copy of the rows. Without `reuse` no two buffers share a byte but these. `mem.peak` of the module is the arena of the certificate.
 //
 //===----------------------------------------------------------------------===//
 #include "BufferLives.h"
@@ -55,12 +55,14 @@ public:
 
 private:
   LogicalResult pinResult(func::FuncOp function, BufferLives &lives, int64_t argument);
+  LogicalResult checkArgument(nn::LayersOp op);
   FailureOr<int64_t> placeLayers(nn::LayersOp op, const BufferLives &lives, int64_t base);
   void writeOffsets(func::FuncOp function, const BufferLives &lives);
 
   SymbolTable symbols;
   nn::LimitsAttr limits;
   bool reuse;
+  llvm::DenseMap<func::FuncOp, nn::LayersOp> placed; ///< layer functions, by the list that placed them
 };
 
 /// True if `call` reads `value` only element by element, so that its result may take the value's place.
@@ -89,15 +91,33 @@ LogicalResult Placer::pinResult(func::FuncOp function, BufferLives &lives, int64
   return success();
 }
 
+/// Layers write over their argument: nothing may read it after them.
+LogicalResult Placer::checkArgument(nn::LayersOp op) {
+  for (Operation *user : op.getInput().getUsers())
+    if (op->isBeforeInBlock(user))
+      return user->emitError() << "assign-memory: reads the argument of nn.layers after the layers took its place; read it "
+                                  "before them";
+  return success();
+}
+
 FailureOr<int64_t> Placer::placeLayers(nn::LayersOp op, const BufferLives &lives, int64_t base) {
-  int64_t at = lives.positionOf(op), floor = base, peak = base;
+  if (failed(checkArgument(op)))
+    return failure();
+  int64_t at = lives.positionOf(op), floor = base;
   for (const Buffer &buffer : lives.buffers)
     if (buffer.offset >= 0 && (!reuse || (buffer.first <= at && at <= buffer.last)))
       floor = std::max(floor, buffer.offset + alignUp(buffer.bytes));
+  int64_t peak = floor;
   int64_t argument = lives.buffers[lives.bufferOf(op.getInput())].offset;
   for (nn::LayerRunAttr run : op.getRuns().getAsRange<nn::LayerRunAttr>()) {
     auto layer = symbols.lookup<func::FuncOp>(run.getCallee().getValue());
-    FailureOr<int64_t> end = place(layer, floor, argument);
+    auto [known, isNew] = placed.try_emplace(layer, op);
+    if (!isNew && known->second == op)
+      continue;
+    if (!isNew)
+      return op.emitError() << "assign-memory: layer '" << layer.getSymName()
+                            << "' is in two lists of layers, and has one set of offsets; give each list its own function";
+    FailureOr<int64_t> end = place(layer, reuse ? floor : peak, argument);
     if (failed(end))
       return failure();
     peak = std::max(peak, *end);
@@ -134,7 +154,7 @@ FailureOr<int64_t> Placer::place(func::FuncOp function, int64_t base, std::optio
   }
   auto layers = llvm::to_vector(function.getOps<nn::LayersOp>());
   for (nn::LayersOp op : layers) {
-    FailureOr<int64_t> end = placeLayers(op, lives, base);
+    FailureOr<int64_t> end = placeLayers(op, lives, reuse ? base : peak);
     if (failed(end))
       return failure();
     peak = std::max(peak, *end);
@@ -142,8 +162,8 @@ FailureOr<int64_t> Placer::place(func::FuncOp function, int64_t base, std::optio
   writeOffsets(function, lives);
   function->setAttr("mem.peak", b.getI64IntegerAttr(peak));
   remark(function.getLoc(), "assign-memory", function.getSymName(),
-         std::to_string(lives.buffers.size()) + " buffers, peak " + std::to_string(peak) + " bytes",
-         {{"buffers", double(lives.buffers.size())}, {"peak_bytes", double(peak)}});
+         std::to_string(lives.count()) + " buffers, peak " + std::to_string(peak) + " bytes",
+         {{"buffers", lives.count()}, {"peak_bytes", peak}});
   return peak;
 }
 

@@ -33,12 +33,12 @@ struct AttachPlan : impl::AttachPlanBase<AttachPlan> {
                                     nanoseconds(prefillSeconds), nanoseconds(decodeSeconds));
     module->setAttr("dist.topology", dist::TopologyAttr::get(context, topology, /*ranks=*/1));
     module->setAttr("dist.plan", plan);
-    remark(module.getLoc(), "attach-plan", "layout", "one rank on topology '" + topology + "'", {{"ranks", 1.0}});
+    remark(module.getLoc(), "attach-plan", "layout", "one rank on topology '" + topology + "'", {{"ranks", int64_t(1)}});
     remark(module.getLoc(), "attach-plan", "memory",
            std::to_string(weightBytes) + " bytes of weights, " + std::to_string(cacheBytes) + " bytes of cache",
-           {{"weight_bytes", double(weightBytes)}, {"cache_bytes", double(cacheBytes)}});
+           {{"weight_bytes", int64_t(weightBytes)}, {"cache_bytes", int64_t(cacheBytes)}});
     remark(module.getLoc(), "attach-plan", "time", "predicted from the roofline of the topology",
-           {{"prefill_seconds", prefillSeconds}, {"decode_seconds", decodeSeconds}});
+           {{"prefill_seconds", double(prefillSeconds)}, {"decode_seconds", double(decodeSeconds)}});
   }
 };
 

@@ -32,6 +32,10 @@ public:
   llvm::SmallVector<Buffer> buffers;
   /// Index into `buffers`, or -1 when `value` has no memory.
   int64_t bufferOf(mlir::Value value) const;
+  /// Buffers that have bytes; one that was joined into another has none.
+  int64_t count() const {
+    return llvm::count_if(buffers, [](const Buffer &buffer) { return !buffer.values.empty(); });
+  }
   int64_t positionOf(mlir::Operation *op) const { return position.lookup(op); }
 
 private:

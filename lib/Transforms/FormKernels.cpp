@@ -175,7 +175,7 @@ LogicalResult Outliner::outline(const KernelGroup &group) {
   if (group.size() > 1)
     remark(last->getLoc(), "form-kernels", "fused",
            std::to_string(group.size()) + " ops are one kernel '" + kernel.getSymName().str() + "'",
-           {{"ops", double(group.size())}});
+           {{"ops", int64_t(group.size())}});
   last->replaceAllUsesWith(call.getOutputs());
   for (Operation *op : llvm::reverse(group))
     op->erase();
@@ -202,7 +202,7 @@ struct FormKernels : impl::FormKernelsBase<FormKernels> {
       eraseDeadViews(function.front());
     }
     remark(module.getLoc(), "form-kernels", "kernels", std::to_string(outliner.kernelCount()) + " kernels",
-           {{"kernels", double(outliner.kernelCount())}});
+           {{"kernels", outliner.kernelCount()}});
   }
 };
 

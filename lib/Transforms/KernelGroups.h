@@ -1,11 +1,12 @@
 //===- KernelGroups.h - Which ops become one kernel -----------------------===//
 //
-// Analysis of form-kernels, apart from its rewrite. Roles come from the KernelOp interface:
+// Analysis of form-kernels, apart from its rewrite. Of the roles ops may play (KernelOp), these are joined:
 //
-//   anchor       a loop nest of its own
-//   prologue     joins the anchor that alone reads it (a norm before a linear)
-//   epilogue     joins the linear it alone reads (gated activation, residual addition)
-//   elementwise  a view: moves into every kernel that reads through it
+//   prologue   a norm of whole rows, into the linear that alone reads it
+//   epilogue   gated activation or residual addition, into the linear it alone reads
+//   view       nn.split, nn.reshape: into every kernel that reads through it
+//
+// Every other op is a kernel of its own.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_LIB_TRANSFORMS_KERNELGROUPS_H

@@ -54,7 +54,7 @@ struct SetNumerics : impl::SetNumericsBase<SetNumerics> {
     getOperation()->setAttr("nn.numerics",
                             nn::NumericsAttr::get(&getContext(), numericsVersion, *type, *form, bitClass));
     remark(getOperation().getLoc(), "set-numerics", "orders",
-           std::to_string(count) + " reductions have their order", {{"reductions", double(count)}});
+           std::to_string(count) + " reductions have their order", {{"reductions", count}});
   }
 };
 

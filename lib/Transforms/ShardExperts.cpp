@@ -12,6 +12,7 @@
 //       %r = moe.combine %d, %p, %e                       N5's tree: any placement gives these bits
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/Dist/Dist.h"
 #include "dialects/Moe/Moe.h"
 #include "dialects/Nn/Nn.h"
 #include "k2c/Transforms/Passes.h"
@@ -52,7 +53,7 @@ void expand(moe::ExpertsOp op) {
                                             op.getWeights(), op.getDownOrderAttr());
   Value sum = moe::CombineOp::create(b, loc, op.getType(), down, plan, op.getExperts(), op.getCombineAttr());
   remark(loc, "shard-experts", "one-rank", "all " + std::to_string(op.getCount()) + " experts on one rank: no exchange",
-         {{"experts", double(op.getCount())}, {"top_k", double(top)}});
+         {{"experts", int64_t(op.getCount())}, {"top_k", top}});
   op.replaceAllUsesWith(sum);
   op.erase();
 }
@@ -61,6 +62,12 @@ struct ShardExperts : impl::ShardExpertsBase<ShardExperts> {
   using ShardExpertsBase::ShardExpertsBase;
 
   void runOnOperation() override {
+    auto plan = getOperation()->getAttrOfType<dist::PlanAttr>("dist.plan");
+    if (plan && plan.getLayout().getEp() != 1) {
+      getOperation().emitError() << "shard-experts: the plan divides experts among " << plan.getLayout().getEp()
+                                 << " ranks; this build exchanges no rows, so plan for ep = 1";
+      return signalPassFailure();
+    }
     SmallVector<moe::ExpertsOp> work;
     getOperation().walk([&](moe::ExpertsOp op) { work.push_back(op); });
     llvm::for_each(work, expand);

@@ -42,6 +42,7 @@ private:
   StringRef form;
 };
 
+/// Every nn, moe and mla op but the symbols is a TokenOp, and so has the design interfaces; a test of the td files holds it.
 bool isTokenOp(Operation *op) { return isa<nn::KernelOp>(op); }
 
 LogicalResult Checker::checkModule() {
@@ -61,10 +62,8 @@ LogicalResult Checker::checkModule() {
   return success();
 }
 
-/// What holds for every nn, moe and mla op up to the distributed form.
+/// What holds for every nn, moe and mla op: in functions up to the distributed form, in kernels after it.
 LogicalResult Checker::checkTokenOp(Operation *op) {
-  if (!isa<nn::RowSpaceOp, nn::ReductionOp, nn::ShardingOp, nn::KernelOp>(op))
-    return op->emitError() << form << " form: the op lacks one of the interfaces RowSpaceOp, ReductionOp, ShardingOp, KernelOp";
   if (auto reducing = dyn_cast<nn::ReductionOp>(op))
     for (const nn::Reduction &reduction : reducing.getReductions())
       if (!reduction.order)
@@ -81,10 +80,11 @@ LogicalResult Checker::checkScheduled(Operation *op) {
     return call.getOffsets() ? success() : missing(op, "the call has no offsets", "assign-memory");
   if (auto kernel = dyn_cast<kern::FuncOp>(op))
     return kernel.getTile() ? success() : missing(op, "the kernel has no tile", "choose-tiles");
-  bool inKernel = op->getParentOfType<kern::FuncOp>() != nullptr;
-  if (isTokenOp(op) && !inKernel && !isa<nn::LayersOp, nn::SampleOp, mla::MergeFormsOp>(op))
+  if (!isTokenOp(op))
+    return success();
+  if (!op->getParentOfType<kern::FuncOp>() && !isa<nn::LayersOp, nn::SampleOp, mla::MergeFormsOp>(op))
     return missing(op, "the op is in no kernel", "form-kernels");
-  return success();
+  return checkTokenOp(op);
 }
 
 LogicalResult Checker::check() {

@@ -1,4 +1,9 @@
 //===- k2c-opt.cpp - Run passes on modules --------------------------------===//
+//
+// mlir-opt with k2c's dialects, its passes (--set-numerics ...) and one pipeline a form (--model-form, --planned-form ...).
+// What passes decide: --remarks-filter=PASS.
+//
+//===----------------------------------------------------------------------===//
 #include "dialects/Dialects.h"
 #include "k2c/Pipelines/Pipelines.h"
 #include "mlir/InitAllDialects.h"

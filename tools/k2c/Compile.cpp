@@ -1,6 +1,7 @@
 //===- Compile.cpp - k2c compile ------------------------------------------===//
 #include "Commands.h"
 #include "k2c/Pipelines/Compile.h"
+#include <iostream>
 
 using namespace k2c;
 
@@ -16,6 +17,7 @@ void refuse(CLI::App &command, const char *flag, const char *what) {
 void k2c::addCompile(CLI::App &app, std::function<int()> &run) {
   auto options = std::make_shared<CompileOptions>();
   auto context = std::make_shared<int64_t>(0);
+  auto remarks = std::make_shared<bool>(false);
   CLI::App *c = app.add_subcommand("compile", "Compile a checkpoint into a bundle, or stop at a form");
   c->footer("examples:\n  k2c compile models/bundled -o out\n  k2c compile models/configs/kimi-k2 -o - --emit runtime\n"
             "  k2c compile CHECKPOINT -o out --max-context 4096 --max-sequences 8 --target x86-64-v3");
@@ -47,15 +49,18 @@ void k2c::addCompile(CLI::App &app, std::function<int()> &run) {
       ->check(CLI::IsMember({"fusion", "buffer-reuse"}));
   c->add_option("--tile-choice", options->tileChoice, "take the n-th best tile of each kernel; the same bits")
       ->check(CLI::Range(0, 7));
-  c->add_flag("--remarks", options->remarks, "print every decision with its numbers");
+  c->add_flag("--remarks", *remarks, "print every decision with its numbers");
   refuse(*c, "--layout", "a layout of several ranks");
   refuse(*c, "--route-limit", "bounded routing");
   refuse(*c, "--quantize", "quantisation");
-  c->callback([options, context, &run] {
-    run = [options, context] {
+  c->callback([options, context, remarks, &run] {
+    run = [options, context, remarks] {
       if (*context > 0)
         options->maxContext = *context;
       options->progress = progressBar();
+      options->print = [](const std::string &text) { std::cout << text; };
+      if (*remarks)
+        options->remark = [](const std::string &lines) { std::cerr << lines; };
       Status status = compile(*options);
       return status ? 0 : fail(status.error().text());
     };

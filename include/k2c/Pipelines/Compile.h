@@ -19,7 +19,7 @@ namespace k2c {
 /// The command line of `k2c compile`, with its defaults (interface.md fixes the names).
 struct CompileOptions {
   std::string source;            ///< checkpoint folder, config.json, or org/name in $HF_HOME
-  std::string output;            ///< bundle folder; "-" prints a form
+  std::string output;            ///< bundle folder; "-" gives a form to `print`
   std::string topology = "host"; ///< a built-in name or a file
   std::string target;            ///< LLVM CPU name; empty: this machine's
   std::string compute = "f32";
@@ -36,7 +36,10 @@ struct CompileOptions {
   /// Optional passes to leave out ("fusion", "buffer-reuse"): the same bits, another program.
   std::vector<std::string> without;
   int64_t tileChoice = 0; ///< which candidate tile, by rising cost: the same bits
-  bool remarks = false;   ///< print the decisions on stderr
+  /// Receives the text of a form when `output` is "-".
+  std::function<void(const std::string &)> print;
+  /// Receives every decision, one line each, when the last pass has run; may be null.
+  std::function<void(const std::string &)> remark;
   /// Called with (stage, done, total) now and then; null: silent.
   std::function<void(const std::string &, int64_t, int64_t)> progress;
 };

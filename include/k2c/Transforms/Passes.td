@@ -58,10 +58,11 @@ def AbsorbMla : Pass<"absorb-mla", "::mlir::ModuleOp"> {
 
     ```mlir
     %o = mla.attention %q, %kv, @kvb[%l], %b ...        // before
-    %ql = mla.absorb_query %q, @kvb.uk_absorb[%l], %b    // after: absorbed rows
-    %ol = mla.attention_absorbed %ql, %q, %kv, %b
-    %oa = mla.expand_output %ol, @kvb.uv[%l], %b
-    %oe = mla.attention_expanded %q, %kv, @kvb.uk_expand[%l], @kvb.uv[%l], %b   // after: expanded rows
+    %qn, %qr = nn.split %q                               // after: absorbed rows
+    %ql = mla.absorb_query %qn, @kvb_uk_t[%l], %b
+    %ol = mla.attention_absorbed %ql, %qr, %kv, %b
+    %oa = mla.expand_output %ol, @kvb_uv[%l], %b
+    %oe = mla.attention_expanded %q, %kv, @kvb_uk[%l], @kvb_uv[%l], %b          // after: expanded rows
     %o  = mla.merge_forms %oa, %oe, %b
     ```
   }];
@@ -71,7 +72,7 @@ def AbsorbMla : Pass<"absorb-mla", "::mlir::ModuleOp"> {
 def ShardExperts : Pass<"shard-experts", "::mlir::ModuleOp"> {
   let summary = "Turn moe.experts into dispatch, grouped linears and the combining tree";
   let description = [{
-    Makes the data movement of experts explicit over the ranks of the plan. On one rank nothing travels: a stable
+    Makes the data movement of experts explicit. On one rank, all this build plans for, nothing travels: a stable
     counting sort by (expert, token), rows gathered once, two grouped linears over sorted slots, and N5's tree.
 
     ```mlir
@@ -144,9 +145,9 @@ def AssignMemory : Pass<"assign-memory", "::mlir::ModuleOp"> {
 def VerifyForm : Pass<"verify-form", "::mlir::ModuleOp"> {
   let summary = "Check what may no longer appear in a form";
   let description = [{
-    The wall after each form. model: nn, moe and mla on whole tensors, every op with the four design interfaces, orders
-    present once numerics are set. planned: a plan. distributed: no composite op. scheduled: kernels with tiles and
-    offsets only. runtime: no nn, moe, mla, dist or kern op.
+    The wall after each form. model: nn, moe and mla on whole tensors, every order declared. planned: a plan, and
+    no latent attention without a form. distributed: no composite op. scheduled: kernels with tiles and offsets, and
+    nothing outside them but layer lists, sampling and the joining of forms. runtime: no nn, moe, mla, dist or kern op.
 
     Errors name the op, the form and the pass that should have removed it.
   }];

@@ -1,30 +1,27 @@
 //===- Remark.h - How passes say what they decided ------------------------===//
 //
-// Every decision is a remark whose category is the pass's flag, with its numbers as metrics. The only file that includes
-// MLIR's remark API, which moves with each release.
+// Every decision is a remark whose category is the pass's flag, with its numbers as metrics. MLIR's remark API, which
+// moves with each release, is included by Remark.cpp
+// (and Pipelines/Remarks.cpp, which collects).
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_TRANSFORMS_REMARK_H
 #define K2C_TRANSFORMS_REMARK_H
 
-#include "mlir/IR/Remarks.h"
+#include "mlir/IR/Location.h"
 #include <initializer_list>
 #include <string>
 #include <utility>
+#include <variant>
 
 namespace k2c {
 
-/// One number of a decision: name and value with its unit in the name ("arena_bytes").
-using Metric = std::pair<llvm::StringRef, double>;
+/// One number of a decision: its name with the unit in it ("peak_bytes"), and its value.
+using Metric = std::pair<llvm::StringRef, std::variant<int64_t, double>>;
 
 /// Reports decision `name` of pass `category` at `loc`. Shown by `k2c compile --remarks` and `k2c-opt --remarks-filter`.
-inline void remark(mlir::Location loc, llvm::StringRef category, llvm::StringRef name, const std::string &text,
-                   std::initializer_list<Metric> metrics = {}) {
-  auto flight = mlir::remark::analysis(loc, mlir::remark::RemarkOpts::name(name).category(category));
-  flight << text;
-  for (const Metric &metric : metrics)
-    flight << mlir::remark::metric(metric.first, metric.second);
-}
+void remark(mlir::Location loc, llvm::StringRef category, llvm::StringRef name, const std::string &text,
+            std::initializer_list<Metric> metrics = {});
 
 } // namespace k2c
 

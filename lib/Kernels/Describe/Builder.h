@@ -38,6 +38,9 @@ private:
   llvm::SmallVector<ArgumentSource> sources;
 };
 
+/// What this build says of a gate it cannot compute, alone or fused.
+inline constexpr const char *otherActivation = "gates by another activation than silu, which is not in this build";
+
 /// Description of a linear with prologue and epilogue (Linear.cpp), attention (Attention.cpp), all others (Others.cpp).
 /// `ops` are the kernel's ops without views. Null when the anchor is not theirs.
 using MaybeDescribed = std::optional<mlir::FailureOr<DescribedKernel>>;

@@ -79,6 +79,8 @@ MaybeDescribed describeLinear(kern::FuncOp kernel, ArrayRef<Operation *> ops) {
   FailureOr<PanelLayout> panels = panelsOf(parts.weight(), !!parts.grouped, !!parts.gate);
   if (failed(panels) || !parts.order())
     return FailureOr<DescribedKernel>(parts.contraction()->emitOpError("has no declared order or an unknown weight type"));
+  if (parts.gate && parts.gate.getAct() != nn::Activation::Silu)
+    return FailureOr<DescribedKernel>(parts.gate.emitOpError(otherActivation));
   desc.w = *panels;
   desc.order = {desc.w.k, parts.order().getLeaves()};
   desc.grouped = !!parts.grouped;

@@ -119,7 +119,7 @@ Described describeAdd(DescBuilder b, nn::AddOp op) {
 
 Described describeGate(DescBuilder b, nn::GatedActOp op) {
   if (op.getAct() != nn::Activation::Silu)
-    return op.emitOpError("gates by another activation than silu, which is not in this build");
+    return op.emitOpError(otherActivation);
   GatedActDesc desc;
   if (nn::RowsAttr space = nn::rowsOf(typeOf(op.getResult())); space && space.getKind() == nn::RowKind::Slot)
     desc.slotsPerToken = space.getPerToken();
