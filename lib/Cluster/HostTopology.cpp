@@ -1,8 +1,8 @@
 //===- HostTopology.cpp - This machine as a topology ----------------------===//
 //
 // Counted: processors (affinity, CPU quota), memory (cgroup limits along the path to the root, else the machine's),
-// caches (sysfs). Estimated from the instruction set and the clock: the flop rates. Assumed: the memory bandwidth, which
-// no file states. Each constant's source says which of the three it is; `k2c calibrate` replaces the last two.
+// caches (sysfs). Estimated from the instruction set and the clock: the flop rates. Assumed: the memory bandwidth,
+// which no file states. Each constant's source says which of the three it is; `k2c calibrate` replaces the last two.
 //
 //===----------------------------------------------------------------------===//
 #include "k2c/Cluster/Topology.h"

@@ -10,7 +10,8 @@ namespace k2c::cluster {
 enum class Dimension { Bytes, BytesPerSecond, FlopPerSecond, Seconds };
 
 /// "48 KiB" is 49152 (Bytes), "54 GB/s" 54e9, "270 GFLOP/s" 270e9, "100 us" 1e-4. Binary prefixes (Ki, Mi, Gi, Ti)
-/// are for bytes only. Errors: no number, not positive, another unit (lists the ones that fit). `where` names the place.
+/// are for bytes only. Errors: no number, not positive, another unit (lists the ones that fit). `where` names the
+/// place.
 Expected<double> parseQuantity(const std::string &text, Dimension dimension, const std::string &where);
 
 } // namespace k2c::cluster

@@ -58,15 +58,16 @@ void HostEmitter::emit(Operation &op) {
   TypeSwitch<Operation *>(&op)
       .Case([&](rt::ArenaOp o) {
         Value arena = loadPointer(worker, offsetof(k2rt_ir_worker, arena));
-        values.map(o.getResult(), LLVM::GEPOp::create(b, loc, ptr, b.getI8Type(), arena,
-                                                      ValueRange(constant(o.getOffset()))).getResult());
+        values.map(
+            o.getResult(),
+            LLVM::GEPOp::create(b, loc, ptr, b.getI8Type(), arena, ValueRange(constant(o.getOffset()))).getResult());
       })
       .Case([&](rt::WeightOp o) { emitWeight(o); })
       .Case([&](rt::PlaneOp o) { emitPlane(o); })
       .Case([&](rt::StepOp o) { values.map(o.getResult(), loadPointer(worker, offsetof(k2rt_ir_worker, step))); })
       .Case([&](rt::LogitsOp o) {
-        values.map(o.getResult(), loadPointer(loadPointer(worker, offsetof(k2rt_ir_worker, step)),
-                                              offsetof(k2rt_ir_step, logits)));
+        values.map(o.getResult(),
+                   loadPointer(loadPointer(worker, offsetof(k2rt_ir_worker, step)), offsetof(k2rt_ir_step, logits)));
       })
       .Case([&](rt::RowsOp o) {
         size_t field = o.getCount() == rt::Count::Token  ? offsetof(k2rt_ir_step, token_rows)
@@ -82,17 +83,17 @@ void HostEmitter::emit(Operation &op) {
         returnIfFailed(LLVM::CallOp::create(b, loc, LLVM::LLVMFunctionType::get(i32, {ptr}), ValueRange{sample, worker})
                            .getResult());
       })
-      .Case([&](arith::ConstantOp o) {
-        values.map(o.getResult(), constant(cast<IntegerAttr>(o.getValue()).getInt()));
-      })
+      .Case([&](arith::ConstantOp o) { values.map(o.getResult(), constant(cast<IntegerAttr>(o.getValue()).getInt())); })
       .Case([&](arith::AddIOp o) {
-        values.map(o.getResult(), LLVM::AddOp::create(b, loc, values.lookup(o.getLhs()), values.lookup(o.getRhs())).getResult());
+        values.map(o.getResult(),
+                   LLVM::AddOp::create(b, loc, values.lookup(o.getLhs()), values.lookup(o.getRhs())).getResult());
       })
       .Case([&](func::CallOp o) {
         SmallVector<Value> operands{worker};
         for (Value operand : o.getOperands())
           operands.push_back(values.lookup(operand));
-        returnIfFailed(LLVM::CallOp::create(b, loc, TypeRange(i32), (o.getCallee() + suffix).str(), operands).getResult());
+        returnIfFailed(
+            LLVM::CallOp::create(b, loc, TypeRange(i32), (o.getCallee() + suffix).str(), operands).getResult());
       })
       .Case([&](scf::ForOp) { emitLoop(op); })
       .Case([&](func::ReturnOp) { LLVM::ReturnOp::create(b, loc, ValueRange(constant(0, 32))); });
@@ -180,7 +181,8 @@ void HostEmitter::emitLaunch(rt::LaunchOp op) {
   auto kernel = symbols.lookup<rt::KernelOp>(op.getKernel());
   Value launch = loadPointer(loadPointer(worker, offsetof(k2rt_ir_worker, api)), offsetof(k2rt_ir_api, launch));
   Value code = LLVM::AddressOfOp::create(b, loc, ptr, kernel.getHash());
-  SmallVector<Value> operands{launch, worker, constant(kernel.getId(), 32), code, values.lookup(op.getGrid()), arguments};
+  SmallVector<Value> operands{launch,   worker, constant(kernel.getId(), 32), code, values.lookup(op.getGrid()),
+                              arguments};
   auto type = LLVM::LLVMFunctionType::get(i32, {ptr, i32, ptr, i64, ptr});
   returnIfFailed(LLVM::CallOp::create(b, loc, type, operands).getResult());
 }

@@ -48,8 +48,7 @@ Value FunctionLowering::layerIndex(OpBuilder &b, Value index, int64_t offset) {
 Value FunctionLowering::weightAddress(OpBuilder &b, kern::WeightAttr weight, Value index, const Operand &operand) {
   const WeightRange *range = weights.find(weight.getFamily().getValue(), operand);
   return rt::WeightOp::create(b, range->family->getLoc(), rt::PtrType::get(b.getContext()),
-                              FlatSymbolRefAttr::get(b.getContext(), range->name),
-                              index ? layer : Value());
+                              FlatSymbolRefAttr::get(b.getContext(), range->name), index ? layer : Value());
 }
 
 /// A view comes from the append of its layer; the append's kernel names the pool.
@@ -69,7 +68,8 @@ FailureOr<Value> FunctionLowering::planeAddress(OpBuilder &b, Value view, unsign
 
 FailureOr<Value> FunctionLowering::argument(OpBuilder &b, kern::CallOp call, const Operand &operand,
                                             const ArgumentSource &source) {
-  int64_t bytes = source.offset * byteWidth(operand.role == Operand::Role::Activation ? operand.rows.type : operand.type);
+  int64_t bytes =
+      source.offset * byteWidth(operand.role == Operand::Role::Activation ? operand.rows.type : operand.type);
   if (source.kind == ArgumentSource::Constant)
     return layerIndex(b, Value(), source.offset);
   if (source.kind == ArgumentSource::Result) {
@@ -108,7 +108,8 @@ Value FunctionLowering::gridItems(OpBuilder &b, kern::CallOp call, const Describ
     return arith::ConstantIntOp::create(b, call.getLoc(), b.getI64Type(), grid.itemsPerBlock);
   rt::Count count = grid.space == RowSpace::Want ? rt::Count::Want : rt::Count::Token;
   Value rows = rt::RowsOp::create(b, call.getLoc(), b.getI64Type(), count);
-  return rt::GridOp::create(b, call.getLoc(), b.getI64Type(), rows, slotsPerToken(callee, grid), grid.rowsPerItem, grid.itemsPerBlock);
+  return rt::GridOp::create(b, call.getLoc(), b.getI64Type(), rows, slotsPerToken(callee, grid), grid.rowsPerItem,
+                            grid.itemsPerBlock);
 }
 
 LogicalResult FunctionLowering::lowerCall(OpBuilder &b, kern::CallOp call) {
@@ -148,13 +149,14 @@ LogicalResult FunctionLowering::lower(OpBuilder &b, func::FuncOp function) {
   OpBuilder body = OpBuilder::atBlockEnd(lowered.addEntryBlock());
   layer = isStep ? Value() : lowered.getArgument(0);
   for (Operation &op : function.front()) {
-    LogicalResult done = TypeSwitch<Operation *, LogicalResult>(&op)
-                             .Case([&](kern::CallOp call) { return lowerCall(body, call); })
-                             .Case([&](nn::LayersOp layers) { return lowerLayers(body, layers), success(); })
-                             .Case([&](nn::SampleOp sample) { return rt::SampleOp::create(body, op.getLoc()), success(); })
-                             .Case([&](func::ReturnOp) { return func::ReturnOp::create(body, op.getLoc()), success(); })
-                             .Case([&](mla::MergeFormsOp) { return success(); })
-                             .Default([](Operation *other) { return other->emitError("has no runtime form"); });
+    LogicalResult done =
+        TypeSwitch<Operation *, LogicalResult>(&op)
+            .Case([&](kern::CallOp call) { return lowerCall(body, call); })
+            .Case([&](nn::LayersOp layers) { return lowerLayers(body, layers), success(); })
+            .Case([&](nn::SampleOp sample) { return rt::SampleOp::create(body, op.getLoc()), success(); })
+            .Case([&](func::ReturnOp) { return func::ReturnOp::create(body, op.getLoc()), success(); })
+            .Case([&](mla::MergeFormsOp) { return success(); })
+            .Default([](Operation *other) { return other->emitError("has no runtime form"); });
     if (failed(done))
       return failure();
   }

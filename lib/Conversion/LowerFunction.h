@@ -18,8 +18,7 @@ std::string planeName(nn::PoolOp pool, nn::PlaneAttr plane);
 /// Writes the runtime form of functions of a scheduled module. Values become addresses at the place of their use.
 class FunctionLowering {
 public:
-  FunctionLowering(mlir::ModuleOp scheduled, const ProgramWeights &weights)
-      : symbols(scheduled), weights(weights) {}
+  FunctionLowering(mlir::ModuleOp scheduled, const ProgramWeights &weights) : symbols(scheduled), weights(weights) {}
 
   /// Appends the lowered `function` at `b`: the step takes nothing, a layer its index.
   mlir::LogicalResult lower(mlir::OpBuilder &b, mlir::func::FuncOp function);

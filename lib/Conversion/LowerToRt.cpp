@@ -1,8 +1,8 @@
 //===- LowerToRt.cpp - Calls become launches, values become pointers ------===//
 //
-// What is decided is written out: a value is an offset in the arena, a weight a slot, a cache view a plane of a layer, the
-// batch the step. Functions keep their shape, one for each kind of layer, called in a loop over its indices. Kernels are
-// emitted for the target, each as a module of its own beside the host code:
+// What is decided is written out: a value is an offset in the arena, a weight a slot, a cache view a plane of a layer,
+// the batch the step. Functions keep their shape, one for each kind of layer, called in a loop over its indices.
+// Kernels are emitted for the target, each as a module of its own beside the host code:
 //
 //   %a = kern.call @k(%x, @w[%l]) at [64]      %0 = rt.arena 0   %1 = rt.weight @w[%l]   %2 = rt.arena 64
 //                                         ->   %g = rt.grid %t slots 1 rows_per_item 64 items 24

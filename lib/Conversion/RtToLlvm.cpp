@@ -1,7 +1,8 @@
 //===- RtToLlvm.cpp - The host program in the LLVM dialect ----------------===//
 //
-// Functions of the runtime form (HostEmitter.h) and the program's description: constants and one query function, the only
-// symbol a program exports. Kernel modules stay as they are, declared here by name; the target compiles each on its own.
+// Functions of the runtime form (HostEmitter.h) and the program's description: constants and one query function, the
+// only symbol a program exports. Kernel modules stay as they are, declared here by name; the target compiles each on
+// its own.
 //
 //   rt.program @program serve @step arena 4096 scratch 512
 //   ->  llvm.func @k2c_program_query(%abi: i32) -> !llvm.ptr    null for another abi
@@ -21,7 +22,8 @@ using namespace mlir;
 
 namespace {
 
-/// LLVM functions of the host are called like the runtime form's with this suffix, so that both can stand in one module.
+/// LLVM functions of the host are called like the runtime form's with this suffix, so that both can stand in one
+/// module.
 constexpr StringRef hostSuffix = ".host";
 
 /// Writes the constants that describe the program.
@@ -76,12 +78,12 @@ Value ProgramDescription::initialStruct(rt::ProgramOp program, int64_t kernels) 
     planes = std::max<int64_t>(planes, plane.getIndex() + 1);
   SmallVector<Type> types;
   SmallVector<StringRef> names;
-#define K2RT_FIELD(structure, type, field)                                                                              \
-  if (StringRef(#structure) == "k2rt_ir_program") {                                                                     \
-    types.push_back(StringRef(#type) == "PTR"                              ? ptr                                        \
-                    : StringRef(#type) == "I32" || StringRef(#type) == "U32" ? Type(b.getI32Type())                     \
-                                                                             : Type(b.getI64Type()));                   \
-    names.push_back(#field);                                                                                            \
+#define K2RT_FIELD(structure, type, field)                                                                             \
+  if (StringRef(#structure) == "k2rt_ir_program") {                                                                    \
+    types.push_back(StringRef(#type) == "PTR"                                ? ptr                                     \
+                    : StringRef(#type) == "I32" || StringRef(#type) == "U32" ? Type(b.getI32Type())                    \
+                                                                             : Type(b.getI64Type()));                  \
+    names.push_back(#field);                                                                                           \
   }
 #include "k2rt/abi.def"
   auto type = LLVM::LLVMStructType::getLiteral(b.getContext(), types);
@@ -111,8 +113,8 @@ Value ProgramDescription::initialStruct(rt::ProgramOp program, int64_t kernels) 
 }
 
 void ProgramDescription::query() {
-  auto function = LLVM::LLVMFuncOp::create(b, loc, K2RT_PROGRAM_QUERY_NAME,
-                                           LLVM::LLVMFunctionType::get(ptr, {b.getI32Type()}));
+  auto function =
+      LLVM::LLVMFuncOp::create(b, loc, K2RT_PROGRAM_QUERY_NAME, LLVM::LLVMFunctionType::get(ptr, {b.getI32Type()}));
   OpBuilder::InsertionGuard guard(b);
   Block *entry = function.addEntryBlock(b);
   b.setInsertionPointToStart(entry);
@@ -127,7 +129,8 @@ void ProgramDescription::write(rt::ProgramOp program) {
   std::vector<std::string> names, variants;
   for (auto kernel : module.getOps<rt::KernelOp>()) {
     names.push_back(kernel.getSymName().str());
-    variants.push_back(llvm::join(llvm::map_range(kernel.getVariants().getAsValueRange<StringAttr>(), [](StringRef v) { return v.str(); }), "|"));
+    variants.push_back(llvm::join(
+        llvm::map_range(kernel.getVariants().getAsValueRange<StringAttr>(), [](StringRef v) { return v.str(); }), "|"));
   }
   table("kernel_names", names);
   table("variant_names", variants);
@@ -136,7 +139,8 @@ void ProgramDescription::write(rt::ProgramOp program) {
   b.setInsertionPointToEnd(&scratch);
   Value value = initialStruct(program, static_cast<int64_t>(names.size()));
   b.setInsertionPointToEnd(module.getBody());
-  auto global = LLVM::GlobalOp::create(b, loc, value.getType(), true, LLVM::Linkage::Internal, "k2c_program", Attribute());
+  auto global =
+      LLVM::GlobalOp::create(b, loc, value.getType(), true, LLVM::Linkage::Internal, "k2c_program", Attribute());
   b.createBlock(&global.getInitializerRegion());
   global.getInitializerRegion().front().getOperations().splice(global.getInitializerRegion().front().end(),
                                                                scratch.getOperations());
@@ -152,7 +156,8 @@ struct RtToLlvm : impl::RtToLlvmBase<RtToLlvm> {
     ModuleOp module = getOperation();
     auto programs = llvm::to_vector(module.getOps<rt::ProgramOp>());
     if (programs.size() != 1) {
-      module.emitError() << "rt-to-llvm: expects one rt.program, found " << programs.size() << "; run lower-to-rt first";
+      module.emitError() << "rt-to-llvm: expects one rt.program, found " << programs.size()
+                         << "; run lower-to-rt first";
       return signalPassFailure();
     }
     SymbolTable symbols(module);

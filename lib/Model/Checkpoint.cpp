@@ -25,7 +25,7 @@ constexpr JsonLimits indexLimits{size_t(256) << 20, 4};
 std::string join(const std::string &folder, const std::string &file) { return (fs::path(folder) / file).string(); }
 
 bool exists(const std::string &path) {
-  struct stat info {};
+  struct stat info{};
   return ::lstat(path.c_str(), &info) == 0;
 }
 
@@ -65,7 +65,7 @@ Status Checkpoint::addFile(const std::string &path) {
   if (fd < 0)
     return Error{path, std::string("cannot open: ") + std::strerror(errno), ""};
   auto file = std::make_shared<File>(fd);
-  struct stat info {};
+  struct stat info{};
   if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
     return Error{path, "not a regular file", "a checkpoint's files are regular files or links to them"};
   Expected<std::vector<TensorInfo>> header = readSafetensorsHeader(fd, static_cast<uint64_t>(info.st_size), path);

@@ -20,7 +20,9 @@ namespace {
 
 constexpr double pi = 0x1.921fb54442d18p+1;
 
-template <class... F> struct Overloaded : F... { using F::operator()...; };
+template <class... F> struct Overloaded : F... {
+  using F::operator()...;
+};
 template <class... F> Overloaded(F...) -> Overloaded<F...>;
 
 /// theta^(2j/dims), whose reciprocal is the unscaled frequency.

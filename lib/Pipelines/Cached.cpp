@@ -1,7 +1,7 @@
 //===- Cached.cpp - Compile once into the user's cache --------------------===//
 #include "k2c/Pipelines/Compile.h"
-#include "llvm/Support/xxhash.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/xxhash.h"
 #include <algorithm>
 #include <filesystem>
 

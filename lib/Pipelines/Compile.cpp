@@ -102,7 +102,8 @@ Status writeBundle(Road &road, Inputs &inputs, const CompileOptions &options) {
   // The kernels by id are known in the runtime form only; the llvm form follows from it.
   if (Status status = road.drive(Form::Runtime); !status)
     return status;
-  ManifestFacts facts{inputs.topology.name, inputs.target.cpu, inputs.target.features, packagedKernels(road.module()), road.scratchPerWorker()};
+  ManifestFacts facts{inputs.topology.name, inputs.target.cpu, inputs.target.features, packagedKernels(road.module()),
+                      road.scratchPerWorker()};
   if (Status status = road.drive(Form::Llvm); !status)
     return status;
   if (Status status = linkProgram(road, inputs, options, bundle->path() + "/program.so"); !status)

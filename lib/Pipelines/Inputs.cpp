@@ -32,7 +32,8 @@ Expected<std::string> resolveSource(const std::string &source) {
   std::error_code error;
   fs::path path(source);
   if (path.extension() == ".gguf")
-    return Error{source, "is a GGUF file, which loses the published layout", "compile the safetensors checkpoint it was made from"};
+    return Error{source, "is a GGUF file, which loses the published layout",
+                 "compile the safetensors checkpoint it was made from"};
   if (path.extension() == ".onnx")
     return Error{source, "importing ONNX is not in this build", "compile the safetensors checkpoint"};
   if (fs::exists(path, error))
@@ -49,7 +50,8 @@ Status refuseUnbuilt(const CompileOptions &options) {
     return Status(Error{flag, what + " is not in this build", remedy});
   };
   if (options.compute != "f32")
-    return refuse("--compute " + options.compute, "bf16 activations", "use --compute f32; bf16 weights are kept as stored");
+    return refuse("--compute " + options.compute, "bf16 activations",
+                  "use --compute f32; bf16 weights are kept as stored");
   if (!options.cache.empty() && options.cache != options.compute)
     return refuse("--cache " + options.cache, "a cache of another type than the activations", "leave --cache out");
   if (options.weights == "reference")

@@ -33,7 +33,8 @@ std::vector<ObjectJob> programParts(ModuleOp module) {
   auto host = std::make_shared<OwningOpRef<ModuleOp>>(cast<ModuleOp>(module->clone()));
   for (auto code : llvm::make_early_inc_range((*host)->getOps<ModuleOp>()))
     code.erase();
-  parts.push_back({"host", textOf(host->get()), [host](MLIRContext *) { return OwningOpRef<ModuleOp>(host->get().clone()); }});
+  parts.push_back(
+      {"host", textOf(host->get()), [host](MLIRContext *) { return OwningOpRef<ModuleOp>(host->get().clone()); }});
   for (auto code : module.getOps<ModuleOp>())
     parts.push_back({code.getSymName()->str(), textOf(code),
                      [code](MLIRContext *) mutable { return OwningOpRef<ModuleOp>(code.clone()); }});

@@ -1,7 +1,7 @@
 //===- Pipelines.cpp - The order of passes --------------------------------===//
 //
-// Read aloud: numerics first, from shapes alone; then the plan; then data movement; then kernels, tiles and memory; then
-// pointers. A wall ends each form. Nothing else in k2c knows which pass follows which.
+// Read aloud: numerics first, from shapes alone; then the plan; then data movement; then kernels, tiles and memory;
+// then pointers. A wall ends each form. Nothing else in k2c knows which pass follows which.
 //
 //===----------------------------------------------------------------------===//
 #include "k2c/Pipelines/Pipelines.h"

@@ -1,6 +1,6 @@
 //===- Road.cpp - The IR on its road through the forms --------------------===//
-#include "Stages.h"
 #include "Remarks.h"
+#include "Stages.h"
 #include "dialects/Dialects.h"
 #include "k2c/Kernels/Emit.h"
 #include "k2c/Kernels/TileAttr.h"
@@ -76,7 +76,8 @@ Status Road::run(void (*build)(OpPassManager &, const PipelineOptions &), const 
   pm.enableVerifier(true);
   build(pm, pipelineOptions());
   if (failed(pm.run(*ir)))
-    return Error{std::string(form) + " form", diagnostics.text.empty() ? "a pass failed without saying why" : diagnostics.text, ""};
+    return Error{std::string(form) + " form",
+                 diagnostics.text.empty() ? "a pass failed without saying why" : diagnostics.text, ""};
   return {};
 }
 
@@ -88,7 +89,8 @@ Status Road::certify() {
     return Error{"scheduled form", diagnostics.text, ""};
   map = weightMapOf(*weights, inputs.spec);
   for (auto kernel : ir->getOps<kern::FuncOp>())
-    scratch = std::max(scratch, scratchBytes(weights->kernel(kernel.getSymName()).desc, tileConfig(kernel.getTileAttr())));
+    scratch =
+        std::max(scratch, scratchBytes(weights->kernel(kernel.getSymName()).desc, tileConfig(kernel.getTileAttr())));
   Known known;
   known.weights = Bytes(map.totalBytes());
   known.arena = Bytes((*ir)->getAttrOfType<IntegerAttr>("mem.peak").getInt());

@@ -20,7 +20,7 @@ namespace k2c {
 
 /// What the user's source and flags say, checked.
 struct Inputs {
-  std::string folder;                   ///< checkpoint folder; "" for a config.json of its own
+  std::string folder; ///< checkpoint folder; "" for a config.json of its own
   ModelSpec spec;
   std::optional<Checkpoint> checkpoint; ///< none: shape-only
   Topology topology;
@@ -37,8 +37,8 @@ class Road {
 public:
   Road(const Inputs &inputs, const CompileOptions &options);
 
-  /// Runs the pipelines up to `form`, from where the last call stopped; the first call plans and imports the model. At the
-  /// scheduled form the certificate is checked.
+  /// Runs the pipelines up to `form`, from where the last call stopped; the first call plans and imports the model. At
+  /// the scheduled form the certificate is checked.
   Status drive(Form form);
 
   mlir::ModuleOp module() { return *ir; }

@@ -71,8 +71,8 @@ WeightMap weightMapOf(const ProgramWeights &weights, const ModelSpec &spec) {
       map.slots.push_back(std::move(slot));
       continue;
     }
-    int64_t first = appendSlots(map, familyOf(llvm::cast<nn::WeightsOp>(range.family), range.name),
-                                transformOf(range.operand));
+    int64_t first =
+        appendSlots(map, familyOf(llvm::cast<nn::WeightsOp>(range.family), range.name), transformOf(range.operand));
     assert(first == range.first && "the map numbers slots as the program does");
     (void)first;
   }

@@ -1,8 +1,8 @@
 //===- Memory.cpp - The certificate, and what would fit ------------------------===//
 //
 // The runtime allocates exactly these parts, once, at start. The reserve is the runtime's own formula (k2rt/reserve.h),
-// so that both sides count alike. The arena belongs to the compiled step-tokens: it does not change with the limits that
-// the remedy varies.
+// so that both sides count alike. The arena belongs to the compiled step-tokens: it does not change with the limits
+// that the remedy varies.
 //
 //===----------------------------------------------------------------------===//
 #include "Memory.h"

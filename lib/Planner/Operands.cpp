@@ -1,8 +1,9 @@
 //===- Operands.cpp - The packed operands of a model, counted -----------------===//
 //
-// A matrix [n][k] is packed in panels of 32 columns; alternatives (gate, up) share panels; experts are stacked. A vector
-// and the embedding stay rows. W_kvb is cut into W_UK and W_UV per head; the absorbed form reads W_UK transposed, so a
-// program with both forms holds it twice. f16 widens to f32; block-scaled storage is unpacked to the family's type.
+// A matrix [n][k] is packed in panels of 32 columns; alternatives (gate, up) share panels; experts are stacked. A
+// vector and the embedding stay rows. W_kvb is cut into W_UK and W_UV per head; the absorbed form reads W_UK
+// transposed, so a program with both forms holds it twice. f16 widens to f32; block-scaled storage is unpacked to the
+// family's type.
 //
 //===----------------------------------------------------------------------===//
 #include "Operands.h"

@@ -208,7 +208,7 @@ Expected<std::string> k2c::readTextFile(const std::string &path, size_t maxBytes
   int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0)
     return Error{path, std::string("cannot open: ") + std::strerror(errno), ""};
-  struct stat info {};
+  struct stat info{};
   if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
     ::close(fd);
     return Error{path, "not a regular file", "name a file (symbolic links are followed)"};

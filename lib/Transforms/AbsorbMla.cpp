@@ -10,9 +10,9 @@
 //
 //   %o = mla.attention %q, %kv, @kvb[%l] forms <prompt = table, generated = absorbed>
 //   ->  %qn, %qr = nn.split %q
-//       %ql = mla.absorb_query %qn, @kvb_uk_t[%l]          %oe = mla.attention_expanded %q, %kv, @kvb_uk[%l], @kvb_uv[%l]
-//       %ol = mla.attention_absorbed %ql, %qr, %kv
-//       %oa = mla.expand_output %ol, @kvb_uv[%l]           %o = mla.merge_forms %oa, %oe
+//       %ql = mla.absorb_query %qn, @kvb_uk_t[%l]          %oe = mla.attention_expanded %q, %kv, @kvb_uk[%l],
+//       @kvb_uv[%l] %ol = mla.attention_absorbed %ql, %qr, %kv %oa = mla.expand_output %ol, @kvb_uv[%l]           %o =
+//       mla.merge_forms %oa, %oe
 //
 // DeepSeek V2, section 2.1; "Modelling Kimi K2 step by step" (papers/001).
 //===----------------------------------------------------------------------===//
@@ -34,7 +34,8 @@ using namespace mlir;
 
 namespace {
 
-/// Rewrites one module; families of W_UK and W_UV are made once for each family of kv_b, which nothing reads afterwards.
+/// Rewrites one module; families of W_UK and W_UV are made once for each family of kv_b, which nothing reads
+/// afterwards.
 class Absorber {
 public:
   explicit Absorber(ModuleOp module) : module(module), symbols(module) {}
@@ -79,14 +80,14 @@ Value Absorber::absorbed(OpBuilder &b, mla::AttentionOp op, nn::WeightsOp kvb) {
   };
   int64_t nope = op.getNope(), latent = op.getView().getType().getLatent();
   auto pieces = nn::SplitOp::create(b, loc, TypeRange{headsOf(nope), headsOf(op.getRope())}, op.getQuery());
-  auto toLatent = mla::AbsorbQueryOp::create(b, loc, headsOf(latent), pieces.getResult(0),
-                                             slice(kvb, "_uk_t", 0, nope, true), op.getKvbOperand(), op.getBatch(),
-                                             nn::TreeAttr());
+  auto toLatent =
+      mla::AbsorbQueryOp::create(b, loc, headsOf(latent), pieces.getResult(0), slice(kvb, "_uk_t", 0, nope, true),
+                                 op.getKvbOperand(), op.getBatch(), nn::TreeAttr());
   auto attention = mla::AttentionAbsorbedOp::create(b, loc, headsOf(latent), toLatent, pieces.getResult(1),
                                                     op.getView(), op.getBatch(), op.getScaleAttr(), op.getOrderAttr());
-  auto output = mla::ExpandOutputOp::create(b, loc, op.getType(), attention,
-                                            slice(kvb, "_uv", nope, nope + op.getV(), false), op.getKvbOperand(),
-                                            op.getBatch(), nn::TreeAttr());
+  auto output =
+      mla::ExpandOutputOp::create(b, loc, op.getType(), attention, slice(kvb, "_uv", nope, nope + op.getV(), false),
+                                  op.getKvbOperand(), op.getBatch(), nn::TreeAttr());
   declareOrders(toLatent);
   declareOrders(output);
   return output;
@@ -103,14 +104,16 @@ Value Absorber::expanded(OpBuilder &b, mla::AttentionOp op, nn::WeightsOp kvb) {
 LogicalResult Absorber::rewrite(mla::AttentionOp op) {
   auto kvb = op.getKvbAttr() ? symbols.lookup<nn::WeightsOp>(op.getKvbAttr().getValue()) : nn::WeightsOp();
   if (!kvb || kvb.getView())
-    return op.emitOpError("reads kv_b from a value or from a view; absorb-mla needs the whole family of the checkpoint");
+    return op.emitOpError(
+        "reads kv_b from a value or from a view; absorb-mla needs the whole family of the checkpoint");
   if (!op.getForms())
     return op.emitOpError("has no forms; run set-numerics before absorb-mla");
   OpBuilder b(op);
   Value result = op.getForms()->uses(mla::Form::Absorbed) ? absorbed(b, op, kvb) : Value();
   if (op.getForms()->uses(mla::Form::Expanded)) {
     Value other = expanded(b, op, kvb);
-    result = result ? Value(mla::MergeFormsOp::create(b, op.getLoc(), op.getType(), result, other, op.getBatch())) : other;
+    result =
+        result ? Value(mla::MergeFormsOp::create(b, op.getLoc(), op.getType(), result, other, op.getBatch())) : other;
   }
   op.replaceAllUsesWith(result);
   op.erase();

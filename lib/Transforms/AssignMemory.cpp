@@ -1,14 +1,15 @@
 //===- AssignMemory.cpp - Every buffer has an offset ----------------------===//
 //
-// The arena of a step is known before any step runs: a row space has a bound, a value a first and a last reader. Buffers
-// are placed first fit in program order:
+// The arena of a step is known before any step runs: a row space has a bound, a value a first and a last reader.
+// Buffers are placed first fit in program order:
 //
 //   offset ^      | a      |
 //          |      |--------+--------|
 //          | x    | x      | c (where a and x lay)        time ->
 //
-// A layer function lies above what is live where it is called, once for all its layers; its result takes the place of its
-// argument, so layers need no second copy of the rows. Without `reuse` no two buffers share a byte but these. `mem.peak` of the module is the arena of the certificate.
+// A layer function lies above what is live where it is called, once for all its layers; its result takes the place of
+// its argument, so layers need no second copy of the rows. Without `reuse` no two buffers share a byte but these.
+// `mem.peak` of the module is the arena of the certificate.
 //
 //===----------------------------------------------------------------------===//
 #include "BufferLives.h"
@@ -95,8 +96,9 @@ LogicalResult Placer::pinResult(func::FuncOp function, BufferLives &lives, int64
 LogicalResult Placer::checkArgument(nn::LayersOp op) {
   for (Operation *user : op.getInput().getUsers())
     if (op->isBeforeInBlock(user))
-      return user->emitError() << "assign-memory: reads the argument of nn.layers after the layers took its place; read it "
-                                  "before them";
+      return user->emitError()
+             << "assign-memory: reads the argument of nn.layers after the layers took its place; read it "
+                "before them";
   return success();
 }
 
@@ -115,8 +117,9 @@ FailureOr<int64_t> Placer::placeLayers(nn::LayersOp op, const BufferLives &lives
     if (!isNew && known->second == op)
       continue;
     if (!isNew)
-      return op.emitError() << "assign-memory: layer '" << layer.getSymName()
-                            << "' is in two lists of layers, and has one set of offsets; give each list its own function";
+      return op.emitError()
+             << "assign-memory: layer '" << layer.getSymName()
+             << "' is in two lists of layers, and has one set of offsets; give each list its own function";
     FailureOr<int64_t> end = place(layer, reuse ? floor : peak, argument);
     if (failed(end))
       return failure();

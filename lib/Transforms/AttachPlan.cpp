@@ -33,7 +33,8 @@ struct AttachPlan : impl::AttachPlanBase<AttachPlan> {
                                     nanoseconds(prefillSeconds), nanoseconds(decodeSeconds));
     module->setAttr("dist.topology", dist::TopologyAttr::get(context, topology, /*ranks=*/1));
     module->setAttr("dist.plan", plan);
-    remark(module.getLoc(), "attach-plan", "layout", "one rank on topology '" + topology + "'", {{"ranks", int64_t(1)}});
+    remark(module.getLoc(), "attach-plan", "layout", "one rank on topology '" + topology + "'",
+           {{"ranks", int64_t(1)}});
     remark(module.getLoc(), "attach-plan", "memory",
            std::to_string(weightBytes) + " bytes of weights, " + std::to_string(cacheBytes) + " bytes of cache",
            {{"weight_bytes", int64_t(weightBytes)}, {"cache_bytes", int64_t(cacheBytes)}});

@@ -23,8 +23,8 @@ struct Buffer {
   int64_t offset = -1; ///< bytes; -1: not placed yet
 };
 
-/// The buffers of one function's block in program order. merge_forms joins its operands and result, nn.layers its argument
-/// and result; logits that nn.sample hands to the step lie in the step and have no buffer.
+/// The buffers of one function's block in program order. merge_forms joins its operands and result, nn.layers its
+/// argument and result; logits that nn.sample hands to the step lie in the step and have no buffer.
 class BufferLives {
 public:
   BufferLives(mlir::func::FuncOp function, nn::LimitsAttr limits);

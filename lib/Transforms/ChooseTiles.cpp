@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "k2c/Kernels/Describe.h"
-#include "k2c/Kernels/TileConfig.h"
 #include "k2c/Kernels/TileAttr.h"
+#include "k2c/Kernels/TileConfig.h"
 #include "k2c/Transforms/Passes.h"
 #include "k2c/Transforms/Remark.h"
 
@@ -38,8 +38,8 @@ struct ChooseTiles : impl::ChooseTilesBase<ChooseTiles> {
       return failure();
     std::vector<TileConfig> tiles = ranked(described->desc, target);
     if (tiles.empty())
-      return kernel.emitError() << "choose-tiles: no tile of kernel '" << kernel.getSymName() << "' is legal on " << lanes
-                                << " lanes and " << registers << " vector registers";
+      return kernel.emitError() << "choose-tiles: no tile of kernel '" << kernel.getSymName() << "' is legal on "
+                                << lanes << " lanes and " << registers << " vector registers";
     const TileConfig &tile = tiles[choice % tiles.size()];
     kernel.setTileAttr(tileAttr(&getContext(), tile));
     remark(kernel.getLoc(), "choose-tiles", kernel.getSymName(),

@@ -1,8 +1,8 @@
 //===- FormKernels.cpp - Cut the program into fused kernels ---------------===//
 //
-// Each group of ops (KernelGroups.h) becomes the region of a kern.func and a kern.call in its place. What the group reads
-// becomes arguments: values, and weights by family and layer. Equal regions are one kernel, so the number of kernels does
-// not grow with layers.
+// Each group of ops (KernelGroups.h) becomes the region of a kern.func and a kern.call in its place. What the group
+// reads becomes arguments: values, and weights by family and layer. Equal regions are one kernel, so the number of
+// kernels does not grow with layers.
 //
 //   %h = nn.rms_norm %x, @ln[%l]           kern.func @qb(%x, %ln, %w) { nn.rms_norm, nn.linear }
 //   %q = nn.linear %h, @qb[%l]      ->     %q = kern.call @qb(%x, @ln[%l], @qb[%l])
@@ -68,7 +68,8 @@ FailureOr<RankedTensorType> Outliner::weightType(FlatSymbolRefAttr family, Opera
     return weights.getTensorType();
   if (auto table = dyn_cast_or_null<nn::ConstantTableOp>(symbol))
     return table.getTensorType();
-  return user->emitOpError() << "reads '@" << family.getValue() << "', which is no weight family or table of the module";
+  return user->emitOpError() << "reads '@" << family.getValue()
+                             << "', which is no weight family or table of the module";
 }
 
 /// What `value` is inside the kernel. Views come along; everything else becomes an argument.
@@ -88,8 +89,8 @@ Value Outliner::argumentFor(Outline &outline, IRMapping &mapping, Value value) {
   return argument;
 }
 
-/// Each weight of `copy` becomes an argument of the logical tensor type. Layer indices are those of `op`: the copy's may
-/// have become arguments of the kernel (moe.select names its layer beside its bias).
+/// Each weight of `copy` becomes an argument of the logical tensor type. Layer indices are those of `op`: the copy's
+/// may have become arguments of the kernel (moe.select names its layer beside its bias).
 LogicalResult Outliner::bindWeights(Outline &outline, Operation *op, Operation *copy) {
   auto user = dyn_cast<nn::WeightUser>(copy);
   if (!user)
@@ -111,8 +112,8 @@ FailureOr<Outline> Outliner::build(const KernelGroup &group) {
   OpBuilder b(module.getContext());
   Outline outline;
   outline.kernel = kern::FuncOp::create(b, loc, nameFor(group), b.getFunctionType({}, group.back()->getResultTypes()));
-  Block &body = outline.kernel.getBody().empty() ? outline.kernel.getBody().emplaceBlock()
-                                                 : outline.kernel.getBody().front();
+  Block &body =
+      outline.kernel.getBody().empty() ? outline.kernel.getBody().emplaceBlock() : outline.kernel.getBody().front();
   IRMapping mapping;
   for (Operation *op : group) {
     llvm::SmallPtrSet<OpOperand *, 4> weightOperands;
@@ -130,7 +131,8 @@ FailureOr<Outline> Outliner::build(const KernelGroup &group) {
     }
   }
   b.setInsertionPointToEnd(&body);
-  SmallVector<Value> results = llvm::map_to_vector(group.back()->getResults(), [&](Value v) { return mapping.lookup(v); });
+  SmallVector<Value> results =
+      llvm::map_to_vector(group.back()->getResults(), [&](Value v) { return mapping.lookup(v); });
   kern::YieldOp::create(b, loc, results);
   outline.kernel.setFunctionType(b.getFunctionType(body.getArgumentTypes(), group.back()->getResultTypes()));
   return outline;
@@ -160,8 +162,8 @@ kern::CallOp createCall(OpBuilder &b, Location loc, kern::FuncOp kernel, ArrayRe
       operands.push_back(argument.value);
     bindings.push_back(argument.weight ? Attribute(argument.weight) : Attribute(b.getUnitAttr()));
   }
-  return kern::CallOp::create(b, loc, kernel.getResultTypes(), FlatSymbolRefAttr::get(kernel.getSymNameAttr()), operands,
-                              b.getArrayAttr(bindings), DenseI64ArrayAttr());
+  return kern::CallOp::create(b, loc, kernel.getResultTypes(), FlatSymbolRefAttr::get(kernel.getSymNameAttr()),
+                              operands, b.getArrayAttr(bindings), DenseI64ArrayAttr());
 }
 
 LogicalResult Outliner::outline(const KernelGroup &group) {

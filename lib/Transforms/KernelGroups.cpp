@@ -66,7 +66,8 @@ SmallVector<KernelGroup> groupKernels(Block &block, bool fuse) {
     for (Value operand : op.getOperands()) {
       Operation *producer = operand.getDefiningOp();
       auto found = groupOf.find(producer);
-      if (!producer || found == groupOf.end() || onlyReader(producer) != &op || groups[found->second].back() != producer)
+      if (!producer || found == groupOf.end() || onlyReader(producer) != &op ||
+          groups[found->second].back() != producer)
         continue;
       bool prologue = joinsAsPrologue(producer, &op);
       bool epilogue = joinsAsEpilogue(&op) && isLinear(producer);

@@ -6,8 +6,8 @@
 
 namespace k2c {
 
-/// Declares the orders numerics N1, N3, N5 give to every reduction of `op`; returns how many there are. Ops a later pass
-/// creates (absorb-mla) get theirs from the same rule.
+/// Declares the orders numerics N1, N3, N5 give to every reduction of `op`; returns how many there are. Ops a later
+/// pass creates (absorb-mla) get theirs from the same rule.
 int64_t declareOrders(nn::ReductionOp op);
 
 } // namespace k2c

@@ -1,7 +1,7 @@
 //===- SetNumerics.cpp - Orders of accumulation, from shapes alone --------===//
 //
-// Numerics N1, N3, N5. The bits of a logit must not depend on batch, chunk, threads, ranks or tiles, so the order of every
-// sum is fixed here, before any plan exists, and only read afterwards:
+// Numerics N1, N3, N5. The bits of a logit must not depend on batch, chunk, threads, ranks or tiles, so the order of
+// every sum is fixed here, before any plan exists, and only read afterwards:
 //
 //   contraction of K     #nn.tree<L>      L = the largest power of two <= K / 512, within 1..8
 //   attention row        #nn.softmax<block = 64, split = by_position>
@@ -53,8 +53,8 @@ struct SetNumerics : impl::SetNumericsBase<SetNumerics> {
     getOperation().walk([&](mla::AttentionOp op) { op.setFormsAttr(formsOf(&getContext(), *form)); });
     getOperation()->setAttr("nn.numerics",
                             nn::NumericsAttr::get(&getContext(), numericsVersion, *type, *form, bitClass));
-    remark(getOperation().getLoc(), "set-numerics", "orders",
-           std::to_string(count) + " reductions have their order", {{"reductions", count}});
+    remark(getOperation().getLoc(), "set-numerics", "orders", std::to_string(count) + " reductions have their order",
+           {{"reductions", count}});
   }
 };
 

@@ -46,8 +46,8 @@ void expand(moe::ExpertsOp op) {
 
   Value plan = moe::DispatchOp::create(b, loc, moe::PlanType::get(b.getContext(), op.getCount(), top), op.getExperts());
   Value rows = moe::GatherOp::create(b, loc, slots({hidden}), op.getInput(), plan);
-  Value gateUp = moe::GroupedLinearOp::create(b, loc, slots({2, inner}), rows, plan, op.getUpAttr(),
-                                              op.getUpOperand(), Value(), op.getUpOrderAttr());
+  Value gateUp = moe::GroupedLinearOp::create(b, loc, slots({2, inner}), rows, plan, op.getUpAttr(), op.getUpOperand(),
+                                              Value(), op.getUpOrderAttr());
   Value act = nn::GatedActOp::create(b, loc, slots({inner}), gateUp, op.getActAttr());
   Value down = moe::GroupedLinearOp::create(b, loc, slots({hidden}), act, plan, op.getDownAttr(), op.getDownOperand(),
                                             op.getWeights(), op.getDownOrderAttr());

@@ -1,7 +1,7 @@
 //===- VerifyForm.cpp - The wall after each form --------------------------===//
 //
-// A form is defined by what may no longer appear in it. One table of rules, one walk; a violation names the op, the form
-// and the pass that should have run.
+// A form is defined by what may no longer appear in it. One table of rules, one walk; a violation names the op, the
+// form and the pass that should have run.
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Dist/Dist.h"
@@ -42,7 +42,8 @@ private:
   StringRef form;
 };
 
-/// Every nn, moe and mla op but the symbols is a TokenOp, and so has the design interfaces; a test of the td files holds it.
+/// Every nn, moe and mla op but the symbols is a TokenOp, and so has the design interfaces; a test of the td files
+/// holds it.
 bool isTokenOp(Operation *op) { return isa<nn::KernelOp>(op); }
 
 LogicalResult Checker::checkModule() {
@@ -52,7 +53,8 @@ LogicalResult Checker::checkModule() {
     return missing(module, "the module has no nn.limits", "the frontend");
   if (!module->hasAttr("nn.numerics"))
     return missing(module, "the module has no nn.numerics", "set-numerics");
-  int64_t entries = llvm::count_if(module.getOps<func::FuncOp>(), [](func::FuncOp f) { return f->hasAttr("nn.entry"); });
+  int64_t entries =
+      llvm::count_if(module.getOps<func::FuncOp>(), [](func::FuncOp f) { return f->hasAttr("nn.entry"); });
   if (entries == 0)
     return missing(module, "no function has nn.entry", "the frontend");
   if (wall >= Wall::Planned && !module->hasAttr("dist.plan"))

@@ -1,7 +1,7 @@
 //===- k2c-opt.cpp - Run passes on modules --------------------------------===//
 //
-// mlir-opt with k2c's dialects, its passes (--set-numerics ...) and one pipeline a form (--model-form, --planned-form ...).
-// What passes decide: --remarks-filter=PASS.
+// mlir-opt with k2c's dialects, its passes (--set-numerics ...) and one pipeline a form (--model-form, --planned-form
+// ...). What passes decide: --remarks-filter=PASS.
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Dialects.h"

@@ -1,6 +1,6 @@
 //===- Compile.cpp - k2c compile ------------------------------------------===//
-#include "Commands.h"
 #include "k2c/Pipelines/Compile.h"
+#include "Commands.h"
 #include <iostream>
 
 using namespace k2c;
@@ -9,7 +9,10 @@ namespace {
 /// The flags of interface.md that this build knows by name but does not have.
 void refuse(CLI::App &command, const char *flag, const char *what) {
   command.add_option_function<std::string>(
-      flag, [flag, what](const std::string &) { throw CLI::ValidationError(flag, std::string(what) + " is not in this build"); },
+      flag,
+      [flag, what](const std::string &) {
+        throw CLI::ValidationError(flag, std::string(what) + " is not in this build");
+      },
       std::string(what) + " (not in this build)");
 }
 } // namespace
@@ -26,20 +29,25 @@ void k2c::addCompile(CLI::App &app, std::function<int()> &run) {
   c->add_option("--topology", options->topology, "a built-in topology or a file")->capture_default_str();
   c->add_option("--target", options->target, "LLVM CPU name (default: this machine's)");
   c->add_option("--compute", options->compute, "activations and accumulation")
-      ->check(CLI::IsMember({"f32", "bf16"}))->capture_default_str();
+      ->check(CLI::IsMember({"f32", "bf16"}))
+      ->capture_default_str();
   c->add_option("--mla", options->mla, "segment forms of latent attention")
-      ->check(CLI::IsMember({"phased", "absorbed", "expanded"}))->capture_default_str();
+      ->check(CLI::IsMember({"phased", "absorbed", "expanded"}))
+      ->capture_default_str();
   c->add_option("--cache", options->cache, "element type of the cache (default: as compute)")
       ->check(CLI::IsMember({"f32", "bf16"}));
   c->add_option("--weights", options->weights, "packed blobs, or the checkpoint as it is")
-      ->check(CLI::IsMember({"packed", "reference"}))->capture_default_str();
+      ->check(CLI::IsMember({"packed", "reference"}))
+      ->capture_default_str();
   c->add_option("--emit", options->emit, "form to stop at")
       ->check(CLI::IsMember({"model", "planned", "distributed", "scheduled", "runtime", "llvm", "ptx", "program"}))
       ->capture_default_str();
   c->add_option("--step-tokens", options->stepTokens, "most tokens in one step")
-      ->check(CLI::Range(1, 1 << 20))->capture_default_str();
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
   c->add_option("--max-sequences", options->maxSequences, "most sequences at once")
-      ->check(CLI::Range(1, 1 << 16))->capture_default_str();
+      ->check(CLI::Range(1, 1 << 16))
+      ->capture_default_str();
   c->add_option("--max-context", *context, "most tokens of a sequence (default: min(max_position_embeddings, 8192))")
       ->check(CLI::Range(1, 1 << 24));
   c->add_option("--ignore-key", options->ignoreKeys, "accept this unknown config key");

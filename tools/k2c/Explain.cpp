@@ -60,7 +60,10 @@ void k2c::addUnbuilt(CLI::App &app, std::function<int()> &run) {
     CLI::App *c = app.add_subcommand(name, "(not in this build)");
     c->allow_extras();
     c->callback([name, &run] {
-      run = [name] { return fail(std::string("k2c ") + name + " is not in this build; `k2c compile --remarks` shows what was predicted"); };
+      run = [name] {
+        return fail(std::string("k2c ") + name +
+                    " is not in this build; `k2c compile --remarks` shows what was predicted");
+      };
     });
   }
 }

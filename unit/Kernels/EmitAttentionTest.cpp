@@ -1,7 +1,7 @@
 //===- EmitAttentionTest.cpp - Emitted attentions have the bits of evaluate() --------------------===//
 //
-// Contexts beyond 1024 keys restart the softmax; sequences, forms and chunks are mixed in one step. Slots that no key was
-// written to hold NaN, so a product with what must not be seen shows.
+// Contexts beyond 1024 keys restart the softmax; sequences, forms and chunks are mixed in one step. Slots that no key
+// was written to hold NaN, so a product with what must not be seen shows.
 //
 //===----------------------------------------------------------------------===//
 #include "AttentionTest.h"
@@ -85,8 +85,8 @@ TEST(EmitAttention, AbsorbedTakesItsRows) {
     d.qRopeHeadStride = 12;
     d.qRope = {RowSpace::Token, heads * 12, heads * 12 + 3, DType::F32};
     d.o = rowsOf(heads * 36);
-    TestStep step(std::vector<Sequence>{
-        {70, 1, K2RT_FORM_ABSORBED}, {0, 5, K2RT_FORM_EXPANDED}, {1100, 3, K2RT_FORM_ABSORBED}});
+    TestStep step(
+        std::vector<Sequence>{{70, 1, K2RT_FORM_ABSORBED}, {0, 5, K2RT_FORM_EXPANDED}, {1100, 3, K2RT_FORM_ABSORBED}});
     Array qLatent(DType::F32, Random(3).vector(step.rows() * d.qLatent.stride));
     Array qRope(DType::F32, Random(4).vector(step.rows() * d.qRope.stride));
     Array latent = cachePlane(step, 36, DType::F32, 1), rope = cachePlane(step, 8, DType::F32, 2);
@@ -117,8 +117,7 @@ TEST(EmitAttention, ExpandedExpandsABlockAtATime) {
   Array uv = pack(d.uv, [&](int64_t, int64_t, int64_t) { return random(); });
   Array latent = cachePlane(step, 40, DType::F32, 1), rope = cachePlane(step, 6, DType::F32, 2);
   expectSameBits({"expanded", d}, step.step, {outputs(step, heads * 35)}, [&](std::vector<Array> &r) {
-    return std::vector<void *>{q.data(),  latent.data(), rope.data(), uk.data(), uv.data(), &step.step,
-                               r[0].data()};
+    return std::vector<void *>{q.data(), latent.data(), rope.data(), uk.data(), uv.data(), &step.step, r[0].data()};
   });
 }
 

@@ -54,9 +54,8 @@ TEST(EmitDispatch, GatherCopiesEachTokenToItsSlots) {
   Routed routed(7, 12);
   Array x(DType::F32, Random().vector(7 * 21)), y(DType::F32, std::vector<float>(28 * 21, -77.0f));
   GatherDesc desc{rowsOf(21), rowsOf(21, DType::F32, RowSpace::Slot), 12, Routed::topK};
-  expectSameBits({"gather", desc}, routed.step.step, {y}, [&](std::vector<Array> &r) {
-    return std::vector<void *>{x.data(), routed.plan.data(), r[0].data()};
-  });
+  expectSameBits({"gather", desc}, routed.step.step, {y},
+                 [&](std::vector<Array> &r) { return std::vector<void *>{x.data(), routed.plan.data(), r[0].data()}; });
 }
 
 TEST(EmitDispatch, CombineKeepsTheTreeOfExperts) {
@@ -109,12 +108,15 @@ TEST(EmitDispatch, GroupedLinearGatesOnPanels) {
 TEST(EmitDispatch, GroupedLinearWeighsTheAccumulator) { checkGrouped("down", 40, false, true); }
 
 TEST(EmitDispatch, HeadLinearTakesRowsOfItsForm) {
-  TestStep step(std::vector<Sequence>{
-      {0, 3, K2RT_FORM_EXPANDED}, {0, 2, K2RT_FORM_ABSORBED}, {0, 17, K2RT_FORM_EXPANDED}, {5, 16, K2RT_FORM_ABSORBED}});
+  TestStep step(std::vector<Sequence>{{0, 3, K2RT_FORM_EXPANDED},
+                                      {0, 2, K2RT_FORM_ABSORBED},
+                                      {0, 17, K2RT_FORM_EXPANDED},
+                                      {5, 16, K2RT_FORM_ABSORBED}});
   Random random;
   int64_t rows = step.rows(), heads = 3, k = 40, n = 44;
   for (FormFilter filter : {FormFilter::All, FormFilter::Expanded, FormFilter::Absorbed}) {
-    HeadLinearDesc desc{rowsOf(heads * 50), rowsOf(heads * n), heads, 50, {DType::BF16, heads, n, k, 1}, {k, 1}, filter};
+    HeadLinearDesc desc{
+        rowsOf(heads * 50), rowsOf(heads * n), heads, 50, {DType::BF16, heads, n, k, 1}, {k, 1}, filter};
     Array x(DType::F32, random.vector(rows * heads * 50)), y(DType::F32, std::vector<float>(rows * heads * n, -77.0f));
     Array w = pack(desc.w, [&](int64_t, int64_t, int64_t) { return random(); });
     expectSameBits({"head", desc}, step.step, {y},

@@ -33,7 +33,8 @@ void check(const std::string &name, const LinearDesc &desc, std::vector<int64_t>
   Array bias(desc.epilogue.biasType, random.vector(desc.w.n));
   for (int64_t rows : rowCounts) {
     TestStep step(TestStep::plain(rows));
-    Array x(desc.x.type, random.vector(rows * desc.x.stride)), residual(desc.residual.type, random.vector(rows * std::max<int64_t>(desc.residual.stride, 1)));
+    Array x(desc.x.type, random.vector(rows * desc.x.stride)),
+        residual(desc.residual.type, random.vector(rows * std::max<int64_t>(desc.residual.stride, 1)));
     Array y(desc.y.type, std::vector<float>(rows * desc.y.stride, -77.0f));
     expectSameBits({name + "." + std::to_string(rows), desc}, step.step, {y}, [&](std::vector<Array> &r) {
       std::vector<void *> args = {x.data()};
@@ -54,9 +55,7 @@ TEST(EmitLinear, EveryRowCountOfATile) {
   check("f32", linear(DType::F32, DType::F32, 33, 130), {1, 2, 3, 5, 8, 13, 14, 15, 33});
 }
 
-TEST(EmitLinear, OddContractionOfBf16Weights) {
-  check("odd", linear(DType::F32, DType::BF16, 40, 7), {1, 3, 15});
-}
+TEST(EmitLinear, OddContractionOfBf16Weights) { check("odd", linear(DType::F32, DType::BF16, 40, 7), {1, 3, 15}); }
 
 TEST(EmitLinear, LeavesOfEqualLengthRunTogether) {
   check("leaves", linear(DType::F32, DType::BF16, 64, 1024), {1, 2, 14, 33});

@@ -6,9 +6,7 @@ namespace {
 
 constexpr float untouched = -77.0f;
 
-Array filled(DType type, int64_t n, float value = untouched) {
-  return Array(type, std::vector<float>(n, value));
-}
+Array filled(DType type, int64_t n, float value = untouched) { return Array(type, std::vector<float>(n, value)); }
 
 TEST(EmitRows, AddRoundsOnceAndKeepsItsTail) {
   TestStep step(TestStep::plain(5));
@@ -16,9 +14,8 @@ TEST(EmitRows, AddRoundsOnceAndKeepsItsTail) {
   for (DType type : {DType::F32, DType::BF16}) {
     Array a(type, random.vector(5 * 77)), b(DType::F32, random.vector(5 * 80));
     AddDesc desc{rowsOf(77, type), {RowSpace::Token, 77, 80, DType::F32}, {RowSpace::Token, 77, 79, type}};
-    expectSameBits({"add", desc}, step.step, {filled(type, 5 * 79)}, [&](std::vector<Array> &r) {
-      return std::vector<void *>{a.data(), b.data(), r[0].data()};
-    });
+    expectSameBits({"add", desc}, step.step, {filled(type, 5 * 79)},
+                   [&](std::vector<Array> &r) { return std::vector<void *>{a.data(), b.data(), r[0].data()}; });
   }
 }
 
@@ -52,9 +49,8 @@ TEST(EmitRows, EmbedReadsIdsAndLastSamples) {
   step.step.last_sample = last.data();
   Array table(DType::BF16, Random().vector(11 * 37));
   EmbedDesc desc{11, 37, DType::BF16, rowsOf(37)};
-  expectSameBits({"embed", desc}, step.step, {filled(DType::F32, 4 * 37)}, [&](std::vector<Array> &r) {
-    return std::vector<void *>{table.data(), &step.step, r[0].data()};
-  });
+  expectSameBits({"embed", desc}, step.step, {filled(DType::F32, 4 * 37)},
+                 [&](std::vector<Array> &r) { return std::vector<void *>{table.data(), &step.step, r[0].data()}; });
 }
 
 TEST(EmitRows, EmbedRefusesAnIdOutsideTheTable) {
@@ -111,9 +107,8 @@ TEST(EmitRows, WantRowsAndObserveCopy) {
   step.step.want_rows = 2;
   Array x(DType::F32, Random().vector(6 * 19));
   WantRowsDesc wanted{rowsOf(19), rowsOf(19, DType::F32, RowSpace::Want)};
-  expectSameBits({"want", wanted}, step.step, {filled(DType::F32, 2 * 19)}, [&](std::vector<Array> &r) {
-    return std::vector<void *>{x.data(), &step.step, r[0].data()};
-  });
+  expectSameBits({"want", wanted}, step.step, {filled(DType::F32, 2 * 19)},
+                 [&](std::vector<Array> &r) { return std::vector<void *>{x.data(), &step.step, r[0].data()}; });
   expectSameBits({"observe", ObserveDesc{rowsOf(19)}}, step.step, {filled(DType::F32, 2 * 6 * 19)},
                  [&](std::vector<Array> &r) {
                    step.step.capture_hidden = r[0].data();

@@ -35,7 +35,8 @@ void check(const SelectDesc &d, k2rt_ir_step forced = {}) {
   step.step.forced_experts = forced.forced_experts;
   step.step.forced_weights = forced.forced_weights;
   Array logits = logitsOf(6, d.experts), bias(DType::F32, Random(2).vector(d.experts));
-  Array out(DType::F32, std::vector<float>(6 * d.topK, -77.0f)), captured(DType::F32, std::vector<float>(12 * d.topK, -7.0f));
+  Array out(DType::F32, std::vector<float>(6 * d.topK, -77.0f)),
+      captured(DType::F32, std::vector<float>(12 * d.topK, -7.0f));
   expectSameBits({"select", d}, step.step, {out, out, captured, captured}, [&](std::vector<Array> &r) {
     step.step.capture_experts = r[2].data();
     step.step.capture_weights = r[3].data();
@@ -84,7 +85,8 @@ TEST(EmitSelect, RefusesAForcedExpertOutOfRange) {
   step.step.forced_experts = experts.data();
   Array logits(DType::F32, Random().vector(24)), weights(DType::F32, 2);
   for (const CompiledKernel &kernel : compileForTargets({"select", d}))
-    EXPECT_EQ(launch(kernel, step.step, {logits.data(), &step.step, ordinal(0), out.data(), weights.data()}, 1).status, 1);
+    EXPECT_EQ(launch(kernel, step.step, {logits.data(), &step.step, ordinal(0), out.data(), weights.data()}, 1).status,
+              1);
 }
 
 } // namespace

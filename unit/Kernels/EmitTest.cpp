@@ -132,8 +132,8 @@ void expectSameBits(const KernelDesc &desc, const k2rt_ir_step &step, const std:
             ++differences;
             first = e;
           }
-        EXPECT_EQ(differences, 0) << desc.name << " for " << kernel.target << ", " << workers << " workers, result " << i
-                                  << ": element " << first << " is " << (first < 0 ? 0 : results[i][first])
+        EXPECT_EQ(differences, 0) << desc.name << " for " << kernel.target << ", " << workers << " workers, result "
+                                  << i << ": element " << first << " is " << (first < 0 ? 0 : results[i][first])
                                   << ", expected " << (first < 0 ? 0 : expected[i][first]);
       }
     }

@@ -57,8 +57,8 @@ public:
 const std::string kimiRouter = "model.layers.1.mlp.gate.weight";
 
 TEST(CheckWeights, OracleAndBundledCheckpoints) {
-  for (const std::string &folder : {oracle("llama"), oracle("kimi_k2"), oracle("deepseek_v3"),
-                                    std::string(K2C_SOURCE_DIR "/models/bundled")}) {
+  for (const std::string &folder :
+       {oracle("llama"), oracle("kimi_k2"), oracle("deepseek_v3"), std::string(K2C_SOURCE_DIR "/models/bundled")}) {
     Expected<ModelSpec> spec = loadModelSpec(folder);
     ASSERT_TRUE(spec) << spec.error().text();
     Expected<Checkpoint> checkpoint = Checkpoint::open(folder);

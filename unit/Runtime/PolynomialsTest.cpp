@@ -32,9 +32,7 @@ double worstFloat(float (*mine)(float), double (*reference)(double), float low, 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 double silu(double x) { return x * sigmoid(x); }
 
-TEST(Polynomials, Exp) {
-  EXPECT_LE(worstFloat(k2rt_expf, std::exp, k2rt_f32_exp_lowest, k2rt_f32_exp_highest), 0.9);
-}
+TEST(Polynomials, Exp) { EXPECT_LE(worstFloat(k2rt_expf, std::exp, k2rt_f32_exp_lowest, k2rt_f32_exp_highest), 0.9); }
 TEST(Polynomials, Log) { EXPECT_LE(worstFloat(k2rt_logf, std::log, FLT_MIN, FLT_MAX), 0.85); }
 TEST(Polynomials, Tanh) { EXPECT_LE(worstFloat(k2rt_tanhf, std::tanh, -FLT_MAX, FLT_MAX), 1.4); }
 TEST(Polynomials, Sigmoid) { EXPECT_LE(worstFloat(k2rt_sigmoidf, sigmoid, -87.3f, FLT_MAX), 2.4); }

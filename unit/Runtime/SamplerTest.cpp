@@ -8,15 +8,13 @@ using namespace k2rt;
 
 namespace {
 
-k2rt_ir_sampling parameters(float temperature, int32_t topK = 0, float topP = 1,
-                            float minP = 0) {
+k2rt_ir_sampling parameters(float temperature, int32_t topK = 0, float topP = 1, float minP = 0) {
   return {temperature,   topP, minP, topK, /*seed=*/7, /*sequence=*/0,
           /*position=*/0};
 }
 
 /// How often each token comes at positions 0 .. draws-1.
-std::vector<int> histogram(const std::vector<float> &logits, k2rt_ir_sampling p,
-                           int draws) {
+std::vector<int> histogram(const std::vector<float> &logits, k2rt_ir_sampling p, int draws) {
   Sampler sampler(int64_t(logits.size()));
   std::vector<int> counts(logits.size(), 0);
   for (p.position = 0; p.position < draws; ++p.position)
@@ -25,8 +23,7 @@ std::vector<int> histogram(const std::vector<float> &logits, k2rt_ir_sampling p,
 }
 
 /// Pearson's statistic of counts against the softmax over `kept` tokens.
-double chiSquare(const std::vector<int> &counts,
-                 const std::vector<float> &logits, const std::vector<int> &kept,
+double chiSquare(const std::vector<int> &counts, const std::vector<float> &logits, const std::vector<int> &kept,
                  double temperature) {
   double total = 0, draws = 0, statistic = 0;
   for (int id : kept)
@@ -108,14 +105,11 @@ TEST(Sampler, TopKBreaksTiesByLowestId) {
   EXPECT_EQ(counts[2] + counts[3] + counts[4], 0);
 }
 
-TEST(Sampler, TopKOfOneIsGreedy) {
-  EXPECT_EQ(histogram(logits, parameters(5, 1), 200)[1], 200);
-}
+TEST(Sampler, TopKOfOneIsGreedy) { EXPECT_EQ(histogram(logits, parameters(5, 1), 200)[1], 200); }
 
 // Shares 0.4, 0.3, 0.2, 0.1: the shortest prefix that reaches p.
 TEST(Sampler, TopPKeepsTheShortestPrefix) {
-  std::vector<float> shares = {std::log(0.1f), std::log(0.4f), std::log(0.2f),
-                               std::log(0.3f)};
+  std::vector<float> shares = {std::log(0.1f), std::log(0.4f), std::log(0.2f), std::log(0.3f)};
   auto support = [&](float p) {
     std::vector<int> ids;
     auto counts = histogram(shares, parameters(1, 0, p), 2000);
@@ -154,8 +148,7 @@ TEST(Sampler, MinPIsRelativeToTheMostLikely) {
 TEST(Sampler, NaNAndMinusInfinityNeverCome) {
   auto counts = histogram({NAN, 0, -INFINITY, 1, NAN}, parameters(1), 1000);
   EXPECT_EQ(counts[1] + counts[3], 1000);
-  counts =
-      histogram({NAN, 0, -INFINITY, 1, NAN}, parameters(1, 4, 0.99f), 1000);
+  counts = histogram({NAN, 0, -INFINITY, 1, NAN}, parameters(1, 4, 0.99f), 1000);
   EXPECT_EQ(counts[1] + counts[3], 1000);
 }
 

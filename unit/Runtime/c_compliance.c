@@ -7,7 +7,9 @@
 
 #define K2RT_STRUCT(name) enum { name##_field_bytes = 0
 #define K2RT_FIELD(name, type, field) +sizeof(K2RT_TYPE_##type)
-#define K2RT_END(name) };
+#define K2RT_END(name)                                                                                                 \
+  }                                                                                                                    \
+  ;
 #include "k2rt/abi.def"
 
 #define K2RT_STRUCT(name) _Static_assert(name##_field_bytes == sizeof(name), #name " has padding");

@@ -25,7 +25,7 @@ struct HostTest : testing::Test {
   Expected<std::vector<std::string>> compile(const std::string &name, const std::string &text) {
     ObjectJob job{name, text, [&](mlir::MLIRContext *context) {
                     context->loadDialect<mlir::LLVM::LLVMDialect>();
-                
+
                     return mlir::parseSourceString<mlir::ModuleOp>(text, context);
                   }};
     ObjectOptions options;
@@ -42,9 +42,7 @@ TEST_F(HostTest, UnknownCpuIsRefusedByName) {
   EXPECT_EQ(cpu.error().where, "cpu znver99");
 }
 
-TEST_F(HostTest, NarrowCpuIsRefused) {
-  EXPECT_EQ(HostTarget::forCpu("pentium4").error().message, "is a 32-bit CPU");
-}
+TEST_F(HostTest, NarrowCpuIsRefused) { EXPECT_EQ(HostTarget::forCpu("pentium4").error().message, "is a 32-bit CPU"); }
 
 TEST_F(HostTest, CpuWithoutFmaIsRefused) { EXPECT_FALSE(HostTarget::forCpu("x86-64-v2")); }
 
@@ -117,9 +115,9 @@ TEST_F(HostTest, UndefinedSymbolsAreRefused) {
 }
 
 TEST_F(HostTest, WritableGlobalsAreRefused) {
-  Expected<std::vector<std::string>> objects =
-      compile("writes", "llvm.mlir.global external @g(7 : i32) : i32\n"
-                        "llvm.func @f() -> !llvm.ptr { %0 = llvm.mlir.addressof @g : !llvm.ptr llvm.return %0 : !llvm.ptr }");
+  Expected<std::vector<std::string>> objects = compile(
+      "writes", "llvm.mlir.global external @g(7 : i32) : i32\n"
+                "llvm.func @f() -> !llvm.ptr { %0 = llvm.mlir.addressof @g : !llvm.ptr llvm.return %0 : !llvm.ptr }");
   ASSERT_TRUE(objects) << objects.error().text();
   Status status = linkShared(*objects, {"f"}, path("w.so"));
   ASSERT_FALSE(status);

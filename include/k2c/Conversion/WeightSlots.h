@@ -1,8 +1,8 @@
 //===- WeightSlots.h - Which packed weights a program reads ---------------===//
 //
-// A weight operand of a kernel has a layout; a family read in a layout has consecutive slots, one for each of its layers.
-// A family read in two layouts (a tied embedding) has two ranges. The order follows the program, so it is the same for the
-// host code (rt.weight_slots) and for the weight map.
+// A weight operand of a kernel has a layout; a family read in a layout has consecutive slots, one for each of its
+// layers. A family read in two layouts (a tied embedding) has two ranges. The order follows the program, so it is the
+// same for the host code (rt.weight_slots) and for the weight map.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_CONVERSION_WEIGHTSLOTS_H
@@ -18,10 +18,10 @@ namespace k2c {
 
 /// The slots of one family in one layout.
 struct WeightRange {
-  std::string name;    ///< the family, with a suffix when it is read in several layouts
-  mlir::Operation *family = nullptr; ///< nn.weights or nn.constant_table
-  Operand operand;     ///< layout: panels, or plain elements of `type`
-  int64_t first = 0;   ///< slot of the first layer
+  std::string name;                   ///< the family, with a suffix when it is read in several layouts
+  mlir::Operation *family = nullptr;  ///< nn.weights or nn.constant_table
+  Operand operand;                    ///< layout: panels, or plain elements of `type`
+  int64_t first = 0;                  ///< slot of the first layer
   int64_t from = 0, to = 1, step = 1; ///< checkpoint layer indices; 0 to 1 when not layered
   int64_t count() const { return (to - from + step - 1) / step; }
   /// Bytes of one slot before page alignment.

@@ -1,8 +1,9 @@
 //===- Describe.h - From a kernel's region to its description -------------===//
 //
-// A kern.func says in ops what a kernel computes; a KernelDesc says it in numbers, for the oracle, the cost model and the
-// emitter. This is the only bridge between the two: views (nn.split, nn.reshape) become strides and offsets, weights
-// become packed layouts, and every argument of the KernelDesc is traced to an argument or result of the kern.func.
+// A kern.func says in ops what a kernel computes; a KernelDesc says it in numbers, for the oracle, the cost model and
+// the emitter. This is the only bridge between the two: views (nn.split, nn.reshape) become strides and offsets,
+// weights become packed layouts, and every argument of the KernelDesc is traced to an argument or result of the
+// kern.func.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_KERNELS_DESCRIBE_H

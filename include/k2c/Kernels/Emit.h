@@ -23,8 +23,8 @@ inline constexpr int kernelEmitterVersion = 2;
 /// Loads the dialects that emitted kernels use.
 void loadKernelDialects(mlir::MLIRContext &context);
 
-/// The kernel as a module with the function `symbol`. `tile` must be legal for the kernel (isLegal). Null, with an error at
-/// the module's location that names the kernel, when a description is beyond what the emitter knows.
+/// The kernel as a module with the function `symbol`. `tile` must be legal for the kernel (isLegal). Null, with an
+/// error at the module's location that names the kernel, when a description is beyond what the emitter knows.
 mlir::OwningOpRef<mlir::ModuleOp> emitKernel(mlir::MLIRContext *context, const KernelDesc &desc, const TileConfig &tile,
                                              llvm::StringRef symbol);
 

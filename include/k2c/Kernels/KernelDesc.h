@@ -80,11 +80,11 @@ struct EmbedDesc {
   Rows y;
 };
 
-/// x [rows][heads][width], weight[width] -> y = weight * (x * (1 / sqrt(sum / width + eps))), all in f32, rounded once to
-/// y.type; each head of a row is normalised on its own (heads = 1: the whole row). The sum of
-/// squares has 64 interleaved FMA chains (element i in chain i mod 64), merged by halving: chain c += chain c + 32, 16,
-/// 8, 4, 2, 1. A reduction without output columns would otherwise be one chain as long as the row.
-/// sum / width and 1 / sqrt(..) are f32 divisions; width and eps are rounded to f32.
+/// x [rows][heads][width], weight[width] -> y = weight * (x * (1 / sqrt(sum / width + eps))), all in f32, rounded once
+/// to y.type; each head of a row is normalised on its own (heads = 1: the whole row). The sum of squares has 64
+/// interleaved FMA chains (element i in chain i mod 64), merged by halving: chain c += chain c + 32, 16, 8, 4, 2, 1. A
+/// reduction without output columns would otherwise be one chain as long as the row. sum / width and 1 / sqrt(..) are
+/// f32 divisions; width and eps are rounded to f32.
 struct RmsNormDesc {
   Rows x, y;
   double eps = 1e-6;
@@ -157,9 +157,9 @@ struct AppendDesc {
 ///              m' = max(M, m)   a = exp(M - m')   b = exp(m - m')   L = fma(l, b, L * a)   O = fma(o, b, O * a)
 ///   result   O / L, rounded once. p_t, l, o stay f32 and v_t widens to f32 whatever the types are.
 struct AttentionShape {
-  int64_t heads = 0;    ///< query heads
-  double scale = 1.0;   ///< multiplies the dot product, rounded to f32
-  int64_t group = 0;    ///< cache group
+  int64_t heads = 0;  ///< query heads
+  double scale = 1.0; ///< multiplies the dot product, rounded to f32
+  int64_t group = 0;  ///< cache group
   /// One more operand after step, the layer ordinal. capture_max_logit[layer][head], when not null, becomes the larger
   /// of itself and every s_t of the rows; workers share it, so the update is atomic. The order does not matter.
   bool maxLogit = false;
@@ -275,8 +275,8 @@ struct Operand {
   enum class Role : uint8_t { Activation, Weight, Table, Plane, Step, Plan, Layer, Result };
   std::string name;
   Role role = Role::Activation;
-  Rows rows;          ///< Activation, Result, Plan; Plane: a row is a slot
-  PanelLayout panels; ///< Weight in panels (matrices > 0)
+  Rows rows;            ///< Activation, Result, Plan; Plane: a row is a slot
+  PanelLayout panels;   ///< Weight in panels (matrices > 0)
   int64_t elements = 0; ///< Weight in plain row-major form, Table: elements
   DType type = DType::F32;
 };

@@ -33,8 +33,8 @@ struct Known {
 /// step-tokens 2048, max-sequences 16, max-context min(max_position_embeddings, 8192).
 Limits defaultLimits(const ModelSpec &spec);
 
-/// Plans one rank on one CPU device. Errors: limits that are not positive or exceed the model's positions; several ranks
-/// (not in this build); memory that does not fit, with both numbers and the largest limits that would.
+/// Plans one rank on one CPU device. Errors: limits that are not positive or exceed the model's positions; several
+/// ranks (not in this build); memory that does not fit, with both numbers and the largest limits that would.
 Expected<Plan> planHost(const ModelSpec &spec, const Topology &topology, const Limits &limits,
                         const PlanOptions &options = {}, const Known &known = {});
 

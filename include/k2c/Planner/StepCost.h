@@ -32,8 +32,8 @@ struct StepShape {
   int64_t context = 0;
 };
 
-/// What the kernels of a step read and compute: one entry for each kind of kernel, all layers together. Reads the sizes,
-/// forms and limits of `plan`.
+/// What the kernels of a step read and compute: one entry for each kind of kernel, all layers together. Reads the
+/// sizes, forms and limits of `plan`.
 std::vector<Work> stepWork(const ModelSpec &spec, const Plan &plan, const StepShape &shape);
 
 /// Sum over stepWork, each entry at its roofline.

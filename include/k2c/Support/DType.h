@@ -1,6 +1,7 @@
 //===- DType.h - Element types of checkpoints, caches and kernels ---------===//
 //
-// One enumeration for every place that names an element type: safetensors headers, weight layouts, cache planes, kernels.
+// One enumeration for every place that names an element type: safetensors headers, weight layouts, cache planes,
+// kernels.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_SUPPORT_DTYPE_H

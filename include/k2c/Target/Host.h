@@ -37,8 +37,8 @@ struct HostTarget {
   bool has(const std::string &feature) const;
 };
 
-/// One object to make: `build` returns the module (any mix of LLVM, scf, cf, arith, math, vector); it is called in a child
-/// process, on a fresh context, and only when the cache lacks the object.
+/// One object to make: `build` returns the module (any mix of LLVM, scf, cf, arith, math, vector); it is called in a
+/// child process, on a fresh context, and only when the cache lacks the object.
 struct ObjectJob {
   std::string name; ///< in errors
   std::string key;  ///< equal keys = equal objects (for one target and one k2c)

@@ -1,8 +1,8 @@
 //===- Package.h - The bundle ---------------------------------------------===//
 //
-// DIR/{run, program.so, manifest.json, config.json, weights/, tokenizer files, lib/libonig.so.5}. A bundle is assembled in
-// DIR.partial, where an interrupted compile can resume its weights, and takes DIR's place in one rename: nothing half done
-// is ever runnable.
+// DIR/{run, program.so, manifest.json, config.json, weights/, tokenizer files, lib/libonig.so.5}. A bundle is assembled
+// in DIR.partial, where an interrupted compile can resume its weights, and takes DIR's place in one rename: nothing
+// half done is ever runnable.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_TARGET_PACKAGE_H

@@ -19,7 +19,8 @@ namespace k2c {
 /// One number of a decision: its name with the unit in it ("peak_bytes"), and its value.
 using Metric = std::pair<llvm::StringRef, std::variant<int64_t, double>>;
 
-/// Reports decision `name` of pass `category` at `loc`. Shown by `k2c compile --remarks` and `k2c-opt --remarks-filter`.
+/// Reports decision `name` of pass `category` at `loc`. Shown by `k2c compile --remarks` and `k2c-opt
+/// --remarks-filter`.
 void remark(mlir::Location loc, llvm::StringRef category, llvm::StringRef name, const std::string &text,
             std::initializer_list<Metric> metrics = {});
 

@@ -9,7 +9,8 @@ namespace k2c {
 bool DescBuilder::argumentIndex(Value value, unsigned &index) {
   auto argument = dyn_cast<BlockArgument>(value);
   if (!argument) {
-    kernel.emitError() << "kernel '" << kernel.getSymName() << "' reads a value that is neither an argument nor a view of one";
+    kernel.emitError() << "kernel '" << kernel.getSymName()
+                       << "' reads a value that is neither an argument nor a view of one";
     return false;
   }
   index = argument.getArgNumber();

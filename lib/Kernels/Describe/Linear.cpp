@@ -78,7 +78,8 @@ MaybeDescribed describeLinear(kern::FuncOp kernel, ArrayRef<Operation *> ops) {
   LinearDesc desc;
   FailureOr<PanelLayout> panels = panelsOf(parts.weight(), !!parts.grouped, !!parts.gate);
   if (failed(panels) || !parts.order())
-    return FailureOr<DescribedKernel>(parts.contraction()->emitOpError("has no declared order or an unknown weight type"));
+    return FailureOr<DescribedKernel>(
+        parts.contraction()->emitOpError("has no declared order or an unknown weight type"));
   if (parts.gate && parts.gate.getAct() != nn::Activation::Silu)
     return FailureOr<DescribedKernel>(parts.gate.emitOpError(otherActivation));
   desc.w = *panels;
@@ -107,7 +108,8 @@ MaybeDescribed describeLinear(kern::FuncOp kernel, ArrayRef<Operation *> ops) {
   }
   if (parts.add) {
     desc.epilogue.residual = true;
-    ok = ok && b.addRows(parts.add.getLhs() == parts.beforeAdd() ? parts.add.getRhs() : parts.add.getLhs(), desc.residual);
+    ok = ok &&
+         b.addRows(parts.add.getLhs() == parts.beforeAdd() ? parts.add.getRhs() : parts.add.getLhs(), desc.residual);
   }
   if (parts.grouped)
     ok = ok && b.addArgument(parts.grouped.getPlan());

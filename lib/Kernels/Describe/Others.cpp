@@ -37,7 +37,8 @@ Described describeNorm(DescBuilder b, nn::RmsNormOp op) {
   desc.heads = input.getRank() == 3 ? input.getDimSize(1) : 1;
   desc.eps = op.getEps().convertToDouble();
   desc.weight = elementOf(op.getWeightOperand());
-  bool ok = b.addRows(op.getInput(), desc.x) && b.addArgument(op.getWeightOperand()) && b.addResult(op.getResult(), desc.y);
+  bool ok =
+      b.addRows(op.getInput(), desc.x) && b.addArgument(op.getWeightOperand()) && b.addResult(op.getResult(), desc.y);
   return finish(b, ok, desc);
 }
 
@@ -68,8 +69,9 @@ template <class Op> Described describeAppend(DescBuilder b, Op op, Value first, 
 Described describeSelect(DescBuilder b, moe::SelectOp op) {
   bool byBest = op.getGroupScore() == moe::GroupScore::Max, softmax = op.getScore() == moe::Scoring::Softmax;
   if (op.getGroups() > 1 && byBest != softmax)
-    return op.emitOpError("ranks groups of softmax scores by their best expert and groups of sigmoid scores by their two "
-                          "best; other combinations are not in this build");
+    return op.emitOpError(
+        "ranks groups of softmax scores by their best expert and groups of sigmoid scores by their two "
+        "best; other combinations are not in this build");
   SelectDesc desc;
   desc.experts = typeOf(op.getScores()).getDimSize(1);
   desc.topK = op.getTop();

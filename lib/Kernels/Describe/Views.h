@@ -1,7 +1,7 @@
 //===- Views.h - Strided reading of row tensors ---------------------------===//
 //
-// nn.split and nn.reshape say how the bytes of another value are read. Following them back gives a base value, an offset
-// and strides in elements.
+// nn.split and nn.reshape say how the bytes of another value are read. Following them back gives a base value, an
+// offset and strides in elements.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_LIB_KERNELS_DESCRIBE_VIEWS_H
@@ -16,8 +16,8 @@ namespace k2c {
 /// How a row tensor lies in the buffer of `base`.
 struct StridedView {
   mlir::Value base;
-  int64_t offset = 0;    ///< elements from the row's start
-  int64_t rowStride = 0; ///< elements from row to row
+  int64_t offset = 0;                          ///< elements from the row's start
+  int64_t rowStride = 0;                       ///< elements from row to row
   llvm::SmallVector<int64_t, 3> dims, strides; ///< of the dimensions after the rows
 
   /// True if a row's elements are consecutive.

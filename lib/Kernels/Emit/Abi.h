@@ -1,6 +1,7 @@
 //===- Abi.h - Where a field of a runtime struct lies --------------------------------===//
 //
-// abi.def read by the compiler: abi::<struct>::<field> is a Field with the byte offset and type that generated code uses.
+// abi.def read by the compiler: abi::<struct>::<field> is a Field with the byte offset and type that generated code
+// uses.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_LIB_KERNELS_EMIT_ABI_H

@@ -1,7 +1,7 @@
 //===- Attention.cpp - Runs, tiles and blocks ----------------------------------------------===//
 //
-// The loops around the block: which rows share keys, packing queries, closing partials, writing outputs. The inner loops
-// of a block are in AttentionBlock.cpp.
+// The loops around the block: which rows share keys, packing queries, closing partials, writing outputs. The inner
+// loops of a block are in AttentionBlock.cpp.
 //
 //===----------------------------------------------------------------------===//
 #include "Attention.h"
@@ -113,13 +113,14 @@ void AttentionEmitter::startTile(const Run &run, Value tile) {
 /// Lanes whose partial ends at `start` close it. C(p) is a multiple of 1024.
 void AttentionEmitter::restart(Value tile, Value start) {
   Value zero = b.constant(0);
-  Value possible = b.bitAnd(b.compare(Compare::Eq, b.bitAnd(start, b.constant(1023)), zero),
-                            b.compare(Compare::Gt, start, zero));
+  Value possible =
+      b.bitAnd(b.compare(Compare::Eq, b.bitAnd(start, b.constant(1023)), zero), b.compare(Compare::Gt, start, zero));
   b.when(possible, [&] {
     Value restarts = loadIntegers(tile, AttentionLayout::Restart);
     Value starts = b.splat(b.truncate(start), layout.lanes);
     Value within = b.bitAnd(starts, b.sub(restarts, 1));
-    Value mask = b.bitAnd(b.compare(Compare::Eq, within, 0), sees(loadIntegers(tile, AttentionLayout::Position), start));
+    Value mask =
+        b.bitAnd(b.compare(Compare::Eq, within, 0), sees(loadIntegers(tile, AttentionLayout::Position), start));
     closePartials(tile, mask, b.compare(Compare::Gt, starts, restarts));
   });
 }
@@ -147,12 +148,12 @@ void AttentionEmitter::closePartials(Value tile, Value mask, Value merges) {
 }
 
 void AttentionEmitter::finishTile(const Run &run, Value tile) {
-  Value positions = loadIntegers(tile, AttentionLayout::Position), restarts = loadIntegers(tile, AttentionLayout::Restart);
+  Value positions = loadIntegers(tile, AttentionLayout::Position),
+        restarts = loadIntegers(tile, AttentionLayout::Restart);
   closePartials(tile, b.laneMask(layout.lanes, 0, layout.lanes), b.compare(Compare::Ge, positions, restarts));
   Value sum = loadSingle(tile, AttentionLayout::TotalSum), total = inTile(tile, layout.totalOffset());
-  b.loop(0, layout.valueDim, 1, [&](Value c) {
-    b.storeFloats(b.fdiv(loadVector(vectorAt(total, c)), sum), vectorAt(total, c), DType::F32);
-  });
+  b.loop(0, layout.valueDim, 1,
+         [&](Value c) { b.storeFloats(b.fdiv(loadVector(vectorAt(total, c)), sum), vectorAt(total, c), DType::F32); });
   forLanes(run, tile, [&](Value lane, Value token, Value head) {
     Value from = b.at(total, lane, DType::F32), to = source.output(token, head);
     b.loop(0, layout.valueDim, 1, [&](Value c) {

@@ -1,7 +1,7 @@
 //===- Attention.h - Online softmax with a query row in every lane ------------------------===//
 //
-// The one structure of grouped-query, absorbed and expanded attention (numerics N3). Query rows that share keys, pairs of
-// (token, head), fill the lanes of vectors; keys and values are scalars broadcast to all lanes:
+// The one structure of grouped-query, absorbed and expanded attention (numerics N3). Query rows that share keys, pairs
+// of (token, head), fill the lanes of vectors; keys and values are scalars broadcast to all lanes:
 //
 //   for each run of rows of one sequence:            (of one segment form)
 //     pack the queries of a tile of lanes as [k][lanes]; state (m, l, o) and total (M, L, O) of every tile in scratch
@@ -66,8 +66,8 @@ AttentionLayout attentionLayout(const TileConfig &tile, int64_t heads, int64_t k
 class AttentionEmitter {
 public:
   /// `layer`: the ordinal of the capture, or null. `pairs`: queries and keys are bf16 (N6).
-  AttentionEmitter(KernelBuilder &b, const AttentionShape &shape, const AttentionLayout &layout, AttentionSource &source,
-                   DType output, bool pairs, Value layer)
+  AttentionEmitter(KernelBuilder &b, const AttentionShape &shape, const AttentionLayout &layout,
+                   AttentionSource &source, DType output, bool pairs, Value layer)
       : b(b), shape(shape), layout(layout), source(source), output(output), pairs(pairs), layer(layer) {}
 
   /// Heads [firstHead, firstHead + heads) of the tokens of block `block` of `tile.rowsPerItem` that `filter` accepts.
@@ -89,9 +89,7 @@ private:
   void forLanes(const Run &run, Value tile, llvm::function_ref<void(Value lane, Value token, Value head)> body);
   void capture(Value head, Value largest);
 
-  Value inTile(Value tile, int64_t offset) {
-    return b.atBytes(b.scratch(offset), b.mul(tile, layout.tileBytes()));
-  }
+  Value inTile(Value tile, int64_t offset) { return b.atBytes(b.scratch(offset), b.mul(tile, layout.tileBytes())); }
   Value vectorAt(Value base, Value index) { return b.atBytes(base, b.mul(index, layout.vectorBytes())); }
   Value loadVector(Value address) { return b.loadFloats(address, DType::F32, layout.lanes); }
   Value single(Value tile, AttentionLayout::Single which) { return inTile(tile, layout.singleOffset(which)); }

@@ -4,7 +4,8 @@
 
 namespace k2c::emit {
 
-/// Keys, or value columns, whose accumulators are in registers together: each takes one register and one broadcast load.
+/// Keys, or value columns, whose accumulators are in registers together: each takes one register and one broadcast
+/// load.
 static int64_t accumulators(const AttentionLayout &layout) { return layout.lanes >= 16 ? 16 : 8; }
 
 /// Keys whose rows are a page apart share one cache set: no more of them together than a set has ways.

@@ -1,7 +1,7 @@
 //===- AttentionKernels.cpp - Grouped-query, absorbed and expanded attention -----------------===//
 //
-// The three differ in where queries, keys and values are: planes of k and v; the latent, which is key and value at once;
-// or keys and values that are expanded from the latent, a block at a time, into scratch.
+// The three differ in where queries, keys and values are: planes of k and v; the latent, which is key and value at
+// once; or keys and values that are expanded from the latent, a block at a time, into scratch.
 //
 //===----------------------------------------------------------------------===//
 #include "AttentionKernels.h"
@@ -51,8 +51,7 @@ struct GqaSource : AttentionSource {
   const GqaAttentionDesc &d;
   Value kvHead, o;
 
-  GqaSource(KernelBuilder &b, const GqaAttentionDesc &d)
-      : b(b), d(d), o(b.argument(d.shape.maxLogit ? 5 : 4)) {}
+  GqaSource(KernelBuilder &b, const GqaAttentionDesc &d) : b(b), d(d), o(b.argument(d.shape.maxLogit ? 5 : 4)) {}
   Pieces query(Value token, Value head) override {
     return {{b.at(b.row(b.argument(0), d.q, token), b.mul(head, d.keyDim), d.q.type), d.keyDim, 0, d.q.type}};
   }
@@ -84,9 +83,7 @@ struct AbsorbedSource : AttentionSource {
   }
   Pieces keys(Value slot) override { return {values(slot), plane(b.argument(3), slot, d.rope)}; }
   Piece values(Value slot) override { return plane(b.argument(2), slot, d.latent); }
-  Value output(Value token, Value head) override {
-    return b.at(b.row(o, d.o, token), b.mul(head, d.latent), d.o.type);
-  }
+  Value output(Value token, Value head) override { return b.at(b.row(o, d.o, token), b.mul(head, d.latent), d.o.type); }
 };
 
 struct ExpandedSource : AttentionSource {
@@ -139,9 +136,7 @@ struct ExpandedSource : AttentionSource {
     return {{keyRows, d.nope, expandedWidth(d.uk), DType::F32}, {rope, d.rope, d.rope, d.shape.cache}};
   }
   Piece values(Value) override { return {valueRows, d.value, expandedWidth(d.uv), DType::F32}; }
-  Value output(Value token, Value head) override {
-    return b.at(b.row(o, d.o, token), b.mul(head, d.value), d.o.type);
-  }
+  Value output(Value token, Value head) override { return b.at(b.row(o, d.o, token), b.mul(head, d.value), d.o.type); }
 };
 
 } // namespace

@@ -172,9 +172,7 @@ Value KernelBuilder::splat(Value scalar, int64_t n) {
   return ops.createOrFold<vector::BroadcastOp>(loc, vec(scalar.getType(), n), scalar);
 }
 Value KernelBuilder::lane(Value vector, int64_t i) { return vector::ExtractOp::create(ops, loc, vector, i); }
-Value KernelBuilder::lane(Value vector, Value i) {
-  return LLVM::ExtractElementOp::create(ops, loc, vector, i);
-}
+Value KernelBuilder::lane(Value vector, Value i) { return LLVM::ExtractElementOp::create(ops, loc, vector, i); }
 Value KernelBuilder::setLane(Value vector, Value scalar, int64_t i) {
   return vector::InsertOp::create(ops, loc, scalar, vector, i);
 }

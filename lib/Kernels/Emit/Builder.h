@@ -1,11 +1,11 @@
 //===- Builder.h - Writes the body of one kernel ------------------------------------===//
 //
-// A thin layer over OpBuilder so that a kernel's source reads like the loop nest it emits. One module, one LLVM function
-// `int32_t symbol(k2rt_ir_worker *, void *const *args)`; pointers are !llvm.ptr, integers i64, arithmetic arith/math on
-// scalars or vector<n>, control flow scf. Constants are made once, at the entry.
+// A thin layer over OpBuilder so that a kernel's source reads like the loop nest it emits. One module, one LLVM
+// function `int32_t symbol(k2rt_ir_worker *, void *const *args)`; pointers are !llvm.ptr, integers i64, arithmetic
+// arith/math on scalars or vector<n>, control flow scf. Constants are made once, at the entry.
 //
-// Rules of bits: a float op here is the IEEE operation of numerics.md and nothing else (no fast-math flags, fma only where
-// fma() is called); a vector op is the scalar op on each lane; masked lanes are loaded as zero and never stored.
+// Rules of bits: a float op here is the IEEE operation of numerics.md and nothing else (no fast-math flags, fma only
+// where fma() is called); a vector op is the scalar op on each lane; masked lanes are loaded as zero and never stored.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_LIB_KERNELS_EMIT_BUILDER_H
@@ -113,9 +113,9 @@ public:
   /// Signed comparison.
   Value compare(Compare op, Value a, Value b);
   Value compare(Compare op, Value a, int64_t b) { return compare(op, a, constant(a.getType(), b)); }
-  Value ones(Value a);         ///< set bits
-  Value trailingOnes(Value a); ///< set bits below the lowest clear one
-  Value leadingZeros(Value a); ///< the width for 0
+  Value ones(Value a);          ///< set bits
+  Value trailingOnes(Value a);  ///< set bits below the lowest clear one
+  Value leadingZeros(Value a);  ///< the width for 0
   Value extend(Value i32Value); ///< i32 -> i64, signed; vectors too
   Value truncate(Value i64Value);
 

@@ -67,8 +67,8 @@ void PanelContraction::runFrom(int64_t from, Value xRow, Value rows, Value panel
   b.choose(b.compare(Compare::Le, rows, to), loopOverLeaves, [&] { runFrom(to + 1, xRow, rows, panel); });
 }
 
-/// Leaf tile `i` of this round is leaf number `leaf`: adds it to the tiles of the leaves before it. Before leaf n the stack
-/// holds one tile for every set bit of n; n's trailing ones are the tiles that it completes.
+/// Leaf tile `i` of this round is leaf number `leaf`: adds it to the tiles of the leaves before it. Before leaf n the
+/// stack holds one tile for every set bit of n; n's trailing ones are the tiles that it completes.
 void PanelContraction::push(Value leaf, int64_t i, Value vectors) {
   Value depth = b.ones(leaf), merges = b.trailingOnes(leaf);
   b.loop(b.constant(0), vectors, 1, [&](Value vector) {
@@ -117,7 +117,8 @@ int64_t PanelContraction::unrolled(int64_t chains) const {
 }
 
 /// One panel step: kStep elements of every chain, in the order of N1; `half`: only the first of the pair exists.
-Values PanelContraction::step(ValueRange acc, Value xRow, Value panel, Value at, int64_t rows, int64_t group, bool half) {
+Values PanelContraction::step(ValueRange acc, Value xRow, Value panel, Value at, int64_t rows, int64_t group,
+                              bool half) {
   Values next(acc);
   for (int64_t leaf = 0; leaf < group; ++leaf) {
     Value here = b.add(at, leaf * length);
@@ -130,7 +131,8 @@ Values PanelContraction::step(ValueRange acc, Value xRow, Value panel, Value at,
         b.prefetch(b.at(address, tile.prefetch * w.kStep() * PanelLayout::columns, w.type));
     }
     for (int64_t row = 0; row < rows; ++row) {
-      PanelFactor factor = loadFactor(b, b.at(xRow, b.add(here, row * x.stride), x.type), x.type, w.type, tile.lanes, half);
+      PanelFactor factor =
+          loadFactor(b, b.at(xRow, b.add(here, row * x.stride), x.type), x.type, w.type, tile.lanes, half);
       for (int64_t v = 0; v < tile.nrVectors; ++v) {
         Value &sum = next[(leaf * rows + row) * tile.nrVectors + v];
         sum = multiplyAdd(b, tile.vocabulary, factor, weights[v], sum);

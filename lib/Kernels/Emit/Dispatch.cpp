@@ -1,10 +1,12 @@
 //===- Dispatch.cpp - Tokens to slots and back: dispatch, gather, combine -----------------------===//
 //
-// Dispatch is one item: a stable counting sort of the routes by expert. Gather and combine take a token an item. Combine
-// adds in place on the token's slot rows: its routes, sorted by expert, pass over a stack of open subtrees; two neighbours
-// meet at the subtree of bitLength(leaf ^ leaf'), and all links up to a new row's are closed before it is pushed:
+// Dispatch is one item: a stable counting sort of the routes by expert. Gather and combine take a token an item.
+// Combine adds in place on the token's slot rows: its routes, sorted by expert, pass over a stack of open subtrees; two
+// neighbours meet at the subtree of bitLength(leaf ^ leaf'), and all links up to a new row's are closed before it is
+// pushed:
 //
-//   experts' leaves  1 2 3 6    links 2 1 3    push 1, push 2, push 3: close (2 + 3), push 6: close 1 + (2 + 3), end: + 6
+//   experts' leaves  1 2 3 6    links 2 1 3    push 1, push 2, push 3: close (2 + 3), push 6: close 1 + (2 + 3), end: +
+//   6
 //
 //===----------------------------------------------------------------------===//
 #include "Emitters.h"
@@ -69,9 +71,8 @@ void emitBody(KernelBuilder &b, const GatherDesc &d, const TileConfig &) {
       Value slot = b.extend(b.loadI32(plan.slotOfRoute, b.add(b.mul(token, d.topK), k)));
       b.when(b.compare(Compare::Ge, slot, 0), [&] {
         Value to = b.row(y, d.y, slot);
-        b.columns(d.y.width, [&](const Chunk &chunk) {
-          b.storeFloats(b.loadFloats(from, d.x.type, chunk), to, d.y.type, chunk);
-        });
+        b.columns(d.y.width,
+                  [&](const Chunk &chunk) { b.storeFloats(b.loadFloats(from, d.x.type, chunk), to, d.y.type, chunk); });
       });
     });
   });
@@ -164,8 +165,7 @@ private:
           });
         },
         [&] {
-          b.columns(d.y.width,
-                    [&](const Chunk &chunk) { b.storeFloats(b.zeros(chunk.lanes), to, d.y.type, chunk); });
+          b.columns(d.y.width, [&](const Chunk &chunk) { b.storeFloats(b.zeros(chunk.lanes), to, d.y.type, chunk); });
         });
   }
 

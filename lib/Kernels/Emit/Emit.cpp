@@ -12,8 +12,8 @@ using namespace mlir;
 namespace k2c {
 
 void loadKernelDialects(MLIRContext &context) {
-  context.loadDialect<LLVM::LLVMDialect, scf::SCFDialect, arith::ArithDialect, math::MathDialect,
-                      vector::VectorDialect>();
+  context
+      .loadDialect<LLVM::LLVMDialect, scf::SCFDialect, arith::ArithDialect, math::MathDialect, vector::VectorDialect>();
 }
 
 namespace {
@@ -25,7 +25,8 @@ std::string beyondScores(int64_t keyDim, int64_t firstPiece, const Rows &q, cons
   if (leafCount(keyDim) > 1)
     return "keys of " + std::to_string(keyDim) + " elements; emitted scores are one chain, of at most 1023";
   if (q.type == DType::BF16 && shape.cache == DType::BF16 && firstPiece < keyDim && firstPiece % 2 != 0)
-    return "bf16 keys whose first part has " + std::to_string(firstPiece) + " elements; emitted pairs need an even number";
+    return "bf16 keys whose first part has " + std::to_string(firstPiece) +
+           " elements; emitted pairs need an even number";
   return "";
 }
 std::string beyondEmitter(const GqaAttentionDesc &d) { return beyondScores(d.keyDim, d.keyDim, d.q, d.shape); }

@@ -47,8 +47,7 @@ struct NormRow {
 void emitNormRow(KernelBuilder &b, const NormRow &row);
 
 /// Calls body(first, last) for each maximal run of rows in [first, last) that `filter` accepts.
-void forRuns(KernelBuilder &b, FormFilter filter, Value first, Value last,
-             llvm::function_ref<void(Value, Value)> body);
+void forRuns(KernelBuilder &b, FormFilter filter, Value first, Value last, llvm::function_ref<void(Value, Value)> body);
 
 /// The plan of DispatchDesc: offsets[experts + 1], then the route of each slot, then the slot of each route.
 struct Plan {

@@ -1,7 +1,7 @@
 //===- Linear.cpp - Linears: all rows, the slots of an expert, one matrix a head -----------===//
 //
-// An item is a block of rows (or an expert's slots) x one panel; row tiles of `mr` rows go through PanelContraction, and
-// the epilogue works on the finished sums, row by row, before they are stored:
+// An item is a block of rows (or an expert's slots) x one panel; row tiles of `mr` rows go through PanelContraction,
+// and the epilogue works on the finished sums, row by row, before they are stored:
 //
 //   sums (+ bias) (silu(gate) * up) (* slot weight) -> round -> (+ residual) -> round -> y
 //
@@ -134,9 +134,8 @@ void LinearEmitter::stageBlock(Value first, Value last) {
     Value from = b.row(arguments.x, d.x, row), to = b.row(b.scratch(0), input, b.sub(row, first));
     if (d.normEps > 0)
       return emitNormRow(b, {from, arguments.norm, to, d.x.type, d.normWeight, input.type, d.x.width, d.normEps});
-    b.columns(d.x.width, [&](const Chunk &chunk) {
-      b.storeFloats(b.loadFloats(from, d.x.type, chunk), to, input.type, chunk);
-    });
+    b.columns(d.x.width,
+              [&](const Chunk &chunk) { b.storeFloats(b.loadFloats(from, d.x.type, chunk), to, input.type, chunk); });
   });
 }
 
@@ -148,7 +147,8 @@ void LinearEmitter::emitTiles(Value xFirst, Value first, Value last, Value matri
     Value x = b.row(xFirst, input, b.sub(tileFirst, first));
     b.loop(0, contraction.passes(), 1, [&](Value pass) {
       contraction.run(x, rows, weights, pass);
-      b.loop(b.constant(0), rows, 1, [&](Value inTile) { finishRow(b.add(tileFirst, inTile), inTile, matrix, panel, pass); });
+      b.loop(b.constant(0), rows, 1,
+             [&](Value inTile) { finishRow(b.add(tileFirst, inTile), inTile, matrix, panel, pass); });
     });
   });
 }

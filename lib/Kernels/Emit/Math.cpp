@@ -1,7 +1,7 @@
 //===- Math.cpp - exp and what is made of it -------------------------------------------===//
 //
-// polynomials.def states constants and operations; polynomials.h performs them on one number, this file on vectors. Both
-// use the same additions of 1.5 * 2^23 for rint, so that every lane has the bits of the scalar reading.
+// polynomials.def states constants and operations; polynomials.h performs them on one number, this file on vectors.
+// Both use the same additions of 1.5 * 2^23 for rint, so that every lane has the bits of the scalar reading.
 //
 //===----------------------------------------------------------------------===//
 #include "Math.h"

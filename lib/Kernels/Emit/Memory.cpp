@@ -104,8 +104,8 @@ Value KernelBuilder::loadFloats(Value address, DType type, int64_t n, Value mask
   return fromBits(shl(arith::ExtUIOp::create(ops, loc, vec(i32(), n), raw), 16));
 }
 
-/// f32 bits -> the nearest bf16 in the upper half of an i32, the lower half undefined: ties to even, a NaN keeps its upper
-/// bits and turns quiet, a subnormal becomes the zero of its sign.
+/// f32 bits -> the nearest bf16 in the upper half of an i32, the lower half undefined: ties to even, a NaN keeps its
+/// upper bits and turns quiet, a subnormal becomes the zero of its sign.
 static Value bf16Bits(KernelBuilder &b, Value f32s) {
   Value bits = b.bitsOf(f32s);
   Type type = bits.getType();
@@ -140,7 +140,8 @@ void KernelBuilder::storeFloats(Value value, Value address, DType type, Value ma
     if (auto vector = dyn_cast<VectorType>(value.getType()))
       narrow = VectorType::get(vector.getShape(), narrow);
     value = arith::TruncIOp::create(ops, loc, narrow, high);
-    // LLVM 22 turns a masked store of one truncated lane into a store of the lane before truncation: four bytes for two.
+    // LLVM 22 turns a masked store of one truncated lane into a store of the lane before truncation: four bytes for
+    // two.
     if (mask && isFirstLane(mask))
       return store(lane(value, 0), address, type);
   }

@@ -1,7 +1,8 @@
 //===- Norm.cpp - RMS norm -------------------------------------------------------------===//
 //
 // The sum of squares has 64 interleaved chains: 64 / lanes accumulators hold them all, and merging by halving is vector
-// adds down to one vector, then shuffles. A masked tail adds fma(0, 0, c), which leaves a chain's non-negative sum alone.
+// adds down to one vector, then shuffles. A masked tail adds fma(0, 0, c), which leaves a chain's non-negative sum
+// alone.
 //
 //===----------------------------------------------------------------------===//
 #include "Emitters.h"

@@ -5,9 +5,7 @@
 namespace k2c::emit {
 
 static void copyRow(KernelBuilder &b, Value from, DType fromType, Value to, DType toType, int64_t width) {
-  b.columns(width, [&](const Chunk &chunk) {
-    b.storeFloats(b.loadFloats(from, fromType, chunk), to, toType, chunk);
-  });
+  b.columns(width, [&](const Chunk &chunk) { b.storeFloats(b.loadFloats(from, fromType, chunk), to, toType, chunk); });
 }
 
 void emitBody(KernelBuilder &b, const EmbedDesc &d, const TileConfig &) {
@@ -21,8 +19,7 @@ void emitBody(KernelBuilder &b, const EmbedDesc &d, const TileConfig &) {
           Value sequence = b.extend(b.bitNot(given)); // -1 - id
           Value known = b.compare(Compare::Lt, sequence, b.stepField(abi::step::seq_rows));
           return b.choose(
-              known, b.i32(),
-              [&] { return Values{b.loadI32(b.stepField(abi::step::last_sample), sequence)}; },
+              known, b.i32(), [&] { return Values{b.loadI32(b.stepField(abi::step::last_sample), sequence)}; },
               [&] { return Values{given}; });
         },
         [&] { return Values{given}; })[0];
@@ -74,12 +71,10 @@ void emitBody(KernelBuilder &b, const WantRowsDesc &d, const TileConfig &) {
   Value x = b.argument(0), y = b.argument(2), want = b.stepField(abi::step::want);
   b.items([&](Value row) {
     Value wanted = b.extend(b.loadI32(want, row));
-    Value valid = b.bitAnd(b.compare(Compare::Ge, wanted, 0),
-                           b.compare(Compare::Lt, wanted, b.rowCount(RowSpace::Token, 1)));
+    Value valid =
+        b.bitAnd(b.compare(Compare::Ge, wanted, 0), b.compare(Compare::Lt, wanted, b.rowCount(RowSpace::Token, 1)));
     b.fail(b.bitNot(valid), 1);
-    b.when(valid, [&] {
-      copyRow(b, b.row(x, d.x, wanted), d.x.type, b.row(y, d.y, row), d.y.type, d.y.width);
-    });
+    b.when(valid, [&] { copyRow(b, b.row(x, d.x, wanted), d.x.type, b.row(y, d.y, row), d.y.type, d.y.width); });
   });
 }
 
@@ -95,7 +90,8 @@ void emitBody(KernelBuilder &b, const ObserveDesc &d, const TileConfig &) {
   });
 }
 
-void forRuns(KernelBuilder &b, FormFilter filter, Value first, Value last, llvm::function_ref<void(Value, Value)> body) {
+void forRuns(KernelBuilder &b, FormFilter filter, Value first, Value last,
+             llvm::function_ref<void(Value, Value)> body) {
   if (filter == FormFilter::All)
     return b.when(b.compare(Compare::Lt, first, last), [&] { body(first, last); });
   Value forms = b.stepField(abi::step::row_form);

@@ -1,8 +1,8 @@
 //===- Select.cpp - Choosing the experts of a token ----------------------------------------===//
 //
-// The order "larger first, NaN last, then the lower index" becomes integers: a float's bits, negative ones mirrored, sort
-// as the float does; NaN is the second smallest integer and "not to be chosen" the smallest. Choosing is then a vector
-// maximum over keys, and a few entries are kept sorted by insertion.
+// The order "larger first, NaN last, then the lower index" becomes integers: a float's bits, negative ones mirrored,
+// sort as the float does; NaN is the second smallest integer and "not to be chosen" the smallest. Choosing is then a
+// vector maximum over keys, and a few entries are kept sorted by insertion.
 //
 //   scores, keys of choices -> [keys outside the best groups := none] -> topK times: take the largest key
 //   -> weights -> [forced weights] -> sorted by weight -> experts, weights, captures
@@ -164,9 +164,8 @@ void SelectEmitter::limitGroups() {
     }
     storeKey(keyOf(count), groupKeys, group);
   });
-  b.loop(0, d.topkGroups, 1, [&](Value) {
-    storeKey(none(), groupKeys, bestOf(groupKeys, b.constant(0), b.constant(d.groups)));
-  });
+  b.loop(0, d.topkGroups, 1,
+         [&](Value) { storeKey(none(), groupKeys, bestOf(groupKeys, b.constant(0), b.constant(d.groups))); });
   b.loop(0, d.groups, 1, [&](Value group) {
     b.when(b.compare(Compare::Ne, b.loadI32(groupKeys, group), noChoice), [&] {
       Value first = b.mul(group, size);
@@ -182,8 +181,8 @@ Value SelectEmitter::chooseBest() {
   int64_t lanes = b.lanes();
   Type vector = b.vec(b.i32(), lanes);
   return b.loop(0, d.topK, 1, b.constant(0), [&](Value k, ValueRange count) {
-    Values best = b.loop(
-        0, padded, lanes, {b.constant(vector, noChoice), b.constant(vector, 0)}, [&](Value e, ValueRange state) {
+    Values best =
+        b.loop(0, padded, lanes, {b.constant(vector, noChoice), b.constant(vector, 0)}, [&](Value e, ValueRange state) {
           Value key = b.load(vector, b.at(keys, e, DType::I32), DType::I32);
           Value better = b.compare(Compare::Gt, key, state[0]);
           Value index = b.add(b.laneIds(b.i32(), lanes), b.splat(b.truncate(e), lanes));
@@ -215,9 +214,8 @@ Value SelectEmitter::chooseForced(Value forced) {
 
 void SelectEmitter::weigh(Value count, Value forced, Value forcedWeights) {
   Value zero = b.constant(0);
-  Value sum = b.loop(zero, count, 1, b.number(0.0f), [&](Value k, ValueRange state) {
-    return Values{b.fadd(state[0], score(chosen.expert(k)))};
-  })[0];
+  Value sum = b.loop(zero, count, 1, b.number(0.0f),
+                     [&](Value k, ValueRange state) { return Values{b.fadd(state[0], score(chosen.expert(k)))}; })[0];
   Value divisor = b.fadd(sum, b.number(normalizerEpsilon));
   Value replaces = b.bitAnd(isThere(forced), isThere(forcedWeights));
   b.loop(zero, count, 1, [&](Value k) {
@@ -228,8 +226,8 @@ void SelectEmitter::weigh(Value count, Value forced, Value forcedWeights) {
         [&] {
           return b.loop(0, d.topK, 1, weight, [&](Value i, ValueRange state) {
             Value given = b.loadFloats(b.at(forcedWeights, i, DType::F32), DType::F32, 0);
-            Value use = b.bitAnd(b.compare(Compare::Eq, b.loadI32(forced, i), expert),
-                                 b.bitNot(b.unordered(given, given)));
+            Value use =
+                b.bitAnd(b.compare(Compare::Eq, b.loadI32(forced, i), expert), b.bitNot(b.unordered(given, given)));
             return Values{b.select(use, given, state[0])};
           });
         },
@@ -258,8 +256,7 @@ void SelectEmitter::emitRow(Value row) {
   Value forced = shifted(b.stepField(abi::step::forced_experts), place);
   Value forcedWeights = shifted(b.stepField(abi::step::forced_weights), place);
   Value isForced = b.choose(
-      isThere(forced), b.i1(),
-      [&] { return Values{b.compare(Compare::Ge, b.loadI32(forced, b.constant(0)), 0)}; },
+      isThere(forced), b.i1(), [&] { return Values{b.compare(Compare::Ge, b.loadI32(forced, b.constant(0)), 0)}; },
       [&] { return Values{b.constant(b.i1(), 0)}; })[0];
   Value nobody = b.nullPointer();
   Values state = b.choose(

@@ -1,7 +1,8 @@
 //===- Codegen.cpp - One module -> machine code ----------------------------------------------===//
 //
-// Like clang -O3 on the LLVM IR, with three differences: a * b + c is never contracted, loops are not vectorised (kernels
-// come as vectors), and no loop becomes a call of memcpy or memset, because the shared object has no undefined symbol.
+// Like clang -O3 on the LLVM IR, with three differences: a * b + c is never contracted, loops are not vectorised
+// (kernels come as vectors), and no loop becomes a call of memcpy or memset, because the shared object has no undefined
+// symbol.
 //
 //===----------------------------------------------------------------------===//
 #include "Codegen.h"

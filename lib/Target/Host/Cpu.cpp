@@ -21,7 +21,8 @@ static Expected<HostTarget> targetOf(const std::string &cpu, std::vector<std::st
   if (!target.has("fma") || !target.has("avx2"))
     return Error{"cpu " + cpu, "has no FMA and AVX2; every contraction is a chain of fused multiply-adds",
                  "compile for x86-64-v3 or newer"};
-  target.hasAvx512 = target.has("avx512f") && target.has("avx512bw") && target.has("avx512dq") && target.has("avx512vl");
+  target.hasAvx512 =
+      target.has("avx512f") && target.has("avx512bw") && target.has("avx512dq") && target.has("avx512vl");
   target.hasAvx512Bf16 = target.hasAvx512 && target.has("avx512bf16");
   target.lanes = target.hasAvx512 ? 16 : 8;
   target.vectorRegisters = target.hasAvx512 ? 32 : 16;

@@ -55,13 +55,25 @@ Status linkShared(const std::vector<std::string> &objects, const std::vector<std
     text += " " + symbol + ";";
   if (Status status = writeFile(script, text + " local: *; };\n"); !status)
     return status;
-  std::vector<llvm::StringRef> arguments = {*linker,        "-shared",    "-z",  "defs",   "-z",
-                                            "noexecstack", "-z",         "now", "--gc-sections", "--build-id=none",
-                                            "--hash-style=gnu", "--version-script", script, "-o", path};
+  std::vector<llvm::StringRef> arguments = {*linker,
+                                            "-shared",
+                                            "-z",
+                                            "defs",
+                                            "-z",
+                                            "noexecstack",
+                                            "-z",
+                                            "now",
+                                            "--gc-sections",
+                                            "--build-id=none",
+                                            "--hash-style=gnu",
+                                            "--version-script",
+                                            script,
+                                            "-o",
+                                            path};
   arguments.insert(arguments.end(), objects.begin(), objects.end());
   std::string problem;
-  int status = llvm::sys::ExecuteAndWait(*linker, arguments, std::nullopt, {llvm::StringRef(), messages, messages}, 0, 0,
-                                         &problem);
+  int status = llvm::sys::ExecuteAndWait(*linker, arguments, std::nullopt, {llvm::StringRef(), messages, messages}, 0,
+                                         0, &problem);
   std::string said = problem;
   if (auto log = llvm::MemoryBuffer::getFile(messages); log && status != 0)
     said += (*log)->getBuffer().rtrim().str();

@@ -44,8 +44,7 @@ std::string defaultCacheDir() {
 std::string objectPath(const std::string &dir, const ObjectJob &job, const HostTarget &target) {
   std::string text = job.key + "\n" + target.cpu + "\n" + featureString(target) + "\n" LLVM_VERSION_STRING "\n" +
                      std::to_string(hostPipelineVersion);
-  llvm::XXH128_hash_t hash =
-      llvm::xxh3_128bits({reinterpret_cast<const uint8_t *>(text.data()), text.size()});
+  llvm::XXH128_hash_t hash = llvm::xxh3_128bits({reinterpret_cast<const uint8_t *>(text.data()), text.size()});
   return dir + "/" + llvm::utohexstr(hash.high64, true, 16) + llvm::utohexstr(hash.low64, true, 16) + ".o";
 }
 

@@ -17,7 +17,8 @@ namespace k2c {
 namespace {
 
 /// Files of a checkpoint folder that the runtime reads, if they are there.
-constexpr const char *runtimeFiles[] = {"tokenizer.json", "tokenizer_config.json", "generation_config.json", "config.json"};
+constexpr const char *runtimeFiles[] = {"tokenizer.json", "tokenizer_config.json", "generation_config.json",
+                                        "config.json"};
 /// The regular-expression library of the tokenizer, opened from the bundle by commands that take or print text.
 constexpr const char *regexLibrary = "libonig.so.5";
 
@@ -43,7 +44,8 @@ Status copyFile(const fs::path &from, const fs::path &to) {
 
 /// Where the dynamic loader finds `library`.
 std::string locateLibrary(const char *library) {
-  for (const char *folder : {"/usr/lib/x86_64-linux-gnu", "/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib"})
+  for (const char *folder :
+       {"/usr/lib/x86_64-linux-gnu", "/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib"})
     if (std::error_code error; fs::exists(fs::path(folder) / library, error))
       return (fs::path(folder) / library).string();
   return "";
@@ -73,7 +75,8 @@ Status BundleFolder::write(const std::string &name, const std::string &text) con
   file.write(text.data(), static_cast<std::streamsize>(text.size()));
   file.close();
   if (!file)
-    return Error{path.string(), "cannot be written: " + std::string(std::strerror(errno)), "check space and permissions"};
+    return Error{path.string(), "cannot be written: " + std::string(std::strerror(errno)),
+                 "check space and permissions"};
   return {};
 }
 

@@ -11,9 +11,9 @@ namespace k2c {
 namespace {
 
 /// CPU features the code generator may have used; the runtime names the one a machine lacks.
-constexpr const char *checkedFeatures[] = {"avx",      "avx2",     "fma",      "f16c",      "bmi",        "bmi2",
-                                           "avx512f",  "avx512bw", "avx512dq", "avx512vl",  "avx512cd",   "avx512bf16",
-                                           "avx512vnni", "avx512vbmi", "gfni", "vaes"};
+constexpr const char *checkedFeatures[] = {"avx",        "avx2",       "fma",      "f16c",     "bmi",      "bmi2",
+                                           "avx512f",    "avx512bw",   "avx512dq", "avx512vl", "avx512cd", "avx512bf16",
+                                           "avx512vnni", "avx512vbmi", "gfni",     "vaes"};
 
 const char *formsName(MlaForms forms) {
   return forms == MlaForms::Phased ? "phased" : forms == MlaForms::Absorbed ? "absorbed" : "expanded";
@@ -41,23 +41,34 @@ json numericsJson(const ModelSpec &spec, const Plan &plan) {
   std::string compute(name(plan.compute)), mla = formsName(plan.mla);
   std::string bits = plan.compute == DType::F32 ? "f32" : "bf16-x86";
   bool latent = std::holds_alternative<MlaSpec>(spec.attention);
-  return {{"version", 1}, {"compute", compute}, {"mla", mla}, {"class", bits},
+  return {{"version", 1},
+          {"compute", compute},
+          {"mla", mla},
+          {"class", bits},
           {"id", "v1/" + compute + "/" + (latent ? mla : "none") + "/" + bits}};
 }
 
 json cacheJson(const Plan &plan) {
   json planes = json::array();
   for (const CachePlane &plane : plan.cache)
-    planes.push_back({{"plane", plane.plane}, {"layers", plane.layers}, {"width", plane.width},
-                      {"bytes_per_element", byteWidth(plane.type)}, {"pages", plane.pages}, {"group", plane.group}});
+    planes.push_back({{"plane", plane.plane},
+                      {"layers", plane.layers},
+                      {"width", plane.width},
+                      {"bytes_per_element", byteWidth(plane.type)},
+                      {"pages", plane.pages},
+                      {"group", plane.group}});
   return planes;
 }
 
 json memoryJson(const Plan &plan, int64_t scratchPerWorker) {
   const MemoryCertificate &m = plan.memory;
-  return {{"weights", m.weights.value},         {"cache", m.cache.value},   {"arena", m.arena.value},
-          {"scratch_per_worker", scratchPerWorker}, {"collectives", m.collectives.value},
-          {"logits", m.logits.value},           {"reserve_bytes", m.reserve.value}};
+  return {{"weights", m.weights.value},
+          {"cache", m.cache.value},
+          {"arena", m.arena.value},
+          {"scratch_per_worker", scratchPerWorker},
+          {"collectives", m.collectives.value},
+          {"logits", m.logits.value},
+          {"reserve_bytes", m.reserve.value}};
 }
 
 } // namespace
@@ -69,27 +80,31 @@ std::string manifestText(const ModelSpec &spec, const Plan &plan, const Manifest
       features.push_back(feature);
   for (const PackagedKernel &kernel : facts.kernels)
     kernels.push_back({{"name", kernel.name}, {"hash", kernel.hash}, {"variants", kernel.variants}});
-  json manifest = {
-      {"format", 1},
-      {"k2c", K2C_VERSION},
-      {"model", modelJson(spec)},
-      {"numerics", numericsJson(spec, plan)},
-      {"target", {{"cpu", facts.cpu}, {"features_required", features}}},
-      {"topology", {{"name", facts.topology}, {"ranks", 1}}},
-      {"limits",
-       {{"step_tokens", plan.limits.stepTokens}, {"max_sequences", plan.limits.maxSequences},
-        {"max_context", plan.limits.maxContext}, {"page", Limits::page}, {"pages", plan.limits.pages()}}},
-      {"cache", cacheJson(plan)},
-      {"memory", memoryJson(plan, facts.scratchPerWorker)},
-      {"forms", {{"prompt_expanded_at_least", plan.expandedFrom}}},
-      {"eos", spec.eos},
-      {"kernels", kernels},
-      {"bytes_per_token", plan.decode.bytes.value},
-      {"predicted",
-       {{"prefill_s", plan.prefill.seconds.value}, {"prefill_tokens", plan.prefill.tokens},
-        {"decode_s", plan.decode.seconds.value}, {"peak_bytes", plan.memory.total().value}}},
-      {"ignored_keys", spec.ignoredKeys},
-      {"weights_index", "weights/index.json"}};
+  json manifest = {{"format", 1},
+                   {"k2c", K2C_VERSION},
+                   {"model", modelJson(spec)},
+                   {"numerics", numericsJson(spec, plan)},
+                   {"target", {{"cpu", facts.cpu}, {"features_required", features}}},
+                   {"topology", {{"name", facts.topology}, {"ranks", 1}}},
+                   {"limits",
+                    {{"step_tokens", plan.limits.stepTokens},
+                     {"max_sequences", plan.limits.maxSequences},
+                     {"max_context", plan.limits.maxContext},
+                     {"page", Limits::page},
+                     {"pages", plan.limits.pages()}}},
+                   {"cache", cacheJson(plan)},
+                   {"memory", memoryJson(plan, facts.scratchPerWorker)},
+                   {"forms", {{"prompt_expanded_at_least", plan.expandedFrom}}},
+                   {"eos", spec.eos},
+                   {"kernels", kernels},
+                   {"bytes_per_token", plan.decode.bytes.value},
+                   {"predicted",
+                    {{"prefill_s", plan.prefill.seconds.value},
+                     {"prefill_tokens", plan.prefill.tokens},
+                     {"decode_s", plan.decode.seconds.value},
+                     {"peak_bytes", plan.memory.total().value}}},
+                   {"ignored_keys", spec.ignoredKeys},
+                   {"weights_index", "weights/index.json"}};
   if (spec.bos)
     manifest["bos"] = *spec.bos;
   return manifest.dump(2) + "\n";

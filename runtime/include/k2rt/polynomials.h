@@ -1,4 +1,5 @@
-/* The scalar reading of polynomials.def: exp, log, sigmoid, silu, tanh, sin and cos with the same bits on every machine.
+/* The scalar reading of polynomials.def: exp, log, sigmoid, silu, tanh, sin and cos with the same bits on every
+ * machine.
  *
  * polynomials.def states the operations; this file performs them. It needs a compiler that neither contracts nor
  * reassociates (-ffp-contract=off, no -ffast-math): the build sets that for every target. __builtin_fma is one

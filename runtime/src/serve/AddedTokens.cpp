@@ -10,15 +10,13 @@ namespace {
 /// Unicode's White_Space.
 bool isSpace(std::string_view character) {
   const uint32_t c = utf8CodePoint(character);
-  return (c >= 0x09 && c <= 0x0D) || c == 0x20 || c == 0x85 || c == 0xA0 ||
-         c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 ||
-         c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
+  return (c >= 0x09 && c <= 0x0D) || c == 0x20 || c == 0x85 || c == 0xA0 || c == 0x1680 ||
+         (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
 }
 
 /// The character that begins at text[at]; empty at the end.
 std::string_view characterAt(std::string_view text, size_t at) {
-  return at < text.size() ? text.substr(at, utf8Step(text, at).length)
-                          : std::string_view();
+  return at < text.size() ? text.substr(at, utf8Step(text, at).length) : std::string_view();
 }
 
 /// The character that ends before text[at]; empty at the beginning.
@@ -55,14 +53,12 @@ int32_t AddedTokens::Trie::longest(std::string_view text, size_t at) const {
   return best;
 }
 
-Result<AddedTokens> AddedTokens::create(std::vector<AddedToken> tokens,
-                                        const std::string &place) {
+Result<AddedTokens> AddedTokens::create(std::vector<AddedToken> tokens, const std::string &place) {
   AddedTokens added;
   added.tokens = std::move(tokens);
   for (size_t i = 0; i < added.tokens.size(); ++i) {
     const AddedToken &token = added.tokens[i];
-    (token.normalized ? added.normalized : added.raw)
-        .insert(token.content, int32_t(i));
+    (token.normalized ? added.normalized : added.raw).insert(token.content, int32_t(i));
     if (token.singleWord && !added.word) {
       Result<Regex> word = Regex::compile("[\\w\\x{200C}\\x{200D}]", place);
       if (!word)
@@ -73,17 +69,13 @@ Result<AddedTokens> AddedTokens::create(std::vector<AddedToken> tokens,
   return added;
 }
 
-bool AddedTokens::isWord(std::string_view character) const {
-  return !character.empty() && word->matches(character);
-}
+bool AddedTokens::isWord(std::string_view character) const { return !character.empty() && word->matches(character); }
 
 bool AddedTokens::standsAlone(std::string_view text, TextRange match) const {
-  return !isWord(characterBefore(text, match.begin)) &&
-         !isWord(characterAt(text, match.end));
+  return !isWord(characterBefore(text, match.begin)) && !isWord(characterAt(text, match.end));
 }
 
-void AddedTokens::cutPass(const Trie &trie, std::string_view text,
-                          std::vector<Segment> &out) const {
+void AddedTokens::cutPass(const Trie &trie, std::string_view text, std::vector<Segment> &out) const {
   size_t done = 0;
   for (size_t at = 0; at < text.size();) {
     const int32_t index = trie.longest(text, at);
@@ -97,13 +89,11 @@ void AddedTokens::cutPass(const Trie &trie, std::string_view text,
     if (token.singleWord && !standsAlone(text, match))
       continue;
     if (token.leftStrip)
-      for (std::string_view before = characterBefore(text, match.begin);
-           match.begin > done && isSpace(before);
+      for (std::string_view before = characterBefore(text, match.begin); match.begin > done && isSpace(before);
            before = characterBefore(text, match.begin))
         match.begin -= before.size();
     if (token.rightStrip)
-      for (std::string_view after = characterAt(text, match.end);
-           !after.empty() && isSpace(after);
+      for (std::string_view after = characterAt(text, match.end); !after.empty() && isSpace(after);
            after = characterAt(text, match.end))
         match.end += after.size();
     match.begin = std::max(match.begin, done);

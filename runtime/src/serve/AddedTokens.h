@@ -33,8 +33,7 @@ struct Segment {
 class AddedTokens {
 public:
   /// Fails only where a token needs a regex and Oniguruma is missing.
-  static Result<AddedTokens> create(std::vector<AddedToken> tokens,
-                                    const std::string &place);
+  static Result<AddedTokens> create(std::vector<AddedToken> tokens, const std::string &place);
 
   /// The segments of well-formed `text` in order; no stretch is empty.
   std::vector<Segment> cut(std::string_view text) const;
@@ -48,8 +47,7 @@ private:
     void insert(std::string_view content, int32_t token);
     int32_t longest(std::string_view text, size_t at) const;
   };
-  void cutPass(const Trie &trie, std::string_view text,
-               std::vector<Segment> &out) const;
+  void cutPass(const Trie &trie, std::string_view text, std::vector<Segment> &out) const;
   bool isWord(std::string_view character) const;
   bool standsAlone(std::string_view text, TextRange match) const;
 

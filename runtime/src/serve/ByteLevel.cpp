@@ -15,8 +15,7 @@ struct Alphabet {
     byte.fill(-1);
     uint16_t next = 0x100;
     for (int b = 0; b < 256; ++b) {
-      const bool printable =
-          (b >= 0x21 && b <= 0x7E) || (b >= 0xA1 && b != 0xAD);
+      const bool printable = (b >= 0x21 && b <= 0x7E) || (b >= 0xA1 && b != 0xAD);
       codePoint[b] = printable ? uint16_t(b) : next++;
       byte[codePoint[b]] = int16_t(b);
     }
@@ -30,9 +29,7 @@ const Alphabet &alphabet() {
 
 } // namespace
 
-std::string byteSpelling(uint8_t byte) {
-  return utf8Encode(alphabet().codePoint[byte]);
-}
+std::string byteSpelling(uint8_t byte) { return utf8Encode(alphabet().codePoint[byte]); }
 
 std::optional<std::string> spelledBytes(std::string_view spelling) {
   std::string bytes;

@@ -7,15 +7,13 @@ namespace k2rt {
 namespace {
 
 /// Orders a heap so that its front is the lowest rank, then the leftmost.
-bool later(const BytePairs::Scratch::Candidate &a,
-           const BytePairs::Scratch::Candidate &b) {
+bool later(const BytePairs::Scratch::Candidate &a, const BytePairs::Scratch::Candidate &b) {
   return a.rank != b.rank ? a.rank > b.rank : a.at > b.at;
 }
 
 } // namespace
 
-void BytePairs::addMerge(int32_t left, int32_t right, int32_t rank,
-                         int32_t merged) {
+void BytePairs::addMerge(int32_t left, int32_t right, int32_t rank, int32_t merged) {
   merges[key(left, right)] = {rank, merged};
 }
 
@@ -23,8 +21,7 @@ void BytePairs::propose(int32_t at, Scratch &scratch) const {
   const Scratch::Symbol &symbol = scratch.symbols[size_t(at)];
   if (symbol.next < 0)
     return;
-  auto found = merges.find(
-      key(symbol.token, scratch.symbols[size_t(symbol.next)].token));
+  auto found = merges.find(key(symbol.token, scratch.symbols[size_t(symbol.next)].token));
   if (found == merges.end())
     return;
   scratch.heap.push_back({found->second.rank, at, found->second.merged});
@@ -55,8 +52,7 @@ void BytePairs::mergeAll(Scratch &scratch) const {
   }
 }
 
-bool BytePairs::encode(std::string_view word, std::vector<int32_t> &ids,
-                       Scratch &scratch, uint8_t &missing) const {
+bool BytePairs::encode(std::string_view word, std::vector<int32_t> &ids, Scratch &scratch, uint8_t &missing) const {
   if (!whole.empty())
     if (auto found = whole.find(word); found != whole.end()) {
       ids.push_back(found->second);

@@ -44,8 +44,7 @@ public:
 
   /// Appends the tokens of a word. Returns false, with the byte in `missing`,
   /// when a byte has no token.
-  bool encode(std::string_view word, std::vector<int32_t> &ids,
-              Scratch &scratch, uint8_t &missing) const;
+  bool encode(std::string_view word, std::vector<int32_t> &ids, Scratch &scratch, uint8_t &missing) const;
 
   std::array<int32_t, 256> byteToken; ///< -1: none
   /// Words that are taken whole before any merge (`ignore_merges`); the keys
@@ -62,9 +61,7 @@ private:
       return size_t(pair ^ pair >> 32);
     }
   };
-  static uint64_t key(int32_t left, int32_t right) {
-    return uint64_t(uint32_t(left)) << 32 | uint32_t(right);
-  }
+  static uint64_t key(int32_t left, int32_t right) { return uint64_t(uint32_t(left)) << 32 | uint32_t(right); }
   void propose(int32_t at, Scratch &scratch) const;
   void mergeAll(Scratch &scratch) const;
 

@@ -13,17 +13,12 @@ std::string JsonNode::shown(const std::string &key) {
   return text + "...";
 }
 
-std::string JsonNode::place() const {
-  return path.empty() ? *file : *file + ": " + path;
-}
+std::string JsonNode::place() const { return path.empty() ? *file : *file + ": " + path; }
 
-void JsonNode::refuse(const std::string &message) const {
-  throw Refusal{{K2RT_INVALID_BUNDLE, place(), message, ""}};
-}
+void JsonNode::refuse(const std::string &message) const { throw Refusal{{K2RT_INVALID_BUNDLE, place(), message, ""}}; }
 
 void JsonNode::unsupported(const std::string &what) const {
-  throw Refusal{{K2RT_UNSUPPORTED, place(), what + " is not in this build",
-                 "use token ids instead of text"}};
+  throw Refusal{{K2RT_UNSUPPORTED, place(), what + " is not in this build", "use token ids instead of text"}};
 }
 
 void JsonNode::wrongType(const char *wanted) const {
@@ -62,8 +57,7 @@ size_t JsonNode::size() const {
 }
 
 JsonNode JsonNode::at(size_t index) const {
-  return JsonNode((*value)[index], *file,
-                  path + "[" + std::to_string(index) + "]");
+  return JsonNode((*value)[index], *file, path + "[" + std::to_string(index) + "]");
 }
 
 const std::string &JsonNode::text() const {
@@ -75,12 +69,10 @@ const std::string &JsonNode::text() const {
 int64_t JsonNode::integer(int64_t low, int64_t high) const {
   if (!value->is_number_integer())
     wrongType("an integer");
-  const bool huge = value->is_number_unsigned() &&
-                    value->get<uint64_t>() > uint64_t(INT64_MAX);
+  const bool huge = value->is_number_unsigned() && value->get<uint64_t>() > uint64_t(INT64_MAX);
   const int64_t number = huge ? INT64_MAX : value->get<int64_t>();
   if (number < low || number > high)
-    refuse(value->dump() + " is not between " + std::to_string(low) + " and " +
-           std::to_string(high));
+    refuse(value->dump() + " is not between " + std::to_string(low) + " and " + std::to_string(high));
   return number;
 }
 
@@ -95,8 +87,7 @@ bool JsonNode::flag(const std::string &key, bool absent) const {
 
 void JsonNode::onlyKeys(std::initializer_list<const char *> keys) const {
   for (const auto &entry : object())
-    if (std::none_of(keys.begin(), keys.end(),
-                     [&](const char *key) { return entry.first == key; }))
+    if (std::none_of(keys.begin(), keys.end(), [&](const char *key) { return entry.first == key; }))
       member(entry).refuse("unknown key");
 }
 

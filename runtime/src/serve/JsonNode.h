@@ -27,8 +27,7 @@ public:
   using Json = nlohmann::json;
 
   /// The root of `file`. Both must outlive the node.
-  JsonNode(const Json &value, const std::string &file)
-      : value(&value), file(&file) {}
+  JsonNode(const Json &value, const std::string &file) : value(&value), file(&file) {}
 
   /// The value at `path` of `file`.
   JsonNode(const Json &value, const std::string &file, std::string path)

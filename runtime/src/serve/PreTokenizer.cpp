@@ -3,9 +3,8 @@
 
 namespace k2rt {
 
-const char *const PreTokenizer::gpt2Pattern =
-    "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|"
-    "\\s+(?!\\S)|\\s+";
+const char *const PreTokenizer::gpt2Pattern = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|"
+                                              "\\s+(?!\\S)|\\s+";
 
 Status Cut::parts(std::string_view text, std::vector<Part> &out) const {
   std::vector<TextRange> matches;
@@ -14,8 +13,7 @@ Status Cut::parts(std::string_view text, std::vector<Part> &out) const {
       return status.takeError();
   } else {
     const std::string &literal = std::get<std::string>(pattern);
-    for (size_t at = 0; (at = text.find(literal, at)) != text.npos;
-         at += literal.size())
+    for (size_t at = 0; (at = text.find(literal, at)) != text.npos; at += literal.size())
       matches.push_back({at, at + literal.size()});
   }
   size_t end = 0;
@@ -30,8 +28,7 @@ Status Cut::parts(std::string_view text, std::vector<Part> &out) const {
   return {};
 }
 
-Status Cut::apply(std::string_view text,
-                  std::vector<std::string_view> &pieces) const {
+Status Cut::apply(std::string_view text, std::vector<std::string_view> &pieces) const {
   std::vector<Part> found;
   if (Status status = parts(text, found); !status)
     return status.takeError();

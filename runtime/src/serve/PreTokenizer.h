@@ -28,13 +28,11 @@ enum class CutBehavior {
 /// One cut of text into pieces.
 class Cut {
 public:
-  Cut(std::variant<Regex, std::string> pattern, CutBehavior behavior,
-      bool invert)
+  Cut(std::variant<Regex, std::string> pattern, CutBehavior behavior, bool invert)
       : pattern(std::move(pattern)), behavior(behavior), invert(invert) {}
 
   /// Appends the pieces of `text`, empty ones left out.
-  Status apply(std::string_view text,
-               std::vector<std::string_view> &pieces) const;
+  Status apply(std::string_view text, std::vector<std::string_view> &pieces) const;
 
 private:
   struct Part {

@@ -31,8 +31,7 @@ public:
   /// Fails with K2RT_UNSUPPORTED when Oniguruma is not found, with
   /// K2RT_INVALID_BUNDLE when the pattern is not valid. `place` goes into the
   /// error.
-  static Result<Regex> compile(std::string_view pattern,
-                               const std::string &place);
+  static Result<Regex> compile(std::string_view pattern, const std::string &place);
 
   /// All matches from left to right, without overlap; `text` must be
   /// well-formed UTF-8. An empty match right after a match is not one. Fails
@@ -49,8 +48,7 @@ private:
   struct Release {
     void operator()(re_pattern_buffer *regex) const;
   };
-  Regex(re_pattern_buffer *regex, std::string place)
-      : regex(regex), place(std::move(place)) {}
+  Regex(re_pattern_buffer *regex, std::string place) : regex(regex), place(std::move(place)) {}
 
   std::unique_ptr<re_pattern_buffer, Release> regex;
   std::string place;

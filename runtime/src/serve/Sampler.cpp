@@ -11,9 +11,8 @@ namespace {
 
 /// weights[i] = exp((logits[i] - highest) / temperature), 0 for NaN. The
 /// division is one rounding, so temperature 1 changes nothing.
-inline __attribute__((always_inline)) void
-weighLoop(const float *logits, int64_t vocab, float highest, float temperature,
-          float *weights) {
+inline __attribute__((always_inline)) void weighLoop(const float *logits, int64_t vocab, float highest,
+                                                     float temperature, float *weights) {
   for (int64_t i = 0; i < vocab; ++i) {
     float x = (logits[i] - highest) / temperature;
     weights[i] = x == x ? k2rt_expf(x) : 0.0f;
@@ -22,14 +21,12 @@ weighLoop(const float *logits, int64_t vocab, float highest, float temperature,
 
 // The same loop twice: with the FMA instruction where the machine has it, else
 // through libm's correctly rounded fma. The bits are the same.
-__attribute__((target("fma"))) void weighFma(const float *logits, int64_t vocab,
-                                             float highest, float temperature,
+__attribute__((target("fma"))) void weighFma(const float *logits, int64_t vocab, float highest, float temperature,
                                              float *weights) {
   weighLoop(logits, vocab, highest, temperature, weights);
 }
 
-void weigh(const float *logits, int64_t vocab, float highest, float temperature,
-           float *weights) {
+void weigh(const float *logits, int64_t vocab, float highest, float temperature, float *weights) {
   if (__builtin_cpu_supports("fma"))
     weighFma(logits, vocab, highest, temperature, weights);
   else
@@ -39,14 +36,11 @@ void weigh(const float *logits, int64_t vocab, float highest, float temperature,
 /// The candidates' order: falling logit, rising id. No NaN among them.
 struct Likelier {
   const float *logits;
-  bool operator()(int32_t a, int32_t b) const {
-    return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
-  }
+  bool operator()(int32_t a, int32_t b) const { return logits[a] != logits[b] ? logits[a] > logits[b] : a < b; }
 };
 
 /// Brings order[from, to) into its final place, given that order[0, from) is.
-void sortRange(std::vector<int32_t> &order, int64_t from, int64_t to,
-               int64_t count, Likelier likelier) {
+void sortRange(std::vector<int32_t> &order, int64_t from, int64_t to, int64_t count, Likelier likelier) {
   auto begin = order.begin();
   if (to < count)
     std::nth_element(begin + from, begin + to, begin + count, likelier);
@@ -67,8 +61,7 @@ int32_t greedy(const float *logits, int64_t vocab) {
   return int32_t(best);
 }
 
-Sampler::Sampler(int64_t vocab)
-    : weights(size_t(vocab)), order(size_t(vocab)) {}
+Sampler::Sampler(int64_t vocab) : weights(size_t(vocab)), order(size_t(vocab)) {}
 
 double Sampler::mass(int64_t count) const {
   double sum = 0;
@@ -107,13 +100,11 @@ int64_t Sampler::keepMinP(int64_t count, float p) {
     return count;
   // The most likely token weighs exactly 1 and stays whatever p is.
   const float least = std::min(p, 1.0f);
-  auto end = std::remove_if(order.begin(), order.begin() + count,
-                            [&](int32_t id) { return weights[id] < least; });
+  auto end = std::remove_if(order.begin(), order.begin() + count, [&](int32_t id) { return weights[id] < least; });
   return end - order.begin();
 }
 
-int32_t Sampler::sample(const float *logits,
-                        const k2rt_ir_sampling &parameters) {
+int32_t Sampler::sample(const float *logits, const k2rt_ir_sampling &parameters) {
   const int64_t vocab = int64_t(weights.size());
   const int32_t top = greedy(logits, vocab);
   if (top < 0 || !(parameters.temperature > 0.0f) || std::isinf(logits[top]))
@@ -127,8 +118,7 @@ int32_t Sampler::sample(const float *logits,
   count = keepTopP(logits, count, parameters.top_p);
   count = keepMinP(count, parameters.min_p);
 
-  const double u =
-      uniform(parameters.seed, parameters.sequence, parameters.position);
+  const double u = uniform(parameters.seed, parameters.sequence, parameters.position);
   const double target = u * mass(count);
   double sum = 0;
   int32_t last = top;
@@ -144,8 +134,7 @@ int32_t Sampler::sample(const float *logits,
   return last;
 }
 
-std::vector<LogProbability> logProbabilities(const float *logits, int64_t vocab,
-                                             int32_t chosen, int64_t top) {
+std::vector<LogProbability> logProbabilities(const float *logits, int64_t vocab, int32_t chosen, int64_t top) {
   std::vector<LogProbability> result;
   const int32_t best = greedy(logits, vocab);
   if (best < 0)

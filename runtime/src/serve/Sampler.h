@@ -56,8 +56,7 @@ struct LogProbability {
 /// The `top` most likely tokens by falling probability (ties by rising id).
 /// `chosen` >= 0: its own entry comes first, before the `top`. NaN logits count
 /// as -inf.
-std::vector<LogProbability> logProbabilities(const float *logits, int64_t vocab,
-                                             int32_t chosen, int64_t top);
+std::vector<LogProbability> logProbabilities(const float *logits, int64_t vocab, int32_t chosen, int64_t top);
 
 /// Four random words of Philox4x32-10 (Salmon et al., SC 2011) for a counter
 /// and a key.

@@ -8,14 +8,12 @@
 
 namespace k2rt {
 
-Tokenizer::Tokenizer(std::unique_ptr<const TokenizerData> data)
-    : data(std::move(data)) {}
+Tokenizer::Tokenizer(std::unique_ptr<const TokenizerData> data) : data(std::move(data)) {}
 Tokenizer::Tokenizer(Tokenizer &&) noexcept = default;
 Tokenizer &Tokenizer::operator=(Tokenizer &&) noexcept = default;
 Tokenizer::~Tokenizer() = default;
 
-Result<Tokenizer> Tokenizer::parse(std::string_view json,
-                                   const std::string &name) {
+Result<Tokenizer> Tokenizer::parse(std::string_view json, const std::string &name) {
   Result<std::unique_ptr<TokenizerData>> data = readTokenizerData(json, name);
   if (!data)
     return data.takeError();
@@ -23,8 +21,7 @@ Result<Tokenizer> Tokenizer::parse(std::string_view json,
 }
 
 Result<Tokenizer> Tokenizer::load(const std::string &path) {
-  std::unique_ptr<FILE, int (*)(FILE *)> file(fopen(path.c_str(), "rb"),
-                                              fclose);
+  std::unique_ptr<FILE, int (*)(FILE *)> file(fopen(path.c_str(), "rb"), fclose);
   if (!file)
     return systemError(path, "cannot be opened", errno);
   std::error_code unknownSize;
@@ -45,13 +42,10 @@ Result<Tokenizer> Tokenizer::load(const std::string &path) {
   return parse(content, path);
 }
 
-Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text,
-                                               bool special) const {
+Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text, bool special) const {
   if (text.size() > size_t(INT32_MAX))
     return Error{K2RT_INVALID_ARGUMENT, "text",
-                 std::to_string(text.size()) + " bytes; the limit is " +
-                     std::to_string(INT32_MAX),
-                 ""};
+                 std::to_string(text.size()) + " bytes; the limit is " + std::to_string(INT32_MAX), ""};
   std::string clean;
   clean.reserve(text.size());
   appendWellFormed(text, false, clean);
@@ -74,9 +68,7 @@ Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text,
     for (std::string_view word : words.list)
       if (!data->pairs.encode(word, ids, scratch, missing))
         return Error{K2RT_INVALID_BUNDLE, data->name,
-                     "no token for byte " + std::to_string(missing) +
-                         ", which the text contains",
-                     ""};
+                     "no token for byte " + std::to_string(missing) + ", which the text contains", ""};
   }
   if (special)
     ids.insert(ids.end(), data->after.begin(), data->after.end());
@@ -89,17 +81,14 @@ std::string_view Tokenizer::bytes(int32_t id) const {
   return id < 0 || id >= size() ? std::string_view() : data->bytes(id);
 }
 
-bool Tokenizer::isSpecial(int32_t id) const {
-  return id >= 0 && id < size() && data->special[size_t(id)];
-}
+bool Tokenizer::isSpecial(int32_t id) const { return id >= 0 && id < size() && data->special[size_t(id)]; }
 
 int32_t Tokenizer::find(std::string_view spelling) const {
   auto found = data->ids.find(std::string(spelling));
   return found == data->ids.end() ? -1 : found->second;
 }
 
-std::string Tokenizer::decode(const std::vector<int32_t> &ids,
-                              bool skipSpecial) const {
+std::string Tokenizer::decode(const std::vector<int32_t> &ids, bool skipSpecial) const {
   Stream stream(*this, skipSpecial);
   std::string text;
   for (int32_t id : ids)

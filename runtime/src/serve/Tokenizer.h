@@ -35,8 +35,7 @@ public:
   /// Opens Oniguruma (see Regex.h).
   static Result<Tokenizer> load(const std::string &path);
   /// The same from memory; `name` stands for the file in errors.
-  static Result<Tokenizer> parse(std::string_view json,
-                                 const std::string &name);
+  static Result<Tokenizer> parse(std::string_view json, const std::string &name);
 
   Tokenizer(Tokenizer &&) noexcept;
   Tokenizer &operator=(Tokenizer &&) noexcept;
@@ -45,8 +44,7 @@ public:
   /// Token ids of `text`. `special`: add what the post-processor adds (a
   /// beginning-of-sequence token, say). Special tokens written in the text are
   /// recognised in both cases. Fails when a pattern gives up on this text.
-  Result<std::vector<int32_t>> encode(std::string_view text,
-                                      bool special) const;
+  Result<std::vector<int32_t>> encode(std::string_view text, bool special) const;
 
   /// Text of `ids`, always valid UTF-8. `skipSpecial` leaves special tokens
   /// out. Ids that name no token are left out.
@@ -74,8 +72,7 @@ private:
 /// decode() of all ids. The tokenizer must outlive the stream.
 class Tokenizer::Stream {
 public:
-  Stream(const Tokenizer &tokenizer, bool skipSpecial)
-      : tokenizer(&tokenizer), skipSpecial(skipSpecial) {}
+  Stream(const Tokenizer &tokenizer, bool skipSpecial) : tokenizer(&tokenizer), skipSpecial(skipSpecial) {}
 
   /// The text that `id` completes; may be empty.
   std::string push(int32_t id);

@@ -28,8 +28,7 @@ struct TokenizerData {
 
   /// The bytes token `id` stands for; `id` is in [0, begin.size() - 1).
   std::string_view bytes(int32_t id) const {
-    return std::string_view(text).substr(
-        begin[size_t(id)], begin[size_t(id) + 1] - begin[size_t(id)]);
+    return std::string_view(text).substr(begin[size_t(id)], begin[size_t(id) + 1] - begin[size_t(id)]);
   }
 
   // The bytes of token i are text[begin[i], begin[i + 1]).
@@ -40,8 +39,7 @@ struct TokenizerData {
 };
 
 /// Reads a tokenizer.json. Errors name `name` and the JSON path.
-Result<std::unique_ptr<TokenizerData>>
-readTokenizerData(std::string_view json, const std::string &name);
+Result<std::unique_ptr<TokenizerData>> readTokenizerData(std::string_view json, const std::string &name);
 
 } // namespace k2rt
 

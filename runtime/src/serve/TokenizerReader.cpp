@@ -22,9 +22,8 @@ public:
       : root(root), vocabulary(vocabulary), data(data) {}
 
   void read() {
-    root.onlyKeys({"version", "truncation", "padding", "added_tokens",
-                   "normalizer", "pre_tokenizer", "post_processor", "decoder",
-                   "model"});
+    root.onlyKeys({"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer", "post_processor",
+                   "decoder", "model"});
     if (root["version"].text() != "1.0")
       root["version"].unsupported("version " + root["version"].text());
     readNormalizer();
@@ -51,9 +50,8 @@ private:
   }
 
   void readModel(const JsonNode &model) {
-    model.onlyKeys({"type", "dropout", "unk_token", "continuing_subword_prefix",
-                    "end_of_word_suffix", "fuse_unk", "byte_fallback",
-                    "ignore_merges", "vocab", "merges"});
+    model.onlyKeys({"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk",
+                    "byte_fallback", "ignore_merges", "vocab", "merges"});
     if (auto type = model.find("type"); type && type->text() != "BPE")
       type->unsupported("model " + type->text());
     for (const char *key : {"continuing_subword_prefix", "end_of_word_suffix"})
@@ -82,8 +80,7 @@ private:
       if (found != data.ids.end())
         data.pairs.byteToken[size_t(byte)] = found->second;
       else if (auto unknown = model.find("unk_token"))
-        unknown->unsupported("an unknown token (byte " + std::to_string(byte) +
-                             " has no token of its own)");
+        unknown->unsupported("an unknown token (byte " + std::to_string(byte) + " has no token of its own)");
     }
   }
 
@@ -94,41 +91,34 @@ private:
     const size_t count = list ? list->size() : 0;
     for (size_t i = 0; i < count; ++i) {
       const JsonNode node = list->at(i);
-      node.onlyKeys({"id", "content", "single_word", "lstrip", "rstrip",
-                     "normalized", "special"});
+      node.onlyKeys({"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"});
       const std::string &content = node["content"].text();
       const int32_t id = int32_t(node["id"].integer(0, maxTokens - 1));
       if (content.empty())
         node["content"].refuse("an empty token");
       if (!seen.emplace(content, i).second)
-        node["content"].refuse("the token of added_tokens[" +
-                               std::to_string(seen[content]) + "] again");
+        node["content"].refuse("the token of added_tokens[" + std::to_string(seen[content]) + "] again");
       auto known = data.ids.find(content);
       if (known == data.ids.end())
         vocabulary.declare(content, id, node["id"]);
       else if (known->second != id)
-        node["id"].refuse(std::to_string(id) + ", but the vocabulary gives \"" +
-                          content + "\" " + std::to_string(known->second));
-      tokens.push_back({id, content, node.flag("single_word", false),
-                        node.flag("lstrip", false), node.flag("rstrip", false),
-                        node.flag("normalized", true),
-                        node.flag("special", false)});
+        node["id"].refuse(std::to_string(id) + ", but the vocabulary gives \"" + content + "\" " +
+                          std::to_string(known->second));
+      tokens.push_back({id, content, node.flag("single_word", false), node.flag("lstrip", false),
+                        node.flag("rstrip", false), node.flag("normalized", true), node.flag("special", false)});
     }
     data.special.assign(vocabulary.spellings().size(), false);
     for (const AddedToken &token : tokens)
       data.special[size_t(token.id)] = token.special;
-    data.added = orRefuse(AddedTokens::create(
-        std::move(tokens), list ? list->place() : root.place()));
+    data.added = orRefuse(AddedTokens::create(std::move(tokens), list ? list->place() : root.place()));
   }
 
   // Published vocabularies have small holes; an id far beyond the number of
   // tokens is a damaged file.
   void fillTokens() {
     if (vocabulary.spellings().size() > 2 * data.ids.size() + 1024)
-      root["model"]["vocab"].refuse(
-          "ids reach " + std::to_string(vocabulary.spellings().size() - 1) +
-          ", but only " + std::to_string(data.ids.size()) +
-          " tokens are declared");
+      root["model"]["vocab"].refuse("ids reach " + std::to_string(vocabulary.spellings().size() - 1) + ", but only " +
+                                    std::to_string(data.ids.size()) + " tokens are declared");
     for (const std::string *spelling : vocabulary.spellings()) {
       data.begin.push_back(data.text.size());
       if (spelling)
@@ -140,8 +130,7 @@ private:
   void readPreTokenizer() {
     auto node = root.find("pre_tokenizer");
     if (!node)
-      root.unsupported(
-          "a vocabulary that is not byte-level (no pre_tokenizer)");
+      root.unsupported("a vocabulary that is not byte-level (no pre_tokenizer)");
     readStage(*node);
     if (!byteLevelSeen)
       node->unsupported("a vocabulary that is not byte-level");
@@ -166,9 +155,7 @@ private:
       node.onlyKeys({"type", "individual_digits"});
       data.preTokenizer.cuts.emplace_back(
           orRefuse(Regex::compile("\\p{N}", node.place())),
-          node.flag("individual_digits", false) ? CutBehavior::isolated
-                                                : CutBehavior::contiguous,
-          false);
+          node.flag("individual_digits", false) ? CutBehavior::isolated : CutBehavior::contiguous, false);
     } else {
       node.unsupported("pre-tokenizer " + type);
     }
@@ -179,9 +166,8 @@ private:
     byteLevelSeen = true;
     data.preTokenizer.addPrefixSpace = node.flag("add_prefix_space", true);
     if (node.flag("use_regex", true))
-      data.preTokenizer.byteLevelCut.emplace(
-          orRefuse(Regex::compile(PreTokenizer::gpt2Pattern, node.place())),
-          CutBehavior::isolated, false);
+      data.preTokenizer.byteLevelCut.emplace(orRefuse(Regex::compile(PreTokenizer::gpt2Pattern, node.place())),
+                                             CutBehavior::isolated, false);
   }
 
   void readSplit(const JsonNode &node) {
@@ -197,18 +183,15 @@ private:
       return;
     }
     const JsonNode regex = pattern["Regex"];
-    data.preTokenizer.cuts.emplace_back(
-        orRefuse(Regex::compile(regex.text(), regex.place())), behavior,
-        invert);
+    data.preTokenizer.cuts.emplace_back(orRefuse(Regex::compile(regex.text(), regex.place())), behavior, invert);
   }
 
   static CutBehavior behaviorOf(const JsonNode &node) {
-    const std::pair<const char *, CutBehavior> names[] = {
-        {"Removed", CutBehavior::removed},
-        {"Isolated", CutBehavior::isolated},
-        {"MergedWithPrevious", CutBehavior::mergedWithPrevious},
-        {"MergedWithNext", CutBehavior::mergedWithNext},
-        {"Contiguous", CutBehavior::contiguous}};
+    const std::pair<const char *, CutBehavior> names[] = {{"Removed", CutBehavior::removed},
+                                                          {"Isolated", CutBehavior::isolated},
+                                                          {"MergedWithPrevious", CutBehavior::mergedWithPrevious},
+                                                          {"MergedWithNext", CutBehavior::mergedWithNext},
+                                                          {"Contiguous", CutBehavior::contiguous}};
     for (const auto &[name, behavior] : names)
       if (node.text() == name)
         return behavior;
@@ -248,8 +231,7 @@ private:
       const JsonNode ids = node["special_tokens"][name]["ids"];
       for (size_t k = 0; k < ids.size(); ++k)
         (sequenceSeen ? data.after : data.before)
-            .push_back(int32_t(ids.at(k).integer(
-                0, int64_t(vocabulary.spellings().size()) - 1)));
+            .push_back(int32_t(ids.at(k).integer(0, int64_t(vocabulary.spellings().size()) - 1)));
     }
     if (!sequenceSeen)
       single.refuse("a single template holds sequence A once");
@@ -270,23 +252,18 @@ private:
   bool byteLevelSeen = false, templateSeen = false;
 };
 
-Json parseJson(std::string_view text, Vocabulary &vocabulary,
-               const std::string &name) {
+Json parseJson(std::string_view text, Vocabulary &vocabulary, const std::string &name) {
   if (text.size() > maxTokenizerBytes)
     throw Refusal{Error{K2RT_INVALID_BUNDLE, name,
-                        std::to_string(text.size()) + " bytes; the limit is " +
-                            std::to_string(maxTokenizerBytes),
-                        ""}};
-  return Json::parse(text.begin(), text.end(),
-                     [&](int depth, Json::parse_event_t event, Json &parsed) {
-                       return vocabulary.take(depth, event, parsed);
-                     });
+                        std::to_string(text.size()) + " bytes; the limit is " + std::to_string(maxTokenizerBytes), ""}};
+  return Json::parse(text.begin(), text.end(), [&](int depth, Json::parse_event_t event, Json &parsed) {
+    return vocabulary.take(depth, event, parsed);
+  });
 }
 
 } // namespace
 
-Result<std::unique_ptr<TokenizerData>>
-readTokenizerData(std::string_view json, const std::string &name) {
+Result<std::unique_ptr<TokenizerData>> readTokenizerData(std::string_view json, const std::string &name) {
   auto data = std::make_unique<TokenizerData>();
   data->name = name;
   try {
@@ -299,8 +276,7 @@ readTokenizerData(std::string_view json, const std::string &name) {
     // "[json.exception.parse_error.101] parse error at line 1, column 2: ..."
     const std::string_view text = error.what();
     const size_t at = text.find("] ");
-    return Error{K2RT_INVALID_BUNDLE, name,
-                 std::string(at == text.npos ? text : text.substr(at + 2)), ""};
+    return Error{K2RT_INVALID_BUNDLE, name, std::string(at == text.npos ? text : text.substr(at + 2)), ""};
   }
   return data;
 }

@@ -15,8 +15,7 @@ std::pair<std::string, std::string> mergeParts(const JsonNode &merge) {
   std::pair<std::string, std::string> parts;
   if (merge.isArray()) {
     if (merge.size() != 2)
-      merge.refuse("a merge has 2 parts, this one " +
-                   std::to_string(merge.size()));
+      merge.refuse("a merge has 2 parts, this one " + std::to_string(merge.size()));
     parts = {merge.at(0).text(), merge.at(1).text()};
   } else {
     const std::string &text = merge.text();
@@ -34,8 +33,7 @@ std::pair<std::string, std::string> mergeParts(const JsonNode &merge) {
 
 bool Vocabulary::take(int depth, Event event, Json &parsed) {
   if (depth > maxNesting)
-    JsonNode(parsed, file)
-        .refuse("nested deeper than " + std::to_string(maxNesting) + " levels");
+    JsonNode(parsed, file).refuse("nested deeper than " + std::to_string(maxNesting) + " levels");
   if (event == Event::key) {
     path.resize(size_t(depth));
     path.back() = parsed.get_ref<const std::string &>();
@@ -68,31 +66,26 @@ bool Vocabulary::take(int depth, Event event, Json &parsed) {
 }
 
 void Vocabulary::takeToken(const Json &parsed) {
-  const JsonNode node =
-      JsonNode(parsed, file, "model.vocab." + JsonNode::shown(path.back()));
+  const JsonNode node = JsonNode(parsed, file, "model.vocab." + JsonNode::shown(path.back()));
   declare(path.back(), int32_t(node.integer(0, maxTokens - 1)), node);
 }
 
-void Vocabulary::declare(const std::string &spelling, int32_t id,
-                         const JsonNode &node) {
+void Vocabulary::declare(const std::string &spelling, int32_t id, const JsonNode &node) {
   if (spelling.size() > maxTokenBytes)
-    node.refuse("a token of " + std::to_string(spelling.size()) +
-                " bytes; the limit is " + std::to_string(maxTokenBytes));
+    node.refuse("a token of " + std::to_string(spelling.size()) + " bytes; the limit is " +
+                std::to_string(maxTokenBytes));
   if (size_t(id) >= byId.size())
     byId.resize(size_t(id) + 1, nullptr);
   if (byId[size_t(id)])
-    node.refuse("id " + std::to_string(id) + " belongs to \"" +
-                *byId[size_t(id)] + "\" already");
+    node.refuse("id " + std::to_string(id) + " belongs to \"" + *byId[size_t(id)] + "\" already");
   auto [entry, added] = data.ids.emplace(spelling, id);
   if (!added)
-    node.refuse("the token has id " + std::to_string(entry->second) +
-                " already");
+    node.refuse("the token has id " + std::to_string(entry->second) + " already");
   byId[size_t(id)] = &entry->first;
 }
 
 void Vocabulary::takeMerge(const Json &parsed) {
-  const JsonNode merge(parsed, file,
-                       "model.merges[" + std::to_string(mergesSeen++) + "]");
+  const JsonNode merge(parsed, file, "model.merges[" + std::to_string(mergesSeen++) + "]");
   if (mergesSeen > maxTokens)
     merge.refuse("the limit is " + std::to_string(maxTokens) + " merges");
   // A comment of the older format keeps its number but is no merge.
@@ -105,8 +98,7 @@ void Vocabulary::takeMerge(const Json &parsed) {
   mergeEnd.push_back(mergeText.size());
 }
 
-int32_t Vocabulary::tokenOf(const std::string &spelling,
-                            const JsonNode &merge) const {
+int32_t Vocabulary::tokenOf(const std::string &spelling, const JsonNode &merge) const {
   auto found = data.ids.find(spelling);
   if (found == data.ids.end())
     merge.refuse("\"" + spelling + "\" is not in the vocabulary");
@@ -124,12 +116,10 @@ void Vocabulary::resolveMerges() {
     begin = end;
     if (left.empty())
       continue;
-    const JsonNode merge(nothing, file,
-                         "model.merges[" + std::to_string(i) + "]");
+    const JsonNode merge(nothing, file, "model.merges[" + std::to_string(i) + "]");
     const int32_t leftToken = tokenOf(left, merge);
     const int32_t rightToken = tokenOf(right, merge);
-    data.pairs.addMerge(leftToken, rightToken, int32_t(i),
-                        tokenOf(left + right, merge));
+    data.pairs.addMerge(leftToken, rightToken, int32_t(i), tokenOf(left + right, merge));
   }
 }
 

@@ -19,8 +19,7 @@ public:
   using Json = JsonNode::Json;
 
   /// Fills data.ids and data.pairs; `file` stands in errors. Both outlive this.
-  Vocabulary(TokenizerData &data, const std::string &file)
-      : data(data), file(file) {}
+  Vocabulary(TokenizerData &data, const std::string &file) : data(data), file(file) {}
 
   /// The parser's callback: false for what was taken and need not be kept.
   /// Refuses bad entries and nesting deeper than maxNesting.

@@ -53,7 +53,8 @@ static int32_t capture(k2rt_ir_worker *w, void *const *args) {
       const int32_t *forced = (const int32_t *)s->forced_experts;
       const int is_forced = forced && forced[at] >= 0;
       if (s->capture_experts)
-        ((int32_t *)s->capture_experts)[at] = is_forced ? forced[at] : (id_of(s, row) + positions[row] + (int32_t)j) % experts;
+        ((int32_t *)s->capture_experts)[at] =
+            is_forced ? forced[at] : (id_of(s, row) + positions[row] + (int32_t)j) % experts;
       if (s->capture_weights) /* slot 0 has the smaller weight: the runtime must sort */
         ((float *)s->capture_weights)[at] = 0.25f + 0.5f * (float)j;
     }

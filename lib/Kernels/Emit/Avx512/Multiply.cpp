@@ -1,7 +1,8 @@
 //===- Multiply.cpp - Panel steps in AVX-512 ---------------------------------------------===//
 //
-// vdpbf16ps(c, x, w) == fma(x0, w0, fma(x1, w1, c)) on every lane under DAZ and FTZ (N6, verified over all bit patterns).
-// The f32 steps need nothing beyond Generic: LLVM folds the row element into vfmadd231ps as an embedded broadcast.
+// vdpbf16ps(c, x, w) == fma(x0, w0, fma(x1, w1, c)) on every lane under DAZ and FTZ (N6, verified over all bit
+// patterns). The f32 steps need nothing beyond Generic: LLVM folds the row element into vfmadd231ps as an embedded
+// broadcast.
 //
 //===----------------------------------------------------------------------===//
 #include "../Vocabulary.h"
