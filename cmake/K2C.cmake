@@ -1,7 +1,7 @@
 # The project's own rules. All tblgen and LLVM plumbing is here and nowhere else.
 #
 #   k2c_library(Name [MLIR] SOURCES a.cpp ... [LINK lib ...] [DEPENDS target ...])
-#   k2c_dialect(Nn nn)              dialects/Nn: NnOps.td and optional NnAttributes.td, NnTypes.td, NnEnums.td, NnInterfaces.td
+#   k2c_dialect(Nn nn)              dialects/Nn: NnOps.td, and if there are Nn{Attributes,Types,Enums,Interfaces}.td
 #   k2c_passes(Transforms K2CTransforms)   Passes.td of include/k2c/Transforms
 #   k2c_tool(k2c-opt [MLIR] SOURCES main.cpp LINK lib ...)
 #   k2c_unittest(Name [MLIR] SOURCES a.cpp ... LINK lib ...)   one GoogleTest program, registered with check-unit
@@ -36,7 +36,7 @@ function(k2c_library name)
   endif()
 endfunction()
 
-# Declares K2C<Name>IncGen and K2C<Name>. A dialect may have <Name>{Enums,Attributes,Types,Interfaces}.td beside <Name>Ops.td.
+# Declares K2C<Name>IncGen and K2C<Name>.
 function(k2c_dialect name mnemonic)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK;DEPENDS" ${ARGN})
   set(LLVM_TARGET_DEFINITIONS ${name}Ops.td)
@@ -85,7 +85,8 @@ function(k2c_unittest name)
   add_executable(${name} ${ARG_SOURCES})
   k2c_common(${name})
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gtest GTest::gtest_main)
-  target_compile_definitions(${name} PRIVATE K2C_SOURCE_DIR="${PROJECT_SOURCE_DIR}" K2C_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  target_compile_definitions(${name} PRIVATE K2C_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+                             K2C_BINARY_DIR="${PROJECT_BINARY_DIR}")
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/unit)
   if(ARG_MLIR)
     k2c_use_mlir(${name})

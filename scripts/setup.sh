@@ -17,7 +17,8 @@ fail() {
 
 [ "$(uname -sm)" = "Linux x86_64" ] || fail "$(uname -sm) is not supported; k2c builds on x86-64 Linux"
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
-  fail "this system has no apt-get; install what Debian calls ${packages[*]}, then build with cmake -G Ninja -S . -B build"
+  fail "this system has no apt-get; install what Debian calls ${packages[*]},\
+ then build with cmake -G Ninja -S . -B build"
 fi
 
 missing=()
@@ -47,5 +48,6 @@ for package in "${missing[@]}"; do
     esac
   fi
 done
-"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >"$log" 2>&1 ||
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+  apt-get install -y -qq --no-install-recommends "${missing[@]}" >"$log" 2>&1 ||
   { tail -n 20 "$log" >&2; fail "apt-get install failed"; }

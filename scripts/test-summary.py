@@ -22,7 +22,8 @@ def gtest_results(document):
     for suite in document["testsuites"]:
         for test in suite["testsuite"]:
             skipped = test["status"] != "RUN" or test["result"] == "SKIPPED"
-            yield f'{suite["name"]}.{test["name"]}', "failed" if test.get("failures") else "skipped" if skipped else "passed"
+            result = "failed" if test.get("failures") else "skipped" if skipped else "passed"
+            yield f'{suite["name"]}.{test["name"]}', result
 
 
 def suite_results(folder, name):

@@ -1,9 +1,10 @@
-# lit configuration: %k2c_src and %k2c_obj are the source and build folders, %python the interpreter, %harness the Python
-# of the end-to-end tests, which share compiled bundles. Tools come from PATH: ours, then LLVM's. Tests are *.mlir and
-# *.test; with --param long=1 (check-long) they are *.long.
+# lit configuration: %k2c_src and %k2c_obj are the source and build folders, %python the interpreter, %harness the
+# Python of the end-to-end tests, which share compiled bundles. Tools come from PATH: ours, then LLVM's. Tests are
+# *.mlir and *.test; with --param long=1 (check-long) they are *.long.
 import os
 import sys
 
+import lit.util
 from lit.llvm import llvm_config
 
 sys.path.insert(0, os.path.dirname(__file__))
@@ -16,7 +17,8 @@ config.excludes = ["Inputs", "Harness"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.k2c_obj_root, "test")
 llvm_config.use_default_substitutions()
-llvm_config.with_environment("PATH", [os.path.join(config.k2c_obj_root, "bin"), config.llvm_tools_dir], append_path=True)
+tool_folders = [os.path.join(config.k2c_obj_root, "bin"), config.llvm_tools_dir]
+llvm_config.with_environment("PATH", tool_folders, append_path=True)
 config.substitutions.append(("%k2c_src", quoted(config.k2c_src_root)))
 config.substitutions.append(("%k2c_obj", quoted(config.k2c_obj_root)))
 config.substitutions.append(("%harness", quoted(os.path.join(config.test_source_root, "Harness"))))
@@ -24,3 +26,5 @@ config.environment["PYTHONDONTWRITEBYTECODE"] = "1"
 config.environment["K2C_TEST_BUNDLES"] = os.path.join(config.k2c_obj_root, "test-bundles")
 config.substitutions.append(("%llvm_include", os.path.join(os.path.dirname(config.llvm_tools_dir), "include")))
 config.substitutions.append(("%python", quoted(config.python or sys.executable)))
+if lit.util.which("clang-format-22"):
+    config.available_features.add("clang-format")

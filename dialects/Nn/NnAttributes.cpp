@@ -1,4 +1,4 @@
-//===- NnAttributes.cpp - Verifiers and queries of nn attributes and types ===//
+//===- NnAttributes.cpp - Verifiers and queries of nn attributes, types ---===//
 //
 // Ids are those of NnAttributes.td and NnTypes.td.
 //

@@ -2,7 +2,7 @@
 //
 // {"format":1,"slots":[
 //   {"slot":0,"family":"down","layer":3,"layout":{"kind":"panels","type":"bf16","matrices":384,"n":7168,"k":2048,
-//    "interleave":1},"sources":[{"name":"model.layers.3....","shape":[7168,2048],"slice":[0,0,10],"transpose":true},..]}
+//    "interleave":1},"sources":[{"name":"model.layers.3...","shape":[7168,2048],"slice":[0,0,10],"transpose":true},..]}
 // `slice` (dimension, from, to) and `transpose` are left out where there is none.
 //
 //===----------------------------------------------------------------------===//

@@ -1,7 +1,7 @@
 """check_text.py CHECKPOINT [k2c compile options]: text prompts through the tokenizer give the golden tokens and text.
 
-golden.json beside the checkpoint lists, for each prompt, its text, its token ids (the tokenizer's own template included),
-the best logits after it and the greedy continuation as ids and as text.
+golden.json beside the checkpoint lists, for each prompt, its text, its token ids (the tokenizer's own template
+included), the best logits after it and the greedy continuation as ids and as text.
 """
 import sys
 
@@ -29,7 +29,8 @@ def check(source, options):
         report.equal(done["prompt_ids"], prompt["ids"], f"{prompt['name']}: prompt ids")
         report.equal(done["ids"], prompt["greedy"]["ids"], f"{prompt['name']}: {count} greedy tokens")
         report.equal(done["text"], prompt["greedy"]["text"], f"{prompt['name']}: text")
-        report.equal(bundle.text(*arguments).rstrip("\n"), prompt["greedy"]["text"].rstrip("\n"), f"{prompt['name']}: streamed text")
+        streamed, expected = bundle.text(*arguments).rstrip("\n"), prompt["greedy"]["text"].rstrip("\n")
+        report.equal(streamed, expected, f"{prompt['name']}: streamed text")
         check_best(report, bundle.logits(prompt["ids"])[0], prompt)
     return report.finish()
 

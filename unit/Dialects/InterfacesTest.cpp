@@ -1,4 +1,4 @@
-//===- InterfacesTest.cpp - What passes see of an op through its interfaces ===//
+//===- InterfacesTest.cpp - What passes see of an op by its interfaces ----===//
 #include "dialects/Moe/Moe.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"

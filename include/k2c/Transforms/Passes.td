@@ -122,7 +122,8 @@ def ChooseTiles : Pass<"choose-tiles", "::mlir::ModuleOp"> {
     Option<"avx512Bf16", "avx512-bf16", "bool", "false", "the target has vdpbf16ps">,
     Option<"l1Bytes", "l1-bytes", "int64_t", "32768", "first-level data cache of a core">,
     Option<"l2Bytes", "l2-bytes", "int64_t", "1048576", "second-level cache of a core">,
-    Option<"choice", "choice", "int64_t", "0", "which of the candidates in rising cost (tests of N0 take another than 0)">
+    Option<"choice", "choice", "int64_t", "0",
+           "which of the candidates in rising cost (tests of N0 take another than 0)">
   ];
   let dependentDialects = ["::k2c::kern::KernDialect"];
 }
@@ -151,7 +152,8 @@ def VerifyForm : Pass<"verify-form", "::mlir::ModuleOp"> {
 
     Errors name the op, the form and the pass that should have removed it.
   }];
-  let options = [Option<"form", "form", "std::string", "\"model\"", "model | planned | distributed | scheduled | runtime">];
+  let options = [Option<"form", "form", "std::string", "\"model\"",
+                        "model | planned | distributed | scheduled | runtime">];
 }
 
 #endif // K2C_TRANSFORMS_PASSES

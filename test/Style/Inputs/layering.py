@@ -1,0 +1,92 @@
+"""Holds every #include and every LINK of a CMakeLists.txt against the table of docs/Architecture.md.
+
+usage: layering.py ROOT
+"""
+import re
+import sys
+
+from tree import CPP, files, lines, report
+
+# Headers of include/k2c/Kernels that are not of the part without MLIR.
+KERNEL_HEADERS = {"Describe.h": "Kernels/Describe", "TileAttr.h": "Kernels/Describe", "Emit.h": "Kernels/Emit"}
+# A library's part, where it is not its name without K2C.
+LIBRARIES = {"K2CKernelModel": "Kernels/Model", "K2CKernelDescribe": "Kernels/Describe",
+             "K2CKernelEmit": "Kernels/Emit", "K2CPackage": "Target", "MLIR": "mlir", "LLVM": "mlir"}
+DIALECTS = {"K2CNn", "K2CMoe", "K2CMla", "K2CDist", "K2CKern", "K2CRt"}
+
+
+def table(root):
+    """Part -> what it may include; None: everything."""
+    allowed = {}
+    for line in lines(root, "docs/Architecture.md"):
+        if row := re.match(r"([\w/]+) +->(.*)$", line):
+            names = {name.strip() for name in row[2].split(",")} - {""}
+            allowed[row[1]] = None if names == {"everything"} else names
+    return allowed
+
+
+def part_of(path):
+    """The part that a file, or a header as it is included, belongs to."""
+    steps = path.split("/")
+    if steps[0] in ("mlir", "llvm", "llvm-c", "mlir-c", "clang", "lld"):
+        return "mlir"
+    if steps[0] == "k2rt":
+        return path
+    if steps[0] in ("dialects", "tools", "runtime"):
+        return steps[0]
+    if steps[0] == "k2c" or steps[0] == "lib" or steps[:2] == ["include", "k2c"]:
+        steps = steps[2 if steps[0] == "include" else 1:]
+        if steps[0] == "Kernels":
+            return KERNEL_HEADERS.get(steps[1], "Kernels/Model") if len(steps) == 2 else f"Kernels/{steps[1]}"
+        return steps[0]
+    return None
+
+
+def library_part(name):
+    if name in DIALECTS:
+        return "dialects"
+    own = name[3:] if name.startswith("K2C") else "runtime" if name.startswith("k2rt") else None
+    return LIBRARIES.get(name, own)
+
+
+def forbidden(allowed, part, used):
+    if part not in allowed:
+        return True
+    return used is not None and used != part and allowed[part] is not None and used not in allowed[part]
+
+
+def includes(root, allowed):
+    """(problem or None) for each #include of a file that has a part."""
+    for path in files(root, *CPP, ".td", under=["dialects", "include", "lib", "runtime", "tools"]):
+        part = part_of(path)
+        for number, line in enumerate(lines(root, path), 1):
+            include = re.match(r'\s*#?include\s*["<]([^">]+)[">]', line)
+            if not include:
+                continue
+            used = part_of(include[1])
+            yield (f"{path}:{number}: {part} may not include {include[1]}"
+                   if forbidden(allowed, part, used) else None)
+
+
+def links(root, allowed):
+    """The same for the libraries that a target names."""
+    for path in files(root, "CMakeLists.txt", under=["dialects", "lib", "runtime", "tools"]):
+        text = "\n".join(re.sub(r"#.*", "", line) for line in lines(root, path))
+        for call in re.finditer(r"k2c_(?:library|tool|dialect)\(([^)]*)\)", text):
+            words = call[1].split("DEPENDS")[0].split()
+            part = part_of(path.replace("CMakeLists.txt", "x"))
+            linked = words[words.index("LINK") + 1:] if "LINK" in words else []
+            if "MLIR" in words[:2]:
+                linked.append("MLIR")
+            for name in linked:
+                yield (f"{path}: {words[0]} ({part}) may not link {name}"
+                       if forbidden(allowed, part, library_part(name)) else None)
+
+
+def main(root):
+    allowed = table(root)
+    found = [*includes(root, allowed), *links(root, allowed)] if allowed else []
+    report([problem for problem in found if problem], len(found), "includes and links")
+
+
+main(sys.argv[1])

@@ -1,0 +1,75 @@
+"""One name per thing: files and their banners and guards, passes and their files, tests in kebab case.
+
+usage: names.py ROOT
+"""
+import os
+import re
+import sys
+
+from tree import files, lines, report
+
+
+# The runtime's public headers are named as C headers are, and mains as their programs.
+C_NAMES = r"main\.cpp|k2[\w-]*\.\w+|(program|reserve|polynomials)\.h|(abi|polynomials)\.def"
+CAMEL_CASE = re.compile(r"[A-Z]\w*\.\w+|" + C_NAMES)
+
+
+def kebab(name):
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name).lower()
+
+
+def banner(path, text):
+    """A file begins with what it is; with the banner of LLVM, under its own name."""
+    if text[0].startswith("//===-"):
+        named = re.match(r"//===-+ (\S+) - \S.*-+===//$", text[0])
+        if not named or not path.endswith(named[1]):
+            yield f"{path}:1: the banner must read '//===- {os.path.basename(path)} - what it does ---===//'"
+    elif not text[0].startswith(("//", "/*", "#", '"""')):
+        yield f"{path}:1: no banner: begin with what the file does"
+
+
+def guard(path, text):
+    """K2C_SUPPORT_ERROR_H for include/k2c/Support/Error.h, K2C_LIB_... and K2C_DIALECTS_... elsewhere."""
+    place = re.sub(r"^(include/k2c|runtime/include/k2rt|runtime/src|unit)/", "", path)
+    prefix = "K2RT_" if path.startswith("runtime/") else "K2C_"
+    wanted = prefix + re.sub(r"[/.-]", "_", place).upper()
+    found = [line.split()[1] for line in text if line.startswith("#ifndef ")][:1]
+    if path.startswith(("include/", "lib/", "dialects/", "runtime/include/")) and found != [wanted]:
+        yield f"{path}: the include guard is {found[0] if found else 'missing'}, not {wanted}"
+    elif not found:
+        yield f"{path}: has no include guard"
+
+
+def passes(root):
+    """A pass BoundDispersion is the flag bound-dispersion and the file BoundDispersion.cpp."""
+    for group in ("Transforms", "Conversion"):
+        for line in lines(root, f"include/k2c/{group}/Passes.td"):
+            if declared := re.match(r'def (\w+) *: *Pass<"([\w-]+)"', line):
+                if kebab(declared[1]) != declared[2]:
+                    yield f"pass {declared[1]} has the flag {declared[2]}, not {kebab(declared[1])}"
+                if not os.path.exists(os.path.join(root, "lib", group, declared[1] + ".cpp")):
+                    yield f"pass {declared[1]} has no file lib/{group}/{declared[1]}.cpp"
+
+
+def main(root):
+    sources = files(root, ".cpp", ".h", ".def", ".td", under=["dialects", "include", "lib", "runtime", "tools", "unit"])
+    problems = list(passes(root))
+    for path in sources:
+        text = lines(root, path)
+        problems += banner(path, text)
+        if path.endswith(".h"):
+            problems += guard(path, text)
+        if not CAMEL_CASE.fullmatch(os.path.basename(path)):
+            problems.append(f"{path}: a file of C++ has a name in CamelCase")
+    scripts = files(root, ".py", ".sh", under=["models", "scripts", "test"])
+    for path in scripts:
+        if not lines(root, path)[0].startswith(("#", '"""')):
+            problems.append(f"{path}:1: no banner: begin with what the file does")
+    tests = files(root, ".test", ".long", ".mlir", under=["test"])
+    for path in tests:
+        if not re.fullmatch(r"[a-z0-9]+([-.][a-z0-9]+)*", os.path.basename(path)):
+            problems.append(f"{path}: a test has a name in kebab-case")
+    report(problems, len(sources) + len(scripts) + len(tests), "files")
+
+
+main(sys.argv[1])
