@@ -49,11 +49,6 @@ Status refuseUnbuilt(const CompileOptions &options) {
   auto refuse = [](const std::string &flag, const std::string &what, const std::string &remedy) {
     return Status(Error{flag, what + " is not in this build", remedy});
   };
-  if (options.compute != "f32")
-    return refuse("--compute " + options.compute, "bf16 activations",
-                  "use --compute f32; bf16 weights are kept as stored");
-  if (!options.cache.empty() && options.cache != options.compute)
-    return refuse("--cache " + options.cache, "a cache of another type than the activations", "leave --cache out");
   if (options.weights == "reference")
     return Error{"--weights reference", "kernels read packed panels, so the checkpoint cannot be mapped as it is",
                  "use --weights packed"};
@@ -114,6 +109,9 @@ Expected<Inputs> readInputs(const CompileOptions &options) {
     return limits.takeError();
   inputs.limits = *limits;
   inputs.planOptions.mustFit = inputs.checkpoint.has_value();
+  inputs.planOptions.compute = options.compute == "bf16" ? DType::BF16 : DType::F32;
+  if (!options.cache.empty())
+    inputs.planOptions.cache = options.cache == "bf16" ? DType::BF16 : DType::F32;
   inputs.planOptions.mla = options.mla == "absorbed"   ? MlaForms::Absorbed
                            : options.mla == "expanded" ? MlaForms::Expanded
                                                        : MlaForms::Phased;

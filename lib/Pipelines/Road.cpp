@@ -109,6 +109,8 @@ Status Road::start() {
     return plan.takeError();
   decided = std::move(*plan);
   ImportOptions import;
+  import.compute = inputs.planOptions.compute;
+  import.cache = inputs.planOptions.cache;
   import.stepTokens = inputs.limits.stepTokens;
   import.maxSequences = inputs.limits.maxSequences;
   import.maxContext = inputs.limits.maxContext;
