@@ -74,30 +74,37 @@ TEST(EmitAttention, KeysOfTwoChainsAreRefusedByName) {
   EXPECT_EQ(kernel.error().text(), "wide: keys of 1024 elements; emitted scores are one chain, of at most 1023");
 }
 
-TEST(EmitAttention, AbsorbedTakesItsRows) {
-  for (int64_t heads : {4, 20}) {
-    AbsorbedAttentionDesc d;
-    d.shape.heads = heads;
-    d.shape.scale = 0.3;
-    d.latent = 36;
-    d.rope = 8;
-    d.qLatent = rowsOf(heads * 36);
-    d.qRopeHeadStride = 12;
-    d.qRope = {RowSpace::Token, heads * 12, heads * 12 + 3, DType::F32};
-    d.o = rowsOf(heads * 36);
-    TestStep step(
-        std::vector<Sequence>{{70, 1, K2RT_FORM_ABSORBED}, {0, 5, K2RT_FORM_EXPANDED}, {1100, 3, K2RT_FORM_ABSORBED}});
-    Array qLatent(DType::F32, Random(3).vector(step.rows() * d.qLatent.stride));
-    Array qRope(DType::F32, Random(4).vector(step.rows() * d.qRope.stride));
-    Array latent = cachePlane(step, 36, DType::F32, 1), rope = cachePlane(step, 8, DType::F32, 2);
-    expectSameBits({"absorbed", d}, step.step, {outputs(step, heads * 36)}, [&](std::vector<Array> &r) {
-      return std::vector<void *>{qLatent.data(), qRope.data(), latent.data(), rope.data(), &step.step, r[0].data()};
-    });
-  }
+void checkAbsorbed(int64_t heads, DType type) {
+  AbsorbedAttentionDesc d;
+  d.shape.cache = type;
+  d.shape.heads = heads;
+  d.shape.scale = 0.3;
+  d.latent = 36;
+  d.rope = 8;
+  d.qLatent = rowsOf(heads * 36, type);
+  d.qRopeHeadStride = 12;
+  d.qRope = {RowSpace::Token, heads * 12, heads * 12 + 4, type};
+  d.o = rowsOf(heads * 36, type);
+  TestStep step(
+      std::vector<Sequence>{{70, 1, K2RT_FORM_ABSORBED}, {0, 5, K2RT_FORM_EXPANDED}, {1100, 3, K2RT_FORM_ABSORBED}});
+  Array qLatent(type, Random(3).vector(step.rows() * d.qLatent.stride));
+  Array qRope(type, Random(4).vector(step.rows() * d.qRope.stride));
+  Array latent = cachePlane(step, 36, type, 1), rope = cachePlane(step, 8, type, 2);
+  expectSameBits({"absorbed", d}, step.step, {outputs(step, heads * 36, type)}, [&](std::vector<Array> &r) {
+    return std::vector<void *>{qLatent.data(), qRope.data(), latent.data(), rope.data(), &step.step, r[0].data()};
+  });
 }
 
-TEST(EmitAttention, ExpandedExpandsABlockAtATime) {
+TEST(EmitAttention, AbsorbedTakesItsRows) {
+  for (int64_t heads : {4, 20})
+    checkAbsorbed(heads, DType::F32);
+}
+
+TEST(EmitAttention, AbsorbedPairsOfBf16) { checkAbsorbed(20, DType::BF16); }
+
+void checkExpanded(DType type) {
   ExpandedAttentionDesc d;
+  d.shape.cache = type;
   int64_t heads = 3;
   d.shape.heads = heads;
   d.shape.scale = 0.3;
@@ -105,21 +112,25 @@ TEST(EmitAttention, ExpandedExpandsABlockAtATime) {
   d.nope = 20;
   d.rope = 6;
   d.value = 35;
-  d.q = rowsOf(heads * 26);
-  d.o = rowsOf(heads * 35);
+  d.q = rowsOf(heads * 26, type);
+  d.o = rowsOf(heads * 35, type);
   d.uk = {DType::BF16, heads, 20, 40, 1};
   d.uv = {DType::BF16, heads, 35, 40, 1};
   TestStep step(std::vector<Sequence>{
       {0, 33, K2RT_FORM_EXPANDED}, {9, 1, K2RT_FORM_ABSORBED}, {60, 70, K2RT_FORM_EXPANDED}, {1023, 2}});
   Random random(5);
-  Array q(DType::F32, random.vector(step.rows() * d.q.stride));
+  Array q(type, random.vector(step.rows() * d.q.stride));
   Array uk = pack(d.uk, [&](int64_t, int64_t, int64_t) { return random(); });
   Array uv = pack(d.uv, [&](int64_t, int64_t, int64_t) { return random(); });
-  Array latent = cachePlane(step, 40, DType::F32, 1), rope = cachePlane(step, 6, DType::F32, 2);
-  expectSameBits({"expanded", d}, step.step, {outputs(step, heads * 35)}, [&](std::vector<Array> &r) {
+  Array latent = cachePlane(step, 40, type, 1), rope = cachePlane(step, 6, type, 2);
+  expectSameBits({"expanded", d}, step.step, {outputs(step, heads * 35, type)}, [&](std::vector<Array> &r) {
     return std::vector<void *>{q.data(), latent.data(), rope.data(), uk.data(), uv.data(), &step.step, r[0].data()};
   });
 }
+
+TEST(EmitAttention, ExpandedExpandsABlockAtATime) { checkExpanded(DType::F32); }
+
+TEST(EmitAttention, ExpandedPairsOfBf16) { checkExpanded(DType::BF16); }
 
 } // namespace
 } // namespace k2c::test

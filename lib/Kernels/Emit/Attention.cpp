@@ -12,9 +12,9 @@
 
 namespace k2c::emit {
 
-AttentionLayout attentionLayout(const TileConfig &tile, int64_t heads, int64_t keyDim, int64_t valueDim) {
+AttentionLayout attentionLayout(const TileConfig &tile, int64_t heads, int64_t keyDim, int64_t valueDim, bool pairs) {
   int64_t rows = tile.rowsPerItem * heads;
-  return {tile.lanes, keyDim, valueDim, (rows + tile.lanes - 1) / tile.lanes};
+  return {tile.lanes, pairs ? (keyDim + 1) / 2 : keyDim, valueDim, (rows + tile.lanes - 1) / tile.lanes};
 }
 
 Value AttentionEmitter::minusInfinity() {
@@ -77,7 +77,7 @@ void AttentionEmitter::forLanes(const Run &run, Value tile,
 /// Queries to [k][lanes], positions and C(p) of the lanes, an empty state. Lanes without a row are before every key.
 void AttentionEmitter::startTile(const Run &run, Value tile) {
   Value zero = b.zeros(layout.lanes);
-  b.loop(0, layout.keyDim, 1, [&](Value k) { b.storeFloats(zero, vectorAt(inTile(tile, 0), k), DType::F32); });
+  b.loop(0, layout.queryVectors, 1, [&](Value k) { b.storeFloats(zero, vectorAt(inTile(tile, 0), k), DType::F32); });
   b.loop(0, layout.valueDim, 1, [&](Value c) {
     b.storeFloats(zero, vectorAt(inTile(tile, layout.partialOffset()), c), DType::F32);
     b.storeFloats(zero, vectorAt(inTile(tile, layout.totalOffset()), c), DType::F32);
@@ -99,15 +99,26 @@ void AttentionEmitter::startTile(const Run &run, Value tile) {
     Value bits = b.sub(b.constant(b.i32(), 32), b.leadingZeros(b.sub(sixteenth, 1)));
     Value restart = b.shl(b.constant(b.i32(), 1), bits);
     b.store(restart, b.at(single(tile, AttentionLayout::Restart), lane, DType::I32), DType::I32);
-    int64_t offset = 0;
-    for (const Piece &piece : source.query(token, head)) {
-      Value to = b.at(inTile(tile, offset * layout.vectorBytes()), lane, DType::F32);
-      b.loop(0, piece.width, 1, [&](Value k) {
-        b.storeFloats(b.loadFloats(b.at(piece.pointer, k, piece.type), piece.type, 0), vectorAt(to, k), DType::F32);
-      });
-      offset += piece.width;
-    }
+    packQuery(tile, lane, source.query(token, head));
   });
+}
+
+/// One lane of the tile's queries. Of pairs, the earlier element is in the low half; a last one alone has a zero above.
+void AttentionEmitter::packQuery(Value tile, Value lane, const Pieces &query) {
+  int64_t step = pairs ? 2 : 1, offset = 0;
+  for (const Piece &piece : query) {
+    Value to = b.at(inTile(tile, offset * layout.vectorBytes()), lane, DType::F32);
+    b.loop(0, piece.width / step, 1, [&](Value k) {
+      Value from = b.at(piece.pointer, b.mul(k, step), piece.type);
+      Value element = pairs ? b.fromBits(b.load(b.i32(), from, piece.type)) : b.loadFloats(from, piece.type, 0);
+      b.storeFloats(element, vectorAt(to, k), DType::F32);
+    });
+    if (piece.width % step != 0) {
+      Value last = b.loadFloats(b.at(piece.pointer, piece.width - 1, piece.type), piece.type, 0);
+      b.storeFloats(b.fromBits(b.shr(b.bitsOf(last), 16)), vectorAt(to, b.constant(piece.width / step)), DType::F32);
+    }
+    offset += (piece.width + step - 1) / step;
+  }
 }
 
 /// Lanes whose partial ends at `start` close it. C(p) is a multiple of 1024.

@@ -44,14 +44,15 @@ public:
   virtual Value output(Value token, Value head) = 0;
 };
 
-/// Shapes of an attention, and where its state lies in scratch.
+/// Shapes of an attention, and where its state lies in scratch. `queryVectors`: vectors of one tile's queries, one for
+/// each element of a key, or for each pair of bf16 elements.
 struct AttentionLayout {
-  int64_t lanes, keyDim, valueDim, tiles;
+  int64_t lanes, queryVectors, valueDim, tiles;
   int64_t vectorBytes() const { return lanes * byteWidth(DType::F32); }
   /// Of one tile: query, o, O, then single vectors.
   enum Single : int64_t { Max, Sum, TotalMax, TotalSum, Largest, Position, Restart, Singles };
   int64_t queryOffset() const { return 0; }
-  int64_t partialOffset() const { return keyDim * vectorBytes(); }
+  int64_t partialOffset() const { return queryVectors * vectorBytes(); }
   int64_t totalOffset() const { return partialOffset() + valueDim * vectorBytes(); }
   int64_t singleOffset(Single which) const { return totalOffset() + (valueDim + which) * vectorBytes(); }
   int64_t tileBytes() const { return singleOffset(Singles); }
@@ -60,15 +61,16 @@ struct AttentionLayout {
   int64_t bytes() const { return scoresOffset() + softmaxBlock * vectorBytes(); }
 };
 
-/// Tiles of `rows` tokens x `heads` heads.
-AttentionLayout attentionLayout(const TileConfig &tile, int64_t heads, int64_t keyDim, int64_t valueDim);
+/// Tiles of an item's tokens x `heads` heads. `pairs`: queries and keys are bf16 and multiply in pairs (N6).
+AttentionLayout attentionLayout(const TileConfig &tile, int64_t heads, int64_t keyDim, int64_t valueDim, bool pairs);
 
 class AttentionEmitter {
 public:
-  /// `layer`: the ordinal of the capture, or null. `pairs`: queries and keys are bf16 (N6).
+  /// `layer`: the ordinal of the capture, or null. `pairs`: as in attentionLayout.
   AttentionEmitter(KernelBuilder &b, const AttentionShape &shape, const AttentionLayout &layout,
-                   AttentionSource &source, DType output, bool pairs, Value layer)
-      : b(b), shape(shape), layout(layout), source(source), output(output), pairs(pairs), layer(layer) {}
+                   AttentionSource &source, DType output, Vocabulary vocabulary, bool pairs, Value layer)
+      : b(b), shape(shape), layout(layout), source(source), output(output), vocabulary(vocabulary), pairs(pairs),
+        layer(layer) {}
 
   /// Heads [firstHead, firstHead + heads) of the tokens of block `block` of `tile.rowsPerItem` that `filter` accepts.
   void emitItem(const TileConfig &tile, Value block, Value firstHead, Value heads, FormFilter filter);
@@ -80,6 +82,7 @@ private:
   void emitRun(const Run &run);
   void startTile(const Run &run, Value tile);
   void restart(Value tile, Value start);
+  void packQuery(Value tile, Value lane, const Pieces &query);
   void scores(Value tile, Value slot, Value keys);
   Value softmax(Value tile, Value start, Value keys);
   void weigh(Value tile, Value slot, Value start, Value keys, Value alpha);
@@ -110,6 +113,7 @@ private:
   const AttentionLayout &layout;
   AttentionSource &source;
   DType output;
+  Vocabulary vocabulary;
   bool pairs;
   Value layer;
 };

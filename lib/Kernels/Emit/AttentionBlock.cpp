@@ -1,6 +1,7 @@
 //===- AttentionBlock.cpp - One tile of lanes x one block of 64 keys ------------------------===//
 #include "Attention.h"
 #include "Math.h"
+#include "Vocabulary.h"
 
 namespace k2c::emit {
 
@@ -24,28 +25,27 @@ void AttentionEmitter::scores(Value tile, Value slot, Value keys) {
   Value query = inTile(tile, layout.queryOffset()), scale = b.constantFloat(b.vec(b.f32(), layout.lanes), shape.scale);
   b.loop(b.constant(0), keys, group, [&](Value firstKey) {
     Values acc(group, b.zeros(layout.lanes));
-    int64_t offset = 0;
+    int64_t step = pairs ? 2 : 1, offset = 0;
     for (const Piece &piece : pieces) {
       Value rows = b.at(piece.pointer, b.mul(firstKey, piece.stride), piece.type);
-      auto element = [&](ValueRange sums, Value k) {
+      Value queries = vectorAt(query, b.constant(offset));
+      // Elements from k * step on: the query's are lanes of a vector, a key's are on all lanes.
+      auto multiply = [&](ValueRange sums, Value k, bool half) {
+        Value q = loadVector(vectorAt(queries, k));
+        PanelVector lanes{pairs ? b.bitsOf(q) : q, pairs ? DType::BF16 : DType::F32};
         Values next;
-        Value q = loadVector(vectorAt(query, b.add(k, offset)));
         for (auto [t, sum] : llvm::enumerate(sums)) {
-          Value address = b.at(rows, b.add(k, int64_t(t) * piece.stride), piece.type);
-          next.push_back(b.fma(q, b.splat(b.loadFloats(address, piece.type, 0), layout.lanes), sum));
+          Value address = b.at(rows, b.add(b.mul(k, step), int64_t(t) * piece.stride), piece.type);
+          PanelFactor key = loadFactor(b, address, piece.type, lanes.type, layout.lanes, half);
+          next.push_back(multiplyAdd(b, vocabulary, key, lanes, sum));
         }
         return next;
       };
-      int64_t step = pairs ? 2 : 1, whole = piece.width / step * step;
-      acc = b.loop(0, whole, step, acc, [&](Value k, ValueRange sums) {
-        return pairs ? element(element(sums, b.add(k, 1)), k) : element(sums, k);
-      });
-      if (whole < piece.width) {
-        for (Value &sum : acc) // the pair's second element is past the end: fma(0, 0, sum)
-          sum = b.fadd(sum, b.zeros(layout.lanes));
-        acc = element(acc, b.constant(whole));
-      }
-      offset += piece.width;
+      int64_t whole = piece.width / step;
+      acc = b.loop(0, whole, 1, acc, [&](Value k, ValueRange sums) { return multiply(sums, k, /*half=*/false); });
+      if (piece.width % step != 0)
+        acc = multiply(acc, b.constant(whole), /*half=*/true);
+      offset += (piece.width + step - 1) / step;
     }
     for (int64_t t = 0; t < group; ++t)
       b.storeFloats(b.fmul(acc[t], scale), vectorAt(b.scratch(layout.scoresOffset()), b.add(firstKey, t)), DType::F32);
@@ -85,6 +85,15 @@ void AttentionEmitter::weigh(Value tile, Value slot, Value start, Value keys, Va
   Value positions = loadIntegers(tile, AttentionLayout::Position), weights = b.scratch(layout.scoresOffset());
   Value outputs = inTile(tile, layout.partialOffset());
   Piece values = source.values(slot);
+  // Two columns of bf16 come with one load; the halves are cut out in registers, on pipes that FMAs leave free.
+  Value pair;
+  auto columnOnLanes = [&](Value row, int64_t c, int64_t count) {
+    if (values.type != DType::BF16 || (c % 2 == 0 && c + 1 == count))
+      return b.splat(b.loadFloats(b.at(row, c, values.type), values.type, 0), layout.lanes);
+    if (c % 2 == 0)
+      pair = b.splat(b.load(b.i32(), b.at(row, c, values.type), values.type), layout.lanes);
+    return b.fromBits(c % 2 == 0 ? b.shl(pair, 16) : b.bitAnd(pair, b.constant(pair.getType(), int32_t(0xffff0000))));
+  };
   auto columns = [&](Value first, int64_t count) {
     Values acc;
     for (int64_t c = 0; c < count; ++c)
@@ -93,10 +102,8 @@ void AttentionEmitter::weigh(Value tile, Value slot, Value start, Value keys, Va
       Value p = loadVector(vectorAt(weights, t)), seen = sees(positions, b.add(start, t));
       Value row = b.at(values.pointer, b.add(b.mul(t, values.stride), first), values.type);
       Values next;
-      for (auto [c, sum] : llvm::enumerate(sums)) {
-        Value value = b.loadFloats(b.at(row, int64_t(c), values.type), values.type, 0);
-        next.push_back(b.select(seen, b.fma(p, b.splat(value, layout.lanes), sum), sum));
-      }
+      for (auto [c, sum] : llvm::enumerate(sums))
+        next.push_back(b.select(seen, b.fma(p, columnOnLanes(row, c, count), sum), sum));
       return next;
     });
     for (int64_t c = 0; c < count; ++c)

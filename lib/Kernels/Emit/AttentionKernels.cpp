@@ -10,21 +10,33 @@
 
 namespace k2c::emit {
 
+/// Queries and keys are bf16 and multiply in pairs.
+static bool takesPairs(const Rows &q, const AttentionShape &shape) {
+  return q.type == DType::BF16 && shape.cache == DType::BF16;
+}
+
 AttentionLayout layoutOf(const GqaAttentionDesc &d, const TileConfig &tile) {
-  return attentionLayout(tile, d.shape.heads / d.kvHeads, d.keyDim, d.valueDim);
+  return attentionLayout(tile, d.shape.heads / d.kvHeads, d.keyDim, d.valueDim, takesPairs(d.q, d.shape));
 }
 AttentionLayout layoutOf(const AbsorbedAttentionDesc &d, const TileConfig &tile) {
-  return attentionLayout(tile, std::min(tile.headTile, d.shape.heads), d.latent + d.rope, d.latent);
+  return attentionLayout(tile, std::min(tile.headTile, d.shape.heads), d.latent + d.rope, d.latent,
+                         takesPairs(d.qLatent, d.shape));
 }
 AttentionLayout layoutOf(const ExpandedAttentionDesc &d, const TileConfig &tile) {
-  return attentionLayout(tile, 1, d.nope + d.rope, d.value);
+  return attentionLayout(tile, 1, d.nope + d.rope, d.value, takesPairs(d.q, d.shape));
 }
 
 /// Expanded keys have whole panels of columns, so that expanding needs no mask; so have values, which follow them.
 static int64_t expandedWidth(const PanelLayout &w) { return w.panels() * PanelLayout::columns; }
 
+/// Expanded keys that multiply in pairs stay bf16; values are factors of f32 FMAs.
+static DType expandedKeyType(const ExpandedAttentionDesc &d) {
+  return takesPairs(d.q, d.shape) ? DType::BF16 : DType::F32;
+}
+
 int64_t expandedBytes(const ExpandedAttentionDesc &d) {
-  return softmaxBlock * (expandedWidth(d.uk) + expandedWidth(d.uv)) * byteWidth(DType::F32);
+  return softmaxBlock *
+         (expandedWidth(d.uk) * byteWidth(expandedKeyType(d)) + expandedWidth(d.uv) * byteWidth(DType::F32));
 }
 
 /// A block has 64 keys: tiles of 8 rows divide it, and are a third of the code of tiles of 14.
@@ -38,10 +50,6 @@ static void headMajorItems(KernelBuilder &b, const TileConfig &tile, llvm::funct
   Value rows = b.rowCount(RowSpace::Token, 1);
   Value blocks = b.div(b.add(rows, tile.rowsPerItem - 1), tile.rowsPerItem);
   b.items([&](Value item) { body(b.div(item, blocks), b.rem(item, blocks)); });
-}
-
-static bool takesPairs(const Rows &q, const AttentionShape &shape) {
-  return q.type == DType::BF16 && shape.cache == DType::BF16;
 }
 
 namespace {
@@ -100,7 +108,7 @@ struct ExpandedSource : AttentionSource {
         toKey(b, latents, d.uk, {d.latent, leafCount(d.latent)}, tile, false),
         toValue(b, latents, d.uv, {d.latent, leafCount(d.latent)}, tile, false),
         o(b.argument(d.shape.maxLogit ? 7 : 6)), keyRows(b.scratch(layout.bytes())),
-        valueRows(b.at(keyRows, softmaxBlock * expandedWidth(d.uk), DType::F32)) {}
+        valueRows(b.at(keyRows, softmaxBlock * expandedWidth(d.uk), expandedKeyType(d))) {}
 
   Pieces query(Value token, Value head) override {
     int64_t width = d.nope + d.rope;
@@ -108,11 +116,12 @@ struct ExpandedSource : AttentionSource {
   }
   void prepare(Value slot, Value keys) override {
     Value latent = b.at(b.argument(1), b.mul(slot, d.latent), d.shape.cache);
-    expand(toKey, d.uk, b.argument(3), latent, keys, keyRows);
-    expand(toValue, d.uv, b.argument(4), latent, keys, valueRows);
+    expand(toKey, d.uk, b.argument(3), latent, keys, keyRows, expandedKeyType(d));
+    expand(toValue, d.uv, b.argument(4), latent, keys, valueRows, DType::F32);
   }
   /// Rows of `keys` latents times the head's matrix, rounded to the query's type.
-  void expand(PanelContraction &contraction, const PanelLayout &w, Value matrices, Value latent, Value keys, Value to) {
+  void expand(PanelContraction &contraction, const PanelLayout &w, Value matrices, Value latent, Value keys, Value to,
+              DType type) {
     b.loop(0, w.panels(), 1, [&](Value panel) {
       Value index = b.add(b.mul(head, w.panels()), panel);
       Value weights = b.at(matrices, b.mul(index, w.panelElements()), w.type);
@@ -121,10 +130,10 @@ struct ExpandedSource : AttentionSource {
         b.loop(0, contraction.passes(), 1, [&](Value pass) {
           contraction.run(b.row(latent, latents, first), rows, weights, pass);
           b.loop(b.constant(0), rows, 1, [&](Value inTile) {
-            Value row = b.at(to, b.mul(b.add(first, inTile), expandedWidth(w)), DType::F32);
+            Value row = b.at(to, b.mul(b.add(first, inTile), expandedWidth(w)), type);
             for (int64_t v = 0; v < tile.nrVectors; ++v) {
               Value column = b.add(b.mul(panel, PanelLayout::columns), contraction.column(pass, v));
-              b.storeFloats(b.rounded(contraction.sum(inTile, v), d.q.type), b.at(row, column, DType::F32), DType::F32);
+              b.storeFloats(b.rounded(contraction.sum(inTile, v), d.q.type), b.at(row, column, type), type);
             }
           });
         });
@@ -133,7 +142,7 @@ struct ExpandedSource : AttentionSource {
   }
   Pieces keys(Value slot) override {
     Value rope = b.at(b.argument(2), b.mul(slot, d.rope), d.shape.cache);
-    return {{keyRows, d.nope, expandedWidth(d.uk), DType::F32}, {rope, d.rope, d.rope, d.shape.cache}};
+    return {{keyRows, d.nope, expandedWidth(d.uk), expandedKeyType(d)}, {rope, d.rope, d.rope, d.shape.cache}};
   }
   Piece values(Value) override { return {valueRows, d.value, expandedWidth(d.uv), DType::F32}; }
   Value output(Value token, Value head) override { return b.at(b.row(o, d.o, token), b.mul(head, d.value), d.o.type); }
@@ -145,7 +154,7 @@ void emitBody(KernelBuilder &b, const GqaAttentionDesc &d, const TileConfig &til
   AttentionLayout layout = layoutOf(d, tile);
   GqaSource source(b, d);
   Value layer = d.shape.maxLogit ? b.integerOf(b.argument(4)) : Value();
-  AttentionEmitter attention(b, d.shape, layout, source, d.o.type, takesPairs(d.q, d.shape), layer);
+  AttentionEmitter attention(b, d.shape, layout, source, d.o.type, tile.vocabulary, takesPairs(d.q, d.shape), layer);
   int64_t perKv = d.shape.heads / d.kvHeads;
   headMajorItems(b, tile, [&](Value kvHead, Value block) {
     source.kvHead = kvHead;
@@ -157,7 +166,8 @@ void emitBody(KernelBuilder &b, const AbsorbedAttentionDesc &d, const TileConfig
   AttentionLayout layout = layoutOf(d, tile);
   AbsorbedSource source(b, d);
   Value layer = d.shape.maxLogit ? b.integerOf(b.argument(5)) : Value();
-  AttentionEmitter attention(b, d.shape, layout, source, d.o.type, takesPairs(d.qLatent, d.shape), layer);
+  AttentionEmitter attention(b, d.shape, layout, source, d.o.type, tile.vocabulary, takesPairs(d.qLatent, d.shape),
+                             layer);
   headMajorItems(b, tile, [&](Value headTile, Value block) {
     Value first = b.mul(headTile, tile.headTile);
     Value heads = b.min(b.sub(b.constant(d.shape.heads), first), tile.headTile);
@@ -169,7 +179,7 @@ void emitBody(KernelBuilder &b, const ExpandedAttentionDesc &d, const TileConfig
   AttentionLayout layout = layoutOf(d, tile);
   ExpandedSource source(b, d, tile, layout);
   Value layer = d.shape.maxLogit ? b.integerOf(b.argument(6)) : Value();
-  AttentionEmitter attention(b, d.shape, layout, source, d.o.type, takesPairs(d.q, d.shape), layer);
+  AttentionEmitter attention(b, d.shape, layout, source, d.o.type, tile.vocabulary, takesPairs(d.q, d.shape), layer);
   headMajorItems(b, tile, [&](Value head, Value block) {
     source.head = head;
     attention.emitItem(tile, block, head, b.constant(1), d.rows);

@@ -21,8 +21,9 @@ constexpr int64_t prefetchSteps = 16;
 // Rows of an item: enough tiles to read a panel from the second cache rather than from memory, few enough to share out.
 constexpr int64_t minTilesPerItem = 4, maxTilesPerItem = 16;
 // Tokens of an attention item. Expanding a block of keys for a head costs as much as 400 queries on it (DeepSeek-V3:
-// 512 * 256 against 320 multiply-adds a key): many tokens share it.
-constexpr int64_t gqaTokensPerItem = 16, expandedTokensPerItem = 256;
+// 512 * 256 against 320 multiply-adds a key): many tokens share it. A tile's state moves once a block,
+// 2 bytes a cycle at most, so it need not stay in the second cache.
+constexpr int64_t gqaTokensPerItem = 16, minExpandedTokens = 64, maxExpandedTokens = 1024;
 constexpr int64_t absorbedHeadTile = 16; // one 512-bit vector of heads: 16 multiply-adds for each cached element
 
 enum class Family : uint8_t { Linear, Gqa, Absorbed, Expanded, Dispatch, Rows };
@@ -33,6 +34,7 @@ struct Shape {
   DType x = DType::F32, w = DType::F32;
   int64_t k = 0, heads = 0, queriesPerKv = 1;
   bool grouped = false;
+  int64_t stateBytes = 0; ///< expanded attention: query, partial and total output of a token
 };
 
 Shape shapeOf(const KernelDesc &desc) {
@@ -46,7 +48,14 @@ Shape shapeOf(const KernelDesc &desc) {
   else if (const auto *d = std::get_if<AbsorbedAttentionDesc>(&desc.body))
     s = {Family::Absorbed, d->qLatent.type, d->shape.cache, d->latent + d->rope, d->shape.heads, 1, false};
   else if (const auto *d = std::get_if<ExpandedAttentionDesc>(&desc.body))
-    s = {Family::Expanded, d->q.type, d->uk.type, d->latent, d->shape.heads, 1, false};
+    s = {Family::Expanded,
+         d->q.type,
+         d->uk.type,
+         d->latent,
+         d->shape.heads,
+         1,
+         false,
+         (d->nope + d->rope) * byteWidth(d->q.type) + 2 * d->value * byteWidth(DType::F32)};
   else if (std::holds_alternative<DispatchDesc>(desc.body))
     s.family = Family::Dispatch;
   return s;
@@ -60,6 +69,13 @@ int64_t registersOf(const TileConfig &tile) { return tile.mr * tile.nrVectors + 
 int64_t linearRowsPerItem(const Shape &s, int64_t mr, const TargetInfo &target) {
   int64_t fit = target.l2Bytes / 2 / (std::max<int64_t>(s.k, 1) * byteWidth(s.x)) / mr;
   return mr * std::clamp(fit, minTilesPerItem, maxTilesPerItem);
+}
+
+int64_t expandedTokens(const Shape &s, const TargetInfo &target) {
+  int64_t tokens = minExpandedTokens;
+  while (tokens < maxExpandedTokens && 2 * tokens * s.stateBytes <= 2 * target.l2Bytes)
+    tokens *= 2;
+  return tokens;
 }
 
 TileConfig tileFor(const Shape &s, Vocabulary vocabulary, int64_t mr, const TargetInfo &target) {
@@ -78,7 +94,7 @@ TileConfig tileFor(const Shape &s, Vocabulary vocabulary, int64_t mr, const Targ
     tile.headTile = s.queriesPerKv;
     break;
   case Family::Expanded:
-    tile.rowsPerItem = expandedTokensPerItem;
+    tile.rowsPerItem = expandedTokens(s, target);
     break;
   case Family::Absorbed:
     tile.nrVectors = std::max<int64_t>(absorbedHeadTile / tile.lanes, 1);

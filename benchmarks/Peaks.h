@@ -1,0 +1,16 @@
+//===- Peaks.h - What a core can do at most -------------------------------===//
+#ifndef K2C_BENCHMARKS_PEAKS_H
+#define K2C_BENCHMARKS_PEAKS_H
+
+#include <cstdint>
+
+namespace k2c::bench {
+
+/// FLOP of one call: `steps` rounds of 16 independent 512-bit multiply-adds on registers. Zero where the CPU lacks the
+/// instruction.
+double runF32Peak(int64_t steps);
+double runBf16Peak(int64_t steps);
+
+} // namespace k2c::bench
+
+#endif // K2C_BENCHMARKS_PEAKS_H
