@@ -35,15 +35,15 @@ def Kern_TileAttr : AttrDef<KernDialect, "Tile"> {
     No field may change a bit of the result.
 
     ```mlir
-    #kern.tile<avx512, lanes = 16, mr = 14, nr = 2, prefetch = 16, rows_block = 256, key_tile = 64, head_tile = 1>
+    #kern.tile<avx512, lanes = 16, mr = 14, nr = 2, prefetch = 16, rows_block = 256, head_tile = 1, value_parts = 1>
     ```
     [C1] prefetch and rows_block are not negative, all other numbers are positive.
   }];
   let parameters = (ins EnumParameter<Kern_Vocabulary>:$vocabulary, "int64_t":$lanes, "int64_t":$mr, "int64_t":$nr,
-                        "int64_t":$prefetch, "int64_t":$rows_block, "int64_t":$key_tile, "int64_t":$head_tile);
+                        "int64_t":$prefetch, "int64_t":$rows_block, "int64_t":$head_tile, "int64_t":$value_parts);
   let assemblyFormat = [{
     `<` $vocabulary `,` `lanes` `=` $lanes `,` `mr` `=` $mr `,` `nr` `=` $nr `,` `prefetch` `=` $prefetch `,`
-    `rows_block` `=` $rows_block `,` `key_tile` `=` $key_tile `,` `head_tile` `=` $head_tile `>`
+    `rows_block` `=` $rows_block `,` `head_tile` `=` $head_tile `,` `value_parts` `=` $value_parts `>`
   }];
   let genVerifyDecl = 1;
 }
@@ -70,7 +70,7 @@ def Kern_FuncOp : Kern_Op<"func", [IsolatedFromAbove, FunctionOpInterface, Symbo
 
     ```mlir
     kern.func @k_qa(%x: !x, %ln: tensor<64xf32>, %w: tensor<48x64xbf16>) -> !a
-        tile<avx512, lanes = 16, mr = 14, nr = 2, prefetch = 16, rows_block = 256, key_tile = 64, head_tile = 1> {
+        tile<avx512, lanes = 16, mr = 14, nr = 2, prefetch = 16, rows_block = 256, head_tile = 1, value_parts = 1> {
       %h = nn.rms_norm %x, %ln : tensor<64xf32> eps 1.0e-06 : !x
       %a = nn.linear %h, %w : tensor<48x64xbf16> order tree<1> : !x -> !a
       kern.yield %a : !a

@@ -14,7 +14,7 @@ namespace k2c {
 inline kern::TileAttr tileAttr(mlir::MLIRContext *context, const TileConfig &tile) {
   auto vocabulary = tile.vocabulary == Vocabulary::Avx512 ? kern::Vocabulary::Avx512 : kern::Vocabulary::Generic;
   return kern::TileAttr::get(context, vocabulary, tile.lanes, tile.mr, tile.nrVectors, tile.prefetch, tile.rowsPerItem,
-                             tile.keyTile, tile.headTile);
+                             tile.headTile, tile.valueParts);
 }
 
 inline TileConfig tileConfig(kern::TileAttr tile) {
@@ -25,8 +25,8 @@ inline TileConfig tileConfig(kern::TileAttr tile) {
   config.nrVectors = tile.getNr();
   config.prefetch = tile.getPrefetch();
   config.rowsPerItem = tile.getRowsBlock();
-  config.keyTile = tile.getKeyTile();
   config.headTile = tile.getHeadTile();
+  config.valueParts = tile.getValueParts();
   return config;
 }
 

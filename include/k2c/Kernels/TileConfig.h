@@ -11,11 +11,13 @@
 //   head linear          item = (block * heads + head) * panels + panel
 //   gqa attention        item = kvHead * blocks + block                  all query heads of the kv head
 //   expanded attention   item = head * blocks + block
-//   absorbed attention   item = headTileIndex * blocks + block           `headTile` heads
+//   absorbed attention   item = (headTileIndex * blocks + block) * valueParts + part     `headTile` heads
 //   dispatch             one item
 //   all others           item = row
 // Panel-major grouped items and head-major attention items give every worker a fair share whatever the routing and
-// however causal masking loads the blocks, because a worker takes a contiguous range of items.
+// however causal masking loads the blocks, because a worker takes a contiguous range of items. Parts of values let a
+// single sequence occupy several workers: each computes all scores of the heads; one that has several parts of the same
+// heads computes them once.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_KERNELS_TILECONFIG_H
@@ -48,8 +50,8 @@ struct TileConfig {
   int64_t nrVectors = 1;   ///< vectors of columns of a register tile; nrVectors * lanes divides 32
   int64_t prefetch = 0;    ///< contraction steps (of kStep) a panel is prefetched ahead; 0: not at all
   int64_t rowsPerItem = 1; ///< rows of a grid item; 0: all rows
-  int64_t keyTile = 64;    ///< attention: keys a pass of the inner loops covers; divides 64
   int64_t headTile = 1;    ///< attention: heads of a grid item
+  int64_t valueParts = 1;  ///< absorbed attention: parts that the columns of the output are cut into
 };
 
 /// True when `tile` fits the target's registers and instructions and the kernel's shape.

@@ -22,6 +22,11 @@ Value AttentionEmitter::minusInfinity() {
 }
 
 void AttentionEmitter::emitItem(const TileConfig &tile, Value block, Value firstHead, Value heads, FormFilter filter) {
+  emitItem(tile, block, firstHead, heads, filter, {b.constant(0), b.constant(layout.valueDim)});
+}
+
+void AttentionEmitter::emitItem(const TileConfig &tile, Value block, Value firstHead, Value heads, FormFilter filter,
+                                ValuePart part) {
   Value first = b.mul(block, tile.rowsPerItem);
   Value last = b.min(b.add(first, tile.rowsPerItem), b.rowCount(RowSpace::Token, 1));
   Value sequences = b.stepField(abi::step::row_seq), begins = b.stepField(abi::step::seq_begin);
@@ -29,7 +34,7 @@ void AttentionEmitter::emitItem(const TileConfig &tile, Value block, Value first
     Value sequence = b.extend(b.loadI32(sequences, state[0]));
     Value end = b.min(b.extend(b.loadI32(begins, b.add(sequence, 1))), last);
     forRuns(b, filter, state[0], end, [&](Value runFirst, Value runLast) {
-      emitRun({runFirst, b.sub(runLast, runFirst), firstHead, heads, sequence});
+      emitRun({runFirst, b.sub(runLast, runFirst), firstHead, heads, sequence, part});
     });
     return Values{b.compare(Compare::Lt, end, last), end};
   });
@@ -54,10 +59,10 @@ void AttentionEmitter::emitRun(const Run &run) {
       Value position = b.extend(b.loadI32(b.stepField(abi::step::positions), token));
       Value keys = b.min(b.sub(b.add(position, 1), start), softmaxBlock);
       b.when(b.compare(Compare::Gt, keys, 0), [&] {
-        restart(tile, start);
+        restart(run, tile, start);
         scores(tile, slot, keys);
         Value alpha = softmax(tile, start, keys);
-        weigh(tile, slot, start, keys, alpha);
+        weigh(run, tile, slot, start, keys, alpha);
       });
     });
   });
@@ -74,11 +79,15 @@ void AttentionEmitter::forLanes(const Run &run, Value tile,
   });
 }
 
+void AttentionEmitter::forColumns(const ValuePart &part, llvm::function_ref<void(Value column)> body) {
+  b.loop(part.begin, part.end, 1, body);
+}
+
 /// Queries to [k][lanes], positions and C(p) of the lanes, an empty state. Lanes without a row are before every key.
 void AttentionEmitter::startTile(const Run &run, Value tile) {
   Value zero = b.zeros(layout.lanes);
   b.loop(0, layout.queryVectors, 1, [&](Value k) { b.storeFloats(zero, vectorAt(inTile(tile, 0), k), DType::F32); });
-  b.loop(0, layout.valueDim, 1, [&](Value c) {
+  forColumns(run.part, [&](Value c) {
     b.storeFloats(zero, vectorAt(inTile(tile, layout.partialOffset()), c), DType::F32);
     b.storeFloats(zero, vectorAt(inTile(tile, layout.totalOffset()), c), DType::F32);
   });
@@ -122,7 +131,7 @@ void AttentionEmitter::packQuery(Value tile, Value lane, const Pieces &query) {
 }
 
 /// Lanes whose partial ends at `start` close it. C(p) is a multiple of 1024.
-void AttentionEmitter::restart(Value tile, Value start) {
+void AttentionEmitter::restart(const Run &run, Value tile, Value start) {
   Value zero = b.constant(0);
   Value possible =
       b.bitAnd(b.compare(Compare::Eq, b.bitAnd(start, b.constant(1023)), zero), b.compare(Compare::Gt, start, zero));
@@ -132,11 +141,11 @@ void AttentionEmitter::restart(Value tile, Value start) {
     Value within = b.bitAnd(starts, b.sub(restarts, 1));
     Value mask =
         b.bitAnd(b.compare(Compare::Eq, within, 0), sees(loadIntegers(tile, AttentionLayout::Position), start));
-    closePartials(tile, mask, b.compare(Compare::Gt, starts, restarts));
+    closePartials(run, tile, mask, b.compare(Compare::Gt, starts, restarts));
   });
 }
 
-void AttentionEmitter::closePartials(Value tile, Value mask, Value merges) {
+void AttentionEmitter::closePartials(const Run &run, Value tile, Value mask, Value merges) {
   Value max = loadSingle(tile, AttentionLayout::Max), sum = loadSingle(tile, AttentionLayout::Sum);
   Value totalMax = loadSingle(tile, AttentionLayout::TotalMax), totalSum = loadSingle(tile, AttentionLayout::TotalSum);
   Value next = larger(totalMax, max);
@@ -149,7 +158,7 @@ void AttentionEmitter::closePartials(Value tile, Value mask, Value merges) {
   storeSingle(b.select(mask, minusInfinity(), max), tile, AttentionLayout::Max);
   Value zero = b.zeros(layout.lanes);
   storeSingle(b.select(mask, zero, sum), tile, AttentionLayout::Sum);
-  b.loop(0, layout.valueDim, 1, [&](Value c) {
+  forColumns(run.part, [&](Value c) {
     Value partialAt = vectorAt(inTile(tile, layout.partialOffset()), c);
     Value totalAt = vectorAt(inTile(tile, layout.totalOffset()), c);
     Value partial = loadVector(partialAt), total = loadVector(totalAt);
@@ -161,13 +170,14 @@ void AttentionEmitter::closePartials(Value tile, Value mask, Value merges) {
 void AttentionEmitter::finishTile(const Run &run, Value tile) {
   Value positions = loadIntegers(tile, AttentionLayout::Position),
         restarts = loadIntegers(tile, AttentionLayout::Restart);
-  closePartials(tile, b.laneMask(layout.lanes, 0, layout.lanes), b.compare(Compare::Ge, positions, restarts));
+  closePartials(run, tile, b.laneMask(layout.lanes, 0, layout.lanes), b.compare(Compare::Ge, positions, restarts));
   Value sum = loadSingle(tile, AttentionLayout::TotalSum), total = inTile(tile, layout.totalOffset());
-  b.loop(0, layout.valueDim, 1,
-         [&](Value c) { b.storeFloats(b.fdiv(loadVector(vectorAt(total, c)), sum), vectorAt(total, c), DType::F32); });
+  forColumns(run.part, [&](Value c) {
+    b.storeFloats(b.fdiv(loadVector(vectorAt(total, c)), sum), vectorAt(total, c), DType::F32);
+  });
   forLanes(run, tile, [&](Value lane, Value token, Value head) {
     Value from = b.at(total, lane, DType::F32), to = source.output(token, head);
-    b.loop(0, layout.valueDim, 1, [&](Value c) {
+    forColumns(run.part, [&](Value c) {
       b.storeFloats(b.loadFloats(vectorAt(from, c), DType::F32, 0), b.at(to, c, output), output);
     });
     if (shape.maxLogit)

@@ -64,6 +64,12 @@ struct AttentionLayout {
 /// Tiles of an item's tokens x `heads` heads. `pairs`: queries and keys are bf16 and multiply in pairs (N6).
 AttentionLayout attentionLayout(const TileConfig &tile, int64_t heads, int64_t keyDim, int64_t valueDim, bool pairs);
 
+/// Columns of the output: [begin, end), begin a multiple of valuePartColumns.
+struct ValuePart {
+  Value begin, end;
+};
+inline constexpr int64_t valuePartColumns = 16;
+
 class AttentionEmitter {
 public:
   /// `layer`: the ordinal of the capture, or null. `pairs`: as in attentionLayout.
@@ -72,22 +78,26 @@ public:
       : b(b), shape(shape), layout(layout), source(source), output(output), vocabulary(vocabulary), pairs(pairs),
         layer(layer) {}
 
-  /// Heads [firstHead, firstHead + heads) of the tokens of block `block` of `tile.rowsPerItem` that `filter` accepts.
+  /// Heads [firstHead, firstHead + heads) of the tokens of block `block` of `tile.rowsPerItem` that `filter` accepts:
+  /// the columns of `part`, or all.
   void emitItem(const TileConfig &tile, Value block, Value firstHead, Value heads, FormFilter filter);
+  void emitItem(const TileConfig &tile, Value block, Value firstHead, Value heads, FormFilter filter, ValuePart part);
 
 private:
   struct Run {
     Value firstToken, tokens, firstHead, heads, sequence;
+    ValuePart part;
   };
   void emitRun(const Run &run);
   void startTile(const Run &run, Value tile);
-  void restart(Value tile, Value start);
+  void forColumns(const ValuePart &part, llvm::function_ref<void(Value column)> body);
+  void restart(const Run &run, Value tile, Value start);
   void packQuery(Value tile, Value lane, const Pieces &query);
   void scores(Value tile, Value slot, Value keys);
   Value softmax(Value tile, Value start, Value keys);
-  void weigh(Value tile, Value slot, Value start, Value keys, Value alpha);
+  void weigh(const Run &run, Value tile, Value slot, Value start, Value keys, Value alpha);
   /// Partials of the lanes in `mask` join their totals; `merges`: those that have one already.
-  void closePartials(Value tile, Value mask, Value merges);
+  void closePartials(const Run &run, Value tile, Value mask, Value merges);
   void finishTile(const Run &run, Value tile);
   void forLanes(const Run &run, Value tile, llvm::function_ref<void(Value lane, Value token, Value head)> body);
   void capture(Value head, Value largest);

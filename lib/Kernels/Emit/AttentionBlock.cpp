@@ -7,7 +7,9 @@ namespace k2c::emit {
 
 /// Keys, or value columns, whose accumulators are in registers together: each takes one register and one broadcast
 /// load.
-static int64_t accumulators(const AttentionLayout &layout) { return layout.lanes >= 16 ? 16 : 8; }
+static int64_t accumulators(const AttentionLayout &layout) {
+  return layout.lanes >= 16 ? valuePartColumns : valuePartColumns / 2;
+}
 
 /// Keys whose rows are a page apart share one cache set: no more of them together than a set has ways.
 static int64_t keysTogether(const AttentionLayout &layout, const Pieces &pieces) {
@@ -81,7 +83,7 @@ Value AttentionEmitter::softmax(Value tile, Value start, Value keys) {
 }
 
 /// o[c] = o[c] * alpha, then fma(p[t], value_t[c], o[c]) in ascending t.
-void AttentionEmitter::weigh(Value tile, Value slot, Value start, Value keys, Value alpha) {
+void AttentionEmitter::weigh(const Run &run, Value tile, Value slot, Value start, Value keys, Value alpha) {
   Value positions = loadIntegers(tile, AttentionLayout::Position), weights = b.scratch(layout.scoresOffset());
   Value outputs = inTile(tile, layout.partialOffset());
   Piece values = source.values(slot);
@@ -111,9 +113,9 @@ void AttentionEmitter::weigh(Value tile, Value slot, Value start, Value keys, Va
   };
   int64_t group = accumulators(layout), whole = layout.valueDim / group * group;
   if (whole > 0)
-    b.loop(0, whole, group, [&](Value first) { columns(first, group); });
+    b.loop(run.part.begin, b.min(run.part.end, whole), group, [&](Value first) { columns(first, group); });
   if (whole < layout.valueDim)
-    columns(b.constant(whole), layout.valueDim - whole);
+    b.when(b.compare(Compare::Gt, run.part.end, whole), [&] { columns(b.constant(whole), layout.valueDim - whole); });
 }
 
 } // namespace k2c::emit

@@ -45,10 +45,14 @@ static TileConfig expansionTile(TileConfig tile) {
   return tile;
 }
 
+/// Blocks of the step's tokens.
+static Value blocksOf(KernelBuilder &b, const TileConfig &tile) {
+  return b.div(b.add(b.rowCount(RowSpace::Token, 1), tile.rowsPerItem - 1), tile.rowsPerItem);
+}
+
 /// Items are tiles of heads x blocks of tokens, head-major: body(head tile, block).
 static void headMajorItems(KernelBuilder &b, const TileConfig &tile, llvm::function_ref<void(Value, Value)> body) {
-  Value rows = b.rowCount(RowSpace::Token, 1);
-  Value blocks = b.div(b.add(rows, tile.rowsPerItem - 1), tile.rowsPerItem);
+  Value blocks = blocksOf(b, tile);
   b.items([&](Value item) { body(b.div(item, blocks), b.rem(item, blocks)); });
 }
 
@@ -168,10 +172,25 @@ void emitBody(KernelBuilder &b, const AbsorbedAttentionDesc &d, const TileConfig
   Value layer = d.shape.maxLogit ? b.integerOf(b.argument(5)) : Value();
   AttentionEmitter attention(b, d.shape, layout, source, d.o.type, tile.vocabulary, takesPairs(d.qLatent, d.shape),
                              layer);
-  headMajorItems(b, tile, [&](Value headTile, Value block) {
-    Value first = b.mul(headTile, tile.headTile);
+  // Consecutive parts of one (head tile, block) are computed together.
+  int64_t width = (d.latent + tile.valueParts - 1) / tile.valueParts;
+  width = (width + valuePartColumns - 1) / valuePartColumns * valuePartColumns;
+  Value blocks = blocksOf(b, tile), begin = b.workerField(abi::worker::begin), end = b.workerField(abi::worker::end);
+  auto emitFrom = [&](Value item) {
+    Value task = b.div(item, tile.valueParts), part = b.rem(item, tile.valueParts);
+    Value parts = b.min(b.sub(b.constant(tile.valueParts), part), b.sub(end, item));
+    ValuePart columns{b.mul(part, width), b.min(b.mul(b.add(part, parts), width), d.latent)};
+    Value first = b.mul(b.div(task, blocks), tile.headTile);
     Value heads = b.min(b.sub(b.constant(d.shape.heads), first), tile.headTile);
-    attention.emitItem(tile, block, first, heads, d.rows);
+    b.when(b.compare(Compare::Lt, columns.begin, columns.end),
+           [&] { attention.emitItem(tile, b.rem(task, blocks), first, heads, d.rows, columns); });
+    return b.add(item, parts);
+  };
+  b.when(b.compare(Compare::Lt, begin, end), [&] {
+    b.repeat(begin, [&](ValueRange state) {
+      Value next = emitFrom(state[0]);
+      return Values{b.compare(Compare::Lt, next, end), next};
+    });
   });
 }
 

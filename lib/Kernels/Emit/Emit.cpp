@@ -66,7 +66,7 @@ std::string kernelSymbol(const KernelDesc &desc) { return "k2c_" + kernelHash(de
 std::string kernelObjectKey(const KernelDesc &desc, const TileConfig &tile) {
   std::string key = canonicalKey(desc) + " emitter " + std::to_string(kernelEmitterVersion) + " tile";
   for (int64_t field : {int64_t(tile.vocabulary), tile.lanes, tile.mr, tile.nrVectors, tile.prefetch, tile.rowsPerItem,
-                        tile.keyTile, tile.headTile})
+                        tile.headTile, tile.valueParts})
     key += " " + std::to_string(field);
   return key;
 }

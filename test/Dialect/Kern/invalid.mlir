@@ -1,12 +1,12 @@
 // RUN: k2c-opt %s --split-input-file --verify-diagnostics
 
 // expected-error @below {{'#kern.tile' [C1] expects positive mr, got 0}}
-module attributes {kern.t = #kern.tile<generic, lanes = 16, mr = 0, nr = 1, prefetch = 0, rows_block = 1, key_tile = 1, head_tile = 1>} {}
+module attributes {kern.t = #kern.tile<generic, lanes = 16, mr = 0, nr = 1, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1>} {}
 
 // -----
 
 // expected-error @below {{'#kern.tile' [C1] expects no negative prefetch or rows_block, got -1 and 1}}
-module attributes {kern.t = #kern.tile<generic, lanes = 16, mr = 1, nr = 1, prefetch = -1, rows_block = 1, key_tile = 1, head_tile = 1>} {}
+module attributes {kern.t = #kern.tile<generic, lanes = 16, mr = 1, nr = 1, prefetch = -1, rows_block = 1, head_tile = 1, value_parts = 1>} {}
 
 // -----
 

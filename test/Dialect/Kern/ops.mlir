@@ -9,9 +9,9 @@ nn.weights @ln "model.layers.{layer}.ln.weight" over (layer = 0 to 3) : tensor<6
 nn.weights @qa "model.layers.{layer}.qa.weight" over (layer = 0 to 3) : tensor<48x64xbf16>
 nn.weights @one "one.weight" : tensor<48x64xbf16>
 
-// CHECK: kern.func @k_qa(%[[X:.*]]: tensor<?x64xf32, #nn.rows<token>>, %[[LN:.*]]: tensor<64xf32>, %[[W:.*]]: tensor<48x64xbf16>) -> tensor<?x48xf32, #nn.rows<token>> tile<avx512, lanes = 16, mr = 14, nr = 2, prefetch = 16, rows_block = 256, key_tile = 64, head_tile = 1> {
+// CHECK: kern.func @k_qa(%[[X:.*]]: tensor<?x64xf32, #nn.rows<token>>, %[[LN:.*]]: tensor<64xf32>, %[[W:.*]]: tensor<48x64xbf16>) -> tensor<?x48xf32, #nn.rows<token>> tile<avx512, lanes = 16, mr = 14, nr = 2, prefetch = 16, rows_block = 256, head_tile = 1, value_parts = 1> {
 kern.func @k_qa(%x: !x, %ln: tensor<64xf32>, %w: tensor<48x64xbf16>) -> !a
-    tile<avx512, lanes = 16, mr = 14, nr = 2, prefetch = 16, rows_block = 256, key_tile = 64, head_tile = 1> {
+    tile<avx512, lanes = 16, mr = 14, nr = 2, prefetch = 16, rows_block = 256, head_tile = 1, value_parts = 1> {
   // CHECK: nn.rms_norm %[[X]], %[[LN]] : tensor<64xf32> eps
   %h = nn.rms_norm %x, %ln : tensor<64xf32> eps 1.0e-05 : !x
   %a = nn.linear %h, %w : tensor<48x64xbf16> order tree<1> : !x -> !a
