@@ -32,6 +32,17 @@ int64_t linearBytes(const LinearDesc &d, const TileConfig &tile) {
   return isStaged(d, tile) ? tile.rowsPerItem * stagedRows(d).stride * byteWidth(d.x.type) : 0;
 }
 
+/// Rows [first, second) of a block. As many blocks as rowsPerItem asks for, of equally many register tiles (give or
+/// take one): workers that share out the items then have equal work.
+static std::pair<Value, Value> rowsOfBlock(KernelBuilder &b, const TileConfig &tile, Value rows, Value block) {
+  if (tile.rowsPerItem == 0)
+    return {b.constant(0), rows};
+  Value blocks = b.div(b.add(rows, tile.rowsPerItem - 1), tile.rowsPerItem);
+  Value tiles = b.div(b.add(rows, tile.mr - 1), tile.mr);
+  auto begin = [&](Value i) { return b.mul(b.div(b.mul(i, tiles), blocks), tile.mr); };
+  return {begin(block), b.min(begin(b.add(block, 1)), rows)};
+}
+
 namespace {
 
 /// Variants of a linear, in the order of variantNames().
@@ -101,11 +112,7 @@ void LinearEmitter::emitBlocks() {
   Value begin = b.workerField(abi::worker::begin), end = b.workerField(abi::worker::end);
   b.loop(begin, end, 1, b.constant(-1), [&](Value item, ValueRange carried) {
     Value block = b.div(item, d.w.panels()), panel = b.rem(item, d.w.panels());
-    Value first = b.constant(0), last = rows;
-    if (tile.rowsPerItem > 0) {
-      first = b.mul(block, tile.rowsPerItem);
-      last = b.min(b.add(first, tile.rowsPerItem), rows);
-    }
+    auto [first, last] = rowsOfBlock(b, tile, rows, block);
     Value xFirst = b.row(arguments.x, d.x, first);
     if (isStaged(d, tile)) {
       b.when(b.compare(Compare::Ne, block, carried[0]), [&] { stageBlock(first, last); });
@@ -208,11 +215,7 @@ void emitBody(KernelBuilder &b, const HeadLinearDesc &d, const TileConfig &tile)
   b.items([&](Value item) {
     Value panel = b.rem(item, d.w.panels()), blockHead = b.div(item, d.w.panels());
     Value head = b.rem(blockHead, d.heads), block = b.div(blockHead, d.heads);
-    Value first = b.constant(0), last = rows;
-    if (tile.rowsPerItem > 0) {
-      first = b.mul(block, tile.rowsPerItem);
-      last = b.min(b.add(first, tile.rowsPerItem), rows);
-    }
+    auto [first, last] = rowsOfBlock(b, tile, rows, block);
     Value panelIndex = b.add(b.mul(head, d.w.panels()), panel);
     Value weights = b.at(w, b.mul(panelIndex, d.w.panelElements()), d.w.type);
     Value xHead = b.at(x, b.mul(head, d.xHeadStride), d.x.type), yHead = b.at(y, b.mul(head, d.w.n), d.y.type);
