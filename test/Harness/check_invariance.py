@@ -103,7 +103,8 @@ class Suite:
     def whole(self):
         """Prompts that are one step each, around the borders of tiles, blocks and pages."""
         borders = {1, 2, 13, 16, 63, 64, 65, 128, 129, 1024, 1025, len(self.ids)}
-        lengths = [n for n in sorted(borders) if n <= len(self.ids) and self.is_expanded(n) == self.is_expanded(len(self.ids))]
+        form = self.is_expanded(len(self.ids))
+        lengths = [n for n in sorted(borders) if n <= len(self.ids) and self.is_expanded(n) == form]
         for length in lengths[:-1]:
             self.same_at(length, self.bundle.logits(self.ids[:length]), f"{length} tokens, whole")
         last, seen = traced(self.bundle, self.ids, "--threads", 1)
