@@ -174,7 +174,7 @@ Expected<HarmlessKeys> k2c::parseHarmlessKeys(const std::string &text, const std
 static Expected<std::vector<Family>> parseFamilies() {
   std::vector<Family> families;
   for (const EmbeddedFile &file : embeddedFamilies()) {
-    if (file.name == std::string("harmless-keys.yaml"))
+    if (file.name == std::string("harmless-keys.yaml") || file.name == std::string("compile.yaml"))
       continue;
     Expected<Family> family = parseFamily(file.text, std::string("families/") + file.name);
     if (!family)
@@ -192,6 +192,20 @@ static Expected<HarmlessKeys> parseHarmless() {
   return Error{"families/harmless-keys.yaml", "is not in this build", ""};
 }
 
+static Expected<std::vector<std::string>> parseCompiled() {
+  for (const EmbeddedFile &file : embeddedFamilies())
+    if (file.name == std::string("compile.yaml")) {
+      Expected<YamlDocument> document = parseYaml(file.text, "families/compile.yaml");
+      if (!document)
+        return document.takeError();
+      std::vector<std::string> names;
+      for (const YAML::Node &node : document->root["accepts"])
+        names.push_back(node.Scalar());
+      return names;
+    }
+  return Error{"families/compile.yaml", "is not in this build", ""};
+}
+
 const Expected<std::vector<Family>> &k2c::builtInFamilies() {
   static const Expected<std::vector<Family>> families = parseFamilies();
   return families;
@@ -200,4 +214,9 @@ const Expected<std::vector<Family>> &k2c::builtInFamilies() {
 const Expected<HarmlessKeys> &k2c::builtInHarmlessKeys() {
   static const Expected<HarmlessKeys> keys = parseHarmless();
   return keys;
+}
+
+const Expected<std::vector<std::string>> &k2c::compiledFamilies() {
+  static const Expected<std::vector<std::string>> names = parseCompiled();
+  return names;
 }

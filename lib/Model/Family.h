@@ -91,6 +91,9 @@ Expected<HarmlessKeys> parseHarmlessKeys(const std::string &text, const std::str
 const Expected<std::vector<Family>> &builtInFamilies();
 const Expected<HarmlessKeys> &builtInHarmlessKeys();
 
+/// Names of the families that compile (models/families/compile.yaml).
+const Expected<std::vector<std::string>> &compiledFamilies();
+
 } // namespace k2c
 
 #endif // K2C_LIB_MODEL_FAMILY_H

@@ -32,15 +32,23 @@ std::string joined(std::vector<std::string> words) {
   return list;
 }
 
+bool isFor(LoadPurpose purpose, const Family &family, const std::vector<std::string> &compiled) {
+  return purpose == LoadPurpose::Plan || std::find(compiled.begin(), compiled.end(), family.name) != compiled.end();
+}
+
 /// Finds the family of model_type and checks `architectures` against it.
-Expected<const Family *> chooseFamily(ConfigFile &config, const std::vector<Family> &families) {
+Expected<const Family *> chooseFamily(ConfigFile &config, const std::vector<Family> &families, LoadPurpose purpose) {
+  const Expected<std::vector<std::string>> &compiled = compiledFamilies();
+  if (!compiled)
+    return compiled.error();
   std::vector<std::string> known;
   const json *type = config.get("/model_type");
   const json *architectures = config.getNonNull("/architectures");
   const Family *chosen = nullptr;
   for (const Family &family : families)
     for (const std::string &name : family.modelTypes) {
-      known.push_back(name);
+      if (isFor(purpose, family, *compiled))
+        known.push_back(name);
       if (type && *type == name)
         chosen = &family;
     }
@@ -49,6 +57,9 @@ Expected<const Family *> chooseFamily(ConfigFile &config, const std::vector<Fami
   if (!chosen)
     return config.error("/model_type", "model_type " + type->dump() + " is not in this build",
                         "known model types: " + joined(known));
+  if (!isFor(purpose, *chosen, *compiled))
+    return config.error("/model_type", "model_type " + type->dump() + " can be planned, not compiled, in this build",
+                        "model types that compile: " + joined(known));
   if (!architectures)
     return chosen;
   if (architectures->is_array())
@@ -282,7 +293,31 @@ Expected<ModelSpec> readConfig(ConfigFile &config, const Family &family, const H
   return spec;
 }
 
+/// The whole description but for what lies beside config.json.
+Expected<ModelSpec> readDocument(JsonDocument document, const LoadOptions &options) {
+  if (!document.root().is_object())
+    return Error{document.file(), "is not a JSON object", "name the config.json of a model"};
+  const Expected<std::vector<Family>> &families = builtInFamilies();
+  if (!families)
+    return families.error();
+  const Expected<HarmlessKeys> &harmless = builtInHarmlessKeys();
+  if (!harmless)
+    return harmless.error();
+  ConfigFile config(std::move(document), options.ignoreKeys);
+  Expected<const Family *> family = chooseFamily(config, *families, options.purpose);
+  if (!family)
+    return family.takeError();
+  return readConfig(config, **family, *harmless);
+}
+
 } // namespace
+
+Expected<ModelSpec> k2c::parseModelSpec(std::string text, const std::string &file, const LoadOptions &options) {
+  Expected<JsonDocument> document = parseJson(std::move(text), file);
+  if (!document)
+    return document.takeError();
+  return readDocument(std::move(*document), options);
+}
 
 Expected<ModelSpec> k2c::loadModelSpec(const std::string &path, const LoadOptions &options) {
   std::error_code ignored;
@@ -296,20 +331,7 @@ Expected<ModelSpec> k2c::loadModelSpec(const std::string &path, const LoadOption
   Expected<JsonDocument> document = readJsonFile(file.string());
   if (!document)
     return document.takeError();
-  if (!document->root().is_object())
-    return Error{file.string(), "is not a JSON object", "name the config.json of a model"};
-
-  const Expected<std::vector<Family>> &families = builtInFamilies();
-  if (!families)
-    return families.error();
-  const Expected<HarmlessKeys> &harmless = builtInHarmlessKeys();
-  if (!harmless)
-    return harmless.error();
-  ConfigFile config(std::move(*document), options.ignoreKeys);
-  Expected<const Family *> family = chooseFamily(config, *families);
-  if (!family)
-    return family.takeError();
-  Expected<ModelSpec> spec = readConfig(config, **family, *harmless);
+  Expected<ModelSpec> spec = readDocument(std::move(*document), options);
   if (!spec)
     return spec;
   fs::path folder = fs::absolute(file, ignored).parent_path();
@@ -320,11 +342,14 @@ Expected<ModelSpec> k2c::loadModelSpec(const std::string &path, const LoadOption
   return spec;
 }
 
-std::vector<std::string> k2c::knownModelTypes() {
+std::vector<std::string> k2c::knownModelTypes(LoadPurpose purpose) {
   std::vector<std::string> types;
-  if (const Expected<std::vector<Family>> &families = builtInFamilies())
+  const Expected<std::vector<Family>> &families = builtInFamilies();
+  const Expected<std::vector<std::string>> &compiled = compiledFamilies();
+  if (families && compiled)
     for (const Family &family : *families)
-      types.insert(types.end(), family.modelTypes.begin(), family.modelTypes.end());
+      if (isFor(purpose, family, *compiled))
+        types.insert(types.end(), family.modelTypes.begin(), family.modelTypes.end());
   std::sort(types.begin(), types.end());
   return types;
 }

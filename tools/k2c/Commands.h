@@ -12,6 +12,7 @@ namespace k2c {
 using Command = void (*)(CLI::App &app, std::function<int()> &run);
 void addCompile(CLI::App &app, std::function<int()> &run);
 void addRun(CLI::App &app, std::function<int()> &run);
+void addPlan(CLI::App &app, std::function<int()> &run);
 void addPack(CLI::App &app, std::function<int()> &run);
 void addVerify(CLI::App &app, std::function<int()> &run);
 void addInspect(CLI::App &app, std::function<int()> &run);

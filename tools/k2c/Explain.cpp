@@ -56,7 +56,7 @@ void k2c::addExplain(CLI::App &app, std::function<int()> &run) {
 }
 
 void k2c::addUnbuilt(CLI::App &app, std::function<int()> &run) {
-  for (const char *name : {"plan", "calibrate"}) {
+  for (const char *name : {"calibrate"}) {
     CLI::App *c = app.add_subcommand(name, "(not in this build)");
     c->allow_extras();
     c->callback([name, &run] {

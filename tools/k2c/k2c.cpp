@@ -23,8 +23,8 @@ int main(int argc, char **argv) {
   app.set_version_flag("--version", "k2c " K2C_VERSION ", numerics 1, targets: x86-64 with AVX2 and FMA, AVX-512");
   app.require_subcommand(1);
   std::function<int()> run;
-  for (k2c::Command add : {k2c::addCompile, k2c::addRun, k2c::addPack, k2c::addVerify, k2c::addInspect, k2c::addExplain,
-                           k2c::addKnown, k2c::addDoctor, k2c::addUnbuilt})
+  for (k2c::Command add : {k2c::addCompile, k2c::addRun, k2c::addPlan, k2c::addPack, k2c::addVerify, k2c::addInspect,
+                           k2c::addExplain, k2c::addKnown, k2c::addDoctor, k2c::addUnbuilt})
     add(app, run);
   try {
     app.parse(argc, argv);

@@ -239,7 +239,12 @@ ParameterCounts countParameters(const ModelSpec &spec);
 /// Bytes of all families as stored.
 Bytes storedBytes(const ModelSpec &spec);
 
+/// What a description is read for. Counting needs less than compiling: every family can be planned, those listed in
+/// models/families/compile.yaml can be compiled.
+enum class LoadPurpose { Compile, Plan };
+
 struct LoadOptions {
+  LoadPurpose purpose = LoadPurpose::Compile;
   /// Unknown keys to skip: "key", or "rope_scaling.key" for a nested one.
   std::vector<std::string> ignoreKeys;
 };
@@ -249,8 +254,19 @@ struct LoadOptions {
 /// field is an Error at its line. Weights are not looked at.
 Expected<ModelSpec> loadModelSpec(const std::string &path, const LoadOptions &options = {});
 
-/// The model_type values that can be loaded, sorted.
-std::vector<std::string> knownModelTypes();
+/// As loadModelSpec, from the text of a config.json; `file` names it in errors.
+Expected<ModelSpec> parseModelSpec(std::string text, const std::string &file, const LoadOptions &options = {});
+
+/// The model_type values that can be loaded for a purpose, sorted.
+std::vector<std::string> knownModelTypes(LoadPurpose purpose = LoadPurpose::Compile);
+
+/// Folders of models/configs, sorted.
+std::vector<std::string> publishedModels();
+
+/// A published configuration by the name of its folder, read for planning. Letters and digits count ("kimi_k2" is
+/// kimi-k2), and the beginning or end of a name when only one begins or ends so ("olmoe", "v3"). Error: none or
+/// several.
+Expected<ModelSpec> loadPublishedModel(const std::string &name);
 
 } // namespace k2c
 

@@ -1,0 +1,71 @@
+//===- Published.cpp - published configurations by name -------------------===//
+
+#include "EmbeddedFamilies.h"
+#include "k2c/Model/ModelSpec.h"
+
+#include <algorithm>
+#include <cctype>
+
+using namespace k2c;
+
+namespace {
+
+/// Lower-case letters and digits of a name.
+std::string simplified(const std::string &name) {
+  std::string letters;
+  for (char c : name)
+    if (std::isalnum(static_cast<unsigned char>(c)))
+      letters += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return letters;
+}
+
+bool begins(const std::string &text, const std::string &with) { return text.compare(0, with.size(), with) == 0; }
+bool ends(const std::string &text, const std::string &with) {
+  return text.size() >= with.size() && text.compare(text.size() - with.size(), with.size(), with) == 0;
+}
+
+/// The configs whose simplified name passes the first test that any passes.
+std::vector<const EmbeddedFile *> matches(const std::string &wanted) {
+  using Test = bool (*)(const std::string &, const std::string &);
+  std::vector<const EmbeddedFile *> found;
+  for (Test test :
+       {Test([](const std::string &a, const std::string &b) { return a == b; }), Test(begins), Test(ends)}) {
+    for (const EmbeddedFile &file : embeddedConfigs())
+      if (test(simplified(file.name), wanted))
+        found.push_back(&file);
+    if (!found.empty())
+      break;
+  }
+  return found;
+}
+
+} // namespace
+
+std::vector<std::string> k2c::publishedModels() {
+  std::vector<std::string> names;
+  for (const EmbeddedFile &file : embeddedConfigs())
+    names.push_back(file.name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Expected<ModelSpec> k2c::loadPublishedModel(const std::string &name) {
+  std::string wanted = simplified(name);
+  std::vector<const EmbeddedFile *> found;
+  if (!wanted.empty())
+    found = matches(wanted);
+  if (found.size() != 1) {
+    std::string known;
+    for (const std::string &each : publishedModels())
+      known += (known.empty() ? "" : ", ") + each;
+    return Error{"model '" + name + "'", found.empty() ? "is not a published configuration" : "could be several models",
+                 "known: " + known + "; or give the path of a config.json"};
+  }
+  LoadOptions options;
+  options.purpose = LoadPurpose::Plan;
+  Expected<ModelSpec> spec =
+      parseModelSpec(found[0]->text, std::string("configs/") + found[0]->name + "/config.json", options);
+  if (spec)
+    spec->name = found[0]->name;
+  return spec;
+}

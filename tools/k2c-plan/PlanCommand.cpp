@@ -1,0 +1,81 @@
+//===- PlanCommand.cpp - The planner's command line ---------------------------===//
+#include "PlanCommand.h"
+#include "k2c/Planner/Query.h"
+#include <iostream>
+
+using namespace k2c;
+
+namespace {
+
+struct PlanFlags {
+  std::string program, query, inputs = "{}", quantity, compat = "paper";
+  bool parts = false, functions = false, models = false;
+};
+
+int refuse(const std::string &text) {
+  std::cerr << "k2c: error: " << text << "\n";
+  return 1;
+}
+
+Expected<JsonDocument> readInputs(const std::string &inputs) {
+  if (!inputs.empty() && inputs[0] == '@')
+    return readJsonFile(inputs.substr(1));
+  return parseJson(inputs, "--inputs");
+}
+
+int ask(const PlanFlags &flags) {
+  Expected<JsonDocument> inputs = readInputs(flags.inputs);
+  if (!inputs)
+    return refuse(inputs.error().text());
+  QueryOptions options;
+  options.quantity = flags.quantity;
+  options.compat = flags.compat == "exact" ? Compat::Exact : Compat::Paper;
+  options.withParts = flags.parts;
+  Expected<nlohmann::ordered_json> answer = answerQuery(flags.query, *inputs, options);
+  if (!answer)
+    return refuse(answer.error().text());
+  std::cout << answer->dump() << "\n";
+  return 0;
+}
+
+int listFunctions() {
+  for (const QueryFunction &function : queryFunctions())
+    std::cout << function.name << "  (" << function.unit << "; " << function.source << ")\n    " << function.keys
+              << "\n";
+  return 0;
+}
+
+int listModels() {
+  for (const std::string &name : publishedModels())
+    std::cout << name << "\n";
+  return 0;
+}
+
+} // namespace
+
+std::function<int()> k2c::declarePlan(CLI::App &command, const std::string &program) {
+  auto flags = std::make_shared<PlanFlags>();
+  flags->program = program;
+  command.footer("examples:\n  " + program +
+                 " --query expert_hit_mean --inputs '{\"experts\":256,\"topk\":8,\"tokens\":32}'\n  " + program +
+                 " --query total_params --inputs '{\"model\":\"kimi_k2\"}'\n  " + program +
+                 " --query zero_memory --inputs @layout.json --quantity optimizer_bytes");
+  CLI::Option *query = command.add_option("--query", flags->query, "answer one function of the planner");
+  command.add_option("--inputs", flags->inputs, "its inputs: JSON, or @FILE")->needs(query)->capture_default_str();
+  command.add_option("--quantity", flags->quantity, "a part of the answer")->needs(query);
+  command.add_option("--compat", flags->compat, "conventions that the inputs leave open")
+      ->check(CLI::IsMember({"paper", "exact"}))
+      ->capture_default_str();
+  command.add_flag("--parts", flags->parts, "every part of the answer")->needs(query);
+  command.add_flag("--functions", flags->functions, "list the functions of --query");
+  command.add_flag("--models", flags->models, "list the published models known by name");
+  return [flags] {
+    if (!flags->query.empty())
+      return ask(*flags);
+    if (flags->functions)
+      return listFunctions();
+    if (flags->models)
+      return listModels();
+    return refuse("plans of a SOURCE are not in this build; " + flags->program + " --query answers single numbers");
+  };
+}
