@@ -22,6 +22,7 @@ llvm_config.with_environment("PATH", tool_folders, append_path=True)
 config.substitutions.append(("%k2c_src", quoted(config.k2c_src_root)))
 config.substitutions.append(("%k2c_obj", quoted(config.k2c_obj_root)))
 config.substitutions.append(("%harness", quoted(os.path.join(config.test_source_root, "Harness"))))
+config.substitutions.append(("%poison", quoted(os.path.join(config.test_exec_root, "k2rt-poison.so"))))
 config.environment["PYTHONDONTWRITEBYTECODE"] = "1"
 config.environment["K2C_TEST_BUNDLES"] = os.path.join(config.k2c_obj_root, "test-bundles")
 config.substitutions.append(("%llvm_include", os.path.join(os.path.dirname(config.llvm_tools_dir), "include")))

@@ -26,13 +26,31 @@ def _digest(text):
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+def _tool():
+    path = shutil.which("k2c")
+    if not path:
+        raise Failure("k2c is not in PATH")
+    return path
+
+
+def _output(command):
+    """The standard output of a command that must succeed."""
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if done.returncode:
+        raise Failure(f"{' '.join(command)}\nexit {done.returncode}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def form(source, name, *options):
+    """The text of a form of `source`."""
+    return _output([_tool(), "compile", source, "-o", "-", "--emit", name, *options])
+
+
 def _root():
     """The folder of the bundles these tools made; those of other tools are removed."""
     top = os.environ.get("K2C_TEST_BUNDLES") or os.path.join(tempfile.gettempdir(), "k2c-test-bundles")
-    k2c = shutil.which("k2c")
-    if not k2c:
-        raise Failure("k2c is not in PATH")
-    tools = _digest(_stamp(k2c) + _stamp(os.path.join(os.path.dirname(os.path.realpath(k2c)), "k2rt-run")))
+    tool = _tool()
+    tools = _digest(_stamp(tool) + _stamp(os.path.join(os.path.dirname(os.path.realpath(tool)), "k2rt-run")))
     os.makedirs(top, exist_ok=True)
     with open(os.path.join(top, "lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -53,11 +71,7 @@ class Bundle:
 
     def text(self, *arguments):
         """The standard output of DIR/run."""
-        command = [os.path.join(self.folder, "run"), *map(str, arguments)]
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        if done.returncode:
-            raise Failure(f"{' '.join(command)}\nexit {done.returncode}: {done.stderr.strip()}")
-        return done.stdout
+        return _output([os.path.join(self.folder, "run"), *map(str, arguments)])
 
     def json(self, *arguments):
         return json.loads(self.text(*arguments, "--json"))
@@ -91,8 +105,5 @@ def compiled(source, *options):
     with open(folder + ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not os.path.exists(os.path.join(folder, "manifest.json")):
-            command = ["k2c", "compile", source, "-o", folder, "--cache-dir", os.path.join(top, "objects"), *options]
-            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-            if done.returncode:
-                raise Failure(f"{' '.join(command)}\nexit {done.returncode}: {done.stdout.strip()}")
+            _output([_tool(), "compile", source, "-o", folder, "--cache-dir", os.path.join(top, "objects"), *options])
     return Bundle(folder)
