@@ -198,8 +198,42 @@ OwningOpRef<ModuleOp> Importer::run() {
   return module;
 }
 
+/// Where a field of the families file was read.
+std::string placeOf(const ModelSpec &spec, const std::string &field) {
+  auto place = spec.places.find(field);
+  if (place == spec.places.end())
+    return spec.name;
+  const ConfigPlace &p = place->second;
+  return p.file + ":" + std::to_string(p.line) + ":" + std::to_string(p.column) + ": " + p.key;
+}
+
+/// A score is one chain of multiply-adds (N1: fewer than 1024 elements), and a bf16 pair does not straddle two planes.
+Status checkKeys(const ModelSpec &spec, DType cache) {
+  constexpr int64_t mostElements = 1023;
+  auto tooWide = [&](const std::string &field, const std::string &what, int64_t width) {
+    return Error{placeOf(spec, field), what + " of " + std::to_string(width) + " elements are not in this build",
+                 "at most " + std::to_string(mostElements)};
+  };
+  if (const auto *gqa = std::get_if<GqaSpec>(&spec.attention))
+    return gqa->headDim > mostElements ? Status(tooWide("head_dim", "attention keys", gqa->headDim))
+                                       : Status::success();
+  const auto &mla = std::get<MlaSpec>(spec.attention);
+  if (mla.latent + mla.rope > mostElements)
+    return tooWide("kv_lora", "latents with rotary keys", mla.latent + mla.rope);
+  if (mla.nope + mla.rope > mostElements)
+    return tooWide("nope", "attention keys", mla.nope + mla.rope);
+  for (auto [field, width] : {std::pair("kv_lora", mla.latent), std::pair("nope", mla.nope)})
+    if (cache == DType::BF16 && width % 2 != 0)
+      return Error{placeOf(spec, field),
+                   "an odd width, " + std::to_string(width) + ", with a bf16 cache is not in this build",
+                   "use --cache f32"};
+  return Status::success();
+}
+
 /// What the description can say and the model form cannot.
-Status checkImportable(const ModelSpec &spec) {
+Status checkImportable(const ModelSpec &spec, DType cache) {
+  if (Status keys = checkKeys(spec, cache); !keys)
+    return keys;
   for (const WeightFamily &family : spec.weights)
     if (family.layers.size() > 1)
       return Error{family.place,
@@ -234,7 +268,7 @@ Expected<int64_t> k2c::chooseContext(const ModelSpec &spec, const ImportOptions 
 Expected<OwningOpRef<ModuleOp>> k2c::importModel(MLIRContext &context, const ModelSpec &spec,
                                                  const ImportOptions &options) {
   context.loadDialect<func::FuncDialect, nn::NnDialect, moe::MoeDialect, mla::MlaDialect>();
-  if (Status importable = checkImportable(spec); !importable)
+  if (Status importable = checkImportable(spec, options.cache.value_or(options.compute)); !importable)
     return importable.takeError();
   Expected<int64_t> positions = chooseContext(spec, options);
   if (!positions)

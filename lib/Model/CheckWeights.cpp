@@ -7,7 +7,9 @@
 
 #include "k2c/Model/CheckWeights.h"
 
+#include <charconv>
 #include <functional>
+#include <optional>
 
 using namespace k2c;
 
@@ -33,14 +35,26 @@ bool matches(const std::string &pattern, const std::string &name) {
   return name.compare(0, pattern.size() - 1, pattern, 0, pattern.size() - 1) == 0;
 }
 
+/// The layer that `name` has where the pattern says {layer}; 0 for a pattern without one.
+std::optional<int64_t> layerOf(const std::string &pattern, const std::string &name) {
+  size_t at = pattern.find("{layer}");
+  if (at == std::string::npos)
+    return 0;
+  int64_t layer = 0;
+  if (at >= name.size() || name.compare(0, at, pattern, 0, at) != 0 ||
+      std::from_chars(name.data() + at, name.data() + name.size(), layer).ec != std::errc())
+    return std::nullopt;
+  return layer;
+}
+
 bool isIgnorable(const ModelSpec &spec, const Checkpoint &checkpoint, const std::string &name) {
-  for (const IgnoredTensors &rule : spec.ignoredTensors)
-    for (int64_t layer = rule.layers.begin; layer < rule.layers.end; ++layer) {
-      if (!matches(withLayer(rule.pattern, layer), name))
-        continue;
-      if (rule.onlyWith.empty() || checkpoint.find(withLayer(rule.onlyWith, layer)))
-        return true;
-    }
+  for (const IgnoredTensors &rule : spec.ignoredTensors) {
+    std::optional<int64_t> layer = layerOf(rule.pattern, name);
+    if (layer && *layer >= rule.layers.begin && *layer < rule.layers.end &&
+        matches(withLayer(rule.pattern, *layer), name) &&
+        (rule.onlyWith.empty() || checkpoint.find(withLayer(rule.onlyWith, *layer))))
+      return true;
+  }
   return false;
 }
 

@@ -136,6 +136,8 @@ Expected<Fields> k2c::readFields(ConfigFile &config, const Family &family, std::
     if (!rule.oneOf.empty() && std::find(rule.oneOf.begin(), rule.oneOf.end(), toText(*value)) == rule.oneOf.end())
       return config.error("/" + rule.key, rule.key + " '" + toText(*value) + "' is not in this build",
                           "supported: " + joined(rule.oneOf));
+    for (const std::string &word : rule.kind == KeyKind::Word ? rule.oneOf : std::vector<std::string>())
+      fields.set(rule.field + "_is_" + word, toText(*value) == word);
     fields.set(rule.field, std::move(*value));
     places[rule.field] = config.place("/" + rule.key);
   }

@@ -102,9 +102,9 @@ TEST(EmitAttention, AbsorbedTakesItsRows) {
 
 TEST(EmitAttention, AbsorbedPairsOfBf16) { checkAbsorbed(20, DType::BF16); }
 
-void checkExpanded(DType type) {
+void checkExpanded(DType type, DType cache) {
   ExpandedAttentionDesc d;
-  d.shape.cache = type;
+  d.shape.cache = cache;
   int64_t heads = 3;
   d.shape.heads = heads;
   d.shape.scale = 0.3;
@@ -122,15 +122,17 @@ void checkExpanded(DType type) {
   Array q(type, random.vector(step.rows() * d.q.stride));
   Array uk = pack(d.uk, [&](int64_t, int64_t, int64_t) { return random(); });
   Array uv = pack(d.uv, [&](int64_t, int64_t, int64_t) { return random(); });
-  Array latent = cachePlane(step, 40, type, 1), rope = cachePlane(step, 6, type, 2);
+  Array latent = cachePlane(step, 40, cache, 1), rope = cachePlane(step, 6, cache, 2);
   expectSameBits({"expanded", d}, step.step, {outputs(step, heads * 35, type)}, [&](std::vector<Array> &r) {
     return std::vector<void *>{q.data(), latent.data(), rope.data(), uk.data(), uv.data(), &step.step, r[0].data()};
   });
 }
 
-TEST(EmitAttention, ExpandedExpandsABlockAtATime) { checkExpanded(DType::F32); }
+TEST(EmitAttention, ExpandedExpandsABlockAtATime) { checkExpanded(DType::F32, DType::F32); }
 
-TEST(EmitAttention, ExpandedPairsOfBf16) { checkExpanded(DType::BF16); }
+TEST(EmitAttention, ExpandedQueriesAreWiderThanTheCache) { checkExpanded(DType::F32, DType::BF16); }
+
+TEST(EmitAttention, ExpandedPairsOfBf16) { checkExpanded(DType::BF16, DType::BF16); }
 
 } // namespace
 } // namespace k2c::test

@@ -52,7 +52,11 @@ TEST(EmitSelect, SigmoidWithBiasAndGroups) { check(select(24, 4, 6, 3, Scoring::
 
 TEST(EmitSelect, SigmoidWithoutGroups) { check(select(37, 8, 1, 1, Scoring::Sigmoid, true)); }
 
-TEST(EmitSelect, SoftmaxCountsTheBestOfAGroup) { check(select(40, 3, 5, 2, Scoring::Softmax, false)); }
+TEST(EmitSelect, GroupsCountTheirBestOrTwo) {
+  SelectDesc d = select(40, 3, 5, 2, Scoring::Softmax, false);
+  for (d.groupBest = 1; d.groupBest <= 2; ++d.groupBest)
+    check(d);
+}
 
 TEST(EmitSelect, SoftmaxUnnormalised) {
   SelectDesc d = select(16, 2, 1, 1, Scoring::Softmax, false);
@@ -67,10 +71,11 @@ TEST(EmitSelect, ForcedRoutesKeepTheArithmetic) {
   std::vector<float> weights(2 * 6 * 3, none);
   for (int64_t row : {0, 2, 3}) {
     experts[18 + row * 3] = int32_t(row * 5 + 1);
-    experts[18 + row * 3 + 1] = row == 2 ? -1 : 23;
+    experts[18 + row * 3 + 1] = row == 2 ? K2RT_ROUTE_NONE : 23;
     experts[18 + row * 3 + 2] = int32_t(row);
     weights[18 + row * 3] = row == 3 ? 0.25f : none;
   }
+  std::fill_n(&experts[18 + 4 * 3], 3, K2RT_ROUTE_NONE); // row 4 has no expert at all
   k2rt_ir_step forced = {};
   forced.forced_experts = experts.data();
   check(d, forced);

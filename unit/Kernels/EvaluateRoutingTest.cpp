@@ -118,9 +118,10 @@ TEST(Select, SoftmaxIsOverAllExperts) {
   EXPECT_NEAR(r.weights[1], std::exp(-1.0) / sum, 1e-6);
 }
 
-TEST(Select, SoftmaxGroupsCountTheirBestChoice) {
+TEST(Select, GroupsCanCountTheirBestChoiceAlone) {
   SelectDesc d = sigmoid(6, 2);
   d.scoring = Scoring::Softmax;
+  d.groupBest = 1;
   d.groups = 3;
   d.topkGroups = 1;
   EXPECT_EQ(select(d, {2.6f, 2.6f, 3, -9, 1, 1}).experts, (Experts{2, 3})); // two good ones count no more than one

@@ -306,6 +306,17 @@ TEST(ModelSpec, UnknownKeys) {
   EXPECT_EQ(failure("llama", {{"sliding_window", 4096}}), "unknown key 'sliding_window' with value 4096");
 }
 
+TEST(ModelSpec, GreedyChoiceHasNoGroups) {
+  json groups = {{"n_group", 5}, {"topk_group", 1}, {"num_experts_per_tok", 4}, {"topk_method", "greedy"}};
+  TempFolder folder;
+  Expected<ModelSpec> greedy = load(folder, oracle("deepseek_v2"), groups);
+  ASSERT_TRUE(greedy) << greedy.error().text();
+  EXPECT_EQ(greedy->moe->groups, 1);
+  EXPECT_EQ(greedy->moe->topGroups, 1);
+  groups["topk_method"] = "group_limited_greedy";
+  EXPECT_EQ(failure("deepseek_v2", groups), "n_group 5 does not divide n_routed_experts 8");
+}
+
 TEST(ModelSpec, IgnoredKeysAreRecorded) {
   TempFolder folder;
   json changes = {{"note", "x"}, {"rope_scaling", configOf(oracle("llama"))["rope_scaling"]}};

@@ -130,10 +130,35 @@ TEST(Run, RoutesAreSortedAndCanBeForced) {
   fake.writeFile("wrong.json", changed.dump());
   expectError(runBundle(fake, {"logits", "--prompt-ids", "3,5,7", "--routes", fake.path("wrong.json")}), 1,
               "layers.1: token 2 has an expert outside 0..15");
+  changed["layers"]["1"]["experts"][2][0] = changed["layers"]["1"]["experts"][2][1];
+  fake.writeFile("wrong.json", changed.dump());
+  expectError(runBundle(fake, {"logits", "--prompt-ids", "3,5,7", "--routes", fake.path("wrong.json")}), 1,
+              "layers.1: token 2 lists expert 9 twice");
+  json other = routes;
+  other["layers"]["0"] = other["layers"]["1"];
+  fake.writeFile("wrong.json", other.dump());
+  expectError(runBundle(fake, {"logits", "--prompt-ids", "3,5,7", "--routes", fake.path("wrong.json")}), 1,
+              "layers.0: is not an expert layer of this model");
   changed["layers"].erase("1");
   fake.writeFile("wrong.json", changed.dump());
   expectError(runBundle(fake, {"hidden", "--prompt-ids", "3,5,7", "--routes", fake.path("wrong.json")}), 1,
               "layers.1: is missing");
+}
+
+TEST(Run, ADroppedTokenHasEmptyLists) {
+  FakeBundle fake;
+  json routes = runJson(fake, {"routes", "--prompt-ids", "3,5,7", "--json"});
+  routes["layers"]["1"]["experts"][1] = routes["layers"]["1"]["weights"][1] = json::array();
+  fake.writeFile("dropped.json", routes.dump());
+  const json logits =
+      runJson(fake, {"logits", "--prompt-ids", "3,5,7", "--routes", fake.path("dropped.json"), "--json"});
+  EXPECT_TRUE(logits.contains("logits")) << logits;
+}
+
+TEST(Run, ATemperatureIsANumber) {
+  FakeBundle fake;
+  expectError(runBundle(fake, {"generate", "--prompt-ids", "1", "--temperature", "nan"}), 2,
+              "'nan' is not a number from 0 to 1e+06");
 }
 
 TEST(Run, HiddenStatesOfEveryLayer) {

@@ -187,7 +187,7 @@ struct AbsorbedAttentionDesc {
 /// q [rows][heads][nope + rope], latent plane, rope plane, uk (matrix = head, n = nope, k = latent), uv (n = value),
 /// step, [layer] -> o [rows][heads][value]. Keys and values are expanded from the stored latents, each element an N1
 /// contraction over the latent, rounded to q.type; a key is nope, then rope (one N1 contraction).
-/// The expansion takes pairs (N6) only when cache, weights and q are all bf16.
+/// The expansion takes pairs (N6) when cache and weights are bf16, the scores when q and cache are.
 struct ExpandedAttentionDesc {
   AttentionShape shape;
   int64_t latent = 0, nope = 0, rope = 0, value = 0;
@@ -200,17 +200,19 @@ struct ExpandedAttentionDesc {
 /// falling weight. Everywhere, larger comes first, NaN last, ties by the lower index.
 ///   score    sigmoid(x); or exp(x - max) / sum, the sum in ascending expert from +0
 ///   choice   score + bias (without bias: the score); it chooses only
-///   groups   experts / groups consecutive experts each; a group counts the sum of its two best choices (best + second;
-///            softmax: its best choice); the best topkGroups groups stay
-///   weights  of the topK best choices in the groups that stay: w = score; normalize: w / (sum + 1e-20), the sum in
-///            falling choice from +0; then * scale (rounded to f32)
-/// A row of step.forced_experts[layer] whose first entry is not negative is forced: these experts in place of the
+///   groups   experts / groups consecutive experts each; a group counts the sum of its groupBest (1 or 2) best choices
+///            (best + second); the best topkGroups groups stay
+///   weights  of the topK best choices in the groups that stay: w = score; normalize: w / (sum + normalizerEps), the sum
+///            in falling choice from +0; then * scale (rounded to f32)
+/// A row of step.forced_experts[layer] whose first entry is not K2RT_ROUTE_FREE is forced: these experts in place of the
 /// chosen; a negative entry is no expert (result -1, weight 0, last). A forced weight that is not NaN is used as it is.
 /// An entry >= experts: status 1. What results is copied to step.capture_experts and capture_weights [layer][row].
 /// The layer ordinal counts MoE layers.
 struct SelectDesc {
   Rows logits;
+  static constexpr float normalizerEps = 1e-20f; ///< DeepSeek-V3's router
   int64_t experts = 0, topK = 0, groups = 1, topkGroups = 1;
+  int64_t groupBest = 2;
   Scoring scoring = Scoring::Sigmoid;
   bool bias = false, normalize = true;
   double scale = 1.0;

@@ -244,9 +244,9 @@ Bytes storedBytes(const ModelSpec &spec);
 enum class LoadPurpose { Compile, Plan };
 
 struct LoadOptions {
-  LoadPurpose purpose = LoadPurpose::Compile;
   /// Unknown keys to skip: "key", or "rope_scaling.key" for a nested one.
-  std::vector<std::string> ignoreKeys;
+  std::vector<std::string> ignoreKeys = {};
+  LoadPurpose purpose = LoadPurpose::Compile;
 };
 
 /// Reads a checkpoint folder or a config.json. generation_config.json beside it

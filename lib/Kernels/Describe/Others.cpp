@@ -67,16 +67,12 @@ template <class Op> Described describeAppend(DescBuilder b, Op op, Value first, 
 }
 
 Described describeSelect(DescBuilder b, moe::SelectOp op) {
-  bool byBest = op.getGroupScore() == moe::GroupScore::Max, softmax = op.getScore() == moe::Scoring::Softmax;
-  if (op.getGroups() > 1 && byBest != softmax)
-    return op.emitOpError(
-        "ranks groups of softmax scores by their best expert and groups of sigmoid scores by their two "
-        "best; other combinations are not in this build");
   SelectDesc desc;
   desc.experts = typeOf(op.getScores()).getDimSize(1);
   desc.topK = op.getTop();
   desc.groups = op.getGroups();
   desc.topkGroups = op.getKept();
+  desc.groupBest = op.getGroupScore() == moe::GroupScore::Max ? 1 : 2;
   desc.scoring = op.getScore() == moe::Scoring::Sigmoid ? Scoring::Sigmoid : Scoring::Softmax;
   desc.bias = !!op.getBiasOperand();
   desc.normalize = op.getNormalize();

@@ -34,8 +34,6 @@ std::string beyondEmitter(const AbsorbedAttentionDesc &d) {
   return beyondScores(d.latent + d.rope, d.latent, d.qLatent, d.shape);
 }
 std::string beyondEmitter(const ExpandedAttentionDesc &d) {
-  if (d.shape.cache == DType::BF16 && (d.uk.type == DType::BF16 || d.uv.type == DType::BF16) && d.q.type != DType::BF16)
-    return "a bf16 cache and bf16 weights with f32 queries; emitted expansions of bf16 by bf16 take pairs";
   return beyondScores(d.nope + d.rope, d.nope, d.q, d.shape);
 }
 

@@ -105,13 +105,13 @@ Value KernelBuilder::loadFloats(Value address, DType type, int64_t n, Value mask
 }
 
 /// f32 bits -> the nearest bf16 in the upper half of an i32, the lower half undefined: ties to even, a NaN keeps its
-/// upper bits and turns quiet, a subnormal becomes the zero of its sign.
+/// upper bits and turns quiet, an f32 subnormal becomes the zero of its sign.
 static Value bf16Bits(KernelBuilder &b, Value f32s) {
   Value bits = b.bitsOf(f32s);
   Type type = bits.getType();
   Value even = b.bitAnd(b.shr(bits, 16), b.constant(type, 1));
   Value nearest = b.add(bits, b.add(even, 0x7fff));
-  Value exponent = b.bitAnd(nearest, b.constant(type, 0x7f800000));
+  Value exponent = b.bitAnd(bits, b.constant(type, 0x7f800000));
   Value sign = b.bitAnd(bits, b.constant(type, int32_t(0x80000000)));
   nearest = b.select(b.compare(Compare::Eq, exponent, 0), sign, nearest);
   Value quiet = b.bitOr(bits, b.constant(type, 0x400000));

@@ -17,7 +17,6 @@ namespace k2c::emit {
 namespace {
 
 constexpr int32_t noChoice = std::numeric_limits<int32_t>::min(), nanKey = noChoice + 1;
-constexpr float normalizerEpsilon = 1e-20f; // DeepSeek-V3's router
 
 int64_t paddedExperts(const SelectDesc &d, int64_t lanes) { return (d.experts + lanes - 1) / lanes * lanes; }
 
@@ -146,7 +145,7 @@ Value SelectEmitter::bestOf(Value array, Value first, Value last) {
   })[0];
 }
 
-/// A group counts its two best choices; keys outside the best groups become "none".
+/// A group counts its best choice, or two; keys outside the best groups become "none".
 void SelectEmitter::limitGroups() {
   int64_t size = d.experts / d.groups;
   auto choice = [&](Value e) {
@@ -156,7 +155,7 @@ void SelectEmitter::limitGroups() {
   b.loop(0, d.groups, 1, [&](Value group) {
     Value first = b.mul(group, size), last = b.add(first, size);
     Value best = bestOf(keys, first, last), count = choice(best);
-    if (d.scoring == Scoring::Sigmoid && size >= 2) {
+    if (d.groupBest == 2 && size >= 2) {
       Value key = b.loadI32(keys, best);
       storeKey(none(), keys, best);
       count = b.fadd(count, choice(bestOf(keys, first, last)));
@@ -216,7 +215,7 @@ void SelectEmitter::weigh(Value count, Value forced, Value forcedWeights) {
   Value zero = b.constant(0);
   Value sum = b.loop(zero, count, 1, b.number(0.0f),
                      [&](Value k, ValueRange state) { return Values{b.fadd(state[0], score(chosen.expert(k)))}; })[0];
-  Value divisor = b.fadd(sum, b.number(normalizerEpsilon));
+  Value divisor = b.fadd(sum, b.number(SelectDesc::normalizerEps));
   Value replaces = b.bitAnd(isThere(forced), isThere(forcedWeights));
   b.loop(zero, count, 1, [&](Value k) {
     Value expert = chosen.expert(k), weight = score(expert);
@@ -256,7 +255,8 @@ void SelectEmitter::emitRow(Value row) {
   Value forced = shifted(b.stepField(abi::step::forced_experts), place);
   Value forcedWeights = shifted(b.stepField(abi::step::forced_weights), place);
   Value isForced = b.choose(
-      isThere(forced), b.i1(), [&] { return Values{b.compare(Compare::Ge, b.loadI32(forced, b.constant(0)), 0)}; },
+      isThere(forced), b.i1(),
+      [&] { return Values{b.compare(Compare::Ne, b.loadI32(forced, b.constant(0)), K2RT_ROUTE_FREE)}; },
       [&] { return Values{b.constant(b.i1(), 0)}; })[0];
   Value nobody = b.nullPointer();
   Values state = b.choose(

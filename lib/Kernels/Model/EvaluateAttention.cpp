@@ -210,7 +210,7 @@ Status run(const ExpandedAttentionDesc &d, Arguments args, const k2rt_ir_step &s
   const void *q = args.pointer(), *latents = args.pointer(), *ropes = args.pointer();
   const void *uk = args.pointer(), *uv = args.pointer();
   bool pairs = d.q.type == DType::BF16 && d.shape.cache == DType::BF16;
-  bool expandPairs = pairs && d.uk.type == DType::BF16 && d.uv.type == DType::BF16;
+  auto expandsPairs = [&](const PanelLayout &w) { return d.shape.cache == DType::BF16 && w.type == DType::BF16; };
   Attention attention{d.shape, step, d.rows, pairs};
   attention.tail(args);
   void *o = args.pointer();
@@ -223,9 +223,9 @@ Status run(const ExpandedAttentionDesc &d, Arguments args, const k2rt_ir_step &s
       for (int64_t t = 0; t < attention.keyCount(rows); ++t) {
         int64_t slot = attention.slot(sequence, t);
         std::vector<float> latent = loadRow(latents, slot * d.latent, d.latent, d.shape.cache);
-        kv.keys.push_back(expand(latent, toKey, d.q.type, expandPairs));
+        kv.keys.push_back(expand(latent, toKey, d.q.type, expandsPairs(d.uk)));
         append(kv.keys.back(), loadRow(ropes, slot * d.rope, d.rope, d.shape.cache));
-        kv.values.push_back(expand(latent, toValue, d.q.type, expandPairs));
+        kv.values.push_back(expand(latent, toValue, d.q.type, expandsPairs(d.uv)));
       }
       for (int64_t row : rows) {
         std::vector<float> query = loadRow(q, row * d.q.stride + head * keyDim, keyDim, d.q.type);

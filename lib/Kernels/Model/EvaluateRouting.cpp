@@ -14,7 +14,6 @@ namespace k2c::evaluation {
 
 namespace {
 
-constexpr float normalizerEpsilon = 1e-20f; // DeepSeek-V3's router
 constexpr int32_t noExpert = -1;
 
 /// True when value `a` of index i comes before value `b` of index j: larger first, NaN last, then the lower index.
@@ -82,7 +81,7 @@ struct Router {
     for (int64_t g = 0; g < desc.groups; ++g) {
       std::vector<int64_t> top = best(choices, range(g * size, size), 2);
       counts[g] = choices[top[0]];
-      if (desc.scoring == Scoring::Sigmoid && top.size() == 2)
+      if (desc.groupBest == 2 && top.size() == 2)
         counts[g] = counts[g] + choices[top[1]];
     }
     std::vector<int64_t> experts;
@@ -97,7 +96,7 @@ struct Router {
     float sum = 0;
     for (int64_t e : experts)
       sum = sum + scores[e];
-    float divisor = sum + normalizerEpsilon;
+    float divisor = sum + SelectDesc::normalizerEps;
     std::vector<Route> routes;
     for (int64_t e : experts)
       routes.push_back({e, (desc.normalize ? scores[e] / divisor : scores[e]) * float(desc.scale)});
@@ -151,7 +150,7 @@ Status run(const SelectDesc &d, Arguments args, const k2rt_ir_step &step) {
     Router router(d, loadRow(logits, d.logits, row), bias);
     int64_t at = (layer * step.token_rows + row) * d.topK;
     const int32_t *forced = shifted<int32_t>(step.forced_experts, at);
-    bool isForced = forced && forced[0] >= 0;
+    bool isForced = forced && forced[0] != K2RT_ROUTE_FREE;
     for (int64_t k = 0; isForced && k < d.topK; ++k)
       if (forced[k] >= d.experts)
         return invalid("forced expert " + std::to_string(forced[k]) + " of " + std::to_string(d.experts));

@@ -167,6 +167,7 @@ void write(KeyWriter &k, const SelectDesc &d) {
   k.field("top", d.topK);
   k.field("groups", d.groups);
   k.field("top_groups", d.topkGroups);
+  k.field("group_best", d.groupBest);
   k.field("bias", int64_t(d.bias));
   k.field("normalize", int64_t(d.normalize));
   k.field("scale", d.scale);

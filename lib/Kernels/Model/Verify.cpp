@@ -132,6 +132,8 @@ public:
     equal("logits width", d.logits.width, "experts", d.experts);
     divides("groups", d.groups, "experts", d.experts);
     atLeast("kept groups", d.topkGroups, 1);
+    atLeast("counted choices of a group", d.groupBest, 1);
+    atMost("counted choices of a group", d.groupBest, "two", 2);
     atMost("kept groups", d.topkGroups, "groups", d.groups);
     atMost("chosen experts", d.topK, "those of the kept groups",
            d.topkGroups * (d.experts / std::max<int64_t>(d.groups, 1)));

@@ -27,6 +27,9 @@ extern "C" {
 /* MLA segment forms (numerics N4). Models without MLA ignore them. */
 #define K2RT_FORM_EXPANDED 0
 #define K2RT_FORM_ABSORBED 1
+/* step.forced_experts: the first entry of a row that the router routes; an entry without expert. */
+#define K2RT_ROUTE_FREE (-1)
+#define K2RT_ROUTE_NONE (-2)
 
 #define K2RT_TYPE_PTR void *
 #define K2RT_TYPE_I32 int32_t

@@ -76,21 +76,26 @@ void readMemory(const std::string &root, const std::string &cgroups, Container &
   container.memoryBytes = std::max<int64_t>(readKeyed(meminfo, "MemTotal:"), 0) * 1024;
   container.availableBytes = std::max<int64_t>(readKeyed(meminfo, "MemAvailable:"), 0) * 1024;
   container.memorySource = "/proc/meminfo";
-  auto consider = [&](const std::string &folder, const char *limitFile, const char *usageFile, const char *cacheKey) {
+  auto consider = [&](const std::string &folder, const char *limitFile, const char *usageFile, const char *cacheKey,
+                      const char *sharedKey) {
     const int64_t limit = readLimit(folder + limitFile);
-    if (limit >= container.memoryBytes)
+    if (limit == unlimited)
       return;
     const int64_t usage = readLimit(folder + usageFile);
-    const int64_t reclaimable = std::max<int64_t>(readKeyed(readSmall(folder + "/memory.stat"), cacheKey), 0);
+    const std::string statistics = readSmall(folder + "/memory.stat");
+    auto bytesOf = [&](const char *key) { return std::max<int64_t>(readKeyed(statistics, key), 0); };
+    const int64_t reclaimable = std::max<int64_t>(bytesOf(cacheKey) - bytesOf(sharedKey), 0);
     const int64_t used = usage == unlimited ? 0 : std::max<int64_t>(usage - reclaimable, 0);
-    container.memoryBytes = limit;
     container.availableBytes = std::min(container.availableBytes, std::max<int64_t>(limit - used, 0));
+    if (limit >= container.memoryBytes)
+      return;
+    container.memoryBytes = limit;
     container.memorySource = "/" + (folder + limitFile).substr(root.size());
   };
   for (const std::string &folder : ancestors(root + "sys/fs/cgroup", groupPath(cgroups, "")))
-    consider(folder, "/memory.max", "/memory.current", "file ");
+    consider(folder, "/memory.max", "/memory.current", "file ", "shmem ");
   for (const std::string &folder : ancestors(root + "sys/fs/cgroup/memory", groupPath(cgroups, "memory")))
-    consider(folder, "/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_cache ");
+    consider(folder, "/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_cache ", "total_shmem ");
 }
 
 /// Processors a CPU quota allows, rounded up; `unlimited` without one.

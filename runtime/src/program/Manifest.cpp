@@ -10,7 +10,7 @@ namespace {
 
 // Bounds that no product below can overflow with: bytes stay under 2^62.
 constexpr int64_t mostBytes = int64_t(1) << 50;
-constexpr int64_t mostLayers = 4096;
+constexpr int64_t mostLayers = 65536;
 constexpr int64_t mostWidth = int64_t(1) << 20;
 constexpr int64_t mostTokens = int64_t(1) << 24;
 constexpr int64_t mostVocab = int64_t(1) << 24;

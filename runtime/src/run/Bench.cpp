@@ -186,9 +186,9 @@ void addBench(CLI::App &app, RunOptions &options, Command &command) {
   sizes.push_back(bench->add_option("--context", flags->context, "tokens each of them has read before (default 128)"));
   sizes.push_back(bench->add_option("--repeat", flags->repeat, "repeats; medians are printed (default 3)"));
   for (CLI::Option *size : sizes)
-    size->check(CLI::NonNegativeNumber);
-  sizes[2]->check(CLI::PositiveNumber);
-  sizes[4]->check(CLI::PositiveNumber);
+    size->check(atLeast(0));
+  sizes[2]->check(atLeast(1));
+  sizes[4]->check(atLeast(1));
   bench->add_option("--seed", flags->seed, "of the random prompts");
   addRunFlags(*bench, options);
   bench->footer("Example: ./run bench --prefill 512 --decode 64 --batch 8 --context 128 --json");

@@ -193,12 +193,12 @@ Status Generation::run() {
 }
 
 void addSamplingFlags(CLI::App &command, k2rt_ir_sampling &sampling) {
-  command.add_option("--temperature", sampling.temperature, "0: greedy (default)")->check(CLI::Range(0.0, 1e6));
+  command.add_option("--temperature", sampling.temperature, "0: greedy (default)")->check(within(0.0, 1e6));
   command.add_option("--top-p", sampling.top_p, "smallest set of tokens with this probability")
-      ->check(CLI::Range(0.0, 1.0));
-  command.add_option("--top-k", sampling.top_k, "the k most likely tokens; 0: all")->check(CLI::NonNegativeNumber);
+      ->check(within(0.0, 1.0));
+  command.add_option("--top-k", sampling.top_k, "the k most likely tokens; 0: all")->check(atLeast(0));
   command.add_option("--min-p", sampling.min_p, "tokens at least this likely, relative to the most likely")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(within(0.0, 1.0));
   command.add_option("--seed", sampling.seed, "of the random numbers (default 0)");
 }
 
@@ -209,7 +209,7 @@ void addGenerate(CLI::App &app, RunOptions &options, Command &command) {
   auto flags = std::make_shared<GenerateFlags>();
   addPromptFlags(*generate, flags->prompt, /*withText=*/true, /*withBatch=*/true);
   generate->add_option("-n,--max-new", flags->maxNew, "new tokens (default: 128, or what the context holds)")
-      ->check(CLI::PositiveNumber);
+      ->check(atLeast(1));
   generate->add_flag("--ignore-eos", flags->ignoreEos, "generate exactly -n tokens");
   generate->add_option("--stop", flags->stops, "end before this text; may be repeated")->take_all();
   addSamplingFlags(*generate, flags->sampling);

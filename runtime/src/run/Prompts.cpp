@@ -2,6 +2,7 @@
 #include "memory/File.h"
 #include "program/Fields.h"
 #include "run/Run.h"
+#include <algorithm>
 #include <charconv>
 #include <limits>
 
@@ -109,7 +110,7 @@ Result<Prompts> readPrompts(const PromptFlags &flags, const Tokenizer *tokenizer
   return prompts;
 }
 
-/// Copies one layer's lists into its part of the forced routes.
+/// Copies one layer's lists into its part of the forced routes; a token may have fewer than top_k experts, or none.
 static Status readLayerRoutes(const nlohmann::json &layer, const Manifest &manifest, const std::string &place,
                               int64_t offset, ForcedRoutes &routes) {
   const auto wrong = [&](const std::string &message) {
@@ -122,12 +123,16 @@ static Status readLayerRoutes(const nlohmann::json &layer, const Manifest &manif
   for (int64_t token = 0; token < routes.tokens; ++token) {
     const nlohmann::json &experts = layer["experts"][token], &weights = layer["weights"][token];
     const size_t k = static_cast<size_t>(manifest.topK);
-    if (!experts.is_array() || !weights.is_array() || experts.size() != k || weights.size() != k)
-      return wrong("token " + std::to_string(token) + " does not list " + std::to_string(k) + " experts and weights");
-    for (size_t j = 0; j < k; ++j) {
+    if (!experts.is_array() || !weights.is_array() || experts.size() > k || weights.size() != experts.size())
+      return wrong("token " + std::to_string(token) + " does not list as many experts as weights, at most " +
+                   std::to_string(k));
+    for (size_t j = 0; j < experts.size(); ++j) {
       if (!isId(experts[j]) || experts[j] < 0 || experts[j] >= manifest.experts || !weights[j].is_number())
         return wrong("token " + std::to_string(token) + " has an expert outside 0.." +
                      std::to_string(manifest.experts - 1) + " or a weight that is no number");
+      if (std::find(experts.begin(), experts.begin() + static_cast<int64_t>(j), experts[j]) !=
+          experts.begin() + static_cast<int64_t>(j))
+        return wrong("token " + std::to_string(token) + " lists expert " + experts[j].dump() + " twice");
       routes.experts[offset + token * static_cast<int64_t>(k) + static_cast<int64_t>(j)] = experts[j].get<int32_t>();
       routes.weights[offset + token * static_cast<int64_t>(k) + static_cast<int64_t>(j)] = weights[j].get<float>();
     }
@@ -142,11 +147,16 @@ Result<ForcedRoutes> readRoutes(const std::string &path, const Manifest &manifes
   const int64_t layers = static_cast<int64_t>(manifest.moeLayers.size());
   ForcedRoutes routes;
   routes.tokens = tokens;
-  routes.experts.resize(layers * tokens * manifest.topK);
+  routes.experts.resize(layers * tokens * manifest.topK, K2RT_ROUTE_NONE);
   routes.weights.resize(layers * tokens * manifest.topK);
   if (!document->is_object() || !document->contains("layers") || !(*document)["layers"].is_object())
     return Error{K2RT_INVALID_ARGUMENT, path, "has no object \"layers\"", "use what `routes --json` prints"};
   const nlohmann::json &list = (*document)["layers"];
+  for (const auto &entry : list.items())
+    if (std::none_of(manifest.moeLayers.begin(), manifest.moeLayers.end(),
+                     [&](int64_t layer) { return std::to_string(layer) == entry.key(); }))
+      return Error{K2RT_INVALID_ARGUMENT, path + ": layers." + entry.key(), "is not an expert layer of this model",
+                   "use what `routes --json` prints for the same model"};
   for (int64_t i = 0; i < layers; ++i) {
     const std::string name = std::to_string(manifest.moeLayers[i]);
     const std::string place = path + ": layers." + name;

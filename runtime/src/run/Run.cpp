@@ -35,12 +35,38 @@ Status Run::drain(Scheduler &scheduler) {
   return done ? std::move(traced) : std::move(done);
 }
 
+CLI::Validator within(double least, double most) {
+  return CLI::Validator(
+      [least, most](std::string &text) {
+        double value = 0;
+        const bool isNumber = CLI::detail::lexical_cast(text, value);
+        if (isNumber && value >= least && value <= most)
+          return std::string();
+        char wanted[64];
+        std::snprintf(wanted, sizeof wanted, " is not a number from %g to %g", least, most);
+        return "'" + text + "'" + wanted;
+      },
+      "NUMBER");
+}
+
+CLI::Validator atLeast(int64_t least) {
+  return CLI::Validator(
+      [least](std::string &text) {
+        int64_t value = 0;
+        const bool isNumber = CLI::detail::lexical_cast(text, value);
+        return isNumber && value >= least
+                   ? std::string()
+                   : "'" + text + "' is not a whole number from " + std::to_string(least) + " on";
+      },
+      "");
+}
+
 void addRunFlags(CLI::App &command, RunOptions &options) {
   command.add_option("--threads", options.threads, "worker threads (default: the processors this process may use)")
       ->check(CLI::Range(1, 1024));
   command
       .add_option("--chunk", options.chunk, "most prompt tokens of one sequence in one step (default: all that fit)")
-      ->check(CLI::PositiveNumber);
+      ->check(atLeast(1));
   command.add_option("--trace", options.traceFile, "write what ran when to this file (Perfetto JSON)");
   command.add_flag("--json", options.json, "print JSON");
 }

@@ -30,6 +30,10 @@ struct PromptFlags {
   bool noSpecial = false;
 };
 
+/// Checks of numbers on the command line; NaN is in no range.
+CLI::Validator within(double least, double most);
+CLI::Validator atLeast(int64_t least);
+
 /// Adds --prompt-ids and --batch-file; with `withText` also --prompt, --prompt-file, --chat and --no-special.
 /// Exactly one of them is required.
 void addPromptFlags(CLI::App &command, PromptFlags &flags, bool withText, bool withBatch);

@@ -61,7 +61,7 @@ static int runCommand(const Command &command) {
   } catch (const std::exception &unexpected) {
     done = Error{K2RT_SYSTEM, "run", unexpected.what(), ""};
   }
-  if (done && std::fflush(stdout) != 0)
+  if (done && (std::fflush(stdout) != 0 || std::ferror(stdout) != 0))
     done = Error{K2RT_SYSTEM, "standard output", "cannot be written", ""};
   if (done)
     return 0;

@@ -69,7 +69,7 @@ void Scheduler::buildForced(const k2rt_ir_step &step) {
       const int64_t from = forced ? (layer * forced->tokens + a.positions[row]) * k : 0;
       const bool has = forced && a.positions[row] < forced->tokens;
       for (int64_t j = 0; j < k; ++j) {
-        captures.forcedExperts[to + j] = has ? forced->experts[from + j] : -1;
+        captures.forcedExperts[to + j] = has ? forced->experts[from + j] : K2RT_ROUTE_FREE;
         captures.forcedWeights[to + j] = has ? forced->weights[from + j] : std::numeric_limits<float>::quiet_NaN();
       }
     }
