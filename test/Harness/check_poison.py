@@ -1,7 +1,8 @@
 """check_poison.py CHECKPOINT POISON.so [k2c compile options]: no result depends on memory nobody wrote.
 
-Fresh memory of the system is zero; here heap, cache, arena, scratch, step arrays and logits begin as other bytes: NaN, huge, and
-tiny numbers. Logits, hidden states, routes and tokens of prompts alone and together have the same bits as from zeros.
+Fresh memory of the system is zero; here heap, cache, arena, scratch, step arrays and logits begin as other bytes:
+NaN, huge, and tiny numbers. Logits, hidden states, routes and tokens of prompts alone and together have the same
+bits as from zeros.
 """
 import json
 import os

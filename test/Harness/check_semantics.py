@@ -1,8 +1,9 @@
 """check_semantics.py CHECKPOINT --before "OPTIONS" --after "OPTIONS" [--epsilons C]: two programs compute one function.
 
-The program compiled with the options before and after a rewrite: logits, hidden states of every layer and routes over a
-prompt have the same bits. With --epsilons they differ (or the rewrite did not happen) by at most C * 2^-23 of the largest
-value of their kind, under the same routes. Either way the two scheduled forms must be different text.
+The program compiled with the options before and after a rewrite: logits, hidden states of every layer and routes
+over a prompt have the same bits. With --epsilons they differ (or the rewrite did not happen) by at most C * 2^-23
+of the largest value of their kind, under the same routes. Either way the two scheduled forms must be different
+text.
 """
 import argparse
 import sys
@@ -37,7 +38,8 @@ def check(source, before, after, epsilons):
         forced = file.name if epsilons and one.manifest["model"]["moe_layers"] else None
         want, got = results(one, ids, forced), results(other, ids, forced)
     if not epsilons:
-        report.check(other.text("routes", "--prompt-ids", ",".join(map(str, ids)), "--json") == routes, "routes: same bits")
+        same = other.text("routes", "--prompt-ids", ",".join(map(str, ids)), "--json") == routes
+        report.check(same, "routes: same bits")
     for name in want:
         same = [a.tobytes() for a in want[name]] == [b.tobytes() for b in got[name]]
         if epsilons:

@@ -1,6 +1,6 @@
-// Preloaded by check_poison.py: every anonymous mapping of the runtime (cache, arena, scratch, step arrays, logits) begins
-// as bytes of POISON instead of zeros. The runtime touches each page once; what it did not write itself stays poison.
-// At exit the number of poisoned bytes goes to the file POISONED.
+// Preloaded by check_poison.py: every anonymous mapping of the runtime (cache, arena, scratch, step arrays, logits)
+// begins as bytes of POISON instead of zeros. The runtime touches each page once; what it did not write itself stays
+// poison. At exit the number of poisoned bytes goes to the file POISONED.
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>

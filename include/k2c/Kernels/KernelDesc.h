@@ -202,11 +202,12 @@ struct ExpandedAttentionDesc {
 ///   choice   score + bias (without bias: the score); it chooses only
 ///   groups   experts / groups consecutive experts each; a group counts the sum of its groupBest (1 or 2) best choices
 ///            (best + second); the best topkGroups groups stay
-///   weights  of the topK best choices in the groups that stay: w = score; normalize: w / (sum + normalizerEps), the sum
+///   weights  of the topK best choices in the groups that stay: w = score; normalize: w / (sum + normalizerEps), the
+///   sum
 ///            in falling choice from +0; then * scale (rounded to f32)
-/// A row of step.forced_experts[layer] whose first entry is not K2RT_ROUTE_FREE is forced: these experts in place of the
-/// chosen; a negative entry is no expert (result -1, weight 0, last). A forced weight that is not NaN is used as it is.
-/// An entry >= experts: status 1. What results is copied to step.capture_experts and capture_weights [layer][row].
+/// A row of step.forced_experts[layer] whose first entry is not K2RT_ROUTE_FREE is forced: these experts in place of
+/// the chosen; a negative entry is no expert (result -1, weight 0, last). A forced weight that is not NaN is used as it
+/// is. An entry >= experts: status 1. What results is copied to step.capture_experts and capture_weights [layer][row].
 /// The layer ordinal counts MoE layers.
 struct SelectDesc {
   Rows logits;
