@@ -52,6 +52,16 @@ void FuncOp::print(OpAsmPrinter &printer) {
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
 }
 
+void FuncOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn set) {
+  for (BlockArgument argument : region.getArguments()) {
+    Type type = argument.getType();
+    if (auto named = dyn_cast<OpAsmTypeInterface>(type))
+      named.getAsmName([&](StringRef name) { set(argument, name); });
+    else
+      set(argument, type.isIndex() ? "l" : nn::rowsOf(type) ? "x" : "w");
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // kern.call
 //===----------------------------------------------------------------------===//

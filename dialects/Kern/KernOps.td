@@ -62,7 +62,7 @@ def Kern_WeightAttr : AttrDef<KernDialect, "Weight"> {
 
 class Kern_Op<string mnemonic, list<Trait> traits = []> : Op<KernDialect, mnemonic, traits>;
 
-def Kern_FuncOp : Kern_Op<"func", [IsolatedFromAbove, FunctionOpInterface, Symbol]> {
+def Kern_FuncOp : Kern_Op<"func", [IsolatedFromAbove, FunctionOpInterface, Symbol, OpAsmOpInterface]> {
   let summary = "A fused kernel";
   let description = [{
     The region computes results from operands; weights are block arguments of the logical tensor type, so one kernel
@@ -90,6 +90,8 @@ def Kern_FuncOp : Kern_Op<"func", [IsolatedFromAbove, FunctionOpInterface, Symbo
     ::mlir::Region *getCallableRegion() { return &getBody(); }
     ::llvm::ArrayRef<::mlir::Type> getArgumentTypes() { return getFunctionType().getInputs(); }
     ::llvm::ArrayRef<::mlir::Type> getResultTypes() { return getFunctionType().getResults(); }
+    /// Arguments are printed as %x (rows), %w (weights), %l (the layer) or as their type says.
+    void getAsmBlockArgumentNames(::mlir::Region &region, ::mlir::OpAsmSetValueNameFn set);
   }];
 }
 
@@ -104,7 +106,7 @@ def Kern_YieldOp : Kern_Op<"yield", [Pure, Terminator, ReturnLike, HasParent<"Fu
   let assemblyFormat = "($results^ `:` type($results))? attr-dict";
 }
 
-def Kern_CallOp : Kern_Op<"call", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+def Kern_CallOp : Kern_Op<"call", [DeclareOpInterfaceMethods<SymbolUserOpInterface>, OpAsmOpInterface]> {
   let summary = "Run a kernel";
   let description = [{
     Arguments are values, or weights of the layer the call names. `at` gives the arena offset of each result in bytes,
@@ -132,6 +134,11 @@ def Kern_CallOp : Kern_Op<"call", [DeclareOpInterfaceMethods<SymbolUserOpInterfa
     };
     /// The arguments in the kernel's order.
     ::llvm::SmallVector<Argument> getCallArguments();
+    /// The first result is printed as the kernel without `k_`.
+    void getAsmResultNames(::mlir::OpAsmSetValueNameFn set) {
+      if (getNumResults())
+        set(getResult(0), getCallee().starts_with("k_") ? getCallee().drop_front(2) : getCallee());
+    }
   }];
 }
 

@@ -40,7 +40,7 @@ def Mla_FormsAttr : AttrDef<MlaDialect, "Forms"> {
   }];
 }
 
-def Mla_View : TypeDef<MlaDialect, "View"> {
+def Mla_View : TypeDef<MlaDialect, "View", [OpAsmTypeInterface]> {
   let mnemonic = "view";
   let summary = "latents and rotary keys of the step's sequences in one layer's cache";
   let description = [{
@@ -52,6 +52,10 @@ def Mla_View : TypeDef<MlaDialect, "View"> {
   let parameters = (ins "int64_t":$latent, "int64_t":$rope, "::mlir::Type":$element);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    void getAsmName(::mlir::OpAsmSetNameFn set) const { set("kv"); }
+    ::mlir::OpAsmAliasResult getAlias(::llvm::raw_ostream &os) const { return nn::detail::alias(os, "kv"); }
+  }];
 }
 
 #endif

@@ -26,6 +26,7 @@ def Mla_AppendOp : Mla_Op<"append", [], [MemoryEffects<[MemRead, MemWrite]>, Nn_
     [C1] rows are `token` rows. [C2] latent and rope are [rows, width] as the view says. [C3] the pool has planes
     `latent` and `rope` of these widths and of the view's element type.
   }];
+  let names = ["kv"];
   let arguments = (ins FlatSymbolRefAttr:$pool, Index:$layer, Nn_Rows:$latent, Nn_Rows:$rope, Nn_Batch:$batch);
   let results = (outs Mla_View:$view);
   let assemblyFormat = [{
@@ -53,13 +54,14 @@ def Mla_AttentionOp : Mla_Op<"attention", ["kvb"], [MemoryEffects<[MemRead]>, Nn
     [C2] the query is [rows, heads, nope + rope]. [C3] the result is [rows, heads, v]. [C4] the view's rope width is
     `rope`. [C5] `kvb` is [heads, nope + v, latent]. [C6] rows are `token` rows.
   }];
+  let names = ["attention"];
   let arguments = (ins Nn_Rows:$query, Mla_View:$view, OptionalAttr<FlatSymbolRefAttr>:$kvb,
                        Optional<Nn_WeightOperand>:$kvb_operand, Nn_Batch:$batch, Nn_Int:$nope, Nn_Int:$rope, Nn_Int:$v,
                        F64Attr:$scale, OptionalAttr<Mla_FormsAttr>:$forms, OptionalAttr<Nn_SoftmaxAttr>:$order);
   let results = (outs Nn_Rows:$result);
   let assemblyFormat = [{
     $query `,` $view `,` custom<WeightRef>($kvb, $kvb_operand, type($kvb_operand)) `,` $batch `nope` $nope `rope` $rope
-    `v` $v `scale` $scale
+    `v` $v `scale` custom<Real>($scale)
     `` custom<OptionalAttribute>("\"forms\"", $forms) `` custom<OptionalAttribute>("\"order\"", $order)
     attr-dict
     `:` type($query) `,` qualified(type($view)) `->` type($result)
@@ -91,6 +93,7 @@ def Mla_AbsorbQueryOp : Mla_HeadLinearOp<"absorb_query"> {
     ```
     [C2] input and result are [rows, heads, ..] with equal heads. [C3] the weight is [heads, result dims, input dims].
   }];
+  let names = ["q_latent"];
 }
 
 def Mla_ExpandOutputOp : Mla_HeadLinearOp<"expand_output"> {
@@ -103,6 +106,7 @@ def Mla_ExpandOutputOp : Mla_HeadLinearOp<"expand_output"> {
     ```
     [C2] input and result are [rows, heads, ..] with equal heads. [C3] the weight is [heads, result dims, input dims].
   }];
+  let names = ["absorbed"];
 }
 
 def Mla_AttentionAbsorbedOp : Mla_Op<"attention_absorbed", [], [MemoryEffects<[MemRead]>, Nn_StateOp]> {
@@ -118,11 +122,13 @@ def Mla_AttentionAbsorbedOp : Mla_Op<"attention_absorbed", [], [MemoryEffects<[M
     [C2] the query is [rows, heads, latent] and so is the result. [C3] the rotary part is [rows, heads, rope]. [C4] rows
     are `token` rows.
   }];
+  let names = ["o_latent"];
   let arguments = (ins Nn_Rows:$query, Nn_Rows:$rotary, Mla_View:$view, Nn_Batch:$batch, F64Attr:$scale,
                        OptionalAttr<Nn_SoftmaxAttr>:$order);
   let results = (outs Nn_Rows:$result);
   let assemblyFormat = [{
-    $query `,` $rotary `,` $view `,` $batch `scale` $scale `` custom<OptionalAttribute>("\"order\"", $order) attr-dict
+    $query `,` $rotary `,` $view `,` $batch `scale` custom<Real>($scale)
+    `` custom<OptionalAttribute>("\"order\"", $order) attr-dict
     `:` type($query) `,` type($rotary) `,` qualified(type($view)) `->` type($result)
   }];
   let shards = ["Rows", "Heads"];
@@ -144,6 +150,7 @@ def Mla_AttentionExpandedOp : Mla_Op<"attention_expanded", ["uk", "uv"],
     [C2] query and result are [rows, heads, ..] with equal heads. [C3] `uk` is [heads, nope, latent] and query dims are
     nope + rope. [C4] `uv` is [heads, v, latent] and result dims are v. [C5] rows are `token` rows.
   }];
+  let names = ["expanded"];
   let arguments = (ins Nn_Rows:$query, Mla_View:$view, OptionalAttr<FlatSymbolRefAttr>:$uk,
                        Optional<Nn_WeightOperand>:$uk_operand, OptionalAttr<FlatSymbolRefAttr>:$uv,
                        Optional<Nn_WeightOperand>:$uv_operand, Nn_Batch:$batch, F64Attr:$scale,
@@ -151,7 +158,7 @@ def Mla_AttentionExpandedOp : Mla_Op<"attention_expanded", ["uk", "uv"],
   let results = (outs Nn_Rows:$result);
   let assemblyFormat = [{
     $query `,` $view `,` custom<WeightRef>($uk, $uk_operand, type($uk_operand)) `,`
-    custom<WeightRef>($uv, $uv_operand, type($uv_operand)) `,` $batch `scale` $scale
+    custom<WeightRef>($uv, $uv_operand, type($uv_operand)) `,` $batch `scale` custom<Real>($scale)
     `` custom<OptionalAttribute>("\"order\"", $order) attr-dict
     `:` type($query) `,` qualified(type($view)) `->` type($result)
   }];
@@ -170,6 +177,7 @@ def Mla_MergeFormsOp : Mla_Op<"merge_forms", [], [Pure, AllTypesMatch<["absorbed
     ```
     [C2] rows are `token` rows.
   }];
+  let names = ["attention"];
   let arguments = (ins Nn_Rows:$absorbed, Nn_Rows:$expanded, Nn_Batch:$batch);
   let results = (outs Nn_Rows:$result);
   let hasFolder = 1;

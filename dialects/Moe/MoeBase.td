@@ -37,7 +37,7 @@ def Moe_TreeAttr : AttrDef<MoeDialect, "Tree"> {
   let genVerifyDecl = 1;
 }
 
-def Moe_Plan : TypeDef<MoeDialect, "Plan"> {
+def Moe_Plan : TypeDef<MoeDialect, "Plan", [OpAsmTypeInterface]> {
   let mnemonic = "plan";
   let summary = "which slot belongs to which token and expert";
   let description = [{
@@ -52,6 +52,10 @@ def Moe_Plan : TypeDef<MoeDialect, "Plan"> {
   let parameters = (ins "int64_t":$experts, "int64_t":$top);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    void getAsmName(::mlir::OpAsmSetNameFn set) const { set("plan"); }
+    ::mlir::OpAsmAliasResult getAlias(::llvm::raw_ostream &os) const { return nn::detail::alias(os, "plan"); }
+  }];
 }
 
 #endif

@@ -31,6 +31,7 @@ def Moe_SelectOp : Moe_Op<"select", ["bias"], [MemoryEffects<[MemRead, MemWrite]
     and weights f32 [rows, top]. [C4] 0 < top <= kept * experts / groups. [C5] groups divide the experts and 0 < kept <=
     groups. [C6] the bias is [experts]. [C7] first >= 0.
   }];
+  let names = ["experts", "weights"];
   let arguments = (ins Nn_Rows:$scores, Nn_Batch:$batch, OptionalAttr<FlatSymbolRefAttr>:$bias,
                        Optional<Nn_WeightOperand>:$bias_operand, Index:$layer, Nn_Int:$first, Moe_ScoringAttr:$score,
                        Nn_Int:$top, Nn_Int:$kept, Nn_Int:$groups,
@@ -42,7 +43,7 @@ def Moe_SelectOp : Moe_Op<"select", ["bias"], [MemoryEffects<[MemRead, MemWrite]
     $scores `,` $batch `` custom<OptionalWeightRef>("\"bias\"", $bias, $bias_operand, type($bias_operand))
     `layer` $layer `first` $first `score` `` $score `top` $top `groups` $kept `of` $groups (`by` `` $group_score^)?
     (`normalize` $normalize^)?
-    `scale` $scale attr-dict `:` type($scores) `->` type($experts) `,` type($weights)
+    `scale` custom<Real>($scale) attr-dict `:` type($scores) `->` type($experts) `,` type($weights)
   }];
 }
 
@@ -60,6 +61,7 @@ def Moe_ExpertsOp : Moe_Op<"experts", ["up", "down"], [Pure, AttrSizedOperandSeg
     [C2] experts are i32 [rows, top] and weights f32 [rows, top]. [C3] `up` is [experts, 2, inner, hidden]. [C4] `down`
     is [experts, hidden, inner]. [C5] input and result are [rows, hidden]. [C6] the tree's leaves divide the experts.
   }];
+  let names = ["routed"];
   let arguments = (ins Nn_Rows:$input, Nn_Rows:$experts, Nn_Rows:$weights, OptionalAttr<FlatSymbolRefAttr>:$up,
                        Optional<Nn_WeightOperand>:$up_operand, OptionalAttr<FlatSymbolRefAttr>:$down,
                        Optional<Nn_WeightOperand>:$down_operand, Nn_Int:$inner, Nn_Int:$count, Nn_ActivationAttr:$act,
@@ -88,6 +90,7 @@ def Moe_DispatchOp : Moe_Op<"dispatch", [], [Pure]> {
     ```
     [C2] experts are i32 [rows, top] with the plan's top. [C3] rows are `token` rows.
   }];
+  let names = ["plan"];
   let arguments = (ins Nn_Rows:$experts);
   let results = (outs Moe_Plan:$plan);
   let assemblyFormat = "$experts attr-dict `:` type($experts) `->` qualified(type($plan))";
@@ -103,6 +106,7 @@ def Moe_GatherOp : Moe_Op<"gather", [], [Pure]> {
     [C1] the input has `token` rows, the result `slot` rows with the plan's top slots for each token. [C2] columns and
     element type are kept.
   }];
+  let names = ["gathered"];
   let arguments = (ins Nn_Rows:$input, Moe_Plan:$plan);
   let results = (outs Nn_Rows:$result);
   let assemblyFormat = "$input `,` $plan attr-dict `:` type($input) `,` qualified(type($plan)) `->` type($result)";
@@ -152,6 +156,7 @@ def Moe_CombineOp : Moe_Op<"combine", [], [Pure]> {
     element type are kept. [C3] the leaves divide the experts. [C4] experts, the ids that were dispatched, are i32
     [rows, top] with the plan's top.
   }];
+  let names = ["routed"];
   let arguments = (ins Nn_Rows:$input, Moe_Plan:$plan, Nn_Rows:$experts, OptionalAttr<Moe_TreeAttr>:$order);
   let results = (outs Nn_Rows:$result);
   let assemblyFormat = [{

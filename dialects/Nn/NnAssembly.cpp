@@ -8,6 +8,7 @@
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include <charconv>
 
 using namespace mlir;
 using namespace k2c::nn;
@@ -18,6 +19,26 @@ FailureOr<FloatAttr> k2c::parseReal(AsmParser &parser) {
     return failure();
   return parser.getBuilder().getF64FloatAttr(value);
 }
+
+void k2c::printReal(AsmPrinter &printer, FloatAttr value) {
+  char digits[32];
+  std::to_chars_result end = std::to_chars(std::begin(digits), std::end(digits), value.getValueAsDouble());
+  StringRef text(digits, end.ptr - digits);
+  // MLIR's lexer wants a point in every real number.
+  auto [mantissa, exponent] = text.split('e');
+  printer << mantissa << (mantissa.contains('.') ? "" : ".0");
+  if (!exponent.empty())
+    printer << 'e' << exponent;
+}
+
+ParseResult k2c::parseReal(OpAsmParser &parser, FloatAttr &value) {
+  FailureOr<FloatAttr> parsed = parseReal(static_cast<AsmParser &>(parser));
+  if (succeeded(parsed))
+    value = *parsed;
+  return failure(failed(parsed));
+}
+
+void k2c::printReal(OpAsmPrinter &printer, Operation *, FloatAttr value) { printReal(printer, value); }
 
 //===----------------------------------------------------------------------===//
 // Weight references

@@ -26,6 +26,10 @@ LogicalResult RowsAttr::verifyEncoding(ArrayRef<int64_t> shape, Type, EmitError 
   return success();
 }
 
+OpAsmAliasResult RowsAttr::getAlias(llvm::raw_ostream &os) const {
+  return detail::alias(os, getKind() == RowKind::Token ? "tok" : stringifyRowKind(getKind()));
+}
+
 /// [C1] of limits.
 LogicalResult LimitsAttr::verify(EmitError emitError, int64_t token, int64_t seq, int64_t context) {
   for (auto [name, bound] : {std::pair{"token", token}, {"seq", seq}, {"context", context}})

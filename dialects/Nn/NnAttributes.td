@@ -18,10 +18,11 @@ def Nn_CaptureKindAttr : EnumAttr<NnDialect, Nn_CaptureKind, "capture">;
 /// A real number, printed so that it reads back exactly.
 def Nn_Real : AttrParameter<"::mlir::FloatAttr", "f64"> {
   let parser = "::k2c::parseReal($_parser)";
-  let printer = "$_printer.printFloat($_self.getValue())";
+  let printer = "::k2c::printReal($_printer, $_self)";
 }
 
-def Nn_RowsAttr : Nn_Attr<"Rows", "rows", [DeclareAttrInterfaceMethods<VerifiableTensorEncoding>]> {
+def Nn_RowsAttr : Nn_Attr<"Rows", "rows", [DeclareAttrInterfaceMethods<VerifiableTensorEncoding>,
+                                          DeclareAttrInterfaceMethods<OpAsmAttrInterface, ["getAlias"]>]> {
   let summary = "the row space of dimension 0";
   let description = [{
     Encoding of a token tensor: what its rows are. Two tensors can meet in an op only if their row spaces are equal.

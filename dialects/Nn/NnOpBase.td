@@ -19,7 +19,8 @@ class Reduces<string attribute, string kind, string length> {
 }
 
 class TokenOp<Dialect dialect, string mnemonic, list<string> weights, list<Trait> traits>
-    : Op<dialect, mnemonic, traits # [Nn_RowSpaceOp, Nn_ReductionOp, Nn_ShardingOp, Nn_KernelOp, Nn_DifferentiableOp] #
+    : Op<dialect, mnemonic, traits # [Nn_RowSpaceOp, Nn_ReductionOp, Nn_ShardingOp, Nn_KernelOp, Nn_DifferentiableOp,
+                          OpAsmOpInterface] #
          !if(!empty(weights), []<Trait>, [Nn_WeightUser, SymbolUserOpInterface])> {
   /// k2c::nn::FusionRole.
   string role = "Anchor";
@@ -29,6 +30,8 @@ class TokenOp<Dialect dialect, string mnemonic, list<string> weights, list<Trait
   list<Reduces> reductions = [];
   /// Results live in another row space than operands.
   bit changesRows = 0;
+  /// Names of the results when printed; without them, the weight family or the mnemonic.
+  list<string> names = [];
   /// The first of `weights` that must be there.
   int requiredWeights = !size(weights);
   /// Further C++ members.
@@ -39,6 +42,8 @@ class TokenOp<Dialect dialect, string mnemonic, list<string> weights, list<Trait
       "::k2c::nn::FusionRole getFusionRole() { return ::k2c::nn::FusionRole::" # role # "; }\n" #
       "::llvm::SmallVector<::k2c::nn::ShardDim> getShardableDims() { return {" #
       !interleave(!foreach(d, shards, "::k2c::nn::ShardDim::" # d), ", ") # "}; }\n" #
+      "void getAsmResultNames(::mlir::OpAsmSetValueNameFn set) { ::k2c::nn::detail::nameResults(*this, {" #
+      !interleave(!foreach(n, names, "\"" # n # "\""), ", ") # "}, set); }\n" #
       !if(!empty(reductions), "",
           "::llvm::SmallVector<::k2c::nn::Reduction> getReductions() { return {" #
           !interleave(!foreach(r, reductions, r.cpp), ", ") # "}; }\n") #

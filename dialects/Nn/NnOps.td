@@ -23,6 +23,7 @@ def Nn_EmbedOp : Nn_Op<"embed", ["weight"], [Pure]> {
     ```
     [C1] the result has `token` rows. [C2] the table is [vocabulary, width] and width is the result's.
   }];
+  let names = ["x"];
   let arguments = (ins OptionalAttr<FlatSymbolRefAttr>:$weight, Optional<Nn_WeightOperand>:$weight_operand,
                        Nn_Batch:$batch);
   let results = (outs Nn_Rows:$result);
@@ -46,7 +47,8 @@ def Nn_RmsNormOp : Nn_Op<"rms_norm", ["weight"], [Pure, AllTypesMatch<["input", 
                        Optional<Nn_WeightOperand>:$weight_operand, F64Attr:$eps);
   let results = (outs Nn_Rows:$result);
   let assemblyFormat = [{
-    $input `,` custom<WeightRef>($weight, $weight_operand, type($weight_operand)) `eps` $eps attr-dict `:` type($result)
+    $input `,` custom<WeightRef>($weight, $weight_operand, type($weight_operand)) `eps` custom<Real>($eps) attr-dict
+    `:` type($result)
   }];
   let role = "Prologue";
 }
@@ -87,6 +89,7 @@ def Nn_AddOp : Nn_Op<"add", [], [Pure, Commutative, AllTypesMatch<["lhs", "rhs",
     %y = nn.add %x, %o : !x
     ```
   }];
+  let names = ["sum"];
   let arguments = (ins Nn_Rows:$lhs, Nn_Rows:$rhs);
   let results = (outs Nn_Rows:$result);
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($result)";
@@ -104,6 +107,7 @@ def Nn_GatedActOp : Nn_Op<"gated_act", [], [Pure]> {
     ```
     [C2] the input has the shape [rows, 2, inner] and the result [rows, inner].
   }];
+  let names = ["act"];
   let arguments = (ins Nn_Rows:$input, Nn_ActivationAttr:$act);
   let results = (outs Nn_Rows:$result);
   let assemblyFormat = "$input `act` `` $act attr-dict `:` type($input) `->` type($result)";
@@ -122,6 +126,7 @@ def Nn_RotaryOp : Nn_Op<"rotary", ["table"], [Pure, AllTypesMatch<["input", "res
     [C2] first >= 0 and first + count is at most the last dimension. [C3] the table has the shape [positions, 2, count /
     2]. [C4] count is even and not negative. [C5] rows are `token` rows.
   }];
+  let names = ["rotated"];
   let arguments = (ins Nn_Rows:$input, OptionalAttr<FlatSymbolRefAttr>:$table,
                        Optional<Nn_WeightOperand>:$table_operand, Nn_Batch:$batch, Nn_Int:$first, Nn_Int:$count,
                        Nn_PairingAttr:$pairing);
@@ -144,6 +149,7 @@ def Nn_SplitOp : Nn_Op<"split", [], [Pure]> {
     ```
     [C2] the pieces add up to the last dimension. [C3] the other dimensions and the element type are kept.
   }];
+  let names = ["part"];
   let arguments = (ins Nn_Rows:$input);
   let results = (outs Variadic<Nn_Rows>:$pieces);
   let hasCanonicalizer = 1;
@@ -161,6 +167,7 @@ def Nn_ReshapeOp : Nn_Op<"reshape", [], [Pure]> {
     ```
     [C2] a row keeps its number of elements. [C3] the element type is kept.
   }];
+  let names = ["view"];
   let arguments = (ins Nn_Rows:$input);
   let results = (outs Nn_Rows:$result);
   let hasFolder = 1;
@@ -176,6 +183,7 @@ def Nn_WantRowsOp : Nn_Op<"want_rows", [], [Pure]> {
     ```
     [C1] the input has `token` rows and the result `want` rows. [C2] the columns are kept.
   }];
+  let names = ["wanted"];
   let arguments = (ins Nn_Rows:$input, Nn_Batch:$batch);
   let results = (outs Nn_Rows:$result);
   let assemblyFormat = "$input `,` $batch attr-dict `:` type($input) `->` type($result)";
@@ -193,6 +201,7 @@ def Nn_LayersOp : Nn_Op<"layers", [], [AllTypesMatch<["input", "result"]>, Symbo
     ```
     [C2] runs are not empty and ascend without a gap. [C3] each function has the type (index, X, !nn.batch) -> X.
   }];
+  let names = ["x"];
   let arguments = (ins Nn_Rows:$input, Nn_Batch:$batch, TypedArrayAttrBase<Nn_LayerRunAttr, "layer runs">:$runs);
   let results = (outs Nn_Rows:$result);
   let assemblyFormat = "$input `,` $batch custom<LayerRuns>($runs) attr-dict `:` type($result)";

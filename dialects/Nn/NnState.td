@@ -19,6 +19,7 @@ def Nn_AppendOp : Nn_Op<"append", [], [MemoryEffects<[MemRead, MemWrite]>, Nn_St
     [C1] rows are `token` rows. [C2] keys and values are [rows, heads, dims] as the view says. [C3] the pool has planes
     `k` and `v` of these dimensions and of the view's element type.
   }];
+  let names = ["kv"];
   let arguments = (ins FlatSymbolRefAttr:$pool, Index:$layer, Nn_Rows:$keys, Nn_Rows:$values, Nn_Batch:$batch);
   let results = (outs Nn_KvView:$view);
   let assemblyFormat = [{
@@ -51,7 +52,7 @@ def Nn_AttentionOp : Nn_Op<"attention", [], [MemoryEffects<[MemRead]>, Nn_StateO
                        OptionalAttr<Nn_SoftmaxAttr>:$order);
   let results = (outs Nn_Rows:$result);
   let assemblyFormat = [{
-    $query `,` $view `,` $batch `scale` $scale (`window` $window^)?
+    $query `,` $view `,` $batch `scale` custom<Real>($scale) (`window` $window^)?
     `` custom<OptionalAttribute>("\"order\"", $order) attr-dict
     `:` type($query) `,` qualified(type($view)) `->` type($result)
   }];

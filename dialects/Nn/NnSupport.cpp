@@ -96,6 +96,21 @@ LogicalResult k2c::nn::detail::verifyWeights(Operation *op, unsigned required, S
   return user.verifyWeightTypes(types);
 }
 
+void k2c::nn::detail::nameResults(Operation *op, ArrayRef<StringRef> names, OpAsmSetValueNameFn set) {
+  if (op->getNumResults() == 0)
+    return;
+  for (auto [result, name] : llvm::zip(op->getResults(), names))
+    set(result, name);
+  if (!names.empty())
+    return;
+  StringRef name = op->getName().stripDialect();
+  if (auto user = dyn_cast<WeightUser>(op))
+    for (const WeightRef &ref : llvm::reverse(user.getWeightRefs()))
+      if (ref.family)
+        name = ref.family.getValue();
+  set(op->getResult(0), name);
+}
+
 //===----------------------------------------------------------------------===//
 // Checks
 //===----------------------------------------------------------------------===//

@@ -58,13 +58,25 @@ llvm::LogicalResult verifyRowSpace(mlir::Operation *op);
 llvm::SmallVector<WeightRef> presentRefs(llvm::ArrayRef<WeightRef> refs);
 void bindWeight(mlir::Operation *op, WeightRef ref, mlir::Value value);
 llvm::LogicalResult verifyWeights(mlir::Operation *op, unsigned required, mlir::SymbolTableCollection &tables);
+
+/// An alias of an attribute or a type, which a dialect's own printing would not shorten further.
+inline mlir::OpAsmAliasResult alias(llvm::raw_ostream &os, llvm::StringRef name) {
+  os << name;
+  return mlir::OpAsmAliasResult::OverridableAlias;
+}
+
+/// Names results for printing: by `names`, else the first by the op's first weight family, else by its mnemonic.
+void nameResults(mlir::Operation *op, llvm::ArrayRef<llvm::StringRef> names, mlir::OpAsmSetValueNameFn set);
 } // namespace detail
 } // namespace k2c::nn
 
 namespace k2c {
 
-/// `1.0e-06`: a real number as an f64 attribute.
+/// `1.0e-06`: a real number as an f64 attribute, printed with as few digits as read back to it.
 mlir::FailureOr<mlir::FloatAttr> parseReal(mlir::AsmParser &parser);
+void printReal(mlir::AsmPrinter &printer, mlir::FloatAttr value);
+mlir::ParseResult parseReal(mlir::OpAsmParser &parser, mlir::FloatAttr &value);
+void printReal(mlir::OpAsmPrinter &printer, mlir::Operation *op, mlir::FloatAttr value);
 
 /// `@family[%layer]`, `@tensor` or `%value : tensor<..>`.
 mlir::ParseResult parseWeightRef(mlir::OpAsmParser &parser, mlir::FlatSymbolRefAttr &family,

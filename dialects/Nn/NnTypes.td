@@ -5,20 +5,21 @@
 include "dialects/Nn/NnBase.td"
 include "mlir/IR/AttrTypeBase.td"
 
-class Nn_Type<string name, string typeMnemonic> : TypeDef<NnDialect, name> {
+class Nn_Type<string name, string typeMnemonic, list<Trait> traits = []> : TypeDef<NnDialect, name, traits> {
   let mnemonic = typeMnemonic;
 }
 
-def Nn_Batch : Nn_Type<"Batch", "batch"> {
+def Nn_Batch : Nn_Type<"Batch", "batch", [OpAsmTypeInterface]> {
   let summary = "the step";
   let description = [{
     What a program is entered with: token ids, positions, sequence rows, segment forms, block tables, wanted rows,
     sampling parameters, forced routes and capture buffers of one ragged step.
   }];
   let builderCall = "::k2c::nn::BatchType::get($_builder.getContext())";
+  let extraClassDeclaration = "void getAsmName(::mlir::OpAsmSetNameFn set) const { set(\"b\"); }";
 }
 
-def Nn_KvView : Nn_Type<"KvView", "kv_view"> {
+def Nn_KvView : Nn_Type<"KvView", "kv_view", [OpAsmTypeInterface]> {
   let summary = "keys and values of the step's sequences in one layer's cache";
   let description = [{
     The result of `nn.append`: what was cached before and what this step added. Keys have `heads` x `key_dims`, values
@@ -32,6 +33,10 @@ def Nn_KvView : Nn_Type<"KvView", "kv_view"> {
   let parameters = (ins "int64_t":$heads, "int64_t":$key_dims, "int64_t":$value_dims, "::mlir::Type":$element);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    void getAsmName(::mlir::OpAsmSetNameFn set) const { set("kv"); }
+    ::mlir::OpAsmAliasResult getAlias(::llvm::raw_ostream &os) const { return nn::detail::alias(os, "kv"); }
+  }];
 }
 
 #endif

@@ -8,6 +8,7 @@
 #define K2C_DIALECTS_RT_OPS
 
 include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/OpBase.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
@@ -40,6 +41,13 @@ def Rt_CountAttr : EnumAttr<RtDialect, Rt_Count, "count">;
 def Rt_Int : TypedSignlessIntegerAttrBase<I64, "int64_t", "64-bit integer">;
 
 class Rt_Op<string mnemonic, list<Trait> traits = []> : Op<RtDialect, mnemonic, traits>;
+
+/// An op with one result, which is printed as `name`, a C++ expression.
+class Rt_Value<string mnemonic, string name, list<Trait> traits = []>
+    : Rt_Op<mnemonic, traits # [Pure, OpAsmOpInterface]> {
+  let extraClassDeclaration =
+      "void getAsmResultNames(::mlir::OpAsmSetValueNameFn set) { set(getResult(), " # name # "); }";
+}
 
 //===----------------------------------------------------------------------===//
 // Tables: what the program is made of
@@ -122,7 +130,7 @@ def Rt_KernelOp : Rt_Op<"kernel", [Symbol]> {
 // Addresses
 //===----------------------------------------------------------------------===//
 
-def Rt_ArenaOp : Rt_Op<"arena", [Pure]> {
+def Rt_ArenaOp : Rt_Value<"arena", "\"p\""> {
   let summary = "An address in the arena";
   let description = [{
     ```mlir
@@ -136,7 +144,7 @@ def Rt_ArenaOp : Rt_Op<"arena", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Rt_WeightOp : Rt_Op<"weight", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+def Rt_WeightOp : Rt_Value<"weight", "getFamily()", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "The packed weights of a family in a layer";
   let description = [{
     The base address of slot first + (layer - from) / step; without a layer, of slot first.
@@ -152,7 +160,7 @@ def Rt_WeightOp : Rt_Op<"weight", [Pure, DeclareOpInterfaceMethods<SymbolUserOpI
   let assemblyFormat = "$family (`[` $layer^ `]`)? attr-dict";
 }
 
-def Rt_PlaneOp : Rt_Op<"plane", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+def Rt_PlaneOp : Rt_Value<"plane", "getPlane()", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "The page array of a cache plane in a layer";
   let description = [{
     ```mlir
@@ -165,7 +173,7 @@ def Rt_PlaneOp : Rt_Op<"plane", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInt
   let assemblyFormat = "$plane `[` $layer `]` attr-dict";
 }
 
-def Rt_StepOp : Rt_Op<"step", [Pure]> {
+def Rt_StepOp : Rt_Value<"step", "\"step\""> {
   let summary = "The step struct";
   let description = [{
     ```mlir
@@ -176,7 +184,7 @@ def Rt_StepOp : Rt_Op<"step", [Pure]> {
   let assemblyFormat = "attr-dict";
 }
 
-def Rt_LogitsOp : Rt_Op<"logits", [Pure]> {
+def Rt_LogitsOp : Rt_Value<"logits", "\"logits\""> {
   let summary = "The step's logits buffer";
   let description = [{
     ```mlir
@@ -191,7 +199,7 @@ def Rt_LogitsOp : Rt_Op<"logits", [Pure]> {
 // Work
 //===----------------------------------------------------------------------===//
 
-def Rt_RowsOp : Rt_Op<"rows", [Pure]> {
+def Rt_RowsOp : Rt_Value<"rows", "\"rows\""> {
   let summary = "A row count of the step";
   let description = [{
     ```mlir
@@ -203,7 +211,7 @@ def Rt_RowsOp : Rt_Op<"rows", [Pure]> {
   let assemblyFormat = "`` $count attr-dict";
 }
 
-def Rt_GridOp : Rt_Op<"grid", [Pure]> {
+def Rt_GridOp : Rt_Value<"grid", "\"grid\""> {
   let summary = "The items of a launch";
   let description = [{
     ceil(rows * slots / rows_per_item) * items.

@@ -33,7 +33,7 @@ LLVM::LLVMFuncOp HostEmitter::declare(func::FuncOp function, StringRef suffix) {
                                   LLVM::LLVMFunctionType::get(i32, inputs), LLVM::Linkage::Internal);
 }
 
-void HostEmitter::emitFunction(func::FuncOp function, StringRef nameSuffix) {
+LogicalResult HostEmitter::emitFunction(func::FuncOp function, StringRef nameSuffix) {
   suffix = nameSuffix.str();
   loc = function.getLoc();
   current = declare(function, nameSuffix);
@@ -45,63 +45,74 @@ void HostEmitter::emitFunction(func::FuncOp function, StringRef nameSuffix) {
   size_t most = 0;
   function.walk([&](rt::LaunchOp op) { most = std::max<size_t>(most, op.getArgs().size()); });
   arguments = LLVM::AllocaOp::create(b, loc, ptr, ptr, constant(static_cast<int64_t>(std::max<size_t>(most, 1))));
-  emitBody(function.front());
+  return emitBody(function.front());
 }
 
-void HostEmitter::emitBody(Block &block) {
+LogicalResult HostEmitter::emitBody(Block &block) {
   for (Operation &op : block)
-    emit(op);
+    if (failed(emit(op)))
+      return failure();
+  return success();
 }
 
-void HostEmitter::emit(Operation &op) {
+/// The address of a field of the step.
+Value HostEmitter::stepField(size_t offset) { return at(loadPointer(worker, offsetof(k2rt_ir_worker, step)), offset); }
+
+LogicalResult HostEmitter::emit(Operation &op) {
   loc = op.getLoc();
-  TypeSwitch<Operation *>(&op)
+  return TypeSwitch<Operation *, LogicalResult>(&op)
       .Case([&](rt::ArenaOp o) {
         Value arena = loadPointer(worker, offsetof(k2rt_ir_worker, arena));
-        values.map(
-            o.getResult(),
-            LLVM::GEPOp::create(b, loc, ptr, b.getI8Type(), arena, ValueRange(constant(o.getOffset()))).getResult());
+        Value address = LLVM::GEPOp::create(b, loc, ptr, b.getI8Type(), arena, ValueRange(constant(o.getOffset())));
+        return values.map(o.getResult(), address), success();
       })
-      .Case([&](rt::WeightOp o) { emitWeight(o); })
-      .Case([&](rt::PlaneOp o) { emitPlane(o); })
-      .Case([&](rt::StepOp o) { values.map(o.getResult(), loadPointer(worker, offsetof(k2rt_ir_worker, step))); })
+      .Case([&](rt::WeightOp o) { return emitWeight(o), success(); })
+      .Case([&](rt::PlaneOp o) { return emitPlane(o), success(); })
+      .Case([&](rt::StepOp o) {
+        return values.map(o.getResult(), loadPointer(worker, offsetof(k2rt_ir_worker, step))), success();
+      })
       .Case([&](rt::LogitsOp o) {
-        values.map(o.getResult(),
-                   loadPointer(loadPointer(worker, offsetof(k2rt_ir_worker, step)), offsetof(k2rt_ir_step, logits)));
+        Value logits = LLVM::LoadOp::create(b, loc, ptr, stepField(offsetof(k2rt_ir_step, logits)));
+        return values.map(o.getResult(), logits), success();
       })
       .Case([&](rt::RowsOp o) {
         size_t field = o.getCount() == rt::Count::Token  ? offsetof(k2rt_ir_step, token_rows)
                        : o.getCount() == rt::Count::Want ? offsetof(k2rt_ir_step, want_rows)
                                                          : offsetof(k2rt_ir_step, seq_rows);
-        Value step = loadPointer(worker, offsetof(k2rt_ir_worker, step));
-        values.map(o.getResult(), LLVM::LoadOp::create(b, loc, i64, at(step, field)).getResult());
+        Value rows = LLVM::LoadOp::create(b, loc, i64, stepField(field));
+        return values.map(o.getResult(), rows), success();
       })
-      .Case([&](rt::GridOp o) { emitGrid(o); })
-      .Case([&](rt::LaunchOp o) { emitLaunch(o); })
+      .Case([&](rt::GridOp o) { return emitGrid(o), success(); })
+      .Case([&](rt::LaunchOp o) { return emitLaunch(o), success(); })
       .Case([&](rt::SampleOp) {
         Value sample = loadPointer(loadPointer(worker, offsetof(k2rt_ir_worker, api)), offsetof(k2rt_ir_api, sample));
-        returnIfFailed(LLVM::CallOp::create(b, loc, LLVM::LLVMFunctionType::get(i32, {ptr}), ValueRange{sample, worker})
-                           .getResult());
+        auto type = LLVM::LLVMFunctionType::get(i32, {ptr});
+        return returnIfFailed(LLVM::CallOp::create(b, loc, type, ValueRange{sample, worker}).getResult()), success();
       })
-      .Case([&](arith::ConstantOp o) { values.map(o.getResult(), constant(cast<IntegerAttr>(o.getValue()).getInt())); })
+      .Case([&](arith::ConstantOp o) {
+        return values.map(o.getResult(), constant(cast<IntegerAttr>(o.getValue()).getInt())), success();
+      })
       .Case([&](arith::AddIOp o) {
-        values.map(o.getResult(),
-                   LLVM::AddOp::create(b, loc, values.lookup(o.getLhs()), values.lookup(o.getRhs())).getResult());
+        Value sum = LLVM::AddOp::create(b, loc, values.lookup(o.getLhs()), values.lookup(o.getRhs()));
+        return values.map(o.getResult(), sum), success();
       })
-      .Case([&](func::CallOp o) {
-        SmallVector<Value> operands{worker};
-        for (Value operand : o.getOperands())
-          operands.push_back(values.lookup(operand));
-        returnIfFailed(
-            LLVM::CallOp::create(b, loc, TypeRange(i32), (o.getCallee() + suffix).str(), operands).getResult());
-      })
-      .Case([&](scf::ForOp) { emitLoop(op); })
-      .Case([&](func::ReturnOp) { LLVM::ReturnOp::create(b, loc, ValueRange(constant(0, 32))); });
+      .Case([&](func::CallOp o) { return emitCall(o), success(); })
+      .Case([&](scf::ForOp loop) { return emitLoop(loop); })
+      .Case([&](scf::YieldOp) { return success(); })
+      .Case([&](func::ReturnOp) { return LLVM::ReturnOp::create(b, loc, ValueRange(constant(0, 32))), success(); })
+      .Default([](Operation *other) { return other->emitError("rt-to-llvm: no host program has this op"); });
+}
+
+void HostEmitter::emitCall(func::CallOp op) {
+  SmallVector<Value> operands{worker};
+  for (Value operand : op.getOperands())
+    operands.push_back(values.lookup(operand));
+  std::string callee = (op.getCallee() + suffix).str();
+  returnIfFailed(LLVM::CallOp::create(b, loc, TypeRange(i32), callee, operands).getResult());
 }
 
 /// Layer lists are loops without results.
-void HostEmitter::emitLoop(Operation &op) {
-  auto loop = cast<scf::ForOp>(op);
+LogicalResult HostEmitter::emitLoop(scf::ForOp loop) {
   Region &region = current.getBody();
   Block *before = b.getInsertionBlock();
   Block *head = b.createBlock(&region, region.end(), {i64}, {loc});
@@ -115,10 +126,12 @@ void HostEmitter::emitLoop(Operation &op) {
   LLVM::CondBrOp::create(b, loc, more, body, done);
   b.setInsertionPointToEnd(body);
   values.map(loop.getInductionVar(), index);
-  emitBody(*loop.getBody());
+  if (failed(emitBody(*loop.getBody())))
+    return failure();
   Value next = LLVM::AddOp::create(b, loc, index, values.lookup(loop.getStep()));
   LLVM::BrOp::create(b, loc, ValueRange(next), head);
   b.setInsertionPointToEnd(done);
+  return success();
 }
 
 void HostEmitter::returnIfFailed(Value status) {

@@ -5,6 +5,7 @@
 #include "dialects/Rt/Rt.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/SymbolTable.h"
@@ -17,17 +18,20 @@ class HostEmitter {
 public:
   HostEmitter(mlir::ModuleOp module, mlir::SymbolTable &symbols);
 
-  /// Appends the LLVM function of `function` at the end of the module, under its name with `suffix`.
-  void emitFunction(mlir::func::FuncOp function, llvm::StringRef suffix);
+  /// Appends the LLVM function of `function` at the end of the module, under its name with `suffix`. Fails at an op
+  /// that no host program has.
+  mlir::LogicalResult emitFunction(mlir::func::FuncOp function, llvm::StringRef suffix);
 
   /// Declares the function of each kernel; its code is another object.
   void declareKernels();
 
 private:
   mlir::LLVM::LLVMFuncOp declare(mlir::func::FuncOp function, llvm::StringRef suffix);
-  void emitBody(mlir::Block &block);
-  void emit(mlir::Operation &op);
-  void emitLoop(mlir::Operation &op);
+  mlir::LogicalResult emitBody(mlir::Block &block);
+  mlir::LogicalResult emit(mlir::Operation &op);
+  mlir::LogicalResult emitLoop(mlir::scf::ForOp loop);
+  void emitCall(mlir::func::CallOp op);
+  mlir::Value stepField(size_t offset);
   void emitLaunch(rt::LaunchOp op);
   void emitGrid(rt::GridOp op);
   void emitWeight(rt::WeightOp op);

@@ -51,23 +51,19 @@ Value FunctionLowering::weightAddress(OpBuilder &b, kern::WeightAttr weight, Val
                               FlatSymbolRefAttr::get(b.getContext(), range->name), index ? layer : Value());
 }
 
-/// A view comes from the append of its layer; the append's kernel names the pool.
-FailureOr<Value> FunctionLowering::planeAddress(OpBuilder &b, Value view, unsigned plane) {
-  auto append = view.getDefiningOp<kern::CallOp>();
-  auto kernel = append ? symbols.lookup<kern::FuncOp>(append.getCallee()) : kern::FuncOp();
+/// A view comes from the append of its layer, as no function takes one; the append's kernel names the pool.
+Value FunctionLowering::planeAddress(OpBuilder &b, Value view, unsigned plane) {
+  auto kernel = symbols.lookup<kern::FuncOp>(view.getDefiningOp<kern::CallOp>().getCallee());
   FlatSymbolRefAttr name;
-  if (kernel)
-    kernel.walk([&](nn::StateOp op) { name = op.getStatePool(); });
-  auto pool = name ? symbols.lookup<nn::PoolOp>(name.getValue()) : nn::PoolOp();
-  if (!pool)
-    return emitError(view.getLoc()) << "lower-to-rt: a cache view is not the result of an append to a pool";
+  kernel.walk([&](nn::StateOp op) { name = op.getStatePool(); });
+  auto pool = symbols.lookup<nn::PoolOp>(name.getValue());
   auto attr = cast<nn::PlaneAttr>(pool.getPlanes()[plane]);
-  return Value(rt::PlaneOp::create(b, view.getLoc(), rt::PtrType::get(b.getContext()),
-                                   FlatSymbolRefAttr::get(b.getContext(), planeName(pool, attr)), layer));
+  return rt::PlaneOp::create(b, view.getLoc(), rt::PtrType::get(b.getContext()),
+                             FlatSymbolRefAttr::get(b.getContext(), planeName(pool, attr)), layer);
 }
 
-FailureOr<Value> FunctionLowering::argument(OpBuilder &b, kern::CallOp call, const Operand &operand,
-                                            const ArgumentSource &source) {
+Value FunctionLowering::argument(OpBuilder &b, kern::CallOp call, const Operand &operand,
+                                 const ArgumentSource &source) {
   int64_t bytes =
       source.offset * byteWidth(operand.role == Operand::Role::Activation ? operand.rows.type : operand.type);
   if (source.kind == ArgumentSource::Constant)
@@ -75,14 +71,14 @@ FailureOr<Value> FunctionLowering::argument(OpBuilder &b, kern::CallOp call, con
   if (source.kind == ArgumentSource::Result) {
     Value result = call.getOutputs()[source.index];
     return operand.role == Operand::Role::Plane ? planeAddress(b, result, source.plane)
-                                                : FailureOr<Value>(bufferAddress(b, result, bytes));
+                                                : bufferAddress(b, result, bytes);
   }
   kern::CallOp::Argument argument = call.getCallArguments()[source.index];
   if (argument.weight)
     return weightAddress(b, argument.weight, argument.value, operand);
   switch (operand.role) {
   case Operand::Role::Step:
-    return Value(rt::StepOp::create(b, call.getLoc(), rt::StepType::get(b.getContext())));
+    return rt::StepOp::create(b, call.getLoc(), rt::StepType::get(b.getContext()));
   case Operand::Role::Layer:
     return layerIndex(b, argument.value, source.offset);
   case Operand::Role::Plane:
@@ -112,17 +108,12 @@ Value FunctionLowering::gridItems(OpBuilder &b, kern::CallOp call, const Describ
                             grid.itemsPerBlock);
 }
 
-LogicalResult FunctionLowering::lowerCall(OpBuilder &b, kern::CallOp call) {
+void FunctionLowering::lowerCall(OpBuilder &b, kern::CallOp call) {
   const DescribedKernel &kernel = weights.kernel(call.getCallee());
   SmallVector<Value> arguments;
-  for (auto [operand, source] : llvm::zip_equal(operands(kernel.desc), kernel.sources)) {
-    FailureOr<Value> value = argument(b, call, operand, source);
-    if (failed(value))
-      return failure();
-    arguments.push_back(*value);
-  }
+  for (auto [operand, source] : llvm::zip_equal(operands(kernel.desc), kernel.sources))
+    arguments.push_back(argument(b, call, operand, source));
   rt::LaunchOp::create(b, call.getLoc(), call.getCalleeAttr(), gridItems(b, call, kernel), arguments);
-  return success();
 }
 
 void FunctionLowering::lowerLayers(OpBuilder &b, nn::LayersOp op) {
@@ -151,7 +142,7 @@ LogicalResult FunctionLowering::lower(OpBuilder &b, func::FuncOp function) {
   for (Operation &op : function.front()) {
     LogicalResult done =
         TypeSwitch<Operation *, LogicalResult>(&op)
-            .Case([&](kern::CallOp call) { return lowerCall(body, call); })
+            .Case([&](kern::CallOp call) { return lowerCall(body, call), success(); })
             .Case([&](nn::LayersOp layers) { return lowerLayers(body, layers), success(); })
             .Case([&](nn::SampleOp sample) { return rt::SampleOp::create(body, op.getLoc()), success(); })
             .Case([&](func::ReturnOp) { return func::ReturnOp::create(body, op.getLoc()), success(); })

@@ -24,13 +24,12 @@ public:
   mlir::LogicalResult lower(mlir::OpBuilder &b, mlir::func::FuncOp function);
 
 private:
-  mlir::LogicalResult lowerCall(mlir::OpBuilder &b, kern::CallOp call);
+  void lowerCall(mlir::OpBuilder &b, kern::CallOp call);
   void lowerLayers(mlir::OpBuilder &b, nn::LayersOp op);
-  mlir::FailureOr<mlir::Value> argument(mlir::OpBuilder &b, kern::CallOp call, const Operand &operand,
-                                        const ArgumentSource &source);
+  mlir::Value argument(mlir::OpBuilder &b, kern::CallOp call, const Operand &operand, const ArgumentSource &source);
   mlir::Value layerIndex(mlir::OpBuilder &b, mlir::Value index, int64_t offset);
   mlir::Value weightAddress(mlir::OpBuilder &b, kern::WeightAttr weight, mlir::Value layer, const Operand &operand);
-  mlir::FailureOr<mlir::Value> planeAddress(mlir::OpBuilder &b, mlir::Value view, unsigned plane);
+  mlir::Value planeAddress(mlir::OpBuilder &b, mlir::Value view, unsigned plane);
   mlir::Value bufferAddress(mlir::OpBuilder &b, mlir::Value value, int64_t bytes);
   mlir::Value gridItems(mlir::OpBuilder &b, kern::CallOp call, const DescribedKernel &kernel);
 

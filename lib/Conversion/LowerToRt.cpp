@@ -122,6 +122,12 @@ LogicalResult checkScheduled(ModuleOp module) {
   for (auto kernel : module.getOps<kern::FuncOp>())
     if (!kernel.getTile())
       return missing(kernel, "the kernel has no tile", "choose-tiles");
+  for (auto function : module.getOps<func::FuncOp>())
+    for (Type type : function.getArgumentTypes())
+      if (!isa<IndexType, nn::BatchType>(type) && !(nn::rowsOf(type) && function->hasAttr("mem.argument")))
+        return function.emitError() << "lower-to-rt: function '" << function.getSymName() << "' takes a " << type
+                                    << ", which has no place; only layers of an nn.layers list take rows, and weights "
+                                       "are families";
   WalkResult result = module.walk([&](kern::CallOp call) -> WalkResult {
     return call.getOffsets() ? success() : LogicalResult(missing(call, "the call has no offsets", "assign-memory"));
   });

@@ -163,7 +163,8 @@ struct RtToLlvm : impl::RtToLlvmBase<RtToLlvm> {
     SymbolTable symbols(module);
     HostEmitter emitter(module, symbols);
     for (auto function : llvm::to_vector(module.getOps<func::FuncOp>()))
-      emitter.emitFunction(function, hostSuffix);
+      if (failed(emitter.emitFunction(function, hostSuffix)))
+        return signalPassFailure();
     emitter.declareKernels();
     ProgramDescription(module).write(programs.front());
     for (Operation &op : llvm::make_early_inc_range(*module.getBody()))

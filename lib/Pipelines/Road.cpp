@@ -76,8 +76,7 @@ Status Road::run(void (*build)(OpPassManager &, const PipelineOptions &), const 
   pm.enableVerifier(true);
   build(pm, pipelineOptions());
   if (failed(pm.run(*ir)))
-    return Error{std::string(form) + " form",
-                 diagnostics.text.empty() ? "a pass failed without saying why" : diagnostics.text, ""};
+    return Error{std::string(form) + " form", diagnostics.text, ""};
   return {};
 }
 

@@ -165,7 +165,8 @@ FailureOr<int64_t> Placer::place(func::FuncOp function, int64_t base, std::optio
   writeOffsets(function, lives);
   function->setAttr("mem.peak", b.getI64IntegerAttr(peak));
   remark(function.getLoc(), "assign-memory", function.getSymName(),
-         std::to_string(lives.count()) + " buffers, peak " + std::to_string(peak) + " bytes",
+         "function '" + function.getSymName().str() + "': " + std::to_string(lives.count()) + " buffers, peak " +
+             std::to_string(peak) + " bytes",
          {{"buffers", lives.count()}, {"peak_bytes", peak}});
   return peak;
 }

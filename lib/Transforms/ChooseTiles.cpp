@@ -39,12 +39,12 @@ struct ChooseTiles : impl::ChooseTilesBase<ChooseTiles> {
     std::vector<TileConfig> tiles = ranked(described->desc, target);
     if (tiles.empty())
       return kernel.emitError() << "choose-tiles: no tile of kernel '" << kernel.getSymName() << "' is legal on "
-                                << lanes << " lanes and " << registers << " vector registers";
+                                << target.lanes << " lanes and " << target.vectorRegisters << " vector registers";
     const TileConfig &tile = tiles[choice % tiles.size()];
     kernel.setTileAttr(tileAttr(&getContext(), tile));
     remark(kernel.getLoc(), "choose-tiles", kernel.getSymName(),
-           std::to_string(tile.mr) + "x" + std::to_string(tile.nrVectors) + " of " + std::to_string(tiles.size()) +
-               " tiles",
+           "kernel '" + kernel.getSymName().str() + "': " + std::to_string(tile.mr) + "x" +
+               std::to_string(tile.nrVectors) + " of " + std::to_string(tiles.size()) + " tiles",
            {{"cycles_per_thousand_multiply_adds", tileCost(described->desc, tile, target).cycles}});
     return success();
   }

@@ -37,14 +37,14 @@ public:
   explicit Outliner(ModuleOp module) : module(module), symbols(module) {}
 
   /// Replaces `group` by a call; the kernel is new or one that is equal.
-  LogicalResult outline(const KernelGroup &group);
+  void outline(const KernelGroup &group);
   int64_t kernelCount() const { return kernels.size(); }
 
 private:
-  FailureOr<Outline> build(const KernelGroup &group);
+  Outline build(const KernelGroup &group);
   Value argumentFor(Outline &outline, IRMapping &mapping, Value value);
-  LogicalResult bindWeights(Outline &outline, Operation *op, Operation *copy);
-  FailureOr<RankedTensorType> weightType(FlatSymbolRefAttr family, Operation *user);
+  void bindWeights(Outline &outline, Operation *op, Operation *copy);
+  RankedTensorType weightType(FlatSymbolRefAttr family);
   kern::FuncOp unique(kern::FuncOp kernel);
 
   ModuleOp module;
@@ -62,14 +62,12 @@ std::string nameFor(const KernelGroup &group) {
   return ("k_" + group.back()->getName().stripDialect()).str();
 }
 
-FailureOr<RankedTensorType> Outliner::weightType(FlatSymbolRefAttr family, Operation *user) {
+/// The logical tensor of a family or a table; verifiers have checked that it is one.
+RankedTensorType Outliner::weightType(FlatSymbolRefAttr family) {
   Operation *symbol = symbols.lookup(family.getValue());
-  if (auto weights = dyn_cast_or_null<nn::WeightsOp>(symbol))
+  if (auto weights = dyn_cast<nn::WeightsOp>(symbol))
     return weights.getTensorType();
-  if (auto table = dyn_cast_or_null<nn::ConstantTableOp>(symbol))
-    return table.getTensorType();
-  return user->emitOpError() << "reads '@" << family.getValue()
-                             << "', which is no weight family or table of the module";
+  return cast<nn::ConstantTableOp>(symbol).getTensorType();
 }
 
 /// What `value` is inside the kernel. Views come along; everything else becomes an argument.
@@ -89,25 +87,24 @@ Value Outliner::argumentFor(Outline &outline, IRMapping &mapping, Value value) {
   return argument;
 }
 
-/// Each weight of `copy` becomes an argument of the logical tensor type. Layer indices are those of `op`: the copy's
+/// Each weight family of `copy` becomes an argument of the logical tensor type; a weight that is a value is an argument
+/// already. Layer indices are those of `op`: the copy's
 /// may have become arguments of the kernel (moe.select names its layer beside its bias).
-LogicalResult Outliner::bindWeights(Outline &outline, Operation *op, Operation *copy) {
+void Outliner::bindWeights(Outline &outline, Operation *op, Operation *copy) {
   auto user = dyn_cast<nn::WeightUser>(copy);
   if (!user)
-    return success();
+    return;
   for (size_t index = 0, count = user.getWeightRefs().size(); index < count; ++index) {
     nn::WeightRef ref = user.getWeightRefs()[index];
-    FailureOr<RankedTensorType> type = weightType(ref.family, copy);
-    if (failed(type))
-      return failure();
+    if (!ref.family)
+      continue;
     Value layer = cast<nn::WeightUser>(op).getWeightRefs()[index].value();
     outline.arguments.push_back({kern::WeightAttr::get(copy->getContext(), ref.family, !!layer), layer});
-    user.bindWeight(index, outline.kernel.getBody().front().addArgument(*type, copy->getLoc()));
+    user.bindWeight(index, outline.kernel.getBody().front().addArgument(weightType(ref.family), copy->getLoc()));
   }
-  return success();
 }
 
-FailureOr<Outline> Outliner::build(const KernelGroup &group) {
+Outline Outliner::build(const KernelGroup &group) {
   Location loc = group.back()->getLoc();
   OpBuilder b(module.getContext());
   Outline outline;
@@ -119,16 +116,14 @@ FailureOr<Outline> Outliner::build(const KernelGroup &group) {
     llvm::SmallPtrSet<OpOperand *, 4> weightOperands;
     if (auto user = dyn_cast<nn::WeightUser>(op))
       for (const nn::WeightRef &ref : user.getWeightRefs())
-        for (OpOperand &operand : ref.operand)
-          weightOperands.insert(&operand);
+        if (ref.family)
+          for (OpOperand &operand : ref.operand)
+            weightOperands.insert(&operand);
     for (OpOperand &operand : op->getOpOperands())
       if (!weightOperands.contains(&operand))
         argumentFor(outline, mapping, operand.get());
     Operation *copy = OpBuilder::atBlockEnd(&body).clone(*op, mapping);
-    if (failed(bindWeights(outline, op, copy))) {
-      outline.kernel.erase();
-      return failure();
-    }
+    bindWeights(outline, op, copy);
   }
   b.setInsertionPointToEnd(&body);
   SmallVector<Value> results =
@@ -166,14 +161,12 @@ kern::CallOp createCall(OpBuilder &b, Location loc, kern::FuncOp kernel, ArrayRe
                               operands, b.getArrayAttr(bindings), DenseI64ArrayAttr());
 }
 
-LogicalResult Outliner::outline(const KernelGroup &group) {
-  FailureOr<Outline> outline = build(group);
-  if (failed(outline))
-    return failure();
-  kern::FuncOp kernel = unique(outline->kernel);
+void Outliner::outline(const KernelGroup &group) {
+  Outline outline = build(group);
+  kern::FuncOp kernel = unique(outline.kernel);
   Operation *last = group.back();
   OpBuilder b(last);
-  auto call = createCall(b, last->getLoc(), kernel, outline->arguments);
+  auto call = createCall(b, last->getLoc(), kernel, outline.arguments);
   if (group.size() > 1)
     remark(last->getLoc(), "form-kernels", "fused",
            std::to_string(group.size()) + " ops are one kernel '" + kernel.getSymName().str() + "'",
@@ -181,7 +174,6 @@ LogicalResult Outliner::outline(const KernelGroup &group) {
   last->replaceAllUsesWith(call.getOutputs());
   for (Operation *op : llvm::reverse(group))
     op->erase();
-  return success();
 }
 
 /// Views nobody reads any more.
@@ -199,8 +191,7 @@ struct FormKernels : impl::FormKernelsBase<FormKernels> {
     Outliner outliner(module);
     for (auto function : llvm::to_vector(module.getOps<func::FuncOp>())) {
       for (const KernelGroup &group : groupKernels(function.front(), fuse))
-        if (failed(outliner.outline(group)))
-          return signalPassFailure();
+        outliner.outline(group);
       eraseDeadViews(function.front());
     }
     remark(module.getLoc(), "form-kernels", "kernels", std::to_string(outliner.kernelCount()) + " kernels",

@@ -9,18 +9,18 @@ nn.weights @ln "model.layers.{layer}.ln.weight" over (layer = 0 to 3) : tensor<6
 nn.weights @qa "model.layers.{layer}.qa.weight" over (layer = 0 to 3) : tensor<48x64xbf16>
 nn.weights @one "one.weight" : tensor<48x64xbf16>
 
-// CHECK: kern.func @k_qa(%[[X:.*]]: tensor<?x64xf32, #nn.rows<token>>, %[[LN:.*]]: tensor<64xf32>, %[[W:.*]]: tensor<48x64xbf16>) -> tensor<?x48xf32, #nn.rows<token>> tile<avx512, lanes = 16, mr = 14, nr = 2, prefetch = 16, rows_block = 256, head_tile = 1, value_parts = 1> {
+// CHECK: kern.func @k_qa(%[[X:.*]]: tensor<?x64xf32, #tok>, %[[LN:.*]]: tensor<64xf32>, %[[W:.*]]: tensor<48x64xbf16>) -> tensor<?x48xf32, #tok> tile<avx512, lanes = 16, mr = 14, nr = 2, prefetch = 16, rows_block = 256, head_tile = 1, value_parts = 1> {
 kern.func @k_qa(%x: !x, %ln: tensor<64xf32>, %w: tensor<48x64xbf16>) -> !a
     tile<avx512, lanes = 16, mr = 14, nr = 2, prefetch = 16, rows_block = 256, head_tile = 1, value_parts = 1> {
   // CHECK: nn.rms_norm %[[X]], %[[LN]] : tensor<64xf32> eps
   %h = nn.rms_norm %x, %ln : tensor<64xf32> eps 1.0e-05 : !x
   %a = nn.linear %h, %w : tensor<48x64xbf16> order tree<1> : !x -> !a
-  // CHECK: kern.yield %{{.*}} : tensor<?x48xf32, #nn.rows<token>>
+  // CHECK: kern.yield %{{.*}} : tensor<?x48xf32, #tok>
   kern.yield %a : !a
 }
 
 // A kernel without a tile, and without results.
-// CHECK: kern.func @k_observe(%{{.*}}: tensor<?x64xf32, #nn.rows<token>>, %{{.*}}: !nn.batch) {
+// CHECK: kern.func @k_observe(%{{.*}}: tensor<?x64xf32, #tok>, %{{.*}}: !nn.batch) {
 kern.func @k_observe(%x: !x, %b: !nn.batch) {
   nn.observe %x, %b embed : !x
   // CHECK: kern.yield{{$}}
@@ -29,11 +29,11 @@ kern.func @k_observe(%x: !x, %b: !nn.batch) {
 
 // CHECK-LABEL: func.func @calls
 func.func @calls(%x: !x, %ln: tensor<64xf32>, %l: index, %b: !nn.batch) -> !a {
-  // CHECK: kern.call @k_qa(%{{.*}}, @ln[%{{.*}}], @qa[%{{.*}}]) at [4096] : (tensor<?x64xf32, #nn.rows<token>>) -> tensor<?x48xf32, #nn.rows<token>>
+  // CHECK: kern.call @k_qa(%{{.*}}, @ln[%{{.*}}], @qa[%{{.*}}]) at [4096] : (tensor<?x64xf32, #tok>) -> tensor<?x48xf32, #tok>
   %0 = kern.call @k_qa(%x, @ln[%l], @qa[%l]) at [4096] : (!x) -> !a
-  // CHECK: kern.call @k_qa(%{{.*}}, %{{.*}}, @one) : (tensor<?x64xf32, #nn.rows<token>>, tensor<64xf32>) -> tensor<?x48xf32, #nn.rows<token>>
+  // CHECK: kern.call @k_qa(%{{.*}}, %{{.*}}, @one) : (tensor<?x64xf32, #tok>, tensor<64xf32>) -> tensor<?x48xf32, #tok>
   %1 = kern.call @k_qa(%x, %ln, @one) : (!x, tensor<64xf32>) -> !a
-  // CHECK: kern.call @k_observe(%{{.*}}, %{{.*}}) : (tensor<?x64xf32, #nn.rows<token>>, !nn.batch) -> ()
+  // CHECK: kern.call @k_observe(%{{.*}}, %{{.*}}) : (tensor<?x64xf32, #tok>, !nn.batch) -> ()
   kern.call @k_observe(%x, %b) : (!x, !nn.batch) -> ()
   return %0 : !a
 }

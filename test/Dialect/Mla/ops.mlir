@@ -16,11 +16,11 @@ nn.pool @cache over (layer = 0 to 3) planes (latent = 64 x f32, rope = 16 x f32)
 
 // CHECK-LABEL: func.func @whole
 func.func @whole(%l: index, %q: !q, %c: tensor<?x64xf32, #tok>, %kr: tensor<?x16xf32, #tok>, %b: !nn.batch) -> !qn {
-  // CHECK: mla.append @cache[%{{.*}}], %{{.*}}, %{{.*}}, %{{.*}} : tensor<?x64xf32, #nn.rows<token>>, tensor<?x16xf32, #nn.rows<token>> -> !mla.view<latent = 64 x f32, rope = 16 x f32>
+  // CHECK: mla.append @cache[%{{.*}}], %{{.*}}, %{{.*}}, %{{.*}} : tensor<?x64xf32, #tok>, tensor<?x16xf32, #tok> -> !kv
   %kv = mla.append @cache[%l], %c, %kr, %b : tensor<?x64xf32, #tok>, tensor<?x16xf32, #tok> -> !kv
-  // CHECK: mla.attention %{{.*}}, %{{.*}}, @kvb[%{{.*}}], %{{.*}} nope 32 rope 16 v 32 scale 1.250000e-01 forms<prompt = table, generated = absorbed> order softmax<block = 64, split = by_position> : tensor
+  // CHECK: mla.attention %{{.*}}, %{{.*}}, @kvb[%{{.*}}], %{{.*}} nope 32 rope 16 v 32 scale 0.125 forms<prompt = table, generated = absorbed> order softmax<block = 64, split = by_position> : tensor
   %o = mla.attention %q, %kv, @kvb[%l], %b nope 32 rope 16 v 32 scale 1.25e-1 forms<prompt = table, generated = absorbed> order softmax<block = 64, split = by_position> : !q, !kv -> !qn
-  // CHECK: scale 1.250000e-01 : tensor
+  // CHECK: scale 0.125 : tensor
   %o1 = mla.attention %q, %kv, @kvb[%l], %b nope 32 rope 16 v 32 scale 1.25e-1 : !q, !kv -> !qn
   return %o : !qn
 }
@@ -28,15 +28,15 @@ func.func @whole(%l: index, %q: !q, %c: tensor<?x64xf32, #tok>, %kr: tensor<?x16
 // CHECK-LABEL: func.func @forms
 func.func @forms(%l: index, %q: !q, %kv: !kv, %b: !nn.batch) -> !qn {
   %n, %r = nn.split %q : !q -> !qn, !qr
-  // CHECK: mla.absorb_query %{{.*}}, @uk_t[%{{.*}}], %{{.*}} order tree<1> : tensor<?x4x32xf32, #nn.rows<token>> -> tensor<?x4x64xf32, #nn.rows<token>>
+  // CHECK: mla.absorb_query %{{.*}}, @uk_t[%{{.*}}], %{{.*}} order tree<1> : tensor<?x4x32xf32, #tok> -> tensor<?x4x64xf32, #tok>
   %ql = mla.absorb_query %n, @uk_t[%l], %b order tree<1> : !qn -> !ql
-  // CHECK: mla.attention_absorbed %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} scale 1.250000e-01 order softmax<block = 64, split = by_position> : tensor
+  // CHECK: mla.attention_absorbed %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} scale 0.125 order softmax<block = 64, split = by_position> : tensor
   %ol = mla.attention_absorbed %ql, %r, %kv, %b scale 1.25e-1 order softmax<block = 64, split = by_position> : !ql, !qr, !kv -> !ql
   // CHECK: mla.expand_output %{{.*}}, @uv[%{{.*}}], %{{.*}} order tree<1> : tensor
   %oa = mla.expand_output %ol, @uv[%l], %b order tree<1> : !ql -> !qn
-  // CHECK: mla.attention_expanded %{{.*}}, %{{.*}}, @uk[%{{.*}}], @uv[%{{.*}}], %{{.*}} scale 1.250000e-01 order softmax<block = 64, split = by_position> : tensor
+  // CHECK: mla.attention_expanded %{{.*}}, %{{.*}}, @uk[%{{.*}}], @uv[%{{.*}}], %{{.*}} scale 0.125 order softmax<block = 64, split = by_position> : tensor
   %oe = mla.attention_expanded %q, %kv, @uk[%l], @uv[%l], %b scale 1.25e-1 order softmax<block = 64, split = by_position> : !q, !kv -> !qn
-  // CHECK: mla.merge_forms %{{.*}}, %{{.*}}, %{{.*}} : tensor<?x4x32xf32, #nn.rows<token>>
+  // CHECK: mla.merge_forms %{{.*}}, %{{.*}}, %{{.*}} : tensor<?x4x32xf32, #tok>
   %o = mla.merge_forms %oa, %oe, %b : !qn
   return %o : !qn
 }

@@ -17,11 +17,11 @@ nn.weights @down "layers.{layer}.mlp.experts.{expert}.down_proj.weight" over (la
 // CHECK-LABEL: func.func @whole
 func.func @whole(%l: index, %n: !x, %b: !nn.batch) -> !x {
   %s = nn.linear %n, @router[%l] order tree<1> : !x -> !s
-  // CHECK: moe.select %{{.*}}, %{{.*}} bias @bias[%{{.*}}] layer %{{.*}} first 1 score sigmoid top 8 groups 1 of 1 normalize scale 2.827000e+00 : tensor<?x384xf32, #nn.rows<token>> -> tensor<?x8xi32, #nn.rows<token>>, tensor<?x8xf32, #nn.rows<token>>
+  // CHECK: moe.select %{{.*}}, %{{.*}} bias @bias[%{{.*}}] layer %{{.*}} first 1 score sigmoid top 8 groups 1 of 1 normalize scale 2.827 : tensor<?x384xf32, #tok> -> tensor<?x8xi32, #tok>, tensor<?x8xf32, #tok>
   %e, %w = moe.select %s, %b bias @bias[%l] layer %l first 1 score sigmoid top 8 groups 1 of 1 normalize scale 2.827 : !s -> !e, !w
-  // CHECK: moe.select %{{.*}}, %{{.*}} layer %{{.*}} first 1 score softmax top 8 groups 3 of 8 by max scale 1.600000e+01 : tensor
+  // CHECK: moe.select %{{.*}}, %{{.*}} layer %{{.*}} first 1 score softmax top 8 groups 3 of 8 by max scale 16.0 : tensor
   %e2, %w2 = moe.select %s, %b layer %l first 1 score softmax top 8 groups 3 of 8 by max scale 16.0 : !s -> !e, !w
-  // CHECK: moe.experts %{{.*}}, %{{.*}}, %{{.*}}, @gu[%{{.*}}], @down[%{{.*}}] experts 384 inner 96 act silu up_order tree<8> down_order tree<4> combine tree<128> : tensor<?x64xf32, #nn.rows<token>>, tensor<?x8xi32, #nn.rows<token>>, tensor<?x8xf32, #nn.rows<token>> -> tensor<?x64xf32, #nn.rows<token>>
+  // CHECK: moe.experts %{{.*}}, %{{.*}}, %{{.*}}, @gu[%{{.*}}], @down[%{{.*}}] experts 384 inner 96 act silu up_order tree<8> down_order tree<4> combine tree<128> : tensor<?x64xf32, #tok>, tensor<?x8xi32, #tok>, tensor<?x8xf32, #tok> -> tensor<?x64xf32, #tok>
   %r = moe.experts %n, %e, %w, @gu[%l], @down[%l] experts 384 inner 96 act silu up_order tree<8> down_order tree<4> combine tree<128> : !x, !e, !w -> !x
   // CHECK: experts 384 inner 96 act silu : tensor
   %r2 = moe.experts %n, %e, %w, @gu[%l], @down[%l] experts 384 inner 96 act silu : !x, !e, !w -> !x
@@ -30,16 +30,16 @@ func.func @whole(%l: index, %n: !x, %b: !nn.batch) -> !x {
 
 // CHECK-LABEL: func.func @parts
 func.func @parts(%l: index, %n: !x, %e: !e, %w: !w) -> !x {
-  // CHECK: moe.dispatch %{{.*}} : tensor<?x8xi32, #nn.rows<token>> -> !moe.plan<experts = 384, top = 8>
+  // CHECK: moe.dispatch %{{.*}} : tensor<?x8xi32, #tok> -> !plan
   %p = moe.dispatch %e : !e -> !plan
-  // CHECK: moe.gather %{{.*}}, %{{.*}} : tensor<?x64xf32, #nn.rows<token>>, !moe.plan<experts = 384, top = 8> -> tensor<?x64xf32, #nn.rows<slot, 8>>
+  // CHECK: moe.gather %{{.*}}, %{{.*}} : tensor<?x64xf32, #tok>, !plan -> tensor<?x64xf32, #slot>
   %in = moe.gather %n, %p : !x, !plan -> !slots
   // CHECK: moe.grouped_linear %{{.*}}, %{{.*}}, @gu[%{{.*}}] order tree<8> : tensor
   %g = moe.grouped_linear %in, %p, @gu[%l] order tree<8> : !slots, !plan -> tensor<?x2x96xf32, #nn.rows<slot, 8>>
   %a = nn.gated_act %g act silu : tensor<?x2x96xf32, #nn.rows<slot, 8>> -> tensor<?x96xf32, #nn.rows<slot, 8>>
-  // CHECK: moe.grouped_linear %{{.*}}, %{{.*}}, @down[%{{.*}}] weighted %{{.*}} : tensor<?x8xf32, #nn.rows<token>> order tree<4> : tensor
+  // CHECK: moe.grouped_linear %{{.*}}, %{{.*}}, @down[%{{.*}}] weighted %{{.*}} : tensor<?x8xf32, #tok> order tree<4> : tensor
   %d = moe.grouped_linear %a, %p, @down[%l] weighted %w : !w order tree<4> : tensor<?x96xf32, #nn.rows<slot, 8>>, !plan -> !slots
-  // CHECK: moe.combine %{{.*}}, %{{.*}}, %{{.*}} order tree<128> : tensor<?x64xf32, #nn.rows<slot, 8>>, !moe.plan<experts = 384, top = 8>, tensor<?x8xi32, #nn.rows<token>> -> tensor<?x64xf32, #nn.rows<token>>
+  // CHECK: moe.combine %{{.*}}, %{{.*}}, %{{.*}} order tree<128> : tensor<?x64xf32, #slot>, !plan, tensor<?x8xi32, #tok> -> tensor<?x64xf32, #tok>
   %r = moe.combine %d, %p, %e order tree<128> : !slots, !plan, !e -> !x
   return %r : !x
 }

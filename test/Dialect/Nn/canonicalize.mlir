@@ -15,7 +15,7 @@ func.func @reshape_to_own_type(%x: !x) -> !x {
 // CHECK-LABEL: func.func @reshape_of_reshape
 // CHECK-SAME: (%[[X:[^:]*]]: tensor
 func.func @reshape_of_reshape(%x: !x) -> !h {
-  // CHECK-NEXT: %[[H:.*]] = nn.reshape %[[X]] : tensor<?x64xf32, #nn.rows<token>> -> tensor<?x4x16xf32, #nn.rows<token>>
+  // CHECK-NEXT: %[[H:.*]] = nn.reshape %[[X]] : tensor<?x64xf32, #tok> -> tensor<?x4x16xf32, #tok>
   // CHECK-NEXT: return %[[H]]
   %0 = nn.reshape %x : !x -> tensor<?x8x8xf32, #tok>
   %1 = nn.reshape %0 : tensor<?x8x8xf32, #tok> -> !h

@@ -1,6 +1,12 @@
 // RUN: k2c-opt %s | k2c-opt | FileCheck %s
 // RUN: k2c-opt %s --mlir-print-op-generic | k2c-opt | FileCheck %s
 
+// Row spaces are printed by a short name.
+// CHECK-DAG: #tok = #nn.rows<token>
+// CHECK-DAG: #slot = #nn.rows<slot, 8>
+// CHECK-DAG: #recv = #nn.rows<recv, site = 12, max = 8192>
+// CHECK-DAG: #subtree = #nn.rows<subtree, site = 13>
+
 #tok = #nn.rows<token>
 #soft = #nn.softmax<block = 64, split = by_position>
 !x = tensor<?x64xf32, #tok>
@@ -28,45 +34,45 @@ module @model attributes {
   nn.weights @down "model.layers.{layer}.mlp.down_proj.weight" over (layer = 0 to 3) : tensor<64x96xbf16>
   // CHECK: view slice<dims = [4, 48, 64], dim = 1, from = 0, to = 32, transpose> : tensor<4x64x32xbf16>
   nn.weights @uk "model.layers.{layer}.self_attn.kv_b_proj.weight" over (layer = 0 to 3) view slice<dims = [4, 48, 64], dim = 1, from = 0, to = 32, transpose> : tensor<4x64x32xbf16>
-  // CHECK: nn.constant_table @rope rope<theta = 5.000000e+04, dims = 16, scaling = #nn.yarn<factor = 3.200000e+01, original = 4096, beta_fast = 1.000000e+00, beta_slow = 1.000000e+00, magnitude = 1.000000e+00, truncate = true>> : tensor<8192x2x8xf32>
+  // CHECK: nn.constant_table @rope rope<theta = 50000.0, dims = 16, scaling = #nn.yarn<factor = 32.0, original = 4096, beta_fast = 1.0, beta_slow = 1.0, magnitude = 1.0, truncate = true>> : tensor<8192x2x8xf32>
   nn.constant_table @rope rope<theta = 5.0e4, dims = 16, scaling = #nn.yarn<factor = 32.0, original = 4096, beta_fast = 1.0, beta_slow = 1.0, magnitude = 1.0, truncate = true>> : tensor<8192x2x8xf32>
-  // CHECK: scaling = #nn.llama3<factor = 8.000000e+00, low = 1.000000e+00, high = 4.000000e+00, original = 8192>
+  // CHECK: scaling = #nn.llama3<factor = 8.0, low = 1.0, high = 4.0, original = 8192>
   nn.constant_table @rope3 rope<theta = 5.0e5, dims = 16, scaling = #nn.llama3<factor = 8.0, low = 1.0, high = 4.0, original = 8192>> : tensor<8192x2x8xf32>
-  // CHECK: scaling = #nn.linear_scaling<factor = 4.000000e+00>
+  // CHECK: scaling = #nn.linear_scaling<factor = 4.0>
   nn.constant_table @rope4 rope<theta = 1.0e4, dims = 16, scaling = #nn.linear_scaling<factor = 4.0>> : tensor<8192x2x8xf32>
-  // CHECK: rope<theta = 1.000000e+04, dims = 16> : tensor
+  // CHECK: rope<theta = 10000.0, dims = 16> : tensor
   nn.constant_table @plain rope<theta = 1.0e4, dims = 16> : tensor<8192x2x8xf32>
   // CHECK: nn.pool @cache over (layer = 0 to 3) planes (k = 2 x 16 x f32, v = 2 x 16 x f32) page 64 group 0
   nn.pool @cache over (layer = 0 to 3) planes (k = 2 x 16 x f32, v = 2 x 16 x f32) page 64 group 0
 
   // CHECK-LABEL: func.func private @layer
   func.func private @layer(%l: index, %x: !x, %b: !nn.batch) -> !x {
-    // CHECK: nn.rms_norm %{{.*}}, @ln[%{{.*}}] eps 1.000000e-05 : tensor<?x64xf32, #nn.rows<token>>
+    // CHECK: nn.rms_norm %{{.*}}, @ln[%{{.*}}] eps 1.0e-05 : tensor<?x64xf32, #tok>
     %n = nn.rms_norm %x, @ln[%l] eps 1.0e-5 : !x
-    // CHECK: nn.linear %{{.*}}, @q[%{{.*}}] bias @qb[%{{.*}}] order tree<8> : tensor<?x64xf32, #nn.rows<token>> -> tensor<?x64xf32, #nn.rows<token>>
+    // CHECK: nn.linear %{{.*}}, @q[%{{.*}}] bias @qb[%{{.*}}] order tree<8> : tensor<?x64xf32, #tok> -> tensor<?x64xf32, #tok>
     %q0 = nn.linear %n, @q[%l] bias @qb[%l] order tree<8> : !x -> !x
     // CHECK: nn.linear %{{.*}}, @k[%{{.*}}] : tensor
     %k = nn.linear %n, @k[%l] : !x -> !kvh
-    // CHECK: nn.reshape %{{.*}} : tensor<?x64xf32, #nn.rows<token>> -> tensor<?x4x16xf32, #nn.rows<token>>
+    // CHECK: nn.reshape %{{.*}} : tensor<?x64xf32, #tok> -> tensor<?x4x16xf32, #tok>
     %q1 = nn.reshape %q0 : !x -> !h
-    // CHECK: nn.rotary %{{.*}}, @rope, %{{.*}} first 0 count 16 interleaved : tensor<?x4x16xf32, #nn.rows<token>>
+    // CHECK: nn.rotary %{{.*}}, @rope, %{{.*}} first 0 count 16 interleaved : tensor<?x4x16xf32, #tok>
     %q = nn.rotary %q1, @rope, %b first 0 count 16 interleaved : !h
     // CHECK: count 16 half : tensor
     %k1 = nn.rotary %k, @rope, %b first 0 count 16 half : !kvh
-    // CHECK: nn.append @cache[%{{.*}}], %{{.*}}, %{{.*}}, %{{.*}} : tensor<?x2x16xf32, #nn.rows<token>>, tensor<?x2x16xf32, #nn.rows<token>> -> !nn.kv_view<k = 2 x 16 x f32, v = 2 x 16 x f32>
+    // CHECK: nn.append @cache[%{{.*}}], %{{.*}}, %{{.*}}, %{{.*}} : tensor<?x2x16xf32, #tok>, tensor<?x2x16xf32, #tok> -> !kv
     %kv = nn.append @cache[%l], %k1, %k, %b : !kvh, !kvh -> !kv
-    // CHECK: nn.attention %{{.*}}, %{{.*}}, %{{.*}} scale 2.500000e-01 order softmax<block = 64, split = by_position> : tensor
+    // CHECK: nn.attention %{{.*}}, %{{.*}}, %{{.*}} scale 0.25 order softmax<block = 64, split = by_position> : tensor
     %o0 = nn.attention %q, %kv, %b scale 2.5e-1 order softmax<block = 64, split = by_position> : !h, !kv -> !h
-    // CHECK: scale 2.500000e-01 window 128 : tensor
+    // CHECK: scale 0.25 window 128 : tensor
     %o1 = nn.attention %q, %kv, %b scale 2.5e-1 window 128 : !h, !kv -> !h
     %o2 = nn.reshape %o0 : !h -> !x
-    // CHECK: nn.add %{{.*}}, %{{.*}} : tensor<?x64xf32, #nn.rows<token>>
+    // CHECK: nn.add %{{.*}}, %{{.*}} : tensor<?x64xf32, #tok>
     %y = nn.add %x, %o2 : !x
     %g = nn.linear %y, @gu[%l] order tree<1> : !x -> tensor<?x2x96xf32, #tok>
-    // CHECK: nn.gated_act %{{.*}} act silu : tensor<?x2x96xf32, #nn.rows<token>> -> tensor<?x96xf32, #nn.rows<token>>
+    // CHECK: nn.gated_act %{{.*}} act silu : tensor<?x2x96xf32, #tok> -> tensor<?x96xf32, #tok>
     %a = nn.gated_act %g act silu : tensor<?x2x96xf32, #tok> -> tensor<?x96xf32, #tok>
     %d = nn.linear %a, @down[%l] order tree<1> : tensor<?x96xf32, #tok> -> !x
-    // CHECK: nn.split %{{.*}} : tensor<?x64xf32, #nn.rows<token>> -> tensor<?x48xf32, #nn.rows<token>>, tensor<?x16xf32, #nn.rows<token>>
+    // CHECK: nn.split %{{.*}} : tensor<?x64xf32, #tok> -> tensor<?x48xf32, #tok>, tensor<?x16xf32, #tok>
     %c, %r = nn.split %d : !x -> tensor<?x48xf32, #tok>, tensor<?x16xf32, #tok>
     // CHECK: nn.observe %{{.*}}, %{{.*}} hidden layer %{{.*}} : tensor
     nn.observe %d, %b hidden layer %l : !x
@@ -75,16 +81,16 @@ module @model attributes {
 
   // CHECK-LABEL: func.func @step
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
-    // CHECK: nn.embed @embed, %{{.*}} : tensor<?x64xf32, #nn.rows<token>>
+    // CHECK: nn.embed @embed, %{{.*}} : tensor<?x64xf32, #tok>
     %0 = nn.embed @embed, %b : !x
     // CHECK: nn.observe %{{.*}}, %{{.*}} embed : tensor
     nn.observe %0, %b embed : !x
     // CHECK: nn.layers %{{.*}}, %{{.*}} [@layer[0 to 1], @layer[1 to 3]] : tensor
     %1 = nn.layers %0, %b [@layer[0 to 1], @layer[1 to 3]] : !x
-    // CHECK: nn.want_rows %{{.*}}, %{{.*}} : tensor<?x64xf32, #nn.rows<token>> -> tensor<?x64xf32, #nn.rows<want>>
+    // CHECK: nn.want_rows %{{.*}}, %{{.*}} : tensor<?x64xf32, #tok> -> tensor<?x64xf32, #want>
     %2 = nn.want_rows %1, %b : !x -> tensor<?x64xf32, #nn.rows<want>>
     %3 = nn.linear %2, @embed : tensor<?x64xf32, #nn.rows<want>> -> tensor<?x512xf32, #nn.rows<want>>
-    // CHECK: nn.sample %{{.*}}, %{{.*}} : tensor<?x512xf32, #nn.rows<want>>
+    // CHECK: nn.sample %{{.*}}, %{{.*}} : tensor<?x512xf32, #want>
     nn.sample %3, %b : tensor<?x512xf32, #nn.rows<want>>
     return
   }
@@ -100,9 +106,9 @@ module @model attributes {
   }
 
   // CHECK-LABEL: func.func @row_spaces
-  // CHECK-SAME: #nn.rows<slot, 8>
-  // CHECK-SAME: #nn.rows<recv, site = 12, max = 8192>
-  // CHECK-SAME: #nn.rows<subtree, site = 13>
+  // CHECK-SAME: #slot
+  // CHECK-SAME: #recv
+  // CHECK-SAME: #subtree
   func.func @row_spaces(%0: tensor<?x8xf32, #nn.rows<slot, 8>>, %1: tensor<?x8xf32, #nn.rows<recv, site = 12, max = 8192>>,
                         %2: tensor<?x8xf32, #nn.rows<subtree, site = 13>>, %3: tensor<?x8xf32, #nn.rows<seq>>) {
     return

@@ -1,0 +1,48 @@
+// RUN: k2c-opt %s --lower-to-rt --split-input-file --verify-diagnostics
+
+// expected-error @below {{lower-to-rt: the module has no nn.limits or no mem.peak; run assign-memory first}}
+module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {}
+
+// -----
+
+module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, mem.peak = 0 : i64} {
+  // expected-error @below {{lower-to-rt: the kernel has no tile; run choose-tiles first}}
+  kern.func @k(%x: tensor<?x64xf32, #nn.rows<token>>) -> tensor<?x64xf32, #nn.rows<token>> {
+    %s = nn.add %x, %x : tensor<?x64xf32, #nn.rows<token>>
+    kern.yield %s : tensor<?x64xf32, #nn.rows<token>>
+  }
+}
+
+// -----
+
+module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, mem.peak = 0 : i64} {
+  nn.weights @embed "embed" : tensor<100x64xbf16>
+  kern.func @k_embed(%b: !nn.batch, %w: tensor<100x64xbf16>) -> tensor<?x64xf32, #nn.rows<token>> tile<generic, lanes = 8, mr = 1, nr = 2, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
+    %x = nn.embed %w : tensor<100x64xbf16>, %b : tensor<?x64xf32, #nn.rows<token>>
+    kern.yield %x : tensor<?x64xf32, #nn.rows<token>>
+  }
+  func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
+    // expected-error @below {{lower-to-rt: the call has no offsets; run assign-memory first}}
+    %x = kern.call @k_embed(%b, @embed) : (!nn.batch) -> tensor<?x64xf32, #nn.rows<token>>
+    return
+  }
+}
+
+// -----
+
+module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, mem.peak = 0 : i64} {
+  // expected-error @below {{lower-to-rt: function 'step' takes a 'tensor<?x64xf32, #nn.rows<token>>', which has no place; only layers of an nn.layers list take rows, and weights are families}}
+  func.func @step(%x: tensor<?x64xf32, #nn.rows<token>>) attributes {nn.entry = "serve"} {
+    return
+  }
+}
+
+// -----
+
+module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, mem.peak = 0 : i64} {
+  func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
+    // expected-error @below {{has no runtime form}}
+    %c = arith.constant 1 : index
+    return
+  }
+}

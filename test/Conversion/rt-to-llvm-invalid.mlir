@@ -1,0 +1,38 @@
+// RUN: k2c-opt %s --rt-to-llvm --split-input-file --verify-diagnostics
+
+// expected-error @below {{rt-to-llvm: expects one rt.program, found 0; run lower-to-rt first}}
+module {}
+
+// -----
+
+// expected-error @below {{rt-to-llvm: expects one rt.program, found 2; run lower-to-rt first}}
+module {
+  func.func @step() {
+    return
+  }
+  rt.program @one serve @step arena 0 scratch 0
+  rt.program @two serve @step arena 0 scratch 0
+}
+
+// -----
+
+func.func @step() {
+  %t = rt.rows token
+  // expected-error @below {{rt-to-llvm: no host program has this op}}
+  %d = arith.muli %t, %t : i64
+  return
+}
+rt.program @program serve @step arena 0 scratch 0
+
+// -----
+
+func.func @step() {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.for %i = %c0 to %c1 step %c1 {
+    // expected-error @below {{rt-to-llvm: no host program has this op}}
+    %d = arith.muli %i, %i : index
+  }
+  return
+}
+rt.program @program serve @step arena 0 scratch 0

@@ -1,0 +1,85 @@
+// RUN: k2c-opt %s --rt-to-llvm | FileCheck %s
+// RUN: k2c-opt %s --rt-to-llvm | mlir-translate --mlir-to-llvmir | FileCheck %s --check-prefix=LLVM
+
+// Offsets of the worker and the step are those of abi.def; the host exports one function.
+rt.weight_slots @embed first 0 layers 0 to 1 step 1 bytes 4096 layout "rows"
+rt.weight_slots @w first 1 layers 2 to 8 step 2 bytes 4096 layout "panels"
+rt.plane_table @cache.k index 1 layers 0 to 8 step 1 layer_bytes 49152
+rt.kernel @k_a id 0 hash "k2c_aa" variants ["m1", "full"]
+rt.kernel @k_b id 1 hash "k2c_aa" variants ["all"]
+
+// Nothing of the runtime form is left.
+// CHECK-NOT: rt.
+// CHECK-NOT: func.func
+
+// Code of kernels stays beside the host.
+// CHECK: module @k2c_aa.code
+module @k2c_aa.code {
+  llvm.func @k2c_aa(%w: !llvm.ptr, %a: !llvm.ptr) -> i32 {
+    %0 = llvm.mlir.constant(0 : i32) : i32
+    llvm.return %0 : i32
+  }
+}
+
+// CHECK: llvm.func internal @layer.host(%[[W:.*]]: !llvm.ptr, %[[L:.*]]: i64) -> i32
+func.func private @layer(%l: index) {
+  // Slot 1 + (layer - 2) / 2.
+  // CHECK: llvm.sub %[[L]], %{{.*}} : i64
+  // CHECK: llvm.udiv
+  // CHECK: llvm.add
+  %w = rt.weight @w[%l]
+  // A page array of the layer: plane base + layer * 49152.
+  // CHECK: llvm.mlir.constant(49152 : i64)
+  // CHECK: llvm.mul %[[L]]
+  %p = rt.plane @cache.k[%l]
+  // ceil(rows * 2 / 8) * 3
+  // CHECK: llvm.mlir.constant(2 : i64)
+  // CHECK: llvm.mul
+  // CHECK: llvm.mlir.constant(7 : i64)
+  // CHECK: llvm.add
+  // CHECK: llvm.udiv
+  // CHECK: llvm.mlir.constant(3 : i64)
+  // CHECK: llvm.mul
+  %t = rt.rows token
+  %g = rt.grid %t slots 2 rows_per_item 8 items 3
+  // A launch passes kernel 0 and its code, and a failure of it ends the function.
+  // CHECK: llvm.mlir.addressof @k2c_aa
+  // CHECK: %[[STATUS:.*]] = llvm.call %{{.*}} : !llvm.ptr, (!llvm.ptr, i32, !llvm.ptr, i64, !llvm.ptr) -> i32
+  // CHECK: llvm.icmp "ne" %[[STATUS]]
+  // CHECK: llvm.cond_br
+  rt.launch @k_a grid(%g) args(%w, %p, %l) : !rt.ptr, !rt.ptr, index
+  return
+}
+
+// CHECK: llvm.func internal @step.host(%{{.*}}: !llvm.ptr) -> i32
+func.func @step() {
+  %c2 = arith.constant 2 : index
+  %c8 = arith.constant 8 : index
+  %c1 = arith.constant 1 : index
+  // CHECK: llvm.icmp "slt"
+  // CHECK: llvm.call @layer.host(
+  scf.for %i = %c2 to %c8 step %c1 {
+    func.call @layer(%i) : (index) -> ()
+  }
+  %s = rt.step
+  %e = rt.weight @embed
+  %l = rt.logits
+  %n = rt.rows want
+  %g = rt.grid %n slots 1 rows_per_item 1 items 1
+  rt.launch @k_b grid(%g) args(%s, %e, %l) : !rt.step, !rt.ptr, !rt.ptr
+  rt.sample
+  return
+}
+rt.program @program serve @step arena 8192 scratch 512
+
+// Kernels of one code are declared once.
+// CHECK: llvm.func @k2c_aa(!llvm.ptr, !llvm.ptr) -> i32
+// CHECK-NOT: llvm.func @k2c_aa(!llvm.ptr
+// CHECK: llvm.mlir.global internal constant @variant_names.0("m1|full\00")
+// CHECK: llvm.func @k2c_program_query(%{{.*}}: i32) -> !llvm.ptr
+
+// 2 kernels, slots 0 to 3, planes 0 and 1; nothing but the query is visible.
+// LLVM: @k2c_program = internal constant { {{.*}} } { i32 {{[0-9]+}}, i32 0, i64 8192, i64 512, i32 4, i32 2, i32 2, i32 0, ptr @kernel_names, ptr @variant_names, ptr @step.host,
+// LLVM: define internal i32 @layer.host(
+// LLVM: define internal i32 @step.host(
+// LLVM: define ptr @k2c_program_query(i32

@@ -1,0 +1,37 @@
+// RUN: k2c-opt %s --verify-form="form=runtime" --split-input-file --verify-diagnostics
+
+func.func @f(%x: tensor<?x64xf32, #nn.rows<token>>) {
+  // expected-error @below {{runtime form: an op of dialect 'nn' is left; run lower-to-rt first}}
+  %a = nn.add %x, %x : tensor<?x64xf32, #nn.rows<token>>
+  return
+}
+
+// -----
+
+func.func @f(%e: tensor<?x2xi32, #nn.rows<token>>) {
+  // expected-error @below {{runtime form: an op of dialect 'moe' is left; run lower-to-rt first}}
+  %p = moe.dispatch %e : tensor<?x2xi32, #nn.rows<token>> -> !moe.plan<experts = 4, top = 2>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x64xf32, #nn.rows<token>>, %y: tensor<?x64xf32, #nn.rows<token>>, %b: !nn.batch) {
+  // expected-error @below {{runtime form: an op of dialect 'mla' is left; run lower-to-rt first}}
+  %a = mla.merge_forms %x, %y, %b : tensor<?x64xf32, #nn.rows<token>>
+  return
+}
+
+// -----
+
+kern.func @k() {
+  // expected-error @below {{runtime form: an op of dialect 'kern' is left; run lower-to-rt first}}
+  kern.yield
+}
+
+// -----
+
+func.func @f() {
+  %p = rt.arena 0
+  return
+}
