@@ -92,13 +92,10 @@ Status packWeights(const Road &road, Inputs &inputs, const std::string &bundle, 
   return {};
 }
 
-Status writeBundle(Road &road, Inputs &inputs, const CompileOptions &options) {
+Status fillBundle(Road &road, Inputs &inputs, const CompileOptions &options, const BundleFolder &bundle) {
   Expected<std::string> runtime = findRuntime();
   if (!runtime)
     return runtime.takeError();
-  Expected<BundleFolder> bundle = BundleFolder::begin(options.output, options.force);
-  if (!bundle)
-    return bundle.takeError();
   // The kernels by id are known in the runtime form only; the llvm form follows from it.
   if (Status status = road.drive(Form::Runtime); !status)
     return status;
@@ -106,19 +103,27 @@ Status writeBundle(Road &road, Inputs &inputs, const CompileOptions &options) {
                       road.scratchPerWorker()};
   if (Status status = road.drive(Form::Llvm); !status)
     return status;
-  if (Status status = linkProgram(road, inputs, options, bundle->path() + "/program.so"); !status)
+  if (Status status = linkProgram(road, inputs, options, bundle.path() + "/program.so"); !status)
     return status;
-  if (Status status = packWeights(road, inputs, bundle->path(), options.progress); !status)
+  if (Status status = packWeights(road, inputs, bundle.path(), options.progress); !status)
     return status;
-  if (Status status = bundle->addRuntime(*runtime, inputs.folder); !status)
+  if (Status status = bundle.addRuntime(*runtime, inputs.folder); !status)
     return status;
-  if (Status status = bundle->write("remarks.txt", road.remarks()); !status)
+  if (Status status = bundle.write("remarks.txt", road.remarks()); !status)
     return status;
   if (options.remark)
     options.remark(road.remarks());
-  if (Status status = bundle->write("manifest.json", manifestText(inputs.spec, road.plan(), facts)); !status)
-    return status;
-  return bundle->finish();
+  return bundle.write("manifest.json", manifestText(inputs.spec, road.plan(), facts));
+}
+
+Status writeBundle(Road &road, Inputs &inputs, const CompileOptions &options) {
+  Expected<BundleFolder> bundle = BundleFolder::begin(options.output, options.force);
+  if (!bundle)
+    return bundle.takeError();
+  Status status = fillBundle(road, inputs, options, *bundle);
+  if (status)
+    status = bundle->finish();
+  return status ? status : Status(bundle->abandon(status.takeError()));
 }
 
 } // namespace

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <fstream>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -84,14 +85,14 @@ Expected<Blob> BlobWriter::finish(const std::string &name, int64_t bytes) {
       return status.takeError();
   }
   Blob blob{name + ".bin", hash.hex64()};
-  if (store->contains(name, bytes))
-    return blob;
   if (::fdatasync(file.get()) != 0)
     return systemError(path, "cannot flush to disk", errno);
   std::string target = store->folder() + "/" + blob.file;
   if (::rename(path.c_str(), target.c_str()) != 0)
     return systemError(target, "cannot rename the finished blob", errno);
   path.clear();
+  if (Status status = store->record(blob); !status)
+    return status.takeError();
   return blob;
 }
 
@@ -122,8 +123,27 @@ Expected<BlobStore> BlobStore::open(const std::string &folder) {
     else if (entry.path().extension() == ".bin" && entry.is_regular_file(code))
       store.sizes.insert(int64_t(entry.file_size(code)));
   }
+  store.readFinished();
   return store;
 }
+
+/// What earlier runs finished. A line that was cut short says nothing.
+void BlobStore::readFinished() {
+  std::ifstream list(path + "/" + finishedList);
+  for (std::string line; std::getline(list, line);)
+    if (line.size() == 36 + 1 + 16 && line[36] == ' ')
+      expect(line.substr(0, 36), line.substr(37));
+}
+
+Status BlobStore::record(const Blob &blob) const {
+  std::string name = path + "/" + finishedList, line = blob.file + " " + blob.xxh3 + "\n";
+  File list(::open(name.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
+  if (list.get() < 0)
+    return systemError(name, "cannot create", errno);
+  return writeAll(list.get(), name, line.data(), int64_t(line.size()));
+}
+
+void BlobStore::removeFinishedList() const { ::unlink((path + "/" + finishedList).c_str()); }
 
 bool BlobStore::contains(const std::string &name, int64_t bytes) const {
   struct stat info{};
@@ -157,10 +177,8 @@ Expected<std::optional<Blob>> BlobStore::find(const std::string &name, int64_t b
     return digest.takeError();
   blob.xxh3 = digest->xxh3;
   auto known = expected.find(blob.file);
-  if (known == expected.end() || known->second == blob.xxh3)
+  if (known != expected.end() && known->second == blob.xxh3)
     return std::optional<Blob>(std::move(blob));
-  if (::unlink(file.c_str()) != 0)
-    return systemError(file, "cannot remove the damaged blob", errno);
   return std::optional<Blob>();
 }
 

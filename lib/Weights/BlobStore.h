@@ -4,6 +4,10 @@
 // `*.partial`, synced, then renamed. A writer holds a lock on its partial file, so that the next run can tell the
 // remains of a killed process (no lock) from the work of a living one.
 //
+// A blob is used again only when its bytes have the hash that was written down when it was finished: a line of
+// finished.txt ("<file> <xxh3>"), or the index of a complete bundle. Its name is the hash of its sources, which says
+// nothing of a disk that flipped a bit, nor of a file that someone put there.
+//
 //===----------------------------------------------------------------------===//
 #ifndef K2C_LIB_WEIGHTS_BLOBSTORE_H
 #define K2C_LIB_WEIGHTS_BLOBSTORE_H
@@ -38,6 +42,9 @@ struct Blob {
 
 class BlobStore;
 
+/// The list of finished blobs in the folder.
+inline constexpr const char *finishedList = "finished.txt";
+
 /// A blob being written. Dropped without `finish`, it leaves nothing.
 class BlobWriter {
 public:
@@ -45,7 +52,7 @@ public:
   ~BlobWriter();
 
   Status write(const char *data, int64_t bytes);
-  /// Pads with zeros to `bytes`, syncs and renames to `name`.bin. When that blob exists already, drops this one.
+  /// Pads with zeros to `bytes`, syncs, renames to `name`.bin and records the hash.
   Expected<Blob> finish(const std::string &name, int64_t bytes);
 
 private:
@@ -70,14 +77,21 @@ public:
   /// A blob of that name and size is there.
   bool contains(const std::string &name, int64_t bytes) const;
   Expected<BlobWriter> create() const;
-  /// From here on a blob of that file name with another hash counts as damaged.
+  /// A blob of that file name is sound when it has this hash. Comes from the bundle's index; the list of finished
+  /// blobs is read by `open`.
   void expect(const std::string &file, const std::string &xxh3) { expected[file] = xxh3; }
-  /// The blob of that name and size, read and hashed; nothing when there is none. A damaged one is removed.
+  /// The blob of that name and size, read and hashed; nothing when there is none, or its hash is not the one expected.
   Expected<std::optional<Blob>> find(const std::string &name, int64_t bytes) const;
   /// Makes renames durable.
   Status sync() const;
+  /// The bundle's index states the hashes from here on.
+  void removeFinishedList() const;
 
 private:
+  friend class BlobWriter;
+  void readFinished();
+  Status record(const Blob &blob) const;
+
   std::string path;
   std::set<int64_t> sizes;
   std::map<std::string, std::string> expected;

@@ -179,6 +179,7 @@ Expected<PackReport> packWeights(const WeightMap &map, const TensorSource &tenso
   }
   if (Status status = writeWeightIndex(index, bundle); !status)
     return status.takeError();
+  own->removeFinishedList();
   return report;
 }
 

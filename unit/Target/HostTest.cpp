@@ -5,6 +5,7 @@
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include <csignal>
 #include <cstdlib>
 #include <dlfcn.h>
@@ -74,6 +75,20 @@ TEST_F(HostTest, ObjectsAreCached) {
   EXPECT_EQ(*compile("answer", answer), first);
   llvm::sys::fs::status(first[0], after);
   EXPECT_EQ(before.getUniqueID(), after.getUniqueID());
+}
+
+TEST_F(HostTest, DamagedObjectsAreCompiledAgain) {
+  std::string object = (*compile("answer", answer))[0];
+  std::string sound = (*llvm::MemoryBuffer::getFile(object))->getBuffer().str();
+  std::string flipped = sound;
+  flipped[flipped.size() / 2] ^= 1;
+  for (const std::string &damaged : {flipped, sound.substr(0, 100), std::string()}) {
+    std::error_code error;
+    llvm::raw_fd_ostream(object, error) << damaged;
+    ASSERT_FALSE(error);
+    ASSERT_EQ((*compile("answer", answer))[0], object);
+    EXPECT_EQ((*llvm::MemoryBuffer::getFile(object))->getBuffer().str(), sound);
+  }
 }
 
 TEST_F(HostTest, InvalidModuleIsAnErrorOfItsKernel) {

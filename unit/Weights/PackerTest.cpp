@@ -108,6 +108,21 @@ TEST(Packer, ResumesAfterAnInterruption) {
   EXPECT_TRUE(verifyBundle(folder.path)->problems.empty());
 }
 
+TEST(Packer, ABlobOfAnInterruptionIsReusedByItsHashOnly) {
+  Model model(3);
+  TemporaryFolder folder;
+  model.tensors.broken = "layers.2.w";
+  ASSERT_FALSE(packWeights(model.map, model.tensors, folder.path, {"", 1, nullptr}));
+  std::string damaged = *blobs(folder.path + "/weights").begin();
+  std::fstream(folder.path + "/weights/" + damaged, std::ios::in | std::ios::out | std::ios::binary).seekp(0).put('!');
+  model.tensors.broken = "";
+  packed(model.map, model.tensors, folder.path, {"", 1, nullptr});
+  TemporaryFolder sound;
+  packed(model.map, model.tensors, sound.path, {"", 1, nullptr});
+  EXPECT_EQ(readFile(folder.path + "/weights/" + damaged), readFile(sound.path + "/weights/" + damaged));
+  EXPECT_EQ(readFile(folder.path + "/weights/index.json"), readFile(sound.path + "/weights/index.json"));
+}
+
 TEST(Packer, OtherWeightsOfTheSameSizeAreNotReused) {
   Model model(1);
   TemporaryFolder folder;

@@ -2,7 +2,7 @@
 //
 // DIR/{run, program.so, manifest.json, config.json, weights/, tokenizer files, lib/libonig.so.5}. A bundle is assembled
 // in DIR.partial, where an interrupted compile can resume its weights, and takes DIR's place in one rename: nothing
-// half done is ever runnable.
+// half done is ever runnable. One process at a time works there (PartialFolder.cpp).
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_TARGET_PACKAGE_H
@@ -35,21 +35,30 @@ struct ManifestFacts {
 /// The text of manifest.json.
 std::string manifestText(const ModelSpec &spec, const Plan &plan, const ManifestFacts &facts);
 
-/// A bundle under construction.
+/// A bundle under construction, locked until the object dies.
 class BundleFolder {
 public:
-  /// Creates (or re-enters) DIR.partial. Error: DIR exists, is no k2c bundle and `force` is not set.
+  /// Creates DIR.partial, or re-enters the one that an interrupted compile left, of which finished blobs stay. Error:
+  /// DIR exists, is no k2c bundle and `force` is not set; DIR is a mount point, the home folder, the working folder or
+  /// above it; another process is compiling into DIR; DIR.partial is not k2c's.
   static Expected<BundleFolder> begin(const std::string &output, bool force);
+  BundleFolder(BundleFolder &&other) noexcept;
+  ~BundleFolder();
 
   const std::string &path() const { return partial; }
   Status write(const std::string &name, const std::string &text) const;
   /// Copies the runtime, its libraries, and what the runtime needs of the checkpoint folder (may be empty).
   Status addRuntime(const std::string &runtime, const std::string &checkpoint) const;
-  /// Takes the place of the output folder.
-  Status finish() const;
+  /// Takes the place of the output folder. `canExchange`: the file system can swap two folders in one call; where it
+  /// turns out that it cannot, the output steps aside first.
+  Status finish(bool canExchange = true) const;
+  /// After `error`: removes DIR.partial, or keeps its finished blobs and says so in the error it returns.
+  Error abandon(Error error) const;
 
 private:
+  BundleFolder() = default;
   std::string output, partial;
+  int marker = -1; ///< descriptor of the locked marker file
 };
 
 /// Bytes of the tokenizer file a checkpoint folder has; 0: none.

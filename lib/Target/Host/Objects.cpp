@@ -3,6 +3,9 @@
 // A child builds the module on its own context (the parent's thread pool does not survive fork), generates code and
 // renames the finished object into place; it speaks to the parent through a pipe: nothing = done, text = the failure.
 //
+// An object of the cache is used when its bytes have the hash in the file beside it (KEY.o, KEY.o.sum): one that a full
+// disk cut short or that lost a bit is compiled again.
+//
 //===----------------------------------------------------------------------===//
 #include "Codegen.h"
 #include "mlir/IR/MLIRContext.h"
@@ -10,6 +13,7 @@
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
 #include "llvm/Support/raw_ostream.h"
@@ -48,6 +52,38 @@ std::string objectPath(const std::string &dir, const ObjectJob &job, const HostT
   return dir + "/" + llvm::utohexstr(hash.high64, true, 16) + llvm::utohexstr(hash.low64, true, 16) + ".o";
 }
 
+/// What KEY.o.sum holds.
+std::string sumOf(llvm::StringRef object) {
+  llvm::XXH128_hash_t hash = llvm::xxh3_128bits({object.bytes_begin(), object.size()});
+  return llvm::utohexstr(hash.high64, true, 16) + llvm::utohexstr(hash.low64, true, 16) + "\n";
+}
+
+bool isSound(const std::string &path) {
+  auto sum = llvm::MemoryBuffer::getFile(path + ".sum");
+  auto object = llvm::MemoryBuffer::getFile(path);
+  return sum && object && (*sum)->getBuffer() == sumOf((*object)->getBuffer());
+}
+
+/// The file appears whole or not at all.
+std::error_code replaceFile(const std::string &path, llvm::StringRef bytes) {
+  std::string temporary = path + "." + std::to_string(getpid());
+  std::error_code error;
+  {
+    llvm::raw_fd_ostream file(temporary, error);
+    if (!error) {
+      file << bytes;
+      file.close();
+      error = file.error();
+      file.clear_error();
+    }
+  }
+  if (!error)
+    error = llvm::sys::fs::rename(temporary, path);
+  if (error)
+    unlink(temporary.c_str());
+  return error;
+}
+
 void writeAll(int file, llvm::StringRef text) {
   while (!text.empty()) {
     ssize_t n = write(file, text.data(), text.size());
@@ -84,23 +120,11 @@ void onFatalError(void *pipe, const char *reason, bool) {
   Expected<std::string> object = generateCode(*module, target, job.name, CodeKind::Object);
   if (!object)
     leaveWith(pipe, object.error().message + (diagnostics.empty() ? "" : ": " + diagnostics));
-  std::string temporary = path + "." + std::to_string(getpid());
-  std::error_code error;
-  {
-    llvm::raw_fd_ostream file(temporary, error);
-    if (!error) {
-      file << *object;
-      file.close();
-      error = file.error();
-      file.clear_error();
-    }
-  }
+  std::error_code error = replaceFile(path, *object);
   if (!error)
-    error = llvm::sys::fs::rename(temporary, path);
-  if (error) {
-    unlink(temporary.c_str());
+    error = replaceFile(path + ".sum", sumOf(*object));
+  if (error)
     leaveWith(pipe, "cannot write " + path + ": " + error.message());
-  }
   _exit(0);
 }
 
@@ -176,7 +200,7 @@ Expected<std::vector<std::string>> compileObjects(const std::vector<ObjectJob> &
   Status failure;
   for (size_t i = 0; i < jobs.size() && failure; ++i) {
     paths.push_back(objectPath(dir, jobs[i], target));
-    if (llvm::sys::fs::exists(paths[i]) || std::find(started.begin(), started.end(), paths[i]) != started.end())
+    if (isSound(paths[i]) || std::find(started.begin(), started.end(), paths[i]) != started.end())
       continue;
     if (children.size() >= atOnce)
       failure = waitForOne(children, jobs);

@@ -1,14 +1,8 @@
-//===- Bundle.cpp - The folder of a bundle --------------------------------===//
-#include "k2c/Support/Json.h"
+//===- Bundle.cpp - The files of a bundle -----------------------------------------------------===//
 #include "k2c/Target/Package.h"
-#include <cstdio>
 #include <cstring>
-#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
-#include <linux/fs.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 namespace fs = std::filesystem;
 
@@ -21,16 +15,6 @@ constexpr const char *runtimeFiles[] = {"tokenizer.json", "tokenizer_config.json
                                         "config.json"};
 /// The regular-expression library of the tokenizer, opened from the bundle by commands that take or print text.
 constexpr const char *regexLibrary = "libonig.so.5";
-
-bool isBundle(const fs::path &folder) {
-  std::error_code error;
-  return fs::is_regular_file(folder / "manifest.json", error) && fs::is_regular_file(folder / "program.so", error);
-}
-
-bool isEmptyFolder(const fs::path &folder) {
-  std::error_code error;
-  return fs::is_directory(folder, error) && fs::is_empty(folder, error);
-}
 
 Error systemError(const std::string &where, const std::error_code &error) { return {where, error.message(), ""}; }
 
@@ -52,22 +36,6 @@ std::string locateLibrary(const char *library) {
 }
 
 } // namespace
-
-Expected<BundleFolder> BundleFolder::begin(const std::string &output, bool force) {
-  BundleFolder bundle;
-  fs::path target = fs::absolute(output).lexically_normal();
-  if (!target.has_filename())
-    target = target.parent_path();
-  std::error_code error;
-  if (fs::exists(fs::symlink_status(target, error)) && !isBundle(target) && !isEmptyFolder(target) && !force)
-    return Error{output, "exists and is not a k2c bundle", "choose another folder, or replace it with --force"};
-  bundle.output = target.string();
-  bundle.partial = target.string() + ".partial";
-  fs::create_directories(fs::path(bundle.partial) / "weights", error);
-  if (error)
-    return systemError(bundle.partial, error);
-  return bundle;
-}
 
 Status BundleFolder::write(const std::string &name, const std::string &text) const {
   fs::path path = fs::path(partial) / name;
@@ -93,21 +61,6 @@ Status BundleFolder::addRuntime(const std::string &runtime, const std::string &c
     fs::create_directories(root / "lib", error);
     return copyFile(library, root / "lib" / regexLibrary);
   }
-  return {};
-}
-
-Status BundleFolder::finish() const {
-  std::error_code error;
-  if (fs::exists(fs::symlink_status(output, error))) {
-    // One system call exchanges the folders; what was there before is then removed.
-    if (syscall(SYS_renameat2, AT_FDCWD, partial.c_str(), AT_FDCWD, output.c_str(), RENAME_EXCHANGE) != 0)
-      return Error{output, "cannot be replaced: " + std::string(std::strerror(errno)), "choose another folder"};
-    fs::remove_all(partial, error);
-    return {};
-  }
-  fs::rename(partial, output, error);
-  if (error)
-    return systemError(output, error);
   return {};
 }
 
