@@ -20,29 +20,29 @@ def Moe_SelectOp : Moe_Op<"select", ["bias"], [MemoryEffects<[MemRead, MemWrite]
     The experts form `groups` equal groups, scored by the sum of their two best members (`top2`) or their best one
     (`max`); only the `kept` best groups take part. The `top` best experts are chosen, the lower id first among equals,
     and listed by falling weight; the weights are the unbiased scores, divided by their sum + 1e-20 if `normalize`,
-    times `scale`. The step may force experts and weights and may capture both, in the row of the layer's ordinal among
-    the MoE layers: `layer` - `first`.
+    times `scale`. The step may force experts and weights and may capture both, in the row of the layer's ordinal in
+    `among`, the MoE layers.
 
     ```mlir
-    %e, %w = moe.select %s, %b bias @bias[%l] layer %l first 1 score sigmoid top 8 groups 1 of 1 normalize scale 2.827
-        : tensor<?x384xf32, #nn.rows<token>> -> !e, !w
+    %e, %w = moe.select %s, %b bias @bias[%l] layer %l among 1 to 61 score sigmoid top 8 groups 1 of 1 normalize
+        scale 2.827 : tensor<?x384xf32, #nn.rows<token>> -> !e, !w
     ```
     [C1] all row tensors have `token` rows. [C2] the logits are f32 [rows, experts]. [C3] experts are i32 [rows, top]
     and weights f32 [rows, top]. [C4] 0 < top <= kept * experts / groups. [C5] groups divide the experts and 0 < kept <=
-    groups. [C6] the bias is [experts]. [C7] first >= 0.
+    groups. [C6] the bias is [experts].
   }];
   let names = ["experts", "weights"];
   let arguments = (ins Nn_Rows:$scores, Nn_Batch:$batch, OptionalAttr<FlatSymbolRefAttr>:$bias,
-                       Optional<Nn_WeightOperand>:$bias_operand, Index:$layer, Nn_Int:$first, Moe_ScoringAttr:$score,
-                       Nn_Int:$top, Nn_Int:$kept, Nn_Int:$groups,
+                       Optional<Nn_WeightOperand>:$bias_operand, Index:$layer, Nn_IndicesAttr:$among,
+                       Moe_ScoringAttr:$score, Nn_Int:$top, Nn_Int:$kept, Nn_Int:$groups,
                        DefaultValuedAttr<Moe_GroupScoreAttr, "GroupScore::Top2">:$group_score,
                        UnitAttr:$normalize, F64Attr:$scale);
   let results = (outs Nn_Rows:$experts, Nn_Rows:$weights);
   let requiredWeights = 0;
   let assemblyFormat = [{
     $scores `,` $batch `` custom<OptionalWeightRef>("\"bias\"", $bias, $bias_operand, type($bias_operand))
-    `layer` $layer `first` $first `score` `` $score `top` $top `groups` $kept `of` $groups (`by` `` $group_score^)?
-    (`normalize` $normalize^)?
+    `layer` $layer `among` custom<Indices>($among) `score` `` $score `top` $top `groups` $kept `of` $groups
+    (`by` `` $group_score^)? (`normalize` $normalize^)?
     `scale` custom<Real>($scale) attr-dict `:` type($scores) `->` type($experts) `,` type($weights)
   }];
 }

@@ -49,7 +49,7 @@ static LogicalResult checkSlots(Operation *op, StringRef what, Value value, Plan
 // select
 //===----------------------------------------------------------------------===//
 
-/// [C1] to [C5] and [C7] of select.
+/// [C1] to [C5] of select.
 LogicalResult SelectOp::verify() {
   if (failed(checkRows(*this, "C1", "the scores", getScores().getType(), RowKind::Token)) ||
       failed(checkRank(*this, "C2", "scores", getScores().getType(), 2)) ||
@@ -63,8 +63,6 @@ LogicalResult SelectOp::verify() {
   int64_t eligible = getKept() * (experts / getGroups());
   if (getTop() <= 0 || getTop() > eligible)
     return emitOpError("[C4] expects 0 < top <= ") << eligible << " eligible experts, got " << getTop();
-  if (getFirst() < 0)
-    return emitOpError("[C7] expects a first layer that is not negative, got ") << getFirst();
   return success();
 }
 

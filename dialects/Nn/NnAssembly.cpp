@@ -91,12 +91,29 @@ void k2c::printOptionalWeightRef(OpAsmPrinter &printer, Operation *op, StringRef
 // Domains, planes, layer runs
 //===----------------------------------------------------------------------===//
 
-/// `0 to 3` with an optional `step 2`.
-static ParseResult parseRange(AsmParser &parser, int64_t &from, int64_t &to, int64_t &step) {
-  step = 1;
-  if (parser.parseInteger(from) || parser.parseKeyword("to") || parser.parseInteger(to))
-    return failure();
-  return succeeded(parser.parseOptionalKeyword("step")) ? parser.parseInteger(step) : success();
+ParseResult k2c::parseIndices(AsmParser &parser, IndicesAttr &indices) {
+  SmallVector<IndexRange> ranges;
+  SMLoc place = parser.getCurrentLocation();
+  do {
+    IndexRange &range = ranges.emplace_back();
+    if (parser.parseInteger(range.from) || parser.parseKeyword("to") || parser.parseInteger(range.to) ||
+        (succeeded(parser.parseOptionalKeyword("step")) && parser.parseInteger(range.step)))
+      return failure();
+  } while (succeeded(parser.parseOptionalKeyword("and")));
+  indices = IndicesAttr::getChecked([&] { return parser.emitError(place); }, parser.getContext(),
+                                    ArrayRef<IndexRange>(ranges));
+  return success(indices != nullptr);
+}
+
+void k2c::printIndices(AsmPrinter &printer, IndicesAttr indices) {
+  llvm::interleave(
+      indices.getRanges(), printer,
+      [&](const IndexRange &range) {
+        printer << range.from << " to " << range.to;
+        if (range.step != 1)
+          printer << " step " << range.step;
+      },
+      " and ");
 }
 
 ParseResult k2c::parseDomains(OpAsmParser &parser, ArrayAttr &domains) {
@@ -104,14 +121,11 @@ ParseResult k2c::parseDomains(OpAsmParser &parser, ArrayAttr &domains) {
   MLIRContext *context = parser.getContext();
   auto parseOne = [&]() -> ParseResult {
     std::string name;
-    int64_t from, to, step;
-    SMLoc place = parser.getCurrentLocation();
-    if (parser.parseKeywordOrString(&name) || parser.parseEqual() || parseRange(parser, from, to, step))
+    IndicesAttr indices;
+    if (parser.parseKeywordOrString(&name) || parser.parseEqual() || parseIndices(parser, indices))
       return failure();
-    auto domain =
-        DomainAttr::getChecked([&] { return parser.emitError(place); }, context, StringRef(name), from, to, step);
-    list.push_back(domain);
-    return success(domain != nullptr);
+    list.push_back(DomainAttr::get(context, name, indices));
+    return success();
   };
   if (succeeded(parser.parseOptionalKeyword("over")) &&
       parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren, parseOne))
@@ -126,9 +140,8 @@ void k2c::printDomains(OpAsmPrinter &printer, Operation *, ArrayAttr domains) {
   printer << " over (";
   llvm::interleaveComma(domains.getAsRange<DomainAttr>(), printer, [&](DomainAttr domain) {
     printer.printKeywordOrString(domain.getName());
-    printer << " = " << domain.getFrom() << " to " << domain.getTo();
-    if (domain.getStep() != 1)
-      printer << " step " << domain.getStep();
+    printer << " = ";
+    printIndices(printer, domain.getIndices());
   });
   printer << ')';
 }
@@ -243,6 +256,20 @@ void RowsAttr::print(AsmPrinter &printer) const {
     printer << ", site = " << getSite();
   if (getMax() >= 0)
     printer << ", max = " << getMax();
+  printer << '>';
+}
+
+/// `<0 to 4 and 5 to 61 step 2>`.
+Attribute IndicesAttr::parse(AsmParser &parser, Type) {
+  IndicesAttr indices;
+  if (parser.parseLess() || parseIndices(parser, indices) || parser.parseGreater())
+    return {};
+  return indices;
+}
+
+void IndicesAttr::print(AsmPrinter &printer) const {
+  printer << '<';
+  printIndices(printer, *this);
   printer << '>';
 }
 

@@ -82,18 +82,38 @@ SmallVector<int64_t> SliceAttr::getShape() const {
   return shape;
 }
 
-/// [C1], [C2] of domain.
-LogicalResult DomainAttr::verify(EmitError emitError, StringRef name, int64_t from, int64_t to, int64_t step) {
-  if (from < 0 || from >= to)
-    return emitError() << "'#nn.domain' [C1] expects 0 <= from < to for '" << name << "', got " << from << " to " << to;
-  if (step <= 0)
-    return emitError() << "'#nn.domain' [C2] expects a positive step for '" << name << "', got " << step;
+/// [C1], [C2], [C3] of indices.
+LogicalResult IndicesAttr::verify(EmitError emitError, ArrayRef<k2c::IndexRange> ranges) {
+  if (ranges.empty())
+    return emitError() << "'#nn.indices' [C1] expects at least one range";
+  for (const k2c::IndexRange &range : ranges) {
+    if (range.from < 0 || range.from >= range.to)
+      return emitError() << "'#nn.indices' [C1] expects 0 <= from < to, got " << range.from << " to " << range.to;
+    if (range.step <= 0)
+      return emitError() << "'#nn.indices' [C2] expects a positive step, got " << range.step;
+  }
+  std::vector<int64_t> members = k2c::membersOf({ranges.begin(), ranges.end()});
+  auto twice = std::adjacent_find(members.begin(), members.end());
+  if (twice != members.end())
+    return emitError() << "'#nn.indices' [C3] expects every index once, got " << *twice << " in two ranges";
   return success();
 }
 
-int64_t DomainAttr::ordinal(int64_t index) const {
-  int64_t offset = index - getFrom();
-  return index < getFrom() || index >= getTo() || offset % getStep() ? -1 : offset / getStep();
+int64_t IndicesAttr::size() const {
+  int64_t count = 0;
+  for (const k2c::IndexRange &range : getRanges())
+    count += range.size();
+  return count;
+}
+
+int64_t IndicesAttr::ordinal(int64_t index) const {
+  int64_t before = 0;
+  bool isMember = false;
+  for (const k2c::IndexRange &range : getRanges()) {
+    before += range.below(index);
+    isMember |= range.contains(index);
+  }
+  return isMember ? before : -1;
 }
 
 /// [C1] of plane.

@@ -149,25 +149,43 @@ def Nn_SliceAttr : Nn_Attr<"Slice", "slice"> {
   }];
 }
 
+def Nn_IndicesAttr : Nn_Attr<"Indices", "indices"> {
+  let summary = "a set of layer or expert indices";
+  let description = [{
+    The union of ranges `from`, `from + step`, ... below `to`. Layer indices are those of the checkpoint. Layers of one
+    kind that alternate with others are a few ranges, however many layers there are.
+
+    ```mlir
+    #nn.indices<0 to 61>
+    #nn.indices<0 to 4 and 5 to 61 step 2>
+    ```
+    [C1] 0 <= from < to. [C2] the step is positive. [C3] no index is in two ranges.
+  }];
+  let parameters = (ins ArrayRefParameter<"::k2c::IndexRange">:$ranges);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let builders = [AttrBuilder<(ins "int64_t":$from, "int64_t":$to), [{
+    return $_get($_ctxt, ::k2c::IndexRange{from, to, 1});
+  }]>];
+  let extraClassDeclaration = [{
+    /// Number of indices.
+    int64_t size() const;
+    /// Position of `index` in the ascending list of the indices, or -1.
+    int64_t ordinal(int64_t index) const;
+    /// The ranges as a value.
+    ::k2c::IndexSet set() const { return ::k2c::IndexSet(getRanges().begin(), getRanges().end()); }
+  }];
+}
+
 def Nn_DomainAttr : Nn_Attr<"Domain", "domain"> {
   let summary = "one index of a family: `layer = 0 to 61`";
   let description = [{
-    The indices `from`, `from + step`, ... below `to`. Layer indices are those of the checkpoint.
-
     ```mlir
-    #nn.domain<"layer", 0, 61, 1>
+    #nn.domain<"layer", <0 to 61>>
     ```
-    [C1] from < to. [C2] the step is positive.
   }];
-  let parameters = (ins StringRefParameter<>:$name, "int64_t":$from, "int64_t":$to, "int64_t":$step);
-  let assemblyFormat = "`<` $name `,` $from `,` $to `,` $step `>`";
-  let genVerifyDecl = 1;
-  let extraClassDeclaration = [{
-    /// Number of indices.
-    int64_t size() const { return (getTo() - getFrom() + getStep() - 1) / getStep(); }
-    /// Ordinal of `index` in the domain, or -1.
-    int64_t ordinal(int64_t index) const;
-  }];
+  let parameters = (ins StringRefParameter<>:$name, "::k2c::nn::IndicesAttr":$indices);
+  let assemblyFormat = "`<` $name `,` $indices `>`";
 }
 
 def Nn_PlaneAttr : Nn_Attr<"Plane", "plane"> {

@@ -7,6 +7,7 @@
 #ifndef K2C_DIALECTS_NN_NNSUPPORT_H
 #define K2C_DIALECTS_NN_NNSUPPORT_H
 
+#include "k2c/Support/IndexSet.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/OpImplementation.h"
@@ -15,6 +16,13 @@
 #include <optional>
 
 #include "dialects/Nn/NnEnums.h.inc"
+
+namespace k2c {
+/// For attributes that hold ranges.
+inline llvm::hash_code hash_value(const IndexRange &range) {
+  return llvm::hash_combine(range.from, range.to, range.step);
+}
+} // namespace k2c
 
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Nn/NnAttributes.h.inc"
@@ -123,6 +131,13 @@ void printOptionalAttribute(mlir::OpAsmPrinter &printer, mlir::Operation *op, ll
   if (keyword != T::getMnemonic())
     printer << keyword << ' ';
   printAttribute(printer, op, attribute);
+}
+
+/// `0 to 4 and 5 to 61 step 2`.
+mlir::ParseResult parseIndices(mlir::AsmParser &parser, nn::IndicesAttr &indices);
+void printIndices(mlir::AsmPrinter &printer, nn::IndicesAttr indices);
+inline void printIndices(mlir::OpAsmPrinter &printer, mlir::Operation *, nn::IndicesAttr indices) {
+  printIndices(printer, indices);
 }
 
 /// `over (layer = 0 to 3, expert = 0 to 384)`, or nothing for no domain.

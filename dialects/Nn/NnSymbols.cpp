@@ -22,10 +22,10 @@ static SmallVector<StringRef> placeholders(StringRef source) {
 // weights
 //===----------------------------------------------------------------------===//
 
-DomainAttr WeightsOp::getDomain(StringRef name) {
+IndicesAttr WeightsOp::getDomain(StringRef name) {
   for (auto domain : getDomains().getAsRange<DomainAttr>())
     if (domain.getName() == name)
-      return domain;
+      return domain.getIndices();
   return nullptr;
 }
 
@@ -66,7 +66,7 @@ LogicalResult WeightsOp::verify() {
     own = own.empty() ? own : own.drop_front();
     return checkEqual(*this, id, "leading dimension", dim, what, size);
   };
-  if (DomainAttr experts = getDomain("expert"))
+  if (IndicesAttr experts = getDomain("expert"))
     if (failed(takeFront("C2", "number of experts", experts.size())))
       return failure();
   if (int64_t alternatives = getAlternatives().size())
@@ -94,7 +94,7 @@ LogicalResult ConstantTableOp::verify() {
   return checkElement(*this, "C2", "a table", type, Float32Type::get(getContext()));
 }
 
-DomainAttr PoolOp::getLayers() { return cast<DomainAttr>(getDomains()[0]); }
+IndicesAttr PoolOp::getLayers() { return cast<DomainAttr>(getDomains()[0]).getIndices(); }
 
 PlaneAttr PoolOp::getPlane(StringRef name) {
   for (auto plane : getPlanes().getAsRange<PlaneAttr>())
@@ -105,7 +105,7 @@ PlaneAttr PoolOp::getPlane(StringRef name) {
 
 /// [C1] to [C4] of pool.
 LogicalResult PoolOp::verify() {
-  if (getDomains().size() != 1 || getLayers().getName() != "layer")
+  if (getDomains().size() != 1 || cast<DomainAttr>(getDomains()[0]).getName() != "layer")
     return emitOpError("[C1] expects one domain, layer, got ") << getDomains().size() << " domains";
   llvm::StringSet<> names;
   if (getPlanes().empty())

@@ -21,6 +21,9 @@ def Nn_WeightsOp : Nn_Symbol<"weights"> {
     nn.weights @gu "model.layers.{layer}.mlp.experts.{expert}.{gate_proj|up_proj}.weight"
         over (layer = 1 to 3, expert = 0 to 384) stored blocks<f8E4M3FN, [128, 128], f32> : tensor<384x2x2048x7168xbf16>
     ```
+    Layers need not be consecutive: `over (layer = 0 to 4 and 5 to 61 step 2)`. The ordinal of a layer in its family is
+    its position in the ascending list of the family's layers.
+
     [C1] `source` has a placeholder for each domain and no other. [C2] dimension 0 counts the experts. [C3] the next
     dimension counts the alternatives. [C4] the type is static. [C5] `view` yields the type's own dimensions. [C6] a
     block has as many dimensions as it divides: no more than the tensor's own.
@@ -36,8 +39,8 @@ def Nn_WeightsOp : Nn_Symbol<"weights"> {
   let extraClassDeclaration = [{
     /// The logical tensor of one layer.
     ::mlir::RankedTensorType getTensorType() { return ::llvm::cast<::mlir::RankedTensorType>(getType()); }
-    /// The domain called `name`, or null.
-    ::k2c::nn::DomainAttr getDomain(::llvm::StringRef name);
+    /// The indices of the domain called `name`, or null.
+    ::k2c::nn::IndicesAttr getDomain(::llvm::StringRef name);
     /// True if references carry a layer index.
     bool isLayered() { return static_cast<bool>(getDomain("layer")); }
     /// The alternatives of `{a|b}`, empty if there are none.
@@ -82,8 +85,8 @@ def Nn_PoolOp : Nn_Symbol<"pool"> {
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// The layer domain.
-    ::k2c::nn::DomainAttr getLayers();
+    /// The layers.
+    ::k2c::nn::IndicesAttr getLayers();
     /// The plane called `name`, or null.
     ::k2c::nn::PlaneAttr getPlane(::llvm::StringRef name);
   }];

@@ -71,43 +71,32 @@ def Rt_ProgramOp : Rt_Op<"program", [Symbol, DeclareOpInterfaceMethods<SymbolUse
 def Rt_WeightSlotsOp : Rt_Op<"weight_slots", [Symbol]> {
   let summary = "The weight slots of one family";
   let description = [{
-    Slots `first`, `first` + 1, ... hold the packed weights of layers `from`, `from` + `step`, ... below `to`; `layout`
-    is the packed layout as the weight map writes it and `bytes` the size of one slot. A family that is not layered has
-    one slot: `layers 0 to 1`.
+    Slots `first`, `first` + 1, ... hold the packed weights of the family's `count` layers, ascending; `layout` is the
+    packed layout as the weight map writes it and `bytes` the size of one slot. A family that is not layered has one
+    slot.
 
     ```mlir
-    rt.weight_slots @qa first 12 layers 0 to 3 step 1 bytes 147456 layout "panels<bf16, n = 48, k = 64>"
+    rt.weight_slots @qa first 12 count 3 bytes 147456 layout "panels<bf16, n = 48, k = 64>"
     ```
-    [C1] first and bytes are not negative, from < to, step > 0.
+    [C1] first and bytes are not negative, count is positive.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, Rt_Int:$first, Rt_Int:$from, Rt_Int:$to, Rt_Int:$step, Rt_Int:$bytes,
-                       StrAttr:$layout);
-  let assemblyFormat = [{
-    $sym_name `first` $first `layers` $from `to` $to `step` $step `bytes` $bytes `layout` $layout attr-dict
-  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, Rt_Int:$first, Rt_Int:$count, Rt_Int:$bytes, StrAttr:$layout);
+  let assemblyFormat = "$sym_name `first` $first `count` $count `bytes` $bytes `layout` $layout attr-dict";
   let hasVerifier = 1;
-  let extraClassDeclaration = [{
-    /// Number of slots.
-    int64_t size() { return (getTo() - getFrom() + getStep() - 1) / getStep(); }
-  }];
 }
 
 def Rt_PlaneTableOp : Rt_Op<"plane_table", [Symbol]> {
   let summary = "One plane of a cache pool";
   let description = [{
-    Plane `index` of the program, with one page array of `layer_bytes` bytes for each of layers `from`, `from` + `step`,
-    ... below `to`.
+    Plane `index` of the program, with one page array of `layer_bytes` bytes for each of the pool's `count` layers.
 
     ```mlir
-    rt.plane_table @cache.latent index 0 layers 0 to 3 step 1 layer_bytes 8388608
+    rt.plane_table @cache.latent index 0 count 3 layer_bytes 8388608
     ```
-    [C1] index and layer_bytes are not negative, from < to, step > 0.
+    [C1] index and layer_bytes are not negative, count is positive.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, Rt_Int:$index, Rt_Int:$from, Rt_Int:$to, Rt_Int:$step,
-                       Rt_Int:$layer_bytes);
-  let assemblyFormat = [{
-    $sym_name `index` $index `layers` $from `to` $to `step` $step `layer_bytes` $layer_bytes attr-dict
-  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, Rt_Int:$index, Rt_Int:$count, Rt_Int:$layer_bytes);
+  let assemblyFormat = "$sym_name `index` $index `count` $count `layer_bytes` $layer_bytes attr-dict";
   let hasVerifier = 1;
 }
 
@@ -147,30 +136,32 @@ def Rt_ArenaOp : Rt_Value<"arena", "\"p\""> {
 def Rt_WeightOp : Rt_Value<"weight", "getFamily()", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "The packed weights of a family in a layer";
   let description = [{
-    The base address of slot first + (layer - from) / step; without a layer, of slot first.
+    The base address of slot first + ordinal, the position of the layer among the family's; without one, of slot first.
 
     ```mlir
-    %w = rt.weight @qa[%l]
+    %w = rt.weight @qa[%o]
     %e = rt.weight @embed
     ```
-    [C1] the symbol names rt.weight_slots. [C2] a family of several slots needs a layer.
+    [C1] the symbol names rt.weight_slots. [C2] a family of several slots needs an ordinal.
   }];
-  let arguments = (ins FlatSymbolRefAttr:$family, Optional<Index>:$layer);
+  let arguments = (ins FlatSymbolRefAttr:$family, Optional<Index>:$ordinal);
   let results = (outs Rt_Ptr:$result);
-  let assemblyFormat = "$family (`[` $layer^ `]`)? attr-dict";
+  let assemblyFormat = "$family (`[` $ordinal^ `]`)? attr-dict";
 }
 
 def Rt_PlaneOp : Rt_Value<"plane", "getPlane()", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "The page array of a cache plane in a layer";
   let description = [{
+    The ordinal is the position of the layer among the pool's.
+
     ```mlir
-    %c = rt.plane @cache.latent[%l]
+    %c = rt.plane @cache.latent[%o]
     ```
     [C1] the symbol names an rt.plane_table.
   }];
-  let arguments = (ins FlatSymbolRefAttr:$plane, Index:$layer);
+  let arguments = (ins FlatSymbolRefAttr:$plane, Index:$ordinal);
   let results = (outs Rt_Ptr:$result);
-  let assemblyFormat = "$plane `[` $layer `]` attr-dict";
+  let assemblyFormat = "$plane `[` $ordinal `]` attr-dict";
 }
 
 def Rt_StepOp : Rt_Value<"step", "\"step\""> {

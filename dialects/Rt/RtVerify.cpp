@@ -36,9 +36,8 @@ LogicalResult ProgramOp::verifySymbolUses(SymbolTableCollection &tables) {
 LogicalResult WeightSlotsOp::verify() {
   if (getFirst() < 0 || getBytes() < 0)
     return emitOpError("[C1] expects no negative first slot or size, got ") << getFirst() << " and " << getBytes();
-  if (getFrom() >= getTo() || getStep() <= 0)
-    return emitOpError("[C1] expects from < to and a positive step, got ")
-           << getFrom() << " to " << getTo() << " step " << getStep();
+  if (getCount() <= 0)
+    return emitOpError("[C1] expects a positive count, got ") << getCount();
   return success();
 }
 
@@ -46,9 +45,8 @@ LogicalResult WeightSlotsOp::verify() {
 LogicalResult PlaneTableOp::verify() {
   if (getIndex() < 0 || getLayerBytes() < 0)
     return emitOpError("[C1] expects no negative index or size, got ") << getIndex() << " and " << getLayerBytes();
-  if (getFrom() >= getTo() || getStep() <= 0)
-    return emitOpError("[C1] expects from < to and a positive step, got ")
-           << getFrom() << " to " << getTo() << " step " << getStep();
+  if (getCount() <= 0)
+    return emitOpError("[C1] expects a positive count, got ") << getCount();
   return success();
 }
 
@@ -71,8 +69,9 @@ LogicalResult WeightOp::verifySymbolUses(SymbolTableCollection &tables) {
   auto slots = lookup<WeightSlotsOp>(*this, getFamilyAttr(), tables, "C1", "rt.weight_slots");
   if (failed(slots))
     return failure();
-  if (!getLayer() && slots->size() != 1)
-    return emitOpError("[C2] expects a layer for ") << getFamilyAttr() << ", which has " << slots->size() << " slots";
+  if (!getOrdinal() && slots->getCount() != 1)
+    return emitOpError("[C2] expects an ordinal for ")
+           << getFamilyAttr() << ", which has " << slots->getCount() << " slots";
   return success();
 }
 

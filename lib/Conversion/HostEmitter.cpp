@@ -92,10 +92,11 @@ LogicalResult HostEmitter::emit(Operation &op) {
       .Case([&](arith::ConstantOp o) {
         return values.map(o.getResult(), constant(cast<IntegerAttr>(o.getValue()).getInt())), success();
       })
-      .Case([&](arith::AddIOp o) {
-        Value sum = LLVM::AddOp::create(b, loc, values.lookup(o.getLhs()), values.lookup(o.getRhs()));
-        return values.map(o.getResult(), sum), success();
-      })
+      .Case([&](arith::AddIOp o) { return emitBinary<LLVM::AddOp>(o), success(); })
+      .Case([&](arith::SubIOp o) { return emitBinary<LLVM::SubOp>(o), success(); })
+      .Case([&](arith::DivSIOp o) { return emitBinary<LLVM::SDivOp>(o), success(); })
+      .Case([&](arith::MaxSIOp o) { return emitBinary<LLVM::SMaxOp>(o), success(); })
+      .Case([&](arith::MinSIOp o) { return emitBinary<LLVM::SMinOp>(o), success(); })
       .Case([&](func::CallOp o) { return emitCall(o), success(); })
       .Case([&](scf::ForOp loop) { return emitLoop(loop); })
       .Case([&](scf::YieldOp) { return success(); })
@@ -109,6 +110,10 @@ void HostEmitter::emitCall(func::CallOp op) {
     operands.push_back(values.lookup(operand));
   std::string callee = (op.getCallee() + suffix).str();
   returnIfFailed(LLVM::CallOp::create(b, loc, TypeRange(i32), callee, operands).getResult());
+}
+
+template <class To, class From> void HostEmitter::emitBinary(From op) {
+  values.map(op.getResult(), To::create(b, loc, values.lookup(op.getLhs()), values.lookup(op.getRhs())).getResult());
 }
 
 /// Layer lists are loops without results.
@@ -159,17 +164,11 @@ void HostEmitter::emitGrid(rt::GridOp op) {
   values.map(op.getResult(), rows);
 }
 
-/// Position of checkpoint layer `layer` among from, from + step, ...
-Value HostEmitter::ordinal(Value layer, int64_t from, int64_t step) {
-  Value position = from == 0 ? layer : Value(LLVM::SubOp::create(b, loc, layer, constant(from)));
-  return step == 1 ? position : Value(LLVM::UDivOp::create(b, loc, position, constant(step)));
-}
-
 void HostEmitter::emitWeight(rt::WeightOp op) {
   auto slots = symbols.lookup<rt::WeightSlotsOp>(op.getFamily());
   Value slot = constant(slots.getFirst());
-  if (op.getLayer())
-    slot = LLVM::AddOp::create(b, loc, slot, ordinal(values.lookup(op.getLayer()), slots.getFrom(), slots.getStep()));
+  if (op.getOrdinal())
+    slot = LLVM::AddOp::create(b, loc, slot, values.lookup(op.getOrdinal()));
   Value table = loadPointer(worker, offsetof(k2rt_ir_worker, weights));
   Value entry = LLVM::GEPOp::create(b, loc, ptr, ptr, table, ValueRange(slot));
   values.map(op.getResult(), LLVM::LoadOp::create(b, loc, ptr, entry).getResult());
@@ -179,8 +178,7 @@ void HostEmitter::emitPlane(rt::PlaneOp op) {
   auto plane = symbols.lookup<rt::PlaneTableOp>(op.getPlane());
   Value planes = loadPointer(worker, offsetof(k2rt_ir_worker, planes));
   Value base = loadPointer(planes, plane.getIndex() * static_cast<int64_t>(sizeof(void *)));
-  Value layer = ordinal(values.lookup(op.getLayer()), plane.getFrom(), plane.getStep());
-  Value bytes = LLVM::MulOp::create(b, loc, layer, constant(plane.getLayerBytes()));
+  Value bytes = LLVM::MulOp::create(b, loc, values.lookup(op.getOrdinal()), constant(plane.getLayerBytes()));
   values.map(op.getResult(), LLVM::GEPOp::create(b, loc, ptr, b.getI8Type(), base, ValueRange(bytes)).getResult());
 }
 

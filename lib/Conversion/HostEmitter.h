@@ -32,6 +32,7 @@ private:
   mlir::LogicalResult emitLoop(mlir::scf::ForOp loop);
   void emitCall(mlir::func::CallOp op);
   mlir::Value stepField(size_t offset);
+  template <class To, class From> void emitBinary(From op);
   void emitLaunch(rt::LaunchOp op);
   void emitGrid(rt::GridOp op);
   void emitWeight(rt::WeightOp op);
@@ -40,7 +41,6 @@ private:
   mlir::Value constant(int64_t value, unsigned width = 64);
   mlir::Value at(mlir::Value base, int64_t bytes);
   mlir::Value loadPointer(mlir::Value base, int64_t bytes);
-  mlir::Value ordinal(mlir::Value layer, int64_t from, int64_t step);
 
   mlir::ModuleOp module;
   mlir::SymbolTable &symbols;

@@ -36,19 +36,47 @@ Value FunctionLowering::bufferAddress(OpBuilder &b, Value value, int64_t bytes) 
   return rt::ArenaOp::create(b, value.getLoc(), pointer, arenaOffset(value) + bytes);
 }
 
-Value FunctionLowering::layerIndex(OpBuilder &b, Value index, int64_t offset) {
-  Location loc = b.getInsertionBlock()->getParentOp()->getLoc();
-  if (!index)
-    return arith::ConstantIndexOp::create(b, loc, offset);
+Value FunctionLowering::layerIndex(OpBuilder &b, int64_t offset) {
   if (offset == 0)
     return layer;
+  Location loc = layer.getLoc();
   return arith::AddIOp::create(b, loc, layer, arith::ConstantIndexOp::create(b, loc, offset));
+}
+
+/// How many indices of `range` are below `layer`; exact for a member of the range when `clamp` is off.
+static Value membersBelow(OpBuilder &b, Value layer, const IndexRange &range, bool clamp) {
+  Location loc = layer.getLoc();
+  auto number = [&](int64_t value) { return arith::ConstantIndexOp::create(b, loc, value).getResult(); };
+  Value count = layer;
+  int64_t shift = range.from - (clamp ? range.step - 1 : 0);
+  if (shift != 0)
+    count = arith::SubIOp::create(b, loc, count, number(shift));
+  if (range.step != 1)
+    count = arith::DivSIOp::create(b, loc, count, number(range.step));
+  if (!clamp)
+    return count;
+  count = arith::MaxSIOp::create(b, loc, count, number(0));
+  return arith::MinSIOp::create(b, loc, count, number(range.size()));
+}
+
+/// The position of the layer in `among`, of which it is a member.
+Value FunctionLowering::layerOrdinal(OpBuilder &b, nn::IndicesAttr among) {
+  Value &known = ordinals[among];
+  if (known)
+    return known;
+  bool clamp = among.getRanges().size() > 1;
+  for (const IndexRange &range : among.getRanges()) {
+    Value below = membersBelow(b, layer, range, clamp);
+    known = known ? arith::AddIOp::create(b, layer.getLoc(), known, below).getResult() : below;
+  }
+  return known;
 }
 
 Value FunctionLowering::weightAddress(OpBuilder &b, kern::WeightAttr weight, Value index, const Operand &operand) {
   const WeightRange *range = weights.find(weight.getFamily().getValue(), operand);
   return rt::WeightOp::create(b, range->family->getLoc(), rt::PtrType::get(b.getContext()),
-                              FlatSymbolRefAttr::get(b.getContext(), range->name), index ? layer : Value());
+                              FlatSymbolRefAttr::get(b.getContext(), range->name),
+                              index ? layerOrdinal(b, range->layers) : Value());
 }
 
 /// A view comes from the append of its layer, as no function takes one; the append's kernel names the pool.
@@ -59,7 +87,8 @@ Value FunctionLowering::planeAddress(OpBuilder &b, Value view, unsigned plane) {
   auto pool = symbols.lookup<nn::PoolOp>(name.getValue());
   auto attr = cast<nn::PlaneAttr>(pool.getPlanes()[plane]);
   return rt::PlaneOp::create(b, view.getLoc(), rt::PtrType::get(b.getContext()),
-                             FlatSymbolRefAttr::get(b.getContext(), planeName(pool, attr)), layer);
+                             FlatSymbolRefAttr::get(b.getContext(), planeName(pool, attr)),
+                             layerOrdinal(b, pool.getLayers()));
 }
 
 Value FunctionLowering::argument(OpBuilder &b, kern::CallOp call, const Operand &operand,
@@ -67,7 +96,7 @@ Value FunctionLowering::argument(OpBuilder &b, kern::CallOp call, const Operand 
   int64_t bytes =
       source.offset * byteWidth(operand.role == Operand::Role::Activation ? operand.rows.type : operand.type);
   if (source.kind == ArgumentSource::Constant)
-    return layerIndex(b, Value(), source.offset);
+    return Value(arith::ConstantIndexOp::create(b, call.getLoc(), source.offset));
   if (source.kind == ArgumentSource::Result) {
     Value result = call.getOutputs()[source.index];
     return operand.role == Operand::Role::Plane ? planeAddress(b, result, source.plane)
@@ -80,7 +109,7 @@ Value FunctionLowering::argument(OpBuilder &b, kern::CallOp call, const Operand 
   case Operand::Role::Step:
     return rt::StepOp::create(b, call.getLoc(), rt::StepType::get(b.getContext()));
   case Operand::Role::Layer:
-    return layerIndex(b, argument.value, source.offset);
+    return source.among ? layerOrdinal(b, source.among) : layerIndex(b, source.offset);
   case Operand::Role::Plane:
     return planeAddress(b, argument.value, source.plane);
   default:
@@ -121,6 +150,10 @@ void FunctionLowering::lowerLayers(OpBuilder &b, nn::LayersOp op) {
   Value one = arith::ConstantIndexOp::create(b, loc, 1);
   for (nn::LayerRunAttr run : op.getRuns().getAsRange<nn::LayerRunAttr>()) {
     Value from = arith::ConstantIndexOp::create(b, loc, run.getFrom());
+    if (run.getTo() - run.getFrom() == 1) {
+      func::CallOp::create(b, loc, run.getCallee(), TypeRange(), ValueRange(from));
+      continue;
+    }
     Value to = arith::ConstantIndexOp::create(b, loc, run.getTo());
     scf::ForOp::create(b, loc, from, to, one, ValueRange(), [&](OpBuilder &body, Location, Value index, ValueRange) {
       func::CallOp::create(body, loc, run.getCallee(), TypeRange(), ValueRange(index));
@@ -139,6 +172,7 @@ LogicalResult FunctionLowering::lower(OpBuilder &b, func::FuncOp function) {
     lowered.setPrivate();
   OpBuilder body = OpBuilder::atBlockEnd(lowered.addEntryBlock());
   layer = isStep ? Value() : lowered.getArgument(0);
+  ordinals.clear();
   for (Operation &op : function.front()) {
     LogicalResult done =
         TypeSwitch<Operation *, LogicalResult>(&op)

@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/SymbolTable.h"
+#include "llvm/ADT/DenseMap.h"
 
 namespace k2c {
 
@@ -27,7 +28,8 @@ private:
   void lowerCall(mlir::OpBuilder &b, kern::CallOp call);
   void lowerLayers(mlir::OpBuilder &b, nn::LayersOp op);
   mlir::Value argument(mlir::OpBuilder &b, kern::CallOp call, const Operand &operand, const ArgumentSource &source);
-  mlir::Value layerIndex(mlir::OpBuilder &b, mlir::Value index, int64_t offset);
+  mlir::Value layerIndex(mlir::OpBuilder &b, int64_t offset);
+  mlir::Value layerOrdinal(mlir::OpBuilder &b, nn::IndicesAttr among);
   mlir::Value weightAddress(mlir::OpBuilder &b, kern::WeightAttr weight, mlir::Value layer, const Operand &operand);
   mlir::Value planeAddress(mlir::OpBuilder &b, mlir::Value view, unsigned plane);
   mlir::Value bufferAddress(mlir::OpBuilder &b, mlir::Value value, int64_t bytes);
@@ -35,7 +37,8 @@ private:
 
   mlir::SymbolTable symbols;
   const ProgramWeights &weights;
-  mlir::Value layer; ///< of the function being lowered; null in the step
+  mlir::Value layer;                                     ///< of the function being lowered; null in the step
+  llvm::DenseMap<nn::IndicesAttr, mlir::Value> ordinals; ///< of `layer`
 };
 
 } // namespace k2c

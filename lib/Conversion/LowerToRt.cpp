@@ -50,8 +50,8 @@ private:
 
 void ProgramLowering::writeWeightTables() {
   for (const WeightRange &range : weights.ranges())
-    rt::WeightSlotsOp::create(b, range.family->getLoc(), range.name, range.first, range.from, range.to, range.step,
-                              range.bytes(), range.layout());
+    rt::WeightSlotsOp::create(b, range.family->getLoc(), range.name, range.first, range.count(), range.bytes(),
+                              range.layout());
 }
 
 void ProgramLowering::writePlaneTables() {
@@ -59,11 +59,9 @@ void ProgramLowering::writePlaneTables() {
   int64_t index = 0;
   for (auto pool : scheduled.getOps<nn::PoolOp>())
     for (nn::PlaneAttr plane : pool.getPlanes().getAsRange<nn::PlaneAttr>()) {
-      nn::DomainAttr layers = pool.getLayers();
       int64_t tokens = limits.getSeq() * llvm::divideCeil(limits.getPositions(), pool.getPage()) * pool.getPage();
       int64_t bytes = tokens * plane.getWidth() * plane.getElement().getIntOrFloatBitWidth() / 8;
-      rt::PlaneTableOp::create(b, pool.getLoc(), planeName(pool, plane), index++, layers.getFrom(), layers.getTo(),
-                               layers.getStep(), bytes);
+      rt::PlaneTableOp::create(b, pool.getLoc(), planeName(pool, plane), index++, pool.getLayers().size(), bytes);
     }
 }
 

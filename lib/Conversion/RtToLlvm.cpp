@@ -73,7 +73,7 @@ void ProgramDescription::table(StringRef name, ArrayRef<std::string> texts) {
 Value ProgramDescription::initialStruct(rt::ProgramOp program, int64_t kernels) {
   int64_t slots = 0, planes = 0;
   for (auto weights : module.getOps<rt::WeightSlotsOp>())
-    slots = std::max<int64_t>(slots, weights.getFirst() + weights.size());
+    slots = std::max<int64_t>(slots, weights.getFirst() + weights.getCount());
   for (auto plane : module.getOps<rt::PlaneTableOp>())
     planes = std::max<int64_t>(planes, plane.getIndex() + 1);
   SmallVector<Type> types;

@@ -1,6 +1,5 @@
 //===- WeightSlots.cpp - Which packed weights a program reads -------------===//
 #include "k2c/Conversion/WeightSlots.h"
-#include "dialects/Nn/Nn.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/SymbolTable.h"
 
@@ -52,11 +51,7 @@ void ProgramWeights::add(Operation *family, const Operand &operand) {
   range.operand = operand;
   range.first = slots();
   if (auto weights = dyn_cast<nn::WeightsOp>(family))
-    if (nn::DomainAttr layers = weights.getDomain("layer")) {
-      range.from = layers.getFrom();
-      range.to = layers.getTo();
-      range.step = layers.getStep();
-    }
+    range.layers = weights.getDomain("layer");
   list.push_back(std::move(range));
 }
 

@@ -5,7 +5,8 @@
 //     func @moe_layer(%l, %x, %b) -> %x
 //     func @step(%b) { embed, nn.layers [@dense_layer[0 to 1], ..], logits } }
 //
-// The module's size does not depend on the number of layers.
+// The module's size does not depend on the number of layers; kinds of layers that alternate only lengthen the list of
+// nn.layers.
 //
 //===----------------------------------------------------------------------===//
 #include "k2c/Frontend/ImportModel.h"
@@ -94,10 +95,13 @@ RankedTensorType Importer::logicalType(const WeightFamily &family) {
 
 void Importer::weights(const WeightFamily &family) {
   SmallVector<Attribute> domains;
-  for (const LayerRange &range : family.layers)
-    domains.push_back(nn::DomainAttr::get(b.getContext(), "layer", range.begin, range.end, 1));
+  auto domain = [&](StringRef name, nn::IndicesAttr indices) {
+    domains.push_back(nn::DomainAttr::get(b.getContext(), name, indices));
+  };
+  if (!family.layers.empty())
+    domain("layer", types.indices(family.layerIndices()));
   if (family.experts)
-    domains.push_back(nn::DomainAttr::get(b.getContext(), "expert", 0, family.experts, 1));
+    domain("expert", nn::IndicesAttr::get(b.getContext(), 0, family.experts));
   nn::BlocksAttr storage;
   if (family.blocks)
     storage = nn::BlocksAttr::get(b.getContext(), elementType(b, family.blocks->stored),
@@ -138,7 +142,7 @@ void Importer::cachePool() {
     const auto &gqa = std::get<GqaSpec>(spec.attention);
     planes = {plane("k", {gqa.kvHeads, gqa.headDim}), plane("v", {gqa.kvHeads, gqa.headDim})};
   }
-  Attribute layers = nn::DomainAttr::get(context, "layer", 0, spec.layerCount(), 1);
+  Attribute layers = nn::DomainAttr::get(context, "layer", nn::IndicesAttr::get(context, 0, spec.layerCount()));
   nn::PoolOp::create(b, types.place("layers"), b.getStringAttr("cache"), b.getArrayAttr(layers), b.getArrayAttr(planes),
                      b.getI64IntegerAttr(pageTokens), b.getI64IntegerAttr(0));
 }
@@ -234,13 +238,6 @@ Status checkKeys(const ModelSpec &spec, DType cache) {
 Status checkImportable(const ModelSpec &spec, DType cache) {
   if (Status keys = checkKeys(spec, cache); !keys)
     return keys;
-  for (const WeightFamily &family : spec.weights)
-    if (family.layers.size() > 1)
-      return Error{family.place,
-                   "weights '" + family.id +
-                       "' lie in alternating layers, which are not in this "
-                       "build",
-                   ""};
   if (spec.moe && spec.moe->normalize && spec.moe->normalizeEps != selectEps)
     return Error{spec.name,
                  "the sum of expert weights has another epsilon "

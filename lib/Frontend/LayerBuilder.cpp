@@ -21,6 +21,10 @@ RankedTensorType ModuleTypes::rows(ArrayRef<int64_t> dims, nn::RowKind kind, Typ
   return RankedTensorType::get(shape, element ? element : activation, nn::RowsAttr::get(context, kind));
 }
 
+nn::IndicesAttr ModuleTypes::indices(const std::vector<int64_t> &members) const {
+  return nn::IndicesAttr::get(context, indexSetOf(members));
+}
+
 Location ModuleTypes::place(StringRef field) const {
   auto at = spec.places.find(field.str());
   if (at == spec.places.end())
@@ -130,8 +134,8 @@ Value LayerBuilder::moe(const MoeSpec &moe, Value n) {
   auto select =
       moe::SelectOp::create(b, types.place("top_k"), ids, weights, logits, batch,
                             moe.correctionBias ? symbol("selection_bias") : FlatSymbolRefAttr(),
-                            moe.correctionBias ? layer : Value(), layer, spec.moeLayers().front(), score, moe.topK,
-                            moe.topGroups, moe.groups, groupScore, moe.normalize, llvm::APFloat(moe.scale));
+                            moe.correctionBias ? layer : Value(), layer, types.indices(spec.moeLayers()), score,
+                            moe.topK, moe.topGroups, moe.groups, groupScore, moe.normalize, llvm::APFloat(moe.scale));
   Value routed = moe::ExpertsOp::create(b, types.place(*spec.find("experts_gate_up")), types.hidden(), n,
                                         select.getExperts(), select.getWeights(), symbol("experts_gate_up"), layer,
                                         symbol("experts_down"), layer, moe.inter, moe.experts, nn::Activation::Silu,

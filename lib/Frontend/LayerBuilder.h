@@ -21,6 +21,8 @@ public:
                               mlir::Type element = {}) const;
   /// The residual stream.
   mlir::RankedTensorType hidden() const { return rows({spec.hidden}); }
+  /// The set of `members`, which ascend.
+  nn::IndicesAttr indices(const std::vector<int64_t> &members) const;
   mlir::Type cacheElement() const { return cache; }
   mlir::Type activationElement() const { return activation; }
   /// Where config.json gives a field of the families file.

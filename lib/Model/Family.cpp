@@ -35,8 +35,11 @@ public:
       for (const auto &entry : root[section])
         family.sections[section][entry.first.Scalar()] = word(entry.second, entry.first.Scalar());
     for (const YAML::Node &node : root["layers"]) {
-      keys(node, "a layer run", {"kind", "from", "to"});
-      family.layers.push_back({word(node["kind"], "kind"), word(node["from"], "from"), word(node["to"], "to")});
+      keys(node, "a layer run", {"kind", "from", "to", "every", "at", "otherwise"});
+      std::string kind = word(node["kind"], "kind");
+      family.layers.push_back({kind, word(node["from"], "from"), word(node["to"], "to"),
+                               optionalWord(node, "every", "1"), optionalWord(node, "at", "0"),
+                               optionalWord(node, "otherwise", kind.c_str())});
     }
     for (const YAML::Node &node : root["weights"])
       family.weights.push_back(weightRule(node));

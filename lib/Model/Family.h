@@ -32,10 +32,15 @@ struct CheckRule {
   std::string say;
 };
 
+/// Layers [from, to): those whose index leaves `at` when divided by `every` are of `kind`, the others of kind
+/// `otherwise`.
 struct LayerRule {
   std::string kind;
   std::string from;
   std::string to;
+  std::string every;
+  std::string at;
+  std::string otherwise;
 };
 
 struct WeightRule {

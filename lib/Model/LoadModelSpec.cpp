@@ -188,16 +188,25 @@ MoeSpec readMoe(Section &section) {
   return moe;
 }
 
-/// Runs of layers; a run without layers is left out.
+LayerKind kindOf(const std::string &name) { return name == "moe" ? LayerKind::Moe : LayerKind::Dense; }
+
+/// Runs of layers, as long as they can be.
 Status readLayers(ModelSpec &spec, const Family &family, const Fields &fields) {
   for (const LayerRule &rule : family.layers) {
-    Expected<int64_t> from = fields.integer(rule.from);
-    Expected<int64_t> to = fields.integer(rule.to);
-    if (!from || !to)
-      return Error{family.file, (from ? to : from).error().message, ""};
-    LayerKind kind = rule.kind == "moe" ? LayerKind::Moe : LayerKind::Dense;
-    if (*from < *to)
-      spec.layers.push_back({kind, {*from, *to}});
+    Expected<int64_t> from = fields.integer(rule.from), to = fields.integer(rule.to),
+                      every = fields.integer(rule.every), at = fields.integer(rule.at);
+    for (const Expected<int64_t> *value : {&from, &to, &every, &at})
+      if (!*value)
+        return Error{family.file, value->error().message, ""};
+    if (*every < 1)
+      return Error{family.file, "every must be at least 1, got " + std::to_string(*every), ""};
+    for (int64_t layer = *from; layer < *to; ++layer) {
+      LayerKind kind = kindOf(layer % *every == *at ? rule.kind : rule.otherwise);
+      if (!spec.layers.empty() && spec.layers.back().kind == kind)
+        ++spec.layers.back().range.end;
+      else
+        spec.layers.push_back({kind, {layer, layer + 1}});
+    }
   }
   return Status::success();
 }

@@ -46,6 +46,14 @@ bool WeightFamily::hasLayer(int64_t layer) const {
   return false;
 }
 
+std::vector<int64_t> WeightFamily::layerIndices() const {
+  std::vector<int64_t> indices;
+  for (const LayerRange &range : layers)
+    for (int64_t layer = range.begin; layer < range.end; ++layer)
+      indices.push_back(layer);
+  return indices;
+}
+
 int64_t WeightFamily::layerCount() const {
   int64_t count = 0;
   for (const LayerRange &range : layers)

@@ -9,19 +9,15 @@ namespace k2c {
 
 namespace {
 
-std::optional<IndexRange> rangeOf(nn::DomainAttr domain) {
-  if (!domain)
-    return std::nullopt;
-  return IndexRange{domain.getFrom(), domain.getTo(), domain.getStep()};
-}
+std::optional<IndexSet> setOf(nn::IndicesAttr indices) { return indices ? std::optional(indices.set()) : std::nullopt; }
 
 /// The family as the packer reads it: the shape of one tensor, without experts and alternatives.
 TensorFamily familyOf(nn::WeightsOp op, const std::string &name) {
   TensorFamily family;
   family.name = name;
   family.pattern = op.getSource().str();
-  family.layers = rangeOf(op.getDomain("layer"));
-  family.experts = rangeOf(op.getDomain("expert"));
+  family.layers = setOf(op.getDomain("layer"));
+  family.experts = setOf(op.getDomain("expert"));
   llvm::ArrayRef<int64_t> shape = op.getTensorType().getShape();
   shape = shape.drop_front((family.experts ? 1 : 0) + (op.getAlternatives().empty() ? 0 : 1));
   family.shape.assign(shape.begin(), shape.end());

@@ -29,10 +29,10 @@ static std::vector<std::string> alternativesOf(const std::string &pattern) {
 
 std::vector<SourceTensor> sourcesOf(const TensorFamily &family, std::optional<int64_t> layer) {
   std::string pattern = layer ? replaced(family.pattern, "{layer}", std::to_string(*layer)) : family.pattern;
-  IndexRange experts = family.experts.value_or(IndexRange{});
+  std::vector<int64_t> experts = membersOf(family.experts.value_or(IndexSet{{0, 1, 1}}));
   std::vector<std::string> alternatives = alternativesOf(pattern);
   std::vector<SourceTensor> sources;
-  for (int64_t expert = experts.from; expert < experts.to; expert += experts.step)
+  for (int64_t expert : experts)
     for (const std::string &alternative : alternatives)
       sources.push_back({family.experts ? replaced(alternative, "{expert}", std::to_string(expert)) : alternative,
                          family.shape, family.slice, family.transpose});
@@ -47,7 +47,7 @@ int64_t appendSlots(WeightMap &map, const TensorFamily &family, const Transform 
   if (!family.layers)
     append(std::nullopt);
   else
-    for (int64_t layer = family.layers->from; layer < family.layers->to; layer += family.layers->step)
+    for (int64_t layer : membersOf(*family.layers))
       append(layer);
   return first;
 }

@@ -17,12 +17,12 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 100>, m
 
   // Slots are numbered in the order kernels are called; a family that nothing reads has none.
   // CHECK-NOT: @unread
-  // CHECK: rt.weight_slots @kw first 0 layers 0 to 3 step 1 bytes 4096 layout "panels<bf16, matrices = 1, n = 32, k = 64>"
-  // CHECK: rt.weight_slots @embed first 3 layers 0 to 1 step 1 bytes 12800 layout "rows<bf16, 6400>"
-  // CHECK: rt.weight_slots @head first 4 layers 0 to 1 step 1 bytes 16384 layout "panels<bf16, matrices = 1, n = 100, k = 64>"
+  // CHECK: rt.weight_slots @kw first 0 count 3 bytes 4096 layout "panels<bf16, matrices = 1, n = 32, k = 64>"
+  // CHECK: rt.weight_slots @embed first 3 count 1 bytes 12800 layout "rows<bf16, 6400>"
+  // CHECK: rt.weight_slots @head first 4 count 1 bytes 16384 layout "panels<bf16, matrices = 1, n = 100, k = 64>"
   // 3 sequences of 2 pages of 64 tokens, 2 x 16 f32 each.
-  // CHECK: rt.plane_table @cache.k index 0 layers 0 to 3 step 1 layer_bytes 49152
-  // CHECK: rt.plane_table @cache.v index 1 layers 0 to 3 step 1 layer_bytes 49152
+  // CHECK: rt.plane_table @cache.k index 0 count 3 layer_bytes 49152
+  // CHECK: rt.plane_table @cache.v index 1 count 3 layer_bytes 49152
 
   // A kernel's code is a module of its own, named by what the kernel computes.
   // CHECK: rt.kernel @k_kw id 0 hash "[[KW:k2c_[0-9a-f]+]]" variants ["m1", "tail", "full"]

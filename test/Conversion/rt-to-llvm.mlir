@@ -2,9 +2,9 @@
 // RUN: k2c-opt %s --rt-to-llvm | mlir-translate --mlir-to-llvmir | FileCheck %s --check-prefix=LLVM
 
 // Offsets of the worker and the step are those of abi.def; the host exports one function.
-rt.weight_slots @embed first 0 layers 0 to 1 step 1 bytes 4096 layout "rows"
-rt.weight_slots @w first 1 layers 2 to 8 step 2 bytes 4096 layout "panels"
-rt.plane_table @cache.k index 1 layers 0 to 8 step 1 layer_bytes 49152
+rt.weight_slots @embed first 0 count 1 bytes 4096 layout "rows"
+rt.weight_slots @w first 1 count 3 bytes 4096 layout "panels"
+rt.plane_table @cache.k index 1 count 8 layer_bytes 49152
 rt.kernel @k_a id 0 hash "k2c_aa" variants ["m1", "full"]
 rt.kernel @k_b id 1 hash "k2c_aa" variants ["all"]
 
@@ -23,11 +23,20 @@ module @k2c_aa.code {
 
 // CHECK: llvm.func internal @layer.host(%[[W:.*]]: !llvm.ptr, %[[L:.*]]: i64) -> i32
 func.func private @layer(%l: index) {
-  // Slot 1 + (layer - 2) / 2.
-  // CHECK: llvm.sub %[[L]], %{{.*}} : i64
-  // CHECK: llvm.udiv
-  // CHECK: llvm.add
-  %w = rt.weight @w[%l]
+  // An ordinal, clamp((layer - 2) / 2, 0, 2), is the arithmetic it is written as.
+  // CHECK: %[[SHIFTED:.*]] = llvm.sub %[[L]], %{{.*}} : i64
+  // CHECK: %[[DIVIDED:.*]] = llvm.sdiv %[[SHIFTED]]
+  // CHECK: %[[LARGER:.*]] = llvm.intr.smax(%[[DIVIDED]]
+  // CHECK: %[[ORDINAL:.*]] = llvm.intr.smin(%[[LARGER]]
+  %zero = arith.constant 0 : index
+  %two = arith.constant 2 : index
+  %shifted = arith.subi %l, %two : index
+  %divided = arith.divsi %shifted, %two : index
+  %larger = arith.maxsi %divided, %zero : index
+  %ordinal = arith.minsi %larger, %two : index
+  // Slot 1 + ordinal.
+  // CHECK: llvm.add %{{.*}}, %[[ORDINAL]]
+  %w = rt.weight @w[%ordinal]
   // A page array of the layer: plane base + layer * 49152.
   // CHECK: llvm.mlir.constant(49152 : i64)
   // CHECK: llvm.mul %[[L]]

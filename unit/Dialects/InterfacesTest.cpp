@@ -76,14 +76,21 @@ TEST_F(Interfaces, RowSpaceAndShardingOfAComposite) {
   EXPECT_FALSE(mlir::cast<nn::DifferentiableOp>(*experts).hasBackwardRule());
 }
 
-TEST(Domain, OrdinalsSkipByTheStep) {
+TEST(Indices, OrdinalsAreThoseOfTheAscendingList) {
   mlir::MLIRContext context;
   context.loadDialect<nn::NnDialect>();
-  auto even = nn::DomainAttr::get(&context, "layer", 2, 9, 2);
-  EXPECT_EQ(even.size(), 4);
-  EXPECT_EQ(even.ordinal(6), 2);
-  EXPECT_EQ(even.ordinal(5), -1);
-  EXPECT_EQ(even.ordinal(10), -1);
+  IndexRange even{2, 9, 2}, odd{3, 8, 4};
+  auto one = nn::IndicesAttr::get(&context, even);
+  EXPECT_EQ(one.size(), 4);
+  EXPECT_EQ(one.ordinal(6), 2);
+  EXPECT_EQ(one.ordinal(5), -1);
+  EXPECT_EQ(one.ordinal(10), -1);
+  auto two = nn::IndicesAttr::get(&context, {odd, even}); // 2, 3, 4, 6, 7, 8
+  EXPECT_EQ(two.size(), 6);
+  EXPECT_EQ(two.ordinal(2), 0);
+  EXPECT_EQ(two.ordinal(3), 1);
+  EXPECT_EQ(two.ordinal(8), 5);
+  EXPECT_EQ(two.ordinal(5), -1);
 }
 
 } // namespace

@@ -49,6 +49,7 @@ void expectInOrder(const std::string &text, const std::vector<std::string> &line
 
 const std::string llama = "test/EndToEnd/oracle/llama";
 const std::string kimi = "test/EndToEnd/oracle/kimi_k2";
+const std::string alternating = "test/EndToEnd/oracle/deepseek_v3_alternating";
 
 TEST(ImportModel, DenseLayerWithGroupedQueryAttention) {
   expectInOrder(import(specOf(llama)), {"module @llama attributes {nn.limits = #nn.limits<token = 2048, seq = "
@@ -130,12 +131,26 @@ TEST(ImportModel, RoutedLayer) {
                  "@router[%arg0] : tensor<?x64xf32, #tok> -> "
                  "tensor<?x12xf32, #tok>",
                  "moe.select",
-                 "bias @selection_bias[%arg0] layer %arg0 first 1 score sigmoid top 4 "
+                 "bias @selection_bias[%arg0] layer %arg0 among 1 to 3 score sigmoid top 4 "
                  "groups 1 of 1 normalize scale 2.827",
                  "moe.experts",
                  "@experts_gate_up[%arg0], @experts_down[%arg0] experts "
                  "12 inner 24 act silu",
                  "@shared_gate_up[", "nn.gated_act", "@shared_down[", "nn.add", "nn.add", "nn.observe"});
+}
+
+TEST(ImportModel, LayersThatAlternateShareTwoFunctions) {
+  std::string text = import(specOf(alternating));
+  expectInOrder(
+      text,
+      {"@attention_norm \"model.layers.{layer}.input_layernorm.weight\" over (layer = 0 to 6)",
+       "@gate_up \"model.layers.{layer}.mlp.{gate_proj|up_proj}.weight\" over (layer = 0 to 2 and 3 to 6 step 2)",
+       "@router \"model.layers.{layer}.mlp.gate.weight\" over (layer = 2 to 5 step 2)",
+       "func.func private @dense_layer(", "func.func private @moe_layer(",
+       "layer %arg0 among 2 to 5 step 2 score sigmoid",
+       "[@dense_layer[0 to 2], @moe_layer[2 to 3], @dense_layer[3 to 4], @moe_layer[4 to 5], @dense_layer[5 to 6]]"});
+  EXPECT_EQ(text.find("func.func private"), text.find("func.func private @dense_layer("));
+  EXPECT_EQ(text.rfind("func.func private"), text.find("func.func private @moe_layer("));
 }
 
 TEST(ImportModel, GroupLimitedRouting) {
@@ -238,10 +253,6 @@ TEST(ImportModel, LimitsArePositive) {
 }
 
 TEST(ImportModel, WhatTheModelFormCannotSay) {
-  ModelSpec alternating = specOf(kimi);
-  alternating.weights[1].layers = {{0, 1}, {2, 3}};
-  EXPECT_NE(import(alternating).find("weights 'attention_norm' lie in alternating layers, which are not in this build"),
-            std::string::npos);
   ModelSpec otherEps = specOf(kimi);
   otherEps.moe->normalizeEps = 1e-6;
   EXPECT_NE(

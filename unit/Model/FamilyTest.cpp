@@ -46,6 +46,18 @@ TEST(Family, ReadsKeyRules) {
   EXPECT_EQ(rule.max, 9);
 }
 
+TEST(Family, ReadsLayerRules) {
+  Expected<Family> family = parseFamily(head + "layers:\n  - {kind: dense, from: 0, to: k}\n  - {kind: moe, from: k, "
+                                               "to: n, every: e, at: e - 1, otherwise: dense}\n",
+                                        "f.yaml");
+  ASSERT_TRUE(family) << family.error().text();
+  const LayerRule &plain = family->layers.at(0), &mixed = family->layers.at(1);
+  EXPECT_EQ(plain.every + plain.at + plain.otherwise, "10dense");
+  EXPECT_EQ(mixed.every, "e");
+  EXPECT_EQ(mixed.at, "e - 1");
+  EXPECT_EQ(mixed.otherwise, "dense");
+}
+
 TEST(Family, UnknownKeys) {
   EXPECT_EQ(failure("attn: {}\n").rfind("f.yaml:4:1: the families file has no key 'attn'", 0), 0u);
   EXPECT_EQ(failure("config:\n  a: {field: b, kind: size, min: 1}\n").rfind("f.yaml:5:29: a has no key 'min'", 0), 0u);

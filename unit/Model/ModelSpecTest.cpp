@@ -160,6 +160,32 @@ TEST(ModelSpec, AllLayersOfOneKind) {
   EXPECT_FALSE(moe->find("gate_up"));
 }
 
+// Routed where first_k_dense_replace has passed and moe_layer_freq divides the index.
+TEST(ModelSpec, DenseLayersBetweenRoutedOnes) {
+  TempFolder folder;
+  json changes = {{"num_hidden_layers", 9}, {"first_k_dense_replace", 3}, {"moe_layer_freq", 2}};
+  Expected<ModelSpec> spec = load(folder, oracle("kimi_k2"), changes);
+  ASSERT_TRUE(spec) << spec.error().text();
+  EXPECT_EQ(spec->moeLayers(), (std::vector<int64_t>{4, 6, 8}));
+  EXPECT_EQ(spec->find("router")->layerIndices(), (std::vector<int64_t>{4, 6, 8}));
+  EXPECT_EQ(spec->find("gate_up")->layerIndices(), (std::vector<int64_t>{0, 1, 2, 3, 5, 7}));
+  EXPECT_EQ(spec->find("q_a")->layerCount(), 9);
+  ASSERT_EQ(spec->layers.size(), 6u);
+  EXPECT_EQ(spec->layers[0].range, (LayerRange{0, 4}));
+  EXPECT_EQ(failure("kimi_k2", {{"moe_layer_freq", 0}}),
+            "moe_layer_freq must be a whole number from 1 to 2147483647, got 0");
+}
+
+// Of every decoder_sparse_step layers the last one is routed.
+TEST(ModelSpec, TheLastOfEverySparseStepIsRouted) {
+  TempFolder folder;
+  Expected<ModelSpec> spec = load(folder, oracle("qwen3_moe"), {{"num_hidden_layers", 8}, {"decoder_sparse_step", 3}});
+  ASSERT_TRUE(spec) << spec.error().text();
+  EXPECT_EQ(spec->moeLayers(), (std::vector<int64_t>{2, 5}));
+  EXPECT_EQ(spec->find("down")->layerIndices(), (std::vector<int64_t>{0, 1, 3, 4, 6, 7}));
+  EXPECT_EQ(failure("qwen3_moe", {{"mlp_only_layers", {1}}}), "unknown key 'mlp_only_layers' with value [1]");
+}
+
 TEST(ModelSpec, BiasesAddFamilies) {
   TempFolder folder;
   Expected<ModelSpec> spec = load(folder, oracle("llama"), {{"attention_bias", true}, {"mlp_bias", true}});
@@ -245,7 +271,6 @@ TEST(ModelSpec, ValuesOfTheWrongKind) {
 
 TEST(ModelSpec, ValuesOutsideThisBuild) {
   EXPECT_EQ(failure("llama", {{"hidden_act", "gelu"}}), "hidden_act 'gelu' is not in this build");
-  EXPECT_EQ(failure("kimi_k2", {{"moe_layer_freq", 2}}), "moe_layer_freq '2' is not in this build");
   EXPECT_EQ(failure("kimi_k2", {{"scoring_func", "softmax"}}), "scoring_func 'softmax' is not in this build");
   EXPECT_EQ(failure("kimi_k2", {{"topk_method", "greedy"}}), "topk_method 'greedy' is not in this build");
   EXPECT_EQ(failure("kimi_k2", {{"rope_interleave", false}}), "rope_interleave 'false' is not in this build");

@@ -42,8 +42,8 @@ TEST(CheckpointTensors, PacksExpertsOfAFamily) {
   TensorFamily family;
   family.name = "experts_gate_up";
   family.pattern = "model.layers.{layer}.mlp.experts.{expert}.{gate_proj|up_proj}.weight";
-  family.layers = IndexRange{1, 3, 1};
-  family.experts = IndexRange{0, 12, 1};
+  family.layers = IndexSet{{1, 3, 1}};
+  family.experts = IndexSet{{0, 12, 1}};
   family.shape = {24, 64};
   PanelLayout layout;
   layout.matrices = 12;

@@ -14,7 +14,7 @@ static std::vector<std::string> names(const TensorFamily &family, std::optional<
 TEST(TensorFamily, ExpertsOutsideAlternativesInside) {
   TensorFamily family;
   family.pattern = "l.{layer}.e.{expert}.{gate|up}.w";
-  family.experts = IndexRange{0, 2, 1};
+  family.experts = IndexSet{{0, 2, 1}};
   EXPECT_EQ(names(family, 7),
             (std::vector<std::string>{"l.7.e.0.gate.w", "l.7.e.0.up.w", "l.7.e.1.gate.w", "l.7.e.1.up.w"}));
 }
@@ -29,7 +29,7 @@ TEST(TensorFamily, OneSlotALayer) {
   TensorFamily family;
   family.name = "kv_b_uk";
   family.pattern = "l.{layer}.kv_b";
-  family.layers = IndexRange{1, 6, 2};
+  family.layers = IndexSet{{3, 6, 2}, {1, 2, 1}};
   family.shape = {4, 24, 16};
   family.slice = TensorSlice{1, 0, 8};
   family.transpose = true;

@@ -8,6 +8,7 @@
 #ifndef K2C_CONVERSION_WEIGHTSLOTS_H
 #define K2C_CONVERSION_WEIGHTSLOTS_H
 
+#include "dialects/Nn/Nn.h"
 #include "k2c/Kernels/Describe.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/MapVector.h"
@@ -18,12 +19,12 @@ namespace k2c {
 
 /// The slots of one family in one layout.
 struct WeightRange {
-  std::string name;                   ///< the family, with a suffix when it is read in several layouts
-  mlir::Operation *family = nullptr;  ///< nn.weights or nn.constant_table
-  Operand operand;                    ///< layout: panels, or plain elements of `type`
-  int64_t first = 0;                  ///< slot of the first layer
-  int64_t from = 0, to = 1, step = 1; ///< checkpoint layer indices; 0 to 1 when not layered
-  int64_t count() const { return (to - from + step - 1) / step; }
+  std::string name;                  ///< the family, with a suffix when it is read in several layouts
+  mlir::Operation *family = nullptr; ///< nn.weights or nn.constant_table
+  Operand operand;                   ///< layout: panels, or plain elements of `type`
+  int64_t first = 0;                 ///< slot of the first layer
+  nn::IndicesAttr layers;            ///< of the checkpoint; null when not layered
+  int64_t count() const { return layers ? layers.size() : 1; }
   /// Bytes of one slot before page alignment.
   int64_t bytes() const;
   /// "panels<bf16, matrices = 1, n = 48, k = 64>", "rows<f32, 64>", "table<f32, 8192>".

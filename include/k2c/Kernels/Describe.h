@@ -10,6 +10,7 @@
 #define K2C_KERNELS_DESCRIBE_H
 
 #include "dialects/Kern/Kern.h"
+#include "dialects/Nn/NnSupport.h"
 #include "k2c/Kernels/KernelDesc.h"
 #include "llvm/ADT/SmallVector.h"
 
@@ -18,14 +19,15 @@ namespace k2c {
 /// Where one argument of a KernelDesc comes from.
 struct ArgumentSource {
   enum Kind : uint8_t {
-    Argument, ///< argument `index` of the kern.func; pointer + `offset` elements, or layer index + `offset`
+    Argument, ///< argument `index` of the kern.func; pointer + `offset` elements, or a layer's number
     Result,   ///< result `index`; pointer + `offset` elements
     Constant  ///< the number `offset`
   };
   Kind kind = Argument;
   unsigned index = 0;
   int64_t offset = 0;
-  unsigned plane = 0; ///< Role::Plane: which plane of the view, in the pool's order
+  unsigned plane = 0;    ///< Role::Plane: which plane of the view, in the pool's order
+  nn::IndicesAttr among; ///< Role::Layer: the number is the layer's ordinal in this set; null: its index + `offset`
 };
 
 /// A kernel's description and the source of each of `operands(desc)`.

@@ -163,6 +163,8 @@ struct WeightFamily {
   /// Name of one tensor; indices a pattern does not have are ignored.
   std::string tensorName(int64_t layer = 0, int64_t expert = 0, size_t alternative = 0) const;
   bool hasLayer(int64_t layer) const;
+  /// Checkpoint indices of its layers, ascending.
+  std::vector<int64_t> layerIndices() const;
   /// Layers in the family (1 when it is not per layer).
   int64_t layerCount() const;
   /// Elements of one tensor of the checkpoint.

@@ -8,31 +8,25 @@
 #ifndef K2C_WEIGHTS_TENSORFAMILY_H
 #define K2C_WEIGHTS_TENSORFAMILY_H
 
+#include "k2c/Support/IndexSet.h"
 #include "k2c/Weights/WeightMap.h"
 
 namespace k2c {
 
-/// Indices from, from + step, ... below to.
-struct IndexRange {
-  int64_t from = 0;
-  int64_t to = 1;
-  int64_t step = 1;
-};
-
 struct TensorFamily {
-  std::string name;                  ///< becomes WeightSlot::family
-  std::string pattern;               ///< "model.layers.{layer}.mlp.experts.{expert}.{gate_proj|up_proj}.weight"
-  std::optional<IndexRange> layers;  ///< values of {layer}; none: one slot for the whole model
-  std::optional<IndexRange> experts; ///< values of {expert}
-  std::vector<int64_t> shape;        ///< one tensor of the checkpoint is read as this
-  std::optional<TensorSlice> slice;  ///< of that shape
-  bool transpose = false;            ///< of what the slice leaves
+  std::string name;                 ///< becomes WeightSlot::family
+  std::string pattern;              ///< "model.layers.{layer}.mlp.experts.{expert}.{gate_proj|up_proj}.weight"
+  std::optional<IndexSet> layers;   ///< values of {layer}; none: one slot for the whole model
+  std::optional<IndexSet> experts;  ///< values of {expert}
+  std::vector<int64_t> shape;       ///< one tensor of the checkpoint is read as this
+  std::optional<TensorSlice> slice; ///< of that shape
+  bool transpose = false;           ///< of what the slice leaves
 };
 
 /// The tensors of one layer, in the order of their rows.
 std::vector<SourceTensor> sourcesOf(const TensorFamily &family, std::optional<int64_t> layer);
 
-/// Appends the family's slots, packed by `transform`, and returns the number of the first.
+/// Appends the family's slots, layers ascending, packed by `transform`, and returns the number of the first.
 int64_t appendSlots(WeightMap &map, const TensorFamily &family, const Transform &transform);
 
 } // namespace k2c

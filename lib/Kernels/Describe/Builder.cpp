@@ -89,6 +89,13 @@ bool DescBuilder::addLayer(Value value, int64_t offset) {
   return true;
 }
 
+bool DescBuilder::addOrdinal(Value value, nn::IndicesAttr among) {
+  if (!addLayer(value, 0))
+    return false;
+  sources.back().among = among;
+  return true;
+}
+
 bool DescBuilder::addResult(Value value, Rows &rows) {
   FailureOr<StridedView> view = resolveView(value);
   if (failed(view))

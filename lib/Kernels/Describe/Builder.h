@@ -23,6 +23,8 @@ public:
   bool addPlane(mlir::Value view, unsigned plane);
   /// Layer index `value` + `offset`, or the number `offset` without one.
   bool addLayer(mlir::Value value, int64_t offset);
+  /// The ordinal of layer `value` in `among`.
+  bool addOrdinal(mlir::Value value, nn::IndicesAttr among);
   /// The kernel result that `value` is yielded as.
   bool addResult(mlir::Value value, Rows &rows);
   bool addResult(mlir::Value value);

@@ -78,7 +78,7 @@ Described describeSelect(DescBuilder b, moe::SelectOp op) {
   desc.normalize = op.getNormalize();
   desc.scale = op.getScale().convertToDouble();
   bool ok = b.addRows(op.getScores(), desc.logits) && (!desc.bias || b.addArgument(op.getBiasOperand())) &&
-            b.addArgument(op.getBatch()) && b.addLayer(op.getLayer(), -static_cast<int64_t>(op.getFirst())) &&
+            b.addArgument(op.getBatch()) && b.addOrdinal(op.getLayer(), op.getAmong()) &&
             b.addResult(op.getExperts()) && b.addResult(op.getWeights());
   return finish(b, ok, desc);
 }

@@ -19,7 +19,7 @@ func.func private @f(!moe.plan<experts = 4, top = 8>)
 !plan = !moe.plan<experts = 384, top = 8>
 func.func @select_c1(%s: tensor<?x384xf32, #nn.rows<want>>, %b: !nn.batch, %l: index) {
   // expected-error @below {{'moe.select' op [C1] expects the scores in row space token, got want}}
-  %e, %w = moe.select %s, %b layer %l first 1 score sigmoid top 8 groups 1 of 1 scale 1.0 : tensor<?x384xf32, #nn.rows<want>> -> tensor<?x8xi32, #nn.rows<want>>, tensor<?x8xf32, #nn.rows<want>>
+  %e, %w = moe.select %s, %b layer %l among 1 to 61 score sigmoid top 8 groups 1 of 1 scale 1.0 : tensor<?x384xf32, #nn.rows<want>> -> tensor<?x8xi32, #nn.rows<want>>, tensor<?x8xf32, #nn.rows<want>>
   return
 }
 
@@ -34,7 +34,7 @@ func.func @select_c1(%s: tensor<?x384xf32, #nn.rows<want>>, %b: !nn.batch, %l: i
 !plan = !moe.plan<experts = 384, top = 8>
 func.func @select_c2(%s: tensor<?x384xbf16, #tok>, %b: !nn.batch, %l: index) {
   // expected-error @below {{'moe.select' op [C2] expects scores of type 'f32', got 'bf16'}}
-  %e, %w = moe.select %s, %b layer %l first 1 score sigmoid top 8 groups 1 of 1 scale 1.0 : tensor<?x384xbf16, #tok> -> !e, !w
+  %e, %w = moe.select %s, %b layer %l among 1 to 61 score sigmoid top 8 groups 1 of 1 scale 1.0 : tensor<?x384xbf16, #tok> -> !e, !w
   return
 }
 
@@ -49,7 +49,7 @@ func.func @select_c2(%s: tensor<?x384xbf16, #tok>, %b: !nn.batch, %l: index) {
 !plan = !moe.plan<experts = 384, top = 8>
 func.func @select_c3(%s: !s, %b: !nn.batch, %l: index) {
   // expected-error @below {{'moe.select' op [C3] expects experts' columns of shape [6], got [8]}}
-  %e, %w = moe.select %s, %b layer %l first 1 score sigmoid top 6 groups 1 of 1 scale 1.0 : !s -> !e, !w
+  %e, %w = moe.select %s, %b layer %l among 1 to 61 score sigmoid top 6 groups 1 of 1 scale 1.0 : !s -> !e, !w
   return
 }
 
@@ -64,7 +64,7 @@ func.func @select_c3(%s: !s, %b: !nn.batch, %l: index) {
 !plan = !moe.plan<experts = 384, top = 8>
 func.func @select_c4(%s: !s, %b: !nn.batch, %l: index) {
   // expected-error @below {{'moe.select' op [C4] expects 0 < top <= 6 eligible experts, got 8}}
-  %e, %w = moe.select %s, %b layer %l first 1 score sigmoid top 8 groups 1 of 64 scale 1.0 : !s -> !e, !w
+  %e, %w = moe.select %s, %b layer %l among 1 to 61 score sigmoid top 8 groups 1 of 64 scale 1.0 : !s -> !e, !w
   return
 }
 
@@ -79,7 +79,7 @@ func.func @select_c4(%s: !s, %b: !nn.batch, %l: index) {
 !plan = !moe.plan<experts = 384, top = 8>
 func.func @select_c5(%s: !s, %b: !nn.batch, %l: index) {
   // expected-error @below {{'moe.select' op [C5] expects kept groups of a divisor of 384 experts, got 1 of 7}}
-  %e, %w = moe.select %s, %b layer %l first 1 score sigmoid top 8 groups 1 of 7 scale 1.0 : !s -> !e, !w
+  %e, %w = moe.select %s, %b layer %l among 1 to 61 score sigmoid top 8 groups 1 of 7 scale 1.0 : !s -> !e, !w
   return
 }
 
@@ -94,22 +94,7 @@ func.func @select_c5(%s: !s, %b: !nn.batch, %l: index) {
 !plan = !moe.plan<experts = 384, top = 8>
 func.func @select_c6(%s: !s, %b: !nn.batch, %l: index, %v: tensor<8xf32>) {
   // expected-error @below {{'moe.select' op [C6] expects a bias of shape [384], got [8]}}
-  %e, %w = moe.select %s, %b bias %v : tensor<8xf32> layer %l first 1 score sigmoid top 8 groups 1 of 1 scale 1.0 : !s -> !e, !w
-  return
-}
-
-// -----
-
-#tok = #nn.rows<token>
-!x = tensor<?x64xf32, #tok>
-!s = tensor<?x384xf32, #tok>
-!e = tensor<?x8xi32, #tok>
-!w = tensor<?x8xf32, #tok>
-!slots = tensor<?x64xf32, #nn.rows<slot, 8>>
-!plan = !moe.plan<experts = 384, top = 8>
-func.func @select_c7(%s: !s, %b: !nn.batch, %l: index) {
-  // expected-error @below {{'moe.select' op [C7] expects a first layer that is not negative, got -1}}
-  %e, %w = moe.select %s, %b layer %l first -1 score sigmoid top 8 groups 1 of 1 scale 1.0 : !s -> !e, !w
+  %e, %w = moe.select %s, %b bias %v : tensor<8xf32> layer %l among 1 to 61 score sigmoid top 8 groups 1 of 1 scale 1.0 : !s -> !e, !w
   return
 }
 

@@ -17,10 +17,10 @@ nn.weights @down "layers.{layer}.mlp.experts.{expert}.down_proj.weight" over (la
 // CHECK-LABEL: func.func @whole
 func.func @whole(%l: index, %n: !x, %b: !nn.batch) -> !x {
   %s = nn.linear %n, @router[%l] order tree<1> : !x -> !s
-  // CHECK: moe.select %{{.*}}, %{{.*}} bias @bias[%{{.*}}] layer %{{.*}} first 1 score sigmoid top 8 groups 1 of 1 normalize scale 2.827 : tensor<?x384xf32, #tok> -> tensor<?x8xi32, #tok>, tensor<?x8xf32, #tok>
-  %e, %w = moe.select %s, %b bias @bias[%l] layer %l first 1 score sigmoid top 8 groups 1 of 1 normalize scale 2.827 : !s -> !e, !w
-  // CHECK: moe.select %{{.*}}, %{{.*}} layer %{{.*}} first 1 score softmax top 8 groups 3 of 8 by max scale 16.0 : tensor
-  %e2, %w2 = moe.select %s, %b layer %l first 1 score softmax top 8 groups 3 of 8 by max scale 16.0 : !s -> !e, !w
+  // CHECK: moe.select %{{.*}}, %{{.*}} bias @bias[%{{.*}}] layer %{{.*}} among 1 to 61 score sigmoid top 8 groups 1 of 1 normalize scale 2.827 : tensor<?x384xf32, #tok> -> tensor<?x8xi32, #tok>, tensor<?x8xf32, #tok>
+  %e, %w = moe.select %s, %b bias @bias[%l] layer %l among 1 to 61 score sigmoid top 8 groups 1 of 1 normalize scale 2.827 : !s -> !e, !w
+  // CHECK: moe.select %{{.*}}, %{{.*}} layer %{{.*}} among 1 to 4 and 5 to 61 step 2 score softmax top 8 groups 3 of 8 by max scale 16.0 : tensor
+  %e2, %w2 = moe.select %s, %b layer %l among 1 to 4 and 5 to 61 step 2 score softmax top 8 groups 3 of 8 by max scale 16.0 : !s -> !e, !w
   // CHECK: moe.experts %{{.*}}, %{{.*}}, %{{.*}}, @gu[%{{.*}}], @down[%{{.*}}] experts 384 inner 96 act silu up_order tree<8> down_order tree<4> combine tree<128> : tensor<?x64xf32, #tok>, tensor<?x8xi32, #tok>, tensor<?x8xf32, #tok> -> tensor<?x64xf32, #tok>
   %r = moe.experts %n, %e, %w, @gu[%l], @down[%l] experts 384 inner 96 act silu up_order tree<8> down_order tree<4> combine tree<128> : !x, !e, !w -> !x
   // CHECK: experts 384 inner 96 act silu : tensor

@@ -60,15 +60,21 @@ module attributes {nn.x = #nn.slice<dims = [64], dim = 0, from = 0, to = 1, tran
 
 // -----
 
-// domain C1
-// expected-error @below {{'#nn.domain' [C1] expects 0 <= from < to for 'layer', got 3 to 3}}
+// indices C1
+// expected-error @below {{'#nn.indices' [C1] expects 0 <= from < to, got 3 to 3}}
 nn.weights @w "{layer}" over (layer = 3 to 3) : tensor<4xf32>
 
 // -----
 
-// domain C2
-// expected-error @below {{'#nn.domain' [C2] expects a positive step for 'layer', got 0}}
+// indices C2
+// expected-error @below {{'#nn.indices' [C2] expects a positive step, got 0}}
 nn.weights @w "{layer}" over (layer = 0 to 3 step 0) : tensor<4xf32>
+
+// -----
+
+// indices C3
+// expected-error @below {{'#nn.indices' [C3] expects every index once, got 4 in two ranges}}
+nn.weights @w "{layer}" over (layer = 0 to 3 and 4 to 10 step 3 and 4 to 6) : tensor<4xf32>
 
 // -----
 

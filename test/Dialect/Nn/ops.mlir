@@ -29,6 +29,8 @@ module @model attributes {
   nn.weights @k "model.layers.{layer}.self_attn.k_proj.weight" over (layer = 0 to 3) : tensor<2x16x64xbf16>
   // CHECK: over (layer = 0 to 4 step 2)
   nn.weights @even "model.layers.{layer}.extra.weight" over (layer = 0 to 4 step 2) : tensor<64xbf16>
+  // CHECK: over (layer = 0 to 2 and 3 to 10 step 2) : tensor<64xbf16>
+  nn.weights @dense "model.layers.{layer}.other.weight" over (layer = 0 to 2 and 3 to 10 step 2) : tensor<64xbf16>
   // CHECK: nn.weights @gu "model.layers.{layer}.mlp.{gate_proj|up_proj}.weight" over (layer = 0 to 3) : tensor<2x96x64xbf16>
   nn.weights @gu "model.layers.{layer}.mlp.{gate_proj|up_proj}.weight" over (layer = 0 to 3) : tensor<2x96x64xbf16>
   nn.weights @down "model.layers.{layer}.mlp.down_proj.weight" over (layer = 0 to 3) : tensor<64x96xbf16>

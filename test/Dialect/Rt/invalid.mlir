@@ -12,17 +12,22 @@ rt.program @p serve @s arena 0 scratch 0
 // -----
 
 // expected-error @below {{'rt.weight_slots' op [C1] expects no negative first slot or size, got -1 and 0}}
-rt.weight_slots @w first -1 layers 0 to 1 step 1 bytes 0 layout ""
+rt.weight_slots @w first -1 count 1 bytes 0 layout ""
 
 // -----
 
-// expected-error @below {{'rt.weight_slots' op [C1] expects from < to and a positive step, got 1 to 1 step 1}}
-rt.weight_slots @w first 0 layers 1 to 1 step 1 bytes 0 layout ""
+// expected-error @below {{'rt.weight_slots' op [C1] expects a positive count, got 0}}
+rt.weight_slots @w first 0 count 0 bytes 0 layout ""
 
 // -----
 
 // expected-error @below {{'rt.plane_table' op [C1] expects no negative index or size, got -1 and 0}}
-rt.plane_table @p index -1 layers 0 to 1 step 1 layer_bytes 0
+rt.plane_table @p index -1 count 1 layer_bytes 0
+
+// -----
+
+// expected-error @below {{'rt.plane_table' op [C1] expects a positive count, got 0}}
+rt.plane_table @p index 0 count 0 layer_bytes 0
 
 // -----
 
@@ -47,9 +52,9 @@ func.func @weight_c1(%i: index, %n: i64) {
 
 // -----
 
-rt.weight_slots @w first 0 layers 0 to 3 step 1 bytes 0 layout ""
+rt.weight_slots @w first 0 count 3 bytes 0 layout ""
 func.func @weight_c2(%i: index, %n: i64) {
-  // expected-error @below {{'rt.weight' op [C2] expects a layer for @w, which has 3 slots}}
+  // expected-error @below {{'rt.weight' op [C2] expects an ordinal for @w, which has 3 slots}}
   %p = rt.weight @w
   return
 }

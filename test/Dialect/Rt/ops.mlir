@@ -3,11 +3,11 @@
 
 // CHECK: rt.program @kimi serve @step arena 671088640 scratch 1048576
 rt.program @kimi serve @step arena 671088640 scratch 1048576
-// CHECK: rt.weight_slots @qa first 12 layers 0 to 3 step 1 bytes 147456 layout "panels<bf16, n = 48, k = 64>"
-rt.weight_slots @qa first 12 layers 0 to 3 step 1 bytes 147456 layout "panels<bf16, n = 48, k = 64>"
-rt.weight_slots @embed first 15 layers 0 to 1 step 1 bytes 65536 layout "rows<bf16>"
-// CHECK: rt.plane_table @cache.latent index 0 layers 0 to 3 step 1 layer_bytes 8388608
-rt.plane_table @cache.latent index 0 layers 0 to 3 step 1 layer_bytes 8388608
+// CHECK: rt.weight_slots @qa first 12 count 3 bytes 147456 layout "panels<bf16, n = 48, k = 64>"
+rt.weight_slots @qa first 12 count 3 bytes 147456 layout "panels<bf16, n = 48, k = 64>"
+rt.weight_slots @embed first 15 count 1 bytes 65536 layout "rows<bf16>"
+// CHECK: rt.plane_table @cache.latent index 0 count 3 layer_bytes 8388608
+rt.plane_table @cache.latent index 0 count 3 layer_bytes 8388608
 // CHECK: rt.kernel @k_qa id 3 hash "9a3f" variants ["gemv", "tail", "large"]
 rt.kernel @k_qa id 3 hash "9a3f" variants ["gemv", "tail", "large"]
 
