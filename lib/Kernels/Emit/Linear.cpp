@@ -123,15 +123,22 @@ void LinearEmitter::emitBlocks() {
   });
 }
 
-/// Items are panels x experts, panel-major; an expert without slots costs its two offsets.
+/// Items are panels x experts, panel-major, so that every worker has a share of each expert; but it walks them expert
+/// by expert: an expert's panels follow one another in memory. An expert without slots costs its two offsets.
 void LinearEmitter::emitGrouped() {
   Value begin = b.workerField(abi::worker::begin), end = b.workerField(abi::worker::end);
-  Values variant = b.loop(begin, end, 1, b.constant(b.i32(), 0), [&](Value item, ValueRange carried) {
-    Value panel = b.div(item, d.w.matrices), expert = b.rem(item, d.w.matrices);
+  Values variant = b.loop(0, d.w.matrices, 1, b.constant(b.i32(), 0), [&](Value expert, ValueRange carried) {
     Value first = b.extend(b.loadI32(arguments.plan.offsets, expert));
     Value last = b.extend(b.loadI32(arguments.plan.offsets, b.add(expert, 1)));
-    emitTiles(b.row(arguments.x, d.x, first), first, last, expert, panel);
-    return Values{b.max(carried[0], variantOf(b.sub(last, first)))};
+    auto panelFrom = [&](Value item) {
+      return b.div(b.add(b.max(b.sub(item, expert), 0), d.w.matrices - 1), d.w.matrices);
+    };
+    Value hasSlots = b.compare(Compare::Lt, first, last);
+    b.when(hasSlots, [&] {
+      b.loop(panelFrom(begin), panelFrom(end), 1,
+             [&](Value panel) { emitTiles(b.row(arguments.x, d.x, first), first, last, expert, panel); });
+    });
+    return Values{b.select(hasSlots, b.max(carried[0], variantOf(b.sub(last, first))), carried[0])};
   });
   b.setVariant(variant[0]);
 }
