@@ -20,7 +20,7 @@ public:
     const YAML::Node &root = document.root;
     keys(root, "the families file",
          {"family", "model_types", "architectures", "config", "checks", "rope", "attention", "mlp", "moe", "layers",
-          "weights", "ignore"});
+          "weights", "ignore", "tiktoken"});
     if (failure)
       return *failure;
     family.file = document.file;
@@ -49,6 +49,8 @@ public:
                                optionalWord(node, "to", "1"), optionalWord(node, "when", ""),
                                optionalWord(node, "only_with", "")});
     }
+    if (root["tiktoken"])
+      readTiktoken(root["tiktoken"]);
     if (failure)
       return *failure;
     return std::move(family);
@@ -85,6 +87,15 @@ private:
       for (const YAML::Node &item : node)
         list.push_back(word(item, what));
     return list;
+  }
+
+  void readTiktoken(const YAML::Node &node) {
+    keys(node, "tiktoken", {"pattern", "reserved"});
+    family.tiktoken.patterns = words(node["pattern"], "pattern");
+    if (Expected<int64_t> reserved = document.asInt(node["reserved"], "reserved"))
+      family.tiktoken.reserved = *reserved;
+    else
+      fail(reserved.takeError());
   }
 
   KeyRule keyRule(const std::string &key, const YAML::Node &node) {

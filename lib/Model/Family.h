@@ -2,7 +2,7 @@
 #ifndef K2C_LIB_MODEL_FAMILY_H
 #define K2C_LIB_MODEL_FAMILY_H
 
-#include "k2c/Support/Error.h"
+#include "k2c/Model/ModelSpec.h"
 
 #include <cstdint>
 #include <map>
@@ -77,6 +77,7 @@ struct Family {
   std::vector<LayerRule> layers;
   std::vector<WeightRule> weights;
   std::vector<IgnoreRule> ignore;
+  TiktokenSpec tiktoken;
 };
 
 /// Keys that change nothing at inference.

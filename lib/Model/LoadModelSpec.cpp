@@ -259,6 +259,7 @@ Status readGenerationConfig(ModelSpec &spec, const std::string &path) {
 Expected<ModelSpec> readConfig(ConfigFile &config, const Family &family, const HarmlessKeys &harmless) {
   ModelSpec spec;
   spec.family = family.name;
+  spec.tiktoken = family.tiktoken;
   spec.modelType = config.get("/model_type")->get<std::string>();
   Expected<Fields> fields = readFields(config, family, spec.places);
   if (!fields)

@@ -2,7 +2,9 @@
 
 #include "Family.h"
 
+#include <fstream>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 #include <set>
 
 using namespace k2c;
@@ -84,6 +86,21 @@ TEST(Family, HarmlessKeys) {
   EXPECT_EQ(keys->only["b"], (std::vector<std::string>{"null", "false"}));
   EXPECT_EQ(parseHarmlessKeys("some: [a]\n", "h.yaml").error().text(),
             "h.yaml:1:1: the file has no key 'some'; the keys are any, only");
+}
+
+// The golden ids of the runtime's tests were made with these rules.
+TEST(Family, TiktokenRulesAreThoseOfTheGoldenIds) {
+  std::ifstream in(K2C_SOURCE_DIR "/test/Runtime/tokenizers/kimi.rules.json");
+  const nlohmann::json golden = nlohmann::json::parse(in);
+  const Expected<std::vector<Family>> &families = builtInFamilies();
+  ASSERT_TRUE(families);
+  for (const Family &family : *families)
+    if (family.name == "deepseek_v3") {
+      EXPECT_EQ(family.tiktoken.patterns, golden["pattern"].get<std::vector<std::string>>());
+      EXPECT_EQ(family.tiktoken.reserved, golden["reserved"].get<int64_t>());
+      return;
+    }
+  FAIL() << "no family deepseek_v3";
 }
 
 } // namespace

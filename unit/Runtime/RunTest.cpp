@@ -271,7 +271,7 @@ TEST(Run, UserErrorsAre1) {
   expectError(runBundle(fake, {"generate", "--prompt-ids", ""}), 1, "token id");
   expectError(runBundle(fake, {"generate", "--prompt-ids", "1,x"}), 1, "\"x\" does not begin with a token id");
   expectError(runBundle(fake, {"generate", "--prompt-ids", "1", "-n", "1001"}), 1, "use -n 1000 at most");
-  expectError(runBundle(fake, {"generate", "--prompt", "hello"}), 1, "the bundle has no tokenizer.json");
+  expectError(runBundle(fake, {"generate", "--prompt", "hello"}), 1, "the bundle has no tokenizer");
   expectError(runBundle(fake, {"generate", "--batch-file", "/nonexistent"}), 1, "no such file");
   expectError(runBundle(fake, {"generate", "--prompt-ids", "1", "--trace", "/nonexistent/t"}), 1, "--trace");
   expectError(runBundle(fake, {"bench", "--prefill", "2000"}), 1,

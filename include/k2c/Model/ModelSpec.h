@@ -190,6 +190,13 @@ struct ConfigPlace {
   int column = 0;
 };
 
+/// What a checkpoint with a tiktoken.model leaves to its program: the file has
+/// ranks of byte pairs only.
+struct TiktokenSpec {
+  std::vector<std::string> patterns; ///< alternatives of the regex that finds words; empty: not known
+  int64_t reserved = 0;              ///< ids behind the ranks that are special tokens
+};
+
 struct ModelSpec {
   std::string name;      ///< of the checkpoint folder
   std::string family;    ///< name of the families file
@@ -209,6 +216,7 @@ struct ModelSpec {
 
   std::vector<int64_t> eos;
   std::optional<int64_t> bos;
+  TiktokenSpec tiktoken;
 
   DType storage = DType::BF16; ///< the config's; families hold the real ones
   std::optional<BlockScales> quantization;

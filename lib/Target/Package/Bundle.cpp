@@ -11,8 +11,8 @@ namespace k2c {
 namespace {
 
 /// Files of a checkpoint folder that the runtime reads, if they are there.
-constexpr const char *runtimeFiles[] = {"tokenizer.json", "tokenizer_config.json", "generation_config.json",
-                                        "config.json"};
+constexpr const char *runtimeFiles[] = {"tokenizer.json", "tiktoken.model", "tokenizer_config.json",
+                                        "generation_config.json", "config.json"};
 /// The regular-expression library of the tokenizer, opened from the bundle by commands that take or print text.
 constexpr const char *regexLibrary = "libonig.so.5";
 
@@ -65,9 +65,14 @@ Status BundleFolder::addRuntime(const std::string &runtime, const std::string &c
 }
 
 int64_t tokenizerBytes(const std::string &checkpoint) {
-  std::error_code error;
-  auto bytes = fs::file_size(fs::path(checkpoint) / "tokenizer.json", error);
-  return error ? 0 : static_cast<int64_t>(bytes);
+  // The runtime reads the first that is there.
+  for (const char *name : {"tokenizer.json", "tiktoken.model"}) {
+    std::error_code error;
+    auto bytes = fs::file_size(fs::path(checkpoint) / name, error);
+    if (!error)
+      return static_cast<int64_t>(bytes);
+  }
+  return 0;
 }
 
 Expected<std::string> findRuntime() {

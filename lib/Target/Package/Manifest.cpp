@@ -107,6 +107,8 @@ std::string manifestText(const ModelSpec &spec, const Plan &plan, const Manifest
                    {"weights_index", "weights/index.json"}};
   if (spec.bos)
     manifest["bos"] = *spec.bos;
+  if (!spec.tiktoken.patterns.empty())
+    manifest["tiktoken"] = {{"pattern", spec.tiktoken.patterns}, {"reserved", spec.tiktoken.reserved}};
   return manifest.dump(2) + "\n";
 }
 

@@ -17,6 +17,7 @@ constexpr int64_t mostVocab = int64_t(1) << 24;
 constexpr int64_t mostPages = int64_t(1) << 24;
 constexpr size_t mostKernels = 1 << 16;
 constexpr int64_t mostGroups = 8;
+constexpr int64_t mostReservedTokens = 1 << 16;
 
 void readModel(Fields model, Manifest &manifest) {
   manifest.modelName = model.string("name");
@@ -111,6 +112,14 @@ void readTokens(Fields &root, Manifest &manifest) {
     manifest.promptExpandedAtLeast = root.object("forms").integer("prompt_expanded_at_least", -1, mostTokens);
 }
 
+void readTiktoken(Fields &root, Manifest &manifest) {
+  if (!root.has("tiktoken"))
+    return;
+  Fields tiktoken = root.object("tiktoken");
+  manifest.tiktokenPatterns = tiktoken.strings("pattern", 64);
+  manifest.tiktokenReserved = tiktoken.integer("reserved", 0, mostReservedTokens);
+}
+
 void checkMemory(Fields &root, const Manifest &manifest) {
   if (!root.ok())
     return;
@@ -175,6 +184,7 @@ Result<Manifest> parseManifest(std::string_view text, const std::string &place, 
   manifest.limits.tokenizer_bytes = tokenizerBytes;
   readMemory(root.object("memory"), manifest);
   readTokens(root, manifest);
+  readTiktoken(root, manifest);
   readKernels(root, manifest);
   manifest.bytesPerToken = root.integer("bytes_per_token", 0, mostBytes, 0);
   manifest.weightsIndex = root.string("weights_index", "weights/index.json");

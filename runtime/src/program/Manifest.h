@@ -67,7 +67,9 @@ struct Manifest {
   MemoryCertificate memory;
   int64_t promptExpandedAtLeast = -1; ///< 0: always expanded, -1: never
   std::vector<int32_t> eos;
-  int32_t bos = -1; ///< -1: none
+  int32_t bos = -1;                          ///< -1: none
+  std::vector<std::string> tiktokenPatterns; ///< how a tiktoken.model finds words; empty: not known
+  int64_t tiktokenReserved = 0;              ///< ids behind its ranks that are special tokens
   std::vector<KernelEntry> kernels;
   int64_t bytesPerToken = 0;
   std::string weightsIndex;

@@ -36,7 +36,7 @@ Result<std::vector<int32_t>> readTokens(const std::string &path, const std::stri
   if (!tokenizer)
     return tokenizer.takeError();
   if (!*tokenizer)
-    return Error{K2RT_INVALID_ARGUMENT, path, "the bundle has no tokenizer.json",
+    return Error{K2RT_INVALID_ARGUMENT, path, "the bundle has no tokenizer",
                  "give a .json file with a list of id lists"};
   return (*tokenizer)->encode(*text, /*special=*/true);
 }

@@ -101,8 +101,8 @@ Result<Prompts> readPrompts(const PromptFlags &flags, const Tokenizer *tokenizer
     text = std::move(*read);
   }
   if (!tokenizer)
-    return Error{K2RT_INVALID_ARGUMENT, flags.textFile ? "--prompt-file" : "--prompt",
-                 "the bundle has no tokenizer.json", "use --prompt-ids, or compile from a folder with a tokenizer"};
+    return Error{K2RT_INVALID_ARGUMENT, flags.textFile ? "--prompt-file" : "--prompt", "the bundle has no tokenizer",
+                 "use --prompt-ids, or compile from a folder with a tokenizer"};
   Result<std::vector<int32_t>> ids = tokenizer->encode(text, !flags.noSpecial);
   if (!ids)
     return ids.takeError();

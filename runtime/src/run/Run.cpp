@@ -6,6 +6,8 @@
 namespace k2rt {
 
 static constexpr int64_t mostTokenizerBytes = int64_t(512) << 20;
+static constexpr int64_t mostNamesBytes = int64_t(16) << 20;
+static const char namesFile[] = "tokenizer_config.json";
 
 Result<std::unique_ptr<Run>> Run::open(const RunOptions &options) {
   Result<Bundle> bundle = Bundle::open(options.folder);
@@ -71,6 +73,25 @@ void addRunFlags(CLI::App &command, RunOptions &options) {
   command.add_flag("--json", options.json, "print JSON");
 }
 
+/// A tiktoken.model, whose pattern is in the manifest and whose names are in tokenizer_config.json.
+static Result<Tokenizer> parseRanks(const std::string &folder, const std::string &path, const std::string &ranks) {
+  Result<Manifest> manifest = readManifest(folder);
+  if (!manifest)
+    return manifest.takeError();
+  TiktokenRules rules;
+  rules.patterns = std::move(manifest->tiktokenPatterns);
+  rules.reserved = manifest->tiktokenReserved;
+  rules.place = folder + "/manifest.json: tiktoken.pattern";
+  rules.configName = folder + "/" + namesFile;
+  if (bundleFileExists(folder, namesFile)) {
+    Result<std::string> config = readBundleFile(folder, namesFile, mostNamesBytes);
+    if (!config)
+      return config.takeError();
+    rules.config = std::move(*config);
+  }
+  return Tokenizer::parseRanks(ranks, path, rules);
+}
+
 Result<std::optional<Tokenizer>> openTokenizer(const std::string &folder) {
   const std::string file = tokenizerFile(folder);
   if (file.empty())
@@ -78,7 +99,9 @@ Result<std::optional<Tokenizer>> openTokenizer(const std::string &folder) {
   Result<std::string> text = readBundleFile(folder, file, mostTokenizerBytes);
   if (!text)
     return text.takeError();
-  Result<Tokenizer> tokenizer = Tokenizer::parse(*text, folder + "/" + file);
+  const std::string path = folder + "/" + file;
+  Result<Tokenizer> tokenizer =
+      file == "tiktoken.model" ? parseRanks(folder, path, *text) : Tokenizer::parse(*text, path);
   text = std::string();
   if (!tokenizer)
     return tokenizer.takeError();

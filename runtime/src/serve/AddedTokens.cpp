@@ -41,14 +41,16 @@ void AddedTokens::Trie::insert(std::string_view content, int32_t token) {
   tokenAt[size_t(node)] = token;
 }
 
-int32_t AddedTokens::Trie::longest(std::string_view text, size_t at) const {
-  int32_t node = 0, best = -1;
-  for (; at < text.size(); ++at) {
-    auto edge = edges.find(uint64_t(node) << 8 | uint8_t(text[at]));
+std::pair<int32_t, size_t> AddedTokens::Trie::longest(std::string_view text, size_t at) const {
+  int32_t node = 0;
+  std::pair<int32_t, size_t> best = {-1, 0};
+  for (size_t end = at; end < text.size();) {
+    auto edge = edges.find(uint64_t(node) << 8 | uint8_t(text[end++]));
     if (edge == edges.end())
       break;
     node = edge->second;
-    best = tokenAt[size_t(node)] >= 0 ? tokenAt[size_t(node)] : best;
+    if (tokenAt[size_t(node)] >= 0)
+      best = {tokenAt[size_t(node)], end - at};
   }
   return best;
 }
@@ -58,7 +60,8 @@ Result<AddedTokens> AddedTokens::create(std::vector<AddedToken> tokens, const st
   added.tokens = std::move(tokens);
   for (size_t i = 0; i < added.tokens.size(); ++i) {
     const AddedToken &token = added.tokens[i];
-    (token.normalized ? added.normalized : added.raw).insert(token.content, int32_t(i));
+    if (!token.content.empty())
+      (token.normalized ? added.normalized : added.raw).insert(token.content, int32_t(i));
     if (token.singleWord && !added.word) {
       Result<Regex> word = Regex::compile("[\\w\\x{200C}\\x{200D}]", place);
       if (!word)
@@ -75,16 +78,17 @@ bool AddedTokens::standsAlone(std::string_view text, TextRange match) const {
   return !isWord(characterBefore(text, match.begin)) && !isWord(characterAt(text, match.end));
 }
 
-void AddedTokens::cutPass(const Trie &trie, std::string_view text, std::vector<Segment> &out) const {
+std::vector<Segment> AddedTokens::cut(const Trie &trie, std::string_view text) const {
+  std::vector<Segment> out;
   size_t done = 0;
   for (size_t at = 0; at < text.size();) {
-    const int32_t index = trie.longest(text, at);
+    const auto [index, length] = trie.longest(text, at);
     if (index < 0) {
       ++at;
       continue;
     }
     const AddedToken &token = tokens[size_t(index)];
-    TextRange match = {at, at + token.content.size()};
+    TextRange match = {at, at + length};
     at = match.end;
     if (token.singleWord && !standsAlone(text, match))
       continue;
@@ -105,17 +109,7 @@ void AddedTokens::cutPass(const Trie &trie, std::string_view text, std::vector<S
   }
   if (done < text.size())
     out.push_back({text.substr(done), -1});
-}
-
-std::vector<Segment> AddedTokens::cut(std::string_view text) const {
-  std::vector<Segment> first, result;
-  cutPass(raw, text, first);
-  for (const Segment &segment : first)
-    if (segment.id >= 0)
-      result.push_back(segment);
-    else
-      cutPass(normalized, segment.text, result);
-  return result;
+  return out;
 }
 
 } // namespace k2rt

@@ -13,6 +13,13 @@ std::string JsonNode::shown(const std::string &key) {
   return text + "...";
 }
 
+Error parseError(const nlohmann::json::exception &exception, const std::string &file) {
+  // "[json.exception.parse_error.101] parse error at line 1, column 2: ..."
+  const std::string_view text = exception.what();
+  const size_t at = text.find("] ");
+  return {K2RT_INVALID_BUNDLE, file, std::string(at == text.npos ? text : text.substr(at + 2)), ""};
+}
+
 std::string JsonNode::place() const { return path.empty() ? *file : *file + ": " + path; }
 
 void JsonNode::refuse(const std::string &message) const { throw Refusal{{K2RT_INVALID_BUNDLE, place(), message, ""}}; }

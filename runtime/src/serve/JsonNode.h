@@ -72,6 +72,9 @@ private:
   std::string path;
 };
 
+/// What the parser reports, as an error of `file`.
+Error parseError(const nlohmann::json::exception &exception, const std::string &file);
+
 } // namespace k2rt
 
 #endif // K2RT_SERVE_JSONNODE_H

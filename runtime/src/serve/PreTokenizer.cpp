@@ -8,14 +8,8 @@ const char *const PreTokenizer::gpt2Pattern = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+
 
 Status Cut::parts(std::string_view text, std::vector<Part> &out) const {
   std::vector<TextRange> matches;
-  if (const Regex *regex = std::get_if<Regex>(&pattern)) {
-    if (Status status = regex->findAll(text, matches); !status)
-      return status.takeError();
-  } else {
-    const std::string &literal = std::get<std::string>(pattern);
-    for (size_t at = 0; (at = text.find(literal, at)) != text.npos; at += literal.size())
-      matches.push_back({at, at + literal.size()});
-  }
+  if (Status status = pattern.findAll(text, matches); !status)
+    return status.takeError();
   size_t end = 0;
   for (const TextRange &match : matches) {
     if (end < match.begin)
@@ -67,7 +61,20 @@ Status Cut::apply(std::string_view text, std::vector<std::string_view> &pieces) 
   return {};
 }
 
-Status PreTokenizer::apply(std::string_view text, Words &words) const {
+Status PreTokenizer::applyMetaspace(std::string_view piece, bool begins, Words &words) const {
+  static const Pattern space(std::string(" "));
+  std::string &word = words.owned.emplace_back();
+  word = *space.replaceAll(piece, metaspace->space);
+  const bool prepend = metaspace->prepend == Metaspace::always || (metaspace->prepend == Metaspace::first && begins);
+  if (prepend && word.compare(0, metaspace->space.size(), metaspace->space) != 0)
+    word.insert(0, metaspace->space);
+  if (metaspace->cut)
+    return metaspace->cut->apply(word, words.list);
+  words.list.push_back(word);
+  return {};
+}
+
+Status PreTokenizer::apply(std::string_view text, bool begins, Words &words) const {
   std::vector<std::string_view> pieces = {text}, next;
   for (const Cut &cut : cuts) {
     next.clear();
@@ -77,6 +84,11 @@ Status PreTokenizer::apply(std::string_view text, Words &words) const {
     pieces.swap(next);
   }
   for (std::string_view piece : pieces) {
+    if (metaspace) {
+      if (Status status = applyMetaspace(piece, begins && piece.data() == text.data(), words); !status)
+        return status.takeError();
+      continue;
+    }
     if (addPrefixSpace && piece.substr(0, 1) != " ")
       piece = words.owned.emplace_back(" ").append(piece);
     if (!byteLevelCut)

@@ -20,6 +20,13 @@ Result<Tokenizer> Tokenizer::parse(std::string_view json, const std::string &nam
   return Tokenizer(std::move(*data));
 }
 
+Result<Tokenizer> Tokenizer::parseRanks(std::string_view ranks, const std::string &name, const TiktokenRules &rules) {
+  Result<std::unique_ptr<TokenizerData>> data = readTiktokenData(ranks, name, rules);
+  if (!data)
+    return data.takeError();
+  return Tokenizer(std::move(*data));
+}
+
 Result<Tokenizer> Tokenizer::load(const std::string &path) {
   std::unique_ptr<FILE, int (*)(FILE *)> file(fopen(path.c_str(), "rb"), fclose);
   if (!file)
@@ -42,6 +49,51 @@ Result<Tokenizer> Tokenizer::load(const std::string &path) {
   return parse(content, path);
 }
 
+namespace {
+
+/// Appends the tokens of stretches of text, with working memory that is used again and again.
+class Encoder {
+public:
+  Encoder(const TokenizerData &data, std::vector<int32_t> &ids) : data(data), ids(ids) {}
+
+  /// `begins`: the stretch stands at the beginning of the text.
+  Status stretch(std::string_view text, bool begins) {
+    std::string normalized(text);
+    if (Status status = data.normalizer.apply(normalized); !status)
+      return status.takeError();
+    for (const Segment &segment : data.added.cutNormalized(normalized))
+      if (segment.id >= 0)
+        ids.push_back(segment.id);
+      else if (Status status = words(segment.text, begins && segment.text.data() == normalized.data()); !status)
+        return status.takeError();
+    return {};
+  }
+
+private:
+  Status words(std::string_view text, bool begins) {
+    found.list.clear();
+    found.owned.clear();
+    if (Status status = data.preTokenizer.apply(text, begins, found); !status)
+      return status.takeError();
+    std::string_view missing;
+    for (std::string_view word : found.list)
+      if (!data.pairs.encode(word, ids, scratch, missing))
+        return Error{K2RT_INVALID_BUNDLE, data.name,
+                     data.pairs.characters
+                         ? "no token for \"" + std::string(missing) + "\", which the text contains"
+                         : "no token for byte " + std::to_string(uint8_t(missing[0])) + ", which the text contains",
+                     ""};
+    return {};
+  }
+
+  const TokenizerData &data;
+  std::vector<int32_t> &ids;
+  BytePairs::Scratch scratch;
+  Words found;
+};
+
+} // namespace
+
 Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text, bool special) const {
   if (text.size() > size_t(INT32_MAX))
     return Error{K2RT_INVALID_ARGUMENT, "text",
@@ -53,33 +105,18 @@ Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text, bool speci
   std::vector<int32_t> ids;
   if (special)
     ids = data->before;
-  BytePairs::Scratch scratch;
-  Words words;
-  for (const Segment &segment : data->added.cut(clean)) {
-    if (segment.id >= 0) {
+  Encoder encoder(*data, ids);
+  for (const Segment &segment : data->added.cutRaw(clean))
+    if (segment.id >= 0)
       ids.push_back(segment.id);
-      continue;
-    }
-    words.list.clear();
-    words.owned.clear();
-    if (Status status = data->preTokenizer.apply(segment.text, words); !status)
+    else if (Status status = encoder.stretch(segment.text, segment.text.data() == clean.data()); !status)
       return status.takeError();
-    uint8_t missing = 0;
-    for (std::string_view word : words.list)
-      if (!data->pairs.encode(word, ids, scratch, missing))
-        return Error{K2RT_INVALID_BUNDLE, data->name,
-                     "no token for byte " + std::to_string(missing) + ", which the text contains", ""};
-  }
   if (special)
     ids.insert(ids.end(), data->after.begin(), data->after.end());
   return ids;
 }
 
-int32_t Tokenizer::size() const { return int32_t(data->begin.size()) - 1; }
-
-std::string_view Tokenizer::bytes(int32_t id) const {
-  return id < 0 || id >= size() ? std::string_view() : data->bytes(id);
-}
+int32_t Tokenizer::size() const { return data->tokens.size(); }
 
 bool Tokenizer::isSpecial(int32_t id) const { return id >= 0 && id < size() && data->special[size_t(id)]; }
 
@@ -97,19 +134,12 @@ std::string Tokenizer::decode(const std::vector<int32_t> &ids, bool skipSpecial)
 }
 
 std::string Tokenizer::Stream::push(int32_t id) {
-  if (skipSpecial && tokenizer->isSpecial(id))
+  const bool names = id >= 0 && id < tokenizer->size();
+  if (!names || (skipSpecial && tokenizer->isSpecial(id)))
     return "";
-  pending += tokenizer->bytes(id);
-  std::string text;
-  pending.erase(0, appendWellFormed(pending, true, text));
-  return text;
+  return tokenizer->data->decoder.push(tokenizer->data->tokens[id], state);
 }
 
-std::string Tokenizer::Stream::finish() {
-  std::string text;
-  appendWellFormed(pending, false, text);
-  pending.clear();
-  return text;
-}
+std::string Tokenizer::Stream::finish() { return tokenizer->data->decoder.finish(state); }
 
 } // namespace k2rt

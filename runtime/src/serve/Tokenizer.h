@@ -1,23 +1,25 @@
 //===- Tokenizer.h - text to token ids and back ---------------------------===//
 //
-// Reads the `tokenizer.json` of a published checkpoint, byte-level BPE kind,
-// and gives the ids that the `tokenizers` package gives:
+// Reads the `tokenizer.json` of a published checkpoint (byte-pair encoding,
+// byte-level or with byte fallback) and gives the ids that the `tokenizers`
+// package gives; or its `tiktoken.model`, and gives those of `tiktoken`:
 //
-//   text -> added tokens cut out -> words (PreTokenizer) -> bytes merged by
-//   priority (BytePairs) -> the post-processor's template
+//   text -> added tokens cut out -> Normalizer -> words (PreTokenizer) ->
+//   symbols merged by priority (BytePairs) -> the post-processor's template
 //
 // Text is bytes. What is not UTF-8 is read as Python's
 // bytes.decode("utf-8", "replace") reads it: each maximal ill-formed part
-// becomes U+FFFD. A file that asks for something else (a normalizer, another
-// model, byte fallback) is refused by name with its place in the file. Two
-// differences from the package are deliberate: a byte without a token is an
-// error (the package drops it), and "truncation" and "padding" are not applied.
+// becomes U+FFFD. A file that asks for something else (another model, another
+// normalizer) is refused by name with its place in the file. Two differences
+// from the package are deliberate: a symbol that nothing stands for is an error
+// (the package drops it), and "truncation" and "padding" are not applied.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2RT_SERVE_TOKENIZER_H
 #define K2RT_SERVE_TOKENIZER_H
 
-#include "status/Status.h"
+#include "serve/Decoder.h"
+#include "serve/TiktokenRules.h"
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -36,6 +38,8 @@ public:
   static Result<Tokenizer> load(const std::string &path);
   /// The same from memory; `name` stands for the file in errors.
   static Result<Tokenizer> parse(std::string_view json, const std::string &name);
+  /// A tiktoken.model: its ranks, and what the file does not say.
+  static Result<Tokenizer> parseRanks(std::string_view ranks, const std::string &name, const TiktokenRules &rules);
 
   Tokenizer(Tokenizer &&) noexcept;
   Tokenizer &operator=(Tokenizer &&) noexcept;
@@ -50,9 +54,6 @@ public:
   /// out. Ids that name no token are left out.
   std::string decode(const std::vector<int32_t> &ids, bool skipSpecial) const;
 
-  /// The bytes one id stands for, perhaps a part of a character; empty when the
-  /// id names no token.
-  std::string_view bytes(int32_t id) const;
   /// True for an added token marked special.
   bool isSpecial(int32_t id) const;
   /// The id of a token by its text as the file spells it, or -1.
@@ -82,7 +83,7 @@ public:
 private:
   const Tokenizer *tokenizer;
   bool skipSpecial;
-  std::string pending;
+  Decoder::State state;
 };
 
 } // namespace k2rt

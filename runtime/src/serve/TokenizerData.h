@@ -1,7 +1,8 @@
-//===- TokenizerData.h - what a tokenizer.json says -----------------------===//
+//===- TokenizerData.h - what a tokenizer's file says ---------------------===//
 //
-// The content of a checked tokenizer.json, and its reader. Every reference is
-// resolved: merges name tokens by id, the template is two lists of ids.
+// The content of a checked tokenizer.json or tiktoken.model, and their readers.
+// Every reference is resolved: merges name tokens by id, the template is two
+// lists of ids.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2RT_SERVE_TOKENIZERDATA_H
@@ -9,37 +10,45 @@
 
 #include "serve/AddedTokens.h"
 #include "serve/BytePairs.h"
+#include "serve/Decoder.h"
 #include "serve/PreTokenizer.h"
+#include "serve/TiktokenRules.h"
 
 namespace k2rt {
 
-/// Sizes a tokenizer.json may not exceed; published ones stay well below.
+/// Sizes a tokenizer's file may not exceed; published ones stay well below.
 constexpr size_t maxTokenizerBytes = size_t(64) << 20;
 constexpr size_t maxTokens = size_t(1) << 22;
 constexpr size_t maxTokenBytes = size_t(1) << 16;
 constexpr int maxNesting = 32;
 
 struct TokenizerData {
+  TokenizerData() = default;
+  TokenizerData(const TokenizerData &) = delete; // pairs.whole points at tokens
+
   std::string name; ///< the file, for errors
   AddedTokens added;
+  Normalizer normalizer;
   PreTokenizer preTokenizer;
   BytePairs pairs;
   std::vector<int32_t> before, after; ///< what the post-processor adds
+  Decoder decoder;
 
-  /// The bytes token `id` stands for; `id` is in [0, begin.size() - 1).
-  std::string_view bytes(int32_t id) const {
-    return std::string_view(text).substr(begin[size_t(id)], begin[size_t(id) + 1] - begin[size_t(id)]);
-  }
-
-  // The bytes of token i are text[begin[i], begin[i + 1]).
-  std::string text;
-  std::vector<size_t> begin;
+  /// What a token stands for: its bytes, or, when the vocabulary is not
+  /// byte-level, its spelling, which the decoder reads.
+  TokenBytes tokens;
   std::vector<bool> special;
-  std::unordered_map<std::string, int32_t> ids; ///< spelling -> id
+  /// Spelling -> id; of a tiktoken.model, special tokens only.
+  std::unordered_map<std::string, int32_t> ids;
 };
 
 /// Reads a tokenizer.json. Errors name `name` and the JSON path.
 Result<std::unique_ptr<TokenizerData>> readTokenizerData(std::string_view json, const std::string &name);
+
+/// Reads a tiktoken.model. Errors name `name` and the line, or rules.configName
+/// and the JSON path.
+Result<std::unique_ptr<TokenizerData>> readTiktokenData(std::string_view ranks, const std::string &name,
+                                                        const TiktokenRules &rules);
 
 } // namespace k2rt
 

@@ -154,4 +154,5 @@ def main():
     golden("toy", cases[:300])  # the tokenizer of the tiny test checkpoints
 
 
-main()
+if __name__ == "__main__":
+    main()
