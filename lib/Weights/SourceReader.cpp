@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 #include "SourceReader.h"
 
+#include "Finite.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -131,6 +133,10 @@ Status SourceReader::readElements(int64_t first, int64_t count, char *out, Hash 
     int64_t element = first / run * size * inner + from * inner + within;
     if (Status status = tensors->read(source->name, element * width, out, length * width); !status)
       return status;
+    if (std::optional<int64_t> at = firstNonFinite(out, length, storedType))
+      return Error{"tensor '" + source->name + "'",
+                   "element " + std::to_string(element + *at) + " is NaN or infinite",
+                   "the checkpoint is damaged: fetch it again"};
     hash.update(out, length * width);
     first += length;
     count -= length;

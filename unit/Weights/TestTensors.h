@@ -19,7 +19,7 @@ public:
     std::string bytes(reinterpret_cast<const char *>(elements.data()), elements.size() * sizeof(Element));
     tensors[name] = {{type, std::move(shape)}, std::move(bytes)};
   }
-  /// Random bits of the type's width.
+  /// Random bits of the type's width that are finite numbers: an exponent's high bit is clear.
   void addRandom(const std::string &name, DType type, std::vector<int64_t> shape) {
     int64_t count = byteWidth(type);
     for (int64_t dimension : shape)
@@ -27,6 +27,8 @@ public:
     std::string bytes(count, 0);
     for (char &byte : bytes)
       byte = char(random());
+    for (int64_t high = byteWidth(type) - 1; high < count; high += byteWidth(type))
+      bytes[size_t(high)] &= char(0xBF);
     tensors[name] = {{type, std::move(shape)}, std::move(bytes)};
   }
   template <class Element> std::vector<Element> elements(const std::string &name) const {

@@ -1,0 +1,48 @@
+//===- Finite.cpp - Weights are numbers -----------------------------------===//
+#include "Finite.h"
+
+#include <cstring>
+
+namespace k2c::weights {
+
+/// Every bit of the exponent set: NaN or infinity. The flag of a block is accumulated, so that the loop vectorises.
+template <class Word> static std::optional<int64_t> firstWith(Word exponent, const char *elements, int64_t count) {
+  constexpr int64_t block = 4096;
+  for (int64_t begin = 0; begin < count; begin += block) {
+    const int64_t end = begin + block < count ? begin + block : count;
+    bool found = false;
+    for (int64_t i = begin; i < end; ++i) {
+      Word word;
+      std::memcpy(&word, elements + i * int64_t(sizeof(Word)), sizeof(Word));
+      found |= (word & exponent) == exponent;
+    }
+    for (int64_t i = begin; found && i < end; ++i) {
+      Word word;
+      std::memcpy(&word, elements + i * int64_t(sizeof(Word)), sizeof(Word));
+      if ((word & exponent) == exponent)
+        return i;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<int64_t> firstNonFinite(const char *elements, int64_t count, DType type) {
+  switch (type) {
+  case DType::F64:
+    return firstWith<uint64_t>(0x7ff0000000000000, elements, count);
+  case DType::F32:
+    return firstWith<uint32_t>(0x7f800000, elements, count);
+  case DType::BF16:
+    return firstWith<uint16_t>(0x7f80, elements, count);
+  case DType::F16:
+    return firstWith<uint16_t>(0x7c00, elements, count);
+  case DType::F8E5M2:
+    return firstWith<uint8_t>(0x7c, elements, count);
+  case DType::F8E4M3: // no infinities; all bits but the sign set is NaN
+    return firstWith<uint8_t>(0x7f, elements, count);
+  default:
+    return std::nullopt;
+  }
+}
+
+} // namespace k2c::weights
