@@ -29,12 +29,12 @@ constexpr double selectEps = 1e-20;
 
 StringRef functionName(LayerKind kind) { return kind == LayerKind::Moe ? "moe_layer" : "dense_layer"; }
 
+/// f16 weights are f32 from here on: packing widens them, exactly.
 Type elementType(OpBuilder &b, DType type) {
   switch (type) {
   case DType::F32:
-    return b.getF32Type();
   case DType::F16:
-    return b.getF16Type();
+    return b.getF32Type();
   case DType::F8E4M3:
     return b.getType<Float8E4M3FNType>();
   default:

@@ -96,6 +96,7 @@ public:
 private:
   Status checkFamily(WeightFamily &family) {
     const TensorInfo *first = nullptr;
+    bool isMixed = false;
     Status status = forEachName(family, [&](const std::string &name) -> Status {
       const TensorInfo *tensor = checkpoint.find(name);
       if (!tensor)
@@ -103,14 +104,15 @@ private:
       isUsed[static_cast<size_t>(tensor - checkpoint.tensors().data())] = true;
       if (!first)
         first = tensor;
-      return checkTensor(family, *tensor, *first);
+      isMixed = isMixed || tensor->dtype != first->dtype;
+      return checkTensor(family, *tensor);
     });
-    if (status && first)
-      family.dtype = first->dtype;
+    if (status && first) // f32 holds every one of them exactly
+      family.dtype = isMixed ? DType::F32 : first->dtype;
     return status;
   }
 
-  Status checkTensor(const WeightFamily &family, const TensorInfo &tensor, const TensorInfo &first) {
+  Status checkTensor(const WeightFamily &family, const TensorInfo &tensor) {
     const std::string &file = checkpoint.files()[tensor.fileIndex];
     std::string what = "tensor '" + tensor.name + "' ";
     if (tensor.shape != family.shape)
@@ -130,11 +132,6 @@ private:
                    what + "has element type " + std::string(k2c::name(tensor.dtype)) +
                        ", a weight must be f32, bf16 or f16",
                    "config.json and weights must be of the same model"};
-    if (tensor.dtype != first.dtype)
-      return Error{file,
-                   what + "has element type " + std::string(k2c::name(tensor.dtype)) + ", '" + first.name + "' has " +
-                       std::string(k2c::name(first.dtype)),
-                   "store the tensors of one role in one type"};
     return Status::success();
   }
 

@@ -96,14 +96,21 @@ def rows(lists):
     return [array("f", row) for row in lists]
 
 
+def compile_into(folder, source, *options):
+    """The bundle `folder`, made anew; the objects of kernels are shared with other bundles."""
+    objects = os.path.join(_root()[0], "objects")
+    _output([_tool(), "compile", source, "-o", folder, "--cache-dir", objects, *options])
+    return Bundle(folder)
+
+
 def compiled(source, *options):
     """The bundle of `source` under these options of k2c compile."""
-    top, root = _root()
+    _, root = _root()
     files = sorted(os.path.join(source, name) for name in os.listdir(source))
     key = _digest("".join(map(_stamp, files)) + "|".join(options))
     folder = os.path.join(root, f"{os.path.basename(os.path.realpath(source))}-{key}")
     with open(folder + ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not os.path.exists(os.path.join(folder, "manifest.json")):
-            _output([_tool(), "compile", source, "-o", folder, "--cache-dir", os.path.join(top, "objects"), *options])
+            return compile_into(folder, source, *options)
     return Bundle(folder)
