@@ -97,6 +97,8 @@ Value FunctionLowering::argument(OpBuilder &b, kern::CallOp call, const Operand 
       source.offset * byteWidth(operand.role == Operand::Role::Activation ? operand.rows.type : operand.type);
   if (source.kind == ArgumentSource::Constant)
     return Value(arith::ConstantIndexOp::create(b, call.getLoc(), source.offset));
+  if (source.kind == ArgumentSource::OwnLayer)
+    return layerIndex(b, 0);
   if (source.kind == ArgumentSource::Result) {
     Value result = call.getOutputs()[source.index];
     return operand.role == Operand::Role::Plane ? planeAddress(b, result, source.plane)

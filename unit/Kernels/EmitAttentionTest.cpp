@@ -76,6 +76,7 @@ TEST(EmitAttention, KeysOfTwoChainsAreRefusedByName) {
 
 void checkAbsorbed(int64_t heads, DType type) {
   AbsorbedAttentionDesc d;
+  d.shape.maxLogit = true;
   d.shape.cache = type;
   d.shape.heads = heads;
   d.shape.scale = 0.3;
@@ -90,8 +91,11 @@ void checkAbsorbed(int64_t heads, DType type) {
   Array qLatent(type, Random(3).vector(step.rows() * d.qLatent.stride));
   Array qRope(type, Random(4).vector(step.rows() * d.qRope.stride));
   Array latent = cachePlane(step, 36, type, 1), rope = cachePlane(step, 8, type, 2);
-  expectSameBits({"absorbed", d}, step.step, {outputs(step, heads * 36, type)}, [&](std::vector<Array> &r) {
-    return std::vector<void *>{qLatent.data(), qRope.data(), latent.data(), rope.data(), &step.step, r[0].data()};
+  Array capture(DType::F32, std::vector<float>(2 * heads, -100.0f));
+  expectSameBits({"absorbed", d}, step.step, {outputs(step, heads * 36, type), capture}, [&](std::vector<Array> &r) {
+    step.step.capture_max_logit = r[1].data();
+    return std::vector<void *>{qLatent.data(), qRope.data(), latent.data(), rope.data(),
+                               &step.step,     ordinal(1),   r[0].data()};
   });
 }
 
@@ -104,6 +108,7 @@ TEST(EmitAttention, AbsorbedPairsOfBf16) { checkAbsorbed(20, DType::BF16); }
 
 void checkExpanded(DType type, DType cache) {
   ExpandedAttentionDesc d;
+  d.shape.maxLogit = true;
   d.shape.cache = cache;
   int64_t heads = 3;
   d.shape.heads = heads;
@@ -123,8 +128,11 @@ void checkExpanded(DType type, DType cache) {
   Array uk = pack(d.uk, [&](int64_t, int64_t, int64_t) { return random(); });
   Array uv = pack(d.uv, [&](int64_t, int64_t, int64_t) { return random(); });
   Array latent = cachePlane(step, 40, cache, 1), rope = cachePlane(step, 6, cache, 2);
-  expectSameBits({"expanded", d}, step.step, {outputs(step, heads * 35, type)}, [&](std::vector<Array> &r) {
-    return std::vector<void *>{q.data(), latent.data(), rope.data(), uk.data(), uv.data(), &step.step, r[0].data()};
+  Array capture(DType::F32, std::vector<float>(2 * heads, -100.0f));
+  expectSameBits({"expanded", d}, step.step, {outputs(step, heads * 35, type), capture}, [&](std::vector<Array> &r) {
+    step.step.capture_max_logit = r[1].data();
+    return std::vector<void *>{q.data(),  latent.data(), rope.data(), uk.data(),
+                               uv.data(), &step.step,    ordinal(1),  r[0].data()};
   });
 }
 

@@ -21,7 +21,8 @@ struct ArgumentSource {
   enum Kind : uint8_t {
     Argument, ///< argument `index` of the kern.func; pointer + `offset` elements, or a layer's number
     Result,   ///< result `index`; pointer + `offset` elements
-    Constant  ///< the number `offset`
+    Constant, ///< the number `offset`
+    OwnLayer  ///< the index of the layer whose function calls the kernel
   };
   Kind kind = Argument;
   unsigned index = 0;

@@ -34,6 +34,7 @@ template <class Op> AttentionShape shapeOf(Op op) {
   shape.heads = dim(op.getQuery(), 1);
   shape.scale = op.getScale().convertToDouble();
   shape.cache = *dtypeOf(op.getView().getType().getElement());
+  shape.maxLogit = true; // one comparison for each score; a second set of kernels would cost more
   return shape;
 }
 
@@ -47,7 +48,7 @@ FailureOr<DescribedKernel> describeGqa(kern::FuncOp kernel, nn::AttentionOp op) 
   desc.keyDim = op.getView().getType().getKeyDims();
   desc.valueDim = op.getView().getType().getValueDims();
   bool ok = b.addRows(op.getQuery(), desc.q) && b.addPlane(op.getView(), 0) && b.addPlane(op.getView(), 1) &&
-            b.addArgument(op.getBatch()) && b.addResult(op.getResult(), desc.o);
+            b.addArgument(op.getBatch()) && b.addOwnLayer() && b.addResult(op.getResult(), desc.o);
   return finish(b, ok, desc);
 }
 
@@ -59,7 +60,7 @@ FailureOr<DescribedKernel> describeAbsorbed(kern::FuncOp kernel, mla::AttentionA
   desc.rope = op.getView().getType().getRope();
   bool ok = b.addRows(op.getQuery(), desc.qLatent) && b.addHeads(op.getRotary(), desc.qRope, desc.qRopeHeadStride) &&
             b.addPlane(op.getView(), 0) && b.addPlane(op.getView(), 1) && b.addArgument(op.getBatch()) &&
-            b.addResult(op.getResult(), desc.o);
+            b.addOwnLayer() && b.addResult(op.getResult(), desc.o);
   return finish(b, ok, desc);
 }
 
@@ -75,7 +76,7 @@ FailureOr<DescribedKernel> describeExpanded(kern::FuncOp kernel, mla::AttentionE
   desc.value = desc.uv.n;
   bool ok = b.addRows(op.getQuery(), desc.q) && b.addPlane(op.getView(), 0) && b.addPlane(op.getView(), 1) &&
             b.addArgument(op.getUkOperand()) && b.addArgument(op.getUvOperand()) && b.addArgument(op.getBatch()) &&
-            b.addResult(op.getResult(), desc.o);
+            b.addOwnLayer() && b.addResult(op.getResult(), desc.o);
   return finish(b, ok, desc);
 }
 

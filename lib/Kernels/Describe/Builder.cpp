@@ -89,6 +89,13 @@ bool DescBuilder::addLayer(Value value, int64_t offset) {
   return true;
 }
 
+bool DescBuilder::addOwnLayer() {
+  ArgumentSource source;
+  source.kind = ArgumentSource::OwnLayer;
+  sources.push_back(source);
+  return true;
+}
+
 bool DescBuilder::addOrdinal(Value value, nn::IndicesAttr among) {
   if (!addLayer(value, 0))
     return false;

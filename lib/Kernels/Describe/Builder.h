@@ -23,6 +23,8 @@ public:
   bool addPlane(mlir::Value view, unsigned plane);
   /// Layer index `value` + `offset`, or the number `offset` without one.
   bool addLayer(mlir::Value value, int64_t offset);
+  /// The layer whose function calls the kernel, for kernels whose ops do not name it.
+  bool addOwnLayer();
   /// The ordinal of layer `value` in `among`.
   bool addOrdinal(mlir::Value value, nn::IndicesAttr among);
   /// The kernel result that `value` is yielded as.

@@ -1,6 +1,7 @@
 // Rows first: how many fit the window. Then the arrays, each for that many rows.
 #include "run/CaptureBuffers.h"
 #include <algorithm>
+#include <limits>
 
 namespace k2rt {
 
@@ -13,7 +14,8 @@ Result<CaptureBuffers> CaptureBuffers::allocate(const Manifest &manifest, Captur
   CaptureBuffers buffers;
   const int64_t rows = std::min(manifest.limits.step_tokens, windowBytes / std::max<int64_t>(rowBytes, 1));
   buffers.view.rows = std::max<int64_t>(rows, 1);
-  Result<Region> region = Region::allocate(buffers.view.rows * rowBytes + 64 * 8, "captured rows");
+  const int64_t logits = choice.hidden ? manifest.layers * manifest.heads : 0;
+  Result<Region> region = Region::allocate(buffers.view.rows * rowBytes + logits * 4 + 64 * 8, "captured rows");
   if (!region)
     return region.takeError();
   buffers.region = std::move(*region);
@@ -26,8 +28,11 @@ Result<CaptureBuffers> CaptureBuffers::allocate(const Manifest &manifest, Captur
     buffers.view.forcedExperts = carver.take<int32_t>(buffers.view.rows * choices);
     buffers.view.forcedWeights = carver.take<float>(buffers.view.rows * choices);
   }
-  if (choice.hidden)
+  if (choice.hidden) {
     buffers.view.hidden = carver.take<float>(buffers.view.rows * hidden);
+    buffers.view.maxLogits = carver.take<float>(logits);
+    std::fill_n(buffers.view.maxLogits, logits, -std::numeric_limits<float>::infinity());
+  }
   return buffers;
 }
 

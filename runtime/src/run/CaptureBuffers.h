@@ -9,7 +9,9 @@ namespace k2rt {
 
 /// Which arrays a command needs.
 struct CaptureChoice {
-  bool routes = false, hidden = false, forced = false;
+  bool routes = false;
+  bool hidden = false; ///< and the largest attention logits
+  bool forced = false;
 };
 
 /// Buffers for at most 64 MiB of rows; a step is no larger than they are, which changes no bit of it.

@@ -1,4 +1,5 @@
-// `run hidden`: the hidden state of each token after the embedding and after every layer.
+// `run hidden`: the hidden state of each token after the embedding and after every layer, and the largest attention
+// logit of each head (what training clips queries and keys by).
 #include "run/CaptureBuffers.h"
 #include "run/JsonWriter.h"
 #include "run/Run.h"
@@ -16,8 +17,8 @@ struct HiddenFlags {
 
 std::string layerName(int64_t layer) { return layer == 0 ? "embed" : std::to_string(layer - 1); }
 
-/// Prints [layers + 1][tokens][hidden] from the spool.
-void printJson(Spool &spool, const Manifest &manifest, int64_t tokens) {
+/// Prints [layers + 1][tokens][hidden] from the spool and [layers][heads] of `maxLogits`.
+void printJson(Spool &spool, const float *maxLogits, const Manifest &manifest, int64_t tokens) {
   JsonWriter json(stdout);
   std::vector<float> row(manifest.hidden);
   json.beginObject().key("layers").beginObject();
@@ -29,6 +30,9 @@ void printJson(Spool &spool, const Manifest &manifest, int64_t tokens) {
     }
     json.endList();
   }
+  json.endObject().key("max_logits").beginObject();
+  for (int64_t layer = 0; layer < manifest.layers; ++layer)
+    json.key(std::to_string(layer)).list(maxLogits + layer * manifest.heads, manifest.heads);
   json.endObject().endObject().endLine();
 }
 
@@ -85,7 +89,7 @@ Status printHidden(const RunOptions &options, const HiddenFlags &flags) {
   if (Status done = (*run)->drain(scheduler); !done)
     return done;
   if (options.json)
-    printJson(*spool, manifest, tokens);
+    printJson(*spool, buffers->view.maxLogits, manifest, tokens);
   else
     printText(*spool, manifest, tokens);
   return spool->status();

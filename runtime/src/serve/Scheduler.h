@@ -73,6 +73,7 @@ struct Captures {
   int32_t *experts = nullptr;
   float *weights = nullptr;
   float *hidden = nullptr;
+  float *maxLogits = nullptr; ///< [layers][heads], over all steps
   int32_t *forcedExperts = nullptr;
   float *forcedWeights = nullptr;
   /// Rows [begin, end) of the captured arrays belong to `sequence` from `position` on.

@@ -21,6 +21,7 @@ k2rt_ir_step Scheduler::build() {
   step.capture_experts = captures.experts;
   step.capture_weights = captures.weights;
   step.capture_hidden = captures.hidden;
+  step.capture_max_logit = captures.maxLogits;
   if (captures.forcedExperts)
     buildForced(step);
   step.forced_experts = captures.forcedExperts;
