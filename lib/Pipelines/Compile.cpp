@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Stages.h"
+#include "k2c/Weights/BundleFiles.h"
 #include "k2c/Weights/CheckpointTensors.h"
 #include "k2c/Weights/Packer.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -82,14 +83,14 @@ Status packWeights(const Road &road, Inputs &inputs, const std::string &bundle, 
   if (Status status = writeWeightMap(road.weights(), bundle); !status)
     return status;
   if (!inputs.checkpoint)
-    return {};
+    return removeStrayBlobs(bundle);
   PackOptions pack;
   if (progress)
     pack.progress = [&](int64_t done, int64_t total) { progress("weights", done, total); };
   Expected<PackReport> report = k2c::packWeights(road.weights(), CheckpointTensors(*inputs.checkpoint), bundle, pack);
   if (!report)
     return report.takeError();
-  return {};
+  return removeStrayBlobs(bundle);
 }
 
 Status fillBundle(Road &road, Inputs &inputs, const CompileOptions &options, const BundleFolder &bundle) {
@@ -113,7 +114,9 @@ Status fillBundle(Road &road, Inputs &inputs, const CompileOptions &options, con
     return status;
   if (options.remark)
     options.remark(road.remarks());
-  return bundle.write("manifest.json", manifestText(inputs.spec, road.plan(), facts));
+  if (Status status = bundle.write("manifest.json", manifestText(inputs.spec, road.plan(), facts)); !status)
+    return status;
+  return writeBundleFiles(bundle.path());
 }
 
 Status writeBundle(Road &road, Inputs &inputs, const CompileOptions &options) {
@@ -147,6 +150,8 @@ Status compile(const CompileOptions &options) {
 }
 
 Status packBundle(const std::string &bundle, const std::string &checkpoint, const Progress &progress) {
+  if (Status status = checkIsBundle(bundle); !status)
+    return status;
   Expected<Checkpoint> opened = Checkpoint::open(checkpoint);
   if (!opened)
     return opened.takeError();
@@ -157,6 +162,13 @@ Status packBundle(const std::string &bundle, const std::string &checkpoint, cons
   if (!report)
     return report.takeError();
   return {};
+}
+
+Status checkIsBundle(const std::string &folder) {
+  std::error_code error;
+  if (fs::is_regular_file(fs::path(folder) / "manifest.json", error))
+    return {};
+  return Error{folder, "is not a bundle: it has no manifest.json", "name a folder that k2c compile wrote"};
 }
 
 std::string hostCpuName() {

@@ -85,6 +85,8 @@ Expected<Inputs> readInputs(const CompileOptions &options) {
     return spec.takeError();
   Inputs inputs;
   inputs.spec = std::move(*spec);
+  if (*source != options.source) // a snapshot of the cache is named by a hash
+    inputs.spec.name = options.source;
   std::error_code error;
   if (fs::is_directory(*source, error))
     inputs.folder = *source;

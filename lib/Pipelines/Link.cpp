@@ -45,6 +45,8 @@ Status linkProgram(Road &road, const Inputs &inputs, const CompileOptions &optio
   std::vector<ObjectJob> jobs = programParts(road.module());
   ObjectOptions objects;
   objects.cacheDir = options.cacheFolder;
+  if (options.progress)
+    objects.progress = [&](int64_t done, int64_t total) { options.progress("kernels", done, total); };
   Expected<std::vector<std::string>> paths = compileObjects(jobs, inputs.target, objects);
   if (!paths)
     return paths.takeError();

@@ -78,7 +78,7 @@ Expected<VerifyReport> verifyBundle(const std::string &bundle) {
   VerifyReport report;
   for (const auto &[file, slot] : files) {
     std::string path = bundle + "/weights/" + file;
-    std::string remedy = "`k2c pack` with the checkpoint writes missing and damaged blobs again";
+    std::string remedy = "`k2c pack` with the checkpoint writes its blobs again; a table needs `k2c compile`";
     Expected<FileDigest> digest = digestFile(path);
     ++report.files;
     if (!digest) {

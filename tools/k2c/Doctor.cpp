@@ -46,7 +46,7 @@ int examine() {
 } // namespace
 
 void k2c::addDoctor(CLI::App &app, std::function<int()> &run) {
-  app.add_subcommand("doctor", "CPU, memory, limits, linker, MPI, driver: found or not")->callback([&run] {
-    run = examine;
-  });
+  CLI::App *c = app.add_subcommand("doctor", "CPU, memory, limits, linker, MPI, driver: found or not");
+  c->footer("example:\n  k2c doctor");
+  c->callback([&run] { run = examine; });
 }

@@ -1,5 +1,6 @@
 //===- Explain.cpp - k2c explain, k2c diff --------------------------------===//
 #include "Commands.h"
+#include "k2c/Pipelines/Compile.h"
 #include "k2c/Support/Json.h"
 #include <filesystem>
 #include <iostream>
@@ -13,6 +14,8 @@ namespace {
 constexpr size_t mostRemarkBytes = size_t(64) << 20;
 
 int explain(const std::string &bundle) {
+  if (Status status = checkIsBundle(bundle); !status)
+    return fail(status.error().text());
   Expected<std::string> text = readTextFile((std::filesystem::path(bundle) / "remarks.txt").string(), mostRemarkBytes);
   if (!text)
     return fail(text.error().text());
@@ -22,6 +25,9 @@ int explain(const std::string &bundle) {
 
 /// One line for each value that differs: pointer, left, right.
 int diff(const std::string &left, const std::string &right) {
+  for (const std::string &bundle : {left, right})
+    if (Status status = checkIsBundle(bundle); !status)
+      return fail(status.error().text());
   Expected<JsonDocument> a = readJsonFile((std::filesystem::path(left) / "manifest.json").string());
   if (!a)
     return fail(a.error().text());

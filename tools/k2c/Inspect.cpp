@@ -1,5 +1,6 @@
 //===- Inspect.cpp - k2c inspect: what a bundle says of itself ------------===//
 #include "Commands.h"
+#include "k2c/Pipelines/Compile.h"
 #include "k2c/Support/Json.h"
 #include "k2c/Support/Units.h"
 #include <filesystem>
@@ -17,6 +18,8 @@ void printMemory(const json &memory) {
 }
 
 int inspect(const std::string &bundle, bool asJson) {
+  if (Status status = checkIsBundle(bundle); !status)
+    return fail(status.error().text());
   std::string path = (std::filesystem::path(bundle) / "manifest.json").string();
   Expected<JsonDocument> document = readJsonFile(path);
   if (!document)

@@ -31,5 +31,8 @@ int main(int argc, char **argv) {
   } catch (const CLI::ParseError &error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  return run();
+  int code = run();
+  if (!std::cout.flush())
+    return k2c::fail("standard output: cannot be written; free space on its disk");
+  return code;
 }

@@ -53,6 +53,9 @@ Status compile(const CompileOptions &options);
 Expected<std::string> compileCached(const std::string &source,
                                     const std::function<void(const std::string &, int64_t, int64_t)> &progress);
 
+/// Error: `folder` holds no bundle.
+Status checkIsBundle(const std::string &folder);
+
 /// LLVM's name of this machine's CPU, or why k2c cannot compile for it.
 std::string hostCpuName();
 

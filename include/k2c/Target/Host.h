@@ -48,6 +48,8 @@ struct ObjectJob {
 struct ObjectOptions {
   std::string cacheDir; ///< empty: $XDG_CACHE_HOME/k2c, else $HOME/.cache/k2c
   int64_t jobs = 0;     ///< child processes at a time; 0: the processors of this machine
+  /// Called when an object is there, with how many of all are; null: silent.
+  std::function<void(int64_t done, int64_t total)> progress;
 };
 
 /// Paths of the objects, in the order of `jobs`. The first failure is the error; the others are finished or cancelled.

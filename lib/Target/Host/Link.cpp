@@ -79,6 +79,8 @@ Status linkShared(const std::vector<std::string> &objects, const std::vector<std
     said += (*log)->getBuffer().rtrim().str();
   llvm::sys::fs::remove(script);
   llvm::sys::fs::remove(messages);
+  if (status != 0 && said.find("error:") == std::string::npos)
+    return Error{path, "ld.lld-22 was ended by a signal", "check that its disk has space"};
   if (status != 0)
     return Error{path, "ld.lld-22 failed: " + said, ""};
   return Status::success();

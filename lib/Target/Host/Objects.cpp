@@ -21,6 +21,7 @@
 #include <csignal>
 #include <cstring>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -134,6 +135,9 @@ Expected<Child> startChild(size_t index, const ObjectJob &job, const HostTarget 
     return Error{job.name, std::string("cannot make a pipe: ") + std::strerror(errno), ""};
   pid_t pid = fork();
   if (pid == 0) {
+    // A child ends with its parent, and an interrupt is the parent's to report.
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    std::signal(SIGINT, SIG_IGN);
     close(ends[0]);
     compileInChild(job, target, path, ends[1]);
   }
@@ -202,6 +206,8 @@ Expected<std::vector<std::string>> compileObjects(const std::vector<ObjectJob> &
     paths.push_back(objectPath(dir, jobs[i], target));
     if (isSound(paths[i]) || std::find(started.begin(), started.end(), paths[i]) != started.end())
       continue;
+    if (options.progress)
+      options.progress(int64_t(i - children.size()), int64_t(jobs.size()));
     if (children.size() >= atOnce)
       failure = waitForOne(children, jobs);
     if (!failure)
@@ -214,12 +220,16 @@ Expected<std::vector<std::string>> compileObjects(const std::vector<ObjectJob> &
     started.push_back(paths[i]);
   }
   while (!children.empty()) {
+    if (options.progress && failure)
+      options.progress(int64_t(jobs.size() - children.size()), int64_t(jobs.size()));
     Status last = waitForOne(children, jobs);
     if (failure)
       failure = last;
   }
   if (!failure)
     return failure.takeError();
+  if (options.progress)
+    options.progress(int64_t(jobs.size()), int64_t(jobs.size()));
   return paths;
 }
 

@@ -20,6 +20,8 @@ Error systemError(const std::string &where, const std::error_code &error) { retu
 
 Status copyFile(const fs::path &from, const fs::path &to) {
   std::error_code error;
+  if (!fs::is_regular_file(from, error))
+    return Error{from.string(), "not a regular file", "a checkpoint's files are regular files or links to them"};
   fs::copy_file(fs::canonical(from, error), to, fs::copy_options::overwrite_existing, error);
   if (error)
     return systemError(to.string(), error);
@@ -54,7 +56,7 @@ Status BundleFolder::addRuntime(const std::string &runtime, const std::string &c
     return status;
   std::error_code error;
   for (const char *name : runtimeFiles)
-    if (!checkpoint.empty() && fs::exists(fs::path(checkpoint) / name, error))
+    if (!checkpoint.empty() && fs::exists(fs::symlink_status(fs::path(checkpoint) / name, error)))
       if (Status status = copyFile(fs::path(checkpoint) / name, root / name); !status)
         return status;
   if (std::string library = locateLibrary(regexLibrary); !library.empty()) {

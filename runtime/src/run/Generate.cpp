@@ -88,6 +88,10 @@ StepEvents Generation::events() {
       output.firstNs = output.lastNs;
     }
     output.ids.push_back(id);
+    if (!tokenizer && !isBatch && !options.json) {
+      std::printf(output.ids.size() > 1 ? " %d" : "%d", id);
+      std::fflush(stdout);
+    }
     progress->advance(1);
     if (flags.logprobs > 0)
       output.logprobs.push_back(logProbabilities(logits, opened->bundle.manifest.vocab, id, flags.logprobs));
@@ -102,7 +106,7 @@ StepEvents Generation::events() {
   return events;
 }
 
-/// Prints outputs in order as far as they are complete. A single prompt's text is on the screen already.
+/// Prints outputs in order as far as they are complete. What a single prompt gave is on the screen already.
 void Generation::printFinished() {
   for (; shown < outputs.size() && outputs[shown].finish != Finish::running; ++shown) {
     const Output &output = outputs[shown];
@@ -110,7 +114,7 @@ void Generation::printFinished() {
       std::printf("[%zu] ", shown);
     if (isBatch && tokenizer)
       std::fputs(output.text.text().c_str(), stdout);
-    if (!tokenizer)
+    if (isBatch && !tokenizer)
       for (size_t i = 0; i < output.ids.size(); ++i)
         std::printf(i ? " %d" : "%d", output.ids[i]);
     std::fputc('\n', stdout);
