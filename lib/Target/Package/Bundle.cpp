@@ -24,7 +24,7 @@ Status copyFile(const fs::path &from, const fs::path &to) {
     return Error{from.string(), "not a regular file", "a checkpoint's files are regular files or links to them"};
   fs::copy_file(fs::canonical(from, error), to, fs::copy_options::overwrite_existing, error);
   if (error)
-    return systemError(to.string(), error);
+    return Error{to.string(), "cannot be written: " + error.message(), "check space and permissions"};
   return {};
 }
 
