@@ -14,16 +14,17 @@ namespace k2c {
 
 using namespace weights;
 
-static constexpr const char *listName = "files.json", *indexName = "weights/index.json";
+static constexpr const char *listName = "files.json";
 
-/// Files below `bundle`, relative to it, in order; without blobs, the index (`k2c pack` replaces it) and the list.
+/// Files below `bundle`, relative to it, in order. Of the weights' folder only the map: blobs are verified by the
+/// index, which `k2c pack` replaces. Hidden files mark a bundle that is still being assembled.
 static std::vector<std::string> listedFiles(const std::string &bundle) {
   std::vector<std::string> names;
   std::error_code error;
   for (fs::recursive_directory_iterator it(bundle, error), end; !error && it != end; it.increment(error)) {
     std::string name = it->path().lexically_relative(bundle).string();
-    if (it->is_regular_file(error) && !isBlobName(it->path().filename().string()) && name != indexName &&
-        name != listName)
+    bool ofWeights = name.rfind("weights/", 0) == 0 && name != "weights/map.json";
+    if (it->is_regular_file(error) && name[0] != '.' && name != listName && !ofWeights)
       names.push_back(name);
   }
   std::sort(names.begin(), names.end());

@@ -16,8 +16,6 @@ constexpr const char *runtimeFiles[] = {"tokenizer.json", "tiktoken.model", "tok
 /// The regular-expression library of the tokenizer, opened from the bundle by commands that take or print text.
 constexpr const char *regexLibrary = "libonig.so.5";
 
-Error systemError(const std::string &where, const std::error_code &error) { return {where, error.message(), ""}; }
-
 Status copyFile(const fs::path &from, const fs::path &to) {
   std::error_code error;
   if (!fs::is_regular_file(from, error))
