@@ -250,7 +250,8 @@ TEST(TiktokenRefuses, RulesItDoesNotHave) {
   EXPECT_EQ(ranksRefusal(fileOf("kimi.model"), rules),
             "t.model: the model's family has no pattern for it; use token ids instead of text");
   rules.patterns = {"("};
-  EXPECT_EQ(ranksRefusal(fileOf("kimi.model"), rules), "pattern: not a valid pattern: end pattern with unmatched parenthesis");
+  EXPECT_EQ(ranksRefusal(fileOf("kimi.model"), rules),
+            "pattern: not a valid pattern: end pattern with unmatched parenthesis");
 }
 
 } // namespace

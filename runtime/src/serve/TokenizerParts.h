@@ -1,4 +1,4 @@
-//===- TokenizerParts.h - the sections of a tokenizer.json around its model -//
+//===- TokenizerParts.h - Sections of a tokenizer.json around its model ----===//
 //
 // Each reader checks its section and throws a Refusal (JsonNode.h) at the place
 // that it cannot follow.
