@@ -97,6 +97,23 @@ def Nn_AddOp : Nn_Op<"add", [], [Pure, Commutative, AllTypesMatch<["lhs", "rhs",
   let role = "Epilogue";
 }
 
+def Nn_ClipOp : Nn_Op<"clip", [], [Pure, AllTypesMatch<["input", "result"]>]> {
+  let summary = "Limit every element to [-limit, limit]";
+  let description = [{
+    An element outside becomes the nearer bound; NaN stays NaN. Published as `clip_qkv` of queries, keys and values.
+
+    ```mlir
+    %c = nn.clip %q limit 8.0 : !x
+    ```
+    [C2] the limit is positive.
+  }];
+  let names = ["clipped"];
+  let arguments = (ins Nn_Rows:$input, F64Attr:$limit);
+  let results = (outs Nn_Rows:$result);
+  let assemblyFormat = "$input `limit` $limit attr-dict `:` type($result)";
+  let shards = ["Rows", "Columns", "Heads"];
+}
+
 def Nn_GatedActOp : Nn_Op<"gated_act", [], [Pure]> {
   let summary = "Gate one half of the columns by the other";
   let description = [{

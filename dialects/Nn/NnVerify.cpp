@@ -54,6 +54,13 @@ LogicalResult LinearOp::verifyWeightTypes(ArrayRef<RankedTensorType> types) {
 // gated_act, rotary, views
 //===----------------------------------------------------------------------===//
 
+/// [C2] of clip.
+LogicalResult ClipOp::verify() {
+  if (!(getLimit().convertToDouble() > 0))
+    return emitOpError("[C2] expects a positive limit, got ") << getLimit().convertToDouble();
+  return success();
+}
+
 /// [C2] of gated_act.
 LogicalResult GatedActOp::verify() {
   ArrayRef<int64_t> columns = columnsOf(getInput().getType());

@@ -80,12 +80,18 @@ Value LayerBuilder::normalized(const GqaSpec &gqa, Value heads, StringRef id) {
   return nn::ReshapeOp::create(b, heads.getLoc(), type, rmsNorm(row, id, spec.normEps));
 }
 
+Value LayerBuilder::clipped(const GqaSpec &gqa, Value heads) {
+  return gqa.clip > 0
+             ? nn::ClipOp::create(b, heads.getLoc(), heads.getType(), heads, b.getF64FloatAttr(gqa.clip)).getResult()
+             : heads;
+}
+
 Value LayerBuilder::attention(const GqaSpec &gqa, Value h) {
   RankedTensorType query = types.rows({gqa.heads, gqa.headDim});
   RankedTensorType key = types.rows({gqa.kvHeads, gqa.headDim});
-  Value q = rotary(normalized(gqa, linear(h, "q", query), "q_norm"), 0);
-  Value k = rotary(normalized(gqa, linear(h, "k", key), "k_norm"), 0);
-  Value v = linear(h, "v", key);
+  Value q = rotary(clipped(gqa, normalized(gqa, linear(h, "q", query), "q_norm")), 0);
+  Value k = rotary(clipped(gqa, normalized(gqa, linear(h, "k", key), "k_norm")), 0);
+  Value v = clipped(gqa, linear(h, "v", key));
   Location loc = types.place("heads");
   auto view = nn::KvViewType::get(b.getContext(), gqa.kvHeads, gqa.headDim, gqa.headDim, types.cacheElement());
   Value kv = nn::AppendOp::create(b, loc, view, symbol("cache"), layer, k, v, batch);

@@ -56,6 +56,7 @@ public:
 
 private:
   mlir::Value attention(const GqaSpec &gqa, mlir::Value h);
+  mlir::Value clipped(const GqaSpec &gqa, mlir::Value heads);
   mlir::Value normalized(const GqaSpec &gqa, mlir::Value heads, llvm::StringRef id);
   mlir::Value attention(const MlaSpec &mla, mlir::Value h);
   mlir::Value latentQuery(const MlaSpec &mla, mlir::Value h);

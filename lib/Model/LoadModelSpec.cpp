@@ -166,6 +166,7 @@ AttentionSpec readAttention(Section &section) {
   gqa.outputBias = section.flag("output_bias");
   gqa.norm = section.oneOf<QueryKeyNorm>(
       "query_key_norm", {{"none", QueryKeyNorm::None}, {"row", QueryKeyNorm::Row}, {"head", QueryKeyNorm::Head}});
+  gqa.clip = section.has("clip") ? section.number("clip") : 0;
   return gqa;
 }
 

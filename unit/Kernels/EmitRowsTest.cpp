@@ -19,6 +19,18 @@ TEST(EmitRows, AddRoundsOnceAndKeepsItsTail) {
   }
 }
 
+TEST(EmitRows, ClipKeepsNaN) {
+  TestStep step(TestStep::plain(3));
+  for (DType type : {DType::F32, DType::BF16}) {
+    Array x(type, Random().vector(3 * 41));
+    x.set(5, std::numeric_limits<float>::quiet_NaN());
+    x.set(6, -std::numeric_limits<float>::infinity());
+    ClipDesc desc{rowsOf(41, type), rowsOf(41, type), 0.3};
+    expectSameBits({"clip", desc}, step.step, {filled(type, 3 * 41)},
+                   [&](std::vector<Array> &r) { return std::vector<void *>{x.data(), r[0].data()}; });
+  }
+}
+
 TEST(EmitRows, RmsNormHasItsSixtyFourChains) {
   TestStep step(TestStep::plain(3));
   Random random;

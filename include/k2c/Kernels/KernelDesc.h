@@ -245,6 +245,12 @@ struct AddDesc {
   Rows a, b, y;
 };
 
+/// x -> y = x limited to [-limit, limit] (limit rounded to f32; NaN stays), rounded to y.type. y may be x.
+struct ClipDesc {
+  Rows x, y;
+  double limit = 0;
+};
+
 /// x [rows][2][inner] -> y = silu(x[0]) * x[1], rounded once. Slot rows: all of them, those without expert included.
 struct GatedActDesc {
   Rows x, y;
@@ -264,7 +270,7 @@ struct ObserveDesc {
 using KernelBody =
     std::variant<EmbedDesc, RmsNormDesc, LinearDesc, HeadLinearDesc, RotaryDesc, AppendDesc, GqaAttentionDesc,
                  AbsorbedAttentionDesc, ExpandedAttentionDesc, SelectDesc, DispatchDesc, GatherDesc, CombineDesc,
-                 AddDesc, GatedActDesc, WantRowsDesc, ObserveDesc>;
+                 AddDesc, ClipDesc, GatedActDesc, WantRowsDesc, ObserveDesc>;
 
 /// A kernel: a readable name (not part of the key) and what it computes.
 struct KernelDesc {

@@ -53,6 +53,7 @@ struct GqaSpec {
   bool qkvBias = false;
   bool outputBias = false;
   QueryKeyNorm norm = QueryKeyNorm::None;
+  double clip = 0; ///< bound of queries, keys and values after their norms; 0: none
 };
 
 /// Multi-head latent attention. Per token the cache holds a latent of width

@@ -115,6 +115,13 @@ Described describeAdd(DescBuilder b, nn::AddOp op) {
   return finish(b, ok, desc);
 }
 
+Described describeClip(DescBuilder b, nn::ClipOp op) {
+  ClipDesc desc;
+  desc.limit = op.getLimit().convertToDouble();
+  bool ok = b.addRows(op.getInput(), desc.x) && b.addResult(op.getResult(), desc.y);
+  return finish(b, ok, desc);
+}
+
 Described describeGate(DescBuilder b, nn::GatedActOp op) {
   if (op.getAct() != nn::Activation::Silu)
     return op.emitOpError(otherActivation);
@@ -158,6 +165,7 @@ MaybeDescribed describeOther(kern::FuncOp kernel, Operation *op) {
       .Case([&](moe::GatherOp o) { return describeGather(b, o); })
       .Case([&](moe::CombineOp o) { return describeCombine(b, o); })
       .Case([&](nn::AddOp o) { return describeAdd(b, o); })
+      .Case([&](nn::ClipOp o) { return describeClip(b, o); })
       .Case([&](nn::GatedActOp o) { return describeGate(b, o); })
       .Case([&](nn::WantRowsOp o) { return describeWantRows(b, o); })
       .Case([&](nn::ObserveOp o) { return describeObserve(b, o); })

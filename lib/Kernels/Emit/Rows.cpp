@@ -55,6 +55,19 @@ void emitBody(KernelBuilder &b, const AddDesc &d, const TileConfig &) {
   });
 }
 
+void emitBody(KernelBuilder &b, const ClipDesc &d, const TileConfig &) {
+  Value x = b.argument(0), y = b.argument(1);
+  b.items([&](Value row) {
+    Value from = b.row(x, d.x, row), to = b.row(y, d.y, row);
+    b.columns(d.y.width, [&](const Chunk &chunk) {
+      Value value = b.loadFloats(from, d.x.type, chunk);
+      Value most = b.constantFloat(value.getType(), d.limit), least = b.constantFloat(value.getType(), -d.limit);
+      value = b.select(b.fcompare(Compare::Gt, value, most), most, value);
+      b.storeFloats(b.select(b.fcompare(Compare::Lt, value, least), least, value), to, d.y.type, chunk);
+    });
+  });
+}
+
 void emitBody(KernelBuilder &b, const GatedActDesc &d, const TileConfig &) {
   Value x = b.argument(0), y = b.argument(1);
   int64_t inner = d.y.width;

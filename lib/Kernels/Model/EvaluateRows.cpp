@@ -103,6 +103,19 @@ Status run(const AddDesc &d, Arguments args, const k2rt_ir_step &step) {
   return Status::success();
 }
 
+Status run(const ClipDesc &d, Arguments args, const k2rt_ir_step &step) {
+  const void *x = args.pointer();
+  void *y = args.pointer();
+  float limit = float(d.limit);
+  for (int64_t row = 0; row < rowCount(d.y.space, step); ++row)
+    for (int64_t i = 0; i < d.y.width; ++i) {
+      float value = load(x, row * d.x.stride + i, d.x.type);
+      value = value > limit ? limit : value;
+      store(y, row * d.y.stride + i, d.y.type, value < -limit ? -limit : value);
+    }
+  return Status::success();
+}
+
 Status run(const GatedActDesc &d, Arguments args, const k2rt_ir_step &step) {
   const void *x = args.pointer();
   void *y = args.pointer();

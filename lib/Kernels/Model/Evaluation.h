@@ -116,6 +116,7 @@ Status run(const DispatchDesc &, Arguments, const k2rt_ir_step &);
 Status run(const GatherDesc &, Arguments, const k2rt_ir_step &);
 Status run(const CombineDesc &, Arguments, const k2rt_ir_step &);
 Status run(const AddDesc &, Arguments, const k2rt_ir_step &);
+Status run(const ClipDesc &, Arguments, const k2rt_ir_step &);
 Status run(const GatedActDesc &, Arguments, const k2rt_ir_step &);
 Status run(const WantRowsDesc &, Arguments, const k2rt_ir_step &);
 Status run(const ObserveDesc &, Arguments, const k2rt_ir_step &);

@@ -203,6 +203,13 @@ void write(KeyWriter &k, const AddDesc &d) {
   k.field("y", d.y);
 }
 
+void write(KeyWriter &k, const ClipDesc &d) {
+  k.kind("clip");
+  k.field("x", d.x);
+  k.field("y", d.y);
+  k.field("limit", d.limit);
+}
+
 void write(KeyWriter &k, const GatedActDesc &d) {
   k.kind("gated_act");
   k.field("x", d.x);

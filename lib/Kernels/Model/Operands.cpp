@@ -146,6 +146,10 @@ struct ArgumentList {
     rows("b", d.b);
     result("y", d.y);
   }
+  void operator()(const ClipDesc &d) {
+    rows("x", d.x);
+    result("y", d.y);
+  }
   void operator()(const GatedActDesc &d) {
     rows("x", d.x);
     result("y", d.y);

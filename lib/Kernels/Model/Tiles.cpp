@@ -124,7 +124,7 @@ RowSpace rowSpaceOf(const KernelDesc &desc) {
       [](const auto &d) -> RowSpace {
         using D = std::decay_t<decltype(d)>;
         if constexpr (std::is_same_v<D, EmbedDesc> || std::is_same_v<D, RmsNormDesc> || std::is_same_v<D, AddDesc> ||
-                      std::is_same_v<D, RotaryDesc> || std::is_same_v<D, GatedActDesc> ||
+                      std::is_same_v<D, ClipDesc> || std::is_same_v<D, RotaryDesc> || std::is_same_v<D, GatedActDesc> ||
                       std::is_same_v<D, WantRowsDesc>)
           return d.y.space;
         else if constexpr (std::is_same_v<D, LinearDesc> || std::is_same_v<D, HeadLinearDesc> ||

@@ -162,6 +162,13 @@ public:
       equal("operand width", r->width, "y width", d.y.width);
     }
   }
+  void operator()(const ClipDesc &d) {
+    rows("x", d.x);
+    rows("y", d.y);
+    equal("x width", d.x.width, "y width", d.y.width);
+    that(d.x.space != RowSpace::Slot, "a clip over slots has no row count");
+    that(d.limit > 0, "the limit of a clip is positive");
+  }
   void operator()(const GatedActDesc &d) {
     rows("x", d.x);
     rows("y", d.y);

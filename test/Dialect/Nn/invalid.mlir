@@ -88,6 +88,15 @@ func.func @linear_c5(%h: tensor<?x4x64xf32, #nn.rows<token>>, %l: index) {
 // -----
 
 !x = tensor<?x64xf32, #nn.rows<token>>
+func.func @clip_c2(%x: !x) {
+  // expected-error @below {{'nn.clip' op [C2] expects a positive limit, got 0.0}}
+  %0 = nn.clip %x limit 0.0 : !x
+  return
+}
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
 func.func @gated_act_c2(%g: tensor<?x3x64xf32, #nn.rows<token>>) {
   // expected-error @below {{'nn.gated_act' op [C2] expects dimension 1 3 to equal gate and up, 2}}
   %0 = nn.gated_act %g act silu : tensor<?x3x64xf32, #nn.rows<token>> -> !x

@@ -70,7 +70,9 @@ module @model attributes {
     %o2 = nn.reshape %o0 : !h -> !x
     // CHECK: nn.add %{{.*}}, %{{.*}} : tensor<?x64xf32, #tok>
     %y = nn.add %x, %o2 : !x
-    %g = nn.linear %y, @gu[%l] order tree<1> : !x -> tensor<?x2x96xf32, #tok>
+    // CHECK: nn.clip %{{.*}} limit {{8.*}} : tensor<?x64xf32, #tok>
+    %y8 = nn.clip %y limit 8.0 : !x
+    %g = nn.linear %y8, @gu[%l] order tree<1> : !x -> tensor<?x2x96xf32, #tok>
     // CHECK: nn.gated_act %{{.*}} act silu : tensor<?x2x96xf32, #tok> -> tensor<?x96xf32, #tok>
     %a = nn.gated_act %g act silu : tensor<?x2x96xf32, #tok> -> tensor<?x96xf32, #tok>
     %d = nn.linear %a, @down[%l] order tree<1> : tensor<?x96xf32, #tok> -> !x
