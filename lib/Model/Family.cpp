@@ -19,8 +19,8 @@ public:
   Expected<Family> read() {
     const YAML::Node &root = document.root;
     keys(root, "the families file",
-         {"family", "model_types", "architectures", "config", "checks", "rope", "attention", "mlp", "moe", "layers",
-          "weights", "ignore", "tiktoken"});
+         {"family", "model_types", "architectures", "config", "checks", "model", "rope", "attention", "mlp", "moe",
+          "layers", "weights", "mtp", "ignore", "tiktoken"});
     if (failure)
       return *failure;
     family.file = document.file;
@@ -31,7 +31,7 @@ public:
       family.keys.push_back(keyRule(entry.first.Scalar(), entry.second));
     for (const YAML::Node &node : root["checks"])
       family.checks.push_back(checkRule(node));
-    for (const char *section : {"rope", "attention", "mlp", "moe"})
+    for (const char *section : {"model", "rope", "attention", "mlp", "moe"})
       for (const auto &entry : root[section])
         family.sections[section][entry.first.Scalar()] = word(entry.second, entry.first.Scalar());
     for (const YAML::Node &node : root["layers"]) {
@@ -43,6 +43,8 @@ public:
     }
     for (const YAML::Node &node : root["weights"])
       family.weights.push_back(weightRule(node));
+    for (const YAML::Node &node : root["mtp"])
+      family.mtp.push_back(weightRule(node));
     for (const YAML::Node &node : root["ignore"]) {
       keys(node, "ignored tensors", {"tensors", "from", "to", "when", "only_with"});
       family.ignore.push_back({word(node["tensors"], "tensors"), optionalWord(node, "from", "0"),
@@ -99,27 +101,25 @@ private:
   }
 
   KeyRule keyRule(const std::string &key, const YAML::Node &node) {
-    static const std::map<std::string, KeyKind> kinds = {{"size", KeyKind::Size},
-                                                         {"count", KeyKind::Count},
-                                                         {"number", KeyKind::Number},
-                                                         {"flag", KeyKind::Flag},
-                                                         {"word", KeyKind::Word}};
+    static const std::map<std::string, KeyKind> kinds = {{"size", KeyKind::Size},     {"count", KeyKind::Count},
+                                                         {"number", KeyKind::Number}, {"flag", KeyKind::Flag},
+                                                         {"word", KeyKind::Word},     {"tally", KeyKind::Tally}};
     KeyRule rule;
     rule.key = key;
-    keys(node, key, {"field", "kind", "default", "if_null", "one_of", "max"});
+    keys(node, key, {"field", "kind", "default", "if_null", "one_of", "max", "of"});
     if (failure)
       return rule;
     rule.field = word(node["field"], "field");
     auto kind = kinds.find(word(node["kind"], "kind"));
     if (kind == kinds.end())
-      fail(document.error(node["kind"], "kind must be size, count, number, "
-                                        "flag or word"));
+      fail(document.error(node["kind"], "kind must be size, count, number, flag, word or tally"));
     else
       rule.kind = kind->second;
     if (node["default"])
       rule.defaultText = word(node["default"], "default");
     if (node["if_null"])
       rule.nullText = word(node["if_null"], "if_null");
+    rule.of = optionalWord(node, "of", "");
     if (node["one_of"])
       rule.oneOf = words(node["one_of"], "one_of");
     if (node["max"])
@@ -134,7 +134,9 @@ private:
   }
 
   WeightRule weightRule(const YAML::Node &node) {
-    keys(node, "a weight", {"id", "tensors", "over", "experts", "shape", "when", "dtype", "blocks", "buffer"});
+    keys(node, "a weight",
+         {"id", "tensors", "over", "experts", "shape", "when", "dtype", "blocks", "mxfp4", "buffer", "lookup", "from",
+          "to"});
     WeightRule rule;
     if (failure)
       return rule;
@@ -146,7 +148,11 @@ private:
     rule.when = optionalWord(node, "when", "");
     rule.dtype = optionalWord(node, "dtype", "");
     rule.blocks = optionalWord(node, "blocks", "false") == "true";
+    rule.microScales = optionalWord(node, "mxfp4", "false") == "true";
     rule.buffer = optionalWord(node, "buffer", "false") == "true";
+    rule.lookup = optionalWord(node, "lookup", "false") == "true";
+    rule.from = optionalWord(node, "from", "");
+    rule.to = optionalWord(node, "to", "");
     rule.place = document.place(node);
     return rule;
   }

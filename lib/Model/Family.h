@@ -12,16 +12,17 @@
 
 namespace k2c {
 
-enum class KeyKind { Size, Count, Number, Flag, Word };
+enum class KeyKind { Size, Count, Number, Flag, Word, Tally };
 
 /// What one key of config.json means.
 struct KeyRule {
-  std::string key;
+  std::string key; ///< "hidden_size", or "ffn_config.moe_top_k" for a nested one
   std::string field;
   KeyKind kind = KeyKind::Size;
   std::optional<std::string> defaultText; ///< an expression or a literal
   std::optional<std::string> nullText;    ///< "default", or what null stands for
   std::vector<std::string> oneOf;         ///< empty: any value
+  std::string of;                         ///< Tally: the word that is counted in a list
   int64_t max = INT32_MAX;
 };
 
@@ -52,6 +53,10 @@ struct WeightRule {
   std::string when;
   std::string dtype;
   bool blocks = false;
+  bool microScales = false;
+  bool lookup = false;
+  std::string from; ///< of the layers, "": the first
+  std::string to;   ///< "": the last
   bool buffer = false;
   std::string place;
 };
@@ -76,6 +81,7 @@ struct Family {
   std::map<std::string, std::map<std::string, std::string>> sections;
   std::vector<LayerRule> layers;
   std::vector<WeightRule> weights;
+  std::vector<WeightRule> mtp; ///< of one module of multi-token prediction
   std::vector<IgnoreRule> ignore;
   TiktokenSpec tiktoken;
 };

@@ -18,9 +18,16 @@ std::string joined(const std::vector<std::string> &words) {
   return list;
 }
 
+/// "/ffn_config/moe_top_k" for the key ffn_config.moe_top_k.
+std::string pointerOf(const KeyRule &rule) {
+  std::string pointer = "/" + rule.key;
+  std::replace(pointer.begin(), pointer.end(), '.', '/');
+  return pointer;
+}
+
 /// Reads the value of a present key.
 Expected<FieldValue> readValue(const ConfigFile &config, const KeyRule &rule, const json &value) {
-  std::string pointer = "/" + rule.key;
+  std::string pointer = pointerOf(rule);
   auto mustBe = [&](const char *kind) {
     return config.error(pointer, rule.key + " must be " + kind + ", got " + value.dump().substr(0, 60));
   };
@@ -46,12 +53,16 @@ Expected<FieldValue> readValue(const ConfigFile &config, const KeyRule &rule, co
     if (!value.is_string())
       return mustBe("a word in quotes");
     return FieldValue(value.get<std::string>());
+  case KeyKind::Tally:
+    if (!value.is_array())
+      return mustBe("a list of words");
+    return FieldValue(static_cast<int64_t>(std::count(value.begin(), value.end(), json(rule.of))));
   }
   return mustBe("of a known kind");
 }
 
 Expected<FieldValue> readKey(ConfigFile &config, const KeyRule &rule, const Fields &fields) {
-  std::string pointer = "/" + rule.key;
+  std::string pointer = pointerOf(rule);
   const json *value = config.get(pointer);
   if (!value && !rule.defaultText)
     return Error{config.file(), "key '" + rule.key + "' is missing", "take config.json from the published model"};
@@ -134,12 +145,12 @@ Expected<Fields> k2c::readFields(ConfigFile &config, const Family &family, std::
     if (!value)
       return value.takeError();
     if (!rule.oneOf.empty() && std::find(rule.oneOf.begin(), rule.oneOf.end(), toText(*value)) == rule.oneOf.end())
-      return config.error("/" + rule.key, rule.key + " '" + toText(*value) + "' is not in this build",
+      return config.error(pointerOf(rule), rule.key + " '" + toText(*value) + "' is not in this build",
                           "supported: " + joined(rule.oneOf));
     for (const std::string &word : rule.kind == KeyKind::Word ? rule.oneOf : std::vector<std::string>())
       fields.set(rule.field + "_is_" + word, toText(*value) == word);
     fields.set(rule.field, std::move(*value));
-    places[rule.field] = config.place("/" + rule.key);
+    places[rule.field] = config.place(pointerOf(rule));
   }
   for (const CheckRule &check : family.checks) {
     Expected<int64_t> holds = fields.integer(check.that);
@@ -169,6 +180,10 @@ FieldValue Section::value(const std::string &entry) {
     return *value;
   fail(entry, value.error().message);
   return int64_t(0);
+}
+
+int64_t Section::sizeOr(const std::string &entry, int64_t otherwise) {
+  return has(entry) || fields.has(entry) ? size(entry) : otherwise;
 }
 
 int64_t Section::size(const std::string &entry) {

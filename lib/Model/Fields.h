@@ -19,6 +19,7 @@ class Fields {
 public:
   void set(const std::string &name, FieldValue value) { values[name] = std::move(value); }
 
+  bool has(const std::string &name) const { return values.count(name); }
   /// Value of an integer expression.
   Expected<int64_t> integer(const std::string &expression) const;
   /// Value of a text: a field, a literal, an expression, else a word.
@@ -44,6 +45,8 @@ public:
   bool isPresent() const { return entries != nullptr; }
   bool has(const std::string &entry) const { return entries && entries->count(entry); }
   int64_t size(const std::string &entry);
+  /// Of an entry that not every family has.
+  int64_t sizeOr(const std::string &entry, int64_t otherwise);
   double number(const std::string &entry);
   bool flag(const std::string &entry);
   std::string word(const std::string &entry);

@@ -22,7 +22,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const std::map<std::string, Activation> activations = {{"silu", Activation::Silu}};
+const std::map<std::string, Activation> activations = {
+    {"silu", Activation::Silu}, {"gelu", Activation::Gelu}, {"relu", Activation::Relu}};
 
 std::string joined(std::vector<std::string> words) {
   std::sort(words.begin(), words.end());
@@ -72,8 +73,8 @@ Expected<const Family *> chooseFamily(ConfigFile &config, const std::vector<Fami
                       "supported: " + joined(chosen->architectures));
 }
 
-/// torch_dtype, or dtype in newer files; float32 when absent, as readers agree.
-Expected<DType> readStorage(ConfigFile &config) {
+/// torch_dtype, or dtype in newer files; when absent what the family publishes, else float32, as readers agree.
+Expected<DType> readStorage(ConfigFile &config, const Section &model) {
   const json *older = config.getNonNull("/torch_dtype");
   const json *newer = config.getNonNull("/dtype");
   if (older && newer && *older != *newer)
@@ -81,7 +82,7 @@ Expected<DType> readStorage(ConfigFile &config) {
                         "keep one of the two");
   const json *value = newer ? newer : older;
   if (!value)
-    return DType::F32;
+    return model.has("published_in_bf16") ? DType::BF16 : DType::F32;
   if (*value == "bfloat16")
     return DType::BF16;
   if (*value == "float16")
@@ -90,6 +91,12 @@ Expected<DType> readStorage(ConfigFile &config) {
     return DType::F32;
   return config.error(newer ? "/dtype" : "/torch_dtype", "element type " + value->dump() + " is not in this build",
                       "supported: bfloat16, float16, float32");
+}
+
+/// OpenAI's MXFP4 experts: 4-bit values with a scale for each 32.
+bool isMicroScaled(ConfigFile &config) {
+  const json *method = config.getNonNull("/quantization_config/quant_method");
+  return method && *method == "mxfp4";
 }
 
 /// DeepSeek's FP8 blocks are understood; everything else is refused by name.
@@ -156,6 +163,8 @@ AttentionSpec readAttention(Section &section) {
     mla.value = section.size("value");
     mla.latentNormEps = section.number("latent_norm_eps");
     mla.bias = section.flag("bias");
+    if (section.has("index_heads"))
+      mla.indexer = IndexerSpec{section.size("index_heads"), section.size("index_dim"), section.size("index_top_k")};
     return mla;
   }
   GqaSpec gqa;
@@ -167,6 +176,8 @@ AttentionSpec readAttention(Section &section) {
   gqa.norm = section.oneOf<QueryKeyNorm>(
       "query_key_norm", {{"none", QueryKeyNorm::None}, {"row", QueryKeyNorm::Row}, {"head", QueryKeyNorm::Head}});
   gqa.clip = section.has("clip") ? section.number("clip") : 0;
+  gqa.window = section.sizeOr("window", 0);
+  gqa.windowedLayers = gqa.window > 0 ? section.sizeOr("windowed_layers", 0) : 0;
   return gqa;
 }
 
@@ -223,6 +234,8 @@ Status describe(ModelSpec &spec, const Family &family, const Fields &fields) {
   spec.maxPosition = model.size("max_position");
   spec.normEps = model.number("norm_eps");
   spec.tiedEmbeddings = model.flag("tied");
+  spec.encoderLayers = model.sizeOr("encoder_layers", 0);
+  spec.mtpLayers = model.sizeOr("mtp_layers", 0);
   spec.attention = readAttention(attention);
   for (const LayerRun &run : spec.layers) {
     if (run.kind == LayerKind::Moe)
@@ -257,7 +270,8 @@ Status readGenerationConfig(ModelSpec &spec, const std::string &path) {
 }
 
 /// Everything that config.json says, in one pass.
-Expected<ModelSpec> readConfig(ConfigFile &config, const Family &family, const HarmlessKeys &harmless) {
+Expected<ModelSpec> readConfig(ConfigFile &config, const Family &family, const HarmlessKeys &harmless,
+                               LoadPurpose purpose) {
   ModelSpec spec;
   spec.family = family.name;
   spec.tiktoken = family.tiktoken;
@@ -268,18 +282,24 @@ Expected<ModelSpec> readConfig(ConfigFile &config, const Family &family, const H
   if (Status status = describe(spec, family, *fields); !status)
     return status.takeError();
 
-  Expected<RopeSpec> rope = readRope(config, Section(family, *fields, "rope"), spec.maxPosition);
-  if (!rope)
-    return rope.takeError();
-  spec.rope = *rope;
-  Expected<DType> storage = readStorage(config);
+  if (Section section(family, *fields, "rope"); section.isPresent()) {
+    Expected<RopeSpec> rope = readRope(config, section, spec.maxPosition);
+    if (!rope)
+      return rope.takeError();
+    spec.rope = *rope;
+  }
+  Expected<DType> storage = readStorage(config, Section(family, *fields, "model"));
   if (!storage)
     return storage.takeError();
   spec.storage = *storage;
-  Expected<std::optional<BlockScales>> quantization = readQuantization(config);
-  if (!quantization)
-    return quantization.takeError();
-  spec.quantization = *quantization;
+  if (purpose == LoadPurpose::Plan && isMicroScaled(config)) {
+    spec.microScales = MicroScales();
+  } else {
+    Expected<std::optional<BlockScales>> quantization = readQuantization(config);
+    if (!quantization)
+      return quantization.takeError();
+    spec.quantization = *quantization;
+  }
   Expected<std::vector<int64_t>> eos = readIds(config, "/eos_token_id", spec.vocab);
   if (!eos)
     return eos.takeError();
@@ -292,12 +312,13 @@ Expected<ModelSpec> readConfig(ConfigFile &config, const Family &family, const H
 
   if (Status status = applyWeightRules(spec, family, *fields, config.file()); !status)
     return status.takeError();
-  for (const char *object : {"", "/rope_scaling", "/rope_parameters", "/quantization_config"}) {
-    Expected<std::vector<std::string>> ignored = config.checkUnknown(object, harmless);
-    if (!ignored)
-      return ignored.takeError();
-    spec.ignoredKeys.insert(spec.ignoredKeys.end(), ignored->begin(), ignored->end());
-  }
+  if (purpose == LoadPurpose::Compile)
+    for (const char *object : {"", "/rope_scaling", "/rope_parameters", "/quantization_config"}) {
+      Expected<std::vector<std::string>> ignored = config.checkUnknown(object, harmless);
+      if (!ignored)
+        return ignored.takeError();
+      spec.ignoredKeys.insert(spec.ignoredKeys.end(), ignored->begin(), ignored->end());
+    }
   for (const char *key : {"rope_theta", "rope_scaling", "rope_parameters"})
     if (config.get(std::string("/") + key))
       spec.places["rope"] = config.place(std::string("/") + key);
@@ -318,7 +339,7 @@ Expected<ModelSpec> readDocument(JsonDocument document, const LoadOptions &optio
   Expected<const Family *> family = chooseFamily(config, *families, options.purpose);
   if (!family)
     return family.takeError();
-  return readConfig(config, **family, *harmless);
+  return readConfig(config, **family, *harmless, options.purpose);
 }
 
 } // namespace

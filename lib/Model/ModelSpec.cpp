@@ -74,6 +74,10 @@ int64_t WeightFamily::tensorCount() const {
 }
 
 Bytes WeightFamily::storedBytes() const {
+  if (microScales) {
+    int64_t rows = elements() / shape.back(), blocks = ceilDivide(shape.back(), microScales->block);
+    return Bytes(tensorCount() * rows * (ceilDivide(shape.back(), 2) + blocks));
+  }
   if (!blocks)
     return Bytes(tensorCount() * elements() * byteWidth(dtype));
   int64_t scales = ceilDivide(shape[0], blocks->rows) * ceilDivide(shape[1], blocks->columns);
@@ -112,7 +116,7 @@ ParameterCounts k2c::countParameters(const ModelSpec &spec) {
       counts.buffers += all;
       continue;
     }
-    int64_t active = activeTensors(family, spec) * family.elements();
+    int64_t active = family.isLookup ? 0 : activeTensors(family, spec) * family.elements();
     counts.total += all;
     counts.activeWithEmbedding += active;
     if (family.id != "embed" || spec.tiedEmbeddings)

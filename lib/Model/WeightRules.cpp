@@ -26,6 +26,17 @@ std::vector<std::string> alternativesOf(const std::string &pattern) {
   return {};
 }
 
+/// The part of `ranges` that lies in `within`.
+std::vector<LayerRange> clipped(const std::vector<LayerRange> &ranges, const LayerRange &within) {
+  std::vector<LayerRange> inside;
+  for (const LayerRange &range : ranges) {
+    LayerRange part{std::max(range.begin, within.begin), std::min(range.end, within.end)};
+    if (part.begin < part.end)
+      inside.push_back(part);
+  }
+  return inside;
+}
+
 /// Layers that `over` names; neighbouring runs are joined.
 std::vector<LayerRange> layersOver(const ModelSpec &spec, const std::string &over) {
   std::vector<LayerRange> ranges;
@@ -72,8 +83,11 @@ Expected<WeightFamily> makeFamily(const WeightRule &rule, const ModelSpec &spec,
   family.dtype = rule.dtype == "f32" ? DType::F32 : spec.storage;
   if (rule.blocks)
     family.blocks = spec.quantization;
-  if (!rule.over.empty())
-    family.layers = layersOver(spec, rule.over);
+  family.isLookup = rule.lookup;
+  family.takesBlocks = rule.blocks;
+  family.takesMicroScales = rule.microScales;
+  if (rule.microScales)
+    family.microScales = spec.microScales;
   auto evaluate = [&](const std::string &text, int64_t &out) -> Status {
     Expected<int64_t> value = fields.integer(text);
     if (!value)
@@ -81,6 +95,15 @@ Expected<WeightFamily> makeFamily(const WeightRule &rule, const ModelSpec &spec,
     out = *value;
     return Status::success();
   };
+  if (!rule.over.empty()) {
+    LayerRange within{0, spec.layerCount()};
+    if (Status status = evaluate(rule.from.empty() ? "0" : rule.from, within.begin); !status)
+      return status.takeError();
+    if (!rule.to.empty())
+      if (Status status = evaluate(rule.to, within.end); !status)
+        return status.takeError();
+    family.layers = clipped(layersOver(spec, rule.over), within);
+  }
   if (!rule.experts.empty())
     if (Status status = evaluate(rule.experts, family.experts); !status)
       return status.takeError();
@@ -94,21 +117,33 @@ Expected<WeightFamily> makeFamily(const WeightRule &rule, const ModelSpec &spec,
 
 } // namespace
 
-Status k2c::applyWeightRules(ModelSpec &spec, const Family &family, const Fields &fields,
-                             const std::string &configFile) {
-  for (const WeightRule &rule : family.weights) {
+static Status applyRules(const std::vector<WeightRule> &rules, const ModelSpec &spec, const Fields &fields,
+                         const std::string &configFile, std::vector<WeightFamily> &weights) {
+  for (const WeightRule &rule : rules) {
     Expected<int64_t> exists = when(rule.when, fields);
     if (!exists)
       return Error{rule.place, exists.error().message, ""};
-    if (!*exists || (!rule.over.empty() && layersOver(spec, rule.over).empty()))
+    if (!*exists)
       continue;
     Expected<WeightFamily> made = makeFamily(rule, spec, fields);
     if (!made)
       return made.takeError();
+    if (!rule.over.empty() && made->layers.empty())
+      continue;
     if (Status status = checkCount(*made, configFile); !status)
       return status;
-    spec.weights.push_back(std::move(*made));
+    weights.push_back(std::move(*made));
   }
+  return Status::success();
+}
+
+Status k2c::applyWeightRules(ModelSpec &spec, const Family &family, const Fields &fields,
+                             const std::string &configFile) {
+  if (Status status = applyRules(family.weights, spec, fields, configFile, spec.weights); !status)
+    return status;
+  if (spec.mtpLayers > 0)
+    if (Status status = applyRules(family.mtp, spec, fields, configFile, spec.mtpWeights); !status)
+      return status;
   for (const IgnoreRule &rule : family.ignore) {
     Expected<int64_t> exists = when(rule.when, fields);
     Expected<int64_t> from = fields.integer(rule.from);

@@ -54,6 +54,16 @@ struct GqaSpec {
   bool outputBias = false;
   QueryKeyNorm norm = QueryKeyNorm::None;
   double clip = 0; ///< bound of queries, keys and values after their norms; 0: none
+  int64_t window = 0;         ///< keys a windowed layer sees, itself included; 0: no layer has a window
+  int64_t windowedLayers = 0; ///< layers with that window
+};
+
+/// A small attention that chooses the keys of a token (DeepSeek V3.2). Per token the cache also holds one key of width
+/// `dim`.
+struct IndexerSpec {
+  int64_t heads = 0;
+  int64_t dim = 0;
+  int64_t topK = 0;
 };
 
 /// Multi-head latent attention. Per token the cache holds a latent of width
@@ -67,6 +77,7 @@ struct MlaSpec {
   int64_t value = 0;
   double latentNormEps = 1e-6; ///< of both latent norms
   bool bias = false;           ///< q_a, kv_a and output projections add a bias
+  std::optional<IndexerSpec> indexer;
 };
 
 using AttentionSpec = std::variant<GqaSpec, MlaSpec>;
@@ -110,7 +121,7 @@ struct RopeSpec {
   int64_t maxContext = 0;    ///< positions the table is valid for; 0: any
 };
 
-enum class Activation { Silu };
+enum class Activation { Silu, Gelu, Relu };
 
 /// A gated MLP of width `inter`: down(act(gate x) * up x).
 struct MlpSpec {
@@ -147,19 +158,28 @@ struct BlockScales {
   bool operator==(const BlockScales &o) const { return stored == o.stored && rows == o.rows && columns == o.columns; }
 };
 
+/// Storage of a matrix in 4-bit E2M1 values with one power-of-two scale byte for each `block` along its rows (MXFP4).
+struct MicroScales {
+  int64_t block = 32;
+};
+
 /// Tensors of the checkpoint that play one role, over layers and experts.
 /// Its logical shape is [alternatives, shape...] when it has alternatives.
 struct WeightFamily {
-  std::string id;                        ///< the role: "q_a", "experts_gate_up", ...
-  std::string pattern;                   ///< with {layer}, {expert} and {gate_proj|up_proj}
-  std::vector<LayerRange> layers;        ///< empty: one for the whole model
-  int64_t experts = 0;                   ///< 0: not per expert
-  std::vector<std::string> alternatives; ///< the words of {a|b}
-  std::vector<int64_t> shape;            ///< of one tensor of the checkpoint
-  DType dtype = DType::BF16;             ///< logical element type
-  std::optional<BlockScales> blocks;     ///< stored quantised
-  bool isParameter = true;               ///< false: a buffer, not counted as a parameter
-  std::string place;                     ///< "families/x.yaml:12:5"
+  std::string id;                         ///< the role: "q_a", "experts_gate_up", ...
+  std::string pattern;                    ///< with {layer}, {expert} and {gate_proj|up_proj}
+  std::vector<LayerRange> layers;         ///< empty: one for the whole model
+  int64_t experts = 0;                    ///< 0: not per expert
+  std::vector<std::string> alternatives;  ///< the words of {a|b}
+  std::vector<int64_t> shape;             ///< of one tensor of the checkpoint
+  DType dtype = DType::BF16;              ///< logical element type
+  std::optional<BlockScales> blocks;      ///< stored quantised
+  std::optional<MicroScales> microScales; ///< stored quantised, in the last dimension
+  bool takesBlocks = false;               ///< what FP8 checkpoints of the family quantise
+  bool takesMicroScales = false;          ///< what MXFP4 checkpoints of the family quantise
+  bool isLookup = false;                  ///< a table of which a token reads a row and multiplies nothing
+  bool isParameter = true;                ///< false: a buffer, not counted as a parameter
+  std::string place;                      ///< "families/x.yaml:12:5"
 
   /// Name of one tensor; indices a pattern does not have are ignored.
   std::string tensorName(int64_t layer = 0, int64_t expert = 0, size_t alternative = 0) const;
@@ -214,6 +234,10 @@ struct ModelSpec {
   RopeSpec rope;
   std::optional<MlpSpec> mlp; ///< of dense layers
   std::optional<MoeSpec> moe; ///< of moe layers
+  /// The first layers read the whole prompt once (encoder-decoder models); 0: none.
+  int64_t encoderLayers = 0;
+  /// Multi-token prediction: modules of one more moe layer and `mtpWeights` each.
+  int64_t mtpLayers = 0;
 
   std::vector<int64_t> eos;
   std::optional<int64_t> bos;
@@ -221,7 +245,9 @@ struct ModelSpec {
 
   DType storage = DType::BF16; ///< the config's; families hold the real ones
   std::optional<BlockScales> quantization;
+  std::optional<MicroScales> microScales;
   std::vector<WeightFamily> weights;
+  std::vector<WeightFamily> mtpWeights; ///< of one module, beside those of its layer
   std::vector<IgnoredTensors> ignoredTensors;
   std::vector<std::string> ignoredKeys;      ///< that --ignore-key skipped
   std::map<std::string, ConfigPlace> places; ///< by families-file field name
@@ -240,7 +266,7 @@ struct ModelSpec {
 struct ParameterCounts {
   int64_t total = 0;
   /// Read for one token: top-k of the experts; the input table counts as 0
-  /// unless it is also the output matrix.
+  /// unless it is also the output matrix. Lookup tables count as 0 here and in activeWithEmbedding.
   int64_t active = 0;
   int64_t activeWithEmbedding = 0;
   int64_t buffers = 0; ///< elements of router biases and the like
@@ -251,7 +277,7 @@ ParameterCounts countParameters(const ModelSpec &spec);
 Bytes storedBytes(const ModelSpec &spec);
 
 /// What a description is read for. Counting needs less than compiling: every family can be planned, those listed in
-/// models/families/compile.yaml can be compiled.
+/// models/families/compile.yaml can be compiled; planning passes over keys that it does not know.
 enum class LoadPurpose { Compile, Plan };
 
 struct LoadOptions {

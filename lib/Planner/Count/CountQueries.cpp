@@ -1,7 +1,243 @@
 //===- CountQueries.cpp - Queries about parameters, FLOP and cache ------------===//
 
 #include "../Query/Parts.h"
+#include "../Query/Read.h"
+#include "k2c/Planner/Count.h"
+#include "k2c/Planner/MlaForms.h"
+#include <cctype>
 
 using namespace k2c;
+using namespace k2c::planner;
 
-std::vector<QueryFunction> planner::countQueries() { return {}; }
+namespace {
+
+constexpr int64_t mostStages = 1 << 16;
+
+/// A count that follows from the model alone.
+template <class Count> QueryAnswer ofModel(QueryInputs &in, Count count) {
+  const ModelSpec *model = in.model();
+  return model ? QueryAnswer(Checked(count(*model))) : QueryAnswer();
+}
+
+QueryAnswer total(QueryInputs &in) {
+  CountOptions options;
+  options.mtp = in.flag("mtp", false);
+  options.correctionBias = in.flag("correction_bias", false);
+  return ofModel(in, [&](const ModelSpec &spec) { return totalParameters(spec, options); });
+}
+
+QueryAnswer active(QueryInputs &in) {
+  bool embedding = in.flag("count_input_embedding", in.flag("embed", false));
+  return ofModel(in, [&](const ModelSpec &spec) { return activeParameters(spec, embedding); });
+}
+
+QueryAnswer sparsity(QueryInputs &in) {
+  if (in.has("m") || in.has("k"))
+    return QueryAnswer(double(in.whole("m", 1)) / double(in.whole("k", 1)));
+  const MoeSpec *moe = readMoe(in, in.model());
+  return moe ? QueryAnswer(double(moe->experts) / double(moe->topK)) : QueryAnswer();
+}
+
+QueryAnswer matrices(QueryInputs &in) {
+  const ModelSpec *model = in.model();
+  const MlaSpec *mla = readMla(in, model);
+  Checked bytes = in.whole("w_bytes", 1, 1, 16);
+  if (!mla)
+    return QueryAnswer();
+  LatentMatrices w = latentMatrices(*mla, model->hidden);
+  QueryAnswer answer;
+  answer.part("total", w.total() * bytes);
+  const std::pair<const char *, Checked> parts[] = {{"W_DQ", w.dq}, {"W_UQ", w.uq}, {"W_QR", w.qr}, {"W_DKV", w.dkv},
+                                                    {"W_UK", w.uk}, {"W_KR", w.kr}, {"W_UV", w.uv}, {"W_O", w.o}};
+  for (const auto &[name, count] : parts)
+    answer.part(name, count * bytes);
+  return answer;
+}
+
+QueryAnswer mlaParameters(QueryInputs &in) {
+  bool norms = in.flag("with_latent_norms", false);
+  const ModelSpec *model = in.model();
+  const MlaSpec *mla = readMla(in, model);
+  if (!mla)
+    return QueryAnswer();
+  return QueryAnswer(latentMatrices(*mla, model->hidden).total() + (norms ? latentNorms(*model) : Checked(0)));
+}
+
+QueryAnswer layerCount(QueryInputs &in) {
+  bool doubled = in.flag("double_count_latent_norms", in.isPaper());
+  const ModelSpec *model = in.model();
+  int64_t layer = in.whole("layer", 0, model ? model->layerCount() - 1 : 0);
+  return model ? QueryAnswer(paperLayerParameters(*model, layer, doubled)) : QueryAnswer();
+}
+
+/// The stage that the inputs, or a quantity like "stage1_14_params_B", name.
+int64_t stageOf(QueryInputs &in, int64_t stages) {
+  const std::string &quantity = in.quantity();
+  size_t at = quantity.find("stage");
+  if (in.has("stage") || at == std::string::npos || at + 5 >= quantity.size() ||
+      !std::isdigit(static_cast<unsigned char>(quantity[at + 5])))
+    return in.whole("stage", 0, stages - 1);
+  int64_t stage = 0;
+  for (size_t i = at + 5; i < quantity.size() && std::isdigit(static_cast<unsigned char>(quantity[i])); ++i)
+    stage = std::min<int64_t>(stage * 10 + (quantity[i] - '0'), stages);
+  if (stage >= stages)
+    in.fail("pp", std::to_string(stages) + " has no stage of quantity '" + quantity + "'");
+  return stage;
+}
+
+std::vector<int64_t> readStages(QueryInputs &in, const ModelSpec *model) {
+  int64_t stages = in.whole("pp", 1, mostStages);
+  size_t partition = in.word("partition", {"front", "balanced"}, 0);
+  return stageLayers(model ? model->layerCount() : 0, stages,
+                     partition == 0 ? StagePartition::Front : StagePartition::Balanced);
+}
+
+QueryAnswer stage(QueryInputs &in) {
+  const ModelSpec *model = in.model();
+  bool doubled = in.flag("double_count_latent_norms", in.isPaper());
+  std::vector<int64_t> layers = readStages(in, model);
+  int64_t which = stageOf(in, int64_t(layers.size()));
+  return model && in.ok() ? QueryAnswer(stageParameters(*model, layers, which, doubled)) : QueryAnswer();
+}
+
+QueryAnswer layersOfStage(QueryInputs &in) {
+  std::vector<int64_t> layers = readStages(in, in.model());
+  int64_t which = stageOf(in, int64_t(layers.size()));
+  return in.ok() ? QueryAnswer(Checked(layers[size_t(which)])) : QueryAnswer();
+}
+
+CacheFormat readFormat(QueryInputs &in, int64_t &elementBytes) {
+  size_t format = in.word("format", {"plain", "bf16", "fp8", "flashmla_fp8"}, 0);
+  elementBytes = in.whole("elem_bytes", format == 2 ? 1 : 2, 1, 16);
+  return format == 3 ? CacheFormat::FlashMlaFp8 : CacheFormat::Plain;
+}
+
+QueryAnswer cache(QueryInputs &in) {
+  int64_t elementBytes = 2;
+  CacheFormat format = readFormat(in, elementBytes);
+  const ModelSpec *model = in.model();
+  if (!model)
+    return QueryAnswer();
+  if (format == CacheFormat::FlashMlaFp8 && !readMla(in, model))
+    return QueryAnswer();
+  if (in.has("context"))
+    return QueryAnswer(cacheBytesOfContext(*model, format, elementBytes, in.whole("context", 0)));
+  return QueryAnswer(cacheBytesPerToken(*model, format, elementBytes));
+}
+
+QueryAnswer attentionFlops(QueryInputs &in) {
+  const ModelSpec *model = in.model();
+  const MlaSpec *mla = readMla(in, model);
+  Phase phase = in.word("phase", {"prefill", "decode"}) == 0 ? Phase::Prefill : Phase::Decode;
+  LatentForm form = in.word("variant", {"naive", "absorbed"}) == 0 ? LatentForm::Naive : LatentForm::Absorbed;
+  bool paper = readPaper(in, "flavour");
+  int64_t tokens = in.whole("S", 0);
+  return mla ? QueryAnswer(latentAttentionFlops(*mla, model->hidden, phase, tokens, form, paper)) : QueryAnswer();
+}
+
+QueryAnswer crossover(QueryInputs &in) {
+  const MlaSpec *mla = readMla(in, in.model());
+  double keys = in.number("context", 0, 0, 1e15);
+  if (!mla)
+    return QueryAnswer();
+  std::optional<double> tokens = mlaCrossover(*mla, in.has("context") ? std::optional<double>(keys) : std::nullopt);
+  if (!tokens)
+    in.fail("model", "has no crossover: the absorbed form never costs more");
+  return QueryAnswer(tokens.value_or(0));
+}
+
+/// From which context one form is the cheaper one (paper 004, section 3.2).
+QueryAnswer cheaperFrom(QueryInputs &in) {
+  const ModelSpec *model = in.model();
+  const MlaSpec *mla = readMla(in, model);
+  Phase phase = in.word("phase", {"prefill", "decode"}) == 0 ? Phase::Prefill : Phase::Decode;
+  bool paper = readPaper(in, "flavour");
+  LatentForm wanted = phase == Phase::Prefill ? LatentForm::Naive : LatentForm::Absorbed;
+  if (!mla)
+    return QueryAnswer();
+  return QueryAnswer(Checked(formCheaperFrom(*mla, model->hidden, phase, wanted, phase == Phase::Prefill, paper)));
+}
+
+QueryAnswer expertFlops(QueryInputs &in) {
+  int64_t tokens = in.whole("B", 0);
+  const ModelSpec *model = in.model();
+  return readMoe(in, model) ? QueryAnswer(expertLayerFlops(*model, tokens)) : QueryAnswer();
+}
+
+QueryAnswer sizesOfModel(QueryInputs &in) {
+  const ModelSpec *model = in.model();
+  if (!model)
+    return QueryAnswer();
+  const auto *gqa = std::get_if<GqaSpec>(&model->attention);
+  QueryAnswer answer;
+  answer.part("layers", Checked(model->layerCount())).part("hidden", Checked(model->hidden));
+  answer.part("heads", Checked(gqa ? gqa->heads : std::get<MlaSpec>(model->attention).heads));
+  answer.part("vocab", Checked(model->vocab))
+      .part("dense", Checked(model->layerCount() - int64_t(model->moeLayers().size())));
+  if (model->moe) {
+    const MoeSpec &moe = *model->moe;
+    answer.part("experts", Checked(moe.experts)).part("topk", Checked(moe.topK)).part("width", Checked(moe.inter));
+    answer.part("shared", Checked(sharedExperts(*model))).part("groups", Checked(moe.groups));
+    answer.part("sparsity", double(moe.experts) / double(moe.topK));
+  }
+  return answer;
+}
+
+QueryAnswer checkpoint(QueryInputs &in, CheckpointFormat format) {
+  bool mtp = in.flag("mtp", false);
+  int64_t block = in.whole("fp8_block", 128, 1, 1 << 20);
+  const ModelSpec *model = in.model();
+  if (!model)
+    return QueryAnswer();
+  CheckpointSize size = checkpointSize(*model, format, mtp, block);
+  QueryAnswer answer;
+  answer.part("bytes", size.bytes).part("elements", size.elements()).part("fp8", size.fp8).part("fp4", size.fp4);
+  return answer.part("scales", size.scales).part("bf16", size.bf16).part("f32", size.f32);
+}
+
+QueryAnswer anyCheckpoint(QueryInputs &in) {
+  static const CheckpointFormat formats[] = {CheckpointFormat::Published, CheckpointFormat::Bf16,
+                                             CheckpointFormat::Fp8Blocks, CheckpointFormat::MxFp4};
+  return checkpoint(in, formats[in.word("format", {"published", "bf16", "fp8", "mxfp4"}, 0)]);
+}
+
+} // namespace
+
+std::vector<QueryFunction> planner::countQueries() {
+  const char *models = "000, table of models", *two = "002, section 2", *four = "004, section 3";
+  return {
+      {"total_params", "parameters", models, "model mtp correction_bias", total},
+      {"active_params", "parameters", models, "model count_input_embedding embed", active},
+      {"sparsity", "experts / top-k", models, "model m k", sparsity},
+      {"config", "sizes", models, "model", sizesOfModel},
+      {"moe_layers", "layers", two, "model",
+       [](QueryInputs &in) { return ofModel(in, [](const ModelSpec &m) { return int64_t(m.moeLayers().size()); }); }},
+      {"embedding_params", "parameters", two, "model",
+       [](QueryInputs &in) { return ofModel(in, embeddingParameters); }},
+      {"head_params", "parameters", two, "model", [](QueryInputs &in) { return ofModel(in, headParameters); }},
+      {"mla_matrices", "parameters, bytes with w_bytes", two, "model w_bytes", matrices},
+      {"mla_params", "parameters", two, "model with_latent_norms", mlaParameters},
+      {"norm_params_per_layer", "parameters", two, "model",
+       [](QueryInputs &in) {
+         return ofModel(in, [](const ModelSpec &m) { return layerParameters(m, m.layerCount() - 1).norms; });
+       }},
+      {"router_params", "parameters", two, "model", [](QueryInputs &in) { return ofModel(in, routerParameters); }},
+      {"expert_params", "parameters", two, "model", [](QueryInputs &in) { return ofModel(in, expertParameters); }},
+      {"dense_mlp_params", "parameters", two, "model", [](QueryInputs &in) { return ofModel(in, denseMlpParameters); }},
+      {"mtp_params", "parameters", "DeepSeek V3 checkpoint", "model",
+       [](QueryInputs &in) { return ofModel(in, [](const ModelSpec &m) { return mtpParameters(m, true); }); }},
+      {"s002_layer_params", "parameters", two, "model layer double_count_latent_norms bytes_per_param", layerCount},
+      {"s002_stage_params", "parameters", two, "model pp stage partition double_count_latent_norms", stage},
+      {"stage_layers", "layers", two, "model pp stage partition", layersOfStage},
+      {"kv_bytes_per_token", "bytes", "004, section 2.4", "model elem_bytes format context", cache},
+      {"flops_mla", "FLOP of a layer and sequence", four, "model phase S variant flavour", attentionFlops},
+      {"flops_experts", "FLOP of a layer", four, "model B", expertFlops},
+      {"mla_cheaper_from", "tokens", four, "model phase flavour", cheaperFrom},
+      {"mla_absorb_query_crossover", "query tokens", "exact form of 004, section 3.2", "model context", crossover},
+      {"checkpoint", "bytes", "published storage formats", "model format mtp fp8_block", anyCheckpoint},
+      {"fp8_checkpoint", "bytes", "published storage formats", "model mtp fp8_block",
+       [](QueryInputs &in) { return checkpoint(in, CheckpointFormat::Fp8Blocks); }},
+      {"mxfp4_checkpoint", "bytes", "published storage formats", "model mtp",
+       [](QueryInputs &in) { return checkpoint(in, CheckpointFormat::MxFp4); }},
+  };
+}

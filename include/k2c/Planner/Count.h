@@ -1,0 +1,133 @@
+//===- Count.h - Parameters, FLOP and bytes of a model, from its config -------===//
+//
+// Exact to the last unit: parameters are summed over the weight families of the ModelSpec, so a family that is data is
+// counted without code here. Papers 000 (table of models), 002 (sections 2 and 3) and 004 (sections 2 and 3) count the
+// same things with small differences, which are options: paper 002 counts the norms of the latents twice
+// (doubleCountLatentNorms), "active" may include the input embedding or not. Functions about latent attention take an
+// MlaSpec and the hidden size.
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_PLANNER_COUNT_H
+#define K2C_PLANNER_COUNT_H
+
+#include "k2c/Model/ModelSpec.h"
+#include "k2c/Planner/Checked.h"
+#include <vector>
+
+namespace k2c {
+
+//===----------------------------------------------------------------------===//
+// Parameters
+//===----------------------------------------------------------------------===//
+
+/// What a weight family belongs to. Norms are those of layers; buffers count nowhere.
+enum class Module : uint8_t { Embedding, Attention, Norm, Router, Experts, SharedExpert, Mlp, FinalNorm, Head, Buffer };
+Module moduleOf(const WeightFamily &family);
+
+/// Parameters of one layer by module.
+struct LayerParameters {
+  Checked attention;
+  Checked norms; ///< of the residual stream, the latents, queries and keys
+  Checked router;
+  Checked experts; ///< all routed ones
+  Checked shared;
+  Checked mlp; ///< of a dense layer
+
+  Checked total() const { return attention + norms + router + experts + shared + mlp; }
+};
+LayerParameters layerParameters(const ModelSpec &spec, int64_t layer);
+
+/// Parameters outside layers.
+Checked embeddingParameters(const ModelSpec &spec);
+/// Of the output matrix; 0 when it is the embedding.
+Checked headParameters(const ModelSpec &spec);
+
+struct CountOptions {
+  bool mtp = false;            ///< modules of multi-token prediction
+  bool correctionBias = false; ///< biases that choose experts (buffers)
+};
+Checked totalParameters(const ModelSpec &spec, const CountOptions &options = {});
+/// Parameters that one token reads; the input table counts when asked, or when it is also the output matrix.
+Checked activeParameters(const ModelSpec &spec, bool withInputEmbedding);
+/// One module of multi-token prediction: its layer (a copy of the last) and what surrounds it; `correctionBias` counts
+/// the bias of its router.
+Checked mtpParameters(const ModelSpec &spec, bool correctionBias);
+
+/// One routed expert; 0 without experts.
+Checked expertParameters(const ModelSpec &spec);
+/// Router of one layer.
+Checked routerParameters(const ModelSpec &spec);
+/// The MLP of a dense layer; 0 when there is none.
+Checked denseMlpParameters(const ModelSpec &spec);
+/// Shared experts, each as wide as a routed one.
+int64_t sharedExperts(const ModelSpec &spec);
+/// Norms of the latents of one layer (queries' and keys'), which paper 002 counts twice; 0 without latent attention.
+Checked latentNorms(const ModelSpec &spec);
+
+/// The eight matrices of latent attention, with the names of papers 002 and 004. A model without query latent has no
+/// W_DQ; its W_UQ and W_QR read the hidden state.
+struct LatentMatrices {
+  Checked dq, uq, qr, dkv, uk, kr, uv, o;
+  Checked total() const { return dq + uq + qr + dkv + uk + kr + uv + o; }
+};
+LatentMatrices latentMatrices(const MlaSpec &mla, int64_t hidden);
+
+//===----------------------------------------------------------------------===//
+// Layers and stages
+//===----------------------------------------------------------------------===//
+
+/// Paper 002, table 3: one layer with the embedding (layer 0) and the head (last layer); the final norm counts nowhere.
+Checked paperLayerParameters(const ModelSpec &spec, int64_t layer, bool doubleCountLatentNorms);
+
+/// How layers are dealt to pipeline stages: `Front` gives every stage ceil(layers / stages) while they last, `Balanced`
+/// one more to the first ones where they do not divide.
+enum class StagePartition : uint8_t { Front, Balanced };
+/// Layers of each stage; some may be 0 in `Front`.
+std::vector<int64_t> stageLayers(int64_t layers, int64_t stages, StagePartition partition);
+/// Sum of paperLayerParameters over the layers of `stage`.
+Checked stageParameters(const ModelSpec &spec, const std::vector<int64_t> &layersOfStages, int64_t stage,
+                        bool doubleCountLatentNorms);
+
+//===----------------------------------------------------------------------===//
+// FLOP
+//===----------------------------------------------------------------------===//
+
+/// One sequence, one layer: all of its `tokens` at once, or one new token on `tokens` cached ones.
+enum class Phase : uint8_t { Prefill, Decode };
+enum class LatentForm : uint8_t { Naive, Absorbed };
+/// FLOP of latent attention (paper 004, equations 1-38), without causal discount. `paper`: products with V count one
+/// FLOP for each multiply-add, as equations 16, 17, 32 and 36 print them.
+Checked latentAttentionFlops(const MlaSpec &mla, int64_t hidden, Phase phase, int64_t tokens, LatentForm form,
+                             bool paper);
+/// Fewest tokens from 1 at which `wanted` costs less than (or, with `orEqual`, no more than) the other form; 0: none up
+/// to 2^20.
+int64_t formCheaperFrom(const MlaSpec &mla, int64_t hidden, Phase phase, LatentForm wanted, bool orEqual, bool paper);
+/// FLOP of the routed layer of `tokens` tokens (paper 004, equations 43-45): chosen and shared experts, router.
+Checked expertLayerFlops(const ModelSpec &spec, int64_t tokens);
+
+//===----------------------------------------------------------------------===//
+// Bytes
+//===----------------------------------------------------------------------===//
+
+/// Storage of the cache. FlashMlaFp8: the latent in FP8 with an f32 scale for each 128, the rotated key in bf16; an
+/// indexer's key in FP8 with one scale for each 128 (FlashMLA, DeepSeek V3.2).
+enum class CacheFormat : uint8_t { Plain, FlashMlaFp8 };
+/// Cache bytes of one token over all layers that cache (the decoder's); `elementBytes` is read by Plain.
+Checked cacheBytesPerToken(const ModelSpec &spec, CacheFormat format, int64_t elementBytes);
+/// Cache bytes of a sequence of `context` tokens: windowed layers keep no more than their window.
+Checked cacheBytesOfContext(const ModelSpec &spec, CacheFormat format, int64_t elementBytes, int64_t context);
+
+/// How a checkpoint stores its matrices. Fp8Blocks and MxFp4 quantise what DeepSeek and OpenAI quantise (`blocks`,
+/// `mxfp4` of the families file); the rest is bf16, router biases f32.
+enum class CheckpointFormat : uint8_t { Published, Bf16, Fp8Blocks, MxFp4 };
+/// Elements by storage, and bytes.
+struct CheckpointSize {
+  Checked fp8, fp4, scales, bf16, f32, bytes;
+  Checked elements() const { return fp8 + fp4 + scales + bf16 + f32; }
+};
+/// `block`: rows and columns of an FP8 block.
+CheckpointSize checkpointSize(const ModelSpec &spec, CheckpointFormat format, bool mtp, int64_t block = 128);
+
+} // namespace k2c
+
+#endif // K2C_PLANNER_COUNT_H

@@ -1,0 +1,87 @@
+//===- Storage.cpp - Bytes of caches and checkpoints --------------------------===//
+
+#include "k2c/Planner/Count.h"
+
+#include <algorithm>
+
+using namespace k2c;
+
+/// Cache bytes of a token in one layer.
+static Checked cacheBytesOfLayer(const ModelSpec &spec, CacheFormat format, int64_t elementBytes) {
+  const auto *mla = std::get_if<MlaSpec>(&spec.attention);
+  if (!mla) {
+    const GqaSpec &gqa = std::get<GqaSpec>(spec.attention);
+    return Checked(2) * gqa.kvHeads * gqa.headDim * elementBytes;
+  }
+  Checked indexer = mla->indexer ? mla->indexer->dim : 0;
+  if (format == CacheFormat::Plain)
+    return (Checked(mla->latent) + mla->rope + indexer) * elementBytes;
+  // FlashMLA: f32 scales for each 128 values, the rotated key in bf16.
+  auto scaled = [](Checked values) { return values + values.dividedUp(128) * 4; };
+  return scaled(mla->latent) + Checked(mla->rope) * 2 + scaled(indexer);
+}
+
+Checked k2c::cacheBytesPerToken(const ModelSpec &spec, CacheFormat format, int64_t elementBytes) {
+  return cacheBytesOfLayer(spec, format, elementBytes) * (spec.layerCount() - spec.encoderLayers);
+}
+
+Checked k2c::cacheBytesOfContext(const ModelSpec &spec, CacheFormat format, int64_t elementBytes, int64_t context) {
+  const auto *gqa = std::get_if<GqaSpec>(&spec.attention);
+  int64_t layers = spec.layerCount() - spec.encoderLayers, windowed = gqa ? gqa->windowedLayers : 0;
+  Checked tokens = Checked(layers - windowed) * context;
+  if (windowed > 0)
+    tokens += Checked(windowed) * std::min(context, gqa->window);
+  return cacheBytesOfLayer(spec, format, elementBytes) * tokens;
+}
+
+namespace {
+
+/// Adds `copies` tensors of a family, stored as `format` says.
+void add(CheckpointSize &size, const WeightFamily &family, Checked copies, CheckpointFormat format, int64_t block) {
+  Checked rows = 1, columns = family.shape.back();
+  for (size_t i = 0; i + 1 < family.shape.size(); ++i)
+    rows = rows * family.shape[i];
+  Checked elements = rows * columns * copies;
+  bool published = format == CheckpointFormat::Published;
+  bool fp8 = family.takesBlocks && (format == CheckpointFormat::Fp8Blocks || (published && family.blocks));
+  bool fp4 = family.takesMicroScales && (format == CheckpointFormat::MxFp4 || (published && family.microScales));
+  if (fp8) {
+    int64_t high = published ? family.blocks->rows : block, wide = published ? family.blocks->columns : block;
+    Checked scales = rows.dividedUp(high) * columns.dividedUp(wide) * copies;
+    size.fp8 += elements;
+    size.scales += scales;
+    size.bytes += elements + scales * 4;
+  } else if (fp4) {
+    Checked scales = rows * columns.dividedUp(MicroScales().block) * copies;
+    size.fp4 += elements;
+    size.scales += scales;
+    size.bytes += rows * columns.dividedUp(2) * copies + scales;
+  } else if (family.dtype == DType::F32) {
+    size.f32 += elements;
+    size.bytes += elements * 4;
+  } else {
+    size.bf16 += elements;
+    size.bytes += elements * 2;
+  }
+}
+
+Checked tensorsOfLayer(const WeightFamily &family) {
+  return Checked(family.experts ? family.experts : 1) *
+         (family.alternatives.empty() ? 1 : static_cast<int64_t>(family.alternatives.size()));
+}
+
+} // namespace
+
+CheckpointSize k2c::checkpointSize(const ModelSpec &spec, CheckpointFormat format, bool mtp, int64_t block) {
+  CheckpointSize size;
+  for (const WeightFamily &family : spec.weights) {
+    int64_t layers = family.layerCount();
+    if (mtp && !spec.mtpWeights.empty() && family.hasLayer(spec.layerCount() - 1))
+      layers += spec.mtpLayers;
+    add(size, family, tensorsOfLayer(family) * layers, format, block);
+  }
+  for (const WeightFamily &family : spec.mtpWeights)
+    if (mtp)
+      add(size, family, tensorsOfLayer(family) * spec.mtpLayers, format, block);
+  return size;
+}
