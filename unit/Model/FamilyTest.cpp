@@ -1,7 +1,9 @@
 //===- FamilyTest.cpp - families files ------------------------------------===//
 
 #include "Family.h"
+#include "k2c/Model/ModelSpec.h"
 
+#include <algorithm>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -32,6 +34,33 @@ TEST(Family, BuiltInFilesAreSound) {
       EXPECT_NE(check.that, "") << family.file;
   }
   EXPECT_TRUE(builtInHarmlessKeys());
+}
+
+TEST(Family, WhatCompilesIsAFamily) {
+  const Expected<std::vector<std::string>> &compiled = compiledFamilies();
+  ASSERT_TRUE(compiled) << compiled.error().text();
+  for (const std::string &name : *compiled)
+    EXPECT_TRUE(std::any_of(builtInFamilies()->begin(), builtInFamilies()->end(), [&](const Family &family) {
+      return family.name == name;
+    })) << name;
+}
+
+TEST(Family, CountsWordsOfAListAndReadsNestedKeys) {
+  Expected<ModelSpec> spec = loadPublishedModel("gpt_oss_120b");
+  ASSERT_TRUE(spec) << spec.error().text();
+  EXPECT_EQ(std::get<GqaSpec>(spec->attention).windowedLayers, 18);
+  spec = loadPublishedModel("dbrx");
+  ASSERT_TRUE(spec) << spec.error().text();
+  EXPECT_EQ(spec->moe->topK, 4);
+}
+
+TEST(Family, WhatIsOnlyPlannedDoesNotCompile) {
+  std::string config = std::string(K2C_SOURCE_DIR) + "/models/configs/grok-1/config.json";
+  Expected<ModelSpec> spec = loadModelSpec(config);
+  ASSERT_FALSE(spec);
+  EXPECT_NE(spec.error().text().find("model_type \"grok-1\" can be planned, not compiled, in this build"),
+            std::string::npos)
+      << spec.error().text();
 }
 
 TEST(Family, ReadsKeyRules) {
@@ -68,7 +97,7 @@ TEST(Family, UnknownKeys) {
 
 TEST(Family, UnknownKindAndMissingEntries) {
   EXPECT_EQ(failure("config:\n  a: {field: b, kind: int}\n"),
-            "f.yaml:5:23: kind must be size, count, number, flag or word");
+            "f.yaml:5:23: kind must be size, count, number, flag, word or tally");
   EXPECT_EQ(failure("layers:\n  - {kind: dense, from: 0}\n"), "f.yaml: to must be a word, got nothing");
   EXPECT_EQ(failure("weights:\n  - {id: a, tensors: b}\n"), "f.yaml: shape must be a list");
 }

@@ -49,7 +49,8 @@ Checked inFirstLayer(const ModelSpec &spec, Module module) {
 } // namespace
 
 Module k2c::moduleOf(const WeightFamily &family) {
-  const std::string &id = family.id;
+  const std::string encoder = "encoder_";
+  const std::string id = begins(family.id, encoder.c_str()) ? family.id.substr(encoder.size()) : family.id;
   if (!family.isParameter)
     return Module::Buffer;
   if (id == "embed")
