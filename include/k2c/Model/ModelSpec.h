@@ -53,7 +53,7 @@ struct GqaSpec {
   bool qkvBias = false;
   bool outputBias = false;
   QueryKeyNorm norm = QueryKeyNorm::None;
-  double clip = 0; ///< bound of queries, keys and values after their norms; 0: none
+  double clip = 0;            ///< bound of queries, keys and values after their norms; 0: none
   int64_t window = 0;         ///< keys a windowed layer sees, itself included; 0: no layer has a window
   int64_t windowedLayers = 0; ///< layers with that window
 };
