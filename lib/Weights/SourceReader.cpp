@@ -134,8 +134,7 @@ Status SourceReader::readElements(int64_t first, int64_t count, char *out, Hash 
     if (Status status = tensors->read(source->name, element * width, out, length * width); !status)
       return status;
     if (std::optional<int64_t> at = firstNonFinite(out, length, storedType))
-      return Error{"tensor '" + source->name + "'",
-                   "element " + std::to_string(element + *at) + " is NaN or infinite",
+      return Error{"tensor '" + source->name + "'", "element " + std::to_string(element + *at) + " is NaN or infinite",
                    "the checkpoint is damaged: fetch it again"};
     hash.update(out, length * width);
     first += length;
