@@ -50,3 +50,51 @@ TEST(Query, RefusesInputsThatAreNoObject) {
   EXPECT_EQ(errorOf("mtp_tokens_per_step", "[1]"),
             "inputs:1:1: the inputs are not a JSON object; mtp_tokens_per_step reads: acceptance depth");
 }
+
+TEST(Query, QuantitiesOfTheGoldenFilesNameParts) {
+  const std::string inputs = R"({"model": "deepseek_v3", "layers_on_stage": 4, "tp": 2, "ep": 8})";
+  EXPECT_EQ((*ask("device_params", inputs, "t6_non_moe_MiB"))["value"], 859439104);
+  EXPECT_EQ((*ask("device_params", inputs, "norm_per_layer"))["value"], 16384);
+  EXPECT_EQ((*ask("device_params", inputs, "v3_L4_tp2_params_seed"))["value"], 6250364928);
+}
+
+TEST(Query, RefusesAQuantityThatNamesNoPart) {
+  EXPECT_EQ(errorOf("zero_memory", R"({"model": "k2", "layers_on_stage": 4, "ep": 8, "dp": 8})", "speed"),
+            "--quantity: zero_memory has no quantity 'speed'; its quantities: total_bytes, params_bytes, grads_bytes, "
+            "gradients_bytes, optimizer_bytes");
+}
+
+TEST(Query, RefusesLayoutsThatDoNotDivide) {
+  EXPECT_EQ(errorOf("device_params", R"({"model": "deepseek_v3", "layers_on_stage": 4, "tp": 3, "ep": 8})"),
+            "inputs:1:48: 'tp' 3 does not divide the attention heads 128; choose a divisor of 128");
+}
+
+TEST(Query, RefusesAModelWithoutWhatIsAsked) {
+  EXPECT_EQ(errorOf("flops_mla", R"({"model": "olmoe", "phase": "decode", "S": 9, "variant": "naive"})"),
+            "inputs:1:2: 'model' has no latent attention; ask this of a DeepSeek or Kimi model");
+  EXPECT_NE(errorOf("total_params", R"({"model": "gpt_5"})").find("is not a published configuration"),
+            std::string::npos);
+}
+
+TEST(Query, ReportsOverflow) {
+  EXPECT_EQ(errorOf("flops_mla", R"({"model": "k2", "phase": "prefill", "S": 1000000000000, "variant": "naive"})"),
+            "inputs:1:1: flops_mla of these inputs is beyond the numbers k2c counts in (2^63); give smaller inputs");
+}
+
+TEST(Query, ExactConventionsWhereInputsSayNothing) {
+  Expected<JsonDocument> inputs =
+      parseJson(R"({"model": "deepseek_v3", "b": 1, "s": 4096, "tp": 2, "layers": 4})", "i");
+  ASSERT_TRUE(inputs);
+  QueryOptions exact;
+  exact.compat = Compat::Exact;
+  double paper = (*answerQuery("act_mla", *inputs))["value"],
+         flash = (*answerQuery("act_mla", *inputs, exact))["value"];
+  EXPECT_GT(paper, 10 * flash);
+}
+
+TEST(Query, TheModelMayBeItsConfig) {
+  Expected<JsonDocument> config = readJsonFile(std::string(K2C_SOURCE_DIR) + "/models/configs/olmoe-1b-7b/config.json");
+  ASSERT_TRUE(config);
+  nlohmann::json inputs = {{"model", config->root()}};
+  EXPECT_EQ((*ask("total_params", inputs.dump()))["value"], (*ask("total_params", R"({"model": "olmoe"})"))["value"]);
+}

@@ -52,6 +52,9 @@ Expected<std::string> planner::partOf(const std::string &quantity, const nlohman
       if (parts.contains(name))
         return name;
     }
+  // "os+g_none_1f1b_rank1" labels an item with its inputs.
+  if (quantity.find_first_of("0123456789") != std::string::npos)
+    return parts.begin().key();
   std::string names;
   for (const auto &[name, value] : parts.items())
     names += (names.empty() ? "" : ", ") + name;

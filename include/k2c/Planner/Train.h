@@ -1,0 +1,92 @@
+//===- Train.h - Memory of one training rank ----------------------------------===//
+//
+// Paper 002: static parameters of a rank of a pipeline stage of MoE layers under tensor, expert and expert-tensor
+// parallelism (section 3), ZeRO (section 4), activations (section 5), buffers and fragmentation (section 6). Where the
+// paper departs from Megatron-LM and from arithmetic, an option says so: W_QR and the shared expert may be split over
+// TP as Megatron does, the router and the shared expert sharded over DP and not EDP, an expert's tokens counted over
+// the whole expert group and not one rank, attention kept as the logsumexp of flash attention and not as matrices.
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_PLANNER_TRAIN_H
+#define K2C_PLANNER_TRAIN_H
+
+#include "k2c/Planner/Count.h"
+
+namespace k2c {
+
+/// How a stage of `layers` MoE layers is split.
+struct StageLayout {
+  int64_t layers = 1;
+  int64_t tp = 1;
+  int64_t ep = 1;
+  int64_t etp = 1;
+  bool splitsQueryRope = false;    ///< W_QR over TP, as Megatron's fused up projection; else replicated
+  bool splitsSharedExpert = false; ///< over TP; else replicated
+};
+
+/// Ranks that hold a copy of the same experts: DP TP / (EP ETP). Error: not a whole number.
+Expected<int64_t> expertDataParallel(int64_t dp, int64_t tp, int64_t ep, int64_t etp);
+
+/// Parameters of one rank. Norms and the router are replicated over TP.
+struct DeviceParameters {
+  Checked norms;
+  Checked attentionSplit; ///< this rank's share of what TP splits
+  Checked attentionReplicated;
+  Checked router;
+  Checked routed; ///< experts of this rank
+  Checked shared;
+  int64_t expertsPerRank = 0; ///< routed and shared, over the stage's layers
+
+  Checked attention() const { return attentionSplit + attentionReplicated; }
+  Checked dense() const { return norms + attention(); }
+  Checked moe() const { return router + routed + shared; }
+  Checked total() const { return dense() + moe(); }
+};
+/// Of the rank with most experts. Error: sizes that TP or ETP do not divide, more expert ranks than experts, no
+/// experts.
+Expected<DeviceParameters> deviceParameters(const ModelSpec &spec, const StageLayout &layout);
+
+enum class Zero : uint8_t { None, Os, OsG, OsGParams };
+/// Bytes for each parameter; `optimizer` is master, momentum and variance together.
+struct StateBytes {
+  double weight = 2;
+  double gradient = 4;
+  double optimizer = 8;
+};
+/// Bytes of a rank.
+struct StateMemory {
+  double parameters = 0, gradients = 0, optimizer = 0;
+  double total() const { return parameters + gradients + optimizer; }
+};
+/// Routed experts are sharded over `edp` ranks, the rest over `dp`; `paperGroups` shards router and shared expert over
+/// `edp` as well.
+StateMemory stateMemory(const DeviceParameters &device, Zero zero, const StateBytes &bytes, int64_t dp, int64_t edp,
+                        bool paperGroups);
+
+/// One micro-batch on one rank of the stage.
+struct Microbatch {
+  int64_t sequences = 1; ///< b
+  int64_t tokens = 1;    ///< s, of a sequence
+  int64_t tp = 1;
+  int64_t sp = 1; ///< sequence parallelism divides what is per token outside the TP region
+  int64_t cp = 1; ///< context parallelism divides the tokens
+  int64_t ep = 1;
+  int64_t layers = 1;
+};
+enum class Recompute : uint8_t { None, Full };
+/// Bytes kept of attention: eager keeps scores, weights and their dropout mask (5 b n s^2), flash one f32 logsumexp for
+/// each row and head. `dropoutMask`: of the residual branch.
+double attentionActivations(const ModelSpec &spec, const Microbatch &batch, Recompute recompute, bool flash,
+                            bool dropoutMask);
+/// Bytes kept of the MoE layers, balanced routing. `paperTokens`: an expert serves one rank's tokens, undivided by SP;
+/// else those of the expert group.
+double moeActivations(const ModelSpec &spec, const Microbatch &batch, Recompute recompute, bool paperTokens);
+
+/// Bytes of a rank: (states + live micro-batches + buffers) (1 + fragmentation). Paper 002: buffers 0.8 to 2 GB,
+/// fragmentation 5 to 30 %.
+double trainingMemory(const StateMemory &states, double activations, double liveMicrobatches, double buffers,
+                      double fragmentation);
+
+} // namespace k2c
+
+#endif // K2C_PLANNER_TRAIN_H
