@@ -1,4 +1,5 @@
 //===- NnSupport.cpp - What interfaces and verifiers of token ops share ---===//
+#include "dialects/Nn/NnStorage.h"
 #include "dialects/Nn/NnVerify.h"
 
 using namespace mlir;
@@ -67,7 +68,7 @@ FailureOr<RankedTensorType> k2c::nn::lookupWeight(Operation *op, FlatSymbolRefAt
   if (!weights)
     return op->emitOpError("[W1] expects ") << family << " to be nn.weights or nn.constant_table";
   if (weights.isLayered() == layered)
-    return weights.getTensorType();
+    return readTypeOf(weights);
   return op->emitOpError("[W2] expects ") << (layered ? "no layer index: " : "a layer index: ") << family
                                           << (layered ? " has no" : " has a") << " layer domain";
 }

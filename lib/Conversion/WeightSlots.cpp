@@ -9,11 +9,7 @@ namespace k2c {
 
 static bool inPanels(const Operand &operand) { return operand.role == Operand::Role::Weight && operand.panels.n > 0; }
 
-int64_t WeightRange::bytes() const {
-  if (inPanels(operand))
-    return operand.panels.elements() * byteWidth(operand.panels.type);
-  return operand.elements * byteWidth(operand.type);
-}
+int64_t WeightRange::bytes() const { return operand.weightBytes(); }
 
 std::string WeightRange::layout() const {
   if (!inPanels(operand))
@@ -22,7 +18,9 @@ std::string WeightRange::layout() const {
   const PanelLayout &p = operand.panels;
   return "panels<" + std::string(k2c::name(p.type)) + ", matrices = " + std::to_string(p.matrices) +
          ", n = " + std::to_string(p.n) + ", k = " + std::to_string(p.k) +
-         (p.interleave == 2 ? ", interleave = 2>" : ">");
+         (p.interleave == 2 ? ", interleave = 2" : "") +
+         (p.isScaled() ? ", scales = " + std::to_string(p.scaleColumns) + " x " + std::to_string(p.scaleRows) : "") +
+         ">";
 }
 
 /// Two operands that the same bytes can serve.

@@ -107,7 +107,7 @@ private:
       isMixed = isMixed || tensor->dtype != first->dtype;
       return checkTensor(family, *tensor);
     });
-    if (status && first) // f32 holds every one of them exactly
+    if (status && first && !family.blocks) // f32 holds every one of them exactly
       family.dtype = isMixed ? DType::F32 : first->dtype;
     return status;
   }
@@ -119,18 +119,45 @@ private:
       return Error{file,
                    what + "has shape " + shapeText(tensor.shape) + ", config.json asks for " + shapeText(family.shape),
                    "config.json and weights must be of the same model"};
-    if (tensor.dtype == DType::F8E4M3 || tensor.dtype == DType::F8E5M2)
-      return Error{file, what + "is FP8: reading FP8 weights is not in this build",
-                   "use a bf16 checkpoint, or compile config.json alone"};
     if (family.blocks)
-      return Error{file,
-                   what + "has element type " + std::string(k2c::name(tensor.dtype)) +
-                       ", quantization_config of config.json says FP8",
-                   "remove quantization_config if the weights were converted"};
+      return checkBlocks(*family.blocks, tensor);
+    if (tensor.dtype == DType::F8E4M3 || tensor.dtype == DType::F8E5M2)
+      return Error{file, what + "is FP8, which quantization_config of config.json does not say",
+                   "take config.json from the published model, or convert the tensor to bf16"};
     if (tensor.dtype != DType::F32 && tensor.dtype != DType::BF16 && tensor.dtype != DType::F16)
       return Error{file,
                    what + "has element type " + std::string(k2c::name(tensor.dtype)) +
                        ", a weight must be f32, bf16 or f16",
+                   "config.json and weights must be of the same model"};
+    return Status::success();
+  }
+
+  /// A tensor in scaled blocks, and its scales.
+  Status checkBlocks(const BlockScales &blocks, const TensorInfo &tensor) {
+    const std::string &file = checkpoint.files()[tensor.fileIndex];
+    std::string what = "tensor '" + tensor.name + "' ";
+    if (tensor.dtype != blocks.stored)
+      return Error{file,
+                   what + "has element type " + std::string(k2c::name(tensor.dtype)) +
+                       ", quantization_config of config.json says " + std::string(k2c::name(blocks.stored)),
+                   "remove quantization_config if the weights were converted"};
+    const TensorInfo *scales = checkpoint.find(tensor.name + scaleSuffix);
+    if (!scales)
+      return Error{file, what + "has no scales: tensor '" + tensor.name + scaleSuffix + "' is missing",
+                   "the checkpoint is incomplete: download it again"};
+    isUsed[static_cast<size_t>(scales - checkpoint.tensors().data())] = true;
+    const std::string &scalesFile = checkpoint.files()[scales->fileIndex];
+    what = "tensor '" + scales->name + "' ";
+    if (scales->dtype != DType::F32)
+      return Error{scalesFile, what + "has element type " + std::string(k2c::name(scales->dtype)) + ", scales are f32",
+                   "take the weights from the published model"};
+    std::vector<int64_t> expected = {(tensor.shape[0] + blocks.rows - 1) / blocks.rows,
+                                     (tensor.shape[1] + blocks.columns - 1) / blocks.columns};
+    if (scales->shape != expected)
+      return Error{scalesFile,
+                   what + "has shape " + shapeText(scales->shape) + ", blocks of " +
+                       shapeText({blocks.rows, blocks.columns}) + " of " + shapeText(tensor.shape) + " have " +
+                       shapeText(expected) + " scales",
                    "config.json and weights must be of the same model"};
     return Status::success();
   }

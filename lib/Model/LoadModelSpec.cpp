@@ -123,17 +123,25 @@ Expected<std::optional<BlockScales>> readQuantization(ConfigFile &config) {
   if (!scale.is_null() && scale != "ue8m0")
     return config.error(root, "scale_fmt " + scale.dump() + " is not in this build", "supported: \"ue8m0\" or none");
   json sizes = member("weight_block_size");
-  if (!sizes.is_array() || sizes.size() != 2)
-    return config.error(root, "weight_block_size must be two numbers");
   BlockScales blocks;
-  std::string pointer = std::string(root) + "/weight_block_size";
-  for (int i : {0, 1}) {
-    Expected<int64_t> size = config.wholeNumber(pointer, sizes[size_t(i)], 1, 1 << 20);
-    if (!size)
-      return size.takeError();
-    (i == 0 ? blocks.rows : blocks.columns) = *size;
-  }
+  if (sizes != json::array({blocks.rows, blocks.columns}))
+    return config.error(root, "weight_block_size " + sizes.dump() + " is not in this build", "supported: [128, 128]");
   return std::optional<BlockScales>(blocks);
+}
+
+/// What quantization_config leaves alone; transformers and vLLM name the list differently.
+Expected<std::vector<std::string>> readUnquantized(ConfigFile &config) {
+  std::vector<std::string> modules;
+  for (const char *key : {"/quantization_config/modules_to_not_convert", "/quantization_config/ignored_layers"})
+    if (const json *list = config.getNonNull(key)) {
+      auto isWord = [](const json &entry) {
+        return entry.is_string() && !entry.get_ref<const std::string &>().empty();
+      };
+      if (!list->is_array() || !std::all_of(list->begin(), list->end(), isWord))
+        return config.error(key, keyName(key) + " must be a list of names");
+      modules.insert(modules.end(), list->begin(), list->end());
+    }
+  return modules;
 }
 
 /// One id or a list of ids; null is none.
@@ -299,6 +307,13 @@ Expected<ModelSpec> readConfig(ConfigFile &config, const Family &family, const H
     if (!quantization)
       return quantization.takeError();
     spec.quantization = *quantization;
+  }
+  if (spec.quantization) {
+    Expected<std::vector<std::string>> modules = readUnquantized(config);
+    if (!modules)
+      return modules.takeError();
+    spec.unquantizedModules = std::move(*modules);
+    spec.places["quantization"] = config.place("/quantization_config");
   }
   Expected<std::vector<int64_t>> eos = readIds(config, "/eos_token_id", spec.vocab);
   if (!eos)

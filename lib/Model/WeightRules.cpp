@@ -73,6 +73,40 @@ Status checkCount(const WeightFamily &family, const std::string &configFile) {
                "take config.json from the published model"};
 }
 
+/// Whether the words of `module` are the first or the last of `name`.
+bool belongsTo(const std::string &name, const std::string &module) {
+  size_t n = name.size(), m = module.size();
+  if (n < m)
+    return false;
+  return (name.compare(0, m, module) == 0 && (n == m || name[m] == '.')) ||
+         (name.compare(n - m, m, module) == 0 && (n == m || name[n - m - 1] == '.'));
+}
+
+/// Whether quantization_config leaves the family's tensors alone; it must do so with all or none.
+Expected<bool> isUnquantized(const WeightFamily &family, const ModelSpec &spec, const std::string &configFile) {
+  if (spec.unquantizedModules.empty())
+    return false;
+  std::string plain, stored; // a tensor of each kind
+  size_t alternatives = std::max<size_t>(1, family.alternatives.size());
+  std::vector<LayerRange> layers = family.layers.empty() ? std::vector<LayerRange>{{0, 1}} : family.layers;
+  for (const LayerRange &range : layers)
+    for (int64_t layer = range.begin; layer < range.end; ++layer)
+      for (int64_t expert = 0; expert < std::max<int64_t>(1, family.experts); ++expert)
+        for (size_t a = 0; a < alternatives; ++a) {
+          std::string tensor = family.tensorName(layer, expert, a), module = tensor.substr(0, tensor.rfind('.'));
+          bool named = false;
+          for (const std::string &entry : spec.unquantizedModules)
+            named |= belongsTo(module, entry);
+          (named ? plain : stored) = std::move(tensor);
+          if (!plain.empty() && !stored.empty())
+            return Error{configFile,
+                         "quantization_config leaves '" + plain + "' alone and not '" + stored +
+                             "'; tensors of one role must be stored alike",
+                         "convert the tensors of '" + family.pattern + "' to one type"};
+        }
+  return stored.empty();
+}
+
 Expected<WeightFamily> makeFamily(const WeightRule &rule, const ModelSpec &spec, const Fields &fields) {
   WeightFamily family;
   family.id = rule.id;
@@ -81,8 +115,6 @@ Expected<WeightFamily> makeFamily(const WeightRule &rule, const ModelSpec &spec,
   family.isParameter = !rule.buffer;
   family.alternatives = alternativesOf(rule.tensors);
   family.dtype = rule.dtype == "f32" ? DType::F32 : spec.storage;
-  if (rule.blocks)
-    family.blocks = spec.quantization;
   family.isLookup = rule.lookup;
   family.takesBlocks = rule.blocks;
   family.takesMicroScales = rule.microScales;
@@ -115,6 +147,20 @@ Expected<WeightFamily> makeFamily(const WeightRule &rule, const ModelSpec &spec,
   return family;
 }
 
+/// Scaled blocks where the rule allows and quantization_config says them.
+Status setStorage(WeightFamily &family, const WeightRule &rule, const ModelSpec &spec, const std::string &configFile) {
+  if (!rule.blocks || !spec.quantization)
+    return Status::success();
+  Expected<bool> unquantized = isUnquantized(family, spec, configFile);
+  if (!unquantized)
+    return unquantized.takeError();
+  if (*unquantized)
+    return Status::success();
+  family.blocks = spec.quantization;
+  family.dtype = DType::F32;
+  return Status::success();
+}
+
 } // namespace
 
 static Status applyRules(const std::vector<WeightRule> &rules, const ModelSpec &spec, const Fields &fields,
@@ -132,6 +178,8 @@ static Status applyRules(const std::vector<WeightRule> &rules, const ModelSpec &
       continue;
     if (Status status = checkCount(*made, configFile); !status)
       return status;
+    if (Status status = setStorage(*made, rule, spec, configFile); !status)
+      return status;
     weights.push_back(std::move(*made));
   }
   return Status::success();
@@ -144,6 +192,12 @@ Status k2c::applyWeightRules(ModelSpec &spec, const Family &family, const Fields
   if (spec.mtpLayers > 0)
     if (Status status = applyRules(family.mtp, spec, fields, configFile, spec.mtpWeights); !status)
       return status;
+  bool hasBlocks = false;
+  for (const WeightRule &rule : family.weights)
+    hasBlocks |= rule.blocks;
+  if (spec.quantization && !hasBlocks)
+    return Error{configFile, "quantization_config: FP8 weights of a " + spec.modelType + " model are not in this build",
+                 "use a bf16 checkpoint"};
   for (const IgnoreRule &rule : family.ignore) {
     Expected<int64_t> exists = when(rule.when, fields);
     Expected<int64_t> from = fields.integer(rule.from);

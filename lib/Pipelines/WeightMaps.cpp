@@ -26,6 +26,8 @@ TensorFamily familyOf(nn::WeightsOp op, const std::string &name) {
     family.slice = TensorSlice{view->getDim(), view->getFrom(), view->getTo()};
     family.transpose = view->getTranspose();
   }
+  if (nn::BlocksAttr stored = op.getStorageAttr())
+    family.blocks = {stored.getBlock()[0], stored.getBlock()[1]};
   return family;
 }
 

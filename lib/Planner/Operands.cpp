@@ -2,13 +2,14 @@
 //
 // A matrix [n][k] is packed in panels of 32 columns; alternatives (gate, up) share panels; experts are stacked. A
 // vector and the embedding stay rows. W_kvb is cut into W_UK and W_UV per head; the absorbed form reads W_UK
-// transposed, so a program with both forms holds it twice. f16 widens to f32; block-scaled storage is unpacked to the
-// family's type.
+// transposed, so a program with both forms holds it twice. f16 widens to f32; block-scaled storage stays as it is, with
+// the scales of every panel behind its elements.
 //
 //===----------------------------------------------------------------------===//
 #include "Operands.h"
 
 #include "k2c/Weights/WeightMap.h"
+#include <numeric>
 
 namespace k2c::planner {
 
@@ -29,22 +30,33 @@ static PanelLayout panels(DType type, int64_t matrices, int64_t n, int64_t k, in
   return layout;
 }
 
+/// Blocks stay as stored. `rows` of W's rows begin anew with every matrix, head or slice, so that no scale straddles
+/// them; `transposed`: the columns of the layout are those of the published matrix.
+static PanelLayout stored(PanelLayout layout, const WeightFamily &family, int64_t rows, bool transposed = false) {
+  if (!family.blocks)
+    return layout;
+  int64_t shared = std::gcd(family.blocks->rows, rows);
+  transposed ? layout.storeBlocks(family.blocks->columns, shared) : layout.storeBlocks(shared, family.blocks->columns);
+  return layout;
+}
+
 /// W_kvb [heads * (nope + value)][latent].
 static void addLatentExpansion(const WeightFamily &family, const MlaSpec &mla, int64_t expandedFrom,
                                std::vector<PlannedOperand> &operands) {
   DType type = packedType(family);
-  int64_t layers = family.layerCount();
+  int64_t layers = family.layerCount(), head = mla.nope + mla.value;
+  PanelLayout uk = stored(panels(type, mla.heads, mla.nope, mla.latent), family, head);
+  PanelLayout absorbed = stored(panels(type, mla.heads, mla.latent, mla.nope), family, head, /*transposed=*/true);
+  PanelLayout uv = stored(panels(type, mla.heads, mla.value, mla.latent), family, std::gcd(head, mla.nope));
   if (expandedFrom >= 0)
-    operands.push_back(
-        operand(family.id + ".uk", layers, panels(type, mla.heads, mla.nope, mla.latent), Use::Expanded));
+    operands.push_back(operand(family.id + ".uk", layers, uk, Use::Expanded));
   if (expandedFrom != 0)
-    operands.push_back(
-        operand(family.id + ".uk_absorbed", layers, panels(type, mla.heads, mla.latent, mla.nope), Use::Absorbed));
-  operands.push_back(
-      operand(family.id + ".uv", layers, panels(type, mla.heads, mla.value, mla.latent), Use::Attention));
+    operands.push_back(operand(family.id + ".uk_absorbed", layers, absorbed, Use::Absorbed));
+  operands.push_back(operand(family.id + ".uv", layers, uv, Use::Attention));
 }
 
-static PlannedOperand plainOperand(const WeightFamily &family) {
+/// `headRows`: rows of one head where the frontend cuts the matrix in heads, else 0.
+static PlannedOperand plainOperand(const WeightFamily &family, int64_t headRows) {
   DType type = packedType(family);
   int64_t layers = family.layerCount(), parts = std::max<int64_t>(1, int64_t(family.alternatives.size()));
   if (family.id == "embed")
@@ -53,8 +65,15 @@ static PlannedOperand plainOperand(const WeightFamily &family) {
     return operand(family.id, layers, RowMajor{type, parts * family.elements()}, Use::Every);
   int64_t experts = std::max<int64_t>(1, family.experts);
   PanelLayout layout = panels(type, experts, parts * family.shape[0], family.shape[1], parts == 2 ? 2 : 1);
+  layout = stored(layout, family, headRows);
   Use use = family.experts ? Use::Chosen : family.id == "head" ? Use::Logits : Use::Every;
   return operand(family.id, layers, layout, use, double(layers * parts * family.elements()));
+}
+
+static int64_t headRowsOf(const ModelSpec &spec, const WeightFamily &family) {
+  if (const auto *mla = std::get_if<MlaSpec>(&spec.attention))
+    return family.id == "q" || family.id == "q_b" ? mla->nope + mla->rope : 0;
+  return family.id == "q" || family.id == "k" || family.id == "v" ? std::get<GqaSpec>(spec.attention).headDim : 0;
 }
 
 std::vector<PlannedOperand> operandsOf(const ModelSpec &spec, int64_t expandedFrom, const Limits &limits) {
@@ -64,7 +83,7 @@ std::vector<PlannedOperand> operandsOf(const ModelSpec &spec, int64_t expandedFr
     if (mla && family.id == "kv_b")
       addLatentExpansion(family, *mla, expandedFrom, operands);
     else
-      operands.push_back(plainOperand(family));
+      operands.push_back(plainOperand(family, headRowsOf(spec, family)));
   if (const WeightFamily *embed = spec.find("embed"); embed && spec.tiedEmbeddings)
     operands.push_back(operand("head", 1, panels(packedType(*embed), 1, spec.vocab, spec.hidden), Use::Logits,
                                double(embed->elements())));

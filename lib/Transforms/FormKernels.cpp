@@ -10,7 +10,7 @@
 //===----------------------------------------------------------------------===//
 #include "KernelGroups.h"
 #include "dialects/Kern/Kern.h"
-#include "dialects/Nn/Nn.h"
+#include "dialects/Nn/NnStorage.h"
 #include "k2c/Transforms/Passes.h"
 #include "k2c/Transforms/Remark.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -62,11 +62,11 @@ std::string nameFor(const KernelGroup &group) {
   return ("k_" + group.back()->getName().stripDialect()).str();
 }
 
-/// The logical tensor of a family or a table; verifiers have checked that it is one.
+/// What kernels read of a family or a table; verifiers have checked that it is one.
 RankedTensorType Outliner::weightType(FlatSymbolRefAttr family) {
   Operation *symbol = symbols.lookup(family.getValue());
   if (auto weights = dyn_cast<nn::WeightsOp>(symbol))
-    return weights.getTensorType();
+    return nn::readTypeOf(weights);
   return cast<nn::ConstantTableOp>(symbol).getTensorType();
 }
 
@@ -87,9 +87,9 @@ Value Outliner::argumentFor(Outline &outline, IRMapping &mapping, Value value) {
   return argument;
 }
 
-/// Each weight family of `copy` becomes an argument of the logical tensor type; a weight that is a value is an argument
-/// already. Layer indices are those of `op`: the copy's
-/// may have become arguments of the kernel (moe.select names its layer beside its bias).
+/// Each weight family of `copy` becomes an argument of the type it is read as; a weight that is a value is an argument
+/// already. Layer indices are those of `op`: the copy's may have become arguments of the kernel (moe.select names its
+/// layer beside its bias).
 void Outliner::bindWeights(Outline &outline, Operation *op, Operation *copy) {
   auto user = dyn_cast<nn::WeightUser>(copy);
   if (!user)

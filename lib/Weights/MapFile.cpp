@@ -3,7 +3,8 @@
 // {"format":1,"slots":[
 //   {"slot":0,"family":"down","layer":3,"layout":{"kind":"panels","type":"bf16","matrices":384,"n":7168,"k":2048,
 //    "interleave":1},"sources":[{"name":"model.layers.3...","shape":[7168,2048],"slice":[0,0,10],"transpose":true},..]}
-// `slice` (dimension, from, to) and `transpose` are left out where there is none.
+// `slice` (dimension, from, to) and `transpose` are left out where there is none. Block-scaled panels have "scales":
+// [columns, rows] in the layout and "scales":{"name":"model.layers.3...._scale_inv","block":[128,128]} in each source.
 //
 //===----------------------------------------------------------------------===//
 #include "ObjectReader.h"
@@ -25,9 +26,14 @@ static std::string mapPath(const std::string &bundle) { return bundle + "/weight
 static Json layoutToJson(const Transform &transform, const std::string &tableFile) {
   if (const auto *rows = std::get_if<RowMajor>(&transform))
     return {{"kind", "rows"}, {"type", name(rows->type)}, {"elements", rows->elements}};
-  if (const auto *panels = std::get_if<PanelLayout>(&transform))
-    return {{"kind", "panels"}, {"type", name(panels->type)},      {"matrices", panels->matrices}, {"n", panels->n},
-            {"k", panels->k},   {"interleave", panels->interleave}};
+  if (const auto *panels = std::get_if<PanelLayout>(&transform)) {
+    Json json = {
+        {"kind", "panels"}, {"type", name(panels->type)},      {"matrices", panels->matrices}, {"n", panels->n},
+        {"k", panels->k},   {"interleave", panels->interleave}};
+    if (panels->isScaled())
+      json["scales"] = {panels->scaleColumns, panels->scaleRows};
+    return json;
+  }
   return {{"kind", "table"}, {"bytes", std::get<Table>(transform).bytes}, {"file", tableFile}};
 }
 
@@ -45,6 +51,9 @@ static std::string mapText(const WeightMap &map, const std::vector<std::string> 
         entry["slice"] = {source.slice->dimension, source.slice->from, source.slice->to};
       if (source.transpose)
         entry["transpose"] = true;
+      if (source.scales)
+        entry["scales"] = {{"name", source.scales->name},
+                           {"block", {source.scales->blockRows, source.scales->blockColumns}}};
       json["sources"].push_back(std::move(entry));
     }
     text += json.dump() + (&slot == &map.slots.back() ? "\n" : ",\n");
@@ -83,6 +92,18 @@ static DType readType(ObjectReader &in) {
   return DType::F32;
 }
 
+/// An array of integers; `length` of them when not negative.
+static std::vector<int64_t> readIntegers(ObjectReader &in, const char *key, int64_t length) {
+  std::vector<int64_t> numbers;
+  const nlohmann::json &array = in.array(key);
+  for (const nlohmann::json &entry : array)
+    if (entry.is_number_integer())
+      numbers.push_back(entry.get<int64_t>());
+  if (numbers.size() != array.size() || (length >= 0 && int64_t(numbers.size()) != length))
+    in.fail(key, "must be a list of " + (length < 0 ? "" : std::to_string(length) + " ") + "integers");
+  return numbers;
+}
+
 static Expected<Transform> readLayout(ObjectReader in) {
   std::string kind = in.string("kind");
   Transform transform;
@@ -95,6 +116,11 @@ static Expected<Transform> readLayout(ObjectReader in) {
     panels.n = in.integer("n");
     panels.k = in.integer("k");
     panels.interleave = in.integer("interleave");
+    if (in.has("scales"))
+      if (std::vector<int64_t> scales = readIntegers(in, "scales", 2); in) {
+        panels.scaleColumns = scales[0];
+        panels.scaleRows = scales[1];
+      }
     transform = panels;
   } else if (kind == "table") {
     Table table{in.integer("bytes"), in.string("file"), nullptr};
@@ -109,18 +135,6 @@ static Expected<Transform> readLayout(ObjectReader in) {
   return transform;
 }
 
-/// An array of integers; `length` of them when not negative.
-static std::vector<int64_t> readIntegers(ObjectReader &in, const char *key, int64_t length) {
-  std::vector<int64_t> numbers;
-  const nlohmann::json &array = in.array(key);
-  for (const nlohmann::json &entry : array)
-    if (entry.is_number_integer())
-      numbers.push_back(entry.get<int64_t>());
-  if (numbers.size() != array.size() || (length >= 0 && int64_t(numbers.size()) != length))
-    in.fail(key, "must be a list of " + (length < 0 ? "" : std::to_string(length) + " ") + "integers");
-  return numbers;
-}
-
 static Expected<SourceTensor> readSource(ObjectReader in) {
   SourceTensor source;
   source.name = in.string("name");
@@ -129,6 +143,16 @@ static Expected<SourceTensor> readSource(ObjectReader in) {
     if (std::vector<int64_t> slice = readIntegers(in, "slice", 3); in)
       source.slice = TensorSlice{slice[0], slice[1], slice[2]};
   source.transpose = in.has("transpose") && in.boolean("transpose");
+  if (in.has("scales")) {
+    ObjectReader scales = in.child("scales");
+    source.scales = SourceScales{scales.string("name")};
+    if (std::vector<int64_t> block = readIntegers(scales, "block", 2); scales) {
+      source.scales->blockRows = block[0];
+      source.scales->blockColumns = block[1];
+    }
+    if (!scales)
+      return scales.takeError();
+  }
   if (!in)
     return in.takeError();
   return source;

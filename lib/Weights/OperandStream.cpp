@@ -5,7 +5,8 @@
 //   rows    r0: a0 a1 a2 a3 ...        panel (kStep 2)   a0 a1 | b0 b1 | ... 32 rows
 //           r1: b0 b1 b2 b3 ...                          a2 a3 | b2 b3 | ...
 //
-// so bf16 (kStep 2) and f32 (kStep 1) are the same transpose of 32-bit units. Rows are read a few panels at a time.
+// so bf16 (kStep 2) and f32 (kStep 1) are the same transpose of 32-bit units. Block-scaled panels are a transpose of
+// bytes, and of the scales behind it. Rows are read a few panels at a time.
 //
 //===----------------------------------------------------------------------===//
 #include "OperandStream.h"
@@ -32,6 +33,8 @@ static std::string recipeOf(const Transform &transform) {
   text += " panels " + std::string(name(panels.type));
   for (int64_t number : {PanelLayout::columns, panels.kStep(), panels.matrices, panels.n, panels.k, panels.interleave})
     text += " " + std::to_string(number);
+  if (panels.isScaled())
+    text += " scales " + std::to_string(panels.scaleColumns) + " " + std::to_string(panels.scaleRows);
   return text;
 }
 
@@ -42,6 +45,8 @@ static std::string recipeOf(const SourceTensor &source, DType stored) {
   if (source.slice)
     text += " slice " + std::to_string(source.slice->dimension) + " " + std::to_string(source.slice->from) + " " +
             std::to_string(source.slice->to);
+  if (source.scales)
+    text += " blocks " + std::to_string(source.scales->blockRows) + " " + std::to_string(source.scales->blockColumns);
   return text + (source.transpose ? " transpose" : "");
 }
 
@@ -124,44 +129,88 @@ Status OperandStream::packRows(const RowMajor &layout, const Sink &sink) {
 }
 
 /// One panel: `rows[c]` has `units` units; out[u][c] = rows[c][u]. In blocks that stay in the first-level cache.
+template <class Unit>
 static void transposePanel(const std::array<const char *, PanelLayout::columns> &rows, int64_t units, char *out) {
-  constexpr int64_t block = 16, columns = PanelLayout::columns;
-  auto *target = reinterpret_cast<uint32_t *>(out);
+  constexpr int64_t block = 64 / int64_t(sizeof(Unit)), columns = PanelLayout::columns;
+  auto *target = reinterpret_cast<Unit *>(out);
   for (int64_t begin = 0; begin < units; begin += block) {
     int64_t end = std::min(units, begin + block);
     for (int64_t column = 0; column < columns; ++column) {
-      auto *row = reinterpret_cast<const uint32_t *>(rows[column]);
+      auto *row = reinterpret_cast<const Unit *>(rows[column]);
       for (int64_t unit = begin; unit < end; ++unit)
         target[unit * columns + column] = row[unit];
     }
   }
 }
 
-Status OperandStream::packPanels(const PanelLayout &layout, const Sink &sink) {
-  int64_t share = PanelLayout::columns / layout.interleave; // rows a part gives to a panel
-  int64_t partRows = layout.n / layout.interleave;          // of one matrix
+/// A few panels in the making: the rows of each part, and the scales of their groups.
+struct OperandStream::PanelBatch {
+  const PanelLayout &layout;
+  int64_t share = PanelLayout::columns / layout.interleave; ///< rows a part gives to a panel
   int64_t units = (layout.k + layout.kStep() - 1) / layout.kStep();
   int64_t stride = units * layout.kStep(), rowBytes = stride * byteWidth(layout.type);
-  int64_t batch = std::max<int64_t>(1, std::min(batchBytes / (PanelLayout::columns * rowBytes), layout.panels()));
+  int64_t panels = std::max<int64_t>(1, std::min(batchBytes / (PanelLayout::columns * rowBytes), layout.panels()));
+  ScaleGroups groups;
   // Never written past k: the padding of a row stays zero. Rows past n point to a row of zeros.
-  std::vector<std::vector<char>> blocks(layout.interleave, std::vector<char>(batch * share * rowBytes));
-  std::vector<char> zeros(rowBytes), out(batch * PanelLayout::columns * rowBytes);
+  std::vector<std::vector<char>> rows;
+  std::vector<std::vector<float>> scales;
+  std::vector<char> zeros = std::vector<char>(rowBytes);
+
+  explicit PanelBatch(const PanelLayout &layout)
+      : layout(layout), rows(layout.interleave, std::vector<char>(panels * share * rowBytes)) {
+    if (!layout.isScaled())
+      return;
+    groups = {layout.scaleColumns, layout.scaleRows, layout.scaleSteps()};
+    scales.assign(layout.interleave, std::vector<float>(panels * share / groups.rows * groups.stride));
+  }
+
+  Status read(std::vector<RowStream> &parts, int64_t count) {
+    for (int64_t part = 0; part < layout.interleave; ++part)
+      if (Status status = layout.isScaled()
+                              ? parts[part].next(count, rows[part].data(), stride, groups, scales[part].data())
+                              : parts[part].next(count, rows[part].data(), stride);
+          !status)
+        return status;
+    return Status::success();
+  }
+
+  /// Panel `p` of the batch, whose parts have `count` rows; `out` is zero where nothing is written.
+  void write(int64_t p, int64_t count, char *out) const {
+    std::array<const char *, PanelLayout::columns> sources;
+    for (int64_t column = 0; column < PanelLayout::columns; ++column) {
+      int64_t row = p * share + column % share;
+      sources[column] = row < count ? rows[column / share].data() + row * rowBytes : zeros.data();
+    }
+    if (!layout.isScaled())
+      return transposePanel<uint32_t>(sources, units, out);
+    transposePanel<uint8_t>(sources, units, out);
+    writeScales(p, count, reinterpret_cast<float *>(out + layout.panelElements()));
+  }
+
+  void writeScales(int64_t p, int64_t count, float *out) const {
+    int64_t perPanel = PanelLayout::columns / groups.rows, perPart = share / groups.rows;
+    for (int64_t group = 0; group < perPanel; ++group) {
+      int64_t inPart = p * perPart + group % perPart;
+      const float *from = scales[group / perPart].data() + inPart * groups.stride;
+      for (int64_t step = 0; step < groups.stride; ++step)
+        out[step * perPanel + group] = inPart * groups.rows < count ? from[step] : 0;
+    }
+  }
+};
+
+Status OperandStream::packPanels(const PanelLayout &layout, const Sink &sink) {
+  PanelBatch batch(layout);
+  int64_t partRows = layout.n / layout.interleave; // of one matrix
+  std::vector<char> out(batch.panels * layout.panelBytes());
   for (int64_t matrix = 0; matrix < layout.matrices; ++matrix)
-    for (int64_t panel = 0; panel < layout.panels(); panel += batch) {
-      int64_t panels = std::min(batch, layout.panels() - panel);
-      int64_t rows = std::min(panels * share, partRows - panel * share);
-      for (int64_t part = 0; part < layout.interleave; ++part)
-        if (Status status = parts[part].next(rows, blocks[part].data(), stride); !status)
-          return status;
-      for (int64_t p = 0; p < panels; ++p) {
-        std::array<const char *, PanelLayout::columns> sources;
-        for (int64_t column = 0; column < PanelLayout::columns; ++column) {
-          int64_t row = p * share + column % share;
-          sources[column] = row < rows ? blocks[column / share].data() + row * rowBytes : zeros.data();
-        }
-        transposePanel(sources, units, out.data() + p * PanelLayout::columns * rowBytes);
-      }
-      if (Status status = sink(out.data(), panels * PanelLayout::columns * rowBytes); !status)
+    for (int64_t panel = 0; panel < layout.panels(); panel += batch.panels) {
+      int64_t panels = std::min(batch.panels, layout.panels() - panel);
+      int64_t rows = std::min(panels * batch.share, partRows - panel * batch.share);
+      if (Status status = batch.read(parts, rows); !status)
+        return status;
+      for (int64_t p = 0; p < panels; ++p)
+        batch.write(p, rows, out.data() + p * layout.panelBytes());
+      if (Status status = sink(out.data(), panels * layout.panelBytes()); !status)
         return status;
     }
   return Status::success();

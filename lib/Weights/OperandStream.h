@@ -28,6 +28,7 @@ public:
   std::string blobName() const;
 
 private:
+  struct PanelBatch;
   OperandStream(const WeightSlot &slot) : slot(&slot) {}
   Status packRows(const RowMajor &layout, const Sink &sink);
   Status packPanels(const PanelLayout &layout, const Sink &sink);

@@ -17,7 +17,7 @@ namespace k2c::weights {
 // Checks
 //===----------------------------------------------------------------------===//
 
-static std::string shapeText(const std::vector<int64_t> &shape) {
+std::string shapeText(const std::vector<int64_t> &shape) {
   std::string text = "[";
   for (size_t i = 0; i < shape.size(); ++i)
     text += (i ? ", " : "") + std::to_string(shape[i]);
@@ -57,6 +57,9 @@ Expected<SourceReader> SourceReader::open(const TensorSource &tensors, const Sou
   reader.source = &source;
   reader.storedType = stored->type;
   reader.packedType = packed;
+  if (source.scales)
+    if (Status status = reader.openScales(stored->shape); !status)
+      return status.takeError();
   std::vector<int64_t> shape = source.shape;
   reader.inner = elements;
   if (source.slice) {
@@ -126,11 +129,16 @@ static void convert(const char *in, int64_t step, char *out, int64_t count, DTyp
 // Reading
 //===----------------------------------------------------------------------===//
 
+/// Element of the stored tensor that is number `index` of the sliced one.
+int64_t SourceReader::elementAt(int64_t index) const {
+  int64_t run = kept * inner;
+  return index / run * size * inner + from * inner + index % run;
+}
+
 Status SourceReader::readElements(int64_t first, int64_t count, char *out, Hash &hash) const {
   int64_t width = byteWidth(storedType), run = kept * inner;
   while (count > 0) {
-    int64_t within = first % run, length = std::min(count, run - within);
-    int64_t element = first / run * size * inner + from * inner + within;
+    int64_t length = std::min(count, run - first % run), element = elementAt(first);
     if (Status status = tensors->read(source->name, element * width, out, length * width); !status)
       return status;
     if (std::optional<int64_t> at = firstNonFinite(out, length, storedType))
@@ -194,7 +202,29 @@ std::optional<int64_t> RowStream::rowLength() {
   return readers[current].columns();
 }
 
-Status RowStream::next(int64_t count, char *out, int64_t stride) {
+Status RowStream::next(int64_t count, char *out, int64_t stride) { return next(count, out, stride, {}, nullptr); }
+
+/// The scales of row number `index` of `count` when it begins a group; where it ends one, they must be the same.
+Status RowStream::groupScales(int64_t index, int64_t count, const ScaleGroups &groups, float *scales) {
+  float *group = scales + index / groups.rows * groups.stride;
+  SourceReader &reader = readers[current];
+  if (index % groups.rows == 0)
+    return reader.readScales(row, groups.step, group, hash);
+  if ((index + 1) % groups.rows != 0 && index + 1 != count)
+    return Status::success();
+  std::vector<float> last(groups.stride);
+  if (Status status = reader.readScales(row, groups.step, last.data(), hash); !status)
+    return status;
+  if (std::equal(last.begin(), last.end(), group))
+    return Status::success();
+  return Error{"weights",
+               "rows " + std::to_string(index / groups.rows * groups.rows) + " to " + std::to_string(index) +
+                   " have several scales, the layout has one for them",
+               "compile again from this checkpoint"};
+}
+
+Status RowStream::next(int64_t count, char *out, int64_t stride, const ScaleGroups &groups, float *scales) {
+  const int64_t total = count;
   while (count > 0) {
     if (!rowLength())
       return Error{"weights", "the sources end " + std::to_string(count) + " rows early", ""};
@@ -203,8 +233,14 @@ Status RowStream::next(int64_t count, char *out, int64_t stride) {
     if (Status status = reader.read(row, length, out, stride, hash); !status)
       return status;
     out += length * stride * reader.packedWidth();
-    count -= length;
-    row += length;
+    if (!scales) {
+      count -= length;
+      row += length;
+      continue;
+    }
+    for (int64_t end = count - length; count > end; --count, ++row)
+      if (Status status = groupScales(total - count, total, groups, scales); !status)
+        return status;
   }
   return Status::success();
 }

@@ -13,6 +13,9 @@
 
 namespace k2c::weights {
 
+/// "[2, 3]".
+std::string shapeText(const std::vector<int64_t> &shape);
+
 /// One source tensor as rows of `columns()` elements.
 class SourceReader {
 public:
@@ -31,7 +34,16 @@ public:
   /// stored bytes that were read to `hash`. Rows must be asked for once each, in ascending order.
   Status read(int64_t first, int64_t count, char *out, int64_t stride, Hash &hash);
 
+  /// Block-scaled sources: writes the scale of each `step` consecutive elements of row `row` to `out`. The first call
+  /// reads the scales and feeds them to `hash`. Errors: a scale that is negative or not a finite normal number; a step
+  /// that straddles two blocks.
+  Status readScales(int64_t row, int64_t step, float *out, Hash &hash);
+
 private:
+  Status openScales(const std::vector<int64_t> &published);
+  Status loadScales(Hash &hash);
+  int64_t elementAt(int64_t index) const;
+  int64_t blockOf(int64_t row, int64_t column) const;
   Status readElements(int64_t first, int64_t count, char *out, Hash &hash) const;
   Status readTransposed(int64_t first, int64_t count, char *out, int64_t stride, Hash &hash);
 
@@ -44,6 +56,14 @@ private:
   int64_t matrices = 1, matrixRows = 1, matrixColumns = 1;
   int64_t loaded = -1;     // the matrix in `block`, for a transposed source
   std::vector<char> block; // stored bytes of one row block or one matrix
+  // Of a block-scaled source: columns of the published matrix, scales of one row of blocks, the scales when read.
+  int64_t publishedColumns = 1, scaleStride = 0, scaleCount = 0;
+  std::vector<float> scales;
+};
+
+/// Which elements of the rows share a scale: `rows` rows x `step` elements; `stride` scales for one group of rows.
+struct ScaleGroups {
+  int64_t rows = 1, step = 1, stride = 0;
 };
 
 /// The rows of several sources, one source after another.
@@ -53,6 +73,8 @@ public:
 
   /// The next `count` rows, which have the same number of columns.
   Status next(int64_t count, char *out, int64_t stride);
+  /// The same of block-scaled sources, with the scales of every `groups.rows` rows. Error: rows of a group differ.
+  Status next(int64_t count, char *out, int64_t stride, const ScaleGroups &groups, float *scales);
 
   /// Columns of the next row; nothing at the end. Sources without rows are passed over.
   std::optional<int64_t> rowLength();
@@ -62,6 +84,8 @@ public:
   Hash hash;
 
 private:
+  Status groupScales(int64_t index, int64_t count, const ScaleGroups &groups, float *scales);
+
   std::vector<SourceReader> readers;
   size_t current = 0;
   int64_t row = 0;

@@ -1,6 +1,8 @@
 //===- TensorFamily.cpp - Slots of a weight family, layer by layer ----------===//
 #include "k2c/Weights/TensorFamily.h"
 
+#include "k2c/Model/ModelSpec.h"
+
 namespace k2c {
 
 /// Replaces every `from` by `to`.
@@ -33,9 +35,12 @@ std::vector<SourceTensor> sourcesOf(const TensorFamily &family, std::optional<in
   std::vector<std::string> alternatives = alternativesOf(pattern);
   std::vector<SourceTensor> sources;
   for (int64_t expert : experts)
-    for (const std::string &alternative : alternatives)
-      sources.push_back({family.experts ? replaced(alternative, "{expert}", std::to_string(expert)) : alternative,
-                         family.shape, family.slice, family.transpose});
+    for (const std::string &alternative : alternatives) {
+      std::string name = family.experts ? replaced(alternative, "{expert}", std::to_string(expert)) : alternative;
+      sources.push_back({name, family.shape, family.slice, family.transpose});
+      if (family.blocks)
+        sources.back().scales = SourceScales{name + scaleSuffix, family.blocks->first, family.blocks->second};
+    }
   return sources;
 }
 

@@ -167,10 +167,10 @@ TEST(ImportModel, BlockScaledStorage) {
   expectInOrder(import(specOf("models/configs/kimi-k2")),
                 {"@embed \"model.embed_tokens.weight\" : tensor<163840x7168xbf16>", "@q_a ",
                  "stored blocks<f8E4M3FN, [128, 128], f32> : "
-                 "tensor<1536x7168xbf16>",
+                 "tensor<1536x7168xf32>",
                  "@experts_gate_up ",
                  "stored blocks<f8E4M3FN, [128, 128], f32> : "
-                 "tensor<384x2x2048x7168xbf16>"});
+                 "tensor<384x2x2048x7168xf32>"});
 }
 
 TEST(ImportModel, OutputReadsBack) {

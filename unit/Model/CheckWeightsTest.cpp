@@ -57,8 +57,8 @@ public:
 const std::string kimiRouter = "model.layers.1.mlp.gate.weight";
 
 TEST(CheckWeights, OracleAndBundledCheckpoints) {
-  for (const std::string &folder :
-       {oracle("llama"), oracle("kimi_k2"), oracle("deepseek_v3"), std::string(K2C_SOURCE_DIR "/models/bundled")}) {
+  for (const std::string &folder : {oracle("llama"), oracle("kimi_k2"), oracle("deepseek_v3"),
+                                    oracle("deepseek_v3_fp8"), std::string(K2C_SOURCE_DIR "/models/bundled")}) {
     Expected<ModelSpec> spec = loadModelSpec(folder);
     ASSERT_TRUE(spec) << spec.error().text();
     Expected<Checkpoint> checkpoint = Checkpoint::open(folder);
@@ -159,26 +159,36 @@ TEST(CheckWeights, TiedEmbeddings) {
   EXPECT_EQ(absent.failure(), "tensor 'lm_head.weight' is missing");
 }
 
-TEST(CheckWeights, Fp8WeightsAreRefused) {
-  Altered altered("llama");
-  altered.header["model.norm.weight"]["dtype"] = "F8_E4M3";
-  altered.header["model.norm.weight"]["shape"] = {128};
-  EXPECT_EQ(altered.failure(), "tensor 'model.norm.weight' has shape [128], "
-                               "config.json asks for [64]");
-  altered.header["model.norm.weight"]["shape"] = {64, 2};
-  altered.header["model.embed_tokens.weight"]["dtype"] = "F8_E4M3";
-  altered.header["model.embed_tokens.weight"]["shape"] = {320, 128};
-  altered.config["hidden_size"] = 128;
-  altered.config["head_dim"] = 16;
-  EXPECT_EQ(altered.failure(), "tensor 'model.embed_tokens.weight' is FP8: reading FP8 weights "
-                               "is not in this build");
+TEST(CheckWeights, Fp8ThatTheConfigDoesNotSay) {
+  Altered altered("deepseek_v3_fp8");
+  altered.config.erase("quantization_config");
+  EXPECT_EQ(altered.failure(), "tensor 'model.layers.0.self_attn.q_a_proj.weight' is FP8, which quantization_config of "
+                               "config.json does not say");
+}
+
+TEST(CheckWeights, ScalesOfEveryTensorInBlocks) {
+  const std::string weight = "model.layers.0.self_attn.q_a_proj.weight", scales = weight + scaleSuffix;
+  EXPECT_EQ(Altered("deepseek_v3_fp8").failure(), "");
+  Altered missing("deepseek_v3_fp8");
+  missing.rename(scales, "model.lost");
+  EXPECT_EQ(missing.failure(), "tensor '" + weight + "' has no scales: tensor '" + scales + "' is missing");
+  Altered shape("deepseek_v3_fp8");
+  shape.header[scales]["shape"] = {4, 1};
+  EXPECT_EQ(shape.failure(),
+            "tensor '" + scales + "' has shape [4, 1], blocks of [128, 128] of [136, 160] have [2, 2] scales");
+  Altered type("deepseek_v3_fp8");
+  type.header[scales]["dtype"] = "I32";
+  EXPECT_EQ(type.failure(), "tensor '" + scales + "' has element type i32, scales are f32");
+  Altered extra("deepseek_v3_fp8");
+  extra.add("model.norm.weight_scale_inv");
+  EXPECT_EQ(extra.failure(), "tensor 'model.norm.weight_scale_inv' [0] is not part of a deepseek_v3 model of 2 layers");
 }
 
 TEST(CheckWeights, QuantizationThatTheWeightsDoNotHave) {
   Altered altered("kimi_k2");
   altered.config["quantization_config"] = configOf(K2C_SOURCE_DIR "/models/configs/kimi-k2")["quantization_config"];
   EXPECT_EQ(altered.failure(), "tensor 'model.layers.0.self_attn.q_a_proj.weight' has element type bf16, "
-                               "quantization_config of config.json says FP8");
+                               "quantization_config of config.json says f8E4M3FN");
 }
 
 } // namespace

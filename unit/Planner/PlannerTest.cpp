@@ -84,10 +84,10 @@ TEST(Plan, OnlyTheFormsOfLatentAttentionThatRunArePacked) {
         text += name + " " + std::to_string(bytes / 61) + " ";
     return text;
   };
-  // 64 heads * 4 panels * 512 * 64; absorbed: 64 heads * 16 panels * 128 * 64.
-  EXPECT_EQ(names(MlaForms::Expanded), "kv_b.uk 8388608 kv_b.uv 8388608 ");
-  EXPECT_EQ(names(MlaForms::Absorbed), "kv_b.uk_absorbed 8388608 kv_b.uv 8388608 ");
-  EXPECT_EQ(names(MlaForms::Phased), "kv_b.uk 8388608 kv_b.uk_absorbed 8388608 kv_b.uv 8388608 ");
+  // FP8: 64 heads * 4 panels * (512 * 32 + 64 with the scales); absorbed: 64 heads * 16 panels * (128 * 32 + 64).
+  EXPECT_EQ(names(MlaForms::Expanded), "kv_b.uk 4210688 kv_b.uv 4210688 ");
+  EXPECT_EQ(names(MlaForms::Absorbed), "kv_b.uk_absorbed 4259840 kv_b.uv 4210688 ");
+  EXPECT_EQ(names(MlaForms::Phased), "kv_b.uk 4210688 kv_b.uk_absorbed 4259840 kv_b.uv 4210688 ");
 }
 
 TEST(Plan, CacheAndLogits) { // 2 layers * (k 32 + v 32) * 4 bytes a token

@@ -41,19 +41,48 @@ struct Rows {
 
 /// Panels of 32 output columns: [matrix][panel][ceil(k / kStep)][32][kStep], zero padded in n and k. With `interleave`
 /// = 2, a panel holds 16 gate columns, then the 16 up columns of the same range: the gated epilogue stays in registers.
+///
+/// Block-scaled panels hold f8E4M3FN and, behind the elements of each panel, its f32 scales
+/// [ceil(k / scaleRows)][32 / scaleColumns]: one for `scaleColumns` columns of the panel and `scaleRows` elements of k.
+/// A weight is the f32 product of its element and its scale, rounded once; kernels compute with it as with an f32
+/// weight.
 struct PanelLayout {
   static constexpr int64_t columns = 32;
   DType type = DType::BF16;
-  int64_t matrices = 1;   ///< experts or heads
-  int64_t n = 0;          ///< output columns of one matrix (gate and up together when interleaved)
-  int64_t k = 0;          ///< input columns
-  int64_t interleave = 1; ///< 1 | 2
+  int64_t matrices = 1;                    ///< experts or heads
+  int64_t n = 0;                           ///< output columns of one matrix (gate and up together when interleaved)
+  int64_t k = 0;                           ///< input columns
+  int64_t interleave = 1;                  ///< 1 | 2
+  int64_t scaleColumns = 0, scaleRows = 0; ///< 0: not block-scaled
   int64_t kStep() const { return type == DType::BF16 ? 2 : 1; }
   int64_t panels() const { return interleave == 2 ? (n / 2 + 15) / 16 : (n + columns - 1) / columns; }
   int64_t panelElements() const { return (k + kStep() - 1) / kStep() * kStep() * columns; }
   int64_t elements() const { return matrices * panels() * panelElements(); }
+  bool isScaled() const { return scaleColumns > 0; }
+  /// Scales along k, and of one panel.
+  int64_t scaleSteps() const { return (k + scaleRows - 1) / scaleRows; }
+  int64_t panelScales() const { return isScaled() ? scaleSteps() * (columns / scaleColumns) : 0; }
+  /// Elements, then scales; panels with scales begin on cache lines.
+  int64_t panelBytes() const {
+    int64_t bytes = panelElements() * byteWidth(type);
+    return isScaled() ? (bytes + panelScales() * byteWidth(DType::F32) + 63) / 64 * 64 : bytes;
+  }
+  int64_t bytes() const { return matrices * panels() * panelBytes(); }
+  /// Stores the matrices as f8E4M3FN whose columns and rows share scales in blocks: after it, `scaleColumns` is the
+  /// largest number of panel columns that never straddle a block of `blockColumns` output columns (counted in each
+  /// matrix, and in gate and up apart), `scaleRows` is `blockRows` elements of k.
+  void storeBlocks(int64_t blockColumns, int64_t blockRows);
   /// Element index of W[n][k] of `matrix`; n counts gate columns first, then up columns, when interleaved.
   int64_t index(int64_t matrix, int64_t column, int64_t row) const;
+  /// Byte offset of the scale of W[n][k].
+  int64_t scaleOffset(int64_t matrix, int64_t column, int64_t row) const;
+
+private:
+  /// Number and lane of the panel that holds column n.
+  struct Place {
+    int64_t panel, lane;
+  };
+  Place place(int64_t matrix, int64_t column) const;
 };
 
 /// N1: `leaves` FMA chains of `leafLength(k, leaves)` elements, the last ones shorter or empty, each from +0 in
@@ -286,8 +315,10 @@ struct Operand {
   Role role = Role::Activation;
   Rows rows;            ///< Activation, Result, Plan; Plane: a row is a slot
   PanelLayout panels;   ///< Weight in panels (matrices > 0)
-  int64_t elements = 0; ///< Weight in plain row-major form, Table: elements
+  int64_t elements = 0; ///< Weight, Table: elements
   DType type = DType::F32;
+  /// Bytes of a Weight or a Table.
+  int64_t weightBytes() const { return panels.n > 0 ? panels.bytes() : elements * byteWidth(type); }
 };
 
 /// The arguments in order: operands, then results.

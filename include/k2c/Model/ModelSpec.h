@@ -150,7 +150,9 @@ struct MoeSpec {
   Activation activation = Activation::Silu;
 };
 
-/// Storage of a matrix in blocks with one f32 scale each: w = q * scale.
+/// Storage of a matrix in blocks with one f32 scale each: w = q * scale. The scale of element (i, j) of tensor "x" is
+/// element (i / rows, j / columns) of tensor "x_scale_inv" ("inverse" for who quantised: it is multiplied).
+inline constexpr const char *scaleSuffix = "_scale_inv";
 struct BlockScales {
   DType stored = DType::F8E4M3;
   int64_t rows = 128;
@@ -172,7 +174,7 @@ struct WeightFamily {
   int64_t experts = 0;                    ///< 0: not per expert
   std::vector<std::string> alternatives;  ///< the words of {a|b}
   std::vector<int64_t> shape;             ///< of one tensor of the checkpoint
-  DType dtype = DType::BF16;              ///< logical element type
+  DType dtype = DType::BF16;              ///< logical element type; f32 when stored quantised (the type of q * scale)
   std::optional<BlockScales> blocks;      ///< stored quantised
   std::optional<MicroScales> microScales; ///< stored quantised, in the last dimension
   bool takesBlocks = false;               ///< what FP8 checkpoints of the family quantise
@@ -246,6 +248,9 @@ struct ModelSpec {
   DType storage = DType::BF16; ///< the config's; families hold the real ones
   std::optional<BlockScales> quantization;
   std::optional<MicroScales> microScales;
+  /// Modules that `quantization` leaves alone, as published: a tensor belongs to module "a.b" when "a.b" is the first
+  /// or the last words of its name without ".weight".
+  std::vector<std::string> unquantizedModules;
   std::vector<WeightFamily> weights;
   std::vector<WeightFamily> mtpWeights; ///< of one module, beside those of its layer
   std::vector<IgnoredTensors> ignoredTensors;

@@ -21,6 +21,8 @@ struct TensorFamily {
   std::vector<int64_t> shape;       ///< one tensor of the checkpoint is read as this
   std::optional<TensorSlice> slice; ///< of that shape
   bool transpose = false;           ///< of what the slice leaves
+  /// Rows and columns of the blocks of a stored family; the scales of tensor "x" are tensor "x" + scaleSuffix.
+  std::optional<std::pair<int64_t, int64_t>> blocks;
 };
 
 /// The tensors of one layer, in the order of their rows.

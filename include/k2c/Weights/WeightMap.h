@@ -34,6 +34,14 @@ struct TensorSlice {
   int64_t to = 0;
 };
 
+/// The scales of a tensor that is stored in blocks: tensor `name`, f32 [ceil(rows / blockRows)][ceil(columns /
+/// blockColumns)] for a published matrix [rows][columns]. Scale (i / blockRows, j / blockColumns) belongs to element
+/// (i, j), whatever the slot reads of the matrix and however it cuts it.
+struct SourceScales {
+  std::string name;
+  int64_t blockRows = 0, blockColumns = 0;
+};
+
 /// A checkpoint tensor as one slot reads it: reshape, then slice, then swap the last two dimensions. The last
 /// dimension of the result is the contraction (k); those before it are rows.
 struct SourceTensor {
@@ -41,8 +49,9 @@ struct SourceTensor {
   std::vector<int64_t> shape; ///< row-major shape it is read as; the product
                               ///< equals the tensor's element count
   std::optional<TensorSlice> slice;
-  bool transpose = false; ///< W_UK per head: [heads][nope][latent] is read as
-                          ///< [heads][latent][nope]
+  bool transpose = false;                  ///< W_UK per head: [heads][nope][latent] is read as
+                                           ///< [heads][latent][nope]
+  std::optional<SourceScales> scales = {}; ///< with panels that are block-scaled
 };
 
 /// Elements in the order of the sources. bf16 and f16 widen exactly to f32; nothing narrows.

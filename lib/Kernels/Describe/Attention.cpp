@@ -13,14 +13,15 @@ namespace {
 int64_t dim(Value value, unsigned index) { return cast<RankedTensorType>(value.getType()).getDimSize(index); }
 
 /// Heads as the packed matrices of a weight [heads][n][k].
-PanelLayout headPanels(Value weight) {
-  auto type = cast<RankedTensorType>(weight.getType());
-  PanelLayout layout;
-  layout.type = type.getElementType().isBF16() ? DType::BF16 : DType::F32;
-  layout.matrices = type.getDimSize(0);
-  layout.n = type.getDimSize(1);
-  layout.k = type.getDimSize(2);
-  return layout;
+bool headPanels(kern::FuncOp kernel, Value weight, PanelLayout &layout) {
+  layout.matrices = dim(weight, 0);
+  layout.n = dim(weight, 1);
+  layout.k = dim(weight, 2);
+  if (succeeded(setStorage(layout, weight)))
+    return true;
+  kernel.emitError() << "kernel '" << kernel.getSymName() << "' reads a weight of type " << weight.getType()
+                     << ", which no kernel of this build does";
+  return false;
 }
 
 FailureOr<DescribedKernel> finish(DescBuilder &b, bool ok, KernelBody body) {
@@ -70,13 +71,12 @@ FailureOr<DescribedKernel> describeExpanded(kern::FuncOp kernel, mla::AttentionE
   desc.shape = shapeOf(op);
   desc.latent = op.getView().getType().getLatent();
   desc.rope = op.getView().getType().getRope();
-  desc.uk = headPanels(op.getUkOperand());
-  desc.uv = headPanels(op.getUvOperand());
+  bool ok = headPanels(kernel, op.getUkOperand(), desc.uk) && headPanels(kernel, op.getUvOperand(), desc.uv);
   desc.nope = desc.uk.n;
   desc.value = desc.uv.n;
-  bool ok = b.addRows(op.getQuery(), desc.q) && b.addPlane(op.getView(), 0) && b.addPlane(op.getView(), 1) &&
-            b.addArgument(op.getUkOperand()) && b.addArgument(op.getUvOperand()) && b.addArgument(op.getBatch()) &&
-            b.addOwnLayer() && b.addResult(op.getResult(), desc.o);
+  ok = ok && b.addRows(op.getQuery(), desc.q) && b.addPlane(op.getView(), 0) && b.addPlane(op.getView(), 1) &&
+       b.addArgument(op.getUkOperand()) && b.addArgument(op.getUvOperand()) && b.addArgument(op.getBatch()) &&
+       b.addOwnLayer() && b.addResult(op.getResult(), desc.o);
   return finish(b, ok, desc);
 }
 
@@ -86,11 +86,11 @@ template <class Op> FailureOr<DescribedKernel> describeHeadLinear(kern::FuncOp k
   DescBuilder b(kernel);
   HeadLinearDesc desc;
   desc.heads = dim(op.getInput(), 1);
-  desc.w = headPanels(op.getWeightOperand());
+  bool ok = headPanels(kernel, op.getWeightOperand(), desc.w);
   desc.order = {desc.w.k, op.getOrderAttr().getLeaves()};
   desc.rows = FormFilter::Absorbed;
-  bool ok = b.addHeads(op.getInput(), desc.x, desc.xHeadStride) && b.addArgument(op.getWeightOperand()) &&
-            b.addResult(op.getResult(), desc.y);
+  ok = ok && b.addHeads(op.getInput(), desc.x, desc.xHeadStride) && b.addArgument(op.getWeightOperand()) &&
+       b.addResult(op.getResult(), desc.y);
   return finish(b, ok, desc);
 }
 

@@ -1,6 +1,7 @@
 //===- Builder.cpp - Filling a KernelDesc and its argument sources --------===//
 #include "Builder.h"
 #include "dialects/Nn/Nn.h"
+#include <numeric>
 
 using namespace mlir;
 
@@ -130,6 +131,25 @@ DescribedKernel DescBuilder::finish(KernelBody body) {
   described.sources = std::move(sources);
   assert(operands(described.desc).size() == described.sources.size() && "one source for each argument");
   return described;
+}
+
+LogicalResult setStorage(PanelLayout &layout, Value weight) {
+  auto type = cast<RankedTensorType>(weight.getType());
+  FailureOr<DType> element = dtypeOf(type.getElementType());
+  if (failed(element))
+    return failure();
+  layout.type = *element == DType::BF16 ? DType::BF16 : DType::F32;
+  auto blocks = dyn_cast_or_null<nn::BlocksAttr>(type.getEncoding());
+  if (!blocks)
+    return success();
+  if (!isa<Float8E4M3FNType>(blocks.getElement()) || !blocks.getScale().isF32() || blocks.getBlock().size() != 2)
+    return failure();
+  // Blocks begin anew with every matrix of the last two dimensions; panels may run over several (heads).
+  int64_t rows = type.getDimSize(type.getRank() - 2), columns = blocks.getBlock()[0];
+  if (layout.n / layout.interleave != rows)
+    columns = std::gcd(columns, rows);
+  layout.storeBlocks(columns, blocks.getBlock()[1]);
+  return success();
 }
 
 FailureOr<DType> dtypeOf(Type type) {

@@ -18,6 +18,19 @@ static MaybeDescribed describeOps(kern::FuncOp kernel, ArrayRef<Operation *> ops
   return describeLinear(kernel, ops);
 }
 
+/// Scaled blocks are read in panels only: a kernel would take rows of them for plain elements.
+static LogicalResult checkStorage(kern::FuncOp kernel, const DescribedKernel &described) {
+  for (auto [operand, source] : llvm::zip_equal(operands(described.desc), described.sources)) {
+    if (source.kind != ArgumentSource::Argument || operand.panels.isScaled())
+      continue;
+    auto type = dyn_cast<RankedTensorType>(kernel.getArgumentTypes()[source.index]);
+    if (type && isa_and_nonnull<nn::BlocksAttr>(type.getEncoding()))
+      return kernel.emitError() << "kernel '" << kernel.getSymName() << "' reads " << type
+                                << " row by row; only matrices of linears are read in scaled blocks";
+  }
+  return success();
+}
+
 FailureOr<DescribedKernel> describe(kern::FuncOp kernel) {
   SmallVector<Operation *> ops;
   for (Operation &op : kernel.getBody().front().without_terminator())
@@ -31,6 +44,8 @@ FailureOr<DescribedKernel> describe(kern::FuncOp kernel) {
                               << ops.front()->getName() << "' with " << ops.size() - 1
                               << " further ops; form-kernels should have cut it";
   if (failed(*described))
+    return failure();
+  if (failed(checkStorage(kernel, **described)))
     return failure();
   if (Status sound = verify((*described)->desc); !sound)
     return kernel.emitError() << "kernel '" << kernel.getSymName() << "': " << sound.error().message;

@@ -54,17 +54,14 @@ bool sort(ArrayRef<Operation *> ops, Parts &parts) {
 /// The packed layout of a weight [matrices...][n...][k].
 FailureOr<PanelLayout> panelsOf(Value weight, bool grouped, bool gated) {
   auto type = cast<RankedTensorType>(weight.getType());
-  FailureOr<DType> element = dtypeOf(type.getElementType());
-  if (failed(element))
-    return failure();
   ArrayRef<int64_t> shape = type.getShape();
   PanelLayout layout;
-  // f16 is widened when it is packed; kernels read f32 or bf16.
-  layout.type = *element == DType::BF16 ? DType::BF16 : DType::F32;
   layout.matrices = grouped ? shape.front() : 1;
   layout.k = shape.back();
   layout.n = type.getNumElements() / layout.matrices / layout.k;
   layout.interleave = gated ? 2 : 1;
+  if (failed(setStorage(layout, weight)))
+    return failure();
   return layout;
 }
 

@@ -128,7 +128,7 @@ struct ExpandedSource : AttentionSource {
               DType type) {
     b.loop(0, w.panels(), 1, [&](Value panel) {
       Value index = b.add(b.mul(head, w.panels()), panel);
-      Value weights = b.at(matrices, b.mul(index, w.panelElements()), w.type);
+      Value weights = b.atBytes(matrices, b.mul(index, w.panelBytes()));
       b.loop(b.constant(0), keys, tile.mr, [&](Value first) {
         Value rows = b.min(b.sub(keys, first), tile.mr);
         b.loop(0, contraction.passes(), 1, [&](Value pass) {

@@ -47,7 +47,10 @@ Value PanelContraction::sum(Value row, int64_t v) const {
 }
 
 void PanelContraction::run(Value xRow, Value rows, Value panel, Value pass) {
-  runFrom(1, xRow, rows, b.at(panel, b.mul(column(pass, 0), w.kStep()), w.type));
+  firstColumn = column(pass, 0);
+  if (w.isScaled())
+    scaleTable = b.at(panel, w.panelElements(), w.type);
+  runFrom(1, xRow, rows, b.at(panel, b.mul(firstColumn, w.kStep()), w.type));
 }
 
 /// Row counts from `from` on. Those that take as many leaves at once share a loop over leaves.
@@ -83,7 +86,6 @@ void PanelContraction::push(Value leaf, int64_t i, Value vectors) {
 
 /// The chains of `group` leaves from `leaf` on, for `rows` rows: straight into the fresh tiles.
 void PanelContraction::leafBody(Value xRow, Value panel, Value leaf, int64_t rows, int64_t group) {
-  int64_t unit = w.kStep() * unrolled(rows * group);
   Values acc(rows * group * tile.nrVectors, b.zeros(tile.lanes));
   Value begin = b.mul(leaf, length);
   Value end = leaves == 1            ? b.constant(k)
@@ -91,34 +93,67 @@ void PanelContraction::leafBody(Value xRow, Value panel, Value leaf, int64_t row
                                      : b.min(b.add(begin, length), k);
   bool odd = k % w.kStep() != 0;
   Value whole = odd ? b.sub(end, b.bitAnd(end, b.constant(1))) : end;
-  acc = b.loop(begin, whole, unit, acc, [&](Value at, ValueRange carried) {
-    Values next(carried);
-    for (int64_t i = 0; i < unit; i += w.kStep())
-      next = step(next, xRow, panel, b.add(at, i), rows, group, /*half=*/false);
-    return next;
-  });
+  if (w.isScaled())
+    acc = b.loop(begin, end, w.scaleRows, acc, [&](Value at, ValueRange carried) {
+      Value last = b.min(b.add(at, w.scaleRows), end);
+      return chain(carried, xRow, panel, at, last, rows, group, loadScales(at, group));
+    });
+  else
+    acc = chain(acc, xRow, panel, begin, whole, rows, group, {});
   if (odd) {
     llvm::SmallVector<Type> vectorTypes(acc.size(), b.vec(b.f32(), tile.lanes));
     Value last = b.bitAnd(b.compare(Compare::Lt, whole, end), b.compare(Compare::Lt, begin, end));
     acc = b.choose(
-        last, vectorTypes, [&] { return step(acc, xRow, panel, whole, rows, group, /*half=*/true); },
+        last, vectorTypes, [&] { return step(acc, xRow, panel, whole, rows, group, {}, /*half=*/true); },
         [&] { return acc; });
   }
   for (int64_t i = 0, e = acc.size(), tileVectors = rows * tile.nrVectors; i < e; ++i)
     b.storeFloats(acc[i], tileAddress(fresh, b.constant(i / tileVectors), b.constant(i % tileVectors)), DType::F32);
 }
 
+/// The elements [first, last) of every chain.
+Values PanelContraction::chain(ValueRange acc, Value xRow, Value panel, Value first, Value last, int64_t rows,
+                               int64_t group, ValueRange scales) {
+  int64_t unit = w.kStep() * unrolled(rows * group);
+  return b.loop(first, last, unit, acc, [&](Value at, ValueRange carried) {
+    Values next(carried);
+    for (int64_t i = 0; i < unit; i += w.kStep())
+      next = step(next, xRow, panel, b.add(at, i), rows, group, scales, /*half=*/false);
+    return next;
+  });
+}
+
+/// For each leaf of the group and each vector: the scales of its columns at element `first` of the leaf.
+Values PanelContraction::loadScales(Value first, int64_t group) {
+  Values scales;
+  for (int64_t leaf = 0; leaf < group; ++leaf) {
+    Value scaleRow = b.div(b.add(first, leaf * length), w.scaleRows);
+    Value table = b.at(scaleTable, b.mul(scaleRow, PanelLayout::columns / w.scaleColumns), DType::F32);
+    for (int64_t v = 0; v < tile.nrVectors; ++v) {
+      Value vector;
+      for (int64_t lane = 0; lane < tile.lanes; lane += w.scaleColumns) {
+        Value index = b.div(b.add(firstColumn, columnOffset(v) + lane), w.scaleColumns);
+        Value scale = b.splat(b.loadFloats(b.at(table, index, DType::F32), DType::F32, 0), tile.lanes);
+        vector = vector ? b.select(b.laneMask(tile.lanes, lane, tile.lanes), scale, vector) : scale;
+      }
+      scales.push_back(panelScale(b, vector));
+    }
+  }
+  return scales;
+}
+
 /// Steps of a loop iteration: short bodies are unrolled as far as the contraction's length divides.
 int64_t PanelContraction::unrolled(int64_t chains) const {
   int64_t steps = chains >= 8 ? 1 : chains >= 4 ? 2 : 4;
-  while (steps > 1 && (k % (steps * w.kStep()) != 0 || length % (steps * w.kStep()) != 0))
+  auto divides = [&](int64_t whole) { return whole % (steps * w.kStep()) == 0; };
+  while (steps > 1 && !(divides(k) && divides(length) && (!w.isScaled() || divides(w.scaleRows))))
     steps /= 2;
   return steps;
 }
 
 /// One panel step: kStep elements of every chain, in the order of N1; `half`: only the first of the pair exists.
 Values PanelContraction::step(ValueRange acc, Value xRow, Value panel, Value at, int64_t rows, int64_t group,
-                              bool half) {
+                              ValueRange scales, bool half) {
   Values next(acc);
   for (int64_t leaf = 0; leaf < group; ++leaf) {
     Value here = b.add(at, leaf * length);
@@ -126,7 +161,8 @@ Values PanelContraction::step(ValueRange acc, Value xRow, Value panel, Value at,
     llvm::SmallVector<PanelVector> weights;
     for (int64_t v = 0; v < tile.nrVectors; ++v) {
       Value address = b.at(columns, columnOffset(v) * w.kStep(), w.type);
-      weights.push_back(loadPanelVector(b, address, w.type, tile.lanes));
+      weights.push_back(w.isScaled() ? loadScaledVector(b, address, scales[leaf * tile.nrVectors + v], tile.lanes)
+                                     : loadPanelVector(b, address, w.type, tile.lanes));
       if (tile.prefetch > 0 && columnOffset(v) * w.kStep() * byteWidth(w.type) % 64 == 0)
         b.prefetch(b.at(address, tile.prefetch * w.kStep() * PanelLayout::columns, w.type));
     }

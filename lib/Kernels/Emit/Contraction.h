@@ -7,6 +7,9 @@
 //     switch rows: acc[leaf][row][vector] = sum over the leaf     one straight-line body for each row count
 //     push each leaf's tile: while its number has a trailing one, pop and add      left + right
 //
+// Leaves of block-scaled panels run scale by scale: a vector of columns keeps its scales in a register, and an element
+// becomes f32 and is multiplied by its scale on the way from memory to the FMA.
+//
 //===----------------------------------------------------------------------===//
 #ifndef K2C_LIB_KERNELS_EMIT_CONTRACTION_H
 #define K2C_LIB_KERNELS_EMIT_CONTRACTION_H
@@ -36,8 +39,11 @@ private:
   int64_t columnOffset(int64_t v) const;
   int64_t leavesAtOnce(int64_t rows) const;
   Value tileAddress(Value base, Value tileIndex, Value vector) const;
+  Values chain(ValueRange acc, Value x, Value panel, Value first, Value last, int64_t rows, int64_t group,
+               ValueRange scales);
+  Values loadScales(Value first, int64_t group);
   void leafBody(Value x, Value panel, Value leaf, int64_t rows, int64_t group);
-  Values step(ValueRange acc, Value x, Value panel, Value k, int64_t rows, int64_t group, bool half);
+  Values step(ValueRange acc, Value x, Value panel, Value k, int64_t rows, int64_t group, ValueRange scales, bool half);
   void push(Value leaf, int64_t i, Value vectors);
   void runFrom(int64_t from, Value xRow, Value rows, Value panel);
   int64_t unrolled(int64_t chains) const;
@@ -50,6 +56,7 @@ private:
   bool gated, pairs; ///< pairs: both factors are bf16 (N6)
   int64_t tileBytes;
   Value fresh, stackTiles;
+  Value scaleTable, firstColumn; ///< of the running panel and pass, when the panels are block-scaled
 };
 
 } // namespace k2c::emit

@@ -155,7 +155,7 @@ void LinearEmitter::stageBlock(Value first, Value last) {
 
 void LinearEmitter::emitTiles(Value xFirst, Value first, Value last, Value matrix, Value panel) {
   Value panelIndex = b.add(b.mul(matrix, d.w.panels()), panel);
-  Value weights = b.at(arguments.w, b.mul(panelIndex, d.w.panelElements()), d.w.type);
+  Value weights = b.atBytes(arguments.w, b.mul(panelIndex, d.w.panelBytes()));
   b.loop(first, last, tile.mr, [&](Value tileFirst) {
     Value rows = b.min(b.sub(last, tileFirst), tile.mr);
     Value x = b.row(xFirst, input, b.sub(tileFirst, first));
@@ -224,7 +224,7 @@ void emitBody(KernelBuilder &b, const HeadLinearDesc &d, const TileConfig &tile)
     Value head = b.rem(blockHead, d.heads), block = b.div(blockHead, d.heads);
     auto [first, last] = rowsOfBlock(b, tile, rows, block);
     Value panelIndex = b.add(b.mul(head, d.w.panels()), panel);
-    Value weights = b.at(w, b.mul(panelIndex, d.w.panelElements()), d.w.type);
+    Value weights = b.atBytes(w, b.mul(panelIndex, d.w.panelBytes()));
     Value xHead = b.at(x, b.mul(head, d.xHeadStride), d.x.type), yHead = b.at(y, b.mul(head, d.w.n), d.y.type);
     forRuns(b, d.rows, first, last, [&](Value runFirst, Value runLast) {
       b.loop(runFirst, runLast, tile.mr, [&](Value tileFirst) {

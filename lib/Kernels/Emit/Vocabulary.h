@@ -2,7 +2,8 @@
 //
 // What a target can say in a better way than Generic. A panel vector is what one load brings: `lanes` f32 weights, or
 // `lanes` pairs of bf16 in i32 lanes (the earlier element in the low half). A factor is a row's element, or pair of
-// elements, on all lanes. multiplyAdd is N1's step; two bf16 factors multiply in pairs, the odd element first (N6).
+// elements, on all lanes. Block-scaled e4m3 weights become f32 as they are loaded. multiplyAdd is N1's step; two bf16
+// factors multiply in pairs, the odd element first (N6).
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_LIB_KERNELS_EMIT_VOCABULARY_H
@@ -25,6 +26,10 @@ struct PanelVector {
   DType type;
 };
 PanelVector loadPanelVector(KernelBuilder &b, Value address, DType type, int64_t lanes);
+
+/// `lanes` e4m3 weights at `address` as f32, times `scale`, which is panelScale of the scales of these columns.
+PanelVector loadScaledVector(KernelBuilder &b, Value address, Value scale, int64_t lanes);
+Value panelScale(KernelBuilder &b, Value scales);
 
 /// The row element(s) of one step at `address`; `half`: the pair's second element is past the contraction's end.
 PanelFactor loadFactor(KernelBuilder &b, Value address, DType x, DType w, int64_t lanes, bool half);

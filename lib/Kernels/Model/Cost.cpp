@@ -81,8 +81,8 @@ Cost count(const KernelDesc &desc, const Load &load) {
     case Operand::Role::Weight:
     case Operand::Role::Table: {
       bool some = counter.tableElements > 0;
-      double elements = some ? counter.tableElements : double(operand.elements) * counter.weightShare;
-      cost.weights += rounded(elements * width);
+      double whole = double(operand.weightBytes()) * counter.weightShare;
+      cost.weights += rounded(some ? counter.tableElements * width : whole);
       break;
     }
     case Operand::Role::Plane:

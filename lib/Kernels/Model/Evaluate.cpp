@@ -8,6 +8,7 @@
 #include "k2c/Kernels/Verify.h"
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <xmmintrin.h>
 
 namespace k2c::evaluation {
@@ -45,11 +46,27 @@ std::vector<float> loadRow(const void *base, int64_t first, int64_t count, DType
   return row;
 }
 
+float ofE4M3(uint8_t code) {
+  int exponent = code >> 3 & 15, mantissa = code & 7;
+  float magnitude = exponent == 0 ? std::ldexp(float(mantissa), -9) : std::ldexp(float(8 + mantissa), exponent - 10);
+  if (exponent == 15 && mantissa == 7)
+    magnitude = std::numeric_limits<float>::quiet_NaN();
+  return code & 0x80 ? -magnitude : magnitude;
+}
+
 std::vector<float> loadColumn(const void *base, const PanelLayout &layout, int64_t matrix, int64_t column) {
-  std::vector<float> row(layout.k);
-  for (int64_t k = 0; k < layout.k; ++k)
-    row[k] = load(base, layout.index(matrix, column, k), layout.type);
-  return row;
+  std::vector<float> values(layout.k);
+  for (int64_t k = 0; k < layout.k; ++k) {
+    int64_t index = layout.index(matrix, column, k);
+    if (!layout.isScaled()) {
+      values[k] = load(base, index, layout.type);
+      continue;
+    }
+    float scale;
+    std::memcpy(&scale, as<char>(base) + layout.scaleOffset(matrix, column, k), sizeof scale);
+    values[k] = ofE4M3(as<uint8_t>(base)[index]) * scale;
+  }
+  return values;
 }
 
 /// One FMA chain from +0 over [begin, end).

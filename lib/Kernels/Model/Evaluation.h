@@ -58,7 +58,10 @@ inline std::vector<float> loadRow(const void *base, const Rows &rows, int64_t ro
   return loadRow(base, row * rows.stride, rows.width, rows.type);
 }
 
-/// Row `row` (W[row][0 .. k)) of a packed matrix.
+/// The value of an e4m3fn code: sign, four bits of exponent (bias 7), three of mantissa; 0x7f and 0xff are NaN.
+float ofE4M3(uint8_t code);
+
+/// Column `column` (W[column][0 .. k)) of a packed matrix; block-scaled elements times their scale, in f32.
 std::vector<float> loadColumn(const void *base, const PanelLayout &layout, int64_t matrix, int64_t column);
 
 /// N1 and N6: sum of x[i] * w[i] in the order of Contraction. `pairs`: both factors are stored as bf16.

@@ -34,7 +34,8 @@ public:
   }
   void field(const char *name, const PanelLayout &p) {
     raw(name, std::string(k2c::name(p.type)) + "," + std::to_string(p.matrices) + "x" + std::to_string(p.n) + "x" +
-                  std::to_string(p.k) + "," + std::to_string(p.interleave));
+                  std::to_string(p.k) + "," + std::to_string(p.interleave) +
+                  (p.isScaled() ? "," + std::to_string(p.scaleColumns) + "x" + std::to_string(p.scaleRows) : ""));
   }
   void field(const char *name, const Contraction &c) {
     raw(name, std::to_string(c.k) + "/" + std::to_string(c.leaves));

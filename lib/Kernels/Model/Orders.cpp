@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "k2c/Kernels/KernelDesc.h"
 #include <algorithm>
+#include <numeric>
 
 namespace k2c {
 
@@ -43,7 +44,7 @@ int64_t combineLeaves(int64_t experts) {
   return leaves;
 }
 
-int64_t PanelLayout::index(int64_t matrix, int64_t column, int64_t row) const {
+PanelLayout::Place PanelLayout::place(int64_t matrix, int64_t column) const {
   int64_t panel = column / columns, lane = column % columns;
   if (interleave == 2) {
     constexpr int64_t half = columns / 2;
@@ -52,8 +53,25 @@ int64_t PanelLayout::index(int64_t matrix, int64_t column, int64_t row) const {
     panel = within / half;
     lane = within % half + (up ? half : 0);
   }
+  return {matrix * panels() + panel, lane};
+}
+
+int64_t PanelLayout::index(int64_t matrix, int64_t column, int64_t row) const {
+  auto [panel, lane] = place(matrix, column);
   int64_t step = kStep();
-  return (matrix * panels() + panel) * panelElements() + row / step * (columns * step) + lane * step + row % step;
+  return panel * (panelBytes() / byteWidth(type)) + row / step * (columns * step) + lane * step + row % step;
+}
+
+int64_t PanelLayout::scaleOffset(int64_t matrix, int64_t column, int64_t row) const {
+  auto [panel, lane] = place(matrix, column);
+  int64_t scale = row / scaleRows * (columns / scaleColumns) + lane / scaleColumns;
+  return panel * panelBytes() + panelElements() + scale * byteWidth(DType::F32);
+}
+
+void PanelLayout::storeBlocks(int64_t blockColumns, int64_t blockRows) {
+  type = DType::F8E4M3;
+  scaleColumns = std::gcd(columns / interleave, blockColumns);
+  scaleRows = blockRows;
 }
 
 } // namespace k2c

@@ -18,6 +18,8 @@ namespace {
 constexpr double fmasPerCycle = 2, loadsPerCycle = 2, fmaLatencyCycles = 4;
 // Measured on Zen 5, 2048 x 7168 bf16: +22 % at 8 rows, +10 % at 32 rows.
 constexpr int64_t prefetchSteps = 16;
+// In the emitted code: sign extension, shift, mask, f16 to f32 (two micro-operations), the scale.
+constexpr double e4m3Conversions = 6;
 // Rows of an item: enough tiles to read a panel from the second cache rather than from memory, few enough to share out.
 constexpr int64_t minTilesPerItem = 4, maxTilesPerItem = 16;
 // Tokens of an attention item. Expanding a block of keys for a head costs as much as 400 queries on it (DeepSeek-V3:
@@ -65,8 +67,18 @@ Shape shapeOf(const KernelDesc &desc) {
 
 bool takesPairs(const Shape &s) { return s.x == DType::BF16 && s.w == DType::BF16; }
 
-/// Accumulators, the shorter side of the tile and one element of the longer side.
-int64_t registersOf(const TileConfig &tile) { return tile.mr * tile.nrVectors + std::min(tile.mr, tile.nrVectors) + 1; }
+/// Accumulators, the shorter side of the tile and one element of the longer side; the scales of block-scaled columns.
+int64_t registersOf(const Shape &s, const TileConfig &tile) {
+  int64_t scales = s.w == DType::F8E4M3 ? tile.nrVectors : 0;
+  return tile.mr * tile.nrVectors + std::min(tile.mr, tile.nrVectors) + 1 + scales;
+}
+
+/// Instructions that make f32 of one vector of weights.
+double conversions(const Shape &s) {
+  if (s.w == DType::F8E4M3)
+    return e4m3Conversions;
+  return s.w == DType::BF16 && !takesPairs(s) ? 1 : 0;
+}
 
 int64_t linearRowsPerItem(const Shape &s, int64_t mr, const TargetInfo &target) {
   int64_t fit = target.l2Bytes / 2 / (std::max<int64_t>(s.k, 1) * byteWidth(s.x)) / mr;
@@ -88,7 +100,7 @@ TileConfig tileFor(const Shape &s, Vocabulary vocabulary, int64_t mr, const Targ
   tile.nrVectors = PanelLayout::columns / tile.lanes;
   switch (s.family) {
   case Family::Linear:
-    tile.prefetch = prefetchSteps;
+    tile.prefetch = prefetchSteps * (s.w == DType::F8E4M3 ? 4 : 1); // the same bytes ahead as bf16
     tile.rowsPerItem = s.grouped ? 0 : linearRowsPerItem(s, mr, target);
     break;
   case Family::Gqa:
@@ -149,7 +161,7 @@ bool isLegal(const KernelDesc &desc, const TileConfig &tile, const TargetInfo &t
     return false;
   if (s.family == Family::Dispatch || s.family == Family::Rows)
     return true;
-  if (registersOf(tile) > target.vectorRegisters)
+  if (registersOf(s, tile) > target.vectorRegisters)
     return false;
   if (s.family == Family::Absorbed)
     return tile.headTile == tile.nrVectors * tile.lanes && tile.valueParts >= 1;
@@ -172,7 +184,7 @@ std::vector<TileConfig> candidates(const KernelDesc &desc, const TargetInfo &tar
 TileCost tileCost(const KernelDesc &desc, const TileConfig &tile, const TargetInfo &target) {
   Shape s = shapeOf(desc);
   double accumulators = double(tile.mr * tile.nrVectors);
-  double widened = s.w == DType::BF16 && !takesPairs(s) ? double(tile.nrVectors) : 0;
+  double widened = conversions(s) * double(tile.nrVectors);
   double loads = double(tile.mr + tile.nrVectors);
   double cycles = std::max({(accumulators + widened) / fmasPerCycle, loads / loadsPerCycle, fmaLatencyCycles});
   double multiplyAdds = accumulators * double(tile.lanes) * (takesPairs(s) ? 2 : 1);

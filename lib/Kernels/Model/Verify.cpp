@@ -42,7 +42,15 @@ public:
     equal((prefix + "n").c_str(), w.n, "the output width", n);
     equal((prefix + "k").c_str(), w.k, "the input width", k);
     that(w.interleave == 1 || (w.interleave == 2 && w.n % 2 == 0), "panels interleave 1, or 2 with an even n");
-    that(w.type == DType::F32 || w.type == DType::BF16, "packed weights are f32 or bf16");
+    that(w.type == DType::F32 || w.type == DType::BF16 || w.type == DType::F8E4M3,
+         "packed weights are f32, bf16 or f8E4M3FN");
+    that(w.isScaled() == (w.type == DType::F8E4M3), "f8E4M3FN panels and scales come together");
+    if (!w.isScaled())
+      return;
+    divides((prefix + "columns of a scale").c_str(), w.scaleColumns, "a panel's columns",
+            PanelLayout::columns / w.interleave);
+    // A leaf of a contraction begins at a multiple of 128: scales never straddle two leaves.
+    divides((prefix + "rows of a scale").c_str(), w.scaleRows, "the unit of a leaf", 128);
   }
   void order(const Contraction &c, int64_t k) {
     equal("order k", c.k, "the input width", k);

@@ -1,0 +1,29 @@
+// RUN: k2c-opt %s --choose-tiles --verify-diagnostics --split-input-file
+
+!x = tensor<?x64xf32, #nn.rows<token>>
+
+// expected-error @below {{kernel 'k_norm' reads 'tensor<64xf32, #nn.blocks<f8E4M3FN, [128], f32>>' row by row; only matrices of linears are read in scaled blocks}}
+kern.func @k_norm(%x: !x, %w: tensor<64xf32, #nn.blocks<f8E4M3FN, [128], f32>>) -> !x {
+  %a = nn.rms_norm %x, %w : tensor<64xf32, #nn.blocks<f8E4M3FN, [128], f32>> eps 1.0e-06 : !x
+  kern.yield %a : !x
+}
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
+
+kern.func @k_w(%x: !x, %w: tensor<64x64xf32, #nn.blocks<f8E5M2, [128, 128], f32>>) -> !x {
+  // expected-error @below {{'nn.linear' op has no declared order or an unknown weight type}}
+  %a = nn.linear %x, %w : tensor<64x64xf32, #nn.blocks<f8E5M2, [128, 128], f32>> order tree<1> : !x -> !x
+  kern.yield %a : !x
+}
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
+
+// expected-error @below {{kernel 'k_w': w rows of a scale is 48, no divisor of the unit of a leaf, 128}}
+kern.func @k_w(%x: !x, %w: tensor<64x64xf32, #nn.blocks<f8E4M3FN, [128, 48], f32>>) -> !x {
+  %a = nn.linear %x, %w : tensor<64x64xf32, #nn.blocks<f8E4M3FN, [128, 48], f32>> order tree<1> : !x -> !x
+  kern.yield %a : !x
+}
