@@ -10,6 +10,7 @@
 #include "ConfigFile.h"
 #include "Family.h"
 #include "Fields.h"
+#include "QuantizationConfig.h"
 #include "RopeConfig.h"
 #include "WeightRules.h"
 
@@ -91,57 +92,6 @@ Expected<DType> readStorage(ConfigFile &config, const Section &model) {
     return DType::F32;
   return config.error(newer ? "/dtype" : "/torch_dtype", "element type " + value->dump() + " is not in this build",
                       "supported: bfloat16, float16, float32");
-}
-
-/// OpenAI's MXFP4 experts: 4-bit values with a scale for each 32.
-bool isMicroScaled(ConfigFile &config) {
-  const json *method = config.getNonNull("/quantization_config/quant_method");
-  return method && *method == "mxfp4";
-}
-
-/// DeepSeek's FP8 blocks are understood; everything else is refused by name.
-Expected<std::optional<BlockScales>> readQuantization(ConfigFile &config) {
-  const char *root = "/quantization_config";
-  const json *object = config.getNonNull(root);
-  if (!object)
-    return std::optional<BlockScales>();
-  if (!object->is_object())
-    return config.error(root, "quantization_config must be an object or null");
-  auto member = [&](const char *key) {
-    const json *value = config.getNonNull(std::string(root) + "/" + key);
-    return value ? *value : json();
-  };
-  json method = member("quant_method"), format = member("fmt");
-  if (method != "fp8")
-    return config.error(root, "quantization method " + method.dump() + " is not in this build",
-                        "supported: \"fp8\" in blocks");
-  if (format != "e4m3")
-    return config.error(root, "FP8 format " + format.dump() + " is not in this build", "supported: \"e4m3\"");
-  if (json scheme = member("activation_scheme"); scheme != "dynamic")
-    return config.error(root, "activation_scheme " + scheme.dump() + " is not in this build", "supported: \"dynamic\"");
-  json scale = member("scale_fmt");
-  if (!scale.is_null() && scale != "ue8m0")
-    return config.error(root, "scale_fmt " + scale.dump() + " is not in this build", "supported: \"ue8m0\" or none");
-  json sizes = member("weight_block_size");
-  BlockScales blocks;
-  if (sizes != json::array({blocks.rows, blocks.columns}))
-    return config.error(root, "weight_block_size " + sizes.dump() + " is not in this build", "supported: [128, 128]");
-  return std::optional<BlockScales>(blocks);
-}
-
-/// What quantization_config leaves alone; transformers and vLLM name the list differently.
-Expected<std::vector<std::string>> readUnquantized(ConfigFile &config) {
-  std::vector<std::string> modules;
-  for (const char *key : {"/quantization_config/modules_to_not_convert", "/quantization_config/ignored_layers"})
-    if (const json *list = config.getNonNull(key)) {
-      auto isWord = [](const json &entry) {
-        return entry.is_string() && !entry.get_ref<const std::string &>().empty();
-      };
-      if (!list->is_array() || !std::all_of(list->begin(), list->end(), isWord))
-        return config.error(key, keyName(key) + " must be a list of names");
-      modules.insert(modules.end(), list->begin(), list->end());
-    }
-  return modules;
 }
 
 /// One id or a list of ids; null is none.

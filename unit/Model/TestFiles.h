@@ -2,6 +2,7 @@
 #ifndef K2C_UNIT_MODEL_TESTFILES_H
 #define K2C_UNIT_MODEL_TESTFILES_H
 
+#include "k2c/Model/ModelSpec.h"
 #include <atomic>
 #include <filesystem>
 #include <fstream>
@@ -61,6 +62,23 @@ inline std::string oracle(const std::string &family) { return K2C_SOURCE_DIR "/t
 /// config.json of an oracle checkpoint or a published model.
 inline nlohmann::json configOf(const std::string &folder) {
   return nlohmann::json::parse(readFile(folder + "/config.json"));
+}
+
+/// An altered config.json; "-" removes a key.
+inline Expected<ModelSpec> load(const TempFolder &folder, const std::string &source, const nlohmann::json &changes,
+                                LoadOptions options = {}) {
+  nlohmann::json config = configOf(source);
+  for (const auto &[key, value] : changes.items())
+    value == "-" ? void(config.erase(key)) : void(config[key] = value);
+  folder.write("config.json", config.dump());
+  return loadModelSpec(folder.path, options);
+}
+
+/// The message of a config that must not load; "" when it does.
+inline std::string failure(const std::string &family, const nlohmann::json &changes, LoadOptions options = {}) {
+  TempFolder folder;
+  Expected<ModelSpec> spec = load(folder, oracle(family), changes, options);
+  return spec ? "" : spec.error().message;
 }
 
 } // namespace k2c::test
