@@ -64,7 +64,7 @@ std::function<int()> k2c::declarePlan(CLI::App &command, const std::string &prog
   command.add_option("--inputs", flags->inputs, "its inputs: JSON, or @FILE")->needs(query)->capture_default_str();
   command.add_option("--quantity", flags->quantity, "a part of the answer")->needs(query);
   command.add_option("--compat", flags->compat, "conventions that the inputs leave open")
-      ->check(CLI::IsMember({"paper", "exact"}))
+      ->check(CLI::IsMember({"paper", "seed", "exact"}))
       ->capture_default_str();
   command.add_flag("--parts", flags->parts, "every part of the answer")->needs(query);
   command.add_flag("--functions", flags->functions, "list the functions of --query");

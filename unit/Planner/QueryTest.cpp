@@ -1,6 +1,7 @@
 //===- QueryTest.cpp - Questions, their answers and their errors --------------===//
 #include "k2c/Planner/Query.h"
 
+#include <cmath>
 #include <gtest/gtest.h>
 
 using namespace k2c;
@@ -97,4 +98,22 @@ TEST(Query, TheModelMayBeItsConfig) {
   ASSERT_TRUE(config);
   nlohmann::json inputs = {{"model", config->root()}};
   EXPECT_EQ((*ask("total_params", inputs.dump()))["value"], (*ask("total_params", R"({"model": "olmoe"})"))["value"]);
+}
+
+/// The documents of both models: 489, 391, 239, 148 and 16 KB a token for Kimi K2; 571, 407, 256 for DeepSeek V3.
+TEST(Query, RecomputationSetsKeepWhatTheReportsSay) {
+  auto kilobytes = [](const std::string &model, const std::string &set) {
+    return std::lround(
+        (*ask("saved_activations", "{\"model\": \"" + model + "\", \"recompute\": \"" + set + "\"}"))["value"]
+            .get<double>() /
+        1000);
+  };
+  EXPECT_EQ(kilobytes("kimi_k2", "none"), 489);
+  EXPECT_EQ(kilobytes("kimi_k2", "v3"), 391);
+  EXPECT_EQ(kilobytes("kimi_k2", "k2"), 239);
+  EXPECT_EQ(kilobytes("kimi_k2", "k2_fp8"), 148);
+  EXPECT_EQ(kilobytes("kimi_k2", "full"), 16);
+  EXPECT_EQ(kilobytes("deepseek_v3", "none"), 571);
+  EXPECT_EQ(kilobytes("deepseek_v3", "v3"), 407);
+  EXPECT_EQ(kilobytes("deepseek_v3", "k2"), 256);
 }

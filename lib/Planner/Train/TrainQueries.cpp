@@ -3,6 +3,7 @@
 #include "../Query/Parts.h"
 #include "../Query/Read.h"
 #include "k2c/Planner/Bubble.h"
+#include "k2c/Planner/SavedTensors.h"
 #include "k2c/Planner/Train.h"
 
 using namespace k2c;
@@ -123,6 +124,24 @@ QueryAnswer activations(QueryInputs &in) {
   return QueryAnswer().part("total_bytes", attention + experts).part("mla_bytes", attention).part("moe_bytes", experts);
 }
 
+/// Per token and layer, or of `b` sequences of `s` tokens in `layers` layers.
+QueryAnswer saved(QueryInputs &in) {
+  static const std::vector<std::string> sets = {"none", "v3", "k2", "k2_fp8", "full"};
+  const ModelSpec *model = in.model();
+  RecomputeSet set = RecomputeSet(in.word("recompute", sets, 0));
+  double tokens = double(in.whole("b", 1, 1, 1 << 24)) * double(in.whole("s", 1, 1, 1 << 30));
+  double layers = double(in.whole("layers", 1, 1, 1 << 20)), sum = 0;
+  if (!readMla(in, model) || !readMoe(in, model))
+    return QueryAnswer();
+  QueryAnswer answer;
+  for (const SavedTensor &tensor : savedTensors(*model, set)) {
+    sum += tensor.bytes * tokens * layers;
+    answer.parts[tensor.name] = tensor.bytes * tokens * layers;
+  }
+  answer.value = sum;
+  return answer;
+}
+
 /// As given, or as the schedule keeps alive on the rank.
 double readInFlight(QueryInputs &in) {
   if (in.has("in_flight"))
@@ -162,6 +181,7 @@ std::vector<QueryFunction> planner::trainQueries() {
       {"act_moe", "bytes", five, batch + " tokens",
        [](QueryInputs &in) { return QueryAnswer(readExperts(in, in.model())); }},
       {"activations", "bytes", five, kept, activations},
+      {"saved_activations", "bytes", "000, recomputation sets", "model recompute b s layers", saved},
       {"train_total", "bytes", "002, section 6",
        states + " " + kept + " schedule rank microbatches v in_flight buffers frag", trainTotal},
   };

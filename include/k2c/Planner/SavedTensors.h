@@ -1,0 +1,32 @@
+//===- SavedTensors.h - What a MoE layer keeps for its backward pass ----------===//
+//
+// Tensor by tensor, so that recomputation is a set of names: paper 000 describes the sets of DeepSeek V3 (norms and the
+// up projections of latent attention) and Kimi K2 (these, SwiGLU and the experts' down projection; the inputs of the
+// experts and of SwiGLU stored in FP8 with an f32 scale for each 128). bf16, flash attention, one MoE layer, per token
+// of a rank without tensor parallelism.
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_PLANNER_SAVEDTENSORS_H
+#define K2C_PLANNER_SAVEDTENSORS_H
+
+#include "k2c/Model/ModelSpec.h"
+#include <string>
+#include <vector>
+
+namespace k2c {
+
+enum class RecomputeSet : uint8_t { None, DeepSeekV3, KimiK2, KimiK2Fp8, Layer };
+
+/// One saved tensor.
+struct SavedTensor {
+  std::string name;
+  double bytes = 0; ///< of a token in a layer
+};
+
+/// The tensors that a layer of latent attention and routed experts keeps under a set, balanced routing. The model has
+/// both.
+std::vector<SavedTensor> savedTensors(const ModelSpec &spec, RecomputeSet set);
+
+} // namespace k2c
+
+#endif // K2C_PLANNER_SAVEDTENSORS_H
