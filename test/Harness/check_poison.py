@@ -45,7 +45,8 @@ def check(source, library, options):
     want = outputs(bundle, prompts)
     memory = bundle.manifest["memory"]
     with tempfile.NamedTemporaryFile("r") as poisoned:
-        os.environ.update(LD_PRELOAD=library, POISONED=poisoned.name)
+        os.chdir(os.path.dirname(library))  # the loader takes a space in LD_PRELOAD for the end of a name
+        os.environ.update(LD_PRELOAD="./" + os.path.basename(library), POISONED=poisoned.name)
         for pattern in PATTERNS:
             # The heap, too: MALLOC_PERTURB_ is the complement of the byte fresh memory gets.
             os.environ.update(POISON=pattern, MALLOC_PERTURB_=str(int(pattern, 16) ^ 0xFF or 1))
