@@ -2,6 +2,7 @@
 
 #include "../Query/Parts.h"
 #include "k2c/Planner/Experts.h"
+#include <algorithm>
 
 using namespace k2c;
 
@@ -29,7 +30,7 @@ QueryAnswer pmf(QueryInputs &in) {
   ExpertChoice c = choice(in);
   int64_t distinct = in.whole("distinct", 0, c.experts);
   c.tokens = double(in.whole("tokens", 0, 1 << 20));
-  if (in.ok() && c.tokens * double(c.experts) * double(c.topK) > 1e8)
+  if (in.ok() && std::max(c.tokens, 1.0) * double(c.experts) * double(c.topK) > 1e8)
     in.fail("tokens", "gives more than 1e8 steps of the distribution", "ask the mean and the variance instead");
   return in.ok() ? QueryAnswer(expertHitProbability(c, distinct)) : QueryAnswer();
 }
