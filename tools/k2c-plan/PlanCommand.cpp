@@ -1,6 +1,8 @@
 //===- PlanCommand.cpp - The planner's command line ---------------------------===//
 #include "PlanCommand.h"
+#include "k2c/Planner/Count.h"
 #include "k2c/Planner/Query.h"
+#include <filesystem>
 #include <iostream>
 
 using namespace k2c;
@@ -8,7 +10,7 @@ using namespace k2c;
 namespace {
 
 struct PlanFlags {
-  std::string program, query, inputs = "{}", quantity, compat = "paper";
+  std::string source, query, inputs = "{}", quantity, compat = "paper";
   bool parts = false, functions = false, models = false;
 };
 
@@ -38,6 +40,37 @@ int ask(const PlanFlags &flags) {
   return 0;
 }
 
+void line(const std::string &what, const std::string &value) {
+  std::cout << what << std::string(34 - std::min<size_t>(33, what.size()), ' ') << value << "\n";
+}
+
+/// What a model is in numbers, whatever runs it: a name of --models, a folder or a config.json.
+int count(const std::string &source) {
+  LoadOptions options;
+  options.purpose = LoadPurpose::Plan;
+  bool isPath = std::filesystem::exists(source) || source.find('/') != std::string::npos;
+  Expected<ModelSpec> spec = isPath ? loadModelSpec(source, options) : loadPublishedModel(source);
+  if (!spec)
+    return refuse(spec.error().text());
+  Checked total = totalParameters(*spec), active = activeParameters(*spec, false);
+  Checked read = activeParameters(*spec, true), cache = cacheBytesPerToken(*spec, CacheFormat::Plain, 2);
+  CheckpointSize published = checkpointSize(*spec, CheckpointFormat::Published, spec->mtpLayers > 0);
+  CheckpointSize bf16 = checkpointSize(*spec, CheckpointFormat::Bf16, false);
+  for (const Checked &number : {total, active, read, cache, published.bytes, bf16.bytes})
+    if (!number.isValid())
+      return refuse(source + ": has more parameters or bytes than 2^63");
+  line("model", spec->name + " (" + spec->family + ")");
+  line("layers",
+       std::to_string(spec->layerCount()) + ", " + std::to_string(spec->moeLayers().size()) + " with experts");
+  line("parameters", formatCount(total.value()));
+  line("active, without input embedding", formatCount(active.value()));
+  line("active, with input embedding", formatCount(read.value()));
+  line("checkpoint as published", format(Bytes(published.bytes.value())));
+  line("checkpoint in bf16", format(Bytes(bf16.bytes.value())));
+  line("cache of a token in bf16", format(Bytes(cache.value())));
+  return 0;
+}
+
 int listFunctions() {
   for (const QueryFunction &function : queryFunctions())
     std::cout << function.name << "  (" << function.unit << "; " << function.source << ")\n    " << function.keys
@@ -55,11 +88,11 @@ int listModels() {
 
 std::function<int()> k2c::declarePlan(CLI::App &command, const std::string &program) {
   auto flags = std::make_shared<PlanFlags>();
-  flags->program = program;
-  command.footer("examples:\n  " + program +
+  command.footer("examples:\n  " + program + " kimi-k2\n  " + program +
                  " --query expert_hit_mean --inputs '{\"experts\":256,\"topk\":8,\"tokens\":32}'\n  " + program +
                  " --query total_params --inputs '{\"model\":\"kimi_k2\"}'\n  " + program +
                  " --query zero_memory --inputs @layout.json --quantity optimizer_bytes");
+  command.add_option("SOURCE", flags->source, "a model of --models, a checkpoint folder or a config.json: its counts");
   CLI::Option *query = command.add_option("--query", flags->query, "answer one function of the planner");
   command.add_option("--inputs", flags->inputs, "its inputs: JSON, or @FILE")->needs(query)->capture_default_str();
   command.add_option("--quantity", flags->quantity, "a part of the answer")->needs(query);
@@ -76,6 +109,8 @@ std::function<int()> k2c::declarePlan(CLI::App &command, const std::string &prog
       return listFunctions();
     if (flags->models)
       return listModels();
-    return refuse("plans of a SOURCE are not in this build; " + flags->program + " --query answers single numbers");
+    if (!flags->source.empty())
+      return count(flags->source);
+    return refuse("name a SOURCE, or ask with --query; --help shows examples");
   };
 }
