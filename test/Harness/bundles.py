@@ -55,7 +55,7 @@ def _root():
     with open(os.path.join(top, "lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for entry in os.listdir(top):
-            if entry not in ("lock", "objects", tools):
+            if entry not in ("lock", "objects", "checkpoints", tools):
                 shutil.rmtree(os.path.join(top, entry), ignore_errors=True)
         os.makedirs(os.path.join(top, tools), exist_ok=True)
     return top, os.path.join(top, tools)
