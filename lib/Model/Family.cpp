@@ -35,11 +35,11 @@ public:
       for (const auto &entry : root[section])
         family.sections[section][entry.first.Scalar()] = word(entry.second, entry.first.Scalar());
     for (const YAML::Node &node : root["layers"]) {
-      keys(node, "a layer run", {"kind", "from", "to", "every", "at", "otherwise"});
+      keys(node, "a layer run", {"kind", "from", "to", "every", "at", "otherwise", "except"});
       std::string kind = word(node["kind"], "kind");
       family.layers.push_back({kind, word(node["from"], "from"), word(node["to"], "to"),
                                optionalWord(node, "every", "1"), optionalWord(node, "at", "0"),
-                               optionalWord(node, "otherwise", kind.c_str())});
+                               optionalWord(node, "otherwise", kind.c_str()), optionalWord(node, "except", "")});
     }
     for (const YAML::Node &node : root["weights"])
       family.weights.push_back(weightRule(node));
@@ -101,9 +101,9 @@ private:
   }
 
   KeyRule keyRule(const std::string &key, const YAML::Node &node) {
-    static const std::map<std::string, KeyKind> kinds = {{"size", KeyKind::Size},     {"count", KeyKind::Count},
-                                                         {"number", KeyKind::Number}, {"flag", KeyKind::Flag},
-                                                         {"word", KeyKind::Word},     {"tally", KeyKind::Tally}};
+    static const std::map<std::string, KeyKind> kinds = {
+        {"size", KeyKind::Size}, {"count", KeyKind::Count}, {"number", KeyKind::Number},  {"flag", KeyKind::Flag},
+        {"word", KeyKind::Word}, {"tally", KeyKind::Tally}, {"indices", KeyKind::Indices}};
     KeyRule rule;
     rule.key = key;
     keys(node, key, {"field", "kind", "default", "if_null", "one_of", "max", "of"});
@@ -112,7 +112,7 @@ private:
     rule.field = word(node["field"], "field");
     auto kind = kinds.find(word(node["kind"], "kind"));
     if (kind == kinds.end())
-      fail(document.error(node["kind"], "kind must be size, count, number, flag, word or tally"));
+      fail(document.error(node["kind"], "kind must be size, count, number, flag, word, tally or indices"));
     else
       rule.kind = kind->second;
     if (node["default"])

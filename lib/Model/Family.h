@@ -12,7 +12,7 @@
 
 namespace k2c {
 
-enum class KeyKind { Size, Count, Number, Flag, Word, Tally };
+enum class KeyKind { Size, Count, Number, Flag, Word, Tally, Indices };
 
 /// What one key of config.json means.
 struct KeyRule {
@@ -42,6 +42,7 @@ struct LayerRule {
   std::string every;
   std::string at;
   std::string otherwise;
+  std::string except; ///< a list of layers that are of kind `otherwise` whatever their number
 };
 
 struct WeightRule {

@@ -53,6 +53,18 @@ Expected<FieldValue> readValue(const ConfigFile &config, const KeyRule &rule, co
     if (!value.is_string())
       return mustBe("a word in quotes");
     return FieldValue(value.get<std::string>());
+  case KeyKind::Indices: {
+    std::vector<int64_t> indices;
+    if (!value.is_array())
+      return mustBe("a list of layers");
+    for (const json &item : value) {
+      Expected<int64_t> index = config.wholeNumber(pointer, item, 0, rule.max);
+      if (!index)
+        return index.takeError();
+      indices.push_back(*index);
+    }
+    return FieldValue(std::move(indices));
+  }
   case KeyKind::Tally:
     if (!value.is_array())
       return mustBe("a list of words");
@@ -87,6 +99,8 @@ std::string k2c::toText(const FieldValue &value) {
     return json(*number).dump();
   if (const auto *flag = std::get_if<bool>(&value))
     return *flag ? "true" : "false";
+  if (const auto *list = std::get_if<std::vector<int64_t>>(&value))
+    return json(*list).dump();
   return std::get<std::string>(value);
 }
 
@@ -103,7 +117,15 @@ Expected<int64_t> Fields::integer(const std::string &expression) const {
   });
 }
 
+std::vector<int64_t> Fields::indices(const std::string &name) const {
+  auto at = values.find(name);
+  const auto *list = at == values.end() ? nullptr : std::get_if<std::vector<int64_t>>(&at->second);
+  return list ? *list : std::vector<int64_t>();
+}
+
 Expected<FieldValue> Fields::resolve(const std::string &text) const {
+  if (text == "[]")
+    return FieldValue(std::vector<int64_t>());
   if (auto at = values.find(text); at != values.end())
     return at->second;
   if (text == "true" || text == "false")

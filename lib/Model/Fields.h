@@ -9,7 +9,7 @@
 
 namespace k2c {
 
-using FieldValue = std::variant<int64_t, double, bool, std::string>;
+using FieldValue = std::variant<int64_t, double, bool, std::string, std::vector<int64_t>>;
 
 /// "8", "1e-06", "true", "silu".
 std::string toText(const FieldValue &value);
@@ -22,6 +22,8 @@ public:
   bool has(const std::string &name) const { return values.count(name); }
   /// Value of an integer expression.
   Expected<int64_t> integer(const std::string &expression) const;
+  /// The layers a list names; none for a field that is no list.
+  std::vector<int64_t> indices(const std::string &name) const;
   /// Value of a text: a field, a literal, an expression, else a word.
   Expected<FieldValue> resolve(const std::string &text) const;
   /// `text` with every {field} replaced by its value.

@@ -170,8 +170,15 @@ Status readLayers(ModelSpec &spec, const Family &family, const Fields &fields) {
         return Error{family.file, value->error().message, ""};
     if (*every < 1)
       return Error{family.file, "every must be at least 1, got " + std::to_string(*every), ""};
+    std::vector<int64_t> except = fields.indices(rule.except);
+    for (int64_t layer : except)
+      if (layer >= *to)
+        return Error{spec.name, rule.except + " names layer " + std::to_string(layer) + " of " + std::to_string(*to),
+                     "take config.json from the published model"};
+    std::sort(except.begin(), except.end());
     for (int64_t layer = *from; layer < *to; ++layer) {
-      LayerKind kind = kindOf(layer % *every == *at ? rule.kind : rule.otherwise);
+      bool isOther = layer % *every != *at || std::binary_search(except.begin(), except.end(), layer);
+      LayerKind kind = kindOf(isOther ? rule.otherwise : rule.kind);
       if (!spec.layers.empty() && spec.layers.back().kind == kind)
         ++spec.layers.back().range.end;
       else

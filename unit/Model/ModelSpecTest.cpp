@@ -167,7 +167,18 @@ TEST(ModelSpec, TheLastOfEverySparseStepIsRouted) {
   ASSERT_TRUE(spec) << spec.error().text();
   EXPECT_EQ(spec->moeLayers(), (std::vector<int64_t>{2, 5}));
   EXPECT_EQ(spec->find("down")->layerIndices(), (std::vector<int64_t>{0, 1, 3, 4, 6, 7}));
-  EXPECT_EQ(failure("qwen3_moe", {{"mlp_only_layers", {1}}}), "unknown key 'mlp_only_layers' with value [1]");
+}
+
+TEST(ModelSpec, NamedLayersAreDense) {
+  TempFolder folder;
+  json layers = {{"num_hidden_layers", 4}, {"mlp_only_layers", {2, 1}}};
+  Expected<ModelSpec> spec = load(folder, oracle("qwen3_moe"), layers);
+  ASSERT_TRUE(spec) << spec.error().text();
+  EXPECT_EQ(spec->moeLayers(), (std::vector<int64_t>{0, 3}));
+  layers["mlp_only_layers"] = {4};
+  EXPECT_EQ(failure("qwen3_moe", layers), "mlp_only_layers names layer 4 of 4");
+  layers["mlp_only_layers"] = 1;
+  EXPECT_EQ(failure("qwen3_moe", layers), "mlp_only_layers must be a list of layers, got 1");
 }
 
 TEST(ModelSpec, BiasesAddFamilies) {
