@@ -16,6 +16,7 @@ std::vector<QueryFunction> trainQueries();
 std::vector<QueryFunction> serveQueries();
 std::vector<QueryFunction> expertQueries();
 std::vector<QueryFunction> scheduleQueries();
+std::vector<QueryFunction> placementQueries();
 
 } // namespace k2c::planner
 
