@@ -95,14 +95,12 @@ Sourced<Bytes> memoryLimit(const std::string &root) {
   return memory;
 }
 
-/// Processors this process may be scheduled on, less what a CPU quota withholds (rounded up).
-int64_t usableCores(const std::string &root) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  int64_t cores = ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+/// The smallest CPU quota along the cgroup's path, in processors.
+std::optional<double> quotaOf(const std::string &root) {
+  std::optional<double> smallest;
   auto limit = [&](double quota, double period) {
     if (quota > 0 && period > 0)
-      cores = std::min(cores, std::max<int64_t>(1, int64_t(std::ceil(quota / period))));
+      smallest = std::min(smallest.value_or(quota / period), quota / period);
   };
   for (const std::string &folder : groupFolders(root, "")) {
     double quota = 0, period = 0;
@@ -112,6 +110,16 @@ int64_t usableCores(const std::string &root) {
   for (const std::string &folder : groupFolders(root, "cpu"))
     limit(double(readNumber(folder + "/cpu.cfs_quota_us").value_or(0)),
           double(readNumber(folder + "/cpu.cfs_period_us").value_or(0)));
+  return smallest;
+}
+
+/// Processors this process may be scheduled on, less what a CPU quota withholds (rounded up).
+int64_t usableCores(const std::string &root) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  int64_t cores = ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  if (std::optional<double> quota = quotaOf(root))
+    cores = std::min(cores, int64_t(std::ceil(*quota)));
   return std::max<int64_t>(1, cores);
 }
 
@@ -159,6 +167,8 @@ void estimateRates(const std::string &root, Device &device) {
 }
 
 } // namespace
+
+std::optional<double> cpuQuota(const std::string &root) { return quotaOf(root); }
 
 Topology hostTopology(const std::string &root) {
   Topology topology;

@@ -24,7 +24,6 @@ public:
   /// The set of `members`, which ascend.
   nn::IndicesAttr indices(const std::vector<int64_t> &members) const;
   mlir::Type cacheElement() const { return cache; }
-  mlir::Type activationElement() const { return activation; }
   /// Where config.json gives a field of the families file.
   mlir::Location place(llvm::StringRef field) const;
   /// A family's tensor names.

@@ -316,6 +316,17 @@ Expected<ModelSpec> readDocument(JsonDocument document, const LoadOptions &optio
 
 } // namespace
 
+/// org/name for a snapshot in the cache of Hugging Face (models--org--name/snapshots/COMMIT), else the folder's name.
+static std::string checkpointName(const fs::path &folder) {
+  fs::path normal = folder.lexically_normal();
+  std::string repository = normal.parent_path().parent_path().filename().string();
+  size_t between = repository.find("--", 8);
+  if (normal.parent_path().filename() != "snapshots" || repository.compare(0, 8, "models--") != 0 ||
+      between == std::string::npos)
+    return normal.filename().string();
+  return repository.substr(8, between - 8) + "/" + repository.substr(between + 2);
+}
+
 Expected<ModelSpec> k2c::parseModelSpec(std::string text, const std::string &file, const LoadOptions &options) {
   Expected<JsonDocument> document = parseJson(std::move(text), file);
   if (!document)
@@ -329,7 +340,7 @@ Expected<ModelSpec> k2c::loadModelSpec(const std::string &path, const LoadOption
   if (fs::path(path).extension() == ".gguf")
     return Error{path, "GGUF files are not read", "use the model's safetensors checkpoint"};
   fs::path file = isFolder ? fs::path(path) / "config.json" : fs::path(path);
-  if (!fs::exists(file, ignored))
+  if (!fs::exists(fs::symlink_status(file, ignored)))
     return Error{path, isFolder ? "there is no config.json" : "does not exist",
                  "name a checkpoint folder or a config.json"};
   Expected<JsonDocument> document = readJsonFile(file.string());
@@ -339,7 +350,7 @@ Expected<ModelSpec> k2c::loadModelSpec(const std::string &path, const LoadOption
   if (!spec)
     return spec;
   fs::path folder = fs::absolute(file, ignored).parent_path();
-  spec->name = folder.filename().string();
+  spec->name = checkpointName(folder);
   if (isFolder || file.filename() == "config.json")
     if (Status status = readGenerationConfig(*spec, (folder / "generation_config.json").string()); !status)
       return status.takeError();

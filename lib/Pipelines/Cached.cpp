@@ -1,9 +1,14 @@
 //===- Cached.cpp - Compile once into the user's cache --------------------===//
-#include "k2c/Pipelines/Compile.h"
+#include "Stages.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/xxhash.h"
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
 #include <filesystem>
+#include <sys/file.h>
+#include <unistd.h>
 
 namespace fs = std::filesystem;
 
@@ -17,9 +22,12 @@ fs::path cacheFolder() {
   return fs::path(std::getenv("HOME") ? std::getenv("HOME") : ".") / ".cache/k2c";
 }
 
-/// Names, sizes and times of the source's files, and of k2c itself: what a bundle was made from.
-std::string fingerprint(const fs::path &source) {
-  std::string text;
+/// Names, sizes and times of the source's files (a link's are its file's) and of k2c itself, and the CPU: what a bundle
+/// was made from and for. A home folder may be shared by machines.
+std::string fingerprint(const fs::path &source, const HostTarget &target) {
+  std::string text = target.cpu + "\n";
+  for (const std::string &feature : target.features)
+    text += feature + ",";
   auto add = [&](const fs::path &file) {
     std::error_code error;
     text += file.string() + "|" + std::to_string(fs::file_size(file, error)) + "|" +
@@ -40,15 +48,56 @@ std::string fingerprint(const fs::path &source) {
 
 } // namespace
 
+namespace {
+
+/// Waits for other processes that compile the same; released when the object dies.
+class CacheLock {
+public:
+  explicit CacheLock(const std::string &path) : file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+    while (file >= 0 && ::flock(file, LOCK_EX) != 0 && errno == EINTR)
+      ;
+  }
+  CacheLock(const CacheLock &) = delete;
+  CacheLock &operator=(const CacheLock &) = delete;
+  ~CacheLock() {
+    if (file >= 0)
+      ::close(file);
+  }
+  explicit operator bool() const { return file >= 0; }
+
+private:
+  int file;
+};
+
+Error noCache(const fs::path &folder, int code) {
+  return {folder.string(), std::string("cannot keep compiled models there: ") + std::strerror(code),
+          "set XDG_CACHE_HOME to a folder where you may write, or use k2c compile"};
+}
+
+} // namespace
+
 Expected<std::string> compileCached(const std::string &source,
                                     const std::function<void(const std::string &, int64_t, int64_t)> &progress) {
+  Expected<std::string> resolved = resolveSource(source);
+  if (!resolved)
+    return resolved.takeError();
+  Expected<HostTarget> target = HostTarget::detect();
+  if (!target)
+    return target.takeError();
   std::error_code error;
-  fs::path bundle = cacheFolder() / "bundles" / fingerprint(fs::absolute(source));
+  fs::path bundle = cacheFolder() / "bundles" / fingerprint(fs::absolute(*resolved), *target);
   if (fs::exists(bundle / "manifest.json", error))
     return bundle.string();
   fs::create_directories(bundle.parent_path(), error);
+  if (error)
+    return noCache(bundle.parent_path(), error.value());
+  CacheLock lock(bundle.parent_path() / ("." + bundle.filename().string() + ".lock"));
+  if (!lock)
+    return noCache(bundle.parent_path(), errno);
+  if (fs::exists(bundle / "manifest.json", error))
+    return bundle.string();
   CompileOptions options;
-  options.source = source;
+  options.source = *resolved;
   options.output = bundle.string();
   options.progress = progress;
   if (Status status = compile(options); !status)

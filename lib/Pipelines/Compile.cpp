@@ -23,8 +23,6 @@ namespace k2c {
 
 namespace {
 
-using Progress = std::function<void(const std::string &, int64_t, int64_t)>;
-
 Form formOf(const std::string &name) {
   return llvm::StringSwitch<Form>(name)
       .Case("model", Form::Model)
@@ -79,14 +77,18 @@ Status emitForm(Road &road, const CompileOptions &options, const HostTarget &tar
   return {};
 }
 
-Status packWeights(const Road &road, Inputs &inputs, const std::string &bundle, const Progress &progress) {
+Status packWeights(const Road &road, Inputs &inputs, const CompileOptions &options, const std::string &bundle) {
+  if (inputs.checkpoint)
+    if (Status status = checkSources(road.weights(), CheckpointTensors(*inputs.checkpoint)); !status)
+      return status;
   if (Status status = writeWeightMap(road.weights(), bundle); !status)
     return status;
   if (!inputs.checkpoint)
     return removeStrayBlobs(bundle);
   PackOptions pack;
-  if (progress)
-    pack.progress = [&](int64_t done, int64_t total) { progress("weights", done, total); };
+  pack.sharedFolder = options.blobStore;
+  if (options.progress)
+    pack.progress = [&](int64_t done, int64_t total) { options.progress("weights", done, total); };
   Expected<PackReport> report = k2c::packWeights(road.weights(), CheckpointTensors(*inputs.checkpoint), bundle, pack);
   if (!report)
     return report.takeError();
@@ -106,7 +108,7 @@ Status fillBundle(Road &road, Inputs &inputs, const CompileOptions &options, con
     return status;
   if (Status status = linkProgram(road, inputs, options, bundle.path() + "/program.so"); !status)
     return status;
-  if (Status status = packWeights(road, inputs, bundle.path(), options.progress); !status)
+  if (Status status = packWeights(road, inputs, options, bundle.path()); !status)
     return status;
   if (Status status = bundle.addRuntime(*runtime, inputs.folder); !status)
     return status;
@@ -149,31 +151,14 @@ Status compile(const CompileOptions &options) {
   return emitForm(road, options, inputs->target);
 }
 
-Status packBundle(const std::string &bundle, const std::string &checkpoint, const Progress &progress) {
-  if (Status status = checkIsBundle(bundle); !status)
-    return status;
-  Expected<Checkpoint> opened = Checkpoint::open(checkpoint);
-  if (!opened)
-    return opened.takeError();
-  PackOptions pack;
-  if (progress)
-    pack.progress = [&](int64_t done, int64_t total) { progress("weights", done, total); };
-  Expected<PackReport> report = packInto(bundle, CheckpointTensors(std::move(*opened)), pack);
-  if (!report)
-    return report.takeError();
-  return {};
-}
-
-Status checkIsBundle(const std::string &folder) {
-  std::error_code error;
-  if (fs::is_regular_file(fs::path(folder) / "manifest.json", error))
-    return {};
-  return Error{folder, "is not a bundle: it has no manifest.json", "name a folder that k2c compile wrote"};
-}
-
 std::string hostCpuName() {
   Expected<HostTarget> host = HostTarget::detect();
   return host ? host->cpu : host.error().text();
+}
+
+std::vector<std::string> hostCpuFeatures() {
+  Expected<HostTarget> host = HostTarget::detect();
+  return host ? requiredFeatures(host->features) : std::vector<std::string>();
 }
 
 } // namespace k2c

@@ -1,7 +1,6 @@
 //===- Inputs.cpp - Source and flags, checked -----------------------------===//
 #include "Stages.h"
 #include "k2c/Model/CheckWeights.h"
-#include "k2c/Support/Json.h"
 #include <filesystem>
 
 namespace fs = std::filesystem;
@@ -9,40 +8,6 @@ namespace fs = std::filesystem;
 namespace k2c {
 
 namespace {
-
-/// A folder of the Hugging Face cache: $HF_HOME/hub/models--org--name/snapshots/<the one refs/main names>.
-std::string cachedSnapshot(const std::string &name) {
-  size_t slash = name.find('/');
-  if (slash == std::string::npos || name.find('/', slash + 1) != std::string::npos)
-    return "";
-  const char *home = std::getenv("HF_HOME");
-  fs::path hub = home ? fs::path(home) / "hub"
-                      : fs::path(std::getenv("HOME") ? std::getenv("HOME") : "") / ".cache/huggingface/hub";
-  fs::path model = hub / ("models--" + name.substr(0, slash) + "--" + name.substr(slash + 1));
-  Expected<std::string> revision = readTextFile((model / "refs/main").string(), 256);
-  if (!revision)
-    return "";
-  std::string text = revision->substr(0, revision->find_last_not_of(" \n\r") + 1);
-  std::error_code error;
-  fs::path snapshot = model / "snapshots" / text;
-  return text.find('/') == std::string::npos && fs::is_directory(snapshot, error) ? snapshot.string() : "";
-}
-
-Expected<std::string> resolveSource(const std::string &source) {
-  std::error_code error;
-  fs::path path(source);
-  if (path.extension() == ".gguf")
-    return Error{source, "is a GGUF file, which loses the published layout",
-                 "compile the safetensors checkpoint it was made from"};
-  if (path.extension() == ".onnx")
-    return Error{source, "importing ONNX is not in this build", "compile the safetensors checkpoint"};
-  if (fs::exists(path, error))
-    return source;
-  if (std::string snapshot = cachedSnapshot(source); !snapshot.empty())
-    return snapshot;
-  return Error{source, "no such file or folder, and not in the Hugging Face cache",
-               "give a folder with config.json; k2c downloads nothing"};
-}
 
 /// Flags this build knows by name and does not have.
 Status refuseUnbuilt(const CompileOptions &options) {
@@ -85,8 +50,6 @@ Expected<Inputs> readInputs(const CompileOptions &options) {
     return spec.takeError();
   Inputs inputs;
   inputs.spec = std::move(*spec);
-  if (*source != options.source) // a snapshot of the cache is named by a hash
-    inputs.spec.name = options.source;
   std::error_code error;
   if (fs::is_directory(*source, error))
     inputs.folder = *source;
@@ -98,6 +61,9 @@ Expected<Inputs> readInputs(const CompileOptions &options) {
       return status.takeError();
     inputs.checkpoint = std::move(*checkpoint);
   }
+  if (!inputs.folder.empty())
+    if (Status status = checkTokenizer(inputs.folder); !status)
+      return status.takeError();
   Expected<Topology> topology = loadTopology(options.topology);
   if (!topology)
     return topology.takeError();

@@ -11,8 +11,16 @@ namespace {
 
 std::optional<IndexSet> setOf(nn::IndicesAttr indices) { return indices ? std::optional(indices.set()) : std::nullopt; }
 
+/// The checkpoint's shape of one tensor of the family with that pattern: the IR has heads as a dimension of their own.
+std::vector<int64_t> storedShape(const ModelSpec &spec, llvm::StringRef pattern) {
+  for (const WeightFamily &family : spec.weights)
+    if (pattern == family.pattern)
+      return family.shape;
+  return {};
+}
+
 /// The family as the packer reads it: the shape of one tensor, without experts and alternatives.
-TensorFamily familyOf(nn::WeightsOp op, const std::string &name) {
+TensorFamily familyOf(nn::WeightsOp op, const std::string &name, const ModelSpec &spec) {
   TensorFamily family;
   family.name = name;
   family.pattern = op.getSource().str();
@@ -21,6 +29,7 @@ TensorFamily familyOf(nn::WeightsOp op, const std::string &name) {
   llvm::ArrayRef<int64_t> shape = op.getTensorType().getShape();
   shape = shape.drop_front((family.experts ? 1 : 0) + (op.getAlternatives().empty() ? 0 : 1));
   family.shape.assign(shape.begin(), shape.end());
+  family.stored = storedShape(spec, op.getSource());
   if (auto view = op.getView()) {
     family.shape.assign(view->getDims().begin(), view->getDims().end());
     family.slice = TensorSlice{view->getDim(), view->getFrom(), view->getTo()};
@@ -69,8 +78,8 @@ WeightMap weightMapOf(const ProgramWeights &weights, const ModelSpec &spec) {
       map.slots.push_back(std::move(slot));
       continue;
     }
-    int64_t first =
-        appendSlots(map, familyOf(llvm::cast<nn::WeightsOp>(range.family), range.name), transformOf(range.operand));
+    int64_t first = appendSlots(map, familyOf(llvm::cast<nn::WeightsOp>(range.family), range.name, spec),
+                                transformOf(range.operand));
     assert(first == range.first && "the map numbers slots as the program does");
     (void)first;
   }

@@ -115,12 +115,6 @@ Expected<std::string> YamlDocument::asString(const YAML::Node &node, const std::
 Expected<int64_t> YamlDocument::asInt(const YAML::Node &node, const std::string &what) const {
   return scalarAs<int64_t>(*this, node, what, "a whole number");
 }
-Expected<double> YamlDocument::asDouble(const YAML::Node &node, const std::string &what) const {
-  return scalarAs<double>(*this, node, what, "a number");
-}
-Expected<bool> YamlDocument::asBool(const YAML::Node &node, const std::string &what) const {
-  return scalarAs<bool>(*this, node, what, "true or false");
-}
 
 Status YamlDocument::checkKeys(const YAML::Node &node, const std::string &what,
                                const std::vector<std::string> &known) const {
@@ -156,11 +150,4 @@ Expected<YamlDocument> k2c::parseYaml(const std::string &text, std::string file,
   } catch (const YAML::Exception &error) {
     return Error{placeOf(file, error.mark), "not YAML: " + error.msg, ""};
   }
-}
-
-Expected<YamlDocument> k2c::readYamlFile(const std::string &path, const YamlLimits &limits) {
-  Expected<std::string> text = readTextFile(path, limits.maxBytes);
-  if (!text)
-    return text.takeError();
-  return parseYaml(*text, path, limits);
 }

@@ -6,6 +6,7 @@
 #include "k2c/Weights/Packer.h"
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <set>
 
 namespace fs = std::filesystem;
@@ -16,33 +17,58 @@ using namespace weights;
 
 static constexpr const char *listName = "files.json";
 
-/// Files below `bundle`, relative to it, in order. Of the weights' folder only the map: blobs are verified by the
-/// index, which `k2c pack` replaces. Hidden files mark a bundle that is still being assembled.
-static std::vector<std::string> listedFiles(const std::string &bundle) {
+namespace {
+
+struct ListedFile {
+  std::string name; ///< relative to the bundle
+  FileDigest digest;
+};
+
+} // namespace
+
+/// Files below `bundle`, relative to it, in order; without blobs (the index has their hashes), their list while there
+/// is no index, the mark of an unfinished bundle, and the list itself.
+static std::vector<std::string> listedNames(const std::string &bundle) {
   std::vector<std::string> names;
   std::error_code error;
   for (fs::recursive_directory_iterator it(bundle, error), end; !error && it != end; it.increment(error)) {
-    std::string name = it->path().lexically_relative(bundle).string();
-    bool ofWeights = name.rfind("weights/", 0) == 0 && name != "weights/map.json";
-    if (it->is_regular_file(error) && name[0] != '.' && name != listName && !ofWeights)
+    std::string name = it->path().lexically_relative(bundle).string(), file = it->path().filename().string();
+    if (it->is_regular_file(error) && !isBlobName(file) && file != finishedList && file[0] != '.' && name != listName)
       names.push_back(name);
   }
   std::sort(names.begin(), names.end());
   return names;
 }
 
-Status writeBundleFiles(const std::string &bundle) {
+static Expected<ListedFile> digested(const std::string &bundle, const std::string &name) {
+  Expected<FileDigest> digest = digestFile(bundle + "/" + name);
+  if (!digest)
+    return digest.takeError();
+  return ListedFile{name, *digest};
+}
+
+static Status writeList(const std::string &bundle, const std::vector<ListedFile> &files) {
   std::string text = "{\"format\":1,\"files\":[\n", separator;
-  for (const std::string &name : listedFiles(bundle)) {
-    Expected<FileDigest> digest = digestFile(bundle + "/" + name);
-    if (!digest)
-      return digest.takeError();
-    nlohmann::ordered_json json = {{"file", name}, {"bytes", digest->bytes}, {"xxh3", digest->xxh3}};
+  for (const ListedFile &file : files) {
+    nlohmann::ordered_json json = {{"file", file.name}, {"bytes", file.digest.bytes}, {"xxh3", file.digest.xxh3}};
     text += separator + json.dump();
     separator = ",\n";
   }
   return replaceFile(bundle + "/" + listName, text + "\n]}\n");
 }
+
+Status writeBundleFiles(const std::string &bundle) {
+  std::vector<ListedFile> files;
+  for (const std::string &name : listedNames(bundle)) {
+    Expected<ListedFile> file = digested(bundle, name);
+    if (!file)
+      return file.takeError();
+    files.push_back(std::move(*file));
+  }
+  return writeList(bundle, files);
+}
+
+Status replaceTextFile(const std::string &path, const std::string &text) { return replaceFile(path, text); }
 
 /// A name that stays below the bundle: hostile lists must not make verify read elsewhere.
 static bool staysInside(const std::string &name) {
@@ -50,33 +76,7 @@ static bool staysInside(const std::string &name) {
   return !name.empty() && path.is_relative() && std::find(path.begin(), path.end(), "..") == path.end();
 }
 
-static void verifyFile(const std::string &bundle, ObjectReader in, VerifyReport &report) {
-  std::string name = in.string("file"), hash = in.string("xxh3");
-  int64_t bytes = in.integer("bytes");
-  if (!staysInside(name))
-    in.fail("file", "'" + name + "' is not a file of the bundle");
-  ++report.files;
-  if (!in) {
-    report.problems.push_back(in.takeError());
-    return;
-  }
-  std::string path = bundle + "/" + name, remedy = "compile the bundle again, or copy the whole folder";
-  Expected<FileDigest> digest = digestFile(path);
-  if (!digest) {
-    report.problems.push_back(digest.takeError());
-    report.problems.back().remedy = remedy;
-    return;
-  }
-  report.bytes += digest->bytes;
-  if (digest->bytes != bytes)
-    report.problems.push_back(
-        {path, "has " + std::to_string(digest->bytes) + " bytes, " + listName + " says " + std::to_string(bytes),
-         remedy});
-  else if (digest->xxh3 != hash)
-    report.problems.push_back({path, "hashes to " + digest->xxh3 + ", " + listName + " says " + hash, remedy});
-}
-
-Expected<VerifyReport> verifyBundleFiles(const std::string &bundle) {
+static Expected<std::vector<ListedFile>> readList(const std::string &bundle) {
   Expected<JsonDocument> document = readJsonFile(bundle + "/" + listName, mapLimits);
   if (!document)
     return document.takeError();
@@ -84,11 +84,70 @@ Expected<VerifyReport> verifyBundleFiles(const std::string &bundle) {
   if (int64_t format = root.integer("format"); format != 1)
     root.fail("format", "is " + std::to_string(format) + "; this k2c reads format 1");
   size_t count = root.array("files").size();
+  std::vector<ListedFile> files;
+  for (size_t i = 0; root && i < count; ++i) {
+    ObjectReader in = root.child("files", i);
+    ListedFile file{in.string("file"), {in.string("xxh3"), in.integer("bytes")}};
+    if (!staysInside(file.name))
+      in.fail("file", "'" + file.name + "' is not a file of the bundle");
+    if (!in)
+      return in.takeError();
+    files.push_back(std::move(file));
+  }
   if (!root)
     return root.takeError();
+  return files;
+}
+
+Status updateBundleFiles(const std::string &bundle, const std::vector<std::string> &names) {
+  Expected<std::vector<ListedFile>> listed = readList(bundle);
+  if (!listed)
+    return listed.takeError();
+  std::map<std::string, FileDigest> files;
+  for (const ListedFile &file : *listed)
+    files[file.name] = file.digest;
+  for (const std::string &name : names) {
+    files.erase(name);
+    if (std::error_code error; !fs::exists(bundle + "/" + name, error))
+      continue;
+    Expected<ListedFile> file = digested(bundle, name);
+    if (!file)
+      return file.takeError();
+    files[name] = file->digest;
+  }
+  std::vector<ListedFile> list;
+  for (const auto &[name, digest] : files)
+    list.push_back({name, digest});
+  return writeList(bundle, list);
+}
+
+static void verifyFile(const std::string &bundle, const ListedFile &file, VerifyReport &report) {
+  std::string path = bundle + "/" + file.name, remedy = "compile the bundle again, or copy the whole folder";
+  Expected<FileDigest> digest = digestFile(path);
+  ++report.files;
+  if (!digest) {
+    report.problems.push_back(digest.takeError());
+    report.problems.back().remedy = remedy;
+    return;
+  }
+  report.bytes += digest->bytes;
+  if (digest->bytes != file.digest.bytes)
+    report.problems.push_back(
+        {path,
+         "has " + std::to_string(digest->bytes) + " bytes, " + listName + " says " + std::to_string(file.digest.bytes),
+         remedy});
+  else if (digest->xxh3 != file.digest.xxh3)
+    report.problems.push_back(
+        {path, "hashes to " + digest->xxh3 + ", " + listName + " says " + file.digest.xxh3, remedy});
+}
+
+Expected<VerifyReport> verifyBundleFiles(const std::string &bundle) {
+  Expected<std::vector<ListedFile>> files = readList(bundle);
+  if (!files)
+    return files.takeError();
   VerifyReport report;
-  for (size_t i = 0; i < count; ++i)
-    verifyFile(bundle, root.child("files", i), report);
+  for (const ListedFile &file : *files)
+    verifyFile(bundle, file, report);
   return report;
 }
 

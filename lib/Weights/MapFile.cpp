@@ -3,7 +3,8 @@
 // {"format":1,"slots":[
 //   {"slot":0,"family":"down","layer":3,"layout":{"kind":"panels","type":"bf16","matrices":384,"n":7168,"k":2048,
 //    "interleave":1},"sources":[{"name":"model.layers.3...","shape":[7168,2048],"slice":[0,0,10],"transpose":true},..]}
-// `slice` (dimension, from, to) and `transpose` are left out where there is none. Block-scaled panels have "scales":
+// `slice` (dimension, from, to) and `transpose` are left out where there is none, `stored` (the checkpoint's shape)
+// where the tensor is read as it is. Block-scaled panels have "scales":
 // [columns, rows] in the layout and "scales":{"name":"model.layers.3...._scale_inv","block":[128,128]} in each source.
 //
 //===----------------------------------------------------------------------===//
@@ -54,6 +55,8 @@ static std::string mapText(const WeightMap &map, const std::vector<std::string> 
       if (source.scales)
         entry["scales"] = {{"name", source.scales->name},
                            {"block", {source.scales->blockRows, source.scales->blockColumns}}};
+      if (!source.stored.empty())
+        entry["stored"] = source.stored;
       json["sources"].push_back(std::move(entry));
     }
     text += json.dump() + (&slot == &map.slots.back() ? "\n" : ",\n");
@@ -153,6 +156,8 @@ static Expected<SourceTensor> readSource(ObjectReader in) {
     if (!scales)
       return scales.takeError();
   }
+  if (in.has("stored"))
+    source.stored = readIntegers(in, "stored", -1);
   if (!in)
     return in.takeError();
   return source;

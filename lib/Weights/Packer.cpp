@@ -125,7 +125,7 @@ static Status linkInto(const std::string &from, const std::string &to, const std
   return Status::success();
 }
 
-static Status checkSources(const WeightMap &map, const TensorSource &tensors) {
+Status checkSources(const WeightMap &map, const TensorSource &tensors) {
   for (const WeightSlot &slot : map.slots) {
     if (std::holds_alternative<Table>(slot.transform))
       continue;

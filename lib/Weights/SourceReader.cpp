@@ -42,11 +42,15 @@ Expected<SourceReader> SourceReader::open(const TensorSource &tensors, const Sou
   if (!stored)
     return stored.takeError();
   int64_t elements = product(source.shape);
+  if (stored->shape != source.storedShape())
+    return Error{"tensor '" + source.name + "'",
+                 "has shape " + shapeText(stored->shape) + ", the program was compiled for " +
+                     shapeText(source.storedShape()),
+                 "use the checkpoint whose config.json was compiled"};
   if (source.shape.empty() || elements < 0 || elements != product(stored->shape))
     return Error{"tensor '" + source.name + "'",
-                 "has shape " + shapeText(stored->shape) + ", the program was compiled for one that reads as " +
-                     shapeText(source.shape),
-                 "use the checkpoint whose config.json was compiled"};
+                 "has shape " + shapeText(stored->shape) + ", which does not read as " + shapeText(source.shape),
+                 "the bundle is damaged: compile again"};
   if (!converts(stored->type, packed))
     return Error{"tensor '" + source.name + "'",
                  "is stored as " + std::string(name(stored->type)) + ", the program was compiled for " +

@@ -37,7 +37,7 @@ std::vector<SourceTensor> sourcesOf(const TensorFamily &family, std::optional<in
   for (int64_t expert : experts)
     for (const std::string &alternative : alternatives) {
       std::string name = family.experts ? replaced(alternative, "{expert}", std::to_string(expert)) : alternative;
-      sources.push_back({name, family.shape, family.slice, family.transpose});
+      sources.push_back({name, family.shape, family.slice, family.transpose, {}, family.stored});
       if (family.blocks)
         sources.back().scales = SourceScales{name + scaleSuffix, family.blocks->first, family.blocks->second};
     }

@@ -81,12 +81,6 @@ Status check(const WeightSlot &slot) {
   return Status::success();
 }
 
-bool isIdentity(const WeightSlot &slot, DType stored) {
-  const auto *rows = std::get_if<RowMajor>(&slot.transform);
-  return rows && rows->type == stored && slot.sources.size() == 1 && !slot.sources[0].slice &&
-         !slot.sources[0].transpose;
-}
-
 int64_t WeightMap::totalBytes() const {
   int64_t bytes = 0;
   for (const WeightSlot &slot : slots)

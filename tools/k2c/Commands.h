@@ -24,6 +24,9 @@ void addDoctor(CLI::App &app, std::function<int()> &run);
 /// Prints "k2c: error: TEXT" on stderr; the exit code of a user's mistake.
 int fail(const std::string &text);
 
+/// What an interrupt adds to "k2c: interrupted": what is left, and how to go on.
+void setInterruptNote(const std::string &note);
+
 /// A progress bar on stderr for work over two seconds when stderr is a terminal; callable from any thread.
 std::function<void(const std::string &, int64_t, int64_t)> progressBar();
 

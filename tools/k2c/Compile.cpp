@@ -5,17 +5,30 @@
 
 using namespace k2c;
 
-namespace {
-/// The flags of interface.md that this build knows by name but does not have.
-void refuse(CLI::App &command, const char *flag, const char *what) {
+/// The flags of interface.md that this build knows by name but does not have. `unbuilt` becomes the refusal.
+static void refuse(CLI::App &command, const std::shared_ptr<std::string> &unbuilt, const char *flag, const char *what) {
   command.add_option_function<std::string>(
       flag,
-      [flag, what](const std::string &) {
-        throw CLI::ValidationError(flag, std::string(what) + " is not in this build");
+      [unbuilt, flag, what](const std::string &value) {
+        *unbuilt = std::string(flag) + " " + value + ": " + what + " is not in this build; leave it out";
       },
       std::string(what) + " (not in this build)");
 }
-} // namespace
+
+/// Element types and forms: what decides the bits of a program, or how its weights lie.
+static void addNumerics(CLI::App &command, CompileOptions &options) {
+  command.add_option("--compute", options.compute, "activations and accumulation")
+      ->check(CLI::IsMember({"f32", "bf16"}))
+      ->capture_default_str();
+  command.add_option("--mla", options.mla, "segment forms of latent attention")
+      ->check(CLI::IsMember({"phased", "absorbed", "expanded"}))
+      ->capture_default_str();
+  command.add_option("--cache", options.cache, "element type of the cache (default: as compute)")
+      ->check(CLI::IsMember({"f32", "bf16"}));
+  command.add_option("--weights", options.weights, "packed blobs, or the checkpoint as it is")
+      ->check(CLI::IsMember({"packed", "reference"}))
+      ->capture_default_str();
+}
 
 void k2c::addCompile(CLI::App &app, std::function<int()> &run) {
   auto options = std::make_shared<CompileOptions>();
@@ -28,17 +41,7 @@ void k2c::addCompile(CLI::App &app, std::function<int()> &run) {
   c->add_option("-o,--output", options->output, "bundle folder; - prints a form")->required();
   c->add_option("--topology", options->topology, "a built-in topology or a file")->capture_default_str();
   c->add_option("--target", options->target, "LLVM CPU name (default: this machine's)");
-  c->add_option("--compute", options->compute, "activations and accumulation")
-      ->check(CLI::IsMember({"f32", "bf16"}))
-      ->capture_default_str();
-  c->add_option("--mla", options->mla, "segment forms of latent attention")
-      ->check(CLI::IsMember({"phased", "absorbed", "expanded"}))
-      ->capture_default_str();
-  c->add_option("--cache", options->cache, "element type of the cache (default: as compute)")
-      ->check(CLI::IsMember({"f32", "bf16"}));
-  c->add_option("--weights", options->weights, "packed blobs, or the checkpoint as it is")
-      ->check(CLI::IsMember({"packed", "reference"}))
-      ->capture_default_str();
+  addNumerics(*c, *options);
   c->add_option("--emit", options->emit, "form to stop at")
       ->check(CLI::IsMember({"model", "planned", "distributed", "scheduled", "runtime", "llvm", "ptx", "program"}))
       ->capture_default_str();
@@ -58,17 +61,24 @@ void k2c::addCompile(CLI::App &app, std::function<int()> &run) {
   c->add_option("--tile-choice", options->tileChoice, "take the n-th best tile of each kernel; the same bits")
       ->check(CLI::Range(0, 7));
   c->add_flag("--remarks", *remarks, "print every decision with its numbers");
-  refuse(*c, "--layout", "a layout of several ranks");
-  refuse(*c, "--route-limit", "bounded routing");
-  refuse(*c, "--quantize", "quantisation");
-  c->callback([options, context, remarks, &run] {
-    run = [options, context, remarks] {
+  c->add_option("--blob-store", options->blobStore, "folder of weights that bundles share by hard links");
+  auto unbuilt = std::make_shared<std::string>();
+  refuse(*c, unbuilt, "--layout", "a layout of several ranks");
+  refuse(*c, unbuilt, "--route-limit", "bounded routing");
+  refuse(*c, unbuilt, "--quantize", "quantisation");
+  refuse(*c, unbuilt, "--transport", "a transport between ranks");
+  c->callback([options, context, remarks, unbuilt, &run] {
+    run = [options, context, remarks, unbuilt] {
+      if (!unbuilt->empty())
+        return fail(*unbuilt);
       if (*context > 0)
         options->maxContext = *context;
       options->progress = progressBar();
       options->print = [](const std::string &text) { std::cout << text; };
       if (*remarks)
         options->remark = [](const std::string &lines) { std::cerr << lines; };
+      if (options->emit == "program")
+        setInterruptNote("finished weights wait in " + options->output + ".partial for the same command");
       Status status = compile(*options);
       return status ? 0 : fail(status.error().text());
     };

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <sstream>
 
 using namespace k2c;
 
@@ -33,6 +34,15 @@ std::string firstLine(const char *path) {
 int examine() {
   Topology host = hostTopology();
   line("cpu target", hostCpuName());
+  std::string features;
+  for (const std::string &feature : hostCpuFeatures())
+    features += (features.empty() ? "" : " ") + feature;
+  line("cpu features", features.empty() ? "none that k2c uses" : features);
+  std::optional<double> quota = cpuQuota();
+  std::ostringstream cpus;
+  if (quota)
+    cpus << *quota << " CPUs";
+  line("cpu quota", quota ? cpus.str() : "none");
   line("cores", std::to_string(host.device.cores));
   line("memory", format(host.device.memory.value) + " (" + host.device.memory.source + ")");
   line("memory bandwidth", format(host.device.memoryRead.value) + " (" + host.device.memoryRead.source + ")");

@@ -9,14 +9,17 @@
 using namespace k2c;
 
 void k2c::addPack(CLI::App &app, std::function<int()> &run) {
-  auto bundle = std::make_shared<std::string>(), checkpoint = std::make_shared<std::string>();
+  auto bundle = std::make_shared<std::string>(), checkpoint = std::make_shared<std::string>(),
+       store = std::make_shared<std::string>();
   CLI::App *c = app.add_subcommand("pack", "Add the weights of a checkpoint to a shape-only bundle; resumable");
   c->footer("example:\n  k2c compile config.json -o out && k2c pack out --checkpoint FOLDER");
   c->add_option("DIR", *bundle, "the bundle")->required();
-  c->add_option("--checkpoint", *checkpoint, "folder with the safetensors files")->required();
+  c->add_option("--checkpoint", *checkpoint, "folder with the safetensors files, or org/name in $HF_HOME")->required();
+  c->add_option("--blob-store", *store, "folder of weights that bundles share by hard links");
   c->callback([=, &run] {
     run = [=] {
-      Status status = packBundle(*bundle, *checkpoint, progressBar());
+      setInterruptNote("finished weights are kept for the same command");
+      Status status = packBundle(*bundle, *checkpoint, *store, progressBar());
       return status ? 0 : fail(status.error().text());
     };
   });

@@ -10,12 +10,27 @@ constexpr const char *description = R"(k2c compiles a published mixture-of-exper
   k2c compile CHECKPOINT -o - --emit scheduled      the program in one of its six forms
   k2c verify out                                    every hash of a bundle)";
 
+/// One line on what was wrong with the command line; exit code 2.
+int usageError(const std::string &first, CLI::App &app, const std::string &what) {
+  bool isCommand = false;
+  for (const CLI::App *command : app.get_subcommands([](CLI::App *) { return true; }))
+    isCommand |= command->get_name() == first;
+  bool isUnknown = !first.empty() && first[0] != '-' && !isCommand;
+  std::string help = isCommand ? "k2c " + first + " --help" : "k2c --help";
+  k2c::fail((isUnknown ? "there is no command '" + first + "'" : what) + "; see " + help);
+  return 2;
+}
+
+/// Set before the work starts, read by the handler.
+std::string interruptText = "k2c: interrupted\n";
+
 void interrupted(int) {
-  constexpr char text[] = "k2c: interrupted\n";
-  (void)!write(2, text, sizeof(text) - 1);
+  (void)!write(2, interruptText.data(), interruptText.size());
   _exit(130);
 }
 } // namespace
+
+void k2c::setInterruptNote(const std::string &note) { interruptText = "k2c: interrupted; " + note + "\n"; }
 
 int main(int argc, char **argv) {
   std::signal(SIGINT, interrupted);
@@ -29,7 +44,9 @@ int main(int argc, char **argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    if (error.get_exit_code() == 0)
+      return app.exit(error);
+    return usageError(argc > 1 ? argv[1] : "", app, error.what());
   }
   int code = run();
   if (!std::cout.flush())

@@ -32,6 +32,7 @@ struct Checkpoint {
   }
   SourceTensor source(const std::string &name, std::vector<int64_t> shape) const {
     SourceTensor tensor{name, std::move(shape), {}, false};
+    tensor.stored = tensors.find(name)->shape;
     tensor.scales = SourceScales{name + scaleSuffix, blockRows, blockColumns};
     return tensor;
   }

@@ -119,8 +119,9 @@ TEST(Map, ComesBackAsItWasWritten) {
   layout.n = 8;
   layout.k = 4;
   layout.interleave = 2;
-  WeightMap map{{{0, "gu", 3, {{"a", {2, 4, 4}, TensorSlice{1, 0, 4}, true}, {"b", {2, 4, 4}, {}, false}}, layout},
-                 {1, "norm", {}, {{"n", {9}, {}, false}}, RowMajor{DType::F16, 9}}}};
+  WeightMap map{
+      {{0, "gu", 3, {{"a", {2, 4, 4}, TensorSlice{1, 0, 4}, true, {}, {8, 4}}, {"b", {2, 4, 4}, {}, false}}, layout},
+       {1, "norm", {}, {{"n", {9}, {}, false}}, RowMajor{DType::F16, 9}}}};
   TemporaryFolder first, second;
   ASSERT_TRUE(writeWeightMap(map, first.path));
   Expected<WeightMap> read = readWeightMap(first.path);
@@ -130,6 +131,8 @@ TEST(Map, ComesBackAsItWasWritten) {
   EXPECT_EQ(read->slots[0].layer, 3);
   EXPECT_EQ(read->slots[0].sources[0].slice->to, 4);
   EXPECT_TRUE(read->slots[0].sources[0].transpose);
+  EXPECT_EQ(read->slots[0].sources[0].storedShape(), (std::vector<int64_t>{8, 4}));
+  EXPECT_EQ(read->slots[0].sources[1].storedShape(), (std::vector<int64_t>{2, 4, 4}));
   EXPECT_EQ(std::get<PanelLayout>(read->slots[0].transform).interleave, 2);
   EXPECT_EQ(std::get<RowMajor>(read->slots[1].transform).type, DType::F16);
 }

@@ -142,7 +142,8 @@ TEST(Panels, SlicesOfKvBAndTheirTranspose) {
   MemoryTensors tensors;
   tensors.addRandom("kv_b", DType::BF16, {heads * (nope + value), latent});
   auto w = tensors.elements<uint16_t>("kv_b");
-  SourceTensor source{"kv_b", {heads, nope + value, latent}, TensorSlice{1, 0, nope}, false};
+  SourceTensor source{"kv_b", {heads, nope + value, latent},   TensorSlice{1, 0, nope}, false,
+                      {},     {heads * (nope + value), latent}};
   PanelLayout uk = panels(DType::BF16, heads, nope, latent);
   EXPECT_EQ(pack<uint16_t>(tensors, {0, "uk", 0, {source}, uk}),
             reference<uint16_t>(
@@ -211,15 +212,4 @@ TEST(Tables, ComeFromTheirGenerator) {
   std::vector<char> expected(3000000);
   table.generate(0, expected.data(), 3000000);
   EXPECT_TRUE(bytes == expected);
-}
-
-TEST(Identity, OnlyPlainCopiesOfTheStoredType) {
-  WeightSlot slot{0, "norm", 0, {{"norm", {7}, {}, false}}, RowMajor{DType::BF16, 7}};
-  EXPECT_TRUE(isIdentity(slot, DType::BF16));
-  EXPECT_FALSE(isIdentity(slot, DType::F16));
-  slot.sources[0].transpose = true;
-  EXPECT_FALSE(isIdentity(slot, DType::BF16));
-  slot.sources[0].transpose = false;
-  slot.transform = panels(DType::BF16, 1, 7, 1);
-  EXPECT_FALSE(isIdentity(slot, DType::BF16));
 }

@@ -13,11 +13,13 @@ namespace {
 /// One file of bf16 zeros (a hole: no disk) under three names: a large matrix, stacked experts, their transpose.
 class HoleTensors : public TensorSource {
 public:
+  static constexpr int64_t elements = 50 << 20;
+
   explicit HoleTensors(const std::string &path) : fd(::open(path.c_str(), O_RDWR | O_CREAT, 0644)) {
-    EXPECT_EQ(::ftruncate(fd, 100 << 20), 0);
+    EXPECT_EQ(::ftruncate(fd, elements * 2), 0);
   }
   ~HoleTensors() override { ::close(fd); }
-  Expected<StoredTensor> find(const std::string &) const override { return StoredTensor{DType::BF16, {50 << 20}}; }
+  Expected<StoredTensor> find(const std::string &) const override { return StoredTensor{DType::BF16, {elements}}; }
   Status read(const std::string &name, int64_t offset, char *out, int64_t count) const override {
     if (::pread(fd, out, count, offset) != count)
       return Error{name, "short read", ""};
@@ -50,9 +52,11 @@ TEST(PackerMemory, ThreeTensorsOf100MiBInLessThan64MiB) {
     layout.k = k;
     return layout;
   };
-  WeightMap map{{{0, "matrix", {}, {{"matrix", {5 << 10, 10 << 10}, {}, false}}, panels(1, 5 << 10, 10 << 10)},
-                 {1, "experts", {}, {{"experts", {100, 512, 1024}, {}, false}}, panels(100, 512, 1024)},
-                 {2, "absorb", {}, {{"absorb", {100, 512, 1024}, {}, true}}, panels(100, 1024, 512)}}};
+  std::vector<int64_t> stored = {HoleTensors::elements};
+  WeightMap map{
+      {{0, "matrix", {}, {{"matrix", {5 << 10, 10 << 10}, {}, false, {}, stored}}, panels(1, 5 << 10, 10 << 10)},
+       {1, "experts", {}, {{"experts", {100, 512, 1024}, {}, false, {}, stored}}, panels(100, 512, 1024)},
+       {2, "absorb", {}, {{"absorb", {100, 512, 1024}, {}, true, {}, stored}}, panels(100, 1024, 512)}}};
   std::ofstream("/proc/self/clear_refs") << 5; // resets the peak
   int64_t before = peakBytes();
   Expected<PackReport> report = packWeights(map, tensors, folder.path, {"", 2, nullptr});

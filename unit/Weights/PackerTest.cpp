@@ -83,7 +83,7 @@ TEST(Packer, AnotherLayoutOfTheSameBytesIsAnotherBlob) {
   auto layout = std::get<PanelLayout>(model.map.slots[0].transform);
   layout.n = 35;
   layout.k = 80;
-  model.add({0, "w", 0, {{"layers.0.w", {35, 80}, {}, false}}, layout});
+  model.add({0, "w", 0, {{"layers.0.w", {35, 80}, {}, false, {}, {70, 40}}}, layout});
   TemporaryFolder folder;
   packed(model.map, model.tensors, folder.path);
   EXPECT_EQ(blobs(folder.path + "/weights").size(), 3u);
@@ -256,7 +256,19 @@ TEST(PackerRefuses, OtherShape) {
   Model model(1);
   model.map.slots[0].sources[0].shape = {70, 41};
   EXPECT_EQ(refusal(model), "tensor 'layers.0.w': has shape [70, 40], the program was compiled "
-                            "for one that reads as [70, 41]");
+                            "for [70, 41]");
+}
+
+TEST(PackerRefuses, AShapeOfTheSameSize) {
+  Model model(1);
+  model.tensors.addRandom("layers.0.w", DType::BF16, {40, 70});
+  EXPECT_EQ(refusal(model), "tensor 'layers.0.w': has shape [40, 70], the program was compiled for [70, 40]");
+}
+
+TEST(PackerRefuses, AStoredShapeOtherThanTheViewsOwn) {
+  Model model(1);
+  model.map.slots[0].sources[0].stored = {7, 400};
+  EXPECT_EQ(refusal(model), "tensor 'layers.0.w': has shape [70, 40], the program was compiled for [7, 400]");
 }
 
 TEST(PackerRefuses, NarrowingElementType) {

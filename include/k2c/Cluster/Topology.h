@@ -93,6 +93,9 @@ Expected<Topology> loadTopology(const std::string &nameOrPath);
 /// instruction sets from proc and sys. What cannot be read is a stated estimate. `root` is "/" except in tests.
 Topology hostTopology(const std::string &root = "/");
 
+/// How many processors' time the container may use; none: no quota.
+std::optional<double> cpuQuota(const std::string &root = "/");
+
 /// For `k2c topologies`: name and description, `host` first.
 struct TopologyName {
   std::string name;

@@ -33,6 +33,7 @@ struct CompileOptions {
   std::vector<std::string> ignoreKeys;
   bool force = false;
   std::string cacheFolder; ///< kernel objects; empty: $XDG_CACHE_HOME/k2c
+  std::string blobStore;   ///< folder of weights that bundles share by hard links; empty: in the bundle only
   /// Optional passes to leave out ("fusion", "buffer-reuse"): the same bits, another program.
   std::vector<std::string> without;
   int64_t tileChoice = 0; ///< which candidate tile, by rising cost: the same bits
@@ -59,8 +60,13 @@ Status checkIsBundle(const std::string &folder);
 /// LLVM's name of this machine's CPU, or why k2c cannot compile for it.
 std::string hostCpuName();
 
-/// Adds the weights of `checkpoint` to the shape-only bundle `bundle`; resumes where it was interrupted.
-Status packBundle(const std::string &bundle, const std::string &checkpoint,
+/// The features of this machine's CPU that compiled code may use.
+std::vector<std::string> hostCpuFeatures();
+
+/// Adds weights and tokenizer of `checkpoint` to the shape-only bundle `bundle`; resumes where it was interrupted.
+/// Blobs live in `blobStore` unless it is empty. Error: the checkpoint is of another model than the one that was
+/// compiled.
+Status packBundle(const std::string &bundle, const std::string &checkpoint, const std::string &blobStore,
                   const std::function<void(const std::string &, int64_t, int64_t)> &progress);
 
 } // namespace k2c

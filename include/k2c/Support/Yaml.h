@@ -37,8 +37,6 @@ struct YamlDocument {
   /// leaves.
   Expected<std::string> asString(const YAML::Node &node, const std::string &what) const;
   Expected<int64_t> asInt(const YAML::Node &node, const std::string &what) const;
-  Expected<double> asDouble(const YAML::Node &node, const std::string &what) const;
-  Expected<bool> asBool(const YAML::Node &node, const std::string &what) const;
 
   /// Checks that `node` is a mapping and that every key of it is one of
   /// `known`.
@@ -47,9 +45,6 @@ struct YamlDocument {
 
 /// Parses `text`; `file` names it in errors.
 Expected<YamlDocument> parseYaml(const std::string &text, std::string file, const YamlLimits &limits = {});
-
-/// Reads and parses a regular file.
-Expected<YamlDocument> readYamlFile(const std::string &path, const YamlLimits &limits = {});
 
 } // namespace k2c
 

@@ -1,8 +1,8 @@
 //===- Package.h - The bundle ---------------------------------------------===//
 //
-// DIR/{run, program.so, manifest.json, config.json, weights/, tokenizer files, lib/libonig.so.5}. A bundle is assembled
-// in DIR.partial, where an interrupted compile can resume its weights, and takes DIR's place in one rename: nothing
-// half done is ever runnable. One process at a time works there (PartialFolder.cpp).
+// DIR/{run, program.so, manifest.json, files.json, config.json, weights/, tokenizer files, lib/libonig.so.5}. A bundle
+// is assembled in DIR.partial, where an interrupted compile can resume its weights, and takes DIR's place in one
+// rename: nothing half done is ever runnable. One process at a time works there (PartialFolder.cpp).
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_TARGET_PACKAGE_H
@@ -32,6 +32,9 @@ struct ManifestFacts {
   int64_t scratchPerWorker = 0; ///< bytes
 };
 
+/// Those of a CPU's features that compiled code may use: a machine must have them to run it.
+std::vector<std::string> requiredFeatures(const std::vector<std::string> &all);
+
 /// The text of manifest.json.
 std::string manifestText(const ModelSpec &spec, const Plan &plan, const ManifestFacts &facts);
 
@@ -60,6 +63,10 @@ private:
   std::string output, partial;
   int marker = -1; ///< descriptor of the locked marker file
 };
+
+/// Copies what the runtime reads of a checkpoint folder (tokenizer, token ids, config.json), each file atomically,
+/// links followed; returns the names of those that are there. Error: a link to nothing, a file that is no regular one.
+Expected<std::vector<std::string>> copyModelFiles(const std::string &checkpoint, const std::string &bundle);
 
 /// Bytes of the tokenizer file a checkpoint folder has; 0: none.
 int64_t tokenizerBytes(const std::string &checkpoint);

@@ -1,7 +1,8 @@
 //===- BundleFiles.h - Hashes of a bundle's files beside its weights ------===//
 //
-// Blobs of weights carry their hash in weights/index.json. Everything else that `k2c compile` puts into a bundle
-// (program.so, run, manifest.json, tokenizer, ...) is listed in DIR/files.json, so that `k2c verify` misses no byte.
+// Blobs of weights carry their hash in weights/index.json. Everything else that k2c puts into a bundle (program.so,
+// run, manifest.json, tokenizer, the index itself, ...) is listed in DIR/files.json, so that `k2c verify` misses no
+// byte.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_WEIGHTS_BUNDLEFILES_H
@@ -11,14 +12,21 @@
 
 namespace k2c {
 
-/// Writes `bundle`/files.json: name, bytes and XXH3-64 of every file of the bundle that is no blob and no index.
+/// Writes `bundle`/files.json: name, bytes and XXH3-64 of every file of the bundle that is no blob.
 Status writeBundleFiles(const std::string &bundle);
+
+/// The same for `names` alone (relative to the bundle), which `k2c pack` wrote: what the list says of the others stays,
+/// so that a file that was changed since is still found. A name that is not there leaves the list.
+Status updateBundleFiles(const std::string &bundle, const std::vector<std::string> &names);
+
+/// Replaces a file of a bundle, atomically and durably.
+Status replaceTextFile(const std::string &path, const std::string &text);
 
 /// Hashes what files.json lists. Error: the list itself cannot be read.
 Expected<VerifyReport> verifyBundleFiles(const std::string &bundle);
 
-/// Removes blobs that neither the index nor the weight map of `bundle` names: leavings of an interrupted compile of
-/// something else.
+/// Removes blobs that neither the index nor the weight map of `bundle` names: what an interrupted compile of something
+/// else left.
 Status removeStrayBlobs(const std::string &bundle);
 
 } // namespace k2c

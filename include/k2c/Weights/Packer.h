@@ -37,6 +37,9 @@ struct PackReport {
   int64_t writtenBytes = 0; ///< bytes of the former
 };
 
+/// Checks that `tensors` has what `map` reads, in the shapes and element types it says. packWeights does so first.
+Status checkSources(const WeightMap &map, const TensorSource &tensors);
+
 /// Packs every slot of `map` into `bundle`/weights and writes weights/index.json. Errors: a tensor that is missing or
 /// does not fit its layout (before anything is written); reading, writing, a full disk (finished blobs stay).
 Expected<PackReport> packWeights(const WeightMap &map, const TensorSource &tensors, const std::string &bundle,

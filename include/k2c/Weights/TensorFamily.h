@@ -23,6 +23,7 @@ struct TensorFamily {
   bool transpose = false;           ///< of what the slice leaves
   /// Rows and columns of the blocks of a stored family; the scales of tensor "x" are tensor "x" + scaleSuffix.
   std::optional<std::pair<int64_t, int64_t>> blocks;
+  std::vector<int64_t> stored = {}; ///< shape of one tensor in the checkpoint; empty: `shape`
 };
 
 /// The tensors of one layer, in the order of their rows.

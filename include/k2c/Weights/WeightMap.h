@@ -52,6 +52,10 @@ struct SourceTensor {
   bool transpose = false;                  ///< W_UK per head: [heads][nope][latent] is read as
                                            ///< [heads][latent][nope]
   std::optional<SourceScales> scales = {}; ///< with panels that are block-scaled
+  std::vector<int64_t> stored = {};        ///< shape in the checkpoint; empty: `shape`
+
+  /// The shape that the checkpoint's tensor must have.
+  const std::vector<int64_t> &storedShape() const { return stored.empty() ? shape : stored; }
 };
 
 /// Elements in the order of the sources. bf16 and f16 widen exactly to f32; nothing narrows.
@@ -95,9 +99,6 @@ int64_t blobBytes(const Transform &transform);
 /// Checks what a slot says of itself: element types that can be packed, sizes that are neither negative nor overflow,
 /// sources in pairs when interleaved. Every reader of a map from a file calls it.
 Status check(const WeightSlot &slot);
-
-/// True when the mapped checkpoint tensor of element type `stored` can be used as it is (`--weights reference`).
-bool isIdentity(const WeightSlot &slot, DType stored);
 
 /// All slots of a rank, in slot order: slots[i].slot == i.
 struct WeightMap {

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <unistd.h>
 
 namespace fs = std::filesystem;
 
@@ -16,14 +17,20 @@ constexpr const char *runtimeFiles[] = {"tokenizer.json", "tiktoken.model", "tok
 /// The regular-expression library of the tokenizer, opened from the bundle by commands that take or print text.
 constexpr const char *regexLibrary = "libonig.so.5";
 
+/// Copies what `from` leads to; `to` appears whole or not at all.
 Status copyFile(const fs::path &from, const fs::path &to) {
   std::error_code error;
   if (!fs::is_regular_file(from, error))
     return Error{from.string(), "not a regular file", "a checkpoint's files are regular files or links to them"};
-  fs::copy_file(fs::canonical(from, error), to, fs::copy_options::overwrite_existing, error);
-  if (error)
-    return Error{to.string(), "cannot be written: " + error.message(), "check space and permissions"};
-  return {};
+  fs::path temporary = to.string() + "." + std::to_string(::getpid()) + ".tmp";
+  fs::copy_file(from, temporary, fs::copy_options::overwrite_existing, error);
+  if (!error)
+    fs::rename(temporary, to, error);
+  if (!error)
+    return {};
+  std::error_code ignored;
+  fs::remove(temporary, ignored);
+  return Error{to.string(), "cannot be written: " + error.message(), "check space and permissions"};
 }
 
 /// Where the dynamic loader finds `library`.
@@ -52,16 +59,29 @@ Status BundleFolder::addRuntime(const std::string &runtime, const std::string &c
   fs::path root(partial);
   if (Status status = copyFile(runtime, root / "run"); !status)
     return status;
+  if (!checkpoint.empty())
+    if (Expected<std::vector<std::string>> copied = copyModelFiles(checkpoint, partial); !copied)
+      return copied.takeError();
   std::error_code error;
-  for (const char *name : runtimeFiles)
-    if (!checkpoint.empty() && fs::exists(fs::symlink_status(fs::path(checkpoint) / name, error)))
-      if (Status status = copyFile(fs::path(checkpoint) / name, root / name); !status)
-        return status;
   if (std::string library = locateLibrary(regexLibrary); !library.empty()) {
     fs::create_directories(root / "lib", error);
     return copyFile(library, root / "lib" / regexLibrary);
   }
   return {};
+}
+
+Expected<std::vector<std::string>> copyModelFiles(const std::string &checkpoint, const std::string &bundle) {
+  std::vector<std::string> copied;
+  std::error_code error;
+  for (const char *name : runtimeFiles) {
+    fs::path from = fs::path(checkpoint) / name;
+    if (!fs::exists(fs::symlink_status(from, error)))
+      continue;
+    if (Status status = copyFile(from, fs::path(bundle) / name); !status)
+      return status.takeError();
+    copied.push_back(name);
+  }
+  return copied;
 }
 
 int64_t tokenizerBytes(const std::string &checkpoint) {

@@ -1,4 +1,5 @@
 //===- Manifest.cpp - manifest.json: what was proved and decided ----------===//
+#include "k2c/Model/SpecJson.h"
 #include "k2c/Target/Package.h"
 #include "k2rt/program.h"
 #include <algorithm>
@@ -73,18 +74,24 @@ json memoryJson(const Plan &plan, int64_t scratchPerWorker) {
 
 } // namespace
 
-std::string manifestText(const ModelSpec &spec, const Plan &plan, const ManifestFacts &facts) {
-  json features = json::array(), kernels = json::array();
+std::vector<std::string> requiredFeatures(const std::vector<std::string> &all) {
+  std::vector<std::string> required;
   for (const char *feature : checkedFeatures)
-    if (std::find(facts.features.begin(), facts.features.end(), feature) != facts.features.end())
-      features.push_back(feature);
+    if (std::find(all.begin(), all.end(), feature) != all.end())
+      required.push_back(feature);
+  return required;
+}
+
+std::string manifestText(const ModelSpec &spec, const Plan &plan, const ManifestFacts &facts) {
+  json kernels = json::array();
   for (const PackagedKernel &kernel : facts.kernels)
     kernels.push_back({{"name", kernel.name}, {"hash", kernel.hash}, {"variants", kernel.variants}});
   json manifest = {{"format", 1},
                    {"k2c", K2C_VERSION},
                    {"model", modelJson(spec)},
+                   {"spec", specJson(spec)},
                    {"numerics", numericsJson(spec, plan)},
-                   {"target", {{"cpu", facts.cpu}, {"features_required", features}}},
+                   {"target", {{"cpu", facts.cpu}, {"features_required", requiredFeatures(facts.features)}}},
                    {"topology", {{"name", facts.topology}, {"ranks", 1}}},
                    {"limits",
                     {{"step_tokens", plan.limits.stepTokens},

@@ -15,6 +15,7 @@ struct RunOptions {
   int32_t threads = 0;
   int64_t chunk = 0;
   std::string traceFile;
+  std::string transport; ///< between ranks; refused by name
   bool json = false;
 };
 
@@ -31,7 +32,7 @@ void addPerplexity(CLI::App &app, RunOptions &options, Command &command);
 void addServe(CLI::App &app, RunOptions &options, Command &command);
 void addInfo(CLI::App &app, RunOptions &options, Command &command);
 
-/// Adds --threads, --chunk, --trace and --json.
+/// Adds --threads, --chunk, --trace, --transport and --json.
 void addRunFlags(CLI::App &command, RunOptions &options);
 
 } // namespace k2rt

@@ -70,6 +70,7 @@ void addRunFlags(CLI::App &command, RunOptions &options) {
       .add_option("--chunk", options.chunk, "most prompt tokens of one sequence in one step (default: all that fit)")
       ->check(atLeast(1));
   command.add_option("--trace", options.traceFile, "write what ran when to this file (Perfetto JSON)");
+  command.add_option("--transport", options.transport, "between ranks (not in this build)");
   command.add_flag("--json", options.json, "print JSON");
 }
 

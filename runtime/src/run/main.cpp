@@ -89,5 +89,10 @@ int main(int argc, char **argv) {
     std::fprintf(stderr, "run: %s\nTry --help.\n", wrong.what());
     return 2;
   }
+  if (!options.transport.empty())
+    command = [&options]() -> Status {
+      return Error{K2RT_UNSUPPORTED, "--transport " + options.transport, "running several ranks is not in this build",
+                   "leave it out"};
+    };
   return runCommand(command);
 }

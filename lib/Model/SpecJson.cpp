@@ -1,0 +1,142 @@
+//===- SpecJson.cpp - what a program was compiled for, as JSON -------------===//
+//
+// One key for each field, in the words of ModelSpec.h. Two specs are the same
+// model when these objects are equal: a checkpoint packed into a bundle must
+// have the config.json that was compiled.
+//
+//===----------------------------------------------------------------------===//
+
+#include "k2c/Model/SpecJson.h"
+
+#include <algorithm>
+
+using namespace k2c;
+using nlohmann::json;
+
+namespace {
+
+const char *activationName(Activation activation) {
+  constexpr const char *names[] = {"silu", "gelu", "relu"};
+  return names[static_cast<int>(activation)];
+}
+
+json attentionJson(const GqaSpec &gqa) {
+  constexpr const char *norms[] = {"none", "row", "head"};
+  return {{"kind", "gqa"},
+          {"heads", gqa.heads},
+          {"kv_heads", gqa.kvHeads},
+          {"head_dim", gqa.headDim},
+          {"qkv_bias", gqa.qkvBias},
+          {"output_bias", gqa.outputBias},
+          {"query_key_norm", norms[static_cast<int>(gqa.norm)]},
+          {"clip", gqa.clip},
+          {"window", gqa.window},
+          {"windowed_layers", gqa.windowedLayers}};
+}
+
+json attentionJson(const MlaSpec &mla) {
+  json root = {{"kind", "mla"},        {"heads", mla.heads}, {"query_latent", mla.queryLatent},
+               {"latent", mla.latent}, {"nope", mla.nope},   {"rope", mla.rope},
+               {"value", mla.value},   {"bias", mla.bias},   {"latent_norm_eps", mla.latentNormEps}};
+  if (mla.indexer)
+    root["indexer"] = {{"heads", mla.indexer->heads}, {"dim", mla.indexer->dim}, {"top_k", mla.indexer->topK}};
+  return root;
+}
+
+json scalingJson(const RopeUnscaled &) { return {{"kind", "none"}}; }
+json scalingJson(const RopeLinear &linear) { return {{"kind", "linear"}, {"factor", linear.factor}}; }
+json scalingJson(const RopeDynamic &dynamic) { return {{"kind", "dynamic"}, {"factor", dynamic.factor}}; }
+json scalingJson(const RopeYarn &yarn) {
+  return {{"kind", "yarn"},
+          {"factor", yarn.factor},
+          {"beta_fast", yarn.betaFast},
+          {"beta_slow", yarn.betaSlow},
+          {"original_context", yarn.originalContext},
+          {"truncate", yarn.truncate}};
+}
+json scalingJson(const RopeLlama3 &llama) {
+  return {{"kind", "llama3"},
+          {"factor", llama.factor},
+          {"low_frequency_factor", llama.lowFrequencyFactor},
+          {"high_frequency_factor", llama.highFrequencyFactor},
+          {"original_context", llama.originalContext}};
+}
+
+json ropeJson(const RopeSpec &rope) {
+  return {{"theta", rope.theta},
+          {"dims", rope.dims},
+          {"pairs", rope.pairs == RopePairs::Half ? "half" : "interleaved"},
+          {"scaling", std::visit([](const auto &scaling) { return scalingJson(scaling); }, rope.scaling)},
+          {"attention_scale", rope.attentionScale},
+          {"cos_sin_scale", rope.cosSinScale},
+          {"max_context", rope.maxContext}};
+}
+
+json moeJson(const MoeSpec &moe) {
+  return {{"experts", moe.experts},
+          {"top_k", moe.topK},
+          {"groups", moe.groups},
+          {"top_groups", moe.topGroups},
+          {"inter", moe.inter},
+          {"shared_inter", moe.sharedInter},
+          {"scoring", moe.scoring == Scoring::Sigmoid ? "sigmoid" : "softmax"},
+          {"group_score", moe.groupScore == GroupScore::Top2Sum ? "top2_sum" : "max"},
+          {"correction_bias", moe.correctionBias},
+          {"normalize", moe.normalize},
+          {"normalize_eps", moe.normalizeEps},
+          {"scale", moe.scale},
+          {"activation", activationName(moe.activation)}};
+}
+
+/// "says 5.0" or "has none".
+std::string stated(const json &flat, const std::string &key) {
+  return flat.contains(key) ? "says " + flat.at(key).dump() : "has none";
+}
+
+} // namespace
+
+json k2c::specJson(const ModelSpec &spec) {
+  json layers = json::array();
+  for (const LayerRun &run : spec.layers)
+    layers.push_back(
+        {{"kind", run.kind == LayerKind::Moe ? "moe" : "dense"}, {"from", run.range.begin}, {"to", run.range.end}});
+  json root = {
+      {"family", spec.family},
+      {"model_type", spec.modelType},
+      {"hidden", spec.hidden},
+      {"vocab", spec.vocab},
+      {"max_position", spec.maxPosition},
+      {"norm_eps", spec.normEps},
+      {"tied_embeddings", spec.tiedEmbeddings},
+      {"layers", layers},
+      {"attention", std::visit([](const auto &attention) { return attentionJson(attention); }, spec.attention)},
+      {"rope", ropeJson(spec.rope)},
+      {"storage", name(spec.storage)}};
+  if (spec.mlp)
+    root["mlp"] = {
+        {"inter", spec.mlp->inter}, {"bias", spec.mlp->bias}, {"activation", activationName(spec.mlp->activation)}};
+  if (spec.moe)
+    root["moe"] = moeJson(*spec.moe);
+  if (const auto &blocks = spec.quantization)
+    root["quantization"] = {{"stored", name(blocks->stored)}, {"rows", blocks->rows}, {"columns", blocks->columns}};
+  if (spec.microScales)
+    root["micro_scales"] = spec.microScales->block;
+  return root;
+}
+
+Status k2c::checkSameSpec(const ModelSpec &spec, const std::string &file, const json &compiled) {
+  json ours = specJson(spec).flatten(), theirs = compiled.is_object() ? compiled.flatten() : json::object();
+  json all = ours;
+  all.update(theirs); // keys of both, in order
+  for (const auto &[key, value] : all.items()) {
+    if (ours.contains(key) && theirs.contains(key) && ours[key] == theirs[key])
+      continue;
+    std::string where = key.substr(1);
+    std::replace(where.begin(), where.end(), '/', '.');
+    return Error{file,
+                 "is not the model of the bundle: for '" + where + "' it " + stated(ours, key) +
+                     ", what was compiled " + stated(theirs, key),
+                 "pack the checkpoint whose config.json was compiled, or compile this one"};
+  }
+  return Status::success();
+}

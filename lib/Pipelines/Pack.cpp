@@ -1,0 +1,132 @@
+//===- Pack.cpp - A checkpoint into a shape-only bundle ---------------------===//
+//
+// The bundle says what it was compiled for (manifest "spec"), so the checkpoint's config.json must say the same, and
+// its tensors must have the shapes that follow. Then everything that the bundle lacks is added: tokenizer, the ids that
+// end a text, the tokenizer's share of the memory certificate, the weights. The index comes last but for the list of
+// hashes: a bundle with an index is complete.
+//
+//===----------------------------------------------------------------------===//
+#include "Stages.h"
+#include "k2c/Model/CheckWeights.h"
+#include "k2c/Model/SpecJson.h"
+#include "k2c/Support/Json.h"
+#include "k2c/Weights/BundleFiles.h"
+#include "k2c/Weights/CheckpointTensors.h"
+#include "k2c/Weights/Packer.h"
+#include "k2rt/reserve.h"
+#include <filesystem>
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+namespace k2c {
+
+namespace {
+
+Error damaged(const std::string &manifest, const std::string &why) {
+  return {manifest, why, "the bundle is damaged, or of another k2c: compile again"};
+}
+
+/// Members that pack reads and rewrites, checked before they are touched.
+Status checkManifest(const std::string &path, const json &manifest) {
+  for (const char *key : {"/limits/step_tokens", "/limits/max_sequences", "/limits/max_context", "/model/vocab",
+                          "/memory/reserve_bytes", "/predicted/peak_bytes"}) {
+    json::json_pointer pointer(key);
+    if (!manifest.contains(pointer) || !manifest[pointer].is_number_integer())
+      return damaged(path, std::string("'") + key + "' must be a whole number");
+  }
+  if (!manifest.contains("spec"))
+    return damaged(path, "does not say which model was compiled ('spec')");
+  if (!manifest.contains("cache") || !manifest["cache"].is_array())
+    return damaged(path, "'cache' must be a list");
+  return {};
+}
+
+std::vector<std::string> ignoredKeys(const json &manifest) {
+  std::vector<std::string> keys;
+  if (auto found = manifest.find("ignored_keys"); found != manifest.end() && found->is_array())
+    for (const json &key : *found)
+      if (key.is_string())
+        keys.push_back(key.get<std::string>());
+  return keys;
+}
+
+/// What the folder of the checkpoint adds to a manifest that was made without it.
+void addFolderFacts(json &manifest, const ModelSpec &spec, int64_t tokenizer) {
+  int64_t groups = 1;
+  for (const json &plane : manifest["cache"])
+    if (auto group = plane.find("group"); plane.is_object() && group != plane.end() && group->is_number_integer())
+      groups = std::max(groups, group->get<int64_t>() + 1);
+  const json &limits = manifest["limits"];
+  k2rt_limits runtime{limits["step_tokens"],      limits["max_sequences"],
+                      limits["max_context"],      groups,
+                      manifest["model"]["vocab"], tokenizer};
+  json &reserve = manifest["memory"]["reserve_bytes"], &peak = manifest["predicted"]["peak_bytes"];
+  int64_t needed = k2rt_reserve_bytes(&runtime);
+  peak = peak.get<int64_t>() - reserve.get<int64_t>() + needed;
+  reserve = needed;
+  manifest["eos"] = spec.eos;
+}
+
+Expected<ModelSpec> sameModel(const std::string &folder, const std::string &manifestPath, const json &manifest,
+                              const Checkpoint &checkpoint) {
+  LoadOptions load;
+  load.ignoreKeys = ignoredKeys(manifest);
+  Expected<ModelSpec> spec = loadModelSpec(folder, load);
+  if (!spec)
+    return spec;
+  if (Status status = checkManifest(manifestPath, manifest); !status)
+    return status.takeError();
+  if (Status status = checkSameSpec(*spec, (fs::path(folder) / "config.json").string(), manifest["spec"]); !status)
+    return status.takeError();
+  if (Status status = checkWeights(*spec, checkpoint); !status)
+    return status.takeError();
+  if (Status status = checkTokenizer(folder); !status)
+    return status.takeError();
+  return spec;
+}
+
+} // namespace
+
+Status checkIsBundle(const std::string &folder) {
+  std::error_code error;
+  if (fs::is_regular_file(fs::path(folder) / "manifest.json", error))
+    return {};
+  return Error{folder, "is not a bundle: it has no manifest.json", "name a folder that k2c compile wrote"};
+}
+
+Status packBundle(const std::string &bundle, const std::string &source, const std::string &blobStore,
+                  const std::function<void(const std::string &, int64_t, int64_t)> &progress) {
+  if (Status status = checkIsBundle(bundle); !status)
+    return status;
+  Expected<std::string> folder = resolveSource(source);
+  if (!folder)
+    return folder.takeError();
+  Expected<Checkpoint> checkpoint = Checkpoint::open(*folder);
+  if (!checkpoint)
+    return checkpoint.takeError();
+  std::string manifestPath = (fs::path(bundle) / "manifest.json").string();
+  Expected<JsonDocument> document = readJsonFile(manifestPath);
+  if (!document)
+    return document.takeError();
+  json manifest = document->root();
+  Expected<ModelSpec> spec = sameModel(*folder, manifestPath, manifest, *checkpoint);
+  if (!spec)
+    return spec.takeError();
+  Expected<std::vector<std::string>> changed = copyModelFiles(*folder, bundle);
+  if (!changed)
+    return changed.takeError();
+  addFolderFacts(manifest, *spec, tokenizerBytes(bundle));
+  if (Status status = replaceTextFile(manifestPath, manifest.dump(2) + "\n"); !status)
+    return status;
+  PackOptions pack;
+  pack.sharedFolder = blobStore;
+  if (progress)
+    pack.progress = [&](int64_t done, int64_t total) { progress("weights", done, total); };
+  if (Expected<PackReport> report = packInto(bundle, CheckpointTensors(std::move(*checkpoint)), pack); !report)
+    return report.takeError();
+  changed->insert(changed->end(), {"manifest.json", "weights/index.json"});
+  return updateBundleFiles(bundle, *changed);
+}
+
+} // namespace k2c
