@@ -7,9 +7,36 @@
 
 namespace k2c {
 
-/// Names that belong to GPU topologies of later builds.
-static const char *const laterNames[] = {"cpu4x2",   "h100x1",    "h200x1",      "h100x8",    "4x8-h100",
-                                         "9x8-h100", "12x4-b200", "gb200-nvl72", "2048-h800", "256-h800"};
+/// What programs can be compiled for: the one list.
+static const char *const compiledKinds[] = {"cpu"};
+static constexpr int64_t compiledRanks = 1;
+
+Status checkCompiles(const Topology &topology) {
+  std::string where = "topology '" + topology.name + "'", remedy = "use --topology host or cpu1";
+  if (std::find(std::begin(compiledKinds), std::end(compiledKinds), topology.device.kind) == std::end(compiledKinds))
+    return Error{where, "compiling for devices of kind " + topology.device.kind + " is not in this build", remedy};
+  if (topology.ranks() > compiledRanks)
+    return Error{where, "has " + std::to_string(topology.ranks()) + " ranks; several ranks are not in this build",
+                 remedy};
+  return Status::success();
+}
+
+int64_t Topology::ranks() const {
+  int64_t ranks = 1;
+  for (const Tier &tier : tiers)
+    ranks *= tier.count;
+  return ranks;
+}
+
+int64_t Topology::devicesPerNode() const {
+  int64_t devices = 1;
+  for (const Tier &tier : tiers) {
+    devices *= tier.count;
+    if (tier.name == "node")
+      return devices;
+  }
+  return 1;
+}
 
 static std::string topologyNameOf(const EmbeddedFile &file) {
   std::string name = file.name;
@@ -26,7 +53,7 @@ std::vector<TopologyName> knownTopologies() {
 
 static bool looksLikePath(const std::string &text) {
   return text.find('/') != std::string::npos || text.find(".yaml") != std::string::npos ||
-         text.find(".yml") != std::string::npos;
+         text.find(".yml") != std::string::npos || text.find(".json") != std::string::npos;
 }
 
 Expected<Topology> loadTopology(const std::string &nameOrPath) {
@@ -41,8 +68,6 @@ Expected<Topology> loadTopology(const std::string &nameOrPath) {
   for (const EmbeddedFile &file : embeddedTopologies())
     if (topologyNameOf(file) == nameOrPath)
       return parseTopology(file.text, file.name);
-  if (std::find(std::begin(laterNames), std::end(laterNames), nameOrPath) != std::end(laterNames))
-    return Error{"topology '" + nameOrPath + "'", "is not in this build", "use host, or a YAML file of CPU devices"};
   std::string known;
   for (const TopologyName &name : knownTopologies())
     known += (known.empty() ? "" : ", ") + name.name;

@@ -65,6 +65,26 @@ public:
     to.value = Bytes(static_cast<int64_t>(quantity(key, Dimension::Bytes, to.source)));
   }
 
+  /// A number without unit, above 0 and at most 1, with or without a source.
+  void share(const char *key, Sourced<double> &to) {
+    YAML::Node child = at(key);
+    if (mistake)
+      return;
+    to.source = "stated in " + document.place(child);
+    YAML::Node number = child;
+    if (child.IsMap()) {
+      Mapping pair(document, child, key, {"value", "source"});
+      if (pair.has("source"))
+        pair.text("source", to.source);
+      number = pair.at("value");
+      if (pair.mistake)
+        return keep(std::move(*pair.mistake));
+    }
+    keep(document.asDouble(number, key), to.value);
+    if (!mistake && !(to.value > 0 && to.value <= 1))
+      keep(document.error(number, std::string(key) + " is '" + number.Scalar() + "', must be above 0 and at most 1"));
+  }
+
   void keep(Status status) {
     if (!status && !mistake)
       mistake = status.takeError();
@@ -97,50 +117,120 @@ private:
   std::string what;
 };
 
-Expected<Device> readDevice(const YamlDocument &document, const YAML::Node &node) {
-  Mapping in(document, node, "device", {"kind", "cores", "memory", "memory_read", "f32", "bf16", "l1", "l2", "l3"});
-  Device device;
-  in.text("kind", device.kind);
-  if (!in.mistake && device.kind != "cpu")
-    return document.error(node["kind"], "device kind '" + device.kind + "' is not in this build", "use kind: cpu");
+constexpr int64_t mostTiers = 8;
+constexpr int64_t mostRanks = 1 << 20;
+
+void readRates(Mapping &in, Device &device) {
+  in.number("f32", Dimension::FlopPerSecond, device.f32);
+  in.number("bf16", Dimension::FlopPerSecond, device.bf16);
+  for (auto [key, rate] : {std::pair{"fp8", &device.fp8}, std::pair{"fp4", &device.fp4}})
+    if (in.has(key))
+      in.number(key, Dimension::FlopPerSecond, rate->emplace());
+}
+
+void readCpu(Mapping &in, Device &device) {
   in.count("cores", device.cores);
   in.number("memory", device.memory);
   in.number("memory_read", Dimension::BytesPerSecond, device.memoryRead);
-  in.number("f32", Dimension::FlopPerSecond, device.f32);
-  in.number("bf16", Dimension::FlopPerSecond, device.bf16);
+  readRates(in, device);
   in.number("l1", device.l1);
   in.number("l2", device.l2);
   in.number("l3", device.l3);
+}
+
+void readNvidia(Mapping &in, Device &device) {
+  in.text("arch", device.arch);
+  in.count("sms", device.cores);
+  in.number("memory", device.memory);
+  in.number("memory_read", Dimension::BytesPerSecond, device.memoryRead);
+  readRates(in, device);
+  if (in.has("l2"))
+    in.number("l2", device.l2);
+}
+
+Expected<Device> readDevice(const YamlDocument &document, const YAML::Node &node) {
+  std::vector<std::string> keys = {"kind", "model", "memory", "memory_read", "f32", "bf16", "fp8", "fp4", "l2"};
+  Device device;
+  if (!node.IsMap() || !node["kind"])
+    return document.error(node, node.IsMap() ? "device lacks 'kind'" : "device must be a mapping");
+  Expected<std::string> kind = document.asString(node["kind"], "kind");
+  if (!kind)
+    return kind.takeError();
+  device.kind = *kind;
+  if (device.kind == "cpu")
+    keys.insert(keys.end(), {"cores", "l1", "l3"});
+  else if (device.kind == "nvidia")
+    keys.insert(keys.end(), {"arch", "sms"});
+  else
+    return document.error(node["kind"], "device kind '" + device.kind + "' is not known", "use cpu or nvidia");
+  Mapping in(document, node, "device", keys);
+  if (in.has("model"))
+    in.text("model", device.model);
+  device.kind == "cpu" ? readCpu(in, device) : readNvidia(in, device);
   if (in.mistake)
     return std::move(*in.mistake);
   return device;
 }
 
-Expected<Link> readLink(const YamlDocument &document, const YAML::Node &node, const char *name) {
-  Mapping in(document, node, name, {"bandwidth", "latency", "source"});
-  Link link;
-  std::string source;
-  link.bandwidth = Bandwidth(in.quantity("bandwidth", Dimension::BytesPerSecond, link.source));
-  link.latency = Seconds(in.quantity("latency", Dimension::Seconds, source));
-  if (in.has("source"))
-    in.text("source", link.source);
+Expected<Tier> readTier(const YamlDocument &document, const YAML::Node &node) {
+  Mapping in(document, node, "a tier", {"name", "count", "link", "bandwidth", "latency", "efficiency", "source"});
+  Tier tier;
+  in.text("name", tier.name);
+  in.count("count", tier.count);
+  if (in.has("link"))
+    in.text("link", tier.link);
+  in.number("bandwidth", Dimension::BytesPerSecond, tier.bandwidth);
+  in.number("latency", Dimension::Seconds, tier.latency);
+  if (in.has("efficiency"))
+    in.share("efficiency", tier.efficiency);
+  if (in.has("source") && !in.mistake) { // of the numbers that state none of their own
+    std::string source;
+    in.text("source", source);
+    for (auto [key, of] : {std::pair{"bandwidth", &tier.bandwidth.source}, std::pair{"latency", &tier.latency.source},
+                           std::pair{"efficiency", &tier.efficiency.source}})
+      if (node[key] && !(node[key].IsMap() && node[key]["source"]))
+        *of = source;
+  }
   if (in.mistake)
     return std::move(*in.mistake);
-  return link;
+  return tier;
 }
 
-/// Reads `key` of `links` into `to`. `needed`: more than one device at that level, so the planner needs the link.
-Status readLinkInto(const YamlDocument &document, const YAML::Node &links, const char *key, bool needed,
-                    std::optional<Link> &to) {
-  bool present = links && links.IsMap() && links[key];
-  if (needed && !present)
-    return document.error(links ? links : document.root, std::string("several devices need the link '") + key + "'");
-  if (!present)
-    return Status::success();
-  Expected<Link> link = readLink(document, links[key], key);
-  if (!link)
-    return link.takeError();
-  to = std::move(*link);
+Status readTiers(const YamlDocument &document, const YAML::Node &nodes, Topology &topology) {
+  if (!nodes.IsSequence())
+    return document.error(nodes, "tiers must be a list, the innermost first");
+  if (int64_t(nodes.size()) > mostTiers)
+    return document.error(nodes, "tiers has " + std::to_string(nodes.size()) + " entries, at most " +
+                                     std::to_string(mostTiers) + " are accepted");
+  for (const YAML::Node &node : nodes) {
+    Expected<Tier> tier = readTier(document, node);
+    if (!tier)
+      return tier.takeError();
+    for (const Tier &inner : topology.tiers)
+      if (inner.name == tier->name)
+        return document.error(node["name"], "two tiers are called '" + tier->name + "'", "rename one of them");
+    int64_t inner = topology.ranks();
+    if (inner * tier->count > mostRanks)
+      return document.error(node["count"], std::to_string(tier->count) + " units of " + std::to_string(inner) +
+                                               " devices are more than the " + std::to_string(mostRanks) + " accepted");
+    topology.tiers.push_back(std::move(*tier));
+  }
+  return Status::success();
+}
+
+Status readNodeNames(const YamlDocument &document, const YAML::Node &nodes, Topology &topology) {
+  if (!nodes.IsSequence())
+    return document.error(nodes, "nodes must be a list of host names");
+  for (const YAML::Node &node : nodes) {
+    Expected<std::string> name = document.asString(node, "a node");
+    if (!name)
+      return name.takeError();
+    topology.nodeNames.push_back(std::move(*name));
+  }
+  if (int64_t(nodes.size()) != topology.nodes())
+    return document.error(
+        nodes, "names " + std::to_string(nodes.size()) + " nodes, the tiers make " + std::to_string(topology.nodes()),
+        "call the tier that ends at one host 'node'");
   return Status::success();
 }
 
@@ -150,28 +240,28 @@ Expected<Topology> parseTopology(const std::string &text, const std::string &fil
   Expected<YamlDocument> document = parseYaml(text, file);
   if (!document)
     return document.takeError();
-  Mapping in(*document, document->root, "the topology",
-             {"name", "description", "nodes", "devices_per_node", "device", "links"});
+  Mapping in(*document, document->root, "the topology", {"k2topo", "name", "description", "device", "tiers", "nodes"});
   Topology topology;
+  int64_t version = 1;
+  in.count("k2topo", version);
+  if (!in.mistake && version != 1)
+    return document->error(document->root["k2topo"], "is format " + std::to_string(version) + ", this build reads 1");
   in.text("name", topology.name);
   if (in.has("description"))
     in.text("description", topology.description);
-  in.count("nodes", topology.nodes);
-  in.count("devices_per_node", topology.devicesPerNode);
   YAML::Node deviceNode = in.at("device");
-  YAML::Node links = in.has("links") ? in.at("links") : YAML::Node(YAML::NodeType::Undefined);
-  if (in.has("links"))
-    in.keep(document->checkKeys(links, "links", {"node", "network"}));
   if (in.mistake)
     return std::move(*in.mistake);
   Expected<Device> device = readDevice(*document, deviceNode);
   if (!device)
     return device.takeError();
   topology.device = std::move(*device);
-  if (Status status = readLinkInto(*document, links, "node", topology.devicesPerNode > 1, topology.node); !status)
-    return status.takeError();
-  if (Status status = readLinkInto(*document, links, "network", topology.nodes > 1, topology.network); !status)
-    return status.takeError();
+  if (in.has("tiers"))
+    if (Status status = readTiers(*document, in.at("tiers"), topology); !status)
+      return status.takeError();
+  if (in.has("nodes"))
+    if (Status status = readNodeNames(*document, in.at("nodes"), topology); !status)
+      return status.takeError();
   return topology;
 }
 

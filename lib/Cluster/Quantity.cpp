@@ -1,6 +1,7 @@
 //===- Quantity.cpp - Numbers with units, as people write them ------------===//
 #include "Quantity.h"
 
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <map>
@@ -61,6 +62,25 @@ Expected<double> parseQuantity(const std::string &text, Dimension dimension, con
   }
   return Error{where, "'" + text + "' has " + (unit.empty() ? "no unit" : "the unit '" + unit + "'"),
                "write one of " + known};
+}
+
+std::string printNumber(double value) {
+  char text[32];
+  auto end = std::to_chars(text, text + sizeof text, value).ptr;
+  return std::string(text, end);
+}
+
+std::string printQuantity(double value, Dimension dimension) {
+  Units units = unitsOf(dimension);
+  std::string shortest;
+  for (const Unit *it = units.begin; it != units.end; ++it) {
+    double number = value / it->factor;
+    std::string text = printNumber(number) + " " + it->name;
+    bool exact = std::strtod(text.c_str(), nullptr) * it->factor == value;
+    if (exact && (shortest.empty() || text.size() <= shortest.size()))
+      shortest = text;
+  }
+  return shortest.empty() ? printNumber(value) + " " + units.begin->name : shortest;
 }
 
 } // namespace k2c::cluster

@@ -14,6 +14,12 @@ enum class Dimension { Bytes, BytesPerSecond, FlopPerSecond, Seconds };
 /// place.
 Expected<double> parseQuantity(const std::string &text, Dimension dimension, const std::string &where);
 
+/// The shortest text that parseQuantity reads back to `value`, which is positive.
+std::string printQuantity(double value, Dimension dimension);
+
+/// The shortest text of a double that reads back to it.
+std::string printNumber(double value);
+
 } // namespace k2c::cluster
 
 #endif // K2C_LIB_CLUSTER_QUANTITY_H

@@ -26,10 +26,8 @@ Limits defaultLimits(const ModelSpec &spec) {
 }
 
 static Status checkLimits(const ModelSpec &spec, const Topology &topology, const Limits &limits) {
-  if (topology.ranks() != 1)
-    return Error{"topology '" + topology.name + "'",
-                 "has " + std::to_string(topology.ranks()) + " ranks; several ranks are not in this build",
-                 "use --topology host or cpu1"};
+  if (Status status = checkCompiles(topology); !status)
+    return status;
   constexpr int64_t most = INT32_MAX; // positions, rows and pages are 32-bit in the step
   struct {
     const char *option;

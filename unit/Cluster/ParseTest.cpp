@@ -7,21 +7,25 @@ using namespace k2c;
 
 namespace {
 
-const char *const good = "name: pair\n"                                                        // 1
-                         "nodes: 2\n"                                                          // 2
-                         "devices_per_node: 1\n"                                               // 3
-                         "device:\n"                                                           // 4
-                         "  kind: cpu\n"                                                       // 5
-                         "  cores: 4\n"                                                        // 6
-                         "  memory: {value: 8 GiB, source: datasheet}\n"                       // 7
-                         "  memory_read: 50 GB/s\n"                                            // 8
-                         "  f32: 0.2 TFLOP/s\n"                                                // 9
-                         "  bf16: 400 GFLOP/s\n"                                               // 10
-                         "  l1: 48 KiB\n"                                                      // 11
-                         "  l2: 1 MiB\n"                                                       // 12
-                         "  l3: 32 MiB\n"                                                      // 13
-                         "links:\n"                                                            // 14
-                         "  network: {bandwidth: 25 MB/s, latency: 100 us, source: shaped}\n"; // 15
+const char *const good = "k2topo: 1\n"                                   // 1
+                         "name: pair\n"                                  // 2
+                         "device:\n"                                     // 3
+                         "  kind: cpu\n"                                 // 4
+                         "  cores: 4\n"                                  // 5
+                         "  memory: {value: 8 GiB, source: datasheet}\n" // 6
+                         "  memory_read: 50 GB/s\n"                      // 7
+                         "  f32: 0.2 TFLOP/s\n"                          // 8
+                         "  bf16: 400 GFLOP/s\n"                         // 9
+                         "  l1: 48 KiB\n"                                // 10
+                         "  l2: 1 MiB\n"                                 // 11
+                         "  l3: 32 MiB\n"                                // 12
+                         "tiers:\n"                                      // 13
+                         "  - name: network\n"                           // 14
+                         "    count: 2\n"                                // 15
+                         "    bandwidth: 25 MB/s\n"                      // 16
+                         "    latency: {value: 100 us, source: ping}\n"  // 17
+                         "    efficiency: 0.9\n"                         // 18
+                         "    source: shaped\n";                         // 19
 
 std::string replaced(std::string from, const std::string &to) {
   std::string text = good;
@@ -45,61 +49,128 @@ TEST(Topology, ReadsEveryField) {
   EXPECT_EQ(topology->device.memoryRead.value, Bandwidth(50e9));
   EXPECT_EQ(topology->device.f32.value, FlopRate(0.2e12));
   EXPECT_EQ(topology->device.l3.value, mebibytes(32));
-  EXPECT_FALSE(topology->node);
-  EXPECT_EQ(topology->network->bandwidth, Bandwidth(25e6));
-  EXPECT_DOUBLE_EQ(topology->network->latency.value, 100e-6);
+  ASSERT_EQ(topology->tiers.size(), 1u);
+  const Tier &network = topology->tiers[0];
+  EXPECT_EQ(network.bandwidth.value, Bandwidth(25e6));
+  EXPECT_DOUBLE_EQ(network.latency.value.value, 100e-6);
+  EXPECT_EQ(network.effective(), Bandwidth(22.5e6));
+  EXPECT_EQ(topology->nodes(), 2);
 }
 
 TEST(Topology, ConstantsNameTheirSource) {
   Expected<Topology> topology = parseTopology(good, "t.yaml");
   ASSERT_TRUE(topology);
   EXPECT_EQ(topology->device.memory.source, "datasheet");
-  EXPECT_EQ(topology->device.memoryRead.source, "stated in t.yaml:8:16");
-  EXPECT_EQ(topology->network->source, "shaped");
+  EXPECT_EQ(topology->device.memoryRead.source, "stated in t.yaml:7:16");
+  EXPECT_EQ(topology->tiers[0].bandwidth.source, "shaped");
+  EXPECT_EQ(topology->tiers[0].latency.source, "ping");
+}
+
+TEST(Topology, TiersMultiplyFromTheInnermost) {
+  Expected<Topology> topology = loadTopology("gb200-nvl72");
+  ASSERT_TRUE(topology) << topology.error().text();
+  EXPECT_EQ(topology->ranks(), 72);
+  EXPECT_EQ(topology->devicesPerNode(), 4);
+  EXPECT_EQ(topology->nodes(), 18);
+  EXPECT_EQ(topology->tiers[1].bandwidth.value, topology->tiers[0].bandwidth.value);
+}
+
+TEST(Topology, JsonIsReadToo) {
+  Expected<Topology> topology = parseTopology(
+      R"({"k2topo": 1, "name": "g", "device": {"kind": "nvidia", "arch": "sm_90a", "sms": 132, "memory": "80 GB",
+          "memory_read": "3 TB/s", "f32": "67 TFLOP/s", "bf16": "989 TFLOP/s"}})",
+      "t.json");
+  ASSERT_TRUE(topology) << topology.error().text();
+  EXPECT_EQ(topology->device.whole(topology->device.bf16.value), FlopRate(989e12));
+}
+
+TEST(Topology, PrintedFilesReadBackTheSame) {
+  for (const TopologyName &name : knownTopologies()) {
+    Expected<Topology> topology = loadTopology(name.name);
+    ASSERT_TRUE(topology) << topology.error().text();
+    std::string text = printTopology(*topology);
+    Expected<Topology> again = parseTopology(text, "again.yaml");
+    ASSERT_TRUE(again) << again.error().text();
+    EXPECT_EQ(printTopology(*again), text);
+    EXPECT_EQ(again->ranks(), topology->ranks());
+    EXPECT_EQ(again->device.memory.value, topology->device.memory.value);
+    EXPECT_EQ(again->device.f32.value, topology->device.f32.value);
+  }
+}
+
+TEST(Topology, SourcesWithQuotesReadBack) {
+  Expected<Topology> topology = parseTopology(good, "t.yaml");
+  ASSERT_TRUE(topology);
+  topology->description = "a \"quoted\" \\ line\nand another";
+  Expected<Topology> again = parseTopology(printTopology(*topology), "again.yaml");
+  ASSERT_TRUE(again) << again.error().text();
+  EXPECT_EQ(again->description, topology->description);
 }
 
 TEST(Topology, MistakesHaveAPlace) {
-  EXPECT_EQ(errorOf(replaced("  cores: 4\n", "  cores: 4\n  kores: 4\n")).find("t.yaml:7:3: "), 0u);
-  EXPECT_EQ(errorOf(replaced("cores: 4", "cores: 0")), "t.yaml:6:10: cores is 0, must be 1 to 1048576");
-  EXPECT_EQ(errorOf(replaced("cores: 4", "cores: four")).find("t.yaml:6:10: "), 0u);
+  EXPECT_EQ(errorOf(replaced("  cores: 4\n", "  cores: 4\n  kores: 4\n")).find("t.yaml:6:3: "), 0u);
+  EXPECT_EQ(errorOf(replaced("cores: 4", "cores: 0")), "t.yaml:5:10: cores is 0, must be 1 to 1048576");
+  EXPECT_EQ(errorOf(replaced("cores: 4", "cores: four")).find("t.yaml:5:10: "), 0u);
   EXPECT_EQ(errorOf(replaced("l2: 1 MiB", "l2: 1 MiB/s")),
-            "t.yaml:12:7: '1 MiB/s' has the unit 'MiB/s'; write one of B, KB, MB, GB, TB, KiB, MiB, GiB, TiB");
+            "t.yaml:11:7: '1 MiB/s' has the unit 'MiB/s'; write one of B, KB, MB, GB, TB, KiB, MiB, GiB, TiB");
   EXPECT_EQ(errorOf(replaced("50 GB/s", "50")),
-            "t.yaml:8:16: '50' has no unit; write one of B/s, KB/s, MB/s, GB/s, TB/s");
-  EXPECT_EQ(errorOf(replaced("50 GB/s", "-50 GB/s")), "t.yaml:8:16: '-50 GB/s' is not a positive number with a unit");
-  EXPECT_EQ(errorOf(replaced("50 GB/s", "nan GB/s")), "t.yaml:8:16: 'nan GB/s' is not a positive number with a unit");
-  EXPECT_EQ(errorOf(replaced("8 GiB", "80000000000 TiB")), "t.yaml:7:19: '80000000000 TiB' is too large");
+            "t.yaml:7:16: '50' has no unit; write one of B/s, KB/s, MB/s, GB/s, TB/s");
+  EXPECT_EQ(errorOf(replaced("50 GB/s", "-50 GB/s")), "t.yaml:7:16: '-50 GB/s' is not a positive number with a unit");
+  EXPECT_EQ(errorOf(replaced("50 GB/s", "nan GB/s")), "t.yaml:7:16: 'nan GB/s' is not a positive number with a unit");
+  EXPECT_EQ(errorOf(replaced("8 GiB", "80000000000 TiB")), "t.yaml:6:19: '80000000000 TiB' is too large");
   EXPECT_EQ(errorOf(replaced("kind: cpu", "kind: tpu")),
-            "t.yaml:5:9: device kind 'tpu' is not in this build; use kind: cpu");
-  EXPECT_EQ(errorOf(replaced("  l3: 32 MiB\n", "")), "t.yaml:5:3: device lacks 'l3'");
-  EXPECT_EQ(errorOf(replaced("devices_per_node: 1", "devices_per_node: 2")),
-            "t.yaml:15:3: several devices need the link 'node'");
-  EXPECT_EQ(errorOf(replaced("network:", "netvork:")).find("t.yaml:15:3: "), 0u);
+            "t.yaml:4:9: device kind 'tpu' is not known; use cpu or nvidia");
+  EXPECT_EQ(errorOf(replaced("  l3: 32 MiB\n", "")), "t.yaml:4:3: device lacks 'l3'");
+  EXPECT_EQ(errorOf(replaced("k2topo: 1", "k2topo: 2")), "t.yaml:1:9: is format 2, this build reads 1");
+}
+
+TEST(Topology, MistakesOfTiersHaveAPlace) {
+  EXPECT_EQ(errorOf(replaced("efficiency: 0.9", "efficiency: 1.5")),
+            "t.yaml:18:17: efficiency is '1.5', must be above 0 and at most 1");
+  EXPECT_EQ(errorOf(replaced("efficiency: 0.9", "efficiency: .nan")).find("t.yaml:18:17: "), 0u);
+  EXPECT_EQ(errorOf(replaced("    bandwidth: 25 MB/s\n", "")), "t.yaml:14:5: a tier lacks 'bandwidth'");
+  EXPECT_EQ(errorOf(replaced("bandwidth:", "bandwith:")).find("t.yaml:16:5: a tier has no key 'bandwith'"), 0u);
+  EXPECT_EQ(errorOf(std::string(good) + "  - {name: network, count: 2, bandwidth: 1 GB/s, latency: 1 us}\n"),
+            "t.yaml:20:12: two tiers are called 'network'; rename one of them");
+  EXPECT_EQ(errorOf(std::string(good) + "  - {name: pod, count: 1048576, bandwidth: 1 GB/s, latency: 1 us}\n"),
+            "t.yaml:20:24: 1048576 units of 2 devices are more than the 1048576 accepted");
+  EXPECT_EQ(errorOf(std::string(good) + "nodes: [a, b, c]\n"),
+            "t.yaml:20:8: names 3 nodes, the tiers make 2; call the tier that ends at one host 'node'");
 }
 
 TEST(Topology, NotAMappingIsAnError) {
   EXPECT_NE(errorOf("- 1\n"), "");
   EXPECT_NE(errorOf(""), "");
-  EXPECT_NE(errorOf("name: x\nnodes: 1\ndevices_per_node: 1\ndevice: 3\n"), "");
-  EXPECT_NE(errorOf("name: x\nnodes: 1\ndevices_per_node: 1\nlinks: 3\n"), "");
+  EXPECT_NE(errorOf("k2topo: 1\nname: x\ndevice: 3\n"), "");
+  EXPECT_NE(errorOf(replaced("tiers:", "tiers: 3\nnodes:")), "");
 }
 
 TEST(Topology, BuiltInsAllParseAndAreListed) {
   std::vector<TopologyName> names = knownTopologies();
   EXPECT_EQ(names[0].name, "host");
-  for (const char *name : {"cpu1", "cpu2x1"})
+  for (const char *name : {"cpu1", "cpu2x1", "cpu4x2", "h100x1", "h200x1", "h100x8", "4x8-h100", "9x8-h100",
+                           "12x4-b200", "12x4-b200-nvl", "gb200-nvl72", "256-h800", "2048-h800"})
     EXPECT_TRUE(std::any_of(names.begin(), names.end(), [&](const TopologyName &n) { return n.name == name; })) << name;
   for (const TopologyName &name : names) {
     Expected<Topology> topology = loadTopology(name.name);
     ASSERT_TRUE(topology) << topology.error().text();
     EXPECT_EQ(topology->name, name.name);
-    EXPECT_EQ(topology->device.memoryRead.source.find("stated in"), std::string::npos) << "a source of its own";
+    EXPECT_EQ(printTopology(*topology).find("stated in"), std::string::npos) << name.name << ": a source of its own";
   }
 }
 
-TEST(Topology, LaterAndUnknownNamesAreRefused) {
-  EXPECT_EQ(loadTopology("h100x8").takeError().message, "is not in this build");
-  EXPECT_EQ(loadTopology("laptop").takeError().text(),
-            "topology 'laptop': is not known; use one of host, cpu1, cpu2x1, or the path of a YAML file");
+TEST(Topology, UnknownNamesAreRefused) {
+  Error unknown = loadTopology("laptop").takeError();
+  EXPECT_EQ(unknown.text().find("topology 'laptop': is not known; use one of host, "), 0u);
+  EXPECT_NE(unknown.remedy.find("h100x8"), std::string::npos);
   EXPECT_EQ(loadTopology("./none.yaml").takeError().where, "./none.yaml");
+}
+
+TEST(Topology, WhatCompiles) {
+  EXPECT_TRUE(checkCompiles(hostTopology()));
+  EXPECT_EQ(
+      checkCompiles(*loadTopology("h100x1")).takeError().text(),
+      "topology 'h100x1': compiling for devices of kind nvidia is not in this build; use --topology host or cpu1");
+  EXPECT_EQ(checkCompiles(*loadTopology("cpu4x2")).takeError().text(),
+            "topology 'cpu4x2': has 8 ranks; several ranks are not in this build; use --topology host or cpu1");
 }

@@ -1,29 +1,10 @@
 //===- Topology.h - The machines a program is compiled for ----------------===//
 //
-// Nodes of equal devices joined by links, with the few constants the planner's models need. Every constant carries its
-// source: a measurement, a datasheet, or the file and line of the user who wrote it.
+// Equal devices joined by tiers of links, from the innermost outwards, with the few constants the planner's models
+// need. Every constant carries its source: a measurement, a datasheet, or the file and line of the user who wrote it.
+// An eight-GPU box, a rack that is one NVLink domain and two hosts on a slow network are one shape: a list of tiers.
 //
-// A topology file (models/topologies has examples):
-//
-//   name: cpu2x1
-//   description: two one-core ranks on two hosts
-//   nodes: 2
-//   devices_per_node: 1
-//   device:
-//     kind: cpu                 # the only kind of this build
-//     cores: 1
-//     memory: 8 GiB             # one device's share
-//     memory_read: {value: 43 GB/s, source: "measured ..."}   # all cores of the device together
-//     f32: 270 GFLOP/s          # one core
-//     bf16: 540 GFLOP/s         # one core; f32's rate where the core has no bf16 dot product
-//     l1: 48 KiB                # data cache of a core
-//     l2: 1 MiB                 # of a core
-//     l3: 32 MiB                # shared by the device's cores
-//   links:                      # none for a single device
-//     network: {bandwidth: 25 MB/s, latency: 100 us, source: "..."}      # between nodes, each way, one device
-//     node: {bandwidth: 20 GB/s, latency: 1 us}                          # between devices of a node
-//
-// A number is written with its unit, `48 KiB`, or as {value: 48 KiB, source: "..."}. Unknown keys are errors.
+// docs/Topology.md describes the files; models/topologies has the built-ins.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_CLUSTER_TOPOLOGY_H
@@ -50,44 +31,63 @@ template <class T> struct Sourced {
   std::string source;
 };
 
-/// One device: the memory and the cores of one rank.
+/// One device: the memory and the arithmetic of one rank.
 struct Device {
-  std::string kind = "cpu";
-  int64_t cores = 1;
-  Sourced<Bytes> memory;         ///< the most a program may use of it
-  Sourced<Bandwidth> memoryRead; ///< all cores together
-  Sourced<FlopRate> f32;         ///< one core
-  Sourced<FlopRate> bf16;        ///< one core, dot products of bf16 pairs into f32
-  Sourced<Bytes> l1;             ///< data cache of a core
-  Sourced<Bytes> l2;             ///< of a core
-  Sourced<Bytes> l3;             ///< shared by the cores
+  std::string kind = "cpu";                  ///< cpu or nvidia
+  std::string model;                         ///< what people call it: "H100 SXM"; may be empty
+  std::string arch;                          ///< nvidia: sm_90a; empty for a cpu
+  int64_t cores = 1;                         ///< nvidia: streaming multiprocessors
+  Sourced<Bytes> memory;                     ///< the most a program may use of it
+  Sourced<Bandwidth> memoryRead;             ///< all cores together
+  Sourced<FlopRate> f32;                     ///< cpu: one core; nvidia: the device, without sparsity
+  Sourced<FlopRate> bf16;                    ///< likewise, products of bf16 summed in f32
+  std::optional<Sourced<FlopRate>> fp8, fp4; ///< likewise; none: no such arithmetic
+  Sourced<Bytes> l1;                         ///< cpu: data cache of a core
+  Sourced<Bytes> l2;                         ///< cpu: of a core; nvidia: of the device, 0 when not stated
+  Sourced<Bytes> l3;                         ///< cpu: shared by the cores
+
+  /// A rate above as the device's, all cores together.
+  FlopRate whole(FlopRate rate) const { return kind == "cpu" ? rate * double(cores) : rate; }
 };
 
-/// What joins two devices, each way, for one device.
-struct Link {
-  Bandwidth bandwidth;
-  Seconds latency;
-  std::string source;
+/// `count` units of the tier below (devices for the first), each device of which reaches those of the other units over
+/// one link.
+struct Tier {
+  std::string name; ///< "node" marks what one operating system sees
+  int64_t count = 1;
+  std::string link;             ///< nvlink4, ib-ndr, ...; may be empty
+  Sourced<Bandwidth> bandwidth; ///< one way, one device, nominal
+  Sourced<Seconds> latency;
+  Sourced<double> efficiency{1, "nominal"}; ///< of the bandwidth, what large messages get; 0 to 1
+
+  Bandwidth effective() const { return bandwidth.value * efficiency.value; }
 };
 
 struct Topology {
   std::string name;
   std::string description;
-  int64_t nodes = 1;
-  int64_t devicesPerNode = 1;
   Device device;
-  std::optional<Link> node;    ///< between devices of a node
-  std::optional<Link> network; ///< between nodes
+  std::vector<Tier> tiers;            ///< innermost first; none: one device
+  std::vector<std::string> nodeNames; ///< host names; empty: any hosts
 
-  int64_t ranks() const { return nodes * devicesPerNode; }
+  int64_t ranks() const;
+  /// Devices up to and including the tier called "node"; 1 when there is none.
+  int64_t devicesPerNode() const;
+  int64_t nodes() const { return ranks() / devicesPerNode(); }
 };
 
 /// Reads a topology. `file` names it in errors, which carry line and column; constants without a source get `file`'s.
 Expected<Topology> parseTopology(const std::string &text, const std::string &file);
 
-/// A name (`host`, a built-in) or the path of a YAML file. Errors: an unknown name (lists the known), a name reserved
-/// for a later build, a bad file.
+/// The file that parseTopology reads back to the same values.
+std::string printTopology(const Topology &topology);
+
+/// A name (`host`, a built-in) or the path of a YAML or JSON file. Errors: an unknown name (lists the known), a bad
+/// file.
 Expected<Topology> loadTopology(const std::string &nameOrPath);
+
+/// Whether this build compiles for it; the error names what is missing. Every topology can be planned for.
+Status checkCompiles(const Topology &topology);
 
 /// This machine as one CPU device: processors and memory this process may use (affinity, cgroup v1 and v2), caches and
 /// instruction sets from proc and sys. What cannot be read is a stated estimate. `root` is "/" except in tests.

@@ -1,0 +1,87 @@
+//===- PrintTopology.cpp - A topology as a file ---------------------------===//
+#include "Quantity.h"
+#include "k2c/Cluster/Topology.h"
+
+namespace k2c {
+
+using namespace cluster;
+
+namespace {
+
+/// A double-quoted YAML scalar, which is also JSON's.
+std::string quoted(const std::string &text) {
+  static const char digits[] = "0123456789abcdef";
+  std::string out = "\"";
+  for (char c : text) {
+    unsigned char byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\')
+      out += '\\', out += c;
+    else if (byte < 0x20 || byte == 0x7f)
+      out += std::string("\\u00") + digits[byte >> 4] + digits[byte & 15];
+    else
+      out += c;
+  }
+  return out + "\"";
+}
+
+std::string pair(const std::string &value, const std::string &source) {
+  return "{value: " + value + ", source: " + quoted(source) + "}";
+}
+
+template <class Q> std::string line(const char *key, const Sourced<Q> &of, Dimension dimension) {
+  return "  " + std::string(key) + ": " + pair(printQuantity(double(of.value.value), dimension), of.source) + "\n";
+}
+
+std::string printDevice(const Device &device) {
+  bool cpu = device.kind == "cpu";
+  std::string out = "device:\n  kind: " + device.kind + "\n";
+  if (!device.model.empty())
+    out += "  model: " + quoted(device.model) + "\n";
+  if (!cpu)
+    out += "  arch: " + quoted(device.arch) + "\n";
+  out += std::string(cpu ? "  cores: " : "  sms: ") + std::to_string(device.cores) + "\n";
+  out += line("memory", device.memory, Dimension::Bytes);
+  out += line("memory_read", device.memoryRead, Dimension::BytesPerSecond);
+  out += line("f32", device.f32, Dimension::FlopPerSecond);
+  out += line("bf16", device.bf16, Dimension::FlopPerSecond);
+  if (device.fp8)
+    out += line("fp8", *device.fp8, Dimension::FlopPerSecond);
+  if (device.fp4)
+    out += line("fp4", *device.fp4, Dimension::FlopPerSecond);
+  if (cpu)
+    out += line("l1", device.l1, Dimension::Bytes);
+  if (cpu || device.l2.value > Bytes(0))
+    out += line("l2", device.l2, Dimension::Bytes);
+  if (cpu)
+    out += line("l3", device.l3, Dimension::Bytes);
+  return out;
+}
+
+std::string printTier(const Tier &tier) {
+  std::string out = "  - name: " + quoted(tier.name) + "\n    count: " + std::to_string(tier.count) + "\n";
+  if (!tier.link.empty())
+    out += "    link: " + quoted(tier.link) + "\n";
+  out += "  " + line("bandwidth", tier.bandwidth, Dimension::BytesPerSecond);
+  out += "  " + line("latency", tier.latency, Dimension::Seconds);
+  return out + "    efficiency: " + pair(printNumber(tier.efficiency.value), tier.efficiency.source) + "\n";
+}
+
+} // namespace
+
+std::string printTopology(const Topology &topology) {
+  std::string out = "k2topo: 1\nname: " + quoted(topology.name) + "\n";
+  if (!topology.description.empty())
+    out += "description: " + quoted(topology.description) + "\n";
+  out += printDevice(topology.device);
+  if (!topology.tiers.empty())
+    out += "tiers:\n";
+  for (const Tier &tier : topology.tiers)
+    out += printTier(tier);
+  if (!topology.nodeNames.empty())
+    out += "nodes:\n";
+  for (const std::string &name : topology.nodeNames)
+    out += "  - " + quoted(name) + "\n";
+  return out;
+}
+
+} // namespace k2c
