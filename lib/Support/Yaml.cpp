@@ -115,6 +115,9 @@ Expected<std::string> YamlDocument::asString(const YAML::Node &node, const std::
 Expected<int64_t> YamlDocument::asInt(const YAML::Node &node, const std::string &what) const {
   return scalarAs<int64_t>(*this, node, what, "a whole number");
 }
+Expected<double> YamlDocument::asDouble(const YAML::Node &node, const std::string &what) const {
+  return scalarAs<double>(*this, node, what, "a number");
+}
 
 Status YamlDocument::checkKeys(const YAML::Node &node, const std::string &what,
                                const std::vector<std::string> &known) const {

@@ -37,6 +37,7 @@ struct YamlDocument {
   /// leaves.
   Expected<std::string> asString(const YAML::Node &node, const std::string &what) const;
   Expected<int64_t> asInt(const YAML::Node &node, const std::string &what) const;
+  Expected<double> asDouble(const YAML::Node &node, const std::string &what) const;
 
   /// Checks that `node` is a mapping and that every key of it is one of
   /// `known`.
