@@ -59,11 +59,4 @@ TEST(EmitCode, KernelsCallNothingAndHaveNoGlobals) {
   EXPECT_EQ(operations, 1);
 }
 
-TEST(EmitCode, KeysTellTilesApart) {
-  KernelDesc desc{"linear", linear(DType::F32)};
-  TileConfig a, b;
-  b.mr = 2;
-  EXPECT_NE(kernelObjectKey(desc, a), kernelObjectKey(desc, b));
-}
-
 } // namespace

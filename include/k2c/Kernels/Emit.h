@@ -17,9 +17,6 @@
 
 namespace k2c {
 
-/// Grows with every change of what is emitted: part of the object cache's key.
-inline constexpr int kernelEmitterVersion = 2;
-
 /// Loads the dialects that emitted kernels use.
 void loadKernelDialects(mlir::MLIRContext &context);
 
@@ -30,9 +27,6 @@ mlir::OwningOpRef<mlir::ModuleOp> emitKernel(mlir::MLIRContext *context, const K
 
 /// The symbol of a kernel in a program: the same wherever the same kernel is used, so that objects are shared.
 std::string kernelSymbol(const KernelDesc &desc);
-
-/// Everything that decides emitKernel's module: the key of an ObjectJob whose symbol is kernelSymbol.
-std::string kernelObjectKey(const KernelDesc &desc, const TileConfig &tile);
 
 /// What worker->variant counts, in order; the trace shows these names. At least one.
 std::vector<std::string> variantNames(const KernelDesc &desc);

@@ -61,14 +61,6 @@ OwningOpRef<ModuleOp> emitKernel(MLIRContext *context, const KernelDesc &desc, c
 
 std::string kernelSymbol(const KernelDesc &desc) { return "k2c_" + kernelHash(desc); }
 
-std::string kernelObjectKey(const KernelDesc &desc, const TileConfig &tile) {
-  std::string key = canonicalKey(desc) + " emitter " + std::to_string(kernelEmitterVersion) + " tile";
-  for (int64_t field : {int64_t(tile.vocabulary), tile.lanes, tile.mr, tile.nrVectors, tile.prefetch, tile.rowsPerItem,
-                        tile.headTile, tile.valueParts})
-    key += " " + std::to_string(field);
-  return key;
-}
-
 std::vector<std::string> variantNames(const KernelDesc &desc) {
   if (std::holds_alternative<LinearDesc>(desc.body))
     return {"m1", "tail", "full"};
