@@ -112,6 +112,7 @@ Status fillBundle(Road &road, Inputs &inputs, const CompileOptions &options, con
     return status;
   if (Status status = bundle.addRuntime(*runtime, inputs.folder); !status)
     return status;
+  facts.programBytes = bundle.programBytes();
   if (Status status = bundle.write("remarks.txt", road.remarks()); !status)
     return status;
   if (options.remark)

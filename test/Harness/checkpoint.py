@@ -75,8 +75,10 @@ def elements(shape, rng, hidden):
     if len(shape) == 1:
         return array.array("H", [BF16_ONE]) * count
     exponent = 127 - max(1, hidden.bit_length() // 2)
-    numbers = array.array("H", rng.randbytes(2 * count))
-    return array.array("H", ((number & 0x807f) | exponent << 7 for number in numbers))
+    numbers = bytearray(rng.randbytes(2 * count))
+    numbers[0::2] = numbers[0::2].translate(bytes(low & 0x7f | (exponent & 1) << 7 for low in range(256)))
+    numbers[1::2] = numbers[1::2].translate(bytes(high & 0x80 | exponent >> 1 for high in range(256)))
+    return array.array("H", bytes(numbers))
 
 
 def write_file(path, args, tensors):

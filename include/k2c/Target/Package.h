@@ -30,6 +30,7 @@ struct ManifestFacts {
   std::vector<std::string> features; ///< that the code may use
   std::vector<PackagedKernel> kernels;
   int64_t scratchPerWorker = 0; ///< bytes
+  int64_t programBytes = 0;     ///< mapped of the runtime, the program and their libraries
 };
 
 /// Those of a CPU's features that compiled code may use: a machine must have them to run it.
@@ -52,6 +53,8 @@ public:
   Status write(const std::string &name, const std::string &text) const;
   /// Copies the runtime, its libraries, and what the runtime needs of the checkpoint folder (may be empty).
   Status addRuntime(const std::string &runtime, const std::string &checkpoint) const;
+  /// Bytes that a run maps of the program's files: run, program.so, and the libraries that both load.
+  int64_t programBytes() const;
   /// Takes the place of the output folder. `canExchange`: the file system can swap two folders in one call; where it
   /// turns out that it cannot, the output steps aside first.
   Status finish(bool canExchange = true) const;

@@ -1,6 +1,7 @@
 //===- Bundle.cpp - The files of a bundle -----------------------------------------------------===//
 #include "k2c/Target/Package.h"
 #include <cstring>
+#include <elf.h>
 #include <filesystem>
 #include <fstream>
 #include <unistd.h>
@@ -16,6 +17,8 @@ constexpr const char *runtimeFiles[] = {"tokenizer.json", "tiktoken.model", "tok
                                         "generation_config.json", "config.json"};
 /// The regular-expression library of the tokenizer, opened from the bundle by commands that take or print text.
 constexpr const char *regexLibrary = "libonig.so.5";
+/// What every program of the system loads.
+constexpr const char *systemLibraries[] = {"ld-linux-x86-64.so.2", "libc.so.6", "libm.so.6"};
 
 /// Copies what `from` leads to; `to` appears whole or not at all.
 Status copyFile(const fs::path &from, const fs::path &to) {
@@ -40,6 +43,21 @@ std::string locateLibrary(const char *library) {
     if (std::error_code error; fs::exists(fs::path(folder) / library, error))
       return (fs::path(folder) / library).string();
   return "";
+}
+
+/// Bytes of the file that the loader maps, in whole pages: debug information is not among them. 0: no such file.
+int64_t loadedBytes(const fs::path &path) {
+  constexpr uint64_t page = 4096;
+  std::ifstream file(path, std::ios::binary);
+  Elf64_Ehdr header = {};
+  file.read(reinterpret_cast<char *>(&header), sizeof header);
+  file.seekg(static_cast<std::streamoff>(header.e_phoff));
+  uint64_t bytes = 0;
+  Elf64_Phdr segment = {};
+  for (int i = 0; i < header.e_phnum && file.read(reinterpret_cast<char *>(&segment), sizeof segment); ++i)
+    if (segment.p_type == PT_LOAD)
+      bytes += (segment.p_offset % page + segment.p_filesz + page - 1) / page * page;
+  return static_cast<int64_t>(bytes);
 }
 
 } // namespace
@@ -82,6 +100,16 @@ Expected<std::vector<std::string>> copyModelFiles(const std::string &checkpoint,
     copied.push_back(name);
   }
   return copied;
+}
+
+int64_t BundleFolder::programBytes() const {
+  const fs::path root(partial);
+  int64_t bytes = 0;
+  for (const fs::path &file : {root / "run", root / "program.so", root / "lib" / regexLibrary})
+    bytes += loadedBytes(file);
+  for (const char *library : systemLibraries)
+    bytes += loadedBytes(locateLibrary(library));
+  return bytes;
 }
 
 int64_t tokenizerBytes(const std::string &checkpoint) {

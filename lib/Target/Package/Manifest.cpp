@@ -61,15 +61,16 @@ json cacheJson(const Plan &plan) {
   return planes;
 }
 
-json memoryJson(const Plan &plan, int64_t scratchPerWorker) {
+json memoryJson(const Plan &plan, const ManifestFacts &facts) {
   const MemoryCertificate &m = plan.memory;
   return {{"weights", m.weights.value},
           {"cache", m.cache.value},
           {"arena", m.arena.value},
-          {"scratch_per_worker", scratchPerWorker},
+          {"scratch_per_worker", facts.scratchPerWorker},
           {"collectives", m.collectives.value},
           {"logits", m.logits.value},
-          {"reserve_bytes", m.reserve.value}};
+          {"reserve_bytes", m.reserve.value},
+          {"program", facts.programBytes}};
 }
 
 } // namespace
@@ -100,7 +101,7 @@ std::string manifestText(const ModelSpec &spec, const Plan &plan, const Manifest
                      {"page", Limits::page},
                      {"pages", plan.limits.pages()}}},
                    {"cache", cacheJson(plan)},
-                   {"memory", memoryJson(plan, facts.scratchPerWorker)},
+                   {"memory", memoryJson(plan, facts)},
                    {"forms", {{"prompt_expanded_at_least", plan.expandedFrom}}},
                    {"eos", spec.eos},
                    {"kernels", kernels},
@@ -109,7 +110,7 @@ std::string manifestText(const ModelSpec &spec, const Plan &plan, const Manifest
                     {{"prefill_s", plan.prefill.seconds.value},
                      {"prefill_tokens", plan.prefill.tokens},
                      {"decode_s", plan.decode.seconds.value},
-                     {"peak_bytes", plan.memory.total().value}}},
+                     {"peak_bytes", plan.memory.total().value + facts.programBytes}}},
                    {"ignored_keys", spec.ignoredKeys},
                    {"weights_index", "weights/index.json"}};
   if (spec.bos)

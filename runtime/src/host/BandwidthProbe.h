@@ -7,9 +7,19 @@
 
 namespace k2rt {
 
-/// Bytes per second of the fastest of a few passes over a 512 MiB buffer, all workers reading side by side. Takes and
-/// frees that buffer: measure resident bytes before. 0 when there is no memory for it.
-double probeBandwidth(Session &session);
+/// What the probe saw.
+struct Bandwidth {
+  double bytesPerSecond = 0; ///< of the fastest pass
+  int64_t bytes = 0;         ///< read in each pass: all that the session holds
+  int64_t cacheBytes = 0;    ///< second- and third-level caches of the processors; 0: not known
+
+  /// The passes read caches, not memory: what was measured is no bound of a larger program.
+  bool isOfCaches() const { return bytes <= cacheBytes; }
+};
+
+/// The fastest of a few passes over the memory that the session holds, all workers reading side by side. Takes no
+/// memory of its own, so that a measured run stays within the certificate.
+Bandwidth probeBandwidth(Session &session);
 
 } // namespace k2rt
 

@@ -17,6 +17,8 @@ public:
 
   /// Base of each slot, page aligned; null for an empty slot.
   const std::vector<const void *> &slots() const { return bases; }
+  /// Each file once.
+  const std::vector<MappedFile> &mappedFiles() const { return files; }
   /// Bytes mapped, each file once.
   int64_t bytes() const { return total; }
   /// Brings part `part` of `parts` of all files into the page tables, so that the first step does not fault.

@@ -115,21 +115,25 @@ void printRates(JsonWriter &json, const char *key, Rates &rates) {
 
 void printResults(const RunOptions &options, const BenchFlags &flags, Session &session, Rates &prefill, Rates &decode) {
   const Manifest &manifest = session.manifest();
+  const Bandwidth bandwidth = probeBandwidth(session);
   const int64_t peak = peakResidentBytes(), anonymous = anonymousResidentBytes();
-  const double bandwidth = probeBandwidth(session);
   if (!options.json) {
     std::printf("prefill %lld tokens: %.1f tokens/s (%.1f .. %.1f)\ndecode %lld x %lld after %lld: %.1f tokens/s "
-                "(%.1f .. %.1f)\nmemory read %.2f GB/s, peak %lld bytes, %d threads\n",
+                "(%.1f .. %.1f)\n%s read %.2f GB/s, peak %lld bytes, %d threads\n",
                 static_cast<long long>(flags.prefill), prefill.median(), prefill.least(), prefill.most(),
                 static_cast<long long>(flags.batch), static_cast<long long>(flags.decode),
-                static_cast<long long>(flags.context), decode.median(), decode.least(), decode.most(), bandwidth / 1e9,
+                static_cast<long long>(flags.context), decode.median(), decode.least(), decode.most(),
+                bandwidth.isOfCaches() ? "caches" : "memory", bandwidth.bytesPerSecond / 1e9,
                 static_cast<long long>(peak), session.threads());
     return;
   }
   JsonWriter json(stdout);
   json.beginObject().key("prefill_tokens_per_s").value(prefill.median());
   json.key("decode_tokens_per_s").value(decode.median());
-  json.key("bytes_per_token").value(manifest.bytesPerToken).key("bandwidth_probe_bytes_per_s").value(bandwidth);
+  json.key("bytes_per_token").value(manifest.bytesPerToken);
+  json.key("bandwidth_probe_bytes_per_s").value(bandwidth.bytesPerSecond);
+  json.key("bandwidth_probe_bytes").value(bandwidth.bytes).key("cache_bytes").value(bandwidth.cacheBytes);
+  json.key("bandwidth_probe_of").value(bandwidth.isOfCaches() ? "caches" : "memory");
   json.key("peak_rss_bytes").value(peak).key("predicted").raw(manifest.predictedJson);
   json.key("anonymous_rss_bytes").value(anonymous);
   json.key("anonymous_certified_bytes").value(manifest.memory.anonymousBytes(session.threads()));

@@ -101,6 +101,15 @@ Status Session::allocate() {
   return {};
 }
 
+std::vector<std::pair<const std::byte *, int64_t>> Session::memory() const {
+  std::vector<std::pair<const std::byte *, int64_t>> parts;
+  for (const MappedFile &file : theBundle.weights.mappedFiles())
+    parts.emplace_back(static_cast<const std::byte *>(file.data()), file.size());
+  for (const Region &region : regions)
+    parts.emplace_back(region.data(), region.size());
+  return parts;
+}
+
 Status Session::finishTrace() { return trace ? trace->write(theBundle.program) : Status(); }
 
 } // namespace k2rt

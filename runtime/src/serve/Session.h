@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace k2rt {
@@ -45,6 +46,8 @@ public:
   void interrupt() { executor->interrupt(); }
   /// Writes the trace, if there is one. Once, after the last step.
   Status finishTrace();
+  /// All memory that a step may read: mapped weights, cache, arena and scratch; resident. (base, bytes) each.
+  std::vector<std::pair<const std::byte *, int64_t>> memory() const;
 
 private:
   Session(const Bundle &bundle, StepArrays arrays) : arrays(std::move(arrays)), theBundle(bundle) {}
