@@ -1,7 +1,7 @@
 //===- ScheduleQueries.cpp - Queries about pipeline schedules -----------------===//
 
 #include "../Query/Parts.h"
-#include "k2c/Planner/Bubble.h"
+#include "k2c/Planner/Schedule.h"
 
 using namespace k2c;
 
@@ -46,12 +46,110 @@ QueryAnswer live(QueryInputs &in) {
   return QueryAnswer(liveMicrobatches(which, pp, chunks, rank, microbatches));
 }
 
+/// The key that is there of several spellings; the first when none is.
+std::string spelling(const QueryInputs &in, std::initializer_list<const char *> keys) {
+  for (const char *key : keys)
+    if (in.has(key))
+      return key;
+  return *keys.begin();
+}
+
+/// Key of a shape's field as the inputs spell it.
+std::string keyOf(const QueryInputs &in, const std::string &field) {
+  if (field == "pp")
+    return spelling(in, {"pp", "pp_stages"});
+  if (field == "microbatches")
+    return spelling(in, {"microbatches", "m"});
+  if (field == "chunks")
+    return spelling(in, {"v", "vpp"});
+  return field == "extraWarmup" ? spelling(in, {"extra_warmup", "extra"}) : field;
+}
+
+PipelineShape readShape(QueryInputs &in) {
+  PipelineShape shape;
+  shape.kind = kind(in);
+  shape.pp = in.whole(keyOf(in, "pp"), 1);
+  shape.microbatches = in.whole(keyOf(in, "microbatches"), 1);
+  shape.chunks = in.whole(keyOf(in, "chunks"), 1, 1, QueryInputs::most);
+  shape.group = in.whole("group", shape.pp, 1, QueryInputs::most);
+  shape.extraWarmup = in.whole(keyOf(in, "extraWarmup"), 0, 0, QueryInputs::most);
+  return shape;
+}
+
+/// Beside the inputs or in the object `durations`; none: no time is asked for.
+std::optional<PipelineDurations> readDurations(QueryInputs &in) {
+  auto read = [](QueryInputs &from) {
+    PipelineDurations d;
+    d.forward = from.number("F", 1, 0, 1e12);
+    d.inputGrad = from.number("Bi", 1, 0, 1e12);
+    d.weightGrad = from.number("W", 1, 0, 1e12);
+    if (from.has("FB"))
+      d.overlapped = from.number("FB", 0, 1e12);
+    return d;
+  };
+  if (in.has("durations")) {
+    QueryInputs object = in.object("durations");
+    return read(object);
+  }
+  for (const char *key : {"F", "Bi", "W", "FB"})
+    if (in.has(key))
+      return read(in);
+  return std::nullopt;
+}
+
+nlohmann::ordered_json timelineOf(const PipelineTimeline &timeline, std::optional<double> closedForm) {
+  nlohmann::ordered_json fields = {
+      {"makespan", timeline.makespan}, {"bubble_per_rank", timeline.idle}, {"peak_stashed_chunks", timeline.peakStash}};
+  if (closedForm)
+    fields["closed_form_bubble"] = *closedForm;
+  return fields;
+}
+
+nlohmann::ordered_json ordersOf(const PipelineSchedule &schedule, std::string (PipelineSchedule::*text)(size_t) const) {
+  nlohmann::ordered_json lines = nlohmann::ordered_json::array();
+  for (size_t rank = 0; rank < schedule.ranks.size(); ++rank)
+    lines.push_back((schedule.*text)(rank));
+  return lines;
+}
+
+QueryAnswer schedule(QueryInputs &in) {
+  PipelineShape shape = readShape(in);
+  std::optional<PipelineDurations> durations = readDurations(in);
+  QueryAnswer answer;
+  if (!in.ok())
+    return answer;
+  auto refuse = [&](const Error &error) {
+    in.fail(keyOf(in, error.where), error.message, error.remedy);
+    return answer;
+  };
+  Expected<PipelineSchedule> made = makePipelineSchedule(shape);
+  if (!made)
+    return refuse(made.error());
+  Expected<PipelineTimeline> timeline = simulate(*made, durations.value_or(PipelineDurations()));
+  if (!timeline)
+    return refuse(timeline.error());
+  answer.fields = {{"order", ordersOf(*made, &PipelineSchedule::order)},
+                   {"trace", ordersOf(*made, &PipelineSchedule::trace)}};
+  if (shape.extraWarmup > 0) {
+    shape.paired = true;
+    Expected<PipelineSchedule> paired = makePipelineSchedule(shape);
+    if (!paired)
+      return refuse(paired.error());
+    answer.fields["order_paired"] = ordersOf(*paired, &PipelineSchedule::order);
+  }
+  if (durations)
+    answer.fields["simulation"] = timelineOf(*timeline, closedFormIdle(shape, *durations, !in.isPaper()));
+  return answer;
+}
+
 } // namespace
 
 std::vector<QueryFunction> planner::scheduleQueries() {
   const char *bubbles = "000, pipeline schedules; DualPipe README";
   return {
       {"bubble", "time", bubbles, "schedule pp pp_stages v F B W FB", bubble},
+      {"schedule", "orders of ranks", "Schedule.h; DualPipe, Megatron-LM",
+       "schedule pp pp_stages microbatches m v vpp group extra_warmup extra durations F Bi W FB", schedule},
       {"bubble_fraction", "ratio", bubbles, "pp pp_stages v m microbatches", fraction},
       {"activation_factor", "stage activations of a micro-batch", bubbles,
        "schedule pp pp_stages v rank m microbatches", live},

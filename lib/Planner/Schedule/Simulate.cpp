@@ -1,0 +1,183 @@
+//===- Simulate.cpp - Pipeline schedules in time ------------------------------===//
+//
+// Each rank runs its order; a task starts when the rank is free and its input is there. A rank that must wait is woken
+// by the task that it waits for, so that the cost is linear in tasks; what never wakes is a deadlock.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Programs.h"
+
+#include <algorithm>
+#include <deque>
+
+using namespace k2c;
+using namespace k2c::planner;
+
+namespace {
+
+class Runner {
+public:
+  Runner(const PipelineSchedule &schedule, const PipelineDurations &durations)
+      : schedule(schedule), table(schedule), share(1.0 / static_cast<double>(schedule.shape.chunks)),
+        durations(durations), forwardEnd(table.size(), -1), backwardEnd(table.size(), -1) {}
+
+  Expected<TaskTimes> run() {
+    size_t count = schedule.ranks.size();
+    times.start.resize(count);
+    times.end.resize(count);
+    clock.assign(count, 0);
+    for (size_t rank = 0; rank < count; ++rank) {
+      times.start[rank].resize(schedule.ranks[rank].size());
+      times.end[rank].resize(schedule.ranks[rank].size());
+      ready.push_back(rank);
+    }
+    std::vector<size_t> at(count, 0);
+    while (!ready.empty()) {
+      size_t rank = ready.front();
+      ready.pop_front();
+      while (at[rank] < schedule.ranks[rank].size() && step(rank, at[rank]))
+        ++at[rank];
+    }
+    for (size_t rank = 0; rank < count; ++rank)
+      if (at[rank] < schedule.ranks[rank].size())
+        return Error{"rank " + std::to_string(rank),
+                     describe(schedule, schedule.ranks[rank][at[rank]].task) + " waits for ever for its input", ""};
+    return std::move(times);
+  }
+
+private:
+  /// Time at which the task's input is there; negative: not yet.
+  double inputTime(size_t rank, const PipelineTask &task) const {
+    PipelinePlace place{static_cast<int32_t>(rank), task.lane};
+    size_t own = table.at(place, task.microbatch);
+    switch (task.work) {
+    case PipelineWork::Forward: {
+      std::optional<PipelinePlace> source = table.route.previous(place);
+      return source ? forwardEnd[table.at(*source, task.microbatch)] : 0;
+    }
+    case PipelineWork::Backward:
+    case PipelineWork::InputGrad: {
+      std::optional<PipelinePlace> source = table.route.next(place);
+      return forwardEnd[own] < 0 || !source ? forwardEnd[own] : backwardEnd[table.at(*source, task.microbatch)];
+    }
+    case PipelineWork::WeightGrad:
+      return backwardEnd[own];
+    }
+    return -1;
+  }
+
+  double duration(const PipelineAction &action) const {
+    if (action.kind == PipelineAction::Kind::Pair)
+      return share * durations.overlapped.value_or(durations.forward + durations.inputGrad + durations.weightGrad);
+    switch (action.task.work) {
+    case PipelineWork::Forward:
+      return share * durations.forward;
+    case PipelineWork::Backward:
+      return share * (durations.inputGrad + durations.weightGrad);
+    case PipelineWork::InputGrad:
+      return share * durations.inputGrad;
+    case PipelineWork::WeightGrad:
+      return share * durations.weightGrad;
+    }
+    return 0;
+  }
+
+  /// Records a task's end and wakes the rank that goes on with it.
+  void finish(size_t rank, const PipelineTask &task, double end) {
+    if (task.work == PipelineWork::WeightGrad)
+      return;
+    PipelinePlace place{static_cast<int32_t>(rank), task.lane};
+    bool isForward = task.work == PipelineWork::Forward;
+    (isForward ? forwardEnd : backwardEnd)[table.at(place, task.microbatch)] = end;
+    std::optional<PipelinePlace> follower = isForward ? table.route.next(place) : table.route.previous(place);
+    if (follower && follower->rank != place.rank)
+      ready.push_back(static_cast<size_t>(follower->rank));
+  }
+
+  bool step(size_t rank, size_t at) {
+    const PipelineAction &action = schedule.ranks[rank][at];
+    if (!action.computes())
+      return true;
+    bool isPair = action.kind == PipelineAction::Kind::Pair;
+    double input = inputTime(rank, action.task), other = isPair ? inputTime(rank, action.partner) : 0;
+    if (input < 0 || other < 0)
+      return false;
+    double start = std::max({clock[rank], input, other});
+    clock[rank] = start + duration(action);
+    times.start[rank][at] = start;
+    times.end[rank][at] = clock[rank];
+    finish(rank, action.task, clock[rank]);
+    if (isPair)
+      finish(rank, action.partner, clock[rank]);
+    return true;
+  }
+
+  const PipelineSchedule &schedule;
+  PlaceTable table;
+  double share;
+  PipelineDurations durations;
+  std::vector<double> forwardEnd, backwardEnd, clock;
+  std::deque<size_t> ready;
+  TaskTimes times;
+};
+
+/// Most forwards alive in one program: a backward retires one, in ZB-H1 its weight gradients do.
+int64_t peakOf(const PipelineSchedule &schedule, size_t rank) {
+  PipelineWork retiring =
+      schedule.shape.kind == PipelineKind::ZeroBubbleH1 ? PipelineWork::WeightGrad : PipelineWork::InputGrad;
+  int64_t live = 0, peak = 0;
+  auto count = [&](const PipelineTask &task) {
+    if (task.work == PipelineWork::Forward)
+      peak = std::max(peak, ++live);
+    else if (task.work == PipelineWork::Backward || task.work == retiring)
+      --live;
+  };
+  for (const PipelineAction &action : schedule.ranks[rank]) {
+    if (action.computes())
+      count(action.task);
+    if (action.kind == PipelineAction::Kind::Pair)
+      count(action.partner);
+  }
+  return peak;
+}
+
+} // namespace
+
+Expected<TaskTimes> planner::runOrders(const PipelineSchedule &schedule, const PipelineDurations &durations) {
+  return Runner(schedule, durations).run();
+}
+
+Expected<PipelineTimeline> k2c::simulate(const PipelineSchedule &schedule, const PipelineDurations &durations) {
+  Expected<TaskTimes> times = runOrders(schedule, durations);
+  if (!times)
+    return times.takeError();
+  PipelineTimeline timeline;
+  for (size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
+    double busy = 0;
+    for (size_t i = 0; i < times->end[rank].size(); ++i) {
+      busy += times->end[rank][i] - times->start[rank][i];
+      timeline.makespan = std::max(timeline.makespan, times->end[rank][i]);
+    }
+    timeline.idle.push_back(-busy);
+    timeline.peakStash.push_back(peakOf(schedule, rank));
+  }
+  for (double &idle : timeline.idle)
+    idle += timeline.makespan;
+  return timeline;
+}
+
+std::optional<double> k2c::closedFormIdle(const PipelineShape &shape, const PipelineDurations &d, bool exact) {
+  StageDurations stage;
+  stage.forward = d.forward;
+  stage.backward = d.inputGrad + d.weightGrad;
+  stage.weight = d.weightGrad;
+  stage.overlapped = d.overlapped.value_or(stage.forward + stage.backward);
+  int64_t stages = shape.pp * (shape.kind == PipelineKind::DualPipeV ? 2 : 1);
+  bool isFull = shape.microbatches >= shape.pp;
+  if (shape.kind == PipelineKind::Interleaved)
+    isFull =
+        shape.extraWarmup == 0 && (shape.group == 0 || shape.group == shape.pp) && shape.microbatches % shape.pp == 0;
+  if (!isFull && shape.kind != PipelineKind::GPipe)
+    return std::nullopt;
+  return pipelineBubble(shape.kind, stages, shape.chunks, stage, exact);
+}
