@@ -1,6 +1,6 @@
 //===- Known.cpp - k2c models, k2c topologies -----------------------------===//
 #include "Commands.h"
-#include "k2c/Cluster/Topology.h"
+#include "k2c/Cluster/Import.h"
 #include "k2c/Model/ModelSpec.h"
 #include <iomanip>
 #include <iostream>
@@ -32,12 +32,28 @@ void addKnown(CLI::App &app, std::function<int()> &run) {
   models->footer("example:\n  k2c models");
   models->callback([&run] { run = listModels; });
 
+  struct Options {
+    std::string name, import, like;
+  };
   CLI::App *topologies = app.add_subcommand("topologies", "The topologies this build knows, or one as a file");
-  topologies->footer("example:\n  k2c topologies h100x8 > mine.yaml");
-  auto name = std::make_shared<std::string>();
-  topologies->add_option("topology", *name, "print this one: a built-in or a file, which is checked");
-  topologies->callback(
-      [&run, name] { run = [name] { return name->empty() ? listTopologies() : print(loadTopology(*name)); }; });
+  topologies->footer("example:\n  k2c topologies h100x8 > mine.yaml\n"
+                     "  k2c topologies --import topology.conf --like 4x8-h100 > mine.yaml");
+  auto options = std::make_shared<Options>();
+  CLI::Option *name = topologies->add_option("topology", options->name, "print this one: a built-in or a file");
+  CLI::Option *import = topologies->add_option("--import", options->import,
+                                               "print the topology that NCCL's XML, Slurm's topology.conf or "
+                                               "topology.yaml, or nvidia-smi topo -m describes");
+  import->excludes(name);
+  topologies
+      ->add_option("--like", options->like, "a topology with the same devices and links, for what FILE leaves open")
+      ->needs(import);
+  topologies->callback([&run, options] {
+    run = [options] {
+      if (!options->import.empty())
+        return print(importTopologyFile(options->import, options->like));
+      return options->name.empty() ? listTopologies() : print(loadTopology(options->name));
+    };
+  });
 }
 
 } // namespace k2c
