@@ -47,6 +47,9 @@ Status checkLayout(const ReplicaLayout &layout, int64_t experts);
 /// Two replicas of one expert may lie on one GPU. Time: replicas * log(replicas).
 ReplicaPlacement rebalanceExperts(const ExpertLoad &load, const ReplicaLayout &layout);
 
+/// Each expert in the slot of its number: no replicas, no balance.
+ReplicaPlacement placeOnceInOrder(int64_t experts);
+
 /// Load of each GPU when an expert's tokens spread evenly over its replicas.
 std::vector<double> gpuLoads(const ExpertLoad &load, const ReplicaPlacement &placement, int64_t gpus);
 

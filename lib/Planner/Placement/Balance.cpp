@@ -145,6 +145,15 @@ ReplicaPlacement k2c::rebalanceExperts(const ExpertLoad &load, const ReplicaLayo
   return placement;
 }
 
+ReplicaPlacement k2c::placeOnceInOrder(int64_t experts) {
+  ReplicaPlacement placement;
+  for (int32_t expert = 0; expert < experts; ++expert) {
+    placement.expertOfSlot.push_back(expert);
+    placement.slotsOfExpert.push_back({expert});
+  }
+  return placement;
+}
+
 std::vector<double> k2c::gpuLoads(const ExpertLoad &load, const ReplicaPlacement &placement, int64_t gpus) {
   std::vector<double> loads(gpus, 0.0);
   int64_t gpuSlots = int64_t(placement.expertOfSlot.size()) / gpus;

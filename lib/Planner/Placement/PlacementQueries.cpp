@@ -1,63 +1,17 @@
 //===- PlacementQueries.cpp - Queries about where experts lie -----------------===//
 
 #include "../Query/Parts.h"
-#include "k2c/Planner/Placement.h"
+#include "ReadPlacement.h"
 #include <algorithm>
+#include <set>
 
 using namespace k2c;
-using nlohmann::json;
+using namespace k2c::planner;
 using nlohmann::ordered_json;
 
 namespace {
 
-constexpr int64_t mostSlots = 1 << 16;   ///< of a layer
 constexpr int64_t mostNumbers = 1 << 22; ///< of an answer
-constexpr float mostLoad = 1e30f;        ///< sums of a layer stay finite
-
-/// One load for each expert of each layer; empty after a mistake.
-std::vector<ExpertLoad> readLoads(QueryInputs &in, const std::string &key) {
-  const json *table = in.raw(key);
-  if (!table || !table->is_array() || table->empty()) {
-    in.fail(key, table ? "must be a list of layers" : "is missing", "give [[load of each expert], ..]");
-    return {};
-  }
-  std::vector<ExpertLoad> loads;
-  for (const json &row : *table) {
-    std::string layer = "layer " + std::to_string(loads.size());
-    if (!row.is_array() || row.empty() || int64_t(row.size()) > mostSlots)
-      in.fail(key, layer + " must be a list of 1 to " + std::to_string(mostSlots) + " loads");
-    else if (!loads.empty() && row.size() != loads[0].size())
-      in.fail(key,
-              layer + " has " + std::to_string(row.size()) + " experts, layer 0 has " + std::to_string(loads[0].size()),
-              "give one load for each expert");
-    if (!in.ok())
-      return {};
-    ExpertLoad load;
-    for (const json &item : row) {
-      float value = item.is_number() ? item.get<float>() : -1;
-      if (!(value >= 0 && value <= mostLoad)) {
-        in.fail(key, layer + ", expert " + std::to_string(load.size()) + " must be 0 to 1e+30, got " +
-                         item.dump().substr(0, 60));
-        return {};
-      }
-      load.push_back(value);
-    }
-    loads.push_back(std::move(load));
-  }
-  return loads;
-}
-
-ReplicaLayout readLayout(QueryInputs &in, int64_t experts) {
-  ReplicaLayout layout;
-  layout.replicas = in.whole("num_replicas", 1, mostSlots);
-  layout.groups = in.whole("num_groups", 1, 1, mostSlots);
-  layout.nodes = in.whole("num_nodes", 1, 1, mostSlots);
-  layout.gpus = in.whole("num_gpus", 1, mostSlots);
-  if (in.ok())
-    if (Status status = checkLayout(layout, experts); !status)
-      in.fail(status.error().where, status.error().message, status.error().remedy);
-  return layout;
-}
 
 /// Slots of each expert, padded with -1 to the most replicas of any layer.
 ordered_json paddedSlots(const std::vector<ReplicaPlacement> &layers, int64_t width) {
@@ -75,12 +29,8 @@ ordered_json paddedSlots(const std::vector<ReplicaPlacement> &layers, int64_t wi
 
 QueryAnswer eplb(QueryInputs &in) {
   std::vector<ExpertLoad> loads = readLoads(in, "weight");
-  ReplicaLayout layout = readLayout(in, loads.empty() ? 1 : int64_t(loads[0].size()));
-  if (in.ok() && int64_t(loads.size()) * layout.replicas > mostNumbers)
-    in.fail("num_replicas",
-            "gives " + std::to_string(int64_t(loads.size()) * layout.replicas) + " slots in all, at most " +
-                std::to_string(mostNumbers),
-            "ask for fewer layers");
+  ReplicaLayout layout = readLayout(in, loads.empty() ? 1 : int64_t(loads[0].size()), std::nullopt);
+  limitSlots(in, loads.size(), layout);
   if (!in.ok())
     return QueryAnswer();
   std::vector<ReplicaPlacement> layers;
@@ -107,11 +57,68 @@ QueryAnswer eplb(QueryInputs &in) {
   return answer;
 }
 
+/// Experts that each GPU holds in a phase, layer by layer, without doubles.
+using Held = std::vector<std::set<std::pair<size_t, int32_t>>>;
+
+/// One phase: its placement, how evenly it loads GPUs, and the weights that a GPU holds.
+ordered_json placePhase(const std::vector<ExpertLoad> &loads, const ReplicaLayout &layout, double expertBytes,
+                        Held &held) {
+  ordered_json expertOfSlot = ordered_json::array(), balance = ordered_json::array();
+  int64_t gpuSlots = layout.replicas / layout.gpus;
+  held.assign(layout.gpus, {});
+  for (size_t layer = 0; layer < loads.size(); ++layer) {
+    ReplicaPlacement placement = rebalanceExperts(loads[layer], layout);
+    for (int64_t slot = 0; slot < layout.replicas; ++slot)
+      held[slot / gpuSlots].insert({layer, placement.expertOfSlot[slot]});
+    balance.push_back(balancedness(gpuLoads(loads[layer], placement, layout.gpus)));
+    expertOfSlot.push_back(std::move(placement.expertOfSlot));
+  }
+  return {{"phy2log", std::move(expertOfSlot)},
+          {"balancedness", std::move(balance)},
+          {"gpu_weight_bytes", double(gpuSlots) * double(loads.size()) * expertBytes}};
+}
+
+/// Placements of prefill, with replicas, and of decode, by default without: prefill is bound by its fullest GPU,
+/// decode by the weights it reads. GPUs that serve both phases hold the union.
+QueryAnswer phases(QueryInputs &in) {
+  std::vector<ExpertLoad> prefill = readLoads(in, "weight");
+  std::vector<ExpertLoad> decode = in.has("decode_weight") ? readLoads(in, "decode_weight") : prefill;
+  int64_t experts = prefill.empty() ? 1 : int64_t(prefill[0].size());
+  if (in.ok() && (decode.size() != prefill.size() || int64_t(decode[0].size()) != experts))
+    in.fail("decode_weight", "is a table of " + std::to_string(decode.size()) + " x " +
+                                 std::to_string(decode[0].size()) + ", 'weight' of " + std::to_string(prefill.size()) +
+                                 " x " + std::to_string(experts));
+  ReplicaLayout layout = readLayout(in, experts, std::nullopt), decodeLayout = layout;
+  decodeLayout.replicas = in.whole("decode_replicas", experts, experts, layout.replicas);
+  double expertBytes = in.number("expert_bytes", 0, 1e15);
+  if (in.ok() && decodeLayout.replicas % layout.gpus)
+    in.fail(in.has("decode_replicas") ? "decode_replicas" : "num_gpus",
+            "leaves " + std::to_string(decodeLayout.replicas) + " slots of decode on " + std::to_string(layout.gpus) +
+                " GPUs, not equally many on each",
+            "give decode_replicas as a multiple of num_gpus");
+  limitSlots(in, prefill.size(), layout);
+  if (!in.ok())
+    return QueryAnswer();
+  Held heldInPrefill, heldInDecode;
+  QueryAnswer answer;
+  answer.fields["prefill"] = placePhase(prefill, layout, expertBytes, heldInPrefill);
+  answer.fields["decode"] = placePhase(decode, decodeLayout, expertBytes, heldInDecode);
+  size_t most = 0;
+  for (int64_t gpu = 0; gpu < layout.gpus; ++gpu) {
+    heldInPrefill[gpu].merge(heldInDecode[gpu]);
+    most = std::max(most, heldInPrefill[gpu].size());
+  }
+  answer.fields["shared_gpu_weight_bytes"] = double(most) * expertBytes;
+  return answer;
+}
+
 } // namespace
 
 std::vector<QueryFunction> planner::placementQueries() {
   return {
       {"eplb", "slots", "expert-parallel load balancer of DeepSeek V3",
        "weight num_replicas num_groups num_nodes num_gpus", eplb},
+      {"eplb_phases", "slots and bytes of a GPU", "replicas for prefill only, as DeepSeek V3 is served",
+       "weight decode_weight num_replicas decode_replicas num_groups num_nodes num_gpus expert_bytes", phases},
   };
 }

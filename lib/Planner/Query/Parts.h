@@ -17,6 +17,8 @@ std::vector<QueryFunction> serveQueries();
 std::vector<QueryFunction> expertQueries();
 std::vector<QueryFunction> scheduleQueries();
 std::vector<QueryFunction> placementQueries();
+std::vector<QueryFunction> affinityQueries();
+std::vector<QueryFunction> routedPeakQueries();
 
 } // namespace k2c::planner
 

@@ -32,8 +32,9 @@ QueryAnswer &QueryAnswer::part(const std::string &name, double number) {
 
 static std::vector<QueryFunction> makeTable() {
   std::vector<QueryFunction> table;
-  for (auto part : {planner::countQueries, planner::trainQueries, planner::expertQueries, planner::serveQueries,
-                    planner::scheduleQueries, planner::placementQueries})
+  for (auto part :
+       {planner::countQueries, planner::trainQueries, planner::expertQueries, planner::serveQueries,
+        planner::scheduleQueries, planner::placementQueries, planner::affinityQueries, planner::routedPeakQueries})
     for (QueryFunction &function : part())
       table.push_back(std::move(function));
   std::sort(table.begin(), table.end(), [](const QueryFunction &a, const QueryFunction &b) { return a.name < b.name; });
