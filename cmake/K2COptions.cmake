@@ -28,7 +28,10 @@ target_compile_options(k2c-warnings INTERFACE -Wall -Wextra -Wno-unused-paramete
 
 # Sanitizers of the MLIR-free libraries and the runtime (they read hostile bytes).
 add_library(k2c-sanitize INTERFACE)
-if(K2C_SANITIZE)
+if(K2C_FUZZ)
+  target_compile_options(k2c-sanitize INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+if(K2C_SANITIZE OR K2C_FUZZ)
   target_compile_options(k2c-sanitize INTERFACE -fsanitize=address,undefined -fno-sanitize=vptr
                          -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
   target_link_options(k2c-sanitize INTERFACE -fsanitize=address,undefined)

@@ -61,6 +61,11 @@ def _root():
     return top, os.path.join(top, tools)
 
 
+def objects():
+    """The folder of compiled kernels that all tests share: --cache-dir."""
+    return os.path.join(_root()[0], "objects")
+
+
 class Bundle:
     """A compiled program and what it prints."""
 
@@ -98,14 +103,13 @@ def rows(lists):
 
 def compile_into(folder, source, *options):
     """The bundle `folder`, made anew; the objects of kernels are shared with other bundles."""
-    objects = os.path.join(_root()[0], "objects")
-    _output([_tool(), "compile", source, "-o", folder, "--cache-dir", objects, *options])
+    _output([_tool(), "compile", source, "-o", folder, "--cache-dir", objects(), *options])
     return Bundle(folder)
 
 
 def compiled(source, *options):
     """The bundle of `source` under these options of k2c compile."""
-    _, root = _root()
+    root = _root()[1]
     files = sorted(os.path.join(source, name) for name in os.listdir(source))
     key = _digest("".join(map(_stamp, files)) + "|".join(options))
     folder = os.path.join(root, f"{os.path.basename(os.path.realpath(source))}-{key}")

@@ -39,6 +39,14 @@ TEST(Json, RefusesADuplicateKey) {
   EXPECT_EQ(failure("[{\"a\": 1}, {\"a\": 2}]"), "");
 }
 
+TEST(Json, QuotesNoRawBytesOfAFile) {
+  EXPECT_EQ(failure("{\"\\u001b[2Jé\\u009b\": 1, \"\\u001b[2Jé\\u009b\": 2}"),
+            "f.json: key '\\x1b[2Jé\\xc2\\x9b' occurs twice in one object; remove one of the two");
+  const std::string message = failure("{\"\xe4\xb8\xff\": 1}");
+  EXPECT_NE(message.find("\\xe4\\xb8\\xff"), message.npos) << message;
+  EXPECT_EQ((Error{"é中\n", "\xf0\x9f\x98", "\x7f"}.text()), "é中\\x0a: \\xf0\\x9f\\x98; \\x7f");
+}
+
 TEST(Json, BoundsDepthAndSize) {
   EXPECT_EQ(failure("[[[1]]]", {100, 3}), "");
   EXPECT_EQ(failure("[[[[1]]]]", {100, 3}), "f.json: JSON is nested deeper than 3 levels; flatten the file");

@@ -74,4 +74,22 @@ size_t appendWellFormed(std::string_view bytes, bool keep, std::string &text) {
   return at;
 }
 
+std::string printable(std::string_view text) {
+  static constexpr char digits[] = "0123456789abcdef";
+  std::string shown;
+  for (size_t at = 0; at < text.size();) {
+    const Utf8Step step = utf8Step(text, at);
+    const std::string_view part = text.substr(at, step.length);
+    const uint8_t lead = uint8_t(part[0]);
+    at += step.length;
+    const bool control = lead < 0x20 || lead == 0x7F || (lead == 0xC2 && part.size() == 2 && uint8_t(part[1]) < 0xA0);
+    if (step.kind == Utf8Step::character && !control)
+      shown += part;
+    else
+      for (const char byte : part)
+        shown += {'\\', 'x', digits[uint8_t(byte) >> 4], digits[uint8_t(byte) & 15]};
+  }
+  return shown;
+}
+
 } // namespace k2rt

@@ -40,6 +40,10 @@ std::string utf8Encode(uint32_t codePoint);
 /// `bytes` were consumed.
 size_t appendWellFormed(std::string_view bytes, bool keep, std::string &text);
 
+/// `text` on one line of well-formed UTF-8, for messages that quote files from outside: the bytes of ill-formed parts
+/// and of control characters (C0, DEL, C1) become \xNN.
+std::string printable(std::string_view text);
+
 } // namespace k2rt
 
 #endif // K2RT_SERVE_UTF8_H

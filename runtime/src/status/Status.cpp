@@ -1,5 +1,6 @@
 // Error texts, and their way into the users' C struct.
 #include "status/Status.h"
+#include "serve/Utf8.h"
 #include <cstring>
 #include <string_view>
 #include <system_error>
@@ -8,7 +9,7 @@ namespace k2rt {
 
 std::string Error::text() const {
   std::string line = place.empty() ? message : place + ": " + message;
-  return remedy.empty() ? line : line + "; " + remedy;
+  return printable(remedy.empty() ? line : line + "; " + remedy);
 }
 
 Error systemError(std::string place, const std::string &what, int errorNumber) {
@@ -16,8 +17,12 @@ Error systemError(std::string place, const std::string &what, int errorNumber) {
 }
 
 static void copyText(std::string_view from, char *to, size_t capacity) {
-  const size_t length = from.size() < capacity ? from.size() : capacity - 1;
-  std::memcpy(to, from.data(), length);
+  const std::string text = printable(from);
+  size_t length = text.size();
+  if (length >= capacity)
+    for (length = capacity - 1; length > 0 && (uint8_t(text[length]) & 0xC0) == 0x80;)
+      --length;
+  std::memcpy(to, text.data(), length);
   to[length] = 0;
 }
 

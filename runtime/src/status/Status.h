@@ -21,14 +21,15 @@ struct Error {
   std::string message;
   std::string remedy;
 
-  /// One line: "place: message; remedy".
+  /// One line: "place: message; remedy"; bytes of a file quoted in a part are made printable (serve/Utf8.h).
   std::string text() const;
 };
 
 /// The same for a refused system call: appends the system's text of `errorNumber`.
 Error systemError(std::string place, const std::string &what, int errorNumber);
 
-/// Copies `error` into the users' struct, cutting what is too long. Null `to` is allowed. Returns the code.
+/// Copies `error` into the users' struct, cutting what is too long between two characters. Null `to` is allowed.
+/// Returns the code.
 k2rt_code exportError(const Error &error, k2rt_status *to);
 
 /// Success or an Error.

@@ -1,0 +1,12 @@
+// weights/index.json, as the compiler and the runtime read it.
+#include "TempFile.h"
+#include "k2c/Weights/WeightIndex.h"
+#include "program/Weights.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  static const TempFolder folder;
+  folder.write("weights/index.json", data, size);
+  (void)bool(k2c::verifyBundle(folder.path));
+  (void)bool(k2rt::Weights::map(folder.path, "weights/index.json", 2));
+  return 0;
+}

@@ -1,0 +1,31 @@
+// A folder of this process for readers that want paths; removed at the end.
+#ifndef K2C_FUZZ_TEMPFILE_H
+#define K2C_FUZZ_TEMPFILE_H
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <unistd.h>
+
+struct TempFolder {
+  TempFolder() : path((std::filesystem::temp_directory_path() / ("k2c-fuzz-" + std::to_string(getpid()))).string()) {
+    std::filesystem::create_directories(path);
+  }
+  ~TempFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
+  /// The path of a file with these bytes.
+  std::string write(const std::string &name, const uint8_t *data, size_t size) const {
+    const std::string file = path + "/" + name;
+    std::filesystem::create_directories(std::filesystem::path(file).parent_path());
+    std::ofstream(file, std::ios::binary | std::ios::trunc)
+        .write(reinterpret_cast<const char *>(data), std::streamsize(size));
+    return file;
+  }
+
+  std::string path;
+};
+
+#endif
