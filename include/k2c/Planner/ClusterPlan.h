@@ -1,0 +1,194 @@
+//===- ClusterPlan.h - A model on a cluster under a load: memory, time, cost --===//
+//
+// evaluate() predicts ONE layout: what each rank holds, how long each part of a step takes and what bounds it, what
+// crosses each tier of links, and the figures that people compare (tokens/s, time to first token, cost). search()
+// evaluates every layout of a cluster and says why the others lose. Pure: no weights, no files, no clock; renderers
+// (tables, JSON, HTML, traces) read these structs and compute nothing.
+//
+// Plan.h is what a compile decided for the one rank it compiles today; a ClusterPlan of that layout takes its memory
+// from there. Papers 000, 002 and 004; docs/Planner.md names the convention of each term.
+//
+// Units: bytes, FLOP, seconds, tokens, dollars; never scaled. Sizes of memory are whole bytes, traffic and work are
+// real numbers, since routing is a mean.
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_PLANNER_CLUSTERPLAN_H
+#define K2C_PLANNER_CLUSTERPLAN_H
+
+#include "k2c/Planner/Bubble.h"
+#include "k2c/Planner/SavedTensors.h"
+#include "k2c/Planner/Schedule.h"
+#include "k2c/Planner/Train.h"
+#include "k2c/Support/DType.h"
+#include "k2c/Support/Units.h"
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace k2c {
+
+enum class PlanPhase : uint8_t { Serve, Train };
+
+/// How many ways each kind of work is split. One replica of the model takes tp * cp * dp * pp devices, and its experts
+/// are spread over ep * etp of the tp * cp * dp devices of a stage.
+struct ParallelLayout {
+  int64_t tp = 1;  ///< tensor parallelism of attention and dense MLPs
+  int64_t ep = 1;  ///< expert parallelism: ranks that share a layer's experts
+  int64_t etp = 1; ///< tensor parallelism inside an expert
+  int64_t pp = 1;  ///< pipeline stages
+  int64_t dp = 1;  ///< data-parallel ranks of one replica
+  int64_t cp = 1;  ///< context parallelism
+  bool sp = false; ///< sequence parallelism over the tp ranks
+  /// Independent copies of the whole model; serving only (training's copies are dp).
+  int64_t replicas = 1;
+  /// Serving: most new tokens of a data-parallel rank in a step (compile's --step-tokens). 0 in a question: as many as
+  /// fit.
+  int64_t stepTokens = 0;
+  int64_t redundantExperts = 0; ///< serving: physical expert slots of a layer beyond its experts
+  /// Serving: two-batch overlap. Training: a forward beside a backward where the schedule pairs them.
+  bool overlap = false;
+  // Training only.
+  PipelineKind schedule = PipelineKind::OneFOneB;
+  int64_t chunks = 1;         ///< model chunks of a rank (interleaved)
+  int64_t microbatches = 1;   ///< of one step, for each data-parallel rank
+  int64_t microbatchSize = 1; ///< sequences
+  RecomputeSet recompute = RecomputeSet::None;
+  Zero zero = Zero::None;
+
+  int64_t devicesOfReplica() const { return tp * cp * dp * pp; }
+  int64_t devices() const { return devicesOfReplica() * replicas; }
+};
+
+/// Names as --layout takes them: "zb-h1", "k2_fp8", "os+g".
+const char *nameOf(PipelineKind kind);
+const char *nameOf(RecomputeSet set);
+const char *nameOf(Zero zero);
+
+/// "ep=32,dp=32", as --layout takes it; what is 1, none or off is left out.
+std::string format(const ParallelLayout &layout, PlanPhase phase);
+
+/// A component of memory.
+struct MemoryPart {
+  std::string name; ///< "experts", "cache", "activations", "receive buffers", ...
+  Bytes bytes;
+};
+
+/// Ranks that hold the same.
+struct RankMemory {
+  std::string ranks; ///< "0-31" or "stage 3: 24-31"; of one replica
+  int64_t count = 1; ///< ranks in this class, of one replica
+  int64_t stage = 0; ///< pipeline stage
+  int64_t parameters = 0;
+  std::vector<MemoryPart> parts;
+  Bytes capacity; ///< of the device
+
+  Bytes total() const;
+  bool fits() const { return total() <= capacity; }
+};
+
+/// What a part of a step waits for. Latency: messages too small to fill the link.
+enum class Bound : uint8_t { Compute, Memory, Link, Latency };
+const char *nameOf(Bound bound);
+
+/// A part of a step on one device; all layers together.
+struct StepPart {
+  std::string phase; ///< "prefill", "decode"; "forward", "backward", "optimizer"
+  std::string name;  ///< "attention", "experts", "dispatch and combine", ...
+  Seconds seconds;   ///< alone, without overlap
+  Flops flops;
+  double memoryBytes = 0; ///< read and written
+  double linkBytes = 0;   ///< received from other devices
+  std::string tier;       ///< the slowest tier used; empty without links
+  Bound bound = Bound::Memory;
+};
+
+/// What one device receives over one tier in a step.
+struct TierTraffic {
+  std::string phase;   ///< as StepPart::phase; "step" in training
+  std::string tier;    ///< name of the topology's tier
+  std::string link;    ///< "nvlink4"; may be empty
+  double bytes = 0;    ///< received, for each device and step
+  Bandwidth available; ///< of one device, one way, efficiency included
+  Seconds seconds;     ///< bytes / available
+};
+
+/// A task of the simulated pipeline.
+struct PipelineSpan {
+  int32_t rank = 0; ///< pipeline rank
+  PipelineTask task;
+  std::optional<PipelineTask> partner; ///< the backward beside it, when paired
+  Seconds begin, end;
+};
+
+/// A number that plans are compared by.
+struct Figure {
+  std::string key;   ///< "decode_tokens_per_s_per_device"
+  std::string label; ///< "decode, tokens/s a device"
+  double value = 0;
+  std::string unit; ///< "tokens/s", "s", "$", "sequences", "" for a share
+};
+
+struct ClusterPlan {
+  std::string model, topology, workload;
+  PlanPhase phase = PlanPhase::Serve;
+  ParallelLayout layout;
+  int64_t devices = 1;   ///< used
+  int64_t available = 1; ///< of the topology
+  DType compute = DType::BF16;
+  std::string weightFormat; ///< "as published", "bf16", "f32"
+  DType cache = DType::BF16;
+
+  std::vector<RankMemory> memory; ///< classes of equal ranks, by stage
+  std::vector<StepPart> steps;
+  std::vector<TierTraffic> traffic;
+  std::vector<Figure> figures; ///< in the order in which people read them
+  /// Training: tasks of every pipeline rank by time; empty with one stage or when not asked for.
+  std::vector<PipelineSpan> timeline;
+
+  bool compilable = false;        ///< `k2c compile` accepts it today
+  std::string whyNotCompilable;   ///< empty when it does
+  std::vector<std::string> notes; ///< assumptions with their sources, and warnings
+
+  /// A figure's value, or nothing when this phase does not have it.
+  std::optional<double> figure(const std::string &key) const;
+  /// The class with least room left.
+  const RankMemory &fullest() const;
+  bool fits() const;
+};
+
+//===----------------------------------------------------------------------===//
+// Search
+//===----------------------------------------------------------------------===//
+
+/// What the best plan is best at. Throughput: tokens/s of the cluster. Latency: shortest time for each token (training:
+/// of a step). Devices: fewest that hold the model and meet the targets. ExpertParallel: smallest ep that does. Cost:
+/// dollars for a million tokens.
+enum class Objective : uint8_t { Throughput, Latency, Devices, ExpertParallel, Cost };
+const char *nameOf(Objective objective);
+
+struct RunnerUp {
+  ClusterPlan plan;
+  std::string loses; ///< to the best: "1.8 times fewer tokens/s: dispatch crosses 8 nodes, 4 suffice"
+};
+
+/// Layouts refused for one reason.
+struct Refused {
+  std::string reason; ///< "memory", "targets", ...
+  int64_t count = 0;
+  std::string example; ///< one of them with both numbers
+};
+
+struct PlanSearch {
+  Objective objective = Objective::Throughput;
+  ClusterPlan best;
+  /// Nothing is better in throughput and latency and devices at once; by throughput, the best first.
+  std::vector<ClusterPlan> frontier;
+  std::vector<RunnerUp> runnersUp; ///< next in the objective, best first
+  int64_t candidates = 0;          ///< layouts evaluated
+  std::vector<Refused> refused;
+};
+
+} // namespace k2c
+
+#endif // K2C_PLANNER_CLUSTERPLAN_H

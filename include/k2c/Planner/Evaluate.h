@@ -1,0 +1,49 @@
+//===- Evaluate.h - One layout predicted, and the best of all -----------------===//
+//
+// The functions behind `k2c plan MODEL --topology T`. Results are described in ClusterPlan.h.
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_PLANNER_EVALUATE_H
+#define K2C_PLANNER_EVALUATE_H
+
+#include "k2c/Cluster/Topology.h"
+#include "k2c/Model/ModelSpec.h"
+#include "k2c/Planner/ClusterPlan.h"
+#include "k2c/Planner/Workload.h"
+
+namespace k2c {
+
+/// How weights are stored in memory.
+enum class WeightFormat : uint8_t { Published, Bf16, F32 };
+const char *nameOf(WeightFormat format);
+
+/// What is planned. The referenced objects outlive the request.
+struct PlanRequest {
+  const ModelSpec &spec;
+  const Topology &topology;
+  const Workload &workload;
+  PlanPhase phase = PlanPhase::Serve;
+  WeightFormat weights = WeightFormat::Published; ///< of serving; training's are Workload::train.bytes
+  DType cache = DType::BF16;
+  bool withTimeline = false;
+  /// Refuse a plan that does not fit or misses its targets; else it is returned with a note.
+  bool mustFit = true;
+};
+
+/// Predicts `layout`. Errors: a layout that the model or the topology does not divide into, memory or targets that do
+/// not hold; each names the key of the layout (or the rank) and both numbers.
+Expected<ClusterPlan> evaluate(const PlanRequest &request, const ParallelLayout &layout);
+
+/// The layout to start from: as many replicas of the fewest devices that hold the model.
+Expected<ClusterPlan> evaluateDefault(const PlanRequest &request);
+
+/// Reads "ep=8,dp=8,pp=1" (keys as format(ParallelLayout) prints them). Errors name the entry.
+Expected<ParallelLayout> parseLayout(const std::string &text, PlanPhase phase);
+
+/// Evaluates every layout of the search space (docs/Planner.md). Error: none fits; says what was closest and by how
+/// much.
+Expected<PlanSearch> search(const PlanRequest &request, Objective objective);
+
+} // namespace k2c
+
+#endif // K2C_PLANNER_EVALUATE_H

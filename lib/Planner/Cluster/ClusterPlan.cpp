@@ -1,0 +1,101 @@
+//===- ClusterPlan.cpp - Reading a plan of a cluster --------------------------===//
+
+#include "k2c/Planner/ClusterPlan.h"
+
+#include <algorithm>
+
+using namespace k2c;
+
+namespace {
+
+/// Writes "key=value" entries separated by commas.
+class Entries {
+public:
+  void number(const char *key, int64_t value, int64_t leftOut = 1) {
+    if (value != leftOut)
+      word(key, std::to_string(value));
+  }
+  void word(const char *key, const std::string &value) {
+    text += (text.empty() ? "" : ",") + (std::string(key) + "=" + value);
+  }
+  std::string text;
+};
+
+} // namespace
+
+const char *k2c::nameOf(Bound bound) {
+  static const char *const names[] = {"compute", "memory", "link", "latency"};
+  return names[size_t(bound)];
+}
+
+const char *k2c::nameOf(Objective objective) {
+  static const char *const names[] = {"throughput", "latency", "devices", "ep", "cost"};
+  return names[size_t(objective)];
+}
+
+const char *k2c::nameOf(PipelineKind kind) {
+  static const char *const names[] = {"gpipe", "1f1b", "interleaved", "zb-h1", "dualpipe", "dualpipev"};
+  return names[size_t(kind)];
+}
+
+const char *k2c::nameOf(RecomputeSet set) {
+  static const char *const names[] = {"none", "v3", "k2", "k2_fp8", "full"};
+  return names[size_t(set)];
+}
+
+const char *k2c::nameOf(Zero zero) {
+  static const char *const names[] = {"none", "os", "os+g", "os+g+params"};
+  return names[size_t(zero)];
+}
+
+std::string k2c::format(const ParallelLayout &layout, PlanPhase phase) {
+  Entries entries;
+  entries.number("tp", layout.tp);
+  entries.number("ep", layout.ep);
+  entries.number("etp", layout.etp);
+  entries.number("pp", layout.pp);
+  entries.number("dp", layout.dp);
+  entries.number("cp", layout.cp);
+  entries.number("sp", layout.sp, 0);
+  if (phase == PlanPhase::Serve) {
+    entries.number("replicas", layout.replicas);
+    entries.number("redundant", layout.redundantExperts, 0);
+    entries.number("step", layout.stepTokens, 0);
+  } else {
+    if (layout.pp > 1)
+      entries.word("schedule", nameOf(layout.schedule));
+    entries.number("chunks", layout.chunks);
+    entries.number("microbatches", layout.microbatches);
+    entries.number("microbatch", layout.microbatchSize);
+    if (layout.recompute != RecomputeSet::None)
+      entries.word("recompute", nameOf(layout.recompute));
+    if (layout.zero != Zero::None)
+      entries.word("zero", nameOf(layout.zero));
+  }
+  entries.number("overlap", layout.overlap, 0);
+  return entries.text.empty() ? "one device" : entries.text;
+}
+
+Bytes RankMemory::total() const {
+  Bytes sum;
+  for (const MemoryPart &part : parts)
+    sum += part.bytes;
+  return sum;
+}
+
+std::optional<double> ClusterPlan::figure(const std::string &key) const {
+  for (const Figure &figure : figures)
+    if (figure.key == key)
+      return figure.value;
+  return std::nullopt;
+}
+
+const RankMemory &ClusterPlan::fullest() const {
+  return *std::min_element(memory.begin(), memory.end(), [](const RankMemory &a, const RankMemory &b) {
+    return a.capacity - a.total() < b.capacity - b.total();
+  });
+}
+
+bool ClusterPlan::fits() const {
+  return std::all_of(memory.begin(), memory.end(), [](const RankMemory &ranks) { return ranks.fits(); });
+}
