@@ -26,11 +26,18 @@ ninja -C "$build" fuzz-all >"$build/build.log" 2>&1 || { tail -n 30 "$build/buil
 # Seeds: small real files of each kind.
 seeds=$build/fuzz/seeds
 rm -rf "$seeds"
-mkdir -p "$seeds"/{Config,Safetensors,Topology,Tokenizer,Tiktoken,Manifest,WeightIndex}
+mkdir -p "$seeds"/{Config,Safetensors,Topology,Query,Tokenizer,Tiktoken,Manifest,WeightIndex}
 n=0
 for config in test/EndToEnd/oracle/*/config.json; do cp "$config" "$seeds/Config/$((n += 1))"; done
 head -c 40000 test/EndToEnd/oracle/llama/model.safetensors >"$seeds/Safetensors/llama"
 cp models/topologies/*.yaml "$seeds/Topology"
+python3 - "$seeds/Query" <<'PYTHON'
+import json, sys
+for item in json.load(open("test/Planner/golden_public.json"))["items"]:
+    if item["function"] and item["recomputed"] is not None and item["function"].isidentifier():
+        with open(f"{sys.argv[1]}/{item['id']}".replace("*", "_"), "w") as seed:
+            seed.write(item["function"] + "\n" + json.dumps(item["inputs"]))
+PYTHON
 cp test/Runtime/tokenizers/{toy,flags,cuts,metaspace,mixtral}.json "$seeds/Tokenizer"
 cp test/Runtime/tokenizers/kimi.model "$seeds/Tiktoken"
 echo '{"format":1,"slots":[{"slot":0,"name":"w","layer":null,"file":"a.bin","bytes":4096,"xxh3":"0"}]}' \
@@ -38,7 +45,7 @@ echo '{"format":1,"slots":[{"slot":0,"name":"w","layer":null,"file":"a.bin","byt
 echo '{"format":1,"model":{"name":"m","layers":1,"hidden":1,"vocab":1},"numerics":{"version":1}}' \
   >"$seeds/Manifest/one"
 
-for target in Config Safetensors Topology Tokenizer Tiktoken Manifest WeightIndex; do
+for target in Config Safetensors Topology Query Tokenizer Tiktoken Manifest WeightIndex; do
   echo "==> $target, $seconds s" >&2
   mkdir -p "$build/fuzz/corpus/$target"
   if ! ASAN_OPTIONS=detect_container_overflow=0 "$build/fuzz/fuzz-$target" -max_total_time="$seconds" \

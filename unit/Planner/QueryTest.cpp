@@ -70,6 +70,30 @@ TEST(Query, RefusesLayoutsThatDoNotDivide) {
             "inputs:1:48: 'tp' 3 does not divide the attention heads 128; choose a divisor of 128");
 }
 
+TEST(Query, RefusesMoreThanTheModelHas) {
+  EXPECT_EQ(errorOf("device_params", R"({"model": "deepseek_v3", "layers_on_stage": 62})"),
+            "inputs:1:26: 'layers_on_stage' must be 1 to 61, got 62");
+  EXPECT_EQ(errorOf("stage_layers", R"({"stage": 0, "model": "deepseek_v3", "pp": 62})"),
+            "inputs:1:38: 'pp' must be 1 to 61, got 62");
+  EXPECT_EQ(errorOf("sparsity", R"({"m": 4, "k": 8})"), "inputs:1:10: 'k' must be 1 to 4, got 8");
+}
+
+TEST(Query, RefusesASchedulesDurationsThatCannotBe) {
+  EXPECT_EQ(errorOf("bubble", R"({"schedule": "zb-h1", "pp": 8, "F": 1, "B": 2, "W": 3})"),
+            "inputs:1:48: 'W' must be 0.0 to 2.0, got 3");
+  EXPECT_EQ(errorOf("bubble", R"({"schedule": "zb-h1", "pp": 8, "F": 1, "B": 2, "W": 2})"),
+            "inputs:1:48: 'W' makes the closed form negative: -7.0; its durations need F + B >= 2 W, and FB + B >= 3 W "
+            "in DualPipe, of at least 2 ranks");
+  EXPECT_EQ(errorOf("bubble", R"({"schedule": "dualpipe", "pp": 7})"),
+            "inputs:1:26: 'pp' 7 is odd; DualPipe pairs ranks; choose an even number");
+}
+
+// What is stored quantised is f32 once read; in another format it is bf16.
+TEST(Query, ACheckpointInAnotherFormatThanPublished) {
+  EXPECT_EQ((*ask("checkpoint", R"({"model": "deepseek_v3", "format": "bf16"})"))["value"],
+            2 * 671026404352 + 4 * 58 * 256);
+}
+
 TEST(Query, RefusesAModelWithoutWhatIsAsked) {
   EXPECT_EQ(errorOf("flops_mla", R"({"model": "olmoe", "phase": "decode", "S": 9, "variant": "naive"})"),
             "inputs:1:2: 'model' has no latent attention; ask this of a DeepSeek or Kimi model");

@@ -11,8 +11,6 @@ using namespace k2c::planner;
 
 namespace {
 
-constexpr int64_t mostStages = 1 << 16;
-
 /// A count that follows from the model alone.
 template <class Count> QueryAnswer ofModel(QueryInputs &in, Count count) {
   const ModelSpec *model = in.model();
@@ -32,8 +30,10 @@ QueryAnswer active(QueryInputs &in) {
 }
 
 QueryAnswer sparsity(QueryInputs &in) {
-  if (in.has("m") || in.has("k"))
-    return QueryAnswer(double(in.whole("m", 1)) / double(in.whole("k", 1)));
+  if (in.has("m") || in.has("k")) {
+    int64_t experts = in.whole("m", 1);
+    return QueryAnswer(double(experts) / double(in.whole("k", 1, experts)));
+  }
   const MoeSpec *moe = readMoe(in, in.model());
   return moe ? QueryAnswer(double(moe->experts) / double(moe->topK)) : QueryAnswer();
 }
@@ -86,7 +86,7 @@ int64_t stageOf(QueryInputs &in, int64_t stages) {
 }
 
 std::vector<int64_t> readStages(QueryInputs &in, const ModelSpec *model) {
-  int64_t stages = in.whole("pp", 1, mostStages);
+  int64_t stages = in.whole("pp", 1, model ? model->layerCount() : 1);
   size_t partition = in.word("partition", {"front", "balanced"}, 0);
   return stageLayers(model ? model->layerCount() : 0, stages,
                      partition == 0 ? StagePartition::Front : StagePartition::Balanced);

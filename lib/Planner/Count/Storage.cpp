@@ -56,7 +56,8 @@ void add(CheckpointSize &size, const WeightFamily &family, Checked copies, Check
     size.fp4 += elements;
     size.scales += scales;
     size.bytes += rows * columns.dividedUp(2) * copies + scales;
-  } else if (family.dtype == DType::F32) {
+  } else if (family.dtype == DType::F32 && !family.blocks && !family.microScales) {
+    // A matrix stored quantised is F32 once read; another format of it is bf16.
     size.f32 += elements;
     size.bytes += elements * 4;
   } else {

@@ -18,34 +18,6 @@ PipelineKind kind(QueryInputs &in, std::optional<size_t> otherwise = std::nullop
   return kinds[in.word("schedule", words, otherwise)];
 }
 
-/// Stages are called pp_stages in some inputs and pp in others.
-int64_t stages(QueryInputs &in) { return in.whole(in.has("pp_stages") ? "pp_stages" : "pp", 1, mostStages); }
-
-QueryAnswer bubble(QueryInputs &in) {
-  PipelineKind which = kind(in, in.has("v") ? std::optional<size_t>(2) : std::nullopt);
-  StageDurations d;
-  d.forward = in.number("F", 1, 0, 1e12);
-  d.backward = in.number("B", 2, 0, 1e12);
-  d.weight = in.number("W", d.backward / 2, 0, 1e12);
-  d.overlapped = in.number("FB", d.forward + d.backward, 0, 1e12);
-  return QueryAnswer(pipelineBubble(which, stages(in), in.whole("v", 1, 1, mostStages), d, !in.isPaper()));
-}
-
-QueryAnswer fraction(QueryInputs &in) {
-  int64_t pp = stages(in), chunks = in.whole("v", 1, 1, mostStages);
-  return QueryAnswer(bubbleFraction(pp, chunks, in.whole(in.has("m") ? "m" : "microbatches", 1)));
-}
-
-QueryAnswer live(QueryInputs &in) {
-  PipelineKind which = kind(in, in.has("v") ? std::optional<size_t>(2) : std::nullopt);
-  int64_t pp = stages(in), chunks = in.whole("v", 1, 1, mostStages), rank = in.whole("rank", 0, 0, pp - 1);
-  std::optional<int64_t> microbatches;
-  for (const char *key : {"m", "microbatches"})
-    if (in.has(key))
-      microbatches = in.whole(key, 1);
-  return QueryAnswer(liveMicrobatches(which, pp, chunks, rank, microbatches));
-}
-
 /// The key that is there of several spellings; the first when none is.
 std::string spelling(const QueryInputs &in, std::initializer_list<const char *> keys) {
   for (const char *key : keys)
@@ -63,6 +35,42 @@ std::string keyOf(const QueryInputs &in, const std::string &field) {
   if (field == "chunks")
     return spelling(in, {"v", "vpp"});
   return field == "extraWarmup" ? spelling(in, {"extra_warmup", "extra"}) : field;
+}
+
+/// Stages are called pp_stages in some inputs and pp in others.
+int64_t stages(QueryInputs &in) { return in.whole(keyOf(in, "pp"), 1, mostStages); }
+
+QueryAnswer bubble(QueryInputs &in) {
+  PipelineKind which = kind(in, in.has("v") ? std::optional<size_t>(2) : std::nullopt);
+  StageDurations d;
+  d.forward = in.number("F", 1, 0, 1e12);
+  d.backward = in.number("B", 2, 0, 1e12);
+  d.weight = in.number("W", d.backward / 2, 0, d.backward);
+  d.overlapped = in.number("FB", d.forward + d.backward, 0, 1e12);
+  const int64_t pp = stages(in);
+  const double idle = pipelineBubble(which, pp, in.whole("v", 1, 1, mostStages), d, !in.isPaper());
+  const std::string ranks = keyOf(in, "pp");
+  if (which == PipelineKind::DualPipe && pp % 2 != 0)
+    in.fail(ranks, std::to_string(pp) + " is odd; DualPipe pairs ranks", "choose an even number");
+  if (idle < 0)
+    in.fail(in.has("W") ? "W" : ranks, "makes the closed form negative: " + nlohmann::json(idle).dump(),
+            "its durations need F + B >= 2 W, and FB + B >= 3 W in DualPipe, of at least 2 ranks");
+  return QueryAnswer(idle);
+}
+
+QueryAnswer fraction(QueryInputs &in) {
+  int64_t pp = stages(in), chunks = in.whole("v", 1, 1, mostStages);
+  return QueryAnswer(bubbleFraction(pp, chunks, in.whole(in.has("m") ? "m" : "microbatches", 1)));
+}
+
+QueryAnswer live(QueryInputs &in) {
+  PipelineKind which = kind(in, in.has("v") ? std::optional<size_t>(2) : std::nullopt);
+  int64_t pp = stages(in), chunks = in.whole("v", 1, 1, mostStages), rank = in.whole("rank", 0, 0, pp - 1);
+  std::optional<int64_t> microbatches;
+  for (const char *key : {"m", "microbatches"})
+    if (in.has(key))
+      microbatches = in.whole(key, 1);
+  return QueryAnswer(liveMicrobatches(which, pp, chunks, rank, microbatches));
 }
 
 PipelineShape readShape(QueryInputs &in) {

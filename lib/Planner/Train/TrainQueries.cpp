@@ -28,9 +28,13 @@ QueryAnswer edp(QueryInputs &in) {
   return in.ok() ? QueryAnswer(Checked(taken(in, expertDataParallel(dp, tp, ep, etp)))) : QueryAnswer();
 }
 
+/// Most layers that a stage can have.
+int64_t layersOf(const ModelSpec *model) { return model ? model->layerCount() : 1; }
+
 DeviceParameters readDevice(QueryInputs &in, const ModelSpec *model) {
   StageLayout layout;
-  layout.layers = in.whole(in.has("layers") && !in.has("layers_on_stage") ? "layers" : "layers_on_stage", 1, 1 << 20);
+  layout.layers =
+      in.whole(in.has("layers") && !in.has("layers_on_stage") ? "layers" : "layers_on_stage", 1, layersOf(model));
   layout.tp = in.whole("tp", 1, 1, mostRanks);
   layout.ep = in.whole("ep", 1, 1, mostRanks);
   layout.etp = in.whole("etp", 1, 1, mostRanks);
@@ -91,7 +95,7 @@ QueryAnswer zeroMemory(QueryInputs &in) {
   return answer.part("gradients_bytes", m.gradients).part("optimizer_bytes", m.optimizer);
 }
 
-Microbatch readMicrobatch(QueryInputs &in) {
+Microbatch readMicrobatch(QueryInputs &in, const ModelSpec *model) {
   Microbatch batch;
   batch.sequences = in.whole("b", 1, 1 << 24);
   batch.tokens = in.whole("s", 1, 1 << 30);
@@ -99,12 +103,12 @@ Microbatch readMicrobatch(QueryInputs &in) {
   batch.sp = in.whole("sp", batch.tp, 1, mostRanks);
   batch.cp = in.whole("cp", 1, 1, mostRanks);
   batch.ep = in.whole("ep", 1, 1, mostRanks);
-  batch.layers = in.whole(in.has("layers") ? "layers" : "layers_on_stage", 1, 1, 1 << 20);
+  batch.layers = in.whole(in.has("layers") ? "layers" : "layers_on_stage", 1, 1, layersOf(model));
   return batch;
 }
 
 double readAttention(QueryInputs &in, const ModelSpec *model) {
-  Microbatch batch = readMicrobatch(in);
+  Microbatch batch = readMicrobatch(in, model);
   Recompute recompute = Recompute(in.word("recompute", {"none", "full"}, 0));
   bool flash = in.word("attn_matrix", {"eager", "flash"}, in.isPaper() ? 0 : 1) == 1;
   bool mask = in.flag("dropout_mask", !flash && in.isPaper());
@@ -112,7 +116,7 @@ double readAttention(QueryInputs &in, const ModelSpec *model) {
 }
 
 double readExperts(QueryInputs &in, const ModelSpec *model) {
-  Microbatch batch = readMicrobatch(in);
+  Microbatch batch = readMicrobatch(in, model);
   Recompute recompute = Recompute(in.word("recompute", {"none", "full"}, 0));
   bool paper = readPaper(in, "tokens");
   return readMoe(in, model) ? moeActivations(*model, batch, recompute, paper) : 0;
@@ -130,7 +134,7 @@ QueryAnswer saved(QueryInputs &in) {
   const ModelSpec *model = in.model();
   RecomputeSet set = RecomputeSet(in.word("recompute", sets, 0));
   double tokens = double(in.whole("b", 1, 1, 1 << 24)) * double(in.whole("s", 1, 1, 1 << 30));
-  double layers = double(in.whole("layers", 1, 1, 1 << 20)), sum = 0;
+  double layers = double(in.whole("layers", 1, 1, layersOf(model))), sum = 0;
   if (!readMla(in, model) || !readMoe(in, model))
     return QueryAnswer();
   QueryAnswer answer;
