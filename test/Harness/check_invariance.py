@@ -26,7 +26,7 @@ OTHER_OPTIONS = [
     ("--without", "buffer-reuse"),
     ("--target", "x86-64-v3"),
 ]
-CHUNKS = (3, 7, 16)
+CHUNKS = (2, 7, 16)
 NEW_TOKENS = 6
 
 
