@@ -51,8 +51,9 @@ void AttentionEmitter::emitRun(const Run &run) {
   Value blocks = b.add(b.div(lastPosition, softmaxBlock), 1);
   b.loop(b.constant(0), blocks, 1, [&](Value block) {
     Value start = b.mul(block, softmaxBlock);
-    Value slot = b.mul(b.extend(b.loadI32(pages, block)), softmaxBlock);
-    source.prepare(slot, b.min(b.sub(b.add(lastPosition, 1), start), softmaxBlock));
+    auto slotOf = [&](Value at) { return b.mul(b.extend(b.loadI32(pages, at)), softmaxBlock); };
+    Value slot = slotOf(block), upcoming = slotOf(b.min(b.add(block, 1), b.sub(blocks, 1)));
+    source.prepare(slot, b.min(b.sub(b.add(lastPosition, 1), start), softmaxBlock), upcoming);
     b.loop(b.constant(0), tiles, 1, [&](Value tile) {
       Value lastRow = b.sub(b.min(b.mul(b.add(tile, 1), layout.lanes), rows), 1);
       Value token = b.add(run.firstToken, b.div(lastRow, run.heads));
@@ -61,8 +62,15 @@ void AttentionEmitter::emitRun(const Run &run) {
       b.when(b.compare(Compare::Gt, keys, 0), [&] {
         restart(run, tile, start);
         scores(tile, slot, keys);
-        Value alpha = softmax(tile, start, keys);
-        weigh(run, tile, slot, start, keys, alpha);
+        auto attend = [&](Sight sight) {
+          Value alpha = softmax(tile, start, keys, sight);
+          weigh(run, tile, slot, start, keys, alpha, sight);
+        };
+        Value firstToken = b.add(run.firstToken, b.div(b.mul(tile, layout.lanes), run.heads));
+        Value firstPosition = b.extend(b.loadI32(b.stepField(abi::step::positions), firstToken));
+        b.choose(
+            b.compare(Compare::Ge, firstPosition, b.sub(b.add(start, keys), 1)), [&] { attend(Sight::All); },
+            [&] { attend(Sight::Some); });
       });
     });
   });

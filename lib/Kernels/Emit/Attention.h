@@ -9,8 +9,8 @@
 //       for each tile:  s[t] = sum_k q[k] * key_t[k];  m, l per lane;  o[c] = fma(p[t], value_t[c], o[c])
 //   O / L goes to the output rows
 //
-// A lane whose position is before a key skips it by select, never by a product with zero. Partials end where 64 b is a
-// multiple of the lane's own C(p).
+// A lane whose position is before a key skips it by select, never by a product with zero; blocks that every lane sees
+// whole, all of a decoded token's, need none. Partials end where 64 b is a multiple of the lane's own C(p).
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_LIB_KERNELS_EMIT_ATTENTION_H
@@ -21,11 +21,13 @@
 
 namespace k2c::emit {
 
-/// `width` elements of a row at `pointer`; the next row is `stride` elements on (one row: 0).
+/// `width` elements of a row at `pointer`; the next row is `stride` elements on (one row: 0). `upcoming`: the same row
+/// of the next block, which is fetched while this one is computed, or null.
 struct Piece {
   Value pointer;
   int64_t width = 0, stride = 0;
   DType type = DType::F32;
+  Value upcoming = nullptr;
 };
 using Pieces = llvm::SmallVector<Piece, 2>;
 
@@ -35,8 +37,9 @@ public:
   virtual ~AttentionSource() = default;
   /// The query of (token, head), in key order.
   virtual Pieces query(Value token, Value head) = 0;
-  /// Called once for each block before its tiles: `keys` keys of the page whose first slot is `slot`.
-  virtual void prepare(Value slot, Value keys) {}
+  /// Called once for each block before its tiles: `keys` keys of the page whose first slot is `slot`. The page of the
+  /// next block, or this one again, begins at slot `upcoming`.
+  virtual void prepare(Value slot, Value keys, Value upcoming) {}
   /// Keys and values of the block's first key.
   virtual Pieces keys(Value slot) = 0;
   virtual Piece values(Value slot) = 0;
@@ -94,8 +97,10 @@ private:
   void restart(const Run &run, Value tile, Value start);
   void packQuery(Value tile, Value lane, const Pieces &query);
   void scores(Value tile, Value slot, Value keys);
-  Value softmax(Value tile, Value start, Value keys);
-  void weigh(const Run &run, Value tile, Value slot, Value start, Value keys, Value alpha);
+  /// Whether every lane that has a row sees every key of the block.
+  enum class Sight { All, Some };
+  Value softmax(Value tile, Value start, Value keys, Sight sight);
+  void weigh(const Run &run, Value tile, Value slot, Value start, Value keys, Value alpha, Sight sight);
   /// Partials of the lanes in `mask` join their totals; `merges`: those that have one already.
   void closePartials(const Run &run, Value tile, Value mask, Value merges);
   void finishTile(const Run &run, Value tile);
@@ -115,6 +120,12 @@ private:
   Value sees(Value positions, Value key) {
     return b.compare(Compare::Ge, positions, b.splat(b.truncate(key), layout.lanes));
   }
+  /// Key of the block -> the lanes that see it; null: all of them.
+  auto seenBy(Value tile, Value start, Sight sight) {
+    Value positions = sight == Sight::Some ? loadIntegers(tile, AttentionLayout::Position) : Value();
+    return [=, this](Value key) { return positions ? sees(positions, b.add(start, key)) : Value(); };
+  }
+  Value where(Value seen, Value changed, Value kept);
   Value larger(Value a, Value other) { return b.select(b.fcompare(Compare::Gt, a, other), a, other); }
   Value minusInfinity();
 

@@ -31,9 +31,16 @@ void AttentionEmitter::scores(Value tile, Value slot, Value keys) {
     for (const Piece &piece : pieces) {
       Value rows = b.at(piece.pointer, b.mul(firstKey, piece.stride), piece.type);
       Value queries = vectorAt(query, b.constant(offset));
+      // Each step fetches as many bytes as it reads, those of the next block's rows in the order they lie in.
+      int64_t stepBytes = group * step * byteWidth(piece.type);
+      Value fetched;
+      if (piece.upcoming)
+        fetched = b.at(piece.upcoming, b.mul(firstKey, piece.stride), piece.type);
       // Elements from k * step on: the query's are lanes of a vector, a key's are on all lanes.
       auto multiply = [&](ValueRange sums, Value k, bool half) {
         Value q = loadVector(vectorAt(queries, k));
+        if (fetched)
+          b.prefetch(b.atBytes(fetched, b.mul(k, stepBytes)));
         PanelVector lanes{pairs ? b.bitsOf(q) : q, pairs ? DType::BF16 : DType::F32};
         Values next;
         for (auto [t, sum] : llvm::enumerate(sums)) {
@@ -54,18 +61,24 @@ void AttentionEmitter::scores(Value tile, Value slot, Value keys) {
   });
 }
 
+/// `changed` in the lanes that see the key, `kept` in the others.
+Value AttentionEmitter::where(Value seen, Value changed, Value kept) {
+  return seen ? b.select(seen, changed, kept) : changed;
+}
+
 /// Scores -> p[t] = exp(s[t] - m') in place, the new m and l; returns alpha = exp(m - m').
-Value AttentionEmitter::softmax(Value tile, Value start, Value keys) {
-  Value positions = loadIntegers(tile, AttentionLayout::Position), scores = b.scratch(layout.scoresOffset());
+Value AttentionEmitter::softmax(Value tile, Value start, Value keys, Sight sight) {
+  auto seenAt = seenBy(tile, start, sight);
+  Value scores = b.scratch(layout.scoresOffset());
   Value max = loadSingle(tile, AttentionLayout::Max);
   Values init = {max};
   if (shape.maxLogit)
     init.push_back(loadSingle(tile, AttentionLayout::Largest));
   Values found = b.loop(b.constant(0), keys, 1, init, [&](Value t, ValueRange state) {
-    Value score = loadVector(vectorAt(scores, t)), seen = sees(positions, b.add(start, t));
-    Values next = {b.select(seen, larger(state[0], score), state[0])};
+    Value score = loadVector(vectorAt(scores, t)), seen = seenAt(t);
+    Values next = {where(seen, larger(state[0], score), state[0])};
     if (shape.maxLogit)
-      next.push_back(b.select(seen, larger(score, state[1]), state[1]));
+      next.push_back(where(seen, larger(score, state[1]), state[1]));
     return next;
   });
   if (shape.maxLogit)
@@ -75,7 +88,7 @@ Value AttentionEmitter::softmax(Value tile, Value start, Value keys) {
   sum = b.loop(b.constant(0), keys, 1, sum, [&](Value t, ValueRange state) {
     Value address = vectorAt(scores, t), p = emitExp(b, b.fsub(loadVector(address), next));
     b.storeFloats(p, address, DType::F32);
-    return Values{b.select(sees(positions, b.add(start, t)), b.fadd(state[0], p), state[0])};
+    return Values{where(seenAt(t), b.fadd(state[0], p), state[0])};
   })[0];
   storeSingle(next, tile, AttentionLayout::Max);
   storeSingle(sum, tile, AttentionLayout::Sum);
@@ -83,8 +96,10 @@ Value AttentionEmitter::softmax(Value tile, Value start, Value keys) {
 }
 
 /// o[c] = o[c] * alpha, then fma(p[t], value_t[c], o[c]) in ascending t.
-void AttentionEmitter::weigh(const Run &run, Value tile, Value slot, Value start, Value keys, Value alpha) {
-  Value positions = loadIntegers(tile, AttentionLayout::Position), weights = b.scratch(layout.scoresOffset());
+void AttentionEmitter::weigh(const Run &run, Value tile, Value slot, Value start, Value keys, Value alpha,
+                             Sight sight) {
+  auto seenAt = seenBy(tile, start, sight);
+  Value weights = b.scratch(layout.scoresOffset());
   Value outputs = inTile(tile, layout.partialOffset());
   Piece values = source.values(slot);
   // Two columns of bf16 come with one load; the halves are cut out in registers, on pipes that FMAs leave free.
@@ -101,17 +116,19 @@ void AttentionEmitter::weigh(const Run &run, Value tile, Value slot, Value start
     for (int64_t c = 0; c < count; ++c)
       acc.push_back(b.fmul(loadVector(vectorAt(outputs, b.add(first, c))), alpha));
     acc = b.loop(b.constant(0), keys, 1, acc, [&](Value t, ValueRange sums) {
-      Value p = loadVector(vectorAt(weights, t)), seen = sees(positions, b.add(start, t));
+      Value p = loadVector(vectorAt(weights, t)), seen = seenAt(t);
       Value row = b.at(values.pointer, b.add(b.mul(t, values.stride), first), values.type);
       Values next;
       for (auto [c, sum] : llvm::enumerate(sums))
-        next.push_back(b.select(seen, b.fma(p, columnOnLanes(row, c, count), sum), sum));
+        next.push_back(where(seen, b.fma(p, columnOnLanes(row, c, count), sum), sum));
       return next;
     });
     for (int64_t c = 0; c < count; ++c)
       b.storeFloats(acc[c], vectorAt(outputs, b.add(first, c)), DType::F32);
   };
-  int64_t group = accumulators(layout), whole = layout.valueDim / group * group;
+  // A select keeps the sum from before its FMA in a register, too.
+  int64_t group = sight == Sight::All ? accumulators(layout) : accumulators(layout) / 2;
+  int64_t whole = layout.valueDim / group * group;
   if (whole > 0)
     b.loop(run.part.begin, b.min(run.part.end, whole), group, [&](Value first) { columns(first, group); });
   if (whole < layout.valueDim)

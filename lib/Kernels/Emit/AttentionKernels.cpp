@@ -81,7 +81,7 @@ struct GqaSource : AttentionSource {
 struct AbsorbedSource : AttentionSource {
   KernelBuilder &b;
   const AbsorbedAttentionDesc &d;
-  Value o;
+  Value o, upcoming;
 
   AbsorbedSource(KernelBuilder &b, const AbsorbedAttentionDesc &d)
       : b(b), d(d), o(b.argument(d.shape.maxLogit ? 6 : 5)) {}
@@ -90,8 +90,10 @@ struct AbsorbedSource : AttentionSource {
     Value rope = b.at(b.row(b.argument(1), d.qRope, token), b.mul(head, d.qRopeHeadStride), d.qRope.type);
     return {{latent, d.latent, 0, d.qLatent.type}, {rope, d.rope, 0, d.qRope.type}};
   }
+  void prepare(Value, Value, Value next) override { upcoming = next; }
   Piece plane(Value base, Value slot, int64_t width) {
-    return {b.at(base, b.mul(slot, width), d.shape.cache), width, width, d.shape.cache};
+    auto row = [&](Value at) { return b.at(base, b.mul(at, width), d.shape.cache); };
+    return {row(slot), width, width, d.shape.cache, row(upcoming)};
   }
   Pieces keys(Value slot) override { return {values(slot), plane(b.argument(3), slot, d.rope)}; }
   Piece values(Value slot) override { return plane(b.argument(2), slot, d.latent); }
@@ -118,7 +120,7 @@ struct ExpandedSource : AttentionSource {
     int64_t width = d.nope + d.rope;
     return {{b.at(b.row(b.argument(0), d.q, token), b.mul(head, width), d.q.type), width, 0, d.q.type}};
   }
-  void prepare(Value slot, Value keys) override {
+  void prepare(Value slot, Value keys, Value) override {
     Value latent = b.at(b.argument(1), b.mul(slot, d.latent), d.shape.cache);
     expand(toKey, d.uk, b.argument(3), latent, keys, keyRows, expandedKeyType(d));
     expand(toValue, d.uv, b.argument(4), latent, keys, valueRows, DType::F32);
