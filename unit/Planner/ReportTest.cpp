@@ -1,0 +1,164 @@
+//===- ReportTest.cpp - Tables, JSON, pages and traces of plans ---------------===//
+
+#include "SamplePlan.h"
+
+#include <gtest/gtest.h>
+#include <set>
+
+using namespace k2c;
+using namespace k2c::test;
+using nlohmann::json;
+
+namespace {
+
+/// Every number inside a value.
+void collect(const json &value, std::set<double> &numbers) {
+  if (value.is_number())
+    numbers.insert(value.get<double>());
+  if (value.is_structured())
+    for (const json &item : value)
+      collect(item, numbers);
+}
+
+/// The values of all `data-value` attributes.
+std::set<double> numbersOf(const std::string &page) {
+  std::set<double> numbers;
+  const std::string key = "data-value=\"";
+  for (size_t at = 0; (at = page.find(key, at)) != std::string::npos;) {
+    at += key.size();
+    numbers.insert(std::stod(page.substr(at, page.find('"', at) - at)));
+  }
+  return numbers;
+}
+
+size_t count(const std::string &text, const std::string &part) {
+  size_t found = 0;
+  for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size())
+    ++found;
+  return found;
+}
+
+void expectEveryNumber(const PlanReport &report) {
+  std::set<double> wanted;
+  collect(json::parse(planJson(report).dump()), wanted);
+  const std::set<double> shown = numbersOf(planHtml(report));
+  for (double number : wanted)
+    EXPECT_TRUE(shown.count(number)) << number;
+}
+
+} // namespace
+
+TEST(Report, ThePageHasEveryNumberOfTheJson) {
+  const Topology topology = sampleTopology();
+  const PlanSearch search = sampleSearch();
+  expectEveryNumber({search.best, topology, &search});
+  expectEveryNumber({sampleTraining(), topology});
+}
+
+TEST(Report, JsonReadsBackExactly) {
+  const Topology topology = sampleTopology();
+  const ClusterPlan plan = sampleServing();
+  const json back = json::parse(planJson({plan, topology}).dump());
+  EXPECT_EQ(back["memory"][0]["parts"]["cache"], 22'000'000'007);
+  EXPECT_EQ(back["memory"][0]["total_bytes"], plan.memory[0].total().value);
+  EXPECT_EQ(back["figures"]["tpot_s"]["value"], 0.020725);
+  EXPECT_EQ(back["steps"][7]["bound"], "latency");
+  EXPECT_TRUE(back["fits"]);
+  EXPECT_FALSE(back.contains("search"));
+}
+
+TEST(Report, AnswersTheThreeQuestions) {
+  const Topology topology = sampleTopology();
+  const ClusterPlan plan = sampleServing();
+  const PlanSummary summary = summarize({plan, topology});
+  EXPECT_EQ(summary.fit, "fits: ranks 0-3 hold 60.24 GiB (64.68 GB) of 74.51 GiB (80.00 GB), 81 %");
+  ASSERT_EQ(summary.bounds.size(), 2u);
+  EXPECT_EQ(summary.bounds[0], "prefill waits for compute: attention takes 11 ms, 44 % of 24.9 ms");
+  EXPECT_EQ(summary.bounds[1], "decode waits for memory: attention takes 9.1 ms, 46 % of 19.9 ms");
+  EXPECT_EQ(summary.advice.size(), 2u);
+}
+
+TEST(Report, SaysByHowMuchAPlanDoesNotFit) {
+  const Topology topology = sampleTopology();
+  const ClusterPlan plan = sampleTraining();
+  const PlanSummary summary = summarize({plan, topology});
+  EXPECT_FALSE(summary.fits);
+  EXPECT_EQ(summary.fit,
+            "does not fit: ranks 2-3 hold 80.73 GiB (86.68 GB) of 74.51 GiB (80.00 GB), 6.22 GiB (6.68 GB) too much");
+  EXPECT_EQ(summary.advice[0], "optimizer takes most, 40.98 GiB (44.00 GB): ZeRO (zero=os or os+g) or more "
+                               "data-parallel ranks");
+  const std::string page = planHtml({plan, topology});
+  EXPECT_EQ(count(page, "class=\"over\""), 1u);
+}
+
+// With transfers beside work, a phase is as long as the longer lane, and that lane's longest part bounds it.
+TEST(Report, OverlappedPhasesAreBoundByTheirLongerLane) {
+  const Topology topology = sampleTopology();
+  ClusterPlan plan = sampleServing();
+  plan.layout.overlap = true;
+  plan.steps[6].seconds = Seconds(0.02);
+  const PlanSummary summary = summarize({plan, topology});
+  EXPECT_EQ(summary.bounds[1], "decode waits for links (tier network): dispatch, combine takes 20 ms, 99 % of 20.2 ms "
+                               "with transfers beside it");
+}
+
+TEST(Report, TheTableNamesGibibytesAndGigabytes) {
+  const Topology topology = sampleTopology();
+  const std::string table = planTable({sampleServing(), topology});
+  EXPECT_NE(table.find(" cache                 20.49 GiB (22.00 GB)                 28 %\n"), std::string::npos)
+      << table;
+  EXPECT_NE(table.find("\ndecode waits for memory: "), std::string::npos);
+}
+
+TEST(Report, NamesAreTextInEveryRendering) {
+  const Topology topology = sampleTopology();
+  ClusterPlan plan = sampleServing();
+  plan.model = "<script>alert(1)</script>\"&\x1b[2J\xff";
+  const std::string page = planHtml({plan, topology});
+  EXPECT_EQ(page.find("<script"), std::string::npos);
+  EXPECT_NE(page.find("&lt;script&gt;alert(1)&lt;/script&gt;&quot;&amp; [2J\xef\xbf\xbd"), std::string::npos);
+  EXPECT_EQ(planTable({plan, topology}).find('\x1b'), std::string::npos);
+  EXPECT_TRUE(json::accept(planTrace({plan, topology})));
+}
+
+TEST(Report, TheTraceHasEveryTaskOfThePipeline) {
+  const Topology topology = sampleTopology();
+  const json trace = json::parse(planTrace({sampleTraining(), topology}));
+  int tasks = 0;
+  for (const json &event : trace["traceEvents"])
+    tasks += event["ph"] == "X";
+  EXPECT_EQ(tasks, 8);
+  EXPECT_EQ(trace["traceEvents"].back()["name"], "B1");
+  EXPECT_EQ(trace["traceEvents"].back()["ts"], 3.5e6);
+  EXPECT_EQ(trace["traceEvents"].back()["dur"], 1e6);
+}
+
+TEST(Report, TheTraceOfAServingStepHasItsParts) {
+  const Topology topology = sampleTopology();
+  ClusterPlan plan = sampleServing();
+  EXPECT_EQ(count(planTrace({plan, topology}), "\"thread_name\""), 2u);
+  plan.layout.overlap = true; // transfers on a track of their own
+  EXPECT_EQ(count(planTrace({plan, topology}), "\"thread_name\""), 4u);
+}
+
+// A page of every task of a long step would not open; the trace has them.
+TEST(Report, LongTimelinesAreDrawnAsPaths) {
+  const Topology topology = sampleTopology();
+  ClusterPlan plan = sampleTraining();
+  EXPECT_EQ(count(planHtml({plan, topology}), "<rect class=\"task "), 8u);
+  for (int i = 0; i < 5000; ++i)
+    plan.timeline.push_back({1, {PipelineWork::Forward, 0, i}, std::nullopt, Seconds(5 + i), Seconds(5.5 + i)});
+  const std::string page = planHtml({plan, topology});
+  EXPECT_EQ(count(page, "<rect class=\"task "), 0u);
+  EXPECT_EQ(count(page, "<path class=\"forward\""), 1u);
+  EXPECT_LT(page.size(), 300'000u);
+}
+
+TEST(Report, APlanWithoutPartsIsStillAPage) {
+  const Topology topology = sampleTopology();
+  ClusterPlan plan;
+  PlanSearch search;
+  for (const std::string &page : {planHtml({plan, topology}), planHtml({plan, topology, &search})})
+    EXPECT_EQ(count(page, "<section "), 8u);
+  EXPECT_TRUE(json::accept(planTrace({plan, topology})));
+}
