@@ -3,7 +3,7 @@
 // One function a level of the file. A reader keeps the first mistake, so that each level is a list of assignments.
 //
 //===----------------------------------------------------------------------===//
-#include "Quantity.h"
+#include "k2c/Cluster/Quantity.h"
 #include "k2c/Cluster/Topology.h"
 #include "k2c/Support/Yaml.h"
 

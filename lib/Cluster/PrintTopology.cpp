@@ -1,5 +1,5 @@
 //===- PrintTopology.cpp - A topology as a file ---------------------------===//
-#include "Quantity.h"
+#include "k2c/Cluster/Quantity.h"
 #include "k2c/Cluster/Topology.h"
 
 namespace k2c {

@@ -1,5 +1,5 @@
 //===- Quantity.cpp - Numbers with units, as people write them ------------===//
-#include "Quantity.h"
+#include "k2c/Cluster/Quantity.h"
 
 #include <charconv>
 #include <cmath>

@@ -368,3 +368,8 @@ std::vector<std::string> k2c::knownModelTypes(LoadPurpose purpose) {
   std::sort(types.begin(), types.end());
   return types;
 }
+
+bool k2c::canCompile(const ModelSpec &spec) {
+  const Expected<std::vector<std::string>> &compiled = compiledFamilies();
+  return compiled && std::find(compiled->begin(), compiled->end(), spec.family) != compiled->end();
+}

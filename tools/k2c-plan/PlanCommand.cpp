@@ -1,8 +1,6 @@
 //===- PlanCommand.cpp - The planner's command line ---------------------------===//
 #include "PlanCommand.h"
-#include "k2c/Planner/Count.h"
 #include "k2c/Planner/Query.h"
-#include <filesystem>
 #include <iostream>
 
 using namespace k2c;
@@ -40,37 +38,6 @@ int ask(const PlanFlags &flags) {
   return 0;
 }
 
-void line(const std::string &what, const std::string &value) {
-  std::cout << what << std::string(34 - std::min<size_t>(33, what.size()), ' ') << value << "\n";
-}
-
-/// What a model is in numbers, whatever runs it: a name of --models, a folder or a config.json.
-int count(const std::string &source) {
-  LoadOptions options;
-  options.purpose = LoadPurpose::Plan;
-  bool isPath = std::filesystem::exists(source) || source.find('/') != std::string::npos;
-  Expected<ModelSpec> spec = isPath ? loadModelSpec(source, options) : loadPublishedModel(source);
-  if (!spec)
-    return refuse(spec.error().text());
-  Checked total = totalParameters(*spec), active = activeParameters(*spec, false);
-  Checked read = activeParameters(*spec, true), cache = cacheBytesPerToken(*spec, CacheFormat::Plain, 2);
-  CheckpointSize published = checkpointSize(*spec, CheckpointFormat::Published, spec->mtpLayers > 0);
-  CheckpointSize bf16 = checkpointSize(*spec, CheckpointFormat::Bf16, false);
-  for (const Checked &number : {total, active, read, cache, published.bytes, bf16.bytes})
-    if (!number.isValid())
-      return refuse(source + ": has more parameters or bytes than 2^63");
-  line("model", spec->name + " (" + spec->family + ")");
-  line("layers",
-       std::to_string(spec->layerCount()) + ", " + std::to_string(spec->moeLayers().size()) + " with experts");
-  line("parameters", formatCount(total.value()));
-  line("active, without input embedding", formatCount(active.value()));
-  line("active, with input embedding", formatCount(read.value()));
-  line("checkpoint as published", format(Bytes(published.bytes.value())));
-  line("checkpoint in bf16", format(Bytes(bf16.bytes.value())));
-  line("cache of a token in bf16", format(Bytes(cache.value())));
-  return 0;
-}
-
 int listFunctions() {
   for (const QueryFunction &function : queryFunctions())
     std::cout << function.name << "  (" << function.unit << "; " << function.source << ")\n    " << function.keys
@@ -86,13 +53,19 @@ int listModels() {
 
 } // namespace
 
-std::function<int()> k2c::declarePlan(CLI::App &command, const std::string &program) {
+std::function<int()> k2c::declarePlan(CLI::App &command, const std::string &program, AskCompiler compiler) {
   auto flags = std::make_shared<PlanFlags>();
-  command.footer("examples:\n  " + program + " kimi-k2\n  " + program +
-                 " --query expert_hit_mean --inputs '{\"experts\":256,\"topk\":8,\"tokens\":32}'\n  " + program +
-                 " --query total_params --inputs '{\"model\":\"kimi_k2\"}'\n  " + program +
+  auto cluster = std::make_shared<ClusterFlags>();
+  command.footer("examples:\n  " + program + " CHECKPOINT\n  " + program + " kimi-k2 --topology 4x8-h100\n  " +
+                 program + " kimi-k2 --topology 4x8-h100 --layout ep=32,overlap=1 --workload chat.yaml\n  " + program +
+                 " kimi-k2 --topology 256-h800 --search --objective devices\n  " + program +
+                 " kimi-k2 --topology 256-h800 --train --layout "
+                 "ep=16,dp=16,pp=16,schedule=interleaved,chunks=2,recompute=k2,zero=os\n  " +
+                 program + " --query expert_hit_mean --inputs '{\"experts\":256,\"topk\":8,\"tokens\":32}'\n  " +
+                 program + " --query total_params --inputs '{\"model\":\"kimi_k2\"}'\n  " + program +
                  " --query zero_memory --inputs @layout.json --quantity optimizer_bytes");
-  command.add_option("SOURCE", flags->source, "a model of --models, a checkpoint folder or a config.json: its counts");
+  command.add_option("SOURCE", flags->source, "a model of --models, a checkpoint folder or a config.json");
+  declareCluster(command, cluster);
   CLI::Option *query = command.add_option("--query", flags->query, "answer one function of the planner");
   command.add_option("--inputs", flags->inputs, "its inputs: JSON, or @FILE")->needs(query)->capture_default_str();
   command.add_option("--quantity", flags->quantity, "a part of the answer")->needs(query);
@@ -102,15 +75,17 @@ std::function<int()> k2c::declarePlan(CLI::App &command, const std::string &prog
   command.add_flag("--parts", flags->parts, "every part of the answer")->needs(query);
   command.add_flag("--functions", flags->functions, "list the functions of --query");
   command.add_flag("--models", flags->models, "list the published models known by name");
-  return [flags] {
+  return [flags, cluster, compiler] {
     if (!flags->query.empty())
       return ask(*flags);
     if (flags->functions)
       return listFunctions();
     if (flags->models)
       return listModels();
-    if (!flags->source.empty())
-      return count(flags->source);
+    if (!flags->source.empty()) {
+      cluster->compile.source = flags->source;
+      return planCluster(*cluster, compiler);
+    }
     return refuse("name a SOURCE, or ask with --query; --help shows examples");
   };
 }

@@ -6,14 +6,13 @@
 #ifndef K2C_TOOLS_K2C_PLAN_PLANCOMMAND_H
 #define K2C_TOOLS_K2C_PLAN_PLANCOMMAND_H
 
-#include <CLI/CLI.hpp>
-#include <functional>
+#include "ClusterCommand.h"
 
 namespace k2c {
 
 /// Declares the flags on `command`, whose name users type as `program`. The result runs what was asked and returns the
-/// exit code.
-std::function<int()> declarePlan(CLI::App &command, const std::string &program);
+/// exit code. `compiler` certifies the memory of what compiles; null where it is not linked.
+std::function<int()> declarePlan(CLI::App &command, const std::string &program, AskCompiler compiler = nullptr);
 
 } // namespace k2c
 

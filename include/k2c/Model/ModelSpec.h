@@ -302,6 +302,9 @@ Expected<ModelSpec> parseModelSpec(std::string text, const std::string &file, co
 /// The model_type values that can be loaded for a purpose, sorted.
 std::vector<std::string> knownModelTypes(LoadPurpose purpose = LoadPurpose::Compile);
 
+/// Whether the family is one that compiles (models/families/compile.yaml).
+bool canCompile(const ModelSpec &spec);
+
 /// Folders of models/configs, sorted.
 std::vector<std::string> publishedModels();
 

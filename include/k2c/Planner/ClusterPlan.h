@@ -50,8 +50,9 @@ struct ParallelLayout {
   bool overlap = false;
   // Training only.
   PipelineKind schedule = PipelineKind::OneFOneB;
-  int64_t chunks = 1;         ///< model chunks of a rank (interleaved)
-  int64_t microbatches = 1;   ///< of one step, for each data-parallel rank
+  int64_t chunks = 1; ///< model chunks of a rank (interleaved)
+  /// Of one step, for each data-parallel rank; 0 in a question: as the workload's batch gives.
+  int64_t microbatches = 0;
   int64_t microbatchSize = 1; ///< sequences
   RecomputeSet recompute = RecomputeSet::None;
   Zero zero = Zero::None;

@@ -9,6 +9,7 @@
 #include "k2c/Cluster/Topology.h"
 #include "k2c/Model/ModelSpec.h"
 #include "k2c/Planner/ClusterPlan.h"
+#include "k2c/Planner/Planner.h"
 #include "k2c/Planner/Workload.h"
 
 namespace k2c {
@@ -24,8 +25,11 @@ struct PlanRequest {
   const Workload &workload;
   PlanPhase phase = PlanPhase::Serve;
   WeightFormat weights = WeightFormat::Published; ///< of serving; training's are Workload::train.bytes
+  DType compute = DType::BF16;                    ///< f32 or bf16; FP8 weights compute in FP8 where the device can
   DType cache = DType::BF16;
   bool withTimeline = false;
+  /// What the number of sequences is chosen for: Latency takes one for each data-parallel rank, others as many as fit.
+  Objective objective = Objective::Throughput;
   /// Refuse a plan that does not fit or misses its targets; else it is returned with a note.
   bool mustFit = true;
 };
@@ -34,15 +38,26 @@ struct PlanRequest {
 /// not hold; each names the key of the layout (or the rank) and both numbers.
 Expected<ClusterPlan> evaluate(const PlanRequest &request, const ParallelLayout &layout);
 
+/// The one rank that `k2c compile` would make: memory is `plan`'s certificate, predictions are for one sequence.
+ClusterPlan describeHostPlan(const ModelSpec &spec, const Topology &topology, const Plan &plan);
+
+/// Whether `k2c compile` accepts a plan today, by reason; empty: it does. The one list: families of
+/// models/families/compile.yaml on what checkCompiles(Topology) accepts, serving, one rank.
+std::string whyNotCompiled(const PlanRequest &request, const ParallelLayout &layout);
+
 /// The layout to start from: as many replicas of the fewest devices that hold the model.
 Expected<ClusterPlan> evaluateDefault(const PlanRequest &request);
 
 /// Reads "ep=8,dp=8,pp=1" (keys as format(ParallelLayout) prints them). Errors name the entry.
 Expected<ParallelLayout> parseLayout(const std::string &text, PlanPhase phase);
 
-/// Evaluates every layout of the search space (docs/Planner.md). Error: none fits; says what was closest and by how
-/// much.
-Expected<PlanSearch> search(const PlanRequest &request, Objective objective);
+/// Evaluates every layout of the search space (docs/Planner.md). Error: none fits, with the reasons and one layout of
+/// each.
+/// What is best is `request.objective`.
+Expected<PlanSearch> search(const PlanRequest &request);
+
+/// Default lengths, shortened to the model's positions.
+Workload defaultWorkload(const ModelSpec &spec);
 
 } // namespace k2c
 

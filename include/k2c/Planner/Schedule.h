@@ -98,10 +98,17 @@ struct PipelineDurations {
   std::optional<double> overlapped;
 };
 
+/// When a rank computes.
+struct PipelineTaskTime {
+  PipelineAction action; ///< Compute or Pair
+  double begin = 0, end = 0;
+};
+
 /// What happens when the orders run and transfers cost nothing.
 struct PipelineTimeline {
   double makespan = 0;
-  std::vector<double> idle; ///< of each rank: makespan less busy time
+  std::vector<std::vector<PipelineTaskTime>> tasks; ///< of each rank, in order
+  std::vector<double> idle;                         ///< of each rank: makespan less busy time
   /// Of each rank: most forwards not yet retired by their backward (ZB-H1: by their weight gradients), in chunks.
   std::vector<int64_t> peakStash;
 };

@@ -76,7 +76,7 @@ struct Workload {
   std::string name = "default";
   ServeWorkload serve;
   TrainWorkload train;
-  Routing peakRouting = Routing::Worst;     ///< what memory must hold
+  std::optional<Routing> peakRouting;       ///< what memory must hold; none: worst in serving, mean in training
   ExpertLoad expertLoad;                    ///< of each expert; needed for Measured. Also gives the fullest rank's time
   int64_t alignment = 128;                  ///< rows of an expert are padded to a multiple
   std::optional<Inefficiency> inefficiency; ///< none: paper 004's on GPUs, 1 on CPUs

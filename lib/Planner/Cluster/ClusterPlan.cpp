@@ -65,7 +65,7 @@ std::string k2c::format(const ParallelLayout &layout, PlanPhase phase) {
     if (layout.pp > 1)
       entries.word("schedule", nameOf(layout.schedule));
     entries.number("chunks", layout.chunks);
-    entries.number("microbatches", layout.microbatches);
+    entries.number("microbatches", layout.microbatches, 0);
     entries.number("microbatch", layout.microbatchSize);
     if (layout.recompute != RecomputeSet::None)
       entries.word("recompute", nameOf(layout.recompute));

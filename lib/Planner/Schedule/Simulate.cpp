@@ -154,9 +154,12 @@ Expected<PipelineTimeline> k2c::simulate(const PipelineSchedule &schedule, const
   PipelineTimeline timeline;
   for (size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
     double busy = 0;
+    timeline.tasks.emplace_back();
     for (size_t i = 0; i < times->end[rank].size(); ++i) {
       busy += times->end[rank][i] - times->start[rank][i];
       timeline.makespan = std::max(timeline.makespan, times->end[rank][i]);
+      if (schedule.ranks[rank][i].computes())
+        timeline.tasks[rank].push_back({schedule.ranks[rank][i], times->start[rank][i], times->end[rank][i]});
     }
     timeline.idle.push_back(-busy);
     timeline.peakStash.push_back(peakOf(schedule, rank));

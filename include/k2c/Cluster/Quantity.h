@@ -1,6 +1,6 @@
 //===- Quantity.h - Numbers with units, as people write them --------------===//
-#ifndef K2C_LIB_CLUSTER_QUANTITY_H
-#define K2C_LIB_CLUSTER_QUANTITY_H
+#ifndef K2C_CLUSTER_QUANTITY_H
+#define K2C_CLUSTER_QUANTITY_H
 
 #include "k2c/Support/Error.h"
 #include <string>
@@ -22,4 +22,4 @@ std::string printNumber(double value);
 
 } // namespace k2c::cluster
 
-#endif // K2C_LIB_CLUSTER_QUANTITY_H
+#endif // K2C_CLUSTER_QUANTITY_H

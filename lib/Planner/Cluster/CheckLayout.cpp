@@ -1,0 +1,134 @@
+//===- CheckLayout.cpp - Whether a model divides into a layout ----------------===//
+
+#include "ModelShare.h"
+
+using namespace k2c;
+using namespace k2c::planner;
+
+namespace {
+
+Error indivisible(const char *key, int64_t ways, const std::string &what, int64_t size) {
+  return {key, std::to_string(ways) + " does not divide " + what + ", " + std::to_string(size),
+          "choose a divisor of " + std::to_string(size)};
+}
+
+Status checkRanges(const ParallelLayout &layout) {
+  constexpr int64_t most = 1 << 20;
+  for (auto [key, value] : {std::pair{"tp", layout.tp}, std::pair{"ep", layout.ep}, std::pair{"etp", layout.etp},
+                            std::pair{"pp", layout.pp}, std::pair{"dp", layout.dp}, std::pair{"cp", layout.cp},
+                            std::pair{"replicas", layout.replicas}, std::pair{"chunks", layout.chunks},
+                            std::pair{"microbatch", layout.microbatchSize}})
+    if (value < 1 || value > most)
+      return Error{key, "is " + std::to_string(value) + ", must be 1 to " + std::to_string(most), ""};
+  for (auto [key, value] : {std::pair{"redundant", layout.redundantExperts}, std::pair{"step", layout.stepTokens},
+                            std::pair{"microbatches", layout.microbatches}})
+    if (value < 0 || value > most)
+      return Error{key, "is " + std::to_string(value) + ", must be 0 to " + std::to_string(most), ""};
+  return Status::success();
+}
+
+/// Products stay below 2^63 only factor by factor.
+Status checkDevices(const Topology &topology, const ParallelLayout &layout) {
+  Checked devices = Checked(layout.tp) * layout.cp * layout.dp * layout.pp * layout.replicas;
+  if (!devices.isValid() || devices.value() > topology.ranks())
+    return Error{"layout",
+                 "tp " + std::to_string(layout.tp) + " x cp " + std::to_string(layout.cp) + " x dp " +
+                     std::to_string(layout.dp) + " x pp " + std::to_string(layout.pp) + " x replicas " +
+                     std::to_string(layout.replicas) + " needs " +
+                     (devices.isValid() ? formatCount(devices.value()) : "more than 2^63") + " devices, topology '" +
+                     topology.name + "' has " + formatCount(topology.ranks()),
+                 "lower one of them, or choose a larger topology"};
+  return Status::success();
+}
+
+Status checkAttention(const ModelSpec &spec, const ParallelLayout &layout) {
+  const auto *gqa = std::get_if<GqaSpec>(&spec.attention);
+  int64_t heads = gqa ? gqa->heads : std::get<MlaSpec>(spec.attention).heads;
+  if (heads % layout.tp)
+    return indivisible("tp", layout.tp, "the attention heads", heads);
+  if (gqa && gqa->kvHeads % layout.tp && layout.tp % gqa->kvHeads)
+    return indivisible("tp", layout.tp, "the key heads (nor is it a multiple of them)", gqa->kvHeads);
+  if (spec.mlp && spec.mlp->inter % layout.tp)
+    return indivisible("tp", layout.tp, "the width of a dense layer", spec.mlp->inter);
+  if (spec.moe && spec.moe->sharedInter % layout.tp)
+    return indivisible("tp", layout.tp, "the width of the shared expert", spec.moe->sharedInter);
+  return Status::success();
+}
+
+Status checkExperts(const PlanRequest &request, const ParallelLayout &layout) {
+  const ModelSpec &spec = request.spec;
+  if (!spec.moe) {
+    for (auto [key, value] : {std::pair{"ep", layout.ep}, std::pair{"etp", layout.etp}})
+      if (value > 1)
+        return Error{key, "is " + std::to_string(value) + ", but model '" + spec.name + "' has no experts",
+                     "leave it out"};
+    return Status::success();
+  }
+  const int64_t ranks = layout.tp * layout.cp * layout.dp, group = layout.ep * layout.etp;
+  if (spec.moe->inter % layout.etp)
+    return indivisible("etp", layout.etp, "the width of an expert", spec.moe->inter);
+  if (layout.ep > spec.moe->experts + layout.redundantExperts)
+    return Error{"ep",
+                 std::to_string(layout.ep) + " ranks for " +
+                     std::to_string(spec.moe->experts + layout.redundantExperts) + " expert slots",
+                 "lower ep, or add redundant=" + std::to_string(layout.ep - spec.moe->experts)};
+  if (ranks % group)
+    return Error{"ep",
+                 "ep " + std::to_string(layout.ep) + " x etp " + std::to_string(layout.etp) +
+                     " does not divide the ranks of a stage, tp x cp x dp = " + std::to_string(ranks),
+                 "choose a divisor of " + std::to_string(ranks)};
+  return Status::success();
+}
+
+Status checkTraining(const ModelSpec &spec, const ParallelLayout &layout) {
+  const bool reduced = layout.recompute != RecomputeSet::None && layout.recompute != RecomputeSet::Layer;
+  if (reduced && (!spec.moe || !std::get_if<MlaSpec>(&spec.attention)))
+    return Error{"recompute",
+                 std::string(nameOf(layout.recompute)) +
+                     " is a set of tensors of latent attention and experts; model '" + spec.name +
+                     "' lacks one of them",
+                 "use none or full"};
+  if (layout.sp && layout.tp == 1)
+    return Error{"sp", "splits tokens over the tp ranks, and tp is 1", "leave sp out or raise tp"};
+  if (layout.redundantExperts)
+    return Error{"redundant", "experts have no replicas in training", "leave it out"};
+  const bool hasPairs = layout.schedule == PipelineKind::DualPipe || layout.schedule == PipelineKind::DualPipeV ||
+                        layout.schedule == PipelineKind::Interleaved;
+  if (layout.overlap && (layout.pp == 1 || !hasPairs))
+    return Error{"overlap",
+                 "a forward runs beside a backward in interleaved, dualpipe and dualpipev with pp > 1; this is " +
+                     std::string(nameOf(layout.schedule)) + " with pp=" + std::to_string(layout.pp),
+                 "leave it out or choose one of these schedules"};
+  if (layout.chunks > 1 && layout.schedule != PipelineKind::Interleaved)
+    return Error{"chunks", "belong to schedule=interleaved, this is " + std::string(nameOf(layout.schedule)), ""};
+  if (spec.encoderLayers > 0 && layout.pp > 1)
+    return Error{"pp", "stages of encoder-decoder models are not planned", "use pp=1"};
+  if (layout.replicas > 1)
+    return Error{"replicas", "copies of the model are data-parallel ranks in training", "use dp"};
+  return Status::success();
+}
+
+Status checkServing(const ParallelLayout &layout) {
+  if (layout.cp > 1)
+    return Error{"cp", "context parallelism is planned for training only", "leave it out"};
+  if (layout.sp)
+    return Error{"sp", "sequence parallelism is planned for training only", "leave it out"};
+  return Status::success();
+}
+
+} // namespace
+
+Status planner::checkLayout(const PlanRequest &request, const ParallelLayout &layout) {
+  const ModelSpec &spec = request.spec;
+  if (Status status = checkRanges(layout); !status)
+    return status;
+  if (Status status = checkDevices(request.topology, layout); !status)
+    return status;
+  if (Status status = checkAttention(spec, layout); !status)
+    return status;
+  if (Status status = checkExperts(request, layout); !status)
+    return status;
+  if (layout.pp > spec.layerCount())
+    return Error{"pp", std::to_string(layout.pp) + " stages for " + std::to_string(spec.layerCount()) + " layers", ""};
+  return request.phase == PlanPhase::Train ? checkTraining(spec, layout) : checkServing(layout);
+}

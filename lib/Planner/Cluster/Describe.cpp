@@ -1,0 +1,69 @@
+//===- Describe.cpp - Names, notes and what compiles --------------------------===//
+
+#include "RequestModel.h"
+
+#include "k2c/Planner/Planner.h"
+
+using namespace k2c;
+using namespace k2c::planner;
+
+std::string k2c::whyNotCompiled(const PlanRequest &request, const ParallelLayout &layout) {
+  if (request.phase == PlanPhase::Train)
+    return "training programs are not in this build";
+  if (layout.devices() > 1)
+    return "programs of several ranks are not in this build";
+  Topology one = request.topology;
+  one.tiers.clear();
+  if (Status status = checkCompiles(one); !status)
+    return status.error().message;
+  if (!canCompile(request.spec))
+    return "family " + request.spec.family + " is described for planning only";
+  return "";
+}
+
+ClusterPlan planner::describePlan(const RequestModel &context, const ParallelLayout &layout) {
+  const PlanRequest &request = context.request;
+  ClusterPlan plan;
+  plan.model = request.spec.name;
+  plan.topology = request.topology.name;
+  plan.workload = request.workload.name;
+  plan.phase = request.phase;
+  plan.layout = layout;
+  plan.devices = layout.devices();
+  plan.available = request.topology.ranks();
+  plan.compute = request.compute;
+  plan.weightFormat = nameOf(request.weights);
+  plan.cache = request.cache;
+  plan.whyNotCompilable = whyNotCompiled(request, layout);
+  plan.compilable = plan.whyNotCompilable.empty();
+  plan.notes = context.rates.notes;
+  return plan;
+}
+
+Status planner::checkRequest(const PlanRequest &request) {
+  const ModelSpec &spec = request.spec;
+  const std::string where = "model '" + spec.name + "'";
+  const Checked total = totalParameters(spec),
+                cache = cacheBytesOfContext(spec, CacheFormat::Plain, 4, spec.maxPosition);
+  if (!total.isValid() || !cache.isValid())
+    return Error{where, "has more parameters or cache bytes than 2^63", ""};
+  if (total.value() <= 0)
+    return Error{where, "has no parameters", ""};
+  const ExpertLoad &load = request.workload.expertLoad;
+  if (!load.empty() && (!spec.moe || int64_t(load.size()) != spec.moe->experts))
+    return Error{"expert_load",
+                 "has " + std::to_string(load.size()) + " loads, the model has " +
+                     std::to_string(spec.moe ? spec.moe->experts : 0) + " experts",
+                 "give one load for each expert"};
+  if (request.workload.peakRouting == Routing::Measured && load.empty())
+    return Error{"routing", "is measured, but there is no expert_load", "add the loads of the experts"};
+  if (request.phase == PlanPhase::Train)
+    return Status::success();
+  const int64_t longest = RequestMix(request.workload.serve).longest;
+  if (spec.encoderLayers == 0 && spec.maxPosition > 0 && longest > spec.maxPosition)
+    return Error{"workload '" + request.workload.name + "'",
+                 "its longest sequence has " + std::to_string(longest) + " tokens, the model has " +
+                     std::to_string(spec.maxPosition) + " positions",
+                 "shorten prompt_tokens, history_tokens or output_tokens"};
+  return Status::success();
+}

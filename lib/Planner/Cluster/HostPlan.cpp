@@ -1,0 +1,82 @@
+//===- HostPlan.cpp - The plan of a compile, as a plan of a cluster -----------===//
+//
+// One rank on one CPU: memory is the certificate that the manifest states, steps are the kernels that stepWork counts.
+//
+//===----------------------------------------------------------------------===//
+
+#include "RequestModel.h"
+
+#include "k2c/Planner/StepCost.h"
+
+using namespace k2c;
+using namespace k2c::planner;
+
+namespace {
+
+RankMemory certificate(const ModelSpec &spec, const Plan &plan, const Device &device) {
+  const MemoryCertificate &m = plan.memory;
+  RankMemory memory;
+  memory.ranks = "0";
+  memory.parameters = totalParameters(spec).value();
+  memory.capacity = device.memory.value;
+  for (auto [name, bytes] : {std::pair{"weights", m.weights}, std::pair{"cache", m.cache}, std::pair{"arena", m.arena},
+                             std::pair{"scratch", m.scratch}, std::pair{"collectives", m.collectives},
+                             std::pair{"logits", m.logits}, std::pair{"reserve", m.reserve}})
+    if (bytes.value > 0)
+      memory.parts.push_back({name, bytes});
+  return memory;
+}
+
+void addStep(ClusterPlan &to, const char *phase, const ModelSpec &spec, const Plan &plan, const Device &device,
+             const StepShape &shape) {
+  const FlopRate core = plan.compute == DType::BF16 ? device.bf16.value : device.f32.value;
+  for (const Work &work : stepWork(spec, plan, shape)) {
+    if (work.flops.value <= 0 && work.bytes.value <= 0)
+      continue;
+    StepPart part;
+    part.phase = phase;
+    part.name = work.name;
+    part.seconds = roofline(work, device, plan.compute);
+    part.flops = work.flops;
+    part.memoryBytes = double(work.bytes.value);
+    part.bound =
+        work.flops / device.whole(core) > work.bytes / device.memoryRead.value ? Bound::Compute : Bound::Memory;
+    to.steps.push_back(std::move(part));
+  }
+}
+
+} // namespace
+
+ClusterPlan k2c::describeHostPlan(const ModelSpec &spec, const Topology &topology, const Plan &plan) {
+  const Device &device = topology.device;
+  ClusterPlan to;
+  to.model = spec.name;
+  to.topology = topology.name;
+  to.workload = "one sequence";
+  to.layout.stepTokens = plan.limits.stepTokens;
+  to.available = topology.ranks();
+  to.compute = plan.compute;
+  to.cache = plan.cache.empty() ? plan.compute : plan.cache.front().type;
+  to.weightFormat = nameOf(WeightFormat::Published);
+  to.memory.push_back(certificate(spec, plan, device));
+  addStep(to, "prefill", spec, plan, device, {1, plan.prefill.tokens, plan.prefill.context});
+  addStep(to, "decode", spec, plan, device, {1, plan.decode.tokens, plan.decode.context});
+  auto add = [&](const char *key, const char *label, double value, const char *unit) {
+    to.figures.push_back({key, label, value, unit});
+  };
+  const double prefill = plan.prefill.seconds.value, decode = plan.decode.seconds.value;
+  add("output_tokens_per_s", "generated tokens/s", decode > 0 ? 1 / decode : 0, "tokens/s");
+  add("tokens_per_s_per_user", "tokens/s a user", decode > 0 ? 1 / decode : 0, "tokens/s");
+  add("tpot_s", "time per token", decode, "s");
+  add("ttft_s", "time to first token", prefill, "s");
+  add("prefill_step_s", "prefill step", prefill, "s");
+  add("prefill_tokens", "tokens of that step", double(plan.prefill.tokens), "tokens");
+  add("decode_step_s", "decode step", decode, "s");
+  add("batch", "sequences that decode at once", 1, "sequences");
+  add("max_sequences", "sequences that fit the limits", double(plan.limits.maxSequences), "sequences");
+  add("max_context", "tokens of a sequence", double(plan.limits.maxContext), "tokens");
+  to.compilable = true;
+  for (const Remark &remark : plan.remarks)
+    to.notes.push_back(remark.text);
+  return to;
+}

@@ -1,0 +1,65 @@
+//===- Links.h - What a group of ranks sends over which tier ------------------===//
+//
+// Ranks are numbered tp first, then cp, dp, pp, replicas, and lie on devices in order, so that a group is `size` ranks
+// `stride` apart and its first members share the innermost units. Collectives are hierarchical: what crosses a tier
+// crosses once for each unit on the other side.
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_LIB_PLANNER_CLUSTER_LINKS_H
+#define K2C_LIB_PLANNER_CLUSTER_LINKS_H
+
+#include "k2c/Cluster/Topology.h"
+#include "k2c/Model/ModelSpec.h"
+#include <vector>
+
+namespace k2c::planner {
+
+/// Bytes that one device receives over each tier of the topology, and small messages it waits for.
+struct LinkUse {
+  std::vector<double> bytes; ///< by tier
+  double latency = 0;        ///< seconds of messages one after another
+
+  explicit LinkUse(size_t tiers = 0) : bytes(tiers, 0) {}
+  LinkUse &operator+=(const LinkUse &other);
+  LinkUse operator*(double factor) const;
+  double total() const;
+};
+
+/// Ranks that communicate.
+struct RankGroup {
+  double size = 1;
+  double stride = 1;
+};
+
+/// A topology as the planner's collectives see it.
+class Links {
+public:
+  explicit Links(const Topology &topology);
+
+  /// `rows` of `rowBytes` that start on each rank of the group and visit experts spread evenly over it; one copy for
+  /// each unit visited.
+  LinkUse dispatch(RankGroup group, const MoeSpec &moe, double rows, double rowBytes) const;
+  /// Each rank has a share of `bytes` and ends with all of it (all-gather), or begins with all and ends with a share of
+  /// the sum (reduce-scatter).
+  LinkUse gather(RankGroup group, double bytes) const;
+  LinkUse allReduce(RankGroup group, double bytes) const { return gather(group, bytes) * 2; }
+  /// To the rank `stride` further.
+  LinkUse send(double stride, double bytes) const;
+
+  /// Seconds of the bytes: tiers work beside each other, so the slowest one's.
+  double transfer(const LinkUse &use) const;
+  double seconds(const LinkUse &use) const { return transfer(use) + use.latency; }
+  /// The tier that takes longest; -1: none is used.
+  int slowest(const LinkUse &use) const;
+
+  const Topology &topology;
+
+private:
+  /// Members of the group inside one unit of tier `tier`; -1: one rank.
+  double membersWithin(RankGroup group, int tier) const;
+  std::vector<double> unit; ///< devices in a unit that tier t joins
+};
+
+} // namespace k2c::planner
+
+#endif // K2C_LIB_PLANNER_CLUSTER_LINKS_H

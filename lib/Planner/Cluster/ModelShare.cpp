@@ -1,0 +1,194 @@
+//===- ModelShare.cpp - What one rank of a layout holds of a model ------------===//
+
+#include "ModelShare.h"
+
+#include <algorithm>
+
+using namespace k2c;
+using namespace k2c::planner;
+
+const char *k2c::nameOf(WeightFormat format) {
+  static const char *const names[] = {"as published", "bf16", "f32"};
+  return names[size_t(format)];
+}
+
+const char *planner::nameOf(Piece piece) {
+  static const char *const names[] = {"attention",      "norms",        "router",    "experts",
+                                      "shared experts", "dense layers", "embedding", "head"};
+  return names[size_t(piece)];
+}
+
+double planner::sum(const Pieces &pieces) {
+  double total = 0;
+  for (double each : pieces)
+    total += each;
+  return total;
+}
+
+static void add(Pieces &to, const Pieces &from) {
+  for (size_t i = 0; i < pieceCount; ++i)
+    to[i] += from[i];
+}
+
+RankShare &RankShare::operator+=(const RankShare &other) {
+  moeLayers += other.moeLayers;
+  layers.end += other.layerCount();
+  add(parameters, other.parameters);
+  add(bytes, other.bytes);
+  return *this;
+}
+
+//===----------------------------------------------------------------------===//
+// Counting
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+Piece pieceOf(const WeightFamily &family) {
+  switch (moduleOf(family)) {
+  case Module::Attention:
+    return Piece::Attention;
+  case Module::Norm:
+    return Piece::Norms;
+  case Module::Router:
+  case Module::Buffer:
+    return Piece::Router;
+  case Module::Experts:
+    return Piece::Experts;
+  case Module::SharedExpert:
+    return Piece::Shared;
+  case Module::Mlp:
+    return Piece::Mlp;
+  case Module::Embedding:
+    return Piece::Embedding;
+  case Module::FinalNorm:
+  case Module::Head:
+    return Piece::Head;
+  }
+  return Piece::Norms;
+}
+
+/// Elements of a family in one layer, all experts.
+double elementsOfLayer(const WeightFamily &family) {
+  return double(family.elements()) * double(std::max<int64_t>(1, family.experts)) *
+         double(std::max<size_t>(1, family.alternatives.size()));
+}
+
+double bytesOfLayer(const WeightFamily &family, WeightFormat format) {
+  if (format == WeightFormat::F32)
+    return 4 * elementsOfLayer(family);
+  if (format == WeightFormat::Published)
+    return double(family.storedBytes().value) / double(family.layerCount());
+  bool quantised = family.blocks || family.microScales;
+  return elementsOfLayer(family) * (family.dtype == DType::F32 && !quantised ? 4 : 2);
+}
+
+} // namespace
+
+ModelShare::ModelShare(const ModelSpec &spec, WeightFormat format) : spec(spec) {
+  const size_t layers = size_t(spec.layerCount());
+  parameters.assign(layers + 1, {});
+  bytes.assign(layers + 1, {});
+  moeBefore.assign(layers + 1, 0);
+  for (const WeightFamily &family : spec.weights) {
+    const size_t piece = size_t(pieceOf(family));
+    const double elements = family.isParameter ? elementsOfLayer(family) : 0, stored = bytesOfLayer(family, format);
+    if (family.layers.empty()) {
+      outside[piece] += elements;
+      outsideBytes[piece] += stored;
+    }
+    for (const LayerRange &range : family.layers)
+      for (int64_t layer = range.begin; layer < range.end; ++layer) {
+        parameters[size_t(layer) + 1][piece] += elements;
+        bytes[size_t(layer) + 1][piece] += stored;
+      }
+  }
+  for (int64_t layer : spec.moeLayers())
+    moeBefore[size_t(layer) + 1] = 1;
+  for (size_t layer = 1; layer <= layers; ++layer) {
+    add(parameters[layer], parameters[layer - 1]);
+    add(bytes[layer], bytes[layer - 1]);
+    moeBefore[layer] += moeBefore[layer - 1];
+  }
+  total = sum(parameters.back()) + sum(outside);
+  active = activeParameters(spec, false).real();
+  expert = expertParameters(spec).real();
+
+  const double attention = layerParameters(spec, spec.layerCount() - 1).attention.real();
+  if (const auto *mla = std::get_if<MlaSpec>(&spec.attention)) {
+    LatentMatrices w = latentMatrices(*mla, spec.hidden);
+    heads = mla->heads;
+    keyHeads = 1;
+    replicatedAttention = 1 - (w.uq + w.qr + w.uk + w.uv + w.o).real() / attention;
+  } else {
+    const GqaSpec &gqa = std::get<GqaSpec>(spec.attention);
+    heads = gqa.heads;
+    keyHeads = gqa.kvHeads;
+    keyValueShare = std::min(1.0, 2 * double(spec.hidden) * double(gqa.kvHeads * gqa.headDim) / attention);
+  }
+}
+
+std::vector<LayerRange> ModelShare::stages(int64_t count) const {
+  std::vector<LayerRange> ranges;
+  int64_t begin = 0;
+  for (int64_t layers : stageLayers(spec.layerCount(), count, StagePartition::Balanced)) {
+    ranges.push_back({begin, begin + layers});
+    begin += layers;
+  }
+  return ranges;
+}
+
+//===----------------------------------------------------------------------===//
+// Splitting
+//===----------------------------------------------------------------------===//
+
+int64_t planner::slotsPerRank(const ModelSpec &spec, const ParallelLayout &layout) {
+  return spec.moe ? (spec.moe->experts + layout.redundantExperts + layout.ep - 1) / layout.ep : 0;
+}
+
+void ModelShare::split(RankShare &share, const ParallelLayout &layout) const {
+  const double tp = double(layout.tp), keys = double(std::min(layout.tp, keyHeads));
+  const double attention = replicatedAttention + keyValueShare / keys + (1 - replicatedAttention - keyValueShare) / tp;
+  const double experts =
+      spec.moe ? double(slotsPerRank(spec, layout)) / double(spec.moe->experts) / double(layout.etp) : 0;
+  for (Pieces *pieces : {&share.parameters, &share.bytes}) {
+    at(*pieces, Piece::Attention) *= attention;
+    at(*pieces, Piece::Experts) *= experts;
+    for (Piece piece : {Piece::Shared, Piece::Mlp, Piece::Embedding, Piece::Head})
+      at(*pieces, piece) /= tp;
+  }
+}
+
+RankShare ModelShare::of(LayerRange layers, const ParallelLayout &layout) const {
+  RankShare share;
+  share.layers = layers;
+  const size_t begin = size_t(layers.begin), end = size_t(layers.end);
+  share.moeLayers = moeBefore[end] - moeBefore[begin];
+  for (size_t i = 0; i < pieceCount; ++i) {
+    share.parameters[i] = parameters[end][i] - parameters[begin][i];
+    share.bytes[i] = bytes[end][i] - bytes[begin][i];
+  }
+  const bool first = layers.begin == 0, last = layers.end == spec.layerCount();
+  for (auto [pieces, from] : {std::pair{&share.parameters, &outside}, std::pair{&share.bytes, &outsideBytes}}) {
+    if (first || (last && spec.tiedEmbeddings))
+      at(*pieces, Piece::Embedding) += at(*from, Piece::Embedding);
+    if (first)
+      at(*pieces, Piece::Attention) += at(*from, Piece::Attention); // tables of positions and the like
+    if (last)
+      at(*pieces, Piece::Head) += at(*from, Piece::Head);
+  }
+  split(share, layout);
+  return share;
+}
+
+RankShare ModelShare::ofDraft(const ParallelLayout &layout) const {
+  RankShare share = of({spec.layerCount() - 1, spec.layerCount()}, layout);
+  // The embedding and the head are those of the last stage or a copy; mtpWeights hold what is the module's own.
+  for (const WeightFamily &family : spec.mtpWeights) {
+    at(share.parameters, Piece::Mlp) += elementsOfLayer(family) / double(layout.tp);
+    at(share.bytes, Piece::Mlp) += bytesOfLayer(family, WeightFormat::Bf16) / double(layout.tp);
+  }
+  at(share.parameters, Piece::Head) = at(share.bytes, Piece::Head) = 0;
+  at(share.parameters, Piece::Embedding) = at(share.bytes, Piece::Embedding) = 0;
+  return share;
+}

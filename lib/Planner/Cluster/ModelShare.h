@@ -1,0 +1,74 @@
+//===- ModelShare.h - What one rank of a layout holds of a model --------------===//
+//
+// Sums over layers are prefix sums, so that a stage costs the same however many layers it has: a search asks for
+// thousands of layouts.
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_LIB_PLANNER_CLUSTER_MODELSHARE_H
+#define K2C_LIB_PLANNER_CLUSTER_MODELSHARE_H
+
+#include "k2c/Planner/Count.h"
+#include "k2c/Planner/Evaluate.h"
+#include <array>
+
+namespace k2c::planner {
+
+/// Modules that a layout splits alike.
+enum class Piece : uint8_t { Attention, Norms, Router, Experts, Shared, Mlp, Embedding, Head };
+inline constexpr size_t pieceCount = 8;
+const char *nameOf(Piece piece);
+
+/// A number for each piece.
+using Pieces = std::array<double, pieceCount>;
+inline double &at(Pieces &pieces, Piece piece) { return pieces[size_t(piece)]; }
+inline double at(const Pieces &pieces, Piece piece) { return pieces[size_t(piece)]; }
+double sum(const Pieces &pieces);
+
+/// One rank of one stage.
+struct RankShare {
+  LayerRange layers;
+  int64_t moeLayers = 0;
+  Pieces parameters{}; ///< whole numbers below 2^53
+  Pieces bytes{};      ///< of the weights in the request's format
+  int64_t layerCount() const { return layers.end - layers.begin; }
+  int64_t denseLayers() const { return layerCount() - moeLayers; }
+  RankShare &operator+=(const RankShare &other);
+};
+
+/// A model, counted once.
+class ModelShare {
+public:
+  ModelShare(const ModelSpec &spec, WeightFormat format);
+
+  /// The share of a rank that runs `layers`: of the rank with most experts. The layout passes checkLayout.
+  RankShare of(LayerRange layers, const ParallelLayout &layout) const;
+  /// Share of one module of multi-token prediction: a copy of the last layer and what surrounds it.
+  RankShare ofDraft(const ParallelLayout &layout) const;
+  /// Layers of the stages of a pipeline, as even as they can be.
+  std::vector<LayerRange> stages(int64_t count) const;
+
+  const ModelSpec &spec;
+  /// Parameters in the whole model.
+  double total = 0, active = 0, expert = 0;
+  int64_t heads = 0, keyHeads = 0; ///< keyHeads: ways that a cache divides; 1 for latent attention
+
+private:
+  void split(RankShare &share, const ParallelLayout &layout) const;
+
+  /// Of the layers before each, unsplit.
+  std::vector<Pieces> parameters, bytes;
+  std::vector<int64_t> moeBefore;
+  Pieces outside{}, outsideBytes{}; ///< embedding and head; the final norm counts with the head
+  double replicatedAttention = 0;   ///< share of attention that every tp rank holds whole
+  double keyValueShare = 0;         ///< share of attention that splits over key heads only
+};
+
+/// Slots of a layer's experts on one rank.
+int64_t slotsPerRank(const ModelSpec &spec, const ParallelLayout &layout);
+
+/// Whether model and topology divide into the layout. `where` of the error is the layout's key.
+Status checkLayout(const PlanRequest &request, const ParallelLayout &layout);
+
+} // namespace k2c::planner
+
+#endif // K2C_LIB_PLANNER_CLUSTER_MODELSHARE_H

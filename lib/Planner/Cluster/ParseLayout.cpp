@@ -1,0 +1,102 @@
+//===- ParseLayout.cpp - Layouts as people write them -------------------------===//
+
+#include "k2c/Planner/Evaluate.h"
+
+#include <charconv>
+#include <set>
+#include <sstream>
+
+using namespace k2c;
+
+namespace {
+
+Expected<int64_t> wholeNumber(const std::string &key, const std::string &text) {
+  int64_t value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size())
+    return Error{"--layout", key + " is '" + text + "', not a whole number", "write " + key + "=8"};
+  return value;
+}
+
+/// The value of the enum whose name is `text`.
+template <class E> Status named(const std::string &key, const std::string &text, int count, E &to) {
+  std::string known;
+  for (int i = 0; i < count; ++i) {
+    if (text == nameOf(E(i))) {
+      to = E(i);
+      return Status::success();
+    }
+    known += (i ? ", " : "") + std::string(nameOf(E(i)));
+  }
+  return Error{"--layout", key + " is '" + text + "'", "use one of " + known};
+}
+
+Status setEntry(ParallelLayout &layout, PlanPhase phase, const std::string &key, const std::string &text) {
+  struct {
+    const char *key;
+    int64_t *to;
+    bool serve, train;
+  } numbers[] = {{"tp", &layout.tp, true, true},
+                 {"ep", &layout.ep, true, true},
+                 {"etp", &layout.etp, true, true},
+                 {"pp", &layout.pp, true, true},
+                 {"dp", &layout.dp, true, true},
+                 {"cp", &layout.cp, false, true},
+                 {"replicas", &layout.replicas, true, false},
+                 {"redundant", &layout.redundantExperts, true, false},
+                 {"step", &layout.stepTokens, true, false},
+                 {"chunks", &layout.chunks, false, true},
+                 {"microbatches", &layout.microbatches, false, true},
+                 {"microbatch", &layout.microbatchSize, false, true}};
+  const bool serves = phase == PlanPhase::Serve;
+  std::string known;
+  for (auto &entry : numbers) {
+    if (!(serves ? entry.serve : entry.train))
+      continue;
+    known += std::string(entry.key) + ", ";
+    if (key != entry.key)
+      continue;
+    Expected<int64_t> value = wholeNumber(key, text);
+    if (!value)
+      return value.takeError();
+    *entry.to = *value;
+    return Status::success();
+  }
+  if (key == "overlap" || (key == "sp" && !serves)) {
+    if (text != "0" && text != "1")
+      return Error{"--layout", key + " is '" + text + "'", "use 0 or 1"};
+    (key == "sp" ? layout.sp : layout.overlap) = text == "1";
+    return Status::success();
+  }
+  if (key == "schedule" && !serves)
+    return named(key, text, 6, layout.schedule);
+  if (key == "recompute" && !serves)
+    return named(key, text, 5, layout.recompute);
+  if (key == "zero" && !serves)
+    return named(key, text, 4, layout.zero);
+  return Error{"--layout", "'" + key + "' is not a key of a " + (serves ? "serving" : "training") + " layout",
+               "use " + known + (serves ? "overlap" : "overlap, sp, schedule, recompute, zero")};
+}
+
+} // namespace
+
+Expected<ParallelLayout> k2c::parseLayout(const std::string &text, PlanPhase phase) {
+  ParallelLayout layout;
+  std::istringstream in(text);
+  std::string entry;
+  std::set<std::string> seen;
+  while (std::getline(in, entry, ',')) {
+    const size_t equals = entry.find('=');
+    if (equals == std::string::npos || equals == 0)
+      return Error{"--layout", "'" + entry + "' is not KEY=VALUE", "write ep=8,dp=8"};
+    const std::string key = entry.substr(0, equals);
+    if (!seen.insert(key).second)
+      return Error{"--layout", "names " + key + " twice", "keep one of them"};
+    if (Status status = setEntry(layout, phase, key, entry.substr(equals + 1)); !status)
+      return status.takeError();
+  }
+  // Experts are spread over the ranks that are there: ep alone says dp, dp alone says ep.
+  if (phase == PlanPhase::Serve && seen.count("ep") && !seen.count("dp") && layout.tp > 0)
+    layout.dp = std::max<int64_t>(1, layout.ep * layout.etp / layout.tp);
+  return layout;
+}

@@ -1,0 +1,54 @@
+//===- RequestModel.h - What no layout changes --------------------------------===//
+//
+// A request counted once: the model's shares, the links, the device's rates, the means of the workload. Evaluating a
+// layout reads it; a search builds it once.
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_LIB_PLANNER_CLUSTER_REQUESTMODEL_H
+#define K2C_LIB_PLANNER_CLUSTER_REQUESTMODEL_H
+
+#include "ServeStep.h"
+
+namespace k2c::planner {
+
+/// Means of a serving workload, in tokens.
+struct RequestMix {
+  explicit RequestMix(const ServeWorkload &workload);
+  double input = 1;    ///< of a request, history included
+  double computed = 1; ///< of these, those that no cache holds
+  double output = 1;
+  double promptContext = 0;     ///< mean over computed tokens of the tokens before
+  double decodeContext = 0;     ///< mean over generated tokens of the tokens before
+  double residentDeviation = 0; ///< of a sequence's cached tokens, at a random moment
+  int64_t longest = 1;          ///< of input and output together
+  double slowInput = 1;         ///< 95 % of inputs are no longer
+  double tokensOfStep = 1;      ///< with accepted drafts
+};
+
+/// A request and what follows from it alone.
+struct RequestModel {
+  /// `request` and what it refers to outlive this.
+  explicit RequestModel(const PlanRequest &request)
+      : request(request), model(request.spec, request.weights), links(request.topology), rates(request),
+        mix(request.workload.serve) {}
+
+  const PlanRequest &request;
+  ModelShare model;
+  Links links;
+  DeviceRates rates;
+  RequestMix mix;
+};
+
+/// Errors that hold for every layout: sizes beyond 2^63, sequences longer than the model's positions, loads of another
+/// number of experts.
+Status checkRequest(const PlanRequest &request);
+
+Expected<ClusterPlan> evaluateServe(const RequestModel &context, const ParallelLayout &layout);
+Expected<ClusterPlan> evaluateTrain(const RequestModel &context, const ParallelLayout &layout);
+
+/// Names, devices, layout, notes and whether it compiles.
+ClusterPlan describePlan(const RequestModel &context, const ParallelLayout &layout);
+
+} // namespace k2c::planner
+
+#endif // K2C_LIB_PLANNER_CLUSTER_REQUESTMODEL_H

@@ -1,0 +1,155 @@
+//===- ServeMemory.cpp - What a rank of a serving layout holds ----------------===//
+
+#include "ServeMemory.h"
+
+#include "LargestLoad.h"
+#include "k2c/Planner/Plan.h"
+#include <algorithm>
+#include <cmath>
+
+using namespace k2c;
+using namespace k2c::planner;
+
+ServeMemory::ServeMemory(const RequestModel &context, const ParallelLayout &layout) : context(context), layout(layout) {
+  for (LayerRange layers : context.model.stages(layout.pp))
+    stages.push_back(context.model.of(layers, layout));
+  if (context.request.workload.serve.draftTokens > 0 && context.request.spec.mtpLayers > 0) {
+    RankShare draft = context.model.ofDraft(layout);
+    RankShare &last = stages.back();
+    for (size_t i = 0; i < pieceCount; ++i) {
+      last.parameters[i] += draft.parameters[i];
+      last.bytes[i] += draft.bytes[i];
+    }
+  }
+  reserve = context.request.workload.reserve * double(context.request.topology.device.memory.value.value);
+}
+
+/// Cached tokens of `sequences` at a random moment, three deviations above their mean, and the longest one at least;
+/// each ends in a page that is half full.
+double ServeMemory::cacheBytes(const RankShare &share, int64_t sequences) const {
+  const ModelSpec &spec = context.request.spec;
+  const RequestMix &mix = context.mix;
+  const double n = double(sequences);
+  const double tokens = std::max(n * mix.decodeContext + 3 * std::sqrt(n) * mix.residentDeviation, double(mix.longest));
+  const double each = (tokens + n * Limits::page / 2) / n;
+  const double bytes =
+      cacheBytesOfContext(spec, CacheFormat::Plain, byteWidth(context.request.cache), int64_t(std::ceil(each))).real();
+  const double layers = double(std::min(share.layerCount(), spec.layerCount() - spec.encoderLayers));
+  return n * bytes * layers / double(spec.layerCount() - spec.encoderLayers) /
+         double(std::min(layout.tp, context.model.keyHeads));
+}
+
+/// Values that a row keeps at once in the widest part of a layer.
+static double widestRow(const ModelSpec &spec) {
+  double attention = 0;
+  if (const auto *mla = std::get_if<MlaSpec>(&spec.attention))
+    attention = double(mla->heads * (mla->nope + mla->rope + mla->value));
+  else {
+    const GqaSpec &gqa = std::get<GqaSpec>(spec.attention);
+    attention = 2 * double((gqa.heads + gqa.kvHeads) * gqa.headDim);
+  }
+  return std::max(attention, spec.mlp ? 3 * double(spec.mlp->inter) : 0);
+}
+
+ServeMemory::Buffers ServeMemory::buffers(int64_t stepTokens, int64_t sequences, bool isLast) const {
+  const PlanRequest &request = context.request;
+  const ModelSpec &spec = request.spec;
+  const DeviceRates &rates = context.rates;
+  const double tp = double(layout.tp), hidden = double(spec.hidden);
+  const int64_t tokens = 1 + request.workload.serve.draftTokens;
+  const int64_t rows = std::max(stepTokens, (sequences + layout.pp - 1) / layout.pp * tokens);
+  Buffers b;
+  b.activations = double(rows) * rates.activationBytes * (4 * hidden + widestRow(spec) / tp);
+  b.logits = isLast ? double(sequences * tokens) * double(spec.vocab) * 4 / tp : 0;
+  if (!spec.moe)
+    return b;
+  RoutedBatch batch;
+  batch.experts = spec.moe->experts;
+  batch.topK = spec.moe->topK;
+  batch.ranks = layout.ep;
+  batch.slots = slotsPerRank(spec, layout) * layout.ep;
+  batch.tokensPerRank = (rows * layout.etp + layout.tp - 1) / layout.tp;
+  if (layout.overlap)
+    batch.tokensPerRank = (batch.tokensPerRank + 1) / 2;
+  batch.alignment = request.workload.alignment;
+  RowBytes bytes;
+  bytes.dispatch = layout.ep > 1 ? hidden * rates.dispatchBytes : 0;
+  bytes.combine = layout.ep > 1 ? hidden * rates.combineBytes : 0;
+  bytes.compute = (3 * double(spec.moe->inter) / double(layout.etp) + hidden) * rates.activationBytes;
+  bytes.secondBuffer = layout.overlap;
+  const Routing routing = request.workload.peakRouting.value_or(Routing::Worst);
+  RoutedRows peak = routing == Routing::Measured ? measuredRows(batch, request.workload.expertLoad,
+                                                                placementOf(request.workload.expertLoad, layout))
+                                                 : routedRows(batch, routing);
+  RoutedBytes routed = routedBytes(peak, bytes);
+  b.dispatch = routed.dispatch + routed.combine;
+  b.second = routed.second;
+  b.padding = routed.padding;
+  b.rows = routed.compute - routed.padding;
+  return b;
+}
+
+bool ServeMemory::fits(int64_t sequences) const {
+  const double capacity = double(context.request.topology.device.memory.value.value);
+  for (const RankShare &share : stages)
+    if (fixedBytes(share) + cacheBytes(share, sequences) +
+            buffers(layout.stepTokens, sequences, &share == &stages.back()).total() >
+        capacity)
+      return false;
+  return true;
+}
+
+int64_t ServeMemory::mostSequences() const {
+  int64_t good = 0, bad = 1;
+  while (bad < int64_t(1) << 20 && fits(bad)) {
+    good = bad;
+    bad *= 2;
+  }
+  while (bad - good > 1) {
+    int64_t middle = good + (bad - good) / 2;
+    (fits(middle) ? good : bad) = middle;
+  }
+  return good;
+}
+
+int64_t ServeMemory::chooseStepTokens() const {
+  double left = double(context.request.topology.device.memory.value.value);
+  for (const RankShare &share : stages)
+    left = std::min(left, double(context.request.topology.device.memory.value.value) - fixedBytes(share));
+  int64_t tokens = 8192;
+  while (tokens > 64 && buffers(tokens, 1, true).total() > left / 4)
+    tokens /= 2;
+  return tokens;
+}
+
+std::vector<RankMemory> ServeMemory::ranks(int64_t sequences) const {
+  std::vector<RankMemory> classes;
+  const int64_t each = layout.tp * layout.dp;
+  for (size_t stage = 0; stage < stages.size(); ++stage) {
+    const RankShare &share = stages[stage];
+    RankMemory memory;
+    memory.stage = int64_t(stage);
+    memory.count = each;
+    const int64_t first = int64_t(stage) * each;
+    memory.ranks = each == 1 ? std::to_string(first) : std::to_string(first) + "-" + std::to_string(first + each - 1);
+    memory.parameters = int64_t(sum(share.parameters));
+    memory.capacity = context.request.topology.device.memory.value;
+    auto add = [&](const std::string &name, double bytes) {
+      if (bytes > 0)
+        memory.parts.push_back({name, Bytes(int64_t(std::ceil(bytes)))});
+    };
+    for (size_t i = 0; i < pieceCount; ++i)
+      add(nameOf(Piece(i)), share.bytes[i]);
+    const Buffers b = buffers(layout.stepTokens, sequences, stage + 1 == stages.size());
+    add("cache", cacheBytes(share, sequences));
+    add("activations", b.activations);
+    add("logits", b.logits);
+    add("dispatch and combine", b.dispatch);
+    add("second communication buffer", b.second);
+    add("rows of experts", b.rows);
+    add("alignment padding", b.padding);
+    add("reserve", reserve);
+    classes.push_back(std::move(memory));
+  }
+  return classes;
+}

@@ -1,0 +1,40 @@
+//===- ServeMemory.h - What a rank of a serving layout holds ------------------===//
+#ifndef K2C_LIB_PLANNER_CLUSTER_SERVEMEMORY_H
+#define K2C_LIB_PLANNER_CLUSTER_SERVEMEMORY_H
+
+#include "RequestModel.h"
+
+namespace k2c::planner {
+
+/// Bytes of the ranks of one layout, by stage.
+class ServeMemory {
+public:
+  ServeMemory(const RequestModel &context, const ParallelLayout &layout);
+
+  /// Of every stage when each data-parallel rank holds `sequences`.
+  std::vector<RankMemory> ranks(int64_t sequences) const;
+  /// Most sequences that fit a data-parallel rank; 0: none.
+  int64_t mostSequences() const;
+  /// Largest power of two up to 8192 whose buffers take no more than a quarter of what weights and reserve leave; at
+  /// least 64, which may not fit.
+  int64_t chooseStepTokens() const;
+
+private:
+  struct Buffers {
+    double activations = 0, logits = 0, dispatch = 0, second = 0, rows = 0, padding = 0;
+    double total() const { return activations + logits + dispatch + second + rows + padding; }
+  };
+  Buffers buffers(int64_t stepTokens, int64_t sequences, bool isLast) const;
+  double cacheBytes(const RankShare &share, int64_t sequences) const;
+  double fixedBytes(const RankShare &share) const { return sum(share.bytes) + reserve; }
+  bool fits(int64_t sequences) const;
+
+  const RequestModel &context;
+  const ParallelLayout layout;
+  std::vector<RankShare> stages;
+  double reserve = 0;
+};
+
+} // namespace k2c::planner
+
+#endif // K2C_LIB_PLANNER_CLUSTER_SERVEMEMORY_H

@@ -1,0 +1,277 @@
+//===- ServeStep.cpp - Time of one step of a serving layout -------------------===//
+
+#include "ServeStep.h"
+
+#include "LargestLoad.h"
+#include "k2c/Planner/Experts.h"
+#include "k2c/Planner/MlaForms.h"
+#include <algorithm>
+
+using namespace k2c;
+using namespace k2c::planner;
+
+//===----------------------------------------------------------------------===//
+// Devices
+//===----------------------------------------------------------------------===//
+
+DeviceRates::DeviceRates(const PlanRequest &request) {
+  const Device &device = request.topology.device;
+  const bool isGpu = device.kind != "cpu", f32 = request.compute == DType::F32;
+  if (request.workload.inefficiency)
+    inefficiency = *request.workload.inefficiency;
+  else if (isGpu)
+    inefficiency = {2.0, 1.5 * 1.1, 1.3 * 1.1};
+  const Sourced<FlopRate> &plain = f32 ? device.f32 : device.bf16;
+  const bool fp8 = !f32 && request.weights == WeightFormat::Published && request.spec.quantization && device.fp8;
+  const Sourced<FlopRate> &fast = fp8 ? *device.fp8 : plain;
+  memory = device.memoryRead.value.value / inefficiency.memory;
+  attention = device.whole(plain.value).value / inefficiency.attention;
+  experts = device.whole(fast.value).value / inefficiency.experts;
+  activationBytes = combineBytes = f32 ? 4 : 2;
+  dispatchBytes = fp8 ? 1 + 4.0 / 128 : activationBytes;
+
+  notes.push_back("memory " + format(device.memoryRead.value) + " (" + device.memoryRead.source + ")");
+  notes.push_back(std::string(f32 ? "f32 " : "bf16 ") + format(Flops(device.whole(plain.value).value)) + "/s (" +
+                  plain.source + ")");
+  if (fp8)
+    notes.push_back("linears in fp8, " + format(Flops(fast.value.value)) + "/s (" + fast.source + ")");
+  if (request.workload.inefficiency || isGpu) {
+    char text[160];
+    std::snprintf(text, sizeof text, "time over roofline: memory %.3g, attention %.3g, linears %.3g (%s)",
+                  inefficiency.memory, inefficiency.attention, inefficiency.experts,
+                  request.workload.inefficiency ? "workload" : "paper 004, section 3.5");
+    notes.push_back(text);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Parts that compute
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Takes the time of what a part reads and computes.
+void bound(PartTime &part, double rate, double memory) {
+  double computing = part.flops / rate, reading = part.memory / memory;
+  part.seconds = std::max(computing, reading);
+  part.bound = computing > reading ? Bound::Compute : Bound::Memory;
+}
+
+PartTime &of(std::array<PartTime, servePartCount> &parts, ServePart part) { return parts[size_t(part)]; }
+
+void addUp(PartTime &to, const PartTime &from) {
+  if (from.seconds > to.seconds)
+    to.bound = from.bound;
+  to.flops += from.flops;
+  to.memory += from.memory;
+  to.seconds += from.seconds;
+  to.links += from.links;
+}
+
+} // namespace
+
+ServeStep::ServeStep(const PlanRequest &request, const ModelShare &model, const DeviceRates &rates, const Links &links,
+                     const ParallelLayout &layout)
+    : request(request), model(model), rates(rates), links(links), layout(layout) {
+  const ModelSpec &spec = model.spec;
+  for (LayerRange layers : model.stages(layout.pp))
+    stages.push_back(model.of(layers, layout));
+  decoding = stages;
+  if (spec.encoderLayers > 0) {
+    stages = {model.of({0, spec.encoderLayers}, layout)};
+    decoding = {model.of({spec.encoderLayers, spec.layerCount()}, layout)};
+  }
+  if (request.workload.serve.draftTokens > 0 && spec.mtpLayers > 0)
+    draft = model.ofDraft(layout);
+  if (const auto *mla = std::get_if<MlaSpec>(&spec.attention))
+    expanded = expandedFrom(*mla, MlaForms::Phased);
+  if (spec.moe && !request.workload.expertLoad.empty() && layout.ep > 1)
+    measuredImbalance = 1 / balancednessOf(request.workload.expertLoad, layout);
+}
+
+double ServeStep::imbalance(double rows) const {
+  if (layout.ep == 1)
+    return 1;
+  if (measuredImbalance > 0)
+    return measuredImbalance;
+  return largestShare(rows * double(model.spec.moe->topK) / double(layout.ep), layout.ep);
+}
+
+/// FLOP of scores and sums over values of one layer, without what is linear in the weights.
+double ServeStep::attentionCore(const StepLoad &load) const {
+  const double q = load.tokens, keys = load.context + (q + 1) / 2, all = load.context + q;
+  if (const auto *gqa = std::get_if<GqaSpec>(&model.spec.attention)) {
+    const double layers = double(model.spec.layerCount());
+    const double windowed = std::min(keys, double(gqa->window)) * double(gqa->windowedLayers) / layers;
+    const double full = keys * (1 - double(gqa->windowedLayers) / layers);
+    return load.sequences * 4 * q * (full + windowed) * double(gqa->heads * gqa->headDim);
+  }
+  const MlaSpec &mla = std::get<MlaSpec>(model.spec.attention);
+  double indexing = 0, seen = keys;
+  if (mla.indexer) {
+    indexing = 2 * q * keys * double(mla.indexer->heads * mla.indexer->dim);
+    seen = std::min(keys, double(mla.indexer->topK));
+  }
+  if (expanded >= 0 && q >= double(expanded))
+    return load.sequences * (expandedFlops(mla, q, seen).value + expandedFlops(mla, 0, all - seen).value + indexing);
+  return load.sequences * (absorbedFlops(mla, q, seen).value + indexing);
+}
+
+void ServeStep::addAttention(PartTime &part, const RankShare &share, const StepLoad &load) const {
+  const ModelSpec &spec = model.spec;
+  const double layers = double(share.layerCount()), tp = double(layout.tp);
+  double linear = at(share.parameters, Piece::Attention);
+  if (const auto *mla = std::get_if<MlaSpec>(&spec.attention)) // W_UK and W_UV are counted with the keys
+    linear -= layers * (latentMatrices(*mla, spec.hidden).uk + latentMatrices(*mla, spec.hidden).uv).real() / tp;
+  part.flops = 2 * load.rows() * linear + layers * attentionCore(load) / tp;
+  const double cached =
+      layers / double(spec.layerCount() - spec.encoderLayers) / double(std::min(layout.tp, model.keyHeads));
+  const CacheFormat format = CacheFormat::Plain;
+  const int64_t element = byteWidth(request.cache);
+  const double read = load.encodes ? 0 : cacheBytesOfContext(spec, format, element, int64_t(load.context)).real();
+  const double written = cacheBytesPerToken(spec, format, element).real();
+  part.memory = at(share.bytes, Piece::Attention) + at(share.bytes, Piece::Norms) +
+                cached * (load.sequences * read + load.rows() * written) +
+                2 * load.rows() * double(spec.hidden) * rates.activationBytes * layers;
+  bound(part, rates.attention, rates.memory);
+}
+
+/// Routed experts of the fullest rank: it computes more rows and reads more experts than the mean one.
+void ServeStep::addExperts(PartTime &part, const RankShare &share, const StepLoad &load) const {
+  const ModelSpec &spec = model.spec;
+  if (!spec.moe || share.moeLayers == 0)
+    return;
+  const MoeSpec &moe = *spec.moe;
+  const double group = double(layout.ep * layout.etp), rows = load.rows() / double(layout.tp) * group;
+  const double layers = double(share.moeLayers), slots = double(slotsPerRank(spec, layout));
+  const double mean = rows * double(moe.topK) / double(layout.ep);
+  const double fullest = std::min(mean * imbalance(rows), rows * std::min(slots, double(moe.topK)));
+  const double hit = expertHitMean({moe.experts, moe.topK, rows}) / double(moe.experts);
+  const double loaded = hit > 0.999 || layout.ep == 1 ? slots * hit : binomialMaxMean(int64_t(slots), hit, layout.ep);
+  part.flops = 2 * fullest * model.expert / double(layout.etp) * layers;
+  part.memory = at(share.bytes, Piece::Experts) * std::min(1.0, loaded / slots) +
+                fullest * double(spec.hidden) * (rates.dispatchBytes + rates.combineBytes) * layers;
+  bound(part, rates.experts, rates.memory);
+}
+
+/// What every row passes beside attention: routers, shared experts, dense layers.
+void ServeStep::addDense(PartTime &part, const RankShare &share, const StepLoad &load) const {
+  for (Piece piece : {Piece::Router, Piece::Shared, Piece::Mlp}) {
+    part.flops += 2 * load.rows() * at(share.parameters, piece);
+    part.memory += at(share.bytes, piece);
+  }
+  bound(part, rates.experts, rates.memory);
+}
+
+//===----------------------------------------------------------------------===//
+// Parts that communicate, and the whole
+//===----------------------------------------------------------------------===//
+
+void ServeStep::addLinks(std::array<PartTime, servePartCount> &parts, const RankShare &share,
+                         const StepLoad &load) const {
+  const ModelSpec &spec = model.spec;
+  const double hidden = double(spec.hidden);
+  auto finish = [&](PartTime &part) {
+    part.seconds = links.seconds(part.links);
+    part.bound = part.links.latency > links.transfer(part.links) ? Bound::Latency : Bound::Link;
+  };
+  PartTime &dispatch = of(parts, ServePart::Dispatch), &tensor = of(parts, ServePart::Tensor);
+  if (spec.moe && share.moeLayers > 0 && layout.ep * layout.etp > 1) {
+    const double rows = load.rows() / double(layout.tp);
+    const RankGroup group{double(layout.ep), double(layout.etp)};
+    const double fullest = imbalance(rows * double(layout.ep * layout.etp));
+    LinkUse use = links.dispatch(group, *spec.moe, rows * fullest, hidden * rates.dispatchBytes);
+    use += links.dispatch(group, *spec.moe, rows * fullest, hidden * rates.combineBytes);
+    if (layout.etp > 1) { // each rank of an expert reads all its rows and adds a part of the result
+      const double received = rows * double(spec.moe->topK) * double(layout.etp);
+      use += links.allReduce({double(layout.etp), 1}, received * hidden * rates.combineBytes);
+    }
+    dispatch.links = use * double(share.moeLayers);
+    finish(dispatch);
+  }
+  if (layout.tp > 1) {
+    const double each = load.rows() * hidden * rates.activationBytes;
+    tensor.links = links.allReduce({double(layout.tp), 1}, each) * (2 * double(share.layerCount()));
+    finish(tensor);
+  }
+  if (layout.pp > 1) {
+    PartTime &pipeline = of(parts, ServePart::Pipeline);
+    pipeline.links =
+        links.send(double(layout.tp * layout.dp), load.rows() * hidden * rates.activationBytes / double(layout.tp));
+    finish(pipeline);
+  }
+}
+
+void ServeStep::addStage(StepTime &time, const RankShare &share, const StepLoad &load) const {
+  std::array<PartTime, servePartCount> parts;
+  for (PartTime &part : parts)
+    part.links = LinkUse(links.topology.tiers.size());
+  addAttention(of(parts, ServePart::Attention), share, load);
+  addExperts(of(parts, ServePart::Experts), share, load);
+  addDense(of(parts, ServePart::Dense), share, load);
+  PartTime &head = of(parts, ServePart::Head);
+  if (share.layers.end == model.spec.layerCount() && !load.encodes) {
+    const Piece table = model.spec.tiedEmbeddings ? Piece::Embedding : Piece::Head;
+    head.flops = 2 * load.sequences * std::min(load.tokens, 1 + double(request.workload.serve.draftTokens)) *
+                 at(share.parameters, table);
+    head.memory = at(share.bytes, table);
+  }
+  if (share.layers.begin == 0)
+    head.memory += load.rows() * double(model.spec.hidden) * rates.activationBytes;
+  bound(head, rates.experts, rates.memory);
+  addLinks(parts, share, load);
+  double local = 0, linked = 0;
+  for (size_t i = 0; i < servePartCount; ++i) {
+    (i < size_t(ServePart::Dispatch) ? local : linked) += parts[i].seconds;
+    if (time.parts[i].links.bytes.empty())
+      time.parts[i].links = LinkUse(links.topology.tiers.size());
+    addUp(time.parts[i], parts[i]);
+  }
+  time.local += local;
+  time.links += linked;
+  time.slowestStage = std::max(time.slowestStage, local + linked);
+}
+
+StepTime ServeStep::time(const StepLoad &load, bool overlap) const {
+  StepLoad batch = load;
+  // With too few sequences to halve, the tokens of each are.
+  (load.sequences >= load.tokens ? batch.sequences : batch.tokens) /= overlap ? 2 : 1;
+  StepTime time;
+  const bool decodes = load.tokens <= 1 + double(request.workload.serve.draftTokens);
+  for (const RankShare &share : decodes ? decoding : stages)
+    addStage(time, share, batch);
+  if (draft && decodes) {
+    StepTime extra;
+    addStage(extra, *draft, {batch.sequences, 1, batch.context, false});
+    PartTime &part = of(time.parts, ServePart::Draft);
+    for (const PartTime &each : extra.parts)
+      addUp(part, each);
+    part.links = LinkUse(links.topology.tiers.size());
+    part.seconds *= double(request.workload.serve.draftTokens);
+    time.local += part.seconds;
+    time.slowestStage += part.seconds;
+  }
+  if (overlap) {
+    // Paper 004, equation 49: while one half computes, the other communicates; both read all weights.
+    time.seconds = 2 * std::max(time.local, time.links);
+    time.slowestStage = std::max(time.seconds / double(layout.pp), time.slowestStage);
+    for (PartTime &part : time.parts) {
+      part.flops *= 2, part.memory *= 2, part.seconds *= 2;
+      part.links = part.links * 2;
+    }
+    time.local *= 2, time.links *= 2;
+  } else {
+    time.seconds = time.local + time.links;
+  }
+  return time;
+}
+
+StepTime ServeStep::decodeStep(double sequences, double context, bool overlap) const {
+  const double tokens = 1 + (draft ? double(request.workload.serve.draftTokens) : 0);
+  return time({sequences / double(layout.pp), tokens, context, false}, overlap);
+}
+
+double ServeStep::decodeSeconds(double sequences, double context, bool overlap) const {
+  StepTime step = decodeStep(sequences, context, overlap);
+  return std::max(step.seconds, double(layout.pp) * step.slowestStage);
+}

@@ -1,0 +1,89 @@
+//===- ServeStep.h - Time of one step of a serving layout ---------------------===//
+//
+// A step gives each data-parallel rank some sequences with some new tokens each. Its parts take turns; each is bound by
+// arithmetic, by memory or by links (paper 004, equations 46-51, with the corrections that docs/Planner.md lists).
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_LIB_PLANNER_CLUSTER_SERVESTEP_H
+#define K2C_LIB_PLANNER_CLUSTER_SERVESTEP_H
+
+#include "Links.h"
+#include "ModelShare.h"
+
+namespace k2c::planner {
+
+/// What a data-parallel rank gets in a step. Real numbers: half a batch of odd size, means of distributions.
+struct StepLoad {
+  double sequences = 1;
+  double tokens = 1;    ///< new ones of a sequence
+  double context = 0;   ///< cached before, of a sequence
+  bool encodes = false; ///< encoder-decoder models: the layers that read the prompt
+  double rows() const { return sequences * tokens; }
+};
+
+enum class ServePart : uint8_t { Attention, Experts, Dense, Head, Draft, Dispatch, Tensor, Pipeline };
+inline constexpr size_t servePartCount = 8;
+
+/// One part on one device.
+struct PartTime {
+  double flops = 0, memory = 0; ///< FLOP; bytes
+  LinkUse links;
+  double seconds = 0;
+  Bound bound = Bound::Memory;
+};
+
+/// A step of one batch through all stages.
+struct StepTime {
+  std::array<PartTime, servePartCount> parts; ///< of all stages together
+  double local = 0, links = 0;                ///< seconds of parts that compute, and of those that communicate
+  double seconds = 0;                         ///< from its first stage to its last, overlap included
+  double slowestStage = 0;
+};
+
+/// Constants of the device for a request.
+struct DeviceRates {
+  DeviceRates(const PlanRequest &request);
+  double memory = 1, attention = 1, experts = 1; ///< bytes/s and FLOP/s that are reached
+  double dispatchBytes = 2, combineBytes = 2;    ///< of a value on the links
+  double activationBytes = 2;
+  Inefficiency inefficiency;
+  std::vector<std::string> notes; ///< what was assumed
+};
+
+/// Times steps of one layout.
+class ServeStep {
+public:
+  ServeStep(const PlanRequest &request, const ModelShare &model, const DeviceRates &rates, const Links &links,
+            const ParallelLayout &layout);
+
+  /// One batch; with two-batch overlap each half apart.
+  StepTime time(const StepLoad &load, bool overlap) const;
+  /// Seconds between two tokens of a sequence when each data-parallel rank decodes `sequences` of `context` tokens, in
+  /// as many batches as there are stages.
+  double decodeSeconds(double sequences, double context, bool overlap) const;
+  StepTime decodeStep(double sequences, double context, bool overlap) const;
+  /// Most rows of a rank for each row of a mean rank.
+  double imbalance(double rows) const;
+
+private:
+  void addStage(StepTime &time, const RankShare &share, const StepLoad &load) const;
+  void addAttention(PartTime &part, const RankShare &share, const StepLoad &load) const;
+  void addExperts(PartTime &part, const RankShare &share, const StepLoad &load) const;
+  void addDense(PartTime &part, const RankShare &share, const StepLoad &load) const;
+  void addLinks(std::array<PartTime, servePartCount> &parts, const RankShare &share, const StepLoad &load) const;
+  double attentionCore(const StepLoad &load) const;
+
+  const PlanRequest &request;
+  const ModelShare &model;
+  const DeviceRates &rates;
+  const Links &links;
+  const ParallelLayout layout;
+  std::vector<RankShare> stages, decoding; ///< decoding: without encoder layers
+  std::optional<RankShare> draft;
+  double measuredImbalance = 0; ///< of Workload::expertLoad; 0: none given
+  int64_t expanded = -1;
+};
+
+} // namespace k2c::planner
+
+#endif // K2C_LIB_PLANNER_CLUSTER_SERVESTEP_H

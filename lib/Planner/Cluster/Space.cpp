@@ -1,0 +1,155 @@
+//===- Space.cpp - The layouts that a search looks at -------------------------===//
+
+#include "Space.h"
+
+#include "ModelShare.h"
+#include <algorithm>
+#include <set>
+
+using namespace k2c;
+using namespace k2c::planner;
+
+/// Devices joined by the fast links: a node, or what the innermost tier joins.
+static int64_t nearDevices(const Topology &topology) {
+  if (topology.devicesPerNode() > 1)
+    return topology.devicesPerNode();
+  return topology.tiers.empty() ? 1 : topology.tiers.front().count;
+}
+
+static std::vector<int64_t> divisors(int64_t number) {
+  std::vector<int64_t> result;
+  for (int64_t i = 1; i <= number; ++i)
+    if (number % i == 0)
+      result.push_back(i);
+  return result;
+}
+
+std::vector<int64_t> planner::alignedDevices(const Topology &topology) {
+  const int64_t node = nearDevices(topology), all = topology.ranks();
+  std::vector<int64_t> sizes = divisors(node);
+  // Thousands of nodes: steps of 1/256 of the whole keep the space small.
+  const int64_t step = std::max<int64_t>(1, all / node / 256);
+  for (int64_t nodes = 2; nodes * node <= all; nodes += nodes < 64 ? 1 : step)
+    sizes.push_back(nodes * node);
+  if (sizes.back() != all)
+    sizes.push_back(all);
+  return sizes;
+}
+
+static std::vector<int64_t> tensorWays(const PlanRequest &request) {
+  const auto *gqa = std::get_if<GqaSpec>(&request.spec.attention);
+  const int64_t heads = gqa ? gqa->heads : std::get<MlaSpec>(request.spec.attention).heads;
+  std::vector<int64_t> ways;
+  for (int64_t tp : divisors(nearDevices(request.topology)))
+    if (heads % tp == 0 && tp <= 16)
+      ways.push_back(tp);
+  return ways;
+}
+
+static std::vector<int64_t> redundantWays(const PlanRequest &request, int64_t ep) {
+  if (!request.spec.moe)
+    return {0};
+  const int64_t experts = request.spec.moe->experts, fill = (experts + ep - 1) / ep * ep - experts;
+  std::vector<int64_t> ways = {fill};
+  if (!request.workload.expertLoad.empty() && ep > 1)
+    for (int64_t more = 1; more <= 2; ++more)
+      ways.push_back(fill + more * ep);
+  return ways;
+}
+
+std::vector<ParallelLayout> planner::servingSpace(const PlanRequest &request) {
+  const int64_t all = request.topology.ranks();
+  const bool few = request.objective == Objective::Devices || request.objective == Objective::ExpertParallel;
+  std::vector<ParallelLayout> space;
+  for (int64_t tp : tensorWays(request))
+    for (int64_t pp : {1, 2, 4, 8})
+      for (int64_t ranks : alignedDevices(request.topology)) {
+        if (ranks % tp || ranks * pp > all || pp > request.spec.layerCount())
+          continue;
+        if (!request.spec.moe && ranks != tp) // dense models: data-parallel ranks are replicas
+          continue;
+        const int64_t most = all / (ranks * pp);
+        std::set<int64_t> copies = {most};
+        if (few)
+          copies.insert(1);
+        if (few && request.workload.serve.arrivalRate)
+          for (int64_t i = 2; i < most; ++i)
+            copies.insert(i);
+        for (int64_t replicas : copies)
+          for (int64_t redundant : redundantWays(request, ranks))
+            for (bool overlap : {false, true}) {
+              if (overlap && (ranks == 1 || !request.spec.moe))
+                continue;
+              ParallelLayout layout;
+              layout.tp = tp;
+              layout.ep = request.spec.moe ? ranks : 1;
+              layout.dp = ranks / tp;
+              layout.pp = pp;
+              layout.replicas = replicas;
+              layout.redundantExperts = redundant;
+              layout.overlap = overlap;
+              space.push_back(layout);
+            }
+      }
+  return space;
+}
+
+/// What a schedule can be on `pp` ranks.
+static std::vector<ParallelLayout> schedules(int64_t pp) {
+  ParallelLayout plain;
+  plain.pp = pp;
+  std::vector<ParallelLayout> ways = {plain};
+  if (pp == 1)
+    return ways;
+  plain.schedule = PipelineKind::ZeroBubbleH1;
+  ways.push_back(plain);
+  for (PipelineKind kind : {PipelineKind::Interleaved, PipelineKind::DualPipe, PipelineKind::DualPipeV})
+    for (int64_t chunks : {1, 2, 4})
+      for (bool overlap : {false, true}) {
+        if ((kind == PipelineKind::Interleaved) == (chunks == 1))
+          continue;
+        ParallelLayout way = plain;
+        way.schedule = kind;
+        way.chunks = chunks;
+        way.overlap = overlap;
+        ways.push_back(way);
+      }
+  return ways;
+}
+
+std::vector<ParallelLayout> planner::trainingSpace(const PlanRequest &request) {
+  const bool few = request.objective == Objective::Devices || request.objective == Objective::ExpertParallel;
+  const bool hasSets = request.spec.moe && std::get_if<MlaSpec>(&request.spec.attention);
+  std::vector<int64_t> sizes = {request.topology.ranks()};
+  if (few)
+    sizes = alignedDevices(request.topology);
+  std::vector<ParallelLayout> space;
+  for (int64_t devices : sizes)
+    for (int64_t tp : tensorWays(request))
+      for (int64_t pp = 1; pp <= std::min<int64_t>(64, request.spec.layerCount()); pp *= 2) {
+        if (devices % (tp * pp))
+          continue;
+        const int64_t dp = devices / (tp * pp);
+        for (int64_t ep : divisors(tp * dp)) {
+          if (request.spec.moe ? ep > request.spec.moe->experts || request.spec.moe->experts % ep : ep > 1)
+            continue;
+          for (ParallelLayout layout : schedules(pp))
+            for (RecomputeSet set :
+                 {RecomputeSet::None, RecomputeSet::DeepSeekV3, RecomputeSet::KimiK2, RecomputeSet::Layer})
+              for (Zero zero : {Zero::Os, Zero::OsGParams})
+                for (int64_t size : {1, 2, 4}) {
+                  if (!hasSets && set != RecomputeSet::None && set != RecomputeSet::Layer)
+                    continue;
+                  layout.tp = tp;
+                  layout.dp = dp;
+                  layout.ep = ep;
+                  layout.sp = tp > 1;
+                  layout.recompute = set;
+                  layout.zero = zero;
+                  layout.microbatchSize = size;
+                  space.push_back(layout);
+                }
+        }
+      }
+  return space;
+}

@@ -1,0 +1,149 @@
+//===- TrainStep.cpp - One micro-batch on one pipeline stage ------------------===//
+
+#include "TrainStep.h"
+
+#include "k2c/Planner/MlaForms.h"
+#include <algorithm>
+
+using namespace k2c;
+using namespace k2c::planner;
+
+TrainStages::TrainStages(const RequestModel &context, const ParallelLayout &layout) : context(context), layout(layout) {
+  int64_t count = layout.pp;
+  if (layout.schedule == PipelineKind::Interleaved)
+    count *= layout.chunks;
+  if (layout.schedule == PipelineKind::DualPipeV)
+    count *= 2;
+  for (LayerRange layers : context.model.stages(count))
+    stages.push_back(context.model.of(layers, layout));
+}
+
+std::vector<size_t> TrainStages::ofRank(int64_t rank) const {
+  std::vector<size_t> own = {size_t(rank)};
+  if (layout.schedule == PipelineKind::Interleaved)
+    for (int64_t chunk = 1; chunk < layout.chunks; ++chunk)
+      own.push_back(size_t(chunk * layout.pp + rank));
+  if (parameterCopies(layout.schedule) == 2)
+    own.push_back(stages.size() - 1 - size_t(rank));
+  return own;
+}
+
+RankShare TrainStages::shareOf(int64_t rank) const {
+  RankShare share;
+  for (size_t stage : ofRank(rank))
+    share += stages[stage];
+  return share;
+}
+
+double TrainStages::tokens() const {
+  return double(layout.microbatchSize) * double(context.request.workload.train.sequence) / double(layout.cp);
+}
+
+/// FLOP of scores and sums over values of one layer, causal, all heads.
+static double coreFlops(const ModelSpec &spec, double tokens, double sequence) {
+  if (const auto *gqa = std::get_if<GqaSpec>(&spec.attention)) {
+    const double layers = double(spec.layerCount()), windowed = double(gqa->windowedLayers) / layers;
+    const double keys = (1 - windowed) * sequence / 2 + windowed * std::min(sequence / 2, double(gqa->window));
+    return 4 * tokens * keys * double(gqa->heads * gqa->headDim);
+  }
+  const MlaSpec &mla = std::get<MlaSpec>(spec.attention);
+  double keys = sequence / 2, indexing = 0;
+  if (mla.indexer) {
+    indexing = 2 * tokens * keys * double(mla.indexer->heads * mla.indexer->dim);
+    keys = std::min(keys, double(mla.indexer->topK));
+  }
+  return 2 * tokens * keys * double(mla.heads * (mla.nope + mla.rope + mla.value)) + indexing;
+}
+
+/// FLOP computed a second time, and those of the forward's linears and attention: of one stage.
+static double recomputed(const ModelSpec &spec, RecomputeSet set, double forward, double experts, double up) {
+  switch (set) {
+  case RecomputeSet::None:
+    return 0;
+  case RecomputeSet::DeepSeekV3:
+    return up;
+  case RecomputeSet::KimiK2:
+  case RecomputeSet::KimiK2Fp8:
+    return up + experts / 3; // the down projections
+  case RecomputeSet::Layer:
+    return forward;
+  }
+  return 0;
+}
+
+StageTime TrainStages::time(size_t stage) const {
+  const ModelSpec &spec = context.request.spec;
+  const RankShare &share = stages[stage];
+  const DeviceRates &rates = context.rates;
+  const double rows = tokens(), tp = double(layout.tp), layers = double(share.layerCount()),
+               hidden = double(spec.hidden);
+  double linear = 0, up = 0, experts = 0;
+  for (Piece piece : {Piece::Attention, Piece::Router, Piece::Shared, Piece::Mlp})
+    linear += 2 * rows * at(share.parameters, piece);
+  if (stage + 1 == stages.size())
+    linear += 2 * rows * at(share.parameters, spec.tiedEmbeddings ? Piece::Embedding : Piece::Head);
+  if (const auto *mla = std::get_if<MlaSpec>(&spec.attention)) {
+    LatentMatrices w = latentMatrices(*mla, spec.hidden);
+    up = 2 * rows * layers * (w.uq + w.qr + w.uk + w.uv).real() / tp;
+  }
+  // All ranks of an expert group bring rows / tp tokens; each computes its share of what they chose.
+  if (spec.moe)
+    experts = 2 * rows / tp * double(spec.moe->topK) * context.model.expert * double(share.moeLayers);
+  const double core = layers * coreFlops(spec, rows, double(context.request.workload.train.sequence)) / tp;
+  StageTime t;
+  t.forwardFlops = linear + experts + core;
+  t.recomputeFlops = recomputed(spec, layout.recompute, t.forwardFlops, experts, up);
+  const double reading = sum(share.bytes) / rates.memory;
+  t.forward = std::max((linear + experts) / rates.experts + core / rates.attention, reading);
+  t.weightGrad = std::max((linear + experts) / rates.experts, reading);
+  // The gradient of attention costs two and a half times its forward (scores are computed again).
+  t.inputGrad = std::max((linear + experts) / rates.experts + 2.5 * core / rates.attention, reading) +
+                (t.forwardFlops > 0 ? t.forward * t.recomputeFlops / t.forwardFlops : 0);
+
+  const Links &links = context.links;
+  t.dispatch = t.tensor = t.pipeline = LinkUse(links.topology.tiers.size());
+  if (spec.moe && share.moeLayers > 0 && layout.ep > 1)
+    t.dispatch = links.dispatch({double(layout.ep), double(layout.etp)}, *spec.moe, rows / tp,
+                                hidden * (rates.dispatchBytes + rates.combineBytes)) *
+                 double(share.moeLayers);
+  if (layout.tp > 1)
+    t.tensor = links.allReduce({tp, 1}, rows * hidden * rates.activationBytes) * (2 * layers);
+  if (layout.pp > 1)
+    t.pipeline = links.send(double(layout.tp * layout.cp * layout.dp),
+                            rows * hidden * rates.activationBytes / (layout.sp ? tp : 1));
+  t.linkSeconds = links.seconds(t.dispatch) + links.seconds(t.tensor) + links.seconds(t.pipeline);
+  return t;
+}
+
+/// Bytes of one dense layer: input, gate, up, product, output, and the residual and norm before it.
+static double denseActivations(const ModelSpec &spec, const Microbatch &batch) {
+  const double rows = double(batch.sequences) * double(batch.tokens) / double(batch.cp), h = double(spec.hidden);
+  return rows * (6 * h / double(batch.sp) + 8 * double(spec.mlp ? spec.mlp->inter : 0) / double(batch.tp));
+}
+
+double TrainStages::activations(size_t stage) const {
+  const ModelSpec &spec = context.request.spec;
+  const RankShare &share = stages[stage];
+  Microbatch batch;
+  batch.sequences = layout.microbatchSize;
+  batch.tokens = context.request.workload.train.sequence;
+  batch.tp = layout.tp;
+  batch.sp = layout.sp ? layout.tp : 1;
+  batch.cp = layout.cp;
+  batch.ep = layout.ep;
+  const Recompute full = layout.recompute == RecomputeSet::Layer ? Recompute::Full : Recompute::None;
+  const double attention = attentionActivations(spec, batch, full, /*flash=*/true, /*dropoutMask=*/false);
+  const double moe = moeActivations(spec, batch, full, /*paperTokens=*/false);
+  double kept = 1; // of a MoE layer's tensors
+  if (layout.recompute != RecomputeSet::None && full == Recompute::None) {
+    double all = 0, some = 0;
+    for (const SavedTensor &tensor : savedTensors(spec, RecomputeSet::None))
+      all += tensor.bytes;
+    for (const SavedTensor &tensor : savedTensors(spec, layout.recompute))
+      some += tensor.bytes;
+    kept = some / all;
+  }
+  const double dense = full == Recompute::Full ? 0 : denseActivations(spec, batch);
+  return double(share.layerCount()) * attention * kept + double(share.moeLayers) * moe * kept +
+         double(share.denseLayers()) * dense;
+}
