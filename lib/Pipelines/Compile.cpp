@@ -102,7 +102,7 @@ Status fillBundle(Road &road, Inputs &inputs, const CompileOptions &options, con
   // The kernels by id are known in the runtime form only; the llvm form follows from it.
   if (Status status = road.drive(Form::Runtime); !status)
     return status;
-  ManifestFacts facts{inputs.topology.name, inputs.target.cpu, inputs.target.features, packagedKernels(road.module()),
+  ManifestFacts facts{inputs.topology.name, inputs.target.cpu, inputs.target.features, road.kernels(),
                       road.scratchPerWorker()};
   if (Status status = road.drive(Form::Llvm); !status)
     return status;

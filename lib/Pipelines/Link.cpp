@@ -1,6 +1,5 @@
 //===- Link.cpp - Objects of the program, linked --------------------------===//
 #include "Stages.h"
-#include "dialects/Rt/Rt.h"
 #include "k2c/Kernels/Emit.h"
 #include "k2rt/program.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -8,17 +7,6 @@
 using namespace mlir;
 
 namespace k2c {
-
-std::vector<PackagedKernel> packagedKernels(ModuleOp module) {
-  std::vector<PackagedKernel> kernels;
-  for (auto kernel : module.getOps<rt::KernelOp>()) {
-    PackagedKernel packaged{kernel.getSymName().str(), kernel.getHash().str(), {}};
-    for (StringRef variant : kernel.getVariants().getAsValueRange<StringAttr>())
-      packaged.variants.push_back(variant.str());
-    kernels.push_back(std::move(packaged));
-  }
-  return kernels;
-}
 
 /// The text of a module decides its object: equal text, equal object.
 static std::string textOf(ModuleOp module) {

@@ -2,6 +2,7 @@
 #include "Remarks.h"
 #include "Stages.h"
 #include "dialects/Dialects.h"
+#include "dialects/Rt/Rt.h"
 #include "k2c/Kernels/Emit.h"
 #include "k2c/Kernels/TileAttr.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -87,9 +88,11 @@ Status Road::certify() {
   if (failed(weights))
     return Error{"scheduled form", diagnostics.text, ""};
   map = weightMapOf(*weights, inputs.spec);
-  for (auto kernel : ir->getOps<kern::FuncOp>())
-    scratch =
-        std::max(scratch, scratchBytes(weights->kernel(kernel.getSymName()).desc, tileConfig(kernel.getTileAttr())));
+  for (auto kernel : ir->getOps<kern::FuncOp>()) {
+    const KernelDesc &desc = weights->kernel(kernel.getSymName()).desc;
+    scratch = std::max(scratch, scratchBytes(desc, tileConfig(kernel.getTileAttr())));
+    costs[kernel.getSymName().str()] = costRule(desc);
+  }
   Known known;
   known.weights = Bytes(map.totalBytes());
   known.arena = Bytes((*ir)->getAttrOfType<IntegerAttr>("mem.peak").getInt());
@@ -118,6 +121,18 @@ Status Road::start() {
     return imported.takeError();
   ir = std::move(*imported);
   return {};
+}
+
+std::vector<PackagedKernel> Road::kernels() {
+  std::vector<PackagedKernel> kernels;
+  for (auto kernel : ir->getOps<rt::KernelOp>()) {
+    std::string name = kernel.getSymName().str();
+    PackagedKernel packaged{name, kernel.getHash().str(), {}, costs.at(name)};
+    for (StringRef variant : kernel.getVariants().getAsValueRange<StringAttr>())
+      packaged.variants.push_back(variant.str());
+    kernels.push_back(std::move(packaged));
+  }
+  return kernels;
 }
 
 /// The planner's own remarks, then those of the passes.

@@ -15,6 +15,7 @@
 #include "k2c/Planner/Planner.h"
 #include "k2c/Target/Host.h"
 #include "k2c/Target/Package.h"
+#include <map>
 
 namespace k2c {
 
@@ -53,6 +54,8 @@ public:
   /// Every decision so far, one line each.
   std::string remarks() const;
   int64_t scratchPerWorker() const { return scratch; }
+  /// The kernels by id. At the runtime form, before the llvm form.
+  std::vector<PackagedKernel> kernels();
 
 private:
   Status run(void (*build)(mlir::OpPassManager &, const PipelineOptions &), const char *form);
@@ -68,7 +71,8 @@ private:
   Plan decided;
   WeightMap map;
   int64_t scratch = 0;
-  size_t next = 0; ///< first stage that has not run
+  std::map<std::string, CostRule, std::less<>> costs; ///< of the kernels, from the scheduled form on
+  size_t next = 0;                                    ///< first stage that has not run
 };
 
 /// The host program and each kernel as modules of their own. `module` is in the llvm form and outlives the parts.
@@ -76,9 +80,6 @@ std::vector<ObjectJob> programParts(mlir::ModuleOp module);
 
 /// Objects of the host program and the kernels, linked to `path`. `road` is at the llvm form.
 Status linkProgram(Road &road, const Inputs &inputs, const CompileOptions &options, const std::string &path);
-
-/// The kernels of a module in the runtime form, by id.
-std::vector<PackagedKernel> packagedKernels(mlir::ModuleOp module);
 
 } // namespace k2c
 

@@ -105,4 +105,55 @@ TEST(Cost, OfExpandedAttentionExpandsEachKeyOnce) {
   EXPECT_DOUBLE_EQ(count({"", d}, {10, 5.5, 10}).flops.value, 2.0 * 2 * (12 * 5.5 * 10 + 16 * 10 * 10));
 }
 
+double bytesOf(const Cost &cost) {
+  return double(cost.weights.value + cost.cache.value + cost.read.value + cost.written.value);
+}
+
+/// The rule of a kernel gives what count gives.
+void expectRule(const KernelDesc &desc, CountedRows rows) {
+  CostRule rule = costRule(desc);
+  EXPECT_EQ(rule.rows, rows);
+  for (Load load : {Load{1, 0, 0}, Load{3, 17, 40}, Load{512, 256.5, 512}}) {
+    Cost cost = count(desc, load);
+    double row = double(load.rows);
+    double share = rule.experts ? hitExperts(rule.experts, rule.topK, row) / double(rule.experts) : 0;
+    EXPECT_NEAR(row * (rule.flopsPerRow + load.context * rule.flopsPerRowKey) + load.keys * rule.flopsPerKey,
+                cost.flops.value, 1e-9 * cost.flops.value);
+    EXPECT_NEAR(rule.fixedBytes + rule.expertBytes * share + row * rule.bytesPerRow + load.keys * rule.bytesPerKey,
+                bytesOf(cost), 4);
+  }
+}
+
+TEST(CostRule, IsCountAsNumbers) {
+  expectRule(linear(96, 128), CountedRows::Token);
+  expectRule({"", EmbedDesc{1000, 64, DType::BF16, rowsOf(64)}}, CountedRows::Token);
+  expectRule({"", WantRowsDesc{rowsOf(64), rowsOf(64, DType::F32, RowSpace::Want)}}, CountedRows::Want);
+  LinearDesc experts;
+  experts.x = rowsOf(64, DType::F32, RowSpace::Slot);
+  experts.y = rowsOf(32, DType::F32, RowSpace::Slot);
+  experts.w = {DType::BF16, 24, 32, 64, 1};
+  experts.order = {64, 1};
+  experts.grouped = true;
+  experts.slotsPerToken = 3;
+  expectRule({"", experts}, CountedRows::Token);
+  AbsorbedAttentionDesc absorbed;
+  absorbed.shape.heads = 4;
+  absorbed.latent = 64;
+  absorbed.rope = 8;
+  absorbed.qLatent = absorbed.o = rowsOf(4 * 64);
+  absorbed.qRope = rowsOf(4 * 8);
+  expectRule({"", absorbed}, CountedRows::Absorbed);
+  ExpandedAttentionDesc expanded;
+  expanded.shape.heads = 2;
+  expanded.latent = 16;
+  expanded.nope = 4;
+  expanded.rope = 2;
+  expanded.value = 6;
+  expanded.uk = {DType::BF16, 2, 4, 16, 1};
+  expanded.uv = {DType::BF16, 2, 6, 16, 1};
+  expanded.q = rowsOf(12);
+  expanded.o = rowsOf(12);
+  expectRule({"", expanded}, CountedRows::Expanded);
+}
+
 } // namespace

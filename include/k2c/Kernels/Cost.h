@@ -34,6 +34,24 @@ struct Cost {
 
 Cost count(const KernelDesc &desc, const Load &load);
 
+/// Which rows of a step a kernel works on: all, the wanted ones, or those of one form of latent attention.
+enum class CountedRows : uint8_t { Token, Want, Expanded, Absorbed };
+
+/// `count` as numbers, for readers of a bundle that have no KernelDesc (manifest.json):
+///   flops = rows * (flopsPerRow + context * flopsPerRowKey) + keys * flopsPerKey
+///   bytes = fixedBytes + expertBytes * hitExperts(experts, topK, rows) / experts + rows * bytesPerRow
+///         + keys * bytesPerKey
+struct CostRule {
+  CountedRows rows = CountedRows::Token;
+  double flopsPerRow = 0, flopsPerRowKey = 0, flopsPerKey = 0;
+  double fixedBytes = 0; ///< read by every launch: weights, except those of routed experts
+  double bytesPerRow = 0, bytesPerKey = 0;
+  double expertBytes = 0;        ///< weights of all routed experts
+  int64_t experts = 0, topK = 0; ///< 0: no routed experts
+};
+
+CostRule costRule(const KernelDesc &desc);
+
 /// Mean number of distinct experts among `experts` that `tokens` tokens with `topK` distinct experts each visit:
 /// E * (1 - (1 - k / E)^N), exact for every router under which all experts are equally likely.
 double hitExperts(int64_t experts, int64_t topK, double tokens);

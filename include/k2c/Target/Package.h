@@ -8,6 +8,7 @@
 #ifndef K2C_TARGET_PACKAGE_H
 #define K2C_TARGET_PACKAGE_H
 
+#include "k2c/Kernels/Cost.h"
 #include "k2c/Model/ModelSpec.h"
 #include "k2c/Planner/Plan.h"
 #include "k2c/Support/Error.h"
@@ -21,6 +22,7 @@ struct PackagedKernel {
   std::string name;
   std::string hash;
   std::vector<std::string> variants;
+  CostRule cost;
 };
 
 /// What manifest.json says besides the plan.

@@ -103,4 +103,52 @@ Cost count(const KernelDesc &desc, const Load &load) {
   return cost;
 }
 
+/// Rows of the form that a body is limited to.
+static CountedRows formRows(FormFilter filter) {
+  return filter == FormFilter::Expanded   ? CountedRows::Expanded
+         : filter == FormFilter::Absorbed ? CountedRows::Absorbed
+                                          : CountedRows::Token;
+}
+
+static CountedRows countedRows(const KernelDesc &desc) {
+  if (const auto *linear = std::get_if<HeadLinearDesc>(&desc.body))
+    return formRows(linear->rows);
+  if (const auto *attention = std::get_if<AbsorbedAttentionDesc>(&desc.body))
+    return formRows(attention->rows);
+  if (const auto *attention = std::get_if<ExpandedAttentionDesc>(&desc.body))
+    return formRows(attention->rows);
+  for (const Operand &operand : operands(desc))
+    if (operand.rows.space == RowSpace::Want)
+      return CountedRows::Want;
+  return CountedRows::Token;
+}
+
+static double allBytes(const Cost &cost) {
+  return double(cost.weights.value) + double(cost.cache.value) + double(cost.read.value) + double(cost.written.value);
+}
+
+CostRule costRule(const KernelDesc &desc) {
+  // From a row on, a count is linear in each part of the load; grouped weights are not, and known by their operand.
+  Cost one = count(desc, {1, 0, 0}), two = count(desc, {2, 0, 0});
+  Cost context = count(desc, {1, 1, 0}), key = count(desc, {1, 0, 1});
+  CostRule rule;
+  rule.rows = countedRows(desc);
+  rule.flopsPerRow = one.flops.value;
+  rule.flopsPerRowKey = context.flops.value - one.flops.value;
+  rule.flopsPerKey = key.flops.value - one.flops.value;
+  rule.bytesPerKey = allBytes(key) - allBytes(one);
+  const auto *linear = std::get_if<LinearDesc>(&desc.body);
+  if (linear && linear->grouped) {
+    rule.experts = linear->w.matrices;
+    rule.topK = linear->slotsPerToken;
+    for (const Operand &operand : operands(desc))
+      if (operand.role == Operand::Role::Weight)
+        rule.expertBytes += double(operand.weightBytes());
+    one.weights = two.weights = Bytes(0);
+  }
+  rule.bytesPerRow = allBytes(two) - allBytes(one);
+  rule.fixedBytes = allBytes(one) - rule.bytesPerRow;
+  return rule;
+}
+
 } // namespace k2c

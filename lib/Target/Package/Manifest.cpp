@@ -61,6 +61,29 @@ json cacheJson(const Plan &plan) {
   return planes;
 }
 
+/// What a launch of the kernel computes and moves: count() of k2c/Kernels/Cost.h as the numbers of a CostRule.
+json costJson(const CostRule &cost) {
+  constexpr const char *rows[] = {"token", "want", "expanded", "absorbed"};
+  json text = {{"rows", rows[size_t(cost.rows)]},          {"flops_per_row", cost.flopsPerRow},
+               {"flops_per_row_key", cost.flopsPerRowKey}, {"flops_per_key", cost.flopsPerKey},
+               {"fixed_bytes", cost.fixedBytes},           {"bytes_per_row", cost.bytesPerRow},
+               {"bytes_per_key", cost.bytesPerKey}};
+  if (cost.experts > 0) {
+    text["expert_bytes"] = cost.expertBytes;
+    text["experts"] = cost.experts;
+    text["top_k"] = cost.topK;
+  }
+  return text;
+}
+
+json kernelsJson(const std::vector<PackagedKernel> &kernels) {
+  json list = json::array();
+  for (const PackagedKernel &kernel : kernels)
+    list.push_back(
+        {{"name", kernel.name}, {"hash", kernel.hash}, {"variants", kernel.variants}, {"cost", costJson(kernel.cost)}});
+  return list;
+}
+
 json memoryJson(const Plan &plan, const ManifestFacts &facts) {
   const MemoryCertificate &m = plan.memory;
   return {{"weights", m.weights.value},
@@ -84,9 +107,6 @@ std::vector<std::string> requiredFeatures(const std::vector<std::string> &all) {
 }
 
 std::string manifestText(const ModelSpec &spec, const Plan &plan, const ManifestFacts &facts) {
-  json kernels = json::array();
-  for (const PackagedKernel &kernel : facts.kernels)
-    kernels.push_back({{"name", kernel.name}, {"hash", kernel.hash}, {"variants", kernel.variants}});
   json manifest = {{"format", 1},
                    {"k2c", K2C_VERSION},
                    {"model", modelJson(spec)},
@@ -104,7 +124,7 @@ std::string manifestText(const ModelSpec &spec, const Plan &plan, const Manifest
                    {"memory", memoryJson(plan, facts)},
                    {"forms", {{"prompt_expanded_at_least", plan.expandedFrom}}},
                    {"eos", spec.eos},
-                   {"kernels", kernels},
+                   {"kernels", kernelsJson(facts.kernels)},
                    {"bytes_per_token", plan.decode.bytes.value},
                    {"predicted",
                     {{"prefill_s", plan.prefill.seconds.value},

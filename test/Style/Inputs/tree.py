@@ -2,7 +2,8 @@
 import os
 import sys
 
-FOLDERS = ["cmake", "dialects", "docs", "include", "lib", "models", "runtime", "scripts", "test", "tools", "unit"]
+FOLDERS = ["benchmarks", "cmake", "dialects", "docs", "include", "lib", "models", "runtime", "scripts", "test", "tools",
+           "unit"]
 CPP = (".cpp", ".h", ".c", ".def")
 
 

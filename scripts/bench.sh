@@ -1,0 +1,36 @@
+#!/bin/bash
+# Measures how fast compiled programs are, with a probe of the memory around each measurement, and writes
+# docs/performance.md. Peers (llama.cpp, transformers) are installed and measured only with --peers. A run that was
+# stopped goes on where it was.
+#   scripts/bench.sh [--peers] [--rounds N] [--models dsv3,qwen3moe,olmoe] [--points pp512,tg1,tg8@128] [--help]
+set -euo pipefail
+here=$PWD
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+# What of our own options decides what to prepare; the rest is bench.py's.
+tools='' peers='' python='' folder="${XDG_CACHE_HOME:-$HOME/.cache}/k2c-peers" only=''
+arguments=("$@")
+while [ $# -gt 0 ]; do
+  case $1 in
+    --help | -h | --page-only) only=1 ;;
+    --peers) peers=1 ;;
+    --tools=*) tools=${1#*=} ;;
+    --tools) tools=${2:-} ;;
+    --peers-folder=*) folder=${1#*=} ;;
+    --peers-folder) folder=${2:-} ;;
+    --peers-python=*) python=${1#*=} ;;
+    --peers-python) python=${2:-} ;;
+  esac
+  shift
+done
+
+if [ -z "$only" ] && [ -z "$tools" ]; then
+  prepare
+  step "building k2c"
+  build k2c k2rt-run k2c-roofs >&2
+fi
+if [ -z "$only" ] && [ -n "$peers" ]; then
+  PEERS_PYTHON=$python benchmarks/peers/install.sh "$folder"
+fi
+cd "$here"
+exec env PYTHONDONTWRITEBYTECODE=1 python3 "$root/benchmarks/bench.py" "${arguments[@]}"
