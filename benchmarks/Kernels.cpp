@@ -165,7 +165,8 @@ void absorbedShapes(benchmark::internal::Benchmark *benchmark) {
 
 void groupedShapes(benchmark::internal::Benchmark *benchmark) {
   benchmark->ArgNames({"heads", "kv", "size", "cached", "tokens"});
-  benchmark->Args({16, 16, 64, 0, 512})->Args({32, 4, 128, 0, 512})->Args({32, 4, 128, 1024, 1});
+  benchmark->Args({16, 16, 64, 0, 512})->Args({16, 4, 64, 0, 512})->Args({32, 4, 128, 0, 512});
+  benchmark->Args({16, 16, 64, 512, 1})->Args({16, 4, 64, 512, 1})->Args({32, 4, 128, 1024, 1});
 }
 
 BENCHMARK(peak<runF32Peak>)->Name("Peak/f32");

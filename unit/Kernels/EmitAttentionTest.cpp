@@ -68,6 +68,21 @@ TEST(EmitAttention, GqaRestartsEveryThousandKeys) {
 
 TEST(EmitAttention, GqaPairsOfBf16) { checkGqa(gqa(2, 2, 9, 8, DType::BF16), {{5, 30}}); }
 
+/// Whole groups of value columns and a rest, keys that are no whole vectors, more rows than a tile has.
+TEST(EmitAttention, GqaColumnsInGroupsAndRests) {
+  checkGqa(gqa(7, 1, 40, 100, DType::BF16), {{130, 2}, {60, 7}});
+  checkGqa(gqa(8, 2, 33, 64), {{0, 5}, {64, 1}});
+}
+
+TEST(EmitAttention, GqaQueriesAndCacheOfDifferentTypes) {
+  GqaAttentionDesc d = gqa(3, 3, 17, 18, DType::BF16);
+  d.q.type = DType::F32;
+  checkGqa(d, {{62, 4}});
+  d = gqa(4, 1, 15, 8);
+  d.q.type = d.o.type = DType::BF16;
+  checkGqa(d, {{3, 1}, {0, 9}});
+}
+
 TEST(EmitAttention, KeysOfTwoChainsAreRefusedByName) {
   Expected<CompiledKernel> kernel = compileForHost({"wide", gqa(1, 1, 1024, 8)});
   ASSERT_FALSE(kernel);

@@ -102,6 +102,20 @@ TEST(Grids, AbsorbedAttentionHasPartsOfTilesOfSixteenHeads) {
   }
 }
 
+TEST(Grids, GroupedQueryAttentionSharesKeysAmongSixtyFourRows) {
+  GqaAttentionDesc d;
+  d.shape.heads = 16;
+  for (auto [kvHeads, tokens] : {std::pair<int64_t, int64_t>{16, 64}, {8, 32}, {4, 16}, {1, 16}}) {
+    d.kvHeads = kvHeads;
+    TileConfig wide = chooseTile({"", d}, zen4), narrow = chooseTile({"", d}, haswell);
+    EXPECT_EQ(wide.rowsPerItem, tokens);
+    EXPECT_EQ(wide.headTile, 16 / kvHeads);
+    EXPECT_EQ(wide.mr * (wide.nrVectors + 2), 30); // and one vector of values
+    EXPECT_EQ(narrow.mr * (narrow.nrVectors + 2), 12);
+    EXPECT_EQ(itemCount(gridOf({"", d}, wide), 100), (100 + tokens - 1) / tokens * kvHeads);
+  }
+}
+
 TEST(Grids, DispatchIsOneItemAndRowKernelsOneARow) {
   EXPECT_EQ(itemCount(gridOf({"", DispatchDesc{8, 2}}, chooseTile({"", DispatchDesc{8, 2}}, zen4)), 9), 1);
   CombineDesc c;

@@ -17,6 +17,25 @@ AttentionLayout attentionLayout(const TileConfig &tile, int64_t heads, int64_t k
   return {tile.lanes, pairs ? (keyDim + 1) / 2 : keyDim, valueDim, (rows + tile.lanes - 1) / tile.lanes};
 }
 
+void forSequenceRuns(KernelBuilder &b, const TileConfig &tile, Value block, FormFilter filter,
+                     llvm::function_ref<void(Value, Value, Value)> body) {
+  Value first = b.mul(block, tile.rowsPerItem);
+  Value last = b.min(b.add(first, tile.rowsPerItem), b.rowCount(RowSpace::Token, 1));
+  Value sequences = b.stepField(abi::step::row_seq), begins = b.stepField(abi::step::seq_begin);
+  b.repeat(first, [&](ValueRange state) {
+    Value sequence = b.extend(b.loadI32(sequences, state[0]));
+    Value end = b.min(b.extend(b.loadI32(begins, b.add(sequence, 1))), last);
+    forRuns(b, filter, state[0], end, [&](Value runFirst, Value runLast) { body(sequence, runFirst, runLast); });
+    return Values{b.compare(Compare::Lt, end, last), end};
+  });
+}
+
+void captureLargest(KernelBuilder &b, const AttentionShape &shape, Value layer, Value head, Value largest) {
+  Value captured = b.stepField(abi::step::capture_max_logit);
+  b.when(b.compare(Compare::Ne, b.integerOf(captured), 0),
+         [&] { b.atomicMax(b.at(captured, b.add(b.mul(layer, shape.heads), head), DType::F32), largest); });
+}
+
 Value AttentionEmitter::minusInfinity() {
   return b.constantFloat(b.vec(b.f32(), layout.lanes), -std::numeric_limits<float>::infinity());
 }
@@ -27,16 +46,8 @@ void AttentionEmitter::emitItem(const TileConfig &tile, Value block, Value first
 
 void AttentionEmitter::emitItem(const TileConfig &tile, Value block, Value firstHead, Value heads, FormFilter filter,
                                 ValuePart part) {
-  Value first = b.mul(block, tile.rowsPerItem);
-  Value last = b.min(b.add(first, tile.rowsPerItem), b.rowCount(RowSpace::Token, 1));
-  Value sequences = b.stepField(abi::step::row_seq), begins = b.stepField(abi::step::seq_begin);
-  b.repeat(first, [&](ValueRange state) {
-    Value sequence = b.extend(b.loadI32(sequences, state[0]));
-    Value end = b.min(b.extend(b.loadI32(begins, b.add(sequence, 1))), last);
-    forRuns(b, filter, state[0], end, [&](Value runFirst, Value runLast) {
-      emitRun({runFirst, b.sub(runLast, runFirst), firstHead, heads, sequence, part});
-    });
-    return Values{b.compare(Compare::Lt, end, last), end};
+  forSequenceRuns(b, tile, block, filter, [&](Value sequence, Value first, Value last) {
+    emitRun({first, b.sub(last, first), firstHead, heads, sequence, part});
   });
 }
 
@@ -189,16 +200,8 @@ void AttentionEmitter::finishTile(const Run &run, Value tile) {
       b.storeFloats(b.loadFloats(vectorAt(from, c), DType::F32, 0), b.at(to, c, output), output);
     });
     if (shape.maxLogit)
-      capture(head, b.loadFloats(b.at(single(tile, AttentionLayout::Largest), lane, DType::F32), DType::F32, 0));
-  });
-}
-
-/// capture_max_logit[layer][head] becomes the larger; workers share it.
-void AttentionEmitter::capture(Value head, Value largest) {
-  Value captured = b.stepField(abi::step::capture_max_logit);
-  b.when(b.compare(Compare::Ne, b.integerOf(captured), 0), [&] {
-    Value address = b.at(captured, b.add(b.mul(layer, shape.heads), head), DType::F32);
-    b.atomicMax(address, largest);
+      captureLargest(b, shape, layer, head,
+                     b.loadFloats(b.at(single(tile, AttentionLayout::Largest), lane, DType::F32), DType::F32, 0));
   });
 }
 

@@ -73,6 +73,14 @@ struct ValuePart {
 };
 inline constexpr int64_t valuePartColumns = 16;
 
+/// Calls body(sequence, first, last) for each run of tokens of one sequence that `filter` accepts, among those of block
+/// `block` of `tile.rowsPerItem`.
+void forSequenceRuns(KernelBuilder &b, const TileConfig &tile, Value block, FormFilter filter,
+                     llvm::function_ref<void(Value, Value, Value)> body);
+
+/// capture_max_logit[layer][head], when there is one, becomes the larger of itself and `largest`; workers share it.
+void captureLargest(KernelBuilder &b, const AttentionShape &shape, Value layer, Value head, Value largest);
+
 class AttentionEmitter {
 public:
   /// `layer`: the ordinal of the capture, or null. `pairs`: as in attentionLayout.
@@ -105,7 +113,6 @@ private:
   void closePartials(const Run &run, Value tile, Value mask, Value merges);
   void finishTile(const Run &run, Value tile);
   void forLanes(const Run &run, Value tile, llvm::function_ref<void(Value lane, Value token, Value head)> body);
-  void capture(Value head, Value largest);
 
   Value inTile(Value tile, int64_t offset) { return b.atBytes(b.scratch(offset), b.mul(tile, layout.tileBytes())); }
   Value vectorAt(Value base, Value index) { return b.atBytes(base, b.mul(index, layout.vectorBytes())); }

@@ -15,8 +15,8 @@ static bool takesPairs(const Rows &q, const AttentionShape &shape) {
   return q.type == DType::BF16 && shape.cache == DType::BF16;
 }
 
-AttentionLayout layoutOf(const GqaAttentionDesc &d, const TileConfig &tile) {
-  return attentionLayout(tile, d.shape.heads / d.kvHeads, d.keyDim, d.valueDim, takesPairs(d.q, d.shape));
+KeyLanesLayout layoutOf(const GqaAttentionDesc &d, const TileConfig &tile) {
+  return keyLanesLayout(tile, d.shape.heads / d.kvHeads, d.keyDim, d.valueDim, takesPairs(d.q, d.shape));
 }
 AttentionLayout layoutOf(const AbsorbedAttentionDesc &d, const TileConfig &tile) {
   return attentionLayout(tile, std::min(tile.headTile, d.shape.heads), d.latent + d.rope, d.latent,
@@ -157,14 +157,14 @@ struct ExpandedSource : AttentionSource {
 } // namespace
 
 void emitBody(KernelBuilder &b, const GqaAttentionDesc &d, const TileConfig &tile) {
-  AttentionLayout layout = layoutOf(d, tile);
+  KeyLanesLayout layout = layoutOf(d, tile);
   GqaSource source(b, d);
   Value layer = d.shape.maxLogit ? b.integerOf(b.argument(4)) : Value();
-  AttentionEmitter attention(b, d.shape, layout, source, d.o.type, tile.vocabulary, takesPairs(d.q, d.shape), layer);
+  KeyLanesEmitter attention(b, d.shape, layout, source, d.o.type, tile, takesPairs(d.q, d.shape), layer);
   int64_t perKv = d.shape.heads / d.kvHeads;
   headMajorItems(b, tile, [&](Value kvHead, Value block) {
     source.kvHead = kvHead;
-    attention.emitItem(tile, block, b.mul(kvHead, perKv), b.constant(perKv), FormFilter::All);
+    attention.emitItem(block, b.mul(kvHead, perKv), b.constant(perKv), FormFilter::All);
   });
 }
 

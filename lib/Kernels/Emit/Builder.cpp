@@ -182,6 +182,14 @@ Value KernelBuilder::setLane(Value vector, Value scalar, Value i) {
 Value KernelBuilder::shuffle(Value a, Value b, ArrayRef<int64_t> lanes) {
   return vector::ShuffleOp::create(ops, loc, a, b, lanes);
 }
+Value KernelBuilder::rotate(Value vector, int64_t distance) {
+  int64_t n = cast<VectorType>(vector.getType()).getNumElements();
+  SmallVector<int64_t> lanes;
+  for (int64_t i = 0; i < n; ++i)
+    lanes.push_back((i + distance) % n);
+  return shuffle(vector, vector, lanes);
+}
+Value KernelBuilder::reinterpret(Value vector, Type type) { return LLVM::BitcastOp::create(ops, loc, type, vector); }
 Value KernelBuilder::largestLane(Value vector) {
   return vector::ReductionOp::create(ops, loc, vector::CombiningKind::MAXSI, vector);
 }

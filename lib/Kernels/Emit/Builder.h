@@ -147,6 +147,10 @@ public:
   Value setLane(Value vector, Value scalar, int64_t i);
   Value setLane(Value vector, Value scalar, Value i);
   Value shuffle(Value a, Value b, llvm::ArrayRef<int64_t> lanes);
+  /// Lane (i + distance) mod n onto lane i.
+  Value rotate(Value vector, int64_t distance);
+  /// The same bits as a vector of another element.
+  Value reinterpret(Value vector, Type type);
   /// The largest, or smallest, lane of signed integers.
   Value largestLane(Value vector);
   Value smallestLane(Value vector);
@@ -157,8 +161,8 @@ public:
   Value at(Value ptr, int64_t index, DType type) { return at(ptr, constant(index), type); }
   Value atBytes(Value ptr, Value bytes);
   Value row(Value base, const Rows &rows, Value index) { return at(base, mul(index, rows.stride), rows.type); }
-  /// Raw elements: a scalar (n = 0) or n of them.
-  Value load(Type type, Value ptr, DType element);
+  /// Raw elements: a scalar (n = 0) or n of them; those outside the mask are zero.
+  Value load(Type type, Value ptr, DType element, Value mask = {});
   void store(Value value, Value ptr, DType element);
   Value loadI32(Value ptr, Value index) { return load(i32(), at(ptr, index, DType::I32), DType::I32); }
   Value loadPtr(Value ptr, Value index);

@@ -81,7 +81,10 @@ Value KernelBuilder::atBytes(Value base, Value bytes) {
   return LLVM::GEPOp::create(ops, loc, ptr(), ops.getI8Type(), base, ValueRange(bytes));
 }
 
-Value KernelBuilder::load(Type type, Value address, DType element) {
+Value KernelBuilder::load(Type type, Value address, DType element, Value mask) {
+  if (mask)
+    return LLVM::MaskedLoadOp::create(ops, loc, type, address, mask, LLVM::ZeroOp::create(ops, loc, type),
+                                      byteWidth(element));
   return LLVM::LoadOp::create(ops, loc, type, address, byteWidth(element));
 }
 void KernelBuilder::store(Value value, Value address, DType element) {
@@ -93,12 +96,7 @@ Value KernelBuilder::loadPtr(Value base, Value index) {
 
 Value KernelBuilder::loadFloats(Value address, DType type, int64_t n, Value mask) {
   Type stored = vec(storageType(ops.getContext(), type), n);
-  Value raw;
-  if (mask)
-    raw = LLVM::MaskedLoadOp::create(ops, loc, stored, address, mask, LLVM::ZeroOp::create(ops, loc, stored),
-                                     byteWidth(type));
-  else
-    raw = load(stored, address, type);
+  Value raw = load(stored, address, type, mask);
   if (type == DType::F32)
     return raw;
   return fromBits(shl(arith::ExtUIOp::create(ops, loc, vec(i32(), n), raw), 16));

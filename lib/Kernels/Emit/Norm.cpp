@@ -11,14 +11,6 @@ namespace k2c::emit {
 
 static constexpr int64_t chains = 64;
 
-/// Lanes i + distance onto lanes i.
-static Value shiftDown(KernelBuilder &b, Value vector, int64_t n, int64_t distance) {
-  llvm::SmallVector<int64_t> lanes;
-  for (int64_t i = 0; i < n; ++i)
-    lanes.push_back((i + distance) % n);
-  return b.shuffle(vector, vector, lanes);
-}
-
 static Value sumOfSquares(KernelBuilder &b, const NormRow &row) {
   int64_t lanes = b.lanes(), full = row.width / chains * chains;
   Values acc(chains / lanes, b.zeros(lanes));
@@ -43,7 +35,7 @@ static Value sumOfSquares(KernelBuilder &b, const NormRow &row) {
       acc[i] = b.fadd(acc[i], acc[i + half]);
   Value sum = acc[0];
   for (int64_t half = lanes / 2; half > 0; half /= 2)
-    sum = b.fadd(sum, shiftDown(b, sum, lanes, half));
+    sum = b.fadd(sum, b.rotate(sum, half));
   return b.lane(sum, 0);
 }
 

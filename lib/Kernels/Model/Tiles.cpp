@@ -25,7 +25,9 @@ constexpr int64_t minTilesPerItem = 4, maxTilesPerItem = 16;
 // Tokens of an attention item. Expanding a block of keys for a head costs as much as 400 queries on it (DeepSeek-V3:
 // 512 * 256 against 320 multiply-adds a key): many tokens share it. A tile's state moves once a block,
 // 2 bytes a cycle at most, so it need not stay in the second cache.
-constexpr int64_t gqaTokensPerItem = 16, minExpandedTokens = 64, maxExpandedTokens = 1024;
+constexpr int64_t minExpandedTokens = 64, maxExpandedTokens = 1024;
+// Turning a block of keys costs as much as 1 query on it.
+constexpr int64_t gqaRowsPerItem = 64, minGqaTokens = 16;
 constexpr int64_t absorbedHeadTile = 16; // one 512-bit vector of heads: 16 multiply-adds for each cached element
 // A worker that has one part of four does 5/8 of the work of one that has them all.
 constexpr int64_t absorbedValueParts = 4;
@@ -69,6 +71,8 @@ bool takesPairs(const Shape &s) { return s.x == DType::BF16 && s.w == DType::BF1
 
 /// Accumulators, the shorter side of the tile and one element of the longer side; the scales of block-scaled columns.
 int64_t registersOf(const Shape &s, const TileConfig &tile) {
+  if (s.family == Family::Gqa) // of each row: accumulators, the sum of its weights, a weight; one vector of values
+    return tile.mr * (tile.nrVectors + 2) + 1;
   int64_t scales = s.w == DType::F8E4M3 ? tile.nrVectors : 0;
   return tile.mr * tile.nrVectors + std::min(tile.mr, tile.nrVectors) + 1 + scales;
 }
@@ -104,7 +108,8 @@ TileConfig tileFor(const Shape &s, Vocabulary vocabulary, int64_t mr, const Targ
     tile.rowsPerItem = s.grouped ? 0 : linearRowsPerItem(s, mr, target);
     break;
   case Family::Gqa:
-    tile.rowsPerItem = gqaTokensPerItem;
+    tile.nrVectors = target.vectorRegisters >= 32 ? 4 : 2;
+    tile.rowsPerItem = std::max(gqaRowsPerItem / s.queriesPerKv, minGqaTokens);
     tile.headTile = s.queriesPerKv;
     break;
   case Family::Expanded:
@@ -163,6 +168,8 @@ bool isLegal(const KernelDesc &desc, const TileConfig &tile, const TargetInfo &t
     return true;
   if (registersOf(s, tile) > target.vectorRegisters)
     return false;
+  if (s.family == Family::Gqa)
+    return tile.mr <= tile.lanes && softmaxBlock % (tile.nrVectors * tile.lanes) == 0;
   if (s.family == Family::Absorbed)
     return tile.headTile == tile.nrVectors * tile.lanes && tile.valueParts >= 1;
   return tile.nrVectors * tile.lanes == PanelLayout::columns;

@@ -1,0 +1,164 @@
+//===- KeyLanes.cpp - Runs, tiles and partials ----------------------------------------------===//
+//
+// The loops around a block: which rows share keys, packing queries, closing partials, writing outputs. The inner loops
+// of a block are in KeyLanesBlock.cpp.
+//
+//===----------------------------------------------------------------------===//
+#include "KeyLanes.h"
+#include "Emitters.h"
+#include "Math.h"
+#include <limits>
+
+namespace k2c::emit {
+
+KeyLanesLayout keyLanesLayout(const TileConfig &tile, int64_t heads, int64_t keyDim, int64_t valueDim, bool pairs) {
+  int64_t rows = tile.rowsPerItem * heads;
+  return {tile.lanes, tile.mr, pairs ? (keyDim + 1) / 2 : keyDim, valueDim, (rows + tile.mr - 1) / tile.mr};
+}
+
+Value KeyLanesEmitter::minusInfinity() {
+  return b.constantFloat(b.vec(b.f32(), layout.lanes), -std::numeric_limits<float>::infinity());
+}
+
+void KeyLanesEmitter::emitItem(Value block, Value firstHead, Value heads, FormFilter filter) {
+  forSequenceRuns(b, tile, block, filter, [&](Value sequence, Value first, Value last) {
+    Run run{first, b.sub(last, first), firstHead, heads, sequence};
+    run.rows = b.mul(run.tokens, heads);
+    run.tiles = b.div(b.add(run.rows, layout.mr - 1), layout.mr);
+    run.tileRows = b.div(b.sub(b.add(run.rows, run.tiles), 1), run.tiles);
+    run.tiles = b.div(b.sub(b.add(run.rows, run.tileRows), 1), run.tileRows);
+    emitRun(run);
+  });
+}
+
+KeyLanesEmitter::Tile KeyLanesEmitter::tileAt(const Run &run, Value index) {
+  Value first = b.mul(index, run.tileRows);
+  return {b.atBytes(b.scratch(0), b.mul(index, layout.tileBytes())), first,
+          b.min(b.sub(run.rows, first), run.tileRows)};
+}
+
+void KeyLanesEmitter::emitRun(const Run &run) {
+  b.loop(b.constant(0), run.tiles, 1, [&](Value index) { startTile(run, tileAt(run, index)); });
+  Value positions = b.stepField(abi::step::positions);
+  Value lastPosition = b.extend(b.loadI32(positions, b.sub(b.add(run.firstToken, run.tokens), 1)));
+  Value table = b.loadPtr(b.stepField(abi::step::block_tables), b.constant(shape.group));
+  Value pages = b.at(table, b.mul(run.sequence, b.stepField(abi::step::block_stride)), DType::I32);
+  Value blocks = b.add(b.div(lastPosition, softmaxBlock), 1);
+  b.loop(b.constant(0), blocks, 1, [&](Value block) {
+    Value start = b.mul(block, softmaxBlock);
+    Value slot = b.mul(b.extend(b.loadI32(pages, block)), softmaxBlock);
+    Value blockKeys = b.min(b.sub(b.add(lastPosition, 1), start), softmaxBlock);
+    source.prepare(slot, blockKeys);
+    turnKeys(slot, blockKeys);
+    b.loop(b.constant(0), run.tiles, 1, [&](Value index) {
+      Tile at = tileAt(run, index);
+      Value lastSeen = b.add(positionOf(at.state, b.sub(at.rows, 1)), 1);
+      Value keys = b.min(b.sub(lastSeen, start), softmaxBlock);
+      b.when(b.compare(Compare::Gt, keys, 0), [&] {
+        restart(at, start);
+        b.switchOn(at.rows, 1, layout.mr, [&](int64_t rows) { emitBlock(at, slot, start, keys, rows); });
+      });
+    });
+  });
+  b.loop(b.constant(0), run.tiles, 1, [&](Value index) { finishTile(run, tileAt(run, index)); });
+}
+
+/// Queries as the keys multiply with them, positions, an empty partial.
+void KeyLanesEmitter::startTile(const Run &run, const Tile &at) {
+  storeSingle(minusInfinity(), at.state, KeyLanesLayout::Max);
+  storeSingle(minusInfinity(), at.state, KeyLanesLayout::Largest);
+  storeSingle(b.zeros(layout.lanes), at.state, KeyLanesLayout::Sum);
+  Value positions = b.stepField(abi::step::positions);
+  b.loop(b.constant(0), at.rows, 1, [&](Value row) {
+    Value token = tokenOf(run, at, row);
+    b.store(b.loadI32(positions, token), b.at(single(at.state, KeyLanesLayout::Position), row, DType::I32), DType::I32);
+    packQuery(rowOf(at.state, 0, layout.queryBytes(), row), source.query(token, headOf(run, at, row)));
+    b.loop(0, layout.outputBytes() / layout.vectorBytes(), 1, [&](Value vector) {
+      Value to = b.atBytes(partialRow(at.state, row), b.mul(vector, layout.vectorBytes()));
+      b.storeFloats(b.zeros(layout.lanes), to, DType::F32);
+    });
+  });
+}
+
+/// A query row as units; a zero completes a last pair.
+void KeyLanesEmitter::packQuery(Value to, const Pieces &query) {
+  int64_t step = pairs ? 2 : 1, offset = 0;
+  for (const Piece &piece : query) {
+    Value units = b.at(to, offset, DType::F32);
+    b.columns(piece.width, [&](const Chunk &chunk) {
+      b.storeFloats(b.loadFloats(piece.pointer, piece.type, chunk), units, keyType(), chunk);
+    });
+    if (piece.width % step != 0)
+      b.storeFloats(b.number(0.0f), b.at(units, piece.width, keyType()), keyType());
+    offset += (piece.width + step - 1) / step;
+  }
+}
+
+/// C(p): the smallest power of two from 1024 on that is at least (p + 1) / 16.
+static Value restartOf(KernelBuilder &b, Value position) {
+  Value sixteenth = b.max(b.shr(b.add(position, 16), 4), 1024);
+  return b.shl(b.constant(1), b.sub(b.constant(64), b.leadingZeros(b.sub(sixteenth, 1))));
+}
+
+/// Rows whose partial ends at `start` close it and begin another. C(p) is a multiple of 1024.
+void KeyLanesEmitter::restart(const Tile &at, Value start) {
+  Value zero = b.constant(0);
+  Value possible =
+      b.bitAnd(b.compare(Compare::Eq, b.bitAnd(start, b.constant(1023)), zero), b.compare(Compare::Gt, start, zero));
+  auto restartRow = [&](Value row) {
+    Value position = positionOf(at.state, row), length = restartOf(b, position);
+    Value ends = b.compare(Compare::Eq, b.bitAnd(start, b.sub(length, 1)), zero);
+    b.when(b.bitAnd(ends, b.compare(Compare::Ge, position, start)), [&] {
+      closePartial(at, row, b.compare(Compare::Gt, start, length));
+      storeScalar(b.number(-std::numeric_limits<float>::infinity()), at.state, KeyLanesLayout::Max, row);
+      storeScalar(b.number(0.0f), at.state, KeyLanesLayout::Sum, row);
+      Value partial = partialRow(at.state, row);
+      b.columns(layout.valueDim,
+                [&](const Chunk &chunk) { b.storeFloats(b.zeros(layout.lanes), partial, DType::F32, chunk); });
+    });
+  };
+  b.when(possible, [&] { b.loop(b.constant(0), at.rows, 1, restartRow); });
+}
+
+/// The partial of a row joins its total, or is the first (`merges` false).
+void KeyLanesEmitter::closePartial(const Tile &at, Value row, Value merges) {
+  Value state = at.state, partial = partialRow(state, row), total = totalRow(state, row);
+  Value max = loadScalar(state, KeyLanesLayout::Max, row), sum = loadScalar(state, KeyLanesLayout::Sum, row);
+  auto store = [&](Value newMax, Value newSum, llvm::function_ref<Value(Value, const Chunk &)> column) {
+    storeScalar(newMax, state, KeyLanesLayout::TotalMax, row);
+    storeScalar(newSum, state, KeyLanesLayout::TotalSum, row);
+    b.columns(layout.valueDim, [&](const Chunk &chunk) {
+      b.storeFloats(column(b.loadFloats(partial, DType::F32, chunk), chunk), total, DType::F32, chunk);
+    });
+  };
+  auto join = [&] {
+    Value totalMax = loadScalar(state, KeyLanesLayout::TotalMax, row);
+    Value totalSum = loadScalar(state, KeyLanesLayout::TotalSum, row), next = larger(totalMax, max);
+    Value a = emitExp(b, b.fsub(totalMax, next)), weight = emitExp(b, b.fsub(max, next));
+    store(next, b.fma(sum, weight, b.fmul(totalSum, a)), [&](Value column, const Chunk &chunk) {
+      return b.fma(column, b.splat(weight), b.fmul(b.loadFloats(total, DType::F32, chunk), b.splat(a)));
+    });
+  };
+  b.choose(merges, join, [&] { store(max, sum, [](Value column, const Chunk &) { return column; }); });
+}
+
+void KeyLanesEmitter::finishTile(const Run &run, const Tile &at) {
+  b.loop(b.constant(0), at.rows, 1, [&](Value row) {
+    Value position = positionOf(at.state, row);
+    Value several = b.compare(Compare::Ge, position, restartOf(b, position));
+    b.when(several, [&] { closePartial(at, row, several); });
+    auto either = [&](Value total, Value partial) { return b.select(several, total, partial); };
+    Value sum = b.splat(
+        either(loadScalar(at.state, KeyLanesLayout::TotalSum, row), loadScalar(at.state, KeyLanesLayout::Sum, row)));
+    Value offset = either(b.constant(layout.totalOffset()), b.constant(layout.partialOffset()));
+    Value from = b.atBytes(at.state, b.add(b.mul(row, layout.outputBytes()), offset));
+    Value head = headOf(run, at, row), to = source.output(tokenOf(run, at, row), head);
+    b.columns(layout.valueDim, [&](const Chunk &chunk) {
+      b.storeFloats(b.fdiv(b.loadFloats(from, DType::F32, chunk), sum), to, output, chunk);
+    });
+    if (shape.maxLogit)
+      captureLargest(b, shape, layer, head, loadScalar(at.state, KeyLanesLayout::Largest, row));
+  });
+}
+
+} // namespace k2c::emit

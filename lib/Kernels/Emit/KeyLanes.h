@@ -1,0 +1,139 @@
+//===- KeyLanes.h - Online softmax with keys in lanes --------------------------------------===//
+//
+// The structure of grouped-query attention (numerics N3), where few query rows, pairs of (token, head), may share keys.
+// Keys fill the lanes of scores, columns of values those of outputs; elements of queries and weights are broadcast. A
+// block of keys is turned once for all rows that share it:
+//
+//   for each run of rows of one sequence:            (of one segment form)
+//     for each block of 64 keys = one page:          keys turned to [element][64] in scratch
+//       for each tile of `mr` rows:
+//         s[r][t] = sum_k q[r][k] * key[k][t]        mr x nrVectors accumulators of keys
+//         m' = max, alpha = exp(m - m'), p[r][t] = exp(s[r][t] - m')
+//         o[r][c] = fma(p[r][t], value[t][c], o[r][c]), l[r] += p[r][t]: one chain each, in ascending t
+//   O / L goes to the output rows
+//
+// Keys that the first row of a tile sees are weighed for all its rows together; those that only later rows see, row by
+// row: what a row does not see takes no part in it, not even as a product with zero.
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_LIB_KERNELS_EMIT_KEYLANES_H
+#define K2C_LIB_KERNELS_EMIT_KEYLANES_H
+
+#include "Attention.h"
+
+namespace k2c::emit {
+
+/// Shapes, and where the state lies in scratch. A unit is what one multiply-add takes of a key: an f32 element or a
+/// pair of bf16 elements, 4 bytes. Rows of queries and outputs are padded to whole vectors.
+struct KeyLanesLayout {
+  int64_t lanes, mr, keyUnits, valueDim, tiles;
+  int64_t vectorBytes() const { return lanes * byteWidth(DType::F32); }
+  int64_t paddedBytes(int64_t width) const { return (width + lanes - 1) / lanes * vectorBytes(); }
+  int64_t queryBytes() const { return paddedBytes(keyUnits); }
+  int64_t outputBytes() const { return paddedBytes(valueDim); }
+  /// Of one tile: rows of queries, of o, of O; then vectors with a row in each lane.
+  enum Single : int64_t { Max, Sum, TotalMax, TotalSum, Largest, Position, Singles };
+  int64_t partialOffset() const { return mr * queryBytes(); }
+  int64_t totalOffset() const { return partialOffset() + mr * outputBytes(); }
+  int64_t singleOffset(Single which) const { return totalOffset() + mr * outputBytes() + which * vectorBytes(); }
+  int64_t tileBytes() const { return singleOffset(Singles); }
+  /// Of all tiles together: the turned keys of a block, the scores of a tile, and what comes after.
+  static constexpr int64_t blockBytes = softmaxBlock * 4;
+  int64_t keysOffset() const { return tiles * tileBytes(); }
+  int64_t scoresOffset() const { return keysOffset() + keyUnits * blockBytes; }
+  int64_t bytes() const { return scoresOffset() + mr * blockBytes; }
+};
+
+/// Of an item's tokens x `heads` heads. `pairs`: queries and keys are bf16 and multiply in pairs (N6).
+KeyLanesLayout keyLanesLayout(const TileConfig &tile, int64_t heads, int64_t keyDim, int64_t valueDim, bool pairs);
+
+class KeyLanesEmitter {
+public:
+  /// `layer`: the ordinal of the capture, or null. `pairs`: as in keyLanesLayout.
+  KeyLanesEmitter(KernelBuilder &b, const AttentionShape &shape, const KeyLanesLayout &layout, AttentionSource &source,
+                  DType output, const TileConfig &tile, bool pairs, Value layer)
+      : b(b), shape(shape), layout(layout), source(source), output(output), tile(tile), pairs(pairs), layer(layer) {}
+
+  /// Heads [firstHead, firstHead + heads) of the tokens of block `block` of `tile.rowsPerItem` that `filter` accepts.
+  void emitItem(Value block, Value firstHead, Value heads, FormFilter filter);
+
+private:
+  /// Rows of one sequence; `tileRows`: of each tile but the last.
+  struct Run {
+    Value firstToken, tokens, firstHead, heads, sequence;
+    Value rows, tiles, tileRows;
+  };
+  /// One tile: where its state is, its first row in the run, how many rows it has.
+  struct Tile {
+    Value state, firstRow, rows;
+  };
+  /// Columns of values: whole vectors, or the last ones.
+  struct Columns {
+    Value first;
+    int64_t vectors, width;
+    bool sums; ///< the sum of the weights is one more column
+  };
+  void emitRun(const Run &run);
+  Tile tileAt(const Run &run, Value index);
+  Value tokenOf(const Run &run, const Tile &at, Value row) {
+    return b.add(run.firstToken, b.div(b.add(at.firstRow, row), run.heads));
+  }
+  Value headOf(const Run &run, const Tile &at, Value row) {
+    return b.add(run.firstHead, b.rem(b.add(at.firstRow, row), run.heads));
+  }
+  void startTile(const Run &run, const Tile &at);
+  void packQuery(Value to, const Pieces &query);
+  void restart(const Tile &at, Value start);
+  void closePartial(const Tile &at, Value row, Value merges);
+  void finishTile(const Run &run, const Tile &at);
+
+  // One block of keys (KeyLanesBlock.cpp).
+  void turnKeys(Value slot, Value keys);
+  Value loadUnits(Value address, DType type, int64_t elements);
+  void emitBlock(const Tile &at, Value slot, Value start, Value keys, int64_t rows);
+  void scores(Value state, Value keys, int64_t rows);
+  Value softmax(Value state, const Values &seen, Value keys);
+  void weigh(Value state, const Values &seen, Value alpha, Value slot);
+  void weighColumns(Value state, const Values &seen, Value alpha, const Piece &values, const Columns &columns);
+
+  Value rowOf(Value state, int64_t offset, int64_t rowBytes, Value row) {
+    return b.atBytes(state, b.add(b.mul(row, rowBytes), offset));
+  }
+  Value partialRow(Value state, Value row) { return rowOf(state, layout.partialOffset(), layout.outputBytes(), row); }
+  Value totalRow(Value state, Value row) { return rowOf(state, layout.totalOffset(), layout.outputBytes(), row); }
+  Value single(Value state, KeyLanesLayout::Single which) {
+    return b.atBytes(state, b.constant(layout.singleOffset(which)));
+  }
+  Value loadSingle(Value state, KeyLanesLayout::Single which) {
+    return b.loadFloats(single(state, which), DType::F32, layout.lanes);
+  }
+  void storeSingle(Value value, Value state, KeyLanesLayout::Single which) {
+    b.storeFloats(value, single(state, which), DType::F32);
+  }
+  Value loadScalar(Value state, KeyLanesLayout::Single which, Value row) {
+    return b.loadFloats(b.at(single(state, which), row, DType::F32), DType::F32, 0);
+  }
+  void storeScalar(Value value, Value state, KeyLanesLayout::Single which, Value row) {
+    b.storeFloats(value, b.at(single(state, which), row, DType::F32), DType::F32);
+  }
+  Value positionOf(Value state, Value row) { return b.extend(b.loadI32(single(state, KeyLanesLayout::Position), row)); }
+  Value scoreAt(Value row, Value key) {
+    return b.at(b.scratch(layout.scoresOffset()), b.add(b.mul(row, softmaxBlock), key), DType::F32);
+  }
+  Value larger(Value a, Value other) { return b.select(b.fcompare(Compare::Gt, a, other), a, other); }
+  Value minusInfinity();
+  DType keyType() const { return pairs ? DType::BF16 : DType::F32; }
+
+  KernelBuilder &b;
+  const AttentionShape &shape;
+  const KeyLanesLayout &layout;
+  AttentionSource &source;
+  DType output;
+  const TileConfig &tile;
+  bool pairs;
+  Value layer;
+};
+
+} // namespace k2c::emit
+
+#endif // K2C_LIB_KERNELS_EMIT_KEYLANES_H

@@ -1,0 +1,205 @@
+//===- KeyLanesBlock.cpp - One tile of rows x one block of 64 keys ----------------------------===//
+#include "KeyLanes.h"
+#include "Math.h"
+#include "Vocabulary.h"
+
+namespace k2c::emit {
+
+/// Swaps rows with lanes: vector j becomes element j of the vectors given. Each stage swaps one bit of their numbers.
+static void turn(KernelBuilder &b, Values &vectors) {
+  int64_t n = vectors.size();
+  for (int64_t bit = n / 2; bit > 0; bit /= 2) {
+    llvm::SmallVector<int64_t> low, high;
+    for (int64_t lane = 0; lane < n; ++lane) {
+      bool second = lane & bit;
+      low.push_back(second ? n + (lane ^ bit) : lane);
+      high.push_back(second ? n + lane : lane | bit);
+    }
+    for (int64_t i = 0; i < n; ++i)
+      if (!(i & bit)) {
+        Value first = vectors[i], second = vectors[i | bit];
+        vectors[i] = b.shuffle(first, second, low);
+        vectors[i | bit] = b.shuffle(first, second, high);
+      }
+  }
+}
+
+/// The units of `elements` elements, zeros after them.
+Value KeyLanesEmitter::loadUnits(Value address, DType type, int64_t elements) {
+  int64_t lanes = layout.lanes;
+  if (!pairs)
+    return b.loadFloats(address, type, lanes, elements < lanes ? b.laneMask(lanes, 0, elements) : Value());
+  if (elements == 2 * lanes)
+    return b.load(b.vec(b.i32(), lanes), address, type);
+  Value halves = b.load(b.vec(storageType(b.builder().getContext(), type), 2 * lanes), address, type,
+                        b.laneMask(2 * lanes, 0, elements));
+  return b.reinterpret(halves, b.vec(b.i32(), lanes));
+}
+
+/// Keys of a block to [unit][64]. Keys beyond `keys` up to the next whole vector are turned and never read.
+void KeyLanesEmitter::turnKeys(Value slot, Value keys) {
+  int64_t lanes = layout.lanes, elements = lanes * (pairs ? 2 : 1), offset = 0;
+  for (const Piece &piece : source.keys(slot)) {
+    Value turned = b.scratch(layout.keysOffset() + offset * KeyLanesLayout::blockBytes);
+    auto turnChunk = [&](Value firstKey, Value chunk, int64_t width) {
+      Value from = b.at(piece.pointer, b.add(b.mul(firstKey, piece.stride), b.mul(chunk, elements)), piece.type);
+      Values vectors;
+      for (int64_t i = 0; i < lanes; ++i)
+        vectors.push_back(loadUnits(b.at(from, i * piece.stride, piece.type), piece.type, width));
+      turn(b, vectors);
+      int64_t units = pairs ? (width + 1) / 2 : width;
+      for (int64_t i = 0; i < units; ++i) {
+        Value unit = b.add(b.mul(chunk, lanes), i);
+        Value to = b.atBytes(b.at(turned, firstKey, DType::F32), b.mul(unit, KeyLanesLayout::blockBytes));
+        b.store(vectors[i], to, DType::F32);
+      }
+    };
+    int64_t whole = piece.width / elements, rest = piece.width % elements;
+    b.loop(b.constant(0), keys, lanes, [&](Value firstKey) {
+      b.loop(0, whole, 1, [&](Value chunk) { turnChunk(firstKey, chunk, elements); });
+      if (rest > 0)
+        turnChunk(firstKey, b.constant(whole), rest);
+    });
+    offset += pairs ? (piece.width + 1) / 2 : piece.width;
+  }
+}
+
+void KeyLanesEmitter::emitBlock(const Tile &at, Value slot, Value start, Value keys, int64_t rows) {
+  scores(at.state, keys, rows);
+  Values seen;
+  for (int64_t row = 0; row < rows; ++row) {
+    Value count = b.sub(b.add(positionOf(at.state, b.constant(row)), 1), start);
+    seen.push_back(b.max(b.min(count, softmaxBlock), 0));
+  }
+  Value alpha = softmax(at.state, seen, keys);
+  weigh(at.state, seen, alpha, slot);
+}
+
+/// s[r][t] = scale * sum_k q[r][k] * key[k][t].
+void KeyLanesEmitter::scores(Value state, Value keys, int64_t rows) {
+  int64_t lanes = layout.lanes, vectors = tile.nrVectors;
+  Value scale = b.constantFloat(b.vec(b.f32(), lanes), shape.scale);
+  b.loop(b.constant(0), keys, vectors * lanes, [&](Value firstKey) {
+    Value block = b.at(b.scratch(layout.keysOffset()), firstKey, DType::F32);
+    Values acc =
+        b.loop(0, layout.keyUnits, 1, Values(rows * vectors, b.zeros(lanes)), [&](Value unit, ValueRange sums) {
+          llvm::SmallVector<PanelVector> unitKeys;
+          Value from = b.atBytes(block, b.mul(unit, KeyLanesLayout::blockBytes));
+          for (int64_t v = 0; v < vectors; ++v)
+            unitKeys.push_back(loadPanelVector(b, b.at(from, v * lanes, DType::F32), keyType(), lanes));
+          Values next(sums);
+          for (int64_t row = 0; row < rows; ++row) {
+            Value query = b.at(b.atBytes(state, b.constant(row * layout.queryBytes())), unit, DType::F32);
+            PanelFactor factor = loadFactor(b, query, keyType(), keyType(), lanes, /*half=*/false);
+            for (int64_t v = 0; v < vectors; ++v)
+              next[row * vectors + v] = multiplyAdd(b, tile.vocabulary, factor, unitKeys[v], next[row * vectors + v]);
+          }
+          return next;
+        });
+    for (int64_t i = 0; i < rows * vectors; ++i)
+      b.storeFloats(b.fmul(acc[i], scale), scoreAt(b.constant(i / vectors), b.add(firstKey, i % vectors * lanes)),
+                    DType::F32);
+  });
+}
+
+/// Scores -> p[r][t] = exp(s[r][t] - m') in place and the new m; returns alpha = exp(m - m'), a row in each lane.
+Value KeyLanesEmitter::softmax(Value state, const Values &seen, Value keys) {
+  int64_t lanes = layout.lanes, rows = seen.size();
+  auto score = [&](int64_t row, Value key) { return scoreAt(b.constant(row), key); };
+  Values largest = b.loop(b.constant(0), keys, lanes, Values(rows, minusInfinity()), [&](Value key, ValueRange found) {
+    Values next;
+    for (int64_t row = 0; row < rows; ++row) {
+      Value scores = b.loadFloats(score(row, key), DType::F32, lanes);
+      next.push_back(b.select(b.firstLanes(lanes, b.sub(seen[row], key)), larger(found[row], scores), found[row]));
+    }
+    return next;
+  });
+  Value found = minusInfinity();
+  for (int64_t row = 0; row < rows; ++row) {
+    Value max = largest[row];
+    for (int64_t distance = lanes / 2; distance > 0; distance /= 2)
+      max = larger(max, b.rotate(max, distance));
+    found = b.select(b.laneMask(lanes, row, row + 1), max, found);
+  }
+  if (shape.maxLogit)
+    storeSingle(larger(found, loadSingle(state, KeyLanesLayout::Largest)), state, KeyLanesLayout::Largest);
+  Value max = loadSingle(state, KeyLanesLayout::Max), next = larger(max, found);
+  storeSingle(next, state, KeyLanesLayout::Max);
+  Values maxima;
+  for (int64_t row = 0; row < rows; ++row)
+    maxima.push_back(b.splat(b.lane(next, row), lanes));
+  b.loop(b.constant(0), keys, lanes, [&](Value key) {
+    for (int64_t row = 0; row < rows; ++row) {
+      Value p = emitExp(b, b.fsub(b.loadFloats(score(row, key), DType::F32, lanes), maxima[row]));
+      b.storeFloats(p, score(row, key), DType::F32);
+    }
+  });
+  return emitExp(b, b.fsub(max, next));
+}
+
+void KeyLanesEmitter::weigh(Value state, const Values &seen, Value alpha, Value slot) {
+  Piece values = source.values(slot);
+  int64_t group = tile.nrVectors * layout.lanes, whole = layout.valueDim / group, rest = layout.valueDim % group;
+  int64_t restVectors = (rest + layout.lanes - 1) / layout.lanes;
+  auto wholeColumns = [&](Value first, bool sums) {
+    weighColumns(state, seen, alpha, values, {first, tile.nrVectors, group, sums});
+  };
+  if (whole > 0)
+    wholeColumns(b.constant(0), /*sums=*/true);
+  if (whole > 1)
+    b.loop(group, whole * group, group, [&](Value first) { wholeColumns(first, /*sums=*/false); });
+  if (rest > 0)
+    weighColumns(state, seen, alpha, values, {b.constant(whole * group), restVectors, rest, whole == 0});
+}
+
+/// o[r][c] = o[r][c] * alpha[r], then fma(p[r][t], value[t][c], o[r][c]) in ascending t; the sum of weights likewise.
+void KeyLanesEmitter::weighColumns(Value state, const Values &seen, Value alpha, const Piece &values,
+                                   const Columns &columns) {
+  int64_t lanes = layout.lanes, rows = seen.size(), perRow = columns.vectors + (columns.sums ? 1 : 0);
+  auto onAll = [&](Value vector, int64_t row) { return b.splat(b.lane(vector, row), lanes); };
+  auto output = [&](int64_t row, int64_t v) {
+    return b.at(partialRow(state, b.constant(row)), b.add(columns.first, v * lanes), DType::F32);
+  };
+  Value sums = columns.sums ? b.fmul(loadSingle(state, KeyLanesLayout::Sum), alpha) : Value();
+  Values acc;
+  for (int64_t row = 0; row < rows; ++row) {
+    Value factor = onAll(alpha, row);
+    for (int64_t v = 0; v < columns.vectors; ++v)
+      acc.push_back(b.fmul(b.loadFloats(output(row, v), DType::F32, lanes), factor));
+    if (columns.sums)
+      acc.push_back(onAll(sums, row));
+  }
+  // Key t of rows [firstRow, ...), whose accumulators are `state`.
+  auto weighKey = [&](Value t, ValueRange carried, int64_t firstRow) {
+    Values next(carried), weights;
+    for (size_t i = 0; i * perRow < next.size(); ++i)
+      weights.push_back(b.splat(b.loadFloats(scoreAt(b.constant(firstRow + int64_t(i)), t), DType::F32, 0), lanes));
+    for (int64_t v = 0; v < columns.vectors; ++v) {
+      int64_t width = std::min(columns.width - v * lanes, lanes);
+      Value at = b.at(values.pointer, b.add(b.mul(t, values.stride), b.add(columns.first, v * lanes)), values.type);
+      Value value = b.loadFloats(at, values.type, lanes, width < lanes ? b.laneMask(lanes, 0, width) : Value());
+      for (size_t i = 0; i < weights.size(); ++i)
+        next[i * perRow + v] = b.fma(weights[i], value, next[i * perRow + v]);
+    }
+    for (size_t i = 0; columns.sums && i < weights.size(); ++i)
+      next[i * perRow + columns.vectors] = b.fadd(next[i * perRow + columns.vectors], weights[i]);
+    return next;
+  };
+  acc = b.loop(b.constant(0), seen[0], 1, acc, [&](Value t, ValueRange carried) { return weighKey(t, carried, 0); });
+  for (int64_t row = 1; row < rows; ++row) {
+    auto own = llvm::MutableArrayRef<Value>(acc).slice(row * perRow, perRow);
+    llvm::copy(b.loop(seen[0], seen[row], 1, ValueRange(own),
+                      [&](Value t, ValueRange carried) { return weighKey(t, carried, row); }),
+               own.begin());
+  }
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t v = 0; v < columns.vectors; ++v)
+      b.storeFloats(acc[row * perRow + v], output(row, v), DType::F32);
+    if (columns.sums)
+      sums = b.select(b.laneMask(lanes, row, row + 1), acc[row * perRow + columns.vectors], sums);
+  }
+  if (columns.sums)
+    storeSingle(sums, state, KeyLanesLayout::Sum);
+}
+
+} // namespace k2c::emit
