@@ -54,17 +54,19 @@ void AttentionEmitter::emitItem(const TileConfig &tile, Value block, Value first
 void AttentionEmitter::emitRun(const Run &run) {
   Value rows = b.mul(run.tokens, run.heads);
   Value tiles = b.div(b.add(rows, layout.lanes - 1), layout.lanes);
-  b.loop(b.constant(0), tiles, 1, [&](Value tile) { startTile(run, tile); });
   Value lastToken = b.sub(b.add(run.firstToken, run.tokens), 1);
   Value lastPosition = b.extend(b.loadI32(b.stepField(abi::step::positions), lastToken));
   Value table = b.loadPtr(b.stepField(abi::step::block_tables), b.constant(shape.group));
   Value pages = b.at(table, b.mul(run.sequence, b.stepField(abi::step::block_stride)), DType::I32);
   Value blocks = b.add(b.div(lastPosition, softmaxBlock), 1);
+  auto slotOf = [&](Value at) { return b.mul(b.extend(b.loadI32(pages, at)), softmaxBlock); };
+  auto keysFrom = [&](Value start) { return b.min(b.sub(b.add(lastPosition, 1), start), softmaxBlock); };
+  source.fetch(slotOf(b.constant(0)), keysFrom(b.constant(0)));
+  b.loop(b.constant(0), tiles, 1, [&](Value tile) { startTile(run, tile); });
   b.loop(b.constant(0), blocks, 1, [&](Value block) {
     Value start = b.mul(block, softmaxBlock);
-    auto slotOf = [&](Value at) { return b.mul(b.extend(b.loadI32(pages, at)), softmaxBlock); };
     Value slot = slotOf(block), upcoming = slotOf(b.min(b.add(block, 1), b.sub(blocks, 1)));
-    source.prepare(slot, b.min(b.sub(b.add(lastPosition, 1), start), softmaxBlock), upcoming);
+    source.prepare(slot, keysFrom(start), upcoming);
     b.loop(b.constant(0), tiles, 1, [&](Value tile) {
       Value lastRow = b.sub(b.min(b.mul(b.add(tile, 1), layout.lanes), rows), 1);
       Value token = b.add(run.firstToken, b.div(lastRow, run.heads));

@@ -37,6 +37,8 @@ public:
   virtual ~AttentionSource() = default;
   /// The query of (token, head), in key order.
   virtual Pieces query(Value token, Value head) = 0;
+  /// Called once for each run before anything is computed: its first block is `keys` keys from slot `slot` on.
+  virtual void fetch(Value slot, Value keys) {}
   /// Called once for each block before its tiles: `keys` keys of the page whose first slot is `slot`. The page of the
   /// next block, or this one again, begins at slot `upcoming`.
   virtual void prepare(Value slot, Value keys, Value upcoming) {}

@@ -40,7 +40,7 @@ void AttentionEmitter::scores(Value tile, Value slot, Value keys) {
       auto multiply = [&](ValueRange sums, Value k, bool half) {
         Value q = loadVector(vectorAt(queries, k));
         if (fetched)
-          b.prefetch(b.atBytes(fetched, b.mul(k, stepBytes)));
+          b.prefetch(b.atBytes(fetched, b.mul(k, stepBytes)), CacheLevel::Second);
         PanelVector lanes{pairs ? b.bitsOf(q) : q, pairs ? DType::BF16 : DType::F32};
         Values next;
         for (auto [t, sum] : llvm::enumerate(sums)) {

@@ -10,6 +10,9 @@
 
 namespace k2c::emit {
 
+/// Bytes that a prefetch brings.
+constexpr int64_t cacheLine = 64;
+
 /// Queries and keys are bf16 and multiply in pairs.
 static bool takesPairs(const Rows &q, const AttentionShape &shape) {
   return q.type == DType::BF16 && shape.cache == DType::BF16;
@@ -89,6 +92,14 @@ struct AbsorbedSource : AttentionSource {
     Value latent = b.at(b.row(b.argument(0), d.qLatent, token), b.mul(head, d.latent), d.qLatent.type);
     Value rope = b.at(b.row(b.argument(1), d.qRope, token), b.mul(head, d.qRopeHeadStride), d.qRope.type);
     return {{latent, d.latent, 0, d.qLatent.type}, {rope, d.rope, 0, d.qRope.type}};
+  }
+  void fetch(Value slot, Value keys) override {
+    upcoming = slot;
+    for (const Piece &piece : this->keys(slot)) {
+      int64_t rowBytes = piece.width * byteWidth(piece.type);
+      b.loop(b.constant(0), b.mul(keys, rowBytes), cacheLine,
+             [&](Value at) { b.prefetch(b.atBytes(piece.pointer, at), CacheLevel::Second); });
+    }
   }
   void prepare(Value, Value, Value next) override { upcoming = next; }
   Piece plane(Value base, Value slot, int64_t width) {

@@ -33,6 +33,9 @@ Type storageType(mlir::MLIRContext *context, DType type);
 /// Comparisons of floats are ordered: false when an operand is NaN.
 enum class Compare : uint8_t { Eq, Ne, Lt, Le, Gt, Ge };
 
+/// The cache that a prefetch fills.
+enum class CacheLevel : uint8_t { First, Second };
+
 /// A full vector chunk or a masked tail of a row: `count` valid elements, mask null when count == lanes.
 struct Chunk {
   Value column;      ///< first column, i64
@@ -178,7 +181,7 @@ public:
   }
   /// Stack space of the function: `bytes`, aligned to 64. Allocated once, at the entry.
   Value stack(int64_t bytes);
-  void prefetch(Value ptr);
+  void prefetch(Value ptr, CacheLevel level = CacheLevel::First);
   /// The f32 at `ptr` becomes the larger, atomically.
   void atomicMax(Value ptr, Value value);
   Value nullPointer();

@@ -163,8 +163,8 @@ Value KernelBuilder::nullPointer() { return LLVM::ZeroOp::create(ops, loc, ptr()
 
 Value KernelBuilder::integerOf(Value pointer) { return LLVM::PtrToIntOp::create(ops, loc, i64(), pointer); }
 
-void KernelBuilder::prefetch(Value address) {
-  LLVM::Prefetch::create(ops, loc, address, /*rw=*/0, /*hint=*/3, /*cache=*/1);
+void KernelBuilder::prefetch(Value address, CacheLevel level) {
+  LLVM::Prefetch::create(ops, loc, address, /*rw=*/0, /*hint=*/level == CacheLevel::First ? 3 : 2, /*cache=*/1);
 }
 
 } // namespace k2c::emit
