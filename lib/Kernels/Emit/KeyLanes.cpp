@@ -46,9 +46,10 @@ void KeyLanesEmitter::emitRun(const Run &run) {
   Value blocks = b.add(b.div(lastPosition, softmaxBlock), 1);
   b.loop(b.constant(0), blocks, 1, [&](Value block) {
     Value start = b.mul(block, softmaxBlock);
-    Value slot = b.mul(b.extend(b.loadI32(pages, block)), softmaxBlock);
+    auto slotOf = [&](Value at) { return b.mul(b.extend(b.loadI32(pages, at)), softmaxBlock); };
+    Value slot = slotOf(block), upcoming = slotOf(b.min(b.add(block, 1), b.sub(blocks, 1)));
     Value blockKeys = b.min(b.sub(b.add(lastPosition, 1), start), softmaxBlock);
-    source.prepare(slot, blockKeys);
+    source.prepare(slot, blockKeys, upcoming);
     turnKeys(slot, blockKeys);
     b.loop(b.constant(0), run.tiles, 1, [&](Value index) {
       Tile at = tileAt(run, index);
