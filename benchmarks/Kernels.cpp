@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "EmitTest.h"
+#include "Linears.h"
 #include "Peaks.h"
 #include <benchmark/benchmark.h>
 #include <memory>
@@ -144,13 +145,6 @@ void grouped(benchmark::State &state, DType type) {
   double pairs = double(tokens) * double(cached) + double(tokens) * double(tokens + 1) / 2;
   measure(state, {"gqa", d}, step.step, {q.data(), k.data(), v.data(), &step.step, o.data()},
           4 * pairs * double(d.shape.heads * d.keyDim));
-}
-
-void linearShapes(benchmark::internal::Benchmark *benchmark) {
-  benchmark->ArgNames({"n", "k", "rows"});
-  for (int64_t rows : {1, 8, 32, 128, 512})
-    for (std::pair<int64_t, int64_t> shape : {std::pair<int64_t, int64_t>{1024, 1024}, {1024, 512}, {2048, 7168}})
-      benchmark->Args({shape.first, shape.second, rows});
 }
 
 void expandedShapes(benchmark::internal::Benchmark *benchmark) {
