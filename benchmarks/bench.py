@@ -43,6 +43,7 @@ def arguments():
     add("--checkpoint", action="append", default=[], metavar="NAME=FOLDER", help="where a model lies; others are made")
     add("--work", default=os.path.join(ROOT, "build", "bench"), help="results, bundles, checkpoints (build/bench)")
     add("--page", default=os.path.join(ROOT, "docs", "performance.md"), help="the page (docs/performance.md)")
+    add("--prepare-only", action="store_true", help="write checkpoints, bundles and GGUF files; measure nothing")
     add("--page-only", action="store_true", help="measure nothing")
     add("--cache-dir", help="of compiled kernels (default: that of k2c compile)")
     add("--peers-folder", default=os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"),
@@ -136,6 +137,10 @@ class Bench:
                          f"{compute} {name} {engine.name}: {found['value']:.1f} tokens/s, memory "
                          f"{before / 1e9:.1f} and {after / 1e9:.1f} GB/s{again}\n")
 
+    def prepare(self):
+        for (_, model, compute, _, _), engine, point in self.cells(0):
+            engine.files(model, compute, point)
+
     def run(self):
         rounds = [list(self.cells(number)) for number in range(self.args.rounds)]
         total = sum(map(len, rounds))
@@ -159,6 +164,8 @@ def main():
         setup = Setup(args)
         os.makedirs(setup.work, exist_ok=True)
         bench = Bench(args, setup)
+        if args.prepare_only:
+            return bench.prepare()
         if not args.page_only:
             bench.run()
         if not bench.store.lines:

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs the Debian packages that k2c needs and that are missing. Silent when nothing is missing; needs no root then.
-#   scripts/setup.sh
+#   scripts/setup.sh [PACKAGE ...]      more packages beside those that every build needs
 # docs/Dependencies.md says what each package is for.
 set -euo pipefail
 
@@ -8,6 +8,7 @@ packages=(
   libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools clang-22 lld-22
   g++ cmake ninja-build ccache python3
   libcli11-dev nlohmann-json3-dev libyaml-cpp-dev libonig-dev libutf8proc-dev libxxhash-dev libgtest-dev
+  "$@"
 )
 
 fail() {

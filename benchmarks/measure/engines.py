@@ -1,4 +1,5 @@
-"""The engines that are measured. Each gives tokens a second at a point; `prepare` is not timed.
+"""The engines that are measured. Each gives tokens a second at a point. Not timed: `files` makes what lies on the disk,
+`prepare` what comes right before a measurement.
 
 k2c itself; llama.cpp's own benchmark programs; Hugging Face transformers in a process that keeps the model loaded.
 """
@@ -70,8 +71,10 @@ class K2c:
                     *self.setup.cache])
         return folder
 
-    def prepare(self, model, compute, point):
+    def files(self, model, compute, point):
         self.bundle(model, compute, point)
+
+    prepare = files
 
     def flags(self, point):
         if point.prompt:
@@ -106,6 +109,7 @@ class LlamaCpp:
         self.bench = need(folder, "llama-bench", remedy)
         self.batched = need(folder, "llama-batched-bench", remedy)
         self.version = digest(self.bench)
+        self.tried = {}
 
     def measures(self, model, compute, point):
         return True
@@ -121,11 +125,29 @@ class LlamaCpp:
             os.replace(path + ".partial", path)
         return path
 
-    def prepare(self, model, compute, point):
+    def files(self, model, compute, point):
         self.weights(model, compute)
 
+    def prepare(self, model, compute, point):
+        self.flash_attention(model, compute, point)
+
+    def flash_attention(self, model, compute, point):
+        """The faster of -fa 0 and 1 at this point, tried once. Long contexts take minutes and follow the short ones."""
+        if point.context > 1024:
+            point = points.Point("tg1@512")
+        key = (model, compute, point.name)
+        if key not in self.tried:
+            self.tried[key] = max("01", key=lambda flag: self.rate(model, compute, point, flag, 1))
+        return self.tried[key]
+
     def measure(self, model, compute, point):
-        common = ["-m", self.weights(model, compute), "-t", str(self.setup.threads), "-fa", "1"]
+        flag = self.flash_attention(model, compute, point)
+        repeats = 1 if point.context > 1024 else self.setup.repeats
+        return {"value": self.rate(model, compute, point, flag, repeats), "flash_attention": flag}
+
+    def rate(self, model, compute, point, flash_attention, repeats):
+        """Tokens a second by llama.cpp's own programs."""
+        common = ["-m", self.weights(model, compute), "-t", str(self.setup.threads), "-fa", flash_attention]
         if point.batch > 1:
             context = point.batch * (point.tokens(self.setup.steps) + 1)
             said = output([self.batched, *common, "-tb", str(self.setup.threads), "-c", str(context), "-b", "2048",
@@ -134,12 +156,11 @@ class LlamaCpp:
             rows = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
             if not rows:
                 raise Failure(f"{self.batched}: printed no result")
-            return {"value": rows[-1]["speed_tg"]}
+            return rows[-1]["speed_tg"]
         size = ["-p", str(point.prompt), "-n", "0"] if point.prompt else ["-p", "0", "-n", str(self.setup.steps), "-d",
                                                                            str(point.context)]
-        repeats = 1 if point.context > 1024 else self.setup.repeats
         said = json.loads(output([self.bench, *common, *size, "-r", str(repeats), "-o", "json"]))
-        return {"value": statistics.median(said[-1]["samples_ts"])}
+        return statistics.median(said[-1]["samples_ts"])
 
     def close(self):
         pass
@@ -158,6 +179,9 @@ class Transformers:
     def measures(self, model, compute, point):
         """Its eager attention takes minutes at long contexts, and bf16 is not what it is compared in."""
         return compute == "f32" and point.context <= 1024
+
+    def files(self, model, compute, point):
+        self.setup.checkpoint(model)
 
     def prepare(self, model, compute, point):
         if self.loaded == model:

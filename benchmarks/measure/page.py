@@ -2,7 +2,7 @@
 import os
 import statistics
 
-from . import points, roofline, store as stores, traces
+from . import kernels, points, roofline, store as stores, traces
 
 INTRODUCTION = """# Performance
 
@@ -40,6 +40,13 @@ the memory it holds.
 """
 
 MISSED = """## Figures that are missed
+
+"""
+
+PRODUCTS = """## Matrix products on one core
+
+`kernel-bench`: y [rows][n] = x [rows][k] W, packed weights, one core, CPU time, medians of {repetitions} repetitions
+interleaved at random; GFLOP/s, and the ratio to the loop of multiply-adds and to oneDNN in the same process.
 
 """
 
@@ -160,6 +167,23 @@ class Page:
             return ""
         return (BANDWIDTH + table(["", "MB a token", "GB/s read", "of the probe"], rows) + "\n")
 
+    def products(self):
+        """kernel-bench, when it is built and peers are measured."""
+        found = kernels.rows_of(kernels.measure(self.setup)) if self.setup.with_peers else []
+        rows = []
+        for kind, n, k, count, own, other, peak in found:
+            rows.append([f"{kind}, n {n}, k {k}", str(count), f"{own / 1e9:,.0f}", f"{own / peak:.0%}" if peak else "",
+                         f"{other / 1e9:,.0f}" if other else "", f"{own / other:.2f}" if other else ""])
+            words = f"{kind} product, n {n}, k {k}, {count} rows: "
+            if count >= 512 and own < kernels.OF_PEAK * peak:
+                self.missed.append(f"{words}{own / peak:.0%} of the peak, {kernels.OF_PEAK:.0%} wanted")
+            if count < 512 and own < kernels.OF_ONEDNN * other:
+                self.missed.append(f"{words}{own / other:.2f} times oneDNN, {kernels.OF_ONEDNN:.2f} wanted")
+        if not rows:
+            return ""
+        head = ["", "rows", "k2c", "of the peak", "oneDNN", "ratio"]
+        return PRODUCTS.format(repetitions=kernels.REPETITIONS) + table(head, rows) + "\n"
+
     def kernels(self, model):
         """Tables and picture of the first compute type measured."""
         compute = next((one for one in self.args.compute if any(key[:2] == (model, one) for key in self.series)), None)
@@ -199,10 +223,10 @@ class Page:
 
     def text(self):
         speeds = "".join(self.speeds(model, compute) for model in self.models() for compute in self.args.compute)
-        bandwidth = self.bandwidth()
-        kernels = "".join(self.kernels(model) for model in self.models())
+        bandwidth = self.bandwidth() + self.products()
+        taken_apart = "".join(self.kernels(model) for model in self.models())
         missed = "".join(f"- {one}\n" for one in self.missed) or "None of those measured here.\n"
-        return self.introduction() + SPEED + speeds + bandwidth + MISSED + missed + KERNELS + kernels
+        return self.introduction() + SPEED + speeds + bandwidth + MISSED + missed + KERNELS + taken_apart
 
 
 def write(args, setup, bench):

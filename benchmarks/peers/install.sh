@@ -5,7 +5,7 @@
 set -euo pipefail
 
 llama=llama-cpp-python llama_version=0.3.36 # its source package holds vendor/llama.cpp
-packages=(numpy safetensors sentencepiece torch transformers)
+packages=(numpy safetensors torch transformers)
 
 fail() {
   echo "error: $*" >&2
