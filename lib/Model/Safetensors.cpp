@@ -45,7 +45,7 @@ public:
     std::vector<TensorInfo> tensors;
     for (const auto &[name, entry] : header.items()) {
       if (name == "__metadata__") {
-        if (!entry.is_object())
+        if (!entry.is_object() || !std::all_of(entry.begin(), entry.end(), [](const json &v) { return v.is_string(); }))
           return fail(name, "must be an object of strings");
         continue;
       }

@@ -62,7 +62,7 @@ Expected<Inputs> readInputs(const CompileOptions &options) {
     inputs.checkpoint = std::move(*checkpoint);
   }
   if (!inputs.folder.empty())
-    if (Status status = checkTokenizer(inputs.folder); !status)
+    if (Status status = checkTokenizer(inputs.folder, inputs.spec.tiktoken); !status)
       return status.takeError();
   Expected<Topology> topology = loadTopology(options.topology);
   if (!topology)

@@ -81,7 +81,7 @@ Expected<ModelSpec> sameModel(const std::string &folder, const std::string &mani
     return status.takeError();
   if (Status status = checkWeights(*spec, checkpoint); !status)
     return status.takeError();
-  if (Status status = checkTokenizer(folder); !status)
+  if (Status status = checkTokenizer(folder, spec->tiktoken); !status)
     return status.takeError();
   return spec;
 }

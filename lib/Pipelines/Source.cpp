@@ -45,23 +45,47 @@ Expected<std::string> resolveSource(const std::string &source) {
                "give a folder with config.json; k2c downloads nothing"};
 }
 
-Status checkTokenizer(const std::string &folder) {
-  fs::path path = fs::path(folder) / "tokenizer.json";
+/// The text of a checkpoint's file; no value: there is none.
+static Expected<std::optional<std::string>> readOptionalFile(const fs::path &path) {
   std::error_code error;
   if (!fs::exists(fs::symlink_status(path, error)))
-    return {};
+    return std::optional<std::string>();
   if (!fs::is_regular_file(path, error))
     return Error{path.string(), "not a regular file", "a checkpoint's files are regular files or links to them"};
   Expected<std::string> text = readTextFile(path.string(), mostTokenizerBytes);
   if (!text)
     return text.takeError();
-  k2rt::Result<k2rt::Tokenizer> tokenizer = k2rt::Tokenizer::parse(*text, path.string());
-  // What this build's tokenizer cannot do is the program's to refuse, of text only: token ids need none.
+  return std::optional<std::string>(std::move(*text));
+}
+
+/// What reading a tokenizer gave, as a status. What this build's tokenizer cannot do is the program's to refuse, of
+/// text only: token ids need none.
+static Status damage(k2rt::Result<k2rt::Tokenizer> tokenizer, const std::string &remedy) {
   if (tokenizer || tokenizer.error().code == K2RT_UNSUPPORTED)
     return {};
   k2rt::Error why = tokenizer.takeError();
-  return Error{why.place, why.message,
-               "download tokenizer.json again, or move it away: the program then takes ids only"};
+  return Error{why.place, why.message, remedy + ": the program then takes ids only"};
+}
+
+Status checkTokenizer(const std::string &folder, const TiktokenSpec &tiktoken) {
+  const fs::path json = fs::path(folder) / "tokenizer.json", ranks = fs::path(folder) / "tiktoken.model",
+                 names = fs::path(folder) / "tokenizer_config.json";
+  Expected<std::optional<std::string>> text = readOptionalFile(json);
+  if (!text)
+    return text.takeError();
+  if (*text)
+    return damage(k2rt::Tokenizer::parse(**text, json.string()), "download tokenizer.json again, or move it away");
+  text = readOptionalFile(ranks);
+  if (!text)
+    return text.takeError();
+  if (!*text)
+    return {};
+  Expected<std::optional<std::string>> config = readOptionalFile(names);
+  if (!config)
+    return config.takeError();
+  k2rt::TiktokenRules rules{tiktoken.patterns, tiktoken.reserved, "", config->value_or(""), names.string()};
+  return damage(k2rt::Tokenizer::parseRanks(**text, ranks.string(), rules),
+                "download the file again, or move tiktoken.model away");
 }
 
 } // namespace k2c

@@ -33,8 +33,9 @@ struct Inputs {
 /// The folder or file that a user's SOURCE names: a path, or org/name in the Hugging Face cache.
 Expected<std::string> resolveSource(const std::string &source);
 
-/// Reads tokenizer.json of a checkpoint folder, if there is one, as the program will. Error: it is damaged.
-Status checkTokenizer(const std::string &folder);
+/// Reads the tokenizer of a checkpoint folder, if there is one, as the program will: tokenizer.json, or else
+/// tiktoken.model with `tiktoken`, which is what the file does not say. Error: it is damaged.
+Status checkTokenizer(const std::string &folder, const TiktokenSpec &tiktoken);
 
 /// Resolves the source, loads and checks everything that can be wrong before the compiler starts.
 Expected<Inputs> readInputs(const CompileOptions &options);

@@ -185,6 +185,9 @@ Expected<JsonDocument> k2c::parseJson(std::string text, std::string file, const 
                  "JSON text has " + std::to_string(text.size()) + " bytes, more than the " +
                      std::to_string(limits.maxBytes) + " accepted",
                  ""};
+  // The parser would take a NUL byte for the end of the text, whatever follows.
+  if (size_t nul = text.find('\0'); nul != std::string::npos)
+    return Error{placeOf(file, lineColumn(text, nul)), "not JSON: a NUL byte", ""};
   try {
     Guard guard(file, limits.maxDepth);
     json root = json::parse(

@@ -76,6 +76,12 @@ TEST(Safetensors, HeaderLength) {
                                               damaged);
 }
 
+TEST(Safetensors, MetadataIsAnObjectOfStrings) {
+  EXPECT_EQ(failure(R"({"__metadata__":{"format":"pt"}})", 0), "");
+  EXPECT_EQ(failure(R"({"__metadata__":{"format":["pt"]}})", 0),
+            std::string("t.safetensors: tensor '__metadata__': must be an object of strings") + damaged);
+}
+
 TEST(Safetensors, HeaderIsNotAnObject) {
   EXPECT_EQ(failure("[1]", 0), std::string("t.safetensors: the header is not a JSON object") + damaged);
   EXPECT_EQ(failure("{", 0).rfind("t.safetensors:1:2: not JSON", 0), 0u);

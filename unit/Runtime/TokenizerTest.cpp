@@ -292,6 +292,7 @@ TEST(TokenizerRefuses, WhatIsNotATokenizer) {
   EXPECT_EQ(parsed("{").rfind("t.json: parse error at line 1, column 2", 0), 0u);
   EXPECT_EQ(parsed("{\"version\":\"\xFF\"}").rfind("t.json: parse error", 0), 0u);
   EXPECT_EQ(parsed(std::string(1 << 20, '[')), "t.json: nested deeper than 32 levels");
+  EXPECT_EQ(parsed(std::string("{}\0{", 4)), "t.json: byte 2 is NUL");
   Result<Tokenizer> absent = Tokenizer::load("/nonexistent/t.json");
   ASSERT_FALSE(bool(absent));
   EXPECT_EQ(absent.error().text(), "/nonexistent/t.json: cannot be opened: No such file or directory");

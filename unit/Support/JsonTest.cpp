@@ -34,6 +34,11 @@ TEST(Json, NamesThePlaceOfASyntaxError) {
   EXPECT_EQ(failure("{\n  \"a\": ,\n}").rfind("f.json:2:8: not JSON: syntax error", 0), 0u);
 }
 
+TEST(Json, RefusesWhatFollowsANulByte) {
+  EXPECT_EQ(failure(std::string("{}\n\0{", 5)), "f.json:2:1: not JSON: a NUL byte");
+  EXPECT_EQ(failure("{\"a\": \"\\u0000\"}\n"), "");
+}
+
 TEST(Json, RefusesADuplicateKey) {
   EXPECT_EQ(failure("{\"a\": 1, \"a\": 2}"), "f.json: key 'a' occurs twice in one object; remove one of the two");
   EXPECT_EQ(failure("[{\"a\": 1}, {\"a\": 2}]"), "");

@@ -32,6 +32,9 @@ static bool nestedTooDeep(std::string_view text) {
 Result<json> parseJson(std::string_view text, const std::string &place, k2rt_code code) {
   if (nestedTooDeep(text))
     return Error{code, place, "is nested deeper than " + std::to_string(mostNesting), ""};
+  // The parser would take a NUL byte for the end of the text, whatever follows.
+  if (const size_t nul = text.find('\0'); nul != text.npos)
+    return Error{code, place, "is not JSON: byte " + std::to_string(nul) + " is NUL", ""};
   try {
     return json::parse(text.begin(), text.end());
   } catch (const json::exception &problem) {

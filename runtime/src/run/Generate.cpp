@@ -159,9 +159,12 @@ void Generation::printJson() const {
 Status Generation::run() {
   // The tokenizer first: reading it takes more than it keeps, and the session's memory is not there yet.
   Result<std::optional<Tokenizer>> loaded = openTokenizer(options.folder);
-  if (!loaded)
+  // Ids in and ids out need none: one that this build cannot read stands in the way of text only.
+  const bool needsText = !(flags.prompt.ids || flags.prompt.batchFile) || !flags.stops.empty();
+  if (!loaded && (needsText || loaded.error().code != K2RT_UNSUPPORTED))
     return loaded.takeError();
-  tokenizer = std::move(*loaded);
+  if (loaded)
+    tokenizer = std::move(*loaded);
   Result<std::unique_ptr<Run>> run = Run::open(options);
   if (!run)
     return run.takeError();

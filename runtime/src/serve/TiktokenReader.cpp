@@ -159,15 +159,15 @@ Result<std::unique_ptr<TokenizerData>> readTiktokenData(std::string_view ranks, 
                                                         const TiktokenRules &rules) {
   auto data = std::make_unique<TokenizerData>();
   data->name = name;
-  if (Status status = readRanks(ranks, *data); !status)
-    return status.takeError();
-  if (Status status = readSpecials(rules, *data); !status)
-    return status.takeError();
   std::string pattern;
   for (const std::string &alternative : rules.patterns)
     pattern += (pattern.empty() ? "" : "|") + alternative;
   if (pattern.empty())
     return Error{K2RT_UNSUPPORTED, name, "the model's family has no pattern for it", "use token ids instead of text"};
+  if (Status status = readRanks(ranks, *data); !status)
+    return status.takeError();
+  if (Status status = readSpecials(rules, *data); !status)
+    return status.takeError();
   Result<Regex> regex = Regex::compile(pattern, rules.place);
   if (!regex)
     return regex.takeError();

@@ -154,6 +154,9 @@ Json parseJson(std::string_view text, Vocabulary &vocabulary, const std::string 
   if (text.size() > maxTokenizerBytes)
     throw Refusal{Error{K2RT_INVALID_BUNDLE, name,
                         std::to_string(text.size()) + " bytes; the limit is " + std::to_string(maxTokenizerBytes), ""}};
+  // The parser would take a NUL byte for the end of the text, whatever follows.
+  if (const size_t nul = text.find('\0'); nul != text.npos)
+    throw Refusal{Error{K2RT_INVALID_BUNDLE, name, "byte " + std::to_string(nul) + " is NUL", ""}};
   return Json::parse(text.begin(), text.end(), [&](int depth, Json::parse_event_t event, Json &parsed) {
     return vocabulary.take(depth, event, parsed);
   });
