@@ -79,6 +79,35 @@ void linear(benchmark::State &state, DType x, DType w) {
           2.0 * double(n) * double(k) * double(rows));
 }
 
+/// Arguments: experts, experts of a token, hidden, inter, tokens, whose routes are spread evenly. `down`: inter to
+/// hidden, weighted; else hidden to gate and up of inter.
+void experts(benchmark::State &state, bool down) {
+  int64_t matrices = state.range(0), topK = state.range(1), tokens = state.range(4), slots = tokens * topK;
+  int64_t k = state.range(down ? 3 : 2), n = down ? state.range(2) : 2 * state.range(3), columns = down ? n : n / 2;
+  LinearDesc d;
+  d.x = {RowSpace::Slot, k, k, DType::BF16};
+  d.y = {RowSpace::Slot, columns, columns, DType::BF16};
+  d.w = {DType::BF16, matrices, n, k, down ? 1 : 2};
+  d.order = {k, leafCount(k)};
+  d.epilogue.gatedSilu = !down;
+  d.epilogue.weighted = down;
+  d.grouped = true;
+  d.slotsPerToken = topK;
+  TestStep step(TestStep::plain(tokens));
+  std::vector<int32_t> plan;
+  for (int64_t expert = 0; expert <= matrices; ++expert)
+    plan.push_back(int32_t(expert * slots / matrices));
+  for (int64_t i = 0; i < 2 * slots; ++i)
+    plan.push_back(int32_t(i % slots));
+  Buffer x = Buffer::random(DType::BF16, slots * k, 1), w = Buffer::random(DType::BF16, d.w.elements(), 2);
+  Buffer weights = Buffer::random(DType::F32, slots, 3), y(slots * columns * byteWidth(DType::BF16));
+  std::vector<void *> args = {x.data(), w.data()};
+  if (down)
+    args.push_back(weights.data());
+  args.insert(args.end(), {plan.data(), y.data()});
+  measure(state, {"experts", d}, step.step, args, 2.0 * double(n) * double(k) * double(slots));
+}
+
 /// Arguments: heads, latent, nope, rope, value, tokens: one prompt.
 void expanded(benchmark::State &state, DType type) {
   ExpandedAttentionDesc d;
@@ -147,6 +176,12 @@ void grouped(benchmark::State &state, DType type) {
           4 * pairs * double(d.shape.heads * d.keyDim));
 }
 
+void expertShapes(benchmark::internal::Benchmark *benchmark) {
+  benchmark->ArgNames({"experts", "top", "hidden", "inter", "tokens"});
+  for (int64_t tokens : {1, 8, 32, 512})
+    benchmark->Args({32, 4, 1024, 512, tokens});
+}
+
 void expandedShapes(benchmark::internal::Benchmark *benchmark) {
   benchmark->ArgNames({"heads", "latent", "nope", "rope", "value", "tokens"});
   benchmark->Args({16, 512, 64, 32, 64, 512})->Args({16, 512, 128, 64, 128, 1024});
@@ -168,6 +203,8 @@ BENCHMARK(peak<runBf16Peak>)->Name("Peak/bf16");
 BENCHMARK_CAPTURE(linear, bf16, DType::BF16, DType::BF16)->Name("Linear/bf16")->Apply(linearShapes);
 BENCHMARK_CAPTURE(linear, f32, DType::F32, DType::F32)->Name("Linear/f32")->Apply(linearShapes);
 BENCHMARK_CAPTURE(linear, mixed, DType::F32, DType::BF16)->Name("Linear/f32 x bf16")->Apply(linearShapes);
+BENCHMARK_CAPTURE(experts, gate_up, false)->Name("Experts/gate_up")->Apply(expertShapes);
+BENCHMARK_CAPTURE(experts, down, true)->Name("Experts/down")->Apply(expertShapes);
 BENCHMARK_CAPTURE(expanded, bf16, DType::BF16)->Name("Expanded/bf16")->Apply(expandedShapes);
 BENCHMARK_CAPTURE(expanded, f32, DType::F32)->Name("Expanded/f32")->Apply(expandedShapes);
 BENCHMARK_CAPTURE(absorbed, bf16, DType::BF16)->Name("Absorbed/bf16")->Apply(absorbedShapes);

@@ -64,15 +64,16 @@ namespace {
 struct GqaSource : AttentionSource {
   KernelBuilder &b;
   const GqaAttentionDesc &d;
-  Value kvHead, o;
+  Value kvHead, o, upcoming;
 
   GqaSource(KernelBuilder &b, const GqaAttentionDesc &d) : b(b), d(d), o(b.argument(d.shape.maxLogit ? 5 : 4)) {}
   Pieces query(Value token, Value head) override {
     return {{b.at(b.row(b.argument(0), d.q, token), b.mul(head, d.keyDim), d.q.type), d.keyDim, 0, d.q.type}};
   }
+  void prepare(Value, Value, Value next) override { upcoming = next; }
   Piece plane(Value base, Value slot, int64_t width) {
-    Value element = b.mul(b.add(b.mul(slot, d.kvHeads), kvHead), width);
-    return {b.at(base, element, d.shape.cache), width, d.kvHeads * width, d.shape.cache};
+    auto row = [&](Value at) { return b.at(base, b.mul(b.add(b.mul(at, d.kvHeads), kvHead), width), d.shape.cache); };
+    return {row(slot), width, d.kvHeads * width, d.shape.cache, row(upcoming)};
   }
   Pieces keys(Value slot) override { return {plane(b.argument(1), slot, d.keyDim)}; }
   Piece values(Value slot) override { return plane(b.argument(2), slot, d.valueDim); }
