@@ -4,6 +4,9 @@
 
 namespace k2c::emit {
 
+/// One or two rows load as fast as a core can: there the hardware's prefetcher is enough, and ours takes load slots.
+constexpr int64_t minPrefetchRows = 3;
+
 PanelContraction::PanelContraction(KernelBuilder &b, const Rows &x, const PanelLayout &w, const Contraction &order,
                                    const TileConfig &tile, bool gated)
     : b(b), x(x), w(w), tile(tile), k(order.k), leaves(order.leaves), length(leafLength(order.k, order.leaves)),
@@ -163,7 +166,7 @@ Values PanelContraction::step(ValueRange acc, Value xRow, Value panel, Value at,
       Value address = b.at(columns, columnOffset(v) * w.kStep(), w.type);
       weights.push_back(w.isScaled() ? loadScaledVector(b, address, scales[leaf * tile.nrVectors + v], tile.lanes)
                                      : loadPanelVector(b, address, w.type, tile.lanes));
-      if (tile.prefetch > 0 && columnOffset(v) * w.kStep() * byteWidth(w.type) % 64 == 0)
+      if (tile.prefetch > 0 && rows >= minPrefetchRows && columnOffset(v) * w.kStep() * byteWidth(w.type) % 64 == 0)
         b.prefetch(b.at(address, tile.prefetch * w.kStep() * PanelLayout::columns, w.type));
     }
     for (int64_t row = 0; row < rows; ++row) {
