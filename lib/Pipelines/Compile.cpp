@@ -134,6 +134,16 @@ Status writeBundle(Road &road, Inputs &inputs, const CompileOptions &options) {
 
 } // namespace
 
+Expected<Plan> planCompile(const CompileOptions &options) {
+  Expected<Inputs> inputs = readInputs(options);
+  if (!inputs)
+    return inputs.takeError();
+  Road road(*inputs, options);
+  if (Status status = road.drive(Form::Scheduled); !status)
+    return status.takeError();
+  return road.plan();
+}
+
 Status compile(const CompileOptions &options) {
   Expected<Inputs> inputs = readInputs(options);
   if (!inputs)

@@ -40,9 +40,8 @@ std::string valueOf(const Figure &figure) {
     return number(figure.value, "%.3g");
   if (figure.unit == "$")
     return "$" + number(figure.value);
-  const double rounded = figure.value >= 1000 ? double(int64_t(figure.value + 0.5)) : figure.value;
-  return (figure.value >= 1000 && figure.value < 9e15 ? formatCount(int64_t(rounded)) : number(rounded)) + " " +
-         figure.unit;
+  const bool isCount = figure.value >= 1000 && figure.value < 1e15;
+  return (isCount ? formatCount(int64_t(figure.value + 0.5)) : number(figure.value)) + " " + figure.unit;
 }
 
 std::string head(const ClusterPlan &plan) {
@@ -114,7 +113,9 @@ std::string k2c::planText(const ClusterPlan &plan) {
 
 std::string k2c::searchText(const PlanSearch &search) {
   std::string text = planText(search.best);
-  text += "frontier (no other is better in tokens/s, time and devices at once)\n";
+  const bool serves = search.best.phase == PlanPhase::Serve;
+  text += std::string("frontier (no other is better in tokens/s, ") + (serves ? "time of a token" : "memory") +
+          " and devices at once)\n";
   for (const ClusterPlan &plan : search.frontier)
     text += line(plan);
   if (!search.runnersUp.empty())

@@ -7,6 +7,7 @@
 #ifndef K2C_PIPELINES_COMPILE_H
 #define K2C_PIPELINES_COMPILE_H
 
+#include "k2c/Planner/Plan.h"
 #include "k2c/Support/Error.h"
 #include <cstdint>
 #include <functional>
@@ -48,6 +49,10 @@ struct CompileOptions {
 /// Compiles `options.source`. Writes a bundle, or the form asked for. Diagnostics of the user's input come back as an
 /// Error; nothing runnable is left behind by a failure.
 Status compile(const CompileOptions &options);
+
+/// The plan that `compile` would carry out, its certificate exact: weights, arena and scratch are those of the scheduled
+/// form. Reads the checkpoint's headers; writes nothing. `output` and `emit` are not read.
+Expected<Plan> planCompile(const CompileOptions &options);
 
 /// Compiles `source` with the defaults into a folder of the user's cache, unless the bundle there was made by this k2c
 /// from the same files (names, sizes, times); returns the folder.

@@ -60,7 +60,7 @@ public:
       drafts = 1;
     else
       drafts = mix.tokensOfStep;
-    prefill = steps.time(prefillLoad(double(layout.stepTokens)), layout.overlap);
+    prefill = steps.fastest(prefillLoad(double(layout.stepTokens)));
     double chunk = layout.pp > 1 ? prefill.slowestStage : prefill.seconds;
     prefillRate = double(layout.dp) * double(layout.stepTokens) / chunk;
   }
@@ -80,6 +80,7 @@ private:
   double firstTokenSeconds(double input, const Service &service) const;
   void addSteps(ClusterPlan &plan, const char *phase, const StepTime &step) const;
   void addFigures(ClusterPlan &plan, const Service &service) const;
+  std::string overlapNote(const char *phase, const StepLoad &load) const;
   double targetShare(const std::optional<Seconds> &target, double value) const {
     return target ? value / target->value : 0;
   }
@@ -101,8 +102,7 @@ double Server::firstTokenSeconds(double input, const Service &service) const {
   if (tokens >= step)
     own = prefill.seconds + (tokens / step - 1) * (layout.pp > 1 ? prefill.slowestStage : prefill.seconds);
   else
-    own = steps.time({1, tokens, workload.cacheHitRate * input, context.request.spec.encoderLayers > 0}, layout.overlap)
-              .seconds;
+    own = steps.fastest({1, tokens, workload.cacheHitRate * input, context.request.spec.encoderLayers > 0}).seconds;
   // Waiting: one server of fixed service time for each data-parallel rank (M/D/1), and the step under way.
   const double busy = std::min(0.99, service.requests * mix.computed / prefillRate);
   return own + busy / (2 * (1 - busy)) * (mix.computed / prefillRate * double(layout.dp)) + service.decode;
@@ -111,7 +111,7 @@ double Server::firstTokenSeconds(double input, const Service &service) const {
 Service Server::at(int64_t sequences) const {
   Service s;
   s.sequences = sequences;
-  s.decode = steps.decodeSeconds(double(sequences), mix.decodeContext, layout.overlap);
+  s.decode = steps.decodeSeconds(steps.fastest(steps.decodeLoad(double(sequences), mix.decodeContext)));
   const double batch = double(sequences * layout.dp), prefilling = mix.computed / prefillRate;
   const double decoding = mix.output * s.decode / (batch * drafts);
   s.requests = 1 / (prefilling + decoding);
@@ -246,18 +246,28 @@ void Server::addFigures(ClusterPlan &plan, const Service &s) const {
   }
 }
 
+/// What two-batch overlap does to a phase, with both numbers: it reads the weights twice, so that it may lose.
+std::string Server::overlapNote(const char *phase, const StepLoad &load) const {
+  const double plain = steps.decodeSeconds(steps.time(load, false)),
+               halves = steps.decodeSeconds(steps.time(load, true));
+  return std::string("two-batch overlap ") + (halves < plain ? "wins" : "loses") + " in " + phase + ": " +
+         format(Seconds(halves)) + " against " + format(Seconds(plain)) +
+         (layout.overlap ? (halves < plain ? "; it is used" : "; it is not used")
+                         : (halves < plain ? "; the layout leaves it out (overlap=1)" : ""));
+}
+
 ClusterPlan Server::plan(const Service &service) const {
   ClusterPlan plan = describePlan(context, layout);
   plan.memory = memory.ranks(service.sequences);
+  const StepLoad decode = steps.decodeLoad(double(service.sequences), mix.decodeContext);
+  const StepLoad prompt = prefillLoad(double(layout.stepTokens));
   addSteps(plan, "prefill", prefill);
-  addSteps(plan, "decode", steps.decodeStep(double(service.sequences), mix.decodeContext, layout.overlap));
+  addSteps(plan, "decode", steps.fastest(decode));
   addFigures(plan, service);
-  const double other = steps.decodeSeconds(double(service.sequences), mix.decodeContext, !layout.overlap);
-  if (layout.ep > 1)
-    plan.notes.push_back(
-        (layout.overlap ? "two-batch overlap: a decode step takes " : "no overlap: a decode step takes ") +
-        format(Seconds(service.decode)) + (layout.overlap ? ", without it " : ", with two batches ") +
-        format(Seconds(other)) + (other < service.decode ? " (better)" : ""));
+  if (layout.ep > 1) {
+    plan.notes.push_back(overlapNote("prefill", prompt));
+    plan.notes.push_back(overlapNote("decode", decode));
+  }
   return plan;
 }
 

@@ -7,9 +7,11 @@
 
 #include "RequestModel.h"
 #include "Space.h"
+#include "Trainer.h"
 
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 #include <map>
 
 using namespace k2c;
@@ -140,9 +142,13 @@ private:
   std::map<std::string, Refused> byReason;
 };
 
-/// True when `a` is no worse than `b` in any of throughput a device, latency and devices.
+/// True when `a` is no worse than `b` in any of throughput, devices and, serving, the time of a token, training,
+/// memory.
 bool covers(const ClusterPlan &a, const ClusterPlan &b) {
-  return tokensPerSecond(a) >= tokensPerSecond(b) && latency(a) <= latency(b) && a.devices <= b.devices;
+  auto third = [](const ClusterPlan &plan) {
+    return plan.phase == PlanPhase::Serve ? latency(plan) : double(plan.fullest().total().value);
+  };
+  return tokensPerSecond(a) >= tokensPerSecond(b) && third(a) <= third(b) && a.devices <= b.devices;
 }
 
 /// What no other covers, by throughput, thinned evenly to a dozen.
@@ -195,6 +201,61 @@ void addSmallerBatches(const RequestModel &context, const std::vector<Candidate>
   }
 }
 
+/// Serving: every layout's plan.
+std::vector<ClusterPlan> evaluateAll(const RequestModel &context, PlanSearch &result, Refusals &refusals) {
+  std::vector<ClusterPlan> plans;
+  for (const ParallelLayout &layout : servingSpace(context.request)) {
+    ++result.candidates;
+    Expected<ClusterPlan> plan = evaluateServe(context, layout);
+    plan ? plans.push_back(std::move(*plan)) : refusals.add(plan.error(), layout, PlanPhase::Serve);
+  }
+  return plans;
+}
+
+/// A score's numbers, less is better.
+std::vector<double> rankOf(const TrainScore &score, Objective objective) {
+  const double devices = double(score.layout.devices());
+  const double first = objective == Objective::Devices          ? devices
+                       : objective == Objective::ExpertParallel ? double(score.layout.ep)
+                       : objective == Objective::Cost           ? devices / score.tokensPerSecond
+                       : objective == Objective::Latency        ? score.stepSeconds
+                                                                : -score.tokensPerSecond;
+  return {first, -score.tokensPerSecond, devices, score.mostBytes};
+}
+
+/// Training: every layout is scored; the first in the objective, and those that are faster than all that need less
+/// memory, get a plan of their own.
+std::vector<ClusterPlan> scoreAll(const RequestModel &context, PlanSearch &result, Refusals &refusals) {
+  constexpr size_t planned = 16;
+  const Objective objective = context.request.objective;
+  PipelineCache cache;
+  std::vector<std::pair<std::vector<double>, TrainScore>> scores;
+  for (const ParallelLayout &layout : trainingSpace(context.request)) {
+    ++result.candidates;
+    Expected<TrainScore> score = scoreTrain(context, layout, cache);
+    if (score)
+      scores.emplace_back(rankOf(*score, objective), *score);
+    else
+      refusals.add(score.error(), layout, PlanPhase::Train);
+  }
+  std::stable_sort(scores.begin(), scores.end(), [](const auto &a, const auto &b) { return a.first < b.first; });
+  std::vector<ClusterPlan> plans;
+  double least = std::numeric_limits<double>::infinity();
+  size_t steps = 0;
+  for (size_t i = 0; i < scores.size(); ++i) {
+    const TrainScore &score = scores[i].second;
+    // Steps of 3 % of memory, so that the frontier is not a list of equals.
+    const bool smaller = score.mostBytes < 0.97 * least && steps < planned;
+    steps += smaller;
+    if (smaller)
+      least = score.mostBytes;
+    if (i < planned || smaller)
+      if (Expected<ClusterPlan> plan = evaluateTrain(context, score.layout))
+        plans.push_back(std::move(*plan));
+  }
+  return plans;
+}
+
 } // namespace
 
 Expected<PlanSearch> k2c::search(const PlanRequest &request) {
@@ -208,15 +269,9 @@ Expected<PlanSearch> k2c::search(const PlanRequest &request) {
   result.objective = request.objective;
   Refusals refusals;
   std::vector<Candidate> ranked;
-  for (const ParallelLayout &layout : serves ? servingSpace(request) : trainingSpace(request)) {
-    ++result.candidates;
-    Expected<ClusterPlan> plan = serves ? evaluateServe(context, layout) : evaluateTrain(context, layout);
-    if (!plan) {
-      refusals.add(plan.error(), layout, request.phase);
-      continue;
-    }
-    ranked.push_back({std::move(*plan), {}});
-    ranked.back().rank = rankOf(ranked.back().plan, request.objective);
+  for (ClusterPlan &plan : serves ? evaluateAll(context, result, refusals) : scoreAll(context, result, refusals)) {
+    std::vector<double> rank = rankOf(plan, request.objective);
+    ranked.push_back({std::move(plan), std::move(rank)});
   }
   result.refused = refusals.list();
   if (ranked.empty())

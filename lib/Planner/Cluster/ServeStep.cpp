@@ -251,6 +251,7 @@ StepTime ServeStep::time(const StepLoad &load, bool overlap) const {
     time.local += part.seconds;
     time.slowestStage += part.seconds;
   }
+  time.overlaps = overlap;
   if (overlap) {
     // Paper 004, equation 49: while one half computes, the other communicates; both read all weights.
     time.seconds = 2 * std::max(time.local, time.links);
@@ -266,12 +267,19 @@ StepTime ServeStep::time(const StepLoad &load, bool overlap) const {
   return time;
 }
 
-StepTime ServeStep::decodeStep(double sequences, double context, bool overlap) const {
-  const double tokens = 1 + (draft ? double(request.workload.serve.draftTokens) : 0);
-  return time({sequences / double(layout.pp), tokens, context, false}, overlap);
+StepTime ServeStep::fastest(const StepLoad &load) const {
+  StepTime plain = time(load, false);
+  if (!layout.overlap)
+    return plain;
+  StepTime halves = time(load, true);
+  return decodeSeconds(halves) < decodeSeconds(plain) ? halves : plain;
 }
 
-double ServeStep::decodeSeconds(double sequences, double context, bool overlap) const {
-  StepTime step = decodeStep(sequences, context, overlap);
+StepLoad ServeStep::decodeLoad(double sequences, double context) const {
+  const double tokens = 1 + (draft ? double(request.workload.serve.draftTokens) : 0);
+  return {sequences / double(layout.pp), tokens, context, false};
+}
+
+double ServeStep::decodeSeconds(const StepTime &step) const {
   return std::max(step.seconds, double(layout.pp) * step.slowestStage);
 }

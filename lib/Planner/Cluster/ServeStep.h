@@ -38,6 +38,7 @@ struct StepTime {
   double local = 0, links = 0;                ///< seconds of parts that compute, and of those that communicate
   double seconds = 0;                         ///< from its first stage to its last, overlap included
   double slowestStage = 0;
+  bool overlaps = false;
 };
 
 /// Constants of the device for a request.
@@ -58,10 +59,12 @@ public:
 
   /// One batch; with two-batch overlap each half apart.
   StepTime time(const StepLoad &load, bool overlap) const;
+  /// As the layout says; a program that can overlap two batches does so where it is faster.
+  StepTime fastest(const StepLoad &load) const;
   /// Seconds between two tokens of a sequence when each data-parallel rank decodes `sequences` of `context` tokens, in
   /// as many batches as there are stages.
-  double decodeSeconds(double sequences, double context, bool overlap) const;
-  StepTime decodeStep(double sequences, double context, bool overlap) const;
+  double decodeSeconds(const StepTime &step) const;
+  StepLoad decodeLoad(double sequences, double context) const;
   /// Most rows of a rank for each row of a mean rank.
   double imbalance(double rows) const;
 

@@ -16,6 +16,14 @@ TrainStages::TrainStages(const RequestModel &context, const ParallelLayout &layo
     count *= 2;
   for (LayerRange layers : context.model.stages(count))
     stages.push_back(context.model.of(layers, layout));
+  if (layout.recompute != RecomputeSet::None && layout.recompute != RecomputeSet::Layer) {
+    double all = 0, some = 0;
+    for (const SavedTensor &tensor : savedTensors(context.request.spec, RecomputeSet::None))
+      all += tensor.bytes;
+    for (const SavedTensor &tensor : savedTensors(context.request.spec, layout.recompute))
+      some += tensor.bytes;
+    kept = some / all;
+  }
 }
 
 std::vector<size_t> TrainStages::ofRank(int64_t rank) const {
@@ -134,15 +142,6 @@ double TrainStages::activations(size_t stage) const {
   const Recompute full = layout.recompute == RecomputeSet::Layer ? Recompute::Full : Recompute::None;
   const double attention = attentionActivations(spec, batch, full, /*flash=*/true, /*dropoutMask=*/false);
   const double moe = moeActivations(spec, batch, full, /*paperTokens=*/false);
-  double kept = 1; // of a MoE layer's tensors
-  if (layout.recompute != RecomputeSet::None && full == Recompute::None) {
-    double all = 0, some = 0;
-    for (const SavedTensor &tensor : savedTensors(spec, RecomputeSet::None))
-      all += tensor.bytes;
-    for (const SavedTensor &tensor : savedTensors(spec, layout.recompute))
-      some += tensor.bytes;
-    kept = some / all;
-  }
   const double dense = full == Recompute::Full ? 0 : denseActivations(spec, batch);
   return double(share.layerCount()) * attention * kept + double(share.moeLayers) * moe * kept +
          double(share.denseLayers()) * dense;

@@ -35,6 +35,7 @@ private:
   const RequestModel &context;
   const ParallelLayout &layout;
   std::vector<RankShare> stages;
+  double kept = 1; ///< share of a MoE layer's tensors that is not recomputed
 };
 
 } // namespace k2c::planner

@@ -1,0 +1,126 @@
+//===- TrainMemory.cpp - Memory of a training layout --------------------------===//
+//
+// (states + live micro-batches + buffers) times (1 + fragmentation), paper 002.
+//
+//===----------------------------------------------------------------------===//
+
+#include "LargestLoad.h"
+#include "Trainer.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace k2c;
+using namespace k2c::planner;
+
+StateMemory Trainer::states(const RankShare &share) const {
+  auto of = [&](const RankShare &s, Zero zero) {
+    DeviceParameters device;
+    device.routed = int64_t(std::llround(at(s.parameters, Piece::Experts)));
+    device.norms = int64_t(std::llround(sum(s.parameters))) - device.routed.value();
+    return stateMemory(device, zero, train.bytes, layout.dp * layout.cp, edp, /*paperGroups=*/false);
+  };
+  StateMemory memory = of(share, layout.zero);
+  // Two ranks run each stage of DualPipe; sharded optimizer states are held once by both.
+  if (layout.schedule == PipelineKind::DualPipe && layout.zero != Zero::None)
+    memory.optimizer /= 2;
+  return memory;
+}
+
+/// Buffers of one layer's dispatch and combine, and under worst-case or measured routing the rows that the mean does
+/// not count.
+RoutedBytes Trainer::routed() const {
+  const ModelSpec &spec = context.request.spec;
+  if (!spec.moe)
+    return {};
+  RoutedBatch batch;
+  batch.experts = spec.moe->experts;
+  batch.topK = spec.moe->topK;
+  batch.ranks = layout.ep;
+  batch.slots = slotsPerRank(spec, layout) * layout.ep;
+  batch.tokensPerRank = int64_t(std::ceil(stages.tokens() / double(layout.tp) * double(layout.etp)));
+  batch.alignment = context.request.workload.alignment;
+  RowBytes bytes;
+  bytes.dispatch = layout.ep > 1 ? double(spec.hidden) * context.rates.dispatchBytes : 0;
+  bytes.combine = layout.ep > 1 ? double(spec.hidden) * context.rates.combineBytes : 0;
+  bytes.compute =
+      (3 * double(spec.moe->inter) / double(layout.etp) + double(spec.hidden)) * context.rates.activationBytes;
+  bytes.secondBuffer = layout.overlap;
+  const Routing routing = context.request.workload.peakRouting.value_or(Routing::Mean);
+  const ExpertLoad &load = context.request.workload.expertLoad;
+  RoutedRows peak =
+      routing == Routing::Measured ? measuredRows(batch, load, placementOf(load, layout)) : routedRows(batch, routing);
+  return routedBytes(peak, bytes);
+}
+
+std::array<double, Trainer::parts> Trainer::bytesOf(int64_t rank, const RoutedBytes &buffers) const {
+  std::array<double, parts> bytes{};
+  const RankShare &share = shares[size_t(rank)];
+  const StateMemory held = states(share);
+  bytes[Parameters] = held.parameters;
+  bytes[Gradients] = held.gradients;
+  bytes[Optimizer] = held.optimizer;
+  const std::vector<size_t> own = stages.ofRank(rank);
+  double kept = 0;
+  for (size_t stage : own)
+    kept = std::max(kept, stages.activations(stage));
+  bytes[Activations] = kept * live[size_t(rank)];
+  if (std::find(own.begin(), own.end(), stages.count() - 1) != own.end())
+    bytes[Logits] = stages.tokens() * double(context.request.spec.vocab) * 4 / double(layout.tp);
+  if (share.moeLayers > 0) {
+    bytes[Dispatch] = buffers.dispatch + buffers.combine;
+    bytes[Second] = buffers.second;
+    bytes[Rows] = buffers.compute - buffers.padding;
+    bytes[Padding] = buffers.padding;
+  }
+  bytes[Fixed] = train.buffers;
+  double all = 0;
+  for (double each : bytes)
+    all += each;
+  bytes[Loss] = all * train.fragmentation;
+  return bytes;
+}
+
+double Trainer::mostBytes() const {
+  const RoutedBytes buffers = routed();
+  double most = 0;
+  for (int64_t rank = 0; rank < layout.pp; ++rank) {
+    double all = 0;
+    for (double each : bytesOf(rank, buffers))
+      all += each;
+    most = std::max(most, all);
+  }
+  return most;
+}
+
+std::vector<RankMemory> Trainer::memory() const {
+  static const char *const names[parts] = {"parameters",
+                                           "gradients",
+                                           "optimizer",
+                                           "activations",
+                                           "logits",
+                                           "dispatch and combine",
+                                           "second communication buffer",
+                                           "rows of experts",
+                                           "alignment padding",
+                                           "buffers",
+                                           "fragmentation"};
+  std::vector<RankMemory> classes;
+  const int64_t each = layout.tp * layout.cp * layout.dp;
+  const RoutedBytes buffers = routed();
+  for (int64_t rank = 0; rank < layout.pp; ++rank) {
+    RankMemory memory;
+    memory.stage = rank;
+    memory.count = each;
+    memory.ranks =
+        each == 1 ? std::to_string(rank) : std::to_string(rank * each) + "-" + std::to_string((rank + 1) * each - 1);
+    memory.parameters = int64_t(sum(shares[size_t(rank)].parameters));
+    memory.capacity = context.request.topology.device.memory.value;
+    const std::array<double, parts> bytes = bytesOf(rank, buffers);
+    for (size_t i = 0; i < parts; ++i)
+      if (bytes[i] > 0)
+        memory.parts.push_back({names[i], Bytes(int64_t(std::ceil(bytes[i])))});
+    classes.push_back(std::move(memory));
+  }
+  return classes;
+}

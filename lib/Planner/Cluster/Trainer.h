@@ -1,0 +1,84 @@
+//===- Trainer.h - One training layout ----------------------------------------===//
+#ifndef K2C_LIB_PLANNER_CLUSTER_TRAINER_H
+#define K2C_LIB_PLANNER_CLUSTER_TRAINER_H
+
+#include "TrainStep.h"
+#include <map>
+#include <memory>
+
+namespace k2c::planner {
+
+/// Programs of pipelines, which depend on a layout's shape only: a search meets the same ones again and again.
+class PipelineCache {
+public:
+  struct Entry {
+    PipelineSchedule schedule;
+    std::vector<double> live; ///< of each rank: stage passes alive at once
+  };
+  /// Error: the kind cannot run the shape.
+  Expected<std::shared_ptr<const Entry>> get(const PipelineShape &shape);
+
+private:
+  std::map<std::vector<int64_t>, Expected<std::shared_ptr<const Entry>>> entries;
+};
+
+/// Memory and time of one layout. The context outlives it.
+class Trainer {
+public:
+  Trainer(const RequestModel &context, const ParallelLayout &layout, PipelineCache &cache);
+
+  /// Finds the programs of the ranks. Error: the schedule cannot run this shape.
+  Status makePrograms();
+  /// Simulates all micro-batches, or (`quick`) as many as show the steady state, which then goes on. After
+  /// makePrograms.
+  Status runPipeline(bool quick);
+  /// Bytes of the fullest rank. After makePrograms.
+  double mostBytes() const;
+  std::vector<RankMemory> memory() const;
+  double stepSeconds() const { return makespan + optimizerSeconds() + context.links.seconds(exchange()); }
+  double tokensOfStep() const {
+    return double(layout.dp * layout.microbatches * layout.microbatchSize) * double(train.sequence);
+  }
+  ClusterPlan plan() const;
+
+private:
+  enum Part { Parameters, Gradients, Optimizer, Activations, Logits, Dispatch, Second, Rows, Padding, Fixed, Loss };
+  static constexpr size_t parts = 11;
+  std::array<double, parts> bytesOf(int64_t rank, const RoutedBytes &buffers) const;
+  PipelineShape shape(int64_t microbatches) const;
+  PipelineDurations durations() const;
+  StateMemory states(const RankShare &share) const;
+  RoutedBytes routed() const;
+  double optimizerSeconds() const;
+  LinkUse exchange() const;
+  void addSteps(ClusterPlan &plan) const;
+  void addFigures(ClusterPlan &plan) const;
+
+  const RequestModel &context;
+  const TrainWorkload &train;
+  const ParallelLayout layout;
+  PipelineCache &cache;
+  TrainStages stages;
+  std::vector<RankShare> shares; ///< of the pipeline's ranks
+  std::vector<StageTime> times;
+  size_t slowest = 0;
+  int64_t edp = 1;
+  double makespan = 0, idle = 0;
+  std::vector<double> live;
+  std::optional<PipelineTimeline> timeline;
+};
+
+/// The layout with the micro-batches of the workload's batch. Error: it does not divide.
+Expected<ParallelLayout> withMicrobatches(const TrainWorkload &train, ParallelLayout layout);
+
+/// What a search ranks by.
+struct TrainScore {
+  ParallelLayout layout;
+  double tokensPerSecond = 0, stepSeconds = 0, mostBytes = 0;
+};
+/// Without a plan's tables; the pipeline's steady state is extrapolated.
+Expected<TrainScore> scoreTrain(const RequestModel &context, const ParallelLayout &layout, PipelineCache &cache);
+
+} // namespace k2c::planner
+
+#endif // K2C_LIB_PLANNER_CLUSTER_TRAINER_H
