@@ -1,12 +1,12 @@
 //===- EvaluateTest.cpp - One layout of a cluster, predicted ------------------===//
+#include "k2c/Planner/Evaluate.h"
 #include "TestModels.h"
 #include "k2c/Planner/Count.h"
-#include "k2c/Planner/Evaluate.h"
 #include "k2c/Planner/Serve.h"
-#include <gmock/gmock.h>
+#include <cmath>
 
 using namespace k2c;
-using testing::HasSubstr;
+using k2c::test::has;
 
 namespace {
 
@@ -191,15 +191,16 @@ TEST(EvaluateTest, NodeTrafficIsTheDeduplicatedDispatch) {
 
 TEST(EvaluateTest, OverlapIsUsedOnlyWhereItWins) {
   Question q("kimi-k2", "4x8-h100");
+  q.workload.peakRouting = Routing::Mean; // steps of 4096 tokens fit
   for (int64_t batch : {32, 1024}) {
     q.workload.serve.batch = batch;
-    ClusterPlan plain = q.plan("ep=32"), overlapped = q.plan("ep=32,overlap=1");
+    ClusterPlan plain = q.plan("ep=32,step=4096"), overlapped = q.plan("ep=32,step=4096,overlap=1");
     EXPECT_LE(*overlapped.figure("decode_step_s"), *plain.figure("decode_step_s"));
     EXPECT_LT(*overlapped.figure("prefill_step_s"), *plain.figure("prefill_step_s"));
   }
   q.workload.serve.batch = 32; // weights are read twice
   ClusterPlan small = q.plan("ep=32,overlap=1");
-  EXPECT_THAT(small.notes.back(), HasSubstr("loses in decode"));
+  EXPECT_TRUE(has(small.notes.back(), "loses in decode"));
 }
 
 TEST(EvaluateTest, AcceptedDraftsShortenATokenNotAStep) {
@@ -318,39 +319,39 @@ TEST(EvaluateTest, TimelineHasEveryTaskOfEveryRank) {
 TEST(EvaluateTest, LayoutsThatDoNotDivideAreRefusedWithBothNumbers) {
   Question q("kimi-k2", "4x8-h100");
   EXPECT_EQ(q.refusal("tp=3,ep=3"), "tp: 3 does not divide the attention heads, 64; choose a divisor of 64");
-  EXPECT_THAT(q.refusal("ep=64"), HasSubstr("needs 64 devices, topology '4x8-h100' has 32"));
-  EXPECT_THAT(q.refusal("ep=5,dp=8"), HasSubstr("ep 5 x etp 1 does not divide the ranks of a stage"));
-  EXPECT_THAT(q.refusal("pp=62"), HasSubstr("needs 62 devices"));
-  EXPECT_THAT(q.refusal("dp=1048577"), HasSubstr("dp: is 1048577, must be 1 to 1048576"));
-  EXPECT_THAT(q.refusal("dp=1048576,pp=1048576,tp=1048576"), HasSubstr("needs more than 2^63 devices"));
-  EXPECT_THAT(q.refusal("tp=8,dp=1,ep=1"), HasSubstr("choose ep as a multiple of tp"));
+  EXPECT_TRUE(has(q.refusal("ep=64"), "needs 64 devices, topology '4x8-h100' has 32"));
+  EXPECT_TRUE(has(q.refusal("ep=5,dp=8"), "ep 5 x etp 1 does not divide the ranks of a stage"));
+  EXPECT_TRUE(has(q.refusal("pp=62"), "needs 62 devices"));
+  EXPECT_TRUE(has(q.refusal("dp=1048577"), "dp: is 1048577, must be 1 to 1048576"));
+  EXPECT_TRUE(has(q.refusal("dp=1048576,pp=1048576,tp=1048576,replicas=1048576"), "needs more than 2^63 devices"));
+  EXPECT_TRUE(has(q.refusal("tp=8,dp=1,ep=1"), "choose ep as a multiple of tp"));
   Question dense("llama-3.1-405b", "4x8-h100");
   EXPECT_EQ(dense.refusal("ep=8"), "ep: is 8, but model 'llama-3.1-405b' has no experts; leave it out");
   Question train("llama-3.1-405b", "4x8-h100", PlanPhase::Train);
-  EXPECT_THAT(train.refusal("tp=8,pp=4,recompute=k2"), HasSubstr("lacks one of them"));
-  EXPECT_THAT(train.refusal("tp=8,dp=4,overlap=1"), HasSubstr("this is 1f1b with pp=1"));
-  EXPECT_THAT(train.refusal("dp=32,microbatch=3"), HasSubstr("does not divide into dp 32 x microbatch 3"));
+  EXPECT_TRUE(has(train.refusal("tp=8,pp=4,recompute=k2"), "lacks one of them"));
+  EXPECT_TRUE(has(train.refusal("tp=8,dp=4,overlap=1"), "this is 1f1b with pp=1"));
+  EXPECT_TRUE(has(train.refusal("dp=32,microbatch=3"), "does not divide into dp 32 x microbatch 3"));
 }
 
 TEST(EvaluateTest, WhatDoesNotFitSaysByHowMuch) {
   Question q("kimi-k2", "h100x8");
-  EXPECT_THAT(q.refusal("ep=8"), testing::MatchesRegex("memory: ranks 0-7 need 1.* GiB .* for one sequence of 2500 "
-                                                       "tokens, a device has 74.51 GiB .*"));
+  EXPECT_TRUE(has(q.refusal("ep=8"), "GiB (1"));
+  EXPECT_TRUE(has(q.refusal("ep=8"), " for one sequence of 2500 tokens, a device has 74.51 GiB (80.00 GB)"));
   Question fits("kimi-k2", "4x8-h100");
   fits.workload.serve.batch = 1 << 20;
-  EXPECT_THAT(fits.refusal("ep=32"), HasSubstr("32768 sequences a rank do not fit, "));
+  EXPECT_TRUE(has(fits.refusal("ep=32"), "32768 sequences a rank do not fit, "));
 }
 
 TEST(EvaluateTest, TargetsAndArrivalsThatDoNotHoldSayByHowMuch) {
   Question q("kimi-k2", "4x8-h100");
   q.workload.serve.timePerToken = Seconds(1e-3);
-  EXPECT_THAT(q.refusal("ep=32"), HasSubstr("the target is 1 ms"));
+  EXPECT_TRUE(has(q.refusal("ep=32"), "the target is 1 ms"));
   q.workload.serve.timePerToken.reset();
   q.workload.serve.timeToFirstToken = Seconds(1e-3);
-  EXPECT_THAT(q.refusal("ep=32"), HasSubstr("the first token of 95 % of the requests takes up to"));
+  EXPECT_TRUE(has(q.refusal("ep=32"), "the first token of 95 % of the requests takes up to"));
   q.workload.serve.timeToFirstToken.reset();
   q.workload.serve.arrivalRate = 1e6;
-  EXPECT_THAT(q.refusal("ep=32"), HasSubstr("1e+06 requests/s arrive, the layout serves "));
+  EXPECT_TRUE(has(q.refusal("ep=32"), "1e+06 requests/s arrive, the layout serves "));
 }
 
 TEST(EvaluateTest, TargetsLowerTheBatchUntilTheyHold) {
@@ -365,13 +366,13 @@ TEST(EvaluateTest, TargetsLowerTheBatchUntilTheyHold) {
 TEST(EvaluateTest, LongSequencesAndForeignLoadsAreRefused) {
   Question q("kimi-k2", "4x8-h100");
   q.workload.serve.prompt = Lengths::fixed(1 << 20);
-  EXPECT_THAT(q.refusal("ep=32"), HasSubstr("its longest sequence has 1049076 tokens, the model has 131072 positions"));
+  EXPECT_TRUE(has(q.refusal("ep=32"), "its longest sequence has 1049076 tokens, the model has 131072 positions"));
   q.workload.serve.prompt = Lengths::fixed(100);
   q.workload.expertLoad = {1, 2, 3};
-  EXPECT_THAT(q.refusal("ep=32"), HasSubstr("has 3 loads, the model has 384 experts"));
+  EXPECT_TRUE(has(q.refusal("ep=32"), "has 3 loads, the model has 384 experts"));
   q.workload.expertLoad.clear();
   q.workload.peakRouting = Routing::Measured;
-  EXPECT_THAT(q.refusal("ep=32"), HasSubstr("routing: is measured, but there is no expert_load"));
+  EXPECT_TRUE(has(q.refusal("ep=32"), "routing: is measured, but there is no expert_load"));
 }
 
 TEST(EvaluateTest, LayoutTextIsRefusedAtItsEntry) {
@@ -385,8 +386,8 @@ TEST(EvaluateTest, LayoutTextIsRefusedAtItsEntry) {
   EXPECT_EQ(refusal("ep=99999999999999999999"),
             "--layout: ep is '99999999999999999999', not a whole number; write ep=8");
   EXPECT_EQ(refusal("overlap=2"), "--layout: overlap is '2'; use 0 or 1");
-  EXPECT_THAT(refusal("schedule=zb-h1"), HasSubstr("'schedule' is not a key of a serving layout"));
-  EXPECT_THAT(refusal("schedule=zero", PlanPhase::Train), HasSubstr("use one of gpipe, 1f1b, interleaved, zb-h1"));
+  EXPECT_TRUE(has(refusal("schedule=zb-h1"), "'schedule' is not a key of a serving layout"));
+  EXPECT_TRUE(has(refusal("schedule=zero", PlanPhase::Train), "use one of gpipe, 1f1b, interleaved, zb-h1"));
   EXPECT_EQ(refusal("schedule=zb-h1,pp=2", PlanPhase::Train), "accepted");
 }
 
@@ -400,7 +401,7 @@ TEST(EvaluateTest, OnlyOneRankOfACpuCompiles) {
   Question gpus("kimi-k2", "4x8-h100");
   EXPECT_EQ(gpus.plan("ep=32").whyNotCompilable, "programs of several ranks are not in this build");
   Question one("deepseek-v2-lite", "h100x1");
-  EXPECT_THAT(one.plan("ep=1").whyNotCompilable, HasSubstr("devices of kind nvidia"));
+  EXPECT_TRUE(has(one.plan("ep=1").whyNotCompilable, "devices of kind nvidia"));
   Question family("gpt-oss-120b", "cpu1");
   EXPECT_EQ(whyNotCompiled(family.request, {}), "family gpt_oss is described for planning only");
   Question host("olmoe-1b-7b", "cpu1");

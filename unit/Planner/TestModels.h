@@ -10,6 +10,13 @@
 
 namespace k2c::test {
 
+/// Whether `part` is in `text`; says both when not.
+inline testing::AssertionResult has(const std::string &text, const std::string &part) {
+  if (text.find(part) != std::string::npos)
+    return testing::AssertionSuccess();
+  return testing::AssertionFailure() << "'" << part << "' is not in '" << text << "'";
+}
+
 /// A published config of models/configs.
 inline ModelSpec published(const std::string &name) {
   Expected<ModelSpec> spec = loadModelSpec(std::string(K2C_SOURCE_DIR) + "/models/configs/" + name + "/config.json");

@@ -24,14 +24,17 @@ Workload k2c::defaultWorkload(const ModelSpec &spec) {
   return workload;
 }
 
-/// Replicas of `devices` devices: experts spread over all of them; dense models split attention within a node, then
-/// layers.
+/// Replicas of `devices` devices: experts spread over them while there are enough, then layers; dense models split
+/// attention within a node, then layers.
 static ParallelLayout simpleServing(const PlanRequest &request, int64_t devices) {
   ParallelLayout layout;
   layout.replicas = request.topology.ranks() / devices;
   if (request.spec.moe) {
-    layout.ep = layout.dp = devices;
-    layout.redundantExperts = std::max<int64_t>(0, devices - request.spec.moe->experts);
+    layout.ep = std::min(devices, request.spec.moe->experts);
+    while (devices % layout.ep)
+      --layout.ep;
+    layout.dp = layout.ep;
+    layout.pp = devices / layout.ep;
     return layout;
   }
   const auto *gqa = std::get_if<GqaSpec>(&request.spec.attention);

@@ -201,13 +201,32 @@ void addSmallerBatches(const RequestModel &context, const std::vector<Candidate>
   }
 }
 
+/// The fewest replicas of a layout that serve what arrives; `plan` is that of as many as there may be.
+ClusterPlan withFewestReplicas(const RequestModel &context, const ParallelLayout &layout, ClusterPlan plan) {
+  int64_t low = 0, high = layout.replicas; // `high` replicas serve it
+  while (high - low > 1) {
+    ParallelLayout fewer = layout;
+    fewer.replicas = low + (high - low) / 2;
+    Expected<ClusterPlan> smaller = evaluateServe(context, fewer);
+    (smaller ? high : low) = fewer.replicas;
+    if (smaller)
+      plan = std::move(*smaller);
+  }
+  return plan;
+}
+
 /// Serving: every layout's plan.
 std::vector<ClusterPlan> evaluateAll(const RequestModel &context, PlanSearch &result, Refusals &refusals) {
+  const bool fewest =
+      context.request.objective == Objective::Devices && context.request.workload.serve.arrivalRate.has_value();
   std::vector<ClusterPlan> plans;
   for (const ParallelLayout &layout : servingSpace(context.request)) {
     ++result.candidates;
     Expected<ClusterPlan> plan = evaluateServe(context, layout);
-    plan ? plans.push_back(std::move(*plan)) : refusals.add(plan.error(), layout, PlanPhase::Serve);
+    if (!plan)
+      refusals.add(plan.error(), layout, PlanPhase::Serve);
+    else
+      plans.push_back(fewest ? withFewestReplicas(context, layout, std::move(*plan)) : std::move(*plan));
   }
   return plans;
 }

@@ -72,9 +72,6 @@ std::vector<ParallelLayout> planner::servingSpace(const PlanRequest &request) {
         std::set<int64_t> copies = {most};
         if (few)
           copies.insert(1);
-        if (few && request.workload.serve.arrivalRate)
-          for (int64_t i = 2; i < most; ++i)
-            copies.insert(i);
         for (int64_t replicas : copies)
           for (int64_t redundant : redundantWays(request, ranks))
             for (bool overlap : {false, true}) {

@@ -1,0 +1,186 @@
+//===- SearchTest.cpp - The best layout is the best ---------------------------===//
+#include "TestModels.h"
+#include "k2c/Planner/Evaluate.h"
+
+using namespace k2c;
+using k2c::test::has;
+
+namespace {
+
+struct Question {
+  ModelSpec spec;
+  Topology machines;
+  Workload workload;
+  PlanRequest request{spec, machines, workload};
+
+  Question(const std::string &model, const std::string &cluster, PlanPhase phase = PlanPhase::Serve)
+      : spec(*loadPublishedModel(model)), machines(*loadTopology(cluster)), workload(defaultWorkload(spec)) {
+    request.phase = phase;
+    if (phase == PlanPhase::Train)
+      request.weights = WeightFormat::Bf16;
+  }
+  PlanSearch found() {
+    Expected<PlanSearch> result = search(request);
+    EXPECT_TRUE(result) << (result ? "" : result.error().text());
+    return result ? *result : PlanSearch();
+  }
+};
+
+/// The best value that nested loops over all small layouts find; less is better.
+double bruteForce(Question &q, const char *key, double sign, const std::vector<ParallelLayout> &layouts) {
+  double best = std::numeric_limits<double>::infinity();
+  for (const ParallelLayout &layout : layouts)
+    if (Expected<ClusterPlan> plan = evaluate(q.request, layout))
+      best = std::min(best, sign * *plan->figure(key));
+  return best;
+}
+
+std::vector<ParallelLayout> allOfEight() {
+  std::vector<ParallelLayout> all;
+  for (int64_t tp : {1, 2, 4, 8})
+    for (int64_t pp : {1, 2, 4, 8})
+      for (int64_t ranks : {1, 2, 4, 8})
+        for (bool overlap : {false, true}) {
+          ParallelLayout layout;
+          layout.tp = tp, layout.pp = pp, layout.ep = ranks, layout.dp = ranks / tp, layout.overlap = overlap;
+          if (ranks % tp || ranks * pp > 8 || (overlap && ranks == 1))
+            continue;
+          layout.replicas = 8 / (ranks * pp);
+          all.push_back(layout);
+        }
+  return all;
+}
+
+TEST(SearchTest, FindsWhatNestedLoopsFind) {
+  for (const char *model : {"deepseek-v2-lite", "olmoe-1b-7b", "mixtral-8x22b"}) {
+    Question q(model, "h100x8");
+    EXPECT_DOUBLE_EQ(*q.found().best.figure("output_tokens_per_s"),
+                     -bruteForce(q, "output_tokens_per_s", -1, allOfEight()))
+        << model;
+    q.request.objective = Objective::Latency;
+    EXPECT_DOUBLE_EQ(*q.found().best.figure("tpot_s"), bruteForce(q, "tpot_s", 1, allOfEight())) << model;
+  }
+}
+
+TEST(SearchTest, FindsWhatNestedLoopsFindForTraining) {
+  Question q("olmoe-1b-7b", "h100x8", PlanPhase::Train);
+  q.workload.train.batchTokens = 64 * 4096;
+  std::vector<ParallelLayout> all;
+  for (int64_t tp : {1, 2, 4, 8})
+    for (int64_t pp : {1, 2, 4, 8})
+      for (int64_t ep : {1, 2, 4, 8})
+        for (PipelineKind kind : {PipelineKind::OneFOneB, PipelineKind::ZeroBubbleH1, PipelineKind::Interleaved,
+                                  PipelineKind::DualPipe, PipelineKind::DualPipeV})
+          for (int64_t chunks : {1, 2, 4})
+            for (bool overlap : {false, true})
+              for (RecomputeSet set : {RecomputeSet::None, RecomputeSet::Layer})
+                for (Zero zero : {Zero::Os, Zero::OsGParams})
+                  for (int64_t size : {1, 2, 4}) {
+                    ParallelLayout layout;
+                    layout.tp = tp, layout.pp = pp, layout.ep = ep, layout.dp = std::max<int64_t>(1, 8 / (tp * pp));
+                    layout.sp = tp > 1, layout.schedule = kind, layout.chunks = chunks, layout.overlap = overlap;
+                    layout.recompute = set, layout.zero = zero, layout.microbatchSize = size;
+                    const bool isInterleaved = kind == PipelineKind::Interleaved;
+                    if (layout.devices() == 8 && isInterleaved == (chunks > 1) &&
+                        (pp > 1 || kind == PipelineKind::OneFOneB))
+                      all.push_back(layout);
+                  }
+  EXPECT_NEAR(*q.found().best.figure("tokens_per_s"), -bruteForce(q, "tokens_per_s", -1, all),
+              1e-9 * *q.found().best.figure("tokens_per_s"));
+}
+
+/// A search extrapolates a pipeline's steady state; the plan it returns is simulated whole.
+TEST(SearchTest, ManyMicrobatchesTakeWhatTheWholeSimulationSays) {
+  Question q("olmoe-1b-7b", "h100x8", PlanPhase::Train);
+  q.workload.train.batchTokens = int64_t(4096) * 4096;
+  PlanSearch found = q.found();
+  Expected<ClusterPlan> again = evaluate(q.request, found.best.layout);
+  ASSERT_TRUE(again);
+  EXPECT_DOUBLE_EQ(*again->figure("step_s"), *found.best.figure("step_s"));
+  for (const RunnerUp &runner : found.runnersUp)
+    EXPECT_LE(*runner.plan.figure("tokens_per_s"), *found.best.figure("tokens_per_s") * (1 + 1e-9));
+}
+
+TEST(SearchTest, EachObjectiveIsBestAtItsOwn) {
+  Question q("kimi-k2", "256-h800");
+  q.workload.dollarsPerDeviceHour = 2;
+  q.workload.serve.timePerToken = Seconds(0.2);
+  std::map<Objective, ClusterPlan> best;
+  for (Objective objective :
+       {Objective::Throughput, Objective::Latency, Objective::Devices, Objective::ExpertParallel, Objective::Cost}) {
+    q.request.objective = objective;
+    best[objective] = q.found().best;
+  }
+  for (const auto &[objective, plan] : best) {
+    EXPECT_GE(*best[Objective::Throughput].figure("output_tokens_per_s"), *plan.figure("output_tokens_per_s"));
+    EXPECT_LE(*best[Objective::Latency].figure("tpot_s"), *plan.figure("tpot_s"));
+    EXPECT_LE(best[Objective::Devices].devices, plan.devices);
+    EXPECT_LE(best[Objective::ExpertParallel].layout.ep, plan.layout.ep);
+    EXPECT_LE(*best[Objective::Cost].figure("dollars_per_million_tokens"), *plan.figure("dollars_per_million_tokens"));
+    EXPECT_LE(*plan.figure("tpot_s"), 0.2) << nameOf(objective);
+    EXPECT_TRUE(plan.fits());
+  }
+  EXPECT_LT(best[Objective::Devices].devices, 256);
+}
+
+TEST(SearchTest, FewestDevicesServeWhatArrives) {
+  Question q("kimi-k2", "256-h800");
+  q.request.objective = Objective::Devices;
+  q.workload.serve.arrivalRate = 20;
+  const PlanSearch few = q.found();
+  q.workload.serve.arrivalRate = 200;
+  const PlanSearch many = q.found();
+  EXPECT_GT(many.best.devices, few.best.devices);
+  EXPECT_NEAR(*many.best.figure("requests_per_s"), 200, 1e-6);
+}
+
+TEST(SearchTest, FrontierHasNoPlanThatAnotherCovers) {
+  Question q("deepseek-v3", "4x8-h100");
+  PlanSearch found = q.found();
+  EXPECT_GT(found.frontier.size(), 2u);
+  EXPECT_EQ(format(found.frontier.front().layout, PlanPhase::Serve), format(found.best.layout, PlanPhase::Serve));
+  for (const ClusterPlan &a : found.frontier)
+    for (const ClusterPlan &b : found.frontier)
+      if (&a != &b) {
+        EXPECT_FALSE(*a.figure("output_tokens_per_s") >= *b.figure("output_tokens_per_s") &&
+                     *a.figure("tpot_s") <= *b.figure("tpot_s") && a.devices <= b.devices);
+      }
+}
+
+TEST(SearchTest, RunnersUpSayWhatTheyCost) {
+  Question q("kimi-k2", "4x8-h100");
+  PlanSearch found = q.found();
+  ASSERT_FALSE(found.runnersUp.empty());
+  for (const RunnerUp &runner : found.runnersUp)
+    EXPECT_TRUE(has(runner.loses, "times fewer tokens/s"));
+}
+
+TEST(SearchTest, NothingFitsSaysHowClose) {
+  Question q("kimi-k2", "h100x8");
+  Expected<PlanSearch> none = search(q.request);
+  ASSERT_FALSE(none);
+  EXPECT_TRUE(has(none.error().text(), "model 'kimi-k2' on topology 'h100x8': none of "));
+  EXPECT_TRUE(has(none.error().text(), "a device has 74.51 GiB"));
+}
+
+TEST(SearchTest, CostNeedsAPrice) {
+  Question q("kimi-k2", "4x8-h100");
+  q.request.objective = Objective::Cost;
+  Expected<PlanSearch> none = search(q.request);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().text(),
+            "--objective cost: the workload has no price; add dollars_per_device_hour to the workload");
+}
+
+TEST(SearchTest, DefaultsTakeTheFewestDevicesThatHoldTheModel) {
+  Question q("kimi-k2", "4x8-h100");
+  Expected<ClusterPlan> plan = evaluateDefault(q.request);
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->devices, 24);
+  for (const char *model : {"llama-3.1-405b", "dbrx", "grok-1", "gpt-oss-120b", "switch-c-2048"}) {
+    Question other(model, "256-h800");
+    EXPECT_TRUE(evaluateDefault(other.request)) << model;
+  }
+}
+
+} // namespace
