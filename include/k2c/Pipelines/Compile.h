@@ -50,8 +50,8 @@ struct CompileOptions {
 /// Error; nothing runnable is left behind by a failure.
 Status compile(const CompileOptions &options);
 
-/// The plan that `compile` would carry out, its certificate exact: weights, arena and scratch are those of the scheduled
-/// form. Reads the checkpoint's headers; writes nothing. `output` and `emit` are not read.
+/// The plan that `compile` would carry out, its certificate exact: weights, arena and scratch are those of the
+/// scheduled form. Reads the checkpoint's headers; writes nothing. `output` and `emit` are not read.
 Expected<Plan> planCompile(const CompileOptions &options);
 
 /// Compiles `source` with the defaults into a folder of the user's cache, unless the bundle there was made by this k2c

@@ -27,8 +27,8 @@ h1 { font-size: 26px; line-height: 1.2; margin: 0 0 6px; }
 h2 { font-size: 19px; margin: 0 0 4px; }
 h3 { font-size: 14px; margin: 0 0 4px; color: var(--soft); font-weight: 600; }
 p { margin: 0 0 10px; }
-code { font: 13px ui-monospace, "Liberation Mono", monospace; background: var(--card); padding: 1px 5px; border-radius: 4px;
-  overflow-wrap: anywhere; }
+code { font: 13px ui-monospace, "Liberation Mono", monospace; background: var(--card); padding: 1px 5px;
+  border-radius: 4px; overflow-wrap: anywhere; }
 section { margin-top: 34px; }
 .lead { color: var(--soft); max-width: 76ch; }
 .verdict { border-radius: 8px; padding: 10px 14px; font-weight: 700; }
