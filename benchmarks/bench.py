@@ -2,7 +2,8 @@
 
 Both sides must see the same machine: engines take turns at each point, rounds follow one another, and a probe of the
 memory's speed runs before and after each measurement. Where a probe is more than a tenth off the median of all, the
-measurement is taken again, at most twice. Results are lines of JSON in the work folder; a second run goes on.
+measurement is taken again, at most --attempts times in all. Results are lines of JSON in the work folder; a second run
+goes on.
 """
 import argparse
 import json
@@ -39,20 +40,21 @@ def arguments():
     add("--points", type=words, default=[], help="default pp512,tg1,tg1@512,tg8@128,tg32@128; dsv3 also tg1@8192")
     add("--steps", type=int, default=32, help="decoding steps that are timed (default 32)")
     add("--repeats", type=int, default=3, help="repeats within a measurement, of which the median counts (default 3)")
+    add("--attempts", type=int, default=3, help="at a measurement that something disturbed (default 3)")
     add("--threads", type=int, default=len(os.sched_getaffinity(0)), help="default: as many as processors")
     add("--checkpoint", action="append", default=[], metavar="NAME=FOLDER", help="where a model lies; others are made")
     add("--work", default=os.path.join(ROOT, "build", "bench"), help="results, bundles, checkpoints (build/bench)")
     add("--page", default=os.path.join(ROOT, "docs", "performance.md"), help="the page (docs/performance.md)")
     add("--prepare-only", action="store_true", help="write checkpoints, bundles and GGUF files; measure nothing")
-    add("--page-only", action="store_true", help="measure nothing")
+    add("--page-only", action="store_true", help="write the page from the results there are")
     add("--cache-dir", help="of compiled kernels (default: that of k2c compile)")
     add("--peers-folder", default=os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"),
                                                "k2c-peers"), help="where peers are installed (~/.cache/k2c-peers)")
     add("--peers-python", default="", help="a Python that has torch and transformers, in place of an own environment")
     add("--tools", default=os.path.join(ROOT, "build", "bin"), help="folder of k2c, k2rt-run and k2c-roofs; not built")
     args = parser.parse_args()
-    if min(args.rounds, args.steps, args.repeats, args.threads) < 1:
-        parser.error("--rounds, --steps, --repeats and --threads are at least 1")
+    if min(args.rounds, args.steps, args.repeats, args.threads, args.attempts) < 1:
+        parser.error("--rounds, --steps, --repeats, --threads and --attempts are at least 1")
     for name in args.compute:
         if name not in points.COMPUTES:
             parser.error(f"--compute {name}: choose from {', '.join(points.COMPUTES)}")
@@ -98,16 +100,27 @@ class Setup:
     def python(self):
         return self.peers_python or os.path.join(self.peers, "python", "bin", "python3")
 
-    def roofs(self, *flags):
+    def probe(self, *flags):
+        """What k2c-roofs says now."""
         tool = engines.need(self.tools, "k2c-roofs", "build it: ninja -C build k2c-roofs")
         return json.loads(engines.output([tool, "--threads", str(self.threads), *flags]))
+
+
+    def roofs(self):
+        """The fastest reads and multiply-adds that any run in this work folder saw."""
+        path = os.path.join(self.work, "roofs.jsonl")
+        with open(path, "a") as file:
+            file.write(json.dumps(self.probe("--peaks", "--passes", "20")) + "\n")
+        with open(path) as file:
+            seen = [json.loads(line) for line in file]
+        return {name: max(one[name] for one in seen) for name in seen[0]}
 
 
 class Bench:
     def __init__(self, args, setup):
         self.args, self.setup = args, setup
         self.engines = engines.make(setup)
-        self.store = Store(os.path.join(setup.work, "results.jsonl"))
+        self.store = Store(os.path.join(setup.work, "results.jsonl"), args.attempts)
         self.store.keep({engine.name: engine.version for engine in self.engines})
         self.begin, self.done = time.monotonic(), 0
         self.last = {}  # k2c's value at a point, for the progress line
@@ -124,9 +137,9 @@ class Bench:
     def measure(self, key, engine, point, total):
         number, model, compute, name, _ = key
         engine.prepare(model, compute, point)
-        before = self.setup.roofs()["read_bytes_per_s"]
+        before = self.setup.probe()["read_bytes_per_s"]
         found = engine.measure(model, compute, point)
-        after = self.setup.roofs()["read_bytes_per_s"]
+        after = self.setup.probe()["read_bytes_per_s"]
         attempt = len(self.store.attempts(key))
         self.store.add({"round": number, "model": model, "compute": compute, "point": name, "engine": engine.name,
                         "version": engine.version, "probe": [before, after], "load": os.getloadavg()[0],

@@ -53,9 +53,10 @@ interleaved at random; GFLOP/s, and the ratio to the loop of multiply-adds and t
 KERNELS = """
 ## Where the time goes
 
-One step of median length from `run bench --trace`. FLOP and bytes are the compiler's counts (`cost` of each kernel in
-manifest.json): every operand once, experts as many as tokens hit on average. The roof of a kernel is the longer of its
-FLOP at the peak and its bytes at the memory's speed; bytes that stay in a cache can beat it.
+The shortest step of `run bench --trace`, which other programs disturbed least. FLOP and bytes are the compiler's counts
+(`cost` of each kernel in manifest.json): every operand once, experts as many as tokens hit on average. The roof of a
+kernel is the longer of its FLOP at the peak and its bytes at the memory's speed, as the same process reads it after
+the steps; bytes that stay in a cache can beat it.
 
 """
 
@@ -83,7 +84,7 @@ class Page:
         self.args, self.setup, self.k2c = args, setup, bench.engines[0]
         self.store = bench.store
         self.series = stores.series(self.store)
-        self.roofs = setup.roofs("--peaks")
+        self.roofs = setup.roofs()
         self.missed = []
 
     def models(self):
@@ -96,7 +97,7 @@ class Page:
         return INTRODUCTION.format(
             command=self.command(), cpu=processor(), threads=self.setup.threads, usual=statistics.median(probes),
             low=min(probes), high=max(probes), peaks=peaks, repeated=self.store.repeated(), count=len(chosen),
-            disturbed=stores.DISTURBED, attempts=stores.MOST_ATTEMPTS,
+            disturbed=stores.DISTURBED, attempts=self.store.most_attempts,
             left=sum(self.store.deviation(line) > stores.DISTURBED for line in chosen))
 
     def command(self):
@@ -200,12 +201,12 @@ class Page:
         with open(os.path.join(os.path.dirname(os.path.abspath(self.args.page)), name), "w") as file:
             drawn = [step for step in steps if "@" not in step[0]][:4]
             file.write(roofline.picture(f"{model}, {compute}: kernels under the roofs of this machine", drawn,
-                                        self.peaks(), self.roofs["read_bytes_per_s"] / 1e9))
+                                        self.peaks(), max(step.memory for _, step in drawn) / 1e9))
         parts = [f"### {model}, {compute}\n\n![roofline of {model}]({name})\n"]
         return "\n".join(parts + [self.kernel_table(title, step, compute) for title, step in steps]) + "\n"
 
     def kernel_table(self, title, step, compute):
-        peak, memory = self.roofs[f"{compute}_flops_per_s"], self.roofs["read_bytes_per_s"]
+        peak, memory = self.roofs[f"{compute}_flops_per_s"], step.memory
         shown = [kernel for kernel in step.kernels if kernel.seconds >= 0.02 * step.seconds]
         rows = []
         for kernel in shown:
@@ -218,7 +219,7 @@ class Page:
         others = step.seconds - sum(kernel.seconds for kernel in shown)
         rows.append([f"{len(step.kernels) - len(shown)} others", "", f"{others * 1e3:.3f}",
                      f"{others / step.seconds:.0%}", "", "", ""])
-        return (f"{title}: {step.seconds * 1e3:.2f} ms\n\n" +
+        return (f"{title}: {step.seconds * 1e3:.2f} ms, memory at {memory / 1e9:.1f} GB/s\n\n" +
                 table(["kernel", "launches", "ms", "of the step", "GFLOP/s", "GB/s", "of its roof"], rows))
 
     def text(self):
@@ -230,8 +231,7 @@ class Page:
 
 
 def write(args, setup, bench):
-    page = Page(args, setup, bench)
-    text = page.text().rstrip("\n") + "\n"
     os.makedirs(os.path.dirname(os.path.abspath(args.page)), exist_ok=True)
+    text = Page(args, setup, bench).text().rstrip("\n") + "\n"
     with open(args.page, "w") as file:
         file.write(text)

@@ -6,6 +6,7 @@ LEFT, RIGHT, TOP, BOTTOM = 70, 20, 64, 56
 COLOURS = ["#0b6e99", "#c2410c", "#4d7c0f", "#7e22ce"]
 LABELLED = 0.02  # of a step: kernels that take less have a dot, no label
 FONT = 11
+HALO = ' stroke="#fff" stroke-width="3" paint-order="stroke"'
 
 
 class Scale:
@@ -98,6 +99,15 @@ def roofs(xs, ys, peaks, bandwidth, labels):
     return found
 
 
+def leader(x, y, radius, place, label, colour):
+    """A line from a dot to the near end of its label, where they are apart."""
+    width = 0.58 * FONT * len(label)
+    near, level = min(max(x, place[0]), place[0] + width), place[1] - FONT / 3
+    if math.hypot(near - x, level - y) < radius + FONT:
+        return []
+    return [f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{near:.1f}" y2="{level:.1f}" stroke="{colour}" stroke-width="0.7"/>']
+
+
 def dots(xs, ys, steps, labels):
     found, words = [], []
     for index, (title, step) in enumerate(steps):
@@ -117,11 +127,8 @@ def dots(xs, ys, steps, labels):
     for _, x, y, radius, colour, label in sorted(words, reverse=True):
         place = labels.place(x, y, label)
         if place:
-            middle = place[0] + 0.29 * FONT * len(label)
-            if math.hypot(middle - x, place[1] - y) > radius + 30:
-                found.append(f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{middle:.1f}" y2="{place[1] - 4:.1f}" '
-                             f'stroke="{colour}" stroke-width="0.6"/>')
-            found.append(text(*place, label, colour=colour))
+            found += leader(x, y, radius, place, label, colour)
+            found.append(text(*place, label, colour=colour, more=HALO))
     return found
 
 
@@ -137,9 +144,9 @@ def picture(title, steps, peaks, bandwidth):
              f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>', text(LEFT, 24, title, size=16)]
     x = LEFT
     for index, (name, step) in enumerate(steps):
-        words = f"{name}: {step.seconds * 1e3:.2f} ms a step"
+        words = f"{name}: {step.seconds * 1e3:.2f} ms"
         parts.append(f'<circle cx="{x + 6}" cy="44" r="6" fill="{COLOURS[index % len(COLOURS)]}"/>')
         parts.append(text(x + 17, 48, words, size=12))
-        x += 40 + 6.6 * len(words)
+        x += 36 + 6.2 * len(words)
     parts += axes(xs, ys) + roofs(xs, ys, peaks, bandwidth, labels) + dots(xs, ys, steps, labels)
     return "\n".join([*parts, "</svg>"]) + "\n"

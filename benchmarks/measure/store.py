@@ -12,7 +12,6 @@ from . import Failure
 
 FIELDS = ["round", "model", "compute", "point", "engine", "version", "value", "probe"]
 DISTURBED = 0.10  # how far a probe may be from the median of all probes
-MOST_ATTEMPTS = 3
 
 
 def key_of(line):
@@ -20,8 +19,8 @@ def key_of(line):
 
 
 class Store:
-    def __init__(self, path):
-        self.path = path
+    def __init__(self, path, most_attempts):
+        self.path, self.most_attempts = path, most_attempts
         self.lines = []
         if os.path.exists(path):
             with open(path) as file:
@@ -62,7 +61,7 @@ class Store:
 
     def needs_repeat(self, key):
         tried = self.attempts(key)
-        return len(tried) < MOST_ATTEMPTS and min(map(self.deviation, tried)) > DISTURBED
+        return len(tried) < self.most_attempts and min(map(self.deviation, tried)) > DISTURBED
 
     def chosen(self):
         """The least disturbed attempt at each measurement."""

@@ -1,7 +1,8 @@
 """Where a step's time goes: a trace of `run bench` beside the FLOP and bytes that the bundle's manifest counts.
 
-A launch lasts from its first worker's begin to its last worker's end. Of the steps that a point times, the one of
-median length is taken apart; what no launch covers (barriers, host code) is the row "between launches".
+A launch lasts from its first worker's begin to its last worker's end. Of the steps that a point times, the shortest is
+taken apart, which other programs disturbed least; what no launch covers (barriers, host code) is the row "between
+launches".
 """
 import json
 import os
@@ -31,6 +32,7 @@ class Step:
 
     def __init__(self, seconds, kernels):
         self.seconds = seconds
+        self.memory = 0  # bytes a second that the process read after its steps
         rest = Kernel(BETWEEN)
         rest.seconds = max(0.0, seconds - sum(kernel.seconds for kernel in kernels))
         self.kernels = sorted([*kernels, rest], key=lambda kernel: -kernel.seconds)
@@ -91,23 +93,23 @@ def launches_of(events, step):
 
 
 def take_apart(trace, manifest, point, steps):
-    """The Step of median length, or None when the trace has none of this point."""
+    """The shortest Step, or None when the trace has none of this point."""
     events = [event for event in trace["traceEvents"] if event["ph"] == "X"]
     timed = steps_of(events, point)
     if not timed:
         return None
-    middle = timed[len(timed) // 2]
+    shortest = timed[0]
     rules = {kernel["name"]: kernel["cost"] for kernel in manifest["kernels"]}
     load, kernels = Load(manifest, point, steps), {}
     workers = [event for event in events if event["name"] != "step"]
-    for name, begin, end in launches_of(workers, middle["args"]["step"]):
+    for name, begin, end in launches_of(workers, shortest["args"]["step"]):
         kernel = kernels.setdefault(name, Kernel(name))
         flops, size = load.cost(rules[name])
         kernel.launches += 1
         kernel.seconds += (end - begin) / 1e6
         kernel.flops += flops
         kernel.bytes += size
-    return Step(middle["dur"] / 1e6, list(kernels.values()))
+    return Step(shortest["dur"] / 1e6, list(kernels.values()))
 
 
 def measure(k2c, setup, model, compute, point):
@@ -118,10 +120,18 @@ def measure(k2c, setup, model, compute, point):
     path = os.path.join(folder, f"{os.path.basename(bundle)}-{point.name}.json")
     if not os.path.exists(path):
         setup.say(f"tracing {model} {compute} {point.name}")
-        k2c.run(model, compute, point, "--repeat", str(TIMED_REPEATS), "--trace", path + ".partial")
+        said = k2c.run(model, compute, point, "--repeat", str(TIMED_REPEATS), "--trace", path + ".partial")
+        with open(path + ".partial") as file:
+            trace = json.load(file)
+        trace["otherData"]["memory"] = said["bandwidth_probe_bytes_per_s"]
+        with open(path + ".partial", "w") as file:
+            json.dump(trace, file)
         os.replace(path + ".partial", path)
     with open(path) as file:
         trace = json.load(file)
     with open(os.path.join(bundle, "manifest.json")) as file:
         manifest = json.load(file)
-    return take_apart(trace, manifest, point, setup.steps)
+    step = take_apart(trace, manifest, point, setup.steps)
+    if step:
+        step.memory = trace["otherData"]["memory"]
+    return step
