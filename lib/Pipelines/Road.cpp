@@ -54,6 +54,7 @@ PipelineOptions Road::pipelineOptions() const {
   p.topology = inputs.topology.name;
   p.target.lanes = inputs.target.lanes;
   p.target.vectorRegisters = inputs.target.vectorRegisters;
+  p.target.fmaLanes = inputs.target.fmaLanes;
   p.target.hasAvx512 = inputs.target.hasAvx512;
   p.target.hasAvx512Bf16 = inputs.target.hasAvx512Bf16;
   if (inputs.target.l1Bytes > 0)

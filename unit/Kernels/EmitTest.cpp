@@ -37,6 +37,7 @@ std::vector<HostTarget> targets() {
 TargetInfo infoOf(const HostTarget &target) {
   TargetInfo info;
   info.lanes = target.lanes;
+  info.fmaLanes = target.fmaLanes;
   info.vectorRegisters = target.vectorRegisters;
   info.hasAvx512 = target.hasAvx512;
   info.hasAvx512Bf16 = target.hasAvx512Bf16;

@@ -8,8 +8,8 @@ using namespace k2c;
 
 namespace {
 
-const TargetInfo zen4{16, 32, true, true, true, 32 << 10, 1 << 20};
-const TargetInfo haswell{8, 16, true, false, false, 32 << 10, 256 << 10};
+const TargetInfo zen4{16, 32, true, true, true, 32 << 10, 1 << 20, 8};
+const TargetInfo haswell{8, 16, true, false, false, 32 << 10, 256 << 10, 8};
 
 KernelDesc linear(DType act, DType weight, bool grouped = false) {
   LinearDesc d;
@@ -90,15 +90,17 @@ TEST(Grids, GroupedLinearsAreExpertsTimesPanels) {
   EXPECT_EQ(itemCount(grid, 17), 384 * 64);
 }
 
-TEST(Grids, AbsorbedAttentionHasPartsOfTilesOfSixteenHeads) {
+TEST(Grids, AbsorbedAttentionHasPartsOfTilesAsWideAsAPipe) {
   AbsorbedAttentionDesc d;
   d.shape.heads = 20;
   d.latent = 512;
   d.rope = 64;
-  for (const TargetInfo &target : {zen4, haswell}) {
+  TargetInfo zen5 = zen4;
+  zen5.fmaLanes = 16;
+  for (auto [target, heads, tiles] : {std::tuple{zen5, 16, 2}, {zen4, 8, 3}, {haswell, 8, 3}}) {
     TileConfig tile = chooseTile({"", d}, target);
-    EXPECT_EQ(tile.headTile, 16);
-    EXPECT_EQ(itemCount(gridOf({"", d}, tile), 3), 2 * 3 * tile.valueParts);
+    EXPECT_EQ(tile.headTile, heads);
+    EXPECT_EQ(itemCount(gridOf({"", d}, tile), 3), tiles * 3 * tile.valueParts);
   }
 }
 

@@ -51,6 +51,8 @@ TEST_F(HostTest, Avx512IsKnownFromTheName) {
   HostTarget zen4 = *HostTarget::forCpu("znver4");
   EXPECT_EQ(zen4.lanes, 16);
   EXPECT_TRUE(zen4.hasAvx512Bf16);
+  EXPECT_EQ(zen4.fmaLanes, 8);
+  EXPECT_EQ(HostTarget::forCpu("znver5")->fmaLanes, 16);
   EXPECT_EQ(target.lanes, 8);
 }
 

@@ -7,13 +7,13 @@ namespace k2c::emit {
 
 /// Keys, or value columns, whose accumulators are in registers together: each takes one register and one broadcast
 /// load.
-static int64_t accumulators(const AttentionLayout &layout) {
-  return layout.lanes >= 16 ? valuePartColumns : valuePartColumns / 2;
+static int64_t accumulators(const AttentionLayout &layout, Vocabulary vocabulary) {
+  return vocabulary == Vocabulary::Avx512 || layout.lanes >= 16 ? valuePartColumns : valuePartColumns / 2;
 }
 
 /// Keys whose rows are a page apart share one cache set: no more of them together than a set has ways.
-static int64_t keysTogether(const AttentionLayout &layout, const Pieces &pieces) {
-  int64_t together = accumulators(layout);
+static int64_t keysTogether(const AttentionLayout &layout, Vocabulary vocabulary, const Pieces &pieces) {
+  int64_t together = accumulators(layout, vocabulary);
   for (const Piece &piece : pieces)
     if (piece.stride * byteWidth(piece.type) % 4096 == 0)
       together = std::min<int64_t>(together, 8);
@@ -23,7 +23,7 @@ static int64_t keysTogether(const AttentionLayout &layout, const Pieces &pieces)
 /// s[t] = scale * sum_k q[k] * key_t[k]. Keys beyond `keys` up to the next group are computed and never read.
 void AttentionEmitter::scores(Value tile, Value slot, Value keys) {
   Pieces pieces = source.keys(slot);
-  int64_t group = keysTogether(layout, pieces);
+  int64_t group = keysTogether(layout, vocabulary, pieces);
   Value query = inTile(tile, layout.queryOffset()), scale = b.constantFloat(b.vec(b.f32(), layout.lanes), shape.scale);
   b.loop(b.constant(0), keys, group, [&](Value firstKey) {
     Values acc(group, b.zeros(layout.lanes));
@@ -127,7 +127,7 @@ void AttentionEmitter::weigh(const Run &run, Value tile, Value slot, Value start
       b.storeFloats(acc[c], vectorAt(outputs, b.add(first, c)), DType::F32);
   };
   // A select keeps the sum from before its FMA in a register, too.
-  int64_t group = sight == Sight::All ? accumulators(layout) : accumulators(layout) / 2;
+  int64_t group = sight == Sight::All ? accumulators(layout, vocabulary) : accumulators(layout, vocabulary) / 2;
   int64_t whole = layout.valueDim / group * group;
   if (whole > 0)
     b.loop(run.part.begin, b.min(run.part.end, whole), group, [&](Value first) { columns(first, group); });

@@ -28,7 +28,6 @@ constexpr int64_t minTilesPerItem = 4, maxTilesPerItem = 16;
 constexpr int64_t minExpandedTokens = 64, maxExpandedTokens = 1024;
 // Turning a block of keys costs as much as 1 query on it.
 constexpr int64_t gqaRowsPerItem = 64, minGqaTokens = 16;
-constexpr int64_t absorbedHeadTile = 16; // one 512-bit vector of heads: 16 multiply-adds for each cached element
 // A worker that has one part of four does 5/8 of the work of one that has them all.
 constexpr int64_t absorbedValueParts = 4;
 
@@ -116,8 +115,10 @@ TileConfig tileFor(const Shape &s, Vocabulary vocabulary, int64_t mr, const Targ
     tile.rowsPerItem = expandedTokens(s, target);
     break;
   case Family::Absorbed:
-    tile.nrVectors = std::max<int64_t>(absorbedHeadTile / tile.lanes, 1);
-    tile.headTile = tile.nrVectors * tile.lanes;
+    // One vector of heads. Where a pipe is half as wide, half a vector is as fast, and more workers have a share.
+    tile.lanes = std::min(tile.lanes, target.fmaLanes);
+    tile.nrVectors = 1;
+    tile.headTile = tile.lanes;
     tile.valueParts = absorbedValueParts;
     break;
   case Family::Dispatch:
@@ -161,8 +162,9 @@ bool isLegal(const KernelDesc &desc, const TileConfig &tile, const TargetInfo &t
   Shape s = shapeOf(desc);
   if (!target.hasFma || tile.lanes > target.lanes || tile.mr < 1 || tile.nrVectors < 1)
     return false;
+  int64_t avx512Lanes = s.family == Family::Absorbed ? std::min<int64_t>(16, target.fmaLanes) : 16;
   if (tile.vocabulary == Vocabulary::Avx512 &&
-      (!target.hasAvx512 || tile.lanes != 16 || (takesPairs(s) && !target.hasAvx512Bf16)))
+      (!target.hasAvx512 || tile.lanes != avx512Lanes || (takesPairs(s) && !target.hasAvx512Bf16)))
     return false;
   if (s.family == Family::Dispatch || s.family == Family::Rows)
     return true;
