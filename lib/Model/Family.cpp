@@ -5,6 +5,8 @@
 #include "k2c/Support/Yaml.h"
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 
 using namespace k2c;
 
@@ -229,6 +231,39 @@ static Expected<std::vector<std::string>> parseCompiled() {
 const Expected<std::vector<Family>> &k2c::builtInFamilies() {
   static const Expected<std::vector<Family>> families = parseFamilies();
   return families;
+}
+
+/// Whether the file's line of model_types, which is read without the rest, has `modelType`.
+static bool lists(const EmbeddedFile &file, const std::string &modelType) {
+  const std::string text = file.text, key = "\nmodel_types:";
+  const size_t begin = text.find(key);
+  if (begin == std::string::npos)
+    return false;
+  Expected<YamlDocument> line = parseYaml(text.substr(begin + 1, text.find('\n', begin + 1) - begin), file.name);
+  if (!line)
+    return false;
+  for (const YAML::Node &node : line->root["model_types"])
+    if (node.Scalar() == modelType)
+      return true;
+  return false;
+}
+
+const Expected<std::vector<Family>> &k2c::builtInFamiliesOf(const std::string &modelType) {
+  static std::mutex mutex;
+  static std::map<std::string, Expected<std::vector<Family>>> parsed; // by file
+  for (const EmbeddedFile &file : embeddedFamilies()) {
+    if (!lists(file, modelType))
+      continue;
+    std::lock_guard<std::mutex> lock(mutex);
+    auto found = parsed.find(file.name);
+    if (found != parsed.end())
+      return found->second;
+    Expected<Family> family = parseFamily(file.text, std::string("families/") + file.name);
+    Expected<std::vector<Family>> one = family ? Expected<std::vector<Family>>(std::vector<Family>{std::move(*family)})
+                                               : Expected<std::vector<Family>>(family.takeError());
+    return parsed.emplace(file.name, std::move(one)).first->second;
+  }
+  return builtInFamilies();
 }
 
 const Expected<HarmlessKeys> &k2c::builtInHarmlessKeys() {

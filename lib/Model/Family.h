@@ -102,6 +102,10 @@ Expected<HarmlessKeys> parseHarmlessKeys(const std::string &text, const std::str
 
 /// The families built into this program, sorted by name; parsed once.
 const Expected<std::vector<Family>> &builtInFamilies();
+
+/// The family of a model_type alone, parsed when first asked for, since a program reads one model; all families when
+/// none lists it.
+const Expected<std::vector<Family>> &builtInFamiliesOf(const std::string &modelType);
 const Expected<HarmlessKeys> &builtInHarmlessKeys();
 
 /// Names of the families that compile (models/families/compile.yaml).

@@ -43,25 +43,22 @@ Expected<const Family *> chooseFamily(ConfigFile &config, const std::vector<Fami
   const Expected<std::vector<std::string>> &compiled = compiledFamilies();
   if (!compiled)
     return compiled.error();
-  std::vector<std::string> known;
   const json *type = config.get("/model_type");
   const json *architectures = config.getNonNull("/architectures");
   const Family *chosen = nullptr;
   for (const Family &family : families)
-    for (const std::string &name : family.modelTypes) {
-      if (isFor(purpose, family, *compiled))
-        known.push_back(name);
+    for (const std::string &name : family.modelTypes)
       if (type && *type == name)
         chosen = &family;
-    }
   if (!type)
-    return Error{config.file(), "key 'model_type' is missing", "known model types: " + joined(known)};
+    return Error{config.file(), "key 'model_type' is missing",
+                 "known model types: " + joined(knownModelTypes(purpose))};
   if (!chosen)
     return config.error("/model_type", "model_type " + type->dump() + " is not in this build",
-                        "known model types: " + joined(known));
+                        "known model types: " + joined(knownModelTypes(purpose)));
   if (!isFor(purpose, *chosen, *compiled))
     return config.error("/model_type", "model_type " + type->dump() + " can be planned, not compiled, in this build",
-                        "model types that compile: " + joined(known));
+                        "model types that compile: " + joined(knownModelTypes(purpose)));
   if (!architectures)
     return chosen;
   if (architectures->is_array())
@@ -301,7 +298,10 @@ Expected<ModelSpec> readConfig(ConfigFile &config, const Family &family, const H
 Expected<ModelSpec> readDocument(JsonDocument document, const LoadOptions &options) {
   if (!document.root().is_object())
     return Error{document.file(), "is not a JSON object", "name the config.json of a model"};
-  const Expected<std::vector<Family>> &families = builtInFamilies();
+  auto type = document.root().find("model_type");
+  const bool isNamed = type != document.root().end() && type->is_string();
+  const Expected<std::vector<Family>> &families =
+      isNamed ? builtInFamiliesOf(type->get<std::string>()) : builtInFamilies();
   if (!families)
     return families.error();
   const Expected<HarmlessKeys> &harmless = builtInHarmlessKeys();

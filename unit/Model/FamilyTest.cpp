@@ -36,6 +36,18 @@ TEST(Family, BuiltInFilesAreSound) {
   EXPECT_TRUE(builtInHarmlessKeys());
 }
 
+TEST(Family, AModelTypeIsReadAlone) {
+  for (const Family &family : *builtInFamilies())
+    for (const std::string &type : family.modelTypes) {
+      const Expected<std::vector<Family>> &own = builtInFamiliesOf(type);
+      ASSERT_TRUE(own) << own.error().text();
+      ASSERT_EQ(own->size(), 1u) << type;
+      EXPECT_EQ(own->front().name, family.name);
+      EXPECT_EQ(own->front().weights.size(), family.weights.size());
+    }
+  EXPECT_EQ(builtInFamiliesOf("deepseek")->size(), builtInFamilies()->size());
+}
+
 TEST(Family, WhatCompilesIsAFamily) {
   const Expected<std::vector<std::string>> &compiled = compiledFamilies();
   ASSERT_TRUE(compiled) << compiled.error().text();

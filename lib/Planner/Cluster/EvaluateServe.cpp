@@ -199,7 +199,7 @@ const char *const partNames[] = {"attention",    "experts",           "dense, sh
 
 void Server::addSteps(ClusterPlan &plan, const char *phase, const StepTime &step) const {
   const Topology &topology = context.request.topology;
-  LinkUse all(topology.tiers.size());
+  LinkUse all;
   for (size_t i = 0; i < servePartCount; ++i) {
     const PartTime &part = step.parts[i];
     if (part.seconds <= 0)
@@ -209,7 +209,7 @@ void Server::addSteps(ClusterPlan &plan, const char *phase, const StepTime &step
                           part.links.total(), tier < 0 ? "" : topology.tiers[size_t(tier)].name, part.bound});
     all += part.links;
   }
-  for (size_t tier = 0; tier < all.bytes.size(); ++tier) {
+  for (size_t tier = 0; tier < topology.tiers.size(); ++tier) {
     const Tier &t = topology.tiers[tier];
     plan.traffic.push_back(
         {phase, t.name, t.link, all.bytes[tier], t.effective(), Seconds(all.bytes[tier] / t.effective().value)});

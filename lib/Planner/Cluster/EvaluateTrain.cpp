@@ -17,7 +17,7 @@ void Trainer::addSteps(ClusterPlan &plan) const {
   const StageTime &t = times[slowest];
   const double m =
       double(layout.microbatches) * double(layout.chunks) * (layout.schedule == PipelineKind::DualPipeV ? 2 : 1);
-  LinkUse all(topology.tiers.size());
+  LinkUse all;
   auto compute = [&](const char *phase, const char *name, double seconds, double flops) {
     plan.steps.push_back({phase, name, Seconds(m * seconds), Flops(m * flops), 0, 0, "", Bound::Compute});
   };
@@ -44,7 +44,7 @@ void Trainer::addSteps(ClusterPlan &plan) const {
   link("optimizer", "gradients, parameters", exchange(), 1);
   plan.steps.push_back({"optimizer", "update", Seconds(optimizerSeconds()), Flops(0),
                         optimizerSeconds() * context.rates.memory, 0, "", Bound::Memory});
-  for (size_t tier = 0; tier < all.bytes.size(); ++tier) {
+  for (size_t tier = 0; tier < topology.tiers.size(); ++tier) {
     const Tier &of = topology.tiers[tier];
     plan.traffic.push_back(
         {"step", of.name, of.link, all.bytes[tier], of.effective(), Seconds(all.bytes[tier] / of.effective().value)});

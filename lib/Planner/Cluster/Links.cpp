@@ -52,7 +52,7 @@ static double unitsVisited(const MoeSpec &moe, double count) {
 }
 
 LinkUse Links::dispatch(RankGroup group, const MoeSpec &moe, double rows, double rowBytes) const {
-  LinkUse use(unit.size());
+  LinkUse use;
   for (int tier = 0; tier < int(unit.size()); ++tier) {
     double inner = membersWithin(group, tier - 1), outer = membersWithin(group, tier), ways = outer / inner;
     if (ways <= 1)
@@ -66,7 +66,7 @@ LinkUse Links::dispatch(RankGroup group, const MoeSpec &moe, double rows, double
 }
 
 LinkUse Links::gather(RankGroup group, double bytes) const {
-  LinkUse use(unit.size());
+  LinkUse use;
   for (int tier = 0; tier < int(unit.size()); ++tier) {
     double inner = membersWithin(group, tier - 1), outer = membersWithin(group, tier);
     if (outer <= inner)
@@ -79,7 +79,7 @@ LinkUse Links::gather(RankGroup group, double bytes) const {
 }
 
 LinkUse Links::send(double stride, double bytes) const {
-  LinkUse use(unit.size());
+  LinkUse use;
   for (size_t tier = 0; tier < unit.size(); ++tier)
     if (unit[tier] > stride || tier + 1 == unit.size()) {
       use.bytes[tier] = bytes;
@@ -97,7 +97,7 @@ double Links::transfer(const LinkUse &use) const {
 int Links::slowest(const LinkUse &use) const {
   int slowest = -1;
   double longest = 0;
-  for (size_t tier = 0; tier < use.bytes.size(); ++tier) {
+  for (size_t tier = 0; tier < unit.size(); ++tier) {
     double seconds = use.bytes[tier] / topology.tiers[tier].effective().value;
     if (seconds > longest) {
       longest = seconds;

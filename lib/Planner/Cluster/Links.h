@@ -10,16 +10,17 @@
 
 #include "k2c/Cluster/Topology.h"
 #include "k2c/Model/ModelSpec.h"
+#include <array>
 #include <vector>
 
 namespace k2c::planner {
 
 /// Bytes that one device receives over each tier of the topology, and small messages it waits for.
 struct LinkUse {
-  std::vector<double> bytes; ///< by tier
-  double latency = 0;        ///< seconds of messages one after another
+  static constexpr size_t mostTiers = 8; ///< that a topology file may have
+  std::array<double, mostTiers> bytes{}; ///< by tier
+  double latency = 0;                    ///< seconds of messages one after another
 
-  explicit LinkUse(size_t tiers = 0) : bytes(tiers, 0) {}
   LinkUse &operator+=(const LinkUse &other);
   LinkUse operator*(double factor) const;
   double total() const;

@@ -204,8 +204,6 @@ void ServeStep::addLinks(std::array<PartTime, servePartCount> &parts, const Rank
 
 void ServeStep::addStage(StepTime &time, const RankShare &share, const StepLoad &load) const {
   std::array<PartTime, servePartCount> parts;
-  for (PartTime &part : parts)
-    part.links = LinkUse(links.topology.tiers.size());
   addAttention(of(parts, ServePart::Attention), share, load);
   addExperts(of(parts, ServePart::Experts), share, load);
   addDense(of(parts, ServePart::Dense), share, load);
@@ -223,8 +221,6 @@ void ServeStep::addStage(StepTime &time, const RankShare &share, const StepLoad 
   double local = 0, linked = 0;
   for (size_t i = 0; i < servePartCount; ++i) {
     (i < size_t(ServePart::Dispatch) ? local : linked) += parts[i].seconds;
-    if (time.parts[i].links.bytes.empty())
-      time.parts[i].links = LinkUse(links.topology.tiers.size());
     addUp(time.parts[i], parts[i]);
   }
   time.local += local;
@@ -246,7 +242,7 @@ StepTime ServeStep::time(const StepLoad &load, bool overlap) const {
     PartTime &part = of(time.parts, ServePart::Draft);
     for (const PartTime &each : extra.parts)
       addUp(part, each);
-    part.links = LinkUse(links.topology.tiers.size());
+    part.links = LinkUse();
     part.seconds *= double(request.workload.serve.draftTokens);
     time.local += part.seconds;
     time.slowestStage += part.seconds;

@@ -137,7 +137,7 @@ LinkUse Trainer::exchange() const {
   double bytes = 2 * gradient; // an all-reduce: summed in shares, collected again
   if (layout.zero != Zero::None)
     bytes = (layout.zero >= Zero::OsG ? m : 1) * gradient + (layout.zero == Zero::OsGParams ? 2 * m : 1) * weight;
-  LinkUse most(context.links.topology.tiers.size());
+  LinkUse most;
   for (const RankShare &share : shares) {
     const double experts = at(share.parameters, Piece::Experts), rest = sum(share.parameters) - experts;
     LinkUse use = context.links.gather({double(layout.dp * layout.cp), double(layout.tp)}, rest * bytes);

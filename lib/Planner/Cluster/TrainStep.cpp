@@ -109,7 +109,6 @@ StageTime TrainStages::time(size_t stage) const {
                 (t.forwardFlops > 0 ? t.forward * t.recomputeFlops / t.forwardFlops : 0);
 
   const Links &links = context.links;
-  t.dispatch = t.tensor = t.pipeline = LinkUse(links.topology.tiers.size());
   if (spec.moe && share.moeLayers > 0 && layout.ep > 1)
     t.dispatch = links.dispatch({double(layout.ep), double(layout.etp)}, *spec.moe, rows / tp,
                                 hidden * (rates.dispatchBytes + rates.combineBytes)) *
