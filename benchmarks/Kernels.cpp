@@ -158,7 +158,7 @@ void absorbed(benchmark::State &state, DType type) {
           2.0 * double(sequences * context) * double(heads * (2 * d.latent + d.rope)));
 }
 
-/// Arguments: heads, kv heads, head size, cached tokens, new tokens.
+/// Arguments: heads, kv heads, head size, cached tokens, new tokens, sequences that have them.
 void grouped(benchmark::State &state, DType type) {
   GqaAttentionDesc d;
   d.shape.heads = state.range(0);
@@ -166,12 +166,13 @@ void grouped(benchmark::State &state, DType type) {
   d.shape.cache = type;
   d.kvHeads = state.range(1);
   d.keyDim = d.valueDim = state.range(2);
-  int64_t cached = state.range(3), tokens = state.range(4), slots = TestStep::pageCount * 64;
+  int64_t cached = state.range(3), tokens = state.range(4), sequences = state.range(5);
+  int64_t slots = TestStep::pageCount * 64, rows = sequences * tokens;
   d.q = d.o = rowsOf(d.shape.heads * d.keyDim, type);
-  TestStep step(std::vector<Sequence>{{cached, tokens}});
-  Buffer q = Buffer::random(type, tokens * d.q.stride, 1), k = Buffer::random(type, slots * d.kvHeads * d.keyDim, 2);
-  Buffer v = Buffer::random(type, slots * d.kvHeads * d.keyDim, 3), o(tokens * d.o.stride * 4);
-  double pairs = double(tokens) * double(cached) + double(tokens) * double(tokens + 1) / 2;
+  TestStep step(std::vector<Sequence>(sequences, {cached, tokens}));
+  Buffer q = Buffer::random(type, rows * d.q.stride, 1), k = Buffer::random(type, slots * d.kvHeads * d.keyDim, 2);
+  Buffer v = Buffer::random(type, slots * d.kvHeads * d.keyDim, 3), o(rows * d.o.stride * 4);
+  double pairs = double(rows) * double(cached) + double(rows) * double(tokens + 1) / 2;
   measure(state, {"gqa", d}, step.step, {q.data(), k.data(), v.data(), &step.step, o.data()},
           4 * pairs * double(d.shape.heads * d.keyDim));
 }
@@ -193,9 +194,11 @@ void absorbedShapes(benchmark::internal::Benchmark *benchmark) {
 }
 
 void groupedShapes(benchmark::internal::Benchmark *benchmark) {
-  benchmark->ArgNames({"heads", "kv", "size", "cached", "tokens"});
-  benchmark->Args({16, 16, 64, 0, 512})->Args({16, 4, 64, 0, 512})->Args({32, 4, 128, 0, 512});
-  benchmark->Args({16, 16, 64, 512, 1})->Args({16, 4, 64, 512, 1})->Args({32, 4, 128, 1024, 1});
+  benchmark->ArgNames({"heads", "kv", "size", "cached", "tokens", "sequences"});
+  benchmark->Args({16, 16, 64, 0, 512, 1})->Args({16, 4, 64, 0, 512, 1})->Args({32, 4, 128, 0, 512, 1});
+  for (auto [cached, sequences] : {std::pair<int64_t, int64_t>{511, 1}, {511, 12}, {130, 30}})
+    benchmark->Args({16, 16, 64, cached, 1, sequences})->Args({16, 4, 64, cached, 1, sequences});
+  benchmark->Args({32, 4, 128, 1023, 1, 1});
 }
 
 BENCHMARK(peak<runF32Peak>)->Name("Peak/f32");

@@ -21,6 +21,9 @@
 
 namespace k2c::emit {
 
+/// Bytes that a prefetch brings.
+inline constexpr int64_t cacheLine = 64;
+
 /// `width` elements of a row at `pointer`; the next row is `stride` elements on (one row: 0). `upcoming`: the same row
 /// of the next block, which is fetched while this one is computed, or null.
 struct Piece {

@@ -10,9 +10,6 @@
 
 namespace k2c::emit {
 
-/// Bytes that a prefetch brings.
-constexpr int64_t cacheLine = 64;
-
 /// Queries and keys are bf16 and multiply in pairs.
 static bool takesPairs(const Rows &q, const AttentionShape &shape) {
   return q.type == DType::BF16 && shape.cache == DType::BF16;

@@ -21,8 +21,15 @@ Value KeyLanesEmitter::minusInfinity() {
 }
 
 void KeyLanesEmitter::emitItem(Value block, Value firstHead, Value heads, FormFilter filter) {
+  Value firstToken = b.mul(block, tile.rowsPerItem);
+  Value lastToken = b.min(b.add(firstToken, tile.rowsPerItem), b.rowCount(RowSpace::Token, 1));
+  Value firstSequence = b.extend(b.loadI32(b.stepField(abi::step::row_seq), firstToken));
   forSequenceRuns(b, tile, block, filter, [&](Value sequence, Value first, Value last) {
     Run run{first, b.sub(last, first), firstHead, heads, sequence};
+    // The runs of an item follow one another; the next item has the same runs and the next head.
+    Value more = b.compare(Compare::Lt, last, lastToken);
+    run.nextSequence = b.select(more, b.add(sequence, 1), firstSequence);
+    run.nextHeads = b.select(more, b.constant(0), b.constant(1));
     run.rows = b.mul(run.tokens, heads);
     run.tiles = b.div(b.add(run.rows, layout.mr - 1), layout.mr);
     run.tileRows = b.div(b.sub(b.add(run.rows, run.tiles), 1), run.tiles);
@@ -42,22 +49,26 @@ void KeyLanesEmitter::emitRun(const Run &run) {
   Value positions = b.stepField(abi::step::positions);
   Value lastPosition = b.extend(b.loadI32(positions, b.sub(b.add(run.firstToken, run.tokens), 1)));
   Value table = b.loadPtr(b.stepField(abi::step::block_tables), b.constant(shape.group));
-  Value pages = b.at(table, b.mul(run.sequence, b.stepField(abi::step::block_stride)), DType::I32);
-  Value blocks = b.add(b.div(lastPosition, softmaxBlock), 1);
-  b.loop(b.constant(0), blocks, 1, [&](Value block) {
-    Value start = b.mul(block, softmaxBlock);
-    auto slotOf = [&](Value at) { return b.mul(b.extend(b.loadI32(pages, at)), softmaxBlock); };
-    Value slot = slotOf(block), upcoming = slotOf(b.min(b.add(block, 1), b.sub(blocks, 1)));
-    Value blockKeys = b.min(b.sub(b.add(lastPosition, 1), start), softmaxBlock);
-    source.prepare(slot, blockKeys, upcoming);
-    turnKeys(slot, blockKeys);
-    b.loop(b.constant(0), run.tiles, 1, [&](Value index) {
+  auto slotOf = [&](Value sequence, Value block) {
+    Value pages = b.at(table, b.mul(sequence, b.stepField(abi::step::block_stride)), DType::I32);
+    return b.mul(b.extend(b.loadI32(pages, block)), softmaxBlock);
+  };
+  Value blocks = b.add(b.div(lastPosition, softmaxBlock), 1), zero = b.constant(0);
+  b.loop(zero, blocks, 1, [&](Value index) {
+    Value start = b.mul(index, softmaxBlock), next = b.add(index, 1), isLast = b.compare(Compare::Eq, next, blocks);
+    Block block{slotOf(run.sequence, index), start, b.min(b.sub(b.add(lastPosition, 1), start), softmaxBlock)};
+    block.upcoming = slotOf(b.select(isLast, run.nextSequence, run.sequence), b.select(isLast, zero, next));
+    block.upcomingHeads = b.select(isLast, run.nextHeads, zero);
+    source.prepare(block.slot, block.count, block.upcoming);
+    b.when(isLast, [&] { fetch(block); });
+    turnKeys(block);
+    b.loop(zero, run.tiles, 1, [&](Value index) {
       Tile at = tileAt(run, index);
       Value lastSeen = b.add(positionOf(at.state, b.sub(at.rows, 1)), 1);
       Value keys = b.min(b.sub(lastSeen, start), softmaxBlock);
       b.when(b.compare(Compare::Gt, keys, 0), [&] {
         restart(at, start);
-        b.switchOn(at.rows, 1, layout.mr, [&](int64_t rows) { emitBlock(at, slot, start, keys, rows); });
+        b.switchOn(at.rows, 1, layout.mr, [&](int64_t rows) { emitBlock(at, block, keys, rows); });
       });
     });
   });

@@ -58,10 +58,16 @@ public:
   void emitItem(Value block, Value firstHead, Value heads, FormFilter filter);
 
 private:
-  /// Rows of one sequence; `tileRows`: of each tile but the last.
+  /// Rows of one sequence; `tileRows`: of each tile but the last. Behind the run's pages, the first page of sequence
+  /// `nextSequence` is read, `nextHeads` heads of the cache further on.
   struct Run {
-    Value firstToken, tokens, firstHead, heads, sequence;
+    Value firstToken, tokens, firstHead, heads, sequence, nextSequence, nextHeads;
     Value rows, tiles, tileRows;
+  };
+  /// A block of keys, `count` of them seen by the last row, and where the page begins that is read after it.
+  struct Block {
+    Value slot, start, count;
+    Value upcoming, upcomingHeads;
   };
   /// One tile: where its state is, its first row in the run, how many rows it has.
   struct Tile {
@@ -88,13 +94,18 @@ private:
   void finishTile(const Run &run, const Tile &at);
 
   // One block of keys (KeyLanesBlock.cpp).
-  void turnKeys(Value slot, Value keys);
+  void fetch(const Block &block);
+  void turnKeys(const Block &block);
   Value loadUnits(Value address, DType type, int64_t elements);
-  void emitBlock(const Tile &at, Value slot, Value start, Value keys, int64_t rows);
+  void emitBlock(const Tile &at, const Block &block, Value keys, int64_t rows);
   void scores(Value state, Value keys, int64_t rows);
   Value softmax(Value state, const Values &seen, Value keys);
-  void weigh(Value state, const Values &seen, Value alpha, Value slot);
+  void weigh(const Tile &at, const Values &seen, Value alpha, const Block &block);
   void weighColumns(Value state, const Values &seen, Value alpha, const Piece &values, const Columns &columns);
+  /// The element that many heads further on.
+  Value headsOn(Value pointer, const Piece &piece, Value heads) {
+    return b.at(pointer, b.mul(heads, piece.width), piece.type);
+  }
 
   Value rowOf(Value state, int64_t offset, int64_t rowBytes, Value row) {
     return b.atBytes(state, b.add(b.mul(row, rowBytes), offset));

@@ -36,16 +36,36 @@ Value KeyLanesEmitter::loadUnits(Value address, DType type, int64_t elements) {
   return b.reinterpret(halves, b.vec(b.i32(), lanes));
 }
 
-/// Keys of a block to [unit][64]. Keys beyond `keys` up to the next whole vector are turned and never read.
-void KeyLanesEmitter::turnKeys(Value slot, Value keys) {
+/// Fetches the page that is read after the block at once. Other blocks fetch it key by key as they compute; the last
+/// one of a run has few keys to do so with.
+void KeyLanesEmitter::fetch(const Block &block) {
+  Pieces pieces = source.keys(block.slot);
+  pieces.push_back(source.values(block.slot));
+  for (const Piece &piece : pieces)
+    if (piece.upcoming)
+      b.loop(0, softmaxBlock, 1, [&](Value key) {
+        Value row = b.at(headsOn(piece.upcoming, piece, block.upcomingHeads), b.mul(key, piece.stride), piece.type);
+        for (int64_t byte = 0; byte < piece.width * byteWidth(piece.type); byte += cacheLine)
+          b.prefetch(b.atBytes(row, b.constant(byte)), CacheLevel::Second);
+      });
+}
+
+/// Keys of a block to [unit][64]. Keys beyond the last up to the next whole vector are turned and never read.
+void KeyLanesEmitter::turnKeys(const Block &block) {
   int64_t lanes = layout.lanes, elements = lanes * (pairs ? 2 : 1), offset = 0;
-  for (const Piece &piece : source.keys(slot)) {
+  for (const Piece &piece : source.keys(block.slot)) {
     Value turned = b.scratch(layout.keysOffset() + offset * KeyLanesLayout::blockBytes);
     auto turnChunk = [&](Value firstKey, Value chunk, int64_t width) {
-      Value from = b.at(piece.pointer, b.add(b.mul(firstKey, piece.stride), b.mul(chunk, elements)), piece.type);
+      Value first = b.add(b.mul(firstKey, piece.stride), b.mul(chunk, elements));
+      Value from = b.at(piece.pointer, first, piece.type), next;
+      if (piece.upcoming)
+        next = b.at(headsOn(piece.upcoming, piece, block.upcomingHeads), first, piece.type);
       Values vectors;
-      for (int64_t i = 0; i < lanes; ++i)
+      for (int64_t i = 0; i < lanes; ++i) {
         vectors.push_back(loadUnits(b.at(from, i * piece.stride, piece.type), piece.type, width));
+        if (next)
+          b.prefetch(b.at(next, i * piece.stride, piece.type), CacheLevel::Second);
+      }
       turn(b, vectors);
       int64_t units = pairs ? (width + 1) / 2 : width;
       for (int64_t i = 0; i < units; ++i) {
@@ -55,7 +75,7 @@ void KeyLanesEmitter::turnKeys(Value slot, Value keys) {
       }
     };
     int64_t whole = piece.width / elements, rest = piece.width % elements;
-    b.loop(b.constant(0), keys, lanes, [&](Value firstKey) {
+    b.loop(b.constant(0), block.count, lanes, [&](Value firstKey) {
       b.loop(0, whole, 1, [&](Value chunk) { turnChunk(firstKey, chunk, elements); });
       if (rest > 0)
         turnChunk(firstKey, b.constant(whole), rest);
@@ -64,15 +84,15 @@ void KeyLanesEmitter::turnKeys(Value slot, Value keys) {
   }
 }
 
-void KeyLanesEmitter::emitBlock(const Tile &at, Value slot, Value start, Value keys, int64_t rows) {
+void KeyLanesEmitter::emitBlock(const Tile &at, const Block &block, Value keys, int64_t rows) {
   scores(at.state, keys, rows);
   Values seen;
   for (int64_t row = 0; row < rows; ++row) {
-    Value count = b.sub(b.add(positionOf(at.state, b.constant(row)), 1), start);
+    Value count = b.sub(b.add(positionOf(at.state, b.constant(row)), 1), block.start);
     seen.push_back(b.max(b.min(count, softmaxBlock), 0));
   }
   Value alpha = softmax(at.state, seen, keys);
-  weigh(at.state, seen, alpha, slot);
+  weigh(at, seen, alpha, block);
 }
 
 /// s[r][t] = scale * sum_k q[r][k] * key[k][t].
@@ -137,8 +157,13 @@ Value KeyLanesEmitter::softmax(Value state, const Values &seen, Value keys) {
   return emitExp(b, b.fsub(max, next));
 }
 
-void KeyLanesEmitter::weigh(Value state, const Values &seen, Value alpha, Value slot) {
-  Piece values = source.values(slot);
+void KeyLanesEmitter::weigh(const Tile &at, const Values &seen, Value alpha, const Block &block) {
+  Value state = at.state;
+  Piece values = source.values(block.slot);
+  // The first tile of a block fetches the next page's values for all.
+  if (values.upcoming)
+    values.upcoming = b.select(b.compare(Compare::Eq, at.firstRow, 0),
+                               headsOn(values.upcoming, values, block.upcomingHeads), values.pointer);
   int64_t group = tile.nrVectors * layout.lanes, whole = layout.valueDim / group, rest = layout.valueDim % group;
   int64_t restVectors = (rest + layout.lanes - 1) / layout.lanes;
   auto wholeColumns = [&](Value first, bool sums) {
@@ -176,7 +201,10 @@ void KeyLanesEmitter::weighColumns(Value state, const Values &seen, Value alpha,
       weights.push_back(b.splat(b.loadFloats(scoreAt(b.constant(firstRow + int64_t(i)), t), DType::F32, 0), lanes));
     for (int64_t v = 0; v < columns.vectors; ++v) {
       int64_t width = std::min(columns.width - v * lanes, lanes);
-      Value at = b.at(values.pointer, b.add(b.mul(t, values.stride), b.add(columns.first, v * lanes)), values.type);
+      Value element = b.add(b.mul(t, values.stride), b.add(columns.first, v * lanes));
+      Value at = b.at(values.pointer, element, values.type);
+      if (values.upcoming && firstRow == 0 && v * lanes * byteWidth(values.type) % cacheLine == 0)
+        b.prefetch(b.at(values.upcoming, element, values.type), CacheLevel::Second);
       Value value = b.loadFloats(at, values.type, lanes, width < lanes ? b.laneMask(lanes, 0, width) : Value());
       for (size_t i = 0; i < weights.size(); ++i)
         next[i * perRow + v] = b.fma(weights[i], value, next[i * perRow + v]);
