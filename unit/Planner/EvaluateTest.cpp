@@ -408,4 +408,18 @@ TEST(EvaluateTest, OnlyOneRankOfACpuCompiles) {
   EXPECT_EQ(whyNotCompiled(host.request, {}), "");
 }
 
+TEST(EvaluateTest, WhatCompilesHasTheCertificateOfThatCompile) {
+  Question q("olmoe-1b-7b", "cpu1");
+  q.request.compute = q.request.cache = DType::F32;
+  q.workload.serve.batch = 3;
+  ClusterPlan plan = q.plan("step=512");
+  ASSERT_TRUE(plan.compilable) << plan.whyNotCompilable;
+  Limits limits;
+  limits.stepTokens = 512, limits.maxSequences = 3, limits.maxContext = 2500;
+  Expected<Plan> compiled = planHost(q.spec, q.machines, limits);
+  ASSERT_TRUE(compiled);
+  EXPECT_EQ(plan.fullest().total().value, compiled->memory.total().value);
+  EXPECT_TRUE(has(plan.notes.back(), "--step-tokens 512 --max-sequences 3 --max-context 2500"));
+}
+
 } // namespace

@@ -264,6 +264,11 @@ ClusterPlan Server::plan(const Service &service) const {
   addSteps(plan, "prefill", prefill);
   addSteps(plan, "decode", steps.fastest(decode));
   addFigures(plan, service);
+  if (std::optional<Limits> limits = memory.compiledLimits(service.sequences))
+    plan.notes.push_back("memory is the certificate of k2c compile --step-tokens " +
+                         std::to_string(limits->stepTokens) + " --max-sequences " +
+                         std::to_string(limits->maxSequences) + " --max-context " + std::to_string(limits->maxContext) +
+                         "; the arena and the scratch of kernels, which the compiler assigns, come on top");
   if (layout.ep > 1) {
     plan.notes.push_back(overlapNote("prefill", prompt));
     plan.notes.push_back(overlapNote("decode", decode));

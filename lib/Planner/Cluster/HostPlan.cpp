@@ -11,9 +11,7 @@
 using namespace k2c;
 using namespace k2c::planner;
 
-namespace {
-
-RankMemory certificate(const ModelSpec &spec, const Plan &plan, const Device &device) {
+RankMemory planner::certificateOf(const ModelSpec &spec, const Plan &plan, const Device &device) {
   const MemoryCertificate &m = plan.memory;
   RankMemory memory;
   memory.ranks = "0";
@@ -26,6 +24,8 @@ RankMemory certificate(const ModelSpec &spec, const Plan &plan, const Device &de
       memory.parts.push_back({name, bytes});
   return memory;
 }
+
+namespace {
 
 void addStep(ClusterPlan &to, const char *phase, const ModelSpec &spec, const Plan &plan, const Device &device,
              const StepShape &shape) {
@@ -58,7 +58,7 @@ ClusterPlan k2c::describeHostPlan(const ModelSpec &spec, const Topology &topolog
   to.compute = plan.compute;
   to.cache = plan.cache.empty() ? plan.compute : plan.cache.front().type;
   to.weightFormat = nameOf(WeightFormat::Published);
-  to.memory.push_back(certificate(spec, plan, device));
+  to.memory.push_back(certificateOf(spec, plan, device));
   addStep(to, "prefill", spec, plan, device, {1, plan.prefill.tokens, plan.prefill.context});
   addStep(to, "decode", spec, plan, device, {1, plan.decode.tokens, plan.decode.context});
   auto add = [&](const char *key, const char *label, double value, const char *unit) {

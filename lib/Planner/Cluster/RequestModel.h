@@ -46,6 +46,9 @@ Status checkRequest(const PlanRequest &request);
 Expected<ClusterPlan> evaluateServe(const RequestModel &context, const ParallelLayout &layout);
 Expected<ClusterPlan> evaluateTrain(const RequestModel &context, const ParallelLayout &layout);
 
+/// The one rank of a compile, as the manifest states it.
+RankMemory certificateOf(const ModelSpec &spec, const Plan &plan, const Device &device);
+
 /// Names, devices, layout, notes and whether it compiles.
 ClusterPlan describePlan(const RequestModel &context, const ParallelLayout &layout);
 

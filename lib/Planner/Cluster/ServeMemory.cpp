@@ -3,7 +3,7 @@
 #include "ServeMemory.h"
 
 #include "LargestLoad.h"
-#include "k2c/Planner/Plan.h"
+#include "k2c/Planner/Planner.h"
 #include <algorithm>
 #include <cmath>
 
@@ -21,6 +21,7 @@ ServeMemory::ServeMemory(const RequestModel &context, const ParallelLayout &layo
       last.bytes[i] += draft.bytes[i];
     }
   }
+  compiles = whyNotCompiled(context.request, layout).empty();
   reserve = context.request.workload.reserve * double(context.request.topology.device.memory.value.value);
 }
 
@@ -89,7 +90,36 @@ ServeMemory::Buffers ServeMemory::buffers(int64_t stepTokens, int64_t sequences,
   return b;
 }
 
+std::optional<Limits> ServeMemory::compiledLimits(int64_t sequences) const {
+  if (!compiles)
+    return std::nullopt;
+  Limits limits;
+  limits.stepTokens = std::max<int64_t>(1, layout.stepTokens);
+  limits.maxSequences = sequences;
+  limits.maxContext = context.mix.longest;
+  return limits;
+}
+
+std::optional<RankMemory> ServeMemory::certificate(int64_t sequences) const {
+  std::optional<Limits> limits = compiledLimits(sequences);
+  if (!limits)
+    return std::nullopt;
+  const PlanRequest &request = context.request;
+  PlanOptions options;
+  options.compute = request.compute;
+  options.cache = request.cache;
+  options.mustFit = false;
+  Topology one = request.topology;
+  one.tiers.clear();
+  Expected<Plan> plan = planHost(request.spec, one, *limits, options);
+  return plan ? std::optional(certificateOf(request.spec, *plan, one.device)) : std::nullopt;
+}
+
 bool ServeMemory::fits(int64_t sequences) const {
+  if (compiles) {
+    std::optional<RankMemory> memory = certificate(sequences);
+    return memory && memory->fits();
+  }
   const double capacity = double(context.request.topology.device.memory.value.value);
   for (const RankShare &share : stages)
     if (fixedBytes(share) + cacheBytes(share, sequences) +
@@ -116,13 +146,15 @@ int64_t ServeMemory::chooseStepTokens() const {
   double left = double(context.request.topology.device.memory.value.value);
   for (const RankShare &share : stages)
     left = std::min(left, double(context.request.topology.device.memory.value.value) - fixedBytes(share));
-  int64_t tokens = 8192;
+  int64_t tokens = compiles ? Limits().stepTokens : 8192;
   while (tokens > 64 && buffers(tokens, 1, true).total() > left / 4)
     tokens /= 2;
   return tokens;
 }
 
 std::vector<RankMemory> ServeMemory::ranks(int64_t sequences) const {
+  if (std::optional<RankMemory> memory = certificate(sequences))
+    return {*memory};
   std::vector<RankMemory> classes;
   const int64_t each = layout.tp * layout.dp;
   for (size_t stage = 0; stage < stages.size(); ++stage) {

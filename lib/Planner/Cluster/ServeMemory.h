@@ -18,6 +18,8 @@ public:
   /// Largest power of two up to 8192 whose buffers take no more than a quarter of what weights and reserve leave; at
   /// least 64, which may not fit.
   int64_t chooseStepTokens() const;
+  /// What `k2c compile` is asked for when each rank holds `sequences`; nothing when it does not compile this layout.
+  std::optional<Limits> compiledLimits(int64_t sequences) const;
 
 private:
   struct Buffers {
@@ -28,11 +30,14 @@ private:
   double cacheBytes(const RankShare &share, int64_t sequences) const;
   double fixedBytes(const RankShare &share) const { return sum(share.bytes) + reserve; }
   bool fits(int64_t sequences) const;
+  /// The certificate of a compile, without what only the compiler knows.
+  std::optional<RankMemory> certificate(int64_t sequences) const;
 
   const RequestModel &context;
   const ParallelLayout layout;
   std::vector<RankShare> stages;
   double reserve = 0;
+  bool compiles = false;
 };
 
 } // namespace k2c::planner
