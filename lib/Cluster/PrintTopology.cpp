@@ -1,4 +1,5 @@
 //===- PrintTopology.cpp - A topology as a file ---------------------------===//
+#include "PrintCalibration.h"
 #include "k2c/Cluster/Quantity.h"
 #include "k2c/Cluster/Topology.h"
 
@@ -6,10 +7,7 @@ namespace k2c {
 
 using namespace cluster;
 
-namespace {
-
-/// A double-quoted YAML scalar, which is also JSON's.
-std::string quoted(const std::string &text) {
+std::string cluster::quoted(const std::string &text) {
   static const char digits[] = "0123456789abcdef";
   std::string out = "\"";
   for (char c : text) {
@@ -23,6 +21,8 @@ std::string quoted(const std::string &text) {
   }
   return out + "\"";
 }
+
+namespace {
 
 std::string pair(const std::string &value, const std::string &source) {
   return "{value: " + value + ", source: " + quoted(source) + "}";
@@ -54,6 +54,8 @@ std::string printDevice(const Device &device) {
     out += line("l2", device.l2, Dimension::Bytes);
   if (cpu)
     out += line("l3", device.l3, Dimension::Bytes);
+  if (device.measured)
+    out += printCalibration(*device.measured);
   return out;
 }
 

@@ -89,10 +89,10 @@ Status Road::certify() {
   if (failed(weights))
     return Error{"scheduled form", diagnostics.text, ""};
   map = weightMapOf(*weights, inputs.spec);
-  for (auto kernel : ir->getOps<kern::FuncOp>()) {
-    const KernelDesc &desc = weights->kernel(kernel.getSymName()).desc;
-    scratch = std::max(scratch, scratchBytes(desc, tileConfig(kernel.getTileAttr())));
-    costs[kernel.getSymName().str()] = costRule(desc);
+  launched = programKernels(*ir, *weights);
+  for (const ProgramKernel &kernel : launched) {
+    scratch = std::max(scratch, scratchBytes(kernel.desc, kernel.tile));
+    costs[kernel.desc.name] = costRule(kernel.desc);
   }
   Known known;
   known.weights = Bytes(map.totalBytes());
@@ -103,7 +103,36 @@ Status Road::certify() {
   if (!plan)
     return plan.takeError();
   decided = std::move(*plan);
+  predictByRates();
   return {};
+}
+
+/// Where the machine was measured, times of the program's own kernels take the place of bounds.
+void Road::predictByRates() {
+  const std::optional<Calibration> &measured = inputs.topology.device.measured;
+  const TeamRates *team = measured ? measured->team(inputs.topology.device.cores) : nullptr;
+  if (!team)
+    return;
+  struct {
+    const char *what;
+    Prediction &step;
+  } steps[] = {{"prefill", decided.prefill}, {"decode", decided.decode}};
+  for (auto &[what, step] : steps) {
+    StepShape shape{1, step.tokens, step.context};
+    Expected<StepTime> time = timeStep(launched, *team, stepOptions(inputs.spec, decided, shape));
+    std::string subject =
+        std::string(what) + " of " + std::to_string(step.tokens) + (step.tokens == 1 ? " token: " : " tokens: ");
+    if (!time) {
+      decided.remarks.push_back({"attach-plan", subject + "no time, " + time.error().text(), {}});
+      continue;
+    }
+    step.seconds = time->seconds;
+    decided.remarks.push_back({"attach-plan",
+                               subject + "about " + format(step.seconds) +
+                                   " by the rates that k2c calibrate measured on " + measured->date + " with " +
+                                   std::to_string(team->workers) + " workers",
+                               {{"seconds", step.seconds.value}}});
+  }
 }
 
 Status Road::start() {

@@ -6,6 +6,7 @@
 #ifndef K2C_LIB_PIPELINES_STAGES_H
 #define K2C_LIB_PIPELINES_STAGES_H
 
+#include "ProgramKernels.h"
 #include "WeightMaps.h"
 #include "k2c/Cluster/Topology.h"
 #include "k2c/Frontend/ImportModel.h"
@@ -57,11 +58,14 @@ public:
   int64_t scratchPerWorker() const { return scratch; }
   /// The kernels by id. At the runtime form, before the llvm form.
   std::vector<PackagedKernel> kernels();
+  /// From the scheduled form on: what the program launches.
+  const std::vector<ProgramKernel> &launches() const { return launched; }
 
 private:
   Status run(void (*build)(mlir::OpPassManager &, const PipelineOptions &), const char *form);
   Status start();
   Status certify();
+  void predictByRates();
   PipelineOptions pipelineOptions() const;
 
   const Inputs &inputs;
@@ -73,7 +77,8 @@ private:
   WeightMap map;
   int64_t scratch = 0;
   std::map<std::string, CostRule, std::less<>> costs; ///< of the kernels, from the scheduled form on
-  size_t next = 0;                                    ///< first stage that has not run
+  std::vector<ProgramKernel> launched;
+  size_t next = 0; ///< first stage that has not run
 };
 
 /// The host program and each kernel as modules of their own. `module` is in the llvm form and outlives the parts.

@@ -16,7 +16,7 @@ Seconds roofline(const Work &work, const Device &device, DType compute) {
   return std::max(computing, reading, [](Seconds a, Seconds b) { return a < b; });
 }
 
-static bool runsExpanded(const Plan &plan, const StepShape &shape) {
+bool runsExpanded(const Plan &plan, const StepShape &shape) {
   return plan.expandedFrom == 0 || (plan.expandedFrom > 0 && shape.tokens >= plan.expandedFrom);
 }
 

@@ -17,7 +17,8 @@ void addPack(CLI::App &app, std::function<int()> &run);
 void addVerify(CLI::App &app, std::function<int()> &run);
 void addInspect(CLI::App &app, std::function<int()> &run);
 void addExplain(CLI::App &app, std::function<int()> &run);
-void addUnbuilt(CLI::App &app, std::function<int()> &run);
+void addCalibrate(CLI::App &app, std::function<int()> &run);
+void addPredict(CLI::App &app, std::function<int()> &run);
 void addKnown(CLI::App &app, std::function<int()> &run);
 void addDoctor(CLI::App &app, std::function<int()> &run);
 

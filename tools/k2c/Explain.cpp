@@ -60,16 +60,3 @@ void k2c::addExplain(CLI::App &app, std::function<int()> &run) {
   d->add_option("OTHER", *other, "another bundle")->required();
   d->callback([=, &run] { run = [=] { return diff(*bundle, *other); }; });
 }
-
-void k2c::addUnbuilt(CLI::App &app, std::function<int()> &run) {
-  for (const char *name : {"calibrate"}) {
-    CLI::App *c = app.add_subcommand(name, "(not in this build)");
-    c->allow_extras();
-    c->callback([name, &run] {
-      run = [name] {
-        return fail(std::string("k2c ") + name +
-                    " is not in this build; `k2c compile --remarks` shows what was predicted");
-      };
-    });
-  }
-}

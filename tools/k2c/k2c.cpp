@@ -39,7 +39,7 @@ int main(int argc, char **argv) {
   app.require_subcommand(1);
   std::function<int()> run;
   for (k2c::Command add : {k2c::addCompile, k2c::addRun, k2c::addPlan, k2c::addPack, k2c::addVerify, k2c::addInspect,
-                           k2c::addExplain, k2c::addKnown, k2c::addDoctor, k2c::addUnbuilt})
+                           k2c::addExplain, k2c::addKnown, k2c::addDoctor, k2c::addCalibrate, k2c::addPredict})
     add(app, run);
   try {
     app.parse(argc, argv);

@@ -10,6 +10,7 @@
 #ifndef K2C_CLUSTER_TOPOLOGY_H
 #define K2C_CLUSTER_TOPOLOGY_H
 
+#include "k2c/Cluster/Calibration.h"
 #include "k2c/Support/Error.h"
 #include "k2c/Support/Units.h"
 #include <cstdint>
@@ -45,6 +46,7 @@ struct Device {
   Sourced<Bytes> l1;                         ///< cpu: data cache of a core
   Sourced<Bytes> l2;                         ///< cpu: of a core; nvidia: of the device, 0 when not stated
   Sourced<Bytes> l3;                         ///< cpu: shared by the cores
+  std::optional<Calibration> measured;       ///< cpu: what `k2c calibrate` found
 
   /// A rate above as the device's, all cores together.
   FlopRate whole(FlopRate rate) const { return kind == "cpu" ? rate * double(cores) : rate; }

@@ -52,6 +52,9 @@ struct CostRule {
 
 CostRule costRule(const KernelDesc &desc);
 
+/// Bytes of one token row (or wanted row) of a kernel that works row by row: activations, cache, rows of a table.
+Bytes bytesOfRow(const KernelDesc &desc);
+
 /// Mean number of distinct experts among `experts` that `tokens` tokens with `topK` distinct experts each visit:
 /// E * (1 - (1 - k / E)^N), exact for every router under which all experts are equally likely.
 double hitExperts(int64_t experts, int64_t topK, double tokens);

@@ -32,6 +32,9 @@ struct StepShape {
   int64_t context = 0;
 };
 
+/// Whether latent attention runs expanded (MlaForms.h).
+bool runsExpanded(const Plan &plan, const StepShape &shape);
+
 /// What the kernels of a step read and compute: one entry for each kind of kernel, all layers together. Reads the
 /// sizes, forms and limits of `plan`.
 std::vector<Work> stepWork(const ModelSpec &spec, const Plan &plan, const StepShape &shape);

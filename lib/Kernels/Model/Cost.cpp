@@ -151,4 +151,10 @@ CostRule costRule(const KernelDesc &desc) {
   return rule;
 }
 
+Bytes bytesOfRow(const KernelDesc &desc) {
+  Cost cost = count(desc, {1, 0, 0});
+  bool isLookup = std::holds_alternative<EmbedDesc>(desc.body) || std::holds_alternative<RotaryDesc>(desc.body);
+  return cost.read + cost.written + cost.cache + (isLookup ? cost.weights : Bytes(0));
+}
+
 } // namespace k2c

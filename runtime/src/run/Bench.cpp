@@ -56,7 +56,8 @@ Status benchPrefill(Session &session, const BenchFlags &flags, int64_t repeat, R
   return {};
 }
 
-Status benchDecode(Session &session, const BenchFlags &flags, int64_t repeat, Rates &rates) {
+/// `steps`: steps per second, of each step alone.
+Status benchDecode(Session &session, const BenchFlags &flags, int64_t repeat, Rates &rates, Rates &steps) {
   int64_t reading = flags.batch, newTokens = 0;
   StepEvents events;
   events.token = [&](const Sequence &sequence, int32_t, bool) {
@@ -80,10 +81,15 @@ Status benchDecode(Session &session, const BenchFlags &flags, int64_t repeat, Ra
       return more.takeError();
   newTokens = 0;
   const int64_t begin = Trace::nowNs();
-  for (int64_t i = 0; i < flags.decode; ++i)
+  int64_t last = begin;
+  for (int64_t i = 0; i < flags.decode; ++i) {
     if (Result<bool> more = scheduler.step(); !more)
       return more.takeError();
-  rates.add(newTokens, Trace::nowNs() - begin);
+    const int64_t now = Trace::nowNs();
+    steps.add(1, now - last);
+    last = now;
+  }
+  rates.add(newTokens, last - begin);
   scheduler.abandon();
   return {};
 }
@@ -113,7 +119,8 @@ void printRates(JsonWriter &json, const char *key, Rates &rates) {
   json.key("min").value(rates.least()).key("max").value(rates.most()).endObject();
 }
 
-void printResults(const RunOptions &options, const BenchFlags &flags, Session &session, Rates &prefill, Rates &decode) {
+void printResults(const RunOptions &options, const BenchFlags &flags, Session &session, Rates &prefill, Rates &decode,
+                  Rates &steps) {
   const Manifest &manifest = session.manifest();
   const Bandwidth bandwidth = probeBandwidth(session);
   const int64_t peak = peakResidentBytes(), anonymous = anonymousResidentBytes();
@@ -142,6 +149,10 @@ void printResults(const RunOptions &options, const BenchFlags &flags, Session &s
   json.key("batch").value(flags.batch).key("context").value(flags.context);
   printRates(json, "prefill", prefill);
   printRates(json, "decode", decode);
+  if (!steps.values.empty()) {
+    json.key("decode_step_s").beginObject().key("median").value(1 / steps.median());
+    json.key("min").value(1 / steps.most()).key("max").value(1 / steps.least()).endObject();
+  }
   json.endObject().endLine();
 }
 
@@ -158,7 +169,7 @@ Status runBench(const RunOptions &options, BenchFlags flags, bool defaultSizes) 
   }
   if (Status fits = checkFlags(flags, session.manifest()); !fits)
     return fits;
-  Rates prefill, decode;
+  Rates prefill, decode, steps;
   {
     const int64_t perRepeat = flags.prefill + flags.batch * flags.decode;
     Progress progress("bench", flags.repeat * perRepeat);
@@ -167,14 +178,14 @@ Status runBench(const RunOptions &options, BenchFlags flags, bool defaultSizes) 
         if (Status done = benchPrefill(session, flags, repeat, prefill); !done)
           return done;
       if (flags.decode > 0)
-        if (Status done = benchDecode(session, flags, repeat, decode); !done)
+        if (Status done = benchDecode(session, flags, repeat, decode, steps); !done)
           return done;
       progress.advance(perRepeat);
     }
   }
   if (Status traced = session.finishTrace(); !traced)
     return traced;
-  printResults(options, flags, session, prefill, decode);
+  printResults(options, flags, session, prefill, decode, steps);
   return {};
 }
 

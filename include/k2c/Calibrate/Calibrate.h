@@ -1,0 +1,27 @@
+//===- Calibrate.h - Measures this machine with the compiler's own kernels -===//
+#ifndef K2C_CALIBRATE_CALIBRATE_H
+#define K2C_CALIBRATE_CALIBRATE_H
+
+#include "k2c/Cluster/Topology.h"
+#include <functional>
+
+namespace k2c {
+
+struct CalibrateOptions {
+  /// Sizes of teams to measure; empty: one worker, and one for each core.
+  std::vector<int64_t> workers;
+  bool quick = false;      ///< fewer kernels, shorter measurements
+  std::string tool;        ///< written into the file
+  std::string cacheFolder; ///< kernel objects; empty: $XDG_CACHE_HOME/k2c
+  /// Called with (stage, done, total) now and then; null: silent.
+  std::function<void(const std::string &, int64_t, int64_t)> progress;
+};
+
+/// The host's topology (Topology.h) with measured rates. Compiles kernels for this CPU, maps about four times its
+/// caches, and takes the fastest of several runs of everything. Errors: a CPU that k2c cannot compile for; no linker;
+/// more workers than processors; too little memory.
+Expected<Topology> calibrate(const CalibrateOptions &options);
+
+} // namespace k2c
+
+#endif // K2C_CALIBRATE_CALIBRATE_H

@@ -1,0 +1,91 @@
+//===- Team.cpp - Workers that launch kernels as a program does -----------===//
+#include "Team.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+
+namespace k2c::calibration {
+
+namespace {
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+/// Seconds below which a launch is timed with others.
+constexpr double shortLaunch = 10e-6;
+
+/// Scratch begins on a page, as in a program.
+void *aligned(char *memory) {
+  return reinterpret_cast<void *>((reinterpret_cast<uintptr_t>(memory) + 4095) / 4096 * 4096);
+}
+
+} // namespace
+
+Status checkWorkers(int64_t workers) {
+  k2rt::Container container = k2rt::readContainer();
+  if (workers >= 1 && workers <= int64_t(container.processors.size()))
+    return {};
+  return Error{"--threads",
+               "is " + std::to_string(workers) + ", this process may use " +
+                   std::to_string(container.processors.size()) + " processors",
+               ""};
+}
+
+Expected<Team> Team::start(int64_t workers, int64_t scratchBytes) {
+  auto pool = k2rt::WorkerPool::start(int32_t(workers), k2rt::readContainer());
+  if (!pool)
+    return Error{"--threads " + std::to_string(workers), "the workers do not start", "allow the process more threads"};
+  Team team;
+  team.pool = std::move(*pool);
+  team.meeting = std::make_unique<k2rt::Barrier>(int32_t(workers), team.pool->spins());
+  team.scratchBytes = scratchBytes;
+  for (int64_t i = 0; i < workers; ++i)
+    team.scratch.push_back(std::make_unique<char[]>(size_t(scratchBytes) + 8192));
+  return team;
+}
+
+Expected<Seconds> Team::time(const std::vector<Launch> &launches, const k2rt_ir_step &step, Seconds budget) {
+  std::vector<double> fastest(launches.size(), 1e30);
+  int repeats = 1;
+  std::atomic<bool> failed{false};
+  auto pass = [&](int32_t index) {
+    k2rt_ir_worker worker = {};
+    worker.step = const_cast<k2rt_ir_step *>(&step);
+    worker.scratch = aligned(scratch[size_t(index)].get());
+    worker.scratch_bytes = scratchBytes;
+    worker.index = index;
+    worker.count = pool->count();
+    meeting->wait();
+    for (size_t i = 0; i < launches.size(); ++i) {
+      const Launch &launch = launches[i];
+      double begin = index == 0 ? now() : 0;
+      for (int repeat = 0; repeat < repeats; ++repeat) {
+        worker.begin = launch.items * index / worker.count;
+        worker.end = launch.items * (index + 1) / worker.count;
+        if (worker.begin < worker.end && launch.function(&worker, launch.args.data()) != 0)
+          failed = true;
+        meeting->wait();
+      }
+      if (index == 0)
+        fastest[i] = std::min(fastest[i], (now() - begin) / repeats);
+    }
+  };
+  auto passes = [&](double end) {
+    for (int64_t run = 0; run < 3 || now() < end; ++run)
+      pool->run(pass);
+  };
+  passes(0);
+  if (launches.size() == 1 && fastest[0] < shortLaunch) {
+    repeats = 16;
+    fastest[0] = 1e30;
+  }
+  passes(now() + budget.value);
+  if (failed)
+    return Error{"calibration", "a kernel failed on data of its own", "report it with the CPU's name"};
+  double sum = 0;
+  for (double seconds : fastest)
+    sum += seconds;
+  return Seconds(sum / double(launches.size()));
+}
+
+} // namespace k2c::calibration

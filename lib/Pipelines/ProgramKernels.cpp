@@ -1,0 +1,40 @@
+//===- ProgramKernels.cpp - What a program launches, and how often --------===//
+#include "ProgramKernels.h"
+
+#include "k2c/Kernels/TileAttr.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+
+namespace k2c {
+
+/// How often a step calls each function: the entry once, a layer's function once for each layer it stands for.
+static llvm::StringMap<int64_t> callsOfFunctions(ModuleOp module) {
+  llvm::StringMap<int64_t> calls;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    if (function->hasAttr("nn.entry"))
+      calls[function.getSymName()] = 1;
+    function.walk([&](nn::LayersOp layers) {
+      for (nn::LayerRunAttr run : layers.getRuns().getAsRange<nn::LayerRunAttr>())
+        calls[run.getCallee().getValue()] += run.getTo() - run.getFrom();
+    });
+  }
+  return calls;
+}
+
+std::vector<ProgramKernel> programKernels(ModuleOp module, const ProgramWeights &weights) {
+  llvm::StringMap<int64_t> functions = callsOfFunctions(module), launches;
+  for (auto function : module.getOps<func::FuncOp>())
+    function.walk([&](kern::CallOp call) { launches[call.getCallee()] += functions.lookup(function.getSymName()); });
+  std::vector<ProgramKernel> kernels;
+  for (auto kernel : module.getOps<kern::FuncOp>()) {
+    ProgramKernel program{weights.kernel(kernel.getSymName()).desc, tileConfig(kernel.getTileAttr()),
+                          launches.lookup(kernel.getSymName())};
+    program.desc.name = kernel.getSymName().str();
+    kernels.push_back(std::move(program));
+  }
+  return kernels;
+}
+
+} // namespace k2c

@@ -1,0 +1,223 @@
+//===- KernelTime.cpp - Seconds of a compiled program's step --------------===//
+#include "k2c/Planner/KernelTime.h"
+
+#include "RateTable.h"
+#include "k2c/Kernels/Cost.h"
+#include <algorithm>
+#include <cmath>
+
+namespace k2c {
+
+using namespace planner;
+
+namespace {
+
+/// What launches of a step have in common.
+struct Step {
+  const StepOptions &options;
+  RateTable &rates;
+  double memoryShare = 0; ///< of the weights that a step reads
+  double readRate = 0;    ///< bytes a second of the team over what a step reads
+
+  double tokens() const { return double(options.shape.sequences * options.shape.tokens); }
+  double rowsOf(RowSpace space) const { return space == RowSpace::Want ? double(options.wanted) : tokens(); }
+  double workers() const { return double(rates.workers()); }
+  /// Items of the worker that has most.
+  double busiest(double items) const { return std::ceil(items / workers()); }
+  bool runs(FormFilter filter) const {
+    return filter == FormFilter::All || (filter == FormFilter::Expanded) == options.expanded;
+  }
+};
+
+double pairs(double multiplyAdds) { return 2 * multiplyAdds; }
+
+/// Seconds of one launch on the busiest worker, its barrier left out.
+class KernelSeconds {
+public:
+  KernelSeconds(const KernelDesc &desc, const TileConfig &tile, const Step &step)
+      : desc(desc), tile(tile), step(step) {}
+
+  double operator()(const LinearDesc &d) {
+    if (d.grouped)
+      return expertPanels(d) * step.busiest(double(d.w.panels() * d.w.matrices)) / double(d.w.matrices);
+    double rows = step.rowsOf(d.x.space) * (d.x.space == RowSpace::Slot ? double(d.slotsPerToken) : 1);
+    double blocks = std::max(1.0, std::ceil(rows / double(tile.rowsPerItem))), inBlock = rows / blocks;
+    double items = step.busiest(blocks * double(d.w.panels()));
+    double seconds =
+        items * near(d.x.type, d.w, inBlock) + step.busiest(double(d.w.panels())) * beyondNear(d.x.type, d.w, inBlock);
+    if (d.normEps > 0) {
+      double touched = std::min(blocks, std::ceil(items / double(d.w.panels())));
+      double rowBytes = double(d.x.width * byteWidth(d.x.type) * 2);
+      seconds += touched * rowSeconds("rms_norm", d.x.type, rowBytes, inBlock);
+    }
+    return seconds;
+  }
+  double operator()(const HeadLinearDesc &d) {
+    if (!step.runs(d.rows))
+      return 0;
+    double rows = step.rowsOf(d.x.space), panels = double(d.heads * d.w.panels());
+    double blocks = std::max(1.0, std::ceil(rows / double(tile.rowsPerItem)));
+    return step.busiest(blocks * panels) * near(d.x.type, d.w, rows / blocks) +
+           step.busiest(panels) * beyondNear(d.x.type, d.w, rows / blocks);
+  }
+  double operator()(const GqaAttentionDesc &d) {
+    double tokens = tokensOfItem(), runs = double(step.options.shape.sequences) * segments();
+    double seconds =
+        runs * keysOfQuery() *
+        pairSeconds("gqa", d.q.type, d.shape, d.keyDim + d.valueDim, tokens * double(d.shape.heads / d.kvHeads));
+    double blocks = std::ceil(step.tokens() / double(tile.rowsPerItem));
+    double share = step.busiest(double(d.kvHeads) * blocks) / blocks;
+    return notFasterThanReading(seconds * share, d.kvHeads * (d.keyDim + d.valueDim), d.shape.cache);
+  }
+  double operator()(const AbsorbedAttentionDesc &d) {
+    if (!step.runs(d.rows))
+      return 0;
+    double heads = double(std::min(tile.headTile, d.shape.heads)), parts = double(tile.valueParts);
+    double task =
+        keysOfQuery() * pairSeconds("absorbed", d.qLatent.type, d.shape, 2 * d.latent + d.rope, heads * tokensOfItem());
+    double tasks =
+        std::ceil(step.tokens() / double(tile.rowsPerItem)) * std::ceil(double(d.shape.heads) / double(tile.headTile));
+    // A worker that has some parts of a task computes all of its scores.
+    double items = step.busiest(tasks * parts), whole = std::floor(items / parts), some = items - whole * parts;
+    double scores = double(d.latent + d.rope) / double(2 * d.latent + d.rope);
+    double share = whole + (some > 0 ? scores + (1 - scores) * some / parts : 0);
+    return notFasterThanReading(task * share, d.latent + d.rope, d.shape.cache);
+  }
+  double operator()(const ExpandedAttentionDesc &d) {
+    if (!step.runs(d.rows))
+      return 0;
+    double tokens = tokensOfItem(), runs = double(step.options.shape.sequences) * segments();
+    double attention = keysOfQuery() * pairSeconds("expanded", d.q.type, d.shape, d.nope + d.rope + d.value, tokens);
+    double lastKey = double(step.options.shape.context) + (double(step.options.shape.tokens) + tokens) / 2;
+    double expansion = lastKey * double(d.nope + d.value) *
+                       pairs(step.rates.seconds("expansion", d.shape.cache, d.uk.type, double(d.latent), 1));
+    double blocks = std::ceil(step.tokens() / double(tile.rowsPerItem));
+    return runs * (attention + expansion) * step.busiest(double(d.shape.heads) * blocks) / blocks;
+  }
+  double operator()(const RmsNormDesc &d) { return byRow("rms_norm", d.x.type, d.x.space); }
+  double operator()(const RotaryDesc &d) { return byRow("rotary", d.x.type, d.x.space); }
+  double operator()(const AppendDesc &d) { return byRow("append", d.x.front().type, RowSpace::Token); }
+  double operator()(const AddDesc &d) { return byRow("add", d.a.type, d.a.space); }
+  double operator()(const ClipDesc &d) { return byRow("add", d.x.type, d.x.space); }
+  double operator()(const GatedActDesc &d) { return byRow("gated", d.x.type, d.x.space); }
+  double operator()(const GatherDesc &d) { return byRow("gather", d.x.type, RowSpace::Token); }
+  double operator()(const CombineDesc &d) { return byRow("combine", d.x.type, RowSpace::Token); }
+  double operator()(const EmbedDesc &d) { return byRow("gather", d.y.type, RowSpace::Token); }
+  double operator()(const WantRowsDesc &d) { return byRow("gather", d.x.type, RowSpace::Want); }
+  double operator()(const SelectDesc &d) { return byRow("select", d.logits.type, RowSpace::Token); }
+  double operator()(const DispatchDesc &) {
+    return rowSeconds("dispatch", DType::F32, double(bytesOfRow(desc).value), step.tokens());
+  }
+  double operator()(const ObserveDesc &) { return 0; } // nothing is captured
+
+private:
+  double rowSeconds(const char *kind, DType type, double bytes, double rows) const {
+    return step.rates.seconds(kind, type, type, bytes, rows);
+  }
+  double byRow(const char *kind, DType type, RowSpace space) const {
+    double slots = space == RowSpace::Slot ? double(gridOf(desc, tile).slotsPerToken) : 1;
+    double rows = step.busiest(step.rowsOf(space) * slots);
+    return rowSeconds(kind, type, double(bytesOfRow(desc).value) / slots, rows);
+  }
+
+  double pass(DType x, const PanelLayout &w, double rows, bool fromMemory) const {
+    return pairs(PanelLayout::columns * step.rates.seconds("linear", x, w.type, double(w.k), rows, fromMemory));
+  }
+  /// `rows` rows through one panel in the nearest caches.
+  double near(DType x, const PanelLayout &w, double rows) const {
+    double mr = double(tile.mr), full = std::floor(rows / mr), rest = rows - full * mr;
+    double many = full > 0 ? full * pass(x, w, 64 * mr, false) / 64 : 0; // tiles that follow one another
+    return full > 0 ? many + rest / mr * many / full : pass(x, w, rows, false);
+  }
+  /// What the first tile waits for memory.
+  double beyondNear(DType x, const PanelLayout &w, double rows) const {
+    double first = std::min(rows, double(tile.mr));
+    return step.memoryShare * std::max(0.0, pass(x, w, first, true) - pass(x, w, first, false));
+  }
+  /// One panel of every expert: an expert has r of N tokens with probability binomial(N, topK / experts)(r).
+  double expertPanels(const LinearDesc &d) const {
+    double tokens = step.tokens(), p = double(d.slotsPerToken) / double(d.w.matrices), seconds = 0;
+    double mean = tokens * p, reach = 6 * std::sqrt(mean * (1 - p)) + 6;
+    double least = std::max(1.0, std::floor(mean - reach)), most = std::min(tokens, std::ceil(mean + reach));
+    for (double r = least; r <= most; ++r) {
+      double logOdds = std::lgamma(tokens + 1) - std::lgamma(r + 1) - std::lgamma(tokens - r + 1) + r * std::log(p) +
+                       (p < 1 ? (tokens - r) * std::log1p(-p) : 0);
+      seconds += std::exp(logOdds) * (near(d.x.type, d.w, r) + beyondNear(d.x.type, d.w, r));
+    }
+    return seconds * double(d.w.matrices);
+  }
+
+  double tokensOfItem() const { return double(std::min(step.options.shape.tokens, tile.rowsPerItem)); }
+  /// Items that the new tokens of a sequence are cut into.
+  double segments() const { return double(step.options.shape.tokens) / tokensOfItem(); }
+  /// A query sees the keys up to its own.
+  double keysOfQuery() const {
+    return double(step.options.shape.context) + (double(step.options.shape.tokens) + 1) / 2;
+  }
+  double pairSeconds(const char *kind, DType query, const AttentionShape &shape, int64_t depth, double queries) const {
+    return pairs(step.rates.seconds(kind, query, shape.cache, double(depth), queries));
+  }
+  /// Cached keys of all sequences cross from where the step's data live once.
+  double notFasterThanReading(double seconds, int64_t width, DType type) const {
+    const StepShape &shape = step.options.shape;
+    double bytes = double(shape.sequences * (shape.context + shape.tokens) * width * byteWidth(type));
+    return std::max(seconds, bytes / step.readRate);
+  }
+
+  const KernelDesc &desc;
+  const TileConfig &tile;
+  const Step &step;
+};
+
+/// Bytes of weights and cache that the launches of `kernel` read.
+double bytesRead(const ProgramKernel &kernel, const StepOptions &options) {
+  const StepShape &shape = options.shape;
+  if (const auto *d = std::get_if<HeadLinearDesc>(&kernel.desc.body))
+    if (d->rows != FormFilter::All && (d->rows == FormFilter::Expanded) != options.expanded)
+      return 0;
+  bool isAttention = std::holds_alternative<GqaAttentionDesc>(kernel.desc.body) ||
+                     std::holds_alternative<AbsorbedAttentionDesc>(kernel.desc.body) ||
+                     std::holds_alternative<ExpandedAttentionDesc>(kernel.desc.body);
+  Load load{shape.sequences * shape.tokens, double(shape.context), 0};
+  if (isAttention)
+    load.keys = double(shape.sequences * (shape.context + shape.tokens));
+  Cost cost = count(kernel.desc, load);
+  return double(kernel.launches) * double((cost.weights + cost.cache).value);
+}
+
+} // namespace
+
+StepOptions stepOptions(const ModelSpec &spec, const Plan &plan, const StepShape &shape) {
+  return {shape, runsExpanded(plan, shape), shape.sequences, spec.vocab};
+}
+
+Expected<StepTime> timeStep(const std::vector<ProgramKernel> &program, const TeamRates &team,
+                            const StepOptions &options) {
+  RateTable rates(team);
+  Step step{options, rates};
+  double workingSet = 0;
+  for (const ProgramKernel &kernel : program)
+    workingSet += bytesRead(kernel, options);
+  step.memoryShare = rates.memoryShare(workingSet);
+  step.readRate = rates.readRate(workingSet);
+  StepTime time;
+  time.workingSet = Bytes(int64_t(workingSet));
+  auto add = [&](const std::string &name, int64_t launches, double seconds) {
+    time.kernels.push_back({name, launches, Seconds(seconds)});
+    time.seconds += Seconds(seconds);
+  };
+  for (const ProgramKernel &kernel : program) {
+    double once = rates.launch() + std::visit(KernelSeconds(kernel.desc, kernel.tile, step), kernel.desc.body);
+    add(kernel.desc.name, kernel.launches, double(kernel.launches) * once);
+  }
+  double choice = rates.seconds("sample", DType::F32, DType::F32, double(options.vocab * byteWidth(DType::F32)),
+                                step.busiest(double(options.wanted)));
+  // A step begins and ends at the gate of the workers.
+  add("sample", 1, 2 * rates.launch() + choice);
+  if (!rates.missing.empty())
+    return Error{"measured", "has no rate of " + rates.missing + " with " + std::to_string(team.workers) + " workers",
+                 "run k2c calibrate without --quick"};
+  return time;
+}
+
+} // namespace k2c

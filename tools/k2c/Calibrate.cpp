@@ -1,0 +1,72 @@
+//===- Calibrate.cpp - k2c calibrate --------------------------------------===//
+#include "k2c/Calibrate/Calibrate.h"
+#include "Commands.h"
+#include <algorithm>
+#include <fstream>
+#include <iostream>
+
+using namespace k2c;
+
+namespace {
+
+void line(const std::string &what, const std::string &value) {
+  std::cerr << what << std::string(34 - std::min<size_t>(33, what.size()), ' ') << value << "\n";
+}
+
+/// What people ask first: the peaks of the largest team.
+void summarize(const Calibration &calibration) {
+  const TeamRates &team = calibration.teams.back();
+  line("workers", std::to_string(team.workers));
+  line("an empty launch", format(team.launch));
+  line("read, " + format(team.read.front().bytes), format(team.read.front().rate));
+  line("read, " + format(team.read.back().bytes), format(team.read.back().rate));
+  for (const KernelRates &kernel : team.kernels)
+    if (kernel.kind == "linear") {
+      double best = *std::max_element(kernel.near.begin(), kernel.near.end());
+      line("linear " + std::string(name(kernel.x)) + " x " + std::string(name(kernel.w)) + ", depth " +
+               std::to_string(kernel.depth),
+           std::to_string(int64_t(best * 1e-9)) + " GFLOP/s a worker");
+    }
+}
+
+int measure(const CalibrateOptions &options, const std::string &output) {
+  Expected<Topology> topology = calibrate(options);
+  if (!topology)
+    return fail(topology.error().text());
+  std::string text = printTopology(*topology);
+  if (output.empty() || output == "-") {
+    std::cout << text;
+    return 0;
+  }
+  std::ofstream file(output, std::ios::trunc);
+  file << text;
+  file.close();
+  if (!file)
+    return fail(output + ": cannot be written; name a file in an existing folder");
+  summarize(*topology->device.measured);
+  return 0;
+}
+
+} // namespace
+
+void k2c::addCalibrate(CLI::App &app, std::function<int()> &run) {
+  auto options = std::make_shared<CalibrateOptions>();
+  auto output = std::make_shared<std::string>();
+  auto threads = std::make_shared<int64_t>(0);
+  CLI::App *c = app.add_subcommand("calibrate", "Measure this machine with the compiler's own kernels");
+  c->footer("example:\n  k2c calibrate -o this.yaml && k2c compile CHECKPOINT -o out --topology this.yaml");
+  c->add_option("-o,--output", *output, "topology file to write (default: standard output)");
+  c->add_option("--threads", *threads, "measure a team of so many workers only (default: one, and one for each core)")
+      ->check(CLI::Range(1, 4096));
+  c->add_flag("--quick", options->quick, "bf16 weights only, shorter measurements");
+  c->add_option("--cache-dir", options->cacheFolder, "folder of compiled kernels (default: $XDG_CACHE_HOME/k2c)");
+  c->callback([=, &run] {
+    run = [=] {
+      if (*threads > 0)
+        options->workers = {*threads};
+      options->tool = "k2c " K2C_VERSION;
+      options->progress = progressBar();
+      return measure(*options, *output);
+    };
+  });
+}

@@ -1,0 +1,147 @@
+//===- KernelTimeTest.cpp - Seconds of a compiled program's step --------------===//
+#include "k2c/Planner/KernelTime.h"
+#include <gtest/gtest.h>
+
+using namespace k2c;
+
+namespace {
+
+KernelRates rates(const char *kind, DType x, DType w, int64_t depth, std::vector<int64_t> rows,
+                  std::vector<double> near, std::vector<double> memory = {}) {
+  return {kind, x, w, depth, std::move(rows), std::move(near), std::move(memory)};
+}
+
+/// Two workers: a launch of 1 us, 100 GB/s up to 1 MiB, 10 GB/s from 64 MiB on; 1 GFLOP/s for one row, 4 for four.
+TeamRates team() {
+  TeamRates team;
+  team.workers = 2;
+  team.launch = Seconds(1e-6);
+  team.read = {{mebibytes(1), Bandwidth(100e9)}, {mebibytes(64), Bandwidth(10e9)}};
+  team.kernels = {
+      rates("linear", DType::F32, DType::BF16, 512, {1, 4}, {1e9, 4e9}, {0.5e9, 2e9}),
+      rates("linear", DType::F32, DType::BF16, 1024, {1, 4}, {1e9, 4e9}, {0.5e9, 2e9}),
+      rates("gqa", DType::F32, DType::F32, 256, {1}, {1e9}),
+      rates("add", DType::F32, DType::F32, 768, {1, 64}, {1e9, 1e9}),
+      rates("sample", DType::F32, DType::F32, 4000, {1}, {4e9}),
+  };
+  return team;
+}
+
+ProgramKernel linear(int64_t n, int64_t k) {
+  LinearDesc d;
+  d.x = {RowSpace::Token, k, k, DType::F32};
+  d.y = {RowSpace::Token, n, n, DType::F32};
+  d.w.n = n;
+  d.w.k = k;
+  ProgramKernel kernel{{"linear", d}, {}, 1};
+  kernel.tile.mr = 4;
+  kernel.tile.rowsPerItem = 16;
+  return kernel;
+}
+
+StepOptions step(int64_t sequences, int64_t tokens, int64_t context) {
+  StepOptions options;
+  options.shape = {sequences, tokens, context};
+  options.wanted = sequences;
+  options.vocab = 1000;
+  return options;
+}
+
+double secondsOf(const ProgramKernel &kernel, const StepOptions &options, const TeamRates &rates = team()) {
+  Expected<StepTime> time = timeStep({kernel}, rates, options);
+  EXPECT_TRUE(time) << (time ? "" : time.error().text());
+  return time ? time->kernels[0].seconds.value : 0;
+}
+
+} // namespace
+
+// 64 columns: two panels, one a worker. 2 x 32 x 512 FLOP of a row at 1 GFLOP/s, weights near.
+TEST(KernelTime, AWorkerTakesItsPanelsAtTheRateOfItsRows) {
+  EXPECT_NEAR(secondsOf(linear(64, 512), step(1, 1, 0)), 1e-6 + 32768e-9, 1e-12);
+  EXPECT_NEAR(secondsOf(linear(64, 512), step(4, 1, 0)), 1e-6 + 32768e-9, 1e-12) << "four rows at four times the rate";
+  EXPECT_NEAR(secondsOf(linear(64, 512), step(16, 1, 0)), 1e-6 + 4 * 32768e-9, 1e-12) << "four tiles";
+}
+
+TEST(KernelTime, TheBusiestWorkerDecides) {
+  double two = secondsOf(linear(64, 512), step(1, 1, 0)), three = secondsOf(linear(96, 512), step(1, 1, 0));
+  EXPECT_NEAR(three - 1e-6, 2 * (two - 1e-6), 1e-12);
+}
+
+TEST(KernelTime, IsInterpolatedInDepthAndProportionalBeyond) {
+  double half = secondsOf(linear(64, 512), step(1, 1, 0)), whole = secondsOf(linear(64, 1024), step(1, 1, 0));
+  EXPECT_NEAR(secondsOf(linear(64, 768), step(1, 1, 0)), (half + whole) / 2, 1e-12);
+  EXPECT_NEAR(secondsOf(linear(64, 4096), step(1, 1, 0)) - 1e-6, 4 * (whole - 1e-6), 1e-12);
+}
+
+// 65,536 x 512 bf16 are 64 MiB: all of it comes from memory, at half the rate.
+TEST(KernelTime, WeightsBeyondTheCachesComeFromMemory) {
+  double near = 32768e-9 * 1024;
+  EXPECT_NEAR(secondsOf(linear(65536, 512), step(1, 1, 0)), 1e-6 + 2 * near, 1e-9);
+}
+
+TEST(KernelTime, OnlyTheFirstTileOfRowsWaitsForMemory) {
+  double near = 32768e-9 * 1024;
+  EXPECT_NEAR(secondsOf(linear(65536, 512), step(4, 1, 0)), 1e-6 + 2 * near, 1e-9);
+  EXPECT_NEAR(secondsOf(linear(65536, 512), step(16, 1, 0)), 1e-6 + 5 * near, 1e-9);
+}
+
+TEST(KernelTime, ExpertsThatNobodyChoosesCostNothing) {
+  ProgramKernel experts = linear(64, 512);
+  auto &d = std::get<LinearDesc>(experts.desc.body);
+  d.grouped = true;
+  d.slotsPerToken = 2;
+  d.w.matrices = 8;
+  experts.tile.rowsPerItem = 0;
+  // One token meets 2 of 8 experts; each worker has one of their two panels.
+  EXPECT_NEAR(secondsOf(experts, step(1, 1, 0)), 1e-6 + 2 * 32768e-9, 1e-10);
+}
+
+TEST(KernelTime, AttentionGrowsWithTheKeysAndIsNoFasterThanReadingThem) {
+  ProgramKernel attention;
+  GqaAttentionDesc d;
+  d.shape.heads = d.kvHeads = 2;
+  d.keyDim = d.valueDim = 128;
+  attention.desc = {"attention", d};
+  attention.tile.rowsPerItem = 16;
+  // A head a worker, 2 x 256 FLOP a key at 1 GFLOP/s.
+  EXPECT_NEAR(secondsOf(attention, step(1, 1, 99)), 1e-6 + 100 * 512e-9, 1e-12);
+  TeamRates fast = team();
+  for (KernelRates &kernel : fast.kernels)
+    kernel.near.assign(kernel.near.size(), 1e15);
+  // 100 keys of 2 x 256 f32 at 100 GB/s.
+  EXPECT_NEAR(secondsOf(attention, step(1, 1, 99), fast), 1e-6 + 100 * 2048 / 100e9, 1e-12);
+}
+
+TEST(KernelTime, RowsTakeTheirBytes) {
+  AddDesc d;
+  d.a = d.b = d.y = {RowSpace::Token, 64, 64, DType::F32};
+  ProgramKernel add{{"add", d}, {}, 3};
+  EXPECT_NEAR(secondsOf(add, step(1, 8, 0)), 3 * (1e-6 + 4 * 768e-9), 1e-12) << "four rows a worker, three launches";
+}
+
+TEST(KernelTime, MoreRowsNeverTakeLess) {
+  double before = 0;
+  for (int64_t rows = 1; rows <= 64; ++rows) {
+    double seconds = secondsOf(linear(64, 700), step(rows, 1, 0));
+    EXPECT_GE(seconds, before * (1 - 1e-9)) << rows;
+    before = seconds;
+  }
+}
+
+TEST(KernelTime, AStepIsTheSumOfItsKernelsAndTheSampler) {
+  Expected<StepTime> time = timeStep({linear(64, 512), linear(64, 512)}, team(), step(1, 1, 0));
+  ASSERT_TRUE(time);
+  ASSERT_EQ(time->kernels.size(), 3u);
+  EXPECT_EQ(time->kernels.back().name, "sample");
+  EXPECT_NEAR(time->kernels.back().seconds.value, 2e-6 + 1e-6, 1e-12) << "the gate twice, 4000 bytes at 4 GB/s";
+  EXPECT_NEAR(time->seconds.value, 2 * (1e-6 + 32768e-9) + 3e-6, 1e-12);
+}
+
+TEST(KernelTime, NamesTheRateThatIsMissing) {
+  ProgramKernel bf16 = linear(64, 512);
+  std::get<LinearDesc>(bf16.desc.body).x.type = DType::BF16;
+  Expected<StepTime> time = timeStep({bf16}, team(), step(1, 1, 0));
+  ASSERT_FALSE(time);
+  EXPECT_EQ(time.error().text(),
+            "measured: has no rate of linear of bf16 and bf16 with 2 workers; run k2c calibrate without --quick");
+}
