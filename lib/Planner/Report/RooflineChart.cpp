@@ -55,6 +55,8 @@ void drawRoofs(Svg &svg, const std::vector<Roof> &roofs, double bandwidth, const
   std::vector<double> labels;
   for (const Roof &roof : roofs) {
     highest = std::max(highest, roof.rate);
+    if (roof.rate / unit.factor < y.low()) // below everything that is reached
+      continue;
     const double ridge = std::clamp(roof.rate / bandwidth, x.low(), x.high());
     svg.line(x(ridge), y(roof.rate / unit.factor), right, y(roof.rate / unit.factor), "roof");
     // Labels of equal roofs stand below each other.
