@@ -114,12 +114,12 @@ def main():
             "file://" + os.path.abspath(page),
         )
         colour = re.findall(r"--page: #([0-9a-f]{6})", text)[sheet]
-        blue = re.findall(r"--blue: #([0-9a-f]{6})", text)[sheet]
+        drawn = [re.findall(f"--{name}: #([0-9a-f]{{6}})", text)[sheet] for name in ("blue", "green", "orange", "purple")]
         counts = colours(picture)
         if counts.get(bytes.fromhex(colour), 0) < sum(counts.values()) / 3:
             found.append(f"{theme}: the page is not mostly #{colour}")
-        if counts.get(bytes.fromhex(blue), 0) < 100:
-            found.append(f"{theme}: nothing is drawn in #{blue}")
+        if sum(counts.get(bytes.fromhex(each), 0) for each in drawn) < 300:
+            found.append(f"{theme}: nothing is drawn in {drawn}")
     for problem in found[:20]:
         print("check_plan_layout:", problem, file=sys.stderr)
     return bool(found)

@@ -1,7 +1,6 @@
 //===- ClusterCommand.cpp - k2c plan MODEL --topology T -----------------------===//
 #include "ClusterCommand.h"
 
-#include "PrintPlan.h"
 #include "k2c/Planner/Count.h"
 #include <algorithm>
 #include <filesystem>
@@ -27,12 +26,8 @@ Expected<ModelSpec> loadModel(const std::string &source) {
 
 DType typeOf(const std::string &name) { return name == "f32" ? DType::F32 : DType::BF16; }
 
-void line(const std::string &what, const std::string &value) {
-  std::cout << what << std::string(34 - std::min<size_t>(33, what.size()), ' ') << value << "\n";
-}
-
 /// What a model is in numbers, whatever runs it.
-Status printCounts(const ModelSpec &spec, const std::string &source) {
+Expected<nlohmann::ordered_json> countsOf(const ModelSpec &spec, const std::string &source) {
   Checked total = totalParameters(spec), active = activeParameters(spec, false);
   Checked read = activeParameters(spec, true), cache = cacheBytesPerToken(spec, CacheFormat::Plain, 2);
   CheckpointSize published = checkpointSize(spec, CheckpointFormat::Published, spec.mtpLayers > 0);
@@ -40,15 +35,21 @@ Status printCounts(const ModelSpec &spec, const std::string &source) {
   for (const Checked &number : {total, active, read, cache, published.bytes, bf16.bytes})
     if (!number.isValid())
       return Error{source, "has more parameters or bytes than 2^63", ""};
-  line("model", spec.name + " (" + spec.family + ")");
-  line("layers", std::to_string(spec.layerCount()) + ", " + std::to_string(spec.moeLayers().size()) + " with experts");
-  line("parameters", formatCount(total.value()));
-  line("active, without input embedding", formatCount(active.value()));
-  line("active, with input embedding", formatCount(read.value()));
-  line("checkpoint as published", format(Bytes(published.bytes.value())));
-  line("checkpoint in bf16", format(Bytes(bf16.bytes.value())));
-  line("cache of a token in bf16", format(Bytes(cache.value())));
-  return Status::success();
+  nlohmann::ordered_json counts;
+  auto add = [&](const char *key, const char *label, nlohmann::ordered_json value, const char *unit) {
+    counts[key] = {{"label", label}, {"value", std::move(value)}, {"unit", unit}};
+  };
+  add("model", "model", spec.name, "");
+  add("family", "family", spec.family, "");
+  add("layers", "layers", spec.layerCount(), "layers");
+  add("moe_layers", "layers with experts", spec.moeLayers().size(), "layers");
+  add("parameters", "parameters", total.value(), "parameters");
+  add("active_parameters", "active, without input embedding", active.value(), "parameters");
+  add("active_parameters_with_embedding", "active, with input embedding", read.value(), "parameters");
+  add("checkpoint_bytes", "checkpoint as published", published.bytes.value(), "B");
+  add("checkpoint_bf16_bytes", "checkpoint in bf16", bf16.bytes.value(), "B");
+  add("cache_bytes_per_token", "cache of a token in bf16", cache.value(), "B");
+  return counts;
 }
 
 /// Compiles today and needs no layout: the plan is the compiler's own.
@@ -62,8 +63,24 @@ bool isBare(const ClusterFlags &flags) {
   return flags.topology.empty() && flags.layout.empty() && flags.workload.empty() && !flags.train && !flags.search;
 }
 
+int finish(const PlanReport &report, const ClusterFlags &flags) {
+  Status status = writePlan(report, flags.output);
+  return status ? 0 : refuse(status.error().text());
+}
+
+/// The counts alone, of a model that no plan of this machine can be made for, and why.
+int finishWithoutPlan(const ClusterFlags &flags, nlohmann::ordered_json counts, const std::string &reason) {
+  if (!flags.output.html.empty() || !flags.output.trace.empty())
+    return refuse("there is no plan on this machine to render: " + reason + "; name a --topology");
+  if (flags.output.json)
+    std::cout << nlohmann::ordered_json{{"format", 1}, {"counts", counts}, {"no_plan", reason}}.dump() << "\n";
+  else
+    std::cout << countsText(counts) << "\nthis machine: " << reason << "\n";
+  return 0;
+}
+
 int planHostRank(const ClusterFlags &flags, const ModelSpec &spec, const Topology &topology,
-                 const AskCompiler &compiler) {
+                 const AskCompiler &compiler, const nlohmann::ordered_json &counts) {
   PlanOptions options;
   options.compute = typeOf(flags.compile.compute);
   if (!flags.compile.cache.empty())
@@ -76,20 +93,53 @@ int planHostRank(const ClusterFlags &flags, const ModelSpec &spec, const Topolog
   limits.maxSequences = flags.compile.maxSequences.value_or(limits.maxSequences);
   limits.maxContext = flags.compile.maxContext.value_or(limits.maxContext);
   Expected<Plan> plan = compiler ? compiler(flags.compile) : planHost(spec, topology, limits, options);
-  if (!plan && isBare(flags)) {
-    std::cout << "\nthis machine: " << plan.error().text() << "\n";
-    return 0;
-  }
+  if (!plan && isBare(flags))
+    return finishWithoutPlan(flags, counts, plan.error().text());
   if (!plan)
     return refuse(plan.error().text());
-  if (isBare(flags))
-    std::cout << "\n";
   ClusterPlan described = describeHostPlan(spec, topology, *plan);
   if (!compiler)
     described.notes.push_back("memory lacks the arena and the scratch of kernels, which the compiler assigns: "
                               "k2c plan asks it");
-  std::cout << planText(described);
-  return 0;
+  return finish({described, topology, nullptr, counts.empty() ? nullptr : &counts}, flags);
+}
+
+/// A layout that does not fit is refused, but its page and trace, when asked for, show by how much.
+int refuseWithPage(const Error &error, PlanRequest request, const ParallelLayout &layout, const ClusterFlags &flags) {
+  request.mustFit = false;
+  if (Expected<ClusterPlan> plan = evaluate(request, layout); plan && !flags.layout.empty())
+    if (Status status = writeFiles({*plan, request.topology}, flags.output); !status)
+      return refuse(status.error().text());
+  return refuse(error.text());
+}
+
+/// A plan of a cluster under a load, as asked or searched for.
+int planLoad(const ClusterFlags &flags, const ModelSpec &spec, const Topology &topology) {
+  Expected<Workload> workload = flags.workload.empty() ? defaultWorkload(spec) : loadWorkload(flags.workload);
+  if (!workload)
+    return refuse(workload.error().text());
+  PlanRequest request{spec, topology, *workload};
+  request.phase = flags.train ? PlanPhase::Train : PlanPhase::Serve;
+  request.compute = typeOf(flags.compile.compute);
+  request.cache = flags.compile.cache.empty() ? request.compute : typeOf(flags.compile.cache);
+  request.weights = flags.weights == "f32"                   ? WeightFormat::F32
+                    : flags.weights == "bf16" || flags.train ? WeightFormat::Bf16
+                                                             : WeightFormat::Published;
+  request.objective = Objective(std::find(objectives.begin(), objectives.end(), flags.objective) - objectives.begin());
+  request.withTimeline = flags.train;
+  if (flags.search) {
+    Expected<PlanSearch> found = search(request);
+    if (!found)
+      return refuse(found.error().text());
+    return finish({found->best, topology, &*found}, flags);
+  }
+  Expected<ParallelLayout> layout = parseLayout(flags.layout, request.phase);
+  if (!layout)
+    return refuse(layout.error().text());
+  Expected<ClusterPlan> plan = flags.layout.empty() ? evaluateDefault(request) : evaluate(request, *layout);
+  if (!plan)
+    return refuseWithPage(plan.error(), request, *layout, flags);
+  return finish({*plan, topology}, flags);
 }
 
 } // namespace
@@ -116,6 +166,7 @@ void k2c::declareCluster(CLI::App &command, const std::shared_ptr<ClusterFlags> 
       ->check(CLI::Range(1, 1 << 20));
   command.add_option("--max-sequences", f.compile.maxSequences, "of a compile: most sequences at once")
       ->check(CLI::Range(1, 1 << 16));
+  declareOutput(command, f.output);
   command.add_option("--max-context", f.compile.maxContext, "of a compile: most tokens of a sequence")
       ->check(CLI::Range(1, 1 << 24));
 }
@@ -132,42 +183,18 @@ int k2c::planCluster(const ClusterFlags &given, const AskCompiler &compiler) {
   const bool isCpu = topology->device.kind == "cpu";
   if (flags.compile.compute.empty())
     flags.compile.compute = isCpu ? "f32" : "bf16";
+  nlohmann::ordered_json counts;
   if (isBare(flags)) {
-    if (Status status = printCounts(*spec, flags.compile.source); !status)
-      return refuse(status.error().text());
-    if (!canCompile(*spec)) {
-      std::cout << "\nthis machine: family " << spec->family << " can be planned, not compiled, in this build\n";
-      return 0;
-    }
+    Expected<nlohmann::ordered_json> counted = countsOf(*spec, flags.compile.source);
+    if (!counted)
+      return refuse(counted.error().text());
+    counts = std::move(*counted);
+    if (!canCompile(*spec))
+      return finishWithoutPlan(flags, counts,
+                               "family " + spec->family + " can be planned, not compiled, in this build");
   }
   if (isCompilersPlan(flags, *spec, *topology))
-    return planHostRank(flags, *spec, *topology, compiler);
+    return planHostRank(flags, *spec, *topology, compiler, counts);
 
-  Expected<Workload> workload = flags.workload.empty() ? defaultWorkload(*spec) : loadWorkload(flags.workload);
-  if (!workload)
-    return refuse(workload.error().text());
-  PlanRequest request{*spec, *topology, *workload};
-  request.phase = flags.train ? PlanPhase::Train : PlanPhase::Serve;
-  request.compute = typeOf(flags.compile.compute);
-  request.cache = flags.compile.cache.empty() ? request.compute : typeOf(flags.compile.cache);
-  request.weights = flags.weights == "f32"                   ? WeightFormat::F32
-                    : flags.weights == "bf16" || flags.train ? WeightFormat::Bf16
-                                                             : WeightFormat::Published;
-  request.objective = Objective(std::find(objectives.begin(), objectives.end(), flags.objective) - objectives.begin());
-  request.withTimeline = flags.train;
-  if (flags.search) {
-    Expected<PlanSearch> found = search(request);
-    if (!found)
-      return refuse(found.error().text());
-    std::cout << searchText(*found);
-    return 0;
-  }
-  Expected<ParallelLayout> layout = parseLayout(flags.layout, request.phase);
-  if (!layout)
-    return refuse(layout.error().text());
-  Expected<ClusterPlan> plan = flags.layout.empty() ? evaluateDefault(request) : evaluate(request, *layout);
-  if (!plan)
-    return refuse(plan.error().text());
-  std::cout << planText(*plan);
-  return 0;
+  return planLoad(flags, *spec, *topology);
 }

@@ -2,6 +2,7 @@
 #ifndef K2C_TOOLS_K2C_PLAN_CLUSTERCOMMAND_H
 #define K2C_TOOLS_K2C_PLAN_CLUSTERCOMMAND_H
 
+#include "WritePlan.h"
 #include "k2c/Planner/Evaluate.h"
 #include <CLI/CLI.hpp>
 #include <functional>
@@ -23,7 +24,8 @@ using AskCompiler = std::function<Expected<Plan>(const CompileFlags &)>;
 struct ClusterFlags {
   CompileFlags compile;
   std::string topology, workload, layout, objective = "throughput", weights;
-  bool train = false, search = false, json = false;
+  bool train = false, search = false;
+  OutputFlags output;
 };
 
 /// Declares the flags on `command`; `flags` is filled when it is parsed.

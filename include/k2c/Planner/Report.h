@@ -22,6 +22,8 @@ struct PlanReport {
   const Topology &topology;
   /// The search that chose `plan`; null when the layout was given.
   const PlanSearch *search = nullptr;
+  /// Numbers of the model itself: key -> {"label", "value", "unit"}; null when they were not asked for.
+  const nlohmann::ordered_json *counts = nullptr;
 };
 
 /// The three questions of whoever reads a plan, answered in sentences.

@@ -12,6 +12,10 @@ struct PhaseParts {
   std::vector<const StepPart *> parts;
   bool overlaps = false;
 
+  /// Time in which a device waits for others: of a pipeline's bubble.
+  static bool isIdle(const StepPart &part) {
+    return part.flops.value <= 0 && part.memoryBytes <= 0 && part.linkBytes <= 0;
+  }
   static bool onLinks(const StepPart &part) { return part.bound == Bound::Link || part.bound == Bound::Latency; }
   /// Seconds of the parts on links, or of the others.
   double lane(bool links) const;

@@ -89,7 +89,8 @@ std::string k2c::planHtml(const PlanReport &report) {
                     escapeHtml(plan.model) + " on " + escapeHtml(plan.topology) + "</title>\n<style>\n" + styleSheet +
                     "</style>\n</head>\n<body>\n<main>\n" + header(report, summary);
   out += section("summary", "Summary", "",
-                 answers(summary) + tiles(plan) + folded("Layout and precision", layoutTable(plan)));
+                 answers(summary) + tiles(plan) + folded("Layout and precision", layoutTable(plan)) +
+                     (report.counts ? folded("The model", countTable(*report.counts)) : ""));
   out += section("memory", "Memory of each rank",
                  "Ranks that hold the same share a bar. The dashed line is what the device has.",
                  memoryChart(plan) + folded("Bytes of every part", memoryTable(plan)));

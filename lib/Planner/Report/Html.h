@@ -26,6 +26,7 @@ private:
   bool open = false;
 };
 
+std::string countTable(const nlohmann::ordered_json &counts);
 std::string layoutTable(const ClusterPlan &plan);
 std::string memoryTable(const ClusterPlan &plan);
 std::string stepTable(const ClusterPlan &plan);

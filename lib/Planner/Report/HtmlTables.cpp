@@ -37,6 +37,20 @@ std::string Table::finish() { return out + (open ? "</tr>\n" : "") + "</tbody></
 
 static Table &count(Table &table, int64_t value) { return table.number(value, formatCount(value)); }
 
+std::string report::countTable(const nlohmann::ordered_json &counts) {
+  Table table("The model", {"", ""});
+  for (const auto &[key, entry] : counts.items()) {
+    table.row().text(entry["label"].get<std::string>());
+    if (entry["value"].is_string())
+      table.text(entry["value"].get<std::string>());
+    else if (entry["unit"] == "B")
+      table.number(entry["value"].get<int64_t>(), format(Bytes(entry["value"].get<int64_t>())));
+    else
+      count(table, entry["value"].get<int64_t>());
+  }
+  return table.finish();
+}
+
 std::string report::layoutTable(const ClusterPlan &plan) {
   Table table("Layout and precision", {"", "", ""});
   auto add = [&](const char *key, int64_t value, const char *meaning) {

@@ -152,6 +152,8 @@ ordered_json k2c::planJson(const PlanReport &report) {
   json["compilable"] = plan.compilable;
   json["why_not_compilable"] = plan.whyNotCompilable;
   json["notes"] = plan.notes;
+  if (report.counts)
+    json["counts"] = *report.counts;
   if (report.search)
     json["search"] = searchOf(*report.search);
   return json;

@@ -78,8 +78,10 @@ void drawBar(Svg &svg, const RankMemory &ranks, const std::map<std::string, std:
   const double limit = scale(capacity / unit.factor), end = scale(at / unit.factor);
   if (!ranks.fits())
     svg.rect(limit, y, end - limit, 22, "over", format(ranks.total() - ranks.capacity) + " too much");
-  svg.line(limit, y - 4, limit, y + 26, "capacity");
-  const std::string share = printShare(at / capacity) + (ranks.fits() ? "" : ", too much");
+  if (capacity / unit.factor <= scale.high())
+    svg.line(limit, y - 4, limit, y + 26, "capacity");
+  const std::string share = printShare(at / capacity) + (ranks.fits() ? "" : ", too much") +
+                            (capacity / unit.factor > scale.high() ? " of " + format(ranks.capacity) : "");
   svg.text(right + 12, y + 11, format(ranks.total()), ranks.fits() ? "" : "bad");
   svg.text(right + 12, y + 25, share + (ranks.count > 1 ? " on each of " + std::to_string(ranks.count) : ""), "tick");
   svg.close();
@@ -88,9 +90,14 @@ void drawBar(Svg &svg, const RankMemory &ranks, const std::map<std::string, std:
 } // namespace
 
 std::string report::memoryChart(const ClusterPlan &plan) {
-  double most = 1;
-  for (const RankMemory &ranks : plan.memory)
-    most = std::max({most, double(ranks.total().value), double(ranks.capacity.value)});
+  double most = 1, capacity = 0;
+  for (const RankMemory &ranks : plan.memory) {
+    most = std::max(most, double(ranks.total().value));
+    capacity = std::max(capacity, double(ranks.capacity.value));
+  }
+  // Of a device that is nearly empty, only what is used can be seen.
+  if (capacity < 12 * most)
+    most = std::max(most, capacity);
   const std::map<std::string, std::string> classes = colours(plan);
   const double bottom = top + 12 + pitch * double(plan.memory.size());
   const Unit two = binaryBytes(most), ten = decimalBytes(most);
@@ -106,6 +113,7 @@ std::string report::memoryChart(const ClusterPlan &plan) {
   for (size_t i = 0; i < plan.memory.size(); ++i)
     drawBar(svg, plan.memory[i], classes, scale, two, top + 10 + pitch * double(i));
   std::vector<Key> keys = keysOf(plan, classes);
-  keys.push_back({"capacityKey", "memory of the device"});
+  if (capacity <= most)
+    keys.push_back({"capacityKey", "memory of the device"});
   return svg.finish() + legend(keys);
 }

@@ -36,15 +36,17 @@ std::vector<Roof> roofsOf(const Device &device) {
 struct Point {
   size_t number;
   const StepPart *part;
-  double intensity, rate;
+  double intensity; ///< infinite where the plan counts no memory traffic
+  double rate;
 };
 
 std::vector<Point> pointsOf(const ClusterPlan &plan) {
   std::vector<Point> points;
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     const StepPart &part = plan.steps[i];
-    if (part.flops.value > 0 && part.memoryBytes > 0 && part.seconds.value > 0)
-      points.push_back({i + 1, &part, part.flops.value / part.memoryBytes, part.flops.value / part.seconds.value});
+    if (part.flops.value > 0 && part.seconds.value > 0)
+      points.push_back({i + 1, &part, part.memoryBytes > 0 ? part.flops.value / part.memoryBytes : INFINITY,
+                        part.flops.value / part.seconds.value});
   }
   return points;
 }
@@ -76,6 +78,27 @@ void drawRoofs(Svg &svg, const std::vector<Roof> &roofs, double bandwidth, const
            "end");
 }
 
+void drawPoints(Svg &svg, const std::vector<Point> &points, const Scale &x, const Scale &y, const Unit &unit) {
+  Labels labels(right);
+  auto at = [&](const Point &point) { return std::min(x(std::min(point.intensity, x.high())), right); };
+  for (const Point &point : points)
+    labels.block(at(point), y(point.rate / unit.factor), 12, 12);
+  for (const Point &point : points) {
+    const double px = at(point), py = y(point.rate / unit.factor);
+    const Unit own = flopRateUnit(point.rate);
+    const std::string number = std::to_string(point.number);
+    const std::optional<Labels::Place> label = labels.place(px, py, number.size());
+    if (label && label->isFar)
+      svg.line(px, py, label->x, label->y, "leader");
+    svg.circle(px, py, 6, std::string("part ") + nameOf(point.part->bound),
+               number + " " + point.part->phase + ": " + point.part->name +
+                   (std::isfinite(point.intensity) ? ", " + printTick(point.intensity) + " FLOP/byte, " : ", ") +
+                   printTick(point.rate / own.factor) + " " + own.name + ", " + format(point.part->seconds));
+    if (label)
+      svg.text(label->x, label->y + 4, number, "number", "middle");
+  }
+}
+
 } // namespace
 
 std::string report::rooflineChart(const PlanReport &report) {
@@ -91,7 +114,7 @@ std::string report::rooflineChart(const PlanReport &report) {
   double least = peak / bandwidth, most = least, slowest = peak;
   for (const Point &point : points) {
     least = std::min(least, point.intensity);
-    most = std::max(most, point.intensity);
+    most = std::isfinite(point.intensity) ? std::max(most, point.intensity) : most;
     slowest = std::min(slowest, point.rate);
     peak = std::max(peak, point.rate);
   }
@@ -102,17 +125,11 @@ std::string report::rooflineChart(const PlanReport &report) {
   drawAxisX(svg, x, bottom, top, "FLOP for each byte of memory", {});
   drawAxisY(svg, y, left, right, "reached", unit);
   drawRoofs(svg, roofs, bandwidth, x, y, unit);
-  for (const Point &point : points) {
-    const double px = x(point.intensity), py = y(point.rate / unit.factor);
-    const Unit own = flopRateUnit(point.rate);
-    svg.circle(px, py, 9, std::string("part ") + nameOf(point.part->bound),
-               point.part->phase + ": " + point.part->name + ", " + printTick(point.intensity) + " FLOP/byte, " +
-                   printTick(point.rate / own.factor) + " " + own.name + ", " + format(point.part->seconds));
-    svg.text(px, py + 4, std::to_string(point.number), "inside", "middle");
-  }
+  drawPoints(svg, points, x, y, unit);
   std::vector<Key> keys;
   for (const Point &point : points)
     keys.push_back({std::string(nameOf(point.part->bound)),
-                    std::to_string(point.number) + " " + point.part->phase + ": " + point.part->name});
+                    std::to_string(point.number) + " " + point.part->phase + ": " + point.part->name +
+                        (std::isfinite(point.intensity) ? "" : " (memory traffic not counted: at the right edge)")});
   return svg.finish() + legend(keys);
 }

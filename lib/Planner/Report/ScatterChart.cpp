@@ -86,17 +86,15 @@ std::string report::scatterChart(const PlanSearch &search) {
   drawAxisX(svg, x, bottom, top, trade.latency->label, unit);
   drawAxisY(svg, y, left, right, trade.rate->label, {});
   drawFrontier(svg, frontier, x, y, unit.factor);
-  std::vector<std::pair<double, double>> labelled;
+  Labels labels(right);
+  for (const Point &point : points)
+    labels.block(x(point.latency / unit.factor), y(point.rate), 12, 12);
   for (const Point &point : points) {
     const double px = x(point.latency / unit.factor), py = y(point.rate);
-    svg.circle(px, py, std::string(point.classes) == "point best" ? 8 : 5, point.classes, titleOf(point));
-    const bool crowded = std::any_of(labelled.begin(), labelled.end(), [&](const auto &other) {
-      return std::fabs(other.first - px) < 34 && std::fabs(other.second - py) < 13;
-    });
-    if (!crowded) {
-      labelled.push_back({px, py});
-      svg.text(px + 10, py + 4, std::to_string(point.plan->devices), "tick");
-    }
+    svg.circle(px, py, &point == &points.back() ? 8 : 5, point.classes, titleOf(point));
+    const std::string devices = std::to_string(point.plan->devices);
+    if (std::optional<Labels::Place> label = labels.place(px, py, devices.size()); label && !label->isFar)
+      svg.text(label->x, label->y + 4, devices, "tick", "middle");
   }
   return svg.finish() + legend({{"best", "the chosen plan"},
                                 {"frontierPoint", "frontier: nothing is better in rate, latency and devices at once"},

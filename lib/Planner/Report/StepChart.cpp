@@ -9,6 +9,8 @@ namespace {
 
 constexpr double left = 150, right = chartWidth - 20, height = 30;
 
+std::string classOf(const StepPart &part) { return PhaseParts::isIdle(part) ? "idle" : nameOf(part.bound); }
+
 /// The parts of one lane of a phase; widths are shares of the whole phase.
 void drawLane(Svg &svg, const PhaseParts &phase, bool onlyLane, bool links, double y) {
   const Scale scale(0, phase.seconds(), left, right);
@@ -18,15 +20,16 @@ void drawLane(Svg &svg, const PhaseParts &phase, bool onlyLane, bool links, doub
       continue;
     const double begin = scale(at), width = scale(at + part->seconds.value) - begin;
     const std::string share = printShare(part->seconds.value / phase.seconds());
-    std::string title = part->name + ": " + format(part->seconds) + ", " + share + " of " + phase.phase +
-                        ", waits for " + nameOf(part->bound);
+    std::string title = part->name + ": " + format(part->seconds) + ", " + share + " of " + phase.phase;
+    if (!PhaseParts::isIdle(*part))
+      title += std::string(", waits for ") + nameOf(part->bound);
     if (!part->tier.empty())
       title += ", tier " + part->tier;
-    svg.rect(begin, y, width, height, std::string("part ") + nameOf(part->bound), title);
+    svg.rect(begin, y, width, height, "part " + classOf(*part), title);
     // A letter is about 6.5 pixels wide.
     const std::string label = part->name + " " + share;
     if (width > 6.5 * double(label.size()) + 8)
-      svg.text(begin + 6, y + 19, label, "inside");
+      svg.text(begin + 6, y + 19, label, PhaseParts::isIdle(*part) ? "tick" : "inside");
     else if (width > 6.5 * double(share.size()) + 6)
       svg.text(begin + 4, y + 19, share, "inside");
     at += part->seconds.value;
@@ -57,5 +60,6 @@ std::string report::stepChart(const ClusterPlan &plan) {
   return svg.finish() + legend({{"compute", "waits for arithmetic"},
                                 {"memory", "waits for memory"},
                                 {"link", "waits for a link"},
-                                {"latency", "waits for small messages"}});
+                                {"latency", "waits for small messages"},
+                                {"idle", "idle"}});
 }

@@ -56,10 +56,12 @@ svg .inside, svg .taskName { fill: var(--inside); font-size: 11px; pointer-event
 svg .taskName { font-size: 10px; }
 .grid { stroke: var(--grid); }
 .axis { stroke: var(--soft); }
+.leader { stroke: var(--soft); stroke-width: .75; }
+svg .number { font-weight: 600; }
 .roof { stroke: var(--soft); stroke-width: 2; }
 .capacity { stroke: var(--ink); stroke-width: 2; stroke-dasharray: 4 3; }
 .part, .task { stroke: var(--page); stroke-width: 1; }
-.part:hover, .task:hover, .point:hover { stroke: var(--ink); stroke-width: 2; }
+.part:hover, .task:hover, .thin:hover, .point:hover { stroke: var(--ink); stroke-width: 2; }
 .blue, .memory, .forward { fill: var(--blue); }
 .green, .backward { fill: var(--green); }
 .orange, .compute, .pair { fill: var(--orange); }

@@ -211,7 +211,7 @@ PlanSummary k2c::summarize(const PlanReport &report) {
                                " empty: fewer devices hold this too (--objective devices)");
   }
   for (const PhaseParts &phase : phasesOf(report.plan)) {
-    if (phase.parts.empty() || phase.seconds() <= 0)
+    if (phase.seconds() <= 0 || PhaseParts::isIdle(longest(phase)))
       continue;
     summary.bounds.push_back(boundOf(phase));
     summary.advice.push_back(remedyOf(phase, report));

@@ -148,6 +148,27 @@ std::vector<double> Scale::ticks(int count) const {
   return ticks;
 }
 
+std::optional<Labels::Place> Labels::place(double x, double y, size_t characters) {
+  const double width = 7.0 * double(characters) + 2, height = 13, half = width / 2;
+  for (double distance : {4.0, 16.0, 28.0, 40.0}) {
+    const double side = half + 5 + distance, up = 7 + distance;
+    const double offsets[][2] = {{side, 0},         {-side, 0},         {0, -up},         {0, up},
+                                 {side * 0.8, -up}, {-side * 0.8, -up}, {side * 0.8, up}, {-side * 0.8, up}};
+    for (const auto &offset : offsets) {
+      const Box box{x + offset[0], y + offset[1], width, height};
+      const bool isFree = std::none_of(taken.begin(), taken.end(), [&](const Box &other) {
+        return std::fabs(box.x - other.x) < (box.width + other.width) / 2 &&
+               std::fabs(box.y - other.y) < (box.height + other.height) / 2;
+      });
+      if (!isFree || box.x + half > right || box.y < 12)
+        continue;
+      taken.push_back(box);
+      return Place{box.x, box.y, distance > 4};
+    }
+  }
+  return std::nullopt;
+}
+
 Unit report::secondsUnit(double most) {
   return most >= 1 ? Unit{1, "s"} : most >= 1e-3 ? Unit{1e-3, "ms"} : Unit{1e-6, "us"};
 }

@@ -7,6 +7,7 @@
 #ifndef K2C_LIB_PLANNER_REPORT_SVG_H
 #define K2C_LIB_PLANNER_REPORT_SVG_H
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,27 @@ public:
 private:
   double least, most, from, to;
   bool logarithmic;
+};
+
+/// Finds room for the labels of points.
+class Labels {
+public:
+  explicit Labels(double right) : right(right) {}
+  /// Nothing may lie here; x and y are the middle.
+  void block(double x, double y, double width, double height) { taken.push_back({x, y, width, height}); }
+  struct Place {
+    double x, y; ///< middle of the label
+    bool isFar;  ///< so far from its point that a line must join them
+  };
+  /// The nearest free place for a label of `characters` beside a point; nothing when there is none.
+  std::optional<Place> place(double x, double y, size_t characters);
+
+private:
+  struct Box {
+    double x, y, width, height;
+  };
+  double right;
+  std::vector<Box> taken;
 };
 
 /// A unit that makes numbers up to `most` readable: value / factor is printed with `name`.

@@ -28,7 +28,8 @@ void drawBoxes(Svg &svg, const ClusterPlan &plan, const Scale &scale, const Unit
     const double begin = scale(span.begin.value / unit.factor), end = scale(span.end.value / unit.factor);
     const double y = top + 4 + pitch * span.rank;
     const std::string name = nameOf(span, lanes);
-    svg.rect(begin, y, end - begin, height, std::string("task ") + classOf(span),
+    // An outline would hide a narrow box.
+    svg.rect(begin, y, end - begin, height, std::string(end - begin > 5 ? "task " : "thin ") + classOf(span),
              "rank " + std::to_string(span.rank) + ", " + name + ": " + format(span.begin) + " to " + format(span.end));
     if (end - begin > 6.5 * double(name.size()) + 2)
       svg.text((begin + end) / 2, y + 13, name, "taskName", "middle");

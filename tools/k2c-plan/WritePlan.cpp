@@ -1,0 +1,61 @@
+//===- WritePlan.cpp - Where a plan goes --------------------------------------===//
+#include "WritePlan.h"
+
+#include <fstream>
+#include <iostream>
+
+using namespace k2c;
+using nlohmann::ordered_json;
+
+void k2c::declareOutput(CLI::App &command, OutputFlags &flags) {
+  command.add_flag("--json", flags.json, "print JSON (docs/PlanOutput.md) instead of tables");
+  command.add_option("--html", flags.html, "write one self-contained page; - prints it")->type_name("FILE");
+  command.add_option("--trace", flags.trace, "write the predicted step for Perfetto; - prints it")->type_name("FILE");
+}
+
+static Status writeFile(const char *flag, const std::string &path, const std::string &text) {
+  if (path == "-") {
+    std::cout << text;
+    return Status::success();
+  }
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  if (!file)
+    return Error{std::string(flag) + " " + path, "cannot be written", "name a file in an existing folder"};
+  return Status::success();
+}
+
+std::string k2c::countsText(const ordered_json &counts) {
+  std::string text;
+  for (const auto &[key, count] : counts.items()) {
+    const std::string value = count["value"].is_string() ? count["value"].get<std::string>()
+                              : count["unit"] == "B"     ? format(Bytes(count["value"].get<int64_t>()))
+                                                         : formatCount(count["value"].get<int64_t>());
+    const std::string label = count["label"];
+    text += label + std::string(34 - std::min<size_t>(33, label.size()), ' ') + value + "\n";
+  }
+  return text;
+}
+
+Status k2c::writeFiles(const PlanReport &report, const OutputFlags &flags) {
+  if (!flags.html.empty())
+    if (Status status = writeFile("--html", flags.html, planHtml(report)); !status)
+      return status;
+  if (!flags.trace.empty())
+    if (Status status = writeFile("--trace", flags.trace, planTrace(report)); !status)
+      return status;
+  return Status::success();
+}
+
+Status k2c::writePlan(const PlanReport &report, const OutputFlags &flags) {
+  if (Status status = writeFiles(report, flags); !status)
+    return status;
+  if (flags.html == "-" || flags.trace == "-")
+    return Status::success();
+  if (flags.json)
+    std::cout << planJson(report).dump(-1, ' ', false, ordered_json::error_handler_t::replace) << "\n";
+  else
+    std::cout << (report.counts ? countsText(*report.counts) + "\n" : "") << planTable(report);
+  return Status::success();
+}
