@@ -34,3 +34,7 @@ config.substitutions.append(("%llvm_include", os.path.join(os.path.dirname(confi
 config.substitutions.append(("%python", quoted(config.python or sys.executable)))
 if lit.util.which("clang-format-22"):
     config.available_features.add("clang-format")
+chromium = lit.util.which("chromium") or lit.util.which("google-chrome")
+if chromium:
+    config.available_features.add("chromium")
+    config.substitutions.append(("%chromium", quoted(chromium)))

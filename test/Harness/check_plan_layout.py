@@ -114,7 +114,8 @@ def main():
             "file://" + os.path.abspath(page),
         )
         colour = re.findall(r"--page: #([0-9a-f]{6})", text)[sheet]
-        drawn = [re.findall(f"--{name}: #([0-9a-f]{{6}})", text)[sheet] for name in ("blue", "green", "orange", "purple")]
+        names = ("blue", "green", "orange", "purple")
+        drawn = [re.findall(f"--{name}: #([0-9a-f]{{6}})", text)[sheet] for name in names]
         counts = colours(picture)
         if counts.get(bytes.fromhex(colour), 0) < sum(counts.values()) / 3:
             found.append(f"{theme}: the page is not mostly #{colour}")

@@ -17,7 +17,8 @@ def main():
     ends = {}
     for span in sorted(spans, key=lambda span: (span["tid"], span["ts"])):
         assert span["tid"] in names, f"track {span['tid']} has no name"
-        assert span["dur"] >= 0 and span["ts"] >= ends.get(span["tid"], 0) * (1 - 1e-9), f"{span} overlaps the one before"
+        begins = span["ts"] >= ends.get(span["tid"], 0) * (1 - 1e-9)
+        assert span["dur"] >= 0 and begins, f"{span} overlaps the one before"
         ends[span["tid"]] = span["ts"] + span["dur"]
     wanted = plan["pipeline"]["tasks"] if "pipeline" in plan else len(plan["steps"])
     assert len(spans) == wanted, f"{len(spans)} spans, the plan has {wanted}"

@@ -79,7 +79,8 @@ svg .number { font-weight: 600; }
 .frontierPoint { fill: var(--blue); }
 .runnerUp { fill: var(--page); stroke: var(--grey); stroke-width: 2; }
 .frontier { fill: none; stroke: var(--blue); stroke-width: 1.5; }
-.legend { list-style: none; display: flex; flex-wrap: wrap; gap: 4px 16px; padding: 0; margin: 8px 0; font-size: 13px; }
+.legend { list-style: none; display: flex; flex-wrap: wrap; gap: 4px 16px; padding: 0; margin: 8px 0;
+  font-size: 13px; }
 .legend li { display: flex; align-items: center; gap: 6px; }
 .key { width: 12px; height: 12px; flex: none; overflow: visible; }
 details { margin-top: 8px; }
