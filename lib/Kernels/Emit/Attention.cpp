@@ -61,7 +61,7 @@ void AttentionEmitter::emitRun(const Run &run) {
   Value blocks = b.add(b.div(lastPosition, softmaxBlock), 1);
   auto slotOf = [&](Value at) { return b.mul(b.extend(b.loadI32(pages, at)), softmaxBlock); };
   auto keysFrom = [&](Value start) { return b.min(b.sub(b.add(lastPosition, 1), start), softmaxBlock); };
-  source.fetch(slotOf(b.constant(0)), keysFrom(b.constant(0)));
+  fetchPages(run.firstToken);
   b.loop(b.constant(0), tiles, 1, [&](Value tile) { startTile(run, tile); });
   b.loop(b.constant(0), blocks, 1, [&](Value block) {
     Value start = b.mul(block, softmaxBlock);
@@ -87,7 +87,18 @@ void AttentionEmitter::emitRun(const Run &run) {
       });
     });
   });
+  Value nextToken = b.add(lastToken, 1);
+  b.when(b.compare(Compare::Lt, nextToken, b.rowCount(RowSpace::Token, 1)), [&] { fetchPages(nextToken); });
   b.loop(b.constant(0), tiles, 1, [&](Value tile) { finishTile(run, tile); });
+}
+
+/// The first page of the token's sequence, which is read soon.
+void AttentionEmitter::fetchPages(Value token) {
+  Value sequence = b.extend(b.loadI32(b.stepField(abi::step::row_seq), token));
+  Value position = b.extend(b.loadI32(b.stepField(abi::step::positions), token));
+  Value table = b.loadPtr(b.stepField(abi::step::block_tables), b.constant(shape.group));
+  Value page = b.extend(b.loadI32(table, b.mul(sequence, b.stepField(abi::step::block_stride))));
+  source.fetch(b.mul(page, softmaxBlock), b.min(b.add(position, 1), softmaxBlock));
 }
 
 void AttentionEmitter::forLanes(const Run &run, Value tile,
@@ -194,12 +205,17 @@ void AttentionEmitter::finishTile(const Run &run, Value tile) {
   closePartials(run, tile, b.laneMask(layout.lanes, 0, layout.lanes), b.compare(Compare::Ge, positions, restarts));
   Value sum = loadSingle(tile, AttentionLayout::TotalSum), total = inTile(tile, layout.totalOffset());
   forColumns(run.part, [&](Value c) {
-    b.storeFloats(b.fdiv(loadVector(vectorAt(total, c)), sum), vectorAt(total, c), DType::F32);
+    Value o = b.fdiv(loadVector(vectorAt(total, c)), sum);
+    b.storeFloats(b.rounded(o, output), vectorAt(total, c), DType::F32);
   });
   forLanes(run, tile, [&](Value lane, Value token, Value head) {
     Value from = b.at(total, lane, DType::F32), to = source.output(token, head);
+    // Rounded already: a bf16 is the upper half of its f32.
+    bool halves = output == DType::BF16;
+    Type bits = halves ? b.builder().getI16Type() : b.i32();
     forColumns(run.part, [&](Value c) {
-      b.storeFloats(b.loadFloats(vectorAt(from, c), DType::F32, 0), b.at(to, c, output), output);
+      Value element = b.atBytes(vectorAt(from, c), b.constant(halves ? 2 : 0));
+      b.store(b.load(bits, element, output), b.at(to, c, output), output);
     });
     if (shape.maxLogit)
       captureLargest(b, shape, layer, head,

@@ -40,7 +40,7 @@ public:
   virtual ~AttentionSource() = default;
   /// The query of (token, head), in key order.
   virtual Pieces query(Value token, Value head) = 0;
-  /// Called once for each run before anything is computed: its first block is `keys` keys from slot `slot` on.
+  /// `keys` keys from slot `slot` on, within a page, are read soon.
   virtual void fetch(Value slot, Value keys) {}
   /// Called once for each block before its tiles: `keys` keys of the page whose first slot is `slot`. The page of the
   /// next block, or this one again, begins at slot `upcoming`.
@@ -105,6 +105,7 @@ private:
     ValuePart part;
   };
   void emitRun(const Run &run);
+  void fetchPages(Value token);
   void startTile(const Run &run, Value tile);
   void forColumns(const ValuePart &part, llvm::function_ref<void(Value column)> body);
   void restart(const Run &run, Value tile, Value start);
