@@ -26,7 +26,7 @@ ninja -C "$build" fuzz-all >"$build/build.log" 2>&1 || { tail -n 30 "$build/buil
 # Seeds: small real files of each kind.
 seeds=$build/fuzz/seeds
 rm -rf "$seeds"
-mkdir -p "$seeds"/{Config,Safetensors,Topology,Query,Tokenizer,Tiktoken,Manifest,WeightIndex}
+mkdir -p "$seeds"/{Config,Safetensors,Topology,Query,Workload,Layout,Tokenizer,Tiktoken,Manifest,WeightIndex}
 n=0
 for config in test/EndToEnd/oracle/*/config.json; do cp "$config" "$seeds/Config/$((n += 1))"; done
 head -c 40000 test/EndToEnd/oracle/llama/model.safetensors >"$seeds/Safetensors/llama"
@@ -38,6 +38,9 @@ for item in json.load(open("test/Planner/golden_public.json"))["items"]:
         with open(f"{sys.argv[1]}/{item['id']}".replace("*", "_"), "w") as seed:
             seed.write(item["function"] + "\n" + json.dumps(item["inputs"]))
 PYTHON
+sed -n '/^```yaml/,/^```/{/^```/d;p}' docs/Workload.md >"$seeds/Workload/chat.yaml"
+echo 'tp=2,ep=8,dp=8,overlap=1,redundant=8' >"$seeds/Layout/serve"
+echo 'ep=8,dp=8,pp=2,schedule=dualpipe,chunks=1,microbatches=8,recompute=k2,zero=os,sp=1' >"$seeds/Layout/train"
 cp test/Runtime/tokenizers/{toy,flags,cuts,metaspace,mixtral}.json "$seeds/Tokenizer"
 cp test/Runtime/tokenizers/kimi.model "$seeds/Tiktoken"
 echo '{"format":1,"slots":[{"slot":0,"name":"w","layer":null,"file":"a.bin","bytes":4096,"xxh3":"0"}]}' \
@@ -45,7 +48,7 @@ echo '{"format":1,"slots":[{"slot":0,"name":"w","layer":null,"file":"a.bin","byt
 echo '{"format":1,"model":{"name":"m","layers":1,"hidden":1,"vocab":1},"numerics":{"version":1}}' \
   >"$seeds/Manifest/one"
 
-for target in Config Safetensors Topology Query Tokenizer Tiktoken Manifest WeightIndex; do
+for target in Config Safetensors Topology Query Workload Layout Tokenizer Tiktoken Manifest WeightIndex; do
   echo "==> $target, $seconds s" >&2
   mkdir -p "$build/fuzz/corpus/$target"
   if ! ASAN_OPTIONS=detect_container_overflow=0 "$build/fuzz/fuzz-$target" -max_total_time="$seconds" \

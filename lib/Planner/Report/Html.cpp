@@ -94,9 +94,13 @@ std::string k2c::planHtml(const PlanReport &report) {
   out += section("memory", "Memory of each rank",
                  "Ranks that hold the same share a bar. The dashed line is what the device has.",
                  memoryChart(plan) + folded("Bytes of every part", memoryTable(plan)));
-  out += section("step", "What a step waits for",
-                 "Each phase from its first to its last part; the colour says what a part waits for.",
-                 stepChart(plan) + folded("Time, work and bytes of every part", stepTable(plan)));
+  out += section(
+      "step", "What a step waits for",
+      plan.phase == PlanPhase::Train && plan.layout.overlap
+          ? "Parts of each phase alone; the schedule runs transfers beside the work of another micro-batch. The "
+            "colour says what a part waits for."
+          : "Each phase from its first to its last part; the colour says what a part waits for.",
+      stepChart(plan) + folded("Time, work and bytes of every part", stepTable(plan)));
   out +=
       section("roofline", "Roofline",
               "A part on the slope waits for memory, one on a flat line for arithmetic; the distance to them is what "

@@ -44,7 +44,7 @@ std::map<std::string, std::string> colours(const ClusterPlan &plan) {
   std::map<std::string, std::string> classes;
   for (const auto &[bytes, name] : bySize) {
     const std::string kind = kindOf(name);
-    classes[name] = kind + " s" + std::to_string(used[kind]++ % 4);
+    classes[name] = kind + " s" + std::to_string(used[kind]++ % 6);
   }
   return classes;
 }

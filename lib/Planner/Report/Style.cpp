@@ -71,7 +71,8 @@ svg .number { font-weight: 600; }
 .inputGrad { fill: var(--green); }
 .weightGrad { fill: var(--purple); }
 .idle { fill: var(--grid); }
-.s1 { fill-opacity: .72; } .s2 { fill-opacity: .5; } .s3 { fill-opacity: .34; }
+.s1 { fill-opacity: .75; } .s2 { fill-opacity: .56; } .s3 { fill-opacity: .42; } .s4 { fill-opacity: .3; }
+.s5 { fill-opacity: .2; }
 .over { fill: none; stroke: var(--bad); stroke-width: 3; }
 .capacityKey { fill: none; stroke: var(--ink); stroke-width: 2; stroke-dasharray: 4 3; }
 .point { stroke: var(--page); stroke-width: 1; }

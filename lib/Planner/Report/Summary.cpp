@@ -32,9 +32,12 @@ std::vector<PhaseParts> report::phasesOf(const ClusterPlan &plan) {
   for (const StepPart &part : plan.steps) {
     auto at = std::find_if(phases.begin(), phases.end(), [&](const PhaseParts &p) { return p.phase == part.phase; });
     if (at == phases.end())
-      at = phases.insert(phases.end(), PhaseParts{part.phase, {}, plan.layout.overlap});
+      at = phases.insert(phases.end(), PhaseParts{part.phase, {}, false});
     at->parts.push_back(&part);
   }
+  // A training schedule overlaps the parts of two phases, which a drawing of one phase cannot show.
+  for (PhaseParts &phase : phases)
+    phase.overlaps = plan.layout.overlap && plan.phase == PlanPhase::Serve && phase.lane(true) > 0;
   return phases;
 }
 
@@ -158,6 +161,8 @@ std::string remedyOf(const PhaseParts &phase, const PlanReport &report) {
     char intensity[64];
     std::snprintf(intensity, sizeof intensity, "%.3g", part.memoryBytes > 0 ? part.flops.value / part.memoryBytes : 0);
     const std::string reads = phase.phase + ": " + part.name + " does " + intensity + " FLOP for each byte it moves; ";
+    if (part.flops.value <= 0)
+      return phase.phase + ": " + part.name + " only moves bytes; zero=os divides states among data-parallel ranks";
     if (!serves)
       return reads + "a larger micro-batch or longer sequences raise that";
     return reads + (isExperts
@@ -210,8 +215,14 @@ PlanSummary k2c::summarize(const PlanReport &report) {
       summary.advice.push_back("the fullest rank is " + printShare(1 - share) +
                                " empty: fewer devices hold this too (--objective devices)");
   }
-  for (const PhaseParts &phase : phasesOf(report.plan)) {
-    if (phase.seconds() <= 0 || PhaseParts::isIdle(longest(phase)))
+  const std::vector<PhaseParts> phases = phasesOf(report.plan);
+  double all = 0;
+  for (const PhaseParts &phase : phases)
+    all += phase.seconds();
+  for (const PhaseParts &phase : phases) {
+    // What takes little of a training step is not worth a sentence; prefill and decode are steps of their own.
+    const bool isShort = report.plan.phase == PlanPhase::Train && phase.seconds() <= 0.05 * all;
+    if (isShort || phase.seconds() <= 0 || PhaseParts::isIdle(longest(phase)))
       continue;
     summary.bounds.push_back(boundOf(phase));
     summary.advice.push_back(remedyOf(phase, report));
