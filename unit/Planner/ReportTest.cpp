@@ -102,6 +102,17 @@ TEST(Report, OverlappedPhasesAreBoundByTheirLongerLane) {
                                "with transfers beside it");
 }
 
+// The planner may leave overlap out of a phase where it does not pay.
+TEST(Report, APhaseAsLongAsItsPartsTogetherIsNotOverlapped) {
+  const Topology topology = sampleTopology();
+  ClusterPlan plan = sampleServing();
+  plan.layout.overlap = true;
+  plan.figures.push_back({"decode_step_s", "decode step", 0.0199, "s"});
+  const PlanSummary summary = summarize({plan, topology});
+  EXPECT_NE(summary.bounds[0].find("with transfers beside it"), std::string::npos);
+  EXPECT_EQ(summary.bounds[1], "decode waits for memory: attention takes 9.1 ms, 46 % of 19.9 ms");
+}
+
 TEST(Report, TheTableNamesGibibytesAndGigabytes) {
   const Topology topology = sampleTopology();
   const std::string table = planTable({sampleServing(), topology});
