@@ -96,7 +96,7 @@ private:
   // One block of keys (KeyLanesBlock.cpp).
   void fetch(const Block &block);
   void turnKeys(const Block &block);
-  Value loadUnits(Value address, DType type, int64_t elements);
+  Value loadPiece(Value address, DType type, int64_t elements);
   void emitBlock(const Tile &at, const Block &block, Value keys, int64_t rows);
   void scores(Value state, Value keys, int64_t rows);
   Value softmax(Value state, const Values &seen, Value keys);

@@ -5,35 +5,30 @@
 
 namespace k2c::emit {
 
-/// Swaps rows with lanes: vector j becomes element j of the vectors given. Each stage swaps one bit of their numbers.
-static void turn(KernelBuilder &b, Values &vectors) {
-  int64_t n = vectors.size();
-  for (int64_t bit = n / 2; bit > 0; bit /= 2) {
-    llvm::SmallVector<int64_t> low, high;
-    for (int64_t lane = 0; lane < n; ++lane) {
-      bool second = lane & bit;
-      low.push_back(second ? n + (lane ^ bit) : lane);
-      high.push_back(second ? n + lane : lane | bit);
-    }
-    for (int64_t i = 0; i < n; ++i)
-      if (!(i & bit)) {
-        Value first = vectors[i], second = vectors[i | bit];
-        vectors[i] = b.shuffle(first, second, low);
-        vectors[i | bit] = b.shuffle(first, second, high);
-      }
-  }
+/// Keys that are turned together, and how many units of each come with one load: 256-bit vectors of two such pieces,
+/// which turn within their halves, in instructions that have two pipes.
+constexpr int64_t turnedKeys = 8, pieceUnits = 4;
+
+/// Pieces of keys i and i + 4 in vector i -> unit j of all keys in vector j.
+static Values turn(KernelBuilder &b, const Values &keys) {
+  constexpr int64_t low32[] = {0, 8, 1, 9, 4, 12, 5, 13}, high32[] = {2, 10, 3, 11, 6, 14, 7, 15};
+  constexpr int64_t low64[] = {0, 1, 8, 9, 4, 5, 12, 13}, high64[] = {2, 3, 10, 11, 6, 7, 14, 15};
+  Value first = b.shuffle(keys[0], keys[1], low32), second = b.shuffle(keys[2], keys[3], low32);
+  Value third = b.shuffle(keys[0], keys[1], high32), fourth = b.shuffle(keys[2], keys[3], high32);
+  return {b.shuffle(first, second, low64), b.shuffle(first, second, high64), b.shuffle(third, fourth, low64),
+          b.shuffle(third, fourth, high64)};
 }
 
-/// The units of `elements` elements, zeros after them.
-Value KeyLanesEmitter::loadUnits(Value address, DType type, int64_t elements) {
-  int64_t lanes = layout.lanes;
+/// A piece of `elements` elements, zeros after them.
+Value KeyLanesEmitter::loadPiece(Value address, DType type, int64_t elements) {
   if (!pairs)
-    return b.loadFloats(address, type, lanes, elements < lanes ? b.laneMask(lanes, 0, elements) : Value());
-  if (elements == 2 * lanes)
-    return b.load(b.vec(b.i32(), lanes), address, type);
-  Value halves = b.load(b.vec(storageType(b.builder().getContext(), type), 2 * lanes), address, type,
-                        b.laneMask(2 * lanes, 0, elements));
-  return b.reinterpret(halves, b.vec(b.i32(), lanes));
+    return b.loadFloats(address, type, pieceUnits,
+                        elements < pieceUnits ? b.laneMask(pieceUnits, 0, elements) : Value());
+  Type units = b.vec(b.i32(), pieceUnits);
+  if (elements == 2 * pieceUnits)
+    return b.load(units, address, type);
+  Type halves = b.vec(storageType(b.builder().getContext(), type), 2 * pieceUnits);
+  return b.reinterpret(b.load(halves, address, type, b.laneMask(2 * pieceUnits, 0, elements)), units);
 }
 
 /// Fetches the page that is read after the block at once. Other blocks fetch it key by key as they compute; the last
@@ -52,35 +47,37 @@ void KeyLanesEmitter::fetch(const Block &block) {
 
 /// Keys of a block to [unit][64]. Keys beyond the last up to the next whole vector are turned and never read.
 void KeyLanesEmitter::turnKeys(const Block &block) {
-  int64_t lanes = layout.lanes, elements = lanes * (pairs ? 2 : 1), offset = 0;
+  int64_t step = pairs ? 2 : 1, lineElements = cacheLine / int64_t(sizeof(float)) * step, offset = 0;
   for (const Piece &piece : source.keys(block.slot)) {
     Value turned = b.scratch(layout.keysOffset() + offset * KeyLanesLayout::blockBytes);
-    auto turnChunk = [&](Value firstKey, Value chunk, int64_t width) {
-      Value first = b.add(b.mul(firstKey, piece.stride), b.mul(chunk, elements));
-      Value from = b.at(piece.pointer, first, piece.type), next;
-      if (piece.upcoming)
-        next = b.at(headsOn(piece.upcoming, piece, block.upcomingHeads), first, piece.type);
-      Values vectors;
-      for (int64_t i = 0; i < lanes; ++i) {
-        vectors.push_back(loadUnits(b.at(from, i * piece.stride, piece.type), piece.type, width));
-        if (next)
-          b.prefetch(b.at(next, i * piece.stride, piece.type), CacheLevel::Second);
-      }
-      turn(b, vectors);
-      int64_t units = pairs ? (width + 1) / 2 : width;
-      for (int64_t i = 0; i < units; ++i) {
-        Value unit = b.add(b.mul(chunk, lanes), i);
-        Value to = b.atBytes(b.at(turned, firstKey, DType::F32), b.mul(unit, KeyLanesLayout::blockBytes));
-        b.store(vectors[i], to, DType::F32);
+    // `width` elements of the keys, from element `first` on: a line of cache, or less at their end.
+    auto turnLine = [&](Value firstKey, Value first, int64_t width) {
+      Value element = b.add(b.mul(firstKey, piece.stride), first);
+      auto keyFrom = [&](Value pointer, int64_t key, int64_t at) {
+        return b.at(b.at(pointer, element, piece.type), key * piece.stride + at, piece.type);
+      };
+      for (int64_t key = 0; piece.upcoming && key < turnedKeys; ++key)
+        b.prefetch(keyFrom(headsOn(piece.upcoming, piece, block.upcomingHeads), key, 0), CacheLevel::Second);
+      for (int64_t at = 0; at < width; at += pieceUnits * step) {
+        int64_t elements = std::min(width - at, pieceUnits * step), units = (elements + step - 1) / step;
+        Values keys;
+        for (int64_t key = 0; key < turnedKeys / 2; ++key)
+          keys.push_back(b.shuffle(loadPiece(keyFrom(piece.pointer, key, at), piece.type, elements),
+                                   loadPiece(keyFrom(piece.pointer, key + turnedKeys / 2, at), piece.type, elements),
+                                   {0, 1, 2, 3, 4, 5, 6, 7}));
+        Value to = b.at(turned, b.add(b.mul(first, softmaxBlock / step), firstKey), DType::F32);
+        Values turnedUnits = turn(b, keys);
+        for (int64_t unit = 0; unit < units; ++unit)
+          b.store(turnedUnits[unit], b.at(to, (at / step + unit) * softmaxBlock, DType::F32), DType::F32);
       }
     };
-    int64_t whole = piece.width / elements, rest = piece.width % elements;
-    b.loop(b.constant(0), block.count, lanes, [&](Value firstKey) {
-      b.loop(0, whole, 1, [&](Value chunk) { turnChunk(firstKey, chunk, elements); });
-      if (rest > 0)
-        turnChunk(firstKey, b.constant(whole), rest);
+    int64_t whole = piece.width / lineElements * lineElements;
+    b.loop(b.constant(0), block.count, turnedKeys, [&](Value firstKey) {
+      b.loop(0, whole, lineElements, [&](Value first) { turnLine(firstKey, first, lineElements); });
+      if (whole < piece.width)
+        turnLine(firstKey, b.constant(whole), piece.width - whole);
     });
-    offset += pairs ? (piece.width + 1) / 2 : piece.width;
+    offset += (piece.width + step - 1) / step;
   }
 }
 
