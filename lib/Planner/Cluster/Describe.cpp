@@ -3,6 +3,8 @@
 #include "RequestModel.h"
 
 #include "k2c/Planner/Planner.h"
+#include <algorithm>
+#include <cmath>
 
 using namespace k2c;
 using namespace k2c::planner;
@@ -40,13 +42,16 @@ ClusterPlan planner::describePlan(const RequestModel &context, const ParallelLay
   return plan;
 }
 
+Bytes planner::wholeBytes(double bytes) { return Bytes(int64_t(std::ceil(std::clamp(bytes, 0.0, 9e18)))); }
+
 Status planner::checkRequest(const PlanRequest &request) {
   const ModelSpec &spec = request.spec;
   const std::string where = "model '" + spec.name + "'";
   const Checked total = totalParameters(spec),
                 cache = cacheBytesOfContext(spec, CacheFormat::Plain, 4, spec.maxPosition);
-  if (!total.isValid() || !cache.isValid())
-    return Error{where, "has more parameters or cache bytes than 2^63", ""};
+  constexpr double most = 1e18; // sums of some such sizes stay below 2^63
+  if (total.real() > most || cache.real() > most)
+    return Error{where, "has more than 1e18 parameters or cache bytes", "take config.json from the published model"};
   if (total.value() <= 0)
     return Error{where, "has no parameters", ""};
   const ExpertLoad &load = request.workload.expertLoad;

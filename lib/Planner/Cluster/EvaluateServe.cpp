@@ -310,3 +310,16 @@ Expected<ClusterPlan> planner::evaluateServe(const RequestModel &context, const 
     return server.missed(*service);
   return server.plan(*service);
 }
+
+std::optional<double> planner::leastServingBytes(const RequestModel &context, const ParallelLayout &asked) {
+  if (!checkLayout(context.request, asked))
+    return std::nullopt;
+  Expected<ParallelLayout> layout = asReplicas(context.request.spec, asked);
+  if (!layout)
+    return std::nullopt;
+  layout->stepTokens = 64;
+  double most = 0;
+  for (const RankMemory &ranks : ServeMemory(context, *layout).ranks(1))
+    most = std::max(most, double(ranks.total().value));
+  return most;
+}

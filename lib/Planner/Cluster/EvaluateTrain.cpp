@@ -148,12 +148,23 @@ Expected<TrainScore> planner::scoreTrain(const RequestModel &context, const Para
   TrainScore score{*layout, 0, 0, trainer.mostBytes()};
   const Bytes capacity = context.request.topology.device.memory.value;
   if (score.mostBytes > double(capacity.value))
-    return Error{
-        "memory",
-        "the fullest rank needs " + format(Bytes(int64_t(score.mostBytes))) + ", a device has " + format(capacity), ""};
+    return Error{"memory",
+                 "the fullest rank needs " + format(wholeBytes(score.mostBytes)) + ", a device has " + format(capacity),
+                 ""};
   if (Status status = trainer.runPipeline(/*quick=*/true); !status)
     return status.takeError();
   score.stepSeconds = trainer.stepSeconds();
   score.tokensPerSecond = trainer.tokensOfStep() / score.stepSeconds;
   return score;
+}
+
+std::optional<double> planner::trainingBytes(const RequestModel &context, const ParallelLayout &asked,
+                                             PipelineCache &cache) {
+  if (!checkLayout(context.request, asked))
+    return std::nullopt;
+  Expected<ParallelLayout> layout = withMicrobatches(context.request.workload.train, asked);
+  if (!layout)
+    return std::nullopt;
+  Trainer trainer(context, *layout, cache);
+  return trainer.makePrograms() ? std::optional(trainer.mostBytes()) : std::nullopt;
 }

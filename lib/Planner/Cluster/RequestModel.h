@@ -29,8 +29,8 @@ struct RequestMix {
 struct RequestModel {
   /// `request` and what it refers to outlive this.
   explicit RequestModel(const PlanRequest &request)
-      : request(request), model(request.spec, request.weights), links(request.topology), rates(request),
-        mix(request.workload.serve) {}
+      : request(request), model(request.spec, request.phase == PlanPhase::Train ? WeightFormat::Bf16 : request.weights),
+        links(request.topology), rates(request), mix(request.workload.serve) {}
 
   const PlanRequest &request;
   ModelShare model;
@@ -45,6 +45,12 @@ Status checkRequest(const PlanRequest &request);
 
 Expected<ClusterPlan> evaluateServe(const RequestModel &context, const ParallelLayout &layout);
 Expected<ClusterPlan> evaluateTrain(const RequestModel &context, const ParallelLayout &layout);
+
+/// Bytes of the fullest rank with one sequence each and the shortest steps; nothing when the model does not divide.
+std::optional<double> leastServingBytes(const RequestModel &context, const ParallelLayout &layout);
+
+/// Bytes as memory counts them: rounded up, at most 9e18.
+Bytes wholeBytes(double bytes);
 
 /// The one rank of a compile, as the manifest states it.
 RankMemory certificateOf(const ModelSpec &spec, const Plan &plan, const Device &device);

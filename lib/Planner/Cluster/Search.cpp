@@ -168,12 +168,35 @@ std::vector<ClusterPlan> frontierOf(std::vector<const ClusterPlan *> plans) {
   return frontier;
 }
 
-Error nothingFits(const PlanRequest &request, const std::vector<Refused> &refused, int64_t candidates) {
-  std::string reasons;
+/// The layout of the space whose fullest rank needs least, in words; empty when none divides the model.
+std::string closest(const RequestModel &context, const std::vector<ParallelLayout> &space) {
+  const PlanRequest &request = context.request;
+  PipelineCache cache;
+  double least = std::numeric_limits<double>::infinity();
+  std::string which;
+  for (const ParallelLayout &layout : space) {
+    std::optional<double> bytes =
+        request.phase == PlanPhase::Serve ? leastServingBytes(context, layout) : trainingBytes(context, layout, cache);
+    if (!bytes || *bytes >= least)
+      continue;
+    least = *bytes;
+    which = format(layout, request.phase);
+  }
+  if (which.empty())
+    return "";
+  return "the smallest, " + which + ", needs " + format(wholeBytes(least)) + " of a device's " +
+         format(request.topology.device.memory.value);
+}
+
+Error nothingFits(const RequestModel &context, const std::vector<ParallelLayout> &space,
+                  const std::vector<Refused> &refused) {
+  const PlanRequest &request = context.request;
+  std::string reasons = closest(context, space);
   for (const Refused &each : refused)
-    reasons += (reasons.empty() ? "" : "; ") + each.reason + " (" + std::to_string(each.count) + "): " + each.example;
+    reasons +=
+        (reasons.empty() ? "" : "; ") + each.reason + " refuses " + std::to_string(each.count) + ": " + each.example;
   return {"model '" + request.spec.name + "' on topology '" + request.topology.name + "'",
-          "none of " + std::to_string(candidates) + " layouts holds: " + reasons,
+          "none of " + std::to_string(space.size()) + " layouts holds: " + reasons,
           "choose a larger topology or a smaller workload"};
 }
 
@@ -216,12 +239,12 @@ ClusterPlan withFewestReplicas(const RequestModel &context, const ParallelLayout
 }
 
 /// Serving: every layout's plan.
-std::vector<ClusterPlan> evaluateAll(const RequestModel &context, PlanSearch &result, Refusals &refusals) {
+std::vector<ClusterPlan> evaluateAll(const RequestModel &context, const std::vector<ParallelLayout> &space,
+                                     Refusals &refusals) {
   const bool fewest =
       context.request.objective == Objective::Devices && context.request.workload.serve.arrivalRate.has_value();
   std::vector<ClusterPlan> plans;
-  for (const ParallelLayout &layout : servingSpace(context.request)) {
-    ++result.candidates;
+  for (const ParallelLayout &layout : space) {
     Expected<ClusterPlan> plan = evaluateServe(context, layout);
     if (!plan)
       refusals.add(plan.error(), layout, PlanPhase::Serve);
@@ -244,13 +267,13 @@ std::vector<double> rankOf(const TrainScore &score, Objective objective) {
 
 /// Training: every layout is scored; the first in the objective, and those that are faster than all that need less
 /// memory, get a plan of their own.
-std::vector<ClusterPlan> scoreAll(const RequestModel &context, PlanSearch &result, Refusals &refusals) {
+std::vector<ClusterPlan> scoreAll(const RequestModel &context, const std::vector<ParallelLayout> &space,
+                                  Refusals &refusals) {
   constexpr size_t planned = 16;
   const Objective objective = context.request.objective;
   PipelineCache cache;
   std::vector<std::pair<std::vector<double>, TrainScore>> scores;
-  for (const ParallelLayout &layout : trainingSpace(context.request)) {
-    ++result.candidates;
+  for (const ParallelLayout &layout : space) {
     Expected<TrainScore> score = scoreTrain(context, layout, cache);
     if (score)
       scores.emplace_back(rankOf(*score, objective), *score);
@@ -288,13 +311,15 @@ Expected<PlanSearch> k2c::search(const PlanRequest &request) {
   result.objective = request.objective;
   Refusals refusals;
   std::vector<Candidate> ranked;
-  for (ClusterPlan &plan : serves ? evaluateAll(context, result, refusals) : scoreAll(context, result, refusals)) {
+  const std::vector<ParallelLayout> space = serves ? servingSpace(request) : trainingSpace(request);
+  result.candidates = int64_t(space.size());
+  for (ClusterPlan &plan : serves ? evaluateAll(context, space, refusals) : scoreAll(context, space, refusals)) {
     std::vector<double> rank = rankOf(plan, request.objective);
     ranked.push_back({std::move(plan), std::move(rank)});
   }
   result.refused = refusals.list();
   if (ranked.empty())
-    return nothingFits(request, result.refused, result.candidates);
+    return nothingFits(context, space, result.refused);
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const Candidate &a, const Candidate &b) { return a.rank < b.rank; });
   result.best = ranked.front().plan;

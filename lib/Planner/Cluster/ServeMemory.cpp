@@ -168,7 +168,7 @@ std::vector<RankMemory> ServeMemory::ranks(int64_t sequences) const {
     memory.capacity = context.request.topology.device.memory.value;
     auto add = [&](const std::string &name, double bytes) {
       if (bytes > 0)
-        memory.parts.push_back({name, Bytes(int64_t(std::ceil(bytes)))});
+        memory.parts.push_back({name, wholeBytes(bytes)});
     };
     for (size_t i = 0; i < pieceCount; ++i)
       add(nameOf(Piece(i)), share.bytes[i]);

@@ -22,7 +22,8 @@ DeviceRates::DeviceRates(const PlanRequest &request) {
   else if (isGpu)
     inefficiency = {2.0, 1.5 * 1.1, 1.3 * 1.1};
   const Sourced<FlopRate> &plain = f32 ? device.f32 : device.bf16;
-  const bool fp8 = !f32 && request.weights == WeightFormat::Published && request.spec.quantization && device.fp8;
+  const bool fp8 = !f32 && request.phase == PlanPhase::Serve && request.weights == WeightFormat::Published &&
+                   request.spec.quantization && device.fp8;
   const Sourced<FlopRate> &fast = fp8 ? *device.fp8 : plain;
   memory = device.memoryRead.value.value / inefficiency.memory;
   attention = device.whole(plain.value).value / inefficiency.attention;

@@ -119,7 +119,7 @@ std::vector<RankMemory> Trainer::memory() const {
     const std::array<double, parts> bytes = bytesOf(rank, buffers);
     for (size_t i = 0; i < parts; ++i)
       if (bytes[i] > 0)
-        memory.parts.push_back({names[i], Bytes(int64_t(std::ceil(bytes[i])))});
+        memory.parts.push_back({names[i], wholeBytes(bytes[i])});
     classes.push_back(std::move(memory));
   }
   return classes;

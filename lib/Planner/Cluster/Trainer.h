@@ -79,6 +79,9 @@ struct TrainScore {
 /// Without a plan's tables; the pipeline's steady state is extrapolated.
 Expected<TrainScore> scoreTrain(const RequestModel &context, const ParallelLayout &layout, PipelineCache &cache);
 
+/// Bytes of the fullest rank; nothing when the model or the schedule does not divide.
+std::optional<double> trainingBytes(const RequestModel &context, const ParallelLayout &layout, PipelineCache &cache);
+
 } // namespace k2c::planner
 
 #endif // K2C_LIB_PLANNER_CLUSTER_TRAINER_H
