@@ -96,6 +96,7 @@ TEST(Report, OverlappedPhasesAreBoundByTheirLongerLane) {
   const Topology topology = sampleTopology();
   ClusterPlan plan = sampleServing();
   plan.layout.overlap = true;
+  plan.overlapped = {"prefill", "decode"};
   plan.steps[6].seconds = Seconds(0.02);
   const PlanSummary summary = summarize({plan, topology});
   EXPECT_EQ(summary.bounds[1], "decode waits for links (tier network): dispatch, combine takes 20 ms, 99 % of 20.2 ms "
@@ -103,11 +104,11 @@ TEST(Report, OverlappedPhasesAreBoundByTheirLongerLane) {
 }
 
 // The planner may leave overlap out of a phase where it does not pay.
-TEST(Report, APhaseAsLongAsItsPartsTogetherIsNotOverlapped) {
+TEST(Report, APhaseThatThePlanDoesNotOverlapIsNotDrawnSo) {
   const Topology topology = sampleTopology();
   ClusterPlan plan = sampleServing();
   plan.layout.overlap = true;
-  plan.figures.push_back({"decode_step_s", "decode step", 0.0199, "s"});
+  plan.overlapped = {"prefill"};
   const PlanSummary summary = summarize({plan, topology});
   EXPECT_NE(summary.bounds[0].find("with transfers beside it"), std::string::npos);
   EXPECT_EQ(summary.bounds[1], "decode waits for memory: attention takes 9.1 ms, 46 % of 19.9 ms");
@@ -148,7 +149,8 @@ TEST(Report, TheTraceOfAServingStepHasItsParts) {
   const Topology topology = sampleTopology();
   ClusterPlan plan = sampleServing();
   EXPECT_EQ(count(planTrace({plan, topology}), "\"thread_name\""), 2u);
-  plan.layout.overlap = true; // transfers on a track of their own
+  plan.layout.overlap = true;
+  plan.overlapped = {"prefill", "decode"}; // transfers on a track of their own
   EXPECT_EQ(count(planTrace({plan, topology}), "\"thread_name\""), 4u);
 }
 

@@ -1,28 +1,16 @@
 //===- SearchTest.cpp - The best layout is the best ---------------------------===//
-#include "TestModels.h"
-#include "k2c/Planner/Evaluate.h"
+#include "ClusterQuestion.h"
 
 using namespace k2c;
-using k2c::test::has;
+using namespace k2c::test;
 
 namespace {
 
-struct Question {
-  ModelSpec spec;
-  Topology machines;
-  Workload workload;
-  PlanRequest request{spec, machines, workload};
-
-  Question(const std::string &model, const std::string &cluster, PlanPhase phase = PlanPhase::Serve)
-      : spec(*loadPublishedModel(model)), machines(*loadTopology(cluster)), workload(defaultWorkload(spec)) {
-    request.phase = phase;
-  }
-  PlanSearch found() {
-    Expected<PlanSearch> result = search(request);
-    EXPECT_TRUE(result) << (result ? "" : result.error().text());
-    return result ? *result : PlanSearch();
-  }
-};
+PlanSearch found(Question &q) {
+  Expected<PlanSearch> result = search(q.request);
+  EXPECT_TRUE(result) << (result ? "" : result.error().text());
+  return result ? *result : PlanSearch();
+}
 
 /// The best value that nested loops over all small layouts find; less is better.
 double bruteForce(Question &q, const char *key, double sign, const std::vector<ParallelLayout> &layouts) {
@@ -52,11 +40,11 @@ std::vector<ParallelLayout> allOfEight() {
 TEST(SearchTest, FindsWhatNestedLoopsFind) {
   for (const char *model : {"deepseek-v2-lite", "olmoe-1b-7b", "mixtral-8x22b"}) {
     Question q(model, "h100x8");
-    EXPECT_DOUBLE_EQ(*q.found().best.figure("output_tokens_per_s"),
+    EXPECT_DOUBLE_EQ(*found(q).best.figure("output_tokens_per_s"),
                      -bruteForce(q, "output_tokens_per_s", -1, allOfEight()))
         << model;
     q.request.objective = Objective::Latency;
-    EXPECT_DOUBLE_EQ(*q.found().best.figure("tpot_s"), bruteForce(q, "tpot_s", 1, allOfEight())) << model;
+    EXPECT_DOUBLE_EQ(*found(q).best.figure("tpot_s"), bruteForce(q, "tpot_s", 1, allOfEight())) << model;
   }
 }
 
@@ -83,20 +71,20 @@ TEST(SearchTest, FindsWhatNestedLoopsFindForTraining) {
                         (pp > 1 || kind == PipelineKind::OneFOneB))
                       all.push_back(layout);
                   }
-  EXPECT_NEAR(*q.found().best.figure("tokens_per_s"), -bruteForce(q, "tokens_per_s", -1, all),
-              1e-9 * *q.found().best.figure("tokens_per_s"));
+  EXPECT_NEAR(*found(q).best.figure("tokens_per_s"), -bruteForce(q, "tokens_per_s", -1, all),
+              1e-9 * *found(q).best.figure("tokens_per_s"));
 }
 
 /// A search extrapolates a pipeline's steady state; the plan it returns is simulated whole.
 TEST(SearchTest, ManyMicrobatchesTakeWhatTheWholeSimulationSays) {
   Question q("olmoe-1b-7b", "h100x8", PlanPhase::Train);
   q.workload.train.batchTokens = int64_t(4096) * 4096;
-  PlanSearch found = q.found();
-  Expected<ClusterPlan> again = evaluate(q.request, found.best.layout);
+  PlanSearch result = found(q);
+  Expected<ClusterPlan> again = evaluate(q.request, result.best.layout);
   ASSERT_TRUE(again);
-  EXPECT_DOUBLE_EQ(*again->figure("step_s"), *found.best.figure("step_s"));
-  for (const RunnerUp &runner : found.runnersUp)
-    EXPECT_LE(*runner.plan.figure("tokens_per_s"), *found.best.figure("tokens_per_s") * (1 + 1e-9));
+  EXPECT_DOUBLE_EQ(*again->figure("step_s"), *result.best.figure("step_s"));
+  for (const RunnerUp &runner : result.runnersUp)
+    EXPECT_LE(*runner.plan.figure("tokens_per_s"), *result.best.figure("tokens_per_s") * (1 + 1e-9));
 }
 
 TEST(SearchTest, EachObjectiveIsBestAtItsOwn) {
@@ -107,7 +95,7 @@ TEST(SearchTest, EachObjectiveIsBestAtItsOwn) {
   for (Objective objective :
        {Objective::Throughput, Objective::Latency, Objective::Devices, Objective::ExpertParallel, Objective::Cost}) {
     q.request.objective = objective;
-    best[objective] = q.found().best;
+    best[objective] = found(q).best;
   }
   for (const auto &[objective, plan] : best) {
     EXPECT_GE(*best[Objective::Throughput].figure("output_tokens_per_s"), *plan.figure("output_tokens_per_s"));
@@ -125,20 +113,20 @@ TEST(SearchTest, FewestDevicesServeWhatArrives) {
   Question q("kimi-k2", "256-h800");
   q.request.objective = Objective::Devices;
   q.workload.serve.arrivalRate = 20;
-  const PlanSearch few = q.found();
+  const PlanSearch few = found(q);
   q.workload.serve.arrivalRate = 200;
-  const PlanSearch many = q.found();
+  const PlanSearch many = found(q);
   EXPECT_GT(many.best.devices, few.best.devices);
   EXPECT_NEAR(*many.best.figure("requests_per_s"), 200, 1e-6);
 }
 
 TEST(SearchTest, FrontierHasNoPlanThatAnotherCovers) {
   Question q("deepseek-v3", "4x8-h100");
-  PlanSearch found = q.found();
-  EXPECT_GT(found.frontier.size(), 2u);
-  EXPECT_EQ(format(found.frontier.front().layout, PlanPhase::Serve), format(found.best.layout, PlanPhase::Serve));
-  for (const ClusterPlan &a : found.frontier)
-    for (const ClusterPlan &b : found.frontier)
+  PlanSearch result = found(q);
+  EXPECT_GT(result.frontier.size(), 2u);
+  EXPECT_EQ(format(result.frontier.front().layout, PlanPhase::Serve), format(result.best.layout, PlanPhase::Serve));
+  for (const ClusterPlan &a : result.frontier)
+    for (const ClusterPlan &b : result.frontier)
       if (&a != &b) {
         EXPECT_FALSE(*a.figure("output_tokens_per_s") >= *b.figure("output_tokens_per_s") &&
                      *a.figure("tpot_s") <= *b.figure("tpot_s") && a.devices <= b.devices);
@@ -147,9 +135,9 @@ TEST(SearchTest, FrontierHasNoPlanThatAnotherCovers) {
 
 TEST(SearchTest, RunnersUpSayWhatTheyCost) {
   Question q("kimi-k2", "4x8-h100");
-  PlanSearch found = q.found();
-  ASSERT_FALSE(found.runnersUp.empty());
-  for (const RunnerUp &runner : found.runnersUp)
+  PlanSearch result = found(q);
+  ASSERT_FALSE(result.runnersUp.empty());
+  for (const RunnerUp &runner : result.runnersUp)
     EXPECT_TRUE(has(runner.loses, "times fewer tokens/s"));
 }
 

@@ -142,6 +142,8 @@ struct ClusterPlan {
 
   std::vector<RankMemory> memory; ///< classes of equal ranks, by stage
   std::vector<StepPart> steps;
+  /// Phases whose transfers run beside their work: what the layout allows, where that is faster.
+  std::vector<std::string> overlapped;
   std::vector<TierTraffic> traffic;
   std::vector<Figure> figures; ///< in the order in which people read them
   /// Training: tasks of every pipeline rank by time; empty with one stage or when not asked for.
@@ -151,6 +153,7 @@ struct ClusterPlan {
   std::string whyNotCompilable;   ///< empty when it does
   std::vector<std::string> notes; ///< assumptions with their sources, and warnings
 
+  bool overlaps(const std::string &phase) const;
   /// A figure's value, or nothing when this phase does not have it.
   std::optional<double> figure(const std::string &key) const;
   /// The class with least room left.

@@ -83,6 +83,10 @@ Bytes RankMemory::total() const {
   return sum;
 }
 
+bool ClusterPlan::overlaps(const std::string &phase) const {
+  return std::find(overlapped.begin(), overlapped.end(), phase) != overlapped.end();
+}
+
 std::optional<double> ClusterPlan::figure(const std::string &key) const {
   for (const Figure &figure : figures)
     if (figure.key == key)

@@ -199,6 +199,8 @@ const char *const partNames[] = {"attention",    "experts",           "dense, sh
 
 void Server::addSteps(ClusterPlan &plan, const char *phase, const StepTime &step) const {
   const Topology &topology = context.request.topology;
+  if (step.overlaps)
+    plan.overlapped.push_back(phase);
   LinkUse all;
   for (size_t i = 0; i < servePartCount; ++i) {
     const PartTime &part = step.parts[i];

@@ -80,6 +80,8 @@ void Trainer::addFigures(ClusterPlan &plan) const {
 ClusterPlan Trainer::plan() const {
   ClusterPlan plan = describePlan(context, layout);
   plan.memory = memory();
+  if (layout.overlap)
+    plan.overlapped = {"forward", "backward"};
   addSteps(plan);
   addFigures(plan);
   if (!context.request.withTimeline || !timeline)

@@ -146,6 +146,7 @@ ordered_json k2c::planJson(const PlanReport &report) {
                        {"figures", figuresOf(plan)},
                        {"memory", memoryOf(plan)},
                        {"steps", stepsOf(plan)},
+                       {"overlapped", plan.overlapped},
                        {"traffic", trafficOf(plan)}};
   if (!plan.timeline.empty())
     json["pipeline"] = pipelineOf(plan);

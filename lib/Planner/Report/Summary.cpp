@@ -35,13 +35,9 @@ std::vector<PhaseParts> report::phasesOf(const ClusterPlan &plan) {
       at = phases.insert(phases.end(), PhaseParts{part.phase, {}, false});
     at->parts.push_back(&part);
   }
-  // A serving step that is shorter than its parts together overlaps them. A training schedule overlaps the parts of two
-  // phases, which a drawing of one phase cannot show.
-  for (PhaseParts &phase : phases) {
-    const double parts = phase.lane(false) + phase.lane(true);
-    const double step = plan.figure(phase.phase + "_step_s").value_or(plan.layout.overlap ? 0 : parts);
-    phase.overlaps = plan.phase == PlanPhase::Serve && phase.lane(true) > 0 && step < parts * (1 - 1e-6);
-  }
+  // A training schedule overlaps the parts of two phases, which a drawing of one phase cannot show.
+  for (PhaseParts &phase : phases)
+    phase.overlaps = plan.overlaps(phase.phase) && plan.phase == PlanPhase::Serve && phase.lane(true) > 0;
   return phases;
 }
 

@@ -1,0 +1,115 @@
+//===- EvaluateRefusesTest.cpp - Layouts and loads that are refused -----------===//
+#include "ClusterQuestion.h"
+
+using namespace k2c;
+using namespace k2c::test;
+
+namespace {
+
+TEST(EvaluateRefusesTest, LayoutsThatDoNotDivideAreRefusedWithBothNumbers) {
+  Question q("kimi-k2", "4x8-h100");
+  EXPECT_EQ(q.refusal("tp=3,ep=3"), "tp: 3 does not divide the attention heads, 64; choose a divisor of 64");
+  EXPECT_TRUE(has(q.refusal("ep=64"), "needs 64 devices, topology '4x8-h100' has 32"));
+  EXPECT_TRUE(has(q.refusal("ep=5,dp=8"), "ep 5 x etp 1 does not divide the ranks of a stage"));
+  EXPECT_TRUE(has(q.refusal("pp=62"), "needs 62 devices"));
+  EXPECT_TRUE(has(q.refusal("dp=1048577"), "dp: is 1048577, must be 1 to 1048576"));
+  EXPECT_TRUE(has(q.refusal("dp=1048576,pp=1048576,tp=1048576,replicas=1048576"), "needs more than 2^63 devices"));
+  EXPECT_TRUE(has(q.refusal("tp=8,dp=1,ep=1"), "choose ep as a multiple of tp"));
+  Question dense("llama-3.1-405b", "4x8-h100");
+  EXPECT_EQ(dense.refusal("ep=8"), "ep: is 8, but model 'llama-3.1-405b' has no experts; leave it out");
+  Question train("llama-3.1-405b", "4x8-h100", PlanPhase::Train);
+  EXPECT_TRUE(has(train.refusal("tp=8,pp=4,recompute=k2"), "lacks one of them"));
+  EXPECT_TRUE(has(train.refusal("tp=8,dp=4,overlap=1"), "this is 1f1b with pp=1"));
+  EXPECT_TRUE(has(train.refusal("dp=32,microbatch=3"), "does not divide into dp 32 x microbatch 3"));
+}
+
+TEST(EvaluateRefusesTest, WhatDoesNotFitSaysByHowMuch) {
+  Question q("kimi-k2", "h100x8");
+  EXPECT_TRUE(has(q.refusal("ep=8"), "GiB (1"));
+  EXPECT_TRUE(has(q.refusal("ep=8"), " for one sequence of 2500 tokens, a device has 74.51 GiB (80.00 GB)"));
+  Question fits("kimi-k2", "4x8-h100");
+  fits.workload.serve.batch = 1 << 20;
+  EXPECT_TRUE(has(fits.refusal("ep=32"), "32768 sequences a rank do not fit, "));
+}
+
+TEST(EvaluateRefusesTest, TargetsAndArrivalsThatDoNotHoldSayByHowMuch) {
+  Question q("kimi-k2", "4x8-h100");
+  q.workload.serve.timePerToken = Seconds(1e-3);
+  EXPECT_TRUE(has(q.refusal("ep=32"), "the target is 1 ms"));
+  q.workload.serve.timePerToken.reset();
+  q.workload.serve.timeToFirstToken = Seconds(1e-3);
+  EXPECT_TRUE(has(q.refusal("ep=32"), "the first token of 95 % of the requests takes up to"));
+  q.workload.serve.timeToFirstToken.reset();
+  q.workload.serve.arrivalRate = 1e6;
+  EXPECT_TRUE(has(q.refusal("ep=32"), "1e+06 requests/s arrive, the layout serves "));
+}
+
+TEST(EvaluateRefusesTest, TargetsLowerTheBatchUntilTheyHold) {
+  Question q("kimi-k2", "4x8-h100");
+  ClusterPlan most = q.plan("ep=32");
+  q.workload.serve.timePerToken = Seconds(*most.figure("tpot_s") / 2);
+  ClusterPlan held = q.plan("ep=32");
+  EXPECT_LE(*held.figure("tpot_s"), q.workload.serve.timePerToken->value);
+  EXPECT_LT(*held.figure("batch"), *most.figure("batch"));
+}
+
+TEST(EvaluateRefusesTest, LongSequencesAndForeignLoadsAreRefused) {
+  Question q("kimi-k2", "4x8-h100");
+  q.workload.serve.prompt = Lengths::fixed(1 << 20);
+  EXPECT_TRUE(has(q.refusal("ep=32"), "its longest sequence has 1049076 tokens, the model has 131072 positions"));
+  q.workload.serve.prompt = Lengths::fixed(100);
+  q.workload.expertLoad = {1, 2, 3};
+  EXPECT_TRUE(has(q.refusal("ep=32"), "has 3 loads, the model has 384 experts"));
+  q.workload.expertLoad.clear();
+  q.workload.peakRouting = Routing::Measured;
+  EXPECT_TRUE(has(q.refusal("ep=32"), "routing: is measured, but there is no expert_load"));
+}
+
+TEST(EvaluateRefusesTest, LayoutTextIsRefusedAtItsEntry) {
+  auto refusal = [](const char *text, PlanPhase phase = PlanPhase::Serve) {
+    Expected<ParallelLayout> parsed = parseLayout(text, phase);
+    return parsed ? std::string("accepted") : parsed.error().text();
+  };
+  EXPECT_EQ(refusal("ep"), "--layout: 'ep' is not KEY=VALUE; write ep=8,dp=8");
+  EXPECT_EQ(refusal("ep=8,ep=4"), "--layout: names ep twice; keep one of them");
+  EXPECT_EQ(refusal("ep=8x"), "--layout: ep is '8x', not a whole number; write ep=8");
+  EXPECT_EQ(refusal("ep=99999999999999999999"),
+            "--layout: ep is '99999999999999999999', not a whole number; write ep=8");
+  EXPECT_EQ(refusal("overlap=2"), "--layout: overlap is '2'; use 0 or 1");
+  EXPECT_TRUE(has(refusal("schedule=zb-h1"), "'schedule' is not a key of a serving layout"));
+  EXPECT_TRUE(has(refusal("schedule=zero", PlanPhase::Train), "use one of gpipe, 1f1b, interleaved, zb-h1"));
+  EXPECT_EQ(refusal("schedule=zb-h1,pp=2", PlanPhase::Train), "accepted");
+}
+
+TEST(EvaluateRefusesTest, LayoutsPrintAsTheyAreRead) {
+  const std::string text = "tp=2,ep=32,pp=8,dp=16,sp=1,schedule=interleaved,chunks=4,microbatches=1024,recompute=full,"
+                           "zero=os,overlap=1";
+  EXPECT_EQ(format(layout(text, PlanPhase::Train), PlanPhase::Train), text);
+}
+
+TEST(EvaluateRefusesTest, OnlyOneRankOfACpuCompiles) {
+  Question gpus("kimi-k2", "4x8-h100");
+  EXPECT_EQ(gpus.plan("ep=32").whyNotCompilable, "programs of several ranks are not in this build");
+  Question one("deepseek-v2-lite", "h100x1");
+  EXPECT_TRUE(has(one.plan("ep=1").whyNotCompilable, "devices of kind nvidia"));
+  Question family("gpt-oss-120b", "cpu1");
+  EXPECT_EQ(whyNotCompiled(family.request, {}), "family gpt_oss is described for planning only");
+  Question host("olmoe-1b-7b", "cpu1");
+  EXPECT_EQ(whyNotCompiled(host.request, {}), "");
+}
+
+TEST(EvaluateRefusesTest, WhatCompilesHasTheCertificateOfThatCompile) {
+  Question q("olmoe-1b-7b", "cpu1");
+  q.request.compute = q.request.cache = DType::F32;
+  q.workload.serve.batch = 3;
+  ClusterPlan plan = q.plan("step=512");
+  ASSERT_TRUE(plan.compilable) << plan.whyNotCompilable;
+  Limits limits;
+  limits.stepTokens = 512, limits.maxSequences = 3, limits.maxContext = 2500;
+  Expected<Plan> compiled = planHost(q.spec, q.machines, limits);
+  ASSERT_TRUE(compiled);
+  EXPECT_EQ(plan.fullest().total().value, compiled->memory.total().value);
+  EXPECT_TRUE(has(plan.notes.back(), "--step-tokens 512 --max-sequences 3 --max-context 2500"));
+}
+
+} // namespace
