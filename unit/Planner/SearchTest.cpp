@@ -159,11 +159,15 @@ TEST(SearchTest, CostNeedsAPrice) {
             "--objective cost: the workload has no price; add dollars_per_device_hour to the workload");
 }
 
-TEST(SearchTest, DefaultsTakeTheFewestDevicesThatHoldTheModel) {
-  Question q("kimi-k2", "4x8-h100");
-  Expected<ClusterPlan> plan = evaluateDefault(q.request);
-  ASSERT_TRUE(plan);
-  EXPECT_EQ(plan->devices, 24);
+TEST(SearchTest, DefaultsUseAllDevicesInReplicasThatHoldTheModel) {
+  for (const auto &[model, text] :
+       {std::pair("kimi-k2", "ep=32,dp=32"), std::pair("deepseek-v3", "ep=16,dp=16,replicas=2")}) {
+    Question q(model, "4x8-h100"); // 24 devices hold Kimi K2, but leave 8 idle
+    Expected<ClusterPlan> plan = evaluateDefault(q.request);
+    ASSERT_TRUE(plan);
+    EXPECT_EQ(plan->devices, 32);
+    EXPECT_EQ(format(plan->layout, PlanPhase::Serve).rfind(text, 0), 0u) << format(plan->layout, PlanPhase::Serve);
+  }
   for (const char *model : {"llama-3.1-405b", "dbrx", "grok-1", "gpt-oss-120b", "switch-c-2048"}) {
     Question other(model, "256-h800");
     EXPECT_TRUE(evaluateDefault(other.request)) << model;

@@ -45,7 +45,7 @@ ClusterPlan describeHostPlan(const ModelSpec &spec, const Topology &topology, co
 /// models/families/compile.yaml on what checkCompiles(Topology) accepts, serving, one rank.
 std::string whyNotCompiled(const PlanRequest &request, const ParallelLayout &layout);
 
-/// The layout to start from: as many replicas of the fewest devices that hold the model.
+/// The layout to start from: replicas of the fewest devices that hold the model and leave the fewest idle.
 Expected<ClusterPlan> evaluateDefault(const PlanRequest &request);
 
 /// Reads "ep=8,dp=8,pp=1" (keys as format(ParallelLayout) prints them). Errors name the entry.

@@ -66,9 +66,18 @@ Expected<ClusterPlan> k2c::evaluateDefault(const PlanRequest &request) {
   RequestModel context(request);
   Expected<ClusterPlan> plan = Error{"layout", "there is none", ""};
   if (request.phase == PlanPhase::Serve) {
-    for (int64_t devices : alignedDevices(request.topology))
-      if ((plan = evaluateServe(context, simpleServing(request, devices))))
-        return plan;
+    int64_t used = 0;
+    for (int64_t devices : alignedDevices(request.topology)) {
+      const ParallelLayout layout = simpleServing(request, devices);
+      if (plan && layout.devices() <= used)
+        continue;
+      Expected<ClusterPlan> next = evaluateServe(context, layout);
+      if (!next && plan)
+        continue;
+      if (next)
+        used = next->devices;
+      plan = std::move(next);
+    }
     return plan;
   }
   for (int64_t pp = 1; pp <= std::min(request.topology.ranks(), request.spec.layerCount()); pp *= 2)
