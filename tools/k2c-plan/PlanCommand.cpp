@@ -60,7 +60,7 @@ std::function<int()> k2c::declarePlan(CLI::App &command, const std::string &prog
                  program + " kimi-k2 --topology 4x8-h100 --layout ep=32,overlap=1 --workload chat.yaml\n  " + program +
                  " kimi-k2 --topology 256-h800 --search --objective devices\n  " + program +
                  " kimi-k2 --topology 256-h800 --train --layout "
-                 "ep=16,dp=16,pp=16,schedule=interleaved,chunks=2,recompute=k2,zero=os\n  " +
+                 "ep=16,dp=16,pp=16,schedule=interleaved,chunks=2,recompute=full,zero=os+g --html plan.html\n  " +
                  program + " --query expert_hit_mean --inputs '{\"experts\":256,\"topk\":8,\"tokens\":32}'\n  " +
                  program + " --query total_params --inputs '{\"model\":\"kimi_k2\"}'\n  " + program +
                  " --query zero_memory --inputs @layout.json --quantity optimizer_bytes");

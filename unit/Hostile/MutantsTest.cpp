@@ -10,6 +10,7 @@
 #include "fake/FakeBundle.h"
 #include "k2c/Cluster/Topology.h"
 #include "k2c/Model/CheckWeights.h"
+#include "k2c/Planner/Workload.h"
 #include "k2c/Weights/WeightIndex.h"
 #include "program/Manifest.h"
 #include "program/Weights.h"
@@ -220,6 +221,13 @@ TEST_F(Mutants, WeightIndexesOfTheCompiler) {
 TEST_F(Mutants, Topologies) {
   const std::string text = readFile(K2C_SOURCE_DIR "/models/topologies/cpu2x1.yaml");
   judge(200, 60, "t.yaml", [&](uint32_t seed) { return verdict(parseTopology(Mutator(seed).lines(text), "t.yaml")); });
+}
+
+TEST_F(Mutants, Workloads) {
+  const std::string text = "k2workload: 1\nname: chat\nprompt_tokens: {median: 1200, sigma: 1.0, most: 32768}\n"
+                           "output_tokens: {histogram: [[128, 0.5], [4096, 0.1]]}\nmulti_turn: {share: 0.6, "
+                           "history_tokens: 4000}\ntargets: {first_token: 2 s, per_token: 50 ms}\narrival_rate: 40\n";
+  judge(200, 60, "w.yaml", [&](uint32_t seed) { return verdict(parseWorkload(Mutator(seed).lines(text), "w.yaml")); });
 }
 
 /// The compiler and the runtime, which share no code, print quoted bytes alike.

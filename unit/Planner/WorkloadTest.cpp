@@ -92,6 +92,7 @@ TEST(WorkloadTest, MistakesAreRefusedAtTheirPlace) {
       {"prompt_tokens: {histogram: []}\n", "w.yaml:2:28: histogram must be a list of 1 to 65536 pairs"},
       {"prompt_tokens: {histogram: [[1, 0]]}\n", "w.yaml:2:28: the shares sum to 0"},
       {"prompt_tokens: {histogram: [[1, 2, 3]]}\n", "w.yaml:2:29: must be a pair [tokens, share]"},
+      {"prompt_tokens: {histogram: [[12888888888888888888, 1]]}\n", "w.yaml:2:30: tokens is 12888888888888888888, must be"},
       {"output_tokens: -3\n", "w.yaml:2:16: output_tokens is -3"},
       {"cache_hit_rate: 1.1\n", "w.yaml:2:17: cache_hit_rate is 1.1, must be 0 to 1"},
       {"arrival_rate: 0\n", "w.yaml:2:15: arrival_rate is 0"},

@@ -118,13 +118,15 @@ double Section::numberAt(const YAML::Node &at, const std::string &name, double l
   Expected<double> value = document.asDouble(at, name);
   if (!value) {
     keep(Status(value.takeError()));
-    return 0;
+    return least;
   }
   if (!(*value >= least && *value <= most))
     fail(at, name + " is " + at.Scalar() + ", must be " + plain(least) + " to " + plain(most));
   else if (whole && *value != std::floor(*value))
     fail(at, name + " is " + at.Scalar() + ", must be a whole number");
-  return *value;
+  else
+    return *value;
+  return least; // whatever was written, it may not fit the type that the caller wants
 }
 
 void Section::lengths(const char *key, double least, Lengths &to) {
