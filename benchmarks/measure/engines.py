@@ -145,18 +145,23 @@ class LlamaCpp:
         repeats = 1 if point.context > 1024 else self.setup.repeats
         return {"value": self.rate(model, compute, point, flag, repeats), "flash_attention": flag}
 
+    @staticmethod
+    def batched_rate(command):
+        """The program's log thread loses its only line at times when it ends."""
+        for _ in range(5):
+            rows = [json.loads(line) for line in output(command).splitlines() if line.startswith("{")]
+            if rows:
+                return rows[-1]["speed_tg"]
+        raise Failure(f"{' '.join(command)}: printed no result in 5 runs")
+
     def rate(self, model, compute, point, flash_attention, repeats):
         """Tokens a second by llama.cpp's own programs."""
         common = ["-m", self.weights(model, compute), "-t", str(self.setup.threads), "-fa", flash_attention]
         if point.batch > 1:
             context = point.batch * (point.tokens(self.setup.steps) + 1)
-            said = output([self.batched, *common, "-tb", str(self.setup.threads), "-c", str(context), "-b", "2048",
-                           "-ub", "512", "-npp", str(max(1, point.context)), "-ntg", str(self.setup.steps), "-npl",
-                           str(point.batch), "--output-format", "jsonl"])
-            rows = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
-            if not rows:
-                raise Failure(f"{self.batched}: printed no result")
-            return rows[-1]["speed_tg"]
+            sizes = ["-npp", str(max(1, point.context)), "-ntg", str(self.setup.steps), "-npl", str(point.batch)]
+            return self.batched_rate([self.batched, *common, *sizes, "-tb", str(self.setup.threads), "-c", str(context),
+                                      "-b", "2048", "-ub", "512", "--output-format", "jsonl"])
         size = ["-p", str(point.prompt), "-n", "0"] if point.prompt else ["-p", "0", "-n", str(self.setup.steps), "-d",
                                                                            str(point.context)]
         said = json.loads(output([self.bench, *common, *size, "-r", str(repeats), "-o", "json"]))

@@ -170,7 +170,7 @@ class Page:
 
     def products(self):
         """kernel-bench, when it is built and peers are measured."""
-        found = kernels.rows_of(kernels.measure(self.setup)) if self.setup.with_peers else []
+        found = kernels.rows_of(kernels.measure(self.setup))
         rows = []
         for kind, n, k, count, own, other, peak in found:
             rows.append([f"{kind}, n {n}, k {k}", str(count), f"{own / 1e9:,.0f}", f"{own / peak:.0%}" if peak else "",
