@@ -42,6 +42,8 @@ def arguments():
     add("--repeats", type=int, default=3, help="repeats within a measurement, of which the median counts (default 3)")
     add("--attempts", type=int, default=3, help="at a measurement that something disturbed (default 3)")
     add("--threads", type=int, default=len(os.sched_getaffinity(0)), help="default: as many as processors")
+    add("--realtime", action="store_true", help="what is timed runs before all other programs (chrt; needs root)")
+    add("--pause", type=float, default=0, help="seconds between measurements, for those others (default 0)")
     add("--checkpoint", action="append", default=[], metavar="NAME=FOLDER", help="where a model lies; others are made")
     add("--work", default=os.path.join(ROOT, "build", "bench"), help="results, bundles, checkpoints (build/bench)")
     add("--page", default=os.path.join(ROOT, "docs", "performance.md"), help="the page (docs/performance.md)")
@@ -73,6 +75,10 @@ class Setup:
         self.threads, self.steps, self.repeats, self.points = args.threads, args.steps, args.repeats, args.points
         self.with_peers, self.peers_python = args.peers, args.peers_python
         self.cache = ["--cache-dir", args.cache_dir] if args.cache_dir else []
+        # Other programs wait while a measurement runs, instead of sharing its processors.
+        self.first = ["chrt", "--rr", "1"] if args.realtime else []
+        if args.realtime:
+            engines.output([*self.first, "true"])
         self.own = {}
         for one in args.checkpoint:
             name, equals, folder = one.partition("=")
@@ -103,7 +109,7 @@ class Setup:
     def probe(self, *flags):
         """What k2c-roofs says now."""
         tool = engines.need(self.tools, "k2c-roofs", "build it: ninja -C build k2c-roofs")
-        return json.loads(engines.output([tool, "--threads", str(self.threads), *flags]))
+        return json.loads(engines.output([*self.first, tool, "--threads", str(self.threads), *flags]))
 
 
     def roofs(self):
@@ -137,6 +143,7 @@ class Bench:
     def measure(self, key, engine, point, total):
         number, model, compute, name, _ = key
         engine.prepare(model, compute, point)
+        time.sleep(self.args.pause)
         before = self.setup.probe()["read_bytes_per_s"]
         found = engine.measure(model, compute, point)
         after = self.setup.probe()["read_bytes_per_s"]

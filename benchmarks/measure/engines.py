@@ -84,8 +84,8 @@ class K2c:
 
     def run(self, model, compute, point, *more):
         folder = self.bundle(model, compute, point)
-        return json.loads(output([os.path.join(folder, "run"), "bench", *self.flags(point), "--threads",
-                                  str(self.setup.threads), "--json", *more]))
+        return json.loads(output([*self.setup.first, os.path.join(folder, "run"), "bench", *self.flags(point),
+                                  "--threads", str(self.setup.threads), "--json", *more]))
 
     def measure(self, model, compute, point):
         said = self.run(model, compute, point, "--repeat", str(self.setup.repeats))
@@ -160,11 +160,11 @@ class LlamaCpp:
         if point.batch > 1:
             context = point.batch * (point.tokens(self.setup.steps) + 1)
             sizes = ["-npp", str(max(1, point.context)), "-ntg", str(self.setup.steps), "-npl", str(point.batch)]
-            return self.batched_rate([self.batched, *common, *sizes, "-tb", str(self.setup.threads), "-c", str(context),
-                                      "-b", "2048", "-ub", "512", "--output-format", "jsonl"])
+            return self.batched_rate([*self.setup.first, self.batched, *common, *sizes, "-tb", str(self.setup.threads),
+                                      "-c", str(context), "-b", "2048", "-ub", "512", "--output-format", "jsonl"])
         size = ["-p", str(point.prompt), "-n", "0"] if point.prompt else ["-p", "0", "-n", str(self.setup.steps), "-d",
                                                                            str(point.context)]
-        said = json.loads(output([self.bench, *common, *size, "-r", str(repeats), "-o", "json"]))
+        said = json.loads(output([*self.setup.first, self.bench, *common, *size, "-r", str(repeats), "-o", "json"]))
         return statistics.median(said[-1]["samples_ts"])
 
     def close(self):
@@ -194,8 +194,8 @@ class Transformers:
         self.close()
         self.setup.say(f"transformers loads {model}")
         self.process = subprocess.Popen(
-            [self.python, os.path.join(HERE, "peers", "transformers_bench.py"), self.setup.checkpoint(model),
-             "--threads", str(self.setup.threads)],
+            [*self.setup.first, self.python, os.path.join(HERE, "peers", "transformers_bench.py"),
+             self.setup.checkpoint(model), "--threads", str(self.setup.threads)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True)
         self.loaded = model
         self.ask({"ready": True})

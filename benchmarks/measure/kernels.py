@@ -23,7 +23,8 @@ def measure(setup):
         return {}
     if not os.path.exists(path):
         setup.say("matrix products on one core")
-        engines.output([tool, "--benchmark_filter=^(Linear|OneDNN)/(bf16|f32)/|^Peak", "--benchmark_min_time=0.03",
+        engines.output([*setup.first, tool, "--benchmark_filter=^(Linear|OneDNN)/(bf16|f32)/|^Peak",
+                        "--benchmark_min_time=0.03",
                         f"--benchmark_repetitions={REPETITIONS}", "--benchmark_enable_random_interleaving=true",
                         "--benchmark_report_aggregates_only=true", f"--benchmark_out={path}.partial",
                         "--benchmark_out_format=json"], env={**os.environ, "OMP_NUM_THREADS": "1"})

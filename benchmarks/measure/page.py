@@ -22,8 +22,11 @@ after {attempts} attempts and are in the tables as they are. A figure is the med
 Weights are bf16 in every checkpoint (`benchmarks/checkpoints.py`: published layouts, random numbers). `bf16` computes
 with bf16 operands; `f32` computes in f32, k2c on the bf16 weights as they are, the others on weights widened to f32.
 Every sequence reads its own random prompt first. k2c runs with the numerics contract on: its logits depend on no
-batch, chunk or thread count.
+batch, chunk or thread count.{realtime}
 """
+
+REALTIME = """ Other programs ran on this machine: what is timed had real-time priority, which the kernel
+limits to 95% of each second, for both sides alike."""
 
 SPEED = """
 ## Speed
@@ -98,6 +101,7 @@ class Page:
             command=self.command(), cpu=processor(), threads=self.setup.threads, usual=statistics.median(probes),
             low=min(probes), high=max(probes), peaks=peaks, repeated=self.store.repeated(), count=len(chosen),
             disturbed=stores.DISTURBED, attempts=self.store.most_attempts,
+            realtime=REALTIME if self.args.realtime else "",
             left=sum(self.store.deviation(line) > stores.DISTURBED for line in chosen))
 
     def command(self):
@@ -108,6 +112,7 @@ class Page:
             options.append("--models " + ",".join(self.models()))
         if self.args.compute != points.COMPUTES:
             options.append("--compute " + ",".join(self.args.compute))
+        options += ["--realtime"] if self.args.realtime else []
         if self.args.points:
             options.append("--points " + ",".join(self.args.points))
         return " ".join(["scripts/bench.sh", *options])
