@@ -109,7 +109,11 @@ class LlamaCpp:
         self.bench = need(folder, "llama-bench", remedy)
         self.batched = need(folder, "llama-batched-bench", remedy)
         self.version = digest(self.bench)
+        self.choices = os.path.join(setup.work, f"flash-attention-{self.version}.json")
         self.tried = {}
+        if os.path.exists(self.choices):
+            with open(self.choices) as file:
+                self.tried = json.load(file)
 
     def measures(self, model, compute, point):
         return True
@@ -135,9 +139,11 @@ class LlamaCpp:
         """The faster of -fa 0 and 1 at this point, tried once. Long contexts take minutes and follow the short ones."""
         if point.context > 1024:
             point = points.Point("tg1@512")
-        key = (model, compute, point.name)
+        key = f"{model} {compute} {point.name}"
         if key not in self.tried:
             self.tried[key] = max("01", key=lambda flag: self.rate(model, compute, point, flag, 1))
+            with open(self.choices, "w") as file:
+                json.dump(self.tried, file)
         return self.tried[key]
 
     def measure(self, model, compute, point):

@@ -1,12 +1,14 @@
 """docs/performance.md, written from the results: tables of both sides, what is missed, where the time goes."""
 import os
 import statistics
+import textwrap
 
 from . import kernels, points, roofline, store as stores, traces
 
 INTRODUCTION = """# Performance
 
-Written by `scripts/bench.sh`; change that, not this page. The command of this page:
+Written by `scripts/bench.sh`; change that, not this page. The results may come from several runs that were stopped and
+went on; the command that measures what they cover:
 
     {command}
 
@@ -14,10 +16,10 @@ Machine: {cpu}, {threads} threads. Memory reads {usual:.1f} GB/s in the median o
 loops of multiply-adds on registers reach {peaks}.
 
 Both sides see the same machine: at each point the engines take turns, rounds follow one another, and a probe of the
-memory (`k2c-roofs`) runs before and after each measurement. Where a probe was more than {disturbed:.0%} off the median
-of all, the measurement was taken again: {repeated} repeats for {count} measurements, of which {left} stayed disturbed
-after {attempts} attempts and are in the tables as they are. A figure is the median over the rounds, a spread is
-(largest - smallest) / median.
+memory (`k2c-roofs`) runs before and after each measurement. A measurement is disturbed when a probe is more than
+{disturbed:.0%} off the median of all; it may be taken {attempts} time(s) in all. {repeated} of {count} were repeated;
+{left} are in the tables although disturbed, and a ratio means less where the GB/s of its two sides differ. A figure is
+the median over the rounds, a spread is (largest - smallest) / median; "once" marks a figure of one round.
 
 Weights are bf16 in every checkpoint (`benchmarks/checkpoints.py`: published layouts, random numbers). `bf16` computes
 with bf16 operands; `f32` computes in f32, k2c on the bf16 weights as they are, the others on weights widened to f32.
@@ -31,7 +33,8 @@ limits to 95% of each second, for both sides alike."""
 SPEED = """
 ## Speed
 
-GB/s is the memory probe around the measurements to its left.
+GB/s is the memory probe around the measurements to its left. The wanted ratios were set on a Zen 5 processor with 1,030
+GFLOP/s in bf16 on two threads and 54 GB/s of memory; other machines give other ratios.
 
 """
 
@@ -82,6 +85,15 @@ def rate(series):
     return f"{series.median:,.0f}" if series.median >= 100 else f"{series.median:,.1f}"
 
 
+def item(words):
+    """A line of a list, folded to the width of a page."""
+    return textwrap.fill(words, 120, initial_indent="- ", subsequent_indent="  ") + "\n"
+
+
+def spread(series):
+    return f"{series.spread:.0%}" if len(series.values) > 1 else "once"
+
+
 class Page:
     def __init__(self, args, setup, bench):
         self.args, self.setup, self.k2c = args, setup, bench.engines[0]
@@ -112,6 +124,8 @@ class Page:
             options.append("--models " + ",".join(self.models()))
         if self.args.compute != points.COMPUTES:
             options.append("--compute " + ",".join(self.args.compute))
+        if self.store.most_attempts != 3:
+            options.append(f"--attempts {self.store.most_attempts}")
         options += ["--realtime"] if self.args.realtime else []
         if self.args.points:
             options.append("--points " + ",".join(self.args.points))
@@ -141,10 +155,10 @@ class Page:
         return f"### {model}, {compute}\n\n" + table(head, rows) + "\n"
 
     def speed_row(self, model, compute, point, own, peers):
-        row = [point.title(), rate(own), f"{own.spread:.0%}", f"{own.probe / 1e9:.0f}"]
+        row = [point.title(), rate(own), spread(own), f"{own.probe / 1e9:.0f}"]
         for peer in peers:
             other = self.series.get((model, compute, point.name, peer))
-            row += [rate(other), f"{other.spread:.0%}", f"{other.probe / 1e9:.0f}",
+            row += [rate(other), spread(other), f"{other.probe / 1e9:.0f}",
                     f"{own.median / other.median:.2f}"] if other else ["", "", "", ""]
         if "llama.cpp" in peers:
             wanted = points.WANTED.get((model, point.name))
@@ -176,15 +190,17 @@ class Page:
     def products(self):
         """kernel-bench, when it is built and peers are measured."""
         found = kernels.rows_of(kernels.measure(self.setup))
-        rows = []
+        rows, slower = [], {}
         for kind, n, k, count, own, other, peak in found:
             rows.append([f"{kind}, n {n}, k {k}", str(count), f"{own / 1e9:,.0f}", f"{own / peak:.0%}" if peak else "",
                          f"{other / 1e9:,.0f}" if other else "", f"{own / other:.2f}" if other else ""])
-            words = f"{kind} product, n {n}, k {k}, {count} rows: "
+            words = f"{kind} product, n {n}, k {k}"
             if count >= 512 and own < kernels.OF_PEAK * peak:
-                self.missed.append(f"{words}{own / peak:.0%} of the peak, {kernels.OF_PEAK:.0%} wanted")
+                self.missed.append(f"{words}, {count} rows: {own / peak:.1%} of the peak, {kernels.OF_PEAK:.0%} wanted")
             if count < 512 and own < kernels.OF_ONEDNN * other:
-                self.missed.append(f"{words}{own / other:.2f} times oneDNN, {kernels.OF_ONEDNN:.2f} wanted")
+                slower.setdefault(words, []).append(f"{own / other:.2f} with {count} row{'s' * (count > 1)}")
+        self.missed += [f"{words}, of oneDNN's speed: {', '.join(ratios)}; {kernels.OF_ONEDNN:.2f} wanted"
+                        for words, ratios in slower.items()]
         if not rows:
             return ""
         head = ["", "rows", "k2c", "of the peak", "oneDNN", "ratio"]
@@ -194,7 +210,8 @@ class Page:
         """Tables and picture of the first compute type measured."""
         compute = next((one for one in self.args.compute if any(key[:2] == (model, one) for key in self.series)), None)
         measured = [point for point in points.of_model(model, self.args.points)
-                    if (model, compute, point.name, self.k2c.name) in self.series and point.context <= 1024]
+                    if (model, compute, point.name, self.k2c.name) in self.series
+                    and (point.batch > 1 or not point.context)]
         steps = []
         for point in measured:
             step = traces.measure(self.k2c, self.setup, model, compute, point)
@@ -227,12 +244,27 @@ class Page:
         return (f"{title}: {step.seconds * 1e3:.2f} ms, memory at {memory / 1e9:.1f} GB/s\n\n" +
                 table(["kernel", "launches", "ms", "of the step", "GFLOP/s", "GB/s", "of its roof"], rows))
 
+    def left_out(self):
+        """What the command would measure and the results lack, by model, compute type and engine."""
+        lacking = {}
+        engines = sorted({key[3] for key in self.series})
+        for model in self.args.models:
+            for compute in self.args.compute:
+                for point in points.of_model(model, self.args.points):
+                    for engine in engines:
+                        expected = engine != "transformers" or (compute == "f32" and point.context <= 1024)
+                        if expected and (model, compute, point.name, engine) not in self.series:
+                            lacking.setdefault(f"{model}, {compute}, {engine}", []).append(point.name)
+        lines = [item(f"{where}: {', '.join(names)}") for where, names in lacking.items()]
+        return "Not measured when this page was written:\n\n" + "".join(lines) + "\n" if lines else ""
+
     def text(self):
         speeds = "".join(self.speeds(model, compute) for model in self.models() for compute in self.args.compute)
         bandwidth = self.bandwidth() + self.products()
         taken_apart = "".join(self.kernels(model) for model in self.models())
-        missed = "".join(f"- {one}\n" for one in self.missed) or "None of those measured here.\n"
-        return self.introduction() + SPEED + speeds + bandwidth + MISSED + missed + KERNELS + taken_apart
+        missed = "".join(map(item, self.missed)) or "None of those measured here.\n"
+        return (self.introduction() + SPEED + speeds + self.left_out() + bandwidth + MISSED + missed + KERNELS +
+                taken_apart)
 
 
 def write(args, setup, bench):
