@@ -74,9 +74,9 @@ Trial prepareAbsorbed(const Probe &probe, const Bench &bench, k2rt_ir_kernel_fn 
   return trial;
 }
 
-Probe absorbedProbe(DType type, int64_t latent, int64_t rope, const TargetInfo &target) {
+Probe absorbedProbe(DType type, int64_t heads, int64_t latent, int64_t rope, const TargetInfo &target) {
   AbsorbedAttentionDesc d;
-  d.shape.heads = 16;
+  d.shape.heads = heads;
   d.shape.scale = 0.1;
   d.shape.cache = type;
   d.latent = latent;
@@ -169,8 +169,9 @@ std::vector<Probe> attentionProbes(const TargetInfo &target, int64_t mostWorkers
   for (DType type : {DType::F32, DType::BF16}) {
     for (int64_t size : {32, 128})
       probes.push_back(gqaProbe(type, size, target, mostWorkers));
-    probes.push_back(absorbedProbe(type, 64, 32, target));
-    probes.push_back(absorbedProbe(type, 512, 64, target));
+    for (auto [latent, rope] : {std::pair{64, 32}, std::pair{512, 64}})
+      for (int64_t heads : {4, 16})
+        probes.push_back(absorbedProbe(type, heads, latent, rope, target));
     for (auto [latent, size] : {std::pair{64, 32}, std::pair{512, 128}}) {
       probes.push_back(expandedProbe(type, latent, size, target, mostWorkers));
       probes.push_back(expansionProbe(probes.back()));

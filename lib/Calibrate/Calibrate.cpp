@@ -128,6 +128,7 @@ private:
   Expected<double> rate(const Probe &probe, int64_t rows, bool fromMemory);
   Expected<Seconds> seconds(const Trial &trial);
   Status measureReading(const Device &device);
+  void add(KernelRates rates);
 
   const std::vector<Probe> &probes;
   const Kernels &kernels;
@@ -177,13 +178,23 @@ Status Measurement::measure(const Probe &probe, KernelRates &rates) {
   return {};
 }
 
+/// Probes of one class at one depth are one entry: more rows.
+void Measurement::add(KernelRates rates) {
+  for (KernelRates &known : result.kernels)
+    if (known.kind == rates.kind && known.x == rates.x && known.w == rates.w && known.depth == rates.depth) {
+      known.rows.insert(known.rows.end(), rates.rows.begin(), rates.rows.end());
+      known.near.insert(known.near.end(), rates.near.begin(), rates.near.end());
+      return;
+    }
+  result.kernels.push_back(std::move(rates));
+}
+
 /// One row through panels of bf16, as a decoding step reads its weights, over sets of rising size.
 Status Measurement::measureReading(const Device &device) {
   const auto probe = std::find_if(probes.begin(), probes.end(), [](const Probe &p) {
     return p.rates.kind == "linear" && p.rates.w == DType::BF16 && p.rates.depth == 512;
   });
   const auto &d = std::get<LinearDesc>(probe->desc.body);
-  int64_t caches = device.l3.value.value + team.workers() * device.l2.value.value;
   for (int64_t bytes = team.workers() * device.l2.value.value / 4; bytes <= bench.large.size(); bytes *= 2) {
     bench.buffers.clear();
     Trial trial = probe->prepare(*probe, bench, kernels.of(*probe), team.workers(), 1, true);
@@ -195,8 +206,6 @@ Status Measurement::measureReading(const Device &device) {
     if (!time)
       return time.takeError();
     result.read.push_back({Bytes(bytes), Bandwidth(rounded(double(d.w.bytes()) / time->value))});
-    if (bytes >= 4 * caches)
-      break;
   }
   return {};
 }
@@ -214,7 +223,7 @@ Expected<TeamRates> Measurement::run(const Device &device, const std::function<v
     KernelRates rates = probe.rates;
     if (Status status = measure(probe, rates); !status)
       return status.takeError();
-    result.kernels.push_back(std::move(rates));
+    add(std::move(rates));
     step();
   }
   return result;
@@ -264,7 +273,7 @@ Expected<Topology> calibrate(const CalibrateOptions &options) {
   if (!kernels)
     return kernels.takeError();
   Bytes caches(device.l3.value.value + mostWorkers * device.l2.value.value);
-  Expected<Memory> buffers = Memory::map(bufferBytes), large = Memory::map(caches * 4);
+  Expected<Memory> buffers = Memory::map(bufferBytes), large = Memory::map(caches * 3);
   for (Expected<Memory> *memory : {&buffers, &large})
     if (!*memory)
       return memory->takeError();

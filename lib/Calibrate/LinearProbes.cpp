@@ -68,7 +68,7 @@ std::vector<Probe> linearProbes(const TargetInfo &target, bool quick, int64_t mo
   for (DType x : {DType::F32, DType::BF16})
     for (DType w : {DType::BF16, DType::F32, DType::F8E4M3})
       if (!quick || w == DType::BF16)
-        for (int64_t k : {128, 512, 2048})
+        for (int64_t k : {32, 128, 512, 2048})
           probes.push_back(linearProbe(x, w, k, target, mostWorkers));
   return probes;
 }

@@ -70,16 +70,14 @@ Expected<Seconds> Team::time(const std::vector<Launch> &launches, const k2rt_ir_
         fastest[i] = std::min(fastest[i], (now() - begin) / repeats);
     }
   };
-  auto passes = [&](double end) {
-    for (int64_t run = 0; run < 3 || now() < end; ++run)
-      pool->run(pass);
-  };
-  passes(0);
+  pool->run(pass);
   if (launches.size() == 1 && fastest[0] < shortLaunch) {
     repeats = 16;
     fastest[0] = 1e30;
   }
-  passes(now() + budget.value);
+  double end = now() + budget.value;
+  for (int64_t run = 0; run < 3 || now() < end; ++run)
+    pool->run(pass);
   if (failed)
     return Error{"calibration", "a kernel failed on data of its own", "report it with the CPU's name"};
   double sum = 0;

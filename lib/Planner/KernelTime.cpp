@@ -90,7 +90,7 @@ public:
     double attention = keysOfQuery() * pairSeconds("expanded", d.q.type, d.shape, d.nope + d.rope + d.value, tokens);
     double lastKey = double(step.options.shape.context) + (double(step.options.shape.tokens) + tokens) / 2;
     double expansion = lastKey * double(d.nope + d.value) *
-                       pairs(step.rates.seconds("expansion", d.shape.cache, d.uk.type, double(d.latent), 1));
+                       pairs(step.rates.secondsOfMany("expansion", d.shape.cache, d.uk.type, double(d.latent)));
     double blocks = std::ceil(step.tokens() / double(tile.rowsPerItem));
     return runs * (attention + expansion) * step.busiest(double(d.shape.heads) * blocks) / blocks;
   }
@@ -126,8 +126,11 @@ private:
   /// `rows` rows through one panel in the nearest caches.
   double near(DType x, const PanelLayout &w, double rows) const {
     double mr = double(tile.mr), full = std::floor(rows / mr), rest = rows - full * mr;
-    double many = full > 0 ? full * pass(x, w, 64 * mr, false) / 64 : 0; // tiles that follow one another
-    return full > 0 ? many + rest / mr * many / full : pass(x, w, rows, false);
+    if (full == 0)
+      return pass(x, w, rows, false);
+    // Tiles that follow one another.
+    double row = pairs(PanelLayout::columns * step.rates.secondsOfMany("linear", x, w.type, double(w.k)));
+    return (full * mr + rest) * row;
   }
   /// What the first tile waits for memory.
   double beyondNear(DType x, const PanelLayout &w, double rows) const {

@@ -17,6 +17,12 @@ public:
   /// class of the same kind and types, else of the same kind and activations. Nothing was measured: `missing` names it.
   double seconds(const char *kind, DType x, DType w, double depth, double rows, bool fromMemory = false);
 
+  /// Likewise of one row among as many as were measured.
+  double secondsOfMany(const char *kind, DType x, DType w, double depth) {
+    constexpr double many = 1 << 20;
+    return seconds(kind, x, w, depth, many) / many;
+  }
+
   /// Bytes a second of the whole team over a set of `bytes`.
   double readRate(double bytes) const;
   /// 0: a set of `bytes` stays in the nearest caches; 1: all of it comes from memory.

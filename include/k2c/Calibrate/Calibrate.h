@@ -17,7 +17,7 @@ struct CalibrateOptions {
   std::function<void(const std::string &, int64_t, int64_t)> progress;
 };
 
-/// The host's topology (Topology.h) with measured rates. Compiles kernels for this CPU, maps about four times its
+/// The host's topology (Topology.h) with measured rates. Compiles kernels for this CPU, maps about three times its
 /// caches, and takes the fastest of several runs of everything. Errors: a CPU that k2c cannot compile for; no linker;
 /// more workers than processors; too little memory.
 Expected<Topology> calibrate(const CalibrateOptions &options);
