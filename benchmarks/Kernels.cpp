@@ -44,14 +44,15 @@ private:
   std::unique_ptr<char, Free> memory;
 };
 
-/// Runs all items on this thread until Google Benchmark has enough.
+/// Runs all items on this thread until Google Benchmark has enough. Scratch is taken once, as in a session.
 void measure(benchmark::State &state, const KernelDesc &desc, const k2rt_ir_step &step, const std::vector<void *> &args,
              double flops) {
   Expected<CompiledKernel> kernel = compileForHost(desc);
   if (!kernel)
     return state.SkipWithError(kernel.error().text().c_str());
+  Buffer scratch(kernel->scratchBytes + 1);
   for (auto _ : state)
-    if (launch(*kernel, step, args, 1).status != 0)
+    if (launch(*kernel, step, args, 1, scratch.data()).status != 0)
       return state.SkipWithError("the kernel failed");
   state.counters["FLOP/s"] =
       benchmark::Counter(flops, benchmark::Counter::kIsIterationInvariantRate, benchmark::Counter::kIs1000);

@@ -93,15 +93,15 @@ int64_t gridRows(const Grid &grid, const k2rt_ir_step &step) {
 }
 
 LaunchResult launch(const CompiledKernel &kernel, const k2rt_ir_step &step, const std::vector<void *> &args,
-                    int64_t workers) {
+                    int64_t workers, void *scratch) {
   FlushDenormals flush;
   LaunchResult result;
-  std::vector<char> scratch(kernel.scratchBytes + 64);
+  std::vector<char> own(scratch ? 0 : kernel.scratchBytes + 64);
   int64_t items = itemCount(kernel.grid, gridRows(kernel.grid, step));
   for (int64_t w = 0; w < workers; ++w) {
     k2rt_ir_worker worker = {};
     worker.step = const_cast<k2rt_ir_step *>(&step);
-    worker.scratch = scratch.data();
+    worker.scratch = scratch ? scratch : own.data();
     worker.scratch_bytes = kernel.scratchBytes;
     worker.index = int32_t(w);
     worker.count = int32_t(workers);

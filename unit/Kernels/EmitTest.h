@@ -28,13 +28,14 @@ std::vector<CompiledKernel> compileForTargets(const KernelDesc &desc);
 /// The kernel for this machine.
 Expected<CompiledKernel> compileForHost(const KernelDesc &desc);
 
-/// Runs the grid in `workers` parts; the first status that is not 0, and the variant of the last part.
+/// Runs the grid in `workers` parts; the first status that is not 0, and the variant of the last part. `scratch`: at
+/// least kernel.scratchBytes, which the parts use in turn; null: taken for this launch.
 struct LaunchResult {
   int32_t status = 0;
   int32_t variant = -1;
 };
 LaunchResult launch(const CompiledKernel &kernel, const k2rt_ir_step &step, const std::vector<void *> &args,
-                    int64_t workers);
+                    int64_t workers, void *scratch = nullptr);
 
 /// Rows of the grid's row space.
 int64_t gridRows(const Grid &grid, const k2rt_ir_step &step);
