@@ -1,5 +1,6 @@
 //===- Cached.cpp - Compile once into the user's cache --------------------===//
 #include "Stages.h"
+#include "k2c/Model/Source.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/xxhash.h"
 #include <algorithm>

@@ -1,6 +1,7 @@
 //===- Inputs.cpp - Source and flags, checked -----------------------------===//
 #include "Stages.h"
 #include "k2c/Model/CheckWeights.h"
+#include "k2c/Model/Source.h"
 #include <filesystem>
 
 namespace fs = std::filesystem;

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "Stages.h"
 #include "k2c/Model/CheckWeights.h"
+#include "k2c/Model/Source.h"
 #include "k2c/Model/SpecJson.h"
 #include "k2c/Support/Json.h"
 #include "k2c/Weights/BundleFiles.h"

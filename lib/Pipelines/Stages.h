@@ -31,9 +31,6 @@ struct Inputs {
   PlanOptions planOptions;
 };
 
-/// The folder or file that a user's SOURCE names: a path, or org/name in the Hugging Face cache.
-Expected<std::string> resolveSource(const std::string &source);
-
 /// Reads the tokenizer of a checkpoint folder, if there is one, as the program will: tokenizer.json, or else
 /// tiktoken.model with `tiktoken`, which is what the file does not say. Error: it is damaged.
 Status checkTokenizer(const std::string &folder, const TiktokenSpec &tiktoken);

@@ -1,9 +1,9 @@
 //===- ClusterCommand.cpp - k2c plan MODEL --topology T -----------------------===//
 #include "ClusterCommand.h"
 
+#include "k2c/Model/Source.h"
 #include "k2c/Planner/Count.h"
 #include <algorithm>
-#include <filesystem>
 #include <iostream>
 
 using namespace k2c;
@@ -15,13 +15,6 @@ const std::vector<std::string> objectives = {"throughput", "latency", "devices",
 int refuse(const std::string &text) {
   std::cerr << "k2c: error: " << text << "\n";
   return 1;
-}
-
-Expected<ModelSpec> loadModel(const std::string &source) {
-  LoadOptions options;
-  options.purpose = LoadPurpose::Plan;
-  const bool isPath = std::filesystem::exists(source) || source.find('/') != std::string::npos;
-  return isPath ? loadModelSpec(source, options) : loadPublishedModel(source);
 }
 
 DType typeOf(const std::string &name) { return name == "f32" ? DType::F32 : DType::BF16; }
@@ -173,7 +166,7 @@ void k2c::declareCluster(CLI::App &command, const std::shared_ptr<ClusterFlags> 
 
 int k2c::planCluster(const ClusterFlags &given, const AskCompiler &compiler) {
   ClusterFlags flags = given;
-  Expected<ModelSpec> spec = loadModel(flags.compile.source);
+  Expected<ModelSpec> spec = loadModelToPlan(flags.compile.source);
   if (!spec)
     return refuse(spec.error().text());
   Expected<Topology> topology = loadTopology(flags.topology.empty() ? "host" : flags.topology);

@@ -1,5 +1,6 @@
 //===- QueryInputs.cpp - Inputs of a query with their places ------------------===//
 
+#include "k2c/Model/Source.h"
 #include "k2c/Planner/Query.h"
 
 #include <cmath>
@@ -130,14 +131,9 @@ const ModelSpec *QueryInputs::model(const std::string &key) {
   }
   LoadOptions options;
   options.purpose = LoadPurpose::Plan;
-  Expected<ModelSpec> spec = [&]() -> Expected<ModelSpec> {
-    if (value->is_object())
-      return parseModelSpec(value->dump(), document->place(pointer + "/" + key), options);
-    const std::string &name = value->get_ref<const std::string &>();
-    bool isPath =
-        name.find('/') != std::string::npos || (name.size() > 5 && name.compare(name.size() - 5, 5, ".json") == 0);
-    return isPath ? loadModelSpec(name, options) : loadPublishedModel(name);
-  }();
+  Expected<ModelSpec> spec = value->is_object()
+                                 ? parseModelSpec(value->dump(), document->place(pointer + "/" + key), options)
+                                 : loadModelToPlan(value->get_ref<const std::string &>());
   if (!spec) {
     if (ok())
       state->failure = spec.takeError();
