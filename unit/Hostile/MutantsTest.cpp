@@ -191,6 +191,7 @@ TEST_F(Mutants, TiktokenModels) {
 
 TEST_F(Mutants, Manifests) {
   k2rt::FakeBundle bundle;
+  bundle.manifest["shares"] = nlohmann::json::parse(R"([{"slots":1,"groups":2,"items":2,"item_bytes":1024}])");
   const std::string text = bundle.manifest.dump();
   judge(300, 150, "manifest.json",
         [&](uint32_t seed) { return verdict(k2rt::parseManifest(Mutator(seed).json(text), "manifest.json", 0)); });

@@ -1,31 +1,15 @@
 // Container limits from laid-out proc and sys files, and the refusal of what does not fit.
 #include "memory/Container.h"
 #include "fake/FakeBundle.h"
+#include "fake/Root.h"
 #include "memory/PagePool.h"
 #include "memory/Region.h"
 #include "serve/Session.h"
-#include <filesystem>
-#include <fstream>
 #include <gtest/gtest.h>
 
 using namespace k2rt;
 
 namespace {
-
-/// A root folder with the files given as (path, content).
-class Root {
-public:
-  explicit Root(const std::vector<std::pair<std::string, std::string>> &files) {
-    std::string name = (std::filesystem::temp_directory_path() / "k2rt-root-XXXXXX").string();
-    folder = std::string(::mkdtemp(name.data())) + "/";
-    for (const auto &[path, content] : files) {
-      std::filesystem::create_directories(std::filesystem::path(folder + path).parent_path());
-      std::ofstream(folder + path) << content;
-    }
-  }
-  ~Root() { std::filesystem::remove_all(folder); }
-  std::string folder;
-};
 
 const std::pair<std::string, std::string> machine = {"proc/meminfo", "MemTotal: 1000000 kB\nMemAvailable: 900000 kB\n"};
 

@@ -12,15 +12,14 @@ static constexpr size_t stackBytes = 1 << 20;
 static constexpr unsigned mxcsrDazFtz = 0x8040;
 
 Result<std::unique_ptr<WorkerPool>> WorkerPool::start(int32_t threads, const Container &container) {
-  const int32_t processors = static_cast<int32_t>(container.processors.size());
   const int32_t spins = threads <= container.defaultThreads ? ownProcessorSpins : sharedProcessorSpins;
   std::unique_ptr<WorkerPool> pool(new WorkerPool(threads, spins));
   const int refused = pool->startThreads();
   if (refused != 0)
     return systemError("--threads " + std::to_string(threads),
                        "cannot start thread " + std::to_string(pool->threads.size() + 1), refused);
-  if (threads == processors)
-    pool->pin(container.processors);
+  pool->places = placeWorkers(container.nodes, threads);
+  pool->bind();
   return pool;
 }
 
@@ -45,16 +44,17 @@ int WorkerPool::startThreads() {
   return refused;
 }
 
-void WorkerPool::pin(const std::vector<int> &processors) {
-  if (::sched_getaffinity(0, sizeof callerAffinity, &callerAffinity) != 0)
+void WorkerPool::bind() {
+  if (places[0].processors.empty() || ::sched_getaffinity(0, sizeof callerAffinity, &callerAffinity) != 0)
     return;
-  pinned = true;
+  bound = true;
   for (int32_t index = 0; index < size; ++index) {
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(processors[index], &one);
+    cpu_set_t processors;
+    CPU_ZERO(&processors);
+    for (int processor : places[index].processors)
+      CPU_SET(processor, &processors);
     // A refusal leaves the thread where the system wants it.
-    ::pthread_setaffinity_np(index == 0 ? ::pthread_self() : threads[index - 1].handle, sizeof one, &one);
+    ::pthread_setaffinity_np(index == 0 ? ::pthread_self() : threads[index - 1].handle, sizeof processors, &processors);
   }
 }
 
@@ -63,7 +63,7 @@ WorkerPool::~WorkerPool() {
     runErased(nullptr, nullptr);
   for (Thread &thread : threads)
     ::pthread_join(thread.handle, nullptr);
-  if (pinned)
+  if (bound)
     ::sched_setaffinity(0, sizeof callerAffinity, &callerAffinity);
 }
 

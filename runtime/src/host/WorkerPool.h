@@ -3,6 +3,7 @@
 #define K2RT_HOST_WORKERPOOL_H
 
 #include "host/Barrier.h"
+#include "host/Placement.h"
 #include "memory/Container.h"
 #include "status/Status.h"
 #include <memory>
@@ -15,14 +16,15 @@ namespace k2rt {
 
 class WorkerPool {
 public:
-  /// Starts `threads` - 1 threads. When there are as many workers as processors, each is pinned to one; the caller gets
-  /// its own affinity back at the end.
+  /// Starts `threads` - 1 threads and binds all workers where placeWorkers says; the caller gets its own affinity back
+  /// at the end. A system that refuses leaves threads where it wants them.
   static Result<std::unique_ptr<WorkerPool>> start(int32_t threads, const Container &container);
   ~WorkerPool();
   WorkerPool(const WorkerPool &) = delete;
   WorkerPool &operator=(const WorkerPool &) = delete;
 
   int32_t count() const { return size; }
+  const WorkerPlace &place(int32_t worker) const { return places[worker]; }
   /// Pauses before a waiting worker sleeps: few when there are more workers than processors.
   int32_t spins() const { return spinLimit; }
 
@@ -38,7 +40,7 @@ private:
   void serve(int32_t index);
   static void *threadMain(void *argument);
   int startThreads();
-  void pin(const std::vector<int> &processors);
+  void bind();
 
   struct Thread {
     WorkerPool *pool;
@@ -53,7 +55,8 @@ private:
   std::vector<Thread> threads; ///< workers 1 .. size-1
   std::mutex starting;
   bool complete = false; ///< all threads run; guarded by `starting` while they start
-  bool pinned = false;
+  std::vector<WorkerPlace> places;
+  bool bound = false;
   cpu_set_t callerAffinity;
 };
 

@@ -1,5 +1,6 @@
 // cgroup files are read along the whole path from the process's own group to the root: any ancestor may bind.
 #include "memory/Container.h"
+#include "memory/SmallFile.h"
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -12,22 +13,9 @@ namespace {
 
 constexpr int64_t unlimited = INT64_MAX;
 
-/// The file's first 64 KiB; empty when there is none.
-std::string readSmall(const std::string &path) {
-  std::string text;
-  if (FILE *file = std::fopen(path.c_str(), "re")) {
-    char buffer[4096];
-    size_t got;
-    while (text.size() < 65536 && (got = std::fread(buffer, 1, sizeof buffer, file)) > 0)
-      text.append(buffer, got);
-    std::fclose(file);
-  }
-  return text;
-}
-
 /// A number of bytes at the start of a file; `unlimited` for "max", nothing, or what is no number.
 int64_t readLimit(const std::string &path) {
-  const std::string text = readSmall(path);
+  const std::string text = readSmallFile(path);
   char *end = nullptr;
   const long long value = std::strtoll(text.c_str(), &end, 10);
   return end == text.c_str() || value <= 0 ? unlimited : value;
@@ -72,7 +60,7 @@ std::vector<std::string> ancestors(const std::string &mount, std::string group) 
 }
 
 void readMemory(const std::string &root, const std::string &cgroups, Container &container) {
-  const std::string meminfo = readSmall(root + "proc/meminfo");
+  const std::string meminfo = readSmallFile(root + "proc/meminfo");
   container.memoryBytes = std::max<int64_t>(readKeyed(meminfo, "MemTotal:"), 0) * 1024;
   container.availableBytes = std::max<int64_t>(readKeyed(meminfo, "MemAvailable:"), 0) * 1024;
   container.memorySource = "/proc/meminfo";
@@ -82,7 +70,7 @@ void readMemory(const std::string &root, const std::string &cgroups, Container &
     if (limit == unlimited)
       return;
     const int64_t usage = readLimit(folder + usageFile);
-    const std::string statistics = readSmall(folder + "/memory.stat");
+    const std::string statistics = readSmallFile(folder + "/memory.stat");
     auto bytesOf = [&](const char *key) { return std::max<int64_t>(readKeyed(statistics, key), 0); };
     const int64_t reclaimable = std::max<int64_t>(bytesOf(cacheKey) - bytesOf(sharedKey), 0);
     const int64_t used = usage == unlimited ? 0 : std::max<int64_t>(usage - reclaimable, 0);
@@ -107,16 +95,28 @@ int64_t readQuota(const std::string &root, const std::string &cgroups) {
   };
   for (const std::string &folder : ancestors(root + "sys/fs/cgroup", groupPath(cgroups, ""))) {
     double quota = 0, period = 0;
-    if (std::sscanf(readSmall(folder + "/cpu.max").c_str(), "%lf %lf", &quota, &period) == 2)
+    if (std::sscanf(readSmallFile(folder + "/cpu.max").c_str(), "%lf %lf", &quota, &period) == 2)
       consider(quota, period);
   }
   for (const std::string &folder : ancestors(root + "sys/fs/cgroup/cpu", groupPath(cgroups, "cpu")))
-    consider(std::atof(readSmall(folder + "/cpu.cfs_quota_us").c_str()),
-             std::atof(readSmall(folder + "/cpu.cfs_period_us").c_str()));
+    consider(std::atof(readSmallFile(folder + "/cpu.cfs_quota_us").c_str()),
+             std::atof(readSmallFile(folder + "/cpu.cfs_period_us").c_str()));
   return allowed;
 }
 
 } // namespace
+
+std::string readSmallFile(const std::string &path) {
+  std::string text;
+  if (FILE *file = std::fopen(path.c_str(), "re")) {
+    char buffer[4096];
+    size_t got;
+    while (text.size() < 65536 && (got = std::fread(buffer, 1, sizeof buffer, file)) > 0)
+      text.append(buffer, got);
+    std::fclose(file);
+  }
+  return text;
+}
 
 Container readContainer(const std::string &root) {
   Container container;
@@ -129,7 +129,8 @@ Container readContainer(const std::string &root) {
         container.processors.push_back(cpu);
   if (container.processors.empty())
     container.processors.push_back(0);
-  const std::string cgroups = readSmall(root + "proc/self/cgroup");
+  container.nodes = readNodes(container.processors, root);
+  const std::string cgroups = readSmallFile(root + "proc/self/cgroup");
   container.defaultThreads = static_cast<int32_t>(
       std::min<int64_t>(static_cast<int64_t>(container.processors.size()), readQuota(root, cgroups)));
   readMemory(root, cgroups, container);
@@ -137,9 +138,11 @@ Container readContainer(const std::string &root) {
 }
 
 int64_t anonymousResidentBytes() {
-  return std::max<int64_t>(readKeyed(readSmall("/proc/self/status"), "RssAnon:"), 0) * 1024;
+  return std::max<int64_t>(readKeyed(readSmallFile("/proc/self/status"), "RssAnon:"), 0) * 1024;
 }
 
-int64_t peakResidentBytes() { return std::max<int64_t>(readKeyed(readSmall("/proc/self/status"), "VmHWM:"), 0) * 1024; }
+int64_t peakResidentBytes() {
+  return std::max<int64_t>(readKeyed(readSmallFile("/proc/self/status"), "VmHWM:"), 0) * 1024;
+}
 
 } // namespace k2rt

@@ -2,6 +2,7 @@
 #ifndef K2RT_MEMORY_CONTAINER_H
 #define K2RT_MEMORY_CONTAINER_H
 
+#include "memory/Nodes.h"
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@ namespace k2rt {
 /// Limits in force, and the one that binds.
 struct Container {
   std::vector<int> processors; ///< numbers this process may be scheduled on, ascending; never empty
+  std::vector<Node> nodes;     ///< the same by NUMA node; one where memory is equally near to all
   int32_t defaultThreads = 1;  ///< processors, fewer when a CPU quota allows fewer
   int64_t memoryBytes = 0;     ///< most memory: the cgroup's limit or the machine's
   int64_t availableBytes = 0;  ///< of it, what is free or can be reclaimed now

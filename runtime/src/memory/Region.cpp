@@ -1,13 +1,11 @@
 // Huge pages and first touch: what the kernel is told about a region, and why nothing faults during a step.
 #include "memory/Region.h"
-#include <algorithm>
 #include <sys/mman.h>
 #include <utility>
 
 namespace k2rt {
 
 static constexpr int64_t pageBytes = 4096;
-static constexpr int64_t hugePageBytes = int64_t(2) << 20;
 
 Region::Region(Region &&other) noexcept
     : base(std::exchange(other.base, nullptr)), bytes(std::exchange(other.bytes, 0)) {}
@@ -41,10 +39,7 @@ Result<Region> Region::allocate(int64_t bytes, const char *purpose) {
   return Result<Region>(std::move(region));
 }
 
-void Region::populate(int64_t index, int64_t count) const {
-  const int64_t chunks = (bytes + hugePageBytes - 1) / hugePageBytes;
-  const int64_t begin = chunks * index / count * hugePageBytes;
-  const int64_t end = std::min(bytes, chunks * (index + 1) / count * hugePageBytes);
+void Region::touch(int64_t begin, int64_t end) const {
   for (int64_t offset = begin; offset < end; offset += pageBytes)
     *reinterpret_cast<volatile std::byte *>(base + offset) = std::byte{0};
 }

@@ -3,6 +3,7 @@
 #define K2RT_MEMORY_REGION_H
 
 #include "status/Status.h"
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -22,10 +23,24 @@ public:
   std::byte *data() const { return base; }
   int64_t size() const { return bytes; }
 
-  /// Makes part `index` of `count` resident. Workers call it side by side, so that each first-touches its own part.
-  void populate(int64_t index, int64_t count) const;
+  /// Makes a worker's chunks resident: those of 2 MiB (the pages of its memory, where it is large) that `owns`, a
+  /// function of a chunk's number, says are its own. Workers call it side by side.
+  template <class Owns> void populate(Owns owns) const {
+    const int64_t first = reinterpret_cast<intptr_t>(base) / hugePageBytes;
+    for (int64_t offset = 0, chunk = 0; offset < bytes; ++chunk) {
+      const int64_t end = std::min(bytes, (first + chunk + 1) * hugePageBytes - reinterpret_cast<intptr_t>(base));
+      if (owns(chunk))
+        touch(offset, end);
+      offset = end;
+    }
+  }
+  /// Makes all of it resident.
+  void populate() const { touch(0, bytes); }
 
 private:
+  static constexpr int64_t hugePageBytes = int64_t(2) << 20;
+  void touch(int64_t begin, int64_t end) const;
+
   std::byte *base = nullptr;
   int64_t bytes = 0;
 };

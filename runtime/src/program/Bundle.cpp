@@ -45,7 +45,8 @@ Result<Bundle> Bundle::open(const std::string &folder) {
   if (!bundleFileExists(folder, manifest->weightsIndex))
     return Error{K2RT_INVALID_BUNDLE, folder, "has no weights: it was compiled from shapes only",
                  "run k2c pack " + folder + " --checkpoint FOLDER"};
-  Result<Weights> weights = Weights::map(folder, manifest->weightsIndex, program->description().n_weights);
+  Result<Weights> weights =
+      Weights::map(folder, manifest->weightsIndex, program->description().n_weights, manifest->shares);
   if (!weights)
     return weights.takeError();
   if (weights->bytes() > manifest->memory.weights)

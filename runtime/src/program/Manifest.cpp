@@ -17,6 +17,7 @@ constexpr int64_t mostVocab = int64_t(1) << 24;
 constexpr int64_t mostPages = int64_t(1) << 24;
 constexpr size_t mostKernels = 1 << 16;
 constexpr int64_t mostGroups = 8;
+constexpr size_t mostSlotRuns = 1 << 20;
 constexpr int64_t mostReservedTokens = 1 << 16;
 
 void readModel(Fields model, Manifest &manifest) {
@@ -36,6 +37,31 @@ void readModel(Fields model, Manifest &manifest) {
       model.fail("moe_layers", "is not in ascending order");
   if (!manifest.moeLayers.empty() && manifest.topK == 0)
     model.fail("top_k", "is 0, but moe_layers names " + std::to_string(manifest.moeLayers.size()) + " layers");
+}
+
+void readTopology(Fields topology, Manifest &manifest) {
+  constexpr int64_t mostCores = 1 << 20;
+  manifest.topology = topology.string("name", "host");
+  topology.integer("ranks", 1, 1);
+  manifest.cores = topology.integer("cores", 0, mostCores, 0);
+  if (topology.has("numa"))
+    manifest.numa = topology.integers("numa", 1, mostCores, 1024);
+}
+
+/// How launches read each weight slot: runs of slots that are read alike.
+void readShares(Fields &root, Manifest &manifest) {
+  if (!root.has("shares"))
+    return;
+  for (Fields &run : root.objects("shares", mostSlotRuns)) {
+    SlotShares shares;
+    shares.slots = run.integer("slots", 1, mostSlotRuns);
+    shares.share.groups = run.integer("groups", 1, mostWidth, 1);
+    shares.share.items = run.integer("items", 0, mostWidth, 0);
+    shares.share.item_bytes = run.integer("item_bytes", shares.share.items > 0 ? 1 : 0, mostBytes, 0);
+    if (!root.ok())
+      return;
+    manifest.shares.push_back(shares);
+  }
 }
 
 void readNumerics(Fields numerics, Manifest &manifest) {
@@ -151,6 +177,20 @@ void checkPages(Fields &root, const Manifest &manifest) {
                              " pages per layer, one sequence of max_context needs " + std::to_string(needed));
 }
 
+/// Shares count no more bytes than there are weights: no sum of them overflows.
+void checkShares(Fields &root, const Manifest &manifest) {
+  int64_t left = manifest.memory.weights;
+  for (const SlotShares &run : manifest.shares) {
+    const int64_t items = run.slots * run.share.groups * run.share.items;
+    if (items == 0)
+      continue;
+    if (run.share.item_bytes > left / items)
+      return root.fail("shares", "count more bytes than memory.weights, " + std::to_string(manifest.memory.weights),
+                       "compile the bundle again");
+    left -= items * run.share.item_bytes;
+  }
+}
+
 } // namespace
 
 int32_t Manifest::promptForm(int64_t newTokens) const {
@@ -176,9 +216,7 @@ Result<Manifest> parseManifest(std::string_view text, const std::string &place, 
   manifest.cpu = target.string("cpu", "");
   if (target.has("features_required"))
     manifest.cpuFeatures = target.strings("features_required", 256);
-  Fields topology = root.object("topology");
-  manifest.topology = topology.string("name", "host");
-  topology.integer("ranks", 1, 1);
+  readTopology(root.object("topology"), manifest);
   readLimits(root.object("limits"), manifest);
   readCache(root, manifest);
   manifest.limits.tokenizer_bytes = tokenizerBytes;
@@ -186,12 +224,14 @@ Result<Manifest> parseManifest(std::string_view text, const std::string &place, 
   readTokens(root, manifest);
   readTiktoken(root, manifest);
   readKernels(root, manifest);
+  readShares(root, manifest);
   manifest.bytesPerToken = root.integer("bytes_per_token", 0, mostBytes, 0);
   manifest.weightsIndex = root.string("weights_index", "weights/index.json");
   if (!isInsidePath(manifest.weightsIndex))
     root.fail("weights_index", "is not a path inside the bundle");
   checkMemory(root, manifest);
   checkPages(root, manifest);
+  checkShares(root, manifest);
   if (!root.ok())
     return error;
   manifest.modelJson = root.raw("model");

@@ -3,6 +3,7 @@
 #define K2RT_PROGRAM_MANIFEST_H
 
 #include "k2rt/reserve.h"
+#include "k2rt/share.h"
 #include "status/Status.h"
 #include <cstdint>
 #include <string>
@@ -46,6 +47,12 @@ struct KernelEntry {
   std::vector<std::string> variants;
 };
 
+/// `slots` weight slots, one after another, that are read alike.
+struct SlotShares {
+  int64_t slots = 0;
+  k2rt_share share = {};
+};
+
 /// MLA forms (numerics N4): one form everywhere, or by phase.
 enum class MlaForm { phased, absorbed, expanded };
 
@@ -60,6 +67,8 @@ struct Manifest {
   std::string cpu;
   std::vector<std::string> cpuFeatures;
   std::string topology;
+  int64_t cores = 0;         ///< of the topology; 0: not stated
+  std::vector<int64_t> numa; ///< its cores by NUMA node; empty: one node
   k2rt_limits limits = {};
   int64_t pages = 0; ///< limits.pages
   std::vector<CachePlane> planes;
@@ -71,6 +80,7 @@ struct Manifest {
   std::vector<std::string> tiktokenPatterns; ///< how a tiktoken.model finds words; empty: not known
   int64_t tiktokenReserved = 0;              ///< ids behind its ranks that are special tokens
   std::vector<KernelEntry> kernels;
+  std::vector<SlotShares> shares; ///< of all slots in their order; empty: not stated
   int64_t bytesPerToken = 0;
   std::string weightsIndex;
   /// JSON texts handed through to `info` and `bench`.

@@ -3,7 +3,7 @@
 #include "program/Fields.h"
 #include <algorithm>
 #include <map>
-#include <sys/mman.h>
+#include <numeric>
 
 namespace k2rt {
 
@@ -59,13 +59,40 @@ Result<std::vector<Slot>> readIndex(const std::string &folder, const std::string
 
 } // namespace
 
-Result<Weights> Weights::map(const std::string &folder, const std::string &index, int32_t slotCount) {
+/// The runs of `shares` name every slot once, and no more bytes than it has.
+static Status checkShares(const std::vector<SlotShares> &shares, const std::vector<Slot> &slots,
+                          const std::string &place) {
+  size_t slot = 0;
+  for (const SlotShares &run : shares) {
+    const int64_t items = run.share.groups * run.share.items;
+    for (int64_t i = 0; i < run.slots && slot < slots.size(); ++i, ++slot)
+      if (items > 0 && slots[slot].bytes / std::max<int64_t>(run.share.item_bytes, 1) < items)
+        return Error{K2RT_INVALID_BUNDLE, place,
+                     "slot " + std::to_string(slot) + " has " + std::to_string(slots[slot].bytes) +
+                         " bytes, the manifest's shares count " + std::to_string(items) + " items of " +
+                         std::to_string(run.share.item_bytes),
+                     "compile the bundle again"};
+  }
+  const int64_t named = std::accumulate(shares.begin(), shares.end(), int64_t(0),
+                                        [](int64_t sum, const SlotShares &run) { return sum + run.slots; });
+  if (!shares.empty() && named != static_cast<int64_t>(slots.size()))
+    return Error{K2RT_INVALID_BUNDLE, place,
+                 "has " + std::to_string(slots.size()) + " slots, the manifest's shares name " + std::to_string(named),
+                 "compile the bundle again"};
+  return {};
+}
+
+Result<Weights> Weights::map(const std::string &folder, const std::string &index, int32_t slotCount,
+                             const std::vector<SlotShares> &shares) {
   Result<std::vector<Slot>> slots = readIndex(folder, index, slotCount);
   if (!slots)
     return slots.takeError();
   const size_t slash = index.rfind('/');
   const std::string prefix = slash == std::string::npos ? "" : index.substr(0, slash + 1);
+  if (Status fits = checkShares(shares, *slots, folder + "/" + index); !fits)
+    return fits.takeError();
   Weights weights;
+  weights.shares = shares;
   std::map<std::string, const MappedFile *> mapped;
   weights.files.reserve(slots->size()); // pointers into it stay valid
   for (const Slot &slot : *slots) {
@@ -84,24 +111,11 @@ Result<Weights> Weights::map(const std::string &folder, const std::string &index
                        slot.file + " has " + std::to_string(file->size()),
                    "run k2c pack"};
     weights.bases.push_back(file->data());
+    weights.sizes.push_back(slot.bytes);
   }
+  if (shares.empty())
+    weights.shares.push_back({slotCount, {}});
   return weights;
-}
-
-void Weights::prefault(int64_t part, int64_t parts) const {
-  constexpr int64_t chunk = int64_t(4) << 20;
-  int64_t number = 0;
-  for (const MappedFile &file : files)
-    for (int64_t offset = 0; offset < file.size(); offset += chunk, ++number)
-      if (number % parts == part) {
-        auto *base = static_cast<char *>(const_cast<void *>(file.data())) + offset;
-    // Best effort: an older kernel refuses, and the first step faults instead.
-#ifdef MADV_POPULATE_READ
-        ::madvise(base, static_cast<size_t>(std::min(chunk, file.size() - offset)), MADV_POPULATE_READ);
-#else
-        ::madvise(base, static_cast<size_t>(std::min(chunk, file.size() - offset)), MADV_WILLNEED);
-#endif
-      }
 }
 
 } // namespace k2rt

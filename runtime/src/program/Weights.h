@@ -3,6 +3,7 @@
 #define K2RT_PROGRAM_WEIGHTS_H
 
 #include "memory/File.h"
+#include "program/Manifest.h"
 #include <string>
 #include <vector>
 
@@ -12,8 +13,10 @@ namespace k2rt {
 class Weights {
 public:
   /// Reads `folder`/`index` and maps what it names from the same folder. Refuses a slot that is missing, twice or out
-  /// of range, a file name that is a path, and a file of another size. `slotCount`: what the program has.
-  static Result<Weights> map(const std::string &folder, const std::string &index, int32_t slotCount);
+  /// of range, a file name that is a path, and a file of another size. `slotCount`: what the program has. `shares`: how
+  /// launches read the slots (manifest); refused when it does not fit them.
+  static Result<Weights> map(const std::string &folder, const std::string &index, int32_t slotCount,
+                             const std::vector<SlotShares> &shares = {});
 
   /// Base of each slot, page aligned; null for an empty slot.
   const std::vector<const void *> &slots() const { return bases; }
@@ -21,12 +24,34 @@ public:
   const std::vector<MappedFile> &mappedFiles() const { return files; }
   /// Bytes mapped, each file once.
   int64_t bytes() const { return total; }
-  /// Brings part `part` of `parts` of all files into the page tables, so that the first step does not fault.
-  void prefault(int64_t part, int64_t parts) const;
+  /// Calls visit(base, bytes) for what worker `worker` of `workers` alone reads: in the order of the slots, none empty.
+  template <class Visit> void visitOwn(int64_t worker, int64_t workers, Visit visit) const {
+    size_t slot = 0;
+    for (const SlotShares &run : shares)
+      for (int64_t i = 0; i < run.slots; ++i, ++slot)
+        for (int64_t group = 0; group < run.share.groups && run.share.items > 0; ++group) {
+          const int64_t begin = k2rt_group_begin(&run.share, group, worker, workers);
+          const int64_t end = k2rt_group_begin(&run.share, group, worker + 1, workers);
+          if (begin < end)
+            visit(static_cast<const std::byte *>(bases[slot]) +
+                      (group * run.share.items + begin) * run.share.item_bytes,
+                  (end - begin) * run.share.item_bytes);
+        }
+  }
+  /// Calls visit(base, bytes) for each slot that belongs to no worker; for all of them when nothing is known.
+  template <class Visit> void visitCommon(Visit visit) const {
+    size_t slot = 0;
+    for (const SlotShares &run : shares)
+      for (int64_t i = 0; i < run.slots; ++i, ++slot)
+        if (run.share.items == 0)
+          visit(static_cast<const std::byte *>(bases[slot]), sizes[slot]);
+  }
 
 private:
   std::vector<MappedFile> files;
   std::vector<const void *> bases;
+  std::vector<int64_t> sizes; ///< of the slots
+  std::vector<SlotShares> shares;
   int64_t total = 0;
 };
 

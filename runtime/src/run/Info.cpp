@@ -1,5 +1,5 @@
 // `run info`: what the bundle is and what it will take, from the manifest alone: no weights, no program, any CPU.
-#include "memory/Container.h"
+#include "host/PlacementReport.h"
 #include "program/Bundle.h"
 #include "run/Commands.h"
 #include "run/JsonWriter.h"
@@ -9,7 +9,7 @@ namespace k2rt {
 
 namespace {
 
-void printJson(const Manifest &manifest, int64_t threads) {
+void printJson(const Manifest &manifest, int32_t threads, const Container &container) {
   const MemoryCertificate &memory = manifest.memory;
   // Scratch and logits are working memory of steps, as the arena is: the four owned numbers and the reserve add up.
   const int64_t arena = memory.arena + threads * memory.scratchPerWorker + memory.logits;
@@ -18,13 +18,20 @@ void printJson(const Manifest &manifest, int64_t threads) {
   json.key("topology").raw(manifest.topologyJson).key("target").raw(manifest.targetJson);
   json.key("limits").raw(manifest.limitsJson);
   json.key("ranks").beginList().beginObject();
-  json.key("peak_bytes").value(memory.peakBytes(threads)).key("threads").value(threads);
+  json.key("peak_bytes").value(memory.peakBytes(threads)).key("threads").value(int64_t(threads));
   json.key("owned").beginObject();
   json.key("weights").value(memory.weights).key("cache").value(memory.cache).key("arena").value(arena);
   json.key("collectives").value(memory.collectives).endObject();
   json.key("arena_parts").beginObject().key("arena").value(memory.arena);
   json.key("scratch_per_worker").value(memory.scratchPerWorker).key("logits").value(memory.logits).endObject();
   json.key("reserve_bytes").value(memory.reserve).endObject().endList();
+  json.key("placement").beginList();
+  for (const NodeShare &share : shareOverNodes(manifest, container, threads)) {
+    json.beginObject().key("node").value(share.node).key("memory_node").value(share.memory);
+    json.key("first_worker").value(share.firstWorker).key("workers").value(share.workers);
+    json.key("processors").value(share.processors).key("weights").value(share.weights).endObject();
+  }
+  json.endList();
   json.key("dispersion").raw(manifest.dispersionJson).key("kernels").raw(manifest.kernelsJson);
   json.key("bytes_per_token").value(manifest.bytesPerToken).key("predicted").raw(manifest.predictedJson);
   json.key("ignored_keys").raw(manifest.ignoredKeysJson);
@@ -32,7 +39,7 @@ void printJson(const Manifest &manifest, int64_t threads) {
   json.endObject().endLine();
 }
 
-void printText(const Manifest &manifest, int64_t threads) {
+void printText(const Manifest &manifest, int32_t threads, const Container &container) {
   const MemoryCertificate &memory = manifest.memory;
   std::printf("model      %s: %" PRId64 " layers, hidden %" PRId64 ", vocabulary %" PRId64 "\n",
               manifest.modelName.c_str(), manifest.layers, manifest.hidden, manifest.vocab);
@@ -44,8 +51,11 @@ void printText(const Manifest &manifest, int64_t threads) {
               manifest.limits.step_tokens, manifest.limits.max_sequences, manifest.limits.max_context);
   std::printf("memory     peak %" PRId64 " bytes with %" PRId64 " threads: weights %" PRId64 ", cache %" PRId64
               ", arena %" PRId64 ", scratch %" PRId64 " per thread, logits %" PRId64 ", reserve %" PRId64 "\n",
-              memory.peakBytes(threads), threads, memory.weights, memory.cache, memory.arena, memory.scratchPerWorker,
-              memory.logits, memory.reserve);
+              memory.peakBytes(threads), int64_t(threads), memory.weights, memory.cache, memory.arena,
+              memory.scratchPerWorker, memory.logits, memory.reserve);
+  const std::string note = topologyNote(manifest, container);
+  std::fputs((placementText(manifest, container, threads) + (note.empty() ? "" : "           " + note + "\n")).c_str(),
+             stdout);
   std::printf("kernels    %zu\n", manifest.kernels.size());
 }
 
@@ -53,11 +63,12 @@ Status printInfo(const RunOptions &options) {
   Result<Manifest> manifest = readManifest(options.folder);
   if (!manifest)
     return manifest.takeError();
-  const int64_t threads = options.threads > 0 ? options.threads : readContainer().defaultThreads;
+  const Container container = readContainer();
+  const int32_t threads = options.threads > 0 ? options.threads : container.defaultThreads;
   if (options.json)
-    printJson(*manifest, threads);
+    printJson(*manifest, threads, container);
   else
-    printText(*manifest, threads);
+    printText(*manifest, threads, container);
   return {};
 }
 

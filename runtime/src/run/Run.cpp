@@ -1,5 +1,6 @@
 // Opening: bundle, then session. The handler learns of the session last and forgets it first.
 #include "run/Run.h"
+#include "host/PlacementReport.h"
 #include "run/Interrupt.h"
 #include <malloc.h>
 
@@ -8,6 +9,14 @@ namespace k2rt {
 static constexpr int64_t mostTokenizerBytes = int64_t(512) << 20;
 static constexpr int64_t mostNamesBytes = int64_t(16) << 20;
 static const char namesFile[] = "tokenizer_config.json";
+
+/// Says on stderr what keeps workers from their own node's memory. On one node, as a rule, nothing.
+static void reportPlacement(const Run &run) {
+  for (const std::string &note : {topologyNote(run.bundle.manifest, run.session->container()),
+                                  misplacementNote(run.session->weightCensus(), run.bundle.folder)})
+    if (!note.empty())
+      std::fprintf(stderr, "run: note: %s\n", note.c_str());
+}
 
 Result<std::unique_ptr<Run>> Run::open(const RunOptions &options) {
   Result<Bundle> bundle = Bundle::open(options.folder);
@@ -23,6 +32,7 @@ Result<std::unique_ptr<Run>> Run::open(const RunOptions &options) {
   if (!session)
     return session.takeError();
   run->session = std::move(*session);
+  reportPlacement(*run);
   interruptStops(run->session.get());
   if (wasInterrupted())
     return Error{K2RT_INTERRUPTED, "", "interrupted", ""};

@@ -1,5 +1,6 @@
 // Allocation order: what can be refused cheaply first; threads before memory, so that each touches its own part.
 #include "serve/Session.h"
+#include <mutex>
 
 namespace k2rt {
 
@@ -46,7 +47,7 @@ Result<std::unique_ptr<Session>> Session::create(const Bundle &bundle, const Ses
   Result<StepArrays> arrays = StepArrays::allocate(bundle.manifest);
   if (!arrays)
     return arrays.takeError();
-  std::unique_ptr<Session> session(new Session(bundle, std::move(*arrays)));
+  std::unique_ptr<Session> session(new Session(bundle, std::move(*arrays), container));
   session->chunkTokens = options.chunk > 0 ? options.chunk : bundle.manifest.limits.step_tokens;
   if (!options.traceFile.empty()) {
     Result<std::unique_ptr<Trace>> trace = Trace::create(options.traceFile, *threads);
@@ -61,6 +62,7 @@ Result<std::unique_ptr<Session>> Session::create(const Bundle &bundle, const Ses
   Status allocated = session->allocate();
   if (!allocated)
     return allocated.takeError();
+  session->countMisplaced();
   return session;
 }
 
@@ -91,14 +93,27 @@ Status Session::allocate() {
   for (int64_t count : manifest.groupPages)
     pages.emplace_back(count);
   pool->run([&](int32_t worker) {
+    auto owns = [&place = pool->place(worker)](int64_t chunk) { return place.owns(chunk); };
     for (size_t i = 0; i < shared; ++i)
-      regions[i].populate(worker, pool->count());
-    regions[shared + worker].populate(0, 1);
-    arrays.populate(worker, pool->count());
-    theBundle.weights.prefault(worker, pool->count());
+      regions[i].populate(owns);
+    regions[shared + worker].populate();
+    arrays.populate(owns);
+    populateWeights(theBundle.weights, pool->place(worker), worker, pool->count());
   });
   executor = std::make_unique<Executor>(theBundle, *pool, std::move(memory), trace.get());
   return {};
+}
+
+void Session::countMisplaced() {
+  if (limits.nodes.size() == 1)
+    return;
+  std::mutex adding;
+  pool->run([&](int32_t worker) {
+    const int32_t node = limits.nodes[pool->place(worker).node].memory;
+    const WeightCensus own = countOwnPages(theBundle.weights, node, worker, pool->count());
+    std::lock_guard<std::mutex> hold(adding);
+    census.add(own);
+  });
 }
 
 std::vector<std::pair<const std::byte *, int64_t>> Session::memory() const {

@@ -6,6 +6,7 @@
 #define K2RT_SERVE_SESSION_H
 
 #include "host/Executor.h"
+#include "host/FirstTouch.h"
 #include "host/WorkerPool.h"
 #include "memory/Container.h"
 #include "memory/PagePool.h"
@@ -36,6 +37,10 @@ public:
   const Manifest &manifest() const { return theBundle.manifest; }
   int32_t threads() const { return pool->count(); }
   int64_t chunk() const { return chunkTokens; }
+  /// Where the weights lay when the session was ready; all zeros where its workers are on one node.
+  const WeightCensus &weightCensus() const { return census; }
+  /// The limits it was created within.
+  const Container &container() const { return limits; }
 
   StepArrays arrays;
   std::vector<PagePool> pages; ///< per cache group
@@ -50,11 +55,15 @@ public:
   std::vector<std::pair<const std::byte *, int64_t>> memory() const;
 
 private:
-  Session(const Bundle &bundle, StepArrays arrays) : arrays(std::move(arrays)), theBundle(bundle) {}
+  Session(const Bundle &bundle, StepArrays arrays, Container limits)
+      : arrays(std::move(arrays)), theBundle(bundle), limits(std::move(limits)) {}
   Status allocate();
+  void countMisplaced();
 
   const Bundle &theBundle;
+  const Container limits;
   int64_t chunkTokens = 0;
+  WeightCensus census;
   std::vector<Region> regions; ///< planes, arena, scratch
   std::unique_ptr<Trace> trace;
   std::unique_ptr<WorkerPool> pool;

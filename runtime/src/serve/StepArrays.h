@@ -27,10 +27,10 @@ public:
 
   /// All pointers set, counts zero, nothing sampled, forced or captured.
   k2rt_ir_step step() const;
-  /// Touches part `part` of `parts` of the memory.
-  void populate(int64_t part, int64_t parts) const {
-    arrays.populate(part, parts);
-    logitRows.populate(part, parts);
+  /// Touches the chunks of the memory that `owns` says (Region::populate).
+  template <class Owns> void populate(Owns owns) const {
+    arrays.populate(owns);
+    logitRows.populate(owns);
   }
 
 private:

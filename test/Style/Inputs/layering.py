@@ -16,12 +16,12 @@ DIALECTS = {"K2CNn", "K2CMoe", "K2CMla", "K2CDist", "K2CKern", "K2CRt"}
 
 
 def table(root):
-    """Part -> what it may include; None: everything."""
+    """Part -> what it may include, of all its rows; None: everything."""
     allowed = {}
     for line in lines(root, "docs/Architecture.md"):
         if row := re.match(r"([\w/]+) +->(.*)$", line):
             names = {name.strip() for name in row[2].split(",")} - {""}
-            allowed[row[1]] = None if names == {"everything"} else names
+            allowed[row[1]] = None if names == {"everything"} else allowed.get(row[1], set()) | names
     return allowed
 
 

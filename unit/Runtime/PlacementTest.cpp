@@ -1,0 +1,360 @@
+// Workers and memory over NUMA nodes: rules as pure functions, machines laid out in folders, refusing systems.
+#include "host/Placement.h"
+#include "fake/FakeBundle.h"
+#include "fake/Root.h"
+#include "host/PlacementReport.h"
+#include "memory/Region.h"
+#include "serve/Scheduler.h"
+#include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <numeric>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace k2rt;
+
+namespace {
+
+constexpr char sysfs[] = "sys/devices/system/node/";
+
+std::vector<int> upTo(int count) {
+  std::vector<int> numbers(count);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
+}
+
+/// Nodes 0, 1, .. with so many processors each.
+std::vector<Node> nodesOf(const std::vector<int> &counts) {
+  std::vector<Node> nodes;
+  int next = 0;
+  for (int count : counts) {
+    nodes.push_back({static_cast<int32_t>(nodes.size()), {}, static_cast<int32_t>(nodes.size())});
+    for (int i = 0; i < count; ++i)
+      nodes.back().processors.push_back(next++);
+  }
+  return nodes;
+}
+
+/// "0 0 1 1": the node of each worker.
+std::vector<int32_t> nodeOfWorkers(const std::vector<int> &counts, int32_t workers) {
+  std::vector<int32_t> nodes;
+  for (const WorkerPlace &place : placeWorkers(nodesOf(counts), workers))
+    nodes.push_back(place.node);
+  return nodes;
+}
+
+using Ints = std::vector<int>;
+using Nodes = std::vector<int32_t>;
+
+} // namespace
+
+TEST(NumberList, Ranges) {
+  EXPECT_EQ(parseNumberList("0-3,8,10-11\n"), (Ints{0, 1, 2, 3, 8, 10, 11}));
+  EXPECT_EQ(parseNumberList("7\n"), Ints{7});
+  EXPECT_EQ(parseNumberList("4-5,0"), (Ints{0, 4, 5}));
+  for (const char *nothing : {"", "\n", "none", "3-1", "0-99999999", "70000"})
+    EXPECT_EQ(parseNumberList(nothing), Ints{}) << nothing;
+}
+
+TEST(Nodes, OneWhereTheSystemSaysNothing) {
+  Root root({});
+  const std::vector<Node> nodes = readNodes({2, 5}, root.folder);
+  ASSERT_EQ(nodes.size(), 1u);
+  EXPECT_EQ(nodes[0].processors, (Ints{2, 5}));
+}
+
+TEST(Nodes, HolesInTheNumbersAndOfflineProcessors) {
+  Root root({{std::string(sysfs) + "online", "0,2-3\n"},
+             {std::string(sysfs) + "has_memory", "0,2-3\n"},
+             {std::string(sysfs) + "node0/cpulist", "0-1,8-9\n"}, // 9 is offline: no process may use it
+             {std::string(sysfs) + "node2/cpulist", "2-3\n"},
+             {std::string(sysfs) + "node3/cpulist", "4-5\n"}});
+  const std::vector<Node> nodes = readNodes({0, 1, 2, 3, 4, 5, 8}, root.folder);
+  ASSERT_EQ(nodes.size(), 3u);
+  EXPECT_EQ(nodes[0].processors, (Ints{0, 1, 8}));
+  EXPECT_EQ(nodes[1].number, 2);
+  EXPECT_EQ(nodes[2].processors, (Ints{4, 5}));
+  EXPECT_EQ(nodes[2].memory, 3);
+}
+
+TEST(Nodes, ACpusetLeavesSomeOut) {
+  Root root({{std::string(sysfs) + "online", "0-1\n"},
+             {std::string(sysfs) + "node0/cpulist", "0-3\n"},
+             {std::string(sysfs) + "node1/cpulist", "4-7\n"}});
+  const std::vector<Node> both = readNodes({3, 4, 6}, root.folder);
+  ASSERT_EQ(both.size(), 2u);
+  EXPECT_EQ(both[1].processors, (Ints{4, 6}));
+  const std::vector<Node> second = readNodes({5, 6}, root.folder);
+  ASSERT_EQ(second.size(), 1u);
+  EXPECT_EQ(second[0].number, 1);
+}
+
+TEST(Nodes, WithoutMemoryTheNearestNodesMemory) {
+  Root root({{std::string(sysfs) + "online", "0-1,4\n"},
+             {std::string(sysfs) + "has_memory", "0,4\n"},
+             {std::string(sysfs) + "node0/cpulist", "0\n"},
+             {std::string(sysfs) + "node1/cpulist", "1\n"},
+             {std::string(sysfs) + "node1/distance", "21 10 12\n"},
+             {std::string(sysfs) + "node4/cpulist", "\n"}}); // memory without processors
+  const std::vector<Node> nodes = readNodes({0, 1}, root.folder);
+  ASSERT_EQ(nodes.size(), 2u);
+  EXPECT_EQ(nodes[0].memory, 0);
+  EXPECT_EQ(nodes[1].memory, 4);
+}
+
+TEST(Nodes, AProcessorThatIsNowhereIsOnTheFirst) {
+  Root root({{std::string(sysfs) + "online", "0-1\n"},
+             {std::string(sysfs) + "node0/cpulist", "4\n"},
+             {std::string(sysfs) + "node1/cpulist", "5\n"}});
+  const std::vector<Node> nodes = readNodes({0, 4, 5}, root.folder);
+  ASSERT_EQ(nodes.size(), 2u);
+  EXPECT_EQ(nodes[0].processors, (Ints{0, 4}));
+}
+
+TEST(Places, WorkersAreNumberedNodeByNode) {
+  EXPECT_EQ(nodeOfWorkers({4, 4}, 8), (Nodes{0, 0, 0, 0, 1, 1, 1, 1}));
+  EXPECT_EQ(nodeOfWorkers({3, 5}, 8), (Nodes{0, 0, 0, 1, 1, 1, 1, 1}));
+  EXPECT_EQ(nodeOfWorkers({4, 4}, 3), (Nodes{0, 0, 1}));
+  EXPECT_EQ(nodeOfWorkers({1, 1}, 5), (Nodes{0, 0, 0, 1, 1}));
+  EXPECT_EQ(nodeOfWorkers({4, 4, 4}, 2), (Nodes{0, 1}));
+  EXPECT_EQ(nodeOfWorkers({64, 64}, 1), (Nodes{0}));
+}
+
+TEST(Places, AsManyAsProcessorsMeansOneEach) {
+  const std::vector<WorkerPlace> places = placeWorkers(nodesOf({2, 3}), 5);
+  for (int worker = 0; worker < 5; ++worker)
+    EXPECT_EQ(places[worker].processors, Ints{worker});
+  EXPECT_EQ(placeWorkers(nodesOf({2, 3}), 4)[2].processors, (Ints{2, 3, 4})); // its node's
+  EXPECT_EQ(placeWorkers(nodesOf({3}), 2)[1].processors, Ints{});             // one node: anywhere
+  EXPECT_EQ(placeWorkers(nodesOf({3}), 3)[2].processors, Ints{2});
+}
+
+TEST(Places, EachChunkIsTouchedOnceAndNodesTakeTurns) {
+  for (const auto &[counts, workers] : {std::pair<Ints, int>{{4}, 3}, {{4, 4}, 8}, {{3, 5}, 7}, {{4, 4, 4}, 2}}) {
+    const std::vector<WorkerPlace> places = placeWorkers(nodesOf(counts), workers);
+    for (int64_t chunk = 0; chunk < 100; ++chunk) {
+      int owners = 0;
+      for (const WorkerPlace &place : places)
+        if (place.owns(chunk)) {
+          ++owners;
+          EXPECT_EQ(place.turn, chunk % place.turns);
+        }
+      EXPECT_EQ(owners, 1) << chunk;
+    }
+  }
+}
+
+// The rule of the emitted kernels, item by item: number = index * groups + group.
+TEST(Shares, AreWhatLaunchesRead) {
+  for (const k2rt_share &share : {k2rt_share{1, 224, 64}, {384, 128, 64}, {7, 3, 64}, {5, 1, 64}, {1, 1, 64}})
+    for (int64_t workers : {1, 2, 3, 7, 64}) {
+      const int64_t items = share.groups * share.items;
+      int64_t bytes = 0;
+      for (int64_t worker = 0; worker < workers; ++worker) {
+        for (int64_t item = k2rt_share_begin(items, worker, workers);
+             item < k2rt_share_begin(items, worker + 1, workers); ++item) {
+          const int64_t group = item % share.groups, index = item / share.groups;
+          EXPECT_GE(index, k2rt_group_begin(&share, group, worker, workers));
+          EXPECT_LT(index, k2rt_group_begin(&share, group, worker + 1, workers));
+        }
+        bytes += k2rt_share_bytes(&share, worker, worker + 1, workers);
+      }
+      EXPECT_EQ(bytes, items * share.item_bytes);
+    }
+}
+
+TEST(Region, ChunksOfAllOwnersAreAllOfIt) {
+  Result<Region> region = Region::allocate(int64_t(9) << 20, "test");
+  ASSERT_TRUE(region);
+  std::vector<int64_t> seen;
+  for (int64_t part = 0; part < 3; ++part)
+    region->populate([&](int64_t chunk) {
+      if (part == 0)
+        seen.push_back(chunk);
+      return chunk % 3 == part;
+    });
+  EXPECT_GE(seen.size(), 5u);
+  std::vector<unsigned char> resident(region->size() / 4096);
+  ASSERT_EQ(::mincore(region->data(), region->size(), resident.data()), 0);
+  for (unsigned char page : resident)
+    EXPECT_TRUE(page & 1);
+}
+
+TEST(PageCensus, CountsSamplesElsewhere) {
+  alignas(4096) static std::byte memory[64 * 4096];
+  // Every second page is on node 1, every eighth is not resident.
+  PageQuery query = [](size_t count, void **pages, int *nodes) {
+    for (size_t i = 0; i < count; ++i) {
+      const auto page = (static_cast<std::byte *>(pages[i]) - memory) / 4096;
+      nodes[i] = page % 8 == 7 ? -ENOENT : static_cast<int>(page % 2);
+    }
+    return 0;
+  };
+  const PageCensus all = countPages(memory, sizeof memory, 4096, 0, query);
+  EXPECT_EQ(all.asked, 64);
+  EXPECT_EQ(all.told, 56);
+  EXPECT_EQ(all.elsewhere, 24);
+  EXPECT_EQ(countPages(memory, sizeof memory, 8192, 1, query).elsewhere, 32);
+  PageQuery refusing = [](size_t, void **, int *) { return EPERM; };
+  EXPECT_EQ(countPages(memory, sizeof memory, 4096, 0, refusing).refusal, EPERM);
+}
+
+TEST(PlacementReport, NodesAndTheirWeights) {
+  Manifest manifest;
+  manifest.shares = {{2, {1, 10, 100}}, {1, {}}, {3, {4, 2, 10}}};
+  Container container;
+  container.nodes = nodesOf({1, 3});
+  container.processors = upTo(4);
+  const std::vector<NodeShare> shares = shareOverNodes(manifest, container, 4);
+  EXPECT_EQ(shares[0].weights, 2 * 200 + 3 * 20);
+  EXPECT_EQ(shares[1].weights, 2 * 800 + 3 * 60);
+  EXPECT_EQ(placementText(manifest, container, 4),
+            "workers    4 on 2 NUMA nodes with 4 processors, each on one of its own\n"
+            "           node 0: worker 0, 1 processor, 460 bytes of weights of its own\n"
+            "           node 1: workers 1-3, 3 processors, 1780 bytes of weights of its own\n");
+  container.nodes[1].memory = 4;
+  EXPECT_EQ(placementText(manifest, container, 1),
+            "workers    1 on 2 NUMA nodes with 4 processors\n"
+            "           node 0: worker 0, 1 processor, 2240 bytes of weights of its own\n"
+            "           node 1: no workers\n");
+}
+
+TEST(PlacementReport, NotesNameBothNumbersAndTheRemedy) {
+  EXPECT_EQ(misplacementNote({1000, 10, 0}, "b"), "");
+  EXPECT_EQ(misplacementNote({0, 0, 0}, "b"), "");
+  const std::string note = misplacementNote({1000, 500, 0}, "a b");
+  EXPECT_NE(note.find("about 500 of 1000 bytes of weights (50 %)"), std::string::npos) << note;
+  EXPECT_NE(note.find("for f in 'a b'/weights/*.bin; do dd if=\"$f\" iflag=nocache count=0; done"), std::string::npos);
+  EXPECT_NE(misplacementNote({0, 0, EPERM}, "b").find("(move_pages: Operation not permitted)"), std::string::npos);
+  Manifest manifest;
+  manifest.topology = "t";
+  manifest.cores = 8;
+  Container container;
+  container.nodes = nodesOf({2});
+  container.processors = upTo(2);
+  EXPECT_EQ(topologyNote(manifest, container), "");
+  manifest.numa = {4, 4};
+  EXPECT_EQ(topologyNote(manifest, container),
+            "compiled for 8 cores on 2 NUMA nodes (topology t), this process may use 2 processors on 1 node: workers "
+            "and memory follow this machine, predicted seconds do not");
+  container.nodes = nodesOf({4, 4});
+  container.processors = upTo(8);
+  EXPECT_EQ(topologyNote(manifest, container), "");
+}
+
+namespace {
+
+/// A bundle whose weights belong to workers, and this machine as if it had two nodes.
+struct TwoNodes : ::testing::Test {
+  TwoNodes() {
+    std::string blob(64 * 4096, 'w');
+    const int32_t weight = 12345;
+    blob.replace(0, 4, reinterpret_cast<const char *>(&weight), 4);
+    fake.writeFile("weights/blob0.bin", blob);
+    fake.index["slots"][0]["bytes"] = blob.size();
+    fake.manifest["memory"]["weights"] = blob.size();
+    fake.manifest["shares"] = nlohmann::json::parse(R"([{"slots":1,"groups":1,"items":64,"item_bytes":4096}])");
+    fake.write();
+    container = readContainer();
+    container.processors.resize(1);
+    container.nodes = {{0, container.processors, 0}, {1, container.processors, 1}};
+  }
+
+  /// The tokens that `threads` workers generate; `census` of the start.
+  std::vector<int32_t> generate(int32_t threads, WeightCensus &census) {
+    Result<Bundle> bundle = Bundle::open(fake.folder);
+    EXPECT_TRUE(bundle) << bundle.error().text();
+    SessionOptions options;
+    options.threads = threads;
+    options.container = container;
+    Result<std::unique_ptr<Session>> session = Session::create(*bundle, options);
+    EXPECT_TRUE(session) << session.error().text();
+    census = (*session)->weightCensus();
+    std::vector<int32_t> out;
+    StepEvents events;
+    events.token = [&](const Sequence &, int32_t id, bool) { return out.push_back(id), true; };
+    Scheduler scheduler(**session, std::move(events));
+    Request request;
+    request.prompt = {1, 2, 3};
+    request.maxNew = 20;
+    request.ignoreEos = true;
+    EXPECT_TRUE(scheduler.add(std::move(request)));
+    EXPECT_TRUE(scheduler.drain());
+    return out;
+  }
+
+  FakeBundle fake;
+  Container container;
+};
+
+/// From now on this process's calls of `numbers` fail with EPERM, as under a container's filter.
+bool refuse(const std::vector<unsigned> &numbers) {
+  std::vector<sock_filter> filter = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
+  for (unsigned number : numbers) {
+    filter.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1));
+    filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM));
+  }
+  filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+  sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+} // namespace
+
+// On a machine with one node half of the weights lie "elsewhere"; with more workers than processors, too.
+TEST_F(TwoNodes, TheSameTokensAndAnHonestCensus) {
+  for (int32_t threads : {1, 2, 5}) {
+    SCOPED_TRACE(threads);
+    WeightCensus census;
+    EXPECT_EQ(generate(threads, census), fakeContinuation({1, 2, 3}, 20, K2RT_FORM_ABSORBED));
+    if (census.refusal != 0)
+      continue; // a system without move_pages
+    EXPECT_EQ(census.bytes, 64 * 4096);
+    if (readContainer().nodes.size() > 1)
+      continue; // which of its nodes the pages are on is the system's business
+    EXPECT_EQ(census.elsewhere, (threads == 1 ? 0 : threads == 2 ? 32 : 64 - 64 * 3 / 5) * 4096);
+  }
+}
+
+TEST_F(TwoNodes, ARefusingSystemRunsAllTheSame) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (!refuse({SYS_move_pages, SYS_mbind, SYS_get_mempolicy, SYS_sched_setaffinity}))
+      ::_exit(77);
+    WeightCensus census;
+    const bool same = generate(2, census) == fakeContinuation({1, 2, 3}, 20, K2RT_FORM_ABSORBED);
+    ::_exit(same && census.refusal == EPERM ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+    GTEST_SKIP() << "this system has no seccomp filters";
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+TEST_F(TwoNodes, SharesThatDoNotFitAreRefused) {
+  fake.manifest["memory"]["weights"] = int64_t(1) << 30;
+  fake.manifest["shares"][0]["items"] = 65;
+  fake.write();
+  Result<Bundle> large = Bundle::open(fake.folder);
+  ASSERT_FALSE(large);
+  EXPECT_NE(large.error().text().find("slot 0 has 262144 bytes, the manifest's shares count 65 items of 4096"),
+            std::string::npos)
+      << large.error().text();
+  fake.manifest["shares"][0]["items"] = 64;
+  fake.manifest["shares"][0]["slots"] = 2;
+  fake.write();
+  Result<Bundle> many = Bundle::open(fake.folder);
+  ASSERT_FALSE(many);
+  EXPECT_NE(many.error().text().find("has 1 slots, the manifest's shares name 2"), std::string::npos);
+  fake.manifest["memory"]["weights"] = 64 * 4096;
+  fake.write();
+  Result<Bundle> more = Bundle::open(fake.folder);
+  ASSERT_FALSE(more);
+  EXPECT_NE(more.error().text().find("shares: count more bytes than memory.weights, 262144"), std::string::npos)
+      << more.error().text();
+}
