@@ -68,6 +68,20 @@ Expected<Device> readDevice(const YamlDocument &document, const YAML::Node &node
   return device;
 }
 
+Expected<Host> readHost(const YamlDocument &document, const YAML::Node &node) {
+  Mapping in(document, node, "host", {"memory", "link", "bandwidth", "efficiency"});
+  Host host;
+  in.number("memory", host.memory);
+  if (in.has("link"))
+    in.text("link", host.link);
+  in.number("bandwidth", Dimension::BytesPerSecond, host.bandwidth);
+  if (in.has("efficiency"))
+    in.share("efficiency", host.efficiency);
+  if (in.mistake)
+    return std::move(*in.mistake);
+  return host;
+}
+
 Expected<Tier> readTier(const YamlDocument &document, const YAML::Node &node) {
   Mapping in(document, node, "a tier", {"name", "count", "link", "bandwidth", "latency", "efficiency", "source"});
   Tier tier;
@@ -136,7 +150,8 @@ Expected<Topology> parseTopology(const std::string &text, const std::string &fil
   Expected<YamlDocument> document = parseYaml(text, file);
   if (!document)
     return document.takeError();
-  Mapping in(*document, document->root, "the topology", {"k2topo", "name", "description", "device", "tiers", "nodes"});
+  Mapping in(*document, document->root, "the topology",
+             {"k2topo", "name", "description", "device", "host", "tiers", "nodes"});
   Topology topology;
   int64_t version = 1;
   in.count("k2topo", version);
@@ -152,6 +167,14 @@ Expected<Topology> parseTopology(const std::string &text, const std::string &fil
   if (!device)
     return device.takeError();
   topology.device = std::move(*device);
+  if (in.has("host")) {
+    if (topology.device.kind == "cpu")
+      return document->error(in.at("host"), "a cpu is its own host", "leave host out");
+    Expected<Host> host = readHost(*document, in.at("host"));
+    if (!host)
+      return host.takeError();
+    topology.host = std::move(*host);
+  }
   if (in.has("tiers"))
     if (Status status = readTiers(*document, in.at("tiers"), topology); !status)
       return status.takeError();

@@ -59,6 +59,14 @@ std::string printDevice(const Device &device) {
   return out;
 }
 
+std::string printHost(const Host &host) {
+  std::string out = "host:\n" + line("memory", host.memory, Dimension::Bytes);
+  if (!host.link.empty())
+    out += "  link: " + quoted(host.link) + "\n";
+  out += line("bandwidth", host.bandwidth, Dimension::BytesPerSecond);
+  return out + "  efficiency: " + pair(printNumber(host.efficiency.value), host.efficiency.source) + "\n";
+}
+
 std::string printTier(const Tier &tier) {
   std::string out = "  - name: " + quoted(tier.name) + "\n    count: " + std::to_string(tier.count) + "\n";
   if (!tier.link.empty())
@@ -75,6 +83,8 @@ std::string printTopology(const Topology &topology) {
   if (!topology.description.empty())
     out += "description: " + quoted(topology.description) + "\n";
   out += printDevice(topology.device);
+  if (topology.host)
+    out += printHost(*topology.host);
   if (!topology.tiers.empty())
     out += "tiers:\n";
   for (const Tier &tier : topology.tiers)

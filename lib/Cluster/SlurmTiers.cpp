@@ -19,6 +19,7 @@ Topology nodeOf(const Topology &like) {
   Topology topology;
   topology.name = "imported";
   topology.device = like.device;
+  topology.host = like.host;
   int64_t devices = 1;
   for (const Tier &tier : like.tiers) {
     if (devices == like.devicesPerNode())

@@ -138,6 +138,40 @@ TEST(Topology, MistakesOfTiersHaveAPlace) {
             "t.yaml:20:8: names 3 nodes, the tiers make 2; call the tier that ends at one host 'node'");
 }
 
+const char *const gpu = "k2topo: 1\n"                                    // 1
+                        "name: one\n"                                    // 2
+                        "device: {kind: nvidia, arch: sm_90a, sms: 1,\n" // 3
+                        "  memory: 1 GB, memory_read: 1 GB/s, f32: 1 TFLOP/s, bf16: 1 TFLOP/s}\n"
+                        "host:\n"                                  // 5
+                        "  memory: {value: 2 TB, source: order}\n" // 6
+                        "  bandwidth: 64 GB/s\n"                   // 7
+                        "  efficiency: 0.5\n";                     // 8
+
+TEST(Topology, HostsReadBack) {
+  Expected<Topology> topology = parseTopology(gpu, "t.yaml");
+  ASSERT_TRUE(topology) << topology.error().text();
+  ASSERT_TRUE(topology->host);
+  EXPECT_EQ(topology->host->memory.value, Bytes(2'000'000'000'000));
+  EXPECT_EQ(topology->host->memory.source, "order");
+  EXPECT_EQ(topology->host->effective(), Bandwidth(32e9));
+  Expected<Topology> again = parseTopology(printTopology(*topology), "again.yaml");
+  ASSERT_TRUE(again) << again.error().text();
+  EXPECT_EQ(printTopology(*again), printTopology(*topology));
+  EXPECT_EQ(again->host->effective(), Bandwidth(32e9));
+}
+
+TEST(Topology, MistakesOfHostsHaveAPlace) {
+  auto with = [](const std::string &from, const std::string &to) {
+    std::string text = gpu;
+    return errorOf(text.replace(text.find(from), from.size(), to));
+  };
+  EXPECT_EQ(with("  bandwidth: 64 GB/s\n", ""), "t.yaml:6:3: host lacks 'bandwidth'");
+  EXPECT_EQ(with("efficiency: 0.5", "efficiency: 2"), "t.yaml:8:15: efficiency is '2', must be above 0 and at most 1");
+  EXPECT_EQ(with("bandwidth:", "bandwith:").find("t.yaml:7:3: host has no key 'bandwith'"), 0u);
+  EXPECT_EQ(errorOf(std::string(good) + "host: {memory: 1 GB, bandwidth: 1 GB/s}\n"),
+            "t.yaml:20:7: a cpu is its own host; leave host out");
+}
+
 TEST(Topology, NotAMappingIsAnError) {
   EXPECT_NE(errorOf("- 1\n"), "");
   EXPECT_NE(errorOf(""), "");

@@ -1,17 +1,33 @@
 //===- EvaluateTrainTest.cpp - One training layout, predicted -----------------===//
 #include "ClusterQuestion.h"
+#include <algorithm>
 
 using namespace k2c;
 using namespace k2c::test;
 
 namespace {
 
+const StepPart *find(const ClusterPlan &plan, const std::string &phase, const std::string &name) {
+  for (const StepPart &step : plan.steps)
+    if (step.phase == phase && step.name == name)
+      return &step;
+  ADD_FAILURE() << phase << ": " << name;
+  return &plan.steps.front();
+}
+
+int64_t bytesOf(const RankMemory &memory, const std::string &part) {
+  for (const MemoryPart &each : memory.parts)
+    if (each.name == part)
+      return each.bytes.value;
+  return 0;
+}
+
 TEST(EvaluateTrainTest, TrainingTimeIsThePipelinesAndSharesSumToIt) {
   Question q("deepseek-v3", "2048-h800", PlanPhase::Train);
   ClusterPlan plan = q.plan("ep=64,dp=128,pp=16,recompute=full,zero=os");
   double sum = 0;
   for (const StepPart &step : plan.steps)
-    sum += step.seconds.value;
+    sum += step.exposed().value;
   // The slowest stage computes, sends and idles; others idle more.
   EXPECT_NEAR(sum, *plan.figure("step_s"), 0.02 * sum);
   EXPECT_GT(*plan.figure("mfu"), 0.05);
@@ -65,10 +81,105 @@ TEST(EvaluateTrainTest, ShardedStatesTradeMemoryForTraffic) {
   for (const char *zero : {"none", "os", "os+g", "os+g+params"}) {
     ClusterPlan plan = q.plan(std::string("ep=16,dp=128,pp=16,recompute=full,zero=") + zero);
     EXPECT_LT(plan.fullest().total().value, bytes) << zero;
-    if (std::string(zero) != "none" && std::string(zero) != "os")
+    if (std::string(zero) != "none" && std::string(zero) != "os") {
       EXPECT_GT(linkBytes(plan), traffic) << zero;
+    }
     bytes = plan.fullest().total().value, traffic = linkBytes(plan);
   }
+}
+
+/// What the passes hide of the exchanges, and the rest, is all of a step but the pipeline and the optimizer.
+TEST(EvaluateTrainTest, ExchangesRunBesideThePasses) {
+  Question q("kimi-k2", "2048-h800", PlanPhase::Train);
+  q.request.mustFit = false;
+  ClusterPlan plan = q.plan("ep=16,dp=128,pp=16,recompute=full,zero=os");
+  const StepPart &gradients = *find(plan, "exchange", "gradients"),
+                 &forward = *find(plan, "forward", "linears, attention");
+  EXPECT_GT(gradients.hidden.value, 0);
+  EXPECT_LT(gradients.hidden.value, gradients.seconds.value);
+  EXPECT_NEAR(*plan.figure("step_s"),
+              *plan.figure("pipeline_s") + gradients.exposed().value +
+                  find(plan, "exchange", "parameters")->exposed().value + part(plan, "optimizer", "update"),
+              1e-9);
+  // Once a step: no more hides than one micro-batch computes.
+  EXPECT_LE(find(plan, "exchange", "parameters")->hidden.value,
+            forward.seconds.value / double(plan.layout.microbatches) + 1e-12);
+}
+
+TEST(EvaluateTrainTest, ShardedGradientsAreSummedWithEveryMicrobatch) {
+  Question q("kimi-k2", "2048-h800", PlanPhase::Train);
+  q.request.mustFit = false;
+  ClusterPlan once = q.plan("ep=16,dp=128,pp=16,recompute=full,zero=os"),
+              each = q.plan("ep=16,dp=128,pp=16,recompute=full,zero=os+g");
+  const double m = double(each.layout.microbatches);
+  EXPECT_NEAR(find(each, "exchange", "gradients")->linkBytes, m * find(once, "exchange", "gradients")->linkBytes,
+              1e-6 * find(each, "exchange", "gradients")->linkBytes);
+  EXPECT_DOUBLE_EQ(find(each, "exchange", "parameters")->linkBytes, find(once, "exchange", "parameters")->linkBytes);
+  auto says = [](const ClusterPlan &plan) {
+    return std::count_if(plan.notes.begin(), plan.notes.end(),
+                         [](const std::string &note) { return note.find("with each of 128 micro-batches") < 40; });
+  };
+  EXPECT_EQ(says(each), 1);
+  EXPECT_EQ(says(once), 0);
+}
+
+TEST(EvaluateTrainTest, PassesMoveWeightsTensorsAndSums) {
+  Question q("deepseek-v3", "2048-h800", PlanPhase::Train);
+  q.request.mustFit = false;
+  ClusterPlan plan = q.plan("ep=64,dp=128,pp=16,zero=os");
+  for (const StepPart &step : plan.steps)
+    EXPECT_TRUE(step.flops.value <= 0 || step.memoryBytes > 0) << step.name;
+  // The sums of a stage's gradients, float32, are read and written with every micro-batch.
+  int64_t fewest = INT64_MAX;
+  for (const RankMemory &ranks : plan.memory)
+    fewest = std::min(fewest, ranks.parameters);
+  EXPECT_GT(find(plan, "backward", "gradients of weights")->memoryBytes,
+            double(plan.layout.microbatches) * 8 * double(fewest));
+  EXPECT_EQ(find(plan, "forward", "linears, attention")->bound, Bound::Compute);
+  // Few tokens for as many weights.
+  q.workload.train.sequence = 64;
+  EXPECT_EQ(find(q.plan("ep=64,dp=128,pp=16,zero=os,microbatches=16"), "forward", "linears, attention")->bound,
+            Bound::Memory);
+}
+
+/// Paper 002's stage in the exact conventions: 1.535 GiB of attention and 2.828 GiB of experts a micro-batch, of which
+/// 1F1B keeps 12 on the fifth of 16 ranks.
+TEST(EvaluateTrainTest, ActivationsAreThoseOfPaperTwoInItsExactConventions) {
+  Question q("deepseek-v3", "2048-h800", PlanPhase::Train);
+  q.request.mustFit = false;
+  ClusterPlan plan = q.plan("tp=2,sp=1,ep=8,dp=32,pp=16,zero=os");
+  EXPECT_NEAR(double(bytesOf(plan.memory[4], "activations")) / double(1 << 30), 12 * (1.535 + 2.828), 0.02);
+  EXPECT_EQ(bytesOf(plan.memory[4], "buffers"), 1000000000);
+  double before = 0;
+  for (const MemoryPart &part : plan.memory[4].parts)
+    if (part.name != "fragmentation")
+      before += double(part.bytes.value);
+  EXPECT_NEAR(double(bytesOf(plan.memory[4], "fragmentation")), 0.05 * before, 100);
+}
+
+/// A rank that all tokens choose keeps rows of the whole expert group, in every layer and micro-batch that is alive.
+TEST(EvaluateTrainTest, MemoryOfUnevenRoutingIsStatedAndCounted) {
+  Question q("deepseek-v3", "2048-h800", PlanPhase::Train);
+  q.request.mustFit = false;
+  q.workload.alignment = 300;
+  const std::string layout = "ep=8,dp=64,pp=16,schedule=dualpipe,overlap=1,zero=os";
+  ClusterPlan even = q.plan(layout);
+  EXPECT_EQ(bytesOf(even.memory[4], "activations of uneven routing"), 0);
+  EXPECT_GT(bytesOf(even.memory[4], "alignment padding"), 0);
+  EXPECT_GT(bytesOf(even.memory[4], "second communication buffer"), 0);
+  q.workload.peakRouting = Routing::Worst;
+  ClusterPlan worst = q.plan(layout);
+  // All 8 choices of the tokens of 8 ranks, in place of those of one: 7 times the mean more.
+  const double row = 3 * 7168 + 8 * 2048, rows = 7 * 4096 * 8, layers = 4, alive = 17;
+  EXPECT_NEAR(double(bytesOf(worst.memory[4], "activations of uneven routing")), rows * row * layers * alive,
+              1e-6 * rows * row * layers * alive);
+  EXPECT_NEAR(*even.figure("worst_routing_bytes"), double(worst.fullest().total().value), 100);
+  q.workload.peakRouting.reset();
+  q.workload.expertLoad.assign(256, 1.0);
+  q.workload.expertLoad[3] = 9;
+  ClusterPlan measured = q.plan(layout);
+  EXPECT_GT(bytesOf(measured.memory[4], "activations of uneven routing"), 0);
+  EXPECT_LT(measured.fullest().total().value, worst.fullest().total().value);
 }
 
 TEST(EvaluateTrainTest, TimelineHasEveryTaskOfEveryRank) {

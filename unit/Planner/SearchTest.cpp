@@ -69,10 +69,28 @@ TEST(SearchTest, FindsWhatNestedLoopsFindForTraining) {
                     const bool isInterleaved = kind == PipelineKind::Interleaved;
                     if (layout.devices() == 8 && isInterleaved == (chunks > 1) &&
                         (pp > 1 || kind == PipelineKind::OneFOneB))
-                      all.push_back(layout);
+                      for (Offload offload : {Offload::None, Offload::Activations}) {
+                        layout.offload = offload;
+                        all.push_back(layout);
+                      }
                   }
   EXPECT_NEAR(*found(q).best.figure("tokens_per_s"), -bruteForce(q, "tokens_per_s", -1, all),
               1e-9 * *found(q).best.figure("tokens_per_s"));
+}
+
+/// Slow links favour stages, which keep activations of many micro-batches.
+TEST(SearchTest, OffloadsWhereMemoryRefusesWhatIsFaster) {
+  Question q("olmoe-1b-7b", "h100x8", PlanPhase::Train);
+  q.workload.train.batchTokens = 256 * 4096;
+  q.machines.device.memory.value = Bytes(24'000'000'000);
+  q.machines.tiers[0].bandwidth.value = Bandwidth(10e9);
+  const PlanSearch with = found(q);
+  q.machines.host.reset();
+  const PlanSearch without = found(q);
+  EXPECT_EQ(with.best.layout.offload, Offload::Activations);
+  EXPECT_EQ(without.best.layout.offload, Offload::None);
+  EXPECT_GT(*with.best.figure("tokens_per_s"), *without.best.figure("tokens_per_s"));
+  EXPECT_GT(with.candidates, without.candidates);
 }
 
 /// A search extrapolates a pipeline's steady state; the plan it returns is simulated whole.

@@ -65,10 +65,21 @@ struct Tier {
   Bandwidth effective() const { return bandwidth.value * efficiency.value; }
 };
 
+/// What a node's processors have for its devices.
+struct Host {
+  Sourced<Bytes> memory;                    ///< of a node, what programs may use
+  std::string link;                         ///< pcie5, nvlink-c2c, ...; may be empty
+  Sourced<Bandwidth> bandwidth;             ///< one way, one device, nominal; both ways at once
+  Sourced<double> efficiency{1, "nominal"}; ///< of the bandwidth, what large copies get; 0 to 1
+
+  Bandwidth effective() const { return bandwidth.value * efficiency.value; }
+};
+
 struct Topology {
   std::string name;
   std::string description;
   Device device;
+  std::optional<Host> host;           ///< of GPUs; none: not stated
   std::vector<Tier> tiers;            ///< innermost first; none: one device
   std::vector<std::string> nodeNames; ///< host names; empty: any hosts
 

@@ -30,6 +30,9 @@ namespace k2c {
 
 enum class PlanPhase : uint8_t { Serve, Train };
 
+/// What training keeps in the memory of the host.
+enum class Offload : uint8_t { None, Activations };
+
 /// How many ways each kind of work is split. One replica of the model takes tp * cp * dp * pp devices, and its experts
 /// are spread over ep * etp of the tp * cp * dp devices of a stage.
 struct ParallelLayout {
@@ -56,6 +59,7 @@ struct ParallelLayout {
   int64_t microbatchSize = 1; ///< sequences
   RecomputeSet recompute = RecomputeSet::None;
   Zero zero = Zero::None;
+  Offload offload = Offload::None;
 
   int64_t devicesOfReplica() const { return tp * cp * dp * pp; }
   int64_t devices() const { return devicesOfReplica() * replicas; }
@@ -65,6 +69,7 @@ struct ParallelLayout {
 const char *nameOf(PipelineKind kind);
 const char *nameOf(RecomputeSet set);
 const char *nameOf(Zero zero);
+const char *nameOf(Offload offload);
 
 /// "ep=32,dp=32", as --layout takes it; what is 1, none or off is left out.
 std::string format(const ParallelLayout &layout, PlanPhase phase);
@@ -83,6 +88,7 @@ struct RankMemory {
   int64_t parameters = 0;
   std::vector<MemoryPart> parts;
   Bytes capacity; ///< of the device
+  Bytes host{};   ///< of one rank, in its node's memory
 
   Bytes total() const;
   bool fits() const { return total() <= capacity; }
@@ -102,6 +108,9 @@ struct StepPart {
   double linkBytes = 0;   ///< received from other devices
   std::string tier;       ///< the slowest tier used; empty without links
   Bound bound = Bound::Memory;
+  Seconds hidden{}; ///< of these seconds, those beside other parts, so that the step is not longer for them
+
+  Seconds exposed() const { return seconds - hidden; }
 };
 
 /// What one device receives over one tier in a step.
@@ -130,6 +139,12 @@ struct Figure {
   std::string unit; ///< "tokens/s", "s", "$", "sequences", "" for a share
 };
 
+/// What the fullest node's host holds for its devices.
+struct HostMemory {
+  Bytes bytes, capacity;
+  bool fits() const { return bytes <= capacity; }
+};
+
 struct ClusterPlan {
   std::string model, topology, workload;
   PlanPhase phase = PlanPhase::Serve;
@@ -141,6 +156,7 @@ struct ClusterPlan {
   DType cache = DType::BF16;
 
   std::vector<RankMemory> memory; ///< classes of equal ranks, by stage
+  std::optional<HostMemory> host; ///< where the layout offloads
   std::vector<StepPart> steps;
   /// Phases whose transfers run beside their work: what the layout allows, where that is faster.
   std::vector<std::string> overlapped;

@@ -80,7 +80,8 @@ Status checkExperts(const PlanRequest &request, const ParallelLayout &layout) {
   return Status::success();
 }
 
-Status checkTraining(const ModelSpec &spec, const ParallelLayout &layout) {
+Status checkTraining(const PlanRequest &request, const ParallelLayout &layout) {
+  const ModelSpec &spec = request.spec;
   const bool reduced = layout.recompute != RecomputeSet::None && layout.recompute != RecomputeSet::Layer;
   if (reduced && (!spec.moe || !std::get_if<MlaSpec>(&spec.attention)))
     return Error{"recompute",
@@ -105,6 +106,9 @@ Status checkTraining(const ModelSpec &spec, const ParallelLayout &layout) {
     return Error{"pp", "stages of encoder-decoder models are not planned", "use pp=1"};
   if (layout.replicas > 1)
     return Error{"replicas", "copies of the model are data-parallel ranks in training", "use dp"};
+  if (layout.offload != Offload::None && !request.topology.host)
+    return Error{"offload", "topology '" + request.topology.name + "' does not say what memory its nodes have",
+                 "add host: {memory: 2 TB, bandwidth: 64 GB/s}"};
   return Status::success();
 }
 
@@ -130,5 +134,5 @@ Status planner::checkLayout(const PlanRequest &request, const ParallelLayout &la
     return status;
   if (layout.pp > spec.layerCount())
     return Error{"pp", std::to_string(layout.pp) + " stages for " + std::to_string(spec.layerCount()) + " layers", ""};
-  return request.phase == PlanPhase::Train ? checkTraining(spec, layout) : checkServing(layout);
+  return request.phase == PlanPhase::Train ? checkTraining(request, layout) : checkServing(layout);
 }

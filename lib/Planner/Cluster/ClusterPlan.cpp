@@ -48,6 +48,11 @@ const char *k2c::nameOf(Zero zero) {
   return names[size_t(zero)];
 }
 
+const char *k2c::nameOf(Offload offload) {
+  static const char *const names[] = {"none", "activations"};
+  return names[size_t(offload)];
+}
+
 std::string k2c::format(const ParallelLayout &layout, PlanPhase phase) {
   Entries entries;
   entries.number("tp", layout.tp);
@@ -71,6 +76,8 @@ std::string k2c::format(const ParallelLayout &layout, PlanPhase phase) {
       entries.word("recompute", nameOf(layout.recompute));
     if (layout.zero != Zero::None)
       entries.word("zero", nameOf(layout.zero));
+    if (layout.offload != Offload::None)
+      entries.word("offload", nameOf(layout.offload));
   }
   entries.number("overlap", layout.overlap, 0);
   return entries.text.empty() ? "one device" : entries.text;
@@ -101,5 +108,6 @@ const RankMemory &ClusterPlan::fullest() const {
 }
 
 bool ClusterPlan::fits() const {
-  return std::all_of(memory.begin(), memory.end(), [](const RankMemory &ranks) { return ranks.fits(); });
+  return (!host || host->fits()) &&
+         std::all_of(memory.begin(), memory.end(), [](const RankMemory &ranks) { return ranks.fits(); });
 }

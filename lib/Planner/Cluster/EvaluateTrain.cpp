@@ -12,38 +12,51 @@
 using namespace k2c;
 using namespace k2c::planner;
 
+double Trainer::stepSeconds() const {
+  return makespan + exchanges().exposed() + optimizerBytes() / context.rates.memory;
+}
+
 void Trainer::addSteps(ClusterPlan &plan) const {
   const Topology &topology = context.request.topology;
   const StageTime &t = times[slowest];
   const double m =
       double(layout.microbatches) * double(layout.chunks) * (layout.schedule == PipelineKind::DualPipeV ? 2 : 1);
   LinkUse all;
-  auto compute = [&](const char *phase, const char *name, double seconds, double flops) {
-    plan.steps.push_back({phase, name, Seconds(m * seconds), Flops(m * flops), 0, 0, "", Bound::Compute});
+  auto pass = [&](const char *phase, const char *name, const PassTime &of) {
+    plan.steps.push_back({phase, name, Seconds(m * of.seconds), Flops(m * of.flops), m * of.bytes, 0, "", of.bound});
   };
-  auto link = [&](const char *phase, const char *name, const LinkUse &use, double times) {
-    const double seconds = context.links.seconds(use) * times;
+  auto link = [&](const char *phase, const char *name, const LinkUse &use, double hidden) {
+    const double seconds = context.links.seconds(use);
     if (seconds <= 0)
       return;
     int tier = context.links.slowest(use);
-    plan.steps.push_back({phase, name, Seconds(seconds), Flops(0), 0, use.total() * times,
+    plan.steps.push_back({phase, name, Seconds(seconds), Flops(0), 0, use.total(),
                           tier < 0 ? "" : topology.tiers[size_t(tier)].name,
-                          use.latency > context.links.transfer(use) ? Bound::Latency : Bound::Link});
-    all += use * times;
+                          use.latency > context.links.transfer(use) ? Bound::Latency : Bound::Link, Seconds(hidden)});
+    all += use;
   };
-  compute("forward", "linears, attention", t.forward, t.forwardFlops);
-  compute("backward", "gradients of inputs", t.inputGrad, t.forwardFlops + t.recomputeFlops);
-  compute("backward", "gradients of weights", t.weightGrad, t.forwardFlops);
+  pass("forward", "linears, attention", t.forward);
+  pass("backward", "gradients of inputs", t.inputGrad);
+  pass("backward", "gradients of weights", t.weightGrad);
   for (const char *phase : {"forward", "backward"}) {
-    link(phase, "dispatch, combine", t.dispatch, m);
-    link(phase, "tensor parallel", t.tensor, m);
-    link(phase, "pipeline", t.pipeline, m);
+    link(phase, "dispatch, combine", t.dispatch * m, 0);
+    link(phase, "tensor parallel", t.tensor * m, 0);
+    link(phase, "pipeline", t.pipeline * m, 0);
+  }
+  if (t.hostSeconds > 0) {
+    const Host &host = *topology.host;
+    const Seconds seconds(m * t.hostSeconds), hidden(m * (t.hostSeconds - hostExposed(t) / 2));
+    for (auto [phase, name] : {std::pair{"forward", "activations to host"}, std::pair{"backward", "activations back"}})
+      plan.steps.push_back({phase, name, seconds, Flops(0), 0, m * t.hostBytes, "host", Bound::Link, hidden});
+    plan.traffic.push_back({"step", "host", host.link, m * t.hostBytes, host.effective(), seconds});
   }
   if (idle > 0)
     plan.steps.push_back({"pipeline", "idle", Seconds(idle), Flops(0), 0, 0, "", Bound::Latency});
-  link("optimizer", "gradients, parameters", exchange(), 1);
-  plan.steps.push_back({"optimizer", "update", Seconds(optimizerSeconds()), Flops(0),
-                        optimizerSeconds() * context.rates.memory, 0, "", Bound::Memory});
+  const Exchanges exchanged = exchanges();
+  link("exchange", "gradients", exchanged.gradients.use, exchanged.gradients.hidden);
+  link("exchange", "parameters", exchanged.parameters.use, exchanged.parameters.hidden);
+  plan.steps.push_back({"optimizer", "update", Seconds(optimizerBytes() / context.rates.memory), Flops(0),
+                        optimizerBytes(), 0, "", Bound::Memory});
   for (size_t tier = 0; tier < topology.tiers.size(); ++tier) {
     const Tier &of = topology.tiers[tier];
     plan.traffic.push_back(
@@ -56,7 +69,7 @@ void Trainer::addFigures(ClusterPlan &plan) const {
   const double tokens = tokensOfStep();
   double forward = 0;
   for (const StageTime &t : times)
-    forward += t.forwardFlops * double(layout.tp * layout.cp * layout.dp) * double(layout.microbatches);
+    forward += t.forward.flops * double(layout.tp * layout.cp * layout.dp) * double(layout.microbatches);
   const double peak = context.request.topology.device.whole(context.request.topology.device.bf16.value).value;
   auto add = [&](const char *key, const char *label, double value, const char *unit) {
     plan.figures.push_back({key, label, value, unit});
@@ -70,6 +83,8 @@ void Trainer::addFigures(ClusterPlan &plan) const {
   add("pipeline_s", "pipeline", makespan, "s");
   add("bubble", "share of the pipeline that a rank is idle", makespan > 0 ? idle / makespan : 0, "");
   add("live_microbatches", "stage passes alive at once", *std::max_element(live.begin(), live.end()), "");
+  if (context.request.spec.moe && layout.ep > 1)
+    add("worst_routing_bytes", "memory if all tokens choose one rank's experts", mostBytes(Routing::Worst), "B");
   if (context.request.workload.dollarsPerDeviceHour) {
     const double hour = *context.request.workload.dollarsPerDeviceHour * devices;
     add("dollars_per_hour", "dollars an hour", hour, "$");
@@ -80,10 +95,19 @@ void Trainer::addFigures(ClusterPlan &plan) const {
 ClusterPlan Trainer::plan() const {
   ClusterPlan plan = describePlan(context, layout);
   plan.memory = memory();
+  if (layout.offload != Offload::None)
+    plan.host = HostMemory{wholeBytes(hostBytes()), context.request.topology.host->memory.value};
   if (layout.overlap)
     plan.overlapped = {"forward", "backward"};
   addSteps(plan);
   addFigures(plan);
+  if (context.request.spec.moe && layout.ep > 1 && routing() == Routing::Mean)
+    plan.notes.push_back("experts get an even share of the tokens; a workload with expert_load or routing: worst makes "
+                         "room for more");
+  if (layout.zero >= Zero::OsG && layout.microbatches > 1)
+    plan.notes.push_back("zero=" + std::string(nameOf(layout.zero)) + " sums gradients with each of " +
+                         std::to_string(layout.microbatches) +
+                         " micro-batches, as DeepSpeed does (which refuses it with pp > 1); zero=os sums them once");
   if (!context.request.withTimeline || !timeline)
     return plan;
   for (size_t rank = 0; rank < timeline->tasks.size(); ++rank)
@@ -114,7 +138,12 @@ namespace {
 
 Error tooLarge(const RankMemory &full) {
   return {"memory", "ranks " + full.ranks + " need " + format(full.total()) + ", a device has " + format(full.capacity),
-          "use more devices, recompute=full, zero=os+g, or a smaller microbatch"};
+          "use more devices, recompute=full, offload=activations, zero=os+g, or a smaller microbatch"};
+}
+
+Error hostTooSmall(Bytes needed, Bytes capacity) {
+  return {"offload", "the fullest node's host holds " + format(needed) + " of activations and has " + format(capacity),
+          "recompute more of them, or use a smaller microbatch"};
 }
 
 } // namespace
@@ -134,6 +163,8 @@ Expected<ClusterPlan> planner::evaluateTrain(const RequestModel &context, const 
   ClusterPlan plan = trainer.plan();
   if (const RankMemory &full = plan.fullest(); !full.fits() && context.request.mustFit)
     return tooLarge(full);
+  if (plan.host && !plan.host->fits() && context.request.mustFit)
+    return hostTooSmall(plan.host->bytes, plan.host->capacity);
   return plan;
 }
 
@@ -153,6 +184,10 @@ Expected<TrainScore> planner::scoreTrain(const RequestModel &context, const Para
     return Error{"memory",
                  "the fullest rank needs " + format(wholeBytes(score.mostBytes)) + ", a device has " + format(capacity),
                  ""};
+  if (layout->offload != Offload::None)
+    if (const Bytes held = wholeBytes(trainer.hostBytes()), has = context.request.topology.host->memory.value;
+        has < held)
+      return hostTooSmall(held, has);
   if (Status status = trainer.runPipeline(/*quick=*/true); !status)
     return status.takeError();
   score.stepSeconds = trainer.stepSeconds();

@@ -74,8 +74,10 @@ Status setEntry(ParallelLayout &layout, PlanPhase phase, const std::string &key,
     return named(key, text, 5, layout.recompute);
   if (key == "zero" && !serves)
     return named(key, text, 4, layout.zero);
+  if (key == "offload" && !serves)
+    return named(key, text, 2, layout.offload);
   return Error{"--layout", "'" + key + "' is not a key of a " + (serves ? "serving" : "training") + " layout",
-               "use " + known + (serves ? "overlap" : "overlap, sp, schedule, recompute, zero")};
+               "use " + known + (serves ? "overlap" : "overlap, sp, schedule, recompute, zero, offload")};
 }
 
 } // namespace

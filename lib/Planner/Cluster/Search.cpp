@@ -79,9 +79,9 @@ std::map<std::string, double> costs(const ClusterPlan &plan) {
   const double tokens = std::max(1e-9, tokensPerSecond(plan));
   double all = 0;
   for (const StepPart &part : plan.steps)
-    all += part.seconds.value;
+    all += part.exposed().value;
   for (const StepPart &part : plan.steps)
-    each[part.phase + ": " + part.name] += part.seconds.value / all * double(plan.devices) / tokens;
+    each[part.phase + ": " + part.name] += part.exposed().value / all * double(plan.devices) / tokens;
   return each;
 }
 
@@ -174,7 +174,9 @@ std::string closest(const RequestModel &context, const std::vector<ParallelLayou
   PipelineCache cache;
   double least = std::numeric_limits<double>::infinity();
   std::string which;
-  for (const ParallelLayout &layout : space) {
+  for (ParallelLayout layout : space) {
+    if (request.phase == PlanPhase::Train && request.topology.host)
+      layout.offload = Offload::Activations;
     std::optional<double> bytes =
         request.phase == PlanPhase::Serve ? leastServingBytes(context, layout) : trainingBytes(context, layout, cache);
     if (!bytes || *bytes >= least)
@@ -265,16 +267,24 @@ std::vector<double> rankOf(const TrainScore &score, Objective objective) {
   return {first, -score.tokensPerSecond, devices, score.mostBytes};
 }
 
-/// Training: every layout is scored; the first in the objective, and those that are faster than all that need less
-/// memory, get a plan of their own.
+/// Training: every layout is scored (`tried` adds those scored with offload as well); the first in the objective, and
+/// those that are faster than all that need less memory, get a plan of their own.
 std::vector<ClusterPlan> scoreAll(const RequestModel &context, const std::vector<ParallelLayout> &space,
-                                  Refusals &refusals) {
+                                  Refusals &refusals, int64_t &tried) {
   constexpr size_t planned = 16;
   const Objective objective = context.request.objective;
   PipelineCache cache;
   std::vector<std::pair<std::vector<double>, TrainScore>> scores;
   for (const ParallelLayout &layout : space) {
     Expected<TrainScore> score = scoreTrain(context, layout, cache);
+    if (!score && score.error().where == "memory" && context.request.topology.host) {
+      // A layout that holds its activations is never faster with them on the host; one that does not may hold them so.
+      ParallelLayout offloaded = layout;
+      offloaded.offload = Offload::Activations;
+      ++tried;
+      if (Expected<TrainScore> other = scoreTrain(context, offloaded, cache))
+        score = std::move(other);
+    }
     if (score)
       scores.emplace_back(rankOf(*score, objective), *score);
     else
@@ -313,7 +323,8 @@ Expected<PlanSearch> k2c::search(const PlanRequest &request) {
   std::vector<Candidate> ranked;
   const std::vector<ParallelLayout> space = serves ? servingSpace(request) : trainingSpace(request);
   result.candidates = int64_t(space.size());
-  for (ClusterPlan &plan : serves ? evaluateAll(context, space, refusals) : scoreAll(context, space, refusals)) {
+  for (ClusterPlan &plan :
+       serves ? evaluateAll(context, space, refusals) : scoreAll(context, space, refusals, result.candidates)) {
     std::vector<double> rank = rankOf(plan, request.objective);
     ranked.push_back({std::move(plan), std::move(rank)});
   }

@@ -27,9 +27,13 @@ StateMemory Trainer::states(const RankShare &share) const {
   return memory;
 }
 
-/// Buffers of one layer's dispatch and combine, and under worst-case or measured routing the rows that the mean does
-/// not count.
-RoutedBytes Trainer::routed() const {
+Routing Trainer::routing() const {
+  const Workload &workload = context.request.workload;
+  return workload.peakRouting.value_or(workload.expertLoad.empty() ? Routing::Mean : Routing::Measured);
+}
+
+/// Buffers of one layer's dispatch and combine and its rows while they are computed with.
+Trainer::Routed Trainer::routed(Routing routing) const {
   const ModelSpec &spec = context.request.spec;
   if (!spec.moe)
     return {};
@@ -46,14 +50,15 @@ RoutedBytes Trainer::routed() const {
   bytes.compute =
       (3 * double(spec.moe->inter) / double(layout.etp) + double(spec.hidden)) * context.rates.activationBytes;
   bytes.secondBuffer = layout.overlap;
-  const Routing routing = context.request.workload.peakRouting.value_or(Routing::Mean);
   const ExpertLoad &load = context.request.workload.expertLoad;
   RoutedRows peak =
       routing == Routing::Measured ? measuredRows(batch, load, placementOf(load, layout)) : routedRows(batch, routing);
-  return routedBytes(peak, bytes);
+  const double more = peak.rows.real() - routedRows(batch, Routing::Mean).rows.real();
+  return {routedBytes(peak, bytes), std::max(0.0, more)};
 }
 
-std::array<double, Trainer::parts> Trainer::bytesOf(int64_t rank, const RoutedBytes &buffers) const {
+std::array<double, Trainer::parts> Trainer::bytesOf(int64_t rank, const Routed &routed) const {
+  const RoutedBytes &buffers = routed.bytes;
   std::array<double, parts> bytes{};
   const RankShare &share = shares[size_t(rank)];
   const StateMemory held = states(share);
@@ -61,10 +66,11 @@ std::array<double, Trainer::parts> Trainer::bytesOf(int64_t rank, const RoutedBy
   bytes[Gradients] = held.gradients;
   bytes[Optimizer] = held.optimizer;
   const std::vector<size_t> own = stages.ofRank(rank);
-  double kept = 0;
+  bytes[Activations] = keptBytes(rank) * onDevice(rank);
+  double unevenly = 0;
   for (size_t stage : own)
-    kept = std::max(kept, stages.activations(stage));
-  bytes[Activations] = kept * live[size_t(rank)];
+    unevenly = std::max(unevenly, stages.activationsOfRows(stage, routed.rowsMore));
+  bytes[Uneven] = unevenly * onDevice(rank);
   if (std::find(own.begin(), own.end(), stages.count() - 1) != own.end())
     bytes[Logits] = stages.tokens() * double(context.request.spec.vocab) * 4 / double(layout.tp);
   if (share.moeLayers > 0) {
@@ -81,8 +87,38 @@ std::array<double, Trainer::parts> Trainer::bytesOf(int64_t rank, const RoutedBy
   return bytes;
 }
 
-double Trainer::mostBytes() const {
-  const RoutedBytes buffers = routed();
+/// Offloaded: the pass that computes and the one on its way, of each direction that runs at once.
+double Trainer::onDevice(int64_t rank) const {
+  const double all = live[size_t(rank)];
+  return layout.offload == Offload::None ? all : std::min(all, layout.overlap ? 4.0 : 2.0);
+}
+
+double Trainer::keptBytes(int64_t rank) const {
+  double kept = 0;
+  for (size_t stage : stages.ofRank(rank))
+    kept = std::max(kept, stages.activations(stage));
+  return kept;
+}
+
+double Trainer::hostBytes() const {
+  if (layout.offload == Offload::None)
+    return 0;
+  // Nodes are filled in the order of the ranks: a node has devices of one stage, or of several.
+  const int64_t node = context.request.topology.devicesPerNode(), each = layout.tp * layout.cp * layout.dp;
+  double most = 0;
+  for (int64_t first = 0; first < each * layout.pp; first += each % node ? node : each) {
+    const int64_t end = std::min(first + node, each * layout.pp);
+    double held = 0;
+    for (int64_t rank = first / each; rank * each < end; ++rank)
+      held += double(std::min(end, (rank + 1) * each) - std::max(first, rank * each)) * keptBytes(rank) *
+              live[size_t(rank)];
+    most = std::max(most, held);
+  }
+  return most;
+}
+
+double Trainer::mostBytes(Routing routing) const {
+  const Routed buffers = routed(routing);
   double most = 0;
   for (int64_t rank = 0; rank < layout.pp; ++rank) {
     double all = 0;
@@ -98,6 +134,7 @@ std::vector<RankMemory> Trainer::memory() const {
                                            "gradients",
                                            "optimizer",
                                            "activations",
+                                           "activations of uneven routing",
                                            "logits",
                                            "dispatch and combine",
                                            "second communication buffer",
@@ -107,7 +144,7 @@ std::vector<RankMemory> Trainer::memory() const {
                                            "fragmentation"};
   std::vector<RankMemory> classes;
   const int64_t each = layout.tp * layout.cp * layout.dp;
-  const RoutedBytes buffers = routed();
+  const Routed buffers = routed(routing());
   for (int64_t rank = 0; rank < layout.pp; ++rank) {
     RankMemory memory;
     memory.stage = rank;
@@ -116,6 +153,8 @@ std::vector<RankMemory> Trainer::memory() const {
         each == 1 ? std::to_string(rank) : std::to_string(rank * each) + "-" + std::to_string((rank + 1) * each - 1);
     memory.parameters = int64_t(sum(shares[size_t(rank)].parameters));
     memory.capacity = context.request.topology.device.memory.value;
+    if (layout.offload != Offload::None)
+      memory.host = wholeBytes(keptBytes(rank) * live[size_t(rank)]);
     const std::array<double, parts> bytes = bytesOf(rank, buffers);
     for (size_t i = 0; i < parts; ++i)
       if (bytes[i] > 0)

@@ -46,17 +46,24 @@ PipelineShape Trainer::shape(int64_t microbatches) const {
   return shape;
 }
 
+/// Activations stream out beside the backward that follows and in beside the forward before, both ways at once: what a
+/// micro-batch's passes do not cover is waited for.
+double Trainer::hostExposed(const StageTime &t) const {
+  const double computing = t.forward.seconds + t.backward(), sending = 2 * t.linkSeconds;
+  return std::max(0.0, t.hostSeconds - (layout.overlap ? std::max(computing, sending) : computing + sending));
+}
+
 /// Of the slowest stage, as the schedule counts: all chunks of a rank together. Without overlap transfers block.
 PipelineDurations Trainer::durations() const {
   const StageTime &t = times[slowest];
-  const double chunks = double(layout.chunks);
+  const double chunks = double(layout.chunks), waiting = hostExposed(t);
   PipelineDurations d;
-  d.forward = chunks * (t.forward + t.linkSeconds);
-  d.inputGrad = chunks * (t.inputGrad + t.linkSeconds);
-  d.weightGrad = chunks * t.weightGrad;
+  d.forward = chunks * (t.forward.seconds + t.linkSeconds + waiting / 2);
+  d.inputGrad = chunks * (t.inputGrad.seconds + t.linkSeconds + waiting / 2);
+  d.weightGrad = chunks * t.weightGrad.seconds;
   d.overlapped = d.forward + d.inputGrad + d.weightGrad;
   if (layout.overlap)
-    d.overlapped = chunks * std::max(t.forward + t.inputGrad + t.weightGrad, 2 * t.linkSeconds);
+    d.overlapped = chunks * (std::max(t.forward.seconds + t.backward(), 2 * t.linkSeconds) + waiting);
   return d;
 }
 
@@ -83,10 +90,12 @@ Status Trainer::makePrograms() {
 }
 
 Status Trainer::runPipeline(bool quick) {
+  auto passes = [&](const StageTime &t) {
+    return t.forward.seconds + t.backward() + 2 * t.linkSeconds + hostExposed(t);
+  };
   for (size_t stage = 0; stage < stages.count(); ++stage) {
     times.push_back(stages.time(stage));
-    const StageTime &t = times[stage];
-    if (t.forward + t.linkSeconds > times[slowest].forward + times[slowest].linkSeconds)
+    if (passes(times[stage]) > passes(times[slowest]))
       slowest = stage;
   }
   const PipelineDurations d = durations();
@@ -116,34 +125,4 @@ Status Trainer::runPipeline(bool quick) {
   }
   timeline = std::move(*first);
   return Status::success();
-}
-
-double Trainer::optimizerSeconds() const {
-  double longest = 0;
-  for (const RankShare &share : shares) {
-    const StateMemory held = states(share);
-    // Optimizer states are read and written, gradients read, parameters written.
-    const double sharded = held.optimizer / std::max(1e-9, train.bytes.optimizer);
-    longest = std::max(longest, (2 * held.optimizer + sharded * (train.bytes.gradient + train.bytes.weight)) /
-                                    context.rates.memory);
-  }
-  return longest;
-}
-
-/// What data-parallel ranks exchange in a step. Sharded gradients are summed, and sharded parameters collected for the
-/// forward and again for the backward, with every micro-batch; otherwise once.
-LinkUse Trainer::exchange() const {
-  const double m = double(layout.microbatches), gradient = train.bytes.gradient, weight = train.bytes.weight;
-  double bytes = 2 * gradient; // an all-reduce: summed in shares, collected again
-  if (layout.zero != Zero::None)
-    bytes = (layout.zero >= Zero::OsG ? m : 1) * gradient + (layout.zero == Zero::OsGParams ? 2 * m : 1) * weight;
-  LinkUse most;
-  for (const RankShare &share : shares) {
-    const double experts = at(share.parameters, Piece::Experts), rest = sum(share.parameters) - experts;
-    LinkUse use = context.links.gather({double(layout.dp * layout.cp), double(layout.tp)}, rest * bytes);
-    use += context.links.gather({double(edp), double(layout.ep * layout.etp)}, experts * bytes);
-    if (context.links.seconds(use) > context.links.seconds(most))
-      most = use;
-  }
-  return most;
 }

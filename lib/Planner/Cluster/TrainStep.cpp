@@ -63,20 +63,75 @@ static double coreFlops(const ModelSpec &spec, double tokens, double sequence) {
   return 2 * tokens * keys * double(mla.heads * (mla.nope + mla.rope + mla.value)) + indexing;
 }
 
-/// FLOP computed a second time, and those of the forward's linears and attention: of one stage.
-static double recomputed(const ModelSpec &spec, RecomputeSet set, double forward, double experts, double up) {
+namespace {
+
+/// FLOP of the linears and of attention's products.
+struct Work {
+  double linear = 0, core = 0;
+  double flops() const { return linear + core; }
+};
+
+/// What is computed a second time of a stage's forward.
+Work recomputed(RecomputeSet set, const Work &forward, double experts, double up) {
   switch (set) {
   case RecomputeSet::None:
-    return 0;
+    return {};
   case RecomputeSet::DeepSeekV3:
-    return up;
+    return {up, 0};
   case RecomputeSet::KimiK2:
   case RecomputeSet::KimiK2Fp8:
-    return up + experts / 3; // the down projections
+    return {up + experts / 3, 0}; // the down projections
   case RecomputeSet::Layer:
     return forward;
   }
-  return 0;
+  return {};
+}
+
+PassTime passOf(const Work &work, double bytes, const DeviceRates &rates) {
+  const double computing = work.linear / rates.experts + work.core / rates.attention, moving = bytes / rates.memory;
+  return {work.flops(), bytes, std::max(computing, moving), moving > computing ? Bound::Memory : Bound::Compute};
+}
+
+} // namespace
+
+/// Memory traffic counts each tensor that a layer computes as written once and read once, its gradient likewise; the
+/// backward reads what was kept, gradients of weights are added to sums of their own width.
+void TrainStages::timePasses(StageTime &time, size_t stage) const {
+  const ModelSpec &spec = context.request.spec;
+  const RankShare &share = stages[stage];
+  const StateBytes &state = context.request.workload.train.bytes;
+  const bool isLast = stage + 1 == stages.size();
+  const double rows = tokens(), tp = double(layout.tp), layers = double(share.layerCount());
+  Work forward;
+  double up = 0, experts = 0;
+  for (Piece piece : {Piece::Attention, Piece::Router, Piece::Shared, Piece::Mlp})
+    forward.linear += 2 * rows * at(share.parameters, piece);
+  if (isLast)
+    forward.linear += 2 * rows * at(share.parameters, spec.tiedEmbeddings ? Piece::Embedding : Piece::Head);
+  if (const auto *mla = std::get_if<MlaSpec>(&spec.attention)) {
+    LatentMatrices w = latentMatrices(*mla, spec.hidden);
+    up = 2 * rows * layers * (w.uq + w.qr + w.uk + w.uv).real() / tp;
+  }
+  // All ranks of an expert group bring rows / tp tokens; each computes its share of what they chose.
+  if (spec.moe)
+    experts = 2 * rows / tp * double(spec.moe->topK) * context.model.expert * double(share.moeLayers);
+  forward.linear += experts;
+  forward.core = layers * coreFlops(spec, rows, double(context.request.workload.train.sequence)) / tp;
+  const Work again = recomputed(layout.recompute, forward, experts, up);
+
+  // Of an embedding only the rows of the tokens move.
+  double parameters = sum(share.parameters);
+  if (!(isLast && spec.tiedEmbeddings))
+    parameters -= at(share.parameters, Piece::Embedding);
+  const double weights = parameters * state.weight;
+  const double tensors = tensorBytes(stage, RecomputeSet::None) + (isLast ? rows * double(spec.vocab) * 4 / tp : 0);
+  const double reading = weights + 2 * tensors;
+  const double readingAgain = forward.flops() > 0 ? reading * again.flops() / forward.flops() : 0;
+  time.forward = passOf(forward, reading, context.rates);
+  // The gradient of attention costs two and a half times its forward (scores are computed again).
+  time.inputGrad = passOf({forward.linear + again.linear, 2.5 * forward.core + again.core},
+                          weights + 3 * tensors + readingAgain, context.rates);
+  time.weightGrad = passOf({forward.linear, 0}, 2 * tensors + 2 * parameters * state.gradient, context.rates);
 }
 
 StageTime TrainStages::time(size_t stage) const {
@@ -85,29 +140,8 @@ StageTime TrainStages::time(size_t stage) const {
   const DeviceRates &rates = context.rates;
   const double rows = tokens(), tp = double(layout.tp), layers = double(share.layerCount()),
                hidden = double(spec.hidden);
-  double linear = 0, up = 0, experts = 0;
-  for (Piece piece : {Piece::Attention, Piece::Router, Piece::Shared, Piece::Mlp})
-    linear += 2 * rows * at(share.parameters, piece);
-  if (stage + 1 == stages.size())
-    linear += 2 * rows * at(share.parameters, spec.tiedEmbeddings ? Piece::Embedding : Piece::Head);
-  if (const auto *mla = std::get_if<MlaSpec>(&spec.attention)) {
-    LatentMatrices w = latentMatrices(*mla, spec.hidden);
-    up = 2 * rows * layers * (w.uq + w.qr + w.uk + w.uv).real() / tp;
-  }
-  // All ranks of an expert group bring rows / tp tokens; each computes its share of what they chose.
-  if (spec.moe)
-    experts = 2 * rows / tp * double(spec.moe->topK) * context.model.expert * double(share.moeLayers);
-  const double core = layers * coreFlops(spec, rows, double(context.request.workload.train.sequence)) / tp;
   StageTime t;
-  t.forwardFlops = linear + experts + core;
-  t.recomputeFlops = recomputed(spec, layout.recompute, t.forwardFlops, experts, up);
-  const double reading = sum(share.bytes) / rates.memory;
-  t.forward = std::max((linear + experts) / rates.experts + core / rates.attention, reading);
-  t.weightGrad = std::max((linear + experts) / rates.experts, reading);
-  // The gradient of attention costs two and a half times its forward (scores are computed again).
-  t.inputGrad = std::max((linear + experts) / rates.experts + 2.5 * core / rates.attention, reading) +
-                (t.forwardFlops > 0 ? t.forward * t.recomputeFlops / t.forwardFlops : 0);
-
+  timePasses(t, stage);
   const Links &links = context.links;
   if (spec.moe && share.moeLayers > 0 && layout.ep > 1)
     t.dispatch = links.dispatch({double(layout.ep), double(layout.etp)}, *spec.moe, rows / tp,
@@ -119,6 +153,10 @@ StageTime TrainStages::time(size_t stage) const {
     t.pipeline = links.send(double(layout.tp * layout.cp * layout.dp),
                             rows * hidden * rates.activationBytes / (layout.sp ? tp : 1));
   t.linkSeconds = links.seconds(t.dispatch) + links.seconds(t.tensor) + links.seconds(t.pipeline);
+  if (layout.offload != Offload::None) {
+    t.hostBytes = activations(stage);
+    t.hostSeconds = t.hostBytes / context.request.topology.host->effective().value;
+  }
   return t;
 }
 
@@ -128,9 +166,9 @@ static double denseActivations(const ModelSpec &spec, const Microbatch &batch) {
   return rows * (6 * h / double(batch.sp) + 8 * double(spec.mlp ? spec.mlp->inter : 0) / double(batch.tp));
 }
 
-double TrainStages::activations(size_t stage) const {
+double TrainStages::tensorBytes(size_t stage, RecomputeSet set) const {
   const ModelSpec &spec = context.request.spec;
-  const RankShare &share = stages[stage];
+  const RankShare &of = stages[stage];
   Microbatch batch;
   batch.sequences = layout.microbatchSize;
   batch.tokens = context.request.workload.train.sequence;
@@ -138,10 +176,22 @@ double TrainStages::activations(size_t stage) const {
   batch.sp = layout.sp ? layout.tp : 1;
   batch.cp = layout.cp;
   batch.ep = layout.ep;
-  const Recompute full = layout.recompute == RecomputeSet::Layer ? Recompute::Full : Recompute::None;
-  const double attention = attentionActivations(spec, batch, full, /*flash=*/true, /*dropoutMask=*/false);
-  const double moe = moeActivations(spec, batch, full, /*paperTokens=*/false);
-  const double dense = full == Recompute::Full ? 0 : denseActivations(spec, batch);
-  return double(share.layerCount()) * attention * kept + double(share.moeLayers) * moe * kept +
-         double(share.denseLayers()) * dense;
+  const bool isFull = set == RecomputeSet::Layer;
+  const Recompute full = isFull ? Recompute::Full : Recompute::None;
+  const double share = set == RecomputeSet::None ? 1 : kept;
+  const double attention = attentionActivations(spec, batch, full, /*flash=*/true, /*dropoutMask=*/false) * share;
+  const double moe = moeActivations(spec, batch, full, /*paperTokens=*/false) * share;
+  const double dense = isFull ? 0 : denseActivations(spec, batch);
+  return double(of.layerCount()) * attention + double(of.moeLayers) * moe + double(of.denseLayers()) * dense;
+}
+
+double TrainStages::activations(size_t stage) const { return tensorBytes(stage, layout.recompute); }
+
+double TrainStages::activationsOfRows(size_t stage, double rows) const {
+  if (layout.recompute == RecomputeSet::Layer || !context.request.spec.moe)
+    return 0;
+  // As moeActivations counts a row: input, gate, up, product, output.
+  const double row =
+      3 * double(context.request.spec.hidden) + 8 * double(context.request.spec.moe->inter) / double(layout.etp);
+  return rows * row * kept * double(stages[stage].moeLayers);
 }

@@ -6,12 +6,22 @@
 
 namespace k2c::planner {
 
+/// A pass over the layers of a stage: as long as its arithmetic or its memory traffic.
+struct PassTime {
+  double flops = 0;
+  double bytes = 0; ///< of memory, read and written
+  double seconds = 0;
+  Bound bound = Bound::Compute;
+};
+
 /// Work of one micro-batch on the layers of a stage, on one rank.
 struct StageTime {
-  double forward = 0, inputGrad = 0, weightGrad = 0; ///< seconds of arithmetic; recomputation counts as inputGrad
-  double forwardFlops = 0, recomputeFlops = 0;
-  LinkUse dispatch, tensor, pipeline; ///< of the forward; the backward sends as much
-  double linkSeconds = 0;             ///< of the forward
+  PassTime forward, inputGrad, weightGrad; ///< recomputation counts as inputGrad
+  LinkUse dispatch, tensor, pipeline;      ///< of the forward; the backward sends as much
+  double linkSeconds = 0;                  ///< of the forward
+  double hostBytes = 0, hostSeconds = 0;   ///< of what moves to the host, and back again
+
+  double backward() const { return inputGrad.seconds + weightGrad.seconds; }
 };
 
 /// A training layout's stages: of pp ranks, or more where ranks hold several.
@@ -26,12 +36,18 @@ public:
   StageTime time(size_t stage) const;
   /// Bytes kept of one micro-batch for the backward of a stage.
   double activations(size_t stage) const;
+  /// Of these, what `rows` of routed experts keep in all layers of the stage.
+  double activationsOfRows(size_t stage, double rows) const;
   size_t count() const { return stages.size(); }
 
   /// Tokens of a micro-batch on a rank, before tp divides them.
   double tokens() const;
 
 private:
+  /// Bytes of what one micro-batch computes on a stage, or of what `set` keeps of it.
+  double tensorBytes(size_t stage, RecomputeSet set) const;
+  void timePasses(StageTime &time, size_t stage) const;
+
   const RequestModel &context;
   const ParallelLayout &layout;
   std::vector<RankShare> stages;

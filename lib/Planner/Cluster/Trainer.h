@@ -33,24 +33,64 @@ public:
   /// makePrograms.
   Status runPipeline(bool quick);
   /// Bytes of the fullest rank. After makePrograms.
-  double mostBytes() const;
+  double mostBytes() const { return mostBytes(routing()); }
+  /// Likewise, should tokens be routed so.
+  double mostBytes(Routing routing) const;
+  /// What the fullest node's host holds. After makePrograms.
+  double hostBytes() const;
   std::vector<RankMemory> memory() const;
-  double stepSeconds() const { return makespan + optimizerSeconds() + context.links.seconds(exchange()); }
+  double stepSeconds() const;
   double tokensOfStep() const {
     return double(layout.dp * layout.microbatches * layout.microbatchSize) * double(train.sequence);
   }
   ClusterPlan plan() const;
 
 private:
-  enum Part { Parameters, Gradients, Optimizer, Activations, Logits, Dispatch, Second, Rows, Padding, Fixed, Loss };
-  static constexpr size_t parts = 11;
-  std::array<double, parts> bytesOf(int64_t rank, const RoutedBytes &buffers) const;
+  enum Part {
+    Parameters,
+    Gradients,
+    Optimizer,
+    Activations,
+    Uneven,
+    Logits,
+    Dispatch,
+    Second,
+    Rows,
+    Padding,
+    Fixed,
+    Loss
+  };
+  static constexpr size_t parts = 12;
+  /// What routing brings to the fullest rank.
+  struct Routed {
+    RoutedBytes bytes;   ///< of one layer
+    double rowsMore = 0; ///< than the mean, which activations count
+  };
+  std::array<double, parts> bytesOf(int64_t rank, const Routed &routed) const;
   PipelineShape shape(int64_t microbatches) const;
   PipelineDurations durations() const;
+  /// Stage passes whose activations a rank holds at once.
+  double onDevice(int64_t rank) const;
+  /// Of one stage pass of a rank.
+  double keptBytes(int64_t rank) const;
+  /// Seconds by which the host link lengthens a pass.
+  double hostExposed(const StageTime &t) const;
   StateMemory states(const RankShare &share) const;
-  RoutedBytes routed() const;
-  double optimizerSeconds() const;
-  LinkUse exchange() const;
+  /// As the workload says; measured where it has loads.
+  Routing routing() const;
+  Routed routed(Routing routing) const;
+  /// A sum of gradients or a collection of parameters, all of a step.
+  struct Exchange {
+    LinkUse use;
+    double seconds = 0, hidden = 0; ///< hidden: of `seconds`, beside computing
+  };
+  struct Exchanges {
+    Exchange gradients, parameters;
+    double exposed() const { return gradients.seconds - gradients.hidden + parameters.seconds - parameters.hidden; }
+  };
+  Exchanges exchanges() const;
+  LinkUse gatherAll(double bytes) const;
+  double optimizerBytes() const;
   void addSteps(ClusterPlan &plan) const;
   void addFigures(ClusterPlan &plan) const;
 

@@ -107,19 +107,31 @@ std::string report::memoryTable(const ClusterPlan &plan) {
           .text(printShare(double(part.bytes.value) / capacity));
     table.row().text("").text("").text("").text("").text("memory of the device");
     table.number(ranks.capacity.value, format(ranks.capacity)).text("");
+    if (plan.host) {
+      table.row().text("").text("").text("").text("").text("in the host");
+      table.number(ranks.host.value, format(ranks.host)).text("");
+    }
+  }
+  if (plan.host) {
+    const HostMemory &host = *plan.host;
+    table.row().text("a node's host").text("").text("").text("").text("of its ranks");
+    table.number(host.bytes.value, format(host.bytes));
+    table.text(printShare(double(host.bytes.value) / double(std::max<int64_t>(1, host.capacity.value))));
+    table.row().text("").text("").text("").text("").text("memory of the host");
+    table.number(host.capacity.value, format(host.capacity)).text("");
   }
   return table.finish();
 }
 
 std::string report::stepTable(const ClusterPlan &plan) {
-  Table table("Parts of a step on one device", {"#", "phase", "part", "time", "share", "work", "memory moved",
-                                                "received", "FLOP/byte", "waits for", "tier"});
+  Table table("Parts of a step on one device", {"#", "phase", "part", "time", "of it hidden", "share", "work",
+                                                "memory moved", "received", "FLOP/byte", "waits for", "tier"});
   size_t number = 0;
   for (const PhaseParts &phase : phasesOf(plan))
     for (const StepPart *part : phase.parts) {
       table.row().text(std::to_string(++number)).text(part->phase).text(part->name);
-      table.number(part->seconds.value, format(part->seconds));
-      table.text(printShare(phase.seconds() > 0 ? part->seconds.value / phase.seconds() : 0));
+      table.number(part->seconds.value, format(part->seconds)).number(part->hidden.value, format(part->hidden));
+      table.text(printShare(phase.seconds() > 0 ? part->exposed().value / phase.seconds() : 0));
       table.number(part->flops.value, format(part->flops));
       table.number(part->memoryBytes, printFigure(part->memoryBytes, "B"));
       table.number(part->linkBytes, printFigure(part->linkBytes, "B"));

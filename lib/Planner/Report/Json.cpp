@@ -34,6 +34,7 @@ ordered_json layoutOf(const ClusterPlan &plan) {
   layout["microbatch_size"] = l.microbatchSize;
   layout["recompute"] = nameOf(l.recompute);
   layout["zero"] = nameOf(l.zero);
+  layout["offload"] = nameOf(l.offload);
   return layout;
 }
 
@@ -50,6 +51,8 @@ ordered_json memoryOf(const ClusterPlan &plan) {
                     {"total_bytes", ranks.total().value},
                     {"capacity_bytes", ranks.capacity.value},
                     {"parts", std::move(parts)}});
+    if (plan.host)
+      list.back()["host_bytes"] = ranks.host.value;
   }
   return list;
 }
@@ -60,6 +63,7 @@ ordered_json stepsOf(const ClusterPlan &plan) {
     list.push_back({{"phase", part.phase},
                     {"name", part.name},
                     {"seconds", part.seconds.value},
+                    {"hidden_seconds", part.hidden.value},
                     {"flops", part.flops.value},
                     {"memory_bytes", part.memoryBytes},
                     {"link_bytes", part.linkBytes},
@@ -148,6 +152,8 @@ ordered_json k2c::planJson(const PlanReport &report) {
                        {"steps", stepsOf(plan)},
                        {"overlapped", plan.overlapped},
                        {"traffic", trafficOf(plan)}};
+  if (plan.host)
+    json["host"] = {{"node_bytes", plan.host->bytes.value}, {"capacity_bytes", plan.host->capacity.value}};
   if (!plan.timeline.empty())
     json["pipeline"] = pipelineOf(plan);
   json["compilable"] = plan.compilable;

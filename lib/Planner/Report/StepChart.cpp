@@ -18,11 +18,13 @@ void drawLane(Svg &svg, const PhaseParts &phase, bool onlyLane, bool links, doub
   for (const StepPart *part : phase.parts) {
     if (onlyLane && PhaseParts::onLinks(*part) != links)
       continue;
-    const double begin = scale(at), width = scale(at + part->seconds.value) - begin;
-    const std::string share = printShare(part->seconds.value / phase.seconds());
-    std::string title = part->name + ": " + format(part->seconds) + ", " + share + " of " + phase.phase;
+    const double begin = scale(at), width = scale(at + part->exposed().value) - begin;
+    const std::string share = printShare(part->exposed().value / phase.seconds());
+    std::string title = part->name + ": " + format(part->exposed()) + ", " + share + " of " + phase.phase;
     if (!PhaseParts::isIdle(*part))
       title += std::string(", waits for ") + nameOf(part->bound);
+    if (part->hidden.value > 0)
+      title += ", " + format(part->hidden) + " more beside other parts";
     if (!part->tier.empty())
       title += ", tier " + part->tier;
     svg.rect(begin, y, width, height, "part " + classOf(*part), title);
@@ -32,7 +34,7 @@ void drawLane(Svg &svg, const PhaseParts &phase, bool onlyLane, bool links, doub
       svg.text(begin + 6, y + 19, label, PhaseParts::isIdle(*part) ? "tick" : "inside");
     else if (width > 6.5 * double(share.size()) + 6)
       svg.text(begin + 4, y + 19, share, "inside");
-    at += part->seconds.value;
+    at += part->exposed().value;
   }
 }
 

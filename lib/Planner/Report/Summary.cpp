@@ -18,7 +18,7 @@ double PhaseParts::lane(bool links) const {
   double sum = 0;
   for (const StepPart *part : parts)
     if (onLinks(*part) == links)
-      sum += part->seconds.value;
+      sum += part->exposed().value;
   return sum;
 }
 
@@ -133,7 +133,7 @@ namespace {
 const StepPart &longest(const PhaseParts &phase) {
   const bool links = phase.lane(true) > phase.lane(false);
   auto weight = [&](const StepPart *part) {
-    return phase.overlaps && PhaseParts::onLinks(*part) != links ? -1 : part->seconds.value;
+    return phase.overlaps && PhaseParts::onLinks(*part) != links ? -1 : part->exposed().value;
   };
   return **std::max_element(phase.parts.begin(), phase.parts.end(),
                             [&](auto *a, auto *b) { return weight(a) < weight(b); });
@@ -145,8 +145,8 @@ std::string boundOf(const PhaseParts &phase) {
   text += part.bound == Bound::Latency ? "messages" : part.bound == Bound::Link ? "links" : nameOf(part.bound);
   if (!part.tier.empty() && PhaseParts::onLinks(part))
     text += " (tier " + part.tier + ")";
-  return text + ": " + part.name + " takes " + format(part.seconds) + ", " +
-         printShare(part.seconds.value / phase.seconds()) + " of " + format(Seconds(phase.seconds())) +
+  return text + ": " + part.name + " takes " + format(part.exposed()) + ", " +
+         printShare(part.exposed().value / phase.seconds()) + " of " + format(Seconds(phase.seconds())) +
          (phase.overlaps ? " with transfers beside it" : "");
 }
 
@@ -170,6 +170,11 @@ std::string remedyOf(const PhaseParts &phase, const PlanReport &report) {
                         : "more sequences share weights; a cache in FP8 or fewer cached tokens shorten its reads");
   }
   case Bound::Link:
+    if (phase.phase == "exchange")
+      return phase.phase + ": " + part.name + " cross tier " + part.tier + "; " +
+             (report.plan.layout.zero >= Zero::OsG
+                  ? "zero=os sums gradients once a step, larger micro-batches less often"
+                  : "more tokens a step share it");
     return phase.phase + ": " + part.name + " crosses tier " + part.tier + "; keep its ranks inside a faster tier, " +
            (report.plan.layout.overlap ? "or lower its bytes (narrower dispatch, fewer nodes a token)"
                                        : "or hide it behind work (overlap=1)");
@@ -192,7 +197,8 @@ std::string memoryRemedy(const RankMemory &ranks, const ClusterPlan &plan) {
   else if (names("optimizer") || names("gradient") || names("master"))
     help = "ZeRO (zero=os or os+g) or more data-parallel ranks";
   else if (names("activation"))
-    help = plan.phase == PlanPhase::Train ? "recomputation, a smaller micro-batch, or cp" : "a smaller step";
+    help = plan.phase == PlanPhase::Train ? "recomputation, offload=activations, a smaller micro-batch, or cp"
+                                          : "a smaller step";
   return part.name + " takes most, " + format(part.bytes) + ": " + help;
 }
 
@@ -207,9 +213,12 @@ PlanSummary k2c::summarize(const PlanReport &report) {
     const double share = double(full.total().value) / double(std::max<int64_t>(1, full.capacity.value));
     if (summary.fits)
       summary.fit = "fits: " + holds + ", " + printShare(share);
-    else
+    else if (!full.fits())
       summary.fit = "does not fit: " + holds + ", " + format(full.total() - full.capacity) + " too much";
-    if (!summary.fits && !full.parts.empty())
+    else
+      summary.fit = "does not fit: a node's host holds " + format(report.plan.host->bytes) + " of " +
+                    format(report.plan.host->capacity);
+    if (!full.fits() && !full.parts.empty())
       summary.advice.push_back(memoryRemedy(full, report.plan));
     if (summary.fits && share < 0.5)
       summary.advice.push_back("the fullest rank is " + printShare(1 - share) +

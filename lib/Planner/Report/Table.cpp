@@ -71,16 +71,21 @@ std::string printMemory(const ClusterPlan &plan) {
       name.clear();
     }
     rows.add({name, "all", format(ranks.total()), printShare(double(ranks.total().value) / capacity)});
+    if (plan.host)
+      rows.add({"", "in the host", format(ranks.host), ""});
   }
+  if (plan.host)
+    rows.add({"a node's host", "of its ranks", format(plan.host->bytes),
+              printShare(double(plan.host->bytes.value) / double(std::max<int64_t>(1, plan.host->capacity.value)))});
   return rows.text() + "\n";
 }
 
 std::string printSteps(const ClusterPlan &plan) {
-  Rows rows("<<>>>>><", {"phase", "part", "time", "share", "work", "memory", "links", "waits for"});
+  Rows rows("<<>>>>>><", {"phase", "part", "time", "hidden", "share", "work", "memory", "links", "waits for"});
   for (const PhaseParts &phase : phasesOf(plan))
     for (const StepPart *part : phase.parts)
-      rows.add({phase.phase, part->name, format(part->seconds),
-                printShare(phase.seconds() > 0 ? part->seconds.value / phase.seconds() : 0), format(part->flops),
+      rows.add({phase.phase, part->name, format(part->seconds), part->hidden.value > 0 ? format(part->hidden) : "",
+                printShare(phase.seconds() > 0 ? part->exposed().value / phase.seconds() : 0), format(part->flops),
                 printFigure(part->memoryBytes, "B"), printFigure(part->linkBytes, "B"),
                 std::string(nameOf(part->bound)) + (part->tier.empty() ? "" : " (" + part->tier + ")")});
   return rows.text() + "\n";

@@ -74,13 +74,13 @@ void addPhases(Events &events, const ClusterPlan &plan) {
     double end[2] = {0, 0};
     for (const StepPart *part : phase.parts) {
       const bool isLink = phase.overlaps && PhaseParts::onLinks(*part);
-      events.span(isLink ? links : work, part->name, nameOf(part->bound), end[isLink], part->seconds.value,
+      events.span(isLink ? links : work, part->name, nameOf(part->bound), end[isLink], part->exposed().value,
                   {{"bound", nameOf(part->bound)},
                    {"flops", part->flops.value},
                    {"memory_bytes", part->memoryBytes},
                    {"link_bytes", part->linkBytes},
                    {"tier", part->tier}});
-      end[isLink] += part->seconds.value;
+      end[isLink] += part->exposed().value;
     }
   }
 }
