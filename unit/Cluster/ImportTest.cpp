@@ -102,6 +102,14 @@ TEST(Import, HostListsAreBounded) {
   EXPECT_EQ(nodes("a,,b"), "f:1:14: a name is empty; write names as a[1-3,7],b");
 }
 
+TEST(Import, SlurmNodesHaveTheHostOfTheirLike) {
+  const Topology like = *loadTopology("4x8-h100");
+  Expected<Topology> topology = importTopology("BlockName=a Nodes=n[1-2]\n", "f", like);
+  ASSERT_TRUE(topology) << topology.error().text();
+  ASSERT_TRUE(topology->host);
+  EXPECT_EQ(topology->host->memory.value, like.host->memory.value);
+}
+
 TEST(Import, HostListsKeepOrderAndZeros) {
   Expected<Topology> topology = importTopology("BlockName=a Nodes=n[08-10]x[1,3]\n", "f", *loadTopology("4x8-h100"));
   ASSERT_TRUE(topology) << topology.error().text();

@@ -103,6 +103,37 @@ TEST(Report, OverlappedPhasesAreBoundByTheirLongerLane) {
                                "with transfers beside it");
 }
 
+// What runs beside other parts does not lengthen its phase.
+TEST(Report, HiddenTimeIsStatedAndLeftOutOfPhases) {
+  const Topology topology = sampleTopology();
+  ClusterPlan plan = sampleTraining();
+  plan.timeline.clear();
+  plan.steps.push_back({"exchange", "gradients", Seconds(3), Flops(0), 0, 1e11, "network", Bound::Link, Seconds(1.25)});
+  const PlanReport report{plan, topology};
+  const PlanSummary summary = summarize(report);
+  EXPECT_EQ(summary.bounds[2], "exchange waits for links (tier network): gradients takes 1.75 s, 100 % of 1.75 s");
+  EXPECT_EQ(summary.advice.back(), "exchange: gradients cross tier network; more tokens a step share it");
+  EXPECT_EQ(planJson(report)["steps"][2]["hidden_seconds"], 1.25);
+  EXPECT_NE(planTable(report).find("  3 s  1.25 s  100 % "), std::string::npos) << planTable(report);
+  EXPECT_NE(planHtml(report).find("1.25 s more beside other parts"), std::string::npos);
+  expectEveryNumber(report);
+}
+
+TEST(Report, AHostThatIsTooSmallDoesNotFit) {
+  const Topology topology = sampleTopology();
+  ClusterPlan plan = sampleTraining();
+  plan.memory.pop_back();
+  plan.memory[0].host = Bytes(600'000'000'000);
+  plan.host = HostMemory{Bytes(1'200'000'000'000), Bytes(1'000'000'000'000)};
+  const PlanReport report{plan, topology};
+  EXPECT_FALSE(plan.fits());
+  EXPECT_EQ(summarize(report).fit, "does not fit: a node's host holds 1.09 TiB (1.20 TB) of 931.32 GiB (1.00 TB)");
+  EXPECT_EQ(planJson(report)["host"]["node_bytes"], 1'200'000'000'000);
+  expectEveryNumber(report);
+  plan.host->capacity = plan.host->bytes;
+  EXPECT_TRUE(plan.fits());
+}
+
 // The planner may leave overlap out of a phase where it does not pay.
 TEST(Report, APhaseThatThePlanDoesNotOverlapIsNotDrawnSo) {
   const Topology topology = sampleTopology();
