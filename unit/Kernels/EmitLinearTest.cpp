@@ -55,6 +55,13 @@ TEST(EmitLinear, EveryRowCountOfATile) {
   check("f32", linear(DType::F32, DType::F32, 33, 130), {1, 2, 3, 5, 8, 13, 14, 15, 33});
 }
 
+TEST(EmitLinear, FewRowsTakePanelsInPairs) {
+  check("pairs_of_panels", linear(DType::BF16, DType::BF16, 3 * 32 + 5, 256), {1, 2, 3, 4, 5});
+  check("odd_panels", linear(DType::F32, DType::BF16, 2 * 32 + 1, 9), {1, 4});
+}
+
+TEST(EmitLinear, TilesShareTheRows) { check("shared", linear(DType::BF16, DType::BF16, 32, 64), {16, 29, 43, 57}); }
+
 TEST(EmitLinear, OddContractionOfBf16Weights) { check("odd", linear(DType::F32, DType::BF16, 40, 7), {1, 3, 15}); }
 
 TEST(EmitLinear, LeavesOfEqualLengthRunTogether) {
@@ -64,6 +71,7 @@ TEST(EmitLinear, LeavesOfEqualLengthRunTogether) {
 TEST(EmitLinear, EmptyAndShortLeaves) {
   check("ragged", linear(DType::F32, DType::BF16, 32, 4101), {1, 3});
   check("ragged", linear(DType::F32, DType::F32, 32, 4100), {1, 15});
+  check("eight", linear(DType::BF16, DType::BF16, 32, 4096), {1, 2, 3, 9, 15});
 }
 
 TEST(EmitLinear, PairsOfBf16TakeTheOddElementFirst) {

@@ -201,9 +201,9 @@ Value KernelBuilder::smallestLane(Value vector) {
 // Control
 //===----------------------------------------------------------------------===//
 
-Values KernelBuilder::loop(Value first, Value last, int64_t step, ValueRange init,
+Values KernelBuilder::loop(Value first, Value last, Value step, ValueRange init,
                            llvm::function_ref<Values(Value, ValueRange)> body) {
-  auto op = scf::ForOp::create(ops, loc, first, last, constant(step), init);
+  auto op = scf::ForOp::create(ops, loc, first, last, step, init);
   OpBuilder::InsertionGuard guard(ops);
   Block *block = op.getBody();
   if (init.empty())
@@ -215,6 +215,10 @@ Values KernelBuilder::loop(Value first, Value last, int64_t step, ValueRange ini
 }
 
 void KernelBuilder::loop(Value first, Value last, int64_t step, llvm::function_ref<void(Value)> body) {
+  loop(first, last, constant(step), body);
+}
+
+void KernelBuilder::loop(Value first, Value last, Value step, llvm::function_ref<void(Value)> body) {
   loop(first, last, step, ValueRange(), [&](Value i, ValueRange) {
     body(i);
     return Values();

@@ -138,6 +138,8 @@ public:
   Value fromBits(Value a);   ///< i32 -> f32
   Value toFloat(Value i32s); ///< i32 -> f32
   Value toInt(Value f32s);   ///< f32 -> i32, towards zero
+  /// From here on vectors of 16 are rounded to bf16 by AVX512-BF16's instruction, which has the same bits.
+  void roundByInstruction() { roundsByInstruction = true; }
   /// Rounds f32 to `type` (ties to even) and back: the rounding point of a result type.
   Value rounded(Value f32s, DType type);
 
@@ -190,11 +192,15 @@ public:
 
   //===-- Control ---------------------------------------------------------===//
   void loop(Value first, Value last, int64_t step, llvm::function_ref<void(Value)> body);
+  void loop(Value first, Value last, Value step, llvm::function_ref<void(Value)> body);
   void loop(int64_t first, int64_t last, int64_t step, llvm::function_ref<void(Value)> body) {
     loop(constant(first), constant(last), step, body);
   }
+  Values loop(Value first, Value last, Value step, ValueRange init, llvm::function_ref<Values(Value, ValueRange)> body);
   Values loop(Value first, Value last, int64_t step, ValueRange init,
-              llvm::function_ref<Values(Value, ValueRange)> body);
+              llvm::function_ref<Values(Value, ValueRange)> body) {
+    return loop(first, last, constant(step), init, body);
+  }
   Values loop(int64_t first, int64_t last, int64_t step, ValueRange init,
               llvm::function_ref<Values(Value, ValueRange)> body) {
     return loop(constant(first), constant(last), step, init, body);
@@ -218,6 +224,7 @@ public:
 
 private:
   Value scratchPtr();
+  Value bf16Of(Value f32s);
   Value entryConstant(mlir::TypedAttr value);
   /// Runs `make` with the insertion point in the entry block, after what was put there before.
   Value atEntry(llvm::function_ref<Value()> make);
@@ -225,6 +232,7 @@ private:
   mlir::OpBuilder ops;
   mlir::Location loc;
   int64_t vectorLanes;
+  bool roundsByInstruction = false;
   mlir::LLVM::LLVMFuncOp function;
   mlir::Block *entry = nullptr;
   mlir::Operation *entryEnd = nullptr; ///< last op of the entry's prefix of constants, arguments and stack slots

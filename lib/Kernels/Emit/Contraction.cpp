@@ -4,19 +4,22 @@
 
 namespace k2c::emit {
 
-/// One or two rows load as fast as a core can: there the hardware's prefetcher is enough, and ours takes load slots.
-constexpr int64_t minPrefetchRows = 3;
+/// One to three rows load as fast as a core can: there the hardware's prefetcher is enough, and ours takes load slots.
+constexpr int64_t minPrefetchRows = 4;
+/// Chains that hide the latency of an FMA, if the registers hold them.
+constexpr int64_t enoughChains = 16;
 
 PanelContraction::PanelContraction(KernelBuilder &b, const Rows &x, const PanelLayout &w, const Contraction &order,
                                    const TileConfig &tile, bool gated)
     : b(b), x(x), w(w), tile(tile), k(order.k), leaves(order.leaves), length(leafLength(order.k, order.leaves)),
       gated(gated), pairs(x.type == DType::BF16 && w.type == DType::BF16),
       tileBytes(tile.mr * tile.nrVectors * tile.lanes * byteWidth(DType::F32)) {
-  fresh = b.stack(tileBytes * 4);
-  int64_t depth = 1;
-  while ((int64_t(1) << depth) <= leaves)
+  int64_t depth = pairedRows() > 0 ? 2 : 1;
+  while ((int64_t(1) << (depth - 1)) < leaves)
     ++depth;
-  stackTiles = leaves == 1 ? fresh : b.stack(tileBytes * depth);
+  tiles = b.stack(tileBytes * depth);
+  if (pairs && tile.vocabulary == Vocabulary::Avx512)
+    b.roundByInstruction();
 }
 
 int64_t PanelContraction::columnOffset(int64_t v) const {
@@ -29,31 +32,45 @@ Value PanelContraction::column(Value pass, int64_t v) const {
   return b.add(b.mul(pass, width), columnOffset(v));
 }
 
-/// Few rows are a few chains, bound by the latency of FMA: independent leaves fill the pipes. At most 4 streams.
+int64_t PanelContraction::chainsAtMost() const { return std::min(enoughChains, tile.mr * tile.nrVectors); }
+
 int64_t PanelContraction::leavesAtOnce(int64_t rows) const {
   if (leaves * length != k)
     return 1;
   int64_t group = std::min<int64_t>(leaves, 4);
-  while (group > 1 && (rows * group * tile.nrVectors > 16 || rows * group > tile.mr * 2))
+  while (group > 1 && rows * group * tile.nrVectors > chainsAtMost())
     group /= 2;
   return group;
 }
 
-Value PanelContraction::tileAddress(Value base, Value tileIndex, Value vector) const {
-  Value bytes = b.add(b.mul(tileIndex, tileBytes), b.mul(vector, tile.lanes * byteWidth(DType::F32)));
-  return b.atBytes(base, bytes);
+int64_t PanelContraction::pairedRows() const { return leaves == 1 ? chainsAtMost() / (2 * tile.nrVectors) : 0; }
+
+Value PanelContraction::tileAddress(Value tileIndex, int64_t vector) const {
+  return b.atBytes(b.atBytes(tiles, b.mul(tileIndex, tileBytes)),
+                   b.constant(vector * tile.lanes * byteWidth(DType::F32)));
 }
 
-Value PanelContraction::sum(Value row, int64_t v) const {
-  Value index = b.add(b.mul(row, tile.nrVectors), v);
-  return b.loadFloats(tileAddress(stackTiles, b.constant(0), index), DType::F32, tile.lanes);
+Value PanelContraction::sum(Value row, int64_t v, Value ofPair) const {
+  Value first = b.atBytes(tileAddress(ofPair, v), b.mul(row, tile.nrVectors * tile.lanes * byteWidth(DType::F32)));
+  return b.loadFloats(first, DType::F32, tile.lanes);
 }
 
-void PanelContraction::run(Value xRow, Value rows, Value panel, Value pass) {
+/// Where the columns of the pass begin.
+Value PanelContraction::start(Value panel, Value pass) {
   firstColumn = column(pass, 0);
   if (w.isScaled())
     scaleTable = b.at(panel, w.panelElements(), w.type);
-  runFrom(1, xRow, rows, b.at(panel, b.mul(firstColumn, w.kStep()), w.type));
+  return b.at(panel, b.mul(firstColumn, w.kStep()), w.type);
+}
+
+void PanelContraction::run(Value xRow, Value rows, Value panel, Value pass) {
+  runFrom(1, xRow, rows, start(panel, pass));
+}
+
+void PanelContraction::runPaired(Value xRow, Value rows, Value panel, Value pass) {
+  Value columns = start(panel, pass);
+  b.switchOn(rows, 1, pairedRows(),
+             [&](int64_t count) { leafBody(xRow, columns, b.constant(0), count, {/*leaves=*/1, /*panels=*/2}); });
 }
 
 /// Row counts from `from` on. Those that take as many leaves at once share a loop over leaves.
@@ -63,9 +80,7 @@ void PanelContraction::runFrom(int64_t from, Value xRow, Value rows, Value panel
     ++to;
   auto loopOverLeaves = [&] {
     b.loop(0, leaves, group, [&](Value leaf) {
-      b.switchOn(rows, from, to, [&](int64_t count) { leafBody(xRow, panel, leaf, count, group); });
-      for (int64_t i = 0; i < group && leaves > 1; ++i)
-        push(b.add(leaf, i), i, b.mul(rows, tile.nrVectors));
+      b.switchOn(rows, from, to, [&](int64_t count) { leafBody(xRow, panel, leaf, count, {group, /*panels=*/1}); });
     });
   };
   if (to == tile.mr)
@@ -73,23 +88,40 @@ void PanelContraction::runFrom(int64_t from, Value xRow, Value rows, Value panel
   b.choose(b.compare(Compare::Le, rows, to), loopOverLeaves, [&] { runFrom(to + 1, xRow, rows, panel); });
 }
 
-/// Leaf tile `i` of this round is leaf number `leaf`: adds it to the tiles of the leaves before it. Before leaf n the
-/// stack holds one tile for every set bit of n; n's trailing ones are the tiles that it completes.
-void PanelContraction::push(Value leaf, int64_t i, Value vectors) {
-  Value depth = b.ones(leaf), merges = b.trailingOnes(leaf);
-  b.loop(b.constant(0), vectors, 1, [&](Value vector) {
-    Value value = b.loadFloats(tileAddress(fresh, b.constant(i), vector), DType::F32, tile.lanes);
-    value = b.loop(b.constant(0), merges, 1, value, [&](Value merge, ValueRange acc) {
-      Value slot = b.sub(b.sub(depth, 1), merge);
-      return Values{b.fadd(b.loadFloats(tileAddress(stackTiles, slot, vector), DType::F32, tile.lanes), acc[0])};
-    })[0];
-    b.storeFloats(value, tileAddress(stackTiles, b.sub(depth, merges), vector), DType::F32);
-  });
+void PanelContraction::storeTile(ValueRange acc, Value tileIndex) {
+  for (size_t i = 0; i < acc.size(); ++i)
+    b.storeFloats(acc[i], tileAddress(tileIndex, int64_t(i)), DType::F32);
 }
 
-/// The chains of `group` leaves from `leaf` on, for `rows` rows: straight into the fresh tiles.
-void PanelContraction::leafBody(Value xRow, Value panel, Value leaf, int64_t rows, int64_t group) {
-  Values acc(rows * group * tile.nrVectors, b.zeros(tile.lanes));
+/// The leaves of a round merge to one tile; then the tile of round n, as a leaf n, to those before it. Before round n
+/// the stack holds one tile for every set bit of n; n's trailing ones are the tiles that it completes.
+void PanelContraction::merge(Values acc, Value leaf, Streams streams) {
+  for (int64_t count = streams.leaves; count > 1; count /= 2) {
+    size_t vectors = acc.size() / count;
+    for (size_t i = 0; i < acc.size() / 2; ++i) {
+      size_t left = i / vectors * 2 * vectors + i % vectors;
+      acc[i] = b.fadd(acc[left], acc[left + vectors]);
+    }
+    acc.truncate(acc.size() / 2);
+  }
+  if (streams.leaves == leaves)
+    return storeTile(acc, b.constant(0));
+  Value round = b.div(leaf, streams.leaves), depth = b.ones(round), merges = b.trailingOnes(round);
+  acc = b.loop(b.constant(0), merges, 1, acc, [&](Value merged, ValueRange right) {
+    Value below = b.sub(b.sub(depth, 1), merged);
+    Values sums;
+    for (size_t i = 0; i < right.size(); ++i) {
+      Value left = b.loadFloats(tileAddress(below, int64_t(i)), DType::F32, tile.lanes);
+      sums.push_back(b.fadd(left, right[i]));
+    }
+    return sums;
+  });
+  storeTile(acc, b.sub(depth, merges));
+}
+
+/// The chains of the streams from `leaf` on, for `rows` rows.
+void PanelContraction::leafBody(Value xRow, Value panel, Value leaf, int64_t rows, Streams streams) {
+  Values acc(rows * streams.count() * tile.nrVectors, b.zeros(tile.lanes));
   Value begin = b.mul(leaf, length);
   Value end = leaves == 1            ? b.constant(k)
               : leaves * length == k ? b.add(begin, length)
@@ -99,39 +131,43 @@ void PanelContraction::leafBody(Value xRow, Value panel, Value leaf, int64_t row
   if (w.isScaled())
     acc = b.loop(begin, end, w.scaleRows, acc, [&](Value at, ValueRange carried) {
       Value last = b.min(b.add(at, w.scaleRows), end);
-      return chain(carried, xRow, panel, at, last, rows, group, loadScales(at, group));
+      return chain(carried, xRow, panel, at, last, rows, streams, loadScales(at, streams));
     });
   else
-    acc = chain(acc, xRow, panel, begin, whole, rows, group, {});
+    acc = chain(acc, xRow, panel, begin, whole, rows, streams, {});
   if (odd) {
     llvm::SmallVector<Type> vectorTypes(acc.size(), b.vec(b.f32(), tile.lanes));
     Value last = b.bitAnd(b.compare(Compare::Lt, whole, end), b.compare(Compare::Lt, begin, end));
     acc = b.choose(
-        last, vectorTypes, [&] { return step(acc, xRow, panel, whole, rows, group, {}, /*half=*/true); },
+        last, vectorTypes, [&] { return step(acc, xRow, panel, whole, rows, streams, {}, /*half=*/true); },
         [&] { return acc; });
   }
-  for (int64_t i = 0, e = acc.size(), tileVectors = rows * tile.nrVectors; i < e; ++i)
-    b.storeFloats(acc[i], tileAddress(fresh, b.constant(i / tileVectors), b.constant(i % tileVectors)), DType::F32);
+  if (streams.panels == 1)
+    return merge(acc, leaf, streams);
+  for (int64_t i = 0, vectors = rows * tile.nrVectors; i < streams.panels; ++i)
+    storeTile(ValueRange(acc).slice(i * vectors, vectors), b.constant(i));
 }
 
 /// The elements [first, last) of every chain.
 Values PanelContraction::chain(ValueRange acc, Value xRow, Value panel, Value first, Value last, int64_t rows,
-                               int64_t group, ValueRange scales) {
-  int64_t unit = w.kStep() * unrolled(rows * group);
+                               Streams streams, ValueRange scales) {
+  int64_t unit = w.kStep() * unrolled(rows * streams.count());
   return b.loop(first, last, unit, acc, [&](Value at, ValueRange carried) {
     Values next(carried);
     for (int64_t i = 0; i < unit; i += w.kStep())
-      next = step(next, xRow, panel, b.add(at, i), rows, group, scales, /*half=*/false);
+      next = step(next, xRow, panel, b.add(at, i), rows, streams, scales, /*half=*/false);
     return next;
   });
 }
 
-/// For each leaf of the group and each vector: the scales of its columns at element `first` of the leaf.
-Values PanelContraction::loadScales(Value first, int64_t group) {
+/// For each stream and each vector: the scales of its columns at element `first` of the leaf.
+Values PanelContraction::loadScales(Value first, Streams streams) {
   Values scales;
-  for (int64_t leaf = 0; leaf < group; ++leaf) {
+  for (int64_t stream = 0; stream < streams.count(); ++stream) {
+    auto [leaf, panel] = streams.place(stream);
     Value scaleRow = b.div(b.add(first, leaf * length), w.scaleRows);
-    Value table = b.at(scaleTable, b.mul(scaleRow, PanelLayout::columns / w.scaleColumns), DType::F32);
+    Value panelTable = b.atBytes(scaleTable, b.constant(panel * w.panelBytes()));
+    Value table = b.at(panelTable, b.mul(scaleRow, PanelLayout::columns / w.scaleColumns), DType::F32);
     for (int64_t v = 0; v < tile.nrVectors; ++v) {
       Value vector;
       for (int64_t lane = 0; lane < tile.lanes; lane += w.scaleColumns) {
@@ -155,16 +191,18 @@ int64_t PanelContraction::unrolled(int64_t chains) const {
 }
 
 /// One panel step: kStep elements of every chain, in the order of N1; `half`: only the first of the pair exists.
-Values PanelContraction::step(ValueRange acc, Value xRow, Value panel, Value at, int64_t rows, int64_t group,
+Values PanelContraction::step(ValueRange acc, Value xRow, Value panel, Value at, int64_t rows, Streams streams,
                               ValueRange scales, bool half) {
   Values next(acc);
-  for (int64_t leaf = 0; leaf < group; ++leaf) {
+  for (int64_t stream = 0; stream < streams.count(); ++stream) {
+    auto [leaf, panelOfPair] = streams.place(stream);
     Value here = b.add(at, leaf * length);
-    Value columns = b.at(panel, b.mul(here, PanelLayout::columns), w.type);
+    Value columns =
+        b.at(b.atBytes(panel, b.constant(panelOfPair * w.panelBytes())), b.mul(here, PanelLayout::columns), w.type);
     llvm::SmallVector<PanelVector> weights;
     for (int64_t v = 0; v < tile.nrVectors; ++v) {
       Value address = b.at(columns, columnOffset(v) * w.kStep(), w.type);
-      weights.push_back(w.isScaled() ? loadScaledVector(b, address, scales[leaf * tile.nrVectors + v], tile.lanes)
+      weights.push_back(w.isScaled() ? loadScaledVector(b, address, scales[stream * tile.nrVectors + v], tile.lanes)
                                      : loadPanelVector(b, address, w.type, tile.lanes));
       if (tile.prefetch > 0 && rows >= minPrefetchRows && columnOffset(v) * w.kStep() * byteWidth(w.type) % 64 == 0)
         b.prefetch(b.at(address, tile.prefetch * w.kStep() * PanelLayout::columns, w.type));
@@ -173,7 +211,7 @@ Values PanelContraction::step(ValueRange acc, Value xRow, Value panel, Value at,
       PanelFactor factor =
           loadFactor(b, b.at(xRow, b.add(here, row * x.stride), x.type), x.type, w.type, tile.lanes, half);
       for (int64_t v = 0; v < tile.nrVectors; ++v) {
-        Value &sum = next[(leaf * rows + row) * tile.nrVectors + v];
+        Value &sum = next[(stream * rows + row) * tile.nrVectors + v];
         sum = multiplyAdd(b, tile.vocabulary, factor, weights[v], sum);
       }
     }

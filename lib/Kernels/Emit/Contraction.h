@@ -3,9 +3,14 @@
 // The loop nest all linears share (numerics N1). A leaf is one FMA chain an output element; a register tile of `rows` x
 // nrVectors accumulators runs over a leaf, and the leaves merge like a binary counter on a small stack of tiles:
 //
-//   for leaf in 0 .. L by g:                                      tiles of few rows take g independent leaves at once
-//     switch rows: acc[leaf][row][vector] = sum over the leaf     one straight-line body for each row count
-//     push each leaf's tile: while its number has a trailing one, pop and add      left + right
+//   for leaf in 0 .. L by g:
+//     switch rows:                                                one straight-line body for each row count
+//       acc[stream][row][vector] = sum over the leaf
+//       while the number of the leaf has a trailing one: acc = pop() + acc         left + right, in registers
+//       push(acc)
+//
+// Few rows are few chains, bound by the latency of an FMA. Their tiles have several streams: g leaves at once, a
+// subtree that merges in registers; or, where the contraction is one leaf, two panels that follow one another.
 //
 // Leaves of block-scaled panels run scale by scale: a vector of columns keeps its scales in a register, and an element
 // becomes f32 and is multiplied by its scale on the way from memory to the FMA.
@@ -22,7 +27,7 @@ namespace k2c::emit {
 class PanelContraction {
 public:
   /// Of rows `x` (stride and type) with panels `w`; `gated` tiles take half their vectors from the gate columns and
-  /// half from the up columns.
+  /// half from the up columns. A kernel that multiplies bf16 in pairs by AVX512-BF16 rounds by it, too.
   PanelContraction(KernelBuilder &b, const Rows &x, const PanelLayout &w, const Contraction &order,
                    const TileConfig &tile, bool gated);
 
@@ -30,21 +35,38 @@ public:
   int64_t passes() const { return PanelLayout::columns / (tile.nrVectors * tile.lanes); }
   /// First panel column of vector v in a pass.
   Value column(Value pass, int64_t v) const;
+  /// Rows (0: none) of which a tile may span two panels.
+  int64_t pairedRows() const;
   /// Computes the tile of `rows` (1 .. mr, i64) rows from `x` and the columns of `pass`; sum() reads it.
   void run(Value x, Value rows, Value panel, Value pass);
-  /// The f32 sums of one row: vector v of the last run.
-  Value sum(Value row, int64_t v) const;
+  /// The same of 1 .. pairedRows() rows with the panel and the one behind it.
+  void runPaired(Value x, Value rows, Value panel, Value pass);
+  /// The f32 sums of one row: vector v of the last run; `ofPair`: 1 for the second panel of a pair.
+  Value sum(Value row, int64_t v) const { return sum(row, v, b.constant(0)); }
+  Value sum(Value row, int64_t v, Value ofPair) const;
 
 private:
+  /// What a tile runs over side by side: leaves of a panel, or panels.
+  struct Streams {
+    int64_t leaves = 1, panels = 1;
+    int64_t count() const { return leaves * panels; }
+    /// (leaf, panel) of a stream.
+    std::pair<int64_t, int64_t> place(int64_t stream) const { return {stream % leaves, stream / leaves}; }
+  };
+
   int64_t columnOffset(int64_t v) const;
   int64_t leavesAtOnce(int64_t rows) const;
-  Value tileAddress(Value base, Value tileIndex, Value vector) const;
-  Values chain(ValueRange acc, Value x, Value panel, Value first, Value last, int64_t rows, int64_t group,
+  int64_t chainsAtMost() const;
+  Value tileAddress(Value tileIndex, int64_t vector) const;
+  Values chain(ValueRange acc, Value x, Value panel, Value first, Value last, int64_t rows, Streams streams,
                ValueRange scales);
-  Values loadScales(Value first, int64_t group);
-  void leafBody(Value x, Value panel, Value leaf, int64_t rows, int64_t group);
-  Values step(ValueRange acc, Value x, Value panel, Value k, int64_t rows, int64_t group, ValueRange scales, bool half);
-  void push(Value leaf, int64_t i, Value vectors);
+  Values loadScales(Value first, Streams streams);
+  void leafBody(Value x, Value panel, Value leaf, int64_t rows, Streams streams);
+  Values step(ValueRange acc, Value x, Value panel, Value k, int64_t rows, Streams streams, ValueRange scales,
+              bool half);
+  void merge(Values acc, Value leaf, Streams streams);
+  void storeTile(ValueRange acc, Value tileIndex);
+  Value start(Value panel, Value pass);
   void runFrom(int64_t from, Value xRow, Value rows, Value panel);
   int64_t unrolled(int64_t chains) const;
 
@@ -55,7 +77,7 @@ private:
   int64_t k, leaves, length;
   bool gated, pairs; ///< pairs: both factors are bf16 (N6)
   int64_t tileBytes;
-  Value fresh, stackTiles;
+  Value tiles;                   ///< on the stack: sums of subtrees; at last the first is the result
   Value scaleTable, firstColumn; ///< of the running panel and pass, when the panels are block-scaled
 };
 

@@ -43,6 +43,16 @@ static std::pair<Value, Value> rowsOfBlock(KernelBuilder &b, const TileConfig &t
   return {begin(block), b.min(begin(b.add(block, 1)), rows)};
 }
 
+/// Rows of a register tile: as few tiles as mr allows. The last, which finds the panel in the cache, has as few rows as
+/// fill the pipes, the others all the more: under their arithmetic the panel comes from memory.
+static Value tileRows(KernelBuilder &b, const TileConfig &tile, Value rows) {
+  constexpr int64_t chains = 8;
+  Value tiles = b.div(b.add(rows, tile.mr - 1), tile.mr);
+  Value even = b.div(b.add(rows, b.sub(tiles, 1)), tiles);
+  Value beforeLast = b.max(b.sub(rows, (chains + tile.nrVectors - 1) / tile.nrVectors), 0);
+  return b.min(b.max(even, b.div(beforeLast, b.max(b.sub(tiles, 1), 1))), tile.mr);
+}
+
 namespace {
 
 /// Variants of a linear, in the order of variantNames().
@@ -87,9 +97,10 @@ private:
   void emitBlocks();
   void emitGrouped();
   void stageBlock(Value first, Value last);
-  void emitTiles(Value xFirst, Value first, Value last, Value matrix, Value panel);
-  void finishRow(Value row, Value inTile, Value matrix, Value panel, Value pass);
-  Value finishVector(Value row, Value inTile, int64_t v, Value biasRow, Value column, Value slotWeight);
+  void emitPanels(Value xFirst, Value first, Value last, Value matrix, Value firstPanel, Value lastPanel);
+  void emitTile(Value x, Value first, Value rows, Value matrix, Value panel, int64_t panels);
+  void finishRow(Value row, Value inTile, Value matrix, Value panel, Value pass, Value ofPair);
+  Value finishVector(Value inTile, Value ofPair, int64_t v, Value biasRow, Value column, Value slotWeight);
   Value variantOf(Value rows) {
     Value few = b.select(b.compare(Compare::Le, rows, 1), b.constant(b.i32(), OneRow), b.constant(b.i32(), FewRows));
     return b.select(b.compare(Compare::Ge, rows, tile.mr), b.constant(b.i32(), FullTiles), few);
@@ -110,16 +121,18 @@ void LinearEmitter::emitBlocks() {
   Value rows = b.rowCount(d.x.space, d.slotsPerToken);
   b.setVariant(variantOf(rows));
   Value begin = b.workerField(abi::worker::begin), end = b.workerField(abi::worker::end);
-  b.loop(begin, end, 1, b.constant(-1), [&](Value item, ValueRange carried) {
-    Value block = b.div(item, d.w.panels()), panel = b.rem(item, d.w.panels());
+  int64_t panels = d.w.panels();
+  Value lastBlock = b.select(b.compare(Compare::Lt, begin, end), b.div(b.add(end, panels - 1), panels), b.constant(0));
+  b.loop(b.div(begin, b.constant(panels)), lastBlock, 1, [&](Value block) {
     auto [first, last] = rowsOfBlock(b, tile, rows, block);
     Value xFirst = b.row(arguments.x, d.x, first);
     if (isStaged(d, tile)) {
-      b.when(b.compare(Compare::Ne, block, carried[0]), [&] { stageBlock(first, last); });
+      stageBlock(first, last);
       xFirst = b.scratch(0);
     }
-    emitTiles(xFirst, first, last, b.constant(0), panel);
-    return Values{block};
+    Value firstItem = b.mul(block, panels);
+    emitPanels(xFirst, first, last, b.constant(0), b.max(b.sub(begin, firstItem), 0),
+               b.min(b.sub(end, firstItem), panels));
   });
 }
 
@@ -134,10 +147,8 @@ void LinearEmitter::emitGrouped() {
       return b.div(b.add(b.max(b.sub(item, expert), 0), d.w.matrices - 1), d.w.matrices);
     };
     Value hasSlots = b.compare(Compare::Lt, first, last);
-    b.when(hasSlots, [&] {
-      b.loop(panelFrom(begin), panelFrom(end), 1,
-             [&](Value panel) { emitTiles(b.row(arguments.x, d.x, first), first, last, expert, panel); });
-    });
+    b.when(hasSlots,
+           [&] { emitPanels(b.row(arguments.x, d.x, first), first, last, expert, panelFrom(begin), panelFrom(end)); });
     return Values{b.select(hasSlots, b.max(carried[0], variantOf(b.sub(last, first))), carried[0])};
   });
   b.setVariant(variant[0]);
@@ -153,22 +164,44 @@ void LinearEmitter::stageBlock(Value first, Value last) {
   });
 }
 
-void LinearEmitter::emitTiles(Value xFirst, Value first, Value last, Value matrix, Value panel) {
+/// Rows [first, last) of `matrix`, whose input lies at `xFirst`, with panels [firstPanel, lastPanel).
+void LinearEmitter::emitPanels(Value xFirst, Value first, Value last, Value matrix, Value firstPanel, Value lastPanel) {
+  Value rows = b.sub(last, first), rowsOfTile = tileRows(b, tile, rows);
+  if (int64_t paired = contraction.pairedRows(); paired > 0)
+    firstPanel = b.choose(
+        b.compare(Compare::Le, rows, paired), b.i64(),
+        [&] {
+          Value beyondPairs = b.sub(lastPanel, b.bitAnd(b.sub(lastPanel, firstPanel), b.constant(1)));
+          b.loop(firstPanel, beyondPairs, 2,
+                 [&](Value panel) { emitTile(xFirst, first, rows, matrix, panel, /*panels=*/2); });
+          return Values{beyondPairs};
+        },
+        [&] { return Values{firstPanel}; })[0];
+  b.loop(firstPanel, lastPanel, 1, [&](Value panel) {
+    b.loop(first, last, rowsOfTile, [&](Value tileFirst) {
+      Value x = b.row(xFirst, input, b.sub(tileFirst, first));
+      emitTile(x, tileFirst, b.min(b.sub(last, tileFirst), rowsOfTile), matrix, panel, /*panels=*/1);
+    });
+  });
+}
+
+/// One register tile: `rows` rows from `first` on, with a panel or two.
+void LinearEmitter::emitTile(Value x, Value first, Value rows, Value matrix, Value panel, int64_t panels) {
   Value panelIndex = b.add(b.mul(matrix, d.w.panels()), panel);
   Value weights = b.atBytes(arguments.w, b.mul(panelIndex, d.w.panelBytes()));
-  b.loop(first, last, tile.mr, [&](Value tileFirst) {
-    Value rows = b.min(b.sub(last, tileFirst), tile.mr);
-    Value x = b.row(xFirst, input, b.sub(tileFirst, first));
-    b.loop(0, contraction.passes(), 1, [&](Value pass) {
-      contraction.run(x, rows, weights, pass);
-      b.loop(b.constant(0), rows, 1,
-             [&](Value inTile) { finishRow(b.add(tileFirst, inTile), inTile, matrix, panel, pass); });
+  b.loop(0, contraction.passes(), 1, [&](Value pass) {
+    panels == 2 ? contraction.runPaired(x, rows, weights, pass) : contraction.run(x, rows, weights, pass);
+    b.loop(b.constant(0), rows, 1, [&](Value inTile) {
+      b.loop(0, panels, 1, [&](Value ofPair) {
+        finishRow(b.add(first, inTile), inTile, matrix, b.add(panel, ofPair), pass, ofPair);
+      });
     });
   });
 }
 
 /// The epilogue of one row of the tile. Panel column c is column panel * 32 + c, or panel * 16 + c of gate and of up.
-void LinearEmitter::finishRow(Value row, Value inTile, Value matrix, Value panel, Value pass) {
+/// `ofPair`: which of the panels that were multiplied together.
+void LinearEmitter::finishRow(Value row, Value inTile, Value matrix, Value panel, Value pass, Value ofPair) {
   const Epilogue &epilogue = d.epilogue;
   int64_t panelColumns = epilogue.gatedSilu ? PanelLayout::columns / 2 : PanelLayout::columns;
   Value slotWeight;
@@ -185,7 +218,7 @@ void LinearEmitter::finishRow(Value row, Value inTile, Value matrix, Value panel
     if (resultColumns() % (resultVectors() * tile.lanes) != 0 || resultColumns() % panelColumns != 0)
       mask = b.firstLanes(tile.lanes, b.sub(b.constant(resultColumns()), column));
     Chunk chunk{column, tile.lanes, mask};
-    Value sum = finishVector(row, inTile, v, biasRow, column, slotWeight);
+    Value sum = finishVector(inTile, ofPair, v, biasRow, column, slotWeight);
     if (epilogue.residual) {
       Value residual = b.loadFloats(b.row(arguments.residual, d.residual, row), d.residual.type, chunk);
       sum = b.fadd(b.rounded(sum, d.y.type), residual);
@@ -194,9 +227,10 @@ void LinearEmitter::finishRow(Value row, Value inTile, Value matrix, Value panel
   }
 }
 
-Value LinearEmitter::finishVector(Value row, Value inTile, int64_t v, Value biasRow, Value column, Value slotWeight) {
+Value LinearEmitter::finishVector(Value inTile, Value ofPair, int64_t v, Value biasRow, Value column,
+                                  Value slotWeight) {
   auto sumOf = [&](int64_t vector, int64_t firstColumn) {
-    Value sum = contraction.sum(inTile, vector);
+    Value sum = contraction.sum(inTile, vector, ofPair);
     if (!biasRow)
       return sum;
     Value from = b.add(column, firstColumn);
@@ -227,8 +261,9 @@ void emitBody(KernelBuilder &b, const HeadLinearDesc &d, const TileConfig &tile)
     Value weights = b.atBytes(w, b.mul(panelIndex, d.w.panelBytes()));
     Value xHead = b.at(x, b.mul(head, d.xHeadStride), d.x.type), yHead = b.at(y, b.mul(head, d.w.n), d.y.type);
     forRuns(b, d.rows, first, last, [&](Value runFirst, Value runLast) {
-      b.loop(runFirst, runLast, tile.mr, [&](Value tileFirst) {
-        Value count = b.min(b.sub(runLast, tileFirst), tile.mr);
+      Value rowsOfTile = tileRows(b, tile, b.sub(runLast, runFirst));
+      b.loop(runFirst, runLast, rowsOfTile, [&](Value tileFirst) {
+        Value count = b.min(b.sub(runLast, tileFirst), rowsOfTile);
         b.loop(0, contraction.passes(), 1, [&](Value pass) {
           contraction.run(b.row(xHead, d.x, tileFirst), count, weights, pass);
           b.loop(b.constant(0), count, 1, [&](Value inTile) {

@@ -116,10 +116,23 @@ static Value bf16Bits(KernelBuilder &b, Value f32s) {
   return b.select(b.unordered(f32s, f32s), quiet, nearest);
 }
 
+/// The nearest bf16 as i16; vcvtneps2bf16 treats ties, NaNs and subnormals as bf16Bits does.
+Value KernelBuilder::bf16Of(Value f32s) {
+  auto vector = dyn_cast<VectorType>(f32s.getType());
+  Type narrow = vector ? Type(VectorType::get(vector.getShape(), ops.getI16Type())) : Type(ops.getI16Type());
+  if (!roundsByInstruction || !vector || vector.getNumElements() != 16)
+    return arith::TruncIOp::create(ops, loc, narrow, shr(bf16Bits(*this, f32s), 16));
+  Type halves = VectorType::get(vector.getShape(), ops.getBF16Type());
+  auto name = ops.getStringAttr("llvm.x86.avx512bf16.cvtneps2bf16.512");
+  Value rounded = LLVM::CallIntrinsicOp::create(ops, loc, halves, name, ValueRange{f32s}).getResults();
+  return LLVM::BitcastOp::create(ops, loc, narrow, rounded);
+}
+
 Value KernelBuilder::rounded(Value f32s, DType type) {
   if (type == DType::F32)
     return f32s;
-  return fromBits(shl(shr(bf16Bits(*this, f32s), 16), 16));
+  Type bits = bitsOf(f32s).getType();
+  return fromBits(shl(arith::ExtUIOp::create(ops, loc, bits, bf16Of(f32s)), 16));
 }
 
 /// True for a constant mask with the first lane alone.
@@ -133,11 +146,7 @@ static bool isFirstLane(Value mask) {
 
 void KernelBuilder::storeFloats(Value value, Value address, DType type, Value mask) {
   if (type == DType::BF16) {
-    Value high = shr(bf16Bits(*this, value), 16);
-    Type narrow = ops.getI16Type();
-    if (auto vector = dyn_cast<VectorType>(value.getType()))
-      narrow = VectorType::get(vector.getShape(), narrow);
-    value = arith::TruncIOp::create(ops, loc, narrow, high);
+    value = bf16Of(value);
     // LLVM 22 turns a masked store of one truncated lane into a store of the lane before truncation: four bytes for
     // two.
     if (mask && isFirstLane(mask))
