@@ -22,8 +22,9 @@ void Trainer::addSteps(ClusterPlan &plan) const {
   const double m =
       double(layout.microbatches) * double(layout.chunks) * (layout.schedule == PipelineKind::DualPipeV ? 2 : 1);
   LinkUse all;
-  auto pass = [&](const char *phase, const char *name, const PassTime &of) {
-    plan.steps.push_back({phase, name, Seconds(m * of.seconds), Flops(m * of.flops), m * of.bytes, 0, "", of.bound});
+  auto pass = [&](const char *phase, const std::string &name, const PassTime &of) {
+    if (of.flops > 0)
+      plan.steps.push_back({phase, name, Seconds(m * of.seconds), Flops(m * of.flops), m * of.bytes, 0, "", of.bound});
   };
   auto link = [&](const char *phase, const char *name, const LinkUse &use, double hidden) {
     const double seconds = context.links.seconds(use);
@@ -35,9 +36,12 @@ void Trainer::addSteps(ClusterPlan &plan) const {
                           use.latency > context.links.transfer(use) ? Bound::Latency : Bound::Link, Seconds(hidden)});
     all += use;
   };
-  pass("forward", "linears, attention", t.forward);
-  pass("backward", "gradients of inputs", t.inputGrad);
-  pass("backward", "gradients of weights", t.weightGrad);
+  for (size_t i = 0; i < trainModuleCount; ++i)
+    pass("forward", nameOf(TrainModule(i)), t.modules[i].forward);
+  for (size_t i = 0; i < trainModuleCount; ++i) {
+    pass("backward", nameOf(TrainModule(i)) + std::string(": inputs"), t.modules[i].inputGrad);
+    pass("backward", nameOf(TrainModule(i)) + std::string(": weights"), t.modules[i].weightGrad);
+  }
   for (const char *phase : {"forward", "backward"}) {
     link(phase, "dispatch, combine", t.dispatch * m, 0);
     link(phase, "tensor parallel", t.tensor * m, 0);

@@ -71,67 +71,79 @@ struct Work {
   double flops() const { return linear + core; }
 };
 
-/// What is computed a second time of a stage's forward.
-Work recomputed(RecomputeSet set, const Work &forward, double experts, double up) {
-  switch (set) {
-  case RecomputeSet::None:
-    return {};
-  case RecomputeSet::DeepSeekV3:
-    return {up, 0};
-  case RecomputeSet::KimiK2:
-  case RecomputeSet::KimiK2Fp8:
-    return {up + experts / 3, 0}; // the down projections
-  case RecomputeSet::Layer:
-    return forward;
-  }
-  return {};
-}
+/// What a module holds and does of one micro-batch on a stage.
+struct ModuleWork {
+  Work forward, again; ///< again: recomputed
+  double parameters = 0, tensors = 0;
+};
 
 PassTime passOf(const Work &work, double bytes, const DeviceRates &rates) {
   const double computing = work.linear / rates.experts + work.core / rates.attention, moving = bytes / rates.memory;
   return {work.flops(), bytes, std::max(computing, moving), moving > computing ? Bound::Memory : Bound::Compute};
 }
 
+/// Memory traffic counts each tensor that a module computes as written once and read once, its gradient likewise; the
+/// backward reads what was kept, gradients of weights are added to sums of their own width.
+ModuleTime timeOf(const ModuleWork &work, const StateBytes &state, const DeviceRates &rates) {
+  const double weights = work.parameters * state.weight, reading = weights + 2 * work.tensors;
+  const Work &forward = work.forward, &again = work.again;
+  const double readingAgain = forward.flops() > 0 ? reading * again.flops() / forward.flops() : 0;
+  ModuleTime time;
+  time.forward = passOf(forward, reading, rates);
+  // The gradient of attention costs two and a half times its forward (scores are computed again).
+  time.inputGrad = passOf({forward.linear + again.linear, 2.5 * forward.core + again.core},
+                          weights + 3 * work.tensors + readingAgain, rates);
+  time.weightGrad = passOf({forward.linear, 0}, 2 * work.tensors + 2 * work.parameters * state.gradient, rates);
+  return time;
+}
+
 } // namespace
 
-/// Memory traffic counts each tensor that a layer computes as written once and read once, its gradient likewise; the
-/// backward reads what was kept, gradients of weights are added to sums of their own width.
+const char *planner::nameOf(TrainModule module) {
+  static const char *const names[] = {"attention", "experts", "dense layers, head"};
+  return names[size_t(module)];
+}
+
 void TrainStages::timePasses(StageTime &time, size_t stage) const {
   const ModelSpec &spec = context.request.spec;
   const RankShare &share = stages[stage];
-  const StateBytes &state = context.request.workload.train.bytes;
   const bool isLast = stage + 1 == stages.size();
+  const Piece head = spec.tiedEmbeddings ? Piece::Embedding : Piece::Head;
   const double rows = tokens(), tp = double(layout.tp), layers = double(share.layerCount());
-  Work forward;
-  double up = 0, experts = 0;
-  for (Piece piece : {Piece::Attention, Piece::Router, Piece::Shared, Piece::Mlp})
-    forward.linear += 2 * rows * at(share.parameters, piece);
-  if (isLast)
-    forward.linear += 2 * rows * at(share.parameters, spec.tiedEmbeddings ? Piece::Embedding : Piece::Head);
-  if (const auto *mla = std::get_if<MlaSpec>(&spec.attention)) {
-    LatentMatrices w = latentMatrices(*mla, spec.hidden);
-    up = 2 * rows * layers * (w.uq + w.qr + w.uk + w.uv).real() / tp;
-  }
-  // All ranks of an expert group bring rows / tp tokens; each computes its share of what they chose.
-  if (spec.moe)
-    experts = 2 * rows / tp * double(spec.moe->topK) * context.model.expert * double(share.moeLayers);
-  forward.linear += experts;
-  forward.core = layers * coreFlops(spec, rows, double(context.request.workload.train.sequence)) / tp;
-  const Work again = recomputed(layout.recompute, forward, experts, up);
+  auto held = [&](Piece piece) { return at(share.parameters, piece); };
+  const std::array<double, trainModuleCount> tensors = tensorBytes(stage, RecomputeSet::None);
+  ModuleWork attention, experts, dense;
 
+  attention.parameters = held(Piece::Attention) + held(Piece::Norms);
+  attention.forward.linear = 2 * rows * held(Piece::Attention);
+  attention.forward.core = layers * coreFlops(spec, rows, double(context.request.workload.train.sequence)) / tp;
+  attention.tensors = tensors[size_t(TrainModule::Attention)];
+  // All ranks of an expert group bring rows / tp tokens; each computes its share of what they chose.
+  const double routed =
+      spec.moe ? 2 * rows / tp * double(spec.moe->topK) * context.model.expert * double(share.moeLayers) : 0;
+  experts.parameters = held(Piece::Experts) + held(Piece::Router) + held(Piece::Shared);
+  experts.forward.linear = routed + 2 * rows * (held(Piece::Router) + held(Piece::Shared));
+  experts.tensors = tensors[size_t(TrainModule::Experts)];
   // Of an embedding only the rows of the tokens move.
-  double parameters = sum(share.parameters);
-  if (!(isLast && spec.tiedEmbeddings))
-    parameters -= at(share.parameters, Piece::Embedding);
-  const double weights = parameters * state.weight;
-  const double tensors = tensorBytes(stage, RecomputeSet::None) + (isLast ? rows * double(spec.vocab) * 4 / tp : 0);
-  const double reading = weights + 2 * tensors;
-  const double readingAgain = forward.flops() > 0 ? reading * again.flops() / forward.flops() : 0;
-  time.forward = passOf(forward, reading, context.rates);
-  // The gradient of attention costs two and a half times its forward (scores are computed again).
-  time.inputGrad = passOf({forward.linear + again.linear, 2.5 * forward.core + again.core},
-                          weights + 3 * tensors + readingAgain, context.rates);
-  time.weightGrad = passOf({forward.linear, 0}, 2 * tensors + 2 * parameters * state.gradient, context.rates);
+  dense.parameters = held(Piece::Mlp) + (isLast ? held(head) : 0);
+  dense.forward.linear = 2 * rows * dense.parameters;
+  dense.tensors = tensors[size_t(TrainModule::Dense)] + (isLast ? rows * double(spec.vocab) * 4 / tp : 0);
+
+  const RecomputeSet set = layout.recompute;
+  if (set == RecomputeSet::Layer)
+    for (ModuleWork *module : {&attention, &experts, &dense})
+      module->again = module->forward;
+  else if (set != RecomputeSet::None) {
+    const LatentMatrices w = latentMatrices(std::get<MlaSpec>(spec.attention), spec.hidden);
+    attention.again.linear = 2 * rows * layers * (w.uq + w.qr + w.uk + w.uv).real() / tp;
+    experts.again.linear = set == RecomputeSet::DeepSeekV3 ? 0 : routed / 3; // the down projections
+  }
+  const ModuleWork *const all[] = {&attention, &experts, &dense};
+  for (size_t module = 0; module < trainModuleCount; ++module) {
+    const ModuleTime of = timeOf(*all[module], context.request.workload.train.bytes, context.rates);
+    time.modules[module] = of;
+    time.forward += of.forward, time.inputGrad += of.inputGrad, time.weightGrad += of.weightGrad;
+  }
 }
 
 StageTime TrainStages::time(size_t stage) const {
@@ -166,7 +178,7 @@ static double denseActivations(const ModelSpec &spec, const Microbatch &batch) {
   return rows * (6 * h / double(batch.sp) + 8 * double(spec.mlp ? spec.mlp->inter : 0) / double(batch.tp));
 }
 
-double TrainStages::tensorBytes(size_t stage, RecomputeSet set) const {
+std::array<double, trainModuleCount> TrainStages::tensorBytes(size_t stage, RecomputeSet set) const {
   const ModelSpec &spec = context.request.spec;
   const RankShare &of = stages[stage];
   Microbatch batch;
@@ -182,10 +194,15 @@ double TrainStages::tensorBytes(size_t stage, RecomputeSet set) const {
   const double attention = attentionActivations(spec, batch, full, /*flash=*/true, /*dropoutMask=*/false) * share;
   const double moe = moeActivations(spec, batch, full, /*paperTokens=*/false) * share;
   const double dense = isFull ? 0 : denseActivations(spec, batch);
-  return double(of.layerCount()) * attention + double(of.moeLayers) * moe + double(of.denseLayers()) * dense;
+  return {double(of.layerCount()) * attention, double(of.moeLayers) * moe, double(of.denseLayers()) * dense};
 }
 
-double TrainStages::activations(size_t stage) const { return tensorBytes(stage, layout.recompute); }
+double TrainStages::activations(size_t stage) const {
+  double all = 0;
+  for (double each : tensorBytes(stage, layout.recompute))
+    all += each;
+  return all;
+}
 
 double TrainStages::activationsOfRows(size_t stage, double rows) const {
   if (layout.recompute == RecomputeSet::Layer || !context.request.spec.moe)

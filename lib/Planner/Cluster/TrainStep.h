@@ -12,11 +12,28 @@ struct PassTime {
   double bytes = 0; ///< of memory, read and written
   double seconds = 0;
   Bound bound = Bound::Compute;
+
+  PassTime &operator+=(const PassTime &other) {
+    flops += other.flops, bytes += other.bytes, seconds += other.seconds;
+    return *this;
+  }
+};
+
+/// Modules of a layer, whose passes are bound each by itself.
+enum class TrainModule : uint8_t { Attention, Experts, Dense };
+inline constexpr size_t trainModuleCount = 3;
+/// "attention", "experts", "dense layers, head".
+const char *nameOf(TrainModule module);
+
+/// What a module takes of a micro-batch; recomputation counts as inputGrad.
+struct ModuleTime {
+  PassTime forward, inputGrad, weightGrad;
 };
 
 /// Work of one micro-batch on the layers of a stage, on one rank.
 struct StageTime {
-  PassTime forward, inputGrad, weightGrad; ///< recomputation counts as inputGrad
+  std::array<ModuleTime, trainModuleCount> modules;
+  PassTime forward, inputGrad, weightGrad; ///< of all modules
   LinkUse dispatch, tensor, pipeline;      ///< of the forward; the backward sends as much
   double linkSeconds = 0;                  ///< of the forward
   double hostBytes = 0, hostSeconds = 0;   ///< of what moves to the host, and back again
@@ -44,8 +61,8 @@ public:
   double tokens() const;
 
 private:
-  /// Bytes of what one micro-batch computes on a stage, or of what `set` keeps of it.
-  double tensorBytes(size_t stage, RecomputeSet set) const;
+  /// Bytes of what one micro-batch computes on a stage, or of what `set` keeps of it, by module.
+  std::array<double, trainModuleCount> tensorBytes(size_t stage, RecomputeSet set) const;
   void timePasses(StageTime &time, size_t stage) const;
 
   const RequestModel &context;
