@@ -24,12 +24,25 @@ bool ends(const std::string &text, const std::string &with) {
   return text.size() >= with.size() && text.compare(text.size() - with.size(), with.size(), with) == 0;
 }
 
+/// "llama405b" of "llama3.1405b": a beginning and an end.
+bool abbreviates(const std::string &text, const std::string &with) {
+  size_t head = 0;
+  while (head < with.size() && head < text.size() && text[head] == with[head])
+    ++head;
+  return head >= 4 && head + 3 <= with.size() && with.size() < text.size() && ends(text, with.substr(head));
+}
+
+/// Models of the same configuration under another name.
+std::string sameAs(const std::string &wanted) {
+  return wanted == "deepseekr1" || wanted == "r1" ? "deepseekv3" : wanted;
+}
+
 /// The configs whose simplified name passes the first test that any passes.
 std::vector<const EmbeddedFile *> matches(const std::string &wanted) {
   using Test = bool (*)(const std::string &, const std::string &);
   std::vector<const EmbeddedFile *> found;
-  for (Test test :
-       {Test([](const std::string &a, const std::string &b) { return a == b; }), Test(begins), Test(ends)}) {
+  for (Test test : {Test([](const std::string &a, const std::string &b) { return a == b; }), Test(begins), Test(ends),
+                    Test(abbreviates)}) {
     for (const EmbeddedFile &file : embeddedConfigs())
       if (test(simplified(file.name), wanted))
         found.push_back(&file);
@@ -50,7 +63,7 @@ std::vector<std::string> k2c::publishedModels() {
 }
 
 Expected<ModelSpec> k2c::loadPublishedModel(const std::string &name) {
-  std::string wanted = simplified(name);
+  std::string wanted = sameAs(simplified(name));
   std::vector<const EmbeddedFile *> found;
   if (!wanted.empty())
     found = matches(wanted);

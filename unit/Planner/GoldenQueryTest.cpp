@@ -51,8 +51,8 @@ const std::map<std::string, Composed> &expressions() {
   auto renamed = [](const std::string &function) {
     return [function](const json &in, const std::string &) { return ask(function, in); };
   };
-  auto timesBytes = [](const std::string &function) {
-    return [function](const json &in, const std::string &quantity) { return 2 * ask(function, in, quantity); };
+  auto asNamed = [](const std::string &function) {
+    return [function](const json &in, const std::string &quantity) { return ask(function, in, quantity); };
   };
   auto ofLayers = [](double factor) {
     return [factor](const json &in, const std::string &) { return factor * size(in, "hidden") * size(in, "layers"); };
@@ -62,9 +62,9 @@ const std::map<std::string, Composed> &expressions() {
       {"mla_params(with_norms=True)", renamed("mla_params")},
       {"(N+N_s)*expert_params",
        [](const json &in, auto &) { return (size(in, "experts") + size(in, "shared")) * ask("expert_params", in); }},
-      {"s002_layer_params*2/2^20", timesBytes("s002_layer_params")},
-      {"s002_layer_params*2/2^30", timesBytes("s002_layer_params")},
-      {"s002_stage_params*2/2^30", timesBytes("s002_stage_params")},
+      {"s002_layer_params*2/2^20", asNamed("s002_layer_params")},
+      {"s002_layer_params*2/2^30", asNamed("s002_layer_params")},
+      {"s002_stage_params*2/2^30", asNamed("s002_stage_params")},
       {"sum s002_layer_params",
        [](const json &in, auto &) { return ask("s002_stage_params", with(with(in, "pp", 1), "stage", 0)); }},
       {"mla:moe = 1.87:113.2",
@@ -83,7 +83,10 @@ const std::map<std::string, Composed> &expressions() {
        [](const json &in, auto &) { return ask("mla_cheaper_from", with(in, "phase", "prefill")); }},
       {"6*B*d*d_moe*(n_s+n_ru) + 2*B*d*n_r", renamed("flops_experts")},
       {"80 - serve_weights_per_gpu",
-       [](const json &in, auto &) { return in["hbm_GB"].get<double>() * 1e9 - ask("serve_weights_per_gpu", in); }},
+       [](const json &in, auto &) {
+         return in["hbm_GB"].get<double>() * 1e9 -
+                ask("serve_weights_per_gpu", {{"model", in["model"]}, {"gpus", in["gpus"]}});
+       }},
       {"floor(kv_max_batch)", [](const json &in, auto &) { return ask("kv_max_batch", in, "whole"); }},
       {"comm_time(comm_amount)", renamed("comm_time")},
       {"active_params(embed=True)",
@@ -106,6 +109,65 @@ const std::map<std::string, Composed> &expressions() {
   return table;
 }
 
+/// Items that name no function of ours, or none at all: by their id, from the model or from the numbers in the item.
+const std::map<std::string, Composed> &itemsById() {
+  auto count = [](const char *function) {
+    return [function](const json &in) { return ask(function, {{"model", in["model"]}}); };
+  };
+  auto shared = [](const json &in) { return size(in, "experts") + size(in, "shared"); };
+  auto quotient = [](const char *above, const char *below) {
+    return [above, below](const json &in, auto &) { return in[above].get<double>() / in[below].get<double>(); };
+  };
+  auto bytesOfGigabits = [](const json &in, auto &) { return in["gbit"].get<double>() / 8; };
+  auto allLayers = [](const json &in) {
+    return ask("s002_stage_params", {{"model", in["model"]}, {"pp", 1}, {"stage", 0}});
+  };
+  auto expertsOf = [count, shared](const json &in) {
+    return count("moe_layers")(in) * shared(in) * count("expert_params")(in);
+  };
+  static const std::map<std::string, Composed> table = {
+      {"S002.layer.total_MiB",
+       [=](const json &in, auto &) { return in["bytes_per_param"].get<double>() * allLayers(in); }},
+      {"S002.stage.sum_params_B",
+       [](const json &in, auto &) {
+         double sum = 0;
+         for (int64_t stage = 0; stage < in["pp"]; ++stage)
+           sum += ask("s002_stage_params", with(in, "stage", stage));
+         return sum;
+       }},
+      {"S004.model.experts_per_layer", [=](const json &in, auto &) { return shared(in); }},
+      {"S004.model.experts_per_token", [](const json &in, auto &) { return size(in, "topk") + size(in, "shared"); }},
+      {"S004.model.fig4_second_num_experts_per_tok", [](const json &in, auto &) { return size(in, "topk"); }},
+      {"S004.model.expert_share_over_percent",
+       [=](const json &in, auto &) {
+         const double dense = size(in, "dense") * count("dense_mlp_params")(in);
+         return 100 * (expertsOf(in) + dense) / count("total_params")(in);
+       }},
+      {"S004.model.llama70b_ffn_ratio",
+       [=](const json &in, auto &) { return count("dense_mlp_params")(in) / 3 / std::pow(size(in, "hidden"), 2); }},
+      {"S004.ep_mem.dense_W1_MB", [=](const json &in, auto &) { return count("dense_mlp_params")(in) / 3; }},
+      {"S004.ep_mem.dense_3_layers_GB",
+       [=](const json &in, auto &) { return size(in, "dense") * count("dense_mlp_params")(in); }},
+      {"S004.comm.gpus_one_expert_each", [=](const json &in, auto &) { return shared(in); }},
+      {"S004.links.cx7_400_GBps", bytesOfGigabits},
+      {"S004.links.cx7_single_port_GBps", bytesOfGigabits},
+      {"S000.links.xdr800_port_GBps", bytesOfGigabits},
+      {"S004.eplb.experts_per_gpu_ep72",
+       [](const json &in, auto &) {
+         return (in["routed"].get<double>() + in["additional"].get<double>()) / in["gpus"].get<double>();
+       }},
+      {"S000.replication.v3_prefill_experts_per_gpu",
+       [](const json &in, auto &) {
+         return (in["experts"].get<double>() + in["redundant"].get<double>()) / in["gpus"].get<double>();
+       }},
+      {"S000.parallel.k2_experts_per_device", quotient("experts", "ep")},
+      {"S004.ineff.comm", quotient("peak", "achieved")},
+      {"X.k2_train.model_parallel_gpus",
+       [](const json &in, auto &) { return in["pp"].get<double>() * in["ep"].get<double>(); }},
+  };
+  return table;
+}
+
 /// Base units of one unit of the file.
 double unitOf(const json &item) {
   static const std::map<std::string, double> units = {{"KiB", 1024.0},    {"MiB", 1048576.0}, {"GiB", 1073741824.0},
@@ -122,53 +184,63 @@ double unitOf(const json &item) {
 std::string reasonAgainst(const json &item, const std::set<std::string> &functions) {
   if (item["recomputed"].is_null())
     return "a given, nothing to compute";
+  if (itemsById().count(item["id"]))
+    return "";
   std::string function = item["function"].is_string() ? item["function"].get<std::string>() : "";
   if (function.empty())
     return "no function is named";
   if (functions.count(function) || expressions().count(function))
     return "";
-  return function.find_first_of("abcdefghijklmnopqrstuvwxyz") == std::string::npos || function == "gbit/8" ||
-                 function == "pp*ep"
-             ? "arithmetic on printed numbers"
-             : "unknown";
+  // "163/70", "1.5*1.1": its numbers are in the name of the function, not in the inputs.
+  return function.find_first_of("abcdefghijklmnopqrstuvwxyz") == std::string::npos ? "arithmetic on printed numbers"
+                                                                                   : "unknown";
 }
 
-/// The inputs of the item with this id, at another global batch and with every GPU loaded alike.
-json stepOf(const json &items, const std::string &id, int64_t batch, bool twoBatches) {
+const json &itemOf(const json &items, const std::string &id) {
   for (const json &item : items)
-    if (item["id"] == id) {
-      json inputs = item["inputs"];
-      inputs["B_global"] = batch;
-      inputs["tbo"] = twoBatches;
-      inputs["knobs"]["beta"] = 1;
-      return inputs;
-    }
+    if (item["id"] == id)
+      return item;
   ADD_FAILURE() << "no item " << id;
-  return {};
+  return items[0];
 }
+
+/// The inputs of the item with this id, with so many sequences on a GPU and every GPU loaded alike.
+json stepOf(const json &items, const std::string &id, int64_t batchOfGpu, bool twoBatches) {
+  json inputs = itemOf(items, id)["inputs"];
+  inputs["B_global"] = batchOfGpu * inputs["cluster"]["gpus"].get<int64_t>();
+  inputs["tbo"] = twoBatches;
+  inputs["knobs"]["beta"] = 1;
+  return inputs;
+}
+
+/// The number behind the last "_at_" or "_b" of a quantity ("tbo_hurts_small_batch_4x8_b32").
+int64_t batchOf(const std::string &quantity) { return std::stoll(quantity.substr(quantity.find_last_of("_b") + 1)); }
 
 /// What the text of paper 004 claims, from the steps of its clusters.
 double claim(const json &items, const json &item) {
-  auto rate = [&](const std::string &model, const std::string &cluster, const std::string &rest, int64_t batch,
-                  bool twoBatches = true) {
-    return ask("s004_step", stepOf(items, "S004.throughput." + model + "_" + cluster + rest, batch, twoBatches));
+  auto rate = [&](const std::string &model, const std::string &cluster, int64_t batch, bool twoBatches = true) {
+    const std::string id = "S004.throughput." + model + "_" + cluster + "_b8_S2000_tbo_tok_s_gpu";
+    return ask("s004_step", stepOf(items, id, batch, twoBatches));
   };
-  const std::string small = "_b8_S2000_tbo_tok_s_gpu", four = "4x8_h100", v3 = "deepseek_v3";
-  std::string quantity = item["quantity"];
-  if (quantity == "4x8_beats_9x8_per_gpu_at_512")
-    return rate(v3, four, small, 512 * 32) > rate(v3, "9x8_h100", small, 512 * 72);
-  if (quantity == "tbo_hurts_small_batch_4x8_b32")
-    return rate(v3, four, small, 32 * 32) / rate(v3, four, small, 32 * 32, false);
-  if (quantity == "k2_over_v3_4x8_b64")
-    return rate("kimi_k2", four, small, 64 * 32) / rate(v3, four, small, 64 * 32);
+  const std::string four = "4x8_h100", v3 = "deepseek_v3", quantity = item["quantity"];
+  auto speedup = [&](int64_t batch) { return rate(v3, four, batch) / rate(v3, four, batch, false); };
+  if (quantity.find("beats") != std::string::npos)
+    return rate(v3, four, batchOf(quantity)) > rate(v3, "9x8_h100", batchOf(quantity));
+  if (quantity.find("hurts") != std::string::npos)
+    return speedup(batchOf(quantity));
+  if (quantity.find("over") != std::string::npos)
+    return rate("kimi_k2", four, batchOf(quantity)) / rate(v3, four, batchOf(quantity));
   double best = 0;
   for (int64_t batch : item["inputs"]["batches_per_gpu"])
-    best = std::max(best, rate(v3, four, small, batch * 32) / rate(v3, four, small, batch * 32, false));
+    best = std::max(best, speedup(batch));
   return best;
 }
 
 double answerTo(const json &item, const std::set<std::string> &functions) {
-  std::string function = item["function"], quantity = item["quantity"];
+  const std::string quantity = item["quantity"];
+  if (auto byId = itemsById().find(item["id"]); byId != itemsById().end())
+    return byId->second(item["inputs"], quantity);
+  const std::string function = item["function"];
   return functions.count(function) ? ask(function, item["inputs"], quantity)
                                    : expressions().at(function)(item["inputs"], quantity);
 }

@@ -117,8 +117,9 @@ Checked cacheBytesPerToken(const ModelSpec &spec, CacheFormat format, int64_t el
 /// Cache bytes of a sequence of `context` tokens: windowed layers keep no more than their window.
 Checked cacheBytesOfContext(const ModelSpec &spec, CacheFormat format, int64_t elementBytes, int64_t context);
 
-/// How a checkpoint stores its matrices. Fp8Blocks and MxFp4 quantise what DeepSeek and OpenAI quantise (`blocks`,
-/// `mxfp4` of the families file); the rest is bf16, router biases f32.
+/// How a checkpoint stores its matrices. Fp8Blocks and MxFp4 quantise what the family's published checkpoints do
+/// (`blocks`, `mxfp4` of the families file), and of other families what DeepSeek V3 and GPT-OSS would: matrices of
+/// attention and MLPs, and of experts; the rest is bf16, router biases f32.
 enum class CheckpointFormat : uint8_t { Published, Bf16, Fp8Blocks, MxFp4 };
 /// Elements by storage, and bytes.
 struct CheckpointSize {

@@ -15,6 +15,7 @@
 #include "k2c/Planner/Checked.h"
 #include "k2c/Support/Json.h"
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -43,7 +44,7 @@ public:
   double number(const std::string &key, double min, double max);
   double number(const std::string &key, std::optional<double> otherwise, double min, double max);
   bool flag(const std::string &key, std::optional<bool> otherwise = std::nullopt);
-  /// Index of the word among `words`; a value counts by its first word ("seed (as printed)" is "seed").
+  /// Index of the word among `words`, in any case; a remark in brackets does not count ("seed (as printed)" is "seed").
   size_t word(const std::string &key, const std::vector<std::string> &words,
               std::optional<size_t> otherwise = std::nullopt);
   /// Numbers of a list, each from `min` to `max`.
@@ -53,7 +54,7 @@ public:
   const ModelSpec *model(const std::string &key = "model");
   /// The object at `key`; its first mistake becomes ours when it goes out of use.
   QueryInputs object(const std::string &key);
-  /// Raw value, or null when absent.
+  /// Raw value, or null when absent. Like all readers, it counts as reading the key; `has` does not.
   const nlohmann::json *raw(const std::string &key) const;
 
   /// As asked by --quantity or the key `quantity`; empty: the function's own value.
@@ -64,6 +65,9 @@ public:
 
   bool ok() const { return !state->failure; }
   const Error &error() const { return *state->failure; }
+  /// The first key, of the inputs or of an object that was opened in them, that nothing has read; its place and what is
+  /// read beside it. Keys in `ignored` do not count.
+  std::optional<Error> unread(const std::set<std::string> &ignored) const;
   /// Records a mistake at `key`.
   void fail(const std::string &key, const std::string &message, const std::string &remedy = "");
 
@@ -73,6 +77,8 @@ private:
     std::string quantity;
     std::optional<Error> failure;
     std::vector<std::unique_ptr<ModelSpec>> models;
+    std::vector<std::string> opened;                      ///< pointers of objects
+    std::map<std::string, std::vector<std::string>> read; ///< keys by the pointer of their object
   };
   QueryInputs(const JsonDocument &document, std::shared_ptr<State> state, std::string pointer);
 
@@ -88,6 +94,10 @@ struct QueryAnswer {
   nlohmann::ordered_json value;
   /// Part name (with its unit: "moe_bytes") -> number.
   nlohmann::ordered_json parts = nlohmann::ordered_json::object();
+  /// Other names of parts, which a quantity may use: alias -> part.
+  std::map<std::string, std::string> aliases;
+  /// The parts are of different kinds, so that a quantity has to name one of them.
+  bool isTable = false;
   /// Printed as they are; only without a value.
   nlohmann::ordered_json fields;
 
@@ -98,6 +108,10 @@ struct QueryAnswer {
   /// Adds a part; the first one is also the value when there is none yet.
   QueryAnswer &part(const std::string &name, Checked number);
   QueryAnswer &part(const std::string &name, double number);
+  QueryAnswer &alias(const std::string &name, const std::string &part) {
+    aliases[name] = part;
+    return *this;
+  }
 };
 
 /// One function of the table.

@@ -17,24 +17,36 @@ template <class Count> QueryAnswer ofModel(QueryInputs &in, Count count) {
   return model ? QueryAnswer(Checked(count(*model))) : QueryAnswer();
 }
 
+/// Parameters; bytes of them with `w_bytes`.
+template <class Count> QueryAnswer parametersOf(QueryInputs &in, Count count) {
+  Checked bytes = in.whole("w_bytes", 1, 1, 16);
+  return ofModel(in, [&](const ModelSpec &model) { return count(model) * bytes; });
+}
+
 QueryAnswer total(QueryInputs &in) {
   CountOptions options;
   options.mtp = in.flag("mtp", false);
   options.correctionBias = in.flag("correction_bias", false);
-  return ofModel(in, [&](const ModelSpec &spec) { return totalParameters(spec, options); });
+  return parametersOf(in, [&](const ModelSpec &spec) { return totalParameters(spec, options); });
 }
 
 QueryAnswer active(QueryInputs &in) {
   bool embedding = in.flag("count_input_embedding", in.flag("embed", false));
-  return ofModel(in, [&](const ModelSpec &spec) { return activeParameters(spec, embedding); });
+  return parametersOf(in, [&](const ModelSpec &spec) { return activeParameters(spec, embedding); });
 }
 
 QueryAnswer sparsity(QueryInputs &in) {
-  if (in.has("m") || in.has("k")) {
-    int64_t experts = in.whole("m", 1);
-    return QueryAnswer(double(experts) / double(in.whole("k", 1, experts)));
+  const bool given = in.has("m") || in.has("k");
+  const MoeSpec *moe = given && !in.has("model") ? nullptr : readMoe(in, in.model());
+  if (given && in.ok()) {
+    const int64_t experts = in.whole("m", 1), topK = in.whole("k", 1, experts);
+    if (in.ok() && moe && (moe->experts != experts || moe->topK != topK))
+      in.fail(moe->experts != experts ? "m" : "k",
+              "differs from the model's " + std::to_string(moe->experts) + " experts, " + std::to_string(moe->topK) +
+                  " of them chosen",
+              "leave out 'model', or 'm' and 'k'");
+    return QueryAnswer(double(experts) / double(topK));
   }
-  const MoeSpec *moe = readMoe(in, in.model());
   return moe ? QueryAnswer(double(moe->experts) / double(moe->topK)) : QueryAnswer();
 }
 
@@ -51,23 +63,31 @@ QueryAnswer matrices(QueryInputs &in) {
                                                     {"W_UK", w.uk}, {"W_KR", w.kr}, {"W_UV", w.uv}, {"W_O", w.o}};
   for (const auto &[name, count] : parts)
     answer.part(name, count * bytes);
-  return answer;
+  for (const auto &[name, value] : answer.parts.items())
+    answer.alias(name + (in.has("w_bytes") ? "_bytes" : "_params"), name);
+  return answer.alias("mla_total", "total").alias("sum", "total");
 }
 
 QueryAnswer mlaParameters(QueryInputs &in) {
   bool norms = in.flag("with_latent_norms", false);
+  Checked bytes = in.whole("w_bytes", 1, 1, 16);
   const ModelSpec *model = in.model();
   const MlaSpec *mla = readMla(in, model);
   if (!mla)
     return QueryAnswer();
-  return QueryAnswer(latentMatrices(*mla, model->hidden).total() + (norms ? latentNorms(*model) : Checked(0)));
+  return QueryAnswer((latentMatrices(*mla, model->hidden).total() + (norms ? latentNorms(*model) : Checked(0))) *
+                     bytes);
 }
 
 QueryAnswer layerCount(QueryInputs &in) {
   bool doubled = in.flag("double_count_latent_norms", in.isPaper());
   const ModelSpec *model = in.model();
   int64_t layer = in.whole("layer", 0, model ? model->layerCount() - 1 : 0);
-  return model ? QueryAnswer(paperLayerParameters(*model, layer, doubled)) : QueryAnswer();
+  Checked bytes = in.whole("bytes_per_param", 2, 1, 64);
+  if (!model)
+    return QueryAnswer();
+  Checked count = paperLayerParameters(*model, layer, doubled);
+  return QueryAnswer().part("params", count).part("bytes", count * bytes);
 }
 
 /// The stage that the inputs, or a quantity like "stage1_14_params_B", name.
@@ -92,22 +112,31 @@ std::vector<int64_t> readStages(QueryInputs &in, const ModelSpec *model) {
                      partition == 0 ? StagePartition::Front : StagePartition::Balanced);
 }
 
-QueryAnswer stage(QueryInputs &in) {
+/// Parameters, bytes and layers of a stage; `value` is the part that the function is named after.
+QueryAnswer stage(QueryInputs &in, const char *value) {
   const ModelSpec *model = in.model();
   bool doubled = in.flag("double_count_latent_norms", in.isPaper());
+  Checked bytes = in.whole("bytes_per_param", 2, 1, 64);
   std::vector<int64_t> layers = readStages(in, model);
   int64_t which = stageOf(in, int64_t(layers.size()));
-  return model && in.ok() ? QueryAnswer(stageParameters(*model, layers, which, doubled)) : QueryAnswer();
-}
-
-QueryAnswer layersOfStage(QueryInputs &in) {
-  std::vector<int64_t> layers = readStages(in, in.model());
-  int64_t which = stageOf(in, int64_t(layers.size()));
-  return in.ok() ? QueryAnswer(Checked(layers[size_t(which)])) : QueryAnswer();
+  if (!model || !in.ok())
+    return QueryAnswer();
+  if (layers[size_t(which)] == 0)
+    in.fail("pp",
+            std::to_string(layers.size()) + " leaves stage " + std::to_string(which) + " of " +
+                std::to_string(model->layerCount()) + " layers empty, " + std::to_string(layers[0]) + " a stage",
+            "choose a smaller pp, or partition balanced");
+  Checked count = stageParameters(*model, layers, which, doubled);
+  QueryAnswer answer;
+  answer.part("params", count).part("bytes", count * bytes).part("layers", Checked(layers[size_t(which)]));
+  answer.value = answer.parts[value];
+  return answer;
 }
 
 CacheFormat readFormat(QueryInputs &in, int64_t &elementBytes) {
   size_t format = in.word("format", {"plain", "bf16", "fp8", "flashmla_fp8"}, 0);
+  if (format == 3 && in.has("elem_bytes"))
+    in.fail("elem_bytes", "is not of format flashmla_fp8, which says the bytes itself", "leave it out");
   elementBytes = in.whole("elem_bytes", format == 2 ? 1 : 2, 1, 16);
   return format == 3 ? CacheFormat::FlashMlaFp8 : CacheFormat::Plain;
 }
@@ -137,10 +166,14 @@ QueryAnswer attentionFlops(QueryInputs &in) {
 
 QueryAnswer crossover(QueryInputs &in) {
   const MlaSpec *mla = readMla(in, in.model());
-  double keys = in.number("context", 0, 0, 1e15);
+  // null, as left out: a context without end.
+  const nlohmann::json *context = in.raw("context");
+  std::optional<double> keys;
+  if (context && !context->is_null())
+    keys = in.number("context", 0, 1e15);
   if (!mla)
     return QueryAnswer();
-  std::optional<double> tokens = mlaCrossover(*mla, in.has("context") ? std::optional<double>(keys) : std::nullopt);
+  std::optional<double> tokens = mlaCrossover(*mla, keys);
   if (!tokens)
     in.fail("model", "has no crossover: the absorbed form never costs more");
   return QueryAnswer(tokens.value_or(0));
@@ -164,27 +197,53 @@ QueryAnswer expertFlops(QueryInputs &in) {
   return readMoe(in, model) ? QueryAnswer(expertLayerFlops(*model, tokens)) : QueryAnswer();
 }
 
+/// Sizes by the words of paper 000 and, as other names, by the keys of config.json.
 QueryAnswer sizesOfModel(QueryInputs &in) {
   const ModelSpec *model = in.model();
   if (!model)
     return QueryAnswer();
-  const auto *gqa = std::get_if<GqaSpec>(&model->attention);
   QueryAnswer answer;
-  answer.part("layers", Checked(model->layerCount())).part("hidden", Checked(model->hidden));
-  answer.part("heads", Checked(gqa ? gqa->heads : std::get<MlaSpec>(model->attention).heads));
-  answer.part("vocab", Checked(model->vocab))
-      .part("dense", Checked(model->layerCount() - int64_t(model->moeLayers().size())));
+  auto size = [&](const char *name, int64_t number, std::initializer_list<const char *> others = {}) {
+    answer.part(name, Checked(number));
+    for (const char *other : others)
+      answer.alias(other, name);
+  };
+  const int64_t routed = int64_t(model->moeLayers().size());
+  size("layers", model->layerCount(), {"num_hidden_layers"});
+  size("hidden", model->hidden, {"hidden_size"});
+  size("vocab", model->vocab, {"vocab_size"});
+  size("context", model->maxPosition, {"max_position_embeddings", "positions"});
+  size("dense", model->layerCount() - routed, {"dense_layers", "first_k_dense_replace"});
+  if (const auto *gqa = std::get_if<GqaSpec>(&model->attention)) {
+    size("heads", gqa->heads, {"num_attention_heads"});
+    size("kv_heads", gqa->kvHeads, {"num_key_value_heads"});
+    size("head_dim", gqa->headDim);
+  } else {
+    const MlaSpec &mla = std::get<MlaSpec>(model->attention);
+    size("heads", mla.heads, {"num_attention_heads"});
+    size("q_lora_rank", mla.queryLatent);
+    size("kv_lora_rank", mla.latent);
+    size("qk_nope_head_dim", mla.nope);
+    size("qk_rope_head_dim", mla.rope);
+    size("v_head_dim", mla.value);
+  }
   if (model->moe) {
     const MoeSpec &moe = *model->moe;
-    answer.part("experts", Checked(moe.experts)).part("topk", Checked(moe.topK)).part("width", Checked(moe.inter));
-    answer.part("shared", Checked(sharedExperts(*model))).part("groups", Checked(moe.groups));
+    size("experts", moe.experts, {"m", "n_routed_experts", "num_experts"});
+    size("topk", moe.topK, {"k", "num_experts_per_tok"});
+    size("width", moe.inter, {"moe_intermediate_size"});
+    size("shared", sharedExperts(*model), {"n_shared_experts"});
+    size("groups", moe.groups, {"n_group"});
     answer.part("sparsity", double(moe.experts) / double(moe.topK));
   }
+  answer.isTable = true;
   return answer;
 }
 
 QueryAnswer checkpoint(QueryInputs &in, CheckpointFormat format) {
   bool mtp = in.flag("mtp", false);
+  if (in.has("fp8_block") && format != CheckpointFormat::Fp8Blocks)
+    in.fail("fp8_block", "is of format fp8 alone", "leave it out, or give format fp8");
   int64_t block = in.whole("fp8_block", 128, 1, 1 << 20);
   const ModelSpec *model = in.model();
   if (!model)
@@ -192,6 +251,7 @@ QueryAnswer checkpoint(QueryInputs &in, CheckpointFormat format) {
   CheckpointSize size = checkpointSize(*model, format, mtp, block);
   QueryAnswer answer;
   answer.part("bytes", size.bytes).part("elements", size.elements()).part("fp8", size.fp8).part("fp4", size.fp4);
+  answer.alias("elements_with_scales", "elements").alias("total_bytes", "bytes");
   return answer.part("scales", size.scales).part("bf16", size.bf16).part("f32", size.f32);
 }
 
@@ -205,30 +265,35 @@ QueryAnswer anyCheckpoint(QueryInputs &in) {
 
 std::vector<QueryFunction> planner::countQueries() {
   const char *models = "000, table of models", *two = "002, section 2", *four = "004, section 3";
+  const char *stages = "model pp stage partition double_count_latent_norms bytes_per_param";
   return {
-      {"total_params", "parameters", models, "model mtp correction_bias", total},
-      {"active_params", "parameters", models, "model count_input_embedding embed", active},
+      {"total_params", "parameters", models, "model mtp correction_bias w_bytes", total},
+      {"active_params", "parameters", models, "model count_input_embedding embed w_bytes", active},
       {"sparsity", "experts / top-k", models, "model m k", sparsity},
       {"config", "sizes", models, "model", sizesOfModel},
       {"moe_layers", "layers", two, "model",
        [](QueryInputs &in) { return ofModel(in, [](const ModelSpec &m) { return int64_t(m.moeLayers().size()); }); }},
-      {"embedding_params", "parameters", two, "model",
-       [](QueryInputs &in) { return ofModel(in, embeddingParameters); }},
-      {"head_params", "parameters", two, "model", [](QueryInputs &in) { return ofModel(in, headParameters); }},
+      {"embedding_params", "parameters, bytes with w_bytes", two, "model w_bytes",
+       [](QueryInputs &in) { return parametersOf(in, embeddingParameters); }},
+      {"head_params", "parameters, bytes with w_bytes", two, "model w_bytes",
+       [](QueryInputs &in) { return parametersOf(in, headParameters); }},
       {"mla_matrices", "parameters, bytes with w_bytes", two, "model w_bytes", matrices},
-      {"mla_params", "parameters", two, "model with_latent_norms", mlaParameters},
+      {"mla_params", "parameters, bytes with w_bytes", two, "model with_latent_norms w_bytes", mlaParameters},
       {"norm_params_per_layer", "parameters", two, "model",
        [](QueryInputs &in) {
          return ofModel(in, [](const ModelSpec &m) { return layerParameters(m, m.layerCount() - 1).norms; });
        }},
-      {"router_params", "parameters", two, "model", [](QueryInputs &in) { return ofModel(in, routerParameters); }},
-      {"expert_params", "parameters", two, "model", [](QueryInputs &in) { return ofModel(in, expertParameters); }},
-      {"dense_mlp_params", "parameters", two, "model", [](QueryInputs &in) { return ofModel(in, denseMlpParameters); }},
+      {"router_params", "parameters, bytes with w_bytes", two, "model w_bytes",
+       [](QueryInputs &in) { return parametersOf(in, routerParameters); }},
+      {"expert_params", "parameters, bytes with w_bytes", two, "model w_bytes",
+       [](QueryInputs &in) { return parametersOf(in, expertParameters); }},
+      {"dense_mlp_params", "parameters, bytes with w_bytes", two, "model w_bytes",
+       [](QueryInputs &in) { return parametersOf(in, denseMlpParameters); }},
       {"mtp_params", "parameters", "DeepSeek V3 checkpoint", "model",
        [](QueryInputs &in) { return ofModel(in, [](const ModelSpec &m) { return mtpParameters(m, true); }); }},
       {"s002_layer_params", "parameters", two, "model layer double_count_latent_norms bytes_per_param", layerCount},
-      {"s002_stage_params", "parameters", two, "model pp stage partition double_count_latent_norms", stage},
-      {"stage_layers", "layers", two, "model pp stage partition", layersOfStage},
+      {"s002_stage_params", "parameters", two, stages, [](QueryInputs &in) { return stage(in, "params"); }},
+      {"stage_layers", "layers", two, stages, [](QueryInputs &in) { return stage(in, "layers"); }},
       {"kv_bytes_per_token", "bytes", "004, section 2.4", "model elem_bytes format context", cache},
       {"flops_mla", "FLOP of a layer and sequence", four, "model phase S variant flavour", attentionFlops},
       {"flops_experts", "FLOP of a layer", four, "model B", expertFlops},

@@ -36,15 +36,44 @@ Checked k2c::cacheBytesOfContext(const ModelSpec &spec, CacheFormat format, int6
 
 namespace {
 
+/// Which families a format quantises: what the model's own FP8 or MXFP4 checkpoints do where such are published, else
+/// by DeepSeek V3's rule (matrices of attention and of MLPs; not routers, norms, tables and the head) and OpenAI's
+/// (matrices of experts).
+class Quantised {
+public:
+  Quantised(const ModelSpec &spec, CheckpointFormat format) : format(format) {
+    for (const WeightFamily &family : spec.weights)
+      isPublished |= format == CheckpointFormat::Fp8Blocks ? family.takesBlocks : family.takesMicroScales;
+  }
+  bool fp8(const WeightFamily &family) const {
+    if (format != CheckpointFormat::Fp8Blocks)
+      return format == CheckpointFormat::Published && family.takesBlocks && family.blocks;
+    const Module module = moduleOf(family);
+    return isPublished ? family.takesBlocks
+                       : isMatrix(family) && (module == Module::Attention || module == Module::Experts ||
+                                              module == Module::SharedExpert || module == Module::Mlp);
+  }
+  bool fp4(const WeightFamily &family) const {
+    if (format != CheckpointFormat::MxFp4)
+      return format == CheckpointFormat::Published && family.takesMicroScales && family.microScales;
+    return isPublished ? family.takesMicroScales : isMatrix(family) && moduleOf(family) == Module::Experts;
+  }
+
+private:
+  static bool isMatrix(const WeightFamily &family) { return family.shape.size() >= 2 && !family.isLookup; }
+  CheckpointFormat format;
+  bool isPublished = false;
+};
+
 /// Adds `copies` tensors of a family, stored as `format` says.
-void add(CheckpointSize &size, const WeightFamily &family, Checked copies, CheckpointFormat format, int64_t block) {
+void add(CheckpointSize &size, const WeightFamily &family, Checked copies, CheckpointFormat format,
+         const Quantised &quantised, int64_t block) {
   Checked rows = 1, columns = family.shape.back();
   for (size_t i = 0; i + 1 < family.shape.size(); ++i)
     rows = rows * family.shape[i];
   Checked elements = rows * columns * copies;
   bool published = format == CheckpointFormat::Published;
-  bool fp8 = family.takesBlocks && (format == CheckpointFormat::Fp8Blocks || (published && family.blocks));
-  bool fp4 = family.takesMicroScales && (format == CheckpointFormat::MxFp4 || (published && family.microScales));
+  const bool fp8 = quantised.fp8(family), fp4 = quantised.fp4(family);
   if (fp8) {
     int64_t high = published ? family.blocks->rows : block, wide = published ? family.blocks->columns : block;
     Checked scales = rows.dividedUp(high) * columns.dividedUp(wide) * copies;
@@ -75,14 +104,15 @@ Checked tensorsOfLayer(const WeightFamily &family) {
 
 CheckpointSize k2c::checkpointSize(const ModelSpec &spec, CheckpointFormat format, bool mtp, int64_t block) {
   CheckpointSize size;
+  const Quantised quantised(spec, format);
   for (const WeightFamily &family : spec.weights) {
     int64_t layers = family.layerCount();
     if (mtp && !spec.mtpWeights.empty() && family.hasLayer(spec.layerCount() - 1))
       layers += spec.mtpLayers;
-    add(size, family, tensorsOfLayer(family) * layers, format, block);
+    add(size, family, tensorsOfLayer(family) * layers, format, quantised, block);
   }
   for (const WeightFamily &family : spec.mtpWeights)
     if (mtp)
-      add(size, family, tensorsOfLayer(family) * spec.mtpLayers, format, block);
+      add(size, family, tensorsOfLayer(family) * spec.mtpLayers, format, quantised, block);
   return size;
 }

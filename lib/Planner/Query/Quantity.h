@@ -2,18 +2,17 @@
 #ifndef K2C_LIB_PLANNER_QUERY_QUANTITY_H
 #define K2C_LIB_PLANNER_QUERY_QUANTITY_H
 
-#include "k2c/Support/Error.h"
-#include <nlohmann/json.hpp>
-#include <string>
+#include "k2c/Planner/Query.h"
 
 namespace k2c::planner {
 
-/// The part that `quantity` names. The golden files name quantities after tables ("t6_moe_MiB", "os+g_grads_GiB"): the
-/// unit at the end says bytes or parameters, and the longest run of words that is a part's name says which. One
-/// with digits that names no part is a label of inputs and means the first part, the answer's value. Error: no part,
-/// with those there are.
-Expected<std::string> partOf(const std::string &quantity, const nlohmann::ordered_json &parts,
-                             const std::string &function);
+/// The number that `quantity` names of an answer with several parts. The golden files name quantities after tables and
+/// inputs ("t6_moe_MiB", "os+g_grads_GiB", "kimi_k2_L8_tp4_params_seed"). Words that repeat the inputs are labels: the
+/// model, "tp4", "os+g"; one that contradicts them is a mistake. The last word may be a unit, which says bytes,
+/// parameters or seconds. What is left has to be a part's whole name, or nothing: then the answer's own value is meant.
+/// Error: anything else, with the parts there are.
+Expected<nlohmann::ordered_json> quantityOf(const std::string &quantity, const QueryAnswer &answer,
+                                            const nlohmann::json &inputs, const std::string &function);
 
 } // namespace k2c::planner
 

@@ -59,19 +59,14 @@ std::vector<std::string> split(const std::string &keys) {
   return list;
 }
 
-/// A key that no function knows is a slip of the pen. One that another function reads is not: the same description of
-/// a layout is often put to several.
+/// Words of the golden files that say how a number was made and change nothing.
+const std::set<std::string> remarks = {"quantity", "note"};
+
+/// A key that the function does not know: a slip of the pen, or an input of another function, which would be dropped.
 Status checkKeys(const QueryFunction &function, const JsonDocument &inputs) {
-  static const std::set<std::string> known = [] {
-    // Words of the golden files that say how a number was made and change nothing.
-    std::set<std::string> keys = {"quantity", "note", "layout", "scores", "group_score", "weights"};
-    for (const QueryFunction &function : queryFunctions())
-      for (const std::string &key : split(function.keys))
-        keys.insert(key);
-    return keys;
-  }();
+  const std::vector<std::string> known = split(function.keys);
   for (const auto &[key, value] : inputs.root().items())
-    if (!known.count(key))
+    if (!remarks.count(key) && std::find(known.begin(), known.end(), key) == known.end())
       return Error{inputs.place("/" + escapeJsonPointer(key)), "unknown input '" + key + "'",
                    function.name + " reads: " + function.keys};
   return Status::success();
@@ -111,14 +106,16 @@ Expected<ordered_json> k2c::answerQuery(const std::string &name, const JsonDocum
   QueryAnswer answer = function->answer(reader);
   if (!reader.ok())
     return reader.error();
+  if (std::optional<Error> error = reader.unread(remarks))
+    return *error;
   if (!answer.fields.is_null())
     return answer.fields;
   ordered_json value = answer.value;
   if (!quantity.empty() && answer.parts.size() > 1) {
-    Expected<std::string> part = planner::partOf(quantity, answer.parts, name);
+    Expected<ordered_json> part = planner::quantityOf(quantity, answer, inputs.root(), name);
     if (!part)
       return part.takeError();
-    value = answer.parts[*part];
+    value = *part;
   }
   if (!isNumber(value))
     return Error{inputs.place(""), name + " of these inputs is beyond the numbers k2c counts in (2^63)",

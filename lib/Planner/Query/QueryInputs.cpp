@@ -3,19 +3,22 @@
 #include "k2c/Model/Source.h"
 #include "k2c/Planner/Query.h"
 
+#include <algorithm>
+#include <cctype>
 #include <cmath>
 
 using namespace k2c;
 using nlohmann::json;
 
 QueryInputs::QueryInputs(const JsonDocument &document, Compat compat, std::string pointer)
-    : QueryInputs(document, std::make_shared<State>(State{compat, "", std::nullopt, {}}), std::move(pointer)) {}
+    : QueryInputs(document, std::make_shared<State>(State{compat, "", std::nullopt, {}, {}, {}}), std::move(pointer)) {}
 
 QueryInputs::QueryInputs(const JsonDocument &document, std::shared_ptr<State> state, std::string pointer)
     : document(&document), state(std::move(state)), pointer(std::move(pointer)) {
   json::json_pointer at(this->pointer);
   if (document.root().contains(at) && document.root().at(at).is_object())
     values = &document.root().at(at);
+  this->state->opened.push_back(this->pointer);
 }
 
 void QueryInputs::fail(const std::string &key, const std::string &message, const std::string &remedy) {
@@ -24,13 +27,34 @@ void QueryInputs::fail(const std::string &key, const std::string &message, const
 }
 
 const json *QueryInputs::raw(const std::string &key) const {
+  std::vector<std::string> &read = state->read[pointer];
+  if (std::find(read.begin(), read.end(), key) == read.end())
+    read.push_back(key);
   if (!values)
     return nullptr;
   auto at = values->find(key);
   return at == values->end() ? nullptr : &*at;
 }
 
-bool QueryInputs::has(const std::string &key) const { return raw(key) != nullptr; }
+bool QueryInputs::has(const std::string &key) const { return values && values->contains(key); }
+
+std::optional<Error> QueryInputs::unread(const std::set<std::string> &ignored) const {
+  for (const std::string &object : state->opened) {
+    const json &values = document->root().at(json::json_pointer(object));
+    const std::vector<std::string> &read = state->read[object];
+    for (const auto &[key, value] : values.items()) {
+      if (ignored.count(key) || std::find(read.begin(), read.end(), key) != read.end())
+        continue;
+      std::string keys;
+      for (const std::string &each : read)
+        keys += (keys.empty() ? "" : " ") + each;
+      const std::string of = object.empty() ? "with these inputs" : "in '" + object.substr(1) + "'";
+      return Error{document->place(object + "/" + escapeJsonPointer(key)), "nothing reads '" + key + "' " + of,
+                   "leave it out; read are: " + keys};
+    }
+  }
+  return std::nullopt;
+}
 
 /// What is wrong, as people say it: "must be 1 to 8, got 9".
 static std::string range(const std::string &min, const std::string &max, const json &got) {
@@ -91,10 +115,11 @@ size_t QueryInputs::word(const std::string &key, const std::vector<std::string> 
   if (!value && otherwise)
     return *otherwise;
   if (value && value->is_string()) {
-    const std::string &text = value->get_ref<const std::string &>();
-    std::string first = text.substr(0, text.find(' '));
+    std::string text = value->get<std::string>();
+    text = text.substr(0, text.find(" ("));
+    std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return char(std::tolower(c)); });
     for (size_t i = 0; i < words.size(); ++i)
-      if (first == words[i])
+      if (text == words[i])
         return i;
   }
   std::string list;

@@ -22,3 +22,32 @@ const MoeSpec *planner::readMoe(QueryInputs &in, const ModelSpec *model) {
 bool planner::readPaper(QueryInputs &in, const std::string &key) {
   return in.word(key, {"seed", "paper", "exact"}, in.isPaper() ? 0 : 2) != 2;
 }
+
+void planner::checkDivides(QueryInputs &in, const std::string &key, int64_t parts, const std::string &what,
+                           int64_t size) {
+  if (in.ok() && size % parts)
+    in.fail(key, std::to_string(parts) + " does not divide " + what + " " + std::to_string(size),
+            "choose a divisor of " + std::to_string(size));
+}
+
+PipelineKind planner::readSchedule(QueryInputs &in, std::optional<PipelineKind> otherwise) {
+  static const std::vector<std::string> words = {"gpipe", "1f1b",  "interleaved", "interleaved 1f1b",
+                                                 "zb1p",  "zb-h1", "dualpipe",    "dualpipev"};
+  static const PipelineKind kinds[] = {
+      PipelineKind::GPipe,        PipelineKind::OneFOneB,     PipelineKind::Interleaved, PipelineKind::Interleaved,
+      PipelineKind::ZeroBubbleH1, PipelineKind::ZeroBubbleH1, PipelineKind::DualPipe,    PipelineKind::DualPipeV};
+  std::optional<size_t> index;
+  for (size_t i = 0; otherwise && !index; ++i)
+    if (kinds[i] == *otherwise)
+      index = i;
+  return kinds[in.word("schedule", words, index)];
+}
+
+int64_t planner::readChunks(QueryInputs &in, PipelineKind kind) {
+  const std::string key = in.has("vpp") ? "vpp" : "v";
+  if (kind == PipelineKind::Interleaved)
+    return in.whole(key, 1, int64_t(1) << 16);
+  if (in.whole(key, 1, 1, int64_t(1) << 16) != 1)
+    in.fail(key, "is of the interleaved schedule alone", "leave it out, or give schedule interleaved");
+  return 1;
+}

@@ -1,21 +1,19 @@
 //===- ScheduleQueries.cpp - Queries about pipeline schedules -----------------===//
 
 #include "../Query/Parts.h"
+#include "../Query/Read.h"
 #include "k2c/Planner/Schedule.h"
 
 using namespace k2c;
+using namespace k2c::planner;
 
 namespace {
 
 constexpr int64_t mostStages = 1 << 16;
 
-PipelineKind kind(QueryInputs &in, std::optional<size_t> otherwise = std::nullopt) {
-  static const std::vector<std::string> words = {"gpipe", "1f1b",     "interleaved", "zb1p",
-                                                 "zb-h1", "dualpipe", "dualpipev"};
-  static const PipelineKind kinds[] = {
-      PipelineKind::GPipe,        PipelineKind::OneFOneB, PipelineKind::Interleaved, PipelineKind::ZeroBubbleH1,
-      PipelineKind::ZeroBubbleH1, PipelineKind::DualPipe, PipelineKind::DualPipeV};
-  return kinds[in.word("schedule", words, otherwise)];
+/// A question with chunks and no schedule means the interleaved one.
+PipelineKind kind(QueryInputs &in) {
+  return readSchedule(in, in.has("v") ? std::optional(PipelineKind::Interleaved) : std::nullopt);
 }
 
 /// The key that is there of several spellings; the first when none is.
@@ -41,14 +39,14 @@ std::string keyOf(const QueryInputs &in, const std::string &field) {
 int64_t stages(QueryInputs &in) { return in.whole(keyOf(in, "pp"), 1, mostStages); }
 
 QueryAnswer bubble(QueryInputs &in) {
-  PipelineKind which = kind(in, in.has("v") ? std::optional<size_t>(2) : std::nullopt);
+  PipelineKind which = kind(in);
   StageDurations d;
   d.forward = in.number("F", 1, 0, 1e12);
   d.backward = in.number("B", 2, 0, 1e12);
   d.weight = in.number("W", d.backward / 2, 0, d.backward);
   d.overlapped = in.number("FB", d.forward + d.backward, 0, 1e12);
   const int64_t pp = stages(in);
-  const double idle = pipelineBubble(which, pp, in.whole("v", 1, 1, mostStages), d, !in.isPaper());
+  const double idle = pipelineBubble(which, pp, readChunks(in, which), d, !in.isPaper());
   const std::string ranks = keyOf(in, "pp");
   if (which == PipelineKind::DualPipe && pp % 2 != 0)
     in.fail(ranks, std::to_string(pp) + " is odd; DualPipe pairs ranks", "choose an even number");
@@ -64,21 +62,20 @@ QueryAnswer fraction(QueryInputs &in) {
 }
 
 QueryAnswer live(QueryInputs &in) {
-  PipelineKind which = kind(in, in.has("v") ? std::optional<size_t>(2) : std::nullopt);
-  int64_t pp = stages(in), chunks = in.whole("v", 1, 1, mostStages), rank = in.whole("rank", 0, 0, pp - 1);
+  PipelineKind which = kind(in);
+  int64_t pp = stages(in), chunks = readChunks(in, which), rank = in.whole("rank", 0, 0, pp - 1);
   std::optional<int64_t> microbatches;
-  for (const char *key : {"m", "microbatches"})
-    if (in.has(key))
-      microbatches = in.whole(key, 1);
+  if (const std::string key = keyOf(in, "microbatches"); in.has(key))
+    microbatches = in.whole(key, 1);
   return QueryAnswer(liveMicrobatches(which, pp, chunks, rank, microbatches));
 }
 
 PipelineShape readShape(QueryInputs &in) {
   PipelineShape shape;
-  shape.kind = kind(in);
+  shape.kind = readSchedule(in);
   shape.pp = in.whole(keyOf(in, "pp"), 1);
   shape.microbatches = in.whole(keyOf(in, "microbatches"), 1);
-  shape.chunks = in.whole(keyOf(in, "chunks"), 1, 1, QueryInputs::most);
+  shape.chunks = readChunks(in, shape.kind);
   shape.group = in.whole("group", shape.pp, 1, QueryInputs::most);
   shape.extraWarmup = in.whole(keyOf(in, "extraWarmup"), 0, 0, QueryInputs::most);
   return shape;

@@ -1,12 +1,15 @@
 //===- ExpertQueries.cpp - Queries about experts and nodes reached ------------===//
 
 #include "../Query/Parts.h"
+#include "../Query/Read.h"
 #include "k2c/Planner/Experts.h"
 #include <algorithm>
 
 using namespace k2c;
 
 namespace {
+
+using planner::checkDivides;
 
 constexpr int64_t mostExperts = 1 << 16;
 constexpr int64_t mostGpus = 1 << 20;
@@ -53,7 +56,9 @@ QueryAnswer ballsInBins(QueryInputs &in) {
 
 QueryAnswer distinctNodes(QueryInputs &in) {
   ExpertChoice c = choice(in);
-  return QueryAnswer(distinctNodesMean(c.experts, c.topK, in.whole("nodes", 1, c.experts)));
+  const int64_t nodes = in.whole("nodes", 1, c.experts);
+  checkDivides(in, "nodes", nodes, "the experts", c.experts);
+  return QueryAnswer(distinctNodesMean(c.experts, c.topK, nodes));
 }
 
 /// At least as many trials as asked, four times as many where that is quick: a golden simulation's own noise then
@@ -75,6 +80,8 @@ QueryAnswer simulated(QueryInputs &in) {
   ExpertChoice c = choice(in);
   c.tokens = double(in.whole("tokens", 1, 1 << 24));
   int64_t gpus = in.whole("gpus", 1, c.experts);
+  checkDivides(in, "gpus", gpus, "the experts", c.experts);
+  in.word("layout", {"contiguous"}, 0);
   RoutingTrials t = trials(in, c.tokens * double(c.topK) + double(c.experts));
   return in.ok() ? QueryAnswer(simulate(c, gpus, t)) : QueryAnswer();
 }
@@ -82,8 +89,9 @@ QueryAnswer simulated(QueryInputs &in) {
 QueryAnswer groupLimited(QueryInputs &in) {
   ExpertChoice c = choice(in);
   int64_t groups = in.whole("groups", 1, c.experts), top = in.whole("topk_group", 1, groups);
-  if (in.ok() && c.experts % groups)
-    in.fail("groups", std::to_string(groups) + " does not divide the experts " + std::to_string(c.experts));
+  checkDivides(in, "groups", groups, "the experts", c.experts);
+  in.word("group_score", {"sum of the two best"}, 0);
+  in.word("scores", {"iid uniform"}, 0);
   if (in.ok() && top * (c.experts / groups) < c.topK)
     in.fail("topk", std::to_string(c.topK) + " exceeds the " + std::to_string(top * (c.experts / groups)) +
                         " experts of topk_group groups");
@@ -104,11 +112,11 @@ std::vector<QueryFunction> planner::expertQueries() {
       {"expert_hit_mean_nonuniform", "experts", hits, "inclusion tokens", nonuniform},
       {"binomial_max_mean", "experts", "exact form of 004, section 3.1.2", "experts_per_gpu p gpus", binomialMax},
       {"s004_max_experts", "experts", hits, "active gpus", ballsInBins},
-      {"mc_max_experts", "experts", hits, "experts topk tokens gpus trials", simulated<simulatedMaxExperts>},
-      {"mc_balancedness", "ratio", "004, section 3.4", "experts topk tokens gpus trials",
+      {"mc_max_experts", "experts", hits, "experts topk tokens gpus trials layout", simulated<simulatedMaxExperts>},
+      {"mc_balancedness", "ratio", "004, section 3.4", "experts topk tokens gpus trials layout",
        simulated<simulatedBalancedness>},
       {"distinct_nodes_mean", "nodes", "node-deduplicated dispatch", "experts topk nodes", distinctNodes},
       {"mc_group_limited_nodes", "nodes", "group-limited choice of DeepSeek V2 and V3",
-       "experts topk groups topk_group trials", groupLimited},
+       "experts topk groups topk_group trials group_score scores", groupLimited},
   };
 }

@@ -15,18 +15,26 @@ static double avoids(int64_t n, int64_t m, int64_t k) {
   return product;
 }
 
+/// Logarithm of the chance that one token misses an expert: -inf when it chooses all.
+static double logMissed(const ExpertChoice &choice) {
+  return std::log1p(-static_cast<double>(choice.topK) / static_cast<double>(choice.experts));
+}
+
 double k2c::expertHitMean(const ExpertChoice &choice) {
-  double m = static_cast<double>(choice.experts), k = static_cast<double>(choice.topK);
-  return m * (1 - std::pow(1 - k / m, choice.tokens));
+  if (choice.tokens <= 0)
+    return 0;
+  return -static_cast<double>(choice.experts) * std::expm1(choice.tokens * logMissed(choice));
 }
 
 double k2c::expertHitVariance(const ExpertChoice &choice) {
-  double m = static_cast<double>(choice.experts);
-  double one = std::pow(avoids(choice.experts, 1, choice.topK), choice.tokens);
-  if (choice.experts == 1)
-    return 0;
-  double two = std::pow(avoids(choice.experts, 2, choice.topK), choice.tokens);
-  return std::max(0.0, m * one * (1 - one) + m * (m - 1) * (two - one * one));
+  const double m = static_cast<double>(choice.experts), k = static_cast<double>(choice.topK);
+  if (choice.tokens <= 1 || choice.experts == 1)
+    return 0; // one token hits k experts
+  // m a (1 - a) + m (m - 1) (b - a^2) with a and b the chances that one and two experts are missed; b / a^2 of one
+  // token is 1 - k / ((m - 1) (m - k)), which keeps the small difference of the two.
+  const double one = std::exp(choice.tokens * logMissed(choice)), hit = -std::expm1(choice.tokens * logMissed(choice));
+  const double excess = std::expm1(choice.tokens * std::log1p(-k / ((m - 1) * (m - k))));
+  return std::max(0.0, m * one * hit + m * (m - 1) * one * one * excess);
 }
 
 double k2c::expertHitProbability(const ExpertChoice &choice, int64_t distinct) {
@@ -36,9 +44,14 @@ double k2c::expertHitProbability(const ExpertChoice &choice, int64_t distinct) {
     return std::lgamma(double(n) + 1) - std::lgamma(double(r) + 1) - std::lgamma(double(n - r) + 1);
   };
   std::vector<double> step(static_cast<size_t>((m + 1) * (k + 1)), 0);
-  for (int64_t u = 0; u <= m; ++u)
-    for (int64_t j = std::max<int64_t>(0, k - u); j <= std::min(k, m - u); ++j)
-      step[size_t(u * (k + 1) + j)] = std::exp(logChoose(m - u, j) + logChoose(u, k - j) - logChoose(m, k));
+  for (int64_t u = 0; u <= m; ++u) {
+    const int64_t least = std::max<int64_t>(0, k - u), most = std::min(k, m - u);
+    double sum = 0;
+    for (int64_t j = least; j <= most; ++j)
+      sum += step[size_t(u * (k + 1) + j)] = std::exp(logChoose(m - u, j) + logChoose(u, k - j) - logChoose(m, k));
+    for (int64_t j = least; j <= most; ++j)
+      step[size_t(u * (k + 1) + j)] /= sum; // exactly a distribution, whatever lgamma rounds
+  }
   std::vector<double> now(size_t(m) + 1, 0), next;
   now[0] = 1;
   for (int64_t token = 0; token < tokens; ++token) {
@@ -50,7 +63,7 @@ double k2c::expertHitProbability(const ExpertChoice &choice, int64_t distinct) {
           next[size_t(u + j)] += now[size_t(u)] * step[size_t(u * (k + 1) + j)];
     now.swap(next);
   }
-  return distinct >= 0 && distinct <= m ? now[size_t(distinct)] : 0;
+  return distinct >= 0 && distinct <= m ? std::min(1.0, now[size_t(distinct)]) : 0;
 }
 
 double k2c::expertHitMeanNonuniform(const std::vector<double> &inclusion, double tokens) {

@@ -30,6 +30,7 @@ ServeCluster readCluster(QueryInputs &in) {
     return cluster;
   cluster.gpus = at.whole("gpus", 1, mostGpus);
   cluster.nodes = at.whole("nodes", 1, cluster.gpus);
+  checkDivides(at, "nodes", cluster.nodes, "the GPUs", cluster.gpus);
   cluster.memoryBandwidth = at.number("mem_bw", 1, mostRate);
   cluster.bf16Rate = at.number("flops_bf16", 1, mostRate);
   cluster.fp8Rate = at.number("flops_fp8", 2 * cluster.bf16Rate, 1, mostRate);
@@ -97,6 +98,8 @@ QueryAnswer step(QueryInputs &in) {
   answer.part("experts_s", t.experts).part("communication_s", t.communication);
   answer.part("attention_mem_bytes", t.attentionMemory).part("attention_flop", t.attentionCompute);
   answer.part("experts_mem_bytes", t.expertMemory).part("experts_flop", t.expertCompute);
+  answer.alias("mla_s", "attention_s").alias("ep_s", "experts_s").alias("comm_s", "communication_s");
+  answer.alias("tok_s_per_gpu", "tok_s_gpu").alias("tok_s_per_user", "tok_s_user");
   return answer.part("experts_loaded", t.expertsLoaded);
 }
 
@@ -121,15 +124,16 @@ QueryAnswer weights(QueryInputs &in) {
 
 /// Sequences of `context` tokens in the caches of all GPUs; a real number, of which whole sequences count.
 QueryAnswer cacheBatch(QueryInputs &in) {
+  const ModelSpec *model = in.has("model") || !in.has("kv_bytes_per_token") ? in.model() : nullptr;
   double perGpu = in.has("kv_bytes_per_gpu") ? in.number("kv_bytes_per_gpu", 0, mostRate)
                                              : 1e9 * in.number("kv_GB_per_gpu", 0, mostRate);
   int64_t gpus = in.whole("gpus", 1, mostGpus), context = in.whole("context", 1);
   CacheFormat format =
       in.word("format", {"plain", "bf16", "flashmla_fp8"}, 0) == 2 ? CacheFormat::FlashMlaFp8 : CacheFormat::Plain;
   double sequence = 0;
-  if (in.has("kv_bytes_per_token")) {
+  if (in.has("kv_bytes_per_token")) { // what an engine allots, of whatever model
     sequence = in.number("kv_bytes_per_token", 1e-6, mostRate) * double(context);
-  } else if (const ModelSpec *model = in.model()) {
+  } else if (model) {
     sequence = cacheBytesOfContext(*model, format, in.whole("elem_bytes", 2, 1, 16), context).real();
   }
   double batch = in.ok() ? perGpu * double(gpus) / sequence : 0;
@@ -146,6 +150,8 @@ QueryAnswer communication(QueryInputs &in, bool seconds) {
     return QueryAnswer();
   ServeCluster cluster = readCluster(in);
   ServeKnobs knobs = readKnobs(in);
+  if (in.has("ineff") && in.has("ineff_comm"))
+    in.fail("ineff", "is the same as 'ineff_comm'", "give one of them");
   knobs.linkInefficiency = in.number("ineff", knobs.linkInefficiency, 0, 1e6);
   double batch = in.number("B_global", 0, 1e12);
   int64_t layers = readLayers(in, model);
@@ -159,6 +165,7 @@ QueryAnswer deduplicated(QueryInputs &in) {
   const ModelSpec *model = in.model();
   const MoeSpec *moe = readMoe(in, model);
   int64_t gpus = in.whole("gpus", 1, mostGpus), nodes = in.whole("nodes", 1, gpus), layers = readLayers(in, model);
+  checkDivides(in, "nodes", nodes, "the GPUs", gpus);
   double batch = in.number("B_global", 0, 1e12);
   double bytes = in.number("disp_bytes", 1, 0, 16) + in.number("comb_bytes", 2, 0, 16);
   double reached = moe ? distinctNodesMean(moe->experts, moe->topK, std::min(nodes, moe->experts)) : 0;
@@ -178,7 +185,7 @@ std::vector<QueryFunction> planner::serveQueries() {
       {"s004_max_batch_for_tps", "sequences", whole, "model cluster S min_tps tbo " + knobs, batchForRate},
       {"serve_weights_per_gpu", "bytes", "004, section 3.1", "model gpus additional all_bytes", weights},
       {"kv_max_batch", "sequences", "004, section 4",
-       "model kv_GB_per_gpu kv_bytes_per_gpu gpus context kv_bytes_per_token format elem_bytes hbm_GB", cacheBatch},
+       "model kv_GB_per_gpu kv_bytes_per_gpu gpus context kv_bytes_per_token format elem_bytes", cacheBatch},
       {"comm_amount", "bytes into a GPU", links, traffic, [](QueryInputs &in) { return communication(in, false); }},
       {"comm_time", "s", links, traffic, [](QueryInputs &in) { return communication(in, true); }},
       {"ib_bytes_dedup", "bytes of a GPU", "node-deduplicated dispatch",

@@ -21,20 +21,61 @@ template <class T> T taken(QueryInputs &in, Expected<T> result) {
   return T();
 }
 
-QueryAnswer edp(QueryInputs &in) {
-  int64_t dp = in.whole("dp", 1, mostRanks), tp = in.whole("tp", 1, 1, mostRanks), ep = in.whole("ep", 1, mostRanks);
-  int64_t etp = in.whole("etp", 1, 1, mostRanks);
-  in.whole("pp", 1, 1, mostRanks); // divides both sides
-  return in.ok() ? QueryAnswer(Checked(taken(in, expertDataParallel(dp, tp, ep, etp)))) : QueryAnswer();
-}
-
 /// Most layers that a stage can have.
 int64_t layersOf(const ModelSpec *model) { return model ? model->layerCount() : 1; }
 
+/// Layers of the stage under either name.
+int64_t readStageLayers(QueryInputs &in, const ModelSpec *model, std::optional<int64_t> otherwise = std::nullopt) {
+  const char *key = in.has("layers_on_stage") || !in.has("layers") ? "layers_on_stage" : "layers";
+  const int64_t layers = in.whole(key, otherwise, 1, layersOf(model));
+  if (in.ok() && in.whole("layers", layers, 1, layersOf(model)) != layers)
+    in.fail("layers", "differs from 'layers_on_stage' " + std::to_string(layers), "give one of them");
+  return layers;
+}
+
+/// Ranks of data and expert parallelism. Without `dp` it follows from `edp`; given both, they have to agree.
+struct Replicas {
+  int64_t dp = 1, edp = 1;
+};
+
+Replicas readReplicas(QueryInputs &in) {
+  const int64_t tp = in.whole("tp", 1, 1, mostRanks), ep = in.whole("ep", 1, 1, mostRanks);
+  const int64_t etp = in.whole("etp", 1, 1, mostRanks);
+  in.whole("pp", 1, 1, mostRanks); // divides both sides
+  Replicas replicas;
+  replicas.edp = in.whole("edp", 1, 1, mostRanks);
+  if (in.has("edp") && !in.has("dp")) {
+    const int64_t ranks = replicas.edp * ep * etp;
+    checkDivides(in, "tp", tp, "EDP x EP x ETP", ranks);
+    in.whole("dp", 1, 1, mostRanks);
+    replicas.dp = ranks / tp;
+    return replicas;
+  }
+  replicas.dp = in.whole("dp", 1, 1, mostRanks);
+  if (!in.ok())
+    return replicas;
+  const int64_t derived = taken(in, expertDataParallel(replicas.dp, tp, ep, etp));
+  if (in.ok() && in.has("edp") && replicas.edp != derived)
+    in.fail("edp", std::to_string(replicas.edp) + " differs from DP x TP / (EP x ETP) = " + std::to_string(derived),
+            "leave it out, or correct the others");
+  replicas.edp = derived;
+  return replicas;
+}
+
+QueryAnswer edp(QueryInputs &in) {
+  if (!in.has("dp"))
+    in.whole("dp", 1, mostRanks);
+  if (!in.has("ep"))
+    in.whole("ep", 1, mostRanks);
+  if (in.has("model") || in.has("layers_on_stage"))
+    readStageLayers(in, in.model(), 1);
+  const Replicas replicas = readReplicas(in);
+  return in.ok() ? QueryAnswer(Checked(replicas.edp)) : QueryAnswer();
+}
+
 DeviceParameters readDevice(QueryInputs &in, const ModelSpec *model) {
   StageLayout layout;
-  layout.layers =
-      in.whole(in.has("layers") && !in.has("layers_on_stage") ? "layers" : "layers_on_stage", 1, layersOf(model));
+  layout.layers = readStageLayers(in, model);
   layout.tp = in.whole("tp", 1, 1, mostRanks);
   layout.ep = in.whole("ep", 1, 1, mostRanks);
   layout.etp = in.whole("etp", 1, 1, mostRanks);
@@ -46,17 +87,32 @@ DeviceParameters readDevice(QueryInputs &in, const ModelSpec *model) {
 QueryAnswer device(QueryInputs &in) {
   const ModelSpec *model = in.model();
   DeviceParameters d = readDevice(in, model);
-  Checked layers = in.ok() ? in.whole(in.has("layers_on_stage") ? "layers_on_stage" : "layers", 1, 1 << 20) : 1;
+  Checked layers = readStageLayers(in, model);
+  if (in.has("dp") || in.has("edp") || in.has("pp"))
+    in.has("dp") || in.has("edp") ? void(readReplicas(in)) : void(in.whole("pp", 1, mostRanks));
   Checked bytes = in.whole("bytes_per_param", 2, 1, 64);
   QueryAnswer answer;
-  answer.part("total_params", d.total()).part("total_bytes", d.total() * bytes).part("params", d.total());
-  answer.part("norm_per_layer", d.norms / layers).part("norm_params", d.norms).part("norm_bytes", d.norms * bytes);
+  const std::pair<const char *, Checked> counts[] = {
+      {"total", d.total()}, {"norm", d.norms},    {"mla", d.attention()},      {"non_moe", d.dense()},
+      {"router", d.router}, {"routed", d.routed}, {"shared_expert", d.shared}, {"expert", d.routed + d.shared},
+      {"moe", d.moe()}};
+  for (const auto &[name, count] : counts) {
+    const std::string stem = name;
+    answer.part(stem + "_params", count).part(stem + "_bytes", count * bytes);
+    answer.part(stem + "_per_layer", count / layers);
+    if (stem != "total")
+      answer.alias(stem + "_total", stem + "_params").alias(stem + "_layers", stem + "_params");
+  }
   answer.part("mla_tp_split", d.attentionSplit).part("mla_replicated", d.attentionReplicated);
-  answer.part("mla_total", d.attention()).part("mla_params", d.attention()).part("mla_bytes", d.attention() * bytes);
-  answer.part("non_moe_params", d.dense()).part("non_moe_bytes", d.dense() * bytes);
-  answer.part("experts_per_rank", Checked(d.expertsPerRank)).part("expert_params", d.routed + d.shared);
-  answer.part("router_params", d.router).part("routed_params", d.routed).part("shared_params", d.shared);
-  return answer.part("moe_params", d.moe()).part("moe_bytes", d.moe() * bytes);
+  answer.part("experts_per_rank", Checked(d.expertsPerRank))
+      .part("experts_per_layer", Checked(d.expertsPerRank) / layers);
+  answer.alias("params", "total_params").alias("bytes", "total_bytes");
+  for (const char *unit : {"_params", "_bytes", "_per_layer"})
+    for (const auto &[other, stem] :
+         {std::pair("gate", "router"), std::pair("ln", "norm"), std::pair("shared", "shared_expert"),
+          std::pair("attention", "mla"), std::pair("routed_expert", "routed")})
+      answer.alias(std::string(other) + unit, std::string(stem) + unit);
+  return answer;
 }
 
 /// `bytes` [weight, gradient, optimizer], or each on its own.
@@ -78,13 +134,9 @@ StateMemory readStates(QueryInputs &in, const ModelSpec *model) {
   Zero zero = Zero(in.word("zero", {"none", "os", "os+g", "os+g+params"}, 0));
   bool paper = readPaper(in, "grouping");
   StateBytes bytes = readBytes(in);
-  int64_t dp = in.whole("dp", 1, 1, mostRanks);
   DeviceParameters d = readDevice(in, model);
-  int64_t tp = in.whole("tp", 1, 1, mostRanks), ep = in.whole("ep", 1, 1, mostRanks);
-  int64_t etp = in.whole("etp", 1, 1, mostRanks);
-  int64_t edp =
-      in.has("edp") || !in.ok() ? in.whole("edp", 1, 1, mostRanks) : taken(in, expertDataParallel(dp, tp, ep, etp));
-  return in.ok() ? stateMemory(d, zero, bytes, dp, edp, paper) : StateMemory();
+  const Replicas replicas = readReplicas(in);
+  return in.ok() ? stateMemory(d, zero, bytes, replicas.dp, replicas.edp, paper) : StateMemory();
 }
 
 QueryAnswer zeroMemory(QueryInputs &in) {
@@ -103,7 +155,17 @@ Microbatch readMicrobatch(QueryInputs &in, const ModelSpec *model) {
   batch.sp = in.whole("sp", batch.tp, 1, mostRanks);
   batch.cp = in.whole("cp", 1, 1, mostRanks);
   batch.ep = in.whole("ep", 1, 1, mostRanks);
-  batch.layers = in.whole(in.has("layers") ? "layers" : "layers_on_stage", 1, 1, layersOf(model));
+  batch.layers = readStageLayers(in, model, 1);
+  checkDivides(in, "sp", batch.sp, "the tokens b x s", batch.sequences * batch.tokens);
+  checkDivides(in, "cp", batch.cp, "the tokens s", batch.tokens);
+  if (const GqaSpec *gqa = model ? std::get_if<GqaSpec>(&model->attention) : nullptr)
+    checkDivides(in, "tp", batch.tp, "the attention heads", gqa->heads);
+  else if (model)
+    checkDivides(in, "tp", batch.tp, "the attention heads", std::get<MlaSpec>(model->attention).heads);
+  if (model && model->moe)
+    checkDivides(in, "ep", batch.ep, "the experts", model->moe->experts);
+  if (in.whole("etp", 1, 1, mostRanks) != 1)
+    in.fail("etp", "splits rows of experts, which paper 002's activations leave out", "give etp 1");
   return batch;
 }
 
@@ -146,16 +208,17 @@ QueryAnswer saved(QueryInputs &in) {
   return answer;
 }
 
-/// As given, or as the schedule keeps alive on the rank.
+/// As the schedule keeps alive on the rank, or as given.
 double readInFlight(QueryInputs &in) {
-  if (in.has("in_flight"))
-    return in.number("in_flight", 0, 1e9);
-  static const PipelineKind kinds[] = {PipelineKind::OneFOneB,     PipelineKind::GPipe,    PipelineKind::Interleaved,
-                                       PipelineKind::ZeroBubbleH1, PipelineKind::DualPipe, PipelineKind::DualPipeV};
-  size_t kind = in.word("schedule", {"1f1b", "gpipe", "interleaved", "zb-h1", "dualpipe", "dualpipev"}, 0);
-  int64_t pp = in.whole("pp", 1, 1, mostRanks), rank = in.whole("rank", 0, 0, pp - 1);
-  return liveMicrobatches(kinds[kind], pp, in.whole("v", 1, 1, mostRanks), rank,
-                          in.whole("microbatches", pp, 1, mostRanks));
+  const PipelineKind kind = readSchedule(in, PipelineKind::OneFOneB);
+  const int64_t pp = in.whole("pp", 1, 1, mostRanks), rank = in.whole("rank", 0, 0, pp - 1);
+  const double live =
+      liveMicrobatches(kind, pp, readChunks(in, kind), rank, in.whole("microbatches", pp, 1, mostRanks));
+  const double given = in.number("in_flight", live, 0, 1e9);
+  if (in.ok() && in.has("schedule") && given != live)
+    in.fail("in_flight", "differs from what the schedule keeps alive on the rank, " + nlohmann::json(live).dump(),
+            "leave out one of 'schedule' and 'in_flight'");
+  return given;
 }
 
 QueryAnswer trainTotal(QueryInputs &in) {
@@ -171,14 +234,14 @@ QueryAnswer trainTotal(QueryInputs &in) {
 } // namespace
 
 std::vector<QueryFunction> planner::trainQueries() {
-  const std::string layout = "model layers_on_stage layers tp ep etp w_qr shared_expert bytes_per_param dp pp edp";
+  const std::string layout = "model layers_on_stage layers tp ep etp w_qr shared_expert dp pp edp";
   const std::string states = layout + " zero grouping bytes bytes_weight bytes_grad bytes_optimizer";
   const std::string batch = "model b s tp sp cp ep etp layers layers_on_stage recompute";
   const std::string kept = batch + " attn_matrix dropout_mask tokens";
   const char *five = "002, section 5";
   return {
-      {"edp", "ranks", "002, table 5", "dp tp pp ep etp", edp},
-      {"device_params", "parameters", "002, section 3", layout, device},
+      {"edp", "ranks", "002, table 5", "dp tp pp ep etp edp model layers_on_stage", edp},
+      {"device_params", "parameters", "002, section 3", layout + " bytes_per_param", device},
       {"zero_memory", "bytes", "002, section 4", states, zeroMemory},
       {"act_mla", "bytes", five, batch + " attn_matrix dropout_mask",
        [](QueryInputs &in) { return QueryAnswer(readAttention(in, in.model())); }},
