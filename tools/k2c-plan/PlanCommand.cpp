@@ -2,6 +2,7 @@
 #include "PlanCommand.h"
 #include "k2c/Planner/Query.h"
 #include <iostream>
+#include <set>
 
 using namespace k2c;
 
@@ -18,6 +19,8 @@ int refuse(const std::string &text) {
 }
 
 Expected<JsonDocument> readInputs(const std::string &inputs) {
+  if (inputs == "@")
+    return Error{"--inputs", "'@' names no file", "give @FILE, or the inputs as JSON"};
   if (!inputs.empty() && inputs[0] == '@')
     return readJsonFile(inputs.substr(1));
   return parseJson(inputs, "--inputs");
@@ -36,6 +39,15 @@ int ask(const PlanFlags &flags) {
     return refuse(answer.error().text());
   std::cout << answer->dump() << "\n";
   return 0;
+}
+
+/// The first option given beside --query that it would not read; "": none.
+std::string strayBeside(const CLI::App &command) {
+  const std::set<std::string> read = {"--query", "--inputs", "--quantity", "--compat", "--parts"};
+  for (const CLI::Option *option : command.get_options())
+    if (option->count() > 0 && !read.count(option->get_name()))
+      return option->get_name();
+  return "";
 }
 
 int listFunctions() {
@@ -76,9 +88,12 @@ std::function<int()> k2c::declarePlan(CLI::App &command, const std::string &prog
   command.add_flag("--parts", flags->parts, "every part of the answer")->needs(query);
   command.add_flag("--functions", flags->functions, "list the functions of --query");
   command.add_flag("--models", flags->models, "list the published models known by name");
-  return [flags, cluster, compiler] {
-    if (!flags->query.empty())
+  return [flags, cluster, compiler, &command] {
+    if (!flags->query.empty()) {
+      if (const std::string stray = strayBeside(command); !stray.empty())
+        return refuse(stray + ": has no meaning beside --query, whose inputs are in --inputs; leave one of them out");
       return ask(*flags);
+    }
     if (flags->functions)
       return listFunctions();
     if (flags->models)

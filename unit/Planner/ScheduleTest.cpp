@@ -213,11 +213,11 @@ TEST(Schedule, RefusesShapesThatNoScheduleFits) {
   EXPECT_EQ(errorOf({{"schedule", "1f1b"}, {"pp", 0}, {"microbatches", 4}}),
             "inputs:1:19: 'pp' must be 1 to 1099511627776, got 0");
   EXPECT_EQ(errorOf({{"schedule", "dualpipe"}, {"pp", 2}, {"microbatches", 7}}),
-            "inputs:1:2: 'microbatches' 7 is odd; half of them enter at each end");
+            "inputs:1:2: 'microbatches' 7 is odd; half of them enter at each end: choose an even number");
   EXPECT_EQ(errorOf({{"schedule", "dualpipev"}, {"pp", 4}, {"microbatches", 7}}),
-            "inputs:1:2: 'microbatches' 7 is less than 2 pp = 8");
+            "inputs:1:2: 'microbatches' 7 is less than 2 pp = 8; give at least so many, or fewer stages");
   EXPECT_EQ(errorOf({{"schedule", "dualpipe"}, {"pp", 3}, {"microbatches", 8}}),
-            "inputs:1:19: 'pp' 3 is odd; both ends of the model lie on each pair of ranks");
+            "inputs:1:19: 'pp' 3 is odd; both ends of the model lie on each pair of ranks: choose an even number");
   EXPECT_EQ(errorOf({{"schedule", "interleaved"}, {"pp", 4}, {"microbatches", 9}, {"vpp", 2}}),
             "inputs:1:2: 'microbatches' 9 leave a last group of 1, less than pp 4; choose a multiple of group 4");
   EXPECT_EQ(errorOf({{"schedule", "1f1b"}, {"pp", 4}, {"microbatches", 8}, {"v", 2}}),

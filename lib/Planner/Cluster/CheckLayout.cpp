@@ -72,6 +72,11 @@ Status checkExperts(const PlanRequest &request, const ParallelLayout &layout) {
                  std::to_string(layout.ep) + " ranks for " +
                      std::to_string(spec.moe->experts + layout.redundantExperts) + " expert slots",
                  "lower ep, or add redundant=" + std::to_string(layout.ep - spec.moe->experts)};
+  if (const int64_t slots = spec.moe->experts + layout.redundantExperts; layout.redundantExperts && slots % layout.ep)
+    return Error{"redundant",
+                 std::to_string(layout.redundantExperts) + " makes " + std::to_string(slots) +
+                     " expert slots, which ep " + std::to_string(layout.ep) + " does not divide",
+                 "give redundant=" + std::to_string(layout.redundantExperts + layout.ep - slots % layout.ep)};
   if (ranks % group)
     return Error{"ep",
                  "ep " + std::to_string(layout.ep) + " x etp " + std::to_string(layout.etp) +

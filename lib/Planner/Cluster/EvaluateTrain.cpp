@@ -86,7 +86,7 @@ void Trainer::addFigures(ClusterPlan &plan) const {
   add("model_flop", "FLOP of a step", 3 * forward, "FLOP");
   add("pipeline_s", "pipeline", makespan, "s");
   add("bubble", "share of the pipeline that a rank is idle", makespan > 0 ? idle / makespan : 0, "");
-  add("live_microbatches", "stage passes alive at once", *std::max_element(live.begin(), live.end()), "");
+  add("live_microbatches", "stage passes alive at once", *std::max_element(live.begin(), live.end()), "passes");
   if (context.request.spec.moe && layout.ep > 1)
     add("worst_routing_bytes", "memory if all tokens choose one rank's experts", mostBytes(Routing::Worst), "B");
   if (context.request.workload.dollarsPerDeviceHour) {

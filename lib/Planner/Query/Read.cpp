@@ -46,8 +46,8 @@ PipelineKind planner::readSchedule(QueryInputs &in, std::optional<PipelineKind> 
 int64_t planner::readChunks(QueryInputs &in, PipelineKind kind) {
   const std::string key = in.has("vpp") ? "vpp" : "v";
   if (kind == PipelineKind::Interleaved)
-    return in.whole(key, 1, int64_t(1) << 16);
-  if (in.whole(key, 1, 1, int64_t(1) << 16) != 1)
-    in.fail(key, "is of the interleaved schedule alone", "leave it out, or give schedule interleaved");
+    return in.whole(key, 1);
+  if (in.whole(key, 1, 1, QueryInputs::most) != 1)
+    in.fail(key, "is for interleaved schedules", "leave it out");
   return 1;
 }

@@ -121,12 +121,15 @@ Status checkInterleaved(const PipelineShape &shape) {
 Status checkDualPipe(const PipelineShape &shape) {
   bool isV = shape.kind == PipelineKind::DualPipeV;
   if (!isV && shape.pp % 2 != 0)
-    return Error{"pp", std::to_string(shape.pp) + " is odd", "both ends of the model lie on each pair of ranks"};
+    return Error{"pp", std::to_string(shape.pp) + " is odd",
+                 "both ends of the model lie on each pair of ranks: choose an even number"};
   if (!isV && shape.microbatches % 2 != 0)
-    return Error{"microbatches", std::to_string(shape.microbatches) + " is odd", "half of them enter at each end"};
+    return Error{"microbatches", std::to_string(shape.microbatches) + " is odd",
+                 "half of them enter at each end: choose an even number"};
   if (shape.microbatches < 2 * shape.pp)
     return Error{"microbatches",
-                 std::to_string(shape.microbatches) + " is less than 2 pp = " + std::to_string(2 * shape.pp), ""};
+                 std::to_string(shape.microbatches) + " is less than 2 pp = " + std::to_string(2 * shape.pp),
+                 "give at least so many, or fewer stages"};
   return Status::success();
 }
 
