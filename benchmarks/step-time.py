@@ -5,9 +5,10 @@
   benchmarks/step-time.py --topology this.yaml --bundles FOLDER CHECKPOINT...  [--json points.json] [--markdown FILE]
 
 Compiles each checkpoint in f32 and bf16 (or reuses the bundles in FOLDER), runs `run bench` over batches, contexts and
-prompts, and compares the fastest step of each with `k2c predict`. Prints the median and the 90th percentile of
-|predicted / measured - 1|, and for the ten worst points the kernels that the difference comes from. With --points, the
-measured times of an earlier run are compared again with another calibration.
+prompts, in rounds over all of them, and compares the fastest step of each with `k2c predict`. Prints the median and the
+90th percentile of |predicted / measured - 1|, and for the ten worst points the kernels that the difference comes from.
+With --points, the measured times of earlier runs are compared again with another calibration; of a point that several
+files have, the fastest.
 """
 import argparse
 import collections
@@ -61,11 +62,12 @@ class Bench:
     def bench(self, *flags):
         return json.loads(run([os.path.join(self.bundle, "run"), "bench", "--json", *map(str, flags)]))
 
-    def fastest(self, rows, repeat, *flags):
-        """(seconds without disturbance, of the fastest whole step, what bench printed).
+    def fastest(self, point, rows, repeat, *flags):
+        """Adds to a point the fastest launches and the fastest whole step of this round.
 
         On a machine that others use, a step of many milliseconds is never left alone, but each of its launches is, some
-        time: the first number is the sum of the launches, each at its fastest, from one launch's begin to the next."""
+        time: a measured step is the sum of the launches, each at its fastest, from one launch's begin to the next; or
+        the fastest whole step where that is less."""
         with tempfile.TemporaryDirectory() as folder:
             trace = os.path.join(folder, "trace.json")
             found = self.bench("--repeat", repeat, "--trace", trace, *flags)
@@ -74,23 +76,34 @@ class Bench:
             found = self.bench("--repeat", 4 * repeat, *flags)
             whole = min(whole, found["decode_step_s"]["min"] if "decode_step_s" in found else
                         rows / found["prefill"]["max"])
-        return min(sum(parts.values()), whole), whole, found
+        known = point["launches"]
+        for launch, seconds in parts.items():
+            known[launch] = min(known.get(launch, seconds), seconds)
+        point["fastest_step_s"] = min(point["fastest_step_s"], whole)
+        point["measured_s"] = min(sum(known.values()), point["fastest_step_s"])
+        point["bandwidth_bytes_per_s"] = max(point["bandwidth_bytes_per_s"], found["bandwidth_probe_bytes_per_s"])
 
-    def measure(self):
-        """Yields points: the fastest step of each."""
+    def points(self):
+        """What will be measured."""
         limit = self.limits["max_context"]
         for batch, context in decode_points(limit):
-            seconds = self.fastest(batch, 2, "--prefill", 0, "--decode", DECODE_STEPS, "--batch", batch, "--context",
-                                   context)
             # A sequence that has read its prompt goes on while the others read theirs: contexts are a little longer.
-            yield self.point("decode", batch, context + DECODE_STEPS // 2, 1, *seconds)
+            yield self.point("decode", batch, context + DECODE_STEPS // 2, 1)
         for tokens in prompt_points(limit):
-            yield self.point("prefill", 1, 0, tokens, *self.fastest(tokens, 3, "--prefill", tokens, "--decode", 0))
+            yield self.point("prefill", 1, 0, tokens)
 
-    def point(self, phase, batch, context, tokens, seconds, whole, found):
+    def measure(self, point):
+        """One round of a point."""
+        if point["phase"] == "decode":
+            self.fastest(point, point["batch"], 2, "--prefill", 0, "--decode", DECODE_STEPS, "--batch", point["batch"],
+                         "--context", point["context"] - DECODE_STEPS // 2)
+        else:
+            self.fastest(point, point["tokens"], 3, "--prefill", point["tokens"], "--decode", 0)
+
+    def point(self, phase, batch, context, tokens):
         return {"bundle": self.bundle, "model": self.model, "compute": self.compute, "phase": phase, "batch": batch,
-                "context": context, "tokens": tokens, "measured_s": seconds, "fastest_step_s": whole,
-                "bandwidth_bytes_per_s": found["bandwidth_probe_bytes_per_s"]}
+                "context": context, "tokens": tokens, "measured_s": float("inf"), "fastest_step_s": float("inf"),
+                "bandwidth_bytes_per_s": 0, "launches": {}}
 
 
 def predict(tool, topology, point):
@@ -147,6 +160,18 @@ def percentile(values, share):
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
+def fastest_of(paths):
+    """The points of all files, each once."""
+    fastest = {}
+    for path in paths:
+        with open(path) as file:
+            for point in json.load(file):
+                key = (point["bundle"], point["phase"], point["batch"], point["context"], point["tokens"])
+                if key not in fastest or point["measured_s"] < fastest[key]["measured_s"]:
+                    fastest[key] = point
+    return list(fastest.values())
+
+
 def error(point):
     return point["predicted_s"] / point["measured_s"] - 1
 
@@ -181,31 +206,32 @@ def main():
     parser.add_argument("checkpoints", nargs="*", help="checkpoint folders")
     parser.add_argument("--topology", required=True, help="a file that k2c calibrate wrote")
     parser.add_argument("--bundles", help="folder of bundles, kept for the next run")
-    parser.add_argument("--points", help="measured points of an earlier run, to be predicted again")
+    parser.add_argument("--points", nargs="*", default=[], help="points of earlier runs, to be predicted again")
     parser.add_argument("--json", help="file for the points")
     parser.add_argument("--markdown", help="file for the tables")
     parser.add_argument("--compute", default="f32,bf16", help="element types of activations (default: f32,bf16)")
+    parser.add_argument("--rounds", type=int, default=3, help="measurements of each point, apart in time (default: 3)")
     parser.add_argument("--no-trace", action="store_true", help="no kernels for the worst points")
     parser.add_argument("--k2c", default=os.path.join(ROOT, "build/bin/k2c"))
     flags = parser.parse_args()
-    points = []
-    if flags.points:
-        with open(flags.points) as file:
-            points = json.load(file)
+    points = fastest_of(flags.points)
     with tempfile.TemporaryDirectory() as temporary:
-        for checkpoint in flags.checkpoints:
-            for compute in flags.compute.split(","):
-                bench = Bench(flags.k2c, checkpoint, compute, os.path.abspath(flags.bundles or temporary))
-                for point in bench.measure():
-                    point["predicted_s"] = predict(flags.k2c, flags.topology, point)["seconds"]
-                    points.append(point)
-                    print(f"{point['model']} {compute} {point['phase']} {point['batch']} x {point['tokens']} after "
-                          f"{point['context']}: {point['measured_s'] * 1e3:.3f} ms, {error(point):+.1%}",
-                          file=sys.stderr)
-                    if flags.json:
-                        with open(flags.json, "w") as file:
-                            json.dump(points, file, indent=1)
-        for point in points if flags.points else []:
+        benches = [(bench, list(bench.points())) for bench in (
+            Bench(flags.k2c, checkpoint, compute, os.path.abspath(flags.bundles or temporary))
+            for checkpoint in flags.checkpoints for compute in flags.compute.split(","))]
+        new = [point for _, of_bench in benches for point in of_bench]
+        for number in range(flags.rounds):
+            for bench, of_bench in benches:
+                for point in of_bench:
+                    bench.measure(point)
+                print(f"round {number + 1}: {bench.model} {bench.compute}", file=sys.stderr)
+        for point in new:
+            del point["launches"]
+        points += new
+        if flags.json:
+            with open(flags.json, "w") as file:
+                json.dump(points, file, indent=1)
+        for point in points:
             point["predicted_s"] = predict(flags.k2c, flags.topology, point)["seconds"]
         text = "\n".join([*summary(points), "", *worst(points, flags.k2c, flags.topology, not flags.no_trace), ""])
     print(text)

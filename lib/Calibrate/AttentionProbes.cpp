@@ -11,6 +11,7 @@ namespace k2c::calibration {
 namespace {
 
 constexpr int64_t cachedKeys = 256;
+constexpr int64_t manyHeads = 4; ///< of keys, for each worker
 
 double pairFlops(const Probe &probe, double queries, double keys) {
   return 2 * queries * keys * double(probe.rates.depth);
@@ -26,26 +27,31 @@ Probe probeOf(const char *kind, DType type, int64_t depth, KernelBody body, cons
   return probe;
 }
 
+/// One launch after the other, each on keys of its own; near: one.
 Trial prepareGqa(const Probe &probe, const Bench &bench, k2rt_ir_kernel_fn function, int64_t workers, int64_t rows,
-                 bool) {
+                 bool fromMemory) {
   const auto &d = std::get<GqaAttentionDesc>(probe.desc.body);
   Trial trial;
   trial.step = std::make_unique<ProbeStep>(1, cachedKeys, rows, K2RT_FORM_EXPANDED);
   int64_t slots = trial.step->step.block_stride * K2RT_PAGE_TOKENS, width = byteWidth(d.shape.cache);
+  int64_t keyBytes = slots * d.kvHeads * d.keyDim * width, valueBytes = slots * d.kvHeads * d.valueDim * width;
   void *q = bench.buffers.take(rows * d.q.stride * byteWidth(d.q.type));
-  void *k = bench.buffers.take(slots * d.kvHeads * d.keyDim * width);
-  void *v = bench.buffers.take(slots * d.kvHeads * d.valueDim * width);
   void *o = bench.buffers.take(rows * d.o.stride * byteWidth(d.o.type));
-  int64_t blocks = itemCount(gridOf(probe.desc, probe.tile), rows) / d.kvHeads;
-  if (q && k && v && o)
-    trial.launches.push_back({function, blocks * workers, {q, k, v, &trial.step->step, o}});
-  trial.work = pairFlops(probe, double(rows), double(cachedKeys) + double(rows + 1) / 2);
+  int64_t heads = fromMemory ? d.kvHeads : workers;
+  int64_t items = itemCount(gridOf(probe.desc, probe.tile), rows) / d.kvHeads * heads;
+  int64_t sets = fromMemory ? bench.large.size() / (keyBytes + valueBytes) : 1;
+  char *keys = fromMemory ? bench.large.data() : static_cast<char *>(bench.buffers.take(keyBytes + valueBytes));
+  for (int64_t set = 0; set < sets && q && o && keys; ++set, keys += keyBytes + valueBytes)
+    trial.launches.push_back({function, items, {q, keys, keys + keyBytes, &trial.step->step, o}});
+  trial.work = double((heads + workers - 1) / workers) *
+               pairFlops(probe, double(rows), double(cachedKeys) + double(rows + 1) / 2);
   return trial;
 }
 
-Probe gqaProbe(DType type, int64_t size, const TargetInfo &target, int64_t mostWorkers) {
+/// `heads`: of keys. A head a worker stays near; of more, each reads a part of every row, as in a model.
+Probe gqaProbe(DType type, int64_t size, int64_t heads, const TargetInfo &target) {
   GqaAttentionDesc d;
-  d.shape.heads = d.kvHeads = mostWorkers;
+  d.shape.heads = d.kvHeads = heads;
   d.shape.scale = 0.1;
   d.shape.cache = type;
   d.keyDim = d.valueDim = size;
@@ -167,8 +173,12 @@ Probe expansionProbe(Probe probe) {
 std::vector<Probe> attentionProbes(const TargetInfo &target, int64_t mostWorkers) {
   std::vector<Probe> probes;
   for (DType type : {DType::F32, DType::BF16}) {
-    for (int64_t size : {32, 128})
-      probes.push_back(gqaProbe(type, size, target, mostWorkers));
+    for (int64_t size : {32, 128}) {
+      probes.push_back(gqaProbe(type, size, mostWorkers, target));
+      probes.push_back(gqaProbe(type, size, mostWorkers * manyHeads, target));
+      probes.back().near = false;
+      probes.back().memory = true;
+    }
     for (auto [latent, rope] : {std::pair{64, 32}, std::pair{512, 64}})
       for (int64_t heads : {4, 16})
         probes.push_back(absorbedProbe(type, heads, latent, rope, target));

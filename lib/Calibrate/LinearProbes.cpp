@@ -51,7 +51,7 @@ Probe linearProbe(DType x, DType w, int64_t k, const TargetInfo &target, int64_t
   probe.rates.x = x;
   probe.rates.w = w;
   probe.rates.depth = k;
-  probe.streams = true;
+  probe.memory = true;
   probe.prepare = prepareLinear;
   for (int64_t rows : {1, 2, 4, 6, 8, 11})
     if (rows < probe.tile.mr)

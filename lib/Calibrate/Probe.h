@@ -35,7 +35,8 @@ struct Probe {
   TileConfig tile;
   KernelRates rates;         ///< kind, types and depth; measured rates are added
   std::vector<int64_t> rows; ///< to be measured
-  bool streams = false;      ///< also with weights from memory
+  bool near = true;          ///< measured with operands in the nearest caches
+  bool memory = false;       ///< with weights or keys from memory; a probe of its own has the rows of the near one
   /// `function` is the compiled kernel.
   std::function<Trial(const Probe &probe, const Bench &bench, k2rt_ir_kernel_fn function, int64_t workers, int64_t rows,
                       bool fromMemory)>

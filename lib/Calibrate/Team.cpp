@@ -1,15 +1,13 @@
 //===- Team.cpp - Workers that launch kernels as a program does -----------===//
 #include "Team.h"
 
+#include "Clock.h"
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 
 namespace k2c::calibration {
 
 namespace {
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 /// Seconds below which a launch is timed with others.
 constexpr double shortLaunch = 10e-6;
@@ -44,28 +42,40 @@ Expected<Team> Team::start(int64_t workers, int64_t scratchBytes) {
   return team;
 }
 
+k2rt_ir_worker Team::workerOf(int32_t index) const {
+  k2rt_ir_worker worker = {};
+  worker.scratch = aligned(scratch[size_t(index)].get());
+  worker.scratch_bytes = scratchBytes;
+  worker.index = index;
+  worker.count = pool->count();
+  return worker;
+}
+
+bool Team::run(k2rt_ir_worker &worker, const Launch &launch, const k2rt_ir_step &step) {
+  worker.step = const_cast<k2rt_ir_step *>(launch.step ? launch.step : &step);
+  worker.begin = launch.items * worker.index / worker.count;
+  worker.end = launch.items * (worker.index + 1) / worker.count;
+  bool fine = worker.begin >= worker.end || launch.function(&worker, launch.args.data()) == 0;
+  meeting->wait();
+  return fine;
+}
+
+static Error failure() {
+  return {"calibration", "a kernel failed on data of its own", "report it with the CPU's name"};
+}
+
 Expected<Seconds> Team::time(const std::vector<Launch> &launches, const k2rt_ir_step &step, Seconds budget) {
   std::vector<double> fastest(launches.size(), 1e30);
   int repeats = 1;
   std::atomic<bool> failed{false};
   auto pass = [&](int32_t index) {
-    k2rt_ir_worker worker = {};
-    worker.step = const_cast<k2rt_ir_step *>(&step);
-    worker.scratch = aligned(scratch[size_t(index)].get());
-    worker.scratch_bytes = scratchBytes;
-    worker.index = index;
-    worker.count = pool->count();
+    k2rt_ir_worker worker = workerOf(index);
     meeting->wait();
     for (size_t i = 0; i < launches.size(); ++i) {
-      const Launch &launch = launches[i];
       double begin = index == 0 ? now() : 0;
-      for (int repeat = 0; repeat < repeats; ++repeat) {
-        worker.begin = launch.items * index / worker.count;
-        worker.end = launch.items * (index + 1) / worker.count;
-        if (worker.begin < worker.end && launch.function(&worker, launch.args.data()) != 0)
+      for (int repeat = 0; repeat < repeats; ++repeat)
+        if (!run(worker, launches[i], step))
           failed = true;
-        meeting->wait();
-      }
       if (index == 0)
         fastest[i] = std::min(fastest[i], (now() - begin) / repeats);
     }
@@ -76,14 +86,37 @@ Expected<Seconds> Team::time(const std::vector<Launch> &launches, const k2rt_ir_
     fastest[0] = 1e30;
   }
   double end = now() + budget.value;
-  for (int64_t run = 0; run < 3 || now() < end; ++run)
+  do
     pool->run(pass);
+  while (now() < end);
   if (failed)
-    return Error{"calibration", "a kernel failed on data of its own", "report it with the CPU's name"};
+    return failure();
   double sum = 0;
   for (double seconds : fastest)
     sum += seconds;
   return Seconds(sum / double(launches.size()));
+}
+
+Expected<Seconds> Team::timeTogether(const std::vector<Launch> &launches, Seconds budget) {
+  double fastest = 1e30;
+  std::atomic<bool> failed{false};
+  auto pass = [&](int32_t index) {
+    k2rt_ir_worker worker = workerOf(index);
+    meeting->wait();
+    double begin = now();
+    for (const Launch &launch : launches)
+      if (!run(worker, launch, *launch.step))
+        failed = true;
+    if (index == 0)
+      fastest = std::min(fastest, now() - begin);
+  };
+  double end = now() + budget.value;
+  do
+    pool->run(pass);
+  while (now() < end);
+  if (failed)
+    return failure();
+  return Seconds(fastest / double(launches.size()));
 }
 
 } // namespace k2c::calibration

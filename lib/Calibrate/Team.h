@@ -17,6 +17,7 @@ struct Launch {
   k2rt_ir_kernel_fn function = nullptr;
   int64_t items = 0;
   std::vector<void *> args;
+  const k2rt_ir_step *step = nullptr; ///< null: that of all launches
 };
 
 /// Error: this process may not use so many processors.
@@ -30,12 +31,18 @@ public:
 
   int64_t workers() const { return pool->count(); }
   /// The fastest of several runs of each launch, and the mean of these over `launches`; its barrier included. Runs all
-  /// of them in order, at least three times and for `budget`. A single launch that is too short for the clock is
+  /// of them in order, at least twice and for `budget`. A single launch that is too short for the clock is
   /// run sixteen times in a row.
   Expected<Seconds> time(const std::vector<Launch> &launches, const k2rt_ir_step &step, Seconds budget);
+  /// Likewise, but of the fastest run of all of them; each launch has its step: no clock is read between two, so that a
+  /// worker that comes late is waited for as in a program.
+  Expected<Seconds> timeTogether(const std::vector<Launch> &launches, Seconds budget);
 
 private:
   Team() = default;
+  k2rt_ir_worker workerOf(int32_t index) const;
+  /// One launch on one worker, and the barrier. False: the kernel failed.
+  bool run(k2rt_ir_worker &worker, const Launch &launch, const k2rt_ir_step &step);
   std::unique_ptr<k2rt::WorkerPool> pool;
   std::unique_ptr<k2rt::Barrier> meeting;
   std::vector<std::unique_ptr<char[]>> scratch;

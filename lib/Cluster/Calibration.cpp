@@ -144,19 +144,22 @@ Status readKernel(const YamlDocument &document, const YAML::Node &node, TeamRate
   return {};
 }
 
-Status readRead(const YamlDocument &document, const YAML::Node &node, TeamRates &team) {
-  Mapping in(document, node, "a read rate", {"bytes", "rate"});
-  Sourced<Bytes> bytes;
-  Sourced<Bandwidth> rate;
-  in.number("bytes", bytes);
-  in.number("rate", Dimension::BytesPerSecond, rate);
-  if (in.mistake)
-    return std::move(*in.mistake);
-  if (!team.read.empty() && bytes.value <= team.read.back().bytes)
-    return document.error(node, "bytes " + std::to_string(bytes.value.value) + " follows " +
-                                    std::to_string(team.read.back().bytes.value) + ": bytes ascend");
-  team.read.push_back({bytes.value, rate.value});
-  return {};
+/// A list of sizes with a rate each.
+Status readSizes(const YamlDocument &document, Mapping &in, const char *key, std::vector<ReadRate> &rates) {
+  return readList(document, in, key, [&](const YAML::Node &node) -> Status {
+    Mapping size(document, node, "a rate", {"bytes", "rate"});
+    Sourced<Bytes> bytes;
+    Sourced<Bandwidth> rate;
+    size.number("bytes", bytes);
+    size.number("rate", Dimension::BytesPerSecond, rate);
+    if (size.mistake)
+      return std::move(*size.mistake);
+    if (!rates.empty() && bytes.value <= rates.back().bytes)
+      return document.error(node, "bytes " + std::to_string(bytes.value.value) + " follows " +
+                                      std::to_string(rates.back().bytes.value) + ": bytes ascend");
+    rates.push_back({bytes.value, rate.value});
+    return {};
+  });
 }
 
 Status readTeam(const YamlDocument &document, const YAML::Node &node, Calibration &calibration) {
@@ -170,7 +173,7 @@ Status readTeam(const YamlDocument &document, const YAML::Node &node, Calibratio
   team.launch = launch.value;
   if (calibration.team(team.workers))
     return document.error(node, "repeats the team of " + std::to_string(team.workers) + " workers");
-  Status status = readList(document, in, "read", [&](const YAML::Node &n) { return readRead(document, n, team); });
+  Status status = readSizes(document, in, "read", team.read);
   if (status)
     status = readList(document, in, "kernels", [&](const YAML::Node &n) { return readKernel(document, n, team); });
   if (status)
@@ -178,15 +181,41 @@ Status readTeam(const YamlDocument &document, const YAML::Node &node, Calibratio
   return status;
 }
 
+Status readLink(const YamlDocument &document, const YAML::Node &node, Calibration &calibration) {
+  Mapping in(document, node, "a link", {"name", "count", "latency", "read", "write"});
+  LinkRates link;
+  Sourced<Seconds> latency;
+  in.text("name", link.name);
+  in.count("count", link.count);
+  in.number("latency", Dimension::Seconds, latency);
+  if (in.mistake)
+    return std::move(*in.mistake);
+  link.latency = latency.value;
+  for (const LinkRates &inner : calibration.links)
+    if (inner.name == link.name)
+      return document.error(in.at("name"), "two links are called '" + link.name + "'", "rename one of them");
+  Status status = readSizes(document, in, "read", link.read);
+  if (status)
+    status = readSizes(document, in, "write", link.write);
+  if (status)
+    calibration.links.push_back(std::move(link));
+  return status;
+}
+
 } // namespace
 
 Status cluster::readCalibration(const YamlDocument &document, const YAML::Node &node, Calibration &calibration) {
-  Mapping in(document, node, "measured", {"tool", "date", "target", "teams"});
+  Mapping in(document, node, "measured", {"tool", "date", "target", "links", "teams"});
   in.text("tool", calibration.tool);
   in.text("date", calibration.date);
   in.text("target", calibration.target);
   if (in.mistake)
     return std::move(*in.mistake);
+  if (in.has("links"))
+    if (Status status = readList(document, in, "links",
+                                 [&](const YAML::Node &link) { return readLink(document, link, calibration); });
+        !status)
+      return status;
   return readList(document, in, "teams", [&](const YAML::Node &team) { return readTeam(document, team, calibration); });
 }
 
@@ -217,18 +246,33 @@ std::string printKernel(const KernelRates &kernel) {
   return text + "}\n";
 }
 
+std::string printSizes(const std::vector<ReadRate> &rates) {
+  std::string text;
+  for (const ReadRate &each : rates)
+    text += "          - {bytes: " + printQuantity(double(each.bytes.value), Dimension::Bytes) +
+            ", rate: " + printQuantity(each.rate.value, Dimension::BytesPerSecond) + "}\n";
+  return text;
+}
+
+std::string printLink(const LinkRates &link) {
+  return "      - name: " + quoted(link.name) + "\n        count: " + std::to_string(link.count) +
+         "\n        latency: " + printQuantity(link.latency.value, Dimension::Seconds) + "\n        read:\n" +
+         printSizes(link.read) + "        write:\n" + printSizes(link.write);
+}
+
 } // namespace
 
 std::string cluster::printCalibration(const Calibration &calibration) {
   std::string text = "  measured:\n    tool: " + quoted(calibration.tool) + "\n    date: " + quoted(calibration.date) +
-                     "\n    target: " + quoted(calibration.target) + "\n    teams:\n";
+                     "\n    target: " + quoted(calibration.target) +
+                     (calibration.links.empty() ? "\n" : "\n    links:\n");
+  for (const LinkRates &link : calibration.links)
+    text += printLink(link);
+  text += "    teams:\n";
   for (const TeamRates &team : calibration.teams) {
     text += "      - workers: " + std::to_string(team.workers) +
-            "\n        launch: " + printQuantity(team.launch.value, Dimension::Seconds) + "\n        read:\n";
-    for (const ReadRate &read : team.read)
-      text += "          - {bytes: " + printQuantity(double(read.bytes.value), Dimension::Bytes) +
-              ", rate: " + printQuantity(read.rate.value, Dimension::BytesPerSecond) + "}\n";
-    text += "        kernels:\n";
+            "\n        launch: " + printQuantity(team.launch.value, Dimension::Seconds) + "\n        read:\n" +
+            printSizes(team.read) + "        kernels:\n";
     for (const KernelRates &kernel : team.kernels)
       text += printKernel(kernel);
   }

@@ -119,7 +119,8 @@ Expected<StepTime> predictStep(const PredictOptions &options) {
     return status.takeError();
   if (Status status = checkSameKernels(path, manifest->root(), road.launches()); !status)
     return status.takeError();
-  return timeStep(road.launches(), **team, stepOptions(inputs->spec, road.plan(), options.shape));
+  return timeStep(road.launches(), **team, topology->device.measured->links,
+                  stepOptions(inputs->spec, road.plan(), options.shape));
 }
 
 } // namespace k2c

@@ -119,7 +119,7 @@ void Road::predictByRates() {
   } steps[] = {{"prefill", decided.prefill}, {"decode", decided.decode}};
   for (auto &[what, step] : steps) {
     StepShape shape{1, step.tokens, step.context};
-    Expected<StepTime> time = timeStep(launched, *team, stepOptions(inputs.spec, decided, shape));
+    Expected<StepTime> time = timeStep(launched, *team, measured->links, stepOptions(inputs.spec, decided, shape));
     std::string subject =
         std::string(what) + " of " + std::to_string(step.tokens) + (step.tokens == 1 ? " token: " : " tokens: ");
     if (!time) {

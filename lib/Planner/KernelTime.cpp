@@ -1,6 +1,7 @@
 //===- KernelTime.cpp - Seconds of a compiled program's step --------------===//
 #include "k2c/Planner/KernelTime.h"
 
+#include "Exchange.h"
 #include "RateTable.h"
 #include "k2c/Kernels/Cost.h"
 #include <algorithm>
@@ -123,18 +124,18 @@ private:
   double pass(DType x, const PanelLayout &w, double rows, bool fromMemory) const {
     return pairs(PanelLayout::columns * step.rates.seconds("linear", x, w.type, double(w.k), rows, fromMemory));
   }
-  /// `rows` rows through one panel in the nearest caches.
+  /// `rows` rows through one panel in the nearest caches: tiles share them, and none takes longer than a full one that
+  /// follows others.
   double near(DType x, const PanelLayout &w, double rows) const {
-    double mr = double(tile.mr), full = std::floor(rows / mr), rest = rows - full * mr;
-    if (full == 0)
+    double mr = double(tile.mr), tiles = std::ceil(rows / mr);
+    if (tiles <= 1)
       return pass(x, w, rows, false);
-    // Tiles that follow one another.
     double row = pairs(PanelLayout::columns * step.rates.secondsOfMany("linear", x, w.type, double(w.k)));
-    return (full * mr + rest) * row;
+    return tiles * std::min(pass(x, w, rows / tiles, false), mr * row);
   }
   /// What the first tile waits for memory.
   double beyondNear(DType x, const PanelLayout &w, double rows) const {
-    double first = std::min(rows, double(tile.mr));
+    double first = rows / std::max(1.0, std::ceil(rows / double(tile.mr)));
     return step.memoryShare * std::max(0.0, pass(x, w, first, true) - pass(x, w, first, false));
   }
   /// One panel of every expert: an expert has r of N tokens with probability binomial(N, topK / experts)(r).
@@ -157,8 +158,11 @@ private:
   double keysOfQuery() const {
     return double(step.options.shape.context) + (double(step.options.shape.tokens) + 1) / 2;
   }
+  /// Keys come from where the step's data live.
   double pairSeconds(const char *kind, DType query, const AttentionShape &shape, int64_t depth, double queries) const {
-    return pairs(step.rates.seconds(kind, query, shape.cache, double(depth), queries));
+    double near = step.rates.seconds(kind, query, shape.cache, double(depth), queries);
+    double far = step.rates.seconds(kind, query, shape.cache, double(depth), queries, true);
+    return pairs(near + step.memoryShare * std::max(0.0, far - near));
   }
   /// Cached keys of all sequences cross from where the step's data live once.
   double notFasterThanReading(double seconds, int64_t width, DType type) const {
@@ -171,6 +175,17 @@ private:
   const TileConfig &tile;
   const Step &step;
 };
+
+/// Whether the step's rows are of the form that a kernel is for.
+bool launches(const KernelDesc &desc, const Step &step) {
+  if (const auto *d = std::get_if<HeadLinearDesc>(&desc.body))
+    return step.runs(d->rows);
+  if (const auto *d = std::get_if<AbsorbedAttentionDesc>(&desc.body))
+    return step.runs(d->rows);
+  if (const auto *d = std::get_if<ExpandedAttentionDesc>(&desc.body))
+    return step.runs(d->rows);
+  return !std::holds_alternative<ObserveDesc>(desc.body); // nothing is captured
+}
 
 /// Bytes of weights and cache that the launches of `kernel` read.
 double bytesRead(const ProgramKernel &kernel, const StepOptions &options) {
@@ -188,6 +203,21 @@ double bytesRead(const ProgramKernel &kernel, const StepOptions &options) {
   return double(kernel.launches) * double((cost.weights + cost.cache).value);
 }
 
+/// What the busiest worker reads of the others' activations, and writes over what they have read. A linear's workers
+/// read all rows, the others' their own.
+double exchangeSeconds(const ProgramKernel &kernel, const Step &step, const Exchange &exchange) {
+  bool isLinear =
+      std::holds_alternative<LinearDesc>(kernel.desc.body) || std::holds_alternative<HeadLinearDesc>(kernel.desc.body);
+  Grid grid = gridOf(kernel.desc, kernel.tile);
+  double rows = step.rowsOf(grid.space), slots = grid.space == RowSpace::Slot ? double(grid.slotsPerToken) : 1;
+  if (rows == 0 || !launches(kernel.desc, step))
+    return 0;
+  Cost cost = count(kernel.desc, {int64_t(rows), 0, 0});
+  double blocks = grid.rowsPerItem > 0 ? std::ceil(rows * slots / double(grid.rowsPerItem)) : 1;
+  double items = blocks * double(grid.itemsPerBlock), share = step.busiest(items) / items;
+  return exchange.seconds(double(cost.read.value) * (isLinear ? 1 : share), double(cost.written.value) * share);
+}
+
 } // namespace
 
 StepOptions stepOptions(const ModelSpec &spec, const Plan &plan, const StepShape &shape) {
@@ -195,8 +225,9 @@ StepOptions stepOptions(const ModelSpec &spec, const Plan &plan, const StepShape
 }
 
 Expected<StepTime> timeStep(const std::vector<ProgramKernel> &program, const TeamRates &team,
-                            const StepOptions &options) {
+                            const std::vector<LinkRates> &links, const StepOptions &options) {
   RateTable rates(team);
+  Exchange exchange(links, team);
   Step step{options, rates};
   double workingSet = 0;
   for (const ProgramKernel &kernel : program)
@@ -210,7 +241,8 @@ Expected<StepTime> timeStep(const std::vector<ProgramKernel> &program, const Tea
     time.seconds += Seconds(seconds);
   };
   for (const ProgramKernel &kernel : program) {
-    double once = rates.launch() + std::visit(KernelSeconds(kernel.desc, kernel.tile, step), kernel.desc.body);
+    double once = rates.launch() + std::visit(KernelSeconds(kernel.desc, kernel.tile, step), kernel.desc.body) +
+                  exchangeSeconds(kernel, step, exchange);
     add(kernel.desc.name, kernel.launches, double(kernel.launches) * once);
   }
   double choice = rates.seconds("sample", DType::F32, DType::F32, double(options.vocab * byteWidth(DType::F32)),

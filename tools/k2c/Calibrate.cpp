@@ -1,6 +1,7 @@
 //===- Calibrate.cpp - k2c calibrate --------------------------------------===//
 #include "k2c/Calibrate/Calibrate.h"
 #include "Commands.h"
+#include "k2c/Cluster/SplitHost.h"
 #include <algorithm>
 #include <fstream>
 #include <iostream>
@@ -17,9 +18,11 @@ void line(const std::string &what, const std::string &value) {
 void summarize(const Calibration &calibration) {
   const TeamRates &team = calibration.teams.back();
   line("workers", std::to_string(team.workers));
-  line("an empty launch", format(team.launch));
+  line("a launch", format(team.launch));
   line("read, " + format(team.read.front().bytes), format(team.read.front().rate));
   line("read, " + format(team.read.back().bytes), format(team.read.back().rate));
+  for (const LinkRates &link : calibration.links)
+    line("between units of a " + link.name, format(link.latency) + ", " + format(link.read.back().rate));
   for (const KernelRates &kernel : team.kernels)
     if (kernel.kind == "linear") {
       double best = *std::max_element(kernel.near.begin(), kernel.near.end());
@@ -33,6 +36,11 @@ int measure(const CalibrateOptions &options, const std::string &output) {
   Expected<Topology> topology = calibrate(options);
   if (!topology)
     return fail(topology.error().text());
+  Calibration measured = *topology->device.measured;
+  if (options.ranks > 1)
+    topology = splitHost(*topology, options.ranks);
+  if (!topology)
+    return fail(topology.error().text());
   std::string text = printTopology(*topology);
   if (output.empty() || output == "-") {
     std::cout << text;
@@ -43,7 +51,7 @@ int measure(const CalibrateOptions &options, const std::string &output) {
   file.close();
   if (!file)
     return fail(output + ": cannot be written; name a file in an existing folder");
-  summarize(*topology->device.measured);
+  summarize(measured);
   return 0;
 }
 
@@ -57,6 +65,9 @@ void k2c::addCalibrate(CLI::App &app, std::function<int()> &run) {
   c->footer("example:\n  k2c calibrate -o this.yaml && k2c compile CHECKPOINT -o out --topology this.yaml");
   c->add_option("-o,--output", *output, "topology file to write (default: standard output)");
   c->add_option("--threads", *threads, "measure a team of so many workers only (default: one, and one for each core)")
+      ->check(CLI::Range(1, 4096));
+  c->add_option("--ranks", options->ranks,
+                "describe the machine as so many equal ranks, their links as tiers (default: 1)")
       ->check(CLI::Range(1, 4096));
   c->add_flag("--quick", options->quick, "bf16 weights only, shorter measurements");
   c->add_option("--cache-dir", options->cacheFolder, "folder of compiled kernels (default: $XDG_CACHE_HOME/k2c)");

@@ -47,8 +47,9 @@ StepOptions step(int64_t sequences, int64_t tokens, int64_t context) {
   return options;
 }
 
-double secondsOf(const ProgramKernel &kernel, const StepOptions &options, const TeamRates &rates = team()) {
-  Expected<StepTime> time = timeStep({kernel}, rates, options);
+double secondsOf(const ProgramKernel &kernel, const StepOptions &options, const TeamRates &rates = team(),
+                 const std::vector<LinkRates> &links = {}) {
+  Expected<StepTime> time = timeStep({kernel}, rates, links, options);
   EXPECT_TRUE(time) << (time ? "" : time.error().text());
   return time ? time->kernels[0].seconds.value : 0;
 }
@@ -119,6 +120,44 @@ TEST(KernelTime, RowsTakeTheirBytes) {
   EXPECT_NEAR(secondsOf(add, step(1, 8, 0)), 3 * (1e-6 + 4 * 768e-9), 1e-12) << "four rows a worker, three launches";
 }
 
+/// 1 us for a line and 1 GB/s beyond, both ways.
+std::vector<LinkRates> links(int64_t count, double rate = 1e9) {
+  std::vector<ReadRate> sizes = {{Bytes(64), Bandwidth(64 / 1e-6)},
+                                 {Bytes(64 + 1000000), Bandwidth(1000064 / (1e-6 + 1e6 / rate))}};
+  return {{"cache", count, Seconds(1e-6), sizes, sizes}};
+}
+
+// Rows of 512 f32, of which the other worker wrote 1024 bytes; 32 of 64 columns are written, half over lines of the
+// other worker: 64 bytes.
+TEST(KernelTime, AWorkerReadsWhatTheOthersWrote) {
+  double alone = secondsOf(linear(64, 512), step(1, 1, 0));
+  double both = secondsOf(linear(64, 512), step(1, 1, 0), team(), links(2));
+  // Its own caches would have given them at 50 GB/s. The two first lines come together.
+  EXPECT_NEAR(both - alone, 1e-6 + 960e-9 - 1024 / 50e9, 1e-11);
+}
+
+TEST(KernelTime, RowsThatStayWithAWorkerAreNotExchanged) {
+  TeamRates one = team();
+  one.workers = 1;
+  EXPECT_EQ(secondsOf(linear(64, 512), step(1, 1, 0), one, links(2)), secondsOf(linear(64, 512), step(1, 1, 0), one));
+}
+
+// Two caches of one processor each cost what one cache of two does; four processors' team has three quarters abroad.
+TEST(KernelTime, WorkersFillTheInnermostUnitsFirst) {
+  std::vector<LinkRates> tiers = links(2);
+  tiers.push_back(links(2, 0.5e9).front());
+  tiers.back().name = "node";
+  EXPECT_EQ(secondsOf(linear(64, 512), step(1, 1, 0), team(), tiers),
+            secondsOf(linear(64, 512), step(1, 1, 0), team(), links(2)));
+  TeamRates four = team();
+  four.workers = 4;
+  // 4 panels, one a worker: of 2048 bytes a quarter over the inner tier, half over the outer one.
+  double inner = 1e-6 + (512 - 64) * 1e-9 - 512 / 25e9, outer = 1e-6 + (1024 - 64) * 2e-9 - 1024 / 25e9;
+  EXPECT_NEAR(secondsOf(linear(128, 512), step(1, 1, 0), four, tiers) -
+                  secondsOf(linear(128, 512), step(1, 1, 0), four),
+              inner + outer, 1e-10);
+}
+
 TEST(KernelTime, MoreRowsNeverTakeLess) {
   double before = 0;
   for (int64_t rows = 1; rows <= 64; ++rows) {
@@ -129,7 +168,7 @@ TEST(KernelTime, MoreRowsNeverTakeLess) {
 }
 
 TEST(KernelTime, AStepIsTheSumOfItsKernelsAndTheSampler) {
-  Expected<StepTime> time = timeStep({linear(64, 512), linear(64, 512)}, team(), step(1, 1, 0));
+  Expected<StepTime> time = timeStep({linear(64, 512), linear(64, 512)}, team(), {}, step(1, 1, 0));
   ASSERT_TRUE(time);
   ASSERT_EQ(time->kernels.size(), 3u);
   EXPECT_EQ(time->kernels.back().name, "sample");
@@ -140,7 +179,7 @@ TEST(KernelTime, AStepIsTheSumOfItsKernelsAndTheSampler) {
 TEST(KernelTime, NamesTheRateThatIsMissing) {
   ProgramKernel bf16 = linear(64, 512);
   std::get<LinearDesc>(bf16.desc.body).x.type = DType::BF16;
-  Expected<StepTime> time = timeStep({bf16}, team(), step(1, 1, 0));
+  Expected<StepTime> time = timeStep({bf16}, team(), {}, step(1, 1, 0));
   ASSERT_FALSE(time);
   EXPECT_EQ(time.error().text(),
             "measured: has no rate of linear of bf16 and bf16 with 2 workers; run k2c calibrate without --quick");

@@ -42,10 +42,10 @@ struct KernelRates {
   /// Rows that go through a matrix together; queries that see the same keys; rows of a worker. Ascending.
   std::vector<int64_t> rows;
   std::vector<double> near;   ///< for each of `rows`, what it reads being in caches of the core
-  std::vector<double> memory; ///< linears: likewise, weights coming from memory; else empty
+  std::vector<double> memory; ///< linears, gqa: likewise, what they stream coming from memory; else empty
 };
 
-/// Bytes that a team reads in a second when it reads a set of so many bytes again and again.
+/// Bytes that move in a second, by the bytes of the set: a team's, reading it again and again, or those of a link.
 struct ReadRate {
   Bytes bytes;
   Bandwidth rate;
@@ -54,9 +54,18 @@ struct ReadRate {
 /// What a team of so many workers reaches.
 struct TeamRates {
   int64_t workers = 1;
-  Seconds launch;             ///< of a kernel that has nothing to do: the call and its barrier
+  Seconds launch;             ///< of a kernel beyond its work: the call, code that others displaced, the barrier
   std::vector<ReadRate> read; ///< by rising bytes
   std::vector<KernelRates> kernels;
+};
+
+/// What crosses between two units of this machine's processors that a tier joins (Cluster/HostTiers.h).
+struct LinkRates {
+  std::string name;            ///< what the tier ends at: core, cache, numa, socket, node
+  int64_t count = 2;           ///< units of the tier below
+  Seconds latency;             ///< one way: a flag of one cache line, until the other side sees it
+  std::vector<ReadRate> read;  ///< one processor reads what one of another unit wrote last; by rising bytes
+  std::vector<ReadRate> write; ///< it writes over that; likewise
 };
 
 struct Calibration {
@@ -64,6 +73,7 @@ struct Calibration {
   std::string date;   ///< "2026-11-21"
   std::string target; ///< LLVM's name of the CPU
   std::vector<TeamRates> teams;
+  std::vector<LinkRates> links; ///< the innermost first; none: one processor, or not measured
 
   /// Null: this many workers were not measured.
   const TeamRates *team(int64_t workers) const;

@@ -3,7 +3,7 @@
 // The step of a program is its kernels one after the other, each over the barrier. With rates of this machine
 // (Cluster/Calibration.h) a kernel takes
 //
-//   launch  +  the largest share of the grid that a worker has  x  the time of its items
+//   launch  +  the largest share of the grid that a worker has  x  the time of its items  +  exchange
 //
 //   linear       an item's panel is passed by tiles of rows: the first reads it from where the weights live, the others
 //                from the caches of the core. Weights live in memory as far as the set that a step reads exceeds the
@@ -11,6 +11,7 @@
 //   attention    pairs of query and key at the rate of that many queries on the same keys, but no faster than the
 //                cached keys are read; expanded keys are linears before it
 //   the others   bytes of a row, at the rate of that many rows a worker
+//   exchange     activations that other workers wrote, over the links between the processors
 //
 // Rates are interpolated as times: linearly in rows and in depth, and in proportion beyond the largest. Left out: host
 // code between launches, waiting for a colder clock, other processes.
@@ -59,9 +60,10 @@ struct StepTime {
 /// A step of `shape`: each sequence wants the logits of its last row, and runs in the form that as many new tokens get.
 StepOptions stepOptions(const ModelSpec &spec, const Plan &plan, const StepShape &shape);
 
-/// Error: `team` lacks the rate of a kernel; names it and the remedy.
+/// `links`: of the processors that the team runs on; none: what workers exchange takes no time. Error: `team` lacks the
+/// rate of a kernel; names it and the remedy.
 Expected<StepTime> timeStep(const std::vector<ProgramKernel> &program, const TeamRates &team,
-                            const StepOptions &options);
+                            const std::vector<LinkRates> &links, const StepOptions &options);
 
 } // namespace k2c
 
