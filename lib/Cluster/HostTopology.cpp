@@ -1,8 +1,9 @@
 //===- HostTopology.cpp - This machine as a topology ----------------------===//
 //
-// Counted: processors (affinity, CPU quota), memory (cgroup limits along the path to the root, else the machine's),
-// caches (sysfs). Estimated from the instruction set and the clock: the flop rates. Assumed: the memory bandwidth,
-// which no file states. Each constant's source says which of the three it is; `k2c calibrate` replaces the last two.
+// Counted: processors (affinity, CPU quota) and their NUMA nodes, memory (cgroup limits along the path to the root,
+// else the machine's), caches (sysfs). Estimated from the instruction set and the clock: the flop rates. Assumed: the
+// memory bandwidth, which no file states. Each constant's source says which of the three it is; `k2c calibrate`
+// replaces the last two.
 //
 //===----------------------------------------------------------------------===//
 #include "k2c/Cluster/Topology.h"
@@ -113,14 +114,35 @@ std::optional<double> quotaOf(const std::string &root) {
   return smallest;
 }
 
-/// Processors this process may be scheduled on, less what a CPU quota withholds (rounded up).
-int64_t usableCores(const std::string &root) {
+/// Processors this process may be scheduled on, ascending; never empty.
+std::vector<int64_t> processors() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  int64_t cores = ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  std::vector<int64_t> allowed;
+  if (::sched_getaffinity(0, sizeof set, &set) == 0)
+    for (int64_t cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+      if (CPU_ISSET(cpu, &set))
+        allowed.push_back(cpu);
+  return allowed.empty() ? std::vector<int64_t>{0} : allowed;
+}
+
+/// `count` less what a CPU quota withholds (rounded up).
+int64_t withinQuota(int64_t count, const std::string &root) {
   if (std::optional<double> quota = quotaOf(root))
-    cores = std::min(cores, int64_t(std::ceil(*quota)));
-  return std::max<int64_t>(1, cores);
+    count = std::min(count, int64_t(std::ceil(*quota)));
+  return std::max<int64_t>(1, count);
+}
+
+/// Whether a sysfs list, "0-3,8,10-11", has `number`.
+bool listHas(const std::string &list, int64_t number) {
+  std::istringstream parts(list);
+  for (std::string part; std::getline(parts, part, ',');) {
+    long long first = 0, last = 0;
+    int fields = std::sscanf(part.c_str(), "%lld-%lld", &first, &last);
+    if ((fields == 1 && number == first) || (fields == 2 && number >= first && number <= last))
+      return true;
+  }
+  return false;
 }
 
 //===----------------------------------------------------------------------===//
@@ -168,6 +190,38 @@ void estimateRates(const std::string &root, Device &device) {
 
 } // namespace
 
+std::vector<int64_t> numaCores(const std::vector<int64_t> &processors, int64_t cores, const std::string &root) {
+  constexpr int64_t mostNodes = 1024;
+  const std::string folder = root + "sys/devices/system/node/";
+  const std::string online = firstLine(folder + "online");
+  std::vector<std::vector<int64_t>> nodes(1);
+  std::vector<int64_t> first = processors; // those that no file names stay on the first node
+  for (int64_t number = 0; number < mostNodes; ++number) {
+    if (!listHas(online, number))
+      continue;
+    const std::string list = firstLine(folder + "node" + std::to_string(number) + "/cpulist");
+    auto own = std::stable_partition(first.begin(), first.end(), [&](int64_t cpu) { return !listHas(list, cpu); });
+    if (own != first.end())
+      nodes.emplace_back(own, first.end());
+    first.erase(own, first.end());
+  }
+  nodes.erase(nodes.begin());
+  if (nodes.size() < 2)
+    return {};
+  nodes.front().insert(nodes.front().end(), first.begin(), first.end());
+  // Core c of fewer than there are processors is on the node of processor c * P / cores, as workers are.
+  std::vector<int64_t> counts;
+  int64_t before = 0, seen = 0, all = int64_t(processors.size());
+  for (const std::vector<int64_t> &node : nodes) {
+    before += int64_t(node.size());
+    int64_t through = (before * cores + all - 1) / all; // cores c with c * all / cores < before
+    if (through > seen)
+      counts.push_back(through - seen);
+    seen = through;
+  }
+  return counts.size() > 1 ? counts : std::vector<int64_t>();
+}
+
 std::optional<double> cpuQuota(const std::string &root) { return quotaOf(root); }
 
 Topology hostTopology(const std::string &root) {
@@ -175,7 +229,9 @@ Topology hostTopology(const std::string &root) {
   topology.name = "host";
   topology.description = "this machine's CPU, one process";
   Device &device = topology.device;
-  device.cores = usableCores(root);
+  const std::vector<int64_t> allowed = processors();
+  device.cores = withinQuota(int64_t(allowed.size()), root);
+  device.numa = numaCores(allowed, device.cores, root);
   device.memory = memoryLimit(root);
   // One thread of the measured VM reads 43 GB/s, two 54; a larger machine is at least as fast.
   device.memoryRead = {Bandwidth(device.cores == 1 ? 43e9 : 54e9),

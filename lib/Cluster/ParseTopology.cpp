@@ -22,6 +22,30 @@ void readRates(Mapping &in, Device &device) {
       in.number(key, Dimension::FlopPerSecond, rate->emplace());
 }
 
+/// Cores of each node, at least one node, `device.cores` in all.
+Status readNuma(const YamlDocument &document, const YAML::Node &list, Device &device) {
+  constexpr size_t mostNodes = 1024;
+  if (!list.IsSequence() || list.size() == 0 || list.size() > mostNodes)
+    return document.error(list, "numa must be a list of 1 to " + std::to_string(mostNodes) +
+                                    " numbers, the cores of each NUMA node");
+  int64_t sum = 0;
+  for (const YAML::Node &node : list) {
+    Expected<int64_t> cores = document.asInt(node, "cores of a NUMA node");
+    if (!cores)
+      return cores.takeError();
+    if (*cores < 1 || *cores > Mapping::maxCount)
+      return document.error(node, "cores of a NUMA node is " + std::to_string(*cores) + ", must be 1 to " +
+                                      std::to_string(Mapping::maxCount));
+    device.numa.push_back(*cores);
+    sum += *cores;
+  }
+  if (sum != device.cores)
+    return document.error(list,
+                          "numa has " + std::to_string(sum) + " cores, the device " + std::to_string(device.cores),
+                          "list the cores of every NUMA node, or leave numa out");
+  return Status::success();
+}
+
 void readCpu(const YamlDocument &document, Mapping &in, Device &device) {
   in.count("cores", device.cores);
   in.number("memory", device.memory);
@@ -30,6 +54,8 @@ void readCpu(const YamlDocument &document, Mapping &in, Device &device) {
   in.number("l1", device.l1);
   in.number("l2", device.l2);
   in.number("l3", device.l3);
+  if (in.has("numa") && !in.mistake)
+    in.keep(readNuma(document, in.at("numa"), device));
   if (in.has("measured") && !in.mistake)
     in.keep(readCalibration(document, in.at("measured"), device.measured.emplace()));
 }
@@ -54,7 +80,7 @@ Expected<Device> readDevice(const YamlDocument &document, const YAML::Node &node
     return kind.takeError();
   device.kind = *kind;
   if (device.kind == "cpu")
-    keys.insert(keys.end(), {"cores", "l1", "l3", "measured"});
+    keys.insert(keys.end(), {"cores", "numa", "l1", "l3", "measured"});
   else if (device.kind == "nvidia")
     keys.insert(keys.end(), {"arch", "sms"});
   else

@@ -40,6 +40,9 @@ std::string printDevice(const Device &device) {
   if (!cpu)
     out += "  arch: " + quoted(device.arch) + "\n";
   out += std::string(cpu ? "  cores: " : "  sms: ") + std::to_string(device.cores) + "\n";
+  for (size_t node = 0; node < device.numa.size(); ++node)
+    out += (node == 0 ? "  numa: [" : ", ") + std::to_string(device.numa[node]);
+  out += device.numa.empty() ? "" : "]\n";
   out += line("memory", device.memory, Dimension::Bytes);
   out += line("memory_read", device.memoryRead, Dimension::BytesPerSecond);
   out += line("f32", device.f32, Dimension::FlopPerSecond);

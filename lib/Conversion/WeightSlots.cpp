@@ -38,7 +38,7 @@ const WeightRange *ProgramWeights::find(StringRef family, const Operand &operand
   return nullptr;
 }
 
-void ProgramWeights::add(Operation *family, const Operand &operand) {
+void ProgramWeights::add(Operation *family, const Operand &operand, const KernelDesc &reader) {
   StringRef name = SymbolTable::getSymbolName(family).getValue();
   if (find(name, operand))
     return;
@@ -47,6 +47,7 @@ void ProgramWeights::add(Operation *family, const Operand &operand) {
   range.name = known ? (name + (inPanels(operand) ? ".panels" : ".rows")).str() : name.str();
   range.family = family;
   range.operand = operand;
+  range.share = weightShare(reader, operand);
   range.first = slots();
   if (auto weights = dyn_cast<nn::WeightsOp>(family))
     range.layers = weights.getDomain("layer");
@@ -68,7 +69,7 @@ FailureOr<ProgramWeights> ProgramWeights::collect(ModuleOp scheduled) {
       SmallVector<kern::CallOp::Argument> arguments = call.getCallArguments();
       for (auto [operand, source] : llvm::zip_equal(operands(kernel.desc), kernel.sources))
         if (source.kind == ArgumentSource::Argument && arguments[source.index].weight)
-          program.add(symbols.lookup(arguments[source.index].weight.getFamily().getValue()), operand);
+          program.add(symbols.lookup(arguments[source.index].weight.getFamily().getValue()), operand, kernel.desc);
     }
   return program;
 }

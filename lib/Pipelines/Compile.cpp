@@ -102,8 +102,15 @@ Status fillBundle(Road &road, Inputs &inputs, const CompileOptions &options, con
   // The kernels by id are known in the runtime form only; the llvm form follows from it.
   if (Status status = road.drive(Form::Runtime); !status)
     return status;
-  ManifestFacts facts{inputs.topology.name, inputs.target.cpu, inputs.target.features, road.kernels(),
-                      road.scratchPerWorker()};
+  ManifestFacts facts;
+  facts.topology = inputs.topology.name;
+  facts.cores = inputs.topology.device.cores;
+  facts.numa = inputs.topology.device.numa;
+  facts.shares = road.shares();
+  facts.cpu = inputs.target.cpu;
+  facts.features = inputs.target.features;
+  facts.kernels = road.kernels();
+  facts.scratchPerWorker = road.scratchPerWorker();
   if (Status status = road.drive(Form::Llvm); !status)
     return status;
   if (Status status = linkProgram(road, inputs, options, bundle.path() + "/program.so"); !status)

@@ -1,6 +1,7 @@
 //===- Road.cpp - The IR on its road through the forms --------------------===//
 #include "Remarks.h"
 #include "Stages.h"
+#include "Workers.h"
 #include "dialects/Dialects.h"
 #include "dialects/Rt/Rt.h"
 #include "k2c/Kernels/Emit.h"
@@ -94,6 +95,8 @@ Status Road::certify() {
     scratch = std::max(scratch, scratchBytes(kernel.desc, kernel.tile));
     costs[kernel.desc.name] = costRule(kernel.desc);
   }
+  for (const WeightRange &range : weights->ranges())
+    appendShare(slotShares, range.count(), range.share);
   Known known;
   known.weights = Bytes(map.totalBytes());
   known.arena = Bytes((*ir)->getAttrOfType<IntegerAttr>("mem.peak").getInt());
@@ -104,6 +107,7 @@ Status Road::certify() {
     return plan.takeError();
   decided = std::move(*plan);
   predictByRates();
+  remarkWorkers(inputs.topology.device, slotShares, launched, decided);
   return {};
 }
 

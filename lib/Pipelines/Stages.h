@@ -58,6 +58,9 @@ public:
   /// From the scheduled form on: what the program launches.
   const std::vector<ProgramKernel> &launches() const { return launched; }
 
+  /// From the scheduled form on: how launches read each weight slot.
+  const std::vector<SlotShares> &shares() const { return slotShares; }
+
 private:
   Status run(void (*build)(mlir::OpPassManager &, const PipelineOptions &), const char *form);
   Status start();
@@ -75,6 +78,7 @@ private:
   int64_t scratch = 0;
   std::map<std::string, CostRule, std::less<>> costs; ///< of the kernels, from the scheduled form on
   std::vector<ProgramKernel> launched;
+  std::vector<SlotShares> slotShares;
   size_t next = 0; ///< first stage that has not run
 };
 

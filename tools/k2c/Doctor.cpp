@@ -44,6 +44,10 @@ int examine() {
     cpus << *quota << " CPUs";
   line("cpu quota", quota ? cpus.str() : "none");
   line("cores", std::to_string(host.device.cores));
+  std::string nodes;
+  for (int64_t cores : host.device.numa)
+    nodes += (nodes.empty() ? "" : " + ") + std::to_string(cores);
+  line("NUMA nodes", nodes.empty() ? "1" : std::to_string(host.device.numa.size()) + " (" + nodes + " cores)");
   line("memory", format(host.device.memory.value) + " (" + host.device.memory.source + ")");
   line("memory bandwidth", format(host.device.memoryRead.value) + " (" + host.device.memoryRead.source + ")");
   line("huge pages", firstLine("/sys/kernel/mm/transparent_hugepage/enabled"));

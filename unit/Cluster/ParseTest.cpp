@@ -124,6 +124,21 @@ TEST(Topology, MistakesHaveAPlace) {
   EXPECT_EQ(errorOf(replaced("k2topo: 1", "k2topo: 2")), "t.yaml:1:9: is format 2, this build reads 1");
 }
 
+TEST(Topology, NumaNodesHaveAllCores) {
+  Expected<Topology> topology = parseTopology(replaced("cores: 4", "cores: 4\n  numa: [1, 3]"), "t.yaml");
+  ASSERT_TRUE(topology) << topology.error().text();
+  EXPECT_EQ(topology->device.numa, (std::vector<int64_t>{1, 3}));
+  Expected<Topology> again = parseTopology(printTopology(*topology), "again.yaml");
+  ASSERT_TRUE(again) << again.error().text();
+  EXPECT_EQ(again->device.numa, topology->device.numa);
+  auto numa = [](const std::string &value) { return errorOf(replaced("cores: 4", "cores: 4\n  numa: " + value)); };
+  EXPECT_EQ(numa("[2, 3]"), "t.yaml:6:9: numa has 5 cores, the device 4; list the cores of every NUMA node, or leave "
+                            "numa out");
+  EXPECT_EQ(numa("[4, 0]"), "t.yaml:6:13: cores of a NUMA node is 0, must be 1 to 1048576");
+  EXPECT_EQ(numa("2"), "t.yaml:6:9: numa must be a list of 1 to 1024 numbers, the cores of each NUMA node");
+  EXPECT_EQ(numa("[]"), "t.yaml:6:9: numa must be a list of 1 to 1024 numbers, the cores of each NUMA node");
+}
+
 TEST(Topology, MistakesOfTiersHaveAPlace) {
   EXPECT_EQ(errorOf(replaced("efficiency: 0.9", "efficiency: 1.5")),
             "t.yaml:18:17: efficiency is '1.5', must be above 0 and at most 1");

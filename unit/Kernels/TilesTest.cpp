@@ -1,6 +1,6 @@
 //===- TilesTest.cpp - Legality, cost and grids of tiles ----------------------===//
 
-#include "k2c/Kernels/TileConfig.h"
+#include "k2c/Kernels/WeightShare.h"
 
 #include <gtest/gtest.h>
 
@@ -116,6 +116,38 @@ TEST(Grids, GroupedQueryAttentionSharesKeysAmongSixtyFourRows) {
     EXPECT_EQ(narrow.mr * (narrow.nrVectors + 2), 12);
     EXPECT_EQ(itemCount(gridOf({"", d}, wide), 100), (100 + tokens - 1) / tokens * kvHeads);
   }
+}
+
+// The panels of an item, and how items are numbered, are those of TileConfig.h.
+TEST(Shares, FollowTheGrid) {
+  auto shareOf = [](const KernelDesc &desc, size_t operand) {
+    k2rt_share share = weightShare(desc, operands(desc)[operand]);
+    return std::vector<int64_t>{share.groups, share.items, share.item_bytes};
+  };
+  using Share = std::vector<int64_t>;
+  EXPECT_EQ(shareOf(linear(DType::F32, DType::BF16), 1), (Share{1, 64, 7168 * 32 * 2}));
+  EXPECT_EQ(shareOf(linear(DType::F32, DType::BF16, true), 1), (Share{384, 64, 7168 * 32 * 2}));
+  EXPECT_EQ(shareOf(linear(DType::F32, DType::BF16), 0), (Share{1, 0, 0})); // activations
+  RmsNormDesc norm;
+  norm.x.width = norm.y.width = 64;
+  EXPECT_EQ(shareOf({"", norm}, 1), (Share{1, 0, 0}));
+  ExpandedAttentionDesc attention;
+  attention.shape.heads = 3;
+  attention.uk = {DType::BF16, 3, 100, 512};
+  attention.uv = {DType::BF16, 3, 64, 512};
+  EXPECT_EQ(shareOf({"", attention}, 3), (Share{1, 3, 4 * 512 * 32 * 2}));
+  EXPECT_EQ(shareOf({"", attention}, 4), (Share{1, 3, 2 * 512 * 32 * 2}));
+}
+
+TEST(Shares, RunsOfSlotsThatAreReadAlike) {
+  std::vector<SlotShares> shares;
+  for (int64_t slots : {3, 1, 2})
+    appendShare(shares, slots, {1, 4, 64});
+  appendShare(shares, 1, {1, 0, 0});
+  appendShare(shares, 5, {2, 4, 64});
+  ASSERT_EQ(shares.size(), 3u);
+  EXPECT_EQ(shares[0].slots, 6);
+  EXPECT_EQ(shares[2].share.groups, 2);
 }
 
 TEST(Grids, DispatchIsOneItemAndRowKernelsOneARow) {

@@ -38,6 +38,7 @@ struct Device {
   std::string model;                         ///< what people call it: "H100 SXM"; may be empty
   std::string arch;                          ///< nvidia: sm_90a; empty for a cpu
   int64_t cores = 1;                         ///< nvidia: streaming multiprocessors
+  std::vector<int64_t> numa;                 ///< cpu: cores of each NUMA node, `cores` in all; empty: one node
   Sourced<Bytes> memory;                     ///< the most a program may use of it
   Sourced<Bandwidth> memoryRead;             ///< all cores together
   Sourced<FlopRate> f32;                     ///< cpu: one core; nvidia: the device, without sparsity
@@ -105,6 +106,10 @@ Status checkCompiles(const Topology &topology);
 /// This machine as one CPU device: processors and memory this process may use (affinity, cgroup v1 and v2), caches and
 /// instruction sets from proc and sys. What cannot be read is a stated estimate. `root` is "/" except in tests.
 Topology hostTopology(const std::string &root = "/");
+
+/// How many of `cores` cores that run on `processors` belong to each NUMA node, in the order of the nodes; empty: all
+/// to one, or the system does not say. Fewer cores than processors are spread over the nodes as workers are.
+std::vector<int64_t> numaCores(const std::vector<int64_t> &processors, int64_t cores, const std::string &root = "/");
 
 /// How many processors' time the container may use; none: no quota.
 std::optional<double> cpuQuota(const std::string &root = "/");

@@ -10,6 +10,7 @@
 
 #include "dialects/Nn/Nn.h"
 #include "k2c/Kernels/Describe.h"
+#include "k2c/Kernels/WeightShare.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringMap.h"
@@ -24,6 +25,7 @@ struct WeightRange {
   Operand operand;                   ///< layout: panels, or plain elements of `type`
   int64_t first = 0;                 ///< slot of the first layer
   nn::IndicesAttr layers;            ///< of the checkpoint; null when not layered
+  k2rt_share share = {};             ///< how the kernel that reads it first cuts it
   int64_t count() const { return layers ? layers.size() : 1; }
   /// Bytes of one slot before page alignment.
   int64_t bytes() const;
@@ -44,7 +46,7 @@ public:
   int64_t slots() const { return list.empty() ? 0 : list.back().first + list.back().count(); }
 
 private:
-  void add(mlir::Operation *family, const Operand &operand);
+  void add(mlir::Operation *family, const Operand &operand, const KernelDesc &reader);
 
   llvm::StringMap<DescribedKernel> kernels;
   std::vector<WeightRange> list;

@@ -9,6 +9,7 @@
 #define K2C_TARGET_PACKAGE_H
 
 #include "k2c/Kernels/Cost.h"
+#include "k2c/Kernels/WeightShare.h"
 #include "k2c/Model/ModelSpec.h"
 #include "k2c/Planner/Plan.h"
 #include "k2c/Support/Error.h"
@@ -28,6 +29,9 @@ struct PackagedKernel {
 /// What manifest.json says besides the plan.
 struct ManifestFacts {
   std::string topology;
+  int64_t cores = 1;                 ///< of the topology's device
+  std::vector<int64_t> numa;         ///< its cores by NUMA node; empty: one node
+  std::vector<SlotShares> shares;    ///< how launches read each weight slot
   std::string cpu;                   ///< LLVM's name
   std::vector<std::string> features; ///< that the code may use
   std::vector<PackagedKernel> kernels;

@@ -96,6 +96,24 @@ json memoryJson(const Plan &plan, const ManifestFacts &facts) {
           {"program", facts.programBytes}};
 }
 
+json topologyJson(const ManifestFacts &facts) {
+  json topology = {{"name", facts.topology}, {"ranks", 1}, {"cores", facts.cores}};
+  if (!facts.numa.empty())
+    topology["numa"] = facts.numa;
+  return topology;
+}
+
+/// k2rt/share.h: which part of a weight each worker reads.
+json sharesJson(const std::vector<SlotShares> &shares) {
+  json runs = json::array();
+  for (const auto &[slots, share] : shares) {
+    runs.push_back({{"slots", slots}});
+    if (share.items > 0)
+      runs.back().update({{"groups", share.groups}, {"items", share.items}, {"item_bytes", share.item_bytes}});
+  }
+  return runs;
+}
+
 } // namespace
 
 std::vector<std::string> requiredFeatures(const std::vector<std::string> &all) {
@@ -113,7 +131,7 @@ std::string manifestText(const ModelSpec &spec, const Plan &plan, const Manifest
                    {"spec", specJson(spec)},
                    {"numerics", numericsJson(spec, plan)},
                    {"target", {{"cpu", facts.cpu}, {"features_required", requiredFeatures(facts.features)}}},
-                   {"topology", {{"name", facts.topology}, {"ranks", 1}}},
+                   {"topology", topologyJson(facts)},
                    {"limits",
                     {{"step_tokens", plan.limits.stepTokens},
                      {"max_sequences", plan.limits.maxSequences},
@@ -125,6 +143,7 @@ std::string manifestText(const ModelSpec &spec, const Plan &plan, const Manifest
                    {"forms", {{"prompt_expanded_at_least", plan.expandedFrom}}},
                    {"eos", spec.eos},
                    {"kernels", kernelsJson(facts.kernels)},
+                   {"shares", sharesJson(facts.shares)},
                    {"bytes_per_token", plan.decode.bytes.value},
                    {"predicted",
                     {{"prefill_s", plan.prefill.seconds.value},

@@ -1,5 +1,6 @@
 // A page of a file comes into the page cache on the node of the thread that reads it first, and stays there for all who
-// map the file later: who populates decides. No page is moved or copied here.
+// map the file later: who populates decides. No page is moved or copied here. What the system reads ahead of a fault
+// would reach over the border of a range, so on several nodes it reads exactly what each worker asks for.
 #include "host/FirstTouch.h"
 #include <algorithm>
 #include <cmath>
@@ -10,15 +11,39 @@ namespace k2rt {
 static constexpr int64_t pageBytes = 4096;
 static constexpr int64_t chunkBytes = int64_t(4) << 20;
 
-/// Best effort: an older kernel refuses, and the first step faults instead.
-static void populate(const std::byte *base, int64_t bytes) {
+/// Best effort, as all advice is.
+static void advise(const std::byte *base, int64_t bytes, int advice) {
   const auto begin = reinterpret_cast<uintptr_t>(base) / pageBytes * pageBytes;
-  const size_t length = reinterpret_cast<uintptr_t>(base) + static_cast<size_t>(bytes) - begin;
+  ::madvise(reinterpret_cast<void *>(begin), reinterpret_cast<uintptr_t>(base) + static_cast<size_t>(bytes) - begin,
+            advice);
+}
+
+/// An older kernel refuses, and the first step faults instead.
+static void populate(const std::byte *base, int64_t bytes) {
 #ifdef MADV_POPULATE_READ
-  ::madvise(reinterpret_cast<void *>(begin), length, MADV_POPULATE_READ);
+  advise(base, bytes, MADV_POPULATE_READ);
 #else
-  ::madvise(reinterpret_cast<void *>(begin), length, MADV_WILLNEED);
+  advise(base, bytes, MADV_WILLNEED);
 #endif
+}
+
+/// The same without reading ahead: pages for exactly this range, then their place in the page table.
+static void populateExactly(const std::byte *base, int64_t bytes) {
+  for (int64_t offset = 0; offset < bytes; offset += chunkBytes) {
+    const int64_t length = std::min(chunkBytes, bytes - offset);
+    advise(base + offset, length, MADV_WILLNEED);
+    populate(base + offset, length);
+  }
+}
+
+ExactReads::ExactReads(const Weights &weights, bool exact) : weights(weights), exact(exact) { setAdvice(MADV_RANDOM); }
+
+ExactReads::~ExactReads() { setAdvice(MADV_NORMAL); }
+
+void ExactReads::setAdvice(int advice) const {
+  if (exact)
+    for (const MappedFile &file : weights.mappedFiles())
+      advise(static_cast<const std::byte *>(file.data()), file.size(), advice);
 }
 
 void populateWeights(const Weights &weights, const WorkerPlace &place, int32_t worker, int32_t workers) {
@@ -33,7 +58,7 @@ void populateWeights(const Weights &weights, const WorkerPlace &place, int32_t w
       populateChunks(static_cast<const std::byte *>(file.data()), file.size());
     return;
   }
-  weights.visitOwn(worker, workers, populate);
+  weights.visitOwn(worker, workers, populateExactly);
   weights.visitCommon(populateChunks);
 }
 

@@ -8,6 +8,20 @@
 
 namespace k2rt {
 
+/// While it lives, and where `exact` is set, the system reads of the weights only what is asked for.
+class ExactReads {
+public:
+  ExactReads(const Weights &weights, bool exact);
+  ~ExactReads();
+  ExactReads(const ExactReads &) = delete;
+  ExactReads &operator=(const ExactReads &) = delete;
+
+private:
+  void setAdvice(int advice) const;
+  const Weights &weights;
+  const bool exact;
+};
+
 /// Called by worker `worker` of `workers`, all side by side. On several nodes a worker takes its own range of every
 /// weight and its share of what belongs to none; on one, chunks in turn. Best effort: what is not brought in faults in
 /// the first step.

@@ -59,8 +59,8 @@ std::string misplacementNote(const WeightCensus &census, const std::string &fold
   if (census.refusal != 0)
     return std::string("the system does not tell on which NUMA node memory lies (move_pages: ") +
            std::strerror(census.refusal) + "): weights were read node by node, but this was not checked";
-  // Pages at the borders of ranges, and what the system reads ahead over them, belong to two workers.
-  if (census.elsewhere <= census.bytes / 64)
+  // Pages at the borders of ranges belong to two workers.
+  if (census.elsewhere <= census.bytes / 32)
     return "";
   const int64_t percent = census.elsewhere * 100 / census.bytes;
   return "about " + std::to_string(census.elsewhere) + " of " + std::to_string(census.bytes) + " bytes of weights (" +

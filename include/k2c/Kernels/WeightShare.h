@@ -1,0 +1,33 @@
+//===- WeightShare.h - Which bytes of a weight a worker reads ------------------===//
+//
+// gridOf() says what an item computes; here it is told from the side of the packed weights: how an operand's bytes are
+// cut by the items of a launch, so that the runtime can bring each worker's part into the memory of its NUMA node.
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_KERNELS_WEIGHTSHARE_H
+#define K2C_KERNELS_WEIGHTSHARE_H
+
+#include "k2c/Kernels/TileConfig.h"
+#include "k2rt/share.h"
+
+namespace k2c {
+
+/// How launches of `desc` read its weight operand `weight` (k2rt/share.h):
+///   linear, head linear   the panels, one behind the other
+///   linear, grouped       a group an expert, its items the panels
+///   expanded attention    a head's panels
+/// No items: rows chosen by the step (embedding), norms, biases, tables, which all workers read.
+k2rt_share weightShare(const KernelDesc &desc, const Operand &weight);
+
+/// `slots` weight slots, one after another, that are read alike.
+struct SlotShares {
+  int64_t slots = 0;
+  k2rt_share share = {};
+};
+
+/// Appends `slots` slots, to the last entry where it is read alike.
+void appendShare(std::vector<SlotShares> &shares, int64_t slots, const k2rt_share &share);
+
+} // namespace k2c
+
+#endif // K2C_KERNELS_WEIGHTSHARE_H

@@ -1,0 +1,27 @@
+//===- WeightShare.cpp - Which bytes of a weight a worker reads ----------------===//
+#include "k2c/Kernels/WeightShare.h"
+
+namespace k2c {
+
+k2rt_share weightShare(const KernelDesc &desc, const Operand &weight) {
+  const PanelLayout &w = weight.panels;
+  if (weight.role != Operand::Role::Weight || w.n == 0)
+    return {1, 0, 0};
+  const auto *linear = std::get_if<LinearDesc>(&desc.body);
+  if (linear && linear->grouped)
+    return {w.matrices, w.panels(), w.panelBytes()};
+  if (std::holds_alternative<ExpandedAttentionDesc>(desc.body))
+    return {1, w.matrices, w.panels() * w.panelBytes()};
+  return {1, w.matrices * w.panels(), w.panelBytes()};
+}
+
+void appendShare(std::vector<SlotShares> &shares, int64_t slots, const k2rt_share &share) {
+  auto same = [&](const k2rt_share &other) {
+    return other.groups == share.groups && other.items == share.items && other.item_bytes == share.item_bytes;
+  };
+  if (shares.empty() || !same(shares.back().share))
+    shares.push_back({0, share});
+  shares.back().slots += slots;
+}
+
+} // namespace k2c

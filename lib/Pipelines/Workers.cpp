@@ -1,0 +1,61 @@
+//===- Workers.cpp - What the workers of the topology have to do ----------===//
+#include "Workers.h"
+
+#include <algorithm>
+
+namespace k2c {
+
+namespace {
+
+std::string counted(int64_t count, const std::string &what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+void remarkNodes(const Device &device, const std::vector<SlotShares> &shares, Plan &plan) {
+  std::string text = counted(device.cores, "worker") + " on " + counted(int64_t(device.numa.size()), "NUMA node");
+  int64_t first = 0;
+  for (size_t node = 0; node < device.numa.size(); ++node) {
+    int64_t last = first + device.numa[node], bytes = 0;
+    for (const auto &[slots, share] : shares)
+      bytes += slots * k2rt_share_bytes(&share, first, last, device.cores);
+    text += std::string(node == 0 ? ": " : "; ") + "node " + std::to_string(node) + " has workers " +
+            std::to_string(first) + "-" + std::to_string(last - 1) + " and reads " + std::to_string(bytes) +
+            " bytes of the weights";
+    first = last;
+  }
+  plan.remarks.push_back({"place-workers", text, {}});
+}
+
+/// Whether an item is a row: as many items as the step has rows.
+bool isByRow(const KernelDesc &desc, const Grid &grid) {
+  return !std::holds_alternative<DispatchDesc>(desc.body) && grid.rowsPerItem == 1 && grid.itemsPerBlock == 1;
+}
+
+} // namespace
+
+void remarkWorkers(const Device &device, const std::vector<SlotShares> &shares,
+                   const std::vector<ProgramKernel> &kernels, Plan &plan) {
+  if (device.numa.size() > 1)
+    remarkNodes(device, shares, plan);
+  const int64_t workers = device.cores;
+  const int64_t rows = plan.limits.maxSequences; // of generated tokens in a step
+  for (const ProgramKernel &kernel : kernels) {
+    const Grid grid = gridOf(kernel.desc, kernel.tile);
+    // Expanded attention is for prompts.
+    if (kernel.launches == 0 || isByRow(kernel.desc, grid) ||
+        std::holds_alternative<ExpandedAttentionDesc>(kernel.desc.body))
+      continue;
+    const int64_t alone = itemCount(grid, grid.slotsPerToken);
+    if (alone >= workers)
+      continue;
+    const int64_t together = itemCount(grid, rows * grid.slotsPerToken);
+    plan.remarks.push_back({"share-launches",
+                            "@" + kernel.desc.name + ": " + counted(alone, "item") + " for " +
+                                counted(workers, "worker") + " in a step of one row, " + std::to_string(together) +
+                                " in one of " + counted(rows, "row") + "; " + std::to_string(kernel.launches) +
+                                (kernel.launches == 1 ? " launch" : " launches") + " a step",
+                            {{"items", double(alone)}, {"idle", double(workers - alone)}}});
+  }
+}
+
+} // namespace k2c
