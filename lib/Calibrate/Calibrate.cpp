@@ -62,7 +62,7 @@ std::vector<Probe> allProbes(const TargetInfo &info, bool quick, int64_t mostWor
 
 /// Room for what one trial reads and writes besides weights.
 constexpr Bytes bufferBytes = mebibytes(48);
-constexpr int rounds = 3;
+constexpr int rounds = 2;
 
 /// The teams, largest last.
 std::vector<int64_t> teamSizes(const CalibrateOptions &options, const Device &device) {
