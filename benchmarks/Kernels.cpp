@@ -181,7 +181,7 @@ void grouped(benchmark::State &state, DType type) {
 void expertShapes(benchmark::internal::Benchmark *benchmark) {
   benchmark->ArgNames({"experts", "top", "hidden", "inter", "tokens"});
   for (int64_t tokens : {1, 8, 32, 512})
-    benchmark->Args({32, 4, 1024, 512, tokens});
+    benchmark->Args({32, 4, 1024, 512, tokens})->Args({32, 4, 2048, 512, tokens});
 }
 
 void expandedShapes(benchmark::internal::Benchmark *benchmark) {

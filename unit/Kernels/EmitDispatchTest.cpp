@@ -73,8 +73,9 @@ TEST(EmitDispatch, CombineKeepsTheTreeOfExperts) {
 }
 
 /// A grouped linear; slots beyond the plan's end stay untouched.
-void checkGrouped(const std::string &name, int64_t tokens, bool gatedSilu, bool weighted) {
-  int64_t experts = 12, k = 70, n = gatedSilu ? 2 * 20 : 37, columns = gatedSilu ? 20 : 37;
+void checkGrouped(const std::string &name, int64_t tokens, bool gatedSilu, bool weighted, int64_t experts = 12,
+                  int64_t k = 70) {
+  int64_t n = gatedSilu ? 2 * 20 : 37, columns = gatedSilu ? 20 : 37;
   Routed routed(tokens, experts);
   Random random;
   LinearDesc desc;
@@ -106,6 +107,10 @@ TEST(EmitDispatch, GroupedLinearGatesOnPanels) {
 }
 
 TEST(EmitDispatch, GroupedLinearWeighsTheAccumulator) { checkGrouped("down", 40, false, true); }
+
+TEST(EmitDispatch, GroupedLinearStagesRowsThatCollideInTheCache) {
+  checkGrouped("blocks", 260, false, true, /*experts=*/Routed::topK + 1, /*k=*/1024);
+}
 
 TEST(EmitDispatch, HeadLinearTakesRowsOfItsForm) {
   TestStep step(std::vector<Sequence>{{0, 3, K2RT_FORM_EXPANDED},

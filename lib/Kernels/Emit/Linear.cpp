@@ -9,17 +9,20 @@
 #include "Contraction.h"
 #include "Emitters.h"
 #include "Math.h"
+#include <numeric>
 
 namespace k2c::emit {
 
-/// Rows a power of two apart share cache sets: more of them than a set has ways (8 in 32 KiB) evict one another.
+/// Rows whose distance shares a large power of two with a way of the first cache lie in few of its sets: more of them
+/// in a set than it has ways evict one another.
 static bool rowsCollide(const Rows &x, const TileConfig &tile) {
-  return tile.mr > 8 && x.stride * byteWidth(x.type) % 1024 == 0;
+  constexpr int64_t ways = 8, wayBytes = 4096; // 32 KiB
+  return tile.mr * std::gcd(x.stride * byteWidth(x.type), wayBytes) > ways * wayBytes;
 }
 
-/// Blocks that are normalised, or whose rows collide, are first written to scratch.
+/// Blocks of rows that are normalised, or whose rows collide, are first written to scratch.
 static bool isStaged(const LinearDesc &d, const TileConfig &tile) {
-  return !d.grouped && tile.rowsPerItem > 0 && (d.normEps > 0 || rowsCollide(d.x, tile));
+  return (d.grouped || tile.rowsPerItem > 0) && (d.normEps > 0 || rowsCollide(d.x, tile));
 }
 
 /// Staged rows are an odd number of cache lines apart.
@@ -28,8 +31,15 @@ static Rows stagedRows(const LinearDesc &d) {
   return Rows{d.x.space, d.x.width, (lines | 1) * line, d.x.type};
 }
 
+/// Rows that are staged together: a block, or as many slots of an expert as fill half of the second cache.
+static int64_t stagedRowCount(const LinearDesc &d, const TileConfig &tile) {
+  constexpr int64_t minTiles = 4, bytes = 512 << 10;
+  int64_t fit = bytes / (stagedRows(d).stride * byteWidth(d.x.type)) / tile.mr;
+  return d.grouped ? std::max(fit, minTiles) * tile.mr : tile.rowsPerItem;
+}
+
 int64_t linearBytes(const LinearDesc &d, const TileConfig &tile) {
-  return isStaged(d, tile) ? tile.rowsPerItem * stagedRows(d).stride * byteWidth(d.x.type) : 0;
+  return isStaged(d, tile) ? stagedRowCount(d, tile) * stagedRows(d).stride * byteWidth(d.x.type) : 0;
 }
 
 /// Rows [first, second) of a block. As many blocks as rowsPerItem asks for, of equally many register tiles (give or
@@ -96,6 +106,7 @@ private:
 
   void emitBlocks();
   void emitGrouped();
+  void emitExpert(Value first, Value last, Value expert, Value firstPanel, Value lastPanel);
   void stageBlock(Value first, Value last);
   void emitPanels(Value xFirst, Value first, Value last, Value matrix, Value firstPanel, Value lastPanel);
   void emitTile(Value x, Value first, Value rows, Value matrix, Value panel, int64_t panels);
@@ -147,11 +158,21 @@ void LinearEmitter::emitGrouped() {
       return b.div(b.add(b.max(b.sub(item, expert), 0), d.w.matrices - 1), d.w.matrices);
     };
     Value hasSlots = b.compare(Compare::Lt, first, last);
-    b.when(hasSlots,
-           [&] { emitPanels(b.row(arguments.x, d.x, first), first, last, expert, panelFrom(begin), panelFrom(end)); });
+    b.when(hasSlots, [&] { emitExpert(first, last, expert, panelFrom(begin), panelFrom(end)); });
     return Values{b.select(hasSlots, b.max(carried[0], variantOf(b.sub(last, first))), carried[0])};
   });
   b.setVariant(variant[0]);
+}
+
+void LinearEmitter::emitExpert(Value first, Value last, Value expert, Value firstPanel, Value lastPanel) {
+  if (!isStaged(d, tile))
+    return emitPanels(b.row(arguments.x, d.x, first), first, last, expert, firstPanel, lastPanel);
+  Value end = b.select(b.compare(Compare::Lt, firstPanel, lastPanel), last, first);
+  b.loop(first, end, stagedRowCount(d, tile), [&](Value block) {
+    Value blockEnd = b.min(b.add(block, stagedRowCount(d, tile)), last);
+    stageBlock(block, blockEnd);
+    emitPanels(b.scratch(0), block, blockEnd, expert, firstPanel, lastPanel);
+  });
 }
 
 void LinearEmitter::stageBlock(Value first, Value last) {
