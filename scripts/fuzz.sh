@@ -40,6 +40,8 @@ for item in json.load(open("test/Planner/golden_public.json"))["items"]:
 PYTHON
 sed -n '/^```yaml/,/^```/{/^```/d;p}' docs/Workload.md >"$seeds/Workload/chat.yaml"
 echo 'tp=2,ep=8,dp=8,overlap=1,redundant=8' >"$seeds/Layout/serve"
+echo 'ep=8,cp=2,step=4096,prefill.ep=8,prefill.etp=2,prefill.cp=2,prefill.replicas=2,prefill.redundant=8' \
+  >"$seeds/Layout/pools"
 echo 'ep=8,dp=8,pp=2,schedule=dualpipe,chunks=1,microbatches=8,recompute=k2,zero=os,sp=1' >"$seeds/Layout/train"
 cp test/Runtime/tokenizers/{toy,flags,cuts,metaspace,mixtral}.json "$seeds/Tokenizer"
 cp test/Runtime/tokenizers/kimi.model "$seeds/Tiktoken"

@@ -110,7 +110,7 @@ def main():
         picture = os.path.join(folder, theme + ".png")
         chromium(
             program,
-            [f"--blink-settings=preferredColorScheme={1 - sheet}", "--window-size=900,1000", "--screenshot=" + picture],
+            [f"--blink-settings=preferredColorScheme={1 - sheet}", "--window-size=900,1600", "--screenshot=" + picture],
             "file://" + os.path.abspath(page),
         )
         colour = re.findall(r"--page: #([0-9a-f]{6})", text)[sheet]

@@ -72,7 +72,9 @@ def problems(page, plan):
     wanted = [(ranks["ranks"], ranks["count"], ranks["total_bytes"]) for ranks in plan["memory"]]
     if bars != wanted:
         yield f"bars of memory are {bars}, ranks are {wanted}"
-    if sum(ranks["count"] for ranks in plan["memory"]) * plan["layout"].get("replicas", 1) != plan["devices"]:
+    pools = {"prefill": plan["layout"].get("prefill", {}), "decode": plan["layout"], "": plan["layout"]}
+    replicas = [pools[ranks.get("pool", "")].get("replicas", 1) for ranks in plan["memory"]]
+    if sum(n * ranks["count"] for n, ranks in zip(replicas, plan["memory"])) != plan["devices"]:
         yield "the ranks of the bars are not all devices"
     phases = list(dict.fromkeys(part["phase"] for part in plan["steps"]))
     if [phase["data-phase"] for phase in page.all("g", "phase")] != phases:

@@ -14,7 +14,7 @@ TEST(EvaluateRefusesTest, LayoutsThatDoNotDivideAreRefusedWithBothNumbers) {
   EXPECT_TRUE(has(q.refusal("pp=62"), "needs 62 devices"));
   EXPECT_TRUE(has(q.refusal("dp=1048577"), "dp: is 1048577, must be 1 to 1048576"));
   EXPECT_TRUE(has(q.refusal("dp=1048576,pp=1048576,tp=1048576,replicas=1048576"), "needs more than 2^63 devices"));
-  EXPECT_TRUE(has(q.refusal("tp=8,dp=1,ep=1"), "choose ep as a multiple of tp"));
+  EXPECT_TRUE(has(q.refusal("tp=8,dp=1,ep=1"), "choose ep x etp as a multiple of tp x cp"));
   EXPECT_EQ(q.refusal("ep=32,redundant=5"),
             "redundant: 5 makes 389 expert slots, which ep 32 does not divide; give redundant=32");
   Question dense("llama-3.1-405b", "4x8-h100");

@@ -31,6 +31,7 @@ inline ClusterPlan sampleServing() {
   plan.memory.push_back({"0-3",
                          4,
                          0,
+                         "",
                          20'971'520'123,
                          {{"attention", Bytes(11'409'280'000)},
                           {"experts", Bytes(20'971'520'000)},

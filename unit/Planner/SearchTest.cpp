@@ -26,25 +26,37 @@ std::vector<ParallelLayout> allOfEight() {
   for (int64_t tp : {1, 2, 4, 8})
     for (int64_t pp : {1, 2, 4, 8})
       for (int64_t ranks : {1, 2, 4, 8})
-        for (bool overlap : {false, true}) {
-          ParallelLayout layout;
-          layout.tp = tp, layout.pp = pp, layout.ep = ranks, layout.dp = ranks / tp, layout.overlap = overlap;
-          if (ranks % tp || ranks * pp > 8 || (overlap && ranks == 1))
-            continue;
-          layout.replicas = 8 / (ranks * pp);
-          all.push_back(layout);
-        }
+        for (int64_t etp : {1, 2, 4, 8})
+          for (bool overlap : {false, true}) {
+            ParallelLayout layout;
+            layout.tp = tp, layout.pp = pp, layout.ep = ranks / etp, layout.etp = etp, layout.dp = ranks / tp;
+            layout.overlap = overlap;
+            if (ranks % tp || ranks % etp || ranks * pp > 8 || (overlap && ranks == 1))
+              continue;
+            layout.replicas = 8 / (ranks * pp);
+            all.push_back(layout);
+          }
   return all;
+}
+
+/// Of one pool; TwoPoolsTest looks at two.
+double bestOfOnePool(const PlanSearch &result, const char *key) {
+  if (!result.best.layout.prefill)
+    return *result.best.figure(key);
+  for (const RunnerUp &runner : result.runnersUp)
+    if (!runner.plan.layout.prefill)
+      return *runner.plan.figure(key);
+  return 0;
 }
 
 TEST(SearchTest, FindsWhatNestedLoopsFind) {
   for (const char *model : {"deepseek-v2-lite", "olmoe-1b-7b", "mixtral-8x22b"}) {
     Question q(model, "h100x8");
-    EXPECT_DOUBLE_EQ(*found(q).best.figure("output_tokens_per_s"),
+    EXPECT_DOUBLE_EQ(bestOfOnePool(found(q), "output_tokens_per_s"),
                      -bruteForce(q, "output_tokens_per_s", -1, allOfEight()))
         << model;
     q.request.objective = Objective::Latency;
-    EXPECT_DOUBLE_EQ(*found(q).best.figure("tpot_s"), bruteForce(q, "tpot_s", 1, allOfEight())) << model;
+    EXPECT_DOUBLE_EQ(bestOfOnePool(found(q), "tpot_s"), bruteForce(q, "tpot_s", 1, allOfEight())) << model;
   }
 }
 
@@ -54,7 +66,8 @@ TEST(SearchTest, FindsWhatNestedLoopsFindForTraining) {
   std::vector<ParallelLayout> all;
   for (int64_t tp : {1, 2, 4, 8})
     for (int64_t pp : {1, 2, 4, 8})
-      for (int64_t ep : {1, 2, 4, 8})
+      for (auto [ep, etp] : std::vector<std::pair<int64_t, int64_t>>{
+               {1, 1}, {2, 1}, {4, 1}, {8, 1}, {1, 2}, {1, 4}, {1, 8}, {2, 2}, {2, 4}, {4, 2}})
         for (PipelineKind kind : {PipelineKind::OneFOneB, PipelineKind::ZeroBubbleH1, PipelineKind::Interleaved,
                                   PipelineKind::DualPipe, PipelineKind::DualPipeV})
           for (int64_t chunks : {1, 2, 4})
@@ -63,7 +76,8 @@ TEST(SearchTest, FindsWhatNestedLoopsFindForTraining) {
                 for (Zero zero : {Zero::Os, Zero::OsGParams})
                   for (int64_t size : {1, 2, 4}) {
                     ParallelLayout layout;
-                    layout.tp = tp, layout.pp = pp, layout.ep = ep, layout.dp = std::max<int64_t>(1, 8 / (tp * pp));
+                    layout.tp = tp, layout.pp = pp, layout.ep = ep, layout.etp = etp,
+                    layout.dp = std::max<int64_t>(1, 8 / (tp * pp));
                     layout.sp = tp > 1, layout.schedule = kind, layout.chunks = chunks, layout.overlap = overlap;
                     layout.recompute = set, layout.zero = zero, layout.microbatchSize = size;
                     const bool isInterleaved = kind == PipelineKind::Interleaved;
@@ -119,7 +133,7 @@ TEST(SearchTest, EachObjectiveIsBestAtItsOwn) {
     EXPECT_GE(*best[Objective::Throughput].figure("output_tokens_per_s"), *plan.figure("output_tokens_per_s"));
     EXPECT_LE(*best[Objective::Latency].figure("tpot_s"), *plan.figure("tpot_s"));
     EXPECT_LE(best[Objective::Devices].devices, plan.devices);
-    EXPECT_LE(best[Objective::ExpertParallel].layout.ep, plan.layout.ep);
+    EXPECT_LE(best[Objective::ExpertParallel].layout.ep, std::max(plan.layout.ep, plan.layoutOf("prefill").ep));
     EXPECT_LE(*best[Objective::Cost].figure("dollars_per_million_tokens"), *plan.figure("dollars_per_million_tokens"));
     EXPECT_LE(*plan.figure("tpot_s"), 0.2) << nameOf(objective);
     EXPECT_TRUE(plan.fits());
@@ -156,7 +170,7 @@ TEST(SearchTest, RunnersUpSayWhatTheyCost) {
   PlanSearch result = found(q);
   ASSERT_FALSE(result.runnersUp.empty());
   for (const RunnerUp &runner : result.runnersUp)
-    EXPECT_TRUE(has(runner.loses, "times fewer tokens/s"));
+    EXPECT_TRUE(has(runner.loses, "fewer tokens/s"));
 }
 
 TEST(SearchTest, NothingFitsSaysHowClose) {

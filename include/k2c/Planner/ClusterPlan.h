@@ -22,6 +22,7 @@
 #include "k2c/Support/DType.h"
 #include "k2c/Support/Units.h"
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,14 +35,14 @@ enum class PlanPhase : uint8_t { Serve, Train };
 enum class Offload : uint8_t { None, Activations };
 
 /// How many ways each kind of work is split. One replica of the model takes tp * cp * dp * pp devices, and its experts
-/// are spread over ep * etp of the tp * cp * dp devices of a stage.
+/// are spread over ep * etp of the tp * cp * dp devices of a stage. A data-parallel rank is tp * cp devices of a stage.
 struct ParallelLayout {
   int64_t tp = 1;  ///< tensor parallelism of attention and dense MLPs
   int64_t ep = 1;  ///< expert parallelism: ranks that share a layer's experts
   int64_t etp = 1; ///< tensor parallelism inside an expert
   int64_t pp = 1;  ///< pipeline stages
   int64_t dp = 1;  ///< data-parallel ranks of one replica
-  int64_t cp = 1;  ///< context parallelism
+  int64_t cp = 1;  ///< context parallelism: ranks that share the tokens of a sequence, its cache and a prompt's work
   bool sp = false; ///< sequence parallelism over the tp ranks
   /// Independent copies of the whole model; serving only (training's copies are dp).
   int64_t replicas = 1;
@@ -49,6 +50,9 @@ struct ParallelLayout {
   /// fit.
   int64_t stepTokens = 0;
   int64_t redundantExperts = 0; ///< serving: physical expert slots of a layer beyond its experts
+  /// Serving: a pool of devices of its own that computes prompts, while those above generate tokens (paper 004, section
+  /// 2.6). Null: the same devices do both. Has no such pool itself; never changed once it is shared.
+  std::shared_ptr<const ParallelLayout> prefill;
   /// Serving: two-batch overlap. Training: a forward beside a backward where the schedule pairs them.
   bool overlap = false;
   // Training only.
@@ -62,7 +66,8 @@ struct ParallelLayout {
   Offload offload = Offload::None;
 
   int64_t devicesOfReplica() const { return tp * cp * dp * pp; }
-  int64_t devices() const { return devicesOfReplica() * replicas; }
+  /// Of all replicas and of both pools.
+  int64_t devices() const { return devicesOfReplica() * replicas + (prefill ? prefill->devices() : 0); }
 };
 
 /// Names as --layout takes them: "zb-h1", "k2_fp8", "os+g".
@@ -71,7 +76,8 @@ const char *nameOf(RecomputeSet set);
 const char *nameOf(Zero zero);
 const char *nameOf(Offload offload);
 
-/// "ep=32,dp=32", as --layout takes it; what is 1, none or off is left out.
+/// "ep=32,dp=32", as --layout takes it; what is 1, none or off is left out. Keys of the pool that computes prompts
+/// begin with "prefill.".
 std::string format(const ParallelLayout &layout, PlanPhase phase);
 
 /// A component of memory.
@@ -82,9 +88,10 @@ struct MemoryPart {
 
 /// Ranks that hold the same.
 struct RankMemory {
-  std::string ranks; ///< "0-31" or "stage 3: 24-31"; of one replica
+  std::string ranks; ///< "0-31", or "0-7 (prefill)" where pools differ; of one replica
   int64_t count = 1; ///< ranks in this class, of one replica
   int64_t stage = 0; ///< pipeline stage
+  std::string pool;  ///< "prefill" or "decode" where each has its own devices, else empty
   int64_t parameters = 0;
   std::vector<MemoryPart> parts;
   Bytes capacity; ///< of the device
@@ -100,7 +107,7 @@ const char *nameOf(Bound bound);
 
 /// A part of a step on one device; all layers together.
 struct StepPart {
-  std::string phase; ///< "prefill", "decode"; "forward", "backward", "optimizer"
+  std::string phase; ///< "prefill", "transfer", "decode"; "forward", "backward", "optimizer"
   std::string name;  ///< "attention", "experts", "dispatch and combine", ...
   Seconds seconds;   ///< alone, without overlap
   Flops flops;
@@ -170,6 +177,10 @@ struct ClusterPlan {
   std::vector<std::string> notes; ///< assumptions with their sources, and warnings
 
   bool overlaps(const std::string &phase) const;
+  /// The layout of the devices that run a phase.
+  const ParallelLayout &layoutOf(const std::string &phase) const {
+    return phase == "prefill" && layout.prefill ? *layout.prefill : layout;
+  }
   /// A figure's value, or nothing when this phase does not have it.
   std::optional<double> figure(const std::string &key) const;
   /// The class with least room left.

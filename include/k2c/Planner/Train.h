@@ -71,6 +71,7 @@ struct Microbatch {
   int64_t sp = 1; ///< sequence parallelism divides what is per token outside the TP region
   int64_t cp = 1; ///< context parallelism divides the tokens
   int64_t ep = 1;
+  int64_t etp = 1; ///< ranks that share an expert: each keeps the rows of all and its share of their width
   int64_t layers = 1;
 };
 enum class Recompute : uint8_t { None, Full };

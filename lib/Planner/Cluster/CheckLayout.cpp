@@ -27,7 +27,7 @@ Status checkRanges(const ParallelLayout &layout) {
   return Status::success();
 }
 
-/// Products stay below 2^63 only factor by factor.
+/// Products stay below 2^63 only factor by factor. Of one pool.
 Status checkDevices(const Topology &topology, const ParallelLayout &layout) {
   Checked devices = Checked(layout.tp) * layout.cp * layout.dp * layout.pp * layout.replicas;
   if (!devices.isValid() || devices.value() > topology.ranks())
@@ -117,17 +117,33 @@ Status checkTraining(const PlanRequest &request, const ParallelLayout &layout) {
   return Status::success();
 }
 
-Status checkServing(const ParallelLayout &layout) {
-  if (layout.cp > 1)
-    return Error{"cp", "context parallelism is planned for training only", "leave it out"};
+Status checkServing(const ModelSpec &spec, const ParallelLayout &layout) {
+  if (layout.cp > 1 && spec.encoderLayers > 0)
+    return Error{"cp", "caches of encoder-decoder models are not divided", "leave it out"};
   if (layout.sp)
     return Error{"sp", "sequence parallelism is planned for training only", "leave it out"};
   return Status::success();
 }
 
-} // namespace
+/// Two pools, each of which passed its own checks.
+Status checkPools(const PlanRequest &request, const ParallelLayout &layout) {
+  if (request.spec.encoderLayers > 0)
+    return Error{"prefill", "separate pools of encoder-decoder models are not planned", "leave its keys out"};
+  if (layout.stepTokens > 0)
+    return Error{"step", "is " + std::to_string(layout.stepTokens) + ", but prompts are computed by the prefill pool",
+                 "write prefill.step=" + std::to_string(layout.stepTokens)};
+  const int64_t prefill = layout.prefill->devices(), both = layout.devices(); // below 2^21
+  if (both > request.topology.ranks())
+    return Error{"layout",
+                 formatCount(prefill) + " devices that compute prompts and " + formatCount(both - prefill) +
+                     " that generate tokens are " + formatCount(both) + ", topology '" + request.topology.name +
+                     "' has " + formatCount(request.topology.ranks()),
+                 "lower replicas or prefill.replicas, or choose a larger topology"};
+  return Status::success();
+}
 
-Status planner::checkLayout(const PlanRequest &request, const ParallelLayout &layout) {
+/// One pool, or all of a training layout.
+Status checkPool(const PlanRequest &request, const ParallelLayout &layout) {
   const ModelSpec &spec = request.spec;
   if (Status status = checkRanges(layout); !status)
     return status;
@@ -139,5 +155,20 @@ Status planner::checkLayout(const PlanRequest &request, const ParallelLayout &la
     return status;
   if (layout.pp > spec.layerCount())
     return Error{"pp", std::to_string(layout.pp) + " stages for " + std::to_string(spec.layerCount()) + " layers", ""};
-  return request.phase == PlanPhase::Train ? checkTraining(request, layout) : checkServing(layout);
+  return request.phase == PlanPhase::Train ? checkTraining(request, layout) : checkServing(spec, layout);
+}
+
+} // namespace
+
+Status planner::checkLayout(const PlanRequest &request, const ParallelLayout &layout) {
+  if (Status status = checkPool(request, layout); !status)
+    return status;
+  if (!layout.prefill)
+    return Status::success();
+  if (Status status = checkPool(request, *layout.prefill); !status) {
+    Error error = status.takeError();
+    error.where = "prefill." + error.where;
+    return error;
+  }
+  return checkPools(request, layout);
 }

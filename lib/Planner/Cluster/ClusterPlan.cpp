@@ -11,15 +11,33 @@ namespace {
 /// Writes "key=value" entries separated by commas.
 class Entries {
 public:
+  explicit Entries(std::string prefix = "") : prefix(std::move(prefix)) {}
   void number(const char *key, int64_t value, int64_t leftOut = 1) {
     if (value != leftOut)
       word(key, std::to_string(value));
   }
   void word(const char *key, const std::string &value) {
-    text += (text.empty() ? "" : ",") + (std::string(key) + "=" + value);
+    text += (text.empty() ? "" : ",") + prefix + key + "=" + value;
   }
-  std::string text;
+  std::string prefix, text;
 };
+
+/// What both phases and both pools have.
+void addWays(Entries &entries, const ParallelLayout &layout) {
+  entries.number("tp", layout.tp);
+  entries.number("ep", layout.ep);
+  entries.number("etp", layout.etp);
+  entries.number("pp", layout.pp);
+  entries.number("dp", layout.dp);
+  entries.number("cp", layout.cp);
+  entries.number("sp", layout.sp, 0);
+}
+
+void addServing(Entries &entries, const ParallelLayout &layout) {
+  entries.number("replicas", layout.replicas);
+  entries.number("redundant", layout.redundantExperts, 0);
+  entries.number("step", layout.stepTokens, 0);
+}
 
 } // namespace
 
@@ -55,17 +73,9 @@ const char *k2c::nameOf(Offload offload) {
 
 std::string k2c::format(const ParallelLayout &layout, PlanPhase phase) {
   Entries entries;
-  entries.number("tp", layout.tp);
-  entries.number("ep", layout.ep);
-  entries.number("etp", layout.etp);
-  entries.number("pp", layout.pp);
-  entries.number("dp", layout.dp);
-  entries.number("cp", layout.cp);
-  entries.number("sp", layout.sp, 0);
+  addWays(entries, layout);
   if (phase == PlanPhase::Serve) {
-    entries.number("replicas", layout.replicas);
-    entries.number("redundant", layout.redundantExperts, 0);
-    entries.number("step", layout.stepTokens, 0);
+    addServing(entries, layout);
   } else {
     if (layout.pp > 1)
       entries.word("schedule", nameOf(layout.schedule));
@@ -80,6 +90,15 @@ std::string k2c::format(const ParallelLayout &layout, PlanPhase phase) {
       entries.word("offload", nameOf(layout.offload));
   }
   entries.number("overlap", layout.overlap, 0);
+  if (layout.prefill) {
+    Entries pool("prefill.");
+    addWays(pool, *layout.prefill);
+    addServing(pool, *layout.prefill);
+    pool.number("overlap", layout.prefill->overlap, 0);
+    if (pool.text.empty())
+      pool.number("replicas", layout.prefill->replicas, 0);
+    return entries.text + (entries.text.empty() ? "" : ",") + pool.text;
+  }
   return entries.text.empty() ? "one device" : entries.text;
 }
 

@@ -12,6 +12,8 @@ using namespace k2c::planner;
 std::string k2c::whyNotCompiled(const PlanRequest &request, const ParallelLayout &layout) {
   if (request.phase == PlanPhase::Train)
     return "training programs are not in this build";
+  if (layout.prefill)
+    return "separate devices for prompts and for tokens are not in this build";
   if (layout.devices() > 1)
     return "programs of several ranks are not in this build";
   Topology one = request.topology;

@@ -172,8 +172,8 @@ Expected<ClusterPlan> planner::evaluateTrain(const RequestModel &context, const 
   return plan;
 }
 
-Expected<TrainScore> planner::scoreTrain(const RequestModel &context, const ParallelLayout &asked,
-                                         PipelineCache &cache) {
+static Expected<TrainScore> score(const RequestModel &context, const ParallelLayout &asked, PipelineCache &cache,
+                                  bool simulates) {
   if (Status status = checkLayout(context.request, asked); !status)
     return status.takeError();
   Expected<ParallelLayout> layout = withMicrobatches(context.request.workload.train, asked);
@@ -192,11 +192,22 @@ Expected<TrainScore> planner::scoreTrain(const RequestModel &context, const Para
     if (const Bytes held = wholeBytes(trainer.hostBytes()), has = context.request.topology.host->memory.value;
         has < held)
       return hostTooSmall(held, has);
-  if (Status status = trainer.runPipeline(/*quick=*/true); !status)
-    return status.takeError();
-  score.stepSeconds = trainer.stepSeconds();
+  if (simulates)
+    if (Status status = trainer.runPipeline(/*quick=*/true); !status)
+      return status.takeError();
+  score.stepSeconds = simulates ? trainer.stepSeconds() : trainer.leastStepSeconds();
   score.tokensPerSecond = trainer.tokensOfStep() / score.stepSeconds;
   return score;
+}
+
+Expected<TrainScore> planner::scoreTrain(const RequestModel &context, const ParallelLayout &layout,
+                                         PipelineCache &cache) {
+  return score(context, layout, cache, /*simulates=*/true);
+}
+
+Expected<TrainScore> planner::boundTrain(const RequestModel &context, const ParallelLayout &layout,
+                                         PipelineCache &cache) {
+  return score(context, layout, cache, /*simulates=*/false);
 }
 
 std::optional<double> planner::trainingBytes(const RequestModel &context, const ParallelLayout &asked,

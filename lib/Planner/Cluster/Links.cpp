@@ -65,6 +65,10 @@ LinkUse Links::dispatch(RankGroup group, const MoeSpec &moe, double rows, double
   return use;
 }
 
+LinkUse Links::withinExperts(double ep, double etp, const MoeSpec &moe, double rows, double rowBytes) const {
+  return gather({etp, 1}, rows * unitsVisited(moe, ep) * etp * rowBytes);
+}
+
 LinkUse Links::gather(RankGroup group, double bytes) const {
   LinkUse use;
   for (int tier = 0; tier < int(unit.size()); ++tier) {

@@ -40,6 +40,10 @@ public:
   /// `rows` of `rowBytes` that start on each rank of the group and visit experts spread evenly over it; one copy for
   /// each unit visited.
   LinkUse dispatch(RankGroup group, const MoeSpec &moe, double rows, double rowBytes) const;
+  /// The `etp` neighbours that share each of `ep` ranks' experts collect what each of them received (one copy of a
+  /// token a rank of experts), compute their part of the width, and add the parts up: an all-gather and a
+  /// reduce-scatter, as Megatron's expert tensor parallelism. `rowBytes` of both together; `rows` start on each rank.
+  LinkUse withinExperts(double ep, double etp, const MoeSpec &moe, double rows, double rowBytes) const;
   /// Each rank has a share of `bytes` and ends with all of it (all-gather), or begins with all and ends with a share of
   /// the sum (reduce-scatter).
   LinkUse gather(RankGroup group, double bytes) const;

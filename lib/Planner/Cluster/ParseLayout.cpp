@@ -1,5 +1,6 @@
 //===- ParseLayout.cpp - Layouts as people write them -------------------------===//
 
+#include "k2c/Planner/Checked.h"
 #include "k2c/Planner/Evaluate.h"
 
 #include <charconv>
@@ -31,7 +32,8 @@ template <class E> Status named(const std::string &key, const std::string &text,
   return Error{"--layout", key + " is '" + text + "'", "use one of " + known};
 }
 
-Status setEntry(ParallelLayout &layout, PlanPhase phase, const std::string &key, const std::string &text) {
+Status setEntry(ParallelLayout &layout, PlanPhase phase, const std::string &key, const std::string &text,
+                const std::string &prefix = "") {
   struct {
     const char *key;
     int64_t *to;
@@ -41,7 +43,7 @@ Status setEntry(ParallelLayout &layout, PlanPhase phase, const std::string &key,
                  {"etp", &layout.etp, true, true},
                  {"pp", &layout.pp, true, true},
                  {"dp", &layout.dp, true, true},
-                 {"cp", &layout.cp, false, true},
+                 {"cp", &layout.cp, true, true},
                  {"replicas", &layout.replicas, true, false},
                  {"redundant", &layout.redundantExperts, true, false},
                  {"step", &layout.stepTokens, true, false},
@@ -56,7 +58,7 @@ Status setEntry(ParallelLayout &layout, PlanPhase phase, const std::string &key,
     known += std::string(entry.key) + ", ";
     if (key != entry.key)
       continue;
-    Expected<int64_t> value = wholeNumber(key, text);
+    Expected<int64_t> value = wholeNumber(prefix + key, text);
     if (!value)
       return value.takeError();
     *entry.to = *value;
@@ -64,7 +66,7 @@ Status setEntry(ParallelLayout &layout, PlanPhase phase, const std::string &key,
   }
   if (key == "overlap" || (key == "sp" && !serves)) {
     if (text != "0" && text != "1")
-      return Error{"--layout", key + " is '" + text + "'", "use 0 or 1"};
+      return Error{"--layout", prefix + key + " is '" + text + "'", "use 0 or 1"};
     (key == "sp" ? layout.sp : layout.overlap) = text == "1";
     return Status::success();
   }
@@ -76,17 +78,29 @@ Status setEntry(ParallelLayout &layout, PlanPhase phase, const std::string &key,
     return named(key, text, 4, layout.zero);
   if (key == "offload" && !serves)
     return named(key, text, 2, layout.offload);
-  return Error{"--layout", "'" + key + "' is not a key of a " + (serves ? "serving" : "training") + " layout",
-               "use " + known + (serves ? "overlap" : "overlap, sp, schedule, recompute, zero, offload")};
+  return Error{
+      "--layout", "'" + prefix + key + "' is not a key of a " + (serves ? "serving" : "training") + " layout",
+      "use " + known +
+          (serves ? "overlap, or these with prefill. before them" : "overlap, sp, schedule, recompute, zero, offload")};
+}
+
+/// Experts are spread over the ranks that are there: ep alone says dp.
+void spreadExperts(ParallelLayout &layout, const std::set<std::string> &seen, const std::string &prefix) {
+  const Checked ranks = Checked(layout.ep) * layout.etp, shared = Checked(layout.tp) * layout.cp;
+  if (seen.count(prefix + "ep") && !seen.count(prefix + "dp") && ranks.isValid() && shared.isValid() &&
+      shared.value() > 0)
+    layout.dp = std::max<int64_t>(1, ranks.value() / shared.value());
 }
 
 } // namespace
 
 Expected<ParallelLayout> k2c::parseLayout(const std::string &text, PlanPhase phase) {
-  ParallelLayout layout;
+  static const std::string prefix = "prefill.";
+  ParallelLayout layout, prefill;
   std::istringstream in(text);
   std::string entry;
   std::set<std::string> seen;
+  bool disaggregated = false;
   while (std::getline(in, entry, ',')) {
     const size_t equals = entry.find('=');
     if (equals == std::string::npos || equals == 0)
@@ -94,11 +108,20 @@ Expected<ParallelLayout> k2c::parseLayout(const std::string &text, PlanPhase pha
     const std::string key = entry.substr(0, equals);
     if (!seen.insert(key).second)
       return Error{"--layout", "names " + key + " twice", "keep one of them"};
-    if (Status status = setEntry(layout, phase, key, entry.substr(equals + 1)); !status)
+    const std::string value = entry.substr(equals + 1);
+    const bool isPrefill = phase == PlanPhase::Serve && key.compare(0, prefix.size(), prefix) == 0;
+    disaggregated |= isPrefill;
+    Status status = isPrefill ? setEntry(prefill, phase, key.substr(prefix.size()), value, prefix)
+                              : setEntry(layout, phase, key, value);
+    if (!status)
       return status.takeError();
   }
-  // Experts are spread over the ranks that are there: ep alone says dp, dp alone says ep.
-  if (phase == PlanPhase::Serve && seen.count("ep") && !seen.count("dp") && layout.tp > 0)
-    layout.dp = std::max<int64_t>(1, layout.ep * layout.etp / layout.tp);
+  if (phase == PlanPhase::Train)
+    return layout;
+  spreadExperts(layout, seen, "");
+  if (disaggregated) {
+    spreadExperts(prefill, seen, prefix);
+    layout.prefill = std::make_shared<const ParallelLayout>(prefill);
+  }
   return layout;
 }

@@ -21,6 +21,7 @@ struct RequestMix {
   double decodeContext = 0;     ///< mean over generated tokens of the tokens before
   double residentDeviation = 0; ///< of a sequence's cached tokens, at a random moment
   int64_t longest = 1;          ///< of input and output together
+  int64_t longestInput = 1;     ///< history included
   double slowInput = 1;         ///< 95 % of inputs are no longer
   double tokensOfStep = 1;      ///< with accepted drafts
 };
@@ -43,6 +44,7 @@ struct RequestModel {
 /// number of experts.
 Status checkRequest(const PlanRequest &request);
 
+/// Of the whole layout, both pools when it has two.
 Expected<ClusterPlan> evaluateServe(const RequestModel &context, const ParallelLayout &layout);
 Expected<ClusterPlan> evaluateTrain(const RequestModel &context, const ParallelLayout &layout);
 

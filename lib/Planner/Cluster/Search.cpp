@@ -1,18 +1,17 @@
 //===- Search.cpp - The best of all layouts, and why the others lose ----------===//
 //
-// Every layout of the space is evaluated; the objective ranks those that hold. A layout is cheap (prefix sums, closed
-// forms), so nothing is pruned that could win. Ties go to fewer devices, then to the simpler layout.
+// Every serving layout of the space is evaluated, and pairs of two pools (PoolSearch.cpp); training layouts are
+// bounded, then simulated (TrainSearch.cpp). The objective ranks those that hold; nothing is pruned that could win.
+// Ties go to fewer devices, then to the simpler layout.
 //
 //===----------------------------------------------------------------------===//
 
-#include "RequestModel.h"
+#include "Ranking.h"
 #include "Space.h"
 #include "Trainer.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <limits>
-#include <map>
 
 using namespace k2c;
 using namespace k2c::planner;
@@ -28,125 +27,30 @@ struct Candidate {
   std::vector<double> rank;
 };
 
-double tokensPerSecond(const ClusterPlan &plan) {
-  return plan.figure(plan.phase == PlanPhase::Serve ? "output_tokens_per_s" : "tokens_per_s").value_or(0);
-}
-double latency(const ClusterPlan &plan) {
-  return plan.figure(plan.phase == PlanPhase::Serve ? "tpot_s" : "step_s").value_or(0);
-}
-
-double objectiveOf(const ClusterPlan &plan, Objective objective) {
-  switch (objective) {
-  case Objective::Throughput:
-    return -tokensPerSecond(plan);
-  case Objective::Latency:
-    return latency(plan);
-  case Objective::Devices:
-    return double(plan.devices);
-  case Objective::ExpertParallel:
-    return double(plan.layout.ep);
-  case Objective::Cost:
-    return plan.figure("dollars_per_million_tokens").value_or(0);
-  }
-  return 0;
-}
-
 std::vector<double> rankOf(const ClusterPlan &plan, Objective objective) {
   const ParallelLayout &l = plan.layout;
   return {objectiveOf(plan, objective),
           -tokensPerSecond(plan),
           double(plan.devices),
+          double(l.prefill != nullptr),
           double(l.pp),
           double(l.tp),
+          double(l.cp),
+          double(l.etp),
           double(l.overlap),
           double(l.ep),
           double(l.redundantExperts)};
 }
 
 //===----------------------------------------------------------------------===//
-// Why one loses
-//===----------------------------------------------------------------------===//
-
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g", value);
-  return text;
-}
-
-/// Device-seconds that each part of a step costs for a token that users get.
-std::map<std::string, double> costs(const ClusterPlan &plan) {
-  std::map<std::string, double> each;
-  const double tokens = std::max(1e-9, tokensPerSecond(plan));
-  double all = 0;
-  for (const StepPart &part : plan.steps)
-    all += part.exposed().value;
-  for (const StepPart &part : plan.steps)
-    each[part.phase + ": " + part.name] += part.exposed().value / all * double(plan.devices) / tokens;
-  return each;
-}
-
-std::string whyItLoses(const ClusterPlan &plan, const ClusterPlan &best, Objective objective) {
-  const double mine = objectiveOf(plan, objective), theirs = objectiveOf(best, objective);
-  std::string text;
-  if (objective == Objective::Throughput)
-    text = number(theirs / mine) + " times fewer tokens/s";
-  else if (objective == Objective::Latency)
-    text = number(mine / theirs) + " times longer " + (plan.phase == PlanPhase::Serve ? "for a token" : "for a step");
-  else if (objective == Objective::Cost)
-    text = number(mine / theirs) + " times the dollars";
-  else
-    text =
-        number(mine) + " against " + number(theirs) + (objective == Objective::Devices ? " devices" : " expert ranks");
-  if (mine == theirs)
-    text = "as good, " + number(tokensPerSecond(best) / tokensPerSecond(plan)) + " times fewer tokens/s";
-  const std::map<std::string, double> ours = costs(plan), other = costs(best);
-  std::string where;
-  double most = 0;
-  for (const auto &[part, cost] : ours) {
-    auto found = other.find(part);
-    const double more = cost - (found == other.end() ? 0 : found->second);
-    if (more > most) {
-      most = more;
-      where = part;
-    }
-  }
-  if (where.empty())
-    return text;
-  auto found = other.find(where);
-  auto spent = [](double seconds) { return format(Seconds(seconds)); };
-  return text + "; " + where + " takes " + spent(ours.at(where)) + " of a device for a token, there " +
-         (found == other.end() ? "nothing" : spent(found->second));
-}
-
-//===----------------------------------------------------------------------===//
 // The search
 //===----------------------------------------------------------------------===//
-
-class Refusals {
-public:
-  void add(const Error &error, const ParallelLayout &layout, PlanPhase phase) {
-    Refused &entry = byReason[error.where];
-    if (entry.count++ == 0)
-      entry.example = format(layout, phase) + ": " + error.message;
-    entry.reason = error.where;
-  }
-  std::vector<Refused> list() const {
-    std::vector<Refused> all;
-    for (const auto &[reason, entry] : byReason)
-      all.push_back(entry);
-    std::sort(all.begin(), all.end(), [](const Refused &a, const Refused &b) { return a.count > b.count; });
-    return all;
-  }
-
-private:
-  std::map<std::string, Refused> byReason;
-};
 
 /// True when `a` is no worse than `b` in any of throughput, devices and, serving, the time of a token, training,
 /// memory.
 bool covers(const ClusterPlan &a, const ClusterPlan &b) {
   auto third = [](const ClusterPlan &plan) {
-    return plan.phase == PlanPhase::Serve ? latency(plan) : double(plan.fullest().total().value);
+    return plan.phase == PlanPhase::Serve ? latencyOf(plan) : double(plan.fullest().total().value);
   };
   return tokensPerSecond(a) >= tokensPerSecond(b) && third(a) <= third(b) && a.devices <= b.devices;
 }
@@ -154,8 +58,8 @@ bool covers(const ClusterPlan &a, const ClusterPlan &b) {
 /// What no other covers, by throughput, thinned evenly to a dozen.
 std::vector<ClusterPlan> frontierOf(std::vector<const ClusterPlan *> plans) {
   std::sort(plans.begin(), plans.end(), [](const ClusterPlan *a, const ClusterPlan *b) {
-    return std::tuple(-tokensPerSecond(*a), latency(*a), a->devices) <
-           std::tuple(-tokensPerSecond(*b), latency(*b), b->devices);
+    return std::tuple(-tokensPerSecond(*a), latencyOf(*a), a->devices) <
+           std::tuple(-tokensPerSecond(*b), latencyOf(*b), b->devices);
   });
   std::vector<const ClusterPlan *> kept;
   for (const ClusterPlan *plan : plans)
@@ -243,8 +147,9 @@ ClusterPlan withFewestReplicas(const RequestModel &context, const ParallelLayout
 /// Serving: every layout's plan.
 std::vector<ClusterPlan> evaluateAll(const RequestModel &context, const std::vector<ParallelLayout> &space,
                                      Refusals &refusals) {
+  // Where arrivals say how many tokens there are, fewer devices are better; more make a token faster.
   const bool fewest =
-      context.request.objective == Objective::Devices && context.request.workload.serve.arrivalRate.has_value();
+      context.request.objective != Objective::Latency && context.request.workload.serve.arrivalRate.has_value();
   std::vector<ClusterPlan> plans;
   for (const ParallelLayout &layout : space) {
     Expected<ClusterPlan> plan = evaluateServe(context, layout);
@@ -256,56 +161,36 @@ std::vector<ClusterPlan> evaluateAll(const RequestModel &context, const std::vec
   return plans;
 }
 
-/// A score's numbers, less is better.
-std::vector<double> rankOf(const TrainScore &score, Objective objective) {
-  const double devices = double(score.layout.devices());
-  const double first = objective == Objective::Devices          ? devices
-                       : objective == Objective::ExpertParallel ? double(score.layout.ep)
-                       : objective == Objective::Cost           ? devices / score.tokensPerSecond
-                       : objective == Objective::Latency        ? score.stepSeconds
-                                                                : -score.tokensPerSecond;
-  return {first, -score.tokensPerSecond, devices, score.mostBytes};
+/// Serving: plans of the best pairs of two pools; how many pairs were compared.
+int64_t evaluatePools(const RequestModel &context, std::vector<ClusterPlan> &plans, Refusals &refusals) {
+  constexpr size_t planned = 32;
+  int64_t compared = 0;
+  for (const ParallelLayout &layout : bestPools(context, planned, compared)) {
+    Expected<ClusterPlan> plan = evaluateServe(context, layout);
+    if (plan)
+      plans.push_back(std::move(*plan));
+    else
+      refusals.add(plan.error(), layout, PlanPhase::Serve);
+  }
+  return compared;
 }
 
-/// Training: every layout is scored (`tried` adds those scored with offload as well); the first in the objective, and
-/// those that are faster than all that need less memory, get a plan of their own.
-std::vector<ClusterPlan> scoreAll(const RequestModel &context, const std::vector<ParallelLayout> &space,
-                                  Refusals &refusals, int64_t &tried) {
-  constexpr size_t planned = 16;
-  const Objective objective = context.request.objective;
-  PipelineCache cache;
-  std::vector<std::pair<std::vector<double>, TrainScore>> scores;
-  for (const ParallelLayout &layout : space) {
-    Expected<TrainScore> score = scoreTrain(context, layout, cache);
-    if (!score && score.error().where == "memory" && context.request.topology.host) {
-      // A layout that holds its activations is never faster with them on the host; one that does not may hold them so.
-      ParallelLayout offloaded = layout;
-      offloaded.offload = Offload::Activations;
-      ++tried;
-      if (Expected<TrainScore> other = scoreTrain(context, offloaded, cache))
-        score = std::move(other);
-    }
-    if (score)
-      scores.emplace_back(rankOf(*score, objective), *score);
-    else
-      refusals.add(score.error(), layout, PlanPhase::Train);
-  }
-  std::stable_sort(scores.begin(), scores.end(), [](const auto &a, const auto &b) { return a.first < b.first; });
-  std::vector<ClusterPlan> plans;
-  double least = std::numeric_limits<double>::infinity();
-  size_t steps = 0;
-  for (size_t i = 0; i < scores.size(); ++i) {
-    const TrainScore &score = scores[i].second;
-    // Steps of 3 % of memory, so that the frontier is not a list of equals.
-    const bool smaller = score.mostBytes < 0.97 * least && steps < planned;
-    steps += smaller;
-    if (smaller)
-      least = score.mostBytes;
-    if (i < planned || smaller)
-      if (Expected<ClusterPlan> plan = evaluateTrain(context, score.layout))
-        plans.push_back(std::move(*plan));
-  }
-  return plans;
+/// The next in the objective; the last of them is the best that shares its devices otherwise (one pool or two), when
+/// the others do not show one.
+std::vector<RunnerUp> runnersUpOf(const std::vector<Candidate> &ranked, Objective objective) {
+  const ClusterPlan &best = ranked.front().plan;
+  auto other = [&](const Candidate &each) { return !each.plan.layout.prefill != !best.layout.prefill; };
+  const size_t count = std::min(ranked.size(), mostRunnersUp + 1);
+  std::vector<const ClusterPlan *> next;
+  for (size_t i = 1; i < count; ++i)
+    next.push_back(&ranked[i].plan);
+  auto found = std::find_if(ranked.begin(), ranked.end(), other);
+  if (found != ranked.end() && size_t(found - ranked.begin()) >= count)
+    next.back() = &found->plan;
+  std::vector<RunnerUp> runnersUp;
+  for (const ClusterPlan *plan : next)
+    runnersUp.push_back({*plan, whyItLoses(*plan, best, objective)});
+  return runnersUp;
 }
 
 } // namespace
@@ -323,8 +208,11 @@ Expected<PlanSearch> k2c::search(const PlanRequest &request) {
   std::vector<Candidate> ranked;
   const std::vector<ParallelLayout> space = serves ? servingSpace(request) : trainingSpace(request);
   result.candidates = int64_t(space.size());
-  for (ClusterPlan &plan :
-       serves ? evaluateAll(context, space, refusals) : scoreAll(context, space, refusals, result.candidates)) {
+  std::vector<ClusterPlan> plans =
+      serves ? evaluateAll(context, space, refusals) : trainingPlans(context, space, refusals, result.candidates);
+  if (serves)
+    result.candidates += evaluatePools(context, plans, refusals);
+  for (ClusterPlan &plan : plans) {
     std::vector<double> rank = rankOf(plan, request.objective);
     ranked.push_back({std::move(plan), std::move(rank)});
   }
@@ -334,8 +222,7 @@ Expected<PlanSearch> k2c::search(const PlanRequest &request) {
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const Candidate &a, const Candidate &b) { return a.rank < b.rank; });
   result.best = ranked.front().plan;
-  for (size_t i = 1; i < ranked.size() && result.runnersUp.size() < mostRunnersUp; ++i)
-    result.runnersUp.push_back({ranked[i].plan, whyItLoses(ranked[i].plan, result.best, request.objective)});
+  result.runnersUp = runnersUpOf(ranked, request.objective);
   std::vector<ClusterPlan> extra;
   if (serves)
     addSmallerBatches(context, ranked, extra);

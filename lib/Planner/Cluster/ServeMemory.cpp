@@ -10,10 +10,12 @@
 using namespace k2c;
 using namespace k2c::planner;
 
-ServeMemory::ServeMemory(const RequestModel &context, const ParallelLayout &layout) : context(context), layout(layout) {
+ServeMemory::ServeMemory(const RequestModel &context, const ParallelLayout &layout, PoolRole role)
+    : context(context), layout(layout), role(role) {
   for (LayerRange layers : context.model.stages(layout.pp))
     stages.push_back(context.model.of(layers, layout));
-  if (context.request.workload.serve.draftTokens > 0 && context.request.spec.mtpLayers > 0) {
+  if (context.request.workload.serve.draftTokens > 0 && context.request.spec.mtpLayers > 0 &&
+      role != PoolRole::Prefill) {
     RankShare draft = context.model.ofDraft(layout);
     RankShare &last = stages.back();
     for (size_t i = 0; i < pieceCount; ++i) {
@@ -21,23 +23,31 @@ ServeMemory::ServeMemory(const RequestModel &context, const ParallelLayout &layo
       last.bytes[i] += draft.bytes[i];
     }
   }
-  compiles = whyNotCompiled(context.request, layout).empty();
+  compiles = role == PoolRole::Both && whyNotCompiled(context.request, layout).empty();
   reserve = context.request.workload.reserve * double(context.request.topology.device.memory.value.value);
 }
 
-/// Cached tokens of `sequences` at a random moment, three deviations above their mean, and the longest one at least;
-/// each ends in a page that is half full.
-double ServeMemory::cacheBytes(const RankShare &share, int64_t sequences) const {
-  const ModelSpec &spec = context.request.spec;
+/// Of a data-parallel rank that decodes: those of its sequences at a random moment, three deviations above their mean,
+/// and the longest one at least. Of one that computes prompts: the longest prompt, and what its stages compute beside
+/// it or have computed and not sent yet.
+double ServeMemory::cachedTokens(int64_t sequences) const {
   const RequestMix &mix = context.mix;
   const double n = double(sequences);
-  const double tokens = std::max(n * mix.decodeContext + 3 * std::sqrt(n) * mix.residentDeviation, double(mix.longest));
-  const double each = (tokens + n * Limits::page / 2) / n;
+  if (role == PoolRole::Prefill)
+    return double(mix.longestInput + (1 + layout.pp) * layout.stepTokens);
+  return std::max(n * mix.decodeContext + 3 * std::sqrt(n) * mix.residentDeviation, double(mix.longest));
+}
+
+/// On each of the cp devices, a sequence ends in a page that is half full.
+double ServeMemory::cacheBytes(const RankShare &share, int64_t sequences) const {
+  const ModelSpec &spec = context.request.spec;
+  const double n = double(sequences), cp = double(layout.cp);
+  const double each = (cachedTokens(sequences) + n * cp * Limits::page / 2) / n;
   const double bytes =
       cacheBytesOfContext(spec, CacheFormat::Plain, byteWidth(context.request.cache), int64_t(std::ceil(each))).real();
   const double layers = double(std::min(share.layerCount(), spec.layerCount() - spec.encoderLayers));
   return n * bytes * layers / double(spec.layerCount() - spec.encoderLayers) /
-         double(std::min(layout.tp, context.model.keyHeads));
+         (double(std::min(layout.tp, context.model.keyHeads)) * cp);
 }
 
 /// Values that a row keeps at once in the widest part of a layer.
@@ -58,10 +68,15 @@ ServeMemory::Buffers ServeMemory::buffers(int64_t stepTokens, int64_t sequences,
   const DeviceRates &rates = context.rates;
   const double tp = double(layout.tp), hidden = double(spec.hidden);
   const int64_t tokens = 1 + request.workload.serve.draftTokens;
-  const int64_t rows = std::max(stepTokens, (sequences + layout.pp - 1) / layout.pp * tokens);
+  const int64_t ofGroup = std::max(stepTokens, (sequences + layout.pp - 1) / layout.pp * tokens);
+  const int64_t rows = (ofGroup + layout.cp - 1) / layout.cp;
   Buffers b;
   b.activations = double(rows) * rates.activationBytes * (4 * hidden + widestRow(spec) / tp);
-  b.logits = isLast ? double(sequences * tokens) * double(spec.vocab) * 4 / tp : 0;
+  b.logits = isLast ? double(sequences * tokens) * double(spec.vocab) * 4 / (tp * double(layout.cp)) : 0;
+  if (layout.cp > 1 && stepTokens > 0) // the keys of one layer, of a step's sequences
+    b.gathered = double(std::max(context.mix.longestInput, stepTokens)) *
+                 cacheBytesPerToken(spec, CacheFormat::Plain, byteWidth(request.cache)).real() /
+                 double(spec.layerCount() - spec.encoderLayers) / double(std::min(layout.tp, context.model.keyHeads));
   if (!spec.moe)
     return b;
   RoutedBatch batch;
@@ -130,6 +145,8 @@ bool ServeMemory::fits(int64_t sequences) const {
 }
 
 int64_t ServeMemory::mostSequences() const {
+  if (role == PoolRole::Prefill)
+    return fits(1) ? 1 : 0;
   int64_t good = 0, bad = 1;
   while (bad < int64_t(1) << 20 && fits(bad)) {
     good = bad;
@@ -146,8 +163,8 @@ int64_t ServeMemory::chooseStepTokens() const {
   double left = double(context.request.topology.device.memory.value.value);
   for (const RankShare &share : stages)
     left = std::min(left, double(context.request.topology.device.memory.value.value) - fixedBytes(share));
-  int64_t tokens = compiles ? Limits().stepTokens : 8192;
-  while (tokens > 64 && buffers(tokens, 1, true).total() > left / 4)
+  int64_t tokens = compiles ? Limits().stepTokens : std::min<int64_t>(8192 * layout.cp, 1 << 20);
+  while (tokens > 64 * layout.cp && buffers(tokens, 1, true).total() > left / 4)
     tokens /= 2;
   return tokens;
 }
@@ -156,7 +173,7 @@ std::vector<RankMemory> ServeMemory::ranks(int64_t sequences) const {
   if (std::optional<RankMemory> memory = certificate(sequences))
     return {*memory};
   std::vector<RankMemory> classes;
-  const int64_t each = layout.tp * layout.dp;
+  const int64_t each = layout.tp * layout.cp * layout.dp;
   for (size_t stage = 0; stage < stages.size(); ++stage) {
     const RankShare &share = stages[stage];
     RankMemory memory;
@@ -164,6 +181,10 @@ std::vector<RankMemory> ServeMemory::ranks(int64_t sequences) const {
     memory.count = each;
     const int64_t first = int64_t(stage) * each;
     memory.ranks = each == 1 ? std::to_string(first) : std::to_string(first) + "-" + std::to_string(first + each - 1);
+    if (role != PoolRole::Both) {
+      memory.pool = role == PoolRole::Prefill ? "prefill" : "decode";
+      memory.ranks += " (" + memory.pool + ")";
+    }
     memory.parameters = int64_t(sum(share.parameters));
     memory.capacity = context.request.topology.device.memory.value;
     auto add = [&](const std::string &name, double bytes) {
@@ -180,6 +201,7 @@ std::vector<RankMemory> ServeMemory::ranks(int64_t sequences) const {
     add("second communication buffer", b.second);
     add("rows of experts", b.rows);
     add("alignment padding", b.padding);
+    add("gathered keys", b.gathered);
     add("reserve", reserve);
     classes.push_back(std::move(memory));
   }

@@ -6,6 +6,7 @@
 #include "k2c/Planner/Experts.h"
 #include "k2c/Planner/MlaForms.h"
 #include <algorithm>
+#include <cmath>
 
 using namespace k2c;
 using namespace k2c::planner;
@@ -84,6 +85,7 @@ ServeStep::ServeStep(const PlanRequest &request, const ModelShare &model, const 
   }
   if (request.workload.serve.draftTokens > 0 && spec.mtpLayers > 0)
     draft = model.ofDraft(layout);
+  cacheLayers = double(spec.layerCount() - spec.encoderLayers);
   if (const auto *mla = std::get_if<MlaSpec>(&spec.attention))
     expanded = expandedFrom(*mla, MlaForms::Phased);
   if (spec.moe && !request.workload.expertLoad.empty() && layout.ep > 1)
@@ -98,42 +100,77 @@ double ServeStep::imbalance(double rows) const {
   return largestShare(rows * double(model.spec.moe->topK) / double(layout.ep), layout.ep);
 }
 
-/// FLOP of scores and sums over values of one layer, without what is linear in the weights.
-double ServeStep::attentionCore(const StepLoad &load) const {
-  const double q = load.tokens, keys = load.context + (q + 1) / 2, all = load.context + q;
+/// FLOP of scores and sums over values of one layer, without what is linear in the weights: `queries` tokens of each
+/// sequence see `keys` of its `all` tokens on average.
+double ServeStep::coreFlops(double sequences, double queries, double keys, double all) const {
   if (const auto *gqa = std::get_if<GqaSpec>(&model.spec.attention)) {
     const double layers = double(model.spec.layerCount());
     const double windowed = std::min(keys, double(gqa->window)) * double(gqa->windowedLayers) / layers;
     const double full = keys * (1 - double(gqa->windowedLayers) / layers);
-    return load.sequences * 4 * q * (full + windowed) * double(gqa->heads * gqa->headDim);
+    return sequences * 4 * queries * (full + windowed) * double(gqa->heads * gqa->headDim);
   }
   const MlaSpec &mla = std::get<MlaSpec>(model.spec.attention);
   double indexing = 0, seen = keys;
   if (mla.indexer) {
-    indexing = 2 * q * keys * double(mla.indexer->heads * mla.indexer->dim);
+    indexing = 2 * queries * keys * double(mla.indexer->heads * mla.indexer->dim);
     seen = std::min(keys, double(mla.indexer->topK));
   }
-  if (expanded >= 0 && q >= double(expanded))
-    return load.sequences * (expandedFlops(mla, q, seen).value + expandedFlops(mla, 0, all - seen).value + indexing);
-  return load.sequences * (absorbedFlops(mla, q, seen).value + indexing);
+  if (expanded >= 0 && queries >= double(expanded))
+    return sequences * (expandedFlops(mla, queries, seen).value + expandedFlops(mla, 0, all - seen).value + indexing);
+  return sequences * (absorbedFlops(mla, queries, seen).value + indexing);
+}
+
+/// Of one device. Where keys are passed, each device expands all of them for its own queries; else it answers all
+/// queries on its share of the keys.
+double ServeStep::attentionCore(const StepLoad &load) const {
+  const double q = load.tokens, keys = load.context + (q + 1) / 2, all = load.context + q, cp = double(layout.cp);
+  if (layout.cp > 1 && passed(load).passesKeys())
+    return coreFlops(load.sequences, q / cp, keys, all);
+  return coreFlops(load.sequences, q, keys, all) / cp;
+}
+
+ServeStep::Passed ServeStep::passed(const StepLoad &load) const {
+  const ModelSpec &spec = model.spec;
+  const double act = rates.activationBytes, tp = double(layout.tp);
+  const int64_t tokens = int64_t(std::ceil(load.context + load.tokens));
+  Passed p;
+  p.keys = load.sequences * cacheBytesOfContext(spec, CacheFormat::Plain, byteWidth(request.cache), tokens).real() /
+           cacheLayers / double(std::min(layout.tp, model.keyHeads));
+  // A query of each head, and its output with the log-sum-exp.
+  double query = 0, output = 0, indexing = 0;
+  if (const auto *gqa = std::get_if<GqaSpec>(&spec.attention)) {
+    query = double(gqa->heads * gqa->headDim);
+    output = double(gqa->heads * (gqa->headDim + 1));
+  } else {
+    const MlaSpec &mla = std::get<MlaSpec>(spec.attention);
+    query = double(mla.heads * (mla.latent + mla.rope)); // absorbed
+    output = double(mla.heads * (mla.latent + 1));
+    if (mla.indexer) // its queries, and the best scores of each device with their places
+      indexing =
+          double(mla.indexer->heads * mla.indexer->dim) * act + double(mla.indexer->topK) * 8 * double(layout.cp);
+  }
+  p.queries = load.rows() * (query * act / tp + indexing);
+  p.outputs = load.rows() * output * 4 / tp;
+  return p;
 }
 
 void ServeStep::addAttention(PartTime &part, const RankShare &share, const StepLoad &load) const {
   const ModelSpec &spec = model.spec;
-  const double layers = double(share.layerCount()), tp = double(layout.tp);
+  const double layers = double(share.layerCount()), tp = double(layout.tp), rows = rowsOf(load);
   double linear = at(share.parameters, Piece::Attention);
   if (const auto *mla = std::get_if<MlaSpec>(&spec.attention)) // W_UK and W_UV are counted with the keys
     linear -= layers * (latentMatrices(*mla, spec.hidden).uk + latentMatrices(*mla, spec.hidden).uv).real() / tp;
-  part.flops = 2 * load.rows() * linear + layers * attentionCore(load) / tp;
-  const double cached =
-      layers / double(spec.layerCount() - spec.encoderLayers) / double(std::min(layout.tp, model.keyHeads));
+  part.flops = 2 * rows * linear + layers * attentionCore(load) / tp;
+  const double cached = layers / cacheLayers / double(std::min(layout.tp, model.keyHeads));
   const CacheFormat format = CacheFormat::Plain;
   const int64_t element = byteWidth(request.cache);
-  const double read = load.encodes ? 0 : cacheBytesOfContext(spec, format, element, int64_t(load.context)).real();
+  double read = load.encodes ? 0 : cacheBytesOfContext(spec, format, element, int64_t(load.context)).real();
+  if (layout.cp > 1 && !passed(load).passesKeys())
+    read /= double(layout.cp);
   const double written = cacheBytesPerToken(spec, format, element).real();
   part.memory = at(share.bytes, Piece::Attention) + at(share.bytes, Piece::Norms) +
-                cached * (load.sequences * read + load.rows() * written) +
-                2 * load.rows() * double(spec.hidden) * rates.activationBytes * layers;
+                cached * (load.sequences * read + rows * written) +
+                2 * rows * double(spec.hidden) * rates.activationBytes * layers;
   bound(part, rates.attention, rates.memory);
 }
 
@@ -143,7 +180,7 @@ void ServeStep::addExperts(PartTime &part, const RankShare &share, const StepLoa
   if (!spec.moe || share.moeLayers == 0)
     return;
   const MoeSpec &moe = *spec.moe;
-  const double group = double(layout.ep * layout.etp), rows = load.rows() / double(layout.tp) * group;
+  const double group = double(layout.ep * layout.etp), rows = rowsOf(load) / double(layout.tp) * group;
   const double layers = double(share.moeLayers), slots = double(slotsPerRank(spec, layout));
   const double mean = rows * double(moe.topK) / double(layout.ep);
   const double fullest = std::min(mean * imbalance(rows), rows * std::min(slots, double(moe.topK)));
@@ -158,7 +195,7 @@ void ServeStep::addExperts(PartTime &part, const RankShare &share, const StepLoa
 /// What every row passes beside attention: routers, shared experts, dense layers.
 void ServeStep::addDense(PartTime &part, const RankShare &share, const StepLoad &load) const {
   for (Piece piece : {Piece::Router, Piece::Shared, Piece::Mlp}) {
-    part.flops += 2 * load.rows() * at(share.parameters, piece);
+    part.flops += 2 * rowsOf(load) * at(share.parameters, piece);
     part.memory += at(share.bytes, piece);
   }
   bound(part, rates.experts, rates.memory);
@@ -171,34 +208,42 @@ void ServeStep::addDense(PartTime &part, const RankShare &share, const StepLoad 
 void ServeStep::addLinks(std::array<PartTime, servePartCount> &parts, const RankShare &share,
                          const StepLoad &load) const {
   const ModelSpec &spec = model.spec;
-  const double hidden = double(spec.hidden);
+  const double hidden = double(spec.hidden), own = rowsOf(load);
   auto finish = [&](PartTime &part) {
     part.seconds = links.seconds(part.links);
     part.bound = part.links.latency > links.transfer(part.links) ? Bound::Latency : Bound::Link;
   };
   PartTime &dispatch = of(parts, ServePart::Dispatch), &tensor = of(parts, ServePart::Tensor);
   if (spec.moe && share.moeLayers > 0 && layout.ep * layout.etp > 1) {
-    const double rows = load.rows() / double(layout.tp);
+    const double rows = own / double(layout.tp);
     const RankGroup group{double(layout.ep), double(layout.etp)};
     const double fullest = imbalance(rows * double(layout.ep * layout.etp));
     LinkUse use = links.dispatch(group, *spec.moe, rows * fullest, hidden * rates.dispatchBytes);
     use += links.dispatch(group, *spec.moe, rows * fullest, hidden * rates.combineBytes);
-    if (layout.etp > 1) { // each rank of an expert reads all its rows and adds a part of the result
-      const double received = rows * double(spec.moe->topK) * double(layout.etp);
-      use += links.allReduce({double(layout.etp), 1}, received * hidden * rates.combineBytes);
-    }
+    use += links.withinExperts(double(layout.ep), double(layout.etp), *spec.moe, rows * fullest,
+                               hidden * (rates.dispatchBytes + rates.combineBytes));
     dispatch.links = use * double(share.moeLayers);
     finish(dispatch);
   }
   if (layout.tp > 1) {
-    const double each = load.rows() * hidden * rates.activationBytes;
+    const double each = own * hidden * rates.activationBytes;
     tensor.links = links.allReduce({double(layout.tp), 1}, each) * (2 * double(share.layerCount()));
     finish(tensor);
+  }
+  if (layout.cp > 1) {
+    PartTime &context = of(parts, ServePart::Context);
+    const RankGroup group{double(layout.cp), double(layout.tp)};
+    const Passed bytes = passed(load);
+    LinkUse use = links.gather(group, bytes.passesKeys() ? bytes.keys : bytes.queries);
+    if (!bytes.passesKeys())
+      use += links.gather(group, bytes.outputs);
+    context.links = use * double(share.layerCount());
+    finish(context);
   }
   if (layout.pp > 1) {
     PartTime &pipeline = of(parts, ServePart::Pipeline);
     pipeline.links =
-        links.send(double(layout.tp * layout.dp), load.rows() * hidden * rates.activationBytes / double(layout.tp));
+        links.send(double(layout.tp * layout.cp * layout.dp), own * hidden * rates.activationBytes / double(layout.tp));
     finish(pipeline);
   }
 }
@@ -211,12 +256,12 @@ void ServeStep::addStage(StepTime &time, const RankShare &share, const StepLoad 
   PartTime &head = of(parts, ServePart::Head);
   if (share.layers.end == model.spec.layerCount() && !load.encodes) {
     const Piece table = model.spec.tiedEmbeddings ? Piece::Embedding : Piece::Head;
-    head.flops = 2 * load.sequences * std::min(load.tokens, 1 + double(request.workload.serve.draftTokens)) *
-                 at(share.parameters, table);
+    head.flops = 2 * load.sequences / double(layout.cp) *
+                 std::min(load.tokens, 1 + double(request.workload.serve.draftTokens)) * at(share.parameters, table);
     head.memory = at(share.bytes, table);
   }
   if (share.layers.begin == 0)
-    head.memory += load.rows() * double(model.spec.hidden) * rates.activationBytes;
+    head.memory += rowsOf(load) * double(model.spec.hidden) * rates.activationBytes;
   bound(head, rates.experts, rates.memory);
   addLinks(parts, share, load);
   double local = 0, linked = 0;

@@ -3,6 +3,12 @@
 // A step gives each data-parallel rank some sequences with some new tokens each. Its parts take turns; each is bound by
 // arithmetic, by memory or by links (paper 004, equations 46-51, with the corrections that docs/Planner.md lists).
 //
+// With cp > 1 a data-parallel rank is cp devices: each holds 1/cp of every sequence's cache and does the work of 1/cp
+// of the new tokens. In attention, the tokens of one must meet the keys of all. Either the keys move (all-gathered from
+// the caches, a ring sends as many bytes), or the queries do, and each device returns a partial output with its
+// log-sum-exp in f32: "pass-KV" and "pass-Q" of ring attention. What is fewer bytes is taken: keys for long prompts,
+// queries for decoding.
+//
 //===----------------------------------------------------------------------===//
 #ifndef K2C_LIB_PLANNER_CLUSTER_SERVESTEP_H
 #define K2C_LIB_PLANNER_CLUSTER_SERVESTEP_H
@@ -12,7 +18,8 @@
 
 namespace k2c::planner {
 
-/// What a data-parallel rank gets in a step. Real numbers: half a batch of odd size, means of distributions.
+/// What a data-parallel rank, cp devices, gets in a step. Real numbers: half a batch of odd size, means of
+/// distributions.
 struct StepLoad {
   double sequences = 1;
   double tokens = 1;    ///< new ones of a sequence
@@ -21,8 +28,8 @@ struct StepLoad {
   double rows() const { return sequences * tokens; }
 };
 
-enum class ServePart : uint8_t { Attention, Experts, Dense, Head, Draft, Dispatch, Tensor, Pipeline };
-inline constexpr size_t servePartCount = 8;
+enum class ServePart : uint8_t { Attention, Experts, Dense, Head, Draft, Dispatch, Tensor, Context, Pipeline };
+inline constexpr size_t servePartCount = 9;
 
 /// One part on one device.
 struct PartTime {
@@ -75,6 +82,15 @@ private:
   void addDense(PartTime &part, const RankShare &share, const StepLoad &load) const;
   void addLinks(std::array<PartTime, servePartCount> &parts, const RankShare &share, const StepLoad &load) const;
   double attentionCore(const StepLoad &load) const;
+  double coreFlops(double sequences, double queries, double keys, double all) const;
+  /// New rows of each of a data-parallel rank's devices.
+  double rowsOf(const StepLoad &load) const { return load.rows() / double(layout.cp); }
+  /// Bytes of a layer that a device has after its keys, or its queries and partial outputs, were passed on.
+  struct Passed {
+    double keys = 0, queries = 0, outputs = 0;
+    bool passesKeys() const { return keys <= queries + outputs; }
+  };
+  Passed passed(const StepLoad &load) const;
 
   const PlanRequest &request;
   const ModelShare &model;
@@ -83,6 +99,7 @@ private:
   const ParallelLayout layout;
   std::vector<RankShare> stages, decoding; ///< decoding: without encoder layers
   std::optional<RankShare> draft;
+  double cacheLayers = 1;       ///< layers that keep a cache
   double measuredImbalance = 0; ///< of Workload::expertLoad; 0: none given
   int64_t expanded = -1;
 };

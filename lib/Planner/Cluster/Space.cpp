@@ -57,37 +57,79 @@ static std::vector<int64_t> redundantWays(const PlanRequest &request, int64_t ep
   return ways;
 }
 
-std::vector<ParallelLayout> planner::servingSpace(const PlanRequest &request) {
+/// Neighbours that may share an expert.
+static std::vector<int64_t> expertTensorWays(const PlanRequest &request, int64_t ranks) {
+  std::vector<int64_t> ways = {1};
+  if (request.spec.moe)
+    for (int64_t etp : {2, 4, 8})
+      if (etp <= nearDevices(request.topology) && ranks % etp == 0 && request.spec.moe->inter % etp == 0)
+        ways.push_back(etp);
+  return ways;
+}
+
+/// Ranks that may share a sequence.
+static std::vector<int64_t> contextWays(const PlanRequest &request) {
+  constexpr int64_t leastTokens = 8192;
+  const ServeWorkload &serve = request.workload.serve;
+  const int64_t longest =
+      serve.prompt.longest() + (serve.multiTurnShare > 0 ? serve.history.longest() : 0) + serve.output.longest();
+  std::vector<int64_t> ways = {1};
+  for (int64_t cp = 2; cp <= 64 && longest / cp >= leastTokens && request.spec.encoderLayers == 0; cp *= 2)
+    ways.push_back(cp);
+  return ways;
+}
+
+/// One replica with `ranks` in a stage, in every form.
+static void addForms(const PlanRequest &request, ParallelLayout layout, int64_t ranks,
+                     std::vector<ParallelLayout> &space) {
+  layout.dp = ranks / (layout.tp * layout.cp);
+  for (int64_t etp : expertTensorWays(request, ranks)) {
+    layout.etp = etp;
+    layout.ep = request.spec.moe ? ranks / etp : 1;
+    for (int64_t redundant : redundantWays(request, layout.ep))
+      for (bool overlap : {false, true}) {
+        if (overlap && (ranks == 1 || !request.spec.moe))
+          continue;
+        layout.redundantExperts = redundant;
+        layout.overlap = overlap;
+        space.push_back(layout);
+      }
+  }
+}
+
+std::vector<ParallelLayout> planner::replicaSpace(const PlanRequest &request) {
   const int64_t all = request.topology.ranks();
-  const bool few = request.objective == Objective::Devices || request.objective == Objective::ExpertParallel;
   std::vector<ParallelLayout> space;
   for (int64_t tp : tensorWays(request))
-    for (int64_t pp : {1, 2, 4, 8})
-      for (int64_t ranks : alignedDevices(request.topology)) {
-        if (ranks % tp || ranks * pp > all || pp > request.spec.layerCount())
-          continue;
-        if (!request.spec.moe && ranks != tp) // dense models: data-parallel ranks are replicas
-          continue;
-        const int64_t most = all / (ranks * pp);
-        std::set<int64_t> copies = {most};
-        if (few)
-          copies.insert(1);
-        for (int64_t replicas : copies)
-          for (int64_t redundant : redundantWays(request, ranks))
-            for (bool overlap : {false, true}) {
-              if (overlap && (ranks == 1 || !request.spec.moe))
-                continue;
-              ParallelLayout layout;
-              layout.tp = tp;
-              layout.ep = request.spec.moe ? ranks : 1;
-              layout.dp = ranks / tp;
-              layout.pp = pp;
-              layout.replicas = replicas;
-              layout.redundantExperts = redundant;
-              layout.overlap = overlap;
-              space.push_back(layout);
-            }
-      }
+    for (int64_t cp : contextWays(request))
+      for (int64_t pp : {1, 2, 4, 8})
+        for (int64_t ranks : alignedDevices(request.topology)) {
+          if (ranks % (tp * cp) || ranks * pp > all || pp > request.spec.layerCount())
+            continue;
+          if (!request.spec.moe && ranks != tp * cp) // dense models: data-parallel ranks are replicas
+            continue;
+          ParallelLayout layout;
+          layout.tp = tp;
+          layout.cp = cp;
+          layout.pp = pp;
+          addForms(request, layout, ranks, space);
+        }
+  return space;
+}
+
+std::vector<ParallelLayout> planner::servingSpace(const PlanRequest &request) {
+  const bool few = request.objective == Objective::Devices || request.objective == Objective::ExpertParallel;
+  std::vector<ParallelLayout> space;
+  for (ParallelLayout layout : replicaSpace(request)) {
+    const int64_t most = request.topology.ranks() / layout.devices();
+    std::set<int64_t> copies = {most};
+    if (few)
+      copies.insert(1);
+    for (int64_t replicas : copies) {
+      layout.replicas = replicas;
+      space.push_back(layout);
+    }
+  }
   return space;
 }
 
@@ -114,9 +156,38 @@ static std::vector<ParallelLayout> schedules(int64_t pp) {
   return ways;
 }
 
+/// Ranks that share the experts of a layer, and an expert, of `ranks`. Whole experts on as many ranks hold as much and
+/// send less, so an expert is divided only where experts cannot be spread further, or are to be spread less.
+static std::vector<std::pair<int64_t, int64_t>> expertWays(const PlanRequest &request, int64_t ranks) {
+  std::vector<std::pair<int64_t, int64_t>> ways;
+  if (!request.spec.moe)
+    return {{1, 1}};
+  const int64_t experts = request.spec.moe->experts;
+  for (int64_t ep : divisors(ranks))
+    if (ep <= experts && experts % ep == 0)
+      for (int64_t etp : expertTensorWays(request, ranks / ep))
+        if (etp == 1 || experts % (2 * ep) || request.objective == Objective::ExpertParallel)
+          ways.push_back({ep, etp});
+  return ways;
+}
+
+static void addTrainingForms(const PlanRequest &request, ParallelLayout layout, std::vector<ParallelLayout> &space) {
+  const bool hasSets = request.spec.moe && std::get_if<MlaSpec>(&request.spec.attention);
+  for (RecomputeSet set : {RecomputeSet::None, RecomputeSet::DeepSeekV3, RecomputeSet::KimiK2, RecomputeSet::Layer}) {
+    if (!hasSets && set != RecomputeSet::None && set != RecomputeSet::Layer)
+      continue;
+    for (Zero zero : {Zero::Os, Zero::OsGParams})
+      for (int64_t size : {1, 2, 4}) {
+        layout.recompute = set;
+        layout.zero = zero;
+        layout.microbatchSize = size;
+        space.push_back(layout);
+      }
+  }
+}
+
 std::vector<ParallelLayout> planner::trainingSpace(const PlanRequest &request) {
   const bool few = request.objective == Objective::Devices || request.objective == Objective::ExpertParallel;
-  const bool hasSets = request.spec.moe && std::get_if<MlaSpec>(&request.spec.attention);
   std::vector<int64_t> sizes = {request.topology.ranks()};
   if (few)
     sizes = alignedDevices(request.topology);
@@ -127,26 +198,15 @@ std::vector<ParallelLayout> planner::trainingSpace(const PlanRequest &request) {
         if (devices % (tp * pp))
           continue;
         const int64_t dp = devices / (tp * pp);
-        for (int64_t ep : divisors(tp * dp)) {
-          if (request.spec.moe ? ep > request.spec.moe->experts || request.spec.moe->experts % ep : ep > 1)
-            continue;
-          for (ParallelLayout layout : schedules(pp))
-            for (RecomputeSet set :
-                 {RecomputeSet::None, RecomputeSet::DeepSeekV3, RecomputeSet::KimiK2, RecomputeSet::Layer})
-              for (Zero zero : {Zero::Os, Zero::OsGParams})
-                for (int64_t size : {1, 2, 4}) {
-                  if (!hasSets && set != RecomputeSet::None && set != RecomputeSet::Layer)
-                    continue;
-                  layout.tp = tp;
-                  layout.dp = dp;
-                  layout.ep = ep;
-                  layout.sp = tp > 1;
-                  layout.recompute = set;
-                  layout.zero = zero;
-                  layout.microbatchSize = size;
-                  space.push_back(layout);
-                }
-        }
+        for (auto [ep, etp] : expertWays(request, tp * dp))
+          for (ParallelLayout layout : schedules(pp)) {
+            layout.tp = tp;
+            layout.dp = dp;
+            layout.ep = ep;
+            layout.etp = etp;
+            layout.sp = tp > 1;
+            addTrainingForms(request, layout, space);
+          }
       }
   return space;
 }

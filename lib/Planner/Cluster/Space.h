@@ -7,13 +7,17 @@
 
 namespace k2c::planner {
 
-/// Every serving layout that fills the topology or, for the objectives that want few, less of it: tp within a node; 1
-/// to 8 stages; experts over divisors and multiples of a node; two-batch overlap or none; redundant experts where loads
-/// are known or slots need filling. Not all divide the model.
+/// Every serving layout of one replica: tp within a node; 1 to 8 stages; experts over divisors and multiples of a node,
+/// whole or each divided among 2 to 8 neighbours; cp where the longest sequence leaves each rank 8,192 tokens;
+/// two-batch overlap or none; redundant experts where loads are known or slots need filling. Not all divide the model.
+std::vector<ParallelLayout> replicaSpace(const PlanRequest &request);
+
+/// Those of replicaSpace in as many replicas as the topology has room for and, for the objectives that want few, one.
 std::vector<ParallelLayout> servingSpace(const PlanRequest &request);
 
-/// Every training layout: tp within a node, powers of two of stages, ep over divisors of a stage's ranks, all
-/// schedules, recomputation sets, sharded optimizer states (and parameters), micro-batches of 1 to 4 sequences.
+/// Every training layout: tp within a node, powers of two of stages, ep over divisors of a stage's ranks, etp where ep
+/// cannot be doubled (with as many ranks, whole experts send less and hold as much), all schedules, recomputation sets,
+/// sharded optimizer states (and parameters), micro-batches of 1 to 4 sequences.
 std::vector<ParallelLayout> trainingSpace(const PlanRequest &request);
 
 /// Numbers of devices that lie well on the topology, ascending: divisors of a node, whole nodes.

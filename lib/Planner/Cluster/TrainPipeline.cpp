@@ -89,15 +89,29 @@ Status Trainer::makePrograms() {
   return Status::success();
 }
 
-Status Trainer::runPipeline(bool quick) {
+void Trainer::timeStages() {
   auto passes = [&](const StageTime &t) {
     return t.forward.seconds + t.backward() + 2 * t.linkSeconds + hostExposed(t);
   };
-  for (size_t stage = 0; stage < stages.count(); ++stage) {
+  for (size_t stage = times.size(); stage < stages.count(); ++stage) {
     times.push_back(stages.time(stage));
     if (passes(times[stage]) > passes(times[slowest]))
       slowest = stage;
   }
+}
+
+double Trainer::leastStepSeconds() {
+  timeStages();
+  const PipelineDurations d = durations();
+  const double apart = d.forward + d.inputGrad + d.weightGrad,
+               passes = layout.schedule == PipelineKind::DualPipeV ? 2 : 1;
+  constexpr double rounding = 1 - 1e-9; // of sums in another order
+  makespan = rounding * passes * double(layout.microbatches) * std::min(apart, d.overlapped.value_or(apart));
+  return stepSeconds();
+}
+
+Status Trainer::runPipeline(bool quick) {
+  timeStages();
   const PipelineDurations d = durations();
   if (layout.pp == 1 && layout.schedule != PipelineKind::Interleaved) {
     makespan = double(layout.microbatches) * (d.forward + d.inputGrad + d.weightGrad);

@@ -155,10 +155,12 @@ StageTime TrainStages::time(size_t stage) const {
   StageTime t;
   timePasses(t, stage);
   const Links &links = context.links;
-  if (spec.moe && share.moeLayers > 0 && layout.ep > 1)
-    t.dispatch = links.dispatch({double(layout.ep), double(layout.etp)}, *spec.moe, rows / tp,
-                                hidden * (rates.dispatchBytes + rates.combineBytes)) *
-                 double(share.moeLayers);
+  if (spec.moe && share.moeLayers > 0) {
+    const double row = hidden * (rates.dispatchBytes + rates.combineBytes);
+    t.dispatch = links.dispatch({double(layout.ep), double(layout.etp)}, *spec.moe, rows / tp, row);
+    t.dispatch += links.withinExperts(double(layout.ep), double(layout.etp), *spec.moe, rows / tp, row);
+    t.dispatch = t.dispatch * double(share.moeLayers);
+  }
   if (layout.tp > 1)
     t.tensor = links.allReduce({tp, 1}, rows * hidden * rates.activationBytes) * (2 * layers);
   if (layout.pp > 1)
@@ -188,6 +190,7 @@ std::array<double, trainModuleCount> TrainStages::tensorBytes(size_t stage, Reco
   batch.sp = layout.sp ? layout.tp : 1;
   batch.cp = layout.cp;
   batch.ep = layout.ep;
+  batch.etp = layout.etp;
   const bool isFull = set == RecomputeSet::Layer;
   const Recompute full = isFull ? Recompute::Full : Recompute::None;
   const double share = set == RecomputeSet::None ? 1 : kept;

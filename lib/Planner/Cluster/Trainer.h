@@ -32,6 +32,8 @@ public:
   /// Simulates all micro-batches, or (`quick`) as many as show the steady state, which then goes on. After
   /// makePrograms.
   Status runPipeline(bool quick);
+  /// A step takes no less: the slowest stage's work without waiting, and what comes after the pipeline.
+  double leastStepSeconds();
   /// Bytes of the fullest rank. After makePrograms.
   double mostBytes() const { return mostBytes(routing()); }
   /// Likewise, should tokens be routed so.
@@ -67,6 +69,7 @@ private:
     double rowsMore = 0; ///< than the mean, which activations count
   };
   std::array<double, parts> bytesOf(int64_t rank, const Routed &routed) const;
+  void timeStages();
   PipelineShape shape(int64_t microbatches) const;
   PipelineDurations durations() const;
   /// Stage passes whose activations a rank holds at once.
@@ -118,6 +121,8 @@ struct TrainScore {
 };
 /// Without a plan's tables; the pipeline's steady state is extrapolated.
 Expected<TrainScore> scoreTrain(const RequestModel &context, const ParallelLayout &layout, PipelineCache &cache);
+/// As scoreTrain without simulating: memory is exact, and speeds are no lower than the score's. Error: as scoreTrain.
+Expected<TrainScore> boundTrain(const RequestModel &context, const ParallelLayout &layout, PipelineCache &cache);
 
 /// Bytes of the fullest rank; nothing when the model or the schedule does not divide.
 std::optional<double> trainingBytes(const RequestModel &context, const ParallelLayout &layout, PipelineCache &cache);

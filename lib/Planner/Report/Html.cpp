@@ -92,13 +92,19 @@ std::string k2c::planHtml(const PlanReport &report) {
                  answers(summary) + tiles(plan) + folded("Layout and precision", layoutTable(plan)) +
                      (report.counts ? folded("The model", countTable(*report.counts)) : ""));
   out += section("memory", "Memory of each rank",
-                 "Ranks that hold the same share a bar. The dashed line is what the device has.",
+                 plan.layout.prefill
+                     ? "Ranks that hold the same share a bar, of each pool: those that compute prompts, and those that "
+                       "generate tokens. The dashed line is what the device has."
+                     : "Ranks that hold the same share a bar. The dashed line is what the device has.",
                  memoryChart(plan) + folded("Bytes of every part", memoryTable(plan)));
   out += section(
       "step", "What a step waits for",
       plan.phase == PlanPhase::Train && plan.layout.overlap
           ? "Parts of each phase alone; the schedule runs transfers beside the work of another micro-batch. The "
             "colour says what a part waits for."
+      : plan.layout.prefill
+          ? "Each phase from its first to its last part, on a device of its pool; between them the cache of a request "
+            "moves. The colour says what a part waits for."
           : "Each phase from its first to its last part; the colour says what a part waits for.",
       stepChart(plan) + folded("Time, work and bytes of every part", stepTable(plan)));
   out +=

@@ -2,6 +2,7 @@
 
 #include "Html.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 using namespace k2c;
@@ -51,15 +52,14 @@ std::string report::countTable(const nlohmann::ordered_json &counts) {
   return table.finish();
 }
 
-std::string report::layoutTable(const ClusterPlan &plan) {
-  Table table("Layout and precision", {"", "", ""});
+/// Rows of one layout's keys, each after `prefix`.
+static void addKeys(Table &table, const ParallelLayout &l, PlanPhase phase, const std::string &prefix) {
   auto add = [&](const char *key, int64_t value, const char *meaning) {
-    count(table.row().text(key), value).text(meaning);
+    count(table.row().text(prefix + key), value).text(meaning);
   };
   auto word = [&](const char *key, const std::string &value, const char *meaning) {
-    table.row().text(key).text(value).text(meaning);
+    table.row().text(prefix + key).text(value).text(meaning);
   };
-  const ParallelLayout &l = plan.layout;
   add("tp", l.tp, "tensor parallel ranks");
   add("ep", l.ep, "ranks that share a layer's experts");
   add("etp", l.etp, "ranks that share an expert");
@@ -68,7 +68,7 @@ std::string report::layoutTable(const ClusterPlan &plan) {
   add("cp", l.cp, "context-parallel ranks");
   word("sp", l.sp ? "yes" : "no", "sequence parallelism over the tp ranks");
   word("overlap", l.overlap ? "yes" : "no", "transfers beside work");
-  if (plan.phase == PlanPhase::Serve) {
+  if (phase == PlanPhase::Serve) {
     add("replicas", l.replicas, "copies of the whole model");
     add("step", l.stepTokens, "most new tokens of a data-parallel rank in a step");
     add("redundant", l.redundantExperts, "expert slots of a layer beyond its experts");
@@ -80,6 +80,16 @@ std::string report::layoutTable(const ClusterPlan &plan) {
     word("recompute", nameOf(l.recompute), "activations computed again in the backward pass");
     word("zero", nameOf(l.zero), "states divided among data-parallel ranks");
   }
+}
+
+std::string report::layoutTable(const ClusterPlan &plan) {
+  Table table("Layout and precision", {"", "", ""});
+  addKeys(table, plan.layout, plan.phase, "");
+  if (plan.layout.prefill)
+    addKeys(table, *plan.layout.prefill, plan.phase, "prefill.");
+  auto word = [&](const char *key, const std::string &value, const char *meaning) {
+    table.row().text(key).text(value).text(meaning);
+  };
   word("compute", std::string(name(plan.compute)), "");
   word("weights", plan.weightFormat, "");
   word("cache", std::string(name(plan.cache)), "");
@@ -170,15 +180,30 @@ std::string report::trafficTable(const ClusterPlan &plan) {
   return table.finish();
 }
 
-static void addCandidate(Table &table, const std::string &what, const ClusterPlan &plan, const ClusterPlan &best,
-                         const std::string &why) {
+/// The figures that any of the plans has, those of the best one first.
+static std::vector<Figure> columnsOf(const PlanSearch &search) {
+  std::vector<Figure> columns = search.best.figures;
+  auto add = [&](const ClusterPlan &plan) {
+    for (const Figure &figure : plan.figures)
+      if (std::none_of(columns.begin(), columns.end(), [&](const Figure &known) { return known.key == figure.key; }))
+        columns.push_back(figure);
+  };
+  for (const ClusterPlan &plan : search.frontier)
+    add(plan);
+  for (const RunnerUp &runnerUp : search.runnersUp)
+    add(runnerUp.plan);
+  return columns;
+}
+
+static void addCandidate(Table &table, const std::string &what, const ClusterPlan &plan,
+                         const std::vector<Figure> &columns, const std::string &why) {
   count(table.row().text(what).text(format(plan.layout, plan.phase)), plan.devices);
   if (plan.memory.empty())
     table.text("");
   else
     table.number(plan.fullest().total().value, format(plan.fullest().total()));
   table.text(why);
-  for (const Figure &column : best.figures)
+  for (const Figure &column : columns)
     if (std::optional<double> value = plan.figure(column.key))
       table.number(*value, printFigure(*value, column.unit));
     else
@@ -187,14 +212,15 @@ static void addCandidate(Table &table, const std::string &what, const ClusterPla
 
 std::string report::searchTables(const PlanSearch &search) {
   std::vector<std::string> heads = {"plan", "layout", "devices", "fullest rank", "loses to the best"};
-  for (const Figure &figure : search.best.figures)
+  const std::vector<Figure> columns = columnsOf(search);
+  for (const Figure &figure : columns)
     heads.push_back(figure.label);
   Table plans("Plans that were compared", heads);
-  addCandidate(plans, "best " + std::string(nameOf(search.objective)), search.best, search.best, "");
+  addCandidate(plans, "best " + std::string(nameOf(search.objective)), search.best, columns, "");
   for (const ClusterPlan &plan : search.frontier)
-    addCandidate(plans, "frontier", plan, search.best, "");
+    addCandidate(plans, "frontier", plan, columns, "");
   for (const RunnerUp &runnerUp : search.runnersUp)
-    addCandidate(plans, "runner-up", runnerUp.plan, search.best, runnerUp.loses);
+    addCandidate(plans, "runner-up", runnerUp.plan, columns, runnerUp.loses);
   Table refused("Layouts", {"outcome", "layouts", "for example"});
   count(refused.row().text("evaluated"), search.candidates).text("");
   for (const Refused &reason : search.refused)

@@ -11,9 +11,8 @@ using nlohmann::ordered_json;
 
 namespace {
 
-ordered_json layoutOf(const ClusterPlan &plan) {
-  const ParallelLayout &l = plan.layout;
-  ordered_json layout = {{"text", format(l, plan.phase)},
+ordered_json layoutOf(const ParallelLayout &l, PlanPhase phase) {
+  ordered_json layout = {{"text", format(l, phase)},
                          {"tp", l.tp},
                          {"ep", l.ep},
                          {"etp", l.etp},
@@ -22,10 +21,12 @@ ordered_json layoutOf(const ClusterPlan &plan) {
                          {"cp", l.cp},
                          {"sp", l.sp},
                          {"overlap", l.overlap}};
-  if (plan.phase == PlanPhase::Serve) {
+  if (phase == PlanPhase::Serve) {
     layout["replicas"] = l.replicas;
     layout["step_tokens"] = l.stepTokens;
     layout["redundant_experts"] = l.redundantExperts;
+    if (l.prefill)
+      layout["prefill"] = layoutOf(*l.prefill, phase);
     return layout;
   }
   layout["schedule"] = nameOf(l.schedule);
@@ -44,15 +45,16 @@ ordered_json memoryOf(const ClusterPlan &plan) {
     ordered_json parts = ordered_json::object();
     for (const MemoryPart &part : ranks.parts)
       parts[part.name] = part.bytes.value;
-    list.push_back({{"ranks", ranks.ranks},
-                    {"count", ranks.count},
-                    {"stage", ranks.stage},
-                    {"parameters", ranks.parameters},
-                    {"total_bytes", ranks.total().value},
-                    {"capacity_bytes", ranks.capacity.value},
-                    {"parts", std::move(parts)}});
+    ordered_json entry = {{"ranks", ranks.ranks}, {"count", ranks.count}, {"stage", ranks.stage}};
+    if (!ranks.pool.empty())
+      entry["pool"] = ranks.pool;
+    entry.update({{"parameters", ranks.parameters},
+                  {"total_bytes", ranks.total().value},
+                  {"capacity_bytes", ranks.capacity.value},
+                  {"parts", std::move(parts)}});
     if (plan.host)
-      list.back()["host_bytes"] = ranks.host.value;
+      entry["host_bytes"] = ranks.host.value;
+    list.push_back(std::move(entry));
   }
   return list;
 }
@@ -139,7 +141,7 @@ ordered_json k2c::planJson(const PlanReport &report) {
                        {"topology", plan.topology},
                        {"workload", plan.workload},
                        {"phase", plan.phase == PlanPhase::Serve ? "serve" : "train"},
-                       {"layout", layoutOf(plan)},
+                       {"layout", layoutOf(plan.layout, plan.phase)},
                        {"devices", plan.devices},
                        {"available_devices", plan.available},
                        {"compute", name(plan.compute)},

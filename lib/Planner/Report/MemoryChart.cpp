@@ -19,11 +19,11 @@ namespace {
 /// The kind of a part, by the words of its name.
 const char *kindOf(const std::string &name) {
   static const std::pair<const char *, const char *> words[] = {
-      {"reserve", "grey"},    {"fragmentation", "grey"}, {"cache", "green"},       {"communication", "purple"},
-      {"dispatch", "purple"}, {"receive", "purple"},     {"collective", "purple"}, {"optimizer", "red"},
-      {"gradient", "red"},    {"master", "red"},         {"moment", "red"},        {"activation", "orange"},
-      {"logits", "orange"},   {"rows", "orange"},        {"padding", "orange"},    {"buffer", "orange"},
-      {"scratch", "orange"},  {"arena", "orange"}};
+      {"reserve", "grey"},      {"fragmentation", "grey"}, {"cache", "green"},     {"communication", "purple"},
+      {"dispatch", "purple"},   {"receive", "purple"},     {"gathered", "purple"}, {"collective", "purple"},
+      {"optimizer", "red"},     {"gradient", "red"},       {"master", "red"},      {"moment", "red"},
+      {"activation", "orange"}, {"logits", "orange"},      {"rows", "orange"},     {"padding", "orange"},
+      {"buffer", "orange"},     {"scratch", "orange"},     {"arena", "orange"}};
   for (const auto &[word, kind] : words)
     if (name.find(word) != std::string::npos)
       return kind;

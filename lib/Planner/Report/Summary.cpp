@@ -175,9 +175,13 @@ std::string remedyOf(const PhaseParts &phase, const PlanReport &report) {
              (report.plan.layout.zero >= Zero::OsG
                   ? "zero=os sums gradients once a step, larger micro-batches less often"
                   : "more tokens a step share it");
+    if (phase.phase == "transfer")
+      return "transfer: the cache of a request crosses tier " + part.tier +
+             "; pools inside a faster tier, more devices in a receiving rank (tp, cp or pp) or a narrower cache "
+             "shorten it";
     return phase.phase + ": " + part.name + " crosses tier " + part.tier + "; keep its ranks inside a faster tier, " +
-           (report.plan.layout.overlap ? "or lower its bytes (narrower dispatch, fewer nodes a token)"
-                                       : "or hide it behind work (overlap=1)");
+           (report.plan.layoutOf(phase.phase).overlap ? "or lower its bytes (narrower dispatch, fewer nodes a token)"
+                                                      : "or hide it behind work (overlap=1)");
   case Bound::Latency:
     return phase.phase + ": the messages of " + part.name +
            " are too small for the link; more tokens a step or fewer ranks in the group make them larger";

@@ -115,10 +115,10 @@ double k2c::moeActivations(const ModelSpec &spec, const Microbatch &batch, Recom
   double here = paperTokens ? z.b * z.s : z.b * z.s / z.sp; // tokens of this rank
   if (recompute == Recompute::Full)
     return z.layers * (2 * z.b * z.s * z.h / z.sp + 2 * here * topK);
-  double group = paperTokens ? here : here * double(batch.ep); // tokens an expert may get
-  double ofExpert = 3 * z.h + 8 * inter;                       // input, gate, up, product, output
-  double routed = experts / double(batch.ep) * (group * topK / experts) * ofExpert;
-  double shared = double(sharedExperts(spec)) * here * ofExpert;
+  double group = paperTokens ? here : here * double(batch.ep * batch.etp); // tokens an expert may get
+  auto ofExpert = [&](double width) { return 3 * z.h + 8 * width; };       // input, gate, up, product, output
+  double routed = experts / double(batch.ep) * (group * topK / experts) * ofExpert(inter / double(batch.etp));
+  double shared = double(sharedExperts(spec)) * here * ofExpert(inter);
   return z.layers * (4 * z.b * z.s * z.h / z.sp + 4 * here * experts + 2 * here * topK + routed + shared);
 }
 

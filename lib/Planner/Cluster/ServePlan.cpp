@@ -1,0 +1,145 @@
+//===- ServePlan.cpp - What is said of a serving layout -----------------------===//
+
+#include "Server.h"
+
+#include <algorithm>
+#include <cstdio>
+
+using namespace k2c;
+using namespace k2c::planner;
+
+static const char *const partNames[] = {"attention",       "experts",          "dense, shared, router",
+                                        "embedding, head", "draft module",     "dispatch, combine",
+                                        "tensor parallel", "context parallel", "pipeline"};
+
+/// What a device receives over each tier.
+static void addTraffic(ClusterPlan &plan, const char *phase, const LinkUse &use, const Topology &topology) {
+  for (size_t tier = 0; tier < topology.tiers.size(); ++tier) {
+    const Tier &t = topology.tiers[tier];
+    plan.traffic.push_back(
+        {phase, t.name, t.link, use.bytes[tier], t.effective(), Seconds(use.bytes[tier] / t.effective().value)});
+  }
+}
+
+void Server::addSteps(ClusterPlan &plan, const char *phase, const StepTime &step) const {
+  const Topology &topology = context.request.topology;
+  if (step.overlaps)
+    plan.overlapped.push_back(phase);
+  LinkUse all;
+  for (size_t i = 0; i < servePartCount; ++i) {
+    const PartTime &part = step.parts[i];
+    if (part.seconds <= 0)
+      continue;
+    int tier = context.links.slowest(part.links);
+    plan.steps.push_back({phase, partNames[i], Seconds(part.seconds), Flops(part.flops), part.memory,
+                          part.links.total(), tier < 0 ? "" : topology.tiers[size_t(tier)].name, part.bound});
+    all += part.links;
+  }
+  addTraffic(plan, phase, all, topology);
+}
+
+/// Of one request.
+void Server::addTransfer(ClusterPlan &plan) const {
+  const Topology &topology = context.request.topology;
+  const int tier = context.links.slowest(transfer.busiest);
+  if (transfer.seconds > 0)
+    plan.steps.push_back(
+        {"transfer", "cache of a request", Seconds(transfer.seconds), Flops(0), 0, transfer.busiest.total(),
+         tier < 0 ? "" : topology.tiers[size_t(tier)].name,
+         transfer.busiest.latency > context.links.transfer(transfer.busiest) ? Bound::Latency : Bound::Link});
+  addTraffic(plan, "transfer", transfer.busiest, topology);
+}
+
+void Server::addPoolFigures(ClusterPlan &plan, const Service &s) const {
+  auto add = [&](const char *key, const char *label, double value, const char *unit) {
+    plan.figures.push_back({key, label, value, unit});
+  };
+  add("prefill_devices", "devices that compute prompts", double(separate->layout.devices()), "devices");
+  add("decode_devices", "devices that generate tokens", double(tokens.layout.devices()), "devices");
+  add("prefill_busy", "share of the time that prompts are computed", std::min(1.0, s.promptBusy), "");
+  add("decode_busy", "share of the time that tokens are generated", std::min(1.0, s.tokenBusy), "");
+  add("transfer_bytes", "cache that moves for a request", transfer.bytes, "B");
+  add("transfer_s", "time in which it moves", transfer.seconds, "s");
+}
+
+void Server::addFigures(ClusterPlan &plan, const Service &s) const {
+  const double devices = double(layout.devices()), sequences = double(s.sequences * tokens.ranks());
+  const double generated = s.requests * mix.output;
+  auto add = [&](const char *key, const char *label, double value, const char *unit) {
+    plan.figures.push_back({key, label, value, unit});
+  };
+  add("output_tokens_per_s", "generated tokens/s", generated, "tokens/s");
+  add("output_tokens_per_s_per_device", "generated tokens/s a device", generated / devices, "tokens/s");
+  add("tokens_per_s_per_user", "tokens/s a user", 1 / s.perToken, "tokens/s");
+  add("input_tokens_per_s", "prompt tokens/s", s.requests * mix.input, "tokens/s");
+  add("requests_per_s", "requests/s", s.requests, "1/s");
+  add("ttft_s", "time to first token", s.firstToken, "s");
+  add("ttft_p95_s", "time to first token, 95 %", s.slowFirstToken, "s");
+  add("tpot_s", "time per token", s.perToken, "s");
+  add("batch", "sequences that decode at once", sequences, "sequences");
+  add("sequences_per_rank", "sequences a data-parallel rank", double(s.sequences), "sequences");
+  add("decode_step_s", "decode step", s.decode, "s");
+  add("decode_tokens_per_s_per_device", "tokens/s a device while decoding",
+      sequences * tokens.drafts / s.decode / double(tokens.layout.devices()), "tokens/s");
+  add("prefill_step_s", "prefill step", prompts().prefill.seconds, "s");
+  add("prefill_tokens_per_s_per_device", "tokens/s a device in prefill",
+      prompts().promptRate / double(prompts().layout.devices()), "tokens/s");
+  add("busy", "share of the time in use", std::min(1.0, separate ? std::max(s.promptBusy, s.tokenBusy) : s.load), "");
+  if (separate)
+    addPoolFigures(plan, s);
+  if (context.request.workload.dollarsPerDeviceHour) {
+    const double hour = *context.request.workload.dollarsPerDeviceHour * devices;
+    add("dollars_per_hour", "dollars an hour", hour, "$");
+    add("dollars_per_million_tokens", "dollars for a million generated tokens", hour / (generated * 3600) * 1e6, "$");
+  }
+}
+
+/// What two-batch overlap does to a phase, with both numbers: it reads the weights twice, so that it may lose.
+std::string Server::overlapNote(const ServePool &pool, const char *phase, const StepLoad &load) const {
+  const double plain = pool.steps.decodeSeconds(pool.steps.time(load, false)),
+               halves = pool.steps.decodeSeconds(pool.steps.time(load, true));
+  const char *key = pool.role == PoolRole::Prefill ? "prefill.overlap=1" : "overlap=1";
+  return std::string("two-batch overlap ") + (halves < plain ? "wins" : "loses") + " in " + phase + ": " +
+         format(Seconds(halves)) + " against " + format(Seconds(plain)) +
+         (pool.layout.overlap ? (halves < plain ? "; it is used" : "; it is not used")
+          : halves < plain    ? std::string("; the layout leaves it out (") + key + ")"
+                              : "");
+}
+
+void Server::addNotes(ClusterPlan &plan, const Service &service) const {
+  if (std::optional<Limits> limits = tokens.memory.compiledLimits(service.sequences))
+    plan.notes.push_back("memory is the certificate of k2c compile --step-tokens " +
+                         std::to_string(limits->stepTokens) + " --max-sequences " +
+                         std::to_string(limits->maxSequences) + " --max-context " + std::to_string(limits->maxContext) +
+                         "; the arena and the scratch of kernels, which the compiler assigns, come on top");
+  if (separate) {
+    const bool prefillIsFull = service.promptBusy > service.tokenBusy;
+    plan.notes.push_back("prompts are computed by " + formatCount(separate->layout.devices()) +
+                         " devices, tokens generated by " + formatCount(tokens.layout.devices()) +
+                         " (paper 004, section 2.6); the " + (prefillIsFull ? "prefill" : "decode") +
+                         " pool is the busier one. The cache of a request, " + format(wholeBytes(transfer.bytes)) +
+                         ", moves after its last prompt step, in " + format(Seconds(transfer.seconds)) +
+                         " of the time to first token; systems that send each layer's keys while the "
+                         "next one computes hide most of that");
+  }
+  if (prompts().layout.ep > 1)
+    plan.notes.push_back(overlapNote(prompts(), "prefill", prompts().promptLoad()));
+  if (tokens.layout.ep > 1)
+    plan.notes.push_back(overlapNote(tokens, "decode", tokens.tokenLoad(service.sequences)));
+}
+
+ClusterPlan Server::plan(const Service &service) const {
+  ClusterPlan plan = describePlan(context, layout);
+  plan.memory = tokens.memory.ranks(service.sequences);
+  if (separate) {
+    std::vector<RankMemory> prefill = separate->memory.ranks(1);
+    plan.memory.insert(plan.memory.begin(), prefill.begin(), prefill.end());
+  }
+  addSteps(plan, "prefill", prompts().prefill);
+  if (separate)
+    addTransfer(plan);
+  addSteps(plan, "decode", tokens.steps.fastest(tokens.tokenLoad(service.sequences)));
+  addFigures(plan, service);
+  addNotes(plan, service);
+  return plan;
+}

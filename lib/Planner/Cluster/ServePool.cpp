@@ -1,0 +1,91 @@
+//===- ServePool.cpp - Devices that compute prompts, generate tokens, or both -===//
+
+#include "ServePool.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace k2c;
+using namespace k2c::planner;
+
+static ParallelLayout withStep(const RequestModel &context, ParallelLayout layout, PoolRole role) {
+  layout.prefill = nullptr;
+  if (layout.stepTokens == 0 && role != PoolRole::Decode)
+    layout.stepTokens = ServeMemory(context, layout, role).chooseStepTokens();
+  return layout;
+}
+
+ServePool::ServePool(const RequestModel &context, const ParallelLayout &asked, PoolRole role)
+    : layout(withStep(context, asked, role)), role(role), memory(context, layout, role),
+      steps(context.request, context.model, context.rates, context.links, layout), context(context) {
+  if (context.request.spec.mtpLayers > 0)
+    drafts = context.mix.tokensOfStep;
+  if (role == PoolRole::Decode)
+    return;
+  prefill = steps.fastest(promptLoad());
+  const double chunk = layout.pp > 1 ? prefill.slowestStage : prefill.seconds;
+  promptRate = double(ranks()) * double(layout.stepTokens) / chunk;
+  ownMean = ownSeconds(context.mix.input);
+  ownSlow = ownSeconds(context.mix.slowInput);
+}
+
+StepLoad ServePool::promptLoad() const {
+  const double tokens = double(layout.stepTokens), each = std::min(context.mix.computed, tokens);
+  return {tokens / each, each, std::max(0.0, context.mix.promptContext - (each + 1) / 2),
+          context.request.spec.encoderLayers > 0};
+}
+
+/// Full steps of one prompt, each after half of the prompt on average, and what is left.
+double ServePool::ownSeconds(double input) const {
+  const double hit = context.request.workload.serve.cacheHitRate;
+  const double tokens = std::max(1.0, (1 - hit) * input), each = std::min(tokens, double(layout.stepTokens));
+  const StepTime chunk = steps.fastest(
+      {1, each, std::max(0.0, hit * input + (tokens - each) / 2), context.request.spec.encoderLayers > 0});
+  return chunk.seconds + (tokens / each - 1) * (layout.pp > 1 ? chunk.slowestStage : chunk.seconds);
+}
+
+Status ServePool::checkMemory() const {
+  if (memory.mostSequences() > 0)
+    return Status::success();
+  const std::vector<RankMemory> ranks = memory.ranks(1);
+  const RankMemory *full = &ranks.front();
+  for (const RankMemory &each : ranks)
+    if (full->total() < each.total())
+      full = &each;
+  const int64_t longest = role == PoolRole::Prefill ? context.mix.longestInput : context.mix.longest;
+  return Error{"memory",
+               "ranks " + full->ranks + " need " + format(full->total()) + " for one sequence of " +
+                   std::to_string(longest) + " tokens, a device has " + format(full->capacity),
+               "use more devices (ep, tp, pp or cp), or shorten the workload's sequences"};
+}
+
+Expected<ParallelLayout> planner::asReplicas(const ModelSpec &spec, ParallelLayout layout) {
+  const int64_t shared = layout.tp * layout.cp, group = spec.moe ? layout.ep * layout.etp : shared;
+  if (spec.encoderLayers > 0 && layout.pp > 1)
+    return Error{"pp", "stages of encoder-decoder models are not planned", "use pp=1"};
+  const int64_t copies = shared * layout.dp / group;
+  if (copies > 1 && layout.dp % copies)
+    return Error{"ep",
+                 "ep x etp = " + std::to_string(group) +
+                     " ranks share the experts, but tp x cp = " + std::to_string(shared) + " ranks share the attention",
+                 "choose ep x etp as a multiple of tp x cp"};
+  layout.dp /= copies;
+  layout.replicas *= copies;
+  return layout;
+}
+
+CacheTransfer planner::transferOf(const RequestModel &context, const ParallelLayout &prefill,
+                                  const ParallelLayout &decode, double input) {
+  const PlanRequest &request = context.request;
+  const double whole =
+      cacheBytesOfContext(request.spec, CacheFormat::Plain, byteWidth(request.cache), int64_t(std::ceil(input))).real();
+  // Every tensor-parallel rank beyond the key heads holds a copy.
+  auto copies = [&](const ParallelLayout &l) { return double(l.tp) / double(std::min(l.tp, context.model.keyHeads)); };
+  auto devices = [](const ParallelLayout &l) { return double(l.tp * l.cp * l.pp); };
+  CacheTransfer transfer;
+  transfer.bytes = whole * copies(decode);
+  const double busiest = transfer.bytes / std::min(devices(prefill), devices(decode));
+  transfer.busiest = context.links.send(double(prefill.devices() + decode.devices() - 1), busiest);
+  transfer.seconds = context.links.seconds(transfer.busiest);
+  return transfer;
+}

@@ -1,0 +1,77 @@
+//===- Server.h - One serving layout under its workload -----------------------===//
+//
+// One pool: prompts and generated tokens share the devices. With R prompt tokens/s and a decode step of D seconds for B
+// sequences, a request of C computed and O generated tokens takes C / R + O D / (B E) of its time (E tokens of a
+// sequence a step), which bounds the requests/s; between two tokens of a sequence lies a step and its share of prefill.
+//
+// Two pools (paper 004, section 2.6: prefill-decode disaggregation): one takes C / R, the other O D / (B E), and the
+// slower bounds the requests/s; no prefill comes between two tokens, but a request's cache moves from the one to the
+// other. Prompts wait in a queue, so their pool is never more than 95 % busy, less where a target of the first token
+// says so.
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_LIB_PLANNER_CLUSTER_SERVER_H
+#define K2C_LIB_PLANNER_CLUSTER_SERVER_H
+
+#include "ServePool.h"
+
+namespace k2c::planner {
+
+/// The most that a queue of prompts, or a pool with arrivals, is kept busy.
+inline constexpr double mostBusy = 0.95;
+
+/// Mean wait of a queue with one server of fixed service time that is busy a share of the time (M/D/1).
+double waitingSeconds(double busy, double service);
+/// The share of the time at which the wait is `seconds`.
+double busyAtWait(double seconds, double service);
+
+/// What users get when each data-parallel rank holds `sequences`; requests of the whole cluster.
+struct Service {
+  int64_t sequences = 0;
+  double decode = 0;   ///< seconds of a decode step
+  double requests = 0; ///< a second
+  double load = 1;     ///< of the time, that is used; above 1: arrivals exceed what is served
+  double firstToken = 0, slowFirstToken = 0, perToken = 0;
+  double promptBusy = 0, tokenBusy = 0; ///< shares of the time, of two pools
+};
+
+/// A layout of one pool, or of two.
+class Server {
+public:
+  /// The layout passes checkLayout, and asReplicas for each pool.
+  Server(const RequestModel &context, const ParallelLayout &layout);
+
+  /// Sequences of a rank: as asked, as the arrivals keep busy, or as many as memory and targets allow.
+  Expected<Service> choose() const;
+  Service at(int64_t sequences) const;
+  ClusterPlan plan(const Service &service) const;
+  bool meets(const Service &service) const;
+  Error missed(const Service &service) const;
+
+private:
+  const ServePool &prompts() const { return separate ? *separate : tokens; }
+  double mostRequests(double tokenSeconds) const;
+  double firstTokenSeconds(bool slow, const Service &service) const;
+  Expected<Service> chooseForArrivals(int64_t most) const;
+  void addSteps(ClusterPlan &plan, const char *phase, const StepTime &step) const;
+  void addTransfer(ClusterPlan &plan) const;
+  void addFigures(ClusterPlan &plan, const Service &service) const;
+  void addPoolFigures(ClusterPlan &plan, const Service &service) const;
+  void addNotes(ClusterPlan &plan, const Service &service) const;
+  std::string overlapNote(const ServePool &pool, const char *phase, const StepLoad &load) const;
+  double targetShare(const std::optional<Seconds> &target, double value) const {
+    return target ? value / target->value : 0;
+  }
+
+  const RequestModel &context;
+  const ServeWorkload &workload;
+  const RequestMix &mix;
+  ParallelLayout layout; ///< of both pools, steps chosen
+  const ServePool tokens;
+  std::optional<const ServePool> separate; ///< that computes prompts
+  CacheTransfer transfer, slowTransfer;    ///< between two pools: of the mean input, of 95 %
+};
+
+} // namespace k2c::planner
+
+#endif // K2C_LIB_PLANNER_CLUSTER_SERVER_H

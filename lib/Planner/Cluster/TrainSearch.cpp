@@ -1,0 +1,122 @@
+//===- TrainSearch.cpp - The training layouts that are worth a plan -----------===//
+//
+// Simulating a pipeline costs far more than all else of a layout. So every layout is bounded first: its memory, and a
+// step without bubbles. Layouts are then simulated in the order of their bounds; one is passed over when enough others
+// are known to be better than it can be, and one of these needs no more memory. What is planned is as if all had been
+// simulated.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Ranking.h"
+#include "Trainer.h"
+
+#include <algorithm>
+#include <limits>
+#include <queue>
+#include <set>
+
+using namespace k2c;
+using namespace k2c::planner;
+
+namespace {
+
+constexpr size_t planned = 16;
+
+using Rank = std::vector<double>;
+
+/// A score's numbers, less is better.
+Rank rankOf(const TrainScore &score, Objective objective) {
+  const double devices = double(score.layout.devices());
+  const double first = objective == Objective::Devices          ? devices
+                       : objective == Objective::ExpertParallel ? double(score.layout.ep)
+                       : objective == Objective::Cost           ? devices / score.tokensPerSecond
+                       : objective == Objective::Latency        ? score.stepSeconds
+                                                                : -score.tokensPerSecond;
+  return {first, -score.tokensPerSecond, devices, score.mostBytes};
+}
+
+struct Scored {
+  Rank rank;
+  TrainScore score;
+};
+
+void sortByRank(std::vector<Scored> &scores) {
+  std::stable_sort(scores.begin(), scores.end(), [](const Scored &a, const Scored &b) { return a.rank < b.rank; });
+}
+
+/// Whether a layout can still matter, asked by ascending bounds.
+class Settled {
+public:
+  void add(const Scored &scored) {
+    best.insert(scored.rank);
+    if (best.size() > planned)
+      best.erase(std::prev(best.end()));
+    waiting.push({scored.rank, scored.score.mostBytes});
+  }
+  bool operator()(const Scored &bound) {
+    while (!waiting.empty() && waiting.top().first <= bound.rank) {
+      least = std::min(least, waiting.top().second);
+      waiting.pop();
+    }
+    return best.size() == planned && *best.rbegin() < bound.rank && least <= bound.score.mostBytes;
+  }
+
+private:
+  using Entry = std::pair<Rank, double>;
+  std::multiset<Rank> best;                                                    ///< the first few known
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<Entry>> waiting; ///< not yet sure to come before
+  double least = std::numeric_limits<double>::infinity();                      ///< bytes of those that come before
+};
+
+} // namespace
+
+std::vector<ClusterPlan> planner::trainingPlans(const RequestModel &context, const std::vector<ParallelLayout> &space,
+                                                Refusals &refusals, int64_t &tried) {
+  const Objective objective = context.request.objective;
+  PipelineCache cache;
+  std::vector<Scored> bounds, scores;
+  for (const ParallelLayout &layout : space) {
+    Expected<TrainScore> bound = boundTrain(context, layout, cache);
+    if (!bound && bound.error().where == "memory" && context.request.topology.host) {
+      // A layout that holds its activations is never faster with them on the host; one that does not may hold them so.
+      ParallelLayout offloaded = layout;
+      offloaded.offload = Offload::Activations;
+      ++tried;
+      if (Expected<TrainScore> other = boundTrain(context, offloaded, cache))
+        bound = std::move(other);
+    }
+    if (bound)
+      bounds.push_back({rankOf(*bound, objective), *bound});
+    else
+      refusals.add(bound.error(), layout, PlanPhase::Train);
+  }
+  sortByRank(bounds);
+  Settled settled;
+  for (const Scored &bound : bounds) {
+    if (settled(bound))
+      continue;
+    Expected<TrainScore> score = scoreTrain(context, bound.score.layout, cache);
+    if (!score) {
+      refusals.add(score.error(), bound.score.layout, PlanPhase::Train);
+      continue;
+    }
+    scores.push_back({rankOf(*score, objective), *score});
+    settled.add(scores.back());
+  }
+  sortByRank(scores);
+  std::vector<ClusterPlan> plans;
+  double least = std::numeric_limits<double>::infinity();
+  size_t steps = 0;
+  for (size_t i = 0; i < scores.size(); ++i) {
+    const TrainScore &score = scores[i].score;
+    // Steps of 3 % of memory, so that the frontier is not a list of equals.
+    const bool smaller = score.mostBytes < 0.97 * least && steps < planned;
+    steps += smaller;
+    if (smaller)
+      least = score.mostBytes;
+    if (i < planned || smaller)
+      if (Expected<ClusterPlan> plan = evaluateTrain(context, score.layout))
+        plans.push_back(std::move(*plan));
+  }
+  return plans;
+}

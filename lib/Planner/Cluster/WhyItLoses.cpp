@@ -1,0 +1,102 @@
+//===- WhyItLoses.cpp - What plans are ranked by, and why one loses -----------===//
+
+#include "Ranking.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+
+using namespace k2c;
+using namespace k2c::planner;
+
+double planner::tokensPerSecond(const ClusterPlan &plan) {
+  return plan.figure(plan.phase == PlanPhase::Serve ? "output_tokens_per_s" : "tokens_per_s").value_or(0);
+}
+double planner::latencyOf(const ClusterPlan &plan) {
+  return plan.figure(plan.phase == PlanPhase::Serve ? "tpot_s" : "step_s").value_or(0);
+}
+
+double planner::objectiveOf(const ClusterPlan &plan, Objective objective) {
+  switch (objective) {
+  case Objective::Throughput:
+    return -tokensPerSecond(plan);
+  case Objective::Latency:
+    return latencyOf(plan);
+  case Objective::Devices:
+    return double(plan.devices);
+  case Objective::ExpertParallel:
+    return double(std::max(plan.layout.ep, plan.layoutOf("prefill").ep));
+  case Objective::Cost:
+    return plan.figure("dollars_per_million_tokens").value_or(0);
+  }
+  return 0;
+}
+
+namespace {
+
+std::string number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g", value);
+  return text;
+}
+
+/// Device-seconds that each part of a step costs for a token that users get. Each of two pools spends its devices on
+/// its own phase, and none on what moves between them.
+std::map<std::string, double> costs(const ClusterPlan &plan) {
+  const bool pools = plan.layout.prefill != nullptr;
+  const double tokens = std::max(1e-9, tokensPerSecond(plan));
+  std::map<std::string, double> all, each; // seconds of all parts that share devices
+  for (const StepPart &part : plan.steps)
+    all[pools ? part.phase : ""] += part.exposed().value;
+  for (const StepPart &part : plan.steps) {
+    const double devices = !pools                    ? double(plan.devices)
+                           : part.phase == "prefill" ? double(plan.layout.prefill->devices())
+                           : part.phase == "decode"  ? double(plan.devices - plan.layout.prefill->devices())
+                                                     : 0;
+    each[part.phase + ": " + part.name] += part.exposed().value / all[pools ? part.phase : ""] * devices / tokens;
+  }
+  return each;
+}
+
+/// "1.8 times fewer tokens/s", "3 % fewer tokens/s".
+std::string fewerTokens(double ratio) {
+  return (ratio < 1.095 ? number(100 * (1 - 1 / ratio)) + " %" : number(ratio) + " times") + " fewer tokens/s";
+}
+
+} // namespace
+
+std::string planner::whyItLoses(const ClusterPlan &plan, const ClusterPlan &best, Objective objective) {
+  const double mine = objectiveOf(plan, objective), theirs = objectiveOf(best, objective);
+  std::string text;
+  if (objective == Objective::Throughput)
+    text = fewerTokens(theirs / mine);
+  else if (objective == Objective::Latency)
+    text = number(mine / theirs) + " times longer " + (plan.phase == PlanPhase::Serve ? "for a token" : "for a step");
+  else if (objective == Objective::Cost)
+    text = number(mine / theirs) + " times the dollars";
+  else
+    text =
+        number(mine) + " against " + number(theirs) + (objective == Objective::Devices ? " devices" : " expert ranks");
+  if (mine == theirs)
+    text = tokensPerSecond(plan) < tokensPerSecond(best)
+               ? "as good, " + fewerTokens(tokensPerSecond(best) / tokensPerSecond(plan))
+           : plan.devices > best.devices ? "as good, with more devices"
+                                         : "as good, less simple";
+  const std::map<std::string, double> ours = costs(plan), other = costs(best);
+  std::string where;
+  double most = 0;
+  for (const auto &[part, cost] : ours) {
+    auto found = other.find(part);
+    const double more = cost - (found == other.end() ? 0 : found->second);
+    if (more > most) {
+      most = more;
+      where = part;
+    }
+  }
+  if (where.empty())
+    return text;
+  auto found = other.find(where);
+  auto spent = [](double seconds) { return format(Seconds(seconds)); };
+  return text + "; " + where + " takes " + spent(ours.at(where)) + " of a device for a token, there " +
+         (found == other.end() ? "nothing" : spent(found->second));
+}
