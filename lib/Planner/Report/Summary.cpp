@@ -165,6 +165,11 @@ std::string remedyOf(const PhaseParts &phase, const PlanReport &report) {
       return phase.phase + ": " + part.name + " only moves bytes; zero=os divides states among data-parallel ranks";
     if (!serves)
       return reads + "a larger micro-batch or longer sequences raise that";
+    const bool isFull = !report.plan.memory.empty() && double(report.plan.fullest().total().value) >
+                                                           0.95 * double(report.plan.fullest().capacity.value);
+    if (isFull) // no more sequences fit
+      return reads + (isExperts ? "a larger ep, so that a rank reads fewer experts, raises that"
+                                : "a cache in FP8 or fewer cached tokens shorten its reads");
     return reads + (isExperts
                         ? "more sequences at once, or a larger ep so that a rank reads fewer experts, raise that"
                         : "more sequences share weights; a cache in FP8 or fewer cached tokens shorten its reads");
@@ -247,7 +252,9 @@ PlanSummary k2c::summarize(const PlanReport &report) {
     const double share = idle / pipelineSeconds(report.plan);
     summary.bounds.push_back("the pipeline idles " + printShare(share) + " of a step on its idlest rank");
     const PipelineKind kind = report.plan.layout.schedule;
-    const bool isShort = kind == PipelineKind::DualPipe || kind == PipelineKind::DualPipeV;
+    const ParallelLayout &layout = report.plan.layout;
+    const bool hasDualPipe = layout.pp % 2 == 0 && layout.microbatches % 2 == 0 && layout.microbatches >= 2 * layout.pp;
+    const bool isShort = kind == PipelineKind::DualPipe || kind == PipelineKind::DualPipeV || !hasDualPipe;
     if (share > 0.1)
       summary.advice.push_back(std::string("more micro-batches or fewer stages shorten the bubble") +
                                (isShort ? "" : ", and so does schedule=dualpipe"));
