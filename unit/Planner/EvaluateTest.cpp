@@ -185,6 +185,16 @@ TEST(EvaluateTest, CacheHitsAndPricesShowInTheFigures) {
   EXPECT_NEAR(*cold.figure("dollars_per_million_tokens") * *cold.figure("output_tokens_per_s") * 3600 / 1e6, 64, 1e-9);
 }
 
+// At full load steps hold several prompts, and none leaves before its step ends.
+TEST(EvaluateTest, TheFirstTokenComesAfterItsStep) {
+  Question q("llama-3.1-405b", "4x8-h100");
+  ClusterPlan full = q.plan("tp=8,pp=2,replicas=2,step=8192");
+  EXPECT_GT(*full.figure("ttft_s"), *full.figure("prefill_step_s"));
+  q.workload.serve.arrivalRate = 0.1 * *full.figure("requests_per_s");
+  ClusterPlan idle = q.plan("tp=8,pp=2,replicas=2,step=8192");
+  EXPECT_LT(*idle.figure("ttft_s"), *full.figure("ttft_s"));
+}
+
 TEST(EvaluateTest, WorstRoutingNeedsMoreThanMeasuredAndMean) {
   Question q("kimi-k2", "4x8-h100");
   q.workload.serve.batch = 64;

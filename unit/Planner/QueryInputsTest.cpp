@@ -84,6 +84,14 @@ TEST(QueryInputs, WhatDoesNotDivideIsRefusedWithBothNumbers) {
   expectRefused("s004_step", step("", "5"), "'nodes' 5 does not divide the GPUs 32");
 }
 
+// Two ranks share an expert: the same rows on each, half of their width, from twice the ranks.
+TEST(QueryInputs, RanksThatShareAnExpertChangeItsActivations) {
+  const std::string batch = R"({"model": "deepseek_v3", "b": 1, "s": 4096, "ep": 8, "tokens": "exact", "etp": )";
+  EXPECT_GT(value("act_moe", batch + "2}"), value("act_moe", batch + "1}"));
+  EXPECT_EQ(value("act_mla", R"({"model": "deepseek_v3", "b": 1, "s": 4096, "etp": 2})"),
+            value("act_mla", R"({"model": "deepseek_v3", "b": 1, "s": 4096})"));
+}
+
 TEST(QueryInputs, EmptyStagesAreRefused) {
   expectRefused("s002_stage_params", R"({"model": "kimi_k2", "pp": 10, "stage": 9})",
                 "'pp' 10 leaves stage 9 of 61 layers empty, 7 a stage; choose a smaller pp, or partition balanced");

@@ -31,12 +31,17 @@ Server::Server(const RequestModel &context, const ParallelLayout &asked)
 }
 
 double Server::firstTokenSeconds(bool slow, const Service &service) const {
-  const ServePool &pool = prompts();
-  const double busy = std::min(0.99, service.requests * pool.promptSeconds());
-  const double own = slow ? pool.ownSlow : pool.ownMean;
-  // Beside the prompts before it, one waits for the step under way, or for its cache to move.
-  const double after = separate ? (slow ? slowTransfer : transfer).seconds : service.decode;
-  return own + waitingSeconds(busy, pool.serviceSeconds()) + after;
+  if (separate) {
+    const double busy = std::min(0.99, service.promptBusy), own = slow ? separate->ownSlow : separate->ownMean;
+    return own + waitingSeconds(busy, separate->serviceSeconds()) + (slow ? slowTransfer : transfer).seconds;
+  }
+  // Prompts go before tokens, so that those that arrive queue for the time that prompts take, with steps as full as
+  // that; without arrivals a request comes as another ends: none queues, and steps are full.
+  const bool arrive = workload.arrivalRate.has_value();
+  const double busy = std::min(mostBusy, service.promptBusy), rate = service.requests / double(tokens.ranks());
+  const double queue = arrive ? waitingSeconds(busy, tokens.serviceSeconds()) : 0, full = arrive ? busy : 1;
+  const double own = tokens.ownSeconds(slow ? mix.slowInput : mix.input, full) + tokens.fillSeconds(full, rate);
+  return own + queue + service.decode;
 }
 
 /// Requests/s that are served when generating the tokens of one takes `tokenSeconds` of their pool.
@@ -106,7 +111,8 @@ Expected<Service> Server::chooseForArrivals(int64_t most) const {
   if (!keepsUp(s))
     return Error{"arrival_rate",
                  shortNumber(*workload.arrivalRate) + " requests/s arrive, the layout serves " +
-                     shortNumber(limit * *workload.arrivalRate / s.load),
+                     shortNumber(limit * *workload.arrivalRate / s.load) +
+                     (separate ? "" : " (95 % of " + shortNumber(*workload.arrivalRate / s.load) + ")"),
                  separate ? "use more devices or replicas in the busier pool" : "use more devices or replicas"};
   return at(least(most, [&](int64_t sequences) { return keepsUp(at(sequences)); }));
 }

@@ -25,8 +25,9 @@ ServePool::ServePool(const RequestModel &context, const ParallelLayout &asked, P
   prefill = steps.fastest(promptLoad());
   const double chunk = layout.pp > 1 ? prefill.slowestStage : prefill.seconds;
   promptRate = double(ranks()) * double(layout.stepTokens) / chunk;
-  ownMean = ownSeconds(context.mix.input);
-  ownSlow = ownSeconds(context.mix.slowInput);
+  const double fill = fillSeconds(1, 1 / serviceSeconds());
+  ownMean = ownSeconds(context.mix.input, 1) + fill;
+  ownSlow = ownSeconds(context.mix.slowInput, 1) + fill;
 }
 
 StepLoad ServePool::promptLoad() const {
@@ -36,12 +37,23 @@ StepLoad ServePool::promptLoad() const {
 }
 
 /// Full steps of one prompt, each after half of the prompt on average, and what is left.
-double ServePool::ownSeconds(double input) const {
+double ServePool::ownSeconds(double input, double fullness) const {
   const double hit = context.request.workload.serve.cacheHitRate;
   const double tokens = std::max(1.0, (1 - hit) * input), each = std::min(tokens, double(layout.stepTokens));
+  if (each < double(layout.stepTokens)) {
+    const double rows = each + fullness * (double(layout.stepTokens) - each);
+    return fullness >= 1
+               ? prefill.seconds
+               : steps.fastest({rows / each, each, hit * input, context.request.spec.encoderLayers > 0}).seconds;
+  }
   const StepTime chunk = steps.fastest(
       {1, each, std::max(0.0, hit * input + (tokens - each) / 2), context.request.spec.encoderLayers > 0});
   return chunk.seconds + (tokens / each - 1) * (layout.pp > 1 ? chunk.slowestStage : chunk.seconds);
+}
+
+double ServePool::fillSeconds(double fullness, double rate) const {
+  const double own = context.mix.computed, others = std::max(0.0, fullness * (double(layout.stepTokens) - own));
+  return others / own / (2 * rate);
 }
 
 Status ServePool::checkMemory() const {

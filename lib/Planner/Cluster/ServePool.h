@@ -40,10 +40,15 @@ public:
   // Of pools that compute prompts.
   StepTime prefill;                ///< a full step
   double promptRate = 1;           ///< computed tokens/s
-  double ownMean = 0, ownSlow = 0; ///< seconds of a prompt alone: of the mean, of 95 %
+  double ownMean = 0, ownSlow = 0; ///< seconds of a prompt in full steps, the mean's and that of 95 %, its step filled
+
+  /// Seconds of the prefill steps of a prompt. One shorter than a step leaves when the step ends, in which others fill
+  /// a share `fullness` of what it leaves.
+  double ownSeconds(double input, double fullness) const;
+  /// Mean seconds that a prompt waits for those that share its step, when `rate` of them a second come to a rank.
+  double fillSeconds(double fullness, double rate) const;
 
 private:
-  double ownSeconds(double input) const;
   const RequestModel &context;
 };
 

@@ -162,10 +162,11 @@ Microbatch readMicrobatch(QueryInputs &in, const ModelSpec *model) {
     checkDivides(in, "tp", batch.tp, "the attention heads", gqa->heads);
   else if (model)
     checkDivides(in, "tp", batch.tp, "the attention heads", std::get<MlaSpec>(model->attention).heads);
-  if (model && model->moe)
+  batch.etp = in.whole("etp", 1, 1, mostRanks);
+  if (model && model->moe) {
     checkDivides(in, "ep", batch.ep, "the experts", model->moe->experts);
-  if (in.whole("etp", 1, 1, mostRanks) != 1)
-    in.fail("etp", "splits rows of experts, which paper 002's activations leave out", "give etp 1");
+    checkDivides(in, "etp", batch.etp, "the width of an expert", model->moe->inter);
+  }
   return batch;
 }
 
