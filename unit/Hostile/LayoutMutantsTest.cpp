@@ -16,54 +16,55 @@ using namespace k2c::test;
 
 namespace {
 
+const char *const values[] = {"0",
+                              "1",
+                              "2",
+                              "3",
+                              "4",
+                              "5",
+                              "8",
+                              "16",
+                              "32",
+                              "64",
+                              "-1",
+                              "1048576",
+                              "1048577",
+                              "9223372036854775807",
+                              "9223372036854775808",
+                              "1e3",
+                              "",
+                              "x",
+                              " 8",
+                              "+8"};
+const char *const keys[] = {"tp",
+                            "ep",
+                            "etp",
+                            "pp",
+                            "dp",
+                            "cp",
+                            "replicas",
+                            "redundant",
+                            "step",
+                            "overlap",
+                            "chunks",
+                            "microbatches",
+                            "prefill.tp",
+                            "prefill.ep",
+                            "prefill.etp",
+                            "prefill.pp",
+                            "prefill.dp",
+                            "prefill.cp",
+                            "prefill.replicas",
+                            "prefill.redundant",
+                            "prefill.step",
+                            "prefill.overlap",
+                            "prefill.",
+                            "prefill.prefill.ep",
+                            "prefill",
+                            ""};
+
 /// One or two entries get another number or key; one text in four is damaged byte by byte.
 std::string mutant(const std::string &text, uint32_t seed) {
-  static const std::vector<std::string> values = {"0",
-                                                  "1",
-                                                  "2",
-                                                  "3",
-                                                  "4",
-                                                  "5",
-                                                  "8",
-                                                  "16",
-                                                  "32",
-                                                  "64",
-                                                  "-1",
-                                                  "1048576",
-                                                  "1048577",
-                                                  "9223372036854775807",
-                                                  "9223372036854775808",
-                                                  "1e3",
-                                                  "",
-                                                  "x",
-                                                  " 8",
-                                                  "+8"};
-  static const std::vector<std::string> keys = {"tp",
-                                                "ep",
-                                                "etp",
-                                                "pp",
-                                                "dp",
-                                                "cp",
-                                                "replicas",
-                                                "redundant",
-                                                "step",
-                                                "overlap",
-                                                "chunks",
-                                                "microbatches",
-                                                "prefill.tp",
-                                                "prefill.ep",
-                                                "prefill.etp",
-                                                "prefill.pp",
-                                                "prefill.dp",
-                                                "prefill.cp",
-                                                "prefill.replicas",
-                                                "prefill.redundant",
-                                                "prefill.step",
-                                                "prefill.overlap",
-                                                "prefill.",
-                                                "prefill.prefill.ep",
-                                                "prefill",
-                                                ""};
   Mutator random(seed);
   if (seed % 4 == 0)
     return random.bytes(text);
@@ -73,8 +74,8 @@ std::string mutant(const std::string &text, uint32_t seed) {
     entries.push_back(entry);
   for (size_t i = 0; i <= random.below(2); ++i) {
     std::string &entry = entries[random.below(entries.size())];
-    const std::string key = random.below(2) ? entry.substr(0, entry.find('=')) : keys[random.below(keys.size())];
-    entry = key + "=" + values[random.below(values.size())];
+    const std::string key = random.below(2) ? entry.substr(0, entry.find('=')) : keys[random.below(std::size(keys))];
+    entry = key + "=" + values[random.below(std::size(values))];
   }
   std::string out;
   for (const std::string &entry : entries)

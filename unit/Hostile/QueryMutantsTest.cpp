@@ -80,7 +80,7 @@ TEST(QueryMutants, HaveAnAnswerOrAPlace) {
     for (int round = 0; round < 12; ++round, ++seed)
       ++(judge(question, Mutator(seed).json(question.inputs)) ? answered : refused);
   std::cout << answered << " mutants answered, " << refused << " refused\n";
-  EXPECT_GT(answered, 400);
+  EXPECT_GT(answered, 300);
   EXPECT_GT(refused, 1500);
 }
 
