@@ -103,15 +103,20 @@ def Rt_PlaneTableOp : Rt_Op<"plane_table", [Symbol]> {
 def Rt_KernelOp : Rt_Op<"kernel", [Symbol]> {
   let summary = "A kernel of the program";
   let description = [{
-    The kernel number, the symbol of its code, which is made of the hash of its description, and its variants.
+    The kernel number, the symbol of its code, which is made of the hash of its description, and its variants. A kernel
+    that `streams` an argument reads it from end to end: grid item i reads its bytes [(i mod items) * bytes, + bytes).
 
     ```mlir
-    rt.kernel @k_qa id 3 hash "9a3f" variants ["gemv", "tail", "large"]
+    rt.kernel @k_qa id 3 hash "9a3f" variants ["gemv", "tail", "large"] streams 1 items 24 bytes 6144
     ```
-    [C1] the id is not negative.
+    [C1] the id is not negative. [C2] a streamed argument has a number that is not negative, and positive items and
+    bytes.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, Rt_Int:$id, StrAttr:$hash, StrArrayAttr:$variants);
-  let assemblyFormat = "$sym_name `id` $id `hash` $hash `variants` $variants attr-dict";
+  let arguments = (ins SymbolNameAttr:$sym_name, Rt_Int:$id, StrAttr:$hash, StrArrayAttr:$variants,
+                       OptionalAttr<Rt_Int>:$streams, OptionalAttr<Rt_Int>:$items, OptionalAttr<Rt_Int>:$bytes);
+  let assemblyFormat = [{
+    $sym_name `id` $id `hash` $hash `variants` $variants (`streams` $streams^ `items` $items `bytes` $bytes)? attr-dict
+  }];
   let hasVerifier = 1;
 }
 
@@ -186,6 +191,26 @@ def Rt_LogitsOp : Rt_Value<"logits", "\"logits\""> {
   let assemblyFormat = "attr-dict";
 }
 
+def Rt_ShareOp : Rt_Op<"share", [Pure, OpAsmOpInterface]> {
+  let summary = "What a worker reads first of a streamed argument";
+  let description = [{
+    The addresses [from, end) of the first bytes that this worker's part of a launch over `grid` reads of an argument
+    that its kernel streams, in `items` of `bytes`; not more than `most` bytes, none when it has no items.
+
+    ```mlir
+    %from, %end = rt.share %qa grid(%g) items 24 bytes 6144 most 262144
+    ```
+    [C1] items and bytes are positive. [C2] `most` is not negative.
+  }];
+  let arguments = (ins Rt_Ptr:$argument, I64:$grid, Rt_Int:$items, Rt_Int:$bytes, Rt_Int:$most);
+  let results = (outs Rt_Ptr:$from, Rt_Ptr:$end);
+  let assemblyFormat = "$argument `grid` `(` $grid `)` `items` $items `bytes` $bytes `most` $most attr-dict";
+  let extraClassDeclaration = [{
+    void getAsmResultNames(::mlir::OpAsmSetValueNameFn set) { set(getFrom(), "from"), set(getEnd(), "end"); }
+  }];
+  let hasVerifier = 1;
+}
+
 //===----------------------------------------------------------------------===//
 // Work
 //===----------------------------------------------------------------------===//
@@ -231,6 +256,20 @@ def Rt_LaunchOp : Rt_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInterfa
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, I64:$grid, Variadic<AnyTypeOf<[Rt_Ptr, Rt_Step, I64, Index]>>:$args);
   let assemblyFormat = "$kernel `grid` `(` $grid `)` `args` `(` $args `)` attr-dict `:` type($args)";
+}
+
+def Rt_AheadOp : Rt_Op<"ahead", [MemoryEffects<[MemWrite]>]> {
+  let summary = "Name the bytes that a waiting worker fetches";
+  let description = [{
+    From here to the next rt.ahead, a worker that waits for others at the end of a launch brings [from, end) nearer
+    instead of doing nothing. It changes when bytes arrive in a cache, never what is computed.
+
+    ```mlir
+    rt.ahead %from, %end
+    ```
+  }];
+  let arguments = (ins Rt_Ptr:$from, Rt_Ptr:$end);
+  let assemblyFormat = "$from `,` $end attr-dict";
 }
 
 def Rt_SampleOp : Rt_Op<"sample", [MemoryEffects<[MemRead, MemWrite]>]> {

@@ -50,10 +50,14 @@ LogicalResult PlaneTableOp::verify() {
   return success();
 }
 
-/// [C1] of kernel.
+/// [C1], [C2] of kernel.
 LogicalResult KernelOp::verify() {
   if (getId() < 0)
     return emitOpError("[C1] expects an id that is not negative, got ") << getId();
+  int64_t items = getItems().value_or(0), bytes = getBytes().value_or(0);
+  if (getStreams() && (*getStreams() < 0 || items <= 0 || bytes <= 0))
+    return emitOpError("[C2] expects a streamed argument to have a number and positive items and bytes, got ")
+           << *getStreams() << ", " << items << " and " << bytes;
   return success();
 }
 
@@ -78,6 +82,16 @@ LogicalResult WeightOp::verifySymbolUses(SymbolTableCollection &tables) {
 /// [C1] of plane.
 LogicalResult PlaneOp::verifySymbolUses(SymbolTableCollection &tables) {
   return success(succeeded(lookup<PlaneTableOp>(*this, getPlaneAttr(), tables, "C1", "an rt.plane_table")));
+}
+
+/// [C1], [C2] of share.
+LogicalResult ShareOp::verify() {
+  for (int64_t factor : {getItems(), getBytes()})
+    if (factor <= 0)
+      return emitOpError("[C1] expects positive items and bytes, got ") << factor;
+  if (getMost() < 0)
+    return emitOpError("[C2] expects `most` not to be negative, got ") << getMost();
+  return success();
 }
 
 /// [C1] of grid.

@@ -27,7 +27,8 @@ Value HostEmitter::loadPointer(Value base, int64_t bytes) { return LLVM::LoadOp:
 
 LLVM::LLVMFuncOp HostEmitter::declare(func::FuncOp function, StringRef suffix) {
   SmallVector<Type> inputs{ptr};
-  inputs.append(function.getNumArguments(), i64);
+  for (Type type : function.getArgumentTypes())
+    inputs.push_back(isa<rt::PtrType>(type) ? ptr : i64);
   OpBuilder end = OpBuilder::atBlockEnd(module.getBody());
   return LLVM::LLVMFuncOp::create(end, function.getLoc(), (function.getSymName() + suffix).str(),
                                   LLVM::LLVMFunctionType::get(i32, inputs), LLVM::Linkage::Internal);
@@ -83,6 +84,8 @@ LogicalResult HostEmitter::emit(Operation &op) {
         return values.map(o.getResult(), rows), success();
       })
       .Case([&](rt::GridOp o) { return emitGrid(o), success(); })
+      .Case([&](rt::ShareOp o) { return emitShare(o), success(); })
+      .Case([&](rt::AheadOp o) { return emitAhead(o), success(); })
       .Case([&](rt::LaunchOp o) { return emitLaunch(o), success(); })
       .Case([&](rt::SampleOp) {
         Value sample = loadPointer(loadPointer(worker, offsetof(k2rt_ir_worker, api)), offsetof(k2rt_ir_api, sample));
@@ -180,6 +183,39 @@ void HostEmitter::emitPlane(rt::PlaneOp op) {
   Value base = loadPointer(planes, plane.getIndex() * static_cast<int64_t>(sizeof(void *)));
   Value bytes = LLVM::MulOp::create(b, loc, values.lookup(op.getOrdinal()), constant(plane.getLayerBytes()));
   values.map(op.getResult(), LLVM::GEPOp::create(b, loc, ptr, b.getI8Type(), base, ValueRange(bytes)).getResult());
+}
+
+/// The worker's items are those that launch gives it (k2rt/share.h).
+void HostEmitter::emitShare(rt::ShareOp op) {
+  Value grid = values.lookup(op.getGrid());
+  auto extended = [&](size_t field) {
+    return LLVM::ZExtOp::create(b, loc, i64, LLVM::LoadOp::create(b, loc, i32, at(worker, field))).getResult();
+  };
+  Value index = extended(offsetof(k2rt_ir_worker, index)), count = extended(offsetof(k2rt_ir_worker, count));
+  auto begins = [&](Value worker) {
+    return LLVM::UDivOp::create(b, loc, LLVM::MulOp::create(b, loc, grid, worker), count).getResult();
+  };
+  Value begin = begins(index);
+  Value end = begins(LLVM::AddOp::create(b, loc, index, constant(1)));
+  Value itemBytes = constant(op.getBytes()), items = constant(op.getItems());
+  Value first = LLVM::URemOp::create(b, loc, begin, items);
+  Value mine = LLVM::SubOp::create(b, loc, end, begin);
+  Value toTheEnd = LLVM::SubOp::create(b, loc, items, first);
+  Value taken = LLVM::SMinOp::create(b, loc, mine, toTheEnd);
+  Value whole = LLVM::MulOp::create(b, loc, taken, itemBytes);
+  Value bytes = LLVM::SMinOp::create(b, loc, whole, constant(op.getMost()));
+  Value offset = LLVM::MulOp::create(b, loc, first, itemBytes);
+  auto after = [&](Value base, Value bytes) {
+    return LLVM::GEPOp::create(b, loc, ptr, b.getI8Type(), base, ValueRange(bytes)).getResult();
+  };
+  Value from = after(values.lookup(op.getArgument()), offset);
+  values.map(op.getFrom(), from);
+  values.map(op.getEnd(), after(from, bytes));
+}
+
+void HostEmitter::emitAhead(rt::AheadOp op) {
+  LLVM::StoreOp::create(b, loc, values.lookup(op.getFrom()), at(worker, offsetof(k2rt_ir_worker, ahead)));
+  LLVM::StoreOp::create(b, loc, values.lookup(op.getEnd()), at(worker, offsetof(k2rt_ir_worker, ahead_end)));
 }
 
 void HostEmitter::emitLaunch(rt::LaunchOp op) {

@@ -35,6 +35,8 @@ private:
   template <class To, class From> void emitBinary(From op);
   void emitLaunch(rt::LaunchOp op);
   void emitGrid(rt::GridOp op);
+  void emitShare(rt::ShareOp op);
+  void emitAhead(rt::AheadOp op);
   void emitWeight(rt::WeightOp op);
   void emitPlane(rt::PlaneOp op);
   void returnIfFailed(mlir::Value status);

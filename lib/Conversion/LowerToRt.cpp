@@ -13,6 +13,7 @@
 #include "k2c/Conversion/Passes.h"
 #include "k2c/Kernels/Emit.h"
 #include "k2c/Kernels/TileAttr.h"
+#include "k2c/Kernels/WeightShare.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -27,6 +28,22 @@ namespace k2c {
 using namespace mlir;
 
 namespace {
+
+/// A weight that the items of a block of rows read from end to end, as an argument's number and how it is cut.
+struct Streamed {
+  int64_t argument = 0;
+  k2rt_share share = {};
+};
+
+/// The weight of a linear or a head linear. Which experts a grouped linear reads is only known at run time.
+std::optional<Streamed> streamedWeight(const KernelDesc &desc) {
+  if (!std::holds_alternative<LinearDesc>(desc.body) && !std::holds_alternative<HeadLinearDesc>(desc.body))
+    return std::nullopt;
+  for (auto [index, operand] : llvm::enumerate(operands(desc)))
+    if (k2rt_share share = weightShare(desc, operand); share.items > 0 && share.groups == 1)
+      return Streamed{int64_t(index), share};
+  return std::nullopt;
+}
 
 /// Writes the runtime form of `scheduled` into a new module.
 class ProgramLowering {
@@ -75,8 +92,14 @@ LogicalResult ProgramLowering::writeKernels() {
     // Code is named by what it computes: equal descriptions share it, in this program and in the cache of objects.
     std::string symbol = "k2c_" + kernelHash(desc);
     std::vector<std::string> variants = variantNames(desc);
-    rt::KernelOp::create(b, kernel.getLoc(), kernel.getSymName(), id++, b.getStringAttr(symbol),
-                         b.getStrArrayAttr(SmallVector<StringRef>(variants.begin(), variants.end())));
+    auto listed = rt::KernelOp::create(b, kernel.getLoc(), kernel.getSymName(), id++, b.getStringAttr(symbol),
+                                       b.getStrArrayAttr(SmallVector<StringRef>(variants.begin(), variants.end())),
+                                       /*streams=*/nullptr, /*items=*/nullptr, /*bytes=*/nullptr);
+    if (std::optional<Streamed> streamed = streamedWeight(desc)) {
+      listed.setStreams(streamed->argument);
+      listed.setItems(streamed->share.items);
+      listed.setBytes(streamed->share.item_bytes);
+    }
     if (!emitted.insert(symbol).second)
       continue;
     OwningOpRef<ModuleOp> code = emitKernel(b.getContext(), desc, tile, symbol);

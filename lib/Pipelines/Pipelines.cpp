@@ -62,6 +62,8 @@ void buildScheduledForm(OpPassManager &pm, const PipelineOptions &options) {
 
 void buildRuntimeForm(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createLowerToRt());
+  if (options.readAhead)
+    pm.addPass(createReadAhead({options.target.l2Bytes / 4}));
   addWall(pm, "runtime");
 }
 
@@ -77,6 +79,7 @@ struct FormOptions : PassPipelineOptions<FormOptions> {
   Option<int64_t> expandedFrom{*this, "expanded-from", llvm::cl::init(-1)};
   Option<bool> fusion{*this, "fusion", llvm::cl::init(true)};
   Option<bool> bufferReuse{*this, "buffer-reuse", llvm::cl::init(true)};
+  Option<bool> readAhead{*this, "read-ahead", llvm::cl::init(true)};
 
   PipelineOptions get() const {
     PipelineOptions options;
@@ -90,6 +93,7 @@ struct FormOptions : PassPipelineOptions<FormOptions> {
     options.expandedFrom = expandedFrom;
     options.fusion = fusion;
     options.bufferReuse = bufferReuse;
+    options.readAhead = readAhead;
     return options;
   }
 };

@@ -25,7 +25,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 100>, m
   // CHECK: rt.plane_table @cache.v index 1 count 3 layer_bytes 49152
 
   // A kernel's code is a module of its own, named by what the kernel computes.
-  // CHECK: rt.kernel @k_kw id 0 hash "[[KW:k2c_[0-9a-f]+]]" variants ["m1", "tail", "full"]
+  // CHECK: rt.kernel @k_kw id 0 hash "[[KW:k2c_[0-9a-f]+]]" variants ["m1", "tail", "full"] streams 1 items 1 bytes 4096
   // CHECK: module @[[KW]].code {
   // CHECK: llvm.func @[[KW]](%{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr) -> i32
   kern.func @k_kw(%x: !x, %w: tensor<2x16x64xbf16>) -> !h tile<generic, lanes = 8, mr = 4, nr = 2, prefetch = 0, rows_block = 8, head_tile = 1, value_parts = 1> {

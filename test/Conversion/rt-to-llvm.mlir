@@ -60,6 +60,27 @@ func.func private @layer(%l: index) {
   return
 }
 
+// A worker's part of a streamed argument: its items, those of one pass, at most so many bytes; the worker keeps it.
+// CHECK: llvm.func internal @ahead.host(%[[W:.*]]: !llvm.ptr, %[[P:.*]]: !llvm.ptr, %[[GRID:.*]]: i64) -> i32
+func.func private @ahead(%p: !rt.ptr, %grid: i64) {
+  // CHECK: %[[BEGINS:.*]] = llvm.mul %[[GRID]], %[[INDEX:.*]] : i64
+  // CHECK: %[[BEGIN:.*]] = llvm.udiv %[[BEGINS]], %[[COUNT:.*]] : i64
+  // CHECK: %[[NEXT:.*]] = llvm.add %[[INDEX]]
+  // CHECK: %[[ENDS:.*]] = llvm.mul %[[GRID]], %[[NEXT]] : i64
+  // CHECK: %[[LAST:.*]] = llvm.udiv %[[ENDS]], %[[COUNT]] : i64
+  // CHECK: %[[FIRST:.*]] = llvm.urem %[[BEGIN]]
+  // CHECK: %[[MINE:.*]] = llvm.sub %[[LAST]], %[[BEGIN]] : i64
+  // CHECK: %[[PASS:.*]] = llvm.sub %{{.*}}, %[[FIRST]] : i64
+  // CHECK: llvm.intr.smin(%[[MINE]], %[[PASS]])
+  // CHECK: %[[FROM:.*]] = llvm.getelementptr %[[P]]
+  // CHECK: %[[END:.*]] = llvm.getelementptr %[[FROM]]
+  %from, %end = rt.share %p grid(%grid) items 6 bytes 2048 most 4096
+  // CHECK: llvm.store %[[FROM]]
+  // CHECK: llvm.store %[[END]]
+  rt.ahead %from, %end
+  return
+}
+
 // CHECK: llvm.func internal @step.host(%{{.*}}: !llvm.ptr) -> i32
 func.func @step() {
   %c2 = arith.constant 2 : index

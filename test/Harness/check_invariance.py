@@ -24,6 +24,7 @@ OTHER_OPTIONS = [
     ("--tile-choice", "5"),
     ("--without", "fusion"),
     ("--without", "buffer-reuse"),
+    ("--without", "read-ahead"),
     ("--target", "x86-64-v3"),
 ]
 CHUNKS = (2, 7, 16)

@@ -1,9 +1,10 @@
-"""check_semantics.py CHECKPOINT --before "OPTIONS" --after "OPTIONS" [--epsilons C]: two programs compute one function.
+"""check_semantics.py CHECKPOINT --before "OPTIONS" --after "OPTIONS" [--epsilons C] [--form F]: two
+programs, one function.
 
 The program compiled with the options before and after a rewrite: logits, hidden states of every layer and routes
 over a prompt have the same bits. With --epsilons they differ (or the rewrite did not happen) by at most C * 2^-23
-of the largest value of their kind, under the same routes. Either way the two scheduled forms must be different
-text.
+of the largest value of their kind, under the same routes. Either way the two scheduled forms (or
+those that --form names) must be different text.
 """
 import argparse
 import sys
@@ -25,10 +26,10 @@ def results(bundle, ids, routes):
     return dict(found, logits=bundle.logits(ids, "--all", *forced))
 
 
-def check(source, before, after, epsilons):
+def check(source, before, after, epsilons, where):
     report = Report(f"{source}: '{' '.join(before)}' and '{' '.join(after)}'")
-    different = form(source, "scheduled", *before) != form(source, "scheduled", *after)
-    report.check(different, "the scheduled forms are different")
+    different = form(source, where, *before) != form(source, where, *after)
+    report.check(different, f"the {where} forms are different")
     one, other = compiled(source, *before), compiled(source, *after)
     ids = draw(min(one.manifest["limits"]["max_context"], 90), one.manifest["model"]["vocab"], 4711)
     routes = one.text("routes", "--prompt-ids", ",".join(map(str, ids)), "--json")
@@ -58,8 +59,9 @@ if __name__ == "__main__":
     parser.add_argument("--before", default="")
     parser.add_argument("--after", required=True)
     parser.add_argument("--epsilons", type=float, default=0)
+    parser.add_argument("--form", default="scheduled")
     known = parser.parse_args()
     try:
-        sys.exit(check(known.checkpoint, known.before.split(), known.after.split(), known.epsilons))
+        sys.exit(check(known.checkpoint, known.before.split(), known.after.split(), known.epsilons, known.form))
     except Failure as failure:
         sys.exit(f"check_semantics.py: {failure}")

@@ -2,6 +2,7 @@
 #include "host/WorkerPool.h"
 #include <atomic>
 #include <gtest/gtest.h>
+#include <thread>
 
 using namespace k2rt;
 
@@ -17,6 +18,20 @@ TEST(WorkerPool, EveryWorkerRunsEveryJobOnce) {
 }
 
 TEST(WorkerPool, StartsAndEndsWithoutAJob) { EXPECT_TRUE(WorkerPool::start(3, readContainer())); }
+
+TEST(Barrier, WhoWaitsIdlesUntilTheLastArrives) {
+  constexpr int32_t threads = 2;
+  Result<std::unique_ptr<WorkerPool>> pool = WorkerPool::start(threads, readContainer());
+  ASSERT_TRUE(pool);
+  Barrier barrier(threads, (*pool)->spins());
+  std::atomic<int32_t> idled{0};
+  (*pool)->run([&](int32_t worker) {
+    while (worker == 1 && idled == 0)
+      std::this_thread::yield();
+    barrier.wait([] {}, [&] { ++idled; });
+  });
+  EXPECT_GT(idled.load(), 0);
+}
 
 TEST(Barrier, NobodyPassesEarlyAndTheActionIsSeenByAll) {
   constexpr int32_t threads = 5;

@@ -28,6 +28,7 @@ struct PipelineOptions {
   double prefillSeconds = 0, decodeSeconds = 0;
   bool fusion = true;
   bool bufferReuse = true;
+  bool readAhead = true;
   int64_t tileChoice = 0;
 };
 

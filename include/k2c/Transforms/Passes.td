@@ -144,6 +144,24 @@ def AssignMemory : Pass<"assign-memory", "::mlir::ModuleOp"> {
   let dependentDialects = ["::k2c::kern::KernDialect"];
 }
 
+def ReadAhead : Pass<"read-ahead", "::mlir::ModuleOp"> {
+  let summary = "Name the weights that waiting workers fetch";
+  let description = [{
+    Within the runtime form. Before each launch that streams a weight, the worker's part of the weight that the next
+    such launch streams becomes what it fetches while it waits for others: memory does not idle at the ends of launches,
+    and the next kernel finds its first bytes in the second cache. A layer takes the part that follows it from its
+    caller. Which experts a grouped linear reads is known too late: those launches are passed over.
+
+    ```mlir
+    %f, %e = rt.share %qb grid(%h) items 48 bytes 24576 most 262144    // after
+    rt.ahead %f, %e
+    rt.launch @k_qa grid(%g) args(%x, %qa, %y) : !rt.ptr, !rt.ptr, !rt.ptr
+    ```
+  }];
+  let options = [Option<"bytes", "bytes", "int64_t", "262144", "most bytes that a worker fetches ahead">];
+  let dependentDialects = ["::k2c::rt::RtDialect", "::mlir::arith::ArithDialect"];
+}
+
 def VerifyForm : Pass<"verify-form", "::mlir::ModuleOp"> {
   let summary = "Check what may no longer appear in a form";
   let description = [{

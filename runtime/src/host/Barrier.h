@@ -22,8 +22,8 @@ public:
   Barrier(int32_t count, int32_t spins) : count(count), spins(spins) {}
 
   /// Returns when all `count` threads have called it. The last one runs `action` before anyone returns; what it wrote
-  /// is visible to all.
-  template <class Action> void wait(Action action) {
+  /// is visible to all. The others call `idle`, which takes about as long as a pause instruction, until they sleep.
+  template <class Action, class Idle> void wait(Action action, Idle idle) {
     const uint32_t sense = generation.load(std::memory_order_relaxed);
     if (arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == count) {
       action();
@@ -36,12 +36,15 @@ public:
     for (int32_t i = 0; i < spins; ++i) {
       if (generation.load(std::memory_order_acquire) != sense)
         return;
-      _mm_pause();
+      idle();
     }
     sleepers.fetch_add(1);
     while (generation.load() == sense)
       ::syscall(SYS_futex, &generation, FUTEX_WAIT_PRIVATE, sense, nullptr, nullptr, 0);
     sleepers.fetch_sub(1);
+  }
+  template <class Action> void wait(Action action) {
+    wait(action, [] { _mm_pause(); });
   }
   void wait() {
     wait([] {});

@@ -4,11 +4,13 @@
 #include "host/Executor.h"
 #include "k2rt/reserve.h"
 #include <algorithm>
+#include <immintrin.h>
 
 namespace k2rt {
 
 static constexpr int32_t stopInterrupted = -1;
 static constexpr int32_t stopFailed = -2;
+static constexpr int64_t lineBytes = 64, linesAtOnce = 4;
 
 Executor::Executor(const Bundle &bundle, WorkerPool &pool, ProgramMemory shared, Trace *trace)
     : bundle(bundle), pool(pool), memory(std::move(shared)), trace(trace), workers(pool.count()),
@@ -41,17 +43,32 @@ void Executor::fail(const Failure &failure) {
     first = failure;
 }
 
-int32_t Executor::meet() {
-  meeting.wait([this] {
-    if (failing.load(std::memory_order_relaxed))
-      stop = stopFailed;
-    else if (interrupted.load(std::memory_order_relaxed))
-      stop = stopInterrupted;
-  });
+/// While a worker waits, the memory would be idle: it fetches the next lines of what it reads next.
+static void readAhead(k2rt_ir_worker &worker) {
+  const auto *at = static_cast<const char *>(worker.ahead);
+  const char *end = std::min(static_cast<const char *>(worker.ahead_end), at + linesAtOnce * lineBytes);
+  if (at >= end)
+    return _mm_pause();
+  for (; at < end; at += lineBytes)
+    _mm_prefetch(at, _MM_HINT_T1);
+  worker.ahead = const_cast<char *>(end);
+}
+
+int32_t Executor::meet(k2rt_ir_worker &worker) {
+  meeting.wait(
+      [this] {
+        if (failing.load(std::memory_order_relaxed))
+          stop = stopFailed;
+        else if (interrupted.load(std::memory_order_relaxed))
+          stop = stopInterrupted;
+      },
+      [&worker] { readAhead(worker); });
   return stop;
 }
 
-int32_t Executor::barrier(k2rt_ir_worker *worker) { return static_cast<Worker *>(worker->context)->executor->meet(); }
+int32_t Executor::barrier(k2rt_ir_worker *worker) {
+  return static_cast<Worker *>(worker->context)->executor->meet(*worker);
+}
 
 int32_t Executor::launch(k2rt_ir_worker *worker, int32_t kernel, k2rt_ir_kernel_fn function, int64_t grid,
                          void *const *args) {
@@ -70,7 +87,7 @@ int32_t Executor::launch(k2rt_ir_worker *worker, int32_t kernel, k2rt_ir_kernel_
                                          kernel, worker->variant});
     }
   }
-  return self.meet();
+  return self.meet(*worker);
 }
 
 int32_t Executor::sample(k2rt_ir_worker *worker) {

@@ -48,7 +48,7 @@ private:
                         void *const *args);
   static int32_t barrier(k2rt_ir_worker *worker);
   static int32_t sample(k2rt_ir_worker *worker);
-  int32_t meet();
+  int32_t meet(k2rt_ir_worker &worker);
   void fail(const Failure &failure);
   Status outcome(const std::vector<int32_t> &results) const;
 

@@ -36,6 +36,27 @@ rt.kernel @k id -1 hash "" variants []
 
 // -----
 
+// expected-error @below {{'rt.kernel' op [C2] expects a streamed argument to have a number and positive items and bytes, got 1, 0 and 64}}
+rt.kernel @k id 0 hash "" variants [] streams 1 items 0 bytes 64
+
+// -----
+
+func.func @share_c1(%p: !rt.ptr, %n: i64) {
+  // expected-error @below {{'rt.share' op [C1] expects positive items and bytes, got -64}}
+  %from, %end = rt.share %p grid(%n) items 1 bytes -64 most 4096
+  return
+}
+
+// -----
+
+func.func @share_c2(%p: !rt.ptr, %n: i64) {
+  // expected-error @below {{'rt.share' op [C2] expects `most` not to be negative, got -1}}
+  %from, %end = rt.share %p grid(%n) items 1 bytes 64 most -1
+  return
+}
+
+// -----
+
 func.func @arena_c1(%i: index, %n: i64) {
   // expected-error @below {{'rt.arena' op [C1] expects an offset that is not negative, got -64}}
   %p = rt.arena -64

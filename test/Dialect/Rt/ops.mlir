@@ -10,6 +10,8 @@ rt.weight_slots @embed first 15 count 1 bytes 65536 layout "rows<bf16>"
 rt.plane_table @cache.latent index 0 count 3 layer_bytes 8388608
 // CHECK: rt.kernel @k_qa id 3 hash "9a3f" variants ["gemv", "tail", "large"]
 rt.kernel @k_qa id 3 hash "9a3f" variants ["gemv", "tail", "large"]
+// CHECK: rt.kernel @k_qb id 4 hash "9a40" variants ["gemv"] streams 1 items 24 bytes 6144
+rt.kernel @k_qb id 4 hash "9a40" variants ["gemv"] streams 1 items 24 bytes 6144
 
 // CHECK-LABEL: func.func @step
 func.func @step() {
@@ -28,6 +30,10 @@ func.func @step() {
   %t = rt.rows token
   // CHECK: rt.grid %{{.*}} slots 8 rows_per_item 64 items 24
   %g = rt.grid %t slots 8 rows_per_item 64 items 24
+  // CHECK: %[[FROM:.*]], %[[END:.*]] = rt.share %{{.*}} grid(%{{.*}}) items 24 bytes 6144 most 262144
+  %from, %end = rt.share %e grid(%g) items 24 bytes 6144 most 262144
+  // CHECK: rt.ahead %[[FROM]], %[[END]]
+  rt.ahead %from, %end
   scf.for %l = %c0 to %c3 step %c1 {
     // CHECK: rt.weight @qa[%{{.*}}]
     %w = rt.weight @qa[%l]

@@ -92,10 +92,13 @@ static int32_t logits(k2rt_ir_worker *w, void *const *args) {
   return 0;
 }
 
-/* Kernel 3: denormals must read as zero on every worker (numerics N6). */
+/* Kernel 3: denormals must read as zero on every worker (numerics N6), and a worker that waited must have fetched
+ * nothing but what was named. */
 static int32_t check_mode(k2rt_ir_worker *w, void *const *args) {
   volatile float tiny = 1e-40f;
   (void)args;
+  if ((char *)w->ahead < (char *)w->arena || (char *)w->ahead > (char *)w->ahead_end)
+    return 8;
   return tiny * 1.0f == 0.0f ? 0 : 9;
 }
 
@@ -103,6 +106,8 @@ static int32_t serve(k2rt_ir_worker *w) {
   const k2rt_ir_step *s = step_of(w);
   const k2rt_ir_api *api = (const k2rt_ir_api *)w->api;
   const k2rt_ir_launch_fn launch = (k2rt_ir_launch_fn)api->launch;
+  w->ahead = w->arena;
+  w->ahead_end = (char *)w->arena + 1000;
   int32_t stop = launch(w, 0, append, s->token_rows, NULL);
   if (!stop)
     stop = launch(w, 1, capture, s->token_rows, NULL);

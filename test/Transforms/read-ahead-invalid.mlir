@@ -1,0 +1,32 @@
+// RUN: k2c-opt %s --read-ahead --split-input-file --verify-diagnostics
+
+rt.weight_slots @q first 0 count 3 bytes 4096 layout "panels"
+rt.kernel @k_q id 0 hash "q" variants ["all"] streams 0 items 2 bytes 2048
+func.func private @layer(%l: index) {
+  %q = rt.weight @q[%l]
+  %t = rt.rows token
+  rt.launch @k_q grid(%t) args(%q) : !rt.ptr
+  return
+}
+func.func @step(%layers: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // expected-error @below {{read-ahead: the loop has no constant bounds, does not run, or has a step other than 1; run lower-to-rt first, which writes one layer after another}}
+  scf.for %l = %c0 to %layers step %c1 {
+    func.call @layer(%l) : (index) -> ()
+  }
+  return
+}
+rt.program @p serve @step arena 0 scratch 0
+
+// -----
+
+// Nothing streams a weight: nothing to say.
+rt.kernel @k_add id 0 hash "add" variants ["all"]
+func.func @step() {
+  %p = rt.arena 0
+  %t = rt.rows token
+  rt.launch @k_add grid(%t) args(%p) : !rt.ptr
+  return
+}
+rt.program @p serve @step arena 0 scratch 0

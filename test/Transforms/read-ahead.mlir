@@ -1,0 +1,82 @@
+// RUN: k2c-opt %s --read-ahead="bytes=4096" | FileCheck %s
+// RUN: k2c-opt %s --read-ahead="bytes=4096" > %t.once
+// RUN: k2c-opt %t.once --read-ahead="bytes=4096" | diff %t.once -
+// RUN: k2c-opt %s --read-ahead="bytes=4096" --remarks-filter=read-ahead 2>&1 | FileCheck %s --check-prefix=REMARK
+
+// REMARK: launches{{.*}}3 launches name what their workers read next, at most 4096 bytes{{.*}}launches=3, most_bytes=4096
+
+rt.weight_slots @q first 0 count 3 bytes 12288 layout "panels"
+rt.weight_slots @o first 3 count 3 bytes 4096 layout "panels"
+rt.weight_slots @head first 6 count 1 bytes 65536 layout "panels"
+rt.kernel @k_q id 0 hash "q" variants ["all"] streams 1 items 6 bytes 2048
+rt.kernel @k_o id 1 hash "o" variants ["all"] streams 1 items 2 bytes 2048
+rt.kernel @k_norm id 2 hash "norm" variants ["all"]
+rt.kernel @k_head id 3 hash "head" variants ["all"] streams 1 items 32 bytes 2048
+
+// A layer is told what follows it.
+// CHECK-LABEL: func.func private @layer
+// CHECK-SAME: (%[[L:.*]]: index, %[[FROM:.*]]: !rt.ptr, %[[END:.*]]: !rt.ptr)
+func.func private @layer(%l: index) {
+  %x = rt.arena 0
+  %y = rt.arena 4096
+  %q = rt.weight @q[%l]
+  %t = rt.rows token
+  %g = rt.grid %t slots 1 rows_per_item 64 items 6
+  // During @k_q, and the norm that streams nothing, workers fetch their part of @o.
+  // CHECK: %[[O:.*]] = rt.weight @o[%[[L]]]
+  // CHECK: %[[GRID:.*]] = rt.grid %{{.*}} slots 1 rows_per_item 64 items 2
+  // CHECK: %[[F:.*]], %[[E:.*]] = rt.share %[[O]] grid(%[[GRID]]) items 2 bytes 2048 most 4096
+  // CHECK: rt.ahead %[[F]], %[[E]]
+  // CHECK-NEXT: rt.launch @k_q
+  rt.launch @k_q grid(%g) args(%x, %q, %y) : !rt.ptr, !rt.ptr, !rt.ptr
+  // CHECK-NOT: rt.ahead
+  // CHECK: rt.launch @k_norm
+  rt.launch @k_norm grid(%t) args(%y, %x) : !rt.ptr, !rt.ptr
+  %o = rt.weight @o[%l]
+  %h = rt.grid %t slots 1 rows_per_item 64 items 2
+  // CHECK: rt.ahead %[[FROM]], %[[END]]
+  // CHECK-NEXT: rt.launch @k_o
+  rt.launch @k_o grid(%h) args(%x, %o, %y) : !rt.ptr, !rt.ptr, !rt.ptr
+  return
+}
+
+// CHECK-LABEL: func.func @step
+func.func @step() {
+  // Before anything else, the first weight.
+  // CHECK: %[[FIRST:.*]] = arith.constant 0 : index
+  // CHECK: %[[Q:.*]] = rt.weight @q[%[[FIRST]]]
+  // CHECK: %[[F:.*]], %[[E:.*]] = rt.share %[[Q]]
+  // CHECK: rt.ahead %[[F]], %[[E]]
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  // CHECK: %[[LAST:.*]] = arith.constant 2 : index
+  // CHECK: scf.for %[[I:.*]] = %{{.*}} to %[[LAST]]
+  scf.for %l = %c0 to %c3 step %c1 {
+    // In the loop, the next layer's.
+    // CHECK: %[[NEXT:.*]] = arith.addi %[[I]]
+    // CHECK: %[[QN:.*]] = rt.weight @q[%[[NEXT]]]
+    // CHECK: %[[F:.*]], %[[E:.*]] = rt.share %[[QN]]
+    // CHECK: func.call @layer(%[[I]], %[[F]], %[[E]])
+    func.call @layer(%l) : (index) -> ()
+  }
+  // The last layer is followed by the head.
+  // CHECK: %[[HEAD:.*]] = rt.weight @head
+  // CHECK: %[[F:.*]], %[[E:.*]] = rt.share %[[HEAD]] grid(%{{.*}}) items 32
+  // CHECK: call @layer(%[[LAST]], %[[F]], %[[E]])
+  %x = rt.arena 0
+  %w = rt.weight @head
+  %logits = rt.logits
+  %t = rt.rows want
+  %g = rt.grid %t slots 1 rows_per_item 64 items 32
+  // The head is followed by the next step.
+  // CHECK: %[[FIRST:.*]] = arith.constant 0 : index
+  // CHECK: %[[Q:.*]] = rt.weight @q[%[[FIRST]]]
+  // CHECK: %[[F:.*]], %[[E:.*]] = rt.share %[[Q]]
+  // CHECK: rt.ahead %[[F]], %[[E]]
+  // CHECK-NEXT: rt.launch @k_head
+  rt.launch @k_head grid(%g) args(%x, %w, %logits) : !rt.ptr, !rt.ptr, !rt.ptr
+  rt.sample
+  return
+}
+rt.program @p serve @step arena 8192 scratch 0
