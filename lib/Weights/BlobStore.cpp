@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -18,6 +19,8 @@
 namespace fs = std::filesystem;
 
 namespace k2c::weights {
+
+static constexpr int64_t hugePageBytes = int64_t(2) << 20;
 
 File &File::operator=(File &&other) noexcept {
   std::swap(fd, other.fd);
@@ -63,7 +66,7 @@ BlobWriter::BlobWriter(const BlobStore &store, std::string path, File file)
 
 BlobWriter::BlobWriter(BlobWriter &&other) noexcept
     : store(other.store), path(std::move(other.path)), file(std::move(other.file)), hash(std::move(other.hash)),
-      written(other.written) {
+      pending(std::move(other.pending)), written(other.written) {
   other.path.clear();
 }
 
@@ -75,7 +78,22 @@ BlobWriter::~BlobWriter() {
 Status BlobWriter::write(const char *data, int64_t bytes) {
   hash.update(data, bytes);
   written += bytes;
-  return writeAll(file.get(), path, data, bytes);
+  while (bytes > 0) {
+    const int64_t taken = std::min(bytes, hugePageBytes - int64_t(pending.size()));
+    pending.insert(pending.end(), data, data + taken);
+    data += taken;
+    bytes -= taken;
+    if (int64_t(pending.size()) == hugePageBytes)
+      if (Status status = flush(); !status)
+        return status;
+  }
+  return Status::success();
+}
+
+Status BlobWriter::flush() {
+  Status status = writeAll(file.get(), path, pending.data(), int64_t(pending.size()));
+  pending.clear();
+  return status;
 }
 
 Expected<Blob> BlobWriter::finish(const std::string &name, int64_t bytes) {
@@ -84,6 +102,8 @@ Expected<Blob> BlobWriter::finish(const std::string &name, int64_t bytes) {
     if (Status status = write(padding.data(), bytes - written); !status)
       return status.takeError();
   }
+  if (Status status = flush(); !status)
+    return status.takeError();
   Blob blob{name + ".bin", hash.hex64()};
   if (::fdatasync(file.get()) != 0)
     return systemError(path, "cannot flush to disk", errno);
@@ -193,6 +213,20 @@ Status BlobStore::sync() const {
 // Whole files
 //===----------------------------------------------------------------------===//
 
+/// Reads `bytes` from `offset` into the page cache as the runtime's mapping would: read(2) would bring small pages,
+/// which stay. Best effort, and a file that shrinks meanwhile is a refusal here, where touching a mapping would be a
+/// fault.
+static void fetch(int fd, int64_t offset, int64_t bytes) {
+#ifdef MADV_POPULATE_READ
+  void *mapping = ::mmap(nullptr, size_t(bytes), PROT_READ, MAP_SHARED, fd, offset);
+  if (mapping == MAP_FAILED)
+    return;
+  ::madvise(mapping, size_t(bytes), MADV_HUGEPAGE);
+  ::madvise(mapping, size_t(bytes), MADV_POPULATE_READ);
+  ::munmap(mapping, size_t(bytes));
+#endif
+}
+
 Expected<FileDigest> digestFile(const std::string &path) {
   File file(::open(path.c_str(),
                    O_RDONLY | O_CLOEXEC | O_NONBLOCK)); // a fifo must not block
@@ -201,10 +235,12 @@ Expected<FileDigest> digestFile(const std::string &path) {
     return systemError(path, "cannot open", errno);
   if (!S_ISREG(info.st_mode))
     return Error{path, "is not a regular file", ""};
-  std::vector<char> block(1 << 20);
+  std::vector<char> block(hugePageBytes);
   FileDigest digest;
   Hash hash;
   for (;;) {
+    if (const int64_t left = info.st_size - digest.bytes; left > 0 && digest.bytes % hugePageBytes == 0)
+      fetch(file.get(), digest.bytes, std::min(left, hugePageBytes));
     ssize_t count = ::read(file.get(), block.data(), block.size());
     if (count < 0 && errno == EINTR)
       continue;

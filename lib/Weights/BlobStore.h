@@ -18,6 +18,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace k2c::weights {
 
@@ -45,7 +46,8 @@ class BlobStore;
 /// The list of finished blobs in the folder.
 inline constexpr const char *finishedList = "finished.txt";
 
-/// A blob being written. Dropped without `finish`, it leaves nothing.
+/// A blob being written. Dropped without `finish`, it leaves nothing. Bytes go to the file a huge page at a time, so
+/// that the page cache, which the runtime maps, keeps them in huge pages where the file system has these.
 class BlobWriter {
 public:
   BlobWriter(BlobWriter &&other) noexcept;
@@ -58,11 +60,14 @@ public:
 private:
   friend class BlobStore;
   BlobWriter(const BlobStore &store, std::string path, File file);
+  Status flush();
+
   const BlobStore *store;
   std::string path; // empty: nothing to remove
   File file;
   Hash hash;
-  int64_t written = 0;
+  std::vector<char> pending; ///< at most a huge page that is not yet in the file
+  int64_t written = 0;       ///< bytes, those pending included
 };
 
 /// The folder. Members may be called from several threads.
@@ -97,7 +102,7 @@ private:
   std::map<std::string, std::string> expected;
 };
 
-/// Hash (16 hex digits) and size of a file, read in pieces.
+/// Hash (16 hex digits) and size of a file, read in pieces. Leaves it in the page cache as the runtime wants it.
 struct FileDigest {
   std::string xxh3;
   int64_t bytes = 0;

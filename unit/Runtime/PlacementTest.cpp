@@ -230,6 +230,11 @@ TEST(PlacementReport, NotesNameBothNumbersAndTheRemedy) {
   EXPECT_NE(note.find("about 500 of 1000 bytes of weights (50 %)"), std::string::npos) << note;
   EXPECT_NE(note.find("for f in 'a b'/weights/*.bin; do dd if=\"$f\" iflag=nocache count=0; done"), std::string::npos);
   EXPECT_NE(misplacementNote({0, 0, EPERM}, "b").find("(move_pages: Operation not permitted)"), std::string::npos);
+  EXPECT_EQ(smallPagesNote(750, 1000, "b"), "");
+  EXPECT_EQ(smallPagesNote(0, 1000, "b"), "") << "a file system without huge pages";
+  const std::string small = smallPagesNote(749, 1000, "a b");
+  EXPECT_NE(small.find("only 749 of 1000 bytes of weights (74 %)"), std::string::npos) << small;
+  EXPECT_NE(small.find("for f in 'a b'/weights/*.bin; do dd"), std::string::npos) << small;
   Manifest manifest;
   manifest.topology = "t";
   manifest.cores = 8;

@@ -1,15 +1,22 @@
 // A page of a file comes into the page cache on the node of the thread that reads it first, and stays there for all who
-// map the file later: who populates decides. No page is moved or copied here. What the system reads ahead of a fault
-// would reach over the border of a range, so on several nodes it reads exactly what each worker asks for.
+// map the file later: who populates decides, of the node and of the page's size. No page is moved or copied here.
+//
+// Huge pages: a step of one sequence reads all weights of its layers once, and with 4 KiB pages it waits for page
+// tables as much as a quarter of the time. A fault in a mapping with MADV_HUGEPAGE reads 2 MiB into one page. Several
+// nodes: what the system reads beyond a fault would reach over the border of a range. So it is told to read exactly
+// what is asked for: whole huge pages inside of a node's range, single pages at its ends.
 #include "host/FirstTouch.h"
+#include "memory/Region.h"
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <sys/mman.h>
+#include <sys/utsname.h>
+#include <unistd.h>
 
 namespace k2rt {
 
 static constexpr int64_t pageBytes = 4096;
-static constexpr int64_t chunkBytes = int64_t(4) << 20;
 
 /// Best effort, as all advice is.
 static void advise(const std::byte *base, int64_t bytes, int advice) {
@@ -27,39 +34,70 @@ static void populate(const std::byte *base, int64_t bytes) {
 #endif
 }
 
-/// The same without reading ahead: pages for exactly this range, then their place in the page table.
+/// The same for less than a huge page: pages for exactly this range, then their place in the page table.
 static void populateExactly(const std::byte *base, int64_t bytes) {
-  for (int64_t offset = 0; offset < bytes; offset += chunkBytes) {
-    const int64_t length = std::min(chunkBytes, bytes - offset);
-    advise(base + offset, length, MADV_WILLNEED);
-    populate(base + offset, length);
+  advise(base, bytes, MADV_WILLNEED);
+  populate(base, bytes);
+}
+
+/// Since Linux 5.18 such a fault brings a huge page; before, and where none are compiled in, one small page, slowly.
+static bool faultsBringHugePages() {
+  utsname system;
+  int major = 0, minor = 0;
+  return ::access("/sys/kernel/mm/transparent_hugepage", F_OK) == 0 && ::uname(&system) == 0 &&
+         std::sscanf(system.release, "%d.%d", &major, &minor) == 2 && (major > 5 || (major == 5 && minor >= 18));
+}
+
+/// Calls visit(base, bytes) for the parts of a range that lie in one huge page each.
+template <class Visit> static void visitHugePages(const std::byte *base, int64_t bytes, Visit visit) {
+  while (bytes > 0) {
+    const auto within = static_cast<int64_t>(reinterpret_cast<uintptr_t>(base) % hugePageBytes);
+    const int64_t taken = std::min(bytes, hugePageBytes - within);
+    visit(base, taken);
+    base += taken;
+    bytes -= taken;
   }
 }
 
-ExactReads::ExactReads(const Weights &weights, bool exact) : weights(weights), exact(exact) { setAdvice(MADV_RANDOM); }
+static void adviseAll(const Weights &weights, int advice) {
+  for (const MappedFile &file : weights.mappedFiles())
+    advise(static_cast<const std::byte *>(file.data()), file.size(), advice);
+}
 
-ExactReads::~ExactReads() { setAdvice(MADV_NORMAL); }
-
-void ExactReads::setAdvice(int advice) const {
+ReadAdvice::ReadAdvice(const Weights &weights, bool exact) : weights(weights), exact(exact) {
+  adviseAll(weights, MADV_HUGEPAGE);
   if (exact)
-    for (const MappedFile &file : weights.mappedFiles())
-      advise(static_cast<const std::byte *>(file.data()), file.size(), advice);
+    adviseAll(weights, MADV_RANDOM);
+}
+
+ReadAdvice::~ReadAdvice() {
+  if (exact)
+    adviseAll(weights, MADV_NORMAL);
 }
 
 void populateWeights(const Weights &weights, const WorkerPlace &place, int32_t worker, int32_t workers) {
   int64_t number = 0;
-  auto populateChunks = [&](const std::byte *base, int64_t bytes) {
-    for (int64_t offset = 0; offset < bytes; offset += chunkBytes, ++number)
-      if (place.owns(number))
-        populate(base + offset, std::min(chunkBytes, bytes - offset));
+  auto populateCommon = [&](const std::byte *base, int64_t bytes) {
+    visitHugePages(base, bytes, [&](const std::byte *part, int64_t length) {
+      if (place.owns(number++))
+        populate(part, length);
+    });
   };
   if (place.turns == 1) {
     for (const MappedFile &file : weights.mappedFiles())
-      populateChunks(static_cast<const std::byte *>(file.data()), file.size());
+      populateCommon(static_cast<const std::byte *>(file.data()), file.size());
     return;
   }
-  weights.visitOwn(worker, workers, populateExactly);
-  weights.visitCommon(populateChunks);
+  const bool huge = faultsBringHugePages();
+  auto populateOwn = [&](const std::byte *base, int64_t bytes) {
+    visitHugePages(base, bytes, [&](const std::byte *part, int64_t length) {
+      if (number++ % place.count == place.index)
+        huge &&length == hugePageBytes ? populate(part, length) : populateExactly(part, length);
+    });
+  };
+  const int64_t first = worker - place.index;
+  weights.visitOwn(first, first + place.count, workers, populateOwn);
+  weights.visitCommon(populateCommon);
 }
 
 void WeightCensus::add(const WeightCensus &other) {
@@ -71,11 +109,11 @@ void WeightCensus::add(const WeightCensus &other) {
 WeightCensus countOwnPages(const Weights &weights, int32_t node, int32_t worker, int32_t workers, PageQuery query) {
   constexpr int64_t samples = 4096;
   int64_t total = 0;
-  weights.visitOwn(worker, workers, [&](const std::byte *, int64_t bytes) { total += bytes; });
+  weights.visitOwn(worker, worker + 1, workers, [&](const std::byte *, int64_t bytes) { total += bytes; });
   const int64_t stride = std::max<int64_t>((total / samples + pageBytes - 1) / pageBytes, 1) * pageBytes;
   PageCensus census;
   int64_t skip = 0; // bytes of the next range before its first sample
-  weights.visitOwn(worker, workers, [&](const std::byte *base, int64_t bytes) {
+  weights.visitOwn(worker, worker + 1, workers, [&](const std::byte *base, int64_t bytes) {
     if (skip < bytes && !census.refusal)
       census.add(countPages(base + skip, bytes - skip, stride, node, query));
     skip = skip < bytes ? (stride - (bytes - skip) % stride) % stride : skip - bytes;

@@ -8,23 +8,23 @@
 
 namespace k2rt {
 
-/// While it lives, and where `exact` is set, the system reads of the weights only what is asked for.
-class ExactReads {
+/// How the system reads weights of which it has no page yet: in huge pages where the file system has them in the page
+/// cache, and, while it lives and where `exact` is set, only what is asked for.
+class ReadAdvice {
 public:
-  ExactReads(const Weights &weights, bool exact);
-  ~ExactReads();
-  ExactReads(const ExactReads &) = delete;
-  ExactReads &operator=(const ExactReads &) = delete;
+  ReadAdvice(const Weights &weights, bool exact);
+  ~ReadAdvice();
+  ReadAdvice(const ReadAdvice &) = delete;
+  ReadAdvice &operator=(const ReadAdvice &) = delete;
 
 private:
-  void setAdvice(int advice) const;
   const Weights &weights;
   const bool exact;
 };
 
-/// Called by worker `worker` of `workers`, all side by side. On several nodes a worker takes its own range of every
-/// weight and its share of what belongs to none; on one, chunks in turn. Best effort: what is not brought in faults in
-/// the first step.
+/// Called by worker `worker` of `workers`, all side by side. Workers of a node take chunks in turn: of their node's
+/// range of every weight and, with those of other nodes, of what belongs to none. Best effort: what is not brought in
+/// faults in the first step.
 void populateWeights(const Weights &weights, const WorkerPlace &place, int32_t worker, int32_t workers);
 
 /// Where weights lie that belong to workers.

@@ -55,6 +55,12 @@ std::string placementText(const Manifest &manifest, const Container &container, 
   return text;
 }
 
+/// How pages leave the page cache, so that the next run decides how they come back.
+static std::string dropRemedy(const std::string &folder) {
+  return "end the programs that use them, drop them with: for f in '" + folder +
+         "'/weights/*.bin; do dd if=\"$f\" iflag=nocache count=0; done, and start again";
+}
+
 std::string misplacementNote(const WeightCensus &census, const std::string &folder) {
   if (census.refusal != 0)
     return std::string("the system does not tell on which NUMA node memory lies (move_pages: ") +
@@ -66,9 +72,19 @@ std::string misplacementNote(const WeightCensus &census, const std::string &fold
   return "about " + std::to_string(census.elsewhere) + " of " + std::to_string(census.bytes) + " bytes of weights (" +
          std::to_string(percent) +
          " %) lie in memory of another NUMA node than the workers that read them, because the page cache held them "
-         "before, or under a memory policy (numactl); to place them, end the programs that use them, drop them with: "
-         "for f in '" +
-         folder + "'/weights/*.bin; do dd if=\"$f\" iflag=nocache count=0; done, and start again";
+         "before, or under a memory policy (numactl); to place them, " +
+         dropRemedy(folder);
+}
+
+std::string smallPagesNote(int64_t huge, int64_t possible, const std::string &folder) {
+  if (huge == 0 || possible - huge <= possible / 4)
+    return "";
+  return "only " + std::to_string(huge) + " of " + std::to_string(possible) + " bytes of weights (" +
+         std::to_string(huge * 100 / possible) +
+         " %) lie in huge pages, because something read them before in small ones, and a step of few sequences can "
+         "take a "
+         "quarter longer; to have them read again, " +
+         dropRemedy(folder);
 }
 
 std::string topologyNote(const Manifest &manifest, const Container &container) {

@@ -23,6 +23,10 @@ std::string placementText(const Manifest &manifest, const Container &container, 
 /// Why weights are not where their workers are, with the remedy; empty where they are. `folder`: the bundle.
 std::string misplacementNote(const WeightCensus &census, const std::string &folder);
 
+/// That many of the `possible` bytes of weights lie in small pages, with the remedy; empty where at least three
+/// quarters lie in huge ones (`huge` bytes), and where none do: then the file system has none.
+std::string smallPagesNote(int64_t huge, int64_t possible, const std::string &folder);
+
 /// How this machine differs from the NUMA topology the program was compiled for; empty where it does not, and for
 /// programs of one node.
 std::string topologyNote(const Manifest &manifest, const Container &container);

@@ -141,6 +141,10 @@ int64_t anonymousResidentBytes() {
   return std::max<int64_t>(readKeyed(readSmallFile("/proc/self/status"), "RssAnon:"), 0) * 1024;
 }
 
+int64_t hugeFileBytes() {
+  return std::max<int64_t>(readKeyed(readSmallFile("/proc/self/smaps_rollup"), "FilePmdMapped:"), 0) * 1024;
+}
+
 int64_t peakResidentBytes() {
   return std::max<int64_t>(readKeyed(readSmallFile("/proc/self/status"), "VmHWM:"), 0) * 1024;
 }

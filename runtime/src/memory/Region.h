@@ -9,6 +9,8 @@
 
 namespace k2rt {
 
+constexpr int64_t hugePageBytes = int64_t(2) << 20;
+
 /// An anonymous private mapping, zeroed, 4096-byte aligned. Move-only.
 class Region {
 public:
@@ -38,7 +40,6 @@ public:
   void populate() const { touch(0, bytes); }
 
 private:
-  static constexpr int64_t hugePageBytes = int64_t(2) << 20;
   void touch(int64_t begin, int64_t end) const;
 
   std::byte *base = nullptr;

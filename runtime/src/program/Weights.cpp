@@ -1,5 +1,6 @@
 // A blob's name is its content's hash, so slots with equal contents share one mapping.
 #include "program/Weights.h"
+#include "memory/Region.h"
 #include "program/Fields.h"
 #include <algorithm>
 #include <map>
@@ -116,6 +117,13 @@ Result<Weights> Weights::map(const std::string &folder, const std::string &index
   if (shares.empty())
     weights.shares.push_back({slotCount, {}});
   return weights;
+}
+
+int64_t Weights::hugePageableBytes() const {
+  int64_t bytes = 0;
+  for (const MappedFile &file : files)
+    bytes += file.size() / hugePageBytes * hugePageBytes;
+  return bytes;
 }
 
 } // namespace k2rt

@@ -24,18 +24,20 @@ public:
   const std::vector<MappedFile> &mappedFiles() const { return files; }
   /// Bytes mapped, each file once.
   int64_t bytes() const { return total; }
-  /// Calls visit(base, bytes) for what worker `worker` of `workers` alone reads: in the order of the slots, none empty.
-  template <class Visit> void visitOwn(int64_t worker, int64_t workers, Visit visit) const {
+  /// Bytes of these that could lie in huge pages.
+  int64_t hugePageableBytes() const;
+  /// Calls visit(base, bytes) for what workers [first, end) of `workers` alone read: in the order of the slots, none
+  /// empty.
+  template <class Visit> void visitOwn(int64_t first, int64_t end, int64_t workers, Visit visit) const {
     size_t slot = 0;
     for (const SlotShares &run : shares)
       for (int64_t i = 0; i < run.slots; ++i, ++slot)
         for (int64_t group = 0; group < run.share.groups && run.share.items > 0; ++group) {
-          const int64_t begin = k2rt_group_begin(&run.share, group, worker, workers);
-          const int64_t end = k2rt_group_begin(&run.share, group, worker + 1, workers);
-          if (begin < end)
-            visit(static_cast<const std::byte *>(bases[slot]) +
-                      (group * run.share.items + begin) * run.share.item_bytes,
-                  (end - begin) * run.share.item_bytes);
+          const int64_t from = k2rt_group_begin(&run.share, group, first, workers);
+          const int64_t to = k2rt_group_begin(&run.share, group, end, workers);
+          if (from < to)
+            visit(static_cast<const std::byte *>(bases[slot]) + (group * run.share.items + from) * run.share.item_bytes,
+                  (to - from) * run.share.item_bytes);
         }
   }
   /// Calls visit(base, bytes) for each slot that belongs to no worker; for all of them when nothing is known.

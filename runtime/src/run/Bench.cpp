@@ -126,12 +126,12 @@ void printResults(const RunOptions &options, const BenchFlags &flags, Session &s
   const int64_t peak = peakResidentBytes(), anonymous = anonymousResidentBytes();
   if (!options.json) {
     std::printf("prefill %lld tokens: %.1f tokens/s (%.1f .. %.1f)\ndecode %lld x %lld after %lld: %.1f tokens/s "
-                "(%.1f .. %.1f)\n%s read %.2f GB/s, peak %lld bytes, %d threads\n",
+                "(%.1f .. %.1f)\n%s read %.2f GB/s, peak %lld bytes, %d threads, %lld bytes of files in huge pages\n",
                 static_cast<long long>(flags.prefill), prefill.median(), prefill.least(), prefill.most(),
                 static_cast<long long>(flags.batch), static_cast<long long>(flags.decode),
                 static_cast<long long>(flags.context), decode.median(), decode.least(), decode.most(),
                 bandwidth.isOfCaches() ? "caches" : "memory", bandwidth.bytesPerSecond / 1e9,
-                static_cast<long long>(peak), session.threads());
+                static_cast<long long>(peak), session.threads(), static_cast<long long>(hugeFileBytes()));
     return;
   }
   JsonWriter json(stdout);
@@ -144,6 +144,7 @@ void printResults(const RunOptions &options, const BenchFlags &flags, Session &s
   json.key("peak_rss_bytes").value(peak).key("predicted").raw(manifest.predictedJson);
   json.key("anonymous_rss_bytes").value(anonymous);
   json.key("anonymous_certified_bytes").value(manifest.memory.anonymousBytes(session.threads()));
+  json.key("huge_file_bytes").value(hugeFileBytes());
   json.key("threads").value(session.threads()).key("repeat").value(flags.repeat);
   json.key("prefill_tokens").value(flags.prefill).key("decode_tokens").value(flags.decode);
   json.key("batch").value(flags.batch).key("context").value(flags.context);

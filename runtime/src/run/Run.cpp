@@ -10,10 +10,12 @@ static constexpr int64_t mostTokenizerBytes = int64_t(512) << 20;
 static constexpr int64_t mostNamesBytes = int64_t(16) << 20;
 static const char namesFile[] = "tokenizer_config.json";
 
-/// Says on stderr what keeps workers from their own node's memory. On one node, as a rule, nothing.
+/// Says on stderr what keeps workers from their own node's memory, or makes memory slow. As a rule, nothing.
 static void reportPlacement(const Run &run) {
-  for (const std::string &note : {topologyNote(run.bundle.manifest, run.session->container()),
-                                  misplacementNote(run.session->weightCensus(), run.bundle.folder)})
+  for (const std::string &note :
+       {topologyNote(run.bundle.manifest, run.session->container()),
+        misplacementNote(run.session->weightCensus(), run.bundle.folder),
+        smallPagesNote(hugeFileBytes(), run.bundle.weights.hugePageableBytes(), run.bundle.folder)})
     if (!note.empty())
       std::fprintf(stderr, "run: note: %s\n", note.c_str());
 }

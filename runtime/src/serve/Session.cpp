@@ -92,7 +92,7 @@ Status Session::allocate() {
   }
   for (int64_t count : manifest.groupPages)
     pages.emplace_back(count);
-  const ExactReads reading(theBundle.weights, limits.nodes.size() > 1);
+  const ReadAdvice advice(theBundle.weights, limits.nodes.size() > 1);
   pool->run([&](int32_t worker) {
     auto owns = [&place = pool->place(worker)](int64_t chunk) { return place.owns(chunk); };
     for (size_t i = 0; i < shared; ++i)
