@@ -26,9 +26,10 @@ void remarkNodes(const Device &device, const std::vector<SlotShares> &shares, Pl
   plan.remarks.push_back({"place-workers", text, {}});
 }
 
-/// Whether an item is a row: as many items as the step has rows.
+/// Whether an item is a row: as many items as the step has rows. Attention's cost is in what a row reads.
 bool isByRow(const KernelDesc &desc, const Grid &grid) {
-  return !std::holds_alternative<DispatchDesc>(desc.body) && grid.rowsPerItem == 1 && grid.itemsPerBlock == 1;
+  return !std::holds_alternative<DispatchDesc>(desc.body) && !std::holds_alternative<GqaAttentionDesc>(desc.body) &&
+         grid.rowsPerItem == 1 && grid.itemsPerBlock == 1;
 }
 
 } // namespace

@@ -62,22 +62,17 @@ public:
            step.busiest(panels) * beyondNear(d.x.type, d.w, rows / blocks);
   }
   double operator()(const GqaAttentionDesc &d) {
-    double tokens = tokensOfItem(), runs = double(step.options.shape.sequences) * segments();
-    double seconds =
-        runs * keysOfQuery() *
-        pairSeconds("gqa", d.q.type, d.shape, d.keyDim + d.valueDim, tokens * double(d.shape.heads / d.kvHeads));
-    double blocks = std::ceil(step.tokens() / double(tile.rowsPerItem));
-    double share = step.busiest(double(d.kvHeads) * blocks) / blocks;
-    return notFasterThanReading(seconds * share, d.kvHeads * (d.keyDim + d.valueDim), d.shape.cache);
+    Runs runs = busiestRuns(double(d.kvHeads));
+    double queries = runs.tokens * double(d.shape.heads / d.kvHeads);
+    double seconds = runs.count * keysOfQuery() * pairSeconds("gqa", d.q.type, d.shape, d.keyDim + d.valueDim, queries);
+    return notFasterThanReading(seconds, d.kvHeads * (d.keyDim + d.valueDim), d.shape.cache);
   }
   double operator()(const AbsorbedAttentionDesc &d) {
     if (!step.runs(d.rows))
       return 0;
     double heads = double(std::min(tile.headTile, d.shape.heads)), parts = double(tile.valueParts);
-    double task =
-        keysOfQuery() * pairSeconds("absorbed", d.qLatent.type, d.shape, 2 * d.latent + d.rope, heads * tokensOfItem());
-    double tasks =
-        std::ceil(step.tokens() / double(tile.rowsPerItem)) * std::ceil(double(d.shape.heads) / double(tile.headTile));
+    double task = keysOfQuery() * pairSeconds("absorbed", d.qLatent.type, d.shape, 2 * d.latent + d.rope, heads);
+    double tasks = step.tokens() * std::ceil(double(d.shape.heads) / double(tile.headTile));
     // A worker that has some parts of a task computes all of its scores.
     double items = step.busiest(tasks * parts), whole = std::floor(items / parts), some = items - whole * parts;
     double scores = double(d.latent + d.rope) / double(2 * d.latent + d.rope);
@@ -87,13 +82,13 @@ public:
   double operator()(const ExpandedAttentionDesc &d) {
     if (!step.runs(d.rows))
       return 0;
-    double tokens = tokensOfItem(), runs = double(step.options.shape.sequences) * segments();
-    double attention = keysOfQuery() * pairSeconds("expanded", d.q.type, d.shape, d.nope + d.rope + d.value, tokens);
-    double lastKey = double(step.options.shape.context) + (double(step.options.shape.tokens) + tokens) / 2;
+    Runs runs = busiestRuns(double(d.shape.heads));
+    double attention =
+        keysOfQuery() * pairSeconds("expanded", d.q.type, d.shape, d.nope + d.rope + d.value, runs.tokens);
+    double lastKey = double(step.options.shape.context) + (double(step.options.shape.tokens) + runs.tokens) / 2;
     double expansion = lastKey * double(d.nope + d.value) *
                        pairs(step.rates.secondsOfMany("expansion", d.shape.cache, d.uk.type, double(d.latent)));
-    double blocks = std::ceil(step.tokens() / double(tile.rowsPerItem));
-    return runs * (attention + expansion) * step.busiest(double(d.shape.heads) * blocks) / blocks;
+    return runs.count * (attention + expansion);
   }
   double operator()(const RmsNormDesc &d) { return byRow("rms_norm", d.x.type, d.x.space); }
   double operator()(const RotaryDesc &d) { return byRow("rotary", d.x.type, d.x.space); }
@@ -151,9 +146,16 @@ private:
     return seconds * double(d.w.matrices);
   }
 
-  double tokensOfItem() const { return double(std::min(step.options.shape.tokens, tile.rowsPerItem)); }
-  /// Items that the new tokens of a sequence are cut into.
-  double segments() const { return double(step.options.shape.tokens) / tokensOfItem(); }
+  /// Runs of tokens of a sequence that are computed together.
+  struct Runs {
+    double count, tokens;
+  };
+  /// Those of the busiest worker when items are heads x tokens.
+  Runs busiestRuns(double heads) const {
+    double items = step.busiest(heads * step.tokens());
+    double tokens = std::min({items, double(step.options.shape.tokens), double(tile.rowsPerItem)});
+    return {items / tokens, tokens};
+  }
   /// A query sees the keys up to its own.
   double keysOfQuery() const {
     return double(step.options.shape.context) + (double(step.options.shape.tokens) + 1) / 2;

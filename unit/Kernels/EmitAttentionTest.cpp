@@ -11,6 +11,9 @@
 namespace k2c::test {
 namespace {
 
+/// Whole heads, parts of them, and more workers than items.
+const std::vector<int64_t> teams = {1, 2, 3, 7, 64};
+
 /// A plane with keys of every sequence, NaN elsewhere.
 Array cachePlane(const TestStep &step, int64_t width, DType type, uint64_t seed) {
   Random random(seed);
@@ -32,14 +35,17 @@ void checkGqa(const GqaAttentionDesc &d, const std::vector<Sequence> &sequences)
   Array k = cachePlane(step, d.kvHeads * d.keyDim, d.shape.cache, 1);
   Array v = cachePlane(step, d.kvHeads * d.valueDim, d.shape.cache, 2);
   Array capture(DType::F32, std::vector<float>(2 * d.shape.heads, -100.0f));
-  expectSameBits({"gqa", d}, step.step, {outputs(step, d.o.stride, d.o.type), capture}, [&](std::vector<Array> &r) {
-    step.step.capture_max_logit = r[1].data();
-    std::vector<void *> args = {q.data(), k.data(), v.data(), &step.step};
-    if (d.shape.maxLogit)
-      args.push_back(ordinal(1));
-    args.push_back(r[0].data());
-    return args;
-  });
+  expectSameBits(
+      {"gqa", d}, step.step, {outputs(step, d.o.stride, d.o.type), capture},
+      [&](std::vector<Array> &r) {
+        step.step.capture_max_logit = r[1].data();
+        std::vector<void *> args = {q.data(), k.data(), v.data(), &step.step};
+        if (d.shape.maxLogit)
+          args.push_back(ordinal(1));
+        args.push_back(r[0].data());
+        return args;
+      },
+      teams);
 }
 
 GqaAttentionDesc gqa(int64_t heads, int64_t kvHeads, int64_t keyDim, int64_t valueDim, DType type = DType::F32) {
@@ -107,11 +113,14 @@ void checkAbsorbed(int64_t heads, DType type) {
   Array qRope(type, Random(4).vector(step.rows() * d.qRope.stride));
   Array latent = cachePlane(step, 36, type, 1), rope = cachePlane(step, 8, type, 2);
   Array capture(DType::F32, std::vector<float>(2 * heads, -100.0f));
-  expectSameBits({"absorbed", d}, step.step, {outputs(step, heads * 36, type), capture}, [&](std::vector<Array> &r) {
-    step.step.capture_max_logit = r[1].data();
-    return std::vector<void *>{qLatent.data(), qRope.data(), latent.data(), rope.data(),
-                               &step.step,     ordinal(1),   r[0].data()};
-  });
+  expectSameBits(
+      {"absorbed", d}, step.step, {outputs(step, heads * 36, type), capture},
+      [&](std::vector<Array> &r) {
+        step.step.capture_max_logit = r[1].data();
+        return std::vector<void *>{qLatent.data(), qRope.data(), latent.data(), rope.data(),
+                                   &step.step,     ordinal(1),   r[0].data()};
+      },
+      teams);
 }
 
 TEST(EmitAttention, AbsorbedTakesItsRows) {
@@ -144,11 +153,14 @@ void checkExpanded(DType type, DType cache) {
   Array uv = pack(d.uv, [&](int64_t, int64_t, int64_t) { return random(); });
   Array latent = cachePlane(step, 40, cache, 1), rope = cachePlane(step, 6, cache, 2);
   Array capture(DType::F32, std::vector<float>(2 * heads, -100.0f));
-  expectSameBits({"expanded", d}, step.step, {outputs(step, heads * 35, type), capture}, [&](std::vector<Array> &r) {
-    step.step.capture_max_logit = r[1].data();
-    return std::vector<void *>{q.data(),  latent.data(), rope.data(), uk.data(),
-                               uv.data(), &step.step,    ordinal(1),  r[0].data()};
-  });
+  expectSameBits(
+      {"expanded", d}, step.step, {outputs(step, heads * 35, type), capture},
+      [&](std::vector<Array> &r) {
+        step.step.capture_max_logit = r[1].data();
+        return std::vector<void *>{q.data(),  latent.data(), rope.data(), uk.data(),
+                                   uv.data(), &step.step,    ordinal(1),  r[0].data()};
+      },
+      teams);
 }
 
 TEST(EmitAttention, ExpandedExpandsABlockAtATime) { checkExpanded(DType::F32, DType::F32); }

@@ -115,14 +115,15 @@ LaunchResult launch(const CompiledKernel &kernel, const k2rt_ir_step &step, cons
 }
 
 void expectSameBits(const KernelDesc &desc, const k2rt_ir_step &step, const std::vector<Array> &initial,
-                    const std::function<std::vector<void *>(std::vector<Array> &)> &arguments) {
+                    const std::function<std::vector<void *>(std::vector<Array> &)> &arguments,
+                    const std::vector<int64_t> &teams) {
   std::vector<Array> expected = initial;
   std::vector<void *> args = arguments(expected);
   ASSERT_EQ(operands(desc).size(), args.size());
   Status status = evaluate(desc, args.data(), step);
   ASSERT_TRUE(status) << status.error().text();
   for (const CompiledKernel &kernel : compileForTargets(desc))
-    for (int64_t workers : {1, 3}) {
+    for (int64_t workers : teams) {
       std::vector<Array> results = initial;
       LaunchResult launched = launch(kernel, step, arguments(results), workers);
       EXPECT_EQ(launched.status, 0);

@@ -40,10 +40,11 @@ LaunchResult launch(const CompiledKernel &kernel, const k2rt_ir_step &step, cons
 /// Rows of the grid's row space.
 int64_t gridRows(const Grid &grid, const k2rt_ir_step &step);
 
-/// Compares compiled kernels with evaluate(), for one and three workers. `arguments(results)` makes the argument list;
-/// results[i] starts as a copy of initial[i].
+/// Compares compiled kernels with evaluate(), for teams of so many workers. `arguments(results)` makes the argument
+/// list; results[i] starts as a copy of initial[i].
 void expectSameBits(const KernelDesc &desc, const k2rt_ir_step &step, const std::vector<Array> &initial,
-                    const std::function<std::vector<void *>(std::vector<Array> &)> &arguments);
+                    const std::function<std::vector<void *>(std::vector<Array> &)> &arguments,
+                    const std::vector<int64_t> &teams = {1, 3});
 
 } // namespace k2c::test
 

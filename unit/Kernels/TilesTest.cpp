@@ -114,7 +114,19 @@ TEST(Grids, GroupedQueryAttentionSharesKeysAmongSixtyFourRows) {
     EXPECT_EQ(wide.headTile, 16 / kvHeads);
     EXPECT_EQ(wide.mr * (wide.nrVectors + 2), 30); // and one vector of values
     EXPECT_EQ(narrow.mr * (narrow.nrVectors + 2), 12);
-    EXPECT_EQ(itemCount(gridOf({"", d}, wide), 100), (100 + tokens - 1) / tokens * kvHeads);
+  }
+}
+
+// Workers that have several tokens of a head compute them together; a few tokens are shared out all the same.
+TEST(Grids, HeadsTimesTokensAreTheItemsOfAttention) {
+  GqaAttentionDesc gqa;
+  gqa.shape.heads = 64;
+  gqa.kvHeads = 4;
+  ExpandedAttentionDesc expanded;
+  expanded.shape.heads = 64;
+  for (int64_t tokens : {1, 8, 100}) {
+    EXPECT_EQ(itemCount(gridOf({"", gqa}, chooseTile({"", gqa}, zen4)), tokens), 4 * tokens);
+    EXPECT_EQ(itemCount(gridOf({"", expanded}, chooseTile({"", expanded}, zen4)), tokens), 64 * tokens);
   }
 }
 

@@ -113,6 +113,22 @@ TEST(KernelTime, AttentionGrowsWithTheKeysAndIsNoFasterThanReadingThem) {
   EXPECT_NEAR(secondsOf(attention, step(1, 1, 99), fast), 1e-6 + 100 * 2048 / 100e9, 1e-12);
 }
 
+// Two heads of keys, five tokens: five of the ten (head, token) for each of two workers, together where they are of one
+// sequence; of twelve workers, one each for ten.
+TEST(KernelTime, TokensOfAttentionAreSharedOut) {
+  ProgramKernel attention;
+  GqaAttentionDesc d;
+  d.shape.heads = d.kvHeads = 2;
+  d.keyDim = d.valueDim = 128;
+  attention.desc = {"attention", d};
+  attention.tile.rowsPerItem = 4;
+  TeamRates many = team();
+  many.workers = 12;
+  EXPECT_NEAR(secondsOf(attention, step(5, 1, 99)), 1e-6 + 5 * 100 * 512e-9, 1e-12);
+  EXPECT_NEAR(secondsOf(attention, step(5, 1, 99), many), 1e-6 + 100 * 512e-9, 1e-12);
+  EXPECT_NEAR(secondsOf(attention, step(1, 5, 97), many), 1e-6 + 100 * 512e-9, 1e-12);
+}
+
 TEST(KernelTime, RowsTakeTheirBytes) {
   AddDesc d;
   d.a = d.b = d.y = {RowSpace::Token, 64, 64, DType::F32};

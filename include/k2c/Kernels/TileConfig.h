@@ -9,15 +9,15 @@
 //   linear               item = block * panels + panel                   one row block, one panel
 //   linear, grouped      item = panel * matrices + matrix                all slots of one expert, one panel
 //   head linear          item = (block * heads + head) * panels + panel
-//   gqa attention        item = kvHead * blocks + block                  all query heads of the kv head
-//   expanded attention   item = head * blocks + block
-//   absorbed attention   item = (headTileIndex * blocks + block) * valueParts + part     `headTile` heads
+//   gqa attention        item = kvHead * tokens + token                  all query heads of the kv head
+//   expanded attention   item = head * tokens + token
+//   absorbed attention   item = (headTileIndex * tokens + token) * valueParts + part     `headTile` heads
 //   dispatch             one item
 //   all others           item = row
 // Panel-major grouped items and head-major attention items give every worker a fair share whatever the routing and
-// however causal masking loads the blocks, because a worker takes a contiguous range of items. Parts of values let a
-// single sequence occupy several workers: each computes all scores of the heads; one that has several parts of the same
-// heads computes them once.
+// however causal masking loads the tokens, because a worker takes a contiguous range of items. What items share is
+// computed once where they are one worker's: up to `rowsPerItem` tokens of a head share its keys, the parts of values
+// of the same heads share their scores. So few tokens still occupy many workers, and many are computed together.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_KERNELS_TILECONFIG_H
@@ -50,7 +50,7 @@ struct TileConfig {
   int64_t mr = 1;          ///< rows of a register tile; attention: query rows (tokens x heads) computed together
   int64_t nrVectors = 1;   ///< vectors of columns of a register tile; nrVectors * lanes divides 32
   int64_t prefetch = 0;    ///< contraction steps (of kStep) a panel is prefetched ahead; 0: not at all
-  int64_t rowsPerItem = 1; ///< rows of a grid item; 0: all rows
+  int64_t rowsPerItem = 1; ///< rows of a grid item; 0: all rows; attention: tokens computed together
   int64_t headTile = 1;    ///< attention: heads of a grid item
   int64_t valueParts = 1;  ///< absorbed attention: parts that the columns of the output are cut into
 };

@@ -17,12 +17,11 @@ AttentionLayout attentionLayout(const TileConfig &tile, int64_t heads, int64_t k
   return {tile.lanes, pairs ? (keyDim + 1) / 2 : keyDim, valueDim, (rows + tile.lanes - 1) / tile.lanes};
 }
 
-void forSequenceRuns(KernelBuilder &b, const TileConfig &tile, Value block, FormFilter filter,
+void forSequenceRuns(KernelBuilder &b, TokenRange tokens, FormFilter filter,
                      llvm::function_ref<void(Value, Value, Value)> body) {
-  Value first = b.mul(block, tile.rowsPerItem);
-  Value last = b.min(b.add(first, tile.rowsPerItem), b.rowCount(RowSpace::Token, 1));
+  Value last = tokens.last;
   Value sequences = b.stepField(abi::step::row_seq), begins = b.stepField(abi::step::seq_begin);
-  b.repeat(first, [&](ValueRange state) {
+  b.repeat(tokens.first, [&](ValueRange state) {
     Value sequence = b.extend(b.loadI32(sequences, state[0]));
     Value end = b.min(b.extend(b.loadI32(begins, b.add(sequence, 1))), last);
     forRuns(b, filter, state[0], end, [&](Value runFirst, Value runLast) { body(sequence, runFirst, runLast); });
@@ -40,13 +39,12 @@ Value AttentionEmitter::minusInfinity() {
   return b.constantFloat(b.vec(b.f32(), layout.lanes), -std::numeric_limits<float>::infinity());
 }
 
-void AttentionEmitter::emitItem(const TileConfig &tile, Value block, Value firstHead, Value heads, FormFilter filter) {
-  emitItem(tile, block, firstHead, heads, filter, {b.constant(0), b.constant(layout.valueDim)});
+void AttentionEmitter::emitItem(TokenRange tokens, Value firstHead, Value heads, FormFilter filter) {
+  emitItem(tokens, firstHead, heads, filter, {b.constant(0), b.constant(layout.valueDim)});
 }
 
-void AttentionEmitter::emitItem(const TileConfig &tile, Value block, Value firstHead, Value heads, FormFilter filter,
-                                ValuePart part) {
-  forSequenceRuns(b, tile, block, filter, [&](Value sequence, Value first, Value last) {
+void AttentionEmitter::emitItem(TokenRange tokens, Value firstHead, Value heads, FormFilter filter, ValuePart part) {
+  forSequenceRuns(b, tokens, filter, [&](Value sequence, Value first, Value last) {
     emitRun({first, b.sub(last, first), firstHead, heads, sequence, part});
   });
 }

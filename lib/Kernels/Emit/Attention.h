@@ -78,9 +78,13 @@ struct ValuePart {
 };
 inline constexpr int64_t valuePartColumns = 16;
 
-/// Calls body(sequence, first, last) for each run of tokens of one sequence that `filter` accepts, among those of block
-/// `block` of `tile.rowsPerItem`.
-void forSequenceRuns(KernelBuilder &b, const TileConfig &tile, Value block, FormFilter filter,
+/// Token rows [first, last) of the step, one at least.
+struct TokenRange {
+  Value first, last;
+};
+
+/// Calls body(sequence, first, last) for each run of `tokens` that are of one sequence and that `filter` accepts.
+void forSequenceRuns(KernelBuilder &b, TokenRange tokens, FormFilter filter,
                      llvm::function_ref<void(Value, Value, Value)> body);
 
 /// capture_max_logit[layer][head], when there is one, becomes the larger of itself and `largest`; workers share it.
@@ -94,10 +98,9 @@ public:
       : b(b), shape(shape), layout(layout), source(source), output(output), vocabulary(vocabulary), pairs(pairs),
         layer(layer) {}
 
-  /// Heads [firstHead, firstHead + heads) of the tokens of block `block` of `tile.rowsPerItem` that `filter` accepts:
-  /// the columns of `part`, or all.
-  void emitItem(const TileConfig &tile, Value block, Value firstHead, Value heads, FormFilter filter);
-  void emitItem(const TileConfig &tile, Value block, Value firstHead, Value heads, FormFilter filter, ValuePart part);
+  /// Heads [firstHead, firstHead + heads) of those of `tokens` that `filter` accepts: the columns of `part`, or all.
+  void emitItem(TokenRange tokens, Value firstHead, Value heads, FormFilter filter);
+  void emitItem(TokenRange tokens, Value firstHead, Value heads, FormFilter filter, ValuePart part);
 
 private:
   struct Run {

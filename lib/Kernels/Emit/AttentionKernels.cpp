@@ -45,15 +45,27 @@ static TileConfig expansionTile(TileConfig tile) {
   return tile;
 }
 
-/// Blocks of the step's tokens.
-static Value blocksOf(KernelBuilder &b, const TileConfig &tile) {
-  return b.div(b.add(b.rowCount(RowSpace::Token, 1), tile.rowsPerItem - 1), tile.rowsPerItem);
+/// This worker's items from its first on: `step` computes those that begin at an item and returns the next item.
+static void itemsTogether(KernelBuilder &b, llvm::function_ref<Value(Value item, Value end)> step) {
+  Value begin = b.workerField(abi::worker::begin), end = b.workerField(abi::worker::end);
+  b.when(b.compare(Compare::Lt, begin, end), [&] {
+    b.repeat(begin, [&](ValueRange state) {
+      Value next = step(state[0], end);
+      return Values{b.compare(Compare::Lt, next, end), next};
+    });
+  });
 }
 
-/// Items are tiles of heads x blocks of tokens, head-major: body(head tile, block).
-static void headMajorItems(KernelBuilder &b, const TileConfig &tile, llvm::function_ref<void(Value, Value)> body) {
-  Value blocks = blocksOf(b, tile);
-  b.items([&](Value item) { body(b.div(item, blocks), b.rem(item, blocks)); });
+/// Items are heads x tokens, head-major. A worker's tokens of one head are computed together, up to
+/// `tile.rowsPerItem`: body(head, tokens).
+static void headMajorItems(KernelBuilder &b, const TileConfig &tile, llvm::function_ref<void(Value, TokenRange)> body) {
+  Value tokens = b.rowCount(RowSpace::Token, 1);
+  itemsTogether(b, [&](Value item, Value end) {
+    Value first = b.rem(item, tokens);
+    Value count = b.min(b.min(b.sub(end, item), b.sub(tokens, first)), tile.rowsPerItem);
+    body(b.div(item, tokens), {first, b.add(first, count)});
+    return b.add(item, count);
+  });
 }
 
 namespace {
@@ -171,9 +183,9 @@ void emitBody(KernelBuilder &b, const GqaAttentionDesc &d, const TileConfig &til
   Value layer = d.shape.maxLogit ? b.integerOf(b.argument(4)) : Value();
   KeyLanesEmitter attention(b, d.shape, layout, source, d.o.type, tile, takesPairs(d.q, d.shape), layer);
   int64_t perKv = d.shape.heads / d.kvHeads;
-  headMajorItems(b, tile, [&](Value kvHead, Value block) {
+  headMajorItems(b, tile, [&](Value kvHead, TokenRange tokens) {
     source.kvHead = kvHead;
-    attention.emitItem(block, b.mul(kvHead, perKv), b.constant(perKv), FormFilter::All);
+    attention.emitItem(tokens, b.mul(kvHead, perKv), b.constant(perKv), FormFilter::All);
   });
 }
 
@@ -183,25 +195,19 @@ void emitBody(KernelBuilder &b, const AbsorbedAttentionDesc &d, const TileConfig
   Value layer = d.shape.maxLogit ? b.integerOf(b.argument(5)) : Value();
   AttentionEmitter attention(b, d.shape, layout, source, d.o.type, tile.vocabulary, takesPairs(d.qLatent, d.shape),
                              layer);
-  // Consecutive parts of one (head tile, block) are computed together.
+  // Consecutive parts of one (head tile, token) are computed together.
   int64_t width = (d.latent + tile.valueParts - 1) / tile.valueParts;
   width = (width + valuePartColumns - 1) / valuePartColumns * valuePartColumns;
-  Value blocks = blocksOf(b, tile), begin = b.workerField(abi::worker::begin), end = b.workerField(abi::worker::end);
-  auto emitFrom = [&](Value item) {
+  Value tokens = b.rowCount(RowSpace::Token, 1);
+  itemsTogether(b, [&](Value item, Value end) {
     Value task = b.div(item, tile.valueParts), part = b.rem(item, tile.valueParts);
     Value parts = b.min(b.sub(b.constant(tile.valueParts), part), b.sub(end, item));
     ValuePart columns{b.mul(part, width), b.min(b.mul(b.add(part, parts), width), d.latent)};
-    Value first = b.mul(b.div(task, blocks), tile.headTile);
+    Value first = b.mul(b.div(task, tokens), tile.headTile), token = b.rem(task, tokens);
     Value heads = b.min(b.sub(b.constant(d.shape.heads), first), tile.headTile);
     b.when(b.compare(Compare::Lt, columns.begin, columns.end),
-           [&] { attention.emitItem(tile, b.rem(task, blocks), first, heads, d.rows, columns); });
+           [&] { attention.emitItem({token, b.add(token, 1)}, first, heads, d.rows, columns); });
     return b.add(item, parts);
-  };
-  b.when(b.compare(Compare::Lt, begin, end), [&] {
-    b.repeat(begin, [&](ValueRange state) {
-      Value next = emitFrom(state[0]);
-      return Values{b.compare(Compare::Lt, next, end), next};
-    });
   });
 }
 
@@ -210,9 +216,9 @@ void emitBody(KernelBuilder &b, const ExpandedAttentionDesc &d, const TileConfig
   ExpandedSource source(b, d, tile, layout);
   Value layer = d.shape.maxLogit ? b.integerOf(b.argument(6)) : Value();
   AttentionEmitter attention(b, d.shape, layout, source, d.o.type, tile.vocabulary, takesPairs(d.q, d.shape), layer);
-  headMajorItems(b, tile, [&](Value head, Value block) {
+  headMajorItems(b, tile, [&](Value head, TokenRange tokens) {
     source.head = head;
-    attention.emitItem(tile, block, head, b.constant(1), d.rows);
+    attention.emitItem(tokens, head, b.constant(1), d.rows);
   });
 }
 

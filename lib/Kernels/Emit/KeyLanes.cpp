@@ -20,15 +20,13 @@ Value KeyLanesEmitter::minusInfinity() {
   return b.constantFloat(b.vec(b.f32(), layout.lanes), -std::numeric_limits<float>::infinity());
 }
 
-void KeyLanesEmitter::emitItem(Value block, Value firstHead, Value heads, FormFilter filter) {
-  Value firstToken = b.mul(block, tile.rowsPerItem);
-  Value lastToken = b.min(b.add(firstToken, tile.rowsPerItem), b.rowCount(RowSpace::Token, 1));
-  Value firstSequence = b.extend(b.loadI32(b.stepField(abi::step::row_seq), firstToken));
-  forSequenceRuns(b, tile, block, filter, [&](Value sequence, Value first, Value last) {
+void KeyLanesEmitter::emitItem(TokenRange tokens, Value firstHead, Value heads, FormFilter filter) {
+  forSequenceRuns(b, tokens, filter, [&](Value sequence, Value first, Value last) {
     Run run{first, b.sub(last, first), firstHead, heads, sequence};
-    // The runs of an item follow one another; the next item has the same runs and the next head.
-    Value more = b.compare(Compare::Lt, last, lastToken);
-    run.nextSequence = b.select(more, b.add(sequence, 1), firstSequence);
+    // The step's tokens follow one another; the next head begins with the first of them.
+    Value more = b.compare(Compare::Lt, last, b.rowCount(RowSpace::Token, 1));
+    Value nextToken = b.select(more, last, b.constant(0));
+    run.nextSequence = b.extend(b.loadI32(b.stepField(abi::step::row_seq), nextToken));
     run.nextHeads = b.select(more, b.constant(0), b.constant(1));
     run.rows = b.mul(run.tokens, heads);
     run.tiles = b.div(b.add(run.rows, layout.mr - 1), layout.mr);

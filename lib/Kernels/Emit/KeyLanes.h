@@ -54,8 +54,8 @@ public:
                   DType output, const TileConfig &tile, bool pairs, Value layer)
       : b(b), shape(shape), layout(layout), source(source), output(output), tile(tile), pairs(pairs), layer(layer) {}
 
-  /// Heads [firstHead, firstHead + heads) of the tokens of block `block` of `tile.rowsPerItem` that `filter` accepts.
-  void emitItem(Value block, Value firstHead, Value heads, FormFilter filter);
+  /// Heads [firstHead, firstHead + heads) of those of `tokens`, at most `tile.rowsPerItem`, that `filter` accepts.
+  void emitItem(TokenRange tokens, Value firstHead, Value heads, FormFilter filter);
 
 private:
   /// Rows of one sequence; `tileRows`: of each tile but the last. Behind the run's pages, the first page of sequence

@@ -22,9 +22,9 @@ constexpr int64_t prefetchSteps = 64;
 constexpr double e4m3Conversions = 6;
 // Rows of an item: enough tiles to read a panel from the second cache rather than from memory, few enough to share out.
 constexpr int64_t minTilesPerItem = 4, maxTilesPerItem = 16;
-// Tokens of an attention item. Expanding a block of keys for a head costs as much as 400 queries on it (DeepSeek-V3:
-// 512 * 256 against 320 multiply-adds a key): many tokens share it. A tile's state moves once a block,
-// 2 bytes a cycle at most, so it need not stay in the second cache.
+// Tokens that are computed together. Expanding a block of keys for a head costs as much as 400 queries on it
+// (DeepSeek-V3: 512 * 256 against 320 multiply-adds a key): many tokens share it. A tile's state moves once a block, 2
+// bytes a cycle at most, so it need not stay in the second cache.
 constexpr int64_t minExpandedTokens = 64, maxExpandedTokens = 1024;
 // Turning a block of keys costs as much as 1 query on it.
 constexpr int64_t gqaRowsPerItem = 64, minGqaTokens = 16;
@@ -130,11 +130,11 @@ TileConfig tileFor(const Shape &s, Vocabulary vocabulary, int64_t mr, const Targ
   return tile;
 }
 
-/// Tokens are blocked, heads (or tiles of heads) are the items of a block.
+/// An item is a token and a head, or a tile of heads, or a part of their values.
 Grid attentionGrid(const KernelDesc &desc, const TileConfig &tile) {
   Shape s = shapeOf(desc);
   int64_t items = (s.heads + tile.headTile - 1) / tile.headTile;
-  return {RowSpace::Token, tile.rowsPerItem, items * tile.valueParts};
+  return {RowSpace::Token, 1, items * tile.valueParts};
 }
 
 RowSpace rowSpaceOf(const KernelDesc &desc) {
