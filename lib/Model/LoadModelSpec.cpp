@@ -13,6 +13,7 @@
 #include "QuantizationConfig.h"
 #include "RopeConfig.h"
 #include "WeightRules.h"
+#include "k2c/Support/Printable.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -316,15 +317,16 @@ Expected<ModelSpec> readDocument(JsonDocument document, const LoadOptions &optio
 
 } // namespace
 
-/// org/name for a snapshot in the cache of Hugging Face (models--org--name/snapshots/COMMIT), else the folder's name.
+/// org/name for a snapshot in the cache of Hugging Face (models--org--name/snapshots/COMMIT), else the folder's name;
+/// printable, because plans and manifests carry it.
 static std::string checkpointName(const fs::path &folder) {
   fs::path normal = folder.lexically_normal();
   std::string repository = normal.parent_path().parent_path().filename().string();
   size_t between = repository.find("--", 8);
   if (normal.parent_path().filename() != "snapshots" || repository.compare(0, 8, "models--") != 0 ||
       between == std::string::npos)
-    return normal.filename().string();
-  return repository.substr(8, between - 8) + "/" + repository.substr(between + 2);
+    return printable(normal.filename().string());
+  return printable(repository.substr(8, between - 8) + "/" + repository.substr(between + 2));
 }
 
 Expected<ModelSpec> k2c::parseModelSpec(std::string text, const std::string &file, const LoadOptions &options) {

@@ -1,10 +1,10 @@
 //===- Error.cpp - errors as values ---------------------------------------===//
 
 #include "k2c/Support/Error.h"
+#include "k2c/Support/Printable.h"
 
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
 
 using namespace k2c;
 
@@ -35,9 +35,10 @@ bool isControl(std::string_view character) {
   return lead < 0x20 || lead == 0x7F || (lead == 0xC2 && uint8_t(character[1]) < 0xA0);
 }
 
-/// Messages quote files from outside: bytes that are not UTF-8 or control a terminal become \xNN. The runtime has the
-/// same rule (serve/Utf8.h).
-std::string printable(std::string_view text) {
+} // namespace
+
+// The runtime has the same rule (serve/Utf8.h).
+std::string k2c::printable(std::string_view text) {
   static constexpr char digits[] = "0123456789abcdef";
   std::string shown;
   for (size_t at = 0; at < text.size();) {
@@ -52,8 +53,6 @@ std::string printable(std::string_view text) {
   }
   return shown;
 }
-
-} // namespace
 
 std::string Error::text() const {
   std::string line = where.empty() ? message : where + ": " + message;

@@ -1,6 +1,7 @@
 //===- ClusterCommand.cpp - k2c plan MODEL --topology T -----------------------===//
 #include "ClusterCommand.h"
 
+#include "../CommandLine.h"
 #include "k2c/Model/Source.h"
 #include "k2c/Planner/Count.h"
 #include <algorithm>
@@ -11,11 +12,6 @@ using namespace k2c;
 namespace {
 
 const std::vector<std::string> objectives = {"throughput", "latency", "devices", "ep", "cost"};
-
-int refuse(const std::string &text) {
-  std::cerr << "k2c: error: " << text << "\n";
-  return 1;
-}
 
 DType typeOf(const std::string &name) { return name == "f32" ? DType::F32 : DType::BF16; }
 
@@ -56,15 +52,45 @@ bool isBare(const ClusterFlags &flags) {
   return flags.topology.empty() && flags.layout.empty() && flags.workload.empty() && !flags.train && !flags.search;
 }
 
+/// What a plan is made for: nothing that can be planned here, one rank of a compile, or a cluster under a load.
+enum class Kind { CountsOnly, Compile, Load };
+
+/// A flag that a plan of this kind would not read.
+Status checkFlags(const ClusterFlags &flags, Kind kind) {
+  const CompileFlags &c = flags.compile;
+  const std::pair<const char *, bool> ofCompile[] = {{"--mla", !c.mla.empty()},
+                                                     {"--step-tokens", c.stepTokens.has_value()},
+                                                     {"--max-sequences", c.maxSequences.has_value()},
+                                                     {"--max-context", c.maxContext.has_value()}};
+  const std::pair<const char *, bool> ofLoad[] = {{"--weights", !flags.weights.empty()},
+                                                  {"--objective", !flags.objective.empty()}};
+  const std::pair<const char *, bool> ofBoth[] = {{"--compute", !c.compute.empty()}, {"--cache", !c.cache.empty()}};
+  for (const auto &[flag, isGiven] : ofCompile)
+    if (isGiven && kind != Kind::Compile)
+      return Error{flag, "is of a program that k2c compile makes, this plan is not of one", "leave it out"};
+  for (const auto &[flag, isGiven] : ofLoad)
+    if (isGiven && kind != Kind::Load)
+      return Error{flag, "is of plans of a cluster, this plan is of the model on this machine",
+                   "leave it out, or add --layout, --workload or --search"};
+  for (const auto &[flag, isGiven] : ofBoth)
+    if (isGiven && kind == Kind::CountsOnly)
+      return Error{flag, "has no meaning without a plan", "add --topology"};
+  if (flags.train && !c.cache.empty())
+    return Error{"--cache", "training keeps no cache", "leave it out"};
+  if (flags.train && flags.weights == "published")
+    return Error{"--weights published", "training holds weights in bf16 or f32", "choose one of these"};
+  return Status::success();
+}
+
 int finish(const PlanReport &report, const ClusterFlags &flags) {
   Status status = writePlan(report, flags.output);
-  return status ? 0 : refuse(status.error().text());
+  return status ? 0 : fail(status.error().text());
 }
 
 /// The counts alone, of a model that no plan of this machine can be made for, and why.
 int finishWithoutPlan(const ClusterFlags &flags, nlohmann::ordered_json counts, const std::string &reason) {
   if (!flags.output.html.empty() || !flags.output.trace.empty())
-    return refuse("there is no plan on this machine to render: " + reason + "; name a --topology");
+    return fail("there is no plan on this machine to render: " + reason + "; name a --topology");
   if (flags.output.json)
     std::cout << nlohmann::ordered_json{{"format", 1}, {"counts", counts}, {"no_plan", reason}}.dump() << "\n";
   else
@@ -89,7 +115,7 @@ int planHostRank(const ClusterFlags &flags, const ModelSpec &spec, const Topolog
   if (!plan && isBare(flags))
     return finishWithoutPlan(flags, counts, plan.error().text());
   if (!plan)
-    return refuse(plan.error().text());
+    return fail(plan.error().text());
   ClusterPlan described = describeHostPlan(spec, topology, *plan);
   if (!compiler)
     described.notes.push_back("memory lacks the arena and the scratch of kernels, which the compiler assigns: "
@@ -102,15 +128,15 @@ int refuseWithPage(const Error &error, PlanRequest request, const ParallelLayout
   request.mustFit = false;
   if (Expected<ClusterPlan> plan = evaluate(request, layout); plan && !flags.layout.empty())
     if (Status status = writeFiles({*plan, request.topology}, flags.output); !status)
-      return refuse(status.error().text());
-  return refuse(error.text());
+      return fail(status.error().text());
+  return fail(error.text());
 }
 
 /// A plan of a cluster under a load, as asked or searched for.
 int planLoad(const ClusterFlags &flags, const ModelSpec &spec, const Topology &topology) {
   Expected<Workload> workload = flags.workload.empty() ? defaultWorkload(spec) : loadWorkload(flags.workload);
   if (!workload)
-    return refuse(workload.error().text());
+    return fail(workload.error().text());
   PlanRequest request{spec, topology, *workload};
   request.phase = flags.train ? PlanPhase::Train : PlanPhase::Serve;
   request.compute = typeOf(flags.compile.compute);
@@ -118,17 +144,19 @@ int planLoad(const ClusterFlags &flags, const ModelSpec &spec, const Topology &t
   request.weights = flags.weights == "f32"                   ? WeightFormat::F32
                     : flags.weights == "bf16" || flags.train ? WeightFormat::Bf16
                                                              : WeightFormat::Published;
-  request.objective = Objective(std::find(objectives.begin(), objectives.end(), flags.objective) - objectives.begin());
+  if (!flags.objective.empty())
+    request.objective =
+        Objective(std::find(objectives.begin(), objectives.end(), flags.objective) - objectives.begin());
   request.withTimeline = flags.train;
   if (flags.search) {
     Expected<PlanSearch> found = search(request);
     if (!found)
-      return refuse(found.error().text());
+      return fail(found.error().text());
     return finish({found->best, topology, &*found}, flags);
   }
   Expected<ParallelLayout> layout = parseLayout(flags.layout, request.phase);
   if (!layout)
-    return refuse(layout.error().text());
+    return fail(layout.error().text());
   Expected<ClusterPlan> plan = flags.layout.empty() ? evaluateDefault(request) : evaluate(request, *layout);
   if (!plan)
     return refuseWithPage(plan.error(), request, *layout, flags);
@@ -144,9 +172,8 @@ void k2c::declareCluster(CLI::App &command, const std::shared_ptr<ClusterFlags> 
   command.add_flag("--train", f.train, "plan training instead of serving");
   CLI::Option *layout = command.add_option("--layout", f.layout, "plan this layout: ep=32,dp=32,overlap=1");
   command.add_flag("--search", f.search, "evaluate every layout and take the best")->excludes(layout);
-  command.add_option("--objective", f.objective, "what the best is best at")
-      ->check(CLI::IsMember(objectives))
-      ->capture_default_str();
+  command.add_option("--objective", f.objective, "what the best is best at (default: throughput)")
+      ->check(CLI::IsMember(objectives));
   command.add_option("--weights", f.weights, "how weights are stored: as published, or wider")
       ->check(CLI::IsMember({"published", "bf16", "f32"}));
   command.add_option("--compute", f.compile.compute, "arithmetic (default: f32 on a CPU, bf16 and FP8 on GPUs)")
@@ -159,20 +186,27 @@ void k2c::declareCluster(CLI::App &command, const std::shared_ptr<ClusterFlags> 
       ->check(CLI::Range(1, 1 << 20));
   command.add_option("--max-sequences", f.compile.maxSequences, "of a compile: most sequences at once")
       ->check(CLI::Range(1, 1 << 16));
-  declareOutput(command, f.output);
   command.add_option("--max-context", f.compile.maxContext, "of a compile: most tokens of a sequence")
       ->check(CLI::Range(1, 1 << 24));
+  declareOutput(command, f.output);
 }
 
 int k2c::planCluster(const ClusterFlags &given, const AskCompiler &compiler) {
   ClusterFlags flags = given;
+  if (Status status = checkOutput(flags.output); !status)
+    return failUsage(status.error().text());
   Expected<ModelSpec> spec = loadModelToPlan(flags.compile.source);
   if (!spec)
-    return refuse(spec.error().text());
+    return fail(spec.error().text());
   Expected<Topology> topology = loadTopology(flags.topology.empty() ? "host" : flags.topology);
   if (!topology)
-    return refuse(topology.error().text());
+    return fail(topology.error().text());
   flags.compile.topology = flags.topology.empty() ? "host" : flags.topology;
+  const Kind kind = isCompilersPlan(flags, *spec, *topology) ? Kind::Compile
+                    : isBare(flags) && !canCompile(*spec)    ? Kind::CountsOnly
+                                                             : Kind::Load;
+  if (Status known = checkFlags(flags, kind); !known)
+    return fail(known.error().text());
   const bool isCpu = topology->device.kind == "cpu";
   if (flags.compile.compute.empty())
     flags.compile.compute = isCpu ? "f32" : "bf16";
@@ -180,14 +214,11 @@ int k2c::planCluster(const ClusterFlags &given, const AskCompiler &compiler) {
   if (isBare(flags)) {
     Expected<nlohmann::ordered_json> counted = countsOf(*spec, flags.compile.source);
     if (!counted)
-      return refuse(counted.error().text());
+      return fail(counted.error().text());
     counts = std::move(*counted);
-    if (!canCompile(*spec))
-      return finishWithoutPlan(flags, counts,
-                               "family " + spec->family + " can be planned, not compiled, in this build");
   }
-  if (isCompilersPlan(flags, *spec, *topology))
-    return planHostRank(flags, *spec, *topology, compiler, counts);
-
-  return planLoad(flags, *spec, *topology);
+  if (kind == Kind::CountsOnly)
+    return finishWithoutPlan(flags, counts, "family " + spec->family + " can be planned, not compiled, in this build");
+  return kind == Kind::Compile ? planHostRank(flags, *spec, *topology, compiler, counts)
+                               : planLoad(flags, *spec, *topology);
 }

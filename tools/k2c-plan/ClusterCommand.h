@@ -12,7 +12,7 @@ namespace k2c {
 
 /// What a compile is asked for; the planner's own flags of the same names.
 struct CompileFlags {
-  std::string source, compute, cache, mla = "phased";
+  std::string source, compute, cache, mla; ///< an empty one is the compile's default
   std::optional<int64_t> stepTokens, maxSequences, maxContext;
   std::string topology = "host";
 };
@@ -23,7 +23,7 @@ using AskCompiler = std::function<Expected<Plan>(const CompileFlags &)>;
 /// Flags of a plan of a cluster.
 struct ClusterFlags {
   CompileFlags compile;
-  std::string topology, workload, layout, objective = "throughput", weights;
+  std::string topology, workload, layout, objective, weights; ///< empty: the default
   bool train = false, search = false;
   OutputFlags output;
 };

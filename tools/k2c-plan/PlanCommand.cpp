@@ -1,5 +1,6 @@
 //===- PlanCommand.cpp - The planner's command line ---------------------------===//
 #include "PlanCommand.h"
+#include "../CommandLine.h"
 #include "k2c/Planner/Query.h"
 #include <iostream>
 #include <set>
@@ -13,11 +14,6 @@ struct PlanFlags {
   bool parts = false, functions = false, models = false;
 };
 
-int refuse(const std::string &text) {
-  std::cerr << "k2c: error: " << text << "\n";
-  return 1;
-}
-
 Expected<JsonDocument> readInputs(const std::string &inputs) {
   if (inputs == "@")
     return Error{"--inputs", "'@' names no file", "give @FILE, or the inputs as JSON"};
@@ -29,25 +25,30 @@ Expected<JsonDocument> readInputs(const std::string &inputs) {
 int ask(const PlanFlags &flags) {
   Expected<JsonDocument> inputs = readInputs(flags.inputs);
   if (!inputs)
-    return refuse(inputs.error().text());
+    return fail(inputs.error().text());
   QueryOptions options;
   options.quantity = flags.quantity;
   options.compat = flags.compat == "exact" ? Compat::Exact : Compat::Paper;
   options.withParts = flags.parts;
   Expected<nlohmann::ordered_json> answer = answerQuery(flags.query, *inputs, options);
   if (!answer)
-    return refuse(answer.error().text());
+    return fail(answer.error().text());
   std::cout << answer->dump() << "\n";
   return 0;
 }
 
-/// The first option given beside --query that it would not read; "": none.
-std::string strayBeside(const CLI::App &command) {
-  const std::set<std::string> read = {"--query", "--inputs", "--quantity", "--compat", "--parts"};
+/// The first option given that is not one of `read`; "": none.
+std::string strayOption(const CLI::App &command, const std::set<std::string> &read) {
   for (const CLI::Option *option : command.get_options())
     if (option->count() > 0 && !read.count(option->get_name()))
       return option->get_name();
   return "";
+}
+
+/// A list takes no other option.
+int listAlone(const CLI::App &command, const std::string &flag, int (*list)()) {
+  const std::string stray = strayOption(command, {flag});
+  return stray.empty() ? list() : fail(stray + ": has no meaning beside " + flag + "; leave one of them out");
 }
 
 int listFunctions() {
@@ -84,24 +85,26 @@ std::function<int()> k2c::declarePlan(CLI::App &command, const std::string &prog
   command.add_option("--quantity", flags->quantity, "a part of the answer")->needs(query);
   command.add_option("--compat", flags->compat, "conventions that the inputs leave open")
       ->check(CLI::IsMember({"paper", "seed", "exact"}))
+      ->needs(query)
       ->capture_default_str();
   command.add_flag("--parts", flags->parts, "every part of the answer")->needs(query);
   command.add_flag("--functions", flags->functions, "list the functions of --query");
   command.add_flag("--models", flags->models, "list the published models known by name");
-  return [flags, cluster, compiler, &command] {
+  return [flags, cluster, compiler, program, &command] {
     if (!flags->query.empty()) {
-      if (const std::string stray = strayBeside(command); !stray.empty())
-        return refuse(stray + ": has no meaning beside --query, whose inputs are in --inputs; leave one of them out");
+      const std::set<std::string> read = {"--query", "--inputs", "--quantity", "--compat", "--parts"};
+      if (const std::string stray = strayOption(command, read); !stray.empty())
+        return fail(stray + ": has no meaning beside --query, whose inputs are in --inputs; leave one of them out");
       return ask(*flags);
     }
     if (flags->functions)
-      return listFunctions();
+      return listAlone(command, "--functions", listFunctions);
     if (flags->models)
-      return listModels();
+      return listAlone(command, "--models", listModels);
     if (!flags->source.empty()) {
       cluster->compile.source = flags->source;
       return planCluster(*cluster, compiler);
     }
-    return refuse("name a SOURCE, or ask with --query; --help shows examples");
+    return failUsage("name a SOURCE, or ask with --query; see " + program + " --help");
   };
 }

@@ -13,6 +13,15 @@ void k2c::declareOutput(CLI::App &command, OutputFlags &flags) {
   command.add_option("--trace", flags.trace, "write the predicted step for Perfetto; - prints it")->type_name("FILE");
 }
 
+Status k2c::checkOutput(const OutputFlags &flags) {
+  if (flags.json + (flags.html == "-") + (flags.trace == "-") > 1)
+    return Error{flags.html == "-" ? "--html -" : "--trace -",
+                 flags.json ? "standard output has the JSON of --json already"
+                            : "standard output has --trace - already",
+                 "name a file"};
+  return Status::success();
+}
+
 static Status writeFile(const char *flag, const std::string &path, const std::string &text) {
   if (path == "-") {
     std::cout << text;

@@ -11,11 +11,13 @@ namespace k2c {
 struct OutputFlags {
   bool json = false;
   std::string html, trace;
-
-  bool asksForPlan() const { return json || !html.empty() || !trace.empty(); }
 };
 
+/// Declares the flags on `command`; `flags` is filled when it is parsed.
 void declareOutput(CLI::App &command, OutputFlags &flags);
+
+/// Error: two renderings would be mixed on standard output.
+Status checkOutput(const OutputFlags &flags);
 
 /// The page and the trace, where they were asked for. Error: a file that cannot be written.
 Status writeFiles(const PlanReport &report, const OutputFlags &flags);

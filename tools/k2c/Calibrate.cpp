@@ -3,9 +3,12 @@
 #include "Commands.h"
 #include "k2c/Cluster/SplitHost.h"
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <unistd.h>
 
+namespace fs = std::filesystem;
 using namespace k2c;
 
 namespace {
@@ -32,7 +35,19 @@ void summarize(const Calibration &calibration) {
     }
 }
 
+/// Whether a file of this name can be written: asked before minutes are spent on what shall be in it.
+bool isWritable(const std::string &path) {
+  std::error_code error;
+  if (fs::exists(path, error))
+    return !fs::is_directory(path, error) && ::access(path.c_str(), W_OK) == 0;
+  const std::string folder = fs::path(path).parent_path().string();
+  return ::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) == 0;
+}
+
 int measure(const CalibrateOptions &options, const std::string &output) {
+  const bool isToStdout = output.empty() || output == "-";
+  if (!isToStdout && !isWritable(output))
+    return fail(output + ": cannot be written; name a file in an existing folder");
   Expected<Topology> topology = calibrate(options);
   if (!topology)
     return fail(topology.error().text());
@@ -42,7 +57,7 @@ int measure(const CalibrateOptions &options, const std::string &output) {
   if (!topology)
     return fail(topology.error().text());
   std::string text = printTopology(*topology);
-  if (output.empty() || output == "-") {
+  if (isToStdout) {
     std::cout << text;
     return 0;
   }

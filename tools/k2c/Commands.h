@@ -2,9 +2,7 @@
 #ifndef K2C_TOOLS_K2C_COMMANDS_H
 #define K2C_TOOLS_K2C_COMMANDS_H
 
-#include <CLI/CLI.hpp>
-#include <functional>
-#include <string>
+#include "../CommandLine.h"
 
 namespace k2c {
 
@@ -21,9 +19,6 @@ void addCalibrate(CLI::App &app, std::function<int()> &run);
 void addPredict(CLI::App &app, std::function<int()> &run);
 void addKnown(CLI::App &app, std::function<int()> &run);
 void addDoctor(CLI::App &app, std::function<int()> &run);
-
-/// Prints "k2c: error: TEXT" on stderr; the exit code of a user's mistake.
-int fail(const std::string &text);
 
 /// What an interrupt adds to "k2c: interrupted": what is left, and how to go on.
 void setInterruptNote(const std::string &note);

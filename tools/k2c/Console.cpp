@@ -5,11 +5,6 @@
 #include <mutex>
 #include <unistd.h>
 
-int k2c::fail(const std::string &text) {
-  std::fprintf(stderr, "k2c: error: %s\n", text.c_str());
-  return 1;
-}
-
 std::function<void(const std::string &, int64_t, int64_t)> k2c::progressBar() {
   if (!isatty(STDERR_FILENO))
     return nullptr;

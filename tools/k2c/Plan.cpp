@@ -12,7 +12,8 @@ static Expected<Plan> askCompiler(const CompileFlags &flags) {
   options.topology = flags.topology;
   options.compute = flags.compute;
   options.cache = flags.cache;
-  options.mla = flags.mla;
+  if (!flags.mla.empty())
+    options.mla = flags.mla;
   options.stepTokens = flags.stepTokens.value_or(options.stepTokens);
   options.maxSequences = flags.maxSequences.value_or(options.maxSequences);
   options.maxContext = flags.maxContext;

@@ -3,6 +3,7 @@
 #include "k2c/Pipelines/Compile.h"
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <unistd.h>
 
 using namespace k2c;
@@ -23,7 +24,8 @@ int execute(const std::string &bundle, std::vector<std::string> arguments) {
 } // namespace
 
 void k2c::addRun(CLI::App &app, std::function<int()> &run) {
-  auto source = std::make_shared<std::string>(), prompt = std::make_shared<std::string>();
+  auto source = std::make_shared<std::string>();
+  auto prompt = std::make_shared<std::optional<std::string>>();
   auto rest = std::make_shared<std::vector<std::string>>();
   CLI::App *c = app.add_subcommand("run", "Compile into a cache folder once, then generate");
   c->footer("examples:\n  k2c run models/bundled --prompt \"In the beginning\"\n"
@@ -39,8 +41,8 @@ void k2c::addRun(CLI::App &app, std::function<int()> &run) {
       std::vector<std::string> arguments = *rest;
       if (arguments.empty())
         arguments = {"generate"};
-      if (!prompt->empty())
-        arguments.insert(arguments.end(), {"--prompt", *prompt});
+      if (*prompt)
+        arguments.insert(arguments.end(), {"--prompt", **prompt});
       return execute(*bundle, arguments);
     };
   });

@@ -11,7 +11,8 @@ from tree import CPP, files, lines, report
 KERNEL_HEADERS = {"Describe.h": "Kernels/Describe", "TileAttr.h": "Kernels/Describe", "Emit.h": "Kernels/Emit"}
 # A library's part, where it is not its name without K2C.
 LIBRARIES = {"K2CKernelModel": "Kernels/Model", "K2CKernelDescribe": "Kernels/Describe",
-             "K2CKernelEmit": "Kernels/Emit", "K2CPackage": "Target", "K2CPlanCommand": "tools", "MLIR": "mlir", "LLVM": "mlir"}
+             "K2CKernelEmit": "Kernels/Emit", "K2CPackage": "Target", "K2CPlanCommand": "tools",
+             "K2CCommandLine": "tools", "MLIR": "mlir", "LLVM": "mlir"}
 DIALECTS = {"K2CNn", "K2CMoe", "K2CMla", "K2CDist", "K2CKern", "K2CRt"}
 
 
