@@ -58,6 +58,9 @@ struct ParallelLayout {
   // Training only.
   PipelineKind schedule = PipelineKind::OneFOneB;
   int64_t chunks = 1; ///< model chunks of a rank (interleaved)
+  /// Layers of each stage of the model, interleaved pp x chunks of them, DualPipeV 2 pp. Empty: as even as they can be,
+  /// the first ones larger.
+  std::vector<int64_t> layers;
   /// Of one step, for each data-parallel rank; 0 in a question: as the workload's batch gives.
   int64_t microbatches = 0;
   int64_t microbatchSize = 1; ///< sequences

@@ -98,6 +98,29 @@ struct PipelineDurations {
   std::optional<double> overlapped;
 };
 
+/// Durations of each stage by itself, where stages differ: an uneven split of the layers, an embedding or a head.
+struct PipelineStageTimes {
+  struct Stage {
+    double forward = 0, inputGrad = 0, weightGrad = 0;
+    double backward() const { return inputGrad + weightGrad; }
+  };
+  int32_t lanes = 1;
+  std::vector<Stage> stages; ///< of (rank, lane) at rank * lanes + lane
+  /// Of a forward in lane f beside a backward in lane b of a rank, at (rank * lanes + f) * lanes + b.
+  std::vector<double> pairs;
+
+  /// The stages of a shape, in the order of the model's layers (stagesOfLanes); a pair is as long as its parts one
+  /// after the other.
+  PipelineStageTimes(const PipelineShape &shape, const std::vector<Stage> &ofModel);
+  /// Alike: of each, the share of a rank's `durations` that a lane has.
+  PipelineStageTimes(const PipelineShape &shape, const PipelineDurations &durations);
+};
+
+/// Stages of the model that the shape's ranks run: pp; interleaved pp times chunks; DualPipeV 2 pp.
+int64_t stageCount(const PipelineShape &shape);
+/// The stage of the model that a rank runs in a lane.
+int64_t stageOf(const PipelineShape &shape, PipelinePlace place);
+
 /// When a rank computes.
 struct PipelineTaskTime {
   PipelineAction action; ///< Compute or Pair
@@ -113,8 +136,14 @@ struct PipelineTimeline {
   std::vector<int64_t> peakStash;
 };
 
+/// Forwards alive in each lane of a rank at its fullest moments: those counts that no other moment covers. What a rank
+/// keeps is the most that any of them holds.
+std::vector<std::vector<int64_t>> fullestMoments(const PipelineSchedule &schedule, size_t rank);
+
 /// Runs the orders. Error: a deadlock, with the rank and the task that never starts.
 Expected<PipelineTimeline> simulate(const PipelineSchedule &schedule, const PipelineDurations &durations);
+/// Likewise, with durations of each stage.
+Expected<PipelineTimeline> simulate(const PipelineSchedule &schedule, const PipelineStageTimes &times);
 
 /// Runs sends, receives and waits with blocking exchanges. Errors, with rank and task: ranks that wait for each other,
 /// a transfer without its other half, a task that runs before its input has arrived, a send of what is not computed.

@@ -1,6 +1,6 @@
 //===- CheckLayout.cpp - Whether a model divides into a layout ----------------===//
 
-#include "ModelShare.h"
+#include "TrainStep.h"
 
 using namespace k2c;
 using namespace k2c::planner;
@@ -85,6 +85,27 @@ Status checkExperts(const PlanRequest &request, const ParallelLayout &layout) {
   return Status::success();
 }
 
+/// Layers of the stages that a layout names.
+Status checkSplit(const ModelSpec &spec, const ParallelLayout &layout) {
+  const int64_t stages = stageCount(shapeOf(layout, 1));
+  if (int64_t(layout.layers.size()) != stages)
+    return Error{"layers",
+                 "are of " + std::to_string(layout.layers.size()) + " stages, " + std::string(nameOf(layout.schedule)) +
+                     " with pp " + std::to_string(layout.pp) +
+                     (layout.chunks > 1 ? " and chunks " + std::to_string(layout.chunks) : "") + " has " +
+                     std::to_string(stages),
+                 "name each, as in layers=3+4x14+2"};
+  Checked sum = 0;
+  for (int64_t each : layout.layers)
+    sum += each;
+  if (!sum.isValid() || sum.value() != spec.layerCount())
+    return Error{"layers",
+                 "sum to " + (sum.isValid() ? std::to_string(sum.value()) : "more than 2^63") + ", model '" +
+                     spec.name + "' has " + std::to_string(spec.layerCount()),
+                 "name each, as in layers=3+4x14+2"};
+  return Status::success();
+}
+
 Status checkTraining(const PlanRequest &request, const ParallelLayout &layout) {
   const ModelSpec &spec = request.spec;
   const bool reduced = layout.recompute != RecomputeSet::None && layout.recompute != RecomputeSet::Layer;
@@ -109,6 +130,9 @@ Status checkTraining(const PlanRequest &request, const ParallelLayout &layout) {
     return Error{"chunks", "belong to schedule=interleaved, this is " + std::string(nameOf(layout.schedule)), ""};
   if (spec.encoderLayers > 0 && layout.pp > 1)
     return Error{"pp", "stages of encoder-decoder models are not planned", "use pp=1"};
+  if (!layout.layers.empty())
+    if (Status status = checkSplit(spec, layout); !status)
+      return status;
   if (layout.replicas > 1)
     return Error{"replicas", "copies of the model are data-parallel ranks in training", "use dp"};
   if (layout.offload != Offload::None && !request.topology.host)

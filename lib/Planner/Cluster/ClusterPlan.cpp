@@ -33,6 +33,18 @@ void addWays(Entries &entries, const ParallelLayout &layout) {
   entries.number("sp", layout.sp, 0);
 }
 
+/// "3+4x14+2": runs of stages with as many layers, in the order of the model.
+std::string formatLayers(const std::vector<int64_t> &layers) {
+  std::string text;
+  for (size_t begin = 0, end; begin < layers.size(); begin = end) {
+    for (end = begin + 1; end < layers.size() && layers[end] == layers[begin];)
+      ++end;
+    text +=
+        (begin ? "+" : "") + std::to_string(layers[begin]) + (end - begin > 1 ? "x" + std::to_string(end - begin) : "");
+  }
+  return text;
+}
+
 void addServing(Entries &entries, const ParallelLayout &layout) {
   entries.number("replicas", layout.replicas);
   entries.number("redundant", layout.redundantExperts, 0);
@@ -80,6 +92,8 @@ std::string k2c::format(const ParallelLayout &layout, PlanPhase phase) {
     if (layout.pp > 1)
       entries.word("schedule", nameOf(layout.schedule));
     entries.number("chunks", layout.chunks);
+    if (!layout.layers.empty())
+      entries.word("layers", formatLayers(layout.layers));
     entries.number("microbatches", layout.microbatches, 0);
     entries.number("microbatch", layout.microbatchSize);
     if (layout.recompute != RecomputeSet::None)

@@ -1,6 +1,6 @@
 //===- EvaluateTrain.cpp - One training layout --------------------------------===//
 //
-// A step is: the pipeline's micro-batches (simulated with the durations of its slowest stage), the exchange of
+// A step is: the pipeline's micro-batches (simulated with the durations of every stage), the exchange of
 // gradients and parameters between data-parallel ranks, the optimizer.
 //
 //===----------------------------------------------------------------------===//
@@ -18,9 +18,8 @@ double Trainer::stepSeconds() const {
 
 void Trainer::addSteps(ClusterPlan &plan) const {
   const Topology &topology = context.request.topology;
-  const StageTime &t = times[slowest];
-  const double m =
-      double(layout.microbatches) * double(layout.chunks) * (layout.schedule == PipelineKind::DualPipeV ? 2 : 1);
+  const StageTime &t = work;
+  const double m = double(layout.microbatches);
   LinkUse all;
   auto pass = [&](const char *phase, const std::string &name, const PassTime &of) {
     if (of.flops > 0)
@@ -49,7 +48,7 @@ void Trainer::addSteps(ClusterPlan &plan) const {
   }
   if (t.hostSeconds > 0) {
     const Host &host = *topology.host;
-    const Seconds seconds(m * t.hostSeconds), hidden(m * (t.hostSeconds - hostExposed(t) / 2));
+    const Seconds seconds(m * t.hostSeconds), hidden(m * (t.hostSeconds - t.hostExposed / 2));
     for (auto [phase, name] : {std::pair{"forward", "activations to host"}, std::pair{"backward", "activations back"}})
       plan.steps.push_back({phase, name, seconds, Flops(0), 0, m * t.hostBytes, "host", Bound::Link, hidden});
     plan.traffic.push_back({"step", "host", host.link, m * t.hostBytes, host.effective(), seconds});
@@ -85,8 +84,8 @@ void Trainer::addFigures(ClusterPlan &plan) const {
   add("mfu", "share of the peak rate in use", 3 * forward / (step * devices * peak), "");
   add("model_flop", "FLOP of a step", 3 * forward, "FLOP");
   add("pipeline_s", "pipeline", makespan, "s");
-  add("bubble", "share of the pipeline that a rank is idle", makespan > 0 ? idle / makespan : 0, "");
-  add("live_microbatches", "stage passes alive at once", *std::max_element(live.begin(), live.end()), "passes");
+  add("bubble", "share of the pipeline that ranks idle, their mean", makespan > 0 ? meanIdle / makespan : 0, "");
+  add("live_microbatches", "stage passes alive at once", mostPasses(), "passes");
   if (context.request.spec.moe && layout.ep > 1)
     add("worst_routing_bytes", "memory if all tokens choose one rank's experts", mostBytes(Routing::Worst), "B");
   if (context.request.workload.dollarsPerDeviceHour) {

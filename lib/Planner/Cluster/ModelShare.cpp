@@ -160,6 +160,22 @@ void ModelShare::split(RankShare &share, const ParallelLayout &layout) const {
 }
 
 RankShare ModelShare::of(LayerRange layers, const ParallelLayout &layout) const {
+  return of(layers, layers.begin == 0, layers.end == spec.layerCount(), layout);
+}
+
+std::vector<RankShare> ModelShare::ofStages(const std::vector<int64_t> &layersOfStages,
+                                            const ParallelLayout &layout) const {
+  std::vector<RankShare> shares;
+  int64_t begin = 0;
+  for (int64_t layers : layersOfStages) {
+    const bool isFirst = shares.empty(), isLast = shares.size() + 1 == layersOfStages.size();
+    shares.push_back(of({begin, begin + layers}, isFirst, isLast, layout));
+    begin += layers;
+  }
+  return shares;
+}
+
+RankShare ModelShare::of(LayerRange layers, bool first, bool last, const ParallelLayout &layout) const {
   RankShare share;
   share.layers = layers;
   const size_t begin = size_t(layers.begin), end = size_t(layers.end);
@@ -168,7 +184,6 @@ RankShare ModelShare::of(LayerRange layers, const ParallelLayout &layout) const 
     share.parameters[i] = parameters[end][i] - parameters[begin][i];
     share.bytes[i] = bytes[end][i] - bytes[begin][i];
   }
-  const bool first = layers.begin == 0, last = layers.end == spec.layerCount();
   for (auto [pieces, from] : {std::pair{&share.parameters, &outside}, std::pair{&share.bytes, &outsideBytes}}) {
     if (first || (last && spec.tiedEmbeddings))
       at(*pieces, Piece::Embedding) += at(*from, Piece::Embedding);

@@ -42,6 +42,8 @@ public:
 
   /// The share of a rank that runs `layers`: of the rank with most experts. The layout passes checkLayout.
   RankShare of(LayerRange layers, const ParallelLayout &layout) const;
+  /// Of every stage, with so many layers each (0: an embedding or a head alone). Their sum is the model's.
+  std::vector<RankShare> ofStages(const std::vector<int64_t> &layersOfStages, const ParallelLayout &layout) const;
   /// Share of one module of multi-token prediction: a copy of the last layer and what surrounds it.
   RankShare ofDraft(const ParallelLayout &layout) const;
   /// Layers of the stages of a pipeline, as even as they can be.
@@ -53,6 +55,7 @@ public:
   int64_t heads = 0, keyHeads = 0; ///< keyHeads: ways that a cache divides; 1 for latent attention
 
 private:
+  RankShare of(LayerRange layers, bool isFirst, bool isLast, const ParallelLayout &layout) const;
   void split(RankShare &share, const ParallelLayout &layout) const;
 
   /// Of the layers before each, unsplit.

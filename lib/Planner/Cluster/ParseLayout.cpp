@@ -19,6 +19,22 @@ Expected<int64_t> wholeNumber(const std::string &key, const std::string &text) {
   return value;
 }
 
+/// "3+4x14+2": 3 layers, 14 times 4, 2.
+Expected<std::vector<int64_t>> layersOf(const std::string &text) {
+  constexpr int64_t most = 1 << 16;
+  std::vector<int64_t> layers;
+  std::istringstream in(text + "+"); // an end for every run, of a text without any too
+  for (std::string run; std::getline(in, run, '+');) {
+    const size_t times = run.find('x');
+    Expected<int64_t> each = wholeNumber("layers", run.substr(0, times)),
+                      count = times == std::string::npos ? 1 : wholeNumber("layers", run.substr(times + 1));
+    if (!each || !count || *each < 0 || *count < 1 || *count > most - int64_t(layers.size()))
+      return Error{"--layout", "layers has '" + run + "'", "write layers=3+4x14+2: 3 layers, 14 times 4, 2"};
+    layers.insert(layers.end(), size_t(*count), *each);
+  }
+  return layers;
+}
+
 /// The value of the enum whose name is `text`.
 template <class E> Status named(const std::string &key, const std::string &text, int count, E &to) {
   std::string known;
@@ -70,6 +86,13 @@ Status setEntry(ParallelLayout &layout, PlanPhase phase, const std::string &key,
     (key == "sp" ? layout.sp : layout.overlap) = text == "1";
     return Status::success();
   }
+  if (key == "layers" && !serves) {
+    Expected<std::vector<int64_t>> layers = layersOf(text);
+    if (!layers)
+      return layers.takeError();
+    layout.layers = std::move(*layers);
+    return Status::success();
+  }
   if (key == "schedule" && !serves)
     return named(key, text, 6, layout.schedule);
   if (key == "recompute" && !serves)
@@ -78,10 +101,10 @@ Status setEntry(ParallelLayout &layout, PlanPhase phase, const std::string &key,
     return named(key, text, 4, layout.zero);
   if (key == "offload" && !serves)
     return named(key, text, 2, layout.offload);
-  return Error{
-      "--layout", "'" + prefix + key + "' is not a key of a " + (serves ? "serving" : "training") + " layout",
-      "use " + known +
-          (serves ? "overlap, or these with prefill. before them" : "overlap, sp, schedule, recompute, zero, offload")};
+  return Error{"--layout", "'" + prefix + key + "' is not a key of a " + (serves ? "serving" : "training") + " layout",
+               "use " + known +
+                   (serves ? "overlap, or these with prefill. before them"
+                           : "overlap, sp, layers, schedule, recompute, zero, offload")};
 }
 
 /// Experts are spread over the ranks that are there: ep alone says dp.

@@ -44,13 +44,11 @@ LinkUse Trainer::gatherAll(double bytes) const {
 }
 
 Trainer::Exchanges Trainer::exchanges() const {
-  const StageTime &t = times[slowest];
-  const double passes = double(layout.chunks) * (layout.schedule == PipelineKind::DualPipeV ? 2 : 1);
   const double m = double(layout.microbatches);
   // What computes while links are free: transfers that run beside it take their part.
-  const double busy = layout.overlap ? t.linkSeconds : 0;
-  const double forward = passes * std::max(0.0, t.forward.seconds - busy);
-  const double backward = passes * std::max(0.0, t.backward() - busy);
+  const double busy = layout.overlap ? work.linkSeconds : 0;
+  const double forward = std::max(0.0, work.forward.seconds - busy);
+  const double backward = std::max(0.0, work.backward() - busy);
   auto part = [&](double bytes, double times, double beside) {
     Exchange exchange{gatherAll(bytes) * times, 0, 0};
     exchange.seconds = context.links.seconds(exchange.use);

@@ -66,11 +66,8 @@ std::array<double, Trainer::parts> Trainer::bytesOf(int64_t rank, const Routed &
   bytes[Gradients] = held.gradients;
   bytes[Optimizer] = held.optimizer;
   const std::vector<size_t> own = stages.ofRank(rank);
-  bytes[Activations] = keptBytes(rank) * onDevice(rank);
-  double unevenly = 0;
-  for (size_t stage : own)
-    unevenly = std::max(unevenly, stages.activationsOfRows(stage, routed.rowsMore));
-  bytes[Uneven] = unevenly * onDevice(rank);
+  bytes[Activations] = mostOnDevice(rank, [&](size_t stage) { return stages.activations(stage); });
+  bytes[Uneven] = mostOnDevice(rank, [&](size_t stage) { return stages.activationsOfRows(stage, routed.rowsMore); });
   if (std::find(own.begin(), own.end(), stages.count() - 1) != own.end())
     bytes[Logits] = stages.tokens() * double(context.request.spec.vocab) * 4 / double(layout.tp);
   if (share.moeLayers > 0) {
@@ -87,17 +84,40 @@ std::array<double, Trainer::parts> Trainer::bytesOf(int64_t rank, const Routed &
   return bytes;
 }
 
+template <class Bytes> double Trainer::mostAlive(int64_t rank, Bytes bytes) const {
+  std::vector<double> ofLane;
+  for (size_t stage : stages.ofRank(rank))
+    ofLane.push_back(bytes(stage));
+  double most = 0;
+  for (const std::vector<int64_t> &passes : alive[size_t(rank)]) {
+    double held = 0;
+    for (size_t lane = 0; lane < ofLane.size(); ++lane)
+      held += double(passes[lane]) * ofLane[lane];
+    most = std::max(most, held);
+  }
+  return most;
+}
+
 /// Offloaded: the pass that computes and the one on its way, of each direction that runs at once.
-double Trainer::onDevice(int64_t rank) const {
-  const double all = live[size_t(rank)];
-  return layout.offload == Offload::None ? all : std::min(all, layout.overlap ? 4.0 : 2.0);
+template <class Bytes> double Trainer::mostOnDevice(int64_t rank, Bytes bytes) const {
+  const double all = mostAlive(rank, bytes);
+  if (layout.offload == Offload::None)
+    return all;
+  double largest = 0;
+  for (size_t stage : stages.ofRank(rank))
+    largest = std::max(largest, bytes(stage));
+  return std::min(all, (layout.overlap ? 4 : 2) * largest);
 }
 
 double Trainer::keptBytes(int64_t rank) const {
-  double kept = 0;
-  for (size_t stage : stages.ofRank(rank))
-    kept = std::max(kept, stages.activations(stage));
-  return kept;
+  return mostAlive(rank, [&](size_t stage) { return stages.activations(stage); });
+}
+
+double Trainer::mostPasses() const {
+  double most = 0;
+  for (int64_t rank = 0; rank < layout.pp; ++rank)
+    most = std::max(most, mostAlive(rank, [](size_t) { return 1.0; }));
+  return most;
 }
 
 double Trainer::hostBytes() const {
@@ -110,8 +130,7 @@ double Trainer::hostBytes() const {
     const int64_t end = std::min(first + node, each * layout.pp);
     double held = 0;
     for (int64_t rank = first / each; rank * each < end; ++rank)
-      held += double(std::min(end, (rank + 1) * each) - std::max(first, rank * each)) * keptBytes(rank) *
-              live[size_t(rank)];
+      held += double(std::min(end, (rank + 1) * each) - std::max(first, rank * each)) * keptBytes(rank);
     most = std::max(most, held);
   }
   return most;
@@ -154,7 +173,7 @@ std::vector<RankMemory> Trainer::memory() const {
     memory.parameters = int64_t(sum(shares[size_t(rank)].parameters));
     memory.capacity = context.request.topology.device.memory.value;
     if (layout.offload != Offload::None)
-      memory.host = wholeBytes(keptBytes(rank) * live[size_t(rank)]);
+      memory.host = wholeBytes(keptBytes(rank));
     const std::array<double, parts> bytes = bytesOf(rank, buffers);
     for (size_t i = 0; i < parts; ++i)
       if (bytes[i] > 0)

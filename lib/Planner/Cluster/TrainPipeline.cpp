@@ -3,6 +3,7 @@
 #include "Trainer.h"
 
 #include <algorithm>
+#include <numeric>
 
 using namespace k2c;
 using namespace k2c::planner;
@@ -18,13 +19,10 @@ Expected<std::shared_ptr<const PipelineCache::Entry>> PipelineCache::get(const P
     error.where = "schedule";
     return entries.emplace(key, Expected<std::shared_ptr<const Entry>>(error)).first->second;
   }
-  Entry entry{std::move(*schedule), {}};
   // What lives at once follows from the order, whatever tasks last.
-  Expected<PipelineTimeline> run = simulate(entry.schedule, PipelineDurations());
-  if (!run)
-    return run.takeError();
-  for (int64_t stash : run->peakStash)
-    entry.live.push_back(double(stash));
+  Entry entry{std::move(*schedule), {}};
+  for (size_t rank = 0; rank < entry.schedule.ranks.size(); ++rank)
+    entry.alive.push_back(fullestMoments(entry.schedule, rank));
   return entries.emplace(key, std::make_shared<const Entry>(std::move(entry))).first->second;
 }
 
@@ -35,36 +33,25 @@ Trainer::Trainer(const RequestModel &context, const ParallelLayout &layout, Pipe
     shares.push_back(stages.shareOf(rank));
 }
 
-PipelineShape Trainer::shape(int64_t microbatches) const {
-  PipelineShape shape;
-  shape.kind = layout.schedule;
-  shape.pp = layout.pp;
-  shape.microbatches = microbatches;
-  shape.chunks = layout.chunks;
-  shape.paired = layout.overlap && layout.schedule == PipelineKind::Interleaved;
-  shape.extraWarmup = shape.paired ? 1 : 0;
-  return shape;
-}
-
-/// Activations stream out beside the backward that follows and in beside the forward before, both ways at once: what a
-/// micro-batch's passes do not cover is waited for.
-double Trainer::hostExposed(const StageTime &t) const {
-  const double computing = t.forward.seconds + t.backward(), sending = 2 * t.linkSeconds;
-  return std::max(0.0, t.hostSeconds - (layout.overlap ? std::max(computing, sending) : computing + sending));
-}
-
-/// Of the slowest stage, as the schedule counts: all chunks of a rank together. Without overlap transfers block.
-PipelineDurations Trainer::durations() const {
-  const StageTime &t = times[slowest];
-  const double chunks = double(layout.chunks), waiting = hostExposed(t);
-  PipelineDurations d;
-  d.forward = chunks * (t.forward.seconds + t.linkSeconds + waiting / 2);
-  d.inputGrad = chunks * (t.inputGrad.seconds + t.linkSeconds + waiting / 2);
-  d.weightGrad = chunks * t.weightGrad.seconds;
-  d.overlapped = d.forward + d.inputGrad + d.weightGrad;
-  if (layout.overlap)
-    d.overlapped = chunks * (std::max(t.forward.seconds + t.backward(), 2 * t.linkSeconds) + waiting);
-  return d;
+/// Without overlap transfers block.
+PipelineStageTimes Trainer::stageTimes() const {
+  std::vector<PipelineStageTimes::Stage> ofModel;
+  for (const StageTime &t : times)
+    ofModel.push_back({t.forward.seconds + t.linkSeconds + t.hostExposed / 2,
+                       t.inputGrad.seconds + t.linkSeconds + t.hostExposed / 2, t.weightGrad.seconds});
+  const PipelineShape shape = shapeOf(layout, layout.microbatches);
+  PipelineStageTimes result(shape, ofModel);
+  if (!layout.overlap)
+    return result;
+  const size_t lanes = size_t(result.lanes);
+  for (size_t at = 0; at < result.pairs.size(); ++at) {
+    const int32_t rank = int32_t(at / lanes / lanes);
+    const StageTime &f = times[size_t(stageOf(shape, {rank, int32_t(at / lanes % lanes)}))],
+                    &b = times[size_t(stageOf(shape, {rank, int32_t(at % lanes)}))];
+    result.pairs[at] = std::max(f.forward.seconds + b.backward(), f.linkSeconds + b.linkSeconds) + f.hostExposed / 2 +
+                       b.hostExposed / 2;
+  }
+  return result;
 }
 
 /// Few enough micro-batches to simulate often, with the remainder that their groups leave: all, or between four and six
@@ -76,61 +63,78 @@ static int64_t shortened(int64_t microbatches, int64_t pp) {
 
 Status Trainer::makePrograms() {
   if (layout.pp == 1 && layout.schedule != PipelineKind::Interleaved) {
-    live = {1};
+    alive = {{{1}}};
     return Status::success();
   }
   // GPipe keeps all micro-batches alive, others as many as fill the pipeline.
   const bool keepsAll = layout.schedule == PipelineKind::GPipe;
   Expected<std::shared_ptr<const PipelineCache::Entry>> entry =
-      cache.get(shape(keepsAll ? layout.microbatches : shortened(layout.microbatches, layout.pp)));
+      cache.get(shapeOf(layout, keepsAll ? layout.microbatches : shortened(layout.microbatches, layout.pp)));
   if (!entry)
     return entry.takeError();
-  live = (*entry)->live;
+  alive = (*entry)->alive;
   return Status::success();
 }
 
+StageTime Trainer::workOf(int64_t rank) const {
+  const PipelineRoute route(shapeOf(layout, layout.microbatches));
+  // Half of the micro-batches of DualPipe come from each end.
+  const double share = double(route.microbatches()) / double(layout.microbatches);
+  StageTime work;
+  for (size_t stage : stages.ofRank(rank))
+    work += times[stage] * share;
+  return work;
+}
+
 void Trainer::timeStages() {
-  auto passes = [&](const StageTime &t) {
-    return t.forward.seconds + t.backward() + 2 * t.linkSeconds + hostExposed(t);
-  };
-  for (size_t stage = times.size(); stage < stages.count(); ++stage) {
+  for (size_t stage = times.size(); stage < stages.count(); ++stage)
     times.push_back(stages.time(stage));
-    if (passes(times[stage]) > passes(times[slowest]))
-      slowest = stage;
-  }
+  for (int64_t rank = 0; rank < layout.pp; ++rank)
+    if (StageTime each = workOf(rank); rank == 0 || each.passes() > work.passes()) {
+      slowest = size_t(rank);
+      work = each;
+    }
 }
 
 double Trainer::leastStepSeconds() {
   timeStages();
-  const PipelineDurations d = durations();
-  const double apart = d.forward + d.inputGrad + d.weightGrad,
-               passes = layout.schedule == PipelineKind::DualPipeV ? 2 : 1;
+  double longest = 0;
+  for (int64_t rank = 0; rank < layout.pp; ++rank) {
+    const StageTime each = workOf(rank);
+    longest = std::max(longest, layout.overlap ? std::min(each.passes(), each.together()) : each.passes());
+  }
   constexpr double rounding = 1 - 1e-9; // of sums in another order
-  makespan = rounding * passes * double(layout.microbatches) * std::min(apart, d.overlapped.value_or(apart));
+  makespan = rounding * double(layout.microbatches) * longest;
   return stepSeconds();
 }
 
 Status Trainer::runPipeline(bool quick) {
   timeStages();
-  const PipelineDurations d = durations();
   if (layout.pp == 1 && layout.schedule != PipelineKind::Interleaved) {
-    makespan = double(layout.microbatches) * (d.forward + d.inputGrad + d.weightGrad);
+    makespan = double(layout.microbatches) * work.passes();
     return Status::success();
   }
+  const PipelineStageTimes durations = stageTimes();
   auto run = [&](int64_t microbatches) -> Expected<PipelineTimeline> {
+    const PipelineShape shape = shapeOf(layout, microbatches);
     if (quick) {
-      Expected<std::shared_ptr<const PipelineCache::Entry>> entry = cache.get(shape(microbatches));
-      return entry ? simulate((*entry)->schedule, d) : Expected<PipelineTimeline>(entry.takeError());
+      Expected<std::shared_ptr<const PipelineCache::Entry>> entry = cache.get(shape);
+      return entry ? simulate((*entry)->schedule, durations) : Expected<PipelineTimeline>(entry.takeError());
     }
-    Expected<PipelineSchedule> schedule = makePipelineSchedule(shape(microbatches));
-    return schedule ? simulate(*schedule, d) : Expected<PipelineTimeline>(schedule.takeError());
+    Expected<PipelineSchedule> schedule = makePipelineSchedule(shape);
+    return schedule ? simulate(*schedule, durations) : Expected<PipelineTimeline>(schedule.takeError());
   };
   const int64_t few = quick ? shortened(layout.microbatches, layout.pp) : layout.microbatches;
   Expected<PipelineTimeline> first = run(few);
   if (!first)
     return first.takeError();
   makespan = first->makespan;
-  idle = *std::max_element(first->idle.begin(), first->idle.end());
+  // Of ranks that have as much to do, the one that idles most.
+  for (int64_t rank = 0; rank < layout.pp; ++rank)
+    if (first->idle[size_t(rank)] > first->idle[slowest] && workOf(rank).passes() >= work.passes() * (1 - 1e-12))
+      slowest = size_t(rank);
+  idle = first->idle[slowest];
+  meanIdle = std::accumulate(first->idle.begin(), first->idle.end(), 0.0) / double(layout.pp);
   if (few < layout.microbatches) {
     Expected<PipelineTimeline> longer = run(few + 2 * layout.pp);
     if (!longer)

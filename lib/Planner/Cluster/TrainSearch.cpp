@@ -75,7 +75,7 @@ std::vector<ClusterPlan> planner::trainingPlans(const RequestModel &context, con
   const Objective objective = context.request.objective;
   PipelineCache cache;
   std::vector<Scored> bounds, scores;
-  for (const ParallelLayout &layout : space) {
+  auto add = [&](const ParallelLayout &layout) {
     Expected<TrainScore> bound = boundTrain(context, layout, cache);
     if (!bound && bound.error().where == "memory" && context.request.topology.host) {
       // A layout that holds its activations is never faster with them on the host; one that does not may hold them so.
@@ -89,6 +89,13 @@ std::vector<ClusterPlan> planner::trainingPlans(const RequestModel &context, con
       bounds.push_back({rankOf(*bound, objective), *bound});
     else
       refusals.add(bound.error(), layout, PlanPhase::Train);
+  };
+  for (const ParallelLayout &layout : space) {
+    add(layout);
+    if (const std::optional<ParallelLayout> chosen = withChosenLayers(context, layout)) {
+      ++tried;
+      add(*chosen);
+    }
   }
   sortByRank(bounds);
   Settled settled;

@@ -8,14 +8,51 @@
 using namespace k2c;
 using namespace k2c::planner;
 
+PipelineShape planner::shapeOf(const ParallelLayout &layout, int64_t microbatches) {
+  PipelineShape shape;
+  shape.kind = layout.schedule;
+  shape.pp = layout.pp;
+  shape.microbatches = microbatches;
+  shape.chunks = layout.chunks;
+  shape.paired = layout.overlap && layout.schedule == PipelineKind::Interleaved;
+  shape.extraWarmup = shape.paired ? 1 : 0;
+  return shape;
+}
+
+std::vector<int64_t> planner::layersOfStages(const ModelSpec &spec, const ParallelLayout &layout) {
+  return layout.layers.empty()
+             ? stageLayers(spec.layerCount(), stageCount(shapeOf(layout, 1)), StagePartition::Balanced)
+             : layout.layers;
+}
+
+StageTime &StageTime::operator+=(const StageTime &other) {
+  for (size_t module = 0; module < trainModuleCount; ++module) {
+    modules[module].forward += other.modules[module].forward;
+    modules[module].inputGrad += other.modules[module].inputGrad;
+    modules[module].weightGrad += other.modules[module].weightGrad;
+  }
+  forward += other.forward, inputGrad += other.inputGrad, weightGrad += other.weightGrad;
+  dispatch += other.dispatch, tensor += other.tensor, pipeline += other.pipeline;
+  linkSeconds += other.linkSeconds, hostBytes += other.hostBytes, hostSeconds += other.hostSeconds;
+  hostExposed += other.hostExposed;
+  return *this;
+}
+
+StageTime StageTime::operator*(double factor) const {
+  StageTime t = *this;
+  for (ModuleTime &module : t.modules)
+    for (PassTime *pass : {&module.forward, &module.inputGrad, &module.weightGrad})
+      *pass = *pass * factor;
+  for (PassTime *pass : {&t.forward, &t.inputGrad, &t.weightGrad})
+    *pass = *pass * factor;
+  t.dispatch = dispatch * factor, t.tensor = tensor * factor, t.pipeline = pipeline * factor;
+  for (double *each : {&t.linkSeconds, &t.hostBytes, &t.hostSeconds, &t.hostExposed})
+    *each *= factor;
+  return t;
+}
+
 TrainStages::TrainStages(const RequestModel &context, const ParallelLayout &layout) : context(context), layout(layout) {
-  int64_t count = layout.pp;
-  if (layout.schedule == PipelineKind::Interleaved)
-    count *= layout.chunks;
-  if (layout.schedule == PipelineKind::DualPipeV)
-    count *= 2;
-  for (LayerRange layers : context.model.stages(count))
-    stages.push_back(context.model.of(layers, layout));
+  stages = context.model.ofStages(layersOfStages(context.request.spec, layout), layout);
   if (layout.recompute != RecomputeSet::None && layout.recompute != RecomputeSet::Layer) {
     double all = 0, some = 0;
     for (const SavedTensor &tensor : savedTensors(context.request.spec, RecomputeSet::None))
@@ -27,12 +64,10 @@ TrainStages::TrainStages(const RequestModel &context, const ParallelLayout &layo
 }
 
 std::vector<size_t> TrainStages::ofRank(int64_t rank) const {
-  std::vector<size_t> own = {size_t(rank)};
-  if (layout.schedule == PipelineKind::Interleaved)
-    for (int64_t chunk = 1; chunk < layout.chunks; ++chunk)
-      own.push_back(size_t(chunk * layout.pp + rank));
-  if (parameterCopies(layout.schedule) == 2)
-    own.push_back(stages.size() - 1 - size_t(rank));
+  const PipelineShape shape = shapeOf(layout, 1);
+  std::vector<size_t> own;
+  for (int32_t lane = 0, lanes = PipelineRoute(shape).lanes(); lane < lanes; ++lane)
+    own.push_back(size_t(stageOf(shape, {int32_t(rank), lane})));
   return own;
 }
 
@@ -104,14 +139,12 @@ const char *planner::nameOf(TrainModule module) {
   return names[size_t(module)];
 }
 
-void TrainStages::timePasses(StageTime &time, size_t stage) const {
+void TrainStages::timePasses(StageTime &time, const RankShare &share, bool isLast) const {
   const ModelSpec &spec = context.request.spec;
-  const RankShare &share = stages[stage];
-  const bool isLast = stage + 1 == stages.size();
   const Piece head = spec.tiedEmbeddings ? Piece::Embedding : Piece::Head;
   const double rows = tokens(), tp = double(layout.tp), layers = double(share.layerCount());
   auto held = [&](Piece piece) { return at(share.parameters, piece); };
-  const std::array<double, trainModuleCount> tensors = tensorBytes(stage, RecomputeSet::None);
+  const std::array<double, trainModuleCount> tensors = tensorBytes(share, RecomputeSet::None);
   ModuleWork attention, experts, dense;
 
   attention.parameters = held(Piece::Attention) + held(Piece::Norms);
@@ -146,14 +179,20 @@ void TrainStages::timePasses(StageTime &time, size_t stage) const {
   }
 }
 
-StageTime TrainStages::time(size_t stage) const {
+/// Activations stream out beside the backward that follows and in beside the forward before, both ways at once: what a
+/// micro-batch's passes do not cover is waited for.
+static double hostExposed(const StageTime &t, bool overlap) {
+  const double computing = t.forward.seconds + t.backward(), sending = 2 * t.linkSeconds;
+  return std::max(0.0, t.hostSeconds - (overlap ? std::max(computing, sending) : computing + sending));
+}
+
+StageTime TrainStages::time(const RankShare &share, bool isLast) const {
   const ModelSpec &spec = context.request.spec;
-  const RankShare &share = stages[stage];
   const DeviceRates &rates = context.rates;
   const double rows = tokens(), tp = double(layout.tp), layers = double(share.layerCount()),
                hidden = double(spec.hidden);
   StageTime t;
-  timePasses(t, stage);
+  timePasses(t, share, isLast);
   const Links &links = context.links;
   if (spec.moe && share.moeLayers > 0) {
     const double row = hidden * (rates.dispatchBytes + rates.combineBytes);
@@ -168,10 +207,24 @@ StageTime TrainStages::time(size_t stage) const {
                             rows * hidden * rates.activationBytes / (layout.sp ? tp : 1));
   t.linkSeconds = links.seconds(t.dispatch) + links.seconds(t.tensor) + links.seconds(t.pipeline);
   if (layout.offload != Offload::None) {
-    t.hostBytes = activations(stage);
+    t.hostBytes = activations(share);
     t.hostSeconds = t.hostBytes / context.request.topology.host->effective().value;
+    t.hostExposed = hostExposed(t, layout.overlap);
   }
   return t;
+}
+
+StageTime TrainStages::timeOfLayer(bool isMoe) const {
+  const ModelSpec &spec = context.request.spec;
+  const std::vector<int64_t> moe = spec.moeLayers();
+  int64_t layer = spec.layerCount() - 1;
+  while (layer > 0 && std::binary_search(moe.begin(), moe.end(), layer) != isMoe)
+    --layer;
+  return time(context.model.ofStages({layer, 1, spec.layerCount() - 1 - layer}, layout)[1], /*isLast=*/false);
+}
+
+StageTime TrainStages::timeOfHead() const {
+  return time(context.model.ofStages({context.request.spec.layerCount(), 0}, layout)[1], /*isLast=*/true);
 }
 
 /// Bytes of one dense layer: input, gate, up, product, output, and the residual and norm before it.
@@ -180,9 +233,8 @@ static double denseActivations(const ModelSpec &spec, const Microbatch &batch) {
   return rows * (6 * h / double(batch.sp) + 8 * double(spec.mlp ? spec.mlp->inter : 0) / double(batch.tp));
 }
 
-std::array<double, trainModuleCount> TrainStages::tensorBytes(size_t stage, RecomputeSet set) const {
+std::array<double, trainModuleCount> TrainStages::tensorBytes(const RankShare &of, RecomputeSet set) const {
   const ModelSpec &spec = context.request.spec;
-  const RankShare &of = stages[stage];
   Microbatch batch;
   batch.sequences = layout.microbatchSize;
   batch.tokens = context.request.workload.train.sequence;
@@ -200,9 +252,9 @@ std::array<double, trainModuleCount> TrainStages::tensorBytes(size_t stage, Reco
   return {double(of.layerCount()) * attention, double(of.moeLayers) * moe, double(of.denseLayers()) * dense};
 }
 
-double TrainStages::activations(size_t stage) const {
+double TrainStages::activations(const RankShare &of) const {
   double all = 0;
-  for (double each : tensorBytes(stage, layout.recompute))
+  for (double each : tensorBytes(of, layout.recompute))
     all += each;
   return all;
 }

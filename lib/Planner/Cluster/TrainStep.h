@@ -3,6 +3,7 @@
 #define K2C_LIB_PLANNER_CLUSTER_TRAINSTEP_H
 
 #include "RequestModel.h"
+#include <algorithm>
 
 namespace k2c::planner {
 
@@ -14,9 +15,12 @@ struct PassTime {
   Bound bound = Bound::Compute;
 
   PassTime &operator+=(const PassTime &other) {
+    if (other.seconds > seconds)
+      bound = other.bound;
     flops += other.flops, bytes += other.bytes, seconds += other.seconds;
     return *this;
   }
+  PassTime operator*(double factor) const { return {factor * flops, factor * bytes, factor * seconds, bound}; }
 };
 
 /// Modules of a layer, whose passes are bound each by itself.
@@ -30,6 +34,12 @@ struct ModuleTime {
   PassTime forward, inputGrad, weightGrad;
 };
 
+/// The shape of a layout's pipeline with so many micro-batches.
+PipelineShape shapeOf(const ParallelLayout &layout, int64_t microbatches);
+
+/// Layers of each stage of a training layout: those it names, or as even as they can be.
+std::vector<int64_t> layersOfStages(const ModelSpec &spec, const ParallelLayout &layout);
+
 /// Work of one micro-batch on the layers of a stage, on one rank.
 struct StageTime {
   std::array<ModuleTime, trainModuleCount> modules;
@@ -37,22 +47,31 @@ struct StageTime {
   LinkUse dispatch, tensor, pipeline;      ///< of the forward; the backward sends as much
   double linkSeconds = 0;                  ///< of the forward
   double hostBytes = 0, hostSeconds = 0;   ///< of what moves to the host, and back again
+  double hostExposed = 0;                  ///< seconds by which the host link lengthens the passes
 
   double backward() const { return inputGrad.seconds + weightGrad.seconds; }
+  /// All passes one after the other, without overlap.
+  double passes() const { return forward.seconds + backward() + 2 * linkSeconds + hostExposed; }
+  /// A forward and a backward beside each other: the longer of computing and sending.
+  double together() const { return std::max(forward.seconds + backward(), 2 * linkSeconds) + hostExposed; }
+  StageTime &operator+=(const StageTime &other);
+  StageTime operator*(double factor) const;
 };
 
-/// A training layout's stages: of pp ranks, or more where ranks hold several.
+/// A training layout's stages, in the order of the model.
 class TrainStages {
 public:
   TrainStages(const RequestModel &context, const ParallelLayout &layout);
 
-  /// Indices of the stages that a pipeline rank holds.
+  /// Indices of the stages that a pipeline rank holds, by lane.
   std::vector<size_t> ofRank(int64_t rank) const;
   /// What a rank holds of the model.
   RankShare shareOf(int64_t rank) const;
-  StageTime time(size_t stage) const;
+  StageTime time(size_t stage) const { return time(stages[stage], stage + 1 == stages.size()); }
+  /// Of a stage that holds `share`; `isLast`: and the head.
+  StageTime time(const RankShare &share, bool isLast) const;
   /// Bytes kept of one micro-batch for the backward of a stage.
-  double activations(size_t stage) const;
+  double activations(size_t stage) const { return activations(stages[stage]); }
   /// Of these, what `rows` of routed experts keep in all layers of the stage.
   double activationsOfRows(size_t stage, double rows) const;
   size_t count() const { return stages.size(); }
@@ -60,10 +79,15 @@ public:
   /// Tokens of a micro-batch on a rank, before tp divides them.
   double tokens() const;
 
+  /// Of one layer, and of the head alone: a stage is as long as its layers and head together, but for what bounds them.
+  StageTime timeOfLayer(bool isMoe) const;
+  StageTime timeOfHead() const;
+
 private:
   /// Bytes of what one micro-batch computes on a stage, or of what `set` keeps of it, by module.
-  std::array<double, trainModuleCount> tensorBytes(size_t stage, RecomputeSet set) const;
-  void timePasses(StageTime &time, size_t stage) const;
+  std::array<double, trainModuleCount> tensorBytes(const RankShare &of, RecomputeSet set) const;
+  double activations(const RankShare &of) const;
+  void timePasses(StageTime &time, const RankShare &share, bool isLast) const;
 
   const RequestModel &context;
   const ParallelLayout &layout;

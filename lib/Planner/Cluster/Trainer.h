@@ -13,7 +13,8 @@ class PipelineCache {
 public:
   struct Entry {
     PipelineSchedule schedule;
-    std::vector<double> live; ///< of each rank: stage passes alive at once
+    /// Of each rank: stage passes of each lane alive at its fullest moments.
+    std::vector<std::vector<std::vector<int64_t>>> alive;
   };
   /// Error: the kind cannot run the shape.
   Expected<std::shared_ptr<const Entry>> get(const PipelineShape &shape);
@@ -70,14 +71,15 @@ private:
   };
   std::array<double, parts> bytesOf(int64_t rank, const Routed &routed) const;
   void timeStages();
-  PipelineShape shape(int64_t microbatches) const;
-  PipelineDurations durations() const;
-  /// Stage passes whose activations a rank holds at once.
-  double onDevice(int64_t rank) const;
-  /// Of one stage pass of a rank.
+  PipelineStageTimes stageTimes() const;
+  /// What a rank does for a micro-batch, in all of its stages.
+  StageTime workOf(int64_t rank) const;
+  /// The most that a rank holds at once when a pass of stage s holds `bytes(s)`.
+  template <class Bytes> double mostAlive(int64_t rank, Bytes bytes) const;
+  /// Likewise, of what stays on the device.
+  template <class Bytes> double mostOnDevice(int64_t rank, Bytes bytes) const;
   double keptBytes(int64_t rank) const;
-  /// Seconds by which the host link lengthens a pass.
-  double hostExposed(const StageTime &t) const;
+  double mostPasses() const;
   StateMemory states(const RankShare &share) const;
   /// As the workload says; measured where it has loads.
   Routing routing() const;
@@ -104,15 +106,21 @@ private:
   TrainStages stages;
   std::vector<RankShare> shares; ///< of the pipeline's ranks
   std::vector<StageTime> times;
-  size_t slowest = 0;
+  size_t slowest = 0; ///< the rank with most to do
+  StageTime work;     ///< its
   int64_t edp = 1;
-  double makespan = 0, idle = 0;
-  std::vector<double> live;
+  double makespan = 0;
+  double idle = 0, meanIdle = 0; ///< of the slowest rank; of all
+  std::vector<std::vector<std::vector<int64_t>>> alive;
   std::optional<PipelineTimeline> timeline;
 };
 
 /// The layout with the micro-batches of the workload's batch. Error: it does not divide.
 Expected<ParallelLayout> withMicrobatches(const TrainWorkload &train, ParallelLayout layout);
+
+/// The layout with layers of stages chosen such that its slowest rank has least to do; nothing when it has one stage,
+/// or stages that are as even as they can be are no slower.
+std::optional<ParallelLayout> withChosenLayers(const RequestModel &context, ParallelLayout layout);
 
 /// What a search ranks by.
 struct TrainScore {

@@ -3,6 +3,7 @@
 #include "Ranking.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <map>
 
@@ -77,8 +78,9 @@ std::string planner::whyItLoses(const ClusterPlan &plan, const ClusterPlan &best
   else
     text =
         number(mine) + " against " + number(theirs) + (objective == Objective::Devices ? " devices" : " expert ranks");
-  if (mine == theirs)
-    text = tokensPerSecond(plan) < tokensPerSecond(best)
+  // Sums in another order are equal.
+  if (std::abs(mine - theirs) <= 1e-9 * std::abs(theirs))
+    text = tokensPerSecond(plan) < tokensPerSecond(best) * (1 - 1e-9)
                ? "as good, " + fewerTokens(tokensPerSecond(best) / tokensPerSecond(plan))
            : plan.devices > best.devices ? "as good, with more devices"
                                          : "as good, less simple";

@@ -31,6 +31,7 @@ ordered_json layoutOf(const ParallelLayout &l, PlanPhase phase) {
   }
   layout["schedule"] = nameOf(l.schedule);
   layout["chunks"] = l.chunks;
+  layout["layers"] = l.layers;
   layout["microbatches"] = l.microbatches;
   layout["microbatch_size"] = l.microbatchSize;
   layout["recompute"] = nameOf(l.recompute);

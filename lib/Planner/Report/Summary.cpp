@@ -246,16 +246,23 @@ PlanSummary k2c::summarize(const PlanReport &report) {
     summary.advice.push_back(remedyOf(phase, report));
   }
   if (!report.plan.timeline.empty()) {
-    double idle = 0;
-    for (const PipelineRank &rank : pipelineRanks(report.plan))
-      idle = std::max(idle, rank.idle);
-    const double share = idle / pipelineSeconds(report.plan);
-    summary.bounds.push_back("the pipeline idles " + printShare(share) + " of a step on its idlest rank");
+    const std::vector<PipelineRank> ranks = pipelineRanks(report.plan);
+    double idle = 0, least = pipelineSeconds(report.plan);
+    for (const PipelineRank &rank : ranks) {
+      idle += rank.idle / double(ranks.size());
+      least = std::min(least, rank.idle);
+    }
+    const double share = idle / pipelineSeconds(report.plan), busiest = least / pipelineSeconds(report.plan);
+    summary.bounds.push_back("ranks idle " + printShare(share) + " of the pipeline's time, their mean");
     const PipelineKind kind = report.plan.layout.schedule;
     const ParallelLayout &layout = report.plan.layout;
     const bool hasDualPipe = layout.pp % 2 == 0 && layout.microbatches % 2 == 0 && layout.microbatches >= 2 * layout.pp;
     const bool isShort = kind == PipelineKind::DualPipe || kind == PipelineKind::DualPipeV || !hasDualPipe;
-    if (share > 0.1)
+    if (share - busiest > 0.05)
+      summary.advice.push_back("the busiest rank idles " + printShare(busiest) +
+                               ": give stages with a head or longer layers fewer of them (layers=3+4x14+2; --search "
+                               "chooses)");
+    if (busiest > 0.1)
       summary.advice.push_back(std::string("more micro-batches or fewer stages shorten the bubble") +
                                (isShort ? "" : ", and so does schedule=dualpipe"));
   }

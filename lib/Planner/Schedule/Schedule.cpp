@@ -34,6 +34,26 @@ std::optional<PipelinePlace> PipelineRoute::neighbour(PipelinePlace at, int32_t 
   return PipelinePlace{kind == PipelineKind::DualPipeV ? at.rank : wrapped, lane};
 }
 
+int64_t k2c::stageCount(const PipelineShape &shape) {
+  return shape.pp * (shape.kind == PipelineKind::DualPipeV ? 2 : shape.chunks);
+}
+
+int64_t k2c::stageOf(const PipelineShape &shape, PipelinePlace place) {
+  switch (shape.kind) {
+  case PipelineKind::Interleaved:
+    return place.lane * shape.pp + place.rank;
+  case PipelineKind::DualPipe: // both ends of the model on each pair of ranks
+    return place.lane == 0 ? place.rank : shape.pp - 1 - place.rank;
+  case PipelineKind::DualPipeV:
+    return place.lane == 0 ? place.rank : 2 * shape.pp - 1 - place.rank;
+  case PipelineKind::GPipe:
+  case PipelineKind::OneFOneB:
+  case PipelineKind::ZeroBubbleH1:
+    return place.rank;
+  }
+  return 0;
+}
+
 std::string planner::describe(const PipelineSchedule &schedule, const PipelineTask &task) {
   bool hasLanes = schedule.shape.kind == PipelineKind::Interleaved || schedule.shape.kind == PipelineKind::DualPipe ||
                   schedule.shape.kind == PipelineKind::DualPipeV;

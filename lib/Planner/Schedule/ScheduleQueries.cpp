@@ -81,24 +81,61 @@ PipelineShape readShape(QueryInputs &in) {
   return shape;
 }
 
+/// What tasks last, on every stage alike or on each by itself.
+struct Durations {
+  PipelineDurations alike;
+  std::vector<PipelineStageTimes::Stage> stages; ///< of the model; empty: alike
+
+  Expected<PipelineTimeline> simulate(const PipelineSchedule &schedule) const {
+    if (stages.empty())
+      return k2c::simulate(schedule, alike);
+    PipelineStageTimes times(schedule.shape, stages);
+    if (alike.overlapped)
+      times.pairs.assign(times.pairs.size(), *alike.overlapped);
+    return k2c::simulate(schedule, times);
+  }
+};
+
+/// A list is of the stages of the model, a number of all of them: of a rank's layers, or beside lists of a stage's.
+Durations readDurationsOf(QueryInputs &in, const PipelineShape &shape) {
+  Durations d;
+  std::vector<double> lists[3];
+  double *const alike[] = {&d.alike.forward, &d.alike.inputGrad, &d.alike.weightGrad};
+  const char *const keys[] = {"F", "Bi", "W"};
+  bool hasLists = false;
+  const bool isSmall = shape.pp <= mostStages && shape.chunks <= mostStages / shape.pp; // else refused as a shape
+  const size_t count = isSmall ? size_t(stageCount(shape)) : 0;
+  for (size_t i = 0; i < 3; ++i) {
+    const nlohmann::json *raw = in.raw(keys[i]);
+    if (!raw || !raw->is_array()) {
+      *alike[i] = in.number(keys[i], 1, 0, 1e12);
+      continue;
+    }
+    hasLists = true;
+    lists[i] = in.numbers(keys[i], 0, 1e12, mostStages);
+    if (in.ok() && isSmall && lists[i].size() != count)
+      in.fail(keys[i],
+              "is of " + std::to_string(lists[i].size()) + " stages, the schedule has " + std::to_string(count),
+              "list each stage of the model, in the order of its layers");
+  }
+  if (in.has("FB"))
+    d.alike.overlapped = in.number("FB", 0, 1e12);
+  for (size_t stage = 0; hasLists && in.ok() && stage < count; ++stage) {
+    auto of = [&](size_t i) { return lists[i].empty() ? *alike[i] : lists[i][stage]; };
+    d.stages.push_back({of(0), of(1), of(2)});
+  }
+  return d;
+}
+
 /// Beside the inputs or in the object `durations`; none: no time is asked for.
-std::optional<PipelineDurations> readDurations(QueryInputs &in) {
-  auto read = [](QueryInputs &from) {
-    PipelineDurations d;
-    d.forward = from.number("F", 1, 0, 1e12);
-    d.inputGrad = from.number("Bi", 1, 0, 1e12);
-    d.weightGrad = from.number("W", 1, 0, 1e12);
-    if (from.has("FB"))
-      d.overlapped = from.number("FB", 0, 1e12);
-    return d;
-  };
+std::optional<Durations> readDurations(QueryInputs &in, const PipelineShape &shape) {
   if (in.has("durations")) {
     QueryInputs object = in.object("durations");
-    return read(object);
+    return readDurationsOf(object, shape);
   }
   for (const char *key : {"F", "Bi", "W", "FB"})
     if (in.has(key))
-      return read(in);
+      return readDurationsOf(in, shape);
   return std::nullopt;
 }
 
@@ -119,7 +156,7 @@ nlohmann::ordered_json ordersOf(const PipelineSchedule &schedule, std::string (P
 
 QueryAnswer schedule(QueryInputs &in) {
   PipelineShape shape = readShape(in);
-  std::optional<PipelineDurations> durations = readDurations(in);
+  std::optional<Durations> durations = readDurations(in, shape);
   QueryAnswer answer;
   if (!in.ok())
     return answer;
@@ -130,7 +167,7 @@ QueryAnswer schedule(QueryInputs &in) {
   Expected<PipelineSchedule> made = makePipelineSchedule(shape);
   if (!made)
     return refuse(made.error());
-  Expected<PipelineTimeline> timeline = simulate(*made, durations.value_or(PipelineDurations()));
+  Expected<PipelineTimeline> timeline = durations.value_or(Durations()).simulate(*made);
   if (!timeline)
     return refuse(timeline.error());
   answer.fields = {{"order", ordersOf(*made, &PipelineSchedule::order)},
@@ -143,7 +180,8 @@ QueryAnswer schedule(QueryInputs &in) {
     answer.fields["order_paired"] = ordersOf(*paired, &PipelineSchedule::order);
   }
   if (durations)
-    answer.fields["simulation"] = timelineOf(*timeline, closedFormIdle(shape, *durations, !in.isPaper()));
+    answer.fields["simulation"] = timelineOf(
+        *timeline, durations->stages.empty() ? closedFormIdle(shape, durations->alike, !in.isPaper()) : std::nullopt);
   return answer;
 }
 

@@ -9,17 +9,38 @@
 
 #include <algorithm>
 #include <deque>
+#include <numeric>
 
 using namespace k2c;
 using namespace k2c::planner;
+
+PipelineStageTimes::PipelineStageTimes(const PipelineShape &shape, const std::vector<Stage> &ofModel)
+    : lanes(PipelineRoute(shape).lanes()) {
+  for (int32_t rank = 0; rank < shape.pp; ++rank)
+    for (int32_t lane = 0; lane < lanes; ++lane)
+      stages.push_back(ofModel[size_t(stageOf(shape, {rank, lane}))]);
+  for (size_t place = 0; place < stages.size(); ++place)
+    for (size_t lane = 0, first = place - place % size_t(lanes); lane < size_t(lanes); ++lane)
+      pairs.push_back(stages[place].forward + stages[first + lane].backward());
+}
+
+PipelineStageTimes::PipelineStageTimes(const PipelineShape &shape, const PipelineDurations &d)
+    : PipelineStageTimes(shape, [&] {
+        const double share = 1.0 / double(shape.chunks);
+        return std::vector<Stage>(size_t(stageCount(shape)),
+                                  {share * d.forward, share * d.inputGrad, share * d.weightGrad});
+      }()) {
+  if (d.overlapped)
+    pairs.assign(pairs.size(), *d.overlapped / double(shape.chunks));
+}
 
 namespace {
 
 class Runner {
 public:
-  Runner(const PipelineSchedule &schedule, const PipelineDurations &durations)
-      : schedule(schedule), table(schedule), share(1.0 / static_cast<double>(schedule.shape.chunks)),
-        durations(durations), forwardEnd(table.size(), -1), backwardEnd(table.size(), -1) {}
+  Runner(const PipelineSchedule &schedule, const PipelineStageTimes &durations)
+      : schedule(schedule), table(schedule), durations(durations), forwardEnd(table.size(), -1),
+        backwardEnd(table.size(), -1) {}
 
   Expected<TaskTimes> run() {
     size_t count = schedule.ranks.size();
@@ -66,18 +87,20 @@ private:
     return -1;
   }
 
-  double duration(const PipelineAction &action) const {
+  double duration(size_t rank, const PipelineAction &action) const {
+    const size_t lanes = size_t(durations.lanes), place = rank * lanes + size_t(action.task.lane);
     if (action.kind == PipelineAction::Kind::Pair)
-      return share * durations.overlapped.value_or(durations.forward + durations.inputGrad + durations.weightGrad);
+      return durations.pairs[place * lanes + size_t(action.partner.lane)];
+    const PipelineStageTimes::Stage &stage = durations.stages[place];
     switch (action.task.work) {
     case PipelineWork::Forward:
-      return share * durations.forward;
+      return stage.forward;
     case PipelineWork::Backward:
-      return share * (durations.inputGrad + durations.weightGrad);
+      return stage.backward();
     case PipelineWork::InputGrad:
-      return share * durations.inputGrad;
+      return stage.inputGrad;
     case PipelineWork::WeightGrad:
-      return share * durations.weightGrad;
+      return stage.weightGrad;
     }
     return 0;
   }
@@ -103,7 +126,7 @@ private:
     if (input < 0 || other < 0)
       return false;
     double start = std::max({clock[rank], input, other});
-    clock[rank] = start + duration(action);
+    clock[rank] = start + duration(rank, action);
     times.start[rank][at] = start;
     times.end[rank][at] = clock[rank];
     finish(rank, action.task, clock[rank]);
@@ -114,23 +137,25 @@ private:
 
   const PipelineSchedule &schedule;
   PlaceTable table;
-  double share;
-  PipelineDurations durations;
+  const PipelineStageTimes &durations;
   std::vector<double> forwardEnd, backwardEnd, clock;
   std::deque<size_t> ready;
   TaskTimes times;
 };
 
-/// Most forwards alive in one program: a backward retires one, in ZB-H1 its weight gradients do.
-int64_t peakOf(const PipelineSchedule &schedule, size_t rank) {
-  PipelineWork retiring =
+/// Calls `look` with the forwards alive in each lane, whenever one is added. A backward retires one, in ZB-H1 its
+/// weight gradients do.
+template <class Look> void followStash(const PipelineSchedule &schedule, size_t rank, Look look) {
+  const PipelineWork retiring =
       schedule.shape.kind == PipelineKind::ZeroBubbleH1 ? PipelineWork::WeightGrad : PipelineWork::InputGrad;
-  int64_t live = 0, peak = 0;
+  std::vector<int64_t> live(size_t(PipelineRoute(schedule.shape).lanes()), 0);
   auto count = [&](const PipelineTask &task) {
-    if (task.work == PipelineWork::Forward)
-      peak = std::max(peak, ++live);
-    else if (task.work == PipelineWork::Backward || task.work == retiring)
-      --live;
+    if (task.work == PipelineWork::Forward) {
+      ++live[size_t(task.lane)];
+      look(live);
+    } else if (task.work == PipelineWork::Backward || task.work == retiring) {
+      --live[size_t(task.lane)];
+    }
   };
   for (const PipelineAction &action : schedule.ranks[rank]) {
     if (action.computes())
@@ -138,17 +163,47 @@ int64_t peakOf(const PipelineSchedule &schedule, size_t rank) {
     if (action.kind == PipelineAction::Kind::Pair)
       count(action.partner);
   }
+}
+
+int64_t peakOf(const PipelineSchedule &schedule, size_t rank) {
+  int64_t peak = 0;
+  followStash(schedule, rank, [&](const std::vector<int64_t> &live) {
+    peak = std::max(peak, std::accumulate(live.begin(), live.end(), int64_t(0)));
+  });
   return peak;
+}
+
+/// Whether `a` has no fewer in any lane.
+bool covers(const std::vector<int64_t> &a, const std::vector<int64_t> &b) {
+  return std::equal(a.begin(), a.end(), b.begin(), [](int64_t x, int64_t y) { return x >= y; });
 }
 
 } // namespace
 
+std::vector<std::vector<int64_t>> k2c::fullestMoments(const PipelineSchedule &schedule, size_t rank) {
+  std::vector<std::vector<int64_t>> moments;
+  followStash(schedule, rank, [&](const std::vector<int64_t> &live) {
+    for (const std::vector<int64_t> &known : moments)
+      if (covers(known, live))
+        return;
+    moments.erase(
+        std::remove_if(moments.begin(), moments.end(), [&](const auto &known) { return covers(live, known); }),
+        moments.end());
+    moments.push_back(live);
+  });
+  return moments;
+}
+
 Expected<TaskTimes> planner::runOrders(const PipelineSchedule &schedule, const PipelineDurations &durations) {
-  return Runner(schedule, durations).run();
+  return Runner(schedule, PipelineStageTimes(schedule.shape, durations)).run();
 }
 
 Expected<PipelineTimeline> k2c::simulate(const PipelineSchedule &schedule, const PipelineDurations &durations) {
-  Expected<TaskTimes> times = runOrders(schedule, durations);
+  return simulate(schedule, PipelineStageTimes(schedule.shape, durations));
+}
+
+Expected<PipelineTimeline> k2c::simulate(const PipelineSchedule &schedule, const PipelineStageTimes &durations) {
+  Expected<TaskTimes> times = Runner(schedule, durations).run();
   if (!times)
     return times.takeError();
   PipelineTimeline timeline;

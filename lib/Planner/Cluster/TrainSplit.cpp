@@ -1,0 +1,160 @@
+//===- TrainSplit.cpp - How many layers each stage of a pipeline gets ---------===//
+//
+// A pipeline is as fast as its slowest rank. The head costs as much as a few layers, so that as many layers on every
+// stage make all ranks wait for the last one. From stages that are as even as they can be, layers move one by one from
+// the slowest rank to the one that has least to do, as long as the slowest becomes faster; of ranks that have as much
+// to do, those with fewer layers come first, since the first ranks keep activations of most micro-batches.
+//
+//     61 layers and a head of 2.3 layers on 16 stages:  4x13+3x3, the last takes 5.3  ->  4x15+1, all take 4 at most
+//
+//===----------------------------------------------------------------------===//
+
+#include "Trainer.h"
+
+#include <algorithm>
+#include <numeric>
+
+using namespace k2c;
+using namespace k2c::planner;
+
+namespace {
+
+/// Seconds of a micro-batch: computing and what waits beside it.
+struct Load {
+  double computing = 0, sending = 0;
+  explicit Load(const StageTime &t) : computing(t.forward.seconds + t.backward()), sending(2 * t.linkSeconds) {}
+  Load() = default;
+  void add(const Load &other, double times) { computing += other.computing * times, sending += other.sending * times; }
+};
+
+/// A layout's layers on the move.
+class Split {
+public:
+  Split(const RequestModel &context, const ParallelLayout &layout)
+      : overlap(layout.overlap), layers(layersOfStages(context.request.spec, layout)) {
+    const ModelSpec &spec = context.request.spec;
+    const PipelineShape shape = shapeOf(layout, 1);
+    const TrainStages stages(context, layout);
+    for (int64_t rank = 0; rank < layout.pp; ++rank)
+      ofRank.push_back(stages.ofRank(rank));
+    moeBefore.assign(size_t(spec.layerCount()) + 1, 0);
+    for (int64_t layer : spec.moeLayers())
+      moeBefore[size_t(layer) + 1] = 1;
+    std::partial_sum(moeBefore.begin(), moeBefore.end(), moeBefore.begin());
+    if (moeBefore.back() > 0)
+      moe = Load(stages.timeOfLayer(true));
+    if (moeBefore.back() < spec.layerCount())
+      dense = Load(stages.timeOfLayer(false));
+    head = Load(stages.timeOfHead());
+    mirrored = shape.kind == PipelineKind::DualPipe; // two ranks run the same two stages
+    fillsFirst = shape.kind == PipelineKind::OneFOneB || shape.kind == PipelineKind::Interleaved;
+  }
+
+  std::vector<int64_t> choose() {
+    for (size_t moved = 0; moved < 4 * layers.size() && moveOne(); ++moved)
+      ;
+    if (fillsFirst)
+      lighterFirst();
+    return layers;
+  }
+
+private:
+  double secondsOf(const Load &load) const {
+    return overlap ? std::max(load.computing, load.sending) : load.computing + load.sending;
+  }
+
+  /// Of each stage and of each rank with these layers of stages.
+  std::pair<std::vector<double>, std::vector<double>> seconds(const std::vector<int64_t> &of) const {
+    std::vector<Load> loads(of.size());
+    std::vector<double> ofStages, ofRanks;
+    int64_t begin = 0;
+    for (size_t stage = 0; stage < of.size(); ++stage) {
+      const int64_t end = begin + of[stage], experts = moeBefore[size_t(end)] - moeBefore[size_t(begin)];
+      loads[stage].add(moe, double(experts));
+      loads[stage].add(dense, double(of[stage] - experts));
+      if (stage + 1 == of.size())
+        loads[stage].add(head, 1);
+      ofStages.push_back(secondsOf(loads[stage]));
+      begin = end;
+    }
+    for (const std::vector<size_t> &own : ofRank) {
+      Load sum;
+      for (size_t stage : own)
+        sum.add(loads[stage], 1);
+      ofRanks.push_back(secondsOf(sum));
+    }
+    return {std::move(ofStages), std::move(ofRanks)};
+  }
+
+  static size_t longest(const std::vector<double> &of) {
+    return size_t(std::max_element(of.begin(), of.end()) - of.begin());
+  }
+
+  /// Seconds of the slowest rank, then of the longest stage; rounded, so that sums in another order are equal.
+  std::pair<float, float> longest(const std::vector<int64_t> &of) const {
+    const auto [ofStages, ofRanks] = seconds(of);
+    return {float(ofRanks[longest(ofRanks)]), mirrored ? 0 : float(ofStages[longest(ofStages)])};
+  }
+
+  /// Moves one layer, from the slowest rank to the least busy one, or between stages of a rank, where that is best.
+  bool moveOne() {
+    const auto [ofStages, ofRanks] = seconds(layers);
+    const size_t slow = longest(ofRanks), stage = longest(ofStages),
+                 idle = size_t(std::min_element(ofRanks.begin(), ofRanks.end()) - ofRanks.begin());
+    std::pair<float, float> best = longest(layers);
+    std::vector<int64_t> moved;
+    auto look = [&](size_t from, const std::vector<size_t> &others) {
+      for (size_t to : others) {
+        std::vector<int64_t> next = layers;
+        if (from == to || next[from] == 0)
+          continue;
+        --next[from], ++next[to];
+        if (const std::pair<float, float> then = longest(next); then < best)
+          best = then, moved = next;
+      }
+    };
+    for (size_t from : ofRank[slow])
+      look(from, ofRank[idle]);
+    for (const std::vector<size_t> &own : ofRank)
+      if (std::find(own.begin(), own.end(), stage) != own.end())
+        look(stage, own);
+    if (!moved.empty())
+      layers = moved;
+    return !moved.empty();
+  }
+
+  /// Ranks but the last, by layers.
+  void lighterFirst() {
+    std::vector<std::vector<size_t>> from(ofRank.begin(), ofRank.end() - 1);
+    auto held = [&](const std::vector<size_t> &own) {
+      int64_t sum = 0;
+      for (size_t stage : own)
+        sum += layers[stage];
+      return sum;
+    };
+    std::stable_sort(from.begin(), from.end(), [&](const auto &a, const auto &b) { return held(a) < held(b); });
+    std::vector<int64_t> sorted = layers;
+    for (size_t rank = 0; rank < from.size(); ++rank)
+      for (size_t lane = 0; lane < from[rank].size(); ++lane)
+        sorted[ofRank[rank][lane]] = layers[from[rank][lane]];
+    if (longest(sorted) <= longest(layers))
+      layers = sorted;
+  }
+
+  const bool overlap;
+  std::vector<int64_t> layers; ///< of stages
+  std::vector<std::vector<size_t>> ofRank;
+  std::vector<int64_t> moeBefore;
+  Load moe, dense, head;
+  bool fillsFirst = false, mirrored = false;
+};
+
+} // namespace
+
+std::optional<ParallelLayout> planner::withChosenLayers(const RequestModel &context, ParallelLayout layout) {
+  if (layout.pp == 1 || !layout.layers.empty() || !checkLayout(context.request, layout))
+    return std::nullopt;
+  const std::vector<int64_t> even = layersOfStages(context.request.spec, layout);
+  layout.layers = Split(context, layout).choose();
+  return layout.layers == even ? std::nullopt : std::optional(layout);
+}
