@@ -34,9 +34,12 @@ static void populate(const std::byte *base, int64_t bytes) {
 #endif
 }
 
-/// The same for less than a huge page: pages for exactly this range, then their place in the page table.
+/// The same for less than a huge page: pages for exactly this range, then their place in the page table. The system
+/// reads no more at once than its read-ahead window, which is never this small.
 static void populateExactly(const std::byte *base, int64_t bytes) {
-  advise(base, bytes, MADV_WILLNEED);
+  constexpr int64_t windowBytes = int64_t(64) << 10;
+  for (int64_t offset = 0; offset < bytes; offset += windowBytes)
+    advise(base + offset, std::min(windowBytes, bytes - offset), MADV_WILLNEED);
   populate(base, bytes);
 }
 
@@ -48,14 +51,12 @@ static bool faultsBringHugePages() {
          std::sscanf(system.release, "%d.%d", &major, &minor) == 2 && (major > 5 || (major == 5 && minor >= 18));
 }
 
-/// Calls visit(base, bytes) for the parts of a range that lie in one huge page each.
-template <class Visit> static void visitHugePages(const std::byte *base, int64_t bytes, Visit visit) {
-  while (bytes > 0) {
-    const auto within = static_cast<int64_t>(reinterpret_cast<uintptr_t>(base) % hugePageBytes);
-    const int64_t taken = std::min(bytes, hugePageBytes - within);
-    visit(base, taken);
-    base += taken;
-    bytes -= taken;
+/// Calls visit(base, bytes) for the parts of bytes [begin, end) of the file at `file` that lie in one huge page each.
+template <class Visit> static void visitHugePages(const std::byte *file, int64_t begin, int64_t end, Visit visit) {
+  while (begin < end) {
+    const int64_t next = std::min(end, (begin / hugePageBytes + 1) * hugePageBytes);
+    visit(file + begin, next - begin);
+    begin = next;
   }
 }
 
@@ -77,20 +78,20 @@ ReadAdvice::~ReadAdvice() {
 
 void populateWeights(const Weights &weights, const WorkerPlace &place, int32_t worker, int32_t workers) {
   int64_t number = 0;
-  auto populateCommon = [&](const std::byte *base, int64_t bytes) {
-    visitHugePages(base, bytes, [&](const std::byte *part, int64_t length) {
+  auto populateCommon = [&](const std::byte *base, int64_t begin, int64_t end) {
+    visitHugePages(base, begin, end, [&](const std::byte *part, int64_t length) {
       if (place.owns(number++))
         populate(part, length);
     });
   };
   if (place.turns == 1) {
     for (const MappedFile &file : weights.mappedFiles())
-      populateCommon(static_cast<const std::byte *>(file.data()), file.size());
+      populateCommon(static_cast<const std::byte *>(file.data()), 0, file.size());
     return;
   }
   const bool huge = faultsBringHugePages();
-  auto populateOwn = [&](const std::byte *base, int64_t bytes) {
-    visitHugePages(base, bytes, [&](const std::byte *part, int64_t length) {
+  auto populateOwn = [&](const std::byte *base, int64_t begin, int64_t end) {
+    visitHugePages(base, begin, end, [&](const std::byte *part, int64_t length) {
       if (number++ % place.count == place.index)
         huge &&length == hugePageBytes ? populate(part, length) : populateExactly(part, length);
     });
@@ -109,13 +110,15 @@ void WeightCensus::add(const WeightCensus &other) {
 WeightCensus countOwnPages(const Weights &weights, int32_t node, int32_t worker, int32_t workers, PageQuery query) {
   constexpr int64_t samples = 4096;
   int64_t total = 0;
-  weights.visitOwn(worker, worker + 1, workers, [&](const std::byte *, int64_t bytes) { total += bytes; });
+  weights.visitOwn(worker, worker + 1, workers,
+                   [&](const std::byte *, int64_t begin, int64_t end) { total += end - begin; });
   const int64_t stride = std::max<int64_t>((total / samples + pageBytes - 1) / pageBytes, 1) * pageBytes;
   PageCensus census;
   int64_t skip = 0; // bytes of the next range before its first sample
-  weights.visitOwn(worker, worker + 1, workers, [&](const std::byte *base, int64_t bytes) {
+  weights.visitOwn(worker, worker + 1, workers, [&](const std::byte *base, int64_t begin, int64_t end) {
+    const int64_t bytes = end - begin;
     if (skip < bytes && !census.refusal)
-      census.add(countPages(base + skip, bytes - skip, stride, node, query));
+      census.add(countPages(base + begin + skip, bytes - skip, stride, node, query));
     skip = skip < bytes ? (stride - (bytes - skip) % stride) % stride : skip - bytes;
   });
   const double scale = static_cast<double>(total) / static_cast<double>(std::max<int64_t>(census.asked, 1));

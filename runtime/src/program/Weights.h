@@ -26,8 +26,8 @@ public:
   int64_t bytes() const { return total; }
   /// Bytes of these that could lie in huge pages.
   int64_t hugePageableBytes() const;
-  /// Calls visit(base, bytes) for what workers [first, end) of `workers` alone read: in the order of the slots, none
-  /// empty.
+  /// Calls visit(base, begin, end) for what workers [first, end) of `workers` alone read, bytes [begin, end) of the
+  /// slot at `base`: in the order of the slots, none empty.
   template <class Visit> void visitOwn(int64_t first, int64_t end, int64_t workers, Visit visit) const {
     size_t slot = 0;
     for (const SlotShares &run : shares)
@@ -36,17 +36,17 @@ public:
           const int64_t from = k2rt_group_begin(&run.share, group, first, workers);
           const int64_t to = k2rt_group_begin(&run.share, group, end, workers);
           if (from < to)
-            visit(static_cast<const std::byte *>(bases[slot]) + (group * run.share.items + from) * run.share.item_bytes,
-                  (to - from) * run.share.item_bytes);
+            visit(static_cast<const std::byte *>(bases[slot]), (group * run.share.items + from) * run.share.item_bytes,
+                  (group * run.share.items + to) * run.share.item_bytes);
         }
   }
-  /// Calls visit(base, bytes) for each slot that belongs to no worker; for all of them when nothing is known.
+  /// Calls visit(base, 0, bytes) for each slot that belongs to no worker; for all of them when nothing is known.
   template <class Visit> void visitCommon(Visit visit) const {
     size_t slot = 0;
     for (const SlotShares &run : shares)
       for (int64_t i = 0; i < run.slots; ++i, ++slot)
         if (run.share.items == 0)
-          visit(static_cast<const std::byte *>(bases[slot]), sizes[slot]);
+          visit(static_cast<const std::byte *>(bases[slot]), 0, sizes[slot]);
   }
 
 private:
