@@ -130,6 +130,10 @@ Status checkTraining(const PlanRequest &request, const ParallelLayout &layout) {
     return Error{"chunks", "belong to schedule=interleaved, this is " + std::string(nameOf(layout.schedule)), ""};
   if (spec.encoderLayers > 0 && layout.pp > 1)
     return Error{"pp", "stages of encoder-decoder models are not planned", "use pp=1"};
+  if (layout.cp > 1 && spec.encoderLayers > 0)
+    return Error{"cp", "sequences of encoder-decoder models are not divided", "leave it out"};
+  if (const int64_t tokens = request.workload.train.sequence; tokens % layout.cp)
+    return indivisible("cp", layout.cp, "the tokens of a sequence", tokens);
   if (!layout.layers.empty())
     if (Status status = checkSplit(spec, layout); !status)
       return status;

@@ -42,8 +42,10 @@ void Trainer::addSteps(ClusterPlan &plan) const {
     pass("backward", nameOf(TrainModule(i)) + std::string(": weights"), t.modules[i].weightGrad);
   }
   for (const char *phase : {"forward", "backward"}) {
+    const size_t pass = std::string(phase) == "backward";
     link(phase, "dispatch, combine", t.dispatch * m, 0);
     link(phase, "tensor parallel", t.tensor * m, 0);
+    link(phase, "context parallel", t.ring[pass] * m, m * t.ringHidden[pass]);
     link(phase, "pipeline", t.pipeline * m, 0);
   }
   if (t.hostSeconds > 0) {

@@ -72,7 +72,9 @@ static std::vector<int64_t> contextWays(const PlanRequest &request) {
   constexpr int64_t leastTokens = 8192;
   const ServeWorkload &serve = request.workload.serve;
   const int64_t longest =
-      serve.prompt.longest() + (serve.multiTurnShare > 0 ? serve.history.longest() : 0) + serve.output.longest();
+      request.phase == PlanPhase::Train
+          ? request.workload.train.sequence
+          : serve.prompt.longest() + (serve.multiTurnShare > 0 ? serve.history.longest() : 0) + serve.output.longest();
   std::vector<int64_t> ways = {1};
   for (int64_t cp = 2; cp <= 64 && longest / cp >= leastTokens && request.spec.encoderLayers == 0; cp *= 2)
     ways.push_back(cp);
@@ -178,6 +180,8 @@ static void addTrainingForms(const PlanRequest &request, ParallelLayout layout, 
       continue;
     for (Zero zero : {Zero::Os, Zero::OsGParams})
       for (int64_t size : {1, 2, 4}) {
+        if (size > 1 && layout.cp > 1) // half the cp and half the sequences have as many tokens on a rank and send less
+          continue;
         layout.recompute = set;
         layout.zero = zero;
         layout.microbatchSize = size;
@@ -194,19 +198,20 @@ std::vector<ParallelLayout> planner::trainingSpace(const PlanRequest &request) {
   std::vector<ParallelLayout> space;
   for (int64_t devices : sizes)
     for (int64_t tp : tensorWays(request))
-      for (int64_t pp = 1; pp <= std::min<int64_t>(64, request.spec.layerCount()); pp *= 2) {
-        if (devices % (tp * pp))
-          continue;
-        const int64_t dp = devices / (tp * pp);
-        for (auto [ep, etp] : expertWays(request, tp * dp))
-          for (ParallelLayout layout : schedules(pp)) {
-            layout.tp = tp;
-            layout.dp = dp;
-            layout.ep = ep;
-            layout.etp = etp;
-            layout.sp = tp > 1;
-            addTrainingForms(request, layout, space);
-          }
-      }
+      for (int64_t cp : contextWays(request))
+        for (int64_t pp = 1; pp <= std::min<int64_t>(64, request.spec.layerCount()); pp *= 2) {
+          if (devices % (tp * cp * pp))
+            continue;
+          for (auto [ep, etp] : expertWays(request, devices / pp))
+            for (ParallelLayout layout : schedules(pp)) {
+              layout.tp = tp;
+              layout.cp = cp;
+              layout.dp = devices / (tp * cp * pp);
+              layout.ep = ep;
+              layout.etp = etp;
+              layout.sp = tp > 1;
+              addTrainingForms(request, layout, space);
+            }
+        }
   return space;
 }

@@ -15,9 +15,9 @@ std::vector<ParallelLayout> replicaSpace(const PlanRequest &request);
 /// Those of replicaSpace in as many replicas as the topology has room for and, for the objectives that want few, one.
 std::vector<ParallelLayout> servingSpace(const PlanRequest &request);
 
-/// Every training layout: tp within a node, powers of two of stages, ep over divisors of a stage's ranks, etp where ep
-/// cannot be doubled (with as many ranks, whole experts send less and hold as much), all schedules, recomputation sets,
-/// sharded optimizer states (and parameters), micro-batches of 1 to 4 sequences.
+/// Every training layout: tp within a node, cp as in serving, powers of two of stages, ep over divisors of a stage's
+/// ranks, etp where ep cannot be doubled (with as many ranks, whole experts send less and hold as much), all schedules,
+/// recomputation sets, sharded optimizer states (and parameters), micro-batches of 1 to 4 sequences.
 std::vector<ParallelLayout> trainingSpace(const PlanRequest &request);
 
 /// Numbers of devices that lie well on the topology, ascending: divisors of a node, whole nodes.

@@ -47,8 +47,8 @@ Trainer::Exchanges Trainer::exchanges() const {
   const double m = double(layout.microbatches);
   // What computes while links are free: transfers that run beside it take their part.
   const double busy = layout.overlap ? work.linkSeconds : 0;
-  const double forward = std::max(0.0, work.forward.seconds - busy);
-  const double backward = std::max(0.0, work.backward() - busy);
+  const double forward = std::max(0.0, work.forward.seconds - busy - work.ringHidden[0]);
+  const double backward = std::max(0.0, work.backward() - busy - work.ringHidden[1]);
   auto part = [&](double bytes, double times, double beside) {
     Exchange exchange{gatherAll(bytes) * times, 0, 0};
     exchange.seconds = context.links.seconds(exchange.use);

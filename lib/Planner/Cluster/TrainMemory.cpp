@@ -76,6 +76,7 @@ std::array<double, Trainer::parts> Trainer::bytesOf(int64_t rank, const Routed &
     bytes[Rows] = buffers.compute - buffers.padding;
     bytes[Padding] = buffers.padding;
   }
+  bytes[Ring] = stages.ringBuffers();
   bytes[Fixed] = train.buffers;
   double all = 0;
   for (double each : bytes)
@@ -159,6 +160,7 @@ std::vector<RankMemory> Trainer::memory() const {
                                            "second communication buffer",
                                            "rows of experts",
                                            "alignment padding",
+                                           "keys in the ring",
                                            "buffers",
                                            "fragmentation"};
   std::vector<RankMemory> classes;

@@ -37,8 +37,9 @@ Trainer::Trainer(const RequestModel &context, const ParallelLayout &layout, Pipe
 PipelineStageTimes Trainer::stageTimes() const {
   std::vector<PipelineStageTimes::Stage> ofModel;
   for (const StageTime &t : times)
-    ofModel.push_back({t.forward.seconds + t.linkSeconds + t.hostExposed / 2,
-                       t.inputGrad.seconds + t.linkSeconds + t.hostExposed / 2, t.weightGrad.seconds});
+    ofModel.push_back({t.forward.seconds + t.linkSeconds + t.ringExposed(0) + t.hostExposed / 2,
+                       t.inputGrad.seconds + t.linkSeconds + t.ringExposed(1) + t.hostExposed / 2,
+                       t.weightGrad.seconds});
   const PipelineShape shape = shapeOf(layout, layout.microbatches);
   PipelineStageTimes result(shape, ofModel);
   if (!layout.overlap)
@@ -48,8 +49,9 @@ PipelineStageTimes Trainer::stageTimes() const {
     const int32_t rank = int32_t(at / lanes / lanes);
     const StageTime &f = times[size_t(stageOf(shape, {rank, int32_t(at / lanes % lanes)}))],
                     &b = times[size_t(stageOf(shape, {rank, int32_t(at % lanes)}))];
-    result.pairs[at] = std::max(f.forward.seconds + b.backward(), f.linkSeconds + b.linkSeconds) + f.hostExposed / 2 +
-                       b.hostExposed / 2;
+    result.pairs[at] = std::max(f.forward.seconds + b.backward(),
+                                f.linkSeconds + b.linkSeconds + f.ringSeconds[0] + b.ringSeconds[1]) +
+                       f.hostExposed / 2 + b.hostExposed / 2;
   }
   return result;
 }

@@ -19,10 +19,13 @@ using namespace k2c::planner;
 
 namespace {
 
-/// Seconds of a micro-batch: computing and what waits beside it.
+/// Seconds of a micro-batch: computing, and sending beside it or after it.
 struct Load {
   double computing = 0, sending = 0;
-  explicit Load(const StageTime &t) : computing(t.forward.seconds + t.backward()), sending(2 * t.linkSeconds) {}
+  Load(const StageTime &t, bool overlap) : computing(t.forward.seconds + t.backward()), sending(t.sending()) {
+    if (!overlap)
+      sending -= t.ringHidden[0] + t.ringHidden[1];
+  }
   Load() = default;
   void add(const Load &other, double times) { computing += other.computing * times, sending += other.sending * times; }
 };
@@ -42,10 +45,10 @@ public:
       moeBefore[size_t(layer) + 1] = 1;
     std::partial_sum(moeBefore.begin(), moeBefore.end(), moeBefore.begin());
     if (moeBefore.back() > 0)
-      moe = Load(stages.timeOfLayer(true));
+      moe = Load(stages.timeOfLayer(true), overlap);
     if (moeBefore.back() < spec.layerCount())
-      dense = Load(stages.timeOfLayer(false));
-    head = Load(stages.timeOfHead());
+      dense = Load(stages.timeOfLayer(false), overlap);
+    head = Load(stages.timeOfHead(), overlap);
     mirrored = shape.kind == PipelineKind::DualPipe; // two ranks run the same two stages
     fillsFirst = shape.kind == PipelineKind::OneFOneB || shape.kind == PipelineKind::Interleaved;
   }

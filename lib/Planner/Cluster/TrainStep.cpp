@@ -33,6 +33,11 @@ StageTime &StageTime::operator+=(const StageTime &other) {
   }
   forward += other.forward, inputGrad += other.inputGrad, weightGrad += other.weightGrad;
   dispatch += other.dispatch, tensor += other.tensor, pipeline += other.pipeline;
+  for (size_t pass = 0; pass < ring.size(); ++pass) {
+    ring[pass] += other.ring[pass];
+    ringSeconds[pass] += other.ringSeconds[pass], ringHidden[pass] += other.ringHidden[pass];
+  }
+  coreSeconds += other.coreSeconds;
   linkSeconds += other.linkSeconds, hostBytes += other.hostBytes, hostSeconds += other.hostSeconds;
   hostExposed += other.hostExposed;
   return *this;
@@ -46,7 +51,11 @@ StageTime StageTime::operator*(double factor) const {
   for (PassTime *pass : {&t.forward, &t.inputGrad, &t.weightGrad})
     *pass = *pass * factor;
   t.dispatch = dispatch * factor, t.tensor = tensor * factor, t.pipeline = pipeline * factor;
-  for (double *each : {&t.linkSeconds, &t.hostBytes, &t.hostSeconds, &t.hostExposed})
+  for (size_t pass = 0; pass < ring.size(); ++pass) {
+    t.ring[pass] = ring[pass] * factor;
+    t.ringSeconds[pass] *= factor, t.ringHidden[pass] *= factor;
+  }
+  for (double *each : {&t.coreSeconds, &t.linkSeconds, &t.hostBytes, &t.hostSeconds, &t.hostExposed})
     *each *= factor;
   return t;
 }
@@ -151,6 +160,7 @@ void TrainStages::timePasses(StageTime &time, const RankShare &share, bool isLas
   attention.forward.linear = 2 * rows * held(Piece::Attention);
   attention.forward.core = layers * coreFlops(spec, rows, double(context.request.workload.train.sequence)) / tp;
   attention.tensors = tensors[size_t(TrainModule::Attention)];
+  time.coreSeconds = attention.forward.core / context.rates.attention;
   // All ranks of an expert group bring rows / tp tokens; each computes its share of what they chose.
   const double routed =
       spec.moe ? 2 * rows / tp * double(spec.moe->topK) * context.model.expert * double(share.moeLayers) : 0;
@@ -179,11 +189,50 @@ void TrainStages::timePasses(StageTime &time, const RankShare &share, bool isLas
   }
 }
 
+/// Bytes of a token's keys and values of one layer on a rank, expanded where attention is latent (as Megatron-LM sends
+/// them).
+static double keyBytes(const ModelSpec &spec, const ParallelLayout &layout, double width) {
+  if (const auto *gqa = std::get_if<GqaSpec>(&spec.attention))
+    return 2 * double(gqa->kvHeads * gqa->headDim) / double(std::min(layout.tp, gqa->kvHeads)) * width;
+  const MlaSpec &mla = std::get<MlaSpec>(spec.attention);
+  return (double(mla.heads * (mla.nope + mla.rope + mla.value)) / double(layout.tp) +
+          double(mla.indexer ? mla.indexer->dim : 0)) *
+         width;
+}
+
+double TrainStages::ringBuffers() const {
+  return layout.cp > 1 ? 4 * tokens() * keyBytes(context.request.spec, layout, context.rates.activationBytes) : 0;
+}
+
+/// Ring attention (Liu et al., 2023; Megatron-LM's cp_comm_type p2p): keys and values of a layer go around the cp ranks
+/// while each computes with those it has, in the backward with their gradients beside them. What is sent while the last
+/// block computes does not exist, so (cp - 1) / cp of attention's products hide the ring.
+void TrainStages::addRing(StageTime &t, double layers) const {
+  const ModelSpec &spec = context.request.spec;
+  const double cp = double(layout.cp), all = tokens() * (cp - 1); // tokens of the other ranks
+  double received = all;
+  if (const auto *gqa = std::get_if<GqaSpec>(&spec.attention)) {
+    // Both halves of a rank's tokens, from the two ends of the sequence, see a window before them.
+    const double share = double(gqa->windowedLayers) / double(spec.layerCount());
+    received = (1 - share) * all + share * std::min(all, 2 * double(gqa->window) * double(layout.microbatchSize));
+  }
+  const double bytes = layers * received * keyBytes(spec, layout, context.rates.activationBytes);
+  LinkUse once = context.links.send((cp - 1) * double(layout.tp), bytes);
+  once.latency *= layers * (cp - 1);
+  const bool again = layout.recompute == RecomputeSet::Layer;
+  const double times[] = {1, again ? 3.0 : 2.0}, core[] = {1, again ? 3.5 : 2.5};
+  for (size_t pass = 0; pass < t.ring.size(); ++pass) {
+    t.ring[pass] = once * times[pass];
+    t.ringSeconds[pass] = context.links.seconds(t.ring[pass]);
+    t.ringHidden[pass] = std::min(t.ringSeconds[pass], (cp - 1) / cp * core[pass] * t.coreSeconds);
+  }
+}
+
 /// Activations stream out beside the backward that follows and in beside the forward before, both ways at once: what a
 /// micro-batch's passes do not cover is waited for.
 static double hostExposed(const StageTime &t, bool overlap) {
-  const double computing = t.forward.seconds + t.backward(), sending = 2 * t.linkSeconds;
-  return std::max(0.0, t.hostSeconds - (overlap ? std::max(computing, sending) : computing + sending));
+  const double apart = t.passes() - t.hostExposed, together = t.together() - t.hostExposed;
+  return std::max(0.0, t.hostSeconds - (overlap ? together : apart));
 }
 
 StageTime TrainStages::time(const RankShare &share, bool isLast) const {
@@ -205,6 +254,8 @@ StageTime TrainStages::time(const RankShare &share, bool isLast) const {
   if (layout.pp > 1)
     t.pipeline = links.send(double(layout.tp * layout.cp * layout.dp),
                             rows * hidden * rates.activationBytes / (layout.sp ? tp : 1));
+  if (layout.cp > 1)
+    addRing(t, layers);
   t.linkSeconds = links.seconds(t.dispatch) + links.seconds(t.tensor) + links.seconds(t.pipeline);
   if (layout.offload != Offload::None) {
     t.hostBytes = activations(share);

@@ -46,14 +46,24 @@ struct StageTime {
   PassTime forward, inputGrad, weightGrad; ///< of all modules
   LinkUse dispatch, tensor, pipeline;      ///< of the forward; the backward sends as much
   double linkSeconds = 0;                  ///< of the forward
-  double hostBytes = 0, hostSeconds = 0;   ///< of what moves to the host, and back again
-  double hostExposed = 0;                  ///< seconds by which the host link lengthens the passes
+  /// Keys and values of a sequence that cp ranks share, in the forward and in the backward; of the seconds, those
+  /// beside attention.
+  std::array<LinkUse, 2> ring;
+  std::array<double, 2> ringSeconds{}, ringHidden{};
+  double coreSeconds = 0;                ///< of the forward's scores and sums over values
+  double hostBytes = 0, hostSeconds = 0; ///< of what moves to the host, and back again
+  double hostExposed = 0;                ///< seconds by which the host link lengthens the passes
 
   double backward() const { return inputGrad.seconds + weightGrad.seconds; }
   /// All passes one after the other, without overlap.
-  double passes() const { return forward.seconds + backward() + 2 * linkSeconds + hostExposed; }
+  double passes() const {
+    return forward.seconds + backward() + 2 * linkSeconds + ringExposed(0) + ringExposed(1) + hostExposed;
+  }
+  double ringExposed(size_t pass) const { return ringSeconds[pass] - ringHidden[pass]; }
+  /// Seconds on links of both passes.
+  double sending() const { return 2 * linkSeconds + ringSeconds[0] + ringSeconds[1]; }
   /// A forward and a backward beside each other: the longer of computing and sending.
-  double together() const { return std::max(forward.seconds + backward(), 2 * linkSeconds) + hostExposed; }
+  double together() const { return std::max(forward.seconds + backward(), sending()) + hostExposed; }
   StageTime &operator+=(const StageTime &other);
   StageTime operator*(double factor) const;
 };
@@ -78,6 +88,9 @@ public:
 
   /// Tokens of a micro-batch on a rank, before tp divides them.
   double tokens() const;
+  /// Bytes of buffers in which keys and values, and their gradients, go around the cp ranks: what is in use and what
+  /// arrives.
+  double ringBuffers() const;
 
   /// Of one layer, and of the head alone: a stage is as long as its layers and head together, but for what bounds them.
   StageTime timeOfLayer(bool isMoe) const;
@@ -87,6 +100,7 @@ private:
   /// Bytes of what one micro-batch computes on a stage, or of what `set` keeps of it, by module.
   std::array<double, trainModuleCount> tensorBytes(const RankShare &of, RecomputeSet set) const;
   double activations(const RankShare &of) const;
+  void addRing(StageTime &time, double layers) const;
   void timePasses(StageTime &time, const RankShare &share, bool isLast) const;
 
   const RequestModel &context;

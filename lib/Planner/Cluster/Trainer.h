@@ -60,10 +60,11 @@ private:
     Second,
     Rows,
     Padding,
+    Ring,
     Fixed,
     Loss
   };
-  static constexpr size_t parts = 12;
+  static constexpr size_t parts = 13;
   /// What routing brings to the fullest rank.
   struct Routed {
     RoutedBytes bytes;   ///< of one layer
