@@ -134,6 +134,11 @@ TEST(Run, RoutesAreSortedAndCanBeForced) {
   fake.writeFile("wrong.json", changed.dump());
   expectError(runBundle(fake, {"logits", "--prompt-ids", "3,5,7", "--routes", fake.path("wrong.json")}), 1,
               "layers.1: token 2 lists expert 9 twice");
+  changed = routes;
+  changed["layers"]["1"]["weights"][2][0] = 1e39;
+  fake.writeFile("wrong.json", changed.dump());
+  expectError(runBundle(fake, {"logits", "--prompt-ids", "3,5,7", "--routes", fake.path("wrong.json")}), 1,
+              "layers.1: token 2 has an expert outside 0..15 or a weight that is no float32 number");
   json other = routes;
   other["layers"]["0"] = other["layers"]["1"];
   fake.writeFile("wrong.json", other.dump());
@@ -159,6 +164,35 @@ TEST(Run, ATemperatureIsANumber) {
   FakeBundle fake;
   expectError(runBundle(fake, {"generate", "--prompt-ids", "1", "--temperature", "nan"}), 2,
               "'nan' is not a number from 0 to 1e+06");
+}
+
+TEST(Run, ASeedHas64Bits) {
+  FakeBundle fake;
+  for (const char *seed : {"-1", "18446744073709551616", "1.5", "0x10"})
+    expectError(runBundle(fake, {"generate", "--prompt-ids", "1", "--seed", seed}), 2,
+                "is not a whole number from 0 to 18446744073709551615");
+  EXPECT_EQ(runBundle(fake, {"generate", "--prompt-ids", "1", "-n", "1", "--seed", "18446744073709551615"}).exitCode,
+            0);
+}
+
+TEST(Run, NumbersAreDecimal) {
+  FakeBundle fake;
+  const json result = runJson(fake, {"generate", "--prompt-ids", "1", "-n", "010", "--ignore-eos", "--json"});
+  EXPECT_EQ(result["ids"].size(), 10u);
+}
+
+TEST(Run, BenchTakesWhatFitsAndRefusesTheRest) {
+  FakeBundle fake;
+  const json steps = runJson(fake, {"bench", "--decode", "950", "--prefill", "3", "--repeat", "1", "--json"});
+  EXPECT_EQ(steps["context"], 50) << "1000 positions, 950 of them for the steps";
+  const json late = runJson(fake, {"bench", "--context", "990", "--prefill", "3", "--repeat", "1", "--json"});
+  EXPECT_EQ(late["decode_tokens"], 10);
+  const char *const huge = "9223372036854775807";
+  expectError(runBundle(fake, {"bench", "--context", huge, "--decode", huge}), 1,
+              "--decode: is 9223372036854775807, the bundle's max_context is 1000");
+  expectError(runBundle(fake, {"bench", "--context", "990", "--decode", "11"}), 1,
+              "--context plus --decode: is 1001, the bundle's max_context is 1000");
+  expectError(runBundle(fake, {"bench", "--batch", "100"}), 1, "--batch: is 100, the bundle's max_sequences is");
 }
 
 TEST(Run, HiddenStatesOfEveryLayer) {
@@ -228,6 +262,19 @@ TEST(Run, PerplexityOfIds) {
   EXPECT_EQ(runJson(fake, {"perplexity", fake.path("ids.json"), "--json", "--chunk", "1"}), result);
 }
 
+TEST(Run, PerplexityOfListsIsTheirMean) {
+  FakeBundle fake;
+  const auto ask = [&](const char *text) {
+    fake.writeFile("ids.json", text);
+    return runJson(fake, {"perplexity", fake.path("ids.json"), "--json"});
+  };
+  const json first = ask("[[1,2,3,4]]"), second = ask("[[9,5]]"), both = ask("[[1,2,3,4],[9,5]]");
+  EXPECT_EQ(both["tokens"], 4) << "no token is predicted from another list";
+  EXPECT_NEAR(both["nll"], (3 * first["nll"].get<double>() + second["nll"].get<double>()) / 4, 1e-12);
+  fake.writeFile("ids.json", "[[1,2],[3]]");
+  expectError(runBundle(fake, {"perplexity", fake.path("ids.json")}), 1, "[1]: has 1 tokens, at least 2 are needed");
+}
+
 TEST(Run, TraceShowsVariants) {
   FakeBundle fake;
   const std::string path = fake.path("trace.json");
@@ -271,11 +318,21 @@ TEST(Run, WrongUsageIs2) {
                                              {"generate", "--prompt-ids", "1", "-n", "0"},
                                              {"routes"},
                                              {"info", "--threads", "0"},
+                                             {"info", "--trace", ""},
+                                             {"--bundle", "", "info"},
+                                             {"generate", "--prompt-file", ""},
+                                             {"generate", "--prompt-ids", "1", "--stop", ""},
+                                             {"generate", "--prompt-ids", "1", "--logprobs", "2"},
                                              {"generate", "--prompt-ids", "1", "--temperature", "-1"}}) {
     const Outcome outcome = runBundle(fake, arguments);
     EXPECT_EQ(outcome.exitCode, 2) << outcome.err;
     EXPECT_EQ(outcome.out, "");
   }
+}
+
+TEST(Run, AnUnknownCommandIsNamed) {
+  FakeBundle fake;
+  expectError(runBundle(fake, {"dance"}), 2, "run: there is no command 'dance'");
 }
 
 TEST(Run, UserErrorsAre1) {

@@ -8,14 +8,22 @@
 #include "run/Run.h"
 #include "serve/Sampler.h"
 #include <algorithm>
+#include <optional>
 
 namespace k2rt {
 
 namespace {
 
 struct BenchFlags {
-  int64_t prefill = 512, decode = 32, batch = 1, context = 128, repeat = 3;
+  std::optional<int64_t> prefill, decode, context;
+  int64_t batch = 1, repeat = 3;
   uint64_t seed = 0;
+};
+
+/// Sizes of a run that the bundle's limits hold.
+struct BenchSizes {
+  int64_t prefill, decode, batch, context, repeat;
+  uint64_t seed;
 };
 
 /// Tokens per second of the repeats.
@@ -43,22 +51,22 @@ std::vector<int32_t> randomIds(int64_t count, int64_t vocab, uint64_t seed, int6
   return ids;
 }
 
-Status benchPrefill(Session &session, const BenchFlags &flags, int64_t repeat, Rates &rates) {
+Status benchPrefill(Session &session, const BenchSizes &sizes, int64_t repeat, Rates &rates) {
   Scheduler scheduler(session, {});
   Request request;
-  request.prompt = randomIds(flags.prefill, session.manifest().vocab, flags.seed, repeat);
+  request.prompt = randomIds(sizes.prefill, session.manifest().vocab, sizes.seed, repeat);
   if (Result<int64_t> number = scheduler.add(std::move(request)); !number)
     return number.takeError();
   const int64_t begin = Trace::nowNs();
   if (Status done = scheduler.drain(); !done)
     return done;
-  rates.add(flags.prefill, Trace::nowNs() - begin);
+  rates.add(sizes.prefill, Trace::nowNs() - begin);
   return {};
 }
 
 /// `steps`: steps per second, of each step alone.
-Status benchDecode(Session &session, const BenchFlags &flags, int64_t repeat, Rates &rates, Rates &steps) {
-  int64_t reading = flags.batch, newTokens = 0;
+Status benchDecode(Session &session, const BenchSizes &sizes, int64_t repeat, Rates &rates, Rates &steps) {
+  int64_t reading = sizes.batch, newTokens = 0;
   StepEvents events;
   events.token = [&](const Sequence &sequence, int32_t, bool) {
     reading -= sequence.generated() == 1;
@@ -66,10 +74,10 @@ Status benchDecode(Session &session, const BenchFlags &flags, int64_t repeat, Ra
     return true;
   };
   Scheduler scheduler(session, std::move(events));
-  for (int64_t i = 0; i < flags.batch; ++i) {
+  for (int64_t i = 0; i < sizes.batch; ++i) {
     Request request;
     request.prompt =
-        randomIds(std::max<int64_t>(flags.context, 1), session.manifest().vocab, flags.seed, repeat * flags.batch + i);
+        randomIds(std::max<int64_t>(sizes.context, 1), session.manifest().vocab, sizes.seed, repeat * sizes.batch + i);
     // A sequence that has read its prompt early goes on while the others read: it needs room for that, too.
     request.maxNew = session.manifest().limits.max_context - static_cast<int64_t>(request.prompt.size()) + 1;
     request.ignoreEos = true;
@@ -82,7 +90,7 @@ Status benchDecode(Session &session, const BenchFlags &flags, int64_t repeat, Ra
   newTokens = 0;
   const int64_t begin = Trace::nowNs();
   int64_t last = begin;
-  for (int64_t i = 0; i < flags.decode; ++i) {
+  for (int64_t i = 0; i < sizes.decode; ++i) {
     if (Result<bool> more = scheduler.step(); !more)
       return more.takeError();
     const int64_t now = Trace::nowNs();
@@ -94,24 +102,33 @@ Status benchDecode(Session &session, const BenchFlags &flags, int64_t repeat, Ra
   return {};
 }
 
-Status checkFlags(const BenchFlags &flags, const Manifest &manifest) {
-  const int64_t context = manifest.limits.max_context;
-  struct Limit {
-    const char *flag;
-    int64_t value, most;
-    const char *what;
+/// What was chosen, and the rest as far as the context reaches. Error: more than the bundle's limits hold.
+Result<BenchSizes> sizesOf(const BenchFlags &flags, const k2rt_limits &limits) {
+  const int64_t most = limits.max_context;
+  const auto refuse = [](const std::string &flag, const std::string &value, const char *what, int64_t limit) {
+    return Error{K2RT_INVALID_ARGUMENT, flag, "is " + value + ", the bundle's " + what + " is " + std::to_string(limit),
+                 "choose less, or compile with larger limits"};
   };
-  const Limit limits[] = {
-      {"--prefill", flags.prefill, context, "max_context"},
-      {"--batch", flags.batch, manifest.limits.max_sequences, "max_sequences"},
-      {"--context plus --decode", std::max<int64_t>(flags.context, 1) + flags.decode, context, "max_context"}};
-  for (const Limit &limit : limits)
-    if (limit.value > limit.most)
-      return Error{K2RT_INVALID_ARGUMENT, limit.flag,
-                   "is " + std::to_string(limit.value) + ", the bundle's " + limit.what + " is " +
-                       std::to_string(limit.most),
-                   "choose less, or compile with larger limits"};
-  return {};
+  const std::pair<const char *, std::optional<int64_t>> chosen[] = {
+      {"--prefill", flags.prefill}, {"--decode", flags.decode}, {"--context", flags.context}};
+  for (const auto &[flag, value] : chosen)
+    if (value && *value > most)
+      return refuse(flag, std::to_string(*value), "max_context", most);
+  if (flags.batch > limits.max_sequences)
+    return refuse("--batch", std::to_string(flags.batch), "max_sequences", limits.max_sequences);
+  BenchSizes sizes{};
+  sizes.prefill = flags.prefill.value_or(std::min<int64_t>(512, most));
+  sizes.batch = flags.batch;
+  sizes.repeat = flags.repeat;
+  sizes.seed = flags.seed;
+  const int64_t half = std::max<int64_t>(1, most / 2);
+  const int64_t room = most - flags.decode.value_or(0); // for the context, when the steps are given
+  sizes.context = flags.context.value_or(std::clamp<int64_t>(flags.decode ? room : half, 1, 128));
+  const int64_t read = std::max<int64_t>(sizes.context, 1);
+  sizes.decode = flags.decode.value_or(std::clamp<int64_t>(most - read, 1, 32));
+  if (read + sizes.decode > most)
+    return refuse("--context plus --decode", std::to_string(read + sizes.decode), "max_context", most);
+  return sizes;
 }
 
 void printRates(JsonWriter &json, const char *key, Rates &rates) {
@@ -119,7 +136,7 @@ void printRates(JsonWriter &json, const char *key, Rates &rates) {
   json.key("min").value(rates.least()).key("max").value(rates.most()).endObject();
 }
 
-void printResults(const RunOptions &options, const BenchFlags &flags, Session &session, Rates &prefill, Rates &decode,
+void printResults(const RunOptions &options, const BenchSizes &sizes, Session &session, Rates &prefill, Rates &decode,
                   Rates &steps) {
   const Manifest &manifest = session.manifest();
   const Bandwidth bandwidth = probeBandwidth(session);
@@ -127,9 +144,9 @@ void printResults(const RunOptions &options, const BenchFlags &flags, Session &s
   if (!options.json) {
     std::printf("prefill %lld tokens: %.1f tokens/s (%.1f .. %.1f)\ndecode %lld x %lld after %lld: %.1f tokens/s "
                 "(%.1f .. %.1f)\n%s read %.2f GB/s, peak %lld bytes, %d threads, %lld bytes of files in huge pages\n",
-                static_cast<long long>(flags.prefill), prefill.median(), prefill.least(), prefill.most(),
-                static_cast<long long>(flags.batch), static_cast<long long>(flags.decode),
-                static_cast<long long>(flags.context), decode.median(), decode.least(), decode.most(),
+                static_cast<long long>(sizes.prefill), prefill.median(), prefill.least(), prefill.most(),
+                static_cast<long long>(sizes.batch), static_cast<long long>(sizes.decode),
+                static_cast<long long>(sizes.context), decode.median(), decode.least(), decode.most(),
                 bandwidth.isOfCaches() ? "caches" : "memory", bandwidth.bytesPerSecond / 1e9,
                 static_cast<long long>(peak), session.threads(), static_cast<long long>(hugeFileBytes()));
     return;
@@ -145,9 +162,9 @@ void printResults(const RunOptions &options, const BenchFlags &flags, Session &s
   json.key("anonymous_rss_bytes").value(anonymous);
   json.key("anonymous_certified_bytes").value(manifest.memory.anonymousBytes(session.threads()));
   json.key("huge_file_bytes").value(hugeFileBytes());
-  json.key("threads").value(session.threads()).key("repeat").value(flags.repeat);
-  json.key("prefill_tokens").value(flags.prefill).key("decode_tokens").value(flags.decode);
-  json.key("batch").value(flags.batch).key("context").value(flags.context);
+  json.key("threads").value(session.threads()).key("repeat").value(sizes.repeat);
+  json.key("prefill_tokens").value(sizes.prefill).key("decode_tokens").value(sizes.decode);
+  json.key("batch").value(sizes.batch).key("context").value(sizes.context);
   printRates(json, "prefill", prefill);
   printRates(json, "decode", decode);
   if (!steps.values.empty()) {
@@ -157,36 +174,32 @@ void printResults(const RunOptions &options, const BenchFlags &flags, Session &s
   json.endObject().endLine();
 }
 
-Status runBench(const RunOptions &options, BenchFlags flags, bool defaultSizes) {
+Status runBench(const RunOptions &options, const BenchFlags &flags) {
   Result<std::unique_ptr<Run>> run = Run::open(options);
   if (!run)
     return run.takeError();
   Session &session = *(*run)->session;
-  if (defaultSizes) {
-    const int64_t context = session.manifest().limits.max_context;
-    flags.prefill = std::min(flags.prefill, context);
-    flags.context = std::min(flags.context, std::max<int64_t>(1, context / 2));
-    flags.decode = std::min(flags.decode, std::max<int64_t>(1, context - flags.context));
-  }
-  if (Status fits = checkFlags(flags, session.manifest()); !fits)
-    return fits;
+  Result<BenchSizes> fitting = sizesOf(flags, session.manifest().limits);
+  if (!fitting)
+    return fitting.takeError();
+  const BenchSizes &sizes = *fitting;
   Rates prefill, decode, steps;
   {
-    const int64_t perRepeat = flags.prefill + flags.batch * flags.decode;
-    Progress progress("bench", flags.repeat * perRepeat);
-    for (int64_t repeat = 0; repeat < flags.repeat; ++repeat) {
-      if (flags.prefill > 0)
-        if (Status done = benchPrefill(session, flags, repeat, prefill); !done)
+    const int64_t perRepeat = sizes.prefill + sizes.batch * sizes.decode;
+    Progress progress("bench", sizes.repeat * perRepeat);
+    for (int64_t repeat = 0; repeat < sizes.repeat; ++repeat) {
+      if (sizes.prefill > 0)
+        if (Status done = benchPrefill(session, sizes, repeat, prefill); !done)
           return done;
-      if (flags.decode > 0)
-        if (Status done = benchDecode(session, flags, repeat, decode, steps); !done)
+      if (sizes.decode > 0)
+        if (Status done = benchDecode(session, sizes, repeat, decode, steps); !done)
           return done;
       progress.advance(perRepeat);
     }
   }
   if (Status traced = session.finishTrace(); !traced)
     return traced;
-  printResults(options, flags, session, prefill, decode, steps);
+  printResults(options, sizes, session, prefill, decode, steps);
   return {};
 }
 
@@ -195,23 +208,20 @@ Status runBench(const RunOptions &options, BenchFlags flags, bool defaultSizes) 
 void addBench(CLI::App &app, RunOptions &options, Command &command) {
   CLI::App *bench = app.add_subcommand("bench", "measure prefill and decoding speed");
   auto flags = std::make_shared<BenchFlags>();
-  std::vector<CLI::Option *> sizes;
-  sizes.push_back(bench->add_option("--prefill", flags->prefill, "tokens of the prompt that is timed (default 512)"));
-  sizes.push_back(bench->add_option("--decode", flags->decode, "decoding steps that are timed (default 32)"));
-  sizes.push_back(bench->add_option("--batch", flags->batch, "sequences decoded together (default 1)"));
-  sizes.push_back(bench->add_option("--context", flags->context, "tokens each of them has read before (default 128)"));
-  sizes.push_back(bench->add_option("--repeat", flags->repeat, "repeats; medians are printed (default 3)"));
-  for (CLI::Option *size : sizes)
-    size->check(atLeast(0));
-  sizes[2]->check(atLeast(1));
-  sizes[4]->check(atLeast(1));
-  bench->add_option("--seed", flags->seed, "of the random prompts");
+  bench->add_option("--prefill", flags->prefill, "tokens of the prompt that is timed (default: 512 if they fit)")
+      ->transform(wholeFrom(0));
+  bench->add_option("--decode", flags->decode, "decoding steps that are timed (default: 32 if they fit)")
+      ->transform(wholeFrom(0));
+  bench->add_option("--batch", flags->batch, "sequences decoded together (default 1)")->transform(wholeFrom(1));
+  bench->add_option("--context", flags->context, "tokens each of them has read before (default: 128 if they fit)")
+      ->transform(wholeFrom(0));
+  bench->add_option("--repeat", flags->repeat, "repeats; medians are printed (default 3)")
+      ->transform(wholeFrom(1, 1000000));
+  bench->add_option("--seed", flags->seed, "of the random prompts")
+      ->transform(wholeFrom(0, std::numeric_limits<uint64_t>::max()));
   addRunFlags(*bench, options);
   bench->footer("Example: ./run bench --prefill 512 --decode 64 --batch 8 --context 128 --json");
-  bench->callback([=, &options, &command] {
-    const bool chosen = sizes[0]->count() + sizes[1]->count() + sizes[3]->count() > 0;
-    command = [=, &options] { return runBench(options, *flags, !chosen); };
-  });
+  bench->callback([flags, &options, &command] { command = [flags, &options] { return runBench(options, *flags); }; });
 }
 
 } // namespace k2rt

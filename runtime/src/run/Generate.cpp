@@ -165,14 +165,14 @@ Status Generation::run() {
     return loaded.takeError();
   if (loaded)
     tokenizer = std::move(*loaded);
-  Result<std::unique_ptr<Run>> run = Run::open(options);
-  if (!run)
-    return run.takeError();
-  opened = std::move(*run);
   const Tokenizer *words = tokenizer ? &*tokenizer : nullptr;
   Result<Prompts> prompts = readPrompts(flags.prompt, words);
   if (!prompts)
     return prompts.takeError();
+  Result<std::unique_ptr<Run>> run = Run::open(options);
+  if (!run)
+    return run.takeError();
+  opened = std::move(*run);
   isBatch = prompts->isBatch;
   if (Status fits = checkPrompts(*prompts); !fits)
     return fits;
@@ -203,10 +203,12 @@ void addSamplingFlags(CLI::App &command, k2rt_ir_sampling &sampling) {
   command.add_option("--temperature", sampling.temperature, "0: greedy (default)")->check(within(0.0, 1e6));
   command.add_option("--top-p", sampling.top_p, "smallest set of tokens with this probability")
       ->check(within(0.0, 1.0));
-  command.add_option("--top-k", sampling.top_k, "the k most likely tokens; 0: all")->check(atLeast(0));
+  command.add_option("--top-k", sampling.top_k, "the k most likely tokens; 0: all")
+      ->transform(wholeFrom(0, std::numeric_limits<int32_t>::max()));
   command.add_option("--min-p", sampling.min_p, "tokens at least this likely, relative to the most likely")
       ->check(within(0.0, 1.0));
-  command.add_option("--seed", sampling.seed, "of the random numbers (default 0)");
+  command.add_option("--seed", sampling.seed, "of the random numbers (default 0)")
+      ->transform(wholeFrom(0, std::numeric_limits<uint64_t>::max()));
 }
 
 } // namespace
@@ -216,22 +218,17 @@ void addGenerate(CLI::App &app, RunOptions &options, Command &command) {
   auto flags = std::make_shared<GenerateFlags>();
   addPromptFlags(*generate, flags->prompt, /*withText=*/true, /*withBatch=*/true);
   generate->add_option("-n,--max-new", flags->maxNew, "new tokens (default: 128, or what the context holds)")
-      ->check(atLeast(1));
+      ->transform(wholeFrom(1));
   generate->add_flag("--ignore-eos", flags->ignoreEos, "generate exactly -n tokens");
-  generate->add_option("--stop", flags->stops, "end before this text; may be repeated")->take_all();
+  generate->add_option("--stop", flags->stops, "end before this text; may be repeated")->take_all()->check(notEmpty());
   addSamplingFlags(*generate, flags->sampling);
-  generate->add_option("--logprobs", flags->logprobs, "with --json: log-probabilities of this many tokens")
-      ->check(CLI::Range(1, 1000));
   addRunFlags(*generate, options);
+  generate->add_option("--logprobs", flags->logprobs, "log-probabilities of this many tokens; needs --json")
+      ->transform(wholeFrom(1, 1000))
+      ->needs("--json");
   generate->footer("Example: ./run generate --prompt \"Once upon a time\" -n 64 --temperature 0.7 --seed 1");
-  generate->callback([flags, &options, &command] {
-    command = [flags, &options]() -> Status {
-      for (const std::string &stop : flags->stops)
-        if (stop.empty())
-          return Error{K2RT_INVALID_ARGUMENT, "--stop", "is empty", ""};
-      return Generation(options, *flags).run();
-    };
-  });
+  generate->callback(
+      [flags, &options, &command] { command = [flags, &options] { return Generation(options, *flags).run(); }; });
 }
 
 } // namespace k2rt

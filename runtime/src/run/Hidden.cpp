@@ -53,13 +53,13 @@ void printText(Spool &spool, const Manifest &manifest, int64_t tokens) {
 }
 
 Status printHidden(const RunOptions &options, const HiddenFlags &flags) {
+  Result<Prompts> prompts = readPrompts(flags.prompt, nullptr);
+  if (!prompts)
+    return prompts.takeError();
   Result<std::unique_ptr<Run>> run = Run::open(options);
   if (!run)
     return run.takeError();
   const Manifest &manifest = (*run)->bundle.manifest;
-  Result<Prompts> prompts = readPrompts(flags.prompt, nullptr);
-  if (!prompts)
-    return prompts.takeError();
   Result<CaptureBuffers> buffers = CaptureBuffers::allocate(manifest, {false, true, !flags.routesFile.empty()});
   if (!buffers)
     return buffers.takeError();
@@ -101,7 +101,8 @@ void addHidden(CLI::App &app, RunOptions &options, Command &command) {
   CLI::App *hidden = app.add_subcommand("hidden", "print the hidden states of a prompt, layer by layer");
   auto flags = std::make_shared<HiddenFlags>();
   addPromptFlags(*hidden, flags->prompt, /*withText=*/false, /*withBatch=*/false);
-  hidden->add_option("--routes", flags->routesFile, "force the routing to what `routes --json` printed");
+  hidden->add_option("--routes", flags->routesFile, "force the routing to what `routes --json` printed")
+      ->check(notEmpty());
   addRunFlags(*hidden, options);
   hidden->footer("Example: ./run hidden --prompt-ids 1,2,3 --json");
   hidden->callback(

@@ -46,7 +46,7 @@ void printText(const Manifest &manifest, int32_t threads, const Container &conta
   if (!manifest.moeLayers.empty())
     std::printf("experts    %" PRId64 ", %" PRId64 " per token, in %zu layers\n", manifest.experts, manifest.topK,
                 manifest.moeLayers.size());
-  std::printf("numerics   %s\ntopology   %s\n", manifest.numericsJson.c_str(), manifest.topology.c_str());
+  std::printf("numerics   %s\ntopology   %s\n", manifest.numericsId.c_str(), manifest.topology.c_str());
   std::printf("limits     step tokens %" PRId64 ", sequences %" PRId64 ", context %" PRId64 "\n",
               manifest.limits.step_tokens, manifest.limits.max_sequences, manifest.limits.max_context);
   std::printf("memory     peak %" PRId64 " bytes with %" PRId64 " threads: weights %" PRId64 ", cache %" PRId64

@@ -55,13 +55,13 @@ void printText(Rows &rows) {
 }
 
 Status printLogits(const RunOptions &options, const LogitsFlags &flags) {
+  Result<Prompts> prompts = readPrompts(flags.prompt, nullptr);
+  if (!prompts)
+    return prompts.takeError();
   Result<std::unique_ptr<Run>> run = Run::open(options);
   if (!run)
     return run.takeError();
   const Manifest &manifest = (*run)->bundle.manifest;
-  Result<Prompts> prompts = readPrompts(flags.prompt, nullptr);
-  if (!prompts)
-    return prompts.takeError();
   Result<Spool> spool = Spool::create();
   if (!spool)
     return spool.takeError();
@@ -111,6 +111,7 @@ void addLogits(CLI::App &app, RunOptions &options, Command &command) {
   addPromptFlags(*logits, flags->prompt, /*withText=*/false, /*withBatch=*/true);
   logits->add_flag("--all", flags->all, "after every token, not only the last");
   logits->add_option("--routes", flags->routesFile, "force the routing to what `routes --json` printed")
+      ->check(notEmpty())
       ->excludes("--batch-file");
   addRunFlags(*logits, options);
   logits->footer("Example: ./run logits --prompt-ids 1,2,3 --all --json");

@@ -1,6 +1,7 @@
 // `run perplexity`: how well the model predicts a text, read in windows of max_context tokens.
 //
-// Each window starts cold; its first token is context only. nll is the mean of -log p over the predicted tokens.
+// Each window starts cold, and so does each list of a .json file; the first token is context only. nll is the mean of
+// -log p over the predicted tokens.
 #include "memory/File.h"
 #include "program/Fields.h"
 #include "run/JsonWriter.h"
@@ -15,19 +16,12 @@ static constexpr int64_t mostTextBytes = int64_t(256) << 20;
 
 namespace {
 
-/// The tokens of a text, or of a JSON list of ids when the file ends in .json.
-Result<std::vector<int32_t>> readTokens(const std::string &path, const std::string &folder) {
-  const bool isIds = path.size() > 5 && path.compare(path.size() - 5, 5, ".json") == 0;
-  if (isIds) {
+/// The tokens of a text, or of each list of a JSON list of id lists when the file ends in .json.
+Result<Prompts> readTexts(const std::string &path, const std::string &folder) {
+  if (path.size() > 5 && path.compare(path.size() - 5, 5, ".json") == 0) {
     PromptFlags flags;
     flags.batchFile = path;
-    Result<Prompts> prompts = readPrompts(flags, nullptr);
-    if (!prompts)
-      return prompts.takeError();
-    std::vector<int32_t> ids;
-    for (const std::vector<int32_t> &part : prompts->ids)
-      ids.insert(ids.end(), part.begin(), part.end());
-    return ids;
+    return readPrompts(flags, nullptr);
   }
   Result<std::string> text = readUserFile(path, mostTextBytes);
   if (!text)
@@ -38,13 +32,30 @@ Result<std::vector<int32_t>> readTokens(const std::string &path, const std::stri
   if (!*tokenizer)
     return Error{K2RT_INVALID_ARGUMENT, path, "the bundle has no tokenizer",
                  "give a .json file with a list of id lists"};
-  return (*tokenizer)->encode(*text, /*special=*/true);
+  Result<std::vector<int32_t>> ids = (*tokenizer)->encode(*text, /*special=*/true);
+  if (!ids)
+    return ids.takeError();
+  Prompts texts;
+  texts.ids.push_back(std::move(*ids));
+  return texts;
 }
 
-Status measure(Run &run, const std::vector<int32_t> &ids, double &total, int64_t &count) {
+/// Error: a text whose first token is its last.
+Status checkLengths(const Prompts &texts, const std::string &path) {
+  for (size_t i = 0; i < texts.ids.size(); ++i)
+    if (texts.ids[i].size() < 2)
+      return Error{K2RT_INVALID_ARGUMENT, texts.isBatch ? path + ": [" + std::to_string(i) + "]" : path,
+                   "has " + std::to_string(texts.ids[i].size()) + " tokens, at least 2 are needed", ""};
+  return {};
+}
+
+Status measure(Run &run, const Prompts &texts, double &total, int64_t &count) {
   const Manifest &manifest = run.bundle.manifest;
   const int64_t window = manifest.limits.max_context;
-  Progress progress("perplexity", static_cast<int64_t>(ids.size()));
+  int64_t tokens = 0;
+  for (const std::vector<int32_t> &ids : texts.ids)
+    tokens += static_cast<int64_t>(ids.size());
+  Progress progress("perplexity", tokens);
   StepEvents events;
   events.logits = [&](const Sequence &sequence, int64_t position, const float *logits) {
     progress.advance(1);
@@ -55,33 +66,33 @@ Status measure(Run &run, const std::vector<int32_t> &ids, double &total, int64_t
     ++count;
   };
   Scheduler scheduler(*run.session, std::move(events));
-  for (int64_t begin = 0; begin < static_cast<int64_t>(ids.size()); begin += window) {
-    const int64_t end = std::min<int64_t>(begin + window, static_cast<int64_t>(ids.size()));
-    Request request;
-    request.logits = PromptLogits::all;
-    request.prompt.assign(ids.begin() + begin, ids.begin() + end);
-    if (Result<int64_t> number = scheduler.add(std::move(request)); !number)
-      return number.takeError();
-    // One window at a time: the sum keeps one order whatever the limits are.
-    if (Status done = scheduler.drain(); !done)
-      return done;
-  }
+  for (const std::vector<int32_t> &ids : texts.ids)
+    for (int64_t begin = 0; begin < static_cast<int64_t>(ids.size()); begin += window) {
+      const int64_t end = std::min<int64_t>(begin + window, static_cast<int64_t>(ids.size()));
+      Request request;
+      request.logits = PromptLogits::all;
+      request.prompt.assign(ids.begin() + begin, ids.begin() + end);
+      if (Result<int64_t> number = scheduler.add(std::move(request)); !number)
+        return number.takeError();
+      // One window at a time: the sum keeps one order whatever the limits are.
+      if (Status done = scheduler.drain(); !done)
+        return done;
+    }
   return run.session->finishTrace();
 }
 
 Status printPerplexity(const RunOptions &options, const std::string &path) {
-  Result<std::vector<int32_t>> ids = readTokens(path, options.folder);
-  if (!ids)
-    return ids.takeError();
-  if (ids->size() < 2)
-    return Error{K2RT_INVALID_ARGUMENT, path, "has " + std::to_string(ids->size()) + " tokens, at least 2 are needed",
-                 ""};
+  Result<Prompts> texts = readTexts(path, options.folder);
+  if (!texts)
+    return texts.takeError();
+  if (Status enough = checkLengths(*texts, path); !enough)
+    return enough;
   Result<std::unique_ptr<Run>> run = Run::open(options);
   if (!run)
     return run.takeError();
   double total = 0;
   int64_t count = 0;
-  if (Status measured = measure(**run, *ids, total, count); !measured)
+  if (Status measured = measure(**run, *texts, total, count); !measured)
     return measured;
   const double nll = total / static_cast<double>(std::max<int64_t>(count, 1));
   if (options.json) {
@@ -99,7 +110,9 @@ Status printPerplexity(const RunOptions &options, const std::string &path) {
 void addPerplexity(CLI::App &app, RunOptions &options, Command &command) {
   CLI::App *perplexity = app.add_subcommand("perplexity", "measure how well the model predicts a text");
   auto path = std::make_shared<std::string>();
-  perplexity->add_option("FILE", *path, "text; or .json: a list of id lists")->required();
+  perplexity->add_option("FILE", *path, "text; or .json: a list of id lists, each a text of its own")
+      ->required()
+      ->check(notEmpty());
   addRunFlags(*perplexity, options);
   perplexity->footer("Example: ./run perplexity wiki.txt --json");
   perplexity->callback(

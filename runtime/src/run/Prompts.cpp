@@ -4,6 +4,7 @@
 #include "run/Run.h"
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <limits>
 
 namespace k2rt {
@@ -14,10 +15,10 @@ void addPromptFlags(CLI::App &command, PromptFlags &flags, bool withText, bool w
   CLI::Option_group &source = *command.add_option_group("prompt", "exactly one");
   source.add_option("--prompt-ids", flags.ids, "token ids: 1,2,3");
   if (withBatch)
-    source.add_option("--batch-file", flags.batchFile, "a JSON list of id lists");
+    source.add_option("--batch-file", flags.batchFile, "a JSON list of id lists")->check(notEmpty());
   if (withText) {
     source.add_option("--prompt", flags.text, "text");
-    source.add_option("--prompt-file", flags.textFile, "a file with text; - is standard input");
+    source.add_option("--prompt-file", flags.textFile, "a file with text; - is standard input")->check(notEmpty());
     source.add_option("--chat", flags.chatFile, "a JSON list of messages");
     command.add_flag("--no-special", flags.noSpecial, "leave out what the tokenizer adds to a text");
   }
@@ -34,7 +35,8 @@ static Result<std::vector<int32_t>> parseIds(const std::string &text) {
     const auto [next, problem] = std::from_chars(at, end, id);
     if (problem != std::errc() || (next < end && *next != ',' && *next != ' '))
       return Error{K2RT_INVALID_ARGUMENT, "--prompt-ids",
-                   "\"" + std::string(at, std::min(at + 20, end)) + "\" does not begin with a token id", "write 1,2,3"};
+                   "\"" + std::string(at, std::min(at + 20, end)) + "\" does not begin with a token id of 32 bits",
+                   "write 1,2,3"};
     ids.push_back(id);
     at = next;
     while (at < end && *at == ' ')
@@ -55,6 +57,11 @@ static Result<nlohmann::json> readJson(const std::string &path) {
 static bool isId(const nlohmann::json &value) {
   return value.is_number_integer() && value >= std::numeric_limits<int32_t>::min() &&
          value <= std::numeric_limits<int32_t>::max();
+}
+
+/// A finite float32: what is larger would make the logits NaN.
+static bool isWeight(const nlohmann::json &value) {
+  return value.is_number() && std::fabs(value.get<double>()) <= double(std::numeric_limits<float>::max());
 }
 
 static Result<Prompts> readBatch(const std::string &path) {
@@ -127,9 +134,9 @@ static Status readLayerRoutes(const nlohmann::json &layer, const Manifest &manif
       return wrong("token " + std::to_string(token) + " does not list as many experts as weights, at most " +
                    std::to_string(k));
     for (size_t j = 0; j < experts.size(); ++j) {
-      if (!isId(experts[j]) || experts[j] < 0 || experts[j] >= manifest.experts || !weights[j].is_number())
+      if (!isId(experts[j]) || experts[j] < 0 || experts[j] >= manifest.experts || !isWeight(weights[j]))
         return wrong("token " + std::to_string(token) + " has an expert outside 0.." +
-                     std::to_string(manifest.experts - 1) + " or a weight that is no number");
+                     std::to_string(manifest.experts - 1) + " or a weight that is no float32 number");
       if (std::find(experts.begin(), experts.begin() + static_cast<int64_t>(j), experts[j]) !=
           experts.begin() + static_cast<int64_t>(j))
         return wrong("token " + std::to_string(token) + " lists expert " + experts[j].dump() + " twice");

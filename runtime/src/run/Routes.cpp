@@ -65,13 +65,13 @@ void printText(const RouteTable &table, const Manifest &manifest) {
 }
 
 Status printRoutes(const RunOptions &options, const PromptFlags &flags) {
+  Result<Prompts> prompts = readPrompts(flags, nullptr);
+  if (!prompts)
+    return prompts.takeError();
   Result<std::unique_ptr<Run>> run = Run::open(options);
   if (!run)
     return run.takeError();
   const Manifest &manifest = (*run)->bundle.manifest;
-  Result<Prompts> prompts = readPrompts(flags, nullptr);
-  if (!prompts)
-    return prompts.takeError();
   Result<CaptureBuffers> buffers = CaptureBuffers::allocate(manifest, {true, false, false});
   if (!buffers)
     return buffers.takeError();

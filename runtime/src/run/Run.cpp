@@ -2,6 +2,7 @@
 #include "run/Run.h"
 #include "host/PlacementReport.h"
 #include "run/Interrupt.h"
+#include <charconv>
 #include <malloc.h>
 
 namespace k2rt {
@@ -63,25 +64,34 @@ CLI::Validator within(double least, double most) {
       "NUMBER");
 }
 
-CLI::Validator atLeast(int64_t least) {
+CLI::Validator wholeFrom(uint64_t least, uint64_t most) {
   return CLI::Validator(
-      [least](std::string &text) {
-        int64_t value = 0;
-        const bool isNumber = CLI::detail::lexical_cast(text, value);
-        return isNumber && value >= least
-                   ? std::string()
-                   : "'" + text + "' is not a whole number from " + std::to_string(least) + " on";
+      [least, most](std::string &text) {
+        uint64_t value = 0;
+        const char *const end = text.data() + text.size();
+        const auto [next, problem] = std::from_chars(text.data(), end, value);
+        if (problem == std::errc() && next == end && value >= least && value <= most) {
+          text = std::to_string(value); // "010" is ten
+          return std::string();
+        }
+        return "'" + text + "' is not a whole number from " + std::to_string(least) +
+               (most == mostWhole ? " on" : " to " + std::to_string(most));
       },
       "");
 }
 
+CLI::Validator notEmpty() {
+  return CLI::Validator([](std::string &text) { return std::string(text.empty() ? "is empty" : ""); }, "");
+}
+
 void addRunFlags(CLI::App &command, RunOptions &options) {
   command.add_option("--threads", options.threads, "worker threads (default: the processors this process may use)")
-      ->check(CLI::Range(1, 1024));
+      ->transform(wholeFrom(1, 1024));
   command
       .add_option("--chunk", options.chunk, "most prompt tokens of one sequence in one step (default: all that fit)")
-      ->check(atLeast(1));
-  command.add_option("--trace", options.traceFile, "write what ran when to this file (Perfetto JSON)");
+      ->transform(wholeFrom(1));
+  command.add_option("--trace", options.traceFile, "write what ran when to this file (Perfetto JSON)")
+      ->check(notEmpty());
   command.add_option("--transport", options.transport, "between ranks (not in this build)");
   command.add_flag("--json", options.json, "print JSON");
 }

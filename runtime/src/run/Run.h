@@ -5,6 +5,7 @@
 #include "run/Commands.h"
 #include "serve/Scheduler.h"
 #include "serve/Tokenizer.h"
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,9 +31,14 @@ struct PromptFlags {
   bool noSpecial = false;
 };
 
-/// Checks of numbers on the command line; NaN is in no range.
+/// The largest number that an int64_t flag can have.
+constexpr uint64_t mostWhole = std::numeric_limits<int64_t>::max();
+
+/// Checks of values on the command line: a number (NaN is in no range), decimal digits (for Option::transform: "010" is
+/// ten), a name.
 CLI::Validator within(double least, double most);
-CLI::Validator atLeast(int64_t least);
+CLI::Validator wholeFrom(uint64_t least, uint64_t most = mostWhole);
+CLI::Validator notEmpty();
 
 /// Adds --prompt-ids and --batch-file; with `withText` also --prompt, --prompt-file, --chat and --no-special.
 /// Exactly one of them is required.

@@ -2,6 +2,7 @@
 #include "k2rt/program.h"
 #include "run/Commands.h"
 #include "run/Interrupt.h"
+#include "run/Run.h"
 #include <cstdio>
 #include <malloc.h>
 #include <unistd.h>
@@ -29,6 +30,13 @@ static int exitCode(k2rt_code code) {
   default:
     return 1;
   }
+}
+
+/// What was wrong with the command line; CLI11 calls a command that it does not know a missing one.
+static std::string usageError(const CLI::App &app, const CLI::ParseError &wrong) {
+  const std::vector<std::string> rest = app.remaining();
+  const bool isUnknown = app.get_subcommands().empty() && !rest.empty() && rest[0].compare(0, 1, "-") != 0;
+  return isUnknown ? "there is no command '" + rest[0] + "'" : wrong.what();
 }
 
 /// Small heap, few arenas: what the allocator keeps counts against the certificate's reserve.
@@ -78,7 +86,8 @@ int main(int argc, char **argv) {
   Command command;
   options.folder = ownFolder();
   describe(app);
-  app.add_option("--bundle", options.folder, "the bundle's folder (default: the folder of this program)");
+  app.add_option("--bundle", options.folder, "the bundle's folder (default: the folder of this program)")
+      ->check(notEmpty());
   for (auto add : {addGenerate, addLogits, addRoutes, addHidden, addBench, addPerplexity, addServe, addInfo})
     add(app, options, command);
   try {
@@ -86,7 +95,7 @@ int main(int argc, char **argv) {
   } catch (const CLI::Success &asked) { // --help, --version
     return app.exit(asked);
   } catch (const CLI::ParseError &wrong) {
-    std::fprintf(stderr, "run: %s\nTry --help.\n", wrong.what());
+    std::fprintf(stderr, "run: %s\nTry --help.\n", usageError(app, wrong).c_str());
     return 2;
   }
   if (!options.transport.empty())
