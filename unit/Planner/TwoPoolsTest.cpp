@@ -53,12 +53,57 @@ TEST(TwoPoolsTest, ACacheMovesWholeOverTheTierThatJoinsThePools) {
 TEST(TwoPoolsTest, TheFirstTokenWaitsForTheCache) {
   Question q("deepseek-v3", "4x8-h100");
   q.workload.serve.arrivalRate = 1; // hardly anybody waits
+  q.workload.serve.cacheTransfer = CacheTransfer::Whole;
   ClusterPlan plan = q.plan(even);
   EXPECT_GT(*plan.figure("ttft_s"), *plan.figure("transfer_s"));
+  EXPECT_EQ(*plan.figure("transfer_exposed_s"), *plan.figure("transfer_s"));
   q.machines.tiers.back().bandwidth.value = Bandwidth(1e9);
   ClusterPlan slow = q.plan(even);
   EXPECT_GT(*slow.figure("ttft_s") - *plan.figure("ttft_s"),
             0.9 * (*slow.figure("transfer_s") - *plan.figure("transfer_s")));
+}
+
+/// Sent layer by layer, the last of 61 layers' keys comes after the last step alone.
+TEST(TwoPoolsTest, LayersLeaveWhileOthersCompute) {
+  Question q("deepseek-v3", "4x8-h100");
+  q.workload.serve.arrivalRate = 1;
+  const std::string text = "ep=16,prefill.ep=16,prefill.step=2000";
+  const ClusterPlan layers = q.plan(text);
+  q.workload.serve.cacheTransfer = CacheTransfer::Whole;
+  const ClusterPlan whole = q.plan(text);
+  EXPECT_DOUBLE_EQ(*layers.figure("transfer_s"), *whole.figure("transfer_s"));
+  EXPECT_NEAR(*layers.figure("transfer_exposed_s"), *layers.figure("transfer_s") / 61, 1e-12);
+  EXPECT_NEAR(*whole.figure("ttft_s") - *layers.figure("ttft_s"), *layers.figure("transfer_s") * 60 / 61, 1e-9);
+  EXPECT_DOUBLE_EQ(*layers.figure("requests_per_s"), *whole.figure("requests_per_s"));
+  // In two steps, the last layer of the second.
+  q.workload.serve.cacheTransfer = CacheTransfer::Layers;
+  const ClusterPlan steps = q.plan("ep=16,prefill.ep=16,prefill.step=1000");
+  EXPECT_NEAR(*steps.figure("transfer_exposed_s"), *steps.figure("transfer_s") / 2 / 61, 1e-12);
+}
+
+/// What takes longer than the prompt's steps leave of the link comes after them.
+TEST(TwoPoolsTest, SlowLinksHideAsMuchAsThePromptComputes) {
+  Question q("deepseek-v2-lite", "4x8-h100");
+  q.workload.serve.arrivalRate = 1;
+  q.machines.tiers.back().bandwidth.value = Bandwidth(0.5e9);
+  const ClusterPlan plan = q.plan("ep=8,prefill.ep=8,prefill.step=2000,prefill.replicas=2"); // experts within a node
+  const double step = *plan.figure("prefill_step_s"),
+               hidden = *plan.figure("transfer_s") - *plan.figure("transfer_exposed_s");
+  EXPECT_GT(*plan.figure("transfer_s"), step);
+  EXPECT_NEAR(hidden, step * 26 / 27, 1e-9); // its first layer's keys are not there yet
+  // Where the steps' own exchanges cross the same links, less.
+  const ClusterPlan shared = q.plan("ep=16,prefill.ep=16,prefill.step=2000");
+  EXPECT_LT(*shared.figure("transfer_s") - *shared.figure("transfer_exposed_s"),
+            0.5 * *shared.figure("prefill_step_s"));
+}
+
+TEST(TwoPoolsTest, CachedTokensLeaveFromTheStart) {
+  Question q("deepseek-v2-lite", "4x8-h100");
+  q.workload.serve.arrivalRate = 1;
+  q.workload.serve.cacheHitRate = 0.5;
+  q.machines.tiers.back().bandwidth.value = Bandwidth(0.5e9);
+  const ClusterPlan plan = q.plan("ep=8,prefill.ep=8,prefill.step=1000,prefill.replicas=2");
+  EXPECT_NEAR(*plan.figure("transfer_s") - *plan.figure("transfer_exposed_s"), *plan.figure("prefill_step_s"), 1e-6);
 }
 
 TEST(TwoPoolsTest, TargetsOfTheFirstTokenLeaveThePromptsRoom) {

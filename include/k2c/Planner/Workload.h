@@ -44,6 +44,10 @@ private:
   std::vector<Point> ascending; ///< by tokens; shares sum to 1
 };
 
+/// When the cache of a prompt leaves the devices that compute it for those that generate its tokens: each layer's keys
+/// while the next ones compute, or all after the last step.
+enum class CacheTransfer : uint8_t { Layers, Whole };
+
 struct ServeWorkload {
   Lengths prompt = Lengths::fixed(2000); ///< new tokens of a request
   Lengths output = Lengths::fixed(500);  ///< generated tokens
@@ -57,6 +61,7 @@ struct ServeWorkload {
   /// Multi-token prediction: tokens drafted in a step, and the chance that each is accepted after the one before it.
   int64_t draftTokens = 0;
   double draftAcceptance = 0.85;
+  CacheTransfer cacheTransfer = CacheTransfer::Layers; ///< of two pools
 };
 
 struct TrainWorkload {

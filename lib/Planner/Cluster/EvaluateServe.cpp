@@ -26,14 +26,14 @@ Server::Server(const RequestModel &context, const ParallelLayout &asked)
     return;
   separate.emplace(context, *asked.prefill, PoolRole::Prefill);
   layout.prefill = std::make_shared<const ParallelLayout>(separate->layout);
-  transfer = transferOf(context, separate->layout, tokens.layout, mix.input);
-  slowTransfer = transferOf(context, separate->layout, tokens.layout, mix.slowInput);
+  handover = handoverOf(context, *separate, tokens.layout, /*slow=*/false);
+  slowHandover = handoverOf(context, *separate, tokens.layout, /*slow=*/true);
 }
 
 double Server::firstTokenSeconds(bool slow, const Service &service) const {
   if (separate) {
     const double busy = std::min(0.99, service.promptBusy), own = slow ? separate->ownSlow : separate->ownMean;
-    return own + waitingSeconds(busy, separate->serviceSeconds()) + (slow ? slowTransfer : transfer).seconds;
+    return own + waitingSeconds(busy, separate->serviceSeconds()) + (slow ? slowHandover : handover).exposed();
   }
   // Prompts go before tokens, so that those that arrive queue for the time that prompts take, with steps as full as
   // that; without arrivals a request comes as another ends: none queues, and steps are full.
@@ -51,13 +51,13 @@ double Server::mostRequests(double tokenSeconds) const {
     return 1 / (promptSeconds + tokenSeconds);
   double busy = mostBusy;
   if (workload.timeToFirstToken) {
-    const double wait = workload.timeToFirstToken->value - separate->ownSlow - slowTransfer.seconds;
+    const double wait = workload.timeToFirstToken->value - separate->ownSlow - slowHandover.exposed();
     if (wait > 0) // else no load is low enough
       busy = std::min(busy, busyAtWait(wait, separate->serviceSeconds()));
   }
   // Each rank of the smaller side sends or receives one request's cache at a time.
   const double ranks = double(std::min(separate->ranks(), tokens.ranks()));
-  const double moved = transfer.seconds > 0 ? ranks / transfer.seconds : INFINITY;
+  const double moved = handover.seconds > 0 ? ranks / handover.seconds : INFINITY;
   return std::min({busy / promptSeconds, (workload.arrivalRate ? mostBusy : 1) / tokenSeconds, moved});
 }
 

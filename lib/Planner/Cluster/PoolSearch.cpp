@@ -61,9 +61,9 @@ private:
   Decoding decodingOf(const Candidate &decode, int64_t replicas);
   int64_t sequencesOf(const Candidate &decode, int64_t replicas) const;
   void pair(const Candidate &prefill, const Candidate &decode);
-  void score(const Candidate &prefill, const Candidate &decode, int64_t r, int64_t q, const CacheTransfer &transfer,
+  void score(const Candidate &prefill, const Candidate &decode, int64_t r, int64_t q, const Handover &handover,
              double busy);
-  double busyShare(const Candidate &prefill, const CacheTransfer &slow) const;
+  double busyShare(const Candidate &prefill, const Handover &slow) const;
   void keep(std::vector<double> rank, const Candidate &prefill, const Candidate &decode, int64_t r, int64_t q);
 
   const RequestModel &context;
@@ -171,21 +171,18 @@ Decoding PoolSearch::decodingOf(const Candidate &decode, int64_t replicas) {
 }
 
 /// As Server::mostRequests; 0: the target of the first token is missed however few requests come.
-double PoolSearch::busyShare(const Candidate &prefill, const CacheTransfer &slow) const {
+double PoolSearch::busyShare(const Candidate &prefill, const Handover &slow) const {
   if (!serve.timeToFirstToken)
     return mostBusy;
-  const double wait = serve.timeToFirstToken->value - prefill.pool->ownSlow - slow.seconds;
+  const double wait = serve.timeToFirstToken->value - prefill.pool->ownSlow - slow.exposed();
   return wait <= 0 ? 0 : std::min(mostBusy, busyAtWait(wait, prefill.pool->serviceSeconds()));
 }
 
 void PoolSearch::pair(const Candidate &prefill, const Candidate &decode) {
   const int64_t all = context.request.topology.ranks(), p = prefill.devices(), d = decode.devices();
-  const ParallelLayout &first = prefill.pool->layout, &second = decode.pool->layout;
   // The tier between the pools is that of the whole cluster here; a plan looks at the pools' own.
-  CacheTransfer transfer = transferOf(context, first, second, context.mix.input),
-                slow = transferOf(context, first, second, context.mix.slowInput);
-  for (CacheTransfer *each : {&transfer, &slow})
-    each->seconds = context.links.seconds(context.links.send(double(all - 1), each->busiest.total()));
+  const Handover handover = handoverOf(context, *prefill.pool, decode.pool->layout, /*slow=*/false, /*far=*/true),
+                 slow = handoverOf(context, *prefill.pool, decode.pool->layout, /*slow=*/true, /*far=*/true);
   const double busy = busyShare(prefill, slow);
   if (busy <= 0)
     return;
@@ -197,15 +194,15 @@ void PoolSearch::pair(const Candidate &prefill, const Candidate &decode) {
     if (wanted < double(room))
       counts.insert({std::max<int64_t>(1, int64_t(wanted)), std::max<int64_t>(1, int64_t(std::ceil(wanted)))});
     for (int64_t q : counts)
-      score(prefill, decode, r, q, transfer, busy);
+      score(prefill, decode, r, q, handover, busy);
   }
 }
 
 void PoolSearch::score(const Candidate &prefill, const Candidate &decode, int64_t r, int64_t q,
-                       const CacheTransfer &transfer, double busy) {
+                       const Handover &handover, double busy) {
   const Decoding decoding = decodingOf(decode, q);
   const double ranks = double(std::min(r * prefill.pool->ranks(), q * decode.pool->ranks()));
-  const double moved = transfer.seconds > 0 ? ranks / transfer.seconds : INFINITY;
+  const double moved = handover.seconds > 0 ? ranks / handover.seconds : INFINITY;
   double requests = std::min({double(r) * busy / prefill.pool->promptSeconds(),
                               double(q) * (serve.arrivalRate ? mostBusy : 1) / decoding.seconds, moved});
   if (requests <= 0 || (serve.arrivalRate && requests < *serve.arrivalRate))

@@ -28,6 +28,7 @@ ServePool::ServePool(const RequestModel &context, const ParallelLayout &asked, P
   const double fill = fillSeconds(1, 1 / serviceSeconds());
   ownMean = ownSeconds(context.mix.input, 1) + fill;
   ownSlow = ownSeconds(context.mix.slowInput, 1) + fill;
+  meanWindow = windowOf(context.mix.input), slowWindow = windowOf(context.mix.slowInput);
 }
 
 StepLoad ServePool::promptLoad() const {
@@ -49,6 +50,29 @@ double ServePool::ownSeconds(double input, double fullness) const {
   const StepTime chunk = steps.fastest(
       {1, each, std::max(0.0, hit * input + (tokens - each) / 2), context.request.spec.encoderLayers > 0});
   return chunk.seconds + (tokens / each - 1) * (layout.pp > 1 ? chunk.slowestStage : chunk.seconds);
+}
+
+ServePool::Window ServePool::windowOf(double input) const {
+  const double hit = context.request.workload.serve.cacheHitRate;
+  const double tokens = std::max(1.0, (1 - hit) * input), each = std::min(tokens, double(layout.stepTokens));
+  const bool isShort = tokens < double(layout.stepTokens);
+  const StepTime chunk = isShort ? prefill
+                                 : steps.fastest({1, each, std::max(0.0, hit * input + (tokens - each) / 2),
+                                                  context.request.spec.encoderLayers > 0});
+  const double step = layout.pp > 1 ? chunk.slowestStage : chunk.seconds;
+  const double layers = std::ceil(double(context.request.spec.layerCount()) / double(layout.pp));
+  Window window;
+  window.seconds = tokens / each * step;
+  window.first = hit > 0 ? 0 : step / layers;
+  window.last = each / std::max(input, each) / layers;
+  for (size_t tier = 0; tier < context.links.topology.tiers.size() && chunk.seconds > 0; ++tier) {
+    double bytes = 0;
+    for (const PartTime &part : chunk.parts)
+      bytes += part.links.bytes[tier];
+    const double rate = context.links.topology.tiers[tier].effective().value;
+    window.busy[tier] = std::min(1.0, bytes / rate / chunk.seconds);
+  }
+  return window;
 }
 
 double ServePool::fillSeconds(double fullness, double rate) const {
@@ -86,18 +110,32 @@ Expected<ParallelLayout> planner::asReplicas(const ModelSpec &spec, ParallelLayo
   return layout;
 }
 
-CacheTransfer planner::transferOf(const RequestModel &context, const ParallelLayout &prefill,
-                                  const ParallelLayout &decode, double input) {
+/// Systems send a layer's keys as soon as they are computed (Splitwise, Patel et al., 2024, section 4.2; Mooncake, Qin
+/// et al., 2024, "layer-wise prefill"): what is cached already from the start, the first layer's after it, the last
+/// layer's when nothing computes any more. A tier that carries the steps' own exchanges has the rest of the time.
+static double hiddenSeconds(const Handover &whole, const ServePool::Window &window, int tier) {
+  const double free = window.seconds * (1 - window.busy[size_t(tier)]) - window.first;
+  return std::clamp(free, 0.0, whole.seconds * (1 - window.last));
+}
+
+Handover planner::handoverOf(const RequestModel &context, const ServePool &pool, const ParallelLayout &decode,
+                             bool slow, bool far) {
   const PlanRequest &request = context.request;
+  const ParallelLayout &prefill = pool.layout;
+  const double input = slow ? context.mix.slowInput : context.mix.input;
   const double whole =
       cacheBytesOfContext(request.spec, CacheFormat::Plain, byteWidth(request.cache), int64_t(std::ceil(input))).real();
   // Every tensor-parallel rank beyond the key heads holds a copy.
   auto copies = [&](const ParallelLayout &l) { return double(l.tp) / double(std::min(l.tp, context.model.keyHeads)); };
   auto devices = [](const ParallelLayout &l) { return double(l.tp * l.cp * l.pp); };
-  CacheTransfer transfer;
-  transfer.bytes = whole * copies(decode);
-  const double busiest = transfer.bytes / std::min(devices(prefill), devices(decode));
-  transfer.busiest = context.links.send(double(prefill.devices() + decode.devices() - 1), busiest);
-  transfer.seconds = context.links.seconds(transfer.busiest);
-  return transfer;
+  Handover handover;
+  handover.bytes = whole * copies(decode);
+  const double busiest = handover.bytes / std::min(devices(prefill), devices(decode));
+  const int64_t span = far ? request.topology.ranks() : prefill.devices() + decode.devices();
+  handover.busiest = context.links.send(double(span - 1), busiest);
+  handover.seconds = context.links.seconds(handover.busiest);
+  const int tier = context.links.slowest(handover.busiest);
+  if (tier >= 0 && request.workload.serve.cacheTransfer == CacheTransfer::Layers)
+    handover.hidden = hiddenSeconds(handover, slow ? pool.slowWindow : pool.meanWindow, tier);
+  return handover;
 }

@@ -69,7 +69,7 @@ private:
   ParallelLayout layout; ///< of both pools, steps chosen
   const ServePool tokens;
   std::optional<const ServePool> separate; ///< that computes prompts
-  CacheTransfer transfer, slowTransfer;    ///< between two pools: of the mean input, of 95 %
+  Handover handover, slowHandover;         ///< between two pools: of the mean input, of 95 %
 };
 
 } // namespace k2c::planner

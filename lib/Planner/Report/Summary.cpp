@@ -141,6 +141,9 @@ const StepPart &longest(const PhaseParts &phase) {
 
 std::string boundOf(const PhaseParts &phase) {
   const StepPart &part = longest(phase);
+  if (phase.phase == "transfer" && part.hidden > part.exposed())
+    return "transfer hides beside prefill: " + part.name + " over tier " + part.tier + " takes " +
+           format(part.seconds) + ", of which " + format(part.exposed()) + " come after it";
   std::string text = phase.phase + " waits for ";
   text += part.bound == Bound::Latency ? "messages" : part.bound == Bound::Link ? "links" : nameOf(part.bound);
   if (!part.tier.empty() && PhaseParts::onLinks(part))
@@ -243,7 +246,8 @@ PlanSummary k2c::summarize(const PlanReport &report) {
     if (isShort || phase.seconds() <= 0 || PhaseParts::isIdle(longest(phase)))
       continue;
     summary.bounds.push_back(boundOf(phase));
-    summary.advice.push_back(remedyOf(phase, report));
+    if (phase.phase != "transfer" || longest(phase).hidden <= longest(phase).exposed())
+      summary.advice.push_back(remedyOf(phase, report));
   }
   if (!report.plan.timeline.empty()) {
     const std::vector<PipelineRank> ranks = pipelineRanks(report.plan);

@@ -218,6 +218,7 @@ void readServing(Section &in, ServeWorkload &serve) {
     draft.number("acceptance", 0, 1, serve.draftAcceptance);
     in.take(draft);
   }
+  in.word("cache_transfer", {"layers", "whole"}, serve.cacheTransfer);
 }
 
 void readTraining(Section &in, TrainWorkload &train) {
@@ -247,7 +248,7 @@ Expected<Workload> k2c::parseWorkload(const std::string &text, const std::string
     return document.takeError();
   Section in(*document, document->root, "the workload",
              {"k2workload", "name", "prompt_tokens", "output_tokens", "multi_turn", "cache_hit_rate", "arrival_rate",
-              "batch", "targets", "draft", "routing", "expert_load", "alignment", "inefficiency",
+              "batch", "targets", "draft", "cache_transfer", "routing", "expert_load", "alignment", "inefficiency",
               "dollars_per_device_hour", "reserve", "train"});
   Workload workload;
   int64_t format = 1;
