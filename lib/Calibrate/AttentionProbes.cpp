@@ -180,7 +180,7 @@ std::vector<Probe> attentionProbes(const TargetInfo &target, int64_t mostWorkers
       probes.back().memory = true;
     }
     for (auto [latent, rope] : {std::pair{64, 32}, std::pair{512, 64}})
-      for (int64_t heads : {4, 16})
+      for (int64_t heads : {4, 8, 16})
         probes.push_back(absorbedProbe(type, heads, latent, rope, target));
     for (auto [latent, size] : {std::pair{64, 32}, std::pair{512, 128}}) {
       probes.push_back(expandedProbe(type, latent, size, target, mostWorkers));

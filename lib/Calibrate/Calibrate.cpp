@@ -26,19 +26,6 @@ std::string today() {
   return text;
 }
 
-TargetInfo infoOf(const HostTarget &host) {
-  TargetInfo info;
-  info.lanes = host.lanes;
-  info.vectorRegisters = host.vectorRegisters;
-  info.hasAvx512 = host.hasAvx512;
-  info.hasAvx512Bf16 = host.hasAvx512Bf16;
-  if (host.l1Bytes > 0)
-    info.l1Bytes = host.l1Bytes;
-  if (host.l2Bytes > 0)
-    info.l2Bytes = host.l2Bytes;
-  return info;
-}
-
 /// The rates that a topology has without `measured`: the best that kernels reached.
 void summarize(Device &device, const Calibration &calibration) {
   std::string source = "measured by k2c calibrate, " + calibration.date;
@@ -152,7 +139,7 @@ Expected<Topology> calibrate(const CalibrateOptions &options) {
   std::vector<HostTier> tiers = hostTiers(k2rt::readContainer().processors);
   if (Status status = checkRanks(tiers, options, device); !status)
     return status.takeError();
-  TargetInfo info = infoOf(*host);
+  TargetInfo info = host->tileTarget();
   std::vector<Probe> probes = allProbes(info, options.quick, mostWorkers);
   Expected<Kernels> kernels = Kernels::compile(probes, *host, options);
   if (!kernels)

@@ -11,8 +11,8 @@ Expected<Memory> Memory::map(Bytes bytes) {
   void *base = mmap(nullptr, size_t(bytes.value), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (base == MAP_FAILED)
     return Error{"calibration", "cannot map " + format(bytes) + ": " + std::strerror(errno), "free memory"};
-  // Weights of a program are pages of a file, which are not huge.
-  madvise(base, size_t(bytes.value), MADV_NOHUGEPAGE);
+  // As the pages of a program's weights, cache and arena.
+  madvise(base, size_t(bytes.value), MADV_HUGEPAGE);
   std::memset(base, 0x3c, size_t(bytes.value));
   return Memory(static_cast<char *>(base), bytes.value);
 }

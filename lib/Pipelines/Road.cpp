@@ -53,15 +53,7 @@ PipelineOptions Road::pipelineOptions() const {
   p.compute = options.compute;
   p.mla = options.mla;
   p.topology = inputs.topology.name;
-  p.target.lanes = inputs.target.lanes;
-  p.target.vectorRegisters = inputs.target.vectorRegisters;
-  p.target.fmaLanes = inputs.target.fmaLanes;
-  p.target.hasAvx512 = inputs.target.hasAvx512;
-  p.target.hasAvx512Bf16 = inputs.target.hasAvx512Bf16;
-  if (inputs.target.l1Bytes > 0)
-    p.target.l1Bytes = inputs.target.l1Bytes;
-  if (inputs.target.l2Bytes > 0)
-    p.target.l2Bytes = inputs.target.l2Bytes;
+  p.target = inputs.target.tileTarget();
   p.expandedFrom = decided.expandedFrom;
   p.weightBytes = decided.memory.weights.value;
   p.cacheBytes = decided.memory.cache.value;

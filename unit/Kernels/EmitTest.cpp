@@ -34,22 +34,12 @@ std::vector<HostTarget> targets() {
   return list;
 }
 
-TargetInfo infoOf(const HostTarget &target) {
-  TargetInfo info;
-  info.lanes = target.lanes;
-  info.fmaLanes = target.fmaLanes;
-  info.vectorRegisters = target.vectorRegisters;
-  info.hasAvx512 = target.hasAvx512;
-  info.hasAvx512Bf16 = target.hasAvx512Bf16;
-  return info;
-}
-
 Expected<CompiledKernel> compile(const KernelDesc &desc, const HostTarget &target) {
   static TemporaryFolder folder;
   static int64_t serial = 0;
   CompiledKernel kernel;
   kernel.target = target.cpu;
-  kernel.tile = chooseTile(desc, infoOf(target));
+  kernel.tile = chooseTile(desc, target.tileTarget());
   kernel.grid = gridOf(desc, kernel.tile);
   kernel.scratchBytes = scratchBytes(desc, kernel.tile);
   ObjectJob job{desc.name, canonicalKey(desc),

@@ -8,6 +8,7 @@
 #ifndef K2C_TARGET_HOST_H
 #define K2C_TARGET_HOST_H
 
+#include "k2c/Kernels/TileConfig.h"
 #include "k2c/Support/Error.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -33,6 +34,9 @@ struct HostTarget {
   static Expected<HostTarget> detect();
   /// "host" or a CPU name of LLVM's x86 target. Unknown names, 32-bit CPUs and CPUs without FMA are refused by name.
   static Expected<HostTarget> forCpu(const std::string &name);
+
+  /// What tiles depend on; a cache whose size is not known has the default.
+  TargetInfo tileTarget() const;
 
   /// The features a machine must have to run what is compiled, for the manifest: those the code generator may use.
   bool has(const std::string &feature) const;

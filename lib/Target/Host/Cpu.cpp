@@ -31,6 +31,20 @@ static Expected<HostTarget> targetOf(const std::string &cpu, std::vector<std::st
   return target;
 }
 
+TargetInfo HostTarget::tileTarget() const {
+  TargetInfo info;
+  info.lanes = lanes;
+  info.vectorRegisters = vectorRegisters;
+  info.fmaLanes = fmaLanes;
+  info.hasAvx512 = hasAvx512;
+  info.hasAvx512Bf16 = hasAvx512Bf16;
+  if (l1Bytes > 0)
+    info.l1Bytes = l1Bytes;
+  if (l2Bytes > 0)
+    info.l2Bytes = l2Bytes;
+  return info;
+}
+
 Expected<HostTarget> HostTarget::detect() {
   llvm::Triple triple(llvm::sys::getDefaultTargetTriple());
   if (triple.getArch() != llvm::Triple::x86_64)
