@@ -5,7 +5,8 @@
   benchmarks/step-time.py --topology this.yaml --bundles FOLDER CHECKPOINT...  [--json points.json] [--markdown FILE]
 
 Compiles each checkpoint in f32 and bf16 (or reuses the bundles in FOLDER), runs `run bench` over batches, contexts and
-prompts, in rounds over all of them, and compares the fastest step of each with `k2c predict`. Prints the median and the
+prompts, in rounds over all of them, and compares the fastest step of each with `k2c predict`, which is told how many
+experts a random prompt of that length goes to (`run routes`). Prints the median and the
 90th percentile of |predicted / measured - 1|, and for the ten worst points the kernels that the difference comes from.
 With --points, the measured times of earlier runs are compared again with another calibration; of a point that several
 files have, the fastest.
@@ -14,6 +15,7 @@ import argparse
 import collections
 import json
 import os
+import random
 import statistics
 import subprocess
 import sys
@@ -57,7 +59,8 @@ class Bench:
             run([tool, "compile", checkpoint, "-o", self.bundle, "--compute", compute, "--blob-store",
                  os.path.join(folder, "blobs"), "--max-context", str(min(positions, MAX_CONTEXT))])
         with open(os.path.join(self.bundle, "manifest.json")) as file:
-            self.limits = json.load(file)["limits"]
+            manifest = json.load(file)
+            self.limits, self.sizes = manifest["limits"], manifest["model"]
 
     def bench(self, *flags):
         return json.loads(run([os.path.join(self.bundle, "run"), "bench", "--json", *map(str, flags)]))
@@ -90,7 +93,9 @@ class Bench:
             # A sequence that has read its prompt goes on while the others read theirs: contexts are a little longer.
             yield self.point("decode", batch, context + DECODE_STEPS // 2, 1)
         for tokens in prompt_points(limit):
-            yield self.point("prefill", 1, 0, tokens)
+            point = self.point("prefill", 1, 0, tokens)
+            point["experts_hit"] = experts_hit(self.bundle, tokens, self.sizes["vocab"])
+            yield point
 
     def measure(self, point):
         """One round of a point."""
@@ -106,10 +111,20 @@ class Bench:
                 "bandwidth_bytes_per_s": 0, "launches": {}}
 
 
+def experts_hit(bundle, tokens, vocab):
+    """Experts of a layer that a prompt of random tokens goes to, a mean over layers; 0: the model has none. Those of a
+    prompt agree more than a uniform router's would."""
+    ids = ",".join(str(random.Random(token).randrange(vocab)) for token in range(tokens))
+    layers = json.loads(run([os.path.join(bundle, "run"), "routes", "--json", "--prompt-ids", ids]))["layers"].values()
+    hit = [len({expert for token in layer["experts"] for expert in token}) for layer in layers]
+    return statistics.mean(hit) if hit else 0
+
+
 def predict(tool, topology, point):
+    hit = ["--experts-hit", str(point["experts_hit"])] if point.get("experts_hit") else []
     return json.loads(run([tool, "predict", point["bundle"], "--topology", topology, "--json", "--batch",
                            str(point["batch"]), "--context", str(point["context"]), "--tokens",
-                           str(point["tokens"])]))
+                           str(point["tokens"]), *hit]))
 
 
 def steps_of_trace(path, rows):

@@ -91,6 +91,19 @@ Status checkShape(const StepShape &shape, const Limits &limits) {
   return {};
 }
 
+Status checkExperts(double hit, const std::optional<MoeSpec> &moe) {
+  if (hit == 0)
+    return {};
+  if (!moe)
+    return Error{"--experts-hit", "the model has no experts", "leave it out"};
+  if (hit < double(moe->topK) || hit > double(moe->experts))
+    return Error{"--experts-hit",
+                 "is " + json(hit).dump() + "; a token goes to " + std::to_string(moe->topK) + " of " +
+                     std::to_string(moe->experts) + " experts",
+                 "take the mean over layers of the experts that `run routes` shows"};
+  return {};
+}
+
 } // namespace
 
 Expected<StepTime> predictStep(const PredictOptions &options) {
@@ -114,13 +127,16 @@ Expected<StepTime> predictStep(const PredictOptions &options) {
     return inputs.takeError();
   if (Status status = checkShape(options.shape, inputs->limits); !status)
     return status.takeError();
+  if (Status status = checkExperts(options.expertsHit, inputs->spec.moe); !status)
+    return status.takeError();
   Road road(*inputs, *compile);
   if (Status status = road.drive(Form::Scheduled); !status)
     return status.takeError();
   if (Status status = checkSameKernels(path, manifest->root(), road.launches()); !status)
     return status.takeError();
-  return timeStep(road.launches(), **team, topology->device.measured->links,
-                  stepOptions(inputs->spec, road.plan(), options.shape));
+  StepOptions step = stepOptions(inputs->spec, road.plan(), options.shape);
+  step.expertsHit = options.expertsHit;
+  return timeStep(road.launches(), **team, topology->device.measured->links, step);
 }
 
 } // namespace k2c

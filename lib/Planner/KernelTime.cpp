@@ -32,6 +32,11 @@ struct Step {
 
 double pairs(double multiplyAdds) { return 2 * multiplyAdds; }
 
+/// Experts that tokens are shared out to.
+double expertsOf(const LinearDesc &d, const StepOptions &options) {
+  return options.expertsHit > 0 ? std::min(options.expertsHit, double(d.w.matrices)) : double(d.w.matrices);
+}
+
 /// Seconds of one launch on the busiest worker, its barrier left out.
 class KernelSeconds {
 public:
@@ -135,15 +140,18 @@ private:
   }
   /// One panel of every expert: an expert has r of N tokens with probability binomial(N, topK / experts)(r).
   double expertPanels(const LinearDesc &d) const {
-    double tokens = step.tokens(), p = double(d.slotsPerToken) / double(d.w.matrices), seconds = 0;
+    double experts = expertsOf(d, step.options);
+    double tokens = step.tokens(), p = double(d.slotsPerToken) / experts, seconds = 0;
+    if (p >= 1)
+      return experts * (near(d.x.type, d.w, tokens) + beyondNear(d.x.type, d.w, tokens));
     double mean = tokens * p, reach = 6 * std::sqrt(mean * (1 - p)) + 6;
     double least = std::max(1.0, std::floor(mean - reach)), most = std::min(tokens, std::ceil(mean + reach));
     for (double r = least; r <= most; ++r) {
       double logOdds = std::lgamma(tokens + 1) - std::lgamma(r + 1) - std::lgamma(tokens - r + 1) + r * std::log(p) +
-                       (p < 1 ? (tokens - r) * std::log1p(-p) : 0);
+                       (tokens - r) * std::log1p(-p);
       seconds += std::exp(logOdds) * (near(d.x.type, d.w, r) + beyondNear(d.x.type, d.w, r));
     }
-    return seconds * double(d.w.matrices);
+    return seconds * experts;
   }
 
   /// Runs of tokens of a sequence that are computed together.
@@ -198,6 +206,8 @@ double bytesRead(const ProgramKernel &kernel, const StepOptions &options) {
   bool isAttention = std::holds_alternative<GqaAttentionDesc>(kernel.desc.body) ||
                      std::holds_alternative<AbsorbedAttentionDesc>(kernel.desc.body) ||
                      std::holds_alternative<ExpandedAttentionDesc>(kernel.desc.body);
+  if (const auto *d = std::get_if<LinearDesc>(&kernel.desc.body); d && d->grouped && options.expertsHit > 0)
+    return double(kernel.launches) * double(d->w.bytes()) * expertsOf(*d, options) / double(d->w.matrices);
   Load load{shape.sequences * shape.tokens, double(shape.context), 0};
   if (isAttention)
     load.keys = double(shape.sequences * (shape.context + shape.tokens));

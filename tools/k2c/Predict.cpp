@@ -57,6 +57,8 @@ void k2c::addPredict(CLI::App &app, std::function<int()> &run) {
   c->add_option("--tokens", options->shape.tokens, "new tokens of each: 1 decodes, more are a prompt's chunk")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
+  c->add_option("--experts-hit", options->expertsHit,
+                "experts of a layer that the tokens go to (default: what a uniform router gives)");
   c->add_option("--threads", options->workers, "workers (default: the largest team that was measured)")
       ->check(CLI::Range(1, 4096));
   c->add_flag("--json", *asJson, "one JSON object");

@@ -97,6 +97,29 @@ TEST(KernelTime, ExpertsThatNobodyChoosesCostNothing) {
   EXPECT_NEAR(secondsOf(experts, step(1, 1, 0)), 1e-6 + 2 * 32768e-9, 1e-10);
 }
 
+TEST(KernelTime, ATokenThatGoesToAllExpertsVisitsEachOnce) {
+  ProgramKernel experts = linear(64, 512);
+  auto &d = std::get<LinearDesc>(experts.desc.body);
+  d.grouped = true;
+  d.slotsPerToken = d.w.matrices = 2;
+  experts.tile.rowsPerItem = 0;
+  EXPECT_NEAR(secondsOf(experts, step(1, 4, 0)), 1e-6 + 2 * 32768e-9, 1e-10);
+}
+
+TEST(KernelTime, TokensOfAPromptGoToTheExpertsThatItHits) {
+  ProgramKernel experts = linear(64, 512);
+  auto &d = std::get<LinearDesc>(experts.desc.body);
+  d.grouped = true;
+  d.slotsPerToken = 2;
+  d.w.matrices = 8;
+  experts.tile.rowsPerItem = 0;
+  // Four tokens that agree on two experts are four rows of each: one tile of each panel.
+  StepOptions agreed = step(1, 4, 0), uniform = agreed;
+  agreed.expertsHit = 2;
+  EXPECT_NEAR(secondsOf(experts, agreed), 1e-6 + 2 * 32768e-9, 1e-10);
+  EXPECT_GT(secondsOf(experts, uniform), 2 * secondsOf(experts, agreed));
+}
+
 TEST(KernelTime, AttentionGrowsWithTheKeysAndIsNoFasterThanReadingThem) {
   ProgramKernel attention;
   GqaAttentionDesc d;
