@@ -26,7 +26,7 @@ Status checkWorkers(int64_t workers) {
   return Error{"--threads",
                "is " + std::to_string(workers) + ", this process may use " +
                    std::to_string(container.processors.size()) + " processors",
-               ""};
+               "choose at most as many"};
 }
 
 Expected<Team> Team::start(int64_t workers, int64_t scratchBytes) {

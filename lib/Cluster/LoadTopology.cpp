@@ -4,6 +4,7 @@
 #include "k2c/Support/Json.h"
 
 #include <algorithm>
+#include <filesystem>
 
 namespace k2c {
 
@@ -51,23 +52,25 @@ std::vector<TopologyName> knownTopologies() {
   return names;
 }
 
-static bool looksLikePath(const std::string &text) {
+static bool isPath(const std::string &text) {
+  std::error_code error;
   return text.find('/') != std::string::npos || text.find(".yaml") != std::string::npos ||
-         text.find(".yml") != std::string::npos || text.find(".json") != std::string::npos;
+         text.find(".yml") != std::string::npos || text.find(".json") != std::string::npos ||
+         std::filesystem::exists(text, error);
 }
 
 Expected<Topology> loadTopology(const std::string &nameOrPath) {
   if (nameOrPath == "host")
     return hostTopology();
-  if (looksLikePath(nameOrPath)) {
+  for (const EmbeddedFile &file : embeddedTopologies())
+    if (topologyNameOf(file) == nameOrPath)
+      return parseTopology(file.text, file.name);
+  if (isPath(nameOrPath)) {
     Expected<std::string> text = readTextFile(nameOrPath, size_t(4) << 20);
     if (!text)
       return text.takeError();
     return parseTopology(*text, nameOrPath);
   }
-  for (const EmbeddedFile &file : embeddedTopologies())
-    if (topologyNameOf(file) == nameOrPath)
-      return parseTopology(file.text, file.name);
   std::string known;
   for (const TopologyName &name : knownTopologies())
     known += (known.empty() ? "" : ", ") + name.name;

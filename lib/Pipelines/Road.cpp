@@ -132,10 +132,23 @@ void Road::predictByRates() {
   }
 }
 
+/// dist.plan counts nanoseconds in 64 bits. Error: a step that takes longer, by the rates of a file.
+static Status checkSeconds(const Plan &plan, const std::string &topology) {
+  constexpr Seconds most(9e9);
+  const Seconds longest = std::max(plan.prefill.seconds, plan.decode.seconds);
+  if (longest <= most)
+    return {};
+  return Error{"topology '" + topology + "'",
+               "a step takes " + format(longest) + " by its rates, a plan can state " + format(most),
+               "correct the rates"};
+}
+
 Status Road::start() {
   Expected<Plan> plan = planHost(inputs.spec, inputs.topology, inputs.limits, inputs.planOptions);
   if (!plan)
     return plan.takeError();
+  if (Status status = checkSeconds(*plan, inputs.topology.name); !status)
+    return status;
   decided = std::move(*plan);
   ImportOptions import;
   import.compute = inputs.planOptions.compute;
