@@ -8,6 +8,7 @@
 
 #include "k2c/Support/Yaml.h"
 #include "k2c/Support/Json.h"
+#include "k2c/Support/Printable.h"
 
 #include <algorithm>
 #include <set>
@@ -24,8 +25,8 @@ std::string placeOf(const std::string &file, const YAML::Mark &mark) {
   return file + ":" + std::to_string(mark.line + 1) + ":" + std::to_string(mark.column + 1);
 }
 
-/// Refuses anchors, aliases, tags, depth and duplicate keys by throwing an
-/// Error, caught in parseYaml.
+/// Refuses anchors, aliases, tags, depth, duplicate keys and what is no text by
+/// throwing an Error, caught in parseYaml.
 class Guard : public YAML::EventHandler {
 public:
   Guard(const std::string &file, int maxDepth) : file(file), maxDepth(maxDepth) {}
@@ -38,6 +39,11 @@ public:
                 const std::string &text) override {
     if (!tag.empty() && tag != "?" && tag != "!")
       refuse(mark, "tag '" + tag + "' is not accepted");
+    std::string line = text;
+    line.erase(std::remove_if(line.begin(), line.end(), [](char c) { return c == '\n' || c == '\t'; }), line.end());
+    if (printable(line) != line)
+      throw Error{placeOf(file, mark), "'" + line.substr(0, 60) + "' is not UTF-8, or controls a terminal",
+                  "write it in printable characters"};
     value(mark, anchor, &text);
   }
   void OnSequenceStart(const YAML::Mark &mark, const std::string &, YAML::anchor_t anchor,

@@ -53,6 +53,14 @@ TEST(Yaml, BoundsDepthSizeAndDocuments) {
   EXPECT_EQ(failure(""), "f.yaml: the YAML file is empty");
 }
 
+TEST(Yaml, RefusesWhatIsNoText) {
+  EXPECT_EQ(failure("a: 1\nname: \"h\xff\"\n"),
+            "f.yaml:2:7: 'h\\xff' is not UTF-8, or controls a terminal; write it in printable characters");
+  EXPECT_EQ(failure("a: \"\\x1b[2J\"\n").rfind("f.yaml:1:4: '\\x1b[2J' is not UTF-8", 0), 0u);
+  EXPECT_EQ(failure("\xc3\x28: 1\n").rfind("f.yaml:1:1: ", 0), 0u) << "keys, too";
+  EXPECT_EQ(failure("a: Größe\nb: |\n  two\n  lines\n"), "");
+}
+
 TEST(Yaml, NamesThePlaceOfASyntaxError) { EXPECT_EQ(failure("a: [1\n").rfind("f.yaml:", 0), 0u); }
 
 } // namespace
