@@ -95,11 +95,13 @@ Expected<Device> readDevice(const YamlDocument &document, const YAML::Node &node
 }
 
 Expected<Host> readHost(const YamlDocument &document, const YAML::Node &node) {
-  Mapping in(document, node, "host", {"memory", "link", "bandwidth", "efficiency"});
+  Mapping in(document, node, "host", {"memory", "memory_bandwidth", "link", "bandwidth", "efficiency"});
   Host host;
   in.number("memory", host.memory);
   if (in.has("link"))
     in.text("link", host.link);
+  if (in.has("memory_bandwidth"))
+    in.number("memory_bandwidth", Dimension::BytesPerSecond, host.memoryBandwidth.emplace());
   in.number("bandwidth", Dimension::BytesPerSecond, host.bandwidth);
   if (in.has("efficiency"))
     in.share("efficiency", host.efficiency);

@@ -64,6 +64,8 @@ std::string printDevice(const Device &device) {
 
 std::string printHost(const Host &host) {
   std::string out = "host:\n" + line("memory", host.memory, Dimension::Bytes);
+  if (host.memoryBandwidth)
+    out += line("memory_bandwidth", *host.memoryBandwidth, Dimension::BytesPerSecond);
   if (!host.link.empty())
     out += "  link: " + quoted(host.link) + "\n";
   out += line("bandwidth", host.bandwidth, Dimension::BytesPerSecond);

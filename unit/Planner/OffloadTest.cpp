@@ -1,4 +1,4 @@
-//===- OffloadTest.cpp - Activations in the memory of the host ----------------===//
+//===- OffloadTest.cpp - Activations and states in the memory of the host -----===//
 #include "ClusterQuestion.h"
 
 using namespace k2c;
@@ -16,12 +16,14 @@ struct Offloading : Question {
   }
 };
 
-int64_t activations(const RankMemory &memory) {
+int64_t bytesOf(const RankMemory &memory, const std::string &name) {
   for (const MemoryPart &part : memory.parts)
-    if (part.name == "activations")
+    if (part.name == name)
       return part.bytes.value;
   return 0;
 }
+
+int64_t activations(const RankMemory &memory) { return bytesOf(memory, "activations"); }
 
 TEST(OffloadTest, TwoPassesStayOnTheDeviceAndAllLieOnTheHost) {
   Offloading q;
@@ -96,12 +98,92 @@ TEST(OffloadTest, NeedsAHostThatIsLargeEnough) {
             "2 TB, bandwidth: 64 GB/s}");
 }
 
+/// States leave the device; the host holds them and the gradients that update them, 8 and 4 bytes of a parameter.
+TEST(OffloadTest, OptimizerStatesLieOnTheHost) {
+  Offloading q;
+  const ClusterPlan without = q.plan(layoutText), with = q.plan(std::string(layoutText) + ",offload=optimizer");
+  for (size_t stage = 0; stage < 16; ++stage) {
+    const int64_t states = bytesOf(without.memory[stage], "optimizer");
+    EXPECT_GT(states, 0);
+    EXPECT_EQ(bytesOf(with.memory[stage], "optimizer"), 0);
+    EXPECT_EQ(bytesOf(with.memory[stage], "gradients"), bytesOf(without.memory[stage], "gradients"));
+    EXPECT_NEAR(double(with.memory[stage].host.value), 1.5 * double(states), 16);
+    // Fragmentation is a share of what is left.
+    EXPECT_NEAR(double((without.memory[stage].total() - with.memory[stage].total()).value), 1.05 * double(states), 16);
+  }
+  const ClusterPlan both = q.plan(std::string(layoutText) + ",offload=activations+optimizer");
+  EXPECT_EQ(both.memory[0].host, with.memory[0].host + q.with().memory[0].host);
+  EXPECT_NEAR(double(with.host->bytes.value), 8 * double(with.memory[1].host.value),
+              0.2 * double(with.host->bytes.value));
+}
+
+/// Gradients go down, the processors update, parameters come back; the longest of the three is what the step takes.
+TEST(OffloadTest, HostsUpdateBesideTheirLink) {
+  Offloading q;
+  const std::string text = std::string(layoutText) + ",offload=optimizer";
+  for (double memory : {1e11, 1e15}) {
+    q.machines.host->memoryBandwidth = {Bandwidth(memory), "a test"};
+    const ClusterPlan plan = q.plan(text);
+    double longest = 0, shown = 0, gradients = 0, parameters = 0;
+    for (const StepPart &step : plan.steps)
+      if (step.phase == "optimizer") {
+        EXPECT_EQ(step.tier, "host");
+        longest = std::max(longest, step.seconds.value), shown += step.exposed().value;
+        gradients += step.name == "gradients to host" ? step.linkBytes : 0;
+        parameters += step.name == "parameters back" ? step.linkBytes : 0;
+      }
+    EXPECT_EQ(shown, longest);
+    EXPECT_EQ(part(plan, "optimizer", "update on host") == longest, memory < 1e12);
+    EXPECT_DOUBLE_EQ(gradients, 2 * parameters); // 4 and 2 bytes
+    EXPECT_NEAR(gradients, double(bytesOf(q.plan(layoutText).memory[1], "optimizer")) / 2, 0.1 * gradients);
+    const ClusterPlan device = q.plan(layoutText);
+    EXPECT_NEAR(*plan.figure("step_s") - *device.figure("step_s"), longest - part(device, "optimizer", "update"), 1e-9);
+  }
+}
+
+TEST(OffloadTest, HostsOfUnknownSpeedAreNamed) {
+  Offloading q;
+  auto says = [&] {
+    for (const std::string &note : q.plan(std::string(layoutText) + ",offload=optimizer").notes)
+      if (note.find("(host: memory_bandwidth)") != std::string::npos)
+        return true;
+    return false;
+  };
+  EXPECT_FALSE(says());
+  q.machines.host->memoryBandwidth.reset();
+  EXPECT_TRUE(says());
+}
+
+TEST(OffloadTest, StatesNeedAHostThatIsLargeEnough) {
+  Offloading q;
+  q.request.mustFit = true;
+  q.machines.host->memory.value = Bytes(200'000'000'000);
+  const std::string text = "ep=16,dp=128,pp=16,recompute=full,offload=optimizer,zero=";
+  EXPECT_EQ(q.refusal(text + "none").find("offload: the fullest node's host holds "), 0u) << q.refusal(text + "none");
+  EXPECT_EQ(q.refusal(text + "os"), "accepted");
+}
+
+TEST(OffloadTest, SearchMovesStatesWhereMemoryRefusesWhatIsFaster) {
+  Question q("olmoe-1b-7b", "h100x8", PlanPhase::Train);
+  q.workload.train.batchTokens = 256 * 4096;
+  q.machines.device.memory.value = Bytes(12'000'000'000);
+  Expected<PlanSearch> with = search(q.request);
+  q.machines.host.reset();
+  Expected<PlanSearch> without = search(q.request);
+  ASSERT_TRUE(with);
+  EXPECT_TRUE(offloads(with->best.layout.offload, Offload::Optimizer)) << format(with->best.layout, PlanPhase::Train);
+  EXPECT_TRUE(!without || *with->best.figure("tokens_per_s") > *without->best.figure("tokens_per_s"));
+}
+
 TEST(OffloadTest, LayoutsNameIt) {
   EXPECT_EQ(format(layout("ep=16,dp=16,offload=activations", PlanPhase::Train), PlanPhase::Train),
             "ep=16,dp=16,offload=activations");
+  EXPECT_EQ(format(layout("dp=16,offload=activations+optimizer", PlanPhase::Train), PlanPhase::Train),
+            "dp=16,offload=activations+optimizer");
   Expected<ParallelLayout> bad = parseLayout("offload=states", PlanPhase::Train);
   ASSERT_FALSE(bad);
-  EXPECT_EQ(bad.error().text(), "--layout: offload is 'states'; use one of none, activations");
+  EXPECT_EQ(bad.error().text(),
+            "--layout: offload is 'states'; use one of none, activations, optimizer, activations+optimizer");
 }
 
 } // namespace

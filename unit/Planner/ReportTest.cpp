@@ -85,8 +85,9 @@ TEST(Report, SaysByHowMuchAPlanDoesNotFit) {
   EXPECT_FALSE(summary.fits);
   EXPECT_EQ(summary.fit,
             "does not fit: ranks 2-3 hold 80.73 GiB (86.68 GB) of 74.51 GiB (80.00 GB), 6.22 GiB (6.68 GB) too much");
-  EXPECT_EQ(summary.advice[0], "optimizer takes most, 40.98 GiB (44.00 GB): ZeRO (zero=os or os+g) or more "
-                               "data-parallel ranks");
+  EXPECT_EQ(summary.advice[0],
+            "optimizer takes most, 40.98 GiB (44.00 GB): ZeRO (zero=os or os+g), offload=optimizer or more "
+            "data-parallel ranks");
   const std::string page = planHtml({plan, topology});
   EXPECT_EQ(count(page, "class=\"over\""), 1u);
 }

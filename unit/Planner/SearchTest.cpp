@@ -83,7 +83,7 @@ TEST(SearchTest, FindsWhatNestedLoopsFindForTraining) {
                     const bool isInterleaved = kind == PipelineKind::Interleaved;
                     if (layout.devices() == 8 && isInterleaved == (chunks > 1) &&
                         (pp > 1 || kind == PipelineKind::OneFOneB))
-                      for (Offload offload : {Offload::None, Offload::Activations}) {
+                      for (Offload offload : {Offload::None, Offload::Activations, Offload::Optimizer, Offload::Both}) {
                         layout.offload = offload;
                         all.push_back(layout);
                       }
@@ -101,7 +101,7 @@ TEST(SearchTest, OffloadsWhereMemoryRefusesWhatIsFaster) {
   const PlanSearch with = found(q);
   q.machines.host.reset();
   const PlanSearch without = found(q);
-  EXPECT_EQ(with.best.layout.offload, Offload::Activations);
+  EXPECT_NE(with.best.layout.offload, Offload::None);
   EXPECT_EQ(without.best.layout.offload, Offload::None);
   EXPECT_GT(*with.best.figure("tokens_per_s"), *without.best.figure("tokens_per_s"));
   EXPECT_GT(with.candidates, without.candidates);

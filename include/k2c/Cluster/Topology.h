@@ -72,6 +72,8 @@ struct Host {
   std::string link;                         ///< pcie5, nvlink-c2c, ...; may be empty
   Sourced<Bandwidth> bandwidth;             ///< one way, one device, nominal; both ways at once
   Sourced<double> efficiency{1, "nominal"}; ///< of the bandwidth, what large copies get; 0 to 1
+  /// Read and written by a node's processors; none: not stated.
+  std::optional<Sourced<Bandwidth>> memoryBandwidth;
 
   Bandwidth effective() const { return bandwidth.value * efficiency.value; }
 };

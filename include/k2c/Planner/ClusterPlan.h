@@ -32,7 +32,8 @@ namespace k2c {
 enum class PlanPhase : uint8_t { Serve, Train };
 
 /// What training keeps in the memory of the host.
-enum class Offload : uint8_t { None, Activations };
+enum class Offload : uint8_t { None, Activations, Optimizer, Both };
+inline bool offloads(Offload set, Offload part) { return (uint8_t(set) & uint8_t(part)) != 0; }
 
 /// How many ways each kind of work is split. One replica of the model takes tp * cp * dp * pp devices, and its experts
 /// are spread over ep * etp of the tp * cp * dp devices of a stage. A data-parallel rank is tp * cp devices of a stage.

@@ -79,7 +79,7 @@ const char *k2c::nameOf(Zero zero) {
 }
 
 const char *k2c::nameOf(Offload offload) {
-  static const char *const names[] = {"none", "activations"};
+  static const char *const names[] = {"none", "activations", "optimizer", "activations+optimizer"};
   return names[size_t(offload)];
 }
 

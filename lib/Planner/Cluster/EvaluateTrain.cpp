@@ -12,8 +12,29 @@
 using namespace k2c;
 using namespace k2c::planner;
 
-double Trainer::stepSeconds() const {
-  return makespan + exchanges().exposed() + optimizerBytes() / context.rates.memory;
+double Trainer::stepSeconds() const { return makespan + exchanges().exposed() + update().longest(); }
+
+void Trainer::addUpdate(ClusterPlan &plan) const {
+  const Update of = update();
+  if (!offloads(layout.offload, Offload::Optimizer)) {
+    plan.steps.push_back({"optimizer", "update", Seconds(of.seconds), Flops(0), of.bytes, 0, "", Bound::Memory});
+    return;
+  }
+  bool shown = false; // the longest is, the others are beside it
+  auto add = [&](const char *name, double seconds, double memory, double link, Bound bound) {
+    const bool isLongest = !shown && seconds == of.longest();
+    shown |= isLongest;
+    if (seconds > 0)
+      plan.steps.push_back({"optimizer", name, Seconds(seconds), Flops(0), memory, link, "host", bound,
+                            Seconds(isLongest ? 0 : seconds)});
+  };
+  add("gradients to host", of.gradientSeconds, 0, of.gradients, Bound::Link);
+  add("update on host", of.seconds, of.bytes, 0, Bound::Memory);
+  add("parameters back", of.parameterSeconds, 0, of.parameters, Bound::Link);
+  if (!context.request.topology.host->memoryBandwidth)
+    plan.notes.push_back("topology '" + context.request.topology.name +
+                         "' does not say how fast its hosts' memory is (host: memory_bandwidth); their update is taken "
+                         "to be no slower than the link");
 }
 
 void Trainer::addSteps(ClusterPlan &plan) const {
@@ -49,19 +70,22 @@ void Trainer::addSteps(ClusterPlan &plan) const {
     link(phase, "pipeline", t.pipeline * m, 0);
   }
   if (t.hostSeconds > 0) {
-    const Host &host = *topology.host;
     const Seconds seconds(m * t.hostSeconds), hidden(m * (t.hostSeconds - t.hostExposed / 2));
     for (auto [phase, name] : {std::pair{"forward", "activations to host"}, std::pair{"backward", "activations back"}})
       plan.steps.push_back({phase, name, seconds, Flops(0), 0, m * t.hostBytes, "host", Bound::Link, hidden});
-    plan.traffic.push_back({"step", "host", host.link, m * t.hostBytes, host.effective(), seconds});
   }
   if (idle > 0)
     plan.steps.push_back({"pipeline", "idle", Seconds(idle), Flops(0), 0, 0, "", Bound::Latency});
   const Exchanges exchanged = exchanges();
   link("exchange", "gradients", exchanged.gradients.use, exchanged.gradients.hidden);
   link("exchange", "parameters", exchanged.parameters.use, exchanged.parameters.hidden);
-  plan.steps.push_back({"optimizer", "update", Seconds(optimizerBytes() / context.rates.memory), Flops(0),
-                        optimizerBytes(), 0, "", Bound::Memory});
+  addUpdate(plan);
+  if (layout.offload != Offload::None) {
+    const Host &host = *topology.host;
+    const double bytes = m * t.hostBytes + update().parameters;
+    plan.traffic.push_back(
+        {"step", "host", host.link, bytes, host.effective(), Seconds(bytes / host.effective().value)});
+  }
   for (size_t tier = 0; tier < topology.tiers.size(); ++tier) {
     const Tier &of = topology.tiers[tier];
     plan.traffic.push_back(
@@ -143,12 +167,12 @@ namespace {
 
 Error tooLarge(const RankMemory &full) {
   return {"memory", "ranks " + full.ranks + " need " + format(full.total()) + ", a device has " + format(full.capacity),
-          "use more devices, recompute=full, offload=activations, zero=os+g, or a smaller microbatch"};
+          "use more devices, recompute=full, offload=activations or optimizer, zero=os+g, or a smaller microbatch"};
 }
 
 Error hostTooSmall(Bytes needed, Bytes capacity) {
-  return {"offload", "the fullest node's host holds " + format(needed) + " of activations and has " + format(capacity),
-          "recompute more of them, or use a smaller microbatch"};
+  return {"offload", "the fullest node's host holds " + format(needed) + " and has " + format(capacity),
+          "recompute more activations, use a smaller microbatch, zero=os or more data-parallel ranks"};
 }
 
 } // namespace

@@ -100,7 +100,7 @@ Status setEntry(ParallelLayout &layout, PlanPhase phase, const std::string &key,
   if (key == "zero" && !serves)
     return named(key, text, 4, layout.zero);
   if (key == "offload" && !serves)
-    return named(key, text, 2, layout.offload);
+    return named(key, text, 4, layout.offload);
   return Error{"--layout", "'" + prefix + key + "' is not a key of a " + (serves ? "serving" : "training") + " layout",
                "use " + known +
                    (serves ? "overlap, or these with prefill. before them"

@@ -80,7 +80,7 @@ std::string closest(const RequestModel &context, const std::vector<ParallelLayou
   std::string which;
   for (ParallelLayout layout : space) {
     if (request.phase == PlanPhase::Train && request.topology.host)
-      layout.offload = Offload::Activations;
+      layout.offload = Offload::Both;
     std::optional<double> bytes =
         request.phase == PlanPhase::Serve ? leastServingBytes(context, layout) : trainingBytes(context, layout, cache);
     if (!bytes || *bytes >= least)

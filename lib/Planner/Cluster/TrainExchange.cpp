@@ -19,15 +19,28 @@
 using namespace k2c;
 using namespace k2c::planner;
 
-double Trainer::optimizerBytes() const {
+/// Optimizer states are read and written, gradients read, parameters written. States in the host's memory stay there
+/// (ZeRO-Offload, Ren et al., 2021): gradients go down, the processors update, parameters come back, each bucket beside
+/// the next, so that the longest of the three remains.
+Trainer::Update Trainer::update() const {
+  const StateBytes &bytes = train.bytes;
+  const double each = 2 * bytes.optimizer + bytes.gradient + bytes.weight;
   double most = 0;
-  for (const RankShare &share : shares) {
-    const StateMemory held = states(share);
-    // Optimizer states are read and written, gradients read, parameters written.
-    const double sharded = held.optimizer / std::max(1e-9, train.bytes.optimizer);
-    most = std::max(most, 2 * held.optimizer + sharded * (train.bytes.gradient + train.bytes.weight));
+  for (int64_t rank = 0; rank < layout.pp; ++rank)
+    most = std::max(most, shardedParameters(rank));
+  Update update;
+  if (!offloads(layout.offload, Offload::Optimizer)) {
+    update.bytes = most * each;
+    update.seconds = update.bytes / context.rates.memory;
+    return update;
   }
-  return most;
+  const Host &host = *context.request.topology.host;
+  update.bytes = hostParameters() * each;
+  update.seconds = host.memoryBandwidth ? update.bytes / host.memoryBandwidth->value.value : 0;
+  update.gradients = most * bytes.gradient, update.parameters = most * bytes.weight;
+  update.gradientSeconds = update.gradients / host.effective().value;
+  update.parameterSeconds = update.parameters / host.effective().value;
+  return update;
 }
 
 /// Of the rank that waits longest, with `bytes` of each parameter.

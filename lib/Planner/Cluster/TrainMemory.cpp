@@ -64,7 +64,7 @@ std::array<double, Trainer::parts> Trainer::bytesOf(int64_t rank, const Routed &
   const StateMemory held = states(share);
   bytes[Parameters] = held.parameters;
   bytes[Gradients] = held.gradients;
-  bytes[Optimizer] = held.optimizer;
+  bytes[Optimizer] = offloads(layout.offload, Offload::Optimizer) ? 0 : held.optimizer;
   const std::vector<size_t> own = stages.ofRank(rank);
   bytes[Activations] = mostOnDevice(rank, [&](size_t stage) { return stages.activations(stage); });
   bytes[Uneven] = mostOnDevice(rank, [&](size_t stage) { return stages.activationsOfRows(stage, routed.rowsMore); });
@@ -102,7 +102,7 @@ template <class Bytes> double Trainer::mostAlive(int64_t rank, Bytes bytes) cons
 /// Offloaded: the pass that computes and the one on its way, of each direction that runs at once.
 template <class Bytes> double Trainer::mostOnDevice(int64_t rank, Bytes bytes) const {
   const double all = mostAlive(rank, bytes);
-  if (layout.offload == Offload::None)
+  if (!offloads(layout.offload, Offload::Activations))
     return all;
   double largest = 0;
   for (size_t stage : stages.ofRank(rank))
@@ -121,9 +121,21 @@ double Trainer::mostPasses() const {
   return most;
 }
 
-double Trainer::hostBytes() const {
-  if (layout.offload == Offload::None)
-    return 0;
+double Trainer::shardedParameters(int64_t rank) const {
+  return states(shares[size_t(rank)]).optimizer / std::max(1e-9, train.bytes.optimizer);
+}
+
+double Trainer::hostBytes(int64_t rank) const {
+  double held = 0;
+  if (offloads(layout.offload, Offload::Activations))
+    held += keptBytes(rank);
+  // The processors add gradients of this rank's share to its states.
+  if (offloads(layout.offload, Offload::Optimizer))
+    held += states(shares[size_t(rank)]).optimizer + shardedParameters(rank) * train.bytes.gradient;
+  return held;
+}
+
+template <class Bytes> double Trainer::mostOfNode(Bytes bytes) const {
   // Nodes are filled in the order of the ranks: a node has devices of one stage, or of several.
   const int64_t node = context.request.topology.devicesPerNode(), each = layout.tp * layout.cp * layout.dp;
   double most = 0;
@@ -131,10 +143,18 @@ double Trainer::hostBytes() const {
     const int64_t end = std::min(first + node, each * layout.pp);
     double held = 0;
     for (int64_t rank = first / each; rank * each < end; ++rank)
-      held += double(std::min(end, (rank + 1) * each) - std::max(first, rank * each)) * keptBytes(rank);
+      held += double(std::min(end, (rank + 1) * each) - std::max(first, rank * each)) * bytes(rank);
     most = std::max(most, held);
   }
   return most;
+}
+
+double Trainer::hostBytes() const {
+  return mostOfNode([&](int64_t rank) { return hostBytes(rank); });
+}
+
+double Trainer::hostParameters() const {
+  return mostOfNode([&](int64_t rank) { return shardedParameters(rank); });
 }
 
 double Trainer::mostBytes(Routing routing) const {
@@ -175,7 +195,7 @@ std::vector<RankMemory> Trainer::memory() const {
     memory.parameters = int64_t(sum(shares[size_t(rank)].parameters));
     memory.capacity = context.request.topology.device.memory.value;
     if (layout.offload != Offload::None)
-      memory.host = wholeBytes(keptBytes(rank));
+      memory.host = wholeBytes(hostBytes(rank));
     const std::array<double, parts> bytes = bytesOf(rank, buffers);
     for (size_t i = 0; i < parts; ++i)
       if (bytes[i] > 0)

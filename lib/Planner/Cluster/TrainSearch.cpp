@@ -77,17 +77,24 @@ std::vector<ClusterPlan> planner::trainingPlans(const RequestModel &context, con
   std::vector<Scored> bounds, scores;
   auto add = [&](const ParallelLayout &layout) {
     Expected<TrainScore> bound = boundTrain(context, layout, cache);
-    if (!bound && bound.error().where == "memory" && context.request.topology.host) {
-      // A layout that holds its activations is never faster with them on the host; one that does not may hold them so.
-      ParallelLayout offloaded = layout;
-      offloaded.offload = Offload::Activations;
-      ++tried;
-      if (Expected<TrainScore> other = boundTrain(context, offloaded, cache))
-        bound = std::move(other);
-    }
+    bool holds = bool(bound);
     if (bound)
       bounds.push_back({rankOf(*bound, objective), *bound});
-    else
+    // A layout that holds all is never faster with a part of it on the host; one that does not may hold it so. Both
+    // parts are moved only where one is not enough.
+    const bool mayOffload = !bound && bound.error().where == "memory" && context.request.topology.host;
+    for (Offload offload : {Offload::Activations, Offload::Optimizer, Offload::Both}) {
+      if (!mayOffload || (holds && offload == Offload::Both))
+        break;
+      ParallelLayout offloaded = layout;
+      offloaded.offload = offload;
+      ++tried;
+      if (Expected<TrainScore> other = boundTrain(context, offloaded, cache)) {
+        bounds.push_back({rankOf(*other, objective), *other});
+        holds = true;
+      }
+    }
+    if (!holds)
       refusals.add(bound.error(), layout, PlanPhase::Train);
   };
   for (const ParallelLayout &layout : space) {

@@ -257,7 +257,7 @@ StageTime TrainStages::time(const RankShare &share, bool isLast) const {
   if (layout.cp > 1)
     addRing(t, layers);
   t.linkSeconds = links.seconds(t.dispatch) + links.seconds(t.tensor) + links.seconds(t.pipeline);
-  if (layout.offload != Offload::None) {
+  if (offloads(layout.offload, Offload::Activations)) {
     t.hostBytes = activations(share);
     t.hostSeconds = t.hostBytes / context.request.topology.host->effective().value;
     t.hostExposed = hostExposed(t, layout.overlap);

@@ -41,6 +41,8 @@ public:
   double mostBytes(Routing routing) const;
   /// What the fullest node's host holds. After makePrograms.
   double hostBytes() const;
+  /// Likewise of parameters whose states it holds.
+  double hostParameters() const;
   std::vector<RankMemory> memory() const;
   double stepSeconds() const;
   double tokensOfStep() const {
@@ -80,6 +82,11 @@ private:
   /// Likewise, of what stays on the device.
   template <class Bytes> double mostOnDevice(int64_t rank, Bytes bytes) const;
   double keptBytes(int64_t rank) const;
+  /// Parameters of which a rank holds optimizer states.
+  double shardedParameters(int64_t rank) const;
+  double hostBytes(int64_t rank) const;
+  /// The most that a node's ranks hold together.
+  template <class Bytes> double mostOfNode(Bytes bytes) const;
   double mostPasses() const;
   StateMemory states(const RankShare &share) const;
   /// As the workload says; measured where it has loads.
@@ -96,7 +103,17 @@ private:
   };
   Exchanges exchanges() const;
   LinkUse gatherAll(double bytes) const;
-  double optimizerBytes() const;
+  /// The update of all parameters: by the device, or by the processors of its node.
+  struct Update {
+    double bytes = 0; ///< of memory, read and written: of the rank with most, or of the fullest node
+    double seconds = 0;
+    // Over the host link, by the host only.
+    double gradients = 0, parameters = 0; ///< bytes
+    double gradientSeconds = 0, parameterSeconds = 0;
+    double longest() const { return std::max({seconds, gradientSeconds, parameterSeconds}); }
+  };
+  Update update() const;
+  void addUpdate(ClusterPlan &plan) const;
   void addSteps(ClusterPlan &plan) const;
   void addFigures(ClusterPlan &plan) const;
 

@@ -207,7 +207,7 @@ std::string memoryRemedy(const RankMemory &ranks, const ClusterPlan &plan) {
   else if (names("cache"))
     help = "fewer or shorter sequences, a cache in FP8, or more data-parallel ranks";
   else if (names("optimizer") || names("gradient") || names("master"))
-    help = "ZeRO (zero=os or os+g) or more data-parallel ranks";
+    help = "ZeRO (zero=os or os+g), offload=optimizer or more data-parallel ranks";
   else if (names("activation"))
     help = plan.phase == PlanPhase::Train ? "recomputation, offload=activations, a smaller micro-batch, or cp"
                                           : "a smaller step";
