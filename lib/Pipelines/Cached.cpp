@@ -17,12 +17,6 @@ namespace k2c {
 
 namespace {
 
-fs::path cacheFolder() {
-  if (const char *folder = std::getenv("XDG_CACHE_HOME"); folder && *folder)
-    return fs::path(folder) / "k2c";
-  return fs::path(std::getenv("HOME") ? std::getenv("HOME") : ".") / ".cache/k2c";
-}
-
 /// Names, sizes and times of the source's files (a link's are its file's) and of k2c itself, and the CPU: what a bundle
 /// was made from and for. A home folder may be shared by machines.
 std::string fingerprint(const fs::path &source, const HostTarget &target) {
@@ -46,10 +40,6 @@ std::string fingerprint(const fs::path &source, const HostTarget &target) {
   add(fs::read_symlink("/proc/self/exe", error));
   return llvm::utohexstr(llvm::xxh3_64bits(text), /*LowerCase=*/true, 16);
 }
-
-} // namespace
-
-namespace {
 
 /// Waits for other processes that compile the same; released when the object dies.
 class CacheLock {
@@ -86,7 +76,10 @@ Expected<std::string> compileCached(const std::string &source,
   if (!target)
     return target.takeError();
   std::error_code error;
-  fs::path bundle = cacheFolder() / "bundles" / fingerprint(fs::absolute(*resolved), *target);
+  const std::string cache = userCacheFolder();
+  if (cache.empty())
+    return Error{"k2c run", "neither XDG_CACHE_HOME nor HOME is set", "set one of them, or use k2c compile"};
+  fs::path bundle = fs::path(cache) / "bundles" / fingerprint(fs::absolute(*resolved), *target);
   if (fs::exists(bundle / "manifest.json", error))
     return bundle.string();
   fs::create_directories(bundle.parent_path(), error);

@@ -50,8 +50,12 @@ struct ObjectJob {
   std::function<mlir::OwningOpRef<mlir::ModuleOp>(mlir::MLIRContext *)> build;
 };
 
+/// Where compiles keep what other compiles can use: $XDG_CACHE_HOME/k2c, else $HOME/.cache/k2c; "" where neither is
+/// set. A relative XDG_CACHE_HOME counts as not set, as the XDG specification says.
+std::string userCacheFolder();
+
 struct ObjectOptions {
-  std::string cacheDir; ///< empty: $XDG_CACHE_HOME/k2c, else $HOME/.cache/k2c
+  std::string cacheDir; ///< empty: userCacheFolder()
   int64_t jobs = 0;     ///< child processes at a time; 0: the processors of this machine
   /// Called when an object is there, with how many of all are; null: silent.
   std::function<void(int64_t done, int64_t total)> progress;

@@ -37,15 +37,6 @@ struct Child {
   std::string text; ///< what it said so far
 };
 
-std::string defaultCacheDir() {
-  auto under = [](const char *variable, const char *below) -> std::string {
-    std::optional<std::string> value = llvm::sys::Process::GetEnv(variable);
-    return value && !value->empty() ? *value + below : "";
-  };
-  std::string dir = under("XDG_CACHE_HOME", "/k2c");
-  return dir.empty() ? under("HOME", "/.cache/k2c") : dir;
-}
-
 std::string objectPath(const std::string &dir, const ObjectJob &job, const HostTarget &target) {
   std::string text = job.key + "\n" + target.cpu + "\n" + featureString(target) + "\n" LLVM_VERSION_STRING "\n" +
                      std::to_string(hostPipelineVersion);
@@ -191,9 +182,17 @@ Status waitForOne(std::vector<Child> &children, const std::vector<ObjectJob> &jo
 
 } // namespace
 
+std::string userCacheFolder() {
+  if (std::optional<std::string> cache = llvm::sys::Process::GetEnv("XDG_CACHE_HOME");
+      cache && llvm::sys::path::is_absolute(*cache))
+    return *cache + "/k2c";
+  std::optional<std::string> home = llvm::sys::Process::GetEnv("HOME");
+  return home && !home->empty() ? *home + "/.cache/k2c" : "";
+}
+
 Expected<std::vector<std::string>> compileObjects(const std::vector<ObjectJob> &jobs, const HostTarget &target,
                                                   const ObjectOptions &options) {
-  std::string dir = options.cacheDir.empty() ? defaultCacheDir() : options.cacheDir;
+  std::string dir = options.cacheDir.empty() ? userCacheFolder() : options.cacheDir;
   if (dir.empty())
     return Error{"object cache", "neither XDG_CACHE_HOME nor HOME is set", "name a folder with --cache-dir"};
   if (std::error_code error = llvm::sys::fs::create_directories(dir))
