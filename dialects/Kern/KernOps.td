@@ -112,19 +112,24 @@ def Kern_CallOp : Kern_Op<"call", [DeclareOpInterfaceMethods<SymbolUserOpInterfa
     Arguments are values, or weights of the layer the call names. `at` gives the arena offset of each result in bytes,
     after assign-memory. The trailing types are those of the value arguments and of the results.
 
+    Workers meet after a call before any of them begins the next. After an `open` call they do not: it and the calls up
+    to the next that is not open are a group, and run at the same time.
+
     ```mlir
-    %a = kern.call @k_qa(%x, @ln1[%l], @qa[%l]) at [4096] : (!x) -> !a
+    %a = kern.call open @k_qa(%x, @ln1[%l], @qa[%l]) at [4096] : (!x) -> !a
+    %c = kern.call @k_kva(%x, @ln1[%l], @kva[%l]) at [8192] : (!x) -> !c
     ```
     [C1] the callee is a kern.func. [C2] the call has as many arguments as the kernel. [C3] argument and result types
     are the kernel's. [C4] `at` has one offset for each result, none negative and all multiples of 64. [C5] bindings
-    take exactly the operands.
+    take exactly the operands. [C6] an open call has another call behind it in its block.
   }];
   let arguments = (ins FlatSymbolRefAttr:$callee, Variadic<AnyType>:$operands, ArrayAttr:$bindings,
-                       OptionalAttr<DenseI64ArrayAttr>:$offsets);
+                       OptionalAttr<DenseI64ArrayAttr>:$offsets, UnitAttr:$open);
   let results = (outs Variadic<AnyType>:$outputs);
   let hasVerifier = 1;
   let assemblyFormat = [{
-    $callee `` custom<CallArguments>($operands, type($operands), $bindings, type($outputs), $offsets) attr-dict
+    (`open` $open^)? $callee `` custom<CallArguments>($operands, type($operands), $bindings, type($outputs), $offsets)
+    attr-dict
   }];
   let extraClassDeclaration = [{
     /// One argument of the kernel: a value, or a weight and its layer index (null if it has none).

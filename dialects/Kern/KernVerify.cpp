@@ -37,7 +37,7 @@ LogicalResult FuncOp::verifyRegions() {
   return success();
 }
 
-/// [C4], [C5] of call.
+/// [C4], [C5], [C6] of call.
 LogicalResult CallOp::verify() {
   auto takesOperand = [](Attribute binding) {
     auto weight = dyn_cast<WeightAttr>(binding);
@@ -46,6 +46,9 @@ LogicalResult CallOp::verify() {
   size_t bound = llvm::count_if(getBindings(), takesOperand);
   if (bound != getOperands().size())
     return emitOpError("[C5] expects bindings for ") << getOperands().size() << " operands, got " << bound;
+  auto behind = llvm::make_range(std::next((*this)->getIterator()), (*this)->getBlock()->end());
+  if (getOpen() && llvm::none_of(behind, llvm::IsaPred<CallOp>))
+    return emitOpError("[C6] expects another call behind an open one in its block");
   if (!getOffsetsAttr())
     return success();
   ArrayRef<int64_t> offsets = getOffsetsAttr();

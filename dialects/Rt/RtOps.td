@@ -246,23 +246,28 @@ def Rt_GridOp : Rt_Value<"grid", "\"grid\""> {
 def Rt_LaunchOp : Rt_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Run a kernel on the team of workers";
   let description = [{
-    Every worker runs the kernel on its share of the grid's items; the launch ends with a barrier. Arguments are
-    addresses, the step or integers (passed as the pointer's value), operands first, then results.
+    Every worker runs the kernel on its share of the grid's items; the launch ends with a barrier, unless it is `open`:
+    then each worker goes on to the next launch. Arguments are addresses, the step or integers (passed as the pointer's
+    value), operands first, then results.
 
     ```mlir
-    rt.launch @k_qa grid(%g) args(%x, %w, %s, %y) : !rt.ptr, !rt.ptr, !rt.step, !rt.ptr
+    rt.launch open @k_qa grid(%g) args(%x, %w, %s, %y) : !rt.ptr, !rt.ptr, !rt.step, !rt.ptr
+    rt.launch @k_kva grid(%h) args(%x, %v, %s, %z) : !rt.ptr, !rt.ptr, !rt.step, !rt.ptr
     ```
-    [C1] the symbol names an rt.kernel.
+    [C1] the symbol names an rt.kernel. [C2] nothing but addresses, counts and rt.ahead is between an open launch and
+    the next launch of its block.
   }];
-  let arguments = (ins FlatSymbolRefAttr:$kernel, I64:$grid, Variadic<AnyTypeOf<[Rt_Ptr, Rt_Step, I64, Index]>>:$args);
-  let assemblyFormat = "$kernel `grid` `(` $grid `)` `args` `(` $args `)` attr-dict `:` type($args)";
+  let arguments = (ins FlatSymbolRefAttr:$kernel, I64:$grid, Variadic<AnyTypeOf<[Rt_Ptr, Rt_Step, I64, Index]>>:$args,
+                       UnitAttr:$open);
+  let assemblyFormat = "(`open` $open^)? $kernel `grid` `(` $grid `)` `args` `(` $args `)` attr-dict `:` type($args)";
+  let hasVerifier = 1;
 }
 
 def Rt_AheadOp : Rt_Op<"ahead", [MemoryEffects<[MemWrite]>]> {
   let summary = "Name the bytes that a waiting worker fetches";
   let description = [{
-    From here to the next rt.ahead, a worker that waits for others at the end of a launch brings [from, end) nearer
-    instead of doing nothing. It changes when bytes arrive in a cache, never what is computed.
+    From here to the next rt.ahead, a worker that waits for others at a barrier brings [from, end) nearer instead of
+    doing nothing. It changes when bytes arrive in a cache, never what is computed.
 
     ```mlir
     rt.ahead %from, %end

@@ -102,6 +102,19 @@ LogicalResult GridOp::verify() {
   return success();
 }
 
+/// [C2] of launch.
+LogicalResult LaunchOp::verify() {
+  if (!getOpen())
+    return success();
+  for (Operation *next = (*this)->getNextNode(); next; next = next->getNextNode()) {
+    if (isa<LaunchOp>(next))
+      return success();
+    if (!isPure(next) && !isa<AheadOp>(next))
+      return emitOpError("[C2] expects an open launch to be followed by a launch, got '") << next->getName() << '\'';
+  }
+  return emitOpError("[C2] expects an open launch to be followed by a launch, got the end of the block");
+}
+
 /// [C1] of launch.
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
   return success(succeeded(lookup<KernelOp>(*this, getKernelAttr(), tables, "C1", "an rt.kernel")));

@@ -13,7 +13,7 @@
 namespace k2c {
 
 /// Translates functions of the runtime form. A lowered function takes the worker (and the layer index) and returns the
-/// status of the first launch that failed, else 0; every launch is followed by that test.
+/// status of the first launch that failed, else 0; every launch with a barrier is followed by that test.
 class HostEmitter {
 public:
   HostEmitter(mlir::ModuleOp module, mlir::SymbolTable &symbols);

@@ -144,7 +144,8 @@ void FunctionLowering::lowerCall(OpBuilder &b, kern::CallOp call) {
   SmallVector<Value> arguments;
   for (auto [operand, source] : llvm::zip_equal(operands(kernel.desc), kernel.sources))
     arguments.push_back(argument(b, call, operand, source));
-  rt::LaunchOp::create(b, call.getLoc(), call.getCalleeAttr(), gridItems(b, call, kernel), arguments);
+  rt::LaunchOp::create(b, call.getLoc(), call.getCalleeAttr(), gridItems(b, call, kernel), arguments,
+                       call.getOpenAttr());
 }
 
 void FunctionLowering::lowerLayers(OpBuilder &b, nn::LayersOp op) {

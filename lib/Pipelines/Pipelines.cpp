@@ -55,6 +55,8 @@ void buildScheduledForm(OpPassManager &pm, const PipelineOptions &options) {
   tiles.l2Bytes = options.target.l2Bytes;
   tiles.choice = options.tileChoice;
   pm.addPass(createChooseTiles(tiles));
+  if (options.launchGroups)
+    pm.addPass(createGroupLaunches());
   pm.addPass(createAssignMemory({options.bufferReuse}));
   addWall(pm, "scheduled");
   // From here on the peak of the arena is a number.
@@ -78,6 +80,7 @@ struct FormOptions : PassPipelineOptions<FormOptions> {
   Option<bool> avx512{*this, "avx512", llvm::cl::init(false)};
   Option<int64_t> expandedFrom{*this, "expanded-from", llvm::cl::init(-1)};
   Option<bool> fusion{*this, "fusion", llvm::cl::init(true)};
+  Option<bool> launchGroups{*this, "launch-groups", llvm::cl::init(true)};
   Option<bool> bufferReuse{*this, "buffer-reuse", llvm::cl::init(true)};
   Option<bool> readAhead{*this, "read-ahead", llvm::cl::init(true)};
 
@@ -92,6 +95,7 @@ struct FormOptions : PassPipelineOptions<FormOptions> {
     }
     options.expandedFrom = expandedFrom;
     options.fusion = fusion;
+    options.launchGroups = launchGroups;
     options.bufferReuse = bufferReuse;
     options.readAhead = readAhead;
     return options;

@@ -24,13 +24,17 @@ static llvm::StringMap<int64_t> callsOfFunctions(ModuleOp module) {
 }
 
 std::vector<ProgramKernel> programKernels(ModuleOp module, const ProgramWeights &weights) {
-  llvm::StringMap<int64_t> functions = callsOfFunctions(module), launches;
+  llvm::StringMap<int64_t> functions = callsOfFunctions(module), launches, open;
   for (auto function : module.getOps<func::FuncOp>())
-    function.walk([&](kern::CallOp call) { launches[call.getCallee()] += functions.lookup(function.getSymName()); });
+    function.walk([&](kern::CallOp call) {
+      int64_t calls = functions.lookup(function.getSymName());
+      launches[call.getCallee()] += calls;
+      open[call.getCallee()] += call.getOpen() ? calls : 0;
+    });
   std::vector<ProgramKernel> kernels;
   for (auto kernel : module.getOps<kern::FuncOp>()) {
     ProgramKernel program{weights.kernel(kernel.getSymName()).desc, tileConfig(kernel.getTileAttr()),
-                          launches.lookup(kernel.getSymName())};
+                          launches.lookup(kernel.getSymName()), open.lookup(kernel.getSymName())};
     program.desc.name = kernel.getSymName().str();
     kernels.push_back(std::move(program));
   }

@@ -60,6 +60,7 @@ PipelineOptions Road::pipelineOptions() const {
   p.prefillSeconds = decided.prefill.seconds.value;
   p.decodeSeconds = decided.decode.seconds.value;
   p.fusion = llvm::find(options.without, "fusion") == options.without.end();
+  p.launchGroups = llvm::find(options.without, "launch-groups") == options.without.end();
   p.bufferReuse = llvm::find(options.without, "buffer-reuse") == options.without.end();
   p.readAhead = llvm::find(options.without, "read-ahead") == options.without.end();
   p.tileChoice = options.tileChoice;

@@ -253,9 +253,10 @@ Expected<StepTime> timeStep(const std::vector<ProgramKernel> &program, const Tea
     time.seconds += Seconds(seconds);
   };
   for (const ProgramKernel &kernel : program) {
-    double once = rates.launch() + std::visit(KernelSeconds(kernel.desc, kernel.tile, step), kernel.desc.body) +
+    double work = std::visit(KernelSeconds(kernel.desc, kernel.tile, step), kernel.desc.body) +
                   exchangeSeconds(kernel, step, exchange);
-    add(kernel.desc.name, kernel.launches, double(kernel.launches) * once);
+    double barriers = double(kernel.launches - kernel.open);
+    add(kernel.desc.name, kernel.launches, double(kernel.launches) * work + barriers * rates.launch());
   }
   double choice = rates.seconds("sample", DType::F32, DType::F32, double(options.vocab * byteWidth(DType::F32)),
                                 step.busiest(double(options.wanted)));

@@ -8,8 +8,8 @@
 //          | x    | x      | c (where a and x lay)        time ->
 //
 // A layer function lies above what is live where it is called, once for all its layers; its result takes the place of
-// its argument, so layers need no second copy of the rows. Without `reuse` no two buffers share a byte but these.
-// `mem.peak` of the module is the arena of the certificate.
+// its argument, so layers need no second copy of the rows. Calls of one group live at the same time. Without `reuse` no
+// two buffers share a byte but these. `mem.peak` of the module is the arena of the certificate.
 //
 //===----------------------------------------------------------------------===//
 #include "BufferLives.h"
@@ -85,7 +85,9 @@ LogicalResult Placer::pinResult(func::FuncOp function, BufferLives &lives, int64
   if (&in == &out)
     return success();
   auto producer = result.getDefiningOp<kern::CallOp>();
-  if (!producer || in.last > out.first || (in.last == out.first && !readsInPlace(producer, rows, symbols)))
+  bool othersRead = llvm::any_of(
+      rows.getUsers(), [&](Operation *user) { return user != producer && lives.positionOf(user) >= out.first; });
+  if (!producer || othersRead || (in.last == out.first && !readsInPlace(producer, rows, symbols)))
     return function.emitError() << "layer '" << function.getSymName()
                                 << "' still reads its argument when it writes its result; add the residual last";
   out.offset = argument;

@@ -1,5 +1,6 @@
 //===- BufferLives.cpp - Which values need memory, and for how long -------===//
 #include "BufferLives.h"
+#include "dialects/Kern/Kern.h"
 #include "dialects/Mla/Mla.h"
 #include "dialects/Moe/Moe.h"
 
@@ -80,6 +81,7 @@ BufferLives::BufferLives(func::FuncOp function, nn::LimitsAttr limits) {
   for (BlockArgument argument : function.getArguments())
     define(argument, -1, limits);
   int64_t at = 0;
+  bool inGroup = false; // calls of a group run at the same time
   for (Operation &op : function.front()) {
     position[&op] = at;
     for (Value operand : op.getOperands())
@@ -94,7 +96,10 @@ BufferLives::BufferLives(func::FuncOp function, nn::LimitsAttr limits) {
       for (Value result : op.getResults())
         define(result, at, limits);
     }
-    ++at;
+    if (!isa<mla::MergeFormsOp>(op))
+      inGroup = isa<kern::CallOp>(op) && cast<kern::CallOp>(op).getOpen();
+    if (!inGroup)
+      ++at;
   }
 }
 

@@ -15,7 +15,8 @@ namespace k2c {
 /// Bytes `type` takes at most under `limits`; 0 for values without memory (cache views, the step, layer indices).
 int64_t boundBytes(mlir::Type type, nn::LimitsAttr limits);
 
-/// One buffer: the values that share its bytes, and its life as op positions in the block, both ends included.
+/// One buffer: the values that share its bytes, and its life as op positions in the block, both ends included. The
+/// calls of a group have one position.
 struct Buffer {
   llvm::SmallVector<mlir::Value, 2> values;
   int64_t bytes = 0;

@@ -158,7 +158,7 @@ kern::CallOp createCall(OpBuilder &b, Location loc, kern::FuncOp kernel, ArrayRe
     bindings.push_back(argument.weight ? Attribute(argument.weight) : Attribute(b.getUnitAttr()));
   }
   return kern::CallOp::create(b, loc, kernel.getResultTypes(), FlatSymbolRefAttr::get(kernel.getSymNameAttr()),
-                              operands, b.getArrayAttr(bindings), DenseI64ArrayAttr());
+                              operands, b.getArrayAttr(bindings), DenseI64ArrayAttr(), UnitAttr());
 }
 
 void Outliner::outline(const KernelGroup &group) {

@@ -2,8 +2,9 @@
 //
 // A step that decodes is bound by memory, and memory idles while workers wait for one another. What each reads next is
 // known: before a launch that streams a weight, rt.ahead names the worker's part of the weight that is streamed after
-// it. A layer is told by its caller what follows it; the last call of a list of layers leaves the loop, as something
-// else follows it. After the step comes the next step.
+// it; of a group of launches, which ends with one wait, only the last that streams does so. A layer is told by its
+// caller what follows it; the last call of a list of layers leaves the loop, as something else follows it. After the
+// step comes the next step.
 //
 //   rt.launch @k_qa grid(%g) args(%x, %qa, %y)    ->    %f, %e = rt.share %qb grid(%h) items 48 bytes 24576 most 262144
 //   rt.launch @k_qb grid(%h) args(%y, %qb, %z)          rt.ahead %f, %e
@@ -43,6 +44,7 @@ public:
 private:
   rt::KernelOp streamingKernel(Operation *op);
   bool streams(Operation *op);
+  bool waitsBeforeStreaming(rt::LaunchOp launch);
   LogicalResult peelLast(scf::ForOp loop);
   Value copy(OpBuilder &b, Value value, IRMapping &mapping);
   Part share(OpBuilder &b, rt::LaunchOp launch, rt::KernelOp kernel, IRMapping &mapping);
@@ -74,6 +76,18 @@ bool Reader::streams(Operation *op) {
         return found ? WalkResult::interrupt() : WalkResult::advance();
       })
       .wasInterrupted();
+}
+
+/// Workers wait for one another after `launch` and before the next launch of its group that streams.
+bool Reader::waitsBeforeStreaming(rt::LaunchOp launch) {
+  for (Operation *op = launch; op; op = op->getNextNode())
+    if (auto next = dyn_cast<rt::LaunchOp>(op)) {
+      if (next != launch && streamingKernel(next))
+        return false;
+      if (!next.getOpen())
+        return true;
+    }
+  return true;
 }
 
 /// The last iteration of `loop` becomes ops behind it.
@@ -172,7 +186,8 @@ LogicalResult Reader::run() {
 
   llvm::SetVector<Operation *> users; // launches, and calls of functions that need to know what follows them
   module.walk([&](Operation *op) {
-    if (streamingKernel(op) || (isa<func::CallOp>(op) && streams(op)))
+    bool waits = streamingKernel(op) && waitsBeforeStreaming(cast<rt::LaunchOp>(op));
+    if (waits || (isa<func::CallOp>(op) && streams(op)))
       users.insert(op);
   });
   auto pointer = rt::PtrType::get(module.getContext());

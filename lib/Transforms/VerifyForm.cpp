@@ -1,9 +1,10 @@
 //===- VerifyForm.cpp - The wall after each form --------------------------===//
 //
 // A form is defined by what may no longer appear in it. One table of rules, one walk; a violation names the op, the
-// form and the pass that should have run.
+// form and the pass that should have run. In the scheduled form, groups of calls are proven to be apart.
 //
 //===----------------------------------------------------------------------===//
+#include "VerifyGroups.h"
 #include "dialects/Dist/Dist.h"
 #include "dialects/Kern/Kern.h"
 #include "dialects/Mla/Mla.h"
@@ -33,6 +34,7 @@ private:
   LogicalResult checkModule();
   LogicalResult checkTokenOp(Operation *op);
   LogicalResult checkScheduled(Operation *op);
+  LogicalResult checkGroups();
   LogicalResult missing(Operation *op, StringRef what, StringRef pass) {
     return op->emitError() << form << " form: " << what << "; run " << pass << " first";
   }
@@ -105,7 +107,16 @@ LogicalResult Checker::check() {
       return WalkResult(op->emitError() << form << " form: kernels belong to the scheduled form");
     return isTokenOp(op) ? WalkResult(checkTokenOp(op)) : WalkResult::advance();
   });
-  return failure(result.wasInterrupted());
+  return failure(result.wasInterrupted() || (wall == Wall::Scheduled && failed(checkGroups())));
+}
+
+LogicalResult Checker::checkGroups() {
+  SymbolTable symbols(module);
+  auto limits = module->getAttrOfType<nn::LimitsAttr>("nn.limits");
+  for (auto function : module.getOps<func::FuncOp>())
+    if (failed(verifyGroups(function, symbols, limits)))
+      return failure();
+  return success();
 }
 
 struct VerifyForm : impl::VerifyFormBase<VerifyForm> {

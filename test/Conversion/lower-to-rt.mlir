@@ -77,8 +77,9 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 100>, m
     // CHECK: %[[PK:.*]] = rt.plane @cache.k[%[[L]]]
     // CHECK: %[[PV:.*]] = rt.plane @cache.v[%[[L]]]
     // CHECK: %[[S:.*]] = rt.step
-    // CHECK: rt.launch @k_append grid({{.*}}) args({{.*}}, {{.*}}, %[[PK]], %[[PV]], %[[S]])
-    %kv = kern.call @k_append(%l, %k, %k, %b) at [0] : (index, !h, !h, !nn.batch) -> !kv
+    // An open call is an open launch.
+    // CHECK: rt.launch open @k_append grid({{.*}}) args({{.*}}, {{.*}}, %[[PK]], %[[PV]], %[[S]])
+    %kv = kern.call open @k_append(%l, %k, %k, %b) at [0] : (index, !h, !h, !nn.batch) -> !kv
     // CHECK: rt.launch @k_add
     %y = kern.call @k_add(%x, %x) at [0] : (!x, !x) -> !x
     return %y : !x

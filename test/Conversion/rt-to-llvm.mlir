@@ -51,6 +51,11 @@ func.func private @layer(%l: index) {
   // CHECK: llvm.mul
   %t = rt.rows token
   %g = rt.grid %t slots 2 rows_per_item 8 items 3
+  // An open launch is another entry, and its status says nothing yet.
+  // CHECK: llvm.getelementptr %{{.*}}[24]
+  // CHECK: %[[OPEN:.*]] = llvm.call %{{.*}} : !llvm.ptr, (!llvm.ptr, i32, !llvm.ptr, i64, !llvm.ptr) -> i32
+  // CHECK-NOT: llvm.icmp "ne" %[[OPEN]]
+  rt.launch open @k_b grid(%g) args(%w, %p, %l) : !rt.ptr, !rt.ptr, index
   // A launch passes kernel 0 and its code, and a failure of it ends the function.
   // CHECK: llvm.mlir.addressof @k2c_aa
   // CHECK: %[[STATUS:.*]] = llvm.call %{{.*}} : !llvm.ptr, (!llvm.ptr, i32, !llvm.ptr, i64, !llvm.ptr) -> i32

@@ -23,6 +23,7 @@ OTHER_OPTIONS = [
     ("--tile-choice", "3"),
     ("--tile-choice", "5"),
     ("--without", "fusion"),
+    ("--without", "launch-groups"),
     ("--without", "buffer-reuse"),
     ("--without", "read-ahead"),
     ("--target", "x86-64-v3"),

@@ -3,7 +3,7 @@
 // RUN: k2c-opt %t.once --read-ahead="bytes=4096" | diff %t.once -
 // RUN: k2c-opt %s --read-ahead="bytes=4096" --remarks-filter=read-ahead 2>&1 | FileCheck %s --check-prefix=REMARK
 
-// REMARK: launches{{.*}}3 launches name what their workers read next, at most 4096 bytes{{.*}}launches=3, most_bytes=4096
+// REMARK: launches{{.*}}4 launches name what their workers read next, at most 4096 bytes{{.*}}launches=4, most_bytes=4096
 
 rt.weight_slots @q first 0 count 3 bytes 12288 layout "panels"
 rt.weight_slots @o first 3 count 3 bytes 4096 layout "panels"
@@ -37,6 +37,26 @@ func.func private @layer(%l: index) {
   // CHECK: rt.ahead %[[FROM]], %[[END]]
   // CHECK-NEXT: rt.launch @k_o
   rt.launch @k_o grid(%h) args(%x, %o, %y) : !rt.ptr, !rt.ptr, !rt.ptr
+  return
+}
+
+// Of a group, the last launch that streams names what follows the group: nobody waits before.
+// CHECK-LABEL: func.func private @grouped
+func.func private @grouped(%l: index) {
+  %x = rt.arena 0
+  %y = rt.arena 4096
+  %q = rt.weight @q[%l]
+  %o = rt.weight @o[%l]
+  %t = rt.rows token
+  // CHECK-NOT: rt.ahead
+  // CHECK: rt.launch open @k_q
+  rt.launch open @k_q grid(%t) args(%x, %q, %y) : !rt.ptr, !rt.ptr, !rt.ptr
+  // CHECK: rt.ahead
+  // CHECK-NEXT: rt.launch open @k_o
+  rt.launch open @k_o grid(%t) args(%x, %o, %y) : !rt.ptr, !rt.ptr, !rt.ptr
+  // CHECK-NOT: rt.ahead
+  // CHECK: rt.launch @k_norm
+  rt.launch @k_norm grid(%t) args(%y, %x) : !rt.ptr, !rt.ptr
   return
 }
 

@@ -57,7 +57,7 @@ void k2c::addCompile(CLI::App &app, std::function<int()> &run) {
   c->add_flag("--force", options->force, "replace the folder even if it is not a k2c bundle");
   c->add_option("--cache-dir", options->cacheFolder, "folder of compiled kernels (default: $XDG_CACHE_HOME/k2c)");
   c->add_option("--without", options->without, "leave out an optional pass; the same bits")
-      ->check(CLI::IsMember({"fusion", "buffer-reuse", "read-ahead"}));
+      ->check(CLI::IsMember({"fusion", "launch-groups", "buffer-reuse", "read-ahead"}));
   c->add_option("--tile-choice", options->tileChoice, "take the n-th best tile of each kernel; the same bits")
       ->check(CLI::Range(0, 7));
   c->add_flag("--remarks", *remarks, "print every decision with its numbers");

@@ -159,6 +159,13 @@ TEST(KernelTime, RowsTakeTheirBytes) {
   EXPECT_NEAR(secondsOf(add, step(1, 8, 0)), 3 * (1e-6 + 4 * 768e-9), 1e-12) << "four rows a worker, three launches";
 }
 
+TEST(KernelTime, OpenLaunchesHaveNoBarrier) {
+  AddDesc d;
+  d.a = d.b = d.y = {RowSpace::Token, 64, 64, DType::F32};
+  ProgramKernel add{{"add", d}, {}, 3, 2};
+  EXPECT_NEAR(secondsOf(add, step(1, 8, 0)), 1e-6 + 3 * 4 * 768e-9, 1e-12);
+}
+
 /// 1 us for a line and 1 GB/s beyond, both ways.
 std::vector<LinkRates> links(int64_t count, double rate = 1e9) {
   std::vector<ReadRate> sizes = {{Bytes(64), Bandwidth(64 / 1e-6)},

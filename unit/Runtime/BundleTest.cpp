@@ -164,7 +164,7 @@ TEST(Bundle, HostileIndexesAreRefused) {
 
 TEST(Bundle, ProgramsOfAnotherKindAreRefused) {
   FakeBundle other("fake_abi");
-  expectRefused(other, {"program.so", "ABI other, this runtime has 2"});
+  expectRefused(other, {"program.so", "ABI other, this runtime has 3"});
   FakeBundle text;
   text.writeFile("program.so", "no program");
   expectRefused(text, {"program.so", "cannot be loaded"});

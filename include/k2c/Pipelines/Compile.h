@@ -35,7 +35,8 @@ struct CompileOptions {
   bool force = false;
   std::string cacheFolder; ///< kernel objects; empty: $XDG_CACHE_HOME/k2c
   std::string blobStore;   ///< folder of weights that bundles share by hard links; empty: in the bundle only
-  /// Optional passes to leave out ("fusion", "buffer-reuse", "read-ahead"): the same bits, another program.
+  /// Optional passes to leave out ("fusion", "launch-groups", "buffer-reuse", "read-ahead"): the same bits, another
+  /// program.
   std::vector<std::string> without;
   int64_t tileChoice = 0; ///< which candidate tile, by rising cost: the same bits
   /// Receives the text of a form when `output` is "-".

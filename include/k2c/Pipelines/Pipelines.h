@@ -27,6 +27,7 @@ struct PipelineOptions {
   int64_t weightBytes = 0, cacheBytes = 0;
   double prefillSeconds = 0, decodeSeconds = 0;
   bool fusion = true;
+  bool launchGroups = true;
   bool bufferReuse = true;
   bool readAhead = true;
   int64_t tileChoice = 0;

@@ -1,10 +1,12 @@
 //===- KernelTime.h - Seconds of a compiled program's step ----------------===//
 //
-// The step of a program is its kernels one after the other, each over the barrier. With rates of this machine
-// (Cluster/Calibration.h) a kernel takes
+// The step of a program is its kernels one after the other. With rates of this machine (Cluster/Calibration.h) a kernel
+// takes
 //
 //   launch  +  the largest share of the grid that a worker has  x  the time of its items  +  exchange
 //
+//   launch       only where a barrier ends it: once in a group of kernels. The last worker has a largest share of each
+//                grid, so the largest shares of a group add up.
 //   linear       an item's panel is passed by tiles of rows: the first reads it from where the weights live, the others
 //                from the caches of the core. Weights live in memory as far as the set that a step reads exceeds the
 //                caches (the curve of `read` says how far). Experts have as many rows as a uniform router gives them.
@@ -34,6 +36,7 @@ struct ProgramKernel {
   KernelDesc desc;
   TileConfig tile;
   int64_t launches = 1;
+  int64_t open = 0; ///< of these, so many end without a barrier
 };
 
 /// What a prediction depends on besides the kernels.

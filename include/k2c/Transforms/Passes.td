@@ -129,12 +129,28 @@ def ChooseTiles : Pass<"choose-tiles", "::mlir::ModuleOp"> {
   let dependentDialects = ["::k2c::kern::KernDialect"];
 }
 
+def GroupLaunches : Pass<"group-launches", "::mlir::ModuleOp"> {
+  let summary = "Leave out the barriers between calls that touch nothing of each other";
+  let description = [{
+    Calls run one after another, each up to a barrier of all workers. Calls of which none writes what another touches
+    (but row by row on the same worker) become a group with one barrier at its end: they move next to each other, by
+    levels, and all but the last are `open`. No schedule has fewer groups than the longest chain has levels.
+
+    ```mlir
+    %q = kern.call open @q_a(%n, @q_a[%l])    // after
+    %kv = kern.call @kv_a(%n, @kv_a[%l])
+    ```
+  }];
+  let dependentDialects = ["::k2c::kern::KernDialect"];
+}
+
 def AssignMemory : Pass<"assign-memory", "::mlir::ModuleOp"> {
   let summary = "Give every buffer its offset; the peak becomes a number in the IR";
   let description = [{
     A value's bytes are the bound of its row space times its row; its life ends at its last reader. First fit over
-    lives in program order; layer functions lie above what is live where they are called, and their result takes the
-    place of their argument. The module's `mem.peak` is the arena of the certificate.
+    lives in program order; calls of a group live at the same time; layer functions lie above what is live where they
+    are called, and their result takes the place of their argument. The module's `mem.peak` is the arena of the
+    certificate.
 
     ```mlir
     %a = kern.call @gate_up(%h, @gu[%l]) at [4194304]   // after
@@ -150,7 +166,8 @@ def ReadAhead : Pass<"read-ahead", "::mlir::ModuleOp"> {
     Within the runtime form. Before each launch that streams a weight, the worker's part of the weight that the next
     such launch streams becomes what it fetches while it waits for others: memory does not idle at the ends of launches,
     and the next kernel finds its first bytes in the second cache. A layer takes the part that follows it from its
-    caller. Which experts a grouped linear reads is known too late: those launches are passed over.
+    caller. Of a group of launches only the last that streams has such a part: nobody waits before. Which experts a
+    grouped linear reads is known too late: those launches are passed over.
 
     ```mlir
     %f, %e = rt.share %qb grid(%h) items 48 bytes 24576 most 262144    // after
@@ -167,7 +184,8 @@ def VerifyForm : Pass<"verify-form", "::mlir::ModuleOp"> {
   let description = [{
     The wall after each form. model: nn, moe and mla on whole tensors, every order declared. planned: a plan, and
     no latent attention without a form. distributed: no composite op. scheduled: kernels with tiles and offsets, and
-    nothing outside them but layer lists, sampling and the joining of forms. runtime: no nn, moe, mla, dist or kern op.
+    nothing outside them but layer lists, sampling and the joining of forms; in a group of calls none writes bytes that
+    another touches, but row by row on the same worker. runtime: no nn, moe, mla, dist or kern op.
 
     Errors name the op, the form and the pass that should have removed it.
   }];

@@ -1,6 +1,6 @@
 // All workers must leave a launch with the same result, or one would wait for the others for ever. So a failure only
 // becomes visible at a barrier: the last worker to arrive copies it into `stop`, which nobody writes until all have
-// arrived at the next one.
+// arrived at the next one. Up to there, launches without a barrier run no kernel on what a failed one left.
 #include "host/Executor.h"
 #include "k2rt/reserve.h"
 #include <algorithm>
@@ -18,6 +18,7 @@ Executor::Executor(const Bundle &bundle, WorkerPool &pool, ProgramMemory shared,
   api.launch = reinterpret_cast<void *>(&Executor::launch);
   api.barrier = reinterpret_cast<void *>(&Executor::barrier);
   api.sample = reinterpret_cast<void *>(&Executor::sample);
+  api.launch_open = reinterpret_cast<void *>(&Executor::launchOpen);
   const int64_t sampling = std::min<int64_t>(pool.count(), k2rt_samplers(&bundle.manifest.limits));
   samplers.reserve(sampling);
   for (int64_t i = 0; i < sampling; ++i)
@@ -70,24 +71,35 @@ int32_t Executor::barrier(k2rt_ir_worker *worker) {
   return static_cast<Worker *>(worker->context)->executor->meet(*worker);
 }
 
+void Executor::runShare(k2rt_ir_worker &worker, int32_t kernel, k2rt_ir_kernel_fn function, int64_t grid,
+                        void *const *args) {
+  worker.begin = grid * worker.index / worker.count;
+  worker.end = grid * (worker.index + 1) / worker.count;
+  worker.variant = 0;
+  if (worker.begin >= worker.end || failing.load(std::memory_order_relaxed))
+    return;
+  const int64_t begin = trace ? Trace::nowNs() : 0;
+  const int32_t result = function(&worker, args);
+  if (result != 0)
+    fail({kernel, result, worker.index});
+  if (trace) {
+    const auto &step = *static_cast<const k2rt_ir_step *>(worker.step);
+    trace->record(worker.index,
+                  {begin, Trace::nowNs(), worker.begin, worker.end, step.token_rows, steps, kernel, worker.variant});
+  }
+}
+
 int32_t Executor::launch(k2rt_ir_worker *worker, int32_t kernel, k2rt_ir_kernel_fn function, int64_t grid,
                          void *const *args) {
   Executor &self = *static_cast<Worker *>(worker->context)->executor;
-  worker->begin = grid * worker->index / worker->count;
-  worker->end = grid * (worker->index + 1) / worker->count;
-  worker->variant = 0;
-  if (worker->begin < worker->end) {
-    const int64_t begin = self.trace ? Trace::nowNs() : 0;
-    const int32_t result = function(worker, args);
-    if (result != 0)
-      self.fail({kernel, result, worker->index});
-    if (self.trace) {
-      const auto &step = *static_cast<const k2rt_ir_step *>(worker->step);
-      self.trace->record(worker->index, {begin, Trace::nowNs(), worker->begin, worker->end, step.token_rows, self.steps,
-                                         kernel, worker->variant});
-    }
-  }
+  self.runShare(*worker, kernel, function, grid, args);
   return self.meet(*worker);
+}
+
+int32_t Executor::launchOpen(k2rt_ir_worker *worker, int32_t kernel, k2rt_ir_kernel_fn function, int64_t grid,
+                             void *const *args) {
+  static_cast<Worker *>(worker->context)->executor->runShare(*worker, kernel, function, grid, args);
+  return 0;
 }
 
 int32_t Executor::sample(k2rt_ir_worker *worker) {

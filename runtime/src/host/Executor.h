@@ -46,8 +46,11 @@ private:
 
   static int32_t launch(k2rt_ir_worker *worker, int32_t kernel, k2rt_ir_kernel_fn function, int64_t grid,
                         void *const *args);
+  static int32_t launchOpen(k2rt_ir_worker *worker, int32_t kernel, k2rt_ir_kernel_fn function, int64_t grid,
+                            void *const *args);
   static int32_t barrier(k2rt_ir_worker *worker);
   static int32_t sample(k2rt_ir_worker *worker);
+  void runShare(k2rt_ir_worker &worker, int32_t kernel, k2rt_ir_kernel_fn function, int64_t grid, void *const *args);
   int32_t meet(k2rt_ir_worker &worker);
   void fail(const Failure &failure);
   Status outcome(const std::vector<int32_t> &results) const;

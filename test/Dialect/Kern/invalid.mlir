@@ -131,6 +131,21 @@ kern.func @k(%x: !x, %w: tensor<48x64xf32>) -> !a {
   %a = nn.linear %x, %w : tensor<48x64xf32> : !x -> !a
   kern.yield %a : !a
 }
+func.func @call_c6(%x: !x, %w: tensor<48x64xf32>, %l: index) {
+  %0 = kern.call @k(%x, %w) : (!x, tensor<48x64xf32>) -> !a
+  // expected-error @below {{'kern.call' op [C6] expects another call behind an open one in its block}}
+  %1 = kern.call open @k(%x, %w) : (!x, tensor<48x64xf32>) -> !a
+  return
+}
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
+!a = tensor<?x48xf32, #nn.rows<token>>
+kern.func @k(%x: !x, %w: tensor<48x64xf32>) -> !a {
+  %a = nn.linear %x, %w : tensor<48x64xf32> : !x -> !a
+  kern.yield %a : !a
+}
 nn.weights @w "{layer}" over (layer = 0 to 3) : tensor<48x64xf32>
 func.func @weight_w2(%x: !x, %w: tensor<48x64xf32>, %l: index) {
   // expected-error @below {{'kern.call' op [W2] expects a layer index: @w has a layer domain}}

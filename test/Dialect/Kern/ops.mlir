@@ -33,6 +33,8 @@ func.func @calls(%x: !x, %ln: tensor<64xf32>, %l: index, %b: !nn.batch) -> !a {
   %0 = kern.call @k_qa(%x, @ln[%l], @qa[%l]) at [4096] : (!x) -> !a
   // CHECK: kern.call @k_qa(%{{.*}}, %{{.*}}, @one) : (tensor<?x64xf32, #tok>, tensor<64xf32>) -> tensor<?x48xf32, #tok>
   %1 = kern.call @k_qa(%x, %ln, @one) : (!x, tensor<64xf32>) -> !a
+  // CHECK: kern.call open @k_observe(%{{.*}}, %{{.*}}) : (tensor<?x64xf32, #tok>, !nn.batch) -> ()
+  kern.call open @k_observe(%x, %b) : (!x, !nn.batch) -> ()
   // CHECK: kern.call @k_observe(%{{.*}}, %{{.*}}) : (tensor<?x64xf32, #tok>, !nn.batch) -> ()
   kern.call @k_observe(%x, %b) : (!x, !nn.batch) -> ()
   return %0 : !a

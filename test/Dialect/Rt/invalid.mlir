@@ -104,3 +104,27 @@ func.func @launch_c1(%i: index, %n: i64) {
   rt.launch @k grid(%n) args(%p) : !rt.ptr
   return
 }
+
+// -----
+
+rt.kernel @k id 0 hash "k" variants ["all"]
+func.func @launch_c2(%i: index, %n: i64) {
+  %p = rt.arena 0
+  // expected-error @below {{'rt.launch' op [C2] expects an open launch to be followed by a launch, got 'rt.sample'}}
+  rt.launch open @k grid(%n) args(%p) : !rt.ptr
+  rt.sample
+  rt.launch @k grid(%n) args(%p) : !rt.ptr
+  return
+}
+
+// -----
+
+rt.kernel @k id 0 hash "k" variants ["all"]
+func.func @launch_c2_end(%i: index, %n: i64, %from: index, %to: index) {
+  %p = rt.arena 0
+  scf.for %l = %from to %to step %i {
+    // expected-error @below {{'rt.launch' op [C2] expects an open launch to be followed by a launch, got the end of the block}}
+    rt.launch open @k grid(%n) args(%p) : !rt.ptr
+  }
+  return
+}

@@ -105,10 +105,10 @@ static int32_t check_mode(k2rt_ir_worker *w, void *const *args) {
 static int32_t serve(k2rt_ir_worker *w) {
   const k2rt_ir_step *s = step_of(w);
   const k2rt_ir_api *api = (const k2rt_ir_api *)w->api;
-  const k2rt_ir_launch_fn launch = (k2rt_ir_launch_fn)api->launch;
+  const k2rt_ir_launch_fn launch = (k2rt_ir_launch_fn)api->launch, open = (k2rt_ir_launch_fn)api->launch_open;
   w->ahead = w->arena;
   w->ahead_end = (char *)w->arena + 1000;
-  int32_t stop = launch(w, 0, append, s->token_rows, NULL);
+  int32_t stop = open(w, 0, append, s->token_rows, NULL); /* 0 even when it fails: the next launch says so */
   if (!stop)
     stop = launch(w, 1, capture, s->token_rows, NULL);
   for (int i = 0; i < FAKE_ROUNDS && !stop; ++i)

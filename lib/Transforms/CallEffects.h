@@ -1,0 +1,58 @@
+//===- CallEffects.h - Which calls may run at the same time ---------------===//
+//
+// Calls of one group run at the same time: while a worker is still in the first, another may be in the last. Two calls
+// that touch the same bytes, one of them writing, need a barrier between them, but for these:
+//
+//   the same value, row by row   both take row i as item i of equal grids: one worker has it in both, in program order
+//   rows of different forms      one writes the expanded rows, the other the absorbed ones (mla.merge_forms)
+//
+// Calls touch their values, the planes of caches, and what the step captures. (The largest logits of attention are an
+// atomic maximum, in any order.) Read twice: by group-launches, with values, and by the wall, with bytes.
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_LIB_TRANSFORMS_CALLEFFECTS_H
+#define K2C_LIB_TRANSFORMS_CALLEFFECTS_H
+
+#include "dialects/Kern/Kern.h"
+#include "k2c/Kernels/Access.h"
+#include "k2c/Kernels/TileConfig.h"
+#include "mlir/IR/SymbolTable.h"
+
+namespace k2c {
+
+/// What a call touches.
+struct CallEffects {
+  struct Touched {
+    mlir::Value value;
+    Access access;
+  };
+  KernelDesc desc;
+  Grid grid;
+  llvm::SmallVector<Touched> values; ///< those with rows, and plans
+};
+
+/// The effects of `call`. Emits an error at a kernel that has no tile or no description.
+mlir::FailureOr<CallEffects> effectsOf(kern::CallOp call, mlir::SymbolTable &symbols);
+
+/// How the bytes of two values lie: apart, at the same place, or otherwise.
+enum class Overlap : uint8_t { None, Same, Partial };
+
+/// What must hold between two calls, the first of which is first in the program.
+enum class CallOrder : uint8_t {
+  Free,       ///< nothing
+  SameWorker, ///< each worker runs the first before the second; they may be in one group
+  Barrier     ///< all workers end the first before any begins the second
+};
+
+/// What two calls share: a value of each, or none where it is a cache or a capture.
+struct Shared {
+  mlir::Value first, second;
+};
+
+/// The order of two calls. When it is Barrier, `shared` says why.
+CallOrder orderOf(const CallEffects &first, const CallEffects &second,
+                  llvm::function_ref<Overlap(mlir::Value, mlir::Value)> overlap, Shared *shared = nullptr);
+
+} // namespace k2c
+
+#endif // K2C_LIB_TRANSFORMS_CALLEFFECTS_H

@@ -1,0 +1,229 @@
+//===- GroupLaunches.cpp - Calls that need no barrier between them --------===//
+//
+// Workers meet after a call because the next may read what others wrote, or write what they read. Calls between which
+// nothing of the sort happens (CallEffects.h) form a group, with one barrier at its end:
+//
+//   %q  = kern.call @q_a(%n)             %q  = kern.call open @q_a(%n)
+//   %r  = kern.call @q_b(%q)        ->   %kv = kern.call @kv_a(%n)
+//   %kv = kern.call @kv_a(%n)            %r  = kern.call @q_b(%q)
+//
+// A call's level is the largest number of barriers on a path to it; no schedule has fewer groups than levels. A call
+// that several levels could take goes to the first of them that has calls of its kind and no choice, so that what
+// streams weights is beside what streams weights: static shares add up, and little work hides behind no other. Within a
+// level the order of the program stays.
+//
+//===----------------------------------------------------------------------===//
+#include "BufferLives.h"
+#include "CallEffects.h"
+#include "dialects/Mla/Mla.h"
+#include "k2c/Transforms/Passes.h"
+#include "k2c/Transforms/Remark.h"
+
+namespace k2c {
+#define GEN_PASS_DEF_GROUPLAUNCHES
+#include "k2c/Transforms/Passes.h.inc"
+
+using namespace mlir;
+
+namespace {
+
+/// What a call mostly does.
+enum class Kind : uint8_t { Rows, Weights, Attention };
+
+Kind kindOf(const KernelDesc &desc) {
+  if (std::holds_alternative<LinearDesc>(desc.body) || std::holds_alternative<HeadLinearDesc>(desc.body))
+    return Kind::Weights;
+  if (std::holds_alternative<GqaAttentionDesc>(desc.body) || std::holds_alternative<AbsorbedAttentionDesc>(desc.body) ||
+      std::holds_alternative<ExpandedAttentionDesc>(desc.body))
+    return Kind::Attention;
+  return Kind::Rows;
+}
+
+/// Calls and joins of forms between two ops that are neither, and the op behind them.
+struct Stretch {
+  SmallVector<kern::CallOp> calls;
+  SmallVector<mla::MergeFormsOp> merges;
+  Operation *end = nullptr;
+};
+
+SmallVector<Stretch> stretchesOf(Block &block) {
+  SmallVector<Stretch> stretches(1);
+  for (Operation &op : block) {
+    if (auto call = dyn_cast<kern::CallOp>(op)) {
+      stretches.back().calls.push_back(call);
+    } else if (auto merge = dyn_cast<mla::MergeFormsOp>(op)) {
+      stretches.back().merges.push_back(merge);
+    } else {
+      stretches.back().end = &op;
+      stretches.emplace_back();
+    }
+  }
+  stretches.pop_back(); // behind the terminator
+  return stretches;
+}
+
+/// An order between two calls of a stretch: how many barriers lie between them at least.
+struct Edge {
+  size_t from, to;
+  int64_t barriers;
+};
+
+/// The groups of one stretch.
+class Schedule {
+public:
+  /// `effects`: of each call, in the order of the program.
+  Schedule(ArrayRef<CallEffects> effects, ArrayRef<Edge> edges) : effects(effects), edges(edges) {}
+
+  /// The level of each call.
+  SmallVector<int64_t> levels();
+
+private:
+  SmallVector<int64_t> earliest();
+  SmallVector<int64_t> latest(int64_t last);
+
+  ArrayRef<CallEffects> effects;
+  ArrayRef<Edge> edges; ///< by rising `to`, and all go forward
+};
+
+SmallVector<int64_t> Schedule::earliest() {
+  SmallVector<int64_t> level(effects.size(), 0);
+  for (const Edge &edge : edges)
+    level[edge.to] = std::max(level[edge.to], level[edge.from] + edge.barriers);
+  return level;
+}
+
+SmallVector<int64_t> Schedule::latest(int64_t last) {
+  SmallVector<int64_t> level(effects.size(), last);
+  for (const Edge &edge : llvm::reverse(edges))
+    level[edge.from] = std::min(level[edge.from], level[edge.to] - edge.barriers);
+  return level;
+}
+
+SmallVector<int64_t> Schedule::levels() {
+  SmallVector<int64_t> first = earliest();
+  SmallVector<int64_t> last = latest(*llvm::max_element(first));
+  auto hasFixed = [&](int64_t level, Kind kind) {
+    return llvm::any_of(llvm::seq(effects.size()), [&](size_t other) {
+      return first[other] == level && last[other] == level && kindOf(effects[other].desc) == kind;
+    });
+  };
+  SmallVector<int64_t> chosen(effects.size(), 0);
+  auto edge = edges.begin();
+  for (size_t call = 0; call < effects.size(); ++call) {
+    for (; edge != edges.end() && edge->to == call; ++edge)
+      chosen[call] = std::max(chosen[call], chosen[edge->from] + edge->barriers);
+    for (int64_t level = chosen[call]; level <= last[call]; ++level)
+      if (hasFixed(level, kindOf(effects[call].desc))) {
+        chosen[call] = level;
+        break;
+      }
+  }
+  return chosen;
+}
+
+/// Groups the calls of one function.
+class Grouper {
+public:
+  Grouper(func::FuncOp function, SymbolTable &symbols, nn::LimitsAttr limits)
+      : function(function), symbols(symbols), lives(function, limits) {}
+
+  LogicalResult run();
+
+private:
+  FailureOr<int64_t> group(const Stretch &stretch);
+  Overlap overlap(Value a, Value b);
+  void place(const Stretch &stretch, ArrayRef<int64_t> levels);
+
+  func::FuncOp function;
+  SymbolTable &symbols;
+  BufferLives lives;
+};
+
+/// A layer's result takes the place of its argument.
+Overlap Grouper::overlap(Value a, Value b) {
+  int64_t first = lives.bufferOf(a), second = lives.bufferOf(b);
+  if (a == b || (first >= 0 && first == second))
+    return Overlap::Same;
+  bool returns = false, takes = false;
+  for (Value value : function.front().getTerminator()->getOperands())
+    returns |= lives.bufferOf(value) == first || lives.bufferOf(value) == second;
+  for (Value value : function.getArguments())
+    takes |= lives.bufferOf(value) >= 0 && (lives.bufferOf(value) == first || lives.bufferOf(value) == second);
+  return returns && takes ? Overlap::Partial : Overlap::None;
+}
+
+/// Calls move to their levels; a join of forms stands before the first call that reads it.
+void Grouper::place(const Stretch &stretch, ArrayRef<int64_t> levels) {
+  SmallVector<size_t> order = llvm::to_vector(llvm::seq(levels.size()));
+  llvm::stable_sort(order, [&](size_t a, size_t b) { return levels[a] < levels[b]; });
+  for (auto [at, index] : llvm::enumerate(order)) {
+    kern::CallOp call = stretch.calls[index];
+    call.setOpen(at + 1 < order.size() && levels[order[at + 1]] == levels[index]);
+    call->moveBefore(stretch.end);
+  }
+  for (mla::MergeFormsOp merge : stretch.merges) {
+    Operation *reader = stretch.end;
+    for (Operation *user : merge->getUsers())
+      if (user->isBeforeInBlock(reader))
+        reader = user;
+    merge->moveBefore(reader);
+  }
+}
+
+/// The number of groups.
+FailureOr<int64_t> Grouper::group(const Stretch &stretch) {
+  std::vector<CallEffects> effects;
+  for (kern::CallOp call : stretch.calls) {
+    FailureOr<CallEffects> touched = effectsOf(call, symbols);
+    if (failed(touched))
+      return failure();
+    effects.push_back(std::move(*touched));
+  }
+  if (effects.empty())
+    return 0;
+  SmallVector<Edge> edges;
+  for (size_t to = 0; to < effects.size(); ++to)
+    for (size_t from = 0; from < to; ++from)
+      if (CallOrder order = orderOf(effects[from], effects[to], [&](Value a, Value b) { return overlap(a, b); });
+          order != CallOrder::Free)
+        edges.push_back({from, to, order == CallOrder::Barrier});
+  SmallVector<int64_t> levels = Schedule(effects, edges).levels();
+  place(stretch, levels);
+  return *llvm::max_element(levels) + 1;
+}
+
+LogicalResult Grouper::run() {
+  int64_t calls = 0, groups = 0;
+  for (const Stretch &stretch : stretchesOf(function.front())) {
+    FailureOr<int64_t> formed = group(stretch);
+    if (failed(formed))
+      return failure();
+    calls += int64_t(stretch.calls.size());
+    groups += *formed;
+  }
+  remark(function.getLoc(), "group-launches", function.getSymName(),
+         "function '" + function.getSymName().str() + "': " + std::to_string(calls) + " calls, " +
+             std::to_string(groups) + " barriers",
+         {{"calls", calls}, {"barriers", groups}});
+  return success();
+}
+
+struct GroupLaunches : impl::GroupLaunchesBase<GroupLaunches> {
+  using GroupLaunchesBase::GroupLaunchesBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto limits = module->getAttrOfType<nn::LimitsAttr>("nn.limits");
+    if (!limits) {
+      module.emitError() << "group-launches: the module has no nn.limits, so no buffer has a bound";
+      return signalPassFailure();
+    }
+    SymbolTable symbols(module);
+    for (auto function : module.getOps<func::FuncOp>())
+      if (failed(Grouper(function, symbols, limits).run()))
+        return signalPassFailure();
+  }
+};
+
+} // namespace
+} // namespace k2c

@@ -1,0 +1,18 @@
+//===- VerifyGroups.h - What one worker writes, no other reads ------------===//
+#ifndef K2C_LIB_TRANSFORMS_VERIFYGROUPS_H
+#define K2C_LIB_TRANSFORMS_VERIFYGROUPS_H
+
+#include "dialects/Nn/Nn.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/SymbolTable.h"
+
+namespace k2c {
+
+/// Proves of `function`, whose calls have offsets, that workers meet before anything but a call, and that no two calls
+/// of a group need a barrier between them (CallEffects.h), from the bytes of the arena that they touch. Emits an error
+/// at the call that breaks it.
+mlir::LogicalResult verifyGroups(mlir::func::FuncOp function, mlir::SymbolTable &symbols, nn::LimitsAttr limits);
+
+} // namespace k2c
+
+#endif // K2C_LIB_TRANSFORMS_VERIFYGROUPS_H

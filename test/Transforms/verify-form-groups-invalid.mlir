@@ -1,0 +1,143 @@
+// RUN: k2c-opt %s --verify-form=form=scheduled --split-input-file --verify-diagnostics
+
+// A call reads what an open call of its group writes: rows of a linear come from all workers.
+!x = tensor<?x64xf32, #nn.rows<token>>
+module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
+                   nn.numerics = #nn.numerics<version = 1, compute = f32, mla = phased, class = "f32">,
+                   dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = -1,
+                       memory = #dist.memory<weights = 0, cache = 0, arena = 0, reserve = 0>, prefill_ns = 0, decode_ns = 0>,
+                   mem.peak = 0 : i64} {
+  kern.func @k_linear(%x: !x, %w: tensor<64x64xf32>) -> !x
+      tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 64, head_tile = 1, value_parts = 1> {
+    %a = nn.linear %x, %w : tensor<64x64xf32> order tree<1> : !x -> !x
+    kern.yield %a : !x
+  }
+  func.func @step(%x: !x, %w: tensor<64x64xf32>) attributes {nn.entry = "serve"} {
+    %a = kern.call open @k_linear(%x, %w) at [0] : (!x, tensor<64x64xf32>) -> !x
+    // expected-error @below {{scheduled form: touches bytes [0, 2560) of the arena while others have bytes [0, 2560) of the arena in an open call of @k_linear; workers must meet between the two, as group-launches leaves it}}
+    %b = kern.call @k_linear(%a, %w) at [2560] : (!x, tensor<64x64xf32>) -> !x
+    return
+  }
+}
+
+// -----
+
+// A call writes bytes that an open call reads, two calls on: values apart, places not.
+!x = tensor<?x64xf32, #nn.rows<token>>
+module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
+                   nn.numerics = #nn.numerics<version = 1, compute = f32, mla = phased, class = "f32">,
+                   dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = -1,
+                       memory = #dist.memory<weights = 0, cache = 0, arena = 0, reserve = 0>, prefill_ns = 0, decode_ns = 0>,
+                   mem.peak = 0 : i64} {
+  kern.func @k_linear(%x: !x, %w: tensor<64x64xf32>) -> !x
+      tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 64, head_tile = 1, value_parts = 1> {
+    %a = nn.linear %x, %w : tensor<64x64xf32> order tree<1> : !x -> !x
+    kern.yield %a : !x
+  }
+  func.func @step(%x: !x, %w: tensor<64x64xf32>) attributes {nn.entry = "serve"} {
+    %a = kern.call @k_linear(%x, %w) at [0] : (!x, tensor<64x64xf32>) -> !x
+    %b = kern.call open @k_linear(%a, %w) at [2560] : (!x, tensor<64x64xf32>) -> !x
+    %c = kern.call open @k_linear(%x, %w) at [5120] : (!x, tensor<64x64xf32>) -> !x
+    // expected-error @below {{touches bytes [2496, 5056) of the arena while others have bytes [0, 2560) of the arena in an open call of @k_linear}}
+    %d = kern.call @k_linear(%x, %w) at [2496] : (!x, tensor<64x64xf32>) -> !x
+    return
+  }
+}
+
+// -----
+
+// Rows of a sum are the same worker's only where it reads them as rows: a linear reads them all.
+!x = tensor<?x64xf32, #nn.rows<token>>
+module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
+                   nn.numerics = #nn.numerics<version = 1, compute = f32, mla = phased, class = "f32">,
+                   dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = -1,
+                       memory = #dist.memory<weights = 0, cache = 0, arena = 0, reserve = 0>, prefill_ns = 0, decode_ns = 0>,
+                   mem.peak = 0 : i64} {
+  kern.func @k_add(%x: !x, %y: !x) -> !x
+      tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
+    %s = nn.add %x, %y : !x
+    kern.yield %s : !x
+  }
+  kern.func @k_linear(%x: !x, %w: tensor<64x64xf32>) -> !x
+      tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 64, head_tile = 1, value_parts = 1> {
+    %a = nn.linear %x, %w : tensor<64x64xf32> order tree<1> : !x -> !x
+    kern.yield %a : !x
+  }
+  func.func @step(%x: !x, %w: tensor<64x64xf32>) attributes {nn.entry = "serve"} {
+    %a = kern.call open @k_add(%x, %x) at [0] : (!x, !x) -> !x
+    %b = kern.call open @k_add(%a, %x) at [2560] : (!x, !x) -> !x
+    // expected-error @below {{touches bytes [2560, 5120) of the arena while others have bytes [2560, 5120) of the arena in an open call of @k_add}}
+    %c = kern.call @k_linear(%b, %w) at [5120] : (!x, tensor<64x64xf32>) -> !x
+    return
+  }
+}
+
+// -----
+
+// What the step captures is no value.
+!x = tensor<?x64xf32, #nn.rows<token>>
+module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
+                   nn.numerics = #nn.numerics<version = 1, compute = f32, mla = phased, class = "f32">,
+                   dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = -1,
+                       memory = #dist.memory<weights = 0, cache = 0, arena = 0, reserve = 0>, prefill_ns = 0, decode_ns = 0>,
+                   mem.peak = 0 : i64} {
+  kern.func @k_observe(%x: !x, %b: !nn.batch)
+      tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
+    nn.observe %x, %b embed : !x
+    kern.yield
+  }
+  func.func @step(%x: !x, %b: !nn.batch) attributes {nn.entry = "serve"} {
+    kern.call open @k_observe(%x, %b) at [] : (!x, !nn.batch) -> ()
+    // expected-error @below {{touches the cache or a capture that others have in an open call of @k_observe}}
+    kern.call @k_observe(%x, %b) at [] : (!x, !nn.batch) -> ()
+    return
+  }
+}
+
+// -----
+
+// Workers meet before layers.
+!x = tensor<?x64xf32, #nn.rows<token>>
+module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
+                   nn.numerics = #nn.numerics<version = 1, compute = f32, mla = phased, class = "f32">,
+                   dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = -1,
+                       memory = #dist.memory<weights = 0, cache = 0, arena = 0, reserve = 0>, prefill_ns = 0, decode_ns = 0>,
+                   mem.peak = 0 : i64} {
+  kern.func @k_add(%x: !x, %y: !x) -> !x
+      tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
+    %s = nn.add %x, %y : !x
+    kern.yield %s : !x
+  }
+  func.func private @layer(%l: index, %x: !x, %b: !nn.batch) -> !x attributes {mem.argument = 0 : i64} {
+    %y = kern.call @k_add(%x, %x) at [0] : (!x, !x) -> !x
+    return %y : !x
+  }
+  func.func @step(%x: !x, %b: !nn.batch) attributes {nn.entry = "serve"} {
+    // expected-error @below {{scheduled form: the call is open, and 'nn.layers' follows; workers must meet first, as group-launches leaves it}}
+    %a = kern.call open @k_add(%x, %x) at [0] : (!x, !x) -> !x
+    %y = nn.layers %a, %b [@layer[0 to 2]] : !x
+    %z = kern.call @k_add(%y, %y) at [2560] : (!x, !x) -> !x
+    return
+  }
+}
+
+// -----
+
+// Row by row on the same worker, and apart: no diagnostic.
+!x = tensor<?x64xf32, #nn.rows<token>>
+module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
+                   nn.numerics = #nn.numerics<version = 1, compute = f32, mla = phased, class = "f32">,
+                   dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = -1,
+                       memory = #dist.memory<weights = 0, cache = 0, arena = 0, reserve = 0>, prefill_ns = 0, decode_ns = 0>,
+                   mem.peak = 0 : i64} {
+  kern.func @k_add(%x: !x, %y: !x) -> !x
+      tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
+    %s = nn.add %x, %y : !x
+    kern.yield %s : !x
+  }
+  func.func @step(%x: !x) attributes {nn.entry = "serve"} {
+    %a = kern.call open @k_add(%x, %x) at [0] : (!x, !x) -> !x
+    %b = kern.call @k_add(%a, %x) at [2560] : (!x, !x) -> !x
+    return
+  }
+}
