@@ -106,6 +106,16 @@ TEST(Query, ReportsOverflow) {
             "inputs:1:1: flops_mla of these inputs is beyond the numbers k2c counts in (2^63); give smaller inputs");
 }
 
+/// 5 b n s^2 are the softmax's output, its mask and the dropout's output; without dropout the first alone is left, and
+/// the residual's mask, b s h, goes too.
+TEST(Query, WithoutDropoutTheSoftmaxAloneIsKept) {
+  const std::string inputs = R"({"model": "deepseek_v3", "b": 1, "s": 4096, "layers": 1, "attn_matrix": "eager",)";
+  auto bytes = [&](const char *mask) {
+    return (*ask("act_mla", inputs + "\"dropout_mask\": " + mask + "}"))["value"].get<double>();
+  };
+  EXPECT_EQ(bytes("true") - bytes("false"), 3.0 * 128 * 4096 * 4096 + 4096.0 * 7168);
+}
+
 TEST(Query, ExactConventionsWhereInputsSayNothing) {
   Expected<JsonDocument> inputs =
       parseJson(R"({"model": "deepseek_v3", "b": 1, "s": 4096, "tp": 2, "layers": 4})", "i");

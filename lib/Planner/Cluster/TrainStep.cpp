@@ -297,7 +297,7 @@ std::array<double, trainModuleCount> TrainStages::tensorBytes(const RankShare &o
   const bool isFull = set == RecomputeSet::Layer;
   const Recompute full = isFull ? Recompute::Full : Recompute::None;
   const double share = set == RecomputeSet::None ? 1 : kept;
-  const double attention = attentionActivations(spec, batch, full, /*flash=*/true, /*dropoutMask=*/false) * share;
+  const double attention = attentionActivations(spec, batch, full, /*flash=*/true, /*dropout=*/false) * share;
   const double moe = moeActivations(spec, batch, full, /*paperTokens=*/false) * share;
   const double dense = isFull ? 0 : denseActivations(spec, batch);
   return {double(of.layerCount()) * attention, double(of.moeLayers) * moe, double(of.denseLayers()) * dense};

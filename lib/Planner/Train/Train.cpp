@@ -83,7 +83,7 @@ struct Sizes {
 } // namespace
 
 double k2c::attentionActivations(const ModelSpec &spec, const Microbatch &batch, Recompute recompute, bool flash,
-                                 bool dropoutMask) {
+                                 bool dropout) {
   const Sizes z(spec, batch);
   if (recompute == Recompute::Full)
     return z.layers * 2 * z.b * z.s * z.h / z.sp; // the input alone
@@ -100,8 +100,8 @@ double k2c::attentionActivations(const ModelSpec &spec, const Microbatch &batch,
     valuesAndOutputs = queriesAndKeys;
   }
   double keys = double(batch.tokens), rows = z.b * z.s * heads;
-  double matrices = flash ? 4 * rows : 5 * rows * keys;
-  double residual = (4 + (dropoutMask ? 1 : 0)) * z.b * z.s * z.h / z.sp;
+  double matrices = flash ? 4 * rows : (dropout ? 5 : 2) * rows * keys;
+  double residual = (4 + (dropout ? 1 : 0)) * z.b * z.s * z.h / z.sp;
   // The latents are whole on every TP rank, since their down projections are.
   return z.layers *
          (residual + 2 * z.b * z.s * latents + (2 * z.b * z.s * (queriesAndKeys + valuesAndOutputs) + matrices) / z.tp);
