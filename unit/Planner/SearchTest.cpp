@@ -169,8 +169,28 @@ TEST(SearchTest, RunnersUpSayWhatTheyCost) {
   Question q("kimi-k2", "4x8-h100");
   PlanSearch result = found(q);
   ASSERT_FALSE(result.runnersUp.empty());
-  for (const RunnerUp &runner : result.runnersUp)
+  for (const RunnerUp &runner : result.runnersUp) {
     EXPECT_TRUE(has(runner.loses, "fewer tokens/s"));
+    if (runner.plan.layout.prefill)
+      continue;
+    // Prompts and tokens share the devices, and the part that is named takes more of them for a token than the best's:
+    // its share of the phase that it belongs to.
+    const double prompts = *runner.plan.figure("prefill_busy"), tokens = *runner.plan.figure("decode_busy");
+    EXPECT_NEAR(prompts + tokens, 1, 1e-9);
+    auto cost = [&](const ClusterPlan &plan) {
+      double sum = 0, named = 0;
+      const bool isPrefill = has(runner.loses, "; prefill: ");
+      for (const StepPart &part : plan.steps)
+        if (part.phase == (isPrefill ? "prefill" : "decode")) {
+          sum += part.seconds.value;
+          named += has(runner.loses, ": " + part.name + " takes") ? part.seconds.value : 0;
+        }
+      return named / sum * *plan.figure(isPrefill ? "prefill_busy" : "decode_busy") * double(plan.devices) /
+             *plan.figure("output_tokens_per_s");
+    };
+    EXPECT_GT(cost(runner.plan), cost(result.best)) << runner.loses;
+    EXPECT_TRUE(has(runner.loses, " takes " + format(Seconds(cost(runner.plan))) + " of a device for a token"));
+  }
 }
 
 TEST(SearchTest, NothingFitsSaysHowClose) {

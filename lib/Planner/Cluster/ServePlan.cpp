@@ -57,8 +57,6 @@ void Server::addPoolFigures(ClusterPlan &plan, const Service &s) const {
   };
   add("prefill_devices", "devices that compute prompts", double(separate->layout.devices()), "devices");
   add("decode_devices", "devices that generate tokens", double(tokens.layout.devices()), "devices");
-  add("prefill_busy", "share of the time that prompts are computed", std::min(1.0, s.promptBusy), "");
-  add("decode_busy", "share of the time that tokens are generated", std::min(1.0, s.tokenBusy), "");
   add("transfer_bytes", "cache that moves for a request", handover.bytes, "B");
   add("transfer_s", "time in which it moves", handover.seconds, "s");
   add("transfer_exposed_s", "of it, in the time to first token", handover.exposed(), "s");
@@ -87,6 +85,8 @@ void Server::addFigures(ClusterPlan &plan, const Service &s) const {
   add("prefill_tokens_per_s_per_device", "tokens/s a device in prefill",
       prompts().promptRate / double(prompts().layout.devices()), "tokens/s");
   add("busy", "share of the time in use", std::min(1.0, separate ? std::max(s.promptBusy, s.tokenBusy) : s.load), "");
+  add("prefill_busy", "share of the time that prompts are computed", std::min(1.0, s.promptBusy), "");
+  add("decode_busy", "share of the time that tokens are generated", std::min(1.0, s.tokenBusy), "");
   if (separate)
     addPoolFigures(plan, s);
   if (context.request.workload.dollarsPerDeviceHour) {

@@ -41,21 +41,26 @@ std::string number(double value) {
   return text;
 }
 
-/// Device-seconds that each part of a step costs for a token that users get. Each of two pools spends its devices on
-/// its own phase, and none on what moves between them.
+/// Device-seconds that each part of a step costs for a token that users get: a phase's parts share the time that its
+/// devices spend on it. A transfer between pools costs none.
 std::map<std::string, double> costs(const ClusterPlan &plan) {
-  const bool pools = plan.layout.prefill != nullptr;
+  const bool serves = plan.phase == PlanPhase::Serve, pools = plan.layout.prefill != nullptr;
   const double tokens = std::max(1e-9, tokensPerSecond(plan));
-  std::map<std::string, double> all, each; // seconds of all parts that share devices
+  auto phaseOf = [&](const StepPart &part) { return serves ? part.phase : ""; };
+  auto devicesOf = [&](const std::string &phase) {
+    const int64_t prompts = pools ? plan.layout.prefill->devices() : plan.devices;
+    if (phase == "prefill")
+      return double(prompts) * plan.figure("prefill_busy").value_or(0);
+    if (phase == "decode")
+      return double(pools ? plan.devices - prompts : plan.devices) * plan.figure("decode_busy").value_or(0);
+    return serves ? 0 : double(plan.devices);
+  };
+  std::map<std::string, double> all, each;
   for (const StepPart &part : plan.steps)
-    all[pools ? part.phase : ""] += part.exposed().value;
-  for (const StepPart &part : plan.steps) {
-    const double devices = !pools                    ? double(plan.devices)
-                           : part.phase == "prefill" ? double(plan.layout.prefill->devices())
-                           : part.phase == "decode"  ? double(plan.devices - plan.layout.prefill->devices())
-                                                     : 0;
-    each[part.phase + ": " + part.name] += part.exposed().value / all[pools ? part.phase : ""] * devices / tokens;
-  }
+    all[phaseOf(part)] += part.exposed().value;
+  for (const StepPart &part : plan.steps)
+    if (const double seconds = all[phaseOf(part)]; seconds > 0)
+      each[part.phase + ": " + part.name] += part.exposed().value / seconds * devicesOf(phaseOf(part)) / tokens;
   return each;
 }
 

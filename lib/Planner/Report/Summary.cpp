@@ -153,6 +153,13 @@ std::string boundOf(const PhaseParts &phase) {
          (phase.overlaps ? " with transfers beside it" : "");
 }
 
+/// Traffic lists tiers from the innermost, and what goes to the host.
+bool isInnermost(const std::string &tier, const ClusterPlan &plan) {
+  const auto first = std::find_if(plan.traffic.begin(), plan.traffic.end(),
+                                  [](const TierTraffic &each) { return each.tier != "host"; });
+  return first != plan.traffic.end() && first->tier == tier;
+}
+
 /// What makes the longest part of a phase shorter.
 std::string remedyOf(const PhaseParts &phase, const PlanReport &report) {
   const StepPart &part = longest(phase);
@@ -187,9 +194,10 @@ std::string remedyOf(const PhaseParts &phase, const PlanReport &report) {
       return "transfer: the cache of a request crosses tier " + part.tier +
              "; pools inside a faster tier, more devices in a receiving rank (tp, cp or pp) or a narrower cache "
              "shorten it";
-    return phase.phase + ": " + part.name + " crosses tier " + part.tier + "; keep its ranks inside a faster tier, " +
-           (report.plan.layoutOf(phase.phase).overlap ? "or lower its bytes (narrower dispatch, fewer nodes a token)"
-                                                      : "or hide it behind work (overlap=1)");
+    return phase.phase + ": " + part.name + " crosses tier " + part.tier + "; " +
+           (isInnermost(part.tier, report.plan) ? "" : "keep its ranks inside a faster tier, or ") +
+           (report.plan.layoutOf(phase.phase).overlap ? "lower its bytes (narrower dispatch, fewer nodes a token)"
+                                                      : "hide it behind work (overlap=1)");
   case Bound::Latency:
     return phase.phase + ": the messages of " + part.name +
            " are too small for the link; more tokens a step or fewer ranks in the group make them larger";
