@@ -35,10 +35,28 @@ bool joinsAsPrologue(Operation *norm, Operation *linear) {
          cast<RankedTensorType>(norm->getResult(0).getType()).getRank() == 2;
 }
 
-/// Gated activation, or addition of a row of equal shape that is not the same value.
-bool joinsAsEpilogue(Operation *op) {
-  if (auto add = dyn_cast<nn::AddOp>(op))
-    return add.getLhs() != add.getRhs();
+/// Ops on the longest path to each op of `block`, itself included and views not.
+llvm::DenseMap<Operation *, int64_t> depthsOf(Block &block) {
+  llvm::DenseMap<Operation *, int64_t> depths;
+  for (Operation &op : block) {
+    int64_t before = 0;
+    for (Value operand : op.getOperands())
+      if (Operation *producer = operand.getDefiningOp())
+        before = std::max(before, depths.lookup(producer));
+    depths[&op] = before + !isView(&op);
+  }
+  return depths;
+}
+
+/// Gated activation, or addition of a row of equal shape that is not the same value. A linear does not wait for what
+/// takes longer to come than itself: the sum of routed experts for the shared one.
+bool joinsAsEpilogue(Operation *op, Operation *linear, const llvm::DenseMap<Operation *, int64_t> &depths) {
+  if (!isLinear(linear))
+    return false;
+  if (auto add = dyn_cast<nn::AddOp>(op)) {
+    Operation *other = (add.getLhs().getDefiningOp() == linear ? add.getRhs() : add.getLhs()).getDefiningOp();
+    return add.getLhs() != add.getRhs() && (!other || depths.lookup(other) <= depths.lookup(linear));
+  }
   return isa<nn::GatedActOp>(op);
 }
 
@@ -47,6 +65,7 @@ bool joinsAsEpilogue(Operation *op) {
 SmallVector<KernelGroup> groupKernels(Block &block, bool fuse) {
   SmallVector<KernelGroup> groups;
   llvm::DenseMap<Operation *, size_t> groupOf;
+  llvm::DenseMap<Operation *, int64_t> depths = depthsOf(block);
   auto absorb = [&](size_t from, size_t into) {
     for (Operation *op : groups[from])
       groupOf[op] = into;
@@ -70,7 +89,7 @@ SmallVector<KernelGroup> groupKernels(Block &block, bool fuse) {
           groups[found->second].back() != producer)
         continue;
       bool prologue = joinsAsPrologue(producer, &op);
-      bool epilogue = joinsAsEpilogue(&op) && isLinear(producer);
+      bool epilogue = joinsAsEpilogue(&op, producer, depths);
       if (prologue || epilogue) {
         absorb(found->second, mine);
         break;

@@ -3,7 +3,8 @@
 // Analysis of form-kernels, apart from its rewrite. Of the roles ops may play (KernelOp), these are joined:
 //
 //   prologue   a norm of whole rows, into the linear that alone reads it
-//   epilogue   gated activation or residual addition, into the linear it alone reads
+//   epilogue   gated activation or residual addition, into the linear it alone reads; what is added
+//              comes no later than the linear
 //   view       nn.split, nn.reshape: into every kernel that reads through it
 //
 // Every other op is a kernel of its own.

@@ -87,6 +87,20 @@ func.func @views(%x: !x) -> tensor<?x32xf32, #nn.rows<token>> {
 !x = tensor<?x64xf32, #nn.rows<token>>
 nn.weights @w "{layer}.w" over (layer = 0 to 2) : tensor<64x64xbf16>
 
+// A linear takes no sum that comes later than it could run: it would wait for it.
+// CHECK-LABEL: func.func private @late(
+func.func private @late(%l: index, %x: !x, %b: !nn.batch) -> !x {
+  // CHECK-NEXT: %[[D:.*]] = kern.call @k_add(
+  // CHECK-NEXT: %[[E:.*]] = kern.call @k_add(
+  // CHECK-NEXT: %[[S:.*]] = kern.call @k_w(
+  // CHECK-NEXT: kern.call @k_add_{{[0-9]}}(%[[E]], %[[S]])
+  %d = nn.add %x, %x : !x
+  %e = nn.add %d, %d : !x
+  %s = nn.linear %x, @w[%l] order tree<1> : !x -> !x
+  %y = nn.add %e, %s : !x
+  return %y : !x
+}
+
 // Twice the same value is no residual; layer lists stay what they are.
 // CHECK-LABEL: func.func private @layer(
 func.func private @layer(%l: index, %x: !x, %b: !nn.batch) -> !x {

@@ -93,7 +93,8 @@ def FormKernels : Pass<"form-kernels", "::mlir::ModuleOp"> {
   let description = [{
     Every op becomes a kern.func region and a kern.call; equal regions are one kernel. Views (split, reshape) move into
     their consumers. With `fuse` a linear takes the norm that only it reads as prologue, and bias-free gated
-    activation or residual addition that only reads it as epilogue: the roundings stay, so do the bits.
+    activation or residual addition that only reads it as epilogue: the roundings stay, so do the bits. What is added
+    may not come later than the linear, which would wait for it.
 
     ```mlir
     %g = nn.linear %h, @gu[%l] ...      // before
