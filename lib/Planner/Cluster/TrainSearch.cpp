@@ -75,30 +75,43 @@ std::vector<ClusterPlan> planner::trainingPlans(const RequestModel &context, con
   const Objective objective = context.request.objective;
   PipelineCache cache;
   std::vector<Scored> bounds, scores;
-  auto add = [&](const ParallelLayout &layout) {
-    Expected<TrainScore> bound = boundTrain(context, layout, cache);
-    bool holds = bool(bound);
+  const double capacity = double(context.request.topology.device.memory.value.value);
+  auto keep = [&](const Expected<TrainScore> &bound) {
     if (bound)
       bounds.push_back({rankOf(*bound, objective), *bound});
+    return bool(bound);
+  };
+  auto offloaded = [&](ParallelLayout layout, Offload offload) {
+    layout.offload = offload;
+    ++tried;
+    return boundTrain(context, layout, cache);
+  };
+  // False: memory refuses it by so much that no other split of its layers can hold.
+  auto add = [&](const ParallelLayout &layout) {
+    const Expected<TrainScore> bound = boundTrain(context, layout, cache);
+    if (keep(bound))
+      return true;
+    const bool isMemory = bound.error().where == "memory", hasHost = context.request.topology.host.has_value();
     // A layout that holds all is never faster with a part of it on the host; one that does not may hold it so. Both
     // parts are moved only where one is not enough.
-    const bool mayOffload = !bound && bound.error().where == "memory" && context.request.topology.host;
-    for (Offload offload : {Offload::Activations, Offload::Optimizer, Offload::Both}) {
-      if (!mayOffload || (holds && offload == Offload::Both))
-        break;
-      ParallelLayout offloaded = layout;
-      offloaded.offload = offload;
-      ++tried;
-      if (Expected<TrainScore> other = boundTrain(context, offloaded, cache)) {
-        bounds.push_back({rankOf(*other, objective), *other});
-        holds = true;
-      }
+    const Expected<TrainScore> both = isMemory && hasHost ? offloaded(layout, Offload::Both) : bound;
+    if (both) {
+      const bool activations = keep(offloaded(layout, Offload::Activations));
+      if (!keep(offloaded(layout, Offload::Optimizer)) && !activations)
+        keep(both);
+      return true;
     }
-    if (!holds)
-      refusals.add(bound.error(), layout, PlanPhase::Train);
+    refusals.add(bound.error(), layout, PlanPhase::Train);
+    if (!isMemory)
+      return true;
+    // Even stages have at most twice the mean's layers, and some rank of any split has the mean's.
+    ParallelLayout least = layout;
+    least.offload = hasHost ? Offload::Both : Offload::None;
+    return trainingBytes(context, least, cache).value_or(0) <= 2 * capacity;
   };
   for (const ParallelLayout &layout : space) {
-    add(layout);
+    if (!add(layout))
+      continue;
     if (const std::optional<ParallelLayout> chosen = withChosenLayers(context, layout)) {
       ++tried;
       add(*chosen);
