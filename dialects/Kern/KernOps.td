@@ -31,19 +31,21 @@ def Kern_TileAttr : AttrDef<KernDialect, "Tile"> {
   let summary = "how a kernel is computed";
   let description = [{
     The target's vocabulary and f32 lanes of a vector; `mr` x `nr` (rows x vectors) of the register tile; contraction
-    steps prefetched ahead; rows a grid item takes (0: all); for attention, keys a pass covers and heads an item takes.
-    No field may change a bit of the result.
+    steps prefetched ahead; rows computed together (0: all); for attention, heads an item takes, parts of its values and
+    the tokens of the largest step whose sequences are split over workers. No field may change a bit of the result.
 
     ```mlir
     #kern.tile<avx512, lanes = 16, mr = 14, nr = 2, prefetch = 16, rows_block = 256, head_tile = 1, value_parts = 1>
     ```
-    [C1] prefetch and rows_block are not negative, all other numbers are positive.
+    [C1] prefetch, rows_block and split_tokens are not negative, all other numbers are positive.
   }];
   let parameters = (ins EnumParameter<Kern_Vocabulary>:$vocabulary, "int64_t":$lanes, "int64_t":$mr, "int64_t":$nr,
-                        "int64_t":$prefetch, "int64_t":$rows_block, "int64_t":$head_tile, "int64_t":$value_parts);
+                        "int64_t":$prefetch, "int64_t":$rows_block, "int64_t":$head_tile, "int64_t":$value_parts,
+                        DefaultValuedParameter<"int64_t", "0">:$split_tokens);
   let assemblyFormat = [{
     `<` $vocabulary `,` `lanes` `=` $lanes `,` `mr` `=` $mr `,` `nr` `=` $nr `,` `prefetch` `=` $prefetch `,`
-    `rows_block` `=` $rows_block `,` `head_tile` `=` $head_tile `,` `value_parts` `=` $value_parts `>`
+    `rows_block` `=` $rows_block `,` `head_tile` `=` $head_tile `,` `value_parts` `=` $value_parts
+    (`,` `split_tokens` `=` $split_tokens^)? `>`
   }];
   let genVerifyDecl = 1;
 }

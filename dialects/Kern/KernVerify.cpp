@@ -12,15 +12,16 @@ using namespace k2c::kern;
 
 /// [C1] of tile.
 LogicalResult TileAttr::verify(function_ref<InFlightDiagnostic()> emitError, Vocabulary, int64_t lanes, int64_t mr,
-                               int64_t nr, int64_t prefetch, int64_t rowsBlock, int64_t headTile, int64_t valueParts) {
+                               int64_t nr, int64_t prefetch, int64_t rowsBlock, int64_t headTile, int64_t valueParts,
+                               int64_t splitTokens) {
   std::pair<StringRef, int64_t> positive[] = {
       {"lanes", lanes}, {"mr", mr}, {"nr", nr}, {"head_tile", headTile}, {"value_parts", valueParts}};
   for (auto [name, value] : positive)
     if (value <= 0)
       return emitError() << "'#kern.tile' [C1] expects positive " << name << ", got " << value;
-  if (prefetch < 0 || rowsBlock < 0)
-    return emitError() << "'#kern.tile' [C1] expects no negative prefetch or rows_block, got " << prefetch << " and "
-                       << rowsBlock;
+  if (prefetch < 0 || rowsBlock < 0 || splitTokens < 0)
+    return emitError() << "'#kern.tile' [C1] expects no negative prefetch, rows_block or split_tokens, got " << prefetch
+                       << ", " << rowsBlock << " and " << splitTokens;
   return success();
 }
 

@@ -144,8 +144,33 @@ void FunctionLowering::lowerCall(OpBuilder &b, kern::CallOp call) {
   SmallVector<Value> arguments;
   for (auto [operand, source] : llvm::zip_equal(operands(kernel.desc), kernel.sources))
     arguments.push_back(argument(b, call, operand, source));
+  TileConfig tile = tileConfig(symbols.lookup<kern::FuncOp>(call.getCallee()).getTileAttr());
+  if (tile.splitTokens > 0)
+    return lowerSplit(b, call, kernel, tile.splitTokens, std::move(arguments));
   rt::LaunchOp::create(b, call.getLoc(), call.getCalleeAttr(), gridItems(b, call, kernel), arguments,
                        call.getOpenAttr());
+}
+
+/// Two launches, told apart by the last argument, and workers meet between them. The second merges the partials of a
+/// step of at most `splitTokens` tokens; it has no items in others.
+void FunctionLowering::lowerSplit(OpBuilder &b, kern::CallOp call, const DescribedKernel &kernel, int64_t splitTokens,
+                                  SmallVector<Value> arguments) {
+  Location loc = call.getLoc();
+  Type i64 = b.getI64Type();
+  auto number = [&](int64_t value) { return arith::ConstantIntOp::create(b, loc, i64, value).getResult(); };
+  int64_t offset = call->getAttrOfType<IntegerAttr>("mem.partials").getInt();
+  arguments.push_back(rt::ArenaOp::create(b, loc, rt::PtrType::get(b.getContext()), offset));
+  arguments.push_back(number(0));
+  rt::LaunchOp::create(b, loc, call.getCalleeAttr(), gridItems(b, call, kernel), arguments, /*open=*/nullptr);
+  Value tokens = rt::RowsOp::create(b, loc, i64, rt::Count::Token);
+  Value below = arith::SubIOp::create(b, loc, number(splitTokens + 1), tokens);
+  Value isSplit = arith::MinSIOp::create(b, loc, arith::MaxSIOp::create(b, loc, below, number(0)), number(1));
+  Value most = rt::GridOp::create(b, loc, i64, isSplit, 1, 1, splitTokens);
+  Grid merge = mergeGrid(kernel.desc);
+  Value items = rt::GridOp::create(b, loc, i64, arith::MinSIOp::create(b, loc, tokens, most), 1, merge.rowsPerItem,
+                                   merge.itemsPerBlock);
+  arguments.back() = number(1);
+  rt::LaunchOp::create(b, loc, call.getCalleeAttr(), items, arguments, call.getOpenAttr());
 }
 
 void FunctionLowering::lowerLayers(OpBuilder &b, nn::LayersOp op) {

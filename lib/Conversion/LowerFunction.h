@@ -26,6 +26,8 @@ public:
 
 private:
   void lowerCall(mlir::OpBuilder &b, kern::CallOp call);
+  void lowerSplit(mlir::OpBuilder &b, kern::CallOp call, const DescribedKernel &kernel, int64_t splitTokens,
+                  llvm::SmallVector<mlir::Value> arguments);
   void lowerLayers(mlir::OpBuilder &b, nn::LayersOp op);
   mlir::Value argument(mlir::OpBuilder &b, kern::CallOp call, const Operand &operand, const ArgumentSource &source);
   mlir::Value layerIndex(mlir::OpBuilder &b, int64_t offset);

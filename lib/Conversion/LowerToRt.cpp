@@ -150,7 +150,10 @@ LogicalResult checkScheduled(ModuleOp module) {
                                     << ", which has no place; only layers of an nn.layers list take rows, and weights "
                                        "are families";
   WalkResult result = module.walk([&](kern::CallOp call) -> WalkResult {
-    return call.getOffsets() ? success() : LogicalResult(missing(call, "the call has no offsets", "assign-memory"));
+    auto kernel = cast<kern::FuncOp>(SymbolTable::lookupNearestSymbolFrom(call, call.getCalleeAttr()));
+    if (!call.getOffsets() || (kernel.getTileAttr().getSplitTokens() > 0 && !call->hasAttr("mem.partials")))
+      return missing(call, "the call has no offsets", "assign-memory");
+    return success();
   });
   return failure(result.wasInterrupted());
 }

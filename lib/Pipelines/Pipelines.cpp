@@ -53,6 +53,7 @@ void buildScheduledForm(OpPassManager &pm, const PipelineOptions &options) {
   tiles.avx512Bf16 = options.target.hasAvx512Bf16;
   tiles.l1Bytes = options.target.l1Bytes;
   tiles.l2Bytes = options.target.l2Bytes;
+  tiles.cores = options.cores;
   tiles.choice = options.tileChoice;
   pm.addPass(createChooseTiles(tiles));
   if (options.launchGroups)

@@ -54,6 +54,7 @@ PipelineOptions Road::pipelineOptions() const {
   p.mla = options.mla;
   p.topology = inputs.topology.name;
   p.target = inputs.target.tileTarget();
+  p.cores = inputs.topology.device.cores;
   p.expandedFrom = decided.expandedFrom;
   p.weightBytes = decided.memory.weights.value;
   p.cacheBytes = decided.memory.cache.value;

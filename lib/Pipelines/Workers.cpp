@@ -32,6 +32,16 @@ bool isByRow(const KernelDesc &desc, const Grid &grid) {
          grid.rowsPerItem == 1 && grid.itemsPerBlock == 1;
 }
 
+/// Items of a step of `rows` rows, its sequences as long as the limits allow.
+int64_t itemsOf(const ProgramKernel &kernel, int64_t rows, const Limits &limits) {
+  TileConfig tile = kernel.tile;
+  if (rows > tile.splitTokens)
+    tile.splitTokens = 0;
+  const Grid grid = gridOf(kernel.desc, tile);
+  const int64_t items = itemCount(grid, rows * grid.slotsPerToken);
+  return tile.splitTokens > 0 ? items / mostPartials * softmaxPartials(limits.maxContext - 1) : items;
+}
+
 } // namespace
 
 void remarkWorkers(const Device &device, const std::vector<SlotShares> &shares,
@@ -46,10 +56,10 @@ void remarkWorkers(const Device &device, const std::vector<SlotShares> &shares,
     if (kernel.launches == 0 || isByRow(kernel.desc, grid) ||
         std::holds_alternative<ExpandedAttentionDesc>(kernel.desc.body))
       continue;
-    const int64_t alone = itemCount(grid, grid.slotsPerToken);
+    const int64_t alone = itemsOf(kernel, 1, plan.limits);
     if (alone >= workers)
       continue;
-    const int64_t together = itemCount(grid, rows * grid.slotsPerToken);
+    const int64_t together = itemsOf(kernel, rows, plan.limits);
     plan.remarks.push_back({"share-launches",
                             "@" + kernel.desc.name + ": " + counted(alone, "item") + " for " +
                                 counted(workers, "worker") + " in a step of one row, " + std::to_string(together) +

@@ -14,6 +14,8 @@
 //===----------------------------------------------------------------------===//
 #include "BufferLives.h"
 #include "dialects/Kern/Kern.h"
+#include "k2c/Kernels/Describe.h"
+#include "k2c/Kernels/TileAttr.h"
 #include "k2c/Transforms/Passes.h"
 #include "k2c/Transforms/Remark.h"
 
@@ -176,6 +178,25 @@ FailureOr<int64_t> Placer::place(func::FuncOp function, int64_t base, std::optio
 struct AssignMemory : impl::AssignMemoryBase<AssignMemory> {
   using AssignMemoryBase::AssignMemoryBase;
 
+  /// Partials of split attentions lie behind all buffers, from `peak` on; returns the new peak.
+  FailureOr<int64_t> placePartials(ModuleOp module, int64_t peak) {
+    OpBuilder b(module);
+    for (auto kernel : module.getOps<kern::FuncOp>()) {
+      if (!kernel.getTile() || kernel.getTileAttr().getSplitTokens() == 0)
+        continue;
+      FailureOr<DescribedKernel> described = describe(kernel);
+      if (failed(described))
+        return failure();
+      int64_t offset = alignUp(peak);
+      peak = offset + partialBytes(described->desc, tileConfig(kernel.getTileAttr()));
+      module.walk([&](kern::CallOp call) {
+        if (call.getCallee() == kernel.getSymName())
+          call->setAttr("mem.partials", b.getI64IntegerAttr(offset));
+      });
+    }
+    return peak;
+  }
+
   void runOnOperation() override {
     ModuleOp module = getOperation();
     auto limits = module->getAttrOfType<nn::LimitsAttr>("nn.limits");
@@ -193,7 +214,10 @@ struct AssignMemory : impl::AssignMemoryBase<AssignMemory> {
         return signalPassFailure();
       peak = std::max(peak, *end);
     }
-    module->setAttr("mem.peak", OpBuilder(module).getI64IntegerAttr(peak));
+    FailureOr<int64_t> end = placePartials(module, peak);
+    if (failed(end))
+      return signalPassFailure();
+    module->setAttr("mem.peak", OpBuilder(module).getI64IntegerAttr(*end));
   }
 };
 

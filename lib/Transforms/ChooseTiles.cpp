@@ -40,7 +40,9 @@ struct ChooseTiles : impl::ChooseTilesBase<ChooseTiles> {
     if (tiles.empty())
       return kernel.emitError() << "choose-tiles: no tile of kernel '" << kernel.getSymName() << "' is legal on "
                                 << target.lanes << " lanes and " << target.vectorRegisters << " vector registers";
-    const TileConfig &tile = tiles[choice % tiles.size()];
+    TileConfig tile = tiles[choice % tiles.size()];
+    if (auto limits = getOperation()->getAttrOfType<nn::LimitsAttr>("nn.limits"))
+      tile.splitTokens = splitTokensFor(described->desc, tile, cores, limits.getToken(), limits.getPositions());
     kernel.setTileAttr(tileAttr(&getContext(), tile));
     remark(kernel.getLoc(), "choose-tiles", kernel.getSymName(),
            "kernel '" + kernel.getSymName().str() + "': " + std::to_string(tile.mr) + "x" +

@@ -29,7 +29,7 @@ Array outputs(const TestStep &step, int64_t width, DType type = DType::F32) {
   return Array(type, std::vector<float>(step.rows() * width, -77.0f));
 }
 
-void checkGqa(const GqaAttentionDesc &d, const std::vector<Sequence> &sequences) {
+void checkGqa(const GqaAttentionDesc &d, const std::vector<Sequence> &sequences, int64_t splitTokens = 0) {
   TestStep step(sequences);
   Array q(d.q.type, Random(3).vector(step.rows() * d.q.stride));
   Array k = cachePlane(step, d.kvHeads * d.keyDim, d.shape.cache, 1);
@@ -45,7 +45,7 @@ void checkGqa(const GqaAttentionDesc &d, const std::vector<Sequence> &sequences)
         args.push_back(r[0].data());
         return args;
       },
-      teams);
+      teams, splitTokens);
 }
 
 GqaAttentionDesc gqa(int64_t heads, int64_t kvHeads, int64_t keyDim, int64_t valueDim, DType type = DType::F32) {
@@ -89,13 +89,30 @@ TEST(EmitAttention, GqaQueriesAndCacheOfDifferentTypes) {
   checkGqa(d, {{3, 1}, {0, 9}});
 }
 
+// Two partials and fewer are one piece; 3, 4 and 5 are split at 2,047, 3,071 and 4,095 tokens before; from 16,384
+// positions on partials are longer.
+const std::vector<Sequence> longSequences = {{0, 1},    {63, 1},   {64, 1},   {1024, 1}, {2046, 3},
+                                             {3071, 1}, {4095, 2}, {4096, 1}, {16383, 2}};
+
+TEST(EmitAttention, GqaSplitsLongSequences) {
+  GqaAttentionDesc d = gqa(6, 2, 8, 20);
+  d.shape.maxLogit = true;
+  checkGqa(d, longSequences, 13);
+  checkGqa(d, longSequences, 12); // one token too many
+  checkGqa(gqa(3, 1, 9, 8, DType::BF16), {{16500, 1}}, 1);
+}
+
 TEST(EmitAttention, KeysOfTwoChainsAreRefusedByName) {
   Expected<CompiledKernel> kernel = compileForHost({"wide", gqa(1, 1, 1024, 8)});
   ASSERT_FALSE(kernel);
   EXPECT_EQ(kernel.error().text(), "wide: keys of 1024 elements; emitted scores are one chain, of at most 1023");
 }
 
-void checkAbsorbed(int64_t heads, DType type) {
+/// Sequences of both forms, one of them beyond a restart.
+const std::vector<Sequence> forms = {
+    {70, 1, K2RT_FORM_ABSORBED}, {0, 5, K2RT_FORM_EXPANDED}, {1100, 3, K2RT_FORM_ABSORBED}};
+
+void checkAbsorbed(int64_t heads, DType type, const std::vector<Sequence> &sequences, int64_t splitTokens = 0) {
   AbsorbedAttentionDesc d;
   d.shape.maxLogit = true;
   d.shape.cache = type;
@@ -107,8 +124,7 @@ void checkAbsorbed(int64_t heads, DType type) {
   d.qRopeHeadStride = 12;
   d.qRope = {RowSpace::Token, heads * 12, heads * 12 + 4, type};
   d.o = rowsOf(heads * 36, type);
-  TestStep step(
-      std::vector<Sequence>{{70, 1, K2RT_FORM_ABSORBED}, {0, 5, K2RT_FORM_EXPANDED}, {1100, 3, K2RT_FORM_ABSORBED}});
+  TestStep step(sequences);
   Array qLatent(type, Random(3).vector(step.rows() * d.qLatent.stride));
   Array qRope(type, Random(4).vector(step.rows() * d.qRope.stride));
   Array latent = cachePlane(step, 36, type, 1), rope = cachePlane(step, 8, type, 2);
@@ -120,15 +136,25 @@ void checkAbsorbed(int64_t heads, DType type) {
         return std::vector<void *>{qLatent.data(), qRope.data(), latent.data(), rope.data(),
                                    &step.step,     ordinal(1),   r[0].data()};
       },
-      teams);
+      teams, splitTokens);
 }
 
 TEST(EmitAttention, AbsorbedTakesItsRows) {
   for (int64_t heads : {4, 20})
-    checkAbsorbed(heads, DType::F32);
+    checkAbsorbed(heads, DType::F32, forms);
 }
 
-TEST(EmitAttention, AbsorbedPairsOfBf16) { checkAbsorbed(20, DType::BF16); }
+TEST(EmitAttention, AbsorbedPairsOfBf16) { checkAbsorbed(20, DType::BF16, forms); }
+
+TEST(EmitAttention, AbsorbedSplitsLongSequences) {
+  std::vector<Sequence> sequences = longSequences;
+  for (Sequence &sequence : sequences)
+    sequence.form = K2RT_FORM_ABSORBED;
+  sequences[0].form = sequences[5].form = K2RT_FORM_EXPANDED;
+  checkAbsorbed(20, DType::F32, sequences, 13);
+  checkAbsorbed(20, DType::F32, sequences, 12); // one token too many
+  checkAbsorbed(3, DType::BF16, {{4099, 1, K2RT_FORM_ABSORBED}}, 1);
+}
 
 void checkExpanded(DType type, DType cache) {
   ExpandedAttentionDesc d;

@@ -34,15 +34,20 @@ std::vector<HostTarget> targets() {
   return list;
 }
 
-Expected<CompiledKernel> compile(const KernelDesc &desc, const HostTarget &target) {
+std::string keyOf(const KernelDesc &desc, int64_t splitTokens) {
+  return canonicalKey(desc) + " split " + std::to_string(splitTokens);
+}
+
+Expected<CompiledKernel> compile(const KernelDesc &desc, const HostTarget &target, int64_t splitTokens = 0) {
   static TemporaryFolder folder;
   static int64_t serial = 0;
   CompiledKernel kernel;
   kernel.target = target.cpu;
   kernel.tile = chooseTile(desc, target.tileTarget());
+  kernel.tile.splitTokens = splitTokens;
   kernel.grid = gridOf(desc, kernel.tile);
   kernel.scratchBytes = scratchBytes(desc, kernel.tile);
-  ObjectJob job{desc.name, canonicalKey(desc),
+  ObjectJob job{desc.name, keyOf(desc, splitTokens),
                 [&](mlir::MLIRContext *context) { return emitKernel(context, desc, kernel.tile, "kernel"); }};
   ObjectOptions options;
   options.cacheDir = folder.path.str().str();
@@ -63,13 +68,13 @@ Expected<CompiledKernel> compile(const KernelDesc &desc, const HostTarget &targe
 
 Expected<CompiledKernel> compileForHost(const KernelDesc &desc) { return compile(desc, targets().front()); }
 
-std::vector<CompiledKernel> compileForTargets(const KernelDesc &desc) {
+std::vector<CompiledKernel> compileForTargets(const KernelDesc &desc, int64_t splitTokens) {
   static std::map<std::string, std::vector<CompiledKernel>> known;
-  std::vector<CompiledKernel> &kernels = known[canonicalKey(desc)];
+  std::vector<CompiledKernel> &kernels = known[keyOf(desc, splitTokens)];
   if (!kernels.empty())
     return kernels;
   for (const HostTarget &target : targets()) {
-    Expected<CompiledKernel> kernel = compile(desc, target);
+    Expected<CompiledKernel> kernel = compile(desc, target, splitTokens);
     if (kernel)
       kernels.push_back(*kernel);
     else
@@ -104,19 +109,35 @@ LaunchResult launch(const CompiledKernel &kernel, const k2rt_ir_step &step, cons
   return result;
 }
 
+/// The launches of a kernel; the buffer of a split one begins as NaN.
+static int32_t launchAll(const CompiledKernel &kernel, const KernelDesc &desc, const k2rt_ir_step &step,
+                         std::vector<void *> args, int64_t workers) {
+  if (kernel.tile.splitTokens == 0)
+    return launch(kernel, step, args, workers).status;
+  std::vector<float> partials(partialBytes(desc, kernel.tile) / sizeof(float), std::nanf(""));
+  CompiledKernel merge = kernel;
+  merge.grid = mergeGrid(desc);
+  if (step.token_rows > kernel.tile.splitTokens)
+    merge.grid.itemsPerBlock = 0;
+  args.push_back(partials.data());
+  args.push_back(ordinal(0));
+  int32_t status = launch(kernel, step, args, workers).status;
+  args.back() = ordinal(1);
+  return status ? status : launch(merge, step, args, workers).status;
+}
+
 void expectSameBits(const KernelDesc &desc, const k2rt_ir_step &step, const std::vector<Array> &initial,
                     const std::function<std::vector<void *>(std::vector<Array> &)> &arguments,
-                    const std::vector<int64_t> &teams) {
+                    const std::vector<int64_t> &teams, int64_t splitTokens) {
   std::vector<Array> expected = initial;
   std::vector<void *> args = arguments(expected);
   ASSERT_EQ(operands(desc).size(), args.size());
   Status status = evaluate(desc, args.data(), step);
   ASSERT_TRUE(status) << status.error().text();
-  for (const CompiledKernel &kernel : compileForTargets(desc))
+  for (const CompiledKernel &kernel : compileForTargets(desc, splitTokens))
     for (int64_t workers : teams) {
       std::vector<Array> results = initial;
-      LaunchResult launched = launch(kernel, step, arguments(results), workers);
-      EXPECT_EQ(launched.status, 0);
+      EXPECT_EQ(launchAll(kernel, desc, step, arguments(results), workers), 0);
       for (size_t i = 0; i < results.size(); ++i) {
         int64_t differences = 0, first = -1;
         for (int64_t e = results[i].size() - 1; e >= 0; --e)

@@ -23,7 +23,7 @@ struct CompiledKernel {
 };
 
 /// The kernel for every target of this machine; a compile error fails the test. Kernels live as long as the process.
-std::vector<CompiledKernel> compileForTargets(const KernelDesc &desc);
+std::vector<CompiledKernel> compileForTargets(const KernelDesc &desc, int64_t splitTokens = 0);
 
 /// The kernel for this machine.
 Expected<CompiledKernel> compileForHost(const KernelDesc &desc);
@@ -41,10 +41,10 @@ LaunchResult launch(const CompiledKernel &kernel, const k2rt_ir_step &step, cons
 int64_t gridRows(const Grid &grid, const k2rt_ir_step &step);
 
 /// Compares compiled kernels with evaluate(), for teams of so many workers. `arguments(results)` makes the argument
-/// list; results[i] starts as a copy of initial[i].
+/// list; results[i] starts as a copy of initial[i]. Attention is split in steps of at most `splitTokens` tokens.
 void expectSameBits(const KernelDesc &desc, const k2rt_ir_step &step, const std::vector<Array> &initial,
                     const std::function<std::vector<void *>(std::vector<Array> &)> &arguments,
-                    const std::vector<int64_t> &teams = {1, 3});
+                    const std::vector<int64_t> &teams = {1, 3}, int64_t splitTokens = 0);
 
 } // namespace k2c::test
 

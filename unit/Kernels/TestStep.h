@@ -104,7 +104,7 @@ struct Sequence {
 /// A step over sequences with one cache group.
 class TestStep {
 public:
-  static constexpr int64_t pageCount = 97, stride = 32;
+  static constexpr int64_t pageCount = 97, stride = 288;
 
   explicit TestStep(const std::vector<Sequence> &sequences) {
     seqBegin.push_back(0);
@@ -141,7 +141,7 @@ private:
   void addSequence(int64_t s, const Sequence &sequence) {
     for (int64_t b = 0; b < stride; ++b)
       table.push_back(b < int64_t(sequence.pages.size()) ? sequence.pages[b]
-                                                         : int32_t((s * stride * 5 + b * 7 + 3) % pageCount));
+                                                         : int32_t((s * 160 + b * 7 + 3) % pageCount));
     for (int64_t r = 0; r < sequence.rows; ++r) {
       int64_t position = sequence.cached + r;
       positions.push_back(int32_t(position));

@@ -130,6 +130,31 @@ TEST(Grids, HeadsTimesTokensAreTheItemsOfAttention) {
   }
 }
 
+// Fewer (token, tile of heads) than workers, and sequences of three partials: 2,049 positions.
+TEST(Grids, AttentionOfFewTokensIsSplitForManyWorkers) {
+  AbsorbedAttentionDesc absorbed;
+  absorbed.shape.heads = 64;
+  absorbed.latent = 512;
+  TileConfig tile = chooseTile({"", absorbed}, zen4); // 8 heads
+  EXPECT_EQ(splitTokensFor({"", absorbed}, tile, 128, 2048, 8192), 15);
+  EXPECT_EQ(splitTokensFor({"", absorbed}, tile, 129, 2048, 8192), 16);
+  EXPECT_EQ(splitTokensFor({"", absorbed}, tile, 128, 4, 8192), 4) << "tokens of a step";
+  EXPECT_EQ(splitTokensFor({"", absorbed}, tile, 8, 2048, 8192), 0) << "a tile of heads for each worker";
+  EXPECT_EQ(splitTokensFor({"", absorbed}, tile, 128, 2048, 2048), 0) << "two partials";
+  EXPECT_EQ(splitTokensFor({"", absorbed}, tile, 128, 2048, 2049), 15);
+  tile.splitTokens = 15;
+  EXPECT_EQ(itemCount(gridOf({"", absorbed}, tile), 1), 8 * 16 * tile.valueParts);
+  EXPECT_EQ(itemCount(mergeGrid({"", absorbed}), 3), 3 * 64);
+  EXPECT_EQ(partialBytes({"", absorbed}, tile), 15 * 64 * 16 * (512 + 16) * 4) << "m and l in a line of their own";
+  GqaAttentionDesc gqa;
+  gqa.shape.heads = 64;
+  gqa.kvHeads = 4;
+  EXPECT_EQ(splitTokensFor({"", gqa}, chooseTile({"", gqa}, zen4), 128, 2048, 8192), 31);
+  ExpandedAttentionDesc expanded;
+  expanded.shape.heads = 64;
+  EXPECT_EQ(splitTokensFor({"", expanded}, chooseTile({"", expanded}, zen4), 128, 2048, 8192), 0);
+}
+
 // The panels of an item, and how items are numbered, are those of TileConfig.h.
 TEST(Shares, FollowTheGrid) {
   auto shareOf = [](const KernelDesc &desc, size_t operand) {

@@ -152,6 +152,23 @@ TEST(KernelTime, TokensOfAttentionAreSharedOut) {
   EXPECT_NEAR(secondsOf(attention, step(1, 5, 97), many), 1e-6 + 100 * 512e-9, 1e-12);
 }
 
+// One head of 4,000 keys is four partials of 1,024, the last one shorter: two workers take two each. The second launch
+// adds up four rows of 128 f32 at 1 GB/s, three of them moved for each.
+TEST(KernelTime, PartialsOfALongSequenceAreSharedOut) {
+  ProgramKernel attention;
+  GqaAttentionDesc d;
+  d.shape.heads = d.kvHeads = 1;
+  d.keyDim = d.valueDim = 128;
+  attention.desc = {"attention", d};
+  attention.tile.rowsPerItem = 16;
+  double whole = 4000 * 512e-9;
+  EXPECT_NEAR(secondsOf(attention, step(1, 1, 3999)), 1e-6 + whole, 1e-12);
+  attention.tile.splitTokens = 1;
+  EXPECT_NEAR(secondsOf(attention, step(1, 1, 3999)), 2 * 1e-6 + whole / 2 + 4 * 3 * 512e-9, 1e-9);
+  EXPECT_NEAR(secondsOf(attention, step(1, 1, 2047)), 2 * 1e-6 + 2048 * 512e-9, 1e-12) << "two partials";
+  EXPECT_NEAR(secondsOf(attention, step(2, 1, 3999)), 2 * 1e-6 + whole, 1e-12) << "a sequence a worker";
+}
+
 TEST(KernelTime, RowsTakeTheirBytes) {
   AddDesc d;
   d.a = d.b = d.y = {RowSpace::Token, 64, 64, DType::F32};

@@ -8,7 +8,8 @@
 // of `operands(desc)`. It works on grid items [worker->begin, worker->end); any partition of the grid gives the same
 // bits. Activations are row-major with a row stride in elements; a column offset is part of the pointer. Row counts and
 // row forms come from worker->step; `step` is an operand where a kernel reads more of it. A layer ordinal is an integer
-// cast to a pointer. A plane operand points to the layer's first page.
+// cast to a pointer. A plane operand points to the layer's first page. Behind these, an attention whose tile splits it
+// (TileConfig.h) takes the buffer of partials and 0, or 1 in its second launch.
 //
 // Arithmetic is f32 with one rounding to nearest even an operation, under DAZ and FTZ (N6); exp, sigmoid and silu are
 // those of k2rt/polynomials.h (N7). bf16 operands widen exactly; "rounded" to bf16 is to nearest even, subnormal
@@ -346,6 +347,9 @@ int64_t leafLength(int64_t k, int64_t leaves);
 constexpr int64_t softmaxBlock = 64;
 /// N3: C(p) = max(1024, the next power of two >= (p + 1) / 16).
 int64_t softmaxRestart(int64_t position);
+/// N3: partials of a query at `position`; at most mostPartials.
+int64_t softmaxPartials(int64_t position);
+constexpr int64_t mostPartials = 16;
 /// N5: 2^m leaves of experts / 2^m experts, m maximal, at most 7.
 int64_t combineLeaves(int64_t experts);
 

@@ -14,7 +14,7 @@ namespace k2c {
 inline kern::TileAttr tileAttr(mlir::MLIRContext *context, const TileConfig &tile) {
   auto vocabulary = tile.vocabulary == Vocabulary::Avx512 ? kern::Vocabulary::Avx512 : kern::Vocabulary::Generic;
   return kern::TileAttr::get(context, vocabulary, tile.lanes, tile.mr, tile.nrVectors, tile.prefetch, tile.rowsPerItem,
-                             tile.headTile, tile.valueParts);
+                             tile.headTile, tile.valueParts, tile.splitTokens);
 }
 
 inline TileConfig tileConfig(kern::TileAttr tile) {
@@ -27,6 +27,7 @@ inline TileConfig tileConfig(kern::TileAttr tile) {
   config.rowsPerItem = tile.getRowsBlock();
   config.headTile = tile.getHeadTile();
   config.valueParts = tile.getValueParts();
+  config.splitTokens = tile.getSplitTokens();
   return config;
 }
 

@@ -12,12 +12,17 @@
 //   gqa attention        item = kvHead * tokens + token                  all query heads of the kv head
 //   expanded attention   item = head * tokens + token
 //   absorbed attention   item = (headTileIndex * tokens + token) * valueParts + part     `headTile` heads
+//   split attention      item = (item of the above without part * 16 + partial) * valueParts + part
 //   dispatch             one item
 //   all others           item = row
 // Panel-major grouped items and head-major attention items give every worker a fair share whatever the routing and
 // however causal masking loads the tokens, because a worker takes a contiguous range of items. What items share is
 // computed once where they are one worker's: up to `rowsPerItem` tokens of a head share its keys, the parts of values
 // of the same heads share their scores. So few tokens still occupy many workers, and many are computed together.
+//
+// Splitting. In a step of at most `splitTokens` tokens, the partials of N3 of a long sequence go to different workers.
+// The kernel then runs twice: items write closed partials to a buffer, then the heads of each token are merged in N3's
+// order. Items are places on a scale: a worker takes the partials whose share of all keys lies in its share of items.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_KERNELS_TILECONFIG_H
@@ -53,6 +58,7 @@ struct TileConfig {
   int64_t rowsPerItem = 1; ///< rows of a grid item; 0: all rows; attention: tokens computed together
   int64_t headTile = 1;    ///< attention: heads of a grid item
   int64_t valueParts = 1;  ///< absorbed attention: parts that the columns of the output are cut into
+  int64_t splitTokens = 0; ///< attention: tokens of the largest step that is split by partials
 };
 
 /// True when `tile` fits the target's registers and instructions and the kernel's shape.
@@ -74,6 +80,22 @@ TileConfig chooseTile(const KernelDesc &desc, const TargetInfo &target);
 
 /// Items of a launch: ceil(rows / rowsPerItem) * itemsPerBlock, or itemsPerBlock when rowsPerItem is 0.
 Grid gridOf(const KernelDesc &desc, const TileConfig &tile);
+
+/// The most tokens of a step whose attention should be split for `workers`: fewer (token, tile of heads) than workers,
+/// and sequences long enough to have `leastSplit` partials. A step has at most `tokens`, a sequence `positions`.
+int64_t splitTokensFor(const KernelDesc &desc, const TileConfig &tile, int64_t workers, int64_t tokens,
+                       int64_t positions);
+
+/// Partials of a query from which on it is split: two of unequal length share the work less well than parts of values.
+constexpr int64_t leastSplit = 3;
+
+/// The buffer of a split attention, f32: of each (token, head), mostPartials rows of partialStride(value columns): o,
+/// m, l. 0 bytes when `tile` does not split.
+int64_t partialBytes(const KernelDesc &desc, const TileConfig &tile);
+int64_t partialStride(int64_t valueDim);
+
+/// Items of the second launch of a split attention: heads of tokens.
+Grid mergeGrid(const KernelDesc &desc);
 
 /// Items of a launch over `rows` rows of the grid's row space.
 int64_t itemCount(const Grid &grid, int64_t rows);

@@ -23,6 +23,7 @@ struct PipelineOptions {
   std::string mla = "phased";
   std::string topology = "host";
   TargetInfo target;
+  int64_t cores = 1;         ///< of the device
   int64_t expandedFrom = -1; ///< tokens; see attach-plan
   int64_t weightBytes = 0, cacheBytes = 0;
   double prefillSeconds = 0, decodeSeconds = 0;

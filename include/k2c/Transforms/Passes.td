@@ -110,7 +110,8 @@ def ChooseTiles : Pass<"choose-tiles", "::mlir::ModuleOp"> {
   let summary = "Choose each kernel's tile by the cost model";
   let description = [{
     Describes each kern.func as a KernelDesc, asks the kernel model for legal tiles of the target and writes the
-    cheapest as `tile`. Tiles may change no bit (N0).
+    cheapest as `tile`. Tiles may change no bit (N0). Attention of so few tokens that cores would idle is split by the
+    partials of its sequences.
 
     ```mlir
     kern.func @gate_up(...) tile #kern.tile<avx512, 14x2, prefetch = 16>   // after
@@ -124,6 +125,7 @@ def ChooseTiles : Pass<"choose-tiles", "::mlir::ModuleOp"> {
     Option<"avx512Bf16", "avx512-bf16", "bool", "false", "the target has vdpbf16ps">,
     Option<"l1Bytes", "l1-bytes", "int64_t", "32768", "first-level data cache of a core">,
     Option<"l2Bytes", "l2-bytes", "int64_t", "1048576", "second-level cache of a core">,
+    Option<"cores", "cores", "int64_t", "1", "cores that share a launch">,
     Option<"choice", "choice", "int64_t", "0",
            "which of the candidates in rising cost (tests of N0 take another than 0)">
   ];
@@ -150,8 +152,8 @@ def AssignMemory : Pass<"assign-memory", "::mlir::ModuleOp"> {
   let description = [{
     A value's bytes are the bound of its row space times its row; its life ends at its last reader. First fit over
     lives in program order; calls of a group live at the same time; layer functions lie above what is live where they
-    are called, and their result takes the place of their argument. The module's `mem.peak` is the arena of the
-    certificate.
+    are called, and their result takes the place of their argument. Behind all buffers lie the partials of each
+    attention that is split, at `mem.partials` of its calls. The module's `mem.peak` is the arena of the certificate.
 
     ```mlir
     %a = kern.call @gate_up(%h, @gu[%l]) at [4194304]   // after

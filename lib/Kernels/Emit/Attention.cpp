@@ -40,16 +40,17 @@ Value AttentionEmitter::minusInfinity() {
 }
 
 void AttentionEmitter::emitItem(TokenRange tokens, Value firstHead, Value heads, FormFilter filter) {
-  emitItem(tokens, firstHead, heads, filter, {b.constant(0), b.constant(layout.valueDim)});
+  emitItem(tokens, firstHead, heads, filter, {b.constant(0), b.constant(layout.valueDim)}, {});
 }
 
-void AttentionEmitter::emitItem(TokenRange tokens, Value firstHead, Value heads, FormFilter filter, ValuePart part) {
+void AttentionEmitter::emitItem(TokenRange tokens, Value firstHead, Value heads, FormFilter filter, ValuePart part,
+                                const Partial &partial) {
   forSequenceRuns(b, tokens, filter, [&](Value sequence, Value first, Value last) {
-    emitRun({first, b.sub(last, first), firstHead, heads, sequence, part});
+    emitRun({first, b.sub(last, first), firstHead, heads, sequence, part, partial, Value()});
   });
 }
 
-void AttentionEmitter::emitRun(const Run &run) {
+void AttentionEmitter::emitRun(Run run) {
   Value rows = b.mul(run.tokens, run.heads);
   Value tiles = b.div(b.add(rows, layout.lanes - 1), layout.lanes);
   Value lastToken = b.sub(b.add(run.firstToken, run.tokens), 1);
@@ -59,9 +60,11 @@ void AttentionEmitter::emitRun(const Run &run) {
   Value blocks = b.add(b.div(lastPosition, softmaxBlock), 1);
   auto slotOf = [&](Value at) { return b.mul(b.extend(b.loadI32(pages, at)), softmaxBlock); };
   auto keysFrom = [&](Value start) { return b.min(b.sub(b.add(lastPosition, 1), start), softmaxBlock); };
-  fetchPages(run.firstToken);
+  BlockRange range = blocksOf(b, run.partial, blocks, lastPosition);
+  run.firstKey = b.mul(range.first, softmaxBlock);
+  fetchPages(run.firstToken, range.first);
   b.loop(b.constant(0), tiles, 1, [&](Value tile) { startTile(run, tile); });
-  b.loop(b.constant(0), blocks, 1, [&](Value block) {
+  b.loop(range.first, range.end, 1, [&](Value block) {
     Value start = b.mul(block, softmaxBlock);
     Value slot = slotOf(block), upcoming = slotOf(b.min(b.add(block, 1), b.sub(blocks, 1)));
     source.prepare(slot, keysFrom(start), upcoming);
@@ -86,17 +89,30 @@ void AttentionEmitter::emitRun(const Run &run) {
     });
   });
   Value nextToken = b.add(lastToken, 1);
-  b.when(b.compare(Compare::Lt, nextToken, b.rowCount(RowSpace::Token, 1)), [&] { fetchPages(nextToken); });
-  b.loop(b.constant(0), tiles, 1, [&](Value tile) { finishTile(run, tile); });
+  b.when(b.compare(Compare::Lt, nextToken, b.rowCount(RowSpace::Token, 1)),
+         [&] { fetchPages(nextToken, b.constant(0)); });
+  auto finish = [&] { b.loop(b.constant(0), tiles, 1, [&](Value tile) { finishTile(run, tile); }); };
+  if (run.partial.buffer)
+    b.choose(run.partial.isPartial, [&] { storePartial(run, b.constant(0)); }, finish);
+  else
+    finish();
+  if (shape.maxLogit)
+    b.loop(b.constant(0), tiles, 1, [&](Value tile) {
+      forLanes(run, tile, [&](Value lane, Value, Value head) {
+        captureLargest(b, shape, layer, head,
+                       b.loadFloats(b.at(single(tile, AttentionLayout::Largest), lane, DType::F32), DType::F32, 0));
+      });
+    });
 }
 
-/// The first page of the token's sequence, which is read soon.
-void AttentionEmitter::fetchPages(Value token) {
+/// The page of a block of the token's sequence, which is read soon.
+void AttentionEmitter::fetchPages(Value token, Value block) {
   Value sequence = b.extend(b.loadI32(b.stepField(abi::step::row_seq), token));
   Value position = b.extend(b.loadI32(b.stepField(abi::step::positions), token));
   Value table = b.loadPtr(b.stepField(abi::step::block_tables), b.constant(shape.group));
-  Value page = b.extend(b.loadI32(table, b.mul(sequence, b.stepField(abi::step::block_stride))));
-  source.fetch(b.mul(page, softmaxBlock), b.min(b.add(position, 1), softmaxBlock));
+  Value page = b.extend(b.loadI32(table, b.add(b.mul(sequence, b.stepField(abi::step::block_stride)), block)));
+  Value keys = b.sub(b.add(position, 1), b.mul(block, softmaxBlock));
+  source.fetch(b.mul(page, softmaxBlock), b.min(keys, softmaxBlock));
 }
 
 void AttentionEmitter::forLanes(const Run &run, Value tile,
@@ -160,11 +176,11 @@ void AttentionEmitter::packQuery(Value tile, Value lane, const Pieces &query) {
   }
 }
 
-/// Lanes whose partial ends at `start` close it. C(p) is a multiple of 1024.
+/// Lanes whose partial ends at `start`, behind the first key, close it. C(p) is a multiple of 1024.
 void AttentionEmitter::restart(const Run &run, Value tile, Value start) {
   Value zero = b.constant(0);
-  Value possible =
-      b.bitAnd(b.compare(Compare::Eq, b.bitAnd(start, b.constant(1023)), zero), b.compare(Compare::Gt, start, zero));
+  Value possible = b.bitAnd(b.compare(Compare::Eq, b.bitAnd(start, b.constant(1023)), zero),
+                            b.compare(Compare::Gt, start, run.firstKey));
   b.when(possible, [&] {
     Value restarts = loadIntegers(tile, AttentionLayout::Restart);
     Value starts = b.splat(b.truncate(start), layout.lanes);
@@ -215,9 +231,23 @@ void AttentionEmitter::finishTile(const Run &run, Value tile) {
       Value element = b.atBytes(vectorAt(from, c), b.constant(halves ? 2 : 0));
       b.store(b.load(bits, element, output), b.at(to, c, output), output);
     });
-    if (shape.maxLogit)
-      captureLargest(b, shape, layer, head,
-                     b.loadFloats(b.at(single(tile, AttentionLayout::Largest), lane, DType::F32), DType::F32, 0));
+  });
+}
+
+/// The columns of the run's part, from the lanes to rows; who has the first column writes m and l.
+void AttentionEmitter::storePartial(const Run &run, Value tile) {
+  Value partial = inTile(tile, layout.partialOffset());
+  forLanes(run, tile, [&](Value lane, Value token, Value head) {
+    Value to = run.partial.buffer->partialAt(token, head, run.partial.index);
+    auto copy = [&](Value from, Value column) {
+      Value element = b.loadFloats(b.at(from, lane, DType::F32), DType::F32, 0);
+      b.storeFloats(element, b.at(to, column, DType::F32), DType::F32);
+    };
+    forColumns(run.part, [&](Value c) { copy(vectorAt(partial, c), c); });
+    b.when(b.compare(Compare::Eq, run.part.begin, 0), [&] {
+      copy(single(tile, AttentionLayout::Max), b.constant(layout.valueDim));
+      copy(single(tile, AttentionLayout::Sum), b.constant(layout.valueDim + 1));
+    });
   });
 }
 

@@ -16,6 +16,7 @@
 #ifndef K2C_LIB_KERNELS_EMIT_ATTENTION_H
 #define K2C_LIB_KERNELS_EMIT_ATTENTION_H
 
+#include "AttentionSplit.h"
 #include "Builder.h"
 #include "k2c/Kernels/TileConfig.h"
 
@@ -98,17 +99,21 @@ public:
       : b(b), shape(shape), layout(layout), source(source), output(output), vocabulary(vocabulary), pairs(pairs),
         layer(layer) {}
 
-  /// Heads [firstHead, firstHead + heads) of those of `tokens` that `filter` accepts: the columns of `part`, or all.
+  /// Heads [firstHead, firstHead + heads) of those of `tokens` that `filter` accepts: the columns of `part`, or all;
+  /// one partial (of one token, of as many heads as there are lanes at most), or the whole sequences.
   void emitItem(TokenRange tokens, Value firstHead, Value heads, FormFilter filter);
-  void emitItem(TokenRange tokens, Value firstHead, Value heads, FormFilter filter, ValuePart part);
+  void emitItem(TokenRange tokens, Value firstHead, Value heads, FormFilter filter, ValuePart part,
+                const Partial &partial);
 
 private:
   struct Run {
     Value firstToken, tokens, firstHead, heads, sequence;
     ValuePart part;
+    Partial partial;
+    Value firstKey; ///< of the first block
   };
-  void emitRun(const Run &run);
-  void fetchPages(Value token);
+  void emitRun(Run run);
+  void fetchPages(Value token, Value block);
   void startTile(const Run &run, Value tile);
   void forColumns(const ValuePart &part, llvm::function_ref<void(Value column)> body);
   void restart(const Run &run, Value tile, Value start);
@@ -121,6 +126,7 @@ private:
   /// Partials of the lanes in `mask` join their totals; `merges`: those that have one already.
   void closePartials(const Run &run, Value tile, Value mask, Value merges);
   void finishTile(const Run &run, Value tile);
+  void storePartial(const Run &run, Value tile);
   void forLanes(const Run &run, Value tile, llvm::function_ref<void(Value lane, Value token, Value head)> body);
 
   Value inTile(Value tile, int64_t offset) { return b.atBytes(b.scratch(offset), b.mul(tile, layout.tileBytes())); }

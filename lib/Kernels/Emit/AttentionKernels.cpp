@@ -45,27 +45,11 @@ static TileConfig expansionTile(TileConfig tile) {
   return tile;
 }
 
-/// This worker's items from its first on: `step` computes those that begin at an item and returns the next item.
-static void itemsTogether(KernelBuilder &b, llvm::function_ref<Value(Value item, Value end)> step) {
-  Value begin = b.workerField(abi::worker::begin), end = b.workerField(abi::worker::end);
-  b.when(b.compare(Compare::Lt, begin, end), [&] {
-    b.repeat(begin, [&](ValueRange state) {
-      Value next = step(state[0], end);
-      return Values{b.compare(Compare::Lt, next, end), next};
-    });
-  });
-}
-
-/// Items are heads x tokens, head-major. A worker's tokens of one head are computed together, up to
-/// `tile.rowsPerItem`: body(head, tokens).
-static void headMajorItems(KernelBuilder &b, const TileConfig &tile, llvm::function_ref<void(Value, TokenRange)> body) {
-  Value tokens = b.rowCount(RowSpace::Token, 1);
-  itemsTogether(b, [&](Value item, Value end) {
-    Value first = b.rem(item, tokens);
-    Value count = b.min(b.min(b.sub(end, item), b.sub(tokens, first)), tile.rowsPerItem);
-    body(b.div(item, tokens), {first, b.add(first, count)});
-    return b.add(item, count);
-  });
+/// How many tokens from the item's on are computed together: a worker's tokens of one head, up to `tile.rowsPerItem`.
+static Value tokensTogether(KernelBuilder &b, const TileConfig &tile, const AttentionItem &item) {
+  Value behind = b.sub(b.rowCount(RowSpace::Token, 1), item.token);
+  Value count = b.min(b.min(item.remaining, behind), tile.rowsPerItem);
+  return item.isApart ? b.select(item.isApart, b.constant(1), count) : count;
 }
 
 namespace {
@@ -183,10 +167,16 @@ void emitBody(KernelBuilder &b, const GqaAttentionDesc &d, const TileConfig &til
   Value layer = d.shape.maxLogit ? b.integerOf(b.argument(4)) : Value();
   KeyLanesEmitter attention(b, d.shape, layout, source, d.o.type, tile, takesPairs(d.q, d.shape), layer);
   int64_t perKv = d.shape.heads / d.kvHeads;
-  headMajorItems(b, tile, [&](Value kvHead, TokenRange tokens) {
-    source.kvHead = kvHead;
-    attention.emitItem(tokens, b.mul(kvHead, perKv), b.constant(perKv), FormFilter::All);
-  });
+  int64_t arguments = operands({"", d}).size();
+  AttentionSplit split(b, {d.shape.heads, d.kvHeads, d.valueDim, 1, FormFilter::All, arguments}, tile);
+  auto compute = [&](const AttentionItem &item) {
+    source.kvHead = item.tile;
+    Value count = tokensTogether(b, tile, item);
+    attention.emitItem({item.token, b.add(item.token, count)}, b.mul(item.tile, perKv), b.constant(perKv),
+                       FormFilter::All, item.partial);
+    return count;
+  };
+  split.emit(compute, [&](Value token, Value head) { return source.output(token, head); }, d.o.type);
 }
 
 void emitBody(KernelBuilder &b, const AbsorbedAttentionDesc &d, const TileConfig &tile) {
@@ -198,17 +188,18 @@ void emitBody(KernelBuilder &b, const AbsorbedAttentionDesc &d, const TileConfig
   // Consecutive parts of one (head tile, token) are computed together.
   int64_t width = (d.latent + tile.valueParts - 1) / tile.valueParts;
   width = (width + valuePartColumns - 1) / valuePartColumns * valuePartColumns;
-  Value tokens = b.rowCount(RowSpace::Token, 1);
-  itemsTogether(b, [&](Value item, Value end) {
-    Value task = b.div(item, tile.valueParts), part = b.rem(item, tile.valueParts);
-    Value parts = b.min(b.sub(b.constant(tile.valueParts), part), b.sub(end, item));
-    ValuePart columns{b.mul(part, width), b.min(b.mul(b.add(part, parts), width), d.latent)};
-    Value first = b.mul(b.div(task, tokens), tile.headTile), token = b.rem(task, tokens);
+  int64_t tiles = (d.shape.heads + tile.headTile - 1) / tile.headTile, arguments = operands({"", d}).size();
+  AttentionSplit split(b, {d.shape.heads, tiles, d.latent, tile.valueParts, d.rows, arguments}, tile);
+  auto compute = [&](const AttentionItem &item) {
+    ValuePart columns{b.mul(item.part, width), b.min(b.mul(b.add(item.part, item.parts), width), d.latent)};
+    Value first = b.mul(item.tile, tile.headTile);
     Value heads = b.min(b.sub(b.constant(d.shape.heads), first), tile.headTile);
-    b.when(b.compare(Compare::Lt, columns.begin, columns.end),
-           [&] { attention.emitItem({token, b.add(token, 1)}, first, heads, d.rows, columns); });
-    return b.add(item, parts);
-  });
+    b.when(b.compare(Compare::Lt, columns.begin, columns.end), [&] {
+      attention.emitItem({item.token, b.add(item.token, 1)}, first, heads, d.rows, columns, item.partial);
+    });
+    return item.parts;
+  };
+  split.emit(compute, [&](Value token, Value head) { return source.output(token, head); }, d.o.type);
 }
 
 void emitBody(KernelBuilder &b, const ExpandedAttentionDesc &d, const TileConfig &tile) {
@@ -216,10 +207,14 @@ void emitBody(KernelBuilder &b, const ExpandedAttentionDesc &d, const TileConfig
   ExpandedSource source(b, d, tile, layout);
   Value layer = d.shape.maxLogit ? b.integerOf(b.argument(6)) : Value();
   AttentionEmitter attention(b, d.shape, layout, source, d.o.type, tile.vocabulary, takesPairs(d.q, d.shape), layer);
-  headMajorItems(b, tile, [&](Value head, TokenRange tokens) {
-    source.head = head;
-    attention.emitItem(tokens, head, b.constant(1), d.rows);
-  });
+  AttentionSplit whole(b, {d.shape.heads, d.shape.heads, d.value, 1, d.rows, 0}, tile);
+  auto compute = [&](const AttentionItem &item) {
+    source.head = item.tile;
+    Value count = tokensTogether(b, tile, item);
+    attention.emitItem({item.token, b.add(item.token, count)}, item.tile, b.constant(1), d.rows);
+    return count;
+  };
+  whole.emit(compute, [&](Value token, Value head) { return source.output(token, head); }, d.o.type);
 }
 
 } // namespace k2c::emit

@@ -20,7 +20,8 @@ Value KeyLanesEmitter::minusInfinity() {
   return b.constantFloat(b.vec(b.f32(), layout.lanes), -std::numeric_limits<float>::infinity());
 }
 
-void KeyLanesEmitter::emitItem(TokenRange tokens, Value firstHead, Value heads, FormFilter filter) {
+void KeyLanesEmitter::emitItem(TokenRange tokens, Value firstHead, Value heads, FormFilter filter,
+                               const Partial &partial) {
   forSequenceRuns(b, tokens, filter, [&](Value sequence, Value first, Value last) {
     Run run{first, b.sub(last, first), firstHead, heads, sequence};
     // The step's tokens follow one another; the next head begins with the first of them.
@@ -28,6 +29,7 @@ void KeyLanesEmitter::emitItem(TokenRange tokens, Value firstHead, Value heads, 
     Value nextToken = b.select(more, last, b.constant(0));
     run.nextSequence = b.extend(b.loadI32(b.stepField(abi::step::row_seq), nextToken));
     run.nextHeads = b.select(more, b.constant(0), b.constant(1));
+    run.partial = partial;
     run.rows = b.mul(run.tokens, heads);
     run.tiles = b.div(b.add(run.rows, layout.mr - 1), layout.mr);
     run.tileRows = b.div(b.sub(b.add(run.rows, run.tiles), 1), run.tiles);
@@ -42,7 +44,7 @@ KeyLanesEmitter::Tile KeyLanesEmitter::tileAt(const Run &run, Value index) {
           b.min(b.sub(run.rows, first), run.tileRows)};
 }
 
-void KeyLanesEmitter::emitRun(const Run &run) {
+void KeyLanesEmitter::emitRun(Run run) {
   b.loop(b.constant(0), run.tiles, 1, [&](Value index) { startTile(run, tileAt(run, index)); });
   Value positions = b.stepField(abi::step::positions);
   Value lastPosition = b.extend(b.loadI32(positions, b.sub(b.add(run.firstToken, run.tokens), 1)));
@@ -52,7 +54,9 @@ void KeyLanesEmitter::emitRun(const Run &run) {
     return b.mul(b.extend(b.loadI32(pages, block)), softmaxBlock);
   };
   Value blocks = b.add(b.div(lastPosition, softmaxBlock), 1), zero = b.constant(0);
-  b.loop(zero, blocks, 1, [&](Value index) {
+  BlockRange range = blocksOf(b, run.partial, blocks, lastPosition);
+  run.firstKey = b.mul(range.first, softmaxBlock);
+  b.loop(range.first, range.end, 1, [&](Value index) {
     Value start = b.mul(index, softmaxBlock), next = b.add(index, 1), isLast = b.compare(Compare::Eq, next, blocks);
     Block block{slotOf(run.sequence, index), start, b.min(b.sub(b.add(lastPosition, 1), start), softmaxBlock)};
     block.upcoming = slotOf(b.select(isLast, run.nextSequence, run.sequence), b.select(isLast, zero, next));
@@ -65,12 +69,23 @@ void KeyLanesEmitter::emitRun(const Run &run) {
       Value lastSeen = b.add(positionOf(at.state, b.sub(at.rows, 1)), 1);
       Value keys = b.min(b.sub(lastSeen, start), softmaxBlock);
       b.when(b.compare(Compare::Gt, keys, 0), [&] {
-        restart(at, start);
+        restart(run, at, start);
         b.switchOn(at.rows, 1, layout.mr, [&](int64_t rows) { emitBlock(at, block, keys, rows); });
       });
     });
   });
-  b.loop(b.constant(0), run.tiles, 1, [&](Value index) { finishTile(run, tileAt(run, index)); });
+  b.loop(b.constant(0), run.tiles, 1, [&](Value index) {
+    Tile at = tileAt(run, index);
+    auto finish = [&] { finishTile(run, at); };
+    if (run.partial.buffer)
+      b.choose(run.partial.isPartial, [&] { storePartial(run, at); }, finish);
+    else
+      finish();
+    if (shape.maxLogit)
+      b.loop(b.constant(0), at.rows, 1, [&](Value row) {
+        captureLargest(b, shape, layer, headOf(run, at, row), loadScalar(at.state, KeyLanesLayout::Largest, row));
+      });
+  });
 }
 
 /// Queries as the keys multiply with them, positions, an empty partial.
@@ -104,19 +119,13 @@ void KeyLanesEmitter::packQuery(Value to, const Pieces &query) {
   }
 }
 
-/// C(p): the smallest power of two from 1024 on that is at least (p + 1) / 16.
-static Value restartOf(KernelBuilder &b, Value position) {
-  Value sixteenth = b.max(b.shr(b.add(position, 16), 4), 1024);
-  return b.shl(b.constant(1), b.sub(b.constant(64), b.leadingZeros(b.sub(sixteenth, 1))));
-}
-
-/// Rows whose partial ends at `start` close it and begin another. C(p) is a multiple of 1024.
-void KeyLanesEmitter::restart(const Tile &at, Value start) {
+/// Rows whose partial ends at `start`, behind the first key, close it and begin another. C(p) is a multiple of 1024.
+void KeyLanesEmitter::restart(const Run &run, const Tile &at, Value start) {
   Value zero = b.constant(0);
-  Value possible =
-      b.bitAnd(b.compare(Compare::Eq, b.bitAnd(start, b.constant(1023)), zero), b.compare(Compare::Gt, start, zero));
+  Value possible = b.bitAnd(b.compare(Compare::Eq, b.bitAnd(start, b.constant(1023)), zero),
+                            b.compare(Compare::Gt, start, run.firstKey));
   auto restartRow = [&](Value row) {
-    Value position = positionOf(at.state, row), length = restartOf(b, position);
+    Value position = positionOf(at.state, row), length = emitRestart(b, position);
     Value ends = b.compare(Compare::Eq, b.bitAnd(start, b.sub(length, 1)), zero);
     b.when(b.bitAnd(ends, b.compare(Compare::Ge, position, start)), [&] {
       closePartial(at, row, b.compare(Compare::Gt, start, length));
@@ -155,19 +164,31 @@ void KeyLanesEmitter::closePartial(const Tile &at, Value row, Value merges) {
 void KeyLanesEmitter::finishTile(const Run &run, const Tile &at) {
   b.loop(b.constant(0), at.rows, 1, [&](Value row) {
     Value position = positionOf(at.state, row);
-    Value several = b.compare(Compare::Ge, position, restartOf(b, position));
+    Value several = b.compare(Compare::Ge, position, emitRestart(b, position));
     b.when(several, [&] { closePartial(at, row, several); });
     auto either = [&](Value total, Value partial) { return b.select(several, total, partial); };
     Value sum = b.splat(
         either(loadScalar(at.state, KeyLanesLayout::TotalSum, row), loadScalar(at.state, KeyLanesLayout::Sum, row)));
     Value offset = either(b.constant(layout.totalOffset()), b.constant(layout.partialOffset()));
     Value from = b.atBytes(at.state, b.add(b.mul(row, layout.outputBytes()), offset));
-    Value head = headOf(run, at, row), to = source.output(tokenOf(run, at, row), head);
+    Value to = source.output(tokenOf(run, at, row), headOf(run, at, row));
     b.columns(layout.valueDim, [&](const Chunk &chunk) {
       b.storeFloats(b.fdiv(b.loadFloats(from, DType::F32, chunk), sum), to, output, chunk);
     });
-    if (shape.maxLogit)
-      captureLargest(b, shape, layer, head, loadScalar(at.state, KeyLanesLayout::Largest, row));
+  });
+}
+
+void KeyLanesEmitter::storePartial(const Run &run, const Tile &at) {
+  b.loop(b.constant(0), at.rows, 1, [&](Value row) {
+    Value to = run.partial.buffer->partialAt(tokenOf(run, at, row), headOf(run, at, row), run.partial.index);
+    Value from = partialRow(at.state, row);
+    b.columns(layout.valueDim,
+              [&](const Chunk &chunk) { b.storeFloats(b.loadFloats(from, DType::F32, chunk), to, DType::F32, chunk); });
+    auto store = [&](KeyLanesLayout::Single which, int64_t element) {
+      b.storeFloats(loadScalar(at.state, which, row), b.at(to, element, DType::F32), DType::F32);
+    };
+    store(KeyLanesLayout::Max, layout.valueDim);
+    store(KeyLanesLayout::Sum, layout.valueDim + 1);
   });
 }
 

@@ -54,8 +54,9 @@ public:
                   DType output, const TileConfig &tile, bool pairs, Value layer)
       : b(b), shape(shape), layout(layout), source(source), output(output), tile(tile), pairs(pairs), layer(layer) {}
 
-  /// Heads [firstHead, firstHead + heads) of those of `tokens`, at most `tile.rowsPerItem`, that `filter` accepts.
-  void emitItem(TokenRange tokens, Value firstHead, Value heads, FormFilter filter);
+  /// Heads [firstHead, firstHead + heads) of those of `tokens`, at most `tile.rowsPerItem`, that `filter` accepts: one
+  /// partial of one token, or the whole sequences.
+  void emitItem(TokenRange tokens, Value firstHead, Value heads, FormFilter filter, const Partial &partial);
 
 private:
   /// Rows of one sequence; `tileRows`: of each tile but the last. Behind the run's pages, the first page of sequence
@@ -63,6 +64,8 @@ private:
   struct Run {
     Value firstToken, tokens, firstHead, heads, sequence, nextSequence, nextHeads;
     Value rows, tiles, tileRows;
+    Partial partial;
+    Value firstKey; ///< of the first block
   };
   /// A block of keys, `count` of them seen by the last row, and where the page begins that is read after it.
   struct Block {
@@ -79,7 +82,7 @@ private:
     int64_t vectors, width;
     bool sums; ///< the sum of the weights is one more column
   };
-  void emitRun(const Run &run);
+  void emitRun(Run run);
   Tile tileAt(const Run &run, Value index);
   Value tokenOf(const Run &run, const Tile &at, Value row) {
     return b.add(run.firstToken, b.div(b.add(at.firstRow, row), run.heads));
@@ -89,9 +92,10 @@ private:
   }
   void startTile(const Run &run, const Tile &at);
   void packQuery(Value to, const Pieces &query);
-  void restart(const Tile &at, Value start);
+  void restart(const Run &run, const Tile &at, Value start);
   void closePartial(const Tile &at, Value row, Value merges);
   void finishTile(const Run &run, const Tile &at);
+  void storePartial(const Run &run, const Tile &at);
 
   // One block of keys (KeyLanesBlock.cpp).
   void fetch(const Block &block);

@@ -37,6 +37,8 @@ int64_t softmaxRestart(int64_t position) {
   return restart;
 }
 
+int64_t softmaxPartials(int64_t position) { return position / softmaxRestart(position) + 1; }
+
 int64_t combineLeaves(int64_t experts) {
   int64_t leaves = 1;
   while (leaves < maxCombineLeaves && experts % (leaves * 2) == 0)

@@ -39,6 +39,7 @@ struct Shape {
   DType x = DType::F32, w = DType::F32;
   int64_t k = 0, heads = 0, queriesPerKv = 1;
   bool grouped = false;
+  int64_t valueDim = 0;   ///< grouped-query and absorbed attention
   int64_t stateBytes = 0; ///< expanded attention: query, partial and total output of a token
 };
 
@@ -49,9 +50,10 @@ Shape shapeOf(const KernelDesc &desc) {
   else if (const auto *d = std::get_if<HeadLinearDesc>(&desc.body))
     s = {Family::Linear, d->x.type, d->w.type, d->w.k, d->heads, 1, false};
   else if (const auto *d = std::get_if<GqaAttentionDesc>(&desc.body))
-    s = {Family::Gqa, d->q.type, d->shape.cache, d->keyDim, d->shape.heads, d->shape.heads / d->kvHeads, false};
+    s = {Family::Gqa, d->q.type,  d->shape.cache, d->keyDim, d->shape.heads, d->shape.heads / d->kvHeads,
+         false,       d->valueDim};
   else if (const auto *d = std::get_if<AbsorbedAttentionDesc>(&desc.body))
-    s = {Family::Absorbed, d->qLatent.type, d->shape.cache, d->latent + d->rope, d->shape.heads, 1, false};
+    s = {Family::Absorbed, d->qLatent.type, d->shape.cache, d->latent + d->rope, d->shape.heads, 1, false, d->latent};
   else if (const auto *d = std::get_if<ExpandedAttentionDesc>(&desc.body))
     s = {Family::Expanded,
          d->q.type,
@@ -60,6 +62,7 @@ Shape shapeOf(const KernelDesc &desc) {
          d->shape.heads,
          1,
          false,
+         d->value,
          (d->nope + d->rope) * byteWidth(d->q.type) + 2 * d->value * byteWidth(DType::F32)};
   else if (std::holds_alternative<DispatchDesc>(desc.body))
     s.family = Family::Dispatch;
@@ -134,7 +137,7 @@ TileConfig tileFor(const Shape &s, Vocabulary vocabulary, int64_t mr, const Targ
 Grid attentionGrid(const KernelDesc &desc, const TileConfig &tile) {
   Shape s = shapeOf(desc);
   int64_t items = (s.heads + tile.headTile - 1) / tile.headTile;
-  return {RowSpace::Token, 1, items * tile.valueParts};
+  return {RowSpace::Token, 1, items * tile.valueParts * (tile.splitTokens > 0 ? mostPartials : 1)};
 }
 
 RowSpace rowSpaceOf(const KernelDesc &desc) {
@@ -209,6 +212,27 @@ TileConfig chooseTile(const KernelDesc &desc, const TargetInfo &target) {
   };
   return *std::min_element(legal.begin(), legal.end(), cheaper);
 }
+
+int64_t splitTokensFor(const KernelDesc &desc, const TileConfig &tile, int64_t workers, int64_t tokens,
+                       int64_t positions) {
+  Shape s = shapeOf(desc);
+  if ((s.family != Family::Gqa && s.family != Family::Absorbed) || softmaxPartials(positions - 1) < leastSplit)
+    return 0;
+  int64_t tiles = (s.heads + tile.headTile - 1) / tile.headTile;
+  return std::min((workers - 1) / tiles, tokens);
+}
+
+int64_t partialStride(int64_t valueDim) {
+  constexpr int64_t line = 16; // f32
+  return (valueDim + 2 + line - 1) / line * line;
+}
+
+int64_t partialBytes(const KernelDesc &desc, const TileConfig &tile) {
+  Shape s = shapeOf(desc);
+  return tile.splitTokens * s.heads * mostPartials * partialStride(s.valueDim) * byteWidth(DType::F32);
+}
+
+Grid mergeGrid(const KernelDesc &desc) { return {RowSpace::Token, 1, shapeOf(desc).heads}; }
 
 Grid gridOf(const KernelDesc &desc, const TileConfig &tile) {
   if (const auto *d = std::get_if<LinearDesc>(&desc.body)) {

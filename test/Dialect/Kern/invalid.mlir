@@ -5,8 +5,13 @@ module attributes {kern.t = #kern.tile<generic, lanes = 16, mr = 0, nr = 1, pref
 
 // -----
 
-// expected-error @below {{'#kern.tile' [C1] expects no negative prefetch or rows_block, got -1 and 1}}
+// expected-error @below {{'#kern.tile' [C1] expects no negative prefetch, rows_block or split_tokens, got -1, 1 and 0}}
 module attributes {kern.t = #kern.tile<generic, lanes = 16, mr = 1, nr = 1, prefetch = -1, rows_block = 1, head_tile = 1, value_parts = 1>} {}
+
+// -----
+
+// expected-error @below {{'#kern.tile' [C1] expects no negative prefetch, rows_block or split_tokens, got 0, 1 and -3}}
+module attributes {kern.t = #kern.tile<generic, lanes = 16, mr = 1, nr = 1, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1, split_tokens = -3>} {}
 
 // -----
 
