@@ -22,6 +22,9 @@ TEST(EvaluateRefusesTest, LayoutsThatDoNotDivideAreRefusedWithBothNumbers) {
   Question train("llama-3.1-405b", "4x8-h100", PlanPhase::Train);
   EXPECT_TRUE(has(train.refusal("tp=8,pp=4,recompute=k2"), "lacks one of them"));
   EXPECT_TRUE(has(train.refusal("tp=8,dp=4,overlap=1"), "this is 1f1b with pp=1"));
+  for (const char *schedule : {"dualpipe", "dualpipev"})
+    EXPECT_TRUE(has(train.refusal(std::string("tp=8,dp=4,schedule=") + schedule),
+                    "schedule: " + std::string(schedule) + " runs the model from both ends of a pipeline, pp is 1"));
   EXPECT_TRUE(has(train.refusal("dp=32,microbatch=3"), "does not divide into dp 32 x microbatch 3"));
 }
 

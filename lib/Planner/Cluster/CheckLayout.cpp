@@ -126,6 +126,10 @@ Status checkTraining(const PlanRequest &request, const ParallelLayout &layout) {
                  "a forward runs beside a backward in interleaved, dualpipe and dualpipev with pp > 1; this is " +
                      std::string(nameOf(layout.schedule)) + " with pp=" + std::to_string(layout.pp),
                  "leave it out or choose one of these schedules"};
+  if (layout.pp == 1 && (layout.schedule == PipelineKind::DualPipe || layout.schedule == PipelineKind::DualPipeV))
+    return Error{"schedule",
+                 std::string(nameOf(layout.schedule)) + " runs the model from both ends of a pipeline, pp is 1",
+                 "leave it out or choose a larger pp"};
   if (layout.chunks > 1 && layout.schedule != PipelineKind::Interleaved)
     return Error{"chunks", "belong to schedule=interleaved, this is " + std::string(nameOf(layout.schedule)), ""};
   if (spec.encoderLayers > 0 && layout.pp > 1)
