@@ -43,8 +43,9 @@ std::string lastCache(const std::string &folder) {
 /// The NUMA node that a processor's folder links to.
 std::string numaNode(const std::string &folder) {
   std::error_code missing;
-  for (const auto &entry : std::filesystem::directory_iterator(folder, missing))
-    if (std::string name = entry.path().filename(); name.rfind("node", 0) == 0)
+  std::filesystem::directory_iterator entries(folder, missing), end;
+  for (; entries != end && !missing; entries.increment(missing))
+    if (std::string name = entries->path().filename(); name.rfind("node", 0) == 0)
       return name;
   return "";
 }

@@ -31,8 +31,8 @@ std::string fingerprint(const fs::path &source, const HostTarget &target) {
   std::vector<fs::path> files;
   std::error_code error;
   if (fs::is_directory(source, error))
-    for (const fs::directory_entry &entry : fs::directory_iterator(source, error))
-      files.push_back(entry.path());
+    for (fs::directory_iterator entries(source, error), end; entries != end && !error; entries.increment(error))
+      files.push_back(entries->path());
   else
     files.push_back(source);
   std::sort(files.begin(), files.end());

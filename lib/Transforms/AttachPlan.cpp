@@ -23,8 +23,11 @@ struct AttachPlan : impl::AttachPlanBase<AttachPlan> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     MLIRContext *context = &getContext();
-    if (expandedFrom < -1 || weightBytes < 0 || cacheBytes < 0 || prefillSeconds < 0 || decodeSeconds < 0) {
-      module.emitError() << "attach-plan: a plan has no negative bytes or seconds, and expanded-from is at least -1";
+    auto isTime = [](double seconds) { return seconds >= 0 && seconds <= 1e9; }; // nanoseconds fit 64 bits
+    if (expandedFrom < -1 || weightBytes < 0 || cacheBytes < 0 || !isTime(prefillSeconds) || !isTime(decodeSeconds)) {
+      module.emitError()
+          << "attach-plan: a plan has no negative bytes, between 0 and 1e9 seconds, and expanded-from is "
+             "at least -1";
       return signalPassFailure();
     }
     auto nanoseconds = [](double seconds) { return static_cast<int64_t>(seconds * 1e9); };
