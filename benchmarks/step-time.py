@@ -6,8 +6,8 @@
 
 Compiles each checkpoint in f32 and bf16 (or reuses the bundles in FOLDER), runs `run bench` over batches, contexts and
 prompts, in rounds over all of them, and compares the fastest step of each with `k2c predict`, which is told how many
-experts a random prompt of that length goes to (`run routes`). Prints the median and the
-90th percentile of |predicted / measured - 1|, and for the ten worst points the kernels that the difference comes from.
+experts a random prompt of that length goes to (`run routes`). Prints the median and the 90th percentile of
+|predicted / measured - 1|, and for the ten worst points the kernels that the difference comes from.
 With --points, the measured times of earlier runs are compared again with another calibration; of a point that several
 files have, the fastest.
 """

@@ -39,6 +39,17 @@ ProgramKernel linear(int64_t n, int64_t k) {
   return kernel;
 }
 
+/// Two panels of each of `count` experts; a token goes to two.
+ProgramKernel experts(int64_t count) {
+  ProgramKernel kernel = linear(64, 512);
+  auto &d = std::get<LinearDesc>(kernel.desc.body);
+  d.grouped = true;
+  d.slotsPerToken = 2;
+  d.w.matrices = count;
+  kernel.tile.rowsPerItem = 0;
+  return kernel;
+}
+
 StepOptions step(int64_t sequences, int64_t tokens, int64_t context) {
   StepOptions options;
   options.shape = {sequences, tokens, context};
@@ -87,37 +98,20 @@ TEST(KernelTime, OnlyTheFirstTileOfRowsWaitsForMemory) {
 }
 
 TEST(KernelTime, ExpertsThatNobodyChoosesCostNothing) {
-  ProgramKernel experts = linear(64, 512);
-  auto &d = std::get<LinearDesc>(experts.desc.body);
-  d.grouped = true;
-  d.slotsPerToken = 2;
-  d.w.matrices = 8;
-  experts.tile.rowsPerItem = 0;
   // One token meets 2 of 8 experts; each worker has one of their two panels.
-  EXPECT_NEAR(secondsOf(experts, step(1, 1, 0)), 1e-6 + 2 * 32768e-9, 1e-10);
+  EXPECT_NEAR(secondsOf(experts(8), step(1, 1, 0)), 1e-6 + 2 * 32768e-9, 1e-10);
 }
 
 TEST(KernelTime, ATokenThatGoesToAllExpertsVisitsEachOnce) {
-  ProgramKernel experts = linear(64, 512);
-  auto &d = std::get<LinearDesc>(experts.desc.body);
-  d.grouped = true;
-  d.slotsPerToken = d.w.matrices = 2;
-  experts.tile.rowsPerItem = 0;
-  EXPECT_NEAR(secondsOf(experts, step(1, 4, 0)), 1e-6 + 2 * 32768e-9, 1e-10);
+  EXPECT_NEAR(secondsOf(experts(2), step(1, 4, 0)), 1e-6 + 2 * 32768e-9, 1e-10);
 }
 
 TEST(KernelTime, TokensOfAPromptGoToTheExpertsThatItHits) {
-  ProgramKernel experts = linear(64, 512);
-  auto &d = std::get<LinearDesc>(experts.desc.body);
-  d.grouped = true;
-  d.slotsPerToken = 2;
-  d.w.matrices = 8;
-  experts.tile.rowsPerItem = 0;
   // Four tokens that agree on two experts are four rows of each: one tile of each panel.
   StepOptions agreed = step(1, 4, 0), uniform = agreed;
   agreed.expertsHit = 2;
-  EXPECT_NEAR(secondsOf(experts, agreed), 1e-6 + 2 * 32768e-9, 1e-10);
-  EXPECT_GT(secondsOf(experts, uniform), 2 * secondsOf(experts, agreed));
+  EXPECT_NEAR(secondsOf(experts(8), agreed), 1e-6 + 2 * 32768e-9, 1e-10);
+  EXPECT_GT(secondsOf(experts(8), uniform), 2 * secondsOf(experts(8), agreed));
 }
 
 TEST(KernelTime, AttentionGrowsWithTheKeysAndIsNoFasterThanReadingThem) {

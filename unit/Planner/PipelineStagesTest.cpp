@@ -1,5 +1,6 @@
 //===- PipelineStagesTest.cpp - Pipelines whose stages differ -----------------===//
 #include "ClusterQuestion.h"
+#include "SampleSchedule.h"
 #include "k2c/Planner/Query.h"
 
 #include <numeric>
@@ -9,17 +10,6 @@ using namespace k2c::test;
 using nlohmann::json;
 
 namespace {
-
-PipelineSchedule make(PipelineKind kind, int64_t pp, int64_t microbatches, int64_t chunks = 1) {
-  PipelineShape shape;
-  shape.kind = kind;
-  shape.pp = pp;
-  shape.microbatches = microbatches;
-  shape.chunks = chunks;
-  Expected<PipelineSchedule> schedule = makePipelineSchedule(shape);
-  EXPECT_TRUE(schedule);
-  return std::move(*schedule);
-}
 
 std::vector<PipelineSchedule> oneOfEach() {
   return {make(PipelineKind::GPipe, 4, 6),          make(PipelineKind::OneFOneB, 4, 6),

@@ -5,12 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 #include "k2c/Planner/Schedule.h"
+#include "SampleSchedule.h"
 #include "k2c/Planner/Query.h"
 
 #include <algorithm>
-#include <gtest/gtest.h>
 
 using namespace k2c;
+using namespace k2c::test;
 using nlohmann::json;
 
 namespace {
@@ -85,16 +86,6 @@ std::string name(const PipelineShape &shape) {
   return "kind " + std::to_string(int(shape.kind)) + " pp " + std::to_string(shape.pp) + " m " +
          std::to_string(shape.microbatches) + " v " + std::to_string(shape.chunks) + " group " +
          std::to_string(shape.group) + " extra " + std::to_string(shape.extraWarmup);
-}
-
-PipelineSchedule make(PipelineKind kind, int64_t pp, int64_t microbatches) {
-  PipelineShape shape;
-  shape.kind = kind;
-  shape.pp = pp;
-  shape.microbatches = microbatches;
-  Expected<PipelineSchedule> schedule = makePipelineSchedule(shape);
-  EXPECT_TRUE(schedule);
-  return std::move(*schedule);
 }
 
 std::string errorOf(const json &inputs) {
