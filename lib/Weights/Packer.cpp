@@ -9,13 +9,13 @@
 #include "OperandStream.h"
 #include "SlotPacker.h"
 #include "k2c/Weights/WeightIndex.h"
+#include "memory/Container.h"
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <filesystem>
 #include <mutex>
 #include <new>
-#include <sched.h>
 #include <thread>
 #include <unistd.h>
 
@@ -58,15 +58,10 @@ private:
   Status failure;
 };
 
-int availableCpus() {
-  cpu_set_t set;
-  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
-
 } // namespace
 
 Status PackRun::run() {
-  int threads = options.threads > 0 ? options.threads : availableCpus();
+  int threads = options.threads > 0 ? options.threads : k2rt::readContainer().defaultThreads;
   threads = int(std::min<size_t>(threads, map.slots.size()));
   std::vector<std::thread> pool;
   for (int i = 1; i < threads; ++i)
