@@ -138,8 +138,9 @@ int64_t anonymousResidentBytes() {
   return std::max<int64_t>(readKeyed(readSmallFile("/proc/self/status"), "RssAnon:"), 0) * 1024;
 }
 
-int64_t hugeFileBytes() {
-  return std::max<int64_t>(readKeyed(readSmallFile("/proc/self/smaps_rollup"), "FilePmdMapped:"), 0) * 1024;
+std::optional<int64_t> hugeFileBytes() {
+  const int64_t kibibytes = readKeyed(readSmallFile("/proc/self/smaps_rollup"), "FilePmdMapped:");
+  return kibibytes < 0 ? std::nullopt : std::optional<int64_t>(kibibytes * 1024);
 }
 
 int64_t peakResidentBytes() {

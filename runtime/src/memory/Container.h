@@ -5,6 +5,7 @@
 
 #include "memory/Nodes.h"
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,9 +28,9 @@ Container readContainer(const std::string &root = "/");
 
 /// Anonymous resident bytes of this process (RssAnon of /proc/self/status); 0 when it cannot be read.
 int64_t anonymousResidentBytes();
-/// Bytes of files that this process has mapped in huge pages (FilePmdMapped of /proc/self/smaps_rollup); 0 when the
-/// system does not tell.
-int64_t hugeFileBytes();
+/// Bytes of files that this process has mapped in huge pages (FilePmdMapped of /proc/self/smaps_rollup); none when the
+/// system does not tell. Takes as long as walking all page tables.
+std::optional<int64_t> hugeFileBytes();
 /// Peak resident bytes of this process, file pages included (VmHWM).
 int64_t peakResidentBytes();
 
