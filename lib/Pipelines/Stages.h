@@ -63,7 +63,7 @@ public:
 
 private:
   Status run(void (*build)(mlir::OpPassManager &, const PipelineOptions &), const char *form);
-  Status start();
+  Status start(Form form);
   Status certify();
   void predictByRates();
   PipelineOptions pipelineOptions() const;
