@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <fcntl.h>
 #include <filesystem>
 #include <mutex>
 #include <new>
@@ -105,16 +106,21 @@ bool PackRun::advance(int64_t bytes) {
   return !stopped;
 }
 
-/// Makes `file` of the shared folder appear in the bundle.
+/// Makes `file` of the shared folder appear in the bundle, complete from the first moment: a link, or a copy where the
+/// folders are of two file systems.
 static Status linkInto(const std::string &from, const std::string &to, const std::string &file) {
-  std::string source = from + "/" + file, target = to + "/" + file;
-  ::unlink(target.c_str());
-  if (::link(source.c_str(), target.c_str()) == 0)
-    return Status::success();
+  const std::string source = from + "/" + file, target = to + "/" + file, temporary = target + ".tmp";
+  ::unlink(temporary.c_str());
   std::error_code code;
-  fs::copy_file(source, target + ".tmp", fs::copy_options::overwrite_existing, code);
+  if (::link(source.c_str(), temporary.c_str()) != 0) {
+    fs::copy_file(source, temporary, code);
+    File copy(::open(temporary.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!code && (copy.get() < 0 || ::fdatasync(copy.get()) != 0))
+      code = std::error_code(errno, std::generic_category());
+  }
   if (!code)
-    fs::rename(target + ".tmp", target, code);
+    fs::rename(temporary, target, code);
+  ::unlink(temporary.c_str()); // two links of one file are not renamed
   if (code)
     return systemError(target, "cannot copy from the shared folder", code.value());
   return Status::success();
