@@ -70,7 +70,7 @@ def Nn_NumericsAttr : Nn_Attr<"Numerics", "numerics"> {
     The four things the bits of a logit depend on besides checkpoint and tokens. Lies on the module as `nn.numerics`.
 
     ```mlir
-    #nn.numerics<version = 1, compute = f32, mla = phased, class = "f32">
+    #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">
     ```
   }];
   let parameters = (ins "int64_t":$version, EnumParameter<Nn_ComputeType>:$compute, EnumParameter<Nn_MlaForm>:$mla,

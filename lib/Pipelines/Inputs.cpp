@@ -50,7 +50,6 @@ Expected<Inputs> readInputs(const CompileOptions &options) {
   if (!spec)
     return spec.takeError();
   Inputs inputs;
-  inputs.source = *source;
   inputs.spec = std::move(*spec);
   std::error_code error;
   if (fs::is_directory(*source, error))

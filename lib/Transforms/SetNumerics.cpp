@@ -13,6 +13,7 @@
 #include "dialects/Moe/Moe.h"
 #include "k2c/Transforms/Passes.h"
 #include "k2c/Transforms/Remark.h"
+#include "k2rt/numerics.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace k2c {
@@ -22,9 +23,6 @@ namespace k2c {
 using namespace mlir;
 
 namespace {
-
-/// Version of the contract; part of the identity of the bits.
-constexpr int64_t numericsVersion = 1;
 
 /// N4: what each kind of segment runs. Draft verification and recomputation count as generated.
 mla::FormsAttr formsOf(MLIRContext *context, nn::MlaForm form) {
@@ -52,7 +50,7 @@ struct SetNumerics : impl::SetNumericsBase<SetNumerics> {
     getOperation().walk([&](nn::ReductionOp op) { count += declareOrders(op); });
     getOperation().walk([&](mla::AttentionOp op) { op.setFormsAttr(formsOf(&getContext(), *form)); });
     getOperation()->setAttr("nn.numerics",
-                            nn::NumericsAttr::get(&getContext(), numericsVersion, *type, *form, bitClass));
+                            nn::NumericsAttr::get(&getContext(), K2RT_NUMERICS_VERSION, *type, *form, bitClass));
     remark(getOperation().getLoc(), "set-numerics", "orders", std::to_string(count) + " reductions have their order",
            {{"reductions", count}});
   }

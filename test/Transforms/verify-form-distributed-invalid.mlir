@@ -1,7 +1,7 @@
 // RUN: k2c-opt %s --verify-form="form=distributed" --split-input-file --verify-diagnostics
 
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
-                   nn.numerics = #nn.numerics<version = 1, compute = f32, mla = phased, class = "f32">,
+                   nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">,
                    dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = -1,
                        memory = #dist.memory<weights = 0, cache = 0, arena = 0, reserve = 0>, prefill_ns = 0, decode_ns = 0>} {
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
@@ -19,7 +19,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
 // -----
 
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
-                   nn.numerics = #nn.numerics<version = 1, compute = f32, mla = phased, class = "f32">,
+                   nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">,
                    dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = -1,
                        memory = #dist.memory<weights = 0, cache = 0, arena = 0, reserve = 0>, prefill_ns = 0, decode_ns = 0>} {
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
@@ -37,7 +37,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
 // -----
 
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
-                   nn.numerics = #nn.numerics<version = 1, compute = f32, mla = phased, class = "f32">,
+                   nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">,
                    dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = -1,
                        memory = #dist.memory<weights = 0, cache = 0, arena = 0, reserve = 0>, prefill_ns = 0, decode_ns = 0>} {
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {

@@ -3,7 +3,7 @@
 // A call reads what an open call of its group writes: rows of a linear come from all workers.
 !x = tensor<?x64xf32, #nn.rows<token>>
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
-                   nn.numerics = #nn.numerics<version = 1, compute = f32, mla = phased, class = "f32">,
+                   nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">,
                    dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = -1,
                        memory = #dist.memory<weights = 0, cache = 0, arena = 0, reserve = 0>, prefill_ns = 0, decode_ns = 0>,
                    mem.peak = 0 : i64} {
@@ -25,7 +25,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
 // A call writes bytes that an open call reads, two calls on: values apart, places not.
 !x = tensor<?x64xf32, #nn.rows<token>>
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
-                   nn.numerics = #nn.numerics<version = 1, compute = f32, mla = phased, class = "f32">,
+                   nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">,
                    dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = -1,
                        memory = #dist.memory<weights = 0, cache = 0, arena = 0, reserve = 0>, prefill_ns = 0, decode_ns = 0>,
                    mem.peak = 0 : i64} {
@@ -49,7 +49,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
 // Rows of a sum are the same worker's only where it reads them as rows: a linear reads them all.
 !x = tensor<?x64xf32, #nn.rows<token>>
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
-                   nn.numerics = #nn.numerics<version = 1, compute = f32, mla = phased, class = "f32">,
+                   nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">,
                    dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = -1,
                        memory = #dist.memory<weights = 0, cache = 0, arena = 0, reserve = 0>, prefill_ns = 0, decode_ns = 0>,
                    mem.peak = 0 : i64} {
@@ -77,7 +77,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
 // What the step captures is no value.
 !x = tensor<?x64xf32, #nn.rows<token>>
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
-                   nn.numerics = #nn.numerics<version = 1, compute = f32, mla = phased, class = "f32">,
+                   nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">,
                    dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = -1,
                        memory = #dist.memory<weights = 0, cache = 0, arena = 0, reserve = 0>, prefill_ns = 0, decode_ns = 0>,
                    mem.peak = 0 : i64} {
@@ -99,7 +99,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
 // Workers meet before layers.
 !x = tensor<?x64xf32, #nn.rows<token>>
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
-                   nn.numerics = #nn.numerics<version = 1, compute = f32, mla = phased, class = "f32">,
+                   nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">,
                    dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = -1,
                        memory = #dist.memory<weights = 0, cache = 0, arena = 0, reserve = 0>, prefill_ns = 0, decode_ns = 0>,
                    mem.peak = 0 : i64} {
@@ -126,7 +126,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
 // Row by row on the same worker, and apart: no diagnostic.
 !x = tensor<?x64xf32, #nn.rows<token>>
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
-                   nn.numerics = #nn.numerics<version = 1, compute = f32, mla = phased, class = "f32">,
+                   nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">,
                    dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = -1,
                        memory = #dist.memory<weights = 0, cache = 0, arena = 0, reserve = 0>, prefill_ns = 0, decode_ns = 0>,
                    mem.peak = 0 : i64} {

@@ -20,7 +20,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
 
 // expected-error @below {{model form: no function has nn.entry; run the frontend first}}
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
-                   nn.numerics = #nn.numerics<version = 1, compute = f32, mla = phased, class = "f32">} {
+                   nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">} {
   func.func @step() {
     return
   }
@@ -29,7 +29,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
 // -----
 
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
-                   nn.numerics = #nn.numerics<version = 1, compute = f32, mla = phased, class = "f32">} {
+                   nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">} {
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
     return
   }
@@ -43,7 +43,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
 // -----
 
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
-                   nn.numerics = #nn.numerics<version = 1, compute = f32, mla = phased, class = "f32">} {
+                   nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">} {
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
     return
   }
@@ -58,7 +58,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
 
 // Composite ops belong to the model form: no diagnostic.
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
-                   nn.numerics = #nn.numerics<version = 1, compute = f32, mla = phased, class = "f32">} {
+                   nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">} {
   func.func @step(%x: tensor<?x64xf32, #nn.rows<token>>, %b: !nn.batch) attributes {nn.entry = "serve"} {
     %s = nn.add %x, %x : tensor<?x64xf32, #nn.rows<token>>
     return

@@ -2,7 +2,7 @@
 
 // expected-error @below {{planned form: the module has no dist.plan; run attach-plan first}}
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
-                   nn.numerics = #nn.numerics<version = 1, compute = f32, mla = phased, class = "f32">} {
+                   nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">} {
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
     return
   }
@@ -11,7 +11,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
 // -----
 
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
-                   nn.numerics = #nn.numerics<version = 1, compute = f32, mla = phased, class = "f32">,
+                   nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">,
                    dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = -1,
                        memory = #dist.memory<weights = 0, cache = 0, arena = 0, reserve = 0>, prefill_ns = 0, decode_ns = 0>} {
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
@@ -29,7 +29,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
 // -----
 
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
-                   nn.numerics = #nn.numerics<version = 1, compute = f32, mla = phased, class = "f32">,
+                   nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">,
                    dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = -1,
                        memory = #dist.memory<weights = 0, cache = 0, arena = 0, reserve = 0>, prefill_ns = 0, decode_ns = 0>} {
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
@@ -45,7 +45,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
 // -----
 
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
-                   nn.numerics = #nn.numerics<version = 1, compute = f32, mla = phased, class = "f32">,
+                   nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">,
                    dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = -1,
                        memory = #dist.memory<weights = 0, cache = 0, arena = 0, reserve = 0>, prefill_ns = 0, decode_ns = 0>} {
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
@@ -62,7 +62,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
 
 // Experts are one op still: no diagnostic.
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
-                   nn.numerics = #nn.numerics<version = 1, compute = f32, mla = phased, class = "f32">,
+                   nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">,
                    dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = -1,
                        memory = #dist.memory<weights = 0, cache = 0, arena = 0, reserve = 0>, prefill_ns = 0, decode_ns = 0>} {
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {

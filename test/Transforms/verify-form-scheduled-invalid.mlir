@@ -2,7 +2,7 @@
 
 // expected-error @below {{scheduled form: the module has no mem.peak; run assign-memory first}}
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
-                   nn.numerics = #nn.numerics<version = 1, compute = f32, mla = phased, class = "f32">,
+                   nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">,
                    dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = -1,
                        memory = #dist.memory<weights = 0, cache = 0, arena = 0, reserve = 0>, prefill_ns = 0, decode_ns = 0>} {
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
@@ -13,7 +13,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
 // -----
 
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
-                   nn.numerics = #nn.numerics<version = 1, compute = f32, mla = phased, class = "f32">,
+                   nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">,
                    dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = -1,
                        memory = #dist.memory<weights = 0, cache = 0, arena = 0, reserve = 0>, prefill_ns = 0, decode_ns = 0>,
                    mem.peak = 0 : i64} {
@@ -30,7 +30,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
 // -----
 
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
-                   nn.numerics = #nn.numerics<version = 1, compute = f32, mla = phased, class = "f32">,
+                   nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">,
                    dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = -1,
                        memory = #dist.memory<weights = 0, cache = 0, arena = 0, reserve = 0>, prefill_ns = 0, decode_ns = 0>,
                    mem.peak = 0 : i64} {
@@ -51,7 +51,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
 // -----
 
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
-                   nn.numerics = #nn.numerics<version = 1, compute = f32, mla = phased, class = "f32">,
+                   nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">,
                    dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = -1,
                        memory = #dist.memory<weights = 0, cache = 0, arena = 0, reserve = 0>, prefill_ns = 0, decode_ns = 0>,
                    mem.peak = 0 : i64} {
@@ -69,7 +69,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
 
 // The wall looks into kernels.
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
-                   nn.numerics = #nn.numerics<version = 1, compute = f32, mla = phased, class = "f32">,
+                   nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">,
                    dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = -1,
                        memory = #dist.memory<weights = 0, cache = 0, arena = 0, reserve = 0>, prefill_ns = 0, decode_ns = 0>,
                    mem.peak = 0 : i64} {
@@ -87,7 +87,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
 
 // Kernels with tiles, calls with offsets: no diagnostic.
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
-                   nn.numerics = #nn.numerics<version = 1, compute = f32, mla = phased, class = "f32">,
+                   nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">,
                    dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = -1,
                        memory = #dist.memory<weights = 0, cache = 0, arena = 0, reserve = 0>, prefill_ns = 0, decode_ns = 0>,
                    mem.peak = 0 : i64} {

@@ -1,5 +1,6 @@
 //===- k2c.cpp - The compiler's command line ------------------------------===//
 #include "Commands.h"
+#include "k2rt/numerics.h"
 #include <csignal>
 #include <unistd.h>
 
@@ -24,7 +25,8 @@ void k2c::setInterruptNote(const std::string &note) { interruptText = "k2c: inte
 int main(int argc, char **argv) {
   std::signal(SIGINT, interrupted);
   CLI::App app(description, "k2c");
-  app.set_version_flag("--version", "k2c " K2C_VERSION ", numerics 1, targets: x86-64 with AVX2 and FMA, AVX-512");
+  app.set_version_flag("--version",
+                       "k2c " K2C_VERSION ", " K2RT_NUMERICS_TEXT ", targets: x86-64 with AVX2 and FMA, AVX-512");
   app.require_subcommand(1);
   std::function<int()> run;
   for (k2c::Command add : {k2c::addCompile, k2c::addRun, k2c::addPlan, k2c::addPack, k2c::addVerify, k2c::addInspect,

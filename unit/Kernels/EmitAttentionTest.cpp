@@ -72,7 +72,11 @@ TEST(EmitAttention, GqaRestartsEveryThousandKeys) {
   checkGqa(gqa(2, 1, 8, 8), {{2047, 1}});
 }
 
-TEST(EmitAttention, GqaPairsOfBf16) { checkGqa(gqa(2, 2, 9, 8, DType::BF16), {{5, 30}}); }
+/// Rows of a tile that see neither, one or both keys of a pair.
+TEST(EmitAttention, GqaPairsOfBf16) {
+  checkGqa(gqa(2, 2, 9, 8, DType::BF16), {{5, 30}});
+  checkGqa(gqa(3, 1, 9, 8, DType::BF16), {{0, 1}, {62, 5}, {63, 1}, {64, 1}, {65, 2}});
+}
 
 /// Whole groups of value columns and a rest, keys that are no whole vectors, more rows than a tile has.
 TEST(EmitAttention, GqaColumnsInGroupsAndRests) {
@@ -112,25 +116,26 @@ TEST(EmitAttention, KeysOfTwoChainsAreRefusedByName) {
 const std::vector<Sequence> forms = {
     {70, 1, K2RT_FORM_ABSORBED}, {0, 5, K2RT_FORM_EXPANDED}, {1100, 3, K2RT_FORM_ABSORBED}};
 
-void checkAbsorbed(int64_t heads, DType type, const std::vector<Sequence> &sequences, int64_t splitTokens = 0) {
+void checkAbsorbed(int64_t heads, DType type, const std::vector<Sequence> &sequences, int64_t splitTokens = 0,
+                   int64_t width = 36) {
   AbsorbedAttentionDesc d;
   d.shape.maxLogit = true;
   d.shape.cache = type;
   d.shape.heads = heads;
   d.shape.scale = 0.3;
-  d.latent = 36;
+  d.latent = width;
   d.rope = 8;
-  d.qLatent = rowsOf(heads * 36, type);
+  d.qLatent = rowsOf(heads * width, type);
   d.qRopeHeadStride = 12;
   d.qRope = {RowSpace::Token, heads * 12, heads * 12 + 4, type};
-  d.o = rowsOf(heads * 36, type);
+  d.o = rowsOf(heads * width, type);
   TestStep step(sequences);
   Array qLatent(type, Random(3).vector(step.rows() * d.qLatent.stride));
   Array qRope(type, Random(4).vector(step.rows() * d.qRope.stride));
-  Array latent = cachePlane(step, 36, type, 1), rope = cachePlane(step, 8, type, 2);
+  Array latent = cachePlane(step, width, type, 1), rope = cachePlane(step, 8, type, 2);
   Array capture(DType::F32, std::vector<float>(2 * heads, -100.0f));
   expectSameBits(
-      {"absorbed", d}, step.step, {outputs(step, heads * 36, type), capture},
+      {"absorbed", d}, step.step, {outputs(step, heads * width, type), capture},
       [&](std::vector<Array> &r) {
         step.step.capture_max_logit = r[1].data();
         return std::vector<void *>{qLatent.data(), qRope.data(), latent.data(), rope.data(),
@@ -145,6 +150,12 @@ TEST(EmitAttention, AbsorbedTakesItsRows) {
 }
 
 TEST(EmitAttention, AbsorbedPairsOfBf16) { checkAbsorbed(20, DType::BF16, forms); }
+
+/// Values that are turned in more than one part, the last one no whole vector.
+TEST(EmitAttention, AbsorbedPairsOfWideLatents) {
+  for (int64_t width : {136, 264})
+    checkAbsorbed(5, DType::BF16, {{130, 2, K2RT_FORM_ABSORBED}, {63, 1, K2RT_FORM_ABSORBED}}, 0, width);
+}
 
 TEST(EmitAttention, AbsorbedSplitsLongSequences) {
   std::vector<Sequence> sequences = longSequences;

@@ -93,7 +93,7 @@ float onlineSoftmax(const std::vector<float> &scores, const std::vector<float> &
     float next = std::max(M, m), a = k2rt_expf(M - next), b = k2rt_expf(m - next);
     M = next, L = std::fma(l, b, L * a), O = std::fma(o, b, O * a);
   }
-  return O / L;
+  return O * (1 / L);
 }
 
 TEST(AttentionOrder, RestartsAtC) {
@@ -117,6 +117,44 @@ TEST(AttentionOrder, RestartsAtC) {
     visible += o[0] != onlineSoftmax(scores, values, 4096);
   }
   EXPECT_GT(visible, 0); // without the restart: other bits
+}
+
+/// Weights in bf16 and pairs of keys, the odd one first; a last key alone has a zero beside it.
+TEST(AttentionOrder, WeighsPairsOfBf16) {
+  constexpr int64_t keys = 37; // one block
+  GqaAttentionDesc d;
+  d.shape.heads = d.kvHeads = d.keyDim = d.valueDim = 1;
+  d.shape.cache = DType::BF16;
+  d.q = rowsOf(1, DType::BF16);
+  d.o = rowsOf(1);
+  TestStep step({Sequence{keys - 1, 1}});
+  int rounded = 0, inPairs = 0;
+  for (int64_t identity = 0; identity < 32; ++identity) {
+    Array k = plane(step, {identity}, keys, 1, 1, DType::BF16), v = plane(step, {identity}, keys, 2, 1, DType::BF16);
+    Array q(DType::BF16, std::vector<float>{3.25f}), o(DType::F32, 1);
+    ASSERT_TRUE(evaluateWith(d, step.step, {q.data(), k.data(), v.data(), &step.step, o.data()}));
+    std::vector<float> weights, values;
+    float max = -INFINITY, L = 0, O = 0, ascending = 0, exact = 0;
+    for (int64_t t = 0; t < keys; ++t)
+      max = std::max(max, 3.25f * k[step.slot(0, t)]);
+    for (int64_t t = 0; t < keys; ++t) {
+      float p = k2rt_expf(3.25f * k[step.slot(0, t)] - max), value = v[step.slot(0, t)];
+      weights.push_back(ofBf16(bf16Of(p)));
+      values.push_back(value);
+      ascending = std::fma(weights.back(), value, ascending);
+      exact = std::fma(p, value, exact);
+    }
+    for (int64_t t = 0; t < keys; t += 2) {
+      bool both = t + 1 < keys;
+      L = (L + (both ? weights[t + 1] : 0)) + weights[t];
+      O = std::fma(weights[t], values[t], both ? std::fma(weights[t + 1], values[t + 1], O) : O);
+    }
+    EXPECT_EQ(o[0], O * (1 / L));
+    rounded += O != exact;
+    inPairs += O != ascending;
+  }
+  EXPECT_GT(rounded, 0); // other weights, other orders: other bits
+  EXPECT_GT(inPairs, 0);
 }
 
 } // namespace

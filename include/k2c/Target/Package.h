@@ -57,7 +57,7 @@ public:
 
   const std::string &path() const { return partial; }
   Status write(const std::string &name, const std::string &text) const;
-  /// Copies the runtime, its libraries, and what copyModelFiles takes of `checkpoint`.
+  /// Copies the runtime, its libraries, and what the runtime needs of the checkpoint folder (may be empty).
   Status addRuntime(const std::string &runtime, const std::string &checkpoint) const;
   /// Bytes that a run maps of the program's files: run, program.so, and the libraries that both load.
   int64_t programBytes() const;
@@ -73,8 +73,8 @@ private:
   int marker = -1; ///< descriptor of the locked marker file
 };
 
-/// Copies what the runtime reads of a checkpoint folder (tokenizer, token ids, config.json), or the file `checkpoint` as
-/// config.json, each file atomically, links followed; returns the names of those that are there. Error: a link to nothing, a file that is no regular one.
+/// Copies what the runtime reads of a checkpoint folder (tokenizer, token ids, config.json), each file atomically,
+/// links followed; returns the names of those that are there. Error: a link to nothing, a file that is no regular one.
 Expected<std::vector<std::string>> copyModelFiles(const std::string &checkpoint, const std::string &bundle);
 
 /// Bytes of the tokenizer file a checkpoint folder has; 0: none.

@@ -14,7 +14,7 @@ namespace k2c::emit {
 
 AttentionLayout attentionLayout(const TileConfig &tile, int64_t heads, int64_t keyDim, int64_t valueDim, bool pairs) {
   int64_t rows = tile.rowsPerItem * heads;
-  return {tile.lanes, pairs ? (keyDim + 1) / 2 : keyDim, valueDim, (rows + tile.lanes - 1) / tile.lanes};
+  return {tile.lanes, pairs ? (keyDim + 1) / 2 : keyDim, valueDim, (rows + tile.lanes - 1) / tile.lanes, pairs};
 }
 
 void forSequenceRuns(KernelBuilder &b, TokenRange tokens, FormFilter filter,
@@ -54,7 +54,7 @@ void AttentionEmitter::emitRun(Run run) {
   Value rows = b.mul(run.tokens, run.heads);
   Value tiles = b.div(b.add(rows, layout.lanes - 1), layout.lanes);
   Value lastToken = b.sub(b.add(run.firstToken, run.tokens), 1);
-  Value lastPosition = b.extend(b.loadI32(b.stepField(abi::step::positions), lastToken));
+  Value lastPosition = positionOf(lastToken);
   Value table = b.loadPtr(b.stepField(abi::step::block_tables), b.constant(shape.group));
   Value pages = b.at(table, b.mul(run.sequence, b.stepField(abi::step::block_stride)), DType::I32);
   Value blocks = b.add(b.div(lastPosition, softmaxBlock), 1);
@@ -68,23 +68,17 @@ void AttentionEmitter::emitRun(Run run) {
     Value start = b.mul(block, softmaxBlock);
     Value slot = slotOf(block), upcoming = slotOf(b.min(b.add(block, 1), b.sub(blocks, 1)));
     source.prepare(slot, keysFrom(start), upcoming);
+    if (layout.pairs && !layout.turnsInParts())
+      turnValues(run.part, slot, keysFrom(start));
     b.loop(b.constant(0), tiles, 1, [&](Value tile) {
-      Value lastRow = b.sub(b.min(b.mul(b.add(tile, 1), layout.lanes), rows), 1);
-      Value token = b.add(run.firstToken, b.div(lastRow, run.heads));
-      Value position = b.extend(b.loadI32(b.stepField(abi::step::positions), token));
-      Value keys = b.min(b.sub(b.add(position, 1), start), softmaxBlock);
+      Value firstRow = b.mul(tile, layout.lanes), lastRow = b.sub(b.min(b.add(firstRow, layout.lanes), rows), 1);
+      auto seenFrom = [&](Value row) { return b.sub(b.add(positionOf(tokenOf(run, row)), 1), start); };
+      Value keys = b.min(seenFrom(lastRow), softmaxBlock);
       b.when(b.compare(Compare::Gt, keys, 0), [&] {
+        Block seen{slot, start, keys, b.max(b.min(seenFrom(firstRow), keys), 0)};
         restart(run, tile, start);
-        scores(tile, slot, keys);
-        auto attend = [&](Sight sight) {
-          Value alpha = softmax(tile, start, keys, sight);
-          weigh(run, tile, slot, start, keys, alpha, sight);
-        };
-        Value firstToken = b.add(run.firstToken, b.div(b.mul(tile, layout.lanes), run.heads));
-        Value firstPosition = b.extend(b.loadI32(b.stepField(abi::step::positions), firstToken));
-        b.choose(
-            b.compare(Compare::Ge, firstPosition, b.sub(b.add(start, keys), 1)), [&] { attend(Sight::All); },
-            [&] { attend(Sight::Some); });
+        scores(tile, seen);
+        weighValues(run, tile, seen, softmax(tile, seen));
       });
     });
   });
@@ -108,7 +102,7 @@ void AttentionEmitter::emitRun(Run run) {
 /// The page of a block of the token's sequence, which is read soon.
 void AttentionEmitter::fetchPages(Value token, Value block) {
   Value sequence = b.extend(b.loadI32(b.stepField(abi::step::row_seq), token));
-  Value position = b.extend(b.loadI32(b.stepField(abi::step::positions), token));
+  Value position = positionOf(token);
   Value table = b.loadPtr(b.stepField(abi::step::block_tables), b.constant(shape.group));
   Value page = b.extend(b.loadI32(table, b.add(b.mul(sequence, b.stepField(abi::step::block_stride)), block)));
   Value keys = b.sub(b.add(position, 1), b.mul(block, softmaxBlock));
@@ -117,63 +111,70 @@ void AttentionEmitter::fetchPages(Value token, Value block) {
 
 void AttentionEmitter::forLanes(const Run &run, Value tile,
                                 llvm::function_ref<void(Value lane, Value token, Value head)> body) {
-  Value first = b.mul(tile, layout.lanes);
-  Value count = b.min(b.sub(b.mul(run.tokens, run.heads), first), layout.lanes);
-  b.loop(b.constant(0), count, 1, [&](Value lane) {
-    Value row = b.add(first, lane);
-    body(lane, b.add(run.firstToken, b.div(row, run.heads)), b.add(run.firstHead, b.rem(row, run.heads)));
+  Value first = b.mul(tile, layout.lanes), last = b.sub(b.mul(run.tokens, run.heads), 1);
+  b.loop(0, layout.lanes, 1, [&](Value lane) {
+    Value row = b.min(b.add(first, lane), last);
+    body(lane, tokenOf(run, row), b.add(run.firstHead, b.rem(row, run.heads)));
   });
+}
+
+Value AttentionEmitter::rowPointers(const Run &run, Value tile,
+                                    llvm::function_ref<Value(Value token, Value head)> pointer) {
+  Value pointers = b.stack(layout.lanes * byteWidth(DType::I64));
+  forLanes(run, tile, [&](Value lane, Value token, Value head) {
+    b.store(pointer(token, head), b.at(pointers, lane, DType::I64), DType::I64);
+  });
+  return pointers;
 }
 
 void AttentionEmitter::forColumns(const ValuePart &part, llvm::function_ref<void(Value column)> body) {
   b.loop(part.begin, part.end, 1, body);
 }
 
-/// Queries to [k][lanes], positions and C(p) of the lanes, an empty state. Lanes without a row are before every key.
+/// Queries to [k][lanes], positions and C(p) of the lanes, an empty partial.
 void AttentionEmitter::startTile(const Run &run, Value tile) {
   Value zero = b.zeros(layout.lanes);
-  b.loop(0, layout.queryVectors, 1, [&](Value k) { b.storeFloats(zero, vectorAt(inTile(tile, 0), k), DType::F32); });
-  forColumns(run.part, [&](Value c) {
-    b.storeFloats(zero, vectorAt(inTile(tile, layout.partialOffset()), c), DType::F32);
-    b.storeFloats(zero, vectorAt(inTile(tile, layout.totalOffset()), c), DType::F32);
-  });
+  forColumns(run.part,
+             [&](Value c) { b.storeFloats(zero, vectorAt(inTile(tile, layout.partialOffset()), c), DType::F32); });
   storeSingle(minusInfinity(), tile, AttentionLayout::Max);
   storeSingle(zero, tile, AttentionLayout::Sum);
-  storeSingle(zero, tile, AttentionLayout::TotalMax);
-  storeSingle(zero, tile, AttentionLayout::TotalSum);
   storeSingle(minusInfinity(), tile, AttentionLayout::Largest);
-  Type integers = b.vec(b.i32(), layout.lanes);
-  storeSingle(b.fromBits(b.constant(integers, -1)), tile, AttentionLayout::Position);
-  storeSingle(b.fromBits(b.constant(integers, 1024)), tile, AttentionLayout::Restart);
-  Value positions = b.stepField(abi::step::positions);
+  Pieces query;
+  Values pointers;
   forLanes(run, tile, [&](Value lane, Value token, Value head) {
-    Value position = b.loadI32(positions, token);
-    b.store(position, b.at(single(tile, AttentionLayout::Position), lane, DType::I32), DType::I32);
-    // The smallest power of two from 1024 on that is at least (p + 1) / 16.
-    Value sixteenth = b.max(b.shr(b.add(position, 16), 4), 1024);
-    Value bits = b.sub(b.constant(b.i32(), 32), b.leadingZeros(b.sub(sixteenth, 1)));
-    Value restart = b.shl(b.constant(b.i32(), 1), bits);
+    Value position = positionOf(token);
+    b.store(b.truncate(position), b.at(single(tile, AttentionLayout::Position), lane, DType::I32), DType::I32);
+    Value restart = b.truncate(emitRestart(b, position));
     b.store(restart, b.at(single(tile, AttentionLayout::Restart), lane, DType::I32), DType::I32);
-    packQuery(tile, lane, source.query(token, head));
+    query = source.query(token, head);
+    for (const Piece &piece : query) {
+      pointers.push_back(b.stack(layout.lanes * byteWidth(DType::I64)));
+      b.store(piece.pointer, b.at(pointers.back(), lane, DType::I64), DType::I64);
+    }
   });
+  Value to = inTile(tile, layout.queryOffset());
+  for (auto [piece, rows] : llvm::zip_equal(query, pointers)) {
+    packQueries(piece, rows, to);
+    to = vectorAt(to, b.constant((piece.width + step() - 1) / step()));
+  }
 }
 
-/// One lane of the tile's queries. Of pairs, the earlier element is in the low half; a last one alone has a zero above.
-void AttentionEmitter::packQuery(Value tile, Value lane, const Pieces &query) {
-  int64_t step = pairs ? 2 : 1, offset = 0;
-  for (const Piece &piece : query) {
-    Value to = b.at(inTile(tile, offset * layout.vectorBytes()), lane, DType::F32);
-    b.loop(0, piece.width / step, 1, [&](Value k) {
-      Value from = b.at(piece.pointer, b.mul(k, step), piece.type);
-      Value element = pairs ? b.fromBits(b.load(b.i32(), from, piece.type)) : b.loadFloats(from, piece.type, 0);
-      b.storeFloats(element, vectorAt(to, k), DType::F32);
-    });
-    if (piece.width % step != 0) {
-      Value last = b.loadFloats(b.at(piece.pointer, piece.width - 1, piece.type), piece.type, 0);
-      b.storeFloats(b.fromBits(b.shr(b.bitsOf(last), 16)), vectorAt(to, b.constant(piece.width / step)), DType::F32);
+/// A piece of the queries of all lanes, whose pointers are at `pointers`: unit k to vector k.
+void AttentionEmitter::packQueries(const Piece &piece, Value pointers, Value to) {
+  int64_t chunk = layout.lanes * step(), whole = piece.width / chunk * chunk;
+  auto turn = [&](Value firstUnit, int64_t elements) {
+    Values rows;
+    for (int64_t lane = 0; lane < layout.lanes; ++lane) {
+      Value from = b.at(b.loadPtr(pointers, b.constant(lane)), b.mul(firstUnit, step()), piece.type);
+      rows.push_back(loadUnits(b, from, piece.type, layout.pairs, layout.lanes, elements));
     }
-    offset += (piece.width + step - 1) / step;
-  }
+    rows = transpose(b, rows);
+    for (int64_t unit = 0; unit * step() < elements; ++unit)
+      b.store(rows[unit], vectorAt(to, b.add(firstUnit, unit)), DType::F32);
+  };
+  b.loop(0, whole / step(), layout.lanes, [&](Value firstUnit) { turn(firstUnit, chunk); });
+  if (whole < piece.width)
+    turn(b.constant(whole / step()), piece.width - whole);
 }
 
 /// Lanes whose partial ends at `start`, behind the first key, close it. C(p) is a multiple of 1024.
@@ -214,39 +215,57 @@ void AttentionEmitter::closePartials(const Run &run, Value tile, Value mask, Val
 }
 
 void AttentionEmitter::finishTile(const Run &run, Value tile) {
-  Value positions = loadIntegers(tile, AttentionLayout::Position),
-        restarts = loadIntegers(tile, AttentionLayout::Restart);
-  closePartials(run, tile, b.laneMask(layout.lanes, 0, layout.lanes), b.compare(Compare::Ge, positions, restarts));
-  Value sum = loadSingle(tile, AttentionLayout::TotalSum), total = inTile(tile, layout.totalOffset());
-  forColumns(run.part, [&](Value c) {
-    Value o = b.fdiv(loadVector(vectorAt(total, c)), sum);
-    b.storeFloats(b.rounded(o, output), vectorAt(total, c), DType::F32);
+  Value positions = loadIntegers(tile, AttentionLayout::Position);
+  Value restarts = loadIntegers(tile, AttentionLayout::Restart);
+  // Positions ascend; only from the first restart on has a lane more than one partial.
+  Value several = b.compare(Compare::Ge, b.extend(b.lane(positions, layout.lanes - 1)), softmaxRestart(0));
+  b.when(several, [&] {
+    closePartials(run, tile, b.laneMask(layout.lanes, 0, layout.lanes), b.compare(Compare::Ge, positions, restarts));
   });
-  forLanes(run, tile, [&](Value lane, Value token, Value head) {
-    Value from = b.at(total, lane, DType::F32), to = source.output(token, head);
-    // Rounded already: a bf16 is the upper half of its f32.
-    bool halves = output == DType::BF16;
-    Type bits = halves ? b.builder().getI16Type() : b.i32();
-    forColumns(run.part, [&](Value c) {
-      Value element = b.atBytes(vectorAt(from, c), b.constant(halves ? 2 : 0));
-      b.store(b.load(bits, element, output), b.at(to, c, output), output);
-    });
-  });
+  auto either = [&](Value total, Value partial) { return b.select(several, total, partial); };
+  Value sum = either(loadSingle(tile, AttentionLayout::TotalSum), loadSingle(tile, AttentionLayout::Sum));
+  Value offset = either(b.constant(layout.totalOffset()), b.constant(layout.partialOffset()));
+  Value factor = b.fdiv(b.constantFloat(sum.getType(), 1.0f), sum);
+  Value rows = rowPointers(run, tile, [&](Value token, Value head) { return source.output(token, head); });
+  storeRows(run.part, b.atBytes(inTile(tile, 0), offset), factor, rows, output);
 }
 
-/// The columns of the run's part, from the lanes to rows; who has the first column writes m and l.
-void AttentionEmitter::storePartial(const Run &run, Value tile) {
-  Value partial = inTile(tile, layout.partialOffset());
-  forLanes(run, tile, [&](Value lane, Value token, Value head) {
-    Value to = run.partial.buffer->partialAt(token, head, run.partial.index);
-    auto copy = [&](Value from, Value column) {
-      Value element = b.loadFloats(b.at(from, lane, DType::F32), DType::F32, 0);
-      b.storeFloats(element, b.at(to, column, DType::F32), DType::F32);
+/// Columns of the part, vectors of lanes at `from`, times `factor` when there is one, to the row of each lane.
+void AttentionEmitter::storeRows(const ValuePart &part, Value from, Value factor, Value pointers, DType type) {
+  int64_t perUnit = unitBytes / byteWidth(type), chunk = layout.lanes * perUnit;
+  int64_t whole = layout.valueDim / chunk * chunk;
+  auto turn = [&](Value first, int64_t columns) {
+    auto column = [&](int64_t c) {
+      if (c >= columns)
+        return b.zeros(layout.lanes);
+      Value value = loadVector(vectorAt(from, b.add(first, c)));
+      return factor ? b.fmul(value, factor) : value;
     };
-    forColumns(run.part, [&](Value c) { copy(vectorAt(partial, c), c); });
-    b.when(b.compare(Compare::Eq, run.part.begin, 0), [&] {
-      copy(single(tile, AttentionLayout::Max), b.constant(layout.valueDim));
-      copy(single(tile, AttentionLayout::Sum), b.constant(layout.valueDim + 1));
+    Values units;
+    for (int64_t c = 0; c < chunk; c += perUnit)
+      units.push_back(perUnit == 2 ? roundToPairs(b, column(c), column(c + 1)) : b.bitsOf(column(c)));
+    for (auto [lane, row] : llvm::enumerate(transpose(b, units)))
+      storeUnits(b, row, b.at(b.loadPtr(pointers, b.constant(lane)), first, type), type, columns);
+  };
+  b.loop(part.begin, b.min(part.end, whole), chunk, [&](Value first) { turn(first, chunk); });
+  if (whole < layout.valueDim)
+    b.when(b.compare(Compare::Gt, part.end, whole), [&] { turn(b.constant(whole), layout.valueDim - whole); });
+}
+
+/// The columns of the run's part; who has the first column writes m and l.
+void AttentionEmitter::storePartial(const Run &run, Value tile) {
+  Value rows = rowPointers(run, tile, [&](Value token, Value head) {
+    return run.partial.buffer->partialAt(token, head, run.partial.index);
+  });
+  storeRows(run.part, inTile(tile, layout.partialOffset()), Value(), rows, DType::F32);
+  b.when(b.compare(Compare::Eq, run.part.begin, 0), [&] {
+    b.loop(0, layout.lanes, 1, [&](Value lane) {
+      auto copy = [&](AttentionLayout::Single which, int64_t column) {
+        Value element = b.loadFloats(b.at(single(tile, which), lane, DType::F32), DType::F32, 0);
+        b.storeFloats(element, b.at(b.loadPtr(rows, lane), column, DType::F32), DType::F32);
+      };
+      copy(AttentionLayout::Max, layout.valueDim);
+      copy(AttentionLayout::Sum, layout.valueDim + 1);
     });
   });
 }

@@ -1,26 +1,32 @@
 //===- Attention.h - Online softmax with a query row in every lane ------------------------===//
 //
-// The one structure of grouped-query, absorbed and expanded attention (numerics N3). Query rows that share keys, pairs
-// of (token, head), fill the lanes of vectors; keys and values are scalars broadcast to all lanes:
+// The structure of absorbed and expanded attention (numerics N3). Query rows that share keys, pairs of (token, head),
+// fill the lanes of vectors; keys and values are units broadcast to all lanes:
 //
 //   for each run of rows of one sequence:            (of one segment form)
 //     pack the queries of a tile of lanes as [k][lanes]; state (m, l, o) and total (M, L, O) of every tile in scratch
 //     for each block of 64 keys = one page:          (expanded: K and V of the block into scratch first)
+//       pairs: the block's values turned to [pair of keys][column]
 //       for each tile:  s[t] = sum_k q[k] * key_t[k];  m, l per lane;  o[c] = fma(p[t], value_t[c], o[c])
-//   O / L goes to the output rows
+//   O * (1 / L) goes to the output rows
 //
-// A lane whose position is before a key skips it by select, never by a product with zero; blocks that every lane sees
-// whole, all of a decoded token's, need none. Partials end where 64 b is a multiple of the lane's own C(p).
+// A lane whose position is before a key skips it by select, never by a product with zero; keys that every lane sees,
+// most of a decoded token's, need none. Lanes beyond the last row repeat it. Partials end where 64 b is a multiple of
+// the lane's own C(p).
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_LIB_KERNELS_EMIT_ATTENTION_H
 #define K2C_LIB_KERNELS_EMIT_ATTENTION_H
 
 #include "AttentionSplit.h"
-#include "Builder.h"
+#include "Units.h"
+#include "Vocabulary.h"
 #include "k2c/Kernels/TileConfig.h"
 
 namespace k2c::emit {
+
+/// Columns of values that are computed, or turned, together: each takes one register and one broadcast load.
+inline constexpr int64_t columnsTogether = 16;
 
 /// Bytes that a prefetch brings.
 inline constexpr int64_t cacheLine = 64;
@@ -54,9 +60,10 @@ public:
 };
 
 /// Shapes of an attention, and where its state lies in scratch. `queryVectors`: vectors of one tile's queries, one for
-/// each element of a key, or for each pair of bf16 elements.
+/// each unit of a key. `pairs`: queries, keys, weights and values are bf16 and multiply in pairs (N6).
 struct AttentionLayout {
   int64_t lanes, queryVectors, valueDim, tiles;
+  bool pairs;
   int64_t vectorBytes() const { return lanes * byteWidth(DType::F32); }
   /// Of one tile: query, o, O, then single vectors.
   enum Single : int64_t { Max, Sum, TotalMax, TotalSum, Largest, Position, Restart, Singles };
@@ -65,19 +72,28 @@ struct AttentionLayout {
   int64_t totalOffset() const { return partialOffset() + valueDim * vectorBytes(); }
   int64_t singleOffset(Single which) const { return totalOffset() + (valueDim + which) * vectorBytes(); }
   int64_t tileBytes() const { return singleOffset(Singles); }
-  /// Of all tiles together: the scores of a block, and what comes after.
+  /// Of all tiles together: the scores of a block, then its weights; pairs: its values, turned; and what comes after.
   int64_t scoresOffset() const { return tiles * tileBytes(); }
-  int64_t bytes() const { return scoresOffset() + softmaxBlock * vectorBytes(); }
+  int64_t valuesOffset() const { return scoresOffset() + softmaxBlock * vectorBytes(); }
+  /// Columns that are turned at a time.
+  static constexpr int64_t turnedColumns = 128;
+  bool turnsInParts() const { return pairs && valueDim > turnedColumns; }
+  /// Turned values of one pair of keys, and a line: rows of columns that are read together have sets of their own.
+  int64_t pairBytes() const {
+    int64_t columns = std::min(valueDim, turnedColumns);
+    return (columns + columnsTogether - 1) / columnsTogether * columnsTogether * unitBytes + cacheLine;
+  }
+  int64_t bytes() const { return valuesOffset() + (pairs ? softmaxBlock / 2 * pairBytes() : 0); }
 };
 
-/// Tiles of an item's tokens x `heads` heads. `pairs`: queries and keys are bf16 and multiply in pairs (N6).
+/// Tiles of an item's tokens x `heads` heads.
 AttentionLayout attentionLayout(const TileConfig &tile, int64_t heads, int64_t keyDim, int64_t valueDim, bool pairs);
 
 /// Columns of the output: [begin, end), begin a multiple of valuePartColumns.
 struct ValuePart {
   Value begin, end;
 };
-inline constexpr int64_t valuePartColumns = 16;
+inline constexpr int64_t valuePartColumns = 32;
 
 /// Token rows [first, last) of the step, one at least.
 struct TokenRange {
@@ -93,11 +109,10 @@ void captureLargest(KernelBuilder &b, const AttentionShape &shape, Value layer, 
 
 class AttentionEmitter {
 public:
-  /// `layer`: the ordinal of the capture, or null. `pairs`: as in attentionLayout.
+  /// `layer`: the ordinal of the capture, or null.
   AttentionEmitter(KernelBuilder &b, const AttentionShape &shape, const AttentionLayout &layout,
-                   AttentionSource &source, DType output, Vocabulary vocabulary, bool pairs, Value layer)
-      : b(b), shape(shape), layout(layout), source(source), output(output), vocabulary(vocabulary), pairs(pairs),
-        layer(layer) {}
+                   AttentionSource &source, DType output, Vocabulary vocabulary, Value layer)
+      : b(b), shape(shape), layout(layout), source(source), output(output), vocabulary(vocabulary), layer(layer) {}
 
   /// Heads [firstHead, firstHead + heads) of those of `tokens` that `filter` accepts: the columns of `part`, or all;
   /// one partial (of one token, of as many heads as there are lanes at most), or the whole sequences.
@@ -112,22 +127,42 @@ private:
     Partial partial;
     Value firstKey; ///< of the first block
   };
+  /// What a tile sees of a block whose first key is `start`: `keys` of the last lane, `all` of every lane.
+  struct Block {
+    Value slot, start, keys, all;
+  };
+  /// The lanes that see a key, or each key of a pair; null: all of them.
+  struct Seen {
+    Value key, odd;
+  };
   void emitRun(Run run);
   void fetchPages(Value token, Value block);
   void startTile(const Run &run, Value tile);
+  void packQueries(const Piece &piece, Value pointers, Value to);
   void forColumns(const ValuePart &part, llvm::function_ref<void(Value column)> body);
   void restart(const Run &run, Value tile, Value start);
-  void packQuery(Value tile, Value lane, const Pieces &query);
-  void scores(Value tile, Value slot, Value keys);
-  /// Whether every lane that has a row sees every key of the block.
-  enum class Sight { All, Some };
-  Value softmax(Value tile, Value start, Value keys, Sight sight);
-  void weigh(const Run &run, Value tile, Value slot, Value start, Value keys, Value alpha, Sight sight);
   /// Partials of the lanes in `mask` join their totals; `merges`: those that have one already.
   void closePartials(const Run &run, Value tile, Value mask, Value merges);
   void finishTile(const Run &run, Value tile);
   void storePartial(const Run &run, Value tile);
+  void storeRows(const ValuePart &part, Value from, Value factor, Value pointers, DType type);
+  /// body(lane, token, head) of every lane.
   void forLanes(const Run &run, Value tile, llvm::function_ref<void(Value lane, Value token, Value head)> body);
+  /// A pointer for each lane.
+  Value rowPointers(const Run &run, Value tile, llvm::function_ref<Value(Value token, Value head)> pointer);
+  Value tokenOf(const Run &run, Value row) { return b.add(run.firstToken, b.div(row, run.heads)); }
+  Value positionOf(Value token) { return b.extend(b.loadI32(b.stepField(abi::step::positions), token)); }
+
+  // One block of keys (AttentionBlock.cpp).
+  void turnValues(const ValuePart &part, Value slot, Value keys);
+  void scores(Value tile, const Block &block);
+  Values forKeys(Value tile, const Block &block, int64_t step, ValueRange init,
+                 llvm::function_ref<Values(Value key, const Seen &seen, ValueRange state)> body);
+  Value softmax(Value tile, const Block &block);
+  Value weighPair(const Seen &seen, Value values, Value weights, Value sum);
+  void weighColumns(Value tile, const Block &block, Value alpha, const Piece &values, Value first, int64_t count,
+                    Value turned);
+  void weighValues(const Run &run, Value tile, const Block &block, Value alpha);
 
   Value inTile(Value tile, int64_t offset) { return b.atBytes(b.scratch(offset), b.mul(tile, layout.tileBytes())); }
   Value vectorAt(Value base, Value index) { return b.atBytes(base, b.mul(index, layout.vectorBytes())); }
@@ -138,18 +173,18 @@ private:
   void storeSingle(Value value, Value tile, AttentionLayout::Single which) {
     b.storeFloats(value, single(tile, which), DType::F32);
   }
+  /// Turned values of the pair that begins with `key`.
+  Value pairAt(Value key) { return b.atBytes(b.scratch(layout.valuesOffset()), b.mul(key, layout.pairBytes() / 2)); }
+  Value scoreAt(Value key) { return vectorAt(b.scratch(layout.scoresOffset()), key); }
   /// Lanes whose position is at least `key`.
   Value sees(Value positions, Value key) {
     return b.compare(Compare::Ge, positions, b.splat(b.truncate(key), layout.lanes));
   }
-  /// Key of the block -> the lanes that see it; null: all of them.
-  auto seenBy(Value tile, Value start, Sight sight) {
-    Value positions = sight == Sight::Some ? loadIntegers(tile, AttentionLayout::Position) : Value();
-    return [=, this](Value key) { return positions ? sees(positions, b.add(start, key)) : Value(); };
-  }
-  Value where(Value seen, Value changed, Value kept);
+  /// `changed` in the lanes that see, `kept` in the others.
+  Value where(Value seen, Value changed, Value kept) { return seen ? b.select(seen, changed, kept) : changed; }
   Value larger(Value a, Value other) { return b.select(b.fcompare(Compare::Gt, a, other), a, other); }
   Value minusInfinity();
+  int64_t step() const { return layout.pairs ? 2 : 1; } ///< elements of a unit, or keys weighed together
 
   KernelBuilder &b;
   const AttentionShape &shape;
@@ -157,7 +192,6 @@ private:
   AttentionSource &source;
   DType output;
   Vocabulary vocabulary;
-  bool pairs;
   Value layer;
 };
 

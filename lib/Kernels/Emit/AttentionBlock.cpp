@@ -1,14 +1,12 @@
 //===- AttentionBlock.cpp - One tile of lanes x one block of 64 keys ------------------------===//
 #include "Attention.h"
 #include "Math.h"
-#include "Vocabulary.h"
 
 namespace k2c::emit {
 
-/// Keys, or value columns, whose accumulators are in registers together: each takes one register and one broadcast
-/// load.
+/// Keys, or value columns, whose accumulators are in registers together.
 static int64_t accumulators(const AttentionLayout &layout, Vocabulary vocabulary) {
-  return vocabulary == Vocabulary::Avx512 || layout.lanes >= 16 ? valuePartColumns : valuePartColumns / 2;
+  return vocabulary == Vocabulary::Avx512 || layout.lanes >= 16 ? columnsTogether : columnsTogether / 2;
 }
 
 /// Keys whose rows are a page apart share one cache set: no more of them together than a set has ways.
@@ -21,13 +19,13 @@ static int64_t keysTogether(const AttentionLayout &layout, Vocabulary vocabulary
 }
 
 /// s[t] = scale * sum_k q[k] * key_t[k]. Keys beyond `keys` up to the next group are computed and never read.
-void AttentionEmitter::scores(Value tile, Value slot, Value keys) {
-  Pieces pieces = source.keys(slot);
+void AttentionEmitter::scores(Value tile, const Block &block) {
+  Pieces pieces = source.keys(block.slot);
   int64_t group = keysTogether(layout, vocabulary, pieces);
   Value query = inTile(tile, layout.queryOffset()), scale = b.constantFloat(b.vec(b.f32(), layout.lanes), shape.scale);
-  b.loop(b.constant(0), keys, group, [&](Value firstKey) {
+  b.loop(b.constant(0), block.keys, group, [&](Value firstKey) {
     Values acc(group, b.zeros(layout.lanes));
-    int64_t step = pairs ? 2 : 1, offset = 0;
+    int64_t step = this->step(), offset = 0;
     for (const Piece &piece : pieces) {
       Value rows = b.at(piece.pointer, b.mul(firstKey, piece.stride), piece.type);
       Value queries = vectorAt(query, b.constant(offset));
@@ -41,7 +39,7 @@ void AttentionEmitter::scores(Value tile, Value slot, Value keys) {
         Value q = loadVector(vectorAt(queries, k));
         if (fetched)
           b.prefetch(b.atBytes(fetched, b.mul(k, stepBytes)), CacheLevel::Second);
-        PanelVector lanes{pairs ? b.bitsOf(q) : q, pairs ? DType::BF16 : DType::F32};
+        PanelVector lanes{layout.pairs ? b.bitsOf(q) : q, layout.pairs ? DType::BF16 : DType::F32};
         Values next;
         for (auto [t, sum] : llvm::enumerate(sums)) {
           Value address = b.at(rows, b.add(b.mul(k, step), int64_t(t) * piece.stride), piece.type);
@@ -57,82 +55,135 @@ void AttentionEmitter::scores(Value tile, Value slot, Value keys) {
       offset += (piece.width + step - 1) / step;
     }
     for (int64_t t = 0; t < group; ++t)
-      b.storeFloats(b.fmul(acc[t], scale), vectorAt(b.scratch(layout.scoresOffset()), b.add(firstKey, t)), DType::F32);
+      b.storeFloats(b.fmul(acc[t], scale), scoreAt(b.add(firstKey, t)), DType::F32);
   });
 }
 
-/// `changed` in the lanes that see the key, `kept` in the others.
-Value AttentionEmitter::where(Value seen, Value changed, Value kept) {
-  return seen ? b.select(seen, changed, kept) : changed;
+/// Columns of the values of a block's keys, those past the last one undefined, to [pair of keys][column].
+void AttentionEmitter::turnValues(const ValuePart &part, Value slot, Value keys) {
+  Piece values = source.values(slot);
+  int64_t whole = layout.valueDim / columnsTogether * columnsTogether;
+  b.loop(b.constant(0), keys, 2, [&](Value key) {
+    Value row = b.at(values.pointer, b.mul(key, values.stride), values.type), to = pairAt(key);
+    auto turn = [&](Value column, int64_t columns) {
+      Value even = b.at(row, column, values.type), odd = b.at(even, values.stride, values.type);
+      Value units = interleave(b, even, odd, columnsTogether, columns);
+      b.store(units, b.at(to, b.sub(column, part.begin), DType::I32), DType::I32);
+    };
+    b.loop(part.begin, b.min(part.end, whole), columnsTogether, [&](Value column) { turn(column, columnsTogether); });
+    if (whole < layout.valueDim)
+      b.when(b.compare(Compare::Gt, part.end, whole), [&] { turn(b.constant(whole), layout.valueDim - whole); });
+  });
 }
 
-/// Scores -> p[t] = exp(s[t] - m') in place, the new m and l; returns alpha = exp(m - m').
-Value AttentionEmitter::softmax(Value tile, Value start, Value keys, Sight sight) {
-  auto seenAt = seenBy(tile, start, sight);
-  Value scores = b.scratch(layout.scoresOffset());
+/// body(key, seen, state) for each key of the block, or the first key of each pair (`step` 2), in ascending order.
+Values AttentionEmitter::forKeys(Value tile, const Block &block, int64_t step, ValueRange init,
+                                 llvm::function_ref<Values(Value key, const Seen &seen, ValueRange state)> body) {
+  Value all = step == 1 ? block.all : b.mul(b.div(block.all, step), step);
+  Values state =
+      b.loop(b.constant(0), all, step, init, [&](Value key, ValueRange carried) { return body(key, Seen(), carried); });
+  return b.loop(all, block.keys, step, state, [&](Value key, ValueRange carried) {
+    Value positions = loadIntegers(tile, AttentionLayout::Position), position = b.add(block.start, key);
+    return body(key, {sees(positions, position), step == 2 ? sees(positions, b.add(position, 1)) : Value()}, carried);
+  });
+}
+
+/// Scores -> weights p[t] = exp(s[t] - m') in place, pairs of them in the place of a pair's first score, the new m and
+/// l; returns alpha = exp(m - m').
+Value AttentionEmitter::softmax(Value tile, const Block &block) {
   Value max = loadSingle(tile, AttentionLayout::Max);
   Values init = {max};
   if (shape.maxLogit)
     init.push_back(loadSingle(tile, AttentionLayout::Largest));
-  Values found = b.loop(b.constant(0), keys, 1, init, [&](Value t, ValueRange state) {
-    Value score = loadVector(vectorAt(scores, t)), seen = seenAt(t);
-    Values next = {where(seen, larger(state[0], score), state[0])};
+  Values found = forKeys(tile, block, 1, init, [&](Value key, const Seen &seen, ValueRange state) {
+    Value score = loadVector(scoreAt(key));
+    Values next = {where(seen.key, larger(state[0], score), state[0])};
     if (shape.maxLogit)
-      next.push_back(where(seen, larger(score, state[1]), state[1]));
+      next.push_back(where(seen.key, larger(score, state[1]), state[1]));
     return next;
   });
   if (shape.maxLogit)
     storeSingle(found[1], tile, AttentionLayout::Largest);
   Value next = found[0], alpha = emitExp(b, b.fsub(max, next));
   Value sum = b.fmul(loadSingle(tile, AttentionLayout::Sum), alpha);
-  sum = b.loop(b.constant(0), keys, 1, sum, [&](Value t, ValueRange state) {
-    Value address = vectorAt(scores, t), p = emitExp(b, b.fsub(loadVector(address), next));
-    b.storeFloats(p, address, DType::F32);
-    return Values{where(seenAt(t), b.fadd(state[0], p), state[0])};
+  auto weightOf = [&](Value key) { return emitExp(b, b.fsub(loadVector(scoreAt(key)), next)); };
+  sum = forKeys(tile, block, step(), sum, [&](Value key, const Seen &seen, ValueRange state) {
+    if (!layout.pairs) {
+      Value p = weightOf(key);
+      b.storeFloats(p, scoreAt(key), DType::F32);
+      return Values{where(seen.key, b.fadd(state[0], p), state[0])};
+    }
+    Value even = weightOf(key), odd = where(seen.odd, weightOf(b.add(key, 1)), b.zeros(layout.lanes));
+    Value pairs = roundToPairs(b, even, odd);
+    b.store(pairs, scoreAt(key), DType::F32);
+    PanelFactor ones;
+    ones.pair = pairOfOnes(b, layout.lanes);
+    return Values{where(seen.key, multiplyAdd(b, vocabulary, ones, {pairs, DType::BF16}, state[0]), state[0])};
   })[0];
   storeSingle(next, tile, AttentionLayout::Max);
   storeSingle(sum, tile, AttentionLayout::Sum);
   return alpha;
 }
 
-/// o[c] = o[c] * alpha, then fma(p[t], value_t[c], o[c]) in ascending t.
-void AttentionEmitter::weigh(const Run &run, Value tile, Value slot, Value start, Value keys, Value alpha,
-                             Sight sight) {
-  auto seenAt = seenBy(tile, start, sight);
-  Value weights = b.scratch(layout.scoresOffset());
+/// o[c] = o[c] * alpha, then fma(p[t], value_t[c], o[c]) in ascending t, for `count` columns from `first` on. The first
+/// of the turned columns is `turned`.
+void AttentionEmitter::weighColumns(Value tile, const Block &block, Value alpha, const Piece &values, Value first,
+                                    int64_t count, Value turned) {
   Value outputs = inTile(tile, layout.partialOffset());
-  Piece values = source.values(slot);
-  // Two columns of bf16 come with one load; the halves are cut out in registers, on pipes that FMAs leave free.
-  Value pair;
-  auto columnOnLanes = [&](Value row, int64_t c, int64_t count) {
-    if (values.type != DType::BF16 || (c % 2 == 0 && c + 1 == count))
-      return b.splat(b.loadFloats(b.at(row, c, values.type), values.type, 0), layout.lanes);
-    if (c % 2 == 0)
-      pair = b.splat(b.load(b.i32(), b.at(row, c, values.type), values.type), layout.lanes);
-    return b.fromBits(c % 2 == 0 ? b.shl(pair, 16) : b.bitAnd(pair, b.constant(pair.getType(), int32_t(0xffff0000))));
+  auto output = [&](int64_t c) { return vectorAt(outputs, b.add(first, c)); };
+  Values acc;
+  for (int64_t c = 0; c < count; ++c)
+    acc.push_back(b.fmul(loadVector(output(c)), alpha));
+  acc = forKeys(tile, block, step(), acc, [&](Value key, const Seen &seen, ValueRange sums) {
+    Value p = loadVector(scoreAt(key));
+    Value row = layout.pairs ? b.at(pairAt(key), b.sub(first, turned), DType::I32)
+                             : b.at(values.pointer, b.add(b.mul(key, values.stride), first), values.type);
+    Values next;
+    for (auto [c, sum] : llvm::enumerate(sums)) {
+      if (layout.pairs) {
+        Value pair = b.splat(b.load(b.i32(), b.at(row, c, DType::I32), DType::I32), layout.lanes);
+        next.push_back(weighPair(seen, pair, b.bitsOf(p), sum));
+      } else {
+        Value value = b.splat(b.loadFloats(b.at(row, c, values.type), values.type, 0), layout.lanes);
+        next.push_back(where(seen.key, b.fma(p, value, sum), sum));
+      }
+    }
+    return next;
+  });
+  for (int64_t c = 0; c < count; ++c)
+    b.storeFloats(acc[c], output(c), DType::F32);
+}
+
+/// A pair of values on the sum of each lane. The odd value of a lane that does not see it is zero, as its weight is.
+Value AttentionEmitter::weighPair(const Seen &seen, Value values, Value weights, Value sum) {
+  auto weighed = [&](Value pair) {
+    PanelFactor factor;
+    factor.pair = pair;
+    return multiplyAdd(b, vocabulary, factor, {weights, DType::BF16}, sum);
   };
-  auto columns = [&](Value first, int64_t count) {
-    Values acc;
-    for (int64_t c = 0; c < count; ++c)
-      acc.push_back(b.fmul(loadVector(vectorAt(outputs, b.add(first, c))), alpha));
-    acc = b.loop(b.constant(0), keys, 1, acc, [&](Value t, ValueRange sums) {
-      Value p = loadVector(vectorAt(weights, t)), seen = seenAt(t);
-      Value row = b.at(values.pointer, b.add(b.mul(t, values.stride), first), values.type);
-      Values next;
-      for (auto [c, sum] : llvm::enumerate(sums))
-        next.push_back(where(seen, b.fma(p, columnOnLanes(row, c, count), sum), sum));
-      return next;
-    });
-    for (int64_t c = 0; c < count; ++c)
-      b.storeFloats(acc[c], vectorAt(outputs, b.add(first, c)), DType::F32);
+  if (!seen.key)
+    return weighed(values);
+  return b.select(seen.odd, weighed(values), b.select(seen.key, weighed(evenOnly(b, values)), sum));
+}
+
+/// The values of a wide row are turned a part at a time, which stays in the nearest cache.
+void AttentionEmitter::weighValues(const Run &run, Value tile, const Block &block, Value alpha) {
+  Piece values = source.values(block.slot);
+  int64_t group = accumulators(layout, vocabulary), whole = layout.valueDim / group * group;
+  auto weigh = [&](const ValuePart &part) {
+    b.loop(part.begin, b.min(part.end, whole), group,
+           [&](Value first) { weighColumns(tile, block, alpha, values, first, group, part.begin); });
+    if (whole < layout.valueDim)
+      b.when(b.compare(Compare::Gt, part.end, whole),
+             [&] { weighColumns(tile, block, alpha, values, b.constant(whole), layout.valueDim - whole, part.begin); });
   };
-  // A select keeps the sum from before its FMA in a register, too.
-  int64_t group = sight == Sight::All ? accumulators(layout, vocabulary) : accumulators(layout, vocabulary) / 2;
-  int64_t whole = layout.valueDim / group * group;
-  if (whole > 0)
-    b.loop(run.part.begin, b.min(run.part.end, whole), group, [&](Value first) { columns(first, group); });
-  if (whole < layout.valueDim)
-    b.when(b.compare(Compare::Gt, run.part.end, whole), [&] { columns(b.constant(whole), layout.valueDim - whole); });
+  if (!layout.turnsInParts())
+    return weigh(run.part);
+  b.loop(run.part.begin, run.part.end, AttentionLayout::turnedColumns, [&](Value begin) {
+    ValuePart part{begin, b.min(b.add(begin, AttentionLayout::turnedColumns), run.part.end)};
+    turnValues(part, block.slot, block.keys);
+    weigh(part);
+  });
 }
 
 } // namespace k2c::emit

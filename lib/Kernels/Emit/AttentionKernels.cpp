@@ -10,7 +10,7 @@
 
 namespace k2c::emit {
 
-/// Queries and keys are bf16 and multiply in pairs.
+/// Queries, keys, weights and values are bf16 and multiply in pairs.
 static bool takesPairs(const Rows &q, const AttentionShape &shape) {
   return q.type == DType::BF16 && shape.cache == DType::BF16;
 }
@@ -29,14 +29,13 @@ AttentionLayout layoutOf(const ExpandedAttentionDesc &d, const TileConfig &tile)
 /// Expanded keys have whole panels of columns, so that expanding needs no mask; so have values, which follow them.
 static int64_t expandedWidth(const PanelLayout &w) { return w.panels() * PanelLayout::columns; }
 
-/// Expanded keys that multiply in pairs stay bf16; values are factors of f32 FMAs.
-static DType expandedKeyType(const ExpandedAttentionDesc &d) {
+/// Expanded keys and values that multiply in pairs stay bf16.
+static DType expandedType(const ExpandedAttentionDesc &d) {
   return takesPairs(d.q, d.shape) ? DType::BF16 : DType::F32;
 }
 
 int64_t expandedBytes(const ExpandedAttentionDesc &d) {
-  return softmaxBlock *
-         (expandedWidth(d.uk) * byteWidth(expandedKeyType(d)) + expandedWidth(d.uv) * byteWidth(DType::F32));
+  return softmaxBlock * (expandedWidth(d.uk) + expandedWidth(d.uv)) * byteWidth(expandedType(d));
 }
 
 /// A block has 64 keys: tiles of 8 rows divide it, and are a third of the code of tiles of 14.
@@ -119,7 +118,7 @@ struct ExpandedSource : AttentionSource {
         toKey(b, latents, d.uk, {d.latent, leafCount(d.latent)}, tile, false),
         toValue(b, latents, d.uv, {d.latent, leafCount(d.latent)}, tile, false),
         o(b.argument(d.shape.maxLogit ? 7 : 6)), keyRows(b.scratch(layout.bytes())),
-        valueRows(b.at(keyRows, softmaxBlock * expandedWidth(d.uk), expandedKeyType(d))) {}
+        valueRows(b.at(keyRows, softmaxBlock * expandedWidth(d.uk), expandedType(d))) {}
 
   Pieces query(Value token, Value head) override {
     int64_t width = d.nope + d.rope;
@@ -127,12 +126,12 @@ struct ExpandedSource : AttentionSource {
   }
   void prepare(Value slot, Value keys, Value) override {
     Value latent = b.at(b.argument(1), b.mul(slot, d.latent), d.shape.cache);
-    expand(toKey, d.uk, b.argument(3), latent, keys, keyRows, expandedKeyType(d));
-    expand(toValue, d.uv, b.argument(4), latent, keys, valueRows, DType::F32);
+    expand(toKey, d.uk, b.argument(3), latent, keys, keyRows);
+    expand(toValue, d.uv, b.argument(4), latent, keys, valueRows);
   }
   /// Rows of `keys` latents times the head's matrix, rounded to the query's type.
-  void expand(PanelContraction &contraction, const PanelLayout &w, Value matrices, Value latent, Value keys, Value to,
-              DType type) {
+  void expand(PanelContraction &contraction, const PanelLayout &w, Value matrices, Value latent, Value keys, Value to) {
+    DType type = expandedType(d);
     b.loop(0, w.panels(), 1, [&](Value panel) {
       Value index = b.add(b.mul(head, w.panels()), panel);
       Value weights = b.atBytes(matrices, b.mul(index, w.panelBytes()));
@@ -153,9 +152,9 @@ struct ExpandedSource : AttentionSource {
   }
   Pieces keys(Value slot) override {
     Value rope = b.at(b.argument(2), b.mul(slot, d.rope), d.shape.cache);
-    return {{keyRows, d.nope, expandedWidth(d.uk), expandedKeyType(d)}, {rope, d.rope, d.rope, d.shape.cache}};
+    return {{keyRows, d.nope, expandedWidth(d.uk), expandedType(d)}, {rope, d.rope, d.rope, d.shape.cache}};
   }
-  Piece values(Value) override { return {valueRows, d.value, expandedWidth(d.uv), DType::F32}; }
+  Piece values(Value) override { return {valueRows, d.value, expandedWidth(d.uv), expandedType(d)}; }
   Value output(Value token, Value head) override { return b.at(b.row(o, d.o, token), b.mul(head, d.value), d.o.type); }
 };
 
@@ -163,9 +162,11 @@ struct ExpandedSource : AttentionSource {
 
 void emitBody(KernelBuilder &b, const GqaAttentionDesc &d, const TileConfig &tile) {
   KeyLanesLayout layout = layoutOf(d, tile);
+  if (layout.pairs && tile.vocabulary == Vocabulary::Avx512)
+    b.roundByInstruction();
   GqaSource source(b, d);
   Value layer = d.shape.maxLogit ? b.integerOf(b.argument(4)) : Value();
-  KeyLanesEmitter attention(b, d.shape, layout, source, d.o.type, tile, takesPairs(d.q, d.shape), layer);
+  KeyLanesEmitter attention(b, d.shape, layout, source, d.o.type, tile, layer);
   int64_t perKv = d.shape.heads / d.kvHeads;
   int64_t arguments = operands({"", d}).size();
   AttentionSplit split(b, {d.shape.heads, d.kvHeads, d.valueDim, 1, FormFilter::All, arguments}, tile);
@@ -181,10 +182,11 @@ void emitBody(KernelBuilder &b, const GqaAttentionDesc &d, const TileConfig &til
 
 void emitBody(KernelBuilder &b, const AbsorbedAttentionDesc &d, const TileConfig &tile) {
   AttentionLayout layout = layoutOf(d, tile);
+  if (layout.pairs && tile.vocabulary == Vocabulary::Avx512)
+    b.roundByInstruction();
   AbsorbedSource source(b, d);
   Value layer = d.shape.maxLogit ? b.integerOf(b.argument(5)) : Value();
-  AttentionEmitter attention(b, d.shape, layout, source, d.o.type, tile.vocabulary, takesPairs(d.qLatent, d.shape),
-                             layer);
+  AttentionEmitter attention(b, d.shape, layout, source, d.o.type, tile.vocabulary, layer);
   // Consecutive parts of one (head tile, token) are computed together.
   int64_t width = (d.latent + tile.valueParts - 1) / tile.valueParts;
   width = (width + valuePartColumns - 1) / valuePartColumns * valuePartColumns;
@@ -204,9 +206,11 @@ void emitBody(KernelBuilder &b, const AbsorbedAttentionDesc &d, const TileConfig
 
 void emitBody(KernelBuilder &b, const ExpandedAttentionDesc &d, const TileConfig &tile) {
   AttentionLayout layout = layoutOf(d, tile);
+  if (layout.pairs && tile.vocabulary == Vocabulary::Avx512)
+    b.roundByInstruction();
   ExpandedSource source(b, d, tile, layout);
   Value layer = d.shape.maxLogit ? b.integerOf(b.argument(6)) : Value();
-  AttentionEmitter attention(b, d.shape, layout, source, d.o.type, tile.vocabulary, takesPairs(d.q, d.shape), layer);
+  AttentionEmitter attention(b, d.shape, layout, source, d.o.type, tile.vocabulary, layer);
   AttentionSplit whole(b, {d.shape.heads, d.shape.heads, d.value, 1, d.rows, 0}, tile);
   auto compute = [&](const AttentionItem &item) {
     source.head = item.tile;

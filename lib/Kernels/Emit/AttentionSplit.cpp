@@ -121,7 +121,7 @@ void AttentionSplit::computeItems(llvm::function_ref<Value(const AttentionItem &
 }
 
 /// Partial 0 is the total (M, L, O); each other (m, l, o) joins it as M' = max(M, m), L = fma(l, exp(m - M'),
-/// L * exp(M - M')), O likewise; O / L is the output.
+/// L * exp(M - M')), O likewise; O * (1 / L) is the output.
 void AttentionSplit::mergeItem(Value token, Value head, Value pieces, Value to, DType type) {
   Value first = partialAt(token, head, b.constant(0));
   Value kept = b.stack(mostPartials * byteWidth(DType::F32)), joined = b.stack(mostPartials * byteWidth(DType::F32));
@@ -135,6 +135,7 @@ void AttentionSplit::mergeItem(Value token, Value head, Value pieces, Value to, 
     b.storeFloats(weight, b.at(joined, index, DType::F32), DType::F32);
     return Values{next, b.fma(sum, weight, b.fmul(state[1], a))};
   })[1];
+  Value factor = b.fdiv(b.number(1.0f), sum);
   b.columns(shape.valueDim, [&](const Chunk &chunk) {
     auto scalar = [&](Value from, Value index) {
       return b.splat(b.loadFloats(b.at(from, index, DType::F32), DType::F32, 0), chunk.lanes);
@@ -144,7 +145,7 @@ void AttentionSplit::mergeItem(Value token, Value head, Value pieces, Value to, 
       Value partial = b.loadFloats(partialAt(token, head, index), DType::F32, chunk);
       return Values{b.fma(partial, scalar(joined, index), b.fmul(state[0], scalar(kept, index)))};
     })[0];
-    b.storeFloats(b.fdiv(total, b.splat(sum, chunk.lanes)), to, type, chunk);
+    b.storeFloats(b.fmul(total, b.splat(factor, chunk.lanes)), to, type, chunk);
   });
 }
 

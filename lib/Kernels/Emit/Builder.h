@@ -168,7 +168,7 @@ public:
   Value row(Value base, const Rows &rows, Value index) { return at(base, mul(index, rows.stride), rows.type); }
   /// Raw elements: a scalar (n = 0) or n of them; those outside the mask are zero.
   Value load(Type type, Value ptr, DType element, Value mask = {});
-  void store(Value value, Value ptr, DType element);
+  void store(Value value, Value ptr, DType element, Value mask = {});
   Value loadI32(Value ptr, Value index) { return load(i32(), at(ptr, index, DType::I32), DType::I32); }
   Value loadPtr(Value ptr, Value index);
   /// n elements of F32 or BF16 as f32 (n = 0: one scalar).

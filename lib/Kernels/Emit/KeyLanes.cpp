@@ -13,7 +13,7 @@ namespace k2c::emit {
 
 KeyLanesLayout keyLanesLayout(const TileConfig &tile, int64_t heads, int64_t keyDim, int64_t valueDim, bool pairs) {
   int64_t rows = tile.rowsPerItem * heads;
-  return {tile.lanes, tile.mr, pairs ? (keyDim + 1) / 2 : keyDim, valueDim, (rows + tile.mr - 1) / tile.mr};
+  return {tile.lanes, tile.mr, pairs ? (keyDim + 1) / 2 : keyDim, valueDim, (rows + tile.mr - 1) / tile.mr, pairs};
 }
 
 Value KeyLanesEmitter::minusInfinity() {
@@ -64,6 +64,8 @@ void KeyLanesEmitter::emitRun(Run run) {
     source.prepare(block.slot, block.count, block.upcoming);
     b.when(isLast, [&] { fetch(block); });
     turnKeys(block);
+    if (layout.pairs)
+      turnValues(block);
     b.loop(zero, run.tiles, 1, [&](Value index) {
       Tile at = tileAt(run, index);
       Value lastSeen = b.add(positionOf(at.state, b.sub(at.rows, 1)), 1);
@@ -107,14 +109,14 @@ void KeyLanesEmitter::startTile(const Run &run, const Tile &at) {
 
 /// A query row as units; a zero completes a last pair.
 void KeyLanesEmitter::packQuery(Value to, const Pieces &query) {
-  int64_t step = pairs ? 2 : 1, offset = 0;
+  int64_t step = this->step(), offset = 0;
   for (const Piece &piece : query) {
     Value units = b.at(to, offset, DType::F32);
     b.columns(piece.width, [&](const Chunk &chunk) {
-      b.storeFloats(b.loadFloats(piece.pointer, piece.type, chunk), units, keyType(), chunk);
+      b.storeFloats(b.loadFloats(piece.pointer, piece.type, chunk), units, unitType(), chunk);
     });
     if (piece.width % step != 0)
-      b.storeFloats(b.number(0.0f), b.at(units, piece.width, keyType()), keyType());
+      b.storeFloats(b.number(0.0f), b.at(units, piece.width, unitType()), unitType());
     offset += (piece.width + step - 1) / step;
   }
 }
@@ -167,13 +169,14 @@ void KeyLanesEmitter::finishTile(const Run &run, const Tile &at) {
     Value several = b.compare(Compare::Ge, position, emitRestart(b, position));
     b.when(several, [&] { closePartial(at, row, several); });
     auto either = [&](Value total, Value partial) { return b.select(several, total, partial); };
-    Value sum = b.splat(
-        either(loadScalar(at.state, KeyLanesLayout::TotalSum, row), loadScalar(at.state, KeyLanesLayout::Sum, row)));
+    Value sum =
+        either(loadScalar(at.state, KeyLanesLayout::TotalSum, row), loadScalar(at.state, KeyLanesLayout::Sum, row));
+    Value factor = b.splat(b.fdiv(b.number(1.0f), sum));
     Value offset = either(b.constant(layout.totalOffset()), b.constant(layout.partialOffset()));
     Value from = b.atBytes(at.state, b.add(b.mul(row, layout.outputBytes()), offset));
     Value to = source.output(tokenOf(run, at, row), headOf(run, at, row));
     b.columns(layout.valueDim, [&](const Chunk &chunk) {
-      b.storeFloats(b.fdiv(b.loadFloats(from, DType::F32, chunk), sum), to, output, chunk);
+      b.storeFloats(b.fmul(b.loadFloats(from, DType::F32, chunk), factor), to, output, chunk);
     });
   });
 }

@@ -5,12 +5,12 @@
 // block of keys is turned once for all rows that share it:
 //
 //   for each run of rows of one sequence:            (of one segment form)
-//     for each block of 64 keys = one page:          keys turned to [element][64] in scratch
+//     for each block of 64 keys = one page:          keys turned to [unit][64] in scratch; pairs: values to [pair][c]
 //       for each tile of `mr` rows:
 //         s[r][t] = sum_k q[r][k] * key[k][t]        mr x nrVectors accumulators of keys
 //         m' = max, alpha = exp(m - m'), p[r][t] = exp(s[r][t] - m')
-//         o[r][c] = fma(p[r][t], value[t][c], o[r][c]), l[r] += p[r][t]: one chain each, in ascending t
-//   O / L goes to the output rows
+//         o[r][c] = fma(p[r][t], value[t][c], o[r][c]), l[r] likewise with 1: one chain each, in ascending t
+//   O * (1 / L) goes to the output rows
 //
 // Keys that the first row of a tile sees are weighed for all its rows together; those that only later rows see, row by
 // row: what a row does not see takes no part in it, not even as a product with zero.
@@ -23,10 +23,11 @@
 
 namespace k2c::emit {
 
-/// Shapes, and where the state lies in scratch. A unit is what one multiply-add takes of a key: an f32 element or a
-/// pair of bf16 elements, 4 bytes. Rows of queries and outputs are padded to whole vectors.
+/// Shapes, and where the state lies in scratch. Rows of queries, values and outputs are padded to whole vectors.
+/// `pairs`: queries, keys, weights and values are bf16 and multiply in pairs (N6).
 struct KeyLanesLayout {
   int64_t lanes, mr, keyUnits, valueDim, tiles;
+  bool pairs;
   int64_t vectorBytes() const { return lanes * byteWidth(DType::F32); }
   int64_t paddedBytes(int64_t width) const { return (width + lanes - 1) / lanes * vectorBytes(); }
   int64_t queryBytes() const { return paddedBytes(keyUnits); }
@@ -37,22 +38,23 @@ struct KeyLanesLayout {
   int64_t totalOffset() const { return partialOffset() + mr * outputBytes(); }
   int64_t singleOffset(Single which) const { return totalOffset() + mr * outputBytes() + which * vectorBytes(); }
   int64_t tileBytes() const { return singleOffset(Singles); }
-  /// Of all tiles together: the turned keys of a block, the scores of a tile, and what comes after.
-  static constexpr int64_t blockBytes = softmaxBlock * 4;
+  /// Of all tiles together: the turned keys of a block, its turned values, the scores of a tile, then its weights.
+  static constexpr int64_t blockBytes = softmaxBlock * unitBytes;
   int64_t keysOffset() const { return tiles * tileBytes(); }
-  int64_t scoresOffset() const { return keysOffset() + keyUnits * blockBytes; }
+  int64_t valuesOffset() const { return keysOffset() + keyUnits * blockBytes; }
+  int64_t scoresOffset() const { return valuesOffset() + (pairs ? softmaxBlock / 2 * outputBytes() : 0); }
   int64_t bytes() const { return scoresOffset() + mr * blockBytes; }
 };
 
-/// Of an item's tokens x `heads` heads. `pairs`: queries and keys are bf16 and multiply in pairs (N6).
+/// Of an item's tokens x `heads` heads.
 KeyLanesLayout keyLanesLayout(const TileConfig &tile, int64_t heads, int64_t keyDim, int64_t valueDim, bool pairs);
 
 class KeyLanesEmitter {
 public:
-  /// `layer`: the ordinal of the capture, or null. `pairs`: as in keyLanesLayout.
+  /// `layer`: the ordinal of the capture, or null.
   KeyLanesEmitter(KernelBuilder &b, const AttentionShape &shape, const KeyLanesLayout &layout, AttentionSource &source,
-                  DType output, const TileConfig &tile, bool pairs, Value layer)
-      : b(b), shape(shape), layout(layout), source(source), output(output), tile(tile), pairs(pairs), layer(layer) {}
+                  DType output, const TileConfig &tile, Value layer)
+      : b(b), shape(shape), layout(layout), source(source), output(output), tile(tile), layer(layer) {}
 
   /// Heads [firstHead, firstHead + heads) of those of `tokens`, at most `tile.rowsPerItem`, that `filter` accepts: one
   /// partial of one token, or the whole sequences.
@@ -100,11 +102,12 @@ private:
   // One block of keys (KeyLanesBlock.cpp).
   void fetch(const Block &block);
   void turnKeys(const Block &block);
-  Value loadPiece(Value address, DType type, int64_t elements);
+  void turnValues(const Block &block);
   void emitBlock(const Tile &at, const Block &block, Value keys, int64_t rows);
   void scores(Value state, Value keys, int64_t rows);
   Value softmax(Value state, const Values &seen, Value keys);
   void weigh(const Tile &at, const Values &seen, Value alpha, const Block &block);
+  Value loadColumns(const Piece &values, Value t, const Columns &columns, int64_t v, bool fetches);
   void weighColumns(Value state, const Values &seen, Value alpha, const Piece &values, const Columns &columns);
   /// The element that many heads further on.
   Value headsOn(Value pointer, const Piece &piece, Value heads) {
@@ -132,12 +135,19 @@ private:
     b.storeFloats(value, b.at(single(state, which), row, DType::F32), DType::F32);
   }
   Value positionOf(Value state, Value row) { return b.extend(b.loadI32(single(state, KeyLanesLayout::Position), row)); }
-  Value scoreAt(Value row, Value key) {
-    return b.at(b.scratch(layout.scoresOffset()), b.add(b.mul(row, softmaxBlock), key), DType::F32);
+  Value scoreAt(int64_t row, Value key) {
+    return b.at(b.scratch(layout.scoresOffset() + row * KeyLanesLayout::blockBytes), key, DType::F32);
   }
+  /// Turned values of the pair that begins with `key`.
+  Value valuesAt(Value key) {
+    return b.atBytes(b.scratch(layout.valuesOffset()), b.mul(key, layout.outputBytes() / 2));
+  }
+  /// Weights are of unitType(), in the place of the row's scores.
+  Value weightAt(int64_t row, Value key) { return b.at(scoreAt(row, b.constant(0)), key, unitType()); }
   Value larger(Value a, Value other) { return b.select(b.fcompare(Compare::Gt, a, other), a, other); }
   Value minusInfinity();
-  DType keyType() const { return pairs ? DType::BF16 : DType::F32; }
+  DType unitType() const { return layout.pairs ? DType::BF16 : DType::F32; }
+  int64_t step() const { return layout.pairs ? 2 : 1; } ///< elements of a unit, or keys weighed together
 
   KernelBuilder &b;
   const AttentionShape &shape;
@@ -145,7 +155,6 @@ private:
   AttentionSource &source;
   DType output;
   const TileConfig &tile;
-  bool pairs;
   Value layer;
 };
 

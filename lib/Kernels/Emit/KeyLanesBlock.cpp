@@ -1,7 +1,6 @@
 //===- KeyLanesBlock.cpp - One tile of rows x one block of 64 keys ----------------------------===//
 #include "KeyLanes.h"
 #include "Math.h"
-#include "Vocabulary.h"
 
 namespace k2c::emit {
 
@@ -17,18 +16,6 @@ static Values turn(KernelBuilder &b, const Values &keys) {
   Value third = b.shuffle(keys[0], keys[1], high32), fourth = b.shuffle(keys[2], keys[3], high32);
   return {b.shuffle(first, second, low64), b.shuffle(first, second, high64), b.shuffle(third, fourth, low64),
           b.shuffle(third, fourth, high64)};
-}
-
-/// A piece of `elements` elements, zeros after them.
-Value KeyLanesEmitter::loadPiece(Value address, DType type, int64_t elements) {
-  if (!pairs)
-    return b.loadFloats(address, type, pieceUnits,
-                        elements < pieceUnits ? b.laneMask(pieceUnits, 0, elements) : Value());
-  Type units = b.vec(b.i32(), pieceUnits);
-  if (elements == 2 * pieceUnits)
-    return b.load(units, address, type);
-  Type halves = b.vec(storageType(b.builder().getContext(), type), 2 * pieceUnits);
-  return b.reinterpret(b.load(halves, address, type, b.laneMask(2 * pieceUnits, 0, elements)), units);
 }
 
 /// Fetches the page that is read after the block at once. Other blocks fetch it key by key as they compute; the last
@@ -47,7 +34,7 @@ void KeyLanesEmitter::fetch(const Block &block) {
 
 /// Keys of a block to [unit][64]. Keys beyond the last up to the next whole vector are turned and never read.
 void KeyLanesEmitter::turnKeys(const Block &block) {
-  int64_t step = pairs ? 2 : 1, lineElements = cacheLine / int64_t(sizeof(float)) * step, offset = 0;
+  int64_t step = this->step(), lineElements = cacheLine / unitBytes * step, offset = 0;
   for (const Piece &piece : source.keys(block.slot)) {
     Value turned = b.scratch(layout.keysOffset() + offset * KeyLanesLayout::blockBytes);
     // `width` elements of the keys, from element `first` on: a line of cache, or less at their end.
@@ -60,11 +47,12 @@ void KeyLanesEmitter::turnKeys(const Block &block) {
         b.prefetch(keyFrom(headsOn(piece.upcoming, piece, block.upcomingHeads), key, 0), CacheLevel::Second);
       for (int64_t at = 0; at < width; at += pieceUnits * step) {
         int64_t elements = std::min(width - at, pieceUnits * step), units = (elements + step - 1) / step;
+        auto load = [&](int64_t key) {
+          return loadUnits(b, keyFrom(piece.pointer, key, at), piece.type, layout.pairs, pieceUnits, elements);
+        };
         Values keys;
         for (int64_t key = 0; key < turnedKeys / 2; ++key)
-          keys.push_back(b.shuffle(loadPiece(keyFrom(piece.pointer, key, at), piece.type, elements),
-                                   loadPiece(keyFrom(piece.pointer, key + turnedKeys / 2, at), piece.type, elements),
-                                   {0, 1, 2, 3, 4, 5, 6, 7}));
+          keys.push_back(b.shuffle(load(key), load(key + turnedKeys / 2), {0, 1, 2, 3, 4, 5, 6, 7}));
         Value to = b.at(turned, b.add(b.mul(first, softmaxBlock / step), firstKey), DType::F32);
         Values turnedUnits = turn(b, keys);
         for (int64_t unit = 0; unit < units; ++unit)
@@ -79,6 +67,25 @@ void KeyLanesEmitter::turnKeys(const Block &block) {
     });
     offset += (piece.width + step - 1) / step;
   }
+}
+
+/// Values of a block's keys, those past the last one undefined, to [pair of keys][column].
+void KeyLanesEmitter::turnValues(const Block &block) {
+  Piece values = source.values(block.slot);
+  Value upcoming = values.upcoming ? headsOn(values.upcoming, values, block.upcomingHeads) : Value();
+  b.loop(b.constant(0), block.count, 2, [&](Value key) {
+    Value row = b.mul(key, values.stride), to = valuesAt(key);
+    for (int64_t column = 0; column < layout.valueDim; column += layout.lanes) {
+      auto elementOf = [&](Value pointer, int64_t odd) {
+        return b.at(b.at(pointer, row, values.type), odd * values.stride + column, values.type);
+      };
+      for (int64_t odd = 0; upcoming && odd < 2 && column * byteWidth(values.type) % cacheLine == 0; ++odd)
+        b.prefetch(elementOf(upcoming, odd), CacheLevel::Second);
+      Value units = interleave(b, elementOf(values.pointer, 0), elementOf(values.pointer, 1), layout.lanes,
+                               std::min(layout.valueDim - column, layout.lanes));
+      b.store(units, b.at(to, column, DType::I32), DType::I32);
+    }
+  });
 }
 
 void KeyLanesEmitter::emitBlock(const Tile &at, const Block &block, Value keys, int64_t rows) {
@@ -103,31 +110,31 @@ void KeyLanesEmitter::scores(Value state, Value keys, int64_t rows) {
           llvm::SmallVector<PanelVector> unitKeys;
           Value from = b.atBytes(block, b.mul(unit, KeyLanesLayout::blockBytes));
           for (int64_t v = 0; v < vectors; ++v)
-            unitKeys.push_back(loadPanelVector(b, b.at(from, v * lanes, DType::F32), keyType(), lanes));
+            unitKeys.push_back(loadPanelVector(b, b.at(from, v * lanes, DType::F32), unitType(), lanes));
           Values next(sums);
           for (int64_t row = 0; row < rows; ++row) {
             Value query = b.at(b.atBytes(state, b.constant(row * layout.queryBytes())), unit, DType::F32);
-            PanelFactor factor = loadFactor(b, query, keyType(), keyType(), lanes, /*half=*/false);
+            PanelFactor factor = loadFactor(b, query, unitType(), unitType(), lanes, /*half=*/false);
             for (int64_t v = 0; v < vectors; ++v)
               next[row * vectors + v] = multiplyAdd(b, tile.vocabulary, factor, unitKeys[v], next[row * vectors + v]);
           }
           return next;
         });
     for (int64_t i = 0; i < rows * vectors; ++i)
-      b.storeFloats(b.fmul(acc[i], scale), scoreAt(b.constant(i / vectors), b.add(firstKey, i % vectors * lanes)),
-                    DType::F32);
+      b.storeFloats(b.fmul(acc[i], scale), scoreAt(i / vectors, b.add(firstKey, i % vectors * lanes)), DType::F32);
   });
 }
 
 /// Scores -> p[r][t] = exp(s[r][t] - m') in place and the new m; returns alpha = exp(m - m'), a row in each lane.
+/// Pairs: 0 for a key that the row does not see.
 Value KeyLanesEmitter::softmax(Value state, const Values &seen, Value keys) {
   int64_t lanes = layout.lanes, rows = seen.size();
-  auto score = [&](int64_t row, Value key) { return scoreAt(b.constant(row), key); };
+  auto seenFrom = [&](int64_t row, Value key) { return b.firstLanes(lanes, b.sub(seen[row], key)); };
   Values largest = b.loop(b.constant(0), keys, lanes, Values(rows, minusInfinity()), [&](Value key, ValueRange found) {
     Values next;
     for (int64_t row = 0; row < rows; ++row) {
-      Value scores = b.loadFloats(score(row, key), DType::F32, lanes);
-      next.push_back(b.select(b.firstLanes(lanes, b.sub(seen[row], key)), larger(found[row], scores), found[row]));
+      Value scores = b.loadFloats(scoreAt(row, key), DType::F32, lanes);
+      next.push_back(b.select(seenFrom(row, key), larger(found[row], scores), found[row]));
     }
     return next;
   });
@@ -147,8 +154,10 @@ Value KeyLanesEmitter::softmax(Value state, const Values &seen, Value keys) {
     maxima.push_back(b.splat(b.lane(next, row), lanes));
   b.loop(b.constant(0), keys, lanes, [&](Value key) {
     for (int64_t row = 0; row < rows; ++row) {
-      Value p = emitExp(b, b.fsub(b.loadFloats(score(row, key), DType::F32, lanes), maxima[row]));
-      b.storeFloats(p, score(row, key), DType::F32);
+      Value p = emitExp(b, b.fsub(b.loadFloats(scoreAt(row, key), DType::F32, lanes), maxima[row]));
+      if (layout.pairs)
+        p = b.select(seenFrom(row, key), p, b.zeros(lanes));
+      b.storeFloats(p, weightAt(row, key), unitType());
     }
   });
   return emitExp(b, b.fsub(max, next));
@@ -174,14 +183,23 @@ void KeyLanesEmitter::weigh(const Tile &at, const Values &seen, Value alpha, con
     weighColumns(state, seen, alpha, values, {b.constant(whole * group), restVectors, rest, whole == 0});
 }
 
+/// Values of key t, a vector of them; `fetches`: those of the next block's key as well.
+Value KeyLanesEmitter::loadColumns(const Piece &values, Value t, const Columns &columns, int64_t v, bool fetches) {
+  int64_t lanes = layout.lanes, width = std::min(columns.width - v * lanes, lanes);
+  Value element = b.add(b.mul(t, values.stride), b.add(columns.first, v * lanes));
+  if (values.upcoming && fetches && v * lanes * byteWidth(values.type) % cacheLine == 0)
+    b.prefetch(b.at(values.upcoming, element, values.type), CacheLevel::Second);
+  Value mask = width < lanes ? b.laneMask(lanes, 0, width) : Value();
+  return b.loadFloats(b.at(values.pointer, element, values.type), values.type, lanes, mask);
+}
+
 /// o[r][c] = o[r][c] * alpha[r], then fma(p[r][t], value[t][c], o[r][c]) in ascending t; the sum of weights likewise.
 void KeyLanesEmitter::weighColumns(Value state, const Values &seen, Value alpha, const Piece &values,
                                    const Columns &columns) {
   int64_t lanes = layout.lanes, rows = seen.size(), perRow = columns.vectors + (columns.sums ? 1 : 0);
   auto onAll = [&](Value vector, int64_t row) { return b.splat(b.lane(vector, row), lanes); };
-  auto output = [&](int64_t row, int64_t v) {
-    return b.at(partialRow(state, b.constant(row)), b.add(columns.first, v * lanes), DType::F32);
-  };
+  auto column = [&](int64_t v) { return b.add(columns.first, v * lanes); };
+  auto output = [&](int64_t row, int64_t v) { return b.at(partialRow(state, b.constant(row)), column(v), DType::F32); };
   Value sums = columns.sums ? b.fmul(loadSingle(state, KeyLanesLayout::Sum), alpha) : Value();
   Values acc;
   for (int64_t row = 0; row < rows; ++row) {
@@ -191,30 +209,38 @@ void KeyLanesEmitter::weighColumns(Value state, const Values &seen, Value alpha,
     if (columns.sums)
       acc.push_back(onAll(sums, row));
   }
-  // Key t of rows [firstRow, ...), whose accumulators are `state`.
-  auto weighKey = [&](Value t, ValueRange carried, int64_t firstRow) {
-    Values next(carried), weights;
+  // Key t, or the pair from t on, of rows [firstRow, ...), whose accumulators are `carried`. `end`: the row's keys,
+  // when the pair may go beyond them.
+  auto weighKey = [&](Value t, ValueRange carried, int64_t firstRow, Value end) {
+    Values next(carried);
+    llvm::SmallVector<PanelFactor> weights;
     for (size_t i = 0; i * perRow < next.size(); ++i)
-      weights.push_back(b.splat(b.loadFloats(scoreAt(b.constant(firstRow + int64_t(i)), t), DType::F32, 0), lanes));
+      weights.push_back(
+          loadFactor(b, weightAt(firstRow + int64_t(i), t), unitType(), unitType(), lanes, /*half=*/false));
     for (int64_t v = 0; v < columns.vectors; ++v) {
-      int64_t width = std::min(columns.width - v * lanes, lanes);
-      Value element = b.add(b.mul(t, values.stride), b.add(columns.first, v * lanes));
-      Value at = b.at(values.pointer, element, values.type);
-      if (values.upcoming && firstRow == 0 && v * lanes * byteWidth(values.type) % cacheLine == 0)
-        b.prefetch(b.at(values.upcoming, element, values.type), CacheLevel::Second);
-      Value value = b.loadFloats(at, values.type, lanes, width < lanes ? b.laneMask(lanes, 0, width) : Value());
-      for (size_t i = 0; i < weights.size(); ++i)
-        next[i * perRow + v] = b.fma(weights[i], value, next[i * perRow + v]);
+      Value value = layout.pairs ? b.load(b.vec(b.i32(), lanes), b.at(valuesAt(t), column(v), DType::I32), DType::I32)
+                                 : loadColumns(values, t, columns, v, firstRow == 0);
+      if (layout.pairs && end)
+        value = b.select(b.compare(Compare::Lt, b.add(t, 1), end), value, evenOnly(b, value));
+      for (size_t i = 0; i < weights.size(); ++i) {
+        Value &sum = next[i * perRow + v];
+        sum = multiplyAdd(b, tile.vocabulary, weights[i], {value, unitType()}, sum);
+      }
     }
-    for (size_t i = 0; columns.sums && i < weights.size(); ++i)
-      next[i * perRow + columns.vectors] = b.fadd(next[i * perRow + columns.vectors], weights[i]);
+    for (size_t i = 0; columns.sums && i < weights.size(); ++i) {
+      Value &sum = next[i * perRow + columns.vectors];
+      sum = layout.pairs ? multiplyAdd(b, tile.vocabulary, weights[i], {pairOfOnes(b, lanes), DType::BF16}, sum)
+                         : b.fadd(sum, weights[i].first);
+    }
     return next;
   };
-  acc = b.loop(b.constant(0), seen[0], 1, acc, [&](Value t, ValueRange carried) { return weighKey(t, carried, 0); });
-  for (int64_t row = 1; row < rows; ++row) {
+  Value together = b.mul(b.div(seen[0], step()), step());
+  acc = b.loop(b.constant(0), together, step(), acc,
+               [&](Value t, ValueRange carried) { return weighKey(t, carried, 0, Value()); });
+  for (int64_t row = layout.pairs ? 0 : 1; row < rows; ++row) {
     auto own = llvm::MutableArrayRef<Value>(acc).slice(row * perRow, perRow);
-    llvm::copy(b.loop(seen[0], seen[row], 1, ValueRange(own),
-                      [&](Value t, ValueRange carried) { return weighKey(t, carried, row); }),
+    llvm::copy(b.loop(together, seen[row], step(), ValueRange(own),
+                      [&](Value t, ValueRange carried) { return weighKey(t, carried, row, seen[row]); }),
                own.begin());
   }
   for (int64_t row = 0; row < rows; ++row) {

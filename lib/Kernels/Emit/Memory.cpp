@@ -87,8 +87,11 @@ Value KernelBuilder::load(Type type, Value address, DType element, Value mask) {
                                       byteWidth(element));
   return LLVM::LoadOp::create(ops, loc, type, address, byteWidth(element));
 }
-void KernelBuilder::store(Value value, Value address, DType element) {
-  LLVM::StoreOp::create(ops, loc, value, address, byteWidth(element));
+void KernelBuilder::store(Value value, Value address, DType element, Value mask) {
+  if (mask)
+    LLVM::MaskedStoreOp::create(ops, loc, value, address, mask, byteWidth(element));
+  else
+    LLVM::StoreOp::create(ops, loc, value, address, byteWidth(element));
 }
 Value KernelBuilder::loadPtr(Value base, Value index) {
   return LLVM::LoadOp::create(ops, loc, ptr(), at(base, index, DType::I64), 8);
@@ -152,10 +155,7 @@ void KernelBuilder::storeFloats(Value value, Value address, DType type, Value ma
     if (mask && isFirstLane(mask))
       return store(lane(value, 0), address, type);
   }
-  if (mask)
-    LLVM::MaskedStoreOp::create(ops, loc, value, address, mask, byteWidth(type));
-  else
-    store(value, address, type);
+  store(value, address, type, mask);
 }
 
 Value KernelBuilder::stack(int64_t bytes) {

@@ -28,7 +28,7 @@ struct Softmax {
   explicit Softmax(int64_t width) : out(width, 0.0f) {}
 
   /// Takes the scores of one block; values[t] belongs to scores[t].
-  void block(const float *scores, const std::vector<float> *values, int64_t count) {
+  void block(const float *scores, const std::vector<float> *values, int64_t count, bool pairs) {
     float next = max;
     for (int64_t t = 0; t < count; ++t)
       next = larger(next, scores[t]);
@@ -37,11 +37,17 @@ struct Softmax {
     sum = sum * alpha;
     for (float &o : out)
       o = o * alpha;
-    for (int64_t t = 0; t < count; ++t) {
-      float p = k2rt_expf(scores[t] - max);
-      sum = sum + p;
+    auto weigh = [&](int64_t t) {
+      bool seen = t < count;
+      float p = seen ? roundTo(pairs ? DType::BF16 : DType::F32, k2rt_expf(scores[t] - max)) : 0.0f;
+      sum = std::fma(p, 1.0f, sum);
       for (size_t i = 0; i < out.size(); ++i)
-        out[i] = std::fma(p, values[t][i], out[i]);
+        out[i] = std::fma(p, seen ? values[t][i] : 0.0f, out[i]);
+    };
+    for (int64_t t = 0; t < count; t += pairs ? 2 : 1) {
+      if (pairs)
+        weigh(t + 1);
+      weigh(t);
     }
   }
 
@@ -56,23 +62,24 @@ struct Softmax {
   }
 };
 
-/// O / L of a query at `position` with the given scores of keys 0 .. position.
+/// O * (1 / L) of a query at `position` with the given scores of keys 0 .. position.
 std::vector<float> attend(const std::vector<float> &scores, const std::vector<std::vector<float>> &values,
-                          int64_t position) {
+                          int64_t position, bool pairs) {
   int64_t keys = position + 1, restart = softmaxRestart(position), width = values[0].size();
   Softmax total(width);
   for (int64_t start = 0; start < keys; start += restart) {
     Softmax partial(width);
     int64_t end = std::min(start + restart, keys);
     for (int64_t t = start; t < end; t += softmaxBlock)
-      partial.block(&scores[t], &values[t], std::min(softmaxBlock, end - t));
+      partial.block(&scores[t], &values[t], std::min(softmaxBlock, end - t), pairs);
     if (start == 0)
       total = std::move(partial);
     else
       total.merge(partial);
   }
+  float factor = 1.0f / total.sum;
   for (float &o : total.out)
-    o = o / total.sum;
+    o = o * factor;
   return std::move(total.out);
 }
 
@@ -113,7 +120,7 @@ struct Attention {
       if (maxLogit)
         *maxLogit = larger(scores[t], *maxLogit);
     }
-    return attend(scores, kv.values, p);
+    return attend(scores, kv.values, p, pairs);
   }
 
   /// The capture of `head`, or null.

@@ -98,6 +98,12 @@ int64_t expandedTokens(const Shape &s, const TargetInfo &target) {
   return tokens;
 }
 
+/// Heads that are computed together. Where a pipe is half as wide, half a vector is as fast, and more workers have a
+/// share; pairs turn the values of a block first, which a whole vector of heads shares.
+int64_t absorbedLanes(const Shape &s, int64_t lanes, const TargetInfo &target) {
+  return takesPairs(s) ? lanes : std::min(lanes, target.fmaLanes);
+}
+
 TileConfig tileFor(const Shape &s, Vocabulary vocabulary, int64_t mr, const TargetInfo &target) {
   TileConfig tile;
   tile.vocabulary = vocabulary;
@@ -118,8 +124,7 @@ TileConfig tileFor(const Shape &s, Vocabulary vocabulary, int64_t mr, const Targ
     tile.rowsPerItem = expandedTokens(s, target);
     break;
   case Family::Absorbed:
-    // One vector of heads. Where a pipe is half as wide, half a vector is as fast, and more workers have a share.
-    tile.lanes = std::min(tile.lanes, target.fmaLanes);
+    tile.lanes = absorbedLanes(s, tile.lanes, target);
     tile.nrVectors = 1;
     tile.headTile = tile.lanes;
     tile.valueParts = absorbedValueParts;
@@ -165,7 +170,7 @@ bool isLegal(const KernelDesc &desc, const TileConfig &tile, const TargetInfo &t
   Shape s = shapeOf(desc);
   if (!target.hasFma || tile.lanes > target.lanes || tile.mr < 1 || tile.nrVectors < 1)
     return false;
-  int64_t avx512Lanes = s.family == Family::Absorbed ? std::min<int64_t>(16, target.fmaLanes) : 16;
+  int64_t avx512Lanes = s.family == Family::Absorbed ? absorbedLanes(s, 16, target) : 16;
   if (tile.vocabulary == Vocabulary::Avx512 &&
       (!target.hasAvx512 || tile.lanes != avx512Lanes || (takesPairs(s) && !target.hasAvx512Bf16)))
     return false;

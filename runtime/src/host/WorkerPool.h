@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <pthread.h>
+#include <sched.h>
 #include <vector>
 
 namespace k2rt {
@@ -55,7 +56,8 @@ private:
   std::mutex starting;
   bool complete = false; ///< all threads run; guarded by `starting` while they start
   std::vector<WorkerPlace> places;
-  std::vector<int> callerProcessors; ///< where the caller may run without this team; empty: it was not bound
+  bool bound = false;
+  cpu_set_t callerAffinity;
 };
 
 } // namespace k2rt

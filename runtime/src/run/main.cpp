@@ -1,4 +1,5 @@
 // DIR/run: one bundle, many commands. Parses flags, runs the chosen command, turns its outcome into an exit code.
+#include "k2rt/numerics.h"
 #include "k2rt/program.h"
 #include "run/Commands.h"
 #include "run/Interrupt.h"
@@ -49,7 +50,7 @@ static void boundHeap() {
 
 static void describe(CLI::App &app) {
   app.set_version_flag("--version", "k2rt " K2RT_VERSION " (program ABI " + std::to_string(K2RT_ABI_VERSION) +
-                                        ", numerics 1, targets: x86-64 CPU)");
+                                        ", " K2RT_NUMERICS_TEXT ", targets: x86-64 CPU)");
   app.require_subcommand(1);
   app.footer("Examples:\n"
              "  ./run generate --prompt \"The capital of France is\" -n 32\n"

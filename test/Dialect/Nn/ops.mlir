@@ -14,10 +14,10 @@
 !kvh = tensor<?x2x16xf32, #tok>
 !kv = !nn.kv_view<k = 2 x 16 x f32, v = 2 x 16 x f32>
 
-// CHECK: module @model attributes {nn.limits = #nn.limits<token = 2048, seq = 16, context = 8192>, nn.numerics = #nn.numerics<version = 1, compute = f32, mla = phased, class = "f32">}
+// CHECK: module @model attributes {nn.limits = #nn.limits<token = 2048, seq = 16, context = 8192>, nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">}
 module @model attributes {
   nn.limits = #nn.limits<token = 2048, seq = 16, context = 8192>,
-  nn.numerics = #nn.numerics<version = 1, compute = f32, mla = phased, class = "f32">
+  nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">
 } {
   // CHECK: nn.weights @embed "model.embed_tokens.weight" : tensor<512x64xbf16>
   nn.weights @embed "model.embed_tokens.weight" : tensor<512x64xbf16>
