@@ -1,7 +1,7 @@
 # lit configuration: %k2c_src and %k2c_obj are the source and build folders, %python the interpreter, %harness the
 # Python of the end-to-end tests, which share compiled bundles. Tools come from PATH: ours, then LLVM's. Tests are
 # *.mlir and *.test; with --param long=1 (check-long) they are *.long. %checkpoint writes a checkpoint from a seed,
-# %compile is k2c compile with the cache of objects that tests share.
+# %compile is k2c compile with the cache of objects that tests share, %objects that cache.
 import os
 import sys
 
@@ -27,6 +27,7 @@ config.substitutions.append(("%harness", quoted(harness)))
 config.substitutions.append(("%poison", quoted(os.path.join(config.test_exec_root, "k2rt-poison.so"))))
 objects = os.path.join(config.k2c_obj_root, "test-bundles", "objects")
 config.substitutions.append(("%compile", "k2c compile --cache-dir " + quoted(objects)))
+config.substitutions.append(("%objects", quoted(objects)))
 config.substitutions.append(("%checkpoint", "%python " + quoted(os.path.join(harness, "checkpoint.py"))))
 config.environment["PYTHONDONTWRITEBYTECODE"] = "1"
 config.environment["K2C_TEST_BUNDLES"] = os.path.join(config.k2c_obj_root, "test-bundles")

@@ -73,8 +73,9 @@ private:
   int marker = -1; ///< descriptor of the locked marker file
 };
 
-/// Copies what the runtime reads of a checkpoint folder (tokenizer, token ids, config.json), each file atomically,
-/// links followed; returns the names of those that are there. Error: a link to nothing, a file that is no regular one.
+/// Copies what the runtime reads of a checkpoint folder (tokenizer, token ids, config.json), or the file `checkpoint`
+/// as config.json, each file atomically, links followed; returns the names of those that are there. Error: a link to
+/// nothing, a file that is no regular one.
 Expected<std::vector<std::string>> copyModelFiles(const std::string &checkpoint, const std::string &bundle);
 
 /// Bytes of the tokenizer file a checkpoint folder has; 0: none.
