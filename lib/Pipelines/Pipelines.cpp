@@ -48,7 +48,6 @@ void buildScheduledForm(OpPassManager &pm, const PipelineOptions &options) {
   ChooseTilesOptions tiles;
   tiles.lanes = options.target.lanes;
   tiles.registers = options.target.vectorRegisters;
-  tiles.fmaLanes = options.target.fmaLanes;
   tiles.avx512 = options.target.hasAvx512;
   tiles.avx512Bf16 = options.target.hasAvx512Bf16;
   tiles.l1Bytes = options.target.l1Bytes;

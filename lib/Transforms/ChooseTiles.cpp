@@ -55,7 +55,6 @@ struct ChooseTiles : impl::ChooseTilesBase<ChooseTiles> {
     TargetInfo target;
     target.lanes = lanes;
     target.vectorRegisters = registers;
-    target.fmaLanes = fmaLanes;
     target.hasAvx512 = avx512;
     target.hasAvx512Bf16 = avx512Bf16;
     target.l1Bytes = l1Bytes;

@@ -46,7 +46,6 @@ struct TargetInfo {
   bool hasAvx512Bf16 = false;
   int64_t l1Bytes = 32 << 10; ///< data cache of a core
   int64_t l2Bytes = 1 << 20;
-  int64_t fmaLanes = 16; ///< f32 lanes a pipe multiplies in a cycle; fewer than `lanes`: a vector takes two cycles
 };
 
 struct TileConfig {

@@ -25,7 +25,6 @@ struct HostTarget {
   std::vector<std::string> features; ///< every feature the CPU has, sorted: "avx512f", ...
   int64_t lanes = 8;                 ///< f32 lanes of a vector register
   int64_t vectorRegisters = 16;
-  int64_t fmaLanes = 8; ///< f32 lanes a pipe multiplies in a cycle
   bool hasAvx512 = false;
   bool hasAvx512Bf16 = false;
   int64_t l1Bytes = 0, l2Bytes = 0; ///< data caches of a core; 0: unknown

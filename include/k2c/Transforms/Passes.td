@@ -120,7 +120,6 @@ def ChooseTiles : Pass<"choose-tiles", "::mlir::ModuleOp"> {
   let options = [
     Option<"lanes", "lanes", "int64_t", "8", "f32 lanes of a vector register">,
     Option<"registers", "registers", "int64_t", "16", "vector registers">,
-    Option<"fmaLanes", "fma-lanes", "int64_t", "16", "f32 lanes a pipe multiplies in a cycle">,
     Option<"avx512", "avx512", "bool", "false", "the target has AVX-512">,
     Option<"avx512Bf16", "avx512-bf16", "bool", "false", "the target has vdpbf16ps">,
     Option<"l1Bytes", "l1-bytes", "int64_t", "32768", "first-level data cache of a core">,

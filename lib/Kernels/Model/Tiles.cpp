@@ -98,12 +98,6 @@ int64_t expandedTokens(const Shape &s, const TargetInfo &target) {
   return tokens;
 }
 
-/// Heads that are computed together. Where a pipe is half as wide, half a vector is as fast, and more workers have a
-/// share; pairs turn the values of a block first, which a whole vector of heads shares.
-int64_t absorbedLanes(const Shape &s, int64_t lanes, const TargetInfo &target) {
-  return takesPairs(s) ? lanes : std::min(lanes, target.fmaLanes);
-}
-
 TileConfig tileFor(const Shape &s, Vocabulary vocabulary, int64_t mr, const TargetInfo &target) {
   TileConfig tile;
   tile.vocabulary = vocabulary;
@@ -124,7 +118,7 @@ TileConfig tileFor(const Shape &s, Vocabulary vocabulary, int64_t mr, const Targ
     tile.rowsPerItem = expandedTokens(s, target);
     break;
   case Family::Absorbed:
-    tile.lanes = absorbedLanes(s, tile.lanes, target);
+    // One vector of heads: it shares what is loaded of a key, and the values of a block that pairs turn.
     tile.nrVectors = 1;
     tile.headTile = tile.lanes;
     tile.valueParts = absorbedValueParts;
@@ -170,9 +164,8 @@ bool isLegal(const KernelDesc &desc, const TileConfig &tile, const TargetInfo &t
   Shape s = shapeOf(desc);
   if (!target.hasFma || tile.lanes > target.lanes || tile.mr < 1 || tile.nrVectors < 1)
     return false;
-  int64_t avx512Lanes = s.family == Family::Absorbed ? absorbedLanes(s, 16, target) : 16;
   if (tile.vocabulary == Vocabulary::Avx512 &&
-      (!target.hasAvx512 || tile.lanes != avx512Lanes || (takesPairs(s) && !target.hasAvx512Bf16)))
+      (!target.hasAvx512 || tile.lanes != 16 || (takesPairs(s) && !target.hasAvx512Bf16)))
     return false;
   if (s.family == Family::Dispatch || s.family == Family::Rows)
     return true;

@@ -26,8 +26,6 @@ static Expected<HostTarget> targetOf(const std::string &cpu, std::vector<std::st
   target.hasAvx512Bf16 = target.hasAvx512 && target.has("avx512bf16");
   target.lanes = target.hasAvx512 ? 16 : 8;
   target.vectorRegisters = target.hasAvx512 ? 32 : 16;
-  // Zen 4's pipes are 256 bits wide: kernel-bench measures 32 FLOP of f32 a cycle (Peak/f32), where others have 64.
-  target.fmaLanes = cpu == "znver4" ? 8 : target.lanes;
   return target;
 }
 
@@ -35,7 +33,6 @@ TargetInfo HostTarget::tileTarget() const {
   TargetInfo info;
   info.lanes = lanes;
   info.vectorRegisters = vectorRegisters;
-  info.fmaLanes = fmaLanes;
   info.hasAvx512 = hasAvx512;
   info.hasAvx512Bf16 = hasAvx512Bf16;
   if (l1Bytes > 0)
