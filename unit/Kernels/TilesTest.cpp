@@ -8,8 +8,8 @@ using namespace k2c;
 
 namespace {
 
-const TargetInfo zen4{16, 32, true, true, true, 32 << 10, 1 << 20, 8};
-const TargetInfo haswell{8, 16, true, false, false, 32 << 10, 256 << 10, 8};
+const TargetInfo zen4{16, 32, true, true, true, 32 << 10, 1 << 20};
+const TargetInfo haswell{8, 16, true, false, false, 32 << 10, 256 << 10};
 
 KernelDesc linear(DType act, DType weight, bool grouped = false) {
   LinearDesc d;
@@ -133,15 +133,15 @@ TEST(Grids, AttentionOfFewTokensIsSplitForManyWorkers) {
   AbsorbedAttentionDesc absorbed;
   absorbed.shape.heads = 64;
   absorbed.latent = 512;
-  TileConfig tile = chooseTile({"", absorbed}, zen4); // 8 heads
-  EXPECT_EQ(splitTokensFor({"", absorbed}, tile, 128, 2048, 8192), 15);
-  EXPECT_EQ(splitTokensFor({"", absorbed}, tile, 129, 2048, 8192), 16);
+  TileConfig tile = chooseTile({"", absorbed}, zen4); // 16 heads
+  EXPECT_EQ(splitTokensFor({"", absorbed}, tile, 128, 2048, 8192), 31);
+  EXPECT_EQ(splitTokensFor({"", absorbed}, tile, 129, 2048, 8192), 32);
   EXPECT_EQ(splitTokensFor({"", absorbed}, tile, 128, 4, 8192), 4) << "tokens of a step";
-  EXPECT_EQ(splitTokensFor({"", absorbed}, tile, 8, 2048, 8192), 0) << "a tile of heads for each worker";
+  EXPECT_EQ(splitTokensFor({"", absorbed}, tile, 4, 2048, 8192), 0) << "a tile of heads for each worker";
   EXPECT_EQ(splitTokensFor({"", absorbed}, tile, 128, 2048, 2048), 0) << "two partials";
-  EXPECT_EQ(splitTokensFor({"", absorbed}, tile, 128, 2048, 2049), 15);
+  EXPECT_EQ(splitTokensFor({"", absorbed}, tile, 128, 2048, 2049), 31);
   tile.splitTokens = 15;
-  EXPECT_EQ(itemCount(gridOf({"", absorbed}, tile), 1), 8 * 16 * tile.valueParts);
+  EXPECT_EQ(itemCount(gridOf({"", absorbed}, tile), 1), 4 * 16 * tile.valueParts);
   EXPECT_EQ(itemCount(mergeGrid({"", absorbed}), 3), 3 * 64);
   EXPECT_EQ(partialBytes({"", absorbed}, tile), 15 * 64 * 16 * (512 + 16) * 4) << "m and l in a line of their own";
   GqaAttentionDesc gqa;
