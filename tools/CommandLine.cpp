@@ -1,5 +1,6 @@
 //===- CommandLine.cpp - From arguments to an exit code -----------------------===//
 #include "CommandLine.h"
+#include <charconv>
 #include <cstdio>
 #include <iostream>
 #include <set>
@@ -14,6 +15,21 @@ int k2c::fail(const std::string &text) {
 int k2c::failUsage(const std::string &text) {
   fail(text);
   return 2;
+}
+
+CLI::Validator k2c::whole(int64_t least, int64_t most) {
+  const std::string range = std::to_string(least) + " to " + std::to_string(most);
+  return CLI::Validator(
+      [least, most, range](std::string &text) {
+        int64_t value = 0;
+        const char *const end = text.data() + text.size();
+        const auto [next, problem] = std::from_chars(text.data(), end, value);
+        if (problem != std::errc() || next != end || value < least || value > most)
+          return "'" + text + "' is not a whole number from " + range;
+        text = std::to_string(value);
+        return std::string();
+      },
+      range);
 }
 
 namespace {

@@ -8,6 +8,7 @@
 #define K2C_TOOLS_COMMANDLINE_H
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -18,6 +19,9 @@ int fail(const std::string &text);
 
 /// As fail, of a command line that asks for nothing: the exit code of wrong usage.
 int failUsage(const std::string &text);
+
+/// For Option::transform: a whole number from `least` to `most` in decimal digits. CLI11 alone would read 010 as eight.
+CLI::Validator whole(int64_t least, int64_t most);
 
 /// Parses the arguments with `app` and calls `run`, which the parse may have set. Returns the program's exit code: 2
 /// for wrong usage, which an empty value of an option is too; else what `run` returned, or 1 where standard output

@@ -8,6 +8,7 @@
 
 #include "Clock.h"
 #include "Memory.h"
+#include "memory/Processors.h"
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -25,21 +26,16 @@ constexpr int64_t lineBytes = 64;
 /// Pins the calling thread for as long as it lives.
 class Pinned {
 public:
-  explicit Pinned(int processor) {
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(processor, &one);
-    fine = sched_getaffinity(0, sizeof before, &before) == 0 && sched_setaffinity(0, sizeof one, &one) == 0;
-  }
+  explicit Pinned(int processor) { fine = !before.empty() && k2rt::bindThread(pthread_self(), {processor}) == 0; }
   Pinned(const Pinned &) = delete;
   ~Pinned() {
     if (fine)
-      sched_setaffinity(0, sizeof before, &before);
+      k2rt::bindThread(pthread_self(), before);
   }
   explicit operator bool() const { return fine; }
 
 private:
-  cpu_set_t before;
+  const std::vector<int> before = k2rt::ownProcessors();
   bool fine;
 };
 

@@ -1,19 +1,18 @@
 //===- HostTopology.cpp - This machine as a topology ----------------------===//
 //
-// Counted: processors (affinity, CPU quota) and their NUMA nodes, memory (cgroup limits along the path to the root,
-// else the machine's), caches (sysfs). Estimated from the instruction set and the clock: the flop rates. Assumed: the
-// memory bandwidth, which no file states. Each constant's source says which of the three it is; `k2c calibrate`
-// replaces the last two.
+// Counted: processors (affinity, CPU quota), their NUMA nodes and memory (cgroup limits along the path to the root,
+// else the machine's), all three read by the runtime's own reader, so that a plan is made of what a run will find;
+// caches (sysfs). Estimated from the instruction set and the clock: the flop rates. Assumed: the memory bandwidth,
+// which no file states. Each constant's source says which of the three it is; `k2c calibrate` replaces the last two.
 //
 //===----------------------------------------------------------------------===//
 #include "k2c/Cluster/Topology.h"
 
+#include "memory/Container.h"
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <sched.h>
+#include <numeric>
 #include <sstream>
 
 namespace k2c {
@@ -63,89 +62,6 @@ std::string field(const std::string &text, const std::string &key) {
 }
 
 //===----------------------------------------------------------------------===//
-// Containers
-//===----------------------------------------------------------------------===//
-
-/// Folders of a cgroup controller ("" for v2), from this process's group up to the mount.
-std::vector<std::string> groupFolders(const std::string &root, const std::string &controller) {
-  std::string group, mount = root + "sys/fs/cgroup" + (controller.empty() ? "" : "/" + controller);
-  std::istringstream lines(readSome(root + "proc/self/cgroup"));
-  for (std::string line; std::getline(lines, line);) {
-    size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos)
-      continue;
-    std::string names = "," + line.substr(first + 1, second - first - 1) + ",";
-    if (controller.empty() ? names == ",," : names.find("," + controller + ",") != std::string::npos)
-      group = line.substr(second + 1);
-  }
-  std::vector<std::string> folders;
-  for (; group.size() > 1; group.resize(group.find_last_of('/')))
-    folders.push_back(mount + group);
-  folders.push_back(mount);
-  return folders;
-}
-
-Sourced<Bytes> memoryLimit(const std::string &root) {
-  int64_t total = std::strtoll(field(readSome(root + "proc/meminfo"), "MemTotal").c_str(), nullptr, 10) * 1024;
-  Sourced<Bytes> memory{Bytes(total), "MemTotal of /proc/meminfo"};
-  for (auto [controller, file] :
-       {std::pair<const char *, const char *>{"", "/memory.max"}, {"memory", "/memory.limit_in_bytes"}})
-    for (const std::string &folder : groupFolders(root, controller))
-      if (std::optional<int64_t> limit = readNumber(folder + file); limit && Bytes(*limit) < memory.value)
-        memory = {Bytes(*limit), "/" + (folder + file).substr(root.size())};
-  return memory;
-}
-
-/// The smallest CPU quota along the cgroup's path, in processors.
-std::optional<double> quotaOf(const std::string &root) {
-  std::optional<double> smallest;
-  auto limit = [&](double quota, double period) {
-    if (quota > 0 && period > 0)
-      smallest = std::min(smallest.value_or(quota / period), quota / period);
-  };
-  for (const std::string &folder : groupFolders(root, "")) {
-    double quota = 0, period = 0;
-    if (std::sscanf(firstLine(folder + "/cpu.max").c_str(), "%lf %lf", &quota, &period) == 2)
-      limit(quota, period);
-  }
-  for (const std::string &folder : groupFolders(root, "cpu"))
-    limit(double(readNumber(folder + "/cpu.cfs_quota_us").value_or(0)),
-          double(readNumber(folder + "/cpu.cfs_period_us").value_or(0)));
-  return smallest;
-}
-
-/// Processors this process may be scheduled on, ascending; never empty.
-std::vector<int64_t> processors() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int64_t> allowed;
-  if (::sched_getaffinity(0, sizeof set, &set) == 0)
-    for (int64_t cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-      if (CPU_ISSET(cpu, &set))
-        allowed.push_back(cpu);
-  return allowed.empty() ? std::vector<int64_t>{0} : allowed;
-}
-
-/// `count` less what a CPU quota withholds (rounded up).
-int64_t withinQuota(int64_t count, const std::string &root) {
-  if (std::optional<double> quota = quotaOf(root))
-    count = std::min(count, int64_t(std::ceil(*quota)));
-  return std::max<int64_t>(1, count);
-}
-
-/// Whether a sysfs list, "0-3,8,10-11", has `number`.
-bool listHas(const std::string &list, int64_t number) {
-  std::istringstream parts(list);
-  for (std::string part; std::getline(parts, part, ',');) {
-    long long first = 0, last = 0;
-    int fields = std::sscanf(part.c_str(), "%lld-%lld", &first, &last);
-    if ((fields == 1 && number == first) || (fields == 2 && number >= first && number <= last))
-      return true;
-  }
-  return false;
-}
-
-//===----------------------------------------------------------------------===//
 // The processor
 //===----------------------------------------------------------------------===//
 
@@ -190,30 +106,12 @@ void estimateRates(const std::string &root, Device &device) {
 
 } // namespace
 
-std::vector<int64_t> numaCores(const std::vector<int64_t> &processors, int64_t cores, const std::string &root) {
-  constexpr int64_t mostNodes = 1024;
-  const std::string folder = root + "sys/devices/system/node/";
-  const std::string online = firstLine(folder + "online");
-  std::vector<std::vector<int64_t>> nodes(1);
-  std::vector<int64_t> first = processors; // those that no file names stay on the first node
-  for (int64_t number = 0; number < mostNodes; ++number) {
-    if (!listHas(online, number))
-      continue;
-    const std::string list = firstLine(folder + "node" + std::to_string(number) + "/cpulist");
-    auto own = std::stable_partition(first.begin(), first.end(), [&](int64_t cpu) { return !listHas(list, cpu); });
-    if (own != first.end())
-      nodes.emplace_back(own, first.end());
-    first.erase(own, first.end());
-  }
-  nodes.erase(nodes.begin());
-  if (nodes.size() < 2)
-    return {};
-  nodes.front().insert(nodes.front().end(), first.begin(), first.end());
+std::vector<int64_t> numaCores(const std::vector<int64_t> &processors, int64_t cores) {
   // Core c of fewer than there are processors is on the node of processor c * P / cores, as workers are.
   std::vector<int64_t> counts;
-  int64_t before = 0, seen = 0, all = int64_t(processors.size());
-  for (const std::vector<int64_t> &node : nodes) {
-    before += int64_t(node.size());
+  int64_t before = 0, seen = 0, all = std::accumulate(processors.begin(), processors.end(), int64_t(0));
+  for (int64_t node : processors) {
+    before += node;
     int64_t through = (before * cores + all - 1) / all; // cores c with c * all / cores < before
     if (through > seen)
       counts.push_back(through - seen);
@@ -222,17 +120,23 @@ std::vector<int64_t> numaCores(const std::vector<int64_t> &processors, int64_t c
   return counts.size() > 1 ? counts : std::vector<int64_t>();
 }
 
-std::optional<double> cpuQuota(const std::string &root) { return quotaOf(root); }
+std::optional<double> cpuQuota(const std::string &root) {
+  const double quota = k2rt::readContainer(root).quota;
+  return quota > 0 ? std::optional<double>(quota) : std::nullopt;
+}
 
 Topology hostTopology(const std::string &root) {
   Topology topology;
   topology.name = "host";
   topology.description = "this machine's CPU, one process";
   Device &device = topology.device;
-  const std::vector<int64_t> allowed = processors();
-  device.cores = withinQuota(int64_t(allowed.size()), root);
-  device.numa = numaCores(allowed, device.cores, root);
-  device.memory = memoryLimit(root);
+  const k2rt::Container container = k2rt::readContainer(root);
+  device.cores = container.defaultThreads;
+  std::vector<int64_t> processors;
+  for (const k2rt::Node &node : container.nodes)
+    processors.push_back(int64_t(node.processors.size()));
+  device.numa = numaCores(processors, device.cores);
+  device.memory = {Bytes(container.memoryBytes), container.memorySource};
   // One thread of the measured VM reads 43 GB/s, two 54; a larger machine is at least as fast.
   device.memoryRead = {Bandwidth(device.cores == 1 ? 43e9 : 54e9),
                        "assumed: measured on a 2-core Zen 5 VM; `k2c calibrate` measures this machine"};

@@ -117,7 +117,7 @@ Status fillBundle(Road &road, Inputs &inputs, const CompileOptions &options, con
     return status;
   if (Status status = packWeights(road, inputs, options, bundle.path()); !status)
     return status;
-  if (Status status = bundle.addRuntime(*runtime, inputs.folder); !status)
+  if (Status status = bundle.addRuntime(*runtime, inputs.source); !status)
     return status;
   facts.programBytes = bundle.programBytes();
   if (Status status = bundle.write("remarks.txt", road.remarks()); !status)

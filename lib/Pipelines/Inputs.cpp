@@ -50,6 +50,7 @@ Expected<Inputs> readInputs(const CompileOptions &options) {
   if (!spec)
     return spec.takeError();
   Inputs inputs;
+  inputs.source = *source;
   inputs.spec = std::move(*spec);
   std::error_code error;
   if (fs::is_directory(*source, error))

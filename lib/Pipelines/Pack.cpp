@@ -15,7 +15,11 @@
 #include "k2c/Weights/CheckpointTensors.h"
 #include "k2c/Weights/Packer.h"
 #include "k2rt/reserve.h"
+#include <cerrno>
+#include <fcntl.h>
 #include <filesystem>
+#include <sys/file.h>
+#include <unistd.h>
 
 namespace fs = std::filesystem;
 using nlohmann::json;
@@ -87,6 +91,24 @@ Expected<ModelSpec> sameModel(const std::string &folder, const std::string &mani
   return spec;
 }
 
+/// Keeps a second pack out of a bundle while it lives. A file system without locks keeps nobody out.
+class BundleLock {
+public:
+  explicit BundleLock(const std::string &bundle) : folder(::open(bundle.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    isTaken = folder >= 0 && ::flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  }
+  BundleLock(const BundleLock &) = delete;
+  ~BundleLock() {
+    if (folder >= 0)
+      ::close(folder);
+  }
+  bool isTakenByAnother() const { return isTaken; }
+
+private:
+  int folder;
+  bool isTaken;
+};
+
 } // namespace
 
 Status checkIsBundle(const std::string &folder) {
@@ -100,6 +122,9 @@ Status packBundle(const std::string &bundle, const std::string &source, const st
                   const std::function<void(const std::string &, int64_t, int64_t)> &progress) {
   if (Status status = checkIsBundle(bundle); !status)
     return status;
+  const BundleLock lock(bundle);
+  if (lock.isTakenByAnother())
+    return Error{bundle, "another k2c is packing weights into it", "wait for it"};
   Expected<std::string> folder = resolveSource(source);
   if (!folder)
     return folder.takeError();

@@ -145,8 +145,14 @@ static Status checkSeconds(const Plan &plan, const std::string &topology) {
                "correct the rates"};
 }
 
-Status Road::start() {
+Status Road::start(Form form) {
   Expected<Plan> plan = planHost(inputs.spec, inputs.topology, inputs.limits, inputs.planOptions);
+  if (!plan && form >= Form::Scheduled) {
+    // What does not fit is refused where the arena is known: with the limits that do fit beside it.
+    PlanOptions any = inputs.planOptions;
+    any.mustFit = false;
+    plan = planHost(inputs.spec, inputs.topology, inputs.limits, any);
+  }
   if (!plan)
     return plan.takeError();
   if (Status status = checkSeconds(*plan, inputs.topology.name); !status)
@@ -187,7 +193,7 @@ std::string Road::remarks() const {
 
 Status Road::drive(Form form) {
   if (!ir)
-    if (Status status = start(); !status)
+    if (Status status = start(form); !status)
       return status;
   struct Stage {
     Form form;

@@ -22,6 +22,7 @@ namespace k2c {
 
 /// What the user's source and flags say, checked.
 struct Inputs {
+  std::string source; ///< checkpoint folder, or a config.json of its own
   std::string folder; ///< checkpoint folder; "" for a config.json of its own
   ModelSpec spec;
   std::optional<Checkpoint> checkpoint; ///< none: shape-only
@@ -63,7 +64,7 @@ public:
 
 private:
   Status run(void (*build)(mlir::OpPassManager &, const PipelineOptions &), const char *form);
-  Status start();
+  Status start(Form form);
   Status certify();
   void predictByRates();
   PipelineOptions pipelineOptions() const;

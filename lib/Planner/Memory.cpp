@@ -24,13 +24,19 @@ std::vector<CachePlane> cachePlanes(const ModelSpec &spec, const Limits &limits,
   return {plane("latent", mla.latent), plane("rope", mla.rope)};
 }
 
+/// Of all operands: the rotary table among them grows with the context.
+static Bytes countedWeights(const ModelSpec &spec, int64_t expandedFrom, const Limits &limits) {
+  Bytes bytes;
+  for (const PlannedOperand &operand : operandsOf(spec, expandedFrom, limits))
+    bytes += operand.packed.bytes;
+  return bytes;
+}
+
 MemoryCertificate MemoryModel::certify(const Limits &limits) const {
   MemoryCertificate memory;
+  memory.weights = countedWeights(spec, expandedFrom, limits);
   if (known.weights)
-    memory.weights = *known.weights;
-  else
-    for (const PlannedOperand &operand : operandsOf(spec, expandedFrom, limits))
-      memory.weights += operand.packed.bytes;
+    memory.weights += *known.weights - countedWeights(spec, expandedFrom, planned);
   for (const CachePlane &plane : cachePlanes(spec, limits, cache))
     memory.cache += plane.bytes();
   memory.arena = known.arena;
@@ -63,13 +69,17 @@ static double approximateBytes(const ModelSpec &spec, const Limits &limits) {
   return bytes;
 }
 
-Status MemoryModel::check(const Limits &limits) const {
+Status checkCountable(const ModelSpec &spec, const Limits &limits) {
   if (double bytes = approximateBytes(spec, limits); bytes > 1e18) {
     char number[32];
     std::snprintf(number, sizeof number, "%.3g", bytes);
     return Error{"model '" + spec.name + "'", std::string("cache and rotary table need ") + number + " bytes",
                  "lower --max-context or --max-sequences"};
   }
+  return Status::success();
+}
+
+Status MemoryModel::check(const Limits &limits) const {
   Bytes available = device.memory.value, needed = certify(limits).total();
   if (needed <= available)
     return Status::success();
@@ -87,9 +97,15 @@ Status MemoryModel::check(const Limits &limits) const {
   if (sequences)
     remedy +=
         (context ? " or --max-sequences to at most " : "lower --max-sequences to at most ") + std::to_string(sequences);
-  if (remedy.empty())
-    remedy = "the weights alone take " + format(certify(limits).weights) +
-             ": choose a topology with more memory (several ranks are not in this build)";
+  if (remedy.empty()) {
+    const std::string more = "choose a topology with more memory (several ranks are not in this build)";
+    Limits least = limits;
+    least.maxContext = least.maxSequences = 1;
+    const MemoryCertificate smallest = certify(least);
+    remedy = smallest.weights > available
+                 ? "the weights alone take " + format(smallest.weights) + ": " + more
+                 : "one sequence of one token takes " + format(smallest.total()) + ": lower --step-tokens, or " + more;
+  }
   return Error{"model '" + spec.name + "'",
                "needs " + format(needed) + " = " + formatCount(needed.value) + " bytes of " + format(available) +
                    " = " + formatCount(available.value) + " bytes available (" + device.memory.source + ")",

@@ -9,11 +9,15 @@ namespace k2c::planner {
 /// Planes of the model's cache pools under `limits`.
 std::vector<CachePlane> cachePlanes(const ModelSpec &spec, const Limits &limits, DType type);
 
+/// Error: limits whose bytes would not even fit 64 bits.
+Status checkCountable(const ModelSpec &spec, const Limits &limits);
+
 /// Everything the memory of one rank depends on, but the limits.
 struct MemoryModel {
   const ModelSpec &spec;
   const Device &device;
   const Known &known;
+  const Limits &planned; ///< the limits at which `known` holds
   DType cache;
   int64_t expandedFrom;
 

@@ -110,6 +110,8 @@ Expected<Plan> planHost(const ModelSpec &spec, const Topology &topology, const L
                         const PlanOptions &options, const Known &known) {
   if (Status status = checkLimits(spec, topology, limits); !status)
     return status.takeError();
+  if (Status status = checkCountable(spec, limits); !status)
+    return status.takeError();
   Plan plan;
   plan.limits = limits;
   plan.compute = options.compute;
@@ -119,7 +121,7 @@ Expected<Plan> planHost(const ModelSpec &spec, const Topology &topology, const L
     plan.expandedFrom = expandedFrom(*mla, options.mla);
 
   DType cache = options.cache.value_or(options.compute);
-  MemoryModel memory{spec, topology.device, known, cache, plan.expandedFrom};
+  MemoryModel memory{spec, topology.device, known, limits, cache, plan.expandedFrom};
   if (options.mustFit)
     if (Status status = memory.check(limits); !status)
       return status.takeError();

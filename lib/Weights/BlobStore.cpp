@@ -179,10 +179,12 @@ Expected<BlobWriter> BlobStore::create() const {
       continue; // of a process of that number on another machine, or abandoned
     if (file.get() < 0)
       return systemError(name, "cannot create", errno);
+    // Another process may take a file without a lock for abandoned. It holds the lock while it removes it: so wait.
     struct stat info{};
-    bool locked = ::flock(file.get(), LOCK_EX | LOCK_NB) == 0;
-    if (locked && ::fstat(file.get(), &info) == 0 && info.st_nlink == 0)
-      continue; // removed as abandoned before it was locked
+    while (::flock(file.get(), LOCK_EX) != 0 && errno == EINTR)
+      ;
+    if (::fstat(file.get(), &info) == 0 && info.st_nlink == 0)
+      continue;
     return BlobWriter(*this, std::move(name), std::move(file));
   }
 }

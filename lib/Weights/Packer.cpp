@@ -9,13 +9,14 @@
 #include "OperandStream.h"
 #include "SlotPacker.h"
 #include "k2c/Weights/WeightIndex.h"
+#include "memory/Container.h"
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <fcntl.h>
 #include <filesystem>
 #include <mutex>
 #include <new>
-#include <sched.h>
 #include <thread>
 #include <unistd.h>
 
@@ -58,15 +59,10 @@ private:
   Status failure;
 };
 
-int availableCpus() {
-  cpu_set_t set;
-  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
-
 } // namespace
 
 Status PackRun::run() {
-  int threads = options.threads > 0 ? options.threads : availableCpus();
+  int threads = options.threads > 0 ? options.threads : k2rt::readContainer().defaultThreads;
   threads = int(std::min<size_t>(threads, map.slots.size()));
   std::vector<std::thread> pool;
   for (int i = 1; i < threads; ++i)
@@ -110,16 +106,21 @@ bool PackRun::advance(int64_t bytes) {
   return !stopped;
 }
 
-/// Makes `file` of the shared folder appear in the bundle.
+/// Makes `file` of the shared folder appear in the bundle, complete from the first moment: a link, or a copy where the
+/// folders are of two file systems.
 static Status linkInto(const std::string &from, const std::string &to, const std::string &file) {
-  std::string source = from + "/" + file, target = to + "/" + file;
-  ::unlink(target.c_str());
-  if (::link(source.c_str(), target.c_str()) == 0)
-    return Status::success();
+  const std::string source = from + "/" + file, target = to + "/" + file, temporary = target + ".tmp";
+  ::unlink(temporary.c_str());
   std::error_code code;
-  fs::copy_file(source, target + ".tmp", fs::copy_options::overwrite_existing, code);
+  if (::link(source.c_str(), temporary.c_str()) != 0) {
+    fs::copy_file(source, temporary, code);
+    File copy(::open(temporary.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!code && (copy.get() < 0 || ::fdatasync(copy.get()) != 0))
+      code = std::error_code(errno, std::generic_category());
+  }
   if (!code)
-    fs::rename(target + ".tmp", target, code);
+    fs::rename(temporary, target, code);
+  ::unlink(temporary.c_str()); // two links of one file are not renamed
   if (code)
     return systemError(target, "cannot copy from the shared folder", code.value());
   return Status::success();

@@ -75,6 +75,10 @@ Status checkFlags(const ClusterFlags &flags, Kind kind) {
   for (const auto &[flag, isGiven] : ofBoth)
     if (isGiven && kind == Kind::CountsOnly)
       return Error{flag, "has no meaning without a plan", "add --topology"};
+  // A load has latency and throughput under any layout; the others choose among layouts.
+  if (!flags.search && !flags.objective.empty() &&
+      (flags.train || (flags.objective != "throughput" && flags.objective != "latency")))
+    return Error{"--objective " + flags.objective, "ranks the layouts of a search", "leave it out, or add --search"};
   if (flags.train && !c.cache.empty())
     return Error{"--cache", "training keeps no cache", "leave it out"};
   if (flags.train && flags.weights == "published")
@@ -183,11 +187,11 @@ void k2c::declareCluster(CLI::App &command, const std::shared_ptr<ClusterFlags> 
   command.add_option("--mla", f.compile.mla, "latent attention of a compile: phased, absorbed or expanded")
       ->check(CLI::IsMember({"phased", "absorbed", "expanded"}));
   command.add_option("--step-tokens", f.compile.stepTokens, "of a compile: most tokens in one step")
-      ->check(CLI::Range(1, 1 << 20));
+      ->transform(whole(1, 1 << 20));
   command.add_option("--max-sequences", f.compile.maxSequences, "of a compile: most sequences at once")
-      ->check(CLI::Range(1, 1 << 16));
+      ->transform(whole(1, 1 << 16));
   command.add_option("--max-context", f.compile.maxContext, "of a compile: most tokens of a sequence")
-      ->check(CLI::Range(1, 1 << 24));
+      ->transform(whole(1, 1 << 24));
   declareOutput(command, f.output);
 }
 

@@ -80,10 +80,10 @@ void k2c::addCalibrate(CLI::App &app, std::function<int()> &run) {
   c->footer("example:\n  k2c calibrate -o this.yaml && k2c compile CHECKPOINT -o out --topology this.yaml");
   c->add_option("-o,--output", *output, "topology file to write (default: standard output)");
   c->add_option("--threads", *threads, "measure a team of so many workers only (default: one, and one for each core)")
-      ->check(CLI::Range(1, 4096));
+      ->transform(whole(1, 4096));
   c->add_option("--ranks", options->ranks,
                 "describe the machine as so many equal ranks, their links as tiers (default: 1)")
-      ->check(CLI::Range(1, 4096));
+      ->transform(whole(1, 4096));
   c->add_flag("--quick", options->quick, "bf16 weights only, shorter measurements");
   c->add_option("--cache-dir", options->cacheFolder, "folder of compiled kernels (default: $XDG_CACHE_HOME/k2c)");
   c->callback([=, &run] {

@@ -1,6 +1,7 @@
 //===- Compile.cpp - k2c compile ------------------------------------------===//
 #include "k2c/Pipelines/Compile.h"
 #include "Commands.h"
+#include <algorithm>
 #include <iostream>
 
 using namespace k2c;
@@ -30,6 +31,22 @@ static void addNumerics(CLI::App &command, CompileOptions &options) {
       ->capture_default_str();
 }
 
+/// A flag that this compile would not read, because it stops at a form before. "": every flag counts.
+static std::string strayFlag(const CLI::App &command, const CompileOptions &options) {
+  const std::vector<std::string> forms = {"model", "planned", "distributed", "scheduled", "runtime", "llvm", "program"};
+  auto at = [&](const std::string &form) { return std::find(forms.begin(), forms.end(), form) - forms.begin(); };
+  // Each flag, and the first form that it changes.
+  std::vector<std::pair<std::string, std::string>> flags = {
+      {"--force", "program"}, {"--blob-store", "program"}, {"--tile-choice", "scheduled"}};
+  for (const std::string &pass : options.without)
+    flags.emplace_back("--without " + pass, pass == "read-ahead" ? "runtime" : "scheduled");
+  for (const auto &[flag, form] : flags)
+    if (command.count(flag.substr(0, flag.find(' '))) > 0 && at(options.emit) < at(form))
+      return flag + ": has no effect on the " + options.emit + " form; leave it out, or " +
+             (form == "program" ? "leave out --emit" : "choose --emit " + form + " or a later one");
+  return "";
+}
+
 void k2c::addCompile(CLI::App &app, std::function<int()> &run) {
   auto options = std::make_shared<CompileOptions>();
   auto context = std::make_shared<int64_t>(0);
@@ -46,20 +63,20 @@ void k2c::addCompile(CLI::App &app, std::function<int()> &run) {
       ->check(CLI::IsMember({"model", "planned", "distributed", "scheduled", "runtime", "llvm", "ptx", "program"}))
       ->capture_default_str();
   c->add_option("--step-tokens", options->stepTokens, "most tokens in one step")
-      ->check(CLI::Range(1, 1 << 20))
+      ->transform(whole(1, 1 << 20))
       ->capture_default_str();
   c->add_option("--max-sequences", options->maxSequences, "most sequences at once")
-      ->check(CLI::Range(1, 1 << 16))
+      ->transform(whole(1, 1 << 16))
       ->capture_default_str();
   c->add_option("--max-context", *context, "most tokens of a sequence (default: min(max_position_embeddings, 8192))")
-      ->check(CLI::Range(1, 1 << 24));
+      ->transform(whole(1, 1 << 24));
   c->add_option("--ignore-key", options->ignoreKeys, "accept this unknown config key");
   c->add_flag("--force", options->force, "replace the folder even if it is not a k2c bundle");
   c->add_option("--cache-dir", options->cacheFolder, "folder of compiled kernels (default: $XDG_CACHE_HOME/k2c)");
   c->add_option("--without", options->without, "leave out an optional pass; the same bits")
       ->check(CLI::IsMember({"fusion", "launch-groups", "buffer-reuse", "read-ahead"}));
   c->add_option("--tile-choice", options->tileChoice, "take the n-th best tile of each kernel; the same bits")
-      ->check(CLI::Range(0, 7));
+      ->transform(whole(0, 7));
   c->add_flag("--remarks", *remarks, "print every decision with its numbers");
   c->add_option("--blob-store", options->blobStore, "folder of weights that bundles share by hard links");
   auto unbuilt = std::make_shared<std::string>();
@@ -67,10 +84,12 @@ void k2c::addCompile(CLI::App &app, std::function<int()> &run) {
   refuse(*c, unbuilt, "--route-limit", "bounded routing");
   refuse(*c, unbuilt, "--quantize", "quantisation");
   refuse(*c, unbuilt, "--transport", "a transport between ranks");
-  c->callback([options, context, remarks, unbuilt, &run] {
-    run = [options, context, remarks, unbuilt] {
+  c->callback([options, context, remarks, unbuilt, c, &run] {
+    run = [options, context, remarks, unbuilt, c] {
       if (!unbuilt->empty())
         return fail(*unbuilt);
+      if (const std::string stray = strayFlag(*c, *options); !stray.empty() && options->emit != "ptx")
+        return fail(stray);
       if (*context > 0)
         options->maxContext = *context;
       options->progress = progressBar();

@@ -49,18 +49,18 @@ void k2c::addPredict(CLI::App &app, std::function<int()> &run) {
   c->add_option("DIR", options->bundle, "the bundle")->required();
   c->add_option("--topology", options->topology, "a file that k2c calibrate wrote")->required();
   c->add_option("--batch", options->shape.sequences, "sequences of the step")
-      ->check(CLI::Range(1, 1 << 16))
+      ->transform(whole(1, 1 << 16))
       ->capture_default_str();
   c->add_option("--context", options->shape.context, "tokens each has cached")
-      ->check(CLI::Range(0, 1 << 24))
+      ->transform(whole(0, 1 << 24))
       ->capture_default_str();
   c->add_option("--tokens", options->shape.tokens, "new tokens of each: 1 decodes, more are a prompt's chunk")
-      ->check(CLI::Range(1, 1 << 20))
+      ->transform(whole(1, 1 << 20))
       ->capture_default_str();
   c->add_option("--experts-hit", options->expertsHit,
                 "experts of a layer that the tokens go to (default: what a uniform router gives)");
   c->add_option("--threads", options->workers, "workers (default: the largest team that was measured)")
-      ->check(CLI::Range(1, 4096));
+      ->transform(whole(1, 4096));
   c->add_flag("--json", *asJson, "one JSON object");
   c->callback([=, &run] { run = [=] { return predict(*options, *asJson); }; });
 }

@@ -87,18 +87,13 @@ TEST_F(Machine, RatesFollowTheInstructionSet) {
   EXPECT_EQ(host().bf16.value, FlopRate(128e9));
 }
 
-TEST_F(Machine, NumaNodesOfTheProcessors) {
+TEST(Host, CoresOfNumaNodes) {
   using Cores = std::vector<int64_t>;
-  EXPECT_EQ(numaCores({0, 1, 2}, 3, root), Cores{}); // no sysfs
-  write("sys/devices/system/node/online", "0,2-3\n");
-  write("sys/devices/system/node/node0/cpulist", "0-1,8-9\n");
-  write("sys/devices/system/node/node2/cpulist", "2-3,10\n");
-  write("sys/devices/system/node/node3/cpulist", "\n"); // memory alone
-  EXPECT_EQ(numaCores({0, 1, 2, 3, 8, 9, 10}, 7, root), (Cores{4, 3}));
-  EXPECT_EQ(numaCores({1, 2, 3, 7}, 4, root), (Cores{2, 2}));           // a cpuset; 7 is on no node: with the first
-  EXPECT_EQ(numaCores({0, 1, 8}, 3, root), Cores{});                    // a cpuset of one node
-  EXPECT_EQ(numaCores({0, 1, 2, 3, 8, 9, 10}, 3, root), (Cores{2, 1})); // a quota
-  EXPECT_EQ(numaCores({0, 1, 2, 3, 8, 9, 10}, 1, root), Cores{});
+  EXPECT_EQ(numaCores({4, 3}, 7), (Cores{4, 3}));
+  EXPECT_EQ(numaCores({3}, 3), Cores{});
+  EXPECT_EQ(numaCores({4, 3}, 3), (Cores{2, 1})); // a quota
+  EXPECT_EQ(numaCores({4, 3}, 1), Cores{});
+  EXPECT_EQ(numaCores({1, 1024, 1024}, 2), (Cores{1, 1})); // a node without cores is left out
 }
 
 TEST_F(Machine, NothingReadableStillGivesACpu) {

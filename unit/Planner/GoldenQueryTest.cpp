@@ -17,11 +17,12 @@ using nlohmann::json;
 namespace {
 
 double ask(const std::string &function, const json &inputs, const std::string &quantity = "") {
-  Expected<JsonDocument> document = parseJson(inputs.dump(), "item");
+  json asked = inputs;
+  if (!quantity.empty())
+    asked["quantity"] = quantity;
+  Expected<JsonDocument> document = parseJson(asked.dump(), "item");
   EXPECT_TRUE(document);
-  QueryOptions options;
-  options.quantity = quantity;
-  Expected<nlohmann::ordered_json> answer = answerQuery(function, *document, options);
+  Expected<nlohmann::ordered_json> answer = answerQuery(function, *document);
   EXPECT_TRUE(answer) << function << ": " << (answer ? "" : answer.error().text());
   return answer ? (*answer)["value"].get<double>() : std::nan("");
 }

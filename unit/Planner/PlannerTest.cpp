@@ -162,6 +162,46 @@ TEST(PlanRefuses, MemoryThatDoesNotFitAndNamesLimitsThatDo) {
   EXPECT_FALSE(planHost(spec, small, limits(64, sequences + 1, 256)));
 }
 
+TEST(PlanRefuses, LimitsThatFitBesideWhatTheCompilerKnows) {
+  ModelSpec spec = tinyLlama();
+  Limits wanted = limits(64, 16, 256);
+  Known known;
+  known.weights = Bytes(3 << 20); // more than the planner counts
+  known.arena = Bytes(5 << 20);
+  Bytes needed = planHost(spec, machine(gibibytes(1)), wanted, {}, known)->memory.total();
+  Topology small = machine(needed - Bytes(600 << 10));
+  std::string text = planHost(spec, small, wanted, {}, known).error().text();
+  long context = 0, sequences = 0;
+  size_t at = text.find("lower --max-context");
+  ASSERT_NE(at, std::string::npos) << text;
+  ASSERT_EQ(std::sscanf(text.c_str() + at, "lower --max-context to at most %ld or --max-sequences to at most %ld",
+                        &context, &sequences),
+            2)
+      << text;
+  // Fewer positions need a smaller rotary table, which the compiler then knows.
+  auto fits = [&](Limits asked) {
+    Known there = known;
+    auto weights = [&](const Limits &l) { return planHost(spec, machine(gibibytes(1)), l)->memory.weights; };
+    there.weights = *known.weights + weights(asked) - weights(wanted);
+    return bool(planHost(spec, small, asked, {}, there));
+  };
+  EXPECT_TRUE(fits(limits(64, 16, context)));
+  EXPECT_FALSE(fits(limits(64, 16, context + 1)));
+  EXPECT_TRUE(fits(limits(64, sequences, 256)));
+  EXPECT_FALSE(fits(limits(64, sequences + 1, 256)));
+}
+
+TEST(PlanRefuses, AnArenaThatNeverFits) {
+  ModelSpec spec = tinyLlama();
+  Known known;
+  known.arena = gibibytes(2);
+  EXPECT_NE(planHost(spec, machine(gibibytes(1)), limits(64, 16, 256), {}, known)
+                .error()
+                .text()
+                .find("; one sequence of one token takes 2.00 GiB (2.1"),
+            std::string::npos);
+}
+
 TEST(PlanRefuses, OneByteTooLittle) {
   ModelSpec spec = tinyLlama();
   Bytes needed = planned(spec, limits(64, 16, 256)).memory.total();

@@ -58,6 +58,15 @@ TEST(Quantity, WhatNamesNoPartIsRefused) {
         << quantity << ": " << refusal("device_params", device, quantity);
 }
 
+TEST(Quantity, AnAnswerWithoutPartsHasNone) {
+  const std::string inputs = R"({"depth": 2, "acceptance": 0.5)";
+  EXPECT_EQ(refusal("mtp_tokens_per_step", inputs + "}", "speed"),
+            "--quantity: mtp_tokens_per_step has no quantity 'speed'; it answers one number: leave --quantity out");
+  EXPECT_EQ(value("mtp_tokens_per_step", inputs + R"(, "quantity": "speed"})", ""), 1.75) << "a remark";
+  EXPECT_EQ(refusal("schedule", R"({"schedule": "1f1b", "pp": 2, "microbatches": 1})", "order"),
+            "--quantity: schedule has no quantity 'order'; it answers order, trace at once: leave --quantity out");
+}
+
 TEST(Quantity, ALabelThatContradictsTheInputsIsRefused) {
   EXPECT_EQ(
       refusal("device_params", device, "tp4_params"),

@@ -20,7 +20,8 @@ TEST(Container, MachineWithoutLimits) {
   const Container container = readContainer(root.folder);
   EXPECT_EQ(container.memoryBytes, 1024000000);
   EXPECT_EQ(container.availableBytes, 921600000);
-  EXPECT_EQ(container.memorySource, "/proc/meminfo");
+  EXPECT_EQ(container.memorySource, "MemTotal of /proc/meminfo");
+  EXPECT_EQ(container.quota, 0);
   EXPECT_EQ(container.defaultThreads, static_cast<int32_t>(container.processors.size()));
 }
 
@@ -36,6 +37,7 @@ TEST(Container, Cgroup2LimitsOfAnyAncestorBind) {
   EXPECT_EQ(container.memoryBytes, 100000000);
   EXPECT_EQ(container.availableBytes, 60000000);
   EXPECT_EQ(container.memorySource, "/sys/fs/cgroup/a/memory.max");
+  EXPECT_EQ(container.quota, 0.5);
   EXPECT_EQ(container.defaultThreads, 1);
 }
 

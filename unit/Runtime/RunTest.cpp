@@ -214,6 +214,9 @@ TEST(Run, InfoAddsUp) {
   EXPECT_EQ(sum, rank["peak_bytes"].get<int64_t>());
   EXPECT_EQ(info["limits"]["step_tokens"], 48);
   EXPECT_EQ(info["kernels"].size(), 4u);
+  runJson(fake, {"info", "--json", "--chunk", "7", "--trace", fake.path("t.json")});
+  EXPECT_GT(readJsonFile(fake.path("t.json"))["traceEvents"].size(), 0u) << "the names of its tracks";
+  expectError(runBundle(fake, {"info", "--trace", fake.path("no/t.json")}), 1, "cannot be written");
   std::filesystem::remove_all(fake.path("weights")); // shape-only bundles have info, too
   EXPECT_EQ(runBundle(fake, {"info"}).exitCode, 0);
 }
@@ -323,6 +326,8 @@ TEST(Run, WrongUsageIs2) {
                                              {"generate", "--prompt-file", ""},
                                              {"generate", "--prompt-ids", "1", "--stop", ""},
                                              {"generate", "--prompt-ids", "1", "--logprobs", "2"},
+                                             {"generate", "--prompt-ids", "1", "--no-special"},
+                                             {"generate", "--batch-file", "b.json", "--no-special"},
                                              {"generate", "--prompt-ids", "1", "--temperature", "-1"}}) {
     const Outcome outcome = runBundle(fake, arguments);
     EXPECT_EQ(outcome.exitCode, 2) << outcome.err;

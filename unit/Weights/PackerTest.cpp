@@ -1,6 +1,7 @@
 //===- PackerTest.cpp - Resuming, sharing, refusing -----------------------===//
 #include "k2c/Weights/Packer.h"
 #include "TestTensors.h"
+#include "k2c/Weights/BundleFiles.h"
 #include "k2c/Weights/WeightIndex.h"
 #include <csignal>
 #include <fcntl.h>
@@ -145,6 +146,40 @@ TEST(Packer, RemovesAbandonedPartialFilesOnly) {
   EXPECT_FALSE(fs::exists(dead));
   EXPECT_TRUE(fs::exists(living));
   ::close(fd);
+}
+
+// While one process writes its blobs, another opens the folder again and again, and takes partial files without a lock
+// for abandoned; both write the same blobs.
+TEST(Packer, ProcessesShareAFolderAtOnce) {
+  Model large(60), small(2);
+  TemporaryFolder shared, own[3];
+  std::vector<pid_t> children;
+  for (int process = 0; process < 3; ++process) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      bool fine = true;
+      for (int round = 0; round < (process < 2 ? 1 : 100); ++round)
+        fine = fine && packWeights(process < 2 ? large.map : small.map, process < 2 ? large.tensors : small.tensors,
+                                   own[process].path, {shared.path, 2, nullptr});
+      ::_exit(fine ? 0 : 1);
+    }
+    children.push_back(child);
+  }
+  for (const pid_t child : children) {
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  }
+  EXPECT_EQ(blobs(own[0].path + "/weights"), blobs(own[1].path + "/weights"));
+  for (const TemporaryFolder &bundle : own) {
+    Expected<VerifyReport> report = verifyBundle(bundle.path);
+    ASSERT_TRUE(report);
+    EXPECT_TRUE(report->problems.empty());
+    for (const auto &entry : fs::directory_iterator(bundle.path + "/weights"))
+      EXPECT_NE(entry.path().extension(), ".tmp");
+  }
+  for (const auto &entry : fs::directory_iterator(shared.path))
+    EXPECT_TRUE(entry.path().extension() == ".bin" || entry.path().filename() == "finished.txt") << entry.path();
 }
 
 TEST(Packer, BundlesShareAFolder) {

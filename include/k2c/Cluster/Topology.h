@@ -109,9 +109,10 @@ Status checkCompiles(const Topology &topology);
 /// instruction sets from proc and sys. What cannot be read is a stated estimate. `root` is "/" except in tests.
 Topology hostTopology(const std::string &root = "/");
 
-/// How many of `cores` cores that run on `processors` belong to each NUMA node, in the order of the nodes; empty: all
-/// to one, or the system does not say. Fewer cores than processors are spread over the nodes as workers are.
-std::vector<int64_t> numaCores(const std::vector<int64_t> &processors, int64_t cores, const std::string &root = "/");
+/// How many of `cores` cores belong to each NUMA node, of which node n has `processors[n]` processors; empty: all to
+/// one. Fewer cores than processors are spread over the nodes as workers are; a node may then have none, and is left
+/// out.
+std::vector<int64_t> numaCores(const std::vector<int64_t> &processors, int64_t cores);
 
 /// How many processors' time the container may use; none: no quota.
 std::optional<double> cpuQuota(const std::string &root = "/");

@@ -128,6 +128,8 @@ const std::vector<QueryFunction> &queryFunctions();
 
 /// Options of one question.
 struct QueryOptions {
+  /// The part of the answer that is asked for; empty: its value. What names no part is an error, even where there are
+  /// none; as the key "quantity" of the inputs it is then a remark.
   std::string quantity;
   Compat compat = Compat::Paper;
   bool withParts = false; ///< answer {"value":x,"parts":{..}}

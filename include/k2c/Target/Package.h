@@ -57,7 +57,7 @@ public:
 
   const std::string &path() const { return partial; }
   Status write(const std::string &name, const std::string &text) const;
-  /// Copies the runtime, its libraries, and what the runtime needs of the checkpoint folder (may be empty).
+  /// Copies the runtime, its libraries, and what copyModelFiles takes of `checkpoint`.
   Status addRuntime(const std::string &runtime, const std::string &checkpoint) const;
   /// Bytes that a run maps of the program's files: run, program.so, and the libraries that both load.
   int64_t programBytes() const;

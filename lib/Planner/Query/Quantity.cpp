@@ -51,7 +51,9 @@ public:
     for (const std::string &name : publishedModels())
       add(name);
     for (const auto &[key, value] : inputs.items())
-      if (value.is_string())
+      if (key == "quantity" || key == "note")
+        continue; // a remark, not an input
+      else if (value.is_string())
         add(value.get<std::string>().substr(0, value.get<std::string>().find(' ')));
       else if (value == true)
         add(key);
@@ -185,5 +187,6 @@ Expected<ordered_json> planner::quantityOf(const std::string &quantity, const Qu
   std::string names;
   for (const auto &[name, value] : answer.parts.items())
     names += (names.empty() ? "" : ", ") + name;
-  return Error{"--quantity", function + " has no quantity '" + quantity + "'", "its quantities: " + names};
+  return Error{"--quantity", function + " has no quantity '" + quantity + "'",
+               names.empty() ? "it answers one number: leave --quantity out" : "its quantities: " + names};
 }

@@ -83,6 +83,13 @@ bool isNumber(const ordered_json &value) {
   return value.is_number_integer() || (value.is_number() && std::isfinite(value.get<double>())) || value.is_boolean();
 }
 
+std::string namesOf(const ordered_json &fields) {
+  std::string names;
+  for (const auto &[name, value] : fields.items())
+    names += (names.empty() ? "" : ", ") + name;
+  return names;
+}
+
 } // namespace
 
 Expected<ordered_json> k2c::answerQuery(const std::string &name, const JsonDocument &inputs,
@@ -99,19 +106,24 @@ Expected<ordered_json> k2c::answerQuery(const std::string &name, const JsonDocum
   if (Status status = checkKeys(*function, inputs); !status)
     return status.takeError();
   QueryInputs reader(inputs, options.compat);
+  const bool isAsked = !options.quantity.empty();
   std::string quantity = options.quantity;
-  if (const json *asked = reader.raw("quantity"); asked && asked->is_string() && quantity.empty())
-    quantity = asked->get<std::string>();
+  if (const json *said = reader.raw("quantity"); said && said->is_string() && !isAsked)
+    quantity = said->get<std::string>();
   reader.setQuantity(quantity);
   QueryAnswer answer = function->answer(reader);
   if (!reader.ok())
     return reader.error();
   if (std::optional<Error> error = reader.unread(remarks))
     return *error;
+  if (!answer.fields.is_null() && isAsked)
+    return Error{"--quantity", name + " has no quantity '" + quantity + "'",
+                 "it answers " + namesOf(answer.fields) + " at once: leave --quantity out"};
   if (!answer.fields.is_null())
     return answer.fields;
   ordered_json value = answer.value;
-  if (!quantity.empty() && answer.parts.size() > 1) {
+  // In the inputs, a quantity of one number is a remark.
+  if (isAsked || (!quantity.empty() && answer.parts.size() > 1)) {
     Expected<ordered_json> part = planner::quantityOf(quantity, answer, inputs.root(), name);
     if (!part)
       return part.takeError();

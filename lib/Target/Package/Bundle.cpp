@@ -77,9 +77,8 @@ Status BundleFolder::addRuntime(const std::string &runtime, const std::string &c
   fs::path root(partial);
   if (Status status = copyFile(runtime, root / "run"); !status)
     return status;
-  if (!checkpoint.empty())
-    if (Expected<std::vector<std::string>> copied = copyModelFiles(checkpoint, partial); !copied)
-      return copied.takeError();
+  if (Expected<std::vector<std::string>> copied = copyModelFiles(checkpoint, partial); !copied)
+    return copied.takeError();
   std::error_code error;
   if (std::string library = locateLibrary(regexLibrary); !library.empty()) {
     fs::create_directories(root / "lib", error);
@@ -91,9 +90,10 @@ Status BundleFolder::addRuntime(const std::string &runtime, const std::string &c
 Expected<std::vector<std::string>> copyModelFiles(const std::string &checkpoint, const std::string &bundle) {
   std::vector<std::string> copied;
   std::error_code error;
+  const bool isConfig = !fs::is_directory(checkpoint, error);
   for (const char *name : runtimeFiles) {
-    fs::path from = fs::path(checkpoint) / name;
-    if (!fs::exists(fs::symlink_status(from, error)))
+    fs::path from = isConfig ? fs::path(checkpoint) : fs::path(checkpoint) / name;
+    if (isConfig ? name != std::string("config.json") : !fs::exists(fs::symlink_status(from, error)))
       continue;
     if (Status status = copyFile(from, fs::path(bundle) / name); !status)
       return status.takeError();

@@ -6,10 +6,12 @@
 // nodes: what the system reads beyond a fault would reach over the border of a range. So it is told to read exactly
 // what is asked for: whole huge pages inside of a node's range, single pages at its ends.
 #include "host/FirstTouch.h"
+#include "memory/Container.h"
 #include "memory/Region.h"
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <memory>
 #include <sys/mman.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -124,6 +126,27 @@ WeightCensus countOwnPages(const Weights &weights, int32_t node, int32_t worker,
   const double scale = static_cast<double>(total) / static_cast<double>(std::max<int64_t>(census.asked, 1));
   return {std::llround(scale * static_cast<double>(census.told)),
           std::llround(scale * static_cast<double>(census.elsewhere)), census.refusal};
+}
+
+std::optional<int64_t> hugeWeightBytes(const Weights &weights, int64_t walkable, HugePageQuery query) {
+  constexpr int64_t samples = 4096;
+  const int64_t total = weights.hugePageableBytes() / hugePageBytes;
+  const int64_t stride = std::max<int64_t>((total + samples - 1) / samples, 1);
+  std::vector<const void *> pages;
+  int64_t skip = 0; // huge pages of the next file before its first sample
+  for (const MappedFile &file : weights.mappedFiles()) {
+    const int64_t count = file.size() / hugePageBytes;
+    int64_t page = skip;
+    for (; page < count; page += stride)
+      pages.push_back(static_cast<const std::byte *>(file.data()) + page * hugePageBytes);
+    skip = page - count;
+  }
+  const std::unique_ptr<bool[]> huge(new bool[pages.size() + 1]());
+  if (query(pages.size(), pages.data(), huge.get()) != 0)
+    return weights.bytes() <= walkable ? hugeFileBytes() : std::nullopt;
+  const int64_t found = std::count(huge.get(), huge.get() + pages.size(), true);
+  const double share = static_cast<double>(found) / static_cast<double>(std::max<size_t>(pages.size(), 1));
+  return std::llround(share * static_cast<double>(total)) * hugePageBytes;
 }
 
 } // namespace k2rt

@@ -3,8 +3,10 @@
 #define K2RT_HOST_FIRSTTOUCH_H
 
 #include "host/Placement.h"
+#include "memory/HugePages.h"
 #include "memory/PageNodes.h"
 #include "program/Weights.h"
+#include <optional>
 
 namespace k2rt {
 
@@ -40,6 +42,11 @@ struct WeightCensus {
 /// lies on another node than `node`.
 WeightCensus countOwnPages(const Weights &weights, int32_t node, int32_t worker, int32_t workers,
                            PageQuery query = queryPages);
+
+/// Bytes of weights that are mapped in huge pages, from at most 4,096 samples: exact up to 8 GiB. An older system has
+/// only the sum of all files, for which it walks all page tables: it is asked where the weights are at most `walkable`
+/// bytes; otherwise none, as where it tells nothing.
+std::optional<int64_t> hugeWeightBytes(const Weights &weights, int64_t walkable, HugePageQuery query = queryHugePages);
 
 } // namespace k2rt
 

@@ -1,5 +1,6 @@
 // The gate is passed twice per job: all threads leave the first wait into the job and meet again at the second.
 #include "host/WorkerPool.h"
+#include "memory/Processors.h"
 #include <cerrno>
 
 namespace k2rt {
@@ -45,17 +46,14 @@ int WorkerPool::startThreads() {
 }
 
 void WorkerPool::bind() {
-  if (places[0].processors.empty() || ::sched_getaffinity(0, sizeof callerAffinity, &callerAffinity) != 0)
+  if (places[0].processors.empty())
     return;
-  bound = true;
-  for (int32_t index = 0; index < size; ++index) {
-    cpu_set_t processors;
-    CPU_ZERO(&processors);
-    for (int processor : places[index].processors)
-      CPU_SET(processor, &processors);
-    // A refusal leaves the thread where the system wants it.
-    ::pthread_setaffinity_np(index == 0 ? ::pthread_self() : threads[index - 1].handle, sizeof processors, &processors);
-  }
+  callerProcessors = ownProcessors();
+  if (callerProcessors.empty())
+    return;
+  // A refusal leaves the thread where the system wants it.
+  for (int32_t index = 0; index < size; ++index)
+    bindThread(index == 0 ? ::pthread_self() : threads[index - 1].handle, places[index].processors);
 }
 
 WorkerPool::~WorkerPool() {
@@ -63,8 +61,8 @@ WorkerPool::~WorkerPool() {
     runErased(nullptr, nullptr);
   for (Thread &thread : threads)
     ::pthread_join(thread.handle, nullptr);
-  if (bound)
-    ::sched_setaffinity(0, sizeof callerAffinity, &callerAffinity);
+  if (!callerProcessors.empty())
+    bindThread(::pthread_self(), callerProcessors);
 }
 
 void *WorkerPool::threadMain(void *argument) {

@@ -9,7 +9,6 @@
 #include <memory>
 #include <mutex>
 #include <pthread.h>
-#include <sched.h>
 #include <vector>
 
 namespace k2rt {
@@ -56,8 +55,7 @@ private:
   std::mutex starting;
   bool complete = false; ///< all threads run; guarded by `starting` while they start
   std::vector<WorkerPlace> places;
-  bool bound = false;
-  cpu_set_t callerAffinity;
+  std::vector<int> callerProcessors; ///< where the caller may run without this team; empty: it was not bound
 };
 
 } // namespace k2rt

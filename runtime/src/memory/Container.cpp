@@ -1,11 +1,11 @@
 // cgroup files are read along the whole path from the process's own group to the root: any ancestor may bind.
 #include "memory/Container.h"
+#include "memory/Processors.h"
 #include "memory/SmallFile.h"
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <sched.h>
 
 namespace k2rt {
 
@@ -63,7 +63,7 @@ void readMemory(const std::string &root, const std::string &cgroups, Container &
   const std::string meminfo = readSmallFile(root + "proc/meminfo");
   container.memoryBytes = std::max<int64_t>(readKeyed(meminfo, "MemTotal:"), 0) * 1024;
   container.availableBytes = std::max<int64_t>(readKeyed(meminfo, "MemAvailable:"), 0) * 1024;
-  container.memorySource = "/proc/meminfo";
+  container.memorySource = "MemTotal of /proc/meminfo";
   auto consider = [&](const std::string &folder, const char *limitFile, const char *usageFile, const char *cacheKey,
                       const char *sharedKey) {
     const int64_t limit = readLimit(folder + limitFile);
@@ -86,12 +86,12 @@ void readMemory(const std::string &root, const std::string &cgroups, Container &
     consider(folder, "/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_cache ", "total_shmem ");
 }
 
-/// Processors a CPU quota allows, rounded up; `unlimited` without one.
-int64_t readQuota(const std::string &root, const std::string &cgroups) {
-  int64_t allowed = unlimited;
+/// The smallest CPU quota along the path, in processors; 0 without one.
+double readQuota(const std::string &root, const std::string &cgroups) {
+  double smallest = 0;
   auto consider = [&](double quota, double period) {
-    if (quota > 0 && period > 0)
-      allowed = std::min<int64_t>(allowed, std::max<int64_t>(1, std::llround(std::ceil(quota / period))));
+    if (quota > 0 && period > 0 && (smallest == 0 || quota / period < smallest))
+      smallest = quota / period;
   };
   for (const std::string &folder : ancestors(root + "sys/fs/cgroup", groupPath(cgroups, ""))) {
     double quota = 0, period = 0;
@@ -101,7 +101,7 @@ int64_t readQuota(const std::string &root, const std::string &cgroups) {
   for (const std::string &folder : ancestors(root + "sys/fs/cgroup/cpu", groupPath(cgroups, "cpu")))
     consider(std::atof(readSmallFile(folder + "/cpu.cfs_quota_us").c_str()),
              std::atof(readSmallFile(folder + "/cpu.cfs_period_us").c_str()));
-  return allowed;
+  return smallest;
 }
 
 } // namespace
@@ -120,19 +120,16 @@ std::string readSmallFile(const std::string &path) {
 
 Container readContainer(const std::string &root) {
   Container container;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  // The affinity mask already reflects cpuset limits.
-  if (::sched_getaffinity(0, sizeof set, &set) == 0)
-    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-      if (CPU_ISSET(cpu, &set))
-        container.processors.push_back(cpu);
+  container.processors = ownProcessors(); // the mask already reflects cpuset limits
   if (container.processors.empty())
     container.processors.push_back(0);
   container.nodes = readNodes(container.processors, root);
   const std::string cgroups = readSmallFile(root + "proc/self/cgroup");
-  container.defaultThreads = static_cast<int32_t>(
-      std::min<int64_t>(static_cast<int64_t>(container.processors.size()), readQuota(root, cgroups)));
+  container.quota = readQuota(root, cgroups);
+  container.defaultThreads = static_cast<int32_t>(container.processors.size());
+  if (container.quota > 0)
+    container.defaultThreads =
+        static_cast<int32_t>(std::min<double>(container.defaultThreads, std::max(1.0, std::ceil(container.quota))));
   readMemory(root, cgroups, container);
   return container;
 }
@@ -141,8 +138,9 @@ int64_t anonymousResidentBytes() {
   return std::max<int64_t>(readKeyed(readSmallFile("/proc/self/status"), "RssAnon:"), 0) * 1024;
 }
 
-int64_t hugeFileBytes() {
-  return std::max<int64_t>(readKeyed(readSmallFile("/proc/self/smaps_rollup"), "FilePmdMapped:"), 0) * 1024;
+std::optional<int64_t> hugeFileBytes() {
+  const int64_t kibibytes = readKeyed(readSmallFile("/proc/self/smaps_rollup"), "FilePmdMapped:");
+  return kibibytes < 0 ? std::nullopt : std::optional<int64_t>(kibibytes * 1024);
 }
 
 int64_t peakResidentBytes() {

@@ -2,6 +2,7 @@
 //
 // Every sequence really reads its own random prompt: an unread cache or equal prompts would flatter the numbers.
 #include "host/BandwidthProbe.h"
+#include "host/FirstTouch.h"
 #include "memory/Container.h"
 #include "run/JsonWriter.h"
 #include "run/Progress.h"
@@ -141,14 +142,15 @@ void printResults(const RunOptions &options, const BenchSizes &sizes, Session &s
   const Manifest &manifest = session.manifest();
   const Bandwidth bandwidth = probeBandwidth(session);
   const int64_t peak = peakResidentBytes(), anonymous = anonymousResidentBytes();
+  const int64_t huge = hugeWeightBytes(session.bundle().weights, std::numeric_limits<int64_t>::max()).value_or(0);
   if (!options.json) {
     std::printf("prefill %lld tokens: %.1f tokens/s (%.1f .. %.1f)\ndecode %lld x %lld after %lld: %.1f tokens/s "
-                "(%.1f .. %.1f)\n%s read %.2f GB/s, peak %lld bytes, %d threads, %lld bytes of files in huge pages\n",
+                "(%.1f .. %.1f)\n%s read %.2f GB/s, peak %lld bytes, %d threads, %lld bytes of weights in huge pages\n",
                 static_cast<long long>(sizes.prefill), prefill.median(), prefill.least(), prefill.most(),
                 static_cast<long long>(sizes.batch), static_cast<long long>(sizes.decode),
                 static_cast<long long>(sizes.context), decode.median(), decode.least(), decode.most(),
                 bandwidth.isOfCaches() ? "caches" : "memory", bandwidth.bytesPerSecond / 1e9,
-                static_cast<long long>(peak), session.threads(), static_cast<long long>(hugeFileBytes()));
+                static_cast<long long>(peak), session.threads(), static_cast<long long>(huge));
     return;
   }
   JsonWriter json(stdout);
@@ -161,7 +163,7 @@ void printResults(const RunOptions &options, const BenchSizes &sizes, Session &s
   json.key("peak_rss_bytes").value(peak).key("predicted").raw(manifest.predictedJson);
   json.key("anonymous_rss_bytes").value(anonymous);
   json.key("anonymous_certified_bytes").value(manifest.memory.anonymousBytes(session.threads()));
-  json.key("huge_file_bytes").value(hugeFileBytes());
+  json.key("huge_file_bytes").value(huge);
   json.key("threads").value(session.threads()).key("repeat").value(sizes.repeat);
   json.key("prefill_tokens").value(sizes.prefill).key("decode_tokens").value(sizes.decode);
   json.key("batch").value(sizes.batch).key("context").value(sizes.context);

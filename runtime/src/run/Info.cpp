@@ -3,6 +3,7 @@
 #include "program/Bundle.h"
 #include "run/Commands.h"
 #include "run/JsonWriter.h"
+#include "trace/Trace.h"
 #include <cinttypes>
 
 namespace k2rt {
@@ -65,6 +66,12 @@ Status printInfo(const RunOptions &options) {
     return manifest.takeError();
   const Container container = readContainer();
   const int32_t threads = options.threads > 0 ? options.threads : container.defaultThreads;
+  if (!options.traceFile.empty()) {
+    Result<std::unique_ptr<Trace>> trace = Trace::create(options.traceFile, threads);
+    // Nothing runs, so no event needs a kernel's name.
+    if (Status written = trace ? (*trace)->write(Program()) : trace.takeError(); !written)
+      return written;
+  }
   if (options.json)
     printJson(*manifest, threads, container);
   else
@@ -77,6 +84,7 @@ Status printInfo(const RunOptions &options) {
 void addInfo(CLI::App &app, RunOptions &options, Command &command) {
   CLI::App *info = app.add_subcommand("info", "print what the bundle is and what memory it takes");
   addRunFlags(*info, options);
+  info->footer("No step runs: --chunk changes nothing here, and the file of --trace has no launches.");
   info->callback([&options, &command] { command = [&options] { return printInfo(options); }; });
 }
 

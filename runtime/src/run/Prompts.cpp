@@ -13,14 +13,19 @@ static constexpr int64_t mostPromptBytes = int64_t(256) << 20;
 
 void addPromptFlags(CLI::App &command, PromptFlags &flags, bool withText, bool withBatch) {
   CLI::Option_group &source = *command.add_option_group("prompt", "exactly one");
-  source.add_option("--prompt-ids", flags.ids, "token ids: 1,2,3");
+  CLI::Option *const ids = source.add_option("--prompt-ids", flags.ids, "token ids: 1,2,3");
+  CLI::Option *batch = nullptr;
   if (withBatch)
-    source.add_option("--batch-file", flags.batchFile, "a JSON list of id lists")->check(notEmpty());
+    batch = source.add_option("--batch-file", flags.batchFile, "a JSON list of id lists")->check(notEmpty());
   if (withText) {
     source.add_option("--prompt", flags.text, "text");
     source.add_option("--prompt-file", flags.textFile, "a file with text; - is standard input")->check(notEmpty());
     source.add_option("--chat", flags.chatFile, "a JSON list of messages");
-    command.add_flag("--no-special", flags.noSpecial, "leave out what the tokenizer adds to a text");
+    CLI::Option *const noSpecial =
+        command.add_flag("--no-special", flags.noSpecial, "leave out what the tokenizer adds to a text");
+    noSpecial->excludes(ids); // ids are what they are
+    if (batch)
+      noSpecial->excludes(batch);
   }
   source.require_option(1);
 }

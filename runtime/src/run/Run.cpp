@@ -13,10 +13,12 @@ static const char namesFile[] = "tokenizer_config.json";
 
 /// Says on stderr what keeps workers from their own node's memory, or makes memory slow. As a rule, nothing.
 static void reportPlacement(const Run &run) {
+  constexpr int64_t walkable = int64_t(4) << 30; // 0.2 s at worst
+  const Weights &weights = run.bundle.weights;
   for (const std::string &note :
        {topologyNote(run.bundle.manifest, run.session->container()),
         misplacementNote(run.session->weightCensus(), run.bundle.folder),
-        smallPagesNote(hugeFileBytes(), run.bundle.weights.hugePageableBytes(), run.bundle.folder)})
+        smallPagesNote(hugeWeightBytes(weights, walkable).value_or(0), weights.hugePageableBytes(), run.bundle.folder)})
     if (!note.empty())
       std::fprintf(stderr, "run: note: %s\n", note.c_str());
 }

@@ -12,7 +12,7 @@ KERNEL_HEADERS = {"Describe.h": "Kernels/Describe", "TileAttr.h": "Kernels/Descr
 # A library's part, where it is not its name without K2C.
 LIBRARIES = {"K2CKernelModel": "Kernels/Model", "K2CKernelDescribe": "Kernels/Describe",
              "K2CKernelEmit": "Kernels/Emit", "K2CPackage": "Target", "K2CPlanCommand": "tools",
-             "K2CCommandLine": "tools", "MLIR": "mlir", "LLVM": "mlir"}
+             "K2CCommandLine": "tools", "MLIR": "mlir", "LLVM": "mlir", "k2rt-machine": "k2rt-machine"}
 DIALECTS = {"K2CNn", "K2CMoe", "K2CMla", "K2CDist", "K2CKern", "K2CRt"}
 
 
@@ -73,10 +73,11 @@ def links(root, allowed):
     """The same for the libraries that a target names."""
     for path in files(root, "CMakeLists.txt", under=["dialects", "lib", "runtime", "tools"]):
         text = "\n".join(re.sub(r"#.*", "", line) for line in lines(root, path))
-        for call in re.finditer(r"k2c_(?:library|tool|dialect)\(([^)]*)\)", text):
+        for call in re.finditer(r"(?:k2c_(?:library|tool|dialect)|target_link_libraries)\(([^)]*)\)", text):
             words = call[1].split("DEPENDS")[0].split()
             part = part_of(path.replace("CMakeLists.txt", "x"))
-            linked = words[words.index("LINK") + 1:] if "LINK" in words else []
+            keyword = "PRIVATE" if call[0].startswith("target") else "LINK"
+            linked = words[words.index(keyword) + 1:] if keyword in words else []
             if "MLIR" in words[:2]:
                 linked.append("MLIR")
             for name in linked:
