@@ -10,7 +10,7 @@ from tree import files, lines, report
 
 
 # The runtime's public headers are named as C headers are, and mains as their programs.
-C_NAMES = r"main\.cpp|k2[\w-]*\.\w+|(program|reserve|share|polynomials)\.h|(abi|polynomials)\.def"
+C_NAMES = r"main\.cpp|k2[\w-]*\.\w+|(numerics|program|reserve|share|polynomials)\.h|(abi|polynomials)\.def"
 CAMEL_CASE = re.compile(r"[A-Z]\w*\.\w+|" + C_NAMES)
 
 
