@@ -76,27 +76,17 @@ static bool staysInside(const std::string &name) {
   return !name.empty() && path.is_relative() && std::find(path.begin(), path.end(), "..") == path.end();
 }
 
+static Expected<ListedFile> readListed(ObjectReader in, int64_t) {
+  ListedFile file{in.string("file"), {in.string("xxh3"), in.integer("bytes")}};
+  if (!staysInside(file.name))
+    in.fail("file", "'" + file.name + "' is not a file of the bundle");
+  if (!in)
+    return in.takeError();
+  return file;
+}
+
 static Expected<std::vector<ListedFile>> readList(const std::string &bundle) {
-  Expected<JsonDocument> document = readJsonFile(bundle + "/" + listName, mapLimits);
-  if (!document)
-    return document.takeError();
-  ObjectReader root(*document, document->root(), "");
-  if (int64_t format = root.integer("format"); format != 1)
-    root.fail("format", "is " + std::to_string(format) + "; this k2c reads format 1");
-  size_t count = root.array("files").size();
-  std::vector<ListedFile> files;
-  for (size_t i = 0; root && i < count; ++i) {
-    ObjectReader in = root.child("files", i);
-    ListedFile file{in.string("file"), {in.string("xxh3"), in.integer("bytes")}};
-    if (!staysInside(file.name))
-      in.fail("file", "'" + file.name + "' is not a file of the bundle");
-    if (!in)
-      return in.takeError();
-    files.push_back(std::move(file));
-  }
-  if (!root)
-    return root.takeError();
-  return files;
+  return readEntries(bundle + "/" + listName, "files", readListed);
 }
 
 Status updateBundleFiles(const std::string &bundle, const std::vector<std::string> &names) {

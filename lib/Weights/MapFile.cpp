@@ -189,23 +189,10 @@ static Expected<WeightSlot> readSlot(ObjectReader in, int64_t expected) {
 }
 
 Expected<WeightMap> readWeightMap(const std::string &bundle) {
-  Expected<JsonDocument> document = readJsonFile(mapPath(bundle), mapLimits);
-  if (!document)
-    return document.takeError();
-  ObjectReader root(*document, document->root(), "");
-  if (int64_t format = root.integer("format"); format != 1)
-    root.fail("format", "is " + std::to_string(format) + "; this k2c reads format 1");
-  size_t count = root.array("slots").size();
-  if (!root)
-    return root.takeError();
-  WeightMap map;
-  for (size_t i = 0; i < count; ++i) {
-    Expected<WeightSlot> slot = readSlot(root.child("slots", i), int64_t(i));
-    if (!slot)
-      return slot.takeError();
-    map.slots.push_back(std::move(*slot));
-  }
-  return map;
+  Expected<std::vector<WeightSlot>> slots = readEntries(mapPath(bundle), "slots", readSlot);
+  if (!slots)
+    return slots.takeError();
+  return WeightMap{std::move(*slots)};
 }
 
 } // namespace k2c

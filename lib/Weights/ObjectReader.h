@@ -9,6 +9,7 @@
 
 #include "k2c/Support/Json.h"
 #include <optional>
+#include <vector>
 
 namespace k2c::weights {
 
@@ -94,6 +95,29 @@ private:
   std::string pointer;
   std::optional<Error> mistake;
 };
+
+/// The list `key` of a bundle's file {"format":1, KEY:[{..}, ..]}: what `readEntry` makes of each object and its index.
+template <class Entry>
+Expected<std::vector<Entry>> readEntries(const std::string &path, const char *key,
+                                         Expected<Entry> (*readEntry)(ObjectReader in, int64_t index)) {
+  Expected<JsonDocument> document = readJsonFile(path, mapLimits);
+  if (!document)
+    return document.takeError();
+  ObjectReader root(*document, document->root(), "");
+  if (int64_t format = root.integer("format"); format != 1)
+    root.fail("format", "is " + std::to_string(format) + "; this k2c reads format 1");
+  const size_t count = root.array(key).size();
+  if (!root)
+    return root.takeError();
+  std::vector<Entry> entries;
+  for (size_t i = 0; i < count; ++i) {
+    Expected<Entry> entry = readEntry(root.child(key, i), int64_t(i));
+    if (!entry)
+      return entry.takeError();
+    entries.push_back(std::move(*entry));
+  }
+  return entries;
+}
 
 } // namespace k2c::weights
 

@@ -49,23 +49,7 @@ static Expected<IndexedSlot> readSlot(ObjectReader in, int64_t expected) {
 }
 
 Expected<std::vector<IndexedSlot>> readWeightIndex(const std::string &bundle) {
-  Expected<JsonDocument> document = readJsonFile(indexPath(bundle), mapLimits);
-  if (!document)
-    return document.takeError();
-  ObjectReader root(*document, document->root(), "");
-  if (int64_t format = root.integer("format"); format != 1)
-    root.fail("format", "is " + std::to_string(format) + "; this k2c reads format 1");
-  size_t count = root.array("slots").size();
-  if (!root)
-    return root.takeError();
-  std::vector<IndexedSlot> slots;
-  for (size_t i = 0; i < count; ++i) {
-    Expected<IndexedSlot> slot = readSlot(root.child("slots", i), int64_t(i));
-    if (!slot)
-      return slot.takeError();
-    slots.push_back(std::move(*slot));
-  }
-  return slots;
+  return readEntries(indexPath(bundle), "slots", readSlot);
 }
 
 Expected<VerifyReport> verifyBundle(const std::string &bundle) {
