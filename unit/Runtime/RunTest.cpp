@@ -214,6 +214,7 @@ TEST(Run, InfoAddsUp) {
   EXPECT_EQ(sum, rank["peak_bytes"].get<int64_t>());
   EXPECT_EQ(info["limits"]["step_tokens"], 48);
   EXPECT_EQ(info["kernels"].size(), 4u);
+  EXPECT_EQ(runJson(fake, {"info", "--json", "--threads", "1536"})["ranks"][0]["threads"], 1536);
   runJson(fake, {"info", "--json", "--chunk", "7", "--trace", fake.path("t.json")});
   EXPECT_GT(readJsonFile(fake.path("t.json"))["traceEvents"].size(), 0u) << "the names of its tracks";
   expectError(runBundle(fake, {"info", "--trace", fake.path("no/t.json")}), 1, "cannot be written");
@@ -321,6 +322,7 @@ TEST(Run, WrongUsageIs2) {
                                              {"generate", "--prompt-ids", "1", "-n", "0"},
                                              {"routes"},
                                              {"info", "--threads", "0"},
+                                             {"info", "--threads", "4097"},
                                              {"info", "--trace", ""},
                                              {"--bundle", "", "info"},
                                              {"generate", "--prompt-file", ""},

@@ -88,7 +88,7 @@ CLI::Validator notEmpty() {
 
 void addRunFlags(CLI::App &command, RunOptions &options) {
   command.add_option("--threads", options.threads, "worker threads (default: the processors this process may use)")
-      ->transform(wholeFrom(1, 1024));
+      ->transform(wholeFrom(1, mostThreads));
   command
       .add_option("--chunk", options.chunk, "most prompt tokens of one sequence in one step (default: all that fit)")
       ->transform(wholeFrom(1));

@@ -27,7 +27,6 @@ Status checkMemoryFits(const Manifest &manifest, int32_t threads, const Containe
 }
 
 static Result<int32_t> chooseThreads(int32_t asked, const Container &container) {
-  constexpr int32_t mostThreads = 1024;
   if (asked < 0 || asked > mostThreads)
     return Error{K2RT_INVALID_ARGUMENT, "--threads",
                  "is " + std::to_string(asked) + ", must be within 1.." + std::to_string(mostThreads), ""};

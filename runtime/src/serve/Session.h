@@ -21,6 +21,9 @@
 
 namespace k2rt {
 
+/// The largest team that may be asked for: no machine has more processors.
+constexpr int32_t mostThreads = 4096;
+
 struct SessionOptions {
   int32_t threads = 0;                ///< 0: what the container allows
   int64_t chunk = 0;                  ///< most prompt tokens of a sequence per step; 0: as many as fit
