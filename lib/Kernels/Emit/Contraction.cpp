@@ -63,12 +63,23 @@ Value PanelContraction::start(Value panel, Value pass) {
   return b.at(panel, b.mul(firstColumn, w.kStep()), w.type);
 }
 
-void PanelContraction::run(Value xRow, Value rows, Value panel, Value pass) {
+PanelContraction::Ahead PanelContraction::shareOf(Value tileIndex, Value tileCount, Value panel) const {
+  int64_t elementBytes = PanelLayout::columns * byteWidth(w.type);
+  Value isAlone = b.compare(Compare::Eq, tileCount, 1);
+  Value share = b.div(b.sub(b.add(tileCount, elementBytes), 1), tileCount);
+  Value behind = b.add(b.mul(b.mul(tileIndex, k), share), w.panelBytes());
+  Value near = b.constant(tile.prefetch * w.kStep() * elementBytes);
+  return {b.atBytes(panel, b.select(isAlone, near, behind)), share};
+}
+
+void PanelContraction::run(Value xRow, Value rows, Value panel, Value pass, const Ahead &fetched) {
+  ahead = fetched;
   runFrom(1, xRow, rows, start(panel, pass));
 }
 
 void PanelContraction::runPaired(Value xRow, Value rows, Value panel, Value pass) {
   Value columns = start(panel, pass);
+  ahead = shareOf(b.constant(0), b.constant(1), panel);
   b.switchOn(rows, 1, pairedRows(),
              [&](int64_t count) { leafBody(xRow, columns, b.constant(0), count, {/*leaves=*/1, /*panels=*/2}); });
 }
@@ -204,8 +215,10 @@ Values PanelContraction::step(ValueRange acc, Value xRow, Value panel, Value at,
       Value address = b.at(columns, columnOffset(v) * w.kStep(), w.type);
       weights.push_back(w.isScaled() ? loadScaledVector(b, address, scales[stream * tile.nrVectors + v], tile.lanes)
                                      : loadPanelVector(b, address, w.type, tile.lanes));
-      if (tile.prefetch > 0 && rows >= minPrefetchRows && columnOffset(v) * w.kStep() * byteWidth(w.type) % 64 == 0)
-        b.prefetch(b.at(address, tile.prefetch * w.kStep() * PanelLayout::columns, w.type));
+      int64_t offset = columnOffset(v) * w.kStep() * byteWidth(w.type);
+      if (tile.prefetch > 0 && rows >= minPrefetchRows && offset % 64 == 0)
+        b.prefetch(b.atBytes(ahead.first, b.add(b.mul(here, ahead.perElement), panelOfPair * w.panelBytes() + offset)),
+                   CacheLevel::Second);
     }
     for (int64_t row = 0; row < rows; ++row) {
       PanelFactor factor =

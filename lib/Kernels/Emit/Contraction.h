@@ -37,8 +37,15 @@ public:
   Value column(Value pass, int64_t v) const;
   /// Rows (0: none) of which a tile may span two panels.
   int64_t pairedRows() const;
+  /// What is fetched under the arithmetic: with element k of the contraction, the bytes at `first` + k * `perElement`.
+  struct Ahead {
+    Value first, perElement;
+  };
+  /// One tile alone fetches its own panel, tile.prefetch steps ahead; each of several in turn a share of the panel
+  /// behind it: the memory has the time of all tiles to bring a panel.
+  Ahead shareOf(Value tileIndex, Value tileCount, Value panel) const;
   /// Computes the tile of `rows` (1 .. mr, i64) rows from `x` and the columns of `pass`; sum() reads it.
-  void run(Value x, Value rows, Value panel, Value pass);
+  void run(Value x, Value rows, Value panel, Value pass, const Ahead &ahead);
   /// The same of 1 .. pairedRows() rows with the panel and the one behind it.
   void runPaired(Value x, Value rows, Value panel, Value pass);
   /// The f32 sums of one row: vector v of the last run; `ofPair`: 1 for the second panel of a pair.
@@ -79,6 +86,7 @@ private:
   int64_t tileBytes;
   Value tiles;                   ///< on the stack: sums of subtrees; at last the first is the result
   Value scaleTable, firstColumn; ///< of the running panel and pass, when the panels are block-scaled
+  Ahead ahead;                   ///< of the running tile
 };
 
 } // namespace k2c::emit

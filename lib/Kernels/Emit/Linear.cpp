@@ -53,8 +53,8 @@ static std::pair<Value, Value> rowsOfBlock(KernelBuilder &b, const TileConfig &t
   return {begin(block), b.min(begin(b.add(block, 1)), rows)};
 }
 
-/// Rows of a register tile: as few tiles as mr allows. The last, which finds the panel in the cache, has as few rows as
-/// fill the pipes, the others all the more: under their arithmetic the panel comes from memory.
+/// Rows of a register tile: as few tiles as mr allows. The last has as few rows as fill the pipes, the others all the
+/// more: a full tile loads least for its arithmetic.
 static Value tileRows(KernelBuilder &b, const TileConfig &tile, Value rows) {
   constexpr int64_t chains = 8;
   Value tiles = b.div(b.add(rows, tile.mr - 1), tile.mr);
@@ -109,7 +109,11 @@ private:
   void emitExpert(Value first, Value last, Value expert, Value firstPanel, Value lastPanel);
   void stageBlock(Value first, Value last);
   void emitPanels(Value xFirst, Value first, Value last, Value matrix, Value firstPanel, Value lastPanel);
-  void emitTile(Value x, Value first, Value rows, Value matrix, Value panel, int64_t panels);
+  /// Rows [first, first + rows), tile `index` of `count`, with a panel or two.
+  struct Tile {
+    Value first, rows, index, count;
+  };
+  void emitTile(Value x, const Tile &at, Value matrix, Value panel, int64_t panels);
   void finishRow(Value row, Value inTile, Value matrix, Value panel, Value pass, Value ofPair);
   Value finishVector(Value inTile, Value ofPair, int64_t v, Value biasRow, Value column, Value slotWeight);
   Value variantOf(Value rows) {
@@ -188,33 +192,38 @@ void LinearEmitter::stageBlock(Value first, Value last) {
 /// Rows [first, last) of `matrix`, whose input lies at `xFirst`, with panels [firstPanel, lastPanel).
 void LinearEmitter::emitPanels(Value xFirst, Value first, Value last, Value matrix, Value firstPanel, Value lastPanel) {
   Value rows = b.sub(last, first), rowsOfTile = tileRows(b, tile, rows);
+  Tile whole{first, rows, b.constant(0), b.constant(1)};
+  Value tiles = b.div(b.add(rows, b.sub(rowsOfTile, 1)), rowsOfTile);
   if (int64_t paired = contraction.pairedRows(); paired > 0)
     firstPanel = b.choose(
         b.compare(Compare::Le, rows, paired), b.i64(),
         [&] {
           Value beyondPairs = b.sub(lastPanel, b.bitAnd(b.sub(lastPanel, firstPanel), b.constant(1)));
           b.loop(firstPanel, beyondPairs, 2,
-                 [&](Value panel) { emitTile(xFirst, first, rows, matrix, panel, /*panels=*/2); });
+                 [&](Value panel) { emitTile(xFirst, whole, matrix, panel, /*panels=*/2); });
           return Values{beyondPairs};
         },
         [&] { return Values{firstPanel}; })[0];
   b.loop(firstPanel, lastPanel, 1, [&](Value panel) {
-    b.loop(first, last, rowsOfTile, [&](Value tileFirst) {
-      Value x = b.row(xFirst, input, b.sub(tileFirst, first));
-      emitTile(x, tileFirst, b.min(b.sub(last, tileFirst), rowsOfTile), matrix, panel, /*panels=*/1);
+    b.loop(b.constant(0), tiles, 1, [&](Value index) {
+      Value before = b.mul(index, rowsOfTile), tileFirst = b.add(first, before);
+      Tile at{tileFirst, b.min(b.sub(last, tileFirst), rowsOfTile), index, tiles};
+      emitTile(b.row(xFirst, input, before), at, matrix, panel, /*panels=*/1);
     });
   });
 }
 
-/// One register tile: `rows` rows from `first` on, with a panel or two.
-void LinearEmitter::emitTile(Value x, Value first, Value rows, Value matrix, Value panel, int64_t panels) {
+void LinearEmitter::emitTile(Value x, const Tile &at, Value matrix, Value panel, int64_t panels) {
   Value panelIndex = b.add(b.mul(matrix, d.w.panels()), panel);
   Value weights = b.atBytes(arguments.w, b.mul(panelIndex, d.w.panelBytes()));
   b.loop(0, contraction.passes(), 1, [&](Value pass) {
-    panels == 2 ? contraction.runPaired(x, rows, weights, pass) : contraction.run(x, rows, weights, pass);
-    b.loop(b.constant(0), rows, 1, [&](Value inTile) {
+    if (panels == 2)
+      contraction.runPaired(x, at.rows, weights, pass);
+    else
+      contraction.run(x, at.rows, weights, pass, contraction.shareOf(at.index, at.count, weights));
+    b.loop(b.constant(0), at.rows, 1, [&](Value inTile) {
       b.loop(0, panels, 1, [&](Value ofPair) {
-        finishRow(b.add(first, inTile), inTile, matrix, b.add(panel, ofPair), pass, ofPair);
+        finishRow(b.add(at.first, inTile), inTile, matrix, b.add(panel, ofPair), pass, ofPair);
       });
     });
   });
@@ -283,10 +292,13 @@ void emitBody(KernelBuilder &b, const HeadLinearDesc &d, const TileConfig &tile)
     Value xHead = b.at(x, b.mul(head, d.xHeadStride), d.x.type), yHead = b.at(y, b.mul(head, d.w.n), d.y.type);
     forRuns(b, d.rows, first, last, [&](Value runFirst, Value runLast) {
       Value rowsOfTile = tileRows(b, tile, b.sub(runLast, runFirst));
-      b.loop(runFirst, runLast, rowsOfTile, [&](Value tileFirst) {
+      Value tiles = b.div(b.add(b.sub(runLast, runFirst), b.sub(rowsOfTile, 1)), rowsOfTile);
+      b.loop(b.constant(0), tiles, 1, [&](Value index) {
+        Value tileFirst = b.add(runFirst, b.mul(index, rowsOfTile));
         Value count = b.min(b.sub(runLast, tileFirst), rowsOfTile);
+        PanelContraction::Ahead ahead = contraction.shareOf(index, tiles, weights);
         b.loop(0, contraction.passes(), 1, [&](Value pass) {
-          contraction.run(b.row(xHead, d.x, tileFirst), count, weights, pass);
+          contraction.run(b.row(xHead, d.x, tileFirst), count, weights, pass, ahead);
           b.loop(b.constant(0), count, 1, [&](Value inTile) {
             for (int64_t v = 0; v < tile.nrVectors; ++v) {
               Value column = b.add(b.mul(panel, PanelLayout::columns), contraction.column(pass, v));
