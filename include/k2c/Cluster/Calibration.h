@@ -47,13 +47,13 @@ struct KernelRates {
 
 /// Bytes that move in a second, by the bytes of the set: a team's, reading it again and again, or those of a link.
 struct ReadRate {
-  Bytes bytes;
+  Bytes bytes; ///< of the set that is read
   Bandwidth rate;
 };
 
 /// What a team of so many workers reaches.
 struct TeamRates {
-  int64_t workers = 1;
+  int64_t workers = 1;        ///< threads, each on a core of its own
   Seconds launch;             ///< of a kernel beyond its work: the call, code that others displaced, the barrier
   std::vector<ReadRate> read; ///< by rising bytes
   std::vector<KernelRates> kernels;
@@ -68,6 +68,7 @@ struct LinkRates {
   std::vector<ReadRate> write; ///< it writes over that; likewise
 };
 
+/// The rates of one machine, as `k2c calibrate` measured and a topology file carries them.
 struct Calibration {
   std::string tool;   ///< "k2c 0.1.0"
   std::string date;   ///< "2026-11-21"

@@ -28,8 +28,8 @@ constexpr Seconds operator/(Flops flops, FlopRate rate) { return Seconds(flops.v
 
 /// A constant and where it comes from.
 template <class T> struct Sourced {
-  T value{};
-  std::string source;
+  T value{};          ///< in base units: bytes, bytes/s, FLOP/s, seconds
+  std::string source; ///< a measurement, a datasheet, "assumed: ...", or file:line:column of who wrote it
 };
 
 /// One device: the memory and the arithmetic of one rank.
@@ -37,11 +37,11 @@ struct Device {
   std::string kind = "cpu";                  ///< cpu or nvidia
   std::string model;                         ///< what people call it: "H100 SXM"; may be empty
   std::string arch;                          ///< nvidia: sm_90a; empty for a cpu
-  int64_t cores = 1;                         ///< nvidia: streaming multiprocessors
+  int64_t cores = 1;                         ///< that a program may use; nvidia: streaming multiprocessors
   std::vector<int64_t> numa;                 ///< cpu: cores of each NUMA node, `cores` in all; empty: one node
   Sourced<Bytes> memory;                     ///< the most a program may use of it
-  Sourced<Bandwidth> memoryRead;             ///< all cores together
-  Sourced<FlopRate> f32;                     ///< cpu: one core; nvidia: the device, without sparsity
+  Sourced<Bandwidth> memoryRead;             ///< bytes/s, all cores together
+  Sourced<FlopRate> f32;                     ///< peak; cpu: one core; nvidia: the device, without sparsity
   Sourced<FlopRate> bf16;                    ///< likewise, products of bf16 summed in f32
   std::optional<Sourced<FlopRate>> fp8, fp4; ///< likewise; none: no such arithmetic
   Sourced<Bytes> l1;                         ///< cpu: data cache of a core
@@ -56,13 +56,14 @@ struct Device {
 /// `count` units of the tier below (devices for the first), each device of which reaches those of the other units over
 /// one link.
 struct Tier {
-  std::string name; ///< "node" marks what one operating system sees
-  int64_t count = 1;
-  std::string link;             ///< nvlink4, ib-ndr, ...; may be empty
-  Sourced<Bandwidth> bandwidth; ///< one way, one device, nominal
-  Sourced<Seconds> latency;
+  std::string name;                         ///< "node" marks what one operating system sees
+  int64_t count = 1;                        ///< units of the tier below that it joins
+  std::string link;                         ///< nvlink4, ib-ndr, ...; may be empty
+  Sourced<Bandwidth> bandwidth;             ///< one way, one device, nominal
+  Sourced<Seconds> latency;                 ///< one way, of the smallest message
   Sourced<double> efficiency{1, "nominal"}; ///< of the bandwidth, what large messages get; 0 to 1
 
+  /// What large messages of one device get, one way.
   Bandwidth effective() const { return bandwidth.value * efficiency.value; }
 };
 
@@ -75,20 +76,24 @@ struct Host {
   /// Read and written by a node's processors; none: not stated.
   std::optional<Sourced<Bandwidth>> memoryBandwidth;
 
+  /// What large copies of one device get, one way.
   Bandwidth effective() const { return bandwidth.value * efficiency.value; }
 };
 
+/// A cluster of equal devices. A value: copies are independent, and nothing refers to the machine it describes.
 struct Topology {
-  std::string name;
-  std::string description;
-  Device device;
+  std::string name;                   ///< "host", "4x8-h100", or the file's own
+  std::string description;            ///< one line; may be empty
+  Device device;                      ///< every rank's
   std::optional<Host> host;           ///< of GPUs; none: not stated
   std::vector<Tier> tiers;            ///< innermost first; none: one device
   std::vector<std::string> nodeNames; ///< host names; empty: any hosts
 
+  /// Devices in all: the product of the tiers' counts.
   int64_t ranks() const;
   /// Devices up to and including the tier called "node"; 1 when there is none.
   int64_t devicesPerNode() const;
+  /// Operating systems: ranks() / devicesPerNode().
   int64_t nodes() const { return ranks() / devicesPerNode(); }
 };
 
@@ -119,9 +124,10 @@ std::optional<double> cpuQuota(const std::string &root = "/");
 
 /// For `k2c topologies`: name and description, `host` first.
 struct TopologyName {
-  std::string name;
-  std::string description;
+  std::string name;        ///< as --topology takes it
+  std::string description; ///< one line
 };
+/// `host` and the built-ins, which are those of models/topologies.
 std::vector<TopologyName> knownTopologies();
 
 } // namespace k2c

@@ -23,8 +23,10 @@ struct Load {
   double keys = 0;    ///< attention: cached tokens read, each once a sequence: decode of B sequences: B * context
 };
 
+/// Work of one launch; of several when they are added up. Memory traffic is apart by what it moves, since each kind has
+/// its own place: weights stream, activations stay in caches.
 struct Cost {
-  Flops flops;
+  Flops flops;   ///< two a multiply-add
   Bytes weights; ///< weights and tables; grouped linears: those of the experts hit on average (see hitExperts)
   Bytes cache;   ///< cache planes, read or (append) written
   Bytes read;    ///< activations
@@ -32,6 +34,7 @@ struct Cost {
   Cost &operator+=(const Cost &other);
 };
 
+/// What a launch of `desc` on `load` computes and moves.
 Cost count(const KernelDesc &desc, const Load &load);
 
 /// Which rows of a step a kernel works on: all, the wanted ones, or those of one form of latent attention.
@@ -42,14 +45,18 @@ enum class CountedRows : uint8_t { Token, Want, Expanded, Absorbed };
 ///   bytes = fixedBytes + expertBytes * hitExperts(experts, topK, rows) / experts + rows * bytesPerRow
 ///         + keys * bytesPerKey
 struct CostRule {
-  CountedRows rows = CountedRows::Token;
-  double flopsPerRow = 0, flopsPerRowKey = 0, flopsPerKey = 0;
-  double fixedBytes = 0; ///< read by every launch: weights, except those of routed experts
-  double bytesPerRow = 0, bytesPerKey = 0;
-  double expertBytes = 0;        ///< weights of all routed experts
-  int64_t experts = 0, topK = 0; ///< 0: no routed experts
+  CountedRows rows = CountedRows::Token; ///< what `rows` of the formulas counts
+  double flopsPerRow = 0;                ///< FLOP of a row whatever it attends to
+  double flopsPerRowKey = 0;             ///< FLOP of a row for each key it attends to
+  double flopsPerKey = 0;                ///< FLOP of a cached key, once for all rows: the expansion of its latent
+  double fixedBytes = 0;                 ///< read by every launch: weights, except those of routed experts
+  double bytesPerRow = 0;                ///< activations, and cache written
+  double bytesPerKey = 0;                ///< cache read
+  double expertBytes = 0;                ///< weights of all routed experts
+  int64_t experts = 0, topK = 0;         ///< 0: no routed experts
 };
 
+/// The rule by which `count` counts `desc`: both give the same numbers for every load.
 CostRule costRule(const KernelDesc &desc);
 
 /// Bytes of one token row (or wanted row) of a kernel that works row by row: activations, cache, rows of a table.

@@ -39,18 +39,20 @@ enum class Vocabulary : uint8_t { Generic, Avx512 };
 
 /// What tiles depend on, of a CPU core.
 struct TargetInfo {
-  int64_t lanes = 8; ///< f32 lanes of a vector register
-  int64_t vectorRegisters = 16;
-  bool hasFma = true; ///< false: no kernel is legal (numerics N1 is made of FMA chains)
-  bool hasAvx512 = false;
-  bool hasAvx512Bf16 = false;
-  int64_t l1Bytes = 32 << 10; ///< data cache of a core
-  int64_t l2Bytes = 1 << 20;
+  int64_t lanes = 8;            ///< f32 lanes of a vector register
+  int64_t vectorRegisters = 16; ///< that a kernel can name: 16 with AVX2, 32 with AVX-512
+  bool hasFma = true;           ///< false: no kernel is legal (numerics N1 is made of FMA chains)
+  bool hasAvx512 = false;       ///< F, VL, BW and DQ: what the Avx512 vocabulary needs
+  bool hasAvx512Bf16 = false;   ///< vdpbf16ps
+  int64_t l1Bytes = 32 << 10;   ///< data cache of a core
+  int64_t l2Bytes = 1 << 20;    ///< cache of a core, code and data
 };
 
+/// How one kernel is computed: its register tile, its grid items, what it fetches ahead. Plain data; legal only for the
+/// descriptions and targets for which isLegal says so.
 struct TileConfig {
-  Vocabulary vocabulary = Vocabulary::Generic;
-  int64_t lanes = 8;       ///< f32 lanes of a vector
+  Vocabulary vocabulary = Vocabulary::Generic; ///< which emitter writes it
+  int64_t lanes = 8;                           ///< f32 lanes of a vector
   int64_t mr = 1;          ///< rows of a register tile; attention: query rows (tokens x heads) computed together
   int64_t nrVectors = 1;   ///< vectors of columns of a register tile; nrVectors * lanes divides 32
   int64_t prefetch = 0;    ///< contraction steps (of kStep) a panel is prefetched ahead; 0: not at all
@@ -69,8 +71,8 @@ std::vector<TileConfig> candidates(const KernelDesc &desc, const TargetInfo &tar
 /// Cycles of one core for a thousand multiply-adds of the inner loop, data in the nearest cache, and the loads among
 /// them; tiles are ordered by cycles, then by loads.
 struct TileCost {
-  double cycles = 0;
-  double loads = 0;
+  double cycles = 0; ///< of one core, for 1,000 multiply-adds
+  double loads = 0;  ///< vector loads for 1,000 multiply-adds
 };
 TileCost tileCost(const KernelDesc &desc, const TileConfig &tile, const TargetInfo &target);
 
@@ -91,6 +93,7 @@ constexpr int64_t leastSplit = 3;
 /// The buffer of a split attention, f32: of each (token, head), mostPartials rows of partialStride(value columns): o,
 /// m, l. 0 bytes when `tile` does not split.
 int64_t partialBytes(const KernelDesc &desc, const TileConfig &tile);
+/// f32 elements from one partial of `valueDim` value columns to the next.
 int64_t partialStride(int64_t valueDim);
 
 /// Items of the second launch of a split attention: heads of tokens.

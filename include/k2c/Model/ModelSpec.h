@@ -30,6 +30,7 @@ struct LayerRange {
   bool operator==(const LayerRange &o) const { return begin == o.begin && end == o.end; }
 };
 
+/// What a layer's feed-forward part is: one MLP, or routed experts.
 enum class LayerKind { Dense, Moe };
 
 /// Consecutive layers of one kind.
@@ -38,7 +39,6 @@ struct LayerRun {
   LayerRange range;
 };
 
-/// Grouped-query attention; kvHeads == heads is multi-head attention.
 /// RMS norms of queries and keys before they are rotated.
 enum class QueryKeyNorm {
   None,
@@ -46,12 +46,14 @@ enum class QueryKeyNorm {
   Head ///< each head on its own
 };
 
+/// Grouped-query attention; kvHeads == heads is multi-head attention. Per token the cache holds a key and a value of
+/// kvHeads * headDim elements each.
 struct GqaSpec {
-  int64_t heads = 0;
-  int64_t kvHeads = 0;
-  int64_t headDim = 0;
-  bool qkvBias = false;
-  bool outputBias = false;
+  int64_t heads = 0;       ///< of queries; a multiple of kvHeads
+  int64_t kvHeads = 0;     ///< of keys and values
+  int64_t headDim = 0;     ///< elements of a query, key or value of one head
+  bool qkvBias = false;    ///< the projections of queries, keys and values add a bias
+  bool outputBias = false; ///< the output projection does
   QueryKeyNorm norm = QueryKeyNorm::None;
   double clip = 0;            ///< bound of queries, keys and values after their norms; 0: none
   int64_t window = 0;         ///< keys a windowed layer sees, itself included; 0: no layer has a window
@@ -61,20 +63,20 @@ struct GqaSpec {
 /// A small attention that chooses the keys of a token (DeepSeek V3.2). Per token the cache also holds one key of width
 /// `dim`.
 struct IndexerSpec {
-  int64_t heads = 0;
-  int64_t dim = 0;
-  int64_t topK = 0;
+  int64_t heads = 0; ///< of its queries; all read one key
+  int64_t dim = 0;   ///< elements of a query of one head, and of the key
+  int64_t topK = 0;  ///< keys that a token attends to
 };
 
 /// Multi-head latent attention. Per token the cache holds a latent of width
 /// `latent` and one rotated key of width `rope` shared by all heads.
 struct MlaSpec {
   int64_t heads = 0;
-  int64_t queryLatent = 0; ///< 0: queries are projected directly
-  int64_t latent = 0;
-  int64_t nope = 0; ///< width of a head's part without position
-  int64_t rope = 0; ///< width of a head's rotated part
-  int64_t value = 0;
+  int64_t queryLatent = 0;     ///< width of the queries' latent; 0: queries are projected directly
+  int64_t latent = 0;          ///< width of the latent of keys and values
+  int64_t nope = 0;            ///< width of a head's part without position
+  int64_t rope = 0;            ///< width of a head's rotated part
+  int64_t value = 0;           ///< width of a head's value
   double latentNormEps = 1e-6; ///< of both latent norms
   bool bias = false;           ///< q_a, kv_a and output projections add a bias
   std::optional<IndexerSpec> indexer;
@@ -88,7 +90,9 @@ enum class RopePairs {
   Interleaved ///< (2j, 2j + 1)
 };
 
+/// Angle of a pair at position p: p / theta^(2 j / dims).
 struct RopeUnscaled {};
+/// Positions are divided by `factor`.
 struct RopeLinear {
   double factor = 1;
 };
@@ -96,24 +100,29 @@ struct RopeLinear {
 struct RopeDynamic {
   double factor = 1;
 };
+/// YaRN: pairs that turn more than `betaFast` times in the original context keep their angle, those that turn less than
+/// `betaSlow` times are divided by `factor`, between them a linear ramp.
 struct RopeYarn {
   double factor = 1;
   double betaFast = 32;
   double betaSlow = 1;
-  int64_t originalContext = 0;
-  bool truncate = true; ///< ramp ends rounded to whole dimensions
+  int64_t originalContext = 0; ///< tokens the model was first trained on
+  bool truncate = true;        ///< ramp ends rounded to whole dimensions
 };
+/// Llama 3: as YaRN by wavelength: above originalContext / lowFrequencyFactor divided by `factor`, below
+/// originalContext / highFrequencyFactor kept, between them blended.
 struct RopeLlama3 {
   double factor = 1;
   double lowFrequencyFactor = 1;
   double highFrequencyFactor = 4;
-  int64_t originalContext = 0;
+  int64_t originalContext = 0; ///< tokens the model was first trained on
 };
 using RopeScaling = std::variant<RopeUnscaled, RopeLinear, RopeDynamic, RopeYarn, RopeLlama3>;
 
+/// The rotary embedding of queries and keys.
 struct RopeSpec {
-  double theta = 10000;
-  int64_t dims = 0; ///< rotated width of a head, even
+  double theta = 10000; ///< base of the angles' powers
+  int64_t dims = 0;     ///< rotated width of a head, even
   RopePairs pairs = RopePairs::Half;
   RopeScaling scaling;
   double attentionScale = 1; ///< multiplies the softmax scale (mscale squared)
@@ -121,6 +130,7 @@ struct RopeSpec {
   int64_t maxContext = 0;    ///< positions the table is valid for; 0: any
 };
 
+/// Of the gate of an MLP.
 enum class Activation { Silu, Gelu, Relu };
 
 /// A gated MLP of width `inter`: down(act(gate x) * up x).
@@ -135,13 +145,13 @@ enum class GroupScore { Top2Sum, Max };
 
 /// A routed feed-forward layer with an optional shared expert.
 struct MoeSpec {
-  int64_t experts = 0;
-  int64_t topK = 0;
-  int64_t groups = 1;
-  int64_t topGroups = 1;   ///< groups that stay in the choice
-  int64_t inter = 0;       ///< width of a routed expert
-  int64_t sharedInter = 0; ///< width of the shared expert; 0: none
-  Scoring scoring = Scoring::Softmax;
+  int64_t experts = 0;                ///< routed ones of a layer
+  int64_t topK = 0;                   ///< routed experts of a token
+  int64_t groups = 1;                 ///< equal groups of consecutive experts
+  int64_t topGroups = 1;              ///< groups that stay in the choice
+  int64_t inter = 0;                  ///< width of a routed expert
+  int64_t sharedInter = 0;            ///< width of the shared expert; 0: none
+  Scoring scoring = Scoring::Softmax; ///< of the router's logits
   GroupScore groupScore = GroupScore::Max;
   bool correctionBias = false; ///< a bias that chooses experts, not weights
   bool normalize = false;      ///< weights of the chosen experts sum to 1
@@ -154,15 +164,15 @@ struct MoeSpec {
 /// element (i / rows, j / columns) of tensor "x_scale_inv" ("inverse" for who quantised: it is multiplied).
 inline constexpr const char *scaleSuffix = "_scale_inv";
 struct BlockScales {
-  DType stored = DType::F8E4M3;
-  int64_t rows = 128;
-  int64_t columns = 128;
+  DType stored = DType::F8E4M3; ///< element type of q
+  int64_t rows = 128;           ///< of a block
+  int64_t columns = 128;        ///< of a block
   bool operator==(const BlockScales &o) const { return stored == o.stored && rows == o.rows && columns == o.columns; }
 };
 
 /// Storage of a matrix in 4-bit E2M1 values with one power-of-two scale byte for each `block` along its rows (MXFP4).
 struct MicroScales {
-  int64_t block = 32;
+  int64_t block = 32; ///< values with one scale
 };
 
 /// Tensors of the checkpoint that play one role, over layers and experts.
@@ -185,6 +195,7 @@ struct WeightFamily {
 
   /// Name of one tensor; indices a pattern does not have are ignored.
   std::string tensorName(int64_t layer = 0, int64_t expert = 0, size_t alternative = 0) const;
+  /// Whether a layer of that index in the checkpoint has its own; false for families of the whole model.
   bool hasLayer(int64_t layer) const;
   /// Checkpoint indices of its layers, ascending.
   std::vector<int64_t> layerIndices() const;
@@ -208,9 +219,9 @@ struct IgnoredTensors {
 /// Where a field of the spec was read.
 struct ConfigPlace {
   std::string file;
-  std::string key;
-  int line = 0;
-  int column = 0;
+  std::string key; ///< "rope_scaling.factor"
+  int line = 0;    ///< from 1
+  int column = 0;  ///< from 1
 };
 
 /// What a checkpoint with a tiktoken.model leaves to its program: the file has
@@ -220,15 +231,16 @@ struct TiktokenSpec {
   int64_t reserved = 0;              ///< ids behind the ranks that are special tokens
 };
 
+/// A model as its config.json and its families file say: owned values, independent of any file or checkpoint.
 struct ModelSpec {
   std::string name;      ///< of the checkpoint folder
   std::string family;    ///< name of the families file
   std::string modelType; ///< as in config.json
 
-  int64_t hidden = 0;
-  int64_t vocab = 0;
-  int64_t maxPosition = 0;
-  double normEps = 0;
+  int64_t hidden = 0;          ///< elements of a token's hidden state
+  int64_t vocab = 0;           ///< rows of the embedding, and of the logits of a token
+  int64_t maxPosition = 0;     ///< tokens of the longest sequence
+  double normEps = 0;          ///< of all RMS norms but the latents'
   bool tiedEmbeddings = false; ///< logits use the embedding matrix
 
   std::vector<LayerRun> layers; ///< in order, without gaps from 0
@@ -241,13 +253,13 @@ struct ModelSpec {
   /// Multi-token prediction: modules of one more moe layer and `mtpWeights` each.
   int64_t mtpLayers = 0;
 
-  std::vector<int64_t> eos;
-  std::optional<int64_t> bos;
+  std::vector<int64_t> eos;   ///< ids that end a text; may be empty
+  std::optional<int64_t> bos; ///< id that begins one
   TiktokenSpec tiktoken;
 
-  DType storage = DType::BF16; ///< the config's; families hold the real ones
-  std::optional<BlockScales> quantization;
-  std::optional<MicroScales> microScales;
+  DType storage = DType::BF16;             ///< the config's; families hold the real ones
+  std::optional<BlockScales> quantization; ///< how the checkpoint stores what its families file says is quantised
+  std::optional<MicroScales> microScales;  ///< likewise
   /// Modules that `quantization` leaves alone, as published: a tensor belongs to module "a.b" when "a.b" is the first
   /// or the last words of its name without ".weight".
   std::vector<std::string> unquantizedModules;
@@ -257,6 +269,7 @@ struct ModelSpec {
   std::vector<std::string> ignoredKeys;      ///< that --ignore-key skipped
   std::map<std::string, ConfigPlace> places; ///< by families-file field name
 
+  /// All layers, those of an encoder included, multi-token prediction's not.
   int64_t layerCount() const;
   /// Checkpoint indices of the moe layers.
   std::vector<int64_t> moeLayers() const;
@@ -276,6 +289,7 @@ struct ParameterCounts {
   int64_t activeWithEmbedding = 0;
   int64_t buffers = 0; ///< elements of router biases and the like
 };
+/// Of `spec.weights`; modules of multi-token prediction are not among them.
 ParameterCounts countParameters(const ModelSpec &spec);
 
 /// Bytes of all families as stored.
@@ -285,6 +299,7 @@ Bytes storedBytes(const ModelSpec &spec);
 /// models/families/compile.yaml can be compiled; planning passes over keys that it does not know.
 enum class LoadPurpose { Compile, Plan };
 
+/// How forgiving a load is.
 struct LoadOptions {
   /// Unknown keys to skip: "key", or "rope_scaling.key" for a nested one.
   std::vector<std::string> ignoreKeys = {};

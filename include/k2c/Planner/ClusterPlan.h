@@ -29,10 +29,12 @@
 
 namespace k2c {
 
+/// What the cluster does. Serving computes prompts and generates tokens; training takes steps of the optimizer.
 enum class PlanPhase : uint8_t { Serve, Train };
 
 /// What training keeps in the memory of the host.
 enum class Offload : uint8_t { None, Activations, Optimizer, Both };
+/// Whether `set` has `part` (Activations or Optimizer) in it.
 inline bool offloads(Offload set, Offload part) { return (uint8_t(set) & uint8_t(part)) != 0; }
 
 /// How many ways each kind of work is split. One replica of the model takes tp * cp * dp * pp devices, and its experts
@@ -64,11 +66,12 @@ struct ParallelLayout {
   std::vector<int64_t> layers;
   /// Of one step, for each data-parallel rank; 0 in a question: as the workload's batch gives.
   int64_t microbatches = 0;
-  int64_t microbatchSize = 1; ///< sequences
-  RecomputeSet recompute = RecomputeSet::None;
-  Zero zero = Zero::None;
-  Offload offload = Offload::None;
+  int64_t microbatchSize = 1;                  ///< sequences
+  RecomputeSet recompute = RecomputeSet::None; ///< activations that the backward computes again
+  Zero zero = Zero::None;                      ///< states that data-parallel ranks share out
+  Offload offload = Offload::None;             ///< what lies in the host's memory
 
+  /// Of one copy of the model, without the pool that computes prompts.
   int64_t devicesOfReplica() const { return tp * cp * dp * pp; }
   /// Of all replicas and of both pools.
   int64_t devices() const { return devicesOfReplica() * replicas + (prefill ? prefill->devices() : 0); }
@@ -92,35 +95,39 @@ struct MemoryPart {
 
 /// Ranks that hold the same.
 struct RankMemory {
-  std::string ranks; ///< "0-31", or "0-7 (prefill)" where pools differ; of one replica
-  int64_t count = 1; ///< ranks in this class, of one replica
-  int64_t stage = 0; ///< pipeline stage
-  std::string pool;  ///< "prefill" or "decode" where each has its own devices, else empty
-  int64_t parameters = 0;
+  std::string ranks;      ///< "0-31", or "0-7 (prefill)" where pools differ; of one replica
+  int64_t count = 1;      ///< ranks in this class, of one replica
+  int64_t stage = 0;      ///< pipeline stage
+  std::string pool;       ///< "prefill" or "decode" where each has its own devices, else empty
+  int64_t parameters = 0; ///< that one rank holds
   std::vector<MemoryPart> parts;
   Bytes capacity; ///< of the device
   Bytes host{};   ///< of one rank, in its node's memory
 
+  /// Of the parts, on the device.
   Bytes total() const;
+  /// Whether the device holds them; what lies on the host is HostMemory's.
   bool fits() const { return total() <= capacity; }
 };
 
 /// What a part of a step waits for. Latency: messages too small to fill the link.
 enum class Bound : uint8_t { Compute, Memory, Link, Latency };
+/// "compute", "memory", "link", "latency".
 const char *nameOf(Bound bound);
 
 /// A part of a step on one device; all layers together.
 struct StepPart {
-  std::string phase; ///< "prefill", "transfer", "decode"; "forward", "backward", "optimizer"
-  std::string name;  ///< "attention", "experts", "dispatch and combine", ...
-  Seconds seconds;   ///< alone, without overlap
-  Flops flops;
-  double memoryBytes = 0; ///< read and written
-  double linkBytes = 0;   ///< received from other devices
-  std::string tier;       ///< the slowest tier used; empty without links
-  Bound bound = Bound::Memory;
-  Seconds hidden{}; ///< of these seconds, those beside other parts, so that the step is not longer for them
+  std::string phase;           ///< "prefill", "transfer", "decode"; "forward", "backward", "optimizer"
+  std::string name;            ///< "attention", "experts", "dispatch and combine", ...
+  Seconds seconds;             ///< alone, without overlap
+  Flops flops;                 ///< of the device
+  double memoryBytes = 0;      ///< of the device's memory, read and written
+  double linkBytes = 0;        ///< received from other devices
+  std::string tier;            ///< the slowest tier used; empty without links
+  Bound bound = Bound::Memory; ///< which of its resources `seconds` is the time of
+  Seconds hidden{};            ///< of these seconds, those beside other parts, so that the step is not longer for them
 
+  /// What the step is longer for.
   Seconds exposed() const { return seconds - hidden; }
 };
 
@@ -139,40 +146,41 @@ struct PipelineSpan {
   int32_t rank = 0; ///< pipeline rank
   PipelineTask task;
   std::optional<PipelineTask> partner; ///< the backward beside it, when paired
-  Seconds begin, end;
+  Seconds begin, end;                  ///< from the start of the step
 };
 
 /// A number that plans are compared by.
 struct Figure {
   std::string key;   ///< "decode_tokens_per_s_per_device"
   std::string label; ///< "decode, tokens/s a device"
-  double value = 0;
-  std::string unit; ///< "tokens/s", "s", "$", "sequences", "" for a share
+  double value = 0;  ///< in `unit`, never scaled
+  std::string unit;  ///< "tokens/s", "s", "$", "sequences", "" for a share
 };
 
 /// What the fullest node's host holds for its devices.
 struct HostMemory {
-  Bytes bytes, capacity;
+  Bytes bytes, capacity; ///< of a node
   bool fits() const { return bytes <= capacity; }
 };
 
+/// One layout, predicted. Owned values: it outlives the request it was made for.
 struct ClusterPlan {
-  std::string model, topology, workload;
+  std::string model, topology, workload; ///< names
   PlanPhase phase = PlanPhase::Serve;
   ParallelLayout layout;
-  int64_t devices = 1;   ///< used
-  int64_t available = 1; ///< of the topology
-  DType compute = DType::BF16;
-  std::string weightFormat; ///< "as published", "bf16", "f32"
-  DType cache = DType::BF16;
+  int64_t devices = 1;         ///< used
+  int64_t available = 1;       ///< of the topology
+  DType compute = DType::BF16; ///< arithmetic; FP8 weights compute in FP8 where the device can
+  std::string weightFormat;    ///< "as published", "bf16", "f32"
+  DType cache = DType::BF16;   ///< element type of the cache; serving
 
   std::vector<RankMemory> memory; ///< classes of equal ranks, by stage
   std::optional<HostMemory> host; ///< where the layout offloads
-  std::vector<StepPart> steps;
+  std::vector<StepPart> steps;    ///< of all phases, in the order in which they run
   /// Phases whose transfers run beside their work: what the layout allows, where that is faster.
   std::vector<std::string> overlapped;
-  std::vector<TierTraffic> traffic;
-  std::vector<Figure> figures; ///< in the order in which people read them
+  std::vector<TierTraffic> traffic; ///< of every phase and tier that something crosses
+  std::vector<Figure> figures;      ///< in the order in which people read them
   /// Training: tasks of every pipeline rank by time; empty with one stage or when not asked for.
   std::vector<PipelineSpan> timeline;
 
@@ -180,6 +188,7 @@ struct ClusterPlan {
   std::string whyNotCompilable;   ///< empty when it does
   std::vector<std::string> notes; ///< assumptions with their sources, and warnings
 
+  /// Whether the transfers of a phase run beside its work.
   bool overlaps(const std::string &phase) const;
   /// The layout of the devices that run a phase.
   const ParallelLayout &layoutOf(const std::string &phase) const {
@@ -189,6 +198,7 @@ struct ClusterPlan {
   std::optional<double> figure(const std::string &key) const;
   /// The class with least room left.
   const RankMemory &fullest() const;
+  /// Whether every class of ranks, and the host where the layout offloads, hold what they must.
   bool fits() const;
 };
 
@@ -200,8 +210,10 @@ struct ClusterPlan {
 /// of a step). Devices: fewest that hold the model and meet the targets. ExpertParallel: smallest ep that does. Cost:
 /// dollars for a million tokens.
 enum class Objective : uint8_t { Throughput, Latency, Devices, ExpertParallel, Cost };
+/// As --objective takes it.
 const char *nameOf(Objective objective);
 
+/// A plan that holds and is not the best.
 struct RunnerUp {
   ClusterPlan plan;
   std::string loses; ///< to the best: "1.8 times fewer tokens/s: dispatch crosses 8 nodes, 4 suffice"
@@ -209,13 +221,14 @@ struct RunnerUp {
 
 /// Layouts refused for one reason.
 struct Refused {
-  std::string reason; ///< "memory", "targets", ...
-  int64_t count = 0;
+  std::string reason;  ///< "memory", "targets", ...
+  int64_t count = 0;   ///< layouts
   std::string example; ///< one of them with both numbers
 };
 
+/// What a search of all layouts found.
 struct PlanSearch {
-  Objective objective = Objective::Throughput;
+  Objective objective = Objective::Throughput; ///< what `best` is best at
   ClusterPlan best;
   /// Nothing is better in throughput and latency and devices at once; by throughput, the best first.
   std::vector<ClusterPlan> frontier;

@@ -22,30 +22,34 @@ namespace k2c {
 
 /// What a weight family belongs to. Norms are those of layers; buffers count nowhere.
 enum class Module : uint8_t { Embedding, Attention, Norm, Router, Experts, SharedExpert, Mlp, FinalNorm, Head, Buffer };
+/// By the family's role (WeightFamily::id); what is no parameter is a Buffer.
 Module moduleOf(const WeightFamily &family);
 
 /// Parameters of one layer by module.
 struct LayerParameters {
-  Checked attention;
-  Checked norms; ///< of the residual stream, the latents, queries and keys
-  Checked router;
-  Checked experts; ///< all routed ones
-  Checked shared;
-  Checked mlp; ///< of a dense layer
+  Checked attention; ///< projections; of latent attention all eight matrices
+  Checked norms;     ///< of the residual stream, the latents, queries and keys
+  Checked router;    ///< without the bias that chooses experts, a buffer
+  Checked experts;   ///< all routed ones
+  Checked shared;    ///< the shared expert
+  Checked mlp;       ///< of a dense layer
 
   Checked total() const { return attention + norms + router + experts + shared + mlp; }
 };
+/// `layer`: index in the checkpoint, within the model. Poisoned by overflow, as every Checked here.
 LayerParameters layerParameters(const ModelSpec &spec, int64_t layer);
 
-/// Parameters outside layers.
+/// Of the input table.
 Checked embeddingParameters(const ModelSpec &spec);
 /// Of the output matrix; 0 when it is the embedding.
 Checked headParameters(const ModelSpec &spec);
 
+/// What counts as a parameter beside the model's own.
 struct CountOptions {
   bool mtp = false;            ///< modules of multi-token prediction
   bool correctionBias = false; ///< biases that choose experts (buffers)
 };
+/// All parameters of the model, embedding and head included.
 Checked totalParameters(const ModelSpec &spec, const CountOptions &options = {});
 /// Parameters that one token reads; the input table counts when asked, or when it is also the output matrix.
 Checked activeParameters(const ModelSpec &spec, bool withInputEmbedding);
@@ -67,9 +71,12 @@ Checked latentNorms(const ModelSpec &spec);
 /// The eight matrices of latent attention, with the names of papers 002 and 004. A model without query latent has no
 /// W_DQ; its W_UQ and W_QR read the hidden state.
 struct LatentMatrices {
-  Checked dq, uq, qr, dkv, uk, kr, uv, o;
+  Checked dq, uq, qr;      ///< queries: down, up, rotated part
+  Checked dkv, uk, kr, uv; ///< the latent down, keys up, the rotated key, values up
+  Checked o;               ///< output
   Checked total() const { return dq + uq + qr + dkv + uk + kr + uv + o; }
 };
+/// Parameters of each matrix in one layer.
 LatentMatrices latentMatrices(const MlaSpec &mla, int64_t hidden);
 
 //===----------------------------------------------------------------------===//
@@ -94,6 +101,7 @@ Checked stageParameters(const ModelSpec &spec, const std::vector<int64_t> &layer
 
 /// One sequence, one layer: all of its `tokens` at once, or one new token on `tokens` cached ones.
 enum class Phase : uint8_t { Prefill, Decode };
+/// Naive: keys and values are expanded from the latents; Absorbed: queries move into the latent space instead.
 enum class LatentForm : uint8_t { Naive, Absorbed };
 /// FLOP of latent attention (paper 004, equations 1-38), without causal discount. `paper`: products with V count one
 /// FLOP for each multiply-add, as equations 16, 17, 32 and 36 print them.
@@ -123,7 +131,8 @@ Checked cacheBytesOfContext(const ModelSpec &spec, CacheFormat format, int64_t e
 enum class CheckpointFormat : uint8_t { Published, Bf16, Fp8Blocks, MxFp4 };
 /// Elements by storage, and bytes.
 struct CheckpointSize {
-  Checked fp8, fp4, scales, bf16, f32, bytes;
+  Checked fp8, fp4, scales, bf16, f32; ///< elements
+  Checked bytes;                       ///< of all of them
   Checked elements() const { return fp8 + fp4 + scales + bf16 + f32; }
 };
 /// `block`: rows and columns of an FP8 block.

@@ -16,6 +16,7 @@ namespace k2c {
 
 /// How weights are stored in memory.
 enum class WeightFormat : uint8_t { Published, Bf16, F32 };
+/// "as published", "bf16", "f32".
 const char *nameOf(WeightFormat format);
 
 /// What is planned. The referenced objects outlive the request.
@@ -26,8 +27,8 @@ struct PlanRequest {
   PlanPhase phase = PlanPhase::Serve;
   WeightFormat weights = WeightFormat::Published; ///< of serving; training's are Workload::train.bytes
   DType compute = DType::BF16;                    ///< f32 or bf16; FP8 weights compute in FP8 where the device can
-  DType cache = DType::BF16;
-  bool withTimeline = false;
+  DType cache = DType::BF16;                      ///< element type of the cache; serving
+  bool withTimeline = false;                      ///< training: also when each task of the pipeline runs
   /// What the number of sequences is chosen for: Latency takes one for each data-parallel rank, others as many as fit.
   Objective objective = Objective::Throughput;
   /// Refuse a plan that does not fit or misses its targets; else it is returned with a note.

@@ -34,9 +34,9 @@ namespace k2c {
 /// A kernel of a compiled program and how often a step launches it.
 struct ProgramKernel {
   KernelDesc desc;
-  TileConfig tile;
-  int64_t launches = 1;
-  int64_t open = 0; ///< of these, so many end without a barrier
+  TileConfig tile;      ///< that the program has it in
+  int64_t launches = 1; ///< of one step
+  int64_t open = 0;     ///< of these, so many end without a barrier
 };
 
 /// What a prediction depends on besides the kernels.
@@ -57,6 +57,7 @@ struct KernelTime {
   Seconds seconds; ///< launches and barriers included
 };
 
+/// A step by the rates of a machine.
 struct StepTime {
   std::vector<KernelTime> kernels; ///< in the program's order; the last one is the sampler
   Bytes workingSet;                ///< weights and cache that the step reads

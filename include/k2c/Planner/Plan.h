@@ -30,12 +30,12 @@ struct Limits {
   int64_t pages() const { return maxSequences * ((maxContext + page - 1) / page); }
 };
 
-/// How many ways each kind of work is split.
+/// How many ranks share each kind of work; 1: it is not split.
 struct Layout {
-  int64_t dataParallel = 1;
-  int64_t expertParallel = 1;
-  int64_t pipelineParallel = 1;
-  int64_t tensorParallel = 1;
+  int64_t dataParallel = 1;     ///< sequences
+  int64_t expertParallel = 1;   ///< experts of a layer
+  int64_t pipelineParallel = 1; ///< layers
+  int64_t tensorParallel = 1;   ///< matrices of attention and MLPs
 };
 
 /// Packed bytes of one kernel operand over all layers, on one rank.
@@ -43,18 +43,19 @@ struct FamilyBytes {
   std::string
       family; ///< of the model, or a part of one: kv_b.uk, kv_b.uk_absorbed, kv_b.uv; head of a tied embedding; rope
   int64_t blobs = 0; ///< weight slots
-  Bytes bytes;
+  Bytes bytes;       ///< of all its blobs
 };
 
 /// One plane of a cache pool (the manifest's "cache").
 struct CachePlane {
-  std::string plane; ///< latent, rope; k, v
-  int64_t layers = 0;
-  int64_t width = 0; ///< elements of a token in a layer
+  std::string plane;  ///< latent, rope; k, v
+  int64_t layers = 0; ///< that cache
+  int64_t width = 0;  ///< elements of a token in a layer
   DType type = DType::F32;
   int64_t pages = 0; ///< of each layer
-  int64_t group = 0;
+  int64_t group = 0; ///< planes of a group share block tables
 
+  /// Of all pages of all layers.
   Bytes bytes() const { return Bytes(layers * pages * Limits::page * width * byteWidth(type)); }
 };
 
@@ -75,31 +76,32 @@ struct MemoryCertificate {
 struct Prediction {
   int64_t tokens = 0;  ///< new tokens of the step
   int64_t context = 0; ///< tokens cached before it
-  Flops flops;
-  Bytes bytes; ///< weights and cache read
-  Seconds seconds;
+  Flops flops;         ///< of the whole step
+  Bytes bytes;         ///< weights and cache read
+  Seconds seconds;     ///< a lower bound from peak rates, or what the machine's measured rates give
 };
 
 /// A decision in words and numbers; `pass` is the pass it belongs to.
 struct Remark {
-  std::string pass;
-  std::string text;
-  std::vector<std::pair<std::string, double>> metrics;
+  std::string pass;                                    ///< "absorb-mla", "attach-plan"
+  std::string text;                                    ///< one line, with the numbers it was taken on
+  std::vector<std::pair<std::string, double>> metrics; ///< the same for programs: (name with unit, number)
 };
 
+/// The plan of one rank of a program.
 struct Plan {
   Layout layout;
   Limits limits;
-  DType compute = DType::F32;
-  MlaForms mla = MlaForms::Phased;
-  int64_t expandedFrom = -1; ///< see MlaForms.h; -1 for models without latent attention
-  std::vector<FamilyBytes> families;
-  std::vector<CachePlane> cache;
-  Bytes cachePerToken; ///< of all layers
+  DType compute = DType::F32;        ///< activations
+  MlaForms mla = MlaForms::Phased;   ///< the segment forms that were asked for
+  int64_t expandedFrom = -1;         ///< see MlaForms.h; -1 for models without latent attention
+  std::vector<FamilyBytes> families; ///< of all operands, as counted before the weight map is known
+  std::vector<CachePlane> cache;     ///< in the order of plane ids
+  Bytes cachePerToken;               ///< of all layers
   MemoryCertificate memory;
-  Prediction prefill; ///< one cold prompt of min(512, step, context) tokens
-  Prediction decode;  ///< one sequence, the second token of a context
-  std::vector<Remark> remarks;
+  Prediction prefill;          ///< one cold prompt of min(512, step, context) tokens
+  Prediction decode;           ///< one sequence, the second token of a context
+  std::vector<Remark> remarks; ///< in the order of the decisions
 };
 
 } // namespace k2c

@@ -15,14 +15,14 @@ namespace k2c {
 
 /// GPUs in nodes of equal size. Names of built-in topologies and their sources: models/topologies.
 struct ServeCluster {
-  int64_t gpus = 1;
-  int64_t nodes = 1;
-  double memoryBandwidth = 1;
-  double bf16Rate = 1;
-  double fp8Rate = 1;
-  double interBandwidth = 1;
-  double intraBandwidth = 1;
-  double memory = 0; ///< bytes of a GPU
+  int64_t gpus = 1;           ///< of all nodes
+  int64_t nodes = 1;          ///< divides gpus
+  double memoryBandwidth = 1; ///< bytes/s of a GPU
+  double bf16Rate = 1;        ///< FLOP/s of a GPU, dense
+  double fp8Rate = 1;         ///< likewise
+  double interBandwidth = 1;  ///< bytes/s of a GPU to other nodes, one way
+  double intraBandwidth = 1;  ///< bytes/s of a GPU inside its node, one way
+  double memory = 0;          ///< bytes of a GPU
 };
 
 /// How a step's worst GPU loads experts: all it owns, the paper's balls-into-bins bound, or the mean of the largest of
@@ -37,11 +37,11 @@ struct ServeKnobs {
   double linkInefficiency = 1.25;           ///< DeepEP 40 of 50 GB/s (section 3.5)
   double balancedness = 1;                  ///< beta_eb: mean over largest expert load of a GPU (section 3.4)
   int64_t additionalExperts = 0;            ///< replicas
-  double weightBytes = 1;                   ///< all weights FP8
-  int64_t cacheElementBytes = 2;
+  double weightBytes = 1;                   ///< of a parameter: all weights FP8
+  int64_t cacheElementBytes = 2;            ///< of an element of the cache, where it is Plain
   CacheFormat cacheFormat = CacheFormat::Plain;
-  double dispatchBytes = 1;
-  double combineBytes = 2;
+  double dispatchBytes = 1;         ///< of an element sent to experts
+  double combineBytes = 2;          ///< of an element sent back
   bool allLayersCommunicate = true; ///< as the paper counts; else the MoE layers
   bool paperFlops = true;           ///< see latentAttentionFlops
   ExpertsLoaded loaded = ExpertsLoaded::BallsInBins;

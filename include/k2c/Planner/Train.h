@@ -16,10 +16,10 @@ namespace k2c {
 
 /// How a stage of `layers` MoE layers is split.
 struct StageLayout {
-  int64_t layers = 1;
-  int64_t tp = 1;
-  int64_t ep = 1;
-  int64_t etp = 1;
+  int64_t layers = 1;              ///< MoE layers of the stage
+  int64_t tp = 1;                  ///< ranks that share attention's matrices
+  int64_t ep = 1;                  ///< ranks that share a layer's experts
+  int64_t etp = 1;                 ///< ranks that share one expert
   bool splitsQueryRope = false;    ///< W_QR over TP, as Megatron's fused up projection; else replicated
   bool splitsSharedExpert = false; ///< over TP; else replicated
 };
@@ -46,6 +46,7 @@ struct DeviceParameters {
 /// experts.
 Expected<DeviceParameters> deviceParameters(const ModelSpec &spec, const StageLayout &layout);
 
+/// What data-parallel ranks hold a share of, in place of all of it: optimizer states; gradients too; parameters too.
 enum class Zero : uint8_t { None, Os, OsG, OsGParams };
 /// Bytes for each parameter; `optimizer` is master, momentum and variance together.
 struct StateBytes {
@@ -74,6 +75,7 @@ struct Microbatch {
   int64_t etp = 1; ///< ranks that share an expert: each keeps the rows of all and its share of their width
   int64_t layers = 1;
 };
+/// What the backward computes again: nothing, or all of a layer from its input.
 enum class Recompute : uint8_t { None, Full };
 /// Bytes kept of attention. Eager keeps of each query, key and head what its backward reads (Korthikanti et al., 2022,
 /// whose 5 b n s^2 the paper has): the softmax's output, 2 bytes, the mask of its dropout, 1, and the dropout's output,

@@ -22,9 +22,10 @@ namespace k2c {
 /// A length in tokens as a discrete distribution.
 class Lengths {
 public:
+  /// A length and how many of all have it.
   struct Point {
     int64_t tokens = 0;
-    double share = 0;
+    double share = 0; ///< of all; the shares of a distribution sum to 1
   };
   /// Always `tokens`.
   static Lengths fixed(int64_t tokens);
@@ -33,8 +34,11 @@ public:
   /// `points` with shares that are scaled to sum to 1; any order, not empty.
   static Lengths histogram(std::vector<Point> points);
 
+  /// By rising length, each length once.
   const std::vector<Point> &points() const { return ascending; }
+  /// Tokens.
   double mean() const;
+  /// Tokens squared: what attention over a prompt grows with.
   double meanOfSquares() const;
   /// Smallest length that at least `share` of all are no longer than.
   int64_t quantile(double share) const;
@@ -48,6 +52,7 @@ private:
 /// while the next ones compute, or all after the last step.
 enum class CacheTransfer : uint8_t { Layers, Whole };
 
+/// Requests to be served.
 struct ServeWorkload {
   Lengths prompt = Lengths::fixed(2000); ///< new tokens of a request
   Lengths output = Lengths::fixed(500);  ///< generated tokens
@@ -64,19 +69,23 @@ struct ServeWorkload {
   CacheTransfer cacheTransfer = CacheTransfer::Layers; ///< of two pools
 };
 
+/// Steps to be trained.
 struct TrainWorkload {
-  int64_t sequence = 4096;        ///< tokens
+  int64_t sequence = 4096;        ///< tokens of one
   int64_t batchTokens = 67108864; ///< of one step
-  StateBytes bytes;
-  double buffers = 1e9;        ///< bytes of a rank beside states and activations
-  double fragmentation = 0.05; ///< share of all
+  StateBytes bytes;               ///< of a parameter's weight, gradient and optimizer states
+  double buffers = 1e9;           ///< bytes of a rank beside states and activations
+  double fragmentation = 0.05;    ///< share of all
 };
 
 /// Time over roofline. Of links, the topology's `efficiency` says it.
 struct Inefficiency {
-  double memory = 1, attention = 1, experts = 1;
+  double memory = 1;    ///< of reading and writing memory
+  double attention = 1; ///< of attention's arithmetic
+  double experts = 1;   ///< of the experts' arithmetic
 };
 
+/// The load of a plan; a plan reads the part of its phase.
 struct Workload {
   std::string name = "default";
   ServeWorkload serve;
@@ -91,6 +100,7 @@ struct Workload {
 
 /// Reads a workload file (YAML or JSON). Errors, with line and column: an unknown key, a number out of its range.
 Expected<Workload> parseWorkload(const std::string &text, const std::string &file);
+/// Likewise, of the file `path`; also an error: it cannot be read.
 Expected<Workload> loadWorkload(const std::string &path);
 
 } // namespace k2c
