@@ -64,15 +64,16 @@ private:
   /// Rows of one sequence; `tileRows`: of each tile but the last. Behind the run's pages, the first page of sequence
   /// `nextSequence` is read, `nextHeads` heads of the cache further on.
   struct Run {
-    Value firstToken, tokens, firstHead, heads, sequence, nextSequence, nextHeads;
-    Value rows, tiles, tileRows;
-    Partial partial;
-    Value firstKey; ///< of the first block
+    Value firstToken, tokens, firstHead, heads, sequence;
+    Value nextSequence = nullptr, nextHeads = nullptr;
+    Value rows = nullptr, tiles = nullptr, tileRows = nullptr;
+    Partial partial = {};
+    Value firstKey = nullptr; ///< of the first block
   };
   /// A block of keys, `count` of them seen by the last row, and where the page begins that is read after it.
   struct Block {
     Value slot, start, count;
-    Value upcoming, upcomingHeads;
+    Value upcoming = nullptr, upcomingHeads = nullptr;
   };
   /// One tile: where its state is, its first row in the run, how many rows it has.
   struct Tile {
