@@ -95,9 +95,10 @@ TEST(EmitBlockScaled, EveryCodeIsExactUnderDaz) {
   }
   auto check = [&](const std::string &reading) {
     for (int64_t code = 0; code < 256; ++code)
-      if ((code & 0x7f) != 0x7f)
+      if ((code & 0x7f) != 0x7f) {
         EXPECT_EQ(double(y[code * desc.y.stride]), valueOf(uint8_t(code)) * (code < 128 ? 1.0 : 0.375))
             << reading << ", code " << code;
+      }
   };
   std::vector<void *> args = {x.data(), weights.bytes.data(), y.data()};
   EXPECT_TRUE(evaluate({"codes", desc}, args.data(), step.step));
