@@ -247,22 +247,19 @@ def Rt_LaunchOp : Rt_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInterfa
   let summary = "Run a kernel on the team of workers";
   let description = [{
     Every worker runs the kernel on its share of the grid's items; the launch ends with a barrier, unless it is `open`:
-    then each worker goes on to the next launch. Where it is `helped`, a worker that is done runs items of neighbours
-    that they have not begun, before it waits. Arguments are addresses, the step or integers (passed as the pointer's
+    then each worker goes on to the next launch. Arguments are addresses, the step or integers (passed as the pointer's
     value), operands first, then results.
 
     ```mlir
     rt.launch open @k_qa grid(%g) args(%x, %w, %s, %y) : !rt.ptr, !rt.ptr, !rt.step, !rt.ptr
-    rt.launch helped @k_kva grid(%h) args(%x, %v, %s, %z) : !rt.ptr, !rt.ptr, !rt.step, !rt.ptr
+    rt.launch @k_kva grid(%h) args(%x, %v, %s, %z) : !rt.ptr, !rt.ptr, !rt.step, !rt.ptr
     ```
     [C1] the symbol names an rt.kernel. [C2] nothing but addresses, counts and rt.ahead is between an open launch and
-    the next launch of its block. [C3] an open launch is not helped: no barrier says when its items are done.
+    the next launch of its block.
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, I64:$grid, Variadic<AnyTypeOf<[Rt_Ptr, Rt_Step, I64, Index]>>:$args,
-                       UnitAttr:$open, UnitAttr:$helped);
-  let assemblyFormat = [{
-    (`open` $open^)? (`helped` $helped^)? $kernel `grid` `(` $grid `)` `args` `(` $args `)` attr-dict `:` type($args)
-  }];
+                       UnitAttr:$open);
+  let assemblyFormat = "(`open` $open^)? $kernel `grid` `(` $grid `)` `args` `(` $args `)` attr-dict `:` type($args)";
   let hasVerifier = 1;
 }
 

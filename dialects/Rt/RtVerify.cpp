@@ -102,12 +102,10 @@ LogicalResult GridOp::verify() {
   return success();
 }
 
-/// [C2], [C3] of launch.
+/// [C2] of launch.
 LogicalResult LaunchOp::verify() {
   if (!getOpen())
     return success();
-  if (getHelped())
-    return emitOpError("[C3] expects an open launch not to be helped");
   for (Operation *next = (*this)->getNextNode(); next; next = next->getNextNode()) {
     if (isa<LaunchOp>(next))
       return success();

@@ -226,9 +226,7 @@ void HostEmitter::emitLaunch(rt::LaunchOp op) {
     LLVM::StoreOp::create(b, loc, value, at(arguments, static_cast<int64_t>(index * sizeof(void *))));
   }
   auto kernel = symbols.lookup<rt::KernelOp>(op.getKernel());
-  size_t entry = op.getOpen()     ? offsetof(k2rt_ir_api, launch_open)
-                 : op.getHelped() ? offsetof(k2rt_ir_api, launch_helped)
-                                  : offsetof(k2rt_ir_api, launch);
+  size_t entry = op.getOpen() ? offsetof(k2rt_ir_api, launch_open) : offsetof(k2rt_ir_api, launch);
   Value launch = loadPointer(loadPointer(worker, offsetof(k2rt_ir_worker, api)), entry);
   Value code = LLVM::AddressOfOp::create(b, loc, ptr, kernel.getHash());
   SmallVector<Value> operands{launch,   worker, constant(kernel.getId(), 32), code, values.lookup(op.getGrid()),

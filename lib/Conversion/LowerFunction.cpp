@@ -1,7 +1,6 @@
 //===- LowerFunction.cpp - One scheduled function to the runtime form -----===//
 #include "LowerFunction.h"
 #include "dialects/Mla/Mla.h"
-#include "k2c/Kernels/Access.h"
 #include "k2c/Kernels/TileAttr.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -148,9 +147,8 @@ void FunctionLowering::lowerCall(OpBuilder &b, kern::CallOp call) {
   TileConfig tile = tileConfig(symbols.lookup<kern::FuncOp>(call.getCallee()).getTileAttr());
   if (tile.splitTokens > 0)
     return lowerSplit(b, call, kernel, tile.splitTokens, std::move(arguments));
-  bool isHelped = !call.getOpen() && mayBeHelped(kernel.desc);
   rt::LaunchOp::create(b, call.getLoc(), call.getCalleeAttr(), gridItems(b, call, kernel), arguments,
-                       call.getOpenAttr(), isHelped ? b.getUnitAttr() : UnitAttr());
+                       call.getOpenAttr());
 }
 
 /// Two launches, told apart by the last argument, and workers meet between them. The second merges the partials of a
@@ -163,8 +161,7 @@ void FunctionLowering::lowerSplit(OpBuilder &b, kern::CallOp call, const Describ
   int64_t offset = call->getAttrOfType<IntegerAttr>("mem.partials").getInt();
   arguments.push_back(rt::ArenaOp::create(b, loc, rt::PtrType::get(b.getContext()), offset));
   arguments.push_back(number(0));
-  rt::LaunchOp::create(b, loc, call.getCalleeAttr(), gridItems(b, call, kernel), arguments, /*open=*/nullptr,
-                       /*helped=*/nullptr);
+  rt::LaunchOp::create(b, loc, call.getCalleeAttr(), gridItems(b, call, kernel), arguments, /*open=*/nullptr);
   Value tokens = rt::RowsOp::create(b, loc, i64, rt::Count::Token);
   Value below = arith::SubIOp::create(b, loc, number(splitTokens + 1), tokens);
   Value isSplit = arith::MinSIOp::create(b, loc, arith::MaxSIOp::create(b, loc, below, number(0)), number(1));
@@ -173,7 +170,7 @@ void FunctionLowering::lowerSplit(OpBuilder &b, kern::CallOp call, const Describ
   Value items = rt::GridOp::create(b, loc, i64, arith::MinSIOp::create(b, loc, tokens, most), 1, merge.rowsPerItem,
                                    merge.itemsPerBlock);
   arguments.back() = number(1);
-  rt::LaunchOp::create(b, loc, call.getCalleeAttr(), items, arguments, call.getOpenAttr(), /*helped=*/nullptr);
+  rt::LaunchOp::create(b, loc, call.getCalleeAttr(), items, arguments, call.getOpenAttr());
 }
 
 void FunctionLowering::lowerLayers(OpBuilder &b, nn::LayersOp op) {

@@ -10,14 +10,12 @@
 // A call's level is the largest number of barriers on a path to it; no schedule has fewer groups than levels. A call
 // that several levels could take goes to the first of them that has calls of its kind and no choice, so that what
 // streams weights is beside what streams weights: static shares add up, and little work hides behind no other. Within a
-// level the order of the program stays, but for the linear that reads most weights, which ends the group: workers help
-// one another in a group's last launch, and the longest has most to give.
+// level the order of the program stays.
 //
 //===----------------------------------------------------------------------===//
 #include "BufferLives.h"
 #include "CallEffects.h"
 #include "dialects/Mla/Mla.h"
-#include "k2c/Kernels/Cost.h"
 #include "k2c/Transforms/Passes.h"
 #include "k2c/Transforms/Remark.h"
 
@@ -134,7 +132,7 @@ public:
 private:
   FailureOr<int64_t> group(const Stretch &stretch);
   Overlap overlap(Value a, Value b);
-  void place(const Stretch &stretch, ArrayRef<size_t> order, ArrayRef<int64_t> levels);
+  void place(const Stretch &stretch, ArrayRef<int64_t> levels);
 
   func::FuncOp function;
   SymbolTable &symbols;
@@ -154,28 +152,10 @@ Overlap Grouper::overlap(Value a, Value b) {
   return returns && takes ? Overlap::Partial : Overlap::None;
 }
 
-/// Bytes of weights that a call reads in a step of one row; 0 where it cannot be helped.
-int64_t helpedBytes(const CallEffects &call) {
-  return mayBeHelped(call.desc) ? count(call.desc, {1, 0, 0}).weights.value : 0;
-}
-
-/// Calls by level, and of each level the largest linear last: nothing orders it behind or before others of its level.
-SmallVector<size_t> orderOfCalls(ArrayRef<CallEffects> effects, ArrayRef<int64_t> levels) {
+/// Calls move to their levels; a join of forms stands before the first call that reads it.
+void Grouper::place(const Stretch &stretch, ArrayRef<int64_t> levels) {
   SmallVector<size_t> order = llvm::to_vector(llvm::seq(levels.size()));
   llvm::stable_sort(order, [&](size_t a, size_t b) { return levels[a] < levels[b]; });
-  for (auto begin = order.begin(), end = begin; begin != order.end(); begin = end) {
-    end = std::find_if(begin, order.end(), [&](size_t call) { return levels[call] != levels[*begin]; });
-    auto largest = end - 1;
-    for (auto call = begin; call != end; ++call)
-      if (helpedBytes(effects[*call]) > helpedBytes(effects[*largest]))
-        largest = call;
-    std::rotate(largest, largest + 1, end);
-  }
-  return order;
-}
-
-/// Calls move to their places; a join of forms stands before the first call that reads it.
-void Grouper::place(const Stretch &stretch, ArrayRef<size_t> order, ArrayRef<int64_t> levels) {
   for (auto [at, index] : llvm::enumerate(order)) {
     kern::CallOp call = stretch.calls[index];
     call.setOpen(at + 1 < order.size() && levels[order[at + 1]] == levels[index]);
@@ -208,7 +188,7 @@ FailureOr<int64_t> Grouper::group(const Stretch &stretch) {
           order != CallOrder::Free)
         edges.push_back({from, to, order == CallOrder::Barrier});
   SmallVector<int64_t> levels = Schedule(effects, edges).levels();
-  place(stretch, orderOfCalls(effects, levels), levels);
+  place(stretch, levels);
   return *llvm::max_element(levels) + 1;
 }
 

@@ -72,8 +72,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 100>, m
     // CHECK: %[[P1:.*]] = rt.arena 2560
     // CHECK: %[[T:.*]] = rt.rows token
     // CHECK: %[[G:.*]] = rt.grid %[[T]] slots 1 rows_per_item 8 items
-    // A linear that ends its group is helped.
-    // CHECK: rt.launch helped @k_kw grid(%[[G]]) args(%[[P0]], %[[KW0]], %[[P1]]) : !rt.ptr, !rt.ptr, !rt.ptr
+    // CHECK: rt.launch @k_kw grid(%[[G]]) args(%[[P0]], %[[KW0]], %[[P1]]) : !rt.ptr, !rt.ptr, !rt.ptr
     %k = kern.call @k_kw(%x, @kw[%l]) at [2560] : (!x) -> !h
     // CHECK: %[[PK:.*]] = rt.plane @cache.k[%[[L]]]
     // CHECK: %[[PV:.*]] = rt.plane @cache.v[%[[L]]]
@@ -101,7 +100,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 100>, m
     // CHECK: %[[LOGITS:.*]] = rt.logits
     // CHECK: %[[W:.*]] = rt.rows want
     // CHECK: rt.grid %[[W]] slots 1
-    // CHECK: rt.launch helped @k_head grid({{.*}}) args({{.*}}, {{.*}}, %[[LOGITS]])
+    // CHECK: rt.launch @k_head grid({{.*}}) args({{.*}}, {{.*}}, %[[LOGITS]])
     %l = kern.call @k_head(%w, @head) at [0] : (!v) -> tensor<?x100xf32, #nn.rows<want>>
     // CHECK: rt.sample
     nn.sample %l, %b : tensor<?x100xf32, #nn.rows<want>>

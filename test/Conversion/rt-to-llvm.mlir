@@ -56,11 +56,6 @@ func.func private @layer(%l: index) {
   // CHECK: %[[OPEN:.*]] = llvm.call %{{.*}} : !llvm.ptr, (!llvm.ptr, i32, !llvm.ptr, i64, !llvm.ptr) -> i32
   // CHECK-NOT: llvm.icmp "ne" %[[OPEN]]
   rt.launch open @k_b grid(%g) args(%w, %p, %l) : !rt.ptr, !rt.ptr, index
-  // A helped launch is another entry.
-  // CHECK: llvm.getelementptr %{{.*}}[32]
-  // CHECK: %[[HELPED:.*]] = llvm.call %{{.*}} : !llvm.ptr, (!llvm.ptr, i32, !llvm.ptr, i64, !llvm.ptr) -> i32
-  // CHECK: llvm.icmp "ne" %[[HELPED]]
-  rt.launch helped @k_b grid(%g) args(%w, %p, %l) : !rt.ptr, !rt.ptr, index
   // A launch passes kernel 0 and its code, and a failure of it ends the function.
   // CHECK: llvm.mlir.addressof @k2c_aa
   // CHECK: %[[STATUS:.*]] = llvm.call %{{.*}} : !llvm.ptr, (!llvm.ptr, i32, !llvm.ptr, i64, !llvm.ptr) -> i32

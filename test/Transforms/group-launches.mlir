@@ -90,38 +90,3 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
     return
   }
 }
-
-// -----
-
-// Of a group, the linear that reads most weights comes last, where workers help one another; sums keep their order.
-!x = tensor<?x64xf32, #nn.rows<token>>
-!y = tensor<?x96xf32, #nn.rows<token>>
-module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
-  kern.func @k_large(%x: !x, %w: tensor<96x64xf32>) -> !y
-      tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 64, head_tile = 1, value_parts = 1> {
-    %a = nn.linear %x, %w : tensor<96x64xf32> order tree<1> : !x -> !y
-    kern.yield %a : !y
-  }
-  kern.func @k_small(%x: !x, %w: tensor<64x64xf32>) -> !x
-      tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 64, head_tile = 1, value_parts = 1> {
-    %a = nn.linear %x, %w : tensor<64x64xf32> order tree<1> : !x -> !x
-    kern.yield %a : !x
-  }
-  kern.func @k_add(%x: !x, %y: !x) -> !x
-      tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
-    %s = nn.add %x, %y : !x
-    kern.yield %s : !x
-  }
-  // CHECK-LABEL: func.func @step(
-  func.func @step(%n: !x, %v: tensor<96x64xf32>, %w: tensor<64x64xf32>) {
-    // CHECK-NEXT: kern.call open @k_small
-    // CHECK-NEXT: %[[S:.*]] = kern.call open @k_add
-    // CHECK-NEXT: kern.call open @k_add(%[[S]]
-    // CHECK-NEXT: kern.call @k_large
-    %a = kern.call @k_large(%n, %v) : (!x, tensor<96x64xf32>) -> !y
-    %b = kern.call @k_small(%n, %w) : (!x, tensor<64x64xf32>) -> !x
-    %s = kern.call @k_add(%n, %n) : (!x, !x) -> !x
-    %t = kern.call @k_add(%s, %n) : (!x, !x) -> !x
-    return
-  }
-}

@@ -77,7 +77,7 @@ TEST(Bundle, HostileManifestsAreRefused) {
       {"/memory/reserve_bytes", 10, {"memory.reserve_bytes", "is 10", "reserve.h"}},
       {"/memory/weights", 10, {"maps 4096 bytes", "states 10"}},
       {"/memory/arena", 1024, {"program.so", "arena_bytes is 65536", "1024"}},
-      {"/kernels", json::array(), {"program.so", "n_kernels is 5", "says 0"}},
+      {"/kernels", json::array(), {"program.so", "n_kernels is 4", "says 0"}},
       {"/kernels", 5, {"kernels", "is not a list"}},
       {"/eos", json::array({97}), {"eos[0]", "is 97", "0..96"}},
       {"/target/features_required", json::array({"quantum"}), {"\"quantum\"", "cannot check"}},
@@ -164,7 +164,7 @@ TEST(Bundle, HostileIndexesAreRefused) {
 
 TEST(Bundle, ProgramsOfAnotherKindAreRefused) {
   FakeBundle other("fake_abi");
-  expectRefused(other, {"program.so", "ABI other, this runtime has 4"});
+  expectRefused(other, {"program.so", "ABI other, this runtime has 3"});
   FakeBundle text;
   text.writeFile("program.so", "no program");
   expectRefused(text, {"program.so", "cannot be loaded"});

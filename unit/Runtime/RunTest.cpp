@@ -213,7 +213,7 @@ TEST(Run, InfoAddsUp) {
     sum += bytes.get<int64_t>();
   EXPECT_EQ(sum, rank["peak_bytes"].get<int64_t>());
   EXPECT_EQ(info["limits"]["step_tokens"], 48);
-  EXPECT_EQ(info["kernels"].size(), 5u);
+  EXPECT_EQ(info["kernels"].size(), 4u);
   EXPECT_EQ(runJson(fake, {"info", "--json", "--threads", "1536"})["ranks"][0]["threads"], 1536);
   runJson(fake, {"info", "--json", "--chunk", "7", "--trace", fake.path("t.json")});
   EXPECT_GT(readJsonFile(fake.path("t.json"))["traceEvents"].size(), 0u) << "the names of its tracks";

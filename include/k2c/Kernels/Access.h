@@ -20,10 +20,6 @@ struct Access {
 /// One entry for each of `operands(desc)`.
 std::vector<Access> accesses(const KernelDesc &desc);
 
-/// Whether neighbours may run items of a worker that is late (k2rt/program.h): a linear's items share nothing but rows
-/// of the input, so a launch in several calls costs what one call does. Row by row, a row would change its worker.
-bool mayBeHelped(const KernelDesc &desc);
-
 /// The rows of its results that a kernel writes.
 FormFilter writtenRows(const KernelDesc &desc);
 

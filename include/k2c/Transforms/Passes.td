@@ -136,8 +136,7 @@ def GroupLaunches : Pass<"group-launches", "::mlir::ModuleOp"> {
   let description = [{
     Calls run one after another, each up to a barrier of all workers. Calls of which none writes what another touches
     (but row by row on the same worker) become a group with one barrier at its end: they move next to each other, by
-    levels, and all but the last are `open`. The linear that reads most weights ends its group, as workers help one
-    another there. No schedule has fewer groups than the longest chain has levels.
+    levels, and all but the last are `open`. No schedule has fewer groups than the longest chain has levels.
 
     ```mlir
     %q = kern.call open @q_a(%n, @q_a[%l])    // after

@@ -42,10 +42,6 @@ std::vector<Access> accesses(const KernelDesc &desc) {
   return list;
 }
 
-bool mayBeHelped(const KernelDesc &desc) {
-  return std::holds_alternative<LinearDesc>(desc.body) || std::holds_alternative<HeadLinearDesc>(desc.body);
-}
-
 FormFilter writtenRows(const KernelDesc &desc) {
   return std::visit(
       [](const auto &body) {

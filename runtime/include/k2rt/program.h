@@ -5,8 +5,6 @@
  * worker runs the same step function; host code between launches runs on each worker, redundantly; a launch shares its
  * grid out in contiguous parts ([w*n/count, (w+1)*n/count) to worker w) and ends with a barrier; an open launch has
  * none, and the program vouches that what other workers still do is apart from what follows up to the next barrier.
- * In a helped launch of a step of at most K2RT_HELPED_ROWS token rows, a worker that is done runs items of others that
- * they have not begun: a kernel is then called several times, on any contiguous items, each item once.
  *
  * One page of the cache is 64 tokens of one layer of one plane:
  *   planes[p] + ((layer * pages + page) * 64 + slot) * width * bytes_per_element
@@ -22,14 +20,11 @@ extern "C" {
 #endif
 
 /* Grows with every change of abi.def or of this page. A program of another version is refused. */
-#define K2RT_ABI_VERSION 4u
+#define K2RT_ABI_VERSION 3u
 /* Tokens in a page of the cache. */
 #define K2RT_PAGE_TOKENS 64
 /* The name of the symbol a program exports. */
 #define K2RT_PROGRAM_QUERY_NAME "k2c_program_query"
-/* Most token rows of a step whose helped launches are helped. Such a step waits for memory, and a call more costs
- * nothing; with many rows, a kernel reads what it multiplies once a call, and that costs more than the waiting. */
-#define K2RT_HELPED_ROWS 4
 /* MLA segment forms (numerics N4). Models without MLA ignore them. */
 #define K2RT_FORM_EXPANDED 0
 #define K2RT_FORM_ABSORBED 1
@@ -58,8 +53,8 @@ typedef int32_t (*k2rt_ir_kernel_fn)(k2rt_ir_worker *worker, void *const *args);
 /* A step entry: called on every worker. Returns 0, or what a launch or barrier returned. */
 typedef int32_t (*k2rt_ir_step_fn)(k2rt_ir_worker *worker);
 
-/* api->launch, api->launch_open, api->launch_helped. kernel_id indexes kernel_names. Every worker gets the same result;
- * nonzero: return it at once. An open one returns 0: a failure stops the step at the next barrier. Steps end closed. */
+/* api->launch, api->launch_open. kernel_id indexes kernel_names. Every worker gets the same result; nonzero: return it
+ * at once. An open launch returns 0: what failed in it stops the step at the next barrier. A step ends closed. */
 typedef int32_t (*k2rt_ir_launch_fn)(k2rt_ir_worker *worker, int32_t kernel_id, k2rt_ir_kernel_fn kernel, int64_t grid,
                                      void *const *args);
 

@@ -4,9 +4,8 @@
  * (experts; 1 where there are none) of `items` items of `item_bytes` bytes, one behind the other in memory, and item
  * `index` of group `group` is number index * groups + group of the launch. So a worker reads a range of items of every
  * group, which does not depend on the step; workers are numbered NUMA node by NUMA node, so a node reads one, too.
- * What helpers run of others' items (program.h) is an eighth of a share, inside of a block of four workers. A step
- * with more rows than an item of the kernel takes shares out its blocks of rows as well; then workers also read what
- * others own. Manifest: "shares".
+ * A step with more rows than an item of the kernel takes shares out its blocks of rows as well; then workers also read
+ * what others own. Manifest: "shares".
  */
 #ifndef K2RT_SHARE_H
 #define K2RT_SHARE_H

@@ -3,7 +3,6 @@
 // arrived at the next one. Up to there, launches without a barrier run no kernel on what a failed one left.
 #include "host/Executor.h"
 #include "k2rt/reserve.h"
-#include "k2rt/share.h"
 #include <algorithm>
 #include <immintrin.h>
 
@@ -20,7 +19,6 @@ Executor::Executor(const Bundle &bundle, WorkerPool &pool, ProgramMemory shared,
   api.barrier = reinterpret_cast<void *>(&Executor::barrier);
   api.sample = reinterpret_cast<void *>(&Executor::sample);
   api.launch_open = reinterpret_cast<void *>(&Executor::launchOpen);
-  api.launch_helped = reinterpret_cast<void *>(&Executor::launchHelped);
   const int64_t sampling = std::min<int64_t>(pool.count(), k2rt_samplers(&bundle.manifest.limits));
   samplers.reserve(sampling);
   for (int64_t i = 0; i < sampling; ++i)
@@ -73,65 +71,35 @@ int32_t Executor::barrier(k2rt_ir_worker *worker) {
   return static_cast<Worker *>(worker->context)->executor->meet(*worker);
 }
 
-void Executor::runItems(const Call &call, int64_t begin, int64_t end) {
-  k2rt_ir_worker &worker = call.worker;
-  worker.begin = begin;
-  worker.end = end;
+void Executor::runShare(k2rt_ir_worker &worker, int32_t kernel, k2rt_ir_kernel_fn function, int64_t grid,
+                        void *const *args) {
+  worker.begin = grid * worker.index / worker.count;
+  worker.end = grid * (worker.index + 1) / worker.count;
   worker.variant = 0;
-  if (begin >= end || failing.load(std::memory_order_relaxed))
+  if (worker.begin >= worker.end || failing.load(std::memory_order_relaxed))
     return;
-  const int64_t beginNs = trace ? Trace::nowNs() : 0;
-  const int32_t result = call.function(&worker, call.args);
+  const int64_t begin = trace ? Trace::nowNs() : 0;
+  const int32_t result = function(&worker, args);
   if (result != 0)
-    fail({call.kernel, result, worker.index});
+    fail({kernel, result, worker.index});
   if (trace) {
     const auto &step = *static_cast<const k2rt_ir_step *>(worker.step);
     trace->record(worker.index,
-                  {beginNs, Trace::nowNs(), begin, end, step.token_rows, steps, call.kernel, worker.variant});
+                  {begin, Trace::nowNs(), worker.begin, worker.end, step.token_rows, steps, kernel, worker.variant});
   }
-}
-
-void Executor::runShare(const Call &call, int64_t grid) {
-  const int32_t index = call.worker.index, count = call.worker.count;
-  runItems(call, k2rt_share_begin(grid, index, count), k2rt_share_begin(grid, index + 1, count));
-}
-
-/// The worker's share up to its tail, then parts of tails: its own, then those of neighbours.
-void Executor::runHelped(const Call &call, int64_t grid) {
-  const int32_t index = call.worker.index, count = call.worker.count;
-  const uint64_t number = ++workers[index].helpedLaunches;
-  auto begins = [&](int32_t worker) { return k2rt_share_begin(grid, worker, count); };
-  runItems(call, begins(index), tailOf(begins(index), begins(index + 1)).begin);
-  visitNeighbours(index, count, [&](int32_t neighbour) {
-    const Tail tail = tailOf(begins(neighbour), begins(neighbour + 1));
-    TailClaims &claims = workers[neighbour].claims;
-    for (int64_t part; (part = claims.next(number, tail.parts)) < tail.parts;)
-      runItems(call, tail.begin + part * tail.items, tail.begin + (part + 1) * tail.items);
-  });
 }
 
 int32_t Executor::launch(k2rt_ir_worker *worker, int32_t kernel, k2rt_ir_kernel_fn function, int64_t grid,
                          void *const *args) {
   Executor &self = *static_cast<Worker *>(worker->context)->executor;
-  self.runShare({*worker, kernel, function, args}, grid);
+  self.runShare(*worker, kernel, function, grid, args);
   return self.meet(*worker);
 }
 
 int32_t Executor::launchOpen(k2rt_ir_worker *worker, int32_t kernel, k2rt_ir_kernel_fn function, int64_t grid,
                              void *const *args) {
-  static_cast<Worker *>(worker->context)->executor->runShare({*worker, kernel, function, args}, grid);
+  static_cast<Worker *>(worker->context)->executor->runShare(*worker, kernel, function, grid, args);
   return 0;
-}
-
-int32_t Executor::launchHelped(k2rt_ir_worker *worker, int32_t kernel, k2rt_ir_kernel_fn function, int64_t grid,
-                               void *const *args) {
-  Executor &self = *static_cast<Worker *>(worker->context)->executor;
-  const auto &step = *static_cast<const k2rt_ir_step *>(worker->step);
-  if (worker->count == 1 || step.token_rows > K2RT_HELPED_ROWS)
-    self.runShare({*worker, kernel, function, args}, grid);
-  else
-    self.runHelped({*worker, kernel, function, args}, grid);
-  return self.meet(*worker);
 }
 
 int32_t Executor::sample(k2rt_ir_worker *worker) {

@@ -2,7 +2,6 @@
 #ifndef K2RT_HOST_EXECUTOR_H
 #define K2RT_HOST_EXECUTOR_H
 
-#include "host/Tail.h"
 #include "host/WorkerPool.h"
 #include "k2rt/program.h"
 #include "memory/Region.h"
@@ -40,8 +39,6 @@ private:
   struct alignas(128) Worker {
     k2rt_ir_worker ir;
     Executor *executor;
-    uint64_t helpedLaunches = 0;    ///< that this worker has begun: the same for all between two barriers
-    alignas(128) TailClaims claims; ///< of its tail; neighbours write it
   };
   struct Failure {
     int32_t kernel, result, worker;
@@ -51,20 +48,9 @@ private:
                         void *const *args);
   static int32_t launchOpen(k2rt_ir_worker *worker, int32_t kernel, k2rt_ir_kernel_fn function, int64_t grid,
                             void *const *args);
-  static int32_t launchHelped(k2rt_ir_worker *worker, int32_t kernel, k2rt_ir_kernel_fn function, int64_t grid,
-                              void *const *args);
   static int32_t barrier(k2rt_ir_worker *worker);
   static int32_t sample(k2rt_ir_worker *worker);
-  /// A launch on one worker.
-  struct Call {
-    k2rt_ir_worker &worker;
-    int32_t kernel;
-    k2rt_ir_kernel_fn function;
-    void *const *args;
-  };
-  void runItems(const Call &call, int64_t begin, int64_t end);
-  void runShare(const Call &call, int64_t grid);
-  void runHelped(const Call &call, int64_t grid);
+  void runShare(k2rt_ir_worker &worker, int32_t kernel, k2rt_ir_kernel_fn function, int64_t grid, void *const *args);
   int32_t meet(k2rt_ir_worker &worker);
   void fail(const Failure &failure);
   Status outcome(const std::vector<int32_t> &results) const;

@@ -120,17 +120,6 @@ func.func @launch_c2(%i: index, %n: i64) {
 // -----
 
 rt.kernel @k id 0 hash "k" variants ["all"]
-func.func @launch_c3(%i: index, %n: i64) {
-  %p = rt.arena 0
-  // expected-error @below {{'rt.launch' op [C3] expects an open launch not to be helped}}
-  rt.launch open helped @k grid(%n) args(%p) : !rt.ptr
-  rt.launch @k grid(%n) args(%p) : !rt.ptr
-  return
-}
-
-// -----
-
-rt.kernel @k id 0 hash "k" variants ["all"]
 func.func @launch_c2_end(%i: index, %n: i64, %from: index, %to: index) {
   %p = rt.arena 0
   scf.for %l = %from to %to step %i {

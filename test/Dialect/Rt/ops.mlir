@@ -41,8 +41,6 @@ func.func @step() {
     %p = rt.plane @cache.latent[%l]
     // CHECK: rt.launch open @k_qb grid(%{{.*}}) args(%{{.*}}, %{{.*}}) : !rt.ptr, !rt.ptr
     rt.launch open @k_qb grid(%g) args(%x, %w) : !rt.ptr, !rt.ptr
-    // CHECK: rt.launch helped @k_qb grid(%{{.*}}) args(%{{.*}}, %{{.*}}) : !rt.ptr, !rt.ptr
-    rt.launch helped @k_qb grid(%g) args(%x, %w) : !rt.ptr, !rt.ptr
     // CHECK: rt.launch @k_qa grid(%{{.*}}) args(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) : !rt.ptr, !rt.ptr, !rt.ptr, !rt.step, index, !rt.ptr
     rt.launch @k_qa grid(%g) args(%x, %w, %p, %s, %l, %o) : !rt.ptr, !rt.ptr, !rt.ptr, !rt.step, index, !rt.ptr
   }

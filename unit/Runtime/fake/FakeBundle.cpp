@@ -40,8 +40,7 @@ FakeBundle::FakeBundle(const std::string &program) {
     "memory":{"scratch_per_worker":4096,"weights":4096,"collectives":0},
     "forms":{"prompt_expanded_at_least":8},"eos":[89],"bos":null,
     "kernels":[{"name":"append","hash":"0","variants":["one","many"]},{"name":"capture","hash":"1","variants":["only"]},
-               {"name":"logits","hash":"2","variants":["only"]},{"name":"check_mode","hash":"3","variants":["only"]},
-               {"name":"held_up","hash":"4","variants":["only"]}],
+               {"name":"logits","hash":"2","variants":["only"]},{"name":"check_mode","hash":"3","variants":["only"]}],
     "bytes_per_token":4096,"predicted":{"prefill_s":1.0,"decode_s":0.5,"peak_bytes":1},"ignored_keys":[],
     "weights_index":"weights/index.json"})");
   manifest["memory"]["arena"] = arena;

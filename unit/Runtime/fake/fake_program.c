@@ -8,10 +8,7 @@
  */
 #include "k2rt/program.h"
 #include <math.h>
-#include <sched.h>
 #include <stddef.h>
-#include <string.h>
-#include <time.h>
 
 #ifndef FAKE_ABI
 #define FAKE_ABI K2RT_ABI_VERSION
@@ -95,42 +92,20 @@ static int32_t logits(k2rt_ir_worker *w, void *const *args) {
   return 0;
 }
 
-enum { helped_items = 64 };
-
 /* Kernel 3: denormals must read as zero on every worker (numerics N6), and a worker that waited must have fetched
- * nothing but what was named. Its first item forgets what kernel 4 counted. */
+ * nothing but what was named. */
 static int32_t check_mode(k2rt_ir_worker *w, void *const *args) {
   volatile float tiny = 1e-40f;
   (void)args;
-  if (w->begin == 0)
-    memset(w->arena, 0, helped_items * sizeof(int32_t));
   if ((char *)w->ahead < (char *)w->arena || (char *)w->ahead > (char *)w->ahead_end)
     return 8;
   return tiny * 1.0f == 0.0f ? 0 : 9;
 }
 
-/* Kernel 4, for a helped launch: counts the runs of each item in the arena. The first worker holds on to item 0 until
- * its neighbour has run the last item of its share, which a helped one does; but it does not wait for ever. */
-static int32_t held_up(k2rt_ir_worker *w, void *const *args) {
-  int32_t *runs = (int32_t *)w->arena;
-  (void)args;
-  for (int64_t i = w->begin; i < w->end; ++i) {
-    __atomic_fetch_add(&runs[i], 1, __ATOMIC_RELAXED);
-    const int64_t last = helped_items / w->count - 1;
-    const int is_helped = w->count > 1 && last > 0 && step_of(w)->token_rows <= K2RT_HELPED_ROWS;
-    const time_t begin = time(NULL);
-    while (i == 0 && is_helped && !__atomic_load_n(&runs[last], __ATOMIC_RELAXED))
-      if (sched_yield() != 0 || time(NULL) - begin > 20)
-        return 10;
-  }
-  return 0;
-}
-
 static int32_t serve(k2rt_ir_worker *w) {
   const k2rt_ir_step *s = step_of(w);
   const k2rt_ir_api *api = (const k2rt_ir_api *)w->api;
-  const k2rt_ir_launch_fn launch = (k2rt_ir_launch_fn)api->launch, open = (k2rt_ir_launch_fn)api->launch_open,
-                          helped = (k2rt_ir_launch_fn)api->launch_helped;
+  const k2rt_ir_launch_fn launch = (k2rt_ir_launch_fn)api->launch, open = (k2rt_ir_launch_fn)api->launch_open;
   w->ahead = w->arena;
   w->ahead_end = (char *)w->arena + 1000;
   int32_t stop = open(w, 0, append, s->token_rows, NULL); /* 0 even when it fails: the next launch says so */
@@ -139,18 +114,14 @@ static int32_t serve(k2rt_ir_worker *w) {
   for (int i = 0; i < FAKE_ROUNDS && !stop; ++i)
     stop = launch(w, 3, check_mode, w->count, NULL);
   if (!stop)
-    stop = helped(w, 4, held_up, helped_items, NULL);
-  for (int i = 0; i < helped_items && !stop; ++i)
-    stop = ((const int32_t *)w->arena)[i] != 1 ? 11 : 0;
-  if (!stop)
-    stop = helped(w, 2, logits, s->want_rows, NULL);
+    stop = launch(w, 2, logits, s->want_rows, NULL);
   return stop ? stop : ((k2rt_ir_barrier_fn)api->sample)(w);
 }
 
-static const char *const names[] = {"append", "capture", "logits", "check_mode", "held_up"};
-static const char *const variants[] = {"one|many", "only", "only", "only", "only"};
+static const char *const names[] = {"append", "capture", "logits", "check_mode"};
+static const char *const variants[] = {"one|many", "only", "only", "only"};
 static const k2rt_ir_program program = {
-    FAKE_ABI, 0, arena_bytes, 4096, 1, 2, 5, 0, (void *)names, (void *)variants, (void *)serve, NULL, 0, 0, 0, 0};
+    FAKE_ABI, 0, arena_bytes, 4096, 1, 2, 4, 0, (void *)names, (void *)variants, (void *)serve, NULL, 0, 0, 0, 0};
 
 __attribute__((visibility("default"))) const k2rt_ir_program *k2c_program_query(uint32_t abi);
 __attribute__((visibility("default"))) const k2rt_ir_program *k2c_program_query(uint32_t abi) {
