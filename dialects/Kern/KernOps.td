@@ -31,7 +31,7 @@ def Kern_TileAttr : AttrDef<KernDialect, "Tile"> {
   let summary = "how a kernel is computed";
   let description = [{
     The target's vocabulary and f32 lanes of a vector; `mr` x `nr` (rows x vectors) of the register tile; contraction
-    steps prefetched ahead; rows computed together (0: all); for attention, heads an item takes, parts of its values and
+    steps that a tile alone fetches its panel ahead; rows computed together (0: all); for attention, heads an item takes, parts of its values and
     the tokens of the largest step whose sequences are split over workers. No field may change a bit of the result.
 
     ```mlir

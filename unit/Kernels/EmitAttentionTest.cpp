@@ -76,6 +76,7 @@ TEST(EmitAttention, GqaRestartsEveryThousandKeys) {
 TEST(EmitAttention, GqaPairsOfBf16) {
   checkGqa(gqa(2, 2, 9, 8, DType::BF16), {{5, 30}});
   checkGqa(gqa(3, 1, 9, 8, DType::BF16), {{0, 1}, {62, 5}, {63, 1}, {64, 1}, {65, 2}});
+  checkGqa(gqa(2, 1, 8, 33, DType::BF16), {{1020, 9}, {2047, 2}});
 }
 
 /// Whole groups of value columns and a rest, keys that are no whole vectors, more rows than a tile has.
@@ -165,6 +166,7 @@ TEST(EmitAttention, AbsorbedSplitsLongSequences) {
   checkAbsorbed(20, DType::F32, sequences, 13);
   checkAbsorbed(20, DType::F32, sequences, 12); // one token too many
   checkAbsorbed(3, DType::BF16, {{4099, 1, K2RT_FORM_ABSORBED}}, 1);
+  checkAbsorbed(3, DType::BF16, {{4099, 1, K2RT_FORM_ABSORBED}}, 1, 264);
 }
 
 void checkExpanded(DType type, DType cache) {

@@ -66,6 +66,15 @@ TEST(Tiles, RegistersAndInstructionsBoundThem) {
   KernelDesc pairs = linear(DType::BF16, DType::BF16);
   EXPECT_EQ(chooseTile(pairs, zen4).vocabulary, Vocabulary::Avx512);
   EXPECT_EQ(chooseTile(pairs, skylake).vocabulary, Vocabulary::Generic);
+  ExpandedAttentionDesc expanded;
+  expanded.shape.heads = 1;
+  expanded.shape.cache = DType::BF16;
+  for (auto [query, matrix] : {std::pair{DType::F32, DType::BF16}, {DType::BF16, DType::F32}}) {
+    expanded.q.type = query;
+    expanded.uk.type = expanded.uv.type = matrix;
+    EXPECT_EQ(chooseTile({"", expanded}, zen4).vocabulary, Vocabulary::Avx512);
+    EXPECT_EQ(chooseTile({"", expanded}, skylake).vocabulary, Vocabulary::Generic) << "of queries or of matrices";
+  }
   TargetInfo old = haswell;
   old.hasFma = false;
   EXPECT_TRUE(candidates(desc, old).empty());

@@ -181,16 +181,13 @@ struct AppendDesc {
 ///   score    s_t = contraction(q, k_t) * scale, the contraction over all elements of the key (N1), scale as f32
 ///   block    of the keys [64 b, 64 b + 64) up to p, ascending, on (m, l, o), which start a partial as (-inf, 0, 0):
 ///              m' = max(m, max_t s_t)    a = exp(m - m')    p_t = exp(s_t - m')    l = l * a    o = o * a
-///              l = l + p_t, o = fma(p_t, v_t, o) in ascending t
-///   pairs    where queries and cache are bf16, so is p_t, and keys 2 i and 2 i + 1 of a block are weighed as N6's
-///   pairs
-///            are, the odd one first: o = fma(p_2i, v_2i, fma(p_2i+1, v_2i+1, o)), l likewise with 1 for v. Past the
-///            last key, p and v are 0.
+///   each     in ascending t: l = l + p_t, o = fma(p_t, v_t, o); or, where queries and cache are bf16, in pairs:
+///   pairs    p_t is rounded to bf16, and keys 2 i, 2 i + 1 of a block multiply as N6 says, the odd one first:
+///              o = fma(p_2i, v_2i, fma(p_2i+1, v_2i+1, o)), l likewise with 1 for v; past the last key p and v are 0
 ///   partial  the blocks of [j C, (j + 1) C), C = softmaxRestart(p)
 ///   merge    in ascending j; the first partial is the total (M, L, O), then (m, l, o) joins it as
 ///              m' = max(M, m)   a = exp(M - m')   b = exp(m - m')   L = fma(l, b, L * a)   O = fma(o, b, O * a)
-///   result   O * (1 / L), rounded once. l and o stay f32; so does p_t, and v_t widens to f32, where pairs do not say
-///   otherwise.
+///   result   O * (1 / L), rounded once. l, o and merges stay f32; without pairs, so does p_t, and v_t widens to f32.
 struct AttentionShape {
   int64_t heads = 0;  ///< query heads
   double scale = 1.0; ///< multiplies the dot product, rounded to f32

@@ -55,7 +55,7 @@ struct TileConfig {
   int64_t lanes = 8;                           ///< f32 lanes of a vector
   int64_t mr = 1;          ///< rows of a register tile; attention: query rows (tokens x heads) computed together
   int64_t nrVectors = 1;   ///< vectors of columns of a register tile; nrVectors * lanes divides 32
-  int64_t prefetch = 0;    ///< contraction steps (of kStep) a panel is prefetched ahead; 0: not at all
+  int64_t prefetch = 0;    ///< contraction steps (of kStep) a tile alone fetches its panel ahead; 0: no tile does
   int64_t rowsPerItem = 1; ///< rows of a grid item; 0: all rows; attention: tokens computed together
   int64_t headTile = 1;    ///< attention: heads of a grid item
   int64_t valueParts = 1;  ///< absorbed attention: parts that the columns of the output are cut into

@@ -77,6 +77,7 @@ struct AttentionLayout {
   int64_t valuesOffset() const { return scoresOffset() + softmaxBlock * vectorBytes(); }
   /// Columns that are turned at a time.
   static constexpr int64_t turnedColumns = 128;
+  static_assert(turnedColumns % columnsTogether == 0);
   bool turnsInParts() const { return pairs && valueDim > turnedColumns; }
   /// Turned values of one pair of keys, and a line: rows of columns that are read together have sets of their own.
   int64_t pairBytes() const {
@@ -89,7 +90,8 @@ struct AttentionLayout {
 /// Tiles of an item's tokens x `heads` heads.
 AttentionLayout attentionLayout(const TileConfig &tile, int64_t heads, int64_t keyDim, int64_t valueDim, bool pairs);
 
-/// Columns of the output: [begin, end), begin a multiple of valuePartColumns.
+/// Columns of the output: [begin, end), begin a multiple of valuePartColumns, which are the bf16 that a vector holds:
+/// outputs are stored by vectors.
 struct ValuePart {
   Value begin, end;
 };

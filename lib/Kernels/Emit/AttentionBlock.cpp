@@ -125,8 +125,8 @@ Value AttentionEmitter::softmax(Value tile, const Block &block) {
   return alpha;
 }
 
-/// o[c] = o[c] * alpha, then fma(p[t], value_t[c], o[c]) in ascending t, for `count` columns from `first` on. The first
-/// of the turned columns is `turned`.
+/// o[c] = o[c] * alpha, then fma(p[t], value_t[c], o[c]) in ascending t, of a pair the odd key first, for `count`
+/// columns from `first` on. The first of the turned columns is `turned`.
 void AttentionEmitter::weighColumns(Value tile, const Block &block, Value alpha, const Piece &values, Value first,
                                     int64_t count, Value turned) {
   Value outputs = inTile(tile, layout.partialOffset());
@@ -166,7 +166,8 @@ Value AttentionEmitter::weighPair(const Seen &seen, Value values, Value weights,
   return b.select(seen.odd, weighed(values), b.select(seen.key, weighed(evenOnly(b, values)), sum));
 }
 
-/// The values of a wide row are turned a part at a time, which stays in the nearest cache.
+/// The values of a wide row are turned a part at a time, which stays in the nearest cache; for each tile anew, but only
+/// latents are so wide, and one token's heads are one tile.
 void AttentionEmitter::weighValues(const Run &run, Value tile, const Block &block, Value alpha) {
   Piece values = source.values(block.slot);
   int64_t group = accumulators(layout, vocabulary), whole = layout.valueDim / group * group;

@@ -138,8 +138,7 @@ struct ExpandedSource : AttentionSource {
       b.loop(b.constant(0), keys, tile.mr, [&](Value first) {
         Value rows = b.min(b.sub(keys, first), tile.mr);
         b.loop(0, contraction.passes(), 1, [&](Value pass) {
-          contraction.run(b.row(latent, latents, first), rows, weights, pass,
-                          contraction.shareOf(b.constant(0), b.constant(1), weights));
+          contraction.run(b.row(latent, latents, first), rows, weights, pass, contraction.ownPanel(weights));
           b.loop(b.constant(0), rows, 1, [&](Value inTile) {
             Value row = b.at(to, b.mul(b.add(first, inTile), expandedWidth(w)), type);
             for (int64_t v = 0; v < tile.nrVectors; ++v) {

@@ -63,13 +63,21 @@ Value PanelContraction::start(Value panel, Value pass) {
   return b.at(panel, b.mul(firstColumn, w.kStep()), w.type);
 }
 
-PanelContraction::Ahead PanelContraction::shareOf(Value tileIndex, Value tileCount, Value panel) const {
+PanelContraction::Ahead PanelContraction::ownPanel(Value panel) const {
   int64_t elementBytes = PanelLayout::columns * byteWidth(w.type);
-  Value isAlone = b.compare(Compare::Eq, tileCount, 1);
-  Value share = b.div(b.sub(b.add(tileCount, elementBytes), 1), tileCount);
-  Value behind = b.add(b.mul(b.mul(tileIndex, k), share), w.panelBytes());
-  Value near = b.constant(tile.prefetch * w.kStep() * elementBytes);
-  return {b.atBytes(panel, b.select(isAlone, near, behind)), share};
+  return {b.atBytes(panel, b.constant(tile.prefetch * w.kStep() * elementBytes)), b.constant(elementBytes)};
+}
+
+PanelContraction::Ahead PanelContraction::shareOfNext(Value tileIndex, Value tileCount, Value panel,
+                                                      Value bringsOwn) const {
+  Ahead own = ownPanel(panel);
+  int64_t elementBytes = PanelLayout::columns * byteWidth(w.type);
+  // Of an element's bytes, whole ones: with many tiles, the last have none left.
+  Value share = b.div(b.sub(b.add(tileCount, elementBytes), 1), tileCount), before = b.mul(tileIndex, share);
+  Value noneLeft = b.compare(Compare::Ge, before, elementBytes);
+  Value isOwn = b.bitOr(b.bitOr(bringsOwn, noneLeft), b.compare(Compare::Eq, tileCount, 1));
+  Value next = b.atBytes(panel, b.add(b.mul(before, k), w.panelBytes()));
+  return {b.select(isOwn, own.first, next), b.select(isOwn, own.perElement, share)};
 }
 
 void PanelContraction::run(Value xRow, Value rows, Value panel, Value pass, const Ahead &fetched) {
@@ -79,7 +87,7 @@ void PanelContraction::run(Value xRow, Value rows, Value panel, Value pass, cons
 
 void PanelContraction::runPaired(Value xRow, Value rows, Value panel, Value pass) {
   Value columns = start(panel, pass);
-  ahead = shareOf(b.constant(0), b.constant(1), panel);
+  ahead = ownPanel(panel);
   b.switchOn(rows, 1, pairedRows(),
              [&](int64_t count) { leafBody(xRow, columns, b.constant(0), count, {/*leaves=*/1, /*panels=*/2}); });
 }

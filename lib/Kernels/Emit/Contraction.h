@@ -41,9 +41,11 @@ public:
   struct Ahead {
     Value first, perElement;
   };
-  /// One tile alone fetches its own panel, tile.prefetch steps ahead; each of several in turn a share of the panel
-  /// behind it: the memory has the time of all tiles to bring a panel.
-  Ahead shareOf(Value tileIndex, Value tileCount, Value panel) const;
+  /// A tile fetches its own panel, tile.prefetch steps ahead.
+  Ahead ownPanel(Value panel) const;
+  /// Each of several tiles fetches a share of the panel behind theirs, for which the memory then has the time of all.
+  /// `bringsOwn`: nobody has fetched this panel yet, or nobody here reads the next.
+  Ahead shareOfNext(Value tileIndex, Value tileCount, Value panel, Value bringsOwn) const;
   /// Computes the tile of `rows` (1 .. mr, i64) rows from `x` and the columns of `pass`; sum() reads it.
   void run(Value x, Value rows, Value panel, Value pass, const Ahead &ahead);
   /// The same of 1 .. pairedRows() rows with the panel and the one behind it.

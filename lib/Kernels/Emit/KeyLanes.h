@@ -9,7 +9,8 @@
 //       for each tile of `mr` rows:
 //         s[r][t] = sum_k q[r][k] * key[k][t]        mr x nrVectors accumulators of keys
 //         m' = max, alpha = exp(m - m'), p[r][t] = exp(s[r][t] - m')
-//         o[r][c] = fma(p[r][t], value[t][c], o[r][c]), l[r] likewise with 1: one chain each, in ascending t
+//         o[r][c] = fma(p[r][t], value[t][c], o[r][c]), l[r] likewise with 1: one chain each, in ascending
+//         t, of a pair the odd key first
 //   O * (1 / L) goes to the output rows
 //
 // Keys that the first row of a tile sees are weighed for all its rows together; those that only later rows see, row by

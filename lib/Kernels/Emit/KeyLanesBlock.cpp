@@ -166,8 +166,8 @@ Value KeyLanesEmitter::softmax(Value state, const Values &seen, Value keys) {
 void KeyLanesEmitter::weigh(const Tile &at, const Values &seen, Value alpha, const Block &block) {
   Value state = at.state;
   Piece values = source.values(block.slot);
-  // The first tile of a block fetches the next page's values for all.
-  if (values.upcoming)
+  // The first tile of a block fetches the next page's values for all; of pairs, turnValues has done so.
+  if (values.upcoming && !layout.pairs)
     values.upcoming = b.select(b.compare(Compare::Eq, at.firstRow, 0),
                                headsOn(values.upcoming, values, block.upcomingHeads), values.pointer);
   int64_t group = tile.nrVectors * layout.lanes, whole = layout.valueDim / group, rest = layout.valueDim % group;
@@ -193,7 +193,8 @@ Value KeyLanesEmitter::loadColumns(const Piece &values, Value t, const Columns &
   return b.loadFloats(b.at(values.pointer, element, values.type), values.type, lanes, mask);
 }
 
-/// o[r][c] = o[r][c] * alpha[r], then fma(p[r][t], value[t][c], o[r][c]) in ascending t; the sum of weights likewise.
+/// o[r][c] = o[r][c] * alpha[r], then fma(p[r][t], value[t][c], o[r][c]) in ascending t, of a pair the
+/// odd key first; the sum of weights likewise.
 void KeyLanesEmitter::weighColumns(Value state, const Values &seen, Value alpha, const Piece &values,
                                    const Columns &columns) {
   int64_t lanes = layout.lanes, rows = seen.size(), perRow = columns.vectors + (columns.sums ? 1 : 0);

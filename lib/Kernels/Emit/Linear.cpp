@@ -109,10 +109,11 @@ private:
   void emitExpert(Value first, Value last, Value expert, Value firstPanel, Value lastPanel);
   void stageBlock(Value first, Value last);
   void emitPanels(Value xFirst, Value first, Value last, Value matrix, Value firstPanel, Value lastPanel);
-  /// Rows [first, first + rows), tile `index` of `count`, with a panel or two.
+  /// Rows [first, first + rows), tile `index` of `count`. `bringsOwn`: as in PanelContraction::shareOfNext.
   struct Tile {
-    Value first, rows, index, count;
+    Value first, rows, index, count, bringsOwn;
   };
+  /// With a panel or two.
   void emitTile(Value x, const Tile &at, Value matrix, Value panel, int64_t panels);
   void finishRow(Value row, Value inTile, Value matrix, Value panel, Value pass, Value ofPair);
   Value finishVector(Value inTile, Value ofPair, int64_t v, Value biasRow, Value column, Value slotWeight);
@@ -192,7 +193,7 @@ void LinearEmitter::stageBlock(Value first, Value last) {
 /// Rows [first, last) of `matrix`, whose input lies at `xFirst`, with panels [firstPanel, lastPanel).
 void LinearEmitter::emitPanels(Value xFirst, Value first, Value last, Value matrix, Value firstPanel, Value lastPanel) {
   Value rows = b.sub(last, first), rowsOfTile = tileRows(b, tile, rows);
-  Tile whole{first, rows, b.constant(0), b.constant(1)};
+  Tile whole{first, rows, b.constant(0), b.constant(1), b.constant(b.i1(), 1)};
   Value tiles = b.div(b.add(rows, b.sub(rowsOfTile, 1)), rowsOfTile);
   if (int64_t paired = contraction.pairedRows(); paired > 0)
     firstPanel = b.choose(
@@ -207,7 +208,9 @@ void LinearEmitter::emitPanels(Value xFirst, Value first, Value last, Value matr
   b.loop(firstPanel, lastPanel, 1, [&](Value panel) {
     b.loop(b.constant(0), tiles, 1, [&](Value index) {
       Value before = b.mul(index, rowsOfTile), tileFirst = b.add(first, before);
-      Tile at{tileFirst, b.min(b.sub(last, tileFirst), rowsOfTile), index, tiles};
+      Value isFirst = b.bitAnd(b.compare(Compare::Eq, panel, firstPanel), b.compare(Compare::Eq, index, 0));
+      Value isLast = b.compare(Compare::Eq, b.add(panel, 1), lastPanel);
+      Tile at{tileFirst, b.min(b.sub(last, tileFirst), rowsOfTile), index, tiles, b.bitOr(isFirst, isLast)};
       emitTile(b.row(xFirst, input, before), at, matrix, panel, /*panels=*/1);
     });
   });
@@ -220,7 +223,7 @@ void LinearEmitter::emitTile(Value x, const Tile &at, Value matrix, Value panel,
     if (panels == 2)
       contraction.runPaired(x, at.rows, weights, pass);
     else
-      contraction.run(x, at.rows, weights, pass, contraction.shareOf(at.index, at.count, weights));
+      contraction.run(x, at.rows, weights, pass, contraction.shareOfNext(at.index, at.count, weights, at.bringsOwn));
     b.loop(b.constant(0), at.rows, 1, [&](Value inTile) {
       b.loop(0, panels, 1, [&](Value ofPair) {
         finishRow(b.add(at.first, inTile), inTile, matrix, b.add(panel, ofPair), pass, ofPair);
@@ -296,7 +299,8 @@ void emitBody(KernelBuilder &b, const HeadLinearDesc &d, const TileConfig &tile)
       b.loop(b.constant(0), tiles, 1, [&](Value index) {
         Value tileFirst = b.add(runFirst, b.mul(index, rowsOfTile));
         Value count = b.min(b.sub(runLast, tileFirst), rowsOfTile);
-        PanelContraction::Ahead ahead = contraction.shareOf(index, tiles, weights);
+        Value isLast = b.compare(Compare::Eq, b.add(item, 1), b.workerField(abi::worker::end));
+        PanelContraction::Ahead ahead = contraction.shareOfNext(index, tiles, weights, isLast);
         b.loop(0, contraction.passes(), 1, [&](Value pass) {
           contraction.run(b.row(xHead, d.x, tileFirst), count, weights, pass, ahead);
           b.loop(b.constant(0), count, 1, [&](Value inTile) {

@@ -71,6 +71,13 @@ Shape shapeOf(const KernelDesc &desc) {
 
 bool takesPairs(const Shape &s) { return s.x == DType::BF16 && s.w == DType::BF16; }
 
+/// Some of the kernel's products are of pairs: expanded attention multiplies its cache with queries and with matrices.
+bool hasPairs(const KernelDesc &desc, const Shape &s) {
+  const auto *d = std::get_if<ExpandedAttentionDesc>(&desc.body);
+  auto isHalf = [](DType type) { return type == DType::BF16; };
+  return d ? isHalf(d->shape.cache) && (isHalf(d->q.type) || isHalf(d->uk.type) || isHalf(d->uv.type)) : takesPairs(s);
+}
+
 /// Accumulators, the shorter side of the tile and one element of the longer side; the scales of block-scaled columns.
 int64_t registersOf(const Shape &s, const TileConfig &tile) {
   if (s.family == Family::Gqa) // of each row: accumulators, the sum of its weights, a weight; one vector of values
@@ -165,7 +172,7 @@ bool isLegal(const KernelDesc &desc, const TileConfig &tile, const TargetInfo &t
   if (!target.hasFma || tile.lanes > target.lanes || tile.mr < 1 || tile.nrVectors < 1)
     return false;
   if (tile.vocabulary == Vocabulary::Avx512 &&
-      (!target.hasAvx512 || tile.lanes != 16 || (takesPairs(s) && !target.hasAvx512Bf16)))
+      (!target.hasAvx512 || tile.lanes != 16 || (hasPairs(desc, s) && !target.hasAvx512Bf16)))
     return false;
   if (s.family == Family::Dispatch || s.family == Family::Rows)
     return true;
