@@ -31,8 +31,9 @@ def Kern_TileAttr : AttrDef<KernDialect, "Tile"> {
   let summary = "how a kernel is computed";
   let description = [{
     The target's vocabulary and f32 lanes of a vector; `mr` x `nr` (rows x vectors) of the register tile; contraction
-    steps that a tile alone fetches its panel ahead; rows computed together (0: all); for attention, heads an item takes, parts of its values and
-    the tokens of the largest step whose sequences are split over workers. No field may change a bit of the result.
+    steps that a tile alone fetches its panel ahead; rows computed together (0: all); for attention, heads an item
+    takes, parts of its values and the tokens of the largest step whose sequences are split over workers. No field may
+    change a bit of the result.
 
     ```mlir
     #kern.tile<avx512, lanes = 16, mr = 14, nr = 2, prefetch = 16, rows_block = 256, head_tile = 1, value_parts = 1>
