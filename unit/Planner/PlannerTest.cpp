@@ -142,6 +142,16 @@ TEST(Plan, RemarksSayWhy) {
 // Refusals
 //===----------------------------------------------------------------------===//
 
+/// The limits that a refusal says fit.
+void readLimitsThatFit(const std::string &text, long &context, long &sequences) {
+  size_t at = text.find("lower --max-context");
+  ASSERT_NE(at, std::string::npos) << text;
+  ASSERT_EQ(std::sscanf(text.c_str() + at, "lower --max-context to at most %ld or --max-sequences to at most %ld",
+                        &context, &sequences),
+            2)
+      << text;
+}
+
 TEST(PlanRefuses, MemoryThatDoesNotFitAndNamesLimitsThatDo) {
   ModelSpec spec = tinyLlama();
   Limits wanted = limits(64, 16, 256);
@@ -150,12 +160,7 @@ TEST(PlanRefuses, MemoryThatDoesNotFitAndNamesLimitsThatDo) {
   std::string text = refusal(spec, small, wanted);
   EXPECT_NE(text.find(" = " + formatCount(needed.value) + " bytes of "), std::string::npos) << text;
   long context = 0, sequences = 0;
-  size_t at = text.find("lower --max-context");
-  ASSERT_NE(at, std::string::npos) << text;
-  ASSERT_EQ(std::sscanf(text.c_str() + at, "lower --max-context to at most %ld or --max-sequences to at most %ld",
-                        &context, &sequences),
-            2)
-      << text;
+  ASSERT_NO_FATAL_FAILURE(readLimitsThatFit(text, context, sequences));
   EXPECT_TRUE(planHost(spec, small, limits(64, 16, context)));
   EXPECT_FALSE(planHost(spec, small, limits(64, 16, context + 1)));
   EXPECT_TRUE(planHost(spec, small, limits(64, sequences, 256)));
@@ -172,12 +177,7 @@ TEST(PlanRefuses, LimitsThatFitBesideWhatTheCompilerKnows) {
   Topology small = machine(needed - Bytes(600 << 10));
   std::string text = planHost(spec, small, wanted, {}, known).error().text();
   long context = 0, sequences = 0;
-  size_t at = text.find("lower --max-context");
-  ASSERT_NE(at, std::string::npos) << text;
-  ASSERT_EQ(std::sscanf(text.c_str() + at, "lower --max-context to at most %ld or --max-sequences to at most %ld",
-                        &context, &sequences),
-            2)
-      << text;
+  ASSERT_NO_FATAL_FAILURE(readLimitsThatFit(text, context, sequences));
   // Fewer positions need a smaller rotary table, which the compiler then knows.
   auto fits = [&](Limits asked) {
     Known there = known;

@@ -167,6 +167,13 @@ const ordered_json *named(const QueryAnswer &answer, std::vector<std::string> wo
 
 } // namespace
 
+std::string planner::namesOf(const ordered_json &fields) {
+  std::string names;
+  for (const auto &[name, value] : fields.items())
+    names += (names.empty() ? "" : ", ") + name;
+  return names;
+}
+
 Expected<ordered_json> planner::quantityOf(const std::string &quantity, const QueryAnswer &answer, const json &inputs,
                                            const std::string &function) {
   if (const ordered_json *part = partOf(answer, quantity))
@@ -184,9 +191,7 @@ Expected<ordered_json> planner::quantityOf(const std::string &quantity, const Qu
   }
   if (const ordered_json *part = named(answer, left))
     return *part;
-  std::string names;
-  for (const auto &[name, value] : answer.parts.items())
-    names += (names.empty() ? "" : ", ") + name;
+  const std::string names = namesOf(answer.parts);
   return Error{"--quantity", function + " has no quantity '" + quantity + "'",
                names.empty() ? "it answers one number: leave --quantity out" : "its quantities: " + names};
 }

@@ -6,6 +6,9 @@
 
 namespace k2c::planner {
 
+/// The keys of an object, "a, b, c", for messages.
+std::string namesOf(const nlohmann::ordered_json &fields);
+
 /// The number that `quantity` names of an answer with several parts. The golden files name quantities after tables and
 /// inputs ("t6_moe_MiB", "os+g_grads_GiB", "kimi_k2_L8_tp4_params_seed"). Words that repeat the inputs are labels: the
 /// model, "tp4", "os+g"; one that contradicts them is a mistake. The last word may be a unit, which says bytes,

@@ -83,13 +83,6 @@ bool isNumber(const ordered_json &value) {
   return value.is_number_integer() || (value.is_number() && std::isfinite(value.get<double>())) || value.is_boolean();
 }
 
-std::string namesOf(const ordered_json &fields) {
-  std::string names;
-  for (const auto &[name, value] : fields.items())
-    names += (names.empty() ? "" : ", ") + name;
-  return names;
-}
-
 } // namespace
 
 Expected<ordered_json> k2c::answerQuery(const std::string &name, const JsonDocument &inputs,
@@ -118,7 +111,7 @@ Expected<ordered_json> k2c::answerQuery(const std::string &name, const JsonDocum
     return *error;
   if (!answer.fields.is_null() && isAsked)
     return Error{"--quantity", name + " has no quantity '" + quantity + "'",
-                 "it answers " + namesOf(answer.fields) + " at once: leave --quantity out"};
+                 "it answers " + planner::namesOf(answer.fields) + " at once: leave --quantity out"};
   if (!answer.fields.is_null())
     return answer.fields;
   ordered_json value = answer.value;
