@@ -12,9 +12,11 @@
 // CHECK-DAG: nn.weights @kvb_uk_t "{layer}.kvb" over (layer = 0 to 2) view slice<dims = [4, 64, 64], dim = 1, from = 0, to = 32, transpose> : tensor<4x64x32xbf16>
 // CHECK-DAG: nn.weights @kvb_uk "{layer}.kvb" over (layer = 0 to 2) view slice<dims = [4, 64, 64], dim = 1, from = 0, to = 32> : tensor<4x32x64xbf16>
 // CHECK-DAG: nn.weights @kvb_uv "{layer}.kvb" over (layer = 0 to 2) view slice<dims = [4, 64, 64], dim = 1, from = 32, to = 64> : tensor<4x32x64xbf16>
-// One form needs no slice of the other.
+// One form needs no slice of the other, and cuts its own as both do.
 // ABSORBED-NOT: @kvb_uk "
 // EXPANDED-NOT: @kvb_uk_t
+// EXPANDED-DAG: nn.weights @kvb_uk "{layer}.kvb" over (layer = 0 to 2) view slice<dims = [4, 64, 64], dim = 1, from = 0, to = 32>
+// EXPANDED-DAG: nn.weights @kvb_uv "{layer}.kvb" over (layer = 0 to 2) view slice<dims = [4, 64, 64], dim = 1, from = 32, to = 64>
 nn.weights @kvb "{layer}.kvb" over (layer = 0 to 2) : tensor<4x64x64xbf16>
 
 // CHECK-LABEL: func.func @phased(
