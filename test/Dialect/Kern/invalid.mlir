@@ -157,3 +157,21 @@ func.func @weight_w2(%x: !x, %w: tensor<48x64xf32>, %l: index) {
   %0 = kern.call @k(%x, @w) : (!x) -> !a
   return
 }
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
+func.func @call_lacks_a_type(%x: !x) {
+  // expected-error @below {{custom op 'kern.call' expected a type for each value argument}}
+  %0 = kern.call @k(%x, %x) : (!x) -> !x
+  return
+}
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
+func.func @call_has_a_type_too_many(%x: !x) {
+  // expected-error @below {{custom op 'kern.call' expected no more types than value arguments}}
+  %0 = kern.call @k(%x) : (!x, !x) -> !x
+  return
+}

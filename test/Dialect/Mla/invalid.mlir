@@ -309,3 +309,9 @@ func.func @merge_forms_c2(%x: tensor<?x4x32xf32, #nn.rows<want>>, %b: !nn.batch)
   %o = mla.merge_forms %x, %x, %b : tensor<?x4x32xf32, #nn.rows<want>>
   return
 }
+
+// -----
+
+// view C2
+// expected-error @below {{expected `latent = width x type, rope = width x type`}}
+func.func private @f(!mla.view<latent = 64 x 2 x f32, rope = 16 x f32>)

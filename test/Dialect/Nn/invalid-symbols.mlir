@@ -240,3 +240,29 @@ nn.pool @c over (layer = 0 to 3) planes (k = 4 x f32) page 32 group 0
 // pool C4
 // expected-error @below {{'nn.pool' op [C4] expects a group that is not negative, got -1}}
 nn.pool @c over (layer = 0 to 3) planes (k = 4 x f32) page 64 group -1
+
+// -----
+
+// rows C1
+// expected-error @below {{'#nn.rows' [C1] expects a dynamic dimension 0: row counts are known at run time only}}
+func.func private @f(tensor<f32, #nn.rows<token>>)
+
+// -----
+
+// expected-error @below {{expected `k = heads x dims x type, v = heads x dims x type` with one type}}
+func.func private @f(!nn.kv_view<k = 2 x f32, v = 2 x 16 x f32>)
+
+// -----
+
+// expected-error @below {{'nn.pool' op [C2] expects at least one plane}}
+nn.pool @c over (layer = 0 to 3) planes () page 64 group 0
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
+nn.weights @w "{layer}" over (layer = 0 to 3) : tensor<64xf32>
+func.func @layer_is_a_tensor(%x: !x, %w: tensor<64xf32>) {
+  // expected-error @below {{'nn.rms_norm' op [W3] expects a layer index beside @w, got 'tensor<64xf32>'}}
+  %0 = "nn.rms_norm"(%x, %w) {eps = 1.0 : f64, weight = @w} : (!x, tensor<64xf32>) -> !x
+  return
+}

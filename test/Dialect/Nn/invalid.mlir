@@ -342,3 +342,21 @@ func.func @sample_c2(%w: tensor<?x64xbf16, #nn.rows<want>>, %b: !nn.batch) {
   nn.sample %w, %b : tensor<?x64xbf16, #nn.rows<want>>
   return
 }
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
+func.func @layers_of_no_run(%x: !x, %b: !nn.batch) {
+  // expected-error @below {{'nn.layers' op [C2] expects at least one run}}
+  %0 = nn.layers %x, %b [] : !x
+  return
+}
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
+func.func @observe_of_an_embedding_has_no_layer(%x: !x, %b: !nn.batch, %l: index) {
+  // expected-error @below {{'nn.observe' op [C2] expects no layer for embed}}
+  nn.observe %x, %b embed layer %l : !x
+  return
+}
