@@ -59,7 +59,7 @@ def quantization(key, value):
     return alter
 
 
-NO_SCALE = ", not zero or a number from 2^-126 to 2^119"
+NO_SCALE = ", not zero or a number from 2^-126 to 2^119; the checkpoint is damaged: download it again"
 CASES = [
     ("NaN", code(0x7F), f"tensor '{WEIGHT}': element 145 is NaN or infinite"),
     ("negative NaN", code(0xFF), f"tensor '{WEIGHT}': element 145 is NaN or infinite"),
@@ -72,9 +72,23 @@ CASES = [
         transposed_scales,
         f"tensor '{SCALES}' has shape [4, 1], blocks of [128, 128] of [192, 144] have [2, 2] scales",
     ),
-    ("scales of another type", bf16_scales, f"tensor '{SCALES}' has element type bf16, scales are f32"),
-    ("FP8 unsaid", unsaid, "is FP8, which quantization_config of config.json does not say"),
-    ("no FP8", converted, "has element type f32, quantization_config of config.json says f8E4M3FN"),
+    (
+        "scales of another type",
+        bf16_scales,
+        f"tensor '{SCALES}' has element type bf16, scales are f32; take the weights from the published model",
+    ),
+    (
+        "FP8 unsaid",
+        unsaid,
+        "is FP8, which quantization_config of config.json does not say; take config.json from the published model, or "
+        "convert the tensor to bf16",
+    ),
+    (
+        "no FP8",
+        converted,
+        "has element type f32, quantization_config of config.json says f8E4M3FN; remove quantization_config if the "
+        "weights were converted",
+    ),
     ("e5m2", quantization("fmt", "e5m2"), 'FP8 format "e5m2" is not in this build'),
     ("other blocks", quantization("weight_block_size", [64, 128]), "weight_block_size [64,128] is not in this build"),
     ("other method", quantization("quant_method", "gptq"), 'quantization method "gptq" is not in this build'),
@@ -82,7 +96,8 @@ CASES = [
         "some of a role",
         quantization("modules_to_not_convert", ["model.layers.1.self_attn"]),
         "quantization_config leaves 'model.layers.1.self_attn.q_a_proj.weight' alone and not "
-        "'model.layers.0.self_attn.q_a_proj.weight'",
+        "'model.layers.0.self_attn.q_a_proj.weight'; tensors of one role must be stored alike; convert the tensors of "
+        "'model.layers.{layer}.self_attn.q_a_proj.weight' to one type",
     ),
 ]
 
