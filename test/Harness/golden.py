@@ -8,8 +8,15 @@ from array import array
 from bundles import Failure
 
 
+def widened(data):
+    """bfloat16 numbers as float32: the upper halves of their bytes."""
+    wide = bytearray(2 * len(data))
+    wide[2::4], wide[3::4] = data[0::2], data[1::2]
+    return bytes(wide)
+
+
 def read_safetensors(path):
-    """name -> (shape, array of floats). Only float32 tensors: what a golden file holds."""
+    """name -> (shape, array of floats). Only float32 and bfloat16 tensors: what a golden file holds."""
     with open(path, "rb") as file:
         (size,) = struct.unpack("<Q", file.read(8))
         header = json.loads(file.read(size))
@@ -18,11 +25,11 @@ def read_safetensors(path):
     for name, entry in header.items():
         if name == "__metadata__":
             continue
-        if entry["dtype"] != "F32":
-            raise Failure(f"{path}: {name} is {entry['dtype']}, not F32")
+        if entry["dtype"] not in ("F32", "BF16"):
+            raise Failure(f"{path}: {name} is {entry['dtype']}, neither F32 nor BF16")
         begin, end = entry["data_offsets"]
         values = array("f")
-        values.frombytes(data[begin:end])
+        values.frombytes(data[begin:end] if entry["dtype"] == "F32" else widened(data[begin:end]))
         tensors[name] = (entry["shape"], values)
     return tensors
 
@@ -39,10 +46,50 @@ class Golden:
         self.tensors = read_safetensors(tensors) if os.path.exists(tensors) else {}
 
     def rows(self, name):
-        """A tensor as a list of rows; a vector is one row."""
-        shape, values = self.tensors[name]
-        width = shape[-1]
-        return [values[i : i + width] for i in range(0, len(values), width)]
+        return rows_of(self.tensors, name)
+
+
+class Precision:
+    """The reference's logits in three precisions, and how often its bfloat16 chose other experts."""
+
+    def __init__(self, folder):
+        with open(os.path.join(folder, "precision.json")) as file:
+            self.prompts = {prompt["name"]: prompt for prompt in json.load(file)["prompts"]}
+        self.tensors = read_safetensors(os.path.join(folder, "precision.safetensors"))
+
+    def rows(self, name):
+        return rows_of(self.tensors, name)
+
+    def positions(self, prompt):
+        """Positions of a prompt that the rows belong to."""
+        return self.prompts[prompt]["positions"]
+
+    def different_choices(self):
+        """How many choices of experts are others in bfloat16, and how many there are."""
+        counts = [(prompt["bfloat16_choices_that_differ"], prompt["choices"]) for prompt in self.prompts.values()]
+        return tuple(map(sum, zip(*counts)))
+
+
+def rows_of(tensors, name):
+    """A tensor as a list of rows; a vector is one row."""
+    shape, values = tensors[name]
+    width = shape[-1]
+    return [values[i : i + width] for i in range(0, len(values), width)]
+
+
+def best(row):
+    """The index of the largest value, the lower of two."""
+    return max(range(len(row)), key=row.__getitem__)
+
+
+def margin(row):
+    """How far the largest value is above the second largest."""
+    first, second = sorted(row)[:-3:-1]
+    return first - second
+
+
+def root_mean_square(values):
+    return math.sqrt(math.fsum(x * x for x in values) / len(values))
 
 
 def distance(got, want):
