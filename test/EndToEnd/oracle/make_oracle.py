@@ -6,13 +6,15 @@ Every folder holds a small random checkpoint in the layout of its publisher, and
   golden.json, golden.safetensors         tokens, experts, logits, hidden states: the reference in float32
   precision.json, precision.safetensors   the same logits in float64, float32 and bfloat16
 
+`bundled` holds a text and its perplexity under models/bundled: perplexity.json.
+
 Weights are rounded to what the file stores; the golden results are arithmetic on exactly those stored values (FP8: on
 the dequantised values). In bfloat16 as well: a weight that bfloat16 cannot hold stays float32 there, as it does in a
 compiled program, so that only activations are rounded. Needs torch, transformers, tokenizers and numpy; the versions
 that made the files stand in golden.json.
 
   make_oracle.py --out DIR [--only NAME,NAME]     write checkpoints with golden.* into DIR/NAME
-  make_oracle.py --precision [--only ..]          write precision.* beside the checkpoints of this folder
+  make_oracle.py --precision [--only ..]          write precision.* of this folder, and bundled/perplexity.json
   make_oracle.py --verify [--only ..]             compare this folder with what would be written: weights byte by byte,
                                                   decisions exactly, numbers within 1e-4 (another CPU sums differently)
 """
@@ -34,10 +36,12 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from recipe.checkpoints import CHECKPOINTS, read_checkpoint, write_checkpoint
+from recipe.perplexity import write_perplexity
 from recipe.precision import write_precision
 from recipe.results import dump, head, reasons_against, results
 
 HERE = Path(__file__).resolve().parent
+BUNDLED = HERE.parents[2] / "models" / "bundled"
 ATTEMPTS = 20  # seeds that are tried
 RESULTS = ("golden.json", "golden.safetensors", "precision.json", "precision.safetensors")
 
@@ -86,16 +90,18 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     what = p.add_mutually_exclusive_group(required=True)
     what.add_argument("--out", type=Path, help="folder to write checkpoints and golden.* into")
-    what.add_argument("--precision", action="store_true", help="write precision.* of the checkpoints here")
+    what.add_argument("--precision", action="store_true", help="write precision.* and perplexity.json here")
     what.add_argument("--verify", action="store_true", help="compare the checkpoints here with the recipe")
     p.add_argument("--only", help="names of checkpoints, separated by commas (default: all)")
     args = p.parse_args()
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
-    names = args.only.split(",") if args.only else list(CHECKPOINTS)
+    names = args.only.split(",") if args.only else [*CHECKPOINTS, *(["bundled"] if args.precision else [])]
     good = True
     for name in names:
-        if args.out:
+        if name == "bundled":
+            write_perplexity(HERE / name, BUNDLED)
+        elif args.out:
             make(args.out / name, CHECKPOINTS[name])
         elif args.verify:
             good &= verify(HERE / name, CHECKPOINTS[name])
