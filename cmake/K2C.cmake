@@ -4,7 +4,7 @@
 #   k2c_dialect(Nn nn)              dialects/Nn: NnOps.td, and if there are Nn{Attributes,Types,Enums,Interfaces}.td
 #   k2c_passes(Transforms K2CTransforms)   Passes.td of include/k2c/Transforms
 #   k2c_tool(k2c-opt [MLIR] SOURCES main.cpp LINK lib ...)
-#   k2c_unittest(Name [MLIR] SOURCES a.cpp ... LINK lib ...)   one GoogleTest program, registered with check-unit
+#   k2c_unittest(Name [MLIR] SOURCES a.cpp ... LINK lib ...)   one GoogleTest program of check-fast
 
 set(K2C_INCLUDE_DIRS ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR}/include
                      ${PROJECT_BINARY_DIR}/include ${PROJECT_SOURCE_DIR}/runtime/include)

@@ -1,50 +1,71 @@
 #!/usr/bin/env python3
-"""Adds up the results that check.sh left in a folder: NAME.started says that a suite ran, NAME.gtest.json or
-NAME.lit.json what came of it. A suite without a result (it crashed) is one failure. Exit code 1 when a test failed.
+"""Adds up the results that check.sh left in a folder: TIER.started says that a tier ran, TIER.lit.json what came of it,
+TIER.time how long it took (seconds: wall, user, system). A tier without a result (it crashed) is one failure, and so is
+a tier over its budget. Exit code 1 when something failed.
 
     test-summary.py FOLDER
+
+Budgets are minutes on two idle cores. What is held to them is half of the processor time, which another process on the
+machine does not lengthen; a test that waits for nothing is ended by its own time limit.
 """
 import json
 import sys
 from pathlib import Path
 
-LIT_PASSED = {"PASS", "FLAKYPASS", "XFAIL"}
-LIT_SKIPPED = {"UNSUPPORTED", "SKIPPED", "EXCLUDED"}
+PASSED, SKIPPED = {"PASS", "FLAKYPASS", "XFAIL"}, {"UNSUPPORTED", "SKIPPED", "EXCLUDED"}
+CORES = 2
+# Tier -> (the tiers whose minutes are added up, their budget).
+BUDGETS = {"fast": (("fast",), 2), "check": (("check",), 8), "long": (("fast", "check", "long"), 20)}
+SLOWEST = 10
 
 
-def lit_results(document):
-    for test in document["tests"]:
-        code = test["code"]
-        yield test["name"], "passed" if code in LIT_PASSED else "skipped" if code in LIT_SKIPPED else "failed"
+def results(folder, tier):
+    """(name, outcome, seconds) of each test."""
+    try:
+        tests = json.loads((folder / f"{tier}.lit.json").read_text())["tests"]
+        return [(test["name"], test["code"], test.get("elapsed") or 0.0) for test in tests]
+    except (OSError, ValueError, KeyError):
+        return [(f"{tier} (ended without a result)", "FAIL", 0.0)]
 
 
-def gtest_results(document):
-    for suite in document["testsuites"]:
-        for test in suite["testsuite"]:
-            skipped = test["status"] != "RUN" or test["result"] == "SKIPPED"
-            result = "failed" if test.get("failures") else "skipped" if skipped else "passed"
-            yield f'{suite["name"]}.{test["name"]}', result
+def minutes(folder, tier):
+    """(wall, on two idle cores) of a tier, or None when it was not timed."""
+    try:
+        wall, user, system = map(float, (folder / f"{tier}.time").read_text().split()[-3:])
+    except (OSError, ValueError):
+        return None
+    return wall / 60, (user + system) / CORES / 60
 
 
-def suite_results(folder, name):
-    for suffix, read in (("lit", lit_results), ("gtest", gtest_results)):
-        try:
-            return list(read(json.loads((folder / f"{name}.{suffix}.json").read_text())))
-        except (OSError, ValueError, KeyError):
-            continue
-    return [(f"{name} (ended without a result)", "failed")]
+def over_budget(times):
+    """A line for each budget that does not hold."""
+    for last, (tiers, budget) in BUDGETS.items():
+        if last in times:
+            took = sum(times[tier][1] for tier in tiers if tier in times)
+            if took > budget:
+                yield f"{' + '.join(tiers)} took {took:.1f} of {budget} minutes"
 
 
 def main():
     folder = Path(sys.argv[1])
-    count = {"passed": 0, "failed": 0, "skipped": 0}
-    for started in sorted(folder.glob("*.started")):
-        for name, outcome in suite_results(folder, started.stem):
-            count[outcome] += 1
-            if outcome == "failed":
-                print(f"FAILED: {name}")
-    print(", ".join(f"{number} {outcome}" for outcome, number in count.items()))
-    return count["failed"] > 0
+    tiers = sorted((path.stem for path in folder.glob("*.started")), key=[*BUDGETS].index)
+    tests = [test for tier in tiers for test in results(folder, tier)]
+    times = {tier: took for tier in tiers if (took := minutes(folder, tier))}
+
+    slowest = sorted(tests, key=lambda test: -test[2])[:SLOWEST]
+    print(f"the {len(slowest)} slowest tests, seconds:")
+    for name, _, seconds in slowest:
+        print(f"  {seconds:6.1f}  {name}")
+    for tier, (wall, idle) in times.items():
+        print(f"{tier}: {idle:.1f} minutes on two idle cores, {wall:.1f} on the clock of this machine")
+
+    failures = [name for name, code, _ in tests if code not in PASSED | SKIPPED] + list(over_budget(times))
+    for failure in failures:
+        print(f"FAILED: {failure}")
+    passed = sum(code in PASSED for _, code, _ in tests)
+    skipped = sum(code in SKIPPED for _, code, _ in tests)
+    print(f"{passed} passed, {len(failures)} failed, {skipped} skipped")
+    return bool(failures)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,55 @@
+"""What the lit suites of test/ and unit/ share: tiers, time limits, and what this machine has."""
+import os
+import shutil
+
+# Seconds that one test may take, by tier: a deadlock ends as a failure. Tests of a tier take a tenth of it.
+LIMITS = {"fast": 120, "check": 300, "long": 600, "sweep": 7200}
+# Folders whose tests compile and run whole programs: tier check. The others, and the unit tests, are tier fast.
+PROGRAMS = {"Bundle", "EndToEnd", "Hostile", "Runtime", "Semantics", "Tools"}
+
+
+def tier(lit_config):
+    """The tier that --param tier=NAME asks for; None: fast and check, for a test that is run by hand."""
+    name = lit_config.params.get("tier")
+    if name is not None and name not in LIMITS:
+        lit_config.fatal(f"tier={name}: is none of {', '.join(LIMITS)}")
+    return name
+
+
+def suffixes(tier):
+    return {"long": [".long"], "sweep": [".sweep"]}.get(tier, [".mlir", ".test"])
+
+
+def excluded_folders(tier, root):
+    """The folders directly below `root` that belong to another tier."""
+    folders = {entry.name for entry in os.scandir(root) if entry.is_dir()}
+    return sorted({"fast": folders & PROGRAMS, "check": folders - PROGRAMS}.get(tier, ()))
+
+
+def limit_time(lit_config, tier):
+    try:
+        import psutil  # noqa: F401: lit ends the processes of a test with it
+    except ImportError:
+        lit_config.fatal("python3-psutil is missing, without which no test has a time limit; run scripts/setup.sh")
+    if lit_config.maxIndividualTestTime == 0:  # --timeout of the command line wins
+        lit_config.maxIndividualTestTime = LIMITS[tier or "long"]
+
+
+def chromium():
+    return shutil.which("chromium") or shutil.which("google-chrome")
+
+
+def features(cpuinfo="/proc/cpuinfo"):
+    """What a test may name behind REQUIRES; a test that asks for more is UNSUPPORTED, and counted."""
+    with open(cpuinfo) as file:
+        flags = next((set(line.split(":")[1].split()) for line in file if line.startswith("flags")), set())
+    found = {
+        "avx512": {"avx512f", "avx512bw", "avx512dq", "avx512vl"} <= flags,
+        "avx512bf16": "avx512_bf16" in flags,
+        "chromium": chromium(),
+        "clang-format": shutil.which("clang-format-22"),
+        "cuda": os.path.exists("/dev/nvidiactl"),
+        "mpi": shutil.which("mpirun"),
+        "ptxas": shutil.which("ptxas"),
+    }
+    return {name for name, there in found.items() if there}
