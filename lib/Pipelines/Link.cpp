@@ -33,6 +33,7 @@ Status linkProgram(Road &road, const Inputs &inputs, const CompileOptions &optio
   std::vector<ObjectJob> jobs = programParts(road.module());
   ObjectOptions objects;
   objects.cacheDir = options.cacheFolder;
+  objects.jobs = options.jobs;
   if (options.progress)
     objects.progress = [&](int64_t done, int64_t total) { options.progress("kernels", done, total); };
   Expected<std::vector<std::string>> paths = compileObjects(jobs, inputs.target, objects);

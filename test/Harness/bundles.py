@@ -103,7 +103,7 @@ def rows(lists):
 
 def compile_into(folder, source, *options):
     """The bundle `folder`, made anew; the objects of kernels are shared with other bundles."""
-    _output([_tool(), "compile", source, "-o", folder, "--cache-dir", objects(), *options])
+    _output([_tool(), "compile", source, "-o", folder, "--cache-dir", objects(), "--jobs", "1", *options])
     return Bundle(folder)
 
 

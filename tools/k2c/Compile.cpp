@@ -73,6 +73,8 @@ void k2c::addCompile(CLI::App &app, std::function<int()> &run) {
   c->add_option("--ignore-key", options->ignoreKeys, "accept this unknown config key");
   c->add_flag("--force", options->force, "replace the folder even if it is not a k2c bundle");
   c->add_option("--cache-dir", options->cacheFolder, "folder of compiled kernels (default: $XDG_CACHE_HOME/k2c)");
+  c->add_option("-j,--jobs", options->jobs, "most kernels compiled at a time (default: one a processor)")
+      ->transform(whole(1, 4096));
   c->add_option("--without", options->without, "leave out an optional pass; the same bits")
       ->check(CLI::IsMember({"fusion", "launch-groups", "buffer-reuse", "read-ahead"}));
   c->add_option("--tile-choice", options->tileChoice, "take the n-th best tile of each kernel; the same bits")

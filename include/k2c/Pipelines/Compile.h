@@ -34,6 +34,7 @@ struct CompileOptions {
   std::vector<std::string> ignoreKeys;
   bool force = false;
   std::string cacheFolder; ///< kernel objects; empty: $XDG_CACHE_HOME/k2c
+  int64_t jobs = 0;        ///< most kernels compiled at a time; 0: one a processor
   std::string blobStore;   ///< folder of weights that bundles share by hard links; empty: in the bundle only
   /// Optional passes to leave out ("fusion", "launch-groups", "buffer-reuse", "read-ahead"): the same bits, another
   /// program.
