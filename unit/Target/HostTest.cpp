@@ -1,15 +1,17 @@
 //===- HostTest.cpp - CPUs, objects, links: what works and what is refused ------------------------===//
-#include "k2c/Target/Host.h"
+#include "lib/Target/Host/Codegen.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <thread>
 
 using namespace k2c;
 
@@ -77,6 +79,21 @@ TEST_F(HostTest, ObjectsAreCached) {
   EXPECT_EQ(before.getUniqueID(), after.getUniqueID());
 }
 
+TEST_F(HostTest, ObjectsHaveTheNameOfWhatDecidesThem) {
+  const HostTarget wide = *HostTarget::forCpu("x86-64-v4"), narrow = *HostTarget::forCpu("x86-64-v3");
+  const ObjectJob job{"job", "key", {}}, other{"job", "other key", {}}, renamed{"another name", "key", {}};
+  const std::string name = objectName(job, narrow, "generator");
+  EXPECT_EQ(objectName(renamed, narrow, "generator"), name);
+  EXPECT_NE(objectName(other, narrow, "generator"), name);
+  EXPECT_NE(objectName(job, wide, "generator"), name);
+  EXPECT_NE(objectName(job, narrow, "another generator"), name);
+}
+
+TEST_F(HostTest, ObjectsOfTheCacheAreOfThisCodeGenerator) {
+  const ObjectJob job{"answer", answer, {}};
+  EXPECT_EQ((*compile("answer", answer))[0], path("cache") + "/" + objectName(job, target, codeGeneratorHash));
+}
+
 TEST_F(HostTest, DamagedObjectsAreCompiledAgain) {
   std::string object = (*compile("answer", answer))[0];
   std::string sound = (*llvm::MemoryBuffer::getFile(object))->getBuffer().str();
@@ -89,6 +106,25 @@ TEST_F(HostTest, DamagedObjectsAreCompiledAgain) {
     ASSERT_EQ((*compile("answer", answer))[0], object);
     EXPECT_EQ((*llvm::MemoryBuffer::getFile(object))->getBuffer().str(), sound);
   }
+}
+
+TEST_F(HostTest, AsManyChildrenAtATimeAsAreAllowed) {
+  // Each child holds a folder while it builds, which a second child at the same time could not make.
+  const std::string held = path("held");
+  auto build = [&](mlir::MLIRContext *context) -> mlir::OwningOpRef<mlir::ModuleOp> {
+    context->loadDialect<mlir::LLVM::LLVMDialect>();
+    if (llvm::sys::fs::create_directory(held, /*IgnoreExisting=*/false))
+      return {};
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    llvm::sys::fs::remove(held);
+    return mlir::parseSourceString<mlir::ModuleOp>(answer, context);
+  };
+  const std::vector<ObjectJob> jobs = {{"a", "a", build}, {"b", "b", build}, {"c", "c", build}};
+  ObjectOptions options;
+  options.cacheDir = path("cache");
+  options.jobs = 1;
+  Expected<std::vector<std::string>> objects = compileObjects(jobs, target, options);
+  EXPECT_TRUE(objects) << objects.error().text();
 }
 
 TEST_F(HostTest, InvalidModuleIsAnErrorOfItsKernel) {

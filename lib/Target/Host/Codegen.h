@@ -8,8 +8,12 @@ namespace k2c {
 
 enum class CodeKind : uint8_t { Object, Assembly, LlvmIr };
 
-/// Grows with every change of the pipeline that could change an object.
-inline constexpr int hostPipelineVersion = 1;
+/// Hash of the sources of this folder that decide an object; CMakeLists.txt computes it.
+extern const char *const codeGeneratorHash;
+
+/// The file of a job's object in the cache: a hash of its key, the target, LLVM's version and the code generator's
+/// hash.
+std::string objectName(const ObjectJob &job, const HostTarget &target, const std::string &generator);
 
 /// Lowers `module` in place, optimises and generates code. `name` is the place of errors. LLVM may end the process.
 Expected<std::string> generateCode(mlir::ModuleOp module, const HostTarget &target, const std::string &name,

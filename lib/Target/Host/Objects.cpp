@@ -37,13 +37,6 @@ struct Child {
   std::string text; ///< what it said so far
 };
 
-std::string objectPath(const std::string &dir, const ObjectJob &job, const HostTarget &target) {
-  std::string text = job.key + "\n" + target.cpu + "\n" + featureString(target) + "\n" LLVM_VERSION_STRING "\n" +
-                     std::to_string(hostPipelineVersion);
-  llvm::XXH128_hash_t hash = llvm::xxh3_128bits({reinterpret_cast<const uint8_t *>(text.data()), text.size()});
-  return dir + "/" + llvm::utohexstr(hash.high64, true, 16) + llvm::utohexstr(hash.low64, true, 16) + ".o";
-}
-
 /// What KEY.o.sum holds.
 std::string sumOf(llvm::StringRef object) {
   llvm::XXH128_hash_t hash = llvm::xxh3_128bits({object.bytes_begin(), object.size()});
@@ -182,6 +175,13 @@ Status waitForOne(std::vector<Child> &children, const std::vector<ObjectJob> &jo
 
 } // namespace
 
+std::string objectName(const ObjectJob &job, const HostTarget &target, const std::string &generator) {
+  std::string text =
+      job.key + "\n" + target.cpu + "\n" + featureString(target) + "\n" LLVM_VERSION_STRING "\n" + generator;
+  llvm::XXH128_hash_t hash = llvm::xxh3_128bits({reinterpret_cast<const uint8_t *>(text.data()), text.size()});
+  return llvm::utohexstr(hash.high64, true, 16) + llvm::utohexstr(hash.low64, true, 16) + ".o";
+}
+
 std::string userCacheFolder() {
   if (std::optional<std::string> cache = llvm::sys::Process::GetEnv("XDG_CACHE_HOME");
       cache && llvm::sys::path::is_absolute(*cache))
@@ -202,7 +202,7 @@ Expected<std::vector<std::string>> compileObjects(const std::vector<ObjectJob> &
   std::vector<Child> children;
   Status failure;
   for (size_t i = 0; i < jobs.size() && failure; ++i) {
-    paths.push_back(objectPath(dir, jobs[i], target));
+    paths.push_back(dir + "/" + objectName(jobs[i], target, codeGeneratorHash));
     if (isSound(paths[i]) || std::find(started.begin(), started.end(), paths[i]) != started.end())
       continue;
     if (options.progress)
