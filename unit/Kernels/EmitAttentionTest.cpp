@@ -11,6 +11,9 @@
 namespace k2c::test {
 namespace {
 
+class EmitAttention : public EmitTest {};
+K2C_EMIT_TARGETS(EmitAttention);
+
 /// Whole heads, parts of them, and more workers than items.
 const std::vector<int64_t> teams = {1, 2, 3, 7, 64};
 
@@ -61,31 +64,31 @@ GqaAttentionDesc gqa(int64_t heads, int64_t kvHeads, int64_t keyDim, int64_t val
   return d;
 }
 
-TEST(EmitAttention, GqaChunksAndDecodesTogether) {
+TEST_P(EmitAttention, GqaChunksAndDecodesTogether) {
   GqaAttentionDesc d = gqa(6, 2, 24, 20);
   d.shape.maxLogit = true;
   checkGqa(d, {{0, 70}, {63, 1}, {100, 3}, {0, 1}});
 }
 
-TEST(EmitAttention, GqaRestartsEveryThousandKeys) {
+TEST_P(EmitAttention, GqaRestartsEveryThousandKeys) {
   checkGqa(gqa(2, 1, 8, 8), {{1020, 9}, {1500, 2}});
   checkGqa(gqa(2, 1, 8, 8), {{2047, 1}});
 }
 
 /// Rows of a tile that see neither, one or both keys of a pair.
-TEST(EmitAttention, GqaPairsOfBf16) {
+TEST_P(EmitAttention, GqaPairsOfBf16) {
   checkGqa(gqa(2, 2, 9, 8, DType::BF16), {{5, 30}});
   checkGqa(gqa(3, 1, 9, 8, DType::BF16), {{0, 1}, {62, 5}, {63, 1}, {64, 1}, {65, 2}});
   checkGqa(gqa(2, 1, 8, 33, DType::BF16), {{1020, 9}, {2047, 2}});
 }
 
 /// Whole groups of value columns and a rest, keys that are no whole vectors, more rows than a tile has.
-TEST(EmitAttention, GqaColumnsInGroupsAndRests) {
+TEST_P(EmitAttention, GqaColumnsInGroupsAndRests) {
   checkGqa(gqa(7, 1, 40, 100, DType::BF16), {{130, 2}, {60, 7}});
   checkGqa(gqa(8, 2, 33, 64), {{0, 5}, {64, 1}});
 }
 
-TEST(EmitAttention, GqaQueriesAndCacheOfDifferentTypes) {
+TEST_P(EmitAttention, GqaQueriesAndCacheOfDifferentTypes) {
   GqaAttentionDesc d = gqa(3, 3, 17, 18, DType::BF16);
   d.q.type = DType::F32;
   checkGqa(d, {{62, 4}});
@@ -99,7 +102,7 @@ TEST(EmitAttention, GqaQueriesAndCacheOfDifferentTypes) {
 const std::vector<Sequence> longSequences = {{0, 1},    {63, 1},   {64, 1},   {1024, 1}, {2046, 3},
                                              {3071, 1}, {4095, 2}, {4096, 1}, {16383, 2}};
 
-TEST(EmitAttention, GqaSplitsLongSequences) {
+TEST_P(EmitAttention, GqaSplitsLongSequences) {
   GqaAttentionDesc d = gqa(6, 2, 8, 20);
   d.shape.maxLogit = true;
   checkGqa(d, longSequences, 13);
@@ -107,8 +110,8 @@ TEST(EmitAttention, GqaSplitsLongSequences) {
   checkGqa(gqa(3, 1, 9, 8, DType::BF16), {{16500, 1}}, 1);
 }
 
-TEST(EmitAttention, KeysOfTwoChainsAreRefusedByName) {
-  Expected<CompiledKernel> kernel = compileForHost({"wide", gqa(1, 1, 1024, 8)});
+TEST_P(EmitAttention, KeysOfTwoChainsAreRefusedByName) {
+  Expected<CompiledKernel> kernel = compileForTarget({"wide", gqa(1, 1, 1024, 8)});
   ASSERT_FALSE(kernel);
   EXPECT_EQ(kernel.error().text(), "wide: keys of 1024 elements; emitted scores are one chain, of at most 1023");
 }
@@ -145,20 +148,20 @@ void checkAbsorbed(int64_t heads, DType type, const std::vector<Sequence> &seque
       teams, splitTokens);
 }
 
-TEST(EmitAttention, AbsorbedTakesItsRows) {
+TEST_P(EmitAttention, AbsorbedTakesItsRows) {
   for (int64_t heads : {4, 20})
     checkAbsorbed(heads, DType::F32, forms);
 }
 
-TEST(EmitAttention, AbsorbedPairsOfBf16) { checkAbsorbed(20, DType::BF16, forms); }
+TEST_P(EmitAttention, AbsorbedPairsOfBf16) { checkAbsorbed(20, DType::BF16, forms); }
 
 /// Values that are turned in more than one part, the last one no whole vector.
-TEST(EmitAttention, AbsorbedPairsOfWideLatents) {
+TEST_P(EmitAttention, AbsorbedPairsOfWideLatents) {
   for (int64_t width : {136, 264})
     checkAbsorbed(5, DType::BF16, {{130, 2, K2RT_FORM_ABSORBED}, {63, 1, K2RT_FORM_ABSORBED}}, 0, width);
 }
 
-TEST(EmitAttention, AbsorbedSplitsLongSequences) {
+TEST_P(EmitAttention, AbsorbedSplitsLongSequences) {
   std::vector<Sequence> sequences = longSequences;
   for (Sequence &sequence : sequences)
     sequence.form = K2RT_FORM_ABSORBED;
@@ -202,11 +205,11 @@ void checkExpanded(DType type, DType cache) {
       teams);
 }
 
-TEST(EmitAttention, ExpandedExpandsABlockAtATime) { checkExpanded(DType::F32, DType::F32); }
+TEST_P(EmitAttention, ExpandedExpandsABlockAtATime) { checkExpanded(DType::F32, DType::F32); }
 
-TEST(EmitAttention, ExpandedQueriesAreWiderThanTheCache) { checkExpanded(DType::F32, DType::BF16); }
+TEST_P(EmitAttention, ExpandedQueriesAreWiderThanTheCache) { checkExpanded(DType::F32, DType::BF16); }
 
-TEST(EmitAttention, ExpandedPairsOfBf16) { checkExpanded(DType::BF16, DType::BF16); }
+TEST_P(EmitAttention, ExpandedPairsOfBf16) { checkExpanded(DType::BF16, DType::BF16); }
 
 } // namespace
 } // namespace k2c::test

@@ -4,6 +4,9 @@
 namespace k2c::test {
 namespace {
 
+class EmitLinear : public EmitTest {};
+K2C_EMIT_TARGETS(EmitLinear);
+
 struct Problem {
   LinearDesc desc;
   Array x, norm, w, bias, residual;
@@ -51,35 +54,35 @@ void check(const std::string &name, const LinearDesc &desc, std::vector<int64_t>
   }
 }
 
-TEST(EmitLinear, EveryRowCountOfATile) {
+TEST_P(EmitLinear, EveryRowCountOfATile) {
   check("f32", linear(DType::F32, DType::F32, 33, 130), {1, 2, 3, 5, 8, 13, 14, 15, 33});
 }
 
-TEST(EmitLinear, FewRowsTakePanelsInPairs) {
+TEST_P(EmitLinear, FewRowsTakePanelsInPairs) {
   check("pairs_of_panels", linear(DType::BF16, DType::BF16, 3 * 32 + 5, 256), {1, 2, 3, 4, 5});
   check("odd_panels", linear(DType::F32, DType::BF16, 2 * 32 + 1, 9), {1, 4});
 }
 
-TEST(EmitLinear, TilesShareTheRows) { check("shared", linear(DType::BF16, DType::BF16, 32, 64), {16, 29, 43, 57}); }
+TEST_P(EmitLinear, TilesShareTheRows) { check("shared", linear(DType::BF16, DType::BF16, 32, 64), {16, 29, 43, 57}); }
 
-TEST(EmitLinear, OddContractionOfBf16Weights) { check("odd", linear(DType::F32, DType::BF16, 40, 7), {1, 3, 15}); }
+TEST_P(EmitLinear, OddContractionOfBf16Weights) { check("odd", linear(DType::F32, DType::BF16, 40, 7), {1, 3, 15}); }
 
-TEST(EmitLinear, LeavesOfEqualLengthRunTogether) {
+TEST_P(EmitLinear, LeavesOfEqualLengthRunTogether) {
   check("leaves", linear(DType::F32, DType::BF16, 64, 1024), {1, 2, 14, 33});
 }
 
-TEST(EmitLinear, EmptyAndShortLeaves) {
+TEST_P(EmitLinear, EmptyAndShortLeaves) {
   check("ragged", linear(DType::F32, DType::BF16, 32, 4101), {1, 3});
   check("ragged", linear(DType::F32, DType::F32, 32, 4100), {1, 15});
   check("eight", linear(DType::BF16, DType::BF16, 32, 4096), {1, 2, 3, 9, 15});
 }
 
-TEST(EmitLinear, PairsOfBf16TakeTheOddElementFirst) {
+TEST_P(EmitLinear, PairsOfBf16TakeTheOddElementFirst) {
   check("pairs", linear(DType::BF16, DType::BF16, 48, 1024), {1, 15});
   check("pairs", linear(DType::BF16, DType::BF16, 48, 131), {2});
 }
 
-TEST(EmitLinear, NormBiasAndResidual) {
+TEST_P(EmitLinear, NormBiasAndResidual) {
   LinearDesc desc = linear(DType::F32, DType::BF16, 70, 192);
   desc.normEps = 1e-6;
   desc.epilogue.bias = desc.epilogue.residual = true;
@@ -87,7 +90,7 @@ TEST(EmitLinear, NormBiasAndResidual) {
   check("norm", desc, {1, 33, 500});
 }
 
-TEST(EmitLinear, GatedSiluOnInterleavedPanels) {
+TEST_P(EmitLinear, GatedSiluOnInterleavedPanels) {
   LinearDesc desc = linear(DType::F32, DType::BF16, 2 * 41, 96);
   desc.w.interleave = 2;
   desc.y = rowsOf(41);
@@ -95,7 +98,7 @@ TEST(EmitLinear, GatedSiluOnInterleavedPanels) {
   check("gated", desc, {1, 15});
 }
 
-TEST(EmitLinear, GatedSiluKeepsTheRoundingOfBf16) {
+TEST_P(EmitLinear, GatedSiluKeepsTheRoundingOfBf16) {
   LinearDesc desc = linear(DType::BF16, DType::BF16, 2 * 48, 96);
   desc.w.interleave = 2;
   desc.y = rowsOf(48, DType::BF16);

@@ -25,14 +25,8 @@ struct FlushDenormals {
   ~FlushDenormals() { _mm_setcsr(saved); }
 };
 
-std::vector<HostTarget> targets() {
-  Expected<HostTarget> host = HostTarget::detect(), narrow = HostTarget::forCpu("x86-64-v3");
-  std::vector<HostTarget> list;
-  if (host && host->hasAvx512)
-    list.push_back(*host);
-  list.push_back(*narrow);
-  return list;
-}
+/// The target of the running test.
+const HostTarget *current = nullptr;
 
 std::string keyOf(const KernelDesc &desc, int64_t splitTokens) {
   return canonicalKey(desc) + " split " + std::to_string(splitTokens);
@@ -66,21 +60,29 @@ Expected<CompiledKernel> compile(const KernelDesc &desc, const HostTarget &targe
 
 } // namespace
 
-Expected<CompiledKernel> compileForHost(const KernelDesc &desc) { return compile(desc, targets().front()); }
+void EmitTest::SetUp() {
+  static const HostTarget narrow = *HostTarget::forCpu("x86-64-v3"), host = *HostTarget::detect();
+  if (GetParam() == EmitTarget::Avx512 && !host.hasAvx512)
+    GTEST_SKIP() << "this machine has no AVX-512";
+  current = GetParam() == EmitTarget::Avx512 ? &host : &narrow;
+}
 
-std::vector<CompiledKernel> compileForTargets(const KernelDesc &desc, int64_t splitTokens) {
-  static std::map<std::string, std::vector<CompiledKernel>> known;
-  std::vector<CompiledKernel> &kernels = known[keyOf(desc, splitTokens)];
-  if (!kernels.empty())
-    return kernels;
-  for (const HostTarget &target : targets()) {
-    Expected<CompiledKernel> kernel = compile(desc, target, splitTokens);
-    if (kernel)
-      kernels.push_back(*kernel);
-    else
-      ADD_FAILURE() << target.cpu << ": " << kernel.error().text();
-  }
-  return kernels;
+Expected<CompiledKernel> compileForHost(const KernelDesc &desc) {
+  Expected<HostTarget> host = HostTarget::detect();
+  if (!host)
+    return host.takeError();
+  return compile(desc, *host);
+}
+
+Expected<CompiledKernel> compileForTarget(const KernelDesc &desc, int64_t splitTokens) {
+  static std::map<std::string, CompiledKernel> known;
+  const std::string key = keyOf(desc, splitTokens) + " for " + current->cpu;
+  if (auto found = known.find(key); found != known.end())
+    return found->second;
+  Expected<CompiledKernel> kernel = compile(desc, *current, splitTokens);
+  if (kernel)
+    known[key] = *kernel;
+  return kernel;
 }
 
 int64_t gridRows(const Grid &grid, const k2rt_ir_step &step) {
@@ -134,22 +136,23 @@ void expectSameBits(const KernelDesc &desc, const k2rt_ir_step &step, const std:
   ASSERT_EQ(operands(desc).size(), args.size());
   Status status = evaluate(desc, args.data(), step);
   ASSERT_TRUE(status) << status.error().text();
-  for (const CompiledKernel &kernel : compileForTargets(desc, splitTokens))
-    for (int64_t workers : teams) {
-      std::vector<Array> results = initial;
-      EXPECT_EQ(launchAll(kernel, desc, step, arguments(results), workers), 0);
-      for (size_t i = 0; i < results.size(); ++i) {
-        int64_t differences = 0, first = -1;
-        for (int64_t e = results[i].size() - 1; e >= 0; --e)
-          if (float a = results[i][e], b = expected[i][e]; std::memcmp(&a, &b, sizeof a) != 0) {
-            ++differences;
-            first = e;
-          }
-        EXPECT_EQ(differences, 0) << desc.name << " for " << kernel.target << ", " << workers << " workers, result "
-                                  << i << ": element " << first << " is " << (first < 0 ? 0 : results[i][first])
-                                  << ", expected " << (first < 0 ? 0 : expected[i][first]);
-      }
+  Expected<CompiledKernel> kernel = compileForTarget(desc, splitTokens);
+  ASSERT_TRUE(kernel) << kernel.error().text();
+  for (int64_t workers : teams) {
+    std::vector<Array> results = initial;
+    EXPECT_EQ(launchAll(*kernel, desc, step, arguments(results), workers), 0);
+    for (size_t i = 0; i < results.size(); ++i) {
+      int64_t differences = 0, first = -1;
+      for (int64_t e = results[i].size() - 1; e >= 0; --e)
+        if (float a = results[i][e], b = expected[i][e]; std::memcmp(&a, &b, sizeof a) != 0) {
+          ++differences;
+          first = e;
+        }
+      EXPECT_EQ(differences, 0) << desc.name << " for " << kernel->target << ", " << workers << " workers, result " << i
+                                << ": element " << first << " is " << (first < 0 ? 0 : results[i][first])
+                                << ", expected " << (first < 0 ? 0 : expected[i][first]);
     }
+  }
 }
 
 } // namespace k2c::test

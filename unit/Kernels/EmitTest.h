@@ -1,7 +1,8 @@
 //===- EmitTest.h - Compiles a kernel, runs it in parts, compares it with evaluate() -----------===//
 //
-// Every check compiles a description for two targets (AVX-512 when this machine has it, and 8 lanes), runs the code on
-// several partitions of the grid and demands the bits of the scalar reading.
+// A test runs once for each target: vectors of 8 lanes, and AVX-512, where it is skipped on a machine that lacks it. A
+// check compiles a description for the target, runs the code on several partitions of the grid and demands the bits of
+// the scalar reading.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_UNIT_KERNELS_EMITTEST_H
@@ -9,9 +10,22 @@
 
 #include "TestStep.h"
 #include "k2c/Kernels/TileConfig.h"
+#include <gtest/gtest.h>
 #include <string>
 
 namespace k2c::test {
+
+/// What emitted kernels are compiled for: x86-64-v3, or this machine's CPU with AVX-512.
+enum class EmitTarget { Avx2, Avx512 };
+
+/// The fixture of tests that run emitted kernels; instantiate it with K2C_EMIT_TARGETS(Fixture).
+class EmitTest : public testing::TestWithParam<EmitTarget> {
+protected:
+  void SetUp() override;
+};
+#define K2C_EMIT_TARGETS(Fixture)                                                                                      \
+  INSTANTIATE_TEST_SUITE_P(Emit, Fixture, testing::Values(EmitTarget::Avx2, EmitTarget::Avx512),                       \
+                           [](const auto &info) { return info.param == EmitTarget::Avx2 ? "avx2" : "avx512"; })
 
 /// A compiled kernel and how it is launched.
 struct CompiledKernel {
@@ -22,10 +36,10 @@ struct CompiledKernel {
   k2rt_ir_kernel_fn function = nullptr;
 };
 
-/// The kernel for every target of this machine; a compile error fails the test. Kernels live as long as the process.
-std::vector<CompiledKernel> compileForTargets(const KernelDesc &desc, int64_t splitTokens = 0);
+/// The kernel for the target of the running test. Kernels live as long as the process.
+Expected<CompiledKernel> compileForTarget(const KernelDesc &desc, int64_t splitTokens = 0);
 
-/// The kernel for this machine.
+/// The kernel for this machine, outside of tests.
 Expected<CompiledKernel> compileForHost(const KernelDesc &desc);
 
 /// Runs the grid in `workers` parts; the first status that is not 0, and the variant of the last part. `scratch`: at
@@ -40,7 +54,7 @@ LaunchResult launch(const CompiledKernel &kernel, const k2rt_ir_step &step, cons
 /// Rows of the grid's row space.
 int64_t gridRows(const Grid &grid, const k2rt_ir_step &step);
 
-/// Compares compiled kernels with evaluate(), for teams of so many workers. `arguments(results)` makes the argument
+/// Compares the compiled kernel with evaluate(), for teams of so many workers. `arguments(results)` makes the argument
 /// list; results[i] starts as a copy of initial[i]. Attention is split in steps of at most `splitTokens` tokens.
 void expectSameBits(const KernelDesc &desc, const k2rt_ir_step &step, const std::vector<Array> &initial,
                     const std::function<std::vector<void *>(std::vector<Array> &)> &arguments,
