@@ -68,26 +68,14 @@ private:
   double least = std::numeric_limits<double>::infinity();                      ///< bytes of those that come before
 };
 
-} // namespace
+/// Layouts that may hold a step, each with a lower bound of its time.
+class Bounds {
+public:
+  Bounds(const RequestModel &context, Refusals &refusals, int64_t &tried, PipelineCache &cache)
+      : context(context), refusals(refusals), tried(tried), cache(cache) {}
 
-std::vector<ClusterPlan> planner::trainingPlans(const RequestModel &context, const std::vector<ParallelLayout> &space,
-                                                Refusals &refusals, int64_t &tried) {
-  const Objective objective = context.request.objective;
-  PipelineCache cache;
-  std::vector<Scored> bounds, scores;
-  const double capacity = double(context.request.topology.device.memory.value.value);
-  auto keep = [&](const Expected<TrainScore> &bound) {
-    if (bound)
-      bounds.push_back({rankOf(*bound, objective), *bound});
-    return bool(bound);
-  };
-  auto offloaded = [&](ParallelLayout layout, Offload offload) {
-    layout.offload = offload;
-    ++tried;
-    return boundTrain(context, layout, cache);
-  };
-  // False: memory refuses it by so much that no other split of its layers can hold.
-  auto add = [&](const ParallelLayout &layout) {
+  /// False: memory refuses `layout` by so much that no other split of its layers can hold.
+  bool add(const ParallelLayout &layout) {
     const Expected<TrainScore> bound = boundTrain(context, layout, cache);
     if (keep(bound))
       return true;
@@ -107,30 +95,37 @@ std::vector<ClusterPlan> planner::trainingPlans(const RequestModel &context, con
     // Even stages have at most twice the mean's layers, and some rank of any split has the mean's.
     ParallelLayout least = layout;
     least.offload = hasHost ? Offload::Both : Offload::None;
+    const double capacity = double(context.request.topology.device.memory.value.value);
     return trainingBytes(context, least, cache).value_or(0) <= 2 * capacity;
-  };
-  for (const ParallelLayout &layout : space) {
-    if (!add(layout))
-      continue;
-    if (const std::optional<ParallelLayout> chosen = withChosenLayers(context, layout)) {
-      ++tried;
-      add(*chosen);
-    }
   }
-  sortByRank(bounds);
-  Settled settled;
-  for (const Scored &bound : bounds) {
-    if (settled(bound))
-      continue;
-    Expected<TrainScore> score = scoreTrain(context, bound.score.layout, cache);
-    if (!score) {
-      refusals.add(score.error(), bound.score.layout, PlanPhase::Train);
-      continue;
-    }
-    scores.push_back({rankOf(*score, objective), *score});
-    settled.add(scores.back());
+
+  /// All that were kept, the fastest bound first.
+  std::vector<Scored> sorted() && {
+    sortByRank(bounds);
+    return std::move(bounds);
   }
-  sortByRank(scores);
+
+private:
+  bool keep(const Expected<TrainScore> &bound) {
+    if (bound)
+      bounds.push_back({rankOf(*bound, context.request.objective), *bound});
+    return bool(bound);
+  }
+  Expected<TrainScore> offloaded(ParallelLayout layout, Offload offload) {
+    layout.offload = offload;
+    ++tried;
+    return boundTrain(context, layout, cache);
+  }
+
+  const RequestModel &context;
+  Refusals &refusals;
+  int64_t &tried;
+  PipelineCache &cache;
+  std::vector<Scored> bounds;
+};
+
+/// The fastest plans, and behind them those that need less memory.
+std::vector<ClusterPlan> frontier(const RequestModel &context, const std::vector<Scored> &scores) {
   std::vector<ClusterPlan> plans;
   double least = std::numeric_limits<double>::infinity();
   size_t steps = 0;
@@ -146,4 +141,35 @@ std::vector<ClusterPlan> planner::trainingPlans(const RequestModel &context, con
         plans.push_back(std::move(*plan));
   }
   return plans;
+}
+
+} // namespace
+
+std::vector<ClusterPlan> planner::trainingPlans(const RequestModel &context, const std::vector<ParallelLayout> &space,
+                                                Refusals &refusals, int64_t &tried) {
+  PipelineCache cache;
+  Bounds bounds(context, refusals, tried, cache);
+  for (const ParallelLayout &layout : space) {
+    if (!bounds.add(layout))
+      continue;
+    if (const std::optional<ParallelLayout> chosen = withChosenLayers(context, layout)) {
+      ++tried;
+      bounds.add(*chosen);
+    }
+  }
+  std::vector<Scored> scores;
+  Settled settled;
+  for (const Scored &bound : std::move(bounds).sorted()) {
+    if (settled(bound))
+      continue;
+    Expected<TrainScore> score = scoreTrain(context, bound.score.layout, cache);
+    if (!score) {
+      refusals.add(score.error(), bound.score.layout, PlanPhase::Train);
+      continue;
+    }
+    scores.push_back({rankOf(*score, context.request.objective), *score});
+    settled.add(scores.back());
+  }
+  sortByRank(scores);
+  return frontier(context, scores);
 }

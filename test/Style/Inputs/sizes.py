@@ -11,7 +11,8 @@ MOST_FILE, MOST_FUNCTION, MOST_COLUMNS = 400, 60, 120
 CODE = (*CPP, ".td", ".py", ".sh", ".cmake", "CMakeLists.txt")
 # Files whose lines are data: sentences of many scripts, and what they are cut with.
 DATA = {"test/Runtime/tokenizers/make_golden.py", "test/Runtime/tokenizers/make_wide.py"}
-NO_FUNCTION = re.compile(r"\s*(namespace|struct|class|enum|union|extern|if|for|while|switch|do|else|using)\b|.*= \{$")
+NO_FUNCTION = re.compile(
+    r"\s*(namespace|struct|class|enum|union|extern|if|for|while|switch|do|else|using|return)\b|.*= \{$")
 
 
 def columns(path, text):
@@ -21,17 +22,31 @@ def columns(path, text):
             yield f"{path}:{number}: {len(line)} columns, at most {MOST_COLUMNS}"
 
 
+def head_of(text, brace):
+    """The line where the head begins whose body opens at the end of line `brace`: wrapped lines and a constructor's
+    initialisers are indented further than it. None when nothing there is a function."""
+    number = brace
+    # A head that is wrapped ends in lines of at least four columns; its first line is less indented and not ended.
+    while number > 0 and re.match(r" {4}", text[number]) and re.search(r"[,(=<&|+?:)]$|[^;{}\s]$", text[number - 1]):
+        number -= 1
+    if number < brace and "](" in text[brace]:
+        return None  # a lambda among the initialisers
+    head = " ".join(text[number:brace + 1])
+    indent = len(text[number]) - len(text[number].lstrip())
+    return number if indent in (0, 2, 4) and "(" in head and not NO_FUNCTION.match(head) else None
+
+
 def functions(path, text):
     """Functions that are too long. Formatted code closes a body in the column where its head begins."""
     number = 0
     while number < len(text):
-        head = re.match(r"( {0,4})\S.*[)\w] ?\{$", text[number])
-        if head and "(" in text[number] and not NO_FUNCTION.match(text[number]) and len(head[1]) in (0, 2, 4):
-            end = next((i for i in range(number, len(text)) if text[i].startswith(head[1] + "}")), number)
-            # A constructor's initialiser begins a body, but its line is indented further than the closing brace.
-            if end - number - 1 > MOST_FUNCTION and not text[number].lstrip().startswith(":"):
-                yield f"{path}:{number + 1}: a function of {end - number - 1} lines, at most {MOST_FUNCTION}"
-            number = end if not head[1] else number
+        head = head_of(text, number) if re.search(r"[)\w}] ?\{$", text[number]) else None
+        if head is not None:
+            indent = re.match(" *", text[head])[0]
+            end = next((i for i in range(number, len(text)) if text[i].startswith(indent + "}")), number)
+            if end - number - 1 > MOST_FUNCTION:
+                yield f"{path}:{head + 1}: a function of {end - number - 1} lines, at most {MOST_FUNCTION}"
+            number = end if not indent else number
         number += 1
 
 
