@@ -75,8 +75,9 @@ class Bundle:
             self.manifest = json.load(file)
 
     def text(self, *arguments):
-        """The standard output of DIR/run."""
-        return _output([os.path.join(self.folder, "run"), *map(str, arguments)])
+        """The standard output of DIR/run, on one thread unless the arguments say otherwise: lit has a test a processor."""
+        threads = () if "--threads" in arguments else ("--threads", "1")
+        return _output([os.path.join(self.folder, "run"), *map(str, arguments), *threads])
 
     def json(self, *arguments):
         return json.loads(self.text(*arguments, "--json"))

@@ -20,7 +20,7 @@ def check(source, folder, options):
     report.check(elements > 0, f"{len(stored)} tensors in blocks")
     dequantise(tensors)
     blocks, wide = compiled(source, *options), compiled(tensors.write(folder), *options)
-    for arguments in (("--all",), ("--all", "--chunk", 1, "--threads", 1)):
+    for arguments in (("--all", "--threads", 2), ("--all", "--chunk", 1, "--threads", 1)):
         mine, theirs = blocks.logits(PROMPT, *arguments), wide.logits(PROMPT, *arguments)
         same = [row.tobytes() for row in mine] == [row.tobytes() for row in theirs]
         report.check(same, f"logits of {len(PROMPT)} positions {' '.join(map(str, arguments))}: the same bits")

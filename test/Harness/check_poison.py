@@ -13,6 +13,8 @@ from bundles import Failure, compiled
 from check_invariance import draw
 from golden import Report
 
+# Scratch and shares of several workers.
+TEAM = ("--threads", 2)
 PATTERNS = ("0xff", "0x7f", "0x01")
 
 
@@ -23,16 +25,16 @@ def outputs(bundle, prompts):
         json.dump(prompts, file)
         file.flush()
         return {
-            "logits": bundle.text("logits", "--prompt-ids", longest, "--all", "--chunk", 9, "--json"),
-            "hidden states": bundle.text("hidden", "--prompt-ids", longest, "--json"),
-            "routes": bundle.text("routes", "--prompt-ids", longest, "--json"),
-            "a batch": bundle.text("logits", "--batch-file", file.name, "--json"),
+            "logits": bundle.text("logits", "--prompt-ids", longest, "--all", "--chunk", 9, "--json", *TEAM),
+            "hidden states": bundle.text("hidden", "--prompt-ids", longest, "--json", *TEAM),
+            "routes": bundle.text("routes", "--prompt-ids", longest, "--json", *TEAM),
+            "a batch": bundle.text("logits", "--batch-file", file.name, "--json", *TEAM),
             "tokens": tokens(bundle, file.name),
         }
 
 
 def tokens(bundle, batch):
-    done = bundle.json("generate", "--batch-file", batch, "-n", 3, "--ignore-eos", "--logprobs", 3)
+    done = bundle.json("generate", "--batch-file", batch, "-n", 3, "--ignore-eos", "--logprobs", 3, *TEAM)
     return json.dumps([(one["ids"], one["logprobs"]) for one in done])
 
 
