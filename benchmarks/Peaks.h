@@ -6,8 +6,8 @@
 
 namespace k2c::bench {
 
-/// FLOP of one call: `steps` rounds of 16 independent 512-bit multiply-adds on registers. Zero where the CPU lacks the
-/// instruction.
+/// FLOP of one call: `steps` rounds of independent multiply-adds on registers, of 512 bits or, for f32 without AVX-512,
+/// of 256. Zero where the CPU lacks the instruction.
 double runF32Peak(int64_t steps);
 double runBf16Peak(int64_t steps);
 

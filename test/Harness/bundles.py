@@ -75,7 +75,7 @@ class Bundle:
             self.manifest = json.load(file)
 
     def text(self, *arguments):
-        """The standard output of DIR/run, on one thread unless the arguments say otherwise: lit has a test a processor."""
+        """The standard output of DIR/run, on one thread unless `arguments` say more: lit has a test a processor."""
         threads = () if "--threads" in arguments else ("--threads", "1")
         return _output([os.path.join(self.folder, "run"), *map(str, arguments), *threads])
 
