@@ -35,20 +35,26 @@ struct Bundle {
   }
 };
 
+/// An error's text without the folder before "weights/", where it names a file.
+std::string fileAndMessage(const TemporaryFolder &folder, const Error &error) {
+  const std::string text = error.text(), place = folder.path + "/weights/";
+  return text.compare(0, place.size(), place) == 0 ? text.substr(place.size()) : text;
+}
+
 /// The error of reading `text` as weights/<file>.
 std::string indexError(const std::string &text) {
   TemporaryFolder folder;
   fs::create_directories(folder.path + "/weights");
   std::ofstream(folder.path + "/weights/index.json") << text;
   auto index = readWeightIndex(folder.path);
-  return index ? "" : index.error().text().substr(folder.path.size() + 9);
+  return index ? "" : fileAndMessage(folder, index.error());
 }
 std::string mapError(const std::string &slot) {
   TemporaryFolder folder;
   fs::create_directories(folder.path + "/weights");
   std::ofstream(folder.path + "/weights/map.json") << "{\"format\":1,\"slots\":[\n" << slot << "]}";
   auto map = readWeightMap(folder.path);
-  return map ? "" : map.error().text().substr(folder.path.size() + 9);
+  return map ? "" : fileAndMessage(folder, map.error());
 }
 
 } // namespace

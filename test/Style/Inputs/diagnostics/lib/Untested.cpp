@@ -2,8 +2,9 @@
 void f() {
   op->emitOpError("this message is"
                   " never quoted");
-  op->emitError() << x << "second half of "
-                          "a broken literal";
+  op->emitError() << x
+                  << "second half of "
+                     "a broken literal";
   // emitError("a comment has no test");
   return Error{path, "this one is quoted", "and its \"remedy\" is"};
 }
