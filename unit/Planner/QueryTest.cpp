@@ -52,19 +52,6 @@ TEST(Query, RefusesInputsThatAreNoObject) {
             "inputs:1:1: the inputs are not a JSON object; mtp_tokens_per_step reads: acceptance depth");
 }
 
-TEST(Query, QuantitiesOfTheGoldenFilesNameParts) {
-  const std::string inputs = R"({"model": "deepseek_v3", "layers_on_stage": 4, "tp": 2, "ep": 8})";
-  EXPECT_EQ((*ask("device_params", inputs, "t6_non_moe_MiB"))["value"], 859439104);
-  EXPECT_EQ((*ask("device_params", inputs, "norm_per_layer"))["value"], 16384);
-  EXPECT_EQ((*ask("device_params", inputs, "v3_L4_tp2_params_seed"))["value"], 6250364928);
-}
-
-TEST(Query, RefusesAQuantityThatNamesNoPart) {
-  EXPECT_EQ(errorOf("zero_memory", R"({"model": "k2", "layers_on_stage": 4, "ep": 8, "dp": 8})", "speed"),
-            "--quantity: zero_memory has no quantity 'speed'; its quantities: total_bytes, params_bytes, grads_bytes, "
-            "gradients_bytes, optimizer_bytes");
-}
-
 TEST(Query, RefusesLayoutsThatDoNotDivide) {
   EXPECT_EQ(errorOf("device_params", R"({"model": "deepseek_v3", "layers_on_stage": 4, "tp": 3, "ep": 8})"),
             "inputs:1:48: 'tp' 3 does not divide the attention heads 128; choose a divisor of 128");

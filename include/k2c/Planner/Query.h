@@ -57,9 +57,6 @@ public:
   /// Raw value, or null when absent. Like all readers, it counts as reading the key; `has` does not.
   const nlohmann::json *raw(const std::string &key) const;
 
-  /// As asked by --quantity or the key `quantity`; empty: the function's own value.
-  const std::string &quantity() const { return state->quantity; }
-  void setQuantity(std::string quantity) { state->quantity = std::move(quantity); }
   Compat compat() const { return state->compat; }
   bool isPaper() const { return state->compat == Compat::Paper; }
 
@@ -74,7 +71,6 @@ public:
 private:
   struct State {
     Compat compat;
-    std::string quantity;
     std::optional<Error> failure;
     std::vector<std::unique_ptr<ModelSpec>> models;
     std::vector<std::string> opened;                      ///< pointers of objects
@@ -94,10 +90,6 @@ struct QueryAnswer {
   nlohmann::ordered_json value;
   /// Part name (with its unit: "moe_bytes") -> number.
   nlohmann::ordered_json parts = nlohmann::ordered_json::object();
-  /// Other names of parts, which a quantity may use: alias -> part.
-  std::map<std::string, std::string> aliases;
-  /// The parts are of different kinds, so that a quantity has to name one of them.
-  bool isTable = false;
   /// Printed as they are; only without a value.
   nlohmann::ordered_json fields;
 
@@ -108,10 +100,6 @@ struct QueryAnswer {
   /// Adds a part; the first one is also the value when there is none yet.
   QueryAnswer &part(const std::string &name, Checked number);
   QueryAnswer &part(const std::string &name, double number);
-  QueryAnswer &alias(const std::string &name, const std::string &part) {
-    aliases[name] = part;
-    return *this;
-  }
 };
 
 /// One function of the table.
@@ -128,8 +116,8 @@ const std::vector<QueryFunction> &queryFunctions();
 
 /// Options of one question.
 struct QueryOptions {
-  /// The part of the answer that is asked for; empty: its value. What names no part is an error, even where there are
-  /// none; as the key "quantity" of the inputs it is then a remark.
+  /// The part of the answer that is asked for, by its exact name; empty: its value. What names no part is an error,
+  /// even where there are none; as the key "quantity" of the inputs it is then a remark.
   std::string quantity;
   Compat compat = Compat::Paper;
   bool withParts = false; ///< answer {"value":x,"parts":{..}}

@@ -4,7 +4,6 @@
 #include "../Query/Read.h"
 #include "k2c/Planner/Count.h"
 #include "k2c/Planner/MlaForms.h"
-#include <cctype>
 
 using namespace k2c;
 using namespace k2c::planner;
@@ -63,9 +62,7 @@ QueryAnswer matrices(QueryInputs &in) {
                                                     {"W_UK", w.uk}, {"W_KR", w.kr}, {"W_UV", w.uv}, {"W_O", w.o}};
   for (const auto &[name, count] : parts)
     answer.part(name, count * bytes);
-  for (const auto &[name, value] : answer.parts.items())
-    answer.alias(name + (in.has("w_bytes") ? "_bytes" : "_params"), name);
-  return answer.alias("mla_total", "total").alias("sum", "total");
+  return answer;
 }
 
 QueryAnswer mlaParameters(QueryInputs &in) {
@@ -90,21 +87,6 @@ QueryAnswer layerCount(QueryInputs &in) {
   return QueryAnswer().part("params", count).part("bytes", count * bytes);
 }
 
-/// The stage that the inputs, or a quantity like "stage1_14_params_B", name.
-int64_t stageOf(QueryInputs &in, int64_t stages) {
-  const std::string &quantity = in.quantity();
-  size_t at = quantity.find("stage");
-  if (in.has("stage") || at == std::string::npos || at + 5 >= quantity.size() ||
-      !std::isdigit(static_cast<unsigned char>(quantity[at + 5])))
-    return in.whole("stage", 0, stages - 1);
-  int64_t stage = 0;
-  for (size_t i = at + 5; i < quantity.size() && std::isdigit(static_cast<unsigned char>(quantity[i])); ++i)
-    stage = std::min<int64_t>(stage * 10 + (quantity[i] - '0'), stages);
-  if (stage >= stages)
-    in.fail("pp", std::to_string(stages) + " has no stage of quantity '" + quantity + "'");
-  return stage;
-}
-
 std::vector<int64_t> readStages(QueryInputs &in, const ModelSpec *model) {
   int64_t stages = in.whole("pp", 1, model ? model->layerCount() : 1);
   size_t partition = in.word("partition", {"front", "balanced"}, 0);
@@ -118,7 +100,7 @@ QueryAnswer stage(QueryInputs &in, const char *value) {
   bool doubled = in.flag("double_count_latent_norms", in.isPaper());
   Checked bytes = in.whole("bytes_per_param", 2, 1, 64);
   std::vector<int64_t> layers = readStages(in, model);
-  int64_t which = stageOf(in, int64_t(layers.size()));
+  int64_t which = in.whole("stage", 0, int64_t(layers.size()) - 1);
   if (!model || !in.ok())
     return QueryAnswer();
   if (layers[size_t(which)] == 0)
@@ -197,30 +179,25 @@ QueryAnswer expertFlops(QueryInputs &in) {
   return readMoe(in, model) ? QueryAnswer(expertLayerFlops(*model, tokens)) : QueryAnswer();
 }
 
-/// Sizes by the words of paper 000 and, as other names, by the keys of config.json.
+/// Sizes by the words of paper 000.
 QueryAnswer sizesOfModel(QueryInputs &in) {
   const ModelSpec *model = in.model();
   if (!model)
     return QueryAnswer();
   QueryAnswer answer;
-  auto size = [&](const char *name, int64_t number, std::initializer_list<const char *> others = {}) {
-    answer.part(name, Checked(number));
-    for (const char *other : others)
-      answer.alias(other, name);
-  };
-  const int64_t routed = int64_t(model->moeLayers().size());
-  size("layers", model->layerCount(), {"num_hidden_layers"});
-  size("hidden", model->hidden, {"hidden_size"});
-  size("vocab", model->vocab, {"vocab_size"});
-  size("context", model->maxPosition, {"max_position_embeddings", "positions"});
-  size("dense", model->layerCount() - routed, {"dense_layers", "first_k_dense_replace"});
+  auto size = [&](const char *name, int64_t number) { answer.part(name, Checked(number)); };
+  size("layers", model->layerCount());
+  size("hidden", model->hidden);
+  size("vocab", model->vocab);
+  size("context", model->maxPosition);
+  size("dense", model->layerCount() - int64_t(model->moeLayers().size()));
   if (const auto *gqa = std::get_if<GqaSpec>(&model->attention)) {
-    size("heads", gqa->heads, {"num_attention_heads"});
-    size("kv_heads", gqa->kvHeads, {"num_key_value_heads"});
+    size("heads", gqa->heads);
+    size("kv_heads", gqa->kvHeads);
     size("head_dim", gqa->headDim);
   } else {
     const MlaSpec &mla = std::get<MlaSpec>(model->attention);
-    size("heads", mla.heads, {"num_attention_heads"});
+    size("heads", mla.heads);
     size("q_lora_rank", mla.queryLatent);
     size("kv_lora_rank", mla.latent);
     size("qk_nope_head_dim", mla.nope);
@@ -229,14 +206,13 @@ QueryAnswer sizesOfModel(QueryInputs &in) {
   }
   if (model->moe) {
     const MoeSpec &moe = *model->moe;
-    size("experts", moe.experts, {"m", "n_routed_experts", "num_experts"});
-    size("topk", moe.topK, {"k", "num_experts_per_tok"});
-    size("width", moe.inter, {"moe_intermediate_size"});
-    size("shared", sharedExperts(*model), {"n_shared_experts"});
-    size("groups", moe.groups, {"n_group"});
+    size("experts", moe.experts);
+    size("topk", moe.topK);
+    size("width", moe.inter);
+    size("shared", sharedExperts(*model));
+    size("groups", moe.groups);
     answer.part("sparsity", double(moe.experts) / double(moe.topK));
   }
-  answer.isTable = true;
   return answer;
 }
 
@@ -251,7 +227,6 @@ QueryAnswer checkpoint(QueryInputs &in, CheckpointFormat format) {
   CheckpointSize size = checkpointSize(*model, format, mtp, block);
   QueryAnswer answer;
   answer.part("bytes", size.bytes).part("elements", size.elements()).part("fp8", size.fp8).part("fp4", size.fp4);
-  answer.alias("elements_with_scales", "elements").alias("total_bytes", "bytes");
   return answer.part("scales", size.scales).part("bf16", size.bf16).part("f32", size.f32);
 }
 

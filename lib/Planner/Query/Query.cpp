@@ -3,7 +3,6 @@
 #include "k2c/Planner/Query.h"
 
 #include "Parts.h"
-#include "Quantity.h"
 #include <algorithm>
 #include <cmath>
 
@@ -79,6 +78,18 @@ const QueryFunction *find(const std::string &name) {
   return nullptr;
 }
 
+/// The keys of an object, "a, b, c", for messages.
+std::string namesOf(const ordered_json &fields) {
+  std::string names;
+  for (const auto &[name, value] : fields.items())
+    names += (names.empty() ? "" : ", ") + name;
+  return names;
+}
+
+Error noQuantity(const std::string &function, const std::string &quantity, const std::string &remedy) {
+  return {"--quantity", function + " has no quantity '" + quantity + "'", remedy};
+}
+
 bool isNumber(const ordered_json &value) {
   return value.is_number_integer() || (value.is_number() && std::isfinite(value.get<double>())) || value.is_boolean();
 }
@@ -103,23 +114,23 @@ Expected<ordered_json> k2c::answerQuery(const std::string &name, const JsonDocum
   std::string quantity = options.quantity;
   if (const json *said = reader.raw("quantity"); said && said->is_string() && !isAsked)
     quantity = said->get<std::string>();
-  reader.setQuantity(quantity);
   QueryAnswer answer = function->answer(reader);
   if (!reader.ok())
     return reader.error();
   if (std::optional<Error> error = reader.unread(remarks))
     return *error;
   if (!answer.fields.is_null() && isAsked)
-    return Error{"--quantity", name + " has no quantity '" + quantity + "'",
-                 "it answers " + planner::namesOf(answer.fields) + " at once: leave --quantity out"};
+    return noQuantity(name, quantity, "it answers " + namesOf(answer.fields) + " at once: leave --quantity out");
   if (!answer.fields.is_null())
     return answer.fields;
   ordered_json value = answer.value;
   // In the inputs, a quantity of one number is a remark.
   if (isAsked || (!quantity.empty() && answer.parts.size() > 1)) {
-    Expected<ordered_json> part = planner::quantityOf(quantity, answer, inputs.root(), name);
-    if (!part)
-      return part.takeError();
+    auto part = answer.parts.find(quantity);
+    if (part == answer.parts.end())
+      return noQuantity(name, quantity,
+                        answer.parts.empty() ? "it answers one number: leave --quantity out"
+                                             : "its quantities: " + namesOf(answer.parts));
     value = *part;
   }
   if (!isNumber(value))

@@ -11,7 +11,7 @@ using namespace k2c;
 using nlohmann::json;
 
 QueryInputs::QueryInputs(const JsonDocument &document, Compat compat, std::string pointer)
-    : QueryInputs(document, std::make_shared<State>(State{compat, "", std::nullopt, {}, {}, {}}), std::move(pointer)) {}
+    : QueryInputs(document, std::make_shared<State>(State{compat, std::nullopt, {}, {}, {}}), std::move(pointer)) {}
 
 QueryInputs::QueryInputs(const JsonDocument &document, std::shared_ptr<State> state, std::string pointer)
     : document(&document), state(std::move(state)), pointer(std::move(pointer)) {

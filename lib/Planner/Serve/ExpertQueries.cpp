@@ -61,8 +61,6 @@ QueryAnswer distinctNodes(QueryInputs &in) {
   return QueryAnswer(distinctNodesMean(c.experts, c.topK, nodes));
 }
 
-/// At least as many trials as asked, four times as many where that is quick: a golden simulation's own noise then
-/// dominates.
 RoutingTrials trials(QueryInputs &in, double drawsOfOne) {
   RoutingTrials result;
   result.trials = in.whole("trials", 1000, 1, 1 << 24);
@@ -70,8 +68,6 @@ RoutingTrials trials(QueryInputs &in, double drawsOfOne) {
   if (in.ok() && draws > double(mostDraws))
     in.fail("trials", "gives " + std::to_string(int64_t(draws)) + " draws, at most " + std::to_string(mostDraws),
             "ask for fewer trials or tokens");
-  if (4 * draws <= double(mostDraws) / 2)
-    result.trials *= 4;
   return result;
 }
 

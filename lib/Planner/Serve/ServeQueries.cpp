@@ -98,8 +98,6 @@ QueryAnswer step(QueryInputs &in) {
   answer.part("experts_s", t.experts).part("communication_s", t.communication);
   answer.part("attention_mem_bytes", t.attentionMemory).part("attention_flop", t.attentionCompute);
   answer.part("experts_mem_bytes", t.expertMemory).part("experts_flop", t.expertCompute);
-  answer.alias("mla_s", "attention_s").alias("ep_s", "experts_s").alias("comm_s", "communication_s");
-  answer.alias("tok_s_per_gpu", "tok_s_gpu").alias("tok_s_per_user", "tok_s_user");
   return answer.part("experts_loaded", t.expertsLoaded);
 }
 

@@ -100,19 +100,10 @@ QueryAnswer device(QueryInputs &in) {
     const std::string stem = name;
     answer.part(stem + "_params", count).part(stem + "_bytes", count * bytes);
     answer.part(stem + "_per_layer", count / layers);
-    if (stem != "total")
-      answer.alias(stem + "_total", stem + "_params").alias(stem + "_layers", stem + "_params");
   }
   answer.part("mla_tp_split", d.attentionSplit).part("mla_replicated", d.attentionReplicated);
-  answer.part("experts_per_rank", Checked(d.expertsPerRank))
+  return answer.part("experts_per_rank", Checked(d.expertsPerRank))
       .part("experts_per_layer", Checked(d.expertsPerRank) / layers);
-  answer.alias("params", "total_params").alias("bytes", "total_bytes");
-  for (const char *unit : {"_params", "_bytes", "_per_layer"})
-    for (const auto &[other, stem] :
-         {std::pair("gate", "router"), std::pair("ln", "norm"), std::pair("shared", "shared_expert"),
-          std::pair("attention", "mla"), std::pair("routed_expert", "routed")})
-      answer.alias(std::string(other) + unit, std::string(stem) + unit);
-  return answer;
 }
 
 /// `bytes` [weight, gradient, optimizer], or each on its own.
