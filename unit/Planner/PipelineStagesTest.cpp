@@ -84,7 +84,8 @@ TEST(PipelineStagesTest, QueriesTakeListsOfStages) {
   const json shape = {{"schedule", "1f1b"}, {"pp", 2}, {"microbatches", 2}};
   json inputs = shape;
   inputs.update({{"F", {1, 3}}, {"Bi", {1, 2}}, {"W", {1, 2}}});
-  EXPECT_EQ(answer(inputs), R"({"makespan":17.0,"bubble_per_rank":[11.0,3.0],"peak_stashed_chunks":[2,1]})");
+  EXPECT_EQ(answer(inputs), R"({"makespan":17.0,"bubble_per_rank":[11.0,3.0],"peak_stashed_chunks":[2,1],)"
+                            R"("bubble":11.0,"bubble_source":"simulation"})");
   inputs["W"] = 1;
   EXPECT_TRUE(has(answer(inputs), R"("makespan":15.0)"));
   inputs["Bi"] = {1, 2, 3};

@@ -1,9 +1,9 @@
 //===- Bubble.h - Closed forms of pipeline schedules --------------------------===//
 //
 // Idle time of a rank, micro-batches whose activations live at once, and copies of the parameters, for one step of `pp`
-// stages. Time is in the unit of the durations. Exact on every rank for 1F1B, interleaved 1F1B and ZB-H1; for DualPipe
-// the maximum over ranks (DeepSeek-AI's DualPipe README; Qi et al., Zero Bubble Pipeline Parallelism, 2024; Narayanan
-// et al., 2021).
+// stages. Time is in the unit of the durations. Exact on every rank for 1F1B and interleaved 1F1B, and where
+// bubbleFormHolds for ZB-H1; there, for DualPipe the maximum over ranks (DeepSeek-AI's DualPipe README; Qi et al., Zero
+// Bubble Pipeline Parallelism, 2024; Narayanan et al., 2021).
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_PLANNER_BUBBLE_H
@@ -27,9 +27,14 @@ struct StageDurations {
 };
 
 /// Idle time: GPipe and 1F1B (pp-1)(F+B), interleaved the same / chunks, ZB-H1 (pp-1)(F+B-2W), DualPipe and DualPipeV
-/// (pp/2-1)(FB+B-3W). That README formula holds iff F = B - W; with `exact` other durations take (pp/2-1)(FB+F-2W),
-/// which an event simulation confirms.
+/// (pp/2-1)(FB+B-3W), the README's, or, with `exact`, (pp/2-1)(FB+F-2W), which is the same number where F = B - W.
 double pipelineBubble(PipelineKind kind, int64_t pp, int64_t chunks, const StageDurations &durations, bool exact);
+
+/// Whether the exact formula is the idle time of the worst rank, as an event simulation says. GPipe, 1F1B and
+/// interleaved 1F1B: always. ZB-H1: weight gradients fit the gaps, W <= min(F, B-W). DualPipe and DualPipeV: likewise,
+/// with B-W <= F and a pair that is no shorter than its longer part and no longer than both, max(F, B) <= FB <= F+B;
+/// with others ranks wait for what the formula does not know, and it even turns negative.
+bool bubbleFormHolds(PipelineKind kind, int64_t pp, const StageDurations &durations);
 
 /// Idle time over busy time of GPipe, 1F1B (chunks 1) and interleaved 1F1B when F+B is alike on all stages:
 /// (pp-1) / (chunks m).

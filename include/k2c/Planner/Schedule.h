@@ -149,9 +149,9 @@ Expected<PipelineTimeline> simulate(const PipelineSchedule &schedule, const Pipe
 /// a transfer without its other half, a task that runs before its input has arrived, a send of what is not computed.
 Status checkTransport(const PipelineSchedule &schedule);
 
-/// Idle time of the worst rank by the closed form (pipelineBubble); none for shapes outside its assumptions: fewer
-/// micro-batches than ranks, or interleaved groups and warm-ups of another length.
-std::optional<double> closedFormIdle(const PipelineShape &shape, const PipelineDurations &durations, bool exact);
+/// Idle time of the worst rank by the closed form (pipelineBubble); none where it does not hold: durations outside its
+/// conditions (bubbleFormHolds), fewer micro-batches than ranks, interleaved groups and warm-ups of another length.
+std::optional<double> closedFormIdle(const PipelineShape &shape, const PipelineDurations &durations);
 
 } // namespace k2c
 

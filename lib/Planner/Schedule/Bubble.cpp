@@ -18,10 +18,29 @@ double k2c::pipelineBubble(PipelineKind kind, int64_t pp, int64_t chunks, const 
     return others * (d.forward + d.backward - 2 * d.weight);
   case PipelineKind::DualPipe:
   case PipelineKind::DualPipeV:
-    return half * (exact && d.forward != d.backward - d.weight ? d.overlapped + d.forward - 2 * d.weight
-                                                               : d.overlapped + d.backward - 3 * d.weight);
+    return half * (exact ? d.overlapped + d.forward - 2 * d.weight : d.overlapped + d.backward - 3 * d.weight);
   }
   return 0;
+}
+
+bool k2c::bubbleFormHolds(PipelineKind kind, int64_t pp, const StageDurations &d) {
+  // B - W has a rounding error where B is a sum.
+  auto atMost = [&](double a, double b) { return a <= b + 1e-12 * (d.forward + d.backward); };
+  const double inputGrad = d.backward - d.weight;
+  const bool fills = atMost(d.weight, std::min(d.forward, inputGrad));
+  switch (kind) {
+  case PipelineKind::GPipe:
+  case PipelineKind::OneFOneB:
+  case PipelineKind::Interleaved:
+    return true;
+  case PipelineKind::ZeroBubbleH1:
+    return pp == 1 || fills;
+  case PipelineKind::DualPipe:
+  case PipelineKind::DualPipeV:
+    return pp == 2 || (fills && atMost(inputGrad, d.forward) && atMost(std::max(d.forward, d.backward), d.overlapped) &&
+                       atMost(d.overlapped, d.forward + d.backward));
+  }
+  return false;
 }
 
 double k2c::bubbleFraction(int64_t pp, int64_t chunks, int64_t microbatches) {

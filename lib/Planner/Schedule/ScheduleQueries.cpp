@@ -3,6 +3,7 @@
 #include "../Query/Parts.h"
 #include "../Query/Read.h"
 #include "k2c/Planner/Schedule.h"
+#include <algorithm>
 
 using namespace k2c;
 using namespace k2c::planner;
@@ -50,6 +51,9 @@ QueryAnswer bubble(QueryInputs &in) {
   const std::string ranks = keyOf(in, "pp");
   if (which == PipelineKind::DualPipe && pp % 2 != 0)
     in.fail(ranks, std::to_string(pp) + " is odd; DualPipe pairs ranks", "choose an even number");
+  if (in.ok() && !in.isPaper() && !bubbleFormHolds(which, pp, d))
+    in.fail(in.has("W") ? "W" : ranks, "and the other durations are outside the conditions of the closed form",
+            "ask schedule, which simulates them");
   if (idle < 0)
     in.fail(in.has("W") ? "W" : ranks, "makes the closed form negative: " + nlohmann::json(idle).dump(),
             "its durations need F + B >= 2 W, and FB + B >= 3 W in DualPipe, of at least 2 ranks");
@@ -139,9 +143,13 @@ std::optional<Durations> readDurations(QueryInputs &in, const PipelineShape &sha
   return std::nullopt;
 }
 
+/// The bubble is the worst rank's; where a closed form holds, it says the same.
 nlohmann::ordered_json timelineOf(const PipelineTimeline &timeline, std::optional<double> closedForm) {
-  nlohmann::ordered_json fields = {
-      {"makespan", timeline.makespan}, {"bubble_per_rank", timeline.idle}, {"peak_stashed_chunks", timeline.peakStash}};
+  nlohmann::ordered_json fields = {{"makespan", timeline.makespan},
+                                   {"bubble_per_rank", timeline.idle},
+                                   {"peak_stashed_chunks", timeline.peakStash},
+                                   {"bubble", *std::max_element(timeline.idle.begin(), timeline.idle.end())},
+                                   {"bubble_source", closedForm ? "closed form" : "simulation"}};
   if (closedForm)
     fields["closed_form_bubble"] = *closedForm;
   return fields;
@@ -180,8 +188,8 @@ QueryAnswer schedule(QueryInputs &in) {
     answer.fields["order_paired"] = ordersOf(*paired, &PipelineSchedule::order);
   }
   if (durations)
-    answer.fields["simulation"] = timelineOf(
-        *timeline, durations->stages.empty() ? closedFormIdle(shape, durations->alike, !in.isPaper()) : std::nullopt);
+    answer.fields["simulation"] =
+        timelineOf(*timeline, durations->stages.empty() ? closedFormIdle(shape, durations->alike) : std::nullopt);
   return answer;
 }
 

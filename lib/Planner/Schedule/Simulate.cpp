@@ -224,7 +224,7 @@ Expected<PipelineTimeline> k2c::simulate(const PipelineSchedule &schedule, const
   return timeline;
 }
 
-std::optional<double> k2c::closedFormIdle(const PipelineShape &shape, const PipelineDurations &d, bool exact) {
+std::optional<double> k2c::closedFormIdle(const PipelineShape &shape, const PipelineDurations &d) {
   StageDurations stage;
   stage.forward = d.forward;
   stage.backward = d.inputGrad + d.weightGrad;
@@ -235,7 +235,7 @@ std::optional<double> k2c::closedFormIdle(const PipelineShape &shape, const Pipe
   if (shape.kind == PipelineKind::Interleaved)
     isFull =
         shape.extraWarmup == 0 && (shape.group == 0 || shape.group == shape.pp) && shape.microbatches % shape.pp == 0;
-  if (!isFull && shape.kind != PipelineKind::GPipe)
+  if ((!isFull && shape.kind != PipelineKind::GPipe) || !bubbleFormHolds(shape.kind, stages, stage))
     return std::nullopt;
-  return pipelineBubble(shape.kind, stages, shape.chunks, stage, exact);
+  return pipelineBubble(shape.kind, stages, shape.chunks, stage, /*exact=*/true);
 }
