@@ -6,7 +6,9 @@
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <dlfcn.h>
@@ -67,6 +69,41 @@ TEST_F(HostTest, LinksObjectsAndExportsOnlyWhatIsNamed) {
   ASSERT_NE(library, nullptr);
   EXPECT_EQ(reinterpret_cast<int (*)()>(dlsym(library, "answer"))(), 42);
   EXPECT_EQ(dlsym(library, "other"), nullptr);
+  dlclose(library);
+}
+
+/// A product and a sum round twice, in scalars and in vectors: (1 + 2^-12)^2 - (1 + 2^-11) is 2^-24, which the product
+/// loses. Fused they would round once.
+TEST_F(HostTest, MultiplyThenAddIsTwoRoundings) {
+  Expected<std::vector<std::string>> objects = compile("multiply_add", R"(
+    llvm.func @scalar(%a: f32, %b: f32, %c: f32) -> f32 {
+      %0 = llvm.fmul %a, %b : f32
+      %1 = llvm.fadd %0, %c : f32
+      llvm.return %1 : f32
+    }
+    llvm.func @vector(%at: !llvm.ptr) {
+      %0 = llvm.load %at {alignment = 4 : i64} : !llvm.ptr -> vector<8xf32>
+      %1 = llvm.getelementptr %at[8] : (!llvm.ptr) -> !llvm.ptr, f32
+      %2 = llvm.load %1 {alignment = 4 : i64} : !llvm.ptr -> vector<8xf32>
+      %3 = llvm.fmul %0, %0 : vector<8xf32>
+      %4 = llvm.fadd %3, %2 : vector<8xf32>
+      llvm.store %4, %at {alignment = 4 : i64} : vector<8xf32>, !llvm.ptr
+      llvm.return
+    })");
+  ASSERT_TRUE(objects) << objects.error().text();
+  Status status = linkShared(*objects, {"scalar", "vector"}, path("m.so"));
+  ASSERT_TRUE(status) << status.error().text();
+  void *library = dlopen(path("m.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(library, nullptr);
+  const float a = 1 + 0x1p-12f, c = -(1 + 0x1p-11f);
+  ASSERT_NE(std::fma(a, a, c), 0.0f) << "the operands must tell one rounding from two";
+  EXPECT_EQ(reinterpret_cast<float (*)(float, float, float)>(dlsym(library, "scalar"))(a, a, c), 0.0f);
+  float rows[16];
+  std::fill_n(rows, 8, a);
+  std::fill_n(rows + 8, 8, c);
+  reinterpret_cast<void (*)(float *)>(dlsym(library, "vector"))(rows);
+  for (int lane = 0; lane < 8; ++lane)
+    EXPECT_EQ(rows[lane], 0.0f) << "lane " << lane;
   dlclose(library);
 }
 
