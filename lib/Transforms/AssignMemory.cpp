@@ -72,7 +72,7 @@ private:
 bool readsInPlace(kern::CallOp call, Value value, SymbolTable &symbols) {
   auto callee = symbols.lookup<kern::FuncOp>(call.getCallee());
   for (auto [argument, formal] : llvm::zip_equal(call.getCallArguments(), callee.getBody().getArguments()))
-    if (argument.value == value && !argument.weight &&
+    if (argument.value == value &&
         llvm::any_of(formal.getUsers(), [](Operation *user) { return !isa<nn::AddOp>(user); }))
       return false;
   return true;
@@ -111,7 +111,7 @@ FailureOr<int64_t> Placer::placeLayers(nn::LayersOp op, const BufferLives &lives
     return failure();
   int64_t at = lives.positionOf(op), floor = base;
   for (const Buffer &buffer : lives.buffers)
-    if (buffer.offset >= 0 && (!reuse || (buffer.first <= at && at <= buffer.last)))
+    if (buffer.first <= at && at <= buffer.last)
       floor = std::max(floor, buffer.offset + alignUp(buffer.bytes));
   int64_t peak = floor;
   int64_t argument = lives.buffers[lives.bufferOf(op.getInput())].offset;
@@ -153,8 +153,6 @@ FailureOr<int64_t> Placer::place(func::FuncOp function, int64_t base, std::optio
   }
   int64_t peak = base;
   for (Buffer &buffer : lives.buffers) {
-    if (buffer.values.empty())
-      continue;
     if (buffer.offset < 0)
       buffer.offset = firstFit(lives.buffers, buffer, base, reuse);
     peak = std::max(peak, buffer.offset + alignUp(buffer.bytes));

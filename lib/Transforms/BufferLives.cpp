@@ -45,7 +45,7 @@ static bool livesInStep(Value value) {
 
 void BufferLives::define(Value value, int64_t at, nn::LimitsAttr limits) {
   int64_t bytes = livesInStep(value) ? 0 : boundBytes(value.getType(), limits);
-  if (bytes == 0 || index.contains(value))
+  if (bytes == 0)
     return;
   index[value] = buffers.size();
   buffers.push_back({{value}, bytes, at, at, -1});
@@ -56,10 +56,9 @@ void BufferLives::join(Value value, Value with) {
   if (target < 0 || mine == target)
     return;
   if (mine >= 0) {
-    // The later definition moves into the earlier buffer.
+    // One buffer from the earlier definition on. Both were read last by the op that joins them.
     Buffer &from = buffers[mine], &into = buffers[target];
     into.first = std::min(into.first, from.first);
-    into.last = std::max(into.last, from.last);
     for (Value moved : from.values) {
       into.values.push_back(moved);
       index[moved] = target;

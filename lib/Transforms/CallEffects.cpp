@@ -23,7 +23,7 @@ FailureOr<CallEffects> effectsOf(kern::CallOp call, SymbolTable &symbols) {
       continue;
     if (source.kind == ArgumentSource::Result)
       effects.values.push_back({call.getOutputs()[source.index], access});
-    else if (!arguments[source.index].weight)
+    else
       effects.values.push_back({arguments[source.index].value, access});
   }
   return effects;

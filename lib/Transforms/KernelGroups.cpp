@@ -30,9 +30,7 @@ Operation *onlyReader(Operation *op) {
 
 /// A norm moves into the linear that alone reads it: rows are normalised on the way in.
 bool joinsAsPrologue(Operation *norm, Operation *linear) {
-  return isa<nn::RmsNormOp>(norm) && isa_and_nonnull<nn::LinearOp>(linear) &&
-         cast<nn::LinearOp>(linear).getInput() == norm->getResult(0) &&
-         cast<RankedTensorType>(norm->getResult(0).getType()).getRank() == 2;
+  return isa<nn::RmsNormOp>(norm) && isa<nn::LinearOp>(linear); // rows are a linear's input, of rank two
 }
 
 /// Ops on the longest path to each op of `block`, itself included and views not.
@@ -48,14 +46,14 @@ llvm::DenseMap<Operation *, int64_t> depthsOf(Block &block) {
   return depths;
 }
 
-/// Gated activation, or addition of a row of equal shape that is not the same value. A linear does not wait for what
-/// takes longer to come than itself: the sum of routed experts for the shared one.
+/// Gated activation, or addition of a row of equal shape, which is another value because `op` reads the linear's once.
+/// A linear does not wait for what takes longer to come than itself: the sum of routed experts for the shared one.
 bool joinsAsEpilogue(Operation *op, Operation *linear, const llvm::DenseMap<Operation *, int64_t> &depths) {
   if (!isLinear(linear))
     return false;
   if (auto add = dyn_cast<nn::AddOp>(op)) {
     Operation *other = (add.getLhs().getDefiningOp() == linear ? add.getRhs() : add.getLhs()).getDefiningOp();
-    return add.getLhs() != add.getRhs() && (!other || depths.lookup(other) <= depths.lookup(linear));
+    return !other || depths.lookup(other) <= depths.lookup(linear);
   }
   return isa<nn::GatedActOp>(op);
 }
@@ -85,9 +83,9 @@ SmallVector<KernelGroup> groupKernels(Block &block, bool fuse) {
     for (Value operand : op.getOperands()) {
       Operation *producer = operand.getDefiningOp();
       auto found = groupOf.find(producer);
-      if (!producer || found == groupOf.end() || onlyReader(producer) != &op ||
-          groups[found->second].back() != producer)
+      if (!producer || found == groupOf.end() || onlyReader(producer) != &op)
         continue;
+      assert(groups[found->second].back() == producer && "only its reader joins an op to what follows");
       bool prologue = joinsAsPrologue(producer, &op);
       bool epilogue = joinsAsEpilogue(&op, producer, depths);
       if (prologue || epilogue) {

@@ -144,18 +144,18 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
     return
   }
 
-  // Bounds of the other row spaces: 3 sequences, 2 received rows, 5 rows of a subtree, 10 tokens of bf16; each of 64
-  // elements: 768, 512, 1280 and 1280 bytes, all read at the end.
+  // Bounds of the other row spaces: 3 sequences, as many wanted rows, 2 received rows, 5 rows of a subtree, 10
+  // tokens of bf16; each of 64 elements: 768, 768, 512, 1280 and 1280 bytes, all read at the end.
   // CHECK-LABEL: func.func @bounds
-  func.func @bounds(%s: tensor<?x64xf32, #nn.rows<seq>>, %r: tensor<?x64xf32, #nn.rows<recv, site = 1, max = 2>>,
+  func.func @bounds(%s: tensor<?x64xf32, #nn.rows<seq>>, %v: tensor<?x64xf32, #nn.rows<want>>, %r: tensor<?x64xf32, #nn.rows<recv, site = 1, max = 2>>,
                     %t: tensor<?x64xf32, #nn.rows<subtree, site = 1, max = 5>>, %n: tensor<?x64xbf16, #nn.rows<token>>,
                     %b: !nn.batch, %w: tensor<100x64xf32>) attributes {nn.entry = "serve"} {
-    // CHECK-NEXT: kern.call @k_embed({{.*}}) at [3840]
+    // CHECK-NEXT: kern.call @k_embed({{.*}}) at [4608]
     %0 = kern.call @k_embed(%b, %w) : (!nn.batch, tensor<100x64xf32>) -> !x
-    kern.call @k_after(%s, %r, %t, %n) : (tensor<?x64xf32, #nn.rows<seq>>, tensor<?x64xf32, #nn.rows<recv, site = 1, max = 2>>, tensor<?x64xf32, #nn.rows<subtree, site = 1, max = 5>>, tensor<?x64xbf16, #nn.rows<token>>) -> ()
+    kern.call @k_after(%s, %v, %r, %t, %n) : (tensor<?x64xf32, #nn.rows<seq>>, tensor<?x64xf32, #nn.rows<want>>, tensor<?x64xf32, #nn.rows<recv, site = 1, max = 2>>, tensor<?x64xf32, #nn.rows<subtree, site = 1, max = 5>>, tensor<?x64xbf16, #nn.rows<token>>) -> ()
     return
   }
-  kern.func @k_after(%s: tensor<?x64xf32, #nn.rows<seq>>, %r: tensor<?x64xf32, #nn.rows<recv, site = 1, max = 2>>,
+  kern.func @k_after(%s: tensor<?x64xf32, #nn.rows<seq>>, %v: tensor<?x64xf32, #nn.rows<want>>, %r: tensor<?x64xf32, #nn.rows<recv, site = 1, max = 2>>,
                      %t: tensor<?x64xf32, #nn.rows<subtree, site = 1, max = 5>>, %n: tensor<?x64xbf16, #nn.rows<token>>) {
     kern.yield
   }

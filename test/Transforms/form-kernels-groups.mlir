@@ -106,10 +106,12 @@ func.func @clip_add(%x: !x) -> !x {
 // CHECK-LABEL: func.func @read_twice(
 func.func @read_twice(%x: !x) -> (!g, !a) {
   // CHECK-NEXT: %[[G:.*]] = kern.call @k_gu
+  // CHECK-NEXT: kern.call @k_clip{{.*}}(%[[G]])
   // CHECK-NEXT: kern.call @k_gated_act(%[[G]])
   %0 = nn.linear %x, @gu order tree<1> : !x -> !g
-  %1 = nn.gated_act %0 act silu : !g -> !a
-  return %0, %1 : !g, !a
+  %1 = nn.clip %0 limit 8.0 : !g
+  %2 = nn.gated_act %0 act silu : !g -> !a
+  return %1, %2 : !g, !a
 }
 
 // What is added comes no later than the linear: it may be as deep, a view makes it no deeper, and only one of two

@@ -188,6 +188,19 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
     %1 = kern.call @k_add(%0, %x) : (!x, !x) -> !x
     return
   }
+  // %3 follows %2 into the last group, though there are calls of its kind in the first.
+  // CHECK-LABEL: func.func @row_by_row_in_order
+  func.func @row_by_row_in_order(%x: !x, %w: !w) {
+    // CHECK-NEXT: kern.call @k_add(
+    // CHECK-NEXT: kern.call @k_linear(
+    // CHECK-NEXT: kern.call open @k_add(
+    // CHECK-NEXT: kern.call @k_add(
+    %0 = kern.call @k_add(%x, %x) : (!x, !x) -> !x
+    %1 = kern.call @k_linear(%0, %w) : (!x, !w) -> !x
+    %2 = kern.call @k_add(%1, %1) : (!x, !x) -> !x
+    %3 = kern.call @k_add(%2, %x) : (!x, !x) -> !x
+    return
+  }
   // CHECK-LABEL: func.func @rows_of_an_item
   func.func @rows_of_an_item(%x: !x) {
     // CHECK-NEXT: kern.call @k_add(
