@@ -87,9 +87,11 @@ LogicalResult Placer::pinResult(func::FuncOp function, BufferLives &lives, int64
   if (&in == &out)
     return success();
   auto producer = result.getDefiningOp<kern::CallOp>();
-  bool othersRead = llvm::any_of(
-      rows.getUsers(), [&](Operation *user) { return user != producer && lives.positionOf(user) >= out.first; });
-  if (!producer || othersRead || (in.last == out.first && !readsInPlace(producer, rows, symbols)))
+  auto isRead = [&](Value value) { // what was joined with the argument lies there, too
+    auto reads = [&](Operation *user) { return user != producer && lives.positionOf(user) >= out.first; };
+    return llvm::any_of(value.getUsers(), reads) || !readsInPlace(producer, value, symbols);
+  };
+  if (!producer || llvm::any_of(in.values, isRead))
     return function.emitError() << "layer '" << function.getSymName()
                                 << "' still reads its argument when it writes its result; add the residual last";
   out.offset = argument;

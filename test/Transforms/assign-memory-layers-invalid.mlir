@@ -84,3 +84,26 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
     return
   }
 }
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
+module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
+  kern.func @k_add(%x: !x, %y: !x) -> !x {
+    %s = nn.add %x, %y : !x
+    kern.yield %s : !x
+  }
+  // The argument is read under another name, that of a join.
+  // expected-error @below {{layer 'joined' still reads its argument when it writes its result; add the residual last}}
+  func.func private @joined(%l: index, %x: !x, %b: !nn.batch) -> !x {
+    %0 = kern.call @k_add(%x, %x) : (!x, !x) -> !x
+    %1 = mla.merge_forms %x, %0, %b : !x
+    %2 = kern.call @k_add(%1, %1) : (!x, !x) -> !x
+    %3 = kern.call @k_add(%1, %2) : (!x, !x) -> !x
+    return %2 : !x
+  }
+  func.func @step(%x: !x, %b: !nn.batch) attributes {nn.entry = "serve"} {
+    %y = nn.layers %x, %b [@joined[0 to 2]] : !x
+    return
+  }
+}
