@@ -9,10 +9,11 @@
 //
 // A layer function lies above what is live where it is called, once for all its layers; its result takes the place of
 // its argument, so layers need no second copy of the rows. Calls of one group live at the same time. Without `reuse` no
-// two buffers share a byte but these. `mem.peak` of the module is the arena of the certificate.
+// two buffers share a byte but these. `mem.peak` of the module is the arena of the certificate; remarks name the
+// largest buffers that it holds when it is fullest.
 //
 //===----------------------------------------------------------------------===//
-#include "BufferLives.h"
+#include "PeakBuffers.h"
 #include "dialects/Kern/Kern.h"
 #include "k2c/Kernels/Describe.h"
 #include "k2c/Kernels/TileAttr.h"
@@ -55,6 +56,8 @@ public:
 
   /// Places `function`'s buffers from `base` up; a layer function's argument lies at `argument`. Returns the peak.
   FailureOr<int64_t> place(func::FuncOp function, int64_t base, std::optional<int64_t> argument);
+  /// What lies below the highest byte of a placed entry.
+  SmallVector<PeakBuffer> atPeak(func::FuncOp entry) { return buffersAtPeak(entry, livesOf, symbols, reuse); }
 
 private:
   LogicalResult pinResult(func::FuncOp function, BufferLives &lives, int64_t argument);
@@ -66,6 +69,7 @@ private:
   nn::LimitsAttr limits;
   bool reuse;
   llvm::DenseMap<func::FuncOp, nn::LayersOp> placed; ///< layer functions, by the list that placed them
+  PlacedLives livesOf;
 };
 
 /// True if `call` reads `value` only element by element, so that its result may take the value's place.
@@ -146,7 +150,7 @@ void Placer::writeOffsets(func::FuncOp function, const BufferLives &lives) {
 }
 
 FailureOr<int64_t> Placer::place(func::FuncOp function, int64_t base, std::optional<int64_t> argument) {
-  BufferLives lives(function, limits);
+  BufferLives &lives = *(livesOf[function] = std::make_unique<BufferLives>(function, limits));
   OpBuilder b(function);
   if (argument) {
     if (failed(pinResult(function, lives, *argument)))
@@ -173,6 +177,28 @@ FailureOr<int64_t> Placer::place(func::FuncOp function, int64_t base, std::optio
              std::to_string(peak) + " bytes",
          {{"buffers", lives.count()}, {"peak_bytes", peak}});
   return peak;
+}
+
+/// The largest buffers of the fullest moment, and the rest, so that all of them are `peak`: bytes between buffers that
+/// none of them takes, and the partials behind them.
+void remarkPeak(func::FuncOp entry, ArrayRef<PeakBuffer> buffers, int64_t peak, int64_t partials) {
+  constexpr size_t most = 6;
+  int64_t rest = 0, all = 0;
+  for (auto [i, buffer] : llvm::enumerate(buffers)) {
+    all += buffer.bytes;
+    if (i < most)
+      remark(buffer.value.getLoc(), "assign-memory", "peak",
+             "arena at its peak: " + std::to_string(buffer.bytes) + " bytes, " + nameOf(buffer.value),
+             {{"bytes", buffer.bytes}, {"offset", buffer.offset}});
+    else
+      rest += buffer.bytes;
+  }
+  const int64_t unused = peak - partials - all, others = std::max<int64_t>(0, int64_t(buffers.size()) - int64_t(most));
+  remark(entry.getLoc(), "assign-memory", "peak",
+         "arena at its peak: " + std::to_string(rest) + " bytes of " + std::to_string(others) + " other buffers, " +
+             std::to_string(unused) + " between buffers, " + std::to_string(partials) + " of split attention; in all " +
+             std::to_string(peak),
+         {{"other_bytes", rest}, {"unused_bytes", unused}, {"partial_bytes", partials}, {"peak_bytes", peak}});
 }
 
 struct AssignMemory : impl::AssignMemoryBase<AssignMemory> {
@@ -206,17 +232,22 @@ struct AssignMemory : impl::AssignMemoryBase<AssignMemory> {
     }
     Placer placer(module, limits, reuse);
     int64_t peak = 0;
+    func::FuncOp largest;
     for (auto function : module.getOps<func::FuncOp>()) {
       if (!function->hasAttr("nn.entry"))
         continue;
       FailureOr<int64_t> end = placer.place(function, 0, std::nullopt);
       if (failed(end))
         return signalPassFailure();
+      if (!largest || *end > peak)
+        largest = function;
       peak = std::max(peak, *end);
     }
     FailureOr<int64_t> end = placePartials(module, peak);
     if (failed(end))
       return signalPassFailure();
+    if (largest)
+      remarkPeak(largest, placer.atPeak(largest), *end, *end - peak);
     module->setAttr("mem.peak", OpBuilder(module).getI64IntegerAttr(*end));
   }
 };

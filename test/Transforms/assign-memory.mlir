@@ -4,10 +4,13 @@
 // RUN: k2c-opt %s --assign-memory --split-input-file --remarks-filter=assign-memory 2>&1 | FileCheck %s --check-prefix=REMARK
 
 // A row of 64 f32 in 10 token rows is 2560 bytes, 40 cache lines. %a is dead when %c is written, so %c lies where %a
-// lay; %b is read with %a, so it lies beside it. REMARK counts them.
+// lay; %b is read with %a, so it lies beside it. REMARK counts them, and names those that are alive together at the peak.
 // CHECK: module attributes {mem.peak = 5120 : i64
 // APART: module attributes {mem.peak = 7680 : i64
 // REMARK: step{{.*}}3 buffers, peak 5120 bytes{{.*}}buffers=3{{.*}}peak_bytes=5120
+// REMARK: arena at its peak: 2560 bytes, @k_embed in 'step'", bytes=2560, offset=0
+// REMARK: arena at its peak: 2560 bytes, @k_add in 'step'", bytes=2560, offset=2560
+// REMARK: 0 bytes of 0 other buffers, 0 between buffers, 0 of split attention; in all 5120"
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   nn.weights @embed "embed" : tensor<100x64xbf16>
   kern.func @k_embed(%b: !nn.batch, %w: tensor<100x64xbf16>) -> tensor<?x64xf32, #nn.rows<token>> {
@@ -96,6 +99,12 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
     %y = kern.call @k_add(%x, %c) : (tensor<?x64xf32, #nn.rows<token>>, tensor<?x64xf32, #nn.rows<token>>) -> tensor<?x64xf32, #nn.rows<token>>
     return %y : tensor<?x64xf32, #nn.rows<token>>
   }
+  // The peak is the layer's, above the argument, whose bytes are those of the embedding: named once.
+  // REMARK: function 'step': 1 buffers, peak 7680 bytes
+  // REMARK: arena at its peak: 2560 bytes, @k_embed in 'step'", bytes=2560, offset=0
+  // REMARK: arena at its peak: 2560 bytes, @k_add in 'layer'", bytes=2560, offset=2560
+  // REMARK: arena at its peak: 2560 bytes, @k_add in 'layer'", bytes=2560, offset=5120
+  // REMARK: arena at its peak: 0 bytes of 0 other buffers, 0 between buffers, 0 of split attention; in all 7680"
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
     // CHECK: kern.call @k_embed({{.*}}) at [0]
     %x = kern.call @k_embed(%b, @embed) : (!nn.batch) -> tensor<?x64xf32, #nn.rows<token>>

@@ -1,0 +1,110 @@
+//===- PeakBuffers.cpp - What the arena holds when it is fullest -----------===//
+#include "PeakBuffers.h"
+#include "dialects/Kern/Kern.h"
+
+using namespace mlir;
+
+namespace k2c {
+
+namespace {
+
+class Peak {
+public:
+  Peak(const PlacedLives &lives, SymbolTable &symbols, bool reuse) : lives(lives), symbols(symbols), reuse(reuse) {}
+
+  /// Adds what is alive in `function` where it reaches its highest byte, and in the layers that reach it.
+  void collect(func::FuncOp function);
+
+  SmallVector<PeakBuffer> found;
+
+private:
+  bool isAlive(const Buffer &buffer, int64_t at) const {
+    return !buffer.values.empty() && (!reuse || (buffer.first <= at && at <= buffer.last));
+  }
+  int64_t fullestMoment(const BufferLives &of, const Buffer &top) const;
+  void add(const Buffer &buffer);
+
+  const PlacedLives &lives;
+  SymbolTable &symbols;
+  bool reuse;
+};
+
+/// The moment of `top`'s life at which most bytes are alive.
+int64_t Peak::fullestMoment(const BufferLives &of, const Buffer &top) const {
+  int64_t best = top.first, most = -1;
+  for (int64_t at = top.first; at <= top.last; ++at) {
+    int64_t bytes = 0;
+    for (const Buffer &buffer : of.buffers)
+      bytes += isAlive(buffer, at) ? buffer.bytes : 0;
+    if (bytes > most)
+      best = at, most = bytes;
+  }
+  return best;
+}
+
+/// A layer's argument lies in a buffer of its caller, its result where the argument lay.
+void Peak::add(const Buffer &buffer) {
+  for (PeakBuffer &known : found)
+    if (known.offset == buffer.offset) {
+      known.bytes = std::max(known.bytes, buffer.bytes);
+      return;
+    }
+  found.push_back({buffer.values.front(), buffer.bytes, buffer.offset});
+}
+
+void Peak::collect(func::FuncOp function) {
+  const BufferLives &own = *lives.at(function);
+  int64_t top = -1, moment = 0;
+  for (const Buffer &buffer : own.buffers)
+    if (!buffer.values.empty() && buffer.offset + buffer.bytes > top) {
+      top = buffer.offset + buffer.bytes;
+      moment = fullestMoment(own, buffer);
+    }
+  SmallVector<func::FuncOp> inner;
+  for (nn::LayersOp op : function.getOps<nn::LayersOp>())
+    for (nn::LayerRunAttr run : op.getRuns().getAsRange<nn::LayerRunAttr>()) {
+      auto layer = symbols.lookup<func::FuncOp>(run.getCallee().getValue());
+      int64_t peak = layer->getAttrOfType<IntegerAttr>("mem.peak").getInt();
+      if (!reuse) {
+        if (!llvm::is_contained(inner, layer))
+          inner.push_back(layer);
+      } else if (peak > top) {
+        top = peak;
+        moment = own.positionOf(op);
+        inner = {layer};
+      }
+    }
+  for (const Buffer &buffer : own.buffers)
+    if (isAlive(buffer, moment))
+      add(buffer);
+  for (func::FuncOp layer : inner)
+    collect(layer);
+}
+
+} // namespace
+
+SmallVector<PeakBuffer> buffersAtPeak(func::FuncOp entry, const PlacedLives &lives, SymbolTable &symbols, bool reuse) {
+  Peak peak(lives, symbols, reuse);
+  peak.collect(entry);
+  llvm::stable_sort(peak.found, [](const PeakBuffer &a, const PeakBuffer &b) { return a.bytes > b.bytes; });
+  return std::move(peak.found);
+}
+
+std::string nameOf(Value value) {
+  std::string what, names;
+  if (auto call = value.getDefiningOp<kern::CallOp>())
+    what = "@" + call.getCallee().str();
+  else if (Operation *op = value.getDefiningOp())
+    what = op->getName().getStringRef().str();
+  else
+    what = "argument " + std::to_string(cast<BlockArgument>(value).getArgNumber());
+  auto function = value.getParentRegion()->getParentOfType<func::FuncOp>();
+  value.getLoc()->walk([&](Location loc) {
+    if (auto name = dyn_cast<NameLoc>(loc))
+      names += (names.empty() ? "" : ", ") + name.getName().str();
+    return WalkResult::advance();
+  });
+  return what + " in '" + function.getSymName().str() + "'" + (names.empty() ? "" : " (" + names + ")");
+}
+
+} // namespace k2c
