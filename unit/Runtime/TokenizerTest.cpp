@@ -189,6 +189,33 @@ TEST(TokenizerRefuses, WhatItIsAskedAndCannotDo) {
   EXPECT_EQ(refusal("/version", "2.0"), "t.json: version: version 2.0" + later);
 }
 
+TEST(TokenizerRefuses, EmptyParts) {
+  EXPECT_EQ(refusal("/pre_tokenizer", {{"type", "Split"}, {"pattern", {{"String", ""}}}, {"behavior", "Isolated"}}),
+            "t.json: pre_tokenizer.pattern.String: an empty pattern");
+  EXPECT_EQ(refusal("/decoder/decoders/3/content", "", "mixtral.json"),
+            "t.json: decoder.decoders[3].content: an empty character");
+}
+
+TEST(TokenizerRefuses, ASecondTemplate) {
+  const Json single = Json::array({{{"Sequence", {{"id", "A"}, {"type_id", 0}}}}});
+  const Json once = {
+      {"type", "TemplateProcessing"}, {"single", single}, {"pair", single}, {"special_tokens", Json::object()}};
+  EXPECT_EQ(refusal("/post_processor", {{"type", "Sequence"}, {"processors", {once, once}}}),
+            "t.json: post_processor.processors[1]: a second template" + later);
+}
+
+TEST(TokenizerRefuses, AFallbackToBytesThatAreNoTokens) {
+  Json document = readJson("toy.json");
+  document["model"]["byte_fallback"] = true;
+  document["model"]["vocab"].erase("\u0100"); // byte 0
+  Result<Tokenizer> tokenizer = Tokenizer::parse(document.dump(), "t.json");
+  ASSERT_FALSE(bool(tokenizer));
+  EXPECT_EQ(tokenizer.error().text(),
+            "t.json: model.byte_fallback: byte fallback of a byte-level vocabulary that lacks "
+            "byte 0" +
+                later);
+}
+
 TEST(TokenizerRefuses, UnknownKeys) {
   EXPECT_EQ(refusal("/surprise", 1), "t.json: surprise: unknown key");
   EXPECT_EQ(refusal("/pre_tokenizer/greedy", true), "t.json: pre_tokenizer.greedy: unknown key");

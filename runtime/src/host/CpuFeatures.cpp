@@ -1,5 +1,6 @@
 // A table of (name, cpuid leaf, register, bit) after the Intel and AMD manuals; vector state also needs XCR0.
 #include "host/CpuFeatures.h"
+#include "serve/Utf8.h"
 #include <algorithm>
 #include <cpuid.h>
 #include <cstdint>
@@ -121,11 +122,12 @@ Status checkCpuFeatures(const std::vector<std::string> &required, const std::str
     const Feature *known =
         std::find_if(std::begin(features), std::end(features), [&](const Feature &f) { return name == f.name; });
     if (known == std::end(features))
-      return Error{K2RT_UNSUPPORTED, "target " + cpu,
-                   "needs CPU feature \"" + name + "\", which this build cannot check",
+      return Error{K2RT_UNSUPPORTED, "target " + shortened(cpu),
+                   "needs CPU feature \"" + shortened(name) + "\", which this build cannot check",
                    "compile again with a --target this build knows"};
     if (!present(*known, saved))
-      return Error{K2RT_UNSUPPORTED, "target " + cpu, "this machine lacks CPU feature \"" + name + "\"",
+      return Error{K2RT_UNSUPPORTED, "target " + shortened(cpu),
+                   "this machine lacks CPU feature \"" + shortened(name) + "\"",
                    "compile on this machine, or with a smaller --target such as x86-64-v3"};
   }
   return {};

@@ -1,5 +1,6 @@
 // Every reader of a hostile number is here: type first, then range, then the caller may use it.
 #include "program/Fields.h"
+#include "serve/Utf8.h"
 
 namespace k2rt {
 
@@ -41,7 +42,8 @@ Result<json> parseJson(std::string_view text, const std::string &place, k2rt_cod
     std::string message = problem.what();
     // "[json.exception.parse_error.101] parse error at line 1, column 2: ..."
     const size_t at = message.find("parse error");
-    return Error{code, place, "is not JSON: " + (at == std::string::npos ? message : message.substr(at)), ""};
+    return Error{code, place,
+                 "is not JSON: " + shortened(at == message.npos ? message : message.substr(at), mostQuoted), ""};
   }
 }
 

@@ -3,6 +3,7 @@
 #include "k2rt/program.h"
 #include "memory/File.h"
 #include "program/Fields.h"
+#include "serve/Utf8.h"
 
 namespace k2rt {
 
@@ -73,7 +74,7 @@ void readNumerics(Fields numerics, Manifest &manifest) {
   else if (mla == "expanded")
     manifest.mla = MlaForm::expanded;
   else if (mla != "phased")
-    numerics.fail("mla", "is \"" + mla + "\", must be phased, absorbed or expanded");
+    numerics.fail("mla", "is \"" + shortened(mla) + "\", must be phased, absorbed or expanded");
 }
 
 void readLimits(Fields limits, Manifest &manifest) {

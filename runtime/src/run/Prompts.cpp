@@ -2,6 +2,7 @@
 #include "memory/File.h"
 #include "program/Fields.h"
 #include "run/Run.h"
+#include "serve/Utf8.h"
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -40,7 +41,7 @@ static Result<std::vector<int32_t>> parseIds(const std::string &text) {
     const auto [next, problem] = std::from_chars(at, end, id);
     if (problem != std::errc() || (next < end && *next != ',' && *next != ' '))
       return Error{K2RT_INVALID_ARGUMENT, "--prompt-ids",
-                   "\"" + std::string(at, std::min(at + 20, end)) + "\" does not begin with a token id of 32 bits",
+                   "\"" + shortened(std::string(at, end), 20) + "\" does not begin with a token id of 32 bits",
                    "write 1,2,3"};
     ids.push_back(id);
     at = next;
@@ -167,8 +168,8 @@ Result<ForcedRoutes> readRoutes(const std::string &path, const Manifest &manifes
   for (const auto &entry : list.items())
     if (std::none_of(manifest.moeLayers.begin(), manifest.moeLayers.end(),
                      [&](int64_t layer) { return std::to_string(layer) == entry.key(); }))
-      return Error{K2RT_INVALID_ARGUMENT, path + ": layers." + entry.key(), "is not an expert layer of this model",
-                   "use what `routes --json` prints for the same model"};
+      return Error{K2RT_INVALID_ARGUMENT, path + ": layers." + shortened(entry.key()),
+                   "is not an expert layer of this model", "use what `routes --json` prints for the same model"};
   for (int64_t i = 0; i < layers; ++i) {
     const std::string name = std::to_string(manifest.moeLayers[i]);
     const std::string place = path + ": layers." + name;

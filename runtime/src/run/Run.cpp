@@ -2,6 +2,7 @@
 #include "run/Run.h"
 #include "host/PlacementReport.h"
 #include "run/Interrupt.h"
+#include "serve/Utf8.h"
 #include <charconv>
 #include <malloc.h>
 
@@ -61,7 +62,7 @@ CLI::Validator within(double least, double most) {
           return std::string();
         char wanted[64];
         std::snprintf(wanted, sizeof wanted, " is not a number from %g to %g", least, most);
-        return "'" + text + "'" + wanted;
+        return "'" + shortened(text) + "'" + wanted;
       },
       "NUMBER");
 }

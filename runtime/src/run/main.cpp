@@ -4,6 +4,7 @@
 #include "run/Commands.h"
 #include "run/Interrupt.h"
 #include "run/Run.h"
+#include "serve/Utf8.h"
 #include <cstdio>
 #include <malloc.h>
 #include <unistd.h>
@@ -37,7 +38,7 @@ static int exitCode(k2rt_code code) {
 static std::string usageError(const CLI::App &app, const CLI::ParseError &wrong) {
   const std::vector<std::string> rest = app.remaining();
   const bool isUnknown = app.get_subcommands().empty() && !rest.empty() && rest[0].compare(0, 1, "-") != 0;
-  return isUnknown ? "there is no command '" + rest[0] + "'" : wrong.what();
+  return isUnknown ? "there is no command '" + shortened(rest[0]) + "'" : shortened(wrong.what(), mostQuoted);
 }
 
 /// Small heap, few arenas: what the allocator keeps counts against the certificate's reserve.
@@ -68,7 +69,7 @@ static int runCommand(const Command &command) {
   } catch (const std::bad_alloc &) {
     done = Error{K2RT_OUT_OF_MEMORY, "run", "the system refuses memory", ""};
   } catch (const std::exception &unexpected) {
-    done = Error{K2RT_SYSTEM, "run", unexpected.what(), ""};
+    done = Error{K2RT_SYSTEM, "run", shortened(unexpected.what(), mostQuoted), ""};
   }
   if (done && (std::fflush(stdout) != 0 || std::ferror(stdout) != 0))
     done = Error{K2RT_SYSTEM, "standard output", "cannot be written", ""};
@@ -101,8 +102,8 @@ int main(int argc, char **argv) {
   }
   if (!options.transport.empty())
     command = [&options]() -> Status {
-      return Error{K2RT_UNSUPPORTED, "--transport " + options.transport, "running several ranks is not in this build",
-                   "leave it out"};
+      return Error{K2RT_UNSUPPORTED, "--transport " + shortened(options.transport),
+                   "running several ranks is not in this build", "leave it out"};
     };
   return runCommand(command);
 }

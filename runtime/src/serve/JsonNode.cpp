@@ -5,19 +5,14 @@
 
 namespace k2rt {
 
-std::string JsonNode::shown(const std::string &key) {
-  if (key.size() <= 40)
-    return key;
-  std::string text;
-  appendWellFormed(std::string_view(key).substr(0, 40), true, text);
-  return text + "...";
-}
+/// A key in a path of errors, which may have several.
+static constexpr size_t mostOfKey = 43;
 
 Error parseError(const nlohmann::json::exception &exception, const std::string &file) {
   // "[json.exception.parse_error.101] parse error at line 1, column 2: ..."
   const std::string_view text = exception.what();
   const size_t at = text.find("] ");
-  return {K2RT_INVALID_BUNDLE, file, std::string(at == text.npos ? text : text.substr(at + 2)), ""};
+  return {K2RT_INVALID_BUNDLE, file, shortened(at == text.npos ? text : text.substr(at + 2), mostQuoted), ""};
 }
 
 std::string JsonNode::place() const { return path.empty() ? *file : *file + ": " + path; }
@@ -39,14 +34,14 @@ const JsonNode::Json::object_t &JsonNode::object() const {
 }
 
 JsonNode JsonNode::member(const Json::object_t::value_type &entry) const {
-  const std::string key = shown(entry.first);
+  const std::string key = shortened(entry.first, mostOfKey);
   return JsonNode(entry.second, *file, path.empty() ? key : path + "." + key);
 }
 
 JsonNode JsonNode::operator[](const std::string &key) const {
   auto found = object().find(key);
   if (found == object().end())
-    refuse("\"" + key + "\" is missing");
+    refuse("\"" + shortened(key) + "\" is missing");
   return member(*found);
 }
 

@@ -33,9 +33,6 @@ public:
   JsonNode(const Json &value, const std::string &file, std::string path)
       : value(&value), file(&file), path(std::move(path)) {}
 
-  /// A key as errors show it: at most 40 bytes.
-  static std::string shown(const std::string &key);
-
   /// Member `key`; refuses when it is missing.
   JsonNode operator[](const std::string &key) const;
   /// Member `key`, nothing when it is missing or null.

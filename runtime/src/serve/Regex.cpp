@@ -92,7 +92,8 @@ Result<Regex> Regex::compile(std::string_view pattern, const std::string &place)
   const int code = onig.compile(&regex, bytesOf(pattern), bytesOf(pattern) + pattern.size(), ONIG_OPTION_NONE,
                                 onig.utf8, *onig.syntax, &info);
   if (code != ONIG_NORMAL)
-    return Error{K2RT_INVALID_BUNDLE, place, "not a valid pattern: " + errorText(code, &info), ""};
+    return Error{K2RT_INVALID_BUNDLE, place, "not a valid pattern: " + shortened(errorText(code, &info), mostQuoted),
+                 ""};
   return Regex(regex, place);
 }
 

@@ -2,6 +2,7 @@
 // its id; two neighbours merge when together they are a token.
 #include "serve/JsonNode.h"
 #include "serve/TokenizerData.h"
+#include "serve/Utf8.h"
 #include <charconv>
 
 namespace k2rt {
@@ -59,8 +60,7 @@ Status readLine(std::string_view line, size_t number, TokenizerData &data) {
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
   if (error != std::errc() || end != digits.data() + digits.size() || rank != data.tokens.size())
     return lineError(data.name, number,
-                     "the rank is \"" + JsonNode::shown(std::string(digits)) + "\", expected " +
-                         std::to_string(data.tokens.size()));
+                     "the rank is \"" + shortened(digits) + "\", expected " + std::to_string(data.tokens.size()));
   if (size_t(rank) >= maxTokens)
     return lineError(data.name, number, "the limit is " + std::to_string(maxTokens) + " tokens");
   data.tokens.push(*bytes);
@@ -143,7 +143,7 @@ Status readSpecials(const TiktokenRules &rules, TokenizerData &data) {
     if (!added)
       return Error{K2RT_INVALID_BUNDLE, rules.configName,
                    "special tokens " + std::to_string(same->second) + " and " + std::to_string(special.id) +
-                       " have one name, \"" + JsonNode::shown(special.content) + "\"",
+                       " have one name, \"" + shortened(special.content) + "\"",
                    ""};
   }
   Result<AddedTokens> added = AddedTokens::create(std::move(specials), rules.configName);

@@ -80,7 +80,7 @@ private:
       if (!data.pairs.encode(word, ids, scratch, missing))
         return Error{K2RT_INVALID_BUNDLE, data.name,
                      data.pairs.characters
-                         ? "no token for \"" + std::string(missing) + "\", which the text contains"
+                         ? "no token for \"" + shortened(missing) + "\", which the text contains"
                          : "no token for byte " + std::to_string(uint8_t(missing[0])) + ", which the text contains",
                      ""};
     return {};

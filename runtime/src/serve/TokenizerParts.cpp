@@ -1,5 +1,6 @@
 // Normalizer, pre-tokenizer, post-processor, decoder: each a tree of named stages, flattened while it is read.
 #include "serve/TokenizerParts.h"
+#include "serve/Utf8.h"
 #include <functional>
 
 namespace k2rt {
@@ -47,7 +48,7 @@ CutBehavior behaviorOf(const JsonNode &node) {
   for (const auto &[name, behavior] : names)
     if (node.text() == name)
       return behavior;
-  node.refuse("unknown behavior \"" + node.text() + "\"");
+  node.refuse("unknown behavior \"" + shortened(node.text()) + "\"");
 }
 
 Metaspace::Scheme schemeOf(const JsonNode &node) {
@@ -56,7 +57,7 @@ Metaspace::Scheme schemeOf(const JsonNode &node) {
   for (const auto &[name, scheme] : names)
     if (node.text() == name)
       return scheme;
-  node.refuse("unknown prepend scheme \"" + node.text() + "\"");
+  node.refuse("unknown prepend scheme \"" + shortened(node.text()) + "\"");
 }
 
 /// The keys that pre-tokenizer and decoder share. `add_prefix_space` is the older spelling of the scheme.
@@ -70,7 +71,7 @@ Metaspace readMetaspace(const JsonNode &node) {
     metaspace.prepend = schemeOf(*scheme);
   if (!node.flag("add_prefix_space", true)) {
     if (scheme && metaspace.prepend != Metaspace::never)
-      scheme->refuse("\"" + scheme->text() + "\", but add_prefix_space is false");
+      scheme->refuse("\"" + shortened(scheme->text()) + "\", but add_prefix_space is false");
     metaspace.prepend = Metaspace::never;
   }
   if (node.flag("split", true))
@@ -98,7 +99,7 @@ void readCut(const JsonNode &node, const std::string &type, PreTokenizer &stages
                              node.flag("individual_digits", false) ? CutBehavior::isolated : CutBehavior::contiguous,
                              false);
   } else {
-    node.unsupported("pre-tokenizer " + type);
+    node.unsupported("pre-tokenizer " + shortened(type));
   }
 }
 
@@ -154,7 +155,7 @@ Decoder readPieceDecoder(const JsonNode &node) {
   DecoderStage last = DecoderStage::replace;
   auto enter = [&last](const JsonNode &at, const std::string &type, DecoderStage stage) {
     if (stage < last || (stage == last && stage != DecoderStage::replace))
-      at.unsupported("decoder " + type + " in this order");
+      at.unsupported("decoder " + shortened(type) + " in this order");
     last = stage;
   };
   forEachStage(node, "decoders", [&](const JsonNode &stage, const std::string &type) {
@@ -176,7 +177,7 @@ Decoder readPieceDecoder(const JsonNode &node) {
       if (metaspace.prepend != Metaspace::never)
         decoder.droppedAtFirst = metaspace.space;
     } else {
-      stage.unsupported("decoder " + type);
+      stage.unsupported("decoder " + shortened(type));
     }
   });
   return decoder;
@@ -204,7 +205,7 @@ Normalizer readNormalizer(const JsonNode &node) {
     } else if (type == "Replace") {
       normalizer.steps.push_back(readReplace(stage));
     } else {
-      stage.unsupported("normalizer " + type);
+      stage.unsupported("normalizer " + shortened(type));
     }
   });
   return normalizer;
@@ -214,7 +215,7 @@ PreTokenizer readPreTokenizer(const JsonNode &node) {
   PreTokenizer stages;
   forEachStage(node, "pretokenizers", [&](const JsonNode &stage, const std::string &type) {
     if (stages.byteLevel || stages.metaspace)
-      stage.unsupported(type + " after " + (stages.byteLevel ? "ByteLevel" : "Metaspace"));
+      stage.unsupported(shortened(type) + " after " + (stages.byteLevel ? "ByteLevel" : "Metaspace"));
     if (type == "ByteLevel")
       readByteLevel(stage, stages);
     else if (type == "Metaspace")
@@ -234,7 +235,7 @@ void readPostProcessor(const JsonNode &node, TokenizerData &data) {
       templateSeen = true;
       readTemplate(stage, data);
     } else if (type != "ByteLevel") { // ByteLevel changes offsets only
-      stage.unsupported("post-processor " + type);
+      stage.unsupported("post-processor " + shortened(type));
     }
   });
 }
@@ -247,7 +248,8 @@ Decoder readDecoder(const JsonNode &node, bool byteLevel) {
     if (++stages > 1 && bytes)
       stage.unsupported("decoder ByteLevel beside another");
     if (byteLevel != (type == "ByteLevel"))
-      stage.unsupported("decoder " + type + " for a vocabulary that is " + (byteLevel ? "" : "not ") + "byte-level");
+      stage.unsupported("decoder " + shortened(type) + " for a vocabulary that is " + (byteLevel ? "" : "not ") +
+                        "byte-level");
   });
   return bytes ? Decoder() : readPieceDecoder(node);
 }

@@ -20,7 +20,7 @@ public:
     root.onlyKeys({"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer", "post_processor",
                    "decoder", "model"});
     if (root["version"].text() != "1.0")
-      root["version"].unsupported("version " + root["version"].text());
+      root["version"].unsupported("version " + shortened(root["version"].text()));
     if (auto node = root.find("normalizer"))
       data.normalizer = readNormalizer(*node);
     if (auto node = root.find("pre_tokenizer"))
@@ -40,10 +40,10 @@ private:
     model.onlyKeys({"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk",
                     "byte_fallback", "ignore_merges", "vocab", "merges"});
     if (auto type = model.find("type"); type && type->text() != "BPE")
-      type->unsupported("model " + type->text());
+      type->unsupported("model " + shortened(type->text()));
     for (const char *key : {"continuing_subword_prefix", "end_of_word_suffix"})
       if (auto node = model.find(key); node && !node->text().empty())
-        node->unsupported("\"" + node->text() + "\"");
+        node->unsupported("\"" + shortened(node->text()) + "\"");
     if (auto dropout = model.find("dropout"))
       dropout->unsupported("dropout");
     // Their entries went to the vocabulary while they were parsed.
@@ -104,7 +104,7 @@ private:
       if (known < 0)
         vocabulary.declare(content, id, node["id"]);
       else if (known != id)
-        node["id"].refuse(std::to_string(id) + ", but the vocabulary gives \"" + content + "\" " +
+        node["id"].refuse(std::to_string(id) + ", but the vocabulary gives \"" + shortened(content) + "\" " +
                           std::to_string(known));
       AddedToken token = {id,
                           content,

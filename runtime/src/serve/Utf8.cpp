@@ -74,20 +74,39 @@ size_t appendWellFormed(std::string_view bytes, bool keep, std::string &text) {
   return at;
 }
 
-std::string printable(std::string_view text) {
+/// What shows the character, or the bytes that are none, at the beginning of `text`, which loses them.
+static std::string takePrintable(std::string_view &text) {
   static constexpr char digits[] = "0123456789abcdef";
+  const Utf8Step step = utf8Step(text, 0);
+  const std::string_view part = text.substr(0, step.length);
+  text.remove_prefix(part.size());
+  const uint8_t lead = uint8_t(part[0]);
+  const bool control = lead < 0x20 || lead == 0x7F || (lead == 0xC2 && part.size() == 2 && uint8_t(part[1]) < 0xA0);
+  if (step.kind == Utf8Step::character && !control)
+    return std::string(part);
   std::string shown;
-  for (size_t at = 0; at < text.size();) {
-    const Utf8Step step = utf8Step(text, at);
-    const std::string_view part = text.substr(at, step.length);
-    const uint8_t lead = uint8_t(part[0]);
-    at += step.length;
-    const bool control = lead < 0x20 || lead == 0x7F || (lead == 0xC2 && part.size() == 2 && uint8_t(part[1]) < 0xA0);
-    if (step.kind == Utf8Step::character && !control)
-      shown += part;
-    else
-      for (const char byte : part)
-        shown += {'\\', 'x', digits[uint8_t(byte) >> 4], digits[uint8_t(byte) & 15]};
+  for (const char byte : part)
+    shown += {'\\', 'x', digits[uint8_t(byte) >> 4], digits[uint8_t(byte) & 15]};
+  return shown;
+}
+
+std::string printable(std::string_view text) {
+  std::string shown;
+  while (!text.empty())
+    shown += takePrintable(text);
+  return shown;
+}
+
+std::string shortened(std::string_view text, size_t most) {
+  static constexpr std::string_view dots = "...";
+  std::string shown;
+  size_t cut = 0; // where the dots would begin
+  while (!text.empty()) {
+    shown += takePrintable(text);
+    if (shown.size() > most)
+      return shown.substr(0, cut).append(dots);
+    if (shown.size() + dots.size() <= most)
+      cut = shown.size();
   }
   return shown;
 }

@@ -1,5 +1,6 @@
 // Entries of model.vocab and model.merges out of the parser's events.
 #include "serve/Vocabulary.h"
+#include "serve/Utf8.h"
 
 namespace k2rt {
 
@@ -66,7 +67,7 @@ bool Vocabulary::take(int depth, Event event, Json &parsed) {
 }
 
 void Vocabulary::takeToken(const Json &parsed) {
-  const JsonNode node = JsonNode(parsed, file, "model.vocab." + JsonNode::shown(path.back()));
+  const JsonNode node = JsonNode(parsed, file, "model.vocab." + shortened(path.back(), 43));
   declare(path.back(), int32_t(node.integer(0, maxTokens - 1)), node);
 }
 
@@ -77,7 +78,7 @@ void Vocabulary::declare(const std::string &spelling, int32_t id, const JsonNode
   if (size_t(id) >= byId.size())
     byId.resize(size_t(id) + 1, nullptr);
   if (byId[size_t(id)])
-    node.refuse("id " + std::to_string(id) + " belongs to \"" + *byId[size_t(id)] + "\" already");
+    node.refuse("id " + std::to_string(id) + " belongs to \"" + shortened(*byId[size_t(id)]) + "\" already");
   auto [entry, added] = data.ids.emplace(spelling, id);
   if (!added)
     node.refuse("the token has id " + std::to_string(entry->second) + " already");
@@ -101,7 +102,7 @@ void Vocabulary::takeMerge(const Json &parsed) {
 int32_t Vocabulary::tokenOf(const std::string &spelling, const JsonNode &merge) const {
   auto found = data.ids.find(spelling);
   if (found == data.ids.end())
-    merge.refuse("\"" + spelling + "\" is not in the vocabulary");
+    merge.refuse("\"" + shortened(spelling) + "\" is not in the vocabulary");
   return found->second;
 }
 

@@ -7,9 +7,12 @@
 
 namespace k2rt {
 
+/// A path of the longest kind, and the longest message of ours: neither is cut.
+static constexpr size_t mostInLine = 8192;
+
 std::string Error::text() const {
   std::string line = place.empty() ? message : place + ": " + message;
-  return printable(remedy.empty() ? line : line + "; " + remedy);
+  return shortened(remedy.empty() ? line : line + "; " + remedy, mostInLine);
 }
 
 Error systemError(std::string place, const std::string &what, int errorNumber) {

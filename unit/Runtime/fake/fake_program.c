@@ -13,6 +13,18 @@
 #ifndef FAKE_ABI
 #define FAKE_ABI K2RT_ABI_VERSION
 #endif
+#ifndef FAKE_ALWAYS /* 1: the program says what it is to a runtime of any ABI */
+#define FAKE_ALWAYS 0
+#endif
+#ifndef FAKE_SERVE
+#define FAKE_SERVE serve
+#endif
+#ifndef FAKE_BEST /* the largest logit */
+#define FAKE_BEST (1.0f + 1.0f / 3.0f)
+#endif
+#ifndef FAKE_QUERY
+#define FAKE_QUERY k2c_program_query
+#endif
 enum { vocab = 97, hidden = 8, layers = 2, experts = 16, top_k = 2, pages = 64, arena_bytes = FAKE_ARENA };
 
 static const k2rt_ir_step *step_of(const k2rt_ir_worker *w) { return (const k2rt_ir_step *)w->step; }
@@ -86,8 +98,8 @@ static int32_t logits(k2rt_ir_worker *w, void *const *args) {
       hash += (uint32_t)forced[row * top_k];
     float *out = (float *)s->logits + i * vocab;
     for (int64_t v = 0; v < vocab; ++v)
-      out[v] = (float)v / 1024.0f;
-    out[hash % 90] = 1.0f + 1.0f / 3.0f; /* 90..96 never win: reserved */
+      out[v] = FAKE_BEST == FAKE_BEST ? (float)v / 1024.0f : FAKE_BEST;
+    out[hash % 90] = FAKE_BEST; /* 90..96 never win: reserved */
   }
   return 0;
 }
@@ -118,12 +130,18 @@ static int32_t serve(k2rt_ir_worker *w) {
   return stop ? stop : ((k2rt_ir_barrier_fn)api->sample)(w);
 }
 
+/* A step function that gives up by itself, not a kernel of it. */
+static inline int32_t fail(k2rt_ir_worker *w) {
+  (void)w;
+  return 5;
+}
+
 static const char *const names[] = {"append", "capture", "logits", "check_mode"};
 static const char *const variants[] = {"one|many", "only", "only", "only"};
 static const k2rt_ir_program program = {
-    FAKE_ABI, 0, arena_bytes, 4096, 1, 2, 4, 0, (void *)names, (void *)variants, (void *)serve, NULL, 0, 0, 0, 0};
+    FAKE_ABI, 0, arena_bytes, 4096, 1, 2, 4, 0, (void *)names, (void *)variants, (void *)FAKE_SERVE, NULL, 0, 0, 0, 0};
 
-__attribute__((visibility("default"))) const k2rt_ir_program *k2c_program_query(uint32_t abi);
-__attribute__((visibility("default"))) const k2rt_ir_program *k2c_program_query(uint32_t abi) {
-  return abi == FAKE_ABI ? &program : NULL;
+__attribute__((visibility("default"))) const k2rt_ir_program *FAKE_QUERY(uint32_t abi);
+__attribute__((visibility("default"))) const k2rt_ir_program *FAKE_QUERY(uint32_t abi) {
+  return FAKE_ALWAYS || abi == FAKE_ABI ? &program : NULL;
 }

@@ -1,0 +1,241 @@
+// Messages of the runtime, each with the condition that makes it and in full: bundles, programs, machines, requests.
+#include "fake/FakeBundle.h"
+#include "host/CpuFeatures.h"
+#include "k2rt/program.h"
+#include "k2rt/reserve.h"
+#include "memory/File.h"
+#include "memory/Region.h"
+#include "program/Bundle.h"
+#include "program/Fields.h"
+#include "serve/Scheduler.h"
+#include <filesystem>
+#include <gtest/gtest.h>
+
+using namespace k2rt;
+using nlohmann::json;
+
+namespace {
+
+template <class T> std::string said(const T &result) { return result ? "accepted" : result.error().text(); }
+
+/// What reading the manifest of a sound bundle says when the value at `path` is another one.
+std::string withValue(const char *path, const json &value) {
+  FakeBundle fake;
+  fake.manifest[json::json_pointer(path)] = value;
+  return said(parseManifest(fake.manifest.dump(), "manifest.json", 0));
+}
+
+/// What opening `fake` says, with names of files as the bundle has them.
+std::string opening(const FakeBundle &fake) {
+  std::string text = said(Bundle::open(fake.folder));
+  for (size_t at; (at = text.find(fake.folder + "/")) != text.npos;)
+    text.erase(at, fake.folder.size() + 1);
+  return text;
+}
+
+const std::string again = "; compile the bundle again with this version of k2c";
+
+} // namespace
+
+TEST(ManifestMessages, OfFields) {
+  EXPECT_EQ(said(parseManifest("[]", "manifest.json", 0)), "manifest.json: is not an object");
+  EXPECT_EQ(withValue("/model/layers", 9223372036854775808ull), "manifest.json: model.layers: is larger than 2^63");
+  EXPECT_EQ(withValue("/model/layers", "2"), "manifest.json: model.layers: is not an integer");
+  EXPECT_EQ(withValue("/model/name", 5), "manifest.json: model.name: is not a string of at most 4096 bytes");
+  EXPECT_EQ(withValue("/eos", 5), "manifest.json: eos: is not a list");
+  EXPECT_EQ(withValue("/eos", std::vector<int>(257, 1)),
+            "manifest.json: eos: has 257 elements, at most 256 are allowed");
+  FakeBundle fake;
+  fake.manifest["model"].erase("layers");
+  EXPECT_EQ(said(parseManifest(fake.manifest.dump(), "manifest.json", 0)),
+            "manifest.json: model.layers: is missing; compile the bundle again with this version of k2c");
+}
+
+TEST(ManifestMessages, OfTheTextItself) {
+  EXPECT_EQ(said(parseJson(std::string_view("{}\0", 3), "f.json")), "f.json: is not JSON: byte 2 is NUL");
+  EXPECT_EQ(said(parseJson("[1,]", "f.json")).rfind("f.json: is not JSON: parse error at line 1, column 4: ", 0), 0u);
+  EXPECT_EQ(said(parseJson(std::string(40, '['), "f.json")), "f.json: is nested deeper than 32");
+}
+
+TEST(ManifestMessages, OfWhatFieldsSayOfEachOther) {
+  EXPECT_EQ(withValue("/model/moe_layers", {1, 1}), "manifest.json: model.moe_layers: is not in ascending order");
+  EXPECT_EQ(withValue("/numerics/mla", "sideways"),
+            "manifest.json: numerics.mla: is \"sideways\", must be phased, absorbed or expanded");
+  EXPECT_EQ(withValue("/cache/1/pages", 32), "manifest.json: cache[1].pages: is 32, another plane of group 0 has 64");
+  EXPECT_EQ(withValue("/cache/0/width", 1 << 20), "manifest.json: memory.cache: is 65536 bytes, the planes of "
+                                                  "\"cache\" need 34359771136");
+  EXPECT_EQ(withValue("/memory/logits", 4), "manifest.json: memory.logits: is 4 bytes, one row of 97 logits needs 388");
+  EXPECT_EQ(withValue("/weights_index", "../index.json"),
+            "manifest.json: weights_index: is not a path inside the bundle");
+  FakeBundle fake;
+  const k2rt_limits limits = {48, 4, 1000, 1, 97, 0};
+  EXPECT_EQ(withValue("/memory/reserve_bytes", 1), "manifest.json: memory.reserve_bytes: is 1, this runtime needs " +
+                                                       std::to_string(k2rt_reserve_bytes(&limits)) +
+                                                       " (k2rt/reserve.h)" + again);
+  fake.manifest["cache"][0]["width"] = 1 << 20;
+  fake.manifest["cache"][0]["bytes_per_element"] = 8;
+  fake.manifest["cache"][0]["pages"] = 1 << 24;
+  EXPECT_EQ(said(parseManifest(fake.manifest.dump(), "manifest.json", 0)),
+            "manifest.json: cache[0].pages: makes the plane larger than 2^50 bytes");
+}
+
+TEST(ManifestMessages, OfPagesThatHoldNoSequence) {
+  FakeBundle fake;
+  fake.manifest["cache"][0]["pages"] = fake.manifest["cache"][1]["pages"] = 8;
+  fake.manifest["memory"]["cache"] = 2 * 2 * 8 * 64 * 4;
+  EXPECT_EQ(said(parseManifest(fake.manifest.dump(), "manifest.json", 0)),
+            "manifest.json: cache: group 0 has 8 pages per layer, one sequence of max_context needs 16");
+}
+
+TEST(CpuMessages, LackingAndUnknown) {
+  EXPECT_EQ(said(checkCpuFeatures({"sse2", "warp-drive"}, "znver9")),
+            "target znver9: needs CPU feature \"warp-drive\", which this build cannot check; compile again with a "
+            "--target this build knows");
+  int lacking = 0; // no machine has all of these
+  for (const char *name : {"sse4a", "avx512vp2intersect", "avxifma", "prefetchi", "amx-tile"}) {
+    const std::string text = said(checkCpuFeatures({name}, "other"));
+    if (text == "accepted")
+      continue;
+    ++lacking;
+    EXPECT_EQ(text, "target other: this machine lacks CPU feature \"" + std::string(name) +
+                        "\"; compile on this machine, or with a smaller --target such as x86-64-v3");
+  }
+  EXPECT_GT(lacking, 0);
+}
+
+TEST(ProgramMessages, OfAnotherAbi) {
+  EXPECT_EQ(opening(FakeBundle("fake_abi")),
+            "program.so: has ABI other, this runtime has " + std::to_string(K2RT_ABI_VERSION) + again);
+  EXPECT_EQ(opening(FakeBundle("fake_liar")),
+            "program.so: has ABI 9998, this runtime has " + std::to_string(K2RT_ABI_VERSION) + again);
+}
+
+TEST(ProgramMessages, OfOneThatLacksItsFunctions) {
+  EXPECT_EQ(opening(FakeBundle("fake_stepless")),
+            "program.so: has no step function or no kernel names; compile the bundle again");
+  EXPECT_EQ(opening(FakeBundle("fake_mute")),
+            "program.so: does not export k2c_program_query; compile the bundle again");
+}
+
+TEST(ProgramMessages, OfOneThatIsNoProgram) {
+  FakeBundle fake;
+  fake.writeFile("program.so", "no program");
+  EXPECT_EQ(opening(fake).rfind("program.so: cannot be loaded: ", 0), 0u) << opening(fake);
+}
+
+TEST(ProgramMessages, OfAnotherBundlesProgram) {
+  FakeBundle fake;
+  fake.manifest["memory"]["arena"] = 4096;
+  fake.write();
+  EXPECT_EQ(opening(fake), "program.so: arena_bytes is 65536, the manifest says 4096; compile the bundle again");
+}
+
+TEST(BundleMessages, OfWeights) {
+  FakeBundle fake;
+  fake.manifest["memory"]["weights"] = 100;
+  fake.write();
+  EXPECT_EQ(opening(fake), "weights/index.json: maps 4096 bytes, the manifest states 100; compile the bundle again");
+  FakeBundle elsewhere;
+  elsewhere.index["slots"][0]["file"] = "../blob0.bin";
+  elsewhere.write();
+  EXPECT_EQ(opening(elsewhere), "weights/index.json: slots[0].file: is not the plain name of a file beside the index");
+}
+
+TEST(FileMessages, OfPathsInABundle) {
+  FakeBundle fake;
+  const std::string &folder = fake.folder;
+  EXPECT_EQ(said(readBundleFile(folder, "../manifest.json", 100)),
+            folder + "/../manifest.json: is not a path inside the bundle; compile the bundle again");
+  EXPECT_EQ(said(readBundleFile(folder, "weights", 100)),
+            folder + "/weights: is not a regular file; compile the bundle again");
+  EXPECT_EQ(said(readBundleFile(folder, "manifest.json", 100)), folder + "/manifest.json: is larger than 100 bytes");
+  EXPECT_EQ(said(readBundleFile(folder, "absent", 100)),
+            folder + "/absent: is missing; compile the bundle again, or copy the whole folder");
+  EXPECT_EQ(said(MappedFile::open(folder, "weights/blob0.bin", 4095)),
+            folder + "/weights/blob0.bin: has 4096 bytes, the index says 4095; copy the file again or run k2c pack");
+  std::filesystem::create_symlink("manifest.json", fake.path("link"));
+  EXPECT_EQ(said(readBundleFile(folder, "link", 100)),
+            folder + "/link: is reached through a symbolic link or a file that is no folder; put the regular file "
+                     "there: a bundle does not follow links");
+}
+
+TEST(MemoryMessages, OfWhatTheSystemRefuses) {
+  EXPECT_EQ(said(Region::allocate(int64_t(1) << 60, "arena")),
+            "arena: the system refuses 1152921504606846976 bytes of memory; free memory, or compile with smaller "
+            "--max-sequences, --max-context or --step-tokens");
+}
+
+TEST(MemoryMessages, OfABundleThatDoesNotFit) {
+  FakeBundle fake;
+  Result<Manifest> manifest = readManifest(fake.folder);
+  ASSERT_TRUE(manifest);
+  const auto megabytes = [](int64_t bytes) {
+    return std::to_string(bytes) + " bytes (" + std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB)";
+  };
+  Container container;
+  container.memoryBytes = 1 << 20;
+  container.memorySource = "memory.max";
+  EXPECT_EQ(said(checkMemoryFits(*manifest, 2, container)),
+            "memory: the bundle needs " + megabytes(manifest->memory.peakBytes(2)) +
+                ", memory.max allows 1048576 bytes (1 MiB); give the container more memory, or compile with smaller "
+                "--max-sequences, --max-context or --step-tokens");
+  container.memoryBytes = int64_t(1) << 40;
+  container.availableBytes = 5;
+  EXPECT_EQ(said(checkMemoryFits(*manifest, 2, container)),
+            "memory: the bundle needs " + megabytes(manifest->memory.anonymousBytes(2)) +
+                " beside its weights, 5 bytes (1 MiB) are available; end other programs, or give the container more "
+                "memory, or compile with smaller --max-sequences, --max-context or --step-tokens");
+}
+
+TEST(SessionMessages, OfOptions) {
+  FakeBundle fake;
+  Result<Bundle> bundle = Bundle::open(fake.folder);
+  ASSERT_TRUE(bundle) << bundle.error().text();
+  SessionOptions options;
+  options.chunk = -1;
+  EXPECT_EQ(said(Session::create(*bundle, options)), "--chunk: is -1, must be at least 1");
+  options.threads = -1;
+  EXPECT_EQ(said(Session::create(*bundle, options)), "--threads: is -1, must be within 1..4096");
+}
+
+TEST(RequestMessages, OfLengths) {
+  FakeBundle fake;
+  Result<Manifest> manifest = readManifest(fake.folder);
+  ASSERT_TRUE(manifest);
+  const auto message = [&](size_t tokens, int64_t maxNew) {
+    return said(checkRequest(*manifest, std::vector<int32_t>(tokens, 1), maxNew, "prompt"));
+  };
+  EXPECT_EQ(message(0, 1), "prompt: the prompt has no tokens; give at least one");
+  EXPECT_EQ(message(1001, 1), "prompt: the prompt has 1001 tokens, max_context is 1000; shorten it or compile with "
+                              "--max-context 1001");
+  EXPECT_EQ(message(990, 12), "prompt: 990 prompt tokens and 12 new ones exceed max_context 1000; use -n 11 at most or "
+                              "compile with a larger --max-context");
+}
+
+/// What a step of one request says.
+static std::string stepping(const FakeBundle &fake) {
+  Result<Bundle> bundle = Bundle::open(fake.folder);
+  if (!bundle)
+    return bundle.error().text();
+  SessionOptions options;
+  options.threads = 2;
+  Result<std::unique_ptr<Session>> session = Session::create(*bundle, options);
+  if (!session)
+    return session.error().text();
+  Scheduler scheduler(**session, {});
+  Request request;
+  request.prompt = {1, 2, 3};
+  request.maxNew = 2;
+  EXPECT_TRUE(scheduler.add(std::move(request)));
+  return said(scheduler.drain());
+}
+
+TEST(StepMessages, OfLogitsThatAreNoNumbers) {
+  EXPECT_EQ(stepping(FakeBundle("fake_nan")),
+            "sequence 0: no token could be sampled after position 2: the logits are not numbers, or the program does "
+            "not sample; check the checkpoint with k2c verify");
+}
+
+TEST(StepMessages, OfAStepFunctionThatFails) {
+  EXPECT_EQ(stepping(FakeBundle("fake_failing")), "program.so: the step failed with 5 on worker 0");
+}

@@ -1,0 +1,126 @@
+// Messages of DIR/run about prompts, routes and flags, each with the condition that makes it and in full.
+#include "fake/FakeBundle.h"
+#include <algorithm>
+#include <gtest/gtest.h>
+
+using namespace k2rt;
+using nlohmann::json;
+
+namespace {
+
+/// stderr of a run that ends with `exitCode` and prints nothing else, without "run: error: " and the bundle's folder.
+std::string saying(const FakeBundle &fake, const std::vector<std::string> &arguments, int exitCode = 1) {
+  const Outcome outcome = runBundle(fake, arguments);
+  EXPECT_EQ(outcome.exitCode, exitCode) << outcome.err;
+  EXPECT_EQ(outcome.out, "");
+  std::string text = outcome.err;
+  for (size_t at; (at = text.find(fake.folder + "/")) != text.npos;)
+    text.erase(at, fake.folder.size() + 1);
+  const std::string begin = exitCode == 2 ? "run: " : "run: error: ";
+  EXPECT_EQ(text.rfind(begin, 0), 0u) << text;
+  return text.substr(std::min(begin.size(), text.size()));
+}
+
+} // namespace
+
+TEST(PromptMessages, OfIds) {
+  FakeBundle fake;
+  EXPECT_EQ(saying(fake, {"generate", "--prompt-ids", "1,x"}),
+            "--prompt-ids: \"x\" does not begin with a token id of 32 bits; write 1,2,3\n");
+  EXPECT_EQ(saying(fake, {"generate", "--prompt-ids", "1," + std::string(100000, '9')}),
+            "--prompt-ids: \"" + std::string(17, '9') +
+                "...\" does not begin with a token id of 32 bits; write 1,2,3\n");
+}
+
+TEST(PromptMessages, OfWhatThisBuildLacks) {
+  FakeBundle fake;
+  EXPECT_EQ(saying(fake, {"generate", "--chat", "x"}), "--chat: chat templates are not in this build; use --prompt\n");
+  EXPECT_EQ(saying(fake, {"serve"}), "serve: HTTP serving is not in this build; use generate --batch-file\n");
+  EXPECT_EQ(saying(fake, {"generate", "--prompt", "hello"}),
+            "--prompt: the bundle has no tokenizer; use --prompt-ids, or compile from a folder with a tokenizer\n");
+  fake.writeFile("text.txt", "hello");
+  EXPECT_EQ(saying(fake, {"generate", "--prompt-file", fake.path("text.txt")}),
+            "--prompt-file: the bundle has no tokenizer; use --prompt-ids, or compile from a folder with a "
+            "tokenizer\n");
+  EXPECT_EQ(saying(fake, {"perplexity", fake.path("text.txt")}),
+            "text.txt: the bundle has no tokenizer; give a .json file with a list of id lists\n");
+}
+
+TEST(PromptMessages, OfBatchFiles) {
+  FakeBundle fake;
+  const auto batch = [&](const std::string &text) {
+    fake.writeFile("b.json", text);
+    return saying(fake, {"generate", "--batch-file", fake.path("b.json")});
+  };
+  const auto begins = [](const std::string &text, const std::string &with) { return text.rfind(with, 0) == 0; };
+  for (const char *text : {"{}", "[]", "5"})
+    EXPECT_EQ(batch(text), "b.json: is not a list of at least one id list; write [[1,2,3],[4,5]]\n");
+  EXPECT_TRUE(begins(batch("[[1],5]"), "b.json: [1]: is not a list of token ids; write [[1,2,3],[4,5]]"));
+  for (const char *text : {"[[1,\"2\"]]", "[[1,2.5]]", "[[4294967296]]"})
+    EXPECT_TRUE(begins(batch(text), "b.json: [0]: has an element that is no token id; write [[1,2,3],[4,5]]"));
+  EXPECT_TRUE(begins(batch("[[1]"), "b.json: is not JSON: parse error at line 1, column 5"));
+  EXPECT_EQ(saying(fake, {"generate", "--batch-file", fake.folder + "/weights"}),
+            "weights: is a folder, a file is needed\n");
+}
+
+TEST(RouteMessages, OfFiles) {
+  FakeBundle fake;
+  const json routes = runJson(fake, {"routes", "--prompt-ids", "3,5,7", "--json"});
+  const auto refusal = [&](const std::string &text) {
+    fake.writeFile("r.json", text);
+    return saying(fake, {"logits", "--prompt-ids", "3,5,7", "--routes", fake.path("r.json")});
+  };
+  EXPECT_EQ(refusal("[]"), "r.json: has no object \"layers\"; use what `routes --json` prints\n");
+  EXPECT_EQ(refusal("{\"layers\":{}}"), "r.json: layers.1: is missing; use what `routes --json` prints\n");
+  json other = routes;
+  other["layers"][std::string(100000, 'Q')] = 1;
+  EXPECT_EQ(refusal(other.dump()), "r.json: layers." + std::string(97, 'Q') +
+                                       "...: is not an expert layer of this model; use what `routes --json` prints for "
+                                       "the same model\n");
+  const std::string remedy = "; use what `routes --json` prints for the same prompt\n";
+  json changed = routes;
+  changed["layers"]["1"]["experts"].erase(0);
+  EXPECT_EQ(refusal(changed.dump()), "r.json: layers.1: has no list \"experts\" of 3 tokens" + remedy);
+  changed = routes;
+  changed["layers"]["1"]["weights"][1].erase(0);
+  EXPECT_EQ(refusal(changed.dump()),
+            "r.json: layers.1: token 1 does not list as many experts as weights, at most 2" + remedy);
+}
+
+TEST(FlagMessages, OfBench) {
+  FakeBundle fake;
+  EXPECT_EQ(saying(fake, {"bench", "--batch", "100"}),
+            "--batch: is 100, the bundle's max_sequences is 4; choose less, or compile with larger limits\n");
+}
+
+TEST(FlagMessages, NameTheHelp) {
+  FakeBundle fake;
+  EXPECT_EQ(saying(fake, {"dance"}, 2), "there is no command 'dance'\nTry --help.\n");
+  const std::string text = saying(fake, {std::string(100000, 'Q')}, 2);
+  EXPECT_EQ(text, "there is no command '" + std::string(97, 'Q') + "...'\nTry --help.\n");
+  for (const std::vector<std::string> &arguments : std::vector<std::vector<std::string>>{
+           {"info", "--threads", std::string(100000, 'Q')},
+           {"generate", "--prompt-ids", "1", "--temperature", std::string(99999, 'Q')},
+           {"generate", "--prompt-ids", "1", "--" + std::string(99999, 'Q')}}) {
+    const std::string said = saying(fake, arguments, 2);
+    EXPECT_LE(std::count(said.begin(), said.end(), 'Q'), 200) << said;
+    EXPECT_LE(said.size(), 400u) << said;
+  }
+  EXPECT_EQ(saying(fake, {"info", "--transport", std::string(99999, 'Q')}),
+            "--transport " + std::string(97, 'Q') + "...: running several ranks is not in this build; leave it out\n");
+}
+
+TEST(FlagMessages, OfATraceWithoutSpace) {
+  FakeBundle fake;
+  const Outcome outcome = runBundle(fake, {"info", "--json", "--trace", "/dev/full"});
+  EXPECT_EQ(outcome.exitCode, 3);
+  EXPECT_EQ(outcome.err, "run: error: --trace /dev/full: could not be written completely; free space on its disk\n");
+}
+
+TEST(GenerateNotes, SayTheRates) {
+  FakeBundle fake;
+  const Outcome outcome = runBundle(fake, {"generate", "--prompt-ids", "1,2,3", "-n", "2", "--ignore-eos"});
+  EXPECT_EQ(outcome.exitCode, 0);
+  EXPECT_EQ(outcome.err.rfind("3 prompt tokens at ", 0), 0u) << outcome.err;
+  EXPECT_NE(outcome.err.find(" tokens/s, 2 new tokens at "), std::string::npos) << outcome.err;
+}
