@@ -143,6 +143,7 @@ TEST(Sampler, MinPIsRelativeToTheMostLikely) {
   EXPECT_GT(histogram(logits, parameters(1, 0, 1, 0.36f), 500)[5], 0);
   EXPECT_EQ(histogram(logits, parameters(1, 0, 1, 0.37f), 500)[5], 0);
   EXPECT_EQ(histogram(logits, parameters(1, 0, 1, 2.0f), 500)[1], 500);
+  EXPECT_GT(histogram({0, 0}, parameters(1, 0, 1, 1.0f), 500)[1], 0) << "as likely as min-p is likely enough";
 }
 
 TEST(Sampler, NaNAndMinusInfinityNeverCome) {
