@@ -12,7 +12,8 @@ namespace k2rt {
 /// A bundle folder of its own, removed at the end. Change `manifest` or `index`, then write() again.
 class FakeBundle {
 public:
-  /// `program`: which fake program to carry: "fake", "fake_large" (256 MiB arena) or "fake_abi" (another ABI).
+  /// `program`: which fake program to carry: "fake", "fake_large" (256 MiB arena), "fake_wide" (2^20 hidden
+  /// columns, which its manifest must be given) or "fake_abi" (another ABI).
   explicit FakeBundle(const std::string &program = "fake");
   ~FakeBundle();
   FakeBundle(const FakeBundle &) = delete;

@@ -25,7 +25,10 @@
 #ifndef FAKE_QUERY
 #define FAKE_QUERY k2c_program_query
 #endif
-enum { vocab = 97, hidden = 8, layers = 2, experts = 16, top_k = 2, pages = 64, arena_bytes = FAKE_ARENA };
+#ifndef FAKE_HIDDEN
+#define FAKE_HIDDEN 8
+#endif
+enum { vocab = 97, hidden = FAKE_HIDDEN, layers = 2, experts = 16, top_k = 2, pages = 64, arena_bytes = FAKE_ARENA };
 
 static const k2rt_ir_step *step_of(const k2rt_ir_worker *w) { return (const k2rt_ir_step *)w->step; }
 static int32_t *cell(const k2rt_ir_worker *w, int plane, int64_t layer, int64_t slot) {
@@ -46,12 +49,20 @@ static int32_t append(k2rt_ir_worker *w, void *const *args) {
   for (int64_t row = w->begin; row < w->end; ++row) {
     if (row > 0 && id_of(s, row) == 96 && id_of(s, row - 1) == 96) /* what this program refuses */
       return 7;
+    if (slots[row] < 0 || slots[row] >= pages * 64) /* no place in the cache: the row's page was never given */
+      return 10;
     for (int64_t layer = 0; layer < layers; ++layer) {
       *cell(w, 0, layer, slots[row]) = id_of(s, row);
       *cell(w, 1, layer, slots[row]) = forms[row];
     }
   }
   return 0;
+}
+
+/* A row's first forced expert, which goes into its hidden states and its hash; 0 where none is forced. */
+static int32_t forced_of(const k2rt_ir_step *s, int64_t row) {
+  const int32_t *forced = (const int32_t *)s->forced_experts;
+  return forced && forced[row * top_k] >= 0 ? forced[row * top_k] : 0;
 }
 
 /* Kernel 1: captures and forced routes. */
@@ -75,7 +86,7 @@ static int32_t capture(k2rt_ir_worker *w, void *const *args) {
       for (int64_t row = w->begin; row < w->end; ++row)
         for (int64_t i = 0; i < hidden; ++i)
           ((float *)s->capture_hidden)[(layer * s->token_rows + row) * hidden + i] =
-              (float)layer + (float)id_of(s, row) / 128.0f + (float)i / 1024.0f;
+              (float)layer + (float)id_of(s, row) / 128.0f + (float)(i % 8) / 1024.0f + (float)forced_of(s, row);
   return 0;
 }
 
@@ -83,7 +94,6 @@ static int32_t capture(k2rt_ir_worker *w, void *const *args) {
 static int32_t logits(k2rt_ir_worker *w, void *const *args) {
   const k2rt_ir_step *s = step_of(w);
   const int32_t *positions = (const int32_t *)s->positions, *sequences = (const int32_t *)s->row_seq;
-  const int32_t *forced = (const int32_t *)s->forced_experts;
   const int32_t *weight = (const int32_t *)((void *const *)w->weights)[0];
   (void)args;
   for (int64_t i = w->begin; i < w->end; ++i) {
@@ -91,11 +101,12 @@ static int32_t logits(k2rt_ir_worker *w, void *const *args) {
     const int32_t *table = ((const int32_t *const *)s->block_tables)[0] + sequences[row] * s->block_stride;
     uint32_t hash = (uint32_t)*weight;
     for (int64_t p = 0; p <= positions[row]; ++p) {
+      if (table[p / 64] < 0 || table[p / 64] >= pages)
+        return 10;
       const int64_t slot = (int64_t)table[p / 64] * 64 + p % 64;
       hash = hash * 31u + (uint32_t)(*cell(w, 0, layers - 1, slot) + 3 * *cell(w, 1, 0, slot)) + (uint32_t)p;
     }
-    if (forced && forced[row * top_k] >= 0)
-      hash += (uint32_t)forced[row * top_k];
+    hash += (uint32_t)forced_of(s, row);
     float *out = (float *)s->logits + i * vocab;
     for (int64_t v = 0; v < vocab; ++v)
       out[v] = FAKE_BEST == FAKE_BEST ? (float)v / 1024.0f : FAKE_BEST;

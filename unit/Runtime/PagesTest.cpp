@@ -1,0 +1,167 @@
+// Sequences that just fill a page of 64 tokens, and one token more or less: what admission takes, and what is read.
+#include "fake/FakeBundle.h"
+#include "serve/Scheduler.h"
+#include <algorithm>
+#include <cstring>
+#include <gtest/gtest.h>
+#include <optional>
+
+using namespace k2rt;
+
+namespace {
+
+/// Tokens in the cache, and the pages of 64 that hold them.
+struct Edge {
+  int64_t cached, pages;
+};
+constexpr Edge edges[] = {{1, 1},   {63, 1},  {64, 1},    {65, 2},    {127, 2},  {128, 2},
+                          {129, 3}, {192, 3}, {1023, 16}, {1024, 16}, {1025, 17}};
+
+/// A request is read, or grows, to `cached` tokens; the last new token is never read back.
+struct Shape {
+  int64_t prompt, maxNew;
+};
+std::vector<Shape> shapesOf(int64_t cached) {
+  std::vector<Shape> shapes = {{cached, 0}, {cached, 1}};
+  if (cached > 5)
+    shapes.insert(shapes.end(), {{cached - 1, 2}, {cached - 5, 6}, {3, cached - 2}});
+  return shapes;
+}
+
+std::vector<int32_t> somePrompt(int64_t length, int32_t seed) {
+  std::vector<int32_t> ids;
+  for (int64_t i = 0; i < length; ++i)
+    ids.push_back(static_cast<int32_t>((i * 11 + seed * 17 + i * i) % 90));
+  return ids;
+}
+
+/// What the fake model says to a prompt: sequences of 8 tokens and more are read expanded.
+std::vector<int32_t> continuation(const std::vector<int32_t> &prompt, int64_t maxNew) {
+  return fakeContinuation(prompt, maxNew, prompt.size() >= 8 ? K2RT_FORM_EXPANDED : K2RT_FORM_ABSORBED);
+}
+
+/// The fake program with contexts of 1,100 tokens.
+struct LongBundle {
+  LongBundle() {
+    fake.manifest["limits"]["max_context"] = 1100;
+    fake.write();
+    bundle.emplace(Bundle::open(fake.folder));
+    EXPECT_TRUE(*bundle);
+  }
+  FakeBundle fake;
+  std::optional<Result<Bundle>> bundle;
+};
+
+/// A session that has `free` pages, and no page number where none was given: cache and block tables begin as -1, which
+/// the fake program refuses as a page.
+class Pages {
+public:
+  Pages(const LongBundle &from, int64_t free, SessionOptions options = {}) {
+    session = std::move(*Session::create(**from.bundle, options));
+    for (auto [base, bytes] : session->memory())
+      if (bytes == planeBytes)
+        std::memset(const_cast<std::byte *>(base), 0xff, bytes);
+    StepArrays &a = session->arrays;
+    std::fill_n(a.blockTables[0], session->manifest().limits.max_sequences * a.blockStride, -1);
+    std::fill_n(a.stepTables[0], session->manifest().limits.max_sequences * a.blockStride, -1);
+    std::fill_n(a.appendSlots[0], session->manifest().limits.step_tokens, -1);
+    std::vector<int32_t> kept(available() - free);
+    session->pages[0].take(static_cast<int64_t>(kept.size()), kept.data());
+    StepEvents events;
+    events.token = [this](const Sequence &sequence, int32_t id, bool) {
+      tokens[sequence.number].push_back(id);
+      return true;
+    };
+    events.logits = [this](const Sequence &sequence, int64_t, const float *) { served.push_back(sequence.number); };
+    scheduler = std::make_unique<Scheduler>(*session, std::move(events));
+  }
+
+  void add(const std::vector<int32_t> &prompt, int64_t maxNew) {
+    Request request;
+    request.prompt = prompt;
+    request.maxNew = maxNew;
+    request.ignoreEos = true;
+    ASSERT_TRUE(scheduler->add(std::move(request)));
+    tokens.emplace_back();
+  }
+  bool step() {
+    Result<bool> more = scheduler->step();
+    EXPECT_TRUE(more) << more.error().text();
+    return more && *more;
+  }
+  void drain() {
+    Status done = scheduler->drain();
+    EXPECT_TRUE(done) << done.error().text();
+  }
+  int64_t available() const { return session->pages[0].available(); }
+
+  std::vector<std::vector<int32_t>> tokens; ///< new ones, of each sequence
+  std::vector<int64_t> served;              ///< the sequence of each row of logits
+  std::unique_ptr<Scheduler> scheduler;
+
+private:
+  static constexpr int64_t planeBytes = 2 * 64 * 64 * 4; ///< layers, pages, tokens of a page, an i32 each
+
+  std::unique_ptr<Session> session;
+};
+
+} // namespace
+
+TEST(Pages, AdmissionTakesWhatAllTokensNeedAndNoMore) {
+  const LongBundle bundle;
+  for (const Edge &edge : edges)
+    for (const Shape &shape : shapesOf(edge.cached)) {
+      SCOPED_TRACE(std::to_string(shape.prompt) + " tokens and " + std::to_string(shape.maxNew) + " new");
+      const std::vector<int32_t> prompt = somePrompt(shape.prompt, 1);
+      Pages fits(bundle, edge.pages);
+      fits.add(prompt, shape.maxNew);
+      EXPECT_TRUE(fits.step());
+      EXPECT_EQ(fits.available(), 0);
+      fits.drain();
+      EXPECT_EQ(fits.tokens[0], continuation(prompt, shape.maxNew));
+      EXPECT_EQ(fits.available(), edge.pages) << "pages were not given back";
+      Pages lacks(bundle, edge.pages - 1);
+      lacks.add(prompt, shape.maxNew);
+      EXPECT_FALSE(lacks.step()) << "admitted with a page too few";
+      EXPECT_EQ(lacks.available(), edge.pages - 1);
+      EXPECT_EQ(lacks.scheduler->unfinished(), 1);
+    }
+}
+
+TEST(Pages, TwoSequencesShareThePoolToItsLastPage) {
+  const LongBundle bundle;
+  for (const Edge &edge : edges)
+    for (const Shape &shape : shapesOf(edge.cached))
+      for (int64_t chunk : {0, 63, 65}) {
+        SCOPED_TRACE(std::to_string(shape.prompt) + " tokens and " + std::to_string(shape.maxNew) + " new, chunk " +
+                     std::to_string(chunk));
+        SessionOptions options;
+        options.threads = 2;
+        options.chunk = chunk;
+        Pages both(bundle, 2 * edge.pages, options);
+        const std::vector<int32_t> prompts[] = {somePrompt(shape.prompt, 1), somePrompt(shape.prompt, 2)};
+        for (const std::vector<int32_t> &prompt : prompts)
+          both.add(prompt, shape.maxNew);
+        EXPECT_TRUE(both.step());
+        EXPECT_EQ(both.available(), 0) << "both fit at once";
+        both.drain();
+        for (int i = 0; i < 2; ++i)
+          EXPECT_EQ(both.tokens[i], continuation(prompts[i], shape.maxNew)) << "sequence " << i;
+        EXPECT_EQ(both.available(), 2 * edge.pages) << "pages were not given back";
+      }
+}
+
+TEST(Pages, ASequenceWaitsForThePagesOfAnother) {
+  const LongBundle bundle;
+  for (const Edge &edge : edges) {
+    SCOPED_TRACE(std::to_string(edge.cached) + " tokens");
+    Pages pages(bundle, 2 * edge.pages - 1);
+    const std::vector<int32_t> prompts[] = {somePrompt(edge.cached, 1), somePrompt(edge.cached, 2)};
+    for (const std::vector<int32_t> &prompt : prompts)
+      pages.add(prompt, 1);
+    pages.drain();
+    EXPECT_EQ(pages.served, (std::vector<int64_t>{0, 1}));
+    for (int i = 0; i < 2; ++i)
+      EXPECT_EQ(pages.tokens[i], continuation(prompts[i], 1)) << "sequence " << i;
+  }
+}
