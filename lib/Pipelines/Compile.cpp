@@ -12,6 +12,7 @@
 #include "k2c/Weights/BundleFiles.h"
 #include "k2c/Weights/CheckpointTensors.h"
 #include "k2c/Weights/Packer.h"
+#include "k2rt/reserve.h"
 #include "llvm/ADT/StringSwitch.h"
 #include <filesystem>
 #include <fstream>
@@ -95,6 +96,14 @@ Status packWeights(const Road &road, Inputs &inputs, const CompileOptions &optio
   return removeStrayBlobs(bundle);
 }
 
+/// What the reserve has for the workers of the topology: the manifest's is without, since a run chooses how many.
+int64_t workerReserve(const Inputs &inputs) {
+  k2rt_limits limits = {};
+  limits.max_sequences = inputs.limits.maxSequences;
+  limits.vocab = inputs.spec.vocab;
+  return k2rt_worker_bytes(&limits, inputs.topology.device.cores);
+}
+
 Status fillBundle(Road &road, Inputs &inputs, const CompileOptions &options, const BundleFolder &bundle) {
   Expected<std::string> runtime = findRuntime();
   if (!runtime)
@@ -111,6 +120,7 @@ Status fillBundle(Road &road, Inputs &inputs, const CompileOptions &options, con
   facts.features = inputs.target.features;
   facts.kernels = road.kernels();
   facts.scratchPerWorker = road.scratchPerWorker();
+  facts.workerReserve = workerReserve(inputs);
   if (Status status = road.drive(Form::Llvm); !status)
     return status;
   if (Status status = linkProgram(road, inputs, options, bundle.path() + "/program.so"); !status)
@@ -119,7 +129,7 @@ Status fillBundle(Road &road, Inputs &inputs, const CompileOptions &options, con
     return status;
   if (Status status = bundle.addRuntime(*runtime, inputs.source); !status)
     return status;
-  facts.programBytes = bundle.programBytes();
+  facts.codeBytes = bundle.codeBytes();
   if (Status status = bundle.write("remarks.txt", road.remarks()); !status)
     return status;
   if (options.remark)

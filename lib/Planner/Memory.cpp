@@ -44,7 +44,7 @@ MemoryCertificate MemoryModel::certify(const Limits &limits) const {
   memory.logits = Bytes(limits.wantRows() * spec.vocab * 4);
   k2rt_limits runtime{limits.stepTokens, limits.maxSequences,      limits.maxContext, 1,
                       spec.vocab,        known.tokenizerFile.value};
-  memory.reserve = Bytes(k2rt_reserve_bytes(&runtime));
+  memory.reserve = Bytes(k2rt_reserve_bytes(&runtime) + k2rt_worker_bytes(&runtime, device.cores));
   return memory;
 }
 

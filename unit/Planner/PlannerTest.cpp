@@ -125,6 +125,21 @@ TEST(Plan, WhatTheCompilerKnowsReplacesEstimates) {
   EXPECT_EQ(m.total(), Bytes(3600) + m.cache + m.logits + m.reserve);
 }
 
+/// k2rt/reserve.h with 3 sequences of at most 130 tokens, steps of 64 and a vocabulary of 100; 4.3 bytes were measured
+/// for each byte of a tokenizer's file, 5 are kept.
+TEST(Plan, ReserveToTheByte) {
+  Known known;
+  known.tokenizerFile = Bytes(1000);
+  const int64_t process = 768 * 1024;
+  const int64_t rows = 64 * (24 + 8), sequences = 3 * 1024; // ids, forms, slots; parameters and state of each
+  const int64_t tables = 2 * 3 * 3 * 4;                     // three pages of 64 tokens a sequence; lists as large
+  const int64_t history = 3 * (130 + 1) * 4, alignment = 64 * 18;
+  const int64_t tokenizer = 5 * 1000;
+  const int64_t workers = 2 * (8 * 1024 + 100 * 8); // two cores: a stack, and a sampler's weight and id of each logit
+  const MemoryCertificate memory = planned(tinyLlama(), limits(64, 3, 130), {}, known).memory;
+  EXPECT_EQ(memory.reserve.value, process + rows + sequences + tables + history + alignment + tokenizer + workers);
+}
+
 TEST(Plan, RemarksSayWhy) {
   ModelSpec spec = published("kimi-k2");
   Plan plan = planned(spec, defaultLimits(spec));

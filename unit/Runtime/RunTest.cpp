@@ -212,6 +212,9 @@ TEST(Run, InfoAddsUp) {
   for (const json &bytes : rank["owned"])
     sum += bytes.get<int64_t>();
   EXPECT_EQ(sum, rank["peak_bytes"].get<int64_t>());
+  EXPECT_EQ(rank["owned"]["code"], 12288);
+  EXPECT_EQ(rank["reserve_parts"]["workers"], 2 * (8192 + 97 * 8)); // of two threads, a vocabulary of 97
+  EXPECT_EQ(rank["reserve_parts"]["tokenizer"], 0);
   EXPECT_EQ(info["limits"]["step_tokens"], 48);
   EXPECT_EQ(info["kernels"].size(), 4u);
   EXPECT_EQ(runJson(fake, {"info", "--json", "--threads", "1536"})["ranks"][0]["threads"], 1536);

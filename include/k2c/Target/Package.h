@@ -36,7 +36,8 @@ struct ManifestFacts {
   std::vector<std::string> features; ///< that the code may use
   std::vector<PackagedKernel> kernels;
   int64_t scratchPerWorker = 0; ///< bytes
-  int64_t programBytes = 0;     ///< mapped of the runtime, the program and their libraries
+  int64_t workerReserve = 0;    ///< of the plan's reserve, what its workers add
+  int64_t codeBytes = 0;        ///< mapped of the runtime, the program and their libraries, and not written to
 };
 
 /// Those of a CPU's features that compiled code may use: a machine must have them to run it.
@@ -60,7 +61,7 @@ public:
   /// Copies the runtime, its libraries, and what copyModelFiles takes of `checkpoint`.
   Status addRuntime(const std::string &runtime, const std::string &checkpoint) const;
   /// Bytes that a run maps of the program's files: run, program.so, and the libraries that both load.
-  int64_t programBytes() const;
+  int64_t codeBytes() const;
   /// Takes the place of the output folder. `canExchange`: the file system can swap two folders in one call; where it
   /// turns out that it cannot, the output steps aside first.
   Status finish(bool canExchange = true) const;

@@ -45,8 +45,9 @@ std::string locateLibrary(const char *library) {
   return "";
 }
 
-/// Bytes of the file that the loader maps, in whole pages: debug information is not among them. 0: no such file.
-int64_t loadedBytes(const fs::path &path) {
+/// Bytes of code and constants that the loader maps of the file, in whole pages: debug information is not among them,
+/// nor what is written to, which is the process's own memory. 0: no such file.
+int64_t codeBytesOf(const fs::path &path) {
   constexpr uint64_t page = 4096;
   std::ifstream file(path, std::ios::binary);
   Elf64_Ehdr header = {};
@@ -55,7 +56,7 @@ int64_t loadedBytes(const fs::path &path) {
   uint64_t bytes = 0;
   Elf64_Phdr segment = {};
   for (int i = 0; i < header.e_phnum && file.read(reinterpret_cast<char *>(&segment), sizeof segment); ++i)
-    if (segment.p_type == PT_LOAD)
+    if (segment.p_type == PT_LOAD && !(segment.p_flags & PF_W))
       bytes += (segment.p_offset % page + segment.p_filesz + page - 1) / page * page;
   return static_cast<int64_t>(bytes);
 }
@@ -102,13 +103,13 @@ Expected<std::vector<std::string>> copyModelFiles(const std::string &checkpoint,
   return copied;
 }
 
-int64_t BundleFolder::programBytes() const {
+int64_t BundleFolder::codeBytes() const {
   const fs::path root(partial);
   int64_t bytes = 0;
   for (const fs::path &file : {root / "run", root / "program.so", root / "lib" / regexLibrary})
-    bytes += loadedBytes(file);
+    bytes += codeBytesOf(file);
   for (const char *library : systemLibraries)
-    bytes += loadedBytes(locateLibrary(library));
+    bytes += codeBytesOf(locateLibrary(library));
   return bytes;
 }
 

@@ -92,8 +92,8 @@ json memoryJson(const Plan &plan, const ManifestFacts &facts) {
           {"scratch_per_worker", facts.scratchPerWorker},
           {"collectives", m.collectives.value},
           {"logits", m.logits.value},
-          {"reserve_bytes", m.reserve.value},
-          {"program", facts.programBytes}};
+          {"reserve_bytes", m.reserve.value - facts.workerReserve},
+          {"code", facts.codeBytes}};
 }
 
 json topologyJson(const ManifestFacts &facts) {
@@ -149,7 +149,7 @@ std::string manifestText(const ModelSpec &spec, const Plan &plan, const Manifest
                     {{"prefill_s", plan.prefill.seconds.value},
                      {"prefill_tokens", plan.prefill.tokens},
                      {"decode_s", plan.decode.seconds.value},
-                     {"peak_bytes", plan.memory.total().value + facts.programBytes}}},
+                     {"peak_bytes", plan.memory.total().value + facts.codeBytes}}},
                    {"ignored_keys", spec.ignoredKeys},
                    {"weights_index", "weights/index.json"}};
   if (spec.bos)

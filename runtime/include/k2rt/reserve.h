@@ -1,12 +1,14 @@
-/* What the runtime takes beside weights, cache, arena, scratch and logits: manifest "memory.reserve_bytes".
+/* What the runtime takes beside weights, code, cache, arena, scratch and logits: manifest "memory.reserve_bytes", and
+ * what its workers add to it.
  *
  * One formula for both sides: the compiler writes k2rt_reserve_bytes into the manifest, the runtime stays within it.
  * Together with the other lines of "memory" it bounds the anonymous memory of a run:
  *   anonymous RSS <= cache + arena + threads * scratch_per_worker + collectives + logits + reserve_bytes
- * It covers, in this order: the process (C library, relocated data, heap, manifest: measured 0.9 MiB), the stacks of up
- * to K2RT_RESERVE_WORKERS workers (measured 8 KiB each), the arrays of one step, the sampler's work space, the token
- * history of the admitted sequences, and the tokenizer's tables. Not covered, because only inspection commands have
- * them: captured routes and hidden states.
+ *                    + k2rt_worker_bytes(threads)
+ * reserve_bytes covers, in this order: the process (C library, relocated data, heap, manifest and index of weights:
+ * measured 0.35 to 0.55 MiB, with an index of 200 KB and a manifest of 17 KB), the arrays of one step, the token
+ * history of the admitted sequences, and the tokenizer's tables. Workers have a stack (measured 8 KiB each), and those
+ * that sample a work space. Not covered, because only inspection commands have them: captured routes and hidden states.
  */
 #ifndef K2RT_RESERVE_H
 #define K2RT_RESERVE_H
@@ -18,10 +20,9 @@ extern "C" {
 #endif
 
 /* Code, relocated data, heap and manifest of the process. */
-#define K2RT_RESERVE_PROCESS_BYTES (INT64_C(1280) * 1024)
-/* Touched stack and thread-local data of a worker, and how many workers the reserve counts on. */
+#define K2RT_RESERVE_PROCESS_BYTES (INT64_C(768) * 1024)
+/* Touched stack and thread-local data of a worker. */
 #define K2RT_RESERVE_WORKER_BYTES (INT64_C(8) * 1024)
-#define K2RT_RESERVE_WORKERS INT64_C(64)
 /* Step arrays per token row: ids, positions, sequence, form, want, sample (i32 each). */
 #define K2RT_RESERVE_TOKEN_ROW_BYTES INT64_C(24)
 /* Step arrays per sequence: sampling parameters, lengths, begin, last sample, scheduler state. */
@@ -60,11 +61,20 @@ static inline int64_t k2rt_step_bytes(const k2rt_limits *limits) {
          slots + 2 * tables + history + alignment; /* tables twice: the page allocator's lists are as large */
 }
 
-/* manifest "memory.reserve_bytes". */
+/* Of the reserve, the tokenizer's: taken when the first text is read or written. */
+static inline int64_t k2rt_tokenizer_reserve(const k2rt_limits *limits) {
+  return limits->tokenizer_bytes * K2RT_RESERVE_TOKENIZER_FACTOR;
+}
+
+/* manifest "memory.reserve_bytes": what does not depend on the number of workers. */
 static inline int64_t k2rt_reserve_bytes(const k2rt_limits *limits) {
-  return K2RT_RESERVE_PROCESS_BYTES + K2RT_RESERVE_WORKERS * K2RT_RESERVE_WORKER_BYTES + k2rt_step_bytes(limits) +
-         k2rt_samplers(limits) * limits->vocab * K2RT_RESERVE_SAMPLER_BYTES +
-         limits->tokenizer_bytes * K2RT_RESERVE_TOKENIZER_FACTOR;
+  return K2RT_RESERVE_PROCESS_BYTES + k2rt_step_bytes(limits) + k2rt_tokenizer_reserve(limits);
+}
+
+/* Stacks of so many workers, and the work space of those that sample. */
+static inline int64_t k2rt_worker_bytes(const k2rt_limits *limits, int64_t workers) {
+  const int64_t samplers = workers < k2rt_samplers(limits) ? workers : k2rt_samplers(limits);
+  return workers * K2RT_RESERVE_WORKER_BYTES + samplers * limits->vocab * K2RT_RESERVE_SAMPLER_BYTES;
 }
 
 #ifdef __cplusplus

@@ -113,12 +113,14 @@ void readCache(Fields &root, Manifest &manifest) {
 
 void readMemory(Fields memory, Manifest &manifest) {
   manifest.memory.weights = memory.integer("weights", 0, mostBytes);
+  manifest.memory.code = memory.integer("code", 0, mostBytes);
   manifest.memory.cache = memory.integer("cache", 0, mostBytes);
   manifest.memory.arena = memory.integer("arena", 0, mostBytes);
   manifest.memory.scratchPerWorker = memory.integer("scratch_per_worker", 0, mostBytes / 4096);
   manifest.memory.collectives = memory.integer("collectives", 0, mostBytes, 0);
   manifest.memory.logits = memory.integer("logits", 0, mostBytes);
   manifest.memory.reserve = memory.integer("reserve_bytes", 0, mostBytes);
+  manifest.memory.limits = manifest.limits;
 }
 
 void readKernels(Fields &root, Manifest &manifest) {

@@ -24,20 +24,23 @@ struct CachePlane {
   int64_t bytes() const { return layers * pages * 64 * width * bytesPerElement; }
 };
 
-/// The certificate: bytes per rank. Anonymous memory is all but `weights`.
+/// The certificate: bytes per rank. Anonymous memory is all but `weights` and `code`.
 struct MemoryCertificate {
   int64_t weights = 0;
+  int64_t code = 0; ///< mapped of run, program.so and their libraries
   int64_t cache = 0;
   int64_t arena = 0;
   int64_t scratchPerWorker = 0;
   int64_t collectives = 0;
   int64_t logits = 0;
-  int64_t reserve = 0;
+  int64_t reserve = 0;     ///< without what workers add
+  k2rt_limits limits = {}; ///< what the reserve is of
 
+  int64_t reserveBytes(int64_t threads) const { return reserve + k2rt_worker_bytes(&limits, threads); }
   int64_t anonymousBytes(int64_t threads) const {
-    return cache + arena + threads * scratchPerWorker + collectives + logits + reserve;
+    return cache + arena + threads * scratchPerWorker + collectives + logits + reserveBytes(threads);
   }
-  int64_t peakBytes(int64_t threads) const { return weights + anonymousBytes(threads); }
+  int64_t peakBytes(int64_t threads) const { return weights + code + anonymousBytes(threads); }
 };
 
 /// A kernel of the program, in the order of its kernel ids.

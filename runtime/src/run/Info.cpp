@@ -12,7 +12,7 @@ namespace {
 
 void printJson(const Manifest &manifest, int32_t threads, const Container &container) {
   const MemoryCertificate &memory = manifest.memory;
-  // Scratch and logits are working memory of steps, as the arena is: the four owned numbers and the reserve add up.
+  // Scratch and logits are working memory of steps, as the arena is: the owned numbers and the reserve add up.
   const int64_t arena = memory.arena + threads * memory.scratchPerWorker + memory.logits;
   JsonWriter json(stdout);
   json.beginObject().key("model").raw(manifest.modelJson).key("numerics").raw(manifest.numericsJson);
@@ -22,10 +22,12 @@ void printJson(const Manifest &manifest, int32_t threads, const Container &conta
   json.key("peak_bytes").value(memory.peakBytes(threads)).key("threads").value(int64_t(threads));
   json.key("owned").beginObject();
   json.key("weights").value(memory.weights).key("cache").value(memory.cache).key("arena").value(arena);
-  json.key("collectives").value(memory.collectives).endObject();
+  json.key("collectives").value(memory.collectives).key("code").value(memory.code).endObject();
   json.key("arena_parts").beginObject().key("arena").value(memory.arena);
   json.key("scratch_per_worker").value(memory.scratchPerWorker).key("logits").value(memory.logits).endObject();
-  json.key("reserve_bytes").value(memory.reserve).endObject().endList();
+  json.key("reserve_bytes").value(memory.reserveBytes(threads)).key("reserve_parts").beginObject();
+  json.key("workers").value(k2rt_worker_bytes(&memory.limits, threads));
+  json.key("tokenizer").value(k2rt_tokenizer_reserve(&memory.limits)).endObject().endObject().endList();
   json.key("placement").beginList();
   for (const NodeShare &share : shareOverNodes(manifest, container, threads)) {
     json.beginObject().key("node").value(share.node).key("memory_node").value(share.memory);
@@ -51,9 +53,10 @@ void printText(const Manifest &manifest, int32_t threads, const Container &conta
   std::printf("limits     step tokens %" PRId64 ", sequences %" PRId64 ", context %" PRId64 "\n",
               manifest.limits.step_tokens, manifest.limits.max_sequences, manifest.limits.max_context);
   std::printf("memory     peak %" PRId64 " bytes with %" PRId64 " threads: weights %" PRId64 ", cache %" PRId64
-              ", arena %" PRId64 ", scratch %" PRId64 " per thread, logits %" PRId64 ", reserve %" PRId64 "\n",
+              ", arena %" PRId64 ", scratch %" PRId64 " per thread, logits %" PRId64 ", code %" PRId64
+              ", reserve %" PRId64 "\n",
               memory.peakBytes(threads), int64_t(threads), memory.weights, memory.cache, memory.arena,
-              memory.scratchPerWorker, memory.logits, memory.reserve);
+              memory.scratchPerWorker, memory.logits, memory.code, memory.reserveBytes(threads));
   const std::string note = topologyNote(manifest, container);
   std::fputs((placementText(manifest, container, threads) + (note.empty() ? "" : "           " + note + "\n")).c_str(),
              stdout);

@@ -37,7 +37,7 @@ FakeBundle::FakeBundle(const std::string &program) {
     "limits":{"step_tokens":48,"max_sequences":4,"max_context":1000,"page":64,"pages":64},
     "cache":[{"plane":"ids","layers":2,"width":1,"bytes_per_element":4,"pages":64,"group":0},
              {"plane":"forms","layers":2,"width":1,"bytes_per_element":4,"pages":64,"group":0}],
-    "memory":{"scratch_per_worker":4096,"weights":4096,"collectives":0},
+    "memory":{"scratch_per_worker":4096,"weights":4096,"collectives":0,"code":12288},
     "forms":{"prompt_expanded_at_least":8},"eos":[89],"bos":null,
     "kernels":[{"name":"append","hash":"0","variants":["one","many"]},{"name":"capture","hash":"1","variants":["only"]},
                {"name":"logits","hash":"2","variants":["only"]},{"name":"check_mode","hash":"3","variants":["only"]}],
