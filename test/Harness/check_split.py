@@ -87,8 +87,8 @@ class Suite:
                 self.report.equal(ran[rows], 2 * ran[length - rows], f"{name}: launches of attention")
 
     def generating(self, length):
-        """Three sequences in a step: one with a partial more than another, one that is never split."""
-        prompts = [self.ids[:length], self.ids[100:800], self.ids[1 : length - 30]]
+        """Three sequences in a step: two that are split, of which one may have a partial more, and one that is not."""
+        prompts = [self.ids[:length], self.ids[100:800], self.ids[1:length]]
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
             json.dump(prompts, file)
             file.flush()
