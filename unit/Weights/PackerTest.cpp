@@ -268,10 +268,10 @@ TEST(PackerRefuses, MissingTensor) {
 
 // Of every type that has them; the blobs of the tensors before it may be written.
 TEST(PackerRefuses, NumbersThatAreNone) {
-  auto refused = [](DType type, auto bits) {
+  auto refused = [](DType type, auto bits, size_t at = 9000) {
     Model model(0);
     std::vector<decltype(bits)> elements(10000, decltype(bits)(1));
-    elements[9000] = bits;
+    elements[at] = bits;
     model.tensors.add("router", type, {100, 100}, elements);
     model.add({0, "router", 0, {{"router", {100, 100}, {}, false}}, RowMajor{type, 10000}});
     TemporaryFolder folder;
@@ -285,6 +285,12 @@ TEST(PackerRefuses, NumbersThatAreNone) {
   EXPECT_EQ(refused(DType::BF16, uint16_t(0x7f81)), message);
   EXPECT_EQ(refused(DType::F16, uint16_t(0xfc00)), message);
   EXPECT_EQ(refused(DType::F32, uint32_t(0x7f7fffff)), "");
+  for (uint16_t infinity : {uint16_t(0x7f80), uint16_t(0xff80)})
+    EXPECT_EQ(refused(DType::BF16, infinity), message);
+  EXPECT_EQ(refused(DType::F16, uint16_t(0x7c00)), message);
+  for (size_t at : {size_t(0), size_t(4095), size_t(4096), size_t(9999)}) // elements are looked at in blocks of 4096
+    EXPECT_NE(refused(DType::BF16, uint16_t(0x7f80), at).find("element " + std::to_string(at) + " is"),
+              std::string::npos);
 }
 
 TEST(PackerRefuses, OtherShape) {
