@@ -14,7 +14,7 @@ TEST(Headers, ReserveGrowsWithEveryLimit) {
   larger.tokenizer_bytes = 1 << 20;
   EXPECT_GT(k2rt_reserve_bytes(&larger), k2rt_reserve_bytes(&base));
   for (int64_t k2rt_limits::*field : {&k2rt_limits::step_tokens, &k2rt_limits::max_sequences, &k2rt_limits::max_context,
-                                      &k2rt_limits::cache_groups}) {
+                                      &k2rt_limits::cache_groups, &k2rt_limits::vocab}) {
     larger = base;
     larger.*field *= 2;
     EXPECT_GT(k2rt_reserve_bytes(&larger), k2rt_reserve_bytes(&base));

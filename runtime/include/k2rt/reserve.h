@@ -6,9 +6,10 @@
  *   anonymous RSS <= cache + arena + threads * scratch_per_worker + collectives + logits + reserve_bytes
  *                    + k2rt_worker_bytes(threads)
  * reserve_bytes covers, in this order: the process (C library, relocated data, heap, manifest and index of weights:
- * measured 0.35 to 0.55 MiB, with an index of 200 KB and a manifest of 17 KB), the arrays of one step, the token
- * history of the admitted sequences, and the tokenizer's tables. Workers have a stack (measured 8 KiB each), and those
- * that sample a work space. Not covered, because only inspection commands have them: captured routes and hidden states.
+ * measured 350 to 490 KiB, with an index of 200 KB and a manifest of 17 KB), a row of logits that is printed, the
+ * arrays of one step, the token history of the admitted sequences, and the tokenizer's tables. Workers have a stack
+ * (measured 8 KiB each), and those that sample a work space. Not covered, because only inspection commands have them:
+ * captured routes and hidden states.
  */
 #ifndef K2RT_RESERVE_H
 #define K2RT_RESERVE_H
@@ -20,7 +21,7 @@ extern "C" {
 #endif
 
 /* Code, relocated data, heap and manifest of the process. */
-#define K2RT_RESERVE_PROCESS_BYTES (INT64_C(768) * 1024)
+#define K2RT_RESERVE_PROCESS_BYTES (INT64_C(576) * 1024)
 /* Touched stack and thread-local data of a worker. */
 #define K2RT_RESERVE_WORKER_BYTES (INT64_C(8) * 1024)
 /* Step arrays per token row: ids, positions, sequence, form, want, sample (i32 each). */
@@ -68,7 +69,7 @@ static inline int64_t k2rt_tokenizer_reserve(const k2rt_limits *limits) {
 
 /* manifest "memory.reserve_bytes": what does not depend on the number of workers. */
 static inline int64_t k2rt_reserve_bytes(const k2rt_limits *limits) {
-  return K2RT_RESERVE_PROCESS_BYTES + k2rt_step_bytes(limits) + k2rt_tokenizer_reserve(limits);
+  return K2RT_RESERVE_PROCESS_BYTES + limits->vocab * 4 + k2rt_step_bytes(limits) + k2rt_tokenizer_reserve(limits);
 }
 
 /* Stacks of so many workers, and the work space of those that sample. */
