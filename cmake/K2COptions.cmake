@@ -1,4 +1,4 @@
-# Compiler-wide settings: language level, warnings, ccache, lld, sanitizers.
+# Compiler-wide settings: language level, warnings, ccache, lld, instrumentation.
 set(CMAKE_CXX_STANDARD 17)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_C_STANDARD 11)
@@ -26,13 +26,28 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 add_library(k2c-warnings INTERFACE)
 target_compile_options(k2c-warnings INTERFACE -Wall -Wextra -Wno-unused-parameter)
 
-# Sanitizers of the MLIR-free libraries and the runtime (they read hostile bytes).
-add_library(k2c-sanitize INTERFACE)
-if(K2C_FUZZ)
-  target_compile_options(k2c-sanitize INTERFACE -fsanitize=fuzzer-no-link)
+# Instrumentation of everything that is ours; scripts/check-san.sh, fuzz.sh and coverage.sh choose it. LLVM's libraries
+# have none and no RTTI: that rules out vptr, and its headers' own poisoning is switched off in SanitizerOptions.c.
+add_library(k2c-instrument INTERFACE)
+if(NOT K2C_INSTRUMENT MATCHES "^(address|thread|coverage)?$")
+  message(FATAL_ERROR "K2C_INSTRUMENT is '${K2C_INSTRUMENT}'; choose address, thread or coverage, or leave it empty")
 endif()
-if(K2C_SANITIZE OR K2C_FUZZ)
-  target_compile_options(k2c-sanitize INTERFACE -fsanitize=address,undefined -fno-sanitize=vptr
-                         -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
-  target_link_options(k2c-sanitize INTERFACE -fsanitize=address,undefined)
+# What libFuzzer counts: the libraries without MLIR, which read hostile bytes.
+add_library(k2c-edges INTERFACE)
+if(K2C_FUZZ)
+  set(K2C_INSTRUMENT address)
+  target_compile_options(k2c-edges INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+if(K2C_INSTRUMENT STREQUAL address)
+  set(k2c_instrument_flags -fsanitize=address,undefined -fno-sanitize=vptr -fno-sanitize-recover=undefined)
+elseif(K2C_INSTRUMENT STREQUAL thread)
+  set(k2c_instrument_flags -fsanitize=thread)
+elseif(K2C_INSTRUMENT STREQUAL coverage)
+  set(k2c_instrument_flags -fprofile-instr-generate=${CMAKE_BINARY_DIR}/profiles/%4m.profraw -fcoverage-mapping)
+endif()
+if(K2C_INSTRUMENT)
+  set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O1 -g1")
+  set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O1 -g1")
+  target_compile_options(k2c-instrument INTERFACE ${k2c_instrument_flags} -fno-omit-frame-pointer)
+  target_link_options(k2c-instrument INTERFACE ${k2c_instrument_flags})
 endif()

@@ -1,8 +1,8 @@
 //===- MutantsTest.cpp - thousands of hostile files -----------------------===//
 //
 // Every reader of files from outside, in the process that has it: a mutant is accepted or refused with one message that
-// names its place. Crashes, hangs and memory without bound fail the test; with K2C_SANITIZE it is the check of every
-// access. The seeds are fixed, so that a mutant is a number.
+// names its place. Crashes, hangs and memory without bound fail the test; with K2C_INSTRUMENT=address it is the check
+// of every access. The seeds are fixed, so that a mutant is a number.
 //
 //===----------------------------------------------------------------------===//
 #include "../Model/TestFiles.h"

@@ -2,7 +2,7 @@
 //
 // Thousands of small random damages to config.json and to a safetensors header.
 // Nothing is asked of the answers but that they are answers; with sanitizers
-// (K2C_SANITIZE) this is the check that reading hostile bytes is safe.
+// (K2C_INSTRUMENT=address) this is the check that reading hostile bytes is safe.
 //
 //===----------------------------------------------------------------------===//
 
