@@ -71,9 +71,9 @@ def check_hidden(report, bundle, golden):
     report.check(last + 2 == len(layers) == len(names), f"len7: {len(layers)} hidden states for {len(names)}")
 
 
-def check(source, options):
-    report = Report(f"golden results of {source} {' '.join(options)}")
-    golden, precision, bundle = Golden(source), Precision(source), compiled(source, *options)
+def check_bundle(report, source, bundle):
+    """Runs every prompt of the golden results beside `source`."""
+    golden, precision = Golden(source), Precision(source)
     count, errors = golden.document["new_tokens"], LogitErrors()
     for prompt in golden.prompts:
         name, ids = prompt["name"], prompt["ids"]
@@ -89,6 +89,11 @@ def check(source, options):
     batch = [row for sequence in bundle.batch_logits(golden.batch["ids"]) for row in sequence]
     errors.add(batch, precision.rows("batch.float32"), precision.rows("batch.own"))
     errors.check(report)
+
+
+def check(source, options):
+    report = Report(f"golden results of {source} {' '.join(options)}")
+    check_bundle(report, source, compiled(source, *options))
     return report.finish()
 
 
