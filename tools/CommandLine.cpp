@@ -1,5 +1,6 @@
 //===- CommandLine.cpp - From arguments to an exit code -----------------------===//
 #include "CommandLine.h"
+#include "k2c/Support/Printable.h"
 #include <charconv>
 #include <cstdio>
 #include <iostream>
@@ -25,7 +26,7 @@ CLI::Validator k2c::whole(int64_t least, int64_t most) {
         const char *const end = text.data() + text.size();
         const auto [next, problem] = std::from_chars(text.data(), end, value);
         if (problem != std::errc() || next != end || value < least || value > most)
-          return "'" + text + "' is not a whole number from " + range;
+          return "'" + shortened(text) + "' is not a whole number from " + range;
         text = std::to_string(value);
         return std::string();
       },
@@ -42,7 +43,7 @@ int usageError(const CLI::App &app, const std::string &first, const std::string 
     isCommand |= command->get_name() == first;
   const bool isUnknown = !commands.empty() && !isCommand && !first.empty() && first[0] != '-';
   const std::string help = app.get_name() + (isCommand ? " " + first : "") + " --help";
-  return failUsage((isUnknown ? "there is no command '" + first + "'" : what) + "; see " + help);
+  return failUsage((isUnknown ? "there is no command '" + shortened(first) + "'" : what) + "; see " + help);
 }
 
 /// The first option that was given an empty value. A text to continue may be empty, nothing else; "": none.
@@ -65,7 +66,7 @@ int guarded(const std::function<int()> &run) {
   } catch (const std::bad_alloc &) {
     return fail("the system refuses memory; free some, or ask for less");
   } catch (const std::exception &unexpected) {
-    return fail(std::string("unexpected: ") + unexpected.what());
+    return fail("unexpected: " + shortened(unexpected.what(), mostQuoted));
   }
 }
 
@@ -76,7 +77,7 @@ int k2c::runCommandLine(CLI::App &app, int argc, char **argv, const std::functio
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
-    return error.get_exit_code() == 0 ? app.exit(error) : usageError(app, first, error.what());
+    return error.get_exit_code() == 0 ? app.exit(error) : usageError(app, first, shortened(error.what(), mostQuoted));
   }
   if (const std::string name = emptyOption(app); !name.empty())
     return usageError(app, first, name + ": is empty");

@@ -3,6 +3,7 @@
 
 #include "Mapping.h"
 #include "PrintCalibration.h"
+#include "k2c/Support/Printable.h"
 #include <algorithm>
 
 namespace k2c {
@@ -75,7 +76,7 @@ Status readType(const YamlDocument &document, Mapping &in, const char *key, DTyp
       return type = candidate, Status();
     known += (known.empty() ? "" : ", ") + std::string(name(candidate));
   }
-  return document.error(in.at(key), "'" + text + "' is no element type of kernels", "use one of " + known);
+  return document.error(in.at(key), "'" + shortened(text) + "' is no element type of kernels", "use one of " + known);
 }
 
 Status readRates(const YamlDocument &document, Mapping &in, const char *key, RateUnit unit, size_t count,
@@ -122,7 +123,7 @@ Status readKernel(const YamlDocument &document, const YAML::Node &node, TeamRate
     std::string known;
     for (const KernelKind &each : kernelKinds())
       known += (known.empty() ? "" : ", ") + std::string(each.name);
-    return document.error(in.at("kind"), "kind '" + kernel.kind + "' is not known", "use one of " + known);
+    return document.error(in.at("kind"), "kind '" + shortened(kernel.kind) + "' is not known", "use one of " + known);
   }
   if (Status status = readType(document, in, "x", kernel.x); !status)
     return status;
@@ -193,7 +194,7 @@ Status readLink(const YamlDocument &document, const YAML::Node &node, Calibratio
   link.latency = latency.value;
   for (const LinkRates &inner : calibration.links)
     if (inner.name == link.name)
-      return document.error(in.at("name"), "two links are called '" + link.name + "'", "rename one of them");
+      return document.error(in.at("name"), "two links are called '" + shortened(link.name) + "'", "rename one of them");
   Status status = readSizes(document, in, "read", link.read);
   if (status)
     status = readSizes(document, in, "write", link.write);

@@ -1,5 +1,6 @@
 //===- HostList.cpp - Slurm's lists of names with ranges --------------------===//
 #include "Importers.h"
+#include "k2c/Support/Printable.h"
 
 #include <algorithm>
 #include <cctype>
@@ -37,10 +38,10 @@ std::string expandRange(const std::string &range, const std::string &prefix, std
   std::string first = range.substr(0, dash), last = dash == std::string::npos ? first : range.substr(dash + 1);
   for (const std::string &number : {first, last})
     if (number.empty() || number.size() > 9 || number.find_first_not_of("0123456789") != std::string::npos)
-      return "'" + range + "' is not a range of numbers";
+      return "'" + shortened(range) + "' is not a range of numbers";
   long long begin = std::atoll(first.c_str()), end = std::atoll(last.c_str());
   if (begin > end)
-    return "range '" + range + "' descends";
+    return "range '" + shortened(range) + "' descends";
   if (size_t(end - begin) >= mostNames - std::min(mostNames, names.size()))
     return "more than " + std::to_string(mostNames) + " names";
   for (long long i = begin; i <= end; ++i) {
@@ -58,7 +59,7 @@ std::string expandName(const std::string &text, std::vector<std::string> &names)
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '[') {
       if (!isNameCharacter(text[i]))
-        return "'" + text + "' is not a name";
+        return "'" + shortened(text) + "' is not a name";
       for (std::string &head : heads)
         head += text[i];
       continue;
@@ -83,7 +84,7 @@ std::string expandName(const std::string &text, std::vector<std::string> &names)
 Expected<std::vector<std::string>> expandHostList(const std::string &text, const std::string &where, size_t &total) {
   std::vector<std::string> parts, names;
   if (!split(text, parts))
-    return Error{where, "'" + text.substr(0, 80) + "' has brackets without partner or within brackets", ""};
+    return Error{where, "'" + shortened(text) + "' has brackets without partner or within brackets", ""};
   for (const std::string &part : parts)
     if (std::string wrong = expandName(part, names); !wrong.empty())
       return Error{where, std::move(wrong), "write names as a[1-3,7],b"};

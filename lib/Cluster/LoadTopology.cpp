@@ -2,6 +2,7 @@
 #include "EmbeddedTopologies.h"
 #include "k2c/Cluster/Topology.h"
 #include "k2c/Support/Json.h"
+#include "k2c/Support/Printable.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -13,7 +14,7 @@ static const char *const compiledKinds[] = {"cpu"};
 static constexpr int64_t compiledRanks = 1;
 
 Status checkCompiles(const Topology &topology) {
-  std::string where = "topology '" + topology.name + "'", remedy = "use --topology host or cpu1";
+  std::string where = "topology '" + shortened(topology.name) + "'", remedy = "use --topology host or cpu1";
   if (std::find(std::begin(compiledKinds), std::end(compiledKinds), topology.device.kind) == std::end(compiledKinds))
     return Error{where, "compiling for devices of kind " + topology.device.kind + " is not in this build", remedy};
   if (topology.ranks() > compiledRanks)
@@ -74,7 +75,8 @@ Expected<Topology> loadTopology(const std::string &nameOrPath) {
   std::string known;
   for (const TopologyName &name : knownTopologies())
     known += (known.empty() ? "" : ", ") + name.name;
-  return Error{"topology '" + nameOrPath + "'", "is not known", "use one of " + known + ", or the path of a YAML file"};
+  return Error{"topology '" + shortened(nameOrPath) + "'", "is not known",
+               "use one of " + known + ", or the path of a YAML file"};
 }
 
 } // namespace k2c

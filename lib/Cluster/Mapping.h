@@ -4,6 +4,7 @@
 
 #include "k2c/Cluster/Quantity.h"
 #include "k2c/Cluster/Topology.h"
+#include "k2c/Support/Printable.h"
 #include "k2c/Support/Yaml.h"
 
 namespace k2c::cluster {
@@ -77,7 +78,8 @@ public:
     }
     keep(document.asDouble(number, key), to.value);
     if (!mistake && !(to.value > 0 && to.value <= 1))
-      keep(document.error(number, std::string(key) + " is '" + number.Scalar() + "', must be above 0 and at most 1"));
+      keep(document.error(number, std::string(key) + " is '" + shortened(number.Scalar()) +
+                                      "', must be above 0 and at most 1"));
   }
 
   void keep(Status status) {
@@ -102,7 +104,7 @@ private:
     Expected<double> value = parseQuantity(text, dimension, document.place(child));
     if (value && *value <= 9e18)
       return *value;
-    keep(value ? Status(document.error(child, "'" + text + "' is too large")) : Status(value.takeError()));
+    keep(value ? Status(document.error(child, "'" + shortened(text) + "' is too large")) : Status(value.takeError()));
     return 0;
   }
 

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "Importers.h"
 #include "Xml.h"
+#include "k2c/Support/Printable.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -21,11 +22,12 @@ constexpr size_t mostGpus = 576; // of one NVLink domain
 Expected<int64_t> number(const XmlElement &element, const char *name, int64_t most) {
   const std::string *text = element.attribute(name);
   if (!text)
-    return Error{element.where, element.name + " lacks '" + name + "'", ""};
+    return Error{element.where, shortened(element.name) + " lacks '" + name + "'", ""};
   bool digits = !text->empty() && text->size() < 12 && text->find_first_not_of("0123456789") == std::string::npos;
   int64_t value = digits ? std::atoll(text->c_str()) : -1;
   if (value < 1 || value > most)
-    return Error{element.where, std::string(name) + " is '" + *text + "', must be 1 to " + std::to_string(most), ""};
+    return Error{element.where,
+                 std::string(name) + " is '" + shortened(*text) + "', must be 1 to " + std::to_string(most), ""};
   return value;
 }
 
@@ -68,7 +70,7 @@ Status countLinks(size_t i, const Found &found, const std::map<std::string, size
     } else if (type->compare(0, 4, "0x03") == 0) { // a GPU
       auto other = byBus.find(*target);
       if (other == byBus.end() || other->second == i)
-        return Error{link.where, "target '" + *target + "' is not another GPU of the file", ""};
+        return Error{link.where, "target '" + shortened(*target) + "' is not another GPU of the file", ""};
       node.counts[i][other->second] += *count;
     }
   }
@@ -84,7 +86,7 @@ Expected<std::vector<Tier>> readNode(const Found &found, int64_t sm, const std::
   std::map<std::string, size_t> byBus;
   for (size_t i = 0; i < gpus; ++i)
     if (!byBus.emplace(found.gpus[i].bus, i).second)
-      return Error{found.gpus[i].element->where, "a second gpu at busid '" + found.gpus[i].bus + "'", ""};
+      return Error{found.gpus[i].element->where, "a second gpu at busid '" + shortened(found.gpus[i].bus) + "'", ""};
   for (size_t i = 0; i < gpus; ++i)
     if (Status status = countLinks(i, found, byBus, node); !status)
       return status.takeError();
@@ -134,7 +136,8 @@ Expected<Topology> importNcclXml(const std::string &text, const std::string &fil
   if (!root)
     return root.takeError();
   if (root->name != "system")
-    return Error{root->where, "the root is '" + root->name + "', not 'system'", "give what NCCL_TOPO_DUMP_FILE wrote"};
+    return Error{root->where, "the root is '" + shortened(root->name) + "', not 'system'",
+                 "give what NCCL_TOPO_DUMP_FILE wrote"};
   Found found;
   find(*root, "", found);
   if (found.gpus.empty() || found.gpus.size() > mostGpus)

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Importers.h"
+#include "k2c/Support/Printable.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -41,7 +42,7 @@ Expected<int64_t> linksOf(const Word &cell, const std::string &where) {
   bool number = !digits.empty() && digits.size() < 4 && digits.find_first_not_of("0123456789") == std::string::npos;
   int64_t links = number ? std::atoll(digits.c_str()) : 0;
   if (links < 1)
-    return Error{where, "'" + cell.text + "' is not a path between GPUs",
+    return Error{where, "'" + shortened(cell.text) + "' is not a path between GPUs",
                  "cells are X, NV#, PIX, PXB, PHB, NODE or SYS"};
   return links;
 }
@@ -71,7 +72,8 @@ Expected<std::vector<std::vector<int64_t>>> readRows(std::istringstream &in, siz
       std::string where = placeOf(file, line, cell.column);
       if ((cell.text == "X") != (j == row))
         return Error{where,
-                     "'" + cell.text + "' stands where GPU" + std::to_string(row) + " meets GPU" + std::to_string(j),
+                     "'" + shortened(cell.text) + "' stands where GPU" + std::to_string(row) + " meets GPU" +
+                         std::to_string(j),
                      "X marks a GPU and itself"};
       Expected<int64_t> links = j == row ? Expected<int64_t>(int64_t(0)) : linksOf(cell, where);
       if (!links)
@@ -79,7 +81,7 @@ Expected<std::vector<std::vector<int64_t>>> readRows(std::istringstream &in, siz
       counts[row][j] = *links;
       if (j < row && counts[j][row] != *links)
         return Error{where,
-                     "GPU" + std::to_string(row) + " to GPU" + std::to_string(j) + " is '" + cell.text +
+                     "GPU" + std::to_string(row) + " to GPU" + std::to_string(j) + " is '" + shortened(cell.text) +
                          "', the other way there are " + std::to_string(counts[j][row]) + " links",
                      ""};
     }

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Mapping.h"
+#include "k2c/Support/Printable.h"
 
 namespace k2c {
 
@@ -84,7 +85,8 @@ Expected<Device> readDevice(const YamlDocument &document, const YAML::Node &node
   else if (device.kind == "nvidia")
     keys.insert(keys.end(), {"arch", "sms"});
   else
-    return document.error(node["kind"], "device kind '" + device.kind + "' is not known", "use cpu or nvidia");
+    return document.error(node["kind"], "device kind '" + shortened(device.kind) + "' is not known",
+                          "use cpu or nvidia");
   Mapping in(document, node, "device", keys);
   if (in.has("model"))
     in.text("model", device.model);
@@ -146,7 +148,8 @@ Status readTiers(const YamlDocument &document, const YAML::Node &nodes, Topology
       return tier.takeError();
     for (const Tier &inner : topology.tiers)
       if (inner.name == tier->name)
-        return document.error(node["name"], "two tiers are called '" + tier->name + "'", "rename one of them");
+        return document.error(node["name"], "two tiers are called '" + shortened(tier->name) + "'",
+                              "rename one of them");
     int64_t inner = topology.ranks();
     if (inner * tier->count > mostRanks)
       return document.error(node["count"], std::to_string(tier->count) + " units of " + std::to_string(inner) +

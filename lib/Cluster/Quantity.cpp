@@ -1,5 +1,6 @@
 //===- Quantity.cpp - Numbers with units, as people write them ------------===//
 #include "k2c/Cluster/Quantity.h"
+#include "k2c/Support/Printable.h"
 
 #include <charconv>
 #include <cmath>
@@ -51,7 +52,7 @@ Expected<double> parseQuantity(const std::string &text, Dimension dimension, con
   double number = 0;
   std::string unit, rest;
   if (!(in >> number) || !std::isfinite(number) || number <= 0)
-    return Error{where, "'" + text + "' is not a positive number with a unit", ""};
+    return Error{where, "'" + shortened(text) + "' is not a positive number with a unit", ""};
   in >> unit >> rest;
   Units units = unitsOf(dimension);
   std::string known;
@@ -60,7 +61,8 @@ Expected<double> parseQuantity(const std::string &text, Dimension dimension, con
       return number * it->factor;
     known += std::string(known.empty() ? "" : ", ") + it->name;
   }
-  return Error{where, "'" + text + "' has " + (unit.empty() ? "no unit" : "the unit '" + unit + "'"),
+  return Error{where,
+               "'" + shortened(text) + "' has " + (unit.empty() ? "no unit" : "the unit '" + shortened(unit) + "'"),
                "write one of " + known};
 }
 

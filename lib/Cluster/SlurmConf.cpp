@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Importers.h"
+#include "k2c/Support/Printable.h"
 
 #include <cctype>
 #include <sstream>
@@ -33,7 +34,7 @@ public:
       std::string where = placeOf(file, number, word.column);
       size_t equals = word.text.find('=');
       if (equals == std::string::npos || equals + 1 == word.text.size())
-        return Error{where, "'" + word.text.substr(0, 80) + "' is not KEY=VALUE", ""};
+        return Error{where, "'" + shortened(word.text) + "' is not KEY=VALUE", ""};
       std::string key = lower(word.text.substr(0, equals)), value = word.text.substr(equals + 1);
       if (key == "switchname" || key == "blockname") {
         if (isUnit || (!units.empty() && blocks != (key == "blockname")))
@@ -48,7 +49,7 @@ public:
           return list.takeError();
         (key == "nodes" ? unit.nodes : unit.children) = std::move(*list);
       } else if (key != "linkspeed" && key != "blocksizes") {
-        return Error{where, "key '" + word.text.substr(0, equals) + "' is not known",
+        return Error{where, "key '" + shortened(word.text.substr(0, equals)) + "' is not known",
                      "the keys are SwitchName, BlockName, Nodes, Switches, LinkSpeed, BlockSizes"};
       }
     }

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Importers.h"
+#include "k2c/Support/Printable.h"
 
 #include <algorithm>
 #include <map>
@@ -34,7 +35,7 @@ Topology nodeOf(const Topology &like) {
 Status addTier(Topology &topology, const Topology &like, size_t inner, int level, std::string name, size_t count,
                const std::string &file) {
   if (like.tiers.size() == inner)
-    return Error{file, "joins nodes, but '" + like.name + "' has no link between nodes",
+    return Error{file, "joins nodes, but '" + shortened(like.name) + "' has no link between nodes",
                  "name one that has, as --like 4x8-h100"};
   size_t last = like.tiers.size() - 1;
   Tier tier = like.tiers[level < 0 ? last : std::min(last, inner + size_t(level))];
@@ -46,7 +47,7 @@ Status addTier(Topology &topology, const Topology &like, size_t inner, int level
 
 std::string described(const SlurmUnit &unit) {
   bool leaf = !unit.nodes.empty();
-  return "'" + unit.name + "' has " + std::to_string(leaf ? unit.nodes.size() : unit.children.size()) +
+  return "'" + shortened(unit.name) + "' has " + std::to_string(leaf ? unit.nodes.size() : unit.children.size()) +
          (leaf ? " nodes" : " switches");
 }
 
@@ -62,12 +63,12 @@ Status checkUnits(const std::vector<SlurmUnit> &units) {
   std::set<std::string> names, nodes;
   for (const SlurmUnit &unit : units) {
     if (!names.insert(unit.name).second)
-      return Error{unit.where, "'" + unit.name + "' is defined twice", ""};
+      return Error{unit.where, "'" + shortened(unit.name) + "' is defined twice", ""};
     if (unit.nodes.empty() == unit.children.empty())
-      return Error{unit.where, "'" + unit.name + "' must have either nodes or switches", ""};
+      return Error{unit.where, "'" + shortened(unit.name) + "' must have either nodes or switches", ""};
     for (const std::string &node : unit.nodes)
       if (!nodes.insert(node).second)
-        return Error{unit.where, "node '" + node + "' is named twice", ""};
+        return Error{unit.where, "node '" + shortened(node) + "' is named twice", ""};
   }
   return Status::success();
 }
@@ -81,16 +82,16 @@ Expected<const SlurmUnit *> rootOf(const std::vector<SlurmUnit> &units,
   for (const SlurmUnit &unit : units)
     for (const std::string &child : unit.children) {
       if (!byName.count(child))
-        return Error{unit.where, "switch '" + child + "' is not defined", ""};
+        return Error{unit.where, "switch '" + shortened(child) + "' is not defined", ""};
       if (!children.insert(child).second)
-        return Error{unit.where, "switch '" + child + "' has two parents", ""};
+        return Error{unit.where, "switch '" + shortened(child) + "' has two parents", ""};
     }
   const SlurmUnit *root = nullptr;
   for (const SlurmUnit &unit : units) {
     if (children.count(unit.name))
       continue;
     if (root)
-      return Error{unit.where, "'" + unit.name + "' and '" + root->name + "' are not joined",
+      return Error{unit.where, "'" + shortened(unit.name) + "' and '" + shortened(root->name) + "' are not joined",
                    "define a switch over both"};
     root = &unit;
   }

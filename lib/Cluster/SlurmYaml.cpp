@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Importers.h"
+#include "k2c/Support/Printable.h"
 #include "k2c/Support/Yaml.h"
 
 namespace k2c::cluster {
@@ -66,7 +67,8 @@ Expected<YAML::Node> chosen(const YamlDocument &document) {
     if (!text)
       return text.takeError();
     if (*text != "true" && *text != "false")
-      return document.error(node["cluster_default"], "cluster_default is '" + *text + "', must be true or false");
+      return document.error(node["cluster_default"],
+                            "cluster_default is '" + shortened(*text) + "', must be true or false");
     found = *text == "true";
     if (found)
       result.reset(node);

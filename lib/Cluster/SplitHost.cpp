@@ -1,5 +1,6 @@
 //===- SplitHost.cpp - A measured machine as several ranks ----------------===//
 #include "k2c/Cluster/SplitHost.h"
+#include "k2c/Support/Printable.h"
 
 #include <numeric>
 
@@ -46,7 +47,7 @@ Expected<std::vector<Tier>> tiersBetween(const std::vector<LinkRates> &links, in
 
 Expected<Topology> splitHost(const Topology &host, int64_t ranks) {
   if (!host.device.measured)
-    return Error{std::to_string(ranks) + " ranks", "topology '" + host.name + "' has no measured links",
+    return Error{std::to_string(ranks) + " ranks", "topology '" + shortened(host.name) + "' has no measured links",
                  "run k2c calibrate"};
   auto tiers = tiersBetween(host.device.measured->links, host.device.cores, ranks);
   if (!tiers)

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Xml.h"
 #include "Importers.h"
+#include "k2c/Support/Printable.h"
 
 #include <cctype>
 #include <optional>
@@ -23,7 +24,7 @@ public:
     while (!mistake && skipToTag())
       readTag();
     if (!mistake && !open.empty())
-      fail("element '" + open.back().name + "' of " + open.back().where + " is not closed");
+      fail("element '" + shortened(open.back().name) + "' of " + open.back().where + " is not closed");
     if (!mistake && !root)
       fail("no element here");
     if (mistake)
@@ -99,7 +100,7 @@ private:
     if (mistake)
       return;
     if (element.attribute(name))
-      return fail("attribute '" + name + "' occurs twice");
+      return fail("attribute '" + shortened(name) + "' occurs twice");
     if (element.attributes.size() == mostAttributes)
       return fail("more than " + std::to_string(mostAttributes) + " attributes");
     skipSpace();
@@ -135,9 +136,9 @@ private:
     std::string name = readName();
     skipSpace();
     if (!mistake && (open.empty() || open.back().name != name))
-      return fail(
-          "'" + name + "' is closed, but " +
-          (open.empty() ? "nothing is open" : "'" + open.back().name + "' of " + open.back().where + " is open"));
+      return fail("'" + shortened(name) + "' is closed, but " +
+                  (open.empty() ? "nothing is open"
+                                : "'" + shortened(open.back().name) + "' of " + open.back().where + " is open"));
     expect('>');
     if (mistake)
       return;

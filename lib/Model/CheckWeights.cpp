@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "k2c/Model/CheckWeights.h"
+#include "k2c/Support/Printable.h"
 
 #include <charconv>
 #include <functional>
@@ -86,8 +87,8 @@ public:
       const TensorInfo &tensor = checkpoint.tensors()[i];
       if (!isUsed[i] && !isIgnorable(spec, checkpoint, tensor.name))
         return Error{checkpoint.files()[tensor.fileIndex],
-                     "tensor '" + tensor.name + "' " + shapeText(tensor.shape) + " is not part of a " + spec.modelType +
-                         " model of " + std::to_string(spec.layerCount()) + " layers",
+                     "tensor '" + shortened(tensor.name) + "' " + shapeText(tensor.shape) + " is not part of a " +
+                         spec.modelType + " model of " + std::to_string(spec.layerCount()) + " layers",
                      "config.json and weights must be of the same model"};
     }
     return Status::success();
@@ -100,7 +101,8 @@ private:
     Status status = forEachName(family, [&](const std::string &name) -> Status {
       const TensorInfo *tensor = checkpoint.find(name);
       if (!tensor)
-        return Error{folder(), "tensor '" + name + "' is missing", "the checkpoint is incomplete: download it again"};
+        return Error{folder(), "tensor '" + shortened(name) + "' is missing",
+                     "the checkpoint is incomplete: download it again"};
       isUsed[static_cast<size_t>(tensor - checkpoint.tensors().data())] = true;
       if (!first)
         first = tensor;
@@ -114,7 +116,7 @@ private:
 
   Status checkTensor(const WeightFamily &family, const TensorInfo &tensor) {
     const std::string &file = checkpoint.files()[tensor.fileIndex];
-    std::string what = "tensor '" + tensor.name + "' ";
+    std::string what = "tensor '" + shortened(tensor.name) + "' ";
     if (tensor.shape != family.shape)
       return Error{file,
                    what + "has shape " + shapeText(tensor.shape) + ", config.json asks for " + shapeText(family.shape),
@@ -135,7 +137,7 @@ private:
   /// A tensor in scaled blocks, and its scales.
   Status checkBlocks(const BlockScales &blocks, const TensorInfo &tensor) {
     const std::string &file = checkpoint.files()[tensor.fileIndex];
-    std::string what = "tensor '" + tensor.name + "' ";
+    std::string what = "tensor '" + shortened(tensor.name) + "' ";
     if (tensor.dtype != blocks.stored)
       return Error{file,
                    what + "has element type " + std::string(k2c::name(tensor.dtype)) +
@@ -143,11 +145,11 @@ private:
                    "remove quantization_config if the weights were converted"};
     const TensorInfo *scales = checkpoint.find(tensor.name + scaleSuffix);
     if (!scales)
-      return Error{file, what + "has no scales: tensor '" + tensor.name + scaleSuffix + "' is missing",
+      return Error{file, what + "has no scales: tensor '" + shortened(tensor.name + scaleSuffix) + "' is missing",
                    "the checkpoint is incomplete: download it again"};
     isUsed[static_cast<size_t>(scales - checkpoint.tensors().data())] = true;
     const std::string &scalesFile = checkpoint.files()[scales->fileIndex];
-    what = "tensor '" + scales->name + "' ";
+    what = "tensor '" + shortened(scales->name) + "' ";
     if (scales->dtype != DType::F32)
       return Error{scalesFile, what + "has element type " + std::string(k2c::name(scales->dtype)) + ", scales are f32",
                    "take the weights from the published model"};

@@ -2,6 +2,7 @@
 
 #include "k2c/Model/Safetensors.h"
 #include "k2c/Support/Json.h"
+#include "k2c/Support/Printable.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -15,6 +16,8 @@ using namespace k2c;
 namespace fs = std::filesystem;
 
 namespace {
+
+constexpr size_t third = mostQuoted / 3; // of what a message quotes
 
 constexpr const char *indexName = "model.safetensors.index.json";
 constexpr const char *singleName = "model.safetensors";
@@ -88,7 +91,7 @@ Status Checkpoint::finish() {
     const TensorInfo &tensor = tensors_[i];
     if (auto [at, isNew] = byName_.emplace(tensor.name, i); !isNew)
       return Error{files_[tensor.fileIndex],
-                   "tensor '" + tensor.name + "' is also in " + files_[tensors_[at->second].fileIndex],
+                   "tensor '" + shortened(tensor.name) + "' is also in " + files_[tensors_[at->second].fileIndex],
                    "keep one of the two"};
   }
   return Status::success();
@@ -108,7 +111,7 @@ Status Checkpoint::addIndexed(const std::string &folder, const std::string &inde
   std::vector<std::string> shards;
   for (const auto &[name, shard] : map.items()) {
     if (!shard.is_string() || !isPlainName(shard.get<std::string>()))
-      return Error{entry(name), "tensor '" + name + "' must name a file of this folder", damaged};
+      return Error{entry(name), "tensor '" + shortened(name) + "' must name a file of this folder", damaged};
     shards.push_back(shard.get<std::string>());
   }
   std::sort(shards.begin(), shards.end());
@@ -116,7 +119,7 @@ Status Checkpoint::addIndexed(const std::string &folder, const std::string &inde
   for (const std::string &shard : shards) {
     std::string path = join(folder, shard);
     if (!exists(path))
-      return Error{indexPath, "shard '" + shard + "' does not exist", damaged};
+      return Error{indexPath, "shard '" + shortened(shard) + "' does not exist", damaged};
     if (Status added = addFile(path); !added)
       return added;
   }
@@ -127,16 +130,20 @@ Status Checkpoint::addIndexed(const std::string &folder, const std::string &inde
     const std::string &shard = shards[tensor.fileIndex];
     auto named = map.find(tensor.name);
     if (named == map.end())
-      return Error{indexPath, "tensor '" + tensor.name + "' of shard '" + shard + "' is not in weight_map", damaged};
+      return Error{indexPath,
+                   "tensor '" + shortened(tensor.name) + "' of shard '" + shortened(shard) + "' is not in weight_map",
+                   damaged};
     if (*named != shard)
       return Error{entry(tensor.name),
-                   "tensor '" + tensor.name + "' is in shard '" + shard + "', weight_map says '" +
-                       named->get<std::string>() + "'",
+                   "tensor '" + shortened(tensor.name, third) + "' is in shard '" + shortened(shard, third) +
+                       "', weight_map says '" + shortened(named->get<std::string>(), third) + "'",
                    damaged};
   }
   for (const auto &[name, shard] : map.items())
     if (!find(name))
-      return Error{entry(name), "tensor '" + name + "' is not in shard '" + shard.get<std::string>() + "'", damaged};
+      return Error{entry(name),
+                   "tensor '" + shortened(name) + "' is not in shard '" + shortened(shard.get<std::string>()) + "'",
+                   damaged};
   return Status::success();
 }
 
@@ -191,7 +198,7 @@ Status Checkpoint::read(const TensorInfo &tensor, uint64_t offset, void *out, ui
   const std::string &path = files_[tensor.fileIndex];
   if (offset > tensor.bytes() || bytes > tensor.bytes() - offset)
     return Error{path,
-                 "tensor '" + tensor.name + "' has " + std::to_string(tensor.bytes()) + " bytes, not " +
+                 "tensor '" + shortened(tensor.name) + "' has " + std::to_string(tensor.bytes()) + " bytes, not " +
                      std::to_string(bytes) + " from " + std::to_string(offset),
                  ""};
   auto *to = static_cast<char *>(out);
@@ -201,10 +208,10 @@ Status Checkpoint::read(const TensorInfo &tensor, uint64_t offset, void *out, ui
     if (n < 0 && errno == EINTR)
       continue;
     if (n < 0)
-      return Error{path, "tensor '" + tensor.name + "': " + std::strerror(errno), ""};
+      return Error{path, "tensor '" + shortened(tensor.name) + "': " + std::strerror(errno), ""};
     if (n == 0)
       return Error{path,
-                   "tensor '" + tensor.name + "': the file ended after " + std::to_string(got) + " of " +
+                   "tensor '" + shortened(tensor.name) + "': the file ended after " + std::to_string(got) + " of " +
                        std::to_string(bytes) + " bytes",
                    "the file was changed while it was read"};
     got += static_cast<uint64_t>(n);

@@ -1,6 +1,7 @@
 //===- ConfigFile.cpp - config.json while it is read ----------------------===//
 
 #include "ConfigFile.h"
+#include "k2c/Support/JsonText.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,10 +11,7 @@ using nlohmann::json;
 
 namespace {
 
-std::string dump(const json &value) {
-  std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
-  return text.size() > 60 ? text.substr(0, 60) + "..." : text;
-}
+constexpr size_t third = mostQuoted / 3; // of what a message quotes
 
 bool contains(const std::vector<std::string> &list, const std::string &word) {
   return std::find(list.begin(), list.end(), word) != list.end();
@@ -70,14 +68,14 @@ Expected<int64_t> ConfigFile::wholeNumber(const std::string &pointer, const json
   if (inRange)
     return value.get<int64_t>();
   return error(pointer, keyName(pointer) + " must be a whole number from " + std::to_string(min) + " to " +
-                            std::to_string(max) + ", got " + dump(value));
+                            std::to_string(max) + ", got " + shortenedJson(value));
 }
 
 Expected<double> ConfigFile::positiveNumber(const std::string &pointer, const json &value) const {
   if (value.is_number())
     if (double number = value.get<double>(); std::isfinite(number) && number > 0)
       return number;
-  return error(pointer, keyName(pointer) + " must be a number above 0, got " + dump(value));
+  return error(pointer, keyName(pointer) + " must be a number above 0, got " + shortenedJson(value));
 }
 
 Expected<std::vector<std::string>> ConfigFile::checkUnknown(const std::string &pointer, const HarmlessKeys &harmless) {
@@ -91,16 +89,14 @@ Expected<std::vector<std::string>> ConfigFile::checkUnknown(const std::string &p
     bool isIgnored = contains(ignoreKeys, name);
     if (known.count(at)) {
       if (isIgnored)
-        return error(at, "key '" + name + "' changes what the model computes", "it cannot be ignored");
+        return error(at, "key '" + shortened(name) + "' changes what the model computes", "it cannot be ignored");
       continue;
     }
     if (pointer.empty() && isHarmless(harmless, key, value))
       continue;
     if (!isIgnored)
-      return error(at, "unknown key '" + name + "' with value " + dump(value),
-                   "if it changes nothing at inference, name it with "
-                   "--ignore-key " +
-                       name);
+      return error(at, "unknown key '" + shortened(name, third) + "' with value " + shortenedJson(value, third),
+                   "if it changes nothing at inference, name it with --ignore-key " + shortened(name, third));
     ignored.push_back(name);
   }
   return ignored;

@@ -2,6 +2,7 @@
 
 #include "Fields.h"
 #include "Expression.h"
+#include "k2c/Support/JsonText.h"
 
 #include <algorithm>
 #include <charconv>
@@ -29,7 +30,7 @@ std::string pointerOf(const KeyRule &rule) {
 Expected<FieldValue> readValue(const ConfigFile &config, const KeyRule &rule, const json &value) {
   std::string pointer = pointerOf(rule);
   auto mustBe = [&](const char *kind) {
-    return config.error(pointer, rule.key + " must be " + kind + ", got " + value.dump().substr(0, 60));
+    return config.error(pointer, rule.key + " must be " + kind + ", got " + shortenedJson(value));
   };
   switch (rule.kind) {
   case KeyKind::Size:
@@ -167,7 +168,7 @@ Expected<Fields> k2c::readFields(ConfigFile &config, const Family &family, std::
     if (!value)
       return value.takeError();
     if (!rule.oneOf.empty() && std::find(rule.oneOf.begin(), rule.oneOf.end(), toText(*value)) == rule.oneOf.end())
-      return config.error(pointerOf(rule), rule.key + " '" + toText(*value) + "' is not in this build",
+      return config.error(pointerOf(rule), rule.key + " '" + shortened(toText(*value)) + "' is not in this build",
                           "supported: " + joined(rule.oneOf));
     for (const std::string &word : rule.kind == KeyKind::Word ? rule.oneOf : std::vector<std::string>())
       fields.set(rule.field + "_is_" + word, toText(*value) == word);

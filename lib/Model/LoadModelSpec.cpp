@@ -13,6 +13,7 @@
 #include "QuantizationConfig.h"
 #include "RopeConfig.h"
 #include "WeightRules.h"
+#include "k2c/Support/JsonText.h"
 #include "k2c/Support/Printable.h"
 
 #include <algorithm>
@@ -55,10 +56,11 @@ Expected<const Family *> chooseFamily(ConfigFile &config, const std::vector<Fami
     return Error{config.file(), "key 'model_type' is missing",
                  "known model types: " + joined(knownModelTypes(purpose))};
   if (!chosen)
-    return config.error("/model_type", "model_type " + type->dump() + " is not in this build",
+    return config.error("/model_type", "model_type " + shortenedJson(*type) + " is not in this build",
                         "known model types: " + joined(knownModelTypes(purpose)));
   if (!isFor(purpose, *chosen, *compiled))
-    return config.error("/model_type", "model_type " + type->dump() + " can be planned, not compiled, in this build",
+    return config.error("/model_type",
+                        "model_type " + shortenedJson(*type) + " can be planned, not compiled, in this build",
                         "model types that compile: " + joined(knownModelTypes(purpose)));
   if (!architectures)
     return chosen;
@@ -68,7 +70,8 @@ Expected<const Family *> chooseFamily(ConfigFile &config, const std::vector<Fami
         if (name == served)
           return chosen;
   return config.error("/architectures",
-                      "architectures " + architectures->dump() + " do not belong to model_type " + type->dump(),
+                      "architectures " + shortenedJson(*architectures) + " do not belong to model_type " +
+                          shortenedJson(*type),
                       "supported: " + joined(chosen->architectures));
 }
 
@@ -77,7 +80,8 @@ Expected<DType> readStorage(ConfigFile &config, const Section &model) {
   const json *older = config.getNonNull("/torch_dtype");
   const json *newer = config.getNonNull("/dtype");
   if (older && newer && *older != *newer)
-    return config.error("/dtype", "dtype " + newer->dump() + " differs from torch_dtype " + older->dump(),
+    return config.error("/dtype",
+                        "dtype " + shortenedJson(*newer) + " differs from torch_dtype " + shortenedJson(*older),
                         "keep one of the two");
   const json *value = newer ? newer : older;
   if (!value)
@@ -88,7 +92,8 @@ Expected<DType> readStorage(ConfigFile &config, const Section &model) {
     return DType::F16;
   if (*value == "float32")
     return DType::F32;
-  return config.error(newer ? "/dtype" : "/torch_dtype", "element type " + value->dump() + " is not in this build",
+  return config.error(newer ? "/dtype" : "/torch_dtype",
+                      "element type " + shortenedJson(*value) + " is not in this build",
                       "supported: bfloat16, float16, float32");
 }
 

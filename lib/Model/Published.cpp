@@ -2,6 +2,7 @@
 
 #include "EmbeddedFamilies.h"
 #include "k2c/Model/ModelSpec.h"
+#include "k2c/Support/Printable.h"
 
 #include <algorithm>
 #include <cctype>
@@ -71,7 +72,8 @@ Expected<ModelSpec> k2c::loadPublishedModel(const std::string &name) {
     std::string known;
     for (const std::string &each : publishedModels())
       known += (known.empty() ? "" : ", ") + each;
-    return Error{"model '" + name + "'", found.empty() ? "is not a published configuration" : "could be several models",
+    return Error{"model '" + shortened(name) + "'",
+                 found.empty() ? "is not a published configuration" : "could be several models",
                  "known: " + known + "; or give the path of a config.json"};
   }
   LoadOptions options;

@@ -1,5 +1,6 @@
 //===- QuantizationConfig.cpp - quantization_config of a config.json ------===//
 #include "QuantizationConfig.h"
+#include "k2c/Support/JsonText.h"
 
 using namespace k2c;
 using nlohmann::json;
@@ -22,19 +23,22 @@ Expected<std::optional<BlockScales>> k2c::readQuantization(ConfigFile &config) {
   };
   json method = member("quant_method"), format = member("fmt");
   if (method != "fp8")
-    return config.error(root, "quantization method " + method.dump() + " is not in this build",
+    return config.error(root, "quantization method " + shortenedJson(method) + " is not in this build",
                         "supported: \"fp8\" in blocks");
   if (format != "e4m3")
-    return config.error(root, "FP8 format " + format.dump() + " is not in this build", "supported: \"e4m3\"");
+    return config.error(root, "FP8 format " + shortenedJson(format) + " is not in this build", "supported: \"e4m3\"");
   if (json scheme = member("activation_scheme"); scheme != "dynamic")
-    return config.error(root, "activation_scheme " + scheme.dump() + " is not in this build", "supported: \"dynamic\"");
+    return config.error(root, "activation_scheme " + shortenedJson(scheme) + " is not in this build",
+                        "supported: \"dynamic\"");
   json scale = member("scale_fmt");
   if (!scale.is_null() && scale != "ue8m0")
-    return config.error(root, "scale_fmt " + scale.dump() + " is not in this build", "supported: \"ue8m0\" or none");
+    return config.error(root, "scale_fmt " + shortenedJson(scale) + " is not in this build",
+                        "supported: \"ue8m0\" or none");
   json sizes = member("weight_block_size");
   BlockScales blocks;
   if (sizes != json::array({blocks.rows, blocks.columns}))
-    return config.error(root, "weight_block_size " + sizes.dump() + " is not in this build", "supported: [128, 128]");
+    return config.error(root, "weight_block_size " + shortenedJson(sizes) + " is not in this build",
+                        "supported: [128, 128]");
   return std::optional<BlockScales>(blocks);
 }
 

@@ -9,6 +9,7 @@
 
 #include "RopeConfig.h"
 #include "k2c/Model/Rope.h"
+#include "k2c/Support/JsonText.h"
 
 using namespace k2c;
 using nlohmann::json;
@@ -69,7 +70,7 @@ private:
     if (!value && otherwise)
       return *otherwise;
     if (!value)
-      return fail(object, keyName(pointer) + " is missing", "rope type '" + type + "' needs it"), 1;
+      return fail(object, keyName(pointer) + " is missing", "rope type '" + shortened(type) + "' needs it"), 1;
     Expected<double> number = config.positiveNumber(pointer, *value);
     if (number)
       return *number;
@@ -82,7 +83,7 @@ private:
     std::string pointer = object + "/original_max_position_embeddings";
     const json *value = config.getNonNull(pointer);
     if (!value)
-      return fail(object, keyName(pointer) + " is missing", "rope type '" + type + "' needs it"), 1;
+      return fail(object, keyName(pointer) + " is missing", "rope type '" + shortened(type) + "' needs it"), 1;
     Expected<int64_t> whole = config.wholeNumber(pointer, *value, 1, maxContext);
     if (whole)
       return *whole;
@@ -96,7 +97,8 @@ private:
     const json *inner = isParameters ? config.getNonNull(object + "/rope_theta") : nullptr;
     if (outer && inner && *outer != *inner)
       return fail("/rope_theta",
-                  "rope_theta " + outer->dump() + " differs from rope_parameters.rope_theta " + inner->dump(),
+                  "rope_theta " + shortenedJson(*outer) + " differs from rope_parameters.rope_theta " +
+                      shortenedJson(*inner),
                   "keep one of the two");
     std::string pointer = inner ? object + "/rope_theta" : "/rope_theta";
     const json *value = inner ? inner : outer;
@@ -111,7 +113,7 @@ private:
     if (!theta)
       failure = theta.takeError();
     else if (*theta <= 1)
-      fail(pointer, "rope_theta must be above 1, got " + value->dump());
+      fail(pointer, "rope_theta must be above 1, got " + shortenedJson(*value));
     else
       rope.theta = *theta;
   }
@@ -121,7 +123,8 @@ private:
     const json *newName = config.getNonNull(object + "/rope_type");
     const json *oldName = config.getNonNull(object + "/type");
     if (newName && oldName && *newName != *oldName)
-      return fail(object + "/rope_type", "rope_type " + newName->dump() + " differs from type " + oldName->dump(),
+      return fail(object + "/rope_type",
+                  "rope_type " + shortenedJson(*newName) + " differs from type " + shortenedJson(*oldName),
                   "keep one of the two"),
              "";
     const json *name = newName ? newName : oldName;
@@ -145,7 +148,7 @@ private:
     else if (type == "llama3")
       readLlama3();
     else
-      fail(object, "rope type '" + type + "' is not in this build",
+      fail(object, "rope type '" + shortened(type) + "' is not in this build",
            "supported: default, dynamic, linear, llama3, yarn");
   }
 

@@ -9,6 +9,7 @@
 
 #include "k2c/Model/Safetensors.h"
 #include "k2c/Support/Json.h"
+#include "k2c/Support/JsonText.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -61,7 +62,7 @@ public:
 
 private:
   Error fail(const std::string &tensor, std::string message) {
-    return Error{path, "tensor '" + tensor + "': " + message,
+    return Error{path, "tensor '" + shortened(tensor) + "': " + message,
                  "the file is damaged or not safetensors: download it again"};
   }
 
@@ -85,20 +86,19 @@ private:
     const auto *stored = std::find_if(std::begin(storedTypes), std::end(storedTypes),
                                       [&](const NamedType &t) { return type.is_string() && type == t.name; });
     if (stored == std::end(storedTypes))
-      return fail(name, "element type " + type.dump() + " is not in this build");
+      return fail(name, "element type " + shortenedJson(type) + " is not in this build");
     tensor.dtype = stored->type;
 
     uint64_t bytes = static_cast<uint64_t>(byteWidth(tensor.dtype));
     const json &shape = entry["shape"];
     if (!shape.is_array() || shape.size() > maxRank)
-      return fail(name,
-                  "shape must be a list of at most " + num(maxRank) + " numbers, got " + shape.dump().substr(0, 80));
+      return fail(name, "shape must be a list of at most " + num(maxRank) + " numbers, got " + shortenedJson(shape));
     for (const json &dim : shape) {
       uint64_t size;
       if (!readCount(dim, size))
-        return fail(name, "size " + dump(dim) + " is not a whole number");
+        return fail(name, "size " + shortenedJson(dim) + " is not a whole number");
       if (__builtin_mul_overflow(bytes, size, &bytes))
-        return fail(name, "shape " + shape.dump() + " overflows 64 bits");
+        return fail(name, "shape " + shortenedJson(shape) + " overflows 64 bits");
       tensor.shape.push_back(static_cast<int64_t>(size));
     }
     return readRange(std::move(tensor), entry["data_offsets"], bytes);
@@ -107,7 +107,7 @@ private:
   Expected<TensorInfo> readRange(TensorInfo tensor, const json &offsets, uint64_t bytes) {
     uint64_t begin, end;
     if (!offsets.is_array() || offsets.size() != 2 || !readCount(offsets[0], begin) || !readCount(offsets[1], end))
-      return fail(tensor.name, "data_offsets must be two whole numbers, got " + dump(offsets));
+      return fail(tensor.name, "data_offsets must be two whole numbers, got " + shortenedJson(offsets));
     if (begin > end || end > dataBytes)
       return fail(tensor.name, "bytes " + num(begin) + " to " + num(end) + " do not lie in the file's " +
                                    num(dataBytes) + " data bytes");
@@ -127,8 +127,8 @@ private:
     const std::string *before = nullptr;
     for (const TensorInfo &tensor : tensors) {
       if (tensor.begin < at)
-        return fail(tensor.name, "begins at byte " + num(tensor.begin - dataBegin) + ", inside tensor '" + *before +
-                                     "', which ends at " + num(at - dataBegin));
+        return fail(tensor.name, "begins at byte " + num(tensor.begin - dataBegin) + ", inside tensor '" +
+                                     shortened(*before) + "', which ends at " + num(at - dataBegin));
       if (tensor.begin > at)
         return fail(tensor.name, "begins at byte " + num(tensor.begin - dataBegin) + "; bytes from " +
                                      num(at - dataBegin) + " belong to no tensor");
@@ -139,10 +139,6 @@ private:
       return Error{path, "tensors end at data byte " + num(at - dataBegin) + ", the file has " + num(dataBytes),
                    "the file is damaged: download it again"};
     return Status::success();
-  }
-
-  static std::string dump(const json &value) {
-    return value.dump(-1, ' ', false, json::error_handler_t::replace).substr(0, 80);
   }
 
   std::string path;

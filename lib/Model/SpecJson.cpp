@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "k2c/Model/SpecJson.h"
+#include "k2c/Support/JsonText.h"
 
 #include <algorithm>
 
@@ -90,7 +91,7 @@ json moeJson(const MoeSpec &moe) {
 
 /// "says 5.0" or "has none".
 std::string stated(const json &flat, const std::string &key) {
-  return flat.contains(key) ? "says " + flat.at(key).dump() : "has none";
+  return flat.contains(key) ? "says " + shortenedJson(flat.at(key), mostQuoted / 3) : "has none";
 }
 
 } // namespace
@@ -134,8 +135,8 @@ Status k2c::checkSameSpec(const ModelSpec &spec, const std::string &file, const 
     std::string where = key.substr(1);
     std::replace(where.begin(), where.end(), '/', '.');
     return Error{file,
-                 "is not the model of the bundle: for '" + where + "' it " + stated(ours, key) +
-                     ", what was compiled " + stated(theirs, key),
+                 "is not the model of the bundle: for '" + shortened(where, mostQuoted / 3) + "' it " +
+                     stated(ours, key) + ", what was compiled " + stated(theirs, key),
                  "pack the checkpoint whose config.json was compiled, or compile this one"};
   }
   return Status::success();

@@ -4,6 +4,7 @@
 #include "Stages.h"
 #include "k2c/Kernels/Emit.h"
 #include "k2c/Support/Json.h"
+#include "k2c/Support/Printable.h"
 
 using nlohmann::json;
 
@@ -63,7 +64,7 @@ Status checkSameKernels(const std::string &path, const json &manifest, const std
 Expected<const TeamRates *> teamOf(const Topology &topology, const PredictOptions &options) {
   const std::optional<Calibration> &measured = topology.device.measured;
   if (!measured)
-    return Error{"topology '" + options.topology + "'", "has no measured rates",
+    return Error{"topology '" + shortened(options.topology) + "'", "has no measured rates",
                  "name a file that k2c calibrate wrote"};
   int64_t workers = options.workers;
   for (const TeamRates &team : measured->teams)

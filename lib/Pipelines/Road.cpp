@@ -6,6 +6,7 @@
 #include "dialects/Rt/Rt.h"
 #include "k2c/Kernels/Emit.h"
 #include "k2c/Kernels/TileAttr.h"
+#include "k2c/Support/Printable.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -140,7 +141,7 @@ static Status checkSeconds(const Plan &plan, const std::string &topology) {
   const Seconds longest = std::max(plan.prefill.seconds, plan.decode.seconds);
   if (longest <= most)
     return {};
-  return Error{"topology '" + topology + "'",
+  return Error{"topology '" + shortened(topology) + "'",
                "a step takes " + format(longest) + " by its rates, a plan can state " + format(most),
                "correct the rates"};
 }

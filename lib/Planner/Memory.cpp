@@ -8,6 +8,7 @@
 #include "Memory.h"
 
 #include "Operands.h"
+#include "k2c/Support/Printable.h"
 #include "k2rt/reserve.h"
 #include <cstdio>
 #include <functional>
@@ -73,7 +74,8 @@ Status checkCountable(const ModelSpec &spec, const Limits &limits) {
   if (double bytes = approximateBytes(spec, limits); bytes > 1e18) {
     char number[32];
     std::snprintf(number, sizeof number, "%.3g", bytes);
-    return Error{"model '" + spec.name + "'", std::string("cache and rotary table need ") + number + " bytes",
+    return Error{"model '" + shortened(spec.name) + "'",
+                 std::string("cache and rotary table need ") + number + " bytes",
                  "lower --max-context or --max-sequences"};
   }
   return Status::success();
@@ -106,7 +108,7 @@ Status MemoryModel::check(const Limits &limits) const {
                  ? "the weights alone take " + format(smallest.weights) + ": " + more
                  : "one sequence of one token takes " + format(smallest.total()) + ": lower --step-tokens, or " + more;
   }
-  return Error{"model '" + spec.name + "'",
+  return Error{"model '" + shortened(spec.name) + "'",
                "needs " + format(needed) + " = " + formatCount(needed.value) + " bytes of " + format(available) +
                    " = " + formatCount(available.value) + " bytes available (" + device.memory.source + ")",
                remedy};

@@ -10,6 +10,9 @@ using namespace k2c;
 
 namespace {
 
+/// A path of the longest kind, and the longest list of known names: no message of ours is cut.
+constexpr size_t mostInLine = 8192;
+
 /// Bytes of the well-formed UTF-8 character that begins at text[at] (Unicode 15, table 3-7); 0: none does.
 size_t characterLength(std::string_view text, size_t at) {
   auto byte = [&](size_t i) { return at + i < text.size() ? uint8_t(text[at + i]) : uint8_t(0); };
@@ -35,26 +38,45 @@ bool isControl(std::string_view character) {
   return lead < 0x20 || lead == 0x7F || (lead == 0xC2 && uint8_t(character[1]) < 0xA0);
 }
 
+/// What shows the character, or the byte that is none, at the beginning of `text`, which loses it.
+std::string takePrintable(std::string_view &text) {
+  static constexpr char digits[] = "0123456789abcdef";
+  const size_t length = characterLength(text, 0);
+  const std::string_view part = text.substr(0, length ? length : 1);
+  text.remove_prefix(part.size());
+  if (length && !isControl(part))
+    return std::string(part);
+  std::string shown;
+  for (const char byte : part)
+    shown += {'\\', 'x', digits[uint8_t(byte) >> 4], digits[uint8_t(byte) & 15]};
+  return shown;
+}
+
 } // namespace
 
-// The runtime has the same rule (serve/Utf8.h).
+// The runtime has the same two rules (serve/Utf8.h).
 std::string k2c::printable(std::string_view text) {
-  static constexpr char digits[] = "0123456789abcdef";
   std::string shown;
-  for (size_t at = 0; at < text.size();) {
-    const size_t length = characterLength(text, at);
-    const std::string_view part = text.substr(at, length ? length : 1);
-    at += part.size();
-    if (length && !isControl(part))
-      shown += part;
-    else
-      for (const char byte : part)
-        shown += {'\\', 'x', digits[uint8_t(byte) >> 4], digits[uint8_t(byte) & 15]};
+  while (!text.empty())
+    shown += takePrintable(text);
+  return shown;
+}
+
+std::string k2c::shortened(std::string_view text, size_t most) {
+  static constexpr std::string_view dots = "...";
+  std::string shown;
+  size_t cut = 0; // where the dots would begin
+  while (!text.empty()) {
+    shown += takePrintable(text);
+    if (shown.size() > most)
+      return shown.substr(0, cut).append(dots);
+    if (shown.size() + dots.size() <= most)
+      cut = shown.size();
   }
   return shown;
 }
 
 std::string Error::text() const {
   std::string line = where.empty() ? message : where + ": " + message;
-  return printable(remedy.empty() ? line : line + "; " + remedy);
+  return shortened(remedy.empty() ? line : line + "; " + remedy, mostInLine);
 }

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "k2c/Support/Json.h"
+#include "k2c/Support/JsonText.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -150,7 +151,7 @@ public:
       break;
     case json::parse_event_t::key:
       if (!keys.back().insert(parsed.get<std::string>()).second)
-        throw Error{file, "key '" + parsed.get<std::string>() + "' occurs twice in one object",
+        throw Error{file, "key '" + shortened(parsed.get<std::string>()) + "' occurs twice in one object",
                     "remove one of the two"};
       break;
     default:
@@ -200,9 +201,9 @@ Expected<JsonDocument> k2c::parseJson(std::string text, std::string file, const 
     std::string why = error.what();
     if (size_t cut = why.find("syntax error"); cut != std::string::npos)
       why = why.substr(cut);
-    return Error{placeOf(file, lineColumn(text, offset)), "not JSON: " + why, ""};
+    return Error{placeOf(file, lineColumn(text, offset)), "not JSON: " + shortened(why, mostQuoted), ""};
   } catch (const json::exception &error) {
-    return Error{file, std::string("not JSON: ") + error.what(), ""};
+    return Error{file, "not JSON: " + shortened(error.what(), mostQuoted), ""};
   }
 }
 
@@ -245,6 +246,8 @@ Expected<JsonDocument> k2c::readJsonFile(const std::string &path, const JsonLimi
     return text.takeError();
   return parseJson(std::move(*text), path, limits);
 }
+
+std::string k2c::shortenedJson(const json &value, size_t most) { return shortened(jsonText(value), most); }
 
 std::string k2c::escapeJsonPointer(std::string_view key) {
   std::string out;

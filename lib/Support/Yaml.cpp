@@ -34,15 +34,15 @@ public:
   void OnDocumentStart(const YAML::Mark &) override {}
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark &mark, YAML::anchor_t anchor) override { value(mark, anchor, nullptr); }
-  void OnAlias(const YAML::Mark &mark, YAML::anchor_t) override { refuse(mark, "aliases are not accepted"); }
+  void OnAlias(const YAML::Mark &, YAML::anchor_t) override {} // its anchor, which stands before it, was refused
   void OnScalar(const YAML::Mark &mark, const std::string &tag, YAML::anchor_t anchor,
                 const std::string &text) override {
     if (!tag.empty() && tag != "?" && tag != "!")
-      refuse(mark, "tag '" + tag + "' is not accepted");
+      refuse(mark, "tag '" + shortened(tag) + "' is not accepted");
     std::string line = text;
     line.erase(std::remove_if(line.begin(), line.end(), [](char c) { return c == '\n' || c == '\t'; }), line.end());
     if (printable(line) != line)
-      throw Error{placeOf(file, mark), "'" + line.substr(0, 60) + "' is not UTF-8, or controls a terminal",
+      throw Error{placeOf(file, mark), "'" + shortened(line) + "' is not UTF-8, or controls a terminal",
                   "write it in printable characters"};
     value(mark, anchor, &text);
   }
@@ -78,7 +78,8 @@ private:
       if (!scalar)
         refuse(mark, "a key must be a plain word");
       if (!frame.keys.insert(*scalar).second)
-        throw Error{placeOf(file, mark), "key '" + *scalar + "' occurs twice in one mapping", "remove one of the two"};
+        throw Error{placeOf(file, mark), "key '" + shortened(*scalar) + "' occurs twice in one mapping",
+                    "remove one of the two"};
     }
     frame.expectsKey = !frame.expectsKey;
   }
@@ -101,7 +102,9 @@ Expected<T> scalarAs(const YamlDocument &document, const YAML::Node &node, const
   T value{};
   if (node.IsDefined() && node.IsScalar() && YAML::convert<T>::decode(node, value))
     return value;
-  std::string got = !node.IsDefined() ? "nothing" : node.IsScalar() ? "'" + node.Scalar() + "'" : "a collection";
+  std::string got = !node.IsDefined() ? "nothing"
+                    : node.IsScalar() ? "'" + shortened(node.Scalar()) + "'"
+                                      : "a collection";
   return document.error(node, what + " must be " + kind + ", got " + got);
 }
 
@@ -134,7 +137,7 @@ Status YamlDocument::checkKeys(const YAML::Node &node, const std::string &what,
     list += (list.empty() ? "" : ", ") + key;
   for (const auto &entry : node)
     if (std::find(known.begin(), known.end(), entry.first.Scalar()) == known.end())
-      return error(entry.first, what + " has no key '" + entry.first.Scalar() + "'", "the keys are " + list);
+      return error(entry.first, what + " has no key '" + shortened(entry.first.Scalar()) + "'", "the keys are " + list);
   return Status::success();
 }
 
@@ -157,6 +160,6 @@ Expected<YamlDocument> k2c::parseYaml(const std::string &text, std::string file,
   } catch (const Error &error) {
     return error;
   } catch (const YAML::Exception &error) {
-    return Error{placeOf(file, error.mark), "not YAML: " + error.msg, ""};
+    return Error{placeOf(file, error.mark), "not YAML: " + shortened(error.msg, mostQuoted), ""};
   }
 }

@@ -3,6 +3,7 @@
 
 #include "BlobStore.h"
 #include "ObjectReader.h"
+#include "k2c/Support/JsonText.h"
 #include "k2c/Weights/Packer.h"
 #include <algorithm>
 #include <filesystem>
@@ -51,7 +52,7 @@ static Status writeList(const std::string &bundle, const std::vector<ListedFile>
   std::string text = "{\"format\":1,\"files\":[\n", separator;
   for (const ListedFile &file : files) {
     nlohmann::ordered_json json = {{"file", file.name}, {"bytes", file.digest.bytes}, {"xxh3", file.digest.xxh3}};
-    text += separator + json.dump();
+    text += separator + jsonText(json);
     separator = ",\n";
   }
   return replaceFile(bundle + "/" + listName, text + "\n]}\n");
@@ -79,7 +80,7 @@ static bool staysInside(const std::string &name) {
 static Expected<ListedFile> readListed(ObjectReader in, int64_t) {
   ListedFile file{in.string("file"), {in.string("xxh3"), in.integer("bytes")}};
   if (!staysInside(file.name))
-    in.fail("file", "'" + file.name + "' is not a file of the bundle");
+    in.fail("file", "'" + shortened(file.name) + "' is not a file of the bundle");
   if (!in)
     return in.takeError();
   return file;

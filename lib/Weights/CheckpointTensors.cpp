@@ -1,12 +1,13 @@
 //===- CheckpointTensors.cpp - A safetensors checkpoint for the packer ------===//
 #include "k2c/Weights/CheckpointTensors.h"
+#include "k2c/Support/Printable.h"
 
 namespace k2c {
 
 Expected<StoredTensor> CheckpointTensors::find(const std::string &name) const {
   if (const TensorInfo *tensor = checkpoint.find(name))
     return StoredTensor{tensor->dtype, tensor->shape};
-  return Error{"tensor '" + name + "'",
+  return Error{"tensor '" + shortened(name) + "'",
                "is in none of the checkpoint's " + std::to_string(checkpoint.files().size()) + " files",
                "use the checkpoint whose config.json was compiled"};
 }
@@ -14,7 +15,7 @@ Expected<StoredTensor> CheckpointTensors::find(const std::string &name) const {
 Status CheckpointTensors::read(const std::string &name, int64_t offset, char *out, int64_t count) const {
   const TensorInfo *tensor = checkpoint.find(name);
   if (!tensor || offset < 0 || count < 0 || uint64_t(offset) + uint64_t(count) > tensor->bytes())
-    return Error{"tensor '" + name + "'",
+    return Error{"tensor '" + shortened(name) + "'",
                  "bytes " + std::to_string(offset) + " to " + std::to_string(offset + count) + " are outside it", ""};
   return checkpoint.read(*tensor, uint64_t(offset), out, uint64_t(count));
 }

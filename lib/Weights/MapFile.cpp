@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 #include "ObjectReader.h"
 #include "SlotPacker.h"
+#include "k2c/Support/JsonText.h"
 #include "k2c/Weights/Packer.h"
 #include "k2c/Weights/WeightIndex.h"
 
@@ -59,7 +60,7 @@ static std::string mapText(const WeightMap &map, const std::vector<std::string> 
         entry["stored"] = source.stored;
       json["sources"].push_back(std::move(entry));
     }
-    text += json.dump() + (&slot == &map.slots.back() ? "\n" : ",\n");
+    text += jsonText(json) + (&slot == &map.slots.back() ? "\n" : ",\n");
   }
   return text + "]}\n";
 }
@@ -91,7 +92,7 @@ static DType readType(ObjectReader &in) {
   for (int index = 0; index <= int(DType::Bool); ++index)
     if (name(DType(index)) == text)
       return DType(index);
-  in.fail("type", "'" + text + "' is no element type");
+  in.fail("type", "'" + shortened(text) + "' is no element type");
   return DType::F32;
 }
 
@@ -128,10 +129,10 @@ static Expected<Transform> readLayout(ObjectReader in) {
   } else if (kind == "table") {
     Table table{in.integer("bytes"), in.string("file"), nullptr};
     if (!isBlobName(table.file))
-      in.fail("file", "'" + table.file + "' is not the name of a blob");
+      in.fail("file", "'" + shortened(table.file) + "' is not the name of a blob");
     transform = std::move(table);
   } else {
-    in.fail("kind", "is '" + kind + "'; known are rows, panels, table");
+    in.fail("kind", "is '" + shortened(kind) + "'; known are rows, panels, table");
   }
   if (!in)
     return in.takeError();

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "OperandStream.h"
+#include "k2c/Support/Printable.h"
 
 #include <algorithm>
 #include <array>
@@ -52,7 +53,7 @@ static std::string recipeOf(const SourceTensor &source, DType stored) {
 
 static Error mismatch(const WeightSlot &slot, const std::string &what, int64_t have, int64_t want) {
   std::string layer = slot.layer ? " of layer " + std::to_string(*slot.layer) : "";
-  return Error{"weights '" + slot.family + "'" + layer,
+  return Error{"weights '" + shortened(slot.family) + "'" + layer,
                "the sources give " + std::to_string(have) + " " + what + ", the layout holds " + std::to_string(want),
                "compile again from this checkpoint"};
 }
@@ -72,7 +73,7 @@ Expected<OperandStream> OperandStream::open(const TensorSource &tensors, const W
       return reader.takeError();
     stream.recipe += recipeOf(slot.sources[i], reader->stored());
     if (panels && reader->columns() != panels->k)
-      return mismatch(slot, "columns (tensor '" + slot.sources[i].name + "')", reader->columns(), panels->k);
+      return mismatch(slot, "columns (tensor '" + shortened(slot.sources[i].name) + "')", reader->columns(), panels->k);
     if (rows && !slot.sources[i].transpose)
       reader->flatten();
     readers[i % interleave].push_back(std::move(*reader));

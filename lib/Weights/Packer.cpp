@@ -8,6 +8,7 @@
 
 #include "OperandStream.h"
 #include "SlotPacker.h"
+#include "k2c/Support/Printable.h"
 #include "k2c/Weights/WeightIndex.h"
 #include "memory/Container.h"
 #include <algorithm>
@@ -95,7 +96,8 @@ Expected<PackedSlot> PackRun::packSlot(const WeightSlot &slot) try {
   advance(bytes - counted); // padding; a table
   return result;
 } catch (const std::bad_alloc &) {
-  return Error{"weights '" + slot.family + "'", "not enough memory to pack it", "use fewer threads or a larger limit"};
+  return Error{"weights '" + shortened(slot.family) + "'", "not enough memory to pack it",
+               "use fewer threads or a larger limit"};
 }
 
 bool PackRun::advance(int64_t bytes) {

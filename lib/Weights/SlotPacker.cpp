@@ -8,6 +8,7 @@
 #include "SlotPacker.h"
 
 #include "OperandStream.h"
+#include "k2c/Support/Printable.h"
 #include <algorithm>
 
 namespace k2c::weights {
@@ -37,7 +38,7 @@ Expected<PackedSlot> packOperand(const WeightSlot &slot, const TensorSource &ten
     return writer.takeError();
   Status status = stream->pack([&](const char *data, int64_t count) -> Status {
     if (!meter(count))
-      return Error{"weights '" + slot.family + "'", "stopped", ""};
+      return Error{"weights '" + shortened(slot.family) + "'", "stopped", ""};
     return writer->write(data, count);
   });
   if (!status)
@@ -81,7 +82,8 @@ Expected<PackedSlot> packTable(const WeightSlot &slot, const BlobStore &store) {
     return PackedSlot{std::move(**found), true};
   if (!table.generate)
     return Error{store.folder() + "/" + table.file,
-                 "the table '" + slot.family + "' (" + std::to_string(bytes) + " bytes) is missing or damaged",
+                 "the table '" + shortened(slot.family) + "' (" + std::to_string(bytes) +
+                     " bytes) is missing or damaged",
                  "the bundle is damaged: compile again"};
   Expected<BlobWriter> writer = store.create();
   if (!writer)

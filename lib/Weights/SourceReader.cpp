@@ -7,6 +7,7 @@
 #include "SourceReader.h"
 
 #include "Finite.h"
+#include "k2c/Support/Printable.h"
 
 #include <algorithm>
 #include <cstring>
@@ -43,16 +44,16 @@ Expected<SourceReader> SourceReader::open(const TensorSource &tensors, const Sou
     return stored.takeError();
   int64_t elements = product(source.shape);
   if (stored->shape != source.storedShape())
-    return Error{"tensor '" + source.name + "'",
+    return Error{"tensor '" + shortened(source.name) + "'",
                  "has shape " + shapeText(stored->shape) + ", the program was compiled for " +
                      shapeText(source.storedShape()),
                  "use the checkpoint whose config.json was compiled"};
   if (source.shape.empty() || elements < 0 || elements != product(stored->shape))
-    return Error{"tensor '" + source.name + "'",
+    return Error{"tensor '" + shortened(source.name) + "'",
                  "has shape " + shapeText(stored->shape) + ", which does not read as " + shapeText(source.shape),
                  "the bundle is damaged: compile again"};
   if (!converts(stored->type, packed))
-    return Error{"tensor '" + source.name + "'",
+    return Error{"tensor '" + shortened(source.name) + "'",
                  "is stored as " + std::string(name(stored->type)) + ", the program was compiled for " +
                      std::string(name(packed)) + " weights",
                  "compile again from this checkpoint"};
@@ -70,7 +71,7 @@ Expected<SourceReader> SourceReader::open(const TensorSource &tensors, const Sou
     const TensorSlice &slice = *source.slice;
     if (slice.dimension < 0 || slice.dimension >= int64_t(shape.size()) || slice.from < 0 || slice.to < slice.from ||
         slice.to > shape[slice.dimension])
-      return Error{"tensor '" + source.name + "'",
+      return Error{"tensor '" + shortened(source.name) + "'",
                    "slice [" + std::to_string(slice.from) + ", " + std::to_string(slice.to) + ") of dimension " +
                        std::to_string(slice.dimension) + " is outside its shape " + shapeText(shape),
                    ""};
@@ -82,8 +83,8 @@ Expected<SourceReader> SourceReader::open(const TensorSource &tensors, const Sou
     reader.kept = *at = slice.to - slice.from;
   }
   if (source.transpose && shape.size() < 2)
-    return Error{"tensor '" + source.name + "'", "shape " + shapeText(shape) + " has no two dimensions to transpose",
-                 ""};
+    return Error{"tensor '" + shortened(source.name) + "'",
+                 "shape " + shapeText(shape) + " has no two dimensions to transpose", ""};
   reader.matrixColumns = shape.back();
   reader.matrixRows = shape.size() > 1 ? shape[shape.size() - 2] : 1;
   reader.matrices = shape.size() > 2 ? product({shape.begin(), shape.end() - 2}) : 1;
@@ -146,7 +147,8 @@ Status SourceReader::readElements(int64_t first, int64_t count, char *out, Hash 
     if (Status status = tensors->read(source->name, element * width, out, length * width); !status)
       return status;
     if (std::optional<int64_t> at = firstNonFinite(out, length, storedType))
-      return Error{"tensor '" + source->name + "'", "element " + std::to_string(element + *at) + " is NaN or infinite",
+      return Error{"tensor '" + shortened(source->name) + "'",
+                   "element " + std::to_string(element + *at) + " is NaN or infinite",
                    "the checkpoint is damaged: fetch it again"};
     hash.update(out, length * width);
     first += length;

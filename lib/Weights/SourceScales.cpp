@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "SourceReader.h"
+#include "k2c/Support/Printable.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -25,7 +26,7 @@ static std::string number(float value) {
 Status SourceReader::openScales(const std::vector<int64_t> &published) {
   const SourceScales &wanted = *source->scales;
   if (published.size() != 2)
-    return Error{"tensor '" + source->name + "'",
+    return Error{"tensor '" + shortened(source->name) + "'",
                  "has " + std::to_string(published.size()) + " dimensions; a tensor in scaled blocks has 2",
                  "use the checkpoint whose config.json was compiled"};
   publishedColumns = published[1];
@@ -35,11 +36,12 @@ Status SourceReader::openScales(const std::vector<int64_t> &published) {
   if (!found)
     return found.takeError();
   if (found->type != DType::F32)
-    return Error{"tensor '" + wanted.name + "'", "is stored as " + std::string(name(found->type)) + ", scales are f32",
+    return Error{"tensor '" + shortened(wanted.name) + "'",
+                 "is stored as " + std::string(name(found->type)) + ", scales are f32",
                  "use the checkpoint whose config.json was compiled"};
   std::vector<int64_t> expected = {scaleCount / std::max<int64_t>(scaleStride, 1), scaleStride};
   if (found->shape != expected)
-    return Error{"tensor '" + wanted.name + "'",
+    return Error{"tensor '" + shortened(wanted.name) + "'",
                  "has shape " + shapeText(found->shape) + ", " + shapeText(published) + " in blocks of " +
                      shapeText({wanted.blockRows, wanted.blockColumns}) + " has scales " + shapeText(expected),
                  "use the checkpoint whose config.json was compiled"};
@@ -54,7 +56,7 @@ Status SourceReader::loadScales(Hash &hash) {
   hash.update(bytes, scaleCount * int64_t(sizeof(float)));
   for (int64_t i = 0; i < scaleCount; ++i)
     if (float scale = scales[i]; scale != 0 && !(scale >= smallestScale && scale <= largestScale))
-      return Error{"tensor '" + source->scales->name + "'",
+      return Error{"tensor '" + shortened(source->scales->name) + "'",
                    "scale [" + std::to_string(i / scaleStride) + ", " + std::to_string(i % scaleStride) + "] is " +
                        number(scale) + ", not zero or a number from 2^-126 to 2^119",
                    "the checkpoint is damaged: download it again"};
@@ -79,7 +81,7 @@ Status SourceReader::readScales(int64_t row, int64_t step, float *out, Hash &has
   for (int64_t begin = 0; begin < columns(); begin += step) {
     int64_t block = blockOf(row, begin), last = std::min(begin + step, columns()) - 1;
     if (blockOf(row, last) != block)
-      return Error{"tensor '" + source->name + "'",
+      return Error{"tensor '" + shortened(source->name) + "'",
                    "elements " + std::to_string(begin) + " to " + std::to_string(last) + " of row " +
                        std::to_string(row) + " have two scales, the layout has one for them",
                    "compile again from this checkpoint"};

@@ -3,6 +3,7 @@
 
 #include "BlobStore.h"
 #include "ObjectReader.h"
+#include "k2c/Support/JsonText.h"
 #include "k2c/Weights/WeightMap.h"
 #include <map>
 
@@ -24,7 +25,7 @@ Status writeWeightIndex(const std::vector<IndexedSlot> &slots, const std::string
                                    {"file", slot.file}, {"bytes", slot.bytes}, {"xxh3", slot.xxh3}};
     if (slot.layer)
       json["layer"] = *slot.layer;
-    text += json.dump() + (&slot == &slots.back() ? "\n" : ",\n");
+    text += jsonText(json) + (&slot == &slots.back() ? "\n" : ",\n");
   }
   return replaceFile(indexPath(bundle), text + "]}\n");
 }
@@ -40,7 +41,7 @@ static Expected<IndexedSlot> readSlot(ObjectReader in, int64_t expected) {
   if (slot.slot != expected)
     in.fail("slot", "is " + std::to_string(slot.slot) + " where " + std::to_string(expected) + " comes next");
   if (!isBlobName(slot.file))
-    in.fail("file", "'" + slot.file + "' is not the name of a blob");
+    in.fail("file", "'" + shortened(slot.file) + "' is not the name of a blob");
   if (slot.bytes < 0 || slot.bytes % blobAlignment)
     in.fail("bytes", "is " + std::to_string(slot.bytes) + ", not a multiple of " + std::to_string(blobAlignment));
   if (!in)

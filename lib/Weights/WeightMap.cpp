@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "k2c/Weights/WeightMap.h"
+#include "k2c/Support/Printable.h"
 
 namespace k2c {
 
@@ -20,7 +21,8 @@ int64_t blobBytes(const Transform &transform) {
 }
 
 static Error refuse(const WeightSlot &slot, std::string message) {
-  return Error{"weights '" + slot.family + "' (slot " + std::to_string(slot.slot) + ")", std::move(message), ""};
+  return Error{"weights '" + shortened(slot.family) + "' (slot " + std::to_string(slot.slot) + ")", std::move(message),
+               ""};
 }
 
 /// True when the product of sizes, padded, stays far from the end of int64.
@@ -46,11 +48,12 @@ static Status checkStorage(const WeightSlot &slot, const PanelLayout &panels) {
                             std::string(name(panels.type)));
   for (const SourceTensor &source : slot.sources) {
     if (bool(source.scales) != scaled)
-      return refuse(slot, "tensor '" + source.name + "' has " +
+      return refuse(slot, "tensor '" + shortened(source.name) + "' has " +
                               (scaled ? "no scales, its panels do" : "scales, its panels have none"));
     if (scaled && (source.scales->blockRows < 1 || source.scales->blockColumns < 1))
-      return refuse(slot, "tensor '" + source.name + "' is in blocks of " + std::to_string(source.scales->blockRows) +
-                              " x " + std::to_string(source.scales->blockColumns));
+      return refuse(slot, "tensor '" + shortened(source.name) + "' is in blocks of " +
+                              std::to_string(source.scales->blockRows) + " x " +
+                              std::to_string(source.scales->blockColumns));
   }
   return Status::success();
 }

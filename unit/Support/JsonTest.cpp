@@ -52,6 +52,18 @@ TEST(Json, QuotesNoRawBytesOfAFile) {
   EXPECT_EQ((Error{"é中\n", "\xf0\x9f\x98", "\x7f"}.text()), "é中\\x0a: \\xf0\\x9f\\x98; \\x7f");
 }
 
+TEST(Json, QuotesLittleOfWhatItRefuses) {
+  const std::string word(100'000, 'Q'), shown = std::string(97, 'Q') + "...";
+  EXPECT_EQ(failure("{\"" + word + "\": 1, \"" + word + "\": 2}"),
+            "f.json: key '" + shown + "' occurs twice in one object; remove one of the two");
+  for (const std::string &text : {std::string(100'000, '9'), "{\"a\": \"" + word + "\n\"}"}) {
+    const std::string message = failure(text);
+    EXPECT_NE(message.find(": not JSON: "), message.npos) << message;
+    EXPECT_LE(message.size(), 250u) << "of the parser's own message, too";
+    EXPECT_EQ(message.substr(message.size() - 3), "...");
+  }
+}
+
 TEST(Json, BoundsDepthAndSize) {
   EXPECT_EQ(failure("[[[1]]]", {100, 3}), "");
   EXPECT_EQ(failure("[[[[1]]]]", {100, 3}), "f.json: JSON is nested deeper than 3 levels; flatten the file");

@@ -1,6 +1,7 @@
 //===- CheckLayout.cpp - Whether a model divides into a layout ----------------===//
 
 #include "TrainStep.h"
+#include "k2c/Support/Printable.h"
 
 using namespace k2c;
 using namespace k2c::planner;
@@ -60,7 +61,7 @@ Status checkExperts(const PlanRequest &request, const ParallelLayout &layout) {
   if (!spec.moe) {
     for (auto [key, value] : {std::pair{"ep", layout.ep}, std::pair{"etp", layout.etp}})
       if (value > 1)
-        return Error{key, "is " + std::to_string(value) + ", but model '" + spec.name + "' has no experts",
+        return Error{key, "is " + std::to_string(value) + ", but model '" + shortened(spec.name) + "' has no experts",
                      "leave it out"};
     return Status::success();
   }
@@ -112,7 +113,7 @@ Status checkTraining(const PlanRequest &request, const ParallelLayout &layout) {
   if (reduced && (!spec.moe || !std::get_if<MlaSpec>(&spec.attention)))
     return Error{"recompute",
                  std::string(nameOf(layout.recompute)) +
-                     " is a set of tensors of latent attention and experts; model '" + spec.name +
+                     " is a set of tensors of latent attention and experts; model '" + shortened(spec.name) +
                      "' lacks one of them",
                  "use none or full"};
   if (layout.sp && layout.tp == 1)
@@ -144,7 +145,8 @@ Status checkTraining(const PlanRequest &request, const ParallelLayout &layout) {
   if (layout.replicas > 1)
     return Error{"replicas", "copies of the model are data-parallel ranks in training", "use dp"};
   if (layout.offload != Offload::None && !request.topology.host)
-    return Error{"offload", "topology '" + request.topology.name + "' does not say what memory its nodes have",
+    return Error{"offload",
+                 "topology '" + shortened(request.topology.name) + "' does not say what memory its nodes have",
                  "add host: {memory: 2 TB, bandwidth: 64 GB/s}"};
   return Status::success();
 }
@@ -168,8 +170,8 @@ Status checkPools(const PlanRequest &request, const ParallelLayout &layout) {
   if (both > request.topology.ranks())
     return Error{"layout",
                  formatCount(prefill) + " devices that compute prompts and " + formatCount(both - prefill) +
-                     " that generate tokens are " + formatCount(both) + ", topology '" + request.topology.name +
-                     "' has " + formatCount(request.topology.ranks()),
+                     " that generate tokens are " + formatCount(both) + ", topology '" +
+                     shortened(request.topology.name) + "' has " + formatCount(request.topology.ranks()),
                  "lower replicas or prefill.replicas, or choose a larger topology"};
   return Status::success();
 }

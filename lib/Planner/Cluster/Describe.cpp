@@ -3,6 +3,7 @@
 #include "RequestModel.h"
 
 #include "k2c/Planner/Planner.h"
+#include "k2c/Support/Printable.h"
 #include <algorithm>
 #include <cmath>
 
@@ -48,7 +49,7 @@ Bytes planner::wholeBytes(double bytes) { return Bytes(int64_t(std::ceil(std::cl
 
 Status planner::checkRequest(const PlanRequest &request) {
   const ModelSpec &spec = request.spec;
-  const std::string where = "model '" + spec.name + "'";
+  const std::string where = "model '" + shortened(spec.name) + "'";
   const Checked total = totalParameters(spec),
                 cache = cacheBytesOfContext(spec, CacheFormat::Plain, 4, spec.maxPosition);
   constexpr double most = 1e18; // sums of some such sizes stay below 2^63
@@ -68,7 +69,7 @@ Status planner::checkRequest(const PlanRequest &request) {
     return Status::success();
   const int64_t longest = RequestMix(request.workload.serve).longest;
   if (spec.encoderLayers == 0 && spec.maxPosition > 0 && longest > spec.maxPosition)
-    return Error{"workload '" + request.workload.name + "'",
+    return Error{"workload '" + shortened(request.workload.name) + "'",
                  "its longest sequence has " + std::to_string(longest) + " tokens, the model has " +
                      std::to_string(spec.maxPosition) + " positions",
                  "shorten prompt_tokens, history_tokens or output_tokens"};

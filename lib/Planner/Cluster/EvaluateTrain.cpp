@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Trainer.h"
+#include "k2c/Support/Printable.h"
 
 #include <algorithm>
 
@@ -32,7 +33,7 @@ void Trainer::addUpdate(ClusterPlan &plan) const {
   add("update on host", of.seconds, of.bytes, 0, Bound::Memory);
   add("parameters back", of.parameterSeconds, 0, of.parameters, Bound::Link);
   if (!context.request.topology.host->memoryBandwidth)
-    plan.notes.push_back("topology '" + context.request.topology.name +
+    plan.notes.push_back("topology '" + shortened(context.request.topology.name) +
                          "' does not say how fast its hosts' memory is (host: memory_bandwidth); their update is taken "
                          "to be no slower than the link");
 }

@@ -2,6 +2,7 @@
 
 #include "k2c/Planner/Checked.h"
 #include "k2c/Planner/Evaluate.h"
+#include "k2c/Support/Printable.h"
 
 #include <charconv>
 #include <set>
@@ -15,7 +16,7 @@ Expected<int64_t> wholeNumber(const std::string &key, const std::string &text) {
   int64_t value = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size())
-    return Error{"--layout", key + " is '" + text + "', not a whole number", "write " + key + "=8"};
+    return Error{"--layout", key + " is '" + shortened(text) + "', not a whole number", "write " + key + "=8"};
   return value;
 }
 
@@ -29,7 +30,7 @@ Expected<std::vector<int64_t>> layersOf(const std::string &text) {
     Expected<int64_t> each = wholeNumber("layers", run.substr(0, times)),
                       count = times == std::string::npos ? 1 : wholeNumber("layers", run.substr(times + 1));
     if (!each || !count || *each < 0 || *count < 1 || *count > most - int64_t(layers.size()))
-      return Error{"--layout", "layers has '" + run + "'", "write layers=3+4x14+2: 3 layers, 14 times 4, 2"};
+      return Error{"--layout", "layers has '" + shortened(run) + "'", "write layers=3+4x14+2: 3 layers, 14 times 4, 2"};
     layers.insert(layers.end(), size_t(*count), *each);
   }
   return layers;
@@ -45,7 +46,7 @@ template <class E> Status named(const std::string &key, const std::string &text,
     }
     known += (i ? ", " : "") + std::string(nameOf(E(i)));
   }
-  return Error{"--layout", key + " is '" + text + "'", "use one of " + known};
+  return Error{"--layout", key + " is '" + shortened(text) + "'", "use one of " + known};
 }
 
 Status setEntry(ParallelLayout &layout, PlanPhase phase, const std::string &key, const std::string &text,
@@ -82,7 +83,7 @@ Status setEntry(ParallelLayout &layout, PlanPhase phase, const std::string &key,
   }
   if (key == "overlap" || (key == "sp" && !serves)) {
     if (text != "0" && text != "1")
-      return Error{"--layout", prefix + key + " is '" + text + "'", "use 0 or 1"};
+      return Error{"--layout", prefix + key + " is '" + shortened(text) + "'", "use 0 or 1"};
     (key == "sp" ? layout.sp : layout.overlap) = text == "1";
     return Status::success();
   }
@@ -101,7 +102,8 @@ Status setEntry(ParallelLayout &layout, PlanPhase phase, const std::string &key,
     return named(key, text, 4, layout.zero);
   if (key == "offload" && !serves)
     return named(key, text, 4, layout.offload);
-  return Error{"--layout", "'" + prefix + key + "' is not a key of a " + (serves ? "serving" : "training") + " layout",
+  return Error{"--layout",
+               "'" + shortened(prefix + key) + "' is not a key of a " + (serves ? "serving" : "training") + " layout",
                "use " + known +
                    (serves ? "overlap, or these with prefill. before them"
                            : "overlap, sp, layers, schedule, recompute, zero, offload")};
@@ -127,7 +129,7 @@ Expected<ParallelLayout> k2c::parseLayout(const std::string &text, PlanPhase pha
   while (std::getline(in, entry, ',')) {
     const size_t equals = entry.find('=');
     if (equals == std::string::npos || equals == 0)
-      return Error{"--layout", "'" + entry + "' is not KEY=VALUE", "write ep=8,dp=8"};
+      return Error{"--layout", "'" + shortened(entry) + "' is not KEY=VALUE", "write ep=8,dp=8"};
     const std::string key = entry.substr(0, equals);
     if (!seen.insert(key).second)
       return Error{"--layout", "names " + key + " twice", "keep one of them"};

@@ -9,6 +9,7 @@
 #include "Ranking.h"
 #include "Space.h"
 #include "Trainer.h"
+#include "k2c/Support/Printable.h"
 
 #include <algorithm>
 #include <limits>
@@ -101,7 +102,7 @@ Error nothingFits(const RequestModel &context, const std::vector<ParallelLayout>
   for (const Refused &each : refused)
     reasons +=
         (reasons.empty() ? "" : "; ") + each.reason + " refuses " + std::to_string(each.count) + ": " + each.example;
-  return {"model '" + request.spec.name + "' on topology '" + request.topology.name + "'",
+  return {"model '" + shortened(request.spec.name) + "' on topology '" + shortened(request.topology.name) + "'",
           "none of " + std::to_string(space.size()) + " layouts holds: " + reasons,
           "choose a larger topology or a smaller workload"};
 }

@@ -3,6 +3,7 @@
 #include "../Query/Parts.h"
 #include "k2c/Planner/Affinity.h"
 #include "k2c/Planner/Placement.h"
+#include "k2c/Support/JsonText.h"
 #include <algorithm>
 #include <cmath>
 
@@ -76,7 +77,7 @@ CoActivation readChoices(QueryInputs &in) {
       double value = item.is_number() ? item.get<double>() : -1;
       if (!(value >= 0 && value < double(experts) && value == std::floor(value)))
         in.fail("choices", at("choice", c) + " must name experts 0 to " + std::to_string(experts - 1) + ", got " +
-                               item.dump().substr(0, 60));
+                               shortenedJson(item));
       choice.push_back(in.ok() ? int32_t(value) : 0);
     }
     std::sort(choice.begin(), choice.end());

@@ -1,6 +1,7 @@
 //===- ReadPlacement.cpp - Loads and layouts that placement queries read ------===//
 
 #include "ReadPlacement.h"
+#include "k2c/Support/JsonText.h"
 
 using namespace k2c;
 using nlohmann::json;
@@ -34,8 +35,8 @@ std::vector<ExpertLoad> planner::readLoads(QueryInputs &in, const std::string &k
     for (const json &item : row) {
       float value = item.is_number() ? item.get<float>() : -1;
       if (!(value >= 0 && value <= mostLoad)) {
-        in.fail(key, layer + ", expert " + std::to_string(load.size()) + " must be 0 to 1e+30, got " +
-                         item.dump().substr(0, 60));
+        in.fail(key,
+                layer + ", expert " + std::to_string(load.size()) + " must be 0 to 1e+30, got " + shortenedJson(item));
         return {};
       }
       load.push_back(value);

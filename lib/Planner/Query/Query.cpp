@@ -3,6 +3,7 @@
 #include "k2c/Planner/Query.h"
 
 #include "Parts.h"
+#include "k2c/Support/Printable.h"
 #include <algorithm>
 #include <cmath>
 
@@ -66,7 +67,7 @@ Status checkKeys(const QueryFunction &function, const JsonDocument &inputs) {
   const std::vector<std::string> known = split(function.keys);
   for (const auto &[key, value] : inputs.root().items())
     if (!remarks.count(key) && std::find(known.begin(), known.end(), key) == known.end())
-      return Error{inputs.place("/" + escapeJsonPointer(key)), "unknown input '" + key + "'",
+      return Error{inputs.place("/" + escapeJsonPointer(key)), "unknown input '" + shortened(key) + "'",
                    function.name + " reads: " + function.keys};
   return Status::success();
 }
@@ -87,7 +88,7 @@ std::string namesOf(const ordered_json &fields) {
 }
 
 Error noQuantity(const std::string &function, const std::string &quantity, const std::string &remedy) {
-  return {"--quantity", function + " has no quantity '" + quantity + "'", remedy};
+  return {"--quantity", function + " has no quantity '" + shortened(quantity) + "'", remedy};
 }
 
 bool isNumber(const ordered_json &value) {
@@ -103,7 +104,7 @@ Expected<ordered_json> k2c::answerQuery(const std::string &name, const JsonDocum
     std::string names;
     for (const QueryFunction &each : queryFunctions())
       names += (names.empty() ? "" : ", ") + each.name;
-    return Error{"--query", "there is no function '" + name + "'", "known: " + names};
+    return Error{"--query", "there is no function '" + shortened(name) + "'", "known: " + names};
   }
   if (!inputs.root().is_object())
     return Error{inputs.place(""), "the inputs are not a JSON object", name + " reads: " + function->keys};

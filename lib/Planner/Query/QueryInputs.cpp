@@ -2,6 +2,7 @@
 
 #include "k2c/Model/Source.h"
 #include "k2c/Planner/Query.h"
+#include "k2c/Support/JsonText.h"
 
 #include <algorithm>
 #include <cctype>
@@ -23,7 +24,8 @@ QueryInputs::QueryInputs(const JsonDocument &document, std::shared_ptr<State> st
 
 void QueryInputs::fail(const std::string &key, const std::string &message, const std::string &remedy) {
   if (ok())
-    state->failure = Error{document->place(pointer + "/" + escapeJsonPointer(key)), "'" + key + "' " + message, remedy};
+    state->failure =
+        Error{document->place(pointer + "/" + escapeJsonPointer(key)), "'" + shortened(key) + "' " + message, remedy};
 }
 
 const json *QueryInputs::raw(const std::string &key) const {
@@ -48,9 +50,9 @@ std::optional<Error> QueryInputs::unread(const std::set<std::string> &ignored) c
       std::string keys;
       for (const std::string &each : read)
         keys += (keys.empty() ? "" : " ") + each;
-      const std::string of = object.empty() ? "with these inputs" : "in '" + object.substr(1) + "'";
-      return Error{document->place(object + "/" + escapeJsonPointer(key)), "nothing reads '" + key + "' " + of,
-                   "leave it out; read are: " + keys};
+      const std::string of = object.empty() ? "with these inputs" : "in '" + shortened(object.substr(1)) + "'";
+      return Error{document->place(object + "/" + escapeJsonPointer(key)),
+                   "nothing reads '" + shortened(key) + "' " + of, "leave it out; read are: " + keys};
     }
   }
   return std::nullopt;
@@ -58,7 +60,7 @@ std::optional<Error> QueryInputs::unread(const std::set<std::string> &ignored) c
 
 /// What is wrong, as people say it: "must be 1 to 8, got 9".
 static std::string range(const std::string &min, const std::string &max, const json &got) {
-  return "must be " + min + " to " + max + ", got " + got.dump().substr(0, 60);
+  return "must be " + min + " to " + max + ", got " + shortenedJson(got);
 }
 
 int64_t QueryInputs::whole(const std::string &key, int64_t min, int64_t max) {
@@ -104,7 +106,7 @@ bool QueryInputs::flag(const std::string &key, std::optional<bool> otherwise) {
     return *otherwise;
   if (value && value->is_boolean())
     return value->get<bool>();
-  fail(key, value ? "must be true or false, got " + value->dump().substr(0, 60) : "is missing",
+  fail(key, value ? "must be true or false, got " + shortenedJson(*value) : "is missing",
        value ? "" : "give true or false");
   return false;
 }
@@ -125,7 +127,7 @@ size_t QueryInputs::word(const std::string &key, const std::vector<std::string> 
   std::string list;
   for (const std::string &known : words)
     list += (list.empty() ? "" : ", ") + known;
-  fail(key, value ? "has the unknown value " + value->dump().substr(0, 60) : "is missing", "give one of " + list);
+  fail(key, value ? "has the unknown value " + shortenedJson(*value) : "is missing", "give one of " + list);
   return 0;
 }
 

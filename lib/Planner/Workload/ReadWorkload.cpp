@@ -7,6 +7,7 @@
 #include "k2c/Cluster/Quantity.h"
 #include "k2c/Planner/Workload.h"
 #include "k2c/Support/Json.h"
+#include "k2c/Support/Printable.h"
 #include "k2c/Support/Yaml.h"
 
 #include <cmath>
@@ -80,7 +81,7 @@ public:
       known += (i ? ", " : "") + words[i];
     }
     if (std::find(words.begin(), words.end(), written) == words.end())
-      fail(node[key], std::string(key) + " is '" + written + "'", "use one of " + known);
+      fail(node[key], std::string(key) + " is '" + shortened(written) + "'", "use one of " + known);
   }
   /// 500, {median: m, sigma: s, most: n} or {histogram: [[tokens, share], ...]}; lengths from `least`.
   void lengths(const char *key, double least, Lengths &to);
@@ -121,9 +122,9 @@ double Section::numberAt(const YAML::Node &at, const std::string &name, double l
     return least;
   }
   if (!(*value >= least && *value <= most))
-    fail(at, name + " is " + at.Scalar() + ", must be " + plain(least) + " to " + plain(most));
+    fail(at, name + " is " + shortened(at.Scalar()) + ", must be " + plain(least) + " to " + plain(most));
   else if (whole && *value != std::floor(*value))
-    fail(at, name + " is " + at.Scalar() + ", must be a whole number");
+    fail(at, name + " is " + shortened(at.Scalar()) + ", must be a whole number");
   else
     return *value;
   return least; // whatever was written, it may not fit the type that the caller wants

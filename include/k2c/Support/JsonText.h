@@ -1,0 +1,21 @@
+//===- JsonText.h - JSON as text: files that are written, messages ------------===//
+#ifndef K2C_SUPPORT_JSONTEXT_H
+#define K2C_SUPPORT_JSONTEXT_H
+
+#include "k2c/Support/Printable.h"
+#include <nlohmann/json.hpp>
+
+namespace k2c {
+
+/// The text of a json or ordered_json that k2c writes, valid whatever its strings hold: what is not UTF-8 in them
+/// becomes U+FFFD. `indent`: blanks for each level, or -1: one line.
+template <class Json> std::string jsonText(const Json &value, int indent = -1) {
+  return value.dump(indent, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
+}
+
+/// What a message quotes of a value: its text, shortened (Printable.h).
+std::string shortenedJson(const nlohmann::json &value, size_t most = mostQuoted / 2);
+
+} // namespace k2c
+
+#endif // K2C_SUPPORT_JSONTEXT_H
