@@ -2,24 +2,17 @@
 #include "PrintCalibration.h"
 #include "k2c/Cluster/Quantity.h"
 #include "k2c/Cluster/Topology.h"
+#include "k2c/Support/JsonText.h"
 
 namespace k2c {
 
 using namespace cluster;
 
 std::string cluster::quoted(const std::string &text) {
-  static const char digits[] = "0123456789abcdef";
-  std::string out = "\"";
-  for (char c : text) {
-    unsigned char byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\')
-      out += '\\', out += c;
-    else if (byte < 0x20 || byte == 0x7f)
-      out += std::string("\\u00") + digits[byte >> 4] + digits[byte & 15];
-    else
-      out += c;
-  }
-  return out + "\"";
+  std::string out = jsonText(nlohmann::json(text));
+  for (size_t at; (at = out.find('\x7f')) != std::string::npos;)
+    out.replace(at, 1, "\\u007f"); // JSON has it as it is, YAML must not
+  return out;
 }
 
 namespace {

@@ -4,6 +4,7 @@
 #include "../CommandLine.h"
 #include "k2c/Model/Source.h"
 #include "k2c/Planner/Count.h"
+#include "k2c/Support/JsonText.h"
 #include <algorithm>
 #include <iostream>
 
@@ -96,7 +97,7 @@ int finishWithoutPlan(const ClusterFlags &flags, nlohmann::ordered_json counts, 
   if (!flags.output.html.empty() || !flags.output.trace.empty())
     return fail("there is no plan on this machine to render: " + reason + "; name a --topology");
   if (flags.output.json)
-    std::cout << nlohmann::ordered_json{{"format", 1}, {"counts", counts}, {"no_plan", reason}}.dump() << "\n";
+    std::cout << jsonText(nlohmann::ordered_json{{"format", 1}, {"counts", counts}, {"no_plan", reason}}) << "\n";
   else
     std::cout << countsText(counts) << "\nthis machine: " << reason << "\n";
   return 0;

@@ -2,6 +2,7 @@
 #include "PlanCommand.h"
 #include "../CommandLine.h"
 #include "k2c/Planner/Query.h"
+#include "k2c/Support/JsonText.h"
 #include <iostream>
 #include <set>
 
@@ -33,7 +34,7 @@ int ask(const PlanFlags &flags) {
   Expected<nlohmann::ordered_json> answer = answerQuery(flags.query, *inputs, options);
   if (!answer)
     return fail(answer.error().text());
-  std::cout << answer->dump() << "\n";
+  std::cout << jsonText(*answer) << "\n";
   return 0;
 }
 

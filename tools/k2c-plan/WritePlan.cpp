@@ -1,5 +1,6 @@
 //===- WritePlan.cpp - Where a plan goes --------------------------------------===//
 #include "WritePlan.h"
+#include "k2c/Support/JsonText.h"
 
 #include <fstream>
 #include <iostream>
@@ -63,7 +64,7 @@ Status k2c::writePlan(const PlanReport &report, const OutputFlags &flags) {
   if (flags.html == "-" || flags.trace == "-")
     return Status::success();
   if (flags.json)
-    std::cout << planJson(report).dump(-1, ' ', false, ordered_json::error_handler_t::replace) << "\n";
+    std::cout << jsonText(planJson(report)) << "\n";
   else
     std::cout << (report.counts ? countsText(*report.counts) + "\n" : "") << planTable(report);
   return Status::success();

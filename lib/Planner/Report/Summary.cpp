@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Derived.h"
+#include "k2c/Support/JsonText.h"
 
 #include <algorithm>
 #include <cmath>
@@ -106,7 +107,7 @@ std::string report::printFigure(double value, const std::string &unit) {
 
 std::string report::cleanText(const std::string &text) {
   using nlohmann::json;
-  const std::string encoded = json(text).dump(-1, ' ', false, json::error_handler_t::replace);
+  const std::string encoded = jsonText(json(text));
   std::string clean = json::parse(encoded).get<std::string>();
   for (char &c : clean)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Derived.h"
+#include "k2c/Support/JsonText.h"
 
 using namespace k2c;
 using namespace k2c::report;
@@ -37,7 +38,7 @@ public:
   std::string text() const {
     std::string out = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[";
     for (size_t i = 0; i < list.size(); ++i)
-      out += (i ? ",\n" : "\n") + list[i].dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+      out += (i ? ",\n" : "\n") + jsonText(list[i]);
     return out + "\n]}\n";
   }
 

@@ -1,5 +1,6 @@
 //===- Manifest.cpp - manifest.json: what was proved and decided ----------===//
 #include "k2c/Model/SpecJson.h"
+#include "k2c/Support/JsonText.h"
 #include "k2c/Target/Package.h"
 #include "k2rt/program.h"
 #include <algorithm>
@@ -156,7 +157,7 @@ std::string manifestText(const ModelSpec &spec, const Plan &plan, const Manifest
     manifest["bos"] = *spec.bos;
   if (!spec.tiktoken.patterns.empty())
     manifest["tiktoken"] = {{"pattern", spec.tiktoken.patterns}, {"reserved", spec.tiktoken.reserved}};
-  return manifest.dump(2) + "\n";
+  return jsonText(manifest, 2) + "\n";
 }
 
 } // namespace k2c

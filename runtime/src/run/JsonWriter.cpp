@@ -1,5 +1,6 @@
 // to_chars, unlike printf, knows no locale and is several times faster: a row of logits has 160,000 numbers.
 #include "run/JsonWriter.h"
+#include "serve/Utf8.h"
 #include <charconv>
 #include <cmath>
 
@@ -32,10 +33,13 @@ JsonWriter &JsonWriter::key(std::string_view name) {
   return *this;
 }
 
+/// What is not UTF-8 becomes U+FFFD, so that the document is valid whatever the text holds.
 JsonWriter &JsonWriter::value(std::string_view text) {
+  std::string clean;
+  appendWellFormed(text, false, clean);
   separate();
   std::fputc('"', file);
-  for (const char c : text) {
+  for (const char c : clean) {
     if (c == '"' || c == '\\')
       std::fprintf(file, "\\%c", c);
     else if (c == '\n')
