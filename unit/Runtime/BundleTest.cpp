@@ -2,6 +2,7 @@
 #include "program/Bundle.h"
 #include "fake/FakeBundle.h"
 #include "host/CpuFeatures.h"
+#include "k2rt/numerics.h"
 #include <filesystem>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -64,6 +65,8 @@ TEST(Bundle, HostileManifestsAreRefused) {
       {"/model/name", std::string(5000, 'a'), {"model.name", "4096 bytes"}},
       {"/model/moe_layers", json::array({2, 1}), {"moe_layers", "ascending"}},
       {"/model/top_k", 0, {"model.top_k", "is 0, but moe_layers names 1"}},
+      {"/numerics/version", 0, {"numerics.version", "is 0, must be within 1.."}},
+      {"/numerics/version", "2", {"numerics.version", "is not an integer"}},
       {"/numerics/mla", "sideways", {"numerics.mla", "sideways"}},
       {"/topology/ranks", 8, {"topology.ranks", "is 8"}},
       {"/limits/page", 16, {"limits.page", "is 16"}},
@@ -93,8 +96,22 @@ TEST(Bundle, HostileManifestsAreRefused) {
   }
 }
 
+TEST(Bundle, OfAnotherNumericsVersionIsRefused) {
+  FakeBundle fake;
+  for (const int64_t version : {K2RT_NUMERICS_VERSION - 1, K2RT_NUMERICS_VERSION + 1}) {
+    fake.manifest["numerics"]["version"] = version;
+    fake.write();
+    expectRefused(fake, {"manifest.json: numerics.version: is " + std::to_string(version) + ", this runtime knows " +
+                         std::to_string(K2RT_NUMERICS_VERSION) + "; compile the bundle again with this version of k2c"});
+  }
+  fake.manifest["numerics"]["version"] = K2RT_NUMERICS_VERSION;
+  fake.write();
+  EXPECT_EQ(openError(fake), "");
+}
+
 TEST(Bundle, MissingFieldsAreNamed) {
-  for (const char *path : {"/model", "/model/hidden", "/limits/step_tokens", "/memory/arena", "/cache", "/kernels"}) {
+  for (const char *path : {"/model", "/model/hidden", "/numerics", "/numerics/version", "/limits/step_tokens",
+                           "/memory/arena", "/cache", "/kernels"}) {
     FakeBundle fake;
     const json::json_pointer pointer(path);
     fake.manifest[pointer.parent_pointer()].erase(pointer.back());

@@ -2,6 +2,7 @@
 #include "k2c/Model/SpecJson.h"
 #include "k2c/Support/JsonText.h"
 #include "k2c/Target/Package.h"
+#include "k2rt/numerics.h"
 #include "k2rt/program.h"
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -43,11 +44,11 @@ json numericsJson(const ModelSpec &spec, const Plan &plan) {
   std::string compute(name(plan.compute)), mla = formsName(plan.mla);
   std::string bits = plan.compute == DType::F32 ? "f32" : "bf16-x86";
   bool latent = std::holds_alternative<MlaSpec>(spec.attention);
-  return {{"version", 1},
+  return {{"version", K2RT_NUMERICS_VERSION},
           {"compute", compute},
           {"mla", mla},
           {"class", bits},
-          {"id", "v1/" + compute + "/" + (latent ? mla : "none") + "/" + bits}};
+          {"id", K2RT_NUMERICS_PREFIX + compute + "/" + (latent ? mla : "none") + "/" + bits}};
 }
 
 json cacheJson(const Plan &plan) {

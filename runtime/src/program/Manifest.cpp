@@ -1,5 +1,6 @@
 // Reads the fields (readX), then checks what they must say of each other (checkX).
 #include "program/Manifest.h"
+#include "k2rt/numerics.h"
 #include "k2rt/program.h"
 #include "memory/File.h"
 #include "program/Fields.h"
@@ -67,7 +68,11 @@ void readShares(Fields &root, Manifest &manifest) {
 
 void readNumerics(Fields numerics, Manifest &manifest) {
   manifest.numericsId = numerics.string("id", "");
-  manifest.numericsVersion = numerics.integer("version", 1, 1000);
+  const int64_t version = numerics.integer("version", 1, INT64_MAX);
+  if (numerics.ok() && version != K2RT_NUMERICS_VERSION)
+    numerics.fail("version",
+                  "is " + std::to_string(version) + ", this runtime knows " + std::to_string(K2RT_NUMERICS_VERSION),
+                  "compile the bundle again with this version of k2c");
   const std::string mla = numerics.string("mla", "phased");
   if (mla == "absorbed")
     manifest.mla = MlaForm::absorbed;

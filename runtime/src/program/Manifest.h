@@ -65,7 +65,6 @@ struct Manifest {
   int64_t layers = 0, hidden = 0, vocab = 0, heads = 0, experts = 0, topK = 0, maxPosition = 0;
   std::vector<int64_t> moeLayers; ///< indices in the checkpoint, ascending
   std::string numericsId;
-  int64_t numericsVersion = 0;
   MlaForm mla = MlaForm::phased;
   std::string cpu;
   std::vector<std::string> cpuFeatures;

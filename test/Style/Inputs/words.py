@@ -1,5 +1,6 @@
 """What must not stand in the sources: unfinished work, paths of one machine, addresses of package registries, output
-or an end of the process in a library, names put into the namespace of MLIR.
+or an end of the process in a library, names put into the namespace of MLIR, a second place that states the numerics
+version.
 
 usage: words.py ROOT
 """
@@ -21,6 +22,8 @@ RULES = [
      ["runtime/src/run/", "lib/Target/Host/Objects.cpp"]),  # the latter's child processes end themselves
     (r"^namespace mlir\b", "a name of ours in namespace mlir", [""], []),
     (r"using namespace std;|#pragma once", "a habit of other projects", [""], []),
+    (r'"v\d+/|"[^"]*\bnumerics \d|\{"version", *\d|NumericsAttr::get\(.*\b\d',
+     "a numerics version beside that of numerics.h", ["lib/", "dialects/", "runtime/src/", "tools/"], []),
     (r"\bcl::opt\b", "a global option in a library", ["lib/", "include/", "dialects/"], []),
 ]
 

@@ -1,5 +1,6 @@
 // The fake model, once more in C++: what the runtime must reproduce through pages, chunks, batches and threads.
 #include "fake/FakeBundle.h"
+#include "k2rt/numerics.h"
 #include "k2rt/reserve.h"
 #include <csignal>
 #include <cstdlib>
@@ -32,7 +33,7 @@ FakeBundle::FakeBundle(const std::string &program) {
   manifest = json::parse(R"({"format":1,"k2c":"0.1.0",
     "model":{"name":"fake","family":"fake","layers":2,"hidden":8,"vocab":97,"heads":2,"experts":16,"top_k":2,
              "max_position":4096,"moe_layers":[1]},
-    "numerics":{"version":2,"compute":"f32","mla":"phased","class":"f32","id":"fake"},
+    "numerics":{"compute":"f32","mla":"phased","class":"f32","id":"fake"},
     "target":{"cpu":"x86-64","features_required":["sse2"]},"topology":{"name":"host","ranks":1},
     "limits":{"step_tokens":48,"max_sequences":4,"max_context":1000,"page":64,"pages":64},
     "cache":[{"plane":"ids","layers":2,"width":1,"bytes_per_element":4,"pages":64,"group":0},
@@ -43,6 +44,7 @@ FakeBundle::FakeBundle(const std::string &program) {
                {"name":"logits","hash":"2","variants":["only"]},{"name":"check_mode","hash":"3","variants":["only"]}],
     "bytes_per_token":4096,"predicted":{"prefill_s":1.0,"decode_s":0.5,"peak_bytes":1},"ignored_keys":[],
     "weights_index":"weights/index.json"})");
+  manifest["numerics"]["version"] = K2RT_NUMERICS_VERSION;
   manifest["memory"]["arena"] = arena;
   manifest["memory"]["logits"] = 8 * vocab * 4;
   index = json::parse(
