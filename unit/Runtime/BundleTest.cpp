@@ -3,6 +3,7 @@
 #include "fake/FakeBundle.h"
 #include "host/CpuFeatures.h"
 #include "k2rt/numerics.h"
+#include "k2rt/program.h"
 #include <filesystem>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -101,8 +102,9 @@ TEST(Bundle, OfAnotherNumericsVersionIsRefused) {
   for (const int64_t version : {K2RT_NUMERICS_VERSION - 1, K2RT_NUMERICS_VERSION + 1}) {
     fake.manifest["numerics"]["version"] = version;
     fake.write();
-    expectRefused(fake, {"manifest.json: numerics.version: is " + std::to_string(version) + ", this runtime knows " +
-                         std::to_string(K2RT_NUMERICS_VERSION) + "; compile the bundle again with this version of k2c"});
+    expectRefused(fake,
+                  {"manifest.json: numerics.version: is " + std::to_string(version) + ", this runtime knows " +
+                   std::to_string(K2RT_NUMERICS_VERSION) + "; compile the bundle again with this version of k2c"});
   }
   fake.manifest["numerics"]["version"] = K2RT_NUMERICS_VERSION;
   fake.write();
@@ -181,7 +183,7 @@ TEST(Bundle, HostileIndexesAreRefused) {
 
 TEST(Bundle, ProgramsOfAnotherKindAreRefused) {
   FakeBundle other("fake_abi");
-  expectRefused(other, {"program.so", "ABI other, this runtime has 3"});
+  expectRefused(other, {"program.so", "ABI other, this runtime has " + std::to_string(K2RT_ABI_VERSION)});
   FakeBundle text;
   text.writeFile("program.so", "no program");
   expectRefused(text, {"program.so", "cannot be loaded"});

@@ -9,7 +9,7 @@ using namespace k2rt;
 namespace {
 
 k2rt_ir_sampling parameters(float temperature, int32_t topK = 0, float topP = 1, float minP = 0) {
-  return {temperature,   topP, minP, topK, /*seed=*/7, /*sequence=*/0,
+  return {temperature,   topP, minP, topK, /*seed=*/7, /*choice=*/0,
           /*position=*/0};
 }
 
@@ -84,18 +84,48 @@ TEST(Philox, UniformIsUniform) {
   EXPECT_LT(statistic, 37.7); // 0.1 % of chi-square with 15 degrees of freedom
 }
 
-// 0.1 % points of chi-square: 20.5 with 5 degrees of freedom, 13.8 with 2.
-TEST(Sampler, FollowsTheSoftmax) {
-  for (double temperature : {0.7, 1.0, 2.0}) {
-    auto counts = histogram(logits, parameters(float(temperature)), 20000);
-    EXPECT_LT(chiSquare(counts, logits, {0, 1, 2, 3, 4, 5}, temperature), 20.5);
+/// 100,000 draws of which one part of the key differs: 0 seed, 1 choice, 2 position.
+std::vector<int> histogramOf(int part, k2rt_ir_sampling p) {
+  Sampler sampler(int64_t(logits.size()));
+  std::vector<int> counts(logits.size(), 0);
+  for (int i = 0; i < 100000; ++i) {
+    p.seed = part == 0 ? uint64_t(i) : 7;
+    p.choice = part == 1 ? i : 3;
+    p.position = part == 2 ? i : 50;
+    ++counts[sampler.sample(logits.data(), p)];
   }
+  return counts;
 }
 
-TEST(Sampler, TopKKeepsTheLargest) {
-  auto counts = histogram(logits, parameters(1, /*topK=*/3), 20000);
-  EXPECT_LT(chiSquare(counts, logits, {1, 4, 5}, 1), 13.8);
-  EXPECT_EQ(counts[0] + counts[2] + counts[3], 0);
+// Shares at temperature 1, by id: 0.096, 0.429, 0.021, 0.035, 0.260, 0.158; at 2 (weights beside the first): 0.472, 1,
+// 0.223, 0.287, 0.779, 0.607. `kept` is what each filter leaves of them.
+TEST(Sampler, FollowsTheExactDistributionUnderEachFilter) {
+  struct Case {
+    const char *what;
+    k2rt_ir_sampling parameters;
+    std::vector<int> kept;
+  };
+  const Case cases[] = {{"temperature 0.7", parameters(0.7f), {0, 1, 2, 3, 4, 5}},
+                        {"temperature 1", parameters(1), {0, 1, 2, 3, 4, 5}},
+                        {"temperature 2", parameters(2), {0, 1, 2, 3, 4, 5}},
+                        {"top-k 3", parameters(1, 3), {1, 4, 5}},
+                        {"top-k 5", parameters(1, 5), {0, 1, 3, 4, 5}},
+                        {"top-p 0.9", parameters(1, 0, 0.9f), {0, 1, 4, 5}},
+                        {"min-p 0.3", parameters(1, 0, 1, 0.3f), {1, 4, 5}},
+                        {"top-p 0.8 of top-k 3", parameters(1, 3, 0.8f), {1, 4}},
+                        {"all", parameters(2, 5, 0.9f, 0.5f), {1, 4, 5}}};
+  // 0.1 % points of chi-square, by degrees of freedom.
+  constexpr double most[] = {0, 10.83, 13.82, 16.27, 18.47, 20.52};
+  for (const Case &test : cases)
+    for (int part = 0; part < 3; ++part) {
+      const std::vector<int> counts = histogramOf(part, test.parameters);
+      int drawn = 0;
+      for (int id : test.kept)
+        drawn += counts[id];
+      EXPECT_EQ(drawn, 100000) << test.what << ": a token was drawn that the filters drop";
+      EXPECT_LT(chiSquare(counts, logits, test.kept, test.parameters.temperature), most[test.kept.size() - 1])
+          << test.what << ", part " << part << " of the key";
+    }
 }
 
 TEST(Sampler, TopKBreaksTiesByLowestId) {
@@ -200,7 +230,7 @@ TEST(Sampler, EachPartOfTheKeyCounts) {
   other.seed = base.seed + 1;
   EXPECT_NE(draws(base), draws(other));
   other = base;
-  other.sequence = 1;
+  other.choice = 1;
   EXPECT_NE(draws(base), draws(other));
   other = base;
   other.position = 1;

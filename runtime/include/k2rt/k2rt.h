@@ -65,9 +65,11 @@ typedef struct k2rt_sampling {
   int32_t top_k;     /* 0: off */
   uint64_t seed;
   int32_t ignore_eos; /* nonzero: generate exactly max_new tokens */
+  int32_t choice;     /* 0, or which of several continuations of one prompt: at least 0 */
 } k2rt_sampling;
 
-/* Queues a sequence of n >= 1 prompt ids that generates up to max_new >= 1 tokens. `sampling` null: greedy.
+/* Queues a sequence of n >= 1 prompt ids that generates up to max_new >= 1 tokens. `sampling` null: greedy. What is
+ * drawn depends on the prompt, `sampling` and nothing else: the same prompt, seed and choice draw the same tokens.
  * *sequence is its number, counted from 0 in this session. */
 k2rt_code k2rt_sequence_add(k2rt_session *session, const int32_t *ids, int64_t n, int64_t max_new,
                             const k2rt_sampling *sampling, int64_t *sequence, k2rt_status *status);

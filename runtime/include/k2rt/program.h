@@ -20,7 +20,7 @@ extern "C" {
 #endif
 
 /* Grows with every change of abi.def or of this page. A program of another version is refused. */
-#define K2RT_ABI_VERSION 3u
+#define K2RT_ABI_VERSION 4u
 /* Tokens in a page of the cache. */
 #define K2RT_PAGE_TOKENS 64
 /* The name of the symbol a program exports. */

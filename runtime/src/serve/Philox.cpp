@@ -21,8 +21,8 @@ PhiloxBlock philox(uint64_t counterLow, uint64_t counterHigh, uint64_t key) {
   return {{c0, c1, c2, c3}};
 }
 
-double uniform(uint64_t seed, int64_t sequence, int64_t position) {
-  PhiloxBlock block = philox(uint64_t(position), uint64_t(sequence), seed);
+double uniform(uint64_t seed, int64_t choice, int64_t position) {
+  PhiloxBlock block = philox(uint64_t(position), uint64_t(choice), seed);
   uint64_t bits = uint64_t(block.word[0]) << 32 | block.word[1];
   return double(bits >> 11) * 0x1p-53;
 }

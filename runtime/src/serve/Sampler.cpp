@@ -118,7 +118,7 @@ int32_t Sampler::sample(const float *logits, const k2rt_ir_sampling &parameters)
   count = keepTopP(logits, count, parameters.top_p);
   count = keepMinP(count, parameters.min_p);
 
-  const double u = uniform(parameters.seed, parameters.sequence, parameters.position);
+  const double u = uniform(parameters.seed, parameters.choice, parameters.position);
   const double target = u * mass(count);
   double sum = 0;
   int32_t last = top;

@@ -1,15 +1,15 @@
 //===- Sampler.h - from logits to the next token --------------------------===//
 //
-// A sample is a function of (logits, parameters, seed, sequence, position) and
+// A sample is a function of (logits, parameters, seed, choice, position) and
 // of nothing else: the random number is Philox4x32-10 keyed by the last three,
 // exp is k2c's own (polynomials.h), every sum has a fixed order (numerics N7).
 // So a sequence draws the same tokens alone, in a batch, and on any machine.
 //
 //   logits / temperature -> top-k -> top-p of what is left -> min-p -> draw
 //
-// Candidates are ordered by falling logit, equal logits by rising id. Top-k
-// keeps exactly k of that order; top-p the shortest prefix whose share reaches
-// p; min-p drops what is below min_p times the most likely token.
+// runtime/README.md, "Sampling", states each step. Candidates have the order of
+// ids; top-k and top-p, where they are on, that of falling logits, equal ones by
+// rising id.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2RT_SERVE_SAMPLER_H
@@ -65,8 +65,8 @@ struct PhiloxBlock {
 };
 PhiloxBlock philox(uint64_t counterLow, uint64_t counterHigh, uint64_t key);
 
-/// Uniform in [0, 1), 53 bits, of (seed, sequence, position).
-double uniform(uint64_t seed, int64_t sequence, int64_t position);
+/// Uniform in [0, 1), 53 bits, of (seed, choice, position).
+double uniform(uint64_t seed, int64_t choice, int64_t position);
 
 } // namespace k2rt
 

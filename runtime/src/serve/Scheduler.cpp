@@ -41,7 +41,6 @@ Result<int64_t> Scheduler::add(Request request) {
   Status fits = checkRequest(manifest, request.prompt, request.maxNew, "sequence " + std::to_string(added));
   if (!fits)
     return fits.takeError();
-  request.sampling.sequence = added;
   queue.push_back(std::move(request));
   return added++;
 }

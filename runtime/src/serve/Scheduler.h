@@ -32,7 +32,7 @@ struct Request {
   int64_t maxNew = 0; ///< 0: the prompt is only read
   bool ignoreEos = false;
   PromptLogits logits = PromptLogits::last;
-  k2rt_ir_sampling sampling = {0, 1, 0, 0, 0, 0, 0}; ///< sequence and position are filled in
+  k2rt_ir_sampling sampling = {0, 1, 0, 0, 0, 0, 0}; ///< position is filled in
   const ForcedRoutes *forced = nullptr;              ///< outlives the sequence
 };
 
@@ -41,7 +41,7 @@ enum class Finish { running, length, stop };
 
 /// An admitted sequence; lives until the step after it finished.
 struct Sequence {
-  int64_t number = 0; ///< of the request, from 0: its identity in sampling
+  int64_t number = 0; ///< of the request, from 0
   int64_t promptTokens = 0;
   int64_t tokens = 0;             ///< prompt and generated, in ids
   int64_t cached = 0;             ///< of them, in the cache

@@ -98,8 +98,11 @@ extern "C" k2rt_code k2rt_sequence_add(k2rt_session *session, const int32_t *ids
     request.prompt.assign(ids, ids + n);
     request.maxNew = max_new;
     if (sampling) {
-      request.sampling = {
-          sampling->temperature, sampling->top_p, sampling->min_p, sampling->top_k, sampling->seed, 0, 0};
+      if (sampling->choice < 0)
+        return Error{K2RT_INVALID_ARGUMENT, "sampling.choice",
+                     "is " + std::to_string(sampling->choice) + ", must be at least 0", ""};
+      request.sampling = {sampling->temperature, sampling->top_p,  sampling->min_p, sampling->top_k,
+                          sampling->seed,        sampling->choice, /*position=*/0};
       request.ignoreEos = sampling->ignore_eos != 0;
     }
     Result<int64_t> number = session->scheduler->add(std::move(request));

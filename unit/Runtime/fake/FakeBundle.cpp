@@ -2,6 +2,7 @@
 #include "fake/FakeBundle.h"
 #include "k2rt/numerics.h"
 #include "k2rt/reserve.h"
+#include "serve/Sampler.h"
 #include <csignal>
 #include <cstdlib>
 #include <fcntl.h>
@@ -153,6 +154,25 @@ std::vector<int32_t> fakeContinuation(std::vector<int32_t> ids, int64_t count, i
   std::vector<int32_t> forms(ids.size(), promptForm), added;
   for (int64_t i = 0; i < count; ++i) {
     added.push_back(fakeNextToken(ids, forms));
+    ids.push_back(added.back());
+    forms.push_back(1);
+  }
+  return added;
+}
+
+std::vector<float> fakeLogits(const std::vector<int32_t> &ids, const std::vector<int32_t> &forms) {
+  std::vector<float> logits(vocab);
+  for (int64_t v = 0; v < vocab; ++v)
+    logits[v] = static_cast<float>(v) / 1024.0f;
+  logits[fakeNextToken(ids, forms)] = 1.0f + 1.0f / 3.0f;
+  return logits;
+}
+
+std::vector<int32_t> fakeDraws(std::vector<int32_t> ids, int64_t count, int32_t promptForm, k2rt_ir_sampling sampling) {
+  std::vector<int32_t> forms(ids.size(), promptForm), added;
+  for (int64_t i = 0; i < count; ++i) {
+    sampling.position = static_cast<int64_t>(ids.size());
+    added.push_back(Sampler(vocab).sample(fakeLogits(ids, forms).data(), sampling));
     ids.push_back(added.back());
     forms.push_back(1);
   }

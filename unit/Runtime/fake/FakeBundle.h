@@ -2,6 +2,7 @@
 #ifndef K2RT_UNIT_FAKEBUNDLE_H
 #define K2RT_UNIT_FAKEBUNDLE_H
 
+#include "k2rt/program.h"
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -47,6 +48,12 @@ nlohmann::json runJson(const FakeBundle &bundle, const std::vector<std::string> 
 /// The fake model's greedy continuation, computed independently: token ids and the forms of their positions.
 int32_t fakeNextToken(const std::vector<int32_t> &ids, const std::vector<int32_t> &forms);
 std::vector<int32_t> fakeContinuation(std::vector<int32_t> prompt, int64_t count, int32_t promptForm);
+
+/// The logits after `ids`, as the fake program writes them.
+std::vector<float> fakeLogits(const std::vector<int32_t> &ids, const std::vector<int32_t> &forms);
+/// What is drawn after `prompt` with these parameters; their position is filled in: that of each new token.
+std::vector<int32_t> fakeDraws(std::vector<int32_t> prompt, int64_t count, int32_t promptForm,
+                               k2rt_ir_sampling sampling);
 
 } // namespace k2rt
 
