@@ -2,8 +2,8 @@
 
 The numerics version is one constant, K2RT_NUMERICS_VERSION of runtime/include/k2rt/numerics.h. Read and compared with
 each other: that constant, the attribute nn.numerics of the IR, manifest.json (version and id), `run info`, and what
-`k2c --version`, `k2c-plan --version` and `run --version` print. The other parts of the identity, too: compute type, form
-of latent attention and class of the IR are those of the manifest. `k2c diff` shows a bundle of another version.
+`k2c --version`, `k2c-plan --version` and `run --version` print. The other parts of the identity, too: compute type,
+form of latent attention and class of the IR are those of the manifest. `k2c diff` shows a bundle of another version.
 """
 import json
 import os

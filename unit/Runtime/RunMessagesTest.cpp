@@ -48,16 +48,17 @@ TEST(PromptMessages, OfWhatThisBuildLacks) {
 
 TEST(PromptMessages, OfBatchFiles) {
   FakeBundle fake;
+  const std::string write = R"(; write [[1,2,3],{"ids":[4,5],"seed":7}])";
   const auto batch = [&](const std::string &text) {
     fake.writeFile("b.json", text);
     return saying(fake, {"generate", "--batch-file", fake.path("b.json")});
   };
   const auto begins = [](const std::string &text, const std::string &with) { return text.rfind(with, 0) == 0; };
   for (const char *text : {"{}", "[]", "5"})
-    EXPECT_EQ(batch(text), "b.json: is not a list of at least one id list; write [[1,2,3],[4,5]]\n");
-  EXPECT_TRUE(begins(batch("[[1],5]"), "b.json: [1]: is not a list of token ids; write [[1,2,3],[4,5]]"));
+    EXPECT_EQ(batch(text), "b.json: is not a list of at least one prompt" + write + "\n");
+  EXPECT_TRUE(begins(batch("[[1],5]"), "b.json: [1]: is not a list of token ids" + write));
   for (const char *text : {"[[1,\"2\"]]", "[[1,2.5]]", "[[4294967296]]"})
-    EXPECT_TRUE(begins(batch(text), "b.json: [0]: has an element that is no token id; write [[1,2,3],[4,5]]"));
+    EXPECT_TRUE(begins(batch(text), "b.json: [0]: has an element that is no token id" + write));
   EXPECT_TRUE(begins(batch("[[1]"), "b.json: is not JSON: parse error at line 1, column 5"));
   EXPECT_EQ(saying(fake, {"generate", "--batch-file", fake.folder + "/weights"}),
             "weights: is a folder, a file is needed\n");

@@ -81,20 +81,6 @@ TEST(Run, TextEndsBeforeAStopString) {
   EXPECT_EQ(runBundle(fake, arguments).out, before + "\n") << "what may become a stop string is held back";
 }
 
-TEST(Run, SamplingIsReproducible) {
-  FakeBundle fake;
-  const std::vector<std::string> arguments = {
-      "generate", "--prompt-ids", "1,2", "-n", "12", "--ignore-eos", "--temperature", "5", "--seed", "3", "--json"};
-  std::vector<std::string> chunked = arguments;
-  chunked.insert(chunked.end(), {"--chunk", "1", "--threads", "4", "--logprobs", "2"});
-  const json once = runJson(fake, arguments), again = runJson(fake, chunked);
-  EXPECT_EQ(once["ids"], again["ids"]);
-  ASSERT_EQ(again["logprobs"].size(), 12u);
-  EXPECT_EQ(again["logprobs"][0]["id"], again["ids"][0]);
-  EXPECT_EQ(again["logprobs"][0]["top"].size(), 2u);
-  EXPECT_LT(again["logprobs"][0]["logprob"], 0);
-}
-
 TEST(Run, LogitsLastAllAndBatch) {
   FakeBundle fake;
   const json all = runJson(fake, {"logits", "--prompt-ids", "9,8,7,6,5,4,3,2,1,0", "--all", "--json"});
@@ -259,28 +245,6 @@ TEST(Run, SmallBundlesStayWithinTheCertificate) {
   FakeBundle fake;
   const json bench = runJson(fake, {"bench", "--json", "--repeat", "1", "--threads", "2"});
   EXPECT_LE(bench["anonymous_rss_bytes"].get<int64_t>(), bench["anonymous_certified_bytes"].get<int64_t>());
-}
-
-TEST(Run, PerplexityOfIds) {
-  FakeBundle fake;
-  fake.writeFile("ids.json", "[[1,2,3,4,5,6,7,8,9,10]]");
-  const json result = runJson(fake, {"perplexity", fake.path("ids.json"), "--json"});
-  EXPECT_EQ(result["tokens"], 9) << result;
-  EXPECT_NEAR(std::exp(result["nll"].get<double>()), result["ppl"].get<double>(), 1e-9);
-  EXPECT_EQ(runJson(fake, {"perplexity", fake.path("ids.json"), "--json", "--chunk", "1"}), result);
-}
-
-TEST(Run, PerplexityOfListsIsTheirMean) {
-  FakeBundle fake;
-  const auto ask = [&](const char *text) {
-    fake.writeFile("ids.json", text);
-    return runJson(fake, {"perplexity", fake.path("ids.json"), "--json"});
-  };
-  const json first = ask("[[1,2,3,4]]"), second = ask("[[9,5]]"), both = ask("[[1,2,3,4],[9,5]]");
-  EXPECT_EQ(both["tokens"], 4) << "no token is predicted from another list";
-  EXPECT_NEAR(both["nll"], (3 * first["nll"].get<double>() + second["nll"].get<double>()) / 4, 1e-12);
-  fake.writeFile("ids.json", "[[1,2],[3]]");
-  expectError(runBundle(fake, {"perplexity", fake.path("ids.json")}), 1, "[1]: has 1 tokens, at least 2 are needed");
 }
 
 TEST(Run, TraceShowsVariants) {

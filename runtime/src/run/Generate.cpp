@@ -178,12 +178,15 @@ Status Generation::run() {
     return fits;
   Scheduler scheduler(*opened->session, events());
   int64_t total = 0;
-  for (std::vector<int32_t> &prompt : prompts->ids) {
+  for (size_t i = 0; i < prompts->ids.size(); ++i) {
+    std::vector<int32_t> &prompt = prompts->ids[i];
     Request request;
     request.maxNew = maxNewFor(prompt);
     request.prompt = prompt;
     request.ignoreEos = flags.ignoreEos;
     request.sampling = flags.sampling;
+    if (isBatch)
+      request.sampling.seed = prompts->seeds[i].value_or(flags.sampling.seed);
     total += request.maxNew;
     FILE *stream = options.json || isBatch ? nullptr : stdout;
     outputs.push_back(Output{std::move(prompt), {}, {words, flags.stops, stream}, Finish::running, 0, 0, 0, {}});
@@ -207,7 +210,7 @@ void addSamplingFlags(CLI::App &command, k2rt_ir_sampling &sampling) {
       ->transform(wholeFrom(0, std::numeric_limits<int32_t>::max()));
   command.add_option("--min-p", sampling.min_p, "tokens at least this likely, relative to the most likely")
       ->check(within(0.0, 1.0));
-  command.add_option("--seed", sampling.seed, "of the random numbers (default 0)")
+  command.add_option("--seed", sampling.seed, "of the random numbers, unless a batch entry has its own (default 0)")
       ->transform(wholeFrom(0, std::numeric_limits<uint64_t>::max()));
 }
 

@@ -16,7 +16,7 @@ static constexpr int64_t mostTextBytes = int64_t(256) << 20;
 
 namespace {
 
-/// The tokens of a text, or of each list of a JSON list of id lists when the file ends in .json.
+/// The tokens of a text, or of each entry of a batch file when the file ends in .json.
 Result<Prompts> readTexts(const std::string &path, const std::string &folder) {
   if (path.size() > 5 && path.compare(path.size() - 5, 5, ".json") == 0) {
     PromptFlags flags;

@@ -17,7 +17,10 @@ void addPromptFlags(CLI::App &command, PromptFlags &flags, bool withText, bool w
   CLI::Option *const ids = source.add_option("--prompt-ids", flags.ids, "token ids: 1,2,3");
   CLI::Option *batch = nullptr;
   if (withBatch)
-    batch = source.add_option("--batch-file", flags.batchFile, "a JSON list of id lists")->check(notEmpty());
+    batch = source
+                .add_option("--batch-file", flags.batchFile,
+                            "a JSON list; an entry is an id list or {\"ids\":[..],\"seed\":n}")
+                ->check(notEmpty());
   if (withText) {
     source.add_option("--prompt", flags.text, "text");
     source.add_option("--prompt-file", flags.textFile, "a file with text; - is standard input")->check(notEmpty());
@@ -70,6 +73,37 @@ static bool isWeight(const nlohmann::json &value) {
   return value.is_number() && std::fabs(value.get<double>()) <= double(std::numeric_limits<float>::max());
 }
 
+/// How a batch file is written, for errors.
+static constexpr const char *batchRemedy = R"(write [[1,2,3],{"ids":[4,5],"seed":7}])";
+
+static Result<std::vector<int32_t>> readIdList(const nlohmann::json &list, const std::string &place) {
+  if (!list.is_array())
+    return Error{K2RT_INVALID_ARGUMENT, place, "is not a list of token ids", batchRemedy};
+  std::vector<int32_t> ids;
+  for (const nlohmann::json &id : list) {
+    if (!isId(id))
+      return Error{K2RT_INVALID_ARGUMENT, place, "has an element that is no token id", batchRemedy};
+    ids.push_back(id.get<int32_t>());
+  }
+  return ids;
+}
+
+/// The seed of an entry, if it has one. Error: a key that is none, a seed that is no number of 64 bits.
+static Result<std::optional<uint64_t>> readSeed(const nlohmann::json &entry, const std::string &place) {
+  for (const auto &member : entry.items())
+    if (member.key() != "ids" && member.key() != "seed")
+      return Error{K2RT_INVALID_ARGUMENT, place,
+                   "has the key \"" + member.key().substr(0, 40) + "\"; an entry has ids and seed", batchRemedy};
+  if (!entry.contains("ids"))
+    return Error{K2RT_INVALID_ARGUMENT, place, "has no ids", batchRemedy};
+  if (!entry.contains("seed"))
+    return std::optional<uint64_t>();
+  if (!entry["seed"].is_number_unsigned())
+    return Error{K2RT_INVALID_ARGUMENT, place + ".seed", "is not a whole number from 0 to 18446744073709551615",
+                 batchRemedy};
+  return std::optional<uint64_t>(entry["seed"].get<uint64_t>());
+}
+
 static Result<Prompts> readBatch(const std::string &path) {
   Result<nlohmann::json> document = readJson(path);
   if (!document)
@@ -77,18 +111,23 @@ static Result<Prompts> readBatch(const std::string &path) {
   Prompts prompts;
   prompts.isBatch = true;
   if (!document->is_array() || document->empty())
-    return Error{K2RT_INVALID_ARGUMENT, path, "is not a list of at least one id list", "write [[1,2,3],[4,5]]"};
+    return Error{K2RT_INVALID_ARGUMENT, path, "is not a list of at least one prompt", batchRemedy};
   for (size_t i = 0; i < document->size(); ++i) {
     const nlohmann::json &entry = (*document)[i];
     const std::string place = path + ": [" + std::to_string(i) + "]";
-    if (!entry.is_array())
-      return Error{K2RT_INVALID_ARGUMENT, place, "is not a list of token ids", "write [[1,2,3],[4,5]]"};
-    prompts.ids.emplace_back();
-    for (const nlohmann::json &id : entry) {
-      if (!isId(id))
-        return Error{K2RT_INVALID_ARGUMENT, place, "has an element that is no token id", "write [[1,2,3],[4,5]]"};
-      prompts.ids.back().push_back(id.get<int32_t>());
+    std::optional<uint64_t> seed;
+    if (entry.is_object()) {
+      Result<std::optional<uint64_t>> read = readSeed(entry, place);
+      if (!read)
+        return read.takeError();
+      seed = *read;
     }
+    Result<std::vector<int32_t>> ids =
+        entry.is_object() ? readIdList(entry["ids"], place + ".ids") : readIdList(entry, place);
+    if (!ids)
+      return ids.takeError();
+    prompts.ids.push_back(std::move(*ids));
+    prompts.seeds.push_back(seed);
   }
   return prompts;
 }

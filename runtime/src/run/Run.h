@@ -47,6 +47,7 @@ void addPromptFlags(CLI::App &command, PromptFlags &flags, bool withText, bool w
 /// The prompts as token ids, and whether they came as a batch. `tokenizer` may be null when no text is given.
 struct Prompts {
   std::vector<std::vector<int32_t>> ids;
+  std::vector<std::optional<uint64_t>> seeds; ///< of a batch, per prompt; empty otherwise
   bool isBatch = false;
 };
 Result<Prompts> readPrompts(const PromptFlags &flags, const Tokenizer *tokenizer);
