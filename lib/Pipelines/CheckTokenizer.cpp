@@ -24,33 +24,35 @@ static Expected<std::optional<std::string>> readOptionalFile(const fs::path &pat
   return std::optional<std::string>(std::move(*text));
 }
 
-/// What reading a tokenizer gave, as a status. What this build's tokenizer cannot do is the program's to refuse, of
-/// text only: token ids need none.
-static Status damage(k2rt::Result<k2rt::Tokenizer> tokenizer, const std::string &remedy) {
-  if (tokenizer || tokenizer.error().code == K2RT_UNSUPPORTED)
-    return {};
+/// What reading a tokenizer gave. What this build's tokenizer cannot do is the program's to refuse, of text only: token
+/// ids need none.
+static Expected<std::optional<std::string>> judged(k2rt::Result<k2rt::Tokenizer> tokenizer, const std::string &remedy) {
+  if (tokenizer)
+    return std::optional<std::string>();
   k2rt::Error why = tokenizer.takeError();
+  if (why.code == K2RT_UNSUPPORTED)
+    return std::optional(Error{why.place, why.message, "the program takes and gives token ids, no text"}.text());
   return Error{why.place, why.message, remedy + ": the program then takes ids only"};
 }
 
-Status checkTokenizer(const std::string &folder, const TiktokenSpec &tiktoken) {
+Expected<std::optional<std::string>> checkTokenizer(const std::string &folder, const TiktokenSpec &tiktoken) {
   const fs::path json = fs::path(folder) / "tokenizer.json", ranks = fs::path(folder) / "tiktoken.model",
                  names = fs::path(folder) / "tokenizer_config.json";
   Expected<std::optional<std::string>> text = readOptionalFile(json);
   if (!text)
     return text.takeError();
   if (*text)
-    return damage(k2rt::Tokenizer::parse(**text, json.string()), "download tokenizer.json again, or move it away");
+    return judged(k2rt::Tokenizer::parse(**text, json.string()), "download tokenizer.json again, or move it away");
   text = readOptionalFile(ranks);
   if (!text)
     return text.takeError();
   if (!*text)
-    return {};
+    return std::optional<std::string>();
   Expected<std::optional<std::string>> config = readOptionalFile(names);
   if (!config)
     return config.takeError();
   k2rt::TiktokenRules rules{tiktoken.patterns, tiktoken.reserved, "", config->value_or(""), names.string()};
-  return damage(k2rt::Tokenizer::parseRanks(**text, ranks.string(), rules),
+  return judged(k2rt::Tokenizer::parseRanks(**text, ranks.string(), rules),
                 "download the file again, or move tiktoken.model away");
 }
 

@@ -63,9 +63,13 @@ Expected<Inputs> readInputs(const CompileOptions &options) {
       return status.takeError();
     inputs.checkpoint = std::move(*checkpoint);
   }
-  if (!inputs.folder.empty())
-    if (Status status = checkTokenizer(inputs.folder, inputs.spec.tiktoken); !status)
-      return status.takeError();
+  if (!inputs.folder.empty()) {
+    Expected<std::optional<std::string>> note = checkTokenizer(inputs.folder, inputs.spec.tiktoken);
+    if (!note)
+      return note.takeError();
+    if (*note && options.note)
+      options.note(**note);
+  }
   Expected<Topology> topology = loadTopology(options.topology);
   if (!topology)
     return topology.takeError();

@@ -11,6 +11,7 @@
 #include "k2c/Model/Source.h"
 #include "k2c/Model/SpecJson.h"
 #include "k2c/Support/Json.h"
+#include "k2c/Support/JsonText.h"
 #include "k2c/Weights/BundleFiles.h"
 #include "k2c/Weights/CheckpointTensors.h"
 #include "k2c/Weights/Packer.h"
@@ -86,8 +87,8 @@ Expected<ModelSpec> sameModel(const std::string &folder, const std::string &mani
     return status.takeError();
   if (Status status = checkWeights(*spec, checkpoint); !status)
     return status.takeError();
-  if (Status status = checkTokenizer(folder, spec->tiktoken); !status)
-    return status.takeError();
+  if (Expected<std::optional<std::string>> note = checkTokenizer(folder, spec->tiktoken); !note)
+    return note.takeError();
   return spec;
 }
 
@@ -143,7 +144,7 @@ Status packBundle(const std::string &bundle, const std::string &source, const st
   if (!changed)
     return changed.takeError();
   addFolderFacts(manifest, *spec, tokenizerBytes(bundle));
-  if (Status status = replaceTextFile(manifestPath, manifest.dump(2) + "\n"); !status)
+  if (Status status = replaceTextFile(manifestPath, jsonText(manifest, 2) + "\n"); !status)
     return status;
   PackOptions pack;
   pack.sharedFolder = blobStore;

@@ -33,8 +33,9 @@ struct Inputs {
 };
 
 /// Reads the tokenizer of a checkpoint folder, if there is one, as the program will: tokenizer.json, or else
-/// tiktoken.model with `tiktoken`, which is what the file does not say. Error: it is damaged.
-Status checkTokenizer(const std::string &folder, const TiktokenSpec &tiktoken);
+/// tiktoken.model with `tiktoken`, which is what the file does not say. Returns what to tell the user: nothing, or what
+/// this build cannot do of it, so that the program takes ids only. Error: it is damaged.
+Expected<std::optional<std::string>> checkTokenizer(const std::string &folder, const TiktokenSpec &tiktoken);
 
 /// Resolves the source, loads and checks everything that can be wrong before the compiler starts.
 Expected<Inputs> readInputs(const CompileOptions &options);

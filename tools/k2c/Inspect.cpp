@@ -2,6 +2,7 @@
 #include "Commands.h"
 #include "k2c/Pipelines/Compile.h"
 #include "k2c/Support/Json.h"
+#include "k2c/Support/JsonText.h"
 #include "k2c/Support/Units.h"
 #include <filesystem>
 #include <iostream>
@@ -27,7 +28,7 @@ int inspect(const std::string &bundle, bool asJson) {
   const json &manifest = document->root();
   try {
     if (asJson) {
-      std::cout << manifest.dump(2) << "\n";
+      std::cout << jsonText(manifest, 2) << "\n";
       return 0;
     }
     const json &model = manifest.at("model"), &limits = manifest.at("limits");

@@ -2,6 +2,7 @@
 #include "k2c/Pipelines/Predict.h"
 #include "Commands.h"
 #include "k2c/Support/Json.h"
+#include "k2c/Support/JsonText.h"
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
@@ -28,7 +29,7 @@ void printJson(const StepTime &time) {
     kernels.push_back({{"name", kernel.name}, {"launches", kernel.launches}, {"seconds", kernel.seconds.value}});
   nlohmann::ordered_json answer = {
       {"seconds", time.seconds.value}, {"bytes", time.workingSet.value}, {"kernels", kernels}};
-  std::cout << answer.dump() << "\n";
+  std::cout << jsonText(answer) << "\n";
 }
 
 int predict(const PredictOptions &options, bool asJson) {

@@ -44,6 +44,8 @@ struct CompileOptions {
   std::function<void(const std::string &)> print;
   /// Receives every decision, one line each, when the last pass has run; may be null.
   std::function<void(const std::string &)> remark;
+  /// Receives what the user should know and is no error; may be null.
+  std::function<void(const std::string &)> note;
   /// Called with (stage, done, total) now and then; null: silent.
   std::function<void(const std::string &, int64_t, int64_t)> progress;
 };
