@@ -28,6 +28,28 @@ TEST(EvaluateRefusesTest, LayoutsThatDoNotDivideAreRefusedWithBothNumbers) {
   EXPECT_TRUE(has(train.refusal("dp=32,microbatch=3"), "does not divide into dp 32 x microbatch 3"));
 }
 
+/// What parseLayout has no key for in this phase, but a caller can fill in.
+TEST(EvaluateRefusesTest, LayoutsOfTheOtherPhaseAreRefused) {
+  auto refusal = [](const Question &q, ParallelLayout layout, void (*change)(ParallelLayout &)) {
+    change(layout);
+    Expected<ClusterPlan> plan = evaluate(q.request, layout);
+    return plan ? "accepted" : plan.error().text();
+  };
+  Question train("kimi-k2", "256-h800", PlanPhase::Train), serve("kimi-k2", "256-h800");
+  const ParallelLayout trained = layout("ep=32,dp=128", PlanPhase::Train), served = layout("ep=32,dp=32");
+  EXPECT_EQ(refusal(train, trained, [](ParallelLayout &l) { l.redundantExperts = 32; }),
+            "redundant: experts have no replicas in training; leave it out");
+  EXPECT_EQ(refusal(train, trained, [](ParallelLayout &l) { l.replicas = 2; }),
+            "replicas: copies of the model are data-parallel ranks in training; use dp");
+  EXPECT_EQ(refusal(serve, served, [](ParallelLayout &l) { l.sp = true; }),
+            "sp: sequence parallelism is planned for training only; leave it out");
+  train.spec.weights[0].shape = {int64_t(1) << 40, int64_t(1) << 30};
+  EXPECT_EQ(refusal(train, trained, [](ParallelLayout &) {}),
+            "model 'kimi-k2': has more than 1e18 parameters or cache bytes; take config.json from the published model");
+  train.spec.weights.clear();
+  EXPECT_EQ(refusal(train, trained, [](ParallelLayout &) {}), "model 'kimi-k2': has no parameters");
+}
+
 TEST(EvaluateRefusesTest, WhatDoesNotFitSaysByHowMuch) {
   Question q("kimi-k2", "h100x8");
   EXPECT_TRUE(has(q.refusal("ep=8"), "GiB (1"));

@@ -109,6 +109,15 @@ TEST(Schedule, EveryGoldenItem) {
   }
 }
 
+TEST(Schedule, PairsNeedAForwardMore) {
+  PipelineShape shape;
+  shape.kind = PipelineKind::Interleaved;
+  shape.pp = shape.group = 4, shape.microbatches = 8, shape.chunks = 2, shape.paired = true;
+  const Expected<PipelineSchedule> schedule = makePipelineSchedule(shape);
+  ASSERT_FALSE(schedule);
+  EXPECT_EQ(schedule.error().text(), "paired: needs a forward more than the warm-up has; set extraWarmup to 1");
+}
+
 TEST(Schedule, NoShapeDeadlocks) {
   std::vector<PipelineShape> shapes = manyShapes();
   ASSERT_GT(shapes.size(), 1000u);
