@@ -13,7 +13,7 @@ results=$root/build/results
 rm -rf "$results"
 mkdir -p "$results"
 
-# NAME.started says that a tier ran, NAME.lit.json what came of it, NAME.time its seconds: wall, user, system.
+# NAME.started says that a tier ran, NAME.lit.xml what came of it, NAME.time its seconds: wall, user, system.
 TIMEFORMAT='%R %U %S'
 exec 3>&2
 for tier in fast check long; do
@@ -21,7 +21,7 @@ for tier in fast check long; do
   target=check
   [ "$tier" = check ] || target=check-$tier
   touch "$results/$tier.started"
-  export LIT_OPTS="--output '$results/$tier.lit.json'"
+  export LIT_OPTS="--xunit-xml-output '$results/$tier.lit.xml'"
   { time ninja -C build "$target" >&3 2>&3 || true; } 2>"$results/$tier.time"
 done
 

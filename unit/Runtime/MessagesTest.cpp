@@ -173,11 +173,11 @@ TEST(MemoryMessages, OfABundleThatDoesNotFit) {
     return std::to_string(bytes) + " bytes (" + std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB)";
   };
   Container container;
-  container.memoryBytes = 1 << 20;
+  container.memoryBytes = 1 << 19;
   container.memorySource = "memory.max";
   EXPECT_EQ(said(checkMemoryFits(*manifest, 2, container)),
             "memory: the bundle needs " + megabytes(manifest->memory.peakBytes(2)) +
-                ", memory.max allows 1048576 bytes (1 MiB); give the container more memory, or compile with smaller "
+                ", memory.max allows 524288 bytes (1 MiB); give the container more memory, or compile with smaller "
                 "--max-sequences, --max-context or --step-tokens");
   container.memoryBytes = int64_t(1) << 40;
   container.availableBytes = 5;
