@@ -7,6 +7,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static const TempFolder folder;
   folder.write("weights/index.json", data, size);
   (void)bool(k2c::verifyBundle(folder.path));
-  (void)bool(k2rt::Weights::map(folder.path, "weights/index.json", 2));
+  (void)bool(k2rt::Weights::map(folder.path, "weights/index.json",
+                                std::string(reinterpret_cast<const char *>(data), size), 2));
   return 0;
 }

@@ -2,6 +2,7 @@
 #include "BlobStore.h"
 
 #include "k2c/Support/Units.h"
+#include "k2c/Weights/WeightIndex.h"
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -14,13 +15,12 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 namespace fs = std::filesystem;
 
 namespace k2c::weights {
-
-static constexpr int64_t hugePageBytes = int64_t(2) << 20;
 
 File &File::operator=(File &&other) noexcept {
   std::swap(fd, other.fd);
@@ -66,7 +66,7 @@ BlobWriter::BlobWriter(const BlobStore &store, std::string path, File file)
 
 BlobWriter::BlobWriter(BlobWriter &&other) noexcept
     : store(other.store), path(std::move(other.path)), file(std::move(other.file)), hash(std::move(other.hash)),
-      pending(std::move(other.pending)), written(other.written) {
+      pending(std::move(other.pending)), chunks(std::move(other.chunks)), written(other.written) {
   other.path.clear();
 }
 
@@ -79,11 +79,11 @@ Status BlobWriter::write(const char *data, int64_t bytes) {
   hash.update(data, bytes);
   written += bytes;
   while (bytes > 0) {
-    const int64_t taken = std::min(bytes, hugePageBytes - int64_t(pending.size()));
+    const int64_t taken = std::min(bytes, blobChunkBytes - int64_t(pending.size()));
     pending.insert(pending.end(), data, data + taken);
     data += taken;
     bytes -= taken;
-    if (int64_t(pending.size()) == hugePageBytes)
+    if (int64_t(pending.size()) == blobChunkBytes)
       if (Status status = flush(); !status)
         return status;
   }
@@ -91,6 +91,9 @@ Status BlobWriter::write(const char *data, int64_t bytes) {
 }
 
 Status BlobWriter::flush() {
+  if (pending.empty())
+    return Status::success();
+  chunks.push_back(hashOf(pending.data(), pending.size()));
   Status status = writeAll(file.get(), path, pending.data(), int64_t(pending.size()));
   pending.clear();
   return status;
@@ -104,7 +107,7 @@ Expected<Blob> BlobWriter::finish(const std::string &name, int64_t bytes) {
   }
   if (Status status = flush(); !status)
     return status.takeError();
-  Blob blob{name + ".bin", hash.hex64()};
+  Blob blob{name + ".bin", hash.hex64(), std::move(chunks)};
   if (::fdatasync(file.get()) != 0)
     return systemError(path, "cannot flush to disk", errno);
   std::string target = store->folder() + "/" + blob.file;
@@ -192,12 +195,10 @@ Expected<BlobWriter> BlobStore::create() const {
 Expected<std::optional<Blob>> BlobStore::find(const std::string &name, int64_t bytes) const {
   if (!contains(name, bytes))
     return std::optional<Blob>();
-  Blob blob{name + ".bin", ""};
-  std::string file = path + "/" + blob.file;
-  Expected<FileDigest> digest = digestFile(file);
+  Expected<FileDigest> digest = digestFile(path + "/" + name + ".bin");
   if (!digest)
     return digest.takeError();
-  blob.xxh3 = digest->xxh3;
+  Blob blob{name + ".bin", digest->xxh3, std::move(digest->chunks)};
   auto known = expected.find(blob.file);
   if (known != expected.end() && known->second == blob.xxh3)
     return std::optional<Blob>(std::move(blob));
@@ -237,21 +238,24 @@ Expected<FileDigest> digestFile(const std::string &path) {
     return systemError(path, "cannot open", errno);
   if (!S_ISREG(info.st_mode))
     return Error{path, "is not a regular file", ""};
-  std::vector<char> block(hugePageBytes);
+  std::vector<char> chunk(blobChunkBytes);
   FileDigest digest;
   Hash hash;
-  for (;;) {
-    if (const int64_t left = info.st_size - digest.bytes; left > 0 && digest.bytes % hugePageBytes == 0)
-      fetch(file.get(), digest.bytes, std::min(left, hugePageBytes));
-    ssize_t count = ::read(file.get(), block.data(), block.size());
+  for (int64_t filled = 0;;) {
+    if (const int64_t left = info.st_size - digest.bytes; left > 0 && filled == 0)
+      fetch(file.get(), digest.bytes, std::min(left, blobChunkBytes));
+    ssize_t count = ::read(file.get(), chunk.data() + filled, chunk.size() - filled);
     if (count < 0 && errno == EINTR)
       continue;
     if (count < 0)
       return systemError(path, "cannot read at byte " + std::to_string(digest.bytes), errno);
+    hash.update(chunk.data() + filled, count);
+    filled += count;
+    digest.bytes += count;
+    if (filled == blobChunkBytes || (count == 0 && filled > 0))
+      digest.chunks.push_back(hashOf(chunk.data(), std::exchange(filled, 0)));
     if (count == 0)
       break;
-    hash.update(block.data(), count);
-    digest.bytes += count;
   }
   digest.xxh3 = hash.hex64();
   return digest;

@@ -35,10 +35,11 @@ private:
   int fd;
 };
 
-/// What a finished blob is: its file name and the hash of its bytes (16 hex digits).
+/// What a finished blob is: its file name, the hash of its bytes (16 hex digits), and that of each chunk.
 struct Blob {
   std::string file;
   std::string xxh3;
+  std::vector<std::string> chunks;
 };
 
 class BlobStore;
@@ -46,8 +47,9 @@ class BlobStore;
 /// The list of finished blobs in the folder.
 inline constexpr const char *finishedList = "finished.txt";
 
-/// A blob being written. Dropped without `finish`, it leaves nothing. Bytes go to the file a huge page at a time, so
-/// that the page cache, which the runtime maps, keeps them in huge pages where the file system has these.
+/// A blob being written. Dropped without `finish`, it leaves nothing. Bytes go to the file a chunk at a time, which is
+/// a huge page, so that the page cache, which the runtime maps, keeps them in huge pages where the file system has
+/// these.
 class BlobWriter {
 public:
   BlobWriter(BlobWriter &&other) noexcept;
@@ -66,8 +68,9 @@ private:
   std::string path; // empty: nothing to remove
   File file;
   Hash hash;
-  std::vector<char> pending; ///< at most a huge page that is not yet in the file
-  int64_t written = 0;       ///< bytes, those pending included
+  std::vector<char> pending; ///< at most a chunk that is not yet in the file
+  std::vector<std::string> chunks;
+  int64_t written = 0; ///< bytes, those pending included
 };
 
 /// The folder. Members may be called from several threads.
@@ -102,10 +105,12 @@ private:
   std::map<std::string, std::string> expected;
 };
 
-/// Hash (16 hex digits) and size of a file, read in pieces. Leaves it in the page cache as the runtime wants it.
+/// Hash (16 hex digits) and size of a file and the hashes of its chunks, read in pieces. Leaves it in the page cache as
+/// the runtime wants it.
 struct FileDigest {
   std::string xxh3;
   int64_t bytes = 0;
+  std::vector<std::string> chunks;
 };
 Expected<FileDigest> digestFile(const std::string &path);
 

@@ -78,7 +78,7 @@ static bool staysInside(const std::string &name) {
 }
 
 static Expected<ListedFile> readListed(ObjectReader in, int64_t) {
-  ListedFile file{in.string("file"), {in.string("xxh3"), in.integer("bytes")}};
+  ListedFile file{in.string("file"), {in.string("xxh3"), in.integer("bytes"), {}}};
   if (!staysInside(file.name))
     in.fail("file", "'" + shortened(file.name) + "' is not a file of the bundle");
   if (!in)
@@ -137,8 +137,14 @@ Expected<VerifyReport> verifyBundleFiles(const std::string &bundle) {
   if (!files)
     return files.takeError();
   VerifyReport report;
-  for (const ListedFile &file : *files)
+  std::set<std::string> names;
+  for (const ListedFile &file : *files) {
     verifyFile(bundle, file, report);
+    names.insert(file.name);
+  }
+  for (const std::string &name : listedNames(bundle))
+    if (!names.count(name))
+      report.problems.push_back({bundle + "/" + name, std::string("is not in ") + listName, "move it away"});
   return report;
 }
 

@@ -26,6 +26,8 @@ static std::string hex(uint64_t value) {
 
 std::string Hash::hex64() const { return hex(XXH3_64bits_digest(&state->xxh)); }
 
+std::string hashOf(const void *data, size_t bytes) { return hex(XXH3_64bits(data, bytes)); }
+
 std::string Hash::hex128() const {
   XXH128_hash_t hash = XXH3_128bits_digest(&state->xxh);
   return hex(hash.high64) + hex(hash.low64);

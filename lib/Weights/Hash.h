@@ -30,6 +30,9 @@ private:
   std::unique_ptr<State> state;
 };
 
+/// As Hash::hex64, of bytes in memory.
+std::string hashOf(const void *data, size_t bytes);
+
 } // namespace k2c::weights
 
 #endif // K2C_LIB_WEIGHTS_HASH_H

@@ -65,6 +65,15 @@ public:
     fail(key, "must be a list");
     return empty;
   }
+  std::vector<std::string> strings(const char *key) {
+    std::vector<std::string> texts;
+    for (const nlohmann::json &value : array(key))
+      if (value.is_string())
+        texts.push_back(value.get<std::string>());
+      else
+        fail(key, "must be a list of strings");
+    return texts;
+  }
   bool has(const char *key) const { return find(key) != nullptr; }
   ObjectReader child(const char *key) {
     static const nlohmann::json nothing;

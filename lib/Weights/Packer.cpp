@@ -178,7 +178,8 @@ Expected<PackReport> packWeights(const WeightMap &map, const TensorSource &tenso
     if (shared && !std::holds_alternative<Table>(slot.transform))
       if (Status status = linkInto(store->folder(), folder, packed.blob.file); !status)
         return status.takeError();
-    index.push_back({slot.slot, slot.family, slot.layer, packed.blob.file, bytes, packed.blob.xxh3});
+    index.push_back(
+        {slot.slot, slot.family, slot.layer, packed.blob.file, bytes, packed.blob.xxh3, packed.blob.chunks});
   }
   if (Status status = writeWeightIndex(index, bundle); !status)
     return status.takeError();

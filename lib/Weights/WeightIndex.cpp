@@ -21,8 +21,14 @@ Status writeWeightIndex(const std::vector<IndexedSlot> &slots, const std::string
   // One slot a line: a person can read and compare it.
   std::string text = "{\"format\":1,\"slots\":[\n";
   for (const IndexedSlot &slot : slots) {
-    nlohmann::ordered_json json = {{"slot", slot.slot}, {"name", slot.name},   {"layer", nullptr},
-                                   {"file", slot.file}, {"bytes", slot.bytes}, {"xxh3", slot.xxh3}};
+    nlohmann::ordered_json json = {{"slot", slot.slot},
+                                   {"name", slot.name},
+                                   {"layer", nullptr},
+                                   {"file", slot.file},
+                                   {"bytes", slot.bytes},
+                                   {"xxh3", slot.xxh3},
+                                   {"chunk_bytes", blobChunkBytes},
+                                   {"chunks", slot.chunks}};
     if (slot.layer)
       json["layer"] = *slot.layer;
     text += jsonText(json) + (&slot == &slots.back() ? "\n" : ",\n");
@@ -44,6 +50,13 @@ static Expected<IndexedSlot> readSlot(ObjectReader in, int64_t expected) {
     in.fail("file", "'" + shortened(slot.file) + "' is not the name of a blob");
   if (slot.bytes < 0 || slot.bytes % blobAlignment)
     in.fail("bytes", "is " + std::to_string(slot.bytes) + ", not a multiple of " + std::to_string(blobAlignment));
+  if (const int64_t bytes = in.integer("chunk_bytes"); bytes != blobChunkBytes)
+    in.fail("chunk_bytes", "is " + std::to_string(bytes) + ", this k2c reads " + std::to_string(blobChunkBytes));
+  slot.chunks = in.strings("chunks");
+  const int64_t chunks = slot.bytes / blobChunkBytes + (slot.bytes % blobChunkBytes != 0);
+  if (int64_t(slot.chunks.size()) != chunks)
+    in.fail("chunks", "has " + std::to_string(slot.chunks.size()) + " hashes, a file of " + std::to_string(slot.bytes) +
+                          " bytes has " + std::to_string(chunks));
   if (!in)
     return in.takeError();
   return slot;
@@ -78,6 +91,8 @@ Expected<VerifyReport> verifyBundle(const std::string &bundle) {
            remedy});
     else if (digest->xxh3 != slot->xxh3)
       report.problems.push_back({path, "hashes to " + digest->xxh3 + ", the index says " + slot->xxh3, remedy});
+    else if (digest->chunks != slot->chunks)
+      report.problems.push_back({path, "has the hash that the index says, its chunks have others", remedy});
   }
   return report;
 }

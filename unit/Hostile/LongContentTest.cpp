@@ -264,14 +264,14 @@ TEST(LongContent, OfWeightIndexes) {
   k2rt::FakeBundle bundle;
   EXPECT_GE(judgeJson(bundle.index.dump(),
                       [&](const std::string &text) {
-                        bundle.writeFile("weights/index.json", text);
-                        return verdict(k2rt::Weights::map(bundle.folder, "weights/index.json", 1));
+                        return verdict(k2rt::Weights::map(bundle.folder, "weights/index.json", text, 1));
                       }),
             15);
   TempFolder folder;
   std::filesystem::create_directories(folder / "weights");
-  ASSERT_TRUE(
-      writeWeightIndex({{0, "norm", 3, std::string(32, 'c') + ".bin", 8192, std::string(16, 'd')}}, folder.path));
+  ASSERT_TRUE(writeWeightIndex(
+      {{0, "norm", 3, std::string(32, 'c') + ".bin", 8192, std::string(16, 'd'), {std::string(16, 'e')}}},
+      folder.path));
   EXPECT_GE(judgeJson(readFile(folder / "weights/index.json"),
                       [&](const std::string &text) {
                         folder.write("weights/index.json", text);

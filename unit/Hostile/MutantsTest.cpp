@@ -194,15 +194,14 @@ TEST_F(Mutants, WeightIndexesOfTheRuntime) {
   k2rt::FakeBundle bundle;
   const std::string text = bundle.index.dump();
   judge(200, 100, 13, "weights", [&](uint32_t seed) {
-    bundle.writeFile("weights/index.json", Mutator(seed).json(text));
-    return verdict(k2rt::Weights::map(bundle.folder, "weights/index.json", 1));
+    return verdict(k2rt::Weights::map(bundle.folder, "weights/index.json", Mutator(seed).json(text), 1));
   });
 }
 
 TEST_F(Mutants, WeightIndexesOfTheCompiler) {
   const std::vector<IndexedSlot> slots = {
-      {0, "embed", std::nullopt, std::string(32, 'a') + ".bin", 4096, std::string(16, 'b')},
-      {1, "norm", 3, std::string(32, 'c') + ".bin", 8192, std::string(16, 'd')}};
+      {0, "embed", std::nullopt, std::string(32, 'a') + ".bin", 4096, std::string(16, 'b'), {std::string(16, 'e')}},
+      {1, "norm", 3, std::string(32, 'c') + ".bin", 8192, std::string(16, 'd'), {std::string(16, 'f')}}};
   std::filesystem::create_directories(folder / "weights");
   ASSERT_TRUE(writeWeightIndex(slots, folder.path));
   const std::string text = readFile(folder / "weights/index.json");

@@ -144,6 +144,7 @@ TEST(Bundle, NotABundle) {
 TEST(Bundle, ShapeOnlyNamesTheRemedy) {
   FakeBundle fake;
   std::filesystem::remove_all(fake.path("weights"));
+  fake.list();
   expectRefused(fake, {"has no weights", "k2c pack"});
 }
 
@@ -169,10 +170,13 @@ TEST(Bundle, HostileIndexesAreRefused) {
   for (const Case &test :
        {Case{"/slots/0/file", "../manifest.json", "plain name"}, Case{"/slots/0/file", "/etc/passwd", "plain name"},
         Case{"/slots/0/file", "", "plain name"}, Case{"/slots/0/slot", 1, "slots[0].slot: is 1"},
-        Case{"/slots/0/bytes", -4, "slots[0].bytes: is -4"}, Case{"/slots", json::array(), "slot 0 of 1 is missing"}}) {
+        Case{"/slots/0/bytes", -4, "slots[0].bytes: is -4"},
+        Case{"/slots/0/chunks/0", "12", "slots[0].chunks: has a hash that is not 16 hex digits"},
+        Case{"/slots/0/bytes", 2097153, "slots[0].chunks: has 1 hashes, a file of 2097153 bytes has 2"},
+        Case{"/slots", json::array(), "slot 0 of 1 is missing"}}) {
     FakeBundle fake;
     fake.index[json::json_pointer(test.path)] = test.value;
-    fake.write();
+    fake.writeFile("weights/index.json", fake.index.dump());
     expectRefused(fake, {"weights/index.json", test.part});
   }
   FakeBundle twice;
@@ -203,7 +207,9 @@ TEST(CpuFeatures, PresentAbsentUnknown) {
 
 TEST(Manifest, FormsFollowTheTable) {
   FakeBundle fake;
-  Result<Manifest> manifest = readManifest(fake.folder);
+  Result<FileList> files = readFileList(fake.folder);
+  ASSERT_TRUE(files) << files.error().text();
+  Result<Manifest> manifest = readManifest(*files);
   ASSERT_TRUE(manifest);
   EXPECT_EQ(manifest->promptForm(7), K2RT_FORM_ABSORBED);
   EXPECT_EQ(manifest->promptForm(8), K2RT_FORM_EXPANDED);

@@ -13,16 +13,22 @@ using namespace k2rt;
 
 namespace {
 
+std::string indexOf(int64_t bytes) {
+  std::string chunks = "\"0000000000000000\"";
+  for (int64_t at = hugePageBytes; at < bytes; at += hugePageBytes)
+    chunks += ",\"0000000000000000\"";
+  return R"({"format":1,"slots":[{"slot":0,"file":"w.bin","bytes":)" + std::to_string(bytes) +
+         R"(,"chunk_bytes":2097152,"chunks":[)" + chunks + "]}]}";
+}
+
+const std::vector<std::pair<std::string, std::string>> emptyFile = {{"w.bin", ""}};
+
 /// Weights of one file that nothing ever reads: of 10,000 huge pages and a bit, or of `bytes`.
 Weights sparseWeights(const Root &root, int64_t bytes) {
   std::filesystem::resize_file(root.folder + "w.bin", bytes);
-  Result<Weights> weights = Weights::map(root.folder, "index.json", 1);
+  Result<Weights> weights = Weights::map(root.folder, "index.json", indexOf(bytes), 1);
   EXPECT_TRUE(weights) << weights.error().text();
   return std::move(*weights);
-}
-
-std::pair<std::string, std::string> indexOf(int64_t bytes) {
-  return {"index.json", R"({"format":1,"slots":[{"slot":0,"file":"w.bin","bytes":)" + std::to_string(bytes) + "}]}"};
 }
 
 const std::byte *base = nullptr;
@@ -66,7 +72,7 @@ TEST(HugePages, AskedOfTheSystem) {
 
 TEST(HugePages, SmallWeightsAreCountedOneByOne) {
   const int64_t bytes = 6 * hugePageBytes + 5000; // two of six, the rest cannot lie in one
-  Root root({indexOf(bytes), {"w.bin", ""}});
+  Root root(emptyFile);
   const Weights weights = sparseWeights(root, bytes);
   base = static_cast<const std::byte *>(weights.slots()[0]);
   asked = 0;
@@ -76,7 +82,7 @@ TEST(HugePages, SmallWeightsAreCountedOneByOne) {
 
 TEST(HugePages, LargeWeightsAreSampled) {
   const int64_t pages = 10000, bytes = pages * hugePageBytes;
-  Root root({indexOf(bytes), {"w.bin", ""}});
+  Root root(emptyFile);
   const Weights weights = sparseWeights(root, bytes);
   base = static_cast<const std::byte *>(weights.slots()[0]);
   asked = 0;
@@ -88,7 +94,7 @@ TEST(HugePages, LargeWeightsAreSampled) {
 
 TEST(HugePages, AnOlderSystemIsAskedForTheSumOfAFew) {
   const int64_t bytes = 6 * hugePageBytes;
-  Root root({indexOf(bytes), {"w.bin", ""}});
+  Root root(emptyFile);
   const Weights weights = sparseWeights(root, bytes);
   EXPECT_EQ(hugeWeightBytes(weights, bytes - 1, tooOld), std::nullopt);
   EXPECT_TRUE(hugeWeightBytes(weights, bytes, tooOld));

@@ -167,7 +167,7 @@ TEST(MemoryMessages, OfWhatTheSystemRefuses) {
 
 TEST(MemoryMessages, OfABundleThatDoesNotFit) {
   FakeBundle fake;
-  Result<Manifest> manifest = readManifest(fake.folder);
+  Result<Manifest> manifest = readManifest(*readFileList(fake.folder));
   ASSERT_TRUE(manifest);
   const auto megabytes = [](int64_t bytes) {
     return std::to_string(bytes) + " bytes (" + std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB)";
@@ -200,7 +200,7 @@ TEST(SessionMessages, OfOptions) {
 
 TEST(RequestMessages, OfLengths) {
   FakeBundle fake;
-  Result<Manifest> manifest = readManifest(fake.folder);
+  Result<Manifest> manifest = readManifest(*readFileList(fake.folder));
   ASSERT_TRUE(manifest);
   const auto message = [&](size_t tokens, int64_t maxNew) {
     return said(checkRequest(*manifest, std::vector<int32_t>(tokens, 1), maxNew, "prompt"));

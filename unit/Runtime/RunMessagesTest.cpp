@@ -115,7 +115,8 @@ TEST(FlagMessages, OfATraceWithoutSpace) {
   FakeBundle fake;
   const Outcome outcome = runBundle(fake, {"info", "--json", "--trace", "/dev/full"});
   EXPECT_EQ(outcome.exitCode, 3);
-  EXPECT_EQ(outcome.err, "run: error: --trace /dev/full: could not be written completely; free space on its disk\n");
+  EXPECT_EQ(outcome.err, "run: error: --trace /dev/full: could not be written completely: No space left on device; "
+                         "free space on its disk\n");
 }
 
 TEST(GenerateNotes, SayTheRates) {

@@ -90,7 +90,7 @@ TEST(Scheduler, FormsOfNumericsAreKept) {
 
 TEST(Scheduler, RequestsAreChecked) {
   FakeBundle fake;
-  Result<Manifest> manifest = readManifest(fake.folder);
+  Result<Manifest> manifest = readManifest(*readFileList(fake.folder));
   ASSERT_TRUE(manifest);
   const auto message = [&](const std::vector<int32_t> &prompt, int64_t maxNew) {
     Status checked = checkRequest(*manifest, prompt, maxNew, "prompt");

@@ -160,8 +160,8 @@ TEST_F(UserApi, SessionCreateRefuses) {
   };
   EXPECT_EQ(refusal({-1, 0, nullptr}), "invalid argument| --threads| is -1, must be within 1..4096| ");
   EXPECT_EQ(refusal({1, -1, nullptr}), "invalid argument| --chunk| is -1, must be at least 1| ");
-  EXPECT_EQ(refusal({1, 0, "/nonexistent/t"}),
-            "invalid argument| --trace /nonexistent/t| cannot be written| name a file in an existing folder");
+  EXPECT_EQ(refusal({1, 0, "/nonexistent/t"}), "invalid argument| --trace /nonexistent/t| cannot be written: No such "
+                                               "file or directory| name a file in an existing folder");
   EXPECT_EQ(k2rt_session_create(nullptr, nullptr, &session, &status), K2RT_INVALID_ARGUMENT);
   EXPECT_EQ(said(status), "invalid argument| bundle| is null| ");
   EXPECT_EQ(k2rt_session_create(bundle, nullptr, nullptr, &status), K2RT_INVALID_ARGUMENT);

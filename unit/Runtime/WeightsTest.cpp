@@ -14,8 +14,10 @@ struct SharedBlob {
     fake.index["slots"].push_back({{"slot", 1}, {"name", "v"}, {"layer", nullptr}, {"file", "blob0.bin"}});
     fake.index["slots"][1]["bytes"] = bytes;
     fake.write();
+    if (bytes == 0)
+      fake.index["slots"][1]["chunks"] = json::array();
   }
-  Result<Weights> map() const { return Weights::map(fake.folder, "weights/index.json", 2, {}); }
+  Result<Weights> map() const { return Weights::map(fake.folder, "weights/index.json", fake.index.dump(), 2, {}); }
 
   FakeBundle fake;
 };

@@ -103,11 +103,45 @@ TEST(Index, HashesAreXxh3OfTheFile) {
   EXPECT_EQ((*readWeightIndex(folder.path))[0].xxh3, expected);
 }
 
+TEST(Index, ChunksAreHashedOneByOne) {
+  TemporaryFolder folder;
+  MemoryTensors tensors;
+  tensors.addRandom("t", DType::F32, {2000000});
+  const WeightMap map{{{0, "t", {}, {{"t", {2000000}, {}, false}}, RowMajor{DType::F32, 2000000}}}};
+  ASSERT_TRUE(packWeights(map, tensors, folder.path));
+  const IndexedSlot slot = (*readWeightIndex(folder.path))[0];
+  const std::string bytes = readFile(folder.path + "/weights/" + slot.file);
+  ASSERT_EQ(slot.chunks.size(), 4u);
+  for (size_t chunk = 0; chunk < 4; ++chunk) {
+    const std::string part = bytes.substr(chunk << 21, 1 << 21);
+    char expected[17];
+    std::snprintf(expected, sizeof expected, "%016llx", (unsigned long long)XXH3_64bits(part.data(), part.size()));
+    EXPECT_EQ(slot.chunks[chunk], expected) << chunk;
+  }
+  // A blob that is there already is hashed from the disk.
+  fs::remove(folder.path + "/weights/index.json");
+  std::ofstream(folder.path + "/weights/finished.txt") << slot.file << " " << slot.xxh3 << "\n";
+  Expected<PackReport> again = packWeights(map, tensors, folder.path);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->reused, 1);
+  EXPECT_EQ((*readWeightIndex(folder.path))[0].chunks, slot.chunks);
+}
+
+TEST(Verify, NamesAnIndexWhoseChunksAreWrong) {
+  Bundle bundle;
+  std::vector<IndexedSlot> slots = *readWeightIndex(bundle.folder.path);
+  slots[1].chunks[0] = std::string(16, '0');
+  ASSERT_TRUE(writeWeightIndex(slots, bundle.folder.path));
+  EXPECT_EQ(bundle.problem(), bundle.blob(1) + ": has the hash that the index says, its chunks have others");
+}
+
 TEST(Index, RefusesHostileFiles) {
-  auto slot = [](const std::string &file, const std::string &bytes) {
+  auto slot = [](const std::string &file, const std::string &bytes, const std::string &chunks = "[\"0\"]",
+                 const std::string &chunk = "2097152") {
     return "{\"format\":1,\"slots\":[{\"slot\":0,\"name\":\"w\",\"layer\":null,"
            "\"file\":\"" +
-           file + "\",\"bytes\":" + bytes + ",\"xxh3\":\"0\"}]}";
+           file + "\",\"bytes\":" + bytes + ",\"xxh3\":\"0\",\"chunk_bytes\":" + chunk + ",\"chunks\":" + chunks +
+           "}]}";
   };
   std::string blob = std::string(32, 'a') + ".bin";
   EXPECT_EQ(indexError(slot(blob, "4096")), "");
@@ -115,6 +149,11 @@ TEST(Index, RefusesHostileFiles) {
   EXPECT_NE(indexError(slot(blob, "4095")).find("not a multiple of 4096"), std::string::npos);
   EXPECT_NE(indexError(slot(blob, "-4096")).find("'bytes' is -4096"), std::string::npos);
   EXPECT_NE(indexError(slot(blob, "18446744073709547520")).find("'bytes' must be an integer"), std::string::npos);
+  EXPECT_NE(indexError(slot(blob, "2101248")).find("'chunks' has 1 hashes, a file of 2101248 bytes has 2"),
+            std::string::npos);
+  EXPECT_NE(indexError(slot(blob, "4096", "[1]")).find("'chunks' must be a list of strings"), std::string::npos);
+  EXPECT_NE(indexError(slot(blob, "4096", "[\"0\"]", "4096")).find("'chunk_bytes' is 4096, this k2c reads 2097152"),
+            std::string::npos);
   EXPECT_NE(indexError("{\"format\":2,\"slots\":[]}").find("this k2c reads format 1"), std::string::npos);
   EXPECT_NE(indexError("[]").find("must be an object"), std::string::npos);
 }

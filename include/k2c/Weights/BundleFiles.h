@@ -1,8 +1,8 @@
 //===- BundleFiles.h - Hashes of a bundle's files beside its weights ------===//
 //
 // Blobs of weights carry their hash in weights/index.json. Everything else that k2c puts into a bundle (program.so,
-// run, manifest.json, tokenizer, the index itself, ...) is listed in DIR/files.json, so that `k2c verify` misses no
-// byte.
+// run, manifest.json, tokenizer, the index itself, ...) is listed in DIR/files.json, so that neither `k2c verify`
+// nor the start of a run misses a byte.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_WEIGHTS_BUNDLEFILES_H
@@ -22,7 +22,7 @@ Status updateBundleFiles(const std::string &bundle, const std::vector<std::strin
 /// Replaces a file of a bundle, atomically and durably.
 Status replaceTextFile(const std::string &path, const std::string &text);
 
-/// Hashes what files.json lists. Error: the list itself cannot be read.
+/// Hashes what files.json lists, and names what it does not. Error: the list itself cannot be read.
 Expected<VerifyReport> verifyBundleFiles(const std::string &bundle);
 
 /// Removes blobs that neither the index nor the weight map of `bundle` names: what an interrupted compile of something

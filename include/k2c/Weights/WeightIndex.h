@@ -1,7 +1,8 @@
 //===- WeightIndex.h - weights/index.json and its verification ------------===//
 //
-// The index says which file holds each slot, how long it is and what its bytes hash to. The runtime maps files by it;
-// `k2c verify` reads every byte.
+// The index says which file holds each slot, how long it is and what its bytes hash to, as a whole and chunk by chunk.
+// The runtime maps files by it, and its workers compare the chunks that they bring into memory; `k2c verify` reads
+// every byte.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_WEIGHTS_WEIGHTINDEX_H
@@ -15,14 +16,18 @@
 
 namespace k2c {
 
+/// A chunk of a blob is a huge page: workers bring in, and compare, one at a time.
+constexpr int64_t blobChunkBytes = int64_t(2) << 20;
+
 /// One slot. Several slots may name one file.
 struct IndexedSlot {
   int64_t slot = 0;
-  std::string name;             ///< family or table
-  std::optional<int64_t> layer; ///< checkpoint layer index
-  std::string file;             ///< "<32 hex digits>.bin", in the folder of the index
-  int64_t bytes = 0;            ///< size of the file, a multiple of 4096
-  std::string xxh3;             ///< 16 hex digits: XXH3-64 of the file
+  std::string name;                ///< family or table
+  std::optional<int64_t> layer;    ///< checkpoint layer index
+  std::string file;                ///< "<32 hex digits>.bin", in the folder of the index
+  int64_t bytes = 0;               ///< size of the file, a multiple of 4096
+  std::string xxh3;                ///< 16 hex digits: XXH3-64 of the file
+  std::vector<std::string> chunks; ///< the same of each blobChunkBytes of it; the last chunk may be shorter
 };
 
 /// Writes `bundle`/weights/index.json, atomically.

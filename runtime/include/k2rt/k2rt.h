@@ -52,7 +52,9 @@ typedef struct k2rt_session_options {
   const char *trace_file; /* Perfetto JSON, written when the session ends; or null */
 } k2rt_session_options;
 
-/* Allocates everything a run needs. `options` may be null. The caller destroys *session before closing the bundle. */
+/* Allocates everything a run needs, and reads and hashes all weights. `options` may be null. The caller destroys
+ * *session before closing the bundle. A file of the bundle that becomes shorter afterwards is a SIGBUS, as for every
+ * mapped file: `run` names it, here the signal is the caller's. */
 k2rt_code k2rt_session_create(k2rt_bundle *bundle, const k2rt_session_options *options, k2rt_session **session,
                               k2rt_status *status);
 /* Null is allowed. */

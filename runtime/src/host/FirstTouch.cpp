@@ -78,7 +78,8 @@ ReadAdvice::~ReadAdvice() {
     adviseAll(weights, MADV_NORMAL);
 }
 
-void populateWeights(const Weights &weights, const WorkerPlace &place, int32_t worker, int32_t workers) {
+void populateWeights(const Weights &weights, const WorkerPlace &place, int32_t worker, int32_t workers,
+                     WeightCheck *check) {
   int64_t number = 0;
   auto populateCommon = [&](const std::byte *base, int64_t begin, int64_t end) {
     visitHugePages(base, begin, end, [&](const std::byte *part, int64_t length) {
@@ -88,7 +89,14 @@ void populateWeights(const Weights &weights, const WorkerPlace &place, int32_t w
   };
   if (place.turns == 1) {
     for (const MappedFile &file : weights.mappedFiles())
-      populateCommon(static_cast<const std::byte *>(file.data()), 0, file.size());
+      visitHugePages(static_cast<const std::byte *>(file.data()), 0, file.size(),
+                     [&](const std::byte *part, int64_t length) {
+                       if (!place.owns(number++))
+                         return;
+                       populate(part, length);
+                       if (check)
+                         check->compare(part);
+                     });
     return;
   }
   const bool huge = faultsBringHugePages();

@@ -3,6 +3,7 @@
 #define K2RT_HOST_FIRSTTOUCH_H
 
 #include "host/Placement.h"
+#include "host/WeightCheck.h"
 #include "memory/HugePages.h"
 #include "memory/PageNodes.h"
 #include "program/Weights.h"
@@ -24,10 +25,11 @@ private:
   const bool exact;
 };
 
-/// Called by worker `worker` of `workers`, all side by side. Workers of a node take chunks in turn: of their node's
-/// range of every weight and, with those of other nodes, of what belongs to none. Best effort: what is not brought in
-/// faults in the first step.
-void populateWeights(const Weights &weights, const WorkerPlace &place, int32_t worker, int32_t workers);
+/// Called by worker `worker` of `workers`, all side by side. With one node, `check` (may be null) compares each chunk
+/// as it comes. Workers of a node take chunks in turn: of their node's range of every weight and, with those of other
+/// nodes, of what belongs to none. Best effort: what is not brought in faults in the first step.
+void populateWeights(const Weights &weights, const WorkerPlace &place, int32_t worker, int32_t workers,
+                     WeightCheck *check);
 
 /// Where weights lie that belong to workers.
 struct WeightCensus {

@@ -79,8 +79,9 @@ Result<Descriptor> openBeneath(const std::string &folder, const std::string &rel
   return at;
 }
 
+constexpr size_t block = 64 * 1024;
+
 Status readAll(int descriptor, const std::string &path, int64_t limitBytes, k2rt_code code, std::string &text) {
-  const size_t block = 64 * 1024;
   size_t filled = text.size();
   for (;;) {
     text.resize(filled + block);
@@ -101,9 +102,10 @@ Status readAll(int descriptor, const std::string &path, int64_t limitBytes, k2rt
 } // namespace
 
 MappedFile::MappedFile(MappedFile &&other) noexcept
-    : base(std::exchange(other.base, nullptr)), bytes(std::exchange(other.bytes, 0)) {}
+    : where(std::move(other.where)), base(std::exchange(other.base, nullptr)), bytes(std::exchange(other.bytes, 0)) {}
 
 MappedFile &MappedFile::operator=(MappedFile &&other) noexcept {
+  std::swap(where, other.where);
   std::swap(base, other.base);
   std::swap(bytes, other.bytes);
   return *this;
@@ -125,6 +127,7 @@ Result<MappedFile> MappedFile::open(const std::string &folder, const std::string
                    "has " + std::to_string(facts.st_size) + " bytes, the index says " + std::to_string(expectedBytes),
                    "copy the file again or run k2c pack");
   MappedFile mapped;
+  mapped.where = path;
   if (facts.st_size == 0)
     return mapped;
   void *base = ::mmap(nullptr, static_cast<size_t>(facts.st_size), PROT_READ, MAP_SHARED, file->number, 0);
@@ -145,6 +148,35 @@ Result<std::string> readBundleFile(const std::string &folder, const std::string 
   if (!read)
     return read.takeError();
   return text;
+}
+
+Result<int64_t> visitBundleFile(const std::string &folder, const std::string &relative,
+                                const std::function<void(const char *data, size_t bytes)> &visit) {
+  struct stat facts;
+  Result<Descriptor> file = openBeneath(folder, relative, facts);
+  if (!file)
+    return file.takeError();
+  std::vector<char> piece(block);
+  int64_t bytes = 0;
+  for (;;) {
+    const ssize_t got = ::read(file->number, piece.data(), piece.size());
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got < 0)
+      return systemError(folder + "/" + relative, "cannot read", errno);
+    if (got == 0)
+      return bytes;
+    visit(piece.data(), static_cast<size_t>(got));
+    bytes += got;
+  }
+}
+
+Result<int64_t> bundleFileBytes(const std::string &folder, const std::string &relative) {
+  struct stat facts;
+  Result<Descriptor> file = openBeneath(folder, relative, facts);
+  if (!file)
+    return file.takeError();
+  return int64_t(facts.st_size);
 }
 
 Result<std::string> readUserFile(const std::string &path, int64_t limitBytes) {

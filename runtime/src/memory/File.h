@@ -4,6 +4,7 @@
 
 #include "status/Status.h"
 #include <cstdint>
+#include <functional>
 #include <string>
 
 namespace k2rt {
@@ -23,14 +24,25 @@ public:
   /// Page aligned; null for an empty file.
   const void *data() const { return base; }
   int64_t size() const { return bytes; }
+  /// Where it was opened, for messages.
+  const std::string &path() const { return where; }
 
 private:
+  std::string where;
   void *base = nullptr;
   int64_t bytes = 0;
 };
 
 /// Reads all of `folder`/`relative` under the same rules, refusing more than `limitBytes`.
 Result<std::string> readBundleFile(const std::string &folder, const std::string &relative, int64_t limitBytes);
+
+/// Calls visit(data, bytes) for all bytes of `folder`/`relative`, piece by piece, under the same rules; returns the
+/// file's size.
+Result<int64_t> visitBundleFile(const std::string &folder, const std::string &relative,
+                                const std::function<void(const char *data, size_t bytes)> &visit);
+
+/// The size of `folder`/`relative`, under the same rules. It is not read.
+Result<int64_t> bundleFileBytes(const std::string &folder, const std::string &relative);
 
 /// Reads a file the user named (or standard input for "-"), refusing more than `limitBytes`.
 Result<std::string> readUserFile(const std::string &path, int64_t limitBytes);

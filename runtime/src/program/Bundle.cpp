@@ -1,4 +1,5 @@
-// The manifest is checked before any code of the bundle runs, and the CPU before a program meets it.
+// Every file is checked before it is used: its size and hash, then the manifest field by field, and the CPU before a
+// program meets it.
 #include "program/Bundle.h"
 #include "host/CpuFeatures.h"
 #include <sys/stat.h>
@@ -6,10 +7,12 @@
 namespace k2rt {
 
 static constexpr int64_t mostManifestBytes = int64_t(64) << 20;
+static constexpr int64_t mostIndexBytes = int64_t(256) << 20;
 static const char manifestFile[] = "manifest.json";
+static const char *const tokenizerFiles[] = {"tokenizer.json", "tiktoken.model"};
 
 std::string tokenizerFile(const std::string &folder) {
-  for (const char *name : {"tokenizer.json", "tiktoken.model"})
+  for (const char *name : tokenizerFiles)
     if (bundleFileExists(folder, name))
       return name;
   return "";
@@ -20,41 +23,66 @@ static int64_t fileBytes(const std::string &path) {
   return ::stat(path.c_str(), &facts) == 0 ? facts.st_size : 0;
 }
 
-Result<Manifest> readManifest(const std::string &folder) {
+Result<FileList> readFileList(const std::string &folder) {
   if (!bundleFileExists(folder, manifestFile))
     return Error{K2RT_INVALID_BUNDLE, folder, "is not a bundle: it has no manifest.json",
                  "name a folder that k2c compile wrote"};
-  Result<std::string> text = readBundleFile(folder, manifestFile, mostManifestBytes);
+  Result<FileList> files = FileList::read(folder);
+  if (!files)
+    return files;
+  if (Status right = files->checkSizes(); !right)
+    return right.takeError();
+  return files;
+}
+
+Result<Manifest> readManifest(const FileList &files) {
+  Result<std::string> text = files.text(manifestFile, mostManifestBytes);
   if (!text)
     return text.takeError();
-  const std::string tokenizer = tokenizerFile(folder);
-  const int64_t tokenizerBytes = tokenizer.empty() ? 0 : fileBytes(folder + "/" + tokenizer);
-  return parseManifest(*text, folder + "/" + manifestFile, tokenizerBytes);
+  const std::string tokenizer = tokenizerFile(files.folder());
+  const int64_t tokenizerBytes = tokenizer.empty() ? 0 : fileBytes(files.folder() + "/" + tokenizer);
+  return parseManifest(*text, files.folder() + "/" + manifestFile, tokenizerBytes);
+}
+
+/// Program and weights, after the manifest.
+static Result<Bundle> openRest(const FileList &files, Manifest manifest) {
+  const std::string &folder = files.folder();
+  if (Status cpu = checkCpuFeatures(manifest.cpuFeatures, manifest.cpu); !cpu)
+    return cpu.takeError();
+  // main checks `run` before anything else, and a tokenizer is checked when it is read.
+  std::set<std::string> checkedElsewhere = {"run", manifestFile, manifest.weightsIndex};
+  checkedElsewhere.insert(std::begin(tokenizerFiles), std::end(tokenizerFiles));
+  if (Status right = files.checkHashesBut(checkedElsewhere); !right)
+    return right.takeError();
+  Result<Program> program = Program::load(folder, manifest);
+  if (!program)
+    return program.takeError();
+  if (!bundleFileExists(folder, manifest.weightsIndex))
+    return Error{K2RT_INVALID_BUNDLE, folder, "has no weights: it was compiled from shapes only",
+                 "run k2c pack " + folder + " --checkpoint FOLDER"};
+  Result<std::string> index = files.text(manifest.weightsIndex, mostIndexBytes);
+  if (!index)
+    return index.takeError();
+  Result<Weights> weights =
+      Weights::map(folder, manifest.weightsIndex, *index, program->description().n_weights, manifest.shares);
+  if (!weights)
+    return weights.takeError();
+  if (weights->bytes() > manifest.memory.weights)
+    return Error{K2RT_INVALID_BUNDLE, folder + "/" + manifest.weightsIndex,
+                 "maps " + std::to_string(weights->bytes()) + " bytes, the manifest states " +
+                     std::to_string(manifest.memory.weights),
+                 "compile the bundle again"};
+  return Bundle{folder, std::move(manifest), std::move(*program), std::move(*weights)};
 }
 
 Result<Bundle> Bundle::open(const std::string &folder) {
-  Result<Manifest> manifest = readManifest(folder);
+  Result<FileList> files = readFileList(folder);
+  if (!files)
+    return files.takeError();
+  Result<Manifest> manifest = readManifest(*files);
   if (!manifest)
     return manifest.takeError();
-  Status cpu = checkCpuFeatures(manifest->cpuFeatures, manifest->cpu);
-  if (!cpu)
-    return cpu.takeError();
-  Result<Program> program = Program::load(folder, *manifest);
-  if (!program)
-    return program.takeError();
-  if (!bundleFileExists(folder, manifest->weightsIndex))
-    return Error{K2RT_INVALID_BUNDLE, folder, "has no weights: it was compiled from shapes only",
-                 "run k2c pack " + folder + " --checkpoint FOLDER"};
-  Result<Weights> weights =
-      Weights::map(folder, manifest->weightsIndex, program->description().n_weights, manifest->shares);
-  if (!weights)
-    return weights.takeError();
-  if (weights->bytes() > manifest->memory.weights)
-    return Error{K2RT_INVALID_BUNDLE, folder + "/" + manifest->weightsIndex,
-                 "maps " + std::to_string(weights->bytes()) + " bytes, the manifest states " +
-                     std::to_string(manifest->memory.weights),
-                 "compile the bundle again"};
-  return Bundle{folder, std::move(*manifest), std::move(*program), std::move(*weights)};
+  return openRest(*files, std::move(*manifest));
 }
 
 } // namespace k2rt

@@ -1,7 +1,8 @@
-// A bundle folder, opened in the order in which trust grows: manifest, CPU features, program, weights.
+// A bundle folder, opened in the order in which trust grows: list of files, manifest, CPU features, program, weights.
 #ifndef K2RT_PROGRAM_BUNDLE_H
 #define K2RT_PROGRAM_BUNDLE_H
 
+#include "program/FileList.h"
 #include "program/Manifest.h"
 #include "program/Program.h"
 #include "program/Weights.h"
@@ -9,8 +10,11 @@
 
 namespace k2rt {
 
+/// Reads files.json of a bundle, whose files are all there and have their sizes.
+Result<FileList> readFileList(const std::string &folder);
+
 /// Reads the manifest alone: enough for `info`, also of a shape-only bundle and for another CPU.
-Result<Manifest> readManifest(const std::string &folder);
+Result<Manifest> readManifest(const FileList &files);
 
 /// The tokenizer's file in the bundle, "" when it has none.
 std::string tokenizerFile(const std::string &folder);
@@ -22,7 +26,8 @@ struct Bundle {
   Program program;
   Weights weights;
 
-  /// Opens everything; refuses a machine without the CPU features, and a bundle without weights.
+  /// Opens everything; refuses a file that is not what files.json says, a machine without the CPU features, and a
+  /// bundle without weights.
   static Result<Bundle> open(const std::string &folder);
 };
 

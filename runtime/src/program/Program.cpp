@@ -50,9 +50,9 @@ Result<Program> Program::load(const std::string &folder, const Manifest &manifes
   const std::string path = folder + "/" + programFile;
   {
     // Refuses links and what is no file; the loader itself would follow them.
-    Result<MappedFile> file = MappedFile::open(folder, programFile, -1);
-    if (!file)
-      return file.takeError();
+    Result<int64_t> bytes = bundleFileBytes(folder, programFile);
+    if (!bytes)
+      return bytes.takeError();
   }
   Program program;
   program.handle.reset(::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL));

@@ -1,5 +1,6 @@
 // A blob's name is its content's hash, so slots with equal contents share one mapping.
 #include "program/Weights.h"
+#include "memory/Hash.h"
 #include "memory/Region.h"
 #include "program/Fields.h"
 #include <algorithm>
@@ -8,7 +9,6 @@
 
 namespace k2rt {
 
-static constexpr int64_t mostIndexBytes = int64_t(256) << 20;
 static constexpr size_t mostSlots = 1 << 20;
 static constexpr int64_t mostBlobBytes = int64_t(1) << 46;
 
@@ -18,7 +18,25 @@ struct Slot {
   int64_t number;
   std::string file;
   int64_t bytes;
+  std::vector<uint64_t> hashes; ///< of its chunks
 };
+
+/// The hashes of the chunks of a file of `bytes` bytes.
+std::vector<uint64_t> readHashes(Fields &entry, int64_t bytes) {
+  std::vector<uint64_t> hashes;
+  entry.integer("chunk_bytes", hugePageBytes, hugePageBytes);
+  for (const std::string &digits : entry.strings("chunks", static_cast<size_t>(mostBlobBytes / hugePageBytes))) {
+    const std::optional<uint64_t> hash = parseHash(digits);
+    if (!hash)
+      entry.fail("chunks", "has a hash that is not 16 hex digits");
+    hashes.push_back(hash.value_or(0));
+  }
+  const int64_t chunks = (bytes + hugePageBytes - 1) / hugePageBytes;
+  if (static_cast<int64_t>(hashes.size()) != chunks)
+    entry.fail("chunks", "has " + std::to_string(hashes.size()) + " hashes, a file of " + std::to_string(bytes) +
+                             " bytes has " + std::to_string(chunks));
+  return hashes;
+}
 
 bool isPlainName(const std::string &name) {
   return !name.empty() && name.size() < 256 && name[0] != '.' &&
@@ -27,20 +45,18 @@ bool isPlainName(const std::string &name) {
              [](unsigned char c) { return std::isalnum(c) || c == '.' || c == '_' || c == '-'; });
 }
 
-Result<std::vector<Slot>> readIndex(const std::string &folder, const std::string &index, int32_t slotCount) {
-  const std::string place = folder + "/" + index;
-  Result<std::string> text = readBundleFile(folder, index, mostIndexBytes);
-  if (!text)
-    return text.takeError();
-  Result<nlohmann::json> document = parseJson(*text, place);
+Result<std::vector<Slot>> readIndex(const std::string &text, const std::string &place, int32_t slotCount) {
+  Result<nlohmann::json> document = parseJson(text, place);
   if (!document)
     return document.takeError();
   Error error;
   Fields root(*document, place + ": ", error);
   root.integer("format", 1, 1);
-  std::vector<Slot> slots(slotCount, Slot{-1, "", 0});
+  std::vector<Slot> slots(slotCount, Slot{-1, "", 0, {}});
   for (Fields &entry : root.objects("slots", mostSlots)) {
-    Slot slot{entry.integer("slot", 0, slotCount - 1), entry.string("file"), entry.integer("bytes", 0, mostBlobBytes)};
+    Slot slot{
+        entry.integer("slot", 0, slotCount - 1), entry.string("file"), entry.integer("bytes", 0, mostBlobBytes), {}};
+    slot.hashes = readHashes(entry, slot.bytes);
     if (!isPlainName(slot.file))
       entry.fail("file", "is not the plain name of a file beside the index");
     if (!root.ok())
@@ -83,9 +99,9 @@ static Status checkShares(const std::vector<SlotShares> &shares, const std::vect
   return {};
 }
 
-Result<Weights> Weights::map(const std::string &folder, const std::string &index, int32_t slotCount,
-                             const std::vector<SlotShares> &shares) {
-  Result<std::vector<Slot>> slots = readIndex(folder, index, slotCount);
+Result<Weights> Weights::map(const std::string &folder, const std::string &index, const std::string &text,
+                             int32_t slotCount, const std::vector<SlotShares> &shares) {
+  Result<std::vector<Slot>> slots = readIndex(text, folder + "/" + index, slotCount);
   if (!slots)
     return slots.takeError();
   const size_t slash = index.rfind('/');
@@ -96,13 +112,14 @@ Result<Weights> Weights::map(const std::string &folder, const std::string &index
   weights.shares = shares;
   std::map<std::string, const MappedFile *> mapped;
   weights.files.reserve(slots->size()); // pointers into it stay valid
-  for (const Slot &slot : *slots) {
+  for (Slot &slot : *slots) {
     const MappedFile *&file = mapped[slot.file];
     if (!file) {
       Result<MappedFile> opened = MappedFile::open(folder, prefix + slot.file, slot.bytes);
       if (!opened)
         return opened.takeError();
       weights.files.push_back(std::move(*opened));
+      weights.hashes.push_back(std::move(slot.hashes));
       weights.total += slot.bytes;
       file = &weights.files.back();
     }

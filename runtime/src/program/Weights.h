@@ -12,16 +12,19 @@ namespace k2rt {
 /// Mapped blobs; slots may share one. Lives as long as anything that reads a slot.
 class Weights {
 public:
-  /// Reads `folder`/`index` and maps what it names from the same folder. Refuses a slot that is missing, twice or out
-  /// of range, a file name that is a path, and a file of another size. `slotCount`: what the program has. `shares`: how
-  /// launches read the slots (manifest); refused when it does not fit them.
-  static Result<Weights> map(const std::string &folder, const std::string &index, int32_t slotCount,
-                             const std::vector<SlotShares> &shares = {});
+  /// Reads `text`, which `folder`/`index` holds, and maps what it names from the index's folder. Refuses a slot that is
+  /// missing, twice or out of range, a file name that is a path, a file of another size, and another number of hashes
+  /// than it has chunks. `slotCount`: what the program has. `shares`: how launches read the slots (manifest); refused
+  /// when it does not fit them.
+  static Result<Weights> map(const std::string &folder, const std::string &index, const std::string &text,
+                             int32_t slotCount, const std::vector<SlotShares> &shares = {});
 
   /// Base of each slot, page aligned; null for an empty slot.
   const std::vector<const void *> &slots() const { return bases; }
   /// Each file once.
   const std::vector<MappedFile> &mappedFiles() const { return files; }
+  /// XXH3-64 of each huge page of file `file` of these, the last one shorter: what the index says.
+  const std::vector<uint64_t> &chunkHashes(size_t file) const { return hashes[file]; }
   /// Bytes mapped, each file once.
   int64_t bytes() const { return total; }
   /// Bytes of these that could lie in huge pages.
@@ -51,6 +54,7 @@ public:
 
 private:
   std::vector<MappedFile> files;
+  std::vector<std::vector<uint64_t>> hashes; ///< of the chunks of each file
   std::vector<const void *> bases;
   std::vector<int64_t> sizes; ///< of the slots
   std::vector<SlotShares> shares;

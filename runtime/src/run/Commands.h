@@ -16,6 +16,7 @@ struct RunOptions {
   int64_t chunk = 0;
   std::string traceFile;
   std::string transport; ///< between ranks; refused by name
+  bool trust = false;    ///< leaves the hashes of weight files unchecked
   bool json = false;
 };
 
@@ -32,7 +33,7 @@ void addPerplexity(CLI::App &app, RunOptions &options, Command &command);
 void addServe(CLI::App &app, RunOptions &options, Command &command);
 void addInfo(CLI::App &app, RunOptions &options, Command &command);
 
-/// Adds --threads, --chunk, --trace, --transport and --json.
+/// Adds --threads, --chunk, --trace, --transport, --trust and --json.
 void addRunFlags(CLI::App &command, RunOptions &options);
 
 } // namespace k2rt

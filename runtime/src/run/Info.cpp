@@ -10,7 +10,7 @@ namespace k2rt {
 
 namespace {
 
-void printJson(const Manifest &manifest, int32_t threads, const Container &container) {
+void printJson(const Manifest &manifest, int32_t threads, const Container &container, bool trust) {
   const MemoryCertificate &memory = manifest.memory;
   // Scratch and logits are working memory of steps, as the arena is: the owned numbers and the reserve add up.
   const int64_t arena = memory.arena + threads * memory.scratchPerWorker + memory.logits;
@@ -38,11 +38,12 @@ void printJson(const Manifest &manifest, int32_t threads, const Container &conta
   json.key("dispersion").raw(manifest.dispersionJson).key("kernels").raw(manifest.kernelsJson);
   json.key("bytes_per_token").value(manifest.bytesPerToken).key("predicted").raw(manifest.predictedJson);
   json.key("ignored_keys").raw(manifest.ignoredKeysJson);
+  json.key("trust").raw(trust ? "true" : "false");
   json.key("eos").list(manifest.eos.data(), static_cast<int64_t>(manifest.eos.size()));
   json.endObject().endLine();
 }
 
-void printText(const Manifest &manifest, int32_t threads, const Container &container) {
+void printText(const Manifest &manifest, int32_t threads, const Container &container, bool trust) {
   const MemoryCertificate &memory = manifest.memory;
   std::printf("model      %s: %" PRId64 " layers, hidden %" PRId64 ", vocabulary %" PRId64 "\n",
               manifest.modelName.c_str(), manifest.layers, manifest.hidden, manifest.vocab);
@@ -60,11 +61,16 @@ void printText(const Manifest &manifest, int32_t threads, const Container &conta
   const std::string note = topologyNote(manifest, container);
   std::fputs((placementText(manifest, container, threads) + (note.empty() ? "" : "           " + note + "\n")).c_str(),
              stdout);
-  std::printf("kernels    %zu\n", manifest.kernels.size());
+  std::printf("kernels    %zu\nfiles      %s\n", manifest.kernels.size(),
+              trust ? "hashed at each start but for the weights, which are trusted (--trust)"
+                    : "hashed at each start, weights too");
 }
 
 Status printInfo(const RunOptions &options) {
-  Result<Manifest> manifest = readManifest(options.folder);
+  Result<FileList> files = readFileList(options.folder);
+  if (!files)
+    return files.takeError();
+  Result<Manifest> manifest = readManifest(*files);
   if (!manifest)
     return manifest.takeError();
   const Container container = readContainer();
@@ -76,9 +82,9 @@ Status printInfo(const RunOptions &options) {
       return written;
   }
   if (options.json)
-    printJson(*manifest, threads, container);
+    printJson(*manifest, threads, container, options.trust);
   else
-    printText(*manifest, threads, container);
+    printText(*manifest, threads, container, options.trust);
   return {};
 }
 

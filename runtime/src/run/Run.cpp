@@ -2,6 +2,7 @@
 #include "run/Run.h"
 #include "host/PlacementReport.h"
 #include "run/Interrupt.h"
+#include "serve/Regex.h"
 #include "serve/Utf8.h"
 #include <charconv>
 #include <malloc.h>
@@ -34,6 +35,7 @@ Result<std::unique_ptr<Run>> Run::open(const RunOptions &options) {
   chosen.threads = options.threads;
   chosen.chunk = options.chunk;
   chosen.traceFile = options.traceFile;
+  chosen.trust = options.trust;
   Result<std::unique_ptr<Session>> session = Session::create(run->bundle, chosen);
   if (!session)
     return session.takeError();
@@ -96,21 +98,23 @@ void addRunFlags(CLI::App &command, RunOptions &options) {
   command.add_option("--trace", options.traceFile, "write what ran when to this file (Perfetto JSON)")
       ->check(notEmpty());
   command.add_option("--transport", options.transport, "between ranks (not in this build)");
+  command.add_flag("--trust", options.trust, "leave the hashes of weight files unchecked at start");
   command.add_flag("--json", options.json, "print JSON");
 }
 
 /// A tiktoken.model, whose pattern is in the manifest and whose names are in tokenizer_config.json.
-static Result<Tokenizer> parseRanks(const std::string &folder, const std::string &path, const std::string &ranks) {
-  Result<Manifest> manifest = readManifest(folder);
+static Result<Tokenizer> parseRanks(const FileList &files, const std::string &path, const std::string &ranks) {
+  Result<Manifest> manifest = readManifest(files);
   if (!manifest)
     return manifest.takeError();
+  const std::string &folder = files.folder();
   TiktokenRules rules;
   rules.patterns = std::move(manifest->tiktokenPatterns);
   rules.reserved = manifest->tiktokenReserved;
   rules.place = folder + "/manifest.json: tiktoken.pattern";
   rules.configName = folder + "/" + namesFile;
   if (bundleFileExists(folder, namesFile)) {
-    Result<std::string> config = readBundleFile(folder, namesFile, mostNamesBytes);
+    Result<std::string> config = files.text(namesFile, mostNamesBytes);
     if (!config)
       return config.takeError();
     rules.config = std::move(*config);
@@ -122,12 +126,18 @@ Result<std::optional<Tokenizer>> openTokenizer(const std::string &folder) {
   const std::string file = tokenizerFile(folder);
   if (file.empty())
     return std::optional<Tokenizer>();
-  Result<std::string> text = readBundleFile(folder, file, mostTokenizerBytes);
+  Result<FileList> files = readFileList(folder);
+  if (!files)
+    return files.takeError();
+  if (bundleFileExists(folder, bundledRegexLibrary))
+    if (Status right = files->checkHash(bundledRegexLibrary); !right)
+      return right.takeError();
+  Result<std::string> text = files->text(file, mostTokenizerBytes);
   if (!text)
     return text.takeError();
   const std::string path = folder + "/" + file;
   Result<Tokenizer> tokenizer =
-      file == "tiktoken.model" ? parseRanks(folder, path, *text) : Tokenizer::parse(*text, path);
+      file == "tiktoken.model" ? parseRanks(*files, path, *text) : Tokenizer::parse(*text, path);
   text = std::string();
   if (!tokenizer)
     return tokenizer.takeError();

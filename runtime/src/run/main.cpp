@@ -1,7 +1,9 @@
 // DIR/run: one bundle, many commands. Parses flags, runs the chosen command, turns its outcome into an exit code.
 #include "k2rt/numerics.h"
 #include "k2rt/program.h"
+#include "program/FileList.h"
 #include "run/Commands.h"
+#include "run/FileFaults.h"
 #include "run/Interrupt.h"
 #include "run/Run.h"
 #include "serve/Utf8.h"
@@ -62,6 +64,13 @@ static void describe(CLI::App &app) {
              "Exit codes: 0 success, 1 user's error, 2 wrong usage, 3 failure at run time, 130 interrupted.");
 }
 
+/// The exit code of `failure`, after it is printed.
+static int report(const Error &failure) {
+  if (failure.code != K2RT_INTERRUPTED)
+    std::fprintf(stderr, "run: error: %s\n", failure.text().c_str());
+  return exitCode(failure.code);
+}
+
 static int runCommand(const Command &command) {
   Status done;
   try {
@@ -73,20 +82,20 @@ static int runCommand(const Command &command) {
   }
   if (done && (std::fflush(stdout) != 0 || std::ferror(stdout) != 0))
     done = Error{K2RT_SYSTEM, "standard output", "cannot be written", ""};
-  if (done)
-    return 0;
-  if (done.error().code != K2RT_INTERRUPTED)
-    std::fprintf(stderr, "run: error: %s\n", done.error().text().c_str());
-  return exitCode(done.error().code);
+  return done ? 0 : report(done.error());
 }
 
 int main(int argc, char **argv) {
   boundHeap();
+  const std::string folder = ownFolder();
+  if (Status sound = checkOwnProgram(folder); !sound) // first: what is below may be damaged
+    return report(sound.error());
   catchInterrupt();
+  nameFileFaults();
   CLI::App app("Runs the model compiled into this bundle.", "run");
   RunOptions options;
   Command command;
-  options.folder = ownFolder();
+  options.folder = folder;
   describe(app);
   app.add_option("--bundle", options.folder, "the bundle's folder (default: the folder of this program)")
       ->check(notEmpty());

@@ -43,7 +43,7 @@ template <class T> bool lookUp(void *library, const char *name, T &symbol) {
 
 Oniguruma openOniguruma() {
   Oniguruma onig;
-  const std::string bundled = executableFolder() + "lib/" + libraryName;
+  const std::string bundled = executableFolder() + bundledRegexLibrary;
   void *library = dlopen(bundled.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library)
     library = dlopen(libraryName, RTLD_NOW | RTLD_LOCAL);

@@ -20,6 +20,9 @@ struct re_pattern_buffer;
 
 namespace k2rt {
 
+/// Where a bundle carries the library.
+constexpr const char *bundledRegexLibrary = "lib/libonig.so.5";
+
 /// A half-open range of bytes.
 struct TextRange {
   size_t begin, end;

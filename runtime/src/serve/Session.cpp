@@ -58,14 +58,14 @@ Result<std::unique_ptr<Session>> Session::create(const Bundle &bundle, const Ses
   if (!pool)
     return pool.takeError();
   session->pool = std::move(*pool);
-  Status allocated = session->allocate();
+  Status allocated = session->allocate(options.trust);
   if (!allocated)
     return allocated.takeError();
   session->countMisplaced();
   return session;
 }
 
-Status Session::allocate() {
+Status Session::allocate(bool trust) {
   const Manifest &manifest = theBundle.manifest;
   ProgramMemory memory;
   auto take = [&](int64_t bytes, const char *purpose, void *&base) -> Status {
@@ -91,6 +91,9 @@ Status Session::allocate() {
   }
   for (int64_t count : manifest.groupPages)
     pages.emplace_back(count);
+  std::optional<WeightCheck> check;
+  if (!trust)
+    check.emplace(theBundle.weights);
   const ReadAdvice advice(theBundle.weights, limits.nodes.size() > 1);
   pool->run([&](int32_t worker) {
     auto owns = [&place = pool->place(worker)](int64_t chunk) { return place.owns(chunk); };
@@ -98,8 +101,13 @@ Status Session::allocate() {
       regions[i].populate(owns);
     regions[shared + worker].populate();
     arrays.populate(owns);
-    populateWeights(theBundle.weights, pool->place(worker), worker, pool->count());
+    populateWeights(theBundle.weights, pool->place(worker), worker, pool->count(), check ? &*check : nullptr);
   });
+  if (check) {
+    pool->run([&](int32_t worker) { check->compareRest(pool->place(worker), worker, pool->count()); });
+    if (Status right = check->result(); !right)
+      return right;
+  }
   executor = std::make_unique<Executor>(theBundle, *pool, std::move(memory), trace.get());
   return {};
 }

@@ -28,6 +28,7 @@ struct SessionOptions {
   int32_t threads = 0;                ///< 0: what the container allows
   int64_t chunk = 0;                  ///< most prompt tokens of a sequence per step; 0: as many as fit
   std::string traceFile;              ///< "": no trace
+  bool trust = false;                 ///< leaves the hashes of the weights unchecked
   std::optional<Container> container; ///< limits other than this process's own, for tests
 };
 
@@ -60,7 +61,7 @@ public:
 private:
   Session(const Bundle &bundle, StepArrays arrays, Container limits)
       : arrays(std::move(arrays)), theBundle(bundle), limits(std::move(limits)) {}
-  Status allocate();
+  Status allocate(bool trust);
   void countMisplaced();
 
   const Bundle &theBundle;

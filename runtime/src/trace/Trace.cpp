@@ -2,6 +2,7 @@
 #include "trace/Trace.h"
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <ctime>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -13,7 +14,8 @@ Result<std::unique_ptr<Trace>> Trace::create(const std::string &path, int32_t wo
   trace->path = path;
   trace->file = std::fopen(path.c_str(), "we");
   if (!trace->file)
-    return Error{K2RT_INVALID_ARGUMENT, "--trace " + path, "cannot be written", "name a file in an existing folder"};
+    return Error{K2RT_INVALID_ARGUMENT, "--trace " + path, std::string("cannot be written: ") + std::strerror(errno),
+                 "name a file in an existing folder"};
   const size_t ringBytes = ringRecords * sizeof(TraceRecord);
   const size_t bytes = ringBytes * (static_cast<size_t>(workers) + 1);
   const int memory = ::memfd_create("k2rt-trace", MFD_CLOEXEC);
@@ -85,10 +87,13 @@ Status Trace::write(const Program &program) {
       writeRecord(file, ring.records[i % ringRecords], track, isStep, program);
   }
   std::fprintf(file, "\n],\"otherData\":{\"lost_records\":%lld}}\n", static_cast<long long>(lost));
-  const bool failed = std::ferror(file) != 0;
+  const bool failed = std::fflush(file) != 0 || std::ferror(file) != 0;
+  const int reason = errno;
   const bool closed = std::fclose(std::exchange(file, nullptr)) == 0;
   if (failed || !closed)
-    return Error{K2RT_SYSTEM, "--trace " + path, "could not be written completely", "free space on its disk"};
+    return Error{K2RT_SYSTEM, "--trace " + path,
+                 std::string("could not be written completely: ") + std::strerror(failed ? reason : errno),
+                 "free space on its disk"};
   return {};
 }
 

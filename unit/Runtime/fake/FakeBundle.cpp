@@ -2,6 +2,7 @@
 #include "fake/FakeBundle.h"
 #include "k2rt/numerics.h"
 #include "k2rt/reserve.h"
+#include "memory/Hash.h"
 #include "serve/Sampler.h"
 #include <csignal>
 #include <cstdlib>
@@ -61,6 +62,41 @@ FakeBundle::~FakeBundle() {
 void FakeBundle::writeFile(const std::string &relative, const std::string &content) const {
   fs::create_directories(fs::path(path(relative)).parent_path());
   std::ofstream(path(relative), std::ios::binary | std::ios::trunc) << content;
+  list();
+}
+
+static std::string readFile(const fs::path &path) {
+  std::string bytes(fs::file_size(path), '\0');
+  std::ifstream(path, std::ios::binary).read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  return bytes;
+}
+
+static std::string hashOfFile(const fs::path &path) {
+  const std::string bytes = readFile(path);
+  return hashText(hashOf(bytes.data(), bytes.size()));
+}
+
+void FakeBundle::list() const {
+  json files = json::array();
+  for (const fs::directory_entry &entry : fs::recursive_directory_iterator(folder)) {
+    const std::string name = entry.path().lexically_relative(folder).string();
+    if (!entry.is_regular_file() || entry.path().extension() == ".bin" || name == "files.json")
+      continue;
+    static const std::string hashOfRun = hashOfFile(K2RT_RUN_PROGRAM); // a large file that no test lists otherwise
+    const std::string hash = name == "run" ? hashOfRun : hashOfFile(entry.path());
+    files.push_back({{"file", name}, {"bytes", entry.file_size()}, {"xxh3", hash}});
+  }
+  std::ofstream(path("files.json")) << json{{"format", 1}, {"files", files}};
+}
+
+/// The hashes of the 2 MiB chunks of `file`.
+static void addChunks(json &slot, const std::string &file) {
+  constexpr size_t chunkBytes = size_t(2) << 20;
+  const std::string bytes = readFile(file);
+  slot["chunk_bytes"] = chunkBytes;
+  slot["chunks"] = json::array();
+  for (size_t at = 0; at < bytes.size(); at += chunkBytes)
+    slot["chunks"].push_back(hashText(hashOf(bytes.data() + at, std::min(chunkBytes, bytes.size() - at))));
 }
 
 void FakeBundle::write() {
@@ -75,6 +111,8 @@ void FakeBundle::write() {
     manifest["memory"]["reserve_bytes"] = reserve = k2rt_reserve_bytes(&limits);
   if (!manifest["memory"].contains("cache"))
     manifest["memory"]["cache"] = 2 * 2 * 64 * 64 * 4;
+  for (json &slot : index["slots"])
+    addChunks(slot, path("weights/blob0.bin"));
   writeFile("manifest.json", manifest.dump());
   writeFile("weights/index.json", index.dump());
 }

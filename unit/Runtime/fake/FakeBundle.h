@@ -23,10 +23,13 @@ public:
   nlohmann::json manifest, index;
   std::string folder;
 
-  /// Recomputes memory lines that follow from the limits, then writes manifest.json and weights/index.json.
+  /// Recomputes memory lines that follow from the limits, and the hashes of the weights, then writes manifest.json,
+  /// weights/index.json and the list.
   void write();
-  /// Writes any file of the bundle, folders included.
+  /// Writes any file of the bundle, folders included, and the list.
   void writeFile(const std::string &relative, const std::string &content) const;
+  /// Writes files.json of what the folder holds now.
+  void list() const;
   std::string path(const std::string &relative) const { return folder + "/" + relative; }
 
 private:

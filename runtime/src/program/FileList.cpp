@@ -1,0 +1,115 @@
+// Sizes are compared first, of all files: one system call each. Hashes are asked for by those who read the file.
+#include "program/FileList.h"
+#include "memory/File.h"
+#include "memory/Hash.h"
+#include "program/Fields.h"
+#include "serve/Utf8.h"
+#include <sys/stat.h>
+
+namespace k2rt {
+
+static const char listFile[] = "files.json";
+static const char runFile[] = "run";
+static constexpr int64_t mostListBytes = int64_t(16) << 20;
+static constexpr size_t mostFiles = 1 << 16;
+static constexpr int64_t mostFileBytes = int64_t(1) << 46;
+static const char remedy[] =
+    "compile the bundle again, copy the whole folder, or repeat the k2c pack that was interrupted";
+
+Result<FileList> FileList::read(const std::string &folder) {
+  const std::string place = folder + "/" + listFile;
+  Result<std::string> text = readBundleFile(folder, listFile, mostListBytes);
+  if (!text)
+    return text.takeError();
+  Result<nlohmann::json> document = parseJson(*text, place);
+  if (!document)
+    return document.takeError();
+  Error error;
+  Fields root(*document, place + ": ", error);
+  root.integer("format", 1, 1);
+  FileList list;
+  list.root = folder;
+  for (Fields &entry : root.objects("files", mostFiles)) {
+    const std::string name = entry.string("file"), digits = entry.string("xxh3");
+    const int64_t bytes = entry.integer("bytes", 0, mostFileBytes);
+    const std::optional<uint64_t> hash = parseHash(digits);
+    if (!isInsidePath(name))
+      entry.fail("file", "is not a path inside the bundle", remedy);
+    if (!hash)
+      entry.fail("xxh3", "is not 16 hex digits", remedy);
+    if (!root.ok())
+      return error;
+    if (!list.files.emplace(name, Facts{bytes, *hash}).second)
+      entry.fail("file", shortened(name) + " is listed twice", remedy);
+  }
+  if (!root.ok())
+    return error;
+  return list;
+}
+
+Result<FileList::Facts> FileList::factsOf(const std::string &file) const {
+  if (const auto found = files.find(file); found != files.end())
+    return found->second;
+  return Error{K2RT_INVALID_BUNDLE, root + "/" + shortened(file), std::string("is not in ") + listFile, remedy};
+}
+
+Status FileList::checkSizes() const {
+  for (const auto &[file, facts] : files) {
+    Result<int64_t> bytes = bundleFileBytes(root, file);
+    if (!bytes && !bundleFileExists(root, file))
+      return Error{K2RT_INVALID_BUNDLE, root + "/" + shortened(file),
+                   std::string("is missing, ") + listFile + " names it", remedy};
+    if (!bytes)
+      return bytes.takeError();
+    if (*bytes != facts.bytes)
+      return Error{K2RT_INVALID_BUNDLE, root + "/" + shortened(file),
+                   "has " + std::to_string(*bytes) + " bytes, " + listFile + " says " + std::to_string(facts.bytes),
+                   remedy};
+  }
+  return {};
+}
+
+Status FileList::compare(const std::string &file, int64_t bytes, uint64_t hash) const {
+  Result<Facts> facts = factsOf(file);
+  if (!facts)
+    return facts.takeError();
+  if (bytes == facts->bytes && hash == facts->hash)
+    return {};
+  return Error{K2RT_INVALID_BUNDLE, root + "/" + shortened(file),
+               "hashes to " + hashText(hash) + ", " + listFile + " says " + hashText(facts->hash), remedy};
+}
+
+Status FileList::checkHash(const std::string &file) const {
+  RunningHash hash;
+  Result<int64_t> bytes =
+      visitBundleFile(root, file, [&](const char *data, size_t count) { hash.update(data, count); });
+  return bytes ? compare(file, *bytes, hash.value()) : Status(bytes.takeError());
+}
+
+Status FileList::checkHashesBut(const std::set<std::string> &others) const {
+  for (const auto &[file, facts] : files)
+    if (others.count(file) == 0)
+      if (Status right = checkHash(file); !right)
+        return right;
+  return {};
+}
+
+Result<std::string> FileList::text(const std::string &file, int64_t limitBytes) const {
+  Result<std::string> text = readBundleFile(root, file, limitBytes);
+  if (!text)
+    return text;
+  if (Status right = compare(file, static_cast<int64_t>(text->size()), hashOf(text->data(), text->size())); !right)
+    return right.takeError();
+  return text;
+}
+
+Status checkOwnProgram(const std::string &folder) {
+  struct stat own, listed;
+  if (::stat("/proc/self/exe", &own) != 0 || ::stat((folder + "/" + runFile).c_str(), &listed) != 0 ||
+      own.st_dev != listed.st_dev || own.st_ino != listed.st_ino)
+    return {};
+  Result<FileList> list = FileList::read(folder);
+  return list ? list->checkHash(runFile) : Status();
+}
+
+} // namespace k2rt

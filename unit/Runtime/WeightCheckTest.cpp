@@ -1,0 +1,136 @@
+// Damaged weights at the start of a session: every byte is in some worker's hash, whatever the nodes and threads are.
+#include "host/WeightCheck.h"
+#include "fake/FakeBundle.h"
+#include "memory/Region.h"
+#include "serve/Session.h"
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <thread>
+
+using namespace k2rt;
+using nlohmann::json;
+
+namespace {
+
+/// A bundle with a blob of three chunks, the last of one page; its items are pages or in groups.
+struct Weighty : FakeBundle {
+  static constexpr int64_t bytes = 2 * hugePageBytes + 4096;
+
+  explicit Weighty(int64_t groups = 1, int64_t itemBytes = 4096) {
+    const int32_t weight = 12345;
+    std::string blob(bytes, 'w');
+    blob.replace(0, 4, reinterpret_cast<const char *>(&weight), 4);
+    writeFile("weights/blob0.bin", blob);
+    index["slots"][0]["bytes"] = bytes;
+    manifest["memory"]["weights"] = bytes;
+    manifest["shares"] = {
+        {{"slots", 1}, {"groups", groups}, {"items", bytes / groups / itemBytes}, {"item_bytes", itemBytes}}};
+    write();
+  }
+  /// Changes byte `at` of the blob, which nothing else knows.
+  void damage(int64_t at) const {
+    std::fstream(path("weights/blob0.bin"), std::ios::in | std::ios::out | std::ios::binary).seekp(at).put('!');
+  }
+  /// Why a session of `threads` workers on `nodes` nodes is refused; "" when it is not.
+  std::string error(int32_t threads, int nodes, bool trust = false) const {
+    Result<Bundle> bundle = Bundle::open(folder);
+    EXPECT_TRUE(bundle) << bundle.error().text();
+    SessionOptions options;
+    options.threads = threads;
+    options.trust = trust;
+    options.container = readContainer();
+    options.container->processors.resize(1);
+    options.container->nodes.clear();
+    for (int node = 0; node < nodes; ++node)
+      options.container->nodes.push_back({node, options.container->processors, node});
+    Result<std::unique_ptr<Session>> session = Session::create(*bundle, options);
+    return session ? "" : session.error().text();
+  }
+};
+
+} // namespace
+
+TEST(WeightCheck, SoundWeightsPass) {
+  const Weighty fake;
+  for (int nodes : {1, 2})
+    for (int32_t threads : {1, 2, 5})
+      EXPECT_EQ(fake.error(threads, nodes), "") << threads << " threads on " << nodes << " nodes";
+}
+
+TEST(WeightCheck, AByteAnywhereIsNamedWithItsChunk) {
+  for (int64_t at : {int64_t(4), hugePageBytes - 1, hugePageBytes, 2 * hugePageBytes, Weighty::bytes - 1})
+    for (int nodes : {1, 2})
+      for (int32_t threads : {1, 3}) {
+        // Shares that leave bytes to nobody: three groups of items that do not fill the file.
+        const Weighty fake(nodes == 1 ? 1 : 3, 5000);
+        fake.damage(at);
+        const int64_t begin = at / hugePageBytes * hugePageBytes;
+        const std::string message = fake.error(threads, nodes);
+        EXPECT_EQ(message.find(fake.path("weights/blob0.bin") + ": bytes " + std::to_string(begin) + " to " +
+                               std::to_string(std::min(begin + hugePageBytes, Weighty::bytes)) + " hash to "),
+                  0u)
+            << at << ": " << message;
+        EXPECT_NE(message.find(", the index says "), std::string::npos) << message;
+        EXPECT_NE(message.find("; k2c pack with the checkpoint writes it again, or compile the bundle again"),
+                  std::string::npos)
+            << message;
+      }
+}
+
+TEST(WeightCheck, TheFirstOfSeveralIsNamed) {
+  const Weighty fake;
+  fake.damage(2 * hugePageBytes + 1);
+  fake.damage(hugePageBytes + 1);
+  EXPECT_NE(fake.error(3, 1).find("bytes 2097152 to 4194304 hash to"), std::string::npos);
+}
+
+TEST(WeightCheck, TrustLeavesThemUnread) {
+  const Weighty fake;
+  fake.damage(4);
+  EXPECT_EQ(fake.error(2, 1, /*trust=*/true), "");
+  EXPECT_EQ(fake.error(2, 2, /*trust=*/true), "");
+}
+
+TEST(WeightCheck, RunEndsWith1UnlessItIsToldToTrust) {
+  const Weighty fake;
+  fake.damage(8000);
+  const std::vector<std::string> command = {"generate", "--prompt-ids", "5,6,7", "-n", "3", "--ignore-eos", "--json"};
+  const Outcome refused = runBundle(fake, command);
+  EXPECT_EQ(refused.exitCode, 1);
+  EXPECT_EQ(refused.out, "");
+  EXPECT_EQ(refused.err.find("run: error: " + fake.path("weights/blob0.bin") + ": bytes 0 to 2097152 hash to "), 0u)
+      << refused.err;
+  std::vector<std::string> trusting = command;
+  trusting.push_back("--trust");
+  EXPECT_EQ(runJson(fake, trusting)["ids"].get<std::vector<int32_t>>(), fakeContinuation({5, 6, 7}, 3, 1));
+}
+
+TEST(WeightCheck, InfoSaysWhetherTheyAreRead) {
+  const FakeBundle fake;
+  EXPECT_EQ(runJson(fake, {"info", "--json"})["trust"], false);
+  EXPECT_EQ(runJson(fake, {"info", "--json", "--trust"})["trust"], true);
+  EXPECT_NE(runBundle(fake, {"info"}).out.find("hashed at each start, weights too\n"), std::string::npos);
+  EXPECT_NE(runBundle(fake, {"info", "--trust"})
+                .out.find("hashed at each start but for the weights, which are trusted (--trust)\n"),
+            std::string::npos);
+}
+
+// The program steps on while its weights lose their pages.
+TEST(FileFaults, AFileThatBecomesShorterIsNamed) {
+  const FakeBundle fake("fake_slow");
+  std::thread cutter([&] {
+    while (!std::filesystem::exists(fake.path("trace"))) // written when the weights are mapped
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::filesystem::resize_file(fake.path("weights/blob0.bin"), 0);
+  });
+  const Outcome outcome = runBundle(fake, {"generate", "--prompt-ids", "1,2,3", "-n", "900", "--ignore-eos",
+                                           "--threads", "2", "--trace", fake.path("trace")});
+  cutter.join();
+  EXPECT_EQ(outcome.exitCode, 3) << outcome.err;
+  EXPECT_EQ(outcome.err, "run: error: " + fake.path("weights/blob0.bin") +
+                             ": became shorter while it was in use, or its disk cannot be read; copy the file again, "
+                             "or compile the bundle again\n");
+}
