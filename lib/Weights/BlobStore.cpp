@@ -262,7 +262,8 @@ Expected<FileDigest> digestFile(const std::string &path) {
 }
 
 Status replaceFile(const std::string &path, const std::string &text) {
-  std::string temporary = path + "." + std::to_string(::getpid()) + ".tmp";
+  // Whoever writes holds the bundle's lock, so what a killed one left is written over.
+  std::string temporary = path + ".tmp";
   File file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (file.get() < 0)
     return systemError(temporary, "cannot create", errno);

@@ -4,7 +4,6 @@
 #include <elf.h>
 #include <filesystem>
 #include <fstream>
-#include <unistd.h>
 
 namespace fs = std::filesystem;
 
@@ -25,7 +24,7 @@ Status copyFile(const fs::path &from, const fs::path &to) {
   std::error_code error;
   if (!fs::is_regular_file(from, error))
     return Error{from.string(), "not a regular file", "a checkpoint's files are regular files or links to them"};
-  fs::path temporary = to.string() + "." + std::to_string(::getpid()) + ".tmp";
+  fs::path temporary = to.string() + ".tmp"; // the same for a retry, which writes over what a killed one left
   fs::copy_file(from, temporary, fs::copy_options::overwrite_existing, error);
   if (!error)
     fs::rename(temporary, to, error);
