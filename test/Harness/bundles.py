@@ -33,17 +33,17 @@ def _tool():
     return path
 
 
-def _output(command):
-    """The standard output of a command that must succeed."""
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def output(command, **options):
+    """The standard output of a command that must succeed; options as of subprocess.run."""
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
     if done.returncode:
-        raise Failure(f"{' '.join(command)}\nexit {done.returncode}: {done.stderr.strip()}")
+        raise Failure(f"{' '.join(map(str, command))}\nexit {done.returncode}: {done.stderr.strip()}")
     return done.stdout
 
 
 def form(source, name, *options):
     """The text of a form of `source`."""
-    return _output([_tool(), "compile", source, "-o", "-", "--emit", name, *options])
+    return output([_tool(), "compile", source, "-o", "-", "--emit", name, *options])
 
 
 def _root():
@@ -77,7 +77,7 @@ class Bundle:
     def text(self, *arguments):
         """The standard output of DIR/run, on one thread unless `arguments` say more: lit has a test a processor."""
         threads = () if "--threads" in arguments else ("--threads", "1")
-        return _output([os.path.join(self.folder, "run"), *map(str, arguments), *threads])
+        return output([os.path.join(self.folder, "run"), *map(str, arguments), *threads])
 
     def json(self, *arguments):
         return json.loads(self.text(*arguments, "--json"))
@@ -104,7 +104,7 @@ def rows(lists):
 
 def compile_into(folder, source, *options):
     """The bundle `folder`, made anew; the objects of kernels are shared with other bundles."""
-    _output([_tool(), "compile", source, "-o", folder, "--cache-dir", objects(), "--jobs", "1", *options])
+    output([_tool(), "compile", source, "-o", folder, "--cache-dir", objects(), "--jobs", "1", *options])
     return Bundle(folder)
 
 

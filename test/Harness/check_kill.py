@@ -19,7 +19,7 @@ import tempfile
 import time
 
 sys.dont_write_bytecode = True
-from bundles import Failure, objects
+from bundles import Failure, objects, output
 
 LIMITS = ["--max-context", "64", "--max-sequences", "2", "--step-tokens", "64"]
 
@@ -36,20 +36,13 @@ def killed_after(seconds, command):
         return True
 
 
-def must(command):
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        raise Failure(f"{' '.join(command)}\nexit {done.returncode}: {done.stderr.strip()}")
-    return done.stdout
-
-
 def logits(bundle):
     return [os.path.join(bundle, "run"), "logits", "--prompt-ids", "1,2,3,4,5", "--json", "--threads", "1"]
 
 
 def timed(command):
     begin = time.monotonic()
-    must(command)
+    output(command)
     return time.monotonic() - begin
 
 
@@ -71,10 +64,10 @@ class Scene:
         self.shapes = os.path.join(folder, "shapes")
         self.compile = ["k2c", "compile", source, "-o", self.out, *LIMITS, "--cache-dir"]
         self.pack = ["k2c", "pack", self.out, "--checkpoint", source]
-        must(self.compile + [objects()])
-        self.expected = must(logits(self.out))
+        output(self.compile + [objects()])
+        self.expected = output(logits(self.out))
         config = os.path.join(source, "config.json")
-        must(["k2c", "compile", config, "-o", self.shapes, *LIMITS, "--cache-dir", objects()])
+        output(["k2c", "compile", config, "-o", self.shapes, *LIMITS, "--cache-dir", objects()])
         self.seconds = {"warm": timed(self.compile + [objects()]), "cold": timed(self.compile + [self.cache])}
         self.seconds["replace"] = self.seconds["warm"]
         self.begin_pack()
@@ -101,9 +94,9 @@ class Scene:
         if not killed:
             self.seconds[kind] = time.monotonic() - begin
         check_leftover(self.out, self.expected, kind not in ("pack", "replace"))
-        must(command)
-        must(["k2c", "verify", self.out])
-        if must(logits(self.out)) != self.expected:
+        output(command)
+        output(["k2c", "verify", self.out])
+        if output(logits(self.out)) != self.expected:
             raise Failure(f"{kind}: the repeated command made another bundle")
         if os.path.exists(self.out + ".partial"):
             raise Failure(f"{kind}: the repeated command left {self.out}.partial")

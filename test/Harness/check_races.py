@@ -8,11 +8,10 @@ Then the launches of the step function leave out their barriers: there must be a
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 
-from bundles import Bundle, Failure
+from bundles import Bundle, Failure, output
 from check_golden import check_bundle
 from golden import Report
 
@@ -33,13 +32,6 @@ class Threaded(Bundle):
 
     def text(self, *arguments):
         return super().text(*arguments, "--threads", THREADS)
-
-
-def output(command, **options):
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
-    if done.returncode:
-        raise Failure(f"{' '.join(map(str, command))}\nexit {done.returncode}: {done.stderr.strip()[:4000]}")
-    return done.stdout
 
 
 def instrumented(text, target):
