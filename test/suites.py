@@ -1,6 +1,7 @@
 """What the lit suites of test/ and unit/ share: tiers, time limits, and what this machine has."""
 import os
 import shutil
+import subprocess
 
 # Seconds that one test may take, by tier: a deadlock ends as a failure. Tests of a tier take a tenth of it.
 LIMITS = {"fast": 120, "check": 300, "long": 600, "sweep": 7200}
@@ -39,6 +40,15 @@ def chromium():
     return shutil.which("chromium") or shutil.which("google-chrome")
 
 
+def can_mount():
+    """Whether a test may mount a file system of its own: in a namespace, as any user where the system allows it."""
+    command = ["unshare", "-rm", "mount", "-t", "tmpfs", "none", "/mnt"]
+    try:
+        return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+    except OSError:
+        return False
+
+
 def features(cpuinfo="/proc/cpuinfo"):
     """What a test may name behind REQUIRES; a test that asks for more is UNSUPPORTED, and counted."""
     with open(cpuinfo) as file:
@@ -51,5 +61,6 @@ def features(cpuinfo="/proc/cpuinfo"):
         "cuda": os.path.exists("/dev/nvidiactl"),
         "mpi": shutil.which("mpirun"),
         "ptxas": shutil.which("ptxas"),
+        "tmpfs": can_mount(),
     }
     return {name for name, there in found.items() if there}

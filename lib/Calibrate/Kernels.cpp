@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Kernels.h"
 
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
 #include <algorithm>
@@ -43,17 +44,19 @@ Expected<Kernels> Kernels::compile(const std::vector<Probe> &probes, const HostT
   objects.cacheDir = options.cacheFolder;
   if (options.progress)
     objects.progress = [&](int64_t done, int64_t total) { options.progress("kernels", done, total); };
-  Expected<std::vector<std::string>> paths = compileObjects(jobs, host, objects);
-  if (!paths)
-    return paths.takeError();
   llvm::SmallString<128> folder;
   if (std::error_code error = llvm::sys::fs::createUniqueDirectory("k2c-calibrate", folder))
     return Error{"calibration", "cannot make a temporary folder: " + error.message(), "set TMPDIR"};
+  auto remove = llvm::make_scope_exit([&folder] { llvm::sys::fs::remove_directories(folder); });
+  objects.spareDir = (folder + "/objects").str();
+  objects.note = options.note;
+  Expected<std::vector<std::string>> paths = compileObjects(jobs, host, objects);
+  if (!paths)
+    return paths.takeError();
   std::string path = (folder + "/kernels.so").str();
   Status linked = linkShared(*paths, symbols, path);
   void *library = linked ? dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
   std::string problem = library || !linked ? "" : dlerror();
-  llvm::sys::fs::remove_directories(folder);
   if (!linked)
     return linked.takeError();
   if (!library)

@@ -41,12 +41,16 @@ std::string fingerprint(const fs::path &source, const HostTarget &target) {
   return llvm::utohexstr(llvm::xxh3_64bits(text), /*LowerCase=*/true, 16);
 }
 
-/// Waits for other processes that compile the same; released when the object dies.
+/// Waits for other processes that compile the same; released when the object dies. False, with errno: no file can be
+/// written there.
 class CacheLock {
 public:
   explicit CacheLock(const std::string &path) : file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
     while (file >= 0 && ::flock(file, LOCK_EX) != 0 && errno == EINTR)
       ;
+    // A full disk has room for names.
+    constexpr char probe[4096] = {};
+    isWritable = file >= 0 && ::pwrite(file, probe, sizeof probe, 0) == ssize_t(sizeof probe);
   }
   CacheLock(const CacheLock &) = delete;
   CacheLock &operator=(const CacheLock &) = delete;
@@ -54,49 +58,64 @@ public:
     if (file >= 0)
       ::close(file);
   }
-  explicit operator bool() const { return file >= 0; }
+  explicit operator bool() const { return isWritable; }
 
 private:
   int file;
+  bool isWritable;
 };
 
-Error noCache(const fs::path &folder, int code) {
-  return {folder.string(), std::string("cannot keep compiled models there: ") + std::strerror(code),
-          "set XDG_CACHE_HOME to a folder where you may write, or use k2c compile"};
+/// Where the cache keeps no bundle: a folder of the system's temporary one.
+Expected<CachedBundle> compileTemporary(CompileOptions options, const std::string &why) {
+  std::error_code error;
+  std::string folder = (fs::temp_directory_path(error) / "k2c-run-XXXXXX").string();
+  if (error || !::mkdtemp(folder.data()))
+    return Error{folder, std::string("cannot be created: ") + std::strerror(error ? error.value() : errno),
+                 "set TMPDIR to a folder where you may write, or use k2c compile"};
+  if (options.note)
+    options.note(why + "; the compiled model is removed after this run (set XDG_CACHE_HOME to a folder where you may "
+                       "write, or use k2c compile)");
+  options.output = folder + "/bundle";
+  Status status = compile(options);
+  if (status)
+    return CachedBundle{options.output, folder};
+  fs::remove_all(folder, error);
+  return status.takeError();
+}
+
+std::string cannotKeep(const fs::path &folder, int code) {
+  return folder.string() + ": cannot keep compiled models there: " + std::strerror(code);
 }
 
 } // namespace
 
-Expected<std::string> compileCached(const std::string &source,
-                                    const std::function<void(const std::string &, int64_t, int64_t)> &progress) {
-  Expected<std::string> resolved = resolveSource(source);
+Expected<CachedBundle> compileCached(CompileOptions options) {
+  Expected<std::string> resolved = resolveSource(options.source);
   if (!resolved)
     return resolved.takeError();
+  options.source = *resolved;
   Expected<HostTarget> target = HostTarget::detect();
   if (!target)
     return target.takeError();
   std::error_code error;
   const std::string cache = userCacheFolder();
   if (cache.empty())
-    return Error{"k2c run", "neither XDG_CACHE_HOME nor HOME is set", "set one of them, or use k2c compile"};
+    return compileTemporary(std::move(options), "neither XDG_CACHE_HOME nor HOME is set");
   fs::path bundle = fs::path(cache) / "bundles" / fingerprint(fs::absolute(*resolved), *target);
+  options.output = bundle.string();
   if (fs::exists(bundle / "manifest.json", error))
-    return bundle.string();
+    return CachedBundle{options.output, ""};
   fs::create_directories(bundle.parent_path(), error);
   if (error)
-    return noCache(bundle.parent_path(), error.value());
+    return compileTemporary(std::move(options), cannotKeep(bundle.parent_path(), error.value()));
   CacheLock lock(bundle.parent_path() / ("." + bundle.filename().string() + ".lock"));
   if (!lock)
-    return noCache(bundle.parent_path(), errno);
+    return compileTemporary(std::move(options), cannotKeep(bundle.parent_path(), errno));
   if (fs::exists(bundle / "manifest.json", error))
-    return bundle.string();
-  CompileOptions options;
-  options.source = *resolved;
-  options.output = bundle.string();
-  options.progress = progress;
+    return CachedBundle{options.output, ""};
   if (Status status = compile(options); !status)
     return status.takeError();
-  return bundle.string();
+  return CachedBundle{options.output, ""};
 }
 
 } // namespace k2c

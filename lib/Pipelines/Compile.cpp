@@ -14,6 +14,8 @@
 #include "k2c/Weights/Packer.h"
 #include "k2rt/reserve.h"
 #include "llvm/ADT/StringSwitch.h"
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -47,11 +49,13 @@ std::string printed(ModuleOp module) {
 Status writeText(const std::string &text, const fs::path &path) {
   std::error_code error;
   fs::create_directories(path.parent_path(), error);
+  errno = 0;
   std::ofstream file(path, std::ios::trunc);
   file << text;
   file.close();
   if (!file)
-    return Error{path.string(), "cannot be written", "check space and permissions"};
+    return Error{path.string(), std::string("cannot be written: ") + std::strerror(errno),
+                 "check space and permissions"};
   return {};
 }
 

@@ -3,6 +3,7 @@
 #include "k2c/Kernels/Emit.h"
 #include "k2rt/program.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "llvm/Support/FileSystem.h"
 
 using namespace mlir;
 
@@ -34,12 +35,16 @@ Status linkProgram(Road &road, const Inputs &inputs, const CompileOptions &optio
   ObjectOptions objects;
   objects.cacheDir = options.cacheFolder;
   objects.jobs = options.jobs;
+  objects.spareDir = path + ".objects";
+  objects.note = options.note;
   if (options.progress)
     objects.progress = [&](int64_t done, int64_t total) { options.progress("kernels", done, total); };
   Expected<std::vector<std::string>> paths = compileObjects(jobs, inputs.target, objects);
   if (!paths)
     return paths.takeError();
-  return linkShared(*paths, {K2RT_PROGRAM_QUERY_NAME}, path);
+  Status linked = linkShared(*paths, {K2RT_PROGRAM_QUERY_NAME}, path);
+  llvm::sys::fs::remove_directories(objects.spareDir);
+  return linked;
 }
 
 } // namespace k2c

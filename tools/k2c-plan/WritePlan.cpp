@@ -2,6 +2,8 @@
 #include "WritePlan.h"
 #include "k2c/Support/JsonText.h"
 
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <iostream>
 
@@ -28,11 +30,13 @@ static Status writeFile(const char *flag, const std::string &path, const std::st
     std::cout << text;
     return Status::success();
   }
+  errno = 0;
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file << text;
   file.close();
   if (!file)
-    return Error{std::string(flag) + " " + path, "cannot be written", "name a file in an existing folder"};
+    return Error{std::string(flag) + " " + path, std::string("cannot be written: ") + std::strerror(errno),
+                 "name a file in an existing folder"};
   return Status::success();
 }
 

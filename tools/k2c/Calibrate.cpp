@@ -3,6 +3,8 @@
 #include "Commands.h"
 #include "k2c/Cluster/SplitHost.h"
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -61,11 +63,12 @@ int measure(const CalibrateOptions &options, const std::string &output) {
     std::cout << text;
     return 0;
   }
+  errno = 0;
   std::ofstream file(output, std::ios::trunc);
   file << text;
   file.close();
   if (!file)
-    return fail(output + ": cannot be written; name a file in an existing folder");
+    return fail(output + ": cannot be written: " + std::strerror(errno) + "; name a file in an existing folder");
   summarize(measured);
   return 0;
 }
@@ -92,6 +95,7 @@ void k2c::addCalibrate(CLI::App &app, std::function<int()> &run) {
         options->workers = {*threads};
       options->tool = "k2c " K2C_VERSION;
       options->progress = progressBar();
+      options->note = printNote;
       return measure(*options, *output);
     };
   });

@@ -23,6 +23,9 @@ void addDoctor(CLI::App &app, std::function<int()> &run);
 /// What an interrupt adds to "k2c: interrupted": what is left, and how to go on.
 void setInterruptNote(const std::string &note);
 
+/// Prints "k2c: note: TEXT" on stderr.
+void printNote(const std::string &text);
+
 /// A progress bar on stderr for work over two seconds when stderr is a terminal; callable from any thread.
 std::function<void(const std::string &, int64_t, int64_t)> progressBar();
 

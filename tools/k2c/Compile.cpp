@@ -95,8 +95,8 @@ void k2c::addCompile(CLI::App &app, std::function<int()> &run) {
       if (*context > 0)
         options->maxContext = *context;
       options->progress = progressBar();
+      options->note = printNote;
       options->print = [](const std::string &text) { std::cout << text; };
-      options->note = [](const std::string &text) { std::cerr << "k2c: note: " << text << "\n"; };
       if (*remarks)
         options->remark = [](const std::string &lines) { std::cerr << lines; };
       if (options->emit == "program")

@@ -5,6 +5,8 @@
 #include <mutex>
 #include <unistd.h>
 
+void k2c::printNote(const std::string &text) { std::fprintf(stderr, "k2c: note: %s\n", text.c_str()); }
+
 std::function<void(const std::string &, int64_t, int64_t)> k2c::progressBar() {
   if (!isatty(STDERR_FILENO))
     return nullptr;

@@ -2,8 +2,11 @@
 #include "Commands.h"
 #include "k2c/Pipelines/Compile.h"
 #include <cerrno>
+#include <csignal>
 #include <cstring>
+#include <filesystem>
 #include <optional>
+#include <sys/wait.h>
 #include <unistd.h>
 
 using namespace k2c;
@@ -21,6 +24,25 @@ int execute(const std::string &bundle, std::vector<std::string> arguments) {
   return fail(program + ": " + std::strerror(errno));
 }
 
+/// Runs the program beside this process, which removes the bundle when it has ended. An interrupt is the program's.
+int executeOnce(const CachedBundle &bundle, const std::vector<std::string> &arguments) {
+  const pid_t child = fork();
+  if (child == 0) {
+    std::signal(SIGINT, SIG_DFL);
+    _exit(execute(bundle.folder, arguments));
+  }
+  const int refusal = child < 0 ? errno : 0;
+  std::signal(SIGINT, SIG_IGN);
+  int status = 0;
+  while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+    ;
+  std::error_code ignored;
+  std::filesystem::remove_all(bundle.temporary, ignored);
+  if (child < 0)
+    return fail(bundle.folder + "/run: " + std::strerror(refusal));
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
 } // namespace
 
 void k2c::addRun(CLI::App &app, std::function<int()> &run) {
@@ -35,7 +57,11 @@ void k2c::addRun(CLI::App &app, std::function<int()> &run) {
   c->add_option("ARGS", *rest, "after --: a command of the program and its flags");
   c->callback([=, &run] {
     run = [=] {
-      Expected<std::string> bundle = compileCached(*source, progressBar());
+      CompileOptions options;
+      options.source = *source;
+      options.progress = progressBar();
+      options.note = printNote;
+      Expected<CachedBundle> bundle = compileCached(std::move(options));
       if (!bundle)
         return fail(bundle.error().text());
       std::vector<std::string> arguments = *rest;
@@ -43,7 +69,7 @@ void k2c::addRun(CLI::App &app, std::function<int()> &run) {
         arguments = {"generate"};
       if (*prompt)
         arguments.insert(arguments.end(), {"--prompt", **prompt});
-      return execute(*bundle, arguments);
+      return bundle->temporary.empty() ? execute(bundle->folder, arguments) : executeOnce(*bundle, arguments);
     };
   });
 }

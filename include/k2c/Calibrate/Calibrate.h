@@ -16,6 +16,8 @@ struct CalibrateOptions {
   std::string cacheFolder; ///< kernel objects; empty: $XDG_CACHE_HOME/k2c
   /// Called with (stage, done, total) now and then; null: silent.
   std::function<void(const std::string &, int64_t, int64_t)> progress;
+  /// Receives what the user should know and is no error; may be null.
+  std::function<void(const std::string &)> note;
 };
 
 /// The host's topology (Topology.h) with measured rates. Compiles kernels for this CPU, maps about three times its

@@ -58,10 +58,16 @@ Status compile(const CompileOptions &options);
 /// scheduled form. Reads the checkpoint's headers; writes nothing. `output` and `emit` are not read.
 Expected<Plan> planCompile(const CompileOptions &options);
 
-/// Compiles `source` with the defaults into a folder of the user's cache, unless the bundle there was made by this k2c
-/// from the same files (names, sizes, times); returns the folder.
-Expected<std::string> compileCached(const std::string &source,
-                                    const std::function<void(const std::string &, int64_t, int64_t)> &progress);
+/// A bundle that `compileCached` found or made.
+struct CachedBundle {
+  std::string folder;
+  std::string temporary; ///< the folder to remove after use, where the cache cannot keep the bundle; "": it does
+};
+
+/// Compiles `options.source` with its flags into a folder of the user's cache, unless the bundle there was made by this
+/// k2c from the same files (names, sizes, times). A cache that cannot be written is a note: the bundle then lies in a
+/// temporary folder. `options.output` is not read.
+Expected<CachedBundle> compileCached(CompileOptions options);
 
 /// Error: `folder` holds no bundle.
 Status checkIsBundle(const std::string &folder);

@@ -55,9 +55,13 @@ std::string userCacheFolder();
 
 struct ObjectOptions {
   std::string cacheDir; ///< empty: userCacheFolder()
+  std::string spareDir; ///< where objects go that the cache folder cannot keep; created when there is one;
+                        ///< empty: such an object is an error
   int64_t jobs = 0;     ///< child processes at a time; 0: the processors of this machine
   /// Called when an object is there, with how many of all are; null: silent.
   std::function<void(int64_t done, int64_t total)> progress;
+  /// Called once when the cache folder cannot keep an object, with the reason; null: silent.
+  std::function<void(const std::string &)> note;
 };
 
 /// Paths of the objects, in the order of `jobs`. The first failure is the error; the others are finished or cancelled.

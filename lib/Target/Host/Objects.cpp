@@ -3,6 +3,9 @@
 // A child builds the module on its own context (the parent's thread pool does not survive fork), generates code and
 // renames the finished object into place; it speaks to the parent through a pipe: nothing = done, text = the failure.
 //
+// A cache folder that cannot be written is no obstacle: the object goes to the spare folder, and the child says why
+// with status 0.
+//
 // An object of the cache is used when its bytes have the hash in the file beside it (KEY.o, KEY.o.sum): one that a full
 // disk cut short or that lost a bit is compiled again.
 //
@@ -30,6 +33,12 @@ namespace k2c {
 
 namespace {
 
+/// Where an object may be: in the cache, or in its stead; empty: there is no such folder.
+struct Place {
+  std::string name; ///< of the object: equal names, equal objects
+  std::string cached, spare;
+};
+
 struct Child {
   size_t job;
   pid_t pid;
@@ -44,6 +53,8 @@ std::string sumOf(llvm::StringRef object) {
 }
 
 bool isSound(const std::string &path) {
+  if (path.empty())
+    return false;
   auto sum = llvm::MemoryBuffer::getFile(path + ".sum");
   auto object = llvm::MemoryBuffer::getFile(path);
   return sum && object && (*sum)->getBuffer() == sumOf((*object)->getBuffer());
@@ -69,6 +80,21 @@ std::error_code replaceFile(const std::string &path, llvm::StringRef bytes) {
   return error;
 }
 
+/// The object with its sum beside it, which comes last. Returns the reason, "" for success.
+std::string keep(const std::string &path, const std::string &object) {
+  std::error_code error = llvm::sys::fs::create_directories(llvm::sys::path::parent_path(path));
+  if (!error)
+    error = replaceFile(path, object);
+  if (!error)
+    error = replaceFile(path + ".sum", sumOf(object));
+  return error ? path + ": " + error.message() : "";
+}
+
+/// The path of the object that is there; "" for none.
+std::string soundPath(const Place &place) {
+  return isSound(place.cached) ? place.cached : isSound(place.spare) ? place.spare : "";
+}
+
 void writeAll(int file, llvm::StringRef text) {
   while (!text.empty()) {
     ssize_t n = write(file, text.data(), text.size());
@@ -80,9 +106,9 @@ void writeAll(int file, llvm::StringRef text) {
   }
 }
 
-[[noreturn]] void leaveWith(int pipe, llvm::StringRef text) {
+[[noreturn]] void leaveWith(int pipe, llvm::StringRef text, int status = 1) {
   writeAll(pipe, text);
-  _exit(1);
+  _exit(status);
 }
 
 void onFatalError(void *pipe, const char *reason, bool) {
@@ -90,7 +116,7 @@ void onFatalError(void *pipe, const char *reason, bool) {
 }
 
 /// The child's whole life.
-[[noreturn]] void compileInChild(const ObjectJob &job, const HostTarget &target, const std::string &path, int pipe) {
+[[noreturn]] void compileInChild(const ObjectJob &job, const HostTarget &target, const Place &place, int pipe) {
   llvm::remove_fatal_error_handler();
   llvm::install_fatal_error_handler(onFatalError, &pipe);
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
@@ -105,15 +131,17 @@ void onFatalError(void *pipe, const char *reason, bool) {
   Expected<std::string> object = generateCode(*module, target, job.name, CodeKind::Object);
   if (!object)
     leaveWith(pipe, object.error().message + (diagnostics.empty() ? "" : ": " + diagnostics));
-  std::error_code error = replaceFile(path, *object);
-  if (!error)
-    error = replaceFile(path + ".sum", sumOf(*object));
-  if (error)
-    leaveWith(pipe, "cannot write " + path + ": " + error.message());
-  _exit(0);
+  const std::string refused = place.cached.empty() ? "" : keep(place.cached, *object);
+  if (!place.cached.empty() && refused.empty())
+    _exit(0);
+  if (place.spare.empty())
+    leaveWith(pipe, "cannot write " + refused);
+  if (const std::string problem = keep(place.spare, *object); !problem.empty())
+    leaveWith(pipe, "cannot write " + problem);
+  leaveWith(pipe, refused, 0);
 }
 
-Expected<Child> startChild(size_t index, const ObjectJob &job, const HostTarget &target, const std::string &path) {
+Expected<Child> startChild(size_t index, const ObjectJob &job, const HostTarget &target, const Place &place) {
   int ends[2];
   if (pipe(ends) != 0)
     return Error{job.name, std::string("cannot make a pipe: ") + std::strerror(errno), ""};
@@ -123,7 +151,7 @@ Expected<Child> startChild(size_t index, const ObjectJob &job, const HostTarget 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     std::signal(SIGINT, SIG_IGN);
     close(ends[0]);
-    compileInChild(job, target, path, ends[1]);
+    compileInChild(job, target, place, ends[1]);
   }
   close(ends[1]);
   if (pid < 0) {
@@ -133,8 +161,8 @@ Expected<Child> startChild(size_t index, const ObjectJob &job, const HostTarget 
   return Child{index, pid, ends[0], ""};
 }
 
-/// Reads what the child says; true when it has finished and `failure` says how.
-bool readChild(Child &child, const ObjectJob &job, Status &failure) {
+/// Reads what the child says; true when it has finished, and `failure` says how, or `note` why the cache has nothing.
+bool readChild(Child &child, const ObjectJob &job, Status &failure, std::string &note) {
   char buffer[4096];
   ssize_t n = read(child.pipe, buffer, sizeof buffer);
   if (n > 0) {
@@ -151,13 +179,15 @@ bool readChild(Child &child, const ObjectJob &job, Status &failure) {
     child.text = std::string("the compiling process was ended by signal ") + strsignal(WTERMSIG(status));
   else if (status != 0 && child.text.empty())
     child.text = "the compiling process ended with status " + std::to_string(WEXITSTATUS(status));
-  if (!child.text.empty())
+  if (status == 0 && !child.text.empty())
+    note = child.text;
+  else if (!child.text.empty())
     failure = Error{job.name, child.text, ""};
   return true;
 }
 
 /// Waits until one of the children finishes and removes it.
-Status waitForOne(std::vector<Child> &children, const std::vector<ObjectJob> &jobs) {
+Status waitForOne(std::vector<Child> &children, const std::vector<ObjectJob> &jobs, std::string &note) {
   while (true) {
     std::vector<pollfd> files;
     for (const Child &child : children)
@@ -165,7 +195,7 @@ Status waitForOne(std::vector<Child> &children, const std::vector<ObjectJob> &jo
     poll(files.data(), files.size(), -1);
     for (size_t i = 0; i < files.size(); ++i) {
       Status result = Status::success();
-      if (files[i].revents != 0 && readChild(children[i], jobs[children[i].job], result)) {
+      if (files[i].revents != 0 && readChild(children[i], jobs[children[i].job], result, note)) {
         children.erase(children.begin() + i);
         return result;
       }
@@ -190,38 +220,50 @@ std::string userCacheFolder() {
   return home && !home->empty() ? *home + "/.cache/k2c" : "";
 }
 
-Expected<std::vector<std::string>> compileObjects(const std::vector<ObjectJob> &jobs, const HostTarget &target,
-                                                  const ObjectOptions &options) {
+/// Places of the objects. `note`: why there is no cache, "" where there is one.
+static std::vector<Place> placesOf(const std::vector<ObjectJob> &jobs, const HostTarget &target,
+                                   const ObjectOptions &options, std::string &note) {
   std::string dir = options.cacheDir.empty() ? userCacheFolder() : options.cacheDir;
   if (dir.empty())
-    return Error{"object cache", "neither XDG_CACHE_HOME nor HOME is set", "name a folder with --cache-dir"};
-  if (std::error_code error = llvm::sys::fs::create_directories(dir))
-    return Error{dir, "cannot make the object cache: " + error.message(), "name a folder with --cache-dir"};
+    note = "neither XDG_CACHE_HOME nor HOME is set";
+  std::vector<Place> places;
+  for (const ObjectJob &job : jobs) {
+    const std::string name = objectName(job, target, codeGeneratorHash);
+    auto in = [&](const std::string &folder) { return folder.empty() ? "" : folder + "/" + name; };
+    places.push_back({name, in(dir), in(options.spareDir)});
+  }
+  return places;
+}
+
+Expected<std::vector<std::string>> compileObjects(const std::vector<ObjectJob> &jobs, const HostTarget &target,
+                                                  const ObjectOptions &options) {
+  std::string note;
+  const std::vector<Place> places = placesOf(jobs, target, options, note);
   size_t atOnce = options.jobs > 0 ? options.jobs : std::max(1u, std::thread::hardware_concurrency());
-  std::vector<std::string> paths, started;
+  std::vector<std::string> started;
   std::vector<Child> children;
   Status failure;
   for (size_t i = 0; i < jobs.size() && failure; ++i) {
-    paths.push_back(dir + "/" + objectName(jobs[i], target, codeGeneratorHash));
-    if (isSound(paths[i]) || std::find(started.begin(), started.end(), paths[i]) != started.end())
+    const std::string &name = places[i].name;
+    if (!soundPath(places[i]).empty() || std::find(started.begin(), started.end(), name) != started.end())
       continue;
     if (options.progress)
       options.progress(int64_t(i - children.size()), int64_t(jobs.size()));
     if (children.size() >= atOnce)
-      failure = waitForOne(children, jobs);
+      failure = waitForOne(children, jobs, note);
     if (!failure)
       break;
-    Expected<Child> child = startChild(i, jobs[i], target, paths[i]);
+    Expected<Child> child = startChild(i, jobs[i], target, places[i]);
     if (child)
       children.push_back(std::move(*child));
     else
       failure = child.takeError();
-    started.push_back(paths[i]);
+    started.push_back(name);
   }
   while (!children.empty()) {
     if (options.progress && failure)
       options.progress(int64_t(jobs.size() - children.size()), int64_t(jobs.size()));
-    Status last = waitForOne(children, jobs);
+    Status last = waitForOne(children, jobs, note);
     if (failure)
       failure = last;
   }
@@ -229,6 +271,11 @@ Expected<std::vector<std::string>> compileObjects(const std::vector<ObjectJob> &
     return failure.takeError();
   if (options.progress)
     options.progress(int64_t(jobs.size()), int64_t(jobs.size()));
+  if (options.note && !note.empty())
+    options.note("compiled kernels are not kept for the next compile: " + note);
+  std::vector<std::string> paths;
+  for (const Place &place : places)
+    paths.push_back(soundPath(place));
   return paths;
 }
 

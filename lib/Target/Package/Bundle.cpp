@@ -1,5 +1,6 @@
 //===- Bundle.cpp - The files of a bundle -----------------------------------------------------===//
 #include "k2c/Target/Package.h"
+#include <cerrno>
 #include <cstring>
 #include <elf.h>
 #include <filesystem>
@@ -31,6 +32,9 @@ Status copyFile(const fs::path &from, const fs::path &to) {
   if (!error)
     return {};
   std::error_code ignored;
+  // The library takes the short write of a full disk for an input/output error.
+  if (error == std::errc::io_error && fs::space(to.parent_path(), ignored).available < fs::file_size(from, ignored))
+    error = std::make_error_code(std::errc::no_space_on_device);
   fs::remove(temporary, ignored);
   return Error{to.string(), "cannot be written: " + error.message(), "check space and permissions"};
 }
@@ -64,6 +68,7 @@ int64_t codeBytesOf(const fs::path &path) {
 
 Status BundleFolder::write(const std::string &name, const std::string &text) const {
   fs::path path = fs::path(partial) / name;
+  errno = 0;
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file.write(text.data(), static_cast<std::streamsize>(text.size()));
   file.close();
