@@ -13,8 +13,10 @@ using namespace k2c::test;
 
 namespace {
 
-ClusterPlan plan() {
+/// `quantization`: what config.json would say; the weights stay as they are.
+ClusterPlan plan(std::optional<BlockScales> quantization = std::nullopt) {
   Question q("deepseek-v2-lite", "4x8-h100");
+  q.spec.quantization = quantization;
   q.workload.serve.batch = 1024;
   q.workload.expertLoad.assign(64, 1);
   return q.plan("tp=2,cp=2,dp=4,pp=2,ep=8,etp=2,step=4096,overlap=1");
@@ -71,11 +73,11 @@ TEST(ServeGolden, MemoryOfEachStage) {
 constexpr double attentionWeights = 2 * 27 * (attention + norms), expertWeights = 2 * 26 * 8 * expert;
 constexpr double denseWeights = 2 * (26 * (router + shared) + denseMlp);
 
-/// What `rows` of a device receive in dispatch and combine, 2,048 values of bf16 each way, in 26 layers. tp halves the
-/// rows. A node has 4 of the 8 expert ranks: within it a row goes to the ranks visited, but for one in 4 of them; to
-/// the nodes visited, but for one in 2. The 2 ranks of an expert gather the rows of both.
-double dispatched(double rows) {
-  return 26 * rows / 2 * 2048 * (2 + 2) * (ranksVisited * (3 / 4.0 + 1) + nodesVisited / 2);
+/// What `rows` of a device receive in dispatch and combine, 2,048 values each way, in 26 layers: `bytes` of a value, to
+/// and fro. tp halves the rows. A node has 4 of the 8 expert ranks: within it a row goes to the ranks visited, but for
+/// one in 4 of them; to the nodes visited, but for one in 2. The 2 ranks of an expert gather the rows of both.
+double dispatched(double rows, double bytes = 2 + 2) {
+  return 26 * rows / 2 * 2048 * bytes * (ranksVisited * (3 / 4.0 + 1) + nodesVisited / 2);
 }
 
 // 128 of a rank's sequences pass a stage at once, each with one token, after 2,250. Devices of cp have half of the rows
@@ -117,6 +119,24 @@ TEST(ServeGolden, BytesOfAPrefillStep) {
                        {"prefill", "tensor parallel", 0, 27 * 2 * rows * hidden},
                        {"prefill", "context parallel", 0, 27 * 4096 * cached / 2},
                        {"prefill", "pipeline", 0, 2 * rows * hidden / 2}});
+}
+
+// Where the experts compute in FP8, rows go to them in FP8 with a scale of four bytes for 128 values, and come back in
+// bf16.
+TEST(ServeGolden, RowsGoToExpertsInFp8) {
+  const double rows = 128 / 2, toAndFro = (1 + 4.0 / 128) + 2;
+  const ClusterPlan golden = plan(BlockScales{DType::F8E4M3, 128, 128});
+  ASSERT_EQ(golden.memory.size(), 2u);
+  for (const RankMemory &memory : golden.memory)
+    for (const MemoryPart &part : memory.parts) {
+      if (part.name == "dispatch and combine" || part.name == "second communication buffer")
+        EXPECT_NEAR(double(part.bytes.value), received * 2048 * toAndFro, 1) << memory.ranks << ": " << part.name;
+    }
+  const StepPart &experts = golden.steps.at(9), &dispatch = golden.steps.at(12);
+  ASSERT_EQ(experts.phase + experts.name + dispatch.phase + dispatch.name, "decodeexpertsdecodedispatch, combine");
+  const double memory = expertWeights + 26 * (rows / 2 * 16 * 6 / 8) * 2048 * toAndFro;
+  EXPECT_NEAR(experts.memoryBytes, memory, 1e-9 * memory);
+  EXPECT_NEAR(dispatch.linkBytes, dispatched(rows, toAndFro), 1e-9 * dispatched(rows, toAndFro));
 }
 
 } // namespace
