@@ -92,6 +92,21 @@ func.func @select_c5(%s: !s, %b: !nn.batch, %l: index) {
 !w = tensor<?x8xf32, #tok>
 !slots = tensor<?x64xf32, #nn.rows<slot, 8>>
 !plan = !moe.plan<experts = 384, top = 8>
+func.func @select_c5_kept(%s: !s, %b: !nn.batch, %l: index) {
+  // expected-error @below {{'moe.select' op [C5] expects kept groups of a divisor of 384 experts, got 5 of 4}}
+  %e, %w = moe.select %s, %b layer %l among 1 to 61 score sigmoid top 8 groups 5 of 4 scale 1.0 : !s -> !e, !w
+  return
+}
+
+// -----
+
+#tok = #nn.rows<token>
+!x = tensor<?x64xf32, #tok>
+!s = tensor<?x384xf32, #tok>
+!e = tensor<?x8xi32, #tok>
+!w = tensor<?x8xf32, #tok>
+!slots = tensor<?x64xf32, #nn.rows<slot, 8>>
+!plan = !moe.plan<experts = 384, top = 8>
 func.func @select_c6(%s: !s, %b: !nn.batch, %l: index, %v: tensor<8xf32>) {
   // expected-error @below {{'moe.select' op [C6] expects a bias of shape [384], got [8]}}
   %e, %w = moe.select %s, %b bias %v : tensor<8xf32> layer %l among 1 to 61 score sigmoid top 8 groups 1 of 1 scale 1.0 : !s -> !e, !w
