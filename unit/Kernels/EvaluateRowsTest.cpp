@@ -36,7 +36,9 @@ TEST(Embed, RefusesIdsOutsideTheVocabulary) {
   ids[0] = -1;
   EXPECT_FALSE(evaluateWith(d, step.step, {table.data(), &step.step, y.data()}));
   ids[0] = -2;
-  EXPECT_FALSE(evaluateWith(d, step.step, {table.data(), &step.step, y.data()}));
+  status = evaluateWith(d, step.step, {table.data(), &step.step, y.data()});
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().text(), "kernel: token row 0 names sequence row 1 of 1");
 }
 
 TEST(RmsNorm, HasSixtyFourChainsMergedByHalving) {
@@ -145,6 +147,19 @@ TEST(Elementwise, GatedActTakesAllSlots) {
   for (int64_t row = 0; row < tokens * top; ++row)
     for (int64_t i = 0; i < inner; ++i)
       EXPECT_EQ(y[row * inner + i], k2rt_siluf(x[row * 2 * inner + i]) * x[row * 2 * inner + inner + i]);
+}
+
+// How many slots hold a row is known to dispatched kernels alone.
+TEST(Elementwise, NormsAndAdditionsOverSlotsAreRefused) {
+  Rows slots = rowsOf(4, DType::F32, RowSpace::Slot);
+  Array x(DType::F32, 4), y(DType::F32, 4);
+  TestStep step(TestStep::plain(1));
+  Status status = evaluateWith(RmsNormDesc{slots, slots, 1e-6, DType::F32}, step.step, {x.data(), x.data(), y.data()});
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().text(), "kernel: a norm over slots has no row count");
+  status = evaluateWith(AddDesc{slots, slots, slots}, step.step, {x.data(), x.data(), y.data()});
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().text(), "kernel: an addition over slots has no row count");
 }
 
 TEST(WantRows, CopiesTheWantedRows) {

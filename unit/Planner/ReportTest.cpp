@@ -2,6 +2,7 @@
 
 #include "SamplePlan.h"
 
+#include <algorithm>
 #include <gtest/gtest.h>
 #include <set>
 
@@ -104,6 +105,18 @@ TEST(Report, OverlappedPhasesAreBoundByTheirLongerLane) {
                                "with transfers beside it");
 }
 
+TEST(Report, AnUnevenPipelineIsToldToMoveLayers) {
+  const Topology topology = sampleTopology();
+  ClusterPlan plan = sampleTraining();
+  plan.timeline.back().begin = Seconds(3); // rank 0 works 3.5 s of 4.5, rank 1 works 3
+  const PlanSummary summary = summarize({plan, topology});
+  EXPECT_EQ(std::count(summary.advice.begin(), summary.advice.end(),
+                       "the busiest rank idles 22 %: give stages with a head or longer layers fewer of them "
+                       "(layers=3+4x14+2; --search chooses)"),
+            1);
+  EXPECT_EQ(summary.bounds.back(), "ranks idle 28 % of the pipeline's time, their mean");
+}
+
 // What runs beside other parts does not lengthen its phase.
 TEST(Report, HiddenTimeIsStatedAndLeftOutOfPhases) {
   const Topology topology = sampleTopology();
@@ -144,6 +157,16 @@ TEST(Report, APhaseThatThePlanDoesNotOverlapIsNotDrawnSo) {
   const PlanSummary summary = summarize({plan, topology});
   EXPECT_NE(summary.bounds[0].find("with transfers beside it"), std::string::npos);
   EXPECT_EQ(summary.bounds[1], "decode waits for memory: attention takes 9.1 ms, 46 % of 19.9 ms");
+}
+
+// A part whose memory traffic the plan does not count has no place on the axis of FLOP a byte.
+TEST(Report, TheRooflineSaysWhichPartsCountNoTraffic) {
+  const Topology topology = sampleTopology();
+  ClusterPlan plan = sampleServing();
+  const std::string uncounted = "1 prefill: attention (memory traffic not counted: at the right edge)";
+  EXPECT_EQ(count(planHtml({plan, topology}), uncounted), 0u);
+  plan.steps[0].memoryBytes = 0;
+  EXPECT_EQ(count(planHtml({plan, topology}), uncounted), 1u);
 }
 
 TEST(Report, TheTableNamesGibibytesAndGigabytes) {

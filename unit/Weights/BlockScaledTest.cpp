@@ -221,6 +221,8 @@ TEST(BlockScaled, PanelsAndSourcesAgreeOnScales) {
             "weights 'w' (slot 0): tensor 'w' has scales, its panels have none");
   EXPECT_EQ(failure([](Checkpoint &, WeightSlot &slot) { std::get<PanelLayout>(slot.transform).scaleRows = 48; }),
             "weights 'w' (slot 0): scales of 16 columns x 48 rows do not fit panels of f8E4M3FN");
+  EXPECT_EQ(failure([](Checkpoint &, WeightSlot &slot) { slot.sources[0].scales->blockRows = 0; }),
+            "weights 'w' (slot 0): tensor 'w' is in blocks of 0 x 32");
   EXPECT_EQ(failure([](Checkpoint &, WeightSlot &slot) { slot.transform = RowMajor{DType::F8E4M3, 2800}; }),
             "weights 'w' (slot 0): rows of f8E4M3FN: scaled blocks are packed in panels only");
 }

@@ -43,7 +43,7 @@ public:
   /// A finite number from `min` to `max`.
   double number(const std::string &key, double min, double max);
   double number(const std::string &key, std::optional<double> otherwise, double min, double max);
-  bool flag(const std::string &key, std::optional<bool> otherwise = std::nullopt);
+  bool flag(const std::string &key, bool otherwise);
   /// Index of the word among `words`, in any case; a remark in brackets does not count ("seed (as printed)" is "seed").
   size_t word(const std::string &key, const std::vector<std::string> &words,
               std::optional<size_t> otherwise = std::nullopt);

@@ -100,15 +100,13 @@ double QueryInputs::number(const std::string &key, std::optional<double> otherwi
   return min;
 }
 
-bool QueryInputs::flag(const std::string &key, std::optional<bool> otherwise) {
+bool QueryInputs::flag(const std::string &key, bool otherwise) {
   const json *value = raw(key);
-  if (!value && otherwise)
-    return *otherwise;
-  if (value && value->is_boolean())
-    return value->get<bool>();
-  fail(key, value ? "must be true or false, got " + shortenedJson(*value) : "is missing",
-       value ? "" : "give true or false");
-  return false;
+  if (!value)
+    return otherwise;
+  if (!value->is_boolean())
+    fail(key, "must be true or false, got " + shortenedJson(*value));
+  return value->is_boolean() && value->get<bool>();
 }
 
 size_t QueryInputs::word(const std::string &key, const std::vector<std::string> &words,

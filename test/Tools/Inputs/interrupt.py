@@ -1,5 +1,6 @@
 """Starts a command, waits until it is at work, interrupts it as Control-C does (its whole process group), and checks
-that it ends with 130, without a word but "interrupted", with a trace that is whole JSON.
+that it ends with 130, with no error, at most the word that it was interrupted, which is printed, and with a trace that
+is whole JSON.
 
 usage: interrupt.py stdout|file:PATH TRACE|- COMMAND ARGUMENT...     at work: it printed something; PATH exists
 """
@@ -23,6 +24,7 @@ if process.returncode != 130:
     sys.exit(f"exit code {process.returncode}, not 130: {said.decode()}")
 if said.decode().count("interrupted") > 1 or "error" in said.decode():
     sys.exit(f"said: {said.decode()}")
+print(said.decode(), end="")
 if trace != "-":
     with open(trace) as file:
         assert json.load(file)["traceEvents"], "the trace is empty"
