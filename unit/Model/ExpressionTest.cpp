@@ -38,10 +38,12 @@ TEST(Expression, Overflow) {
 
 TEST(Expression, UnknownNameAndBadText) {
   EXPECT_EQ(run("layers + 1").error().message, "no layers");
-  EXPECT_FALSE(run("(1"));
-  EXPECT_FALSE(run("1 2"));
-  EXPECT_FALSE(run(""));
-  EXPECT_FALSE(run("1x"));
+  EXPECT_EQ(run("(1").error().message, "'(1' lacks ')'");
+  EXPECT_EQ(run("1 2").error().message, "'1 2' has something behind its end");
+  EXPECT_EQ(run("").error().message, "'' ends too early");
+  EXPECT_EQ(run("1 + ?").error().message, "'1 + ?' has an unknown sign");
+  EXPECT_EQ(run("1x").error().message, "'1x' has a malformed number");
+  EXPECT_EQ(run("9223372036854775808").error().message, "'9223372036854775808' has a malformed number");
 }
 
 } // namespace

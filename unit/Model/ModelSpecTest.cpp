@@ -351,7 +351,8 @@ TEST(ModelSpec, WhatIsNotAConfig) {
   TempFolder folder;
   EXPECT_EQ(loadModelSpec(folder.path).error().message, "there is no config.json");
   EXPECT_EQ(loadModelSpec(folder / "none.json").error().message, "does not exist");
-  EXPECT_EQ(loadModelSpec("model.gguf").error().message, "GGUF files are not read");
+  EXPECT_EQ(loadModelSpec("model.gguf").error().text(),
+            "model.gguf: GGUF files are not read; use the model's safetensors checkpoint");
   folder.write("config.json", "[]");
   EXPECT_EQ(loadModelSpec(folder.path).error().message, "is not a JSON object");
 }

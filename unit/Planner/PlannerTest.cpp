@@ -252,6 +252,6 @@ TEST(PlanRefuses, SizesThatWouldOverflow) {
   auto &gqa = std::get<GqaSpec>(spec.attention);
   gqa.kvHeads = gqa.headDim = int64_t(1) << 26;
   EXPECT_NE(refusal(spec, machine(gibibytes(1)), limits(1, 1 << 20, 256))
-                .find("cache and rotary table need 1.93e+25 bytes; lower --max-context"),
+                .find("cache and rotary table need 1.93e+25 bytes; lower --max-context or --max-sequences"),
             std::string::npos);
 }

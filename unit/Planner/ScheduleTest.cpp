@@ -251,6 +251,37 @@ TEST(Schedule, AReceiveThatIsNotWaitedForIsFound) {
   EXPECT_EQ(status.error().text(), "rank 1: F0 runs before its input is there");
 }
 
+TEST(Schedule, ASendBeforeItsTaskIsFound) {
+  PipelineSchedule schedule = make(PipelineKind::OneFOneB, 2, 2);
+  std::vector<PipelineAction> &program = schedule.ranks[0];
+  ASSERT_EQ(program[1].kind, PipelineAction::Kind::Send);
+  std::swap(program[0], program[1]);
+  Status status = checkTransport(schedule);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().text(), "rank 0: F0 is sent before it is computed");
+}
+
+TEST(Schedule, ASendToARankThatIsNoNeighbourIsFound) {
+  PipelineSchedule schedule = make(PipelineKind::OneFOneB, 3, 3);
+  schedule.ranks[0][1].peer = 2;
+  Status status = checkTransport(schedule);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().text(), "rank 0: F0 has no business with rank 2");
+}
+
+TEST(Schedule, AnExchangeThatIsNeverWaitedForIsFound) {
+  PipelineSchedule schedule = make(PipelineKind::OneFOneB, 2, 2);
+  std::vector<PipelineAction> &sender = schedule.ranks[1], &receiver = schedule.ranks[0];
+  ASSERT_EQ(sender.back().kind, PipelineAction::Kind::Wait);
+  sender.pop_back();
+  while (receiver.back().kind != PipelineAction::Kind::Receive) // it would wait for ever
+    receiver.pop_back();
+  receiver.pop_back();
+  Status status = checkTransport(schedule);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().text(), "rank 1: B1 is never waited for");
+}
+
 TEST(Schedule, RefusesShapesThatNoScheduleFits) {
   EXPECT_EQ(errorOf({{"schedule", "1f1b"}, {"pp", 0}, {"microbatches", 4}}),
             "inputs:1:19: 'pp' must be 1 to 1099511627776, got 0");

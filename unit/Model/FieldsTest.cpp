@@ -1,0 +1,59 @@
+//===- FieldsTest.cpp - the values a config gives to a family's fields -----===//
+
+#include "Fields.h"
+
+#include <functional>
+#include <gtest/gtest.h>
+
+using namespace k2c;
+
+namespace {
+
+const std::string head = "family: f\nmodel_types: [f]\narchitectures: [F]\n";
+
+/// What a config says to a family with the keys and checks of `rest`.
+std::string refusal(const std::string &rest, const std::string &config) {
+  Expected<Family> family = parseFamily(head + rest, "f.yaml");
+  Expected<JsonDocument> document = parseJson(config, "config.json");
+  EXPECT_TRUE(family && document);
+  ConfigFile file(std::move(*document), {});
+  std::map<std::string, ConfigPlace> places;
+  Expected<Fields> fields = readFields(file, *family, places);
+  return fields ? "" : fields.error().text();
+}
+
+} // namespace
+
+TEST(Fields, ADefaultThatDividesUnevenlyIsRefused) {
+  const std::string keys = "config:\n  hidden: {field: h, kind: size}\n  heads: {field: n, kind: size}\n"
+                           "  head_dim: {field: d, kind: size, default: h / n}\n";
+  EXPECT_EQ(refusal(keys, R"({"hidden": 6, "heads": 3})"), "");
+  EXPECT_EQ(refusal(keys, R"({"hidden": 7, "heads": 3})"),
+            "config.json: key 'head_dim' is not given and cannot be derived: 'h / n' asks for 7 / 3, which is not "
+            "whole; correct the sizes or add the key");
+}
+
+TEST(Fields, ACheckOfWhatIsNoNumberIsRefused) {
+  EXPECT_EQ(refusal("config:\n  act: {field: a, kind: word}\nchecks:\n  - {that: a > 1, at: act, say: no}\n",
+                    R"({"act": "silu"})"),
+            "config.json:1:2: 'a' is not a whole number here");
+}
+
+// Of a section of a families file that names a field or a literal of another kind.
+TEST(Fields, EntriesOfAnotherKindAreRefused) {
+  Expected<Family> family =
+      parseFamily(head + "moe:\n  top_k: silu\n  bias: silu\n  activation: 4\n  score: other\n", "f.yaml");
+  ASSERT_TRUE(family) << family.error().text();
+  const Fields fields;
+  auto said = [&](const std::function<void(Section &)> &read) {
+    Section section(*family, fields, "moe");
+    read(section);
+    return section.error() ? section.error()->text() : "";
+  };
+  EXPECT_EQ(said([](Section &s) { s.size("top_k"); }), "f.yaml: moe: entry 'top_k' is not a whole number");
+  EXPECT_EQ(said([](Section &s) { s.number("top_k"); }), "f.yaml: moe: entry 'top_k' is not a number");
+  EXPECT_EQ(said([](Section &s) { s.flag("bias"); }), "f.yaml: moe: entry 'bias' is not true or false");
+  EXPECT_EQ(said([](Section &s) { s.word("activation"); }), "f.yaml: moe: entry 'activation' is not a word");
+  EXPECT_EQ(said([](Section &s) { s.oneOf<int>("score", {{"sigmoid", 1}}); }),
+            "f.yaml: moe: entry 'score' has an unknown value");
+}
