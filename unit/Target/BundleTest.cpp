@@ -1,9 +1,12 @@
 //===- BundleTest.cpp - DIR.partial becomes DIR: locks, leftovers, refusals ---------------------===//
+#include "../LimitedChild.h"
 #include "k2c/Target/Package.h"
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <iterator>
+#include <sched.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 using namespace k2c;
@@ -19,6 +22,17 @@ void writeText(const fs::path &path, const std::string &text) {
 std::string readText(const fs::path &path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
+}
+
+const std::string noMounts = "this process may not mount";
+
+/// What `body` says while a file system of its own is mounted at `folder`.
+std::string saidBeside(const fs::path &folder, const std::function<std::string()> &body) {
+  return test::saidInChild([&] {
+    const bool isMounted =
+        ::unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 && ::mount("none", folder.c_str(), "tmpfs", 0, nullptr) == 0;
+    return isMounted ? body() : noMounts;
+  });
 }
 
 class BundleTest : public testing::Test {
@@ -102,6 +116,44 @@ TEST_F(BundleTest, SomeoneElsesPartialFolderIsLeftAlone) {
   EXPECT_EQ(refusal(out, true), partial.string() + ": is in the way: k2c assembles the bundle there and did not make "
                                                    "it; move it away, or choose another output folder");
   EXPECT_EQ(readText(partial / "thesis.txt"), "mine");
+}
+
+// Each file of the kernel's own is read-only and on no disk.
+TEST_F(BundleTest, AFileThatDoesNotReachTheDiskIsNamed) {
+  Expected<BundleFolder> bundle = BundleFolder::begin(out.string(), false);
+  ASSERT_TRUE(bundle);
+  fs::create_symlink("/proc/version", partial / "notes");
+  Status status = bundle->finish();
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().text(), (partial / "notes").string() +
+                                       ": cannot be flushed to disk: Invalid argument; check space and permissions");
+}
+
+// A mount point is busy.
+TEST_F(BundleTest, ALeftoverThatCannotBeRemovedIsNamed) {
+  writeText(partial / ".k2c-partial", "");
+  fs::create_directory(partial / "busy");
+  const std::string said = saidBeside(partial / "busy", [&] { return refusal(out); });
+  if (said == noMounts)
+    GTEST_SKIP() << said;
+  EXPECT_EQ(said, (partial / "busy").string() + ": cannot be removed: Device or resource busy; check permissions");
+}
+
+TEST_F(BundleTest, AReplacedFolderThatCannotBeRemovedIsNamed) {
+  assemble("first");
+  fs::create_directory(out / "busy");
+  const std::string said = saidBeside(out / "busy", [&] {
+    Expected<BundleFolder> bundle = BundleFolder::begin(out.string(), false);
+    if (!bundle)
+      return bundle.error().text();
+    Status status = bundle->finish(/*canExchange=*/false);
+    return status ? "replaced" : status.error().text();
+  });
+  if (said == noMounts)
+    GTEST_SKIP() << said;
+  EXPECT_EQ(said.rfind(out.string() + ".replaced-", 0), 0u) << said;
+  EXPECT_NE(said.find(": was replaced and cannot be removed: Device or resource busy; remove it"), std::string::npos)
+      << said;
 }
 
 TEST_F(BundleTest, AnInterruptedCompileLeavesBlobsToTheNextAndNothingElse) {

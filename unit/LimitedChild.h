@@ -1,0 +1,71 @@
+//===- LimitedChild.h - What is said where the system refuses -----------------===//
+//
+// A limit cannot be taken back, and one of memory would hit the test itself: a child process takes it.
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_UNIT_LIMITEDCHILD_H
+#define K2C_UNIT_LIMITEDCHILD_H
+
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace k2c::test {
+
+/// A sanitizer's own memory counts, too, and it ends a program whose memory is refused.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define K2C_TEST_IS_SANITIZED 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define K2C_TEST_IS_SANITIZED 1
+#endif
+#ifdef K2C_TEST_IS_SANITIZED
+inline constexpr bool canLimitMemory = false;
+#else
+inline constexpr bool canLimitMemory = true;
+#endif
+
+/// What `body` returns in a child process; without a word if it ends otherwise.
+inline std::string saidInChild(const std::function<std::string()> &body) {
+  int ends[2];
+  if (::pipe(ends) != 0)
+    return "no pipe";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const std::string text = body();
+    (void)!::write(ends[1], text.data(), text.size());
+    ::_exit(0);
+  }
+  ::close(ends[1]);
+  std::string said;
+  char buffer[4096];
+  for (ssize_t count; (count = ::read(ends[0], buffer, sizeof buffer)) > 0;)
+    said.append(buffer, size_t(count));
+  ::close(ends[0]);
+  ::waitpid(child, nullptr, 0);
+  return said;
+}
+
+/// Sets a limit of this process, which should be such a child.
+inline void limit(decltype(RLIMIT_AS) resource, rlim_t most) {
+  const struct rlimit limits{most, most};
+  if (::setrlimit(resource, &limits) != 0)
+    ::_exit(1);
+}
+
+/// From here on this process gets `bytes` of memory at most.
+inline void limitMoreMemory(int64_t bytes) {
+  int64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  limit(RLIMIT_AS, rlim_t(pages * ::sysconf(_SC_PAGESIZE) + bytes));
+}
+
+} // namespace k2c::test
+
+#endif // K2C_UNIT_LIMITEDCHILD_H
