@@ -1,4 +1,5 @@
 // Messages of the runtime, each with the condition that makes it and in full: bundles, programs, machines, requests.
+#include "../LimitedChild.h"
 #include "fake/FakeBundle.h"
 #include "host/CpuFeatures.h"
 #include "k2rt/program.h"
@@ -7,10 +8,14 @@
 #include "memory/Region.h"
 #include "program/Bundle.h"
 #include "program/Fields.h"
+#include "run/Spool.h"
 #include "serve/Scheduler.h"
+#include "trace/Trace.h"
+#include <csignal>
 #include <filesystem>
 #include <gtest/gtest.h>
 
+using namespace k2c::test;
 using namespace k2rt;
 using nlohmann::json;
 
@@ -163,6 +168,56 @@ TEST(MemoryMessages, OfWhatTheSystemRefuses) {
   EXPECT_EQ(said(Region::allocate(int64_t(1) << 60, "arena")),
             "arena: the system refuses 1152921504606846976 bytes of memory; free memory, or compile with smaller "
             "--max-sequences, --max-context or --step-tokens");
+}
+
+// Of a process's own memory, nothing is mapped at address 0.
+TEST(FileMessages, OfOnesThatFailToBeRead) {
+  EXPECT_EQ(said(readUserFile("/proc/self/mem", 100)), "/proc/self/mem: cannot read: Input/output error");
+}
+
+TEST(FileMessages, OfOnesThatCannotBeMapped) {
+  if (!canLimitMemory)
+    GTEST_SKIP() << "a sanitizer takes memory itself";
+  FakeBundle fake;
+  std::filesystem::resize_file(fake.path("weights/blob0.bin"), 1 << 26);
+  EXPECT_EQ(saidInChild([&] {
+              limitMoreMemory(1 << 20);
+              return said(MappedFile::open(fake.folder, "weights/blob0.bin", 1 << 26));
+            }),
+            fake.path("weights/blob0.bin") + ": cannot map 67108864 bytes: Cannot allocate memory");
+}
+
+TEST(SpoolMessages, OfATemporaryFileThatIsRefused) {
+  EXPECT_EQ(saidInChild([] {
+              limit(RLIMIT_NOFILE, 0);
+              return said(Spool::create());
+            }),
+            "temporary file: cannot be created in /tmp: Too many open files");
+}
+
+TEST(SpoolMessages, OfResultsThatDoNotFit) {
+  EXPECT_EQ(saidInChild([] {
+              ::signal(SIGXFSZ, SIG_IGN);
+              limit(RLIMIT_FSIZE, 4096);
+              Result<Spool> spool = Spool::create();
+              const std::vector<float> logits(4096);
+              spool->write(0, logits.data(), int64_t(logits.size()));
+              return said(spool->status());
+            }),
+            "temporary file: cannot hold the results in /tmp: File too large");
+}
+
+TEST(TraceMessages, OfRingsThatAreRefused) {
+  EXPECT_EQ(saidInChild([] {
+              const int next = ::dup(0);
+              ::close(next);
+              limit(RLIMIT_NOFILE, rlim_t(next) + 1); // one more than are open, for the trace itself
+              return said(Trace::create("/dev/null", 1));
+            }),
+            "--trace: cannot create the rings: Too many open files");
+  const std::string rings = said(Trace::create("/dev/null", INT32_MAX));
+  EXPECT_EQ(rings.rfind("--trace: cannot map ", 0), 0u) << rings;
+  EXPECT_NE(rings.find(" bytes for the rings: "), std::string::npos) << rings;
 }
 
 TEST(MemoryMessages, OfABundleThatDoesNotFit) {

@@ -1,6 +1,8 @@
 // Messages of DIR/run about prompts, routes and flags, each with the condition that makes it and in full.
+#include "../LimitedChild.h"
 #include "fake/FakeBundle.h"
 #include <algorithm>
+#include <filesystem>
 #include <gtest/gtest.h>
 
 using namespace k2rt;
@@ -117,6 +119,19 @@ TEST(FlagMessages, OfATraceWithoutSpace) {
   EXPECT_EQ(outcome.exitCode, 3);
   EXPECT_EQ(outcome.err, "run: error: --trace /dev/full: could not be written completely: No space left on device; "
                          "free space on its disk\n");
+}
+
+TEST(MemoryMessages, OfAFileThatTheProgramHasNoRoomFor) {
+  if (!k2c::test::canLimitMemory)
+    GTEST_SKIP() << "a sanitizer takes memory itself";
+  FakeBundle fake;
+  fake.writeFile("large.json", "");
+  std::filesystem::resize_file(fake.path("large.json"), 255 << 20);
+  EXPECT_EQ(k2c::test::saidInChild([&] {
+              k2c::test::limitMoreMemory(96 << 20);
+              return runBundle(fake, {"generate", "--batch-file", fake.path("large.json")}).err;
+            }),
+            "run: error: run: the system refuses memory\n");
 }
 
 TEST(GenerateNotes, SayTheRates) {

@@ -1,8 +1,10 @@
 // k2rt.h: the same run through the C interface, greedy and drawn, and what each call refuses.
+#include "../LimitedChild.h"
 #include "fake/FakeBundle.h"
 #include "k2rt/k2rt.h"
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <gtest/gtest.h>
 
 using namespace k2rt;
@@ -148,6 +150,19 @@ TEST_F(UserApi, OpenRefuses) {
   EXPECT_EQ(said(status), "invalid argument| bundle| is null| ");
   EXPECT_EQ(bundle, nullptr);
   k2rt_close(nullptr);
+}
+
+TEST_F(UserApi, MemoryThatTheSystemRefusesIsACode) {
+  if (!k2c::test::canLimitMemory)
+    GTEST_SKIP() << "a sanitizer takes memory itself";
+  FakeBundle fake;
+  std::filesystem::resize_file(fake.path("files.json"), 32 << 20);
+  EXPECT_EQ(k2c::test::saidInChild([&] {
+              k2c::test::limitMoreMemory(1 << 20);
+              k2rt_open(fake.folder.c_str(), &bundle, &status);
+              return said(status);
+            }),
+            "out of memory| k2rt| the system refuses memory| ");
 }
 
 TEST_F(UserApi, SessionCreateRefuses) {

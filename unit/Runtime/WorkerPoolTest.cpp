@@ -1,5 +1,6 @@
 // Workers meet: every job runs once on every worker, also with many more workers than processors.
 #include "host/WorkerPool.h"
+#include "../LimitedChild.h"
 #include <atomic>
 #include <gtest/gtest.h>
 #include <thread>
@@ -18,6 +19,18 @@ TEST(WorkerPool, EveryWorkerRunsEveryJobOnce) {
 }
 
 TEST(WorkerPool, StartsAndEndsWithoutAJob) { EXPECT_TRUE(WorkerPool::start(3, readContainer())); }
+
+TEST(WorkerPool, AThreadThatTheSystemRefusesIsNamed) {
+  if (!k2c::test::canLimitMemory)
+    GTEST_SKIP() << "a sanitizer takes memory itself";
+  const std::string said = k2c::test::saidInChild([] {
+    k2c::test::limitMoreMemory(16 << 20); // a thread's stack is a megabyte
+    Result<std::unique_ptr<WorkerPool>> pool = WorkerPool::start(64, readContainer());
+    return pool ? "started" : pool.error().text();
+  });
+  EXPECT_EQ(said.rfind("--threads 64: cannot start thread ", 0), 0u) << said;
+  EXPECT_NE(said.find(": Resource temporarily unavailable"), std::string::npos) << said;
+}
 
 TEST(Barrier, WhoWaitsIdlesUntilTheLastArrives) {
   constexpr int32_t threads = 2;
