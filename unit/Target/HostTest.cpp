@@ -1,4 +1,5 @@
 //===- HostTest.cpp - CPUs, objects, links: what works and what is refused ------------------------===//
+#include "../LimitedChild.h"
 #include "lib/Target/Host/Codegen.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Parser/Parser.h"
@@ -12,6 +13,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <dlfcn.h>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <thread>
 
@@ -209,7 +211,59 @@ TEST_F(HostTest, WritableGlobalsAreRefused) {
   ASSERT_TRUE(objects) << objects.error().text();
   Status status = linkShared(*objects, {"f"}, path("w.so"));
   ASSERT_FALSE(status);
-  EXPECT_EQ(status.error().message, "section .data holds 4 writable bytes");
+  EXPECT_EQ(status.error().text(), objects->front() + ": section .data holds 4 writable bytes; generated code may have "
+                                                      "no writable globals");
+}
+
+TEST_F(HostTest, WhatIsNoObjectIsNotLinked) {
+  std::ofstream(path("text.o")) << "not machine code";
+  Status status = linkShared({path("text.o")}, {"f"}, path("t.so"));
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().text(), path("text.o") + ": is not an object file: The file was not recognized as a valid "
+                                                    "object file; remove it from the object cache");
+}
+
+TEST_F(HostTest, AFolderThatIsNotThereHoldsNoLibrary) {
+  std::vector<std::string> objects = *compile("answer", answer);
+  Status status = linkShared(objects, {"answer"}, path("nothere/a.so"));
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().text(), path("nothere/a.so.exports") + ": cannot write: No such file or directory");
+}
+
+TEST_F(HostTest, ALinkerThatIsKilledIsNamed) {
+  std::vector<std::string> objects = *compile("answer", answer);
+  std::ofstream(path("ld.lld-22")) << "#!/bin/sh\nkill -KILL $$\n";
+  llvm::sys::fs::setPermissions(path("ld.lld-22"), llvm::sys::fs::all_all);
+  std::string saved = std::getenv("PATH");
+  setenv("PATH", folder.c_str(), 1);
+  Status status = linkShared(objects, {"answer"}, path("a.so"));
+  setenv("PATH", saved.c_str(), 1);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().text(), path("a.so") + ": ld.lld-22 was ended by a signal; check that its disk has space");
+}
+
+TEST_F(HostTest, AProcessWithoutDescriptorsCompilesNothing) {
+  EXPECT_EQ(test::saidInChild([&] {
+              test::limit(RLIMIT_NOFILE, 0);
+              Expected<std::vector<std::string>> objects = compile("answer", answer);
+              return objects ? "compiled" : objects.error().text();
+            }),
+            "answer: cannot make a pipe: Too many open files");
+}
+
+// What is left of another dialect has no machine code.
+TEST_F(HostTest, AnOperationThatHasNoCodeIsAnErrorOfItsKernel) {
+  mlir::MLIRContext context;
+  context.allowUnregisteredDialects();
+  context.loadDialect<mlir::LLVM::LLVMDialect>();
+  mlir::ScopedDiagnosticHandler quiet(&context, [](mlir::Diagnostic &) { return mlir::success(); });
+  auto refusal = [&](const char *text) {
+    mlir::OwningOpRef<mlir::ModuleOp> module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
+    Expected<std::string> code = llvmIrOf(*module, target);
+    return code ? "" : code.error().text();
+  };
+  EXPECT_EQ(refusal("llvm.func @f() { \"other.op\"() : () -> () llvm.return }"),
+            "module: does not translate to LLVM IR");
 }
 
 TEST_F(HostTest, MissingLinkerIsNamed) {

@@ -1,0 +1,37 @@
+//===- TeamTest.cpp - Workers and memory that a calibration does not get --===//
+#include "Team.h"
+#include "../LimitedChild.h"
+#include "Memory.h"
+#include <gtest/gtest.h>
+
+using namespace k2c;
+using namespace k2c::calibration;
+
+TEST(Memory, MoreThanAnAddressSpaceIsRefused) {
+  Expected<Memory> memory = Memory::map(Bytes(int64_t(1) << 50));
+  ASSERT_FALSE(memory);
+  EXPECT_EQ(memory.error().text(), "calibration: cannot map 1.00 PiB (1.13 PB): Cannot allocate memory; free memory");
+}
+
+TEST(Team, WorkersThatDoNotStartAreRefused) {
+  if (!test::canLimitMemory)
+    GTEST_SKIP() << "a sanitizer takes memory itself";
+  EXPECT_EQ(test::saidInChild([] {
+              test::limitMoreMemory(16 << 20); // a worker's stack is a megabyte
+              Expected<Team> team = Team::start(64, 0);
+              return team ? "started" : team.error().text();
+            }),
+            "--threads 64: the workers do not start; allow the process more threads");
+}
+
+TEST(Team, AKernelThatFailsIsRefused) {
+  Expected<Team> team = Team::start(1, 0);
+  ASSERT_TRUE(team) << team.error().text();
+  Launch launch;
+  launch.function = [](k2rt_ir_worker *, void *const *) -> int32_t { return 1; };
+  launch.items = 1;
+  const k2rt_ir_step step = {};
+  Expected<Seconds> time = team->time({launch}, step, Seconds(0));
+  ASSERT_FALSE(time);
+  EXPECT_EQ(time.error().text(), "calibration: a kernel failed on data of its own; report it with the CPU's name");
+}
