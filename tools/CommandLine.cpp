@@ -3,7 +3,10 @@
 #include "k2c/Support/Printable.h"
 #include <charconv>
 #include <cstdio>
+#include <cstdlib>
+#include <exception>
 #include <iostream>
+#include <new>
 #include <set>
 
 using namespace k2c;
@@ -59,12 +62,33 @@ std::string emptyOption(const CLI::App &app) {
   return "";
 }
 
+/// Takes no memory itself.
+int failWithoutMemory() {
+  std::fprintf(stderr, "k2c: error: the system refuses memory; free some, or ask for less\n");
+  return 1;
+}
+
+std::terminate_handler otherwise = nullptr;
+
+/// nlohmann-json takes memory to free a value, in a destructor, which no exception may leave.
+void endWithoutMemory() {
+  try {
+    if (std::current_exception())
+      throw;
+  } catch (const std::bad_alloc &) {
+    std::_Exit(failWithoutMemory());
+  } catch (...) {
+  }
+  otherwise();
+}
+
 /// What a library throws in spite of its rules is one line too.
 int guarded(const std::function<int()> &run) {
+  otherwise = std::set_terminate(endWithoutMemory);
   try {
     return run();
   } catch (const std::bad_alloc &) {
-    return fail("the system refuses memory; free some, or ask for less");
+    return failWithoutMemory();
   } catch (const std::exception &unexpected) {
     return fail("unexpected: " + shortened(unexpected.what(), mostQuoted));
   }
