@@ -121,17 +121,22 @@ TEST(FlagMessages, OfATraceWithoutSpace) {
                          "free space on its disk\n");
 }
 
+// The text has no room, or the values that are read from it, or what it takes to free these.
 TEST(MemoryMessages, OfAFileThatTheProgramHasNoRoomFor) {
   if (!k2c::test::canLimitMemory)
     GTEST_SKIP() << "a sanitizer takes memory itself";
   FakeBundle fake;
-  fake.writeFile("large.json", "");
-  std::filesystem::resize_file(fake.path("large.json"), 255 << 20);
-  EXPECT_EQ(k2c::test::saidInChild([&] {
-              k2c::test::limitMoreMemory(96 << 20);
-              return runBundle(fake, {"generate", "--batch-file", fake.path("large.json")}).err;
-            }),
-            "run: error: run: the system refuses memory\n");
+  std::string prompt = "[[1";
+  for (int64_t token = 1; token < 6'000'000; ++token) // 16 bytes each when they are read
+    prompt += ",1";
+  fake.writeFile("large.json", prompt + "]]");
+  for (int64_t megabytes : {20, 40, 60, 100})
+    EXPECT_EQ(k2c::test::saidInChild([&] {
+                k2c::test::limitMoreMemory(megabytes << 20);
+                return runBundle(fake, {"generate", "--batch-file", fake.path("large.json")}).err;
+              }),
+              "run: error: run: the system refuses memory\n")
+        << megabytes;
 }
 
 TEST(GenerateNotes, SayTheRates) {

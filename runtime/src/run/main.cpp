@@ -8,7 +8,10 @@
 #include "run/Run.h"
 #include "serve/Utf8.h"
 #include <cstdio>
+#include <cstdlib>
+#include <exception>
 #include <malloc.h>
+#include <new>
 #include <unistd.h>
 
 using namespace k2rt;
@@ -71,12 +74,33 @@ static int report(const Error &failure) {
   return exitCode(failure.code);
 }
 
+/// Takes no memory itself.
+static int reportNoMemory() {
+  std::fprintf(stderr, "run: error: run: the system refuses memory\n");
+  return exitCode(K2RT_OUT_OF_MEMORY);
+}
+
+static std::terminate_handler otherwise = nullptr;
+
+/// nlohmann-json takes memory to free a value, in a destructor, which no exception may leave.
+static void endWithoutMemory() {
+  try {
+    if (std::current_exception())
+      throw;
+  } catch (const std::bad_alloc &) {
+    std::_Exit(reportNoMemory());
+  } catch (...) {
+  }
+  otherwise();
+}
+
 static int runCommand(const Command &command) {
   Status done;
+  otherwise = std::set_terminate(endWithoutMemory);
   try {
     done = command();
   } catch (const std::bad_alloc &) {
-    done = Error{K2RT_OUT_OF_MEMORY, "run", "the system refuses memory", ""};
+    return reportNoMemory();
   } catch (const std::exception &unexpected) {
     done = Error{K2RT_SYSTEM, "run", shortened(unexpected.what(), mostQuoted), ""};
   }
