@@ -93,4 +93,14 @@ TEST(Indices, OrdinalsAreThoseOfTheAscendingList) {
   EXPECT_EQ(two.ordinal(5), -1);
 }
 
+TEST(Indices, AnEmptySetIsNone) {
+  mlir::MLIRContext context;
+  context.loadDialect<nn::NnDialect>();
+  std::string said;
+  mlir::ScopedDiagnosticHandler keep(&context, [&](mlir::Diagnostic &diagnostic) { said += diagnostic.str(); });
+  auto emitError = [&] { return mlir::emitError(mlir::UnknownLoc::get(&context)); };
+  EXPECT_FALSE(nn::IndicesAttr::getChecked(emitError, &context, llvm::ArrayRef<IndexRange>()));
+  EXPECT_EQ(said, "'#nn.indices' [C1] expects at least one range");
+}
+
 } // namespace

@@ -251,6 +251,17 @@ TEST_F(HostTest, AProcessWithoutDescriptorsCompilesNothing) {
             "answer: cannot make a pipe: Too many open files");
 }
 
+TEST_F(HostTest, AUserWithoutProcessesCompilesNothing) {
+  EXPECT_EQ(test::saidInChild([&] {
+              test::limit(RLIMIT_NPROC, 0);
+              if (::getuid() == 0 && ::setuid(65534) != 0) // root has no such limit
+                return std::string("no other user");
+              Expected<std::vector<std::string>> objects = compile("answer", answer);
+              return objects ? "compiled" : objects.error().text();
+            }),
+            "answer: cannot start a compiling process: Resource temporarily unavailable");
+}
+
 // What is left of another dialect has no machine code.
 TEST_F(HostTest, AnOperationThatHasNoCodeIsAnErrorOfItsKernel) {
   mlir::MLIRContext context;

@@ -36,6 +36,14 @@ TEST(CheckpointTensors, PacksATensorOfAShard) {
   EXPECT_EQ(packed.substr(0, expected.size()), expected);
 }
 
+TEST(CheckpointTensors, BytesOutsideATensorAreRefused) {
+  CheckpointTensors tensors = oracle("deepseek_v3");
+  char byte = 0;
+  Status status = tensors.read("model.norm.weight", int64_t(1) << 20, &byte, 1);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().text(), "tensor 'model.norm.weight': bytes 1048576 to 1048577 are outside it");
+}
+
 // 12 experts of 24 x 64: gate and up of all experts are one operand a layer.
 TEST(CheckpointTensors, PacksExpertsOfAFamily) {
   CheckpointTensors tensors = oracle("kimi_k2");

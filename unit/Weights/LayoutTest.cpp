@@ -3,6 +3,7 @@
 // The reference places every element of W[n][k] by the formula of the layout; the packer never sees it.
 //
 //===----------------------------------------------------------------------===//
+#include "SourceReader.h"
 #include "TestTensors.h"
 #include "k2c/Weights/Packer.h"
 #include "k2c/Weights/WeightIndex.h"
@@ -201,6 +202,19 @@ TEST(Rows, ColumnSliceAndTranspose) {
   EXPECT_EQ(pack<uint16_t>(tensors, {0, "w", 0, {source}, RowMajor{DType::BF16, 12}}), plain);
   source.transpose = true;
   EXPECT_EQ(pack<uint16_t>(tensors, {0, "w", 0, {source}, RowMajor{DType::BF16, 12}}), transposed);
+}
+
+TEST(Rows, MoreThanTheSourcesHaveAreRefused) {
+  MemoryTensors tensors;
+  tensors.addRandom("w", DType::F32, {2, 3});
+  const SourceTensor source{"w", {2, 3}, {}, false};
+  Expected<weights::SourceReader> reader = weights::SourceReader::open(tensors, source, DType::F32);
+  ASSERT_TRUE(reader) << reader.error().text();
+  weights::RowStream stream({*reader});
+  std::vector<float> rows(4 * 3);
+  Status status = stream.next(4, reinterpret_cast<char *>(rows.data()), 3);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().text(), "weights: the sources end 2 rows early");
 }
 
 TEST(Tables, ComeFromTheirGenerator) {
