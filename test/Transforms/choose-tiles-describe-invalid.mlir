@@ -59,3 +59,14 @@ kern.func @k(%q: !h, %kv: !kv, %b: !nn.batch) -> !h {
   %o = nn.attention %q, %kv, %b scale 2.5e-1 window 128 : !h, !kv -> !h
   kern.yield %o : !h
 }
+
+// -----
+
+// A linear adds what the kernel is given, not what it computed itself.
+!x = tensor<?x64xf32, #nn.rows<token>>
+// expected-error @below {{kernel 'k' reads a value that is neither an argument nor a view of one}}
+kern.func @k(%x: !x, %w: tensor<64x64xf32>) -> !x {
+  %a = nn.linear %x, %w : tensor<64x64xf32> order tree<1> : !x -> !x
+  %b = nn.add %a, %a : !x
+  kern.yield %b : !x
+}

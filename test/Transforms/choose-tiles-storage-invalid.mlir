@@ -27,3 +27,15 @@ kern.func @k_w(%x: !x, %w: tensor<64x64xf32, #nn.blocks<f8E4M3FN, [128, 48], f32
   %a = nn.linear %x, %w : tensor<64x64xf32, #nn.blocks<f8E4M3FN, [128, 48], f32>> order tree<1> : !x -> !x
   kern.yield %a : !x
 }
+
+// -----
+
+!qn = tensor<?x4x32xf32, #nn.rows<token>>
+!ql = tensor<?x4x64xf32, #nn.rows<token>>
+!w = tensor<4x64x32xf32, #nn.blocks<f8E5M2, [32, 32], f32>>
+
+// expected-error @below {{kernel 'k_uk' reads a weight of type 'tensor<4x64x32xf32, #nn.blocks<f8E5M2, [32, 32], f32>>', which no kernel of this build does}}
+kern.func @k_uk(%q: !qn, %w: !w, %b: !nn.batch) -> !ql {
+  %a = mla.absorb_query %q, %w : !w, %b order tree<1> : !qn -> !ql
+  kern.yield %a : !ql
+}

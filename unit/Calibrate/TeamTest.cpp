@@ -1,6 +1,7 @@
-//===- TeamTest.cpp - Workers and memory that a calibration does not get --===//
+//===- TeamTest.cpp - Workers, memory and kernels that fail a calibration ---===//
 #include "Team.h"
 #include "../LimitedChild.h"
+#include "Measurement.h"
 #include "Memory.h"
 #include <gtest/gtest.h>
 
@@ -34,4 +35,20 @@ TEST(Team, AKernelThatFailsIsRefused) {
   Expected<Seconds> time = team->time({launch}, step, Seconds(0));
   ASSERT_FALSE(time);
   EXPECT_EQ(time.error().text(), "calibration: a kernel failed on data of its own; report it with the CPU's name");
+}
+
+TEST(Measurement, BuffersThatAreTooSmallAreRefused) {
+  Expected<Memory> memory = Memory::map(kibibytes(4));
+  Expected<Team> team = Team::start(1, 0);
+  ASSERT_TRUE(memory && team);
+  Buffers buffers(*memory);
+  const TargetInfo target;
+  const std::vector<Probe> probes = linearProbes(target, /*quick=*/true, /*mostWorkers=*/1);
+  const Kernels none;
+  const Bench bench{target, buffers, *memory};
+  Measurement measurement(probes, none, bench, *team, Seconds(0));
+  Status status = measurement.round(kibibytes(256), [] {});
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().text(),
+            "calibration: the buffers are too small for a kernel; report it with the CPU's name");
 }
