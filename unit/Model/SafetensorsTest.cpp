@@ -54,6 +54,19 @@ TEST(Safetensors, ReadingOutsideATensorIsAnError) {
   EXPECT_EQ(status.error().message, "tensor 'b' has 4 bytes, not 3 from 2");
 }
 
+TEST(Safetensors, AFileThatShrinksAfterItWasOpenedIsAnError) {
+  TempFolder folder;
+  const std::string path = folder.write("model.safetensors", safetensors(twoTensors, "12345678abcd"));
+  Expected<Checkpoint> checkpoint = Checkpoint::open(folder.path);
+  ASSERT_TRUE(checkpoint);
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) - 1);
+  char bytes[4];
+  Status status = checkpoint->read(*checkpoint->find("b"), 0, bytes, 4);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(folder.relative(status.error().text()),
+            "model.safetensors: tensor 'b': the file ended after 3 of 4 bytes; the file was changed while it was read");
+}
+
 TEST(Safetensors, ScalarsAndEmptyTensors) {
   EXPECT_EQ(failure(oneTensor("F32", "[]", "[0,4]"), 4), "");
   EXPECT_EQ(failure(oneTensor("F32", "[0,5]", "[0,0]"), 0), "");

@@ -2,6 +2,7 @@
 #include "../LimitedChild.h"
 #include "lib/Target/Host/Codegen.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/ErrorHandling.h"
@@ -262,11 +263,11 @@ TEST_F(HostTest, AUserWithoutProcessesCompilesNothing) {
             "answer: cannot start a compiling process: Resource temporarily unavailable");
 }
 
-// What is left of another dialect has no machine code.
+// What is left of another dialect has no machine code, and a loop over tensors no jumps.
 TEST_F(HostTest, AnOperationThatHasNoCodeIsAnErrorOfItsKernel) {
   mlir::MLIRContext context;
   context.allowUnregisteredDialects();
-  context.loadDialect<mlir::LLVM::LLVMDialect>();
+  context.loadDialect<mlir::LLVM::LLVMDialect, mlir::scf::SCFDialect>();
   mlir::ScopedDiagnosticHandler quiet(&context, [](mlir::Diagnostic &) { return mlir::success(); });
   auto refusal = [&](const char *text) {
     mlir::OwningOpRef<mlir::ModuleOp> module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
@@ -275,6 +276,12 @@ TEST_F(HostTest, AnOperationThatHasNoCodeIsAnErrorOfItsKernel) {
   };
   EXPECT_EQ(refusal("llvm.func @f() { \"other.op\"() : () -> () llvm.return }"),
             "module: does not translate to LLVM IR");
+  EXPECT_EQ(refusal(R"(llvm.func @f() {
+              %0 = "other.op"() : () -> tensor<4xf32>
+              %1 = scf.forall (%i) in (4) shared_outs(%o = %0) -> (tensor<4xf32>) { scf.forall.in_parallel {} }
+              llvm.return
+            })"),
+            "module: does not lower to the LLVM dialect");
 }
 
 TEST_F(HostTest, MissingLinkerIsNamed) {
