@@ -59,11 +59,20 @@ inline void limit(decltype(RLIMIT_AS) resource, rlim_t most) {
     ::_exit(1);
 }
 
-/// From here on this process gets `bytes` of memory at most.
+/// From here on this process gets `bytes` of memory at most. What earlier tests left free in the heap is taken first.
 inline void limitMoreMemory(int64_t bytes) {
   int64_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
-  limit(RLIMIT_AS, rlim_t(pages * ::sysconf(_SC_PAGESIZE) + bytes));
+  struct rlimit limits{};
+  ::getrlimit(RLIMIT_AS, &limits);
+  limits.rlim_cur = rlim_t(pages * ::sysconf(_SC_PAGESIZE));
+  if (::setrlimit(RLIMIT_AS, &limits) != 0)
+    ::_exit(1);
+  void *volatile taken;
+  do
+    taken = std::malloc(1 << 16);
+  while (taken);
+  limit(RLIMIT_AS, limits.rlim_cur + rlim_t(bytes));
 }
 
 } // namespace k2c::test
