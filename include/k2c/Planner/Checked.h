@@ -23,30 +23,33 @@ public:
   constexpr double real() const { return valid ? static_cast<double>(number) : __builtin_huge_val(); }
 
   constexpr Checked operator+(Checked o) const {
-    return combine(o, __builtin_add_overflow(number, o.number, &o.number));
+    int64_t sum = 0;
+    const bool overflow = __builtin_add_overflow(number, o.number, &sum);
+    return combine(o, sum, overflow);
   }
   constexpr Checked operator-(Checked o) const {
-    int64_t result = 0;
-    bool overflow = __builtin_sub_overflow(number, o.number, &result);
-    o.number = result;
-    return combine(o, overflow);
+    int64_t difference = 0;
+    const bool overflow = __builtin_sub_overflow(number, o.number, &difference);
+    return combine(o, difference, overflow);
   }
   constexpr Checked operator*(Checked o) const {
-    return combine(o, __builtin_mul_overflow(number, o.number, &o.number));
+    int64_t product = 0;
+    const bool overflow = __builtin_mul_overflow(number, o.number, &product);
+    return combine(o, product, overflow);
   }
   /// Rounds towards zero.
   constexpr Checked operator/(Checked o) const {
-    bool undefined = o.number == 0 || (o.number == -1 && number == INT64_MIN);
-    o.number = undefined ? 0 : number / o.number;
-    return combine(o, undefined);
+    const bool undefined = o.number == 0 || (o.number == -1 && number == INT64_MIN);
+    return combine(o, undefined ? 0 : number / o.number, undefined);
   }
   /// Rounds up; both positive.
   constexpr Checked dividedUp(Checked o) const { return (*this + o - 1) / o; }
   constexpr Checked &operator+=(Checked o) { return *this = *this + o; }
 
 private:
-  constexpr Checked combine(Checked result, bool overflow) const {
-    result.valid = valid && result.valid && !overflow;
+  constexpr Checked combine(const Checked &o, int64_t number, bool overflow) const {
+    Checked result(number);
+    result.valid = valid && o.valid && !overflow;
     return result;
   }
 
