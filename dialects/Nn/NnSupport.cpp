@@ -105,10 +105,12 @@ void k2c::nn::detail::nameResults(Operation *op, ArrayRef<StringRef> names, OpAs
   if (!names.empty())
     return;
   StringRef name = op->getName().stripDialect();
-  if (auto user = dyn_cast<WeightUser>(op))
-    for (const WeightRef &ref : llvm::reverse(user.getWeightRefs()))
+  if (auto user = dyn_cast<WeightUser>(op)) {
+    const auto refs = user.getWeightRefs(); // llvm::reverse keeps no temporary
+    for (const WeightRef &ref : llvm::reverse(refs))
       if (ref.family)
         name = ref.family.getValue();
+  }
   set(op->getResult(0), name);
 }
 
