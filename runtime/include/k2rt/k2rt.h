@@ -24,7 +24,8 @@ typedef enum k2rt_code {
   K2RT_OUT_OF_MEMORY = 4,    /* the certificate does not fit what the machine or container allows */
   K2RT_KERNEL_FAILED = 5,    /* a kernel of the program reported failure: place names it */
   K2RT_INTERRUPTED = 6,      /* k2rt_interrupt was called */
-  K2RT_SYSTEM = 7            /* the operating system refused something it should not */
+  K2RT_SYSTEM = 7,           /* the operating system refused something it should not */
+  K2RT_CODE_MAX = 0x7fffffff /* no code: with it any number from 0 on is a value of this type in C++, too */
 } k2rt_code;
 
 /* Why a call failed. Texts end with a zero byte and are cut when too long; remedy may be empty. */

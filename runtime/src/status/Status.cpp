@@ -59,6 +59,8 @@ extern "C" const char *k2rt_code_name(k2rt_code code) {
     return "interrupted";
   case K2RT_SYSTEM:
     return "system";
+  case K2RT_CODE_MAX:
+    break;
   }
   return "unknown";
 }
