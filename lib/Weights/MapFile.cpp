@@ -19,6 +19,8 @@ namespace k2c {
 using namespace weights;
 using Json = nlohmann::ordered_json;
 
+static constexpr int64_t mostMapBytes = int64_t(1) << 60;
+
 static std::string mapPath(const std::string &bundle) { return bundle + "/weights/map.json"; }
 
 //===----------------------------------------------------------------------===//
@@ -193,6 +195,13 @@ Expected<WeightMap> readWeightMap(const std::string &bundle) {
   Expected<std::vector<WeightSlot>> slots = readEntries(mapPath(bundle), "slots", readSlot);
   if (!slots)
     return slots.takeError();
+  int64_t bytes = 0; // check() bounds each slot far below mostMapBytes
+  for (const WeightSlot &slot : *slots)
+    if (bytes += blobBytes(slot.transform); bytes > mostMapBytes)
+      return Error{mapPath(bundle),
+                   "the blobs up to slot " + std::to_string(slot.slot) + " have " + std::to_string(bytes) +
+                       " bytes, more than the " + std::to_string(mostMapBytes) + " accepted",
+                   "compile the bundle again"};
   return WeightMap{std::move(*slots)};
 }
 

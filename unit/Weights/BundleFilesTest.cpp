@@ -206,3 +206,13 @@ TEST(Map, RefusesHostileSlots) {
             std::string::npos);
   EXPECT_EQ(mapError("{\"slot\":1}").find("map.json:2:"), 0u);
 }
+
+TEST(Map, RefusesSlotsThatAddUpBeyondAllNumbers) {
+  std::string slots;
+  for (int number = 0; number < 2100; ++number) // each may have 2^52 bytes, 2^63 in all
+    slots += (number ? "," : "") + ("{\"slot\":" + std::to_string(number)) +
+             ",\"family\":\"f\",\"layer\":null,\"layout\":{\"kind\":\"rows\",\"type\":\"f32\",\"elements\":"
+             "1125899906842624},\"sources\":[]}";
+  EXPECT_EQ(mapError(slots), "map.json: the blobs up to slot 256 have 1157425104234217472 bytes, more than the "
+                             "1152921504606846976 accepted; compile the bundle again");
+}
