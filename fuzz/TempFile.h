@@ -5,12 +5,18 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <unistd.h>
+#include <vector>
 
 struct TempFolder {
-  TempFolder() : path((std::filesystem::temp_directory_path() / ("k2c-fuzz-" + std::to_string(getpid()))).string()) {
+  /// With copies of these files of the repository.
+  explicit TempFolder(const std::vector<std::string> &copied = {})
+      : path((std::filesystem::temp_directory_path() / ("k2c-fuzz-" + std::to_string(getpid()))).string()) {
     std::filesystem::create_directories(path);
+    for (const std::string &name : copied)
+      std::filesystem::copy(K2C_SOURCE_DIR "/" + name, path);
   }
   ~TempFolder() {
     std::error_code ignored;
@@ -27,5 +33,11 @@ struct TempFolder {
 
   std::string path;
 };
+
+/// A file of the repository.
+inline std::string readFile(const std::string &name) {
+  std::ifstream file(K2C_SOURCE_DIR "/" + name, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
 
 #endif

@@ -1,4 +1,4 @@
-# Sourced by demo.sh and check.sh: the repository's root, and a configured ./build.
+# Sourced by the other scripts: the repository's root, and configured build folders.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 cd "$root"
@@ -16,13 +16,43 @@ prepare() {
   cmake -G Ninja -S . -B build >build/configure.log 2>&1 || { tail -n 30 build/configure.log >&2; exit 1; }
 }
 
-# ninja on ./build with as many jobs as processors and memory allow (a file against MLIR takes up to 1.5 GB).
-build() {
+# ninja with as many jobs as processors and memory allow (a file against MLIR takes up to 1.5 GB).
+ninja_within_memory() {
   local memory_kb jobs by_memory
   memory_kb=$(sed -n 's/^MemAvailable: *\([0-9]*\) kB/\1/p' /proc/meminfo)
   jobs=$(nproc)
   by_memory=$((memory_kb / 1500000))
   [ "$by_memory" -ge 1 ] || by_memory=1
   [ "$jobs" -le "$by_memory" ] || jobs=$by_memory
-  ninja -C build -j "$jobs" "$@"
+  ninja -j "$jobs" "$@"
+}
+
+build() { ninja_within_memory -C build "$@"; }
+
+# Whether clang-22 has its sanitizers and its fuzzer (Debian: clang-22, libclang-rt-22-dev).
+has_clang_runtimes() {
+  command -v clang++-22 >/dev/null || return 1
+  local folder
+  folder=$(clang++-22 -print-resource-dir)/lib/linux
+  [ -f "$folder/libclang_rt.asan-x86_64.a" ] && [ -f "$folder/libclang_rt.tsan-x86_64.a" ] &&
+    [ -f "$folder/libclang_rt.fuzzer-x86_64.a" ]
+}
+
+# Configures ./build-KIND with clang for K2C_INSTRUMENT=KIND; more options follow.
+configure_instrumented() {
+  local folder=build-$1
+  if [ -f "$folder/CMakeCache.txt" ] && ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "$folder/CMakeCache.txt"; then
+    rm -rf "$folder"
+  fi
+  mkdir -p "$folder"
+  cmake -G Ninja -S . -B "$folder" -DCMAKE_CXX_COMPILER=clang++-22 -DCMAKE_C_COMPILER=clang-22 \
+    -DK2C_INSTRUMENT="$1" -DK2C_FUZZ="$([ "$1" = address ] && echo ON || echo OFF)" "${@:2}" \
+    >"$folder/configure.log" 2>&1 || { tail -n 30 "$folder/configure.log" >&2; exit 1; }
+}
+
+# build_instrumented KIND TARGET ...
+build_instrumented() {
+  local folder=build-$1
+  ninja_within_memory -C "$folder" "${@:2}" >"$folder/build.log" 2>&1 ||
+    { grep -A 30 -m 1 FAILED "$folder/build.log" >&2 || tail -n 30 "$folder/build.log" >&2; exit 1; }
 }

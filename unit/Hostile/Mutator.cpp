@@ -93,7 +93,7 @@ void Mutator::change(Json &root) {
   if (node.is_number_integer() && below(2)) {
     const int64_t number = node.get<int64_t>();
     const int64_t changes[] = {1, -1, number, 999 * (number & 0xffffffff), -2 * (number & 0xffffffff)};
-    node = number + changes[below(std::size(changes))];
+    node = int64_t(uint64_t(number) + uint64_t(changes[below(std::size(changes))])); // wraps around
     return;
   }
   if (node.is_string() && below(3) == 0) {

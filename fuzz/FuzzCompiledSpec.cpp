@@ -1,0 +1,14 @@
+// "spec" of a bundle's manifest.json, as `k2c pack` compares it with a checkpoint.
+#include "k2c/Model/SpecJson.h"
+#include "k2c/Support/Json.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  static const k2c::Expected<k2c::ModelSpec> spec = k2c::loadPublishedModel("deepseek-v2-lite");
+  if (!spec)
+    __builtin_trap();
+  k2c::Expected<k2c::JsonDocument> document =
+      k2c::parseJson({reinterpret_cast<const char *>(data), size}, "manifest.json");
+  if (document)
+    (void)bool(k2c::checkSameSpec(*spec, "config.json", document->root()));
+  return 0;
+}
