@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Adds up the results that check.sh left in a folder: TIER.started says that a tier ran, TIER.lit.xml what came of it,
-TIER.time how long it took (seconds: wall, user, system). A tier without a result (it crashed) is one failure, and so is
-a tier over its budget. Exit code 1 when something failed.
+"""Adds up the results that check.sh or check-san.sh left in a folder: TIER.started says that a tier ran, TIER.lit.xml
+what came of it, TIER.time how long it took (seconds: wall, user, system). A tier without a result (it crashed) is one
+failure, and so is a tier over its budget. Exit code 1 when something failed.
 
     test-summary.py FOLDER
 
@@ -54,7 +54,8 @@ def over_budget(times):
 
 def main():
     folder = Path(sys.argv[1])
-    tiers = sorted((path.stem for path in folder.glob("*.started")), key=[*BUDGETS].index)
+    started = sorted(path.stem for path in folder.glob("*.started"))
+    tiers = [tier for tier in BUDGETS if tier in started] + [tier for tier in started if tier not in BUDGETS]
     tests = [test for tier in tiers for test in results(folder, tier)]
     times = {tier: took for tier in tiers if (took := minutes(folder, tier))}
 

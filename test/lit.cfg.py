@@ -36,9 +36,12 @@ config.substitutions.append(("%compile", "k2c compile --jobs 1 --cache-dir " + q
 config.substitutions.append(("%objects", quoted(objects)))
 config.substitutions.append(("%checkpoint", "%python " + quoted(os.path.join(harness, "checkpoint.py"))))
 config.environment["PYTHONDONTWRITEBYTECODE"] = "1"
+config.environment["K2C_INSTRUMENT"] = config.k2c_instrument
 config.environment["K2C_TEST_BUNDLES"] = os.path.join(config.k2c_obj_root, "test-bundles")
 config.substitutions.append(("%llvm_include", os.path.join(os.path.dirname(config.llvm_tools_dir), "include")))
 config.substitutions.append(("%python", quoted(config.python or sys.executable)))
 config.available_features.update(suites.features())
+if config.k2c_instrument == "address":
+    config.available_features.add("asan")
 if chromium := suites.chromium():
     config.substitutions.append(("%chromium", quoted(chromium)))
