@@ -34,7 +34,7 @@ double sideBySide(int threads, const std::function<void(int)> &work) {
 }
 
 /// Sums four streams, prefetched: one stream alone does not fill the memory's pipeline.
-[[gnu::target("avx2")]] long readStreams(const char *data, int64_t bytes) {
+[[gnu::target("avx2")]] uint64_t readStreams(const char *data, int64_t bytes) {
   constexpr int streams = 4, ahead = 1024;
   int64_t each = bytes / streams / 64 * 64;
   __m256i sum[streams] = {};
@@ -46,9 +46,9 @@ double sideBySide(int threads, const std::function<void(int)> &work) {
                                       _mm256_load_si256(reinterpret_cast<const __m256i *>(line + 32)));
       sum[s] = _mm256_add_epi64(sum[s], pair);
     }
-  long total = 0;
+  uint64_t total = 0;
   for (__m256i &one : sum)
-    total += _mm256_extract_epi64(one, 0) + _mm256_extract_epi64(one, 3);
+    total += uint64_t(_mm256_extract_epi64(one, 0)) + uint64_t(_mm256_extract_epi64(one, 3));
   return total;
 }
 
@@ -62,7 +62,7 @@ double readRate(int threads, int64_t bytes, int passes) {
   ::madvise(memory.get(), bytes, MADV_HUGEPAGE);
   int64_t each = bytes / threads / 4096 * 4096;
   sideBySide(threads, [&](int i) { std::fill_n(memory.get() + i * each, each, 1); });
-  std::vector<long> sums(threads * 8); // a cache line apart
+  std::vector<uint64_t> sums(threads * 8); // a cache line apart
   double fastest = 0;
   for (int pass = 0; pass < passes; ++pass) {
     double seconds = sideBySide(threads, [&](int i) { sums[i * 8] = readStreams(memory.get() + i * each, each); });
