@@ -5,6 +5,7 @@
 #include "host/PlacementReport.h"
 #include "memory/Region.h"
 #include "serve/Scheduler.h"
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -322,6 +323,30 @@ TEST_F(TwoNodes, TheSameTokensAndAnHonestCensus) {
     if (readContainer().nodes.size() > 1)
       continue; // which of its nodes the pages are on is the system's business
     EXPECT_EQ(census.elsewhere, (threads == 1 ? 0 : threads == 2 ? 32 : 64 - 64 * 3 / 5) * 4096);
+  }
+}
+
+// The pages that this process has mapped: a fault brings up to 16 pages, so that those beside the border may be there.
+TEST_F(TwoNodes, EachNodeReadsTheWeightsOfItsWorkers) {
+  for (int32_t worker : {0, 1}) {
+    SCOPED_TRACE(worker);
+    Result<Bundle> bundle = Bundle::open(fake.folder);
+    ASSERT_TRUE(bundle) << bundle.error().text();
+    populateWeights(bundle->weights, placeWorkers(container.nodes, 2)[worker], worker, 2, nullptr);
+    const MappedFile &file = bundle->weights.mappedFiles().front();
+    ASSERT_EQ(file.size(), 64 * 4096);
+    uint64_t entries[64];
+    const int pagemap = ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    const off_t at = reinterpret_cast<uintptr_t>(file.data()) / 4096 * sizeof *entries;
+    const ssize_t got = ::pread(pagemap, entries, sizeof entries, at);
+    ::close(pagemap);
+    if (got != ssize_t(sizeof entries))
+      GTEST_SKIP() << "this system has no pagemap";
+    auto mapped = [&](int begin, int end) {
+      return std::count_if(entries + begin, entries + end, [](uint64_t entry) { return entry >> 63 != 0; });
+    };
+    EXPECT_EQ(worker == 0 ? mapped(0, 32) : mapped(32, 64), 32) << "its own";
+    EXPECT_EQ(worker == 0 ? mapped(48, 64) : mapped(0, 16), 0) << "the other's";
   }
 }
 
