@@ -262,9 +262,10 @@ Expected<FileDigest> digestFile(const std::string &path) {
 }
 
 Status replaceFile(const std::string &path, const std::string &text) {
-  // Whoever writes holds the bundle's lock, so what a killed one left is written over.
+  // The same name for a retry, which removes what a killed one left, and follows no link.
   std::string temporary = path + ".tmp";
-  File file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  ::unlink(temporary.c_str());
+  File file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (file.get() < 0)
     return systemError(temporary, "cannot create", errno);
   Status status = writeAll(file.get(), temporary, text.data(), int64_t(text.size()));

@@ -25,15 +25,18 @@ Status copyFile(const fs::path &from, const fs::path &to) {
   std::error_code error;
   if (!fs::is_regular_file(from, error))
     return Error{from.string(), "not a regular file", "a checkpoint's files are regular files or links to them"};
-  fs::path temporary = to.string() + ".tmp"; // the same for a retry, which writes over what a killed one left
-  fs::copy_file(from, temporary, fs::copy_options::overwrite_existing, error);
+  fs::path temporary = to.string() + ".tmp"; // the same for a retry, which removes what a killed one left
+  fs::remove(temporary, error);
+  if (!error)
+    fs::copy_file(from, temporary, error); // follows no link
   if (!error)
     fs::rename(temporary, to, error);
   if (!error)
     return {};
-  std::error_code ignored;
+  std::error_code unread, ignored;
+  const uintmax_t bytes = fs::file_size(from, unread);
   // The library takes the short write of a full disk for an input/output error.
-  if (error == std::errc::io_error && fs::space(to.parent_path(), ignored).available < fs::file_size(from, ignored))
+  if (error == std::errc::io_error && !unread && fs::space(to.parent_path(), ignored).available < bytes)
     error = std::make_error_code(std::errc::no_space_on_device);
   fs::remove(temporary, ignored);
   return Error{to.string(), "cannot be written: " + error.message(), "check space and permissions"};
