@@ -87,8 +87,6 @@ Expected<ModelSpec> sameModel(const std::string &folder, const std::string &mani
     return status.takeError();
   if (Status status = checkWeights(*spec, checkpoint); !status)
     return status.takeError();
-  if (Expected<std::optional<std::string>> note = checkTokenizer(folder, spec->tiktoken); !note)
-    return note.takeError();
   return spec;
 }
 
@@ -120,7 +118,8 @@ Status checkIsBundle(const std::string &folder) {
 }
 
 Status packBundle(const std::string &bundle, const std::string &source, const std::string &blobStore,
-                  const std::function<void(const std::string &, int64_t, int64_t)> &progress) {
+                  const std::function<void(const std::string &, int64_t, int64_t)> &progress,
+                  const std::function<void(const std::string &)> &note) {
   if (Status status = checkIsBundle(bundle); !status)
     return status;
   const BundleLock lock(bundle);
@@ -140,6 +139,11 @@ Status packBundle(const std::string &bundle, const std::string &source, const st
   Expected<ModelSpec> spec = sameModel(*folder, manifestPath, manifest, *checkpoint);
   if (!spec)
     return spec.takeError();
+  Expected<std::optional<std::string>> textless = checkTokenizer(*folder, spec->tiktoken);
+  if (!textless)
+    return textless.takeError();
+  if (*textless && note)
+    note(**textless);
   Expected<std::vector<std::string>> changed = copyModelFiles(*folder, bundle);
   if (!changed)
     return changed.takeError();

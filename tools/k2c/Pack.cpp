@@ -19,7 +19,7 @@ void k2c::addPack(CLI::App &app, std::function<int()> &run) {
   c->callback([=, &run] {
     run = [=] {
       setInterruptNote("finished weights are kept for the same command");
-      Status status = packBundle(*bundle, *checkpoint, *store, progressBar());
+      Status status = packBundle(*bundle, *checkpoint, *store, progressBar(), printNote);
       return status ? 0 : fail(status.error().text());
     };
   });

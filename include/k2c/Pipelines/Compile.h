@@ -80,9 +80,10 @@ std::vector<std::string> hostCpuFeatures();
 
 /// Adds weights and tokenizer of `checkpoint` to the shape-only bundle `bundle`; resumes where it was interrupted.
 /// Blobs live in `blobStore` unless it is empty. Error: the checkpoint is of another model than the one that was
-/// compiled.
+/// compiled. `note` receives what the user should know and is no error; it and `progress` may be null.
 Status packBundle(const std::string &bundle, const std::string &checkpoint, const std::string &blobStore,
-                  const std::function<void(const std::string &, int64_t, int64_t)> &progress);
+                  const std::function<void(const std::string &, int64_t, int64_t)> &progress,
+                  const std::function<void(const std::string &)> &note);
 
 } // namespace k2c
 
