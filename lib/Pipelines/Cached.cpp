@@ -1,6 +1,7 @@
 //===- Cached.cpp - Compile once into the user's cache --------------------===//
 #include "Stages.h"
 #include "k2c/Model/Source.h"
+#include "k2c/Weights/BundleFiles.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/xxhash.h"
 #include <algorithm>
@@ -41,16 +42,29 @@ std::string fingerprint(const fs::path &source, const HostTarget &target) {
   return llvm::utohexstr(llvm::xxh3_64bits(text), /*LowerCase=*/true, 16);
 }
 
-/// Waits for other processes that compile the same; released when the object dies. False, with errno: no file can be
-/// written there.
+/// Bytes of the files that a bundle is made from.
+uintmax_t bytesOf(const fs::path &source) {
+  std::error_code error;
+  if (!fs::is_directory(source, error))
+    return fs::file_size(source, error);
+  uintmax_t bytes = 0;
+  for (fs::directory_iterator entries(source, error), end; entries != end && !error; entries.increment(error))
+    if (std::error_code unread; entries->is_regular_file(unread))
+      bytes += entries->file_size(unread);
+  return bytes;
+}
+
+/// Waits for other processes that compile the same; released when the object dies.
 class CacheLock {
 public:
-  explicit CacheLock(const std::string &path) : file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+  explicit CacheLock(const std::string &path)
+      : file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644)) {
     while (file >= 0 && ::flock(file, LOCK_EX) != 0 && errno == EINTR)
       ;
     // A full disk has room for names.
     constexpr char probe[4096] = {};
-    isWritable = file >= 0 && ::pwrite(file, probe, sizeof probe, 0) == ssize_t(sizeof probe);
+    if (file < 0 || ::pwrite(file, probe, sizeof probe, 0) < 0)
+      reason = errno;
   }
   CacheLock(const CacheLock &) = delete;
   CacheLock &operator=(const CacheLock &) = delete;
@@ -58,33 +72,24 @@ public:
     if (file >= 0)
       ::close(file);
   }
-  explicit operator bool() const { return isWritable; }
+  /// Why no file can be written there; 0: one can.
+  int refusal() const { return reason; }
 
 private:
-  int file;
-  bool isWritable;
+  int file, reason = 0;
 };
 
-/// Where the cache keeps no bundle: a folder of the system's temporary one.
-Expected<CachedBundle> compileTemporary(CompileOptions options, const std::string &why) {
-  std::error_code error;
-  std::string folder = (fs::temp_directory_path(error) / "k2c-run-XXXXXX").string();
-  if (error || !::mkdtemp(folder.data()))
-    return Error{folder, std::string("cannot be created: ") + std::strerror(error ? error.value() : errno),
-                 "set TMPDIR to a folder where you may write, or use k2c compile"};
-  if (options.note)
-    options.note(why + "; the compiled model is removed after this run (set XDG_CACHE_HOME to a folder where you may "
-                       "write, or use k2c compile)");
-  options.output = folder + "/bundle";
-  Status status = compile(options);
-  if (status)
-    return CachedBundle{options.output, folder};
-  fs::remove_all(folder, error);
-  return status.takeError();
+CachedBundle cannotKeep(const fs::path &folder, int code) {
+  return {"", folder.string() + ": cannot keep compiled models there: " + std::strerror(code)};
 }
 
-std::string cannotKeep(const fs::path &folder, int code) {
-  return folder.string() + ": cannot keep compiled models there: " + std::strerror(code);
+/// Of all files but weights, which the program compares when it starts.
+bool isSound(const std::string &bundle) {
+  std::error_code error;
+  if (!fs::exists(bundle + "/manifest.json", error))
+    return false;
+  Expected<VerifyReport> report = verifyBundleFiles(bundle);
+  return report && report->problems.empty();
 }
 
 } // namespace
@@ -100,22 +105,31 @@ Expected<CachedBundle> compileCached(CompileOptions options) {
   std::error_code error;
   const std::string cache = userCacheFolder();
   if (cache.empty())
-    return compileTemporary(std::move(options), "neither XDG_CACHE_HOME nor HOME is set");
-  fs::path bundle = fs::path(cache) / "bundles" / fingerprint(fs::absolute(*resolved), *target);
-  options.output = bundle.string();
-  if (fs::exists(bundle / "manifest.json", error))
+    return CachedBundle{"", "neither XDG_CACHE_HOME nor HOME is set"};
+  const fs::path bundles = fs::path(cache) / "bundles";
+  const std::string name = fingerprint(fs::absolute(*resolved), *target);
+  options.output = (bundles / name).string();
+  if (isSound(options.output))
     return CachedBundle{options.output, ""};
-  fs::create_directories(bundle.parent_path(), error);
+  fs::create_directories(bundles, error);
   if (error)
-    return compileTemporary(std::move(options), cannotKeep(bundle.parent_path(), error.value()));
-  CacheLock lock(bundle.parent_path() / ("." + bundle.filename().string() + ".lock"));
-  if (!lock)
-    return compileTemporary(std::move(options), cannotKeep(bundle.parent_path(), errno));
-  if (fs::exists(bundle / "manifest.json", error))
+    return cannotKeep(bundles, error.value());
+  const CacheLock lock(bundles / ("." + name + ".lock"));
+  if (lock.refusal())
+    return cannotKeep(bundles, lock.refusal());
+  if (isSound(options.output))
     return CachedBundle{options.output, ""};
-  if (Status status = compile(options); !status)
+  if (options.note && fs::exists(options.output, error))
+    options.note(options.output + ": is damaged, and compiled again");
+  Status status = compile(options);
+  if (status)
+    return CachedBundle{options.output, ""};
+  // The weights of a bundle take about what those of its source do, and its programs some megabytes.
+  constexpr uintmax_t programs = 32 << 20;
+  if (fs::space(bundles, error).available >= bytesOf(*resolved) + programs)
     return status.takeError();
-  return CachedBundle{options.output, ""};
+  fs::remove_all(options.output + ".partial", error);
+  return cannotKeep(bundles, ENOSPC);
 }
 
 } // namespace k2c

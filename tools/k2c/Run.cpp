@@ -3,9 +3,11 @@
 #include "k2c/Pipelines/Compile.h"
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <optional>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,22 +26,42 @@ int execute(const std::string &bundle, std::vector<std::string> arguments) {
   return fail(program + ": " + std::strerror(errno));
 }
 
-/// Runs the program beside this process, which removes the bundle when it has ended. An interrupt is the program's.
-int executeOnce(const CachedBundle &bundle, const std::vector<std::string> &arguments) {
+int leaveWith(const Error &error) { return fail(error.text()); }
+
+/// Where the cache keeps no bundle: compiles into a temporary folder and runs the program there, both in a child, so
+/// that this process removes the folder however the child ends. Signals that end a process are the child's; those of
+/// the terminal reach it by themselves.
+int runOnce(CompileOptions options, const std::vector<std::string> &arguments, const std::string &why) {
+  sigset_t ending, before;
+  sigemptyset(&ending);
+  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD})
+    sigaddset(&ending, signal);
+  std::signal(SIGCHLD, SIG_DFL); // it may have been inherited as ignored
+  sigprocmask(SIG_BLOCK, &ending, &before);
+  std::error_code error;
+  std::string folder = (std::filesystem::temp_directory_path(error) / "k2c-run-XXXXXX").string();
+  if (error || !mkdtemp(folder.data()))
+    return leaveWith({folder, std::string("cannot be created: ") + std::strerror(error ? error.value() : errno),
+                      "set TMPDIR to a folder where you may write, or use k2c compile"});
+  printNote(why + "; the compiled model is removed after this run (set XDG_CACHE_HOME to a folder where you may write, "
+                  "or use k2c compile)");
+  options.output = folder + "/bundle";
   const pid_t child = fork();
   if (child == 0) {
-    std::signal(SIGINT, SIG_DFL);
-    _exit(execute(bundle.folder, arguments));
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    sigprocmask(SIG_SETMASK, &before, nullptr);
+    const Status status = compile(options);
+    std::fflush(nullptr);
+    _exit(status ? execute(options.output, arguments) : leaveWith(status.error()));
   }
   const int refusal = child < 0 ? errno : 0;
-  std::signal(SIGINT, SIG_IGN);
   int status = 0;
-  while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
-    ;
-  std::error_code ignored;
-  std::filesystem::remove_all(bundle.temporary, ignored);
+  for (siginfo_t signal; child > 0 && waitpid(child, &status, WNOHANG) == 0;)
+    if (sigwaitinfo(&ending, &signal) > 0 && signal.si_signo != SIGCHLD && signal.si_code != SI_KERNEL)
+      kill(child, signal.si_signo);
+  std::filesystem::remove_all(folder, error);
   if (child < 0)
-    return fail(bundle.folder + "/run: " + std::strerror(refusal));
+    return fail("k2c run: " + std::string(std::strerror(refusal)));
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -61,7 +83,7 @@ void k2c::addRun(CLI::App &app, std::function<int()> &run) {
       options.source = *source;
       options.progress = progressBar();
       options.note = printNote;
-      Expected<CachedBundle> bundle = compileCached(std::move(options));
+      Expected<CachedBundle> bundle = compileCached(options);
       if (!bundle)
         return fail(bundle.error().text());
       std::vector<std::string> arguments = *rest;
@@ -69,7 +91,7 @@ void k2c::addRun(CLI::App &app, std::function<int()> &run) {
         arguments = {"generate"};
       if (*prompt)
         arguments.insert(arguments.end(), {"--prompt", **prompt});
-      return bundle->temporary.empty() ? execute(bundle->folder, arguments) : executeOnce(*bundle, arguments);
+      return bundle->folder.empty() ? runOnce(options, arguments, bundle->refusal) : execute(bundle->folder, arguments);
     };
   });
 }
