@@ -16,6 +16,7 @@
 #include <dlfcn.h>
 #include <fstream>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <thread>
 
 using namespace k2c;
@@ -165,6 +166,33 @@ TEST_F(HostTest, AsManyChildrenAtATimeAsAreAllowed) {
   options.jobs = 1;
   Expected<std::vector<std::string>> objects = compileObjects(jobs, target, options);
   EXPECT_TRUE(objects) << objects.error().text();
+}
+
+// Another process empties the cache, or a disk loses an object, between the first object and the last.
+TEST_F(HostTest, AnObjectThatIsLostWhileOthersAreCompiledIsNamed) {
+  const std::vector<std::string> first = *compile("first", answer);
+  auto build = [](mlir::MLIRContext *context) {
+    context->loadDialect<mlir::LLVM::LLVMDialect>();
+    return mlir::parseSourceString<mlir::ModuleOp>(answer, context);
+  };
+  ObjectOptions options;
+  options.cacheDir = path("cache");
+  options.progress = [&](int64_t done, int64_t) {
+    if (done == 1) // the first was found; the second is being compiled
+      llvm::sys::fs::remove(first.front());
+  };
+  Expected<std::vector<std::string>> objects =
+      compileObjects({{"first", answer, build}, {"second", "second", build}}, target, options);
+  ASSERT_FALSE(objects);
+  EXPECT_EQ(objects.error().text(), "first: its object was removed or changed while others were compiled; run the same "
+                                    "command again");
+}
+
+TEST_F(HostTest, AFifoInTheCacheIsNoObject) {
+  const std::vector<std::string> objects = *compile("answer", answer);
+  llvm::sys::fs::remove(objects.front());
+  ASSERT_EQ(::mkfifo(objects.front().c_str(), 0600), 0);
+  EXPECT_TRUE(compile("answer", answer)) << "a new object takes its place";
 }
 
 TEST_F(HostTest, InvalidModuleIsAnErrorOfItsKernel) {

@@ -53,8 +53,8 @@ std::string sumOf(llvm::StringRef object) {
 }
 
 bool isSound(const std::string &path) {
-  if (path.empty())
-    return false;
+  if (!llvm::sys::fs::is_regular_file(path) || !llvm::sys::fs::is_regular_file(path + ".sum"))
+    return false; // to open a fifo may take forever
   auto sum = llvm::MemoryBuffer::getFile(path + ".sum");
   auto object = llvm::MemoryBuffer::getFile(path);
   return sum && object && (*sum)->getBuffer() == sumOf((*object)->getBuffer());
@@ -274,8 +274,12 @@ Expected<std::vector<std::string>> compileObjects(const std::vector<ObjectJob> &
   if (options.note && !note.empty())
     options.note("compiled kernels are not kept for the next compile: " + note);
   std::vector<std::string> paths;
-  for (const Place &place : places)
-    paths.push_back(soundPath(place));
+  for (size_t i = 0; i < places.size(); ++i) {
+    paths.push_back(soundPath(places[i]));
+    if (paths.back().empty())
+      return Error{jobs[i].name, "its object was removed or changed while others were compiled",
+                   "run the same command again"};
+  }
   return paths;
 }
 
