@@ -29,9 +29,21 @@ def expect_refusal(what, done, *parts):
     print(f"{what}: {lines[0]}")
 
 
+def expect_run_beside(kilobytes):
+    """A cache that fills up while k2c compiles into it: the program runs from a temporary folder."""
+    mount(kilobytes)
+    os.environ["XDG_CACHE_HOME"] = os.path.abspath(disk + "/cache")
+    done = k2c("run", checkpoint, "--", "generate", "--prompt-ids", "1,2", "-n", "2", "--ignore-eos")
+    notes = done.stderr.splitlines()
+    if done.returncode or len(done.stdout.split()) != 2 or not notes or FULL not in notes[0]:
+        sys.exit(f"a cache of {kilobytes} KB: exit {done.returncode}: {done.stderr}")
+    print(notes[0])
+    unmount()
+
+
 def main():
     config = os.path.join(checkpoint, "config.json")
-    for kilobytes in (4, 16, 40, 160, 400, 2000, 12000):
+    for kilobytes in (4, 16, 40, 160, 400, 2000, 3600):
         mount(kilobytes)
         done = k2c("compile", checkpoint, "-o", disk + "/out", "--cache-dir", objects)
         expect_refusal(f"compile, {kilobytes} KB", done)
@@ -58,6 +70,9 @@ def main():
     os.remove(disk + "/rest")
     if k2c("verify", "out").returncode or k2c("pack", disk + "/shapes", "--checkpoint", checkpoint).returncode:
         sys.exit("the bundle beside a full cache, or the repeated pack, is not whole")
+    unmount()
+    for kilobytes in (16, 300, 3000):
+        expect_run_beside(kilobytes)
 
 
 main()
