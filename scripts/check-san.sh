@@ -21,6 +21,8 @@ if ! has_clang_runtimes && ! scripts/setup.sh libclang-rt-22-dev; then
   exit 0
 fi
 
+configure_instrumented thread -DK2C_BUILD_COMPILER=OFF
+configure_instrumented address # a folder that was moved is emptied
 results=$root/build-address/results
 rm -rf "$results"
 mkdir -p "$results"
@@ -44,11 +46,9 @@ one() {
 
 export TSAN_OPTIONS=exitcode=66:history_size=7
 step "ThreadSanitizer: building the runtime"
-configure_instrumented thread -DK2C_BUILD_COMPILER=OFF
 build_instrumented thread all
 suite thread-units ninja -C build-thread check-fast
 
-configure_instrumented address
 if [ "$short" ]; then
   step "AddressSanitizer, UBSan: building the runtime and the readers"
   build_instrumented address RuntimeTests TextTests HostileTests fuzz-all
