@@ -126,7 +126,8 @@ json k2c::specJson(const ModelSpec &spec) {
 }
 
 Status k2c::checkSameSpec(const ModelSpec &spec, const std::string &file, const json &compiled) {
-  json ours = specJson(spec).flatten(), theirs = compiled.is_object() ? compiled.flatten() : json::object();
+  const bool isCompiled = compiled.is_object() && !compiled.empty(); // an empty object flattens to a key of no name
+  json ours = specJson(spec).flatten(), theirs = isCompiled ? compiled.flatten() : json::object();
   json all = ours;
   all.update(theirs); // keys of both, in order
   for (const auto &[key, value] : all.items()) {

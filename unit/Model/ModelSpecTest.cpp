@@ -2,6 +2,7 @@
 
 #include "k2c/Model/ModelSpec.h"
 #include "TestFiles.h"
+#include "k2c/Model/SpecJson.h"
 
 #include <set>
 
@@ -345,6 +346,16 @@ TEST(ModelSpec, IgnoredKeysAreRecorded) {
   ASSERT_TRUE(spec) << spec.error().text();
   EXPECT_EQ(spec->ignoredKeys, (std::vector<std::string>{"note", "rope_scaling.origin"}));
   EXPECT_EQ(failure("llama", json::object(), {{"hidden_size"}}), "key 'hidden_size' changes what the model computes");
+}
+
+TEST(ModelSpec, WhatWasCompiledMayBeNothing) {
+  Expected<ModelSpec> spec = loadModelSpec(oracle("llama"));
+  ASSERT_TRUE(spec) << spec.error().text();
+  for (const json &compiled : {json::object(), json(), json::array(), json("x")}) {
+    Status status = checkSameSpec(*spec, "config.json", compiled);
+    ASSERT_FALSE(status) << compiled;
+    EXPECT_NE(status.error().text().find("what was compiled has none"), std::string::npos) << status.error().text();
+  }
 }
 
 TEST(ModelSpec, WhatIsNotAConfig) {
