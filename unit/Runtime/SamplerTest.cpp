@@ -65,6 +65,20 @@ TEST(Philox, KnownAnswers) {
   EXPECT_EQ(ones.word[1], 0x41c83b0eu);
   EXPECT_EQ(ones.word[2], 0xa20bc7c6u);
   EXPECT_EQ(ones.word[3], 0x6d5451fdu);
+  // Counter and key are digits of pi, no two words alike.
+  PhiloxBlock digits = philox(0x85a308d3243f6a88u, 0x0370734413198a2eu, 0x299f31d0a4093822u);
+  EXPECT_EQ(digits.word[0], 0xd16cfe09u);
+  EXPECT_EQ(digits.word[1], 0x94fdccebu);
+  EXPECT_EQ(digits.word[2], 0x5001e420u);
+  EXPECT_EQ(digits.word[3], 0x24126ea1u);
+}
+
+// Computed by test/Harness/sampler.py, which shares no code with the runtime: where each part of the key has its place.
+TEST(Philox, NumbersOfAKey) {
+  EXPECT_EQ(uniform(0x0123456789abcdefu, 0x1122334455667788, 0x7766554433221100), 0x1.aff2275645e72p-2);
+  EXPECT_EQ(uniform(7, 1, 3), 0x1.035297dde506ap-2);
+  EXPECT_EQ(uniform(7, 0, 3), 0x1.8f9058590021ap-2);
+  EXPECT_EQ(uniform(7, 3, 1), 0x1.2cbefd9ceb746p-1);
 }
 
 TEST(Philox, UniformIsUniform) {
