@@ -281,14 +281,16 @@ TEST_F(HostTest, AProcessWithoutDescriptorsCompilesNothing) {
 }
 
 TEST_F(HostTest, AUserWithoutProcessesCompilesNothing) {
-  EXPECT_EQ(test::saidInChild([&] {
-              test::limit(RLIMIT_NPROC, 0);
-              if (::getuid() == 0 && ::setuid(65534) != 0) // root has no such limit
-                return std::string("no other user");
-              Expected<std::vector<std::string>> objects = compile("answer", answer);
-              return objects ? "compiled" : objects.error().text();
-            }),
-            "answer: cannot start a compiling process: Resource temporarily unavailable");
+  const std::string said = test::saidInChild([&] {
+    test::limit(RLIMIT_NPROC, 0);
+    if (::getuid() == 0 && ::setuid(65534) != 0) // root has no such limit
+      return std::string("no other user");
+    Expected<std::vector<std::string>> objects = compile("answer", answer);
+    return objects ? "compiled" : objects.error().text();
+  });
+  if (said == "no other user")
+    GTEST_SKIP() << "this namespace has root alone";
+  EXPECT_EQ(said, "answer: cannot start a compiling process: Resource temporarily unavailable");
 }
 
 // What is left of another dialect has no machine code, and a loop over tensors no jumps.
