@@ -91,6 +91,21 @@ TEST_P(EmitRows, RotaryRotatesPairsOfBothKinds) {
   }
 }
 
+TEST_P(EmitRows, RotaryRefusesAPositionOutsideTheTable) {
+  const RotaryDesc desc{rowsOf(4), rowsOf(4), 1, 4, 0, 4, 8, false};
+  Expected<CompiledKernel> kernel = compileForTarget({"rotary", desc});
+  ASSERT_TRUE(kernel) << kernel.error().text();
+  for (int32_t position : {0, 7, 8, -1}) {
+    const bool isInside = position >= 0 && position < 8;
+    TestStep step(TestStep::plain(1));
+    step.step.positions = &position;
+    Array x(DType::F32, Random().vector(4)), table(DType::F32, Random().vector(9 * 4)), y = filled(DType::F32, 4);
+    EXPECT_EQ(launch(*kernel, step.step, {x.data(), table.data(), &step.step, y.data()}, 1).status, isInside ? 0 : 1)
+        << position;
+    EXPECT_EQ(y[0] == untouched, !isInside) << position;
+  }
+}
+
 TEST_P(EmitRows, AppendWritesTheStepsSlots) {
   TestStep step(std::vector<Sequence>{{62, 5}, {0, 2}});
   Random random;
