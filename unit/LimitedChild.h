@@ -6,13 +6,18 @@
 #ifndef K2C_UNIT_LIMITEDCHILD_H
 #define K2C_UNIT_LIMITEDCHILD_H
 
+#include <cstddef>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <string>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <vector>
 
 namespace k2c::test {
 
@@ -73,6 +78,19 @@ inline void limitMoreMemory(int64_t bytes) {
     taken = std::malloc(1 << 16);
   while (taken);
   limit(RLIMIT_AS, limits.rlim_cur + rlim_t(bytes));
+}
+
+/// From here on this process's calls of `numbers` fail with `code`, as under a container's filter. False: this system
+/// has no such filters.
+inline bool refuse(const std::vector<unsigned> &numbers, unsigned code) {
+  std::vector<sock_filter> filter = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
+  for (unsigned number : numbers) {
+    filter.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1));
+    filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | code));
+  }
+  filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+  sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
 } // namespace k2c::test

@@ -1,5 +1,6 @@
 // Workers and memory over NUMA nodes: rules as pure functions, machines laid out in folders, refusing systems.
 #include "host/Placement.h"
+#include "../LimitedChild.h"
 #include "fake/FakeBundle.h"
 #include "fake/Root.h"
 #include "host/PlacementReport.h"
@@ -7,11 +8,8 @@
 #include "serve/Scheduler.h"
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <numeric>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -297,18 +295,6 @@ struct TwoNodes : ::testing::Test {
   Container container;
 };
 
-/// From now on this process's calls of `numbers` fail with EPERM, as under a container's filter.
-bool refuse(const std::vector<unsigned> &numbers) {
-  std::vector<sock_filter> filter = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
-  for (unsigned number : numbers) {
-    filter.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1));
-    filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM));
-  }
-  filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
-  sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
-  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
-}
-
 } // namespace
 
 // On a machine with one node half of the weights lie "elsewhere"; with more workers than processors, too.
@@ -353,7 +339,7 @@ TEST_F(TwoNodes, EachNodeReadsTheWeightsOfItsWorkers) {
 TEST_F(TwoNodes, ARefusingSystemRunsAllTheSame) {
   const pid_t child = ::fork();
   if (child == 0) {
-    if (!refuse({SYS_move_pages, SYS_mbind, SYS_get_mempolicy, SYS_sched_setaffinity}))
+    if (!k2c::test::refuse({SYS_move_pages, SYS_mbind, SYS_get_mempolicy, SYS_sched_setaffinity}, EPERM))
       ::_exit(77);
     WeightCensus census;
     const bool same = generate(2, census) == fakeContinuation({1, 2, 3}, 20, K2RT_FORM_ABSORBED);
