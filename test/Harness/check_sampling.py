@@ -93,7 +93,7 @@ def check(source, temperature, options):
         drawn = program.batch(asked)
         predictions(report, bundle, name, setting, asked, drawn)
         report.equal(program.batch(asked[::-1])[::-1], drawn, f"{name}: the batch turned round")
-        report.equal(program.batch(asked, "--chunk", 3, "--threads", 3), drawn, f"{name}: in chunks, three threads")
+        report.equal(program.batch(asked, "--chunk", 3, "--threads", 3), drawn, f"{name}: in chunks, 3 threads")
     for index in (1, 2, 3, 7):
         report.equal(program.alone(*asked[index]), drawn[index], f"entry {index} alone")
     for first, second in ((1, 7), (3, 6), (0, 9)):

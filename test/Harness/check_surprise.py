@@ -37,7 +37,7 @@ def compare(report, bundle, path, texts, what):
     report.equal(got["tokens"], count, f"{what}: tokens")
     report.within(abs(got["nll"] - nll), 2.0**-22 * (nll + 2), f"{what}: nll {got['nll']:.9g}, distance")
     report.within(abs(got["ppl"] / math.exp(got["nll"]) - 1), 1e-14, f"{what}: ppl {got['ppl']:.9g}, relative distance")
-    report.equal(bundle.json("perplexity", path, "--chunk", 3, "--threads", 3), got, f"{what}: in chunks, three threads")
+    report.equal(bundle.json("perplexity", path, "--chunk", 3, "--threads", 3), got, f"{what}: in chunks, 3 threads")
 
 
 def check(source, text, options):
