@@ -94,6 +94,20 @@ TEST(FileList, AFileThatItDoesNotNameIsNotRead) {
   expectError(generateError(fake), fake.path("tokenizer.json") + ": is not in files.json" + remedy);
 }
 
+TEST(FileList, WhatAStartReadsMustBeListed) {
+  for (const std::string file : {"manifest.json", "program.so", "weights/index.json", "weights/map.json"}) {
+    SCOPED_TRACE(file);
+    FakeBundle fake;
+    fake.writeFile("weights/map.json", "{}");
+    json list = json::parse(std::ifstream(fake.path("files.json")));
+    for (size_t i = list["files"].size(); i-- > 0;)
+      if (list["files"][i]["file"] == file)
+        list["files"].erase(i);
+    std::ofstream(fake.path("files.json")) << list;
+    expectError(openError(fake), fake.path(file) + ": is not in files.json" + remedy);
+  }
+}
+
 TEST(FileList, DamagedTextsOfTokenizersAreNamed) {
   FakeBundle fake;
   for (const char *file : {"tokenizer.json", "lib/libonig.so.5"}) {

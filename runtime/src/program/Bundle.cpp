@@ -9,6 +9,7 @@ namespace k2rt {
 static constexpr int64_t mostManifestBytes = int64_t(64) << 20;
 static constexpr int64_t mostIndexBytes = int64_t(256) << 20;
 static const char manifestFile[] = "manifest.json";
+static const char weightMapFile[] = "weights/map.json";
 static const char *const tokenizerFiles[] = {"tokenizer.json", "tiktoken.model"};
 
 std::string tokenizerFile(const std::string &folder) {
@@ -49,6 +50,12 @@ static Result<Bundle> openRest(const FileList &files, Manifest manifest) {
   const std::string &folder = files.folder();
   if (Status cpu = checkCpuFeatures(manifest.cpuFeatures, manifest.cpu); !cpu)
     return cpu.takeError();
+  // The list vouches for what it names, and what it does not name is not to be used.
+  for (const std::string &file :
+       {std::string(manifestFile), std::string(programFile), std::string(weightMapFile), manifest.weightsIndex})
+    if (bundleFileExists(folder, file))
+      if (Status listed = files.checkListed(file); !listed)
+        return listed.takeError();
   // main checks `run` before anything else, and a tokenizer is checked when it is read.
   std::set<std::string> checkedElsewhere = {"run", manifestFile, manifest.weightsIndex};
   checkedElsewhere.insert(std::begin(tokenizerFiles), std::end(tokenizerFiles));

@@ -53,6 +53,11 @@ Result<FileList::Facts> FileList::factsOf(const std::string &file) const {
   return Error{K2RT_INVALID_BUNDLE, root + "/" + shortened(file), std::string("is not in ") + listFile, remedy};
 }
 
+Status FileList::checkListed(const std::string &file) const {
+  Result<Facts> facts = factsOf(file);
+  return facts ? Status() : Status(facts.takeError());
+}
+
 Status FileList::checkSizes() const {
   for (const auto &[file, facts] : files) {
     Result<int64_t> bytes = bundleFileBytes(root, file);

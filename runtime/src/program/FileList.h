@@ -22,6 +22,8 @@ public:
   const std::string &folder() const { return root; }
   /// Each listed file is there, regular, not reached through a link, and has its size.
   Status checkSizes() const;
+  /// `file` is listed.
+  Status checkListed(const std::string &file) const;
   /// `file` is listed and its bytes have their hash.
   Status checkHash(const std::string &file) const;
   /// The same of every listed file but `others`.

@@ -6,8 +6,6 @@
 
 namespace k2rt {
 
-static const char programFile[] = "program.so";
-
 void Program::Closer::operator()(void *handle) const { ::dlclose(handle); }
 
 static std::vector<std::string> split(const char *names) {

@@ -11,6 +11,9 @@
 
 namespace k2rt {
 
+/// Its name in a bundle.
+inline constexpr char programFile[] = "program.so";
+
 /// A loaded program. Move-only; the shared object stays loaded as long as it lives.
 class Program {
 public:
