@@ -118,6 +118,16 @@ TEST(FileList, DamagedTextsOfTokenizersAreNamed) {
   }
 }
 
+TEST(FileList, TheLibraryBesideTheProgramIsTheOneThatIsChecked) {
+  FakeBundle program, other;
+  program.writeFile("lib/libonig.so.5", "library");
+  flip(program.path("lib/libonig.so.5"), 0);
+  other.writeFile("tokenizer.json", "{}");
+  const Outcome outcome = runBundle(program, {"--bundle", other.folder, "generate", "--prompt-ids", "1", "-n", "1"});
+  EXPECT_EQ(outcome.exitCode, 1);
+  expectError(outcome.err.substr(0, outcome.err.find('\n')), program.path("lib/libonig.so.5") + ": hashes to ");
+}
+
 TEST(FileList, IsReadStrictly) {
   const auto entry = [](const std::string &file, const std::string &bytes, const std::string &hash) {
     return R"({"format":1,"files":[{"file":")" + file + R"(","bytes":)" + bytes + R"(,"xxh3":")" + hash + R"("}]})";

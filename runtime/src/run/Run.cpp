@@ -122,6 +122,15 @@ static Result<Tokenizer> parseRanks(const FileList &files, const std::string &pa
   return Tokenizer::parseRanks(ranks, path, rules);
 }
 
+/// The library that patterns open: of the bundle that this program is of, whichever it reads.
+static Status checkRegexLibrary() {
+  const std::string folder = executableFolder();
+  if (folder.empty() || !bundleFileExists(folder, bundledRegexLibrary))
+    return {};
+  Result<FileList> files = FileList::read(folder);
+  return files ? files->checkHash(bundledRegexLibrary) : Status(files.takeError());
+}
+
 Result<std::optional<Tokenizer>> openTokenizer(const std::string &folder) {
   const std::string file = tokenizerFile(folder);
   if (file.empty())
@@ -129,9 +138,8 @@ Result<std::optional<Tokenizer>> openTokenizer(const std::string &folder) {
   Result<FileList> files = readFileList(folder);
   if (!files)
     return files.takeError();
-  if (bundleFileExists(folder, bundledRegexLibrary))
-    if (Status right = files->checkHash(bundledRegexLibrary); !right)
-      return right.takeError();
+  if (Status right = checkRegexLibrary(); !right)
+    return right.takeError();
   Result<std::string> text = files->text(file, mostTokenizerBytes);
   if (!text)
     return text.takeError();

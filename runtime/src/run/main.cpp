@@ -6,24 +6,15 @@
 #include "run/FileFaults.h"
 #include "run/Interrupt.h"
 #include "run/Run.h"
+#include "serve/Regex.h"
 #include "serve/Utf8.h"
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <malloc.h>
 #include <new>
-#include <unistd.h>
 
 using namespace k2rt;
-
-/// The folder this program lies in: a bundle finds itself wherever it was moved.
-static std::string ownFolder() {
-  char path[4096];
-  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
-  const std::string text(path, length > 0 ? static_cast<size_t>(length) : 0);
-  const size_t slash = text.rfind('/');
-  return slash == std::string::npos ? "." : text.substr(0, slash);
-}
 
 static int exitCode(k2rt_code code) {
   switch (code) {
@@ -111,8 +102,8 @@ static int runCommand(const Command &command) {
 
 int main(int argc, char **argv) {
   boundHeap();
-  const std::string folder = ownFolder();
-  if (Status sound = checkOwnProgram(folder); !sound) // first: what is below may be damaged
+  const std::string own = executableFolder(), folder = own.empty() ? "." : own; // a bundle finds itself wherever it is
+  if (Status sound = checkOwnProgram(folder); !sound)                           // first: what is below may be damaged
     return report(sound.error());
   catchInterrupt();
   nameFileFaults();

@@ -26,16 +26,6 @@ struct Oniguruma {
   std::string missing; ///< why the library cannot be used; empty: it can
 };
 
-/// Folder of the running executable with a final '/', or empty.
-std::string executableFolder() {
-  char path[4096];
-  const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
-  if (length <= 0 || size_t(length) == sizeof path)
-    return "";
-  std::string_view view(path, size_t(length));
-  return std::string(view.substr(0, view.rfind('/') + 1));
-}
-
 template <class T> bool lookUp(void *library, const char *name, T &symbol) {
   symbol = reinterpret_cast<T>(dlsym(library, name));
   return symbol != nullptr;
@@ -43,8 +33,8 @@ template <class T> bool lookUp(void *library, const char *name, T &symbol) {
 
 Oniguruma openOniguruma() {
   Oniguruma onig;
-  const std::string bundled = executableFolder() + bundledRegexLibrary;
-  void *library = dlopen(bundled.c_str(), RTLD_NOW | RTLD_LOCAL);
+  const std::string folder = executableFolder(), bundled = folder + "/" + bundledRegexLibrary;
+  void *library = folder.empty() ? nullptr : dlopen(bundled.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library)
     library = dlopen(libraryName, RTLD_NOW | RTLD_LOCAL);
   if (!library) {
@@ -80,6 +70,15 @@ std::string errorText(int code, OnigErrorInfo *info) {
 }
 
 } // namespace
+
+std::string executableFolder() {
+  char path[4096];
+  const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
+  if (length <= 0 || size_t(length) == sizeof path)
+    return "";
+  const std::string_view view(path, size_t(length));
+  return std::string(view.substr(0, view.rfind('/')));
+}
 
 void Regex::Release::operator()(re_pattern_buffer *regex) const { oniguruma().release(regex); }
 

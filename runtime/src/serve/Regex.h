@@ -20,8 +20,11 @@ struct re_pattern_buffer;
 
 namespace k2rt {
 
-/// Where a bundle carries the library.
+/// Where a bundle carries the library. It is opened in executableFolder().
 constexpr const char *bundledRegexLibrary = "lib/libonig.so.5";
+
+/// The folder that the running executable lies in; empty when the system does not tell.
+std::string executableFolder();
 
 /// A half-open range of bytes.
 struct TextRange {
