@@ -3,6 +3,7 @@
 
 #include "k2c/Support/Units.h"
 #include "k2c/Weights/WeightIndex.h"
+#include "memory/File.h"
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -259,6 +260,13 @@ Expected<FileDigest> digestFile(const std::string &path) {
   }
   digest.xxh3 = hash.hex64();
   return digest;
+}
+
+Expected<FileDigest> digestBundleFile(const std::string &bundle, const std::string &name) {
+  k2rt::Result<int64_t> bytes = k2rt::bundleFileBytes(bundle, name);
+  if (!bytes && k2rt::bundleFileExists(bundle, name))
+    return Error{bytes.error().place, bytes.error().message, bytes.error().remedy};
+  return digestFile(bundle + "/" + name);
 }
 
 Status replaceFile(const std::string &path, const std::string &text) {

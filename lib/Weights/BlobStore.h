@@ -113,6 +113,8 @@ struct FileDigest {
   std::vector<std::string> chunks;
 };
 Expected<FileDigest> digestFile(const std::string &path);
+/// The same of `bundle`/`name`, refusing what the runtime refuses: what is reached through a symbolic link.
+Expected<FileDigest> digestBundleFile(const std::string &bundle, const std::string &name);
 
 /// Writes `text` to `path` through a synced temporary file and a rename.
 Status replaceFile(const std::string &path, const std::string &text);

@@ -17,6 +17,7 @@ namespace k2c {
 using namespace weights;
 
 static constexpr const char *listName = "files.json";
+static constexpr const char *remedy = "compile the bundle again, or copy the whole folder";
 
 namespace {
 
@@ -87,7 +88,13 @@ static Expected<ListedFile> readListed(ObjectReader in, int64_t) {
 }
 
 static Expected<std::vector<ListedFile>> readList(const std::string &bundle) {
-  return readEntries(bundle + "/" + listName, "files", readListed);
+  const std::string path = bundle + "/" + listName;
+  Expected<std::vector<ListedFile>> files = readEntries(path, "files", readListed);
+  std::set<std::string> names;
+  for (size_t i = 0; files && i < files->size(); ++i)
+    if (const std::string &name = (*files)[i].name; !names.insert(name).second)
+      return Error{path + ": files[" + std::to_string(i) + "].file", shortened(name) + " is listed twice", remedy};
+  return files;
 }
 
 Status updateBundleFiles(const std::string &bundle, const std::vector<std::string> &names) {
@@ -113,12 +120,13 @@ Status updateBundleFiles(const std::string &bundle, const std::vector<std::strin
 }
 
 static void verifyFile(const std::string &bundle, const ListedFile &file, VerifyReport &report) {
-  std::string path = bundle + "/" + file.name, remedy = "compile the bundle again, or copy the whole folder";
-  Expected<FileDigest> digest = digestFile(path);
+  std::string path = bundle + "/" + file.name;
+  Expected<FileDigest> digest = digestBundleFile(bundle, file.name);
   ++report.files;
   if (!digest) {
     report.problems.push_back(digest.takeError());
-    report.problems.back().remedy = remedy;
+    if (report.problems.back().remedy.empty())
+      report.problems.back().remedy = remedy;
     return;
   }
   report.bytes += digest->bytes;

@@ -77,11 +77,12 @@ Expected<VerifyReport> verifyBundle(const std::string &bundle) {
   for (const auto &[file, slot] : files) {
     std::string path = bundle + "/weights/" + file;
     std::string remedy = "`k2c pack` with the checkpoint writes its blobs again; a table needs `k2c compile`";
-    Expected<FileDigest> digest = digestFile(path);
+    Expected<FileDigest> digest = digestBundleFile(bundle, "weights/" + file);
     ++report.files;
     if (!digest) {
       report.problems.push_back(digest.takeError());
-      report.problems.back().remedy = remedy;
+      if (report.problems.back().remedy.empty())
+        report.problems.back().remedy = remedy;
       continue;
     }
     report.bytes += digest->bytes;

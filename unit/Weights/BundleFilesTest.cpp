@@ -1,4 +1,5 @@
 //===- BundleFilesTest.cpp - index.json and map.json, honest and hostile ---===//
+#include "k2c/Weights/BundleFiles.h"
 #include "TestTensors.h"
 #include "k2c/Weights/Packer.h"
 #include "k2c/Weights/WeightIndex.h"
@@ -89,6 +90,42 @@ TEST(Verify, NamesAMissingFile) {
   std::string path = bundle.blob(0);
   fs::remove(path);
   EXPECT_EQ(bundle.problem(), path + ": cannot open: No such file or directory");
+}
+
+TEST(Verify, RefusesWhatIsReachedThroughALink) {
+  const std::string said = " is reached through a symbolic link or a file that is no folder; put the regular file "
+                           "there: a bundle does not follow links";
+  TemporaryFolder folder, elsewhere;
+  fs::create_directories(folder.path + "/real");
+  std::ofstream(folder.path + "/real/a") << "bytes";
+  std::ofstream(folder.path + "/b") << "bytes";
+  ASSERT_TRUE(writeBundleFiles(folder.path));
+  ASSERT_TRUE(verifyBundleFiles(folder.path)->problems.empty());
+  fs::rename(folder.path + "/real", elsewhere.path + "/real");
+  fs::create_directory_symlink(elsewhere.path + "/real", folder.path + "/real");
+  fs::remove(folder.path + "/b");
+  fs::create_symlink(elsewhere.path + "/real/a", folder.path + "/b");
+  Expected<VerifyReport> report = verifyBundleFiles(folder.path);
+  ASSERT_TRUE(report);
+  ASSERT_EQ(report->problems.size(), 2u);
+  EXPECT_EQ(report->problems[0].text(), folder.path + "/b:" + said);
+  EXPECT_EQ(report->problems[1].text(), folder.path + "/real/a:" + said);
+
+  Bundle bundle;
+  fs::rename(bundle.blob(0), bundle.folder.path + "/blob");
+  fs::create_symlink("../blob", bundle.blob(0));
+  EXPECT_EQ(bundle.problem() + ";", bundle.blob(0) + ":" + said.substr(0, said.find(';') + 1));
+}
+
+TEST(Verify, RefusesAListThatNamesAFileTwice) {
+  TemporaryFolder folder;
+  const std::string entry = R"({"file":"a","bytes":0,"xxh3":"2d06800538d394c2"})";
+  std::ofstream(folder.path + "/a");
+  std::ofstream(folder.path + "/files.json") << R"({"format":1,"files":[)" << entry << "," << entry << "]}";
+  Expected<VerifyReport> report = verifyBundleFiles(folder.path);
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().text(), folder.path + "/files.json: files[1].file: a is listed twice; compile the bundle "
+                                                 "again, or copy the whole folder");
 }
 
 TEST(Index, HashesAreXxh3OfTheFile) {
