@@ -198,12 +198,12 @@ Expected<JsonDocument> k2c::parseJson(std::string text, std::string file, const 
     return error;
   } catch (const json::parse_error &error) {
     size_t offset = error.byte > 0 ? error.byte - 1 : 0;
-    std::string why = error.what();
+    std::string why = parserText(error);
     if (size_t cut = why.find("syntax error"); cut != std::string::npos)
       why = why.substr(cut);
-    return Error{placeOf(file, lineColumn(text, offset)), "not JSON: " + shortened(why, mostQuoted), ""};
+    return Error{placeOf(file, lineColumn(text, offset)), "not JSON: " + why, ""};
   } catch (const json::exception &error) {
-    return Error{file, "not JSON: " + shortened(error.what(), mostQuoted), ""};
+    return Error{file, "not JSON: " + parserText(error), ""};
   }
 }
 
@@ -248,6 +248,13 @@ Expected<JsonDocument> k2c::readJsonFile(const std::string &path, const JsonLimi
 }
 
 std::string k2c::shortenedJson(const json &value, size_t most) { return shortened(jsonText(value), most); }
+
+std::string k2c::parserText(const json::exception &exception) {
+  // "[json.exception.out_of_range.406] number overflow parsing '1e999'"
+  const std::string_view text = exception.what();
+  const size_t at = text.find("] ");
+  return shortened(at == text.npos ? text : text.substr(at + 2), mostQuoted);
+}
 
 std::string k2c::escapeJsonPointer(std::string_view key) {
   std::string out;

@@ -12,9 +12,12 @@ using nlohmann::json;
 
 namespace {
 
+/// A string of the manifest, for a screen.
+std::string text(const json &value) { return printable(value.get<std::string>()); }
+
 void printMemory(const json &memory) {
   for (const auto &[name, bytes] : memory.items())
-    std::cout << "  " << name << std::string(24 - std::min<size_t>(23, name.size()), ' ')
+    std::cout << "  " << shortened(name) << std::string(24 - std::min<size_t>(23, name.size()), ' ')
               << format(Bytes(bytes.get<int64_t>())) << "\n";
 }
 
@@ -32,15 +35,17 @@ int inspect(const std::string &bundle, bool asJson) {
       return 0;
     }
     const json &model = manifest.at("model"), &limits = manifest.at("limits");
-    std::cout << model.at("name").get<std::string>() << " (" << model.at("family").get<std::string>() << "), "
-              << model.at("layers") << " layers, hidden " << model.at("hidden") << ", vocabulary " << model.at("vocab")
-              << "\nnumerics  " << manifest.at("numerics").at("id").get<std::string>() << "\ntarget    "
-              << manifest.at("target").at("cpu").get<std::string>() << "\nlimits    " << limits.at("step_tokens")
-              << " tokens a step, " << limits.at("max_sequences") << " sequences of " << limits.at("max_context")
-              << " tokens\nkernels   " << manifest.at("kernels").size() << "\nmemory\n";
+    std::cout << text(model.at("name")) << " (" << text(model.at("family")) << "), "
+              << shortenedJson(model.at("layers")) << " layers, hidden " << shortenedJson(model.at("hidden"))
+              << ", vocabulary " << shortenedJson(model.at("vocab")) << "\nnumerics  "
+              << text(manifest.at("numerics").at("id")) << "\ntarget    " << text(manifest.at("target").at("cpu"))
+              << "\nlimits    " << shortenedJson(limits.at("step_tokens")) << " tokens a step, "
+              << shortenedJson(limits.at("max_sequences")) << " sequences of "
+              << shortenedJson(limits.at("max_context")) << " tokens\nkernels   " << manifest.at("kernels").size()
+              << "\nmemory\n";
     printMemory(manifest.at("memory"));
   } catch (const json::exception &error) {
-    return fail(path + ": " + error.what() + "; compile the model again");
+    return fail(path + ": " + parserText(error) + "; compile the model again");
   }
   return 0;
 }

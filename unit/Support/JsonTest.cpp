@@ -40,6 +40,7 @@ TEST(Json, RefusesWhatFollowsANulByte) {
 }
 
 TEST(Json, RefusesADuplicateKey) {
+  EXPECT_EQ(failure("[1e999]"), "f.json: not JSON: number overflow parsing '1e999'");
   EXPECT_EQ(failure("{\"a\": 1, \"a\": 2}"), "f.json: key 'a' occurs twice in one object; remove one of the two");
   EXPECT_EQ(failure("[{\"a\": 1}, {\"a\": 2}]"), "");
 }

@@ -16,6 +16,9 @@ template <class Json> std::string jsonText(const Json &value, int indent = -1) {
 /// What a message quotes of a value: its text, shortened (Printable.h).
 std::string shortenedJson(const nlohmann::json &value, size_t most = mostQuoted / 2);
 
+/// What nlohmann-json says was wrong, without the name of its exception, shortened.
+std::string parserText(const nlohmann::json::exception &exception);
+
 } // namespace k2c
 
 #endif // K2C_SUPPORT_JSONTEXT_H

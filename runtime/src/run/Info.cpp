@@ -3,6 +3,7 @@
 #include "program/Bundle.h"
 #include "run/Commands.h"
 #include "run/JsonWriter.h"
+#include "serve/Utf8.h"
 #include "trace/Trace.h"
 #include <cinttypes>
 
@@ -46,11 +47,12 @@ void printJson(const Manifest &manifest, int32_t threads, const Container &conta
 void printText(const Manifest &manifest, int32_t threads, const Container &container, bool trust) {
   const MemoryCertificate &memory = manifest.memory;
   std::printf("model      %s: %" PRId64 " layers, hidden %" PRId64 ", vocabulary %" PRId64 "\n",
-              manifest.modelName.c_str(), manifest.layers, manifest.hidden, manifest.vocab);
+              printable(manifest.modelName).c_str(), manifest.layers, manifest.hidden, manifest.vocab);
   if (!manifest.moeLayers.empty())
     std::printf("experts    %" PRId64 ", %" PRId64 " per token, in %zu layers\n", manifest.experts, manifest.topK,
                 manifest.moeLayers.size());
-  std::printf("numerics   %s\ntopology   %s\n", manifest.numericsId.c_str(), manifest.topology.c_str());
+  std::printf("numerics   %s\ntopology   %s\n", printable(manifest.numericsId).c_str(),
+              printable(manifest.topology).c_str());
   std::printf("limits     step tokens %" PRId64 ", sequences %" PRId64 ", context %" PRId64 "\n",
               manifest.limits.step_tokens, manifest.limits.max_sequences, manifest.limits.max_context);
   std::printf("memory     peak %" PRId64 " bytes with %" PRId64 " threads: weights %" PRId64 ", cache %" PRId64

@@ -8,11 +8,15 @@ namespace k2rt {
 /// A key in a path of errors, which may have several.
 static constexpr size_t mostOfKey = 43;
 
-Error parseError(const nlohmann::json::exception &exception, const std::string &file) {
+std::string parserText(const nlohmann::json::exception &exception) {
   // "[json.exception.parse_error.101] parse error at line 1, column 2: ..."
   const std::string_view text = exception.what();
   const size_t at = text.find("] ");
-  return {K2RT_INVALID_BUNDLE, file, shortened(at == text.npos ? text : text.substr(at + 2), mostQuoted), ""};
+  return shortened(at == text.npos ? text : text.substr(at + 2), mostQuoted);
+}
+
+Error parseError(const nlohmann::json::exception &exception, const std::string &file) {
+  return {K2RT_INVALID_BUNDLE, file, parserText(exception), ""};
 }
 
 std::string JsonNode::place() const { return path.empty() ? *file : *file + ": " + path; }

@@ -69,6 +69,9 @@ private:
   std::string path;
 };
 
+/// What the JSON parser says was wrong, without the name of its exception, shortened.
+std::string parserText(const nlohmann::json::exception &exception);
+
 /// What the parser reports, as an error of `file`.
 Error parseError(const nlohmann::json::exception &exception, const std::string &file);
 
