@@ -93,7 +93,7 @@ static Result<std::optional<uint64_t>> readSeed(const nlohmann::json &entry, con
   for (const auto &member : entry.items())
     if (member.key() != "ids" && member.key() != "seed")
       return Error{K2RT_INVALID_ARGUMENT, place,
-                   "has the key \"" + member.key().substr(0, 40) + "\"; an entry has ids and seed", batchRemedy};
+                   "has the key \"" + shortened(member.key()) + "\"; an entry has ids and seed", batchRemedy};
   if (!entry.contains("ids"))
     return Error{K2RT_INVALID_ARGUMENT, place, "has no ids", batchRemedy};
   if (!entry.contains("seed"))

@@ -79,7 +79,7 @@ CLI::Validator wholeFrom(uint64_t least, uint64_t most) {
           text = std::to_string(value); // "010" is ten
           return std::string();
         }
-        return "'" + text + "' is not a whole number from " + std::to_string(least) +
+        return "'" + shortened(text) + "' is not a whole number from " + std::to_string(least) +
                (most == mostWhole ? " on" : " to " + std::to_string(most));
       },
       "");
