@@ -61,6 +61,12 @@ TEST(PromptMessages, OfBatchFiles) {
   EXPECT_TRUE(begins(batch("[[1],5]"), "b.json: [1]: is not a list of token ids" + write));
   for (const char *text : {"[[1,\"2\"]]", "[[1,2.5]]", "[[4294967296]]"})
     EXPECT_TRUE(begins(batch(text), "b.json: [0]: has an element that is no token id" + write));
+  EXPECT_EQ(batch("[{\"\x7f" + std::string(100000, 'Q') + "\":1}]"),
+            "b.json: [0]: has the key \"\\x7f" + std::string(93, 'Q') + "...\"; an entry has ids and seed" + write +
+                "\n");
+  EXPECT_EQ(batch(R"([[1],{"seed":1,"ids":[1],"ids":[2]}])"),
+            "b.json: [1].ids: occurs twice in its object; remove one of the two\n");
+  EXPECT_EQ(batch("[[1e999]]"), "b.json: is not JSON: number overflow parsing '1e999'\n");
   EXPECT_TRUE(begins(batch("[[1]"), "b.json: is not JSON: parse error at line 1, column 5"));
   EXPECT_EQ(saying(fake, {"generate", "--batch-file", fake.folder + "/weights"}),
             "weights: is a folder, a file is needed\n");
@@ -90,6 +96,17 @@ TEST(RouteMessages, OfFiles) {
             "r.json: layers.1: token 1 does not list as many experts as weights, at most 2" + remedy);
 }
 
+TEST(InfoText, PrintsNoControlCharacter) {
+  FakeBundle fake;
+  fake.manifest["model"]["name"] = "m\x1b[2J";
+  fake.manifest["numerics"]["id"] = "n\x07";
+  fake.manifest["topology"]["name"] = "t\x7f\u009f";
+  fake.write();
+  const std::string out = runBundle(fake, {"info"}).out;
+  EXPECT_NE(out.find("model      m\\x1b[2J: 2 layers"), out.npos) << out;
+  EXPECT_NE(out.find("numerics   n\\x07\ntopology   t\\x7f\\xc2\\x9f\n"), out.npos) << out;
+}
+
 TEST(FlagMessages, OfBench) {
   FakeBundle fake;
   EXPECT_EQ(saying(fake, {"bench", "--batch", "100"}),
@@ -109,6 +126,9 @@ TEST(FlagMessages, NameTheHelp) {
     EXPECT_LE(std::count(said.begin(), said.end(), 'Q'), 200) << said;
     EXPECT_LE(said.size(), 400u) << said;
   }
+  const std::string threads = saying(fake, {"info", "--threads", std::string(100000, 'Q')}, 2);
+  EXPECT_EQ(threads.rfind("--threads: '" + std::string(97, 'Q') + "...' is not a whole number from 1 to ", 0), 0u)
+      << threads;
   EXPECT_EQ(saying(fake, {"info", "--transport", std::string(99999, 'Q')}),
             "--transport " + std::string(97, 'Q') + "...: running several ranks is not in this build; leave it out\n");
 }
