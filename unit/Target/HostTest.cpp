@@ -18,6 +18,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <thread>
+#include <unistd.h>
 
 using namespace k2c;
 
@@ -222,6 +223,15 @@ TEST_F(HostTest, CrashIsAnErrorOfItsKernel) {
   Expected<std::vector<std::string>> objects = compileObjects({job}, target, options);
   ASSERT_FALSE(objects);
   EXPECT_EQ(objects.error().message, "the compiling process was ended by signal Killed");
+}
+
+TEST_F(HostTest, AChildThatEndsWithoutAWordIsAnErrorOfItsKernel) {
+  ObjectJob job{"mute", "mute", [](mlir::MLIRContext *) -> mlir::OwningOpRef<mlir::ModuleOp> { ::_exit(7); }};
+  ObjectOptions options;
+  options.cacheDir = path("cache");
+  Expected<std::vector<std::string>> objects = compileObjects({job}, target, options);
+  ASSERT_FALSE(objects);
+  EXPECT_EQ(objects.error().text(), "mute: the compiling process ended with status 7");
 }
 
 TEST_F(HostTest, UndefinedSymbolsAreRefused) {
