@@ -85,9 +85,58 @@ TEST(Verify, AttentionWidths) {
   EXPECT_EQ(failure(d), "k: kv heads is 3, no divisor of heads, 4");
 }
 
+TEST(Verify, ActivationsAndCachesAreF32OrBf16) {
+  LinearDesc d = linear();
+  d.x.type = DType::F16;
+  EXPECT_EQ(failure(d), "k: activations are f32 or bf16");
+  GqaAttentionDesc attention;
+  attention.shape.heads = 1;
+  attention.shape.cache = DType::F16;
+  EXPECT_EQ(failure(attention), "k: caches are f32 or bf16");
+}
+
+TEST(Verify, PackedWeightsAreOfATypeThatKernelsRead) {
+  LinearDesc d = linear();
+  d.w.type = DType::F16;
+  EXPECT_EQ(failure(d), "k: packed weights are f32, bf16 or f8E4M3FN");
+  d.w.type = DType::F8E4M3;
+  EXPECT_EQ(failure(d), "k: f8E4M3FN panels and scales come together");
+  d.w.storeBlocks(32, 32);
+  EXPECT_EQ(failure(d), "");
+  d.w.type = DType::BF16;
+  EXPECT_EQ(failure(d), "k: f8E4M3FN panels and scales come together");
+}
+
+TEST(Verify, PanelsInterleaveGateAndUp) {
+  LinearDesc d = linear();
+  d.w.interleave = 3;
+  EXPECT_EQ(failure(d), "k: panels interleave 1, or 2 with an even n");
+  d.w.interleave = 2;
+  d.y = rowsOf(63);
+  d.w.n = 63;
+  EXPECT_EQ(failure(d), "k: panels interleave 1, or 2 with an even n");
+}
+
+TEST(Verify, ClipsHaveRowsAndALimit) {
+  ClipDesc d{rowsOf(8), rowsOf(8), 2.0};
+  EXPECT_EQ(failure(d), "");
+  d.limit = 0;
+  EXPECT_EQ(failure(d), "k: the limit of a clip is positive");
+  d = {rowsOf(8, RowSpace::Slot), rowsOf(8, RowSpace::Slot), 2.0};
+  EXPECT_EQ(failure(d), "k: a clip over slots has no row count");
+}
+
+TEST(Verify, ACombineKeepsItsType) {
+  CombineDesc d{rowsOf(8, RowSpace::Slot), rowsOf(8), 12, 2, 4};
+  d.y.type = DType::BF16;
+  EXPECT_EQ(failure(d), "k: a combine keeps its type");
+}
+
 TEST(Verify, CombineLeavesDivideTheExperts) {
   CombineDesc d{rowsOf(8, RowSpace::Slot), rowsOf(8), 12, 2, 8};
   EXPECT_EQ(failure(d), "k: leaves is 8, no divisor of experts, 12");
+  d.leaves = 6;
+  EXPECT_EQ(failure(d), "k: the leaves of a combine are a power of two");
   d.leaves = combineLeaves(12);
   EXPECT_EQ(failure(d), "");
 }
