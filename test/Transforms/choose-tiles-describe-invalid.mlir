@@ -70,3 +70,25 @@ kern.func @k(%x: !x, %w: tensor<64x64xf32>) -> !x {
   %b = nn.add %a, %a : !x
   kern.yield %b : !x
 }
+
+// -----
+
+!g = tensor<?x2x64xf32, #nn.rows<token>>
+!y = tensor<?x64xf32, #nn.rows<token>>
+kern.func @k(%g: !g) -> !y {
+  // expected-error @below {{'nn.gated_act' op gates by another activation than silu, which is not in this build}}
+  %a = nn.gated_act %g act gelu_tanh : !g -> !y
+  kern.yield %a : !y
+}
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
+!g = tensor<?x2x32xf32, #nn.rows<token>>
+!y = tensor<?x32xf32, #nn.rows<token>>
+kern.func @k(%x: !x, %w: tensor<2x32x64xf32>) -> !y {
+  %g = nn.linear %x, %w : tensor<2x32x64xf32> order tree<1> : !x -> !g
+  // expected-error @below {{'nn.gated_act' op gates by another activation than silu, which is not in this build}}
+  %a = nn.gated_act %g act gelu_tanh : !g -> !y
+  kern.yield %a : !y
+}

@@ -100,6 +100,9 @@ TEST(Import, HostListsAreBounded) {
   EXPECT_EQ(nodes("n[1-"), "f:1:14: 'n[1-' has brackets without partner or within brackets");
   EXPECT_EQ(nodes("n[a-b]"), "f:1:14: 'a-b' is not a range of numbers; write names as a[1-3,7],b");
   EXPECT_EQ(nodes("a,,b"), "f:1:14: a name is empty; write names as a[1-3,7],b");
+  EXPECT_EQ(nodes(std::string(256, 'a')), "");
+  EXPECT_EQ(nodes(std::string(257, 'a')), "f:1:14: a name is longer than 256 characters; write names as a[1-3,7],b");
+  EXPECT_EQ(nodes("n1,n!2"), "f:1:14: 'n!2' is not a name; write names as a[1-3,7],b");
 }
 
 TEST(Import, SlurmNodesHaveTheHostOfTheirLike) {

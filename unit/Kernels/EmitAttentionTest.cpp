@@ -116,6 +116,20 @@ TEST_P(EmitAttention, KeysOfTwoChainsAreRefusedByName) {
   EXPECT_EQ(kernel.error().text(), "wide: keys of 1024 elements; emitted scores are one chain, of at most 1023");
 }
 
+TEST_P(EmitAttention, PairsThatStraddleAKeysPartsAreRefusedByName) {
+  AbsorbedAttentionDesc d;
+  d.shape.heads = 1;
+  d.shape.cache = DType::BF16;
+  d.latent = 17;
+  d.rope = d.qRopeHeadStride = 8;
+  d.qLatent = d.o = rowsOf(17, DType::BF16);
+  d.qRope = rowsOf(8, DType::BF16);
+  Expected<CompiledKernel> kernel = compileForTarget({"odd", d});
+  ASSERT_FALSE(kernel);
+  EXPECT_EQ(kernel.error().text(),
+            "odd: bf16 keys whose first part has 17 elements; emitted pairs need an even number");
+}
+
 /// Sequences of both forms, one of them beyond a restart.
 const std::vector<Sequence> forms = {
     {70, 1, K2RT_FORM_ABSORBED}, {0, 5, K2RT_FORM_EXPANDED}, {1100, 3, K2RT_FORM_ABSORBED}};

@@ -2,11 +2,14 @@
 #include "host/WeightCheck.h"
 #include "fake/FakeBundle.h"
 #include "memory/Region.h"
+#include "run/FileFaults.h"
 #include "serve/Session.h"
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <thread>
 
@@ -133,4 +136,18 @@ TEST(FileFaults, AFileThatBecomesShorterIsNamed) {
   EXPECT_EQ(outcome.err, "run: error: " + fake.path("weights/blob0.bin") +
                              ": became shorter while it was in use, or its disk cannot be read; copy the file again, "
                              "or compile the bundle again\n");
+}
+
+// A page of memory that the machine lost: the signal that the kernel sends for it, at an address without a file.
+TEST(FileFaults, APageWithoutAFileIsMemory) {
+  EXPECT_EXIT(
+      {
+        nameFileFaults();
+        siginfo_t fault{};
+        fault.si_signo = SIGBUS;
+        fault.si_code = BUS_MCEERR_AR;
+        fault.si_addr = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        ::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), ::syscall(SYS_gettid), SIGBUS, &fault);
+      },
+      testing::ExitedWithCode(3), "run: error: memory: a page of it failed\n");
 }
