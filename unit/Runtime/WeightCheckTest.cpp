@@ -4,6 +4,7 @@
 #include "memory/Region.h"
 #include "run/FileFaults.h"
 #include "serve/Session.h"
+#include <atomic>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -124,13 +125,17 @@ TEST(WeightCheck, InfoSaysWhetherTheyAreRead) {
 // The program steps on while its weights lose their pages.
 TEST(FileFaults, AFileThatBecomesShorterIsNamed) {
   const FakeBundle fake("fake_slow");
+  std::atomic<bool> hasEnded{false}; // a run that is refused never writes a trace
   std::thread cutter([&] {
-    while (!std::filesystem::exists(fake.path("trace"))) // written when the weights are mapped
+    while (!std::filesystem::exists(fake.path("trace")) && !hasEnded) // written when the weights are mapped
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    std::filesystem::resize_file(fake.path("weights/blob0.bin"), 0);
+    std::error_code error;
+    std::filesystem::resize_file(fake.path("weights/blob0.bin"), 0, error);
+    EXPECT_FALSE(error) << error.message();
   });
   const Outcome outcome = runBundle(fake, {"generate", "--prompt-ids", "1,2,3", "-n", "900", "--ignore-eos",
                                            "--threads", "2", "--trace", fake.path("trace")});
+  hasEnded = true;
   cutter.join();
   EXPECT_EQ(outcome.exitCode, 3) << outcome.err;
   EXPECT_EQ(outcome.err, "run: error: " + fake.path("weights/blob0.bin") +
