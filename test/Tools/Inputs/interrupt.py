@@ -2,8 +2,11 @@
 that it ends with 130, with no error, at most the word that it was interrupted, which is printed, and with a trace that
 is whole JSON.
 
-usage: interrupt.py stdout|file:PATH TRACE|- COMMAND ARGUMENT...     at work: it printed something; PATH exists
+usage: interrupt.py stdout|file:PATH|writes:PATH TRACE|- COMMAND ARGUMENT...
+at work: it printed something; PATH exists; it begins to write the file PATH, where a lease keeps it until it was
+interrupted, so that it cannot be done before
 """
+import fcntl
 import json
 import os
 import signal
@@ -12,11 +15,22 @@ import sys
 import time
 
 sign, trace, command = sys.argv[1], sys.argv[2], sys.argv[3:]
+how, _, path = sign.partition(":")
+if how == "writes":
+    signal.signal(signal.SIGIO, lambda *_: None)  # the kernel's word that somebody waits, which fcntl says, too
+    lease = os.open(path, os.O_RDONLY)
+    fcntl.fcntl(lease, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+
+
+def is_at_work():
+    return os.path.exists(path) if how == "file" else fcntl.fcntl(lease, fcntl.F_GETLEASE) == fcntl.F_UNLCK
+
+
 process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
-if sign == "stdout":
+if how == "stdout":
     process.stdout.read(1)
 else:
-    while not os.path.exists(sign[len("file:"):]) and process.poll() is None:
+    while not is_at_work() and process.poll() is None:
         time.sleep(0.005)
 os.killpg(process.pid, signal.SIGINT)
 _, said = process.communicate(timeout=60)
