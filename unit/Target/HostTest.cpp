@@ -33,14 +33,22 @@ struct HostTest : testing::Test {
   std::string path(const char *name) const { return (folder + "/" + name).str(); }
 
   Expected<std::vector<std::string>> compile(const std::string &name, const std::string &text) {
-    ObjectJob job{name, text, [&](mlir::MLIRContext *context) {
-                    context->loadDialect<mlir::LLVM::LLVMDialect>();
-
-                    return mlir::parseSourceString<mlir::ModuleOp>(text, context);
-                  }};
+    const auto parse = [&](mlir::MLIRContext *context) {
+      context->loadDialect<mlir::LLVM::LLVMDialect>();
+      return mlir::parseSourceString<mlir::ModuleOp>(text, context);
+    };
+    return compile({name, text, parse});
+  }
+  Expected<std::vector<std::string>> compile(const ObjectJob &job) {
     ObjectOptions options;
     options.cacheDir = path("cache");
     return compileObjects({job}, target, options);
+  }
+  /// Why a job has no object.
+  Error failureOf(const ObjectJob &job) {
+    Expected<std::vector<std::string>> objects = compile(job);
+    EXPECT_FALSE(objects);
+    return objects ? Error{} : objects.takeError();
   }
 };
 
@@ -60,6 +68,9 @@ TEST_F(HostTest, Avx512IsKnownFromTheName) {
   HostTarget zen4 = *HostTarget::forCpu("znver4");
   EXPECT_EQ(zen4.lanes, 16);
   EXPECT_TRUE(zen4.hasAvx512Bf16);
+  HostTarget level4 = *HostTarget::forCpu("x86-64-v4"); // names AVX512BW, which implies AVX512F
+  EXPECT_EQ(level4.lanes, 16);
+  EXPECT_FALSE(level4.hasAvx512Bf16);
   EXPECT_EQ(target.lanes, 8);
 }
 
@@ -206,11 +217,8 @@ TEST_F(HostTest, FatalErrorOfLlvmIsAnErrorOfItsKernel) {
   ObjectJob job{"fatal", "fatal", [](mlir::MLIRContext *) -> mlir::OwningOpRef<mlir::ModuleOp> {
                   llvm::report_fatal_error("Cannot select");
                 }};
-  ObjectOptions options;
-  options.cacheDir = path("cache");
-  Expected<std::vector<std::string>> objects = compileObjects({job}, target, options);
-  ASSERT_FALSE(objects);
-  EXPECT_EQ(objects.error().text(), "fatal: LLVM cannot compile it: Cannot select");
+  const Error error = failureOf(job);
+  EXPECT_EQ(error.text(), "fatal: LLVM cannot compile it: Cannot select");
 }
 
 TEST_F(HostTest, CrashIsAnErrorOfItsKernel) {
@@ -218,20 +226,20 @@ TEST_F(HostTest, CrashIsAnErrorOfItsKernel) {
                   std::raise(SIGKILL);
                   return {};
                 }};
-  ObjectOptions options;
-  options.cacheDir = path("cache");
-  Expected<std::vector<std::string>> objects = compileObjects({job}, target, options);
-  ASSERT_FALSE(objects);
-  EXPECT_EQ(objects.error().message, "the compiling process was ended by signal Killed");
+  const Error error = failureOf(job);
+  EXPECT_EQ(error.message, "the compiling process was ended by signal Killed");
 }
 
 TEST_F(HostTest, AChildThatEndsWithoutAWordIsAnErrorOfItsKernel) {
   ObjectJob job{"mute", "mute", [](mlir::MLIRContext *) -> mlir::OwningOpRef<mlir::ModuleOp> { ::_exit(7); }};
-  ObjectOptions options;
-  options.cacheDir = path("cache");
-  Expected<std::vector<std::string>> objects = compileObjects({job}, target, options);
-  ASSERT_FALSE(objects);
-  EXPECT_EQ(objects.error().text(), "mute: the compiling process ended with status 7");
+  const Error error = failureOf(job);
+  EXPECT_EQ(error.text(), "mute: the compiling process ended with status 7");
+}
+
+TEST_F(HostTest, AModuleThatIsNotBuiltAndSaysNothingIsAnErrorOfItsKernel) {
+  ObjectJob job{"none", "none", [](mlir::MLIRContext *) { return mlir::OwningOpRef<mlir::ModuleOp>(); }};
+  const Error error = failureOf(job);
+  EXPECT_EQ(error.text(), "none: no code could be emitted");
 }
 
 TEST_F(HostTest, UndefinedSymbolsAreRefused) {

@@ -69,9 +69,15 @@ Expected<HostTarget> HostTarget::forCpu(const std::string &name) {
   }
   llvm::SmallVector<llvm::StringRef> known;
   llvm::X86::getFeaturesForCPU(name, known);
+  llvm::StringMap<bool> enabled; // with what these imply: x86-64-v4 names AVX512BW, not AVX512F
+  for (llvm::StringRef feature : known) {
+    enabled[feature] = true;
+    llvm::X86::updateImpliedFeatures(feature, /*Enabled=*/true, enabled);
+  }
   std::vector<std::string> features;
-  for (llvm::StringRef feature : known)
-    features.push_back(feature.str());
+  for (const auto &feature : enabled)
+    if (feature.second)
+      features.push_back(feature.first().str());
   return targetOf(name, std::move(features));
 }
 
