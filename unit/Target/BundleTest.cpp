@@ -50,6 +50,13 @@ protected:
     Expected<BundleFolder> bundle = BundleFolder::begin(output.string(), force);
     return bundle ? "" : bundle.error().text();
   }
+  /// The message when a bundle with a link to `target` cannot be finished, "" when it can.
+  std::string refusalWithLink(const char *name, const char *target) {
+    Expected<BundleFolder> bundle = BundleFolder::begin(out.string(), false);
+    fs::create_symlink(target, partial / name);
+    const Status status = bundle ? bundle->finish() : Status(bundle.takeError());
+    return status ? "" : status.error().text();
+  }
   /// Assembles a bundle whose program says `text`.
   void assemble(const std::string &text, bool force = false, bool canExchange = true) {
     Expected<BundleFolder> bundle = BundleFolder::begin(out.string(), force);
@@ -120,13 +127,15 @@ TEST_F(BundleTest, SomeoneElsesPartialFolderIsLeftAlone) {
 
 // Each file of the kernel's own is read-only and on no disk.
 TEST_F(BundleTest, AFileThatDoesNotReachTheDiskIsNamed) {
-  Expected<BundleFolder> bundle = BundleFolder::begin(out.string(), false);
-  ASSERT_TRUE(bundle);
-  fs::create_symlink("/proc/version", partial / "notes");
-  Status status = bundle->finish();
-  ASSERT_FALSE(status);
-  EXPECT_EQ(status.error().text(), (partial / "notes").string() +
-                                       ": cannot be flushed to disk: Invalid argument; check space and permissions");
+  EXPECT_EQ(refusalWithLink("notes", "/proc/version"),
+            (partial / "notes").string() +
+                ": cannot be flushed to disk: Invalid argument; check space and permissions");
+}
+
+TEST_F(BundleTest, AFileOfAnUnknownKindIsNotPassedOver) {
+  EXPECT_EQ(refusalWithLink("itself", "itself"),
+            partial.string() + ": cannot be flushed to disk: Too many levels of symbolic links; check space and "
+                               "permissions");
 }
 
 // A mount point is busy.

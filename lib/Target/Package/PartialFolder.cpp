@@ -153,18 +153,22 @@ void removeMarked(const fs::path &folder) {
 
 /// Brings the files that only a rename protects to the disk; blobs are there already.
 Status flush(const fs::path &folder) {
+  constexpr const char *message = "cannot be flushed to disk", *remedy = "check space and permissions";
   std::error_code error;
-  for (const fs::directory_entry &entry : fs::recursive_directory_iterator(folder, error)) {
-    if (entry.path().extension() == ".bin" || !entry.is_regular_file(error))
+  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    const bool isFlushed = entry->path().extension() != ".bin" && entry->is_regular_file(error);
+    if (error)
+      break;
+    if (!isFlushed)
       continue;
-    int file = ::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC);
-    bool failed = file < 0 || ::fsync(file) != 0;
-    int code = errno;
+    int file = ::open(entry->path().c_str(), O_RDONLY | O_CLOEXEC);
+    const bool failed = file < 0 || ::fsync(file) != 0;
+    const int code = errno;
     ::close(file);
     if (failed)
-      return failure(entry.path(), "cannot be flushed to disk", code, "check space and permissions");
+      return failure(entry->path(), message, code, remedy);
   }
-  return {};
+  return error ? Status(failure(folder, message, error.value(), remedy)) : Status();
 }
 
 /// The way without an exchange: DIR is missing for a moment, and comes back when the second rename fails.
