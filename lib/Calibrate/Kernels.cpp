@@ -47,7 +47,7 @@ Expected<Kernels> Kernels::compile(const std::vector<Probe> &probes, const HostT
   llvm::SmallString<128> folder;
   if (std::error_code error = llvm::sys::fs::createUniqueDirectory("k2c-calibrate", folder))
     return Error{"calibration", "cannot make a temporary folder: " + error.message(), "set TMPDIR"};
-  auto remove = llvm::make_scope_exit([&folder] { llvm::sys::fs::remove_directories(folder); });
+  llvm::scope_exit remove([&folder] { llvm::sys::fs::remove_directories(folder); });
   objects.spareDir = (folder + "/objects").str();
   objects.note = options.note;
   Expected<std::vector<std::string>> paths = compileObjects(jobs, host, objects);

@@ -67,11 +67,11 @@ Expected<FieldValue> readValue(const ConfigFile &config, const KeyRule &rule, co
     return FieldValue(std::move(indices));
   }
   case KeyKind::Tally:
-    if (!value.is_array())
-      return mustBe("a list of words");
-    return FieldValue(static_cast<int64_t>(std::count(value.begin(), value.end(), json(rule.of))));
+    break;
   }
-  return mustBe("of a known kind");
+  if (!value.is_array())
+    return mustBe("a list of words");
+  return FieldValue(static_cast<int64_t>(std::count(value.begin(), value.end(), json(rule.of))));
 }
 
 Expected<FieldValue> readKey(ConfigFile &config, const KeyRule &rule, const Fields &fields) {

@@ -14,6 +14,11 @@ TEST(Memory, MoreThanAnAddressSpaceIsRefused) {
   EXPECT_EQ(memory.error().text(), "calibration: cannot map 1.00 PiB (1.13 PB): Cannot allocate memory; free memory");
 }
 
+TEST(Measurement, RatesAreKeptWithFourDigits) {
+  EXPECT_EQ(rounded(123456.7), 123500);
+  EXPECT_EQ(rounded(0.000123449), 0.0001234);
+}
+
 TEST(Team, WorkersThatDoNotStartAreRefused) {
   if (!test::canLimitMemory)
     GTEST_SKIP() << "a sanitizer takes memory itself";

@@ -105,6 +105,8 @@ TEST(Family, UnknownKeys) {
   EXPECT_EQ(failure("attn: {}\n").rfind("f.yaml:4:1: the families file has no key 'attn'", 0), 0u);
   EXPECT_EQ(failure("config:\n  a: {field: b, kind: size, min: 1}\n").rfind("f.yaml:5:29: a has no key 'min'", 0), 0u);
   EXPECT_EQ(failure("weights:\n  - {id: a, tensor: b}\n").rfind("f.yaml:5:13: a weight has no key 'tensor'", 0), 0u);
+  EXPECT_EQ(failure("layers:\n  - {kind: moe, form: 0}\n").rfind("f.yaml:5:17: a layer run has no key 'form'", 0), 0u);
+  EXPECT_EQ(failure("ignore:\n  - {tensor: a}\n").rfind("f.yaml:5:6: ignored tensors has no key 'tensor'", 0), 0u);
 }
 
 TEST(Family, UnknownKindAndMissingEntries) {

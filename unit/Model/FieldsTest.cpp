@@ -39,6 +39,13 @@ TEST(Fields, ACheckOfWhatIsNoNumberIsRefused) {
             "config.json:1:2: 'a' is not a whole number here");
 }
 
+TEST(Fields, ATallyCountsTheWordsOfAList) {
+  const std::string keys = "config:\n  layer_types: {field: sliding, kind: tally, of: sliding_attention}\n";
+  EXPECT_EQ(refusal(keys, R"({"layer_types": ["sliding_attention", "full_attention"]})"), "");
+  EXPECT_EQ(refusal(keys, R"({"layer_types": "sliding_attention"})"),
+            "config.json:1:2: layer_types must be a list of words, got \"sliding_attention\"");
+}
+
 // Of a section of a families file that names a field or a literal of another kind.
 TEST(Fields, EntriesOfAnotherKindAreRefused) {
   Expected<Family> family =

@@ -167,7 +167,6 @@ struct BlockScales {
   DType stored = DType::F8E4M3; ///< element type of q
   int64_t rows = 128;           ///< of a block
   int64_t columns = 128;        ///< of a block
-  bool operator==(const BlockScales &o) const { return stored == o.stored && rows == o.rows && columns == o.columns; }
 };
 
 /// Storage of a matrix in 4-bit E2M1 values with one power-of-two scale byte for each `block` along its rows (MXFP4).

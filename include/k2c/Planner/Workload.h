@@ -34,8 +34,6 @@ public:
   /// `points` with shares that are scaled to sum to 1; any order, not empty.
   static Lengths histogram(std::vector<Point> points);
 
-  /// By rising length, each length once.
-  const std::vector<Point> &points() const { return ascending; }
   /// Tokens.
   double mean() const;
   /// Tokens squared: what attention over a prompt grows with.

@@ -32,7 +32,6 @@ public:
   bool addResult(mlir::Value value);
 
   DescribedKernel finish(KernelBody body);
-  kern::FuncOp getKernel() const { return kernel; }
 
 private:
   bool argumentIndex(mlir::Value value, unsigned &index);

@@ -60,30 +60,37 @@ static ParallelLayout simpleTraining(const PlanRequest &request, int64_t pp, Rec
   return layout;
 }
 
+/// The plan with the most devices that the simple layouts use; of errors, that of the last.
+static Expected<ClusterPlan> evaluateSimpleServing(const RequestModel &context, const PlanRequest &request) {
+  const std::vector<int64_t> sizes = alignedDevices(request.topology);
+  Expected<ClusterPlan> plan = evaluateServe(context, simpleServing(request, sizes.front()));
+  for (size_t i = 1; i < sizes.size(); ++i) {
+    const ParallelLayout layout = simpleServing(request, sizes[i]);
+    if (plan && layout.devices() <= plan->devices)
+      continue;
+    if (Expected<ClusterPlan> next = evaluateServe(context, layout); next || !plan)
+      plan = std::move(next);
+  }
+  return plan;
+}
+
+/// The first of the simple layouts that has a plan; of errors, that of the last.
+static Expected<ClusterPlan> evaluateSimpleTraining(const RequestModel &context, const PlanRequest &request) {
+  std::vector<ParallelLayout> layouts;
+  for (int64_t pp = 1; pp <= std::min(request.topology.ranks(), request.spec.layerCount()); pp *= 2)
+    for (RecomputeSet set : {RecomputeSet::None, RecomputeSet::Layer})
+      if (request.topology.ranks() % pp == 0)
+        layouts.push_back(simpleTraining(request, pp, set));
+  Expected<ClusterPlan> plan = evaluateTrain(context, layouts.front());
+  for (size_t i = 1; !plan && i < layouts.size(); ++i)
+    plan = evaluateTrain(context, layouts[i]);
+  return plan;
+}
+
 Expected<ClusterPlan> k2c::evaluateDefault(const PlanRequest &request) {
   if (Status status = checkRequest(request); !status)
     return status.takeError();
   RequestModel context(request);
-  Expected<ClusterPlan> plan = Error{"layout", "there is none", ""};
-  if (request.phase == PlanPhase::Serve) {
-    int64_t used = 0;
-    for (int64_t devices : alignedDevices(request.topology)) {
-      const ParallelLayout layout = simpleServing(request, devices);
-      if (plan && layout.devices() <= used)
-        continue;
-      Expected<ClusterPlan> next = evaluateServe(context, layout);
-      if (!next && plan)
-        continue;
-      if (next)
-        used = next->devices;
-      plan = std::move(next);
-    }
-    return plan;
-  }
-  for (int64_t pp = 1; pp <= std::min(request.topology.ranks(), request.spec.layerCount()); pp *= 2)
-    for (RecomputeSet set : {RecomputeSet::None, RecomputeSet::Layer})
-      if (request.topology.ranks() % pp == 0)
-        if ((plan = evaluateTrain(context, simpleTraining(request, pp, set))))
-          return plan;
-  return plan;
+  return request.phase == PlanPhase::Serve ? evaluateSimpleServing(context, request)
+                                           : evaluateSimpleTraining(context, request);
 }
