@@ -4,7 +4,7 @@
 #include "program/FileList.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  static const TempFolder folder({"test/EndToEnd/oracle/llama/config.json"});
+  static const TempFolder folder({"test/EndToEnd/oracle/kimi_k2/config.json"});
   folder.write("files.json", data, size);
   (void)bool(k2c::verifyBundleFiles(folder.path));
   if (const k2rt::Result<k2rt::FileList> list = k2rt::FileList::read(folder.path)) {

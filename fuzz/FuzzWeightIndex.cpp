@@ -5,6 +5,9 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static const TempFolder folder;
+  static const std::string zeros(4096, 0);
+  static const std::string blob = folder.write("weights/00000000000000000000000000000000.bin",
+                                               reinterpret_cast<const uint8_t *>(zeros.data()), zeros.size());
   folder.write("weights/index.json", data, size);
   (void)bool(k2c::verifyBundle(folder.path));
   (void)bool(k2rt::Weights::map(folder.path, "weights/index.json",

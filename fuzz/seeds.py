@@ -65,49 +65,10 @@ def clusters(seeds):
     )
 
 
-def weight_map():
-    """Slots of each kind over the tensors of the oracle's llama."""
-    layer = "model.layers.0."
-    norm = {"name": layer + "input_layernorm.weight", "shape": [64]}
-    down = {"name": layer + "mlp.down_proj.weight", "shape": [64, 192]}
-    gate = {"name": layer + "mlp.gate_proj.weight", "shape": [192, 64], "slice": [0, 32, 96]}
-    query = {"name": layer + "self_attn.q_proj.weight", "shape": [2, 32, 64], "transpose": True}
-    panels = {"kind": "panels", "type": "bf16", "matrices": 1, "n": 64, "k": 192, "interleave": 1}
-    layouts = [
-        ({"kind": "rows", "type": "bf16", "elements": 64}, [norm]),
-        (panels, [down]),
-        ({**panels, "n": 64, "k": 64}, [gate]),
-        ({**panels, "matrices": 2, "n": 64, "k": 32}, [query]),
-        ({"kind": "table", "bytes": 4096, "file": "0" * 32 + ".bin"}, []),
-    ]
-    return [
-        {"slot": 0, "family": "f", "layer": number or None, "layout": layout, "sources": sources}
-        for number, (layout, sources) in enumerate(layouts)
-    ]
-
-
 def bundles(seeds):
-    fake = (ROOT / "unit/Runtime/fake/FakeBundle.cpp").read_text()
-    manifest, index = (json.loads(text) for text in re.findall(r'R"\((\{"format".*?)\)"', fake, re.S))
-    manifest["memory"].update(arena=65536, logits=8 * 97 * 4)
-    manifest["shares"] = [{"slots": 1, "groups": 2, "items": 2, "item_bytes": 1024}]
-    seeds.document("Manifest", "fake", manifest)
-    seeds.document("WeightIndex", "fake", index)
-    blob = {"slot": 0, "name": "w", "layer": None, "file": "0" * 32 + ".bin", "bytes": 4096, "xxh3": "0" * 16}
-    seeds.document("WeightIndex", "blob", {"format": 1, "slots": [blob]})
-    slots = weight_map()
-    for number, slot in enumerate(slots):
-        seeds.document("WeightMap", str(number), {"format": 1, "slots": [slot]})
-    together = [{**slot, "slot": number} for number, slot in enumerate(slots)]
-    seeds.document("WeightMap", "all", {"format": 1, "slots": together})
-    listed = {"file": "config.json", "bytes": 700, "xxh3": "0" * 16}
-    seeds.document("BundleFiles", "one", {"format": 1, "files": [listed]})
-    attention = {"kind": "mla", "heads": 16, "query_latent": 0, "latent": 512, "nope": 128, "rope": 64, "value": 128}
-    seeds.document("CompiledSpec", "one", {"family": "deepseek_v2", "layers": 27, "attention": attention})
-    seeds.document("Prompts", "batch", [[1, 2, 3], [4, 5]])
-    seeds.add("Prompts", "ids", "1,2, 3 4")
-    routes = {"experts": [[0, 1], [3], []], "weights": [[0.5, 0.25], [1.0], []]}
-    seeds.document("Prompts", "routes", {"layers": {"1": routes, "2": routes}})
+    """unit/Hostile/SeedsTest.cpp holds these files to what their readers accept."""
+    for path in sorted((ROOT / "fuzz/seeds").glob("*/*")):
+        seeds.add(path.parent.name, path.name, path.read_bytes())
 
 
 def main():

@@ -1,0 +1,115 @@
+//===- SeedsTest.cpp - what the fuzzers of bundles begin with -------------===//
+//
+// Every file of fuzz/seeds is accepted: a fuzzer that begins with a file that is refused at its first key does not get
+// far. Manifest/kimi_k2.json is manifest.json as `k2c compile test/EndToEnd/oracle/kimi_k2` writes it, and
+// CompiledSpec/kimi_k2.json its "spec".
+//
+//===----------------------------------------------------------------------===//
+#include "../Model/TestFiles.h"
+#include "k2c/Model/SpecJson.h"
+#include "k2c/Support/Json.h"
+#include "k2c/Weights/BundleFiles.h"
+#include "k2c/Weights/Packer.h"
+#include "k2c/Weights/WeightIndex.h"
+#include "program/FileList.h"
+#include "program/Manifest.h"
+#include "program/Weights.h"
+#include "run/Run.h"
+#include <map>
+
+using namespace k2c;
+using namespace k2c::test;
+
+namespace {
+
+std::string seedPath(const std::string &name) { return K2C_SOURCE_DIR "/fuzz/seeds/" + name; }
+
+/// The file `name` of a bundle is the seed.
+void addSeed(const TempFolder &bundle, const std::string &name, const std::string &seed) {
+  std::filesystem::create_directories(bundle / "weights");
+  bundle.write(name, readFile(seedPath(seed)));
+}
+
+TEST(Seeds, Manifest) {
+  const k2rt::Result<k2rt::Manifest> manifest =
+      k2rt::parseManifest(readFile(seedPath("Manifest/kimi_k2.json")), "manifest.json", 0);
+  ASSERT_TRUE(manifest) << manifest.error().text();
+  EXPECT_FALSE(manifest->moeLayers.empty());
+}
+
+TEST(Seeds, CompiledSpec) {
+  Expected<ModelSpec> spec = loadModelSpec(oracle("kimi_k2"));
+  ASSERT_TRUE(spec) << spec.error().text();
+  Expected<JsonDocument> compiled = parseJson(readFile(seedPath("CompiledSpec/kimi_k2.json")), "manifest.json");
+  ASSERT_TRUE(compiled) << compiled.error().text();
+  Status same = checkSameSpec(*spec, "config.json", compiled->root());
+  EXPECT_TRUE(same) << same.error().text();
+}
+
+TEST(Seeds, WeightIndex) {
+  TempFolder bundle;
+  addSeed(bundle, "weights/index.json", "WeightIndex/shared.json");
+  bundle.write("weights/00000000000000000000000000000000.bin", std::string(4096, 0));
+  Expected<VerifyReport> report = verifyBundle(bundle.path);
+  ASSERT_TRUE(report) << report.error().text();
+  EXPECT_TRUE(report->problems.empty()) << report->problems.front().text();
+  const auto weights =
+      k2rt::Weights::map(bundle.path, "weights/index.json", readFile(bundle / "weights/index.json"), 2);
+  EXPECT_TRUE(weights) << weights.error().text();
+}
+
+// A file that no test names would be held to nothing.
+TEST(Seeds, AreThese) {
+  std::map<std::string, int> count;
+  for (const auto &entry : std::filesystem::recursive_directory_iterator(seedPath("")))
+    count[entry.path().parent_path().filename().string()] += entry.is_regular_file();
+  count.erase("seeds");
+  EXPECT_EQ(count, (std::map<std::string, int>{{"BundleFiles", 1},
+                                               {"CompiledSpec", 1},
+                                               {"Manifest", 1},
+                                               {"Prompts", 3},
+                                               {"WeightIndex", 1},
+                                               {"WeightMap", 6}}));
+}
+
+TEST(Seeds, WeightMap) {
+  for (const auto &entry : std::filesystem::directory_iterator(seedPath("WeightMap"))) {
+    TempFolder bundle;
+    addSeed(bundle, "weights/map.json", "WeightMap/" + entry.path().filename().string());
+    Expected<WeightMap> map = readWeightMap(bundle.path);
+    EXPECT_TRUE(map) << entry << ": " << map.error().text();
+  }
+}
+
+TEST(Seeds, BundleFiles) {
+  TempFolder bundle;
+  addSeed(bundle, "files.json", "BundleFiles/one.json");
+  bundle.write("config.json", readFile(oracle("kimi_k2") + "/config.json"));
+  Expected<VerifyReport> report = verifyBundleFiles(bundle.path);
+  ASSERT_TRUE(report) << report.error().text();
+  EXPECT_TRUE(report->problems.empty()) << report->problems.front().text();
+  const k2rt::Result<k2rt::FileList> list = k2rt::FileList::read(bundle.path);
+  ASSERT_TRUE(list) << list.error().text();
+  EXPECT_TRUE(list->checkSizes());
+  EXPECT_TRUE(list->checkHashesBut({}));
+}
+
+TEST(Seeds, Prompts) {
+  k2rt::PromptFlags batch, ids;
+  batch.batchFile = seedPath("Prompts/batch.json");
+  k2rt::Result<k2rt::Prompts> prompts = k2rt::readPrompts(batch, nullptr);
+  ASSERT_TRUE(prompts) << prompts.error().text();
+  EXPECT_EQ(prompts->seeds, (std::vector<std::optional<uint64_t>>{{}, 7, {}}));
+  ids.ids = readFile(seedPath("Prompts/ids.txt"));
+  prompts = k2rt::readPrompts(ids, nullptr);
+  ASSERT_TRUE(prompts) << prompts.error().text();
+  EXPECT_EQ(prompts->ids.front(), (std::vector<int32_t>{1, 2, 3, 4}));
+  k2rt::Manifest manifest; // as fuzz/FuzzPrompts.cpp has it
+  manifest.moeLayers = {1, 2};
+  manifest.topK = 2;
+  manifest.experts = 4;
+  const auto routes = k2rt::readRoutes(seedPath("Prompts/routes.json"), manifest, 3);
+  EXPECT_TRUE(routes) << routes.error().text();
+}
+
+} // namespace
