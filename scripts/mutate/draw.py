@@ -1,7 +1,7 @@
 """Mutants that a seeded generator draws: a comparison swapped, a constant off by one, a condition or a call dropped.
 
 Sources are as clang-format leaves them, so a comparison has a blank on both sides and a template has none. Comments,
-texts, lines of the preprocessor and sizes that change no result (SmallVector<Value, 4>) are left alone.
+texts, lines of the preprocessor, assertions and sizes that change no result (SmallVector<Value, 4>) are left alone.
 """
 import glob
 import os
@@ -9,8 +9,8 @@ import random
 import re
 
 SWAPPED = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
-NO_CODE = re.compile(r"//[^\n]*|/\*.*?\*/|R\"\((?:.|\n)*?\)\"|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])'|^[ \t]*#[^\n]*"
-                     r"|\bSmall\w+<[^;{}()]*?>", re.S | re.M)
+NO_CODE = re.compile(r"//[^\n]*|/\*.*?\*/|R\"\w*\((?:.|\n)*?\)\w*\"|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])'"
+                     r"|^[ \t]*#[^\n]*|\bSmall\w+<[^;{}()]*?>|\b(?:static_)?assert\([^;]*;", re.S | re.M)
 COMPARISON = re.compile(r" (<=|>=|==|!=|<|>) ")
 CONSTANT = re.compile(r"(?<![\w.'])(?:0|[1-9]\d*)(?![\w.'])")
 JOINED = re.compile(r" (&&|\|\|) ")
@@ -49,7 +49,8 @@ def sites(text):
     for found in JOINED.finditer(code):
         yield "condition", found.end(), operand_end(code, found.end()), "true" if found[1] == "&&" else "false"
     for found in CALL.finditer(code):
-        yield "call", found.start() + len(found[1]), found.end(), ";"
+        if code[:found.start()].rstrip()[-1:] in tuple(";{}):"):  # else it is the end of a longer statement
+            yield "call", found.end(1), found.end(), ";"
 
 
 def folder_of(path, folders):
@@ -58,15 +59,21 @@ def folder_of(path, folders):
     return max(holding, key=len, default=None)
 
 
+def sources(root):
+    """Sources and headers that hold code, from `root`; what include/ has are declarations, and half of all is built
+    again for each of them."""
+    return sorted(path for folder in ("lib", "runtime", "tools", "dialects") for end in ("cpp", "h")
+                  for path in glob.glob(f"{folder}/**/*.{end}", root_dir=root, recursive=True))
+
+
 def drawn(root, folders, seed):
     """Yields (folder, path, kind, start, end, text), without end of N: folders take turns, each in an order that `seed`
     decides, of kinds in turn, so that many constants do not crowd out the conditions."""
     by_folder = {folder: [] for folder in folders}
-    for path in sorted(glob.glob(os.path.join(root, "**", "*.cpp"), recursive=True)):
-        relative = os.path.relpath(path, root)
-        if folder := folder_of(relative, folders):
-            with open(path, encoding="utf-8") as source:
-                by_folder[folder] += [(folder, relative, *site) for site in sites(source.read())]
+    for path in sources(root):
+        if folder := folder_of(path, folders):
+            with open(os.path.join(root, path), encoding="utf-8") as source:
+                by_folder[folder] += [(folder, path, *site) for site in sites(source.read())]
     turns = []
     for folder in sorted(by_folder):
         generator = random.Random(f"{seed}:{folder}")

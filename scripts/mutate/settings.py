@@ -10,6 +10,8 @@ import os
 import re
 import shlex
 
+import draw
+
 
 @dataclasses.dataclass
 class Filter:
@@ -49,6 +51,11 @@ class Settings:
             return re.sub(r"\{(\d)\}", lambda m: shlex.quote(words[int(m[1]) - 1]), value)
 
         return Filter(text, filled(section["targets"]).split(), filled(section["run"]), section["passed"])
+
+    def folders_without_draw(self, root):
+        """Folders of sources that no [draw FOLDER] holds, so that nothing would ever be drawn there."""
+        folders = self.drawn_folders()
+        return sorted({os.path.dirname(path) for path in draw.sources(root) if not draw.folder_of(path, folders)})
 
     def drawn_folders(self):
         """Folder -> the filters of its drawn mutants."""

@@ -125,6 +125,8 @@ def problems(root, mutants, settings):
         except (TableError, ValueError) as error:
             text = str(error)
             found.append(text if text.startswith(mutant.place) else f"{mutant.place}: mutant {mutant.name}: {text}")
+    found += [f"test/Mutants/settings.ini: no [draw ..] holds {folder}, so no mutant is drawn there"
+              for folder in settings.folders_without_draw(root)]
     equal = [mutant for mutant in mutants if mutant.equal]
     if len(equal) > MOST_EQUAL:
         found.append(f"{len(equal)} mutants are called equivalent, at most {MOST_EQUAL} may be")
