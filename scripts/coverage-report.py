@@ -12,7 +12,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("lib", "runtime", "dialects", "include")
 LEAST_OF_ALL, LEAST_OF_A_FILE = 90, 60
-TOLERATED = {}
+TOLERATED = {
+    "runtime/src/run/FileFaults.cpp": "its handler ends the process at once, so no counter of a fault is ever written",
+}
 
 
 def profile(build):

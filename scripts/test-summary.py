@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Adds up the results that check.sh or check-san.sh left in a folder: TIER.started says that a tier ran, TIER.lit.xml
 what came of it, TIER.time how long it took (seconds: wall, user, system). A tier without a result (it crashed) is one
-failure, and so is a tier over its budget. Exit code 1 when something failed.
+failure, and so is one of check.sh's tiers that is over its budget or was not timed. Exit code 1 when something failed.
 
     test-summary.py FOLDER
 
@@ -43,13 +43,14 @@ def minutes(folder, tier):
     return wall / 60, (user + system) / CORES / 60
 
 
-def over_budget(times):
-    """A line for each budget that does not hold."""
-    for last, (tiers, budget) in BUDGETS.items():
+def over_budget(tiers, times):
+    """A line for each budget that does not hold, or cannot be held to."""
+    yield from (f"{tier} was not timed" for tier in tiers if tier in BUDGETS and tier not in times)
+    for last, (parts, budget) in BUDGETS.items():
         if last in times:
-            took = sum(times[tier][1] for tier in tiers if tier in times)
+            took = sum(times[part][1] for part in parts if part in times)
             if took > budget:
-                yield f"{' + '.join(tiers)} took {took:.1f} of {budget} minutes"
+                yield f"{' + '.join(parts)} took {took:.1f} of {budget} minutes"
 
 
 def main():
@@ -66,7 +67,7 @@ def main():
     for tier, (wall, idle) in times.items():
         print(f"{tier}: {idle:.1f} minutes on two idle cores, {wall:.1f} on the clock of this machine")
 
-    failures = [name for name, how, _ in tests if how == "failed"] + list(over_budget(times))
+    failures = [name for name, how, _ in tests if how == "failed"] + list(over_budget(tiers, times))
     for failure in failures:
         print(f"FAILED: {failure}")
     passed, skipped = (sum(how == one for _, how, _ in tests) for one in ("passed", "skipped"))
