@@ -16,7 +16,8 @@ that made the files stand in golden.json.
   make_oracle.py --out DIR [--only NAME,NAME]     write checkpoints with golden.* into DIR/NAME
   make_oracle.py --precision [--only ..]          write precision.* of this folder, and bundled/perplexity.json
   make_oracle.py --verify [--only ..]             compare this folder with what would be written: weights byte by byte,
-                                                  decisions exactly, numbers within 1e-4 (another CPU sums differently)
+                                                  decisions exactly, numbers within 1e-4 (another CPU sums differently),
+                                                  precision.* and perplexity.json as their recipes say
 """
 import argparse
 import json
@@ -36,8 +37,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from recipe.checkpoints import CHECKPOINTS, read_checkpoint, write_checkpoint
-from recipe.perplexity import write_perplexity
-from recipe.precision import write_precision
+from recipe.perplexity import verify_perplexity, write_perplexity
+from recipe.precision import verify_precision, write_precision
 from recipe.results import dump, head, reasons_against, results
 
 HERE = Path(__file__).resolve().parent
@@ -96,15 +97,17 @@ def main():
     args = p.parse_args()
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
-    names = args.only.split(",") if args.only else [*CHECKPOINTS, *(["bundled"] if args.precision else [])]
+    names = args.only.split(",") if args.only else [*CHECKPOINTS, *([] if args.out else ["bundled"])]
     good = True
     for name in names:
-        if name == "bundled":
+        if name == "bundled" and args.verify:
+            good &= verify_perplexity(HERE / name, BUNDLED)
+        elif name == "bundled":
             write_perplexity(HERE / name, BUNDLED)
         elif args.out:
             make(args.out / name, CHECKPOINTS[name])
         elif args.verify:
-            good &= verify(HERE / name, CHECKPOINTS[name])
+            good &= verify(HERE / name, CHECKPOINTS[name]) & verify_precision(HERE / name)
         else:
             write_precision(HERE / name)
     return 0 if good else 1

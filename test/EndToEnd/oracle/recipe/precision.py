@@ -34,7 +34,8 @@ def different(a, b):
     return sum(len(x - y) for layer in a for x, y in zip(a[layer], b[layer]))
 
 
-def write_precision(path):
+def precision(path):
+    """(document, tensors) of a folder with golden.*"""
     config, tensors = read_checkpoint(path)
     golden = json.loads((path / "golden.json").read_text())
     stored = load_file(path / "golden.safetensors")
@@ -63,17 +64,57 @@ def write_precision(path):
     last = single.start(batch)[0][:, -1]
     out["batch.float32"] = last.clone()
     out["batch.own"] = (double.start(batch)[0][:, -1] - last.double()).float()
+    return document, out
+
+
+def rms_error(document, out, kind):
+    """The root mean square over all prompts of what `kind` gives for the name of one."""
+    every = torch.cat([kind(out, p["name"]).flatten().double() for p in document["prompts"]])
+    return float(every.pow(2).mean().sqrt())
+
+
+def own_error(out, name):
+    return out[f"{name}.own"]
+
+
+def half_error(out, name):
+    return out[f"{name}.bfloat16"].float() - out[f"{name}.float32"]
+
+
+def write_precision(path):
+    document, out = precision(path)
     (path / "precision.json").write_text(dump(document))
     save_file(out, path / "precision.safetensors")
     report(path.name, out, document)
 
 
+def verify_precision(path):
+    """Compares precision.* of a folder with what would be written: positions and kept tensors exactly, float32 within
+    1e-4, its own error within a factor of 2, the error of bfloat16 within a tenth of itself and its choices within one
+    of a hundred of all (another CPU rounds elsewhere)."""
+    document, out = precision(path)
+    stored, tensors = json.loads((path / "precision.json").read_text()), load_file(path / "precision.safetensors")
+    differ = lambda doc: sum(p.pop("bfloat16_choices_that_differ") for p in doc["prompts"])
+    mine, theirs = differ(stored), differ(document)
+    choices = sum(p["choices"] for p in document["prompts"])
+    same = stored == document and {k: v.shape for k, v in tensors.items()} == {k: v.shape for k, v in out.items()}
+    worst = own = half = float("inf")
+    if same:
+        single = [k for k in out if k.endswith(".float32")]
+        worst = float(torch.cat([(tensors[k] - out[k]).abs().flatten() for k in single]).max())  # NaN when one is
+        own, half = (rms_error(stored, tensors, kind) / rms_error(document, out, kind)
+                     for kind in (own_error, half_error))
+    good = (worst <= 1e-4 and 0.5 <= own <= 2 and 0.9 <= half <= 1.1 and abs(mine - theirs) <= 0.01 * choices)
+    print(f"{path.name}: precision {'as made' if good else 'DIFFERS'}: positions {'equal' if same else 'differ'}, "
+          f"float32 within {worst:.2g}, its error {own:.3f} times, bfloat16's {half:.3f} times, "
+          f"{mine} and {theirs} of {choices} choices differ", flush=True)
+    return good
+
+
 def report(name, out, document):
-    every = lambda kind: torch.cat([kind(p["name"]).flatten().double() for p in document["prompts"]])
-    rms = lambda kind: float(every(kind).pow(2).mean().sqrt())
-    own = rms(lambda n: out[f"{n}.own"])
+    own = rms_error(document, out, own_error)
     worst = max(float(out[f"{p['name']}.own"].abs().max()) for p in document["prompts"])
-    half = rms(lambda n: out[f"{n}.bfloat16"].float() - out[f"{n}.float32"])
+    half = rms_error(document, out, half_error)
     differ = sum(p["bfloat16_choices_that_differ"] for p in document["prompts"])
     print(f"{name}: float32 is off by {own:.2g} (root mean square), {worst:.2g} (largest); bfloat16 by {half:.3g}, "
           f"{differ} of {sum(p['choices'] for p in document['prompts'])} choices; "
