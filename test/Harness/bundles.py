@@ -3,6 +3,7 @@
 Bundles live in $K2C_TEST_BUNDLES/<tools>/<name>-<hash>, where <tools> stands for the k2c and k2rt-run that made them:
 a rebuilt compiler makes new ones, and the old go. Tests run in parallel, so a lock file guards each bundle.
 """
+import contextlib
 import fcntl
 import hashlib
 import json
@@ -31,6 +32,15 @@ def _tool():
     if not path:
         raise Failure("k2c is not in PATH")
     return path
+
+
+@contextlib.contextmanager
+def json_file(value):
+    """The path of a temporary file that holds `value` as JSON."""
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(value, file)
+        file.flush()
+        yield file.name
 
 
 def output(command, **options):
@@ -88,10 +98,8 @@ class Bundle:
 
     def batch_logits(self, prompts, *arguments):
         """The rows of each of the prompts, which share steps."""
-        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-            json.dump(prompts, file)
-            file.flush()
-            return [rows(one["logits"]) for one in self.json("logits", "--batch-file", file.name, *arguments)]
+        with json_file(prompts) as file:
+            return [rows(one["logits"]) for one in self.json("logits", "--batch-file", file, *arguments)]
 
     def generate(self, ids, count, *arguments):
         prompt = ",".join(map(str, ids))

@@ -10,12 +10,10 @@ float32 as differ in the reference's bfloat16, plus one of a hundred.
 --reference-error X   takes the reference's errors X times: a bound that is too narrow must fail
 """
 import argparse
-import json
 import math
 import sys
-import tempfile
 
-from bundles import Failure, compiled
+from bundles import Failure, compiled, json_file
 from golden import Golden, Precision, Report, best, margin, root_mean_square
 
 OVERALL, ANYWHERE = 1.5, 2.5  # times the error of the reference's bfloat16
@@ -50,10 +48,8 @@ class Errors:
 
 def forced_logits(bundle, prompt):
     """The logits of every position of a prompt, under its float32 routes."""
-    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-        json.dump({"layers": prompt["routes"]}, file)
-        file.flush()
-        forced = ("--routes", file.name) if prompt["routes"] else ()
+    with json_file({"layers": prompt["routes"]}) as file:
+        forced = ("--routes", file) if prompt["routes"] else ()
         return bundle.logits(prompt["ids"], "--all", *forced)
 
 

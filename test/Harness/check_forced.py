@@ -4,11 +4,9 @@ The routes of a prompt are turned by one token, so that no position has its own,
 Chunks of any size, in which a row of the step is not a position of the prompt, must give the same logits and hidden
 states, bit by bit; the prompt's own routes those of the router.
 """
-import json
 import sys
-import tempfile
 
-from bundles import Failure, compiled
+from bundles import Failure, compiled, json_file
 from check_invariance import draw
 from golden import Report
 
@@ -28,10 +26,8 @@ def check(source, options):
     ids = ",".join(map(str, draw(TOKENS, bundle.manifest["model"]["vocab"], 31)))
 
     def printed(routes, *arguments):
-        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-            json.dump(routes, file)
-            file.flush()
-            forced = ("--routes", file.name) if routes else ()
+        with json_file(routes) as file:
+            forced = ("--routes", file) if routes else ()
             return [bundle.text(*command, "--prompt-ids", ids, "--json", *forced, *arguments)
                     for command in (("logits", "--all"), ("hidden",))]
 

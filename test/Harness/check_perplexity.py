@@ -7,9 +7,8 @@ float32 of its float64; in bf16 within 4 of the reference's bfloat16 of its floa
 import json
 import math
 import sys
-import tempfile
 
-from bundles import Failure, compiled
+from bundles import Failure, compiled, json_file
 from golden import Report
 
 STANDARD_ERRORS = 4
@@ -26,10 +25,8 @@ def check(model, golden, text):
         report.within(abs(done["nll"] - want["nll"][exact]), STANDARD_ERRORS * want["standard_error"][own],
                       f"{compute}: nll {done['nll']:.9g} beside {want['nll'][exact]:.9g} of {exact}")
         report.check(math.isclose(done["ppl"], math.exp(done["nll"]), rel_tol=1e-12), f"{compute}: ppl is exp(nll)")
-        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-            json.dump([want["ids"]], file)
-            file.flush()
-            report.equal(bundle.json("perplexity", file.name), done, f"{compute}: the same of the token ids")
+        with json_file([want["ids"]]) as file:
+            report.equal(bundle.json("perplexity", file), done, f"{compute}: the same of the token ids")
     return report.finish()
 
 

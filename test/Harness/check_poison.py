@@ -11,7 +11,7 @@ import os
 import sys
 import tempfile
 
-from bundles import Failure, compiled
+from bundles import Failure, compiled, json_file
 from check_invariance import draw, raised
 from golden import Report
 
@@ -30,18 +30,14 @@ def outputs(bundle):
     prompts = [draw(1 + i * 11 % 90, vocab, i) for i in range(20)] + [draw(90, vocab, 99)]
     edges = [draw(length, vocab, 200 + i) for i, length in enumerate(EDGES)]
     longest = ",".join(map(str, max(prompts, key=len)))
-    with tempfile.NamedTemporaryFile("w", suffix=".json") as batch, tempfile.NamedTemporaryFile("w") as ends:
-        json.dump(prompts, batch)
-        json.dump(edges, ends)
-        batch.flush()
-        ends.flush()
+    with json_file(prompts) as batch, json_file(edges) as ends:
         return {
             "logits": bundle.text("logits", "--prompt-ids", longest, "--all", "--chunk", 9, "--json", *TEAM),
             "hidden states": bundle.text("hidden", "--prompt-ids", longest, "--json", *TEAM),
             "routes": bundle.text("routes", "--prompt-ids", longest, "--json", *TEAM),
-            "a batch": bundle.text("logits", "--batch-file", batch.name, "--json", *TEAM),
-            "tokens": tokens(bundle, batch.name),
-            f"{len(edges)} prompts that end beside the end of a page": tokens(bundle, ends.name, "--chunk", 61),
+            "a batch": bundle.text("logits", "--batch-file", batch, "--json", *TEAM),
+            "tokens": tokens(bundle, batch),
+            f"{len(edges)} prompts that end beside the end of a page": tokens(bundle, ends, "--chunk", 61),
         }
 
 

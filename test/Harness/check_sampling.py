@@ -8,12 +8,10 @@ would be another without it. Latent attention wants one form everywhere (--mla),
 of the generated ones.
 """
 import argparse
-import json
 import sys
-import tempfile
 
 import sampler
-from bundles import Failure, compiled
+from bundles import Failure, compiled, json_file
 from check_invariance import draw as random_ids
 from golden import Report
 
@@ -49,10 +47,8 @@ class Program:
 
     def batch(self, asked, *arguments):
         """The ids drawn for each entry; an entry without a seed is a plain list."""
-        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-            json.dump([ids if seed is None else {"ids": ids, "seed": seed} for ids, seed in asked], file)
-            file.flush()
-            done = self.bundle.json("generate", "--batch-file", file.name, "--seed", SEED, *self.flags, *arguments)
+        with json_file([ids if seed is None else {"ids": ids, "seed": seed} for ids, seed in asked]) as file:
+            done = self.bundle.json("generate", "--batch-file", file, "--seed", SEED, *self.flags, *arguments)
         return [one["ids"] for one in done]
 
     def alone(self, ids, seed):

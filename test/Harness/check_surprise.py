@@ -6,12 +6,10 @@ computes a token's log-probability in float32, with an error of at most 2^-24 (1
 has a relative error of 2^-23. ppl is exp(nll); other chunks and threads change nothing.
 """
 import argparse
-import json
 import math
 import sys
-import tempfile
 
-from bundles import Failure, compiled
+from bundles import Failure, compiled, json_file
 from check_invariance import draw
 from golden import Report
 
@@ -45,10 +43,8 @@ def check(source, text, options):
     bundle = compiled(source, *options)
     vocab, context = bundle.manifest["model"]["vocab"], bundle.manifest["limits"]["max_context"]
     lists = [draw(2, vocab, 1), draw(40, vocab, 2), draw(2 * context + 5, vocab, 3), draw(context + 1, vocab, 4)]
-    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-        json.dump(lists, file)
-        file.flush()
-        compare(report, bundle, file.name, lists, "ids")
+    with json_file(lists) as file:
+        compare(report, bundle, file, lists, "ids")
     if text:
         with open(text, encoding="utf8") as file:
             ids = bundle.json("generate", "--prompt", file.read(), "-n", 1)["prompt_ids"]
