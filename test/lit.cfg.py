@@ -35,6 +35,7 @@ objects = os.path.join(config.k2c_obj_root, "test-bundles", "objects")
 config.substitutions.append(("%compile", "k2c compile --jobs 1 --cache-dir " + quoted(objects)))
 config.substitutions.append(("%objects", quoted(objects)))
 config.substitutions.append(("%checkpoint", "%python " + quoted(os.path.join(harness, "checkpoint.py"))))
+config.environment["XDG_CACHE_HOME"] = os.path.join(config.test_exec_root, "cache")  # not the user's
 config.environment["PYTHONDONTWRITEBYTECODE"] = "1"
 config.environment["K2C_INSTRUMENT"] = config.k2c_instrument
 config.environment["K2C_TEST_BUNDLES"] = os.path.join(config.k2c_obj_root, "test-bundles")
