@@ -28,6 +28,24 @@ TEST(EvaluateRefusesTest, LayoutsThatDoNotDivideAreRefusedWithBothNumbers) {
   EXPECT_TRUE(has(train.refusal("dp=32,microbatch=3"), "does not divide into dp 32 x microbatch 3"));
 }
 
+TEST(EvaluateRefusesTest, WidthsThatDoNotDivideAreRefusedWithBothNumbers) {
+  auto refusal = [](const char *model, const char *layout, void (*change)(ModelSpec &)) {
+    Question q(model, "4x8-h100");
+    change(q.spec);
+    return q.refusal(layout);
+  };
+  EXPECT_EQ(refusal("llama-3.1-405b", "tp=4", [](ModelSpec &s) { std::get<GqaSpec>(s.attention).kvHeads = 6; }),
+            "tp: 4 does not divide the key heads (nor is it a multiple of them), 6; choose a divisor of 6");
+  EXPECT_FALSE(has(refusal("llama-3.1-405b", "tp=4", [](ModelSpec &s) { std::get<GqaSpec>(s.attention).kvHeads = 2; }),
+                   "key heads"));
+  EXPECT_EQ(refusal("llama-3.1-405b", "tp=4", [](ModelSpec &s) { s.mlp->inter = 6; }),
+            "tp: 4 does not divide the width of a dense layer, 6; choose a divisor of 6");
+  EXPECT_EQ(refusal("kimi-k2", "tp=4,ep=4", [](ModelSpec &s) { s.moe->sharedInter = 6; }),
+            "tp: 4 does not divide the width of the shared expert, 6; choose a divisor of 6");
+  EXPECT_EQ(refusal("kimi-k2", "etp=4,dp=4", [](ModelSpec &s) { s.moe->inter = 6; }),
+            "etp: 4 does not divide the width of an expert, 6; choose a divisor of 6");
+}
+
 /// What parseLayout has no key for in this phase, but a caller can fill in.
 TEST(EvaluateRefusesTest, LayoutsOfTheOtherPhaseAreRefused) {
   auto refusal = [](const Question &q, ParallelLayout layout, void (*change)(ParallelLayout &)) {
@@ -123,6 +141,8 @@ TEST(EvaluateRefusesTest, OnlyOneRankOfACpuCompiles) {
   EXPECT_EQ(whyNotCompiled(family.request, {}), "family gpt_oss is described for planning only");
   Question host("olmoe-1b-7b", "cpu1");
   EXPECT_EQ(whyNotCompiled(host.request, {}), "");
+  host.request.phase = PlanPhase::Train;
+  EXPECT_EQ(whyNotCompiled(host.request, {}), "training programs are not in this build");
 }
 
 TEST(EvaluateRefusesTest, WhatCompilesHasTheCertificateOfThatCompile) {

@@ -195,6 +195,17 @@ TEST(EvaluateTest, TheFirstTokenComesAfterItsStep) {
   EXPECT_LT(*idle.figure("ttft_s"), *full.figure("ttft_s"));
 }
 
+// A prompt of four steps that nobody waits behind: each step holds a part, at half of the prompt on average. One more
+// step makes the token.
+TEST(EvaluateTest, LongPromptsTakeTheirPartsAtTheMeanContext) {
+  Question q("llama-3.1-405b", "4x8-h100");
+  q.workload.serve.prompt = Lengths::fixed(4 * 4096);
+  q.workload.serve.arrivalRate = 1e-6;
+  ClusterPlan plan = q.plan("tp=16,replicas=2,step=4096");
+  const double seconds = 4 * *plan.figure("prefill_step_s") + *plan.figure("decode_step_s");
+  EXPECT_NEAR(*plan.figure("ttft_s"), seconds, 1e-4 * seconds);
+}
+
 TEST(EvaluateTest, WorstRoutingNeedsMoreThanMeasuredAndMean) {
   Question q("kimi-k2", "4x8-h100");
   q.workload.serve.batch = 64;

@@ -77,6 +77,12 @@ TEST(Report, AnswersTheThreeQuestions) {
   EXPECT_EQ(summary.bounds[0], "prefill waits for compute: attention takes 11 ms, 44 % of 24.9 ms");
   EXPECT_EQ(summary.bounds[1], "decode waits for memory: attention takes 9.1 ms, 46 % of 19.9 ms");
   EXPECT_EQ(summary.advice.size(), 2u);
+  const std::string page = planHtml({plan, topology});
+  const std::vector<std::string> order = {"class=\"verdict good\"", "<h3>What bounds it</h3>\n",
+                                          "<h3>What would change it</h3>\n"};
+  EXPECT_LT(page.find(order[0]), page.find(order[1]));
+  EXPECT_LT(page.find(order[1]), page.find(order[2]));
+  EXPECT_LT(page.find(order[2]), page.size());
 }
 
 TEST(Report, SaysByHowMuchAPlanDoesNotFit) {
@@ -177,6 +183,17 @@ TEST(Report, TheTableNamesGibibytesAndGigabytes) {
   EXPECT_NE(table.find("\ndecode waits for memory: "), std::string::npos);
 }
 
+// Stages that serve take batches as they come.
+TEST(Report, AServingPipelineHasNoTimeline) {
+  const Topology topology = sampleTopology();
+  ClusterPlan plan = sampleServing();
+  plan.layout.pp = 2;
+  EXPECT_EQ(count(planHtml({plan, topology}),
+                  "<p>The stages of this plan run one after another for each batch; serving "
+                  "has no static schedule.</p>"),
+            1u);
+}
+
 TEST(Report, NamesAreTextInEveryRendering) {
   const Topology topology = sampleTopology();
   ClusterPlan plan = sampleServing();
@@ -226,7 +243,12 @@ TEST(Report, APlanWithoutPartsIsStillAPage) {
   const Topology topology = sampleTopology();
   ClusterPlan plan;
   PlanSearch search;
-  for (const std::string &page : {planHtml({plan, topology}), planHtml({plan, topology, &search})})
+  for (const std::string &page : {planHtml({plan, topology}), planHtml({plan, topology, &search})}) {
     EXPECT_EQ(count(page, "<section "), 8u);
+    EXPECT_EQ(count(page, "<p>No part of the step computes.</p>"), 1u);
+    EXPECT_EQ(count(page, "<p>Nothing crosses a link.</p>"), 1u);
+  }
+  EXPECT_EQ(count(planHtml({plan, topology}), "<p>One stage: there is no pipeline.</p>"), 1u);
+  EXPECT_EQ(count(planHtml({plan, topology, &search}), "<p>No plan has both a rate and a latency.</p>"), 1u);
   EXPECT_TRUE(json::accept(planTrace({plan, topology})));
 }

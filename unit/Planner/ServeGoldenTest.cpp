@@ -129,8 +129,9 @@ TEST(ServeGolden, RowsGoToExpertsInFp8) {
   ASSERT_EQ(golden.memory.size(), 2u);
   for (const RankMemory &memory : golden.memory)
     for (const MemoryPart &part : memory.parts) {
-      if (part.name == "dispatch and combine" || part.name == "second communication buffer")
+      if (part.name == "dispatch and combine" || part.name == "second communication buffer") {
         EXPECT_NEAR(double(part.bytes.value), received * 2048 * toAndFro, 1) << memory.ranks << ": " << part.name;
+      }
     }
   const StepPart &experts = golden.steps.at(9), &dispatch = golden.steps.at(12);
   ASSERT_EQ(experts.phase + experts.name + dispatch.phase + dispatch.name, "decodeexpertsdecodedispatch, combine");

@@ -10,6 +10,7 @@
 #include "program/Fields.h"
 #include "run/Spool.h"
 #include "serve/Scheduler.h"
+#include "serve/StepArrays.h"
 #include "trace/Trace.h"
 #include <csignal>
 #include <filesystem>
@@ -60,6 +61,7 @@ TEST(ManifestMessages, OfTheTextItself) {
   EXPECT_EQ(said(parseJson(std::string_view("{}\0", 3), "f.json")), "f.json: is not JSON: byte 2 is NUL");
   EXPECT_EQ(said(parseJson("[1,]", "f.json")).rfind("f.json: is not JSON: parse error at line 1, column 4: ", 0), 0u);
   EXPECT_EQ(said(parseJson(std::string(40, '['), "f.json")), "f.json: is nested deeper than 32");
+  EXPECT_EQ(said(parseJson("]][", "f.json")).find("nested"), std::string::npos);
 }
 
 TEST(ManifestMessages, OfWhatFieldsSayOfEachOther) {
@@ -168,6 +170,10 @@ TEST(MemoryMessages, OfWhatTheSystemRefuses) {
   EXPECT_EQ(said(Region::allocate(int64_t(1) << 60, "arena")),
             "arena: the system refuses 1152921504606846976 bytes of memory; free memory, or compile with smaller "
             "--max-sequences, --max-context or --step-tokens");
+  Manifest manifest;
+  manifest.limits = {1, int64_t(1) << 20, int64_t(1) << 34, 1, 97, 0};
+  const std::string arrays = said(StepArrays::allocate(manifest));
+  EXPECT_EQ(arrays.rfind("step arrays: the system refuses ", 0), 0u) << arrays;
 }
 
 // Of a process's own memory, nothing is mapped at address 0.

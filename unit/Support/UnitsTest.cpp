@@ -11,6 +11,8 @@ TEST(Units, BytesNameBothConventions) {
   EXPECT_EQ(format(Bytes(512)), "512 B");
   EXPECT_EQ(format(Bytes(1536)), "1.50 KiB (1.54 KB)");
   EXPECT_EQ(format(gibibytes(80)), "80.00 GiB (85.90 GB)");
+  EXPECT_EQ(format(Bytes(int64_t(1) << 50)), "1.00 PiB (1.13 PB)");
+  EXPECT_EQ(format(Bytes(int64_t(1) << 61)), "2048.00 PiB (2305.84 PB)"); // there is no larger unit
 }
 
 TEST(Units, FlopsSecondsAndBandwidth) {

@@ -1,8 +1,9 @@
 """Checks that each message of the compiler, the runtime and the tools is quoted by a test.
 
 A message is what MAKERS names: a call that makes an error, a remark or a note, an Error built in place, the body of a
-function that returns an Error, a text kept for one. Its words are its string literals, cut at what a format fills in;
-every run of words of two or more must stand in a test, where literals may be broken over lines as well.
+function that returns an Error, a text kept for one or returned. Its words are its string literals, cut at what a format
+fills in and at the markup of pages; every run of words of two or more must stand in a test, where literals may be
+broken over lines as well.
 EXCEPTIONS lists what no test makes happen: a line "maximum N", then N lines PATH: "WORDS" REASON. It may only shrink: a
 line whose words are no longer in a message of that file, or which a test quotes by now, is a problem, and so is a
 maximum that is not the number of lines.
@@ -14,17 +15,21 @@ import re
 import sys
 
 LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
-CALLS = """badFile emitError emitOpError emitRemark error fail failure invalid keep missing noCache push_back refuse
-           refused remark setInterruptNote systemError unsupported wrong wrongType"""
+CALLS = """atLeast atMost badFile checkShape damaged divides emitError emitOpError emitRemark equal error fail failure
+           indivisible invalid keep keys leaveWith missing mustBe noCache push_back refuse refused remark
+           setInterruptNote systemError that tooWide unsupported wrong wrongType"""
 MAKERS = re.compile(
     rf"\b(?:{'|'.join(CALLS.split())})\((?!&)|"
-    r"\b(?:Error|Refusal)\s*[({]|\{\s*(?:K2RT_|code,)|\bfprintf\(stderr|"
+    r"\b(?:Error|Refusal)\s*[({]|\breturn (?!rewriter\b)[^;{}\"]*\"|\{\s*(?:K2RT_|code,)|\bfprintf\(stderr|"
     r"\b(?:remedy|why|message|problem|note|wanted|said)\s*\+?=(?!=)|"
     r"\b(?:Error|optional<Error>)\s+(?:\w+::)*\w+\([^;{}]*\)\s*(?:const\s*)?\{"
 )
 DECLARED = re.compile(r"(?:^|[\s<(])(?!return|else|throw|case)[A-Za-z_][\w:]*(?:<[^;<>]*>)?[&*]*\s+[&*]*(?:\w+::)*$")
 WORDS = re.compile(r"[A-Za-z]{2,} +\S*[A-Za-z]{2,}")
-FILLED_IN = re.compile(r"\\n|%[\d.]*(?:ll|l|z)?[dsugfixX]\b")
+MARKUP = r"</?[a-z]\w*(?: [\w-]+=[^<>]*)?(?:>|$)"
+FILLED_IN = re.compile(rf"\\n|%[\d.]*(?:ll|l|z)?[dsugfixX]\b|{MARKUP}")
+NO_CODE = {".cpp": re.compile(r"(?m)^\s*//.*$|(?<=[;{,)])\s*//.*$"),
+           ".py": re.compile(r'(?s)""".*?"""|(?m:^\s*#.*$)')}
 EXCEPTION = re.compile(r'(\S+): "(.*)" (\w.*)')
 
 
@@ -68,10 +73,14 @@ def messages(path):
 
 
 def texts(folders):
-    """The texts of all tests of some folders; what they read (Inputs) quotes nothing."""
+    """The texts of all tests of some folders; what they read (Inputs), comments of programs and docstrings quote
+    nothing."""
     for folder in map(pathlib.Path, folders):
         tests = [p for p in folder.rglob("*") if p.suffix in (".mlir", ".test", ".long", ".sweep", ".cpp", ".py")]
-        yield from (p.read_text(errors="replace") for p in tests if "Inputs" not in p.relative_to(folder).parts)
+        for path in tests:
+            if "Inputs" not in path.relative_to(folder).parts:
+                text = path.read_text(errors="replace")
+                yield NO_CODE[path.suffix].sub("", text) if path.suffix in NO_CODE else text
 
 
 def exceptions(path):

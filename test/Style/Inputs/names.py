@@ -52,7 +52,8 @@ def passes(root):
 
 
 def main(root):
-    sources = files(root, ".cpp", ".h", ".def", ".td", under=["dialects", "include", "lib", "runtime", "tools", "unit"])
+    code = ["dialects", "fuzz", "include", "lib", "runtime", "tools", "unit"]
+    sources = files(root, ".cpp", ".h", ".def", ".td", under=code)
     problems = list(passes(root))
     for path in sources:
         text = lines(root, path)
@@ -61,11 +62,11 @@ def main(root):
             problems += guard(path, text)
         if not CAMEL_CASE.fullmatch(os.path.basename(path)):
             problems.append(f"{path}: a file of C++ has a name in CamelCase")
-    scripts = files(root, ".py", ".sh", under=["models", "scripts", "test"])
+    scripts = files(root, ".py", ".sh", under=["fuzz", "models", "scripts", "test"])
     for path in scripts:
         if not lines(root, path)[0].startswith(("#", '"""')):
             problems.append(f"{path}:1: no banner: begin with what the file does")
-    tests = files(root, ".test", ".long", ".mlir", under=["test"])
+    tests = files(root, ".test", ".long", ".sweep", ".mlir", under=["test"])
     for path in tests:
         if not re.fullmatch(r"[a-z0-9]+([-.][a-z0-9]+)*", os.path.basename(path)):
             problems.append(f"{path}: a test has a name in kebab-case")

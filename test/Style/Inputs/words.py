@@ -9,7 +9,8 @@ import sys
 
 from tree import CPP, files, lines, report
 
-TEXT = (*CPP, ".td", ".py", ".sh", ".cmake", "CMakeLists.txt", ".md", ".yaml", ".mlir", ".test", ".long")
+TEXT = (*CPP, ".td", ".py", ".sh", ".cmake", "CMakeLists.txt", ".md", ".yaml", ".mlir", ".test", ".long",
+        ".sweep", ".ini", "/run")
 # pattern, what it is, path prefixes it holds for, path prefixes that are exempt
 RULES = [
     (r"\b(TODO|FIX" r"ME|XX" r"X|HA" r"CK)\b(?!\S*-XX)(?! *\(#\d+\))", "unfinished work without an issue", [""], []),

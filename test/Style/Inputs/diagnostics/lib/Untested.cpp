@@ -18,3 +18,15 @@ void g() {
   std::string remedy = "buy another one";
   std::fprintf(stderr, "%d disks %s burnt\n%s are left\n", count, name, others);
 }
+
+std::string whyNot(const std::string &disk) {
+  if (disk.empty())
+    return "no disk was given";
+  if (disk == "1")
+    return disk + " is the only disk";
+  return rewriter.notifyMatchFailure(disk, "nobody reads this");
+}
+
+Error bend(const std::string &file) { return damaged(file, "'" + file + "' is bent out of shape"); }
+
+std::string page() { return "<p class=\"lead\">Disks are <div>round</div></p>"; }
