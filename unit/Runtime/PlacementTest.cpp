@@ -260,14 +260,16 @@ namespace {
 
 /// A bundle whose weights belong to workers, and this machine as if it had two nodes.
 struct TwoNodes : ::testing::Test {
+  static constexpr int64_t items = 64, itemBytes = 128 * 1024;
+
   TwoNodes() {
-    std::string blob(64 * 4096, 'w');
+    std::string blob(items * itemBytes, 'w');
     const int32_t weight = 12345;
     blob.replace(0, 4, reinterpret_cast<const char *>(&weight), 4);
     fake.writeFile("weights/blob0.bin", blob);
     fake.index["slots"][0]["bytes"] = blob.size();
     fake.manifest["memory"]["weights"] = blob.size();
-    fake.manifest["shares"] = nlohmann::json::parse(R"([{"slots":1,"groups":1,"items":64,"item_bytes":4096}])");
+    fake.manifest["shares"] = {{{"slots", 1}, {"groups", 1}, {"items", items}, {"item_bytes", itemBytes}}};
     fake.write();
     container = readContainer();
     container.processors.resize(1);
@@ -311,34 +313,37 @@ TEST_F(TwoNodes, TheSameTokensAndAnHonestCensus) {
     EXPECT_EQ(generate(threads, census), fakeContinuation({1, 2, 3}, 20, K2RT_FORM_ABSORBED));
     if (census.refusal != 0)
       continue; // a system without move_pages
-    EXPECT_EQ(census.bytes, 64 * 4096);
+    EXPECT_EQ(census.bytes, items * itemBytes);
     if (readContainer().nodes.size() > 1)
       continue; // which of its nodes the pages are on is the system's business
-    EXPECT_EQ(census.elsewhere, (threads == 1 ? 0 : threads == 2 ? 32 : 64 - 64 * 3 / 5) * 4096);
+    EXPECT_EQ(census.elsewhere, (threads == 1 ? 0 : threads == 2 ? items / 2 : items - items * 3 / 5) * itemBytes);
   }
 }
 
-// The pages that this process has mapped: a fault brings up to 16 pages, so that those beside the border may be there.
+// The pages that this process has mapped. A fault maps the whole large folio that it finds in the page cache, which has
+// 2 MiB at most and begins on a multiple of its size: so far from the border nothing of the other's may be there.
 TEST_F(TwoNodes, EachNodeReadsTheWeightsOfItsWorkers) {
+  const size_t page = ::sysconf(_SC_PAGESIZE), half = items * itemBytes / page / 2, folio = (2 << 20) / page;
   for (int32_t worker : {0, 1}) {
     SCOPED_TRACE(worker);
     Result<Bundle> bundle = Bundle::open(fake.folder);
     ASSERT_TRUE(bundle) << bundle.error().text();
     populateWeights(bundle->weights, placeWorkers(container.nodes, 2)[worker], worker, 2, nullptr);
     const MappedFile &file = bundle->weights.mappedFiles().front();
-    ASSERT_EQ(file.size(), 64 * 4096);
-    uint64_t entries[64];
+    ASSERT_EQ(file.size(), items * itemBytes);
+    std::vector<uint64_t> entries(2 * half);
+    const size_t bytes = entries.size() * sizeof entries[0];
     const int pagemap = ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-    const off_t at = reinterpret_cast<uintptr_t>(file.data()) / 4096 * sizeof *entries;
-    const ssize_t got = ::pread(pagemap, entries, sizeof entries, at);
+    const ssize_t got =
+        ::pread(pagemap, entries.data(), bytes, reinterpret_cast<uintptr_t>(file.data()) / page * sizeof entries[0]);
     ::close(pagemap);
-    if (got != ssize_t(sizeof entries))
+    if (got != ssize_t(bytes))
       GTEST_SKIP() << "this system has no pagemap";
-    auto mapped = [&](int begin, int end) {
-      return std::count_if(entries + begin, entries + end, [](uint64_t entry) { return entry >> 63 != 0; });
+    auto mapped = [&](size_t begin, size_t end) {
+      return std::count_if(&entries[begin], entries.data() + end, [](uint64_t entry) { return entry >> 63 != 0; });
     };
-    EXPECT_EQ(worker == 0 ? mapped(0, 32) : mapped(32, 64), 32) << "its own";
-    EXPECT_EQ(worker == 0 ? mapped(48, 64) : mapped(0, 16), 0) << "the other's";
+    EXPECT_EQ(worker == 0 ? mapped(0, half) : mapped(half, 2 * half), half) << "its own";
+    EXPECT_EQ(worker == 0 ? mapped(half + folio, 2 * half) : mapped(0, half - folio), 0) << "the other's";
   }
 }
 
@@ -360,23 +365,23 @@ TEST_F(TwoNodes, ARefusingSystemRunsAllTheSame) {
 
 TEST_F(TwoNodes, SharesThatDoNotFitAreRefused) {
   fake.manifest["memory"]["weights"] = int64_t(1) << 30;
-  fake.manifest["shares"][0]["items"] = 65;
+  fake.manifest["shares"][0]["items"] = items + 1;
   fake.write();
   Result<Bundle> large = Bundle::open(fake.folder);
   ASSERT_FALSE(large);
-  EXPECT_NE(large.error().text().find("slot 0 has 262144 bytes, the manifest's shares count 65 items of 4096"),
+  EXPECT_NE(large.error().text().find("slot 0 has 8388608 bytes, the manifest's shares count 65 items of 131072"),
             std::string::npos)
       << large.error().text();
-  fake.manifest["shares"][0]["items"] = 64;
+  fake.manifest["shares"][0]["items"] = items;
   fake.manifest["shares"][0]["slots"] = 2;
   fake.write();
   Result<Bundle> many = Bundle::open(fake.folder);
   ASSERT_FALSE(many);
   EXPECT_NE(many.error().text().find("has 1 slots, the manifest's shares name 2"), std::string::npos);
-  fake.manifest["memory"]["weights"] = 64 * 4096;
+  fake.manifest["memory"]["weights"] = items * itemBytes;
   fake.write();
   Result<Bundle> more = Bundle::open(fake.folder);
   ASSERT_FALSE(more);
-  EXPECT_NE(more.error().text().find("shares: count more bytes than memory.weights, 262144"), std::string::npos)
+  EXPECT_NE(more.error().text().find("shares: count more bytes than memory.weights, 8388608"), std::string::npos)
       << more.error().text();
 }
