@@ -74,6 +74,31 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
 
 // -----
 
+// Sampled logits lie in the step, all in one place.
+!v = tensor<?x64xf32, #nn.rows<want>>
+!logits = tensor<?x100xf32, #nn.rows<want>>
+module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
+                   nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">,
+                   dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = -1,
+                       memory = #dist.memory<weights = 0, cache = 0, arena = 0, reserve = 0>, prefill_ns = 0, decode_ns = 0>,
+                   mem.peak = 0 : i64} {
+  kern.func @k_head(%v: !v, %w: tensor<100x64xf32>) -> !logits
+      tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 64, head_tile = 1, value_parts = 1> {
+    %a = nn.linear %v, %w : tensor<100x64xf32> order tree<1> : !v -> !logits
+    kern.yield %a : !logits
+  }
+  func.func @step(%v: !v, %w: tensor<100x64xf32>, %b: !nn.batch) attributes {nn.entry = "serve"} {
+    %0 = kern.call open @k_head(%v, %w) at [0] : (!v, tensor<100x64xf32>) -> !logits
+    // expected-error @below {{touches the step's logits while others have the step's logits in an open call of @k_head}}
+    %1 = kern.call @k_head(%v, %w) at [0] : (!v, tensor<100x64xf32>) -> !logits
+    nn.sample %0, %b : !logits
+    nn.sample %1, %b : !logits
+    return
+  }
+}
+
+// -----
+
 // What the step captures is no value.
 !x = tensor<?x64xf32, #nn.rows<token>>
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,

@@ -3,7 +3,6 @@
 #include "k2c/Kernels/KernelDesc.h"
 
 #include <gtest/gtest.h>
-#include <set>
 
 using namespace k2c;
 
@@ -104,29 +103,6 @@ TEST(Operands, FollowTheOrderOfTheDescription) {
   p.x.resize(2);
   p.planes.resize(2);
   EXPECT_EQ(names({"", p}), "x0 x1 plane0 plane1 step");
-}
-
-TEST(CanonicalKey, IgnoresTheNameAndSeesEveryField) {
-  LinearDesc d = linear(64, 96);
-  KernelDesc a{"q_a", d}, b{"o_proj", d};
-  EXPECT_EQ(canonicalKey(a), canonicalKey(b));
-  EXPECT_EQ(kernelHash(a), kernelHash(b));
-  EXPECT_EQ(kernelHash(a).size(), 32u);
-  std::set<std::string> keys{canonicalKey(a)};
-  auto distinct = [&](const LinearDesc &other) { return keys.insert(canonicalKey({"", other})).second; };
-  LinearDesc v = d;
-  v.y.type = DType::BF16;
-  EXPECT_TRUE(distinct(v));
-  v.epilogue.weighted = true;
-  EXPECT_TRUE(distinct(v));
-  v.normEps = 1e-6;
-  EXPECT_TRUE(distinct(v));
-  v.normEps = 1e-5;
-  EXPECT_TRUE(distinct(v));
-  v.order.leaves = 2;
-  EXPECT_TRUE(distinct(v));
-  v.x.stride = 100;
-  EXPECT_TRUE(distinct(v));
 }
 
 } // namespace

@@ -47,6 +47,26 @@ TEST(EmitCode, FullTileRunsInRegisters) {
   }
 }
 
+/// Of the kernel on its best tile for a CPU that this machine need not have.
+std::string assemblyFor(const KernelDesc &desc, const std::string &cpu) {
+  const HostTarget target = *HostTarget::forCpu(cpu);
+  mlir::MLIRContext context;
+  mlir::OwningOpRef<mlir::ModuleOp> module =
+      emitKernel(&context, desc, chooseTile(desc, target.tileTarget()), "kernel");
+  Expected<std::string> assembly = assemblyOf(*module, target);
+  return assembly ? *assembly : assembly.error().text();
+}
+
+TEST(EmitCode, PairsOfBf16AreOneInstructionWhereTheCpuHasIt) {
+  LinearDesc pairs = linear(DType::BF16);
+  pairs.x.type = DType::BF16;
+  const std::string with = assemblyFor({"linear", pairs}, "znver4"), without = assemblyFor({"linear", pairs}, "znver3");
+  EXPECT_NE(with.find("vdpbf16ps"), std::string::npos);
+  EXPECT_EQ(with.find("vfmadd"), std::string::npos);
+  EXPECT_EQ(without.find("vdpbf16ps"), std::string::npos);
+  EXPECT_NE(without.find("vfmadd"), std::string::npos);
+}
+
 TEST(EmitCode, KernelsCallNothingAndHaveNoGlobals) {
   KernelDesc desc{"linear", linear(DType::F32)};
   mlir::MLIRContext context;

@@ -61,10 +61,17 @@ Expected<CompiledKernel> compile(const KernelDesc &desc, const HostTarget &targe
 } // namespace
 
 void EmitTest::SetUp() {
-  static const HostTarget narrow = *HostTarget::forCpu("x86-64-v3"), host = *HostTarget::detect();
+  static const HostTarget narrow = *HostTarget::forCpu("x86-64-v3"), wide = *HostTarget::forCpu("x86-64-v4"),
+                          host = *HostTarget::detect();
+  current = GetParam() == EmitTarget::Avx2 ? &narrow : GetParam() == EmitTarget::Avx512 ? &wide : &host;
   if (GetParam() == EmitTarget::Avx512 && !host.hasAvx512)
     GTEST_SKIP() << "this machine has no AVX-512";
-  current = GetParam() == EmitTarget::Avx512 ? &host : &narrow;
+  if (GetParam() == EmitTarget::Avx512Bf16 && !host.hasAvx512Bf16)
+    GTEST_SKIP() << "this machine has no AVX512-BF16";
+}
+
+std::string nameOf(EmitTarget target) {
+  return target == EmitTarget::Avx2 ? "avx2" : target == EmitTarget::Avx512 ? "avx512" : "avx512bf16";
 }
 
 Expected<CompiledKernel> compileForHost(const KernelDesc &desc) {

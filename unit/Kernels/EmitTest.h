@@ -1,8 +1,8 @@
 //===- EmitTest.h - Compiles a kernel, runs it in parts, compares it with evaluate() -----------===//
 //
-// A test runs once for each target: vectors of 8 lanes, and AVX-512, where it is skipped on a machine that lacks it. A
-// check compiles a description for the target, runs the code on several partitions of the grid and demands the bits of
-// the scalar reading.
+// A test runs once for each target: vectors of 8 lanes, of 16, and those that multiply pairs of bf16; it is skipped for
+// what the machine lacks. A check compiles a description for the target, runs the code on several partitions of the
+// grid and demands the bits of the scalar reading.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_UNIT_KERNELS_EMITTEST_H
@@ -15,8 +15,9 @@
 
 namespace k2c::test {
 
-/// What emitted kernels are compiled for: x86-64-v3, or this machine's CPU with AVX-512.
-enum class EmitTarget { Avx2, Avx512 };
+/// What emitted kernels are compiled for: x86-64-v3, x86-64-v4, or this machine's CPU with AVX512-BF16.
+enum class EmitTarget { Avx2, Avx512, Avx512Bf16 };
+std::string nameOf(EmitTarget target);
 
 /// The fixture of tests that run emitted kernels; instantiate it with K2C_EMIT_TARGETS(Fixture).
 class EmitTest : public testing::TestWithParam<EmitTarget> {
@@ -24,8 +25,9 @@ protected:
   void SetUp() override;
 };
 #define K2C_EMIT_TARGETS(Fixture)                                                                                      \
-  INSTANTIATE_TEST_SUITE_P(Emit, Fixture, testing::Values(EmitTarget::Avx2, EmitTarget::Avx512),                       \
-                           [](const auto &info) { return info.param == EmitTarget::Avx2 ? "avx2" : "avx512"; })
+  INSTANTIATE_TEST_SUITE_P(Emit, Fixture,                                                                              \
+                           testing::Values(EmitTarget::Avx2, EmitTarget::Avx512, EmitTarget::Avx512Bf16),              \
+                           [](const auto &info) { return nameOf(info.param); })
 
 /// A compiled kernel and how it is launched.
 struct CompiledKernel {

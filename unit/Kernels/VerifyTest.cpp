@@ -38,6 +38,13 @@ TEST(Verify, AcceptsALinearAndNamesWhatIsWrongWithAnother) {
   d = linear();
   d.w.matrices = 2;
   EXPECT_EQ(failure(d), "k: w matrices is 2, but their number is 1");
+  d = linear();
+  d.slotsPerToken = 0;
+  EXPECT_EQ(failure(d), "k: slots per token is 0, below 1");
+  d = linear();
+  d.epilogue.residual = true;
+  d.residual = rowsOf(65);
+  EXPECT_EQ(failure(d), "k: residual width is 65, but y width is 64");
 }
 
 TEST(Verify, GatedGroupedAndWeightedLinears) {
@@ -56,11 +63,16 @@ TEST(Verify, GatedGroupedAndWeightedLinears) {
   EXPECT_EQ(failure(d), "");
 }
 
-TEST(Verify, SelectKeepsEnoughExperts) {
+SelectDesc eightOfSixteen() {
   SelectDesc d;
   d.logits = rowsOf(16);
   d.experts = 16;
   d.topK = 8;
+  return d;
+}
+
+TEST(Verify, SelectKeepsEnoughExperts) {
+  SelectDesc d = eightOfSixteen();
   d.groups = 4;
   d.topkGroups = 2;
   EXPECT_EQ(failure(d), "");
@@ -68,6 +80,18 @@ TEST(Verify, SelectKeepsEnoughExperts) {
   EXPECT_EQ(failure(d), "k: chosen experts is 8, above those of the kept groups, 4");
   d.groups = 3;
   EXPECT_EQ(failure(d), "k: groups is 3, no divisor of experts, 16");
+}
+
+TEST(Verify, SelectCountsOneOrTwoChoicesOfAGroup) {
+  SelectDesc d = eightOfSixteen();
+  d.groupBest = 0;
+  EXPECT_EQ(failure(d), "k: counted choices of a group is 0, below 1");
+  d.groupBest = 3;
+  EXPECT_EQ(failure(d), "k: counted choices of a group is 3, above two, 2");
+  d.groupBest = 1;
+  EXPECT_EQ(failure(d), "");
+  d.experts = 15;
+  EXPECT_EQ(failure(d), "k: logits width is 16, but experts is 15");
 }
 
 TEST(Verify, AttentionWidths) {
@@ -83,6 +107,59 @@ TEST(Verify, AttentionWidths) {
   EXPECT_EQ(failure(d), "k: o width is 32, but heads * value is 24");
   d.kvHeads = 3;
   EXPECT_EQ(failure(d), "k: kv heads is 3, no divisor of heads, 4");
+  d.shape.group = -1;
+  EXPECT_EQ(failure(d), "k: cache group is -1, below 0");
+}
+
+TEST(Verify, AbsorbedAttentionReadsTheRotaryPartOfARow) {
+  AbsorbedAttentionDesc d;
+  d.shape.heads = 4;
+  d.latent = 8;
+  d.rope = 2;
+  d.qRopeHeadStride = 6;
+  d.qLatent = d.o = rowsOf(32);
+  d.qRope = {RowSpace::Token, 2, 20, DType::F32};
+  EXPECT_EQ(failure(d), "");
+  d.qRopeHeadStride = 7;
+  EXPECT_EQ(failure(d), "k: the end of the last q_rope head is 23, above its stride, 20");
+  d.qLatent.width = 31;
+  EXPECT_EQ(failure(d), "k: q_latent width is 31, but heads * latent is 32");
+}
+
+TEST(Verify, HeadsOfALinearLieInARow) {
+  HeadLinearDesc d;
+  d.x = rowsOf(40);
+  d.y = rowsOf(24);
+  d.heads = 4;
+  d.xHeadStride = 10;
+  d.w = {DType::BF16, 4, 6, 10, 1};
+  d.order = {10, 1};
+  EXPECT_EQ(failure(d), "");
+  d.xHeadStride = 11;
+  EXPECT_EQ(failure(d), "k: the end of the last head is 43, above x stride, 40");
+}
+
+TEST(Verify, RotaryTurnsPairsInsideAHead) {
+  RotaryDesc d{rowsOf(32), rowsOf(32), 4, 8, 4, 4, 64};
+  EXPECT_EQ(failure(d), "");
+  d.first = 5;
+  EXPECT_EQ(failure(d), "k: the end of the rotated elements is 9, above headDim, 8");
+  d.count = 3;
+  EXPECT_EQ(failure(d), "k: 2 is 2, no divisor of the rotated elements, 3");
+}
+
+TEST(Verify, AnAppendHasAPlaneForEachInput) {
+  AppendDesc d{{rowsOf(8), rowsOf(4)}, {DType::BF16, DType::BF16}};
+  EXPECT_EQ(failure(d), "");
+  d.planes.pop_back();
+  EXPECT_EQ(failure(d), "k: inputs is 2, but the number of planes is 1");
+}
+
+TEST(Verify, AnAddHasOneWidth) {
+  AddDesc d{rowsOf(8), rowsOf(8), rowsOf(8)};
+  EXPECT_EQ(failure(d), "");
+  d.b = rowsOf(9);
+  EXPECT_EQ(failure(d), "k: operand width is 9, but y width is 8");
 }
 
 TEST(Verify, ActivationsAndCachesAreF32OrBf16) {
@@ -105,6 +182,15 @@ TEST(Verify, PackedWeightsAreOfATypeThatKernelsRead) {
   EXPECT_EQ(failure(d), "");
   d.w.type = DType::BF16;
   EXPECT_EQ(failure(d), "k: f8E4M3FN panels and scales come together");
+}
+
+TEST(Verify, AScaleStaysInItsPanelAndItsLeaf) {
+  LinearDesc d = linear();
+  d.w.storeBlocks(32, 32);
+  d.w.scaleRows = 96;
+  EXPECT_EQ(failure(d), "k: w rows of a scale is 96, no divisor of the unit of a leaf, 128");
+  d.w.scaleColumns = 5;
+  EXPECT_EQ(failure(d), "k: w columns of a scale is 5, no divisor of a panel's columns, 32");
 }
 
 TEST(Verify, PanelsInterleaveGateAndUp) {

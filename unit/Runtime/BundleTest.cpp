@@ -169,6 +169,7 @@ TEST(Bundle, HostileIndexesAreRefused) {
   };
   for (const Case &test :
        {Case{"/slots/0/file", "../manifest.json", "plain name"}, Case{"/slots/0/file", "/etc/passwd", "plain name"},
+        Case{"/slots/0/file", ".blob0.bin", "plain name"}, Case{"/slots/0/chunk_bytes", 4096, "chunk_bytes: is 4096"},
         Case{"/slots/0/file", "", "plain name"}, Case{"/slots/0/slot", 1, "slots[0].slot: is 1"},
         Case{"/slots/0/bytes", -4, "slots[0].bytes: is -4"},
         Case{"/slots/0/chunks/0", "12", "slots[0].chunks: has a hash that is not 16 hex digits"},

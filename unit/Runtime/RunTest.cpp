@@ -122,10 +122,12 @@ TEST(Run, RoutesAreSortedAndCanBeForced) {
   expectError(runBundle(fake, {"logits", "--prompt-ids", "3,5,7", "--routes", fake.path("wrong.json")}), 1,
               "layers.1: token 2 lists expert 9 twice");
   changed = routes;
-  changed["layers"]["1"]["weights"][2][0] = 1e39;
-  fake.writeFile("wrong.json", changed.dump());
-  expectError(runBundle(fake, {"logits", "--prompt-ids", "3,5,7", "--routes", fake.path("wrong.json")}), 1,
-              "layers.1: token 2 has an expert outside 0..15 or a weight that is no float32 number");
+  for (double weight : {1e39, -1e39}) {
+    changed["layers"]["1"]["weights"][2][0] = weight;
+    fake.writeFile("wrong.json", changed.dump());
+    expectError(runBundle(fake, {"logits", "--prompt-ids", "3,5,7", "--routes", fake.path("wrong.json")}), 1,
+                "layers.1: token 2 has an expert outside 0..15 or a weight that is no float32 number");
+  }
   json other = routes;
   other["layers"]["0"] = other["layers"]["1"];
   fake.writeFile("wrong.json", other.dump());
@@ -135,6 +137,15 @@ TEST(Run, RoutesAreSortedAndCanBeForced) {
   fake.writeFile("wrong.json", changed.dump());
   expectError(runBundle(fake, {"hidden", "--prompt-ids", "3,5,7", "--routes", fake.path("wrong.json")}), 1,
               "layers.1: is missing");
+}
+
+TEST(Run, GeneratesToTheEndOfTheContextByDefault) {
+  FakeBundle fake; // of 1,000 tokens
+  std::string ids = "1";
+  for (int token = 1; token < 998; ++token)
+    ids += ",1";
+  const json done = runJson(fake, {"generate", "--prompt-ids", ids, "--ignore-eos", "--json"});
+  EXPECT_EQ(done["ids"].size(), 3u) << done; // the last needs no room in the cache
 }
 
 TEST(Run, ADroppedTokenHasEmptyLists) {

@@ -19,10 +19,10 @@ kern.func @k_qa(%x: !x, %ln: tensor<64xf32>, %w: tensor<48x64xbf16>) -> !a
   kern.yield %a : !a
 }
 
-// A kernel without a tile, and without results.
-// CHECK: kern.func @k_observe(%{{.*}}: tensor<?x64xf32, #tok>, %{{.*}}: !nn.batch) {
-kern.func @k_observe(%x: !x, %b: !nn.batch) {
-  nn.observe %x, %b embed : !x
+// A kernel without a tile, and without results. Its arguments are called by what they are.
+// CHECK: kern.func @k_observe(%x: tensor<?x64xf32, #tok>, %b: !nn.batch) {
+kern.func @k_observe(%rows: !x, %step: !nn.batch) {
+  nn.observe %rows, %step embed : !x
   // CHECK: kern.yield{{$}}
   kern.yield
 }

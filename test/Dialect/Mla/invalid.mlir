@@ -46,6 +46,17 @@ func.func @append_c2(%l: index, %c: tensor<?x48xf32, #tok>, %r: tensor<?x16xf32,
 // -----
 
 #tok = #nn.rows<token>
+!kv = !mla.view<latent = 64 x f32, rope = 16 x f32>
+nn.pool @c over (layer = 0 to 3) planes (latent = 64 x f32, rope = 16 x f32) page 64 group 0
+func.func @append_c2_rope(%l: index, %c: tensor<?x64xf32, #tok>, %r: tensor<?x8xf32, #tok>, %b: !nn.batch) {
+  // expected-error @below {{'mla.append' op [C2] expects rope columns of shape [16], got [8]}}
+  %kv = mla.append @c[%l], %c, %r, %b : tensor<?x64xf32, #tok>, tensor<?x8xf32, #tok> -> !kv
+  return
+}
+
+// -----
+
+#tok = #nn.rows<token>
 !q = tensor<?x4x48xf32, #tok>
 !qn = tensor<?x4x32xf32, #tok>
 !qr = tensor<?x4x16xf32, #tok>

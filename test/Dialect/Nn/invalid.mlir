@@ -159,6 +159,15 @@ func.func @split_c3(%x: !x, %b: !nn.batch, %l: index) {
 
 // -----
 
+!x = tensor<?x4x16xf32, #nn.rows<token>>
+func.func @split_c3_dimensions(%x: !x) {
+  // expected-error @below {{'nn.split' op [C3] expects outer dimensions of shape [4], got [2]}}
+  %0 = nn.split %x : !x -> tensor<?x2x16xf32, #nn.rows<token>>
+  return
+}
+
+// -----
+
 !x = tensor<?x64xf32, #nn.rows<token>>
 func.func @reshape_c2(%x: !x, %b: !nn.batch, %l: index) {
   // expected-error @below {{'nn.reshape' op [C2] expects elements of a result row 60 to equal elements of an input row 64}}
@@ -230,6 +239,16 @@ nn.pool @c over (layer = 0 to 3) planes (k = 2 x 16 x f32, v = 2 x 16 x f32) pag
 func.func @append_c2(%k: tensor<?x4x16xf32, #nn.rows<token>>, %b: !nn.batch, %l: index) {
   // expected-error @below {{'nn.append' op [C2] expects key columns of shape [2, 16], got [4, 16]}}
   %0 = nn.append @c[%l], %k, %k, %b : tensor<?x4x16xf32, #nn.rows<token>>, tensor<?x4x16xf32, #nn.rows<token>> -> !nn.kv_view<k = 2 x 16 x f32, v = 2 x 16 x f32>
+  return
+}
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
+nn.pool @c over (layer = 0 to 3) planes (k = 2 x 16 x f32, v = 2 x 16 x f32) page 64 group 0
+func.func @append_c2_values(%k: tensor<?x2x16xf32, #nn.rows<token>>, %v: tensor<?x2x8xf32, #nn.rows<token>>, %b: !nn.batch, %l: index) {
+  // expected-error @below {{'nn.append' op [C2] expects value columns of shape [2, 16], got [2, 8]}}
+  %0 = nn.append @c[%l], %k, %v, %b : tensor<?x2x16xf32, #nn.rows<token>>, tensor<?x2x8xf32, #nn.rows<token>> -> !nn.kv_view<k = 2 x 16 x f32, v = 2 x 16 x f32>
   return
 }
 
