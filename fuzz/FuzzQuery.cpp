@@ -1,5 +1,5 @@
 // Inputs of a planner query: a line with the function's name, then JSON.
-#include "k2c/Planner/Query.h"
+#include "k2c/Formulas/Query.h"
 #include <string_view>
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -1,7 +1,7 @@
 //===- PlanCommand.cpp - The planner's command line ---------------------------===//
 #include "PlanCommand.h"
 #include "../CommandLine.h"
-#include "k2c/Planner/Query.h"
+#include "k2c/Formulas/Query.h"
 #include "k2c/Support/JsonText.h"
 #include <iostream>
 #include <set>

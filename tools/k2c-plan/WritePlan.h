@@ -2,7 +2,7 @@
 #ifndef K2C_TOOLS_K2C_PLAN_WRITEPLAN_H
 #define K2C_TOOLS_K2C_PLAN_WRITEPLAN_H
 
-#include "k2c/Planner/Report.h"
+#include "k2c/Report/Report.h"
 #include <CLI/CLI.hpp>
 
 namespace k2c {

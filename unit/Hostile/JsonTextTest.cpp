@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "k2c/Support/JsonText.h"
 #include "../Model/TestFiles.h"
-#include "../Planner/SamplePlan.h"
+#include "../Report/SamplePlan.h"
 #include "fake/FakeBundle.h"
 #include "k2c/Cluster/Topology.h"
 #include "k2c/Support/Json.h"

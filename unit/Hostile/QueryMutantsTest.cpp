@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "../Model/TestFiles.h"
 #include "Mutator.h"
-#include "k2c/Planner/Query.h"
+#include "k2c/Formulas/Query.h"
 
 #include <ctime>
 #include <set>

@@ -1,6 +1,6 @@
-//===- AffinityTest.cpp - Experts chosen together on one node -----------------===//
+//===- AffinityTest.cpp - Experts chosen together on one node -------------===//
 #include "k2c/Planner/Affinity.h"
-#include "k2c/Planner/Query.h"
+#include "k2c/Formulas/Query.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
-//===- ContextParallelTest.cpp - Ranks that share a sequence, or an expert ----===//
+//===- ContextParallelTest.cpp - Ranks that share a sequence, or an expert -===//
 #include "ClusterQuestion.h"
 #include "k2c/Planner/Count.h"
-#include "k2c/Planner/Train.h"
+#include "k2c/Planner/TrainingMemory.h"
 
 using namespace k2c;
 using namespace k2c::test;

@@ -1,7 +1,7 @@
-//===- EvaluateTest.cpp - One serving layout, predicted -----------------------===//
+//===- EvaluateTest.cpp - One serving layout, predicted -------------------===//
 #include "ClusterQuestion.h"
+#include "k2c/Formulas/Serve.h"
 #include "k2c/Planner/Count.h"
-#include "k2c/Planner/Serve.h"
 #include <cmath>
 
 using namespace k2c;

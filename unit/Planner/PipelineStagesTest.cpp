@@ -1,7 +1,7 @@
-//===- PipelineStagesTest.cpp - Pipelines whose stages differ -----------------===//
+//===- PipelineStagesTest.cpp - Pipelines whose stages differ -------------===//
 #include "ClusterQuestion.h"
 #include "SampleSchedule.h"
-#include "k2c/Planner/Query.h"
+#include "k2c/Formulas/Query.h"
 
 #include <numeric>
 

@@ -1,6 +1,6 @@
-//===- PlacementTest.cpp - Replicas against test/Planner/eplb_public.json -----===//
+//===- PlacementTest.cpp - Replicas against test/Planner/eplb_public.json -===//
 #include "k2c/Planner/Placement.h"
-#include "k2c/Planner/Query.h"
+#include "k2c/Formulas/Query.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
-//===- RoutedPeakTest.cpp - The fullest rank's rows and bytes -----------------===//
+//===- RoutedPeakTest.cpp - The fullest rank's rows and bytes -------------===//
 #include "k2c/Planner/RoutedPeak.h"
-#include "k2c/Planner/Query.h"
+#include "k2c/Formulas/Query.h"
 
 #include <gtest/gtest.h>
 #include <numeric>

@@ -1,4 +1,4 @@
-//===- ScheduleTest.cpp - Pipeline schedules ----------------------------------===//
+//===- ScheduleTest.cpp - Pipeline schedules ------------------------------===//
 //
 // Orders, traces and simulations of test/Planner/schedule_public.json as the query answers them, and what holds for
 // every shape: programs that cannot deadlock, idle time of the closed forms, bounded stashes.
@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "k2c/Planner/Schedule.h"
 #include "SampleSchedule.h"
-#include "k2c/Planner/Query.h"
+#include "k2c/Formulas/Query.h"
 
 #include <algorithm>
 #include <map>

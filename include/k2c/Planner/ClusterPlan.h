@@ -1,4 +1,4 @@
-//===- ClusterPlan.h - A model on a cluster under a load: memory, time, cost --===//
+//===- ClusterPlan.h - A model on a cluster under a load: memory, time, cost -===//
 //
 // evaluate() predicts ONE layout: what each rank holds, how long each part of a step takes and what bounds it, what
 // crosses each tier of links, and the figures that people compare (tokens/s, time to first token, cost). search()
@@ -18,7 +18,7 @@
 #include "k2c/Planner/Bubble.h"
 #include "k2c/Planner/SavedTensors.h"
 #include "k2c/Planner/Schedule.h"
-#include "k2c/Planner/Train.h"
+#include "k2c/Planner/TrainingMemory.h"
 #include "k2c/Support/DType.h"
 #include "k2c/Support/Units.h"
 #include <cstdint>

@@ -1,10 +1,9 @@
-//===- Count.h - Parameters, FLOP and bytes of a model, from its config -------===//
+//===- Count.h - Parameters and bytes of a model, from its config ---------===//
 //
 // Exact to the last unit: parameters are summed over the weight families of the ModelSpec, so a family that is data is
 // counted without code here. Papers 000 (table of models), 002 (sections 2 and 3) and 004 (sections 2 and 3) count the
-// same things with small differences, which are options: paper 002 counts the norms of the latents twice
-// (doubleCountLatentNorms), "active" may include the input embedding or not. Functions about latent attention take an
-// MlaSpec and the hidden size.
+// same things with small differences, which are options: "active" may include the input embedding or not. What only a
+// published formula counts is in k2c/Formulas.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_PLANNER_COUNT_H
@@ -65,8 +64,6 @@ Checked routerParameters(const ModelSpec &spec);
 Checked denseMlpParameters(const ModelSpec &spec);
 /// Shared experts, each as wide as a routed one.
 int64_t sharedExperts(const ModelSpec &spec);
-/// Norms of the latents of one layer (queries' and keys'), which paper 002 counts twice; 0 without latent attention.
-Checked latentNorms(const ModelSpec &spec);
 
 /// The eight matrices of latent attention, with the names of papers 002 and 004. A model without query latent has no
 /// W_DQ; its W_UQ and W_QR read the hidden state.
@@ -83,35 +80,11 @@ LatentMatrices latentMatrices(const MlaSpec &mla, int64_t hidden);
 // Layers and stages
 //===----------------------------------------------------------------------===//
 
-/// Paper 002, table 3: one layer with the embedding (layer 0) and the head (last layer); the final norm counts nowhere.
-Checked paperLayerParameters(const ModelSpec &spec, int64_t layer, bool doubleCountLatentNorms);
-
 /// How layers are dealt to pipeline stages: `Front` gives every stage ceil(layers / stages) while they last, `Balanced`
 /// one more to the first ones where they do not divide.
 enum class StagePartition : uint8_t { Front, Balanced };
 /// Layers of each stage; some may be 0 in `Front`.
 std::vector<int64_t> stageLayers(int64_t layers, int64_t stages, StagePartition partition);
-/// Sum of paperLayerParameters over the layers of `stage`.
-Checked stageParameters(const ModelSpec &spec, const std::vector<int64_t> &layersOfStages, int64_t stage,
-                        bool doubleCountLatentNorms);
-
-//===----------------------------------------------------------------------===//
-// FLOP
-//===----------------------------------------------------------------------===//
-
-/// One sequence, one layer: all of its `tokens` at once, or one new token on `tokens` cached ones.
-enum class Phase : uint8_t { Prefill, Decode };
-/// Naive: keys and values are expanded from the latents; Absorbed: queries move into the latent space instead.
-enum class LatentForm : uint8_t { Naive, Absorbed };
-/// FLOP of latent attention (paper 004, equations 1-38), without causal discount. `paper`: products with V count one
-/// FLOP for each multiply-add, as equations 16, 17, 32 and 36 print them.
-Checked latentAttentionFlops(const MlaSpec &mla, int64_t hidden, Phase phase, int64_t tokens, LatentForm form,
-                             bool paper);
-/// Fewest tokens from 1 at which `wanted` costs less than (or, with `orEqual`, no more than) the other form; 0: none up
-/// to 2^20.
-int64_t formCheaperFrom(const MlaSpec &mla, int64_t hidden, Phase phase, LatentForm wanted, bool orEqual, bool paper);
-/// FLOP of the routed layer of `tokens` tokens (paper 004, equations 43-45): chosen and shared experts, router.
-Checked expertLayerFlops(const ModelSpec &spec, int64_t tokens);
 
 //===----------------------------------------------------------------------===//
 // Bytes

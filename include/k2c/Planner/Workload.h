@@ -1,4 +1,4 @@
-//===- Workload.h - What a cluster is asked to do -----------------------------===//
+//===- Workload.h - What a cluster is asked to do -------------------------===//
 //
 // A workload says what arrives (lengths as distributions, rates, how much of a prompt is cached already), what users
 // expect (times to the first and each next token), what a training step is, and the few constants of the cost models
@@ -10,7 +10,7 @@
 
 #include "k2c/Planner/Placement.h"
 #include "k2c/Planner/RoutedPeak.h"
-#include "k2c/Planner/Train.h"
+#include "k2c/Planner/TrainingMemory.h"
 #include "k2c/Support/DType.h"
 #include "k2c/Support/Units.h"
 #include <optional>

@@ -1,4 +1,4 @@
-//===- Parameters.cpp - Parameters by module, layer and stage -----------------===//
+//===- Parameters.cpp - Parameters by module, layer and stage -------------===//
 
 #include "k2c/Planner/Count.h"
 
@@ -153,11 +153,6 @@ Checked k2c::denseMlpParameters(const ModelSpec &spec) { return inFirstLayer(spe
 
 int64_t k2c::sharedExperts(const ModelSpec &spec) { return spec.moe ? spec.moe->sharedInter / spec.moe->inter : 0; }
 
-Checked k2c::latentNorms(const ModelSpec &spec) {
-  const auto *mla = std::get_if<MlaSpec>(&spec.attention);
-  return mla ? Checked(mla->queryLatent) + mla->latent : Checked(0);
-}
-
 LatentMatrices k2c::latentMatrices(const MlaSpec &mla, int64_t hidden) {
   Checked heads = mla.heads, from = mla.queryLatent ? mla.queryLatent : hidden;
   LatentMatrices matrices;
@@ -172,17 +167,6 @@ LatentMatrices k2c::latentMatrices(const MlaSpec &mla, int64_t hidden) {
   return matrices;
 }
 
-Checked k2c::paperLayerParameters(const ModelSpec &spec, int64_t layer, bool doubleCountLatentNorms) {
-  Checked count = layerParameters(spec, layer).total();
-  if (doubleCountLatentNorms)
-    count += latentNorms(spec);
-  if (layer == 0)
-    count += embeddingParameters(spec);
-  if (layer == spec.layerCount() - 1)
-    count += headParameters(spec);
-  return count;
-}
-
 std::vector<int64_t> k2c::stageLayers(int64_t layers, int64_t stages, StagePartition partition) {
   std::vector<int64_t> counts;
   int64_t most = (layers + stages - 1) / stages, left = layers;
@@ -192,15 +176,4 @@ std::vector<int64_t> k2c::stageLayers(int64_t layers, int64_t stages, StageParti
     left -= counts.back();
   }
   return counts;
-}
-
-Checked k2c::stageParameters(const ModelSpec &spec, const std::vector<int64_t> &layersOfStages, int64_t stage,
-                             bool doubleCountLatentNorms) {
-  int64_t first = 0;
-  for (int64_t before = 0; before < stage; ++before)
-    first += layersOfStages[static_cast<size_t>(before)];
-  Checked count;
-  for (int64_t layer = first; layer < first + layersOfStages[static_cast<size_t>(stage)]; ++layer)
-    count += paperLayerParameters(spec, layer, doubleCountLatentNorms);
-  return count;
 }

@@ -17,12 +17,12 @@ DIALECTS = {"K2CNn", "K2CMoe", "K2CMla", "K2CDist", "K2CKern", "K2CRt"}
 
 
 def table(root):
-    """Part -> what it may include, of all its rows; None: everything."""
+    """Part -> what it may include, of all its rows."""
     allowed = {}
     for line in lines(root, "docs/Architecture.md"):
         if row := re.match(r"([\w/]+) +->(.*)$", line):
             names = {name.strip() for name in row[2].split(",")} - {""}
-            allowed[row[1]] = None if names == {"everything"} else allowed.get(row[1], set()) | names
+            allowed[row[1]] = allowed.get(row[1], set()) | names
     return allowed
 
 
@@ -53,7 +53,7 @@ def library_part(name):
 def forbidden(allowed, part, used):
     if part not in allowed:
         return True
-    return used is not None and used != part and allowed[part] is not None and used not in allowed[part]
+    return used is not None and used != part and used not in allowed[part]
 
 
 def includes(root, allowed):

@@ -1,0 +1,129 @@
+//===- Html.cpp - A plan as one page --------------------------------------===//
+//
+// The page answers from top to bottom: does it fit, what bounds it, what would change that; then shows the numbers that
+// the answers rest on. It is one file without scripts, so that it opens from a mail or a build's artefacts.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Html.h"
+
+using namespace k2c;
+using namespace k2c::report;
+
+std::string report::legend(const std::vector<Key> &keys) {
+  std::string out = "<ul class=\"legend\">";
+  for (const Key &key : keys)
+    out += "<li><svg class=\"key\" viewBox=\"0 0 12 12\" aria-hidden=\"true\"><rect class=\"" + key.classes +
+           "\" width=\"12\" height=\"12\"/></svg>" + escapeHtml(key.text) + "</li>";
+  return out + "</ul>\n";
+}
+
+namespace {
+
+std::string section(const char *id, const std::string &title, const std::string &lead, const std::string &body) {
+  return std::string("<section id=\"") + id + "\" aria-labelledby=\"" + id + "-title\">\n<h2 id=\"" + id + "-title\">" +
+         escapeHtml(title) + "</h2>\n" + (lead.empty() ? "" : "<p class=\"lead\">" + escapeHtml(lead) + "</p>\n") +
+         body + "</section>\n";
+}
+
+std::string folded(const std::string &summary, const std::string &body) {
+  return body.empty() ? "" : "<details><summary>" + escapeHtml(summary) + "</summary>\n" + body + "</details>\n";
+}
+
+std::string list(const std::vector<std::string> &items, const char *classes) {
+  std::string out = std::string("<ul class=\"") + classes + "\">\n";
+  for (const std::string &item : items)
+    out += "<li>" + escapeHtml(item) + "</li>\n";
+  return out + "</ul>\n";
+}
+
+/// Figures as tiles, in the order of the plan: the first ones large.
+std::string tiles(const ClusterPlan &plan) {
+  std::string out = "<dl class=\"tiles\">\n";
+  for (const Figure &figure : plan.figures)
+    out += "<div><dt>" + escapeHtml(figure.label) + "</dt><dd data-key=\"" + escapeHtml(figure.key) +
+           "\" data-value=\"" + nlohmann::json(figure.value).dump() + "\">" +
+           escapeHtml(printFigure(figure.value, figure.unit)) + "</dd></div>\n";
+  return out + "</dl>\n";
+}
+
+std::string header(const PlanReport &report, const PlanSummary &summary) {
+  const ClusterPlan &plan = report.plan;
+  const std::string layout = format(plan.layout, plan.phase);
+  std::string out = "<header>\n<h1>" + escapeHtml(plan.model) + " on " + escapeHtml(plan.topology) + "</h1>\n<p>" +
+                    (plan.phase == PlanPhase::Serve ? "Serving" : "Training") + ", workload " +
+                    escapeHtml(plan.workload) + ": <code>" + escapeHtml(layout) + "</code> on <span data-value=\"" +
+                    std::to_string(plan.devices) + "\">" + formatCount(plan.devices) +
+                    "</span> of <span data-value=\"" + std::to_string(plan.available) + "\">" +
+                    formatCount(plan.available) + "</span> devices";
+  if (report.search)
+    out += std::string(", the best ") + nameOf(report.search->objective) + " of " +
+           formatCount(report.search->candidates) + " layouts";
+  out += ".</p>\n<p class=\"verdict " + std::string(summary.fits ? "good" : "bad") + "\">" +
+         (summary.fits ? "Fits" : "Does not fit") + "<span>" +
+         escapeHtml(summary.fit.substr(std::min(summary.fit.size(), summary.fit.find(": ") + 2))) + "</span></p>\n";
+  return out + "</header>\n";
+}
+
+std::string answers(const PlanSummary &summary) {
+  return "<div class=\"two\">\n<div><h3>What bounds it</h3>\n" + list(summary.bounds, "plain") +
+         "</div>\n<div><h3>What would change it</h3>\n" + list(summary.advice, "plain") + "</div>\n</div>\n";
+}
+
+std::string notes(const ClusterPlan &plan) {
+  std::string out =
+      plan.compilable
+          ? "<p><code>k2c compile</code> accepts this plan.</p>\n"
+          : "<p><code>k2c compile</code> does not accept this plan: " + escapeHtml(plan.whyNotCompilable) + ".</p>\n";
+  return out + list(plan.notes, "notes");
+}
+
+} // namespace
+
+std::string k2c::planHtml(const PlanReport &report) {
+  const ClusterPlan &plan = report.plan;
+  const PlanSummary summary = summarize(report);
+  std::string out = "<!doctype html>\n<html lang=\"en\" data-format=\"1\" data-value=\"1\">\n<head>\n"
+                    "<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
+                    "\n<meta name=\"color-scheme\" content=\"light dark\">\n<title>k2c plan: " +
+                    escapeHtml(plan.model) + " on " + escapeHtml(plan.topology) + "</title>\n<style>\n" + styleSheet +
+                    "</style>\n</head>\n<body>\n<main>\n" + header(report, summary);
+  out += section("summary", "Summary", "",
+                 answers(summary) + tiles(plan) + folded("Layout and precision", layoutTable(plan)) +
+                     (report.counts ? folded("The model", countTable(*report.counts)) : ""));
+  out += section("memory", "Memory of each rank",
+                 plan.layout.prefill
+                     ? "Ranks that hold the same share a bar, of each pool: those that compute prompts, and those that "
+                       "generate tokens. The dashed line is what the device has."
+                     : "Ranks that hold the same share a bar. The dashed line is what the device has.",
+                 memoryChart(plan) + folded("Bytes of every part", memoryTable(plan)));
+  out += section(
+      "step", "What a step waits for",
+      plan.phase == PlanPhase::Train && plan.layout.overlap
+          ? "Parts of each phase alone; the schedule runs transfers beside the work of another micro-batch. The "
+            "colour says what a part waits for."
+      : plan.layout.prefill
+          ? "Each phase from its first to its last part, on a device of its pool; between them the cache of a request "
+            "moves. The colour says what a part waits for."
+          : "Each phase from its first to its last part; the colour says what a part waits for.",
+      stepChart(plan) + folded("Time, work and bytes of every part", stepTable(plan)));
+  out +=
+      section("roofline", "Roofline",
+              "A part on the slope waits for memory, one on a flat line for arithmetic; the distance to them is what "
+              "the model of the planner takes off.",
+              rooflineChart(report));
+  out += section("timeline", "Pipeline", "", timelineChart(plan) + folded("Busy and idle time", pipelineTable(plan)));
+  out += section("traffic", "Link traffic",
+                 "What one device receives over each tier in a step, and how long its link is busy with it.",
+                 trafficChart(plan) + folded("Bytes and bandwidth", trafficTable(plan)));
+  if (report.search)
+    out += section("frontier", "What else was possible",
+                   "To the left is faster for one user, above is more for all; the number is the devices used.",
+                   scatterChart(*report.search) + folded("Every plan with its figures", searchTables(*report.search)));
+  else
+    out += section("frontier", "What else was possible", "",
+                   "<p>The layout was given; <code>--search</code> compares "
+                   "it with all others.</p>\n");
+  out += section("notes", "Notes", "", notes(plan));
+  return out + "</main>\n</body>\n</html>\n";
+}
