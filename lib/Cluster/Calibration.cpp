@@ -36,7 +36,7 @@ const TeamRates *Calibration::team(int64_t workers) const {
 
 namespace {
 
-constexpr size_t mostEntries = 1024; ///< of a list
+constexpr size_t maxEntries = 1024; ///< of a list
 constexpr DType kernelTypes[] = {DType::F32, DType::BF16, DType::F8E4M3};
 
 Dimension dimensionOf(RateUnit unit) {
@@ -46,9 +46,9 @@ Dimension dimensionOf(RateUnit unit) {
 Status checkList(const YamlDocument &document, const YAML::Node &node, const std::string &what) {
   if (!node.IsSequence() || node.size() == 0)
     return document.error(node, what + " must be a list that is not empty");
-  if (node.size() > mostEntries)
+  if (node.size() > maxEntries)
     return document.error(node, what + " has " + std::to_string(node.size()) + " entries, at most " +
-                                    std::to_string(mostEntries) + " are accepted");
+                                    std::to_string(maxEntries) + " are accepted");
   return {};
 }
 

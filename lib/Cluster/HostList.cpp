@@ -10,7 +10,7 @@ namespace k2c::cluster {
 
 namespace {
 
-constexpr size_t mostNames = 65536, mostLength = 256;
+constexpr size_t maxNames = 65536, maxLength = 256;
 
 bool isNameCharacter(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.'; }
 
@@ -42,8 +42,8 @@ std::string expandRange(const std::string &range, const std::string &prefix, std
   long long begin = std::atoll(first.c_str()), end = std::atoll(last.c_str());
   if (begin > end)
     return "range '" + shortened(range) + "' descends";
-  if (size_t(end - begin) >= mostNames - std::min(mostNames, names.size()))
-    return "more than " + std::to_string(mostNames) + " names";
+  if (size_t(end - begin) >= maxNames - std::min(maxNames, names.size()))
+    return "more than " + std::to_string(maxNames) + " names";
   for (long long i = begin; i <= end; ++i) {
     std::string digits = std::to_string(i);
     names.push_back(prefix + std::string(first.size() - std::min(first.size(), digits.size()), '0') + digits);
@@ -53,8 +53,8 @@ std::string expandRange(const std::string &range, const std::string &prefix, std
 
 /// One name with any brackets.
 std::string expandName(const std::string &text, std::vector<std::string> &names) {
-  if (text.empty() || text.size() > mostLength)
-    return text.empty() ? "a name is empty" : "a name is longer than " + std::to_string(mostLength) + " characters";
+  if (text.empty() || text.size() > maxLength)
+    return text.empty() ? "a name is empty" : "a name is longer than " + std::to_string(maxLength) + " characters";
   std::vector<std::string> heads = {""};
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '[') {
@@ -76,7 +76,7 @@ std::string expandName(const std::string &text, std::vector<std::string> &names)
     i = end;
   }
   names.insert(names.end(), heads.begin(), heads.end());
-  return names.size() > mostNames ? "more than " + std::to_string(mostNames) + " names" : "";
+  return names.size() > maxNames ? "more than " + std::to_string(maxNames) + " names" : "";
 }
 
 } // namespace
@@ -89,8 +89,8 @@ Expected<std::vector<std::string>> expandHostList(const std::string &text, const
     if (std::string wrong = expandName(part, names); !wrong.empty())
       return Error{where, std::move(wrong), "write names as a[1-3,7],b"};
   total += names.size();
-  if (total > mostNames)
-    return Error{where, "more than " + std::to_string(mostNames) + " names in the file", ""};
+  if (total > maxNames)
+    return Error{where, "more than " + std::to_string(maxNames) + " names in the file", ""};
   return names;
 }
 

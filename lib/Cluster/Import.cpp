@@ -9,7 +9,7 @@ using namespace cluster;
 
 namespace {
 
-constexpr size_t mostBytes = size_t(4) << 20;
+constexpr size_t maxBytes = size_t(4) << 20;
 
 enum class Format { NcclXml, SlurmConf, SlurmYaml, NvidiaSmi, Unknown };
 
@@ -54,9 +54,9 @@ std::vector<Word> cluster::wordsOf(const std::string &line) {
 
 static Expected<Topology> importUnchecked(const std::string &text, const std::string &file,
                                           const std::optional<Topology> &like) {
-  if (text.size() > mostBytes)
+  if (text.size() > maxBytes)
     return Error{
-        file, "has " + std::to_string(text.size()) + " bytes, more than the " + std::to_string(mostBytes) + " accepted",
+        file, "has " + std::to_string(text.size()) + " bytes, more than the " + std::to_string(maxBytes) + " accepted",
         ""};
   Format format = formatOf(text);
   if (format == Format::Unknown)
@@ -80,7 +80,7 @@ Expected<Topology> importTopology(const std::string &text, const std::string &fi
 }
 
 Expected<Topology> importTopologyFile(const std::string &path, const std::string &like) {
-  Expected<std::string> text = readTextFile(path, mostBytes);
+  Expected<std::string> text = readTextFile(path, maxBytes);
   if (!text)
     return text.takeError();
   if (like.empty())

@@ -17,7 +17,7 @@ namespace k2c::cluster {
 
 namespace {
 
-constexpr size_t mostGpus = 576; // of one NVLink domain
+constexpr size_t maxGpus = 576; // of one NVLink domain
 
 Expected<int64_t> number(const XmlElement &element, const char *name, int64_t most) {
   const std::string *text = element.attribute(name);
@@ -140,10 +140,10 @@ Expected<Topology> importNcclXml(const std::string &text, const std::string &fil
                  "give what NCCL_TOPO_DUMP_FILE wrote"};
   Found found;
   find(*root, "", found);
-  if (found.gpus.empty() || found.gpus.size() > mostGpus)
+  if (found.gpus.empty() || found.gpus.size() > maxGpus)
     return Error{
         root->where,
-        "has " + std::to_string(found.gpus.size()) + " gpu elements, must have 1 to " + std::to_string(mostGpus), ""};
+        "has " + std::to_string(found.gpus.size()) + " gpu elements, must have 1 to " + std::to_string(maxGpus), ""};
   Expected<int64_t> sm = number(*found.gpus[0].element, "sm", 999);
   if (!sm)
     return sm.takeError();

@@ -15,7 +15,7 @@ namespace k2c::cluster {
 
 namespace {
 
-constexpr size_t mostGpus = 64;
+constexpr size_t maxGpus = 64;
 
 /// Without the escape sequences that underline the header.
 std::string plain(const std::string &line) {
@@ -104,9 +104,9 @@ Expected<Topology> importNvidiaSmi(const std::string &text, const std::string &f
   }
   while (gpus < words.size() && isGpu(words[gpus].text, gpus))
     ++gpus;
-  if (gpus == 0 || gpus > mostGpus)
+  if (gpus == 0 || gpus > maxGpus)
     return Error{placeOf(file, line, 1),
-                 "the header names " + std::to_string(gpus) + " GPUs, must be 1 to " + std::to_string(mostGpus), ""};
+                 "the header names " + std::to_string(gpus) + " GPUs, must be 1 to " + std::to_string(maxGpus), ""};
   Expected<NvLinkRate> rate = nvLinkRate(capabilityOf(like.device.arch), "--like " + like.name);
   if (!rate)
     return rate.takeError();

@@ -12,8 +12,8 @@ using namespace cluster;
 
 namespace {
 
-constexpr int64_t mostTiers = 8;
-constexpr int64_t mostRanks = 1 << 20;
+constexpr int64_t maxTiers = 8;
+constexpr int64_t maxRanks = 1 << 20;
 
 void readRates(Mapping &in, Device &device) {
   in.number("f32", Dimension::FlopPerSecond, device.f32);
@@ -25,9 +25,9 @@ void readRates(Mapping &in, Device &device) {
 
 /// Cores of each node, at least one node, `device.cores` in all.
 Status readNuma(const YamlDocument &document, const YAML::Node &list, Device &device) {
-  constexpr size_t mostNodes = 1024;
-  if (!list.IsSequence() || list.size() == 0 || list.size() > mostNodes)
-    return document.error(list, "numa must be a list of 1 to " + std::to_string(mostNodes) +
+  constexpr size_t maxNodes = 1024;
+  if (!list.IsSequence() || list.size() == 0 || list.size() > maxNodes)
+    return document.error(list, "numa must be a list of 1 to " + std::to_string(maxNodes) +
                                     " numbers, the cores of each NUMA node");
   int64_t sum = 0;
   for (const YAML::Node &node : list) {
@@ -139,9 +139,9 @@ Expected<Tier> readTier(const YamlDocument &document, const YAML::Node &node) {
 Status readTiers(const YamlDocument &document, const YAML::Node &nodes, Topology &topology) {
   if (!nodes.IsSequence())
     return document.error(nodes, "tiers must be a list, the innermost first");
-  if (int64_t(nodes.size()) > mostTiers)
+  if (int64_t(nodes.size()) > maxTiers)
     return document.error(nodes, "tiers has " + std::to_string(nodes.size()) + " entries, at most " +
-                                     std::to_string(mostTiers) + " are accepted");
+                                     std::to_string(maxTiers) + " are accepted");
   for (const YAML::Node &node : nodes) {
     Expected<Tier> tier = readTier(document, node);
     if (!tier)
@@ -151,9 +151,9 @@ Status readTiers(const YamlDocument &document, const YAML::Node &nodes, Topology
         return document.error(node["name"], "two tiers are called '" + shortened(tier->name) + "'",
                               "rename one of them");
     int64_t inner = topology.ranks();
-    if (inner * tier->count > mostRanks)
+    if (inner * tier->count > maxRanks)
       return document.error(node["count"], std::to_string(tier->count) + " units of " + std::to_string(inner) +
-                                               " devices are more than the " + std::to_string(mostRanks) + " accepted");
+                                               " devices are more than the " + std::to_string(maxRanks) + " accepted");
     topology.tiers.push_back(std::move(*tier));
   }
   return Status::success();

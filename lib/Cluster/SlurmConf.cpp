@@ -14,7 +14,7 @@ namespace k2c::cluster {
 
 namespace {
 
-constexpr size_t mostUnits = 65536;
+constexpr size_t maxUnits = 65536;
 
 std::string lower(std::string text) {
   for (char &c : text)
@@ -57,8 +57,8 @@ public:
       return Error{placeOf(file, number, 1), "nodes without SwitchName or BlockName", ""};
     if (isUnit)
       units.push_back(std::move(unit));
-    if (units.size() > mostUnits)
-      return Error{placeOf(file, number, 1), "more than " + std::to_string(mostUnits) + " switches", ""};
+    if (units.size() > maxUnits)
+      return Error{placeOf(file, number, 1), "more than " + std::to_string(maxUnits) + " switches", ""};
     return Status::success();
   }
 

@@ -14,7 +14,7 @@ namespace k2c::cluster {
 
 namespace {
 
-constexpr size_t mostDepth = 32, mostElements = 65536, mostAttributes = 32;
+constexpr size_t maxDepth = 32, maxElements = 65536, maxAttributes = 32;
 
 class XmlReader {
 public:
@@ -101,8 +101,8 @@ private:
       return;
     if (element.attribute(name))
       return fail("attribute '" + shortened(name) + "' occurs twice");
-    if (element.attributes.size() == mostAttributes)
-      return fail("more than " + std::to_string(mostAttributes) + " attributes");
+    if (element.attributes.size() == maxAttributes)
+      return fail("more than " + std::to_string(maxAttributes) + " attributes");
     skipSpace();
     expect('=');
     skipSpace();
@@ -153,10 +153,10 @@ private:
     advance();
     if (peek() == '/')
       return readEnd();
-    if (++elements > mostElements)
-      return fail("more than " + std::to_string(mostElements) + " elements");
-    if (open.size() == mostDepth)
-      return fail("elements are nested deeper than " + std::to_string(mostDepth) + " levels");
+    if (++elements > maxElements)
+      return fail("more than " + std::to_string(maxElements) + " elements");
+    if (open.size() == maxDepth)
+      return fail("elements are nested deeper than " + std::to_string(maxDepth) + " levels");
     element.name = readName();
     for (skipSpace(); !mistake && peek() != '>' && peek() != '/'; skipSpace())
       readAttribute(element);

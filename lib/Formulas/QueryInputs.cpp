@@ -129,11 +129,11 @@ size_t QueryInputs::word(const std::string &key, const std::vector<std::string> 
   return 0;
 }
 
-std::vector<double> QueryInputs::numbers(const std::string &key, double min, double max, size_t mostItems) {
+std::vector<double> QueryInputs::numbers(const std::string &key, double min, double max, size_t maxItems) {
   std::vector<double> list;
   const json *value = raw(key);
-  if (!value || !value->is_array() || value->size() > mostItems) {
-    fail(key, value ? "must be a list of at most " + std::to_string(mostItems) + " numbers" : "is missing",
+  if (!value || !value->is_array() || value->size() > maxItems) {
+    fail(key, value ? "must be a list of at most " + std::to_string(maxItems) + " numbers" : "is missing",
          "give a list of numbers");
     return list;
   }

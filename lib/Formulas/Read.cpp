@@ -47,7 +47,7 @@ int64_t formulas::readChunks(QueryInputs &in, PipelineKind kind) {
   const std::string key = in.has("vpp") ? "vpp" : "v";
   if (kind == PipelineKind::Interleaved)
     return in.whole(key, 1);
-  if (in.whole(key, 1, 1, QueryInputs::most) != 1)
+  if (in.whole(key, 1, 1, QueryInputs::maxNumber) != 1)
     in.fail(key, "is for interleaved schedules", "leave it out");
   return 1;
 }

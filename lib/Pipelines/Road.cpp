@@ -93,12 +93,12 @@ Status Road::certify() {
   }
   for (const WeightRange &range : weights->ranges())
     appendShare(slotShares, range.count(), range.share);
-  Known known;
-  known.weights = Bytes(map.totalBytes());
-  known.arena = Bytes((*ir)->getAttrOfType<IntegerAttr>("mem.peak").getInt());
-  known.scratchPerWorker = Bytes(scratch);
-  known.tokenizerFile = Bytes(inputs.folder.empty() ? 0 : tokenizerBytes(inputs.folder));
-  Expected<Plan> plan = planHost(inputs.spec, inputs.topology, inputs.limits, inputs.planOptions, known);
+  MeasuredSizes measured;
+  measured.weights = Bytes(map.totalBytes());
+  measured.arena = Bytes((*ir)->getAttrOfType<IntegerAttr>("mem.peak").getInt());
+  measured.scratchPerWorker = Bytes(scratch);
+  measured.tokenizerFile = Bytes(inputs.folder.empty() ? 0 : tokenizerBytes(inputs.folder));
+  Expected<Plan> plan = planHost(inputs.spec, inputs.topology, inputs.limits, inputs.planOptions, measured);
   if (!plan)
     return plan.takeError();
   decided = std::move(*plan);

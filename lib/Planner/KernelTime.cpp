@@ -67,30 +67,30 @@ public:
            step.busiest(panels) * beyondNear(d.x.type, d.w, rows / blocks);
   }
   double operator()(const GqaAttentionDesc &d) {
-    double pieces = piecesOfQuery();
+    double splits = splitsOfQuery();
     Runs runs = busiestRuns(double(d.kvHeads));
     if (isApart())
-      runs = {step.busiest(double(d.kvHeads) * step.tokens() * pieces) / pieces, 1};
+      runs = {step.busiest(double(d.kvHeads) * step.tokens() * splits) / splits, 1};
     double queries = runs.tokens * double(d.shape.heads / d.kvHeads);
     double seconds = runs.count * keysOfQuery() * pairSeconds("gqa", d.q.type, d.shape, d.keyDim + d.valueDim, queries);
     return notFasterThanReading(seconds, d.kvHeads * (d.keyDim + d.valueDim), d.shape.cache) +
-           mergeSeconds(d.shape.heads, d.valueDim, pieces);
+           mergeSeconds(d.shape.heads, d.valueDim, splits);
   }
   double operator()(const AbsorbedAttentionDesc &d) {
     if (!step.runs(d.rows))
       return 0;
     double heads = double(std::min(tile.headTile, d.shape.heads)), parts = double(tile.valueParts);
     double task = keysOfQuery() * pairSeconds("absorbed", d.qLatent.type, d.shape, 2 * d.latent + d.rope, heads);
-    double pieces = piecesOfQuery();
-    double tasks = step.tokens() * std::ceil(double(d.shape.heads) / double(tile.headTile)) * pieces;
-    while (pieces > 1 && parts > 1 && tasks * parts > step.workers())
+    double splits = splitsOfQuery();
+    double tasks = step.tokens() * std::ceil(double(d.shape.heads) / double(tile.headTile)) * splits;
+    while (splits > 1 && parts > 1 && tasks * parts > step.workers())
       parts /= 2;
     // A worker that has some parts of a task computes all of its scores.
     double items = step.busiest(tasks * parts), whole = std::floor(items / parts), some = items - whole * parts;
     double scores = double(d.latent + d.rope) / double(2 * d.latent + d.rope);
-    double share = (whole + (some > 0 ? scores + (1 - scores) * some / parts : 0)) / pieces;
+    double share = (whole + (some > 0 ? scores + (1 - scores) * some / parts : 0)) / splits;
     return notFasterThanReading(task * share, d.latent + d.rope, d.shape.cache) +
-           mergeSeconds(d.shape.heads, d.latent, pieces);
+           mergeSeconds(d.shape.heads, d.latent, splits);
   }
   double operator()(const ExpandedAttentionDesc &d) {
     if (!step.runs(d.rows))
@@ -174,16 +174,16 @@ private:
   }
   /// Whether tokens are computed one by one, and their partials apart.
   bool isApart() const { return step.tokens() <= double(tile.splitTokens); }
-  /// Pieces that the keys of a query are cut into.
-  double piecesOfQuery() const {
+  /// Parts that the keys of a query are split into (split-KV).
+  double splitsOfQuery() const {
     int64_t partials = softmaxPartials(step.options.shape.context + step.options.shape.tokens - 1);
     return isApart() && partials >= leastSplit ? double(partials) : 1;
   }
   /// The second launch of a kernel that can split: it adds up rows of partials.
-  double mergeSeconds(int64_t heads, int64_t valueDim, double pieces) const {
+  double mergeSeconds(int64_t heads, int64_t valueDim, double splits) const {
     if (tile.splitTokens == 0)
       return 0;
-    double rows = pieces > 1 ? step.busiest(step.tokens() * double(heads)) * pieces : 0;
+    double rows = splits > 1 ? step.busiest(step.tokens() * double(heads)) * splits : 0;
     double bytes = 3 * double(valueDim) * double(byteWidth(DType::F32)); // two rows to one
     return step.rates.launch() + (rows > 0 ? rowSeconds("add", DType::F32, bytes, rows) : 0);
   }

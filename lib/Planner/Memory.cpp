@@ -36,15 +36,15 @@ static Bytes countedWeights(const ModelSpec &spec, int64_t expandedFrom, const L
 MemoryCertificate MemoryModel::certify(const Limits &limits) const {
   MemoryCertificate memory;
   memory.weights = countedWeights(spec, expandedFrom, limits);
-  if (known.weights)
-    memory.weights += *known.weights - countedWeights(spec, expandedFrom, planned);
+  if (measured.weights)
+    memory.weights += *measured.weights - countedWeights(spec, expandedFrom, planned);
   for (const CachePlane &plane : cachePlanes(spec, limits, cache))
     memory.cache += plane.bytes();
-  memory.arena = known.arena;
-  memory.scratch = known.scratchPerWorker * device.cores;
+  memory.arena = measured.arena;
+  memory.scratch = measured.scratchPerWorker * device.cores;
   memory.logits = Bytes(limits.wantRows() * spec.vocab * 4);
-  k2rt_limits runtime{limits.stepTokens, limits.maxSequences,      limits.maxContext, 1,
-                      spec.vocab,        known.tokenizerFile.value};
+  k2rt_limits runtime{limits.stepTokens, limits.maxSequences,         limits.maxContext, 1,
+                      spec.vocab,        measured.tokenizerFile.value};
   memory.reserve = Bytes(k2rt_reserve_bytes(&runtime) + k2rt_worker_bytes(&runtime, device.cores));
   return memory;
 }

@@ -16,8 +16,8 @@ Status checkCountable(const ModelSpec &spec, const Limits &limits);
 struct MemoryModel {
   const ModelSpec &spec;
   const Device &device;
-  const Known &known;
-  const Limits &planned; ///< the limits at which `known` holds
+  const MeasuredSizes &measured;
+  const Limits &planned; ///< the limits at which `measured` holds
   DType cache;
   int64_t expandedFrom;
 

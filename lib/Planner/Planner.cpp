@@ -107,7 +107,7 @@ static Remark predictionRemark(const char *what, const Prediction &step, const P
 //===----------------------------------------------------------------------===//
 
 Expected<Plan> planHost(const ModelSpec &spec, const Topology &topology, const Limits &limits,
-                        const PlanOptions &options, const Known &known) {
+                        const PlanOptions &options, const MeasuredSizes &measured) {
   if (Status status = checkLimits(spec, topology, limits); !status)
     return status.takeError();
   if (Status status = checkCountable(spec, limits); !status)
@@ -121,7 +121,7 @@ Expected<Plan> planHost(const ModelSpec &spec, const Topology &topology, const L
     plan.expandedFrom = expandedFrom(*mla, options.mla);
 
   DType cache = options.cache.value_or(options.compute);
-  MemoryModel memory{spec, topology.device, known, limits, cache, plan.expandedFrom};
+  MemoryModel memory{spec, topology.device, measured, limits, cache, plan.expandedFrom};
   if (options.mustFit)
     if (Status status = memory.check(limits); !status)
       return status.takeError();

@@ -46,11 +46,11 @@ std::string printShare(double share);
 std::string cleanText(const std::string &text);
 
 /// The two figures that plans of a phase are drawn by; either may be null.
-struct Trade {
+struct Tradeoff {
   const Figure *rate = nullptr;    ///< more is better
   const Figure *latency = nullptr; ///< less is better
 };
-Trade tradeOf(const ClusterPlan &plan);
+Tradeoff tradeoffOf(const ClusterPlan &plan);
 
 } // namespace k2c::report
 

@@ -1,4 +1,4 @@
-//===- Html.h - Pieces of a plan's page -----------------------------------===//
+//===- Html.h - Parts of a plan's page -----------------------------------===//
 #ifndef K2C_LIB_REPORT_HTML_H
 #define K2C_LIB_REPORT_HTML_H
 

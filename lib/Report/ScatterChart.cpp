@@ -25,16 +25,16 @@ struct Point {
 };
 
 void addPoint(std::vector<Point> &points, const ClusterPlan &plan, const char *classes, const std::string &note = "") {
-  const Trade trade = tradeOf(plan);
-  if (trade.rate && trade.latency && trade.latency->value > 0 && trade.rate->value > 0)
-    points.push_back({trade.latency->value, trade.rate->value, &plan, classes, note});
+  const Tradeoff tradeoff = tradeoffOf(plan);
+  if (tradeoff.rate && tradeoff.latency && tradeoff.latency->value > 0 && tradeoff.rate->value > 0)
+    points.push_back({tradeoff.latency->value, tradeoff.rate->value, &plan, classes, note});
 }
 
 std::string titleOf(const Point &point) {
-  const Trade trade = tradeOf(*point.plan);
+  const Tradeoff tradeoff = tradeoffOf(*point.plan);
   std::string title = format(point.plan->layout, point.plan->phase) + "\n" + std::to_string(point.plan->devices) +
-                      " devices, " + printFigure(point.rate, trade.rate->unit) + ", " + trade.latency->label + " " +
-                      printFigure(point.latency, trade.latency->unit);
+                      " devices, " + printFigure(point.rate, tradeoff.rate->unit) + ", " + tradeoff.latency->label +
+                      " " + printFigure(point.latency, tradeoff.latency->unit);
   return point.note.empty() ? title : title + "\n" + point.note;
 }
 
@@ -79,12 +79,12 @@ std::string report::scatterChart(const PlanSearch &search) {
   for (const Point &point : points)
     slowest = std::max(slowest, point.latency);
   const Unit unit = secondsUnit(slowest);
-  const Trade trade = tradeOf(*points.back().plan);
+  const Tradeoff tradeoff = tradeoffOf(*points.back().plan);
   Svg svg(chartWidth, bottom + 44, "Plans by latency and rate");
   const Scale x = scaleOf(points, &Point::latency, unit.factor, left, right);
   const Scale y = scaleOf(points, &Point::rate, 1, bottom, top);
-  drawAxisX(svg, x, bottom, top, trade.latency->label, unit);
-  drawAxisY(svg, y, left, right, trade.rate->label, {});
+  drawAxisX(svg, x, bottom, top, tradeoff.latency->label, unit);
+  drawAxisY(svg, y, left, right, tradeoff.rate->label, {});
   drawFrontier(svg, frontier, x, y, unit.factor);
   Labels labels(right);
   for (const Point &point : points)

@@ -115,17 +115,17 @@ std::string report::cleanText(const std::string &text) {
   return clean;
 }
 
-Trade report::tradeOf(const ClusterPlan &plan) {
-  Trade trade;
+Tradeoff report::tradeoffOf(const ClusterPlan &plan) {
+  Tradeoff tradeoff;
   auto find = [&](const Figure *&to, std::initializer_list<const char *> keys) {
     for (const char *key : keys)
       for (const Figure &figure : plan.figures)
         if (!to && figure.key == key)
           to = &figure;
   };
-  find(trade.rate, {"output_tokens_per_s", "tokens_per_s"});
-  find(trade.latency, {"tpot_s", "step_s"});
-  return trade;
+  find(tradeoff.rate, {"output_tokens_per_s", "tokens_per_s"});
+  find(tradeoff.latency, {"tpot_s", "step_s"});
+  return tradeoff;
 }
 
 namespace {

@@ -101,13 +101,13 @@ std::string printTraffic(const ClusterPlan &plan) {
 }
 
 std::string printSearch(const PlanSearch &search) {
-  const Trade trade = tradeOf(search.best);
+  const Tradeoff tradeoff = tradeoffOf(search.best);
   // Plans of one layout may differ in the sequences that decode at once.
   const char *fourth = search.best.phase == PlanPhase::Serve ? "sequences" : "micro-batches alive";
-  Rows rows("<>>>><<", {"plan", "devices", trade.rate ? trade.rate->label : "rate",
-                        trade.latency ? trade.latency->label : "latency", fourth, "layout", "why not"});
+  Rows rows("<>>>><<", {"plan", "devices", tradeoff.rate ? tradeoff.rate->label : "rate",
+                        tradeoff.latency ? tradeoff.latency->label : "latency", fourth, "layout", "why not"});
   auto add = [&](const std::string &what, const ClusterPlan &plan, const std::string &why) {
-    const Trade own = tradeOf(plan);
+    const Tradeoff own = tradeoffOf(plan);
     const std::optional<double> held = plan.figure(plan.phase == PlanPhase::Serve ? "batch" : "live_microbatches");
     rows.add({what, std::to_string(plan.devices), own.rate ? printFigure(own.rate->value, own.rate->unit) : "-",
               own.latency ? printFigure(own.latency->value, own.latency->unit) : "-",

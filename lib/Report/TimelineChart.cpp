@@ -15,7 +15,7 @@ using namespace k2c::report;
 namespace {
 
 constexpr double left = 70, right = chartWidth - 110, top = 8, pitch = 24, height = 18;
-constexpr size_t mostBoxes = 4000;
+constexpr size_t maxBoxes = 4000;
 
 const char *classOf(const PipelineSpan &span) {
   static const char *const names[] = {"forward", "backward", "inputGrad", "weightGrad", "pair"};
@@ -71,7 +71,7 @@ std::string report::timelineChart(const ClusterPlan &plan) {
     svg.text(right + 10, y + 13, printShare(rank.idle / seconds) + " idle", "tick");
     svg.close();
   }
-  if (plan.timeline.size() <= mostBoxes)
+  if (plan.timeline.size() <= maxBoxes)
     drawBoxes(svg, plan, scale, unit);
   else
     drawPaths(svg, plan, scale, unit);

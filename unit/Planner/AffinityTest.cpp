@@ -41,7 +41,7 @@ double fewestNodes(const CoActivation &co, const AffinityRoom &room) {
   std::vector<int32_t> gpus = placeInOrder(co.experts, room);
   double best = 1e9;
   do
-    best = std::min(best, nodesVisited(co, room, gpus).most);
+    best = std::min(best, nodesVisited(co, room, gpus).max);
   while (std::next_permutation(gpus.begin(), gpus.end()));
   return best;
 }
@@ -58,20 +58,20 @@ std::string errorOf(const std::string &inputs) {
 TEST(Affinity, TopicsComeTogether) {
   CoActivation co = scattered(64, 4, 6, 4000);
   AffinityRoom at = room(4, 8, 8);
-  EXPECT_GT(nodesVisited(co, at, placeInOrder(64, at)).most, 3);
-  EXPECT_EQ(nodesVisited(co, at, placeByAffinity(co, at)).most, 1);
+  EXPECT_GT(nodesVisited(co, at, placeInOrder(64, at)).max, 3);
+  EXPECT_EQ(nodesVisited(co, at, placeByAffinity(co, at)).max, 1);
 }
 
 TEST(Affinity, PairsAloneBringTopicsTogetherToo) {
   CoActivation co = scattered(64, 4, 6, 4000);
   AffinityRoom at = room(4, 8, 8);
   std::vector<int32_t> order = placeInOrder(64, at);
-  double exact = nodesVisited(co, at, order).most;
+  double exact = nodesVisited(co, at, order).max;
   co.choices.clear();
   NodesVisited bounds = nodesVisited(co, at, order);
-  EXPECT_LE(bounds.least, exact);
-  EXPECT_GE(bounds.most, exact);
-  EXPECT_EQ(nodesVisited(co, at, placeByAffinity(co, at)).most, 1);
+  EXPECT_LE(bounds.min, exact);
+  EXPECT_GE(bounds.max, exact);
+  EXPECT_EQ(nodesVisited(co, at, placeByAffinity(co, at)).max, 1);
 }
 
 TEST(Affinity, AsGoodAsTryingAllPlacements) {
@@ -79,7 +79,7 @@ TEST(Affinity, AsGoodAsTryingAllPlacements) {
     CoActivation co = scattered(8, 1, 3, tokens);
     AffinityRoom at = room(2, 2, 4);
     at.imbalance = 100;
-    EXPECT_LE(nodesVisited(co, at, placeByAffinity(co, at)).most, 1.1 * fewestNodes(co, at)) << tokens;
+    EXPECT_LE(nodesVisited(co, at, placeByAffinity(co, at)).max, 1.1 * fewestNodes(co, at)) << tokens;
   }
 }
 
@@ -88,7 +88,7 @@ TEST(Affinity, NeverMoreNodesThanInOrderWhereLoadIsFree) {
     CoActivation co = scattered(experts, 1, 4, 300);
     AffinityRoom at = room(3, 6, (experts + 5) / 6);
     at.imbalance = 100;
-    EXPECT_LE(nodesVisited(co, at, placeByAffinity(co, at)).most, nodesVisited(co, at, placeInOrder(experts, at)).most);
+    EXPECT_LE(nodesVisited(co, at, placeByAffinity(co, at)).max, nodesVisited(co, at, placeInOrder(experts, at)).max);
   }
 }
 

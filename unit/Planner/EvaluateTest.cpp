@@ -109,13 +109,13 @@ TEST(EvaluateTest, DecodeStepIsPaperFoursWithItsCorrections) {
   q.workload.serve.batch = 1024;
   ClusterPlan plan = q.plan("ep=32");
   ServeCluster cluster{32, 4, 3.35e12, 989e12, 1979e12, 40e9 * 1.25, 450e9, 80e9};
-  ServeKnobs knobs;
-  knobs.allLayersCommunicate = false;
-  knobs.paperFlops = false;
-  knobs.loaded = ExpertsLoaded::BinomialMax;
-  knobs.embeddingsRead = 1;
-  knobs.balancedness = 0.885; // of a uniform router, 1024 tokens on 32 ranks
-  StepTerms terms = stepTerms(q.spec, cluster, knobs, 1024, int64_t(2000 + 250));
+  ServeParameters parameters;
+  parameters.allLayersCommunicate = false;
+  parameters.paperFlops = false;
+  parameters.loaded = ExpertsLoaded::BinomialMax;
+  parameters.embeddingsRead = 1;
+  parameters.balancedness = 0.885; // of a uniform router, 1024 tokens on 32 ranks
+  StepTerms terms = stepTerms(q.spec, cluster, parameters, 1024, int64_t(2000 + 250));
   EXPECT_NEAR(part(plan, "decode", "attention"), terms.attention, 0.08 * terms.attention);
   EXPECT_NEAR(part(plan, "decode", "experts") + part(plan, "decode", "dense, shared, router") +
                   part(plan, "decode", "embedding, head"),

@@ -8,8 +8,9 @@ using namespace k2c::test;
 
 namespace {
 
-Plan planned(const ModelSpec &spec, const Limits &limits, const PlanOptions &options = {}, const Known &known = {}) {
-  Expected<Plan> plan = planHost(spec, machine(gibibytes(1 << 14)), limits, options, known);
+Plan planned(const ModelSpec &spec, const Limits &limits, const PlanOptions &options = {},
+             const MeasuredSizes &measured = {}) {
+  Expected<Plan> plan = planHost(spec, machine(gibibytes(1 << 14)), limits, options, measured);
   EXPECT_TRUE(plan) << (plan ? "" : plan.error().text());
   return plan ? *plan : Plan();
 }
@@ -21,8 +22,9 @@ std::map<std::string, int64_t> familyBytes(const Plan &plan) {
   return bytes;
 }
 
-std::string refusal(const ModelSpec &spec, const Topology &topology, const Limits &limits, const Known &known = {}) {
-  Expected<Plan> plan = planHost(spec, topology, limits, {}, known);
+std::string refusal(const ModelSpec &spec, const Topology &topology, const Limits &limits,
+                    const MeasuredSizes &measured = {}) {
+  Expected<Plan> plan = planHost(spec, topology, limits, {}, measured);
   EXPECT_FALSE(plan);
   return plan ? "" : plan.error().text();
 }
@@ -113,11 +115,11 @@ TEST(Plan, LatentCacheHasTwoPlanes) {
 }
 
 TEST(Plan, WhatTheCompilerKnowsReplacesEstimates) {
-  Known known;
-  known.weights = Bytes(1000);
-  known.arena = Bytes(2000);
-  known.scratchPerWorker = Bytes(300);
-  Plan plan = planned(tinyLlama(), limits(64, 2, 256), {}, known);
+  MeasuredSizes measured;
+  measured.weights = Bytes(1000);
+  measured.arena = Bytes(2000);
+  measured.scratchPerWorker = Bytes(300);
+  Plan plan = planned(tinyLlama(), limits(64, 2, 256), {}, measured);
   const MemoryCertificate &m = plan.memory;
   EXPECT_EQ(m.weights, Bytes(1000));
   EXPECT_EQ(m.arena, Bytes(2000));
@@ -128,15 +130,15 @@ TEST(Plan, WhatTheCompilerKnowsReplacesEstimates) {
 /// k2rt/reserve.h with 3 sequences of at most 130 tokens, steps of 64 and a vocabulary of 100; 4.3 bytes were measured
 /// for each byte of a tokenizer's file, 5 are kept.
 TEST(Plan, ReserveToTheByte) {
-  Known known;
-  known.tokenizerFile = Bytes(1000);
+  MeasuredSizes measured;
+  measured.tokenizerFile = Bytes(1000);
   const int64_t process = 576 * 1024 + 100 * 4;             // and a row of logits that is printed
   const int64_t rows = 64 * (24 + 8), sequences = 3 * 1024; // ids, forms, slots; parameters and state of each
   const int64_t tables = 2 * 3 * 3 * 4;                     // three pages of 64 tokens a sequence; lists as large
   const int64_t history = 3 * (130 + 1) * 4, alignment = 64 * 18;
   const int64_t tokenizer = 5 * 1000;
   const int64_t workers = 2 * (8 * 1024 + 100 * 8); // two cores: a stack, and a sampler's weight and id of each logit
-  const MemoryCertificate memory = planned(tinyLlama(), limits(64, 3, 130), {}, known).memory;
+  const MemoryCertificate memory = planned(tinyLlama(), limits(64, 3, 130), {}, measured).memory;
   EXPECT_EQ(memory.reserve.value, process + rows + sequences + tables + history + alignment + tokenizer + workers);
 }
 
@@ -185,19 +187,19 @@ TEST(PlanRefuses, MemoryThatDoesNotFitAndNamesLimitsThatDo) {
 TEST(PlanRefuses, LimitsThatFitBesideWhatTheCompilerKnows) {
   ModelSpec spec = tinyLlama();
   Limits wanted = limits(64, 16, 256);
-  Known known;
-  known.weights = Bytes(3 << 20); // more than the planner counts
-  known.arena = Bytes(5 << 20);
-  Bytes needed = planHost(spec, machine(gibibytes(1)), wanted, {}, known)->memory.total();
+  MeasuredSizes measured;
+  measured.weights = Bytes(3 << 20); // more than the planner counts
+  measured.arena = Bytes(5 << 20);
+  Bytes needed = planHost(spec, machine(gibibytes(1)), wanted, {}, measured)->memory.total();
   Topology small = machine(needed - Bytes(600 << 10));
-  std::string text = planHost(spec, small, wanted, {}, known).error().text();
+  std::string text = planHost(spec, small, wanted, {}, measured).error().text();
   long context = 0, sequences = 0;
   ASSERT_NO_FATAL_FAILURE(readLimitsThatFit(text, context, sequences));
   // Fewer positions need a smaller rotary table, which the compiler then knows.
   auto fits = [&](Limits asked) {
-    Known there = known;
+    MeasuredSizes there = measured;
     auto weights = [&](const Limits &l) { return planHost(spec, machine(gibibytes(1)), l)->memory.weights; };
-    there.weights = *known.weights + weights(asked) - weights(wanted);
+    there.weights = *measured.weights + weights(asked) - weights(wanted);
     return bool(planHost(spec, small, asked, {}, there));
   };
   EXPECT_TRUE(fits(limits(64, 16, context)));
@@ -208,9 +210,9 @@ TEST(PlanRefuses, LimitsThatFitBesideWhatTheCompilerKnows) {
 
 TEST(PlanRefuses, AnArenaThatNeverFits) {
   ModelSpec spec = tinyLlama();
-  Known known;
-  known.arena = gibibytes(2);
-  EXPECT_NE(planHost(spec, machine(gibibytes(1)), limits(64, 16, 256), {}, known)
+  MeasuredSizes measured;
+  measured.arena = gibibytes(2);
+  EXPECT_NE(planHost(spec, machine(gibibytes(1)), limits(64, 16, 256), {}, measured)
                 .error()
                 .text()
                 .find("; one sequence of one token takes 2.00 GiB (2.1"),

@@ -32,15 +32,15 @@ enum class Compat : uint8_t { Paper, Exact };
 class QueryInputs {
 public:
   /// Largest size, count or batch that a formula accepts: products of a few stay far from overflow in a double.
-  static constexpr int64_t most = int64_t(1) << 40;
+  static constexpr int64_t maxNumber = int64_t(1) << 40;
 
   /// `document` must outlive the inputs; `pointer` names the object in it.
   QueryInputs(const JsonDocument &document, Compat compat, std::string pointer = "");
 
   bool has(const std::string &key) const;
   /// A whole number from `min` to `max`; without `otherwise` the key must be there. 2.0 counts as 2.
-  int64_t whole(const std::string &key, int64_t min = 1, int64_t max = most);
-  int64_t whole(const std::string &key, std::optional<int64_t> otherwise, int64_t min, int64_t max = most);
+  int64_t whole(const std::string &key, int64_t min = 1, int64_t max = maxNumber);
+  int64_t whole(const std::string &key, std::optional<int64_t> otherwise, int64_t min, int64_t max = maxNumber);
   /// A finite number from `min` to `max`.
   double number(const std::string &key, double min, double max);
   double number(const std::string &key, std::optional<double> otherwise, double min, double max);
@@ -49,7 +49,7 @@ public:
   size_t word(const std::string &key, const std::vector<std::string> &words,
               std::optional<size_t> otherwise = std::nullopt);
   /// Numbers of a list, each from `min` to `max`.
-  std::vector<double> numbers(const std::string &key, double min, double max, size_t mostItems);
+  std::vector<double> numbers(const std::string &key, double min, double max, size_t maxItems);
   /// A model: a published one by name (publishedModels), a path with a slash or ending in .json, or the object of a
   /// config.json itself. Null after a mistake.
   const ModelSpec *model(const std::string &key = "model");

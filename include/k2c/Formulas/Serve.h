@@ -30,7 +30,7 @@ struct ServeCluster {
 enum class ExpertsLoaded : uint8_t { Owned, BallsInBins, BinomialMax };
 
 /// What the paper chose, with its values.
-struct ServeKnobs {
+struct ServeParameters {
   double memoryInefficiency = 2.0;          ///< "conservative" (section 3.5)
   double attentionInefficiency = 1.5 * 1.1; ///< FlashMLA at 66 % of peak, and 10 % (section 3.5)
   double expertInefficiency = 1.3 * 1.1;    ///< DeepGEMM 1550 of 1980 TFLOP/s, and 10 % (section 3.5)
@@ -56,15 +56,15 @@ struct StepTerms {
 };
 /// `batch`: sequences on the whole cluster, fractional under two-batch overlap; `context`: tokens cached of each.
 /// The model has latent attention and routed experts.
-StepTerms stepTerms(const ModelSpec &spec, const ServeCluster &cluster, const ServeKnobs &knobs, double batch,
+StepTerms stepTerms(const ModelSpec &spec, const ServeCluster &cluster, const ServeParameters &parameters, double batch,
                     int64_t context);
 /// Seconds of a step: attention + experts + communication, or with two-batch overlap
 /// 2 max(attention(B/2) + experts(B/2), communication(B/2)), which reads the weights twice.
-double stepSeconds(const ModelSpec &spec, const ServeCluster &cluster, const ServeKnobs &knobs, double batch,
+double stepSeconds(const ModelSpec &spec, const ServeCluster &cluster, const ServeParameters &parameters, double batch,
                    int64_t context, bool twoBatches);
 /// Largest batch whose sequences each get at least `tokensPerSecond`; 0: none.
-int64_t largestBatch(const ModelSpec &spec, const ServeCluster &cluster, const ServeKnobs &knobs, int64_t context,
-                     bool twoBatches, double tokensPerSecond);
+int64_t largestBatch(const ModelSpec &spec, const ServeCluster &cluster, const ServeParameters &parameters,
+                     int64_t context, bool twoBatches, double tokensPerSecond);
 
 /// Experts that a GPU holds in one layer: ceil((shared + routed + additional) / gpus).
 int64_t ownedExperts(const ModelSpec &spec, int64_t gpus, int64_t additional);
@@ -73,10 +73,10 @@ int64_t ownedExperts(const ModelSpec &spec, int64_t gpus, int64_t additional);
 Checked servedParameters(const ModelSpec &spec, int64_t gpus, int64_t additional);
 
 /// Bytes into one GPU in a step: B (dispatch + combine) d layers (shared + top-k) / (gpus beta).
-double communicationBytes(const ModelSpec &spec, const ServeCluster &cluster, const ServeKnobs &knobs, double batch,
-                          int64_t layers);
+double communicationBytes(const ModelSpec &spec, const ServeCluster &cluster, const ServeParameters &parameters,
+                          double batch, int64_t layers);
 /// Seconds for `bytes` of which (N-1)/N leave the node (paper 004, section 3.3.2), inefficiency included.
-double communicationSeconds(const ServeCluster &cluster, const ServeKnobs &knobs, double bytes);
+double communicationSeconds(const ServeCluster &cluster, const ServeParameters &parameters, double bytes);
 /// Bytes between nodes of one GPU when a token crosses once for each remote node (DeepEP's dispatch): of `meanNodes`
 /// nodes that a token reaches, (N-1)/N are remote. The shared expert is on every GPU and sends nothing.
 double deduplicatedBytes(const ModelSpec &spec, int64_t gpus, int64_t nodes, double batch, int64_t layers,

@@ -51,8 +51,8 @@ std::vector<int32_t> placeByAffinity(const CoActivation &co, const AffinityRoom 
 /// Mean number of nodes that a token visits: exact from choices (both equal). From pairs alone it is only bounded: a
 /// token with P pairs inside nodes visits at least max(k - P, k^2/(k + 2P)) and at most k - 2P/k of them.
 struct NodesVisited {
-  double least = 0;
-  double most = 0;
+  double min = 0;
+  double max = 0;
 };
 NodesVisited nodesVisited(const CoActivation &co, const AffinityRoom &room, const std::vector<int32_t> &gpuOfExpert);
 

@@ -1,7 +1,7 @@
 //===- Planner.h - From a model and a machine to a plan -------------------------===//
 //
 // Pure and fast: no weights, no files, no clock. The same call prints `k2c plan`, fills attach-plan, and certifies the
-// memory at the end, when the compiler knows its weight map and its arena (Known).
+// memory at the end, when the compiler has measured its weight map and its arena (MeasuredSizes).
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_PLANNER_PLANNER_H
@@ -22,9 +22,9 @@ struct PlanOptions {
   bool mustFit = true;
 };
 
-/// What only the compiler knows, as far as it has come.
-struct Known {
-  std::optional<Bytes> weights; ///< WeightMap::totalBytes; otherwise counted from the families
+/// Sizes that the compiler has measured on the program; the planner estimates them before.
+struct MeasuredSizes {
+  std::optional<Bytes> weights; ///< WeightMap::totalBytes; without it the weights are counted from the families
   Bytes arena;
   Bytes scratchPerWorker;
   Bytes tokenizerFile; ///< its size, for the reserve
@@ -36,7 +36,7 @@ Limits defaultLimits(const ModelSpec &spec);
 /// Plans one rank on one CPU device. Errors: limits that are not positive or exceed the model's positions; several
 /// ranks (not in this build); memory that does not fit, with both numbers and the largest limits that would.
 Expected<Plan> planHost(const ModelSpec &spec, const Topology &topology, const Limits &limits,
-                        const PlanOptions &options = {}, const Known &known = {});
+                        const PlanOptions &options = {}, const MeasuredSizes &measured = {});
 
 } // namespace k2c
 

@@ -13,10 +13,10 @@ using nlohmann::ordered_json;
 
 namespace {
 
-constexpr int64_t mostExperts = 1024;
-constexpr int64_t mostSlots = 4096;
-constexpr int64_t mostTopK = 64;
-constexpr int64_t mostVisits = int64_t(1) << 24; ///< choices * nodes, the table of the search
+constexpr int64_t maxExperts = 1024;
+constexpr int64_t maxSlots = 4096;
+constexpr int64_t maxTopK = 64;
+constexpr int64_t maxVisits = int64_t(1) << 24; ///< choices * nodes, the table of the search
 
 std::string at(const std::string &what, size_t index) { return what + " " + std::to_string(index); }
 
@@ -24,9 +24,9 @@ std::string at(const std::string &what, size_t index) { return what + " " + std:
 CoActivation readPairs(QueryInputs &in) {
   CoActivation co;
   const json &table = *in.raw("coactivation");
-  co.topK = double(in.whole("topk", 1, mostTopK));
-  if (!table.is_array() || table.empty() || int64_t(table.size()) > mostExperts) {
-    in.fail("coactivation", "must be a square table of 1 to " + std::to_string(mostExperts) + " experts");
+  co.topK = double(in.whole("topk", 1, maxTopK));
+  if (!table.is_array() || table.empty() || int64_t(table.size()) > maxExperts) {
+    in.fail("coactivation", "must be a square table of 1 to " + std::to_string(maxExperts) + " experts");
     return co;
   }
   co.experts = int64_t(table.size());
@@ -61,15 +61,15 @@ CoActivation readPairs(QueryInputs &in) {
 
 /// Choices of distinct experts, with how many tokens made each (one, where no counts are given).
 CoActivation readChoices(QueryInputs &in) {
-  int64_t experts = in.whole("experts", 1, mostExperts);
+  int64_t experts = in.whole("experts", 1, maxExperts);
   const json &list = *in.raw("choices");
   std::vector<std::vector<int32_t>> choices;
   if (!list.is_array() || list.empty())
     in.fail("choices", "must be a list of lists of experts");
   for (size_t c = 0; in.ok() && c < list.size(); ++c) {
-    if (!list[c].is_array() || list[c].empty() || int64_t(list[c].size()) > std::min(experts, mostTopK)) {
+    if (!list[c].is_array() || list[c].empty() || int64_t(list[c].size()) > std::min(experts, maxTopK)) {
       in.fail("choices",
-              at("choice", c) + " must be a list of 1 to " + std::to_string(std::min(experts, mostTopK)) + " experts");
+              at("choice", c) + " must be a list of 1 to " + std::to_string(std::min(experts, maxTopK)) + " experts");
       break;
     }
     std::vector<int32_t> choice;
@@ -97,11 +97,11 @@ CoActivation readChoices(QueryInputs &in) {
 
 AffinityRoom readRoom(QueryInputs &in, const CoActivation &co) {
   AffinityRoom room;
-  room.gpus = in.whole("num_gpus", 1, mostSlots);
+  room.gpus = in.whole("num_gpus", 1, maxSlots);
   room.nodes = in.whole("num_nodes", 1, room.gpus);
   room.imbalance = in.number("imbalance", 1.1, 1, 1e6);
   int64_t needed = (co.experts + room.gpus - 1) / room.gpus;
-  room.expertsPerGpu = in.whole("experts_per_gpu", needed, 1, mostExperts);
+  room.expertsPerGpu = in.whole("experts_per_gpu", needed, 1, maxExperts);
   if (in.ok() && room.gpus % room.nodes)
     in.fail("num_gpus", std::to_string(room.gpus) + " cannot be divided by the nodes " + std::to_string(room.nodes),
             "give each node equally many GPUs");
@@ -111,11 +111,11 @@ AffinityRoom readRoom(QueryInputs &in, const CoActivation &co) {
                 std::to_string(co.experts) + " experts",
             "give at least " + std::to_string(needed));
   int64_t slots = room.gpus * room.expertsPerGpu;
-  if (in.ok() && slots > mostSlots)
-    in.fail("num_gpus", "gives " + std::to_string(slots) + " slots in all, at most " + std::to_string(mostSlots));
+  if (in.ok() && slots > maxSlots)
+    in.fail("num_gpus", "gives " + std::to_string(slots) + " slots in all, at most " + std::to_string(maxSlots));
   int64_t visits = int64_t(co.choices.size()) * room.nodes;
-  if (in.ok() && visits > mostVisits)
-    in.fail("choices", "times nodes are " + std::to_string(visits) + ", at most " + std::to_string(mostVisits),
+  if (in.ok() && visits > maxVisits)
+    in.fail("choices", "times nodes are " + std::to_string(visits) + ", at most " + std::to_string(maxVisits),
             "give each distinct choice once, with counts");
   return room;
 }
@@ -131,10 +131,10 @@ ordered_json report(const CoActivation &co, const AffinityRoom &room, const std:
   double remote = double(room.nodes - 1) / double(room.nodes);
   ordered_json result;
   if (co.choices.empty())
-    result = {{"nodes_per_token_at_least", visited.least}, {"nodes_per_token_at_most", visited.most}};
+    result = {{"nodes_per_token_at_least", visited.min}, {"nodes_per_token_at_most", visited.max}};
   else
-    result = {{"nodes_per_token", visited.most}};
-  result["inter_node_bytes"] = co.tokens * visited.most * remote * bytesOfVisit;
+    result = {{"nodes_per_token", visited.max}};
+  result["inter_node_bytes"] = co.tokens * visited.max * remote * bytesOfVisit;
   result["gpu_load"] = gpus;
   result["node_load"] = nodes;
   result["gpu_balancedness"] = balancedness(gpus);

@@ -11,7 +11,7 @@ using nlohmann::ordered_json;
 
 namespace {
 
-constexpr int64_t mostNumbers = 1 << 22; ///< of an answer
+constexpr int64_t maxNumbers = 1 << 22; ///< of an answer
 
 /// Slots of each expert, padded with -1 to the most replicas of any layer.
 ordered_json paddedSlots(const std::vector<ReplicaPlacement> &layers, int64_t width) {
@@ -46,9 +46,9 @@ QueryAnswer eplb(QueryInputs &in) {
     }
   }
   int64_t numbers = int64_t(loads.size() * loads[0].size()) * width;
-  if (numbers > mostNumbers) {
+  if (numbers > maxNumbers) {
     in.fail("weight",
-            "gives a log2phy of " + std::to_string(numbers) + " numbers, at most " + std::to_string(mostNumbers),
+            "gives a log2phy of " + std::to_string(numbers) + " numbers, at most " + std::to_string(maxNumbers),
             "ask for fewer layers at once");
     return QueryAnswer();
   }

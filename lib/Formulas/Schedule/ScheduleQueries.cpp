@@ -10,7 +10,7 @@ using namespace k2c::formulas;
 
 namespace {
 
-constexpr int64_t mostStages = 1 << 16;
+constexpr int64_t maxStages = 1 << 16;
 
 /// A question with chunks and no schedule means the interleaved one.
 PipelineKind kind(QueryInputs &in) {
@@ -37,7 +37,7 @@ std::string keyOf(const QueryInputs &in, const std::string &field) {
 }
 
 /// Stages are called pp_stages in some inputs and pp in others.
-int64_t stages(QueryInputs &in) { return in.whole(keyOf(in, "pp"), 1, mostStages); }
+int64_t stages(QueryInputs &in) { return in.whole(keyOf(in, "pp"), 1, maxStages); }
 
 QueryAnswer bubble(QueryInputs &in) {
   PipelineKind which = kind(in);
@@ -61,7 +61,7 @@ QueryAnswer bubble(QueryInputs &in) {
 }
 
 QueryAnswer fraction(QueryInputs &in) {
-  int64_t pp = stages(in), chunks = in.whole("v", 1, 1, mostStages);
+  int64_t pp = stages(in), chunks = in.whole("v", 1, 1, maxStages);
   return QueryAnswer(bubbleFraction(pp, chunks, in.whole(in.has("m") ? "m" : "microbatches", 1)));
 }
 
@@ -80,8 +80,8 @@ PipelineShape readShape(QueryInputs &in) {
   shape.pp = in.whole(keyOf(in, "pp"), 1);
   shape.microbatches = in.whole(keyOf(in, "microbatches"), 1);
   shape.chunks = readChunks(in, shape.kind);
-  shape.group = in.whole("group", shape.pp, 1, QueryInputs::most);
-  shape.extraWarmup = in.whole(keyOf(in, "extraWarmup"), 0, 0, QueryInputs::most);
+  shape.group = in.whole("group", shape.pp, 1, QueryInputs::maxNumber);
+  shape.extraWarmup = in.whole(keyOf(in, "extraWarmup"), 0, 0, QueryInputs::maxNumber);
   return shape;
 }
 
@@ -107,7 +107,7 @@ Durations readDurationsOf(QueryInputs &in, const PipelineShape &shape) {
   double *const alike[] = {&d.alike.forward, &d.alike.inputGrad, &d.alike.weightGrad};
   const char *const keys[] = {"F", "Bi", "W"};
   bool hasLists = false;
-  const bool isSmall = shape.pp <= mostStages && shape.chunks <= mostStages / shape.pp; // else refused as a shape
+  const bool isSmall = shape.pp <= maxStages && shape.chunks <= maxStages / shape.pp; // else refused as a shape
   const size_t count = isSmall ? size_t(stageCount(shape)) : 0;
   for (size_t i = 0; i < 3; ++i) {
     const nlohmann::json *raw = in.raw(keys[i]);
@@ -116,7 +116,7 @@ Durations readDurationsOf(QueryInputs &in, const PipelineShape &shape) {
       continue;
     }
     hasLists = true;
-    lists[i] = in.numbers(keys[i], 0, 1e12, mostStages);
+    lists[i] = in.numbers(keys[i], 0, 1e12, maxStages);
     if (in.ok() && isSmall && lists[i].size() != count)
       in.fail(keys[i],
               "is of " + std::to_string(lists[i].size()) + " stages, the schedule has " + std::to_string(count),

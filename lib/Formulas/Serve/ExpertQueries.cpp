@@ -12,14 +12,14 @@ namespace {
 
 using formulas::checkDivides;
 
-constexpr int64_t mostExperts = 1 << 16;
-constexpr int64_t mostGpus = 1 << 20;
+constexpr int64_t maxExperts = 1 << 16;
+constexpr int64_t maxGpus = 1 << 20;
 /// Draws of a simulation, so that a query answers in tens of milliseconds.
-constexpr int64_t mostDraws = 20'000'000;
+constexpr int64_t maxDraws = 20'000'000;
 
 ExpertChoice choice(QueryInputs &in) {
   ExpertChoice c;
-  c.experts = in.whole("experts", 1, mostExperts);
+  c.experts = in.whole("experts", 1, maxExperts);
   c.topK = in.whole("topk", 1, c.experts);
   return c;
 }
@@ -40,19 +40,19 @@ QueryAnswer pmf(QueryInputs &in) {
 }
 
 QueryAnswer nonuniform(QueryInputs &in) {
-  std::vector<double> inclusion = in.numbers("inclusion", 0, 1, mostExperts);
+  std::vector<double> inclusion = in.numbers("inclusion", 0, 1, maxExperts);
   return QueryAnswer(expertHitMeanNonuniform(inclusion, in.number("tokens", 0, 1e12)));
 }
 
 QueryAnswer binomialMax(QueryInputs &in) {
-  int64_t experts = in.whole("experts_per_gpu", 0, mostExperts);
+  int64_t experts = in.whole("experts_per_gpu", 0, maxExperts);
   double p = in.number("p", 0, 1);
-  return QueryAnswer(binomialMaxMean(experts, p, in.whole("gpus", 1, mostGpus)));
+  return QueryAnswer(binomialMaxMean(experts, p, in.whole("gpus", 1, maxGpus)));
 }
 
 QueryAnswer ballsInBins(QueryInputs &in) {
   double active = in.number("active", 0, 1e12);
-  return QueryAnswer(ballsInBinsMax(active, in.whole("gpus", 1, mostGpus)));
+  return QueryAnswer(ballsInBinsMax(active, in.whole("gpus", 1, maxGpus)));
 }
 
 QueryAnswer distinctNodes(QueryInputs &in) {
@@ -66,8 +66,8 @@ RoutingTrials trials(QueryInputs &in, double drawsOfOne) {
   RoutingTrials result;
   result.trials = in.whole("trials", 1000, 1, 1 << 24);
   double draws = double(result.trials) * drawsOfOne;
-  if (in.ok() && draws > double(mostDraws))
-    in.fail("trials", "gives " + std::to_string(int64_t(draws)) + " draws, at most " + std::to_string(mostDraws),
+  if (in.ok() && draws > double(maxDraws))
+    in.fail("trials", "gives " + std::to_string(int64_t(draws)) + " draws, at most " + std::to_string(maxDraws),
             "ask for fewer trials or tokens");
   return result;
 }

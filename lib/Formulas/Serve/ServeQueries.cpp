@@ -11,8 +11,8 @@ using namespace k2c::formulas;
 
 namespace {
 
-constexpr int64_t mostGpus = 1 << 24;
-constexpr double mostRate = 1e24; // bytes/s, FLOP/s, bytes
+constexpr int64_t maxGpus = 1 << 24;
+constexpr double maxRate = 1e24; // bytes/s, FLOP/s, bytes
 
 /// The token itself and those of a run of accepted drafts, each with chance `acceptance`.
 QueryAnswer mtpTokens(QueryInputs &in) {
@@ -28,15 +28,15 @@ ServeCluster readCluster(QueryInputs &in) {
   ServeCluster cluster;
   if (!in.ok())
     return cluster;
-  cluster.gpus = at.whole("gpus", 1, mostGpus);
+  cluster.gpus = at.whole("gpus", 1, maxGpus);
   cluster.nodes = at.whole("nodes", 1, cluster.gpus);
   checkDivides(at, "nodes", cluster.nodes, "the GPUs", cluster.gpus);
-  cluster.memoryBandwidth = at.number("mem_bw", 1, mostRate);
-  cluster.bf16Rate = at.number("flops_bf16", 1, mostRate);
-  cluster.fp8Rate = at.number("flops_fp8", 2 * cluster.bf16Rate, 1, mostRate);
-  cluster.interBandwidth = at.number("bw_inter", 1, mostRate);
-  cluster.intraBandwidth = at.number("bw_intra", 1, mostRate);
-  cluster.memory = at.number("mem", 0, 0, mostRate);
+  cluster.memoryBandwidth = at.number("mem_bw", 1, maxRate);
+  cluster.bf16Rate = at.number("flops_bf16", 1, maxRate);
+  cluster.fp8Rate = at.number("flops_fp8", 2 * cluster.bf16Rate, 1, maxRate);
+  cluster.interBandwidth = at.number("bw_inter", 1, maxRate);
+  cluster.intraBandwidth = at.number("bw_intra", 1, maxRate);
+  cluster.memory = at.number("mem", 0, 0, maxRate);
   return cluster;
 }
 
@@ -52,28 +52,28 @@ ExpertsLoaded readLoaded(QueryInputs &at, bool paper) {
   return paper ? ExpertsLoaded::BallsInBins : ExpertsLoaded::BinomialMax;
 }
 
-ServeKnobs readKnobs(QueryInputs &in) {
-  ServeKnobs knobs;
+ServeParameters readParameters(QueryInputs &in) {
+  ServeParameters parameters;
   QueryInputs at = in.has("knobs") ? in.object("knobs") : in;
   if (!in.ok())
-    return knobs;
-  knobs.memoryInefficiency = at.number("ineff_mem", knobs.memoryInefficiency, 0, 1e6);
-  knobs.attentionInefficiency = at.number("ineff_mla", knobs.attentionInefficiency, 0, 1e6);
-  knobs.expertInefficiency = at.number("ineff_ep", knobs.expertInefficiency, 0, 1e6);
-  knobs.linkInefficiency = at.number("ineff_comm", knobs.linkInefficiency, 0, 1e6);
-  knobs.balancedness = at.number("beta", knobs.balancedness, 1e-6, 1);
-  knobs.additionalExperts = at.whole("additional", 0, 0, 1 << 20);
-  knobs.weightBytes = at.number("w_bytes", knobs.weightBytes, 0, 16);
-  knobs.cacheElementBytes = at.whole("kv_elem", knobs.cacheElementBytes, 1, 16);
-  knobs.cacheFormat =
+    return parameters;
+  parameters.memoryInefficiency = at.number("ineff_mem", parameters.memoryInefficiency, 0, 1e6);
+  parameters.attentionInefficiency = at.number("ineff_mla", parameters.attentionInefficiency, 0, 1e6);
+  parameters.expertInefficiency = at.number("ineff_ep", parameters.expertInefficiency, 0, 1e6);
+  parameters.linkInefficiency = at.number("ineff_comm", parameters.linkInefficiency, 0, 1e6);
+  parameters.balancedness = at.number("beta", parameters.balancedness, 1e-6, 1);
+  parameters.additionalExperts = at.whole("additional", 0, 0, 1 << 20);
+  parameters.weightBytes = at.number("w_bytes", parameters.weightBytes, 0, 16);
+  parameters.cacheElementBytes = at.whole("kv_elem", parameters.cacheElementBytes, 1, 16);
+  parameters.cacheFormat =
       at.word("kv_format", {"plain", "flashmla_fp8"}, 0) == 1 ? CacheFormat::FlashMlaFp8 : CacheFormat::Plain;
-  knobs.dispatchBytes = at.number("disp_bytes", knobs.dispatchBytes, 0, 16);
-  knobs.combineBytes = at.number("comb_bytes", knobs.combineBytes, 0, 16);
-  knobs.paperFlops = readPaper(at, "flavour");
-  knobs.loaded = readLoaded(at, knobs.paperFlops);
-  knobs.allLayersCommunicate = at.word("comm_layers", {"all", "moe"}, knobs.paperFlops ? 0 : 1) == 0;
-  knobs.embeddingsRead = at.whole("count_embed", knobs.paperFlops ? 2 : 1, 0, 2);
-  return knobs;
+  parameters.dispatchBytes = at.number("disp_bytes", parameters.dispatchBytes, 0, 16);
+  parameters.combineBytes = at.number("comb_bytes", parameters.combineBytes, 0, 16);
+  parameters.paperFlops = readPaper(at, "flavour");
+  parameters.loaded = readLoaded(at, parameters.paperFlops);
+  parameters.allLayersCommunicate = at.word("comm_layers", {"all", "moe"}, parameters.paperFlops ? 0 : 1) == 0;
+  parameters.embeddingsRead = at.whole("count_embed", parameters.paperFlops ? 2 : 1, 0, 2);
+  return parameters;
 }
 
 /// A model that the step's formulas describe.
@@ -85,13 +85,13 @@ const ModelSpec *readServed(QueryInputs &in) {
 QueryAnswer step(QueryInputs &in) {
   const ModelSpec *model = readServed(in);
   ServeCluster cluster = readCluster(in);
-  ServeKnobs knobs = readKnobs(in);
+  ServeParameters parameters = readParameters(in);
   int64_t batch = in.whole("B_global", 1), context = in.whole("S", 0);
   bool twoBatches = in.flag("tbo", false);
   if (!in.ok())
     return QueryAnswer();
-  double seconds = stepSeconds(*model, cluster, knobs, double(batch), context, twoBatches);
-  StepTerms t = stepTerms(*model, cluster, knobs, twoBatches ? double(batch) / 2 : double(batch), context);
+  double seconds = stepSeconds(*model, cluster, parameters, double(batch), context, twoBatches);
+  StepTerms t = stepTerms(*model, cluster, parameters, twoBatches ? double(batch) / 2 : double(batch), context);
   QueryAnswer answer;
   answer.part("tok_s_gpu", double(batch) / seconds / double(cluster.gpus)).part("tok_s_user", 1 / seconds);
   answer.part("tok_s", double(batch) / seconds).part("step_s", seconds).part("attention_s", t.attention);
@@ -104,18 +104,18 @@ QueryAnswer step(QueryInputs &in) {
 QueryAnswer batchForRate(QueryInputs &in) {
   const ModelSpec *model = readServed(in);
   ServeCluster cluster = readCluster(in);
-  ServeKnobs knobs = readKnobs(in);
+  ServeParameters parameters = readParameters(in);
   int64_t context = in.whole("S", 0);
   double rate = in.number("min_tps", 1e-9, 1e12);
   bool twoBatches = in.flag("tbo", false);
   if (!in.ok())
     return QueryAnswer();
-  return QueryAnswer(Checked(largestBatch(*model, cluster, knobs, context, twoBatches, rate)));
+  return QueryAnswer(Checked(largestBatch(*model, cluster, parameters, context, twoBatches, rate)));
 }
 
 QueryAnswer weights(QueryInputs &in) {
   const ModelSpec *model = in.model();
-  int64_t gpus = in.whole("gpus", 1, mostGpus), additional = in.whole("additional", 0, 0, 1 << 20);
+  int64_t gpus = in.whole("gpus", 1, maxGpus), additional = in.whole("additional", 0, 0, 1 << 20);
   Checked bytes = in.whole("all_bytes", 1, 1, 16);
   return readMoe(in, model) ? QueryAnswer(servedParameters(*model, gpus, additional) * bytes) : QueryAnswer();
 }
@@ -123,14 +123,14 @@ QueryAnswer weights(QueryInputs &in) {
 /// Sequences of `context` tokens in the caches of all GPUs; a real number, of which whole sequences count.
 QueryAnswer cacheBatch(QueryInputs &in) {
   const ModelSpec *model = in.has("model") || !in.has("kv_bytes_per_token") ? in.model() : nullptr;
-  double perGpu = in.has("kv_bytes_per_gpu") ? in.number("kv_bytes_per_gpu", 0, mostRate)
-                                             : 1e9 * in.number("kv_GB_per_gpu", 0, mostRate);
-  int64_t gpus = in.whole("gpus", 1, mostGpus), context = in.whole("context", 1);
+  double perGpu = in.has("kv_bytes_per_gpu") ? in.number("kv_bytes_per_gpu", 0, maxRate)
+                                             : 1e9 * in.number("kv_GB_per_gpu", 0, maxRate);
+  int64_t gpus = in.whole("gpus", 1, maxGpus), context = in.whole("context", 1);
   CacheFormat format =
       in.word("format", {"plain", "bf16", "flashmla_fp8"}, 0) == 2 ? CacheFormat::FlashMlaFp8 : CacheFormat::Plain;
   double sequence = 0;
   if (in.has("kv_bytes_per_token")) { // what an engine allots, of whatever model
-    sequence = in.number("kv_bytes_per_token", 1e-6, mostRate) * double(context);
+    sequence = in.number("kv_bytes_per_token", 1e-6, maxRate) * double(context);
   } else if (model) {
     sequence = cacheBytesOfContext(*model, format, in.whole("elem_bytes", 2, 1, 16), context).real();
   }
@@ -147,22 +147,22 @@ QueryAnswer communication(QueryInputs &in, bool seconds) {
   if (!readMoe(in, model))
     return QueryAnswer();
   ServeCluster cluster = readCluster(in);
-  ServeKnobs knobs = readKnobs(in);
+  ServeParameters parameters = readParameters(in);
   if (in.has("ineff") && in.has("ineff_comm"))
     in.fail("ineff", "is the same as 'ineff_comm'", "give one of them");
-  knobs.linkInefficiency = in.number("ineff", knobs.linkInefficiency, 0, 1e6);
+  parameters.linkInefficiency = in.number("ineff", parameters.linkInefficiency, 0, 1e6);
   double batch = in.number("B_global", 0, 1e12);
   int64_t layers = readLayers(in, model);
   if (!in.ok())
     return QueryAnswer();
-  double bytes = communicationBytes(*model, cluster, knobs, batch, layers);
-  return QueryAnswer(seconds ? communicationSeconds(cluster, knobs, bytes) : bytes);
+  double bytes = communicationBytes(*model, cluster, parameters, batch, layers);
+  return QueryAnswer(seconds ? communicationSeconds(cluster, parameters, bytes) : bytes);
 }
 
 QueryAnswer deduplicated(QueryInputs &in) {
   const ModelSpec *model = in.model();
   const MoeSpec *moe = readMoe(in, model);
-  int64_t gpus = in.whole("gpus", 1, mostGpus), nodes = in.whole("nodes", 1, gpus), layers = readLayers(in, model);
+  int64_t gpus = in.whole("gpus", 1, maxGpus), nodes = in.whole("nodes", 1, gpus), layers = readLayers(in, model);
   checkDivides(in, "nodes", nodes, "the GPUs", gpus);
   double batch = in.number("B_global", 0, 1e12);
   double bytes = in.number("disp_bytes", 1, 0, 16) + in.number("comb_bytes", 2, 0, 16);
@@ -174,13 +174,14 @@ QueryAnswer deduplicated(QueryInputs &in) {
 } // namespace
 
 std::vector<QueryFunction> formulas::serveQueries() {
-  const std::string knobs = "knobs ineff_mem ineff_mla ineff_ep ineff_comm beta additional w_bytes kv_elem kv_format "
-                            "disp_bytes comb_bytes flavour small_batch comm_layers count_embed";
-  const std::string traffic = "model cluster B_global layers ineff " + knobs;
+  const std::string parameters =
+      "knobs ineff_mem ineff_mla ineff_ep ineff_comm beta additional w_bytes kv_elem kv_format "
+      "disp_bytes comb_bytes flavour small_batch comm_layers count_embed";
+  const std::string traffic = "model cluster B_global layers ineff " + parameters;
   const char *whole = "004, section 3.5", *links = "004, section 3.3";
   return {
-      {"s004_step", "tokens/s of a GPU", whole, "model cluster B_global S tbo " + knobs, step},
-      {"s004_max_batch_for_tps", "sequences", whole, "model cluster S min_tps tbo " + knobs, batchForRate},
+      {"s004_step", "tokens/s of a GPU", whole, "model cluster B_global S tbo " + parameters, step},
+      {"s004_max_batch_for_tps", "sequences", whole, "model cluster S min_tps tbo " + parameters, batchForRate},
       {"serve_weights_per_gpu", "bytes", "004, section 3.1", "model gpus additional all_bytes", weights},
       {"kv_max_batch", "sequences", "004, section 4",
        "model kv_GB_per_gpu kv_bytes_per_gpu gpus context kv_bytes_per_token format elem_bytes", cacheBatch},

@@ -11,7 +11,7 @@ using namespace k2c::formulas;
 
 namespace {
 
-constexpr int64_t mostRanks = 1 << 24;
+constexpr int64_t maxRanks = 1 << 24;
 
 /// Fails at the input that the error names.
 template <class T> T taken(QueryInputs &in, Expected<T> result) {
@@ -39,19 +39,19 @@ struct Replicas {
 };
 
 Replicas readReplicas(QueryInputs &in) {
-  const int64_t tp = in.whole("tp", 1, 1, mostRanks), ep = in.whole("ep", 1, 1, mostRanks);
-  const int64_t etp = in.whole("etp", 1, 1, mostRanks);
-  in.whole("pp", 1, 1, mostRanks); // divides both sides
+  const int64_t tp = in.whole("tp", 1, 1, maxRanks), ep = in.whole("ep", 1, 1, maxRanks);
+  const int64_t etp = in.whole("etp", 1, 1, maxRanks);
+  in.whole("pp", 1, 1, maxRanks); // divides both sides
   Replicas replicas;
-  replicas.edp = in.whole("edp", 1, 1, mostRanks);
+  replicas.edp = in.whole("edp", 1, 1, maxRanks);
   if (in.has("edp") && !in.has("dp")) {
     const int64_t ranks = replicas.edp * ep * etp;
     checkDivides(in, "tp", tp, "EDP x EP x ETP", ranks);
-    in.whole("dp", 1, 1, mostRanks);
+    in.whole("dp", 1, 1, maxRanks);
     replicas.dp = ranks / tp;
     return replicas;
   }
-  replicas.dp = in.whole("dp", 1, 1, mostRanks);
+  replicas.dp = in.whole("dp", 1, 1, maxRanks);
   if (!in.ok())
     return replicas;
   const int64_t derived = taken(in, expertDataParallel(replicas.dp, tp, ep, etp));
@@ -64,9 +64,9 @@ Replicas readReplicas(QueryInputs &in) {
 
 QueryAnswer edp(QueryInputs &in) {
   if (!in.has("dp"))
-    in.whole("dp", 1, mostRanks);
+    in.whole("dp", 1, maxRanks);
   if (!in.has("ep"))
-    in.whole("ep", 1, mostRanks);
+    in.whole("ep", 1, maxRanks);
   if (in.has("model") || in.has("layers_on_stage"))
     readStageLayers(in, in.model(), 1);
   const Replicas replicas = readReplicas(in);
@@ -76,9 +76,9 @@ QueryAnswer edp(QueryInputs &in) {
 DeviceParameters readDevice(QueryInputs &in, const ModelSpec *model) {
   StageLayout layout;
   layout.layers = readStageLayers(in, model);
-  layout.tp = in.whole("tp", 1, 1, mostRanks);
-  layout.ep = in.whole("ep", 1, 1, mostRanks);
-  layout.etp = in.whole("etp", 1, 1, mostRanks);
+  layout.tp = in.whole("tp", 1, 1, maxRanks);
+  layout.ep = in.whole("ep", 1, 1, maxRanks);
+  layout.etp = in.whole("etp", 1, 1, maxRanks);
   layout.splitsQueryRope = in.word("w_qr", {"replicated", "split"}, in.isPaper() ? 0 : 1) == 1;
   layout.splitsSharedExpert = in.word("shared_expert", {"replicated", "tp"}, in.isPaper() ? 0 : 1) == 1;
   return model && in.ok() ? taken(in, deviceParameters(*model, layout)) : DeviceParameters();
@@ -89,7 +89,7 @@ QueryAnswer device(QueryInputs &in) {
   DeviceParameters d = readDevice(in, model);
   Checked layers = readStageLayers(in, model);
   if (in.has("dp") || in.has("edp") || in.has("pp"))
-    in.has("dp") || in.has("edp") ? void(readReplicas(in)) : void(in.whole("pp", 1, mostRanks));
+    in.has("dp") || in.has("edp") ? void(readReplicas(in)) : void(in.whole("pp", 1, maxRanks));
   Checked bytes = in.whole("bytes_per_param", 2, 1, 64);
   QueryAnswer answer;
   const std::pair<const char *, Checked> counts[] = {
@@ -142,10 +142,10 @@ Microbatch readMicrobatch(QueryInputs &in, const ModelSpec *model) {
   Microbatch batch;
   batch.sequences = in.whole("b", 1, 1 << 24);
   batch.tokens = in.whole("s", 1, 1 << 30);
-  batch.tp = in.whole("tp", 1, 1, mostRanks);
-  batch.sp = in.whole("sp", batch.tp, 1, mostRanks);
-  batch.cp = in.whole("cp", 1, 1, mostRanks);
-  batch.ep = in.whole("ep", 1, 1, mostRanks);
+  batch.tp = in.whole("tp", 1, 1, maxRanks);
+  batch.sp = in.whole("sp", batch.tp, 1, maxRanks);
+  batch.cp = in.whole("cp", 1, 1, maxRanks);
+  batch.ep = in.whole("ep", 1, 1, maxRanks);
   batch.layers = readStageLayers(in, model, 1);
   checkDivides(in, "sp", batch.sp, "the tokens b x s", batch.sequences * batch.tokens);
   checkDivides(in, "cp", batch.cp, "the tokens s", batch.tokens);
@@ -153,7 +153,7 @@ Microbatch readMicrobatch(QueryInputs &in, const ModelSpec *model) {
     checkDivides(in, "tp", batch.tp, "the attention heads", gqa->heads);
   else if (model)
     checkDivides(in, "tp", batch.tp, "the attention heads", std::get<MlaSpec>(model->attention).heads);
-  batch.etp = in.whole("etp", 1, 1, mostRanks);
+  batch.etp = in.whole("etp", 1, 1, maxRanks);
   if (model && model->moe) {
     checkDivides(in, "ep", batch.ep, "the experts", model->moe->experts);
     checkDivides(in, "etp", batch.etp, "the width of an expert", model->moe->inter);
@@ -203,9 +203,8 @@ QueryAnswer saved(QueryInputs &in) {
 /// As the schedule keeps alive on the rank, or as given.
 double readInFlight(QueryInputs &in) {
   const PipelineKind kind = readSchedule(in, PipelineKind::OneFOneB);
-  const int64_t pp = in.whole("pp", 1, 1, mostRanks), rank = in.whole("rank", 0, 0, pp - 1);
-  const double live =
-      liveMicrobatches(kind, pp, readChunks(in, kind), rank, in.whole("microbatches", pp, 1, mostRanks));
+  const int64_t pp = in.whole("pp", 1, 1, maxRanks), rank = in.whole("rank", 0, 0, pp - 1);
+  const double live = liveMicrobatches(kind, pp, readChunks(in, kind), rank, in.whole("microbatches", pp, 1, maxRanks));
   const double given = in.number("in_flight", live, 0, 1e9);
   if (in.ok() && in.has("schedule") && given != live)
     in.fail("in_flight", "differs from what the schedule keeps alive on the rank, " + nlohmann::json(live).dump(),

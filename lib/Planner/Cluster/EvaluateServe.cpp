@@ -1,6 +1,6 @@
 //===- EvaluateServe.cpp - One serving layout ---------------------------------===//
 
-#include "Server.h"
+#include "ServingModel.h"
 
 #include <algorithm>
 #include <cmath>
@@ -18,7 +18,7 @@ static std::string shortNumber(double value) {
   return text;
 }
 
-Server::Server(const RequestModel &context, const ParallelLayout &asked)
+ServingModel::ServingModel(const RequestModel &context, const ParallelLayout &asked)
     : context(context), workload(context.request.workload.serve), mix(context.mix),
       tokens(context, asked, asked.prefill ? PoolRole::Decode : PoolRole::Both) {
   layout = tokens.layout;
@@ -30,7 +30,7 @@ Server::Server(const RequestModel &context, const ParallelLayout &asked)
   slowHandover = handoverOf(context, *separate, tokens.layout, /*slow=*/true);
 }
 
-double Server::firstTokenSeconds(bool slow, const Service &service) const {
+double ServingModel::firstTokenSeconds(bool slow, const Service &service) const {
   if (separate) {
     const double busy = std::min(0.99, service.promptBusy), own = slow ? separate->ownSlow : separate->ownMean;
     return own + waitingSeconds(busy, separate->serviceSeconds()) + (slow ? slowHandover : handover).exposed();
@@ -38,18 +38,18 @@ double Server::firstTokenSeconds(bool slow, const Service &service) const {
   // Prompts go before tokens, so that those that arrive queue for the time that prompts take, with steps as full as
   // that; without arrivals a request comes as another ends: none queues, and steps are full.
   const bool arrive = workload.arrivalRate.has_value();
-  const double busy = std::min(mostBusy, service.promptBusy), rate = service.requests / double(tokens.ranks());
+  const double busy = std::min(maxBusy, service.promptBusy), rate = service.requests / double(tokens.ranks());
   const double queue = arrive ? waitingSeconds(busy, tokens.serviceSeconds()) : 0, full = arrive ? busy : 1;
   const double own = tokens.ownSeconds(slow ? mix.slowInput : mix.input, full) + tokens.fillSeconds(full, rate);
   return own + queue + service.decode;
 }
 
 /// Requests/s that are served when generating the tokens of one takes `tokenSeconds` of their pool.
-double Server::mostRequests(double tokenSeconds) const {
+double ServingModel::maxRequests(double tokenSeconds) const {
   const double promptSeconds = prompts().promptSeconds();
   if (!separate)
     return 1 / (promptSeconds + tokenSeconds);
-  double busy = mostBusy;
+  double busy = maxBusy;
   if (workload.timeToFirstToken) {
     const double wait = workload.timeToFirstToken->value - separate->ownSlow - slowHandover.exposed();
     if (wait > 0) // else no load is low enough
@@ -58,15 +58,15 @@ double Server::mostRequests(double tokenSeconds) const {
   // Each rank of the smaller side sends or receives one request's cache at a time.
   const double ranks = double(std::min(separate->ranks(), tokens.ranks()));
   const double moved = handover.seconds > 0 ? ranks / handover.seconds : INFINITY;
-  return std::min({busy / promptSeconds, (workload.arrivalRate ? mostBusy : 1) / tokenSeconds, moved});
+  return std::min({busy / promptSeconds, (workload.arrivalRate ? maxBusy : 1) / tokenSeconds, moved});
 }
 
-Service Server::at(int64_t sequences) const {
+Service ServingModel::at(int64_t sequences) const {
   Service s;
   s.sequences = sequences;
   s.decode = tokens.decodeSeconds(sequences);
   const double promptSeconds = prompts().promptSeconds(), tokenSeconds = tokens.tokenSeconds(sequences, s.decode);
-  s.requests = mostRequests(tokenSeconds);
+  s.requests = maxRequests(tokenSeconds);
   if (workload.arrivalRate) {
     s.load = *workload.arrivalRate / s.requests;
     s.requests = std::min(s.requests, *workload.arrivalRate);
@@ -79,12 +79,12 @@ Service Server::at(int64_t sequences) const {
   return s;
 }
 
-bool Server::meets(const Service &s) const {
+bool ServingModel::meets(const Service &s) const {
   return targetShare(workload.timePerToken, s.perToken) <= 1 &&
          targetShare(workload.timeToFirstToken, s.slowFirstToken) <= 1 + 1e-9;
 }
 
-Error Server::missed(const Service &s) const {
+Error ServingModel::missed(const Service &s) const {
   const bool token = targetShare(workload.timePerToken, s.perToken) > 1;
   return {"targets",
           token ? "a token takes " + format(Seconds(s.perToken)) + " with " + std::to_string(s.sequences) +
@@ -104,8 +104,8 @@ template <class Holds> static int64_t least(int64_t most, Holds holds) {
   return high;
 }
 
-Expected<Service> Server::chooseForArrivals(int64_t most) const {
-  const double limit = separate ? 1 : mostBusy; // of two pools, what they serve keeps the limits of each
+Expected<Service> ServingModel::chooseForArrivals(int64_t most) const {
+  const double limit = separate ? 1 : maxBusy; // of two pools, what they serve keeps the limits of each
   auto keepsUp = [&](const Service &s) { return s.load <= limit; };
   const Service s = at(most);
   if (!keepsUp(s))
@@ -117,11 +117,11 @@ Expected<Service> Server::chooseForArrivals(int64_t most) const {
   return at(least(most, [&](int64_t sequences) { return keepsUp(at(sequences)); }));
 }
 
-Expected<Service> Server::choose() const {
+Expected<Service> ServingModel::choose() const {
   for (const ServePool *pool : {&tokens, &prompts()})
     if (Status status = pool->checkMemory(); !status)
       return status.takeError();
-  const int64_t most = tokens.memory.mostSequences(), ranks = tokens.ranks();
+  const int64_t most = tokens.memory.maxFittingSequences(), ranks = tokens.ranks();
   if (workload.batch) {
     const int64_t wanted = (*workload.batch + ranks - 1) / ranks;
     if (wanted > most)
@@ -158,7 +158,7 @@ Expected<ClusterPlan> planner::evaluateServe(const RequestModel &context, const 
     }
     layout->prefill = std::make_shared<const ParallelLayout>(*prefill);
   }
-  const Server server(context, *layout);
+  const ServingModel server(context, *layout);
   Expected<Service> service = server.choose();
   if (!service)
     return service.takeError();
@@ -167,7 +167,7 @@ Expected<ClusterPlan> planner::evaluateServe(const RequestModel &context, const 
   return server.plan(*service);
 }
 
-std::optional<double> planner::leastServingBytes(const RequestModel &context, const ParallelLayout &asked) {
+std::optional<double> planner::minServingBytes(const RequestModel &context, const ParallelLayout &asked) {
   if (!checkLayout(context.request, asked))
     return std::nullopt;
   Expected<ParallelLayout> layout = asReplicas(context.request.spec, asked);

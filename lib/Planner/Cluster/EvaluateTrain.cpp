@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Trainer.h"
+#include "TrainingModel.h"
 #include "k2c/Support/Printable.h"
 
 #include <algorithm>
@@ -13,9 +13,9 @@
 using namespace k2c;
 using namespace k2c::planner;
 
-double Trainer::stepSeconds() const { return makespan + exchanges().exposed() + update().longest(); }
+double TrainingModel::stepSeconds() const { return makespan + exchanges().exposed() + update().longest(); }
 
-void Trainer::addUpdate(ClusterPlan &plan) const {
+void TrainingModel::addUpdate(ClusterPlan &plan) const {
   const Update of = update();
   if (!offloads(layout.offload, Offload::Optimizer)) {
     plan.steps.push_back({"optimizer", "update", Seconds(of.seconds), Flops(0), of.bytes, 0, "", Bound::Memory});
@@ -38,7 +38,7 @@ void Trainer::addUpdate(ClusterPlan &plan) const {
                          "to be no slower than the link");
 }
 
-void Trainer::addSteps(ClusterPlan &plan) const {
+void TrainingModel::addSteps(ClusterPlan &plan) const {
   const Topology &topology = context.request.topology;
   const StageTime &t = work;
   const double m = double(layout.microbatches);
@@ -94,7 +94,7 @@ void Trainer::addSteps(ClusterPlan &plan) const {
   }
 }
 
-void Trainer::addFigures(ClusterPlan &plan) const {
+void TrainingModel::addFigures(ClusterPlan &plan) const {
   const double devices = double(layout.devices()), step = stepSeconds();
   const double tokens = tokensOfStep();
   double forward = 0;
@@ -112,9 +112,9 @@ void Trainer::addFigures(ClusterPlan &plan) const {
   add("model_flop", "FLOP of a step", 3 * forward, "FLOP");
   add("pipeline_s", "pipeline", makespan, "s");
   add("bubble", "share of the pipeline that ranks idle, their mean", makespan > 0 ? meanIdle / makespan : 0, "");
-  add("live_microbatches", "stage passes alive at once", mostPasses(), "passes");
+  add("live_microbatches", "stage passes alive at once", maxPasses(), "passes");
   if (context.request.spec.moe && layout.ep > 1)
-    add("worst_routing_bytes", "memory if all tokens choose one rank's experts", mostBytes(Routing::Worst), "B");
+    add("worst_routing_bytes", "memory if all tokens choose one rank's experts", maxBytes(Routing::Worst), "B");
   if (context.request.workload.dollarsPerDeviceHour) {
     const double hour = *context.request.workload.dollarsPerDeviceHour * devices;
     add("dollars_per_hour", "dollars an hour", hour, "$");
@@ -122,7 +122,7 @@ void Trainer::addFigures(ClusterPlan &plan) const {
   }
 }
 
-ClusterPlan Trainer::plan() const {
+ClusterPlan TrainingModel::plan() const {
   ClusterPlan plan = describePlan(context, layout);
   plan.memory = memory();
   if (layout.offload != Offload::None)
@@ -185,7 +185,7 @@ Expected<ClusterPlan> planner::evaluateTrain(const RequestModel &context, const 
   if (!layout)
     return layout.takeError();
   PipelineCache cache;
-  Trainer trainer(context, *layout, cache);
+  TrainingModel trainer(context, *layout, cache);
   if (Status status = trainer.makePrograms(); !status)
     return status.takeError();
   if (Status status = trainer.runPipeline(/*quick=*/false); !status)
@@ -205,14 +205,14 @@ static Expected<TrainScore> score(const RequestModel &context, const ParallelLay
   Expected<ParallelLayout> layout = withMicrobatches(context.request.workload.train, asked);
   if (!layout)
     return layout.takeError();
-  Trainer trainer(context, *layout, cache);
+  TrainingModel trainer(context, *layout, cache);
   if (Status status = trainer.makePrograms(); !status)
     return status.takeError();
-  TrainScore score{*layout, 0, 0, trainer.mostBytes()};
+  TrainScore score{*layout, 0, 0, trainer.maxBytes()};
   const Bytes capacity = context.request.topology.device.memory.value;
-  if (score.mostBytes > double(capacity.value))
+  if (score.maxBytes > double(capacity.value))
     return Error{"memory",
-                 "the fullest rank needs " + format(wholeBytes(score.mostBytes)) + ", a device has " + format(capacity),
+                 "the fullest rank needs " + format(wholeBytes(score.maxBytes)) + ", a device has " + format(capacity),
                  ""};
   if (layout->offload != Offload::None)
     if (const Bytes held = wholeBytes(trainer.hostBytes()), has = context.request.topology.host->memory.value;
@@ -221,7 +221,7 @@ static Expected<TrainScore> score(const RequestModel &context, const ParallelLay
   if (simulates)
     if (Status status = trainer.runPipeline(/*quick=*/true); !status)
       return status.takeError();
-  score.stepSeconds = simulates ? trainer.stepSeconds() : trainer.leastStepSeconds();
+  score.stepSeconds = simulates ? trainer.stepSeconds() : trainer.minStepSeconds();
   score.tokensPerSecond = trainer.tokensOfStep() / score.stepSeconds;
   return score;
 }
@@ -243,6 +243,6 @@ std::optional<double> planner::trainingBytes(const RequestModel &context, const 
   Expected<ParallelLayout> layout = withMicrobatches(context.request.workload.train, asked);
   if (!layout)
     return std::nullopt;
-  Trainer trainer(context, *layout, cache);
-  return trainer.makePrograms() ? std::optional(trainer.mostBytes()) : std::nullopt;
+  TrainingModel trainer(context, *layout, cache);
+  return trainer.makePrograms() ? std::optional(trainer.maxBytes()) : std::nullopt;
 }

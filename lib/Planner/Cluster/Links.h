@@ -17,9 +17,9 @@ namespace k2c::planner {
 
 /// Bytes that one device receives over each tier of the topology, and small messages it waits for.
 struct LinkUse {
-  static constexpr size_t mostTiers = 8; ///< that a topology file may have
-  std::array<double, mostTiers> bytes{}; ///< by tier
-  double latency = 0;                    ///< seconds of messages one after another
+  static constexpr size_t maxTiers = 8; ///< that a topology file may have
+  std::array<double, maxTiers> bytes{}; ///< by tier
+  double latency = 0;                   ///< seconds of messages one after another
 
   LinkUse &operator+=(const LinkUse &other);
   LinkUse operator*(double factor) const;

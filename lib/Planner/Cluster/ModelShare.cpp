@@ -12,21 +12,21 @@ const char *k2c::nameOf(WeightFormat format) {
   return names[size_t(format)];
 }
 
-const char *planner::nameOf(Piece piece) {
+const char *planner::nameOf(WeightModule module) {
   static const char *const names[] = {"attention",      "norms",        "router",    "experts",
                                       "shared experts", "dense layers", "embedding", "head"};
-  return names[size_t(piece)];
+  return names[size_t(module)];
 }
 
-double planner::sum(const Pieces &pieces) {
+double planner::sum(const ByModule &values) {
   double total = 0;
-  for (double each : pieces)
+  for (double each : values)
     total += each;
   return total;
 }
 
-static void add(Pieces &to, const Pieces &from) {
-  for (size_t i = 0; i < pieceCount; ++i)
+static void add(ByModule &to, const ByModule &from) {
+  for (size_t i = 0; i < weightModuleCount; ++i)
     to[i] += from[i];
 }
 
@@ -44,28 +44,28 @@ RankShare &RankShare::operator+=(const RankShare &other) {
 
 namespace {
 
-Piece pieceOf(const WeightFamily &family) {
+WeightModule weightModuleOf(const WeightFamily &family) {
   switch (moduleOf(family)) {
   case Module::Attention:
-    return Piece::Attention;
+    return WeightModule::Attention;
   case Module::Norm:
-    return Piece::Norms;
+    return WeightModule::Norms;
   case Module::Router:
   case Module::Buffer:
-    return Piece::Router;
+    return WeightModule::Router;
   case Module::Experts:
-    return Piece::Experts;
+    return WeightModule::Experts;
   case Module::SharedExpert:
-    return Piece::Shared;
+    return WeightModule::Shared;
   case Module::Mlp:
-    return Piece::Mlp;
+    return WeightModule::Mlp;
   case Module::Embedding:
-    return Piece::Embedding;
+    return WeightModule::Embedding;
   case Module::FinalNorm:
   case Module::Head:
-    return Piece::Head;
+    return WeightModule::Head;
   }
-  return Piece::Norms;
+  return WeightModule::Norms;
 }
 
 /// Elements of a family in one layer, all experts.
@@ -91,16 +91,16 @@ ModelShare::ModelShare(const ModelSpec &spec, WeightFormat format) : spec(spec) 
   bytes.assign(layers + 1, {});
   moeBefore.assign(layers + 1, 0);
   for (const WeightFamily &family : spec.weights) {
-    const size_t piece = size_t(pieceOf(family));
+    const size_t module = size_t(weightModuleOf(family));
     const double elements = family.isParameter ? elementsOfLayer(family) : 0, stored = bytesOfLayer(family, format);
     if (family.layers.empty()) {
-      outside[piece] += elements;
-      outsideBytes[piece] += stored;
+      outside[module] += elements;
+      outsideBytes[module] += stored;
     }
     for (const LayerRange &range : family.layers)
       for (int64_t layer = range.begin; layer < range.end; ++layer) {
-        parameters[size_t(layer) + 1][piece] += elements;
-        bytes[size_t(layer) + 1][piece] += stored;
+        parameters[size_t(layer) + 1][module] += elements;
+        bytes[size_t(layer) + 1][module] += stored;
       }
   }
   for (int64_t layer : spec.moeLayers())
@@ -151,11 +151,11 @@ void ModelShare::split(RankShare &share, const ParallelLayout &layout) const {
   const double attention = replicatedAttention + keyValueShare / keys + (1 - replicatedAttention - keyValueShare) / tp;
   const double experts =
       spec.moe ? double(slotsPerRank(spec, layout)) / double(spec.moe->experts) / double(layout.etp) : 0;
-  for (Pieces *pieces : {&share.parameters, &share.bytes}) {
-    at(*pieces, Piece::Attention) *= attention;
-    at(*pieces, Piece::Experts) *= experts;
-    for (Piece piece : {Piece::Shared, Piece::Mlp, Piece::Embedding, Piece::Head})
-      at(*pieces, piece) /= tp;
+  for (ByModule *values : {&share.parameters, &share.bytes}) {
+    at(*values, WeightModule::Attention) *= attention;
+    at(*values, WeightModule::Experts) *= experts;
+    for (WeightModule module : {WeightModule::Shared, WeightModule::Mlp, WeightModule::Embedding, WeightModule::Head})
+      at(*values, module) /= tp;
   }
 }
 
@@ -180,17 +180,17 @@ RankShare ModelShare::of(LayerRange layers, bool first, bool last, const Paralle
   share.layers = layers;
   const size_t begin = size_t(layers.begin), end = size_t(layers.end);
   share.moeLayers = moeBefore[end] - moeBefore[begin];
-  for (size_t i = 0; i < pieceCount; ++i) {
+  for (size_t i = 0; i < weightModuleCount; ++i) {
     share.parameters[i] = parameters[end][i] - parameters[begin][i];
     share.bytes[i] = bytes[end][i] - bytes[begin][i];
   }
-  for (auto [pieces, from] : {std::pair{&share.parameters, &outside}, std::pair{&share.bytes, &outsideBytes}}) {
+  for (auto [values, from] : {std::pair{&share.parameters, &outside}, std::pair{&share.bytes, &outsideBytes}}) {
     if (first || (last && spec.tiedEmbeddings))
-      at(*pieces, Piece::Embedding) += at(*from, Piece::Embedding);
+      at(*values, WeightModule::Embedding) += at(*from, WeightModule::Embedding);
     if (first)
-      at(*pieces, Piece::Attention) += at(*from, Piece::Attention); // tables of positions and the like
+      at(*values, WeightModule::Attention) += at(*from, WeightModule::Attention); // tables of positions and the like
     if (last)
-      at(*pieces, Piece::Head) += at(*from, Piece::Head);
+      at(*values, WeightModule::Head) += at(*from, WeightModule::Head);
   }
   split(share, layout);
   return share;
@@ -200,10 +200,10 @@ RankShare ModelShare::ofDraft(const ParallelLayout &layout) const {
   RankShare share = of({spec.layerCount() - 1, spec.layerCount()}, layout);
   // The embedding and the head are those of the last stage or a copy; mtpWeights hold what is the module's own.
   for (const WeightFamily &family : spec.mtpWeights) {
-    at(share.parameters, Piece::Mlp) += elementsOfLayer(family) / double(layout.tp);
-    at(share.bytes, Piece::Mlp) += bytesOfLayer(family, WeightFormat::Bf16) / double(layout.tp);
+    at(share.parameters, WeightModule::Mlp) += elementsOfLayer(family) / double(layout.tp);
+    at(share.bytes, WeightModule::Mlp) += bytesOfLayer(family, WeightFormat::Bf16) / double(layout.tp);
   }
-  at(share.parameters, Piece::Head) = at(share.bytes, Piece::Head) = 0;
-  at(share.parameters, Piece::Embedding) = at(share.bytes, Piece::Embedding) = 0;
+  at(share.parameters, WeightModule::Head) = at(share.bytes, WeightModule::Head) = 0;
+  at(share.parameters, WeightModule::Embedding) = at(share.bytes, WeightModule::Embedding) = 0;
   return share;
 }

@@ -13,23 +13,23 @@
 
 namespace k2c::planner {
 
-/// Modules that a layout splits alike.
-enum class Piece : uint8_t { Attention, Norms, Router, Experts, Shared, Mlp, Embedding, Head };
-inline constexpr size_t pieceCount = 8;
-const char *nameOf(Piece piece);
+/// A kind of module of the model, whose weights a layout shards in one way.
+enum class WeightModule : uint8_t { Attention, Norms, Router, Experts, Shared, Mlp, Embedding, Head };
+inline constexpr size_t weightModuleCount = 8;
+const char *nameOf(WeightModule module);
 
-/// A number for each piece.
-using Pieces = std::array<double, pieceCount>;
-inline double &at(Pieces &pieces, Piece piece) { return pieces[size_t(piece)]; }
-inline double at(const Pieces &pieces, Piece piece) { return pieces[size_t(piece)]; }
-double sum(const Pieces &pieces);
+/// One number for each kind of module.
+using ByModule = std::array<double, weightModuleCount>;
+inline double &at(ByModule &values, WeightModule module) { return values[size_t(module)]; }
+inline double at(const ByModule &values, WeightModule module) { return values[size_t(module)]; }
+double sum(const ByModule &values);
 
 /// One rank of one stage.
 struct RankShare {
   LayerRange layers;
   int64_t moeLayers = 0;
-  Pieces parameters{}; ///< whole numbers below 2^53
-  Pieces bytes{};      ///< of the weights in the request's format
+  ByModule parameters{}; ///< whole numbers below 2^53
+  ByModule bytes{};      ///< of the weights in the request's format
   int64_t layerCount() const { return layers.end - layers.begin; }
   int64_t denseLayers() const { return layerCount() - moeLayers; }
   RankShare &operator+=(const RankShare &other);
@@ -59,11 +59,11 @@ private:
   void split(RankShare &share, const ParallelLayout &layout) const;
 
   /// Of the layers before each, unsplit.
-  std::vector<Pieces> parameters, bytes;
+  std::vector<ByModule> parameters, bytes;
   std::vector<int64_t> moeBefore;
-  Pieces outside{}, outsideBytes{}; ///< embedding and head; the final norm counts with the head
-  double replicatedAttention = 0;   ///< share of attention that every tp rank holds whole
-  double keyValueShare = 0;         ///< share of attention that splits over key heads only
+  ByModule outside{}, outsideBytes{}; ///< embedding and head; the final norm counts with the head
+  double replicatedAttention = 0;     ///< share of attention that every tp rank holds whole
+  double keyValueShare = 0;           ///< share of attention that splits over key heads only
 };
 
 /// Slots of a layer's experts on one rank.

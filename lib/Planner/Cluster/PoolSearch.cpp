@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Ranking.h"
-#include "Server.h"
+#include "ServingModel.h"
 #include "Space.h"
 
 #include <algorithm>
@@ -93,7 +93,7 @@ void PoolSearch::addPrefill(const ParallelLayout &layout) {
 void PoolSearch::addDecode(const ParallelLayout &layout) {
   auto pool = std::make_unique<ServePool>(context, layout, PoolRole::Decode);
   auto perToken = [&](int64_t n) { return pool->decodeSeconds(n) / pool->drafts; };
-  int64_t good = 0, bad = pool->memory.mostSequences() + 1;
+  int64_t good = 0, bad = pool->memory.maxFittingSequences() + 1;
   const double target = serve.timePerToken ? serve.timePerToken->value : INFINITY;
   if (bad > 1 && perToken(bad - 1) <= target)
     good = bad - 1;
@@ -133,7 +133,7 @@ void PoolSearch::keepBest(std::vector<Candidate> &candidates) {
     std::move(same.begin(), same.end(), std::back_inserter(candidates));
 }
 
-/// As Server::choose does it; 0: they do not fit, or do not keep up.
+/// As ServingModel::choose does it; 0: they do not fit, or do not keep up.
 int64_t PoolSearch::sequencesOf(const Candidate &decode, int64_t replicas) const {
   if (serve.batch) {
     const int64_t ranks = decode.pool->ranks() * replicas, wanted = (*serve.batch + ranks - 1) / ranks;
@@ -145,7 +145,7 @@ int64_t PoolSearch::sequencesOf(const Candidate &decode, int64_t replicas) const
     return 1;
   auto keepsUp = [&](int64_t n) {
     const double seconds = decode.pool->tokenSeconds(n, decode.pool->decodeSeconds(n)) / double(replicas);
-    return *serve.arrivalRate * seconds <= mostBusy;
+    return *serve.arrivalRate * seconds <= maxBusy;
   };
   int64_t bad = 0, good = decode.sequences;
   if (!keepsUp(good))
@@ -170,12 +170,12 @@ Decoding PoolSearch::decodingOf(const Candidate &decode, int64_t replicas) {
   return entry->second;
 }
 
-/// As Server::mostRequests; 0: the target of the first token is missed however few requests come.
+/// As ServingModel::maxRequests; 0: the target of the first token is missed however few requests come.
 double PoolSearch::busyShare(const Candidate &prefill, const Handover &slow) const {
   if (!serve.timeToFirstToken)
-    return mostBusy;
+    return maxBusy;
   const double wait = serve.timeToFirstToken->value - prefill.pool->ownSlow - slow.exposed();
-  return wait <= 0 ? 0 : std::min(mostBusy, busyAtWait(wait, prefill.pool->serviceSeconds()));
+  return wait <= 0 ? 0 : std::min(maxBusy, busyAtWait(wait, prefill.pool->serviceSeconds()));
 }
 
 void PoolSearch::pair(const Candidate &prefill, const Candidate &decode) {
@@ -189,7 +189,7 @@ void PoolSearch::pair(const Candidate &prefill, const Candidate &decode) {
   for (int64_t r = 1; r * p + d <= all; ++r) {
     const int64_t room = (all - r * p) / d;
     const double rate = double(r) * busy / prefill.pool->promptSeconds();
-    const double wanted = (serve.arrivalRate ? *serve.arrivalRate / mostBusy : rate) * decodingOf(decode, room).seconds;
+    const double wanted = (serve.arrivalRate ? *serve.arrivalRate / maxBusy : rate) * decodingOf(decode, room).seconds;
     std::set<int64_t> counts = {room, 1};
     if (wanted < double(room))
       counts.insert({std::max<int64_t>(1, int64_t(wanted)), std::max<int64_t>(1, int64_t(std::ceil(wanted)))});
@@ -204,7 +204,7 @@ void PoolSearch::score(const Candidate &prefill, const Candidate &decode, int64_
   const double ranks = double(std::min(r * prefill.pool->ranks(), q * decode.pool->ranks()));
   const double moved = handover.seconds > 0 ? ranks / handover.seconds : INFINITY;
   double requests = std::min({double(r) * busy / prefill.pool->promptSeconds(),
-                              double(q) * (serve.arrivalRate ? mostBusy : 1) / decoding.seconds, moved});
+                              double(q) * (serve.arrivalRate ? maxBusy : 1) / decoding.seconds, moved});
   if (requests <= 0 || (serve.arrivalRate && requests < *serve.arrivalRate))
     return;
   requests = std::min(requests, serve.arrivalRate.value_or(INFINITY));

@@ -49,7 +49,7 @@ Expected<ClusterPlan> evaluateServe(const RequestModel &context, const ParallelL
 Expected<ClusterPlan> evaluateTrain(const RequestModel &context, const ParallelLayout &layout);
 
 /// Bytes of the fullest rank with one sequence each and the shortest steps; nothing when the model does not divide.
-std::optional<double> leastServingBytes(const RequestModel &context, const ParallelLayout &layout);
+std::optional<double> minServingBytes(const RequestModel &context, const ParallelLayout &layout);
 
 /// Bytes as memory counts them: rounded up, at most 9e18.
 Bytes wholeBytes(double bytes);

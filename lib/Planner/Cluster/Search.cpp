@@ -8,7 +8,7 @@
 
 #include "Ranking.h"
 #include "Space.h"
-#include "Trainer.h"
+#include "TrainingModel.h"
 #include "k2c/Support/Printable.h"
 
 #include <algorithm>
@@ -19,8 +19,8 @@ using namespace k2c::planner;
 
 namespace {
 
-constexpr size_t mostRunnersUp = 5;
-constexpr size_t mostFrontier = 12;
+constexpr size_t maxRunnersUp = 5;
+constexpr size_t maxFrontier = 12;
 
 /// A candidate and the numbers that it is ranked by; less is better in each.
 struct Candidate {
@@ -67,7 +67,7 @@ std::vector<ClusterPlan> frontierOf(std::vector<const ClusterPlan *> plans) {
     if (std::none_of(kept.begin(), kept.end(), [&](const ClusterPlan *other) { return covers(*other, *plan); }))
       kept.push_back(plan);
   std::vector<ClusterPlan> frontier;
-  const size_t count = std::min(kept.size(), mostFrontier);
+  const size_t count = std::min(kept.size(), maxFrontier);
   for (size_t i = 0; i < count; ++i)
     frontier.push_back(*kept[count == 1 ? 0 : i * (kept.size() - 1) / (count - 1)]);
   return frontier;
@@ -83,7 +83,7 @@ std::string closest(const RequestModel &context, const std::vector<ParallelLayou
     if (request.phase == PlanPhase::Train && request.topology.host)
       layout.offload = Offload::Both;
     std::optional<double> bytes =
-        request.phase == PlanPhase::Serve ? leastServingBytes(context, layout) : trainingBytes(context, layout, cache);
+        request.phase == PlanPhase::Serve ? minServingBytes(context, layout) : trainingBytes(context, layout, cache);
     if (!bytes || *bytes >= least)
       continue;
     least = *bytes;
@@ -181,7 +181,7 @@ int64_t evaluatePools(const RequestModel &context, std::vector<ClusterPlan> &pla
 std::vector<RunnerUp> runnersUpOf(const std::vector<Candidate> &ranked, Objective objective) {
   const ClusterPlan &best = ranked.front().plan;
   auto other = [&](const Candidate &each) { return !each.plan.layout.prefill != !best.layout.prefill; };
-  const size_t count = std::min(ranked.size(), mostRunnersUp + 1);
+  const size_t count = std::min(ranked.size(), maxRunnersUp + 1);
   std::vector<const ClusterPlan *> next;
   for (size_t i = 1; i < count; ++i)
     next.push_back(&ranked[i].plan);

@@ -18,7 +18,7 @@ ServeMemory::ServeMemory(const RequestModel &context, const ParallelLayout &layo
       role != PoolRole::Prefill) {
     RankShare draft = context.model.ofDraft(layout);
     RankShare &last = stages.back();
-    for (size_t i = 0; i < pieceCount; ++i) {
+    for (size_t i = 0; i < weightModuleCount; ++i) {
       last.parameters[i] += draft.parameters[i];
       last.bytes[i] += draft.bytes[i];
     }
@@ -144,7 +144,7 @@ bool ServeMemory::fits(int64_t sequences) const {
   return true;
 }
 
-int64_t ServeMemory::mostSequences() const {
+int64_t ServeMemory::maxFittingSequences() const {
   if (role == PoolRole::Prefill)
     return fits(1) ? 1 : 0;
   int64_t good = 0, bad = 1;
@@ -191,8 +191,8 @@ std::vector<RankMemory> ServeMemory::ranks(int64_t sequences) const {
       if (bytes > 0)
         memory.parts.push_back({name, wholeBytes(bytes)});
     };
-    for (size_t i = 0; i < pieceCount; ++i)
-      add(nameOf(Piece(i)), share.bytes[i]);
+    for (size_t i = 0; i < weightModuleCount; ++i)
+      add(nameOf(WeightModule(i)), share.bytes[i]);
     const Buffers b = buffers(layout.stepTokens, sequences, stage + 1 == stages.size());
     add("cache", cacheBytes(share, sequences));
     add("activations", b.activations);

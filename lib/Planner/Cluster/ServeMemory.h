@@ -18,7 +18,7 @@ public:
   std::vector<RankMemory> ranks(int64_t sequences) const;
   /// Most sequences that fit a data-parallel rank; 0: none. A pool that computes prompts has its steps' instead: 1 when
   /// they fit.
-  int64_t mostSequences() const;
+  int64_t maxFittingSequences() const;
   /// Largest power of two up to 8192 for each device whose buffers take no more than a quarter of what weights and
   /// reserve leave; at least 64, which may not fit.
   int64_t chooseStepTokens() const;

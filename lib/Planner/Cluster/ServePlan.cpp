@@ -1,6 +1,6 @@
 //===- ServePlan.cpp - What is said of a serving layout -----------------------===//
 
-#include "Server.h"
+#include "ServingModel.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -21,7 +21,7 @@ static void addTraffic(ClusterPlan &plan, const char *phase, const LinkUse &use,
   }
 }
 
-void Server::addSteps(ClusterPlan &plan, const char *phase, const StepTime &step) const {
+void ServingModel::addSteps(ClusterPlan &plan, const char *phase, const StepTime &step) const {
   const Topology &topology = context.request.topology;
   if (step.overlaps)
     plan.overlapped.push_back(phase);
@@ -39,7 +39,7 @@ void Server::addSteps(ClusterPlan &plan, const char *phase, const StepTime &step
 }
 
 /// Of one request.
-void Server::addTransfer(ClusterPlan &plan) const {
+void ServingModel::addTransfer(ClusterPlan &plan) const {
   const Topology &topology = context.request.topology;
   const int tier = context.links.slowest(handover.busiest);
   if (handover.seconds > 0)
@@ -51,7 +51,7 @@ void Server::addTransfer(ClusterPlan &plan) const {
   addTraffic(plan, "transfer", handover.busiest, topology);
 }
 
-void Server::addPoolFigures(ClusterPlan &plan, const Service &s) const {
+void ServingModel::addPoolFigures(ClusterPlan &plan, const Service &s) const {
   auto add = [&](const char *key, const char *label, double value, const char *unit) {
     plan.figures.push_back({key, label, value, unit});
   };
@@ -62,7 +62,7 @@ void Server::addPoolFigures(ClusterPlan &plan, const Service &s) const {
   add("transfer_exposed_s", "of it, in the time to first token", handover.exposed(), "s");
 }
 
-void Server::addFigures(ClusterPlan &plan, const Service &s) const {
+void ServingModel::addFigures(ClusterPlan &plan, const Service &s) const {
   const double devices = double(layout.devices()), sequences = double(s.sequences * tokens.ranks());
   const double generated = s.requests * mix.output;
   auto add = [&](const char *key, const char *label, double value, const char *unit) {
@@ -97,7 +97,7 @@ void Server::addFigures(ClusterPlan &plan, const Service &s) const {
 }
 
 /// What two-batch overlap does to a phase, with both numbers: it reads the weights twice, so that it may lose.
-std::string Server::overlapNote(const ServePool &pool, const char *phase, const StepLoad &load) const {
+std::string ServingModel::overlapNote(const ServePool &pool, const char *phase, const StepLoad &load) const {
   const double plain = pool.steps.decodeSeconds(pool.steps.time(load, false)),
                halves = pool.steps.decodeSeconds(pool.steps.time(load, true));
   const char *key = pool.role == PoolRole::Prefill ? "prefill.overlap=1" : "overlap=1";
@@ -108,7 +108,7 @@ std::string Server::overlapNote(const ServePool &pool, const char *phase, const 
                               : "");
 }
 
-void Server::addNotes(ClusterPlan &plan, const Service &service) const {
+void ServingModel::addNotes(ClusterPlan &plan, const Service &service) const {
   if (std::optional<Limits> limits = tokens.memory.compiledLimits(service.sequences))
     plan.notes.push_back("memory is the certificate of k2c compile --step-tokens " +
                          std::to_string(limits->stepTokens) + " --max-sequences " +
@@ -136,7 +136,7 @@ void Server::addNotes(ClusterPlan &plan, const Service &service) const {
     plan.notes.push_back(overlapNote(tokens, "decode", tokens.tokenLoad(service.sequences)));
 }
 
-ClusterPlan Server::plan(const Service &service) const {
+ClusterPlan ServingModel::plan(const Service &service) const {
   ClusterPlan plan = describePlan(context, layout);
   plan.memory = tokens.memory.ranks(service.sequences);
   if (separate) {

@@ -81,7 +81,7 @@ double ServePool::fillSeconds(double fullness, double rate) const {
 }
 
 Status ServePool::checkMemory() const {
-  if (memory.mostSequences() > 0)
+  if (memory.maxFittingSequences() > 0)
     return Status::success();
   const std::vector<RankMemory> ranks = memory.ranks(1);
   const RankMemory *full = &ranks.front();

@@ -43,10 +43,10 @@ public:
   double ownMean = 0, ownSlow = 0; ///< seconds of a prompt in full steps, the mean's and that of 95 %, its step filled
   /// What a prompt's steps leave for sending its cache: of the mean input, of 95 %.
   struct Window {
-    double seconds = 0;                            ///< that its last stage computes
-    double first = 0;                              ///< of these, until the first layer's keys are there
-    double last = 0;                               ///< share of its keys that the last layer of the last step computes
-    std::array<double, LinkUse::mostTiers> busy{}; ///< share of the time in which a tier carries the steps' own bytes
+    double seconds = 0;                           ///< that its last stage computes
+    double first = 0;                             ///< of these, until the first layer's keys are there
+    double last = 0;                              ///< share of its keys that the last layer of the last step computes
+    std::array<double, LinkUse::maxTiers> busy{}; ///< share of the time in which a tier carries the steps' own bytes
   };
   Window meanWindow, slowWindow;
 

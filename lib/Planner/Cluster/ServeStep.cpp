@@ -157,7 +157,7 @@ ServeStep::Passed ServeStep::passed(const StepLoad &load) const {
 void ServeStep::addAttention(PartTime &part, const RankShare &share, const StepLoad &load) const {
   const ModelSpec &spec = model.spec;
   const double layers = double(share.layerCount()), tp = double(layout.tp), rows = rowsOf(load);
-  double linear = at(share.parameters, Piece::Attention);
+  double linear = at(share.parameters, WeightModule::Attention);
   if (const auto *mla = std::get_if<MlaSpec>(&spec.attention)) // W_UK and W_UV are counted with the keys
     linear -= layers * (latentMatrices(*mla, spec.hidden).uk + latentMatrices(*mla, spec.hidden).uv).real() / tp;
   part.flops = 2 * rows * linear + layers * attentionCore(load) / tp;
@@ -168,7 +168,7 @@ void ServeStep::addAttention(PartTime &part, const RankShare &share, const StepL
   if (layout.cp > 1 && !passed(load).passesKeys())
     read /= double(layout.cp);
   const double written = cacheBytesPerToken(spec, format, element).real();
-  part.memory = at(share.bytes, Piece::Attention) + at(share.bytes, Piece::Norms) +
+  part.memory = at(share.bytes, WeightModule::Attention) + at(share.bytes, WeightModule::Norms) +
                 cached * (load.sequences * read + rows * written) +
                 2 * rows * double(spec.hidden) * rates.activationBytes * layers;
   bound(part, rates.attention, rates.memory);
@@ -187,16 +187,16 @@ void ServeStep::addExperts(PartTime &part, const RankShare &share, const StepLoa
   const double hit = expertHitMean({moe.experts, moe.topK, rows}) / double(moe.experts);
   const double loaded = hit > 0.999 || layout.ep == 1 ? slots * hit : binomialMaxMean(int64_t(slots), hit, layout.ep);
   part.flops = 2 * fullest * model.expert / double(layout.etp) * layers;
-  part.memory = at(share.bytes, Piece::Experts) * std::min(1.0, loaded / slots) +
+  part.memory = at(share.bytes, WeightModule::Experts) * std::min(1.0, loaded / slots) +
                 fullest * double(spec.hidden) * (rates.dispatchBytes + rates.combineBytes) * layers;
   bound(part, rates.experts, rates.memory);
 }
 
 /// What every row passes beside attention: routers, shared experts, dense layers.
 void ServeStep::addDense(PartTime &part, const RankShare &share, const StepLoad &load) const {
-  for (Piece piece : {Piece::Router, Piece::Shared, Piece::Mlp}) {
-    part.flops += 2 * rowsOf(load) * at(share.parameters, piece);
-    part.memory += at(share.bytes, piece);
+  for (WeightModule module : {WeightModule::Router, WeightModule::Shared, WeightModule::Mlp}) {
+    part.flops += 2 * rowsOf(load) * at(share.parameters, module);
+    part.memory += at(share.bytes, module);
   }
   bound(part, rates.experts, rates.memory);
 }
@@ -255,7 +255,7 @@ void ServeStep::addStage(StepTime &time, const RankShare &share, const StepLoad 
   addDense(of(parts, ServePart::Dense), share, load);
   PartTime &head = of(parts, ServePart::Head);
   if (share.layers.end == model.spec.layerCount() && !load.encodes) {
-    const Piece table = model.spec.tiedEmbeddings ? Piece::Embedding : Piece::Head;
+    const WeightModule table = model.spec.tiedEmbeddings ? WeightModule::Embedding : WeightModule::Head;
     head.flops = 2 * load.sequences / double(layout.cp) *
                  std::min(load.tokens, 1 + double(request.workload.serve.draftTokens)) * at(share.parameters, table);
     head.memory = at(share.bytes, table);

@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Trainer.h"
+#include "TrainingModel.h"
 
 #include <algorithm>
 
@@ -22,7 +22,7 @@ using namespace k2c::planner;
 /// Optimizer states are read and written, gradients read, parameters written. States in the host's memory stay there
 /// (ZeRO-Offload, Ren et al., 2021): gradients go down, the processors update, parameters come back, each bucket beside
 /// the next, so that the longest of the three remains.
-Trainer::Update Trainer::update() const {
+TrainingModel::Update TrainingModel::update() const {
   const StateBytes &bytes = train.bytes;
   const double each = 2 * bytes.optimizer + bytes.gradient + bytes.weight;
   double most = 0;
@@ -44,10 +44,10 @@ Trainer::Update Trainer::update() const {
 }
 
 /// Of the rank that waits longest, with `bytes` of each parameter.
-LinkUse Trainer::gatherAll(double bytes) const {
+LinkUse TrainingModel::gatherAll(double bytes) const {
   LinkUse most;
   for (const RankShare &share : shares) {
-    const double experts = at(share.parameters, Piece::Experts), rest = sum(share.parameters) - experts;
+    const double experts = at(share.parameters, WeightModule::Experts), rest = sum(share.parameters) - experts;
     LinkUse use = context.links.gather({double(layout.dp * layout.cp), double(layout.tp)}, rest * bytes);
     use += context.links.gather({double(edp), double(layout.ep * layout.etp)}, experts * bytes);
     if (context.links.seconds(use) > context.links.seconds(most))
@@ -56,7 +56,7 @@ LinkUse Trainer::gatherAll(double bytes) const {
   return most;
 }
 
-Trainer::Exchanges Trainer::exchanges() const {
+TrainingModel::Exchanges TrainingModel::exchanges() const {
   const double m = double(layout.microbatches);
   // What computes while links are free: transfers that run beside it take their part.
   const double busy = layout.overlap ? work.linkSeconds : 0;

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LargestLoad.h"
-#include "Trainer.h"
+#include "TrainingModel.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,10 +13,10 @@
 using namespace k2c;
 using namespace k2c::planner;
 
-StateMemory Trainer::states(const RankShare &share) const {
+StateMemory TrainingModel::states(const RankShare &share) const {
   auto of = [&](const RankShare &s, Zero zero) {
     DeviceParameters device;
-    device.routed = int64_t(std::llround(at(s.parameters, Piece::Experts)));
+    device.routed = int64_t(std::llround(at(s.parameters, WeightModule::Experts)));
     device.norms = int64_t(std::llround(sum(s.parameters))) - device.routed.value();
     return stateMemory(device, zero, train.bytes, layout.dp * layout.cp, edp, /*paperGroups=*/false);
   };
@@ -27,13 +27,13 @@ StateMemory Trainer::states(const RankShare &share) const {
   return memory;
 }
 
-Routing Trainer::routing() const {
+Routing TrainingModel::routing() const {
   const Workload &workload = context.request.workload;
   return workload.peakRouting.value_or(workload.expertLoad.empty() ? Routing::Mean : Routing::Measured);
 }
 
 /// Buffers of one layer's dispatch and combine and its rows while they are computed with.
-Trainer::Routed Trainer::routed(Routing routing) const {
+TrainingModel::Routed TrainingModel::routed(Routing routing) const {
   const ModelSpec &spec = context.request.spec;
   if (!spec.moe)
     return {};
@@ -57,7 +57,7 @@ Trainer::Routed Trainer::routed(Routing routing) const {
   return {routedBytes(peak, bytes), std::max(0.0, more)};
 }
 
-std::array<double, Trainer::parts> Trainer::bytesOf(int64_t rank, const Routed &routed) const {
+std::array<double, TrainingModel::parts> TrainingModel::bytesOf(int64_t rank, const Routed &routed) const {
   const RoutedBytes &buffers = routed.bytes;
   std::array<double, parts> bytes{};
   const RankShare &share = shares[size_t(rank)];
@@ -66,8 +66,8 @@ std::array<double, Trainer::parts> Trainer::bytesOf(int64_t rank, const Routed &
   bytes[Gradients] = held.gradients;
   bytes[Optimizer] = offloads(layout.offload, Offload::Optimizer) ? 0 : held.optimizer;
   const std::vector<size_t> own = stages.ofRank(rank);
-  bytes[Activations] = mostOnDevice(rank, [&](size_t stage) { return stages.activations(stage); });
-  bytes[Uneven] = mostOnDevice(rank, [&](size_t stage) { return stages.activationsOfRows(stage, routed.rowsMore); });
+  bytes[Activations] = maxOnDevice(rank, [&](size_t stage) { return stages.activations(stage); });
+  bytes[Uneven] = maxOnDevice(rank, [&](size_t stage) { return stages.activationsOfRows(stage, routed.rowsMore); });
   if (std::find(own.begin(), own.end(), stages.count() - 1) != own.end())
     bytes[Logits] = stages.tokens() * double(context.request.spec.vocab) * 4 / double(layout.tp);
   if (share.moeLayers > 0) {
@@ -85,7 +85,7 @@ std::array<double, Trainer::parts> Trainer::bytesOf(int64_t rank, const Routed &
   return bytes;
 }
 
-template <class Bytes> double Trainer::mostAlive(int64_t rank, Bytes bytes) const {
+template <class Bytes> double TrainingModel::maxAlive(int64_t rank, Bytes bytes) const {
   std::vector<double> ofLane;
   for (size_t stage : stages.ofRank(rank))
     ofLane.push_back(bytes(stage));
@@ -100,8 +100,8 @@ template <class Bytes> double Trainer::mostAlive(int64_t rank, Bytes bytes) cons
 }
 
 /// Offloaded: the pass that computes and the one on its way, of each direction that runs at once.
-template <class Bytes> double Trainer::mostOnDevice(int64_t rank, Bytes bytes) const {
-  const double all = mostAlive(rank, bytes);
+template <class Bytes> double TrainingModel::maxOnDevice(int64_t rank, Bytes bytes) const {
+  const double all = maxAlive(rank, bytes);
   if (!offloads(layout.offload, Offload::Activations))
     return all;
   double largest = 0;
@@ -110,22 +110,22 @@ template <class Bytes> double Trainer::mostOnDevice(int64_t rank, Bytes bytes) c
   return std::min(all, (layout.overlap ? 4 : 2) * largest);
 }
 
-double Trainer::keptBytes(int64_t rank) const {
-  return mostAlive(rank, [&](size_t stage) { return stages.activations(stage); });
+double TrainingModel::keptBytes(int64_t rank) const {
+  return maxAlive(rank, [&](size_t stage) { return stages.activations(stage); });
 }
 
-double Trainer::mostPasses() const {
+double TrainingModel::maxPasses() const {
   double most = 0;
   for (int64_t rank = 0; rank < layout.pp; ++rank)
-    most = std::max(most, mostAlive(rank, [](size_t) { return 1.0; }));
+    most = std::max(most, maxAlive(rank, [](size_t) { return 1.0; }));
   return most;
 }
 
-double Trainer::shardedParameters(int64_t rank) const {
+double TrainingModel::shardedParameters(int64_t rank) const {
   return states(shares[size_t(rank)]).optimizer / std::max(1e-9, train.bytes.optimizer);
 }
 
-double Trainer::hostBytes(int64_t rank) const {
+double TrainingModel::hostBytes(int64_t rank) const {
   double held = 0;
   if (offloads(layout.offload, Offload::Activations))
     held += keptBytes(rank);
@@ -135,7 +135,7 @@ double Trainer::hostBytes(int64_t rank) const {
   return held;
 }
 
-template <class Bytes> double Trainer::mostOfNode(Bytes bytes) const {
+template <class Bytes> double TrainingModel::maxOfNode(Bytes bytes) const {
   // Nodes are filled in the order of the ranks: a node has devices of one stage, or of several.
   const int64_t node = context.request.topology.devicesPerNode(), each = layout.tp * layout.cp * layout.dp;
   double most = 0;
@@ -149,15 +149,15 @@ template <class Bytes> double Trainer::mostOfNode(Bytes bytes) const {
   return most;
 }
 
-double Trainer::hostBytes() const {
-  return mostOfNode([&](int64_t rank) { return hostBytes(rank); });
+double TrainingModel::hostBytes() const {
+  return maxOfNode([&](int64_t rank) { return hostBytes(rank); });
 }
 
-double Trainer::hostParameters() const {
-  return mostOfNode([&](int64_t rank) { return shardedParameters(rank); });
+double TrainingModel::hostParameters() const {
+  return maxOfNode([&](int64_t rank) { return shardedParameters(rank); });
 }
 
-double Trainer::mostBytes(Routing routing) const {
+double TrainingModel::maxBytes(Routing routing) const {
   const Routed buffers = routed(routing);
   double most = 0;
   for (int64_t rank = 0; rank < layout.pp; ++rank) {
@@ -169,7 +169,7 @@ double Trainer::mostBytes(Routing routing) const {
   return most;
 }
 
-std::vector<RankMemory> Trainer::memory() const {
+std::vector<RankMemory> TrainingModel::memory() const {
   static const char *const names[parts] = {"parameters",
                                            "gradients",
                                            "optimizer",

@@ -1,6 +1,6 @@
 //===- TrainPipeline.cpp - Time of a training layout's pipeline ---------------===//
 
-#include "Trainer.h"
+#include "TrainingModel.h"
 
 #include <algorithm>
 #include <numeric>
@@ -26,7 +26,7 @@ Expected<std::shared_ptr<const PipelineCache::Entry>> PipelineCache::get(const P
   return entries.emplace(key, std::make_shared<const Entry>(std::move(entry))).first->second;
 }
 
-Trainer::Trainer(const RequestModel &context, const ParallelLayout &layout, PipelineCache &cache)
+TrainingModel::TrainingModel(const RequestModel &context, const ParallelLayout &layout, PipelineCache &cache)
     : context(context), train(context.request.workload.train), layout(layout), cache(cache), stages(context, layout) {
   edp = layout.tp * layout.cp * layout.dp / (layout.ep * layout.etp);
   for (int64_t rank = 0; rank < layout.pp; ++rank)
@@ -34,7 +34,7 @@ Trainer::Trainer(const RequestModel &context, const ParallelLayout &layout, Pipe
 }
 
 /// Without overlap transfers block.
-PipelineStageTimes Trainer::stageTimes() const {
+PipelineStageTimes TrainingModel::stageTimes() const {
   std::vector<PipelineStageTimes::Stage> ofModel;
   for (const StageTime &t : times)
     ofModel.push_back({t.forward.seconds + t.linkSeconds + t.ringExposed(0) + t.hostExposed / 2,
@@ -63,7 +63,7 @@ static int64_t shortened(int64_t microbatches, int64_t pp) {
   return microbatches < 8 * pp ? microbatches : 4 * pp + microbatches % period;
 }
 
-Status Trainer::makePrograms() {
+Status TrainingModel::makePrograms() {
   if (layout.pp == 1 && layout.schedule != PipelineKind::Interleaved) {
     alive = {{{1}}};
     return Status::success();
@@ -78,7 +78,7 @@ Status Trainer::makePrograms() {
   return Status::success();
 }
 
-StageTime Trainer::workOf(int64_t rank) const {
+StageTime TrainingModel::workOf(int64_t rank) const {
   const PipelineRoute route(shapeOf(layout, layout.microbatches));
   // Half of the micro-batches of DualPipe come from each end.
   const double share = double(route.microbatches()) / double(layout.microbatches);
@@ -88,7 +88,7 @@ StageTime Trainer::workOf(int64_t rank) const {
   return work;
 }
 
-void Trainer::timeStages() {
+void TrainingModel::timeStages() {
   for (size_t stage = times.size(); stage < stages.count(); ++stage)
     times.push_back(stages.time(stage));
   for (int64_t rank = 0; rank < layout.pp; ++rank)
@@ -98,7 +98,7 @@ void Trainer::timeStages() {
     }
 }
 
-double Trainer::leastStepSeconds() {
+double TrainingModel::minStepSeconds() {
   timeStages();
   double longest = 0;
   for (int64_t rank = 0; rank < layout.pp; ++rank) {
@@ -110,7 +110,7 @@ double Trainer::leastStepSeconds() {
   return stepSeconds();
 }
 
-Status Trainer::runPipeline(bool quick) {
+Status TrainingModel::runPipeline(bool quick) {
   timeStages();
   if (layout.pp == 1 && layout.schedule != PipelineKind::Interleaved) {
     makespan = double(layout.microbatches) * work.passes();

@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Ranking.h"
-#include "Trainer.h"
+#include "TrainingModel.h"
 
 #include <algorithm>
 #include <limits>
@@ -32,7 +32,7 @@ Rank rankOf(const TrainScore &score, Objective objective) {
                        : objective == Objective::Cost           ? devices / score.tokensPerSecond
                        : objective == Objective::Latency        ? score.stepSeconds
                                                                 : -score.tokensPerSecond;
-  return {first, -score.tokensPerSecond, devices, score.mostBytes};
+  return {first, -score.tokensPerSecond, devices, score.maxBytes};
 }
 
 struct Scored {
@@ -51,14 +51,14 @@ public:
     best.insert(scored.rank);
     if (best.size() > planned)
       best.erase(std::prev(best.end()));
-    waiting.push({scored.rank, scored.score.mostBytes});
+    waiting.push({scored.rank, scored.score.maxBytes});
   }
   bool operator()(const Scored &bound) {
     while (!waiting.empty() && waiting.top().first <= bound.rank) {
       least = std::min(least, waiting.top().second);
       waiting.pop();
     }
-    return best.size() == planned && *best.rbegin() < bound.rank && least <= bound.score.mostBytes;
+    return best.size() == planned && *best.rbegin() < bound.rank && least <= bound.score.maxBytes;
   }
 
 private:
@@ -132,10 +132,10 @@ std::vector<ClusterPlan> frontier(const RequestModel &context, const std::vector
   for (size_t i = 0; i < scores.size(); ++i) {
     const TrainScore &score = scores[i].score;
     // Steps of 3 % of memory, so that the frontier is not a list of equals.
-    const bool smaller = score.mostBytes < 0.97 * least && steps < planned;
+    const bool smaller = score.maxBytes < 0.97 * least && steps < planned;
     steps += smaller;
     if (smaller)
-      least = score.mostBytes;
+      least = score.maxBytes;
     if (i < planned || smaller)
       if (Expected<ClusterPlan> plan = evaluateTrain(context, score.layout))
         plans.push_back(std::move(*plan));

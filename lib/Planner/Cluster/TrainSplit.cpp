@@ -9,7 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Trainer.h"
+#include "TrainingModel.h"
 
 #include <algorithm>
 #include <numeric>

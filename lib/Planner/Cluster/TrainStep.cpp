@@ -150,25 +150,25 @@ const char *planner::nameOf(TrainModule module) {
 
 void TrainStages::timePasses(StageTime &time, const RankShare &share, bool isLast) const {
   const ModelSpec &spec = context.request.spec;
-  const Piece head = spec.tiedEmbeddings ? Piece::Embedding : Piece::Head;
+  const WeightModule head = spec.tiedEmbeddings ? WeightModule::Embedding : WeightModule::Head;
   const double rows = tokens(), tp = double(layout.tp), layers = double(share.layerCount());
-  auto held = [&](Piece piece) { return at(share.parameters, piece); };
+  auto held = [&](WeightModule module) { return at(share.parameters, module); };
   const std::array<double, trainModuleCount> tensors = tensorBytes(share, RecomputeSet::None);
   ModuleWork attention, experts, dense;
 
-  attention.parameters = held(Piece::Attention) + held(Piece::Norms);
-  attention.forward.linear = 2 * rows * held(Piece::Attention);
+  attention.parameters = held(WeightModule::Attention) + held(WeightModule::Norms);
+  attention.forward.linear = 2 * rows * held(WeightModule::Attention);
   attention.forward.core = layers * coreFlops(spec, rows, double(context.request.workload.train.sequence)) / tp;
   attention.tensors = tensors[size_t(TrainModule::Attention)];
   time.coreSeconds = attention.forward.core / context.rates.attention;
   // All ranks of an expert group bring rows / tp tokens; each computes its share of what they chose.
   const double routed =
       spec.moe ? 2 * rows / tp * double(spec.moe->topK) * context.model.expert * double(share.moeLayers) : 0;
-  experts.parameters = held(Piece::Experts) + held(Piece::Router) + held(Piece::Shared);
-  experts.forward.linear = routed + 2 * rows * (held(Piece::Router) + held(Piece::Shared));
+  experts.parameters = held(WeightModule::Experts) + held(WeightModule::Router) + held(WeightModule::Shared);
+  experts.forward.linear = routed + 2 * rows * (held(WeightModule::Router) + held(WeightModule::Shared));
   experts.tensors = tensors[size_t(TrainModule::Experts)];
   // Of an embedding only the rows of the tokens move.
-  dense.parameters = held(Piece::Mlp) + (isLast ? held(head) : 0);
+  dense.parameters = held(WeightModule::Mlp) + (isLast ? held(head) : 0);
   dense.forward.linear = 2 * rows * dense.parameters;
   dense.tensors = tensors[size_t(TrainModule::Dense)] + (isLast ? rows * double(spec.vocab) * 4 / tp : 0);
 

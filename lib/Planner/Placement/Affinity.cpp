@@ -17,8 +17,8 @@ using namespace k2c;
 
 namespace {
 
-constexpr int mostSweeps = 64;
-constexpr int64_t mostSteps = 40'000'000;
+constexpr int maxSweeps = 64;
+constexpr int64_t maxSteps = 40'000'000;
 
 /// Nodes of all experts and free slots, with what swaps change.
 class NodeSearch {
@@ -219,11 +219,11 @@ void NodeSearch::swap(int64_t a, int64_t b) {
 
 template <class Gain> void NodeSearch::sweep(Gain gain) {
   steps = 0;
-  for (int round = 0; round < mostSweeps; ++round) {
+  for (int round = 0; round < maxSweeps; ++round) {
     bool changed = false;
     steps += co.experts * slots;
     for (int64_t a = 0; a < co.experts; ++a)
-      for (int64_t b = a + 1; b < slots && steps < mostSteps; ++b)
+      for (int64_t b = a + 1; b < slots && steps < maxSteps; ++b)
         if (node[a] != node[b])
           if (double change = overloadChange(a, b); change <= epsilon && isBetter(change, gain(a, b))) {
             swap(a, b);

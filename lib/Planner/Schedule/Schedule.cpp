@@ -92,7 +92,7 @@ std::string PipelineSchedule::trace(size_t rank) const { return join(*this, rank
 namespace {
 
 /// Passes of micro-batches through stages that a schedule may hold: bounds time and memory.
-constexpr int64_t mostPasses = int64_t(1) << 18;
+constexpr int64_t maxPasses = int64_t(1) << 18;
 
 std::string atLeast(int64_t min, int64_t got) {
   return "must be at least " + std::to_string(min) + ", got " + std::to_string(got);
@@ -108,15 +108,15 @@ Status checkSize(const PipelineShape &shape) {
     return Error{"chunks", atLeast(1, shape.chunks), ""};
   auto tooMany = [](const std::string &field, int64_t got, int64_t most) {
     return Error{field, std::to_string(got) + " exceeds " + std::to_string(most),
-                 "a schedule holds at most " + std::to_string(mostPasses) +
+                 "a schedule holds at most " + std::to_string(maxPasses) +
                      " passes of micro-batches through ranks and chunks"};
   };
-  if (shape.pp > mostPasses)
-    return tooMany("pp", shape.pp, mostPasses);
-  if (shape.chunks > mostPasses / shape.pp)
-    return tooMany("chunks", shape.chunks, mostPasses / shape.pp);
-  if (shape.microbatches > mostPasses / shape.pp / shape.chunks)
-    return tooMany("microbatches", shape.microbatches, mostPasses / shape.pp / shape.chunks);
+  if (shape.pp > maxPasses)
+    return tooMany("pp", shape.pp, maxPasses);
+  if (shape.chunks > maxPasses / shape.pp)
+    return tooMany("chunks", shape.chunks, maxPasses / shape.pp);
+  if (shape.microbatches > maxPasses / shape.pp / shape.chunks)
+    return tooMany("microbatches", shape.microbatches, maxPasses / shape.pp / shape.chunks);
   return Status::success();
 }
 
@@ -130,9 +130,9 @@ Status checkInterleaved(const PipelineShape &shape) {
                  std::to_string(shape.microbatches) + " leave a last group of " + std::to_string(last) +
                      ", less than pp " + std::to_string(shape.pp),
                  "choose a multiple of group " + std::to_string(shape.group)};
-  if (shape.extraWarmup < 0 || shape.extraWarmup > mostPasses)
+  if (shape.extraWarmup < 0 || shape.extraWarmup > maxPasses)
     return Error{"extraWarmup",
-                 "must be 0 to " + std::to_string(mostPasses) + ", got " + std::to_string(shape.extraWarmup), ""};
+                 "must be 0 to " + std::to_string(maxPasses) + ", got " + std::to_string(shape.extraWarmup), ""};
   if (shape.paired && shape.extraWarmup == 0)
     return Error{"paired", "needs a forward more than the warm-up has", "set extraWarmup to 1"};
   return Status::success();

@@ -16,7 +16,7 @@ using namespace k2c;
 
 namespace {
 
-constexpr double mostTokens = 1 << 24;
+constexpr double maxTokens = 1 << 24;
 
 /// A mapping of the file.
 class Section {
@@ -135,7 +135,7 @@ void Section::lengths(const char *key, double least, Lengths &to) {
     return;
   const YAML::Node child = node[key];
   if (!child.IsMap()) {
-    double tokens = numberAt(child, key, least, mostTokens, true);
+    double tokens = numberAt(child, key, least, maxTokens, true);
     if (!mistake)
       to = Lengths::fixed(int64_t(tokens));
     return;
@@ -155,7 +155,7 @@ void Section::lengths(const char *key, double least, Lengths &to) {
         break;
       }
       points.push_back(
-          {int64_t(in.numberAt(pair[0], "tokens", least, mostTokens, true)), in.numberAt(pair[1], "share", 0, 1e12)});
+          {int64_t(in.numberAt(pair[0], "tokens", least, maxTokens, true)), in.numberAt(pair[1], "share", 0, 1e12)});
       sum += points.back().share;
     }
     if (!in.mistake && sum <= 0)
@@ -167,9 +167,9 @@ void Section::lengths(const char *key, double least, Lengths &to) {
     int64_t most = 1;
     for (const char *needed : {"median", "sigma", "most"})
       in.needed(needed);
-    in.number("median", std::max(1.0, least), mostTokens, median);
+    in.number("median", std::max(1.0, least), maxTokens, median);
     in.number("sigma", 0, 4, sigma);
-    in.number("most", std::max(1.0, least), mostTokens, most);
+    in.number("most", std::max(1.0, least), maxTokens, most);
     if (!in.mistake)
       to = Lengths::logNormal(median, sigma, most);
   }
@@ -227,7 +227,7 @@ void readTraining(Section &in, TrainWorkload &train) {
     return;
   Section t(in.document, in["train"], "train",
             {"sequence_tokens", "batch_tokens", "state_bytes", "buffers", "fragmentation"});
-  t.number("sequence_tokens", 1, mostTokens, train.sequence);
+  t.number("sequence_tokens", 1, maxTokens, train.sequence);
   t.number("batch_tokens", 1, 1e12, train.batchTokens);
   if (t.has("state_bytes")) {
     Section bytes(in.document, t["state_bytes"], "state_bytes", {"weight", "gradient", "optimizer"});

@@ -1,4 +1,4 @@
-//===- Server.h - One serving layout under its workload -----------------------===//
+//===- ServingModel.h - Cost model of a serving layout --------------------===//
 //
 // One pool: prompts and generated tokens share the devices. With R prompt tokens/s and a decode step of D seconds for B
 // sequences, a request of C computed and O generated tokens takes C / R + O D / (B E) of its time (E tokens of a
@@ -10,22 +10,22 @@
 // says so.
 //
 //===----------------------------------------------------------------------===//
-#ifndef K2C_LIB_PLANNER_CLUSTER_SERVER_H
-#define K2C_LIB_PLANNER_CLUSTER_SERVER_H
+#ifndef K2C_LIB_PLANNER_CLUSTER_SERVINGMODEL_H
+#define K2C_LIB_PLANNER_CLUSTER_SERVINGMODEL_H
 
 #include "ServePool.h"
 
 namespace k2c::planner {
 
-/// The most that a queue of prompts, or a pool with arrivals, is kept busy.
-inline constexpr double mostBusy = 0.95;
+/// The largest utilisation at which a queue of prompts, or a pool with arrivals, is planned.
+inline constexpr double maxBusy = 0.95;
 
 /// Mean wait of a queue with one server of fixed service time that is busy a share of the time (M/D/1).
 double waitingSeconds(double busy, double service);
-/// The share of the time at which the wait is `seconds`.
+/// The utilisation at which the mean wait of that queue is `seconds`.
 double busyAtWait(double seconds, double service);
 
-/// What users get when each data-parallel rank holds `sequences`; requests of the whole cluster.
+/// The service that users get when each data-parallel rank holds `sequences`; `requests` is of the whole cluster.
 struct Service {
   int64_t sequences = 0;
   double decode = 0;   ///< seconds of a decode step
@@ -35,13 +35,14 @@ struct Service {
   double promptBusy = 0, tokenBusy = 0; ///< shares of the time, of two pools
 };
 
-/// A layout of one pool, or of two.
-class Server {
+/// The cost model of a serving layout, of one pool of devices or of two.
+class ServingModel {
 public:
-  /// The layout passes checkLayout, and asReplicas for each pool.
-  Server(const RequestModel &context, const ParallelLayout &layout);
+  /// `layout` must pass checkLayout and, for each pool, asReplicas.
+  ServingModel(const RequestModel &context, const ParallelLayout &layout);
 
-  /// Sequences of a rank: as asked, as the arrivals keep busy, or as many as memory and targets allow.
+  /// Chooses the sequences of a rank: as many as the workload asks for, as its arrivals keep busy, or as memory and
+  /// latency targets allow.
   Expected<Service> choose() const;
   Service at(int64_t sequences) const;
   ClusterPlan plan(const Service &service) const;
@@ -50,7 +51,7 @@ public:
 
 private:
   const ServePool &prompts() const { return separate ? *separate : tokens; }
-  double mostRequests(double tokenSeconds) const;
+  double maxRequests(double tokenSeconds) const;
   double firstTokenSeconds(bool slow, const Service &service) const;
   Expected<Service> chooseForArrivals(int64_t most) const;
   void addSteps(ClusterPlan &plan, const char *phase, const StepTime &step) const;
@@ -74,4 +75,4 @@ private:
 
 } // namespace k2c::planner
 
-#endif // K2C_LIB_PLANNER_CLUSTER_SERVER_H
+#endif // K2C_LIB_PLANNER_CLUSTER_SERVINGMODEL_H

@@ -1,6 +1,6 @@
-//===- Trainer.h - One training layout ----------------------------------------===//
-#ifndef K2C_LIB_PLANNER_CLUSTER_TRAINER_H
-#define K2C_LIB_PLANNER_CLUSTER_TRAINER_H
+//===- TrainingModel.h - Cost model of a training layout ------------------===//
+#ifndef K2C_LIB_PLANNER_CLUSTER_TRAININGMODEL_H
+#define K2C_LIB_PLANNER_CLUSTER_TRAININGMODEL_H
 
 #include "TrainStep.h"
 #include <map>
@@ -8,12 +8,13 @@
 
 namespace k2c::planner {
 
-/// Programs of pipelines, which depend on a layout's shape only: a search meets the same ones again and again.
+/// Pipeline schedules by shape. A schedule depends on the shape of a layout alone, and a search asks for the same
+/// shapes many times.
 class PipelineCache {
 public:
   struct Entry {
     PipelineSchedule schedule;
-    /// Of each rank: stage passes of each lane alive at its fullest moments.
+    /// For each rank, the numbers of stage passes of each lane whose activations are alive when the rank holds most.
     std::vector<std::vector<std::vector<int64_t>>> alive;
   };
   /// Error: the kind cannot run the shape.
@@ -23,25 +24,26 @@ private:
   std::map<std::vector<int64_t>, Expected<std::shared_ptr<const Entry>>> entries;
 };
 
-/// Memory and time of one layout. The context outlives it.
-class Trainer {
+/// The cost model of a training layout: bytes of every rank and seconds of a step. `context` must outlive the model.
+class TrainingModel {
 public:
-  Trainer(const RequestModel &context, const ParallelLayout &layout, PipelineCache &cache);
+  TrainingModel(const RequestModel &context, const ParallelLayout &layout, PipelineCache &cache);
 
-  /// Finds the programs of the ranks. Error: the schedule cannot run this shape.
+  /// Builds the schedule of every rank. It is an error when the schedule cannot run this shape.
   Status makePrograms();
-  /// Simulates all micro-batches, or (`quick`) as many as show the steady state, which then goes on. After
-  /// makePrograms.
+  /// Simulates all micro-batches or, with `quick`, as many as show the steady state, which is then extrapolated. Needs
+  /// makePrograms first.
   Status runPipeline(bool quick);
-  /// A step takes no less: the slowest stage's work without waiting, and what comes after the pipeline.
-  double leastStepSeconds();
-  /// Bytes of the fullest rank. After makePrograms.
-  double mostBytes() const { return mostBytes(routing()); }
-  /// Likewise, should tokens be routed so.
-  double mostBytes(Routing routing) const;
-  /// What the fullest node's host holds. After makePrograms.
+  /// A lower bound of the seconds of a step: the work of the slowest stage without waiting, and what comes after the
+  /// pipeline.
+  double minStepSeconds();
+  /// Bytes that the fullest rank holds. Needs makePrograms first.
+  double maxBytes() const { return maxBytes(routing()); }
+  /// The same when tokens are routed as `routing` says.
+  double maxBytes(Routing routing) const;
+  /// Bytes that the host of the fullest node holds. Needs makePrograms first.
   double hostBytes() const;
-  /// Likewise of parameters whose states it holds.
+  /// Number of parameters whose optimizer states that host holds.
   double hostParameters() const;
   std::vector<RankMemory> memory() const;
   double stepSeconds() const;
@@ -78,16 +80,16 @@ private:
   /// What a rank does for a micro-batch, in all of its stages.
   StageTime workOf(int64_t rank) const;
   /// The most that a rank holds at once when a pass of stage s holds `bytes(s)`.
-  template <class Bytes> double mostAlive(int64_t rank, Bytes bytes) const;
+  template <class Bytes> double maxAlive(int64_t rank, Bytes bytes) const;
   /// Likewise, of what stays on the device.
-  template <class Bytes> double mostOnDevice(int64_t rank, Bytes bytes) const;
+  template <class Bytes> double maxOnDevice(int64_t rank, Bytes bytes) const;
   double keptBytes(int64_t rank) const;
   /// Parameters of which a rank holds optimizer states.
   double shardedParameters(int64_t rank) const;
   double hostBytes(int64_t rank) const;
   /// The most that a node's ranks hold together.
-  template <class Bytes> double mostOfNode(Bytes bytes) const;
-  double mostPasses() const;
+  template <class Bytes> double maxOfNode(Bytes bytes) const;
+  double maxPasses() const;
   StateMemory states(const RankShare &share) const;
   /// As the workload says; measured where it has loads.
   Routing routing() const;
@@ -143,7 +145,7 @@ std::optional<ParallelLayout> withChosenLayers(const RequestModel &context, Para
 /// What a search ranks by.
 struct TrainScore {
   ParallelLayout layout;
-  double tokensPerSecond = 0, stepSeconds = 0, mostBytes = 0;
+  double tokensPerSecond = 0, stepSeconds = 0, maxBytes = 0;
 };
 /// Without a plan's tables; the pipeline's steady state is extrapolated.
 Expected<TrainScore> scoreTrain(const RequestModel &context, const ParallelLayout &layout, PipelineCache &cache);
@@ -155,4 +157,4 @@ std::optional<double> trainingBytes(const RequestModel &context, const ParallelL
 
 } // namespace k2c::planner
 
-#endif // K2C_LIB_PLANNER_CLUSTER_TRAINER_H
+#endif // K2C_LIB_PLANNER_CLUSTER_TRAININGMODEL_H
