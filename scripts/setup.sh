@@ -7,7 +7,8 @@ set -euo pipefail
 packages=(
   libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools clang-22 lld-22
   g++ cmake ninja-build ccache python3 python3-psutil
-  clang-format-22 libcli11-dev nlohmann-json3-dev libyaml-cpp-dev libonig-dev libutf8proc-dev libxxhash-dev libgtest-dev
+  clang-format-22 libcli11-dev nlohmann-json3-dev libyaml-cpp-dev libonig-dev libpugixml-dev libutf8proc-dev
+  libxxhash-dev libgtest-dev
   "$@"
 )
 
