@@ -10,13 +10,15 @@
 namespace k2c {
 
 /// What programs can be compiled for: the one list.
-static const char *const compiledKinds[] = {"cpu"};
+static constexpr DeviceKind compiledKinds[] = {DeviceKind::Cpu};
 static constexpr int64_t compiledRanks = 1;
 
 Status checkCompiles(const Topology &topology) {
   std::string where = "topology '" + shortened(topology.name) + "'", remedy = "use --topology host or cpu1";
   if (std::find(std::begin(compiledKinds), std::end(compiledKinds), topology.device.kind) == std::end(compiledKinds))
-    return Error{where, "compiling for devices of kind " + topology.device.kind + " is not in this build", remedy};
+    return Error{where,
+                 "compiling for devices of kind " + std::string(name(topology.device.kind)) + " is not in this build",
+                 remedy};
   if (topology.ranks() > compiledRanks)
     return Error{where, "has " + std::to_string(topology.ranks()) + " ranks; several ranks are not in this build",
                  remedy};

@@ -10,6 +10,15 @@ namespace k2c {
 
 using namespace cluster;
 
+std::string_view name(DeviceKind kind) { return kind == DeviceKind::Cpu ? "cpu" : "nvidia"; }
+
+std::optional<DeviceKind> parseDeviceKind(std::string_view word) {
+  for (DeviceKind kind : {DeviceKind::Cpu, DeviceKind::Nvidia})
+    if (word == name(kind))
+      return kind;
+  return std::nullopt;
+}
+
 namespace {
 
 constexpr int64_t maxTiers = 8;
@@ -76,21 +85,22 @@ Expected<Device> readDevice(const YamlDocument &document, const YAML::Node &node
   Device device;
   if (!node.IsMap() || !node["kind"])
     return document.error(node, node.IsMap() ? "device lacks 'kind'" : "device must be a mapping");
-  Expected<std::string> kind = document.asString(node["kind"], "kind");
+  Expected<std::string> word = document.asString(node["kind"], "kind");
+  if (!word)
+    return word.takeError();
+  const std::optional<DeviceKind> kind = parseDeviceKind(*word);
   if (!kind)
-    return kind.takeError();
+    return document.error(node["kind"], "device kind '" + shortened(*word) + "' is not known", "use cpu or nvidia");
   device.kind = *kind;
-  if (device.kind == "cpu")
+  const bool isCpu = device.kind == DeviceKind::Cpu;
+  if (isCpu)
     keys.insert(keys.end(), {"cores", "numa", "l1", "l3", "measured"});
-  else if (device.kind == "nvidia")
-    keys.insert(keys.end(), {"arch", "sms"});
   else
-    return document.error(node["kind"], "device kind '" + shortened(device.kind) + "' is not known",
-                          "use cpu or nvidia");
+    keys.insert(keys.end(), {"arch", "sms"});
   Mapping in(document, node, "device", keys);
   if (in.has("model"))
     in.text("model", device.model);
-  device.kind == "cpu" ? readCpu(document, in, device) : readNvidia(in, device);
+  isCpu ? readCpu(document, in, device) : readNvidia(in, device);
   if (in.mistake)
     return std::move(*in.mistake);
   return device;
@@ -199,7 +209,7 @@ Expected<Topology> parseTopology(const std::string &text, const std::string &fil
     return device.takeError();
   topology.device = std::move(*device);
   if (in.has("host")) {
-    if (topology.device.kind == "cpu")
+    if (topology.device.kind == DeviceKind::Cpu)
       return document->error(in.at("host"), "a cpu is its own host", "leave host out");
     Expected<Host> host = readHost(*document, in.at("host"));
     if (!host)

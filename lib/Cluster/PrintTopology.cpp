@@ -26,8 +26,8 @@ template <class Q> std::string line(const char *key, const Sourced<Q> &of, Dimen
 }
 
 std::string printDevice(const Device &device) {
-  bool cpu = device.kind == "cpu";
-  std::string out = "device:\n  kind: " + device.kind + "\n";
+  bool cpu = device.kind == DeviceKind::Cpu;
+  std::string out = "device:\n  kind: " + std::string(name(device.kind)) + "\n";
   if (!device.model.empty())
     out += "  model: " + quoted(device.model) + "\n";
   if (!cpu)

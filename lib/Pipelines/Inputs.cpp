@@ -83,12 +83,10 @@ Expected<Inputs> readInputs(const CompileOptions &options) {
     return limits.takeError();
   inputs.limits = *limits;
   inputs.planOptions.mustFit = inputs.checkpoint.has_value();
-  inputs.planOptions.compute = options.compute == "bf16" ? DType::BF16 : DType::F32;
+  inputs.planOptions.compute = parseComputeType(options.compute).value_or(DType::F32);
   if (!options.cache.empty())
-    inputs.planOptions.cache = options.cache == "bf16" ? DType::BF16 : DType::F32;
-  inputs.planOptions.mla = options.mla == "absorbed"   ? MlaForms::Absorbed
-                           : options.mla == "expanded" ? MlaForms::Expanded
-                                                       : MlaForms::Phased;
+    inputs.planOptions.cache = parseComputeType(options.cache).value_or(DType::F32);
+  inputs.planOptions.mla = parseMlaForms(options.mla).value_or(MlaForms::Phased);
   return inputs;
 }
 

@@ -5,6 +5,17 @@
 
 namespace k2c {
 
+static constexpr std::string_view formNames[] = {"phased", "absorbed", "expanded"};
+
+std::string_view name(MlaForms forms) { return formNames[size_t(forms)]; }
+
+std::optional<MlaForms> parseMlaForms(std::string_view word) {
+  for (MlaForms forms : {MlaForms::Phased, MlaForms::Absorbed, MlaForms::Expanded})
+    if (word == name(forms))
+      return forms;
+  return std::nullopt;
+}
+
 /// Multiply-adds that expand one key, or absorb one query, of one head.
 static double expansion(const MlaSpec &mla) { return double(mla.latent) * double(mla.nope + mla.value); }
 

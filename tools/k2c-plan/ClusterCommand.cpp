@@ -14,7 +14,7 @@ namespace {
 
 const std::vector<std::string> objectives = {"throughput", "latency", "devices", "ep", "cost"};
 
-DType typeOf(const std::string &name) { return name == "f32" ? DType::F32 : DType::BF16; }
+DType typeOf(const std::string &name) { return parseComputeType(name).value_or(DType::BF16); }
 
 /// What a model is in numbers, whatever runs it.
 Expected<nlohmann::ordered_json> countsOf(const ModelSpec &spec, const std::string &source) {
@@ -109,9 +109,7 @@ int planHostRank(const ClusterFlags &flags, const ModelSpec &spec, const Topolog
   options.compute = typeOf(flags.compile.compute);
   if (!flags.compile.cache.empty())
     options.cache = typeOf(flags.compile.cache);
-  options.mla = flags.compile.mla == "absorbed"   ? MlaForms::Absorbed
-                : flags.compile.mla == "expanded" ? MlaForms::Expanded
-                                                  : MlaForms::Phased;
+  options.mla = parseMlaForms(flags.compile.mla).value_or(MlaForms::Phased);
   Limits limits = defaultLimits(spec);
   limits.stepTokens = flags.compile.stepTokens.value_or(limits.stepTokens);
   limits.maxSequences = flags.compile.maxSequences.value_or(limits.maxSequences);
@@ -146,9 +144,8 @@ int planLoad(const ClusterFlags &flags, const ModelSpec &spec, const Topology &t
   request.phase = flags.train ? PlanPhase::Train : PlanPhase::Serve;
   request.compute = typeOf(flags.compile.compute);
   request.cache = flags.compile.cache.empty() ? request.compute : typeOf(flags.compile.cache);
-  request.weights = flags.weights == "f32"                   ? WeightFormat::F32
-                    : flags.weights == "bf16" || flags.train ? WeightFormat::Bf16
-                                                             : WeightFormat::Published;
+  request.weights =
+      parseWeightFormat(flags.weights).value_or(flags.train ? WeightFormat::Bf16 : WeightFormat::Published);
   if (!flags.objective.empty())
     request.objective =
         Objective(std::find(objectives.begin(), objectives.end(), flags.objective) - objectives.begin());
@@ -212,7 +209,7 @@ int k2c::planCluster(const ClusterFlags &given, const AskCompiler &compiler) {
                                                              : Kind::Load;
   if (Status known = checkFlags(flags, kind); !known)
     return fail(known.error().text());
-  const bool isCpu = topology->device.kind == "cpu";
+  const bool isCpu = topology->device.kind == DeviceKind::Cpu;
   if (flags.compile.compute.empty())
     flags.compile.compute = isCpu ? "f32" : "bf16";
   nlohmann::ordered_json counts;

@@ -42,6 +42,12 @@ TEST(MlaForms, ASmallLatentIsNeverWorthExpanding) { // 2 * 16 + 16 <= 16 + 16 + 
   EXPECT_EQ(expandedFrom(small, MlaForms::Phased), -1);
 }
 
+TEST(MlaForms, NamesReadBack) {
+  for (MlaForms forms : {MlaForms::Phased, MlaForms::Absorbed, MlaForms::Expanded})
+    EXPECT_EQ(parseMlaForms(name(forms)), forms);
+  EXPECT_EQ(parseMlaForms("both"), std::nullopt);
+}
+
 TEST(MlaForms, TheOptionDecides) {
   MlaSpec v3 = mla(512, 128, 64, 128);
   EXPECT_EQ(expandedFrom(v3, MlaForms::Absorbed), -1);

@@ -10,7 +10,7 @@ namespace k2c::test {
 inline Topology sampleTopology() {
   Topology topology;
   topology.name = "2x2";
-  topology.device.kind = "nvidia";
+  topology.device.kind = DeviceKind::Nvidia;
   topology.device.memory = {Bytes(80'000'000'000), ""};
   topology.device.memoryRead = {Bandwidth(3.35e12), ""};
   topology.device.f32 = {FlopRate(67e12), ""};

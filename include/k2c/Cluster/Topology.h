@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace k2c {
@@ -32,9 +33,16 @@ template <class T> struct Sourced {
   std::string source; ///< a measurement, a datasheet, "assumed: ...", or file:line:column of who wrote it
 };
 
+/// What a device is. It decides which constants a topology file gives of it.
+enum class DeviceKind : uint8_t { Cpu, Nvidia };
+/// The kind as topology files spell it: "cpu" or "nvidia".
+std::string_view name(DeviceKind kind);
+/// The kind that is spelt so, or nothing.
+std::optional<DeviceKind> parseDeviceKind(std::string_view word);
+
 /// One device: the memory and the arithmetic of one rank.
 struct Device {
-  std::string kind = "cpu";                  ///< cpu or nvidia
+  DeviceKind kind = DeviceKind::Cpu;
   std::string model;                         ///< what people call it: "H100 SXM"; may be empty
   std::string arch;                          ///< nvidia: sm_90a; empty for a cpu
   int64_t cores = 1;                         ///< that a program may use; nvidia: streaming multiprocessors
@@ -50,7 +58,7 @@ struct Device {
   std::optional<Calibration> measured;       ///< cpu: what `k2c calibrate` found
 
   /// A rate above as the device's, all cores together.
-  FlopRate whole(FlopRate rate) const { return kind == "cpu" ? rate * double(cores) : rate; }
+  FlopRate whole(FlopRate rate) const { return kind == DeviceKind::Cpu ? rate * double(cores) : rate; }
 };
 
 /// `count` units of the tier below (devices for the first), each device of which reaches those of the other units over

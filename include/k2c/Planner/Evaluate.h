@@ -18,6 +18,8 @@ namespace k2c {
 enum class WeightFormat : uint8_t { Published, Bf16, F32 };
 /// "as published", "bf16", "f32".
 const char *nameOf(WeightFormat format);
+/// The format that `--weights` spells "published", "bf16" or "f32", or nothing.
+std::optional<WeightFormat> parseWeightFormat(std::string_view word);
 
 /// What is planned. The referenced objects outlive the request.
 struct PlanRequest {

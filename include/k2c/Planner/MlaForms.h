@@ -19,11 +19,16 @@
 #include "k2c/Support/Units.h"
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 namespace k2c {
 
 /// `--mla`: one form everywhere, or by the new-token count of a prompt segment.
 enum class MlaForms : uint8_t { Phased, Absorbed, Expanded };
+/// The forms as options and manifests spell them: "phased", "absorbed" or "expanded".
+std::string_view name(MlaForms forms);
+/// The forms that are spelt so, or nothing.
+std::optional<MlaForms> parseMlaForms(std::string_view word);
 
 /// FLOP of all heads for `queries` tokens that each see `keys` keys.
 Flops expandedFlops(const MlaSpec &mla, double queries, double keys);

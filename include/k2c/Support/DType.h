@@ -8,6 +8,7 @@
 #define K2C_SUPPORT_DTYPE_H
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace k2c {
@@ -38,6 +39,14 @@ constexpr std::string_view name(DType type) {
   constexpr std::string_view names[] = {"f32", "bf16", "f16", "f64", "f8E4M3FN", "f8E5M2",
                                         "i8",  "ui8",  "i16", "i32", "i64",      "i1"};
   return names[static_cast<uint8_t>(type)];
+}
+
+/// The type of arithmetic or of a cache that options spell "f32" or "bf16", or nothing.
+constexpr std::optional<DType> parseComputeType(std::string_view word) {
+  for (DType type : {DType::F32, DType::BF16})
+    if (word == name(type))
+      return type;
+  return std::nullopt;
 }
 
 } // namespace k2c

@@ -12,6 +12,14 @@ const char *k2c::nameOf(WeightFormat format) {
   return names[size_t(format)];
 }
 
+std::optional<WeightFormat> k2c::parseWeightFormat(std::string_view word) {
+  static constexpr std::string_view words[] = {"published", "bf16", "f32"};
+  for (WeightFormat format : {WeightFormat::Published, WeightFormat::Bf16, WeightFormat::F32})
+    if (word == words[size_t(format)])
+      return format;
+  return std::nullopt;
+}
+
 const char *planner::nameOf(WeightModule module) {
   static const char *const names[] = {"attention",      "norms",        "router",    "experts",
                                       "shared experts", "dense layers", "embedding", "head"};

@@ -17,7 +17,7 @@ using namespace k2c::planner;
 
 DeviceRates::DeviceRates(const PlanRequest &request) {
   const Device &device = request.topology.device;
-  const bool isGpu = device.kind != "cpu", f32 = request.compute == DType::F32;
+  const bool isGpu = device.kind != DeviceKind::Cpu, f32 = request.compute == DType::F32;
   if (request.workload.inefficiency)
     inefficiency = *request.workload.inefficiency;
   else if (isGpu)

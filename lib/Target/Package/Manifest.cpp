@@ -18,10 +18,6 @@ constexpr const char *checkedFeatures[] = {"avx",        "avx2",       "fma",   
                                            "avx512f",    "avx512bw",   "avx512dq", "avx512vl", "avx512cd", "avx512bf16",
                                            "avx512vnni", "avx512vbmi", "gfni",     "vaes"};
 
-const char *formsName(MlaForms forms) {
-  return forms == MlaForms::Phased ? "phased" : forms == MlaForms::Absorbed ? "absorbed" : "expanded";
-}
-
 json modelJson(const ModelSpec &spec) {
   int64_t heads = std::visit([](const auto &attention) { return attention.heads; }, spec.attention);
   ParameterCounts parameters = countParameters(spec);
@@ -41,7 +37,7 @@ json modelJson(const ModelSpec &spec) {
 
 /// N0: what the bits depend on besides checkpoint and tokens. A model without latent attention has no form.
 json numericsJson(const ModelSpec &spec, const Plan &plan) {
-  std::string compute(name(plan.compute)), mla = formsName(plan.mla);
+  std::string compute(name(plan.compute)), mla(name(plan.mla));
   std::string bits = plan.compute == DType::F32 ? "f32" : "bf16-x86";
   bool latent = std::holds_alternative<MlaSpec>(spec.attention);
   return {{"version", K2RT_NUMERICS_VERSION},
