@@ -4,6 +4,7 @@
 
 #include "dialects/Dist/Dist.h"
 #include "dialects/Kern/Kern.h"
+#include "dialects/Mem/Mem.h"
 #include "dialects/Mla/Mla.h"
 #include "dialects/Moe/Moe.h"
 #include "dialects/Nn/Nn.h"
@@ -12,8 +13,8 @@
 namespace k2c {
 /// Makes every dialect of k2c known to contexts of `registry`.
 inline void registerDialects(mlir::DialectRegistry &registry) {
-  registry
-      .insert<nn::NnDialect, moe::MoeDialect, mla::MlaDialect, dist::DistDialect, kern::KernDialect, rt::RtDialect>();
+  registry.insert<nn::NnDialect, moe::MoeDialect, mla::MlaDialect, dist::DistDialect, mem::MemDialect,
+                  kern::KernDialect, rt::RtDialect>();
 }
 } // namespace k2c
 

@@ -6,6 +6,7 @@
 #include "dialects/Dist/Dist.h"
 
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -26,36 +27,35 @@ void DistDialect::initialize() {
 
 using EmitError = llvm::function_ref<InFlightDiagnostic()>;
 
-/// [C1] of topology.
-LogicalResult TopologyAttr::verify(EmitError emitError, StringRef name, int64_t ranks) {
+/// [C1], [C2] of topology.
+LogicalResult TopologyAttr::verify(EmitError emitError, StringRef name, int64_t ranks, ArrayRef<int64_t> numa) {
   if (ranks < 1)
     return emitError() << "'#dist.topology' [C1] expects at least one rank of '" << name << "', got " << ranks;
+  for (int64_t cores : numa)
+    if (cores < 1)
+      return emitError() << "'#dist.topology' [C2] expects cores on every node of '" << name << "', got " << cores;
   return success();
 }
 
-/// [C1] of layout.
-LogicalResult LayoutAttr::verify(EmitError emitError, int64_t dp, int64_t ep, int64_t pp) {
-  for (int64_t size : {dp, ep, pp})
-    if (size < 1)
-      return emitError() << "'#dist.layout' [C1] expects positive sizes, got " << size;
-  return success();
-}
-
-/// [C1] of memory.
-LogicalResult MemoryAttr::verify(EmitError emitError, int64_t weights, int64_t cache, int64_t arena, int64_t reserve) {
-  for (int64_t bytes : {weights, cache, arena, reserve})
-    if (bytes < 0)
-      return emitError() << "'#dist.memory' [C1] expects no negative size, got " << bytes;
-  return success();
-}
-
-/// [C1], [C2] of plan.
-LogicalResult PlanAttr::verify(EmitError emitError, LayoutAttr, int64_t expandedFrom, MemoryAttr, int64_t prefill,
-                               int64_t decode) {
+/// [C1], [C2], [C3] of plan.
+LogicalResult PlanAttr::verify(EmitError emitError, StringRef, int64_t expandedFrom, ArrayAttr without,
+                               int64_t tileChoice) {
   if (expandedFrom < -1)
     return emitError() << "'#dist.plan' [C1] expects expanded_from >= -1, got " << expandedFrom;
-  for (int64_t time : {prefill, decode})
-    if (time < 0)
-      return emitError() << "'#dist.plan' [C2] expects no negative time, got " << time;
+  if (tileChoice < 0)
+    return emitError() << "'#dist.plan' [C2] expects a tile_choice that is not negative, got " << tileChoice;
+  for (Attribute pass : without ? without.getValue() : ArrayRef<Attribute>())
+    if (!isa<StringAttr>(pass))
+      return emitError() << "'#dist.plan' [C3] expects names of passes in without, got " << pass;
+  return success();
+}
+
+LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  const bool isPlan = attribute.getName() == planAttrName;
+  if (!isPlan && attribute.getName() != topologyAttrName)
+    return op->emitError() << "'" << attribute.getName().getValue() << "' is no attribute of dist";
+  if (!isa<ModuleOp>(op) || !(isPlan ? isa<PlanAttr>(attribute.getValue()) : isa<TopologyAttr>(attribute.getValue())))
+    return op->emitError() << "'" << attribute.getName().getValue() << "' expects #" << attribute.getName().getValue()
+                           << " on a module, got " << attribute.getValue() << " on '" << op->getName() << "'";
   return success();
 }

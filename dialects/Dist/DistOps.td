@@ -18,6 +18,11 @@ def DistDialect : Dialect {
   }];
   let cppNamespace = "::k2c::dist";
   let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
+  let extraClassDeclaration = [{
+    /// The attributes of the module.
+    static constexpr ::llvm::StringLiteral planAttrName = "dist.plan", topologyAttrName = "dist.topology";
+  }];
 }
 
 class Dist_Attr<string name, string attrMnemonic> : AttrDef<DistDialect, name> {
@@ -27,43 +32,16 @@ class Dist_Attr<string name, string attrMnemonic> : AttrDef<DistDialect, name> {
 def Dist_TopologyAttr : Dist_Attr<"Topology", "topology"> {
   let summary = "the cluster a program is compiled for";
   let description = [{
-    The name of a topology and the size of the world. Lies on the module as `dist.topology`.
+    The name of a topology, the size of the world, and the cores of a rank by NUMA node where there are several. Lies on
+    the module as `dist.topology`.
 
     ```mlir
-    #dist.topology<"host", ranks = 1>
+    #dist.topology<"host", ranks = 1, numa = [4, 4]>
     ```
-    [C1] there is at least one rank.
+    [C1] there is at least one rank. [C2] every node has cores.
   }];
-  let parameters = (ins StringRefParameter<>:$name, "int64_t":$ranks);
-  let assemblyFormat = "`<` $name `,` `ranks` `=` $ranks `>`";
-  let genVerifyDecl = 1;
-}
-
-def Dist_LayoutAttr : Dist_Attr<"Layout", "layout"> {
-  let summary = "how ranks divide the work";
-  let description = [{
-    Data-parallel, expert-parallel and pipeline-parallel sizes.
-
-    ```mlir
-    #dist.layout<dp = 1, ep = 1, pp = 1>
-    ```
-    [C1] every size is positive.
-  }];
-  let parameters = (ins "int64_t":$dp, "int64_t":$ep, "int64_t":$pp);
-  let assemblyFormat = "`<` struct(params) `>`";
-  let genVerifyDecl = 1;
-}
-
-def Dist_MemoryAttr : Dist_Attr<"Memory", "memory"> {
-  let summary = "predicted bytes of one rank";
-  let description = [{
-    ```mlir
-    #dist.memory<weights = 1048576, cache = 65536, arena = 32768, reserve = 0>
-    ```
-    [C1] no size is negative.
-  }];
-  let parameters = (ins "int64_t":$weights, "int64_t":$cache, "int64_t":$arena, "int64_t":$reserve);
-  let assemblyFormat = "`<` struct(params) `>`";
+  let parameters = (ins StringRefParameter<>:$name, "int64_t":$ranks, OptionalArrayRefParameter<"int64_t">:$numa);
+  let assemblyFormat = "`<` $name `,` `ranks` `=` $ranks (`,` `numa` `=` `[` $numa^ `]`)? `>`";
   let genVerifyDecl = 1;
 }
 
@@ -71,22 +49,20 @@ def Dist_PlanAttr : Dist_Attr<"Plan", "plan"> {
   let summary = "what the planner decided";
   let description = [{
     Lies on the module as `dist.plan`; every pass after attach-plan reads it and decides nothing of this kind itself.
-    `expanded_from`: a prompt segment of at least this many new tokens runs expanded where the forms say `table`; 0 =
-    always, -1 = never. Times are predicted nanoseconds.
+    `layout`: how ranks divide the work, as `--layout` takes it. `expanded_from`: a prompt segment of at least this many
+    new tokens runs expanded where the forms say `table`; 0 = every segment runs expanded, -1 = none. `without`: the
+    optional passes that are left out, by the names that `--without` takes. `tile_choice`: which candidate each kernel's
+    tile is, by rising cost.
 
     ```mlir
-    #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = 64,
-               memory = #dist.memory<weights = 1048576, cache = 65536, arena = 32768, reserve = 0>,
-               prefill_ns = 1000000, decode_ns = 20000>
+    #dist.plan<layout = "dp=1", expanded_from = 64, without = ["fusion"], tile_choice = 1>
     ```
-    [C1] expanded_from is at least -1. [C2] no time is negative.
+    [C1] expanded_from is at least -1. [C2] tile_choice is not negative. [C3] `without` holds strings.
   }];
-  let parameters = (ins "::k2c::dist::LayoutAttr":$layout, "int64_t":$expanded_from, "::k2c::dist::MemoryAttr":$memory,
-                        "int64_t":$prefill_ns, "int64_t":$decode_ns);
-  let assemblyFormat = [{
-    `<` `layout` `=` qualified($layout) `,` `expanded_from` `=` $expanded_from `,` `memory` `=` qualified($memory) `,`
-    `prefill_ns` `=` $prefill_ns `,` `decode_ns` `=` $decode_ns `>`
-  }];
+  let parameters = (ins StringRefParameter<>:$layout, "int64_t":$expanded_from,
+                        OptionalParameter<"::mlir::ArrayAttr">:$without,
+                        DefaultValuedParameter<"int64_t", "0">:$tile_choice);
+  let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }
 

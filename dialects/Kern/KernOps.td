@@ -11,6 +11,7 @@ include "mlir/Interfaces/ControlFlowInterfaces.td"
 include "mlir/Interfaces/FunctionInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "dialects/Kern/KernEnums.td"
+include "dialects/Nn/NnBase.td"
 
 def KernDialect : Dialect {
   let name = "kern";
@@ -19,11 +20,35 @@ def KernDialect : Dialect {
     A kernel is a region of nn, moe and mla ops plus a tile attribute; evaluate, cost and emit all read it. A call names
     the weights of its layer and, after assign-memory, the arena offsets of its results. See Rationale.md.
 
-    Functions of kernel calls carry the peak of their arena in the attribute `mem.peak` (bytes, i64) after
-    assign-memory.
+    What the program is compiled for lies on the module as `kern.target`: `#kern.cpu` today.
   }];
   let cppNamespace = "::k2c::kern";
   let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
+  let extraClassDeclaration = [{
+    /// The module's target.
+    static constexpr ::llvm::StringLiteral targetAttrName = "kern.target";
+  }];
+}
+
+def Kern_CpuAttr : AttrDef<KernDialect, "Cpu"> {
+  let mnemonic = "cpu";
+  let summary = "a processor that a program is compiled for";
+  let description = [{
+    LLVM's name, the cores that share a launch, the data caches of a core in bytes, and the features that a machine must
+    have; lanes and registers of a vector follow from these. Lies on the module as `kern.target`.
+
+    ```mlir
+    #kern.cpu<"x86-64-v3", cores = 8, l1 = 32768, l2 = 1048576, features = ["avx2", "fma"]>
+    ```
+    [C1] cores and sizes are positive. [C2] every feature is a string.
+  }];
+  let parameters = (ins StringRefParameter<>:$name, "int64_t":$cores, "int64_t":$l1, "int64_t":$l2,
+                        "::mlir::ArrayAttr":$features);
+  let assemblyFormat = [{
+    `<` $name `,` `cores` `=` $cores `,` `l1` `=` $l1 `,` `l2` `=` $l2 `,` `features` `=` $features `>`
+  }];
+  let genVerifyDecl = 1;
 }
 
 def Kern_TileAttr : AttrDef<KernDialect, "Tile"> {
@@ -124,15 +149,16 @@ def Kern_CallOp : Kern_Op<"call", [DeclareOpInterfaceMethods<SymbolUserOpInterfa
     ```
     [C1] the callee is a kern.func. [C2] the call has as many arguments as the kernel. [C3] argument and result types
     are the kernel's. [C4] `at` has one offset for each result, none negative and all multiples of 64. [C5] bindings
-    take exactly the operands. [C6] an open call has another call behind it in its block.
+    take exactly the operands. [C6] an open call has another call behind it in its block. [C7] `partials`, where split
+    attention keeps what its workers merge, is a multiple of 64 that is not negative.
   }];
   let arguments = (ins FlatSymbolRefAttr:$callee, Variadic<AnyType>:$operands, ArrayAttr:$bindings,
-                       OptionalAttr<DenseI64ArrayAttr>:$offsets, UnitAttr:$open);
+                       OptionalAttr<DenseI64ArrayAttr>:$offsets, OptionalAttr<Nn_Int>:$partials, UnitAttr:$open);
   let results = (outs Variadic<AnyType>:$outputs);
   let hasVerifier = 1;
   let assemblyFormat = [{
     (`open` $open^)? $callee `` custom<CallArguments>($operands, type($operands), $bindings, type($outputs), $offsets)
-    attr-dict
+    (`partials` $partials^)? attr-dict
   }];
   let extraClassDeclaration = [{
     /// One argument of the kernel: a value, or a weight and its layer index (null if it has none).

@@ -5,10 +5,32 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/Kern/Kern.h"
 #include "dialects/Nn/NnVerify.h"
+#include "mlir/IR/BuiltinOps.h"
 
 using namespace mlir;
 using namespace k2c;
 using namespace k2c::kern;
+
+/// [C1], [C2] of cpu.
+LogicalResult CpuAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef name, int64_t cores, int64_t l1,
+                              int64_t l2, ArrayAttr features) {
+  for (int64_t size : {cores, l1, l2})
+    if (size <= 0)
+      return emitError() << "'#kern.cpu' [C1] expects positive cores and caches of '" << name << "', got " << size;
+  for (Attribute feature : features)
+    if (!isa<StringAttr>(feature))
+      return emitError() << "'#kern.cpu' [C2] expects features as strings, got " << feature;
+  return success();
+}
+
+LogicalResult KernDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  if (attribute.getName() != targetAttrName)
+    return op->emitError() << "'" << attribute.getName().getValue() << "' is no attribute of kern";
+  if (!isa<ModuleOp>(op) || !isa<CpuAttr>(attribute.getValue()))
+    return op->emitError() << "'kern.target' expects #kern.cpu on a module, got " << attribute.getValue() << " on '"
+                           << op->getName() << "'";
+  return success();
+}
 
 /// [C1] of tile.
 LogicalResult TileAttr::verify(function_ref<InFlightDiagnostic()> emitError, Vocabulary, int64_t lanes, int64_t mr,
@@ -38,7 +60,7 @@ LogicalResult FuncOp::verifyRegions() {
   return success();
 }
 
-/// [C4], [C5], [C6] of call.
+/// [C4] to [C7] of call.
 LogicalResult CallOp::verify() {
   auto takesOperand = [](Attribute binding) {
     auto weight = dyn_cast<WeightAttr>(binding);
@@ -50,6 +72,8 @@ LogicalResult CallOp::verify() {
   auto behind = llvm::make_range(std::next((*this)->getIterator()), (*this)->getBlock()->end());
   if (getOpen() && llvm::none_of(behind, llvm::IsaPred<CallOp>))
     return emitOpError("[C6] expects another call behind an open one in its block");
+  if (int64_t partials = getPartials().value_or(0); partials < 0 || partials % 64)
+    return emitOpError("[C7] expects partials at a multiple of 64, got ") << partials;
   if (!getOffsetsAttr())
     return success();
   ArrayRef<int64_t> offsets = getOffsetsAttr();

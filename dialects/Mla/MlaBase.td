@@ -32,12 +32,6 @@ def Mla_FormsAttr : AttrDef<MlaDialect, "Forms"> {
   let parameters = (ins EnumParameter<Mla_Form>:$prompt, EnumParameter<Mla_Form>:$generated);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
-  let extraClassDeclaration = [{
-    /// True if some segment is evaluated in `form`.
-    bool uses(Form form) const {
-      return getPrompt() == form || getGenerated() == form || getPrompt() == Form::Table;
-    }
-  }];
 }
 
 def Mla_View : TypeDef<MlaDialect, "View", [OpAsmTypeInterface]> {

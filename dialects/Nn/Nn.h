@@ -25,4 +25,15 @@
 #define GET_OP_CLASSES
 #include "dialects/Nn/NnOps.h.inc"
 
+namespace k2c::nn {
+/// The bounds that a module states; null without them.
+LimitsAttr limitsOf(mlir::Operation *module);
+/// Pages of one layer of `pool` that hold the longest context of every sequence.
+int64_t pagesOf(PoolOp pool, LimitsAttr limits);
+/// Bytes of one layer of a plane of `pool`.
+int64_t planeBytes(PoolOp pool, PlaneAttr plane, LimitsAttr limits);
+/// Whether a step enters `function`.
+bool isEntry(mlir::Operation *function);
+} // namespace k2c::nn
+
 #endif // K2C_DIALECTS_NN_NN_H

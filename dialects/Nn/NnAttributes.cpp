@@ -5,6 +5,9 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/Nn/Nn.h"
 
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
 using namespace mlir;
 using namespace k2c::nn;
 
@@ -37,6 +40,36 @@ LogicalResult LimitsAttr::verify(EmitError emitError, int64_t token, int64_t seq
       return emitError() << "'#nn.limits' [C1] expects a positive bound '" << name << "', got " << bound;
   return success();
 }
+
+LogicalResult NnDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  StringRef name = attribute.getName().getValue();
+  auto expects = [&](bool holds, StringRef what) -> LogicalResult {
+    if (holds)
+      return success();
+    return op->emitError() << "'" << name << "' expects " << what << ", got " << attribute.getValue() << " on '"
+                           << op->getName() << "'";
+  };
+  Attribute value = attribute.getValue();
+  if (name == limitsAttrName)
+    return expects(isa<ModuleOp>(op) && isa<LimitsAttr>(value), "#nn.limits on a module");
+  if (name == numericsAttrName)
+    return expects(isa<ModuleOp>(op) && isa<NumericsAttr>(value), "#nn.numerics on a module");
+  if (name == entryAttrName)
+    return expects(isa<FunctionOpInterface>(op) && isa<StringAttr>(value), "a name on a function");
+  return op->emitError() << "'" << name << "' is no attribute of nn";
+}
+
+LimitsAttr k2c::nn::limitsOf(Operation *module) { return module->getAttrOfType<LimitsAttr>(NnDialect::limitsAttrName); }
+
+int64_t k2c::nn::pagesOf(PoolOp pool, LimitsAttr limits) {
+  return limits.getSeq() * static_cast<int64_t>(llvm::divideCeil(limits.getPositions(), pool.getPage()));
+}
+
+int64_t k2c::nn::planeBytes(PoolOp pool, PlaneAttr plane, LimitsAttr limits) {
+  return pagesOf(pool, limits) * pool.getPage() * plane.getWidth() * plane.getElement().getIntOrFloatBitWidth() / 8;
+}
+
+bool k2c::nn::isEntry(Operation *function) { return function->hasAttr(NnDialect::entryAttrName); }
 
 /// [C1] of tree.
 LogicalResult TreeAttr::verify(EmitError emitError, int64_t leaves) {

@@ -22,6 +22,12 @@ def NnDialect : Dialect {
   let cppNamespace = "::k2c::nn";
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
+  let extraClassDeclaration = [{
+    /// Of the module, and of functions that a step enters.
+    static constexpr ::llvm::StringLiteral limitsAttrName = "nn.limits", numericsAttrName = "nn.numerics",
+                                           entryAttrName = "nn.entry";
+  }];
 }
 
 /// A tensor whose dimension 0 lives in a row space: it carries a #nn.rows encoding.

@@ -37,7 +37,45 @@ def Rt_Step : TypeDef<RtDialect, "Step"> {
   let builderCall = "::k2c::rt::StepType::get($_builder.getContext())";
 }
 
+class Rt_Attr<string name, string attrMnemonic> : AttrDef<RtDialect, name> {
+  let mnemonic = attrMnemonic;
+  let genVerifyDecl = 1;
+}
+
+def Rt_PanelsAttr : Rt_Attr<"Panels", "panels"> {
+  let summary = "matrices in panels of 32 output columns";
+  let description = [{
+    `matrices` of `n` output columns and `k` input columns, packed as PanelLayout of k2c/Kernels/KernelDesc.h says: gate
+    and up columns alternate where `interleave` is 2; of scaled blocks, `scale_columns` columns of a panel and
+    `scale_rows` elements of k share a scale.
+
+    ```mlir
+    #rt.panels<bf16, matrices = 1, n = 48, k = 64>
+    #rt.panels<f8E4M3FN, matrices = 8, n = 512, k = 256, interleave = 2, scale_columns = 16, scale_rows = 128>
+    ```
+    [C1] matrices, n, k and interleave are positive. [C2] scales have columns and rows, or neither.
+  }];
+  let parameters = (ins "::mlir::Type":$type, "int64_t":$matrices, "int64_t":$n, "int64_t":$k,
+                        DefaultValuedParameter<"int64_t", "1">:$interleave,
+                        DefaultValuedParameter<"int64_t", "0">:$scale_columns,
+                        DefaultValuedParameter<"int64_t", "0">:$scale_rows);
+  let assemblyFormat = "`<` $type `,` struct($matrices, $n, $k, $interleave, $scale_columns, $scale_rows) `>`";
+}
+
+def Rt_RowMajorAttr : Rt_Attr<"RowMajor", "row_major"> {
+  let summary = "elements in the order of the checkpoint";
+  let description = [{
+    ```mlir
+    #rt.row_major<f32, 64>
+    ```
+    [C1] there are elements.
+  }];
+  let parameters = (ins "::mlir::Type":$type, "int64_t":$elements);
+  let assemblyFormat = "`<` $type `,` $elements `>`";
+}
+
 def Rt_CountAttr : EnumAttr<RtDialect, Rt_Count, "count">;
+def Rt_Layout : AnyAttrOf<[Rt_PanelsAttr, Rt_RowMajorAttr]>;
 def Rt_Int : TypedSignlessIntegerAttrBase<I64, "int64_t", "64-bit integer">;
 
 class Rt_Op<string mnemonic, list<Trait> traits = []> : Op<RtDialect, mnemonic, traits>;
@@ -56,47 +94,63 @@ class Rt_Value<string mnemonic, string name, list<Trait> traits = []>
 def Rt_ProgramOp : Rt_Op<"program", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "The program's entry and sizes";
   let description = [{
-    What k2c_program_query answers with: the step function, bytes of the arena, bytes of scratch of each worker.
+    What k2c_program_query answers with: the step function, bytes of the arena, bytes of scratch of each worker. A
+    program of latent attention says from how many new tokens on a prompt's segment runs expanded; -1: none does.
 
     ```mlir
-    rt.program @kimi serve @step arena 671088640 scratch 1048576
+    rt.program @kimi serve @step arena 671088640 scratch 1048576 expanded_from 64
     ```
-    [C1] no size is negative. [C2] `serve` names a function.
+    [C1] no size is negative, expanded_from is at least -1. [C2] `serve` names a function.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$serve, Rt_Int:$arena_bytes, Rt_Int:$scratch_bytes);
-  let assemblyFormat = "$sym_name `serve` $serve `arena` $arena_bytes `scratch` $scratch_bytes attr-dict";
+  let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$serve, Rt_Int:$arena_bytes, Rt_Int:$scratch_bytes,
+                       OptionalAttr<Rt_Int>:$expanded_from);
+  let assemblyFormat = [{
+    $sym_name `serve` $serve `arena` $arena_bytes `scratch` $scratch_bytes (`expanded_from` $expanded_from^)? attr-dict
+  }];
   let hasVerifier = 1;
 }
 
 def Rt_WeightSlotsOp : Rt_Op<"weight_slots", [Symbol]> {
   let summary = "The weight slots of one family";
   let description = [{
-    Slots `first`, `first` + 1, ... hold the packed weights of the family's `count` layers, ascending; `layout` is the
-    packed layout as the weight map writes it and `bytes` the size of one slot. A family that is not layered has one
-    slot.
+    Slots `first`, `first` + 1, ... hold the packed weights of the `count` layers of `family`, ascending, in `layout`;
+    one slot takes `bytes`. A family that is not layered has one slot, one that is read in two layouts two sets of
+    slots. `share` says how a launch cuts a slot among workers: `groups` of `items` of `item_bytes` (k2rt/share.h);
+    without it all workers read all of it.
 
     ```mlir
-    rt.weight_slots @qa first 12 count 3 bytes 147456 layout "panels<bf16, n = 48, k = 64>"
+    rt.weight_slots @qa.panels of @qa first 12 count 3 bytes 6144 layout #rt.panels<bf16, matrices = 1, n = 48, k = 64>
+        share groups 1 items 2 item_bytes 3072
     ```
-    [C1] first and bytes are not negative, count is positive.
+    [C1] first is not negative, count and bytes are positive. [C2] groups, items and item_bytes are positive.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, Rt_Int:$first, Rt_Int:$count, Rt_Int:$bytes, StrAttr:$layout);
-  let assemblyFormat = "$sym_name `first` $first `count` $count `bytes` $bytes `layout` $layout attr-dict";
+  let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$family, Rt_Int:$first, Rt_Int:$count, Rt_Int:$bytes,
+                       Rt_Layout:$layout, OptionalAttr<Rt_Int>:$groups, OptionalAttr<Rt_Int>:$items,
+                       OptionalAttr<Rt_Int>:$item_bytes);
+  let assemblyFormat = [{
+    $sym_name `of` $family `first` $first `count` $count `bytes` $bytes `layout` $layout
+    (`share` `groups` $groups^ `items` $items `item_bytes` $item_bytes)? attr-dict
+  }];
   let hasVerifier = 1;
 }
 
 def Rt_PlaneTableOp : Rt_Op<"plane_table", [Symbol]> {
   let summary = "One plane of a cache pool";
   let description = [{
-    Plane `index` of the program, with one page array of `layer_bytes` bytes for each of the pool's `count` layers.
+    Plane `index` of the program, with one page array of `layer_bytes` bytes for each of the pool's `count` layers:
+    `pages` pages of `width` elements a token. Planes of one `group` share block tables.
 
     ```mlir
-    rt.plane_table @cache.latent index 0 count 3 layer_bytes 8388608
+    rt.plane_table @cache.latent index 0 count 3 plane "latent" width 512 x f32 pages 64 group 0 layer_bytes 8388608
     ```
-    [C1] index and layer_bytes are not negative, count is positive.
+    [C1] index, group and layer_bytes are not negative, count, width and pages are positive.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, Rt_Int:$index, Rt_Int:$count, Rt_Int:$layer_bytes);
-  let assemblyFormat = "$sym_name `index` $index `count` $count `layer_bytes` $layer_bytes attr-dict";
+  let arguments = (ins SymbolNameAttr:$sym_name, Rt_Int:$index, Rt_Int:$count, StrAttr:$plane, Rt_Int:$width,
+                       TypeAttr:$element, Rt_Int:$pages, Rt_Int:$group, Rt_Int:$layer_bytes);
+  let assemblyFormat = [{
+    $sym_name `index` $index `count` $count `plane` $plane `width` $width `x` $element `pages` $pages `group` $group
+    `layer_bytes` $layer_bytes attr-dict
+  }];
   let hasVerifier = 1;
 }
 
@@ -105,17 +159,21 @@ def Rt_KernelOp : Rt_Op<"kernel", [Symbol]> {
   let description = [{
     The kernel number, the symbol of its code, which is made of the hash of its description, and its variants. A kernel
     that `streams` an argument reads it from end to end: grid item i reads its bytes [(i mod items) * bytes, + bytes).
+    `cost` is what a launch computes and moves, as the manifest states it (CostRule of k2c/Kernels/Cost.h).
 
     ```mlir
     rt.kernel @k_qa id 3 hash "9a3f" variants ["gemv", "tail", "large"] streams 1 items 24 bytes 6144
+        cost {rows = "token"}
     ```
     [C1] the id is not negative. [C2] a streamed argument has a number that is not negative, and positive items and
     bytes.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Rt_Int:$id, StrAttr:$hash, StrArrayAttr:$variants,
-                       OptionalAttr<Rt_Int>:$streams, OptionalAttr<Rt_Int>:$items, OptionalAttr<Rt_Int>:$bytes);
+                       OptionalAttr<Rt_Int>:$streams, OptionalAttr<Rt_Int>:$items, OptionalAttr<Rt_Int>:$bytes,
+                       OptionalAttr<DictionaryAttr>:$cost);
   let assemblyFormat = [{
-    $sym_name `id` $id `hash` $hash `variants` $variants (`streams` $streams^ `items` $items `bytes` $bytes)? attr-dict
+    $sym_name `id` $id `hash` $hash `variants` $variants (`streams` $streams^ `items` $items `bytes` $bytes)?
+    (`cost` $cost^)? attr-dict
   }];
   let hasVerifier = 1;
 }

@@ -24,6 +24,8 @@ LogicalResult ProgramOp::verify() {
   for (int64_t bytes : {getArenaBytes(), getScratchBytes()})
     if (bytes < 0)
       return emitOpError("[C1] expects no negative size, got ") << bytes;
+  if (getExpandedFrom().value_or(0) < -1)
+    return emitOpError("[C1] expects expanded_from >= -1, got ") << *getExpandedFrom();
   return success();
 }
 
@@ -32,21 +34,47 @@ LogicalResult ProgramOp::verifySymbolUses(SymbolTableCollection &tables) {
   return success(succeeded(lookup<FunctionOpInterface>(*this, getServeAttr(), tables, "C2", "a function")));
 }
 
-/// [C1] of weight_slots.
+/// [C1], [C2] of panels.
+LogicalResult PanelsAttr::verify(function_ref<InFlightDiagnostic()> emitError, Type, int64_t matrices, int64_t n,
+                                 int64_t k, int64_t interleave, int64_t scaleColumns, int64_t scaleRows) {
+  for (int64_t size : {matrices, n, k, interleave})
+    if (size <= 0)
+      return emitError() << "'#rt.panels' [C1] expects positive sizes, got " << size;
+  if (scaleColumns < 0 || scaleRows < 0 || (scaleColumns > 0) != (scaleRows > 0))
+    return emitError() << "'#rt.panels' [C2] expects columns and rows of a scale, or neither, got " << scaleColumns
+                       << " and " << scaleRows;
+  return success();
+}
+
+/// [C1] of row_major.
+LogicalResult RowMajorAttr::verify(function_ref<InFlightDiagnostic()> emitError, Type, int64_t elements) {
+  if (elements <= 0)
+    return emitError() << "'#rt.row_major' [C1] expects elements, got " << elements;
+  return success();
+}
+
+/// [C1], [C2] of weight_slots.
 LogicalResult WeightSlotsOp::verify() {
-  if (getFirst() < 0 || getBytes() < 0)
-    return emitOpError("[C1] expects no negative first slot or size, got ") << getFirst() << " and " << getBytes();
-  if (getCount() <= 0)
-    return emitOpError("[C1] expects a positive count, got ") << getCount();
+  if (getFirst() < 0)
+    return emitOpError("[C1] expects a first slot that is not negative, got ") << getFirst();
+  if (getCount() <= 0 || getBytes() <= 0)
+    return emitOpError("[C1] expects a positive count and size, got ") << getCount() << " and " << getBytes();
+  if (!getGroups())
+    return success();
+  for (int64_t size : {*getGroups(), *getItems(), *getItemBytes()})
+    if (size <= 0)
+      return emitOpError("[C2] expects positive groups, items and item_bytes, got ") << size;
   return success();
 }
 
 /// [C1] of plane_table.
 LogicalResult PlaneTableOp::verify() {
-  if (getIndex() < 0 || getLayerBytes() < 0)
-    return emitOpError("[C1] expects no negative index or size, got ") << getIndex() << " and " << getLayerBytes();
-  if (getCount() <= 0)
-    return emitOpError("[C1] expects a positive count, got ") << getCount();
+  for (int64_t number : {getIndex(), getGroup(), getLayerBytes()})
+    if (number < 0)
+      return emitOpError("[C1] expects no negative index, group or size, got ") << number;
+  for (int64_t number : {getCount(), getWidth(), getPages()})
+    if (number <= 0)
+      return emitOpError("[C1] expects a positive count, width and pages, got ") << number;
   return success();
 }
 

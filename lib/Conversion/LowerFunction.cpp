@@ -1,6 +1,8 @@
 //===- LowerFunction.cpp - One scheduled function to the runtime form -----===//
 #include "LowerFunction.h"
+#include "dialects/Mem/Mem.h"
 #include "dialects/Mla/Mla.h"
+#include "k2c/Kernels/LayoutAttr.h"
 #include "k2c/Kernels/TileAttr.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -14,10 +16,16 @@ std::string planeName(nn::PoolOp pool, nn::PlaneAttr plane) {
   return (pool.getSymName() + "." + plane.getName()).str();
 }
 
+FunctionLowering::FunctionLowering(ModuleOp scheduled, KernelDescriptions &descriptions)
+    : symbols(scheduled), descriptions(descriptions) {
+  for (auto own : scheduled.getOps<rt::WeightSlotsOp>())
+    slots[{own.getFamilyAttr(), own.getLayout()}] = own;
+}
+
 /// The arena offset of `value`, following what shares its buffer.
 static int64_t arenaOffset(Value value) {
   if (auto argument = dyn_cast<BlockArgument>(value))
-    return argument.getOwner()->getParentOp()->getAttrOfType<IntegerAttr>("mem.argument").getInt();
+    return *mem::argumentOf(argument.getOwner()->getParentOp());
   return TypeSwitch<Operation *, int64_t>(value.getDefiningOp())
       .Case([&](kern::CallOp call) { return (*call.getOffsets())[cast<OpResult>(value).getResultNumber()]; })
       .Case([](mla::MergeFormsOp merge) { return arenaOffset(merge.getAbsorbed()); })
@@ -73,10 +81,11 @@ Value FunctionLowering::layerOrdinal(OpBuilder &b, nn::IndicesAttr among) {
 }
 
 Value FunctionLowering::weightAddress(OpBuilder &b, kern::WeightAttr weight, Value index, const Operand &operand) {
-  const WeightRange *range = weights.find(weight.getFamily().getValue(), operand);
-  return rt::WeightOp::create(b, range->family->getLoc(), rt::PtrType::get(b.getContext()),
-                              FlatSymbolRefAttr::get(b.getContext(), range->name),
-                              index ? layerOrdinal(b, range->layers) : Value());
+  rt::WeightSlotsOp own = slots.lookup({weight.getFamily(), layoutAttr(b.getContext(), operand)});
+  auto family = symbols.lookup<nn::WeightsOp>(weight.getFamily().getValue());
+  return rt::WeightOp::create(b, own.getLoc(), rt::PtrType::get(b.getContext()),
+                              FlatSymbolRefAttr::get(own.getSymNameAttr()),
+                              index ? layerOrdinal(b, family.getDomain("layer")) : Value());
 }
 
 /// A view comes from the append of its layer, as no function takes one; the append's kernel names the pool.
@@ -139,16 +148,38 @@ Value FunctionLowering::gridItems(OpBuilder &b, kern::CallOp call, const Describ
                             grid.itemsPerBlock);
 }
 
-void FunctionLowering::lowerCall(OpBuilder &b, kern::CallOp call) {
-  const DescribedKernel &kernel = weights.kernel(call.getCallee());
+/// Every weight of the call has slots in the layout that the kernel reads.
+LogicalResult FunctionLowering::checkSlots(kern::CallOp call, const DescribedKernel &kernel) {
+  SmallVector<kern::CallOp::Argument> arguments = call.getCallArguments();
+  for (auto [operand, source] : llvm::zip_equal(operands(kernel.desc), kernel.sources)) {
+    kern::WeightAttr weight =
+        source.kind == ArgumentSource::Argument ? arguments[source.index].weight : kern::WeightAttr();
+    if (!weight)
+      continue;
+    Attribute layout = layoutAttr(call.getContext(), operand);
+    if (!slots.contains({weight.getFamily(), layout}))
+      return call.emitError() << "lower-to-rt: the call reads " << weight.getFamily() << " as " << layout
+                              << ", for which there are no slots; run assign-slots first";
+  }
+  return success();
+}
+
+LogicalResult FunctionLowering::lowerCall(OpBuilder &b, kern::CallOp call) {
+  auto callee = symbols.lookup<kern::FuncOp>(call.getCallee());
+  const DescribedKernel &kernel = *descriptions.find(callee);
+  if (failed(checkSlots(call, kernel)))
+    return failure();
   SmallVector<Value> arguments;
   for (auto [operand, source] : llvm::zip_equal(operands(kernel.desc), kernel.sources))
     arguments.push_back(argument(b, call, operand, source));
-  TileConfig tile = tileConfig(symbols.lookup<kern::FuncOp>(call.getCallee()).getTileAttr());
-  if (tile.splitTokens > 0)
-    return lowerSplit(b, call, kernel, tile.splitTokens, std::move(arguments));
+  TileConfig tile = tileConfig(callee.getTileAttr());
+  if (tile.splitTokens > 0) {
+    lowerSplit(b, call, kernel, tile.splitTokens, std::move(arguments));
+    return success();
+  }
   rt::LaunchOp::create(b, call.getLoc(), call.getCalleeAttr(), gridItems(b, call, kernel), arguments,
                        call.getOpenAttr());
+  return success();
 }
 
 /// Two launches, told apart by the last argument, and workers meet between them. The second merges the partials of a
@@ -158,7 +189,7 @@ void FunctionLowering::lowerSplit(OpBuilder &b, kern::CallOp call, const Describ
   Location loc = call.getLoc();
   Type i64 = b.getI64Type();
   auto number = [&](int64_t value) { return arith::ConstantIntOp::create(b, loc, i64, value).getResult(); };
-  int64_t offset = call->getAttrOfType<IntegerAttr>("mem.partials").getInt();
+  const int64_t offset = *call.getPartials();
   arguments.push_back(rt::ArenaOp::create(b, loc, rt::PtrType::get(b.getContext()), offset));
   arguments.push_back(number(0));
   rt::LaunchOp::create(b, loc, call.getCalleeAttr(), gridItems(b, call, kernel), arguments, /*open=*/nullptr);
@@ -191,7 +222,7 @@ void FunctionLowering::lowerLayers(OpBuilder &b, nn::LayersOp op) {
 }
 
 LogicalResult FunctionLowering::lower(OpBuilder &b, func::FuncOp function) {
-  bool isStep = function->hasAttr("nn.entry");
+  bool isStep = nn::isEntry(function);
   SmallVector<Type> inputs;
   if (!isStep)
     inputs.push_back(b.getIndexType());
@@ -204,7 +235,7 @@ LogicalResult FunctionLowering::lower(OpBuilder &b, func::FuncOp function) {
   for (Operation &op : function.front()) {
     LogicalResult done =
         TypeSwitch<Operation *, LogicalResult>(&op)
-            .Case([&](kern::CallOp call) { return lowerCall(body, call), success(); })
+            .Case([&](kern::CallOp call) { return lowerCall(body, call); })
             .Case([&](nn::LayersOp layers) { return lowerLayers(body, layers), success(); })
             .Case([&](nn::SampleOp sample) { return rt::SampleOp::create(body, op.getLoc()), success(); })
             .Case([&](func::ReturnOp) { return func::ReturnOp::create(body, op.getLoc()), success(); })

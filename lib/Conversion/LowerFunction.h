@@ -4,7 +4,7 @@
 
 #include "dialects/Nn/Nn.h"
 #include "dialects/Rt/Rt.h"
-#include "k2c/Conversion/WeightSlots.h"
+#include "k2c/Kernels/Describe.h"
 #include "k2c/Kernels/TileConfig.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
@@ -19,13 +19,14 @@ std::string planeName(nn::PoolOp pool, nn::PlaneAttr plane);
 /// Writes the runtime form of functions of a scheduled module. Values become addresses at the place of their use.
 class FunctionLowering {
 public:
-  FunctionLowering(mlir::ModuleOp scheduled, const ProgramWeights &weights) : symbols(scheduled), weights(weights) {}
+  FunctionLowering(mlir::ModuleOp scheduled, KernelDescriptions &descriptions);
 
   /// Appends the lowered `function` at `b`: the step takes nothing, a layer its index.
   mlir::LogicalResult lower(mlir::OpBuilder &b, mlir::func::FuncOp function);
 
 private:
-  void lowerCall(mlir::OpBuilder &b, kern::CallOp call);
+  mlir::LogicalResult lowerCall(mlir::OpBuilder &b, kern::CallOp call);
+  mlir::LogicalResult checkSlots(kern::CallOp call, const DescribedKernel &kernel);
   void lowerSplit(mlir::OpBuilder &b, kern::CallOp call, const DescribedKernel &kernel, int64_t splitTokens,
                   llvm::SmallVector<mlir::Value> arguments);
   void lowerLayers(mlir::OpBuilder &b, nn::LayersOp op);
@@ -38,7 +39,8 @@ private:
   mlir::Value gridItems(mlir::OpBuilder &b, kern::CallOp call, const DescribedKernel &kernel);
 
   mlir::SymbolTable symbols;
-  const ProgramWeights &weights;
+  KernelDescriptions &descriptions;
+  llvm::DenseMap<std::pair<mlir::Attribute, mlir::Attribute>, rt::WeightSlotsOp> slots; ///< by family and layout
   mlir::Value layer;                                     ///< of the function being lowered; null in the step
   llvm::DenseMap<nn::IndicesAttr, mlir::Value> ordinals; ///< of `layer`
 };

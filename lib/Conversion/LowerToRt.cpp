@@ -2,7 +2,7 @@
 //
 // What is decided is written out: a value is an offset in the arena, a weight a slot, a cache view a plane of a layer,
 // the batch the step. Functions keep their shape, one for each kind of layer, called in a loop over its indices.
-// Kernels are emitted for the target, each as a module of its own beside the host code:
+// Kernels become numbers; the code that emit-kernels wrote for them stays beside the host code:
 //
 //   %a = kern.call @k(%x, @w[%l]) at [64]      %0 = rt.arena 0   %1 = rt.weight @w[%l]   %2 = rt.arena 64
 //                                         ->   %g = rt.grid %t slots 1 rows_per_item 64 items 24
@@ -10,15 +10,17 @@
 //
 //===----------------------------------------------------------------------===//
 #include "LowerFunction.h"
+#include "dialects/Dist/Dist.h"
+#include "dialects/Mem/Mem.h"
+#include "dialects/Mla/Mla.h"
 #include "k2c/Conversion/Passes.h"
+#include "k2c/Kernels/Cost.h"
 #include "k2c/Kernels/Emit.h"
 #include "k2c/Kernels/TileAttr.h"
 #include "k2c/Kernels/WeightShare.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
 
 namespace k2c {
@@ -48,77 +50,102 @@ std::optional<Streamed> streamedWeight(const KernelDesc &desc) {
 /// Writes the runtime form of `scheduled` into a new module.
 class ProgramLowering {
 public:
-  ProgramLowering(ModuleOp scheduled, const ProgramWeights &weights)
-      : scheduled(scheduled), weights(weights), b(scheduled.getContext()) {}
+  ProgramLowering(ModuleOp scheduled, KernelDescriptions &descriptions)
+      : scheduled(scheduled), descriptions(descriptions), b(scheduled.getContext()) {}
 
   FailureOr<OwningOpRef<ModuleOp>> lower();
 
 private:
-  void writeWeightTables();
+  void copyWeights();
   void writePlaneTables();
   LogicalResult writeKernels();
   LogicalResult writeFunctions();
 
   ModuleOp scheduled;
-  const ProgramWeights &weights;
+  KernelDescriptions &descriptions;
   OpBuilder b;
-  int64_t scratch = 0;
 };
 
-void ProgramLowering::writeWeightTables() {
-  for (const WeightRange &range : weights.ranges())
-    rt::WeightSlotsOp::create(b, range.family->getLoc(), range.name, range.first, range.count(), range.bytes(),
-                              range.layout());
+/// Slots and the families that have some stay what they are: the packer reads them.
+void ProgramLowering::copyWeights() {
+  SymbolTable symbols(scheduled);
+  llvm::SetVector<Operation *> families;
+  for (auto slots : scheduled.getOps<rt::WeightSlotsOp>())
+    families.insert(symbols.lookup(slots.getFamily()));
+  for (Operation *family : families)
+    b.clone(*family);
+  for (auto slots : scheduled.getOps<rt::WeightSlotsOp>())
+    b.clone(*slots);
 }
 
 void ProgramLowering::writePlaneTables() {
-  auto limits = scheduled->getAttrOfType<nn::LimitsAttr>("nn.limits");
+  nn::LimitsAttr limits = nn::limitsOf(scheduled);
   int64_t index = 0;
   for (auto pool : scheduled.getOps<nn::PoolOp>())
-    for (nn::PlaneAttr plane : pool.getPlanes().getAsRange<nn::PlaneAttr>()) {
-      int64_t tokens = limits.getSeq() * llvm::divideCeil(limits.getPositions(), pool.getPage()) * pool.getPage();
-      int64_t bytes = tokens * plane.getWidth() * plane.getElement().getIntOrFloatBitWidth() / 8;
-      rt::PlaneTableOp::create(b, pool.getLoc(), planeName(pool, plane), index++, pool.getLayers().size(), bytes);
-    }
+    for (auto plane : pool.getPlanes().getAsRange<nn::PlaneAttr>())
+      rt::PlaneTableOp::create(b, pool.getLoc(), planeName(pool, plane), index++, pool.getLayers().size(),
+                               plane.getName(), plane.getWidth(), plane.getElement(), nn::pagesOf(pool, limits),
+                               pool.getGroup(), nn::planeBytes(pool, plane, limits));
+}
+
+/// costRule() of a kernel, as the manifest states it.
+DictionaryAttr costAttr(Builder &b, const KernelDesc &desc) {
+  const CostRule cost = costRule(desc);
+  NamedAttrList fields;
+  auto number = [&](StringRef name, double value) { fields.append(name, b.getF64FloatAttr(value)); };
+  fields.append("rows", b.getStringAttr(nameOf(cost.rows)));
+  number("flops_per_row", cost.flopsPerRow);
+  number("flops_per_row_key", cost.flopsPerRowKey);
+  number("flops_per_key", cost.flopsPerKey);
+  number("fixed_bytes", cost.fixedBytes);
+  number("bytes_per_row", cost.bytesPerRow);
+  number("bytes_per_key", cost.bytesPerKey);
+  if (cost.experts > 0) {
+    number("expert_bytes", cost.expertBytes);
+    fields.append("experts", b.getI64IntegerAttr(cost.experts));
+    fields.append("top_k", b.getI64IntegerAttr(cost.topK));
+  }
+  return fields.getDictionary(b.getContext());
 }
 
 LogicalResult ProgramLowering::writeKernels() {
   int64_t id = 0;
-  llvm::StringSet<> emitted;
+  SymbolTable symbols(scheduled);
+  llvm::StringSet<> copied;
   for (auto kernel : scheduled.getOps<kern::FuncOp>()) {
-    const KernelDesc &desc = weights.kernel(kernel.getSymName()).desc;
-    TileConfig tile = tileConfig(kernel.getTileAttr());
-    scratch = std::max(scratch, scratchBytes(desc, tile));
-    // Code is named by what it computes: equal descriptions share it, in this program and in the cache of objects.
-    std::string symbol = "k2c_" + kernelHash(desc);
+    const DescribedKernel *described = descriptions.find(kernel);
+    if (!described)
+      return failure();
+    const KernelDesc &desc = described->desc;
+    const std::string symbol = kernelSymbol(desc);
     std::vector<std::string> variants = variantNames(desc);
     auto listed = rt::KernelOp::create(b, kernel.getLoc(), kernel.getSymName(), id++, b.getStringAttr(symbol),
                                        b.getStrArrayAttr(SmallVector<StringRef>(variants.begin(), variants.end())),
-                                       /*streams=*/nullptr, /*items=*/nullptr, /*bytes=*/nullptr);
+                                       /*streams=*/nullptr, /*items=*/nullptr, /*bytes=*/nullptr, costAttr(b, desc));
     if (std::optional<Streamed> streamed = streamedWeight(desc)) {
       listed.setStreams(streamed->argument);
       listed.setItems(streamed->share.items);
       listed.setBytes(streamed->share.item_bytes);
     }
-    if (!emitted.insert(symbol).second)
-      continue;
-    OwningOpRef<ModuleOp> code = emitKernel(b.getContext(), desc, tile, symbol);
-    if (!code)
-      return failure();
-    code->setSymName(symbol + ".code");
-    b.insert(code.release());
+    if (auto code = symbols.lookup<ModuleOp>(symbol + ".code"); code && copied.insert(symbol).second)
+      b.clone(*code);
   }
   return success();
 }
 
 LogicalResult ProgramLowering::writeFunctions() {
-  FunctionLowering lowering(scheduled, weights);
+  FunctionLowering lowering(scheduled, descriptions);
+  auto certificate = scheduled->getAttrOfType<mem::CertificateAttr>(mem::MemDialect::certificateAttrName);
+  const bool isLatent = scheduled.walk([](mla::AppendOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  auto plan = scheduled->getAttrOfType<dist::PlanAttr>(dist::DistDialect::planAttrName);
+  const IntegerAttr expandedFrom = isLatent && plan ? b.getI64IntegerAttr(plan.getExpandedFrom()) : IntegerAttr();
   for (auto function : scheduled.getOps<func::FuncOp>()) {
     if (failed(lowering.lower(b, function)))
       return failure();
-    if (function->hasAttr("nn.entry"))
-      rt::ProgramOp::create(b, function.getLoc(), "program", function.getSymName(),
-                            scheduled->getAttrOfType<IntegerAttr>("mem.peak").getInt(), scratch);
+    if (nn::isEntry(function))
+      rt::ProgramOp::create(
+          b, function.getLoc(), b.getStringAttr("program"), FlatSymbolRefAttr::get(function.getSymNameAttr()),
+          b.getI64IntegerAttr(certificate.getArena()), b.getI64IntegerAttr(certificate.getScratch()), expandedFrom);
   }
   return success();
 }
@@ -126,7 +153,7 @@ LogicalResult ProgramLowering::writeFunctions() {
 FailureOr<OwningOpRef<ModuleOp>> ProgramLowering::lower() {
   OwningOpRef<ModuleOp> lowered = ModuleOp::create(scheduled.getLoc());
   b.setInsertionPointToEnd(lowered->getBody());
-  writeWeightTables();
+  copyWeights();
   writePlaneTables();
   if (failed(writeKernels()) || failed(writeFunctions()))
     return failure();
@@ -138,20 +165,20 @@ LogicalResult checkScheduled(ModuleOp module) {
   auto missing = [](Operation *op, StringRef what, StringRef pass) {
     return op->emitError() << "lower-to-rt: " << what << "; run " << pass << " first";
   };
-  if (!module->hasAttr("nn.limits") || !module->hasAttr("mem.peak"))
-    return missing(module, "the module has no nn.limits or no mem.peak", "assign-memory");
+  if (!nn::limitsOf(module) || !module->hasAttr(mem::MemDialect::certificateAttrName))
+    return missing(module, "the module has no nn.limits or no mem.certificate", "certify-memory");
   for (auto kernel : module.getOps<kern::FuncOp>())
     if (!kernel.getTile())
       return missing(kernel, "the kernel has no tile", "choose-tiles");
   for (auto function : module.getOps<func::FuncOp>())
     for (Type type : function.getArgumentTypes())
-      if (!isa<IndexType, nn::BatchType>(type) && !(nn::rowsOf(type) && function->hasAttr("mem.argument")))
+      if (!isa<IndexType, nn::BatchType>(type) && !(nn::rowsOf(type) && mem::argumentOf(function)))
         return function.emitError() << "lower-to-rt: function '" << function.getSymName() << "' takes a " << type
                                     << ", which has no place; only layers of an nn.layers list take rows, and weights "
                                        "are families";
   WalkResult result = module.walk([&](kern::CallOp call) -> WalkResult {
     auto kernel = cast<kern::FuncOp>(SymbolTable::lookupNearestSymbolFrom(call, call.getCalleeAttr()));
-    if (!call.getOffsets() || (kernel.getTileAttr().getSplitTokens() > 0 && !call->hasAttr("mem.partials")))
+    if (!call.getOffsets() || (kernel.getTileAttr().getSplitTokens() > 0 && !call.getPartials()))
       return missing(call, "the call has no offsets", "assign-memory");
     return success();
   });
@@ -165,14 +192,11 @@ struct LowerToRt : impl::LowerToRtBase<LowerToRt> {
     ModuleOp module = getOperation();
     if (failed(checkScheduled(module)))
       return signalPassFailure();
-    FailureOr<ProgramWeights> weights = ProgramWeights::collect(module);
-    if (failed(weights))
-      return signalPassFailure();
-    FailureOr<OwningOpRef<ModuleOp>> lowered = ProgramLowering(module, *weights).lower();
+    FailureOr<OwningOpRef<ModuleOp>> lowered = ProgramLowering(module, getAnalysis<KernelDescriptions>()).lower();
     if (failed(lowered))
       return signalPassFailure();
-    for (NamedAttribute attr : llvm::to_vector(module->getDiscardableAttrs()))
-      module->removeDiscardableAttr(attr.getName());
+    module->removeDiscardableAttr(
+        mem::MemDialect::peakAttrName); // carried out; what identifies the program and its plan stays
     module.getBodyRegion().takeBody((*lowered)->getBodyRegion());
   }
 };

@@ -168,8 +168,10 @@ struct RtToLlvm : impl::RtToLlvmBase<RtToLlvm> {
     emitter.declareKernels();
     ProgramDescription(module).write(programs.front());
     for (Operation &op : llvm::make_early_inc_range(*module.getBody()))
-      if (isa<rt::RtDialect, func::FuncDialect>(op.getDialect()))
+      if (!isa<LLVM::LLVMDialect>(op.getDialect()) && !isa<ModuleOp>(op))
         op.erase();
+    for (NamedAttribute attribute : llvm::to_vector(module->getDiscardableAttrs()))
+      module->removeDiscardableAttr(attribute.getName());
   }
 };
 

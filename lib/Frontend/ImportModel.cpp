@@ -13,6 +13,7 @@
 #include "LayerBuilder.h"
 #include "k2c/Model/Rope.h"
 
+#include "k2rt/numerics.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/STLExtras.h"
@@ -22,8 +23,6 @@ using namespace k2c;
 
 namespace {
 
-/// numerics.md's page: 64 tokens of one layer.
-constexpr int64_t pageTokens = 64;
 /// What moe.select adds to the sum of weights.
 constexpr double selectEps = 1e-20;
 
@@ -144,7 +143,7 @@ void Importer::cachePool() {
   }
   Attribute layers = nn::DomainAttr::get(context, "layer", nn::IndicesAttr::get(context, 0, spec.layerCount()));
   nn::PoolOp::create(b, types.place("layers"), b.getStringAttr("cache"), b.getArrayAttr(layers), b.getArrayAttr(planes),
-                     b.getI64IntegerAttr(pageTokens), b.getI64IntegerAttr(0));
+                     b.getI64IntegerAttr(K2RT_PAGE_TOKENS), b.getI64IntegerAttr(0));
 }
 
 void Importer::layerFunction(LayerKind kind) {
@@ -164,7 +163,7 @@ void Importer::stepFunction() {
   OpBuilder::InsertionGuard guard(b);
   auto function =
       func::FuncOp::create(b, types.place("layers"), "step", b.getFunctionType({b.getType<nn::BatchType>()}, {}));
-  function->setAttr("nn.entry", b.getStringAttr("serve"));
+  function->setAttr(nn::NnDialect::entryAttrName, b.getStringAttr("serve"));
   Block *body = function.addEntryBlock();
   b.setInsertionPointToStart(body);
   Value batch = body->getArgument(0);
@@ -188,7 +187,7 @@ void Importer::stepFunction() {
 
 OwningOpRef<ModuleOp> Importer::run() {
   OwningOpRef<ModuleOp> module = ModuleOp::create(b, types.place("layers"), StringRef(spec.name));
-  (*module)->setAttr("nn.limits",
+  (*module)->setAttr(nn::NnDialect::limitsAttrName,
                      nn::LimitsAttr::get(b.getContext(), options.stepTokens, options.maxSequences, positions));
   b.setInsertionPointToStart(module->getBody());
   for (const WeightFamily &family : spec.weights)

@@ -8,12 +8,14 @@
 //   Package    weights, manifest and runtime beside it; one rename makes it a bundle
 //
 //===----------------------------------------------------------------------===//
+#include "ProgramFacts.h"
 #include "Stages.h"
+#include "WeightMaps.h"
+#include "k2c/Transforms/PlanAttr.h"
 #include "k2c/Weights/BundleFiles.h"
 #include "k2c/Weights/CheckpointTensors.h"
 #include "k2c/Weights/Packer.h"
 #include "k2rt/reserve.h"
-#include "llvm/ADT/StringSwitch.h"
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -25,17 +27,6 @@ using namespace mlir;
 namespace k2c {
 
 namespace {
-
-Form formOf(const std::string &name) {
-  return llvm::StringSwitch<Form>(name)
-      .Case("model", Form::Model)
-      .Case("planned", Form::Planned)
-      .Case("distributed", Form::Distributed)
-      .Case("scheduled", Form::Scheduled)
-      .Case("runtime", Form::Runtime)
-      .Case("llvm", Form::Llvm)
-      .Default(Form::Program);
-}
 
 std::string printed(ModuleOp module) {
   std::string text;
@@ -82,11 +73,11 @@ Status emitForm(Road &road, const CompileOptions &options, const HostTarget &tar
   return {};
 }
 
-Status packWeights(const Road &road, Inputs &inputs, const CompileOptions &options, const std::string &bundle) {
+Status packWeights(const WeightMap &map, Inputs &inputs, const CompileOptions &options, const std::string &bundle) {
   if (inputs.checkpoint)
-    if (Status status = checkSources(road.weights(), CheckpointTensors(*inputs.checkpoint)); !status)
+    if (Status status = checkSources(map, CheckpointTensors(*inputs.checkpoint)); !status)
       return status;
-  if (Status status = writeWeightMap(road.weights(), bundle); !status)
+  if (Status status = writeWeightMap(map, bundle); !status)
     return status;
   if (!inputs.checkpoint)
     return removeStrayBlobs(bundle);
@@ -94,7 +85,7 @@ Status packWeights(const Road &road, Inputs &inputs, const CompileOptions &optio
   pack.sharedFolder = options.blobStore;
   if (options.progress)
     pack.progress = [&](int64_t done, int64_t total) { options.progress("weights", done, total); };
-  Expected<PackReport> report = k2c::packWeights(road.weights(), CheckpointTensors(*inputs.checkpoint), bundle, pack);
+  Expected<PackReport> report = k2c::packWeights(map, CheckpointTensors(*inputs.checkpoint), bundle, pack);
   if (!report)
     return report.takeError();
   return removeStrayBlobs(bundle);
@@ -112,33 +103,25 @@ Status fillBundle(Road &road, Inputs &inputs, const CompileOptions &options, con
   Expected<std::string> runtime = findRuntime();
   if (!runtime)
     return runtime.takeError();
-  // The kernels by id are known in the runtime form only; the llvm form follows from it.
+  // What the bundle says of its program stands in the runtime form; the llvm form follows from it.
   if (Status status = road.drive(Form::Runtime); !status)
     return status;
-  ManifestFacts facts;
-  facts.topology = inputs.topology.name;
-  facts.cores = inputs.topology.device.cores;
-  facts.numa = inputs.topology.device.numa;
-  facts.shares = road.shares();
-  facts.cpu = inputs.target.cpu;
-  facts.features = inputs.target.features;
-  facts.kernels = road.kernels();
-  facts.scratchPerWorker = road.scratchPerWorker();
-  facts.workerReserve = workerReserve(inputs);
+  const ProgramFacts program = programFacts(road.module());
+  const WeightMap weights = weightMapOf(road.module(), inputs.spec);
   if (Status status = road.drive(Form::Llvm); !status)
     return status;
   if (Status status = linkProgram(road, inputs, options, bundle.path() + "/program.so"); !status)
     return status;
-  if (Status status = packWeights(road, inputs, options, bundle.path()); !status)
+  if (Status status = packWeights(weights, inputs, options, bundle.path()); !status)
     return status;
   if (Status status = bundle.addRuntime(*runtime, inputs.source); !status)
     return status;
-  facts.codeBytes = bundle.codeBytes();
   if (Status status = bundle.write("remarks.txt", road.remarks()); !status)
     return status;
   if (options.remark)
     options.remark(road.remarks());
-  if (Status status = bundle.write("manifest.json", manifestText(inputs.spec, road.plan(), facts)); !status)
+  const BundleFacts facts{workerReserve(inputs), bundle.codeBytes()};
+  if (Status status = bundle.write("manifest.json", manifestText(inputs.spec, road.plan(), program, facts)); !status)
     return status;
   return writeBundleFiles(bundle.path());
 }
@@ -170,7 +153,7 @@ Status compile(const CompileOptions &options) {
   if (!inputs)
     return inputs.takeError();
   Road road(*inputs, options);
-  Form form = formOf(options.emit);
+  const Form form = formNamed(options.emit).value_or(Form::Program);
   if (form == Form::Program) {
     if (options.output == "-")
       return Error{"-o -", "a program is a folder", "name one, or choose a form with --emit"};
@@ -182,6 +165,15 @@ Status compile(const CompileOptions &options) {
     options.remark(road.remarks());
   return emitForm(road, options, inputs->target);
 }
+
+std::vector<std::string> formNames() {
+  std::vector<std::string> names;
+  for (auto form = uint8_t(Form::Model); form <= uint8_t(Form::Program); ++form)
+    names.push_back(nameOf(Form(form)));
+  return names;
+}
+
+std::vector<std::string> withoutNames() { return {optionalPassNames().begin(), optionalPassNames().end()}; }
 
 std::string hostCpuName() {
   Expected<HostTarget> host = HostTarget::detect();

@@ -13,7 +13,7 @@ namespace k2c {
 static llvm::StringMap<int64_t> callsOfFunctions(ModuleOp module) {
   llvm::StringMap<int64_t> calls;
   for (auto function : module.getOps<func::FuncOp>()) {
-    if (function->hasAttr("nn.entry"))
+    if (nn::isEntry(function))
       calls[function.getSymName()] = 1;
     function.walk([&](nn::LayersOp layers) {
       for (nn::LayerRunAttr run : layers.getRuns().getAsRange<nn::LayerRunAttr>())
@@ -23,7 +23,7 @@ static llvm::StringMap<int64_t> callsOfFunctions(ModuleOp module) {
   return calls;
 }
 
-std::vector<ProgramKernel> programKernels(ModuleOp module, const ProgramWeights &weights) {
+std::vector<ProgramKernel> programKernels(ModuleOp module) {
   llvm::StringMap<int64_t> functions = callsOfFunctions(module), launches, open;
   for (auto function : module.getOps<func::FuncOp>())
     function.walk([&](kern::CallOp call) {
@@ -32,8 +32,9 @@ std::vector<ProgramKernel> programKernels(ModuleOp module, const ProgramWeights 
       open[call.getCallee()] += call.getOpen() ? calls : 0;
     });
   std::vector<ProgramKernel> kernels;
+  KernelDescriptions descriptions(module);
   for (auto kernel : module.getOps<kern::FuncOp>()) {
-    ProgramKernel program{weights.kernel(kernel.getSymName()).desc, tileConfig(kernel.getTileAttr()),
+    ProgramKernel program{descriptions.find(kernel)->desc, tileConfig(kernel.getTileAttr()),
                           launches.lookup(kernel.getSymName()), open.lookup(kernel.getSymName())};
     program.desc.name = kernel.getSymName().str();
     kernels.push_back(std::move(program));

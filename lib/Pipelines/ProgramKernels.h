@@ -2,13 +2,14 @@
 #ifndef K2C_LIB_PIPELINES_PROGRAMKERNELS_H
 #define K2C_LIB_PIPELINES_PROGRAMKERNELS_H
 
-#include "k2c/Conversion/WeightSlots.h"
+#include "k2c/Kernels/Describe.h"
 #include "k2c/Planner/KernelTime.h"
+#include "mlir/IR/BuiltinOps.h"
 
 namespace k2c {
 
-/// The kernels of a module in the scheduled form, in its order.
-std::vector<ProgramKernel> programKernels(mlir::ModuleOp module, const ProgramWeights &weights);
+/// The kernels of a module in the scheduled form, in its order, all of which have a description.
+std::vector<ProgramKernel> programKernels(mlir::ModuleOp module);
 
 } // namespace k2c
 

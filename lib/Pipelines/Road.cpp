@@ -1,11 +1,10 @@
 //===- Road.cpp - The IR on its road through the forms --------------------===//
+#include "ProgramFacts.h"
 #include "Remarks.h"
 #include "Stages.h"
 #include "Workers.h"
 #include "dialects/Dialects.h"
-#include "dialects/Rt/Rt.h"
 #include "k2c/Kernels/Emit.h"
-#include "k2c/Kernels/TileAttr.h"
 #include "k2c/Support/Printable.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -51,59 +50,48 @@ Road::Road(const Inputs &inputs, const CompileOptions &options)
 
 PipelineOptions Road::pipelineOptions() const {
   PipelineOptions p;
-  p.compute = options.compute;
-  p.mla = options.mla;
-  p.topology = inputs.topology.name;
-  p.target = inputs.target.tileTarget();
-  p.cores = inputs.topology.device.cores;
-  p.expandedFrom = decided.expandedFrom;
-  p.weightBytes = decided.memory.weights.value;
-  p.cacheBytes = decided.memory.cache.value;
-  p.prefillSeconds = decided.prefill.seconds.value;
-  p.decodeSeconds = decided.decode.seconds.value;
-  p.fusion = llvm::find(options.without, "fusion") == options.without.end();
-  p.launchGroups = llvm::find(options.without, "launch-groups") == options.without.end();
-  p.bufferReuse = llvm::find(options.without, "buffer-reuse") == options.without.end();
-  p.readAhead = llvm::find(options.without, "read-ahead") == options.without.end();
-  p.tileChoice = options.tileChoice;
+  p.numerics.compute = options.compute;
+  p.numerics.mla = options.mla;
+  const Device &device = inputs.topology.device;
+  const std::vector<std::string> features = requiredFeatures(inputs.target.features);
+  p.plan.topology = inputs.topology.name;
+  p.plan.numa.assign(device.numa.begin(), device.numa.end());
+  p.plan.cpu = inputs.target.cpu;
+  p.plan.features.assign(features.begin(), features.end());
+  p.plan.cores = device.cores;
+  p.plan.l1Bytes = inputs.target.l1Bytes;
+  p.plan.l2Bytes = inputs.target.l2Bytes;
+  p.plan.expandedFrom = decided.expandedFrom;
+  p.plan.without.assign(options.without.begin(), options.without.end());
+  p.plan.tileChoice = options.tileChoice;
   return p;
 }
 
-Status Road::run(void (*build)(OpPassManager &, const PipelineOptions &), const char *form) {
+Status Road::run(Form form) {
   Diagnostics diagnostics(context.get());
   PassManager pm(context.get());
   pm.enableVerifier(true);
-  build(pm, pipelineOptions());
+  buildForm(form, pm, pipelineOptions());
   if (failed(pm.run(*ir)))
-    return Error{std::string(form) + " form", diagnostics.text, ""};
+    return Error{std::string(nameOf(form)) + " form", diagnostics.text, ""};
   return {};
 }
 
 /// The plan again, now that weights, arena and scratch are known exactly: refuses what does not fit.
 Status Road::certify() {
-  Diagnostics diagnostics(context.get());
-  FailureOr<ProgramWeights> weights = ProgramWeights::collect(*ir);
-  if (failed(weights))
-    return Error{"scheduled form", diagnostics.text, ""};
-  map = weightMapOf(*weights, inputs.spec);
-  launched = programKernels(*ir, *weights);
-  for (const ProgramKernel &kernel : launched) {
-    scratch = std::max(scratch, scratchBytes(kernel.desc, kernel.tile));
-    costs[kernel.desc.name] = costRule(kernel.desc);
-  }
-  for (const WeightRange &range : weights->ranges())
-    appendShare(slotShares, range.count(), range.share);
+  launched = programKernels(*ir);
+  auto exact = (*ir)->getAttrOfType<mem::CertificateAttr>(mem::MemDialect::certificateAttrName);
   MeasuredSizes measured;
-  measured.weights = Bytes(map.totalBytes());
-  measured.arena = Bytes((*ir)->getAttrOfType<IntegerAttr>("mem.peak").getInt());
-  measured.scratchPerWorker = Bytes(scratch);
+  measured.weights = Bytes(exact.getWeights());
+  measured.arena = Bytes(exact.getArena());
+  measured.scratchPerWorker = Bytes(exact.getScratch());
   measured.tokenizerFile = Bytes(inputs.folder.empty() ? 0 : tokenizerBytes(inputs.folder));
   Expected<Plan> plan = planHost(inputs.spec, inputs.topology, inputs.limits, inputs.planOptions, measured);
   if (!plan)
     return plan.takeError();
   decided = std::move(*plan);
   predictByRates();
-  remarkWorkers(inputs.topology.device, slotShares, launched, decided);
+  remarkWorkers(inputs.topology.device, slotShares(*ir), launched, decided);
   return {};
 }
 
@@ -135,17 +123,6 @@ void Road::predictByRates() {
   }
 }
 
-/// dist.plan counts nanoseconds in 64 bits. Error: a step that takes longer, by the rates of a file.
-static Status checkSeconds(const Plan &plan, const std::string &topology) {
-  constexpr Seconds most(9e9);
-  const Seconds longest = std::max(plan.prefill.seconds, plan.decode.seconds);
-  if (longest <= most)
-    return {};
-  return Error{"topology '" + shortened(topology) + "'",
-               "a step takes " + format(longest) + " by its rates, a plan can state " + format(most),
-               "correct the rates"};
-}
-
 Status Road::start(Form form) {
   Expected<Plan> plan = planHost(inputs.spec, inputs.topology, inputs.limits, inputs.planOptions);
   if (!plan && form >= Form::Scheduled) {
@@ -156,8 +133,6 @@ Status Road::start(Form form) {
   }
   if (!plan)
     return plan.takeError();
-  if (Status status = checkSeconds(*plan, inputs.topology.name); !status)
-    return status;
   decided = std::move(*plan);
   ImportOptions import;
   import.compute = inputs.planOptions.compute;
@@ -172,18 +147,6 @@ Status Road::start(Form form) {
   return {};
 }
 
-std::vector<PackagedKernel> Road::kernels() {
-  std::vector<PackagedKernel> kernels;
-  for (auto kernel : ir->getOps<rt::KernelOp>()) {
-    std::string name = kernel.getSymName().str();
-    PackagedKernel packaged{name, kernel.getHash().str(), {}, costs.at(name)};
-    for (StringRef variant : kernel.getVariants().getAsValueRange<StringAttr>())
-      packaged.variants.push_back(variant.str());
-    kernels.push_back(std::move(packaged));
-  }
-  return kernels;
-}
-
 /// The planner's own remarks, then those of the passes.
 std::string Road::remarks() const {
   std::string text;
@@ -196,22 +159,10 @@ Status Road::drive(Form form) {
   if (!ir)
     if (Status status = start(form); !status)
       return status;
-  struct Stage {
-    Form form;
-    const char *name;
-    void (*build)(OpPassManager &, const PipelineOptions &);
-  };
-  constexpr Stage stages[] = {{Form::Model, "model", buildModelForm},
-                              {Form::Planned, "planned", buildPlannedForm},
-                              {Form::Distributed, "distributed", buildDistributedForm},
-                              {Form::Scheduled, "scheduled", buildScheduledForm},
-                              {Form::Runtime, "runtime", buildRuntimeForm},
-                              {Form::Llvm, "llvm", buildLlvmForm}};
-  for (; next < std::size(stages) && stages[next].form <= form; ++next) {
-    const Stage &stage = stages[next];
-    if (Status status = run(stage.build, stage.name); !status)
+  for (; next <= std::min(form, Form::Llvm); next = Form(uint8_t(next) + 1)) {
+    if (Status status = run(next); !status)
       return status;
-    if (stage.form == Form::Scheduled)
+    if (next == Form::Scheduled)
       if (Status status = certify(); !status)
         return status;
   }

@@ -7,7 +7,6 @@
 #define K2C_LIB_PIPELINES_STAGES_H
 
 #include "ProgramKernels.h"
-#include "WeightMaps.h"
 #include "k2c/Cluster/Topology.h"
 #include "k2c/Frontend/ImportModel.h"
 #include "k2c/Model/Safetensors.h"
@@ -16,7 +15,6 @@
 #include "k2c/Planner/Planner.h"
 #include "k2c/Target/Host.h"
 #include "k2c/Target/Package.h"
-#include <map>
 
 namespace k2c {
 
@@ -51,20 +49,13 @@ public:
 
   mlir::ModuleOp module() { return *ir; }
   const Plan &plan() const { return decided; }
-  const WeightMap &weights() const { return map; }
   /// Every decision so far, one line each.
   std::string remarks() const;
-  int64_t scratchPerWorker() const { return scratch; }
-  /// The kernels by id. At the runtime form, before the llvm form.
-  std::vector<PackagedKernel> kernels();
   /// From the scheduled form on: what the program launches.
   const std::vector<ProgramKernel> &launches() const { return launched; }
 
-  /// From the scheduled form on: how launches read each weight slot.
-  const std::vector<SlotShares> &shares() const { return slotShares; }
-
 private:
-  Status run(void (*build)(mlir::OpPassManager &, const PipelineOptions &), const char *form);
+  Status run(Form form);
   Status start(Form form);
   Status certify();
   void predictByRates();
@@ -76,12 +67,8 @@ private:
   std::unique_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> ir;
   Plan decided;
-  WeightMap map;
-  int64_t scratch = 0;
-  std::map<std::string, CostRule, std::less<>> costs; ///< of the kernels, from the scheduled form on
   std::vector<ProgramKernel> launched;
-  std::vector<SlotShares> slotShares;
-  size_t next = 0; ///< first stage that has not run
+  Form next = Form::Model; ///< the first that has not been built
 };
 
 /// The host program and each kernel as modules of their own. `module` is in the llvm form and outlives the parts.

@@ -1,9 +1,13 @@
 //===- WeightMaps.cpp - The weight map of a program -----------------------===//
 #include "WeightMaps.h"
 #include "dialects/Nn/Nn.h"
+#include "dialects/Rt/Rt.h"
+#include "k2c/Kernels/LayoutAttr.h"
 #include "k2c/Model/Rope.h"
 #include "k2c/Weights/TensorFamily.h"
 #include <cstring>
+
+using namespace mlir;
 
 namespace k2c {
 
@@ -12,7 +16,7 @@ namespace {
 std::optional<IndexSet> setOf(nn::IndicesAttr indices) { return indices ? std::optional(indices.set()) : std::nullopt; }
 
 /// The checkpoint's shape of one tensor of the family with that pattern: the IR has heads as a dimension of their own.
-std::vector<int64_t> storedShape(const ModelSpec &spec, llvm::StringRef pattern) {
+std::vector<int64_t> storedShape(const ModelSpec &spec, StringRef pattern) {
   for (const WeightFamily &family : spec.weights)
     if (pattern == family.pattern)
       return family.shape;
@@ -20,13 +24,13 @@ std::vector<int64_t> storedShape(const ModelSpec &spec, llvm::StringRef pattern)
 }
 
 /// The family as the packer reads it: the shape of one tensor, without experts and alternatives.
-TensorFamily familyOf(nn::WeightsOp op, const std::string &name, const ModelSpec &spec) {
+TensorFamily familyOf(nn::WeightsOp op, const ModelSpec &spec) {
   TensorFamily family;
-  family.name = name;
+  family.name = op.getSymName().str();
   family.pattern = op.getSource().str();
   family.layers = setOf(op.getDomain("layer"));
   family.experts = setOf(op.getDomain("expert"));
-  llvm::ArrayRef<int64_t> shape = op.getTensorType().getShape();
+  ArrayRef<int64_t> shape = op.getTensorType().getShape();
   shape = shape.drop_front((family.experts ? 1 : 0) + (op.getAlternatives().empty() ? 0 : 1));
   family.shape.assign(shape.begin(), shape.end());
   family.stored = storedShape(spec, op.getSource());
@@ -59,29 +63,30 @@ Table ropeTableOf(const RopeSpec &rope, int64_t positions) {
   return table;
 }
 
-Transform transformOf(const Operand &operand) {
-  if (operand.panels.n > 0)
-    return operand.panels;
-  return RowMajor{operand.type, operand.elements};
+Transform transformOf(Attribute layout) {
+  if (std::optional<PanelLayout> panels = panelLayout(layout))
+    return *panels;
+  return RowMajor{elementOf(layout), cast<rt::RowMajorAttr>(layout).getElements()};
 }
 
 } // namespace
 
-WeightMap weightMapOf(const ProgramWeights &weights, const ModelSpec &spec) {
+WeightMap weightMapOf(ModuleOp runtime, const ModelSpec &spec) {
+  SmallVector<rt::WeightSlotsOp> all = llvm::to_vector(runtime.getOps<rt::WeightSlotsOp>());
+  llvm::sort(all, [](rt::WeightSlotsOp a, rt::WeightSlotsOp b) { return a.getFirst() < b.getFirst(); });
+  SymbolTable symbols(runtime);
   WeightMap map;
-  for (const WeightRange &range : weights.ranges()) {
-    if (auto table = llvm::dyn_cast<nn::ConstantTableOp>(range.family)) {
+  for (rt::WeightSlotsOp slots : all) {
+    if (auto table = symbols.lookup<nn::ConstantTableOp>(slots.getFamily())) {
       WeightSlot slot;
-      slot.slot = range.first;
-      slot.family = range.name;
+      slot.slot = slots.getFirst();
+      slot.family = slots.getFamily().str();
       slot.transform = ropeTableOf(spec.rope, table.getTensorType().getDimSize(0));
       map.slots.push_back(std::move(slot));
-      continue;
+    } else {
+      appendSlots(map, familyOf(symbols.lookup<nn::WeightsOp>(slots.getFamily()), spec),
+                  transformOf(slots.getLayout()));
     }
-    int64_t first = appendSlots(map, familyOf(llvm::cast<nn::WeightsOp>(range.family), range.name, spec),
-                                transformOf(range.operand));
-    assert(first == range.first && "the map numbers slots as the program does");
-    (void)first;
   }
   return map;
 }

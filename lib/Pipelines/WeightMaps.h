@@ -2,15 +2,16 @@
 #ifndef K2C_LIB_PIPELINES_WEIGHTMAPS_H
 #define K2C_LIB_PIPELINES_WEIGHTMAPS_H
 
-#include "k2c/Conversion/WeightSlots.h"
 #include "k2c/Model/ModelSpec.h"
 #include "k2c/Weights/WeightMap.h"
+#include "mlir/IR/BuiltinOps.h"
 
 namespace k2c {
 
-/// Where the bytes of every slot come from: tensor names and views from the nn.weights of the module, layouts from the
-/// kernels, rotary tables from `spec`. Slots are numbered as in `weights`.
-WeightMap weightMapOf(const ProgramWeights &weights, const ModelSpec &spec);
+/// Where the bytes of every slot come from, of a module in the runtime form: slots and layouts from its
+/// rt.weight_slots, tensor names and views from their nn.weights, rotary tables and the shapes of the checkpoint from
+/// `spec`.
+WeightMap weightMapOf(mlir::ModuleOp runtime, const ModelSpec &spec);
 
 } // namespace k2c
 

@@ -10,16 +10,20 @@
 //
 //   %o = mla.attention %q, %kv, @kvb[%l] forms <prompt = table, generated = absorbed>
 //   ->  %qn, %qr = nn.split %q
-//       %ql = mla.absorb_query %qn, @kvb_uk_t[%l]          %oe = mla.attention_expanded %q, %kv, @kvb_uk[%l],
-//       @kvb_uv[%l] %ol = mla.attention_absorbed %ql, %qr, %kv %oa = mla.expand_output %ol, @kvb_uv[%l]           %o =
-//       mla.merge_forms %oa, %oe
+//       %ql = mla.absorb_query %qn, @kvb_uk_t[%l]
+//       %ol = mla.attention_absorbed %ql, %qr, %kv
+//       %oa = mla.expand_output %ol, @kvb_uv[%l]
+//       %oe = mla.attention_expanded %q, %kv, @kvb_uk[%l], @kvb_uv[%l]
+//       %o = mla.merge_forms %oa, %oe
+//
+// Where the plan's `expanded_from` lets no prompt run expanded, only the absorbed half is made.
 //
 // DeepSeek V2, section 2.1; "Modelling Kimi K2 step by step" (papers/001).
 //===----------------------------------------------------------------------===//
 #include "Orders.h"
-#include "dialects/Dist/Dist.h"
 #include "dialects/Mla/Mla.h"
 #include "k2c/Transforms/Passes.h"
+#include "k2c/Transforms/PlanAttr.h"
 #include "k2c/Transforms/Remark.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/SymbolTable.h"
@@ -38,18 +42,20 @@ namespace {
 /// afterwards.
 class Absorber {
 public:
-  explicit Absorber(ModuleOp module) : module(module), symbols(module) {}
+  Absorber(ModuleOp module, int64_t expandedFrom) : module(module), symbols(module), expandedFrom(expandedFrom) {}
 
   LogicalResult rewrite(mla::AttentionOp op);
   void eraseReplacedFamilies();
 
 private:
+  bool runs(mla::FormsAttr forms, mla::Form form) const;
   FlatSymbolRefAttr slice(nn::WeightsOp kvb, StringRef suffix, int64_t from, int64_t to, bool transpose);
   Value absorbed(OpBuilder &b, mla::AttentionOp op, nn::WeightsOp kvb);
   Value expanded(OpBuilder &b, mla::AttentionOp op, nn::WeightsOp kvb);
 
   ModuleOp module;
   SymbolTable symbols;
+  int64_t expandedFrom;                      ///< of the plan
   llvm::StringMap<FlatSymbolRefAttr> slices; ///< by family of kv_b and suffix
   llvm::SetVector<nn::WeightsOp> replaced;   ///< families of kv_b
 };
@@ -101,6 +107,16 @@ Value Absorber::expanded(OpBuilder &b, mla::AttentionOp op, nn::WeightsOp kvb) {
                                           op.getBatch(), op.getScaleAttr(), op.getOrderAttr());
 }
 
+/// Whether some segment runs `form`: of what the table decides, the plan says which forms there are.
+bool Absorber::runs(mla::FormsAttr forms, mla::Form form) const {
+  auto reached = [&](mla::Form by) {
+    if (by != mla::Form::Table)
+      return by == form;
+    return form == mla::Form::Expanded ? expandedFrom >= 0 : expandedFrom != 0;
+  };
+  return reached(forms.getPrompt()) || reached(forms.getGenerated());
+}
+
 LogicalResult Absorber::rewrite(mla::AttentionOp op) {
   auto kvb = op.getKvbAttr() ? symbols.lookup<nn::WeightsOp>(op.getKvbAttr().getValue()) : nn::WeightsOp();
   if (!kvb || kvb.getView())
@@ -109,8 +125,8 @@ LogicalResult Absorber::rewrite(mla::AttentionOp op) {
   if (!op.getForms())
     return op.emitOpError("has no forms; run set-numerics before absorb-mla");
   OpBuilder b(op);
-  Value result = op.getForms()->uses(mla::Form::Absorbed) ? absorbed(b, op, kvb) : Value();
-  if (op.getForms()->uses(mla::Form::Expanded)) {
+  Value result = runs(*op.getForms(), mla::Form::Absorbed) ? absorbed(b, op, kvb) : Value();
+  if (runs(*op.getForms(), mla::Form::Expanded)) {
     Value other = expanded(b, op, kvb);
     result =
         result ? Value(mla::MergeFormsOp::create(b, op.getLoc(), op.getType(), result, other, op.getBatch())) : other;
@@ -128,8 +144,7 @@ void Absorber::eraseReplacedFamilies() {
 }
 
 /// Says the crossover that the table of the plan stands for.
-void remarkOn(mla::AttentionOp op, dist::PlanAttr plan) {
-  int64_t from = plan ? plan.getExpandedFrom() : -1;
+void remarkOn(mla::AttentionOp op, int64_t from) {
   bool table = op.getForms() && op.getForms()->getPrompt() == mla::Form::Table;
   std::string text = !table     ? "one form for every segment"
                      : from < 0 ? "prompt segments run absorbed at any length"
@@ -142,12 +157,18 @@ struct AbsorbMla : impl::AbsorbMlaBase<AbsorbMla> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    auto plan = module->getAttrOfType<dist::PlanAttr>("dist.plan");
     SmallVector<mla::AttentionOp> work;
     module.walk([&](mla::AttentionOp op) { work.push_back(op); });
-    Absorber absorber(module);
+    if (work.empty())
+      return;
+    dist::PlanAttr plan = planOf(module);
+    if (!plan) {
+      work.front().emitOpError("is absorbed as dist.plan says; run attach-plan before absorb-mla");
+      return signalPassFailure();
+    }
+    Absorber absorber(module, plan.getExpandedFrom());
     for (mla::AttentionOp op : work) {
-      remarkOn(op, plan);
+      remarkOn(op, plan.getExpandedFrom());
       if (failed(absorber.rewrite(op)))
         return signalPassFailure();
     }

@@ -15,9 +15,11 @@
 //===----------------------------------------------------------------------===//
 #include "PeakBuffers.h"
 #include "dialects/Kern/Kern.h"
+#include "dialects/Mem/Mem.h"
 #include "k2c/Kernels/Describe.h"
 #include "k2c/Kernels/TileAttr.h"
 #include "k2c/Transforms/Passes.h"
+#include "k2c/Transforms/PlanAttr.h"
 #include "k2c/Transforms/Remark.h"
 
 namespace k2c {
@@ -151,11 +153,10 @@ void Placer::writeOffsets(func::FuncOp function, const BufferLives &lives) {
 
 FailureOr<int64_t> Placer::place(func::FuncOp function, int64_t base, std::optional<int64_t> argument) {
   BufferLives &lives = *(livesOf[function] = std::make_unique<BufferLives>(function, limits));
-  OpBuilder b(function);
   if (argument) {
     if (failed(pinResult(function, lives, *argument)))
       return failure();
-    function->setAttr("mem.argument", b.getI64IntegerAttr(*argument));
+    mem::setArgument(function, *argument);
   }
   int64_t peak = base;
   for (Buffer &buffer : lives.buffers) {
@@ -171,7 +172,7 @@ FailureOr<int64_t> Placer::place(func::FuncOp function, int64_t base, std::optio
     peak = std::max(peak, *end);
   }
   writeOffsets(function, lives);
-  function->setAttr("mem.peak", b.getI64IntegerAttr(peak));
+  mem::setPeak(function, peak);
   remark(function.getLoc(), "assign-memory", function.getSymName(),
          "function '" + function.getSymName().str() + "': " + std::to_string(lives.count()) + " buffers, peak " +
              std::to_string(peak) + " bytes",
@@ -206,18 +207,17 @@ struct AssignMemory : impl::AssignMemoryBase<AssignMemory> {
 
   /// Partials of split attentions lie behind all buffers, from `peak` on; returns the new peak.
   FailureOr<int64_t> placePartials(ModuleOp module, int64_t peak) {
-    OpBuilder b(module);
     for (auto kernel : module.getOps<kern::FuncOp>()) {
       if (!kernel.getTile() || kernel.getTileAttr().getSplitTokens() == 0)
         continue;
-      FailureOr<DescribedKernel> described = describe(kernel);
-      if (failed(described))
+      const DescribedKernel *described = getAnalysis<KernelDescriptions>().find(kernel);
+      if (!described)
         return failure();
       int64_t offset = alignUp(peak);
       peak = offset + partialBytes(described->desc, tileConfig(kernel.getTileAttr()));
       module.walk([&](kern::CallOp call) {
         if (call.getCallee() == kernel.getSymName())
-          call->setAttr("mem.partials", b.getI64IntegerAttr(offset));
+          call.setPartials(offset);
       });
     }
     return peak;
@@ -225,16 +225,16 @@ struct AssignMemory : impl::AssignMemoryBase<AssignMemory> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    auto limits = module->getAttrOfType<nn::LimitsAttr>("nn.limits");
+    auto limits = nn::limitsOf(module);
     if (!limits) {
       module.emitError() << "assign-memory: the module has no nn.limits, so no buffer has a bound";
       return signalPassFailure();
     }
-    Placer placer(module, limits, reuse);
+    Placer placer(module, limits, !isLeftOut(module, OptionalPass::BufferReuse));
     int64_t peak = 0;
     func::FuncOp largest;
     for (auto function : module.getOps<func::FuncOp>()) {
-      if (!function->hasAttr("nn.entry"))
+      if (!nn::isEntry(function))
         continue;
       FailureOr<int64_t> end = placer.place(function, 0, std::nullopt);
       if (failed(end))
@@ -248,7 +248,8 @@ struct AssignMemory : impl::AssignMemoryBase<AssignMemory> {
       return signalPassFailure();
     if (largest)
       remarkPeak(largest, placer.atPeak(largest), *end, *end - peak);
-    module->setAttr("mem.peak", OpBuilder(module).getI64IntegerAttr(*end));
+    mem::setPeak(module, *end);
+    markAnalysesPreserved<KernelDescriptions>();
   }
 };
 

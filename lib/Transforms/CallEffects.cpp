@@ -7,12 +7,12 @@ using namespace mlir;
 
 namespace k2c {
 
-FailureOr<CallEffects> effectsOf(kern::CallOp call, SymbolTable &symbols) {
+FailureOr<CallEffects> effectsOf(kern::CallOp call, SymbolTable &symbols, KernelDescriptions &descriptions) {
   auto kernel = symbols.lookup<kern::FuncOp>(call.getCallee());
   if (!kernel.getTile())
     return kernel.emitError() << "the kernel has no tile; run choose-tiles first";
-  FailureOr<DescribedKernel> described = describe(kernel);
-  if (failed(described))
+  const DescribedKernel *described = descriptions.find(kernel);
+  if (!described)
     return failure();
   CallEffects effects{described->desc, gridOf(described->desc, tileConfig(kernel.getTileAttr())), {}};
   SmallVector<kern::CallOp::Argument> arguments = call.getCallArguments();

@@ -15,6 +15,7 @@
 
 #include "dialects/Kern/Kern.h"
 #include "k2c/Kernels/Access.h"
+#include "k2c/Kernels/Describe.h"
 #include "k2c/Kernels/TileConfig.h"
 #include "mlir/IR/SymbolTable.h"
 
@@ -32,7 +33,7 @@ struct CallEffects {
 };
 
 /// The effects of `call`. Emits an error at a kernel that has no tile or no description.
-mlir::FailureOr<CallEffects> effectsOf(kern::CallOp call, mlir::SymbolTable &symbols);
+mlir::FailureOr<CallEffects> effectsOf(kern::CallOp call, mlir::SymbolTable &symbols, KernelDescriptions &descriptions);
 
 /// How the bytes of two values lie: apart, at the same place, or otherwise.
 enum class Overlap : uint8_t { None, Same, Partial };

@@ -8,6 +8,7 @@
 #include "k2c/Kernels/TileAttr.h"
 #include "k2c/Kernels/TileConfig.h"
 #include "k2c/Transforms/Passes.h"
+#include "k2c/Transforms/PlanAttr.h"
 #include "k2c/Transforms/Remark.h"
 
 namespace k2c {
@@ -32,17 +33,19 @@ std::vector<TileConfig> ranked(const KernelDesc &desc, const TargetInfo &target)
 struct ChooseTiles : impl::ChooseTilesBase<ChooseTiles> {
   using ChooseTilesBase::ChooseTilesBase;
 
-  LogicalResult choose(kern::FuncOp kernel, const TargetInfo &target) {
-    FailureOr<DescribedKernel> described = describe(kernel);
-    if (failed(described))
+  LogicalResult choose(kern::FuncOp kernel, kern::CpuAttr cpu, int64_t choice) {
+    const TargetInfo target = targetInfo(cpu);
+    const DescribedKernel *described = getAnalysis<KernelDescriptions>().find(kernel);
+    if (!described)
       return failure();
     std::vector<TileConfig> tiles = ranked(described->desc, target);
     if (tiles.empty())
       return kernel.emitError() << "choose-tiles: no tile of kernel '" << kernel.getSymName() << "' is legal on "
                                 << target.lanes << " lanes and " << target.vectorRegisters << " vector registers";
     TileConfig tile = tiles[choice % tiles.size()];
-    if (auto limits = getOperation()->getAttrOfType<nn::LimitsAttr>("nn.limits"))
-      tile.splitTokens = splitTokensFor(described->desc, tile, cores, limits.getToken(), limits.getPositions());
+    if (auto limits = nn::limitsOf(getOperation()))
+      tile.splitTokens =
+          splitTokensFor(described->desc, tile, cpu.getCores(), limits.getToken(), limits.getPositions());
     kernel.setTileAttr(tileAttr(&getContext(), tile));
     remark(kernel.getLoc(), "choose-tiles", kernel.getSymName(),
            "kernel '" + kernel.getSymName().str() + "': " + std::to_string(tile.mr) + "x" +
@@ -52,16 +55,14 @@ struct ChooseTiles : impl::ChooseTilesBase<ChooseTiles> {
   }
 
   void runOnOperation() override {
-    TargetInfo target;
-    target.lanes = lanes;
-    target.vectorRegisters = registers;
-    target.hasAvx512 = avx512;
-    target.hasAvx512Bf16 = avx512Bf16;
-    target.l1Bytes = l1Bytes;
-    target.l2Bytes = l2Bytes;
+    FailureOr<kern::CpuAttr> cpu = targetOf(getOperation(), "choose-tiles");
+    if (failed(cpu))
+      return signalPassFailure();
+    dist::PlanAttr plan = planOf(getOperation());
     for (auto kernel : getOperation().getOps<kern::FuncOp>())
-      if (failed(choose(kernel, target)))
+      if (failed(choose(kernel, *cpu, plan ? plan.getTileChoice() : 0)))
         return signalPassFailure();
+    markAnalysesPreserved<KernelDescriptions>();
   }
 };
 

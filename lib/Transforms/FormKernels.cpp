@@ -12,6 +12,7 @@
 #include "dialects/Kern/Kern.h"
 #include "dialects/Nn/NnStorage.h"
 #include "k2c/Transforms/Passes.h"
+#include "k2c/Transforms/PlanAttr.h"
 #include "k2c/Transforms/Remark.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
@@ -158,7 +159,8 @@ kern::CallOp createCall(OpBuilder &b, Location loc, kern::FuncOp kernel, ArrayRe
     bindings.push_back(argument.weight ? Attribute(argument.weight) : Attribute(b.getUnitAttr()));
   }
   return kern::CallOp::create(b, loc, kernel.getResultTypes(), FlatSymbolRefAttr::get(kernel.getSymNameAttr()),
-                              operands, b.getArrayAttr(bindings), DenseI64ArrayAttr(), UnitAttr());
+                              operands, b.getArrayAttr(bindings), DenseI64ArrayAttr(), /*partials=*/IntegerAttr(),
+                              UnitAttr());
 }
 
 void Outliner::outline(const KernelGroup &group) {
@@ -190,7 +192,7 @@ struct FormKernels : impl::FormKernelsBase<FormKernels> {
     ModuleOp module = getOperation();
     Outliner outliner(module);
     for (auto function : llvm::to_vector(module.getOps<func::FuncOp>())) {
-      for (const KernelGroup &group : groupKernels(function.front(), fuse))
+      for (const KernelGroup &group : groupKernels(function.front(), !isLeftOut(module, OptionalPass::Fusion)))
         outliner.outline(group);
       eraseDeadViews(function.front());
     }

@@ -17,6 +17,7 @@
 #include "CallEffects.h"
 #include "dialects/Mla/Mla.h"
 #include "k2c/Transforms/Passes.h"
+#include "k2c/Transforms/PlanAttr.h"
 #include "k2c/Transforms/Remark.h"
 
 namespace k2c {
@@ -124,8 +125,8 @@ SmallVector<int64_t> Schedule::levels() {
 /// Groups the calls of one function.
 class Grouper {
 public:
-  Grouper(func::FuncOp function, SymbolTable &symbols, nn::LimitsAttr limits)
-      : function(function), symbols(symbols), lives(function, limits) {}
+  Grouper(func::FuncOp function, SymbolTable &symbols, KernelDescriptions &descriptions, nn::LimitsAttr limits)
+      : function(function), symbols(symbols), descriptions(descriptions), lives(function, limits) {}
 
   LogicalResult run();
 
@@ -136,6 +137,7 @@ private:
 
   func::FuncOp function;
   SymbolTable &symbols;
+  KernelDescriptions &descriptions;
   BufferLives lives;
 };
 
@@ -174,7 +176,7 @@ void Grouper::place(const Stretch &stretch, ArrayRef<int64_t> levels) {
 FailureOr<int64_t> Grouper::group(const Stretch &stretch) {
   std::vector<CallEffects> effects;
   for (kern::CallOp call : stretch.calls) {
-    FailureOr<CallEffects> touched = effectsOf(call, symbols);
+    FailureOr<CallEffects> touched = effectsOf(call, symbols, descriptions);
     if (failed(touched))
       return failure();
     effects.push_back(std::move(*touched));
@@ -213,15 +215,18 @@ struct GroupLaunches : impl::GroupLaunchesBase<GroupLaunches> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    auto limits = module->getAttrOfType<nn::LimitsAttr>("nn.limits");
+    if (isLeftOut(module, OptionalPass::LaunchGroups))
+      return;
+    auto limits = nn::limitsOf(module);
     if (!limits) {
       module.emitError() << "group-launches: the module has no nn.limits, so no buffer has a bound";
       return signalPassFailure();
     }
     SymbolTable symbols(module);
     for (auto function : module.getOps<func::FuncOp>())
-      if (failed(Grouper(function, symbols, limits).run()))
+      if (failed(Grouper(function, symbols, getAnalysis<KernelDescriptions>(), limits).run()))
         return signalPassFailure();
+    markAnalysesPreserved<KernelDescriptions>();
   }
 };
 

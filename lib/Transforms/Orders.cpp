@@ -9,9 +9,6 @@ namespace k2c {
 
 namespace {
 
-/// Keys of one block of the online softmax (N3); also the tokens of a cache page.
-constexpr int64_t softmaxBlock = 64;
-
 Attribute orderOf(MLIRContext *context, const nn::Reduction &reduction) {
   switch (reduction.kind) {
   case nn::ReductionKind::Contraction:

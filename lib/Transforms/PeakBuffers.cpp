@@ -1,6 +1,7 @@
 //===- PeakBuffers.cpp - What the arena holds when it is fullest -----------===//
 #include "PeakBuffers.h"
 #include "dialects/Kern/Kern.h"
+#include "dialects/Mem/Mem.h"
 
 using namespace mlir;
 
@@ -64,7 +65,7 @@ void Peak::collect(func::FuncOp function) {
   for (nn::LayersOp op : function.getOps<nn::LayersOp>())
     for (nn::LayerRunAttr run : op.getRuns().getAsRange<nn::LayerRunAttr>()) {
       auto layer = symbols.lookup<func::FuncOp>(run.getCallee().getValue());
-      int64_t peak = layer->getAttrOfType<IntegerAttr>("mem.peak").getInt();
+      int64_t peak = *mem::peakOf(layer);
       if (!reuse) {
         if (!llvm::is_contained(inner, layer))
           inner.push_back(layer);

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/Rt/Rt.h"
 #include "k2c/Transforms/Passes.h"
+#include "k2c/Transforms/PlanAttr.h"
 #include "k2c/Transforms/Remark.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -223,9 +224,12 @@ struct ReadAhead : impl::ReadAheadBase<ReadAhead> {
     ModuleOp module = getOperation();
     auto programs = llvm::to_vector(module.getOps<rt::ProgramOp>());
     bool known = module.walk([](rt::AheadOp) { return WalkResult::interrupt(); }).wasInterrupted();
-    if (programs.empty() || known)
+    if (programs.empty() || known || isLeftOut(module, OptionalPass::ReadAhead))
       return;
-    Reader reader(module, module.lookupSymbol<func::FuncOp>(programs.front().getServe()), bytes);
+    FailureOr<kern::CpuAttr> target = targetOf(module, "read-ahead");
+    if (failed(target))
+      return signalPassFailure();
+    Reader reader(module, module.lookupSymbol<func::FuncOp>(programs.front().getServe()), target->getL2() / 4);
     if (failed(reader.run()))
       signalPassFailure();
   }

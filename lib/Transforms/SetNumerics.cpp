@@ -49,7 +49,7 @@ struct SetNumerics : impl::SetNumericsBase<SetNumerics> {
     int64_t count = 0;
     getOperation().walk([&](nn::ReductionOp op) { count += declareOrders(op); });
     getOperation().walk([&](mla::AttentionOp op) { op.setFormsAttr(formsOf(&getContext(), *form)); });
-    getOperation()->setAttr("nn.numerics",
+    getOperation()->setAttr(nn::NnDialect::numericsAttrName,
                             nn::NumericsAttr::get(&getContext(), K2RT_NUMERICS_VERSION, *type, *form, bitClass));
     remark(getOperation().getLoc(), "set-numerics", "orders", std::to_string(count) + " reductions have their order",
            {{"reductions", count}});

@@ -12,10 +12,11 @@
 //       %r = moe.combine %d, %p, %e                       N5's tree: any placement gives these bits
 //
 //===----------------------------------------------------------------------===//
-#include "dialects/Dist/Dist.h"
 #include "dialects/Moe/Moe.h"
 #include "dialects/Nn/Nn.h"
+#include "k2c/Planner/Evaluate.h"
 #include "k2c/Transforms/Passes.h"
+#include "k2c/Transforms/PlanAttr.h"
 #include "k2c/Transforms/Remark.h"
 #include "mlir/IR/Builders.h"
 
@@ -58,16 +59,24 @@ void expand(moe::ExpertsOp op) {
   op.erase();
 }
 
+/// The layout is that of one rank, in the words that attach-plan writes.
+LogicalResult checkLayout(ModuleOp module) {
+  dist::PlanAttr plan = planOf(module);
+  if (!plan || plan.getLayout() == oneRankLayout)
+    return success();
+  Expected<ParallelLayout> layout = parseLayout(plan.getLayout().str(), PlanPhase::Serve);
+  if (!layout)
+    return module.emitError() << "shard-experts: " << layout.error().text();
+  return module.emitError() << "shard-experts: the plan's layout is '" << plan.getLayout() << "' of "
+                            << layout->devices() << " ranks; this build compiles for one, '" << oneRankLayout << "'";
+}
+
 struct ShardExperts : impl::ShardExpertsBase<ShardExperts> {
   using ShardExpertsBase::ShardExpertsBase;
 
   void runOnOperation() override {
-    auto plan = getOperation()->getAttrOfType<dist::PlanAttr>("dist.plan");
-    if (plan && plan.getLayout().getEp() != 1) {
-      getOperation().emitError() << "shard-experts: the plan divides experts among " << plan.getLayout().getEp()
-                                 << " ranks; this build exchanges no rows, so plan for ep = 1";
+    if (failed(checkLayout(getOperation())))
       return signalPassFailure();
-    }
     SmallVector<moe::ExpertsOp> work;
     getOperation().walk([&](moe::ExpertsOp op) { work.push_back(op); });
     llvm::for_each(work, expand);

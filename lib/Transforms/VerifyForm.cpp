@@ -1,18 +1,19 @@
-//===- VerifyForm.cpp - The wall after each form --------------------------===//
+//===- VerifyForm.cpp - The form after each form --------------------------===//
 //
 // A form is defined by what may no longer appear in it. One table of rules, one walk; a violation names the op, the
 // form and the pass that should have run. In the scheduled form, groups of calls are proven to be apart.
 //
 //===----------------------------------------------------------------------===//
 #include "VerifyGroups.h"
-#include "dialects/Dist/Dist.h"
-#include "dialects/Kern/Kern.h"
+#include "dialects/Mem/Mem.h"
 #include "dialects/Mla/Mla.h"
 #include "dialects/Moe/Moe.h"
 #include "dialects/Nn/Nn.h"
+#include "k2c/Transforms/Forms.h"
 #include "k2c/Transforms/Passes.h"
+#include "k2c/Transforms/PlanAttr.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "llvm/ADT/StringSwitch.h"
+#include "llvm/ADT/StringExtras.h"
 
 namespace k2c {
 #define GEN_PASS_DEF_VERIFYFORM
@@ -22,26 +23,26 @@ using namespace mlir;
 
 namespace {
 
-enum class Wall { Model, Planned, Distributed, Scheduled, Runtime, Unknown };
-
 class Checker {
 public:
-  Checker(ModuleOp module, Wall wall, StringRef form) : module(module), wall(wall), form(form) {}
+  Checker(ModuleOp module, KernelDescriptions &descriptions, Form form)
+      : module(module), descriptions(descriptions), form(form) {}
 
   LogicalResult check();
 
 private:
   LogicalResult checkModule();
+  LogicalResult checkPlan();
   LogicalResult checkTokenOp(Operation *op);
   LogicalResult checkScheduled(Operation *op);
   LogicalResult checkGroups();
   LogicalResult missing(Operation *op, StringRef what, StringRef pass) {
-    return op->emitError() << form << " form: " << what << "; run " << pass << " first";
+    return op->emitError() << nameOf(form) << " form: " << what << "; run " << pass << " first";
   }
 
   ModuleOp module;
-  Wall wall;
-  StringRef form;
+  KernelDescriptions &descriptions;
+  Form form;
 };
 
 /// Every nn, moe and mla op but the symbols is a TokenOp, and so has the design interfaces; a test of the td files
@@ -49,20 +50,52 @@ private:
 bool isTokenOp(Operation *op) { return isa<nn::KernelOp>(op); }
 
 LogicalResult Checker::checkModule() {
-  if (wall == Wall::Runtime)
+  if (form == Form::Runtime)
     return success();
-  if (!module->hasAttr("nn.limits"))
+  auto limits = nn::limitsOf(module);
+  if (!limits)
     return missing(module, "the module has no nn.limits", "the frontend");
-  if (!module->hasAttr("nn.numerics"))
+  for (auto table : module.getOps<nn::ConstantTableOp>())
+    if (int64_t rows = table.getTensorType().getDimSize(0); rows != limits.getPositions())
+      return table.emitError() << nameOf(form) << " form: the table has " << rows
+                               << " positions, nn.limits allow a context of " << limits.getPositions()
+                               << "; change both";
+  if (!module->hasAttr(nn::NnDialect::numericsAttrName))
     return missing(module, "the module has no nn.numerics", "set-numerics");
-  int64_t entries =
-      llvm::count_if(module.getOps<func::FuncOp>(), [](func::FuncOp f) { return f->hasAttr("nn.entry"); });
+  int64_t entries = llvm::count_if(module.getOps<func::FuncOp>(), [](func::FuncOp f) { return nn::isEntry(f); });
   if (entries == 0)
     return missing(module, "no function has nn.entry", "the frontend");
-  if (wall >= Wall::Planned && !module->hasAttr("dist.plan"))
-    return missing(module, "the module has no dist.plan", "attach-plan");
-  if (wall == Wall::Scheduled && !module->hasAttr("mem.peak"))
+  if (form >= Form::Planned && failed(checkPlan()))
+    return failure();
+  if (form == Form::Scheduled && !mem::peakOf(module))
     return missing(module, "the module has no mem.peak", "assign-memory");
+  if (form == Form::Scheduled && !module->hasAttr(mem::MemDialect::certificateAttrName))
+    return missing(module, "the module has no mem.certificate", "certify-memory");
+  return success();
+}
+
+/// The plan is there, and the program is the one that it plans.
+LogicalResult Checker::checkPlan() {
+  dist::PlanAttr plan = planOf(module);
+  if (!plan)
+    return missing(module, "the module has no dist.plan", "attach-plan");
+  if (failed(targetOf(module, std::string(nameOf(form)) + " form")))
+    return failure();
+  if (std::optional<StringRef> pass = unknownPass(plan))
+    return module.emitError() << nameOf(form) << " form: the plan leaves out '" << *pass << "'; optional passes are "
+                              << llvm::join(optionalPassNames(), ", ");
+  bool isAbsorbed = false, isExpanded = false;
+  module.walk([&](Operation *op) {
+    isAbsorbed |= isa<mla::AttentionAbsorbedOp>(op);
+    isExpanded |= isa<mla::AttentionExpandedOp>(op);
+  });
+  const int64_t from = plan.getExpandedFrom();
+  if (isExpanded != (from >= 0) || (isExpanded && isAbsorbed != (from != 0)))
+    return module.emitError() << nameOf(form) << " form: the plan's expanded_from is " << from
+                              << ", but the program has " << (isExpanded ? "an" : "no") << " expanded and "
+                              << (isAbsorbed ? "an" : "no")
+                              << " absorbed attention; 0 is for the expanded form alone, -1 for none of it: change the "
+                                 "plan before absorb-mla";
   return success();
 }
 
@@ -72,9 +105,9 @@ LogicalResult Checker::checkTokenOp(Operation *op) {
     for (const nn::Reduction &reduction : reducing.getReductions())
       if (!reduction.order)
         return missing(op, ("the reduction '" + reduction.attribute + "' has no order").str(), "set-numerics");
-  if (wall >= Wall::Planned && isa<mla::AttentionOp>(op))
+  if (form >= Form::Planned && isa<mla::AttentionOp>(op))
     return missing(op, "latent attention has no form yet", "absorb-mla");
-  if (wall >= Wall::Distributed && isa<moe::ExpertsOp>(op))
+  if (form >= Form::Distributed && isa<moe::ExpertsOp>(op))
     return missing(op, "the movement of rows to experts is not explicit", "shard-experts");
   return success();
 }
@@ -95,26 +128,27 @@ LogicalResult Checker::check() {
   if (failed(checkModule()))
     return failure();
   WalkResult result = module.walk([&](Operation *op) -> WalkResult {
-    if (wall == Wall::Runtime) {
+    if (form == Form::Runtime) {
       StringRef dialect = op->getName().getDialectNamespace();
-      if (llvm::is_contained({"nn", "moe", "mla", "dist", "kern"}, dialect))
+      if (llvm::is_contained({"nn", "moe", "mla", "dist", "kern"}, dialect) &&
+          !isa<nn::WeightsOp, nn::ConstantTableOp>(op)) // what the packer reads
         return missing(op, ("an op of dialect '" + dialect + "' is left").str(), "lower-to-rt");
       return WalkResult::advance();
     }
-    if (wall == Wall::Scheduled)
+    if (form == Form::Scheduled)
       return checkScheduled(op);
     if (isa<kern::CallOp, kern::FuncOp>(op))
-      return WalkResult(op->emitError() << form << " form: kernels belong to the scheduled form");
+      return WalkResult(op->emitError() << nameOf(form) << " form: kernels belong to the scheduled form");
     return isTokenOp(op) ? WalkResult(checkTokenOp(op)) : WalkResult::advance();
   });
-  return failure(result.wasInterrupted() || (wall == Wall::Scheduled && failed(checkGroups())));
+  return failure(result.wasInterrupted() || (form == Form::Scheduled && failed(checkGroups())));
 }
 
 LogicalResult Checker::checkGroups() {
   SymbolTable symbols(module);
-  auto limits = module->getAttrOfType<nn::LimitsAttr>("nn.limits");
+  auto limits = nn::limitsOf(module);
   for (auto function : module.getOps<func::FuncOp>())
-    if (failed(verifyGroups(function, symbols, limits)))
+    if (failed(verifyGroups(function, symbols, descriptions, limits)))
       return failure();
   return success();
 }
@@ -123,20 +157,17 @@ struct VerifyForm : impl::VerifyFormBase<VerifyForm> {
   using VerifyFormBase::VerifyFormBase;
 
   void runOnOperation() override {
-    Wall wall = llvm::StringSwitch<Wall>(form)
-                    .Case("model", Wall::Model)
-                    .Case("planned", Wall::Planned)
-                    .Case("distributed", Wall::Distributed)
-                    .Case("scheduled", Wall::Scheduled)
-                    .Case("runtime", Wall::Runtime)
-                    .Default(Wall::Unknown);
-    if (wall == Wall::Unknown) {
-      getOperation().emitError() << "verify-form: no form is called '" << form
-                                 << "'; forms are model, planned, distributed, scheduled, runtime";
+    std::optional<Form> named = formNamed(form.getValue());
+    if (!named || *named >= Form::Llvm) {
+      std::string forms;
+      for (auto known = uint8_t(Form::Model); Form(known) < Form::Llvm; ++known)
+        forms += (forms.empty() ? "" : ", ") + std::string(nameOf(Form(known)));
+      getOperation().emitError() << "verify-form: no form is called '" << form << "'; forms are " << forms;
       return signalPassFailure();
     }
-    if (failed(Checker(getOperation(), wall, form).check()))
-      signalPassFailure();
+    if (failed(Checker(getOperation(), getAnalysis<KernelDescriptions>(), *named).check()))
+      return signalPassFailure();
+    markAllAnalysesPreserved();
   }
 };
 

@@ -2,6 +2,7 @@
 #include "VerifyGroups.h"
 #include "BufferLives.h"
 #include "CallEffects.h"
+#include "dialects/Mem/Mem.h"
 #include "dialects/Mla/Mla.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -31,8 +32,8 @@ struct Member {
 
 class Groups {
 public:
-  Groups(func::FuncOp function, SymbolTable &symbols, nn::LimitsAttr limits)
-      : function(function), symbols(symbols), limits(limits) {}
+  Groups(func::FuncOp function, SymbolTable &symbols, KernelDescriptions &descriptions, nn::LimitsAttr limits)
+      : function(function), symbols(symbols), descriptions(descriptions), limits(limits) {}
 
   LogicalResult verify();
 
@@ -44,6 +45,7 @@ private:
 
   func::FuncOp function;
   SymbolTable &symbols;
+  KernelDescriptions &descriptions;
   nn::LimitsAttr limits;
 };
 
@@ -51,8 +53,7 @@ private:
 int64_t Groups::offsetOf(Value value) {
   Operation *producer = value.getDefiningOp();
   if (!producer) {
-    auto offset = function->getAttrOfType<IntegerAttr>("mem.argument");
-    return offset ? offset.getInt() : -boundBytes(value.getType(), limits);
+    return mem::argumentOf(function).value_or(-boundBytes(value.getType(), limits));
   }
   return llvm::TypeSwitch<Operation *, int64_t>(producer)
       .Case([&](kern::CallOp call) { return (*call.getOffsets())[cast<OpResult>(value).getResultNumber()]; })
@@ -99,7 +100,7 @@ LogicalResult Groups::verify() {
                                            << "' follows; workers must meet first, as group-launches leaves it";
     if (!call.getOpen() && group.empty())
       continue;
-    FailureOr<CallEffects> effects = effectsOf(call, symbols);
+    FailureOr<CallEffects> effects = effectsOf(call, symbols, descriptions);
     if (failed(effects))
       return failure();
     Member member{call, std::move(*effects)};
@@ -116,8 +117,9 @@ LogicalResult Groups::verify() {
 
 } // namespace
 
-LogicalResult verifyGroups(func::FuncOp function, SymbolTable &symbols, nn::LimitsAttr limits) {
-  return Groups(function, symbols, limits).verify();
+LogicalResult verifyGroups(func::FuncOp function, SymbolTable &symbols, KernelDescriptions &descriptions,
+                           nn::LimitsAttr limits) {
+  return Groups(function, symbols, descriptions, limits).verify();
 }
 
 } // namespace k2c

@@ -2,7 +2,7 @@
 #ifndef K2C_LIB_TRANSFORMS_VERIFYGROUPS_H
 #define K2C_LIB_TRANSFORMS_VERIFYGROUPS_H
 
-#include "dialects/Nn/Nn.h"
+#include "k2c/Kernels/Describe.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/SymbolTable.h"
 
@@ -11,7 +11,8 @@ namespace k2c {
 /// Proves of `function`, whose calls have offsets, that workers meet before anything but a call, and that no two calls
 /// of a group need a barrier between them (CallEffects.h), from the bytes of the arena that they touch. Emits an error
 /// at the call that breaks it.
-mlir::LogicalResult verifyGroups(mlir::func::FuncOp function, mlir::SymbolTable &symbols, nn::LimitsAttr limits);
+mlir::LogicalResult verifyGroups(mlir::func::FuncOp function, mlir::SymbolTable &symbols,
+                                 KernelDescriptions &descriptions, nn::LimitsAttr limits);
 
 } // namespace k2c
 

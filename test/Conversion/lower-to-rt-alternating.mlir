@@ -1,17 +1,17 @@
-// RUN: k2c-opt %s --lower-to-rt --mlir-print-local-scope | FileCheck %s
+// RUN: k2c-opt %s --attach-plan --assign-slots --certify-memory --lower-to-rt --mlir-print-local-scope | FileCheck %s
 
 // A layer's slot is its position in the ascending list of the family's layers: 0, 1, 3, 5 here, of which 3 is number 2.
 !x = tensor<?x64xf32, #nn.rows<token>>
 
-// CHECK: module {
+// CHECK: module attributes {{{.*}} {
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 100>, mem.peak = 8192 : i64} {
   nn.weights @embed "embed" : tensor<100x64xbf16>
   nn.weights @two "{layer}.two" over (layer = 0 to 2 and 3 to 6 step 2) : tensor<64x64xbf16>
   nn.weights @one "{layer}.one" over (layer = 2 to 5 step 2) : tensor<64x64xbf16>
 
-  // CHECK: rt.weight_slots @two first 0 count 4 bytes
-  // CHECK: rt.weight_slots @one first 4 count 2 bytes
-  // CHECK: rt.weight_slots @embed first 6 count 1 bytes
+  // CHECK: rt.weight_slots @two.panels of @two first 0 count 4 bytes
+  // CHECK: rt.weight_slots @one.panels of @one first 4 count 2 bytes
+  // CHECK: rt.weight_slots @embed.rows of @embed first 6 count 1 bytes
   kern.func @k_linear(%x: !x, %w: tensor<64x64xbf16>) -> !x tile<generic, lanes = 8, mr = 4, nr = 2, prefetch = 0, rows_block = 8, head_tile = 1, value_parts = 1> {
     %k = nn.linear %x, %w : tensor<64x64xbf16> order tree<1> : !x -> !x
     kern.yield %k : !x
@@ -29,7 +29,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 100>, m
   // CHECK: arith.maxsi
   // CHECK: %[[HIGH:.*]] = arith.minsi
   // CHECK: %[[O:.*]] = arith.addi %[[LOW]], %[[HIGH]] : index
-  // CHECK: rt.weight @two[%[[O]]]
+  // CHECK: rt.weight @two.{{panels|rows}}[%[[O]]]
   func.func private @a(%l: index, %x: !x, %b: !nn.batch) -> !x attributes {mem.argument = 0 : i64} {
     %y = kern.call @k_linear(%x, @two[%l]) at [0] : (!x) -> !x
     return %y : !x
@@ -38,7 +38,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 100>, m
   // CHECK: func.func private @b(%[[B:.*]]: index) {
   // CHECK: %[[SHIFTED:.*]] = arith.subi %[[B]], %c2
   // CHECK: %[[P:.*]] = arith.divsi %[[SHIFTED]], %c2
-  // CHECK: rt.weight @one[%[[P]]]
+  // CHECK: rt.weight @one.{{panels|rows}}[%[[P]]]
   func.func private @b(%l: index, %x: !x, %b: !nn.batch) -> !x attributes {mem.argument = 0 : i64} {
     %y = kern.call @k_linear(%x, @one[%l]) at [0] : (!x) -> !x
     return %y : !x

@@ -1,11 +1,11 @@
 // RUN: k2c-opt %s --lower-to-rt --split-input-file --verify-diagnostics
 
-// expected-error @below {{lower-to-rt: the module has no nn.limits or no mem.peak; run assign-memory first}}
+// expected-error @below {{lower-to-rt: the module has no nn.limits or no mem.certificate; run certify-memory first}}
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {}
 
 // -----
 
-module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, mem.peak = 0 : i64} {
+module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>} {
   // expected-error @below {{lower-to-rt: the kernel has no tile; run choose-tiles first}}
   kern.func @k(%x: tensor<?x64xf32, #nn.rows<token>>) -> tensor<?x64xf32, #nn.rows<token>> {
     %s = nn.add %x, %x : tensor<?x64xf32, #nn.rows<token>>
@@ -15,7 +15,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, me
 
 // -----
 
-module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, mem.peak = 0 : i64} {
+module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>} {
   nn.weights @embed "embed" : tensor<100x64xbf16>
   kern.func @k_embed(%b: !nn.batch, %w: tensor<100x64xbf16>) -> tensor<?x64xf32, #nn.rows<token>> tile<generic, lanes = 8, mr = 1, nr = 2, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
     %x = nn.embed %w : tensor<100x64xbf16>, %b : tensor<?x64xf32, #nn.rows<token>>
@@ -30,7 +30,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, me
 
 // -----
 
-module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, mem.peak = 0 : i64} {
+module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>} {
   // expected-error @below {{lower-to-rt: function 'step' takes a 'tensor<?x64xf32, #nn.rows<token>>', which has no place; only layers of an nn.layers list take rows, and weights are families}}
   func.func @step(%x: tensor<?x64xf32, #nn.rows<token>>) attributes {nn.entry = "serve"} {
     return
@@ -39,10 +39,26 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, me
 
 // -----
 
-module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, mem.peak = 0 : i64} {
+module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>} {
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
     // expected-error @below {{has no runtime form}}
     %c = arith.constant 1 : index
+    return
+  }
+}
+
+// -----
+
+module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>} {
+  nn.weights @embed "embed" : tensor<100x64xbf16>
+  rt.weight_slots @embed.rows of @embed first 0 count 1 bytes 6400 layout #rt.row_major<bf16, 3200>
+  kern.func @k_embed(%b: !nn.batch, %w: tensor<100x64xbf16>) -> tensor<?x64xf32, #nn.rows<token>> tile<generic, lanes = 8, mr = 1, nr = 2, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
+    %x = nn.embed %w : tensor<100x64xbf16>, %b : tensor<?x64xf32, #nn.rows<token>>
+    kern.yield %x : tensor<?x64xf32, #nn.rows<token>>
+  }
+  func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
+    // expected-error @below {{lower-to-rt: the call reads @embed as #rt.row_major<bf16, 6400>, for which there are no slots; run assign-slots first}}
+    %x = kern.call @k_embed(%b, @embed) at [0] : (!nn.batch) -> tensor<?x64xf32, #nn.rows<token>>
     return
   }
 }

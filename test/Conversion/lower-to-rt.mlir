@@ -1,4 +1,4 @@
-// RUN: k2c-opt %s --lower-to-rt --mlir-print-local-scope | FileCheck %s
+// RUN: k2c-opt %s --attach-plan --assign-slots --certify-memory --emit-kernels --lower-to-rt --mlir-print-local-scope | FileCheck %s
 
 // What is decided is written out: values are offsets, weights are slots, cache views are planes, the batch is the step.
 !x = tensor<?x64xf32, #nn.rows<token>>
@@ -6,8 +6,8 @@
 !kv = !nn.kv_view<k = 2 x 16 x f32, v = 2 x 16 x f32>
 !h = tensor<?x2x16xf32, #nn.rows<token>>
 
-// The limits and the peak are numbers now.
-// CHECK: module {
+// The peak is a number now; what identifies the program and its plan stays.
+// CHECK: module attributes {dist.plan = {{.*}}kern.target = {{.*}}mem.certificate = {{.*}}, nn.limits = {{[^,]*, [^,]*, [^,]*}}} {
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 100>, mem.peak = 8192 : i64} {
   nn.weights @unread "unread" : tensor<8x8xf32>
   nn.weights @embed "embed" : tensor<100x64xbf16>
@@ -17,12 +17,13 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 100>, m
 
   // Slots are numbered in the order kernels are called; a family that nothing reads has none.
   // CHECK-NOT: @unread
-  // CHECK: rt.weight_slots @kw first 0 count 3 bytes 4096 layout "panels<bf16, matrices = 1, n = 32, k = 64>"
-  // CHECK: rt.weight_slots @embed first 3 count 1 bytes 12800 layout "rows<bf16, 6400>"
-  // CHECK: rt.weight_slots @head first 4 count 1 bytes 16384 layout "panels<bf16, matrices = 1, n = 100, k = 64>"
+  // CHECK: nn.weights @kw
+  // CHECK: rt.weight_slots @kw.panels of @kw first 0 count 3 bytes 4096 layout #rt.panels<bf16, matrices = 1, n = 32, k = 64> share groups 1 items 1 item_bytes 4096
+  // CHECK: rt.weight_slots @embed.rows of @embed first 3 count 1 bytes 12800 layout #rt.row_major<bf16, 6400>{{$}}
+  // CHECK: rt.weight_slots @head.panels of @head first 4 count 1 bytes 16384 layout #rt.panels<bf16, matrices = 1, n = 100, k = 64>
   // 3 sequences of 2 pages of 64 tokens, 2 x 16 f32 each.
-  // CHECK: rt.plane_table @cache.k index 0 count 3 layer_bytes 49152
-  // CHECK: rt.plane_table @cache.v index 1 count 3 layer_bytes 49152
+  // CHECK: rt.plane_table @cache.k index 0 count 3 plane "k" width 32 x f32 pages 6 group 0 layer_bytes 49152
+  // CHECK: rt.plane_table @cache.v index 1 count 3 plane "v" width 32 x f32 pages 6 group 0 layer_bytes 49152
 
   // A kernel's code is a module of its own, named by what the kernel computes.
   // CHECK: rt.kernel @k_kw id 0 hash "[[KW:k2c_[0-9a-f]+]]" variants ["m1", "tail", "full"] streams 1 items 1 bytes 4096
@@ -68,7 +69,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 100>, m
   // CHECK: func.func private @layer(%[[L:.*]]: index) {
   func.func private @layer(%l: index, %x: !x, %b: !nn.batch) -> !x attributes {mem.argument = 0 : i64} {
     // CHECK: %[[P0:.*]] = rt.arena 0
-    // CHECK: %[[KW0:.*]] = rt.weight @kw[%[[L]]]
+    // CHECK: %[[KW0:.*]] = rt.weight @kw.panels[%[[L]]]
     // CHECK: %[[P1:.*]] = rt.arena 2560
     // CHECK: %[[T:.*]] = rt.rows token
     // CHECK: %[[G:.*]] = rt.grid %[[T]] slots 1 rows_per_item 8 items
@@ -86,7 +87,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 100>, m
   }
   // CHECK: func.func @step() {
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
-    // CHECK: rt.weight @embed{{$}}
+    // CHECK: rt.weight @embed.rows{{$}}
     // CHECK: rt.launch @k_embed
     %x = kern.call @k_embed(%b, @embed) at [0] : (!nn.batch) -> !x
     // CHECK: scf.for %[[I:.*]] = %c0 to %c3 step %c1 {

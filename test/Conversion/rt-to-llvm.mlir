@@ -2,9 +2,9 @@
 // RUN: k2c-opt %s --rt-to-llvm | mlir-translate --mlir-to-llvmir | FileCheck %s --check-prefix=LLVM
 
 // Offsets of the worker and the step are those of abi.def; the host exports one function.
-rt.weight_slots @embed first 0 count 1 bytes 4096 layout "rows"
-rt.weight_slots @w first 1 count 3 bytes 4096 layout "panels"
-rt.plane_table @cache.k index 1 count 8 layer_bytes 49152
+rt.weight_slots @embed of @e first 0 count 1 bytes 4096 layout #rt.row_major<f32, 1024>
+rt.weight_slots @w of @e first 1 count 3 bytes 4096 layout #rt.panels<bf16, matrices = 1, n = 32, k = 64>
+rt.plane_table @cache.k index 1 count 8 plane "k" width 32 x f32 pages 6 group 0 layer_bytes 49152
 rt.kernel @k_a id 0 hash "k2c_aa" variants ["m1", "full"]
 rt.kernel @k_b id 1 hash "k2c_aa" variants ["all"]
 

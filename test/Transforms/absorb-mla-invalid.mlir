@@ -1,4 +1,4 @@
-// RUN: k2c-opt %s --absorb-mla --split-input-file --verify-diagnostics
+// RUN: k2c-opt %s --attach-plan --absorb-mla --split-input-file --verify-diagnostics
 
 !q = tensor<?x4x48xf32, #nn.rows<token>>
 !o = tensor<?x4x32xf32, #nn.rows<token>>

@@ -1,7 +1,8 @@
-// RUN: k2c-opt %s --set-numerics --absorb-mla | FileCheck %s
-// RUN: k2c-opt %s --set-numerics --absorb-mla --absorb-mla | FileCheck %s
-// RUN: k2c-opt %s --set-numerics="mla=absorbed" --absorb-mla | FileCheck %s --check-prefix=ABSORBED
-// RUN: k2c-opt %s --set-numerics="mla=expanded" --absorb-mla | FileCheck %s --check-prefix=EXPANDED
+// RUN: k2c-opt %s --set-numerics --attach-plan="expanded-from=171" --absorb-mla | FileCheck %s
+// RUN: k2c-opt %s --set-numerics --attach-plan="expanded-from=171" --absorb-mla --absorb-mla | FileCheck %s
+// RUN: k2c-opt %s --set-numerics="mla=absorbed" --attach-plan --absorb-mla | FileCheck %s --check-prefix=ABSORBED
+// RUN: k2c-opt %s --set-numerics --attach-plan="expanded-from=-1" --absorb-mla | FileCheck %s --check-prefix=ABSORBED
+// RUN: k2c-opt %s --set-numerics="mla=expanded" --attach-plan="expanded-from=0" --absorb-mla | FileCheck %s --check-prefix=EXPANDED
 
 !q = tensor<?x4x48xf32, #nn.rows<token>>
 !o = tensor<?x4x32xf32, #nn.rows<token>>
@@ -12,7 +13,8 @@
 // CHECK-DAG: nn.weights @kvb_uk_t "{layer}.kvb" over (layer = 0 to 2) view slice<dims = [4, 64, 64], dim = 1, from = 0, to = 32, transpose> : tensor<4x64x32xbf16>
 // CHECK-DAG: nn.weights @kvb_uk "{layer}.kvb" over (layer = 0 to 2) view slice<dims = [4, 64, 64], dim = 1, from = 0, to = 32> : tensor<4x32x64xbf16>
 // CHECK-DAG: nn.weights @kvb_uv "{layer}.kvb" over (layer = 0 to 2) view slice<dims = [4, 64, 64], dim = 1, from = 32, to = 64> : tensor<4x32x64xbf16>
-// One form needs no slice of the other, and cuts its own as both do.
+// One form needs no slice of the other, and cuts its own as both do. Where the plan lets no prompt run expanded, phased
+// attention has the absorbed form alone.
 // ABSORBED-NOT: @kvb_uk "
 // EXPANDED-NOT: @kvb_uk_t
 // EXPANDED-DAG: nn.weights @kvb_uk "{layer}.kvb" over (layer = 0 to 2) view slice<dims = [4, 64, 64], dim = 1, from = 0, to = 32>

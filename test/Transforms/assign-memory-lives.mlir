@@ -172,11 +172,11 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   // CHECK-LABEL: func.func @partials
   // CHECK-SAME: mem.peak = 2560 : i64
   func.func @partials(%q: !h, %kv: !kv, %b: !nn.batch) attributes {nn.entry = "serve"} {
-    // CHECK-NEXT: kern.call @k_split({{.*}} {mem.partials = 10240 : i64}
-    // CHECK-NEXT: kern.call @k_split_too({{.*}} {mem.partials = 18432 : i64}
-    // CHECK-NEXT: kern.call @k_split({{.*}} {mem.partials = 10240 : i64}
+    // CHECK-NEXT: kern.call @k_split({{.*}} partials 10240
+    // CHECK-NEXT: kern.call @k_split_too({{.*}} partials 18432
+    // CHECK-NEXT: kern.call @k_split({{.*}} partials 10240
     // CHECK-NEXT: kern.call @k_whole
-    // CHECK-NOT: mem.partials
+    // CHECK-NOT: partials
     %0 = kern.call @k_split(%q, %kv, %b) : (!h, !kv, !nn.batch) -> !h
     %1 = kern.call @k_split_too(%0, %kv, %b) : (!h, !kv, !nn.batch) -> !h
     %2 = kern.call @k_split(%1, %kv, %b) : (!h, !kv, !nn.batch) -> !h

@@ -1,4 +1,4 @@
-// RUN: k2c-opt %s --choose-tiles --verify-diagnostics --split-input-file
+// RUN: k2c-opt %s --attach-plan --choose-tiles --verify-diagnostics --split-input-file
 // Bodies of kernels that nothing describes: each is named with what stands in the way.
 
 !x = tensor<?x64xf32, #nn.rows<token>>

@@ -1,8 +1,9 @@
-// RUN: k2c-opt %s --choose-tiles="avx512 lanes=16 registers=32" | FileCheck %s
-// RUN: k2c-opt %s --choose-tiles --choose-tiles="avx512 lanes=16 registers=32" | FileCheck %s
-// RUN: k2c-opt %s --choose-tiles="avx512 lanes=16 registers=32" --remarks-filter=choose-tiles 2>&1 | FileCheck %s --check-prefix=REMARK
-// RUN: k2c-opt %s --choose-tiles | FileCheck %s --check-prefix=GENERIC
-// RUN: k2c-opt %s --choose-tiles="avx512 lanes=16 registers=32 choice=1" | FileCheck %s --check-prefix=SECOND
+// DEFINE: %{v4} = --attach-plan="cpu=x86-64-v4 features=avx2,fma,avx512f,avx512bw,avx512dq,avx512vl" --choose-tiles
+// RUN: k2c-opt %s %{v4} | FileCheck %s
+// RUN: k2c-opt %s --attach-plan --choose-tiles %{v4} | FileCheck %s
+// RUN: k2c-opt %s %{v4} --remarks-filter=choose-tiles 2>&1 | FileCheck %s --check-prefix=REMARK
+// RUN: k2c-opt %s --attach-plan --choose-tiles | FileCheck %s --check-prefix=GENERIC
+// RUN: k2c-opt %s --attach-plan="tile-choice=1 cpu=x86-64-v4 features=avx2,fma,avx512f,avx512bw,avx512dq,avx512vl" --choose-tiles | FileCheck %s --check-prefix=SECOND
 
 !x = tensor<?x2048xf32, #nn.rows<token>>
 !a = tensor<?x1536xf32, #nn.rows<token>>

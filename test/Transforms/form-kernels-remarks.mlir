@@ -1,5 +1,5 @@
 // RUN: k2c-opt %s --form-kernels --remarks-filter=form-kernels 2>&1 | FileCheck %s
-// RUN: k2c-opt %s --form-kernels="fuse=false" --remarks-filter=form-kernels 2>&1 | FileCheck %s --check-prefix=ONE
+// RUN: k2c-opt %s --attach-plan="without=fusion" --form-kernels --remarks-filter=form-kernels 2>&1 | FileCheck %s --check-prefix=ONE
 
 !x = tensor<?x64xf32, #nn.rows<token>>
 nn.weights @ln "ln" : tensor<64xf32>

@@ -1,4 +1,4 @@
-// RUN: k2c-opt %s --form-kernels --choose-tiles | FileCheck %s
+// RUN: k2c-opt %s --form-kernels --attach-plan --choose-tiles | FileCheck %s
 
 // What a kernel reads of a family in scaled blocks says which elements share a scale.
 

@@ -1,6 +1,6 @@
 // RUN: k2c-opt %s --form-kernels --split-input-file | FileCheck %s
 // RUN: k2c-opt %s --form-kernels --form-kernels --split-input-file | FileCheck %s
-// RUN: k2c-opt %s --form-kernels="fuse=false" --split-input-file | FileCheck %s --check-prefix=ONE
+// RUN: k2c-opt %s --attach-plan="without=fusion" --form-kernels --split-input-file | FileCheck %s --check-prefix=ONE
 
 !x = tensor<?x64xf32, #nn.rows<token>>
 !g = tensor<?x2x96xf32, #nn.rows<token>>

@@ -1,6 +1,6 @@
-// RUN: k2c-opt %s --read-ahead --split-input-file --verify-diagnostics
+// RUN: k2c-opt %s --attach-plan --read-ahead --split-input-file --verify-diagnostics
 
-rt.weight_slots @q first 0 count 3 bytes 4096 layout "panels"
+rt.weight_slots @q of @w first 0 count 3 bytes 4096 layout #rt.panels<bf16, matrices = 1, n = 32, k = 64>
 rt.kernel @k_q id 0 hash "q" variants ["all"] streams 0 items 2 bytes 2048
 func.func private @layer(%l: index) {
   %q = rt.weight @q[%l]

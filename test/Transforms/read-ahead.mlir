@@ -1,13 +1,13 @@
-// RUN: k2c-opt %s --read-ahead="bytes=4096" | FileCheck %s
-// RUN: k2c-opt %s --read-ahead="bytes=4096" > %t.once
-// RUN: k2c-opt %t.once --read-ahead="bytes=4096" | diff %t.once -
-// RUN: k2c-opt %s --read-ahead="bytes=4096" --remarks-filter=read-ahead 2>&1 | FileCheck %s --check-prefix=REMARK
+// RUN: k2c-opt %s --attach-plan="l2-bytes=16384" --read-ahead | FileCheck %s
+// RUN: k2c-opt %s --attach-plan="l2-bytes=16384" --read-ahead > %t.once
+// RUN: k2c-opt %t.once --attach-plan="l2-bytes=16384" --read-ahead | diff %t.once -
+// RUN: k2c-opt %s --attach-plan="l2-bytes=16384" --read-ahead --remarks-filter=read-ahead 2>&1 | FileCheck %s --check-prefix=REMARK
 
 // REMARK: launches{{.*}}4 launches name what their workers read next, at most 4096 bytes{{.*}}launches=4, most_bytes=4096
 
-rt.weight_slots @q first 0 count 3 bytes 12288 layout "panels"
-rt.weight_slots @o first 3 count 3 bytes 4096 layout "panels"
-rt.weight_slots @head first 6 count 1 bytes 65536 layout "panels"
+rt.weight_slots @q of @w first 0 count 3 bytes 12288 layout #rt.panels<bf16, matrices = 1, n = 96, k = 64>
+rt.weight_slots @o of @w first 3 count 3 bytes 4096 layout #rt.panels<bf16, matrices = 1, n = 32, k = 64>
+rt.weight_slots @head of @w first 6 count 1 bytes 65536 layout #rt.panels<bf16, matrices = 1, n = 512, k = 64>
 rt.kernel @k_q id 0 hash "q" variants ["all"] streams 1 items 6 bytes 2048
 rt.kernel @k_o id 1 hash "o" variants ["all"] streams 1 items 2 bytes 2048
 rt.kernel @k_norm id 2 hash "norm" variants ["all"]

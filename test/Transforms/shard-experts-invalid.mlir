@@ -1,5 +1,15 @@
-// RUN: k2c-opt %s --shard-experts --verify-diagnostics
+// RUN: k2c-opt %s --shard-experts --split-input-file --verify-diagnostics
 
-// expected-error @below {{shard-experts: the plan divides experts among 2 ranks; this build exchanges no rows, so plan for ep = 1}}
-module attributes {dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 2, pp = 1>, expanded_from = -1,
-                   memory = #dist.memory<weights = 0, cache = 0, arena = 0, reserve = 0>, prefill_ns = 0, decode_ns = 0>} {}
+// expected-error @below {{shard-experts: the plan's layout is 'ep=2' of 2 ranks; this build compiles for one, 'dp=1'}}
+module attributes {dist.plan = #dist.plan<layout = "ep=2", expanded_from = -1>} {}
+
+// -----
+
+// A layout has one spelling in the IR.
+// expected-error @below {{shard-experts: the plan's layout is 'ep=1' of 1 ranks; this build compiles for one, 'dp=1'}}
+module attributes {dist.plan = #dist.plan<layout = "ep=1", expanded_from = -1>} {}
+
+// -----
+
+// expected-error @below {{shard-experts: --layout: 'experts' is not a key of a serving layout; use tp, ep, etp, pp, dp, cp, replicas, redundant, step, overlap, or these with prefill. before them}}
+module attributes {dist.plan = #dist.plan<layout = "experts=2", expanded_from = -1>} {}

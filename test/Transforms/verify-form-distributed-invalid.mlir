@@ -2,8 +2,8 @@
 
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
                    nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">,
-                   dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = -1,
-                       memory = #dist.memory<weights = 0, cache = 0, arena = 0, reserve = 0>, prefill_ns = 0, decode_ns = 0>} {
+                   kern.target = #kern.cpu<"x86-64-v3", cores = 1, l1 = 32768, l2 = 1048576, features = ["avx2", "fma"]>,
+                   dist.plan = #dist.plan<layout = "dp=1", expanded_from = -1>} {
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
     return
   }
@@ -20,8 +20,8 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
 
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
                    nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">,
-                   dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = -1,
-                       memory = #dist.memory<weights = 0, cache = 0, arena = 0, reserve = 0>, prefill_ns = 0, decode_ns = 0>} {
+                   kern.target = #kern.cpu<"x86-64-v3", cores = 1, l1 = 32768, l2 = 1048576, features = ["avx2", "fma"]>,
+                   dist.plan = #dist.plan<layout = "dp=1", expanded_from = -1>} {
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
     return
   }
@@ -38,8 +38,8 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
 
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
                    nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">,
-                   dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = -1,
-                       memory = #dist.memory<weights = 0, cache = 0, arena = 0, reserve = 0>, prefill_ns = 0, decode_ns = 0>} {
+                   kern.target = #kern.cpu<"x86-64-v3", cores = 1, l1 = 32768, l2 = 1048576, features = ["avx2", "fma"]>,
+                   dist.plan = #dist.plan<layout = "dp=1", expanded_from = -1>} {
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
     return
   }

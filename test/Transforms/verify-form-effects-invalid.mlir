@@ -7,8 +7,9 @@
 !kv = !mla.view<latent = 32 x f32, rope = 16 x f32>
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
                    nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">,
-                   dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = -1,
-                       memory = #dist.memory<weights = 0, cache = 0, arena = 0, reserve = 0>, prefill_ns = 0, decode_ns = 0>,
+                   kern.target = #kern.cpu<"x86-64-v3", cores = 1, l1 = 32768, l2 = 1048576, features = ["avx2", "fma"]>,
+                   dist.plan = #dist.plan<layout = "dp=1", expanded_from = 0>,
+                   mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>,
                    mem.peak = 0 : i64} {
   kern.func @k_output(%x: !o, %w: !w, %b: !nn.batch) -> !o
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {

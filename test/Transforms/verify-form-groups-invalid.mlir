@@ -4,8 +4,9 @@
 !x = tensor<?x64xf32, #nn.rows<token>>
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
                    nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">,
-                   dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = -1,
-                       memory = #dist.memory<weights = 0, cache = 0, arena = 0, reserve = 0>, prefill_ns = 0, decode_ns = 0>,
+                   kern.target = #kern.cpu<"x86-64-v3", cores = 1, l1 = 32768, l2 = 1048576, features = ["avx2", "fma"]>,
+                   dist.plan = #dist.plan<layout = "dp=1", expanded_from = -1>,
+                   mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>,
                    mem.peak = 0 : i64} {
   kern.func @k_linear(%x: !x, %w: tensor<64x64xf32>) -> !x
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 64, head_tile = 1, value_parts = 1> {
@@ -26,8 +27,9 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
 !x = tensor<?x64xf32, #nn.rows<token>>
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
                    nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">,
-                   dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = -1,
-                       memory = #dist.memory<weights = 0, cache = 0, arena = 0, reserve = 0>, prefill_ns = 0, decode_ns = 0>,
+                   kern.target = #kern.cpu<"x86-64-v3", cores = 1, l1 = 32768, l2 = 1048576, features = ["avx2", "fma"]>,
+                   dist.plan = #dist.plan<layout = "dp=1", expanded_from = -1>,
+                   mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>,
                    mem.peak = 0 : i64} {
   kern.func @k_linear(%x: !x, %w: tensor<64x64xf32>) -> !x
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 64, head_tile = 1, value_parts = 1> {
@@ -50,8 +52,9 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
 !x = tensor<?x64xf32, #nn.rows<token>>
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
                    nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">,
-                   dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = -1,
-                       memory = #dist.memory<weights = 0, cache = 0, arena = 0, reserve = 0>, prefill_ns = 0, decode_ns = 0>,
+                   kern.target = #kern.cpu<"x86-64-v3", cores = 1, l1 = 32768, l2 = 1048576, features = ["avx2", "fma"]>,
+                   dist.plan = #dist.plan<layout = "dp=1", expanded_from = -1>,
+                   mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>,
                    mem.peak = 0 : i64} {
   kern.func @k_add(%x: !x, %y: !x) -> !x
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
@@ -79,8 +82,9 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
 !logits = tensor<?x100xf32, #nn.rows<want>>
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
                    nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">,
-                   dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = -1,
-                       memory = #dist.memory<weights = 0, cache = 0, arena = 0, reserve = 0>, prefill_ns = 0, decode_ns = 0>,
+                   kern.target = #kern.cpu<"x86-64-v3", cores = 1, l1 = 32768, l2 = 1048576, features = ["avx2", "fma"]>,
+                   dist.plan = #dist.plan<layout = "dp=1", expanded_from = -1>,
+                   mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>,
                    mem.peak = 0 : i64} {
   kern.func @k_head(%v: !v, %w: tensor<100x64xf32>) -> !logits
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 64, head_tile = 1, value_parts = 1> {
@@ -103,8 +107,9 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
 !x = tensor<?x64xf32, #nn.rows<token>>
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
                    nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">,
-                   dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = -1,
-                       memory = #dist.memory<weights = 0, cache = 0, arena = 0, reserve = 0>, prefill_ns = 0, decode_ns = 0>,
+                   kern.target = #kern.cpu<"x86-64-v3", cores = 1, l1 = 32768, l2 = 1048576, features = ["avx2", "fma"]>,
+                   dist.plan = #dist.plan<layout = "dp=1", expanded_from = -1>,
+                   mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>,
                    mem.peak = 0 : i64} {
   kern.func @k_observe(%x: !x, %b: !nn.batch)
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
@@ -125,8 +130,9 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
 !x = tensor<?x64xf32, #nn.rows<token>>
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
                    nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">,
-                   dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = -1,
-                       memory = #dist.memory<weights = 0, cache = 0, arena = 0, reserve = 0>, prefill_ns = 0, decode_ns = 0>,
+                   kern.target = #kern.cpu<"x86-64-v3", cores = 1, l1 = 32768, l2 = 1048576, features = ["avx2", "fma"]>,
+                   dist.plan = #dist.plan<layout = "dp=1", expanded_from = -1>,
+                   mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>,
                    mem.peak = 0 : i64} {
   kern.func @k_add(%x: !x, %y: !x) -> !x
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
@@ -152,8 +158,9 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
 !x = tensor<?x64xf32, #nn.rows<token>>
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
                    nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">,
-                   dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = -1,
-                       memory = #dist.memory<weights = 0, cache = 0, arena = 0, reserve = 0>, prefill_ns = 0, decode_ns = 0>,
+                   kern.target = #kern.cpu<"x86-64-v3", cores = 1, l1 = 32768, l2 = 1048576, features = ["avx2", "fma"]>,
+                   dist.plan = #dist.plan<layout = "dp=1", expanded_from = -1>,
+                   mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>,
                    mem.peak = 0 : i64} {
   kern.func @k_add(%x: !x, %y: !x) -> !x
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {

@@ -3,8 +3,20 @@
 // expected-error @below {{scheduled form: the module has no mem.peak; run assign-memory first}}
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
                    nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">,
-                   dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = -1,
-                       memory = #dist.memory<weights = 0, cache = 0, arena = 0, reserve = 0>, prefill_ns = 0, decode_ns = 0>} {
+                   kern.target = #kern.cpu<"x86-64-v3", cores = 1, l1 = 32768, l2 = 1048576, features = ["avx2", "fma"]>,
+                   dist.plan = #dist.plan<layout = "dp=1", expanded_from = -1>} {
+  func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
+    return
+  }
+}
+
+// -----
+
+// expected-error @below {{scheduled form: the module has no mem.certificate; run certify-memory first}}
+module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
+                   nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">,
+                   kern.target = #kern.cpu<"x86-64-v3", cores = 1, l1 = 32768, l2 = 1048576, features = ["avx2", "fma"]>,
+                   dist.plan = #dist.plan<layout = "dp=1", expanded_from = -1>, mem.peak = 0 : i64} {
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
     return
   }
@@ -14,8 +26,9 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
 
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
                    nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">,
-                   dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = -1,
-                       memory = #dist.memory<weights = 0, cache = 0, arena = 0, reserve = 0>, prefill_ns = 0, decode_ns = 0>,
+                   kern.target = #kern.cpu<"x86-64-v3", cores = 1, l1 = 32768, l2 = 1048576, features = ["avx2", "fma"]>,
+                   dist.plan = #dist.plan<layout = "dp=1", expanded_from = -1>,
+                   mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>,
                    mem.peak = 0 : i64} {
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
     return
@@ -31,8 +44,9 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
 
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
                    nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">,
-                   dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = -1,
-                       memory = #dist.memory<weights = 0, cache = 0, arena = 0, reserve = 0>, prefill_ns = 0, decode_ns = 0>,
+                   kern.target = #kern.cpu<"x86-64-v3", cores = 1, l1 = 32768, l2 = 1048576, features = ["avx2", "fma"]>,
+                   dist.plan = #dist.plan<layout = "dp=1", expanded_from = -1>,
+                   mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>,
                    mem.peak = 0 : i64} {
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
     return
@@ -52,8 +66,9 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
 
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
                    nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">,
-                   dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = -1,
-                       memory = #dist.memory<weights = 0, cache = 0, arena = 0, reserve = 0>, prefill_ns = 0, decode_ns = 0>,
+                   kern.target = #kern.cpu<"x86-64-v3", cores = 1, l1 = 32768, l2 = 1048576, features = ["avx2", "fma"]>,
+                   dist.plan = #dist.plan<layout = "dp=1", expanded_from = -1>,
+                   mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>,
                    mem.peak = 0 : i64} {
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
     return
@@ -70,8 +85,9 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
 // The wall looks into kernels.
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
                    nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">,
-                   dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = -1,
-                       memory = #dist.memory<weights = 0, cache = 0, arena = 0, reserve = 0>, prefill_ns = 0, decode_ns = 0>,
+                   kern.target = #kern.cpu<"x86-64-v3", cores = 1, l1 = 32768, l2 = 1048576, features = ["avx2", "fma"]>,
+                   dist.plan = #dist.plan<layout = "dp=1", expanded_from = -1>,
+                   mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>,
                    mem.peak = 0 : i64} {
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
     return
@@ -88,8 +104,9 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
 // Kernels with tiles, calls with offsets: no diagnostic.
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
                    nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">,
-                   dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = -1,
-                       memory = #dist.memory<weights = 0, cache = 0, arena = 0, reserve = 0>, prefill_ns = 0, decode_ns = 0>,
+                   kern.target = #kern.cpu<"x86-64-v3", cores = 1, l1 = 32768, l2 = 1048576, features = ["avx2", "fma"]>,
+                   dist.plan = #dist.plan<layout = "dp=1", expanded_from = -1>,
+                   mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>,
                    mem.peak = 0 : i64} {
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
     return

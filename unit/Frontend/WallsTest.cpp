@@ -1,10 +1,9 @@
 //===- WallsTest.cpp - imported models pass the walls of the forms --------===//
 
 #include "k2c/Frontend/ImportModel.h"
-#include "k2c/Transforms/Passes.h"
+#include "k2c/Pipelines/Pipelines.h"
 
-#include "dialects/Dist/Dist.h"
-#include "dialects/Kern/Kern.h"
+#include "dialects/Dialects.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Pass/PassManager.h"
 
@@ -14,11 +13,10 @@ using namespace k2c;
 
 namespace {
 
-/// Runs the passes of one rank up to the scheduled form, with a wall after
-/// each form.
+/// Drives a model to the scheduled form, with the verifier of each form behind it.
 mlir::LogicalResult schedule(const std::string &folder) {
   mlir::MLIRContext context;
-  context.loadDialect<dist::DistDialect, kern::KernDialect>();
+  context.loadDialect<dist::DistDialect, kern::KernDialect, mem::MemDialect, rt::RtDialect>();
   Expected<ModelSpec> spec = loadModelSpec(std::string(K2C_SOURCE_DIR "/") + folder);
   if (!spec)
     return mlir::failure();
@@ -26,17 +24,8 @@ mlir::LogicalResult schedule(const std::string &folder) {
   if (!module)
     return mlir::failure();
   mlir::PassManager passes(&context);
-  passes.addPass(createSetNumerics());
-  passes.addPass(createVerifyForm({"model"}));
-  passes.addPass(createAttachPlan());
-  passes.addPass(createAbsorbMla());
-  passes.addPass(createVerifyForm({"planned"}));
-  passes.addPass(createShardExperts());
-  passes.addPass(createVerifyForm({"distributed"}));
-  passes.addPass(createFormKernels());
-  passes.addPass(createChooseTiles());
-  passes.addPass(createAssignMemory());
-  passes.addPass(createVerifyForm({"scheduled"}));
+  for (Form form : {Form::Model, Form::Planned, Form::Distributed, Form::Scheduled})
+    buildForm(form, passes, {});
   return passes.run(**module);
 }
 

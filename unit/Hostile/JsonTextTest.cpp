@@ -76,21 +76,21 @@ TEST(JsonWriters, OfTheCompilersTexts) {
 TEST(JsonWriters, OfManifests) {
   Expected<ModelSpec> spec = loadModelSpec(oracle("kimi_k2"));
   ASSERT_TRUE(spec);
-  auto manifest = [&](const std::string &name, ManifestFacts facts) {
+  auto manifest = [&](const std::string &name, ProgramFacts facts) {
     ModelSpec changed = *spec;
     changed.name = name;
     changed.ignoredKeys = {name};
-    return manifestText(changed, Plan(), facts);
+    return manifestText(changed, Plan(), facts, {});
   };
   judge("/model/name", [&](const std::string &text) { return manifest(text, {}); });
   judge("/ignored_keys/0", [&](const std::string &text) { return manifest(text, {}); });
   judge("/topology/name", [&](const std::string &text) {
-    ManifestFacts facts;
+    ProgramFacts facts;
     facts.topology = text;
     return manifest("m", facts);
   });
   judge("/kernels/0/name", [&](const std::string &text) {
-    ManifestFacts facts;
+    ProgramFacts facts;
     facts.kernels = {{text, "0", {"v"}, {}}};
     return manifest("m", facts);
   });

@@ -34,8 +34,7 @@ TEST(EmitCode, FullTileRunsInRegisters) {
   for (DType type : {DType::F32, DType::BF16}) {
     KernelDesc desc{"linear", linear(type)};
     HostTarget target = *HostTarget::forCpu("znver4");
-    TargetInfo info{target.lanes, target.vectorRegisters, true, true, true};
-    TileConfig tile = chooseTile(desc, info);
+    TileConfig tile = chooseTile(desc, target.tileTarget());
     mlir::MLIRContext context;
     mlir::OwningOpRef<mlir::ModuleOp> module = emitKernel(&context, desc, tile, "kernel");
     Expected<std::string> assembly = assemblyOf(*module, target);

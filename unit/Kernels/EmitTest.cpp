@@ -64,9 +64,9 @@ void EmitTest::SetUp() {
   static const HostTarget narrow = *HostTarget::forCpu("x86-64-v3"), wide = *HostTarget::forCpu("x86-64-v4"),
                           host = *HostTarget::detect();
   current = GetParam() == EmitTarget::Avx2 ? &narrow : GetParam() == EmitTarget::Avx512 ? &wide : &host;
-  if (GetParam() == EmitTarget::Avx512 && !host.hasAvx512)
+  if (GetParam() == EmitTarget::Avx512 && !host.tileTarget().hasAvx512)
     GTEST_SKIP() << "this machine has no AVX-512";
-  if (GetParam() == EmitTarget::Avx512Bf16 && !host.hasAvx512Bf16)
+  if (GetParam() == EmitTarget::Avx512Bf16 && !host.tileTarget().hasAvx512Bf16)
     GTEST_SKIP() << "this machine has no AVX512-BF16";
 }
 

@@ -66,12 +66,12 @@ TEST_F(HostTest, CpuWithoutFmaIsRefused) { EXPECT_FALSE(HostTarget::forCpu("x86-
 
 TEST_F(HostTest, Avx512IsKnownFromTheName) {
   HostTarget zen4 = *HostTarget::forCpu("znver4");
-  EXPECT_EQ(zen4.lanes, 16);
-  EXPECT_TRUE(zen4.hasAvx512Bf16);
+  EXPECT_EQ(zen4.tileTarget().lanes, 16);
+  EXPECT_TRUE(zen4.tileTarget().hasAvx512Bf16);
   HostTarget level4 = *HostTarget::forCpu("x86-64-v4"); // names AVX512BW, which implies AVX512F
-  EXPECT_EQ(level4.lanes, 16);
-  EXPECT_FALSE(level4.hasAvx512Bf16);
-  EXPECT_EQ(target.lanes, 8);
+  EXPECT_EQ(level4.tileTarget().lanes, 16);
+  EXPECT_FALSE(level4.tileTarget().hasAvx512Bf16);
+  EXPECT_EQ(target.tileTarget().lanes, 8);
 }
 
 TEST_F(HostTest, LinksObjectsAndExportsOnlyWhatIsNamed) {

@@ -4,20 +4,33 @@
 
 include "mlir/Pass/PassBase.td"
 
+def EmitKernels : Pass<"emit-kernels", "::mlir::ModuleOp"> {
+  let summary = "Write the code of each kernel for the target";
+  let description = [{
+    Each kern.func is emitted, by its description and its tile, as a module of its own beside it that holds one LLVM
+    function. Kernels of one description share their code.
+
+    ```mlir
+    module @k2c_9a3f.code { llvm.func @k2c_9a3f(%worker: !llvm.ptr, %args: !llvm.ptr) -> i32 { .. } }
+    ```
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect", "::mlir::vector::VectorDialect"];
+}
+
 def LowerToRt : Pass<"lower-to-rt", "::mlir::ModuleOp"> {
   let summary = "Turn kernel calls into launches and kernels into functions";
   let description = [{
     Scheduled form to runtime form. Values become pointers (arena offset, weight slot, cache plane, the step), a call
-    becomes a launch over a grid that follows from its row count, a layer list becomes loops, and each kern.func is
-    emitted for the target as a module of its own holding one LLVM function.
+    becomes a launch over a grid that follows from its row count, a layer list becomes loops, a kern.func a number. Code
+    of kernels stays where it is.
 
     ```mlir
     %a = kern.call @gate_up(%h, @gu[%l]) at [4194304]                              // before
     rt.launch @gate_up grid(%n) args(%p0, %w, %p1)                                 // after
     ```
   }];
-  let dependentDialects = ["::k2c::rt::RtDialect", "::mlir::LLVM::LLVMDialect", "::mlir::scf::SCFDialect",
-                           "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::vector::VectorDialect",
+  let dependentDialects = ["::k2c::rt::RtDialect", "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect",
                            "::mlir::func::FuncDialect"];
 }
 

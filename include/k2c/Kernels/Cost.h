@@ -56,6 +56,9 @@ struct CostRule {
   int64_t experts = 0, topK = 0;         ///< 0: no routed experts
 };
 
+/// "token", "want", "expanded", "absorbed".
+const char *nameOf(CountedRows rows);
+
 /// The rule by which `count` counts `desc`: both give the same numbers for every load.
 CostRule costRule(const KernelDesc &desc);
 

@@ -40,6 +40,19 @@ struct DescribedKernel {
 /// Describes `kernel`. Emits an error at the op that no KernelDesc can express.
 mlir::FailureOr<DescribedKernel> describe(kern::FuncOp kernel);
 
+/// The descriptions of a module's kernels, each made once: an analysis that passes preserve as long as the bodies of
+/// kernels stay what they are.
+class KernelDescriptions {
+public:
+  explicit KernelDescriptions(mlir::Operation * /*module*/) {}
+
+  /// Null when `kernel` has none; the error was reported at the kernel.
+  const DescribedKernel *find(kern::FuncOp kernel);
+
+private:
+  llvm::DenseMap<mlir::Operation *, mlir::FailureOr<DescribedKernel>> known;
+};
+
 /// The element type of `type` as a DType; fails for types no kernel reads.
 mlir::FailureOr<DType> dtypeOf(mlir::Type type);
 

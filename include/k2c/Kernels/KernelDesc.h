@@ -21,6 +21,7 @@
 
 #include "k2c/Support/DType.h"
 #include "k2c/Support/Scoring.h"
+#include "k2rt/numerics.h"
 #include <cstdint>
 #include <string>
 #include <variant>
@@ -39,6 +40,10 @@ struct Rows {
   int64_t stride = 0;
   DType type = DType::F32;
 };
+
+/// Blobs of weights start and end on pages: they are mapped, and a vector load past the last element stays inside the
+/// mapping.
+constexpr int64_t blobAlignment = 4096;
 
 /// Panels of 32 output columns: [matrix][panel][ceil(k / kStep)][32][kStep], zero padded in n and k. With `interleave`
 /// = 2, a panel holds 16 gate columns, then the 16 up columns of the same range: the gated epilogue stays in registers.
@@ -346,7 +351,7 @@ int64_t leafCount(int64_t k);
 /// N1: ceil(k / leaves) rounded up to 128.
 int64_t leafLength(int64_t k, int64_t leaves);
 /// N3: keys of a block of the online softmax, and tokens of a cache page.
-constexpr int64_t softmaxBlock = 64;
+constexpr int64_t softmaxBlock = K2RT_PAGE_TOKENS;
 /// N3: C(p) = max(1024, the next power of two >= (p + 1) / 16).
 int64_t softmaxRestart(int64_t position);
 /// N3: partials of a query at `position`; at most mostPartials.

@@ -1,6 +1,6 @@
-//===- TileAttr.h - #kern.tile and TileConfig -----------------------------===//
+//===- TileAttr.h - Tiles and targets in the IR and in plain C++ ----------===//
 //
-// The same choice in the IR and in plain C++; the only place that converts.
+// #kern.tile is TileConfig, #kern.cpu is TargetInfo; the only place that converts.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_KERNELS_TILEATTR_H
@@ -29,6 +29,13 @@ inline TileConfig tileConfig(kern::TileAttr tile) {
   config.valueParts = tile.getValueParts();
   config.splitTokens = tile.getSplitTokens();
   return config;
+}
+
+inline TargetInfo targetInfo(kern::CpuAttr cpu) {
+  std::vector<std::string> features;
+  for (auto feature : cpu.getFeatures().getAsRange<mlir::StringAttr>())
+    features.push_back(feature.str());
+  return cpuTarget(features, cpu.getL1(), cpu.getL2());
 }
 
 } // namespace k2c

@@ -30,6 +30,7 @@
 
 #include "k2c/Kernels/KernelDesc.h"
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace k2c {
@@ -47,6 +48,9 @@ struct TargetInfo {
   int64_t l1Bytes = 32 << 10;   ///< data cache of a core
   int64_t l2Bytes = 1 << 20;    ///< cache of a core, code and data
 };
+
+/// The core that has these of LLVM's features, and data caches of these bytes.
+TargetInfo cpuTarget(const std::vector<std::string> &features, int64_t l1Bytes, int64_t l2Bytes);
 
 /// How one kernel is computed: its register tile, its grid items, what it fetches ahead. Plain data; legal only for the
 /// descriptions and targets for which isLegal says so.

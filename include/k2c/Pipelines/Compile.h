@@ -27,7 +27,7 @@ struct CompileOptions {
   std::string mla = "phased"; ///< phased | absorbed | expanded
   std::string cache;          ///< empty: as compute
   std::string weights = "packed";
-  std::string emit = "program"; ///< model planned distributed scheduled runtime llvm ptx program
+  std::string emit = "program"; ///< one of formNames()
   int64_t stepTokens = 2048;
   int64_t maxSequences = 16;
   std::optional<int64_t> maxContext; ///< tokens; none: min(max_position_embeddings, 8192)
@@ -36,8 +36,7 @@ struct CompileOptions {
   std::string cacheFolder; ///< kernel objects; empty: $XDG_CACHE_HOME/k2c
   int64_t jobs = 0;        ///< most kernels compiled at a time; 0: one a processor
   std::string blobStore;   ///< folder of weights that bundles share by hard links; empty: in the bundle only
-  /// Optional passes to leave out ("fusion", "launch-groups", "buffer-reuse", "read-ahead"): the same bits, another
-  /// program.
+  /// Optional passes to leave out, of withoutNames(): the same bits, another program.
   std::vector<std::string> without;
   int64_t tileChoice = 0; ///< which candidate tile, by rising cost: the same bits
   /// Receives the text of a form when `output` is "-".
@@ -71,6 +70,12 @@ Expected<CachedBundle> compileCached(CompileOptions options);
 
 /// Error: `folder` holds no bundle.
 Status checkIsBundle(const std::string &folder);
+
+/// The forms that `--emit` stops at, in order, "program" at the end.
+std::vector<std::string> formNames();
+
+/// The optional passes that `--without` takes.
+std::vector<std::string> withoutNames();
 
 /// LLVM's name of this machine's CPU, or why k2c cannot compile for it.
 std::string hostCpuName();

@@ -83,6 +83,9 @@ const char *nameOf(RecomputeSet set);
 const char *nameOf(Zero zero);
 const char *nameOf(Offload offload);
 
+/// The layout of a program of one rank, as --layout takes it and #dist.plan holds it.
+inline constexpr const char *oneRankLayout = "dp=1";
+
 /// "ep=32,dp=32", as --layout takes it; what is 1, none or off is left out. Keys of the pool that computes prompts
 /// begin with "prefill.".
 std::string format(const ParallelLayout &layout, PlanPhase phase);

@@ -10,6 +10,7 @@
 #include "k2c/Planner/MlaForms.h"
 #include "k2c/Support/DType.h"
 #include "k2c/Support/Units.h"
+#include "k2rt/numerics.h"
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -19,23 +20,15 @@ namespace k2c {
 
 /// What a program must be able to hold; compile-time constants of the program.
 struct Limits {
-  static constexpr int64_t page = 64; ///< tokens of one layer in a page of the cache
-  int64_t stepTokens = 2048;          ///< most token rows of one step
-  int64_t maxSequences = 16;          ///< most sequences of one step
-  int64_t maxContext = 8192;          ///< most tokens of one sequence, prompt and generated
+  static constexpr int64_t page = K2RT_PAGE_TOKENS; ///< tokens of one layer in a page of the cache
+  int64_t stepTokens = 2048;                        ///< most token rows of one step
+  int64_t maxSequences = 16;                        ///< most sequences of one step
+  int64_t maxContext = 8192;                        ///< most tokens of one sequence, prompt and generated
 
   /// Rows of a step whose logits are wanted.
   int64_t wantRows() const { return maxSequences; }
   /// Pages of one layer: every sequence at maxContext.
   int64_t pages() const { return maxSequences * ((maxContext + page - 1) / page); }
-};
-
-/// How many ranks share each kind of work; 1: it is not split.
-struct Layout {
-  int64_t dataParallel = 1;     ///< sequences
-  int64_t expertParallel = 1;   ///< experts of a layer
-  int64_t pipelineParallel = 1; ///< layers
-  int64_t tensorParallel = 1;   ///< matrices of attention and MLPs
 };
 
 /// Packed bytes of one kernel operand over all layers, on one rank.
@@ -90,7 +83,6 @@ struct Remark {
 
 /// The plan of one rank of a program.
 struct Plan {
-  Layout layout;
   Limits limits;
   DType compute = DType::F32;        ///< activations
   MlaForms mla = MlaForms::Phased;   ///< the segment forms that were asked for

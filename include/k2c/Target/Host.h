@@ -23,18 +23,14 @@ namespace k2c {
 struct HostTarget {
   std::string cpu;                   ///< LLVM's name: znver4, x86-64-v3, ...
   std::vector<std::string> features; ///< every feature the CPU has, sorted: "avx512f", ...
-  int64_t lanes = 8;                 ///< f32 lanes of a vector register
-  int64_t vectorRegisters = 16;
-  bool hasAvx512 = false;
-  bool hasAvx512Bf16 = false;
-  int64_t l1Bytes = 0, l2Bytes = 0; ///< data caches of a core; 0: unknown
+  int64_t l1Bytes = TargetInfo().l1Bytes, l2Bytes = TargetInfo().l2Bytes; ///< data caches of a core
 
   /// The CPU this process runs on.
   static Expected<HostTarget> detect();
   /// "host" or a CPU name of LLVM's x86 target. Unknown names, 32-bit CPUs and CPUs without FMA are refused by name.
   static Expected<HostTarget> forCpu(const std::string &name);
 
-  /// What tiles depend on; a cache whose size is not known has the default.
+  /// What tiles depend on.
   TargetInfo tileTarget() const;
 
   /// The features a machine must have to run what is compiled, for the manifest: those the code generator may use.

@@ -26,25 +26,34 @@ struct PackagedKernel {
   CostRule cost;
 };
 
-/// What manifest.json says besides the plan.
-struct ManifestFacts {
+/// What manifest.json says of the program, as its runtime form says it.
+struct ProgramFacts {
+  std::string compute, mla, bitClass; ///< numerics (N0), as nn.numerics spells them
   std::string topology;
   int64_t cores = 1;                 ///< of the topology's device
   std::vector<int64_t> numa;         ///< its cores by NUMA node; empty: one node
-  std::vector<SlotShares> shares;    ///< how launches read each weight slot
   std::string cpu;                   ///< LLVM's name
-  std::vector<std::string> features; ///< that the code may use
+  std::vector<std::string> features; ///< that a machine must have
+  Limits limits;
+  std::vector<CachePlane> cache;  ///< in the order of plane ids
+  std::vector<SlotShares> shares; ///< how launches read each weight slot
   std::vector<PackagedKernel> kernels;
-  int64_t scratchPerWorker = 0; ///< bytes
-  int64_t workerReserve = 0;    ///< of the plan's reserve, what its workers add
-  int64_t codeBytes = 0;        ///< mapped of the runtime, the program and their libraries, and not written to
+  int64_t weights = 0, arena = 0, scratchPerWorker = 0, logits = 0; ///< bytes, of the certificate
+  int64_t expandedFrom = -1;                                        ///< see MlaForms.h
+};
+
+/// What it says of the bundle around the program.
+struct BundleFacts {
+  int64_t workerReserve = 0; ///< of the plan's reserve, what its workers add
+  int64_t codeBytes = 0;     ///< mapped of the runtime, the program and their libraries, and not written to
 };
 
 /// Those of a CPU's features that compiled code may use: a machine must have them to run it.
 std::vector<std::string> requiredFeatures(const std::vector<std::string> &all);
 
-/// The text of manifest.json.
-std::string manifestText(const ModelSpec &spec, const Plan &plan, const ManifestFacts &facts);
+/// The text of manifest.json. Of `plan` it states the predictions, and the reserve, which the IR does not know.
+std::string manifestText(const ModelSpec &spec, const Plan &plan, const ProgramFacts &program,
+                         const BundleFacts &bundle);
 
 /// A bundle under construction, locked until the object dies.
 class BundleFolder {

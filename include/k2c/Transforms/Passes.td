@@ -29,23 +29,30 @@ def SetNumerics : Pass<"set-numerics", "::mlir::ModuleOp"> {
 def AttachPlan : Pass<"attach-plan", "::mlir::ModuleOp"> {
   let summary = "Attach the planner's decisions to the module";
   let description = [{
-    The planner (MLIR-free) has decided placement, the admission table of latent attention and the predicted bytes and
-    seconds; this pass writes them as `dist.plan` and says each as a remark. Every later pass only reads the attribute.
+    The planner (MLIR-free) has decided the layout and the admission table of latent attention, and the user the target
+    and the passes to leave out; this pass writes them as `dist.plan`, `dist.topology` and `kern.target`. Every later
+    pass only reads the attributes.
 
     ```mlir
-    module @kimi attributes {dist.plan = #dist.plan<expanded_from = 171, ...>}
+    module @kimi attributes {dist.plan = #dist.plan<layout = "dp=1", expanded_from = 171>}
     ```
   }];
   let options = [
     Option<"topology", "topology", "std::string", "\"host\"", "name of the topology">,
+    ListOption<"numa", "numa", "int64_t", "cores of each NUMA node, where there are several">,
+    Option<"cpu", "cpu", "std::string", "\"x86-64-v3\"", "LLVM's name of the target's processor">,
+    ListOption<"features", "features", "std::string",
+               "features that a machine must have; none: avx2 and fma, the least that k2c compiles for">,
+    Option<"cores", "cores", "int64_t", "1", "cores that share a launch">,
+    Option<"l1Bytes", "l1-bytes", "int64_t", "32768", "first-level data cache of a core">,
+    Option<"l2Bytes", "l2-bytes", "int64_t", "1048576", "second-level cache of a core">,
     Option<"expandedFrom", "expanded-from", "int64_t", "-1",
            "new tokens from which a prompt segment of latent attention runs expanded; -1: never">,
-    Option<"weightBytes", "weight-bytes", "int64_t", "0", "predicted bytes of the weights of one rank">,
-    Option<"cacheBytes", "cache-bytes", "int64_t", "0", "bytes of the cache of one rank">,
-    Option<"prefillSeconds", "prefill-seconds", "double", "0", "predicted seconds of a full prefill step">,
-    Option<"decodeSeconds", "decode-seconds", "double", "0", "predicted seconds of a decode step of one sequence">
+    ListOption<"without", "without", "std::string", "optional passes to leave out">,
+    Option<"tileChoice", "tile-choice", "int64_t", "0",
+           "which of the candidates in rising cost each tile is (tests of N0 take another than 0)">
   ];
-  let dependentDialects = ["::k2c::dist::DistDialect"];
+  let dependentDialects = ["::k2c::dist::DistDialect", "::k2c::kern::KernDialect"];
 }
 
 def AbsorbMla : Pass<"absorb-mla", "::mlir::ModuleOp"> {
@@ -53,7 +60,8 @@ def AbsorbMla : Pass<"absorb-mla", "::mlir::ModuleOp"> {
   let description = [{
     Latent attention may expand keys and values from the cached latent (cheap for many queries) or absorb the
     up-projections: q W_UK meets the latent itself, and W_UV follows the weighted sum (cheap for few queries). By the
-    module's numerics (`mla`) the rewrite makes one form, or both (`phased`) joined by the segment form of a row (N4).
+    forms of the op and the plan's `expanded_from` the rewrite makes one form, or both joined by the segment form of a
+    row (N4): where the plan lets no prompt run expanded, there is no expanded kernel and no weight for one.
     W_UK and W_UV are slices of kv_b, as families with a `view`; no product of weights is formed offline.
 
     ```mlir
@@ -94,7 +102,7 @@ def FormKernels : Pass<"form-kernels", "::mlir::ModuleOp"> {
     Every op becomes a kern.func region and a kern.call; equal regions are one kernel. Views (split, reshape) move into
     their consumers. With `fuse` a linear takes the norm that only it reads as prologue, and bias-free gated
     activation or residual addition that only reads it as epilogue: the roundings stay, so do the bits. What is added
-    may not come later than the linear, which would wait for it.
+    may not come later than the linear, which would wait for it. A plan without `fusion` fuses nothing beyond one op.
 
     ```mlir
     %g = nn.linear %h, @gu[%l] ...      // before
@@ -102,32 +110,20 @@ def FormKernels : Pass<"form-kernels", "::mlir::ModuleOp"> {
     %a = kern.call @gate_up(%h, @gu[%l])   // after
     ```
   }];
-  let options = [Option<"fuse", "fuse", "bool", "true", "fuse beyond one op">];
   let dependentDialects = ["::k2c::kern::KernDialect"];
 }
 
 def ChooseTiles : Pass<"choose-tiles", "::mlir::ModuleOp"> {
   let summary = "Choose each kernel's tile by the cost model";
   let description = [{
-    Describes each kern.func as a KernelDesc, asks the kernel model for legal tiles of the target and writes the
-    cheapest as `tile`. Tiles may change no bit (N0). Attention of so few tokens that cores would idle is split by the
-    partials of its sequences.
+    Describes each kern.func as a KernelDesc, asks the kernel model for legal tiles of `kern.target` and writes the
+    cheapest as `tile`, or another by the plan's `tile_choice`. Tiles may change no bit (N0). Attention of so few tokens
+    that cores would idle is split by the partials of its sequences.
 
     ```mlir
     kern.func @gate_up(...) tile #kern.tile<avx512, 14x2, prefetch = 16>   // after
     ```
   }];
-  let options = [
-    Option<"lanes", "lanes", "int64_t", "8", "f32 lanes of a vector register">,
-    Option<"registers", "registers", "int64_t", "16", "vector registers">,
-    Option<"avx512", "avx512", "bool", "false", "the target has AVX-512">,
-    Option<"avx512Bf16", "avx512-bf16", "bool", "false", "the target has vdpbf16ps">,
-    Option<"l1Bytes", "l1-bytes", "int64_t", "32768", "first-level data cache of a core">,
-    Option<"l2Bytes", "l2-bytes", "int64_t", "1048576", "second-level cache of a core">,
-    Option<"cores", "cores", "int64_t", "1", "cores that share a launch">,
-    Option<"choice", "choice", "int64_t", "0",
-           "which of the candidates in rising cost (tests of N0 take another than 0)">
-  ];
   let dependentDialects = ["::k2c::kern::KernDialect"];
 }
 
@@ -158,8 +154,34 @@ def AssignMemory : Pass<"assign-memory", "::mlir::ModuleOp"> {
     %a = kern.call @gate_up(%h, @gu[%l]) at [4194304]   // after
     ```
   }];
-  let options = [Option<"reuse", "reuse", "bool", "true", "let buffers share memory when their lives are apart">];
   let dependentDialects = ["::k2c::kern::KernDialect"];
+}
+
+def AssignSlots : Pass<"assign-slots", "::mlir::ModuleOp"> {
+  let summary = "Number the slots of packed weights";
+  let description = [{
+    A weight that kernels read in a layout has a slot for each of its layers, numbered in the order in which the program
+    first reads them. Nothing else numbers slots: the runtime form, the weight map and the manifest read them here.
+
+    ```mlir
+    rt.weight_slots @qa.panels of @qa first 12 count 3 bytes 6144 layout #rt.panels<bf16, matrices = 1, n = 48, k = 64>
+    ```
+  }];
+  let dependentDialects = ["::k2c::rt::RtDialect"];
+}
+
+def CertifyMemory : Pass<"certify-memory", "::mlir::ModuleOp"> {
+  let summary = "Write the bytes that the program takes";
+  let description = [{
+    After slots and offsets the bytes of a rank are exact: packed weights, the cache at the limits, the arena, the
+    scratch of a worker, the logits. They are written on the module, where the planner and the manifest read them.
+
+    ```mlir
+    module attributes {mem.certificate = #mem.certificate<weights = 1048576, cache = 65536, arena = 32768,
+                                                          scratch = 4096, logits = 1536>}
+    ```
+  }];
+  let dependentDialects = ["::k2c::mem::MemDialect"];
 }
 
 def ReadAhead : Pass<"read-ahead", "::mlir::ModuleOp"> {
@@ -167,9 +189,9 @@ def ReadAhead : Pass<"read-ahead", "::mlir::ModuleOp"> {
   let description = [{
     Within the runtime form. Before each launch that streams a weight, the worker's part of the weight that the next
     such launch streams becomes what it fetches while it waits for others: memory does not idle at the ends of launches,
-    and the next kernel finds its first bytes in the second cache. A layer takes the part that follows it from its
-    caller. Of a group of launches only the last that streams has such a part: nobody waits before. Which experts a
-    grouped linear reads is known too late: those launches are passed over.
+    and the next kernel finds its first bytes in the second cache, of which a worker fetches a quarter at most. A layer
+    takes the part that follows it from its caller. Of a group of launches only the last that streams has such a part:
+    nobody waits before. Which experts a grouped linear reads is known too late: those launches are passed over.
 
     ```mlir
     %f, %e = rt.share %qb grid(%h) items 48 bytes 24576 most 262144    // after
@@ -177,7 +199,6 @@ def ReadAhead : Pass<"read-ahead", "::mlir::ModuleOp"> {
     rt.launch @k_qa grid(%g) args(%x, %qa, %y) : !rt.ptr, !rt.ptr, !rt.ptr
     ```
   }];
-  let options = [Option<"bytes", "bytes", "int64_t", "262144", "most bytes that a worker fetches ahead">];
   let dependentDialects = ["::k2c::rt::RtDialect", "::mlir::arith::ArithDialect"];
 }
 

@@ -84,9 +84,6 @@ struct WeightSlot {
   Transform transform;
 };
 
-/// Blobs start and end on pages: they are mapped, and a vector load past the last element stays inside the mapping.
-constexpr int64_t blobAlignment = 4096;
-
 /// The longest contraction the packer takes: it holds a panel of 32 rows in memory.
 constexpr int64_t maxContraction = int64_t(1) << 22;
 

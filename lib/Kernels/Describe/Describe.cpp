@@ -52,4 +52,11 @@ FailureOr<DescribedKernel> describe(kern::FuncOp kernel) {
   return *described;
 }
 
+const DescribedKernel *KernelDescriptions::find(kern::FuncOp kernel) {
+  auto [entry, isNew] = known.try_emplace(kernel, failure());
+  if (isNew)
+    entry->second = describe(kernel);
+  return succeeded(entry->second) ? &*entry->second : nullptr;
+}
+
 } // namespace k2c

@@ -127,6 +127,11 @@ static double allBytes(const Cost &cost) {
   return double(cost.weights.value) + double(cost.cache.value) + double(cost.read.value) + double(cost.written.value);
 }
 
+const char *nameOf(CountedRows rows) {
+  constexpr const char *names[] = {"token", "want", "expanded", "absorbed"};
+  return names[size_t(rows)];
+}
+
 CostRule costRule(const KernelDesc &desc) {
   // From a row on, a count is linear in each part of the load; grouped weights are not, and known by their operand.
   Cost one = count(desc, {1, 0, 0}), two = count(desc, {2, 0, 0});

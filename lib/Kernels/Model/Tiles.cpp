@@ -185,6 +185,21 @@ bool isLegal(const KernelDesc &desc, const TileConfig &tile, const TargetInfo &t
   return tile.nrVectors * tile.lanes == PanelLayout::columns;
 }
 
+TargetInfo cpuTarget(const std::vector<std::string> &features, int64_t l1Bytes, int64_t l2Bytes) {
+  auto has = [&](const char *feature) {
+    return std::find(features.begin(), features.end(), feature) != features.end();
+  };
+  TargetInfo target;
+  target.hasFma = has("fma");
+  target.hasAvx512 = has("avx512f") && has("avx512bw") && has("avx512dq") && has("avx512vl");
+  target.hasAvx512Bf16 = target.hasAvx512 && has("avx512bf16");
+  target.lanes = target.hasAvx512 ? 16 : 8;
+  target.vectorRegisters = target.hasAvx512 ? 32 : 16;
+  target.l1Bytes = l1Bytes;
+  target.l2Bytes = l2Bytes;
+  return target;
+}
+
 std::vector<TileConfig> candidates(const KernelDesc &desc, const TargetInfo &target) {
   Shape s = shapeOf(desc);
   bool tiled = s.family != Family::Dispatch && s.family != Family::Rows;

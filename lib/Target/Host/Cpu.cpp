@@ -21,26 +21,10 @@ static Expected<HostTarget> targetOf(const std::string &cpu, std::vector<std::st
   if (!target.has("fma") || !target.has("avx2"))
     return Error{"cpu " + cpu, "has no FMA and AVX2; every contraction is a chain of fused multiply-adds",
                  "compile for x86-64-v3 or newer"};
-  target.hasAvx512 =
-      target.has("avx512f") && target.has("avx512bw") && target.has("avx512dq") && target.has("avx512vl");
-  target.hasAvx512Bf16 = target.hasAvx512 && target.has("avx512bf16");
-  target.lanes = target.hasAvx512 ? 16 : 8;
-  target.vectorRegisters = target.hasAvx512 ? 32 : 16;
   return target;
 }
 
-TargetInfo HostTarget::tileTarget() const {
-  TargetInfo info;
-  info.lanes = lanes;
-  info.vectorRegisters = vectorRegisters;
-  info.hasAvx512 = hasAvx512;
-  info.hasAvx512Bf16 = hasAvx512Bf16;
-  if (l1Bytes > 0)
-    info.l1Bytes = l1Bytes;
-  if (l2Bytes > 0)
-    info.l2Bytes = l2Bytes;
-  return info;
-}
+TargetInfo HostTarget::tileTarget() const { return cpuTarget(features, l1Bytes, l2Bytes); }
 
 Expected<HostTarget> HostTarget::detect() {
   llvm::Triple triple(llvm::sys::getDefaultTargetTriple());
@@ -53,8 +37,10 @@ Expected<HostTarget> HostTarget::detect() {
       features.push_back(feature.first().str());
   Expected<HostTarget> target = targetOf(llvm::sys::getHostCPUName().str(), std::move(features));
   if (target) {
-    target->l1Bytes = std::max<long>(sysconf(_SC_LEVEL1_DCACHE_SIZE), 0);
-    target->l2Bytes = std::max<long>(sysconf(_SC_LEVEL2_CACHE_SIZE), 0);
+    if (long bytes = sysconf(_SC_LEVEL1_DCACHE_SIZE); bytes > 0)
+      target->l1Bytes = bytes;
+    if (long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE); bytes > 0)
+      target->l2Bytes = bytes;
   }
   return target;
 }

@@ -36,20 +36,19 @@ json modelJson(const ModelSpec &spec) {
 }
 
 /// N0: what the bits depend on besides checkpoint and tokens. A model without latent attention has no form.
-json numericsJson(const ModelSpec &spec, const Plan &plan) {
-  std::string compute(name(plan.compute)), mla(name(plan.mla));
-  std::string bits = plan.compute == DType::F32 ? "f32" : "bf16-x86";
-  bool latent = std::holds_alternative<MlaSpec>(spec.attention);
-  return {{"version", K2RT_NUMERICS_VERSION},
-          {"compute", compute},
-          {"mla", mla},
-          {"class", bits},
-          {"id", K2RT_NUMERICS_PREFIX + compute + "/" + (latent ? mla : "none") + "/" + bits}};
+json numericsJson(const ModelSpec &spec, const ProgramFacts &program) {
+  const bool latent = std::holds_alternative<MlaSpec>(spec.attention);
+  return {
+      {"version", K2RT_NUMERICS_VERSION},
+      {"compute", program.compute},
+      {"mla", program.mla},
+      {"class", program.bitClass},
+      {"id", K2RT_NUMERICS_PREFIX + program.compute + "/" + (latent ? program.mla : "none") + "/" + program.bitClass}};
 }
 
-json cacheJson(const Plan &plan) {
+json cacheJson(const std::vector<CachePlane> &cache) {
   json planes = json::array();
-  for (const CachePlane &plane : plan.cache)
+  for (const CachePlane &plane : cache)
     planes.push_back({{"plane", plane.plane},
                       {"layers", plane.layers},
                       {"width", plane.width},
@@ -61,10 +60,12 @@ json cacheJson(const Plan &plan) {
 
 /// What a launch of the kernel computes and moves: count() of k2c/Kernels/Cost.h as the numbers of a CostRule.
 json costJson(const CostRule &cost) {
-  constexpr const char *rows[] = {"token", "want", "expanded", "absorbed"};
-  json text = {{"rows", rows[size_t(cost.rows)]},          {"flops_per_row", cost.flopsPerRow},
-               {"flops_per_row_key", cost.flopsPerRowKey}, {"flops_per_key", cost.flopsPerKey},
-               {"fixed_bytes", cost.fixedBytes},           {"bytes_per_row", cost.bytesPerRow},
+  json text = {{"rows", nameOf(cost.rows)},
+               {"flops_per_row", cost.flopsPerRow},
+               {"flops_per_row_key", cost.flopsPerRowKey},
+               {"flops_per_key", cost.flopsPerKey},
+               {"fixed_bytes", cost.fixedBytes},
+               {"bytes_per_row", cost.bytesPerRow},
                {"bytes_per_key", cost.bytesPerKey}};
   if (cost.experts > 0) {
     text["expert_bytes"] = cost.expertBytes;
@@ -82,22 +83,24 @@ json kernelsJson(const std::vector<PackagedKernel> &kernels) {
   return list;
 }
 
-json memoryJson(const Plan &plan, const ManifestFacts &facts) {
-  const MemoryCertificate &m = plan.memory;
-  return {{"weights", m.weights.value},
-          {"cache", m.cache.value},
-          {"arena", m.arena.value},
-          {"scratch_per_worker", facts.scratchPerWorker},
-          {"collectives", m.collectives.value},
-          {"logits", m.logits.value},
-          {"reserve_bytes", m.reserve.value - facts.workerReserve},
-          {"code", facts.codeBytes}};
+json memoryJson(const Plan &plan, const ProgramFacts &program, const BundleFacts &bundle) {
+  int64_t cache = 0;
+  for (const CachePlane &plane : program.cache)
+    cache += plane.bytes().value;
+  return {{"weights", program.weights},
+          {"cache", cache},
+          {"arena", program.arena},
+          {"scratch_per_worker", program.scratchPerWorker},
+          {"collectives", plan.memory.collectives.value},
+          {"logits", program.logits},
+          {"reserve_bytes", plan.memory.reserve.value - bundle.workerReserve},
+          {"code", bundle.codeBytes}};
 }
 
-json topologyJson(const ManifestFacts &facts) {
-  json topology = {{"name", facts.topology}, {"ranks", 1}, {"cores", facts.cores}};
-  if (!facts.numa.empty())
-    topology["numa"] = facts.numa;
+json topologyJson(const ProgramFacts &program) {
+  json topology = {{"name", program.topology}, {"ranks", 1}, {"cores", program.cores}};
+  if (!program.numa.empty())
+    topology["numa"] = program.numa;
   return topology;
 }
 
@@ -122,32 +125,33 @@ std::vector<std::string> requiredFeatures(const std::vector<std::string> &all) {
   return required;
 }
 
-std::string manifestText(const ModelSpec &spec, const Plan &plan, const ManifestFacts &facts) {
+std::string manifestText(const ModelSpec &spec, const Plan &plan, const ProgramFacts &program,
+                         const BundleFacts &bundle) {
   json manifest = {{"format", 1},
                    {"k2c", K2C_VERSION},
                    {"model", modelJson(spec)},
                    {"spec", specJson(spec)},
-                   {"numerics", numericsJson(spec, plan)},
-                   {"target", {{"cpu", facts.cpu}, {"features_required", requiredFeatures(facts.features)}}},
-                   {"topology", topologyJson(facts)},
+                   {"numerics", numericsJson(spec, program)},
+                   {"target", {{"cpu", program.cpu}, {"features_required", program.features}}},
+                   {"topology", topologyJson(program)},
                    {"limits",
-                    {{"step_tokens", plan.limits.stepTokens},
-                     {"max_sequences", plan.limits.maxSequences},
-                     {"max_context", plan.limits.maxContext},
+                    {{"step_tokens", program.limits.stepTokens},
+                     {"max_sequences", program.limits.maxSequences},
+                     {"max_context", program.limits.maxContext},
                      {"page", Limits::page},
-                     {"pages", plan.limits.pages()}}},
-                   {"cache", cacheJson(plan)},
-                   {"memory", memoryJson(plan, facts)},
-                   {"forms", {{"prompt_expanded_at_least", plan.expandedFrom}}},
+                     {"pages", program.limits.pages()}}},
+                   {"cache", cacheJson(program.cache)},
+                   {"memory", memoryJson(plan, program, bundle)},
+                   {"forms", {{"prompt_expanded_at_least", program.expandedFrom}}},
                    {"eos", spec.eos},
-                   {"kernels", kernelsJson(facts.kernels)},
-                   {"shares", sharesJson(facts.shares)},
+                   {"kernels", kernelsJson(program.kernels)},
+                   {"shares", sharesJson(program.shares)},
                    {"bytes_per_token", plan.decode.bytes.value},
                    {"predicted",
                     {{"prefill_s", plan.prefill.seconds.value},
                      {"prefill_tokens", plan.prefill.tokens},
                      {"decode_s", plan.decode.seconds.value},
-                     {"peak_bytes", plan.memory.total().value + facts.codeBytes}}},
+                     {"peak_bytes", plan.memory.total().value + bundle.codeBytes}}},
                    {"ignored_keys", spec.ignoredKeys},
                    {"weights_index", "weights/index.json"}};
   if (spec.bos)

@@ -13,6 +13,9 @@
 
 #define K2RT_NUMERICS_VERSION 2
 
+/// N3: keys of a block of the online softmax, which are the tokens of a page of the cache.
+#define K2RT_PAGE_TOKENS 64
+
 #define K2RT_TEXT_OF(number) #number
 #define K2RT_NUMERICS_TEXT_OF(version) "numerics " K2RT_TEXT_OF(version)
 #define K2RT_NUMERICS_PREFIX_OF(version) "v" K2RT_TEXT_OF(version) "/"

@@ -13,6 +13,7 @@
 #ifndef K2RT_PROGRAM_H
 #define K2RT_PROGRAM_H
 
+#include "k2rt/numerics.h"
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -21,8 +22,6 @@ extern "C" {
 
 /* Grows with every change of abi.def or of this page. A program of another version is refused. */
 #define K2RT_ABI_VERSION 4u
-/* Tokens in a page of the cache. */
-#define K2RT_PAGE_TOKENS 64
 /* The name of the symbol a program exports. */
 #define K2RT_PROGRAM_QUERY_NAME "k2c_program_query"
 /* MLA segment forms (numerics N4). Models without MLA ignore them. */

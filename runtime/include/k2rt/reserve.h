@@ -14,6 +14,7 @@
 #ifndef K2RT_RESERVE_H
 #define K2RT_RESERVE_H
 
+#include "k2rt/numerics.h"
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -45,7 +46,9 @@ typedef struct k2rt_limits {
 } k2rt_limits;
 
 /* Pages that a sequence of max_context tokens needs in one group: also the step's block_stride. */
-static inline int64_t k2rt_pages_per_sequence(const k2rt_limits *limits) { return (limits->max_context + 63) / 64; }
+static inline int64_t k2rt_pages_per_sequence(const k2rt_limits *limits) {
+  return (limits->max_context + K2RT_PAGE_TOKENS - 1) / K2RT_PAGE_TOKENS;
+}
 
 /* How many workers sample side by side, if there are as many. */
 static inline int64_t k2rt_samplers(const k2rt_limits *limits) {

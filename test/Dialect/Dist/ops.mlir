@@ -1,10 +1,17 @@
-// RUN: k2c-opt %s | k2c-opt | FileCheck %s
+// RUN: k2c-opt %s --split-input-file | k2c-opt --split-input-file | FileCheck %s
 
-// CHECK: dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = 64, memory = #dist.memory<weights = 1048576, cache = 65536, arena = 32768, reserve = 0>, prefill_ns = 1000000, decode_ns = 20000>
+// CHECK: dist.plan = #dist.plan<layout = "dp=1", expanded_from = 64>
 // CHECK-SAME: dist.topology = #dist.topology<"host", ranks = 1>
 module attributes {
   dist.topology = #dist.topology<"host", ranks = 1>,
-  dist.plan = #dist.plan<layout = #dist.layout<dp = 1, ep = 1, pp = 1>, expanded_from = 64,
-                         memory = #dist.memory<weights = 1048576, cache = 65536, arena = 32768, reserve = 0>,
-                         prefill_ns = 1000000, decode_ns = 20000>
+  dist.plan = #dist.plan<layout = "dp=1", expanded_from = 64, tile_choice = 0>
+} {}
+
+// -----
+
+// CHECK: dist.plan = #dist.plan<layout = "dp=1", expanded_from = -1, without = ["fusion", "read-ahead"], tile_choice = 2>
+// CHECK-SAME: dist.topology = #dist.topology<"two-nodes", ranks = 1, numa = [4, 4]>
+module attributes {
+  dist.topology = #dist.topology<"two-nodes", ranks = 1, numa = [4, 4]>,
+  dist.plan = #dist.plan<layout = "dp=1", expanded_from = -1, without = ["fusion", "read-ahead"], tile_choice = 2>
 } {}

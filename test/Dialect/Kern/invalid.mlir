@@ -15,6 +15,26 @@ module attributes {kern.t = #kern.tile<generic, lanes = 16, mr = 1, nr = 1, pref
 
 // -----
 
+// expected-error @below {{'#kern.cpu' [C1] expects positive cores and caches of 'x86-64-v3', got 0}}
+module attributes {kern.target = #kern.cpu<"x86-64-v3", cores = 8, l1 = 0, l2 = 1048576, features = ["fma"]>} {}
+
+// -----
+
+// expected-error @below {{'#kern.cpu' [C2] expects features as strings, got 512 : i64}}
+module attributes {kern.target = #kern.cpu<"x86-64-v3", cores = 8, l1 = 32768, l2 = 1048576, features = ["fma", 512]>} {}
+
+// -----
+
+// expected-error @below {{'kern.target' expects #kern.cpu on a module, got "x86-64-v3" on 'builtin.module'}}
+module attributes {kern.target = "x86-64-v3"} {}
+
+// -----
+
+// expected-error @below {{'kern.peak' is no attribute of kern}}
+module attributes {kern.peak = 64 : i64} {}
+
+// -----
+
 !x = tensor<?x64xf32, #nn.rows<token>>
 !a = tensor<?x48xf32, #nn.rows<token>>
 // expected-error @below {{'kern.func' op [C1] expects ops with a fusion role, got 'arith.constant'}}
@@ -173,5 +193,18 @@ func.func @call_lacks_a_type(%x: !x) {
 func.func @call_has_a_type_too_many(%x: !x) {
   // expected-error @below {{custom op 'kern.call' expected no more types than value arguments}}
   %0 = kern.call @k(%x) : (!x, !x) -> !x
+  return
+}
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
+kern.func @k(%x: !x, %y: !x) -> !x {
+  %a = nn.add %x, %y : !x
+  kern.yield %a : !x
+}
+func.func @call_c7(%x: !x) {
+  // expected-error @below {{'kern.call' op [C7] expects partials at a multiple of 64, got 100}}
+  %0 = kern.call @k(%x, %x) at [0] : (!x, !x) -> !x partials 100
   return
 }

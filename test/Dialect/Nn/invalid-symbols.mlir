@@ -266,3 +266,24 @@ func.func @layer_is_a_tensor(%x: !x, %w: tensor<64xf32>) {
   %0 = "nn.rms_norm"(%x, %w) {eps = 1.0 : f64, weight = @w} : (!x, tensor<64xf32>) -> !x
   return
 }
+
+// -----
+
+// Attributes of the dialect on other ops.
+// expected-error @below {{'nn.limits' expects #nn.limits on a module, got 7 : i64 on 'builtin.module'}}
+module attributes {nn.limits = 7 : i64} {}
+
+// -----
+
+// expected-error @below {{'nn.numerics' expects #nn.numerics on a module, got "f32" on 'builtin.module'}}
+module attributes {nn.numerics = "f32"} {}
+
+// -----
+
+// expected-error @below {{'nn.entry' expects a name on a function, got unit on 'func.func'}}
+func.func private @step() attributes {nn.entry}
+
+// -----
+
+// expected-error @below {{'nn.entree' is no attribute of nn}}
+func.func private @step() attributes {nn.entree = "serve"}

@@ -11,23 +11,43 @@ rt.program @p serve @s arena 0 scratch 0
 
 // -----
 
-// expected-error @below {{'rt.weight_slots' op [C1] expects no negative first slot or size, got -1 and 0}}
-rt.weight_slots @w first -1 count 1 bytes 0 layout ""
+// expected-error @below {{'rt.weight_slots' op [C1] expects a first slot that is not negative, got -1}}
+rt.weight_slots @s of @w first -1 count 1 bytes 4096 layout #rt.panels<bf16, matrices = 1, n = 32, k = 64>
 
 // -----
 
-// expected-error @below {{'rt.weight_slots' op [C1] expects a positive count, got 0}}
-rt.weight_slots @w first 0 count 0 bytes 0 layout ""
+// expected-error @below {{'rt.weight_slots' op [C1] expects a positive count and size, got 0 and 4096}}
+rt.weight_slots @s of @w first 0 count 0 bytes 4096 layout #rt.panels<bf16, matrices = 1, n = 32, k = 64>
 
 // -----
 
-// expected-error @below {{'rt.plane_table' op [C1] expects no negative index or size, got -1 and 0}}
-rt.plane_table @p index -1 count 1 layer_bytes 0
+// expected-error @below {{'rt.weight_slots' op [C2] expects positive groups, items and item_bytes, got 0}}
+rt.weight_slots @s of @w first 0 count 1 bytes 4096 layout #rt.panels<bf16, matrices = 1, n = 32, k = 64> share groups 1 items 0 item_bytes 4096
 
 // -----
 
-// expected-error @below {{'rt.plane_table' op [C1] expects a positive count, got 0}}
-rt.plane_table @p index 0 count 0 layer_bytes 0
+// expected-error @below {{'#rt.panels' [C1] expects positive sizes, got 0}}
+rt.weight_slots @s of @w first 0 count 1 bytes 4096 layout #rt.panels<bf16, matrices = 1, n = 0, k = 64>
+
+// -----
+
+// expected-error @below {{'#rt.panels' [C2] expects columns and rows of a scale, or neither, got 32 and 0}}
+rt.weight_slots @s of @w first 0 count 1 bytes 4096 layout #rt.panels<f8E4M3FN, matrices = 1, n = 32, k = 64, scale_columns = 32>
+
+// -----
+
+// expected-error @below {{'#rt.row_major' [C1] expects elements, got 0}}
+rt.weight_slots @s of @w first 0 count 1 bytes 4096 layout #rt.row_major<f32, 0>
+
+// -----
+
+// expected-error @below {{'rt.plane_table' op [C1] expects no negative index, group or size, got -1}}
+rt.plane_table @p index -1 count 1 plane "k" width 32 x f32 pages 1 group 0 layer_bytes 8192
+
+// -----
+
+// expected-error @below {{'rt.plane_table' op [C1] expects a positive count, width and pages, got 0}}
+rt.plane_table @p index 0 count 0 plane "k" width 32 x f32 pages 1 group 0 layer_bytes 8192
 
 // -----
 
@@ -73,7 +93,7 @@ func.func @weight_c1(%i: index, %n: i64) {
 
 // -----
 
-rt.weight_slots @w first 0 count 3 bytes 0 layout ""
+rt.weight_slots @w of @f first 0 count 3 bytes 4096 layout #rt.panels<bf16, matrices = 1, n = 32, k = 64>
 func.func @weight_c2(%i: index, %n: i64) {
   // expected-error @below {{'rt.weight' op [C2] expects an ordinal for @w, which has 3 slots}}
   %p = rt.weight @w

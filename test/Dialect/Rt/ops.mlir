@@ -3,11 +3,13 @@
 
 // CHECK: rt.program @kimi serve @step arena 671088640 scratch 1048576
 rt.program @kimi serve @step arena 671088640 scratch 1048576
-// CHECK: rt.weight_slots @qa first 12 count 3 bytes 147456 layout "panels<bf16, n = 48, k = 64>"
-rt.weight_slots @qa first 12 count 3 bytes 147456 layout "panels<bf16, n = 48, k = 64>"
-rt.weight_slots @embed first 15 count 1 bytes 65536 layout "rows<bf16>"
-// CHECK: rt.plane_table @cache.latent index 0 count 3 layer_bytes 8388608
-rt.plane_table @cache.latent index 0 count 3 layer_bytes 8388608
+// CHECK: rt.weight_slots @qa of @w first 12 count 3 bytes 8192 layout #rt.panels<bf16, matrices = 1, n = 48, k = 64> share groups 1 items 2 item_bytes 4096
+rt.weight_slots @qa of @w first 12 count 3 bytes 8192 layout #rt.panels<bf16, matrices = 1, n = 48, k = 64, interleave = 1, scale_columns = 0, scale_rows = 0>
+    share groups 1 items 2 item_bytes 4096
+rt.weight_slots @gu of @w first 15 count 1 bytes 10240 layout #rt.panels<f8E4M3FN, matrices = 8, n = 64, k = 128, interleave = 2, scale_columns = 16, scale_rows = 128>
+rt.weight_slots @embed of @w first 16 count 1 bytes 65536 layout #rt.row_major<bf16, 32768>
+// CHECK: rt.plane_table @cache.latent index 0 count 3 plane "latent" width 512 x f32 pages 64 group 0 layer_bytes 8388608
+rt.plane_table @cache.latent index 0 count 3 plane "latent" width 512 x f32 pages 64 group 0 layer_bytes 8388608
 // CHECK: rt.kernel @k_qa id 3 hash "9a3f" variants ["gemv", "tail", "large"]
 rt.kernel @k_qa id 3 hash "9a3f" variants ["gemv", "tail", "large"]
 // CHECK: rt.kernel @k_qb id 4 hash "9a40" variants ["gemv"] streams 1 items 24 bytes 6144

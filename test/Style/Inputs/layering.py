@@ -8,12 +8,13 @@ import sys
 from tree import CPP, files, lines, report
 
 # Headers of include/k2c/Kernels that are not of the part without MLIR.
-KERNEL_HEADERS = {"Describe.h": "Kernels/Describe", "TileAttr.h": "Kernels/Describe", "Emit.h": "Kernels/Emit"}
+KERNEL_HEADERS = {"Describe.h": "Kernels/Describe", "TileAttr.h": "Kernels/Describe",
+                  "LayoutAttr.h": "Kernels/Describe", "Emit.h": "Kernels/Emit"}
 # A library's part, where it is not its name without K2C.
 LIBRARIES = {"K2CKernelModel": "Kernels/Model", "K2CKernelDescribe": "Kernels/Describe",
              "K2CKernelEmit": "Kernels/Emit", "K2CPackage": "Target", "K2CPlanCommand": "tools",
              "K2CCommandLine": "tools", "MLIR": "mlir", "LLVM": "mlir", "k2rt-machine": "k2rt-machine"}
-DIALECTS = {"K2CNn", "K2CMoe", "K2CMla", "K2CDist", "K2CKern", "K2CRt"}
+DIALECTS = {"K2CNn", "K2CMoe", "K2CMla", "K2CDist", "K2CMem", "K2CKern", "K2CRt"}
 
 
 def table(root):

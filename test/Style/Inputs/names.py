@@ -51,10 +51,21 @@ def passes(root):
                     yield f"pass {declared[1]} has no file lib/{group}/{declared[1]}.cpp"
 
 
+def named_in_docs(root):
+    """docs/Pipeline.md shows every form and every optional pass by its name."""
+    page = "\n".join(lines(root, "docs/Pipeline.md"))
+    for file, macro, pattern in (("Forms", "K2C_FORM", "=== {} ="),
+                                 ("OptionalPasses", "K2C_OPTIONAL_PASS", "| {} | {} |")):
+        for line in lines(root, f"include/k2c/Transforms/{file}.def"):
+            if declared := re.match(macro + r'\(\w+, "([\w-]+)", "(.*)"\)', line):
+                if pattern.format(declared[1], declared[2]) not in page:
+                    yield f"docs/Pipeline.md does not have '{pattern.format(declared[1], declared[2])}'"
+
+
 def main(root):
     code = ["dialects", "fuzz", "include", "lib", "runtime", "tools", "unit"]
     sources = files(root, ".cpp", ".h", ".def", ".td", under=code)
-    problems = list(passes(root))
+    problems = [*passes(root), *named_in_docs(root)]
     for path in sources:
         text = lines(root, path)
         problems += banner(path, text)

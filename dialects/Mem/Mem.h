@@ -1,0 +1,31 @@
+//===- Mem.h - The mem dialect ----------------------------------------------===//
+//
+// Memory as attributes. See Rationale.md.
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_DIALECTS_MEM_MEM_H
+#define K2C_DIALECTS_MEM_MEM_H
+
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/Operation.h"
+#include <optional>
+
+#include "dialects/Mem/MemDialect.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Mem/MemAttributes.h.inc"
+
+namespace k2c::mem {
+
+/// `mem.peak` of a function or a module: bytes.
+std::optional<int64_t> peakOf(mlir::Operation *op);
+void setPeak(mlir::Operation *op, int64_t bytes);
+
+/// `mem.argument` of a layer function: bytes from the beginning of the arena.
+std::optional<int64_t> argumentOf(mlir::Operation *function);
+void setArgument(mlir::Operation *function, int64_t offset);
+
+} // namespace k2c::mem
+
+#endif // K2C_DIALECTS_MEM_MEM_H

@@ -1,0 +1,40 @@
+//===- PlanAttr.h - What passes read of the plan and the target -----------===//
+//
+// After attach-plan the module carries every decision: passes ask here, and take no option that decides.
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_TRANSFORMS_PLANATTR_H
+#define K2C_TRANSFORMS_PLANATTR_H
+
+#include "dialects/Dist/Dist.h"
+#include "dialects/Kern/Kern.h"
+#include "mlir/IR/BuiltinOps.h"
+#include <optional>
+#include <vector>
+
+namespace k2c {
+
+/// The passes of OptionalPasses.def.
+enum class OptionalPass : uint8_t {
+#define K2C_OPTIONAL_PASS(Name, name, summary) Name,
+#include "k2c/Transforms/OptionalPasses.def"
+};
+
+/// As `--without` takes them, in the order of OptionalPasses.def.
+const std::vector<llvm::StringRef> &optionalPassNames();
+
+/// The module's plan; null before attach-plan.
+dist::PlanAttr planOf(mlir::ModuleOp module);
+
+/// Whether the plan leaves `pass` out. A module without a plan leaves nothing out.
+bool isLeftOut(mlir::ModuleOp module, OptionalPass pass);
+
+/// The first pass that the plan leaves out and that does not exist.
+std::optional<llvm::StringRef> unknownPass(dist::PlanAttr plan);
+
+/// The module's target. Reports at the module that there is none, in the name of `pass`.
+mlir::FailureOr<kern::CpuAttr> targetOf(mlir::ModuleOp module, llvm::StringRef pass);
+
+} // namespace k2c
+
+#endif // K2C_TRANSFORMS_PLANATTR_H

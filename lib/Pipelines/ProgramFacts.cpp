@@ -1,0 +1,94 @@
+//===- ProgramFacts.cpp - What the runtime form says of a program ---------===//
+#include "ProgramFacts.h"
+
+#include "dialects/Dist/Dist.h"
+#include "dialects/Kern/Kern.h"
+#include "dialects/Mem/Mem.h"
+#include "dialects/Rt/Rt.h"
+#include "k2c/Kernels/Describe.h"
+
+using namespace mlir;
+
+namespace k2c {
+
+namespace {
+
+CostRule costRule(DictionaryAttr cost) {
+  CostRule rule;
+  StringRef rows = cost.getAs<StringAttr>("rows").getValue();
+  for (CountedRows known : {CountedRows::Token, CountedRows::Want, CountedRows::Expanded, CountedRows::Absorbed})
+    if (rows == nameOf(known))
+      rule.rows = known;
+  auto number = [&](StringRef name) {
+    auto value = cost.getAs<FloatAttr>(name);
+    return value ? value.getValueAsDouble() : 0;
+  };
+  auto count = [&](StringRef name) {
+    auto value = cost.getAs<IntegerAttr>(name);
+    return value ? value.getInt() : 0;
+  };
+  rule.flopsPerRow = number("flops_per_row");
+  rule.flopsPerRowKey = number("flops_per_row_key");
+  rule.flopsPerKey = number("flops_per_key");
+  rule.fixedBytes = number("fixed_bytes");
+  rule.bytesPerRow = number("bytes_per_row");
+  rule.bytesPerKey = number("bytes_per_key");
+  rule.expertBytes = number("expert_bytes");
+  rule.experts = count("experts");
+  rule.topK = count("top_k");
+  return rule;
+}
+
+void readModule(ModuleOp runtime, ProgramFacts &facts) {
+  auto numerics = runtime->getAttrOfType<nn::NumericsAttr>(nn::NnDialect::numericsAttrName);
+  facts.compute = nn::stringifyComputeType(numerics.getCompute()).str();
+  facts.mla = nn::stringifyMlaForm(numerics.getMla()).str();
+  facts.bitClass = numerics.getBitClass().str();
+  auto topology = runtime->getAttrOfType<dist::TopologyAttr>(dist::DistDialect::topologyAttrName);
+  facts.topology = topology.getName().str();
+  facts.numa = topology.getNuma().vec();
+  auto target = runtime->getAttrOfType<kern::CpuAttr>(kern::KernDialect::targetAttrName);
+  facts.cores = target.getCores();
+  facts.cpu = target.getName().str();
+  for (auto feature : target.getFeatures().getAsRange<StringAttr>())
+    facts.features.push_back(feature.str());
+  nn::LimitsAttr limits = nn::limitsOf(runtime);
+  facts.limits = {limits.getToken(), limits.getSeq(), limits.getPositions()};
+  auto memory = runtime->getAttrOfType<mem::CertificateAttr>(mem::MemDialect::certificateAttrName);
+  facts.weights = memory.getWeights();
+  facts.arena = memory.getArena();
+  facts.scratchPerWorker = memory.getScratch();
+  facts.logits = memory.getLogits();
+}
+
+} // namespace
+
+std::vector<SlotShares> slotShares(ModuleOp module) {
+  SmallVector<rt::WeightSlotsOp> all = llvm::to_vector(module.getOps<rt::WeightSlotsOp>());
+  llvm::sort(all, [](rt::WeightSlotsOp a, rt::WeightSlotsOp b) { return a.getFirst() < b.getFirst(); });
+  std::vector<SlotShares> shares;
+  for (rt::WeightSlotsOp slots : all)
+    appendShare(shares, slots.getCount(),
+                {slots.getGroups().value_or(1), slots.getItems().value_or(0), slots.getItemBytes().value_or(0)});
+  return shares;
+}
+
+ProgramFacts programFacts(ModuleOp runtime) {
+  ProgramFacts facts;
+  readModule(runtime, facts);
+  facts.shares = slotShares(runtime);
+  for (auto plane : runtime.getOps<rt::PlaneTableOp>())
+    facts.cache.push_back({plane.getPlane().str(), plane.getCount(), plane.getWidth(), *dtypeOf(plane.getElement()),
+                           plane.getPages(), plane.getGroup()});
+  for (auto kernel : runtime.getOps<rt::KernelOp>()) {
+    PackagedKernel packaged{kernel.getSymName().str(), kernel.getHash().str(), {}, costRule(*kernel.getCost())};
+    for (StringRef variant : kernel.getVariants().getAsValueRange<StringAttr>())
+      packaged.variants.push_back(variant.str());
+    facts.kernels.push_back(std::move(packaged));
+  }
+  for (auto program : runtime.getOps<rt::ProgramOp>())
+    facts.expandedFrom = program.getExpandedFrom().value_or(-1);
+  return facts;
+}
+
+} // namespace k2c

@@ -1,0 +1,91 @@
+//===- AssignSlots.cpp - Each weight that kernels read has a slot ---------===//
+//
+// A kernel reads a weight in a layout; a family that is read in a layout has consecutive slots, one for each of its
+// layers, in the order in which the program first reads them:
+//
+//   kern.call @qa(%x, @w[%l])   ->   rt.weight_slots @w.panels of @w first 12 count 3 .. layout #rt.panels<..>
+//
+// A family read in two layouts (a tied embedding) has two sets of slots. This is the only place that numbers slots: the
+// runtime form, the weight map, the manifest and the certificate read what stands here.
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/Rt/Rt.h"
+#include "k2c/Kernels/Describe.h"
+#include "k2c/Kernels/LayoutAttr.h"
+#include "k2c/Kernels/WeightShare.h"
+#include "k2c/Transforms/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace k2c {
+#define GEN_PASS_DEF_ASSIGNSLOTS
+#include "k2c/Transforms/Passes.h.inc"
+
+using namespace mlir;
+
+namespace {
+
+/// Numbers the slots of one module.
+class Numbering {
+public:
+  Numbering(ModuleOp module, KernelDescriptions &descriptions)
+      : module(module), symbols(module), descriptions(descriptions), b(module.getBodyRegion()) {}
+
+  LogicalResult run();
+
+private:
+  void add(FlatSymbolRefAttr family, const Operand &operand, const KernelDesc &reader);
+
+  ModuleOp module;
+  SymbolTable symbols;
+  KernelDescriptions &descriptions;
+  OpBuilder b;                                            ///< behind the last slots
+  llvm::SetVector<std::pair<Attribute, Attribute>> known; ///< families and layouts
+  int64_t next = 0;
+};
+
+void Numbering::add(FlatSymbolRefAttr family, const Operand &operand, const KernelDesc &reader) {
+  Attribute layout = layoutAttr(module.getContext(), operand);
+  if (!known.insert({family, layout}))
+    return;
+  Operation *source = symbols.lookup(family.getValue());
+  auto weights = dyn_cast<nn::WeightsOp>(source);
+  nn::IndicesAttr layers = weights ? weights.getDomain("layer") : nn::IndicesAttr();
+  const int64_t count = layers ? layers.size() : 1;
+  const k2rt_share share = weightShare(reader, operand);
+  auto number = [&](int64_t value) { return share.items > 0 ? b.getI64IntegerAttr(value) : IntegerAttr(); };
+  std::string name = (family.getValue() + (isa<rt::PanelsAttr>(layout) ? ".panels" : ".rows")).str();
+  rt::WeightSlotsOp::create(b, source->getLoc(), b.getStringAttr(name), family, b.getI64IntegerAttr(next),
+                            b.getI64IntegerAttr(count), b.getI64IntegerAttr(operand.weightBytes()), layout,
+                            number(share.groups), number(share.items), number(share.item_bytes));
+  next += count;
+}
+
+LogicalResult Numbering::run() {
+  for (auto function : module.getOps<func::FuncOp>())
+    for (auto call : function.getOps<kern::CallOp>()) {
+      const DescribedKernel *kernel = descriptions.find(symbols.lookup<kern::FuncOp>(call.getCallee()));
+      if (!kernel)
+        return failure();
+      SmallVector<kern::CallOp::Argument> arguments = call.getCallArguments();
+      for (auto [operand, source] : llvm::zip_equal(operands(kernel->desc), kernel->sources))
+        if (source.kind == ArgumentSource::Argument && arguments[source.index].weight)
+          add(arguments[source.index].weight.getFamily(), operand, kernel->desc);
+    }
+  return success();
+}
+
+struct AssignSlots : impl::AssignSlotsBase<AssignSlots> {
+  using AssignSlotsBase::AssignSlotsBase;
+
+  void runOnOperation() override {
+    for (auto slots : llvm::make_early_inc_range(getOperation().getOps<rt::WeightSlotsOp>()))
+      slots.erase(); // of an earlier run
+    if (failed(Numbering(getOperation(), getAnalysis<KernelDescriptions>()).run()))
+      return signalPassFailure();
+    markAnalysesPreserved<KernelDescriptions>();
+  }
+};
+
+} // namespace
+} // namespace k2c

@@ -1,0 +1,98 @@
+//===- CertifyMemory.cpp - The bytes of a rank, from the IR ---------------===//
+//
+// When kernels have tiles, weights slots and buffers offsets, every byte that the program takes is known:
+//
+//   weights   blobs of all slots, each rounded up to pages      cache    pages of all planes at the limits
+//   arena     mem.peak                                          scratch  what the most demanding kernel takes, a worker
+//   logits    f32 of all output rows
+//
+// The certificate is written when it is exact, not before. The planner adds what the runtime takes beside it, and
+// refuses what does not fit.
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/Mem/Mem.h"
+#include "dialects/Rt/Rt.h"
+#include "k2c/Kernels/Describe.h"
+#include "k2c/Kernels/Emit.h"
+#include "k2c/Kernels/TileAttr.h"
+#include "k2c/Transforms/Passes.h"
+#include "k2c/Transforms/Remark.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace k2c {
+#define GEN_PASS_DEF_CERTIFYMEMORY
+#include "k2c/Transforms/Passes.h.inc"
+
+using namespace mlir;
+
+namespace {
+
+struct CertifyMemory : impl::CertifyMemoryBase<CertifyMemory> {
+  using CertifyMemoryBase::CertifyMemoryBase;
+
+  int64_t weights() {
+    int64_t bytes = 0;
+    for (auto slots : getOperation().getOps<rt::WeightSlotsOp>())
+      bytes += slots.getCount() * static_cast<int64_t>(llvm::alignTo(slots.getBytes(), blobAlignment));
+    return bytes;
+  }
+
+  int64_t cache(nn::LimitsAttr limits) {
+    int64_t bytes = 0;
+    for (auto pool : getOperation().getOps<nn::PoolOp>())
+      for (auto plane : pool.getPlanes().getAsRange<nn::PlaneAttr>())
+        bytes += pool.getLayers().size() * nn::planeBytes(pool, plane, limits);
+    return bytes;
+  }
+
+  FailureOr<int64_t> scratch(KernelDescriptions &descriptions) {
+    int64_t bytes = 0;
+    for (auto kernel : getOperation().getOps<kern::FuncOp>()) {
+      const DescribedKernel *described = descriptions.find(kernel);
+      if (!described)
+        return failure();
+      bytes = std::max(bytes, scratchBytes(described->desc, tileConfig(kernel.getTileAttr())));
+    }
+    return bytes;
+  }
+
+  /// Of the widest row of logits that a sampler reads.
+  int64_t logits(nn::LimitsAttr limits) {
+    int64_t bytes = 0;
+    getOperation().walk([&](nn::SampleOp sample) {
+      auto row = cast<RankedTensorType>(sample.getLogits().getType());
+      bytes = std::max(bytes, limits.getSeq() * row.getShape().back() * row.getElementTypeBitWidth() / 8);
+    });
+    return bytes;
+  }
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    nn::LimitsAttr limits = nn::limitsOf(module);
+    std::optional<int64_t> arena = mem::peakOf(module);
+    if (!limits || !arena) {
+      module.emitError() << "certify-memory: the module has no nn.limits or no mem.peak; run assign-memory first";
+      return signalPassFailure();
+    }
+    FailureOr<int64_t> worker = scratch(getAnalysis<KernelDescriptions>());
+    if (failed(worker))
+      return signalPassFailure();
+    auto certificate =
+        mem::CertificateAttr::get(&getContext(), weights(), cache(limits), *arena, *worker, logits(limits));
+    module->setAttr(mem::MemDialect::certificateAttrName, certificate);
+    remark(module.getLoc(), "certify-memory", "bytes",
+           std::to_string(certificate.getWeights()) + " bytes of weights, " + std::to_string(certificate.getCache()) +
+               " of cache, " + std::to_string(certificate.getArena()) + " of arena, " +
+               std::to_string(certificate.getScratch()) + " of scratch a worker, " +
+               std::to_string(certificate.getLogits()) + " of logits",
+           {{"weight_bytes", certificate.getWeights()},
+            {"cache_bytes", certificate.getCache()},
+            {"arena_bytes", certificate.getArena()},
+            {"scratch_bytes", certificate.getScratch()},
+            {"logit_bytes", certificate.getLogits()}});
+    markAllAnalysesPreserved();
+  }
+};
+
+} // namespace
+} // namespace k2c

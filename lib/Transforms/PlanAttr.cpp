@@ -1,0 +1,42 @@
+//===- PlanAttr.cpp - What passes read of the plan and the target ---------===//
+#include "k2c/Transforms/PlanAttr.h"
+
+using namespace mlir;
+
+namespace k2c {
+
+const std::vector<StringRef> &optionalPassNames() {
+  static const std::vector<StringRef> names = {
+#define K2C_OPTIONAL_PASS(Name, name, summary) name,
+#include "k2c/Transforms/OptionalPasses.def"
+  };
+  return names;
+}
+
+dist::PlanAttr planOf(ModuleOp module) {
+  return module->getAttrOfType<dist::PlanAttr>(dist::DistDialect::planAttrName);
+}
+
+static auto passesWithout(dist::PlanAttr plan) {
+  ArrayRef<Attribute> passes = plan && plan.getWithout() ? plan.getWithout().getValue() : ArrayRef<Attribute>();
+  return llvm::map_range(passes, [](Attribute pass) { return cast<StringAttr>(pass).getValue(); });
+}
+
+bool isLeftOut(ModuleOp module, OptionalPass pass) {
+  return llvm::is_contained(passesWithout(planOf(module)), optionalPassNames()[size_t(pass)]);
+}
+
+std::optional<StringRef> unknownPass(dist::PlanAttr plan) {
+  for (StringRef pass : passesWithout(plan))
+    if (!llvm::is_contained(optionalPassNames(), pass))
+      return pass;
+  return std::nullopt;
+}
+
+FailureOr<kern::CpuAttr> targetOf(ModuleOp module, StringRef pass) {
+  if (auto cpu = module->getAttrOfType<kern::CpuAttr>(kern::KernDialect::targetAttrName))
+    return cpu;
+  return module.emitError() << pass << ": the module has no kern.target; run attach-plan first";
+}
+
+} // namespace k2c
