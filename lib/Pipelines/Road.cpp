@@ -77,12 +77,12 @@ Status Road::run(Form form) {
   return {};
 }
 
-/// The plan again, now that weights, arena and scratch are known exactly: refuses what does not fit.
+/// The plan again, now that arena and scratch are known exactly: refuses what does not fit. Of weights the planner's
+/// count is exact (test/Planner/weights.long).
 Status Road::certify() {
   launched = programKernels(*ir);
   auto exact = (*ir)->getAttrOfType<mem::CertificateAttr>(mem::MemDialect::certificateAttrName);
   MeasuredSizes measured;
-  measured.weights = Bytes(exact.getWeights());
   measured.arena = Bytes(exact.getArena());
   measured.scratchPerWorker = Bytes(exact.getScratch());
   measured.tokenizerFile = Bytes(inputs.folder.empty() ? 0 : tokenizerBytes(inputs.folder));

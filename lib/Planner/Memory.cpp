@@ -25,19 +25,10 @@ std::vector<CachePlane> cachePlanes(const ModelSpec &spec, const Limits &limits,
   return {plane("latent", mla.latent), plane("rope", mla.rope)};
 }
 
-/// Of all operands: the rotary table among them grows with the context.
-static Bytes countedWeights(const ModelSpec &spec, int64_t expandedFrom, const Limits &limits) {
-  Bytes bytes;
-  for (const PlannedOperand &operand : operandsOf(spec, expandedFrom, limits))
-    bytes += operand.packed.bytes;
-  return bytes;
-}
-
 MemoryCertificate MemoryModel::certify(const Limits &limits) const {
   MemoryCertificate memory;
-  memory.weights = countedWeights(spec, expandedFrom, limits);
-  if (measured.weights)
-    memory.weights += *measured.weights - countedWeights(spec, expandedFrom, planned);
+  for (const PlannedOperand &operand : operandsOf(spec, expandedFrom, limits))
+    memory.weights += operand.packed.bytes;
   for (const CachePlane &plane : cachePlanes(spec, limits, cache))
     memory.cache += plane.bytes();
   memory.arena = measured.arena;

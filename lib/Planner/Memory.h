@@ -17,7 +17,6 @@ struct MemoryModel {
   const ModelSpec &spec;
   const Device &device;
   const MeasuredSizes &measured;
-  const Limits &planned; ///< the limits at which `measured` holds
   DType cache;
   int64_t expandedFrom;
 

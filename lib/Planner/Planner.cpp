@@ -121,7 +121,7 @@ Expected<Plan> planHost(const ModelSpec &spec, const Topology &topology, const L
     plan.expandedFrom = expandedFrom(*mla, options.mla);
 
   DType cache = options.cache.value_or(options.compute);
-  MemoryModel memory{spec, topology.device, measured, limits, cache, plan.expandedFrom};
+  MemoryModel memory{spec, topology.device, measured, cache, plan.expandedFrom};
   if (options.mustFit)
     if (Status status = memory.check(limits); !status)
       return status.takeError();

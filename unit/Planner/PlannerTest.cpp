@@ -114,17 +114,16 @@ TEST(Plan, LatentCacheHasTwoPlanes) {
   EXPECT_EQ(plan.cachePerToken, Bytes(61 * 576 * 4));
 }
 
-TEST(Plan, WhatTheCompilerKnowsReplacesEstimates) {
+TEST(Plan, WhatTheCompilerKnowsIsAdded) {
   MeasuredSizes measured;
-  measured.weights = Bytes(1000);
   measured.arena = Bytes(2000);
   measured.scratchPerWorker = Bytes(300);
   Plan plan = planned(tinyLlama(), limits(64, 2, 256), {}, measured);
   const MemoryCertificate &m = plan.memory;
-  EXPECT_EQ(m.weights, Bytes(1000));
+  EXPECT_EQ(m.weights, Bytes(192512)) << "counted, as above";
   EXPECT_EQ(m.arena, Bytes(2000));
   EXPECT_EQ(m.scratch, Bytes(600)) << "two workers";
-  EXPECT_EQ(m.total(), Bytes(3600) + m.cache + m.logits + m.reserve);
+  EXPECT_EQ(m.total(), Bytes(2600) + m.weights + m.cache + m.logits + m.reserve);
 }
 
 /// k2rt/reserve.h with 3 sequences of at most 130 tokens, steps of 64 and a vocabulary of 100; 4.3 bytes were measured
@@ -188,20 +187,13 @@ TEST(PlanRefuses, LimitsThatFitBesideWhatTheCompilerKnows) {
   ModelSpec spec = tinyLlama();
   Limits wanted = limits(64, 16, 256);
   MeasuredSizes measured;
-  measured.weights = Bytes(3 << 20); // more than the planner counts
   measured.arena = Bytes(5 << 20);
   Bytes needed = planHost(spec, machine(gibibytes(1)), wanted, {}, measured)->memory.total();
   Topology small = machine(needed - Bytes(600 << 10));
   std::string text = planHost(spec, small, wanted, {}, measured).error().text();
   long context = 0, sequences = 0;
   ASSERT_NO_FATAL_FAILURE(readLimitsThatFit(text, context, sequences));
-  // Fewer positions need a smaller rotary table, which the compiler then knows.
-  auto fits = [&](Limits asked) {
-    MeasuredSizes there = measured;
-    auto weights = [&](const Limits &l) { return planHost(spec, machine(gibibytes(1)), l)->memory.weights; };
-    there.weights = *measured.weights + weights(asked) - weights(wanted);
-    return bool(planHost(spec, small, asked, {}, there));
-  };
+  auto fits = [&](Limits asked) { return bool(planHost(spec, small, asked, {}, measured)); };
   EXPECT_TRUE(fits(limits(64, 16, context)));
   EXPECT_FALSE(fits(limits(64, 16, context + 1)));
   EXPECT_TRUE(fits(limits(64, sequences, 256)));

@@ -1,7 +1,8 @@
 //===- Planner.h - From a model and a machine to a plan -------------------------===//
 //
 // Pure and fast: no weights, no files, no clock. The same call prints `k2c plan`, fills attach-plan, and certifies the
-// memory at the end, when the compiler has measured its weight map and its arena (MeasuredSizes).
+// memory at the end, when the compiler has measured its arena and its scratch (MeasuredSizes); weights, cache and
+// logits follow from the model.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_PLANNER_PLANNER_H
@@ -22,9 +23,8 @@ struct PlanOptions {
   bool mustFit = true;
 };
 
-/// Sizes that the compiler has measured on the program; the planner estimates them before.
+/// Sizes that only the compiled program tells; zero before.
 struct MeasuredSizes {
-  std::optional<Bytes> weights; ///< WeightMap::totalBytes; without it the weights are counted from the families
   Bytes arena;
   Bytes scratchPerWorker;
   Bytes tokenizerFile; ///< its size, for the reserve
