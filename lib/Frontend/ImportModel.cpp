@@ -44,7 +44,7 @@ Type elementType(OpBuilder &b, DType type) {
 class Importer {
 public:
   Importer(MLIRContext *context, const ModelSpec &spec, const ImportOptions &options, int64_t positions)
-      : b(context), spec(spec), options(options), positions(positions),
+      : b(context), spec(spec), options(options), positions(positions), heads(headsOfWeights(spec)),
         types(context, spec, elementType(b, options.compute), elementType(b, options.cache.value_or(options.compute))) {
   }
 
@@ -63,6 +63,7 @@ private:
   const ModelSpec &spec;
   const ImportOptions &options;
   int64_t positions;
+  std::map<std::string, int64_t> heads; ///< of weights whose rows belong to heads
   ModuleTypes types;
 };
 
@@ -75,19 +76,11 @@ RankedTensorType Importer::logicalType(const WeightFamily &family) {
   if (!family.alternatives.empty())
     shape.push_back(static_cast<int64_t>(family.alternatives.size()));
   llvm::append_range(shape, family.shape);
-  auto splitHeads = [&](int64_t heads) {
-    shape[0] /= heads;
-    shape.insert(shape.begin(), heads);
-  };
   StringRef id = family.id;
   id.consume_back("_bias");
-  if (const auto *gqa = std::get_if<GqaSpec>(&spec.attention)) {
-    if (id == "q")
-      splitHeads(gqa->heads);
-    else if (id == "k" || id == "v")
-      splitHeads(gqa->kvHeads);
-  } else if (id == "q" || id == "q_b" || id == "kv_b") {
-    splitHeads(std::get<MlaSpec>(spec.attention).heads);
+  if (auto cut = heads.find(id.str()); cut != heads.end()) {
+    shape[0] /= cut->second;
+    shape.insert(shape.begin(), cut->second);
   }
   return RankedTensorType::get(shape, elementType(b, family.dtype));
 }
@@ -131,16 +124,9 @@ void Importer::ropeTable() {
 
 void Importer::cachePool() {
   MLIRContext *context = b.getContext();
-  auto plane = [&](StringRef name, ArrayRef<int64_t> dims) -> Attribute {
-    return nn::PlaneAttr::get(context, name, dims, types.cacheElement());
-  };
   SmallVector<Attribute> planes;
-  if (const auto *mla = std::get_if<MlaSpec>(&spec.attention)) {
-    planes = {plane("latent", {mla->latent}), plane("rope", {mla->rope})};
-  } else {
-    const auto &gqa = std::get<GqaSpec>(spec.attention);
-    planes = {plane("k", {gqa.kvHeads, gqa.headDim}), plane("v", {gqa.kvHeads, gqa.headDim})};
-  }
+  for (const CachedRow &row : attentionSizes(spec).cache)
+    planes.push_back(nn::PlaneAttr::get(context, row.plane, row.dims(), types.cacheElement()));
   Attribute layers = nn::DomainAttr::get(context, "layer", nn::IndicesAttr::get(context, 0, spec.layerCount()));
   nn::PoolOp::create(b, types.place("layers"), b.getStringAttr("cache"), b.getArrayAttr(layers), b.getArrayAttr(planes),
                      b.getI64IntegerAttr(K2RT_PAGE_TOKENS), b.getI64IntegerAttr(0));
@@ -194,9 +180,8 @@ OwningOpRef<ModuleOp> Importer::run() {
     weights(family);
   ropeTable();
   cachePool();
-  for (LayerKind kind : {LayerKind::Dense, LayerKind::Moe})
-    if (llvm::any_of(spec.layers, [&](const LayerRun &run) { return run.kind == kind; }))
-      layerFunction(kind);
+  for (LayerKind kind : layerKinds(spec))
+    layerFunction(kind);
   stepFunction();
   return module;
 }

@@ -1,11 +1,7 @@
-//===- LayerBuilder.cpp - the ops of one layer ----------------------------===//
+//===- LayerBuilder.cpp - The ops of one layer in the model form ----------===//
 //
-// A layer, with N an RMS norm:
-//
-//   y = x + Attention(N x)          z = y + Mlp(N y)   or   y + Moe(N y)
-//
-// Roles ("q_a", "experts_down") are the ids of the families file; a weight that
-// the model does not have (a bias, a query latent) has no family.
+// Prints the list of Layers.h. A weight that the model does not have (a bias) has no family; the element types, the
+// rows' encoding and the batch are what the list leaves out.
 //
 //===----------------------------------------------------------------------===//
 #include "LayerBuilder.h"
@@ -55,109 +51,117 @@ Value LayerBuilder::rmsNorm(Value x, StringRef id, double eps) {
                                b.getF64FloatAttr(eps));
 }
 
-Value LayerBuilder::add(Value x, Value y) { return nn::AddOp::create(b, y.getLoc(), x.getType(), x, y); }
+/// Elements of the last dimension.
+static int64_t lastDim(Value x) { return cast<RankedTensorType>(x.getType()).getShape().back(); }
 
-Value LayerBuilder::rotary(Value x, int64_t first) {
+ValueRange LayerBuilder::rotary(const LayerOp &op, Value x) {
   auto pairs = spec.rope.pairs == RopePairs::Half ? nn::Pairing::Half : nn::Pairing::Interleaved;
-  return nn::RotaryOp::create(b, types.place("rope"), x.getType(), x, symbol("rope"), Value(), batch, first,
-                              spec.rope.dims, pairs);
+  return nn::RotaryOp::create(b, types.place("rope"), x.getType(), x, symbol("rope"), Value(), batch, op.first,
+                              spec.rope.dims, pairs)
+      ->getResults();
 }
 
-/// Projects the heads' outputs, laid one after another, to the residual stream.
-Value LayerBuilder::output(Value heads, int64_t width) {
-  Value row = nn::ReshapeOp::create(b, heads.getLoc(), types.rows({width}), heads);
-  return linear(row, "o", types.hidden());
+ValueRange LayerBuilder::appendKeys(Value key, Value value) {
+  int64_t heads = cast<RankedTensorType>(key.getType()).getDimSize(1);
+  auto view = nn::KvViewType::get(b.getContext(), heads, lastDim(key), lastDim(value), types.cacheElement());
+  return nn::AppendOp::create(b, types.place("heads"), view, symbol("cache"), layer, key, value, batch)->getResults();
 }
 
-/// Heads [rows, heads, dims], normalised as the model does it: not, one by one, or as one row.
-Value LayerBuilder::normalized(const GqaSpec &gqa, Value heads, StringRef id) {
-  if (gqa.norm == QueryKeyNorm::None)
-    return heads;
-  if (gqa.norm == QueryKeyNorm::Head)
-    return rmsNorm(heads, id, spec.normEps);
-  auto type = cast<RankedTensorType>(heads.getType());
-  Value row = nn::ReshapeOp::create(b, heads.getLoc(), types.rows({type.getDimSize(1) * type.getDimSize(2)}), heads);
-  return nn::ReshapeOp::create(b, heads.getLoc(), type, rmsNorm(row, id, spec.normEps));
+ValueRange LayerBuilder::appendLatent(Value latent, Value key) {
+  auto view = mla::ViewType::get(b.getContext(), lastDim(latent), lastDim(key), types.cacheElement());
+  return mla::AppendOp::create(b, types.place("kv_lora"), view, symbol("cache"), layer, latent, key, batch)
+      ->getResults();
 }
 
-Value LayerBuilder::clipped(const GqaSpec &gqa, Value heads) {
-  return gqa.clip > 0
-             ? nn::ClipOp::create(b, heads.getLoc(), heads.getType(), heads, b.getF64FloatAttr(gqa.clip)).getResult()
-             : heads;
+ValueRange LayerBuilder::attention(Value query, Value view) {
+  return nn::AttentionOp::create(b, types.place("heads"), query.getType(), query, view, batch,
+                                 b.getF64FloatAttr(spec.softmaxScale()), /*window=*/IntegerAttr(), nn::SoftmaxAttr())
+      ->getResults();
 }
 
-Value LayerBuilder::attention(const GqaSpec &gqa, Value h) {
-  RankedTensorType query = types.rows({gqa.heads, gqa.headDim});
-  RankedTensorType key = types.rows({gqa.kvHeads, gqa.headDim});
-  Value q = rotary(clipped(gqa, normalized(gqa, linear(h, "q", query), "q_norm")), 0);
-  Value k = rotary(clipped(gqa, normalized(gqa, linear(h, "k", key), "k_norm")), 0);
-  Value v = clipped(gqa, linear(h, "v", key));
-  Location loc = types.place("heads");
-  auto view = nn::KvViewType::get(b.getContext(), gqa.kvHeads, gqa.headDim, gqa.headDim, types.cacheElement());
-  Value kv = nn::AppendOp::create(b, loc, view, symbol("cache"), layer, k, v, batch);
-  Value o = nn::AttentionOp::create(b, loc, query, q, kv, batch, b.getF64FloatAttr(spec.softmaxScale()),
-                                    /*window=*/IntegerAttr(), nn::SoftmaxAttr());
-  return output(o, gqa.heads * gqa.headDim);
+ValueRange LayerBuilder::latentAttention(const LayerOp &op, Value query, Value view) {
+  RankedTensorType type = types.rows(op.results[0]);
+  int64_t rope = cast<mla::ViewType>(view.getType()).getRope();
+  const std::string &kvb = op.weights[0];
+  return mla::AttentionOp::create(b, types.place(*spec.find(kvb)), type, query, view, symbol(kvb), layer, batch,
+                                  b.getI64IntegerAttr(lastDim(query) - rope), b.getI64IntegerAttr(rope),
+                                  b.getI64IntegerAttr(type.getShape().back()), b.getF64FloatAttr(spec.softmaxScale()),
+                                  mla::FormsAttr(), nn::SoftmaxAttr())
+      ->getResults();
 }
 
-Value LayerBuilder::latentQuery(const MlaSpec &mla, Value h) {
-  RankedTensorType heads = types.rows({mla.heads, mla.nope + mla.rope});
-  if (mla.queryLatent == 0)
-    return linear(h, "q", heads);
-  Value latent = linear(h, "q_a", types.rows({mla.queryLatent}));
-  return linear(rmsNorm(latent, "q_a_norm", mla.latentNormEps), "q_b", heads);
-}
-
-Value LayerBuilder::attention(const MlaSpec &mla, Value h) {
-  Value q = rotary(latentQuery(mla, h), mla.nope);
-  Value both = linear(h, "kv_a", types.rows({mla.latent + mla.rope}));
-  auto split = nn::SplitOp::create(b, both.getLoc(), TypeRange{types.rows({mla.latent}), types.rows({mla.rope})}, both);
-  Value latent = rmsNorm(split.getResult(0), "kv_a_norm", mla.latentNormEps);
-  Value key = rotary(split.getResult(1), 0);
-  Location loc = types.place("kv_lora");
-  auto view = mla::ViewType::get(b.getContext(), mla.latent, mla.rope, types.cacheElement());
-  Value kv = mla::AppendOp::create(b, loc, view, symbol("cache"), layer, latent, key, batch);
-  Value o = mla::AttentionOp::create(b, types.place(*spec.find("kv_b")), types.rows({mla.heads, mla.value}), q, kv,
-                                     symbol("kv_b"), layer, batch, b.getI64IntegerAttr(mla.nope),
-                                     b.getI64IntegerAttr(mla.rope), b.getI64IntegerAttr(mla.value),
-                                     b.getF64FloatAttr(spec.softmaxScale()), mla::FormsAttr(), nn::SoftmaxAttr());
-  return output(o, mla.heads * mla.value);
-}
-
-Value LayerBuilder::gatedMlp(Value n, StringRef gateUp, StringRef down, int64_t inter) {
-  Value both = linear(n, gateUp, types.rows({2, inter}));
-  Value act = nn::GatedActOp::create(b, both.getLoc(), types.rows({inter}), both, nn::Activation::Silu);
-  return linear(act, down, types.hidden());
-}
-
-Value LayerBuilder::moe(const MoeSpec &moe, Value n) {
-  Type f32 = b.getF32Type();
-  Value logits = linear(n, "router", types.rows({moe.experts}, nn::RowKind::Token, f32));
-  RankedTensorType ids = types.rows({moe.topK}, nn::RowKind::Token, b.getI32Type());
-  RankedTensorType weights = types.rows({moe.topK}, nn::RowKind::Token, f32);
+ValueRange LayerBuilder::select(const LayerOp &op, Value logits) {
+  const MoeSpec &moe = *spec.moe;
+  RankedTensorType ids = types.rows(op.results[0], nn::RowKind::Token, b.getI32Type());
+  RankedTensorType weights = types.rows(op.results[1], nn::RowKind::Token, b.getF32Type());
   auto score = moe.scoring == Scoring::Sigmoid ? moe::Scoring::Sigmoid : moe::Scoring::Softmax;
   auto groupScore = moe.groupScore == GroupScore::Top2Sum ? moe::GroupScore::Top2 : moe::GroupScore::Max;
-  auto select =
-      moe::SelectOp::create(b, types.place("top_k"), ids, weights, logits, batch,
-                            moe.correctionBias ? symbol("selection_bias") : FlatSymbolRefAttr(),
-                            moe.correctionBias ? layer : Value(), layer, types.indices(spec.moeLayers()), score,
-                            moe.topK, moe.topGroups, moe.groups, groupScore, moe.normalize, llvm::APFloat(moe.scale));
-  Value routed = moe::ExpertsOp::create(b, types.place(*spec.find("experts_gate_up")), types.hidden(), n,
-                                        select.getExperts(), select.getWeights(), symbol("experts_gate_up"), layer,
-                                        symbol("experts_down"), layer, moe.inter, moe.experts, nn::Activation::Silu,
-                                        nn::TreeAttr(), nn::TreeAttr(), moe::TreeAttr());
-  if (moe.sharedInter == 0)
-    return routed;
-  return add(routed, gatedMlp(n, "shared_gate_up", "shared_down", moe.sharedInter));
+  bool hasBias = !op.weights.empty();
+  return moe::SelectOp::create(b, types.place("top_k"), ids, weights, logits, batch,
+                               hasBias ? symbol(op.weights[0]) : FlatSymbolRefAttr(), hasBias ? layer : Value(), layer,
+                               types.indices(spec.moeLayers()), score, moe.topK, moe.topGroups, moe.groups, groupScore,
+                               moe.normalize, llvm::APFloat(moe.scale))
+      ->getResults();
+}
+
+ValueRange LayerBuilder::experts(const LayerOp &op, ArrayRef<Value> inputs) {
+  return moe::ExpertsOp::create(b, types.place(*spec.find(op.weights[0])), types.hidden(), inputs[0], inputs[1],
+                                inputs[2], symbol(op.weights[0]), layer, symbol(op.weights[1]), layer, spec.moe->inter,
+                                spec.moe->experts, nn::Activation::Silu, nn::TreeAttr(), nn::TreeAttr(),
+                                moe::TreeAttr())
+      ->getResults();
+}
+
+ValueRange LayerBuilder::append(const LayerOp &op, ArrayRef<Value> inputs) {
+  Value x = inputs[0];
+  Location loc = x.getLoc();
+  auto rows = [&](size_t result) { return types.rows(op.results[result]); };
+  switch (op.kind) {
+  case LayerOpKind::RmsNorm:
+    return rmsNorm(x, op.weights[0], op.number).getDefiningOp()->getResults();
+  case LayerOpKind::Linear: {
+    // A router's logits stay f32, whatever activations are.
+    RankedTensorType type =
+        op.weights[0] == "router" ? types.rows(op.results[0], nn::RowKind::Token, b.getF32Type()) : rows(0);
+    return linear(x, op.weights[0], type).getDefiningOp()->getResults();
+  }
+  case LayerOpKind::Reshape:
+    return nn::ReshapeOp::create(b, loc, rows(0), x)->getResults();
+  case LayerOpKind::Split:
+    return nn::SplitOp::create(b, loc, TypeRange{rows(0), rows(1)}, x)->getResults();
+  case LayerOpKind::Clip:
+    return nn::ClipOp::create(b, loc, x.getType(), x, b.getF64FloatAttr(op.number))->getResults();
+  case LayerOpKind::Rotary:
+    return rotary(op, x);
+  case LayerOpKind::Append:
+    return appendKeys(x, inputs[1]);
+  case LayerOpKind::LatentAppend:
+    return appendLatent(x, inputs[1]);
+  case LayerOpKind::Attention:
+    return attention(x, inputs[1]);
+  case LayerOpKind::LatentAttention:
+    return latentAttention(op, x, inputs[1]);
+  case LayerOpKind::GatedAct:
+    return nn::GatedActOp::create(b, loc, rows(0), x, nn::Activation::Silu)->getResults();
+  case LayerOpKind::Select:
+    return select(op, x);
+  case LayerOpKind::Experts:
+    return experts(op, inputs);
+  case LayerOpKind::Add:
+    return nn::AddOp::create(b, inputs[1].getLoc(), x.getType(), x, inputs[1])->getResults();
+  }
+  llvm_unreachable("all kinds are listed");
 }
 
 Value LayerBuilder::build(LayerKind kind, Value x) {
-  Value h = rmsNorm(x, "attention_norm", spec.normEps);
-  Value attended = std::visit([&](const auto &variant) { return attention(variant, h); }, spec.attention);
-  Value y = add(x, attended);
-  Value n = rmsNorm(y, "mlp_norm", spec.normEps);
-  Value fed = kind == LayerKind::Moe ? moe(*spec.moe, n) : gatedMlp(n, "gate_up", "down", spec.mlp->inter);
-  Value z = add(y, fed);
+  SmallVector<Value> values{x};
+  for (const LayerOp &op : layerOps(spec, kind)) {
+    SmallVector<Value> inputs;
+    for (size_t value : op.inputs)
+      inputs.push_back(values[value]);
+    llvm::append_range(values, append(op, inputs));
+  }
+  Value z = values.back();
   nn::ObserveOp::create(b, types.place("layers"), z, batch, nn::CaptureKind::Hidden, layer);
   return z;
 }

@@ -1,11 +1,11 @@
-//===- LayerBuilder.h - the ops of one layer ------------------------------===//
+//===- LayerBuilder.h - The ops of one layer in the model form ------------===//
 #ifndef K2C_LIB_FRONTEND_LAYERBUILDER_H
 #define K2C_LIB_FRONTEND_LAYERBUILDER_H
 
 #include "dialects/Mla/Mla.h"
 #include "dialects/Moe/Moe.h"
 #include "dialects/Nn/Nn.h"
-#include "k2c/Model/ModelSpec.h"
+#include "k2c/Model/Layers.h"
 #include "mlir/IR/Builders.h"
 
 namespace k2c {
@@ -36,8 +36,7 @@ private:
   mlir::Type cache;
 };
 
-/// Appends the ops of one layer: x + attention(norm x), then + mlp or moe.
-/// Residual additions are written as the published models compute them.
+/// Appends the ops of Layers.h, one or two of the dialects for each.
 class LayerBuilder {
 public:
   /// Ops are added at the end of `b`'s block; `layer` is the layer's index.
@@ -54,16 +53,14 @@ public:
   mlir::Value rmsNorm(mlir::Value x, llvm::StringRef id, double eps);
 
 private:
-  mlir::Value attention(const GqaSpec &gqa, mlir::Value h);
-  mlir::Value clipped(const GqaSpec &gqa, mlir::Value heads);
-  mlir::Value normalized(const GqaSpec &gqa, mlir::Value heads, llvm::StringRef id);
-  mlir::Value attention(const MlaSpec &mla, mlir::Value h);
-  mlir::Value latentQuery(const MlaSpec &mla, mlir::Value h);
-  mlir::Value rotary(mlir::Value x, int64_t first);
-  mlir::Value output(mlir::Value heads, int64_t width);
-  mlir::Value gatedMlp(mlir::Value n, llvm::StringRef gateUp, llvm::StringRef down, int64_t inter);
-  mlir::Value moe(const MoeSpec &moe, mlir::Value n);
-  mlir::Value add(mlir::Value x, mlir::Value y);
+  mlir::ValueRange append(const LayerOp &op, llvm::ArrayRef<mlir::Value> inputs);
+  mlir::ValueRange rotary(const LayerOp &op, mlir::Value x);
+  mlir::ValueRange appendKeys(mlir::Value key, mlir::Value value);
+  mlir::ValueRange appendLatent(mlir::Value latent, mlir::Value key);
+  mlir::ValueRange attention(mlir::Value query, mlir::Value view);
+  mlir::ValueRange latentAttention(const LayerOp &op, mlir::Value query, mlir::Value view);
+  mlir::ValueRange select(const LayerOp &op, mlir::Value logits);
+  mlir::ValueRange experts(const LayerOp &op, llvm::ArrayRef<mlir::Value> inputs);
 
   mlir::FlatSymbolRefAttr symbol(llvm::StringRef id);
   /// The layer index if the family has one per layer.

@@ -2,6 +2,8 @@
 
 #include "k2c/Model/ModelSpec.h"
 
+#include "k2c/Model/Layers.h"
+
 #include <cmath>
 
 using namespace k2c;
@@ -96,9 +98,7 @@ std::vector<int64_t> ModelSpec::moeLayers() const {
 }
 
 double ModelSpec::softmaxScale() const {
-  const auto *mla = std::get_if<MlaSpec>(&attention);
-  int64_t width = mla ? mla->nope + mla->rope : std::get<GqaSpec>(attention).headDim;
-  return rope.attentionScale / std::sqrt(static_cast<double>(width));
+  return rope.attentionScale / std::sqrt(static_cast<double>(attentionSizes(*this).key));
 }
 
 const WeightFamily *ModelSpec::find(const std::string &id) const {

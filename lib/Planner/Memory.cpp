@@ -8,6 +8,7 @@
 #include "Memory.h"
 
 #include "Operands.h"
+#include "k2c/Model/Layers.h"
 #include "k2c/Support/Printable.h"
 #include "k2rt/reserve.h"
 #include <cstdio>
@@ -16,13 +17,10 @@
 namespace k2c::planner {
 
 std::vector<CachePlane> cachePlanes(const ModelSpec &spec, const Limits &limits, DType type) {
-  auto plane = [&](const char *name, int64_t width) {
-    return CachePlane{name, spec.layerCount(), width, type, limits.pages(), 0};
-  };
-  if (const auto *gqa = std::get_if<GqaSpec>(&spec.attention))
-    return {plane("k", gqa->kvHeads * gqa->headDim), plane("v", gqa->kvHeads * gqa->headDim)};
-  const auto &mla = std::get<MlaSpec>(spec.attention);
-  return {plane("latent", mla.latent), plane("rope", mla.rope)};
+  std::vector<CachePlane> planes;
+  for (const CachedRow &row : attentionSizes(spec).cache)
+    planes.push_back({row.plane, spec.layerCount(), row.width(), type, limits.pages(), 0});
+  return planes;
 }
 
 MemoryCertificate MemoryModel::certify(const Limits &limits) const {

@@ -16,34 +16,33 @@ std::optional<MlaForms> parseMlaForms(std::string_view word) {
   return std::nullopt;
 }
 
-/// Multiply-adds that expand one key, or absorb one query, of one head.
-static double expansion(const MlaSpec &mla) { return double(mla.latent) * double(mla.nope + mla.value); }
-
 /// Multiply-adds of one head for one query and one key.
-static double expandedPair(const MlaSpec &mla) { return double(mla.nope + mla.rope + mla.value); }
-static double absorbedPair(const MlaSpec &mla) { return double(2 * mla.latent + mla.rope); }
+static double expandedPair(const AttentionSizes &sizes) { return double(sizes.key + sizes.value); }
+static double absorbedPair(const AttentionSizes &sizes) { return double(sizes.absorbedKey + sizes.absorbedValue); }
 
-Flops expandedFlops(const MlaSpec &mla, double queries, double keys) {
-  return Flops(2 * double(mla.heads) * (queries * keys * expandedPair(mla) + keys * expansion(mla)));
+Flops expandedFlops(const AttentionSizes &sizes, double queries, double keys) {
+  return Flops(2 * double(sizes.heads) * (queries * keys * expandedPair(sizes) + keys * sizes.expansion));
 }
 
-Flops absorbedFlops(const MlaSpec &mla, double queries, double keys) {
-  return Flops(2 * double(mla.heads) * (queries * keys * absorbedPair(mla) + queries * expansion(mla)));
+Flops absorbedFlops(const AttentionSizes &sizes, double queries, double keys) {
+  return Flops(2 * double(sizes.heads) * (queries * keys * absorbedPair(sizes) + queries * sizes.expansion));
 }
 
-std::optional<double> mlaCrossover(const MlaSpec &mla, std::optional<double> keys) {
-  double saved = absorbedPair(mla) - expandedPair(mla);
+std::optional<double> mlaCrossover(const AttentionSizes &sizes, std::optional<double> keys) {
+  double saved = absorbedPair(sizes) - expandedPair(sizes);
   if (keys) {
-    double denominator = *keys * saved + expansion(mla);
-    return denominator > 0 ? std::optional(*keys * expansion(mla) / denominator) : std::nullopt;
+    double denominator = *keys * saved + sizes.expansion;
+    return denominator > 0 ? std::optional(*keys * sizes.expansion / denominator) : std::nullopt;
   }
-  return saved > 0 ? std::optional(expansion(mla) / saved) : std::nullopt;
+  return saved > 0 ? std::optional(sizes.expansion / saved) : std::nullopt;
 }
 
-int64_t expandedFrom(const MlaSpec &mla, MlaForms forms) {
+int64_t expandedFrom(const AttentionSizes &sizes, MlaForms forms) {
+  if (!sizes.isLatent())
+    return -1;
   if (forms == MlaForms::Expanded)
     return 0;
-  std::optional<double> crossover = mlaCrossover(mla);
+  std::optional<double> crossover = mlaCrossover(sizes);
   if (forms == MlaForms::Absorbed || !crossover)
     return -1;
   return int64_t(std::ceil(*crossover));

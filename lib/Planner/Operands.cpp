@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "Operands.h"
 
+#include "k2c/Model/Layers.h"
 #include "k2c/Weights/WeightMap.h"
 #include <numeric>
 
@@ -41,13 +42,14 @@ static PanelLayout stored(PanelLayout layout, const WeightFamily &family, int64_
 }
 
 /// W_kvb [heads * (nope + value)][latent].
-static void addLatentExpansion(const WeightFamily &family, const MlaSpec &mla, int64_t expandedFrom,
+static void addLatentExpansion(const WeightFamily &family, const AttentionSizes &sizes, int64_t expandedFrom,
                                std::vector<PlannedOperand> &operands) {
   DType type = packedType(family);
-  int64_t layers = family.layerCount(), head = mla.nope + mla.value;
-  PanelLayout uk = stored(panels(type, mla.heads, mla.nope, mla.latent), family, head);
-  PanelLayout absorbed = stored(panels(type, mla.heads, mla.latent, mla.nope), family, head, /*transposed=*/true);
-  PanelLayout uv = stored(panels(type, mla.heads, mla.value, mla.latent), family, std::gcd(head, mla.nope));
+  int64_t layers = family.layerCount(), latent = sizes.absorbedValue, head = family.shape[0] / sizes.heads;
+  int64_t nope = head - sizes.value;
+  PanelLayout uk = stored(panels(type, sizes.heads, nope, latent), family, head);
+  PanelLayout absorbed = stored(panels(type, sizes.heads, latent, nope), family, head, /*transposed=*/true);
+  PanelLayout uv = stored(panels(type, sizes.heads, sizes.value, latent), family, std::gcd(head, nope));
   if (expandedFrom >= 0)
     operands.push_back(operand(family.id + ".uk", layers, uk, Use::Expanded));
   if (expandedFrom != 0)
@@ -70,20 +72,17 @@ static PlannedOperand plainOperand(const WeightFamily &family, int64_t headRows)
   return operand(family.id, layers, layout, use, double(layers * parts * family.elements()));
 }
 
-static int64_t headRowsOf(const ModelSpec &spec, const WeightFamily &family) {
-  if (const auto *mla = std::get_if<MlaSpec>(&spec.attention))
-    return family.id == "q" || family.id == "q_b" ? mla->nope + mla->rope : 0;
-  return family.id == "q" || family.id == "k" || family.id == "v" ? std::get<GqaSpec>(spec.attention).headDim : 0;
-}
-
 std::vector<PlannedOperand> operandsOf(const ModelSpec &spec, int64_t expandedFrom, const Limits &limits) {
   std::vector<PlannedOperand> operands;
-  const auto *mla = std::get_if<MlaSpec>(&spec.attention);
-  for (const WeightFamily &family : spec.weights)
-    if (mla && family.id == "kv_b")
-      addLatentExpansion(family, *mla, expandedFrom, operands);
+  const AttentionSizes sizes = attentionSizes(spec);
+  const std::map<std::string, int64_t> heads = headsOfWeights(spec);
+  for (const WeightFamily &family : spec.weights) {
+    auto cut = heads.find(family.id);
+    if (sizes.isLatent() && family.id == "kv_b")
+      addLatentExpansion(family, sizes, expandedFrom, operands);
     else
-      operands.push_back(plainOperand(family, headRowsOf(spec, family)));
+      operands.push_back(plainOperand(family, cut == heads.end() ? 0 : family.shape[0] / cut->second));
+  }
   if (const WeightFamily *embed = spec.find("embed"); embed && spec.tiedEmbeddings)
     operands.push_back(operand("head", 1, panels(packedType(*embed), 1, spec.vocab, spec.hidden), Use::Logits,
                                double(embed->elements())));

@@ -58,16 +58,16 @@ static std::string decimal(double value, const char *format) {
   return text;
 }
 
-static Remark mlaRemark(const MlaSpec &mla, const Plan &plan) {
+static Remark mlaRemark(const AttentionSizes &sizes, const Plan &plan) {
   Remark remark{"absorb-mla", "", {{"expanded_from", double(plan.expandedFrom)}}};
-  std::optional<double> crossover = mlaCrossover(mla);
+  std::optional<double> crossover = mlaCrossover(sizes);
   if (crossover)
     remark.metrics.push_back({"crossover_tokens", *crossover});
   if (plan.mla != MlaForms::Phased)
     remark.text = plan.mla == MlaForms::Absorbed ? "every segment runs absorbed, as --mla asks"
                                                  : "every segment runs expanded, as --mla asks";
   else if (!crossover)
-    remark.text = "every segment runs absorbed: it never costs more with latent " + std::to_string(mla.latent);
+    remark.text = "every segment runs absorbed: it never costs more with latent " + std::to_string(sizes.absorbedValue);
   else
     remark.text = "prompt segments of " + std::to_string(plan.expandedFrom) +
                   " new tokens and more run expanded, others absorbed: both cost the same at " +
@@ -116,9 +116,8 @@ Expected<Plan> planHost(const ModelSpec &spec, const Topology &topology, const L
   plan.limits = limits;
   plan.compute = options.compute;
   plan.mla = options.mla;
-  const auto *mla = std::get_if<MlaSpec>(&spec.attention);
-  if (mla)
-    plan.expandedFrom = expandedFrom(*mla, options.mla);
+  const AttentionSizes sizes = attentionSizes(spec);
+  plan.expandedFrom = expandedFrom(sizes, options.mla);
 
   DType cache = options.cache.value_or(options.compute);
   MemoryModel memory{spec, topology.device, measured, cache, plan.expandedFrom};
@@ -136,8 +135,8 @@ Expected<Plan> planHost(const ModelSpec &spec, const Topology &topology, const L
   plan.prefill = predictStep(spec, plan, topology.device, {1, prompt, 0});
   plan.decode = predictStep(spec, plan, topology.device, {1, 1, 1});
 
-  if (mla)
-    plan.remarks.push_back(mlaRemark(*mla, plan));
+  if (sizes.isLatent())
+    plan.remarks.push_back(mlaRemark(sizes, plan));
   plan.remarks.push_back(memoryRemark(plan, topology.device));
   plan.remarks.push_back(predictionRemark("prefill", plan.prefill, plan, topology.device));
   plan.remarks.push_back(predictionRemark("decode", plan.decode, plan, topology.device));

@@ -24,14 +24,12 @@ bool runsExpanded(const Plan &plan, const StepShape &shape) {
 static Flops attentionFlops(const ModelSpec &spec, const Plan &plan, const StepShape &shape) {
   double each = double(spec.layerCount()) * double(shape.sequences), tokens = double(shape.tokens);
   double keys = double(shape.context) + (tokens + 1) / 2;
-  if (const auto *gqa = std::get_if<GqaSpec>(&spec.attention))
-    return Flops(each * 2 * tokens * keys * double(gqa->heads) * 2 * double(gqa->headDim));
-  const auto &mla = std::get<MlaSpec>(spec.attention);
+  const AttentionSizes sizes = attentionSizes(spec);
   if (!runsExpanded(plan, shape))
-    return absorbedFlops(mla, tokens, keys) * each;
+    return absorbedFlops(sizes, tokens, keys) * each;
   // Every cached key is expanded, whatever the queries see of it.
-  Flops unseen = expandedFlops(mla, 0, double(shape.context) + tokens - keys);
-  return (expandedFlops(mla, tokens, keys) + unseen) * each;
+  Flops unseen = expandedFlops(sizes, 0, double(shape.context) + tokens - keys);
+  return (expandedFlops(sizes, tokens, keys) + unseen) * each;
 }
 
 std::vector<Work> stepWork(const ModelSpec &spec, const Plan &plan, const StepShape &shape) {

@@ -49,6 +49,7 @@ TEST(Golden, MlaCrossover) {
     mla.nope = item["nope"];
     mla.rope = item["rope"];
     mla.value = item["value"];
-    EXPECT_NEAR(*mlaCrossover(mla, item["context"].get<double>()), item["value_tokens"].get<double>(), 1e-7);
+    EXPECT_NEAR(*mlaCrossover(attentionSizes(mla), item["context"].get<double>()), item["value_tokens"].get<double>(),
+                1e-7);
   }
 }

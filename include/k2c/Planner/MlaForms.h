@@ -15,7 +15,7 @@
 #ifndef K2C_PLANNER_MLAFORMS_H
 #define K2C_PLANNER_MLAFORMS_H
 
-#include "k2c/Model/ModelSpec.h"
+#include "k2c/Model/Layers.h"
 #include "k2c/Support/Units.h"
 #include <cstdint>
 #include <optional>
@@ -30,17 +30,17 @@ std::string_view name(MlaForms forms);
 /// The forms that are spelt so, or nothing.
 std::optional<MlaForms> parseMlaForms(std::string_view word);
 
-/// FLOP of all heads for `queries` tokens that each see `keys` keys.
-Flops expandedFlops(const MlaSpec &mla, double queries, double keys);
-Flops absorbedFlops(const MlaSpec &mla, double queries, double keys);
+/// FLOP of all heads for `queries` tokens that each see `keys` keys. Where nothing is expanded both are the same.
+Flops expandedFlops(const AttentionSizes &sizes, double queries, double keys);
+Flops absorbedFlops(const AttentionSizes &sizes, double queries, double keys);
 
 /// Query tokens at which both forms cost the same on `keys` keys, or on any number of them as it grows without bound.
 /// Nothing: the absorbed form never costs more.
-std::optional<double> mlaCrossover(const MlaSpec &mla, std::optional<double> keys = std::nullopt);
+std::optional<double> mlaCrossover(const AttentionSizes &sizes, std::optional<double> keys = std::nullopt);
 
 /// The manifest's "prompt_expanded_at_least": prompt segments of at least so many new tokens run expanded; 0: all, -1:
-/// none.
-int64_t expandedFrom(const MlaSpec &mla, MlaForms forms);
+/// none, as where nothing is expanded.
+int64_t expandedFrom(const AttentionSizes &sizes, MlaForms forms);
 
 } // namespace k2c
 

@@ -4,6 +4,7 @@
 #include "../Read.h"
 #include "k2c/Formulas/Flops.h"
 #include "k2c/Formulas/StageParameters.h"
+#include "k2c/Model/Layers.h"
 #include "k2c/Planner/MlaForms.h"
 
 using namespace k2c;
@@ -156,7 +157,7 @@ QueryAnswer crossover(QueryInputs &in) {
     keys = in.number("context", 0, 1e15);
   if (!mla)
     return QueryAnswer();
-  std::optional<double> tokens = mlaCrossover(*mla, keys);
+  std::optional<double> tokens = mlaCrossover(attentionSizes(*mla), keys);
   if (!tokens)
     in.fail("model", "has no crossover: the absorbed form never costs more");
   return QueryAnswer(tokens.value_or(0));

@@ -3,6 +3,7 @@
 #include "../Parts.h"
 #include "../Read.h"
 #include "k2c/Formulas/TrainRank.h"
+#include "k2c/Model/Layers.h"
 #include "k2c/Planner/Bubble.h"
 #include "k2c/Planner/SavedTensors.h"
 
@@ -149,10 +150,8 @@ Microbatch readMicrobatch(QueryInputs &in, const ModelSpec *model) {
   batch.layers = readStageLayers(in, model, 1);
   checkDivides(in, "sp", batch.sp, "the tokens b x s", batch.sequences * batch.tokens);
   checkDivides(in, "cp", batch.cp, "the tokens s", batch.tokens);
-  if (const GqaSpec *gqa = model ? std::get_if<GqaSpec>(&model->attention) : nullptr)
-    checkDivides(in, "tp", batch.tp, "the attention heads", gqa->heads);
-  else if (model)
-    checkDivides(in, "tp", batch.tp, "the attention heads", std::get<MlaSpec>(model->attention).heads);
+  if (model)
+    checkDivides(in, "tp", batch.tp, "the attention heads", attentionSizes(*model).heads);
   batch.etp = in.whole("etp", 1, 1, maxRanks);
   if (model && model->moe) {
     checkDivides(in, "ep", batch.ep, "the experts", model->moe->experts);

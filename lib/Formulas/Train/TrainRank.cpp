@@ -1,6 +1,7 @@
 //===- TrainRank.cpp - Parameters and memory of one training rank, by paper 002 -===//
 
 #include "k2c/Formulas/TrainRank.h"
+#include "k2c/Model/Layers.h"
 
 using namespace k2c;
 
@@ -38,9 +39,7 @@ Expected<DeviceParameters> k2c::deviceParameters(const ModelSpec &spec, const St
   std::vector<int64_t> moeLayers = spec.moeLayers();
   if (!spec.moe || moeLayers.empty())
     return Error{"model", "has no routed experts", "ask this of a mixture-of-experts model"};
-  const auto *gqa = std::get_if<GqaSpec>(&spec.attention);
-  int64_t heads = gqa ? gqa->heads : std::get<MlaSpec>(spec.attention).heads;
-  if (heads % layout.tp)
+  if (const int64_t heads = attentionSizes(spec).heads; heads % layout.tp)
     return indivisible("the attention heads", heads, "tp", layout.tp);
   if (spec.moe->inter % layout.etp)
     return indivisible("the width of an expert", spec.moe->inter, "etp", layout.etp);

@@ -1,6 +1,7 @@
 //===- CheckLayout.cpp - Whether a model divides into a layout ----------------===//
 
 #include "TrainStep.h"
+#include "k2c/Model/Layers.h"
 #include "k2c/Support/Printable.h"
 
 using namespace k2c;
@@ -43,12 +44,11 @@ Status checkDevices(const Topology &topology, const ParallelLayout &layout) {
 }
 
 Status checkAttention(const ModelSpec &spec, const ParallelLayout &layout) {
-  const auto *gqa = std::get_if<GqaSpec>(&spec.attention);
-  int64_t heads = gqa ? gqa->heads : std::get<MlaSpec>(spec.attention).heads;
-  if (heads % layout.tp)
-    return indivisible("tp", layout.tp, "the attention heads", heads);
-  if (gqa && gqa->kvHeads % layout.tp && layout.tp % gqa->kvHeads)
-    return indivisible("tp", layout.tp, "the key heads (nor is it a multiple of them)", gqa->kvHeads);
+  const AttentionSizes sizes = attentionSizes(spec);
+  if (sizes.heads % layout.tp)
+    return indivisible("tp", layout.tp, "the attention heads", sizes.heads);
+  if (sizes.keyHeads % layout.tp && layout.tp % sizes.keyHeads)
+    return indivisible("tp", layout.tp, "the key heads (nor is it a multiple of them)", sizes.keyHeads);
   if (spec.mlp && spec.mlp->inter % layout.tp)
     return indivisible("tp", layout.tp, "the width of a dense layer", spec.mlp->inter);
   if (spec.moe && spec.moe->sharedInter % layout.tp)
@@ -110,7 +110,7 @@ Status checkSplit(const ModelSpec &spec, const ParallelLayout &layout) {
 Status checkTraining(const PlanRequest &request, const ParallelLayout &layout) {
   const ModelSpec &spec = request.spec;
   const bool reduced = layout.recompute != RecomputeSet::None && layout.recompute != RecomputeSet::Layer;
-  if (reduced && (!spec.moe || !std::get_if<MlaSpec>(&spec.attention)))
+  if (reduced && (!spec.moe || !attentionSizes(spec).isLatent()))
     return Error{"recompute",
                  std::string(nameOf(layout.recompute)) +
                      " is a set of tensors of latent attention and experts; model '" + shortened(spec.name) +

@@ -2,6 +2,7 @@
 
 #include "RequestModel.h"
 #include "Space.h"
+#include "k2c/Model/Layers.h"
 
 #include <algorithm>
 
@@ -37,8 +38,7 @@ static ParallelLayout simpleServing(const PlanRequest &request, int64_t devices)
     layout.pp = devices / layout.ep;
     return layout;
   }
-  const auto *gqa = std::get_if<GqaSpec>(&request.spec.attention);
-  const int64_t heads = gqa ? gqa->heads : std::get<MlaSpec>(request.spec.attention).heads;
+  const int64_t heads = attentionSizes(request.spec).heads;
   const int64_t node = std::max<int64_t>(1, request.topology.devicesPerNode());
   layout.tp = std::min(devices, node);
   while (heads % layout.tp || devices % layout.tp)

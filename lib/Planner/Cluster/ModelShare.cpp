@@ -93,7 +93,7 @@ double bytesOfLayer(const WeightFamily &family, WeightFormat format) {
 
 } // namespace
 
-ModelShare::ModelShare(const ModelSpec &spec, WeightFormat format) : spec(spec) {
+ModelShare::ModelShare(const ModelSpec &spec, WeightFormat format) : spec(spec), sizes(attentionSizes(spec)) {
   const size_t layers = size_t(spec.layerCount());
   parameters.assign(layers + 1, {});
   bytes.assign(layers + 1, {});
@@ -125,14 +125,10 @@ ModelShare::ModelShare(const ModelSpec &spec, WeightFormat format) : spec(spec) 
   const double attention = layerParameters(spec, spec.layerCount() - 1).attention.real();
   if (const auto *mla = std::get_if<MlaSpec>(&spec.attention)) {
     LatentMatrices w = latentMatrices(*mla, spec.hidden);
-    heads = mla->heads;
-    keyHeads = 1;
     replicatedAttention = 1 - (w.uq + w.qr + w.uk + w.uv + w.o).real() / attention;
   } else {
-    const GqaSpec &gqa = std::get<GqaSpec>(spec.attention);
-    heads = gqa.heads;
-    keyHeads = gqa.kvHeads;
-    keyValueShare = std::min(1.0, 2 * double(spec.hidden) * double(gqa.kvHeads * gqa.headDim) / attention);
+    const double cached = double(sizes.cache[0].width() + sizes.cache[1].width());
+    keyValueShare = std::min(1.0, double(spec.hidden) * cached / attention);
   }
 }
 
@@ -155,7 +151,7 @@ int64_t planner::slotsPerRank(const ModelSpec &spec, const ParallelLayout &layou
 }
 
 void ModelShare::split(RankShare &share, const ParallelLayout &layout) const {
-  const double tp = double(layout.tp), keys = double(std::min(layout.tp, keyHeads));
+  const double tp = double(layout.tp), keys = double(std::min(layout.tp, sizes.cachedHeads()));
   const double attention = replicatedAttention + keyValueShare / keys + (1 - replicatedAttention - keyValueShare) / tp;
   const double experts =
       spec.moe ? double(slotsPerRank(spec, layout)) / double(spec.moe->experts) / double(layout.etp) : 0;

@@ -7,6 +7,7 @@
 #ifndef K2C_LIB_PLANNER_CLUSTER_MODELSHARE_H
 #define K2C_LIB_PLANNER_CLUSTER_MODELSHARE_H
 
+#include "k2c/Model/Layers.h"
 #include "k2c/Planner/Count.h"
 #include "k2c/Planner/Evaluate.h"
 #include <array>
@@ -50,9 +51,9 @@ public:
   std::vector<LayerRange> stages(int64_t count) const;
 
   const ModelSpec &spec;
+  const AttentionSizes sizes;
   /// Parameters in the whole model.
   double total = 0, active = 0, expert = 0;
-  int64_t heads = 0, keyHeads = 0; ///< keyHeads: ways that a cache divides; 1 for latent attention
 
 private:
   RankShare of(LayerRange layers, bool isFirst, bool isLast, const ParallelLayout &layout) const;

@@ -3,6 +3,7 @@
 #include "ServeMemory.h"
 
 #include "LargestLoad.h"
+#include "k2c/Model/Layers.h"
 #include "k2c/Planner/Planner.h"
 #include <algorithm>
 #include <cmath>
@@ -47,18 +48,14 @@ double ServeMemory::cacheBytes(const RankShare &share, int64_t sequences) const 
       cacheBytesOfContext(spec, CacheFormat::Plain, byteWidth(context.request.cache), int64_t(std::ceil(each))).real();
   const double layers = double(std::min(share.layerCount(), spec.layerCount() - spec.encoderLayers));
   return n * bytes * layers / double(spec.layerCount() - spec.encoderLayers) /
-         (double(std::min(layout.tp, context.model.keyHeads)) * cp);
+         (double(std::min(layout.tp, context.model.sizes.cachedHeads())) * cp);
 }
 
 /// Values that a row keeps at once in the widest part of a layer.
 static double widestRow(const ModelSpec &spec) {
-  double attention = 0;
-  if (const auto *mla = std::get_if<MlaSpec>(&spec.attention))
-    attention = double(mla->heads * (mla->nope + mla->rope + mla->value));
-  else {
-    const GqaSpec &gqa = std::get<GqaSpec>(spec.attention);
-    attention = 2 * double((gqa.heads + gqa.kvHeads) * gqa.headDim);
-  }
+  const AttentionSizes sizes = attentionSizes(spec);
+  const int64_t written = sizes.isLatent() ? sizes.heads : sizes.heads + sizes.keyHeads;
+  const double attention = double(written * (sizes.key + sizes.value));
   return std::max(attention, spec.mlp ? 3 * double(spec.mlp->inter) : 0);
 }
 
@@ -76,7 +73,8 @@ ServeMemory::Buffers ServeMemory::buffers(int64_t stepTokens, int64_t sequences,
   if (layout.cp > 1 && stepTokens > 0) // the keys of one layer, of a step's sequences
     b.gathered = double(std::max(context.mix.longestInput, stepTokens)) *
                  cacheBytesPerToken(spec, CacheFormat::Plain, byteWidth(request.cache)).real() /
-                 double(spec.layerCount() - spec.encoderLayers) / double(std::min(layout.tp, context.model.keyHeads));
+                 double(spec.layerCount() - spec.encoderLayers) /
+                 double(std::min(layout.tp, context.model.sizes.cachedHeads()));
   if (!spec.moe)
     return b;
   RoutedBatch batch;

@@ -126,7 +126,9 @@ Handover planner::handoverOf(const RequestModel &context, const ServePool &pool,
   const double whole =
       cacheBytesOfContext(request.spec, CacheFormat::Plain, byteWidth(request.cache), int64_t(std::ceil(input))).real();
   // Every tensor-parallel rank beyond the key heads holds a copy.
-  auto copies = [&](const ParallelLayout &l) { return double(l.tp) / double(std::min(l.tp, context.model.keyHeads)); };
+  auto copies = [&](const ParallelLayout &l) {
+    return double(l.tp) / double(std::min(l.tp, context.model.sizes.cachedHeads()));
+  };
   auto devices = [](const ParallelLayout &l) { return double(l.tp * l.cp * l.pp); };
   Handover handover;
   handover.bytes = whole * copies(decode);

@@ -86,8 +86,7 @@ ServeStep::ServeStep(const PlanRequest &request, const ModelShare &model, const 
   if (request.workload.serve.draftTokens > 0 && spec.mtpLayers > 0)
     draft = model.ofDraft(layout);
   cacheLayers = double(spec.layerCount() - spec.encoderLayers);
-  if (const auto *mla = std::get_if<MlaSpec>(&spec.attention))
-    expanded = expandedFrom(*mla, MlaForms::Phased);
+  expanded = expandedFrom(model.sizes, MlaForms::Phased);
   if (spec.moe && !request.workload.expertLoad.empty() && layout.ep > 1)
     measuredImbalance = 1 / balancednessOf(request.workload.expertLoad, layout);
 }
@@ -103,21 +102,12 @@ double ServeStep::imbalance(double rows) const {
 /// FLOP of scores and sums over values of one layer, without what is linear in the weights: `queries` tokens of each
 /// sequence see `keys` of its `all` tokens on average.
 double ServeStep::coreFlops(double sequences, double queries, double keys, double all) const {
-  if (const auto *gqa = std::get_if<GqaSpec>(&model.spec.attention)) {
-    const double layers = double(model.spec.layerCount());
-    const double windowed = std::min(keys, double(gqa->window)) * double(gqa->windowedLayers) / layers;
-    const double full = keys * (1 - double(gqa->windowedLayers) / layers);
-    return sequences * 4 * queries * (full + windowed) * double(gqa->heads * gqa->headDim);
-  }
-  const MlaSpec &mla = std::get<MlaSpec>(model.spec.attention);
-  double indexing = 0, seen = keys;
-  if (mla.indexer) {
-    indexing = 2 * queries * keys * double(mla.indexer->heads * mla.indexer->dim);
-    seen = std::min(keys, double(mla.indexer->topK));
-  }
+  const AttentionSizes &sizes = model.sizes;
+  const double indexing = sizes.indexingFlops(queries, keys), seen = sizes.seenKeys(keys, model.spec.layerCount());
   if (expanded >= 0 && queries >= double(expanded))
-    return sequences * (expandedFlops(mla, queries, seen).value + expandedFlops(mla, 0, all - seen).value + indexing);
-  return sequences * (absorbedFlops(mla, queries, seen).value + indexing);
+    return sequences *
+           (expandedFlops(sizes, queries, seen).value + expandedFlops(sizes, 0, all - seen).value + indexing);
+  return sequences * (absorbedFlops(sizes, queries, seen).value + indexing);
 }
 
 /// Of one device. Where keys are passed, each device expands all of them for its own queries; else it answers all
@@ -135,20 +125,14 @@ ServeStep::Passed ServeStep::passed(const StepLoad &load) const {
   const int64_t tokens = int64_t(std::ceil(load.context + load.tokens));
   Passed p;
   p.keys = load.sequences * cacheBytesOfContext(spec, CacheFormat::Plain, byteWidth(request.cache), tokens).real() /
-           cacheLayers / double(std::min(layout.tp, model.keyHeads));
-  // A query of each head, and its output with the log-sum-exp.
-  double query = 0, output = 0, indexing = 0;
-  if (const auto *gqa = std::get_if<GqaSpec>(&spec.attention)) {
-    query = double(gqa->heads * gqa->headDim);
-    output = double(gqa->heads * (gqa->headDim + 1));
-  } else {
-    const MlaSpec &mla = std::get<MlaSpec>(spec.attention);
-    query = double(mla.heads * (mla.latent + mla.rope)); // absorbed
-    output = double(mla.heads * (mla.latent + 1));
-    if (mla.indexer) // its queries, and the best scores of each device with their places
-      indexing =
-          double(mla.indexer->heads * mla.indexer->dim) * act + double(mla.indexer->topK) * 8 * double(layout.cp);
-  }
+           cacheLayers / double(std::min(layout.tp, model.sizes.cachedHeads()));
+  // A query of each head that meets the cached rows, and its output with the log-sum-exp.
+  const AttentionSizes &sizes = model.sizes;
+  const double query = double(sizes.heads * sizes.absorbedKey),
+               output = double(sizes.heads * (sizes.absorbedValue + 1));
+  double indexing = 0;
+  if (const std::optional<IndexerSpec> &indexer = sizes.indexer) // its queries, the best scores of each device
+    indexing = double(indexer->heads * indexer->dim) * act + double(indexer->topK) * 8 * double(layout.cp);
   p.queries = load.rows() * (query * act / tp + indexing);
   p.outputs = load.rows() * output * 4 / tp;
   return p;
@@ -157,11 +141,11 @@ ServeStep::Passed ServeStep::passed(const StepLoad &load) const {
 void ServeStep::addAttention(PartTime &part, const RankShare &share, const StepLoad &load) const {
   const ModelSpec &spec = model.spec;
   const double layers = double(share.layerCount()), tp = double(layout.tp), rows = rowsOf(load);
-  double linear = at(share.parameters, WeightModule::Attention);
-  if (const auto *mla = std::get_if<MlaSpec>(&spec.attention)) // W_UK and W_UV are counted with the keys
-    linear -= layers * (latentMatrices(*mla, spec.hidden).uk + latentMatrices(*mla, spec.hidden).uv).real() / tp;
+  // What expands keys and values is counted with the keys.
+  const double expansion = double(model.sizes.heads) * model.sizes.expansion;
+  const double linear = at(share.parameters, WeightModule::Attention) - layers * expansion / tp;
   part.flops = 2 * rows * linear + layers * attentionCore(load) / tp;
-  const double cached = layers / cacheLayers / double(std::min(layout.tp, model.keyHeads));
+  const double cached = layers / cacheLayers / double(std::min(layout.tp, model.sizes.cachedHeads()));
   const CacheFormat format = CacheFormat::Plain;
   const int64_t element = byteWidth(request.cache);
   double read = load.encodes ? 0 : cacheBytesOfContext(spec, format, element, int64_t(load.context)).real();

@@ -2,6 +2,7 @@
 
 #include "TrainStep.h"
 
+#include "k2c/Model/Layers.h"
 #include "k2c/Planner/MlaForms.h"
 #include <algorithm>
 
@@ -93,18 +94,10 @@ double TrainStages::tokens() const {
 
 /// FLOP of scores and sums over values of one layer, causal, all heads.
 static double coreFlops(const ModelSpec &spec, double tokens, double sequence) {
-  if (const auto *gqa = std::get_if<GqaSpec>(&spec.attention)) {
-    const double layers = double(spec.layerCount()), windowed = double(gqa->windowedLayers) / layers;
-    const double keys = (1 - windowed) * sequence / 2 + windowed * std::min(sequence / 2, double(gqa->window));
-    return 4 * tokens * keys * double(gqa->heads * gqa->headDim);
-  }
-  const MlaSpec &mla = std::get<MlaSpec>(spec.attention);
-  double keys = sequence / 2, indexing = 0;
-  if (mla.indexer) {
-    indexing = 2 * tokens * keys * double(mla.indexer->heads * mla.indexer->dim);
-    keys = std::min(keys, double(mla.indexer->topK));
-  }
-  return 2 * tokens * keys * double(mla.heads * (mla.nope + mla.rope + mla.value)) + indexing;
+  const AttentionSizes sizes = attentionSizes(spec);
+  const double keys = sizes.seenKeys(sequence / 2, spec.layerCount());
+  return 2 * tokens * keys * double(sizes.heads * (sizes.key + sizes.value)) +
+         sizes.indexingFlops(tokens, sequence / 2);
 }
 
 namespace {
@@ -192,11 +185,9 @@ void TrainStages::timePasses(StageTime &time, const RankShare &share, bool isLas
 /// Bytes of a token's keys and values of one layer on a rank, expanded where attention is latent (as Megatron-LM sends
 /// them).
 static double keyBytes(const ModelSpec &spec, const ParallelLayout &layout, double width) {
-  if (const auto *gqa = std::get_if<GqaSpec>(&spec.attention))
-    return 2 * double(gqa->kvHeads * gqa->headDim) / double(std::min(layout.tp, gqa->kvHeads)) * width;
-  const MlaSpec &mla = std::get<MlaSpec>(spec.attention);
-  return (double(mla.heads * (mla.nope + mla.rope + mla.value)) / double(layout.tp) +
-          double(mla.indexer ? mla.indexer->dim : 0)) *
+  const AttentionSizes sizes = attentionSizes(spec);
+  return (double(sizes.keyHeads * (sizes.key + sizes.value)) / double(std::min(layout.tp, sizes.keyHeads)) +
+          double(sizes.indexer ? sizes.indexer->dim : 0)) *
          width;
 }
 
@@ -210,12 +201,11 @@ double TrainStages::ringBuffers() const {
 void TrainStages::addRing(StageTime &t, double layers) const {
   const ModelSpec &spec = context.request.spec;
   const double cp = double(layout.cp), all = tokens() * (cp - 1); // tokens of the other ranks
-  double received = all;
-  if (const auto *gqa = std::get_if<GqaSpec>(&spec.attention)) {
-    // Both halves of a rank's tokens, from the two ends of the sequence, see a window before them.
-    const double share = double(gqa->windowedLayers) / double(spec.layerCount());
-    received = (1 - share) * all + share * std::min(all, 2 * double(gqa->window) * double(layout.microbatchSize));
-  }
+  // Both halves of a rank's tokens, from the two ends of the sequence, see a window before them.
+  const AttentionSizes sizes = attentionSizes(spec);
+  const double share = double(sizes.windowedLayers) / double(spec.layerCount());
+  const double received =
+      (1 - share) * all + share * std::min(all, 2 * double(sizes.window) * double(layout.microbatchSize));
   const double bytes = layers * received * keyBytes(spec, layout, context.rates.activationBytes);
   LinkUse once = context.links.send((cp - 1) * double(layout.tp), bytes);
   once.latency *= layers * (cp - 1);

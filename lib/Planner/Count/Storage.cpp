@@ -1,5 +1,6 @@
 //===- Storage.cpp - Bytes of caches and checkpoints --------------------------===//
 
+#include "k2c/Model/Layers.h"
 #include "k2c/Planner/Count.h"
 
 #include <algorithm>
@@ -8,17 +9,15 @@ using namespace k2c;
 
 /// Cache bytes of a token in one layer.
 static Checked cacheBytesOfLayer(const ModelSpec &spec, CacheFormat format, int64_t elementBytes) {
-  const auto *mla = std::get_if<MlaSpec>(&spec.attention);
-  if (!mla) {
-    const GqaSpec &gqa = std::get<GqaSpec>(spec.attention);
-    return Checked(2) * gqa.kvHeads * gqa.headDim * elementBytes;
-  }
-  Checked indexer = mla->indexer ? mla->indexer->dim : 0;
-  if (format == CacheFormat::Plain)
-    return (Checked(mla->latent) + mla->rope + indexer) * elementBytes;
+  const AttentionSizes sizes = attentionSizes(spec);
+  const auto &[first, second] = sizes.cache;
+  Checked indexer = sizes.indexer ? sizes.indexer->dim : 0;
+  if (format == CacheFormat::Plain || !sizes.isLatent())
+    return (Checked(first.elements) * sizes.cachedHeads() + Checked(second.elements) * sizes.cachedHeads() + indexer) *
+           elementBytes;
   // FlashMLA: f32 scales for each 128 values, the rotated key in bf16.
   auto scaled = [](Checked values) { return values + values.dividedUp(128) * 4; };
-  return scaled(mla->latent) + Checked(mla->rope) * 2 + scaled(indexer);
+  return scaled(first.elements) + Checked(second.elements) * 2 + scaled(indexer);
 }
 
 Checked k2c::cacheBytesPerToken(const ModelSpec &spec, CacheFormat format, int64_t elementBytes) {
@@ -26,11 +25,11 @@ Checked k2c::cacheBytesPerToken(const ModelSpec &spec, CacheFormat format, int64
 }
 
 Checked k2c::cacheBytesOfContext(const ModelSpec &spec, CacheFormat format, int64_t elementBytes, int64_t context) {
-  const auto *gqa = std::get_if<GqaSpec>(&spec.attention);
-  int64_t layers = spec.layerCount() - spec.encoderLayers, windowed = gqa ? gqa->windowedLayers : 0;
-  Checked tokens = Checked(layers - windowed) * context;
-  if (windowed > 0)
-    tokens += Checked(windowed) * std::min(context, gqa->window);
+  const AttentionSizes sizes = attentionSizes(spec);
+  int64_t layers = spec.layerCount() - spec.encoderLayers;
+  Checked tokens = Checked(layers - sizes.windowedLayers) * context;
+  if (sizes.windowedLayers > 0)
+    tokens += Checked(sizes.windowedLayers) * std::min(context, sizes.window);
   return cacheBytesOfLayer(spec, format, elementBytes) * tokens;
 }
 

@@ -1,6 +1,7 @@
 //===- TrainingMemory.cpp - States and activations of one training rank ---===//
 
 #include "k2c/Planner/TrainingMemory.h"
+#include "k2c/Model/Layers.h"
 
 using namespace k2c;
 
@@ -30,18 +31,9 @@ double k2c::attentionActivations(const ModelSpec &spec, const Microbatch &batch,
   const Sizes z(spec, batch);
   if (recompute == Recompute::Full)
     return z.layers * 2 * z.b * z.s * z.h / z.sp; // the input alone
-  double heads = 0, latents = 0, queriesAndKeys = 0, valuesAndOutputs = 0;
-  if (const auto *mla = std::get_if<MlaSpec>(&spec.attention)) {
-    heads = double(mla->heads);
-    latents = double(mla->queryLatent + mla->latent);
-    queriesAndKeys = 2 * heads * double(mla->nope + mla->rope);
-    valuesAndOutputs = 2 * heads * double(mla->value);
-  } else {
-    const GqaSpec &gqa = std::get<GqaSpec>(spec.attention);
-    heads = double(gqa.heads);
-    queriesAndKeys = double((gqa.heads + gqa.kvHeads) * gqa.headDim);
-    valuesAndOutputs = queriesAndKeys;
-  }
+  const AttentionSizes sizes = attentionSizes(spec);
+  const double heads = double(sizes.heads), latents = double(sizes.latents), all = double(sizes.heads + sizes.keyHeads);
+  const double queriesAndKeys = all * double(sizes.key), valuesAndOutputs = all * double(sizes.value);
   double keys = double(batch.tokens), rows = z.b * z.s * heads;
   double matrices = flash ? 4 * rows : (dropout ? 5 : 2) * rows * keys;
   double residual = (4 + (dropout ? 1 : 0)) * z.b * z.s * z.h / z.sp;

@@ -1,4 +1,5 @@
 //===- Manifest.cpp - manifest.json: what was proved and decided ----------===//
+#include "k2c/Model/Layers.h"
 #include "k2c/Model/SpecJson.h"
 #include "k2c/Support/JsonText.h"
 #include "k2c/Target/Package.h"
@@ -19,14 +20,13 @@ constexpr const char *checkedFeatures[] = {"avx",        "avx2",       "fma",   
                                            "avx512vnni", "avx512vbmi", "gfni",     "vaes"};
 
 json modelJson(const ModelSpec &spec) {
-  int64_t heads = std::visit([](const auto &attention) { return attention.heads; }, spec.attention);
   ParameterCounts parameters = countParameters(spec);
   return {{"name", spec.name},
           {"family", spec.family},
           {"layers", spec.layerCount()},
           {"hidden", spec.hidden},
           {"vocab", spec.vocab},
-          {"heads", heads},
+          {"heads", attentionSizes(spec).heads},
           {"experts", spec.moe ? spec.moe->experts : 0},
           {"top_k", spec.moe ? spec.moe->topK : 0},
           {"max_position", spec.maxPosition},
@@ -37,7 +37,7 @@ json modelJson(const ModelSpec &spec) {
 
 /// N0: what the bits depend on besides checkpoint and tokens. A model without latent attention has no form.
 json numericsJson(const ModelSpec &spec, const ProgramFacts &program) {
-  const bool latent = std::holds_alternative<MlaSpec>(spec.attention);
+  const bool latent = attentionSizes(spec).isLatent();
   return {
       {"version", K2RT_NUMERICS_VERSION},
       {"compute", program.compute},
