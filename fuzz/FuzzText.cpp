@@ -1,6 +1,6 @@
 // Any text, in UTF-8 or not, through a tokenizer of each kind: the first byte chooses which. Ids are of the vocabulary.
 #include "TempFile.h"
-#include "serve/Tokenizer.h"
+#include "text/Tokenizer.h"
 
 using namespace k2rt;
 

@@ -1,5 +1,5 @@
 // A tokenizer.json; an accepted one reads and writes its own file's first bytes.
-#include "serve/Tokenizer.h"
+#include "text/Tokenizer.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const std::string_view text(reinterpret_cast<const char *>(data), size);

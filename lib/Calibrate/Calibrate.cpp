@@ -8,8 +8,8 @@
 
 #include "Links.h"
 #include "Measurement.h"
+#include "base/Container.h"
 #include "k2c/Cluster/SplitHost.h"
-#include "memory/Container.h"
 #include <algorithm>
 #include <ctime>
 

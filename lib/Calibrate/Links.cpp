@@ -8,7 +8,7 @@
 
 #include "Clock.h"
 #include "Memory.h"
-#include "memory/Processors.h"
+#include "base/Processors.h"
 #include <algorithm>
 #include <atomic>
 #include <cerrno>

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "Probe.h"
 #include "k2c/Kernels/Cost.h"
-#include "serve/Sampler.h"
+#include "sampling/Sampler.h"
 
 namespace k2c::calibration {
 

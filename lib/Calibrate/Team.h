@@ -2,7 +2,7 @@
 #ifndef K2C_LIB_CALIBRATE_TEAM_H
 #define K2C_LIB_CALIBRATE_TEAM_H
 
-#include "host/WorkerPool.h"
+#include "device/cpu/WorkerPool.h"
 #include "k2c/Support/Error.h"
 #include "k2c/Support/Units.h"
 #include "k2rt/program.h"

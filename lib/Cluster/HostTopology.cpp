@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "k2c/Cluster/Topology.h"
 
-#include "memory/Container.h"
+#include "base/Container.h"
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>

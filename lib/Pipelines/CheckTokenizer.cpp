@@ -1,7 +1,7 @@
 //===- CheckTokenizer.cpp - The tokenizer of a checkpoint folder ------------===//
 #include "Stages.h"
 #include "k2c/Support/Json.h"
-#include "serve/Tokenizer.h"
+#include "text/Tokenizer.h"
 #include <filesystem>
 
 namespace fs = std::filesystem;

@@ -54,7 +54,7 @@ std::string takePrintable(std::string_view &text) {
 
 } // namespace
 
-// The runtime has the same two rules (serve/Utf8.h).
+// The runtime has the same two rules (base/Utf8.h).
 std::string k2c::printable(std::string_view text) {
   std::string shown;
   while (!text.empty())

@@ -1,9 +1,9 @@
 //===- BlobStore.cpp - A folder of content-addressed files ----------------===//
 #include "BlobStore.h"
 
+#include "base/File.h"
 #include "k2c/Support/Units.h"
 #include "k2c/Weights/WeightIndex.h"
-#include "memory/File.h"
 #include <algorithm>
 #include <atomic>
 #include <cerrno>

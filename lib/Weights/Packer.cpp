@@ -8,9 +8,9 @@
 
 #include "OperandStream.h"
 #include "SlotPacker.h"
+#include "base/Container.h"
 #include "k2c/Support/Printable.h"
 #include "k2c/Weights/WeightIndex.h"
-#include "memory/Container.h"
 #include <algorithm>
 #include <atomic>
 #include <cerrno>

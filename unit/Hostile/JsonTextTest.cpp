@@ -8,16 +8,16 @@
 #include "k2c/Support/JsonText.h"
 #include "../Model/TestFiles.h"
 #include "../Planner/SamplePlan.h"
+#include "base/Fields.h"
+#include "base/Utf8.h"
 #include "fake/FakeBundle.h"
 #include "k2c/Cluster/Topology.h"
 #include "k2c/Support/Json.h"
 #include "k2c/Target/Package.h"
 #include "k2c/Weights/Packer.h"
 #include "k2c/Weights/WeightIndex.h"
-#include "program/Fields.h"
 #include "run/JsonWriter.h"
-#include "serve/Tokenizer.h"
-#include "serve/Utf8.h"
+#include "text/Tokenizer.h"
 
 #include <functional>
 

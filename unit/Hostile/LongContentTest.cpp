@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "../Model/TestFiles.h"
+#include "base/Utf8.h"
 #include "fake/FakeBundle.h"
 #include "k2c/Cluster/Import.h"
 #include "k2c/Cluster/Topology.h"
@@ -18,8 +19,7 @@
 #include "k2c/Weights/WeightIndex.h"
 #include "program/Manifest.h"
 #include "program/Weights.h"
-#include "serve/Tokenizer.h"
-#include "serve/Utf8.h"
+#include "text/Tokenizer.h"
 
 #include <functional>
 

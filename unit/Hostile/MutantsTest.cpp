@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "../Model/TestFiles.h"
 #include "Mutator.h"
+#include "base/Utf8.h"
 #include "fake/FakeBundle.h"
 #include "k2c/Cluster/Topology.h"
 #include "k2c/Model/CheckWeights.h"
@@ -14,8 +15,7 @@
 #include "k2c/Weights/WeightIndex.h"
 #include "program/Manifest.h"
 #include "program/Weights.h"
-#include "serve/Tokenizer.h"
-#include "serve/Utf8.h"
+#include "text/Tokenizer.h"
 
 #include <chrono>
 #include <functional>

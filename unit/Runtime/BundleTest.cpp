@@ -1,9 +1,9 @@
 // Opening bundles: what is refused, and that the message names the place and both numbers.
 #include "program/Bundle.h"
 #include "fake/FakeBundle.h"
-#include "host/CpuFeatures.h"
 #include "k2rt/numerics.h"
 #include "k2rt/program.h"
+#include "program/CpuFeatures.h"
 #include <filesystem>
 #include <gtest/gtest.h>
 #include <unistd.h>

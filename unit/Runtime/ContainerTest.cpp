@@ -1,10 +1,10 @@
 // Container limits from laid-out proc and sys files, and the refusal of what does not fit.
-#include "memory/Container.h"
+#include "base/Container.h"
+#include "device/cpu/Region.h"
+#include "engine/PagePool.h"
+#include "engine/Session.h"
 #include "fake/FakeBundle.h"
 #include "fake/Root.h"
-#include "memory/PagePool.h"
-#include "memory/Region.h"
-#include "serve/Session.h"
 #include <gtest/gtest.h>
 
 using namespace k2rt;

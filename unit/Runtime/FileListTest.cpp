@@ -1,7 +1,7 @@
 // files.json at the start of a run: every damaged file is named with both values, and so is a damaged list.
 #include "program/FileList.h"
+#include "base/Hash.h"
 #include "fake/FakeBundle.h"
-#include "memory/Hash.h"
 #include "program/Bundle.h"
 #include <filesystem>
 #include <fstream>

@@ -1,9 +1,9 @@
 // How much of the weights lies in huge pages: what the system says of a page, and the estimate made of many.
-#include "memory/HugePages.h"
+#include "device/cpu/HugePages.h"
+#include "base/SmallFile.h"
+#include "device/cpu/FirstTouch.h"
+#include "device/cpu/Region.h"
 #include "fake/Root.h"
-#include "host/FirstTouch.h"
-#include "memory/Region.h"
-#include "memory/SmallFile.h"
 #include <cerrno>
 #include <filesystem>
 #include <gtest/gtest.h>

@@ -1,17 +1,17 @@
 // Messages of the runtime, each with the condition that makes it and in full: bundles, programs, machines, requests.
 #include "../LimitedChild.h"
+#include "base/Fields.h"
+#include "base/File.h"
+#include "device/cpu/Region.h"
+#include "engine/Scheduler.h"
+#include "engine/StepArrays.h"
+#include "engine/Trace.h"
 #include "fake/FakeBundle.h"
-#include "host/CpuFeatures.h"
 #include "k2rt/program.h"
 #include "k2rt/reserve.h"
-#include "memory/File.h"
-#include "memory/Region.h"
 #include "program/Bundle.h"
-#include "program/Fields.h"
+#include "program/CpuFeatures.h"
 #include "run/Spool.h"
-#include "serve/Scheduler.h"
-#include "serve/StepArrays.h"
-#include "trace/Trace.h"
 #include <csignal>
 #include <filesystem>
 #include <gtest/gtest.h>

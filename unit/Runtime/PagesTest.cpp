@@ -1,6 +1,6 @@
 // Sequences that just fill a page of 64 tokens, and one token more or less: what admission takes, and what is read.
+#include "engine/Scheduler.h"
 #include "fake/FakeBundle.h"
-#include "serve/Scheduler.h"
 #include <algorithm>
 #include <cstring>
 #include <gtest/gtest.h>

@@ -1,11 +1,11 @@
 // Workers and memory over NUMA nodes: rules as pure functions, machines laid out in folders, refusing systems.
-#include "host/Placement.h"
+#include "device/cpu/Placement.h"
 #include "../LimitedChild.h"
+#include "device/cpu/PlacementReport.h"
+#include "device/cpu/Region.h"
+#include "engine/Scheduler.h"
 #include "fake/FakeBundle.h"
 #include "fake/Root.h"
-#include "host/PlacementReport.h"
-#include "memory/Region.h"
-#include "serve/Scheduler.h"
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <numeric>

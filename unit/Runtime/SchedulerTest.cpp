@@ -1,5 +1,5 @@
 // One step path: whatever the batch, chunk, threads, pages and queue, a sequence's tokens are its own (numerics N0).
-#include "serve/Scheduler.h"
+#include "engine/Scheduler.h"
 #include "fake/FakeBundle.h"
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // What a step contains: whom it serves when it is smaller than the work that waits, and the routes forced on its rows.
+#include "engine/Scheduler.h"
 #include "fake/FakeBundle.h"
-#include "serve/Scheduler.h"
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

@@ -1,7 +1,7 @@
 // The tokenizer against the ids and texts that the `tokenizers` package gives
 // (test/Runtime/tokenizers), its stream, and hostile files.
-#include "serve/Tokenizer.h"
-#include "serve/Utf8.h"
+#include "text/Tokenizer.h"
+#include "base/Utf8.h"
 #include <fstream>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -1,7 +1,7 @@
 // Tokenizers of every published kind against the `tokenizers` and `tiktoken` packages over 10,000 texts
 // (test/Runtime/tokenizers/make_wide.py), and the files that only some kinds have.
-#include "serve/Tokenizer.h"
-#include "serve/Utf8.h"
+#include "base/Utf8.h"
+#include "text/Tokenizer.h"
 #include <cstring>
 #include <fstream>
 #include <gtest/gtest.h>

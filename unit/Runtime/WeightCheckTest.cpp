@@ -1,9 +1,9 @@
 // Damaged weights at the start of a session: every byte is in some worker's hash, whatever the nodes and threads are.
-#include "host/WeightCheck.h"
+#include "device/cpu/WeightCheck.h"
+#include "device/cpu/Region.h"
+#include "engine/Session.h"
 #include "fake/FakeBundle.h"
-#include "memory/Region.h"
 #include "run/FileFaults.h"
-#include "serve/Session.h"
 #include <atomic>
 #include <csignal>
 #include <filesystem>

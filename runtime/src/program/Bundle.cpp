@@ -1,7 +1,7 @@
 // Every file is checked before it is used: its size and hash, then the manifest field by field, and the CPU before a
 // program meets it.
 #include "program/Bundle.h"
-#include "host/CpuFeatures.h"
+#include "program/CpuFeatures.h"
 #include <sys/stat.h>
 
 namespace k2rt {

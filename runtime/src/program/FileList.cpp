@@ -1,9 +1,9 @@
 // Sizes are compared first, of all files: one system call each. Hashes are asked for by those who read the file.
 #include "program/FileList.h"
-#include "memory/File.h"
-#include "memory/Hash.h"
-#include "program/Fields.h"
-#include "serve/Utf8.h"
+#include "base/Fields.h"
+#include "base/File.h"
+#include "base/Hash.h"
+#include "base/Utf8.h"
 #include <sys/stat.h>
 
 namespace k2rt {

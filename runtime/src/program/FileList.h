@@ -5,7 +5,7 @@
 #ifndef K2RT_PROGRAM_FILELIST_H
 #define K2RT_PROGRAM_FILELIST_H
 
-#include "status/Status.h"
+#include "base/Error.h"
 #include <cstdint>
 #include <map>
 #include <set>

@@ -1,10 +1,10 @@
 // Reads the fields (readX), then checks what they must say of each other (checkX).
 #include "program/Manifest.h"
+#include "base/Fields.h"
+#include "base/File.h"
+#include "base/Utf8.h"
 #include "k2rt/numerics.h"
 #include "k2rt/program.h"
-#include "memory/File.h"
-#include "program/Fields.h"
-#include "serve/Utf8.h"
 
 namespace k2rt {
 

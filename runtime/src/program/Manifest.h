@@ -2,9 +2,9 @@
 #ifndef K2RT_PROGRAM_MANIFEST_H
 #define K2RT_PROGRAM_MANIFEST_H
 
+#include "base/Error.h"
 #include "k2rt/reserve.h"
 #include "k2rt/share.h"
-#include "status/Status.h"
 #include <cstdint>
 #include <string>
 #include <string_view>

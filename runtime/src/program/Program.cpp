@@ -1,6 +1,6 @@
 // Loading runs code of the bundle; everything around it is checked first (Bundle.cpp orders the steps).
 #include "program/Program.h"
-#include "memory/File.h"
+#include "base/File.h"
 #include <cstring>
 #include <dlfcn.h>
 

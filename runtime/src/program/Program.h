@@ -2,9 +2,9 @@
 #ifndef K2RT_PROGRAM_PROGRAM_H
 #define K2RT_PROGRAM_PROGRAM_H
 
+#include "base/Error.h"
 #include "k2rt/program.h"
 #include "program/Manifest.h"
-#include "status/Status.h"
 #include <memory>
 #include <string>
 #include <vector>

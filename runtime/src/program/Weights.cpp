@@ -1,8 +1,7 @@
 // A blob's name is its content's hash, so slots with equal contents share one mapping.
 #include "program/Weights.h"
-#include "memory/Hash.h"
-#include "memory/Region.h"
-#include "program/Fields.h"
+#include "base/Fields.h"
+#include "base/Hash.h"
 #include <algorithm>
 #include <map>
 #include <numeric>

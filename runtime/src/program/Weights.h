@@ -2,7 +2,7 @@
 #ifndef K2RT_PROGRAM_WEIGHTS_H
 #define K2RT_PROGRAM_WEIGHTS_H
 
-#include "memory/File.h"
+#include "base/File.h"
 #include "program/Manifest.h"
 #include <string>
 #include <vector>

@@ -1,13 +1,13 @@
 // `run bench`: prefill of one cold prompt, and decoding of B sequences side by side; medians over repeats.
 //
 // Every sequence really reads its own random prompt: an unread cache or equal prompts would flatter the numbers.
-#include "host/BandwidthProbe.h"
-#include "host/FirstTouch.h"
-#include "memory/Container.h"
+#include "base/Container.h"
+#include "device/cpu/BandwidthProbe.h"
+#include "device/cpu/FirstTouch.h"
 #include "run/JsonWriter.h"
 #include "run/Progress.h"
 #include "run/Run.h"
-#include "serve/Sampler.h"
+#include "sampling/Sampler.h"
 #include <algorithm>
 #include <optional>
 

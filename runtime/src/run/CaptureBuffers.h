@@ -2,8 +2,8 @@
 #ifndef K2RT_RUN_CAPTUREBUFFERS_H
 #define K2RT_RUN_CAPTUREBUFFERS_H
 
-#include "memory/Region.h"
-#include "serve/Scheduler.h"
+#include "device/cpu/Region.h"
+#include "engine/Scheduler.h"
 
 namespace k2rt {
 

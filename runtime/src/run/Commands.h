@@ -2,7 +2,7 @@
 #ifndef K2RT_RUN_COMMANDS_H
 #define K2RT_RUN_COMMANDS_H
 
-#include "status/Status.h"
+#include "base/Error.h"
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <string>

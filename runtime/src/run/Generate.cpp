@@ -3,7 +3,7 @@
 #include "run/JsonWriter.h"
 #include "run/Progress.h"
 #include "run/Run.h"
-#include "serve/Sampler.h"
+#include "sampling/Sampler.h"
 #include <algorithm>
 
 namespace k2rt {

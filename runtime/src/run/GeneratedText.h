@@ -2,7 +2,7 @@
 #ifndef K2RT_RUN_GENERATEDTEXT_H
 #define K2RT_RUN_GENERATEDTEXT_H
 
-#include "serve/Tokenizer.h"
+#include "text/Tokenizer.h"
 #include <cstdio>
 #include <optional>
 #include <string>

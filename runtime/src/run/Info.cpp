@@ -1,10 +1,10 @@
 // `run info`: what the bundle is and what it will take, from the manifest alone: no weights, no program, any CPU.
-#include "host/PlacementReport.h"
+#include "base/Utf8.h"
+#include "device/cpu/PlacementReport.h"
+#include "engine/Trace.h"
 #include "program/Bundle.h"
 #include "run/Commands.h"
 #include "run/JsonWriter.h"
-#include "serve/Utf8.h"
-#include "trace/Trace.h"
 #include <cinttypes>
 
 namespace k2rt {

@@ -1,6 +1,6 @@
 // Only lock-free atomics are touched in the handler.
 #include "run/Interrupt.h"
-#include "serve/Session.h"
+#include "engine/Session.h"
 #include <atomic>
 #include <csignal>
 #include <unistd.h>

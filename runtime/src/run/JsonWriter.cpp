@@ -1,6 +1,6 @@
 // to_chars, unlike printf, knows no locale and is several times faster: a row of logits has 160,000 numbers.
 #include "run/JsonWriter.h"
-#include "serve/Utf8.h"
+#include "base/Utf8.h"
 #include <charconv>
 #include <cmath>
 

@@ -4,7 +4,7 @@
 #include "run/Progress.h"
 #include "run/Run.h"
 #include "run/Spool.h"
-#include "serve/Sampler.h"
+#include "sampling/Sampler.h"
 
 namespace k2rt {
 

@@ -2,12 +2,12 @@
 //
 // Each window starts cold, and so does each list of a .json file; the first token is context only. nll is the mean of
 // -log p over the predicted tokens.
-#include "memory/File.h"
-#include "program/Fields.h"
+#include "base/Fields.h"
+#include "base/File.h"
 #include "run/JsonWriter.h"
 #include "run/Progress.h"
 #include "run/Run.h"
-#include "serve/Sampler.h"
+#include "sampling/Sampler.h"
 #include <cmath>
 
 namespace k2rt {

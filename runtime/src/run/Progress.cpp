@@ -1,6 +1,6 @@
 // Rewrites one line with carriage return and erase; silent where nobody watches.
 #include "run/Progress.h"
-#include "trace/Trace.h"
+#include "engine/Trace.h"
 #include <algorithm>
 #include <cstdio>
 #include <unistd.h>

@@ -1,8 +1,8 @@
 // Prompts and routes are the user's files: sizes and every number are checked, errors name the file and the place.
-#include "memory/File.h"
-#include "program/Fields.h"
+#include "base/Fields.h"
+#include "base/File.h"
+#include "base/Utf8.h"
 #include "run/Run.h"
-#include "serve/Utf8.h"
 #include <algorithm>
 #include <charconv>
 #include <cmath>

@@ -1,9 +1,9 @@
 // Opening: bundle, then session. The handler learns of the session last and forgets it first.
 #include "run/Run.h"
-#include "host/PlacementReport.h"
+#include "base/Utf8.h"
+#include "device/cpu/PlacementReport.h"
 #include "run/Interrupt.h"
-#include "serve/Regex.h"
-#include "serve/Utf8.h"
+#include "text/Regex.h"
 #include <charconv>
 #include <malloc.h>
 

@@ -2,9 +2,9 @@
 #ifndef K2RT_RUN_RUN_H
 #define K2RT_RUN_RUN_H
 
+#include "engine/Scheduler.h"
 #include "run/Commands.h"
-#include "serve/Scheduler.h"
-#include "serve/Tokenizer.h"
+#include "text/Tokenizer.h"
 #include <limits>
 #include <memory>
 #include <optional>

@@ -2,7 +2,7 @@
 #ifndef K2RT_RUN_SPOOL_H
 #define K2RT_RUN_SPOOL_H
 
-#include "status/Status.h"
+#include "base/Error.h"
 #include <cstdint>
 #include <cstdio>
 #include <memory>

@@ -34,7 +34,7 @@ def guard(path, text):
     prefix = "K2RT_" if path.startswith("runtime/") else "K2C_"
     wanted = prefix + re.sub(r"[/.-]", "_", place).upper()
     found = [line.split()[1] for line in text if line.startswith("#ifndef ")][:1]
-    if path.startswith(("include/", "lib/", "dialects/", "runtime/include/")) and found != [wanted]:
+    if path.startswith(("base/", "include/", "lib/", "dialects/", "runtime/include/")) and found != [wanted]:
         yield f"{path}: the include guard is {found[0] if found else 'missing'}, not {wanted}"
     elif not found:
         yield f"{path}: has no include guard"
@@ -52,7 +52,7 @@ def passes(root):
 
 
 def main(root):
-    code = ["dialects", "fuzz", "include", "lib", "runtime", "tools", "unit"]
+    code = ["base", "dialects", "fuzz", "include", "lib", "runtime", "tools", "unit"]
     sources = files(root, ".cpp", ".h", ".def", ".td", under=code)
     problems = list(passes(root))
     for path in sources:

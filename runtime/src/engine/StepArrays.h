@@ -1,0 +1,43 @@
+// The arrays behind one k2rt_ir_step, allocated once for the largest step and refilled for each.
+#ifndef K2RT_ENGINE_STEPARRAYS_H
+#define K2RT_ENGINE_STEPARRAYS_H
+
+#include "base/Error.h"
+#include "device/cpu/Region.h"
+#include "k2rt/program.h"
+#include "program/Manifest.h"
+#include <vector>
+
+namespace k2rt {
+
+/// Typed views of the step's arrays; see abi.def for what each holds. Groups = cache groups.
+class StepArrays {
+public:
+  static Result<StepArrays> allocate(const Manifest &manifest);
+
+  int32_t *tokenIds, *positions, *rowSeq, *rowForm, *want, *samples;
+  int32_t *seqBegin, *seqLen, *lastSample;
+  std::vector<int32_t *> blockTables; ///< per group: [max_sequences][blockStride]; row = slot of the sequence
+  std::vector<int32_t *> stepTables;  ///< per group: the rows of this step's sequences, in its order
+  std::vector<int64_t *> appendSlots;
+  k2rt_ir_sampling *sampling;
+  float *logits;
+  int32_t *history; ///< token ids per sequence slot: [max_sequences][max_context + 1]
+  int64_t blockStride;
+
+  /// All pointers set, counts zero, nothing sampled, forced or captured.
+  k2rt_ir_step step() const;
+  /// Touches the chunks of the memory that `owns` says (Region::populate).
+  template <class Owns> void populate(Owns owns) const {
+    arrays.populate(owns);
+    logitRows.populate(owns);
+  }
+
+private:
+  StepArrays() = default;
+  Region arrays, logitRows;
+};
+
+} // namespace k2rt
+
+#endif
