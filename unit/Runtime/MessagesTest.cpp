@@ -2,6 +2,7 @@
 #include "../LimitedChild.h"
 #include "base/Fields.h"
 #include "base/File.h"
+#include "device/cpu/CpuDevice.h"
 #include "device/cpu/Region.h"
 #include "engine/Scheduler.h"
 #include "engine/StepArrays.h"
@@ -172,7 +173,12 @@ TEST(MemoryMessages, OfWhatTheSystemRefuses) {
             "--max-sequences, --max-context or --step-tokens");
   Manifest manifest;
   manifest.limits = {1, int64_t(1) << 20, int64_t(1) << 34, 1, 97, 0};
-  const std::string arrays = said(StepArrays::allocate(manifest));
+  FakeBundle fake;
+  Result<Bundle> bundle = Bundle::open(fake.folder);
+  ASSERT_TRUE(bundle) << bundle.error().text();
+  Result<std::unique_ptr<CpuDevice>> device = CpuDevice::create(*bundle, {});
+  ASSERT_TRUE(device) << device.error().text();
+  const std::string arrays = said(StepArrays::allocate(manifest, **device));
   EXPECT_EQ(arrays.rfind("step arrays: the system refuses ", 0), 0u) << arrays;
 }
 
@@ -248,15 +254,14 @@ TEST(MemoryMessages, OfABundleThatDoesNotFit) {
                 "memory, or compile with smaller --max-sequences, --max-context or --step-tokens");
 }
 
-TEST(SessionMessages, OfOptions) {
+TEST(EngineMessages, OfOptions) {
   FakeBundle fake;
   Result<Bundle> bundle = Bundle::open(fake.folder);
   ASSERT_TRUE(bundle) << bundle.error().text();
-  SessionOptions options;
-  options.chunk = -1;
-  EXPECT_EQ(said(Session::create(*bundle, options)), "--chunk: is -1, must be at least 1");
+  CpuOptions options;
+  EXPECT_EQ(said(CpuEngine::create(*bundle, options, {-1, ""})), "--chunk: is -1, must be at least 1");
   options.threads = -1;
-  EXPECT_EQ(said(Session::create(*bundle, options)), "--threads: is -1, must be within 1..4096");
+  EXPECT_EQ(said(CpuEngine::create(*bundle, options, {})), "--threads: is -1, must be within 1..4096");
 }
 
 TEST(RequestMessages, OfLengths) {
@@ -278,12 +283,12 @@ static std::string stepping(const FakeBundle &fake) {
   Result<Bundle> bundle = Bundle::open(fake.folder);
   if (!bundle)
     return bundle.error().text();
-  SessionOptions options;
+  CpuOptions options;
   options.threads = 2;
-  Result<std::unique_ptr<Session>> session = Session::create(*bundle, options);
-  if (!session)
-    return session.error().text();
-  Scheduler scheduler(**session, {});
+  Result<CpuEngine> cpu = CpuEngine::create(*bundle, options, {});
+  if (!cpu)
+    return cpu.error().text();
+  Scheduler scheduler(*cpu->engine, {});
   Request request;
   request.prompt = {1, 2, 3};
   request.maxNew = 2;

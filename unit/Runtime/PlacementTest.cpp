@@ -1,6 +1,7 @@
 // Workers and memory over NUMA nodes: rules as pure functions, machines laid out in folders, refusing systems.
 #include "device/cpu/Placement.h"
 #include "../LimitedChild.h"
+#include "device/cpu/CpuDevice.h"
 #include "device/cpu/PlacementReport.h"
 #include "device/cpu/Region.h"
 #include "engine/Scheduler.h"
@@ -280,16 +281,16 @@ struct TwoNodes : ::testing::Test {
   std::vector<int32_t> generate(int32_t threads, WeightCensus &census) {
     Result<Bundle> bundle = Bundle::open(fake.folder);
     EXPECT_TRUE(bundle) << bundle.error().text();
-    SessionOptions options;
+    CpuOptions options;
     options.threads = threads;
     options.container = container;
-    Result<std::unique_ptr<Session>> session = Session::create(*bundle, options);
-    EXPECT_TRUE(session) << session.error().text();
-    census = (*session)->weightCensus();
+    Result<CpuEngine> cpu = CpuEngine::create(*bundle, options, {});
+    EXPECT_TRUE(cpu) << cpu.error().text();
+    census = cpu->device->weightCensus();
     std::vector<int32_t> out;
     StepEvents events;
     events.token = [&](const Sequence &, int32_t id, bool) { return out.push_back(id), true; };
-    Scheduler scheduler(**session, std::move(events));
+    Scheduler scheduler(*cpu->engine, std::move(events));
     Request request;
     request.prompt = {1, 2, 3};
     request.maxNew = 20;

@@ -1,5 +1,6 @@
-// k2rt.h over the bundle, session and scheduler: the C border, where no exception passes.
+// k2rt.h over the bundle, engine and scheduler: the C border, where no exception passes.
 #include "base/Utf8.h"
+#include "device/cpu/CpuDevice.h"
 #include "engine/Scheduler.h"
 #include <algorithm>
 #include <cstring>
@@ -17,7 +18,7 @@ struct k2rt_session {
     std::vector<int32_t> ids;
     Finish finish = Finish::running;
   };
-  std::unique_ptr<Session> session;
+  std::unique_ptr<Engine> engine;
   std::unique_ptr<Scheduler> scheduler;
   std::vector<Output> outputs; ///< by sequence number
 };
@@ -113,18 +114,19 @@ extern "C" k2rt_code k2rt_session_create(k2rt_bundle *bundle, const k2rt_session
   return guarded(status, [&]() -> Status {
     if (!bundle || !session)
       return missing(bundle ? "session" : "bundle");
-    SessionOptions chosen;
+    CpuOptions onCpu;
+    EngineOptions chosen;
     if (options) {
-      chosen.threads = options->threads;
+      onCpu.threads = options->threads;
       chosen.chunk = options->chunk;
       chosen.traceFile = options->trace_file ? options->trace_file : "";
     }
-    Result<std::unique_ptr<Session>> created = Session::create(bundle->bundle, chosen);
+    Result<CpuEngine> created = CpuEngine::create(bundle->bundle, onCpu, chosen);
     if (!created)
       return created.takeError();
     auto holder = std::make_unique<k2rt_session>();
-    holder->session = std::move(*created);
-    holder->scheduler = std::make_unique<Scheduler>(*holder->session, recordInto(*holder));
+    holder->engine = std::move(created->engine);
+    holder->scheduler = std::make_unique<Scheduler>(*holder->engine, recordInto(*holder));
     *session = holder.release();
     return {};
   });
@@ -132,7 +134,7 @@ extern "C" k2rt_code k2rt_session_create(k2rt_bundle *bundle, const k2rt_session
 
 extern "C" void k2rt_session_destroy(k2rt_session *session) {
   if (session)
-    guarded(nullptr, [&] { return session->session->finishTrace(); });
+    guarded(nullptr, [&] { return session->engine->finishTrace(); });
   delete session;
 }
 
@@ -198,4 +200,4 @@ extern "C" k2rt_code k2rt_sequence_read(k2rt_session *session, int64_t sequence,
   });
 }
 
-extern "C" void k2rt_interrupt(k2rt_session *session) { session->session->interrupt(); }
+extern "C" void k2rt_interrupt(k2rt_session *session) { session->engine->interrupt(); }

@@ -31,8 +31,9 @@ Status checkRequest(const Manifest &manifest, const std::vector<int32_t> &prompt
   return {};
 }
 
-Scheduler::Scheduler(Session &session, StepEvents events)
-    : session(session), manifest(session.manifest()), events(std::move(events)) {
+Scheduler::Scheduler(Engine &engine, StepEvents events)
+    : engine(engine), arrays(engine.rank().arrays()), pages(engine.rank().pages()), manifest(engine.manifest()),
+      events(std::move(events)) {
   for (int64_t slot = manifest.limits.max_sequences; slot-- > 0;)
     freeSlots.push_back(static_cast<int32_t>(slot));
 }
@@ -57,7 +58,7 @@ void Scheduler::admit() {
     const int64_t length = static_cast<int64_t>(request.prompt.size());
     const int64_t cacheTokens = length + std::max<int64_t>(request.maxNew - 1, 0);
     const int64_t needed = pagesFor(cacheTokens);
-    for (const PagePool &pool : session.pages)
+    for (const PagePool &pool : pages)
       if (pool.available() < needed)
         return;
     auto sequence = std::make_unique<Sequence>();
@@ -67,11 +68,11 @@ void Scheduler::admit() {
     freeSlots.pop_back();
     sequence->promptTokens = sequence->tokens = length;
     sequence->promptForm = manifest.promptForm(length);
-    sequence->ids = session.arrays.history + sequence->slot * (manifest.limits.max_context + 1);
+    sequence->ids = arrays.history + sequence->slot * (manifest.limits.max_context + 1);
     std::copy(request.prompt.begin(), request.prompt.end(), sequence->ids);
-    for (size_t group = 0; group < session.pages.size(); ++group) {
-      int32_t *table = session.arrays.blockTables[group] + sequence->slot * session.arrays.blockStride;
-      session.pages[group].take(needed, table);
+    for (size_t group = 0; group < pages.size(); ++group) {
+      int32_t *table = arrays.blockTables[group] + sequence->slot * arrays.blockStride;
+      pages[group].take(needed, table);
       sequence->pageCount.push_back(needed);
     }
     sequence->request = std::move(request);
@@ -88,7 +89,7 @@ bool Scheduler::wantsRow(const Sequence &sequence, int64_t position) const {
 /// Rows of a prompt's next chunk, so that neither its tokens nor its wanted logits exceed what is left.
 int64_t Scheduler::promptRows(const Sequence &sequence, int64_t rowsLeft, int64_t wantsLeft) const {
   const int64_t pending = sequence.tokens - sequence.cached;
-  const int64_t rows = std::min({pending, rowsLeft, session.chunk()});
+  const int64_t rows = std::min({pending, rowsLeft, engine.chunk()});
   if (sequence.request.logits == PromptLogits::all)
     return std::min(rows, wantsLeft);
   return rows == pending && wantsLeft == 0 ? rows - 1 : rows;
@@ -134,10 +135,10 @@ Result<bool> Scheduler::step() {
   plan();
   ++steps;
   const k2rt_ir_step step = build();
-  Status ran = session.run(step);
-  if (!ran)
-    return ran.takeError();
-  Status delivered = deliver(step);
+  Result<StepResults> results = engine.rank().run(step);
+  if (!results)
+    return results.takeError();
+  Status delivered = deliver(step, *results);
   if (!delivered)
     return delivered.takeError();
   return true;
@@ -153,11 +154,11 @@ Status Scheduler::drain() {
   }
 }
 
-Status Scheduler::deliver(const k2rt_ir_step &step) {
+Status Scheduler::deliver(const k2rt_ir_step &step, const StepResults &results) {
   int64_t want = 0;
   for (size_t row = 0; row < batch.size(); ++row) {
     Sequence &sequence = *batch[row];
-    const int64_t begin = session.arrays.seqBegin[row];
+    const int64_t begin = arrays.seqBegin[row];
     if (captures.captured)
       captures.captured(sequence, sequence.cached, begin, begin + sequence.planned, step.token_rows);
     sequence.lastServed = steps;
@@ -166,8 +167,8 @@ Status Scheduler::deliver(const k2rt_ir_step &step) {
       if (!wantsRow(sequence, position))
         continue;
       if (events.logits)
-        events.logits(sequence, position, session.arrays.logits + want * manifest.vocab);
-      const int32_t id = session.arrays.samples[want++];
+        events.logits(sequence, position, results.logits + want * manifest.vocab);
+      const int32_t id = results.samples[want++];
       if (position + 1 < sequence.promptTokens)
         continue;
       if (Status appended = append(sequence, id); !appended)
@@ -211,9 +212,9 @@ void Scheduler::retire() {
   for (const auto &sequence : active)
     if (sequence->finish != Finish::running) {
       freeSlots.push_back(sequence->slot);
-      for (size_t group = 0; group < session.pages.size(); ++group)
-        session.pages[group].giveBack(sequence->pageCount[group],
-                                      session.arrays.blockTables[group] + sequence->slot * session.arrays.blockStride);
+      for (size_t group = 0; group < pages.size(); ++group)
+        pages[group].giveBack(sequence->pageCount[group],
+                              arrays.blockTables[group] + sequence->slot * arrays.blockStride);
     }
   active.erase(std::remove_if(active.begin(), active.end(), [](const auto &s) { return s->finish != Finish::running; }),
                active.end());

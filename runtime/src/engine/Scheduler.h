@@ -8,7 +8,7 @@
 #ifndef K2RT_ENGINE_SCHEDULER_H
 #define K2RT_ENGINE_SCHEDULER_H
 
-#include "engine/Session.h"
+#include "engine/Engine.h"
 #include <deque>
 #include <functional>
 #include <memory>
@@ -45,7 +45,7 @@ struct Sequence {
   int64_t promptTokens = 0;
   int64_t tokens = 0;             ///< prompt and generated, in ids
   int64_t cached = 0;             ///< of them, in the cache
-  int32_t *ids = nullptr;         ///< history, in the session's memory
+  int32_t *ids = nullptr;         ///< history, in the rank's memory
   int32_t slot = 0;               ///< which history and block table row
   int32_t promptForm = 0;         ///< K2RT_FORM_*
   std::vector<int64_t> pageCount; ///< per cache group
@@ -82,7 +82,8 @@ struct Captures {
 
 class Scheduler {
 public:
-  Scheduler(Session &session, StepEvents events);
+  /// `engine` outlives the scheduler.
+  Scheduler(Engine &engine, StepEvents events);
 
   /// Inspection: from now on steps capture into `buffers` and are no larger than they are.
   void capture(Captures buffers) { captures = std::move(buffers); }
@@ -109,11 +110,13 @@ private:
   k2rt_ir_step build();
   void buildRows(const Sequence &sequence, int64_t sequenceRow, k2rt_ir_step &step);
   void buildForced(const k2rt_ir_step &step);
-  Status deliver(const k2rt_ir_step &step);
+  Status deliver(const k2rt_ir_step &step, const StepResults &results);
   Status append(Sequence &sequence, int32_t id);
   void retire();
 
-  Session &session;
+  Engine &engine;
+  StepArrays &arrays;
+  std::vector<PagePool> &pages; ///< per cache group
   const Manifest &manifest;
   StepEvents events;
   Captures captures;

@@ -1,23 +1,23 @@
 // One region of k2rt_step_bytes (reserve.h) is carved into all arrays; logits have their own line in the certificate.
 #include "engine/StepArrays.h"
+#include "engine/Carver.h"
 #include "k2rt/reserve.h"
 
 namespace k2rt {
 
-Result<StepArrays> StepArrays::allocate(const Manifest &manifest) {
+Result<StepArrays> StepArrays::allocate(const Manifest &manifest, Device &device) {
   const k2rt_limits &limits = manifest.limits;
   StepArrays a;
-  Result<Region> arrays = Region::allocate(k2rt_step_bytes(&limits), "step arrays");
+  const int64_t bytes = k2rt_step_bytes(&limits);
+  Result<std::byte *> arrays = device.allocate(bytes, "step arrays", MemoryUse::engine);
   if (!arrays)
     return arrays.takeError();
-  Result<Region> logits = Region::allocate(manifest.memory.logits, "logits");
+  Result<std::byte *> logits = device.allocate(manifest.memory.logits, "logits", MemoryUse::engine);
   if (!logits)
     return logits.takeError();
-  a.arrays = std::move(*arrays);
-  a.logitRows = std::move(*logits);
-  a.logits = reinterpret_cast<float *>(a.logitRows.data());
+  a.logits = reinterpret_cast<float *>(*logits);
   a.blockStride = k2rt_pages_per_sequence(&limits);
-  Carver carver(a.arrays);
+  Carver carver(*arrays, bytes);
   for (int32_t **rows : {&a.tokenIds, &a.positions, &a.rowSeq, &a.rowForm, &a.want, &a.samples})
     *rows = carver.take<int32_t>(limits.step_tokens);
   a.seqBegin = carver.take<int32_t>(limits.max_sequences + 1);

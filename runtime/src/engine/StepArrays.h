@@ -3,7 +3,7 @@
 #define K2RT_ENGINE_STEPARRAYS_H
 
 #include "base/Error.h"
-#include "device/cpu/Region.h"
+#include "engine/Device.h"
 #include "k2rt/program.h"
 #include "program/Manifest.h"
 #include <vector>
@@ -13,7 +13,8 @@ namespace k2rt {
 /// Typed views of the step's arrays; see abi.def for what each holds. Groups = cache groups.
 class StepArrays {
 public:
-  static Result<StepArrays> allocate(const Manifest &manifest);
+  /// In memory of `device`, which outlives them.
+  static Result<StepArrays> allocate(const Manifest &manifest, Device &device);
 
   int32_t *tokenIds, *positions, *rowSeq, *rowForm, *want, *samples;
   int32_t *seqBegin, *seqLen, *lastSample;
@@ -27,15 +28,9 @@ public:
 
   /// All pointers set, counts zero, nothing sampled, forced or captured.
   k2rt_ir_step step() const;
-  /// Touches the chunks of the memory that `owns` says (Region::populate).
-  template <class Owns> void populate(Owns owns) const {
-    arrays.populate(owns);
-    logitRows.populate(owns);
-  }
 
 private:
   StepArrays() = default;
-  Region arrays, logitRows;
 };
 
 } // namespace k2rt

@@ -6,7 +6,7 @@
 namespace k2rt {
 
 k2rt_ir_step Scheduler::build() {
-  StepArrays &a = session.arrays;
+  StepArrays &a = arrays;
   k2rt_ir_step step = a.step();
   bool samples = false;
   for (size_t row = 0; row < batch.size(); ++row) {
@@ -30,7 +30,7 @@ k2rt_ir_step Scheduler::build() {
 }
 
 void Scheduler::buildRows(const Sequence &sequence, int64_t sequenceRow, k2rt_ir_step &step) {
-  StepArrays &a = session.arrays;
+  StepArrays &a = arrays;
   a.seqBegin[sequenceRow] = static_cast<int32_t>(step.token_rows);
   a.seqLen[sequenceRow] = static_cast<int32_t>(sequence.cached);
   a.lastSample[sequenceRow] = sequence.generated() > 0 ? sequence.ids[sequence.tokens - 1] : -1;
@@ -61,7 +61,7 @@ void Scheduler::buildRows(const Sequence &sequence, int64_t sequenceRow, k2rt_ir
 
 /// Copies each row's forced routes, layer by layer; rows without any are left to the router.
 void Scheduler::buildForced(const k2rt_ir_step &step) {
-  const StepArrays &a = session.arrays;
+  const StepArrays &a = arrays;
   const int64_t rows = step.token_rows, k = manifest.topK;
   for (int64_t layer = 0; layer < static_cast<int64_t>(manifest.moeLayers.size()); ++layer)
     for (int64_t row = 0; row < rows; ++row) {

@@ -19,7 +19,7 @@ Result<Manifest> readManifest(const FileList &files);
 /// The tokenizer's file in the bundle, "" when it has none.
 std::string tokenizerFile(const std::string &folder);
 
-/// An opened bundle. Sessions refer to it.
+/// An opened bundle. Engines refer to it.
 struct Bundle {
   std::string folder;
   Manifest manifest;

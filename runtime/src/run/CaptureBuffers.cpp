@@ -1,5 +1,6 @@
 // Rows first: how many fit the window. Then the arrays, each for that many rows.
 #include "run/CaptureBuffers.h"
+#include "engine/Carver.h"
 #include <algorithm>
 #include <limits>
 
@@ -19,7 +20,7 @@ Result<CaptureBuffers> CaptureBuffers::allocate(const Manifest &manifest, Captur
   if (!region)
     return region.takeError();
   buffers.region = std::move(*region);
-  Carver carver(buffers.region);
+  Carver carver(buffers.region.data(), buffers.region.size());
   if (choice.routes) {
     buffers.view.experts = carver.take<int32_t>(buffers.view.rows * choices);
     buffers.view.weights = carver.take<float>(buffers.view.rows * choices);

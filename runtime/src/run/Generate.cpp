@@ -157,7 +157,7 @@ void Generation::printJson() const {
 }
 
 Status Generation::run() {
-  // The tokenizer first: reading it takes more than it keeps, and the session's memory is not there yet.
+  // The tokenizer first: reading it takes more than it keeps, and the engine's memory is not there yet.
   Result<std::optional<Tokenizer>> loaded = openTokenizer(options.folder);
   // Ids in and ids out need none: one that this build cannot read stands in the way of text only.
   const bool needsText = !(flags.prompt.ids || flags.prompt.batchFile) || !flags.stops.empty();
@@ -176,7 +176,7 @@ Status Generation::run() {
   isBatch = prompts->isBatch;
   if (Status fits = checkPrompts(*prompts); !fits)
     return fits;
-  Scheduler scheduler(*opened->session, events());
+  Scheduler scheduler(opened->engine(), events());
   int64_t total = 0;
   for (size_t i = 0; i < prompts->ids.size(); ++i) {
     std::vector<int32_t> &prompt = prompts->ids[i];

@@ -82,7 +82,7 @@ Status printHidden(const RunOptions &options, const HiddenFlags &flags) {
     forced = std::move(*routes);
     request.forced = &forced;
   }
-  Scheduler scheduler(*(*run)->session, {});
+  Scheduler scheduler((*run)->engine(), {});
   scheduler.capture(buffers->view);
   if (Result<int64_t> number = scheduler.add(std::move(request)); !number)
     return number.takeError();

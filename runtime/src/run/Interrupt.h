@@ -4,14 +4,14 @@
 
 namespace k2rt {
 
-class Session;
+class Engine;
 
 /// Installs the handler. Once, at start.
 void catchInterrupt();
 /// Whether SIGINT has come.
 bool wasInterrupted();
-/// The session that a SIGINT stops from now on; null before it is destroyed.
-void interruptStops(Session *session);
+/// The engine that a SIGINT stops from now on; null before it is destroyed.
+void interruptStops(Engine *engine);
 
 } // namespace k2rt
 

@@ -72,7 +72,7 @@ Status printLogits(const RunOptions &options, const LogitsFlags &flags) {
     const int64_t row = rows.begin[sequence.number] + (flags.all ? position : 0);
     rows.spool.write(row * rows.vocab, logits, rows.vocab);
   };
-  Scheduler scheduler(*(*run)->session, std::move(events));
+  Scheduler scheduler((*run)->engine(), std::move(events));
   Result<CaptureBuffers> buffers = CaptureBuffers::allocate(manifest, {false, false, !flags.routesFile.empty()});
   if (!buffers)
     return buffers.takeError();

@@ -65,7 +65,7 @@ Status measure(Run &run, const Prompts &texts, double &total, int64_t &count) {
     total -= static_cast<double>(logProbabilities(logits, manifest.vocab, next, 0)[0].value);
     ++count;
   };
-  Scheduler scheduler(*run.session, std::move(events));
+  Scheduler scheduler(run.engine(), std::move(events));
   for (const std::vector<int32_t> &ids : texts.ids)
     for (int64_t begin = 0; begin < static_cast<int64_t>(ids.size()); begin += window) {
       const int64_t end = std::min<int64_t>(begin + window, static_cast<int64_t>(ids.size()));
@@ -78,7 +78,7 @@ Status measure(Run &run, const Prompts &texts, double &total, int64_t &count) {
       if (Status done = scheduler.drain(); !done)
         return done;
     }
-  return run.session->finishTrace();
+  return run.engine().finishTrace();
 }
 
 Status printPerplexity(const RunOptions &options, const std::string &path) {

@@ -87,7 +87,7 @@ Status printRoutes(const RunOptions &options, const PromptFlags &flags) {
       std::copy_n(from.weights + source, (end - begin) * k, table.weights.data() + target);
     }
   };
-  Scheduler scheduler(*(*run)->session, {});
+  Scheduler scheduler((*run)->engine(), {});
   scheduler.capture(buffers->view);
   Request request;
   request.prompt = std::move(prompts->ids[0]);

@@ -1,4 +1,4 @@
-// Opening: bundle, then session. The handler learns of the session last and forgets it first.
+// Opening: bundle, then engine. The handler learns of the engine last and forgets it first.
 #include "run/Run.h"
 #include "base/Utf8.h"
 #include "device/cpu/PlacementReport.h"
@@ -18,8 +18,8 @@ static void reportPlacement(const Run &run) {
   constexpr int64_t walkable = int64_t(4) << 30; // 0.2 s at worst
   const Weights &weights = run.bundle.weights;
   for (const std::string &note :
-       {topologyNote(run.bundle.manifest, run.session->container()),
-        misplacementNote(run.session->weightCensus(), run.bundle.folder),
+       {topologyNote(run.bundle.manifest, run.cpu.device->container()),
+        misplacementNote(run.cpu.device->weightCensus(), run.bundle.folder),
         smallPagesNote(hugeWeightBytes(weights, walkable).value_or(0), weights.hugePageableBytes(), run.bundle.folder)})
     if (!note.empty())
       std::fprintf(stderr, "run: note: %s\n", note.c_str());
@@ -29,19 +29,17 @@ Result<std::unique_ptr<Run>> Run::open(const RunOptions &options) {
   Result<Bundle> bundle = Bundle::open(options.folder);
   if (!bundle)
     return bundle.takeError();
-  std::unique_ptr<Run> run(new Run{std::move(*bundle), nullptr});
+  std::unique_ptr<Run> run(new Run{std::move(*bundle), {}});
   ::malloc_trim(0); // the manifest's document is gone
-  SessionOptions chosen;
-  chosen.threads = options.threads;
-  chosen.chunk = options.chunk;
-  chosen.traceFile = options.traceFile;
-  chosen.trust = options.trust;
-  Result<std::unique_ptr<Session>> session = Session::create(run->bundle, chosen);
-  if (!session)
-    return session.takeError();
-  run->session = std::move(*session);
+  CpuOptions onCpu;
+  onCpu.threads = options.threads;
+  onCpu.trust = options.trust;
+  Result<CpuEngine> cpu = CpuEngine::create(run->bundle, onCpu, {options.chunk, options.traceFile});
+  if (!cpu)
+    return cpu.takeError();
+  run->cpu = std::move(*cpu);
   reportPlacement(*run);
-  interruptStops(run->session.get());
+  interruptStops(run->cpu.engine.get());
   if (wasInterrupted())
     return Error{K2RT_INTERRUPTED, "", "interrupted", ""};
   return run;
@@ -51,7 +49,7 @@ Run::~Run() { interruptStops(nullptr); }
 
 Status Run::drain(Scheduler &scheduler) {
   Status done = scheduler.drain();
-  Status traced = session->finishTrace();
+  Status traced = engine().finishTrace();
   return done ? std::move(traced) : std::move(done);
 }
 

@@ -1,7 +1,8 @@
-// What the commands share: an opened bundle with its session, and prompts from flags and files.
+// What the commands share: an opened bundle with its engine, and prompts from flags and files.
 #ifndef K2RT_RUN_RUN_H
 #define K2RT_RUN_RUN_H
 
+#include "device/cpu/CpuDevice.h"
 #include "engine/Scheduler.h"
 #include "run/Commands.h"
 #include "text/Tokenizer.h"
@@ -13,14 +14,15 @@
 
 namespace k2rt {
 
-/// A bundle and a session that SIGINT stops.
+/// A bundle and an engine that SIGINT stops.
 struct Run {
   Bundle bundle;
-  std::unique_ptr<Session> session;
+  CpuEngine cpu;
 
   /// Opens both. Fails with K2RT_INTERRUPTED when SIGINT came meanwhile.
   static Result<std::unique_ptr<Run>> open(const RunOptions &options);
   ~Run();
+  Engine &engine() const { return *cpu.engine; }
   /// Steps until all is done, then writes the trace; an interrupted run has its trace, too.
   Status drain(Scheduler &scheduler);
 };

@@ -1,4 +1,5 @@
-"""Holds every #include and every LINK of a CMakeLists.txt against the table of docs/Architecture.md.
+"""Holds every #include and every LINK of a CMakeLists.txt against the table of docs/Architecture.md, and the table
+against itself: arrows of it may not run in a circle.
 
 usage: layering.py ROOT
 """
@@ -28,6 +29,17 @@ def table(root):
             names = {name.strip() for name in row[2].split(",")} - {""}
             allowed[row[1]] = None if names == {"everything"} else allowed.get(row[1], set()) | names
     return allowed
+
+
+def circles(allowed):
+    """Each part from which arrows of the table lead back to it."""
+    def reached(part, seen):
+        for used in (allowed.get(part) or set()) - seen:
+            seen.add(used)
+            reached(used, seen)
+        return seen
+    return [f"docs/Architecture.md: {part} may include itself through others: a circle"
+            for part in sorted(allowed) if part in reached(part, set())]
 
 
 def room_of(path):
@@ -105,7 +117,7 @@ def links(root, allowed):
 
 def main(root):
     allowed = table(root)
-    found = [*includes(root, allowed), *links(root, allowed)] if allowed else []
+    found = [*circles(allowed), *includes(root, allowed), *links(root, allowed)] if allowed else []
     report([problem for problem in found if problem], len(found), "includes and links")
 
 

@@ -55,9 +55,9 @@ static int64_t sumCaches(const std::vector<int> &processors) {
   return bytes;
 }
 
-Bandwidth probeBandwidth(Session &session) {
-  const int64_t workers = session.threads();
-  const std::vector<std::pair<const std::byte *, int64_t>> parts = session.memory();
+Bandwidth probeBandwidth(CpuDevice &device) {
+  const int64_t workers = device.workers();
+  const std::vector<std::pair<const std::byte *, int64_t>> parts = device.memory();
   std::vector<uint64_t> sums(static_cast<size_t>(workers) * 8);
   Bandwidth found;
   found.cacheBytes = sumCaches(readContainer().processors);
@@ -65,7 +65,7 @@ Bandwidth probeBandwidth(Session &session) {
     found.bytes += bytes / lineBytes * lineBytes;
   for (int pass = 0; pass < passes; ++pass) {
     const int64_t begin = Trace::nowNs();
-    session.onWorkers([&](int32_t worker) {
+    device.onWorkers([&](int32_t worker) {
       for (const auto &[base, bytes] : parts) {
         const int64_t lines = bytes / lineBytes;
         const int64_t first = lines * worker / workers, end = lines * (worker + 1) / workers;

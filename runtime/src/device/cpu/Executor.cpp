@@ -12,9 +12,9 @@ static constexpr int32_t stopInterrupted = -1;
 static constexpr int32_t stopFailed = -2;
 static constexpr int64_t lineBytes = 64, linesAtOnce = 4;
 
-Executor::Executor(const Bundle &bundle, WorkerPool &pool, ProgramMemory shared, Trace *trace)
-    : bundle(bundle), pool(pool), memory(std::move(shared)), trace(trace), workers(pool.count()),
-      meeting(pool.count(), pool.spins()) {
+Executor::Executor(const Bundle &bundle, WorkerPool &pool, const RankMemory &memory, const std::vector<void *> &scratch,
+                   Trace *trace)
+    : bundle(bundle), pool(pool), trace(trace), workers(pool.count()), meeting(pool.count(), pool.spins()) {
   api.launch = reinterpret_cast<void *>(&Executor::launch);
   api.barrier = reinterpret_cast<void *>(&Executor::barrier);
   api.sample = reinterpret_cast<void *>(&Executor::sample);
@@ -28,9 +28,9 @@ Executor::Executor(const Bundle &bundle, WorkerPool &pool, ProgramMemory shared,
     worker = {};
     worker.api = &api;
     worker.arena = memory.arena;
-    worker.weights = const_cast<const void **>(bundle.weights.slots().data());
-    worker.planes = memory.planes.data();
-    worker.scratch = memory.scratch[index];
+    worker.weights = const_cast<const void **>(memory.weights);
+    worker.planes = const_cast<void **>(memory.planes.data());
+    worker.scratch = scratch[index];
     worker.scratch_bytes = bundle.program.description().scratch_bytes;
     worker.index = index;
     worker.count = pool.count();
@@ -117,22 +117,25 @@ int32_t Executor::sample(k2rt_ir_worker *worker) {
   return 0;
 }
 
-Status Executor::run(const k2rt_ir_step &step) {
+Status Executor::run(k2rt_ir_step_fn entry) {
   failing = false;
   first = {-1, 0, 0};
   stop = 0;
   std::vector<int32_t> results(workers.size(), 0);
   const int64_t begin = trace ? Trace::nowNs() : 0;
-  const k2rt_ir_step_fn serve = bundle.program.serve();
   pool.run([&](int32_t index) {
     k2rt_ir_worker &worker = workers[index].ir;
-    worker.step = const_cast<k2rt_ir_step *>(&step);
-    results[index] = serve(&worker);
+    worker.step = &step;
+    results[index] = entry(&worker);
   });
   if (trace)
     trace->record(pool.count(), {begin, Trace::nowNs(), step.seq_rows, step.want_rows, step.token_rows, steps, -1, 0});
   ++steps;
   return outcome(results);
+}
+
+StepResults Executor::results() const {
+  return {static_cast<const float *>(step.logits), static_cast<const int32_t *>(step.samples)};
 }
 
 Status Executor::outcome(const std::vector<int32_t> &results) const {

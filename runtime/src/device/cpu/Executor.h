@@ -2,9 +2,8 @@
 #ifndef K2RT_DEVICE_CPU_EXECUTOR_H
 #define K2RT_DEVICE_CPU_EXECUTOR_H
 
-#include "device/cpu/Region.h"
 #include "device/cpu/WorkerPool.h"
-#include "engine/Trace.h"
+#include "engine/Device.h"
 #include "k2rt/program.h"
 #include "program/Bundle.h"
 #include "sampling/Sampler.h"
@@ -14,22 +13,19 @@
 
 namespace k2rt {
 
-/// Memory of a program that its workers share; bases outlive the executor.
-struct ProgramMemory {
-  void *arena = nullptr;
-  std::vector<void *> planes;
-  std::vector<void *> scratch; ///< one per worker
-};
-
 class Executor {
 public:
-  /// `trace` may be null. Everything referred to outlives the executor.
-  Executor(const Bundle &bundle, WorkerPool &pool, ProgramMemory memory, Trace *trace);
+  /// `scratch`: one base per worker. `trace` may be null. Everything referred to outlives the executor.
+  Executor(const Bundle &bundle, WorkerPool &pool, const RankMemory &memory, const std::vector<void *> &scratch,
+           Trace *trace);
   Executor(const Executor &) = delete;
   Executor &operator=(const Executor &) = delete;
 
+  /// The step that run() is for.
+  void upload(const k2rt_ir_step &next) { step = next; }
   /// One step on all workers. Fails with the name of the kernel that failed, or K2RT_INTERRUPTED.
-  Status run(const k2rt_ir_step &step);
+  Status run(k2rt_ir_step_fn entry);
+  StepResults results() const;
 
   /// Ends the running or next step early. Safe in a signal handler.
   void interrupt() { interrupted.store(true, std::memory_order_relaxed); }
@@ -57,12 +53,12 @@ private:
 
   const Bundle &bundle;
   WorkerPool &pool;
-  ProgramMemory memory;
   Trace *trace;
   k2rt_ir_api api = {};
   std::vector<Worker> workers;
   std::vector<Sampler> samplers;
   Barrier meeting;
+  k2rt_ir_step step = {};
   int64_t steps = 0;
 
   std::atomic<bool> interrupted{false};

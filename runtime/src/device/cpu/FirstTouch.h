@@ -1,4 +1,4 @@
-// Brings a session's mapped weights into memory: each worker what it will read, so that cold pages land on its node.
+// Brings a program's mapped weights into memory: each worker what it will read, so that cold pages land on its node.
 #ifndef K2RT_DEVICE_CPU_FIRSTTOUCH_H
 #define K2RT_DEVICE_CPU_FIRSTTOUCH_H
 

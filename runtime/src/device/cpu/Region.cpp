@@ -44,10 +44,4 @@ void Region::touch(int64_t begin, int64_t end) const {
     *reinterpret_cast<volatile std::byte *>(base + offset) = std::byte{0};
 }
 
-void *Carver::takeBytes(int64_t size) {
-  const int64_t offset = used;
-  used += (size + 63) / 64 * 64;
-  return fits() ? region.data() + offset : nullptr;
-}
-
 } // namespace k2rt

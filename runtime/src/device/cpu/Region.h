@@ -44,21 +44,6 @@ private:
   int64_t bytes = 0;
 };
 
-/// Hands out 64-byte aligned arrays from a region; the region must be large enough (the caller computed it).
-class Carver {
-public:
-  explicit Carver(const Region &region) : region(region) {}
-
-  /// The next `count` elements; null when the region is exhausted, which fits() then tells.
-  template <class T> T *take(int64_t count) { return static_cast<T *>(takeBytes(count * int64_t(sizeof(T)))); }
-  bool fits() const { return used <= region.size(); }
-
-private:
-  void *takeBytes(int64_t bytes);
-  const Region &region;
-  int64_t used = 0;
-};
-
 } // namespace k2rt
 
 #endif
