@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-namespace k2rt {
+namespace k2c {
 
 namespace {
 
@@ -147,4 +147,4 @@ int64_t peakResidentBytes() {
   return std::max<int64_t>(readKeyed(readSmallFile("/proc/self/status"), "VmHWM:"), 0) * 1024;
 }
 
-} // namespace k2rt
+} // namespace k2c

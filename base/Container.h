@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace k2rt {
+namespace k2c {
 
 /// Limits in force, and the one that binds.
 struct Container {
@@ -34,6 +34,6 @@ std::optional<int64_t> hugeFileBytes();
 /// Peak resident bytes of this process, file pages included (VmHWM).
 int64_t peakResidentBytes();
 
-} // namespace k2rt
+} // namespace k2c
 
 #endif

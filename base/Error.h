@@ -1,6 +1,6 @@
 // Errors as values: where it went wrong, what is wrong (with both numbers), what to do.
 //
-// A function that can fail returns Status or Result<T>; exceptions of third-party parsers end in the function that
+// A function that can fail returns Status or Expected<T>; exceptions of third-party parsers end in the function that
 // calls them.
 #ifndef K2C_BASE_ERROR_H
 #define K2C_BASE_ERROR_H
@@ -12,27 +12,35 @@
 #include <utility>
 #include <variant>
 
-namespace k2rt {
+namespace k2c {
 
-/// A failure at a place: a file, a file and a JSON path, an argument, a kernel. `remedy` may be empty.
+/// A failure at a place: a file, a file and a line or a JSON path, an argument, a tensor, a kernel. `remedy` may be
+/// empty. `code` is what the C API of the runtime reports.
 struct Error {
+  Error() = default;
+  Error(std::string where, std::string message, std::string remedy)
+      : where(std::move(where)), message(std::move(message)), remedy(std::move(remedy)) {}
+  Error(k2rt_code code, std::string where, std::string message, std::string remedy)
+      : code(code), where(std::move(where)), message(std::move(message)), remedy(std::move(remedy)) {}
+
   k2rt_code code = K2RT_INVALID_ARGUMENT;
-  std::string place;
+  std::string where;
   std::string message;
   std::string remedy;
 
-  /// One line: "place: message; remedy"; bytes of a file quoted in a part are made printable (base/Utf8.h).
+  /// One line: "where: message; remedy"; bytes of a file quoted in a part are made printable (base/Utf8.h).
   std::string text() const;
 };
 
 /// The same for a refused system call: appends the system's text of `errorNumber`.
-Error systemError(std::string place, const std::string &what, int errorNumber);
+Error systemError(std::string where, const std::string &what, int errorNumber);
 
 /// Success or an Error.
 class [[nodiscard]] Status {
 public:
   Status() = default;
   Status(Error error) : failure(std::move(error)) {}
+  static Status success() { return Status(); }
 
   explicit operator bool() const { return !failure; }
   const Error &error() const {
@@ -48,11 +56,11 @@ private:
   std::optional<Error> failure;
 };
 
-/// A value or an Error. Reading the value of a failed Result is a programming error.
-template <class T> class [[nodiscard]] Result {
+/// A value or an Error. Reading the value of a failed Expected is a programming error.
+template <class T> class [[nodiscard]] Expected {
 public:
-  Result(T value) : state(std::in_place_index<0>, std::move(value)) {}
-  Result(Error error) : state(std::in_place_index<1>, std::move(error)) {}
+  Expected(T value) : state(std::in_place_index<0>, std::move(value)) {}
+  Expected(Error error) : state(std::in_place_index<1>, std::move(error)) {}
 
   explicit operator bool() const { return state.index() == 0; }
 
@@ -84,6 +92,6 @@ private:
   std::variant<T, Error> state;
 };
 
-} // namespace k2rt
+} // namespace k2c
 
 #endif

@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include <vector>
 
-namespace k2rt {
+namespace k2c {
 
 namespace {
 
@@ -57,7 +57,7 @@ std::vector<std::string> components(const std::string &relative) {
   return parts;
 }
 
-Result<Descriptor> openBeneath(const std::string &folder, const std::string &relative, struct stat &facts) {
+Expected<Descriptor> openBeneath(const std::string &folder, const std::string &relative, struct stat &facts) {
   const std::string path = folder + "/" + relative;
   const std::vector<std::string> parts = components(relative);
   if (parts.empty())
@@ -116,9 +116,9 @@ MappedFile::~MappedFile() {
     ::munmap(base, static_cast<size_t>(bytes));
 }
 
-Result<MappedFile> MappedFile::open(const std::string &folder, const std::string &relative, int64_t expectedBytes) {
+Expected<MappedFile> MappedFile::open(const std::string &folder, const std::string &relative, int64_t expectedBytes) {
   struct stat facts;
-  Result<Descriptor> file = openBeneath(folder, relative, facts);
+  Expected<Descriptor> file = openBeneath(folder, relative, facts);
   if (!file)
     return file.takeError();
   const std::string path = folder + "/" + relative;
@@ -138,9 +138,9 @@ Result<MappedFile> MappedFile::open(const std::string &folder, const std::string
   return mapped;
 }
 
-Result<std::string> readBundleFile(const std::string &folder, const std::string &relative, int64_t limitBytes) {
+Expected<std::string> readBundleFile(const std::string &folder, const std::string &relative, int64_t limitBytes) {
   struct stat facts;
-  Result<Descriptor> file = openBeneath(folder, relative, facts);
+  Expected<Descriptor> file = openBeneath(folder, relative, facts);
   if (!file)
     return file.takeError();
   std::string text;
@@ -150,10 +150,10 @@ Result<std::string> readBundleFile(const std::string &folder, const std::string 
   return text;
 }
 
-Result<int64_t> visitBundleFile(const std::string &folder, const std::string &relative,
-                                const std::function<void(const char *data, size_t bytes)> &visit) {
+Expected<int64_t> visitBundleFile(const std::string &folder, const std::string &relative,
+                                  const std::function<void(const char *data, size_t bytes)> &visit) {
   struct stat facts;
-  Result<Descriptor> file = openBeneath(folder, relative, facts);
+  Expected<Descriptor> file = openBeneath(folder, relative, facts);
   if (!file)
     return file.takeError();
   std::vector<char> piece(block);
@@ -171,15 +171,15 @@ Result<int64_t> visitBundleFile(const std::string &folder, const std::string &re
   }
 }
 
-Result<int64_t> bundleFileBytes(const std::string &folder, const std::string &relative) {
+Expected<int64_t> bundleFileBytes(const std::string &folder, const std::string &relative) {
   struct stat facts;
-  Result<Descriptor> file = openBeneath(folder, relative, facts);
+  Expected<Descriptor> file = openBeneath(folder, relative, facts);
   if (!file)
     return file.takeError();
   return int64_t(facts.st_size);
 }
 
-Result<std::string> readUserFile(const std::string &path, int64_t limitBytes) {
+Expected<std::string> readUserFile(const std::string &path, int64_t limitBytes) {
   Descriptor file(path == "-" ? ::dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.number < 0)
     return Error{K2RT_INVALID_ARGUMENT, path, errno == ENOENT ? "no such file" : "cannot be opened", ""};
@@ -200,4 +200,4 @@ bool bundleFileExists(const std::string &folder, const std::string &relative) {
   return ::lstat((folder + "/" + relative).c_str(), &facts) == 0;
 }
 
-} // namespace k2rt
+} // namespace k2c

@@ -7,7 +7,7 @@
 #include <functional>
 #include <string>
 
-namespace k2rt {
+namespace k2c {
 
 /// What one huge page of anonymous memory or of the page cache holds.
 constexpr int64_t hugePageBytes = int64_t(2) << 20;
@@ -22,7 +22,7 @@ public:
 
   /// Maps all of `folder`/`relative`. Refuses: an empty, absolute or ".." path, a symbolic link below `folder`, what is
   /// not a regular file, and a size other than `expectedBytes` (negative: any).
-  static Result<MappedFile> open(const std::string &folder, const std::string &relative, int64_t expectedBytes);
+  static Expected<MappedFile> open(const std::string &folder, const std::string &relative, int64_t expectedBytes);
 
   /// Page aligned; null for an empty file.
   const void *data() const { return base; }
@@ -37,18 +37,18 @@ private:
 };
 
 /// Reads all of `folder`/`relative` under the same rules, refusing more than `limitBytes`.
-Result<std::string> readBundleFile(const std::string &folder, const std::string &relative, int64_t limitBytes);
+Expected<std::string> readBundleFile(const std::string &folder, const std::string &relative, int64_t limitBytes);
 
 /// Calls visit(data, bytes) for all bytes of `folder`/`relative`, piece by piece, under the same rules; returns the
 /// file's size.
-Result<int64_t> visitBundleFile(const std::string &folder, const std::string &relative,
-                                const std::function<void(const char *data, size_t bytes)> &visit);
+Expected<int64_t> visitBundleFile(const std::string &folder, const std::string &relative,
+                                  const std::function<void(const char *data, size_t bytes)> &visit);
 
 /// The size of `folder`/`relative`, under the same rules. It is not read.
-Result<int64_t> bundleFileBytes(const std::string &folder, const std::string &relative);
+Expected<int64_t> bundleFileBytes(const std::string &folder, const std::string &relative);
 
 /// Reads a file the user named (or standard input for "-"), refusing more than `limitBytes`.
-Result<std::string> readUserFile(const std::string &path, int64_t limitBytes);
+Expected<std::string> readUserFile(const std::string &path, int64_t limitBytes);
 
 /// Whether `relative` stays inside its folder by its spelling: not empty, not absolute, no "." or ".." component.
 bool isInsidePath(const std::string &relative);
@@ -56,6 +56,6 @@ bool isInsidePath(const std::string &relative);
 /// Whether `folder`/`relative` is there at all, of whatever kind.
 bool bundleFileExists(const std::string &folder, const std::string &relative);
 
-} // namespace k2rt
+} // namespace k2c
 
 #endif

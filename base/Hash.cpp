@@ -4,7 +4,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-namespace k2rt {
+namespace k2c {
 
 static constexpr char hexDigits[] = "0123456789abcdef";
 
@@ -14,12 +14,13 @@ struct RunningHash::State {
 
 uint64_t hashOf(const void *data, size_t bytes) { return XXH3_64bits(data, bytes); }
 
-RunningHash::RunningHash() : state(new State) { XXH3_64bits_reset(&state->xxh); }
+// One state serves both lengths: they differ in the digest only.
+RunningHash::RunningHash() : state(new State) { XXH3_128bits_reset(&state->xxh); }
 RunningHash::~RunningHash() = default;
 RunningHash::RunningHash(RunningHash &&) noexcept = default;
 RunningHash &RunningHash::operator=(RunningHash &&) noexcept = default;
 
-void RunningHash::update(const void *data, size_t bytes) { XXH3_64bits_update(&state->xxh, data, bytes); }
+void RunningHash::update(const void *data, size_t bytes) { XXH3_128bits_update(&state->xxh, data, bytes); }
 
 uint64_t RunningHash::value() const { return XXH3_64bits_digest(&state->xxh); }
 
@@ -43,4 +44,9 @@ std::optional<uint64_t> parseHash(std::string_view digits) {
   return hash;
 }
 
-} // namespace k2rt
+std::string RunningHash::text128() const {
+  const XXH128_hash_t hash = XXH3_128bits_digest(&state->xxh);
+  return hashText(hash.high64) + hashText(hash.low64);
+}
+
+} // namespace k2c

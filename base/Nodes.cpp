@@ -6,7 +6,7 @@
 #include <climits>
 #include <cstdlib>
 
-namespace k2rt {
+namespace k2c {
 
 static const char nodeFolder[] = "sys/devices/system/node/";
 
@@ -84,4 +84,4 @@ std::vector<Node> readNodes(const std::vector<int> &processors, const std::strin
   return nodes;
 }
 
-} // namespace k2rt
+} // namespace k2c

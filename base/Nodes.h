@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace k2rt {
+namespace k2c {
 
 /// A node that has processors of this process.
 struct Node {
@@ -22,6 +22,6 @@ std::vector<Node> readNodes(const std::vector<int> &processors, const std::strin
 /// The numbers of a sysfs list, "0-3,8,10-11", ascending; what is no list is empty. At most 65,536 numbers.
 std::vector<int> parseNumberList(const std::string &text);
 
-} // namespace k2rt
+} // namespace k2c
 
 #endif

@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <memory>
 
-namespace k2rt {
+namespace k2c {
 
 namespace {
 
@@ -53,4 +53,4 @@ int bindThread(pthread_t thread, const std::vector<int> &processors) {
   return ::pthread_setaffinity_np(thread, mask.bytes, mask.bits.get());
 }
 
-} // namespace k2rt
+} // namespace k2c

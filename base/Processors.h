@@ -9,7 +9,7 @@
 #include <sched.h>
 #include <vector>
 
-namespace k2rt {
+namespace k2c {
 
 /// How the system is asked for the mask of a thread: sched_getaffinity, or the stand-in of a test.
 using AffinityQuery = int (*)(pid_t thread, size_t bytes, cpu_set_t *mask);
@@ -20,6 +20,6 @@ std::vector<int> ownProcessors(AffinityQuery query = ::sched_getaffinity);
 /// Lets `thread` run on `processors` (not empty, none negative) only: 0, or the errno of the refusal.
 int bindThread(pthread_t thread, const std::vector<int> &processors);
 
-} // namespace k2rt
+} // namespace k2c
 
 #endif

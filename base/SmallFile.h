@@ -4,11 +4,11 @@
 
 #include <string>
 
-namespace k2rt {
+namespace k2c {
 
 /// The file's first 64 KiB; empty when there is none.
 std::string readSmallFile(const std::string &path);
 
-} // namespace k2rt
+} // namespace k2c
 
 #endif

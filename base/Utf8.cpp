@@ -2,7 +2,7 @@
 // the second byte.
 #include "base/Utf8.h"
 
-namespace k2rt {
+namespace k2c {
 
 namespace {
 
@@ -111,4 +111,4 @@ std::string shortened(std::string_view text, size_t most) {
   return shown;
 }
 
-} // namespace k2rt
+} // namespace k2c

@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-namespace k2rt {
+namespace k2c {
 
 /// What stands at a place of a byte string.
 struct Utf8Step {
@@ -51,6 +51,6 @@ inline constexpr size_t mostQuoted = 200;
 /// than `most` bytes. A message quotes two things as a rule; one that quotes more gives each its part of mostQuoted.
 std::string shortened(std::string_view text, size_t most = mostQuoted / 2);
 
-} // namespace k2rt
+} // namespace k2c
 
 #endif // K2C_BASE_UTF8_H

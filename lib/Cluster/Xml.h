@@ -7,7 +7,7 @@
 #ifndef K2C_LIB_CLUSTER_XML_H
 #define K2C_LIB_CLUSTER_XML_H
 
-#include "k2c/Support/Error.h"
+#include "base/Error.h"
 #include <string>
 #include <utility>
 #include <vector>

@@ -8,7 +8,7 @@
 #include "Memory.h"
 
 #include "Operands.h"
-#include "k2c/Support/Printable.h"
+#include "base/Utf8.h"
 #include "k2rt/reserve.h"
 #include <cstdio>
 #include <functional>

@@ -7,7 +7,8 @@
 #include "fake/Root.h"
 #include <gtest/gtest.h>
 
-using namespace k2rt;
+using namespace k2c;
+using namespace k2c::runtime;
 
 namespace {
 
@@ -59,14 +60,14 @@ TEST(Container, RubbishIsNoLimit) {
 
 TEST(CpuDevice, WhatDoesNotFitIsRefusedWithBothNumbers) {
   FakeBundle fake("fake_large");
-  Result<Bundle> bundle = Bundle::open(fake.folder);
+  Expected<Bundle> bundle = Bundle::open(fake.folder);
   ASSERT_TRUE(bundle) << bundle.error().text();
   CpuOptions options;
   options.threads = 1;
   options.container = readContainer();
   options.container->memoryBytes = 100000000;
   options.container->memorySource = "/sys/fs/cgroup/memory.max";
-  Result<std::unique_ptr<CpuDevice>> device = CpuDevice::create(*bundle, options);
+  Expected<std::unique_ptr<CpuDevice>> device = CpuDevice::create(*bundle, options);
   ASSERT_FALSE(device);
   EXPECT_EQ(device.error().code, K2RT_OUT_OF_MEMORY);
   const std::string text = device.error().text();

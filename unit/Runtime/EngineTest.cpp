@@ -4,7 +4,8 @@
 #include "fake/FakeBundle.h"
 #include <gtest/gtest.h>
 
-using namespace k2rt;
+using namespace k2c;
+using namespace k2c::runtime;
 
 namespace {
 
@@ -23,7 +24,7 @@ public:
   explicit FakeDevice(Script &script) : script(script) {}
 
   int32_t workers() const override { return 0; }
-  Result<std::byte *> allocate(int64_t bytes, const char *purpose, MemoryUse use) override {
+  Expected<std::byte *> allocate(int64_t bytes, const char *purpose, MemoryUse use) override {
     if (Status done = call(std::string(use == MemoryUse::program ? "program: " : "engine: ") + purpose); !done)
       return done.takeError();
     memory.push_back(std::make_unique<std::byte[]>(static_cast<size_t>(bytes)));
@@ -69,7 +70,7 @@ private:
 /// An engine on a fake device.
 class EngineOnFake : public testing::Test {
 protected:
-  Result<std::unique_ptr<Engine>> create(const EngineOptions &options = {}) {
+  Expected<std::unique_ptr<Engine>> create(const EngineOptions &options = {}) {
     return Engine::create(*bundle, std::make_unique<FakeDevice>(script), options);
   }
   static Request reading(std::vector<int32_t> prompt, int64_t maxNew) {
@@ -80,14 +81,14 @@ protected:
   }
 
   FakeBundle fake;
-  Result<Bundle> bundle = Bundle::open(fake.folder);
+  Expected<Bundle> bundle = Bundle::open(fake.folder);
   Script script;
 };
 
 } // namespace
 
 TEST_F(EngineOnFake, AllocatesLoadsThenUploadsRunsAndReadsEachStep) {
-  Result<std::unique_ptr<Engine>> engine = create();
+  Expected<std::unique_ptr<Engine>> engine = create();
   ASSERT_TRUE(engine) << engine.error().text();
   EXPECT_EQ(script.calls, (std::vector<std::string>{"engine: step arrays", "engine: logits", "program: cache",
                                                     "program: cache", "program: arena", "load"}));
@@ -111,7 +112,7 @@ TEST_F(EngineOnFake, AllocatesLoadsThenUploadsRunsAndReadsEachStep) {
 }
 
 TEST_F(EngineOnFake, AChunkIsThatOfTheOptions) {
-  Result<std::unique_ptr<Engine>> engine = create({2, ""});
+  Expected<std::unique_ptr<Engine>> engine = create({2, ""});
   ASSERT_TRUE(engine) << engine.error().text();
   Scheduler scheduler(**engine, {});
   ASSERT_TRUE(scheduler.add(reading({5, 6, 7}, 0)));
@@ -125,7 +126,7 @@ TEST_F(EngineOnFake, WhatTheDeviceRefusesAtTheStartIsTheCallers) {
   for (const char *call : {"engine: step arrays", "engine: logits", "program: cache", "program: arena", "load"}) {
     script = Script();
     script.failing = call;
-    Result<std::unique_ptr<Engine>> engine = create();
+    Expected<std::unique_ptr<Engine>> engine = create();
     ASSERT_FALSE(engine) << call;
     EXPECT_EQ(engine.error().code, K2RT_SYSTEM);
     EXPECT_EQ(engine.error().text(), std::string("fake device: refuses to ") + call);
@@ -134,7 +135,7 @@ TEST_F(EngineOnFake, WhatTheDeviceRefusesAtTheStartIsTheCallers) {
 }
 
 TEST_F(EngineOnFake, AStepThatFailsIsTheCallersAndLeavesNoResults) {
-  Result<std::unique_ptr<Engine>> engine = create();
+  Expected<std::unique_ptr<Engine>> engine = create();
   ASSERT_TRUE(engine) << engine.error().text();
   script.failing = "run";
   Scheduler scheduler(**engine, {});
@@ -146,7 +147,7 @@ TEST_F(EngineOnFake, AStepThatFailsIsTheCallersAndLeavesNoResults) {
 }
 
 TEST_F(EngineOnFake, AnInterruptGoesToTheDevice) {
-  Result<std::unique_ptr<Engine>> engine = create();
+  Expected<std::unique_ptr<Engine>> engine = create();
   ASSERT_TRUE(engine) << engine.error().text();
   (*engine)->interrupt();
   EXPECT_EQ(script.calls.back(), "interrupt");

@@ -7,7 +7,8 @@
 #include <fstream>
 #include <gtest/gtest.h>
 
-using namespace k2rt;
+using namespace k2c;
+using namespace k2c::runtime;
 using nlohmann::json;
 namespace fs = std::filesystem;
 
@@ -22,7 +23,7 @@ void flip(const std::string &path, int64_t at) {
 }
 
 std::string openError(const FakeBundle &fake) {
-  Result<Bundle> bundle = Bundle::open(fake.folder);
+  Expected<Bundle> bundle = Bundle::open(fake.folder);
   return bundle ? "" : bundle.error().text();
 }
 

@@ -9,7 +9,8 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
-using namespace k2rt;
+using namespace k2c;
+using namespace k2c::runtime;
 
 namespace {
 
@@ -26,7 +27,7 @@ const std::vector<std::pair<std::string, std::string>> emptyFile = {{"w.bin", ""
 /// Weights of one file that nothing ever reads: of 10,000 huge pages and a bit, or of `bytes`.
 Weights sparseWeights(const Root &root, int64_t bytes) {
   std::filesystem::resize_file(root.folder + "w.bin", bytes);
-  Result<Weights> weights = Weights::map(root.folder, "index.json", indexOf(bytes), 1);
+  Expected<Weights> weights = Weights::map(root.folder, "index.json", indexOf(bytes), 1);
   EXPECT_TRUE(weights) << weights.error().text();
   return std::move(*weights);
 }

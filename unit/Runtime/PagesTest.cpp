@@ -7,7 +7,8 @@
 #include <gtest/gtest.h>
 #include <optional>
 
-using namespace k2rt;
+using namespace k2c;
+using namespace k2c::runtime;
 
 namespace {
 
@@ -50,7 +51,7 @@ struct LongBundle {
     EXPECT_TRUE(*bundle);
   }
   FakeBundle fake;
-  std::optional<Result<Bundle>> bundle;
+  std::optional<Expected<Bundle>> bundle;
 };
 
 /// An engine that has `free` pages, and no page number where none was given: cache and block tables begin as -1, which
@@ -87,7 +88,7 @@ public:
     tokens.emplace_back();
   }
   bool step() {
-    Result<bool> more = scheduler->step();
+    Expected<bool> more = scheduler->step();
     EXPECT_TRUE(more) << more.error().text();
     return more && *more;
   }

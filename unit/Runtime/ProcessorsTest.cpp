@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <thread>
 
-using namespace k2rt;
+using namespace k2c;
 
 namespace {
 

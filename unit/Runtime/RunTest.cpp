@@ -9,7 +9,8 @@
 #include <gtest/gtest.h>
 #include <sstream>
 
-using namespace k2rt;
+using namespace k2c;
+using namespace k2c::runtime;
 using nlohmann::json;
 
 namespace {

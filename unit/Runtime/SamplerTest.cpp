@@ -4,7 +4,8 @@
 #include <cmath>
 #include <gtest/gtest.h>
 
-using namespace k2rt;
+using namespace k2c;
+using namespace k2c::runtime;
 
 namespace {
 

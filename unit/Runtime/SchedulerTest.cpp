@@ -4,7 +4,8 @@
 #include "fake/FakeBundle.h"
 #include <gtest/gtest.h>
 
-using namespace k2rt;
+using namespace k2c;
+using namespace k2c::runtime;
 
 namespace {
 
@@ -19,11 +20,11 @@ std::vector<int32_t> somePrompt(int64_t length, int32_t seed) {
 std::vector<std::vector<int32_t>> generate(const FakeBundle &fake, int32_t threads, int64_t chunk,
                                            const std::vector<std::vector<int32_t>> &prompts, int64_t maxNew) {
   std::vector<std::vector<int32_t>> out(prompts.size());
-  Result<Bundle> bundle = Bundle::open(fake.folder);
+  Expected<Bundle> bundle = Bundle::open(fake.folder);
   EXPECT_TRUE(bundle);
   CpuOptions options;
   options.threads = threads;
-  Result<CpuEngine> cpu = CpuEngine::create(*bundle, options, {chunk, ""});
+  Expected<CpuEngine> cpu = CpuEngine::create(*bundle, options, {chunk, ""});
   EXPECT_TRUE(cpu) << cpu.error().text();
   StepEvents events;
   events.token = [&](const Sequence &sequence, int32_t id, bool) {
@@ -90,7 +91,7 @@ TEST(Scheduler, FormsOfNumericsAreKept) {
 
 TEST(Scheduler, RequestsAreChecked) {
   FakeBundle fake;
-  Result<Manifest> manifest = readManifest(*readFileList(fake.folder));
+  Expected<Manifest> manifest = readManifest(*readFileList(fake.folder));
   ASSERT_TRUE(manifest);
   const auto message = [&](const std::vector<int32_t> &prompt, int64_t maxNew) {
     Status checked = checkRequest(*manifest, prompt, maxNew, "prompt");
@@ -113,10 +114,10 @@ TEST(Scheduler, FullContextIsUsable) {
 
 TEST(Scheduler, FailingKernelIsNamed) {
   FakeBundle fake;
-  Result<Bundle> bundle = Bundle::open(fake.folder);
+  Expected<Bundle> bundle = Bundle::open(fake.folder);
   CpuOptions options;
   options.threads = 3;
-  Result<CpuEngine> cpu = CpuEngine::create(*bundle, options, {});
+  Expected<CpuEngine> cpu = CpuEngine::create(*bundle, options, {});
   ASSERT_TRUE(cpu);
   Scheduler scheduler(*cpu->engine, {});
   Request request;
@@ -131,8 +132,8 @@ TEST(Scheduler, FailingKernelIsNamed) {
 
 TEST(Scheduler, InterruptEndsTheStep) {
   FakeBundle fake;
-  Result<Bundle> bundle = Bundle::open(fake.folder);
-  Result<CpuEngine> cpu = CpuEngine::create(*bundle, {}, {});
+  Expected<Bundle> bundle = Bundle::open(fake.folder);
+  Expected<CpuEngine> cpu = CpuEngine::create(*bundle, {}, {});
   ASSERT_TRUE(cpu);
   Scheduler scheduler(*cpu->engine, {});
   Request request;

@@ -10,7 +10,8 @@
 #include <optional>
 #include <set>
 
-using namespace k2rt;
+using namespace k2c;
+using namespace k2c::runtime;
 
 namespace {
 
@@ -77,7 +78,7 @@ public:
       for (Seen &one : seen)
         one.rows = 0;
       logits = 0;
-      Result<bool> more = scheduler->step();
+      Expected<bool> more = scheduler->step();
       ASSERT_TRUE(more) << more.error().text();
       if (!*more)
         break;
@@ -140,7 +141,7 @@ private:
   const Case c;
   int64_t rows; ///< of a step, at most
   FakeBundle fake;
-  std::optional<Result<Bundle>> bundle;
+  std::optional<Expected<Bundle>> bundle;
   CpuEngine cpu;
   std::unique_ptr<Scheduler> scheduler;
   std::vector<Seen> seen;
@@ -194,12 +195,12 @@ TEST(Step, RoutesAreForcedByPosition) {
   FakeBundle fake;
   fake.manifest["model"]["moe_layers"] = {0, 1};
   fake.write();
-  Result<Bundle> bundle = Bundle::open(fake.folder);
+  Expected<Bundle> bundle = Bundle::open(fake.folder);
   ASSERT_TRUE(bundle) << bundle.error().text();
   const ForcedRoutes first = routesOf(12, layers), second = routesOf(3, layers); // of 12, and of 9 tokens
   for (int64_t chunk : {0, 1, 3, 4}) {
     SCOPED_TRACE("chunk " + std::to_string(chunk));
-    Result<CpuEngine> cpu = CpuEngine::create(*bundle, {}, {chunk, ""});
+    Expected<CpuEngine> cpu = CpuEngine::create(*bundle, {}, {chunk, ""});
     ASSERT_TRUE(cpu) << cpu.error().text();
     Scheduler scheduler(*cpu->engine, {});
     std::vector<int32_t> experts(layers * window * 2);

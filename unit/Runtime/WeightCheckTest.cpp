@@ -13,7 +13,8 @@
 #include <sys/wait.h>
 #include <thread>
 
-using namespace k2rt;
+using namespace k2c;
+using namespace k2c::runtime;
 using nlohmann::json;
 
 namespace {
@@ -39,7 +40,7 @@ struct Weighty : FakeBundle {
   }
   /// Why an engine of `threads` workers on `nodes` nodes is refused; "" when it is not.
   std::string error(int32_t threads, int nodes, bool trust = false) const {
-    Result<Bundle> bundle = Bundle::open(folder);
+    Expected<Bundle> bundle = Bundle::open(folder);
     EXPECT_TRUE(bundle) << bundle.error().text();
     CpuOptions options;
     options.threads = threads;
@@ -49,7 +50,7 @@ struct Weighty : FakeBundle {
     options.container->nodes.clear();
     for (int node = 0; node < nodes; ++node)
       options.container->nodes.push_back({node, options.container->processors, node});
-    Result<CpuEngine> cpu = CpuEngine::create(*bundle, options, {});
+    Expected<CpuEngine> cpu = CpuEngine::create(*bundle, options, {});
     return cpu ? "" : cpu.error().text();
   }
 };

@@ -10,7 +10,7 @@
 #ifndef K2C_PLANNER_EXPERTS_H
 #define K2C_PLANNER_EXPERTS_H
 
-#include "k2c/Support/Error.h"
+#include "base/Error.h"
 #include <cstdint>
 #include <vector>
 

@@ -1,7 +1,7 @@
 //===- CheckLayout.cpp - Whether a model divides into a layout ----------------===//
 
 #include "TrainStep.h"
-#include "k2c/Support/Printable.h"
+#include "base/Utf8.h"
 
 using namespace k2c;
 using namespace k2c::planner;

@@ -7,7 +7,8 @@
 #include <new>
 #include <string_view>
 
-using namespace k2rt;
+using namespace k2c;
+using namespace k2c::runtime;
 
 struct k2rt_bundle {
   Bundle bundle;
@@ -38,7 +39,7 @@ static void copyText(std::string_view from, char *to, size_t capacity) {
 static k2rt_code exportError(const Error &error, k2rt_status *to) {
   if (to) {
     to->code = error.code;
-    copyText(error.place, to->place, sizeof to->place);
+    copyText(error.where, to->place, sizeof to->place);
     copyText(error.message, to->message, sizeof to->message);
     copyText(error.remedy, to->remedy, sizeof to->remedy);
   }
@@ -89,7 +90,7 @@ extern "C" k2rt_code k2rt_open(const char *dir, k2rt_bundle **bundle, k2rt_statu
   return guarded(status, [&]() -> Status {
     if (!dir || !bundle)
       return missing(dir ? "bundle" : "dir");
-    Result<Bundle> opened = Bundle::open(dir);
+    Expected<Bundle> opened = Bundle::open(dir);
     if (!opened)
       return opened.takeError();
     *bundle = new k2rt_bundle{std::move(*opened)};
@@ -121,7 +122,7 @@ extern "C" k2rt_code k2rt_session_create(k2rt_bundle *bundle, const k2rt_session
       chosen.chunk = options->chunk;
       chosen.traceFile = options->trace_file ? options->trace_file : "";
     }
-    Result<CpuEngine> created = CpuEngine::create(bundle->bundle, onCpu, chosen);
+    Expected<CpuEngine> created = CpuEngine::create(bundle->bundle, onCpu, chosen);
     if (!created)
       return created.takeError();
     auto holder = std::make_unique<k2rt_session>();
@@ -156,7 +157,7 @@ extern "C" k2rt_code k2rt_sequence_add(k2rt_session *session, const int32_t *ids
                           sampling->seed,        sampling->choice, /*position=*/0};
       request.ignoreEos = sampling->ignore_eos != 0;
     }
-    Result<int64_t> number = session->scheduler->add(std::move(request));
+    Expected<int64_t> number = session->scheduler->add(std::move(request));
     if (!number)
       return number.takeError();
     session->outputs.emplace_back();
@@ -170,7 +171,7 @@ extern "C" k2rt_code k2rt_step(k2rt_session *session, int64_t *active, k2rt_stat
   return guarded(status, [&]() -> Status {
     if (!session)
       return missing("session");
-    Result<bool> stepped = session->scheduler->step();
+    Expected<bool> stepped = session->scheduler->step();
     if (!stepped)
       return stepped.takeError();
     if (active)

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 /// Hands out 64-byte aligned arrays from [base, base + bytes); the caller computed that it is large enough.
 class Carver {
@@ -28,6 +28,6 @@ private:
   int64_t used = 0;
 };
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 /// Who works with memory: the program alone, or the engine, too, which fills or reads it between steps.
 enum class MemoryUse { program, engine };
@@ -36,7 +36,7 @@ public:
   /// How many workers record launches.
   virtual int32_t workers() const = 0;
   /// Zeroed memory that lives as long as the device. `purpose` names it in the failure.
-  virtual Result<std::byte *> allocate(int64_t bytes, const char *purpose, MemoryUse use) = 0;
+  virtual Expected<std::byte *> allocate(int64_t bytes, const char *purpose, MemoryUse use) = 0;
   /// After all allocations: brings memory and weights to where they are used. `memory` and `trace` (which may be null)
   /// outlive the device.
   virtual Status load(const RankMemory &memory, Trace *trace) = 0;
@@ -51,6 +51,6 @@ public:
   virtual void interrupt() = 0;
 };
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif

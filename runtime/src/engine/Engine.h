@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 struct EngineOptions {
   int64_t chunk = 0;     ///< most prompt tokens of a sequence per step; 0: as many as fit
@@ -20,8 +20,8 @@ struct EngineOptions {
 class Engine {
 public:
   /// `bundle` outlives the engine.
-  static Result<std::unique_ptr<Engine>> create(const Bundle &bundle, std::unique_ptr<Device> device,
-                                                const EngineOptions &options);
+  static Expected<std::unique_ptr<Engine>> create(const Bundle &bundle, std::unique_ptr<Device> device,
+                                                  const EngineOptions &options);
 
   const Manifest &manifest() const { return theBundle.manifest; }
   int64_t chunk() const { return chunkTokens; }
@@ -39,6 +39,6 @@ private:
   std::unique_ptr<Rank> theRank; ///< last: its device records into the trace
 };
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 /// Free page numbers [0, pages). The last one given back is taken first: its lines may still be in a cache.
 class PagePool {
@@ -32,6 +32,6 @@ private:
   std::vector<int32_t> free;
 };
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif

@@ -1,21 +1,21 @@
 // The order of allocation is that of the certificate's lines: step arrays, cache planes, arena.
 #include "engine/Rank.h"
 
-namespace k2rt {
+namespace k2c::runtime {
 
-Result<std::unique_ptr<Rank>> Rank::create(const Bundle &bundle, std::unique_ptr<Device> device, Trace *trace) {
+Expected<std::unique_ptr<Rank>> Rank::create(const Bundle &bundle, std::unique_ptr<Device> device, Trace *trace) {
   const Manifest &manifest = bundle.manifest;
-  Result<StepArrays> arrays = StepArrays::allocate(manifest, *device);
+  Expected<StepArrays> arrays = StepArrays::allocate(manifest, *device);
   if (!arrays)
     return arrays.takeError();
   std::unique_ptr<Rank> rank(new Rank(bundle, std::move(*arrays)));
   for (const CachePlane &plane : manifest.planes) {
-    Result<std::byte *> base = device->allocate(plane.bytes(), "cache", MemoryUse::program);
+    Expected<std::byte *> base = device->allocate(plane.bytes(), "cache", MemoryUse::program);
     if (!base)
       return base.takeError();
     rank->memory.planes.push_back(*base);
   }
-  Result<std::byte *> arena = device->allocate(manifest.memory.arena, "arena", MemoryUse::program);
+  Expected<std::byte *> arena = device->allocate(manifest.memory.arena, "arena", MemoryUse::program);
   if (!arena)
     return arena.takeError();
   rank->memory.arena = *arena;
@@ -28,11 +28,11 @@ Result<std::unique_ptr<Rank>> Rank::create(const Bundle &bundle, std::unique_ptr
   return rank;
 }
 
-Result<StepResults> Rank::run(const k2rt_ir_step &step) {
+Expected<StepResults> Rank::run(const k2rt_ir_step &step) {
   device->upload(step);
   if (Status ran = device->run(program.serve()); !ran)
     return ran.takeError();
   return device->results();
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

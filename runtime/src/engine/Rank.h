@@ -9,18 +9,18 @@
 #include <memory>
 #include <vector>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 class Rank {
 public:
   /// Takes everything at once and loads it. `bundle` and `trace` (which may be null) outlive the rank.
-  static Result<std::unique_ptr<Rank>> create(const Bundle &bundle, std::unique_ptr<Device> device, Trace *trace);
+  static Expected<std::unique_ptr<Rank>> create(const Bundle &bundle, std::unique_ptr<Device> device, Trace *trace);
 
   StepArrays &arrays() { return stepArrays; }
   /// Per cache group.
   std::vector<PagePool> &pages() { return freePages; }
   /// Uploads `step`, which refers to arrays(), and runs the program's step function on it.
-  Result<StepResults> run(const k2rt_ir_step &step);
+  Expected<StepResults> run(const k2rt_ir_step &step);
   void interrupt() { device->interrupt(); }
 
 private:
@@ -33,6 +33,6 @@ private:
   std::unique_ptr<Device> device; ///< last: it refers to the above
 };
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif

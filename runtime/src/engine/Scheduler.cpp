@@ -4,7 +4,7 @@
 #include "engine/Scheduler.h"
 #include <algorithm>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 Status checkRequest(const Manifest &manifest, const std::vector<int32_t> &prompt, int64_t maxNew,
                     const std::string &place) {
@@ -38,7 +38,7 @@ Scheduler::Scheduler(Engine &engine, StepEvents events)
     freeSlots.push_back(static_cast<int32_t>(slot));
 }
 
-Result<int64_t> Scheduler::add(Request request) {
+Expected<int64_t> Scheduler::add(Request request) {
   Status fits = checkRequest(manifest, request.prompt, request.maxNew, "sequence " + std::to_string(added));
   if (!fits)
     return fits.takeError();
@@ -127,7 +127,7 @@ void Scheduler::plan() {
       batch.push_back(sequence.get());
 }
 
-Result<bool> Scheduler::step() {
+Expected<bool> Scheduler::step() {
   retire();
   admit();
   if (active.empty())
@@ -135,7 +135,7 @@ Result<bool> Scheduler::step() {
   plan();
   ++steps;
   const k2rt_ir_step step = build();
-  Result<StepResults> results = engine.rank().run(step);
+  Expected<StepResults> results = engine.rank().run(step);
   if (!results)
     return results.takeError();
   Status delivered = deliver(step, *results);
@@ -146,7 +146,7 @@ Result<bool> Scheduler::step() {
 
 Status Scheduler::drain() {
   for (;;) {
-    Result<bool> more = step();
+    Expected<bool> more = step();
     if (!more)
       return more.takeError();
     if (!*more)
@@ -220,4 +220,4 @@ void Scheduler::retire() {
                active.end());
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

@@ -14,7 +14,7 @@
 #include <memory>
 #include <vector>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 /// Forced routing of a sequence's first `tokens` tokens: [moe_layers][tokens][top_k] as in abi.def. The others are
 /// routed by the router.
@@ -90,10 +90,10 @@ public:
 
   /// Queues a request; its number, counted from 0. Refuses an empty prompt, ids outside the vocabulary, and more
   /// tokens than max_context.
-  Result<int64_t> add(Request request);
+  Expected<int64_t> add(Request request);
 
   /// Runs one step. False when nothing was left to do.
-  Result<bool> step();
+  Expected<bool> step();
   /// Steps until nothing is left.
   Status drain();
   /// Ends all sequences where they are; their slots and pages are free again.
@@ -134,6 +134,6 @@ inline int64_t pagesFor(int64_t tokens) { return (tokens + K2RT_PAGE_TOKENS - 1)
 Status checkRequest(const Manifest &manifest, const std::vector<int32_t> &prompt, int64_t maxNew,
                     const std::string &place);
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif

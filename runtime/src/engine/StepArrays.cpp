@@ -3,16 +3,16 @@
 #include "engine/Carver.h"
 #include "k2rt/reserve.h"
 
-namespace k2rt {
+namespace k2c::runtime {
 
-Result<StepArrays> StepArrays::allocate(const Manifest &manifest, Device &device) {
+Expected<StepArrays> StepArrays::allocate(const Manifest &manifest, Device &device) {
   const k2rt_limits &limits = manifest.limits;
   StepArrays a;
   const int64_t bytes = k2rt_step_bytes(&limits);
-  Result<std::byte *> arrays = device.allocate(bytes, "step arrays", MemoryUse::engine);
+  Expected<std::byte *> arrays = device.allocate(bytes, "step arrays", MemoryUse::engine);
   if (!arrays)
     return arrays.takeError();
-  Result<std::byte *> logits = device.allocate(manifest.memory.logits, "logits", MemoryUse::engine);
+  Expected<std::byte *> logits = device.allocate(manifest.memory.logits, "logits", MemoryUse::engine);
   if (!logits)
     return logits.takeError();
   a.logits = reinterpret_cast<float *>(*logits);
@@ -53,4 +53,4 @@ k2rt_ir_step StepArrays::step() const {
   return step;
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

@@ -8,13 +8,13 @@
 #include "program/Manifest.h"
 #include <vector>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 /// Typed views of the step's arrays; see abi.def for what each holds. Groups = cache groups.
 class StepArrays {
 public:
   /// In memory of `device`, which outlives them.
-  static Result<StepArrays> allocate(const Manifest &manifest, Device &device);
+  static Expected<StepArrays> allocate(const Manifest &manifest, Device &device);
 
   int32_t *tokenIds, *positions, *rowSeq, *rowForm, *want, *samples;
   int32_t *seqBegin, *seqLen, *lastSample;
@@ -33,6 +33,6 @@ private:
   StepArrays() = default;
 };
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 k2rt_ir_step Scheduler::build() {
   StepArrays &a = arrays;
@@ -76,4 +76,4 @@ void Scheduler::buildForced(const k2rt_ir_step &step) {
     }
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

@@ -7,9 +7,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-namespace k2rt {
+namespace k2c::runtime {
 
-Result<std::unique_ptr<Trace>> Trace::create(const std::string &path, int32_t workers) {
+Expected<std::unique_ptr<Trace>> Trace::create(const std::string &path, int32_t workers) {
   std::unique_ptr<Trace> trace(new Trace);
   trace->path = path;
   trace->file = std::fopen(path.c_str(), "we");
@@ -97,4 +97,4 @@ Status Trace::write(const Program &program) {
   return {};
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

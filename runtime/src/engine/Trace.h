@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 /// One launch on one worker; or, with kernel -1, one whole step.
 struct TraceRecord {
@@ -28,7 +28,7 @@ public:
   static constexpr int64_t ringRecords = int64_t(1) << 17;
 
   /// Creates the output file now, so that a bad path fails before the run. Ring `workers` is for whole steps.
-  static Result<std::unique_ptr<Trace>> create(const std::string &path, int32_t workers);
+  static Expected<std::unique_ptr<Trace>> create(const std::string &path, int32_t workers);
   ~Trace();
   Trace(const Trace &) = delete;
   Trace &operator=(const Trace &) = delete;
@@ -55,6 +55,6 @@ private:
   std::vector<Ring> rings;
 };
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif

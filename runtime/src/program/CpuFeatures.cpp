@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <iterator>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 namespace {
 
@@ -133,4 +133,4 @@ Status checkCpuFeatures(const std::vector<std::string> &required, const std::str
   return {};
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

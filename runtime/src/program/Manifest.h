@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 /// One plane of the paged cache; pages of 64 tokens of one layer.
 struct CachePlane {
@@ -99,8 +99,8 @@ struct Manifest {
 
 /// Parses and checks the text of manifest.json. `place` is the file's path; tokenizerBytes: the size of the bundle's
 /// tokenizer file, which the reserve must cover (0: none).
-Result<Manifest> parseManifest(std::string_view text, const std::string &place, int64_t tokenizerBytes);
+Expected<Manifest> parseManifest(std::string_view text, const std::string &place, int64_t tokenizerBytes);
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif

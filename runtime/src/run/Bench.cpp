@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <optional>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 namespace {
 
@@ -56,7 +56,7 @@ Status benchPrefill(Engine &engine, const BenchSizes &sizes, int64_t repeat, Rat
   Scheduler scheduler(engine, {});
   Request request;
   request.prompt = randomIds(sizes.prefill, engine.manifest().vocab, sizes.seed, repeat);
-  if (Result<int64_t> number = scheduler.add(std::move(request)); !number)
+  if (Expected<int64_t> number = scheduler.add(std::move(request)); !number)
     return number.takeError();
   const int64_t begin = Trace::nowNs();
   if (Status done = scheduler.drain(); !done)
@@ -82,17 +82,17 @@ Status benchDecode(Engine &engine, const BenchSizes &sizes, int64_t repeat, Rate
     // A sequence that has read its prompt early goes on while the others read: it needs room for that, too.
     request.maxNew = engine.manifest().limits.max_context - static_cast<int64_t>(request.prompt.size()) + 1;
     request.ignoreEos = true;
-    if (Result<int64_t> number = scheduler.add(std::move(request)); !number)
+    if (Expected<int64_t> number = scheduler.add(std::move(request)); !number)
       return number.takeError();
   }
   while (reading > 0)
-    if (Result<bool> more = scheduler.step(); !more)
+    if (Expected<bool> more = scheduler.step(); !more)
       return more.takeError();
   newTokens = 0;
   const int64_t begin = Trace::nowNs();
   int64_t last = begin;
   for (int64_t i = 0; i < sizes.decode; ++i) {
-    if (Result<bool> more = scheduler.step(); !more)
+    if (Expected<bool> more = scheduler.step(); !more)
       return more.takeError();
     const int64_t now = Trace::nowNs();
     steps.add(1, now - last);
@@ -104,7 +104,7 @@ Status benchDecode(Engine &engine, const BenchSizes &sizes, int64_t repeat, Rate
 }
 
 /// What was chosen, and the rest as far as the context reaches. Error: more than the bundle's limits hold.
-Result<BenchSizes> sizesOf(const BenchFlags &flags, const k2rt_limits &limits) {
+Expected<BenchSizes> sizesOf(const BenchFlags &flags, const k2rt_limits &limits) {
   const int64_t most = limits.max_context;
   const auto refuse = [](const std::string &flag, const std::string &value, const char *what, int64_t limit) {
     return Error{K2RT_INVALID_ARGUMENT, flag, "is " + value + ", the bundle's " + what + " is " + std::to_string(limit),
@@ -178,11 +178,11 @@ void printResults(const RunOptions &options, const BenchSizes &sizes, Run &run, 
 }
 
 Status runBench(const RunOptions &options, const BenchFlags &flags) {
-  Result<std::unique_ptr<Run>> run = Run::open(options);
+  Expected<std::unique_ptr<Run>> run = Run::open(options);
   if (!run)
     return run.takeError();
   Engine &engine = (*run)->engine();
-  Result<BenchSizes> fitting = sizesOf(flags, engine.manifest().limits);
+  Expected<BenchSizes> fitting = sizesOf(flags, engine.manifest().limits);
   if (!fitting)
     return fitting.takeError();
   const BenchSizes &sizes = *fitting;
@@ -227,4 +227,4 @@ void addBench(CLI::App &app, RunOptions &options, Command &command) {
   bench->callback([flags, &options, &command] { command = [flags, &options] { return runBench(options, *flags); }; });
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <limits>
 
-namespace k2rt {
+namespace k2c::runtime {
 
-Result<CaptureBuffers> CaptureBuffers::allocate(const Manifest &manifest, CaptureChoice choice) {
+Expected<CaptureBuffers> CaptureBuffers::allocate(const Manifest &manifest, CaptureChoice choice) {
   constexpr int64_t windowBytes = int64_t(64) << 20;
   const int64_t choices = static_cast<int64_t>(manifest.moeLayers.size()) * manifest.topK;
   const int64_t hidden = (manifest.layers + 1) * manifest.hidden;
@@ -16,7 +16,7 @@ Result<CaptureBuffers> CaptureBuffers::allocate(const Manifest &manifest, Captur
   const int64_t rows = std::min(manifest.limits.step_tokens, windowBytes / std::max<int64_t>(rowBytes, 1));
   buffers.view.rows = std::max<int64_t>(rows, 1);
   const int64_t logits = choice.hidden ? manifest.layers * manifest.heads : 0;
-  Result<Region> region = Region::allocate(buffers.view.rows * rowBytes + logits * 4 + 64 * 8, "captured rows");
+  Expected<Region> region = Region::allocate(buffers.view.rows * rowBytes + logits * 4 + 64 * 8, "captured rows");
   if (!region)
     return region.takeError();
   buffers.region = std::move(*region);
@@ -37,4 +37,4 @@ Result<CaptureBuffers> CaptureBuffers::allocate(const Manifest &manifest, Captur
   return buffers;
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

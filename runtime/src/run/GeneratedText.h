@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 class GeneratedText {
 public:
@@ -34,6 +34,6 @@ private:
   bool stopped = false;
 };
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif

@@ -5,7 +5,7 @@
 #include <csignal>
 #include <unistd.h>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 static std::atomic<bool> interrupted{false};
 static std::atomic<Engine *> current{nullptr};
@@ -32,4 +32,4 @@ void interruptStops(Engine *engine) {
     engine->interrupt();
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

@@ -2,7 +2,7 @@
 #ifndef K2RT_RUN_INTERRUPT_H
 #define K2RT_RUN_INTERRUPT_H
 
-namespace k2rt {
+namespace k2c::runtime {
 
 class Engine;
 
@@ -13,6 +13,6 @@ bool wasInterrupted();
 /// The engine that a SIGINT stops from now on; null before it is destroyed.
 void interruptStops(Engine *engine);
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif

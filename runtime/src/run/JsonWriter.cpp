@@ -4,7 +4,7 @@
 #include <charconv>
 #include <cmath>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 void JsonWriter::separate() {
   if (comma && !afterKey)
@@ -86,4 +86,4 @@ JsonWriter &JsonWriter::raw(std::string_view json) {
   return *this;
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

@@ -14,7 +14,8 @@
 #include <malloc.h>
 #include <new>
 
-using namespace k2rt;
+using namespace k2c;
+using namespace k2c::runtime;
 
 static int exitCode(k2rt_code code) {
   switch (code) {

@@ -3,7 +3,7 @@
 // easy as 1, 2, 3", SC 2011.
 #include "sampling/Sampler.h"
 
-namespace k2rt {
+namespace k2c::runtime {
 
 PhiloxBlock philox(uint64_t counterLow, uint64_t counterHigh, uint64_t key) {
   uint32_t c0 = uint32_t(counterLow), c1 = uint32_t(counterLow >> 32);
@@ -27,4 +27,4 @@ double uniform(uint64_t seed, int64_t choice, int64_t position) {
   return double(bits >> 11) * 0x1p-53;
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 namespace {
 
@@ -166,4 +166,4 @@ std::vector<LogProbability> logProbabilities(const float *logits, int64_t vocab,
   return result;
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

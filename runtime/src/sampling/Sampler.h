@@ -19,7 +19,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 /// The id of the largest logit, the lowest id on ties. NaN is never chosen; -1
 /// when all are NaN.
@@ -68,6 +68,6 @@ PhiloxBlock philox(uint64_t counterLow, uint64_t counterHigh, uint64_t key);
 /// Uniform in [0, 1), 53 bits, of (seed, choice, position).
 double uniform(uint64_t seed, int64_t choice, int64_t position);
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif // K2RT_SAMPLING_SAMPLER_H

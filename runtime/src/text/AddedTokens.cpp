@@ -3,7 +3,7 @@
 #include "base/Utf8.h"
 #include <algorithm>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 namespace {
 
@@ -55,7 +55,7 @@ std::pair<int32_t, size_t> AddedTokens::Trie::longest(std::string_view text, siz
   return best;
 }
 
-Result<AddedTokens> AddedTokens::create(std::vector<AddedToken> tokens, const std::string &place) {
+Expected<AddedTokens> AddedTokens::create(std::vector<AddedToken> tokens, const std::string &place) {
   AddedTokens added;
   added.tokens = std::move(tokens);
   for (size_t i = 0; i < added.tokens.size(); ++i) {
@@ -63,7 +63,7 @@ Result<AddedTokens> AddedTokens::create(std::vector<AddedToken> tokens, const st
     if (!token.content.empty())
       (token.normalized ? added.normalized : added.raw).insert(token.content, int32_t(i));
     if (token.singleWord && !added.word) {
-      Result<Regex> word = Regex::compile("[\\w\\x{200C}\\x{200D}]", place);
+      Expected<Regex> word = Regex::compile("[\\w\\x{200C}\\x{200D}]", place);
       if (!word)
         return word.takeError();
       added.word = std::move(*word);
@@ -112,4 +112,4 @@ std::vector<Segment> AddedTokens::cut(const Trie &trie, std::string_view text) c
   return out;
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

@@ -15,7 +15,7 @@
 #include <optional>
 #include <unordered_map>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 /// One entry of "added_tokens".
 struct AddedToken {
@@ -33,7 +33,7 @@ struct Segment {
 class AddedTokens {
 public:
   /// Fails only where a token needs a regex and Oniguruma is missing.
-  static Result<AddedTokens> create(std::vector<AddedToken> tokens, const std::string &place);
+  static Expected<AddedTokens> create(std::vector<AddedToken> tokens, const std::string &place);
 
   /// The segments of well-formed `text` in order, by the tokens that are found
   /// in raw text; no stretch is empty.
@@ -60,6 +60,6 @@ private:
   std::optional<Regex> word; ///< only where a token is singleWord
 };
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif // K2RT_TEXT_ADDEDTOKENS_H

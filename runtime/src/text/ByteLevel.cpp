@@ -3,7 +3,7 @@
 #include "base/Utf8.h"
 #include <array>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 namespace {
 
@@ -46,4 +46,4 @@ std::optional<std::string> spelledBytes(std::string_view spelling) {
   return bytes;
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 /// The character that spells `byte`, in UTF-8.
 std::string byteSpelling(uint8_t byte);
@@ -22,6 +22,6 @@ std::string byteSpelling(uint8_t byte);
 /// spells no byte.
 std::optional<std::string> spelledBytes(std::string_view spelling);
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif // K2RT_TEXT_BYTELEVEL_H

@@ -3,7 +3,7 @@
 #include "base/Utf8.h"
 #include <algorithm>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 namespace {
 
@@ -134,4 +134,4 @@ bool BytePairs::encode(std::string_view word, std::vector<int32_t> &ids, Scratch
   return true;
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

@@ -20,7 +20,7 @@
 #include <optional>
 #include <unordered_map>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 class BytePairs {
 public:
@@ -84,6 +84,6 @@ private:
   std::unordered_map<uint64_t, Merge, Mix> merges;
 };
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif // K2RT_TEXT_BYTEPAIRS_H

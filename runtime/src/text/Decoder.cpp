@@ -3,7 +3,7 @@
 #include "base/Utf8.h"
 #include <charconv>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 std::optional<uint8_t> byteOfToken(std::string_view token) {
   if (token.size() != 6 || token.substr(0, 3) != "<0x" || token[5] != '>')
@@ -56,7 +56,7 @@ std::string Decoder::piece(std::string_view token, State &state) const {
   state.first = false;
   for (const ReplaceStep &step : replacements)
     // A pattern that gives up on a token leaves it as it is.
-    if (Result<std::string> replaced = step.pattern.replaceAll(text, step.content))
+    if (Expected<std::string> replaced = step.pattern.replaceAll(text, step.content))
       text = std::move(*replaced);
   return text;
 }
@@ -87,4 +87,4 @@ std::string Decoder::finish(State &state) const {
   return text;
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 struct Decoder {
   bool byteLevel = true;
@@ -49,6 +49,6 @@ std::optional<uint8_t> byteOfToken(std::string_view token);
 /// The token of that form.
 std::string tokenOfByte(uint8_t byte);
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif // K2RT_TEXT_DECODER_H

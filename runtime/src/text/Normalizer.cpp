@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <utf8proc.h>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 namespace {
 
@@ -55,7 +55,7 @@ Status run(const PrependStep &step, std::string &text) {
 }
 
 Status run(const ReplaceStep &step, std::string &text) {
-  Result<std::string> replaced = step.pattern.replaceAll(text, step.content);
+  Expected<std::string> replaced = step.pattern.replaceAll(text, step.content);
   if (!replaced)
     return replaced.takeError();
   text = std::move(*replaced);
@@ -71,4 +71,4 @@ Status Normalizer::apply(std::string &text) const {
   return {};
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

@@ -10,7 +10,7 @@
 
 #include "text/Pattern.h"
 
-namespace k2rt {
+namespace k2c::runtime {
 
 struct ComposeStep {
   enum Form { nfc, nfd, nfkc, nfkd } form;
@@ -37,6 +37,6 @@ public:
   std::vector<Step> steps;
 };
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif // K2RT_TEXT_NORMALIZER_H

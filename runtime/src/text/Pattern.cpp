@@ -1,7 +1,7 @@
 // Search for a literal or by Oniguruma.
 #include "text/Pattern.h"
 
-namespace k2rt {
+namespace k2c::runtime {
 
 Status Pattern::findAll(std::string_view text, std::vector<TextRange> &matches) const {
   if (const Regex *regex = std::get_if<Regex>(&pattern))
@@ -12,7 +12,7 @@ Status Pattern::findAll(std::string_view text, std::vector<TextRange> &matches) 
   return {};
 }
 
-Result<std::string> Pattern::replaceAll(std::string_view text, std::string_view content) const {
+Expected<std::string> Pattern::replaceAll(std::string_view text, std::string_view content) const {
   std::vector<TextRange> matches;
   if (Status status = findAll(text, matches); !status)
     return status.takeError();
@@ -26,4 +26,4 @@ Result<std::string> Pattern::replaceAll(std::string_view text, std::string_view 
   return result;
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

@@ -10,7 +10,7 @@
 #include "text/Regex.h"
 #include <variant>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 class Pattern {
 public:
@@ -23,12 +23,12 @@ public:
   Status findAll(std::string_view text, std::vector<TextRange> &matches) const;
 
   /// `text` with every match replaced by `content`.
-  Result<std::string> replaceAll(std::string_view text, std::string_view content) const;
+  Expected<std::string> replaceAll(std::string_view text, std::string_view content) const;
 
 private:
   std::variant<Regex, std::string> pattern;
 };
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif // K2RT_TEXT_PATTERN_H

@@ -1,7 +1,7 @@
 // Cuts and their behaviours, applied piece by piece.
 #include "text/PreTokenizer.h"
 
-namespace k2rt {
+namespace k2c::runtime {
 
 const char *const PreTokenizer::gpt2Pattern = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|"
                                               "\\s+(?!\\S)|\\s+";
@@ -99,4 +99,4 @@ Status PreTokenizer::apply(std::string_view text, bool begins, Words &words) con
   return {};
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

@@ -14,7 +14,7 @@
 #include <deque>
 #include <optional>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 /// What a cut does with its matches.
 enum class CutBehavior {
@@ -80,6 +80,6 @@ private:
   Status applyMetaspace(std::string_view piece, bool begins, Words &words) const;
 };
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif // K2RT_TEXT_PRETOKENIZER_H

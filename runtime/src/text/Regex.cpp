@@ -5,7 +5,7 @@
 #include <oniguruma.h>
 #include <unistd.h>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 namespace {
 
@@ -82,7 +82,7 @@ std::string executableFolder() {
 
 void Regex::Release::operator()(re_pattern_buffer *regex) const { oniguruma().release(regex); }
 
-Result<Regex> Regex::compile(std::string_view pattern, const std::string &place) {
+Expected<Regex> Regex::compile(std::string_view pattern, const std::string &place) {
   const Oniguruma &onig = oniguruma();
   if (!onig.missing.empty())
     return Error{K2RT_UNSUPPORTED, place, onig.missing, "install libonig5, or use token ids instead of text"};
@@ -120,4 +120,4 @@ Status Regex::findAll(std::string_view text, std::vector<TextRange> &matches) co
   return {};
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

@@ -18,7 +18,7 @@
 
 struct re_pattern_buffer;
 
-namespace k2rt {
+namespace k2c::runtime {
 
 /// Where a bundle carries the library. It is opened in executableFolder().
 constexpr const char *bundledRegexLibrary = "lib/libonig.so.5";
@@ -37,7 +37,7 @@ public:
   /// Fails with K2RT_UNSUPPORTED when Oniguruma is not found, with
   /// K2RT_INVALID_BUNDLE when the pattern is not valid. `place` goes into the
   /// error.
-  static Result<Regex> compile(std::string_view pattern, const std::string &place);
+  static Expected<Regex> compile(std::string_view pattern, const std::string &place);
 
   /// All matches from left to right, without overlap; `text` must be
   /// well-formed UTF-8. An empty match right after a match is not one. Fails
@@ -60,6 +60,6 @@ private:
   std::string place;
 };
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif // K2RT_TEXT_REGEX_H

@@ -1,11 +1,11 @@
 // tiktoken.model -> TokenizerData. A line of the file is the base64 of a token's bytes, a space, and its rank, which is
 // its id; two neighbours merge when together they are a token.
-#include "base/JsonNode.h"
 #include "base/Utf8.h"
+#include "text/JsonNode.h"
 #include "text/TokenizerData.h"
 #include <charconv>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 namespace {
 
@@ -146,7 +146,7 @@ Status readSpecials(const TiktokenRules &rules, TokenizerData &data) {
                        " have one name, \"" + shortened(special.content) + "\"",
                    ""};
   }
-  Result<AddedTokens> added = AddedTokens::create(std::move(specials), rules.configName);
+  Expected<AddedTokens> added = AddedTokens::create(std::move(specials), rules.configName);
   if (!added)
     return added.takeError();
   data.added = std::move(*added);
@@ -155,8 +155,8 @@ Status readSpecials(const TiktokenRules &rules, TokenizerData &data) {
 
 } // namespace
 
-Result<std::unique_ptr<TokenizerData>> readTiktokenData(std::string_view ranks, const std::string &name,
-                                                        const TiktokenRules &rules) {
+Expected<std::unique_ptr<TokenizerData>> readTiktokenData(std::string_view ranks, const std::string &name,
+                                                          const TiktokenRules &rules) {
   auto data = std::make_unique<TokenizerData>();
   data->name = name;
   std::string pattern;
@@ -168,7 +168,7 @@ Result<std::unique_ptr<TokenizerData>> readTiktokenData(std::string_view ranks, 
     return status.takeError();
   if (Status status = readSpecials(rules, *data); !status)
     return status.takeError();
-  Result<Regex> regex = Regex::compile(pattern, rules.place);
+  Expected<Regex> regex = Regex::compile(pattern, rules.place);
   if (!regex)
     return regex.takeError();
   // Only what the pattern matches is text: `tiktoken` leaves the rest out.
@@ -177,4 +177,4 @@ Result<std::unique_ptr<TokenizerData>> readTiktokenData(std::string_view ranks, 
   return data;
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

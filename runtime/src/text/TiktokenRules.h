@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 /// The file has ranks only. Its pattern comes from the manifest (the compiler
 /// knows it from the model's family), its special tokens from
@@ -21,6 +21,6 @@ struct TiktokenRules {
   std::string configName; ///< its path, for errors
 };
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif // K2RT_TEXT_TIKTOKENRULES_H

@@ -2,7 +2,7 @@
 #include "text/TokenTable.h"
 #include <functional>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 void TokenTable::reserve(const TokenBytes &of, size_t count) {
   tokens = &of;
@@ -31,4 +31,4 @@ int32_t TokenTable::add(int32_t id) {
 
 int32_t TokenTable::find(std::string_view bytes) const { return slots.empty() ? -1 : slots[slotOf(bytes)]; }
 
-} // namespace k2rt
+} // namespace k2c::runtime

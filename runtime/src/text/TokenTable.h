@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 /// Bytes of tokens by id.
 class TokenBytes {
@@ -55,6 +55,6 @@ private:
   std::vector<int32_t> slots; ///< ids, -1 when free; a power of two of them
 };
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif // K2RT_TEXT_TOKENTABLE_H

@@ -6,28 +6,28 @@
 #include <cstdio>
 #include <filesystem>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 Tokenizer::Tokenizer(std::unique_ptr<const TokenizerData> data) : data(std::move(data)) {}
 Tokenizer::Tokenizer(Tokenizer &&) noexcept = default;
 Tokenizer &Tokenizer::operator=(Tokenizer &&) noexcept = default;
 Tokenizer::~Tokenizer() = default;
 
-Result<Tokenizer> Tokenizer::parse(std::string_view json, const std::string &name) {
-  Result<std::unique_ptr<TokenizerData>> data = readTokenizerData(json, name);
+Expected<Tokenizer> Tokenizer::parse(std::string_view json, const std::string &name) {
+  Expected<std::unique_ptr<TokenizerData>> data = readTokenizerData(json, name);
   if (!data)
     return data.takeError();
   return Tokenizer(std::move(*data));
 }
 
-Result<Tokenizer> Tokenizer::parseRanks(std::string_view ranks, const std::string &name, const TiktokenRules &rules) {
-  Result<std::unique_ptr<TokenizerData>> data = readTiktokenData(ranks, name, rules);
+Expected<Tokenizer> Tokenizer::parseRanks(std::string_view ranks, const std::string &name, const TiktokenRules &rules) {
+  Expected<std::unique_ptr<TokenizerData>> data = readTiktokenData(ranks, name, rules);
   if (!data)
     return data.takeError();
   return Tokenizer(std::move(*data));
 }
 
-Result<Tokenizer> Tokenizer::load(const std::string &path) {
+Expected<Tokenizer> Tokenizer::load(const std::string &path) {
   std::unique_ptr<FILE, int (*)(FILE *)> file(fopen(path.c_str(), "rb"), fclose);
   if (!file)
     return systemError(path, "cannot be opened", errno);
@@ -94,7 +94,7 @@ private:
 
 } // namespace
 
-Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text, bool special) const {
+Expected<std::vector<int32_t>> Tokenizer::encode(std::string_view text, bool special) const {
   if (text.size() > size_t(INT32_MAX))
     return Error{K2RT_INVALID_ARGUMENT, "text",
                  std::to_string(text.size()) + " bytes; the limit is " + std::to_string(INT32_MAX), ""};
@@ -142,4 +142,4 @@ std::string Tokenizer::Stream::push(int32_t id) {
 
 std::string Tokenizer::Stream::finish() { return tokenizer->data->decoder.finish(state); }
 
-} // namespace k2rt
+} // namespace k2c::runtime

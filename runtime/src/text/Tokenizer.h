@@ -26,7 +26,7 @@
 #include <string_view>
 #include <vector>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 struct TokenizerData;
 
@@ -35,11 +35,11 @@ class Tokenizer {
 public:
   /// Reads and checks the file. Errors name the file and the JSON path.
   /// Opens Oniguruma (see Regex.h).
-  static Result<Tokenizer> load(const std::string &path);
+  static Expected<Tokenizer> load(const std::string &path);
   /// The same from memory; `name` stands for the file in errors.
-  static Result<Tokenizer> parse(std::string_view json, const std::string &name);
+  static Expected<Tokenizer> parse(std::string_view json, const std::string &name);
   /// A tiktoken.model: its ranks, and what the file does not say.
-  static Result<Tokenizer> parseRanks(std::string_view ranks, const std::string &name, const TiktokenRules &rules);
+  static Expected<Tokenizer> parseRanks(std::string_view ranks, const std::string &name, const TiktokenRules &rules);
 
   Tokenizer(Tokenizer &&) noexcept;
   Tokenizer &operator=(Tokenizer &&) noexcept;
@@ -48,7 +48,7 @@ public:
   /// Token ids of `text`. `special`: add what the post-processor adds (a
   /// beginning-of-sequence token, say). Special tokens written in the text are
   /// recognised in both cases. Fails when a pattern gives up on this text.
-  Result<std::vector<int32_t>> encode(std::string_view text, bool special) const;
+  Expected<std::vector<int32_t>> encode(std::string_view text, bool special) const;
 
   /// Text of `ids`, always valid UTF-8. `skipSpecial` leaves special tokens
   /// out. Ids that name no token are left out.
@@ -86,6 +86,6 @@ private:
   Decoder::State state;
 };
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif // K2RT_TEXT_TOKENIZER_H

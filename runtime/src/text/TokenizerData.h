@@ -14,7 +14,7 @@
 #include "text/PreTokenizer.h"
 #include "text/TiktokenRules.h"
 
-namespace k2rt {
+namespace k2c::runtime {
 
 /// Sizes a tokenizer's file may not exceed; published ones stay well below.
 constexpr size_t maxTokenizerBytes = size_t(64) << 20;
@@ -43,13 +43,13 @@ struct TokenizerData {
 };
 
 /// Reads a tokenizer.json. Errors name `name` and the JSON path.
-Result<std::unique_ptr<TokenizerData>> readTokenizerData(std::string_view json, const std::string &name);
+Expected<std::unique_ptr<TokenizerData>> readTokenizerData(std::string_view json, const std::string &name);
 
 /// Reads a tiktoken.model. Errors name `name` and the line, or rules.configName
 /// and the JSON path.
-Result<std::unique_ptr<TokenizerData>> readTiktokenData(std::string_view ranks, const std::string &name,
-                                                        const TiktokenRules &rules);
+Expected<std::unique_ptr<TokenizerData>> readTiktokenData(std::string_view ranks, const std::string &name,
+                                                          const TiktokenRules &rules);
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif // K2RT_TEXT_TOKENIZERDATA_H

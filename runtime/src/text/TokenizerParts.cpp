@@ -3,7 +3,7 @@
 #include "base/Utf8.h"
 #include <functional>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 namespace {
 
@@ -254,4 +254,4 @@ Decoder readDecoder(const JsonNode &node, bool byteLevel) {
   return bytes ? Decoder() : readPieceDecoder(node);
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

@@ -7,13 +7,13 @@
 #ifndef K2RT_TEXT_TOKENIZERPARTS_H
 #define K2RT_TEXT_TOKENIZERPARTS_H
 
-#include "base/JsonNode.h"
+#include "text/JsonNode.h"
 #include "text/TokenizerData.h"
 
-namespace k2rt {
+namespace k2c::runtime {
 
 /// The value, or its error as a Refusal.
-template <class T> T orRefuse(Result<T> result) {
+template <class T> T orRefuse(Expected<T> result) {
   if (!result)
     throw Refusal{result.takeError()};
   return std::move(*result);
@@ -27,6 +27,6 @@ Decoder readDecoder(const JsonNode &node, bool byteLevel);
 /// Fills data.before and data.after with ids below data.tokens.size().
 void readPostProcessor(const JsonNode &node, TokenizerData &data);
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif // K2RT_TEXT_TOKENIZERPARTS_H

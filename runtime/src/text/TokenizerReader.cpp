@@ -5,7 +5,7 @@
 #include "text/TokenizerParts.h"
 #include "text/Vocabulary.h"
 
-namespace k2rt {
+namespace k2c::runtime {
 
 namespace {
 
@@ -150,7 +150,7 @@ private:
   std::unordered_map<int32_t, std::string> shown; ///< added tokens as they are decoded: normalized, if they are that
 };
 
-Json parseJson(std::string_view text, Vocabulary &vocabulary, const std::string &name) {
+Json parseJsonFields(std::string_view text, Vocabulary &vocabulary, const std::string &name) {
   if (text.size() > maxTokenizerBytes)
     throw Refusal{Error{K2RT_INVALID_BUNDLE, name,
                         std::to_string(text.size()) + " bytes; the limit is " + std::to_string(maxTokenizerBytes), ""}};
@@ -164,12 +164,12 @@ Json parseJson(std::string_view text, Vocabulary &vocabulary, const std::string 
 
 } // namespace
 
-Result<std::unique_ptr<TokenizerData>> readTokenizerData(std::string_view json, const std::string &name) {
+Expected<std::unique_ptr<TokenizerData>> readTokenizerData(std::string_view json, const std::string &name) {
   auto data = std::make_unique<TokenizerData>();
   data->name = name;
   try {
     Vocabulary vocabulary(*data, name);
-    const Json parsed = parseJson(json, vocabulary, name);
+    const Json parsed = parseJsonFields(json, vocabulary, name);
     Reader(JsonNode(parsed, name), vocabulary, *data).read();
   } catch (const Refusal &refusal) {
     return refusal.error;
@@ -179,4 +179,4 @@ Result<std::unique_ptr<TokenizerData>> readTokenizerData(std::string_view json, 
   return data;
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

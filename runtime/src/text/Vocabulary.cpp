@@ -2,7 +2,7 @@
 #include "text/Vocabulary.h"
 #include "base/Utf8.h"
 
-namespace k2rt {
+namespace k2c::runtime {
 
 namespace {
 
@@ -124,4 +124,4 @@ void Vocabulary::resolveMerges() {
   }
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

@@ -9,10 +9,10 @@
 #ifndef K2RT_TEXT_VOCABULARY_H
 #define K2RT_TEXT_VOCABULARY_H
 
-#include "base/JsonNode.h"
+#include "text/JsonNode.h"
 #include "text/TokenizerData.h"
 
-namespace k2rt {
+namespace k2c::runtime {
 
 class Vocabulary {
 public:
@@ -51,6 +51,6 @@ private:
   size_t mergesSeen = 0; ///< "#version" lines included
 };
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif // K2RT_TEXT_VOCABULARY_H

@@ -29,7 +29,7 @@ def banner(path, text):
 
 
 def guard(path, text):
-    """K2C_SUPPORT_ERROR_H for include/k2c/Support/Error.h, K2C_LIB_... and K2C_DIALECTS_... elsewhere."""
+    """K2C_SUPPORT_ERROR_H for base/Error.h, K2C_LIB_... and K2C_DIALECTS_... elsewhere."""
     place = re.sub(r"^(include/k2c|runtime/include/k2rt|runtime/src|unit)/", "", path)
     prefix = "K2RT_" if path.startswith("runtime/") else "K2C_"
     wanted = prefix + re.sub(r"[/.-]", "_", place).upper()

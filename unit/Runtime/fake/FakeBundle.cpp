@@ -16,7 +16,7 @@
 
 extern char **environ;
 
-namespace k2rt {
+namespace k2c::runtime {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
@@ -217,4 +217,4 @@ std::vector<int32_t> fakeDraws(std::vector<int32_t> ids, int64_t count, int32_t 
   return added;
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <set>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 static constexpr int64_t prefetchBytes = 1024;
 static constexpr int64_t lineBytes = 64;
@@ -78,4 +78,4 @@ Bandwidth probeBandwidth(CpuDevice &device) {
   return found;
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

@@ -4,7 +4,7 @@
 
 #include "device/cpu/CpuDevice.h"
 
-namespace k2rt {
+namespace k2c::runtime {
 
 /// What the probe saw.
 struct Bandwidth {
@@ -20,6 +20,6 @@ struct Bandwidth {
 /// memory of its own, so that a measured run stays within the certificate.
 Bandwidth probeBandwidth(CpuDevice &device);
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif

@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 class Barrier {
 public:
@@ -58,6 +58,6 @@ private:
   const int32_t spins;
 };
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif

@@ -2,7 +2,7 @@
 #include "device/cpu/CpuDevice.h"
 #include <mutex>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 static std::string megabytes(int64_t bytes) {
   return std::to_string(bytes) + " bytes (" + std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB)";
@@ -26,31 +26,31 @@ Status checkMemoryFits(const Manifest &manifest, int32_t threads, const Containe
   return {};
 }
 
-static Result<int32_t> chooseThreads(int32_t asked, const Container &container) {
+static Expected<int32_t> chooseThreads(int32_t asked, const Container &container) {
   if (asked < 0 || asked > mostThreads)
     return Error{K2RT_INVALID_ARGUMENT, "--threads",
                  "is " + std::to_string(asked) + ", must be within 1.." + std::to_string(mostThreads), ""};
   return asked == 0 ? container.defaultThreads : asked;
 }
 
-Result<std::unique_ptr<CpuDevice>> CpuDevice::create(const Bundle &bundle, const CpuOptions &options) {
+Expected<std::unique_ptr<CpuDevice>> CpuDevice::create(const Bundle &bundle, const CpuOptions &options) {
   const Container container = options.container ? *options.container : readContainer();
-  Result<int32_t> threads = chooseThreads(options.threads, container);
+  Expected<int32_t> threads = chooseThreads(options.threads, container);
   if (!threads)
     return threads.takeError();
   Status fits = checkMemoryFits(bundle.manifest, *threads, container);
   if (!fits)
     return fits.takeError();
   std::unique_ptr<CpuDevice> device(new CpuDevice(bundle, container, options.trust));
-  Result<std::unique_ptr<WorkerPool>> pool = WorkerPool::start(*threads, container);
+  Expected<std::unique_ptr<WorkerPool>> pool = WorkerPool::start(*threads, container);
   if (!pool)
     return pool.takeError();
   device->pool = std::move(*pool);
   return device;
 }
 
-Result<std::byte *> CpuDevice::allocate(int64_t bytes, const char *purpose, MemoryUse use) {
-  Result<Region> region = Region::allocate(bytes, purpose);
+Expected<std::byte *> CpuDevice::allocate(int64_t bytes, const char *purpose, MemoryUse use) {
+  Expected<Region> region = Region::allocate(bytes, purpose);
   if (!region)
     return region.takeError();
   std::vector<Region> &regions = use == MemoryUse::program ? ofProgram : ofEngine;
@@ -61,7 +61,7 @@ Result<std::byte *> CpuDevice::allocate(int64_t bytes, const char *purpose, Memo
 Status CpuDevice::load(const RankMemory &memory, Trace *trace) {
   std::vector<void *> bases;
   for (int32_t worker = 0; worker < pool->count(); ++worker) {
-    Result<Region> region = Region::allocate(bundle.manifest.memory.scratchPerWorker, "scratch");
+    Expected<Region> region = Region::allocate(bundle.manifest.memory.scratchPerWorker, "scratch");
     if (!region)
       return region.takeError();
     bases.push_back(region->data());
@@ -117,15 +117,15 @@ std::vector<std::pair<const std::byte *, int64_t>> CpuDevice::memory() const {
   return parts;
 }
 
-Result<CpuEngine> CpuEngine::create(const Bundle &bundle, const CpuOptions &onCpu, const EngineOptions &options) {
-  Result<std::unique_ptr<CpuDevice>> device = CpuDevice::create(bundle, onCpu);
+Expected<CpuEngine> CpuEngine::create(const Bundle &bundle, const CpuOptions &onCpu, const EngineOptions &options) {
+  Expected<std::unique_ptr<CpuDevice>> device = CpuDevice::create(bundle, onCpu);
   if (!device)
     return device.takeError();
   CpuDevice *kept = device->get();
-  Result<std::unique_ptr<Engine>> engine = Engine::create(bundle, std::move(*device), options);
+  Expected<std::unique_ptr<Engine>> engine = Engine::create(bundle, std::move(*device), options);
   if (!engine)
     return engine.takeError();
   return CpuEngine{std::move(*engine), kept};
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

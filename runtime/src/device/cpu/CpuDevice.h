@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 /// The largest team that may be asked for: no machine has more processors.
 constexpr int32_t mostThreads = 4096;
@@ -30,10 +30,10 @@ struct CpuOptions {
 class CpuDevice : public Device {
 public:
   /// Starts the team. `bundle` outlives the device.
-  static Result<std::unique_ptr<CpuDevice>> create(const Bundle &bundle, const CpuOptions &options);
+  static Expected<std::unique_ptr<CpuDevice>> create(const Bundle &bundle, const CpuOptions &options);
 
   int32_t workers() const override { return pool->count(); }
-  Result<std::byte *> allocate(int64_t bytes, const char *purpose, MemoryUse use) override;
+  Expected<std::byte *> allocate(int64_t bytes, const char *purpose, MemoryUse use) override;
   Status load(const RankMemory &memory, Trace *trace) override;
   void upload(const k2rt_ir_step &step) override { executor->upload(step); }
   Status run(k2rt_ir_step_fn entry) override { return executor->run(entry); }
@@ -72,12 +72,12 @@ struct CpuEngine {
   CpuDevice *device = nullptr; ///< the engine's
 
   /// `bundle` outlives it.
-  static Result<CpuEngine> create(const Bundle &bundle, const CpuOptions &onCpu, const EngineOptions &options);
+  static Expected<CpuEngine> create(const Bundle &bundle, const CpuOptions &onCpu, const EngineOptions &options);
 };
 
 /// Fails when `threads` workers of this bundle need more than `container` allows.
 Status checkMemoryFits(const Manifest &manifest, int32_t threads, const Container &container);
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif

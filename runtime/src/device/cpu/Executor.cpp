@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <immintrin.h>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 static constexpr int32_t stopInterrupted = -1;
 static constexpr int32_t stopFailed = -2;
@@ -152,4 +152,4 @@ Status Executor::outcome(const std::vector<int32_t> &results) const {
   return {};
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 class Executor {
 public:
@@ -67,6 +67,6 @@ private:
   int32_t stop = 0; ///< written by the last to arrive at `meeting`, read by all after it: same for every worker
 };
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif

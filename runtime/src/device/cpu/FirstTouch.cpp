@@ -15,7 +15,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 static constexpr int64_t pageBytes = 4096;
 
@@ -156,4 +156,4 @@ std::optional<int64_t> hugeWeightBytes(const Weights &weights, int64_t walkable,
   return std::llround(share * static_cast<double>(total)) * hugePageBytes;
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

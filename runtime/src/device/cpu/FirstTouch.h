@@ -9,7 +9,7 @@
 #include "program/Weights.h"
 #include <optional>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 /// How the system reads weights of which it has no page yet: in huge pages where the file system has them in the page
 /// cache, and, while it lives and where `exact` is set, only what is asked for.
@@ -50,6 +50,6 @@ WeightCensus countOwnPages(const Weights &weights, int32_t node, int32_t worker,
 /// bytes; otherwise none, as where it tells nothing.
 std::optional<int64_t> hugeWeightBytes(const Weights &weights, int64_t walkable, HugePageQuery query = queryHugePages);
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif

@@ -6,7 +6,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 namespace {
 
@@ -48,4 +48,4 @@ int queryHugePages(size_t count, const void *const *pages, bool *huge) {
   return refusal;
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

@@ -7,13 +7,13 @@
 
 #include <cstddef>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 /// Whether each of `count` pages (any address in it) is mapped as part of a huge page; returns 0 or an errno.
 /// The PAGEMAP_SCAN call of Linux 6.7, except in tests; ENOTTY on an older system.
 using HugePageQuery = int (*)(size_t count, const void *const *pages, bool *huge);
 int queryHugePages(size_t count, const void *const *pages, bool *huge);
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif

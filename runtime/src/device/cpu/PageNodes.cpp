@@ -5,7 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 void PageCensus::add(const PageCensus &other) {
   asked += other.asked;
@@ -39,4 +39,4 @@ PageCensus countPages(const std::byte *base, int64_t bytes, int64_t stride, int3
   return census;
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 /// What the system said of some pages.
 struct PageCensus {
@@ -25,6 +25,6 @@ int queryPages(size_t count, void **pages, int *nodes);
 /// 4096. Stops at a refusal.
 PageCensus countPages(const std::byte *base, int64_t bytes, int64_t stride, int32_t node, PageQuery query = queryPages);
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif

@@ -2,7 +2,7 @@
 #include "device/cpu/Placement.h"
 #include <algorithm>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 std::vector<WorkerPlace> placeWorkers(const std::vector<Node> &nodes, int32_t workers) {
   std::vector<std::pair<int32_t, int>> processors; // (node, processor) in the order of the nodes
@@ -30,4 +30,4 @@ std::vector<WorkerPlace> placeWorkers(const std::vector<Node> &nodes, int32_t wo
   return places;
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

@@ -8,7 +8,7 @@
 
 #include "base/Nodes.h"
 
-namespace k2rt {
+namespace k2c::runtime {
 
 /// A worker's place in its team. `nodes` counts those that have workers.
 struct WorkerPlace {
@@ -27,6 +27,6 @@ struct WorkerPlace {
 /// on every processor of its node, as the system (and other programs) will have it; with one node, anywhere.
 std::vector<WorkerPlace> placeWorkers(const std::vector<Node> &nodes, int32_t workers);
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif

@@ -2,7 +2,7 @@
 #include "device/cpu/PlacementReport.h"
 #include <cstring>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 /// "1 node", "2 nodes".
 static std::string counted(int64_t count, const std::string &what) {
@@ -99,4 +99,4 @@ std::string topologyNote(const Manifest &manifest, const Container &container) {
          ": workers and memory follow this machine, predicted seconds do not";
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

@@ -6,7 +6,7 @@
 #include "device/cpu/FirstTouch.h"
 #include "program/Manifest.h"
 
-namespace k2rt {
+namespace k2c::runtime {
 
 /// A node with its workers, and what they alone read.
 struct NodeShare {
@@ -31,6 +31,6 @@ std::string smallPagesNote(int64_t huge, int64_t possible, const std::string &fo
 /// programs of one node.
 std::string topologyNote(const Manifest &manifest, const Container &container);
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif

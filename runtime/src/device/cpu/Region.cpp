@@ -3,7 +3,7 @@
 #include <sys/mman.h>
 #include <utility>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 static constexpr int64_t pageBytes = 4096;
 
@@ -21,10 +21,10 @@ Region::~Region() {
     ::munmap(base, static_cast<size_t>(bytes));
 }
 
-Result<Region> Region::allocate(int64_t bytes, const char *purpose) {
+Expected<Region> Region::allocate(int64_t bytes, const char *purpose) {
   Region region;
   if (bytes == 0)
-    return Result<Region>(std::move(region));
+    return Expected<Region>(std::move(region));
   const int64_t size = (bytes + pageBytes - 1) / pageBytes * pageBytes;
   void *base = ::mmap(nullptr, static_cast<size_t>(size), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -36,7 +36,7 @@ Result<Region> Region::allocate(int64_t bytes, const char *purpose) {
     ::madvise(base, static_cast<size_t>(size), MADV_HUGEPAGE);
   region.base = static_cast<std::byte *>(base);
   region.bytes = size;
-  return Result<Region>(std::move(region));
+  return Expected<Region>(std::move(region));
 }
 
 void Region::touch(int64_t begin, int64_t end) const {
@@ -44,4 +44,4 @@ void Region::touch(int64_t begin, int64_t end) const {
     *reinterpret_cast<volatile std::byte *>(base + offset) = std::byte{0};
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 /// An anonymous private mapping, zeroed, 4096-byte aligned. Move-only.
 class Region {
@@ -18,7 +18,7 @@ public:
   ~Region();
 
   /// Reserves `bytes` (0: an empty region). `purpose` names it in the failure.
-  static Result<Region> allocate(int64_t bytes, const char *purpose);
+  static Expected<Region> allocate(int64_t bytes, const char *purpose);
 
   std::byte *data() const { return base; }
   int64_t size() const { return bytes; }
@@ -44,6 +44,6 @@ private:
   int64_t bytes = 0;
 };
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif

@@ -4,7 +4,7 @@
 #include "base/Hash.h"
 #include <algorithm>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 WeightCheck::WeightCheck(const Weights &weights) : weights(weights) {
   size_t chunks = 0;
@@ -69,4 +69,4 @@ Status WeightCheck::result() const {
                "k2c pack with the checkpoint writes it again, or compile the bundle again"};
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

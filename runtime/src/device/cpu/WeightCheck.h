@@ -8,7 +8,7 @@
 #include <memory>
 #include <mutex>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 class WeightCheck {
 public:
@@ -33,6 +33,6 @@ private:
   uint64_t wrongHash = 0; ///< what it hashes to
 };
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif

@@ -3,7 +3,7 @@
 #include "base/Processors.h"
 #include <cerrno>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 // Long enough for a barrier between kernels, short enough not to disturb a busy machine.
 static constexpr int32_t ownProcessorSpins = 4000;
@@ -12,7 +12,7 @@ static constexpr size_t stackBytes = 1 << 20;
 // Denormals are zero and flush to zero.
 static constexpr unsigned mxcsrDazFtz = 0x8040;
 
-Result<std::unique_ptr<WorkerPool>> WorkerPool::start(int32_t threads, const Container &container) {
+Expected<std::unique_ptr<WorkerPool>> WorkerPool::start(int32_t threads, const Container &container) {
   const int32_t spins = threads <= container.defaultThreads ? ownProcessorSpins : sharedProcessorSpins;
   std::unique_ptr<WorkerPool> pool(new WorkerPool(threads, spins));
   const int refused = pool->startThreads();
@@ -101,4 +101,4 @@ void WorkerPool::runErased(Job work, void *context) {
   ::_mm_setcsr(before);
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

@@ -11,13 +11,13 @@
 #include <pthread.h>
 #include <vector>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 class WorkerPool {
 public:
   /// Starts `threads` - 1 threads and binds all workers where placeWorkers says; the caller gets its own affinity back
   /// at the end. A system that refuses leaves threads where it wants them.
-  static Result<std::unique_ptr<WorkerPool>> start(int32_t threads, const Container &container);
+  static Expected<std::unique_ptr<WorkerPool>> start(int32_t threads, const Container &container);
   ~WorkerPool();
   WorkerPool(const WorkerPool &) = delete;
   WorkerPool &operator=(const WorkerPool &) = delete;
@@ -58,6 +58,6 @@ private:
   std::vector<int> callerProcessors; ///< where the caller may run without this team; empty: it was not bound
 };
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif

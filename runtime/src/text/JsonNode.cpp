@@ -1,19 +1,13 @@
 // Accessors with places.
-#include "base/JsonNode.h"
+#include "text/JsonNode.h"
+#include "base/JsonText.h"
 #include "base/Utf8.h"
 #include <algorithm>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 /// A key in a path of errors, which may have several.
 static constexpr size_t mostOfKey = 43;
-
-std::string parserText(const nlohmann::json::exception &exception) {
-  // "[json.exception.parse_error.101] parse error at line 1, column 2: ..."
-  const std::string_view text = exception.what();
-  const size_t at = text.find("] ");
-  return shortened(at == text.npos ? text : text.substr(at + 2), mostQuoted);
-}
 
 Error parseError(const nlohmann::json::exception &exception, const std::string &file) {
   return {K2RT_INVALID_BUNDLE, file, parserText(exception), ""};
@@ -97,4 +91,4 @@ void JsonNode::onlyKeys(std::initializer_list<const char *> keys) const {
       member(entry).refuse("unknown key");
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

@@ -1,10 +1,10 @@
 // Every reader of a hostile number is here: type first, then range, then the caller may use it.
-#include "base/Fields.h"
-#include "base/JsonNode.h"
+#include "base/JsonFields.h"
+#include "base/JsonText.h"
 #include "base/Utf8.h"
 #include <set>
 
-namespace k2rt {
+namespace k2c {
 
 using nlohmann::json;
 
@@ -82,7 +82,7 @@ private:
 
 } // namespace
 
-Result<json> parseJson(std::string_view text, const std::string &place, k2rt_code code) {
+Expected<json> parseJsonFields(std::string_view text, const std::string &place, k2rt_code code) {
   if (nestedTooDeep(text))
     return Error{code, place, "is nested deeper than " + std::to_string(mostNesting), ""};
   // The parser would take a NUL byte for the end of the text, whatever follows.
@@ -105,7 +105,7 @@ static const json &emptyObject() {
   return empty;
 }
 
-Fields::Fields(const json &document, std::string where, Error &error)
+JsonFields::JsonFields(const json &document, std::string where, Error &error)
     : node(&document), place(std::move(where)), error(&error) {
   if (!document.is_object()) {
     fail("", "is not an object");
@@ -113,7 +113,7 @@ Fields::Fields(const json &document, std::string where, Error &error)
   }
 }
 
-void Fields::fail(const std::string &key, const std::string &message, const std::string &remedy) {
+void JsonFields::fail(const std::string &key, const std::string &message, const std::string &remedy) {
   if (!ok())
     return;
   std::string where = place + key;
@@ -122,9 +122,9 @@ void Fields::fail(const std::string &key, const std::string &message, const std:
   *error = Error{K2RT_INVALID_BUNDLE, std::move(where), message, remedy};
 }
 
-bool Fields::has(const char *key) const { return node->contains(key) && !(*node)[key].is_null(); }
+bool JsonFields::has(const char *key) const { return node->contains(key) && !(*node)[key].is_null(); }
 
-const json *Fields::find(const char *key) {
+const json *JsonFields::find(const char *key) {
   const auto at = node->find(key);
   if (at != node->end())
     return &*at;
@@ -132,7 +132,7 @@ const json *Fields::find(const char *key) {
   return nullptr;
 }
 
-int64_t Fields::checked(const json &value, const std::string &key, int64_t least, int64_t most) {
+int64_t JsonFields::checked(const json &value, const std::string &key, int64_t least, int64_t most) {
   const bool tooLarge = value.is_number_unsigned() && value.get<uint64_t>() > uint64_t(INT64_MAX);
   if (!value.is_number_integer() || tooLarge) {
     fail(key, tooLarge ? "is larger than 2^63" : "is not an integer");
@@ -145,16 +145,16 @@ int64_t Fields::checked(const json &value, const std::string &key, int64_t least
   return 0;
 }
 
-int64_t Fields::integer(const char *key, int64_t least, int64_t most) {
+int64_t JsonFields::integer(const char *key, int64_t least, int64_t most) {
   const json *value = find(key);
   return value ? checked(*value, key, least, most) : 0;
 }
 
-int64_t Fields::integer(const char *key, int64_t least, int64_t most, int64_t absent) {
+int64_t JsonFields::integer(const char *key, int64_t least, int64_t most, int64_t absent) {
   return has(key) ? integer(key, least, most) : absent;
 }
 
-std::string Fields::string(const char *key) {
+std::string JsonFields::string(const char *key) {
   const json *value = find(key);
   if (!value)
     return {};
@@ -165,9 +165,9 @@ std::string Fields::string(const char *key) {
   return value->get<std::string>();
 }
 
-std::string Fields::string(const char *key, const char *absent) { return has(key) ? string(key) : absent; }
+std::string JsonFields::string(const char *key, const char *absent) { return has(key) ? string(key) : absent; }
 
-const json *Fields::list(const char *key, size_t mostElements) {
+const json *JsonFields::list(const char *key, size_t mostElements) {
   const json *value = find(key);
   if (!value)
     return nullptr;
@@ -185,7 +185,7 @@ const json *Fields::list(const char *key, size_t mostElements) {
 
 static std::string indexed(const char *key, size_t index) { return key + ("[" + std::to_string(index) + "]"); }
 
-std::vector<int64_t> Fields::integers(const char *key, int64_t least, int64_t most, size_t mostElements) {
+std::vector<int64_t> JsonFields::integers(const char *key, int64_t least, int64_t most, size_t mostElements) {
   std::vector<int64_t> numbers;
   if (const json *values = list(key, mostElements))
     for (const json &value : *values)
@@ -193,7 +193,7 @@ std::vector<int64_t> Fields::integers(const char *key, int64_t least, int64_t mo
   return numbers;
 }
 
-std::vector<std::string> Fields::strings(const char *key, size_t mostElements) {
+std::vector<std::string> JsonFields::strings(const char *key, size_t mostElements) {
   std::vector<std::string> texts;
   const json *values = list(key, mostElements);
   if (!values)
@@ -208,21 +208,21 @@ std::vector<std::string> Fields::strings(const char *key, size_t mostElements) {
   return texts;
 }
 
-Fields Fields::object(const char *key) {
+JsonFields JsonFields::object(const char *key) {
   const json *value = find(key);
-  return Fields(value ? *value : emptyObject(), place + key + ".", *error);
+  return JsonFields(value ? *value : emptyObject(), place + key + ".", *error);
 }
 
-std::vector<Fields> Fields::objects(const char *key, size_t mostElements) {
-  std::vector<Fields> views;
+std::vector<JsonFields> JsonFields::objects(const char *key, size_t mostElements) {
+  std::vector<JsonFields> views;
   if (const json *values = list(key, mostElements))
     for (const json &value : *values)
       views.emplace_back(value, place + indexed(key, views.size()) + ".", *error);
   return views;
 }
 
-std::string Fields::raw(const char *key) const {
+std::string JsonFields::raw(const char *key) const {
   return has(key) ? (*node)[key].dump(-1, ' ', true, json::error_handler_t::replace) : "{}";
 }
 
-} // namespace k2rt
+} // namespace k2c

@@ -5,8 +5,8 @@
 // what was wrong. The reader that began catches it; it never leaves the reader.
 //
 //===----------------------------------------------------------------------===//
-#ifndef K2C_BASE_JSONNODE_H
-#define K2C_BASE_JSONNODE_H
+#ifndef K2RT_TEXT_JSONNODE_H
+#define K2RT_TEXT_JSONNODE_H
 
 #include "base/Error.h"
 #include <cstdint>
@@ -15,7 +15,7 @@
 #include <optional>
 #include <string>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 /// Thrown by JsonNode, caught by the reader that uses it.
 struct Refusal {
@@ -69,12 +69,9 @@ private:
   std::string path;
 };
 
-/// What the JSON parser says was wrong, without the name of its exception, shortened.
-std::string parserText(const nlohmann::json::exception &exception);
-
 /// What the parser reports, as an error of `file`.
 Error parseError(const nlohmann::json::exception &exception, const std::string &file);
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
-#endif // K2C_BASE_JSONNODE_H
+#endif // K2RT_TEXT_JSONNODE_H

@@ -6,10 +6,10 @@
 // by its JSON pointer, can be reported as file:line:column.
 //
 //===----------------------------------------------------------------------===//
-#ifndef K2C_SUPPORT_JSON_H
-#define K2C_SUPPORT_JSON_H
+#ifndef K2C_BASE_JSON_H
+#define K2C_BASE_JSON_H
 
-#include "k2c/Support/Error.h"
+#include "base/Error.h"
 
 #include <cstddef>
 #include <nlohmann/json.hpp>
@@ -69,4 +69,4 @@ std::string escapeJsonPointer(std::string_view key);
 
 } // namespace k2c
 
-#endif // K2C_SUPPORT_JSON_H
+#endif // K2C_BASE_JSON_H

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "k2c/Support/Json.h"
-#include "k2c/Support/JsonText.h"
+#include "base/Json.h"
+#include "base/JsonText.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -245,15 +245,6 @@ Expected<JsonDocument> k2c::readJsonFile(const std::string &path, const JsonLimi
   if (!text)
     return text.takeError();
   return parseJson(std::move(*text), path, limits);
-}
-
-std::string k2c::shortenedJson(const json &value, size_t most) { return shortened(jsonText(value), most); }
-
-std::string k2c::parserText(const json::exception &exception) {
-  // "[json.exception.out_of_range.406] number overflow parsing '1e999'"
-  const std::string_view text = exception.what();
-  const size_t at = text.find("] ");
-  return shortened(at == text.npos ? text : text.substr(at + 2), mostQuoted);
 }
 
 std::string k2c::escapeJsonPointer(std::string_view key) {

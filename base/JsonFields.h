@@ -1,10 +1,10 @@
 // Hostile-safe reading of a JSON object: every field is asked for by name, type and range; the first error sticks.
 //
-//   Fields limits = manifest.object("limits");
+//   JsonFields limits = manifest.object("limits");
 //   int64_t tokens = limits.integer("step_tokens", 1, 1 << 20);   // 0 after an error
 //   if (!manifest.status()) ...                                    // "manifest.json: limits.step_tokens: is missing"
-#ifndef K2C_BASE_FIELDS_H
-#define K2C_BASE_FIELDS_H
+#ifndef K2C_BASE_JSONFIELDS_H
+#define K2C_BASE_JSONFIELDS_H
 
 #include "base/Error.h"
 #include <cstdint>
@@ -13,16 +13,17 @@
 #include <string_view>
 #include <vector>
 
-namespace k2rt {
+namespace k2c {
 
 /// Parses `text`, refusing bad syntax and nesting deeper than 32. `place` names the file in errors of `code`.
-Result<nlohmann::json> parseJson(std::string_view text, const std::string &place, k2rt_code code = K2RT_INVALID_BUNDLE);
+Expected<nlohmann::json> parseJsonFields(std::string_view text, const std::string &place,
+                                         k2rt_code code = K2RT_INVALID_BUNDLE);
 
 /// A view of one object of a document that outlives it.
-class Fields {
+class JsonFields {
 public:
   /// The root. `error` receives the first error of this view and of all views made from it.
-  Fields(const nlohmann::json &document, std::string place, Error &error);
+  JsonFields(const nlohmann::json &document, std::string place, Error &error);
 
   /// No error so far.
   bool ok() const { return error->message.empty(); }
@@ -39,9 +40,9 @@ public:
   std::vector<int64_t> integers(const char *key, int64_t least, int64_t most, size_t mostElements);
   std::vector<std::string> strings(const char *key, size_t mostElements);
   /// A required object; an empty one after an error.
-  Fields object(const char *key);
+  JsonFields object(const char *key);
   /// A required list of at most `mostElements` objects.
-  std::vector<Fields> objects(const char *key, size_t mostElements);
+  std::vector<JsonFields> objects(const char *key, size_t mostElements);
   /// The value of `key` as JSON text, "{}" when absent.
   std::string raw(const char *key) const;
 
@@ -58,6 +59,6 @@ private:
   Error *error;
 };
 
-} // namespace k2rt
+} // namespace k2c
 
 #endif

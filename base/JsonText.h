@@ -1,8 +1,8 @@
 //===- JsonText.h - JSON as text: files that are written, messages ------------===//
-#ifndef K2C_SUPPORT_JSONTEXT_H
-#define K2C_SUPPORT_JSONTEXT_H
+#ifndef K2C_BASE_JSONTEXT_H
+#define K2C_BASE_JSONTEXT_H
 
-#include "k2c/Support/Printable.h"
+#include "base/Utf8.h"
 #include <nlohmann/json.hpp>
 
 namespace k2c {
@@ -13,7 +13,7 @@ template <class Json> std::string jsonText(const Json &value, int indent = -1) {
   return value.dump(indent, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
 }
 
-/// What a message quotes of a value: its text, shortened (Printable.h).
+/// What a message quotes of a value: its text, shortened (Utf8.h).
 std::string shortenedJson(const nlohmann::json &value, size_t most = mostQuoted / 2);
 
 /// What nlohmann-json says was wrong, without the name of its exception, shortened.
@@ -21,4 +21,4 @@ std::string parserText(const nlohmann::json::exception &exception);
 
 } // namespace k2c
 
-#endif // K2C_SUPPORT_JSONTEXT_H
+#endif // K2C_BASE_JSONTEXT_H
