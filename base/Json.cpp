@@ -8,12 +8,12 @@
 
 #include "base/Json.h"
 #include "base/JsonText.h"
+#include "base/UniqueKeys.h"
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
-#include <set>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <vector>
@@ -131,41 +131,6 @@ std::vector<std::string> splitPointer(std::string_view pointer) {
   return keys;
 }
 
-/// Watches depth and duplicate keys while nlohmann parses. Stops the parse by
-/// throwing an Error, caught in parseJson.
-class Guard {
-public:
-  Guard(const std::string &file, int maxDepth) : file(file), maxDepth(maxDepth) {}
-
-  bool operator()(int depth, json::parse_event_t event, const json &parsed) {
-    switch (event) {
-    case json::parse_event_t::object_start:
-    case json::parse_event_t::array_start:
-      if (depth + 1 > maxDepth)
-        throw Error{file, "JSON is nested deeper than " + std::to_string(maxDepth) + " levels", "flatten the file"};
-      keys.emplace_back();
-      break;
-    case json::parse_event_t::object_end:
-    case json::parse_event_t::array_end:
-      keys.pop_back();
-      break;
-    case json::parse_event_t::key:
-      if (!keys.back().insert(parsed.get<std::string>()).second)
-        throw Error{file, "key '" + shortened(parsed.get<std::string>()) + "' occurs twice in one object",
-                    "remove one of the two"};
-      break;
-    default:
-      break;
-    }
-    return true;
-  }
-
-private:
-  const std::string &file;
-  int maxDepth;
-  std::vector<std::set<std::string>> keys;
-};
-
 } // namespace
 
 LineColumn JsonDocument::locate(std::string_view pointer) const {
@@ -189,13 +154,20 @@ Expected<JsonDocument> k2c::parseJson(std::string text, std::string file, const 
   // The parser would take a NUL byte for the end of the text, whatever follows.
   if (size_t nul = text.find('\0'); nul != std::string::npos)
     return Error{placeOf(file, lineColumn(text, nul)), "not JSON: a NUL byte", ""};
+  struct TooDeep {};
   try {
-    Guard guard(file, limits.maxDepth);
-    json root = json::parse(
-        text, [&](int depth, json::parse_event_t event, json &parsed) { return guard(depth, event, parsed); });
+    UniqueKeys keys;
+    json root = json::parse(text, [&](int depth, json::parse_event_t event, json &parsed) {
+      const bool begins = event == json::parse_event_t::object_start || event == json::parse_event_t::array_start;
+      if (begins && depth + 1 > limits.maxDepth)
+        throw TooDeep();
+      return keys(depth, event, parsed);
+    });
     return JsonDocument(std::move(file), std::move(text), std::move(root));
-  } catch (const Error &error) {
-    return error;
+  } catch (const TooDeep &) {
+    return Error{file, "JSON is nested deeper than " + std::to_string(limits.maxDepth) + " levels", "flatten the file"};
+  } catch (const UniqueKeys::Twice &second) {
+    return Error{file, "key '" + shortened(second.key) + "' occurs twice in one object", "remove one of the two"};
   } catch (const json::parse_error &error) {
     size_t offset = error.byte > 0 ? error.byte - 1 : 0;
     std::string why = parserText(error);

@@ -1,8 +1,8 @@
 // Every reader of a hostile number is here: type first, then range, then the caller may use it.
 #include "base/JsonFields.h"
 #include "base/JsonText.h"
+#include "base/UniqueKeys.h"
 #include "base/Utf8.h"
-#include <set>
 
 namespace k2c {
 
@@ -10,7 +10,6 @@ using nlohmann::json;
 
 static constexpr size_t mostNesting = 32;
 static constexpr size_t mostStringBytes = 4096;
-static constexpr size_t mostOfKey = 43; // in a path, which may have several
 
 /// Nesting is bounded before parsing: it is what a hostile document exhausts first.
 static bool nestedTooDeep(std::string_view text) {
@@ -32,55 +31,6 @@ static bool nestedTooDeep(std::string_view text) {
   }
   return false;
 }
-
-namespace {
-
-/// Watches the parser for a key that occurs twice in one object, of which it would keep the last.
-class UniqueKeys {
-public:
-  /// Throws Twice.
-  bool operator()(int, json::parse_event_t event, const json &parsed) {
-    using Event = json::parse_event_t;
-    if (event == Event::object_end || event == Event::array_end) {
-      levels.pop_back();
-    } else if (event == Event::key) {
-      levels.back().key = parsed.get<std::string>();
-      if (!levels.back().keys.insert(levels.back().key).second)
-        throw Twice{path()};
-    } else {
-      if (!levels.empty())
-        ++levels.back().element;
-      if (event != Event::value)
-        levels.push_back({event == Event::array_start, 0, "", {}});
-    }
-    return true;
-  }
-
-  /// The place of the second one.
-  struct Twice {
-    std::string path;
-  };
-
-private:
-  struct Level {
-    bool isList;
-    size_t element; ///< counts from 1
-    std::string key;
-    std::set<std::string> keys;
-  };
-
-  std::string path() const {
-    std::string text;
-    for (const Level &level : levels)
-      text += level.isList ? "[" + std::to_string(level.element - 1) + "]"
-                           : (text.empty() ? "" : ".") + shortened(level.key, mostOfKey);
-    return text;
-  }
-
-  std::vector<Level> levels;
-};
-
-} // namespace
 
 Expected<json> parseJsonFields(std::string_view text, const std::string &place, k2rt_code code) {
   if (nestedTooDeep(text))
