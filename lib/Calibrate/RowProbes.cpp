@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "Probe.h"
 #include "k2c/Kernels/Cost.h"
-#include "sampling/Sampler.h"
+#include "k2rt/Sampler.h"
 
 namespace k2c::calibration {
 

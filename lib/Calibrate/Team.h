@@ -3,8 +3,8 @@
 #define K2C_LIB_CALIBRATE_TEAM_H
 
 #include "base/Error.h"
-#include "device/cpu/WorkerPool.h"
 #include "k2c/Support/Units.h"
+#include "k2rt/WorkerPool.h"
 #include "k2rt/program.h"
 #include <cstdint>
 #include <memory>

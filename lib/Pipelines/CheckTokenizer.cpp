@@ -1,7 +1,7 @@
 //===- CheckTokenizer.cpp - The tokenizer of a checkpoint folder ------------===//
+#include "k2rt/CheckTokenizer.h"
 #include "Stages.h"
 #include "base/Json.h"
-#include "text/Tokenizer.h"
 #include <filesystem>
 
 namespace fs = std::filesystem;
@@ -26,7 +26,7 @@ static Expected<std::optional<std::string>> readOptionalFile(const fs::path &pat
 
 /// What reading a tokenizer gave. What this build's tokenizer cannot do is the program's to refuse, of text only: token
 /// ids need none.
-static Expected<std::optional<std::string>> judged(Expected<runtime::Tokenizer> tokenizer, const std::string &remedy) {
+static Expected<std::optional<std::string>> judged(Status tokenizer, const std::string &remedy) {
   if (tokenizer)
     return std::optional<std::string>();
   Error why = tokenizer.takeError();
@@ -42,7 +42,7 @@ Expected<std::optional<std::string>> checkTokenizer(const std::string &folder, c
   if (!text)
     return text.takeError();
   if (*text)
-    return judged(runtime::Tokenizer::parse(**text, json.string()), "download tokenizer.json again, or move it away");
+    return judged(runtime::checkTokenizer(**text, json.string()), "download tokenizer.json again, or move it away");
   text = readOptionalFile(ranks);
   if (!text)
     return text.takeError();
@@ -52,7 +52,7 @@ Expected<std::optional<std::string>> checkTokenizer(const std::string &folder, c
   if (!config)
     return config.takeError();
   runtime::TiktokenRules rules{tiktoken.patterns, tiktoken.reserved, "", config->value_or(""), names.string()};
-  return judged(runtime::Tokenizer::parseRanks(**text, ranks.string(), rules),
+  return judged(runtime::checkTiktoken(**text, ranks.string(), rules),
                 "download the file again, or move tiktoken.model away");
 }
 

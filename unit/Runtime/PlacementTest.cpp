@@ -1,5 +1,5 @@
 // Workers and memory over NUMA nodes: rules as pure functions, machines laid out in folders, refusing systems.
-#include "device/cpu/Placement.h"
+#include "k2rt/Placement.h"
 #include "../LimitedChild.h"
 #include "device/cpu/CpuDevice.h"
 #include "device/cpu/PlacementReport.h"

@@ -1,6 +1,6 @@
 // The sampler: which tokens can come, how often they come, and what a draw
 // depends on.
-#include "sampling/Sampler.h"
+#include "k2rt/Sampler.h"
 #include <cmath>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Workers meet: every job runs once on every worker, also with many more workers than processors.
-#include "device/cpu/WorkerPool.h"
+#include "k2rt/WorkerPool.h"
 #include "../LimitedChild.h"
 #include <atomic>
 #include <gtest/gtest.h>

@@ -4,10 +4,10 @@
 #include "base/Container.h"
 #include "device/cpu/BandwidthProbe.h"
 #include "device/cpu/FirstTouch.h"
+#include "k2rt/Sampler.h"
 #include "run/JsonWriter.h"
 #include "run/Progress.h"
 #include "run/Run.h"
-#include "sampling/Sampler.h"
 #include <algorithm>
 #include <optional>
 

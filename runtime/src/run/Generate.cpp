@@ -1,9 +1,9 @@
 // `run generate`: prompts in, new tokens out, streamed as text or collected as JSON.
+#include "k2rt/Sampler.h"
 #include "run/GeneratedText.h"
 #include "run/JsonWriter.h"
 #include "run/Progress.h"
 #include "run/Run.h"
-#include "sampling/Sampler.h"
 #include <algorithm>
 
 namespace k2c::runtime {

@@ -1,10 +1,10 @@
 // `run logits`: the logits after the last token of each prompt, or after every token.
+#include "k2rt/Sampler.h"
 #include "run/CaptureBuffers.h"
 #include "run/JsonWriter.h"
 #include "run/Progress.h"
 #include "run/Run.h"
 #include "run/Spool.h"
-#include "sampling/Sampler.h"
 
 namespace k2c::runtime {
 

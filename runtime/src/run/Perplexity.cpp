@@ -4,10 +4,10 @@
 // -log p over the predicted tokens.
 #include "base/File.h"
 #include "base/JsonFields.h"
+#include "k2rt/Sampler.h"
 #include "run/JsonWriter.h"
 #include "run/Progress.h"
 #include "run/Run.h"
-#include "sampling/Sampler.h"
 #include <cmath>
 
 namespace k2c::runtime {

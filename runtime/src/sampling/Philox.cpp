@@ -1,7 +1,7 @@
 // Philox4x32-10: ten rounds of two 32 x 32 -> 64 bit products, the key bumped
 // by Weyl constants in between. J. Salmon et al., "Parallel random numbers: as
 // easy as 1, 2, 3", SC 2011.
-#include "sampling/Sampler.h"
+#include "k2rt/Sampler.h"
 
 namespace k2c::runtime {
 

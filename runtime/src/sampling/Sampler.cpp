@@ -1,6 +1,6 @@
 // Greedy choice, the filters, and the draw. Every loop over candidates runs in
 // a fixed order, so every sum has one value.
-#include "sampling/Sampler.h"
+#include "k2rt/Sampler.h"
 #include "k2rt/polynomials.h"
 #include <algorithm>
 #include <cmath>

@@ -18,8 +18,8 @@
 #ifndef K2RT_TEXT_TOKENIZER_H
 #define K2RT_TEXT_TOKENIZER_H
 
+#include "k2rt/TiktokenRules.h"
 #include "text/Decoder.h"
-#include "text/TiktokenRules.h"
 #include <cstdint>
 #include <memory>
 #include <string>

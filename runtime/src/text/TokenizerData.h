@@ -8,11 +8,11 @@
 #ifndef K2RT_TEXT_TOKENIZERDATA_H
 #define K2RT_TEXT_TOKENIZERDATA_H
 
+#include "k2rt/TiktokenRules.h"
 #include "text/AddedTokens.h"
 #include "text/BytePairs.h"
 #include "text/Decoder.h"
 #include "text/PreTokenizer.h"
-#include "text/TiktokenRules.h"
 
 namespace k2c::runtime {
 

@@ -95,6 +95,9 @@ def includes(root, allowed):
             if not include:
                 continue
             used = part_of(include[1])
+            if used and used.startswith("runtime/") and not path.startswith("runtime/"):
+                yield f"{path}:{number}: {include[1]} is a private header of the runtime"
+                continue
             yield (f"{path}:{number}: {part} may not include {include[1]}"
                    if forbidden(allowed, part, used) else None)
 

@@ -1,9 +1,9 @@
 // The fake model, once more in C++: what the runtime must reproduce through pages, chunks, batches and threads.
 #include "fake/FakeBundle.h"
 #include "base/Hash.h"
+#include "k2rt/Sampler.h"
 #include "k2rt/numerics.h"
 #include "k2rt/reserve.h"
-#include "sampling/Sampler.h"
 #include <csignal>
 #include <cstdlib>
 #include <fcntl.h>

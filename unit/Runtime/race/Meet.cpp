@@ -2,7 +2,7 @@
 // with each of its orders weakened; ThreadSanitizer must tell them apart (RaceTest.cpp).
 //
 // meet-NAME: threads that wait never sleep; meet-NAME asleep: they sleep at once, and leave by the other loop.
-#include "device/cpu/Barrier.h"
+#include "k2rt/Barrier.h"
 #include <sched.h>
 #include <thread>
 #include <vector>

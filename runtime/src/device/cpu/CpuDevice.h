@@ -9,8 +9,8 @@
 #include "device/cpu/Executor.h"
 #include "device/cpu/FirstTouch.h"
 #include "device/cpu/Region.h"
-#include "device/cpu/WorkerPool.h"
 #include "engine/Engine.h"
+#include "k2rt/WorkerPool.h"
 #include <memory>
 #include <optional>
 #include <utility>

@@ -2,11 +2,11 @@
 #ifndef K2RT_DEVICE_CPU_EXECUTOR_H
 #define K2RT_DEVICE_CPU_EXECUTOR_H
 
-#include "device/cpu/WorkerPool.h"
 #include "engine/Device.h"
+#include "k2rt/Sampler.h"
+#include "k2rt/WorkerPool.h"
 #include "k2rt/program.h"
 #include "program/Bundle.h"
-#include "sampling/Sampler.h"
 #include <atomic>
 #include <memory>
 #include <vector>

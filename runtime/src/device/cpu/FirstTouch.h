@@ -4,8 +4,8 @@
 
 #include "device/cpu/HugePages.h"
 #include "device/cpu/PageNodes.h"
-#include "device/cpu/Placement.h"
 #include "device/cpu/WeightCheck.h"
+#include "k2rt/Placement.h"
 #include "program/Weights.h"
 #include <optional>
 

@@ -1,5 +1,5 @@
 // Two passes: the node of each worker, then the counts that `owns` needs.
-#include "device/cpu/Placement.h"
+#include "k2rt/Placement.h"
 #include <algorithm>
 
 namespace k2c::runtime {

@@ -2,7 +2,7 @@
 #ifndef K2RT_DEVICE_CPU_WEIGHTCHECK_H
 #define K2RT_DEVICE_CPU_WEIGHTCHECK_H
 
-#include "device/cpu/Placement.h"
+#include "k2rt/Placement.h"
 #include "program/Weights.h"
 #include <atomic>
 #include <memory>

@@ -1,5 +1,5 @@
 // The gate is passed twice per job: all threads leave the first wait into the job and meet again at the second.
-#include "device/cpu/WorkerPool.h"
+#include "k2rt/WorkerPool.h"
 #include "base/Processors.h"
 #include <cerrno>
 

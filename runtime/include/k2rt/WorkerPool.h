@@ -1,11 +1,11 @@
 // A team of threads that run one function together: worker 0 is the caller, the others wait between jobs.
-#ifndef K2RT_DEVICE_CPU_WORKERPOOL_H
-#define K2RT_DEVICE_CPU_WORKERPOOL_H
+#ifndef K2RT_WORKERPOOL_H
+#define K2RT_WORKERPOOL_H
 
 #include "base/Container.h"
 #include "base/Error.h"
-#include "device/cpu/Barrier.h"
-#include "device/cpu/Placement.h"
+#include "k2rt/Barrier.h"
+#include "k2rt/Placement.h"
 #include <memory>
 #include <mutex>
 #include <pthread.h>

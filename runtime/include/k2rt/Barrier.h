@@ -3,8 +3,8 @@
 // One arrival counter and one generation word (the sense), each on its own cache line. The last to arrive runs an
 // action, resets the counter and advances the generation; the others spin on it and, after a while, sleep in a futex.
 // An oversubscribed team sleeps almost at once, so that the thread it waits for gets the processor.
-#ifndef K2RT_DEVICE_CPU_BARRIER_H
-#define K2RT_DEVICE_CPU_BARRIER_H
+#ifndef K2RT_BARRIER_H
+#define K2RT_BARRIER_H
 
 #include <atomic>
 #include <climits>

@@ -1,6 +1,6 @@
 //===- TiktokenRules.h - what a tiktoken.model leaves to a program --------===//
-#ifndef K2RT_TEXT_TIKTOKENRULES_H
-#define K2RT_TEXT_TIKTOKENRULES_H
+#ifndef K2RT_TIKTOKENRULES_H
+#define K2RT_TIKTOKENRULES_H
 
 #include <cstdint>
 #include <string>
@@ -23,4 +23,4 @@ struct TiktokenRules {
 
 } // namespace k2c::runtime
 
-#endif // K2RT_TEXT_TIKTOKENRULES_H
+#endif // K2RT_TIKTOKENRULES_H

@@ -12,8 +12,8 @@
 // rising id.
 //
 //===----------------------------------------------------------------------===//
-#ifndef K2RT_SAMPLING_SAMPLER_H
-#define K2RT_SAMPLING_SAMPLER_H
+#ifndef K2RT_SAMPLER_H
+#define K2RT_SAMPLER_H
 
 #include "k2rt/program.h"
 #include <cstdint>
@@ -70,4 +70,4 @@ double uniform(uint64_t seed, int64_t choice, int64_t position);
 
 } // namespace k2c::runtime
 
-#endif // K2RT_SAMPLING_SAMPLER_H
+#endif // K2RT_SAMPLER_H

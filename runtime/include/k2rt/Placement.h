@@ -3,8 +3,8 @@
 // Workers are numbered node by node: on two nodes of four processors, workers 0-3 run on the first and 4-7 on the
 // second. A launch gives worker w of T the items [w*n/T, (w+1)*n/T), so each node reads one contiguous range of the
 // items of every weight, whatever T is: weights are sharded over the nodes, and none has a second copy.
-#ifndef K2RT_DEVICE_CPU_PLACEMENT_H
-#define K2RT_DEVICE_CPU_PLACEMENT_H
+#ifndef K2RT_PLACEMENT_H
+#define K2RT_PLACEMENT_H
 
 #include "base/Nodes.h"
 
