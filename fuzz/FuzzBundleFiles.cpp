@@ -7,7 +7,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static const TempFolder folder({"test/EndToEnd/oracle/kimi_k2/config.json"});
   folder.write("files.json", data, size);
   (void)bool(k2c::verifyBundleFiles(folder.path));
-  if (const k2rt::Result<k2rt::FileList> list = k2rt::FileList::read(folder.path)) {
+  if (const k2c::Expected<k2c::runtime::FileList> list = k2c::runtime::FileList::read(folder.path)) {
     (void)bool(list->checkSizes());
     (void)bool(list->checkHashesBut({}));
   }

@@ -1,6 +1,6 @@
 // "spec" of a bundle's manifest.json, as `k2c pack` compares it with a checkpoint.
+#include "base/Json.h"
 #include "k2c/Model/SpecJson.h"
-#include "k2c/Support/Json.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static const k2c::Expected<k2c::ModelSpec> spec = k2c::loadModelSpec(K2C_SOURCE_DIR "/test/EndToEnd/oracle/kimi_k2");

@@ -2,7 +2,8 @@
 #include "TempFile.h"
 #include "run/Run.h"
 
-using namespace k2rt;
+using namespace k2c;
+using namespace k2c::runtime;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static const TempFolder folder;

@@ -10,7 +10,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                                                reinterpret_cast<const uint8_t *>(zeros.data()), zeros.size());
   folder.write("weights/index.json", data, size);
   (void)bool(k2c::verifyBundle(folder.path));
-  (void)bool(k2rt::Weights::map(folder.path, "weights/index.json",
-                                std::string(reinterpret_cast<const char *>(data), size), 2));
+  (void)bool(k2c::runtime::Weights::map(folder.path, "weights/index.json",
+                                        std::string(reinterpret_cast<const char *>(data), size), 2));
   return 0;
 }

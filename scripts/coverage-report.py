@@ -10,7 +10,7 @@ from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("lib", "runtime", "dialects", "include")
+FOLDERS = ("base", "lib", "runtime", "dialects", "include")
 LEAST_OF_ALL, LEAST_OF_A_FILE = 90, 60
 TOLERATED = {
     "runtime/src/run/FileFaults.cpp": "its handler ends the process at once, so no counter of a fault is ever written",

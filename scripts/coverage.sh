@@ -1,6 +1,6 @@
 #!/bin/bash
-# Lines of lib, runtime and dialects that the tests run: a build with clang's counters (./build-coverage), all unit and
-# lit tests, then the figure by folder and the least covered files. Exit code 1 below 90 % of lines.
+# Lines of base, lib, runtime and dialects that the tests run: a build with clang's counters (./build-coverage), all
+# unit and lit tests, then the figure by folder and the least covered files. Exit code 1 below 90 % of lines.
 #   scripts/coverage.sh [--report]      --report: of what the last run left
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"

@@ -1,6 +1,6 @@
 //===- CommandLine.cpp - From arguments to an exit code -----------------------===//
 #include "CommandLine.h"
-#include "k2c/Support/Printable.h"
+#include "base/Utf8.h"
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>

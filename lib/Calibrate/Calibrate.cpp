@@ -8,8 +8,8 @@
 
 #include "Links.h"
 #include "Measurement.h"
+#include "base/Container.h"
 #include "k2c/Cluster/SplitHost.h"
-#include "memory/Container.h"
 #include <algorithm>
 #include <ctime>
 
@@ -136,7 +136,7 @@ Expected<Topology> calibrate(const CalibrateOptions &options) {
   int64_t mostWorkers = *std::max_element(sizes.begin(), sizes.end());
   if (Status status = checkWorkers(mostWorkers); !status)
     return status.takeError();
-  std::vector<HostTier> tiers = hostTiers(k2rt::readContainer().processors);
+  std::vector<HostTier> tiers = hostTiers(readContainer().processors);
   if (Status status = checkRanks(tiers, options, device); !status)
     return status.takeError();
   TargetInfo info = host->tileTarget();

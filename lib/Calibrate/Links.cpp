@@ -8,7 +8,7 @@
 
 #include "Clock.h"
 #include "Memory.h"
-#include "memory/Processors.h"
+#include "base/Processors.h"
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -26,16 +26,16 @@ constexpr int64_t lineBytes = 64;
 /// Pins the calling thread for as long as it lives.
 class Pinned {
 public:
-  explicit Pinned(int processor) { fine = !before.empty() && k2rt::bindThread(pthread_self(), {processor}) == 0; }
+  explicit Pinned(int processor) { fine = !before.empty() && bindThread(pthread_self(), {processor}) == 0; }
   Pinned(const Pinned &) = delete;
   ~Pinned() {
     if (fine)
-      k2rt::bindThread(pthread_self(), before);
+      bindThread(pthread_self(), before);
   }
   explicit operator bool() const { return fine; }
 
 private:
-  const std::vector<int> before = k2rt::ownProcessors();
+  const std::vector<int> before = ownProcessors();
   bool fine;
 };
 

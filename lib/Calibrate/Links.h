@@ -2,9 +2,9 @@
 #ifndef K2C_LIB_CALIBRATE_LINKS_H
 #define K2C_LIB_CALIBRATE_LINKS_H
 
+#include "base/Error.h"
 #include "k2c/Cluster/Calibration.h"
 #include "k2c/Cluster/HostTiers.h"
-#include "k2c/Support/Error.h"
 
 namespace k2c::calibration {
 

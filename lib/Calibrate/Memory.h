@@ -2,8 +2,8 @@
 #ifndef K2C_LIB_CALIBRATE_MEMORY_H
 #define K2C_LIB_CALIBRATE_MEMORY_H
 
+#include "base/Error.h"
 #include "k2c/Kernels/KernelDesc.h"
-#include "k2c/Support/Error.h"
 #include "k2c/Support/Units.h"
 #include "k2rt/program.h"
 #include <vector>

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "Probe.h"
 #include "k2c/Kernels/Cost.h"
-#include "serve/Sampler.h"
+#include "k2rt/Sampler.h"
 
 namespace k2c::calibration {
 
@@ -127,7 +127,7 @@ void addRouting(int64_t experts, int64_t topK, const TargetInfo &target, std::ve
 int32_t sampleKernel(k2rt_ir_worker *worker, void *const *args) {
   int64_t vocab = int64_t(reinterpret_cast<intptr_t>(args[1]));
   for (int64_t row = worker->begin; row < worker->end; ++row)
-    if (k2rt::greedy(static_cast<const float *>(args[0]) + row * vocab, vocab) < 0)
+    if (runtime::greedy(static_cast<const float *>(args[0]) + row * vocab, vocab) < 0)
       return 1;
   return 0;
 }

@@ -20,7 +20,7 @@ void *aligned(char *memory) {
 } // namespace
 
 Status checkWorkers(int64_t workers) {
-  k2rt::Container container = k2rt::readContainer();
+  Container container = readContainer();
   if (workers >= 1 && workers <= int64_t(container.processors.size()))
     return {};
   return Error{"--threads",
@@ -30,12 +30,12 @@ Status checkWorkers(int64_t workers) {
 }
 
 Expected<Team> Team::start(int64_t workers, int64_t scratchBytes) {
-  auto pool = k2rt::WorkerPool::start(int32_t(workers), k2rt::readContainer());
+  auto pool = runtime::WorkerPool::start(int32_t(workers), readContainer());
   if (!pool)
     return Error{"--threads " + std::to_string(workers), "the workers do not start", "allow the process more threads"};
   Team team;
   team.pool = std::move(*pool);
-  team.meeting = std::make_unique<k2rt::Barrier>(int32_t(workers), team.pool->spins());
+  team.meeting = std::make_unique<runtime::Barrier>(int32_t(workers), team.pool->spins());
   team.scratchBytes = scratchBytes;
   for (int64_t i = 0; i < workers; ++i)
     team.scratch.push_back(std::make_unique<char[]>(size_t(scratchBytes) + 8192));

@@ -2,9 +2,9 @@
 #ifndef K2C_LIB_CALIBRATE_TEAM_H
 #define K2C_LIB_CALIBRATE_TEAM_H
 
-#include "host/WorkerPool.h"
-#include "k2c/Support/Error.h"
+#include "base/Error.h"
 #include "k2c/Support/Units.h"
+#include "k2rt/WorkerPool.h"
 #include "k2rt/program.h"
 #include <cstdint>
 #include <memory>
@@ -43,8 +43,8 @@ private:
   k2rt_ir_worker workerOf(int32_t index) const;
   /// One launch on one worker, and the barrier. False: the kernel failed.
   bool run(k2rt_ir_worker &worker, const Launch &launch, const k2rt_ir_step &step);
-  std::unique_ptr<k2rt::WorkerPool> pool;
-  std::unique_ptr<k2rt::Barrier> meeting;
+  std::unique_ptr<runtime::WorkerPool> pool;
+  std::unique_ptr<runtime::Barrier> meeting;
   std::vector<std::unique_ptr<char[]>> scratch;
   int64_t scratchBytes = 0;
 };

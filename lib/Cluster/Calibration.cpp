@@ -3,7 +3,7 @@
 
 #include "Mapping.h"
 #include "PrintCalibration.h"
-#include "k2c/Support/Printable.h"
+#include "base/Utf8.h"
 #include <algorithm>
 
 namespace k2c {

@@ -1,6 +1,6 @@
 //===- HostList.cpp - Slurm's lists of names with ranges --------------------===//
 #include "Importers.h"
-#include "k2c/Support/Printable.h"
+#include "base/Utf8.h"
 
 #include <algorithm>
 #include <cctype>

@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "k2c/Cluster/Topology.h"
 
-#include "memory/Container.h"
+#include "base/Container.h"
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
@@ -121,7 +121,7 @@ std::vector<int64_t> numaCores(const std::vector<int64_t> &processors, int64_t c
 }
 
 std::optional<double> cpuQuota(const std::string &root) {
-  const double quota = k2rt::readContainer(root).quota;
+  const double quota = readContainer(root).quota;
   return quota > 0 ? std::optional<double>(quota) : std::nullopt;
 }
 
@@ -130,10 +130,10 @@ Topology hostTopology(const std::string &root) {
   topology.name = "host";
   topology.description = "this machine's CPU, one process";
   Device &device = topology.device;
-  const k2rt::Container container = k2rt::readContainer(root);
+  const Container container = readContainer(root);
   device.cores = container.defaultThreads;
   std::vector<int64_t> processors;
-  for (const k2rt::Node &node : container.nodes)
+  for (const Node &node : container.nodes)
     processors.push_back(int64_t(node.processors.size()));
   device.numa = numaCores(processors, device.cores);
   device.memory = {Bytes(container.memoryBytes), container.memorySource};

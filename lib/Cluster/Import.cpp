@@ -1,7 +1,7 @@
 //===- Import.cpp - Which importer reads a file -----------------------------===//
 #include "k2c/Cluster/Import.h"
 #include "Importers.h"
-#include "k2c/Support/Json.h"
+#include "base/Json.h"
 
 namespace k2c {
 

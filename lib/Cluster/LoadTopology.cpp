@@ -1,8 +1,8 @@
 //===- LoadTopology.cpp - Topologies by name or file ----------------------===//
 #include "EmbeddedTopologies.h"
+#include "base/Json.h"
+#include "base/Utf8.h"
 #include "k2c/Cluster/Topology.h"
-#include "k2c/Support/Json.h"
-#include "k2c/Support/Printable.h"
 
 #include <algorithm>
 #include <filesystem>

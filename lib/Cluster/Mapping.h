@@ -2,9 +2,9 @@
 #ifndef K2C_LIB_CLUSTER_MAPPING_H
 #define K2C_LIB_CLUSTER_MAPPING_H
 
+#include "base/Utf8.h"
 #include "k2c/Cluster/Quantity.h"
 #include "k2c/Cluster/Topology.h"
-#include "k2c/Support/Printable.h"
 #include "k2c/Support/Yaml.h"
 
 namespace k2c::cluster {

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "Importers.h"
 #include "XmlDocument.h"
-#include "k2c/Support/Printable.h"
+#include "base/Utf8.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Importers.h"
-#include "k2c/Support/Printable.h"
+#include "base/Utf8.h"
 
 #include <algorithm>
 #include <cstdlib>

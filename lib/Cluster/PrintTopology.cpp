@@ -1,8 +1,8 @@
 //===- PrintTopology.cpp - A topology as a file ---------------------------===//
 #include "PrintCalibration.h"
+#include "base/JsonText.h"
 #include "k2c/Cluster/Quantity.h"
 #include "k2c/Cluster/Topology.h"
-#include "k2c/Support/JsonText.h"
 
 namespace k2c {
 

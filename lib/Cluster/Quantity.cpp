@@ -1,6 +1,6 @@
 //===- Quantity.cpp - Numbers with units, as people write them ------------===//
 #include "k2c/Cluster/Quantity.h"
-#include "k2c/Support/Printable.h"
+#include "base/Utf8.h"
 
 #include <charconv>
 #include <cmath>

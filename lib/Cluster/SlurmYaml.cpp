@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Importers.h"
-#include "k2c/Support/Printable.h"
+#include "base/Utf8.h"
 #include "k2c/Support/Yaml.h"
 
 namespace k2c::cluster {

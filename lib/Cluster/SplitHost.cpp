@@ -1,6 +1,6 @@
 //===- SplitHost.cpp - A measured machine as several ranks ----------------===//
 #include "k2c/Cluster/SplitHost.h"
-#include "k2c/Support/Printable.h"
+#include "base/Utf8.h"
 
 #include <numeric>
 

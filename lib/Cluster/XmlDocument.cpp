@@ -1,7 +1,7 @@
 //===- XmlDocument.cpp - A bounded document of elements and attributes --------===//
 #include "XmlDocument.h"
 #include "Importers.h"
-#include "k2c/Support/Printable.h"
+#include "base/Utf8.h"
 
 #include <algorithm>
 #include <cstring>

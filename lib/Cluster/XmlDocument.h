@@ -9,7 +9,7 @@
 #ifndef K2C_LIB_CLUSTER_XMLDOCUMENT_H
 #define K2C_LIB_CLUSTER_XMLDOCUMENT_H
 
-#include "k2c/Support/Error.h"
+#include "base/Error.h"
 #include <memory>
 #include <pugixml.hpp>
 #include <string>

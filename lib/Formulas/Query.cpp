@@ -3,7 +3,7 @@
 #include "k2c/Formulas/Query.h"
 
 #include "Parts.h"
-#include "k2c/Support/Printable.h"
+#include "base/Utf8.h"
 #include <algorithm>
 #include <cmath>
 

@@ -1,8 +1,8 @@
 //===- QueryInputs.cpp - Inputs of a query with their places --------------===//
 
+#include "base/JsonText.h"
 #include "k2c/Formulas/Query.h"
 #include "k2c/Model/Source.h"
-#include "k2c/Support/JsonText.h"
 
 #include <algorithm>
 #include <cctype>

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "k2c/Model/CheckWeights.h"
-#include "k2c/Support/Printable.h"
+#include "base/Utf8.h"
 
 #include <charconv>
 #include <functional>

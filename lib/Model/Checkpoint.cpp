@@ -1,8 +1,8 @@
 //===- Checkpoint.cpp - the files of a checkpoint -------------------------===//
 
+#include "base/Json.h"
+#include "base/Utf8.h"
 #include "k2c/Model/Safetensors.h"
-#include "k2c/Support/Json.h"
-#include "k2c/Support/Printable.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,7 +1,7 @@
 //===- ConfigFile.cpp - config.json while it is read ----------------------===//
 
 #include "ConfigFile.h"
-#include "k2c/Support/JsonText.h"
+#include "base/JsonText.h"
 
 #include <algorithm>
 #include <cmath>

@@ -9,8 +9,8 @@
 #define K2C_LIB_MODEL_CONFIGFILE_H
 
 #include "Family.h"
+#include "base/Json.h"
 #include "k2c/Model/ModelSpec.h"
-#include "k2c/Support/Json.h"
 
 #include <set>
 

@@ -9,7 +9,7 @@
 #ifndef K2C_LIB_MODEL_EXPRESSION_H
 #define K2C_LIB_MODEL_EXPRESSION_H
 
-#include "k2c/Support/Error.h"
+#include "base/Error.h"
 
 #include <cstdint>
 #include <functional>

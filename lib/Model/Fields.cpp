@@ -2,7 +2,7 @@
 
 #include "Fields.h"
 #include "Expression.h"
-#include "k2c/Support/JsonText.h"
+#include "base/JsonText.h"
 
 #include <algorithm>
 #include <charconv>

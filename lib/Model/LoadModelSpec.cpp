@@ -13,8 +13,8 @@
 #include "QuantizationConfig.h"
 #include "RopeConfig.h"
 #include "WeightRules.h"
-#include "k2c/Support/JsonText.h"
-#include "k2c/Support/Printable.h"
+#include "base/JsonText.h"
+#include "base/Utf8.h"
 
 #include <algorithm>
 #include <filesystem>

@@ -1,8 +1,8 @@
 //===- Published.cpp - published configurations by name -------------------===//
 
 #include "EmbeddedFamilies.h"
+#include "base/Utf8.h"
 #include "k2c/Model/ModelSpec.h"
-#include "k2c/Support/Printable.h"
 
 #include <algorithm>
 #include <cctype>

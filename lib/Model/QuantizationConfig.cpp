@@ -1,6 +1,6 @@
 //===- QuantizationConfig.cpp - quantization_config of a config.json ------===//
 #include "QuantizationConfig.h"
-#include "k2c/Support/JsonText.h"
+#include "base/JsonText.h"
 
 using namespace k2c;
 using nlohmann::json;

@@ -8,8 +8,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "RopeConfig.h"
+#include "base/JsonText.h"
 #include "k2c/Model/Rope.h"
-#include "k2c/Support/JsonText.h"
 
 using namespace k2c;
 using nlohmann::json;

@@ -8,8 +8,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "k2c/Model/Safetensors.h"
-#include "k2c/Support/Json.h"
-#include "k2c/Support/JsonText.h"
+#include "base/Json.h"
+#include "base/JsonText.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -2,7 +2,7 @@
 
 #include "k2c/Model/Source.h"
 
-#include "k2c/Support/Json.h"
+#include "base/Json.h"
 #include <cstdlib>
 #include <filesystem>
 

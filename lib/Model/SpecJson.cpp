@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "k2c/Model/SpecJson.h"
-#include "k2c/Support/JsonText.h"
+#include "base/JsonText.h"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 //===- CheckTokenizer.cpp - The tokenizer of a checkpoint folder ------------===//
+#include "k2rt/CheckTokenizer.h"
 #include "Stages.h"
-#include "k2c/Support/Json.h"
-#include "serve/Tokenizer.h"
+#include "base/Json.h"
 #include <filesystem>
 
 namespace fs = std::filesystem;
@@ -26,13 +26,13 @@ static Expected<std::optional<std::string>> readOptionalFile(const fs::path &pat
 
 /// What reading a tokenizer gave. What this build's tokenizer cannot do is the program's to refuse, of text only: token
 /// ids need none.
-static Expected<std::optional<std::string>> judged(k2rt::Result<k2rt::Tokenizer> tokenizer, const std::string &remedy) {
+static Expected<std::optional<std::string>> judged(Status tokenizer, const std::string &remedy) {
   if (tokenizer)
     return std::optional<std::string>();
-  k2rt::Error why = tokenizer.takeError();
+  Error why = tokenizer.takeError();
   if (why.code == K2RT_UNSUPPORTED)
-    return std::optional(Error{why.place, why.message, "the program takes and gives token ids, no text"}.text());
-  return Error{why.place, why.message, remedy + ": the program then takes ids only"};
+    return std::optional(Error{why.where, why.message, "the program takes and gives token ids, no text"}.text());
+  return Error{why.where, why.message, remedy + ": the program then takes ids only"};
 }
 
 Expected<std::optional<std::string>> checkTokenizer(const std::string &folder, const TiktokenSpec &tiktoken) {
@@ -42,7 +42,7 @@ Expected<std::optional<std::string>> checkTokenizer(const std::string &folder, c
   if (!text)
     return text.takeError();
   if (*text)
-    return judged(k2rt::Tokenizer::parse(**text, json.string()), "download tokenizer.json again, or move it away");
+    return judged(runtime::checkTokenizer(**text, json.string()), "download tokenizer.json again, or move it away");
   text = readOptionalFile(ranks);
   if (!text)
     return text.takeError();
@@ -51,8 +51,8 @@ Expected<std::optional<std::string>> checkTokenizer(const std::string &folder, c
   Expected<std::optional<std::string>> config = readOptionalFile(names);
   if (!config)
     return config.takeError();
-  k2rt::TiktokenRules rules{tiktoken.patterns, tiktoken.reserved, "", config->value_or(""), names.string()};
-  return judged(k2rt::Tokenizer::parseRanks(**text, ranks.string(), rules),
+  runtime::TiktokenRules rules{tiktoken.patterns, tiktoken.reserved, "", config->value_or(""), names.string()};
+  return judged(runtime::checkTiktoken(**text, ranks.string(), rules),
                 "download the file again, or move tiktoken.model away");
 }
 

@@ -7,11 +7,11 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Stages.h"
+#include "base/Json.h"
+#include "base/JsonText.h"
 #include "k2c/Model/CheckWeights.h"
 #include "k2c/Model/Source.h"
 #include "k2c/Model/SpecJson.h"
-#include "k2c/Support/Json.h"
-#include "k2c/Support/JsonText.h"
 #include "k2c/Weights/BundleFiles.h"
 #include "k2c/Weights/CheckpointTensors.h"
 #include "k2c/Weights/Packer.h"

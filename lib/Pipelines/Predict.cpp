@@ -2,9 +2,9 @@
 #include "k2c/Pipelines/Predict.h"
 
 #include "Stages.h"
+#include "base/Json.h"
+#include "base/Utf8.h"
 #include "k2c/Kernels/Emit.h"
-#include "k2c/Support/Json.h"
-#include "k2c/Support/Printable.h"
 
 using nlohmann::json;
 

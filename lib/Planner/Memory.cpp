@@ -8,8 +8,8 @@
 #include "Memory.h"
 
 #include "Operands.h"
+#include "base/Utf8.h"
 #include "k2c/Model/Layers.h"
-#include "k2c/Support/Printable.h"
 #include "k2rt/reserve.h"
 #include <cstdio>
 #include <functional>

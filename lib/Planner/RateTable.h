@@ -2,8 +2,8 @@
 #ifndef K2C_LIB_PLANNER_RATETABLE_H
 #define K2C_LIB_PLANNER_RATETABLE_H
 
+#include "base/Error.h"
 #include "k2c/Cluster/Calibration.h"
-#include "k2c/Support/Error.h"
 #include <optional>
 
 namespace k2c::planner {

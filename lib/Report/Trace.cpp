@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Derived.h"
-#include "k2c/Support/JsonText.h"
+#include "base/JsonText.h"
 
 using namespace k2c;
 using namespace k2c::report;

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "k2c/Support/Yaml.h"
-#include "k2c/Support/Json.h"
-#include "k2c/Support/Printable.h"
+#include "base/Json.h"
+#include "base/Utf8.h"
 
 #include <algorithm>
 #include <set>

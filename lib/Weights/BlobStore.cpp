@@ -1,9 +1,9 @@
 //===- BlobStore.cpp - A folder of content-addressed files ----------------===//
 #include "BlobStore.h"
 
+#include "base/File.h"
 #include "k2c/Support/Units.h"
 #include "k2c/Weights/WeightIndex.h"
-#include "memory/File.h"
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -33,7 +33,7 @@ File::~File() {
     ::close(fd);
 }
 
-Error systemError(const std::string &path, const std::string &action, int code) {
+Error diskError(const std::string &path, const std::string &action, int code) {
   std::string message = action + ": " + std::strerror(code), remedy;
   if (code == ENOSPC || code == EDQUOT) {
     struct statvfs info{};
@@ -51,7 +51,7 @@ static Status writeAll(int fd, const std::string &path, const char *data, int64_
     if (count < 0 && errno == EINTR)
       continue;
     if (count < 0)
-      return systemError(path, "cannot write " + std::to_string(bytes) + " bytes", errno);
+      return diskError(path, "cannot write " + std::to_string(bytes) + " bytes", errno);
     data += count;
     bytes -= count;
   }
@@ -94,7 +94,7 @@ Status BlobWriter::write(const char *data, int64_t bytes) {
 Status BlobWriter::flush() {
   if (pending.empty())
     return Status::success();
-  chunks.push_back(hashOf(pending.data(), pending.size()));
+  chunks.push_back(hashText(hashOf(pending.data(), pending.size())));
   Status status = writeAll(file.get(), path, pending.data(), int64_t(pending.size()));
   pending.clear();
   return status;
@@ -108,12 +108,12 @@ Expected<Blob> BlobWriter::finish(const std::string &name, int64_t bytes) {
   }
   if (Status status = flush(); !status)
     return status.takeError();
-  Blob blob{name + ".bin", hash.hex64(), std::move(chunks)};
+  Blob blob{name + ".bin", hashText(hash.value()), std::move(chunks)};
   if (::fdatasync(file.get()) != 0)
-    return systemError(path, "cannot flush to disk", errno);
+    return diskError(path, "cannot flush to disk", errno);
   std::string target = store->folder() + "/" + blob.file;
   if (::rename(path.c_str(), target.c_str()) != 0)
-    return systemError(target, "cannot rename the finished blob", errno);
+    return diskError(target, "cannot rename the finished blob", errno);
   path.clear();
   if (Status status = store->record(blob); !status)
     return status.takeError();
@@ -163,7 +163,7 @@ Status BlobStore::record(const Blob &blob) const {
   std::string name = path + "/" + finishedList, line = blob.file + " " + blob.xxh3 + "\n";
   File list(::open(name.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
   if (list.get() < 0)
-    return systemError(name, "cannot create", errno);
+    return diskError(name, "cannot create", errno);
   return writeAll(list.get(), name, line.data(), int64_t(line.size()));
 }
 
@@ -182,7 +182,7 @@ Expected<BlobWriter> BlobStore::create() const {
     if (file.get() < 0 && errno == EEXIST)
       continue; // of a process of that number on another machine, or abandoned
     if (file.get() < 0)
-      return systemError(name, "cannot create", errno);
+      return diskError(name, "cannot create", errno);
     // Another process may take a file without a lock for abandoned. It holds the lock while it removes it: so wait.
     struct stat info{};
     while (::flock(file.get(), LOCK_EX) != 0 && errno == EINTR)
@@ -209,7 +209,7 @@ Expected<std::optional<Blob>> BlobStore::find(const std::string &name, int64_t b
 Status BlobStore::sync() const {
   File folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.get() < 0 || ::fsync(folder.get()) != 0)
-    return systemError(path, "cannot flush the folder to disk", errno);
+    return diskError(path, "cannot flush the folder to disk", errno);
   return Status::success();
 }
 
@@ -236,12 +236,12 @@ Expected<FileDigest> digestFile(const std::string &path) {
                    O_RDONLY | O_CLOEXEC | O_NONBLOCK)); // a fifo must not block
   struct stat info{};
   if (file.get() < 0 || ::fstat(file.get(), &info) != 0)
-    return systemError(path, "cannot open", errno);
+    return diskError(path, "cannot open", errno);
   if (!S_ISREG(info.st_mode))
     return Error{path, "is not a regular file", ""};
   std::vector<char> chunk(blobChunkBytes);
   FileDigest digest;
-  Hash hash;
+  RunningHash hash;
   for (int64_t filled = 0;;) {
     if (const int64_t left = info.st_size - digest.bytes; left > 0 && filled == 0)
       fetch(file.get(), digest.bytes, std::min(left, blobChunkBytes));
@@ -249,23 +249,23 @@ Expected<FileDigest> digestFile(const std::string &path) {
     if (count < 0 && errno == EINTR)
       continue;
     if (count < 0)
-      return systemError(path, "cannot read at byte " + std::to_string(digest.bytes), errno);
+      return diskError(path, "cannot read at byte " + std::to_string(digest.bytes), errno);
     hash.update(chunk.data() + filled, count);
     filled += count;
     digest.bytes += count;
     if (filled == blobChunkBytes || (count == 0 && filled > 0))
-      digest.chunks.push_back(hashOf(chunk.data(), std::exchange(filled, 0)));
+      digest.chunks.push_back(hashText(hashOf(chunk.data(), std::exchange(filled, 0))));
     if (count == 0)
       break;
   }
-  digest.xxh3 = hash.hex64();
+  digest.xxh3 = hashText(hash.value());
   return digest;
 }
 
 Expected<FileDigest> digestBundleFile(const std::string &bundle, const std::string &name) {
-  k2rt::Result<int64_t> bytes = k2rt::bundleFileBytes(bundle, name);
-  if (!bytes && k2rt::bundleFileExists(bundle, name))
-    return Error{bytes.error().place, bytes.error().message, bytes.error().remedy};
+  Expected<int64_t> bytes = bundleFileBytes(bundle, name);
+  if (!bytes && bundleFileExists(bundle, name))
+    return bytes.takeError();
   return digestFile(bundle + "/" + name);
 }
 
@@ -275,12 +275,12 @@ Status replaceFile(const std::string &path, const std::string &text) {
   ::unlink(temporary.c_str());
   File file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (file.get() < 0)
-    return systemError(temporary, "cannot create", errno);
+    return diskError(temporary, "cannot create", errno);
   Status status = writeAll(file.get(), temporary, text.data(), int64_t(text.size()));
   if (status && ::fdatasync(file.get()) != 0)
-    status = systemError(temporary, "cannot flush to disk", errno);
+    status = diskError(temporary, "cannot flush to disk", errno);
   if (status && ::rename(temporary.c_str(), path.c_str()) != 0)
-    status = systemError(path, "cannot replace", errno);
+    status = diskError(path, "cannot replace", errno);
   if (!status)
     ::unlink(temporary.c_str());
   return status;

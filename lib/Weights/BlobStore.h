@@ -12,8 +12,8 @@
 #ifndef K2C_LIB_WEIGHTS_BLOBSTORE_H
 #define K2C_LIB_WEIGHTS_BLOBSTORE_H
 
-#include "Hash.h"
-#include "k2c/Support/Error.h"
+#include "base/Error.h"
+#include "base/Hash.h"
 #include <map>
 #include <optional>
 #include <set>
@@ -67,7 +67,7 @@ private:
   const BlobStore *store;
   std::string path; // empty: nothing to remove
   File file;
-  Hash hash;
+  RunningHash hash;
   std::vector<char> pending; ///< at most a chunk that is not yet in the file
   std::vector<std::string> chunks;
   int64_t written = 0; ///< bytes, those pending included
@@ -120,7 +120,7 @@ Expected<FileDigest> digestBundleFile(const std::string &bundle, const std::stri
 Status replaceFile(const std::string &path, const std::string &text);
 
 /// The text of `errno`, with the free space when the disk is full.
-Error systemError(const std::string &path, const std::string &action, int code);
+Error diskError(const std::string &path, const std::string &action, int code);
 
 } // namespace k2c::weights
 

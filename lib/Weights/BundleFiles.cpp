@@ -3,7 +3,7 @@
 
 #include "BlobStore.h"
 #include "ObjectReader.h"
-#include "k2c/Support/JsonText.h"
+#include "base/JsonText.h"
 #include "k2c/Weights/Packer.h"
 #include <algorithm>
 #include <filesystem>
@@ -175,7 +175,7 @@ Status removeStrayBlobs(const std::string &bundle) {
       strays.push_back(entry.path());
   for (const fs::path &stray : strays)
     if (!fs::remove(stray, error) || error)
-      return systemError(stray.string(), "cannot remove", error.value());
+      return diskError(stray.string(), "cannot remove", error.value());
   return Status::success();
 }
 

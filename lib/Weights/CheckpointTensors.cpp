@@ -1,6 +1,6 @@
 //===- CheckpointTensors.cpp - A safetensors checkpoint for the packer ------===//
 #include "k2c/Weights/CheckpointTensors.h"
-#include "k2c/Support/Printable.h"
+#include "base/Utf8.h"
 
 namespace k2c {
 

@@ -10,7 +10,7 @@
 //===----------------------------------------------------------------------===//
 #include "ObjectReader.h"
 #include "SlotPacker.h"
-#include "k2c/Support/JsonText.h"
+#include "base/JsonText.h"
 #include "k2c/Weights/Packer.h"
 #include "k2c/Weights/WeightIndex.h"
 

@@ -7,7 +7,7 @@
 #ifndef K2C_LIB_WEIGHTS_OBJECTREADER_H
 #define K2C_LIB_WEIGHTS_OBJECTREADER_H
 
-#include "k2c/Support/Json.h"
+#include "base/Json.h"
 #include <optional>
 #include <vector>
 

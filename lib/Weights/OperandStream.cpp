@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "OperandStream.h"
-#include "k2c/Support/Printable.h"
+#include "base/Utf8.h"
 
 #include <algorithm>
 #include <array>
@@ -91,13 +91,13 @@ Expected<OperandStream> OperandStream::open(const TensorSource &tensors, const W
 }
 
 std::string OperandStream::blobName() const {
-  Hash hash;
+  RunningHash hash;
   hash.update(recipe.data(), recipe.size());
   for (const RowStream &part : parts) {
-    std::string digest = part.hash.hex128();
+    std::string digest = part.hash.text128();
     hash.update(digest.data(), digest.size());
   }
-  return hash.hex128();
+  return hash.text128();
 }
 
 //===----------------------------------------------------------------------===//

@@ -8,9 +8,9 @@
 
 #include "OperandStream.h"
 #include "SlotPacker.h"
-#include "k2c/Support/Printable.h"
+#include "base/Container.h"
+#include "base/Utf8.h"
 #include "k2c/Weights/WeightIndex.h"
-#include "memory/Container.h"
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -63,7 +63,7 @@ private:
 } // namespace
 
 Status PackRun::run() {
-  int threads = options.threads > 0 ? options.threads : k2rt::readContainer().defaultThreads;
+  int threads = options.threads > 0 ? options.threads : readContainer().defaultThreads;
   threads = int(std::min<size_t>(threads, map.slots.size()));
   std::vector<std::thread> pool;
   for (int i = 1; i < threads; ++i)
@@ -124,7 +124,7 @@ static Status linkInto(const std::string &from, const std::string &to, const std
     fs::rename(temporary, target, code);
   ::unlink(temporary.c_str()); // two links of one file are not renamed
   if (code)
-    return systemError(target, "cannot copy from the shared folder", code.value());
+    return diskError(target, "cannot copy from the shared folder", code.value());
   return Status::success();
 }
 

@@ -8,7 +8,7 @@
 #include "SlotPacker.h"
 
 #include "OperandStream.h"
-#include "k2c/Support/Printable.h"
+#include "base/Utf8.h"
 #include <algorithm>
 
 namespace k2c::weights {
@@ -66,14 +66,14 @@ Expected<PackedSlot> packTable(const WeightSlot &slot, const BlobStore &store) {
   int64_t bytes = blobBytes(slot.transform);
   std::string name = table.file.substr(0, table.file.find('.'));
   if (table.generate) {
-    Hash hash;
+    RunningHash hash;
     Status status = generate(table, [&](const char *data, int64_t count) {
       hash.update(data, count);
       return Status::success();
     });
     if (!status)
       return status.takeError();
-    name = hash.hex128();
+    name = hash.text128();
   }
   Expected<std::optional<Blob>> found = store.find(name, bytes);
   if (!found)

@@ -7,7 +7,7 @@
 #include "SourceReader.h"
 
 #include "Finite.h"
-#include "k2c/Support/Printable.h"
+#include "base/Utf8.h"
 
 #include <algorithm>
 #include <cstring>
@@ -140,7 +140,7 @@ int64_t SourceReader::elementAt(int64_t index) const {
   return index / run * size * inner + from * inner + index % run;
 }
 
-Status SourceReader::readElements(int64_t first, int64_t count, char *out, Hash &hash) const {
+Status SourceReader::readElements(int64_t first, int64_t count, char *out, RunningHash &hash) const {
   int64_t width = byteWidth(storedType), run = kept * inner;
   while (count > 0) {
     int64_t length = std::min(count, run - first % run), element = elementAt(first);
@@ -163,7 +163,7 @@ void SourceReader::flatten() {
   matrices = matrixColumns = 1;
 }
 
-Status SourceReader::read(int64_t first, int64_t count, char *out, int64_t stride, Hash &hash) {
+Status SourceReader::read(int64_t first, int64_t count, char *out, int64_t stride, RunningHash &hash) {
   if (source->transpose)
     return readTransposed(first, count, out, stride, hash);
   bool dense = stride == matrixColumns;
@@ -183,7 +183,7 @@ Status SourceReader::read(int64_t first, int64_t count, char *out, int64_t strid
   return Status::success();
 }
 
-Status SourceReader::readTransposed(int64_t first, int64_t count, char *out, int64_t stride, Hash &hash) {
+Status SourceReader::readTransposed(int64_t first, int64_t count, char *out, int64_t stride, RunningHash &hash) {
   int64_t width = byteWidth(storedType);
   for (int64_t row = first; row < first + count; ++row, out += stride * packedWidth()) {
     int64_t wanted = row / matrixColumns, elements = matrixRows * matrixColumns;

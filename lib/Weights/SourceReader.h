@@ -7,7 +7,7 @@
 #ifndef K2C_LIB_WEIGHTS_SOURCEREADER_H
 #define K2C_LIB_WEIGHTS_SOURCEREADER_H
 
-#include "Hash.h"
+#include "base/Hash.h"
 #include "k2c/Weights/TensorSource.h"
 #include "k2c/Weights/WeightMap.h"
 
@@ -32,20 +32,20 @@ public:
 
   /// Writes rows [first, first + count) to `out`, `stride` elements of the packed type from row to row, and feeds the
   /// stored bytes that were read to `hash`. Rows must be asked for once each, in ascending order.
-  Status read(int64_t first, int64_t count, char *out, int64_t stride, Hash &hash);
+  Status read(int64_t first, int64_t count, char *out, int64_t stride, RunningHash &hash);
 
   /// Block-scaled sources: writes the scale of each `step` consecutive elements of row `row` to `out`. The first call
   /// reads the scales and feeds them to `hash`. Errors: a scale that is negative or not a finite normal number; a step
   /// that straddles two blocks.
-  Status readScales(int64_t row, int64_t step, float *out, Hash &hash);
+  Status readScales(int64_t row, int64_t step, float *out, RunningHash &hash);
 
 private:
   Status openScales(const std::vector<int64_t> &published);
-  Status loadScales(Hash &hash);
+  Status loadScales(RunningHash &hash);
   int64_t elementAt(int64_t index) const;
   int64_t blockOf(int64_t row, int64_t column) const;
-  Status readElements(int64_t first, int64_t count, char *out, Hash &hash) const;
-  Status readTransposed(int64_t first, int64_t count, char *out, int64_t stride, Hash &hash);
+  Status readElements(int64_t first, int64_t count, char *out, RunningHash &hash) const;
+  Status readTransposed(int64_t first, int64_t count, char *out, int64_t stride, RunningHash &hash);
 
   const TensorSource *tensors = nullptr;
   const SourceTensor *source = nullptr;
@@ -81,7 +81,7 @@ public:
   /// Rows until the next source begins (after rowLength()).
   int64_t rowsLeftInSource() const { return readers[current].rows() - row; }
   /// Hash of the stored bytes read so far.
-  Hash hash;
+  RunningHash hash;
 
 private:
   Status groupScales(int64_t index, int64_t count, const ScaleGroups &groups, float *scales);

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "SourceReader.h"
-#include "k2c/Support/Printable.h"
+#include "base/Utf8.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -48,7 +48,7 @@ Status SourceReader::openScales(const std::vector<int64_t> &published) {
   return Status::success();
 }
 
-Status SourceReader::loadScales(Hash &hash) {
+Status SourceReader::loadScales(RunningHash &hash) {
   scales.resize(scaleCount);
   auto *bytes = reinterpret_cast<char *>(scales.data());
   if (Status status = tensors->read(source->scales->name, 0, bytes, scaleCount * int64_t(sizeof(float))); !status)
@@ -74,7 +74,7 @@ int64_t SourceReader::blockOf(int64_t row, int64_t column) const {
   return element / publishedColumns / blocks.blockRows * scaleStride + element % publishedColumns / blocks.blockColumns;
 }
 
-Status SourceReader::readScales(int64_t row, int64_t step, float *out, Hash &hash) {
+Status SourceReader::readScales(int64_t row, int64_t step, float *out, RunningHash &hash) {
   if (scales.empty())
     if (Status status = loadScales(hash); !status)
       return status;

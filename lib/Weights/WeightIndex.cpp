@@ -3,7 +3,7 @@
 
 #include "BlobStore.h"
 #include "ObjectReader.h"
-#include "k2c/Support/JsonText.h"
+#include "base/JsonText.h"
 #include "k2c/Weights/WeightMap.h"
 #include <map>
 

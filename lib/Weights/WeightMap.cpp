@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "k2c/Weights/WeightMap.h"
-#include "k2c/Support/Printable.h"
+#include "base/Utf8.h"
 
 namespace k2c {
 

@@ -62,7 +62,7 @@ def folder_of(path, folders):
 def sources(root):
     """Sources and headers that hold code, from `root`; what include/ has are declarations, and half of all is built
     again for each of them."""
-    return sorted(path for folder in ("lib", "runtime", "tools", "dialects") for end in ("cpp", "h")
+    return sorted(path for folder in ("base", "lib", "runtime", "tools", "dialects") for end in ("cpp", "h")
                   for path in glob.glob(f"{folder}/**/*.{end}", root_dir=root, recursive=True))
 
 

@@ -2,9 +2,9 @@
 #include "ClusterCommand.h"
 
 #include "../CommandLine.h"
+#include "base/JsonText.h"
 #include "k2c/Model/Source.h"
 #include "k2c/Planner/Count.h"
-#include "k2c/Support/JsonText.h"
 #include <algorithm>
 #include <iostream>
 

@@ -1,8 +1,8 @@
 //===- PlanCommand.cpp - The planner's command line ---------------------------===//
 #include "PlanCommand.h"
 #include "../CommandLine.h"
+#include "base/JsonText.h"
 #include "k2c/Formulas/Query.h"
-#include "k2c/Support/JsonText.h"
 #include <iostream>
 #include <set>
 

@@ -1,6 +1,6 @@
 //===- WritePlan.cpp - Where a plan goes --------------------------------------===//
 #include "WritePlan.h"
-#include "k2c/Support/JsonText.h"
+#include "base/JsonText.h"
 
 #include <cerrno>
 #include <cstring>

@@ -1,7 +1,7 @@
 //===- Explain.cpp - k2c explain, k2c diff --------------------------------===//
 #include "Commands.h"
+#include "base/Json.h"
 #include "k2c/Pipelines/Compile.h"
-#include "k2c/Support/Json.h"
 #include <filesystem>
 #include <iostream>
 

@@ -1,8 +1,8 @@
 //===- Inspect.cpp - k2c inspect: what a bundle says of itself ------------===//
 #include "Commands.h"
+#include "base/Json.h"
+#include "base/JsonText.h"
 #include "k2c/Pipelines/Compile.h"
-#include "k2c/Support/Json.h"
-#include "k2c/Support/JsonText.h"
 #include "k2c/Support/Units.h"
 #include <filesystem>
 #include <iostream>

@@ -1,8 +1,8 @@
 //===- Predict.cpp - k2c predict ------------------------------------------===//
 #include "k2c/Pipelines/Predict.h"
 #include "Commands.h"
-#include "k2c/Support/Json.h"
-#include "k2c/Support/JsonText.h"
+#include "base/Json.h"
+#include "base/JsonText.h"
 #include <algorithm>
 #include <cstdio>
 #include <iostream>

@@ -5,19 +5,19 @@
 // Every reader of JSON with texts that RFC 8259 forbids: refused; and with those that it allows.
 //
 //===----------------------------------------------------------------------===//
-#include "k2c/Support/JsonText.h"
+#include "base/JsonText.h"
 #include "../Model/TestFiles.h"
 #include "../Report/SamplePlan.h"
+#include "base/Json.h"
+#include "base/JsonFields.h"
+#include "base/Utf8.h"
 #include "fake/FakeBundle.h"
 #include "k2c/Cluster/Topology.h"
-#include "k2c/Support/Json.h"
 #include "k2c/Target/Package.h"
 #include "k2c/Weights/Packer.h"
 #include "k2c/Weights/WeightIndex.h"
-#include "program/Fields.h"
 #include "run/JsonWriter.h"
-#include "serve/Tokenizer.h"
-#include "serve/Utf8.h"
+#include "text/Tokenizer.h"
 
 #include <functional>
 
@@ -63,7 +63,7 @@ void judge(const char *pointer, const std::function<std::string(const std::strin
     const std::string document = write(text), back = stringAt(document, pointer);
     EXPECT_NE(back.find("\ufffd"), back.npos) << printable(text) << " in " << printable(document);
     std::string clean;
-    k2rt::appendWellFormed(document, false, clean);
+    k2c::appendWellFormed(document, false, clean);
     EXPECT_EQ(clean, document) << "not UTF-8";
   }
 }
@@ -140,7 +140,7 @@ TEST(JsonWriters, OfPlans) {
       EXPECT_TRUE(json::accept(planTrace({plan, topology}))) << printable(text);
       std::string clean;
       const std::string page = planHtml({plan, topology});
-      k2rt::appendWellFormed(page, false, clean);
+      k2c::appendWellFormed(page, false, clean);
       EXPECT_EQ(clean, page) << "not UTF-8";
       EXPECT_EQ(page.find("<script"), page.npos);
       EXPECT_EQ(page.find_first_of(std::string("\0\x01\x1b\x7f", 4)), page.npos) << printable(text);
@@ -156,7 +156,7 @@ TEST(JsonWriters, OfTopologies) {
       topology->description = text;
       const std::string file = printTopology(*topology);
       std::string clean;
-      k2rt::appendWellFormed(file, false, clean);
+      k2c::appendWellFormed(file, false, clean);
       EXPECT_EQ(clean, file) << "not UTF-8";
       Expected<Topology> again = parseTopology(file, "t.yaml");
       const bool isShown = texts == &wellFormed && printable(text) == text;
@@ -171,11 +171,11 @@ TEST(JsonWriters, OfTopologies) {
 }
 
 TEST(JsonWriters, OfTheRuntime) {
-  auto document = [](const std::function<void(k2rt::JsonWriter &)> &fill) {
+  auto document = [](const std::function<void(k2c::runtime::JsonWriter &)> &fill) {
     char *text = nullptr;
     size_t size = 0;
     FILE *file = ::open_memstream(&text, &size);
-    k2rt::JsonWriter writer(file);
+    k2c::runtime::JsonWriter writer(file);
     fill(writer);
     std::fclose(file);
     std::string copy(text, size);
@@ -183,11 +183,12 @@ TEST(JsonWriters, OfTheRuntime) {
     return copy;
   };
   judge("/text", [&](const std::string &text) {
-    return document([&](k2rt::JsonWriter &writer) { writer.beginObject().key("text").value(text).endObject(); });
+    return document(
+        [&](k2c::runtime::JsonWriter &writer) { writer.beginObject().key("text").value(text).endObject(); });
   });
   judge("/0", [&](const std::string &text) {
     const std::string object =
-        document([&](k2rt::JsonWriter &writer) { writer.beginObject().key(text).value(1.0).endObject(); });
+        document([&](k2c::runtime::JsonWriter &writer) { writer.beginObject().key(text).value(1.0).endObject(); });
     const json parsed = json::parse(object, nullptr, false);
     return parsed.is_object() && parsed.size() == 1 ? jsonText(json::array({parsed.begin().key()})) : object;
   });
@@ -195,16 +196,16 @@ TEST(JsonWriters, OfTheRuntime) {
 
 TEST(JsonWriters, OfWhatTheRuntimePrintsAgain) {
   judge("/name", [](const std::string &text) {
-    k2rt::Error error;
+    k2c::Error error;
     const json manifest = {{"model", {{"name", text}}}};
-    return k2rt::Fields(manifest, "m", error).raw("model");
+    return k2c::JsonFields(manifest, "m", error).raw("model");
   });
 }
 
 TEST(JsonWriters, OfTraces) {
   TempFolder folder;
-  k2rt::FakeBundle fake; // whose kernels are called what its program says; the manifest's names are not read
-  const k2rt::Outcome outcome =
+  k2c::runtime::FakeBundle fake; // whose kernels are called what its program says; the manifest's names are not read
+  const k2c::runtime::Outcome outcome =
       runBundle(fake, {"generate", "--prompt-ids", "1,2", "-n", "2", "--json", "--trace", fake.path("t\"\\.json")});
   EXPECT_EQ(outcome.exitCode, 0) << outcome.err;
   EXPECT_TRUE(json::accept(readFile(fake.path("t\"\\.json"))));
@@ -266,12 +267,12 @@ TEST(JsonReaders, OfTheCompiler) {
 
 TEST(JsonReaders, OfTheRuntime) {
   for (const std::string &text : forbidden) {
-    const k2rt::Result<json> document = k2rt::parseJson(text, "f.json");
+    const k2c::Expected<json> document = k2c::parseJsonFields(text, "f.json");
     ASSERT_FALSE(document) << printable(text);
     EXPECT_EQ(document.error().text().rfind("f.json: is not JSON: ", 0), 0u) << document.error().text();
   }
   for (const std::string &text : allowed)
-    EXPECT_TRUE(k2rt::parseJson(text, "f.json")) << printable(text);
+    EXPECT_TRUE(k2c::parseJsonFields(text, "f.json")) << printable(text);
 }
 
 /// Tokenizers are read piece by piece; what follows a NUL byte is read by nobody.
@@ -281,12 +282,13 @@ TEST(JsonReaders, OfTokenizers) {
   for (const std::string &text : forbidden) {
     if (text.find('\0') != text.npos)
       continue;
-    const k2rt::Result<k2rt::Tokenizer> tokenizer = k2rt::Tokenizer::parse(sound + text + "}", "t.json");
+    const k2c::Expected<k2c::runtime::Tokenizer> tokenizer =
+        k2c::runtime::Tokenizer::parse(sound + text + "}", "t.json");
     ASSERT_FALSE(tokenizer) << printable(text);
     EXPECT_EQ(tokenizer.error().text().rfind("t.json", 0), 0u) << tokenizer.error().text();
   }
   for (const std::string &text : forbidden)
-    EXPECT_FALSE(k2rt::Tokenizer::parse(text, "t.json")) << printable(text);
+    EXPECT_FALSE(k2c::runtime::Tokenizer::parse(text, "t.json")) << printable(text);
 }
 
 } // namespace

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "../Model/TestFiles.h"
+#include "base/Utf8.h"
 #include "fake/FakeBundle.h"
 #include "k2c/Cluster/Import.h"
 #include "k2c/Cluster/Topology.h"
@@ -14,12 +15,10 @@
 #include "k2c/Model/SpecJson.h"
 #include "k2c/Planner/Evaluate.h"
 #include "k2c/Planner/Workload.h"
-#include "k2c/Support/Printable.h"
 #include "k2c/Weights/WeightIndex.h"
 #include "program/Manifest.h"
 #include "program/Weights.h"
-#include "serve/Tokenizer.h"
-#include "serve/Utf8.h"
+#include "text/Tokenizer.h"
 
 #include <functional>
 
@@ -203,7 +202,7 @@ TEST(LongContent, OfTokenizers) {
             if (const size_t at = text.find('"' + std::string(key) + "\":[]"); at != text.npos)
               text.replace(at, std::string(key).size() + 5,
                            '"' + std::string(key) + "\":" + document["model"][key].dump());
-          const k2rt::Result<k2rt::Tokenizer> tokenizer = k2rt::Tokenizer::parse(text, "t.json");
+          const k2c::Expected<k2c::runtime::Tokenizer> tokenizer = k2c::runtime::Tokenizer::parse(text, "t.json");
           return tokenizer ? verdict(tokenizer->encode("The 12 \u00e9\u4e2d \U0001f600", true)) : verdict(tokenizer);
         },
         40);
@@ -212,7 +211,7 @@ TEST(LongContent, OfTokenizers) {
 }
 
 TEST(LongContent, OfVocabularies) {
-  const Read read = [](const std::string &text) { return verdict(k2rt::Tokenizer::parse(text, "t.json")); };
+  const Read read = [](const std::string &text) { return verdict(k2c::runtime::Tokenizer::parse(text, "t.json")); };
   const json small = {{"model",
                        {{"type", "BPE"},
                         {"vocab", {{"a", 0}, {"b", 1}, {"ab", 2}}},
@@ -231,40 +230,42 @@ TEST(LongContent, OfVocabularies) {
 
 TEST(LongContent, OfTiktokenFiles) {
   const json given = json::parse(tokenizerFile("kimi.rules.json"));
-  k2rt::TiktokenRules rules;
+  k2c::runtime::TiktokenRules rules;
   rules.patterns = given["pattern"].get<std::vector<std::string>>();
   rules.reserved = 256;
   rules.configName = "c.json";
   const std::string ranks = tokenizerFile("kimi.model");
-  EXPECT_GE(
-      judgeLines(ranks.substr(0, 200),
-                 [&](const std::string &text) { return verdict(k2rt::Tokenizer::parseRanks(text, "t.model", rules)); }),
-      10);
+  EXPECT_GE(judgeLines(ranks.substr(0, 200),
+                       [&](const std::string &text) {
+                         return verdict(k2c::runtime::Tokenizer::parseRanks(text, "t.model", rules));
+                       }),
+            10);
   EXPECT_GE(judgeJson(
                 given["config"].dump(),
                 [&](const std::string &text) {
-                  k2rt::TiktokenRules changed = rules;
+                  k2c::runtime::TiktokenRules changed = rules;
                   changed.config = text;
-                  return verdict(k2rt::Tokenizer::parseRanks(ranks, "t.model", changed));
+                  return verdict(k2c::runtime::Tokenizer::parseRanks(ranks, "t.model", changed));
                 },
                 20),
             20);
 }
 
 TEST(LongContent, OfManifests) {
-  k2rt::FakeBundle bundle;
+  k2c::runtime::FakeBundle bundle;
   bundle.manifest["shares"] = json::parse(R"([{"slots":1,"groups":2,"items":2,"item_bytes":1024}])");
   EXPECT_GE(judgeJson(
                 bundle.manifest.dump(),
-                [](const std::string &text) { return verdict(k2rt::parseManifest(text, "manifest.json", 0)); }, 200),
+                [](const std::string &text) { return verdict(k2c::runtime::parseManifest(text, "manifest.json", 0)); },
+                200),
             150);
 }
 
 TEST(LongContent, OfWeightIndexes) {
-  k2rt::FakeBundle bundle;
+  k2c::runtime::FakeBundle bundle;
   EXPECT_GE(judgeJson(bundle.index.dump(),
                       [&](const std::string &text) {
-                        return verdict(k2rt::Weights::map(bundle.folder, "weights/index.json", text, 1));
+                        return verdict(k2c::runtime::Weights::map(bundle.folder, "weights/index.json", text, 1));
                       }),
             15);
   TempFolder folder;
@@ -327,12 +328,10 @@ TEST(LongContent, OfQueries) {
   EXPECT_GE(count, 100);
 }
 
-/// The compiler and the runtime, which share no code, cut alike.
-TEST(LongContent, IsCutAlikeOnBothSides) {
+TEST(LongContent, IsCutBetweenCharacters) {
   const std::string text = "k \u00e9\u009f\u0800\U0010ffff\x1b[2J\xed\xa0\x80" + std::string(20, 'a') + "\u4e2d\u4e2d";
   for (size_t most = 0; most < 70; ++most) {
     const std::string ours = shortened(text, most);
-    EXPECT_EQ(ours, k2rt::shortened(text, most));
     EXPECT_LE(ours.size(), std::max<size_t>(most, 3));
     EXPECT_EQ(ours == printable(text), most >= printable(text).size());
   }
@@ -341,7 +340,7 @@ TEST(LongContent, IsCutAlikeOnBothSides) {
   EXPECT_EQ(shortened("123456789", 8), "12345...");
   EXPECT_EQ(shortened(longText).size(), 100u);
   EXPECT_LE((Error{longText, longText, longText}.text().size()), 8192u) << "whatever a caller forgets";
-  EXPECT_LE((k2rt::Error{K2RT_SYSTEM, longText, longText, longText}.text().size()), 8192u);
+  EXPECT_LE((Error{K2RT_SYSTEM, longText, longText, longText}.text().size()), 8192u);
 }
 
 } // namespace

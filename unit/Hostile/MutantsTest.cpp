@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "../Model/TestFiles.h"
 #include "Mutator.h"
+#include "base/Utf8.h"
 #include "fake/FakeBundle.h"
 #include "k2c/Cluster/Topology.h"
 #include "k2c/Model/CheckWeights.h"
@@ -14,8 +15,7 @@
 #include "k2c/Weights/WeightIndex.h"
 #include "program/Manifest.h"
 #include "program/Weights.h"
-#include "serve/Tokenizer.h"
-#include "serve/Utf8.h"
+#include "text/Tokenizer.h"
 
 #include <chrono>
 #include <functional>
@@ -75,7 +75,7 @@ protected:
     EXPECT_GE(refused, leastRefused);
     EXPECT_GE(kinds.size(), leastKinds);
   }
-  static void appendUtf8(const std::string &text, std::string &clean) { k2rt::appendWellFormed(text, false, clean); }
+  static void appendUtf8(const std::string &text, std::string &clean) { k2c::appendWellFormed(text, false, clean); }
 
   TempFolder folder;
 };
@@ -138,17 +138,17 @@ TEST_F(Mutants, SafetensorsIndexes) {
 
 const std::string sample = "The 12 \u00e9\u4e2d<|bos|>  \n\xff\U0001f600";
 
-Verdict useTokenizer(const k2rt::Result<k2rt::Tokenizer> &tokenizer) {
+Verdict useTokenizer(const k2c::Expected<k2c::runtime::Tokenizer> &tokenizer) {
   if (!tokenizer)
     return tokenizer.error().text();
-  k2rt::Result<std::vector<int32_t>> ids = tokenizer->encode(sample, true);
+  k2c::Expected<std::vector<int32_t>> ids = tokenizer->encode(sample, true);
   if (!ids)
     return ids.error().text();
   for (int32_t id : *ids)
     EXPECT_TRUE(id >= 0 && id < tokenizer->size());
   const std::string text = tokenizer->decode(*ids, false);
   std::string clean;
-  k2rt::appendWellFormed(text, false, clean);
+  k2c::appendWellFormed(text, false, clean);
   EXPECT_EQ(text, clean);
   return std::nullopt;
 }
@@ -160,41 +160,43 @@ std::string tokenizerFile(const std::string &name) {
 TEST_F(Mutants, Tokenizers) {
   for (const char *name : {"mixtral.json", "metaspace.json", "fold.json", "flags.json", "deepseek.json"}) {
     const std::string text = tokenizerFile(name);
-    judge(120, 30, 30, "t.json",
-          [&](uint32_t seed) { return useTokenizer(k2rt::Tokenizer::parse(Mutator(seed).json(text), "t.json")); });
+    judge(120, 30, 30, "t.json", [&](uint32_t seed) {
+      return useTokenizer(k2c::runtime::Tokenizer::parse(Mutator(seed).json(text), "t.json"));
+    });
   }
 }
 
 TEST_F(Mutants, TiktokenModels) {
   const std::string ranks = tokenizerFile("kimi.model");
   const nlohmann::json given = nlohmann::json::parse(tokenizerFile("kimi.rules.json"));
-  k2rt::TiktokenRules rules;
+  k2c::runtime::TiktokenRules rules;
   rules.patterns = given["pattern"].get<std::vector<std::string>>();
   rules.reserved = 256;
   rules.configName = "c.json";
   judge(150, 100, 3, "t.model", [&](uint32_t seed) {
-    return useTokenizer(k2rt::Tokenizer::parseRanks(Mutator(seed).lines(ranks), "t.model", rules));
+    return useTokenizer(k2c::runtime::Tokenizer::parseRanks(Mutator(seed).lines(ranks), "t.model", rules));
   });
   judge(100, 40, 10, "c.json", [&](uint32_t seed) {
-    k2rt::TiktokenRules changed = rules;
+    k2c::runtime::TiktokenRules changed = rules;
     changed.config = Mutator(seed).json(given["config"].dump());
-    return useTokenizer(k2rt::Tokenizer::parseRanks(ranks, "t.model", changed));
+    return useTokenizer(k2c::runtime::Tokenizer::parseRanks(ranks, "t.model", changed));
   });
 }
 
 TEST_F(Mutants, Manifests) {
-  k2rt::FakeBundle bundle;
+  k2c::runtime::FakeBundle bundle;
   bundle.manifest["shares"] = nlohmann::json::parse(R"([{"slots":1,"groups":2,"items":2,"item_bytes":1024}])");
   const std::string text = bundle.manifest.dump();
-  judge(300, 150, 45, "manifest.json",
-        [&](uint32_t seed) { return verdict(k2rt::parseManifest(Mutator(seed).json(text), "manifest.json", 0)); });
+  judge(300, 150, 45, "manifest.json", [&](uint32_t seed) {
+    return verdict(k2c::runtime::parseManifest(Mutator(seed).json(text), "manifest.json", 0));
+  });
 }
 
 TEST_F(Mutants, WeightIndexesOfTheRuntime) {
-  k2rt::FakeBundle bundle;
+  k2c::runtime::FakeBundle bundle;
   const std::string text = bundle.index.dump();
   judge(200, 100, 13, "weights", [&](uint32_t seed) {
-    return verdict(k2rt::Weights::map(bundle.folder, "weights/index.json", Mutator(seed).json(text), 1));
+    return verdict(k2c::runtime::Weights::map(bundle.folder, "weights/index.json", Mutator(seed).json(text), 1));
   });
 }
 
@@ -232,7 +234,7 @@ TEST(Messages, OfBothSidesEscapeAlike) {
   for (uint32_t seed = 0; seed < 1000; ++seed) {
     const std::string mutant = Mutator(seed).bytes(text);
     const std::string ours = Error{"", mutant, ""}.text();
-    EXPECT_EQ(ours, (k2rt::Error{K2RT_SYSTEM, "", mutant, ""}.text())) << "mutant " << seed;
+    EXPECT_EQ(ours, (k2c::Error{K2RT_SYSTEM, "", mutant, ""}.text())) << "mutant " << seed;
     EXPECT_EQ(ours.find_first_of("\x1b\x7f\n"), ours.npos) << "mutant " << seed;
   }
 }

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "../Model/TestFiles.h"
+#include "base/Json.h"
 #include "k2c/Model/SpecJson.h"
-#include "k2c/Support/Json.h"
 #include "k2c/Weights/BundleFiles.h"
 #include "k2c/Weights/Packer.h"
 #include "k2c/Weights/WeightIndex.h"
@@ -31,8 +31,8 @@ void addSeed(const TempFolder &bundle, const std::string &name, const std::strin
 }
 
 TEST(Seeds, Manifest) {
-  const k2rt::Result<k2rt::Manifest> manifest =
-      k2rt::parseManifest(readFile(seedPath("Manifest/kimi_k2.json")), "manifest.json", 0);
+  const k2c::Expected<k2c::runtime::Manifest> manifest =
+      k2c::runtime::parseManifest(readFile(seedPath("Manifest/kimi_k2.json")), "manifest.json", 0);
   ASSERT_TRUE(manifest) << manifest.error().text();
   EXPECT_FALSE(manifest->moeLayers.empty());
 }
@@ -54,7 +54,7 @@ TEST(Seeds, WeightIndex) {
   ASSERT_TRUE(report) << report.error().text();
   EXPECT_TRUE(report->problems.empty()) << report->problems.front().text();
   const auto weights =
-      k2rt::Weights::map(bundle.path, "weights/index.json", readFile(bundle / "weights/index.json"), 2);
+      k2c::runtime::Weights::map(bundle.path, "weights/index.json", readFile(bundle / "weights/index.json"), 2);
   EXPECT_TRUE(weights) << weights.error().text();
 }
 
@@ -88,27 +88,27 @@ TEST(Seeds, BundleFiles) {
   Expected<VerifyReport> report = verifyBundleFiles(bundle.path);
   ASSERT_TRUE(report) << report.error().text();
   EXPECT_TRUE(report->problems.empty()) << report->problems.front().text();
-  const k2rt::Result<k2rt::FileList> list = k2rt::FileList::read(bundle.path);
+  const k2c::Expected<k2c::runtime::FileList> list = k2c::runtime::FileList::read(bundle.path);
   ASSERT_TRUE(list) << list.error().text();
   EXPECT_TRUE(list->checkSizes());
   EXPECT_TRUE(list->checkHashesBut({}));
 }
 
 TEST(Seeds, Prompts) {
-  k2rt::PromptFlags batch, ids;
+  k2c::runtime::PromptFlags batch, ids;
   batch.batchFile = seedPath("Prompts/batch.json");
-  k2rt::Result<k2rt::Prompts> prompts = k2rt::readPrompts(batch, nullptr);
+  k2c::Expected<k2c::runtime::Prompts> prompts = k2c::runtime::readPrompts(batch, nullptr);
   ASSERT_TRUE(prompts) << prompts.error().text();
   EXPECT_EQ(prompts->seeds, (std::vector<std::optional<uint64_t>>{{}, 7, {}}));
   ids.ids = readFile(seedPath("Prompts/ids.txt"));
-  prompts = k2rt::readPrompts(ids, nullptr);
+  prompts = k2c::runtime::readPrompts(ids, nullptr);
   ASSERT_TRUE(prompts) << prompts.error().text();
   EXPECT_EQ(prompts->ids.front(), (std::vector<int32_t>{1, 2, 3, 4}));
-  k2rt::Manifest manifest; // as fuzz/FuzzPrompts.cpp has it
+  k2c::runtime::Manifest manifest; // as fuzz/FuzzPrompts.cpp has it
   manifest.moeLayers = {1, 2};
   manifest.topK = 2;
   manifest.experts = 4;
-  const auto routes = k2rt::readRoutes(seedPath("Prompts/routes.json"), manifest, 3);
+  const auto routes = k2c::runtime::readRoutes(seedPath("Prompts/routes.json"), manifest, 3);
   EXPECT_TRUE(routes) << routes.error().text();
 }
 

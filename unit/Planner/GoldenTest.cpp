@@ -1,8 +1,8 @@
 //===- GoldenTest.cpp - Against test/Planner/golden.json ----------------------===//
 #include "TestModels.h"
+#include "base/Json.h"
 #include "k2c/Kernels/Cost.h"
 #include "k2c/Planner/Planner.h"
-#include "k2c/Support/Json.h"
 
 using namespace k2c;
 using namespace k2c::test;

@@ -1,21 +1,22 @@
 // Opening bundles: what is refused, and that the message names the place and both numbers.
 #include "program/Bundle.h"
 #include "fake/FakeBundle.h"
-#include "host/CpuFeatures.h"
 #include "k2rt/numerics.h"
 #include "k2rt/program.h"
+#include "program/CpuFeatures.h"
 #include <filesystem>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-using namespace k2rt;
+using namespace k2c;
+using namespace k2c::runtime;
 using nlohmann::json;
 
 namespace {
 
 /// The message of opening `bundle`, "" when it opens.
 std::string openError(const FakeBundle &bundle) {
-  Result<Bundle> opened = Bundle::open(bundle.folder);
+  Expected<Bundle> opened = Bundle::open(bundle.folder);
   return opened ? "" : opened.error().text();
 }
 
@@ -31,7 +32,7 @@ void expectRefused(const FakeBundle &bundle, const std::vector<std::string> &par
 
 TEST(Bundle, OpensAndDescribesItself) {
   FakeBundle fake;
-  Result<Bundle> bundle = Bundle::open(fake.folder);
+  Expected<Bundle> bundle = Bundle::open(fake.folder);
   ASSERT_TRUE(bundle) << bundle.error().text();
   EXPECT_EQ(bundle->manifest.modelName, "fake");
   EXPECT_EQ(bundle->manifest.moeLayers, std::vector<int64_t>{1});
@@ -208,9 +209,9 @@ TEST(CpuFeatures, PresentAbsentUnknown) {
 
 TEST(Manifest, FormsFollowTheTable) {
   FakeBundle fake;
-  Result<FileList> files = readFileList(fake.folder);
+  Expected<FileList> files = readFileList(fake.folder);
   ASSERT_TRUE(files) << files.error().text();
-  Result<Manifest> manifest = readManifest(*files);
+  Expected<Manifest> manifest = readManifest(*files);
   ASSERT_TRUE(manifest);
   EXPECT_EQ(manifest->promptForm(7), K2RT_FORM_ABSORBED);
   EXPECT_EQ(manifest->promptForm(8), K2RT_FORM_EXPANDED);

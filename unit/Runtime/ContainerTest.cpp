@@ -1,13 +1,14 @@
 // Container limits from laid-out proc and sys files, and the refusal of what does not fit.
-#include "memory/Container.h"
+#include "base/Container.h"
+#include "device/cpu/CpuDevice.h"
+#include "engine/Carver.h"
+#include "engine/PagePool.h"
 #include "fake/FakeBundle.h"
 #include "fake/Root.h"
-#include "memory/PagePool.h"
-#include "memory/Region.h"
-#include "serve/Session.h"
 #include <gtest/gtest.h>
 
-using namespace k2rt;
+using namespace k2c;
+using namespace k2c::runtime;
 
 namespace {
 
@@ -57,24 +58,24 @@ TEST(Container, RubbishIsNoLimit) {
   EXPECT_EQ(readContainer(root.folder).memoryBytes, 1024000000);
 }
 
-TEST(Session, WhatDoesNotFitIsRefusedWithBothNumbers) {
+TEST(CpuDevice, WhatDoesNotFitIsRefusedWithBothNumbers) {
   FakeBundle fake("fake_large");
-  Result<Bundle> bundle = Bundle::open(fake.folder);
+  Expected<Bundle> bundle = Bundle::open(fake.folder);
   ASSERT_TRUE(bundle) << bundle.error().text();
-  SessionOptions options;
+  CpuOptions options;
   options.threads = 1;
   options.container = readContainer();
   options.container->memoryBytes = 100000000;
   options.container->memorySource = "/sys/fs/cgroup/memory.max";
-  Result<std::unique_ptr<Session>> session = Session::create(*bundle, options);
-  ASSERT_FALSE(session);
-  EXPECT_EQ(session.error().code, K2RT_OUT_OF_MEMORY);
-  const std::string text = session.error().text();
+  Expected<std::unique_ptr<CpuDevice>> device = CpuDevice::create(*bundle, options);
+  ASSERT_FALSE(device);
+  EXPECT_EQ(device.error().code, K2RT_OUT_OF_MEMORY);
+  const std::string text = device.error().text();
   EXPECT_NE(text.find(std::to_string(bundle->manifest.memory.peakBytes(1))), std::string::npos) << text;
   EXPECT_NE(text.find("memory.max allows 100000000"), std::string::npos) << text;
   options.container->memoryBytes = INT64_MAX;
   options.container->availableBytes = 1000;
-  EXPECT_FALSE(Session::create(*bundle, options));
+  EXPECT_FALSE(CpuDevice::create(*bundle, options));
 }
 
 TEST(PagePool, HandsOutEachPageOnce) {
@@ -92,10 +93,9 @@ TEST(PagePool, HandsOutEachPageOnce) {
   EXPECT_EQ(pool.available(), 4);
 }
 
-TEST(Region, CarverAlignsAndKnowsItsEnd) {
-  Result<Region> region = Region::allocate(4096, "test");
-  ASSERT_TRUE(region);
-  Carver carver(*region);
+TEST(Carver, AlignsAndKnowsItsEnd) {
+  std::vector<std::byte> memory(4096);
+  Carver carver(memory.data(), 4096);
   auto *first = carver.take<char>(1);
   auto *second = carver.take<char>(1);
   EXPECT_EQ(second - first, 64);

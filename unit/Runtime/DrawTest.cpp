@@ -5,7 +5,8 @@
 #include <gtest/gtest.h>
 #include <set>
 
-using namespace k2rt;
+using namespace k2c;
+using namespace k2c::runtime;
 using nlohmann::json;
 
 namespace {

@@ -1,13 +1,14 @@
 // files.json at the start of a run: every damaged file is named with both values, and so is a damaged list.
 #include "program/FileList.h"
+#include "base/Hash.h"
 #include "fake/FakeBundle.h"
-#include "memory/Hash.h"
 #include "program/Bundle.h"
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
 
-using namespace k2rt;
+using namespace k2c;
+using namespace k2c::runtime;
 using nlohmann::json;
 namespace fs = std::filesystem;
 
@@ -22,7 +23,7 @@ void flip(const std::string &path, int64_t at) {
 }
 
 std::string openError(const FakeBundle &fake) {
-  Result<Bundle> bundle = Bundle::open(fake.folder);
+  Expected<Bundle> bundle = Bundle::open(fake.folder);
   return bundle ? "" : bundle.error().text();
 }
 

@@ -1,15 +1,16 @@
 // How much of the weights lies in huge pages: what the system says of a page, and the estimate made of many.
-#include "memory/HugePages.h"
+#include "device/cpu/HugePages.h"
+#include "base/SmallFile.h"
+#include "device/cpu/FirstTouch.h"
+#include "device/cpu/Region.h"
 #include "fake/Root.h"
-#include "host/FirstTouch.h"
-#include "memory/Region.h"
-#include "memory/SmallFile.h"
 #include <cerrno>
 #include <filesystem>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
-using namespace k2rt;
+using namespace k2c;
+using namespace k2c::runtime;
 
 namespace {
 
@@ -26,7 +27,7 @@ const std::vector<std::pair<std::string, std::string>> emptyFile = {{"w.bin", ""
 /// Weights of one file that nothing ever reads: of 10,000 huge pages and a bit, or of `bytes`.
 Weights sparseWeights(const Root &root, int64_t bytes) {
   std::filesystem::resize_file(root.folder + "w.bin", bytes);
-  Result<Weights> weights = Weights::map(root.folder, "index.json", indexOf(bytes), 1);
+  Expected<Weights> weights = Weights::map(root.folder, "index.json", indexOf(bytes), 1);
   EXPECT_TRUE(weights) << weights.error().text();
   return std::move(*weights);
 }

@@ -1,23 +1,25 @@
 // Messages of the runtime, each with the condition that makes it and in full: bundles, programs, machines, requests.
 #include "../LimitedChild.h"
+#include "base/File.h"
+#include "base/JsonFields.h"
+#include "device/cpu/CpuDevice.h"
+#include "device/cpu/Region.h"
+#include "engine/Scheduler.h"
+#include "engine/StepArrays.h"
+#include "engine/Trace.h"
 #include "fake/FakeBundle.h"
-#include "host/CpuFeatures.h"
 #include "k2rt/program.h"
 #include "k2rt/reserve.h"
-#include "memory/File.h"
-#include "memory/Region.h"
 #include "program/Bundle.h"
-#include "program/Fields.h"
+#include "program/CpuFeatures.h"
 #include "run/Spool.h"
-#include "serve/Scheduler.h"
-#include "serve/StepArrays.h"
-#include "trace/Trace.h"
 #include <csignal>
 #include <filesystem>
 #include <gtest/gtest.h>
 
 using namespace k2c::test;
-using namespace k2rt;
+using namespace k2c;
+using namespace k2c::runtime;
 using nlohmann::json;
 
 namespace {
@@ -58,10 +60,11 @@ TEST(ManifestMessages, OfFields) {
 }
 
 TEST(ManifestMessages, OfTheTextItself) {
-  EXPECT_EQ(said(parseJson(std::string_view("{}\0", 3), "f.json")), "f.json: is not JSON: byte 2 is NUL");
-  EXPECT_EQ(said(parseJson("[1,]", "f.json")).rfind("f.json: is not JSON: parse error at line 1, column 4: ", 0), 0u);
-  EXPECT_EQ(said(parseJson(std::string(40, '['), "f.json")), "f.json: is nested deeper than 32");
-  EXPECT_EQ(said(parseJson("]][", "f.json")).find("nested"), std::string::npos);
+  EXPECT_EQ(said(parseJsonFields(std::string_view("{}\0", 3), "f.json")), "f.json: is not JSON: byte 2 is NUL");
+  EXPECT_EQ(said(parseJsonFields("[1,]", "f.json")).rfind("f.json: is not JSON: parse error at line 1, column 4: ", 0),
+            0u);
+  EXPECT_EQ(said(parseJsonFields(std::string(40, '['), "f.json")), "f.json: is nested deeper than 32");
+  EXPECT_EQ(said(parseJsonFields("]][", "f.json")).find("nested"), std::string::npos);
 }
 
 TEST(ManifestMessages, OfWhatFieldsSayOfEachOther) {
@@ -172,7 +175,12 @@ TEST(MemoryMessages, OfWhatTheSystemRefuses) {
             "--max-sequences, --max-context or --step-tokens");
   Manifest manifest;
   manifest.limits = {1, int64_t(1) << 20, int64_t(1) << 34, 1, 97, 0};
-  const std::string arrays = said(StepArrays::allocate(manifest));
+  FakeBundle fake;
+  Expected<Bundle> bundle = Bundle::open(fake.folder);
+  ASSERT_TRUE(bundle) << bundle.error().text();
+  Expected<std::unique_ptr<CpuDevice>> device = CpuDevice::create(*bundle, {});
+  ASSERT_TRUE(device) << device.error().text();
+  const std::string arrays = said(StepArrays::allocate(manifest, **device));
   EXPECT_EQ(arrays.rfind("step arrays: the system refuses ", 0), 0u) << arrays;
 }
 
@@ -205,7 +213,7 @@ TEST(SpoolMessages, OfResultsThatDoNotFit) {
   EXPECT_EQ(saidInChild([] {
               ::signal(SIGXFSZ, SIG_IGN);
               limit(RLIMIT_FSIZE, 4096);
-              Result<Spool> spool = Spool::create();
+              Expected<Spool> spool = Spool::create();
               const std::vector<float> logits(4096);
               spool->write(0, logits.data(), int64_t(logits.size()));
               return said(spool->status());
@@ -228,7 +236,7 @@ TEST(TraceMessages, OfRingsThatAreRefused) {
 
 TEST(MemoryMessages, OfABundleThatDoesNotFit) {
   FakeBundle fake;
-  Result<Manifest> manifest = readManifest(*readFileList(fake.folder));
+  Expected<Manifest> manifest = readManifest(*readFileList(fake.folder));
   ASSERT_TRUE(manifest);
   const auto megabytes = [](int64_t bytes) {
     return std::to_string(bytes) + " bytes (" + std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB)";
@@ -248,20 +256,19 @@ TEST(MemoryMessages, OfABundleThatDoesNotFit) {
                 "memory, or compile with smaller --max-sequences, --max-context or --step-tokens");
 }
 
-TEST(SessionMessages, OfOptions) {
+TEST(EngineMessages, OfOptions) {
   FakeBundle fake;
-  Result<Bundle> bundle = Bundle::open(fake.folder);
+  Expected<Bundle> bundle = Bundle::open(fake.folder);
   ASSERT_TRUE(bundle) << bundle.error().text();
-  SessionOptions options;
-  options.chunk = -1;
-  EXPECT_EQ(said(Session::create(*bundle, options)), "--chunk: is -1, must be at least 1");
+  CpuOptions options;
+  EXPECT_EQ(said(CpuEngine::create(*bundle, options, {-1, ""})), "--chunk: is -1, must be at least 1");
   options.threads = -1;
-  EXPECT_EQ(said(Session::create(*bundle, options)), "--threads: is -1, must be within 1..4096");
+  EXPECT_EQ(said(CpuEngine::create(*bundle, options, {})), "--threads: is -1, must be within 1..4096");
 }
 
 TEST(RequestMessages, OfLengths) {
   FakeBundle fake;
-  Result<Manifest> manifest = readManifest(*readFileList(fake.folder));
+  Expected<Manifest> manifest = readManifest(*readFileList(fake.folder));
   ASSERT_TRUE(manifest);
   const auto message = [&](size_t tokens, int64_t maxNew) {
     return said(checkRequest(*manifest, std::vector<int32_t>(tokens, 1), maxNew, "prompt"));
@@ -275,15 +282,15 @@ TEST(RequestMessages, OfLengths) {
 
 /// What a step of one request says.
 static std::string stepping(const FakeBundle &fake) {
-  Result<Bundle> bundle = Bundle::open(fake.folder);
+  Expected<Bundle> bundle = Bundle::open(fake.folder);
   if (!bundle)
     return bundle.error().text();
-  SessionOptions options;
+  CpuOptions options;
   options.threads = 2;
-  Result<std::unique_ptr<Session>> session = Session::create(*bundle, options);
-  if (!session)
-    return session.error().text();
-  Scheduler scheduler(**session, {});
+  Expected<CpuEngine> cpu = CpuEngine::create(*bundle, options, {});
+  if (!cpu)
+    return cpu.error().text();
+  Scheduler scheduler(*cpu->engine, {});
   Request request;
   request.prompt = {1, 2, 3};
   request.maxNew = 2;

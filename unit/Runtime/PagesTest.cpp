@@ -1,12 +1,14 @@
 // Sequences that just fill a page of 64 tokens, and one token more or less: what admission takes, and what is read.
+#include "device/cpu/CpuDevice.h"
+#include "engine/Scheduler.h"
 #include "fake/FakeBundle.h"
-#include "serve/Scheduler.h"
 #include <algorithm>
 #include <cstring>
 #include <gtest/gtest.h>
 #include <optional>
 
-using namespace k2rt;
+using namespace k2c;
+using namespace k2c::runtime;
 
 namespace {
 
@@ -49,31 +51,32 @@ struct LongBundle {
     EXPECT_TRUE(*bundle);
   }
   FakeBundle fake;
-  std::optional<Result<Bundle>> bundle;
+  std::optional<Expected<Bundle>> bundle;
 };
 
-/// A session that has `free` pages, and no page number where none was given: cache and block tables begin as -1, which
+/// An engine that has `free` pages, and no page number where none was given: cache and block tables begin as -1, which
 /// the fake program refuses as a page.
 class Pages {
 public:
-  Pages(const LongBundle &from, int64_t free, SessionOptions options = {}) {
-    session = std::move(*Session::create(**from.bundle, options));
-    for (auto [base, bytes] : session->memory())
+  Pages(const LongBundle &from, int64_t free, const CpuOptions &onCpu = {}, const EngineOptions &options = {}) {
+    cpu = std::move(*CpuEngine::create(**from.bundle, onCpu, options));
+    for (auto [base, bytes] : cpu.device->memory())
       if (bytes == planeBytes)
         std::memset(const_cast<std::byte *>(base), 0xff, bytes);
-    StepArrays &a = session->arrays;
-    std::fill_n(a.blockTables[0], session->manifest().limits.max_sequences * a.blockStride, -1);
-    std::fill_n(a.stepTables[0], session->manifest().limits.max_sequences * a.blockStride, -1);
-    std::fill_n(a.appendSlots[0], session->manifest().limits.step_tokens, -1);
+    const StepArrays &a = cpu.engine->rank().arrays();
+    const k2rt_limits &limits = cpu.engine->manifest().limits;
+    std::fill_n(a.blockTables[0], limits.max_sequences * a.blockStride, -1);
+    std::fill_n(a.stepTables[0], limits.max_sequences * a.blockStride, -1);
+    std::fill_n(a.appendSlots[0], limits.step_tokens, -1);
     std::vector<int32_t> kept(available() - free);
-    session->pages[0].take(static_cast<int64_t>(kept.size()), kept.data());
+    cpu.engine->rank().pages()[0].take(static_cast<int64_t>(kept.size()), kept.data());
     StepEvents events;
     events.token = [this](const Sequence &sequence, int32_t id, bool) {
       tokens[sequence.number].push_back(id);
       return true;
     };
     events.logits = [this](const Sequence &sequence, int64_t, const float *) { served.push_back(sequence.number); };
-    scheduler = std::make_unique<Scheduler>(*session, std::move(events));
+    scheduler = std::make_unique<Scheduler>(*cpu.engine, std::move(events));
   }
 
   void add(const std::vector<int32_t> &prompt, int64_t maxNew) {
@@ -85,7 +88,7 @@ public:
     tokens.emplace_back();
   }
   bool step() {
-    Result<bool> more = scheduler->step();
+    Expected<bool> more = scheduler->step();
     EXPECT_TRUE(more) << more.error().text();
     return more && *more;
   }
@@ -93,7 +96,7 @@ public:
     Status done = scheduler->drain();
     EXPECT_TRUE(done) << done.error().text();
   }
-  int64_t available() const { return session->pages[0].available(); }
+  int64_t available() const { return cpu.engine->rank().pages()[0].available(); }
 
   std::vector<std::vector<int32_t>> tokens; ///< new ones, of each sequence
   std::vector<int64_t> served;              ///< the sequence of each row of logits
@@ -102,7 +105,7 @@ public:
 private:
   static constexpr int64_t planeBytes = 2 * 64 * 64 * 4; ///< layers, pages, tokens of a page, an i32 each
 
-  std::unique_ptr<Session> session;
+  CpuEngine cpu;
 };
 
 } // namespace
@@ -135,10 +138,9 @@ TEST(Pages, TwoSequencesShareThePoolToItsLastPage) {
       for (int64_t chunk : {0, 63, 65}) {
         SCOPED_TRACE(std::to_string(shape.prompt) + " tokens and " + std::to_string(shape.maxNew) + " new, chunk " +
                      std::to_string(chunk));
-        SessionOptions options;
-        options.threads = 2;
-        options.chunk = chunk;
-        Pages both(bundle, 2 * edge.pages, options);
+        CpuOptions onCpu;
+        onCpu.threads = 2;
+        Pages both(bundle, 2 * edge.pages, onCpu, {chunk, ""});
         const std::vector<int32_t> prompts[] = {somePrompt(shape.prompt, 1), somePrompt(shape.prompt, 2)};
         for (const std::vector<int32_t> &prompt : prompts)
           both.add(prompt, shape.maxNew);

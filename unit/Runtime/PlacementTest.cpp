@@ -1,11 +1,12 @@
 // Workers and memory over NUMA nodes: rules as pure functions, machines laid out in folders, refusing systems.
-#include "host/Placement.h"
+#include "k2rt/Placement.h"
 #include "../LimitedChild.h"
+#include "device/cpu/CpuDevice.h"
+#include "device/cpu/PlacementReport.h"
+#include "device/cpu/Region.h"
+#include "engine/Scheduler.h"
 #include "fake/FakeBundle.h"
 #include "fake/Root.h"
-#include "host/PlacementReport.h"
-#include "memory/Region.h"
-#include "serve/Scheduler.h"
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <numeric>
@@ -14,7 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-using namespace k2rt;
+using namespace k2c;
+using namespace k2c::runtime;
 
 namespace {
 
@@ -167,7 +169,7 @@ TEST(Shares, AreWhatLaunchesRead) {
 }
 
 TEST(Region, ChunksOfAllOwnersAreAllOfIt) {
-  Result<Region> region = Region::allocate(int64_t(9) << 20, "test");
+  Expected<Region> region = Region::allocate(int64_t(9) << 20, "test");
   ASSERT_TRUE(region);
   std::vector<int64_t> seen;
   for (int64_t part = 0; part < 3; ++part)
@@ -278,18 +280,18 @@ struct TwoNodes : ::testing::Test {
 
   /// The tokens that `threads` workers generate; `census` of the start.
   std::vector<int32_t> generate(int32_t threads, WeightCensus &census) {
-    Result<Bundle> bundle = Bundle::open(fake.folder);
+    Expected<Bundle> bundle = Bundle::open(fake.folder);
     EXPECT_TRUE(bundle) << bundle.error().text();
-    SessionOptions options;
+    CpuOptions options;
     options.threads = threads;
     options.container = container;
-    Result<std::unique_ptr<Session>> session = Session::create(*bundle, options);
-    EXPECT_TRUE(session) << session.error().text();
-    census = (*session)->weightCensus();
+    Expected<CpuEngine> cpu = CpuEngine::create(*bundle, options, {});
+    EXPECT_TRUE(cpu) << cpu.error().text();
+    census = cpu->device->weightCensus();
     std::vector<int32_t> out;
     StepEvents events;
     events.token = [&](const Sequence &, int32_t id, bool) { return out.push_back(id), true; };
-    Scheduler scheduler(**session, std::move(events));
+    Scheduler scheduler(*cpu->engine, std::move(events));
     Request request;
     request.prompt = {1, 2, 3};
     request.maxNew = 20;
@@ -326,7 +328,7 @@ TEST_F(TwoNodes, EachNodeReadsTheWeightsOfItsWorkers) {
   const size_t page = ::sysconf(_SC_PAGESIZE), half = items * itemBytes / page / 2, folio = (2 << 20) / page;
   for (int32_t worker : {0, 1}) {
     SCOPED_TRACE(worker);
-    Result<Bundle> bundle = Bundle::open(fake.folder);
+    Expected<Bundle> bundle = Bundle::open(fake.folder);
     ASSERT_TRUE(bundle) << bundle.error().text();
     populateWeights(bundle->weights, placeWorkers(container.nodes, 2)[worker], worker, 2, nullptr);
     const MappedFile &file = bundle->weights.mappedFiles().front();
@@ -367,7 +369,7 @@ TEST_F(TwoNodes, SharesThatDoNotFitAreRefused) {
   fake.manifest["memory"]["weights"] = int64_t(1) << 30;
   fake.manifest["shares"][0]["items"] = items + 1;
   fake.write();
-  Result<Bundle> large = Bundle::open(fake.folder);
+  Expected<Bundle> large = Bundle::open(fake.folder);
   ASSERT_FALSE(large);
   EXPECT_NE(large.error().text().find("slot 0 has 8388608 bytes, the manifest's shares count 65 items of 131072"),
             std::string::npos)
@@ -375,12 +377,12 @@ TEST_F(TwoNodes, SharesThatDoNotFitAreRefused) {
   fake.manifest["shares"][0]["items"] = items;
   fake.manifest["shares"][0]["slots"] = 2;
   fake.write();
-  Result<Bundle> many = Bundle::open(fake.folder);
+  Expected<Bundle> many = Bundle::open(fake.folder);
   ASSERT_FALSE(many);
   EXPECT_NE(many.error().text().find("has 1 slots, the manifest's shares name 2"), std::string::npos);
   fake.manifest["memory"]["weights"] = items * itemBytes;
   fake.write();
-  Result<Bundle> more = Bundle::open(fake.folder);
+  Expected<Bundle> more = Bundle::open(fake.folder);
   ASSERT_FALSE(more);
   EXPECT_NE(more.error().text().find("shares: count more bytes than memory.weights, 8388608"), std::string::npos)
       << more.error().text();

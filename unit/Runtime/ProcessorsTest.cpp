@@ -1,10 +1,10 @@
 // Affinity masks of machines of any size, and that binding a thread is what the system then reports.
-#include "memory/Processors.h"
+#include "base/Processors.h"
 #include <cerrno>
 #include <gtest/gtest.h>
 #include <thread>
 
-using namespace k2rt;
+using namespace k2c;
 
 namespace {
 

@@ -9,7 +9,8 @@
 #include <gtest/gtest.h>
 #include <sstream>
 
-using namespace k2rt;
+using namespace k2c;
+using namespace k2c::runtime;
 using nlohmann::json;
 
 namespace {
@@ -243,7 +244,7 @@ TEST(Run, AnonymousMemoryIsTheCertificate) {
     EXPECT_LE(used, certified);
     EXPECT_GE(used, 0.99 * certified);
     EXPECT_GT(bench["bandwidth_probe_bytes_per_s"], 0);
-    EXPECT_GE(bench["bandwidth_probe_bytes"], int64_t(256) << 20); // all that the session holds, and nothing beside it
+    EXPECT_GE(bench["bandwidth_probe_bytes"], int64_t(256) << 20); // all that the device holds, and nothing beside it
     EXPECT_EQ(bench["bandwidth_probe_of"] == "caches", bench["bandwidth_probe_bytes"] <= bench["cache_bytes"]);
     EXPECT_EQ(bench["bytes_per_token"], 4096);
     EXPECT_EQ(bench["predicted"]["decode_s"], 0.5);

@@ -1,10 +1,11 @@
 // The sampler: which tokens can come, how often they come, and what a draw
 // depends on.
-#include "serve/Sampler.h"
+#include "k2rt/Sampler.h"
 #include <cmath>
 #include <gtest/gtest.h>
 
-using namespace k2rt;
+using namespace k2c;
+using namespace k2c::runtime;
 
 namespace {
 

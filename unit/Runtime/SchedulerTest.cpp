@@ -1,9 +1,11 @@
 // One step path: whatever the batch, chunk, threads, pages and queue, a sequence's tokens are its own (numerics N0).
-#include "serve/Scheduler.h"
+#include "engine/Scheduler.h"
+#include "device/cpu/CpuDevice.h"
 #include "fake/FakeBundle.h"
 #include <gtest/gtest.h>
 
-using namespace k2rt;
+using namespace k2c;
+using namespace k2c::runtime;
 
 namespace {
 
@@ -15,19 +17,21 @@ std::vector<int32_t> somePrompt(int64_t length, int32_t seed) {
 }
 
 /// All prompts through one scheduler; new tokens of each.
-std::vector<std::vector<int32_t>> generate(const FakeBundle &fake, SessionOptions options,
+std::vector<std::vector<int32_t>> generate(const FakeBundle &fake, int32_t threads, int64_t chunk,
                                            const std::vector<std::vector<int32_t>> &prompts, int64_t maxNew) {
   std::vector<std::vector<int32_t>> out(prompts.size());
-  Result<Bundle> bundle = Bundle::open(fake.folder);
+  Expected<Bundle> bundle = Bundle::open(fake.folder);
   EXPECT_TRUE(bundle);
-  Result<std::unique_ptr<Session>> session = Session::create(*bundle, options);
-  EXPECT_TRUE(session) << session.error().text();
+  CpuOptions options;
+  options.threads = threads;
+  Expected<CpuEngine> cpu = CpuEngine::create(*bundle, options, {chunk, ""});
+  EXPECT_TRUE(cpu) << cpu.error().text();
   StepEvents events;
   events.token = [&](const Sequence &sequence, int32_t id, bool) {
     out[sequence.number].push_back(id);
     return true;
   };
-  Scheduler scheduler(**session, std::move(events));
+  Scheduler scheduler(*cpu->engine, std::move(events));
   for (const auto &prompt : prompts) {
     Request request;
     request.prompt = prompt;
@@ -38,7 +42,7 @@ std::vector<std::vector<int32_t>> generate(const FakeBundle &fake, SessionOption
   Status done = scheduler.drain();
   EXPECT_TRUE(done) << done.error().text();
   EXPECT_EQ(scheduler.unfinished(), 0);
-  for (const PagePool &pool : (*session)->pages)
+  for (const PagePool &pool : cpu->engine->rank().pages())
     EXPECT_EQ(pool.available(), 64) << "pages were not given back";
   return out;
 }
@@ -57,22 +61,19 @@ TEST(Scheduler, TokensDependOnTheSequenceAlone) {
   for (int32_t threads : {1, 2, 5})
     for (int64_t chunk : {0, 1, 17}) {
       SCOPED_TRACE(std::to_string(threads) + " threads, chunk " + std::to_string(chunk));
-      SessionOptions options;
-      options.threads = threads;
-      options.chunk = chunk;
-      EXPECT_EQ(generate(fake, options, prompts, 70), expected);
+      EXPECT_EQ(generate(fake, threads, chunk, prompts, 70), expected);
     }
 }
 
 TEST(Scheduler, LimitsDoNotReachTheTokens) {
   FakeBundle fake;
   const std::vector<std::vector<int32_t>> prompts = {somePrompt(130, 1), somePrompt(5, 2), somePrompt(300, 3)};
-  const auto expected = generate(fake, {}, prompts, 20);
+  const auto expected = generate(fake, 0, 0, prompts, 20);
   fake.manifest["limits"]["step_tokens"] = 2; // fewer than the sequences at work
   fake.manifest["limits"]["max_sequences"] = 3;
   fake.manifest["memory"]["logits"] = 97 * 4; // one wanted row a step
   fake.write();
-  EXPECT_EQ(generate(fake, {}, prompts, 20), expected);
+  EXPECT_EQ(generate(fake, 0, 0, prompts, 20), expected);
 }
 
 TEST(Scheduler, FormsOfNumericsAreKept) {
@@ -80,17 +81,17 @@ TEST(Scheduler, FormsOfNumericsAreKept) {
   const std::vector<int32_t> prompt = somePrompt(20, 1);
   fake.manifest["numerics"]["mla"] = "absorbed";
   fake.write();
-  EXPECT_EQ(generate(fake, {}, {prompt}, 5)[0], fakeContinuation(prompt, 5, K2RT_FORM_ABSORBED));
+  EXPECT_EQ(generate(fake, 0, 0, {prompt}, 5)[0], fakeContinuation(prompt, 5, K2RT_FORM_ABSORBED));
   // One form everywhere: generating equals reading again.
   std::vector<int32_t> longer = prompt;
-  const std::vector<int32_t> first = generate(fake, {}, {prompt}, 6)[0];
+  const std::vector<int32_t> first = generate(fake, 0, 0, {prompt}, 6)[0];
   longer.insert(longer.end(), first.begin(), first.begin() + 3);
-  EXPECT_EQ(generate(fake, {}, {longer}, 3)[0], std::vector<int32_t>(first.begin() + 3, first.end()));
+  EXPECT_EQ(generate(fake, 0, 0, {longer}, 3)[0], std::vector<int32_t>(first.begin() + 3, first.end()));
 }
 
 TEST(Scheduler, RequestsAreChecked) {
   FakeBundle fake;
-  Result<Manifest> manifest = readManifest(*readFileList(fake.folder));
+  Expected<Manifest> manifest = readManifest(*readFileList(fake.folder));
   ASSERT_TRUE(manifest);
   const auto message = [&](const std::vector<int32_t> &prompt, int64_t maxNew) {
     Status checked = checkRequest(*manifest, prompt, maxNew, "prompt");
@@ -108,17 +109,17 @@ TEST(Scheduler, RequestsAreChecked) {
 TEST(Scheduler, FullContextIsUsable) {
   FakeBundle fake;
   const std::vector<int32_t> prompt = somePrompt(990, 4);
-  EXPECT_EQ(generate(fake, {}, {prompt}, 11)[0], fakeContinuation(prompt, 11, K2RT_FORM_EXPANDED));
+  EXPECT_EQ(generate(fake, 0, 0, {prompt}, 11)[0], fakeContinuation(prompt, 11, K2RT_FORM_EXPANDED));
 }
 
 TEST(Scheduler, FailingKernelIsNamed) {
   FakeBundle fake;
-  Result<Bundle> bundle = Bundle::open(fake.folder);
-  SessionOptions options;
+  Expected<Bundle> bundle = Bundle::open(fake.folder);
+  CpuOptions options;
   options.threads = 3;
-  Result<std::unique_ptr<Session>> session = Session::create(*bundle, options);
-  ASSERT_TRUE(session);
-  Scheduler scheduler(**session, {});
+  Expected<CpuEngine> cpu = CpuEngine::create(*bundle, options, {});
+  ASSERT_TRUE(cpu);
+  Scheduler scheduler(*cpu->engine, {});
   Request request;
   request.prompt = {1, 96, 96}; // the fake refuses 96 twice
   ASSERT_TRUE(scheduler.add(std::move(request)));
@@ -131,14 +132,14 @@ TEST(Scheduler, FailingKernelIsNamed) {
 
 TEST(Scheduler, InterruptEndsTheStep) {
   FakeBundle fake;
-  Result<Bundle> bundle = Bundle::open(fake.folder);
-  Result<std::unique_ptr<Session>> session = Session::create(*bundle, {});
-  ASSERT_TRUE(session);
-  Scheduler scheduler(**session, {});
+  Expected<Bundle> bundle = Bundle::open(fake.folder);
+  Expected<CpuEngine> cpu = CpuEngine::create(*bundle, {}, {});
+  ASSERT_TRUE(cpu);
+  Scheduler scheduler(*cpu->engine, {});
   Request request;
   request.prompt = {1, 2, 3};
   ASSERT_TRUE(scheduler.add(std::move(request)));
-  (*session)->interrupt();
+  cpu->engine->interrupt();
   Status done = scheduler.drain();
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, K2RT_INTERRUPTED);

@@ -1,6 +1,7 @@
 // What a step contains: whom it serves when it is smaller than the work that waits, and the routes forced on its rows.
+#include "device/cpu/CpuDevice.h"
+#include "engine/Scheduler.h"
 #include "fake/FakeBundle.h"
-#include "serve/Scheduler.h"
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -9,7 +10,8 @@
 #include <optional>
 #include <set>
 
-using namespace k2rt;
+using namespace k2c;
+using namespace k2c::runtime;
 
 namespace {
 
@@ -54,12 +56,10 @@ public:
     fake.manifest["memory"]["logits"] = c.wantRows * 97 * 4;
     fake.write();
     bundle.emplace(Bundle::open(fake.folder));
-    SessionOptions options;
-    options.chunk = c.chunk;
-    session = std::move(*Session::create(**bundle, options));
+    cpu = std::move(*CpuEngine::create(**bundle, {}, {c.chunk, ""}));
     StepEvents events;
     events.logits = [this](const Sequence &, int64_t, const float *) { ++logits; };
-    scheduler = std::make_unique<Scheduler>(*session, std::move(events));
+    scheduler = std::make_unique<Scheduler>(*cpu.engine, std::move(events));
     for (int32_t i = 0; i < c.sequences; ++i) {
       seen.push_back({1 + 3 * i % 7, 9 + i % 3});
       Request request;
@@ -78,7 +78,7 @@ public:
       for (Seen &one : seen)
         one.rows = 0;
       logits = 0;
-      Result<bool> more = scheduler->step();
+      Expected<bool> more = scheduler->step();
       ASSERT_TRUE(more) << more.error().text();
       if (!*more)
         break;
@@ -141,8 +141,8 @@ private:
   const Case c;
   int64_t rows; ///< of a step, at most
   FakeBundle fake;
-  std::optional<Result<Bundle>> bundle;
-  std::unique_ptr<Session> session;
+  std::optional<Expected<Bundle>> bundle;
+  CpuEngine cpu;
   std::unique_ptr<Scheduler> scheduler;
   std::vector<Seen> seen;
   int64_t step = 0, logits = 0; ///< of the step just run: its number and its rows of logits
@@ -195,16 +195,14 @@ TEST(Step, RoutesAreForcedByPosition) {
   FakeBundle fake;
   fake.manifest["model"]["moe_layers"] = {0, 1};
   fake.write();
-  Result<Bundle> bundle = Bundle::open(fake.folder);
+  Expected<Bundle> bundle = Bundle::open(fake.folder);
   ASSERT_TRUE(bundle) << bundle.error().text();
   const ForcedRoutes first = routesOf(12, layers), second = routesOf(3, layers); // of 12, and of 9 tokens
   for (int64_t chunk : {0, 1, 3, 4}) {
     SCOPED_TRACE("chunk " + std::to_string(chunk));
-    SessionOptions options;
-    options.chunk = chunk;
-    Result<std::unique_ptr<Session>> session = Session::create(*bundle, options);
-    ASSERT_TRUE(session) << session.error().text();
-    Scheduler scheduler(**session, {});
+    Expected<CpuEngine> cpu = CpuEngine::create(*bundle, {}, {chunk, ""});
+    ASSERT_TRUE(cpu) << cpu.error().text();
+    Scheduler scheduler(*cpu->engine, {});
     std::vector<int32_t> experts(layers * window * 2);
     std::vector<float> weights(layers * window * 2);
     int64_t rowsSeen = 0;

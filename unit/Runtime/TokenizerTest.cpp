@@ -1,13 +1,14 @@
 // The tokenizer against the ids and texts that the `tokenizers` package gives
 // (test/Runtime/tokenizers), its stream, and hostile files.
-#include "serve/Tokenizer.h"
-#include "serve/Utf8.h"
+#include "text/Tokenizer.h"
+#include "base/Utf8.h"
 #include <fstream>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-using namespace k2rt;
+using namespace k2c;
+using namespace k2c::runtime;
 using Json = nlohmann::json;
 
 namespace {
@@ -20,7 +21,7 @@ Json readJson(const std::string &file) {
 }
 
 Tokenizer loaded(const std::string &name) {
-  Result<Tokenizer> tokenizer = Tokenizer::load(pathOf(name + ".json"));
+  Expected<Tokenizer> tokenizer = Tokenizer::load(pathOf(name + ".json"));
   if (!tokenizer)
     ADD_FAILURE() << tokenizer.error().text();
   return std::move(*tokenizer);
@@ -34,7 +35,7 @@ std::string joined(const std::vector<int32_t> &ids) {
 }
 
 std::string encoded(const Tokenizer &tokenizer, std::string_view text, bool special = false) {
-  Result<std::vector<int32_t>> ids = tokenizer.encode(text, special);
+  Expected<std::vector<int32_t>> ids = tokenizer.encode(text, special);
   return ids ? joined(*ids) : ids.error().text();
 }
 
@@ -95,7 +96,7 @@ INSTANTIATE_TEST_SUITE_P(Tokenizer, Golden, testing::Values("gpt2", "llama3", "d
 
 TEST(Tokenizer, BundledModel) {
   const std::string folder = K2C_SOURCE_DIR "/models/bundled/";
-  Result<Tokenizer> tokenizer = Tokenizer::load(folder + "tokenizer.json");
+  Expected<Tokenizer> tokenizer = Tokenizer::load(folder + "tokenizer.json");
   ASSERT_TRUE(bool(tokenizer)) << tokenizer.error().text();
   std::ifstream in(folder + "golden.json");
   const Json golden = Json::parse(in)["tokenizer"];
@@ -108,7 +109,7 @@ TEST(Tokenizer, BundledModel) {
 TEST(Tokenizer, RoundTrip) {
   const Tokenizer tokenizer = loaded("llama3");
   for (const Json &text : readJson("texts.json")) {
-    Result<std::vector<int32_t>> ids = tokenizer.encode(text.get<std::string>(), false);
+    Expected<std::vector<int32_t>> ids = tokenizer.encode(text.get<std::string>(), false);
     ASSERT_TRUE(bool(ids));
     EXPECT_EQ(tokenizer.decode(*ids, false), text.get<std::string>());
   }
@@ -157,7 +158,7 @@ TEST(Tokenizer, IdsThatNameNothingDecodeToNothing) {
 // One word of a megabyte: quadratic merging would not return.
 TEST(Tokenizer, LongWords) {
   const Tokenizer tokenizer = loaded("llama3");
-  Result<std::vector<int32_t>> ids = tokenizer.encode(std::string(1 << 20, 'e'), false);
+  Expected<std::vector<int32_t>> ids = tokenizer.encode(std::string(1 << 20, 'e'), false);
   ASSERT_TRUE(bool(ids));
   EXPECT_EQ(tokenizer.decode(*ids, false), std::string(1 << 20, 'e'));
 }
@@ -170,7 +171,7 @@ TEST(Tokenizer, LongWords) {
 std::string refusal(const std::string &pointer, const Json &value, const char *base = "toy.json") {
   Json document = readJson(base);
   document[Json::json_pointer(pointer)] = value;
-  Result<Tokenizer> tokenizer = Tokenizer::parse(document.dump(), "t.json");
+  Expected<Tokenizer> tokenizer = Tokenizer::parse(document.dump(), "t.json");
   return tokenizer ? "accepted" : tokenizer.error().text();
 }
 
@@ -208,7 +209,7 @@ TEST(TokenizerRefuses, AFallbackToBytesThatAreNoTokens) {
   Json document = readJson("toy.json");
   document["model"]["byte_fallback"] = true;
   document["model"]["vocab"].erase("\u0100"); // byte 0
-  Result<Tokenizer> tokenizer = Tokenizer::parse(document.dump(), "t.json");
+  Expected<Tokenizer> tokenizer = Tokenizer::parse(document.dump(), "t.json");
   ASSERT_FALSE(bool(tokenizer));
   EXPECT_EQ(tokenizer.error().text(),
             "t.json: model.byte_fallback: byte fallback of a byte-level vocabulary that lacks "
@@ -257,7 +258,7 @@ TEST(TokenizerRefuses, MergesOfOtherTypes) {
 TEST(TokenizerRefuses, OneTokenTwice) {
   std::string text = readJson("toy.json").dump();
   text.insert(text.find("\"vocab\":{") + 9, "\"the\":400,");
-  Result<Tokenizer> tokenizer = Tokenizer::parse(text, "t.json");
+  Expected<Tokenizer> tokenizer = Tokenizer::parse(text, "t.json");
   ASSERT_FALSE(bool(tokenizer));
   EXPECT_EQ(tokenizer.error().text(), "t.json: model.vocab.the: the token has id 400 already");
 }
@@ -269,7 +270,7 @@ TEST(Tokenizer, SectionsInAnyOrder) {
                      ",\"vocab\":" + document["model"]["vocab"].dump() + "}";
   for (const char *key : {"decoder", "pre_tokenizer", "added_tokens", "version"})
     text += ",\"" + std::string(key) + "\":" + document[key].dump();
-  Result<Tokenizer> tokenizer = Tokenizer::parse(text + "}", "t.json");
+  Expected<Tokenizer> tokenizer = Tokenizer::parse(text + "}", "t.json");
   ASSERT_TRUE(bool(tokenizer)) << tokenizer.error().text();
   EXPECT_EQ(encoded(*tokenizer, "the thing"), encoded(loaded("toy"), "the thing"));
 }
@@ -311,7 +312,7 @@ TEST(TokenizerRefuses, BadTemplates) {
 
 TEST(TokenizerRefuses, WhatIsNotATokenizer) {
   auto parsed = [](const std::string &text) {
-    Result<Tokenizer> tokenizer = Tokenizer::parse(text, "t.json");
+    Expected<Tokenizer> tokenizer = Tokenizer::parse(text, "t.json");
     return tokenizer ? "accepted" : tokenizer.error().text();
   };
   EXPECT_EQ(parsed("[]"), "t.json: expected an object, found array");
@@ -320,7 +321,7 @@ TEST(TokenizerRefuses, WhatIsNotATokenizer) {
   EXPECT_EQ(parsed("{\"version\":\"\xFF\"}").rfind("t.json: parse error", 0), 0u);
   EXPECT_EQ(parsed(std::string(1 << 20, '[')), "t.json: nested deeper than 32 levels");
   EXPECT_EQ(parsed(std::string("{}\0{", 4)), "t.json: byte 2 is NUL");
-  Result<Tokenizer> absent = Tokenizer::load("/nonexistent/t.json");
+  Expected<Tokenizer> absent = Tokenizer::load("/nonexistent/t.json");
   ASSERT_FALSE(bool(absent));
   EXPECT_EQ(absent.error().text(), "/nonexistent/t.json: cannot be opened: No such file or directory");
 }
@@ -350,13 +351,13 @@ TEST(TokenizerRefuses, DamagedFiles) {
       default:
         text.insert(random(text.size()), text, random(text.size()), random(20));
       }
-    Result<Tokenizer> tokenizer = Tokenizer::parse(text, "t.json");
+    Expected<Tokenizer> tokenizer = Tokenizer::parse(text, "t.json");
     if (tokenizer) {
       EXPECT_FALSE(encoded(*tokenizer, "the word 12 <|bos|> end", true).empty());
       continue;
     }
     ++refused;
-    EXPECT_EQ(tokenizer.error().place.rfind("t.json", 0), 0u);
+    EXPECT_EQ(tokenizer.error().where.rfind("t.json", 0), 0u);
     EXPECT_FALSE(tokenizer.error().message.empty());
   }
   EXPECT_GT(refused, 300);
@@ -365,7 +366,7 @@ TEST(TokenizerRefuses, DamagedFiles) {
 TEST(TokenizerRefuses, TextItHasNoTokensFor) {
   Json document = readJson("toy.json");
   document["model"]["vocab"].erase("\u010A"); // the newline
-  Result<Tokenizer> tokenizer = Tokenizer::parse(document.dump(), "t.json");
+  Expected<Tokenizer> tokenizer = Tokenizer::parse(document.dump(), "t.json");
   ASSERT_TRUE(bool(tokenizer)) << tokenizer.error().text();
   EXPECT_EQ(encoded(*tokenizer, "ab"), encoded(loaded("toy"), "ab"));
   EXPECT_EQ(encoded(*tokenizer, "a\nb"), "t.json: no token for byte 10, which the text contains");
@@ -374,7 +375,7 @@ TEST(TokenizerRefuses, TextItHasNoTokensFor) {
 TEST(TokenizerRefuses, TextThatAPatternGivesUpOn) {
   Json document = readJson("llama3.json");
   document["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = "(a|aa)+$";
-  Result<Tokenizer> tokenizer = Tokenizer::parse(document.dump(), "t.json");
+  Expected<Tokenizer> tokenizer = Tokenizer::parse(document.dump(), "t.json");
   ASSERT_TRUE(bool(tokenizer));
   EXPECT_EQ(encoded(*tokenizer, std::string(60, 'a') + "b"),
             "t.json: pre_tokenizer.pretokenizers[0].pattern.Regex: the pattern "

@@ -1,14 +1,15 @@
 // Tokenizers of every published kind against the `tokenizers` and `tiktoken` packages over 10,000 texts
 // (test/Runtime/tokenizers/make_wide.py), and the files that only some kinds have.
-#include "serve/Tokenizer.h"
-#include "serve/Utf8.h"
+#include "base/Utf8.h"
+#include "text/Tokenizer.h"
 #include <cstring>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-using namespace k2rt;
+using namespace k2c;
+using namespace k2c::runtime;
 using Json = nlohmann::json;
 
 namespace {
@@ -33,8 +34,8 @@ TiktokenRules kimiRules() {
 }
 
 Tokenizer loaded(const std::string &name) {
-  Result<Tokenizer> tokenizer = name == "kimi" ? Tokenizer::parseRanks(fileOf("kimi.model"), "t.model", kimiRules())
-                                               : Tokenizer::parse(fileOf(name + ".json"), "t.json");
+  Expected<Tokenizer> tokenizer = name == "kimi" ? Tokenizer::parseRanks(fileOf("kimi.model"), "t.model", kimiRules())
+                                                 : Tokenizer::parse(fileOf(name + ".json"), "t.json");
   if (!tokenizer)
     ADD_FAILURE() << tokenizer.error().text();
   return std::move(*tokenizer);
@@ -70,7 +71,7 @@ protected:
     return texts[i].is_string() ? texts[i].get<std::string>() : bytesOfHex(texts[i]["hex"].get<std::string>());
   }
   std::vector<int32_t> encoded(size_t i) const {
-    Result<std::vector<int32_t>> ids = tokenizer.encode(text(i), i % 5 == 0);
+    Expected<std::vector<int32_t>> ids = tokenizer.encode(text(i), i % 5 == 0);
     if (!ids)
       ADD_FAILURE() << "text " << i << ": " << ids.error().text();
     return ids ? *ids : std::vector<int32_t>();
@@ -146,7 +147,7 @@ INSTANTIATE_TEST_SUITE_P(Tokenizer, RandomIds,
 std::string refusal(const std::string &name, const std::string &pointer, const Json &value) {
   Json document = Json::parse(fileOf(name + ".json"));
   document[Json::json_pointer(pointer)] = value;
-  Result<Tokenizer> tokenizer = Tokenizer::parse(document.dump(), "t.json");
+  Expected<Tokenizer> tokenizer = Tokenizer::parse(document.dump(), "t.json");
   return tokenizer ? "accepted" : tokenizer.error().text();
 }
 
@@ -189,16 +190,16 @@ TEST(TokenizerParts, DecodersInAnotherOrder) {
 TEST(TokenizerParts, CharactersWithoutAToken) {
   Json document = Json::parse(fileOf("metaspace.json"));
   document["model"]["unk_token"] = nullptr;
-  Result<Tokenizer> tokenizer = Tokenizer::parse(document.dump(), "t.json");
+  Expected<Tokenizer> tokenizer = Tokenizer::parse(document.dump(), "t.json");
   ASSERT_TRUE(bool(tokenizer)) << tokenizer.error().text();
-  Result<std::vector<int32_t>> ids = tokenizer->encode("a\U0001d54f", false);
+  Expected<std::vector<int32_t>> ids = tokenizer->encode("a\U0001d54f", false);
   ASSERT_FALSE(bool(ids));
   EXPECT_EQ(ids.error().text(), "t.json: no token for \"\U0001d54f\", which the text contains");
 }
 
 /// The error of a tiktoken.model.
 std::string ranksRefusal(const std::string &ranks, const TiktokenRules &rules = kimiRules()) {
-  Result<Tokenizer> tokenizer = Tokenizer::parseRanks(ranks, "t.model", rules);
+  Expected<Tokenizer> tokenizer = Tokenizer::parseRanks(ranks, "t.model", rules);
   return tokenizer ? "accepted" : tokenizer.error().text();
 }
 

@@ -1,9 +1,8 @@
-// Damaged weights at the start of a session: every byte is in some worker's hash, whatever the nodes and threads are.
-#include "host/WeightCheck.h"
+// Damaged weights at the start of a run: every byte is in some worker's hash, whatever the nodes and threads are.
+#include "device/cpu/WeightCheck.h"
+#include "device/cpu/CpuDevice.h"
 #include "fake/FakeBundle.h"
-#include "memory/Region.h"
 #include "run/FileFaults.h"
-#include "serve/Session.h"
 #include <atomic>
 #include <csignal>
 #include <filesystem>
@@ -14,7 +13,8 @@
 #include <sys/wait.h>
 #include <thread>
 
-using namespace k2rt;
+using namespace k2c;
+using namespace k2c::runtime;
 using nlohmann::json;
 
 namespace {
@@ -38,11 +38,11 @@ struct Weighty : FakeBundle {
   void damage(int64_t at) const {
     std::fstream(path("weights/blob0.bin"), std::ios::in | std::ios::out | std::ios::binary).seekp(at).put('!');
   }
-  /// Why a session of `threads` workers on `nodes` nodes is refused; "" when it is not.
+  /// Why an engine of `threads` workers on `nodes` nodes is refused; "" when it is not.
   std::string error(int32_t threads, int nodes, bool trust = false) const {
-    Result<Bundle> bundle = Bundle::open(folder);
+    Expected<Bundle> bundle = Bundle::open(folder);
     EXPECT_TRUE(bundle) << bundle.error().text();
-    SessionOptions options;
+    CpuOptions options;
     options.threads = threads;
     options.trust = trust;
     options.container = readContainer();
@@ -50,8 +50,8 @@ struct Weighty : FakeBundle {
     options.container->nodes.clear();
     for (int node = 0; node < nodes; ++node)
       options.container->nodes.push_back({node, options.container->processors, node});
-    Result<std::unique_ptr<Session>> session = Session::create(*bundle, options);
-    return session ? "" : session.error().text();
+    Expected<CpuEngine> cpu = CpuEngine::create(*bundle, options, {});
+    return cpu ? "" : cpu.error().text();
   }
 };
 

@@ -3,7 +3,8 @@
 #include "fake/FakeBundle.h"
 #include <gtest/gtest.h>
 
-using namespace k2rt;
+using namespace k2c;
+using namespace k2c::runtime;
 using nlohmann::json;
 
 namespace {
@@ -17,7 +18,7 @@ struct SharedBlob {
     if (bytes == 0)
       fake.index["slots"][1]["chunks"] = json::array();
   }
-  Result<Weights> map() const { return Weights::map(fake.folder, "weights/index.json", fake.index.dump(), 2, {}); }
+  Expected<Weights> map() const { return Weights::map(fake.folder, "weights/index.json", fake.index.dump(), 2, {}); }
 
   FakeBundle fake;
 };
@@ -25,7 +26,7 @@ struct SharedBlob {
 } // namespace
 
 TEST(Weights, EqualSlotsShareOneMapping) {
-  Result<Weights> weights = SharedBlob(4096).map();
+  Expected<Weights> weights = SharedBlob(4096).map();
   ASSERT_TRUE(weights) << weights.error().text();
   EXPECT_EQ(weights->bytes(), 4096);
   EXPECT_EQ(weights->slots()[0], weights->slots()[1]);
@@ -34,7 +35,7 @@ TEST(Weights, EqualSlotsShareOneMapping) {
 TEST(Weights, ASlotOfAnotherSizeThanItsBlobIsRefused) {
   for (const int64_t bytes : {4097, 8192, 4095, 0}) {
     const SharedBlob shared(bytes);
-    Result<Weights> weights = shared.map();
+    Expected<Weights> weights = shared.map();
     ASSERT_FALSE(weights) << bytes;
     EXPECT_EQ(weights.error().text(), shared.fake.folder + "/weights/index.json: slot 1 says " + std::to_string(bytes) +
                                           " bytes, file blob0.bin has 4096; run k2c pack");

@@ -1,15 +1,16 @@
 // Workers meet: every job runs once on every worker, also with many more workers than processors.
-#include "host/WorkerPool.h"
+#include "k2rt/WorkerPool.h"
 #include "../LimitedChild.h"
 #include <atomic>
 #include <gtest/gtest.h>
 #include <thread>
 
-using namespace k2rt;
+using namespace k2c;
+using namespace k2c::runtime;
 
 TEST(WorkerPool, EveryWorkerRunsEveryJobOnce) {
   for (int32_t threads : {1, 2, 7}) {
-    Result<std::unique_ptr<WorkerPool>> pool = WorkerPool::start(threads, readContainer());
+    Expected<std::unique_ptr<WorkerPool>> pool = WorkerPool::start(threads, readContainer());
     ASSERT_TRUE(pool) << pool.error().text();
     std::vector<int> runs(threads, 0);
     for (int job = 0; job < 50; ++job)
@@ -25,7 +26,7 @@ TEST(WorkerPool, AThreadThatTheSystemRefusesIsNamed) {
     GTEST_SKIP() << "a sanitizer takes memory itself";
   const std::string said = k2c::test::saidInChild([] {
     k2c::test::limitMoreMemory(16 << 20); // a thread's stack is a megabyte
-    Result<std::unique_ptr<WorkerPool>> pool = WorkerPool::start(64, readContainer());
+    Expected<std::unique_ptr<WorkerPool>> pool = WorkerPool::start(64, readContainer());
     return pool ? "started" : pool.error().text();
   });
   EXPECT_EQ(said.rfind("--threads 64: cannot start thread ", 0), 0u) << said;
@@ -34,7 +35,7 @@ TEST(WorkerPool, AThreadThatTheSystemRefusesIsNamed) {
 
 TEST(Barrier, WhoWaitsIdlesUntilTheLastArrives) {
   constexpr int32_t threads = 2;
-  Result<std::unique_ptr<WorkerPool>> pool = WorkerPool::start(threads, readContainer());
+  Expected<std::unique_ptr<WorkerPool>> pool = WorkerPool::start(threads, readContainer());
   ASSERT_TRUE(pool);
   Barrier barrier(threads, (*pool)->spins());
   std::atomic<int32_t> idled{0};
@@ -48,7 +49,7 @@ TEST(Barrier, WhoWaitsIdlesUntilTheLastArrives) {
 
 TEST(Barrier, NobodyPassesEarlyAndTheActionIsSeenByAll) {
   constexpr int32_t threads = 5;
-  Result<std::unique_ptr<WorkerPool>> pool = WorkerPool::start(threads, readContainer());
+  Expected<std::unique_ptr<WorkerPool>> pool = WorkerPool::start(threads, readContainer());
   ASSERT_TRUE(pool);
   Barrier barrier(threads, (*pool)->spins());
   int32_t rounds = 0; // written by the last to arrive only

@@ -1,6 +1,6 @@
 //===- JsonTest.cpp - places and bounds of JSON ---------------------------===//
 
-#include "k2c/Support/Json.h"
+#include "base/Json.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 //===- PrintableTest.cpp - What a message shows of hostile text -----------===//
-#include "k2c/Support/Printable.h"
+#include "base/Utf8.h"
 #include <gtest/gtest.h>
 
 using namespace k2c;

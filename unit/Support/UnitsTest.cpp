@@ -1,7 +1,7 @@
 //===- UnitsTest.cpp - printing of quantities -----------------------------===//
 
 #include "k2c/Support/Units.h"
-#include "k2c/Support/Error.h"
+#include "base/Error.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 #ifndef K2C_CLUSTER_QUANTITY_H
 #define K2C_CLUSTER_QUANTITY_H
 
-#include "k2c/Support/Error.h"
+#include "base/Error.h"
 #include <string>
 
 namespace k2c::cluster {

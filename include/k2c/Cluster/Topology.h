@@ -10,8 +10,8 @@
 #ifndef K2C_CLUSTER_TOPOLOGY_H
 #define K2C_CLUSTER_TOPOLOGY_H
 
+#include "base/Error.h"
 #include "k2c/Cluster/Calibration.h"
-#include "k2c/Support/Error.h"
 #include "k2c/Support/Units.h"
 #include <cstdint>
 #include <optional>

@@ -12,9 +12,9 @@
 #ifndef K2C_FORMULAS_QUERY_H
 #define K2C_FORMULAS_QUERY_H
 
+#include "base/Json.h"
 #include "k2c/Model/ModelSpec.h"
 #include "k2c/Planner/Checked.h"
-#include "k2c/Support/Json.h"
 #include <functional>
 #include <map>
 #include <memory>

@@ -2,8 +2,8 @@
 #ifndef K2C_FRONTEND_IMPORTMODEL_H
 #define K2C_FRONTEND_IMPORTMODEL_H
 
+#include "base/Error.h"
 #include "k2c/Model/ModelSpec.h"
-#include "k2c/Support/Error.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 

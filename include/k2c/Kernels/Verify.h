@@ -7,8 +7,8 @@
 #ifndef K2C_KERNELS_VERIFY_H
 #define K2C_KERNELS_VERIFY_H
 
+#include "base/Error.h"
 #include "k2c/Kernels/KernelDesc.h"
-#include "k2c/Support/Error.h"
 
 namespace k2c {
 

@@ -9,8 +9,8 @@
 #ifndef K2C_MODEL_MODELSPEC_H
 #define K2C_MODEL_MODELSPEC_H
 
+#include "base/Error.h"
 #include "k2c/Support/DType.h"
-#include "k2c/Support/Error.h"
 #include "k2c/Support/Scoring.h"
 #include "k2c/Support/Units.h"
 

@@ -9,8 +9,8 @@
 #ifndef K2C_MODEL_SAFETENSORS_H
 #define K2C_MODEL_SAFETENSORS_H
 
+#include "base/Error.h"
 #include "k2c/Support/DType.h"
-#include "k2c/Support/Error.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -7,8 +7,8 @@
 #ifndef K2C_PIPELINES_COMPILE_H
 #define K2C_PIPELINES_COMPILE_H
 
+#include "base/Error.h"
 #include "k2c/Planner/Plan.h"
-#include "k2c/Support/Error.h"
 #include <cstdint>
 #include <functional>
 #include <optional>

@@ -22,10 +22,10 @@
 #ifndef K2C_PLANNER_KERNELTIME_H
 #define K2C_PLANNER_KERNELTIME_H
 
+#include "base/Error.h"
 #include "k2c/Cluster/Calibration.h"
 #include "k2c/Kernels/TileConfig.h"
 #include "k2c/Planner/StepCost.h"
-#include "k2c/Support/Error.h"
 #include <string>
 #include <vector>
 

@@ -8,7 +8,7 @@
 #ifndef K2C_PLANNER_PLACEMENT_H
 #define K2C_PLANNER_PLACEMENT_H
 
-#include "k2c/Support/Error.h"
+#include "base/Error.h"
 #include <cstdint>
 #include <string>
 #include <vector>

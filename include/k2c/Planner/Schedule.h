@@ -12,8 +12,8 @@
 #ifndef K2C_PLANNER_SCHEDULE_H
 #define K2C_PLANNER_SCHEDULE_H
 
+#include "base/Error.h"
 #include "k2c/Planner/Bubble.h"
-#include "k2c/Support/Error.h"
 #include <vector>
 
 namespace k2c {

@@ -8,7 +8,7 @@
 #ifndef K2C_SUPPORT_YAML_H
 #define K2C_SUPPORT_YAML_H
 
-#include "k2c/Support/Error.h"
+#include "base/Error.h"
 
 #include <cstddef>
 #include <cstdint>

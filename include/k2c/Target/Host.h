@@ -8,8 +8,8 @@
 #ifndef K2C_TARGET_HOST_H
 #define K2C_TARGET_HOST_H
 
+#include "base/Error.h"
 #include "k2c/Kernels/TileConfig.h"
-#include "k2c/Support/Error.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include <cstdint>

@@ -8,11 +8,11 @@
 #ifndef K2C_TARGET_PACKAGE_H
 #define K2C_TARGET_PACKAGE_H
 
+#include "base/Error.h"
 #include "k2c/Kernels/Cost.h"
 #include "k2c/Kernels/WeightShare.h"
 #include "k2c/Model/ModelSpec.h"
 #include "k2c/Planner/Plan.h"
-#include "k2c/Support/Error.h"
 #include <string>
 #include <vector>
 

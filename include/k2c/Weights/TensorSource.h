@@ -7,8 +7,8 @@
 #ifndef K2C_WEIGHTS_TENSORSOURCE_H
 #define K2C_WEIGHTS_TENSORSOURCE_H
 
+#include "base/Error.h"
 #include "k2c/Support/DType.h"
-#include "k2c/Support/Error.h"
 #include <cstdint>
 #include <string>
 #include <vector>

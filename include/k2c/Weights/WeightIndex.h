@@ -8,7 +8,7 @@
 #ifndef K2C_WEIGHTS_WEIGHTINDEX_H
 #define K2C_WEIGHTS_WEIGHTINDEX_H
 
-#include "k2c/Support/Error.h"
+#include "base/Error.h"
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -15,9 +15,9 @@
 #ifndef K2C_WEIGHTS_WEIGHTMAP_H
 #define K2C_WEIGHTS_WEIGHTMAP_H
 
+#include "base/Error.h"
 #include "k2c/Kernels/KernelDesc.h"
 #include "k2c/Support/DType.h"
-#include "k2c/Support/Error.h"
 #include <cstdint>
 #include <functional>
 #include <optional>

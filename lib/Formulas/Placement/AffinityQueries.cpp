@@ -1,9 +1,9 @@
 //===- AffinityQueries.cpp - Queries about experts chosen together --------===//
 
 #include "../Parts.h"
+#include "base/JsonText.h"
 #include "k2c/Planner/Affinity.h"
 #include "k2c/Planner/Placement.h"
-#include "k2c/Support/JsonText.h"
 #include <algorithm>
 #include <cmath>
 

@@ -1,7 +1,7 @@
 //===- ReadPlacement.cpp - Loads and layouts that placement queries read --===//
 
 #include "ReadPlacement.h"
-#include "k2c/Support/JsonText.h"
+#include "base/JsonText.h"
 
 using namespace k2c;
 using nlohmann::json;

@@ -7,8 +7,8 @@
 #ifndef K2C_LIB_KERNELS_MODEL_EVALUATION_H
 #define K2C_LIB_KERNELS_MODEL_EVALUATION_H
 
+#include "base/Error.h"
 #include "k2c/Kernels/KernelDesc.h"
-#include "k2c/Support/Error.h"
 #include "k2rt/program.h"
 #include <cstring>
 #include <vector>

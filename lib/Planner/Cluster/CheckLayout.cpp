@@ -1,8 +1,8 @@
 //===- CheckLayout.cpp - Whether a model divides into a layout ----------------===//
 
 #include "TrainStep.h"
+#include "base/Utf8.h"
 #include "k2c/Model/Layers.h"
-#include "k2c/Support/Printable.h"
 
 using namespace k2c;
 using namespace k2c::planner;

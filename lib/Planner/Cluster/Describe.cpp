@@ -2,8 +2,8 @@
 
 #include "RequestModel.h"
 
+#include "base/Utf8.h"
 #include "k2c/Planner/Planner.h"
-#include "k2c/Support/Printable.h"
 #include <algorithm>
 #include <cmath>
 

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "TrainingModel.h"
-#include "k2c/Support/Printable.h"
+#include "base/Utf8.h"
 
 #include <algorithm>
 

@@ -1,8 +1,8 @@
 //===- ParseLayout.cpp - Layouts as people write them -------------------------===//
 
+#include "base/Utf8.h"
 #include "k2c/Planner/Checked.h"
 #include "k2c/Planner/Evaluate.h"
-#include "k2c/Support/Printable.h"
 
 #include <charconv>
 #include <set>

@@ -9,7 +9,7 @@
 #include "Ranking.h"
 #include "Space.h"
 #include "TrainingModel.h"
-#include "k2c/Support/Printable.h"
+#include "base/Utf8.h"
 
 #include <algorithm>
 #include <limits>

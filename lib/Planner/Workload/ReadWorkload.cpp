@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "base/Json.h"
+#include "base/Utf8.h"
 #include "k2c/Cluster/Quantity.h"
 #include "k2c/Planner/Workload.h"
-#include "k2c/Support/Json.h"
-#include "k2c/Support/Printable.h"
 #include "k2c/Support/Yaml.h"
 
 #include <cmath>

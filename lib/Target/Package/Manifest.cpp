@@ -1,7 +1,7 @@
 //===- Manifest.cpp - manifest.json: what was proved and decided ----------===//
+#include "base/JsonText.h"
 #include "k2c/Model/Layers.h"
 #include "k2c/Model/SpecJson.h"
-#include "k2c/Support/JsonText.h"
 #include "k2c/Target/Package.h"
 #include "k2rt/numerics.h"
 #include "k2rt/program.h"

@@ -1,10 +1,10 @@
 // Every file is checked before it is used: its size and hash, then the manifest field by field, and the CPU before a
 // program meets it.
 #include "program/Bundle.h"
-#include "host/CpuFeatures.h"
+#include "program/CpuFeatures.h"
 #include <sys/stat.h>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 static constexpr int64_t mostManifestBytes = int64_t(64) << 20;
 static constexpr int64_t mostIndexBytes = int64_t(256) << 20;
@@ -24,11 +24,11 @@ static int64_t fileBytes(const std::string &path) {
   return ::stat(path.c_str(), &facts) == 0 ? facts.st_size : 0;
 }
 
-Result<FileList> readFileList(const std::string &folder) {
+Expected<FileList> readFileList(const std::string &folder) {
   if (!bundleFileExists(folder, manifestFile))
     return Error{K2RT_INVALID_BUNDLE, folder, "is not a bundle: it has no manifest.json",
                  "name a folder that k2c compile wrote"};
-  Result<FileList> files = FileList::read(folder);
+  Expected<FileList> files = FileList::read(folder);
   if (!files)
     return files;
   if (Status right = files->checkSizes(); !right)
@@ -36,8 +36,8 @@ Result<FileList> readFileList(const std::string &folder) {
   return files;
 }
 
-Result<Manifest> readManifest(const FileList &files) {
-  Result<std::string> text = files.text(manifestFile, mostManifestBytes);
+Expected<Manifest> readManifest(const FileList &files) {
+  Expected<std::string> text = files.text(manifestFile, mostManifestBytes);
   if (!text)
     return text.takeError();
   const std::string tokenizer = tokenizerFile(files.folder());
@@ -46,7 +46,7 @@ Result<Manifest> readManifest(const FileList &files) {
 }
 
 /// Program and weights, after the manifest.
-static Result<Bundle> openRest(const FileList &files, Manifest manifest) {
+static Expected<Bundle> openRest(const FileList &files, Manifest manifest) {
   const std::string &folder = files.folder();
   if (Status cpu = checkCpuFeatures(manifest.cpuFeatures, manifest.cpu); !cpu)
     return cpu.takeError();
@@ -61,16 +61,16 @@ static Result<Bundle> openRest(const FileList &files, Manifest manifest) {
   checkedElsewhere.insert(std::begin(tokenizerFiles), std::end(tokenizerFiles));
   if (Status right = files.checkHashesBut(checkedElsewhere); !right)
     return right.takeError();
-  Result<Program> program = Program::load(folder, manifest);
+  Expected<Program> program = Program::load(folder, manifest);
   if (!program)
     return program.takeError();
   if (!bundleFileExists(folder, manifest.weightsIndex))
     return Error{K2RT_INVALID_BUNDLE, folder, "has no weights: it was compiled from shapes only",
                  "run k2c pack " + folder + " --checkpoint FOLDER"};
-  Result<std::string> index = files.text(manifest.weightsIndex, mostIndexBytes);
+  Expected<std::string> index = files.text(manifest.weightsIndex, mostIndexBytes);
   if (!index)
     return index.takeError();
-  Result<Weights> weights =
+  Expected<Weights> weights =
       Weights::map(folder, manifest.weightsIndex, *index, program->description().n_weights, manifest.shares);
   if (!weights)
     return weights.takeError();
@@ -82,14 +82,14 @@ static Result<Bundle> openRest(const FileList &files, Manifest manifest) {
   return Bundle{folder, std::move(manifest), std::move(*program), std::move(*weights)};
 }
 
-Result<Bundle> Bundle::open(const std::string &folder) {
-  Result<FileList> files = readFileList(folder);
+Expected<Bundle> Bundle::open(const std::string &folder) {
+  Expected<FileList> files = readFileList(folder);
   if (!files)
     return files.takeError();
-  Result<Manifest> manifest = readManifest(*files);
+  Expected<Manifest> manifest = readManifest(*files);
   if (!manifest)
     return manifest.takeError();
   return openRest(*files, std::move(*manifest));
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

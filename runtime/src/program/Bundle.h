@@ -8,18 +8,18 @@
 #include "program/Weights.h"
 #include <string>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 /// Reads files.json of a bundle, whose files are all there and have their sizes.
-Result<FileList> readFileList(const std::string &folder);
+Expected<FileList> readFileList(const std::string &folder);
 
 /// Reads the manifest alone: enough for `info`, also of a shape-only bundle and for another CPU.
-Result<Manifest> readManifest(const FileList &files);
+Expected<Manifest> readManifest(const FileList &files);
 
 /// The tokenizer's file in the bundle, "" when it has none.
 std::string tokenizerFile(const std::string &folder);
 
-/// An opened bundle. Sessions refer to it.
+/// An opened bundle. Engines refer to it.
 struct Bundle {
   std::string folder;
   Manifest manifest;
@@ -28,9 +28,9 @@ struct Bundle {
 
   /// Opens everything; refuses a file that is not what files.json says, a machine without the CPU features, and a
   /// bundle without weights.
-  static Result<Bundle> open(const std::string &folder);
+  static Expected<Bundle> open(const std::string &folder);
 };
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif

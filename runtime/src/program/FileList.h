@@ -5,19 +5,19 @@
 #ifndef K2RT_PROGRAM_FILELIST_H
 #define K2RT_PROGRAM_FILELIST_H
 
-#include "status/Status.h"
+#include "base/Error.h"
 #include <cstdint>
 #include <map>
 #include <set>
 #include <string>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 /// The list of a bundle folder. Each failure names the file, both values and the remedy.
 class FileList {
 public:
   /// Reads `folder`/files.json.
-  static Result<FileList> read(const std::string &folder);
+  static Expected<FileList> read(const std::string &folder);
 
   const std::string &folder() const { return root; }
   /// Each listed file is there, regular, not reached through a link, and has its size.
@@ -29,14 +29,14 @@ public:
   /// The same of every listed file but `others`.
   Status checkHashesBut(const std::set<std::string> &others) const;
   /// The bytes of `file`, at most `limitBytes`, checked so.
-  Result<std::string> text(const std::string &file, int64_t limitBytes) const;
+  Expected<std::string> text(const std::string &file, int64_t limitBytes) const;
 
 private:
   struct Facts {
     int64_t bytes;
     uint64_t hash;
   };
-  Result<Facts> factsOf(const std::string &file) const;
+  Expected<Facts> factsOf(const std::string &file) const;
   Status compare(const std::string &file, int64_t bytes, uint64_t hash) const;
 
   std::string root;
@@ -47,6 +47,6 @@ private:
 /// FileList::read says so.
 Status checkOwnProgram(const std::string &folder);
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif

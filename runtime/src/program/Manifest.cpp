@@ -1,12 +1,12 @@
 // Reads the fields (readX), then checks what they must say of each other (checkX).
 #include "program/Manifest.h"
+#include "base/File.h"
+#include "base/JsonFields.h"
+#include "base/Utf8.h"
 #include "k2rt/numerics.h"
 #include "k2rt/program.h"
-#include "memory/File.h"
-#include "program/Fields.h"
-#include "serve/Utf8.h"
 
-namespace k2rt {
+namespace k2c::runtime {
 
 namespace {
 
@@ -22,7 +22,7 @@ constexpr int64_t mostGroups = 8;
 constexpr size_t mostSlotRuns = 1 << 20;
 constexpr int64_t mostReservedTokens = 1 << 16;
 
-void readModel(Fields model, Manifest &manifest) {
+void readModel(JsonFields model, Manifest &manifest) {
   manifest.modelName = model.string("name");
   manifest.family = model.string("family", "");
   manifest.layers = model.integer("layers", 1, mostLayers);
@@ -41,7 +41,7 @@ void readModel(Fields model, Manifest &manifest) {
     model.fail("top_k", "is 0, but moe_layers names " + std::to_string(manifest.moeLayers.size()) + " layers");
 }
 
-void readTopology(Fields topology, Manifest &manifest) {
+void readTopology(JsonFields topology, Manifest &manifest) {
   constexpr int64_t mostCores = 1 << 20;
   manifest.topology = topology.string("name", "host");
   topology.integer("ranks", 1, 1);
@@ -51,10 +51,10 @@ void readTopology(Fields topology, Manifest &manifest) {
 }
 
 /// How launches read each weight slot: runs of slots that are read alike.
-void readShares(Fields &root, Manifest &manifest) {
+void readShares(JsonFields &root, Manifest &manifest) {
   if (!root.has("shares"))
     return;
-  for (Fields &run : root.objects("shares", mostSlotRuns)) {
+  for (JsonFields &run : root.objects("shares", mostSlotRuns)) {
     SlotShares shares;
     shares.slots = run.integer("slots", 1, mostSlotRuns);
     shares.share.groups = run.integer("groups", 1, mostWidth, 1);
@@ -66,7 +66,7 @@ void readShares(Fields &root, Manifest &manifest) {
   }
 }
 
-void readNumerics(Fields numerics, Manifest &manifest) {
+void readNumerics(JsonFields numerics, Manifest &manifest) {
   manifest.numericsId = numerics.string("id", "");
   const int64_t version = numerics.integer("version", 1, INT64_MAX);
   if (numerics.ok() && version != K2RT_NUMERICS_VERSION)
@@ -82,7 +82,7 @@ void readNumerics(Fields numerics, Manifest &manifest) {
     numerics.fail("mla", "is \"" + shortened(mla) + "\", must be phased, absorbed or expanded");
 }
 
-void readLimits(Fields limits, Manifest &manifest) {
+void readLimits(JsonFields limits, Manifest &manifest) {
   manifest.limits.step_tokens = limits.integer("step_tokens", 1, mostTokens);
   manifest.limits.max_sequences = limits.integer("max_sequences", 1, 1 << 16);
   manifest.limits.max_context = limits.integer("max_context", 1, mostTokens);
@@ -91,8 +91,8 @@ void readLimits(Fields limits, Manifest &manifest) {
   limits.integer("page", K2RT_PAGE_TOKENS, K2RT_PAGE_TOKENS);
 }
 
-void readCache(Fields &root, Manifest &manifest) {
-  for (Fields &entry : root.objects("cache", 256)) {
+void readCache(JsonFields &root, Manifest &manifest) {
+  for (JsonFields &entry : root.objects("cache", 256)) {
     CachePlane plane;
     plane.name = entry.string("plane");
     plane.layers = entry.integer("layers", 1, mostLayers);
@@ -116,7 +116,7 @@ void readCache(Fields &root, Manifest &manifest) {
   manifest.limits.cache_groups = static_cast<int64_t>(manifest.groupPages.size());
 }
 
-void readMemory(Fields memory, Manifest &manifest) {
+void readMemory(JsonFields memory, Manifest &manifest) {
   manifest.memory.weights = memory.integer("weights", 0, mostBytes);
   manifest.memory.code = memory.integer("code", 0, mostBytes);
   manifest.memory.cache = memory.integer("cache", 0, mostBytes);
@@ -128,8 +128,8 @@ void readMemory(Fields memory, Manifest &manifest) {
   manifest.memory.limits = manifest.limits;
 }
 
-void readKernels(Fields &root, Manifest &manifest) {
-  for (Fields &entry : root.objects("kernels", mostKernels)) {
+void readKernels(JsonFields &root, Manifest &manifest) {
+  for (JsonFields &entry : root.objects("kernels", mostKernels)) {
     KernelEntry kernel{entry.string("name"), entry.string("hash", ""), {}};
     if (entry.has("variants"))
       kernel.variants = entry.strings("variants", 256);
@@ -137,7 +137,7 @@ void readKernels(Fields &root, Manifest &manifest) {
   }
 }
 
-void readTokens(Fields &root, Manifest &manifest) {
+void readTokens(JsonFields &root, Manifest &manifest) {
   if (root.has("eos"))
     for (int64_t id : root.integers("eos", 0, manifest.vocab - 1, 256))
       manifest.eos.push_back(static_cast<int32_t>(id));
@@ -146,21 +146,21 @@ void readTokens(Fields &root, Manifest &manifest) {
     manifest.promptExpandedAtLeast = root.object("forms").integer("prompt_expanded_at_least", -1, mostTokens);
 }
 
-void readTiktoken(Fields &root, Manifest &manifest) {
+void readTiktoken(JsonFields &root, Manifest &manifest) {
   if (!root.has("tiktoken"))
     return;
-  Fields tiktoken = root.object("tiktoken");
+  JsonFields tiktoken = root.object("tiktoken");
   manifest.tiktokenPatterns = tiktoken.strings("pattern", 64);
   manifest.tiktokenReserved = tiktoken.integer("reserved", 0, mostReservedTokens);
 }
 
-void checkMemory(Fields &root, const Manifest &manifest) {
+void checkMemory(JsonFields &root, const Manifest &manifest) {
   if (!root.ok())
     return;
   int64_t cache = 0;
   for (const CachePlane &plane : manifest.planes)
     cache += plane.bytes();
-  Fields memory = root.object("memory");
+  JsonFields memory = root.object("memory");
   if (cache != manifest.memory.cache)
     memory.fail("cache", "is " + std::to_string(manifest.memory.cache) + " bytes, the planes of \"cache\" need " +
                              std::to_string(cache));
@@ -177,7 +177,7 @@ void checkMemory(Fields &root, const Manifest &manifest) {
 }
 
 /// One sequence of max_context tokens must fit each group, or the bundle could not run what it promises.
-void checkPages(Fields &root, const Manifest &manifest) {
+void checkPages(JsonFields &root, const Manifest &manifest) {
   const int64_t needed = k2rt_pages_per_sequence(&manifest.limits);
   for (size_t group = 0; group < manifest.groupPages.size(); ++group)
     if (manifest.groupPages[group] < needed)
@@ -186,7 +186,7 @@ void checkPages(Fields &root, const Manifest &manifest) {
 }
 
 /// Shares count no more bytes than there are weights: no sum of them overflows.
-void checkShares(Fields &root, const Manifest &manifest) {
+void checkShares(JsonFields &root, const Manifest &manifest) {
   int64_t left = manifest.memory.weights;
   for (const SlotShares &run : manifest.shares) {
     const int64_t items = run.slots * run.share.groups * run.share.items;
@@ -210,17 +210,17 @@ int32_t Manifest::promptForm(int64_t newTokens) const {
 
 int32_t Manifest::generatedForm() const { return mla == MlaForm::expanded ? K2RT_FORM_EXPANDED : K2RT_FORM_ABSORBED; }
 
-Result<Manifest> parseManifest(std::string_view text, const std::string &place, int64_t tokenizerBytes) {
-  Result<nlohmann::json> document = parseJson(text, place);
+Expected<Manifest> parseManifest(std::string_view text, const std::string &place, int64_t tokenizerBytes) {
+  Expected<nlohmann::json> document = parseJsonFields(text, place);
   if (!document)
     return document.takeError();
   Error error;
-  Fields root(*document, place + ": ", error);
+  JsonFields root(*document, place + ": ", error);
   root.integer("format", 1, 1);
   Manifest manifest;
   readModel(root.object("model"), manifest);
   readNumerics(root.object("numerics"), manifest);
-  Fields target = root.object("target");
+  JsonFields target = root.object("target");
   manifest.cpu = target.string("cpu", "");
   if (target.has("features_required"))
     manifest.cpuFeatures = target.strings("features_required", 256);
@@ -254,4 +254,4 @@ Result<Manifest> parseManifest(std::string_view text, const std::string &place, 
   return manifest;
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

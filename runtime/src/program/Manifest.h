@@ -2,15 +2,15 @@
 #ifndef K2RT_PROGRAM_MANIFEST_H
 #define K2RT_PROGRAM_MANIFEST_H
 
+#include "base/Error.h"
 #include "k2rt/reserve.h"
 #include "k2rt/share.h"
-#include "status/Status.h"
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 /// One plane of the paged cache; pages of 64 tokens of one layer.
 struct CachePlane {
@@ -99,8 +99,8 @@ struct Manifest {
 
 /// Parses and checks the text of manifest.json. `place` is the file's path; tokenizerBytes: the size of the bundle's
 /// tokenizer file, which the reserve must cover (0: none).
-Result<Manifest> parseManifest(std::string_view text, const std::string &place, int64_t tokenizerBytes);
+Expected<Manifest> parseManifest(std::string_view text, const std::string &place, int64_t tokenizerBytes);
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif

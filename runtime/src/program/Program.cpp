@@ -1,10 +1,10 @@
 // Loading runs code of the bundle; everything around it is checked first (Bundle.cpp orders the steps).
 #include "program/Program.h"
-#include "memory/File.h"
+#include "base/File.h"
 #include <cstring>
 #include <dlfcn.h>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 void Program::Closer::operator()(void *handle) const { ::dlclose(handle); }
 
@@ -44,11 +44,11 @@ static Status checkDescription(const k2rt_ir_program &facts, const Manifest &man
   return {};
 }
 
-Result<Program> Program::load(const std::string &folder, const Manifest &manifest) {
+Expected<Program> Program::load(const std::string &folder, const Manifest &manifest) {
   const std::string path = folder + "/" + programFile;
   {
     // Refuses links and what is no file; the loader itself would follow them.
-    Result<int64_t> bytes = bundleFileBytes(folder, programFile);
+    Expected<int64_t> bytes = bundleFileBytes(folder, programFile);
     if (!bytes)
       return bytes.takeError();
   }
@@ -90,4 +90,4 @@ const std::string &Program::variantName(int32_t kernel, int32_t variant) const {
   return variants[kernel][variant];
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

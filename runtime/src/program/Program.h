@@ -2,14 +2,14 @@
 #ifndef K2RT_PROGRAM_PROGRAM_H
 #define K2RT_PROGRAM_PROGRAM_H
 
+#include "base/Error.h"
 #include "k2rt/program.h"
 #include "program/Manifest.h"
-#include "status/Status.h"
 #include <memory>
 #include <string>
 #include <vector>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 /// Its name in a bundle.
 inline constexpr char programFile[] = "program.so";
@@ -18,7 +18,7 @@ inline constexpr char programFile[] = "program.so";
 class Program {
 public:
   /// Opens `folder`/program.so. Refuses another ABI and a description that contradicts the manifest.
-  static Result<Program> load(const std::string &folder, const Manifest &manifest);
+  static Expected<Program> load(const std::string &folder, const Manifest &manifest);
 
   const k2rt_ir_program &description() const { return *facts; }
   k2rt_ir_step_fn serve() const { return reinterpret_cast<k2rt_ir_step_fn>(facts->serve); }
@@ -36,6 +36,6 @@ private:
   std::vector<std::vector<std::string>> variants;
 };
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif

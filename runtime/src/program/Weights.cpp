@@ -1,13 +1,12 @@
 // A blob's name is its content's hash, so slots with equal contents share one mapping.
 #include "program/Weights.h"
-#include "memory/Hash.h"
-#include "memory/Region.h"
-#include "program/Fields.h"
+#include "base/Hash.h"
+#include "base/JsonFields.h"
 #include <algorithm>
 #include <map>
 #include <numeric>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 static constexpr size_t mostSlots = 1 << 20;
 static constexpr int64_t mostBlobBytes = int64_t(1) << 46;
@@ -22,7 +21,7 @@ struct Slot {
 };
 
 /// The hashes of the chunks of a file of `bytes` bytes.
-std::vector<uint64_t> readHashes(Fields &entry, int64_t bytes) {
+std::vector<uint64_t> readHashes(JsonFields &entry, int64_t bytes) {
   std::vector<uint64_t> hashes;
   entry.integer("chunk_bytes", hugePageBytes, hugePageBytes);
   for (const std::string &digits : entry.strings("chunks", static_cast<size_t>(mostBlobBytes / hugePageBytes))) {
@@ -45,15 +44,15 @@ bool isPlainName(const std::string &name) {
              [](unsigned char c) { return std::isalnum(c) || c == '.' || c == '_' || c == '-'; });
 }
 
-Result<std::vector<Slot>> readIndex(const std::string &text, const std::string &place, int32_t slotCount) {
-  Result<nlohmann::json> document = parseJson(text, place);
+Expected<std::vector<Slot>> readIndex(const std::string &text, const std::string &place, int32_t slotCount) {
+  Expected<nlohmann::json> document = parseJsonFields(text, place);
   if (!document)
     return document.takeError();
   Error error;
-  Fields root(*document, place + ": ", error);
+  JsonFields root(*document, place + ": ", error);
   root.integer("format", 1, 1);
   std::vector<Slot> slots(slotCount, Slot{-1, "", 0, {}});
-  for (Fields &entry : root.objects("slots", mostSlots)) {
+  for (JsonFields &entry : root.objects("slots", mostSlots)) {
     Slot slot{
         entry.integer("slot", 0, slotCount - 1), entry.string("file"), entry.integer("bytes", 0, mostBlobBytes), {}};
     slot.hashes = readHashes(entry, slot.bytes);
@@ -99,9 +98,9 @@ static Status checkShares(const std::vector<SlotShares> &shares, const std::vect
   return {};
 }
 
-Result<Weights> Weights::map(const std::string &folder, const std::string &index, const std::string &text,
-                             int32_t slotCount, const std::vector<SlotShares> &shares) {
-  Result<std::vector<Slot>> slots = readIndex(text, folder + "/" + index, slotCount);
+Expected<Weights> Weights::map(const std::string &folder, const std::string &index, const std::string &text,
+                               int32_t slotCount, const std::vector<SlotShares> &shares) {
+  Expected<std::vector<Slot>> slots = readIndex(text, folder + "/" + index, slotCount);
   if (!slots)
     return slots.takeError();
   const size_t slash = index.rfind('/');
@@ -115,7 +114,7 @@ Result<Weights> Weights::map(const std::string &folder, const std::string &index
   for (Slot &slot : *slots) {
     const MappedFile *&file = mapped[slot.file];
     if (!file) {
-      Result<MappedFile> opened = MappedFile::open(folder, prefix + slot.file, slot.bytes);
+      Expected<MappedFile> opened = MappedFile::open(folder, prefix + slot.file, slot.bytes);
       if (!opened)
         return opened.takeError();
       weights.files.push_back(std::move(*opened));
@@ -143,4 +142,4 @@ int64_t Weights::hugePageableBytes() const {
   return bytes;
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

@@ -2,12 +2,12 @@
 #ifndef K2RT_PROGRAM_WEIGHTS_H
 #define K2RT_PROGRAM_WEIGHTS_H
 
-#include "memory/File.h"
+#include "base/File.h"
 #include "program/Manifest.h"
 #include <string>
 #include <vector>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 /// Mapped blobs; slots may share one. Lives as long as anything that reads a slot.
 class Weights {
@@ -16,8 +16,8 @@ public:
   /// missing, twice or out of range, a file name that is a path, a file of another size, and another number of hashes
   /// than it has chunks. `slotCount`: what the program has. `shares`: how launches read the slots (manifest); refused
   /// when it does not fit them.
-  static Result<Weights> map(const std::string &folder, const std::string &index, const std::string &text,
-                             int32_t slotCount, const std::vector<SlotShares> &shares = {});
+  static Expected<Weights> map(const std::string &folder, const std::string &index, const std::string &text,
+                               int32_t slotCount, const std::vector<SlotShares> &shares = {});
 
   /// Base of each slot, page aligned; null for an empty slot.
   const std::vector<const void *> &slots() const { return bases; }
@@ -61,6 +61,6 @@ private:
   int64_t total = 0;
 };
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif

@@ -1,17 +1,17 @@
 // `run bench`: prefill of one cold prompt, and decoding of B sequences side by side; medians over repeats.
 //
 // Every sequence really reads its own random prompt: an unread cache or equal prompts would flatter the numbers.
-#include "host/BandwidthProbe.h"
-#include "host/FirstTouch.h"
-#include "memory/Container.h"
+#include "base/Container.h"
+#include "device/cpu/BandwidthProbe.h"
+#include "device/cpu/FirstTouch.h"
+#include "k2rt/Sampler.h"
 #include "run/JsonWriter.h"
 #include "run/Progress.h"
 #include "run/Run.h"
-#include "serve/Sampler.h"
 #include <algorithm>
 #include <optional>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 namespace {
 
@@ -52,11 +52,11 @@ std::vector<int32_t> randomIds(int64_t count, int64_t vocab, uint64_t seed, int6
   return ids;
 }
 
-Status benchPrefill(Session &session, const BenchSizes &sizes, int64_t repeat, Rates &rates) {
-  Scheduler scheduler(session, {});
+Status benchPrefill(Engine &engine, const BenchSizes &sizes, int64_t repeat, Rates &rates) {
+  Scheduler scheduler(engine, {});
   Request request;
-  request.prompt = randomIds(sizes.prefill, session.manifest().vocab, sizes.seed, repeat);
-  if (Result<int64_t> number = scheduler.add(std::move(request)); !number)
+  request.prompt = randomIds(sizes.prefill, engine.manifest().vocab, sizes.seed, repeat);
+  if (Expected<int64_t> number = scheduler.add(std::move(request)); !number)
     return number.takeError();
   const int64_t begin = Trace::nowNs();
   if (Status done = scheduler.drain(); !done)
@@ -66,7 +66,7 @@ Status benchPrefill(Session &session, const BenchSizes &sizes, int64_t repeat, R
 }
 
 /// `steps`: steps per second, of each step alone.
-Status benchDecode(Session &session, const BenchSizes &sizes, int64_t repeat, Rates &rates, Rates &steps) {
+Status benchDecode(Engine &engine, const BenchSizes &sizes, int64_t repeat, Rates &rates, Rates &steps) {
   int64_t reading = sizes.batch, newTokens = 0;
   StepEvents events;
   events.token = [&](const Sequence &sequence, int32_t, bool) {
@@ -74,25 +74,25 @@ Status benchDecode(Session &session, const BenchSizes &sizes, int64_t repeat, Ra
     ++newTokens;
     return true;
   };
-  Scheduler scheduler(session, std::move(events));
+  Scheduler scheduler(engine, std::move(events));
   for (int64_t i = 0; i < sizes.batch; ++i) {
     Request request;
     request.prompt =
-        randomIds(std::max<int64_t>(sizes.context, 1), session.manifest().vocab, sizes.seed, repeat * sizes.batch + i);
+        randomIds(std::max<int64_t>(sizes.context, 1), engine.manifest().vocab, sizes.seed, repeat * sizes.batch + i);
     // A sequence that has read its prompt early goes on while the others read: it needs room for that, too.
-    request.maxNew = session.manifest().limits.max_context - static_cast<int64_t>(request.prompt.size()) + 1;
+    request.maxNew = engine.manifest().limits.max_context - static_cast<int64_t>(request.prompt.size()) + 1;
     request.ignoreEos = true;
-    if (Result<int64_t> number = scheduler.add(std::move(request)); !number)
+    if (Expected<int64_t> number = scheduler.add(std::move(request)); !number)
       return number.takeError();
   }
   while (reading > 0)
-    if (Result<bool> more = scheduler.step(); !more)
+    if (Expected<bool> more = scheduler.step(); !more)
       return more.takeError();
   newTokens = 0;
   const int64_t begin = Trace::nowNs();
   int64_t last = begin;
   for (int64_t i = 0; i < sizes.decode; ++i) {
-    if (Result<bool> more = scheduler.step(); !more)
+    if (Expected<bool> more = scheduler.step(); !more)
       return more.takeError();
     const int64_t now = Trace::nowNs();
     steps.add(1, now - last);
@@ -104,7 +104,7 @@ Status benchDecode(Session &session, const BenchSizes &sizes, int64_t repeat, Ra
 }
 
 /// What was chosen, and the rest as far as the context reaches. Error: more than the bundle's limits hold.
-Result<BenchSizes> sizesOf(const BenchFlags &flags, const k2rt_limits &limits) {
+Expected<BenchSizes> sizesOf(const BenchFlags &flags, const k2rt_limits &limits) {
   const int64_t most = limits.max_context;
   const auto refuse = [](const std::string &flag, const std::string &value, const char *what, int64_t limit) {
     return Error{K2RT_INVALID_ARGUMENT, flag, "is " + value + ", the bundle's " + what + " is " + std::to_string(limit),
@@ -137,12 +137,13 @@ void printRates(JsonWriter &json, const char *key, Rates &rates) {
   json.key("min").value(rates.least()).key("max").value(rates.most()).endObject();
 }
 
-void printResults(const RunOptions &options, const BenchSizes &sizes, Session &session, Rates &prefill, Rates &decode,
+void printResults(const RunOptions &options, const BenchSizes &sizes, Run &run, Rates &prefill, Rates &decode,
                   Rates &steps) {
-  const Manifest &manifest = session.manifest();
-  const Bandwidth bandwidth = probeBandwidth(session);
+  const Manifest &manifest = run.bundle.manifest;
+  const Bandwidth bandwidth = probeBandwidth(*run.cpu.device);
+  const int32_t threads = run.cpu.device->workers();
   const int64_t peak = peakResidentBytes(), anonymous = anonymousResidentBytes();
-  const int64_t huge = hugeWeightBytes(session.bundle().weights, std::numeric_limits<int64_t>::max()).value_or(0);
+  const int64_t huge = hugeWeightBytes(run.bundle.weights, std::numeric_limits<int64_t>::max()).value_or(0);
   if (!options.json) {
     std::printf("prefill %lld tokens: %.1f tokens/s (%.1f .. %.1f)\ndecode %lld x %lld after %lld: %.1f tokens/s "
                 "(%.1f .. %.1f)\n%s read %.2f GB/s, peak %lld bytes, %d threads, %lld bytes of weights in huge pages\n",
@@ -150,7 +151,7 @@ void printResults(const RunOptions &options, const BenchSizes &sizes, Session &s
                 static_cast<long long>(sizes.batch), static_cast<long long>(sizes.decode),
                 static_cast<long long>(sizes.context), decode.median(), decode.least(), decode.most(),
                 bandwidth.isOfCaches() ? "caches" : "memory", bandwidth.bytesPerSecond / 1e9,
-                static_cast<long long>(peak), session.threads(), static_cast<long long>(huge));
+                static_cast<long long>(peak), threads, static_cast<long long>(huge));
     return;
   }
   JsonWriter json(stdout);
@@ -162,9 +163,9 @@ void printResults(const RunOptions &options, const BenchSizes &sizes, Session &s
   json.key("bandwidth_probe_of").value(bandwidth.isOfCaches() ? "caches" : "memory");
   json.key("peak_rss_bytes").value(peak).key("predicted").raw(manifest.predictedJson);
   json.key("anonymous_rss_bytes").value(anonymous);
-  json.key("anonymous_certified_bytes").value(manifest.memory.anonymousBytes(session.threads()));
+  json.key("anonymous_certified_bytes").value(manifest.memory.anonymousBytes(threads));
   json.key("huge_file_bytes").value(huge);
-  json.key("threads").value(session.threads()).key("repeat").value(sizes.repeat);
+  json.key("threads").value(threads).key("repeat").value(sizes.repeat);
   json.key("prefill_tokens").value(sizes.prefill).key("decode_tokens").value(sizes.decode);
   json.key("batch").value(sizes.batch).key("context").value(sizes.context);
   printRates(json, "prefill", prefill);
@@ -177,11 +178,11 @@ void printResults(const RunOptions &options, const BenchSizes &sizes, Session &s
 }
 
 Status runBench(const RunOptions &options, const BenchFlags &flags) {
-  Result<std::unique_ptr<Run>> run = Run::open(options);
+  Expected<std::unique_ptr<Run>> run = Run::open(options);
   if (!run)
     return run.takeError();
-  Session &session = *(*run)->session;
-  Result<BenchSizes> fitting = sizesOf(flags, session.manifest().limits);
+  Engine &engine = (*run)->engine();
+  Expected<BenchSizes> fitting = sizesOf(flags, engine.manifest().limits);
   if (!fitting)
     return fitting.takeError();
   const BenchSizes &sizes = *fitting;
@@ -191,17 +192,17 @@ Status runBench(const RunOptions &options, const BenchFlags &flags) {
     Progress progress("bench", sizes.repeat * perRepeat);
     for (int64_t repeat = 0; repeat < sizes.repeat; ++repeat) {
       if (sizes.prefill > 0)
-        if (Status done = benchPrefill(session, sizes, repeat, prefill); !done)
+        if (Status done = benchPrefill(engine, sizes, repeat, prefill); !done)
           return done;
       if (sizes.decode > 0)
-        if (Status done = benchDecode(session, sizes, repeat, decode, steps); !done)
+        if (Status done = benchDecode(engine, sizes, repeat, decode, steps); !done)
           return done;
       progress.advance(perRepeat);
     }
   }
-  if (Status traced = session.finishTrace(); !traced)
+  if (Status traced = engine.finishTrace(); !traced)
     return traced;
-  printResults(options, sizes, session, prefill, decode, steps);
+  printResults(options, sizes, **run, prefill, decode, steps);
   return {};
 }
 
@@ -226,4 +227,4 @@ void addBench(CLI::App &app, RunOptions &options, Command &command) {
   bench->callback([flags, &options, &command] { command = [flags, &options] { return runBench(options, *flags); }; });
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

@@ -1,11 +1,12 @@
 // Rows first: how many fit the window. Then the arrays, each for that many rows.
 #include "run/CaptureBuffers.h"
+#include "engine/Carver.h"
 #include <algorithm>
 #include <limits>
 
-namespace k2rt {
+namespace k2c::runtime {
 
-Result<CaptureBuffers> CaptureBuffers::allocate(const Manifest &manifest, CaptureChoice choice) {
+Expected<CaptureBuffers> CaptureBuffers::allocate(const Manifest &manifest, CaptureChoice choice) {
   constexpr int64_t windowBytes = int64_t(64) << 20;
   const int64_t choices = static_cast<int64_t>(manifest.moeLayers.size()) * manifest.topK;
   const int64_t hidden = (manifest.layers + 1) * manifest.hidden;
@@ -15,11 +16,11 @@ Result<CaptureBuffers> CaptureBuffers::allocate(const Manifest &manifest, Captur
   const int64_t rows = std::min(manifest.limits.step_tokens, windowBytes / std::max<int64_t>(rowBytes, 1));
   buffers.view.rows = std::max<int64_t>(rows, 1);
   const int64_t logits = choice.hidden ? manifest.layers * manifest.heads : 0;
-  Result<Region> region = Region::allocate(buffers.view.rows * rowBytes + logits * 4 + 64 * 8, "captured rows");
+  Expected<Region> region = Region::allocate(buffers.view.rows * rowBytes + logits * 4 + 64 * 8, "captured rows");
   if (!region)
     return region.takeError();
   buffers.region = std::move(*region);
-  Carver carver(buffers.region);
+  Carver carver(buffers.region.data(), buffers.region.size());
   if (choice.routes) {
     buffers.view.experts = carver.take<int32_t>(buffers.view.rows * choices);
     buffers.view.weights = carver.take<float>(buffers.view.rows * choices);
@@ -36,4 +37,4 @@ Result<CaptureBuffers> CaptureBuffers::allocate(const Manifest &manifest, Captur
   return buffers;
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

@@ -2,10 +2,10 @@
 #ifndef K2RT_RUN_CAPTUREBUFFERS_H
 #define K2RT_RUN_CAPTUREBUFFERS_H
 
-#include "memory/Region.h"
-#include "serve/Scheduler.h"
+#include "device/cpu/Region.h"
+#include "engine/Scheduler.h"
 
-namespace k2rt {
+namespace k2c::runtime {
 
 /// Which arrays a command needs.
 struct CaptureChoice {
@@ -17,7 +17,7 @@ struct CaptureChoice {
 /// Buffers for at most 64 MiB of rows; a step is no larger than they are, which changes no bit of it.
 class CaptureBuffers {
 public:
-  static Result<CaptureBuffers> allocate(const Manifest &manifest, CaptureChoice choice);
+  static Expected<CaptureBuffers> allocate(const Manifest &manifest, CaptureChoice choice);
   /// For Scheduler::capture; `captured` is the caller's to set.
   Captures view;
 
@@ -25,6 +25,6 @@ private:
   Region region;
 };
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif

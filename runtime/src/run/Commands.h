@@ -2,12 +2,12 @@
 #ifndef K2RT_RUN_COMMANDS_H
 #define K2RT_RUN_COMMANDS_H
 
-#include "status/Status.h"
+#include "base/Error.h"
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 /// Flags that every command takes.
 struct RunOptions {
@@ -36,6 +36,6 @@ void addInfo(CLI::App &app, RunOptions &options, Command &command);
 /// Adds --threads, --chunk, --trace, --transport, --trust and --json.
 void addRunFlags(CLI::App &command, RunOptions &options);
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif

@@ -10,7 +10,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 namespace {
 
@@ -93,4 +93,4 @@ void nameFileFaults() {
   ::sigaction(SIGBUS, &action, nullptr);
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

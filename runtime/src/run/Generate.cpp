@@ -1,12 +1,12 @@
 // `run generate`: prompts in, new tokens out, streamed as text or collected as JSON.
+#include "k2rt/Sampler.h"
 #include "run/GeneratedText.h"
 #include "run/JsonWriter.h"
 #include "run/Progress.h"
 #include "run/Run.h"
-#include "serve/Sampler.h"
 #include <algorithm>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 namespace {
 
@@ -157,8 +157,8 @@ void Generation::printJson() const {
 }
 
 Status Generation::run() {
-  // The tokenizer first: reading it takes more than it keeps, and the session's memory is not there yet.
-  Result<std::optional<Tokenizer>> loaded = openTokenizer(options.folder);
+  // The tokenizer first: reading it takes more than it keeps, and the engine's memory is not there yet.
+  Expected<std::optional<Tokenizer>> loaded = openTokenizer(options.folder);
   // Ids in and ids out need none: one that this build cannot read stands in the way of text only.
   const bool needsText = !(flags.prompt.ids || flags.prompt.batchFile) || !flags.stops.empty();
   if (!loaded && (needsText || loaded.error().code != K2RT_UNSUPPORTED))
@@ -166,17 +166,17 @@ Status Generation::run() {
   if (loaded)
     tokenizer = std::move(*loaded);
   const Tokenizer *words = tokenizer ? &*tokenizer : nullptr;
-  Result<Prompts> prompts = readPrompts(flags.prompt, words);
+  Expected<Prompts> prompts = readPrompts(flags.prompt, words);
   if (!prompts)
     return prompts.takeError();
-  Result<std::unique_ptr<Run>> run = Run::open(options);
+  Expected<std::unique_ptr<Run>> run = Run::open(options);
   if (!run)
     return run.takeError();
   opened = std::move(*run);
   isBatch = prompts->isBatch;
   if (Status fits = checkPrompts(*prompts); !fits)
     return fits;
-  Scheduler scheduler(*opened->session, events());
+  Scheduler scheduler(opened->engine(), events());
   int64_t total = 0;
   for (size_t i = 0; i < prompts->ids.size(); ++i) {
     std::vector<int32_t> &prompt = prompts->ids[i];
@@ -190,7 +190,7 @@ Status Generation::run() {
     total += request.maxNew;
     FILE *stream = options.json || isBatch ? nullptr : stdout;
     outputs.push_back(Output{std::move(prompt), {}, {words, flags.stops, stream}, Finish::running, 0, 0, 0, {}});
-    if (Result<int64_t> number = scheduler.add(std::move(request)); !number)
+    if (Expected<int64_t> number = scheduler.add(std::move(request)); !number)
       return number.takeError();
   }
   progress.emplace("generate", total);
@@ -234,4 +234,4 @@ void addGenerate(CLI::App &app, RunOptions &options, Command &command) {
       [flags, &options, &command] { command = [flags, &options] { return Generation(options, *flags).run(); }; });
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

@@ -2,7 +2,7 @@
 #include "run/GeneratedText.h"
 #include <algorithm>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 GeneratedText::GeneratedText(const Tokenizer *tokenizer, const std::vector<std::string> &stops, FILE *stream)
     : stops(stops), stream(stream) {
@@ -51,4 +51,4 @@ void GeneratedText::print(size_t end) {
   printed = end;
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

@@ -2,13 +2,13 @@
 #ifndef K2RT_RUN_GENERATEDTEXT_H
 #define K2RT_RUN_GENERATEDTEXT_H
 
-#include "serve/Tokenizer.h"
+#include "text/Tokenizer.h"
 #include <cstdio>
 #include <optional>
 #include <string>
 #include <vector>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 class GeneratedText {
 public:
@@ -34,6 +34,6 @@ private:
   bool stopped = false;
 };
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif

@@ -6,7 +6,7 @@
 #include "run/Spool.h"
 #include <cmath>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 namespace {
 
@@ -53,17 +53,17 @@ void printText(Spool &spool, const Manifest &manifest, int64_t tokens) {
 }
 
 Status printHidden(const RunOptions &options, const HiddenFlags &flags) {
-  Result<Prompts> prompts = readPrompts(flags.prompt, nullptr);
+  Expected<Prompts> prompts = readPrompts(flags.prompt, nullptr);
   if (!prompts)
     return prompts.takeError();
-  Result<std::unique_ptr<Run>> run = Run::open(options);
+  Expected<std::unique_ptr<Run>> run = Run::open(options);
   if (!run)
     return run.takeError();
   const Manifest &manifest = (*run)->bundle.manifest;
-  Result<CaptureBuffers> buffers = CaptureBuffers::allocate(manifest, {false, true, !flags.routesFile.empty()});
+  Expected<CaptureBuffers> buffers = CaptureBuffers::allocate(manifest, {false, true, !flags.routesFile.empty()});
   if (!buffers)
     return buffers.takeError();
-  Result<Spool> spool = Spool::create();
+  Expected<Spool> spool = Spool::create();
   if (!spool)
     return spool.takeError();
   const int64_t tokens = static_cast<int64_t>(prompts->ids[0].size()), width = manifest.hidden;
@@ -76,15 +76,15 @@ Status printHidden(const RunOptions &options, const HiddenFlags &flags) {
   request.prompt = std::move(prompts->ids[0]);
   ForcedRoutes forced;
   if (!flags.routesFile.empty()) {
-    Result<ForcedRoutes> routes = readRoutes(flags.routesFile, manifest, tokens);
+    Expected<ForcedRoutes> routes = readRoutes(flags.routesFile, manifest, tokens);
     if (!routes)
       return routes.takeError();
     forced = std::move(*routes);
     request.forced = &forced;
   }
-  Scheduler scheduler(*(*run)->session, {});
+  Scheduler scheduler((*run)->engine(), {});
   scheduler.capture(buffers->view);
-  if (Result<int64_t> number = scheduler.add(std::move(request)); !number)
+  if (Expected<int64_t> number = scheduler.add(std::move(request)); !number)
     return number.takeError();
   if (Status done = (*run)->drain(scheduler); !done)
     return done;
@@ -109,4 +109,4 @@ void addHidden(CLI::App &app, RunOptions &options, Command &command) {
       [flags, &options, &command] { command = [flags, &options] { return printHidden(options, *flags); }; });
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

@@ -1,13 +1,13 @@
 // `run info`: what the bundle is and what it will take, from the manifest alone: no weights, no program, any CPU.
-#include "host/PlacementReport.h"
+#include "base/Utf8.h"
+#include "device/cpu/PlacementReport.h"
+#include "engine/Trace.h"
 #include "program/Bundle.h"
 #include "run/Commands.h"
 #include "run/JsonWriter.h"
-#include "serve/Utf8.h"
-#include "trace/Trace.h"
 #include <cinttypes>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 namespace {
 
@@ -69,16 +69,16 @@ void printText(const Manifest &manifest, int32_t threads, const Container &conta
 }
 
 Status printInfo(const RunOptions &options) {
-  Result<FileList> files = readFileList(options.folder);
+  Expected<FileList> files = readFileList(options.folder);
   if (!files)
     return files.takeError();
-  Result<Manifest> manifest = readManifest(*files);
+  Expected<Manifest> manifest = readManifest(*files);
   if (!manifest)
     return manifest.takeError();
   const Container container = readContainer();
   const int32_t threads = options.threads > 0 ? options.threads : container.defaultThreads;
   if (!options.traceFile.empty()) {
-    Result<std::unique_ptr<Trace>> trace = Trace::create(options.traceFile, threads);
+    Expected<std::unique_ptr<Trace>> trace = Trace::create(options.traceFile, threads);
     // Nothing runs, so no event needs a kernel's name.
     if (Status written = trace ? (*trace)->write(Program()) : trace.takeError(); !written)
       return written;
@@ -99,4 +99,4 @@ void addInfo(CLI::App &app, RunOptions &options, Command &command) {
   info->callback([&options, &command] { command = [&options] { return printInfo(options); }; });
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

@@ -1,20 +1,20 @@
 // Only lock-free atomics are touched in the handler.
 #include "run/Interrupt.h"
-#include "serve/Session.h"
+#include "engine/Engine.h"
 #include <atomic>
 #include <csignal>
 #include <unistd.h>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 static std::atomic<bool> interrupted{false};
-static std::atomic<Session *> current{nullptr};
+static std::atomic<Engine *> current{nullptr};
 
 static void onInterrupt(int) {
   if (interrupted.exchange(true))
     ::_exit(130);
-  if (Session *session = current.load())
-    session->interrupt();
+  if (Engine *engine = current.load())
+    engine->interrupt();
 }
 
 void catchInterrupt() {
@@ -26,10 +26,10 @@ void catchInterrupt() {
 
 bool wasInterrupted() { return interrupted.load(); }
 
-void interruptStops(Session *session) {
-  current.store(session);
-  if (session && wasInterrupted())
-    session->interrupt();
+void interruptStops(Engine *engine) {
+  current.store(engine);
+  if (engine && wasInterrupted())
+    engine->interrupt();
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

@@ -2,17 +2,17 @@
 #ifndef K2RT_RUN_INTERRUPT_H
 #define K2RT_RUN_INTERRUPT_H
 
-namespace k2rt {
+namespace k2c::runtime {
 
-class Session;
+class Engine;
 
 /// Installs the handler. Once, at start.
 void catchInterrupt();
 /// Whether SIGINT has come.
 bool wasInterrupted();
-/// The session that a SIGINT stops from now on; null before it is destroyed.
-void interruptStops(Session *session);
+/// The engine that a SIGINT stops from now on; null before it is destroyed.
+void interruptStops(Engine *engine);
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif

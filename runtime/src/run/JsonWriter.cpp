@@ -1,10 +1,10 @@
 // to_chars, unlike printf, knows no locale and is several times faster: a row of logits has 160,000 numbers.
 #include "run/JsonWriter.h"
-#include "serve/Utf8.h"
+#include "base/Utf8.h"
 #include <charconv>
 #include <cmath>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 void JsonWriter::separate() {
   if (comma && !afterKey)
@@ -86,4 +86,4 @@ JsonWriter &JsonWriter::raw(std::string_view json) {
   return *this;
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 /// Writes one document. Commas are its business; the caller opens and closes.
 class JsonWriter {
@@ -47,6 +47,6 @@ private:
   bool afterKey = false; ///< the next value belongs to a key
 };
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif

@@ -1,12 +1,12 @@
 // `run logits`: the logits after the last token of each prompt, or after every token.
+#include "k2rt/Sampler.h"
 #include "run/CaptureBuffers.h"
 #include "run/JsonWriter.h"
 #include "run/Progress.h"
 #include "run/Run.h"
 #include "run/Spool.h"
-#include "serve/Sampler.h"
 
-namespace k2rt {
+namespace k2c::runtime {
 
 namespace {
 
@@ -55,14 +55,14 @@ void printText(Rows &rows) {
 }
 
 Status printLogits(const RunOptions &options, const LogitsFlags &flags) {
-  Result<Prompts> prompts = readPrompts(flags.prompt, nullptr);
+  Expected<Prompts> prompts = readPrompts(flags.prompt, nullptr);
   if (!prompts)
     return prompts.takeError();
-  Result<std::unique_ptr<Run>> run = Run::open(options);
+  Expected<std::unique_ptr<Run>> run = Run::open(options);
   if (!run)
     return run.takeError();
   const Manifest &manifest = (*run)->bundle.manifest;
-  Result<Spool> spool = Spool::create();
+  Expected<Spool> spool = Spool::create();
   if (!spool)
     return spool.takeError();
   Rows rows{std::move(*spool), {0}, manifest.vocab};
@@ -72,14 +72,14 @@ Status printLogits(const RunOptions &options, const LogitsFlags &flags) {
     const int64_t row = rows.begin[sequence.number] + (flags.all ? position : 0);
     rows.spool.write(row * rows.vocab, logits, rows.vocab);
   };
-  Scheduler scheduler(*(*run)->session, std::move(events));
-  Result<CaptureBuffers> buffers = CaptureBuffers::allocate(manifest, {false, false, !flags.routesFile.empty()});
+  Scheduler scheduler((*run)->engine(), std::move(events));
+  Expected<CaptureBuffers> buffers = CaptureBuffers::allocate(manifest, {false, false, !flags.routesFile.empty()});
   if (!buffers)
     return buffers.takeError();
   ForcedRoutes forced;
   if (!flags.routesFile.empty()) {
     const int64_t tokens = static_cast<int64_t>(prompts->ids[0].size());
-    Result<ForcedRoutes> routes = readRoutes(flags.routesFile, manifest, tokens);
+    Expected<ForcedRoutes> routes = readRoutes(flags.routesFile, manifest, tokens);
     if (!routes)
       return routes.takeError();
     forced = std::move(*routes);
@@ -91,7 +91,7 @@ Status printLogits(const RunOptions &options, const LogitsFlags &flags) {
     request.forced = flags.routesFile.empty() ? nullptr : &forced;
     rows.begin.push_back(rows.begin.back() + (flags.all ? static_cast<int64_t>(prompt.size()) : 1));
     request.prompt = std::move(prompt);
-    if (Result<int64_t> number = scheduler.add(std::move(request)); !number)
+    if (Expected<int64_t> number = scheduler.add(std::move(request)); !number)
       return number.takeError();
   }
   if (Status done = (*run)->drain(scheduler); !done)
@@ -119,4 +119,4 @@ void addLogits(CLI::App &app, RunOptions &options, Command &command) {
       [flags, &options, &command] { command = [flags, &options] { return printLogits(options, *flags); }; });
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

@@ -2,37 +2,37 @@
 //
 // Each window starts cold, and so does each list of a .json file; the first token is context only. nll is the mean of
 // -log p over the predicted tokens.
-#include "memory/File.h"
-#include "program/Fields.h"
+#include "base/File.h"
+#include "base/JsonFields.h"
+#include "k2rt/Sampler.h"
 #include "run/JsonWriter.h"
 #include "run/Progress.h"
 #include "run/Run.h"
-#include "serve/Sampler.h"
 #include <cmath>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 static constexpr int64_t mostTextBytes = int64_t(256) << 20;
 
 namespace {
 
 /// The tokens of a text, or of each entry of a batch file when the file ends in .json.
-Result<Prompts> readTexts(const std::string &path, const std::string &folder) {
+Expected<Prompts> readTexts(const std::string &path, const std::string &folder) {
   if (path.size() > 5 && path.compare(path.size() - 5, 5, ".json") == 0) {
     PromptFlags flags;
     flags.batchFile = path;
     return readPrompts(flags, nullptr);
   }
-  Result<std::string> text = readUserFile(path, mostTextBytes);
+  Expected<std::string> text = readUserFile(path, mostTextBytes);
   if (!text)
     return text.takeError();
-  Result<std::optional<Tokenizer>> tokenizer = openTokenizer(folder);
+  Expected<std::optional<Tokenizer>> tokenizer = openTokenizer(folder);
   if (!tokenizer)
     return tokenizer.takeError();
   if (!*tokenizer)
     return Error{K2RT_INVALID_ARGUMENT, path, "the bundle has no tokenizer",
                  "give a .json file with a list of id lists"};
-  Result<std::vector<int32_t>> ids = (*tokenizer)->encode(*text, /*special=*/true);
+  Expected<std::vector<int32_t>> ids = (*tokenizer)->encode(*text, /*special=*/true);
   if (!ids)
     return ids.takeError();
   Prompts texts;
@@ -65,29 +65,29 @@ Status measure(Run &run, const Prompts &texts, double &total, int64_t &count) {
     total -= static_cast<double>(logProbabilities(logits, manifest.vocab, next, 0)[0].value);
     ++count;
   };
-  Scheduler scheduler(*run.session, std::move(events));
+  Scheduler scheduler(run.engine(), std::move(events));
   for (const std::vector<int32_t> &ids : texts.ids)
     for (int64_t begin = 0; begin < static_cast<int64_t>(ids.size()); begin += window) {
       const int64_t end = std::min<int64_t>(begin + window, static_cast<int64_t>(ids.size()));
       Request request;
       request.logits = PromptLogits::all;
       request.prompt.assign(ids.begin() + begin, ids.begin() + end);
-      if (Result<int64_t> number = scheduler.add(std::move(request)); !number)
+      if (Expected<int64_t> number = scheduler.add(std::move(request)); !number)
         return number.takeError();
       // One window at a time: the sum keeps one order whatever the limits are.
       if (Status done = scheduler.drain(); !done)
         return done;
     }
-  return run.session->finishTrace();
+  return run.engine().finishTrace();
 }
 
 Status printPerplexity(const RunOptions &options, const std::string &path) {
-  Result<Prompts> texts = readTexts(path, options.folder);
+  Expected<Prompts> texts = readTexts(path, options.folder);
   if (!texts)
     return texts.takeError();
   if (Status enough = checkLengths(*texts, path); !enough)
     return enough;
-  Result<std::unique_ptr<Run>> run = Run::open(options);
+  Expected<std::unique_ptr<Run>> run = Run::open(options);
   if (!run)
     return run.takeError();
   double total = 0;
@@ -119,4 +119,4 @@ void addPerplexity(CLI::App &app, RunOptions &options, Command &command) {
       [path, &options, &command] { command = [path, &options] { return printPerplexity(options, *path); }; });
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

@@ -1,11 +1,11 @@
 // Rewrites one line with carriage return and erase; silent where nobody watches.
 #include "run/Progress.h"
-#include "trace/Trace.h"
+#include "engine/Trace.h"
 #include <algorithm>
 #include <cstdio>
 #include <unistd.h>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 static constexpr int64_t quietNs = 2'000'000'000;
 static constexpr int64_t betweenNs = 200'000'000;
@@ -33,4 +33,4 @@ Progress::~Progress() {
     std::fputs("\r\033[K", stderr);
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

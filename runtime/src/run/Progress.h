@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 /// Shows "label 12 % (480 of 4096 tokens)" on stderr once two seconds have passed, when stderr is a terminal. The line
 /// is wiped at the end.
@@ -25,6 +25,6 @@ private:
   int64_t done = 0, shownNs = 0;
 };
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif

@@ -1,14 +1,14 @@
 // Prompts and routes are the user's files: sizes and every number are checked, errors name the file and the place.
-#include "memory/File.h"
-#include "program/Fields.h"
+#include "base/File.h"
+#include "base/JsonFields.h"
+#include "base/Utf8.h"
 #include "run/Run.h"
-#include "serve/Utf8.h"
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 static constexpr int64_t mostPromptBytes = int64_t(256) << 20;
 
@@ -34,7 +34,7 @@ void addPromptFlags(CLI::App &command, PromptFlags &flags, bool withText, bool w
   source.require_option(1);
 }
 
-static Result<std::vector<int32_t>> parseIds(const std::string &text) {
+static Expected<std::vector<int32_t>> parseIds(const std::string &text) {
   std::vector<int32_t> ids;
   const char *at = text.data(), *const end = at + text.size();
   for (;;) {
@@ -56,11 +56,11 @@ static Result<std::vector<int32_t>> parseIds(const std::string &text) {
   }
 }
 
-static Result<nlohmann::json> readJson(const std::string &path) {
-  Result<std::string> text = readUserFile(path, mostPromptBytes);
+static Expected<nlohmann::json> readJson(const std::string &path) {
+  Expected<std::string> text = readUserFile(path, mostPromptBytes);
   if (!text)
     return text.takeError();
-  return parseJson(*text, path, K2RT_INVALID_ARGUMENT);
+  return parseJsonFields(*text, path, K2RT_INVALID_ARGUMENT);
 }
 
 static bool isId(const nlohmann::json &value) {
@@ -76,7 +76,7 @@ static bool isWeight(const nlohmann::json &value) {
 /// How a batch file is written, for errors.
 static constexpr const char *batchRemedy = R"(write [[1,2,3],{"ids":[4,5],"seed":7}])";
 
-static Result<std::vector<int32_t>> readIdList(const nlohmann::json &list, const std::string &place) {
+static Expected<std::vector<int32_t>> readIdList(const nlohmann::json &list, const std::string &place) {
   if (!list.is_array())
     return Error{K2RT_INVALID_ARGUMENT, place, "is not a list of token ids", batchRemedy};
   std::vector<int32_t> ids;
@@ -89,7 +89,7 @@ static Result<std::vector<int32_t>> readIdList(const nlohmann::json &list, const
 }
 
 /// The seed of an entry, if it has one. Error: a key that is none, a seed that is no number of 64 bits.
-static Result<std::optional<uint64_t>> readSeed(const nlohmann::json &entry, const std::string &place) {
+static Expected<std::optional<uint64_t>> readSeed(const nlohmann::json &entry, const std::string &place) {
   for (const auto &member : entry.items())
     if (member.key() != "ids" && member.key() != "seed")
       return Error{K2RT_INVALID_ARGUMENT, place,
@@ -104,8 +104,8 @@ static Result<std::optional<uint64_t>> readSeed(const nlohmann::json &entry, con
   return std::optional<uint64_t>(entry["seed"].get<uint64_t>());
 }
 
-static Result<Prompts> readBatch(const std::string &path) {
-  Result<nlohmann::json> document = readJson(path);
+static Expected<Prompts> readBatch(const std::string &path) {
+  Expected<nlohmann::json> document = readJson(path);
   if (!document)
     return document.takeError();
   Prompts prompts;
@@ -117,12 +117,12 @@ static Result<Prompts> readBatch(const std::string &path) {
     const std::string place = path + ": [" + std::to_string(i) + "]";
     std::optional<uint64_t> seed;
     if (entry.is_object()) {
-      Result<std::optional<uint64_t>> read = readSeed(entry, place);
+      Expected<std::optional<uint64_t>> read = readSeed(entry, place);
       if (!read)
         return read.takeError();
       seed = *read;
     }
-    Result<std::vector<int32_t>> ids =
+    Expected<std::vector<int32_t>> ids =
         entry.is_object() ? readIdList(entry["ids"], place + ".ids") : readIdList(entry, place);
     if (!ids)
       return ids.takeError();
@@ -132,14 +132,14 @@ static Result<Prompts> readBatch(const std::string &path) {
   return prompts;
 }
 
-Result<Prompts> readPrompts(const PromptFlags &flags, const Tokenizer *tokenizer) {
+Expected<Prompts> readPrompts(const PromptFlags &flags, const Tokenizer *tokenizer) {
   if (flags.chatFile)
     return Error{K2RT_UNSUPPORTED, "--chat", "chat templates are not in this build", "use --prompt"};
   if (flags.batchFile)
     return readBatch(*flags.batchFile);
   Prompts prompts;
   if (flags.ids) {
-    Result<std::vector<int32_t>> ids = parseIds(*flags.ids);
+    Expected<std::vector<int32_t>> ids = parseIds(*flags.ids);
     if (!ids)
       return ids.takeError();
     prompts.ids.push_back(std::move(*ids));
@@ -147,7 +147,7 @@ Result<Prompts> readPrompts(const PromptFlags &flags, const Tokenizer *tokenizer
   }
   std::string text = flags.text.value_or("");
   if (flags.textFile) {
-    Result<std::string> read = readUserFile(*flags.textFile, mostPromptBytes);
+    Expected<std::string> read = readUserFile(*flags.textFile, mostPromptBytes);
     if (!read)
       return read.takeError();
     text = std::move(*read);
@@ -155,7 +155,7 @@ Result<Prompts> readPrompts(const PromptFlags &flags, const Tokenizer *tokenizer
   if (!tokenizer)
     return Error{K2RT_INVALID_ARGUMENT, flags.textFile ? "--prompt-file" : "--prompt", "the bundle has no tokenizer",
                  "use --prompt-ids, or compile from a folder with a tokenizer"};
-  Result<std::vector<int32_t>> ids = tokenizer->encode(text, !flags.noSpecial);
+  Expected<std::vector<int32_t>> ids = tokenizer->encode(text, !flags.noSpecial);
   if (!ids)
     return ids.takeError();
   prompts.ids.push_back(std::move(*ids));
@@ -192,8 +192,8 @@ static Status readLayerRoutes(const nlohmann::json &layer, const Manifest &manif
   return {};
 }
 
-Result<ForcedRoutes> readRoutes(const std::string &path, const Manifest &manifest, int64_t tokens) {
-  Result<nlohmann::json> document = readJson(path);
+Expected<ForcedRoutes> readRoutes(const std::string &path, const Manifest &manifest, int64_t tokens) {
+  Expected<nlohmann::json> document = readJson(path);
   if (!document)
     return document.takeError();
   const int64_t layers = static_cast<int64_t>(manifest.moeLayers.size());
@@ -221,4 +221,4 @@ Result<ForcedRoutes> readRoutes(const std::string &path, const Manifest &manifes
   return routes;
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

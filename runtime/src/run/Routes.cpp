@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 namespace {
 
@@ -65,14 +65,14 @@ void printText(const RouteTable &table, const Manifest &manifest) {
 }
 
 Status printRoutes(const RunOptions &options, const PromptFlags &flags) {
-  Result<Prompts> prompts = readPrompts(flags, nullptr);
+  Expected<Prompts> prompts = readPrompts(flags, nullptr);
   if (!prompts)
     return prompts.takeError();
-  Result<std::unique_ptr<Run>> run = Run::open(options);
+  Expected<std::unique_ptr<Run>> run = Run::open(options);
   if (!run)
     return run.takeError();
   const Manifest &manifest = (*run)->bundle.manifest;
-  Result<CaptureBuffers> buffers = CaptureBuffers::allocate(manifest, {true, false, false});
+  Expected<CaptureBuffers> buffers = CaptureBuffers::allocate(manifest, {true, false, false});
   if (!buffers)
     return buffers.takeError();
   const int64_t layers = static_cast<int64_t>(manifest.moeLayers.size()), k = manifest.topK;
@@ -87,11 +87,11 @@ Status printRoutes(const RunOptions &options, const PromptFlags &flags) {
       std::copy_n(from.weights + source, (end - begin) * k, table.weights.data() + target);
     }
   };
-  Scheduler scheduler(*(*run)->session, {});
+  Scheduler scheduler((*run)->engine(), {});
   scheduler.capture(buffers->view);
   Request request;
   request.prompt = std::move(prompts->ids[0]);
-  if (Result<int64_t> number = scheduler.add(std::move(request)); !number)
+  if (Expected<int64_t> number = scheduler.add(std::move(request)); !number)
     return number.takeError();
   if (Status done = (*run)->drain(scheduler); !done)
     return done;
@@ -114,4 +114,4 @@ void addRoutes(CLI::App &app, RunOptions &options, Command &command) {
       [flags, &options, &command] { command = [flags, &options] { return printRoutes(options, *flags); }; });
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

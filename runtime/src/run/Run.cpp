@@ -1,13 +1,13 @@
-// Opening: bundle, then session. The handler learns of the session last and forgets it first.
+// Opening: bundle, then engine. The handler learns of the engine last and forgets it first.
 #include "run/Run.h"
-#include "host/PlacementReport.h"
+#include "base/Utf8.h"
+#include "device/cpu/PlacementReport.h"
 #include "run/Interrupt.h"
-#include "serve/Regex.h"
-#include "serve/Utf8.h"
+#include "text/Regex.h"
 #include <charconv>
 #include <malloc.h>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 static constexpr int64_t mostTokenizerBytes = int64_t(512) << 20;
 static constexpr int64_t mostNamesBytes = int64_t(16) << 20;
@@ -18,30 +18,28 @@ static void reportPlacement(const Run &run) {
   constexpr int64_t walkable = int64_t(4) << 30; // 0.2 s at worst
   const Weights &weights = run.bundle.weights;
   for (const std::string &note :
-       {topologyNote(run.bundle.manifest, run.session->container()),
-        misplacementNote(run.session->weightCensus(), run.bundle.folder),
+       {topologyNote(run.bundle.manifest, run.cpu.device->container()),
+        misplacementNote(run.cpu.device->weightCensus(), run.bundle.folder),
         smallPagesNote(hugeWeightBytes(weights, walkable).value_or(0), weights.hugePageableBytes(), run.bundle.folder)})
     if (!note.empty())
       std::fprintf(stderr, "run: note: %s\n", note.c_str());
 }
 
-Result<std::unique_ptr<Run>> Run::open(const RunOptions &options) {
-  Result<Bundle> bundle = Bundle::open(options.folder);
+Expected<std::unique_ptr<Run>> Run::open(const RunOptions &options) {
+  Expected<Bundle> bundle = Bundle::open(options.folder);
   if (!bundle)
     return bundle.takeError();
-  std::unique_ptr<Run> run(new Run{std::move(*bundle), nullptr});
+  std::unique_ptr<Run> run(new Run{std::move(*bundle), {}});
   ::malloc_trim(0); // the manifest's document is gone
-  SessionOptions chosen;
-  chosen.threads = options.threads;
-  chosen.chunk = options.chunk;
-  chosen.traceFile = options.traceFile;
-  chosen.trust = options.trust;
-  Result<std::unique_ptr<Session>> session = Session::create(run->bundle, chosen);
-  if (!session)
-    return session.takeError();
-  run->session = std::move(*session);
+  CpuOptions onCpu;
+  onCpu.threads = options.threads;
+  onCpu.trust = options.trust;
+  Expected<CpuEngine> cpu = CpuEngine::create(run->bundle, onCpu, {options.chunk, options.traceFile});
+  if (!cpu)
+    return cpu.takeError();
+  run->cpu = std::move(*cpu);
   reportPlacement(*run);
-  interruptStops(run->session.get());
+  interruptStops(run->cpu.engine.get());
   if (wasInterrupted())
     return Error{K2RT_INTERRUPTED, "", "interrupted", ""};
   return run;
@@ -51,7 +49,7 @@ Run::~Run() { interruptStops(nullptr); }
 
 Status Run::drain(Scheduler &scheduler) {
   Status done = scheduler.drain();
-  Status traced = session->finishTrace();
+  Status traced = engine().finishTrace();
   return done ? std::move(traced) : std::move(done);
 }
 
@@ -103,8 +101,8 @@ void addRunFlags(CLI::App &command, RunOptions &options) {
 }
 
 /// A tiktoken.model, whose pattern is in the manifest and whose names are in tokenizer_config.json.
-static Result<Tokenizer> parseRanks(const FileList &files, const std::string &path, const std::string &ranks) {
-  Result<Manifest> manifest = readManifest(files);
+static Expected<Tokenizer> parseRanks(const FileList &files, const std::string &path, const std::string &ranks) {
+  Expected<Manifest> manifest = readManifest(files);
   if (!manifest)
     return manifest.takeError();
   const std::string &folder = files.folder();
@@ -114,7 +112,7 @@ static Result<Tokenizer> parseRanks(const FileList &files, const std::string &pa
   rules.place = folder + "/manifest.json: tiktoken.pattern";
   rules.configName = folder + "/" + namesFile;
   if (bundleFileExists(folder, namesFile)) {
-    Result<std::string> config = files.text(namesFile, mostNamesBytes);
+    Expected<std::string> config = files.text(namesFile, mostNamesBytes);
     if (!config)
       return config.takeError();
     rules.config = std::move(*config);
@@ -127,24 +125,24 @@ static Status checkRegexLibrary() {
   const std::string folder = executableFolder();
   if (folder.empty() || !bundleFileExists(folder, bundledRegexLibrary))
     return {};
-  Result<FileList> files = FileList::read(folder);
+  Expected<FileList> files = FileList::read(folder);
   return files ? files->checkHash(bundledRegexLibrary) : Status(files.takeError());
 }
 
-Result<std::optional<Tokenizer>> openTokenizer(const std::string &folder) {
+Expected<std::optional<Tokenizer>> openTokenizer(const std::string &folder) {
   const std::string file = tokenizerFile(folder);
   if (file.empty())
     return std::optional<Tokenizer>();
-  Result<FileList> files = readFileList(folder);
+  Expected<FileList> files = readFileList(folder);
   if (!files)
     return files.takeError();
   if (Status right = checkRegexLibrary(); !right)
     return right.takeError();
-  Result<std::string> text = files->text(file, mostTokenizerBytes);
+  Expected<std::string> text = files->text(file, mostTokenizerBytes);
   if (!text)
     return text.takeError();
   const std::string path = folder + "/" + file;
-  Result<Tokenizer> tokenizer =
+  Expected<Tokenizer> tokenizer =
       file == "tiktoken.model" ? parseRanks(*files, path, *text) : Tokenizer::parse(*text, path);
   text = std::string();
   if (!tokenizer)
@@ -153,4 +151,4 @@ Result<std::optional<Tokenizer>> openTokenizer(const std::string &folder) {
   return std::optional<Tokenizer>(std::move(*tokenizer));
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

@@ -1,26 +1,28 @@
-// What the commands share: an opened bundle with its session, and prompts from flags and files.
+// What the commands share: an opened bundle with its engine, and prompts from flags and files.
 #ifndef K2RT_RUN_RUN_H
 #define K2RT_RUN_RUN_H
 
+#include "device/cpu/CpuDevice.h"
+#include "engine/Scheduler.h"
 #include "run/Commands.h"
-#include "serve/Scheduler.h"
-#include "serve/Tokenizer.h"
+#include "text/Tokenizer.h"
 #include <limits>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-namespace k2rt {
+namespace k2c::runtime {
 
-/// A bundle and a session that SIGINT stops.
+/// A bundle and an engine that SIGINT stops.
 struct Run {
   Bundle bundle;
-  std::unique_ptr<Session> session;
+  CpuEngine cpu;
 
   /// Opens both. Fails with K2RT_INTERRUPTED when SIGINT came meanwhile.
-  static Result<std::unique_ptr<Run>> open(const RunOptions &options);
+  static Expected<std::unique_ptr<Run>> open(const RunOptions &options);
   ~Run();
+  Engine &engine() const { return *cpu.engine; }
   /// Steps until all is done, then writes the trace; an interrupted run has its trace, too.
   Status drain(Scheduler &scheduler);
 };
@@ -50,14 +52,14 @@ struct Prompts {
   std::vector<std::optional<uint64_t>> seeds; ///< of a batch, per prompt; empty otherwise
   bool isBatch = false;
 };
-Result<Prompts> readPrompts(const PromptFlags &flags, const Tokenizer *tokenizer);
+Expected<Prompts> readPrompts(const PromptFlags &flags, const Tokenizer *tokenizer);
 
 /// The bundle's tokenizer; empty when it has none.
-Result<std::optional<Tokenizer>> openTokenizer(const std::string &folder);
+Expected<std::optional<Tokenizer>> openTokenizer(const std::string &folder);
 
 /// Reads what `routes --json` printed, for a prompt of `tokens` tokens.
-Result<ForcedRoutes> readRoutes(const std::string &path, const Manifest &manifest, int64_t tokens);
+Expected<ForcedRoutes> readRoutes(const std::string &path, const Manifest &manifest, int64_t tokens);
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif

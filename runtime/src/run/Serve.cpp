@@ -2,7 +2,7 @@
 #include "run/Commands.h"
 #include <memory>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 void addServe(CLI::App &app, RunOptions &options, Command &command) {
   CLI::App *serve = app.add_subcommand("serve", "OpenAI-compatible HTTP (not in this build)");
@@ -14,4 +14,4 @@ void addServe(CLI::App &app, RunOptions &options, Command &command) {
   });
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

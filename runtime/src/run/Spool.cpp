@@ -4,9 +4,9 @@
 #include <cstring>
 #include <unistd.h>
 
-namespace k2rt {
+namespace k2c::runtime {
 
-Result<Spool> Spool::create() {
+Expected<Spool> Spool::create() {
   Spool spool;
   spool.file.reset(std::tmpfile());
   if (!spool.file)
@@ -52,4 +52,4 @@ void Spool::readBytes(int64_t offset, void *bytes, int64_t count) {
   }
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

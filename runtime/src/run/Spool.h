@@ -2,17 +2,17 @@
 #ifndef K2RT_RUN_SPOOL_H
 #define K2RT_RUN_SPOOL_H
 
-#include "status/Status.h"
+#include "base/Error.h"
 #include <cstdint>
 #include <cstdio>
 #include <memory>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 /// An array in a file that the system removes. Unwritten parts read as zeros.
 class Spool {
 public:
-  static Result<Spool> create();
+  static Expected<Spool> create();
 
   /// Copies `count` elements to or from index `at`. A full disk is remembered: see status().
   template <class T> void write(int64_t at, const T *values, int64_t count) {
@@ -35,6 +35,6 @@ private:
   int failed = 0; ///< errno of the first failure
 };
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif

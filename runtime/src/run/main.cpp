@@ -1,4 +1,5 @@
 // DIR/run: one bundle, many commands. Parses flags, runs the chosen command, turns its outcome into an exit code.
+#include "base/Utf8.h"
 #include "k2rt/numerics.h"
 #include "k2rt/program.h"
 #include "program/FileList.h"
@@ -6,15 +7,15 @@
 #include "run/FileFaults.h"
 #include "run/Interrupt.h"
 #include "run/Run.h"
-#include "serve/Regex.h"
-#include "serve/Utf8.h"
+#include "text/Regex.h"
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <malloc.h>
 #include <new>
 
-using namespace k2rt;
+using namespace k2c;
+using namespace k2c::runtime;
 
 static int exitCode(k2rt_code code) {
   switch (code) {

@@ -29,12 +29,12 @@ def banner(path, text):
 
 
 def guard(path, text):
-    """K2C_SUPPORT_ERROR_H for include/k2c/Support/Error.h, K2C_LIB_... and K2C_DIALECTS_... elsewhere."""
+    """K2C_SUPPORT_ERROR_H for base/Error.h, K2C_LIB_... and K2C_DIALECTS_... elsewhere."""
     place = re.sub(r"^(include/k2c|runtime/include/k2rt|runtime/src|unit)/", "", path)
     prefix = "K2RT_" if path.startswith("runtime/") else "K2C_"
     wanted = prefix + re.sub(r"[/.-]", "_", place).upper()
     found = [line.split()[1] for line in text if line.startswith("#ifndef ")][:1]
-    if path.startswith(("include/", "lib/", "dialects/", "runtime/include/")) and found != [wanted]:
+    if path.startswith(("base/", "include/", "lib/", "dialects/", "runtime/include/")) and found != [wanted]:
         yield f"{path}: the include guard is {found[0] if found else 'missing'}, not {wanted}"
     elif not found:
         yield f"{path}: has no include guard"
@@ -63,7 +63,7 @@ def named_in_docs(root):
 
 
 def main(root):
-    code = ["dialects", "fuzz", "include", "lib", "runtime", "tools", "unit"]
+    code = ["base", "dialects", "fuzz", "include", "lib", "runtime", "tools", "unit"]
     sources = files(root, ".cpp", ".h", ".def", ".td", under=code)
     problems = [*passes(root), *named_in_docs(root)]
     for path in sources:

@@ -2,8 +2,8 @@
 import os
 import sys
 
-FOLDERS = [".ci", "benchmarks", "cmake", "dialects", "docs", "fuzz", "include", "lib", "models", "runtime", "scripts",
-           "test", "tools", "unit"]
+FOLDERS = [".ci", "base", "benchmarks", "cmake", "dialects", "docs", "fuzz", "include", "lib", "models", "runtime",
+           "scripts", "test", "tools", "unit"]
 CPP = (".cpp", ".h", ".c", ".def")
 
 

@@ -17,14 +17,14 @@ RULES = [
     (r"(?<![\w.%$}/-])/(root|home|work|mnt|srv|Users)/", "a path of one machine", [""], []),
     (r"https?://[^/\s]*(pypi|registry|mirror|proxy|artifact|conda|npm|crates)", "the address of a registry", [""], []),
     (r"\bstd::(cout|cerr|clog)\b|\b(f?printf|puts|fputs)\((?!file\b)(?!to\b)|\bllvm::(errs|outs)\(\)",
-     "output in a library", ["lib/", "dialects/", "include/", "runtime/src/"], ["runtime/src/run/"]),
+     "output in a library", ["base/", "lib/", "dialects/", "include/", "runtime/src/"], ["runtime/src/run/"]),
     (r"\b(abort|exit|_exit|quick_exit|report_fatal_error)\(", "an end of the process in a library",
-     ["lib/", "dialects/", "include/", "runtime/src/"],
+     ["base/", "lib/", "dialects/", "include/", "runtime/src/"],
      ["runtime/src/run/", "lib/Target/Host/Objects.cpp"]),  # the latter's child processes end themselves
     (r"^namespace mlir\b", "a name of ours in namespace mlir", [""], []),
     (r"using namespace std;|#pragma once", "a habit of other projects", [""], []),
     (r'"v\d+/|"[^"]*\bnumerics \d|\{"version", *\d|NumericsAttr::get\(.*\b\d',
-     "a numerics version beside that of numerics.h", ["lib/", "dialects/", "runtime/src/", "tools/"], []),
+     "a numerics version beside that of numerics.h", ["base/", "lib/", "dialects/", "runtime/src/", "tools/"], []),
     (r"\bcl::opt\b", "a global option in a library", ["lib/", "include/", "dialects/"], []),
 ]
 

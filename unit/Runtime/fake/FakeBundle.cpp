@@ -1,9 +1,9 @@
 // The fake model, once more in C++: what the runtime must reproduce through pages, chunks, batches and threads.
 #include "fake/FakeBundle.h"
+#include "base/Hash.h"
+#include "k2rt/Sampler.h"
 #include "k2rt/numerics.h"
 #include "k2rt/reserve.h"
-#include "memory/Hash.h"
-#include "serve/Sampler.h"
 #include <csignal>
 #include <cstdlib>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 
 extern char **environ;
 
-namespace k2rt {
+namespace k2c::runtime {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
@@ -217,4 +217,4 @@ std::vector<int32_t> fakeDraws(std::vector<int32_t> ids, int64_t count, int32_t 
   return added;
 }
 
-} // namespace k2rt
+} // namespace k2c::runtime

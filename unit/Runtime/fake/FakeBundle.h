@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 /// A bundle folder of its own, removed at the end. Change `manifest` or `index`, then write() again.
 class FakeBundle {
@@ -58,6 +58,6 @@ std::vector<float> fakeLogits(const std::vector<int32_t> &ids, const std::vector
 std::vector<int32_t> fakeDraws(std::vector<int32_t> prompt, int64_t count, int32_t promptForm,
                                k2rt_ir_sampling sampling);
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif

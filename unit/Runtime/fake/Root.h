@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace k2rt {
+namespace k2c::runtime {
 
 /// A root folder with the files given as (path, content).
 class Root {
@@ -26,6 +26,6 @@ public:
   std::string folder;
 };
 
-} // namespace k2rt
+} // namespace k2c::runtime
 
 #endif

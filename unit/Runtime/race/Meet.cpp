@@ -2,7 +2,7 @@
 // with each of its orders weakened; ThreadSanitizer must tell them apart (RaceTest.cpp).
 //
 // meet-NAME: threads that wait never sleep; meet-NAME asleep: they sleep at once, and leave by the other loop.
-#include "host/Barrier.h"
+#include "k2rt/Barrier.h"
 #include <sched.h>
 #include <thread>
 #include <vector>
@@ -10,7 +10,7 @@
 static constexpr int32_t threads = 4, rounds = 200, neverSleep = INT32_MAX;
 
 int main(int argc, char **) {
-  k2rt::Barrier barrier(threads, argc > 1 ? 0 : neverSleep);
+  k2c::runtime::Barrier barrier(threads, argc > 1 ? 0 : neverSleep);
   std::vector<int64_t> slots(threads), sums(threads);
   std::vector<std::thread> team;
   for (int32_t self = 0; self < threads; ++self)

@@ -1,0 +1,203 @@
+// Opens every path component by itself with O_NOFOLLOW, so that no link inside a bundle can lead out of it.
+#include "base/File.h"
+#include <cerrno>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <vector>
+
+namespace k2c {
+
+namespace {
+
+/// Owns a file descriptor.
+struct Descriptor {
+  int number = -1;
+  explicit Descriptor(int number) : number(number) {}
+  Descriptor(const Descriptor &) = delete;
+  Descriptor(Descriptor &&other) noexcept : number(std::exchange(other.number, -1)) {}
+  Descriptor &operator=(Descriptor &&other) noexcept {
+    std::swap(number, other.number);
+    return *this;
+  }
+  ~Descriptor() {
+    if (number >= 0)
+      ::close(number);
+  }
+};
+
+Error badFile(const std::string &path, const std::string &message, const std::string &remedy) {
+  return Error{K2RT_INVALID_BUNDLE, path, message, remedy};
+}
+
+Error openFailure(const std::string &path, int errorNumber) {
+  if (errorNumber == ENOENT)
+    return badFile(path, "is missing", "compile the bundle again, or copy the whole folder");
+  if (errorNumber == ELOOP || errorNumber == ENOTDIR)
+    return badFile(path, "is reached through a symbolic link or a file that is no folder",
+                   "put the regular file there: a bundle does not follow links");
+  return systemError(path, "cannot open", errorNumber);
+}
+
+/// Splits at '/'; empty when the path is absolute or has an empty, "." or ".." component.
+std::vector<std::string> components(const std::string &relative) {
+  std::vector<std::string> parts;
+  size_t begin = 0;
+  while (begin <= relative.size()) {
+    size_t end = relative.find('/', begin);
+    if (end == std::string::npos)
+      end = relative.size();
+    std::string part = relative.substr(begin, end - begin);
+    if (part.empty() || part == "." || part == ".." || part.find('\0') != std::string::npos)
+      return {};
+    parts.push_back(std::move(part));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+Expected<Descriptor> openBeneath(const std::string &folder, const std::string &relative, struct stat &facts) {
+  const std::string path = folder + "/" + relative;
+  const std::vector<std::string> parts = components(relative);
+  if (parts.empty())
+    return badFile(path, "is not a path inside the bundle", "compile the bundle again");
+  Descriptor at(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (at.number < 0)
+    return openFailure(folder, errno);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const int kind = i + 1 < parts.size() ? O_DIRECTORY : O_NONBLOCK;
+    Descriptor next(::openat(at.number, parts[i].c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | kind));
+    if (next.number < 0)
+      return openFailure(path, errno);
+    at = std::move(next);
+  }
+  if (::fstat(at.number, &facts) != 0)
+    return systemError(path, "cannot read its size", errno);
+  if (!S_ISREG(facts.st_mode))
+    return badFile(path, "is not a regular file", "compile the bundle again");
+  return at;
+}
+
+constexpr size_t block = 64 * 1024;
+
+Status readAll(int descriptor, const std::string &path, int64_t limitBytes, k2rt_code code, std::string &text) {
+  size_t filled = text.size();
+  for (;;) {
+    text.resize(filled + block);
+    const ssize_t got = ::read(descriptor, text.data() + filled, block);
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got < 0)
+      return systemError(path, "cannot read", errno);
+    filled += static_cast<size_t>(got);
+    text.resize(filled);
+    if (static_cast<int64_t>(filled) > limitBytes)
+      return Error{code, path, "is larger than " + std::to_string(limitBytes) + " bytes", ""};
+    if (got == 0)
+      return {};
+  }
+}
+
+} // namespace
+
+MappedFile::MappedFile(MappedFile &&other) noexcept
+    : where(std::move(other.where)), base(std::exchange(other.base, nullptr)), bytes(std::exchange(other.bytes, 0)) {}
+
+MappedFile &MappedFile::operator=(MappedFile &&other) noexcept {
+  std::swap(where, other.where);
+  std::swap(base, other.base);
+  std::swap(bytes, other.bytes);
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (base)
+    ::munmap(base, static_cast<size_t>(bytes));
+}
+
+Expected<MappedFile> MappedFile::open(const std::string &folder, const std::string &relative, int64_t expectedBytes) {
+  struct stat facts;
+  Expected<Descriptor> file = openBeneath(folder, relative, facts);
+  if (!file)
+    return file.takeError();
+  const std::string path = folder + "/" + relative;
+  if (expectedBytes >= 0 && facts.st_size != expectedBytes)
+    return badFile(path,
+                   "has " + std::to_string(facts.st_size) + " bytes, the index says " + std::to_string(expectedBytes),
+                   "copy the file again or run k2c pack");
+  MappedFile mapped;
+  mapped.where = path;
+  if (facts.st_size == 0)
+    return mapped;
+  void *base = ::mmap(nullptr, static_cast<size_t>(facts.st_size), PROT_READ, MAP_SHARED, file->number, 0);
+  if (base == MAP_FAILED)
+    return systemError(path, "cannot map " + std::to_string(facts.st_size) + " bytes", errno);
+  mapped.base = base;
+  mapped.bytes = facts.st_size;
+  return mapped;
+}
+
+Expected<std::string> readBundleFile(const std::string &folder, const std::string &relative, int64_t limitBytes) {
+  struct stat facts;
+  Expected<Descriptor> file = openBeneath(folder, relative, facts);
+  if (!file)
+    return file.takeError();
+  std::string text;
+  Status read = readAll(file->number, folder + "/" + relative, limitBytes, K2RT_INVALID_BUNDLE, text);
+  if (!read)
+    return read.takeError();
+  return text;
+}
+
+Expected<int64_t> visitBundleFile(const std::string &folder, const std::string &relative,
+                                  const std::function<void(const char *data, size_t bytes)> &visit) {
+  struct stat facts;
+  Expected<Descriptor> file = openBeneath(folder, relative, facts);
+  if (!file)
+    return file.takeError();
+  std::vector<char> piece(block);
+  int64_t bytes = 0;
+  for (;;) {
+    const ssize_t got = ::read(file->number, piece.data(), piece.size());
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got < 0)
+      return systemError(folder + "/" + relative, "cannot read", errno);
+    if (got == 0)
+      return bytes;
+    visit(piece.data(), static_cast<size_t>(got));
+    bytes += got;
+  }
+}
+
+Expected<int64_t> bundleFileBytes(const std::string &folder, const std::string &relative) {
+  struct stat facts;
+  Expected<Descriptor> file = openBeneath(folder, relative, facts);
+  if (!file)
+    return file.takeError();
+  return int64_t(facts.st_size);
+}
+
+Expected<std::string> readUserFile(const std::string &path, int64_t limitBytes) {
+  Descriptor file(path == "-" ? ::dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.number < 0)
+    return Error{K2RT_INVALID_ARGUMENT, path, errno == ENOENT ? "no such file" : "cannot be opened", ""};
+  struct stat facts;
+  if (::fstat(file.number, &facts) == 0 && S_ISDIR(facts.st_mode))
+    return Error{K2RT_INVALID_ARGUMENT, path, "is a folder, a file is needed", ""};
+  std::string text;
+  Status read = readAll(file.number, path, limitBytes, K2RT_INVALID_ARGUMENT, text);
+  if (!read)
+    return read.takeError();
+  return text;
+}
+
+bool isInsidePath(const std::string &relative) { return !components(relative).empty(); }
+
+bool bundleFileExists(const std::string &folder, const std::string &relative) {
+  struct stat facts;
+  return ::lstat((folder + "/" + relative).c_str(), &facts) == 0;
+}
+
+} // namespace k2c

@@ -1,0 +1,61 @@
+// Files of a bundle: opened inside one folder, never through a symbolic link, mapped read-only.
+#ifndef K2C_BASE_FILE_H
+#define K2C_BASE_FILE_H
+
+#include "base/Error.h"
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace k2c {
+
+/// What one huge page of anonymous memory or of the page cache holds.
+constexpr int64_t hugePageBytes = int64_t(2) << 20;
+
+/// A regular file mapped MAP_SHARED for reading; processes that map the same file share its pages. Move-only.
+class MappedFile {
+public:
+  MappedFile() = default;
+  MappedFile(MappedFile &&other) noexcept;
+  MappedFile &operator=(MappedFile &&other) noexcept;
+  ~MappedFile();
+
+  /// Maps all of `folder`/`relative`. Refuses: an empty, absolute or ".." path, a symbolic link below `folder`, what is
+  /// not a regular file, and a size other than `expectedBytes` (negative: any).
+  static Expected<MappedFile> open(const std::string &folder, const std::string &relative, int64_t expectedBytes);
+
+  /// Page aligned; null for an empty file.
+  const void *data() const { return base; }
+  int64_t size() const { return bytes; }
+  /// Where it was opened, for messages.
+  const std::string &path() const { return where; }
+
+private:
+  std::string where;
+  void *base = nullptr;
+  int64_t bytes = 0;
+};
+
+/// Reads all of `folder`/`relative` under the same rules, refusing more than `limitBytes`.
+Expected<std::string> readBundleFile(const std::string &folder, const std::string &relative, int64_t limitBytes);
+
+/// Calls visit(data, bytes) for all bytes of `folder`/`relative`, piece by piece, under the same rules; returns the
+/// file's size.
+Expected<int64_t> visitBundleFile(const std::string &folder, const std::string &relative,
+                                  const std::function<void(const char *data, size_t bytes)> &visit);
+
+/// The size of `folder`/`relative`, under the same rules. It is not read.
+Expected<int64_t> bundleFileBytes(const std::string &folder, const std::string &relative);
+
+/// Reads a file the user named (or standard input for "-"), refusing more than `limitBytes`.
+Expected<std::string> readUserFile(const std::string &path, int64_t limitBytes);
+
+/// Whether `relative` stays inside its folder by its spelling: not empty, not absolute, no "." or ".." component.
+bool isInsidePath(const std::string &relative);
+
+/// Whether `folder`/`relative` is there at all, of whatever kind.
+bool bundleFileExists(const std::string &folder, const std::string &relative);
+
+} // namespace k2c
+
+#endif

@@ -1,0 +1,83 @@
+// The processors of this machine as a device: a team of threads, memory that each of them touches first, and weights
+// that each brings in.
+//
+// A machine or container that cannot hold the certificate is refused with both numbers.
+#ifndef K2RT_DEVICE_CPU_CPUDEVICE_H
+#define K2RT_DEVICE_CPU_CPUDEVICE_H
+
+#include "base/Container.h"
+#include "device/cpu/Executor.h"
+#include "device/cpu/FirstTouch.h"
+#include "device/cpu/Region.h"
+#include "engine/Engine.h"
+#include "k2rt/WorkerPool.h"
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace k2c::runtime {
+
+/// The largest team that may be asked for: no machine has more processors.
+constexpr int32_t mostThreads = 4096;
+
+struct CpuOptions {
+  int32_t threads = 0;                ///< 0: what the container allows
+  bool trust = false;                 ///< leaves the hashes of the weights unchecked
+  std::optional<Container> container; ///< limits other than this process's own, for tests
+};
+
+class CpuDevice : public Device {
+public:
+  /// Starts the team. `bundle` outlives the device.
+  static Expected<std::unique_ptr<CpuDevice>> create(const Bundle &bundle, const CpuOptions &options);
+
+  int32_t workers() const override { return pool->count(); }
+  Expected<std::byte *> allocate(int64_t bytes, const char *purpose, MemoryUse use) override;
+  Status load(const RankMemory &memory, Trace *trace) override;
+  void upload(const k2rt_ir_step &step) override { executor->upload(step); }
+  Status run(k2rt_ir_step_fn entry) override { return executor->run(entry); }
+  StepResults results() const override { return executor->results(); }
+  void interrupt() override { executor->interrupt(); }
+
+  /// Where the weights lay when they were loaded; all zeros where the workers are on one node.
+  const WeightCensus &weightCensus() const { return census; }
+  /// The limits it was created within.
+  const Container &container() const { return limits; }
+  /// Runs `work(index)` on all workers between steps.
+  template <class Work> void onWorkers(Work work) { pool->run(work); }
+  /// All memory that the program may read but for the step: mapped weights, cache, arena and scratch; resident.
+  /// (base, bytes) each.
+  std::vector<std::pair<const std::byte *, int64_t>> memory() const;
+
+private:
+  CpuDevice(const Bundle &bundle, Container limits, bool trust)
+      : bundle(bundle), limits(std::move(limits)), trust(trust) {}
+  Status bringIn();
+  void countMisplaced();
+
+  const Bundle &bundle;
+  const Container limits;
+  const bool trust;
+  WeightCensus census;
+  std::vector<Region> ofProgram, ofEngine; ///< what was allocated, by its use
+  std::vector<Region> scratch;             ///< one per worker
+  std::unique_ptr<WorkerPool> pool;
+  std::unique_ptr<Executor> executor; ///< last: its workers use all of the above
+};
+
+/// An engine whose rank runs on this machine's processors.
+struct CpuEngine {
+  std::unique_ptr<Engine> engine;
+  CpuDevice *device = nullptr; ///< the engine's
+
+  /// `bundle` outlives it.
+  static Expected<CpuEngine> create(const Bundle &bundle, const CpuOptions &onCpu, const EngineOptions &options);
+};
+
+/// Fails when `threads` workers of this bundle need more than `container` allows.
+Status checkMemoryFits(const Manifest &manifest, int32_t threads, const Container &container);
+
+} // namespace k2c::runtime
+
+#endif

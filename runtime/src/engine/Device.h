@@ -1,0 +1,56 @@
+// What runs a rank's program: the engine's whole view of processors or an accelerator. One class a kind, in device/.
+//
+//   allocate, allocate, ... -> load -> upload, run, results -> upload, run, results -> ...
+#ifndef K2RT_ENGINE_DEVICE_H
+#define K2RT_ENGINE_DEVICE_H
+
+#include "base/Error.h"
+#include "engine/Trace.h"
+#include "k2rt/program.h"
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace k2c::runtime {
+
+/// Who works with memory: the program alone, or the engine, too, which fills or reads it between steps.
+enum class MemoryUse { program, engine };
+
+/// What the workers of a rank share, as k2rt_ir_worker names it.
+struct RankMemory {
+  void *arena = nullptr;
+  std::vector<void *> planes;
+  const void *const *weights = nullptr; ///< a base for each slot
+};
+
+/// What a step computed, where the engine can read it until the next step: rows in the order of k2rt_ir_step's `want`.
+struct StepResults {
+  const float *logits = nullptr;
+  const int32_t *samples = nullptr;
+};
+
+class Device {
+public:
+  virtual ~Device() = default;
+
+  /// How many workers record launches.
+  virtual int32_t workers() const = 0;
+  /// Zeroed memory that lives as long as the device. `purpose` names it in the failure.
+  virtual Expected<std::byte *> allocate(int64_t bytes, const char *purpose, MemoryUse use) = 0;
+  /// After all allocations: brings memory and weights to where they are used. `memory` and `trace` (which may be null)
+  /// outlive the device.
+  virtual Status load(const RankMemory &memory, Trace *trace) = 0;
+  /// The arrays of the next step are filled.
+  virtual void upload(const k2rt_ir_step &step) = 0;
+  /// Runs `entry` on what was uploaded, and returns when it is done. Fails with the name of the kernel that failed, or
+  /// K2RT_INTERRUPTED.
+  virtual Status run(k2rt_ir_step_fn entry) = 0;
+  /// Of the last run.
+  virtual StepResults results() const = 0;
+  /// Ends the running or next step early. Safe in a signal handler.
+  virtual void interrupt() = 0;
+};
+
+} // namespace k2c::runtime
+
+#endif

@@ -1,0 +1,223 @@
+// plan() decides how many rows each sequence gets, build() (StepBuilder.cpp) writes them down, deliver() reads the
+// results. Generating sequences come first, those served longest ago before the others; prompts share what is left in
+// order of admission.
+#include "engine/Scheduler.h"
+#include <algorithm>
+
+namespace k2c::runtime {
+
+Status checkRequest(const Manifest &manifest, const std::vector<int32_t> &prompt, int64_t maxNew,
+                    const std::string &place) {
+  const int64_t length = static_cast<int64_t>(prompt.size());
+  const int64_t context = manifest.limits.max_context;
+  if (prompt.empty())
+    return Error{K2RT_INVALID_ARGUMENT, place, "the prompt has no tokens", "give at least one"};
+  for (size_t i = 0; i < prompt.size(); ++i)
+    if (prompt[i] < 0 || prompt[i] >= manifest.vocab)
+      return Error{K2RT_INVALID_ARGUMENT, place,
+                   "token " + std::to_string(i) + " is id " + std::to_string(prompt[i]) + ", the vocabulary is 0.." +
+                       std::to_string(manifest.vocab - 1),
+                   ""};
+  if (length > context)
+    return Error{K2RT_INVALID_ARGUMENT, place,
+                 "the prompt has " + std::to_string(length) + " tokens, max_context is " + std::to_string(context),
+                 "shorten it or compile with --max-context " + std::to_string(length)};
+  // The last new token is never read back, so it needs no place in the cache.
+  if (maxNew < 0 || maxNew > context - length + 1)
+    return Error{K2RT_INVALID_ARGUMENT, place,
+                 std::to_string(length) + " prompt tokens and " + std::to_string(maxNew) +
+                     " new ones exceed max_context " + std::to_string(context),
+                 "use -n " + std::to_string(context - length + 1) + " at most or compile with a larger --max-context"};
+  return {};
+}
+
+Scheduler::Scheduler(Engine &engine, StepEvents events)
+    : engine(engine), arrays(engine.rank().arrays()), pages(engine.rank().pages()), manifest(engine.manifest()),
+      events(std::move(events)) {
+  for (int64_t slot = manifest.limits.max_sequences; slot-- > 0;)
+    freeSlots.push_back(static_cast<int32_t>(slot));
+}
+
+Expected<int64_t> Scheduler::add(Request request) {
+  Status fits = checkRequest(manifest, request.prompt, request.maxNew, "sequence " + std::to_string(added));
+  if (!fits)
+    return fits.takeError();
+  queue.push_back(std::move(request));
+  return added++;
+}
+
+int64_t Scheduler::unfinished() const {
+  return static_cast<int64_t>(queue.size()) +
+         std::count_if(active.begin(), active.end(), [](const auto &s) { return s->finish == Finish::running; });
+}
+
+/// Admission takes everything the sequence can ever need, so that no running sequence has to be evicted.
+void Scheduler::admit() {
+  while (!queue.empty() && !freeSlots.empty()) {
+    Request &request = queue.front();
+    const int64_t length = static_cast<int64_t>(request.prompt.size());
+    const int64_t cacheTokens = length + std::max<int64_t>(request.maxNew - 1, 0);
+    const int64_t needed = pagesFor(cacheTokens);
+    for (const PagePool &pool : pages)
+      if (pool.available() < needed)
+        return;
+    auto sequence = std::make_unique<Sequence>();
+    sequence->number = admitted++;
+    sequence->admittedNs = Trace::nowNs();
+    sequence->slot = freeSlots.back();
+    freeSlots.pop_back();
+    sequence->promptTokens = sequence->tokens = length;
+    sequence->promptForm = manifest.promptForm(length);
+    sequence->ids = arrays.history + sequence->slot * (manifest.limits.max_context + 1);
+    std::copy(request.prompt.begin(), request.prompt.end(), sequence->ids);
+    for (size_t group = 0; group < pages.size(); ++group) {
+      int32_t *table = arrays.blockTables[group] + sequence->slot * arrays.blockStride;
+      pages[group].take(needed, table);
+      sequence->pageCount.push_back(needed);
+    }
+    sequence->request = std::move(request);
+    sequence->request.prompt = {};
+    queue.pop_front();
+    active.push_back(std::move(sequence));
+  }
+}
+
+bool Scheduler::wantsRow(const Sequence &sequence, int64_t position) const {
+  return position >= sequence.promptTokens - 1 || sequence.request.logits == PromptLogits::all;
+}
+
+/// Rows of a prompt's next chunk, so that neither its tokens nor its wanted logits exceed what is left.
+int64_t Scheduler::promptRows(const Sequence &sequence, int64_t rowsLeft, int64_t wantsLeft) const {
+  const int64_t pending = sequence.tokens - sequence.cached;
+  const int64_t rows = std::min({pending, rowsLeft, engine.chunk()});
+  if (sequence.request.logits == PromptLogits::all)
+    return std::min(rows, wantsLeft);
+  return rows == pending && wantsLeft == 0 ? rows - 1 : rows;
+}
+
+void Scheduler::plan() {
+  int64_t rows = manifest.limits.step_tokens;
+  if (captures.rows > 0)
+    rows = std::min(rows, captures.rows);
+  int64_t wants = std::min(manifest.wantRows(), manifest.limits.step_tokens);
+  std::vector<Sequence *> generating;
+  for (const auto &sequence : active) {
+    sequence->planned = 0;
+    if (sequence->cached >= sequence->promptTokens)
+      generating.push_back(sequence.get());
+  }
+  std::stable_sort(generating.begin(), generating.end(),
+                   [](const Sequence *a, const Sequence *b) { return a->lastServed < b->lastServed; });
+  for (Sequence *sequence : generating)
+    if (rows > 0 && wants > 0) {
+      sequence->planned = 1;
+      --rows;
+      --wants;
+    }
+  for (const auto &sequence : active)
+    if (sequence->cached < sequence->promptTokens && rows > 0) {
+      sequence->planned = promptRows(*sequence, rows, wants);
+      rows -= sequence->planned;
+      for (int64_t i = 0; i < sequence->planned; ++i)
+        wants -= wantsRow(*sequence, sequence->cached + i);
+    }
+  batch.clear();
+  for (const auto &sequence : active)
+    if (sequence->planned > 0)
+      batch.push_back(sequence.get());
+}
+
+Expected<bool> Scheduler::step() {
+  retire();
+  admit();
+  if (active.empty())
+    return false;
+  plan();
+  ++steps;
+  const k2rt_ir_step step = build();
+  Expected<StepResults> results = engine.rank().run(step);
+  if (!results)
+    return results.takeError();
+  Status delivered = deliver(step, *results);
+  if (!delivered)
+    return delivered.takeError();
+  return true;
+}
+
+Status Scheduler::drain() {
+  for (;;) {
+    Expected<bool> more = step();
+    if (!more)
+      return more.takeError();
+    if (!*more)
+      return {};
+  }
+}
+
+Status Scheduler::deliver(const k2rt_ir_step &step, const StepResults &results) {
+  int64_t want = 0;
+  for (size_t row = 0; row < batch.size(); ++row) {
+    Sequence &sequence = *batch[row];
+    const int64_t begin = arrays.seqBegin[row];
+    if (captures.captured)
+      captures.captured(sequence, sequence.cached, begin, begin + sequence.planned, step.token_rows);
+    sequence.lastServed = steps;
+    for (int64_t i = 0; i < sequence.planned; ++i) {
+      const int64_t position = sequence.cached++;
+      if (!wantsRow(sequence, position))
+        continue;
+      if (events.logits)
+        events.logits(sequence, position, results.logits + want * manifest.vocab);
+      const int32_t id = results.samples[want++];
+      if (position + 1 < sequence.promptTokens)
+        continue;
+      if (Status appended = append(sequence, id); !appended)
+        return appended;
+    }
+    if (sequence.finish != Finish::running && events.finished)
+      events.finished(sequence);
+  }
+  return {};
+}
+
+/// The sample after a sequence's last token becomes its next token, and may be the last.
+Status Scheduler::append(Sequence &sequence, int32_t id) {
+  if (sequence.request.maxNew == 0) {
+    sequence.finish = Finish::length;
+    return {};
+  }
+  if (id < 0 || id >= manifest.vocab)
+    return Error{K2RT_KERNEL_FAILED, "sequence " + std::to_string(sequence.number),
+                 "no token could be sampled after position " + std::to_string(sequence.tokens - 1) +
+                     ": the logits are not numbers, or the program does not sample",
+                 "check the checkpoint with k2c verify"};
+  sequence.ids[sequence.tokens++] = id;
+  const bool isEos = std::find(manifest.eos.begin(), manifest.eos.end(), id) != manifest.eos.end();
+  const bool goOn = !events.token || events.token(sequence, id, isEos);
+  if (!goOn || (isEos && !sequence.request.ignoreEos))
+    sequence.finish = Finish::stop;
+  else if (sequence.generated() == sequence.request.maxNew)
+    sequence.finish = Finish::length;
+  return {};
+}
+
+void Scheduler::abandon() {
+  queue.clear();
+  for (const auto &sequence : active)
+    sequence->finish = Finish::stop;
+  retire();
+}
+
+void Scheduler::retire() {
+  for (const auto &sequence : active)
+    if (sequence->finish != Finish::running) {
+      freeSlots.push_back(sequence->slot);
+      for (size_t group = 0; group < pages.size(); ++group)
+        pages[group].giveBack(sequence->pageCount[group],
+                              arrays.blockTables[group] + sequence->slot * arrays.blockStride);
+    }
+  active.erase(std::remove_if(active.begin(), active.end(), [](const auto &s) { return s->finish != Finish::running; }),
+               active.end());
+}
+
+} // namespace k2c::runtime

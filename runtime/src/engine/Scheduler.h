@@ -1,0 +1,139 @@
+// Which tokens go into the next step: a queue of requests, the sequences at work, and ragged batches of both phases.
+//
+//   queue --admit (slot + pages for all its tokens)--> active --step, step, ...--> finished (slot and pages given back)
+//
+// A step holds one token of each generating sequence and chunks of the prompts that wait, up to step_tokens rows. None
+// of this reaches the bits of a result (numerics N0); the form of a prompt segment, which does, is fixed at admission
+// from its own length (N4).
+#ifndef K2RT_ENGINE_SCHEDULER_H
+#define K2RT_ENGINE_SCHEDULER_H
+
+#include "engine/Engine.h"
+#include <deque>
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace k2c::runtime {
+
+/// Forced routing of a sequence's first `tokens` tokens: [moe_layers][tokens][top_k] as in abi.def. The others are
+/// routed by the router.
+struct ForcedRoutes {
+  int64_t tokens = 0;
+  std::vector<int32_t> experts;
+  std::vector<float> weights;
+};
+
+/// Which rows of a prompt give logits.
+enum class PromptLogits { last, all };
+
+struct Request {
+  std::vector<int32_t> prompt;
+  int64_t maxNew = 0; ///< 0: the prompt is only read
+  bool ignoreEos = false;
+  PromptLogits logits = PromptLogits::last;
+  k2rt_ir_sampling sampling = {0, 1, 0, 0, 0, 0, 0}; ///< position is filled in
+  const ForcedRoutes *forced = nullptr;              ///< outlives the sequence
+};
+
+/// Why a sequence ended.
+enum class Finish { running, length, stop };
+
+/// An admitted sequence; lives until the step after it finished.
+struct Sequence {
+  int64_t number = 0; ///< of the request, from 0
+  int64_t promptTokens = 0;
+  int64_t tokens = 0;             ///< prompt and generated, in ids
+  int64_t cached = 0;             ///< of them, in the cache
+  int32_t *ids = nullptr;         ///< history, in the rank's memory
+  int32_t slot = 0;               ///< which history and block table row
+  int32_t promptForm = 0;         ///< K2RT_FORM_*
+  std::vector<int64_t> pageCount; ///< per cache group
+  Request request;                ///< its prompt has moved to ids
+  Finish finish = Finish::running;
+  int64_t admittedNs = 0; ///< when, on the clock of Trace::nowNs
+  int64_t lastServed = 0; ///< step number
+  int64_t planned = 0;    ///< rows of the step being built
+
+  int64_t generated() const { return tokens - promptTokens; }
+};
+
+/// What of a step its caller wants to see; called on the scheduling thread, in batch order.
+struct StepEvents {
+  /// The logits after the token at `position`. Prompt rows (as the request asks) and generated ones.
+  std::function<void(const Sequence &, int64_t position, const float *logits)> logits;
+  /// A new token; `isEos`: it is one of the manifest's. Return false to end the sequence (Finish::stop).
+  std::function<bool(const Sequence &, int32_t id, bool isEos)> token;
+  std::function<void(const Sequence &)> finished;
+};
+
+/// Buffers of an inspection command; null members are not captured. Rows = the most token rows a step may have.
+struct Captures {
+  int64_t rows = 0;
+  int32_t *experts = nullptr;
+  float *weights = nullptr;
+  float *hidden = nullptr;
+  float *maxLogits = nullptr; ///< [layers][heads], over all steps
+  int32_t *forcedExperts = nullptr;
+  float *forcedWeights = nullptr;
+  /// Rows [begin, end) of the captured arrays belong to `sequence` from `position` on.
+  std::function<void(const Sequence &, int64_t position, int64_t begin, int64_t end, int64_t stepRows)> captured;
+};
+
+class Scheduler {
+public:
+  /// `engine` outlives the scheduler.
+  Scheduler(Engine &engine, StepEvents events);
+
+  /// Inspection: from now on steps capture into `buffers` and are no larger than they are.
+  void capture(Captures buffers) { captures = std::move(buffers); }
+
+  /// Queues a request; its number, counted from 0. Refuses an empty prompt, ids outside the vocabulary, and more
+  /// tokens than max_context.
+  Expected<int64_t> add(Request request);
+
+  /// Runs one step. False when nothing was left to do.
+  Expected<bool> step();
+  /// Steps until nothing is left.
+  Status drain();
+  /// Ends all sequences where they are; their slots and pages are free again.
+  void abandon();
+
+  /// Sequences queued or at work.
+  int64_t unfinished() const;
+
+private:
+  void admit();
+  void plan();
+  int64_t promptRows(const Sequence &sequence, int64_t rowsLeft, int64_t wantsLeft) const;
+  bool wantsRow(const Sequence &sequence, int64_t position) const;
+  k2rt_ir_step build();
+  void buildRows(const Sequence &sequence, int64_t sequenceRow, k2rt_ir_step &step);
+  void buildForced(const k2rt_ir_step &step);
+  Status deliver(const k2rt_ir_step &step, const StepResults &results);
+  Status append(Sequence &sequence, int32_t id);
+  void retire();
+
+  Engine &engine;
+  StepArrays &arrays;
+  std::vector<PagePool> &pages; ///< per cache group
+  const Manifest &manifest;
+  StepEvents events;
+  Captures captures;
+  std::deque<Request> queue;
+  int64_t added = 0, admitted = 0, steps = 0;
+  std::vector<int32_t> freeSlots;
+  std::vector<std::unique_ptr<Sequence>> active; ///< in order of admission
+  std::vector<Sequence *> batch;                 ///< of the step being built
+};
+
+/// How many pages `tokens` tokens occupy.
+inline int64_t pagesFor(int64_t tokens) { return (tokens + K2RT_PAGE_TOKENS - 1) / K2RT_PAGE_TOKENS; }
+
+/// Checks a prompt and its new tokens against the limits; `place` is the flag or file it came from.
+Status checkRequest(const Manifest &manifest, const std::vector<int32_t> &prompt, int64_t maxNew,
+                    const std::string &place);
+
+} // namespace k2c::runtime
+
+#endif

@@ -1,0 +1,38 @@
+// The arrays behind one k2rt_ir_step, allocated once for the largest step and refilled for each.
+#ifndef K2RT_ENGINE_STEPARRAYS_H
+#define K2RT_ENGINE_STEPARRAYS_H
+
+#include "base/Error.h"
+#include "engine/Device.h"
+#include "k2rt/program.h"
+#include "program/Manifest.h"
+#include <vector>
+
+namespace k2c::runtime {
+
+/// Typed views of the step's arrays; see abi.def for what each holds. Groups = cache groups.
+class StepArrays {
+public:
+  /// In memory of `device`, which outlives them.
+  static Expected<StepArrays> allocate(const Manifest &manifest, Device &device);
+
+  int32_t *tokenIds, *positions, *rowSeq, *rowForm, *want, *samples;
+  int32_t *seqBegin, *seqLen, *lastSample;
+  std::vector<int32_t *> blockTables; ///< per group: [max_sequences][blockStride]; row = slot of the sequence
+  std::vector<int32_t *> stepTables;  ///< per group: the rows of this step's sequences, in its order
+  std::vector<int64_t *> appendSlots;
+  k2rt_ir_sampling *sampling;
+  float *logits;
+  int32_t *history; ///< token ids per sequence slot: [max_sequences][max_context + 1]
+  int64_t blockStride;
+
+  /// All pointers set, counts zero, nothing sampled, forced or captured.
+  k2rt_ir_step step() const;
+
+private:
+  StepArrays() = default;
+};
+
+} // namespace k2c::runtime
+
+#endif

@@ -1,0 +1,79 @@
+// The planned batch as a k2rt_ir_step: rows of one sequence are contiguous and ascend in position.
+#include "engine/Scheduler.h"
+#include <algorithm>
+#include <limits>
+
+namespace k2c::runtime {
+
+k2rt_ir_step Scheduler::build() {
+  StepArrays &a = arrays;
+  k2rt_ir_step step = a.step();
+  bool samples = false;
+  for (size_t row = 0; row < batch.size(); ++row) {
+    buildRows(*batch[row], static_cast<int64_t>(row), step);
+    samples |= batch[row]->request.maxNew > 0;
+  }
+  a.seqBegin[batch.size()] = static_cast<int32_t>(step.token_rows);
+  step.seq_rows = static_cast<int64_t>(batch.size());
+  // Commands that only read prompts may want more rows than there are sequences; they sample nothing.
+  step.sampling = samples ? a.sampling : nullptr;
+  std::fill_n(a.samples, step.want_rows, -1);
+  step.capture_experts = captures.experts;
+  step.capture_weights = captures.weights;
+  step.capture_hidden = captures.hidden;
+  step.capture_max_logit = captures.maxLogits;
+  if (captures.forcedExperts)
+    buildForced(step);
+  step.forced_experts = captures.forcedExperts;
+  step.forced_weights = captures.forcedWeights;
+  return step;
+}
+
+void Scheduler::buildRows(const Sequence &sequence, int64_t sequenceRow, k2rt_ir_step &step) {
+  StepArrays &a = arrays;
+  a.seqBegin[sequenceRow] = static_cast<int32_t>(step.token_rows);
+  a.seqLen[sequenceRow] = static_cast<int32_t>(sequence.cached);
+  a.lastSample[sequenceRow] = sequence.generated() > 0 ? sequence.ids[sequence.tokens - 1] : -1;
+  for (size_t group = 0; group < a.stepTables.size(); ++group) {
+    const int32_t *table = a.blockTables[group] + sequence.slot * a.blockStride;
+    std::copy_n(table, a.blockStride, a.stepTables[group] + sequenceRow * a.blockStride);
+  }
+  for (int64_t i = 0; i < sequence.planned; ++i) {
+    const int64_t row = step.token_rows++;
+    const int64_t position = sequence.cached + i;
+    a.tokenIds[row] = sequence.ids[position];
+    a.positions[row] = static_cast<int32_t>(position);
+    a.rowSeq[row] = static_cast<int32_t>(sequenceRow);
+    a.rowForm[row] = position < sequence.promptTokens ? sequence.promptForm : manifest.generatedForm();
+    for (size_t group = 0; group < a.appendSlots.size(); ++group) {
+      const int64_t page = a.stepTables[group][sequenceRow * a.blockStride + position / K2RT_PAGE_TOKENS];
+      a.appendSlots[group][row] = page * K2RT_PAGE_TOKENS + position % K2RT_PAGE_TOKENS;
+    }
+    if (!wantsRow(sequence, position))
+      continue;
+    if (step.want_rows < manifest.limits.max_sequences) {
+      a.sampling[step.want_rows] = sequence.request.sampling;
+      a.sampling[step.want_rows].position = position + 1;
+    }
+    a.want[step.want_rows++] = static_cast<int32_t>(row);
+  }
+}
+
+/// Copies each row's forced routes, layer by layer; rows without any are left to the router.
+void Scheduler::buildForced(const k2rt_ir_step &step) {
+  const StepArrays &a = arrays;
+  const int64_t rows = step.token_rows, k = manifest.topK;
+  for (int64_t layer = 0; layer < static_cast<int64_t>(manifest.moeLayers.size()); ++layer)
+    for (int64_t row = 0; row < rows; ++row) {
+      const ForcedRoutes *forced = batch[a.rowSeq[row]]->request.forced;
+      const int64_t to = (layer * rows + row) * k;
+      const int64_t from = forced ? (layer * forced->tokens + a.positions[row]) * k : 0;
+      const bool has = forced && a.positions[row] < forced->tokens;
+      for (int64_t j = 0; j < k; ++j) {
+        captures.forcedExperts[to + j] = has ? forced->experts[from + j] : K2RT_ROUTE_FREE;
+        captures.forcedWeights[to + j] = has ? forced->weights[from + j] : std::numeric_limits<float>::quiet_NaN();
+      }
+    }
+}
+
+} // namespace k2c::runtime

@@ -1,0 +1,182 @@
+// tokenizer.json -> TokenizerData: the model and the added tokens; TokenizerParts.h has the sections around them. See
+// TokenizerData.h for what may come out.
+#include "base/Utf8.h"
+#include "text/ByteLevel.h"
+#include "text/TokenizerParts.h"
+#include "text/Vocabulary.h"
+
+namespace k2c::runtime {
+
+namespace {
+
+using Json = nlohmann::json;
+
+class Reader {
+public:
+  Reader(const JsonNode &root, Vocabulary &vocabulary, TokenizerData &data)
+      : root(root), vocabulary(vocabulary), data(data) {}
+
+  void read() {
+    root.onlyKeys({"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer", "post_processor",
+                   "decoder", "model"});
+    if (root["version"].text() != "1.0")
+      root["version"].unsupported("version " + shortened(root["version"].text()));
+    if (auto node = root.find("normalizer"))
+      data.normalizer = readNormalizer(*node);
+    if (auto node = root.find("pre_tokenizer"))
+      data.preTokenizer = readPreTokenizer(*node);
+    readModel(root["model"]);
+    readAddedTokens();
+    fillTokens();
+    if (auto node = root.find("post_processor"))
+      readPostProcessor(*node, data);
+    data.decoder = readDecoder(root["decoder"], byteLevel());
+  }
+
+private:
+  bool byteLevel() const { return data.preTokenizer.byteLevel; }
+
+  void readModel(const JsonNode &model) {
+    model.onlyKeys({"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk",
+                    "byte_fallback", "ignore_merges", "vocab", "merges"});
+    if (auto type = model.find("type"); type && type->text() != "BPE")
+      type->unsupported("model " + shortened(type->text()));
+    for (const char *key : {"continuing_subword_prefix", "end_of_word_suffix"})
+      if (auto node = model.find(key); node && !node->text().empty())
+        node->unsupported("\"" + shortened(node->text()) + "\"");
+    if (auto dropout = model.find("dropout"))
+      dropout->unsupported("dropout");
+    // Their entries went to the vocabulary while they were parsed.
+    model["vocab"].object();
+    model["merges"].size();
+    readSymbols(model);
+    vocabulary.resolveMerges();
+    if (model.flag("ignore_merges", false))
+      for (const auto &[spelling, id] : data.ids)
+        if (!byteLevel() || spelledBytes(spelling))
+          wholeWords.push_back(id);
+  }
+
+  int32_t idOf(const std::string &spelling) const {
+    auto found = data.ids.find(spelling);
+    return found == data.ids.end() ? -1 : found->second;
+  }
+
+  /// The tokens that single symbols begin as. A symbol without one is an error of the text that has it, not of the
+  /// file; so is an unknown token that is not in the vocabulary.
+  void readSymbols(const JsonNode &model) {
+    BytePairs &pairs = data.pairs;
+    pairs.characters = !byteLevel();
+    if (auto unknown = model.find("unk_token"))
+      pairs.unknown = idOf(unknown->text());
+    pairs.fuseUnknown = model.flag("fuse_unk", false);
+    const bool fallback = model.flag("byte_fallback", false);
+    for (int byte = 0; byte < 256; ++byte) {
+      if (byteLevel())
+        pairs.byteToken[size_t(byte)] = idOf(byteSpelling(uint8_t(byte)));
+      else if (fallback)
+        pairs.byteToken[size_t(byte)] = idOf(tokenOfByte(uint8_t(byte)));
+      if (byteLevel() && fallback && pairs.byteToken[size_t(byte)] < 0)
+        model["byte_fallback"].unsupported("byte fallback of a byte-level vocabulary that lacks byte " +
+                                           std::to_string(byte));
+    }
+    if (pairs.characters)
+      for (const auto &[spelling, id] : data.ids)
+        if (!spelling.empty() && utf8Step(spelling, 0).length == spelling.size())
+          pairs.characterToken.emplace(utf8CodePoint(spelling), id);
+  }
+
+  void readAddedTokens() {
+    std::vector<AddedToken> tokens;
+    std::unordered_map<std::string, size_t> seen;
+    auto list = root.find("added_tokens");
+    const size_t count = list ? list->size() : 0;
+    for (size_t i = 0; i < count; ++i) {
+      const JsonNode node = list->at(i);
+      node.onlyKeys({"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"});
+      const std::string &content = node["content"].text();
+      const int32_t id = int32_t(node["id"].integer(0, maxTokens - 1));
+      if (content.empty())
+        node["content"].refuse("an empty token");
+      if (!seen.emplace(content, i).second)
+        node["content"].refuse("the token of added_tokens[" + std::to_string(seen[content]) + "] again");
+      const int32_t known = idOf(content);
+      if (known < 0)
+        vocabulary.declare(content, id, node["id"]);
+      else if (known != id)
+        node["id"].refuse(std::to_string(id) + ", but the vocabulary gives \"" + shortened(content) + "\" " +
+                          std::to_string(known));
+      AddedToken token = {id,
+                          content,
+                          node.flag("single_word", false),
+                          node.flag("lstrip", false),
+                          node.flag("rstrip", false),
+                          node.flag("normalized", true),
+                          node.flag("special", false)};
+      if (token.normalized)
+        if (Status status = data.normalizer.apply(token.content); !status)
+          throw Refusal{status.takeError()};
+      shown.emplace(id, token.content);
+      tokens.push_back(std::move(token));
+    }
+    data.special.assign(vocabulary.spellings().size(), false);
+    for (const AddedToken &token : tokens)
+      data.special[size_t(token.id)] = token.special;
+    data.added = orRefuse(AddedTokens::create(std::move(tokens), list ? list->place() : root.place()));
+  }
+
+  // Published vocabularies have small holes; an id far beyond the number of
+  // tokens is a damaged file.
+  void fillTokens() {
+    if (vocabulary.spellings().size() > 2 * data.ids.size() + 1024)
+      root["model"]["vocab"].refuse("ids reach " + std::to_string(vocabulary.spellings().size() - 1) + ", but only " +
+                                    std::to_string(data.ids.size()) + " tokens are declared");
+    for (const std::string *spelling : vocabulary.spellings()) {
+      const auto added = shown.find(data.tokens.size());
+      const std::string &text = added != shown.end() ? added->second : spelling ? *spelling : std::string();
+      data.tokens.push(byteLevel() ? spelledBytes(text).value_or(text) : text);
+    }
+    if (wholeWords.empty())
+      return;
+    data.pairs.whole.reserve(data.tokens, wholeWords.size());
+    for (int32_t id : wholeWords)
+      data.pairs.whole.add(id);
+  }
+
+  const JsonNode root;
+  Vocabulary &vocabulary;
+  TokenizerData &data;
+  std::vector<int32_t> wholeWords;                ///< tokens of the model that a word may be
+  std::unordered_map<int32_t, std::string> shown; ///< added tokens as they are decoded: normalized, if they are that
+};
+
+Json parseJsonFields(std::string_view text, Vocabulary &vocabulary, const std::string &name) {
+  if (text.size() > maxTokenizerBytes)
+    throw Refusal{Error{K2RT_INVALID_BUNDLE, name,
+                        std::to_string(text.size()) + " bytes; the limit is " + std::to_string(maxTokenizerBytes), ""}};
+  // The parser would take a NUL byte for the end of the text, whatever follows.
+  if (const size_t nul = text.find('\0'); nul != text.npos)
+    throw Refusal{Error{K2RT_INVALID_BUNDLE, name, "byte " + std::to_string(nul) + " is NUL", ""}};
+  return Json::parse(text.begin(), text.end(), [&](int depth, Json::parse_event_t event, Json &parsed) {
+    return vocabulary.take(depth, event, parsed);
+  });
+}
+
+} // namespace
+
+Expected<std::unique_ptr<TokenizerData>> readTokenizerData(std::string_view json, const std::string &name) {
+  auto data = std::make_unique<TokenizerData>();
+  data->name = name;
+  try {
+    Vocabulary vocabulary(*data, name);
+    const Json parsed = parseJsonFields(json, vocabulary, name);
+    Reader(JsonNode(parsed, name), vocabulary, *data).read();
+  } catch (const Refusal &refusal) {
+    return refusal.error;
+  } catch (const Json::exception &error) {
+    return parseError(error, name);
+  }
+  return data;
+}
+
+} // namespace k2c::runtime

@@ -1,0 +1,154 @@
+// The engine and its scheduler over a device without workers: what is asked of a device, in which order, and where its
+// errors go.
+#include "engine/Scheduler.h"
+#include "fake/FakeBundle.h"
+#include <gtest/gtest.h>
+
+using namespace k2c;
+using namespace k2c::runtime;
+
+namespace {
+
+/// What a FakeDevice is to do, and what was asked of it.
+struct Script {
+  std::vector<std::string> calls;
+  std::string failing; ///< the call that fails, as `calls` names it
+  int32_t sample = 0;  ///< of every row
+  k2rt_ir_step_fn entry = nullptr;
+  std::vector<int32_t> ids; ///< of the last uploaded step
+};
+
+/// Keeps memory and computes nothing. Results are its own arrays, not those of the step.
+class FakeDevice : public Device {
+public:
+  explicit FakeDevice(Script &script) : script(script) {}
+
+  int32_t workers() const override { return 0; }
+  Expected<std::byte *> allocate(int64_t bytes, const char *purpose, MemoryUse use) override {
+    if (Status done = call(std::string(use == MemoryUse::program ? "program: " : "engine: ") + purpose); !done)
+      return done.takeError();
+    memory.push_back(std::make_unique<std::byte[]>(static_cast<size_t>(bytes)));
+    return memory.back().get();
+  }
+  Status load(const RankMemory &rank, Trace *trace) override {
+    EXPECT_EQ(trace, nullptr);
+    EXPECT_EQ(rank.planes, (std::vector<void *>{memory[2].get(), memory[3].get()}));
+    EXPECT_EQ(rank.arena, memory[4].get());
+    return call("load");
+  }
+  void upload(const k2rt_ir_step &step) override {
+    const auto *ids = static_cast<const int32_t *>(step.token_ids);
+    script.ids.assign(ids, ids + step.token_rows);
+    EXPECT_TRUE(call("upload"));
+    samples.assign(static_cast<size_t>(step.want_rows), script.sample);
+    logits.assign(static_cast<size_t>(step.want_rows) * 97, static_cast<float>(script.sample));
+  }
+  Status run(k2rt_ir_step_fn entry) override {
+    script.entry = entry;
+    return call("run");
+  }
+  StepResults results() const override {
+    script.calls.push_back("results");
+    return {logits.data(), samples.data()};
+  }
+  void interrupt() override { EXPECT_TRUE(call("interrupt")); }
+
+private:
+  Status call(const std::string &name) {
+    script.calls.push_back(name);
+    if (name == script.failing)
+      return Error{K2RT_SYSTEM, "fake device", "refuses to " + name, ""};
+    return {};
+  }
+
+  Script &script;
+  std::vector<std::unique_ptr<std::byte[]>> memory;
+  std::vector<int32_t> samples;
+  std::vector<float> logits;
+};
+
+/// An engine on a fake device.
+class EngineOnFake : public testing::Test {
+protected:
+  Expected<std::unique_ptr<Engine>> create(const EngineOptions &options = {}) {
+    return Engine::create(*bundle, std::make_unique<FakeDevice>(script), options);
+  }
+  static Request reading(std::vector<int32_t> prompt, int64_t maxNew) {
+    Request request;
+    request.prompt = std::move(prompt);
+    request.maxNew = maxNew;
+    return request;
+  }
+
+  FakeBundle fake;
+  Expected<Bundle> bundle = Bundle::open(fake.folder);
+  Script script;
+};
+
+} // namespace
+
+TEST_F(EngineOnFake, AllocatesLoadsThenUploadsRunsAndReadsEachStep) {
+  Expected<std::unique_ptr<Engine>> engine = create();
+  ASSERT_TRUE(engine) << engine.error().text();
+  EXPECT_EQ(script.calls, (std::vector<std::string>{"engine: step arrays", "engine: logits", "program: cache",
+                                                    "program: cache", "program: arena", "load"}));
+  script.calls.clear();
+  script.sample = 41;
+  std::vector<int32_t> tokens;
+  StepEvents events;
+  events.token = [&](const Sequence &, int32_t id, bool) { return tokens.push_back(id), true; };
+  events.logits = [&](const Sequence &, int64_t, const float *logits) {
+    EXPECT_EQ(logits[96], static_cast<float>(script.sample));
+    ++script.sample;
+  };
+  Scheduler scheduler(**engine, std::move(events));
+  ASSERT_TRUE(scheduler.add(reading({5, 6, 7}, 2)));
+  Status done = scheduler.drain();
+  ASSERT_TRUE(done) << done.error().text();
+  EXPECT_EQ(script.calls, (std::vector<std::string>{"upload", "run", "results", "upload", "run", "results"}));
+  EXPECT_EQ(script.entry, bundle->program.serve());
+  EXPECT_EQ(tokens, (std::vector<int32_t>{41, 42}));
+  EXPECT_EQ(script.ids, std::vector<int32_t>{41}) << "the second step reads the first new token";
+}
+
+TEST_F(EngineOnFake, AChunkIsThatOfTheOptions) {
+  Expected<std::unique_ptr<Engine>> engine = create({2, ""});
+  ASSERT_TRUE(engine) << engine.error().text();
+  Scheduler scheduler(**engine, {});
+  ASSERT_TRUE(scheduler.add(reading({5, 6, 7}, 0)));
+  ASSERT_TRUE(scheduler.step());
+  EXPECT_EQ(script.ids, (std::vector<int32_t>{5, 6}));
+  ASSERT_TRUE(scheduler.step());
+  EXPECT_EQ(script.ids, std::vector<int32_t>{7});
+}
+
+TEST_F(EngineOnFake, WhatTheDeviceRefusesAtTheStartIsTheCallers) {
+  for (const char *call : {"engine: step arrays", "engine: logits", "program: cache", "program: arena", "load"}) {
+    script = Script();
+    script.failing = call;
+    Expected<std::unique_ptr<Engine>> engine = create();
+    ASSERT_FALSE(engine) << call;
+    EXPECT_EQ(engine.error().code, K2RT_SYSTEM);
+    EXPECT_EQ(engine.error().text(), std::string("fake device: refuses to ") + call);
+    EXPECT_EQ(script.calls.back(), call) << "and nothing else is asked";
+  }
+}
+
+TEST_F(EngineOnFake, AStepThatFailsIsTheCallersAndLeavesNoResults) {
+  Expected<std::unique_ptr<Engine>> engine = create();
+  ASSERT_TRUE(engine) << engine.error().text();
+  script.failing = "run";
+  Scheduler scheduler(**engine, {});
+  ASSERT_TRUE(scheduler.add(reading({5}, 1)));
+  Status done = scheduler.drain();
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().text(), "fake device: refuses to run");
+  EXPECT_EQ(script.calls.back(), "run");
+}
+
+TEST_F(EngineOnFake, AnInterruptGoesToTheDevice) {
+  Expected<std::unique_ptr<Engine>> engine = create();
+  ASSERT_TRUE(engine) << engine.error().text();
+  (*engine)->interrupt();
+  EXPECT_EQ(script.calls.back(), "interrupt");
+}
