@@ -92,20 +92,23 @@ class Rt_Value<string mnemonic, string name, list<Trait> traits = []>
 //===----------------------------------------------------------------------===//
 
 def Rt_ProgramOp : Rt_Op<"program", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "The program's entry and sizes";
+  let summary = "The program's entries and sizes";
   let description = [{
-    What k2c_program_query answers with: the step function, bytes of the arena, bytes of scratch of each worker. A
-    program of latent attention says from how many new tokens on a prompt's segment runs expanded; -1: none does.
+    What k2c_program_query answers with: the functions that a step may enter, by name; bytes of the arena, bytes of
+    scratch of each worker. A program of latent attention says from how many new tokens on a prompt's segment runs
+    expanded; -1: none does.
 
     ```mlir
-    rt.program @kimi serve @step arena 671088640 scratch 1048576 expanded_from 64
+    rt.program @kimi entries {serve = @step} arena 671088640 scratch 1048576 expanded_from 64
     ```
-    [C1] no size is negative, expanded_from is at least -1. [C2] `serve` names a function.
+    [C1] no size is negative, expanded_from is at least -1. [C2] there are
+    entries, and each names a function.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$serve, Rt_Int:$arena_bytes, Rt_Int:$scratch_bytes,
+  let arguments = (ins SymbolNameAttr:$sym_name, DictionaryAttr:$entries, Rt_Int:$arena_bytes, Rt_Int:$scratch_bytes,
                        OptionalAttr<Rt_Int>:$expanded_from);
   let assemblyFormat = [{
-    $sym_name `serve` $serve `arena` $arena_bytes `scratch` $scratch_bytes (`expanded_from` $expanded_from^)? attr-dict
+    $sym_name `entries` $entries `arena` $arena_bytes `scratch` $scratch_bytes
+    (`expanded_from` $expanded_from^)? attr-dict
   }];
   let hasVerifier = 1;
 }

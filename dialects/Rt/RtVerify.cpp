@@ -31,7 +31,17 @@ LogicalResult ProgramOp::verify() {
 
 /// [C2] of program.
 LogicalResult ProgramOp::verifySymbolUses(SymbolTableCollection &tables) {
-  return success(succeeded(lookup<FunctionOpInterface>(*this, getServeAttr(), tables, "C2", "a function")));
+  if (getEntries().empty())
+    return emitOpError("[C2] expects an entry, got none");
+  for (NamedAttribute entry : getEntries()) {
+    auto function = dyn_cast<FlatSymbolRefAttr>(entry.getValue());
+    if (!function)
+      return emitOpError("[C2] expects entry '")
+             << entry.getName().getValue() << "' to name a function, got " << entry.getValue();
+    if (failed(lookup<FunctionOpInterface>(*this, function, tables, "C2", "a function")))
+      return failure();
+  }
+  return success();
 }
 
 /// [C1], [C2] of panels.

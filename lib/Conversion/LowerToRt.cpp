@@ -139,14 +139,18 @@ LogicalResult ProgramLowering::writeFunctions() {
   const bool isLatent = scheduled.walk([](mla::AppendOp) { return WalkResult::interrupt(); }).wasInterrupted();
   auto plan = scheduled->getAttrOfType<dist::PlanAttr>(dist::DistDialect::planAttrName);
   const IntegerAttr expandedFrom = isLatent && plan ? b.getI64IntegerAttr(plan.getExpandedFrom()) : IntegerAttr();
+  NamedAttrList entries;
   for (auto function : scheduled.getOps<func::FuncOp>()) {
     if (failed(lowering.lower(b, function)))
       return failure();
-    if (nn::isEntry(function))
-      rt::ProgramOp::create(
-          b, function.getLoc(), b.getStringAttr("program"), FlatSymbolRefAttr::get(function.getSymNameAttr()),
-          b.getI64IntegerAttr(certificate.getArena()), b.getI64IntegerAttr(certificate.getScratch()), expandedFrom);
+    if (auto entry = function->getAttrOfType<StringAttr>(nn::NnDialect::entryAttrName))
+      entries.append(entry, FlatSymbolRefAttr::get(function.getSymNameAttr()));
   }
+  if (entries.empty())
+    return success();
+  rt::ProgramOp::create(b, scheduled.getLoc(), b.getStringAttr("program"), entries.getDictionary(b.getContext()),
+                        b.getI64IntegerAttr(certificate.getArena()), b.getI64IntegerAttr(certificate.getScratch()),
+                        expandedFrom);
   return success();
 }
 
@@ -170,6 +174,12 @@ LogicalResult checkScheduled(ModuleOp module) {
   for (auto kernel : module.getOps<kern::FuncOp>())
     if (!kernel.getTile())
       return missing(kernel, "the kernel has no tile", "choose-tiles");
+  llvm::StringSet<> entries;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (auto entry = function->getAttrOfType<StringAttr>(nn::NnDialect::entryAttrName);
+        entry && !entries.insert(entry).second)
+      return function.emitError() << "lower-to-rt: a second function is the entry '" << entry.getValue()
+                                  << "'; give it a name of its own";
   for (auto function : module.getOps<func::FuncOp>())
     for (Type type : function.getArgumentTypes())
       if (!isa<IndexType, nn::BatchType>(type) && !(nn::rowsOf(type) && mem::argumentOf(function)))

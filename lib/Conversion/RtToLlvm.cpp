@@ -38,6 +38,7 @@ public:
 private:
   void text(StringRef name, StringRef value);
   void table(StringRef name, ArrayRef<std::string> texts);
+  void addresses(StringRef name, ArrayRef<std::string> symbols);
   Value initialStruct(rt::ProgramOp program, int64_t kernels);
   void query();
 
@@ -55,15 +56,23 @@ void ProgramDescription::text(StringRef name, StringRef value) {
 
 /// A constant array of pointers to `texts`.
 void ProgramDescription::table(StringRef name, ArrayRef<std::string> texts) {
-  for (auto [index, value] : llvm::enumerate(texts))
-    text((name + "." + Twine(index)).str(), value);
-  auto type = LLVM::LLVMArrayType::get(ptr, texts.size());
+  std::vector<std::string> symbols;
+  for (auto [index, value] : llvm::enumerate(texts)) {
+    symbols.push_back((name + "." + Twine(index)).str());
+    text(symbols.back(), value);
+  }
+  addresses(name, symbols);
+}
+
+/// A constant array of the addresses of `symbols`.
+void ProgramDescription::addresses(StringRef name, ArrayRef<std::string> symbols) {
+  auto type = LLVM::LLVMArrayType::get(ptr, symbols.size());
   auto global = LLVM::GlobalOp::create(b, loc, type, true, LLVM::Linkage::Internal, name, Attribute());
   OpBuilder::InsertionGuard guard(b);
   b.createBlock(&global.getInitializerRegion());
   Value list = LLVM::UndefOp::create(b, loc, type);
-  for (size_t index = 0; index < texts.size(); ++index) {
-    Value address = LLVM::AddressOfOp::create(b, loc, ptr, (name + "." + Twine(index)).str());
+  for (auto [index, symbol] : llvm::enumerate(symbols)) {
+    Value address = LLVM::AddressOfOp::create(b, loc, ptr, symbol);
     list = LLVM::InsertValueOp::create(b, loc, list, address, static_cast<int64_t>(index));
   }
   LLVM::ReturnOp::create(b, loc, list);
@@ -97,14 +106,13 @@ Value ProgramDescription::initialStruct(rt::ProgramOp program, int64_t kernels) 
                                         .Case("n_weights", slots)
                                         .Case("n_planes", planes)
                                         .Case("n_kernels", kernels)
+                                        .Case("n_entries", static_cast<int64_t>(program.getEntries().size()))
                                         .Default(std::nullopt);
     Value field;
     if (number)
       field = LLVM::ConstantOp::create(b, loc, types[index], b.getIntegerAttr(types[index], *number));
-    else if (name == "kernel_names" || name == "variant_names")
+    else if (llvm::is_contained({"kernel_names", "variant_names", "entry_names", "entries"}, name))
       field = address(name);
-    else if (name == "serve")
-      field = address((program.getServe() + hostSuffix).str());
     else
       continue;
     value = LLVM::InsertValueOp::create(b, loc, value, field, static_cast<int64_t>(index));
@@ -134,6 +142,13 @@ void ProgramDescription::write(rt::ProgramOp program) {
   }
   table("kernel_names", names);
   table("variant_names", variants);
+  std::vector<std::string> entries, functions;
+  for (NamedAttribute entry : program.getEntries()) {
+    entries.push_back(entry.getName().str());
+    functions.push_back((cast<FlatSymbolRefAttr>(entry.getValue()).getValue() + hostSuffix).str());
+  }
+  table("entry_names", entries);
+  addresses("entries", functions);
   OpBuilder::InsertionGuard guard(b);
   Block scratch;
   b.setInsertionPointToEnd(&scratch);

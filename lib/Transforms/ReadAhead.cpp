@@ -37,8 +37,10 @@ struct Part {
 
 class Reader {
 public:
-  Reader(ModuleOp module, func::FuncOp entry, int64_t most)
-      : module(module), symbols(module), entry(entry), most(most) {}
+  Reader(ModuleOp module, rt::ProgramOp program, int64_t most) : module(module), symbols(module), most(most) {
+    for (NamedAttribute entry : program.getEntries())
+      entries.insert(symbols.lookup<func::FuncOp>(cast<FlatSymbolRefAttr>(entry.getValue()).getValue()));
+  }
 
   LogicalResult run();
 
@@ -57,7 +59,7 @@ private:
 
   ModuleOp module;
   SymbolTable symbols;
-  func::FuncOp entry;
+  llvm::SmallSetVector<func::FuncOp, 2> entries;
   int64_t most;
 };
 
@@ -167,14 +169,14 @@ Part Reader::following(OpBuilder &b, Operation *op) {
     mapping.map(loop.getInductionVar(), next);
     return *firstOf(b, *loop.getBody(), mapping);
   }
-  if (op->getParentOp() == entry)
+  if (auto entry = dyn_cast<func::FuncOp>(op->getParentOp()); entries.contains(entry))
     return *firstOf(b, entry.front(), mapping);
   auto arguments = op->getBlock()->getArguments().take_back(2);
   return {arguments[0], arguments[1]};
 }
 
 LogicalResult Reader::run() {
-  if (!streams(entry))
+  if (llvm::none_of(entries, [&](func::FuncOp entry) { return streams(entry); }))
     return success();
   SmallVector<scf::ForOp> loops;
   module.walk([&](scf::ForOp loop) {
@@ -193,7 +195,7 @@ LogicalResult Reader::run() {
   });
   auto pointer = rt::PtrType::get(module.getContext());
   for (auto function : module.getOps<func::FuncOp>())
-    if (function != entry && streams(function)) {
+    if (!entries.contains(function) && streams(function)) {
       function.front().addArguments({pointer, pointer}, {function.getLoc(), function.getLoc()});
       function.setFunctionType(FunctionType::get(module.getContext(), function.front().getArgumentTypes(), {}));
     }
@@ -206,10 +208,12 @@ LogicalResult Reader::run() {
     else
       rt::AheadOp::create(b, op->getLoc(), part.from, part.end), ++launches;
   }
-  OpBuilder b = OpBuilder::atBlockBegin(&entry.front());
-  IRMapping mapping;
-  Part part = *firstOf(b, entry.front(), mapping);
-  rt::AheadOp::create(b, entry.getLoc(), part.from, part.end);
+  for (func::FuncOp entry : entries) {
+    OpBuilder b = OpBuilder::atBlockBegin(&entry.front());
+    IRMapping mapping;
+    if (std::optional<Part> part = firstOf(b, entry.front(), mapping))
+      rt::AheadOp::create(b, entry.getLoc(), part->from, part->end);
+  }
   remark(module.getLoc(), "read-ahead", "launches",
          std::to_string(launches) + " launches name what their workers read next, at most " + std::to_string(most) +
              " bytes",
@@ -229,7 +233,7 @@ struct ReadAhead : impl::ReadAheadBase<ReadAhead> {
     FailureOr<kern::CpuAttr> target = targetOf(module, "read-ahead");
     if (failed(target))
       return signalPassFailure();
-    Reader reader(module, module.lookupSymbol<func::FuncOp>(programs.front().getServe()), target->getL2() / 4);
+    Reader reader(module, programs.front(), target->getL2() / 4);
     if (failed(reader.run()))
       signalPassFailure();
   }

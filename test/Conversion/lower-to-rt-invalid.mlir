@@ -62,3 +62,15 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, me
     return
   }
 }
+
+// -----
+
+module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>} {
+  func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
+    return
+  }
+  // expected-error @below {{lower-to-rt: a second function is the entry 'serve'; give it a name of its own}}
+  func.func @other(%b: !nn.batch) attributes {nn.entry = "serve"} {
+    return
+  }
+}

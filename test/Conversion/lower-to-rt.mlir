@@ -107,5 +107,5 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 100>, m
     nn.sample %l, %b : tensor<?x100xf32, #nn.rows<want>>
     return
   }
-  // CHECK: rt.program @program serve @step arena 8192 scratch {{[0-9]+}}
+  // CHECK: rt.program @program entries {serve = @step} arena 8192 scratch {{[0-9]+}}
 }

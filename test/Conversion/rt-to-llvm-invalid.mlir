@@ -10,8 +10,8 @@ module {
   func.func @step() {
     return
   }
-  rt.program @one serve @step arena 0 scratch 0
-  rt.program @two serve @step arena 0 scratch 0
+  rt.program @one entries {serve = @step} arena 0 scratch 0
+  rt.program @two entries {serve = @step} arena 0 scratch 0
 }
 
 // -----
@@ -22,7 +22,7 @@ func.func @step() {
   %d = arith.muli %t, %t : i64
   return
 }
-rt.program @program serve @step arena 0 scratch 0
+rt.program @program entries {serve = @step} arena 0 scratch 0
 
 // -----
 
@@ -35,4 +35,4 @@ func.func @step() {
   }
   return
 }
-rt.program @program serve @step arena 0 scratch 0
+rt.program @program entries {serve = @step} arena 0 scratch 0

@@ -105,7 +105,7 @@ func.func @step() {
   rt.sample
   return
 }
-rt.program @program serve @step arena 8192 scratch 512
+rt.program @program entries {serve = @step} arena 8192 scratch 512
 
 // Kernels of one code are declared once.
 // CHECK: llvm.func @k2c_aa(!llvm.ptr, !llvm.ptr) -> i32
@@ -114,7 +114,10 @@ rt.program @program serve @step arena 8192 scratch 512
 // CHECK: llvm.func @k2c_program_query(%{{.*}}: i32) -> !llvm.ptr
 
 // 2 kernels, slots 0 to 3, planes 0 and 1; nothing but the query is visible.
-// LLVM: @k2c_program = internal constant { {{.*}} } { i32 {{[0-9]+}}, i32 0, i64 8192, i64 512, i32 4, i32 2, i32 2, i32 0, ptr @kernel_names, ptr @variant_names, ptr @step.host,
+// LLVM: @entry_names.0 = internal constant [6 x i8] c"serve\00"
+// LLVM: @entry_names = internal constant [1 x ptr] [ptr @entry_names.0]
+// LLVM: @entries = internal constant [1 x ptr] [ptr @step.host]
+// LLVM: @k2c_program = internal constant { {{.*}} } { i32 {{[0-9]+}}, i32 0, i64 8192, i64 512, i32 4, i32 2, i32 2, i32 1, ptr @kernel_names, ptr @variant_names, ptr @entry_names, ptr @entries,
 // LLVM: define internal i32 @layer.host(
 // LLVM: define internal i32 @step.host(
 // LLVM: define ptr @k2c_program_query(i32

@@ -138,8 +138,17 @@ static const k2rt_ir_program *poisoning(uint32_t abi) {
     return found;
   read_known();
   program = *found;
-  serve = (k2rt_ir_step_fn)program.serve;
-  program.serve = (void *)poison_and_serve;
+  static k2rt_ir_step_fn entries[8];
+  if (program.n_entries > (int32_t)(sizeof entries / sizeof entries[0]))
+    abort();
+  for (int32_t i = 0; i < program.n_entries; ++i) {
+    entries[i] = ((const k2rt_ir_step_fn *)program.entries)[i];
+    if (strcmp(((const char *const *)program.entry_names)[i], "serve") != 0)
+      continue;
+    serve = entries[i];
+    entries[i] = poison_and_serve;
+  }
+  program.entries = (void *)entries;
   return &program;
 }
 

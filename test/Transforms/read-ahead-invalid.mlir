@@ -17,7 +17,7 @@ func.func @step(%layers: index) {
   }
   return
 }
-rt.program @p serve @step arena 0 scratch 0
+rt.program @p entries {serve = @step} arena 0 scratch 0
 
 // -----
 
@@ -29,4 +29,4 @@ func.func @step() {
   rt.launch @k_add grid(%t) args(%p) : !rt.ptr
   return
 }
-rt.program @p serve @step arena 0 scratch 0
+rt.program @p entries {serve = @step} arena 0 scratch 0

@@ -99,4 +99,4 @@ func.func @step() {
   rt.sample
   return
 }
-rt.program @p serve @step arena 8192 scratch 0
+rt.program @p entries {serve = @step} arena 8192 scratch 0

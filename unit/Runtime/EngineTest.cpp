@@ -106,7 +106,7 @@ TEST_F(EngineOnFake, AllocatesLoadsThenUploadsRunsAndReadsEachStep) {
   Status done = scheduler.drain();
   ASSERT_TRUE(done) << done.error().text();
   EXPECT_EQ(script.calls, (std::vector<std::string>{"upload", "run", "results", "upload", "run", "results"}));
-  EXPECT_EQ(script.entry, bundle->program.serve());
+  EXPECT_EQ(script.entry, bundle->program.entry(serveEntry));
   EXPECT_EQ(tokens, (std::vector<int32_t>{41, 42}));
   EXPECT_EQ(script.ids, std::vector<int32_t>{41}) << "the second step reads the first new token";
 }

@@ -39,8 +39,9 @@ static Status checkDescription(const k2rt_ir_program &facts, const Manifest &man
                    std::string(pair.what) + " is " + std::to_string(pair.program) + ", the manifest says " +
                        std::to_string(pair.manifest),
                    "compile the bundle again"};
-  if (facts.n_weights < 0 || !facts.serve || (facts.n_kernels > 0 && !facts.kernel_names))
-    return Error{K2RT_INVALID_BUNDLE, path, "has no step function or no kernel names", "compile the bundle again"};
+  if (facts.n_weights < 0 || facts.n_entries < 1 || !facts.entry_names || !facts.entries ||
+      (facts.n_kernels > 0 && !facts.kernel_names))
+    return Error{K2RT_INVALID_BUNDLE, path, "has no entries or no kernel names", "compile the bundle again"};
   return {};
 }
 
@@ -71,10 +72,22 @@ Expected<Program> Program::load(const std::string &folder, const Manifest &manif
   Status agrees = checkDescription(*program.facts, manifest, path);
   if (!agrees)
     return agrees.takeError();
+  if (!program.entry(serveEntry))
+    return Error{K2RT_INVALID_BUNDLE, path, std::string("has no entry '") + serveEntry + "'",
+                 "compile the bundle again"};
   const auto *names = static_cast<const char *const *>(program.facts->variant_names);
   for (int32_t kernel = 0; kernel < program.facts->n_kernels; ++kernel)
     program.variants.push_back(split(names ? names[kernel] : nullptr));
   return program;
+}
+
+k2rt_ir_step_fn Program::entry(std::string_view name) const {
+  const auto *names = static_cast<const char *const *>(facts->entry_names);
+  const auto *functions = static_cast<const k2rt_ir_step_fn *>(facts->entries);
+  for (int32_t i = 0; i < facts->n_entries; ++i)
+    if (name == names[i])
+      return functions[i];
+  return nullptr;
 }
 
 const char *Program::kernelName(int32_t kernel) const {

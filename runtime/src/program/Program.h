@@ -7,12 +7,16 @@
 #include "program/Manifest.h"
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace k2c::runtime {
 
 /// Its name in a bundle.
 inline constexpr char programFile[] = "program.so";
+
+/// The entry of steps that generate tokens; every program has it.
+inline constexpr char serveEntry[] = "serve";
 
 /// A loaded program. Move-only; the shared object stays loaded as long as it lives.
 class Program {
@@ -21,7 +25,8 @@ public:
   static Expected<Program> load(const std::string &folder, const Manifest &manifest);
 
   const k2rt_ir_program &description() const { return *facts; }
-  k2rt_ir_step_fn serve() const { return reinterpret_cast<k2rt_ir_step_fn>(facts->serve); }
+  /// The function that steps enter under that name; null when the program has none.
+  k2rt_ir_step_fn entry(std::string_view name) const;
   /// Name of a kernel; "?" when the id is out of range.
   const char *kernelName(int32_t kernel) const;
   /// Name of variant `variant` of `kernel`; "" when it has no such variant.

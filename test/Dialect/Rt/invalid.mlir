@@ -2,12 +2,28 @@
 
 func.func private @s()
 // expected-error @below {{'rt.program' op [C1] expects no negative size, got -1}}
-rt.program @p serve @s arena -1 scratch 0
+rt.program @p entries {serve = @s} arena -1 scratch 0
 
 // -----
 
 // expected-error @below {{'rt.program' op [C2] expects @s to be a function}}
-rt.program @p serve @s arena 0 scratch 0
+rt.program @p entries {serve = @s} arena 0 scratch 0
+
+// -----
+
+// expected-error @below {{'rt.program' op [C2] expects an entry, got none}}
+rt.program @p entries {} arena 0 scratch 0
+
+// -----
+
+// expected-error @below {{'rt.program' op [C2] expects entry 'serve' to name a function, got "s"}}
+rt.program @p entries {serve = "s"} arena 0 scratch 0
+
+// -----
+
+func.func private @s()
+// expected-error @below {{'rt.program' op [C1] expects expanded_from >= -1, got -2}}
+rt.program @p entries {serve = @s} arena 0 scratch 0 expanded_from -2
 
 // -----
 

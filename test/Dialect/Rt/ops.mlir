@@ -1,8 +1,8 @@
 // RUN: k2c-opt %s | k2c-opt | FileCheck %s
 // RUN: k2c-opt %s --mlir-print-op-generic | k2c-opt | FileCheck %s
 
-// CHECK: rt.program @kimi serve @step arena 671088640 scratch 1048576
-rt.program @kimi serve @step arena 671088640 scratch 1048576
+// CHECK: rt.program @kimi entries {serve = @step} arena 671088640 scratch 1048576
+rt.program @kimi entries {serve = @step} arena 671088640 scratch 1048576
 // CHECK: rt.weight_slots @qa of @w first 12 count 3 bytes 8192 layout #rt.panels<bf16, matrices = 1, n = 48, k = 64> share groups 1 items 2 item_bytes 4096
 rt.weight_slots @qa of @w first 12 count 3 bytes 8192 layout #rt.panels<bf16, matrices = 1, n = 48, k = 64, interleave = 1, scale_columns = 0, scale_rows = 0>
     share groups 1 items 2 item_bytes 4096

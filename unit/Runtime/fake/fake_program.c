@@ -19,6 +19,12 @@
 #ifndef FAKE_SERVE
 #define FAKE_SERVE serve
 #endif
+#ifndef FAKE_ENTRY
+#define FAKE_ENTRY "serve"
+#endif
+#ifndef FAKE_ENTRIES
+#define FAKE_ENTRIES 2
+#endif
 #ifndef FAKE_BEST /* the largest logit */
 #define FAKE_BEST (1.0f + 1.0f / 3.0f)
 #endif
@@ -142,15 +148,18 @@ static int32_t serve(k2rt_ir_worker *w) {
 }
 
 /* A step function that gives up by itself, not a kernel of it. */
-static inline int32_t fail(k2rt_ir_worker *w) {
+static int32_t fail(k2rt_ir_worker *w) {
   (void)w;
   return 5;
 }
 
 static const char *const names[] = {"append", "capture", "logits", "check_mode"};
 static const char *const variants[] = {"one|many", "only", "only", "only"};
+static const char *const entry_names[] = {"other", FAKE_ENTRY};
+static const k2rt_ir_step_fn entries[] = {fail, FAKE_SERVE};
 static const k2rt_ir_program program = {
-    FAKE_ABI, 0, arena_bytes, 4096, 1, 2, 4, 0, (void *)names, (void *)variants, (void *)FAKE_SERVE, NULL, 0, 0, 0, 0};
+    FAKE_ABI,        0, arena_bytes, 4096, 1, 2, 4, FAKE_ENTRIES, (void *)names, (void *)variants, (void *)entry_names,
+    (void *)entries, 0, 0,           0,    0};
 
 __attribute__((visibility("default"))) const k2rt_ir_program *FAKE_QUERY(uint32_t abi);
 __attribute__((visibility("default"))) const k2rt_ir_program *FAKE_QUERY(uint32_t abi) {
