@@ -188,18 +188,32 @@ static void printPlanes(OpAsmPrinter &printer, Operation *, ArrayAttr planes) {
   printer << ')';
 }
 
+/// `@layer` or, in turns, `(@dense_layer, @moe_layer)`.
+static ParseResult parseCallees(OpAsmParser &parser, SmallVector<FlatSymbolRefAttr> &callees) {
+  auto parseOne = [&]() -> ParseResult {
+    StringAttr name;
+    if (parser.parseSymbolName(name))
+      return failure();
+    callees.push_back(FlatSymbolRefAttr::get(name));
+    return success();
+  };
+  if (succeeded(parser.parseOptionalLParen()))
+    return failure(parser.parseCommaSeparatedList(parseOne) || parser.parseRParen());
+  return parseOne();
+}
+
 /// `[@dense_layer[0 to 1], @moe_layer[1 to 3]]`.
 static ParseResult parseLayerRuns(OpAsmParser &parser, ArrayAttr &runs) {
   SmallVector<Attribute> list;
   auto parseOne = [&]() -> ParseResult {
-    StringAttr name;
+    SmallVector<FlatSymbolRefAttr> callees;
     int64_t from, to;
     SMLoc place = parser.getCurrentLocation();
-    if (parser.parseSymbolName(name) || parser.parseLSquare() || parser.parseInteger(from) ||
+    if (parseCallees(parser, callees) || parser.parseLSquare() || parser.parseInteger(from) ||
         parser.parseKeyword("to") || parser.parseInteger(to) || parser.parseRSquare())
       return failure();
     auto run = LayerRunAttr::getChecked([&] { return parser.emitError(place); }, parser.getContext(),
-                                        FlatSymbolRefAttr::get(name), from, to);
+                                        ArrayRef<FlatSymbolRefAttr>(callees), from, to);
     list.push_back(run);
     return success(run != nullptr);
   };
@@ -212,8 +226,10 @@ static ParseResult parseLayerRuns(OpAsmParser &parser, ArrayAttr &runs) {
 static void printLayerRuns(OpAsmPrinter &printer, Operation *, ArrayAttr runs) {
   printer << '[';
   llvm::interleaveComma(runs.getAsRange<LayerRunAttr>(), printer, [&](LayerRunAttr run) {
-    printer.printSymbolName(run.getCallee().getValue());
-    printer << '[' << run.getFrom() << " to " << run.getTo() << ']';
+    ArrayRef<FlatSymbolRefAttr> callees = run.getCallees();
+    printer << (callees.size() > 1 ? "(" : "");
+    llvm::interleaveComma(callees, printer, [&](FlatSymbolRefAttr callee) { printer << callee; });
+    printer << (callees.size() > 1 ? ")[" : "[") << run.getFrom() << " to " << run.getTo() << ']';
   });
   printer << ']';
 }

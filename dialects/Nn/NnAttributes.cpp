@@ -164,10 +164,13 @@ int64_t PlaneAttr::getWidth() const {
   return width;
 }
 
-/// [C1] of run.
-LogicalResult LayerRunAttr::verify(EmitError emitError, FlatSymbolRefAttr callee, int64_t from, int64_t to) {
+/// [C1], [C2] of run.
+LogicalResult LayerRunAttr::verify(EmitError emitError, ArrayRef<FlatSymbolRefAttr> callees, int64_t from, int64_t to) {
   if (from < 0 || from >= to)
-    return emitError() << "'#nn.run' [C1] expects 0 <= from < to for " << callee << ", got " << from << " to " << to;
+    return emitError() << "'#nn.run' [C1] expects 0 <= from < to, got " << from << " to " << to;
+  auto count = static_cast<int64_t>(callees.size());
+  if (count < 1 || count > to - from)
+    return emitError() << "'#nn.run' [C2] expects 1 to " << to - from << " callees for as many layers, got " << count;
   return success();
 }
 

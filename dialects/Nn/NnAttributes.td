@@ -208,15 +208,27 @@ def Nn_PlaneAttr : Nn_Attr<"Plane", "plane"> {
 }
 
 def Nn_LayerRunAttr : Nn_Attr<"LayerRun", "run"> {
-  let summary = "a layer function and the indices it serves: `@moe_layer[1 to 61]`";
+  let summary = "layer functions and the indices they serve in turn: `@moe_layer[1 to 61]`";
   let description = [{
+    Layer `from` + i is served by callee i modulo their number, so that a model whose kinds of layers take turns has one
+    run for all of them, whatever its depth. The last turn may end early.
+
     ```mlir
-    #nn.run<@moe_layer, 1, 61>
+    #nn.run<[@moe_layer], 1, 61>
+    #nn.run<[@dense_layer, @moe_layer], 0, 60>
     ```
-    [C1] from < to.
+    [C1] 0 <= from < to. [C2] there is a callee, and an index for each.
   }];
-  let parameters = (ins "::mlir::FlatSymbolRefAttr":$callee, "int64_t":$from, "int64_t":$to);
-  let assemblyFormat = "`<` $callee `,` $from `,` $to `>`";
+  let parameters = (ins ArrayRefParameter<"::mlir::FlatSymbolRefAttr", "layer functions">:$callees, "int64_t":$from,
+                        "int64_t":$to);
+  let assemblyFormat = "`<` `[` $callees `]` `,` $from `,` $to `>`";
+  let extraClassDeclaration = [{
+    /// Layers that the callee number `turn` serves.
+    int64_t callsOf(size_t turn) const {
+      auto first = getFrom() + static_cast<int64_t>(turn);
+      return ::k2c::IndexRange{first, getTo(), static_cast<int64_t>(getCallees().size())}.size();
+    }
+  }];
   let genVerifyDecl = 1;
 }
 

@@ -210,11 +210,12 @@ def Nn_WantRowsOp : Nn_Op<"want_rows", [], [Pure]> {
 def Nn_LayersOp : Nn_Op<"layers", [], [AllTypesMatch<["input", "result"]>, SymbolUserOpInterface]> {
   let summary = "Run layer functions over their indices";
   let description = [{
-    Calls each run's function for each of its layer indices in turn: x = f(layer, x, batch). A run-length list keeps the
-    module's size independent of the number of layers; dense-first and alternating models are data.
+    Calls each run's functions for its layer indices in turn: x = f(layer, x, batch). A list of runs keeps the module's
+    size independent of the number of layers; dense-first and alternating models are data.
 
     ```mlir
     %1 = nn.layers %0, %b [@dense_layer[0 to 1], @moe_layer[1 to 61]] : !x
+    %2 = nn.layers %1, %b [@dense_layer[0 to 1], (@moe_layer, @dense_layer)[1 to 60]] : !x
     ```
     [C2] runs are not empty and ascend without a gap. [C3] each function has the type (index, X, !nn.batch) -> X.
   }];
@@ -222,7 +223,9 @@ def Nn_LayersOp : Nn_Op<"layers", [], [AllTypesMatch<["input", "result"]>, Symbo
   let arguments = (ins Nn_Rows:$input, Nn_Batch:$batch, TypedArrayAttrBase<Nn_LayerRunAttr, "layer runs">:$runs);
   let results = (outs Nn_Rows:$result);
   let assemblyFormat = "$input `,` $batch custom<LayerRuns>($runs) attr-dict `:` type($result)";
-  let methods = "::llvm::LogicalResult verifySymbolUses(::mlir::SymbolTableCollection &tables);\n";
+  let methods = "::llvm::LogicalResult verifySymbolUses(::mlir::SymbolTableCollection &tables);\n"
+                "/// Of all runs, in their order; a function may occur several times.\n"
+                "::llvm::SmallVector<::mlir::FlatSymbolRefAttr> getCallees();\n";
 }
 
 include "dialects/Nn/NnState.td"

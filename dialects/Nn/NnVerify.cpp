@@ -138,21 +138,28 @@ LogicalResult LayersOp::verify() {
   for (auto [left, right] : llvm::zip(ArrayRef(runs).drop_back(), ArrayRef(runs).drop_front()))
     if (left.getTo() != right.getFrom())
       return emitOpError("[C2] expects the run of ")
-             << right.getCallee() << " to start at " << left.getTo() << ", got " << right.getFrom();
+             << right.getCallees().front() << " to start at " << left.getTo() << ", got " << right.getFrom();
   return success();
+}
+
+SmallVector<FlatSymbolRefAttr> LayersOp::getCallees() {
+  SmallVector<FlatSymbolRefAttr> callees;
+  for (auto run : getRuns().getAsRange<LayerRunAttr>())
+    llvm::append_range(callees, run.getCallees());
+  return callees;
 }
 
 /// [C3] of layers.
 LogicalResult LayersOp::verifySymbolUses(SymbolTableCollection &tables) {
   Type x = getInput().getType();
   SmallVector<Type> inputs{IndexType::get(getContext()), x, getBatch().getType()};
-  for (auto run : getRuns().getAsRange<LayerRunAttr>()) {
-    auto function = tables.lookupNearestSymbolFrom<FunctionOpInterface>(*this, run.getCallee());
+  for (FlatSymbolRefAttr callee : getCallees()) {
+    auto function = tables.lookupNearestSymbolFrom<FunctionOpInterface>(*this, callee);
     if (!function)
-      return emitOpError("[C3] expects ") << run.getCallee() << " to be a function";
+      return emitOpError("[C3] expects ") << callee << " to be a function";
     if (function.getArgumentTypes() != ArrayRef<Type>(inputs) || function.getResultTypes() != ArrayRef<Type>(x))
       return emitOpError("[C3] expects ")
-             << run.getCallee() << " of type " << FunctionType::get(getContext(), inputs, x) << ", got "
+             << callee << " of type " << FunctionType::get(getContext(), inputs, x) << ", got "
              << FunctionType::get(getContext(), function.getArgumentTypes(), function.getResultTypes());
   }
   return success();

@@ -204,21 +204,33 @@ void FunctionLowering::lowerSplit(OpBuilder &b, kern::CallOp call, const Describ
   rt::LaunchOp::create(b, loc, call.getCalleeAttr(), items, arguments, call.getOpenAttr());
 }
 
-void FunctionLowering::lowerLayers(OpBuilder &b, nn::LayersOp op) {
-  Location loc = op.getLoc();
-  Value one = arith::ConstantIndexOp::create(b, loc, 1);
-  for (nn::LayerRunAttr run : op.getRuns().getAsRange<nn::LayerRunAttr>()) {
-    Value from = arith::ConstantIndexOp::create(b, loc, run.getFrom());
-    if (run.getTo() - run.getFrom() == 1) {
-      func::CallOp::create(b, loc, run.getCallee(), TypeRange(), ValueRange(from));
-      continue;
-    }
-    Value to = arith::ConstantIndexOp::create(b, loc, run.getTo());
-    scf::ForOp::create(b, loc, from, to, one, ValueRange(), [&](OpBuilder &body, Location, Value index, ValueRange) {
-      func::CallOp::create(body, loc, run.getCallee(), TypeRange(), ValueRange(index));
+/// Calls the run's functions for all whole turns in a loop, then for what is left of the last one. Layers are called in
+/// ascending order.
+static void lowerRun(OpBuilder &b, Location loc, nn::LayerRunAttr run) {
+  auto number = [&](OpBuilder &at, int64_t value) {
+    return arith::ConstantIndexOp::create(at, loc, value).getResult();
+  };
+  auto call = [&](OpBuilder &at, size_t turn, Value index) {
+    func::CallOp::create(at, loc, run.getCallees()[turn], TypeRange(), ValueRange(index));
+  };
+  auto period = static_cast<int64_t>(run.getCallees().size());
+  int64_t looped = run.getTo() - run.getFrom() > 1 ? (run.getTo() - run.getFrom()) / period * period : 0;
+  if (looped) {
+    Value step = number(b, period), from = number(b, run.getFrom()), to = number(b, run.getFrom() + looped);
+    scf::ForOp::create(b, loc, from, to, step, ValueRange(), [&](OpBuilder &body, Location, Value index, ValueRange) {
+      call(body, 0, index);
+      for (int64_t turn = 1; turn < period; ++turn)
+        call(body, turn, arith::AddIOp::create(body, loc, index, number(body, turn)));
       scf::YieldOp::create(body, loc);
     });
   }
+  for (int64_t layer = run.getFrom() + looped; layer < run.getTo(); ++layer)
+    call(b, (layer - run.getFrom()) % period, number(b, layer));
+}
+
+void FunctionLowering::lowerLayers(OpBuilder &b, nn::LayersOp op) {
+  for (nn::LayerRunAttr run : op.getRuns().getAsRange<nn::LayerRunAttr>())
+    lowerRun(b, op.getLoc(), run);
 }
 
 LogicalResult FunctionLowering::lower(OpBuilder &b, func::FuncOp function) {

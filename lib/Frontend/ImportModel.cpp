@@ -5,8 +5,7 @@
 //     func @moe_layer(%l, %x, %b) -> %x
 //     func @step(%b) { embed, nn.layers [@dense_layer[0 to 1], ..], logits } }
 //
-// The module's size does not depend on the number of layers; kinds of layers that alternate only lengthen the list of
-// nn.layers.
+// The module's size does not depend on the number of layers; kinds of layers that take turns are one run of nn.layers.
 //
 //===----------------------------------------------------------------------===//
 #include "k2c/Frontend/ImportModel.h"
@@ -91,7 +90,7 @@ void Importer::weights(const WeightFamily &family) {
     domains.push_back(nn::DomainAttr::get(b.getContext(), name, indices));
   };
   if (!family.layers.empty())
-    domain("layer", types.indices(family.layerIndices()));
+    domain("layer", types.indices(family));
   if (family.experts)
     domain("expert", nn::IndicesAttr::get(b.getContext(), 0, family.experts));
   nn::BlocksAttr storage;
@@ -158,9 +157,12 @@ void Importer::stepFunction() {
                                 FlatSymbolRefAttr::get(b.getContext(), "embed"), Value(), batch);
   nn::ObserveOp::create(b, x.getLoc(), x, batch, nn::CaptureKind::Embed, Value());
   SmallVector<Attribute> runs;
-  for (const LayerRun &run : spec.layers)
-    runs.push_back(nn::LayerRunAttr::get(b.getContext(), FlatSymbolRefAttr::get(b.getContext(), functionName(run.kind)),
-                                         run.range.begin, run.range.end));
+  for (const LayerRun &run : spec.layers) {
+    SmallVector<FlatSymbolRefAttr> callees;
+    for (LayerKind kind : run.kinds)
+      callees.push_back(FlatSymbolRefAttr::get(b.getContext(), functionName(kind)));
+    runs.push_back(nn::LayerRunAttr::get(b.getContext(), callees, run.range.begin, run.range.end));
+  }
   x = nn::LayersOp::create(b, types.place("layers"), types.hidden(), x, batch, b.getArrayAttr(runs));
   x = nn::WantRowsOp::create(b, types.place("vocab"), types.rows({spec.hidden}, nn::RowKind::Want), x, batch);
   LayerBuilder outside(b, spec, types, Value(), batch);

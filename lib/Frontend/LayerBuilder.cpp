@@ -17,7 +17,15 @@ RankedTensorType ModuleTypes::rows(ArrayRef<int64_t> dims, nn::RowKind kind, Typ
   return RankedTensorType::get(shape, element ? element : activation, nn::RowsAttr::get(context, kind));
 }
 
-nn::IndicesAttr ModuleTypes::indices(const std::vector<int64_t> &members) const {
+nn::IndicesAttr ModuleTypes::indices(LayerKind kind) const {
+  return nn::IndicesAttr::get(context, spec.layersOf(kind));
+}
+
+nn::IndicesAttr ModuleTypes::indices(const WeightFamily &family) const {
+  const std::vector<int64_t> members = family.layerIndices();
+  for (LayerKind kind : layerKinds(spec))
+    if (membersOf(spec.layersOf(kind)) == members)
+      return indices(kind);
   return nn::IndicesAttr::get(context, indexSetOf(members));
 }
 
@@ -99,7 +107,7 @@ ValueRange LayerBuilder::select(const LayerOp &op, Value logits) {
   bool hasBias = !op.weights.empty();
   return moe::SelectOp::create(b, types.place("top_k"), ids, weights, logits, batch,
                                hasBias ? symbol(op.weights[0]) : FlatSymbolRefAttr(), hasBias ? layer : Value(), layer,
-                               types.indices(spec.moeLayers()), score, moe.topK, moe.topGroups, moe.groups, groupScore,
+                               types.indices(LayerKind::Moe), score, moe.topK, moe.topGroups, moe.groups, groupScore,
                                moe.normalize, llvm::APFloat(moe.scale))
       ->getResults();
 }

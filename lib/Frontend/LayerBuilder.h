@@ -21,8 +21,10 @@ public:
                               mlir::Type element = {}) const;
   /// The residual stream.
   mlir::RankedTensorType hidden() const { return rows({spec.hidden}); }
-  /// The set of `members`, which ascend.
-  nn::IndicesAttr indices(const std::vector<int64_t> &members) const;
+  /// The layers of a kind.
+  nn::IndicesAttr indices(LayerKind kind) const;
+  /// The layers that have a tensor of the family.
+  nn::IndicesAttr indices(const WeightFamily &family) const;
   mlir::Type cacheElement() const { return cache; }
   /// Where config.json gives a field of the families file.
   mlir::Location place(llvm::StringRef field) const;

@@ -188,7 +188,7 @@ std::vector<LayerOp> k2c::layerOps(const ModelSpec &spec, LayerKind kind) { retu
 std::vector<LayerKind> k2c::layerKinds(const ModelSpec &spec) {
   std::vector<LayerKind> kinds;
   for (LayerKind kind : {LayerKind::Dense, LayerKind::Moe})
-    if (std::any_of(spec.layers.begin(), spec.layers.end(), [&](const LayerRun &run) { return run.kind == kind; }))
+    if (!spec.layersOf(kind).empty())
       kinds.push_back(kind);
   return kinds;
 }

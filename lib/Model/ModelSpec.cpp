@@ -88,13 +88,29 @@ Bytes WeightFamily::storedBytes() const {
 
 int64_t ModelSpec::layerCount() const { return layers.empty() ? 0 : layers.back().range.end; }
 
-std::vector<int64_t> ModelSpec::moeLayers() const {
-  std::vector<int64_t> result;
+std::vector<LayersOfKind> ModelSpec::layersByKind() const {
+  std::vector<LayersOfKind> ranges;
   for (const LayerRun &run : layers)
-    if (run.kind == LayerKind::Moe)
-      for (int64_t layer = run.range.begin; layer < run.range.end; ++layer)
-        result.push_back(layer);
-  return result;
+    for (int64_t layer = run.range.begin; layer < run.range.end; ++layer) {
+      if (ranges.empty() || ranges.back().kind != run.kindOf(layer))
+        ranges.push_back({run.kindOf(layer), {layer, layer}});
+      ++ranges.back().range.end;
+    }
+  return ranges;
+}
+
+IndexSet ModelSpec::layersOf(LayerKind kind) const {
+  IndexSet set;
+  for (const LayerRun &run : layers) {
+    const int64_t period = int64_t(run.kinds.size());
+    for (int64_t turn = 0; turn < period; ++turn) {
+      IndexRange range{run.range.begin + turn, run.range.end, period};
+      range.to = range.from + (range.size() - 1) * period + 1;
+      if (run.kinds[size_t(turn)] == kind)
+        set.push_back(range);
+    }
+  }
+  return set;
 }
 
 double ModelSpec::softmaxScale() const {

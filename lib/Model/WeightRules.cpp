@@ -40,7 +40,7 @@ std::vector<LayerRange> clipped(const std::vector<LayerRange> &ranges, const Lay
 /// Layers that `over` names; neighbouring runs are joined.
 std::vector<LayerRange> layersOver(const ModelSpec &spec, const std::string &over) {
   std::vector<LayerRange> ranges;
-  for (const LayerRun &run : spec.layers) {
+  for (const LayersOfKind &run : spec.layersByKind()) {
     bool isMoe = run.kind == LayerKind::Moe;
     if (over != "all" && (over == "moe") != isMoe)
       continue;

@@ -17,7 +17,8 @@ static llvm::StringMap<int64_t> callsOfFunctions(ModuleOp module) {
       calls[function.getSymName()] = 1;
     function.walk([&](nn::LayersOp layers) {
       for (nn::LayerRunAttr run : layers.getRuns().getAsRange<nn::LayerRunAttr>())
-        calls[run.getCallee().getValue()] += run.getTo() - run.getFrom();
+        for (auto [turn, callee] : llvm::enumerate(run.getCallees()))
+          calls[callee.getValue()] += run.callsOf(turn);
     });
   }
   return calls;

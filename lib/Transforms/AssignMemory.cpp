@@ -123,8 +123,8 @@ FailureOr<int64_t> Placer::placeLayers(nn::LayersOp op, const BufferLives &lives
       floor = std::max(floor, buffer.offset + alignUp(buffer.bytes));
   int64_t peak = floor;
   int64_t argument = lives.buffers[lives.bufferOf(op.getInput())].offset;
-  for (nn::LayerRunAttr run : op.getRuns().getAsRange<nn::LayerRunAttr>()) {
-    auto layer = symbols.lookup<func::FuncOp>(run.getCallee().getValue());
+  for (FlatSymbolRefAttr callee : op.getCallees()) {
+    auto layer = symbols.lookup<func::FuncOp>(callee.getValue());
     auto [known, isNew] = placed.try_emplace(layer, op);
     if (!isNew && known->second == op)
       continue;

@@ -63,8 +63,8 @@ void Peak::collect(func::FuncOp function) {
     }
   SmallVector<func::FuncOp> inner;
   for (nn::LayersOp op : function.getOps<nn::LayersOp>())
-    for (nn::LayerRunAttr run : op.getRuns().getAsRange<nn::LayerRunAttr>()) {
-      auto layer = symbols.lookup<func::FuncOp>(run.getCallee().getValue());
+    for (FlatSymbolRefAttr callee : op.getCallees()) {
+      auto layer = symbols.lookup<func::FuncOp>(callee.getValue());
       int64_t peak = *mem::peakOf(layer);
       if (!reuse) {
         if (!llvm::is_contained(inner, layer))

@@ -97,11 +97,12 @@ bool Reader::waitsBeforeStreaming(rt::LaunchOp launch) {
 LogicalResult Reader::peelLast(scf::ForOp loop) {
   std::optional<int64_t> lower = getConstantIntValue(loop.getLowerBound());
   std::optional<int64_t> upper = getConstantIntValue(loop.getUpperBound());
-  if (!lower || !upper || getConstantIntValue(loop.getStep()) != 1 || *lower >= *upper)
-    return loop.emitError("read-ahead: the loop has no constant bounds, does not run, or has a step other than 1; run "
-                          "lower-to-rt first, which writes one layer after another");
+  std::optional<int64_t> step = getConstantIntValue(loop.getStep());
+  if (!lower || !upper || !step || *step < 1 || *lower >= *upper || (*upper - *lower) % *step)
+    return loop.emitError("read-ahead: the loop has no constant bounds, does not run, or ends within a step; run "
+                          "lower-to-rt first, which writes whole turns of layers");
   OpBuilder b(loop);
-  Value last = arith::ConstantIndexOp::create(b, loop.getLoc(), *upper - 1);
+  Value last = arith::ConstantIndexOp::create(b, loop.getLoc(), *upper - *step);
   loop.setUpperBound(last);
   b.setInsertionPointAfter(loop);
   IRMapping mapping;

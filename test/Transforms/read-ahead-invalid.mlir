@@ -11,7 +11,7 @@ func.func private @layer(%l: index) {
 func.func @step(%layers: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  // expected-error @below {{read-ahead: the loop has no constant bounds, does not run, or has a step other than 1; run lower-to-rt first, which writes one layer after another}}
+  // expected-error @below {{read-ahead: the loop has no constant bounds, does not run, or ends within a step; run lower-to-rt first, which writes whole turns of layers}}
   scf.for %l = %c0 to %layers step %c1 {
     func.call @layer(%l) : (index) -> ()
   }

@@ -44,10 +44,10 @@ void checkAgainstFamilies(const ModelSpec &spec, LayerKind kind) {
     rows.insert(rows.end(), op.results.begin(), op.results.end());
   }
   EXPECT_EQ(rows.back(), std::vector<int64_t>{spec.hidden});
-  auto run = std::find_if(spec.layers.begin(), spec.layers.end(), [&](const LayerRun &of) { return of.kind == kind; });
+  const int64_t layer = spec.layersOf(kind).front().from;
   for (const WeightFamily &family : spec.weights) {
     const bool isBias = family.id.size() > 5 && family.id.rfind("_bias") == family.id.size() - 5;
-    if (family.hasLayer(run->range.begin) && (!isBias || family.id == "selection_bias"))
+    if (family.hasLayer(layer) && (!isBias || family.id == "selection_bias"))
       EXPECT_EQ(read.count(family.id), 1u) << family.id;
   }
 }

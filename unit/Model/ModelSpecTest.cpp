@@ -24,9 +24,9 @@ TEST(ModelSpec, KimiK2) {
   EXPECT_EQ(spec->name, "kimi-k2");
   EXPECT_EQ(spec->hidden, 7168);
   ASSERT_EQ(spec->layers.size(), 2u);
-  EXPECT_EQ(spec->layers[0].kind, LayerKind::Dense);
+  EXPECT_EQ(spec->layers[0].kinds, std::vector{LayerKind::Dense});
   EXPECT_EQ(spec->layers[0].range, (LayerRange{0, 1}));
-  EXPECT_EQ(spec->layers[1].kind, LayerKind::Moe);
+  EXPECT_EQ(spec->layers[1].kinds, std::vector{LayerKind::Moe});
   EXPECT_EQ(spec->layers[1].range, (LayerRange{1, 61}));
   const MlaSpec &mla = std::get<MlaSpec>(spec->attention);
   EXPECT_EQ(mla.heads, 64);
@@ -155,8 +155,11 @@ TEST(ModelSpec, DenseLayersBetweenRoutedOnes) {
   EXPECT_EQ(spec->find("router")->layerIndices(), (std::vector<int64_t>{4, 6, 8}));
   EXPECT_EQ(spec->find("gate_up")->layerIndices(), (std::vector<int64_t>{0, 1, 2, 3, 5, 7}));
   EXPECT_EQ(spec->find("q_a")->layerCount(), 9);
-  ASSERT_EQ(spec->layers.size(), 6u);
-  EXPECT_EQ(spec->layers[0].range, (LayerRange{0, 4}));
+  ASSERT_EQ(spec->layers.size(), 2u) << "a prefix, and turns behind it";
+  EXPECT_EQ(spec->layers[1].kinds, (std::vector{LayerKind::Dense, LayerKind::Moe}));
+  EXPECT_EQ(spec->layers[1].range, (LayerRange{3, 9}));
+  ASSERT_EQ(spec->layersByKind().size(), 6u);
+  EXPECT_EQ(spec->layersByKind()[0].range, (LayerRange{0, 4}));
   EXPECT_EQ(failure("kimi_k2", {{"moe_layer_freq", 0}}),
             "moe_layer_freq must be a whole number from 1 to 2147483647, got 0");
 }

@@ -11,6 +11,7 @@
 
 #include "base/Error.h"
 #include "k2c/Support/DType.h"
+#include "k2c/Support/IndexSet.h"
 #include "k2c/Support/Scoring.h"
 #include "k2c/Support/Units.h"
 
@@ -33,8 +34,15 @@ struct LayerRange {
 /// What a layer's feed-forward part is: one MLP, or routed experts.
 enum class LayerKind { Dense, Moe };
 
-/// Consecutive layers of one kind.
+/// Consecutive layers whose kinds take turns: layer `range.begin` + i is of kind number i modulo their count.
 struct LayerRun {
+  std::vector<LayerKind> kinds; ///< one where all layers are alike
+  LayerRange range;
+  LayerKind kindOf(int64_t layer) const { return kinds[size_t(layer - range.begin) % kinds.size()]; }
+};
+
+/// Consecutive layers of one kind.
+struct LayersOfKind {
   LayerKind kind = LayerKind::Dense;
   LayerRange range;
 };
@@ -270,8 +278,12 @@ struct ModelSpec {
 
   /// All layers, those of an encoder included, multi-token prediction's not.
   int64_t layerCount() const;
+  /// The layers in the longest ranges of one kind, ascending.
+  std::vector<LayersOfKind> layersByKind() const;
+  /// Checkpoint indices of the layers of a kind, in as many ranges whatever the number of turns.
+  IndexSet layersOf(LayerKind kind) const;
   /// Checkpoint indices of the moe layers.
-  std::vector<int64_t> moeLayers() const;
+  std::vector<int64_t> moeLayers() const { return membersOf(layersOf(LayerKind::Moe)); }
   /// Factor of q.k before the softmax: width of a key ^ -1/2, times the
   /// rotary embedding's own.
   double softmaxScale() const;

@@ -85,8 +85,14 @@ module attributes {nn.x = #nn.plane<"k", [0], f32>} {}
 // -----
 
 // run C1
-// expected-error @below {{'#nn.run' [C1] expects 0 <= from < to for @f, got 2 to 1}}
-module attributes {nn.x = #nn.run<@f, 2, 1>} {}
+// expected-error @below {{'#nn.run' [C1] expects 0 <= from < to, got 2 to 1}}
+module attributes {nn.x = #nn.run<[@f], 2, 1>} {}
+
+// -----
+
+// run C2
+// expected-error @below {{'#nn.run' [C2] expects 1 to 2 callees for as many layers, got 3}}
+module attributes {nn.x = #nn.run<[@f, @g, @f], 1, 3>} {}
 
 // -----
 

@@ -91,8 +91,10 @@ module @model attributes {
     nn.observe %0, %b embed : !x
     // CHECK: nn.layers %{{.*}}, %{{.*}} [@layer[0 to 1], @layer[1 to 3]] : tensor
     %1 = nn.layers %0, %b [@layer[0 to 1], @layer[1 to 3]] : !x
+    // CHECK: nn.layers %{{.*}}, %{{.*}} [@layer[0 to 1], (@layer, @layer, @layer)[1 to 9]] : tensor
+    %t = nn.layers %1, %b [@layer[0 to 1], (@layer, @layer, @layer)[1 to 9]] : !x
     // CHECK: nn.want_rows %{{.*}}, %{{.*}} : tensor<?x64xf32, #tok> -> tensor<?x64xf32, #want>
-    %2 = nn.want_rows %1, %b : !x -> tensor<?x64xf32, #nn.rows<want>>
+    %2 = nn.want_rows %t, %b : !x -> tensor<?x64xf32, #nn.rows<want>>
     %3 = nn.linear %2, @embed : tensor<?x64xf32, #nn.rows<want>> -> tensor<?x512xf32, #nn.rows<want>>
     // CHECK: nn.sample %{{.*}}, %{{.*}} : tensor<?x512xf32, #want>
     nn.sample %3, %b : tensor<?x512xf32, #nn.rows<want>>
