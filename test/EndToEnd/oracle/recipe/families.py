@@ -194,6 +194,41 @@ def build_llama(d, w):
     return config
 
 
+def qwen_config(d, **more):
+    return gqa_config(
+        d, intermediate_size=d.inter, max_position_embeddings=40960, max_window_layers=d.layers, rms_norm_eps=1e-6,
+        rope_scaling=None, rope_theta=1000000.0, sliding_window=None, use_sliding_window=False, **more,
+    )
+
+
+def build_qwen2(d, w):
+    embeddings(w, d)
+    head_dim = d.hidden // d.heads
+    for i in range(d.layers):
+        p = f"model.layers.{i}"
+        w.norm(f"{p}.input_layernorm.weight", d.hidden)
+        gqa(w, f"{p}.self_attn", d, head_dim)
+        for name, heads in (("q", d.heads), ("k", d.kv_heads), ("v", d.kv_heads)):
+            w.normal(f"{p}.self_attn.{name}_proj.bias", (heads * head_dim,), 0.5)
+        w.norm(f"{p}.post_attention_layernorm.weight", d.hidden)
+        gated_mlp(w, f"{p}.mlp", d.hidden, d.inter)
+    return qwen_config(d, architectures=["Qwen2ForCausalLM"], model_type="qwen2")
+
+
+def build_qwen3(d, w):
+    embeddings(w, d)
+    for i in range(d.layers):
+        p = f"model.layers.{i}"
+        w.norm(f"{p}.input_layernorm.weight", d.hidden)
+        gqa(w, f"{p}.self_attn", d, d.head_dim, SMALL)
+        w.norm(f"{p}.self_attn.q_norm.weight", d.head_dim, 1.3)
+        w.norm(f"{p}.self_attn.k_norm.weight", d.head_dim, 1.3)
+        w.norm(f"{p}.post_attention_layernorm.weight", d.hidden)
+        gated_mlp(w, f"{p}.mlp", d.hidden, d.inter)
+    return qwen_config(d, architectures=["Qwen3ForCausalLM"], model_type="qwen3", attention_bias=False,
+                       head_dim=d.head_dim)
+
+
 def build_mixtral(d, w):
     embeddings(w, d)
     for i in range(d.layers):
