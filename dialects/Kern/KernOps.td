@@ -104,7 +104,7 @@ def Kern_FuncOp : Kern_Op<"func", [IsolatedFromAbove, FunctionOpInterface, Symbo
       kern.yield %a : !a
     }
     ```
-    [C1] the region holds only ops that say their fusion role. [C2] the yield has the function's result types.
+    [C1] the region holds only ops that stand in kernels (KernelOp). [C2] the yield has the function's result types.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<FunctionType>:$function_type,
                        OptionalAttr<Kern_TileAttr>:$tile, OptionalAttr<StrAttr>:$sym_visibility,

@@ -53,7 +53,7 @@ LogicalResult FuncOp::verifyRegions() {
     return emitOpError("[C2] expects a body");
   for (Operation &inner : getBody().front())
     if (!isa<nn::KernelOp, YieldOp>(inner))
-      return emitOpError("[C1] expects ops with a fusion role, got '") << inner.getName() << '\'';
+      return emitOpError("[C1] expects ops that stand in kernels, got '") << inner.getName() << '\'';
   TypeRange yielded = getBody().front().getTerminator()->getOperandTypes();
   if (yielded != TypeRange(getResultTypes()))
     return emitOpError("[C2] expects the yield to have types (") << getResultTypes() << "), got (" << yielded << ')';

@@ -10,8 +10,8 @@
 
 include "dialects/Mla/MlaBase.td"
 
-class Mla_Op<string mnemonic, list<string> weights = [], list<Trait> traits = []>
-    : TokenOp<MlaDialect, mnemonic, weights, traits>;
+class Mla_Op<string mnemonic, list<string> weights = [], list<Trait> traits = [], bit inKernel = 1>
+    : TokenOp<MlaDialect, mnemonic, weights, traits, inKernel>;
 
 def Mla_AppendOp : Mla_Op<"append", [], [MemoryEffects<[MemRead, MemWrite]>, Nn_StateOp, SymbolUserOpInterface]> {
   let summary = "Store the step's latents and rotary keys in the cache";
@@ -35,12 +35,11 @@ def Mla_AppendOp : Mla_Op<"append", [], [MemoryEffects<[MemRead, MemWrite]>, Nn_
   }];
   let methods = [{
     ::mlir::FlatSymbolRefAttr getStatePool() { return getPoolAttr(); }
-    bool writesState() { return true; }
     ::llvm::LogicalResult verifySymbolUses(::mlir::SymbolTableCollection &tables);
   }];
 }
 
-def Mla_AttentionOp : Mla_Op<"attention", ["kvb"], [MemoryEffects<[MemRead]>, Nn_StateOp]> {
+def Mla_AttentionOp : Mla_Op<"attention", ["kvb"], [MemoryEffects<[MemRead]>]> {
   let summary = "Causal latent attention, whatever the form";
   let description = [{
     Query heads are [nope | rope]. `kvb` is [heads, nope + v, latent]: rows below `nope` make keys, the others values. A
@@ -66,7 +65,6 @@ def Mla_AttentionOp : Mla_Op<"attention", ["kvb"], [MemoryEffects<[MemRead]>, Nn
     attr-dict
     `:` type($query) `,` qualified(type($view)) `->` type($result)
   }];
-  let shards = ["Rows", "Heads"];
   let reductions = [Reduces<"order", "Softmax", "0">];
 }
 
@@ -78,7 +76,6 @@ class Mla_HeadLinearOp<string mnemonic> : Mla_Op<mnemonic, ["weight"], [Pure]> {
     $input `,` custom<WeightRef>($weight, $weight_operand, type($weight_operand)) `,` $batch
     `` custom<OptionalAttribute>("\"order\"", $order) attr-dict `:` type($input) `->` type($result)
   }];
-  let shards = ["Rows", "Heads"];
   let reductions = [Reduces<"order", "Contraction", "getInput().getType().getShape().back()">];
 }
 
@@ -109,7 +106,7 @@ def Mla_ExpandOutputOp : Mla_HeadLinearOp<"expand_output"> {
   let names = ["absorbed"];
 }
 
-def Mla_AttentionAbsorbedOp : Mla_Op<"attention_absorbed", [], [MemoryEffects<[MemRead]>, Nn_StateOp]> {
+def Mla_AttentionAbsorbedOp : Mla_Op<"attention_absorbed", [], [MemoryEffects<[MemRead]>]> {
   let summary = "Causal attention in the latent space";
   let description = [{
     A score is scale * (q_latent . c + q_rope . k_rope), one chain over the latent, then the rotary elements; the output
@@ -131,12 +128,11 @@ def Mla_AttentionAbsorbedOp : Mla_Op<"attention_absorbed", [], [MemoryEffects<[M
     `` custom<OptionalAttribute>("\"order\"", $order) attr-dict
     `:` type($query) `,` type($rotary) `,` qualified(type($view)) `->` type($result)
   }];
-  let shards = ["Rows", "Heads"];
   let reductions = [Reduces<"order", "Softmax", "0">];
 }
 
 def Mla_AttentionExpandedOp : Mla_Op<"attention_expanded", ["uk", "uv"],
-                                     [MemoryEffects<[MemRead]>, Nn_StateOp, AttrSizedOperandSegments]> {
+                                     [MemoryEffects<[MemRead]>, AttrSizedOperandSegments]> {
   let summary = "Causal attention over keys and values computed from the latents";
   let description = [{
     Keys are W_UK c (`uk`: [heads, nope, latent]), values W_UV c (`uv`: [heads, v, latent]), expanded block by block; a
@@ -162,11 +158,11 @@ def Mla_AttentionExpandedOp : Mla_Op<"attention_expanded", ["uk", "uv"],
     `` custom<OptionalAttribute>("\"order\"", $order) attr-dict
     `:` type($query) `,` qualified(type($view)) `->` type($result)
   }];
-  let shards = ["Rows", "Heads"];
   let reductions = [Reduces<"order", "Softmax", "0">];
 }
 
-def Mla_MergeFormsOp : Mla_Op<"merge_forms", [], [Pure, AllTypesMatch<["absorbed", "expanded", "result"]>]> {
+def Mla_MergeFormsOp : Mla_Op<"merge_forms", [], [Pure, AllTypesMatch<["absorbed", "expanded", "result"]>],
+                              /*inKernel=*/0> {
   let summary = "Take each row from the operand of its segment's form";
   let description = [{
     Form-specific ops define the rows of their form only; the merge defines all. It costs nothing when both write one
@@ -182,8 +178,6 @@ def Mla_MergeFormsOp : Mla_Op<"merge_forms", [], [Pure, AllTypesMatch<["absorbed
   let results = (outs Nn_Rows:$result);
   let hasFolder = 1;
   let assemblyFormat = "$absorbed `,` $expanded `,` $batch attr-dict `:` type($result)";
-  let role = "Elementwise";
-  let shards = ["Rows", "Heads"];
 }
 
 #endif

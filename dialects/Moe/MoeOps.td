@@ -75,7 +75,6 @@ def Moe_ExpertsOp : Moe_Op<"experts", ["up", "down"], [Pure, AttrSizedOperandSeg
     `` custom<OptionalAttribute>("\"combine\"", $combine) attr-dict
     `:` type($input) `,` type($experts) `,` type($weights) `->` type($result)
   }];
-  let shards = ["Rows", "Experts"];
   let reductions = [Reduces<"up_order", "Contraction", "getInput().getType().getShape().back()">,
                     Reduces<"down_order", "Contraction", "getInner()">, Reduces<"combine", "Combine", "getCount()">];
 }
@@ -94,7 +93,6 @@ def Moe_DispatchOp : Moe_Op<"dispatch", [], [Pure]> {
   let arguments = (ins Nn_Rows:$experts);
   let results = (outs Moe_Plan:$plan);
   let assemblyFormat = "$experts attr-dict `:` type($experts) `->` qualified(type($plan))";
-  let shards = ["Rows", "Experts"];
 }
 
 def Moe_GatherOp : Moe_Op<"gather", [], [Pure]> {
@@ -111,7 +109,6 @@ def Moe_GatherOp : Moe_Op<"gather", [], [Pure]> {
   let results = (outs Nn_Rows:$result);
   let assemblyFormat = "$input `,` $plan attr-dict `:` type($input) `,` qualified(type($plan)) `->` type($result)";
   let changesRows = 1;
-  let role = "Prologue";
 }
 
 def Moe_GroupedLinearOp : Moe_Op<"grouped_linear", ["weight"], [Pure, AttrSizedOperandSegments]> {
@@ -138,7 +135,6 @@ def Moe_GroupedLinearOp : Moe_Op<"grouped_linear", ["weight"], [Pure, AttrSizedO
     (`weighted` $router_weights^ `:` type($router_weights))? `` custom<OptionalAttribute>("\"order\"", $order) attr-dict
     `:` type($input) `,` qualified(type($plan)) `->` type($result)
   }];
-  let shards = ["Rows", "Experts", "Columns", "Contraction"];
   let changesRows = 1;
   let reductions = [Reduces<"order", "Contraction", "getInput().getType().getShape().back()">];
 }
@@ -163,7 +159,6 @@ def Moe_CombineOp : Moe_Op<"combine", [], [Pure]> {
     $input `,` $plan `,` $experts `` custom<OptionalAttribute>("\"order\"", $order) attr-dict
     `:` type($input) `,` qualified(type($plan)) `,` type($experts) `->` type($result)
   }];
-  let shards = ["Rows", "Experts"];
   let changesRows = 1;
   let reductions = [Reduces<"order", "Combine", "getPlan().getType().getExperts()">];
 }

@@ -1,7 +1,7 @@
 //===- NnInterfaces.td - What every token op declares ---------------------===//
 //
-// The interfaces by which passes handle nn, moe and mla ops without naming them. A wall checks that every such op has
-// the first four. `WeightUser` is how a pass finds and rebinds weights.
+// The interfaces by which passes handle nn, moe and mla ops without naming them. Every such op has the first two;
+// `WeightUser` is how a pass finds and rebinds weights.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_DIALECTS_NN_INTERFACES
@@ -46,39 +46,17 @@ def Nn_ReductionOp : Nn_Interface<"ReductionOp"> {
   ];
 }
 
-def Nn_ShardingOp : Nn_Interface<"ShardingOp"> {
-  let description = [{ Which dimensions of the op can be divided among ranks without changing a bit. }];
-  let methods = [
-    InterfaceMethod<"The dimensions that may be sharded.", "::llvm::SmallVector<::k2c::nn::ShardDim>",
-                    "getShardableDims", (ins), "", [{ return {::k2c::nn::ShardDim::Rows}; }]>,
-  ];
-}
-
 def Nn_KernelOp : Nn_Interface<"KernelOp"> {
   let description = [{
-    The op's part in a fused kernel. The plain C++ description of the kernel is made from the op by the conversion; the
-    dialect only says how ops may stand together.
+    The op may stand in a fused kernel, and must from the scheduled form on. Lists of layers, the joining of forms and
+    sampling are no part of a kernel, and do not have it.
   }];
-  let methods = [
-    InterfaceMethod<"The part the op plays in a fused kernel.", "::k2c::nn::FusionRole", "getFusionRole", (ins), "", [{
-      return ::k2c::nn::FusionRole::Anchor;
-    }]>,
-  ];
-}
-
-def Nn_DifferentiableOp : Nn_Interface<"DifferentiableOp"> {
-  let description = [{ Whether differentiate-model has a backward rule for the op. No op has one in this version. }];
-  let methods = [
-    InterfaceMethod<"True if a backward rule exists.", "bool", "hasBackwardRule", (ins), "", [{ return false; }]>,
-  ];
 }
 
 def Nn_StateOp : Nn_Interface<"StateOp"> {
-  let description = [{ The op reads or writes cached state. }];
+  let description = [{ The op writes cached state, and names its pool. }];
   let methods = [
-    InterfaceMethod<"The pool named by the op, or null if it reaches the state through a view.",
-                    "::mlir::FlatSymbolRefAttr", "getStatePool", (ins), "", [{ return nullptr; }]>,
-    InterfaceMethod<"True if the op writes the state.", "bool", "writesState", (ins), "", [{ return false; }]>,
+    InterfaceMethod<"The pool that the op names.", "::mlir::FlatSymbolRefAttr", "getStatePool">,
   ];
 }
 

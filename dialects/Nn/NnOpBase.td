@@ -18,14 +18,10 @@ class Reduces<string attribute, string kind, string length> {
                 attribute # "\")}";
 }
 
-class TokenOp<Dialect dialect, string mnemonic, list<string> weights, list<Trait> traits>
-    : Op<dialect, mnemonic, traits # [Nn_RowSpaceOp, Nn_ReductionOp, Nn_ShardingOp, Nn_KernelOp, Nn_DifferentiableOp,
-                          OpAsmOpInterface] #
+class TokenOp<Dialect dialect, string mnemonic, list<string> weights, list<Trait> traits, bit inKernel = 1>
+    : Op<dialect, mnemonic, traits # [Nn_RowSpaceOp, Nn_ReductionOp, OpAsmOpInterface] #
+         !if(inKernel, [Nn_KernelOp], []<Trait>) #
          !if(!empty(weights), []<Trait>, [Nn_WeightUser, SymbolUserOpInterface])> {
-  /// k2c::nn::FusionRole.
-  string role = "Anchor";
-  /// k2c::nn::ShardDim.
-  list<string> shards = ["Rows"];
   /// Declared orders.
   list<Reduces> reductions = [];
   /// Results live in another row space than operands.
@@ -39,9 +35,6 @@ class TokenOp<Dialect dialect, string mnemonic, list<string> weights, list<Trait
 
   let hasVerifier = 1;
   let extraClassDeclaration =
-      "::k2c::nn::FusionRole getFusionRole() { return ::k2c::nn::FusionRole::" # role # "; }\n" #
-      "::llvm::SmallVector<::k2c::nn::ShardDim> getShardableDims() { return {" #
-      !interleave(!foreach(d, shards, "::k2c::nn::ShardDim::" # d), ", ") # "}; }\n" #
       "void getAsmResultNames(::mlir::OpAsmSetValueNameFn set) { ::k2c::nn::detail::nameResults(*this, {" #
       !interleave(!foreach(n, names, "\"" # n # "\""), ", ") # "}, set); }\n" #
       !if(!empty(reductions), "",

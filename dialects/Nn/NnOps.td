@@ -10,8 +10,8 @@
 include "dialects/Nn/NnOpBase.td"
 include "dialects/Nn/NnSymbols.td"
 
-class Nn_Op<string mnemonic, list<string> weights = [], list<Trait> traits = []>
-    : TokenOp<NnDialect, mnemonic, weights, traits>;
+class Nn_Op<string mnemonic, list<string> weights = [], list<Trait> traits = [], bit inKernel = 1>
+    : TokenOp<NnDialect, mnemonic, weights, traits, inKernel>;
 
 def Nn_EmbedOp : Nn_Op<"embed", ["weight"], [Pure]> {
   let summary = "Look up the embedding of each token";
@@ -50,7 +50,6 @@ def Nn_RmsNormOp : Nn_Op<"rms_norm", ["weight"], [Pure, AllTypesMatch<["input", 
     $input `,` custom<WeightRef>($weight, $weight_operand, type($weight_operand)) `eps` custom<Real>($eps) attr-dict
     `:` type($result)
   }];
-  let role = "Prologue";
 }
 
 def Nn_LinearOp : Nn_Op<"linear", ["weight", "bias"], [Pure, AttrSizedOperandSegments]> {
@@ -76,7 +75,6 @@ def Nn_LinearOp : Nn_Op<"linear", ["weight", "bias"], [Pure, AttrSizedOperandSeg
     `` custom<OptionalAttribute>("\"order\"", $order) attr-dict `:` type($input) `->` type($result)
   }];
   let requiredWeights = 1;
-  let shards = ["Rows", "Columns", "Contraction"];
   let reductions = [Reduces<"order", "Contraction", "getInput().getType().getShape().back()">];
 }
 
@@ -94,7 +92,6 @@ def Nn_AddOp : Nn_Op<"add", [], [Pure, Commutative, AllTypesMatch<["lhs", "rhs",
   let results = (outs Nn_Rows:$result);
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($result)";
   let hasVerifier = 0;
-  let role = "Epilogue";
 }
 
 def Nn_ClipOp : Nn_Op<"clip", [], [Pure, AllTypesMatch<["input", "result"]>]> {
@@ -111,7 +108,6 @@ def Nn_ClipOp : Nn_Op<"clip", [], [Pure, AllTypesMatch<["input", "result"]>]> {
   let arguments = (ins Nn_Rows:$input, F64Attr:$limit);
   let results = (outs Nn_Rows:$result);
   let assemblyFormat = "$input `limit` $limit attr-dict `:` type($result)";
-  let shards = ["Rows", "Columns", "Heads"];
 }
 
 def Nn_GatedActOp : Nn_Op<"gated_act", [], [Pure]> {
@@ -128,7 +124,6 @@ def Nn_GatedActOp : Nn_Op<"gated_act", [], [Pure]> {
   let arguments = (ins Nn_Rows:$input, Nn_ActivationAttr:$act);
   let results = (outs Nn_Rows:$result);
   let assemblyFormat = "$input `act` `` $act attr-dict `:` type($input) `->` type($result)";
-  let role = "Epilogue";
 }
 
 def Nn_RotaryOp : Nn_Op<"rotary", ["table"], [Pure, AllTypesMatch<["input", "result"]>]> {
@@ -153,7 +148,6 @@ def Nn_RotaryOp : Nn_Op<"rotary", ["table"], [Pure, AllTypesMatch<["input", "res
     $input `,` custom<WeightRef>($table, $table_operand, type($table_operand)) `,` $batch `first` $first `count` $count
     `` $pairing attr-dict `:` type($result)
   }];
-  let shards = ["Rows", "Heads"];
 }
 
 def Nn_SplitOp : Nn_Op<"split", [], [Pure]> {
@@ -171,7 +165,6 @@ def Nn_SplitOp : Nn_Op<"split", [], [Pure]> {
   let results = (outs Variadic<Nn_Rows>:$pieces);
   let hasCanonicalizer = 1;
   let assemblyFormat = "$input attr-dict `:` type($input) `->` type($pieces)";
-  let role = "Elementwise";
 }
 
 def Nn_ReshapeOp : Nn_Op<"reshape", [], [Pure]> {
@@ -189,7 +182,6 @@ def Nn_ReshapeOp : Nn_Op<"reshape", [], [Pure]> {
   let results = (outs Nn_Rows:$result);
   let hasFolder = 1;
   let assemblyFormat = "$input attr-dict `:` type($input) `->` type($result)";
-  let role = "Elementwise";
 }
 
 def Nn_WantRowsOp : Nn_Op<"want_rows", [], [Pure]> {
@@ -207,7 +199,8 @@ def Nn_WantRowsOp : Nn_Op<"want_rows", [], [Pure]> {
   let changesRows = 1;
 }
 
-def Nn_LayersOp : Nn_Op<"layers", [], [AllTypesMatch<["input", "result"]>, SymbolUserOpInterface]> {
+def Nn_LayersOp : Nn_Op<"layers", [], [AllTypesMatch<["input", "result"]>, SymbolUserOpInterface],
+                        /*inKernel=*/0> {
   let summary = "Run layer functions over their indices";
   let description = [{
     Calls each run's functions for its layer indices in turn: x = f(layer, x, batch). A list of runs keeps the module's

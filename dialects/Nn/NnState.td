@@ -26,15 +26,13 @@ def Nn_AppendOp : Nn_Op<"append", [], [MemoryEffects<[MemRead, MemWrite]>, Nn_St
     $pool `[` $layer `]` `,` $keys `,` $values `,` $batch attr-dict
     `:` type($keys) `,` type($values) `->` qualified(type($view))
   }];
-  let shards = ["Rows", "Heads"];
   let methods = [{
     ::mlir::FlatSymbolRefAttr getStatePool() { return getPoolAttr(); }
-    bool writesState() { return true; }
     ::llvm::LogicalResult verifySymbolUses(::mlir::SymbolTableCollection &tables);
   }];
 }
 
-def Nn_AttentionOp : Nn_Op<"attention", [], [MemoryEffects<[MemRead]>, Nn_StateOp]> {
+def Nn_AttentionOp : Nn_Op<"attention", [], [MemoryEffects<[MemRead]>]> {
   let summary = "Causal grouped-query attention over a cache view";
   let description = [{
     Query head h reads key-value head h / (heads / kv heads). With `window` n, a query at position p sees keys above p -
@@ -56,7 +54,6 @@ def Nn_AttentionOp : Nn_Op<"attention", [], [MemoryEffects<[MemRead]>, Nn_StateO
     `` custom<OptionalAttribute>("\"order\"", $order) attr-dict
     `:` type($query) `,` qualified(type($view)) `->` type($result)
   }];
-  let shards = ["Rows", "Heads"];
   let reductions = [Reduces<"order", "Softmax", "0">];
 }
 
@@ -75,7 +72,7 @@ def Nn_ObserveOp : Nn_Op<"observe", [], [MemoryEffects<[MemWrite]>]> {
   let assemblyFormat = "$input `,` $batch `` $kind (`layer` $layer^)? attr-dict `:` type($input)";
 }
 
-def Nn_SampleOp : Nn_Op<"sample", [], [MemoryEffects<[MemRead, MemWrite]>]> {
+def Nn_SampleOp : Nn_Op<"sample", [], [MemoryEffects<[MemRead, MemWrite]>], /*inKernel=*/0> {
   let summary = "Sample the next token of each wanted row";
   let description = [{
     Hands the logits to the step and draws with the step's sampling parameters (N7); sequences' last samples are

@@ -53,13 +53,6 @@ struct Reduction {
   mlir::Attribute order; ///< null before set-numerics
 };
 
-/// What an op is in a fused kernel: the loop nest, something done to its input rows, something done to its results, or
-/// anything in between.
-enum class FusionRole : uint8_t { Anchor, Prologue, Epilogue, Elementwise };
-
-/// Dimensions that can be divided among ranks.
-enum class ShardDim : uint8_t { Rows, Heads, Experts, Columns, Contraction };
-
 namespace detail {
 RowsAttr rowSpaceOf(mlir::Operation *op);
 llvm::LogicalResult verifyRowSpace(mlir::Operation *op);

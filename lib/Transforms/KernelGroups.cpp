@@ -11,9 +11,7 @@ namespace k2c {
 
 bool isView(Operation *op) { return isa<nn::SplitOp, nn::ReshapeOp>(op); }
 
-bool isKernelOp(Operation *op) {
-  return isa<nn::KernelOp>(op) && !isView(op) && !isa<nn::LayersOp, nn::SampleOp, mla::MergeFormsOp>(op);
-}
+bool isKernelOp(Operation *op) { return isa<nn::KernelOp>(op) && !isView(op); }
 
 namespace {
 

@@ -47,7 +47,7 @@ private:
 
 /// Every nn, moe and mla op but the symbols is a TokenOp, and so has the design interfaces; a test of the td files
 /// holds it.
-bool isTokenOp(Operation *op) { return isa<nn::KernelOp>(op); }
+bool isTokenOp(Operation *op) { return isa<nn::RowSpaceOp>(op); }
 
 LogicalResult Checker::checkModule() {
   if (form == Form::Runtime)
@@ -119,7 +119,7 @@ LogicalResult Checker::checkScheduled(Operation *op) {
     return kernel.getTile() ? success() : missing(op, "the kernel has no tile", "choose-tiles");
   if (!isTokenOp(op))
     return success();
-  if (!op->getParentOfType<kern::FuncOp>() && !isa<nn::LayersOp, nn::SampleOp, mla::MergeFormsOp>(op))
+  if (!op->getParentOfType<kern::FuncOp>() && isa<nn::KernelOp>(op))
     return missing(op, "the op is in no kernel", "form-kernels");
   return checkTokenOp(op);
 }

@@ -69,11 +69,9 @@ TEST_F(Interfaces, BindingReplacesSymbolAndLayer) {
   EXPECT_TRUE(mlir::succeeded(mlir::verify(*module)));
 }
 
-TEST_F(Interfaces, RowSpaceAndShardingOfAComposite) {
+TEST_F(Interfaces, RowSpaceOfAComposite) {
   auto experts = find<moe::ExpertsOp>();
   EXPECT_EQ(mlir::cast<nn::RowSpaceOp>(*experts).getRowSpace().getKind(), nn::RowKind::Token);
-  EXPECT_EQ(experts.getShardableDims(), (llvm::SmallVector<nn::ShardDim>{nn::ShardDim::Rows, nn::ShardDim::Experts}));
-  EXPECT_FALSE(mlir::cast<nn::DifferentiableOp>(*experts).hasBackwardRule());
 }
 
 TEST(Indices, OrdinalsAreThoseOfTheAscendingList) {

@@ -37,7 +37,7 @@ module attributes {kern.peak = 64 : i64} {}
 
 !x = tensor<?x64xf32, #nn.rows<token>>
 !a = tensor<?x48xf32, #nn.rows<token>>
-// expected-error @below {{'kern.func' op [C1] expects ops with a fusion role, got 'arith.constant'}}
+// expected-error @below {{'kern.func' op [C1] expects ops that stand in kernels, got 'arith.constant'}}
 kern.func @func_c1(%x: !x) -> !x {
   %c = arith.constant 0 : index
   kern.yield %x : !x
@@ -207,4 +207,13 @@ func.func @call_c7(%x: !x) {
   // expected-error @below {{'kern.call' op [C7] expects partials at a multiple of 64, got 100}}
   %0 = kern.call @k(%x, %x) at [0] : (!x, !x) -> !x partials 100
   return
+}
+
+// -----
+
+!v = tensor<?x64xf32, #nn.rows<want>>
+// expected-error @below {{'kern.func' op [C1] expects ops that stand in kernels, got 'nn.sample'}}
+kern.func @func_c1_sample(%l: !v, %b: !nn.batch) {
+  nn.sample %l, %b : !v
+  kern.yield
 }
