@@ -1,4 +1,14 @@
 // Opens every path component by itself with O_NOFOLLOW, so that no link inside a bundle can lead out of it.
+//
+// A bundle is untrusted: its manifest may name an absolute path, climb with "..", or pass through a link that is
+// exchanged between a check and an open. So a name is split first and refused unless every component is plain; then
+// each folder is opened relative to the descriptor of the one before it:
+//
+//   open(bundle)  ->  openat(., "weights", O_DIRECTORY)  ->  openat(., "a.bin", O_NONBLOCK)  ->  fstat: a regular file
+//
+// The descriptor that fstat looked at is the one that is read or mapped. O_NONBLOCK keeps a FIFO from blocking the
+// open. Text is read up to the caller's limit whatever size the system reports. The bundle's own folder and the user's
+// files are opened as the user names them, links included.
 #include "base/File.h"
 #include <cerrno>
 #include <fcntl.h>

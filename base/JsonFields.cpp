@@ -1,4 +1,14 @@
 // Every reader of a hostile number is here: type first, then range, then the caller may use it.
+//
+// Before a text is parsed, its nesting is bounded and a NUL byte refused; a key that occurs twice ends the parse. A
+// JsonFields is then a view of one object that knows its place in the document. All views of a document share one
+// Error, and the first mistake is the one that stays:
+//
+//   root.object("model").integer("layers", 1, 65536)    ->  manifest.json: model.layers: is 0, must be within 1..65536
+//
+// So a reader names all its fields in a row and asks ok() once. The trap is what a refused field reads as: 0, an empty
+// text or an empty list, even where the range begins at 1. Whoever divides by a field or sizes a buffer by it asks
+// ok() before.
 #include "base/JsonFields.h"
 #include "base/JsonText.h"
 #include "base/UniqueKeys.h"

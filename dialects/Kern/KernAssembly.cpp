@@ -1,4 +1,17 @@
 //===- KernAssembly.cpp - Assembly of kernels and calls -------------------===//
+//
+// A kern.func is a function whose tile is printed before its other attributes. A kern.call binds each argument of its
+// kernel either to a value or to a weight, which it names by symbol, with a layer index where the weight is layered:
+//
+//   kern.call @k(%x, @w[%l], @embed) at [0, 64] : (!x) -> !y
+//       bindings  unit, weight @w of a layer, weight @embed
+//       operands  %x, %l
+//
+// Bindings and operands run in parallel, except that a weight without a layer takes no operand: getCallArguments joins
+// the two lists again, for the printer and for every pass. Types are written for values alone, since an index needs
+// none and the type of a weight is that of its family; the parser refuses more or fewer types than there are values.
+//
+//===----------------------------------------------------------------------===//
 #include "dialects/Kern/Kern.h"
 
 #include "mlir/IR/Builders.h"

@@ -1,4 +1,18 @@
 //===- NnSupport.cpp - What interfaces and verifiers of token ops share ---===//
+//
+// The ops of tokens share three things. A row space, which is the encoding of a tensor's type: the operands and
+// results of an op that keeps the row space all have the same one ([C1]). Weights, which an op first names and later
+// reads:
+//
+//   symbol, index operand   of a layered family, as the importer writes it: @w[%l]
+//   tensor operand          once the weight is an argument of the kernel around the op
+//
+// bindWeight goes from the first form to the second and drops the symbol; WeightRef reads both, so that an op has one
+// verifier. A named weight must be nn.weights or nn.constant_table ([W1]), have a layer index exactly if it has a
+// layer domain ([W2]), an index or a tensor as its operand ([W3]); [W4] counts them. And checks: each message begins
+// with the id of the constraint that the op's description states, and shows what is there beside what was expected.
+//
+//===----------------------------------------------------------------------===//
 #include "dialects/Nn/NnStorage.h"
 #include "dialects/Nn/NnVerify.h"
 

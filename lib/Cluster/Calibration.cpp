@@ -1,4 +1,19 @@
 //===- Calibration.cpp - The `measured` part of a topology file -----------===//
+//
+// The rates that k2c calibrate measured are read and printed here, by one table of kernel kinds, so that the file
+// which one side writes is what the other accepts:
+//
+//   teams:
+//     - workers: 16
+//       launch: 2 us
+//       kernels:
+//         - {kind: linear, x: bf16, depth: 4096, rows: [1, 8], near: [60 GFLOP/s, 300 GFLOP/s]}
+//
+// The kind says the unit of a rate: FLOP/s of contractions and attention, bytes/s of all others. `near` is measured
+// with the operands in the nearest caches, `memory`, which may be left out, from memory. Rates are interpolated
+// between row counts and between sizes: both must ascend, and a kernel may occur once for (kind, x, w, depth).
+//
+//===----------------------------------------------------------------------===//
 #include "k2c/Cluster/Calibration.h"
 
 #include "Mapping.h"

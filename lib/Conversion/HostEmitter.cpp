@@ -1,4 +1,19 @@
 //===- HostEmitter.cpp - Host functions in the LLVM dialect ---------------===//
+//
+// Each function of the runtime form becomes an LLVM function that all workers of a team run alike: i32 f(worker, ...).
+// What a worker knows (arena, weights, planes, the step) is read from the ABI's structs at the offsets the C compiler
+// gives them, so that the runtime's header is the only description of their layout.
+//
+//   rt.launch @k grid(%g) args(%0, %1)
+//   ->  args[0] = %0, args[1] = %1
+//       %s = worker->api->launch(worker, id, @hash, %g, args);  return %s if %s != 0
+//
+// One array on the stack, as long as the longest argument list, serves all launches of a function: a launch returns
+// when the worker's own part of the grid is done. An open launch has no barrier, so no status that all workers agree
+// on yet; a failure of it is seen at the next barrier. Loops have no results, as they run over layers for their
+// effects.
+//
+//===----------------------------------------------------------------------===//
 #include "HostEmitter.h"
 #include "k2rt/program.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

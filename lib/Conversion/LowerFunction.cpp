@@ -1,4 +1,19 @@
 //===- LowerFunction.cpp - One scheduled function to the runtime form -----===//
+//
+// Every value of a scheduled function becomes an address. Which one was decided before: assign-memory gave offsets in
+// the arena, assign-slots gave weights their slots, and the description of a kernel says of each argument of a launch
+// which argument or result of the call it is. So this walk has no choices, and keeps the order of operands(desc).
+//
+// Weights and cache planes exist only for the layers that have them: a layer's index becomes its ordinal in that set.
+//
+//   layers [1 to 61]                     l - 1
+//   layers [3 to 61 step 4]              (l - 3) / 4
+//   [0 to 3], [5 to 9]                   the members of each range that are below l, added up
+//
+// Two cases are more than one launch: a kernel that splits the keys of a query is launched again to merge its
+// partials, and a run of layers is a loop over whole turns of its functions with the rest of the last turn behind it.
+//
+//===----------------------------------------------------------------------===//
 #include "LowerFunction.h"
 #include "dialects/Mem/Mem.h"
 #include "dialects/Mla/Mla.h"

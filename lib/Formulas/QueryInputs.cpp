@@ -1,4 +1,16 @@
 //===- QueryInputs.cpp - Inputs of a query with their places --------------===//
+//
+// A view of one JSON object of inputs that notes every key somebody asked for. After the query has run, a key that
+// nobody read is a mistake of the user, a misspelt or meaningless input, and not a silent default:
+//
+//   {"model": "kimi-k2", "w_byte": 2}   ->   nothing reads 'w_byte' with these inputs; read are: model w_bytes
+//
+// Nested objects are views that share one state: the keys that were read, by the object's JSON pointer, the first
+// failure, and the models that were loaded, which live as long as the inputs do. A read that fails keeps the first
+// error and returns the least value of its range, so that callers go on without tests and ask ok() before they answer.
+// Asking has() does not read. A whole number may be written 8.0.
+//
+//===----------------------------------------------------------------------===//
 
 #include "base/JsonText.h"
 #include "k2c/Formulas/Query.h"

@@ -1,4 +1,16 @@
 //===- Checkpoint.cpp - the files of a checkpoint -------------------------===//
+//
+// A checkpoint is one safetensors file, a folder with an index and its shards, a folder with model.safetensors, or
+// else all safetensors files of a folder. A folder with both an index and a single file is refused: nothing says which
+// is meant.
+//
+// An index is a second description of what the headers of the shards say, and partial downloads make the two differ.
+// So they are compared in both directions, each tensor of a shard against weight_map and each entry of weight_map
+// against the shards, and no tensor may occur in two files. A shard is named by a plain file name, which may be a
+// link, as caches of model hubs have them. Files are opened once, non-blocking in case of a FIFO, must be regular, and
+// stay open: bytes are read with pread from the descriptor whose header was checked.
+//
+//===----------------------------------------------------------------------===//
 
 #include "base/Json.h"
 #include "base/Utf8.h"

@@ -1,4 +1,17 @@
 //===- Family.cpp - reading a families file -------------------------------===//
+//
+// A family of models is data: a YAML file says which config keys become which fields, what must hold of them, which
+// layers there are and which tensors each has. The reader keeps the first error and goes on, so that its code has the
+// order of the file and no test after every line; unknown keys are errors, and yaml-cpp's exceptions end in
+// parseFamily.
+//
+// The files are embedded in the program and parsed on first use. One model needs one of them, so builtInFamiliesOf
+// looks for the model type in the line `model_types:` of each file first and parses the one that has it; a type that
+// no file lists gets all families, from which the caller makes its message. The line must therefore begin in the first
+// column and hold the whole list. Parsed families stay where they are, in a map under a mutex, since callers keep
+// references.
+//
+//===----------------------------------------------------------------------===//
 
 #include "Family.h"
 #include "EmbeddedFamilies.h"

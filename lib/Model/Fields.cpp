@@ -1,4 +1,18 @@
 //===- Fields.cpp - the values a config gives to a family's fields --------===//
+//
+// The keys of a config become the fields of a family, in the order of the families file, so that a default may be an
+// expression over the fields before it:
+//
+//   head_dim: {field: head_dim, kind: size, default: hidden / heads}
+//
+// The kind of a key says how its value is checked. Absent and null are told apart: null is an error unless the rule
+// says what it stands for. A text of the file is, in this order, a field, a truth value, a decimal number, an
+// expression of whole numbers, or a word. A word that must be one of a list also sets a flag for each of them,
+// <field>_is_<word>, which conditions of weights and checks can read. At last the checks run, whose messages are
+// filled with {field} values. A Section reads an entry of the file where it has one and the field of the same name
+// where not.
+//
+//===----------------------------------------------------------------------===//
 
 #include "Fields.h"
 #include "Expression.h"

@@ -1,4 +1,17 @@
 //===- WeightRules.cpp - the weight families of a model -------------------===//
+//
+// A rule of the families file is evaluated over the fields of one config and gives one weight family: a pattern of
+// tensor names, the layers and experts that the pattern runs over, a shape, and how its tensors are stored.
+//
+//   {tensors: "layers.{layer}.experts.{expert}.{gate|up}.weight", over: moe, experts: experts, shape: [inter, hidden]}
+//   ->  layers [3, 61), 256 experts, alternatives gate and up
+//
+// The elements of a family are bounded here, so that counts further on need not fear the sizes of a hostile config. A
+// family has one storage, whereas quantization_config excepts modules by name: every tensor name is compared with
+// them, and a family of which some tensors are excepted and others not is refused. A quantised config whose family has
+// no rule that takes blocks is refused as well, since its weights would be read as if they were plain.
+//
+//===----------------------------------------------------------------------===//
 
 #include "WeightRules.h"
 

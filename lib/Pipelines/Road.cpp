@@ -1,4 +1,17 @@
 //===- Road.cpp - The IR on its road through the forms --------------------===//
+//
+// One compile: the model is imported, then each form's passes run until the form that was asked for. What the planner
+// decides must be known before the first pass, but exact sizes only after the scheduled form, so that it is asked
+// twice:
+//
+//   start     a plan without the arena; what cannot fit is an error, unless the scheduled form will be reached
+//   certify   the plan again with the arena and scratch of the scheduled form: refuses, and names limits that do fit
+//
+// Refusing where sizes are exact is why the first plan may be one that does not fit. Afterwards times of the program's
+// own kernels replace the bounds of the roofline where the machine was measured. The verifier runs after every pass,
+// errors of passes are collected as text, and MLIR's threads are off, as objects are compiled in forked children.
+//
+//===----------------------------------------------------------------------===//
 #include "ProgramFacts.h"
 #include "Remarks.h"
 #include "Stages.h"

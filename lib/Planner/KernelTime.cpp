@@ -1,4 +1,16 @@
 //===- KernelTime.cpp - Seconds of a compiled program's step --------------===//
+//
+// One visitor turns a description, its tile and the rates of a machine into seconds of the busiest worker, as
+// KernelTime.h lays down. Three things are behind most of its lines.
+//
+// Items are whole: the busiest of W workers has ceil(items / W) of them, which is what makes small steps slow. Weights
+// lie partly in caches: `near` and `memory` rates are two ends, and memoryShare, read off the curve of bandwidth over
+// working set, says where a step lies between; only the first tile of a panel pays the difference. And an expert's
+// rows are random: with N tokens of topK experts each it has r rows with the binomial probability of (N, topK / E),
+// summed within six standard deviations, since time is not linear in r. A rate that the calibration lacks is noted and
+// ends in one error, so that a missing kind is never counted as no time.
+//
+//===----------------------------------------------------------------------===//
 #include "k2c/Planner/KernelTime.h"
 
 #include "Exchange.h"

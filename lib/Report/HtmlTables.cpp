@@ -1,4 +1,16 @@
 //===- HtmlTables.cpp - The numbers beside the drawings -------------------===//
+//
+// Each drawing of a report has its numbers beside it, for readers who copy them, who cannot see the drawing, or who
+// check it. So a table is built from the same plan and the same helpers (phasesOf, pipelineRanks) as the drawing that
+// it is of, and a number is in it twice: as printed for people, and exactly, for programs.
+//
+//   <td class="n" data-value="17179869184">16 GiB</td>
+//
+// All text passes escapeHtml in the Table class, as names of models and topologies come from files. Columns of the
+// search's table are the figures that any of the plans has, those of the best one first; a plan without a figure has
+// an empty cell, which is not the number zero.
+//
+//===----------------------------------------------------------------------===//
 
 #include "Html.h"
 

@@ -1,4 +1,15 @@
 //===- Svg.cpp - Elements, scales and axes of the report's drawings -------===//
+//
+// Drawings are text that must be the same on every machine and safe with any input. A coordinate is written with at
+// most two decimals, clamped to a million and 0 for what is no number, so that a plan with an infinite time still
+// gives a drawing that browsers open; every text passes escapeHtml, which also cleans it of what is no UTF-8.
+//
+// A scale maps numbers to coordinates; an empty range is widened, and values are clamped to half a range beyond its
+// ends. Ticks are at 1, 2 or 5 times a power of ten. Labels are placed greedily: right, left, above, below and
+// diagonally, at four distances, the first place that meets no label put down before and stays in the drawing; a label
+// without such a place is left out, as one on top of another says nothing.
+//
+//===----------------------------------------------------------------------===//
 
 #include "Svg.h"
 

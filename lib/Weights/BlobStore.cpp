@@ -1,4 +1,17 @@
 //===- BlobStore.cpp - A folder of content-addressed files ----------------===//
+//
+// A blob is written under a name that no reader looks at, hashed as it passes, flushed, renamed, then recorded:
+//
+//   <pid>-<n>.partial, locked  ->  fdatasync  ->  rename to <name>.bin  ->  a line "<name>.bin <xxh3>" in finished.txt
+//
+// A process that is killed anywhere in this chain leaves a partial file without a lock, which the next run removes, or
+// a blob without a line, which it writes again. Between creating a file and locking it another process may remove it:
+// the writer then finds a file without links and takes the next number. A blob is reused only when its bytes hash to
+// what was recorded; its name, the hash of its sources, says nothing of its content. Hashes are of the whole and of
+// chunks, so that a reader can check a part. When files are hashed they are brought into the page cache through a
+// mapping with huge pages, as the runtime will map them.
+//
+//===----------------------------------------------------------------------===//
 #include "BlobStore.h"
 
 #include "base/File.h"

@@ -1,4 +1,16 @@
 //===- BundleFiles.cpp - files.json, and what does not belong to a bundle -===//
+//
+// files.json lists every file of a bundle with its size and hash, except blobs, whose hashes are in the weights'
+// index, and files that come and go: the list of finished blobs, the mark of an unfinished bundle, which is hidden,
+// and the list itself. It is replaced as a whole, so that no reader sees half of it.
+//
+// Verifying compares both directions: what is listed must be there with these bytes, and what is there must be listed,
+// for a file that someone added to a bundle may be read by no one or by the wrong one. All problems are reported, not
+// the first. The list may be hostile: names that are absolute, climb with ".." or occur twice are refused before any
+// file is opened. Blobs that neither a table of the weight map nor the index names are left over from another compile;
+// they are collected first and removed afterwards, since a folder that changes must not be iterated.
+//
+//===----------------------------------------------------------------------===//
 #include "k2c/Weights/BundleFiles.h"
 
 #include "BlobStore.h"

@@ -1,4 +1,18 @@
 //===- ClusterCommand.cpp - k2c plan MODEL --topology T -----------------------===//
+//
+// `k2c plan MODEL` has one command line for three kinds of plan, and what the user left out decides which one is
+// meant:
+//
+//   counts only    a bare model whose family is not compiled: parameters and bytes, and why there is no plan
+//   compile        a topology that compiles; no layout, workload, search or training: one rank, as k2c compiles it
+//   load           all others: a cluster under a workload; the layout given, the default one, or the best of a search
+//
+// A flag that the chosen kind would not read is an error that says of which kind it is; otherwise a user could believe
+// that it had an effect. The compiler is passed in: k2c has one and asks it for exact sizes, k2c-plan has none and
+// says in a note what is missing. A layout that does not fit is refused, yet its report is written if it was asked
+// for, to show by how much.
+//
+//===----------------------------------------------------------------------===//
 #include "ClusterCommand.h"
 
 #include "../CommandLine.h"

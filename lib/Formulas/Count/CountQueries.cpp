@@ -1,4 +1,16 @@
 //===- CountQueries.cpp - Queries about parameters, FLOP and cache --------===//
+//
+// A query is a row of the table at the end of this file: its name, what it returns, the section of the paper whose
+// count it is (000, 002 section 2, 004 sections 2 and 3), the inputs that it may read, and a function.
+//
+// The functions read all of their inputs first and compute afterwards. Reading is what makes a key known
+// (QueryInputs), so a return that comes too early would report a key as unread that the query has; reads fail softly
+// and give a value in range, so that it is safe to go on. Counts are whole numbers that notice overflow, and a count
+// of bytes is the count of parameters times `w_bytes` or `bytes_per_param`. Where a paper counts differently from the
+// published weights, such as norms of latents that it counts twice, that is an input whose default follows the
+// compatibility asked for.
+//
+//===----------------------------------------------------------------------===//
 
 #include "../Parts.h"
 #include "../Read.h"

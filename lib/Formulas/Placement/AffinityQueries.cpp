@@ -1,4 +1,16 @@
 //===- AffinityQueries.cpp - Queries about experts chosen together --------===//
+//
+// Node-deduplicated dispatch sends a token once to each node that has one of its experts: experts that are often
+// chosen together should share a node. The query places the experts of one layer that way and reports loads, nodes
+// visited and bytes between nodes, before (experts in order) and after.
+//
+// What is known of the routing comes in one of two forms. `choices` are lists of experts with counts, from which the
+// nodes of a token follow exactly. `coactivation` is the symmetric table of pairs with the loads on its diagonal;
+// pairs bound the nodes from below and above only, and bytes use the upper bound. A row's pairs must sum to its load
+// times topk - 1 within 1 %: this finds a table whose diagonal is empty or holds something else. Experts, slots and
+// choices times nodes are bounded here, as the placement takes time and memory by them and the numbers are the user's.
+//
+//===----------------------------------------------------------------------===//
 
 #include "../Parts.h"
 #include "base/JsonText.h"

@@ -1,4 +1,16 @@
 //===- ScheduleQueries.cpp - Queries about pipeline schedules -------------===//
+//
+// Pipeline schedules are asked for in two ways. Closed forms (bubble, bubble_fraction, activation_factor,
+// param_factor) are those of paper 000 and of DualPipe's README; a bubble is refused where the durations are outside
+// the conditions of its form, or where the form is negative, instead of giving a number that no schedule has.
+// `schedule` makes the orders of all ranks and simulates them; there the bubble is that of the worst rank, and beside
+// it stands the closed form where one holds, which none does when stages differ.
+//
+// Durations are numbers for all stages or lists, one entry for each stage of the model in the order of its layers.
+// Fields have several spellings (pp or pp_stages, microbatches or m, v or vpp): an error names the one that the inputs
+// use.
+//
+//===----------------------------------------------------------------------===//
 
 #include "../Parts.h"
 #include "../Read.h"

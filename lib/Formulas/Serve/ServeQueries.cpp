@@ -1,4 +1,16 @@
 //===- ServeQueries.cpp - Queries about serving ---------------------------===//
+//
+// The serving model of paper 004, section 3, as queries: time of a decode step from its attention, experts and
+// communication, the largest batch that keeps a rate of tokens, bytes of weights and cache on a GPU, traffic between
+// GPUs.
+//
+// The paper simplifies in four places: the FLOP of attention, how many experts a small batch loads, whether layers
+// without experts communicate, and how often embeddings are read. `flavour` chooses the paper's answers or the exact
+// ones for all four at once; small_batch, comm_layers and count_embed then change one each, so that a difference from
+// the paper's tables can be traced to one of them. Factors over the roofline, such as ineff_mem, are those of the
+// paper unless given. The formulas need latent attention and experts; other models are refused by name.
+//
+//===----------------------------------------------------------------------===//
 
 #include "../Parts.h"
 #include "../Read.h"

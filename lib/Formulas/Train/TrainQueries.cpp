@@ -1,4 +1,15 @@
 //===- TrainQueries.cpp - Queries about training memory -------------------===//
+//
+// Training memory as paper 002 counts it: parameters of a device (section 3), states under ZeRO (section 4),
+// activations (section 5) and their total with live micro-batches, buffers and fragmentation (section 6).
+//
+// Inputs of the paper's tables are redundant: EDP follows from DP, TP, EP and ETP, the layers of a stage have two
+// names, micro-batches in flight follow from a schedule. Redundant inputs are accepted where they agree with what
+// follows and refused where they do not, with both numbers in the message; without DP, EDP gives DP. What the paper's
+// text leaves implicit, such as replicated rotary queries, shared experts that no rank divides or a kept dropout mask,
+// is an input each, whose default is the paper's only where compatibility with it is asked for.
+//
+//===----------------------------------------------------------------------===//
 
 #include "../Parts.h"
 #include "../Read.h"

@@ -1,4 +1,17 @@
 //===- Builder.cpp - Filling a KernelDesc and its argument sources --------===//
+//
+// A description has two halves that must stay in step: the numbers of the KernelDesc, and where each argument of a
+// launch comes from. Each add function does both: it traces a value of the region through views (Views.h) to an
+// argument or a yielded result of the kern.func, appends the source, and fills the width and stride of the operand.
+//
+//   %q, %k, %v = nn.split %x    addRows(%k)  ->  rows of width 128, stride 5120; argument 0 + 4096 elements
+//
+// Sources come in the order of operands(desc), which finish() asserts by their number. A value that is neither an
+// argument nor a view of one means that the kernel was outlined wrongly, and is an error at the kernel. setStorage has
+// one trap: scaled blocks begin anew with every matrix of a stacked weight while panels run over several (heads), so
+// that a scale is good for no more columns than divide both.
+//
+//===----------------------------------------------------------------------===//
 #include "Builder.h"
 #include "dialects/Nn/Nn.h"
 #include <numeric>

@@ -1,4 +1,17 @@
 //===- Others.cpp - Norms, rotary, cache, routing, element-wise -----------===//
+//
+// One function for each op that is neither a contraction nor attention. All have the same two steps: sizes and
+// constants are read off the op and the types of its operands, then the sources are added in the order in which
+// operands() lists the kernel's arguments. The chain of && is therefore the argument list, and the first error ends
+// it.
+//
+// An append of keys and values and one of latent and rotary part are the same kernel, two planes each. The layer that
+// a router reports is its ordinal among the layers with experts; that of a captured hidden state is its index plus
+// one, as row 0 of the buffer is the embedding. An op that is not listed is left to the other two readers, of linears
+// and of attention; one that is listed but has a form without a kernel (another gate than SiLU, a combine without a
+// declared order) is an error at the op.
+//
+//===----------------------------------------------------------------------===//
 #include "Builder.h"
 #include "dialects/Mla/Mla.h"
 #include "dialects/Moe/Moe.h"

@@ -1,4 +1,18 @@
 //===- AttentionBlock.cpp - One tile of lanes x one block of 64 keys ------------------------===//
+//
+// The inner loops of Attention.h: one tile, with a query row in each lane, meets one block of 64 keys (numerics N3).
+//
+//   s[t] = scale * sum_k q[k] * key_t[k]                  up to 16 keys have their sums in registers
+//   m' = max(m, s[t]), alpha = exp(m - m'), p[t] = exp(s[t] - m'), l = l * alpha + sum p[t]
+//   o[c] = o[c] * alpha, then fma(p[t], value_t[c], o[c]) in ascending t, of a pair the odd key first
+//
+// Keys that every lane sees run without masks; of the others a lane takes its old sum by select, since a product with
+// zero would turn an infinite value into NaN. Keys whose rows are a multiple of 4096 bytes apart fall into one cache
+// set, so no more than 8 are read side by side. With bf16 (N6), weights and values multiply in pairs of keys: values
+// are turned to [pair][column], wide latents 128 columns at a time, which stay in the nearest cache. While scores are
+// computed, the rows of the next block are fetched, as many bytes a step as the step reads.
+//
+//===----------------------------------------------------------------------===//
 #include "Attention.h"
 #include "Math.h"
 

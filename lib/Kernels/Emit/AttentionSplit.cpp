@@ -1,4 +1,17 @@
 //===- AttentionSplit.cpp - Pieces of sequences, and their merge ---------------------------===//
+//
+// AttentionSplit.h shows which worker computes what; here a worker finds its part without a table that anyone would
+// have to build. Items are numbered (tile of heads, token, partial, part of columns), with room for the most partials
+// any token may have. In a step that is split, both ends of a worker's range are scaled from items to keys of all
+// tokens and rounded to the nearest end of a cut:
+//
+//   worker w   [ border(begin), border(end) )     border(end) of worker w is border(begin) of worker w + 1
+//
+// Because both are one function of one number, no partial is computed twice or left out, whatever the rounding. Where
+// a partial ends depends on the query's position alone (C(p) of N3), never on the number of workers, so bits do not
+// either. The merge is the online softmax over partials, the first one as the total and the others in ascending order.
+//
+//===----------------------------------------------------------------------===//
 #include "AttentionSplit.h"
 #include "Math.h"
 

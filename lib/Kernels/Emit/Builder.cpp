@@ -1,4 +1,16 @@
 //===- Builder.cpp - Constants, arithmetic, lanes, control flow -----------------------===//
+//
+// The vocabulary in which all kernels are written: integers, floats, lanes and structured control, emitted at one
+// insertion point of one LLVM function. Three decisions are made here for all of them.
+//
+// Integer arithmetic folds as it is built, so that addresses of constant shapes cost nothing; float arithmetic is
+// created as written and never folded, since the order of float operations is what numerics N1 to N7 fix. Constants,
+// argument pointers and stack slots go to the beginning of the function, each once: a constant in a loop is not built
+// again, and a stack slot in a loop would grow the stack. And a kernel that finds a mistake in its inputs stores a
+// code and goes on: its loops keep one exit, and finish() returns the code. So what follows a call of fail() must be
+// safe to run.
+//
+//===----------------------------------------------------------------------===//
 #include "Builder.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"

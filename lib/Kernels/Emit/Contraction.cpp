@@ -1,4 +1,19 @@
 //===- Contraction.cpp - Rows x one panel of 32 columns --------------------------------===//
+//
+// Contraction.h has the loop nest; this file decides how much of it runs side by side, without touching the order of
+// sums (N1). An FMA chain waits for its own latency, so a tile needs about 16 chains: with few rows, leaves of one
+// panel run together, a power of two of them, if all leaves are equally long; a contraction of one leaf takes two
+// panels instead.
+//
+// Leaves merge as a binary counter does. Before round n the stack holds one tile for every set bit of n, and n's
+// trailing ones are the subtrees that it completes:
+//
+//   n = 5 = 101b    stack: leaves 0-3, leaf 4    ->    leaf 4 + leaf 5 on top of leaves 0-3
+//
+// A tile of four or more rows prefetches its own panel or a part of the next. The body is straight-line code for each
+// row count, unrolled only as far as the steps divide every leaf and scale block.
+//
+//===----------------------------------------------------------------------===//
 #include "Contraction.h"
 #include "Vocabulary.h"
 

@@ -1,4 +1,17 @@
 //===- KeyLanesBlock.cpp - One tile of rows x one block of 64 keys ----------------------------===//
+//
+// The inner loops of KeyLanes.h: one block of 64 keys, turned once, meets the tiles of rows that read it (numerics
+// N3). A load brings a piece of one key, but scores want one element of many keys: eight keys at a time are transposed
+// by two levels of shuffles within 128-bit lanes, which is why key i + 4 is put beside key i before:
+//
+//   key 0: a0 a1 a2 a3 | key 4: e0 e1 e2 e3        ->    a0 b0 c0 d0 | e0 f0 g0 h0       and so on
+//
+// Values need no turn in f32, since columns are the lanes; with bf16 they are interleaved by pairs of keys (N6).
+// Turning is also when the next block is fetched. Weighing runs over the keys that the first row of a tile sees for
+// all rows together, then row by row over the rest: positions ascend in a tile, so later rows see at least as many. A
+// key that a row does not see is never multiplied in. The sum of the weights is one more column of the first group.
+//
+//===----------------------------------------------------------------------===//
 #include "KeyLanes.h"
 #include "Math.h"
 

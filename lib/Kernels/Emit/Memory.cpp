@@ -1,4 +1,17 @@
 //===- Memory.cpp - Arguments, struct fields, loads, stores, rounding ------------------===//
+//
+// All that a kernel reads or writes goes through here: its argument pointers, the runtime's structs at the offsets of
+// Abi.h, rows of activations and weights. Kernels compute in f32 alone; narrower types exist in memory only.
+//
+//   load    bf16 -> f32 by a shift                    exact
+//   store   f32 -> bf16 to nearest, ties to even      a NaN turns quiet, a subnormal becomes the zero of its sign
+//
+// The store is defined so that vcvtneps2bf16 and the integer sequence give the same bits, as numerics may not depend
+// on which of the two a CPU has. Accesses promise no more alignment than an element has, since views begin anywhere. A
+// masked store of bf16 has a trap: LLVM 22 makes a store of one lane of it four bytes wide, so that case is a scalar
+// store.
+//
+//===----------------------------------------------------------------------===//
 #include "Builder.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"

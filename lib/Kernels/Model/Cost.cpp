@@ -1,4 +1,16 @@
 //===- Cost.cpp - Counting: contractions by kind, bytes by operand ------------===//
+//
+// A visitor says of each kernel how many multiply-adds it does and in what it differs from "every element of every
+// operand once": a lookup reads rows of its table, a grouped linear the experts that are hit, an append writes only
+// new tokens. The bytes then follow from operands(desc) by role alone, so that an operand added to a kernel is counted
+// without a change here.
+//
+// costRule says the same in numbers for readers that have no KernelDesc. It is not a second set of formulas but the
+// differences of count() at four loads, (rows, context, keys) = (1, 0, 0), (2, 0, 0), (1, 1, 0) and (1, 0, 1): from
+// one row on, count() is linear in each. The weights of routed experts are the exception, since the experts that N
+// tokens hit grow as 1 - (1 - k / E)^N; they are taken out of the differences and become a term of their own.
+//
+//===----------------------------------------------------------------------===//
 #include "k2c/Kernels/Cost.h"
 #include <cmath>
 

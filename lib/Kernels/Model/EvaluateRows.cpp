@@ -1,4 +1,15 @@
 //===- EvaluateRows.cpp - Kernels that work row by row ------------------------===//
+//
+// The definition of kernels that work row by row, as scalar C++: what emitted code must equal bit for bit. Elements
+// are widened to f32, computed in the order written here, and rounded once, when they are stored.
+//
+// Arguments are taken in the order of operands(desc); one that the evaluation does not need, such as the step, which
+// comes beside them, is skipped by taking it. Token ids, positions in the rotary table and the rows that logits are
+// wanted of are checked before they become addresses. A token id below zero is no mistake but a reference: -1 - s is
+// what sequence row s sampled in the step before. Rotary angles come from a table and rotate with one fma for each
+// output, and SiLU is k2rt's own polynomial, so that no bit depends on the C library.
+//
+//===----------------------------------------------------------------------===//
 #include "Evaluation.h"
 #include "k2rt/polynomials.h"
 #include <cmath>

@@ -1,4 +1,18 @@
 //===- CheckLayout.cpp - Whether a model divides into a layout ----------------===//
+//
+// A layout is right when its ways of dividing the model come out even, and when the devices exist. The order of the
+// checks matters: first every field is brought into a range, so that products of two of them cannot overflow; products
+// of more are Checked. Then devices, attention, experts, and what only training or serving knows.
+//
+//   heads % tp, dense and shared widths % tp        tensor parallelism divides heads and columns
+//   tp % key heads or key heads % tp                fewer key heads than ranks: they are replicated
+//   (tp x cp x dp) % (ep x etp)                     experts are spread over the ranks of one stage
+//
+// An error is at the key of the layout to change, with both numbers and, where there is one, the nearest right value.
+// With separate pools each is checked by itself, its keys prefixed with "prefill.", and then both together for
+// devices.
+//
+//===----------------------------------------------------------------------===//
 
 #include "TrainStep.h"
 #include "base/Utf8.h"

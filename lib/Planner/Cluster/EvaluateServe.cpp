@@ -1,4 +1,17 @@
 //===- EvaluateServe.cpp - One serving layout ---------------------------------===//
+//
+// A serving layout has one free number, the sequences that a data-parallel rank decodes at once: more of them raise
+// throughput, time per token and memory. It is found by bisection between one and what fits, against the targets, the
+// arrival rate, or a given batch.
+//
+// Prompts are a queue with one server and equal service times, busy a share b of the time: they wait b / (2 (1 - b))
+// times the service on average. In one pool prompts go first and stretch the steps of the others by 1 / (1 - b);
+// without arrivals a request comes as another ends, and none waits. Two pools are limited by the slower of them and by
+// the transfer of caches; the first token then includes what of the transfer no prompt step hides. The first-token
+// target is held to the prompt that 95 % do not exceed. Memory is checked before time, and a missed target names the
+// one that was missed.
+//
+//===----------------------------------------------------------------------===//
 
 #include "ServingModel.h"
 

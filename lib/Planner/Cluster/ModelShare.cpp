@@ -1,4 +1,17 @@
 //===- ModelShare.cpp - What one rank of a layout holds of a model ------------===//
+//
+// What a rank holds of the weights, by module. A search asks for many thousands of stages of one model, so parameters
+// and bytes are summed over layers once:
+//
+//   parameters[l] = all of layers [0, l)        a stage [a, b) = parameters[b] - parameters[a]
+//
+// Tables outside the layers belong to the first stage (embedding) and the last one (head); a tied embedding is on
+// both. Then modules are divided: experts by ep and etp, with replicated slots counted; dense parts, embedding and
+// head by tp. Attention divides into three: what every rank holds (latent down-projections), the columns of keys and
+// values, which no more ranks share than there are cached heads, and the rest. The shares are those of the last layer,
+// taken for all. A draft module counts as one more last layer with its own weights, and shares embedding and head.
+//
+//===----------------------------------------------------------------------===//
 
 #include "ModelShare.h"
 

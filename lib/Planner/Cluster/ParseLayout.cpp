@@ -1,4 +1,17 @@
 //===- ParseLayout.cpp - Layouts as people write them -------------------------===//
+//
+// The text of --layout is KEY=VALUE entries that are separated by commas; which keys there are depends on the phase,
+// and a message about an unknown key lists those of the phase. Whether the numbers fit a model is not decided here
+// (CheckLayout).
+//
+//   tp=8,ep=32,overlap=1                         one pool; dp = ep x etp / (tp x cp), since ep alone was given
+//   pp=16,schedule=dualpipe,layers=3+4x14+2      training: layers of 16 stages, of which 14 have four
+//   dp=32,prefill.dp=8                           two pools: any prefill. key makes the second layout
+//
+// A key that occurs twice is an error, since the last one would silently win. Runs of layers are bounded before they
+// are expanded, and sizes are multiplied as Checked numbers, as the text may hold any 64-bit number.
+//
+//===----------------------------------------------------------------------===//
 
 #include "base/Utf8.h"
 #include "k2c/Planner/Checked.h"

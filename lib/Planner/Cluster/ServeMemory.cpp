@@ -1,4 +1,17 @@
 //===- ServeMemory.cpp - What a rank of a serving layout holds ----------------===//
+//
+// Bytes of a rank: weights of its stage, cache of its sequences, buffers of one step, a reserve. Ranks of one stage
+// are equal, so there is one account for each stage.
+//
+// The cache is that of the sequences at a random moment, not at their longest: the mean plus three standard deviations
+// over the sequences of the rank, and the longest sequence at least; each of them ends in a page that is half full. A
+// pool that computes prompts holds the longest prompt and the steps under way instead. Buffers are for the routing
+// that the workload calls its peak, the worst one unless it says otherwise. Where this layout is one that k2c
+// compiles, none of this counts: the certificate of k2c compile does. How many sequences fit is found by doubling and
+// bisection, which needs bytes to grow with them; the buffers of a step take a quarter of what weights leave, unless
+// 64 tokens take more already.
+//
+//===----------------------------------------------------------------------===//
 
 #include "ServeMemory.h"
 

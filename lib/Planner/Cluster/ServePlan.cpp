@@ -1,4 +1,15 @@
 //===- ServePlan.cpp - What is said of a serving layout -----------------------===//
+//
+// Turns the numbers of a service into what a reader of a plan sees: parts of the steps of each phase, what a device
+// receives over each tier, figures with a key, a label and a unit, notes. Nothing is decided here and nothing is timed
+// anew, except for the note about two-batch overlap, which is timed both ways.
+//
+// The keys are an interface: the JSON of a plan, the report's tables and the search's frontier find figures by them. A
+// share of the time is capped at 1, as a layout that is planned although it misses its targets may be asked for more
+// than it serves. Rates "while decoding" and "in prefill" are those of a pool that does nothing else, whereas
+// generated tokens/s are those of the mix. With separate pools the devices of a phase are those of its pool.
+//
+//===----------------------------------------------------------------------===//
 
 #include "ServingModel.h"
 

@@ -1,4 +1,17 @@
 //===- ServeStep.cpp - Time of one step of a serving layout -------------------===//
+//
+// Time of one step, as a sum of parts that each are bound by arithmetic, memory or links (paper 004, section 3.5): of
+// a part that computes, the larger of FLOP over a rate and bytes over the bandwidth, with inefficiencies over the
+// roofline.
+//
+// A step waits for its fullest rank, so experts and dispatch take the mean times an imbalance: measured loads where
+// the workload has them, else what a uniform router gives the largest of ep ranks; likewise for experts whose weights
+// are read. Context parallelism sends whichever is less, keys or queries with their outputs. With two-batch overlap
+// (equation 49) a step is twice the longer of computing and communicating half a batch, and weights are read twice, so
+// that it may lose: fastest() takes what is shorter. With stages, a decode step lasts pp times its slowest stage at
+// least.
+//
+//===----------------------------------------------------------------------===//
 
 #include "ServeStep.h"
 

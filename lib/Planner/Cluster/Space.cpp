@@ -1,4 +1,18 @@
 //===- Space.cpp - The layouts that a search looks at -------------------------===//
+//
+// The search space is a product of ways to divide a model, cut down before anything is timed by three rules: what
+// divides nothing is not built, what another layout does at least as well with less is not built, and sizes of
+// clusters of thousands of nodes are sampled in steps of 1/256.
+//
+//   serving    tp, cp, pp, ranks of a stage, etp, redundant experts, overlap; as many replicas as fit, or one
+//   training   devices, tp, cp, pp, (ep, etp), schedule with chunks and overlap, recomputation, ZeRO, micro-batch
+//
+// tp stays within a node and at 16; a sequence is divided only where 8192 tokens or more are left to each rank; dense
+// models have no data-parallel ranks when serving, since these are replicas. One replica is looked at as well where
+// the objective is devices or expert parallelism. Whether a layout is right is CheckLayout's to say; none here is
+// promised to be.
+//
+//===----------------------------------------------------------------------===//
 
 #include "Space.h"
 

@@ -1,4 +1,18 @@
 //===- TrainStep.cpp - One micro-batch on one pipeline stage ------------------===//
+//
+// Time of one micro-batch on one stage, as the three passes that a pipeline schedule places: forward, gradient of the
+// inputs, gradient of the weights. A pass is the larger of its FLOP over a rate and its bytes over the bandwidth.
+//
+//   linears      each of the three passes does the same FLOP once
+//   attention    its inner products take 2.5 times as many in the backward, where scores are computed again: all in the
+//                gradient of the inputs, as they have no weights
+//   recomputed   what is recomputed is added to the gradient of the inputs, its bytes in proportion to its FLOP
+//
+// Keys go around the ranks of a sequence (ring attention) and are hidden by the products of the blocks that are there,
+// all but the last. Activations that go to the host are hidden by a micro-batch's passes. Times add up: those of the
+// stages of a rank, or of single layers where a planner of stages asks for them.
+//
+//===----------------------------------------------------------------------===//
 
 #include "TrainStep.h"
 

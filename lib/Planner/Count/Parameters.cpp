@@ -1,4 +1,17 @@
 //===- Parameters.cpp - Parameters by module, layer and stage -------------===//
+//
+// Parameters are those of the tensors that a checkpoint has: sums over the weight families of the model, not formulas
+// of an architecture, so that a family described in YAML is counted without code. What a tensor belongs to follows
+// from the id of its family, whose first or last words are fixed (embed, head, *_norm, router*, experts*, shared*,
+// gate_up*, down*); all others are attention. A new family must therefore keep to these ids, or its weights count as
+// attention.
+//
+// Active parameters are all but lookups and buffers, of routed experts topK of E; the input embedding counts when
+// asked for or when it is the head as well. A prediction module is one more last layer with the weights of its own.
+// Only the matrices of latent attention are computed from sizes, as papers name them one by one (W_DQ, W_UQ, ...). All
+// sums are Checked.
+//
+//===----------------------------------------------------------------------===//
 
 #include "k2c/Planner/Count.h"
 

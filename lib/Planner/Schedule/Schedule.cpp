@@ -1,4 +1,18 @@
 //===- Schedule.cpp - Shapes, routes and texts of pipeline schedules ----------===//
+//
+// A shape is checked, then each rank's program is written by itself (Schedule.h has the kinds and sources). What
+// differs between kinds is in one place, the route: where a micro-batch goes when it leaves a place (rank, lane).
+//
+//   1F1B           (r, 0) -> (r + 1, 0)
+//   interleaved    (last, c) -> (0, c + 1)                        a chunk goes on at the first rank
+//   DualPipe       lane 1 runs (r, 1) -> (r - 1, 1)               two directions, half of the micro-batches each
+//   DualPipeV      (last, 0) -> (last, 1) -> (last - 1, 1)        the V turns on the last rank
+//
+// Stage numbers, texts and transport follow from it. Fields are any 64-bit numbers, so sizes are bounded by division
+// before they are multiplied; interleaved schedules derive their transport from the orders of all ranks, the others
+// write it.
+//
+//===----------------------------------------------------------------------===//
 
 #include "k2c/Planner/Schedule.h"
 

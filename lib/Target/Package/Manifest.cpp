@@ -1,4 +1,16 @@
 //===- Manifest.cpp - manifest.json: what was proved and decided ----------===//
+//
+// The manifest is what the runtime knows of a program besides its code: limits, planes of the cache, memory, numerics,
+// kernels with a rule of their costs, which worker reads what of the weights. It states and the runtime checks
+// (runtime/src/program/Manifest.cpp): both compute the reserve by k2rt/reserve.h, planes must add up to the cache.
+//
+// Three entries are easily misread. `reserve_bytes` leaves out what each worker adds, since their number is known when
+// the program starts. `features_required` are those the target has of the list that code generation may use. The
+// numerics id is all that bits depend on besides checkpoint and tokens (N0): a model without latent attention has the
+// form "none", so that the option for it does not make two ids of one program. Objects have their keys in order, so
+// equal programs have equal manifests.
+//
+//===----------------------------------------------------------------------===//
 #include "base/JsonText.h"
 #include "k2c/Model/Layers.h"
 #include "k2c/Model/SpecJson.h"

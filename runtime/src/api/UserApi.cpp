@@ -1,4 +1,13 @@
 // k2rt.h over the bundle, engine and scheduler: the C border, where no exception passes.
+//
+// Each function runs its work in guarded(), which turns a Status, or whatever is thrown, into a k2rt_code and fills
+// the user's k2rt_status: place, message and remedy are cut to the size of their fields between two characters of
+// UTF-8, never within one. A null status is allowed. Pointers that must not be null are checked and named as the
+// argument is.
+//
+// A session pulls, where the scheduler pushes: tokens are recorded by sequence number as steps give them, and stay
+// readable after the sequence has ended and its cache has gone to another. k2rt_interrupt is the exception to
+// guarded(): it may be called from a signal handler, so it does nothing but set what the engine looks at.
 #include "base/Utf8.h"
 #include "device/cpu/CpuDevice.h"
 #include "engine/Scheduler.h"

@@ -1,6 +1,12 @@
 // plan() decides how many rows each sequence gets, build() (StepBuilder.cpp) writes them down, deliver() reads the
 // results. Generating sequences come first, those served longest ago before the others; prompts share what is left in
 // order of admission.
+//
+// A sequence is admitted only when a slot and all pages that it can ever need are free: no running sequence is ever
+// evicted, and no step fails for want of pages. Admission is in order, so that a long request is not overtaken for
+// ever. The last new token is sampled and never read, so it needs no place in the cache. Two budgets bound a step, its
+// rows and the rows whose logits are wanted; a prompt's last row wants logits, and waits by itself when none are left.
+// Sequences that finish are retired at the begin of the next step, since events still look at them.
 #include "engine/Scheduler.h"
 #include <algorithm>
 

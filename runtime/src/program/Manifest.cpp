@@ -1,4 +1,11 @@
 // Reads the fields (readX), then checks what they must say of each other (checkX).
+//
+// The manifest decides how much memory is allocated and where code reads, so it is read as if it were hostile. Each
+// number has a range, chosen so that no product further on overflows: bytes stay under 2^62. What single ranges cannot
+// say is checked afterwards: planes add up to the cache that memory states, the reserve is at least what this
+// runtime's formula gives (k2rt/reserve.h), each cache group holds one sequence of max_context, shares of weights
+// count no more bytes than there are. The page size and the numerics version must be those this runtime was built
+// with; anything else would run and give other bits. Sections that are only passed on to reports are kept as text.
 #include "program/Manifest.h"
 #include "base/File.h"
 #include "base/JsonFields.h"

@@ -1,6 +1,14 @@
 // `run bench`: prefill of one cold prompt, and decoding of B sequences side by side; medians over repeats.
 //
 // Every sequence really reads its own random prompt: an unread cache or equal prompts would flatter the numbers.
+// Decoding is timed from the moment when the last sequence has read its prompt; the others go on generating up to
+// there, so each needs room for more tokens than are timed. End-of-sequence tokens are ignored, or the batch would
+// shrink by chance.
+//
+// Steps are timed one by one as well, since a median of steps is not disturbed by one that another process held up.
+// Sizes default to what the bundle's limits hold; a size that was asked for and does not fit is refused rather than
+// cut. Beside the speeds stand the bandwidth that the machine has now and the bytes of memory used, which explain
+// them.
 #include "base/Container.h"
 #include "device/cpu/BandwidthProbe.h"
 #include "device/cpu/FirstTouch.h"

@@ -1,4 +1,12 @@
 // `run generate`: prompts in, new tokens out, streamed as text or collected as JSON.
+//
+// The tokenizer is opened before the engine: reading it takes more memory than it keeps, and the engine's is not there
+// yet. One that this build cannot read is an error only where text is needed, not for ids in and ids out. All prompts
+// are checked against the bundle's limits before the first one is computed.
+//
+// A single prompt is printed as its tokens come. Of a batch, outputs are printed whole and in the order of the
+// prompts, each as soon as those before it are complete, whichever finished first. Rates go to stderr, so that stdout
+// is the result alone: prefill is timed from admission to the first new token, decoding from there to the last.
 #include "k2rt/Sampler.h"
 #include "run/GeneratedText.h"
 #include "run/JsonWriter.h"

@@ -1,4 +1,13 @@
 // Prompts and routes are the user's files: sizes and every number are checked, errors name the file and the place.
+//
+//   prompts    --prompt-ids 1,2,3, a batch file of id lists, or text, which needs the bundle's tokenizer
+//   routes     what `routes --json` printed: by expert layer and token, experts with their weights
+//
+// Whether an id is in the vocabulary is not checked here but where a request is added (checkRequest), so that all
+// users of the engine get the same check. Routes have no such place: they go to kernels as they are, so each expert
+// must exist, none may occur twice for a token, and each weight must be a finite float32. A token may list fewer
+// experts than the model chooses, or none; the rest of its places say K2RT_ROUTE_NONE. Layers that the model does not
+// route are refused, since they would otherwise be ignored.
 #include "base/File.h"
 #include "base/JsonFields.h"
 #include "base/Utf8.h"

@@ -1,5 +1,15 @@
-// Greedy choice, the filters, and the draw. Every loop over candidates runs in
-// a fixed order, so every sum has one value.
+// Greedy choice, the filters, and the draw. Every loop over candidates runs in a fixed order, so every sum has one
+// value.
+//
+//   weights[i] = exp((logit[i] - highest) / temperature)     f32; sums over them are f64
+//   top-k, then top-p, then min-p                            each keeps a part of what the one before has kept
+//   u from (seed, choice, position)                          the first candidate whose running sum exceeds u * mass
+//
+// Ties go to the lower id. Weights are not normalised, as only ratios count: the likeliest token weighs exactly 1,
+// which min-p compares with. A NaN is no candidate; only a row of nothing else has no sample, which is -1. An infinite
+// logit, or a temperature that is not above 0, is the greedy choice. For top-p only as much of the vocabulary is
+// sorted as the prefix needs. exp is k2rt's polynomial with fma, in hardware or in the C library's exact one: the same
+// bits everywhere.
 #include "k2rt/Sampler.h"
 #include "k2rt/polynomials.h"
 #include <algorithm>

@@ -1,5 +1,13 @@
-// tiktoken.model -> TokenizerData. A line of the file is the base64 of a token's bytes, a space, and its rank, which is
-// its id; two neighbours merge when together they are a token.
+// tiktoken.model -> TokenizerData. A line of the file is the base64 of a token's bytes, a space, and its rank, which
+// is its id; two neighbours merge when together they are a token.
+//
+//   aGVsbG8= 15339        the token "hello", of rank 15339
+//
+// So the file has no list of merges: the rank of the merged token is its priority. Ranks must count up from 0, no two
+// tokens may have the same bytes, and every single byte must be a token, so that any text can be encoded. The pattern
+// that cuts text into words is not in the file; the model's family gives it, and text that it does not match is left
+// out as `tiktoken` does. Special tokens are the ids behind the last rank, with names from tokenizer_config.json or,
+// where it names none, <|reserved_token_N|>; a name for an id outside of them is refused.
 #include "base/Utf8.h"
 #include "text/JsonNode.h"
 #include "text/TokenizerData.h"

@@ -1,4 +1,13 @@
 // Normalizer, pre-tokenizer, post-processor, decoder: each a tree of named stages, flattened while it is read.
+//
+//   {"type": "Sequence", "decoders": [{"type": "Replace", ...}, {"type": "ByteFallback"}, {"type": "Fuse"}]}
+//   ->  replacements, then bytes from tokens, then fuse
+//
+// What a tokenizer does wrongly shows in no error but in other tokens, so whatever is not understood is refused: an
+// unknown stage, an unknown key of a known stage, a value without meaning here. The data that comes out has a fixed
+// order of stages, and a file that has them in another one is refused too: nothing may follow ByteLevel or Metaspace
+// when text is cut, decoders of pieces come as replace, byte fallback, fuse, strip, and a decoder must be byte-level
+// exactly if the vocabulary is. A template holds the text's sequence once, with special tokens before and after it.
 #include "text/TokenizerParts.h"
 #include "base/Utf8.h"
 #include <functional>

@@ -1,5 +1,12 @@
 // tokenizer.json -> TokenizerData: the model and the added tokens; TokenizerParts.h has the sections around them. See
 // TokenizerData.h for what may come out.
+//
+// The vocabulary and the merges are most of the file and are taken while it is parsed (Vocabulary.h); the tree that is
+// left is small. The sections are read in the order of what they need: normalizer and pre-tokenizer first, which say
+// whether spellings are byte-level and how added tokens are normalised, then the model, added tokens, the bytes of all
+// tokens by id, and at last post-processor and decoder, which name tokens. Ids may have small holes, as published
+// files do; one far beyond the number of tokens would make a small file allocate much, and is refused. Inside,
+// refusals are exceptions with a place; they end in readTokenizerData.
 #include "base/Utf8.h"
 #include "text/ByteLevel.h"
 #include "text/TokenizerParts.h"

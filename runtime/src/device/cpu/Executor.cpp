@@ -1,6 +1,13 @@
+// Every worker runs the step's code with a struct of its own; a launch gives it a part of the grid, [grid * index /
+// count, grid * (index + 1) / count), and a barrier ends the launch.
+//
 // All workers must leave a launch with the same result, or one would wait for the others for ever. So a failure only
 // becomes visible at a barrier: the last worker to arrive copies it into `stop`, which nobody writes until all have
 // arrived at the next one. Up to there, launches without a barrier run no kernel on what a failed one left.
+//
+// The first failure is kept and named with its kernel and worker; an interrupt takes the same way. While a worker
+// waits it prefetches the lines that it reads after the barrier, a few at a time, so that it sees the barrier open at
+// once. Sampling shares rows out by worker, with as many samplers as the reserve counts.
 #include "device/cpu/Executor.h"
 #include "k2rt/reserve.h"
 #include <algorithm>
