@@ -11,6 +11,8 @@ from tree import files, lines, report
 
 # The runtime's public headers are named as C headers are, and mains as their programs.
 C_NAMES = r"main\.cpp|k2[\w-]*\.\w+|(numerics|program|reserve|share|polynomials)\.h|(abi|polynomials)\.def"
+# A source longer than this has an idea to tell, in a banner of at least so many lines.
+LONG, LEAST_BANNER = 150, 4
 CAMEL_CASE = re.compile(r"[A-Z]\w*\.\w+|" + C_NAMES)
 
 
@@ -26,6 +28,14 @@ def banner(path, text):
             yield f"{path}:1: the banner must read '//===- {os.path.basename(path)} - what it does ---===//'"
     elif not text[0].startswith(("//", "/*", "#", '"""')):
         yield f"{path}:1: no banner: begin with what the file does"
+
+
+def idea(path, text):
+    """A long source tells its idea before its first line of code, as lld's MarkLive and CIRCT's InferContext do."""
+    count = len(text) - 1
+    told = next((number for number, line in enumerate(text) if not line.startswith("//")), count)
+    if path.startswith(("base/", "dialects/", "lib/", "runtime/", "tools/")) and count > LONG and told < LEAST_BANNER:
+        yield f"{path}: {count} lines and a banner of {told}: tell its idea in {LEAST_BANNER} lines or more"
 
 
 def guard(path, text):
@@ -71,6 +81,8 @@ def main(root):
         problems += banner(path, text)
         if path.endswith(".h"):
             problems += guard(path, text)
+        if path.endswith(".cpp"):
+            problems += idea(path, text)
         if not CAMEL_CASE.fullmatch(os.path.basename(path)):
             problems.append(f"{path}: a file of C++ has a name in CamelCase")
     scripts = files(root, ".py", ".sh", under=["fuzz", "models", "scripts", "test"])
