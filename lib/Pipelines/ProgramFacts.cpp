@@ -4,7 +4,6 @@
 #include "dialects/Dist/Dist.h"
 #include "dialects/Kern/Kern.h"
 #include "dialects/Mem/Mem.h"
-#include "dialects/Rt/Rt.h"
 #include "k2c/Kernels/Describe.h"
 
 using namespace mlir;
@@ -63,11 +62,15 @@ void readModule(ModuleOp runtime, ProgramFacts &facts) {
 
 } // namespace
 
-std::vector<SlotShares> slotShares(ModuleOp module) {
+SmallVector<rt::WeightSlotsOp> slotsInOrder(ModuleOp module) {
   SmallVector<rt::WeightSlotsOp> all = llvm::to_vector(module.getOps<rt::WeightSlotsOp>());
   llvm::sort(all, [](rt::WeightSlotsOp a, rt::WeightSlotsOp b) { return a.getFirst() < b.getFirst(); });
+  return all;
+}
+
+std::vector<SlotShares> slotShares(ModuleOp module) {
   std::vector<SlotShares> shares;
-  for (rt::WeightSlotsOp slots : all)
+  for (rt::WeightSlotsOp slots : slotsInOrder(module))
     appendShare(shares, slots.getCount(),
                 {slots.getGroups().value_or(1), slots.getItems().value_or(0), slots.getItemBytes().value_or(0)});
   return shares;

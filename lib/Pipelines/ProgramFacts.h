@@ -2,6 +2,7 @@
 #ifndef K2C_LIB_PIPELINES_PROGRAMFACTS_H
 #define K2C_LIB_PIPELINES_PROGRAMFACTS_H
 
+#include "dialects/Rt/Rt.h"
 #include "k2c/Target/Package.h"
 #include "mlir/IR/BuiltinOps.h"
 
@@ -9,6 +10,9 @@ namespace k2c {
 
 /// What the manifest says, read from a module in the runtime form.
 ProgramFacts programFacts(mlir::ModuleOp runtime);
+
+/// The slots of weights by rising number; from the scheduled form on.
+llvm::SmallVector<rt::WeightSlotsOp> slotsInOrder(mlir::ModuleOp module);
 
 /// How launches read each weight slot; from the scheduled form on.
 std::vector<SlotShares> slotShares(mlir::ModuleOp module);

@@ -1,7 +1,7 @@
 //===- WeightMaps.cpp - The weight map of a program -----------------------===//
 #include "WeightMaps.h"
+#include "ProgramFacts.h"
 #include "dialects/Nn/Nn.h"
-#include "dialects/Rt/Rt.h"
 #include "k2c/Kernels/LayoutAttr.h"
 #include "k2c/Model/Rope.h"
 #include "k2c/Weights/TensorFamily.h"
@@ -72,11 +72,9 @@ Transform transformOf(Attribute layout) {
 } // namespace
 
 WeightMap weightMapOf(ModuleOp runtime, const ModelSpec &spec) {
-  SmallVector<rt::WeightSlotsOp> all = llvm::to_vector(runtime.getOps<rt::WeightSlotsOp>());
-  llvm::sort(all, [](rt::WeightSlotsOp a, rt::WeightSlotsOp b) { return a.getFirst() < b.getFirst(); });
   SymbolTable symbols(runtime);
   WeightMap map;
-  for (rt::WeightSlotsOp slots : all) {
+  for (rt::WeightSlotsOp slots : slotsInOrder(runtime)) {
     if (auto table = symbols.lookup<nn::ConstantTableOp>(slots.getFamily())) {
       WeightSlot slot;
       slot.slot = slots.getFirst();

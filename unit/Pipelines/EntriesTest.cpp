@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Kernels/TestStep.h"
+#include "Model/TestFiles.h"
 #include "Stages.h"
 #include "dialects/Dialects.h"
 #include "k2c/Kernels/Emit.h"
@@ -14,11 +15,9 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Parser/Parser.h"
 #include <dlfcn.h>
-#include <filesystem>
 #include <map>
 
 using namespace k2c;
-namespace fs = std::filesystem;
 
 namespace {
 
@@ -64,10 +63,7 @@ struct Entries : testing::Test {
     context.appendDialectRegistry(registry);
     context.loadAllAvailableDialects();
     loadKernelDialects(context);
-    char name[] = "/tmp/k2c-entries-XXXXXX";
-    folder = ::mkdtemp(name);
   }
-  ~Entries() override { fs::remove_all(folder); }
 
   /// Compiles the module; entries by name.
   void compile() {
@@ -82,13 +78,13 @@ struct Entries : testing::Test {
     buildForm(Form::Llvm, toLlvm, {});
     ASSERT_TRUE(mlir::succeeded(toLlvm.run(*module)));
     ObjectOptions options;
-    options.cacheDir = folder + "/objects";
+    options.cacheDir = folder / "objects";
     options.jobs = 1;
     Expected<std::vector<std::string>> objects =
         compileObjects(programParts(*module), *HostTarget::forCpu("x86-64-v3"), options);
     ASSERT_TRUE(objects) << objects.error().text();
-    ASSERT_TRUE(linkShared(*objects, {K2RT_PROGRAM_QUERY_NAME}, folder + "/program.so"));
-    library.reset(::dlopen((folder + "/program.so").c_str(), RTLD_NOW));
+    ASSERT_TRUE(linkShared(*objects, {K2RT_PROGRAM_QUERY_NAME}, folder / "program.so"));
+    library.reset(::dlopen((folder / "program.so").c_str(), RTLD_NOW));
     ASSERT_TRUE(library) << ::dlerror();
     auto query = reinterpret_cast<k2rt_ir_query_fn>(::dlsym(library.get(), K2RT_PROGRAM_QUERY_NAME));
     program = query(K2RT_ABI_VERSION);
@@ -152,7 +148,7 @@ struct Entries : testing::Test {
     void operator()(void *handle) const { ::dlclose(handle); }
   };
   mlir::MLIRContext context;
-  std::string folder;
+  test::TempFolder folder;
   std::unique_ptr<void, Closer> library;
   const k2rt_ir_program *program = nullptr;
   std::map<std::string, k2rt_ir_step_fn> entries;

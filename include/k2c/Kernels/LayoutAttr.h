@@ -21,9 +21,6 @@ DType elementOf(mlir::Attribute layout);
 /// The panels of a layout; none of one that is row-major.
 std::optional<PanelLayout> panelLayout(mlir::Attribute layout);
 
-/// The element type as MLIR has it. Not for 8-bit unsigned integers, which no kernel reads.
-mlir::Type elementType(mlir::MLIRContext *context, DType type);
-
 } // namespace k2c
 
 #endif // K2C_KERNELS_LAYOUTATTR_H

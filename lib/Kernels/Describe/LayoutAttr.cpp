@@ -1,30 +1,13 @@
 //===- LayoutAttr.cpp - Layouts of weights in the IR and in plain C++ -----===//
 #include "k2c/Kernels/LayoutAttr.h"
-#include "mlir/IR/Builders.h"
+#include "mlir/AsmParser/AsmParser.h"
 
 using namespace mlir;
 
 namespace k2c {
 
-Type elementType(MLIRContext *context, DType type) {
-  Builder b(context);
-  switch (type) {
-  case DType::F32:
-    return b.getF32Type();
-  case DType::BF16:
-    return b.getBF16Type();
-  case DType::F16:
-    return b.getF16Type();
-  case DType::F64:
-    return b.getF64Type();
-  case DType::F8E4M3:
-    return Float8E4M3FNType::get(context);
-  case DType::F8E5M2:
-    return Float8E5M2Type::get(context);
-  default:
-    return b.getIntegerType(8 * byteWidth(type));
-  }
-}
+/// name() is MLIR's spelling.
+static Type elementType(MLIRContext *context, DType type) { return parseType(name(type), context); }
 
 Attribute layoutAttr(MLIRContext *context, const Operand &operand) {
   const PanelLayout &p = operand.panels;

@@ -30,7 +30,7 @@ Expected<std::unique_ptr<Rank>> Rank::create(const Bundle &bundle, std::unique_p
 
 Expected<StepResults> Rank::run(const k2rt_ir_step &step) {
   device->upload(step);
-  if (Status ran = device->run(program.entry(serveEntry)); !ran)
+  if (Status ran = device->run(serve); !ran)
     return ran.takeError();
   return device->results();
 }

@@ -24,9 +24,10 @@ public:
   void interrupt() { device->interrupt(); }
 
 private:
-  Rank(const Bundle &bundle, StepArrays arrays) : program(bundle.program), stepArrays(std::move(arrays)) {}
+  Rank(const Bundle &bundle, StepArrays arrays)
+      : serve(bundle.program.entry(serveEntry)), stepArrays(std::move(arrays)) {}
 
-  const Program &program;
+  const k2rt_ir_step_fn serve; ///< what steps enter
   StepArrays stepArrays;
   std::vector<PagePool> freePages;
   RankMemory memory;
