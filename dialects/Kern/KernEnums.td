@@ -9,4 +9,9 @@ def Kern_Vocabulary : I32Enum<"Vocabulary", "the target's instructions a kernel 
   let cppNamespace = "::k2c::kern";
 }
 
+def Kern_WeightLayout : I32Enum<"WeightLayout", "how the matrices of kernels lie in memory", [
+    I32EnumCase<"Panels", 0, "panels">, I32EnumCase<"Rows", 1, "rows">]> {
+  let cppNamespace = "::k2c::kern";
+}
+
 #endif

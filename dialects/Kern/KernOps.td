@@ -36,7 +36,8 @@ def Kern_CpuAttr : AttrDef<KernDialect, "Cpu"> {
   let summary = "a processor that a program is compiled for";
   let description = [{
     LLVM's name, the cores that share a launch, the data caches of a core in bytes, and the features that a machine must
-    have; lanes and registers of a vector follow from these. Lies on the module as `kern.target`.
+    have; lanes and registers of a vector follow from these. `weights` is the layout in which its kernels read matrices
+    (k2c/Kernels/WeightLayout.h). Lies on the module as `kern.target`.
 
     ```mlir
     #kern.cpu<"x86-64-v3", cores = 8, l1 = 32768, l2 = 1048576, features = ["avx2", "fma"]>
@@ -44,9 +45,11 @@ def Kern_CpuAttr : AttrDef<KernDialect, "Cpu"> {
     [C1] cores and sizes are positive. [C2] every feature is a string.
   }];
   let parameters = (ins StringRefParameter<>:$name, "int64_t":$cores, "int64_t":$l1, "int64_t":$l2,
-                        "::mlir::ArrayAttr":$features);
+                        "::mlir::ArrayAttr":$features,
+                        DefaultValuedParameter<"::k2c::kern::WeightLayout", "WeightLayout::Panels">:$weights);
   let assemblyFormat = [{
-    `<` $name `,` `cores` `=` $cores `,` `l1` `=` $l1 `,` `l2` `=` $l2 `,` `features` `=` $features `>`
+    `<` $name `,` `cores` `=` $cores `,` `l1` `=` $l1 `,` `l2` `=` $l2 `,` `features` `=` $features
+    (`,` `weights` `=` $weights^)? `>`
   }];
   let genVerifyDecl = 1;
 }
@@ -57,8 +60,8 @@ def Kern_TileAttr : AttrDef<KernDialect, "Tile"> {
   let description = [{
     The target's vocabulary and f32 lanes of a vector; `mr` x `nr` (rows x vectors) of the register tile; contraction
     steps that a tile alone fetches its panel ahead; rows computed together (0: all); for attention, heads an item
-    takes, parts of its values and the tokens of the largest step whose sequences are split over workers. No field may
-    change a bit of the result.
+    takes, parts of its values and the tokens of the largest step whose sequences are split over workers; `weights`, the
+    layout of its matrices. No field may change a bit of the result.
 
     ```mlir
     #kern.tile<avx512, lanes = 16, mr = 14, nr = 2, prefetch = 16, rows_block = 256, head_tile = 1, value_parts = 1>
@@ -67,11 +70,12 @@ def Kern_TileAttr : AttrDef<KernDialect, "Tile"> {
   }];
   let parameters = (ins EnumParameter<Kern_Vocabulary>:$vocabulary, "int64_t":$lanes, "int64_t":$mr, "int64_t":$nr,
                         "int64_t":$prefetch, "int64_t":$rows_block, "int64_t":$head_tile, "int64_t":$value_parts,
-                        DefaultValuedParameter<"int64_t", "0">:$split_tokens);
+                        DefaultValuedParameter<"int64_t", "0">:$split_tokens,
+                        DefaultValuedParameter<"::k2c::kern::WeightLayout", "WeightLayout::Panels">:$weights);
   let assemblyFormat = [{
     `<` $vocabulary `,` `lanes` `=` $lanes `,` `mr` `=` $mr `,` `nr` `=` $nr `,` `prefetch` `=` $prefetch `,`
     `rows_block` `=` $rows_block `,` `head_tile` `=` $head_tile `,` `value_parts` `=` $value_parts
-    (`,` `split_tokens` `=` $split_tokens^)? `>`
+    (`,` `split_tokens` `=` $split_tokens^)? (`,` `weights` `=` $weights^)? `>`
   }];
   let genVerifyDecl = 1;
 }

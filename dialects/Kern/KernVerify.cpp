@@ -13,7 +13,7 @@ using namespace k2c::kern;
 
 /// [C1], [C2] of cpu.
 LogicalResult CpuAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef name, int64_t cores, int64_t l1,
-                              int64_t l2, ArrayAttr features) {
+                              int64_t l2, ArrayAttr features, WeightLayout) {
   for (int64_t size : {cores, l1, l2})
     if (size <= 0)
       return emitError() << "'#kern.cpu' [C1] expects positive cores and caches of '" << name << "', got " << size;
@@ -35,7 +35,7 @@ LogicalResult KernDialect::verifyOperationAttribute(Operation *op, NamedAttribut
 /// [C1] of tile.
 LogicalResult TileAttr::verify(function_ref<InFlightDiagnostic()> emitError, Vocabulary, int64_t lanes, int64_t mr,
                                int64_t nr, int64_t prefetch, int64_t rowsBlock, int64_t headTile, int64_t valueParts,
-                               int64_t splitTokens) {
+                               int64_t splitTokens, WeightLayout) {
   std::pair<StringRef, int64_t> positive[] = {
       {"lanes", lanes}, {"mr", mr}, {"nr", nr}, {"head_tile", headTile}, {"value_parts", valueParts}};
   for (auto [name, value] : positive)

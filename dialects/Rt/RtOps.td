@@ -42,24 +42,39 @@ class Rt_Attr<string name, string attrMnemonic> : AttrDef<RtDialect, name> {
   let genVerifyDecl = 1;
 }
 
-def Rt_PanelsAttr : Rt_Attr<"Panels", "panels"> {
+/// `matrices` of `n` output columns and `k` input columns (k2c::Matrix); of scaled blocks, `block_columns` output
+/// columns x `block_rows` elements of k share a scale.
+class Rt_MatrixAttr<string name, string attrMnemonic> : Rt_Attr<name, attrMnemonic> {
+  let parameters = (ins "::mlir::Type":$type, "int64_t":$matrices, "int64_t":$n, "int64_t":$k,
+                        DefaultValuedParameter<"int64_t", "1">:$parts,
+                        DefaultValuedParameter<"int64_t", "0">:$block_columns,
+                        DefaultValuedParameter<"int64_t", "0">:$block_rows);
+  let assemblyFormat = "`<` $type `,` struct($matrices, $n, $k, $parts, $block_columns, $block_rows) `>`";
+}
+
+def Rt_PanelsAttr : Rt_MatrixAttr<"Panels", "panels"> {
   let summary = "matrices in panels of 32 output columns";
   let description = [{
-    `matrices` of `n` output columns and `k` input columns, packed as PanelLayout of k2c/Kernels/KernelDesc.h says: gate
-    and up columns alternate where `interleave` is 2; of scaled blocks, `scale_columns` columns of a panel and
-    `scale_rows` elements of k share a scale.
+    PanelLayout of k2c/Kernels/WeightLayout.h: gate and up columns alternate within a panel where there are two `parts`.
 
     ```mlir
     #rt.panels<bf16, matrices = 1, n = 48, k = 64>
-    #rt.panels<f8E4M3FN, matrices = 8, n = 512, k = 256, interleave = 2, scale_columns = 16, scale_rows = 128>
+    #rt.panels<f8E4M3FN, matrices = 8, n = 512, k = 256, parts = 2, block_columns = 128, block_rows = 128>
     ```
-    [C1] matrices, n, k and interleave are positive. [C2] scales have columns and rows, or neither.
+    [C1] matrices, n, k and parts are positive. [C2] blocks have columns and rows, or neither.
   }];
-  let parameters = (ins "::mlir::Type":$type, "int64_t":$matrices, "int64_t":$n, "int64_t":$k,
-                        DefaultValuedParameter<"int64_t", "1">:$interleave,
-                        DefaultValuedParameter<"int64_t", "0">:$scale_columns,
-                        DefaultValuedParameter<"int64_t", "0">:$scale_rows);
-  let assemblyFormat = "`<` $type `,` struct($matrices, $n, $k, $interleave, $scale_columns, $scale_rows) `>`";
+}
+
+def Rt_RowsAttr : Rt_MatrixAttr<"Rows", "rows"> {
+  let summary = "matrices whose output columns lie one behind the other";
+  let description = [{
+    RowLayout of k2c/Kernels/WeightLayout.h: each output column is contiguous along k, padded to 16 bytes.
+
+    ```mlir
+    #rt.rows<bf16, matrices = 1, n = 48, k = 64>
+    ```
+    [C1] matrices, n, k and parts are positive. [C2] blocks have columns and rows, or neither.
+  }];
 }
 
 def Rt_RowMajorAttr : Rt_Attr<"RowMajor", "row_major"> {
@@ -75,7 +90,7 @@ def Rt_RowMajorAttr : Rt_Attr<"RowMajor", "row_major"> {
 }
 
 def Rt_CountAttr : EnumAttr<RtDialect, Rt_Count, "count">;
-def Rt_Layout : AnyAttrOf<[Rt_PanelsAttr, Rt_RowMajorAttr]>;
+def Rt_Layout : AnyAttrOf<[Rt_PanelsAttr, Rt_RowsAttr, Rt_RowMajorAttr]>;
 def Rt_Int : TypedSignlessIntegerAttrBase<I64, "int64_t", "64-bit integer">;
 
 class Rt_Op<string mnemonic, list<Trait> traits = []> : Op<RtDialect, mnemonic, traits>;

@@ -44,16 +44,27 @@ LogicalResult ProgramOp::verifySymbolUses(SymbolTableCollection &tables) {
   return success();
 }
 
+static LogicalResult verifyMatrices(function_ref<InFlightDiagnostic()> emitError, StringRef name,
+                                    ArrayRef<int64_t> sizes, int64_t blockColumns, int64_t blockRows) {
+  for (int64_t size : sizes)
+    if (size <= 0)
+      return emitError() << "'#rt." << name << "' [C1] expects positive sizes, got " << size;
+  if (blockColumns < 0 || blockRows < 0 || (blockColumns > 0) != (blockRows > 0))
+    return emitError() << "'#rt." << name << "' [C2] expects columns and rows of a block, or neither, got "
+                       << blockColumns << " and " << blockRows;
+  return success();
+}
+
 /// [C1], [C2] of panels.
 LogicalResult PanelsAttr::verify(function_ref<InFlightDiagnostic()> emitError, Type, int64_t matrices, int64_t n,
-                                 int64_t k, int64_t interleave, int64_t scaleColumns, int64_t scaleRows) {
-  for (int64_t size : {matrices, n, k, interleave})
-    if (size <= 0)
-      return emitError() << "'#rt.panels' [C1] expects positive sizes, got " << size;
-  if (scaleColumns < 0 || scaleRows < 0 || (scaleColumns > 0) != (scaleRows > 0))
-    return emitError() << "'#rt.panels' [C2] expects columns and rows of a scale, or neither, got " << scaleColumns
-                       << " and " << scaleRows;
-  return success();
+                                 int64_t k, int64_t parts, int64_t blockColumns, int64_t blockRows) {
+  return verifyMatrices(emitError, getMnemonic(), {matrices, n, k, parts}, blockColumns, blockRows);
+}
+
+/// [C1], [C2] of rows.
+LogicalResult RowsAttr::verify(function_ref<InFlightDiagnostic()> emitError, Type, int64_t matrices, int64_t n,
+                               int64_t k, int64_t parts, int64_t blockColumns, int64_t blockRows) {
+  return verifyMatrices(emitError, getMnemonic(), {matrices, n, k, parts}, blockColumns, blockRows);
 }
 
 /// [C1] of row_major.

@@ -105,7 +105,8 @@ Trial expandedTrial(const Probe &probe, const Bench &bench, k2rt_ir_kernel_fn fu
   int64_t slots = trial.step->step.block_stride * K2RT_PAGE_TOKENS, width = byteWidth(d.shape.cache);
   void *q = bench.buffers.take(tokens * d.q.stride * byteWidth(d.q.type));
   void *latent = bench.buffers.take(slots * d.latent * width), *rope = bench.buffers.take(slots * d.rope * width);
-  void *uk = bench.buffers.take(d.uk.bytes()), *uv = bench.buffers.take(d.uv.bytes());
+  void *uk = bench.buffers.take(weightBytes(d.uk, probe.tile.weights));
+  void *uv = bench.buffers.take(weightBytes(d.uv, probe.tile.weights));
   void *o = bench.buffers.take(tokens * d.o.stride * byteWidth(d.o.type));
   int64_t blocks = itemCount(gridOf(probe.desc, probe.tile), tokens) / d.shape.heads;
   if (q && latent && rope && uk && uv && o)
@@ -145,11 +146,11 @@ Probe expandedProbe(DType type, int64_t latent, int64_t size, const TargetInfo &
   d.rope = size / 2;
   d.q = denseRows(d.shape.heads * (d.nope + d.rope), type);
   d.o = denseRows(d.shape.heads * d.value, type);
-  for (auto [panels, n] : {std::pair{&d.uk, d.nope}, std::pair{&d.uv, d.value}}) {
-    panels->type = DType::BF16;
-    panels->matrices = d.shape.heads;
-    panels->n = n;
-    panels->k = latent;
+  for (auto [matrix, n] : {std::pair{&d.uk, d.nope}, std::pair{&d.uv, d.value}}) {
+    matrix->type = DType::BF16;
+    matrix->count = d.shape.heads;
+    matrix->n = n;
+    matrix->k = latent;
   }
   Probe probe = probeOf("expanded", type, d.nope + d.rope + d.value, d, target);
   probe.rows = {16, 64, 256};

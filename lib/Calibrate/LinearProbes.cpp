@@ -18,31 +18,31 @@ constexpr int64_t matrixElements = int64_t(1) << 18;
 Trial prepareLinear(const Probe &probe, const Bench &bench, k2rt_ir_kernel_fn function, int64_t workers, int64_t rows,
                     bool fromMemory) {
   const auto &d = std::get<LinearDesc>(probe.desc.body);
-  int64_t share = std::max<int64_t>(1, bench.target.l2Bytes / 4 / d.w.panelBytes());
-  int64_t near = std::min(d.w.panels() / workers, share) * workers;
-  int64_t panels = fromMemory ? d.w.panels() : near;
+  int64_t share = std::max<int64_t>(1, bench.target.l2Bytes / 4 / PanelLayout{d.w}.panelBytes());
+  int64_t near = std::min(panelCount(d.w) / workers, share) * workers;
+  int64_t panels = fromMemory ? panelCount(d.w) : near;
   Trial trial;
   trial.step = std::make_unique<ProbeStep>(1, 0, rows, K2RT_FORM_EXPANDED);
   void *x = bench.buffers.take(rows * d.x.stride * byteWidth(d.x.type));
   void *y = bench.buffers.take(rows * d.y.stride * byteWidth(d.y.type));
-  int64_t matrices = fromMemory ? bench.large.size() / d.w.bytes() : 1;
+  int64_t matrices = fromMemory ? bench.large.size() / weightBytes(d.w, probe.tile.weights) : 1;
   for (int64_t m = 0; m < matrices && x && y; ++m)
-    trial.launches.push_back({function, panels, {x, bench.large.data() + m * d.w.bytes(), y}});
+    trial.launches.push_back({function, panels, {x, bench.large.data() + m * weightBytes(d.w, probe.tile.weights), y}});
   int64_t busiest = (panels + workers - 1) / workers;
-  trial.work = 2 * double(PanelLayout::columns * d.w.k * rows * busiest);
+  trial.work = 2 * double(panelColumns * d.w.k * rows * busiest);
   return trial;
 }
 
 Probe linearProbe(DType x, DType w, int64_t k, const TargetInfo &target, int64_t mostWorkers) {
   LinearDesc d;
-  int64_t n = std::max(matrixElements / k, 2 * mostWorkers * PanelLayout::columns);
+  int64_t n = std::max(matrixElements / k, 2 * mostWorkers * panelColumns);
   d.x = denseRows(k, x);
   d.y = denseRows(n, x);
   d.w.type = w;
   d.w.n = n;
   d.w.k = k;
   if (w == DType::F8E4M3)
-    d.w.storeBlocks(128, 128);
+    d.w.blockColumns = d.w.blockRows = 128;
   d.order = {k, leafCount(k)};
   Probe probe;
   probe.desc = {"linear", d};

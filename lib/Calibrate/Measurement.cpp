@@ -103,7 +103,7 @@ Seconds Measurement::launch() const {
   for (size_t i : chained) {
     const Timing &timing = timings[i].near[0];
     const auto *linear = std::get_if<LinearDesc>(&probes[i].desc.body);
-    double item = linear ? 2 * double(PanelLayout::columns * linear->w.k * probes[i].rows[0]) : timing.work;
+    double item = linear ? 2 * double(panelColumns * linear->w.k * probes[i].rows[0]) : timing.work;
     works += item / rate(timing);
   }
   return Seconds(rounded(std::max(empty, chain - works / double(chained.size()))));
@@ -119,11 +119,11 @@ Status Measurement::measureReading(Bytes l2) {
   for (int64_t bytes = team.workers() * l2.value / 4; bytes <= bench.large.size(); bytes *= 2, ++size) {
     bench.buffers.clear();
     Trial trial = probe->prepare(*probe, bench, kernels.of(*probe), team.workers(), 1, true);
-    size_t matrices = size_t(std::max<int64_t>(1, bytes / d.w.bytes()));
+    size_t matrices = size_t(std::max<int64_t>(1, bytes / weightBytes(d.w, probe->tile.weights)));
     if (trial.launches.size() < matrices)
       break;
     trial.launches.resize(matrices);
-    trial.work = double(d.w.bytes());
+    trial.work = double(weightBytes(d.w, probe->tile.weights));
     if (size == reading.size())
       reading.push_back({Bytes(bytes), Timing()});
     if (Status status = time(trial, reading[size].second); !status)

@@ -42,7 +42,7 @@ bool fillArguments(const Probe &probe, const Bench &bench, int64_t tokens, Trial
       continue;
     case Operand::Role::Weight:
     case Operand::Role::Table:
-      size = operand.weightBytes();
+      size = weightBytes(operand, WeightLayout::Panels);
       break;
     case Operand::Role::Plane:
       size = (trial.step->step.block_stride + 1) * K2RT_PAGE_TOKENS * operand.rows.stride * byteWidth(operand.type);

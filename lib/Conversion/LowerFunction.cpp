@@ -95,12 +95,19 @@ Value FunctionLowering::layerOrdinal(OpBuilder &b, nn::IndicesAttr among) {
   return known;
 }
 
-Value FunctionLowering::weightAddress(OpBuilder &b, kern::WeightAttr weight, Value index, const Operand &operand) {
-  rt::WeightSlotsOp own = slots.lookup({weight.getFamily(), layoutAttr(b.getContext(), operand)});
+/// The layout in which the kernel of `call` reads a weight.
+Attribute FunctionLowering::layoutOf(kern::CallOp call, const Operand &operand) {
+  return layoutAttr(call.getContext(), operand, weightsOf(symbols.lookup<kern::FuncOp>(call.getCallee())));
+}
+
+Value FunctionLowering::weightAddress(OpBuilder &b, kern::CallOp call, const kern::CallOp::Argument &argument,
+                                      const Operand &operand) {
+  kern::WeightAttr weight = argument.weight;
+  rt::WeightSlotsOp own = slots.lookup({weight.getFamily(), layoutOf(call, operand)});
   auto family = symbols.lookup<nn::WeightsOp>(weight.getFamily().getValue());
   return rt::WeightOp::create(b, own.getLoc(), rt::PtrType::get(b.getContext()),
                               FlatSymbolRefAttr::get(own.getSymNameAttr()),
-                              index ? layerOrdinal(b, family.getDomain("layer")) : Value());
+                              argument.value ? layerOrdinal(b, family.getDomain("layer")) : Value());
 }
 
 /// A view comes from the append of its layer, as no function takes one; the append's kernel names the pool.
@@ -130,7 +137,7 @@ Value FunctionLowering::argument(OpBuilder &b, kern::CallOp call, const Operand 
   }
   kern::CallOp::Argument argument = call.getCallArguments()[source.index];
   if (argument.weight)
-    return weightAddress(b, argument.weight, argument.value, operand);
+    return weightAddress(b, call, argument, operand);
   switch (operand.role) {
   case Operand::Role::Step:
     return rt::StepOp::create(b, call.getLoc(), rt::StepType::get(b.getContext()));
@@ -171,7 +178,7 @@ LogicalResult FunctionLowering::checkSlots(kern::CallOp call, const DescribedKer
         source.kind == ArgumentSource::Argument ? arguments[source.index].weight : kern::WeightAttr();
     if (!weight)
       continue;
-    Attribute layout = layoutAttr(call.getContext(), operand);
+    Attribute layout = layoutOf(call, operand);
     if (!slots.contains({weight.getFamily(), layout}))
       return call.emitError() << "lower-to-rt: the call reads " << weight.getFamily() << " as " << layout
                               << ", for which there are no slots; run assign-slots first";

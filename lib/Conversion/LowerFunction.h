@@ -33,7 +33,9 @@ private:
   mlir::Value argument(mlir::OpBuilder &b, kern::CallOp call, const Operand &operand, const ArgumentSource &source);
   mlir::Value layerIndex(mlir::OpBuilder &b, int64_t offset);
   mlir::Value layerOrdinal(mlir::OpBuilder &b, nn::IndicesAttr among);
-  mlir::Value weightAddress(mlir::OpBuilder &b, kern::WeightAttr weight, mlir::Value layer, const Operand &operand);
+  mlir::Value weightAddress(mlir::OpBuilder &b, kern::CallOp call, const kern::CallOp::Argument &argument,
+                            const Operand &operand);
+  mlir::Attribute layoutOf(kern::CallOp call, const Operand &operand);
   mlir::Value planeAddress(mlir::OpBuilder &b, mlir::Value view, unsigned plane);
   mlir::Value bufferAddress(mlir::OpBuilder &b, mlir::Value value, int64_t bytes);
   mlir::Value gridItems(mlir::OpBuilder &b, kern::CallOp call, const DescribedKernel &kernel);

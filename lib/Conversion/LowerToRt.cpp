@@ -38,11 +38,11 @@ struct Streamed {
 };
 
 /// The weight of a linear or a head linear. Which experts a grouped linear reads is only known at run time.
-std::optional<Streamed> streamedWeight(const KernelDesc &desc) {
+std::optional<Streamed> streamedWeight(const KernelDesc &desc, WeightLayout weights) {
   if (!std::holds_alternative<LinearDesc>(desc.body) && !std::holds_alternative<HeadLinearDesc>(desc.body))
     return std::nullopt;
   for (auto [index, operand] : llvm::enumerate(operands(desc)))
-    if (k2rt_share share = weightShare(desc, operand); share.items > 0 && share.groups == 1)
+    if (k2rt_share share = weightShare(desc, operand, weights); share.items > 0 && share.groups == 1)
       return Streamed{int64_t(index), share};
   return std::nullopt;
 }
@@ -89,8 +89,8 @@ void ProgramLowering::writePlaneTables() {
 }
 
 /// costRule() of a kernel, as the manifest states it.
-DictionaryAttr costAttr(Builder &b, const KernelDesc &desc) {
-  const CostRule cost = costRule(desc);
+DictionaryAttr costAttr(Builder &b, const KernelDesc &desc, WeightLayout weights) {
+  const CostRule cost = costRule(desc, weights);
   NamedAttrList fields;
   auto number = [&](StringRef name, double value) { fields.append(name, b.getF64FloatAttr(value)); };
   fields.append("rows", b.getStringAttr(nameOf(cost.rows)));
@@ -117,12 +117,14 @@ LogicalResult ProgramLowering::writeKernels() {
     if (!described)
       return failure();
     const KernelDesc &desc = described->desc;
+    const WeightLayout weights = weightsOf(kernel);
     const std::string symbol = kernelSymbol(desc);
     std::vector<std::string> variants = variantNames(desc);
-    auto listed = rt::KernelOp::create(b, kernel.getLoc(), kernel.getSymName(), id++, b.getStringAttr(symbol),
-                                       b.getStrArrayAttr(SmallVector<StringRef>(variants.begin(), variants.end())),
-                                       /*streams=*/nullptr, /*items=*/nullptr, /*bytes=*/nullptr, costAttr(b, desc));
-    if (std::optional<Streamed> streamed = streamedWeight(desc)) {
+    auto listed =
+        rt::KernelOp::create(b, kernel.getLoc(), kernel.getSymName(), id++, b.getStringAttr(symbol),
+                             b.getStrArrayAttr(SmallVector<StringRef>(variants.begin(), variants.end())),
+                             /*streams=*/nullptr, /*items=*/nullptr, /*bytes=*/nullptr, costAttr(b, desc, weights));
+    if (std::optional<Streamed> streamed = streamedWeight(desc, weights)) {
       listed.setStreams(streamed->argument);
       listed.setItems(streamed->share.items);
       listed.setBytes(streamed->share.item_bytes);

@@ -64,8 +64,8 @@ Table ropeTableOf(const RopeSpec &rope, int64_t positions) {
 }
 
 Transform transformOf(Attribute layout) {
-  if (std::optional<PanelLayout> panels = panelLayout(layout))
-    return *panels;
+  if (std::optional<MatrixLayout> matrices = matrixLayout(layout))
+    return std::visit([](const auto &known) -> Transform { return known; }, *matrices);
   return RowMajor{elementOf(layout), cast<rt::RowMajorAttr>(layout).getElements()};
 }
 

@@ -46,7 +46,7 @@ double pairs(double multiplyAdds) { return 2 * multiplyAdds; }
 
 /// Experts that tokens are shared out to.
 double expertsOf(const LinearDesc &d, const StepOptions &options) {
-  return options.expertsHit > 0 ? std::min(options.expertsHit, double(d.w.matrices)) : double(d.w.matrices);
+  return options.expertsHit > 0 ? std::min(options.expertsHit, double(d.w.count)) : double(d.w.count);
 }
 
 /// Seconds of one launch on the busiest worker, its barrier left out.
@@ -57,14 +57,14 @@ public:
 
   double operator()(const LinearDesc &d) {
     if (d.grouped)
-      return expertPanels(d) * step.busiest(double(d.w.panels() * d.w.matrices)) / double(d.w.matrices);
+      return expertPanels(d) * step.busiest(double(panelCount(d.w) * d.w.count)) / double(d.w.count);
     double rows = step.rowsOf(d.x.space) * (d.x.space == RowSpace::Slot ? double(d.slotsPerToken) : 1);
     double blocks = std::max(1.0, std::ceil(rows / double(tile.rowsPerItem))), inBlock = rows / blocks;
-    double items = step.busiest(blocks * double(d.w.panels()));
-    double seconds =
-        items * near(d.x.type, d.w, inBlock) + step.busiest(double(d.w.panels())) * beyondNear(d.x.type, d.w, inBlock);
+    double items = step.busiest(blocks * double(panelCount(d.w)));
+    double seconds = items * near(d.x.type, d.w, inBlock) +
+                     step.busiest(double(panelCount(d.w))) * beyondNear(d.x.type, d.w, inBlock);
     if (d.normEps > 0) {
-      double touched = std::min(blocks, std::ceil(items / double(d.w.panels())));
+      double touched = std::min(blocks, std::ceil(items / double(panelCount(d.w))));
       double rowBytes = double(d.x.width * byteWidth(d.x.type) * 2);
       seconds += touched * rowSeconds("rms_norm", d.x.type, rowBytes, inBlock);
     }
@@ -73,7 +73,7 @@ public:
   double operator()(const HeadLinearDesc &d) {
     if (!step.runs(d.rows))
       return 0;
-    double rows = step.rowsOf(d.x.space), panels = double(d.heads * d.w.panels());
+    double rows = step.rowsOf(d.x.space), panels = double(d.heads * panelCount(d.w));
     double blocks = std::max(1.0, std::ceil(rows / double(tile.rowsPerItem)));
     return step.busiest(blocks * panels) * near(d.x.type, d.w, rows / blocks) +
            step.busiest(panels) * beyondNear(d.x.type, d.w, rows / blocks);
@@ -141,20 +141,20 @@ private:
     return rowSeconds(kind, type, double(bytesOfRow(desc).value) / slots, rows);
   }
 
-  double pass(DType x, const PanelLayout &w, double rows, bool fromMemory) const {
-    return pairs(PanelLayout::columns * step.rates.seconds("linear", x, w.type, double(w.k), rows, fromMemory));
+  double pass(DType x, const Matrix &w, double rows, bool fromMemory) const {
+    return pairs(panelColumns * step.rates.seconds("linear", x, w.type, double(w.k), rows, fromMemory));
   }
   /// `rows` rows through one panel in the nearest caches: tiles share them, and none takes longer than a full one that
   /// follows others.
-  double near(DType x, const PanelLayout &w, double rows) const {
+  double near(DType x, const Matrix &w, double rows) const {
     double mr = double(tile.mr), tiles = std::ceil(rows / mr);
     if (tiles <= 1)
       return pass(x, w, rows, false);
-    double row = pairs(PanelLayout::columns * step.rates.secondsOfMany("linear", x, w.type, double(w.k)));
+    double row = pairs(panelColumns * step.rates.secondsOfMany("linear", x, w.type, double(w.k)));
     return tiles * std::min(pass(x, w, rows / tiles, false), mr * row);
   }
   /// What the first tile waits for memory.
-  double beyondNear(DType x, const PanelLayout &w, double rows) const {
+  double beyondNear(DType x, const Matrix &w, double rows) const {
     double first = rows / std::max(1.0, std::ceil(rows / double(tile.mr)));
     return step.memoryShare * std::max(0.0, pass(x, w, first, true) - pass(x, w, first, false));
   }
@@ -242,11 +242,12 @@ double bytesRead(const ProgramKernel &kernel, const StepOptions &options) {
                      std::holds_alternative<AbsorbedAttentionDesc>(kernel.desc.body) ||
                      std::holds_alternative<ExpandedAttentionDesc>(kernel.desc.body);
   if (const auto *d = std::get_if<LinearDesc>(&kernel.desc.body); d && d->grouped && options.expertsHit > 0)
-    return double(kernel.launches) * double(d->w.bytes()) * expertsOf(*d, options) / double(d->w.matrices);
+    return double(kernel.launches) * double(weightBytes(d->w, kernel.tile.weights)) * expertsOf(*d, options) /
+           double(d->w.count);
   Load load{shape.sequences * shape.tokens, double(shape.context), 0};
   if (isAttention)
     load.keys = double(shape.sequences * (shape.context + shape.tokens));
-  Cost cost = count(kernel.desc, load);
+  Cost cost = count(kernel.desc, load, kernel.tile.weights);
   return double(kernel.launches) * double((cost.weights + cost.cache).value);
 }
 

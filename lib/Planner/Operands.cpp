@@ -21,24 +21,17 @@ static PlannedOperand operand(std::string name, int64_t blobs, const Transform &
   return {{std::move(name), blobs, Bytes(blobs * blobBytes(transform))}, use, multiplyAdds};
 }
 
-static PanelLayout panels(DType type, int64_t matrices, int64_t n, int64_t k, int64_t interleave = 1) {
-  PanelLayout layout;
-  layout.type = type;
-  layout.matrices = matrices;
-  layout.n = n;
-  layout.k = k;
-  layout.interleave = interleave;
-  return layout;
-}
-
 /// Blocks stay as stored. `rows` of W's rows begin anew with every matrix, head or slice, so that no scale straddles
 /// them; `transposed`: the columns of the layout are those of the published matrix.
-static PanelLayout stored(PanelLayout layout, const WeightFamily &family, int64_t rows, bool transposed = false) {
+static PanelLayout stored(Matrix matrix, const WeightFamily &family, int64_t rows, bool transposed = false) {
   if (!family.blocks)
-    return layout;
-  int64_t shared = std::gcd(family.blocks->rows, rows);
-  transposed ? layout.storeBlocks(family.blocks->columns, shared) : layout.storeBlocks(shared, family.blocks->columns);
-  return layout;
+    return {matrix};
+  matrix.type = DType::F8E4M3;
+  matrix.blockColumns = std::gcd(family.blocks->rows, rows);
+  matrix.blockRows = family.blocks->columns;
+  if (transposed)
+    std::swap(matrix.blockColumns, matrix.blockRows);
+  return {matrix};
 }
 
 /// W_kvb [heads * (nope + value)][latent].
@@ -47,9 +40,9 @@ static void addLatentExpansion(const WeightFamily &family, const AttentionSizes 
   DType type = packedType(family);
   int64_t layers = family.layerCount(), latent = sizes.absorbedValue, head = family.shape[0] / sizes.heads;
   int64_t nope = head - sizes.value;
-  PanelLayout uk = stored(panels(type, sizes.heads, nope, latent), family, head);
-  PanelLayout absorbed = stored(panels(type, sizes.heads, latent, nope), family, head, /*transposed=*/true);
-  PanelLayout uv = stored(panels(type, sizes.heads, sizes.value, latent), family, std::gcd(head, nope));
+  PanelLayout uk = stored({type, sizes.heads, nope, latent}, family, head);
+  PanelLayout absorbed = stored({type, sizes.heads, latent, nope}, family, head, /*transposed=*/true);
+  PanelLayout uv = stored({type, sizes.heads, sizes.value, latent}, family, std::gcd(head, nope));
   if (expandedFrom >= 0)
     operands.push_back(operand(family.id + ".uk", layers, uk, Use::Expanded));
   if (expandedFrom != 0)
@@ -66,8 +59,8 @@ static PlannedOperand plainOperand(const WeightFamily &family, int64_t headRows)
   if (family.shape.size() < 2)
     return operand(family.id, layers, RowMajor{type, parts * family.elements()}, Use::Every);
   int64_t experts = std::max<int64_t>(1, family.experts);
-  PanelLayout layout = panels(type, experts, parts * family.shape[0], family.shape[1], parts == 2 ? 2 : 1);
-  layout = stored(layout, family, headRows);
+  PanelLayout layout =
+      stored({type, experts, parts * family.shape[0], family.shape[1], parts == 2 ? 2 : 1}, family, headRows);
   Use use = family.experts ? Use::Chosen : family.id == "head" ? Use::Logits : Use::Every;
   return operand(family.id, layers, layout, use, double(layers * parts * family.elements()));
 }
@@ -84,7 +77,7 @@ std::vector<PlannedOperand> operandsOf(const ModelSpec &spec, int64_t expandedFr
       operands.push_back(plainOperand(family, cut == heads.end() ? 0 : family.shape[0] / cut->second));
   }
   if (const WeightFamily *embed = spec.find("embed"); embed && spec.tiedEmbeddings)
-    operands.push_back(operand("head", 1, panels(packedType(*embed), 1, spec.vocab, spec.hidden), Use::Logits,
+    operands.push_back(operand("head", 1, PanelLayout{{packedType(*embed), 1, spec.vocab, spec.hidden}}, Use::Logits,
                                double(embed->elements())));
   operands.push_back(operand("rope", 1, Table{limits.maxContext * spec.rope.dims * 4, "", nullptr}, Use::Lookup));
   return operands;

@@ -12,6 +12,7 @@
 #include "dialects/Rt/Rt.h"
 #include "k2c/Kernels/Describe.h"
 #include "k2c/Kernels/LayoutAttr.h"
+#include "k2c/Kernels/TileAttr.h"
 #include "k2c/Kernels/WeightShare.h"
 #include "k2c/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -34,7 +35,7 @@ public:
   LogicalResult run();
 
 private:
-  void add(FlatSymbolRefAttr family, const Operand &operand, const KernelDesc &reader);
+  void add(FlatSymbolRefAttr family, const Operand &operand, const KernelDesc &reader, WeightLayout matrices);
 
   ModuleOp module;
   SymbolTable symbols;
@@ -44,19 +45,20 @@ private:
   int64_t next = 0;
 };
 
-void Numbering::add(FlatSymbolRefAttr family, const Operand &operand, const KernelDesc &reader) {
-  Attribute layout = layoutAttr(module.getContext(), operand);
+void Numbering::add(FlatSymbolRefAttr family, const Operand &operand, const KernelDesc &reader, WeightLayout matrices) {
+  Attribute layout = layoutAttr(module.getContext(), operand, matrices);
   if (!known.insert({family, layout}))
     return;
   Operation *source = symbols.lookup(family.getValue());
   auto weights = dyn_cast<nn::WeightsOp>(source);
   nn::IndicesAttr layers = weights ? weights.getDomain("layer") : nn::IndicesAttr();
   const int64_t count = layers ? layers.size() : 1;
-  const k2rt_share share = weightShare(reader, operand);
+  const k2rt_share share = weightShare(reader, operand, matrices);
   auto number = [&](int64_t value) { return share.items > 0 ? b.getI64IntegerAttr(value) : IntegerAttr(); };
-  std::string name = (family.getValue() + (isa<rt::PanelsAttr>(layout) ? ".panels" : ".rows")).str();
+  StringRef suffix = isa<rt::PanelsAttr>(layout) ? ".panels" : isa<rt::RowsAttr>(layout) ? ".matrix" : ".rows";
+  std::string name = (family.getValue() + suffix).str();
   rt::WeightSlotsOp::create(b, source->getLoc(), b.getStringAttr(name), family, b.getI64IntegerAttr(next),
-                            b.getI64IntegerAttr(count), b.getI64IntegerAttr(operand.weightBytes()), layout,
+                            b.getI64IntegerAttr(count), b.getI64IntegerAttr(weightBytes(operand, matrices)), layout,
                             number(share.groups), number(share.items), number(share.item_bytes));
   next += count;
 }
@@ -64,13 +66,15 @@ void Numbering::add(FlatSymbolRefAttr family, const Operand &operand, const Kern
 LogicalResult Numbering::run() {
   for (auto function : module.getOps<func::FuncOp>())
     for (auto call : function.getOps<kern::CallOp>()) {
-      const DescribedKernel *kernel = descriptions.find(symbols.lookup<kern::FuncOp>(call.getCallee()));
+      auto callee = symbols.lookup<kern::FuncOp>(call.getCallee());
+      const DescribedKernel *kernel = descriptions.find(callee);
       if (!kernel)
         return failure();
+      const WeightLayout matrices = weightsOf(callee);
       SmallVector<kern::CallOp::Argument> arguments = call.getCallArguments();
       for (auto [operand, source] : llvm::zip_equal(operands(kernel->desc), kernel->sources))
         if (source.kind == ArgumentSource::Argument && arguments[source.index].weight)
-          add(arguments[source.index].weight.getFamily(), operand, kernel->desc);
+          add(arguments[source.index].weight.getFamily(), operand, kernel->desc, matrices);
     }
   return success();
 }

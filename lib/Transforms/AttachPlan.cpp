@@ -30,8 +30,9 @@ struct AttachPlan : impl::AttachPlanBase<AttachPlan> {
       return b.getStrArrayAttr(SmallVector<StringRef>(list.begin(), list.end()));
     };
     const ArrayAttr required = features.empty() ? b.getStrArrayAttr({"avx2", "fma"}) : strings(features);
-    auto target = kern::CpuAttr::getChecked(error, &getContext(), StringRef(cpu.getValue()), cores.getValue(),
-                                            l1Bytes.getValue(), l2Bytes.getValue(), required);
+    auto target =
+        kern::CpuAttr::getChecked(error, &getContext(), StringRef(cpu.getValue()), cores.getValue(), l1Bytes.getValue(),
+                                  l2Bytes.getValue(), required, kern::WeightLayout::Panels);
     auto ranks = dist::TopologyAttr::getChecked(error, &getContext(), StringRef(topology.getValue()),
                                                 /*ranks=*/int64_t(1), ArrayRef<int64_t>(numa));
     auto plan = dist::PlanAttr::getChecked(error, &getContext(), StringRef(oneRankLayout), expandedFrom.getValue(),

@@ -2,10 +2,11 @@
 //
 // {"format":1,"slots":[
 //   {"slot":0,"family":"down","layer":3,"layout":{"kind":"panels","type":"bf16","matrices":384,"n":7168,"k":2048,
-//    "interleave":1},"sources":[{"name":"model.layers.3...","shape":[7168,2048],"slice":[0,0,10],"transpose":true},..]}
+//    "parts":1},"sources":[{"name":"model.layers.3...","shape":[7168,2048],"slice":[0,0,10],"transpose":true},..]}
 // `slice` (dimension, from, to) and `transpose` are left out where there is none, `stored` (the checkpoint's shape)
-// where the tensor is read as it is. Block-scaled panels have "scales":
-// [columns, rows] in the layout and "scales":{"name":"model.layers.3...._scale_inv","block":[128,128]} in each source.
+// where the tensor is read as it is. Block-scaled matrices have "scales":
+// [columns, rows] of a block in the layout and "scales":{"name":"model.layers.3...._scale_inv","block":[128,128]} in
+// each source.
 //
 //===----------------------------------------------------------------------===//
 #include "ObjectReader.h"
@@ -30,12 +31,16 @@ static std::string mapPath(const std::string &bundle) { return bundle + "/weight
 static Json layoutToJson(const Transform &transform, const std::string &tableFile) {
   if (const auto *rows = std::get_if<RowMajor>(&transform))
     return {{"kind", "rows"}, {"type", name(rows->type)}, {"elements", rows->elements}};
-  if (const auto *panels = std::get_if<PanelLayout>(&transform)) {
-    Json json = {
-        {"kind", "panels"}, {"type", name(panels->type)},      {"matrices", panels->matrices}, {"n", panels->n},
-        {"k", panels->k},   {"interleave", panels->interleave}};
-    if (panels->isScaled())
-      json["scales"] = {panels->scaleColumns, panels->scaleRows};
+  if (const Matrix *matrix = matrixOf(transform)) {
+    const bool panels = std::holds_alternative<PanelLayout>(transform);
+    Json json = {{"kind", panels ? "panels" : "matrix_rows"},
+                 {"type", name(matrix->type)},
+                 {"matrices", matrix->count},
+                 {"n", matrix->n},
+                 {"k", matrix->k},
+                 {"parts", matrix->parts}};
+    if (matrix->isScaled())
+      json["scales"] = {matrix->blockColumns, matrix->blockRows};
     return json;
   }
   return {{"kind", "table"}, {"bytes", std::get<Table>(transform).bytes}, {"file", tableFile}};
@@ -115,26 +120,24 @@ static Expected<Transform> readLayout(ObjectReader in) {
   Transform transform;
   if (kind == "rows") {
     transform = RowMajor{readType(in), in.integer("elements")};
-  } else if (kind == "panels") {
-    PanelLayout panels;
-    panels.type = readType(in);
-    panels.matrices = in.integer("matrices");
-    panels.n = in.integer("n");
-    panels.k = in.integer("k");
-    panels.interleave = in.integer("interleave");
+  } else if (kind == "panels" || kind == "matrix_rows") {
+    Matrix matrix{readType(in), in.integer("matrices"), in.integer("n"), in.integer("k"), in.integer("parts")};
     if (in.has("scales"))
       if (std::vector<int64_t> scales = readIntegers(in, "scales", 2); in) {
-        panels.scaleColumns = scales[0];
-        panels.scaleRows = scales[1];
+        matrix.blockColumns = scales[0];
+        matrix.blockRows = scales[1];
       }
-    transform = panels;
+    if (kind == "panels")
+      transform = PanelLayout{matrix};
+    else
+      transform = RowLayout{matrix};
   } else if (kind == "table") {
     Table table{in.integer("bytes"), in.string("file"), nullptr};
     if (!isBlobName(table.file))
       in.fail("file", "'" + shortened(table.file) + "' is not the name of a blob");
     transform = std::move(table);
   } else {
-    in.fail("kind", "is '" + shortened(kind) + "'; known are rows, panels, table");
+    in.fail("kind", "is '" + shortened(kind) + "'; known are rows, panels, matrix_rows, table");
   }
   if (!in)
     return in.takeError();

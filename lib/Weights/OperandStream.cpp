@@ -6,7 +6,7 @@
 //           r1: b0 b1 b2 b3 ...                          a2 a3 | b2 b3 | ...
 //
 // so bf16 (kStep 2) and f32 (kStep 1) are the same transpose of 32-bit units. Block-scaled panels are a transpose of
-// bytes, and of the scales behind it. Rows are read a few panels at a time.
+// bytes, and of the scales behind it. Rows are read a few panels at a time. Matrices in rows are copied, padded.
 //
 //===----------------------------------------------------------------------===//
 #include "OperandStream.h"
@@ -30,12 +30,16 @@ static std::string recipeOf(const Transform &transform) {
   std::string text = layoutVersion;
   if (const auto *rows = std::get_if<RowMajor>(&transform))
     return text + " rows " + std::string(name(rows->type)) + " " + std::to_string(rows->elements);
-  const auto &panels = std::get<PanelLayout>(transform);
-  text += " panels " + std::string(name(panels.type));
-  for (int64_t number : {PanelLayout::columns, panels.kStep(), panels.matrices, panels.n, panels.k, panels.interleave})
+  const Matrix &matrix = *matrixOf(transform);
+  const auto *panels = std::get_if<PanelLayout>(&transform);
+  text += (panels ? " panels " : " matrix_rows ") + std::string(name(matrix.type));
+  if (panels)
+    text += " " + std::to_string(panelColumns) + " " + std::to_string(matrix.kStep());
+  for (int64_t number : {matrix.count, matrix.n, matrix.k, matrix.parts})
     text += " " + std::to_string(number);
-  if (panels.isScaled())
-    text += " scales " + std::to_string(panels.scaleColumns) + " " + std::to_string(panels.scaleRows);
+  if (matrix.isScaled())
+    text += " scales " + std::to_string(panels ? panels->scaleColumns() : matrix.blockColumns) + " " +
+            std::to_string(matrix.blockRows);
   return text;
 }
 
@@ -60,25 +64,25 @@ static Error mismatch(const WeightSlot &slot, const std::string &what, int64_t h
 
 Expected<OperandStream> OperandStream::open(const TensorSource &tensors, const WeightSlot &slot) {
   const auto *rows = std::get_if<RowMajor>(&slot.transform);
-  const auto *panels = std::get_if<PanelLayout>(&slot.transform);
+  const Matrix *matrix = matrixOf(slot.transform);
   if (Status status = check(slot); !status)
     return status.takeError();
   OperandStream stream(slot);
   stream.recipe = recipeOf(slot.transform);
-  size_t interleave = panels ? panels->interleave : 1;
-  std::vector<std::vector<SourceReader>> readers(interleave);
+  const size_t partCount = matrix ? matrix->parts : 1;
+  std::vector<std::vector<SourceReader>> readers(partCount);
   for (size_t i = 0; i < slot.sources.size(); ++i) {
-    auto reader = SourceReader::open(tensors, slot.sources[i], rows ? rows->type : panels->type);
+    auto reader = SourceReader::open(tensors, slot.sources[i], rows ? rows->type : matrix->type);
     if (!reader)
       return reader.takeError();
     stream.recipe += recipeOf(slot.sources[i], reader->stored());
-    if (panels && reader->columns() != panels->k)
-      return mismatch(slot, "columns (tensor '" + shortened(slot.sources[i].name) + "')", reader->columns(), panels->k);
+    if (matrix && reader->columns() != matrix->k)
+      return mismatch(slot, "columns (tensor '" + shortened(slot.sources[i].name) + "')", reader->columns(), matrix->k);
     if (rows && !slot.sources[i].transpose)
       reader->flatten();
-    readers[i % interleave].push_back(std::move(*reader));
+    readers[i % partCount].push_back(std::move(*reader));
   }
-  int64_t wanted = rows ? rows->elements : panels->matrices * panels->n / int64_t(interleave), have = 0;
+  int64_t wanted = rows ? rows->elements : matrix->count * matrix->partColumns(), have = 0;
   for (std::vector<SourceReader> &part : readers) {
     for (const SourceReader &reader : part)
       have += reader.rows() * (rows ? reader.columns() : 1);
@@ -111,6 +115,8 @@ Status OperandStream::skim() {
 Status OperandStream::pack(const Sink &sink) {
   if (const auto *rows = std::get_if<RowMajor>(&slot->transform))
     return packRows(*rows, sink);
+  if (const auto *rows = std::get_if<RowLayout>(&slot->transform))
+    return packMatrixRows(*rows, sink);
   return packPanels(std::get<PanelLayout>(slot->transform), sink);
 }
 
@@ -131,8 +137,8 @@ Status OperandStream::packRows(const RowMajor &layout, const Sink &sink) {
 
 /// One panel: `rows[c]` has `units` units; out[u][c] = rows[c][u]. In blocks that stay in the first-level cache.
 template <class Unit>
-static void transposePanel(const std::array<const char *, PanelLayout::columns> &rows, int64_t units, char *out) {
-  constexpr int64_t block = 64 / int64_t(sizeof(Unit)), columns = PanelLayout::columns;
+static void transposePanel(const std::array<const char *, panelColumns> &rows, int64_t units, char *out) {
+  constexpr int64_t block = 64 / int64_t(sizeof(Unit)), columns = panelColumns;
   auto *target = reinterpret_cast<Unit *>(out);
   for (int64_t begin = 0; begin < units; begin += block) {
     int64_t end = std::min(units, begin + block);
@@ -147,10 +153,11 @@ static void transposePanel(const std::array<const char *, PanelLayout::columns> 
 /// A few panels in the making: the rows of each part, and the scales of their groups.
 struct OperandStream::PanelBatch {
   const PanelLayout &layout;
-  int64_t share = PanelLayout::columns / layout.interleave; ///< rows a part gives to a panel
-  int64_t units = (layout.k + layout.kStep() - 1) / layout.kStep();
-  int64_t stride = units * layout.kStep(), rowBytes = stride * byteWidth(layout.type);
-  int64_t panels = std::max<int64_t>(1, std::min(batchBytes / (PanelLayout::columns * rowBytes), layout.panels()));
+  const Matrix &matrix = layout.matrix;
+  int64_t share = panelColumns / matrix.parts; ///< rows a part gives to a panel
+  int64_t units = (matrix.k + matrix.kStep() - 1) / matrix.kStep();
+  int64_t stride = units * matrix.kStep(), rowBytes = stride * byteWidth(matrix.type);
+  int64_t panels = std::max<int64_t>(1, std::min(batchBytes / (panelColumns * rowBytes), panelCount(matrix)));
   ScaleGroups groups;
   // Never written past k: the padding of a row stays zero. Rows past n point to a row of zeros.
   std::vector<std::vector<char>> rows;
@@ -158,16 +165,16 @@ struct OperandStream::PanelBatch {
   std::vector<char> zeros = std::vector<char>(rowBytes);
 
   explicit PanelBatch(const PanelLayout &layout)
-      : layout(layout), rows(layout.interleave, std::vector<char>(panels * share * rowBytes)) {
-    if (!layout.isScaled())
+      : layout(layout), rows(matrix.parts, std::vector<char>(panels * share * rowBytes)) {
+    if (!matrix.isScaled())
       return;
-    groups = {layout.scaleColumns, layout.scaleRows, layout.scaleSteps()};
-    scales.assign(layout.interleave, std::vector<float>(panels * share / groups.rows * groups.stride));
+    groups = {layout.scaleColumns(), matrix.blockRows, (matrix.k + matrix.blockRows - 1) / matrix.blockRows};
+    scales.assign(matrix.parts, std::vector<float>(panels * share / groups.rows * groups.stride));
   }
 
   Status read(std::vector<RowStream> &parts, int64_t count) {
-    for (int64_t part = 0; part < layout.interleave; ++part)
-      if (Status status = layout.isScaled()
+    for (int64_t part = 0; part < matrix.parts; ++part)
+      if (Status status = matrix.isScaled()
                               ? parts[part].next(count, rows[part].data(), stride, groups, scales[part].data())
                               : parts[part].next(count, rows[part].data(), stride);
           !status)
@@ -177,19 +184,19 @@ struct OperandStream::PanelBatch {
 
   /// Panel `p` of the batch, whose parts have `count` rows; `out` is zero where nothing is written.
   void write(int64_t p, int64_t count, char *out) const {
-    std::array<const char *, PanelLayout::columns> sources;
-    for (int64_t column = 0; column < PanelLayout::columns; ++column) {
+    std::array<const char *, panelColumns> sources;
+    for (int64_t column = 0; column < panelColumns; ++column) {
       int64_t row = p * share + column % share;
       sources[column] = row < count ? rows[column / share].data() + row * rowBytes : zeros.data();
     }
-    if (!layout.isScaled())
+    if (!matrix.isScaled())
       return transposePanel<uint32_t>(sources, units, out);
     transposePanel<uint8_t>(sources, units, out);
     writeScales(p, count, reinterpret_cast<float *>(out + layout.panelElements()));
   }
 
   void writeScales(int64_t p, int64_t count, float *out) const {
-    int64_t perPanel = PanelLayout::columns / groups.rows, perPart = share / groups.rows;
+    int64_t perPanel = panelColumns / groups.rows, perPart = share / groups.rows;
     for (int64_t group = 0; group < perPanel; ++group) {
       int64_t inPart = p * perPart + group % perPart;
       const float *from = scales[group / perPart].data() + inPart * groups.stride;
@@ -201,11 +208,11 @@ struct OperandStream::PanelBatch {
 
 Status OperandStream::packPanels(const PanelLayout &layout, const Sink &sink) {
   PanelBatch batch(layout);
-  int64_t partRows = layout.n / layout.interleave; // of one matrix
+  const int64_t partRows = layout.matrix.partColumns(), count = panelCount(layout.matrix); // of one matrix
   std::vector<char> out(batch.panels * layout.panelBytes());
-  for (int64_t matrix = 0; matrix < layout.matrices; ++matrix)
-    for (int64_t panel = 0; panel < layout.panels(); panel += batch.panels) {
-      int64_t panels = std::min(batch.panels, layout.panels() - panel);
+  for (int64_t matrix = 0; matrix < layout.matrix.count; ++matrix)
+    for (int64_t panel = 0; panel < count; panel += batch.panels) {
+      int64_t panels = std::min(batch.panels, count - panel);
       int64_t rows = std::min(panels * batch.share, partRows - panel * batch.share);
       if (Status status = batch.read(parts, rows); !status)
         return status;
@@ -214,6 +221,33 @@ Status OperandStream::packPanels(const PanelLayout &layout, const Sink &sink) {
       if (Status status = sink(out.data(), panels * layout.panelBytes()); !status)
         return status;
     }
+  return Status::success();
+}
+
+/// Matrix by matrix, gate before up; the scales are kept until the elements are written.
+Status OperandStream::packMatrixRows(const RowLayout &layout, const Sink &sink) {
+  const Matrix &matrix = layout.matrix;
+  const int64_t stride = layout.rowBytes() / byteWidth(matrix.type), group = std::max<int64_t>(1, matrix.blockColumns);
+  const int64_t batch = std::max<int64_t>(1, batchBytes / layout.rowBytes() / group) * group; // whole blocks of rows
+  const ScaleGroups groups = {group, matrix.blockRows, matrix.isScaled() ? layout.scaleSteps() : 0};
+  std::vector<char> rows(std::min(batch, matrix.partColumns()) * layout.rowBytes()); // padding stays zero
+  std::vector<char> tail(layout.matrixBytes() - layout.elementBytes());
+  for (int64_t m = 0; m < matrix.count; ++m) {
+    for (int64_t part = 0; part < matrix.parts; ++part)
+      for (int64_t row = 0; row < matrix.partColumns(); row += batch) {
+        const int64_t count = std::min(batch, matrix.partColumns() - row);
+        auto *scales = reinterpret_cast<float *>(tail.data()) +
+                       (matrix.isScaled() ? part * layout.partBlocks() + row / group : 0) * groups.stride;
+        if (Status status = matrix.isScaled() ? parts[part].next(count, rows.data(), stride, groups, scales)
+                                              : parts[part].next(count, rows.data(), stride);
+            !status)
+          return status;
+        if (Status status = sink(rows.data(), count * layout.rowBytes()); !status)
+          return status;
+      }
+    if (Status status = sink(tail.data(), int64_t(tail.size())); !status)
+      return status;
+  }
   return Status::success();
 }
 

@@ -32,10 +32,11 @@ private:
   OperandStream(const WeightSlot &slot) : slot(&slot) {}
   Status packRows(const RowMajor &layout, const Sink &sink);
   Status packPanels(const PanelLayout &layout, const Sink &sink);
+  Status packMatrixRows(const RowLayout &layout, const Sink &sink);
 
   const WeightSlot *slot;
   std::string recipe;           // how the bytes are read and laid out: part of the name
-  std::vector<RowStream> parts; // one; gate and up when interleaved
+  std::vector<RowStream> parts; // one; gate and up of matrices with two parts
 };
 
 } // namespace k2c::weights

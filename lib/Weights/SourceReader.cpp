@@ -211,17 +211,15 @@ std::optional<int64_t> RowStream::rowLength() {
 Status RowStream::next(int64_t count, char *out, int64_t stride) { return next(count, out, stride, {}, nullptr); }
 
 /// The scales of row number `index` of `count` when it begins a group; where it ends one, they must be the same.
-Status RowStream::groupScales(int64_t index, int64_t count, const ScaleGroups &groups, float *scales) {
+Status RowStream::groupScales(int64_t index, const ScaleGroups &groups, float *scales) {
   float *group = scales + index / groups.rows * groups.stride;
   SourceReader &reader = readers[current];
   if (index % groups.rows == 0)
     return reader.readScales(row, groups.step, group, hash);
-  if ((index + 1) % groups.rows != 0 && index + 1 != count)
-    return Status::success();
-  std::vector<float> last(groups.stride);
-  if (Status status = reader.readScales(row, groups.step, last.data(), hash); !status)
+  std::vector<float> other(groups.stride);
+  if (Status status = reader.readScales(row, groups.step, other.data(), hash); !status)
     return status;
-  if (std::equal(last.begin(), last.end(), group))
+  if (std::equal(other.begin(), other.end(), group))
     return Status::success();
   return Error{"weights",
                "rows " + std::to_string(index / groups.rows * groups.rows) + " to " + std::to_string(index) +
@@ -245,7 +243,7 @@ Status RowStream::next(int64_t count, char *out, int64_t stride, const ScaleGrou
       continue;
     }
     for (int64_t end = count - length; count > end; --count, ++row)
-      if (Status status = groupScales(total - count, total, groups, scales); !status)
+      if (Status status = groupScales(total - count, groups, scales); !status)
         return status;
   }
   return Status::success();

@@ -84,7 +84,7 @@ public:
   RunningHash hash;
 
 private:
-  Status groupScales(int64_t index, int64_t count, const ScaleGroups &groups, float *scales);
+  Status groupScales(int64_t index, const ScaleGroups &groups, float *scales);
 
   std::vector<SourceReader> readers;
   size_t current = 0;

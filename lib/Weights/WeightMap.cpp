@@ -8,12 +8,20 @@
 
 namespace k2c {
 
-int64_t payloadBytes(const Transform &transform) {
-  if (const auto *rows = std::get_if<RowMajor>(&transform))
-    return rows->elements * byteWidth(rows->type);
+const Matrix *matrixOf(const Transform &transform) {
   if (const auto *panels = std::get_if<PanelLayout>(&transform))
-    return panels->bytes();
-  return std::get<Table>(transform).bytes;
+    return &panels->matrix;
+  const auto *rows = std::get_if<RowLayout>(&transform);
+  return rows ? &rows->matrix : nullptr;
+}
+
+static int64_t bytesOf(const RowMajor &rows) { return rows.elements * byteWidth(rows.type); }
+static int64_t bytesOf(const PanelLayout &panels) { return panels.bytes(); }
+static int64_t bytesOf(const RowLayout &rows) { return rows.bytes(); }
+static int64_t bytesOf(const Table &table) { return table.bytes; }
+
+int64_t payloadBytes(const Transform &transform) {
+  return std::visit([](const auto &known) { return bytesOf(known); }, transform);
 }
 
 int64_t blobBytes(const Transform &transform) {
@@ -35,21 +43,20 @@ static bool reasonable(std::initializer_list<int64_t> sizes) {
   return true;
 }
 
-/// Element type and scales of panels, and that the sources have scales when the panels do.
-static Status checkStorage(const WeightSlot &slot, const PanelLayout &panels) {
-  bool scaled = panels.type == DType::F8E4M3;
-  if (panels.type != DType::BF16 && panels.type != DType::F32 && !scaled)
-    return refuse(slot, "panels of " + std::string(name(panels.type)) + ": only bf16, f32 and f8E4M3FN are packed");
-  auto divides = [](int64_t part, int64_t whole) { return part > 0 && whole % part == 0; };
-  bool sound = divides(panels.scaleColumns, PanelLayout::columns / panels.interleave) && divides(panels.scaleRows, 128);
-  if (scaled ? !sound : panels.scaleColumns != 0 || panels.scaleRows != 0)
-    return refuse(slot, "scales of " + std::to_string(panels.scaleColumns) + " columns x " +
-                            std::to_string(panels.scaleRows) + " rows do not fit panels of " +
-                            std::string(name(panels.type)));
+/// Element type and scales of matrices, and that the sources have scales when the matrices do.
+static Status checkStorage(const WeightSlot &slot, const Matrix &matrix) {
+  bool scaled = matrix.type == DType::F8E4M3;
+  if (matrix.type != DType::BF16 && matrix.type != DType::F32 && !scaled)
+    return refuse(slot, "matrices of " + std::string(name(matrix.type)) + ": only bf16, f32 and f8E4M3FN are packed");
+  bool sound = matrix.blockColumns > 0 && matrix.blockRows > 0 && 128 % matrix.blockRows == 0;
+  if (scaled ? !sound : matrix.blockColumns != 0 || matrix.blockRows != 0)
+    return refuse(slot, "scales of " + std::to_string(matrix.blockColumns) + " columns x " +
+                            std::to_string(matrix.blockRows) + " rows do not fit matrices of " +
+                            std::string(name(matrix.type)));
   for (const SourceTensor &source : slot.sources) {
     if (bool(source.scales) != scaled)
       return refuse(slot, "tensor '" + shortened(source.name) + "' has " +
-                              (scaled ? "no scales, its panels do" : "scales, its panels have none"));
+                              (scaled ? "no scales, its matrices do" : "scales, its matrices have none"));
     if (scaled && (source.scales->blockRows < 1 || source.scales->blockColumns < 1))
       return refuse(slot, "tensor '" + shortened(source.name) + "' is in blocks of " +
                               std::to_string(source.scales->blockRows) + " x " +
@@ -63,19 +70,19 @@ Status check(const WeightSlot &slot) {
     if (!reasonable({rows->elements}))
       return refuse(slot, std::to_string(rows->elements) + " elements");
     if (rows->type == DType::F8E4M3)
-      return refuse(slot, "rows of f8E4M3FN: scaled blocks are packed in panels only");
-  } else if (const auto *panels = std::get_if<PanelLayout>(&slot.transform)) {
-    if (panels->interleave != 1 && panels->interleave != 2)
-      return refuse(slot, "interleave " + std::to_string(panels->interleave) + ": must be 1 or 2");
-    if (Status status = checkStorage(slot, *panels); !status)
+      return refuse(slot, "elements of f8E4M3FN: scaled blocks are packed in matrices only");
+  } else if (const Matrix *matrix = matrixOf(slot.transform)) {
+    if (matrix->parts != 1 && matrix->parts != 2)
+      return refuse(slot, std::to_string(matrix->parts) + " parts: must be 1 or 2");
+    if (Status status = checkStorage(slot, *matrix); !status)
       return status;
-    if (panels->k > maxContraction || !reasonable({panels->n}) || !reasonable({panels->k}) ||
-        !reasonable({panels->matrices, panels->n + PanelLayout::columns, panels->k + 1}))
-      return refuse(slot, std::to_string(panels->matrices) + " matrices of " + std::to_string(panels->n) + " x " +
-                              std::to_string(panels->k) + ": too large (k at most " + std::to_string(maxContraction) +
+    if (matrix->k > maxContraction || !reasonable({matrix->n}) || !reasonable({matrix->k}) ||
+        !reasonable({matrix->count, matrix->n + panelColumns, matrix->k + 16}))
+      return refuse(slot, std::to_string(matrix->count) + " matrices of " + std::to_string(matrix->n) + " x " +
+                              std::to_string(matrix->k) + ": too large (k at most " + std::to_string(maxContraction) +
                               ")");
-    if (panels->n % panels->interleave || slot.sources.size() % panels->interleave)
-      return refuse(slot, "gate and up come in pairs: n = " + std::to_string(panels->n) + ", " +
+    if (matrix->n % matrix->parts || slot.sources.size() % matrix->parts)
+      return refuse(slot, "gate and up come in pairs: n = " + std::to_string(matrix->n) + ", " +
                               std::to_string(slot.sources.size()) + " sources");
   } else if (const auto &table = std::get<Table>(slot.transform); !reasonable({table.bytes}) || !slot.sources.empty()) {
     return refuse(slot, "a table of " + std::to_string(table.bytes) + " bytes with " +

@@ -27,7 +27,7 @@ std::vector<Array> resultsOf(const KernelBody &body, int64_t poked) {
   std::vector<void *> arguments;
   for (size_t i = 0; i < list.size(); ++i)
     arguments.push_back(list[i].role == Operand::Role::Step ? static_cast<void *>(&step.step) : arrays[i].data());
-  EXPECT_TRUE(evaluate(desc, arguments.data(), step.step));
+  EXPECT_TRUE(evaluate(desc, arguments.data(), step.step, WeightLayout::Panels));
   std::vector<Array> results;
   for (size_t i = 0; i < list.size(); ++i)
     if (list[i].role == Operand::Role::Result)

@@ -111,7 +111,7 @@ double bytesOf(const Cost &cost) {
 
 /// The rule of a kernel gives what count gives.
 void expectRule(const KernelDesc &desc, CountedRows rows) {
-  CostRule rule = costRule(desc);
+  CostRule rule = costRule(desc, WeightLayout::Panels);
   EXPECT_EQ(rule.rows, rows);
   for (Load load : {Load{1, 0, 0}, Load{3, 17, 40}, Load{512, 256.5, 512}}) {
     Cost cost = count(desc, load);

@@ -52,37 +52,6 @@ TEST(Orders, LeavesOfTheCombine) {
   EXPECT_EQ(combineLeaves(7), 1);
 }
 
-TEST(PanelLayout, IndexIsOneToOneAndColumnsAreNeighbours) {
-  for (int64_t interleave : {1, 2})
-    for (DType type : {DType::F32, DType::BF16}) {
-      PanelLayout w{type, 2, interleave == 2 ? 40 : 37, 5, interleave};
-      std::set<int64_t> seen;
-      for (int64_t m = 0; m < w.matrices; ++m)
-        for (int64_t n = 0; n < w.n; ++n)
-          for (int64_t k = 0; k < w.k; ++k)
-            EXPECT_TRUE(seen.insert(w.index(m, n, k)).second);
-      EXPECT_GE(*seen.begin(), 0);
-      EXPECT_LT(*seen.rbegin(), w.elements());
-      EXPECT_EQ(w.index(0, 1, 0) - w.index(0, 0, 0), w.kStep());
-    }
-}
-
-TEST(PanelLayout, InterleavedPanelsHoldGateThenUp) {
-  PanelLayout w{DType::F32, 1, 40, 3, 2};
-  EXPECT_EQ(w.panels(), 2);
-  EXPECT_EQ(w.index(0, 0, 0), 0);
-  EXPECT_EQ(w.index(0, 20, 0), 16);                // up column 0
-  EXPECT_EQ(w.index(0, 16, 0), w.panelElements()); // gate column 16
-  EXPECT_EQ(w.index(0, 0, 1), PanelLayout::columns);
-}
-
-TEST(PanelLayout, Bf16PairsAreAdjacent) {
-  PanelLayout w{DType::BF16, 1, 32, 5, 1};
-  EXPECT_EQ(w.index(0, 3, 1) - w.index(0, 3, 0), 1);
-  EXPECT_EQ(w.index(0, 3, 2) - w.index(0, 3, 0), 64);
-  EXPECT_EQ(w.panelElements(), 6 * 32);
-}
-
 TEST(Operands, FollowTheOrderOfTheDescription) {
   LinearDesc d = linear(64, 96);
   EXPECT_EQ(names({"", d}), "x w y");

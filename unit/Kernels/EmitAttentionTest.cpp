@@ -199,14 +199,14 @@ void checkExpanded(DType type, DType cache) {
   d.value = 35;
   d.q = rowsOf(heads * 26, type);
   d.o = rowsOf(heads * 35, type);
-  d.uk = {DType::BF16, heads, 20, 40, 1};
+  d.uk = {DType::BF16, heads, 20, 40};
   d.uv = {DType::BF16, heads, 35, 40, 1};
   TestStep step(std::vector<Sequence>{
       {0, 33, K2RT_FORM_EXPANDED}, {9, 1, K2RT_FORM_ABSORBED}, {60, 70, K2RT_FORM_EXPANDED}, {1023, 2}});
   Random random(5);
   Array q(type, random.vector(step.rows() * d.q.stride));
-  Array uk = pack(d.uk, [&](int64_t, int64_t, int64_t) { return random(); });
-  Array uv = pack(d.uv, [&](int64_t, int64_t, int64_t) { return random(); });
+  Array uk = pack(d.uk, [&](int64_t, int64_t, int64_t) { return random(); }, weightsOfTarget());
+  Array uv = pack(d.uv, [&](int64_t, int64_t, int64_t) { return random(); }, weightsOfTarget());
   Array latent = cachePlane(step, 40, cache, 1), rope = cachePlane(step, 6, cache, 2);
   Array capture(DType::F32, std::vector<float>(2 * heads, -100.0f));
   expectSameBits(

@@ -11,6 +11,7 @@ namespace {
 
 class EmitBlockScaled : public EmitTest {};
 K2C_EMIT_TARGETS(EmitBlockScaled);
+K2C_EMIT_ROWS(EmitBlockScaled);
 
 /// The format as it is written down: sign, exponent with bias 7, mantissa; exponent 0 has no hidden one.
 double valueOf(uint8_t code) {
@@ -20,52 +21,51 @@ double valueOf(uint8_t code) {
   return code & 0x80 ? -magnitude : magnitude;
 }
 
-/// Random codes and scales of a layout, packed, and the f32 panels that mean the same.
+/// Random codes and scales, as the target reads them, and f32 panels that mean the same.
 struct BlockScaled {
-  PanelLayout scaled, plain;
+  MatrixLayout scaled;
+  PanelLayout plain;
   std::vector<char> bytes;
   Array wide;
 
-  explicit BlockScaled(const PanelLayout &layout, uint64_t seed = 1)
-      : scaled(layout), plain(layout), wide(DType::F32, 0) {
-    plain.type = DType::F32;
-    plain.scaleColumns = plain.scaleRows = 0;
-    bytes.resize(layout.bytes());
-    wide = Array(DType::F32, plain.elements());
+  explicit BlockScaled(const Matrix &matrix, uint64_t seed = 1)
+      : scaled(layoutOf(matrix, weightsOfTarget())),
+        plain{{DType::F32, matrix.count, matrix.n, matrix.k, matrix.parts}}, wide(DType::F32, plain.bytes() / 4) {
+    bytes.resize(std::visit([](const auto &layout) { return layout.bytes(); }, scaled));
     Random random(seed);
     std::vector<float> scales(bytes.size(), 0.0f); // by byte offset; 0: not drawn yet
-    for (int64_t m = 0; m < layout.matrices; ++m)
-      for (int64_t n = 0; n < layout.n; ++n)
-        for (int64_t k = 0; k < layout.k; ++k) {
-          int64_t at = layout.scaleOffset(m, n, k);
-          if (scales[at] == 0)
-            scales[at] = std::ldexp(1.5f + random() / 4, int(random.below(40)) - 30);
-          set(m, n, k, uint8_t(random.below(127) | random.below(2) << 7), scales[at]);
+    for (int64_t m = 0; m < matrix.count; ++m)
+      for (int64_t n = 0; n < matrix.n; ++n)
+        for (int64_t k = 0; k < matrix.k; ++k) {
+          float &scale = scales[scaleOffset(m, n, k)];
+          if (scale == 0)
+            scale = std::ldexp(1.5f + random() / 4, int(random.below(40)) - 30);
+          set(m, n, k, uint8_t(random.below(127) | random.below(2) << 7), scale);
         }
   }
 
+  int64_t scaleOffset(int64_t m, int64_t n, int64_t k) const {
+    return std::visit([&](const auto &layout) { return layout.scaleOffset(m, n, k); }, scaled);
+  }
   void set(int64_t m, int64_t n, int64_t k, uint8_t code, float scale) {
-    bytes[scaled.index(m, n, k)] = char(code);
-    std::memcpy(&bytes[scaled.scaleOffset(m, n, k)], &scale, sizeof scale);
-    wide.set(plain.index(m, n, k), float(valueOf(code)) * scale);
+    bytes[std::visit([&](const auto &layout) { return layout.offset(m, n, k); }, scaled)] = char(code);
+    std::memcpy(&bytes[scaleOffset(m, n, k)], &scale, sizeof scale);
+    wide.set(plain.offset(m, n, k) / 4, float(valueOf(code)) * scale);
   }
 };
 
-PanelLayout blocks(int64_t n, int64_t k, int64_t blockColumns, int64_t blockRows, int64_t interleave = 1,
-                   int64_t matrices = 1) {
-  PanelLayout layout{DType::F32, matrices, n, k, interleave};
-  layout.storeBlocks(blockColumns, blockRows);
-  return layout;
+Matrix blocks(int64_t n, int64_t k, int64_t blockColumns, int64_t blockRows, int64_t parts = 1, int64_t count = 1) {
+  return {DType::F8E4M3, count, n, k, parts, blockColumns, blockRows};
 }
 
-LinearDesc linear(const PanelLayout &w, DType type = DType::F32) {
+LinearDesc linear(const Matrix &w, DType type = DType::F32) {
   LinearDesc desc;
-  int64_t columns = w.interleave == 2 ? w.n / 2 : w.n;
+  int64_t columns = w.partColumns();
   desc.x = {RowSpace::Token, w.k, w.k + 3, type};
   desc.y = {RowSpace::Token, columns, columns + 1, type};
   desc.w = w;
   desc.order = {w.k, leafCount(w.k)};
-  desc.epilogue.gatedSilu = w.interleave == 2;
+  desc.epilogue.gatedSilu = w.parts == 2;
   return desc;
 }
 
@@ -73,14 +73,14 @@ LinearDesc linear(const PanelLayout &w, DType type = DType::F32) {
 void check(const std::string &name, const LinearDesc &desc, const std::vector<int64_t> &rowCounts) {
   BlockScaled weights(desc.w);
   LinearDesc plain = desc;
-  plain.w = weights.plain;
+  plain.w = weights.plain.matrix;
   for (int64_t rows : rowCounts) {
     TestStep step(TestStep::plain(rows));
     Array x(desc.x.type, Random(3).vector(rows * desc.x.stride)), y(desc.y.type, rows * desc.y.stride), same = y;
     expectSameBits({name + "." + std::to_string(rows), desc}, step.step, {y}, [&](std::vector<Array> &r) {
       return std::vector<void *>{x.data(), weights.bytes.data(), r[0].data()};
     });
-    EXPECT_TRUE(evaluateWith(desc, step.step, {x.data(), weights.bytes.data(), y.data()}));
+    EXPECT_TRUE(evaluateWith(desc, step.step, {x.data(), weights.bytes.data(), y.data()}, weightsOfTarget()));
     EXPECT_TRUE(evaluateWith(plain, step.step, {x.data(), weights.wide.data(), same.data()}));
     EXPECT_TRUE(y == same) << name << ": block-scaled against f32 weights";
   }
@@ -104,7 +104,7 @@ TEST_P(EmitBlockScaled, EveryCodeIsExactUnderDaz) {
       }
   };
   std::vector<void *> args = {x.data(), weights.bytes.data(), y.data()};
-  EXPECT_TRUE(evaluate({"codes", desc}, args.data(), step.step));
+  EXPECT_TRUE(evaluate({"codes", desc}, args.data(), step.step, weightsOfTarget()));
   check("evaluate");
   Expected<CompiledKernel> kernel = compileForTarget({"codes", desc});
   ASSERT_TRUE(kernel) << kernel.error().text();

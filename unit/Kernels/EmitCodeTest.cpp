@@ -12,7 +12,7 @@ namespace {
 LinearDesc linear(DType w) {
   LinearDesc desc;
   desc.x = desc.y = Rows{RowSpace::Token, 1024, 1024, DType::F32};
-  desc.w = PanelLayout{w, 1, 1024, 1024, 1};
+  desc.w = Matrix{w, 1, 1024, 1024};
   desc.order = {1024, leafCount(1024)};
   return desc;
 }

@@ -84,14 +84,14 @@ void checkGrouped(const std::string &name, int64_t tokens, bool gatedSilu, bool 
   LinearDesc desc;
   desc.x = rowsOf(k, DType::F32, RowSpace::Slot);
   desc.y = rowsOf(columns, DType::F32, RowSpace::Slot);
-  desc.w = PanelLayout{DType::BF16, experts, n, k, gatedSilu ? 2 : 1};
+  desc.w = Matrix{DType::BF16, experts, n, k, gatedSilu ? 2 : 1};
   desc.order = {k, leafCount(k)};
   desc.epilogue.gatedSilu = gatedSilu;
   desc.epilogue.weighted = weighted;
   desc.grouped = true;
   desc.slotsPerToken = Routed::topK;
   Array x(DType::F32, random.vector(tokens * Routed::topK * k));
-  Array w = pack(desc.w, [&](int64_t, int64_t, int64_t) { return random(); });
+  Array w = pack(desc.w, [&](int64_t, int64_t, int64_t) { return random(); }, weightsOfTarget());
   Array slotWeights(DType::F32, random.vector(tokens * Routed::topK));
   Array y(DType::F32, std::vector<float>(tokens * Routed::topK * columns, -77.0f));
   expectSameBits({name, desc}, routed.step.step, {y}, [&](std::vector<Array> &r) {
@@ -126,7 +126,7 @@ TEST_P(EmitDispatch, HeadLinearTakesRowsOfItsForm) {
     HeadLinearDesc desc{
         rowsOf(heads * 50), rowsOf(heads * n), heads, 50, {DType::BF16, heads, n, k, 1}, {k, 1}, filter};
     Array x(DType::F32, random.vector(rows * heads * 50)), y(DType::F32, std::vector<float>(rows * heads * n, -77.0f));
-    Array w = pack(desc.w, [&](int64_t, int64_t, int64_t) { return random(); });
+    Array w = pack(desc.w, [&](int64_t, int64_t, int64_t) { return random(); }, weightsOfTarget());
     expectSameBits({"head", desc}, step.step, {y},
                    [&](std::vector<Array> &r) { return std::vector<void *>{x.data(), w.data(), r[0].data()}; });
   }

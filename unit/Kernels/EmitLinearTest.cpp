@@ -6,25 +6,22 @@ namespace {
 
 class EmitLinear : public EmitTest {};
 K2C_EMIT_TARGETS(EmitLinear);
+K2C_EMIT_ROWS(EmitLinear);
 
 struct Problem {
   LinearDesc desc;
   Array x, norm, w, bias, residual;
 };
 
-Array randomPanels(const PanelLayout &layout, Random &random) {
-  return pack(layout, [&](int64_t, int64_t, int64_t) { return random(); });
-}
-
-PanelLayout panels(DType type, int64_t n, int64_t k, int64_t interleave = 1, int64_t matrices = 1) {
-  return PanelLayout{type, matrices, n, k, interleave};
+Array randomMatrix(const Matrix &matrix, Random &random) {
+  return pack(matrix, [&](int64_t, int64_t, int64_t) { return random(); }, weightsOfTarget());
 }
 
 LinearDesc linear(DType x, DType w, int64_t n, int64_t k) {
   LinearDesc desc;
   desc.x = {RowSpace::Token, k, k + 3, x};
   desc.y = {RowSpace::Token, n, n + 1, x};
-  desc.w = panels(w, n, k);
+  desc.w = Matrix{w, 1, n, k};
   desc.order = {k, leafCount(k)};
   return desc;
 }
@@ -32,7 +29,7 @@ LinearDesc linear(DType x, DType w, int64_t n, int64_t k) {
 /// Runs `desc` on the given row counts.
 void check(const std::string &name, const LinearDesc &desc, std::vector<int64_t> rowCounts) {
   Random random;
-  Array w = randomPanels(desc.w, random), norm(desc.normWeight, random.vector(desc.x.width));
+  Array w = randomMatrix(desc.w, random), norm(desc.normWeight, random.vector(desc.x.width));
   Array bias(desc.epilogue.biasType, random.vector(desc.w.n));
   for (int64_t rows : rowCounts) {
     TestStep step(TestStep::plain(rows));
@@ -92,7 +89,7 @@ TEST_P(EmitLinear, NormBiasAndResidual) {
 
 TEST_P(EmitLinear, GatedSiluOnInterleavedPanels) {
   LinearDesc desc = linear(DType::F32, DType::BF16, 2 * 41, 96);
-  desc.w.interleave = 2;
+  desc.w.parts = 2;
   desc.y = rowsOf(41);
   desc.epilogue.gatedSilu = desc.epilogue.bias = true;
   check("gated", desc, {1, 15});
@@ -100,7 +97,7 @@ TEST_P(EmitLinear, GatedSiluOnInterleavedPanels) {
 
 TEST_P(EmitLinear, GatedSiluKeepsTheRoundingOfBf16) {
   LinearDesc desc = linear(DType::BF16, DType::BF16, 2 * 48, 96);
-  desc.w.interleave = 2;
+  desc.w.parts = 2;
   desc.y = rowsOf(48, DType::BF16);
   desc.epilogue.gatedSilu = true;
   check("gated_bf16", desc, {1, 15});

@@ -27,21 +27,26 @@ struct FlushDenormals {
 
 /// The target of the running test.
 const HostTarget *current = nullptr;
+WeightLayout currentWeights = WeightLayout::Panels;
 
-std::string keyOf(const KernelDesc &desc, int64_t splitTokens) {
-  return canonicalKey(desc) + " split " + std::to_string(splitTokens);
+std::string keyOf(const KernelDesc &desc, WeightLayout weights, int64_t splitTokens) {
+  return canonicalKey(desc) + (weights == WeightLayout::Rows ? " rows" : " panels") + " split " +
+         std::to_string(splitTokens);
 }
 
-Expected<CompiledKernel> compile(const KernelDesc &desc, const HostTarget &target, int64_t splitTokens = 0) {
+Expected<CompiledKernel> compile(const KernelDesc &desc, const HostTarget &target, WeightLayout weights,
+                                 int64_t splitTokens) {
   static TemporaryFolder folder;
   static int64_t serial = 0;
   CompiledKernel kernel;
   kernel.target = target.cpu;
-  kernel.tile = chooseTile(desc, target.tileTarget());
+  TargetInfo core = target.tileTarget();
+  core.weights = weights;
+  kernel.tile = chooseTile(desc, core);
   kernel.tile.splitTokens = splitTokens;
   kernel.grid = gridOf(desc, kernel.tile);
   kernel.scratchBytes = scratchBytes(desc, kernel.tile);
-  ObjectJob job{desc.name, keyOf(desc, splitTokens),
+  ObjectJob job{desc.name, keyOf(desc, weights, splitTokens),
                 [&](mlir::MLIRContext *context) { return emitKernel(context, desc, kernel.tile, "kernel"); }};
   ObjectOptions options;
   options.cacheDir = folder.path.str().str();
@@ -63,7 +68,8 @@ Expected<CompiledKernel> compile(const KernelDesc &desc, const HostTarget &targe
 void EmitTest::SetUp() {
   static const HostTarget narrow = *HostTarget::forCpu("x86-64-v3"), wide = *HostTarget::forCpu("x86-64-v4"),
                           host = *HostTarget::detect();
-  current = GetParam() == EmitTarget::Avx2 ? &narrow : GetParam() == EmitTarget::Avx512 ? &wide : &host;
+  current = GetParam() == EmitTarget::Avx512 ? &wide : GetParam() == EmitTarget::Avx512Bf16 ? &host : &narrow;
+  currentWeights = GetParam() == EmitTarget::Rows ? WeightLayout::Rows : WeightLayout::Panels;
   if (GetParam() == EmitTarget::Avx512 && !host.tileTarget().hasAvx512)
     GTEST_SKIP() << "this machine has no AVX-512";
   if (GetParam() == EmitTarget::Avx512Bf16 && !host.tileTarget().hasAvx512Bf16)
@@ -71,22 +77,25 @@ void EmitTest::SetUp() {
 }
 
 std::string nameOf(EmitTarget target) {
-  return target == EmitTarget::Avx2 ? "avx2" : target == EmitTarget::Avx512 ? "avx512" : "avx512bf16";
+  constexpr const char *names[] = {"avx2", "avx512", "avx512bf16", "rows"};
+  return names[size_t(target)];
 }
+
+WeightLayout weightsOfTarget() { return currentWeights; }
 
 Expected<CompiledKernel> compileForHost(const KernelDesc &desc) {
   Expected<HostTarget> host = HostTarget::detect();
   if (!host)
     return host.takeError();
-  return compile(desc, *host);
+  return compile(desc, *host, WeightLayout::Panels, /*splitTokens=*/0);
 }
 
 Expected<CompiledKernel> compileForTarget(const KernelDesc &desc, int64_t splitTokens) {
   static std::map<std::string, CompiledKernel> known;
-  const std::string key = keyOf(desc, splitTokens) + " for " + current->cpu;
+  const std::string key = keyOf(desc, currentWeights, splitTokens) + " for " + current->cpu;
   if (auto found = known.find(key); found != known.end())
     return found->second;
-  Expected<CompiledKernel> kernel = compile(desc, *current, splitTokens);
+  Expected<CompiledKernel> kernel = compile(desc, *current, currentWeights, splitTokens);
   if (kernel)
     known[key] = *kernel;
   return kernel;
@@ -141,7 +150,7 @@ void expectSameBits(const KernelDesc &desc, const k2rt_ir_step &step, const std:
   std::vector<Array> expected = initial;
   std::vector<void *> args = arguments(expected);
   ASSERT_EQ(operands(desc).size(), args.size());
-  Status status = evaluate(desc, args.data(), step);
+  Status status = evaluate(desc, args.data(), step, currentWeights);
   ASSERT_TRUE(status) << status.error().text();
   Expected<CompiledKernel> kernel = compileForTarget(desc, splitTokens);
   ASSERT_TRUE(kernel) << kernel.error().text();

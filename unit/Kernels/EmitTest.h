@@ -16,10 +16,15 @@
 namespace k2c::test {
 
 /// What emitted kernels are compiled for: x86-64-v3, x86-64-v4, or this machine's CPU with AVX512-BF16.
-enum class EmitTarget { Avx2, Avx512, Avx512Bf16 };
+/// Rows: x86-64-v3 as a target that reads matrices in rows.
+enum class EmitTarget { Avx2, Avx512, Avx512Bf16, Rows };
 std::string nameOf(EmitTarget target);
 
-/// The fixture of tests that run emitted kernels; instantiate it with K2C_EMIT_TARGETS(Fixture).
+/// How the matrices of the running test's target lie.
+WeightLayout weightsOfTarget();
+
+/// The fixture of tests that run emitted kernels; instantiate it with K2C_EMIT_TARGETS(Fixture), and where kernels read
+/// matrices with K2C_EMIT_ROWS(Fixture), too.
 class EmitTest : public testing::TestWithParam<EmitTarget> {
 protected:
   void SetUp() override;
@@ -27,6 +32,10 @@ protected:
 #define K2C_EMIT_TARGETS(Fixture)                                                                                      \
   INSTANTIATE_TEST_SUITE_P(Emit, Fixture,                                                                              \
                            testing::Values(EmitTarget::Avx2, EmitTarget::Avx512, EmitTarget::Avx512Bf16),              \
+                           [](const auto &info) { return nameOf(info.param); })
+
+#define K2C_EMIT_ROWS(Fixture)                                                                                         \
+  INSTANTIATE_TEST_SUITE_P(EmitInRows, Fixture, testing::Values(EmitTarget::Rows),                                     \
                            [](const auto &info) { return nameOf(info.param); })
 
 /// A compiled kernel and how it is launched.

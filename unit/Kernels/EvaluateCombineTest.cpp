@@ -79,7 +79,7 @@ TEST(GroupedLinear, ComputesEachSlotWithItsExpertAndWeight) {
     for (int64_t c = 0; c < n && moe.slotOfRoute()[route] >= 0; ++c) {
       float sum = 0;
       for (int64_t i = 0; i < k; ++i)
-        sum = std::fma(x[route / Moe::topK * k + i], w[d.w.index(moe.chosen[route], c, i)], sum);
+        sum = std::fma(x[route / Moe::topK * k + i], w[elementOf(d.w, moe.chosen[route], c, i)], sum);
       float expected = (sum + bias[moe.chosen[route] * n + c]) * weights[route];
       EXPECT_EQ(y[moe.slotOfRoute()[route] * n + c], expected);
     }

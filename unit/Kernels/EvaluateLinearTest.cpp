@@ -36,7 +36,7 @@ TEST_P(LinearShapes, AgreesWithDoublePrecision) {
     for (int64_t n = 0; n < c.n; ++n) {
       double sum = 0, size = 0;
       for (int64_t k = 0; k < c.k; ++k) {
-        double product = double(x[r * c.k + k]) * double(w[d.w.index(0, n, k)]);
+        double product = double(x[r * c.k + k]) * double(w[elementOf(d.w, 0, n, k)]);
         sum += product;
         size += std::abs(product);
       }
@@ -99,7 +99,7 @@ TEST(LinearEpilogue, AppliesInTheDocumentedOrder) {
   LinearDesc d = linearOf({rows, 2 * inner, k, DType::F32, DType::F32});
   d.y = rowsOf(inner, DType::BF16);
   std::vector<int32_t> plan{0, rows, 1, 0, 1, 0}; // one expert; slot 0 is token 1
-  d.w.interleave = 2;
+  d.w.parts = 2;
   d.x.space = d.y.space = RowSpace::Slot;
   d.epilogue = {true, true, true, true, DType::F32};
   d.residual = rowsOf(inner, DType::BF16, RowSpace::Slot);
@@ -115,8 +115,8 @@ TEST(LinearEpilogue, AppliesInTheDocumentedOrder) {
     for (int64_t n = 0; n < inner; ++n) {
       float gate = 0, up = 0;
       for (int64_t i = 0; i < k; ++i) {
-        gate = std::fma(x[r * k + i], w[d.w.index(0, n, i)], gate);
-        up = std::fma(x[r * k + i], w[d.w.index(0, inner + n, i)], up);
+        gate = std::fma(x[r * k + i], w[elementOf(d.w, 0, n, i)], gate);
+        up = std::fma(x[r * k + i], w[elementOf(d.w, 0, inner + n, i)], up);
       }
       gate = ofBf16(bf16Of(gate + bias[n]));
       up = ofBf16(bf16Of(up + bias[inner + n]));
@@ -129,7 +129,7 @@ TEST(LinearEpilogue, FusionKeepsTheRoundings) {
   constexpr int64_t k = 70, inner = 40, rows = 3;
   for (DType type : {DType::F32, DType::BF16}) {
     LinearDesc fused = linearOf({rows, 2 * inner, k, type, DType::BF16});
-    fused.w.interleave = 2;
+    fused.w.parts = 2;
     fused.y = fused.residual = rowsOf(inner, type);
     fused.epilogue.gatedSilu = fused.epilogue.residual = true;
     LinearDesc plain = linearOf({rows, 2 * inner, k, type, DType::BF16});
@@ -185,7 +185,7 @@ TEST(HeadLinear, IsOneLinearAHeadOnTheRowsOfItsForm) {
       for (int64_t c = 0; c < n; ++c) {
         float sum = 0;
         for (int64_t i = 0; i < k; ++i)
-          sum = std::fma(x[r * rowStride + h * headStride + i], w[d.w.index(h, c, i)], sum);
+          sum = std::fma(x[r * rowStride + h * headStride + i], w[elementOf(d.w, h, c, i)], sum);
         EXPECT_EQ(y[(r * heads + h) * n + c], r < 2 ? 42.0f : sum);
       }
 }

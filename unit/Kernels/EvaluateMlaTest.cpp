@@ -18,9 +18,9 @@ constexpr int64_t heads = 3, latent = 80, nope = 24, rope = 10, value = 17, keyD
 
 struct MlaProblem {
   AttentionShape shape;
-  PanelLayout uk{DType::BF16, heads, nope, latent, 1};
-  PanelLayout ukT{DType::BF16, heads, latent, nope, 1};
-  PanelLayout uv{DType::BF16, heads, value, latent, 1};
+  Matrix uk{DType::BF16, heads, nope, latent};
+  Matrix ukT{DType::BF16, heads, latent, nope};
+  Matrix uv{DType::BF16, heads, value, latent};
   Array ukData, ukTData, uvData;
 
   MlaProblem()

@@ -16,7 +16,7 @@ namespace {
 
 // clang-format off
 auto members(Rows &r) { auto &[a, b, c, d] = r; return std::tie(a, b, c, d); }
-auto members(PanelLayout &p) { auto &[a, b, c, d, e, f, g] = p; return std::tie(a, b, c, d, e, f, g); }
+auto members(Matrix &p) { auto &[a, b, c, d, e, f, g] = p; return std::tie(a, b, c, d, e, f, g); }
 auto members(Contraction &c) { auto &[a, b] = c; return std::tie(a, b); }
 auto members(Epilogue &p) { auto &[a, b, c, d, e] = p; return std::tie(a, b, c, d, e); }
 auto members(AttentionShape &s) { auto &[a, b, c, d, e] = s; return std::tie(a, b, c, d, e); }
@@ -83,10 +83,10 @@ template <class Desc> void expectEachFieldInKey(const Desc &base) {
   }
 }
 
-PanelLayout scaled() {
-  PanelLayout panels;
-  panels.scaleColumns = panels.scaleRows = 8;
-  return panels;
+Matrix scaled() {
+  Matrix matrix;
+  matrix.blockColumns = matrix.blockRows = 8;
+  return matrix;
 }
 
 /// With all that is part of the key under a condition only.

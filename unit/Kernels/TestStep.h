@@ -85,13 +85,28 @@ private:
 };
 
 /// Packs w(matrix, n, k); padding is zero.
-inline Array pack(const PanelLayout &layout, const std::function<float(int64_t, int64_t, int64_t)> &w) {
-  Array packed(layout.type, layout.elements());
-  for (int64_t m = 0; m < layout.matrices; ++m)
-    for (int64_t n = 0; n < layout.n; ++n)
-      for (int64_t k = 0; k < layout.k; ++k)
-        packed.set(layout.index(m, n, k), w(m, n, k));
-  return packed;
+inline Array pack(const MatrixLayout &weights, const std::function<float(int64_t, int64_t, int64_t)> &w) {
+  return std::visit(
+      [&](const auto &layout) {
+        const Matrix &matrix = layout.matrix;
+        const int64_t width = byteWidth(matrix.type);
+        Array packed(matrix.type, layout.bytes() / width);
+        for (int64_t m = 0; m < matrix.count; ++m)
+          for (int64_t n = 0; n < matrix.n; ++n)
+            for (int64_t k = 0; k < matrix.k; ++k)
+              packed.set(layout.offset(m, n, k) / width, w(m, n, k));
+        return packed;
+      },
+      weights);
+}
+inline Array pack(const Matrix &matrix, const std::function<float(int64_t, int64_t, int64_t)> &w,
+                  WeightLayout weights = WeightLayout::Panels) {
+  return pack(layoutOf(matrix, weights), w);
+}
+
+/// Index of W[n][k] of matrix `m` in packed panels.
+inline int64_t elementOf(const Matrix &matrix, int64_t m, int64_t n, int64_t k) {
+  return PanelLayout{matrix}.offset(m, n, k) / byteWidth(matrix.type);
 }
 
 /// `rows` new tokens of a sequence that has `cached` ones.
@@ -160,10 +175,11 @@ private:
 /// evaluate() with the arguments in order; the layer ordinal is passed as `ordinal(l)`.
 inline void *ordinal(int64_t l) { return reinterpret_cast<void *>(intptr_t(l)); }
 
-inline Status evaluateWith(const KernelBody &body, const k2rt_ir_step &step, std::initializer_list<void *> args) {
+inline Status evaluateWith(const KernelBody &body, const k2rt_ir_step &step, std::initializer_list<void *> args,
+                           WeightLayout weights = WeightLayout::Panels) {
   KernelDesc desc{"kernel", body};
   EXPECT_EQ(operands(desc).size(), args.size());
-  return evaluate(desc, args.begin(), step);
+  return evaluate(desc, args.begin(), step, weights);
 }
 
 inline Rows rowsOf(int64_t width, DType type = DType::F32, RowSpace space = RowSpace::Token) {

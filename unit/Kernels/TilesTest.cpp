@@ -164,14 +164,15 @@ TEST(Grids, AttentionOfFewTokensIsSplitForManyWorkers) {
 
 // The panels of an item, and how items are numbered, are those of TileConfig.h.
 TEST(Shares, FollowTheGrid) {
-  auto shareOf = [](const KernelDesc &desc, size_t operand) {
-    k2rt_share share = weightShare(desc, operands(desc)[operand]);
+  auto shareOf = [](const KernelDesc &desc, size_t operand, WeightLayout weights = WeightLayout::Panels) {
+    k2rt_share share = weightShare(desc, operands(desc)[operand], weights);
     return std::vector<int64_t>{share.groups, share.items, share.item_bytes};
   };
   using Share = std::vector<int64_t>;
   EXPECT_EQ(shareOf(linear(DType::F32, DType::BF16), 1), (Share{1, 64, 7168 * 32 * 2}));
   EXPECT_EQ(shareOf(linear(DType::F32, DType::BF16, true), 1), (Share{384, 64, 7168 * 32 * 2}));
   EXPECT_EQ(shareOf(linear(DType::F32, DType::BF16), 0), (Share{1, 0, 0})); // activations
+  EXPECT_EQ(shareOf(linear(DType::F32, DType::BF16), 1, WeightLayout::Rows), (Share{1, 0, 0}));
   RmsNormDesc norm;
   norm.x.width = norm.y.width = 64;
   EXPECT_EQ(shareOf({"", norm}, 1), (Share{1, 0, 0}));

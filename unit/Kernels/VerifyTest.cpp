@@ -36,7 +36,7 @@ TEST(Verify, AcceptsALinearAndNamesWhatIsWrongWithAnother) {
   d.order.leaves = 3;
   EXPECT_EQ(failure(d), "k: the leaves of a contraction are a power of two");
   d = linear();
-  d.w.matrices = 2;
+  d.w.count = 2;
   EXPECT_EQ(failure(d), "k: w matrices is 2, but their number is 1");
   d = linear();
   d.slotsPerToken = 0;
@@ -52,8 +52,8 @@ TEST(Verify, GatedGroupedAndWeightedLinears) {
   d.epilogue.gatedSilu = true;
   EXPECT_EQ(failure(d), "k: w n is 64, but the output width is 128");
   d.y = rowsOf(32);
-  EXPECT_EQ(failure(d), "k: gated epilogues and interleaved panels come together");
-  d.w.interleave = 2;
+  EXPECT_EQ(failure(d), "k: gated epilogues and matrices of two parts come together");
+  d.w.parts = 2;
   EXPECT_EQ(failure(d), "");
   d.epilogue.weighted = true;
   EXPECT_EQ(failure(d), "k: slot weights need a grouped linear");
@@ -172,35 +172,34 @@ TEST(Verify, ActivationsAndCachesAreF32OrBf16) {
   EXPECT_EQ(failure(attention), "k: caches are f32 or bf16");
 }
 
-TEST(Verify, PackedWeightsAreOfATypeThatKernelsRead) {
+TEST(Verify, MatricesAreOfATypeThatKernelsRead) {
   LinearDesc d = linear();
   d.w.type = DType::F16;
-  EXPECT_EQ(failure(d), "k: packed weights are f32, bf16 or f8E4M3FN");
+  EXPECT_EQ(failure(d), "k: matrices are f32, bf16 or f8E4M3FN");
   d.w.type = DType::F8E4M3;
-  EXPECT_EQ(failure(d), "k: f8E4M3FN panels and scales come together");
-  d.w.storeBlocks(32, 32);
+  EXPECT_EQ(failure(d), "k: f8E4M3FN matrices and scales come together");
+  d.w.blockColumns = d.w.blockRows = 32;
   EXPECT_EQ(failure(d), "");
   d.w.type = DType::BF16;
-  EXPECT_EQ(failure(d), "k: f8E4M3FN panels and scales come together");
+  EXPECT_EQ(failure(d), "k: f8E4M3FN matrices and scales come together");
 }
 
-TEST(Verify, AScaleStaysInItsPanelAndItsLeaf) {
+TEST(Verify, AScaleStaysInItsLeaf) {
   LinearDesc d = linear();
-  d.w.storeBlocks(32, 32);
-  d.w.scaleRows = 96;
+  d.w.type = DType::F8E4M3;
+  d.w.blockColumns = 32;
+  d.w.blockRows = 96;
   EXPECT_EQ(failure(d), "k: w rows of a scale is 96, no divisor of the unit of a leaf, 128");
-  d.w.scaleColumns = 5;
-  EXPECT_EQ(failure(d), "k: w columns of a scale is 5, no divisor of a panel's columns, 32");
 }
 
-TEST(Verify, PanelsInterleaveGateAndUp) {
+TEST(Verify, AMatrixHasGateAndUpOrNeither) {
   LinearDesc d = linear();
-  d.w.interleave = 3;
-  EXPECT_EQ(failure(d), "k: panels interleave 1, or 2 with an even n");
-  d.w.interleave = 2;
+  d.w.parts = 3;
+  EXPECT_EQ(failure(d), "k: a matrix has one part, or two and an even n");
+  d.w.parts = 2;
   d.y = rowsOf(63);
   d.w.n = 63;
-  EXPECT_EQ(failure(d), "k: panels interleave 1, or 2 with an even n");
+  EXPECT_EQ(failure(d), "k: a matrix has one part, or two and an even n");
 }
 
 TEST(Verify, ClipsHaveRowsAndALimit) {

@@ -65,13 +65,21 @@ struct Entries : testing::Test {
     loadKernelDialects(context);
   }
 
-  /// Compiles the module; entries by name.
-  void compile() {
+  /// Compiles the module for a target whose kernels read matrices in `layout`; entries by name.
+  void compile(kern::WeightLayout layout = kern::WeightLayout::Panels) {
+    library.reset(); // of an earlier program of that name
     mlir::OwningOpRef<mlir::ModuleOp> module = mlir::parseSourceString<mlir::ModuleOp>(twoEntries, &context);
     ASSERT_TRUE(module);
-    mlir::PassManager pm(&context);
-    for (auto form = uint8_t(Form::Model); form <= uint8_t(Form::Runtime); ++form)
-      buildForm(Form(form), pm, {});
+    mlir::PassManager planned(&context), pm(&context);
+    for (Form form : {Form::Model, Form::Planned})
+      buildForm(form, planned, {});
+    ASSERT_TRUE(mlir::succeeded(planned.run(*module)));
+    auto cpu = (*module)->getAttrOfType<kern::CpuAttr>(kern::KernDialect::targetAttrName);
+    (*module)->setAttr(kern::KernDialect::targetAttrName,
+                       kern::CpuAttr::get(&context, cpu.getName(), cpu.getCores(), cpu.getL1(), cpu.getL2(),
+                                          cpu.getFeatures(), layout));
+    for (Form form : {Form::Distributed, Form::Scheduled, Form::Runtime})
+      buildForm(form, pm, {});
     ASSERT_TRUE(mlir::succeeded(pm.run(*module)));
     packWeights(*module);
     mlir::PassManager toLlvm(&context);
@@ -99,9 +107,9 @@ struct Entries : testing::Test {
     for (auto slots : runtime.getOps<rt::WeightSlotsOp>()) {
       const bool isHead = slots.getFamily() == "head";
       auto value = [&](int64_t, int64_t n, int64_t k) { return isHead ? head(n, k) : embedding(n, k); };
-      std::optional<PanelLayout> panels = panelLayout(slots.getLayout());
-      test::Array packed = panels ? test::pack(*panels, value) : test::Array(DType::F32, vocab * hidden);
-      for (int64_t i = 0; !panels && i < vocab * hidden; ++i)
+      const std::optional<MatrixLayout> layout = matrixLayout(slots.getLayout());
+      test::Array packed = layout ? test::pack(*layout, value) : test::Array(DType::F32, vocab * hidden);
+      for (int64_t i = 0; !layout && i < vocab * hidden; ++i)
         packed.set(i, value(0, i / hidden, i % hidden));
       weights.resize(std::max<size_t>(weights.size(), slots.getFirst() + 1));
       weights[slots.getFirst()] = std::make_unique<test::Array>(std::move(packed));
@@ -176,4 +184,16 @@ TEST_F(Entries, OfOneProgramRunApart) {
     EXPECT_EQ(logits[n], sum) << n;
   }
   EXPECT_EQ(captured, std::vector<float>(3 * hidden, -1)) << "the other entry's";
+}
+
+TEST_F(Entries, ComputeTheSameWithMatricesInRows) {
+  compile();
+  ASSERT_EQ(run("serve"), 0);
+  const std::vector<float> inPanels = logits;
+  weights.clear();
+  compile(kern::WeightLayout::Rows);
+  EXPECT_EQ(weights[1]->size(), vocab * hidden) << "rows of 32 bytes need no padding";
+  logits.assign(vocab, -1);
+  ASSERT_EQ(run("serve"), 0);
+  EXPECT_EQ(logits, inPanels);
 }

@@ -45,7 +45,7 @@ ProgramKernel experts(int64_t count) {
   auto &d = std::get<LinearDesc>(kernel.desc.body);
   d.grouped = true;
   d.slotsPerToken = 2;
-  d.w.matrices = count;
+  d.w.count = count;
   kernel.tile.rowsPerItem = 0;
   return kernel;
 }

@@ -38,11 +38,8 @@ struct Checkpoint {
   }
 };
 
-PanelLayout blocks(int64_t matrices, int64_t n, int64_t k, int64_t sharedColumns, int64_t sharedRows,
-                   int64_t interleave = 1) {
-  PanelLayout layout{DType::F32, matrices, n, k, interleave};
-  layout.storeBlocks(sharedColumns, sharedRows);
-  return layout;
+PanelLayout blocks(int64_t count, int64_t n, int64_t k, int64_t sharedColumns, int64_t sharedRows, int64_t parts = 1) {
+  return {{DType::F8E4M3, count, n, k, parts, sharedColumns, sharedRows}};
 }
 
 /// The packed bytes, or the error.
@@ -59,19 +56,25 @@ Expected<std::string> pack(const MemoryTensors &tensors, WeightSlot slot) {
 /// Compares with element (i, j) of the published matrix that `place` names for (matrix, n, k).
 void expectPacked(const Checkpoint &checkpoint, const WeightSlot &slot,
                   const std::function<std::tuple<std::string, int64_t, int64_t>(int64_t, int64_t, int64_t)> &place) {
-  const auto &layout = std::get<PanelLayout>(slot.transform);
+  const Matrix &matrix = *matrixOf(slot.transform);
+  const MatrixLayout layout =
+      layoutOf(matrix, std::holds_alternative<RowLayout>(slot.transform) ? WeightLayout::Rows : WeightLayout::Panels);
+  auto offsets = [&](int64_t m, int64_t n, int64_t k) {
+    return std::visit([&](const auto &known) { return std::pair(known.offset(m, n, k), known.scaleOffset(m, n, k)); },
+                      layout);
+  };
   Expected<std::string> bytes = pack(checkpoint.tensors, slot);
   ASSERT_TRUE(bytes) << bytes.error().text();
-  ASSERT_EQ(int64_t(bytes->size()), layout.bytes());
-  for (int64_t m = 0; m < layout.matrices; ++m)
-    for (int64_t n = 0; n < layout.n; ++n)
-      for (int64_t k = 0; k < layout.k; ++k) {
+  ASSERT_EQ(int64_t(bytes->size()), payloadBytes(slot.transform));
+  for (int64_t m = 0; m < matrix.count; ++m)
+    for (int64_t n = 0; n < matrix.n; ++n)
+      for (int64_t k = 0; k < matrix.k; ++k) {
+        auto [element, scaleAt] = offsets(m, n, k);
         auto [name, i, j] = place(m, n, k);
         int64_t columns = checkpoint.tensors.find(name)->shape[1], across = (columns + blockColumns - 1) / blockColumns;
         float scale;
-        std::memcpy(&scale, bytes->data() + layout.scaleOffset(m, n, k), sizeof scale);
-        ASSERT_EQ(uint8_t((*bytes)[layout.index(m, n, k)]),
-                  checkpoint.tensors.elements<uint8_t>(name)[i * columns + j]);
+        std::memcpy(&scale, bytes->data() + scaleAt, sizeof scale);
+        ASSERT_EQ(uint8_t((*bytes)[element]), checkpoint.tensors.elements<uint8_t>(name)[i * columns + j]);
         ASSERT_EQ(scale, float(i / blockRows * across + j / blockColumns + 1)) << m << " " << n << " " << k;
       }
 }
@@ -100,7 +103,7 @@ TEST(BlockScaled, PanelsAreElementsThenScalesOnCacheLines) {
   PanelLayout layout = blocks(2, 40, 70, 16, 32); // two panels of 32 x 70, three by two scales each
   EXPECT_EQ(layout.panelBytes(), 2304);           // 2240 + 24, up to a multiple of 64
   EXPECT_EQ(layout.bytes(), 2 * 2 * 2304);
-  EXPECT_EQ(layout.index(1, 35, 3), 3 * 2304 + 3 * 32 + 3);
+  EXPECT_EQ(layout.offset(1, 35, 3), 3 * 2304 + 3 * 32 + 3);
   EXPECT_EQ(layout.scaleOffset(1, 20, 64), 2 * 2304 + 2240 + (2 * 2 + 1) * 4);
 }
 
@@ -114,6 +117,18 @@ TEST(BlockScaled, PartialBlocksAtBothEdges) {
 TEST(BlockScaled, GateAndUpOfExpertsHaveTheirOwn) {
   Checkpoint checkpoint;
   WeightSlot slot{0, "gate_up", 1, {}, blocks(2, 2 * 37, 40, blockRows, blockColumns, 2)};
+  for (const char *name : {"0.gate", "0.up", "1.gate", "1.up"}) {
+    checkpoint.add(name, 37, 40);
+    slot.sources.push_back(checkpoint.source(name, {37, 40}));
+  }
+  expectPacked(checkpoint, slot, [](int64_t e, int64_t n, int64_t k) {
+    return std::tuple(std::to_string(e) + (n < 37 ? ".gate" : ".up"), n % 37, k);
+  });
+}
+
+TEST(BlockScaled, RowsHoldGateThenUpAndTheScalesOfBoth) {
+  Checkpoint checkpoint;
+  WeightSlot slot{0, "gate_up", 1, {}, RowLayout{blocks(2, 2 * 37, 40, blockRows, blockColumns, 2).matrix}};
   for (const char *name : {"0.gate", "0.up", "1.gate", "1.up"}) {
     checkpoint.add(name, 37, 40);
     slot.sources.push_back(checkpoint.source(name, {37, 40}));
@@ -167,7 +182,7 @@ TEST(BlockScaled, TheMapKeepsWhereScalesAre) {
   ASSERT_TRUE(read) << read.error().text();
   EXPECT_EQ(read->slots[0].sources[0].scales->name, "l.0.w_scale_inv");
   EXPECT_EQ(read->slots[0].sources[0].scales->blockColumns, blockColumns);
-  EXPECT_EQ(std::get<PanelLayout>(read->slots[0].transform).scaleRows, blockColumns);
+  EXPECT_EQ(std::get<PanelLayout>(read->slots[0].transform).matrix.blockRows, blockColumns);
 }
 
 TEST(BlockScaled, NanCodesAreRefused) {
@@ -211,18 +226,19 @@ TEST(BlockScaled, ALayoutThatSharesTooMuchIsRefused) {
   EXPECT_EQ(failure([](Checkpoint &, WeightSlot &slot) { slot.transform = blocks(1, 40, 70, 16, 64); }),
             "tensor 'w': elements 0 to 63 of row 0 have two scales, the layout has one for them");
   EXPECT_EQ(failure([](Checkpoint &, WeightSlot &slot) { slot.transform = blocks(1, 40, 70, 32, 32); }),
-            "weights: rows 0 to 31 have several scales, the layout has one for them");
+            "weights: rows 0 to 16 have several scales, the layout has one for them");
 }
 
 TEST(BlockScaled, PanelsAndSourcesAgreeOnScales) {
   EXPECT_EQ(failure([](Checkpoint &, WeightSlot &slot) { slot.sources[0].scales.reset(); }),
-            "weights 'w' (slot 0): tensor 'w' has no scales, its panels do");
-  EXPECT_EQ(failure([](Checkpoint &, WeightSlot &slot) { slot.transform = PanelLayout{DType::BF16, 1, 40, 70, 1}; }),
-            "weights 'w' (slot 0): tensor 'w' has scales, its panels have none");
-  EXPECT_EQ(failure([](Checkpoint &, WeightSlot &slot) { std::get<PanelLayout>(slot.transform).scaleRows = 48; }),
-            "weights 'w' (slot 0): scales of 16 columns x 48 rows do not fit panels of f8E4M3FN");
+            "weights 'w' (slot 0): tensor 'w' has no scales, its matrices do");
+  EXPECT_EQ(failure([](Checkpoint &, WeightSlot &slot) { slot.transform = PanelLayout{{DType::BF16, 1, 40, 70}}; }),
+            "weights 'w' (slot 0): tensor 'w' has scales, its matrices have none");
+  EXPECT_EQ(
+      failure([](Checkpoint &, WeightSlot &slot) { std::get<PanelLayout>(slot.transform).matrix.blockRows = 48; }),
+      "weights 'w' (slot 0): scales of 16 columns x 48 rows do not fit matrices of f8E4M3FN");
   EXPECT_EQ(failure([](Checkpoint &, WeightSlot &slot) { slot.sources[0].scales->blockRows = 0; }),
             "weights 'w' (slot 0): tensor 'w' is in blocks of 0 x 32");
   EXPECT_EQ(failure([](Checkpoint &, WeightSlot &slot) { slot.transform = RowMajor{DType::F8E4M3, 2800}; }),
-            "weights 'w' (slot 0): rows of f8E4M3FN: scaled blocks are packed in panels only");
+            "weights 'w' (slot 0): elements of f8E4M3FN: scaled blocks are packed in matrices only");
 }

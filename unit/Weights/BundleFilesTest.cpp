@@ -196,14 +196,11 @@ TEST(Index, RefusesHostileFiles) {
 }
 
 TEST(Map, ComesBackAsItWasWritten) {
-  PanelLayout layout;
-  layout.matrices = 2;
-  layout.n = 8;
-  layout.k = 4;
-  layout.interleave = 2;
+  PanelLayout layout{{DType::BF16, 2, 8, 4, 2}};
   WeightMap map{
       {{0, "gu", 3, {{"a", {2, 4, 4}, TensorSlice{1, 0, 4}, true, {}, {8, 4}}, {"b", {2, 4, 4}, {}, false}}, layout},
-       {1, "norm", {}, {{"n", {9}, {}, false}}, RowMajor{DType::F16, 9}}}};
+       {1, "norm", {}, {{"n", {9}, {}, false}}, RowMajor{DType::F16, 9}},
+       {2, "w", {}, {{"w", {8, 4}, {}, false}}, RowLayout{{DType::F32, 1, 8, 4}}}}};
   TemporaryFolder first, second;
   ASSERT_TRUE(writeWeightMap(map, first.path));
   Expected<WeightMap> read = readWeightMap(first.path);
@@ -215,7 +212,7 @@ TEST(Map, ComesBackAsItWasWritten) {
   EXPECT_TRUE(read->slots[0].sources[0].transpose);
   EXPECT_EQ(read->slots[0].sources[0].storedShape(), (std::vector<int64_t>{8, 4}));
   EXPECT_EQ(read->slots[0].sources[1].storedShape(), (std::vector<int64_t>{2, 4, 4}));
-  EXPECT_EQ(std::get<PanelLayout>(read->slots[0].transform).interleave, 2);
+  EXPECT_EQ(std::get<PanelLayout>(read->slots[0].transform).matrix.parts, 2);
   EXPECT_EQ(std::get<RowMajor>(read->slots[1].transform).type, DType::F16);
 }
 
@@ -223,9 +220,9 @@ TEST(Map, RefusesHostileSlots) {
   auto slot = [](const std::string &layout, const std::string &sources = "[]") {
     return "{\"slot\":0,\"family\":\"w\",\"layer\":1,\"layout\":" + layout + ",\"sources\":" + sources + "}";
   };
-  auto panels = [&](const std::string &n, const std::string &k, const std::string &interleave) {
+  auto panels = [&](const std::string &n, const std::string &k, const std::string &parts) {
     return slot("{\"kind\":\"panels\",\"type\":\"bf16\",\"matrices\":1,\"n\":" + n + ",\"k\":" + k +
-                ",\"interleave\":" + interleave + "}");
+                ",\"parts\":" + parts + "}");
   };
   EXPECT_EQ(mapError(panels("8", "8", "1")), "");
   EXPECT_NE(mapError(panels("8", "8", "3")).find("must be 1 or 2"), std::string::npos);
@@ -234,7 +231,8 @@ TEST(Map, RefusesHostileSlots) {
   EXPECT_NE(mapError(panels("8", "4194305", "1")), "");
   EXPECT_NE(mapError(slot("{\"kind\":\"rows\",\"type\":\"f31\",\"elements\":1}")).find("'f31' is no element type"),
             std::string::npos);
-  EXPECT_NE(mapError(slot("{\"kind\":\"cube\"}")).find("known are rows, panels, table"), std::string::npos);
+  EXPECT_NE(mapError(slot("{\"kind\":\"cube\"}")).find("known are rows, panels, matrix_rows, table"),
+            std::string::npos);
   EXPECT_NE(mapError(slot("{\"kind\":\"table\",\"bytes\":1,\"file\":\"/etc/passwd\"}")).find("not the name of a blob"),
             std::string::npos);
   EXPECT_NE(mapError(slot("{\"kind\":\"rows\",\"type\":\"f32\",\"elements\":1}",

@@ -53,11 +53,7 @@ TEST(CheckpointTensors, PacksExpertsOfAFamily) {
   family.layers = IndexSet{{1, 3, 1}};
   family.experts = IndexSet{{0, 12, 1}};
   family.shape = {24, 64};
-  PanelLayout layout;
-  layout.matrices = 12;
-  layout.n = 48;
-  layout.k = 64;
-  layout.interleave = 2;
+  PanelLayout layout{{DType::BF16, 12, 48, 64, 2}};
   WeightMap map;
   appendSlots(map, family, layout);
   TemporaryFolder folder;
@@ -72,7 +68,7 @@ TEST(CheckpointTensors, PacksExpertsOfAFamily) {
     for (int64_t row = 0; row < 24; ++row)
       for (int64_t k = 0; k < 64; ++k) {
         uint16_t element;
-        std::memcpy(&element, packed.data() + 2 * layout.index(11, part * 24 + row, k), 2);
+        std::memcpy(&element, packed.data() + layout.offset(11, part * 24 + row, k), 2);
         ASSERT_EQ(element, w[row * 64 + k]) << name << " " << row << " " << k;
       }
   }

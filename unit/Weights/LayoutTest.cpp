@@ -34,29 +34,24 @@ template <class Element> std::vector<Element> pack(const MemoryTensors &tensors,
 
 /// [matrix][panel][k / kStep][32][kStep]; `at` gives W of (matrix, column, row), columns n: gate first, then up.
 template <class Element, class At> std::vector<Element> reference(const PanelLayout &layout, At at) {
-  std::vector<Element> out(layout.elements());
-  int64_t share = 32 / layout.interleave, half = layout.n / layout.interleave, step = layout.kStep();
-  for (int64_t matrix = 0; matrix < layout.matrices; ++matrix)
-    for (int64_t column = 0; column < layout.n; ++column)
-      for (int64_t row = 0; row < layout.k; ++row) {
+  const Matrix &w = layout.matrix;
+  std::vector<Element> out(layout.bytes() / sizeof(Element));
+  int64_t share = 32 / w.parts, half = w.n / w.parts, step = w.kStep();
+  for (int64_t matrix = 0; matrix < w.count; ++matrix)
+    for (int64_t column = 0; column < w.n; ++column)
+      for (int64_t row = 0; row < w.k; ++row) {
         int64_t part = column / half, inPart = column % half;
         int64_t lane = part * share + inPart % share;
-        int64_t panel = matrix * layout.panels() + inPart / share;
+        int64_t panel = matrix * panelCount(w) + inPart / share;
         int64_t index = panel * layout.panelElements() + row / step * 32 * step + lane * step + row % step;
-        EXPECT_EQ(index, layout.index(matrix, column, row)) << "what kernels read";
+        EXPECT_EQ(index * int64_t(sizeof(Element)), layout.offset(matrix, column, row)) << "what kernels read";
         out[index] = at(matrix, column, row);
       }
   return out;
 }
 
-PanelLayout panels(DType type, int64_t matrices, int64_t n, int64_t k, int64_t interleave = 1) {
-  PanelLayout layout;
-  layout.type = type;
-  layout.matrices = matrices;
-  layout.n = n;
-  layout.k = k;
-  layout.interleave = interleave;
-  return layout;
+PanelLayout panels(DType type, int64_t count, int64_t n, int64_t k, int64_t parts = 1) {
+  return {{type, count, n, k, parts}};
 }
 
 } // namespace
@@ -227,3 +222,31 @@ TEST(Tables, ComeFromTheirGenerator) {
   table.generate(0, expected.data(), 3000000);
   EXPECT_TRUE(bytes == expected);
 }
+
+/// Elements of rows that a layout pads to 16 bytes; the padding is zero.
+static void expectRows(DType type, int64_t n, int64_t k) {
+  MemoryTensors tensors;
+  std::vector<uint16_t> stored(2 * n * k);
+  for (size_t i = 0; i < stored.size(); ++i)
+    stored[i] = uint16_t(0x3000 + i * 7919 % 0x2000);
+  tensors.add("w", DType::BF16, {2, n, k}, stored);
+  const RowLayout layout{{type, 2, n, k}};
+  auto bytes = pack<char>(tensors, WeightSlot{0, "w", 0, {{"w", {2, n, k}, {}, false}}, layout});
+  ASSERT_EQ(int64_t(bytes.size()), layout.bytes());
+  std::vector<char> expected(layout.bytes());
+  for (int64_t row = 0; row < 2 * n; ++row)
+    for (int64_t i = 0; i < k; ++i) {
+      uint32_t wide = uint32_t(stored[row * k + i]) << 16;
+      char *to = expected.data() + layout.offset(row / n, row % n, i);
+      type == DType::F32 ? std::memcpy(to, &wide, 4) : std::memcpy(to, &stored[row * k + i], 2);
+    }
+  EXPECT_TRUE(bytes == expected) << n << " x " << k;
+}
+
+TEST(MatrixRows, AreTheTensorsRowsPadded) {
+  expectRows(DType::BF16, 33, 7);
+  expectRows(DType::BF16, 3, 8);
+  expectRows(DType::F32, 5, 9);
+}
+
+TEST(MatrixRows, LargerThanOneBatch) { expectRows(DType::BF16, 1100, 1030); } // of 2 MiB

@@ -45,13 +45,7 @@ int64_t peakBytes() {
 TEST(PackerMemory, ThreeTensorsOf100MiBInLessThan64MiB) {
   TemporaryFolder folder;
   HoleTensors tensors(folder.path + "/hole");
-  auto panels = [](int64_t matrices, int64_t n, int64_t k) {
-    PanelLayout layout;
-    layout.matrices = matrices;
-    layout.n = n;
-    layout.k = k;
-    return layout;
-  };
+  auto panels = [](int64_t count, int64_t n, int64_t k) { return PanelLayout{{DType::BF16, count, n, k}}; };
   std::vector<int64_t> stored = {HoleTensors::elements};
   WeightMap map{
       {{0, "matrix", {}, {{"matrix", {5 << 10, 10 << 10}, {}, false, {}, stored}}, panels(1, 5 << 10, 10 << 10)},

@@ -29,8 +29,8 @@ struct Model {
       std::string name = "layers." + std::to_string(layer) + ".w";
       tensors.addRandom(name, DType::BF16, {70, 40});
       PanelLayout layout;
-      layout.n = 70;
-      layout.k = 40;
+      layout.matrix.n = 70;
+      layout.matrix.k = 40;
       add({0, "w", layer, {{name, {70, 40}, {}, false}}, layout});
       add({0, "norm", layer, {{"norm", {40}, {}, false}}, RowMajor{DType::F32, 40}});
     }
@@ -82,8 +82,8 @@ TEST(Packer, BytesDoNotDependOnThreads) {
 TEST(Packer, AnotherLayoutOfTheSameBytesIsAnotherBlob) {
   Model model(1);
   auto layout = std::get<PanelLayout>(model.map.slots[0].transform);
-  layout.n = 35;
-  layout.k = 80;
+  layout.matrix.n = 35;
+  layout.matrix.k = 80;
   model.add({0, "w", 0, {{"layers.0.w", {35, 80}, {}, false, {}, {70, 40}}}, layout});
   TemporaryFolder folder;
   packed(model.map, model.tensors, folder.path);
@@ -321,13 +321,13 @@ TEST(PackerRefuses, NarrowingElementType) {
 
 TEST(PackerRefuses, RowsThatDoNotFillTheLayout) {
   Model model(1);
-  std::get<PanelLayout>(model.map.slots[0].transform).n = 71;
+  std::get<PanelLayout>(model.map.slots[0].transform).matrix.n = 71;
   EXPECT_EQ(refusal(model), "weights 'w' of layer 0: the sources give 70 rows, the layout holds 71");
 }
 
 TEST(PackerRefuses, OtherContraction) {
   Model model(1);
-  std::get<PanelLayout>(model.map.slots[0].transform).k = 39;
+  std::get<PanelLayout>(model.map.slots[0].transform).matrix.k = 39;
   EXPECT_EQ(refusal(model), "weights 'w' of layer 0: the sources give 40 columns (tensor "
                             "'layers.0.w'), the layout holds 39");
 }

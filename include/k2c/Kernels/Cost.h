@@ -11,7 +11,7 @@
 #ifndef K2C_KERNELS_COST_H
 #define K2C_KERNELS_COST_H
 
-#include "k2c/Kernels/KernelDesc.h"
+#include "k2c/Kernels/WeightLayout.h"
 #include "k2c/Support/Units.h"
 
 namespace k2c {
@@ -34,8 +34,8 @@ struct Cost {
   Cost &operator+=(const Cost &other);
 };
 
-/// What a launch of `desc` on `load` computes and moves.
-Cost count(const KernelDesc &desc, const Load &load);
+/// What a launch of `desc`, whose matrices lie in `layout`, computes and moves on `load`.
+Cost count(const KernelDesc &desc, const Load &load, WeightLayout layout = WeightLayout::Panels);
 
 /// Which rows of a step a kernel works on: all, the wanted ones, or those of one form of latent attention.
 enum class CountedRows : uint8_t { Token, Want, Expanded, Absorbed };
@@ -60,7 +60,7 @@ struct CostRule {
 const char *nameOf(CountedRows rows);
 
 /// The rule by which `count` counts `desc`: both give the same numbers for every load.
-CostRule costRule(const KernelDesc &desc);
+CostRule costRule(const KernelDesc &desc, WeightLayout layout);
 
 /// Bytes of one token row (or wanted row) of a kernel that works row by row: activations, cache, rows of a table.
 Bytes bytesOfRow(const KernelDesc &desc);

@@ -2,7 +2,8 @@
 //
 // One description, three readings: evaluate (scalar oracle, the orders of numerics N1-N7), count (flops and bytes) and
 // emit (MLIR for a target). A description fixes shapes, element types and orders; row counts are run-time values read
-// from the step; HOW it is computed (tiles, vectors, prefetch) is a TileConfig, which may change no bit.
+// from the step; HOW it is computed (tiles, vectors, prefetch, the layout of weights) is a TileConfig, which
+// may change no bit.
 //
 // A kernel is `int32_t k(k2rt_ir_worker *, void *const *args)`; args holds the operands, then the results, in the order
 // of `operands(desc)`. It works on grid items [worker->begin, worker->end); any partition of the grid gives the same
@@ -10,6 +11,7 @@
 // row forms come from worker->step; `step` is an operand where a kernel reads more of it. A layer ordinal is an integer
 // cast to a pointer. A plane operand points to the layer's first page. Behind these, an attention whose tile splits it
 // (TileConfig.h) takes the buffer of partials and 0, or 1 in its second launch.
+// A weight operand that is a matrix lies as the tile's WeightLayout says.
 //
 // Arithmetic is f32 with one rounding to nearest even an operation, under DAZ and FTZ (N6); exp, sigmoid and silu are
 // those of k2rt/polynomials.h (N7). bf16 operands widen exactly; "rounded" to bf16 is to nearest even, subnormal
@@ -41,54 +43,24 @@ struct Rows {
   DType type = DType::F32;
 };
 
-/// Blobs of weights start and end on pages: they are mapped, and a vector load past the last element stays inside the
-/// mapping.
-constexpr int64_t blobAlignment = 4096;
-
-/// Panels of 32 output columns: [matrix][panel][ceil(k / kStep)][32][kStep], zero padded in n and k. With `interleave`
-/// = 2, a panel holds 16 gate columns, then the 16 up columns of the same range: the gated epilogue stays in registers.
+/// The matrices W[matrix][n][k] that a kernel multiplies with. How their bytes lie in memory is a WeightLayout
+/// (WeightLayout.h), which the target chooses with the tile.
 ///
-/// Block-scaled panels hold f8E4M3FN and, behind the elements of each panel, its f32 scales
-/// [ceil(k / scaleRows)][32 / scaleColumns]: one for `scaleColumns` columns of the panel and `scaleRows` elements of k.
-/// A weight is the f32 product of its element and its scale, rounded once; kernels compute with it as with an f32
-/// weight.
-struct PanelLayout {
-  static constexpr int64_t columns = 32;
+/// Block-scaled matrices are f8E4M3FN with f32 scales: a weight is the f32 product of its element and its scale,
+/// rounded once, and `blockColumns` output columns x `blockRows` elements of k share a scale. Blocks begin anew with
+/// each matrix, and with the up columns.
+struct Matrix {
   DType type = DType::BF16;
-  int64_t matrices = 1;                    ///< experts or heads
-  int64_t n = 0;                           ///< output columns of one matrix (gate and up together when interleaved)
+  int64_t count = 1;                       ///< experts or heads
+  int64_t n = 0;                           ///< output columns of one matrix
   int64_t k = 0;                           ///< input columns
-  int64_t interleave = 1;                  ///< 1 | 2
-  int64_t scaleColumns = 0, scaleRows = 0; ///< 0: not block-scaled
+  int64_t parts = 1;                       ///< 2: the first half of n is gate, the second up
+  int64_t blockColumns = 0, blockRows = 0; ///< 0: not block-scaled
+  bool isScaled() const { return blockColumns > 0; }
+  /// Elements of k that multiply together: pairs of bf16 (N6).
   int64_t kStep() const { return type == DType::BF16 ? 2 : 1; }
-  int64_t panels() const { return interleave == 2 ? (n / 2 + 15) / 16 : (n + columns - 1) / columns; }
-  int64_t panelElements() const { return (k + kStep() - 1) / kStep() * kStep() * columns; }
-  int64_t elements() const { return matrices * panels() * panelElements(); }
-  bool isScaled() const { return scaleColumns > 0; }
-  /// Scales along k, and of one panel.
-  int64_t scaleSteps() const { return (k + scaleRows - 1) / scaleRows; }
-  int64_t panelScales() const { return isScaled() ? scaleSteps() * (columns / scaleColumns) : 0; }
-  /// Elements, then scales; panels with scales begin on cache lines.
-  int64_t panelBytes() const {
-    int64_t bytes = panelElements() * byteWidth(type);
-    return isScaled() ? (bytes + panelScales() * byteWidth(DType::F32) + 63) / 64 * 64 : bytes;
-  }
-  int64_t bytes() const { return matrices * panels() * panelBytes(); }
-  /// Stores the matrices as f8E4M3FN whose columns and rows share scales in blocks: after it, `scaleColumns` is the
-  /// largest number of panel columns that never straddle a block of `blockColumns` output columns (counted in each
-  /// matrix, and in gate and up apart), `scaleRows` is `blockRows` elements of k.
-  void storeBlocks(int64_t blockColumns, int64_t blockRows);
-  /// Element index of W[n][k] of `matrix`; n counts gate columns first, then up columns, when interleaved.
-  int64_t index(int64_t matrix, int64_t column, int64_t row) const;
-  /// Byte offset of the scale of W[n][k].
-  int64_t scaleOffset(int64_t matrix, int64_t column, int64_t row) const;
-
-private:
-  /// Number and lane of the panel that holds column n.
-  struct Place {
-    int64_t panel, lane;
-  };
-  Place place(int64_t matrix, int64_t column) const;
+  /// Output columns of a part.
+  int64_t partColumns() const { return n / parts; }
 };
 
 /// N1: `leaves` FMA chains of `leafLength(k, leaves)` elements, the last ones shorter or empty, each from +0 in
@@ -133,7 +105,7 @@ struct RmsNormDesc {
 /// linear and an AddDesc.
 struct Epilogue {
   bool bias = false;      ///< + bias[n]
-  bool gatedSilu = false; ///< gate, up rounded to y.type, silu(gate) * up: n / 2 columns; weights are interleaved
+  bool gatedSilu = false; ///< gate, up rounded to y.type, silu(gate) * up: n / 2 columns; the matrix has two parts
   bool weighted = false;  ///< * slot weight (N5), on the accumulator; grouped linears only
   bool residual = false;  ///< rounded to y.type, + residual row
   DType biasType = DType::BF16;
@@ -145,7 +117,7 @@ struct Epilogue {
 /// SelectDesc's [token][topK], read at the route of the slot. slotsPerToken = topK.
 struct LinearDesc {
   Rows x, y;
-  PanelLayout w;
+  Matrix w;
   Contraction order;
   double normEps = 0;
   DType normWeight = DType::BF16;
@@ -160,7 +132,7 @@ struct HeadLinearDesc {
   Rows x, y;
   int64_t heads = 0;
   int64_t xHeadStride = 0; ///< elements from head to head in x; y is dense
-  PanelLayout w;
+  Matrix w;
   Contraction order;
   FormFilter rows = FormFilter::All;
 };
@@ -229,7 +201,7 @@ struct ExpandedAttentionDesc {
   AttentionShape shape;
   int64_t latent = 0, nope = 0, rope = 0, value = 0;
   Rows q, o;
-  PanelLayout uk, uv;
+  Matrix uk, uv;
   FormFilter rows = FormFilter::Expanded;
 };
 
@@ -322,11 +294,10 @@ struct Operand {
   std::string name;
   Role role = Role::Activation;
   Rows rows;            ///< Activation, Result, Plan; Plane: a row is a slot
-  PanelLayout panels;   ///< Weight in panels (matrices > 0)
-  int64_t elements = 0; ///< Weight, Table: elements
+  Matrix matrix;        ///< Weight that is multiplied with
+  int64_t elements = 0; ///< Plan; Table, and Weight that is no matrix: elements
   DType type = DType::F32;
-  /// Bytes of a Weight or a Table.
-  int64_t weightBytes() const { return panels.n > 0 ? panels.bytes() : elements * byteWidth(type); }
+  bool isMatrix() const { return matrix.n > 0; }
 };
 
 /// The arguments in order: operands, then results.

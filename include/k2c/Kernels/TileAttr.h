@@ -13,8 +13,13 @@ namespace k2c {
 
 inline kern::TileAttr tileAttr(mlir::MLIRContext *context, const TileConfig &tile) {
   auto vocabulary = tile.vocabulary == Vocabulary::Avx512 ? kern::Vocabulary::Avx512 : kern::Vocabulary::Generic;
+  auto weights = tile.weights == WeightLayout::Rows ? kern::WeightLayout::Rows : kern::WeightLayout::Panels;
   return kern::TileAttr::get(context, vocabulary, tile.lanes, tile.mr, tile.nrVectors, tile.prefetch, tile.rowsPerItem,
-                             tile.headTile, tile.valueParts, tile.splitTokens);
+                             tile.headTile, tile.valueParts, tile.splitTokens, weights);
+}
+
+inline WeightLayout weightLayout(kern::WeightLayout layout) {
+  return layout == kern::WeightLayout::Rows ? WeightLayout::Rows : WeightLayout::Panels;
 }
 
 inline TileConfig tileConfig(kern::TileAttr tile) {
@@ -28,14 +33,22 @@ inline TileConfig tileConfig(kern::TileAttr tile) {
   config.headTile = tile.getHeadTile();
   config.valueParts = tile.getValueParts();
   config.splitTokens = tile.getSplitTokens();
+  config.weights = weightLayout(tile.getWeights());
   return config;
+}
+
+/// The layout in which `kernel` reads matrices: its tile's; panels before it has one.
+inline WeightLayout weightsOf(kern::FuncOp kernel) {
+  return kernel.getTile() ? tileConfig(*kernel.getTile()).weights : WeightLayout::Panels;
 }
 
 inline TargetInfo targetInfo(kern::CpuAttr cpu) {
   std::vector<std::string> features;
   for (auto feature : cpu.getFeatures().getAsRange<mlir::StringAttr>())
     features.push_back(feature.str());
-  return cpuTarget(features, cpu.getL1(), cpu.getL2());
+  TargetInfo target = cpuTarget(features, cpu.getL1(), cpu.getL2());
+  target.weights = weightLayout(cpu.getWeights());
+  return target;
 }
 
 } // namespace k2c

@@ -4,8 +4,9 @@
 // can hold, tileCost() prices one in cycles, chooseTile() takes the cheapest, gridOf() cuts the kernel into items.
 //
 // A linear's register tile is `mr` rows x `nrVectors * lanes` columns: mr * nrVectors accumulators stay in registers
-// over a whole leaf of the contraction. Panels have 32 columns on every target, so the packed weights do not depend on
-// the tile. Grid items, and how an item number is read (blocks = ceil(rows / rowsPerItem)):
+// over a whole leaf of the contraction. Panels have 32 columns on every CPU, so the packed weights do not depend on the
+// registers; matrices that lie in rows are read 32 columns at a time, too. Grid items, and how an item number is read
+// (blocks = ceil(rows / rowsPerItem)):
 //   linear               item = block * panels + panel                   one row block, one panel
 //   linear, grouped      item = panel * matrices + matrix                all slots of one expert, one panel
 //   head linear          item = (block * heads + head) * panels + panel
@@ -28,7 +29,7 @@
 #ifndef K2C_KERNELS_TILECONFIG_H
 #define K2C_KERNELS_TILECONFIG_H
 
-#include "k2c/Kernels/KernelDesc.h"
+#include "k2c/Kernels/WeightLayout.h"
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -40,13 +41,14 @@ enum class Vocabulary : uint8_t { Generic, Avx512 };
 
 /// What tiles depend on, of a CPU core.
 struct TargetInfo {
-  int64_t lanes = 8;            ///< f32 lanes of a vector register
-  int64_t vectorRegisters = 16; ///< that a kernel can name: 16 with AVX2, 32 with AVX-512
-  bool hasFma = true;           ///< false: no kernel is legal (numerics N1 is made of FMA chains)
-  bool hasAvx512 = false;       ///< F, VL, BW and DQ: what the Avx512 vocabulary needs
-  bool hasAvx512Bf16 = false;   ///< vdpbf16ps
-  int64_t l1Bytes = 32 << 10;   ///< data cache of a core
-  int64_t l2Bytes = 1 << 20;    ///< cache of a core, code and data
+  int64_t lanes = 8;                           ///< f32 lanes of a vector register
+  int64_t vectorRegisters = 16;                ///< that a kernel can name: 16 with AVX2, 32 with AVX-512
+  bool hasFma = true;                          ///< false: no kernel is legal (numerics N1 is made of FMA chains)
+  bool hasAvx512 = false;                      ///< F, VL, BW and DQ: what the Avx512 vocabulary needs
+  bool hasAvx512Bf16 = false;                  ///< vdpbf16ps
+  int64_t l1Bytes = 32 << 10;                  ///< data cache of a core
+  int64_t l2Bytes = 1 << 20;                   ///< cache of a core, code and data
+  WeightLayout weights = WeightLayout::Panels; ///< that kernels read matrices in
 };
 
 /// The core that has these of LLVM's features, and data caches of these bytes.
@@ -64,6 +66,7 @@ struct TileConfig {
   int64_t headTile = 1;    ///< attention: heads of a grid item
   int64_t valueParts = 1;  ///< absorbed attention: parts that the columns of the output are cut into
   int64_t splitTokens = 0; ///< attention: tokens of the largest step that is split by partials
+  WeightLayout weights = WeightLayout::Panels; ///< how the kernel's matrices lie
 };
 
 /// True when `tile` fits the target's registers and instructions and the kernel's shape.

@@ -12,12 +12,13 @@
 
 namespace k2c {
 
-/// How launches of `desc` read its weight operand `weight` (k2rt/share.h):
+/// How launches of `desc` read its weight operand `weight`, which lies in `layout` (k2rt/share.h):
 ///   linear, head linear   the panels, one behind the other
 ///   linear, grouped       a group an expert, its items the panels
 ///   expanded attention    a head's panels
-/// No items: rows chosen by the step (embedding), norms, biases, tables, which all workers read.
-k2rt_share weightShare(const KernelDesc &desc, const Operand &weight);
+/// No items: rows chosen by the step (embedding), norms, biases, tables, which all workers read; matrices in rows,
+/// whose gate and up columns lie apart.
+k2rt_share weightShare(const KernelDesc &desc, const Operand &weight, WeightLayout layout);
 
 /// `slots` weight slots, one after another, that are read alike.
 struct SlotShares {

@@ -6,7 +6,8 @@
 //
 // A slot's sources, laid one after another, are the rows of its operand:
 //   RowMajor      `elements` elements in that order
-//   PanelLayout   `matrices * n` rows of `k`; interleaved: sources alternate gate, up, each `n / 2` rows a matrix
+//   PanelLayout,  `count * n` rows of `k`; of two parts, sources alternate gate, up, each `n / 2` rows a matrix
+//   RowLayout
 //   Table         no sources; bytes computed by the compiler (rotary tables)
 //
 // Architecture, section 4.
@@ -16,7 +17,7 @@
 #define K2C_WEIGHTS_WEIGHTMAP_H
 
 #include "base/Error.h"
-#include "k2c/Kernels/KernelDesc.h"
+#include "k2c/Kernels/WeightLayout.h"
 #include "k2c/Support/DType.h"
 #include <cstdint>
 #include <functional>
@@ -51,7 +52,7 @@ struct SourceTensor {
   std::optional<TensorSlice> slice;
   bool transpose = false;                  ///< W_UK per head: [heads][nope][latent] is read as
                                            ///< [heads][latent][nope]
-  std::optional<SourceScales> scales = {}; ///< with panels that are block-scaled
+  std::optional<SourceScales> scales = {}; ///< with matrices that are block-scaled
   std::vector<int64_t> stored = {};        ///< shape in the checkpoint; empty: `shape`
 
   /// The shape that the checkpoint's tensor must have.
@@ -72,7 +73,7 @@ struct Table {
   std::function<void(int64_t first, char *out, int64_t count)> generate;
 };
 
-using Transform = std::variant<RowMajor, PanelLayout, Table>;
+using Transform = std::variant<RowMajor, PanelLayout, RowLayout, Table>;
 
 /// One operand of the program: index `slot` of the worker's `weights` array.
 struct WeightSlot {
@@ -87,7 +88,10 @@ struct WeightSlot {
 /// The longest contraction the packer takes: it holds a panel of 32 rows in memory.
 constexpr int64_t maxContraction = int64_t(1) << 22;
 
-/// Bytes the layout itself needs, padding of panels included.
+/// The matrices of a transform; null of one without.
+const Matrix *matrixOf(const Transform &transform);
+
+/// Bytes the layout itself needs, padding included.
 int64_t payloadBytes(const Transform &transform);
 
 /// Bytes of the blob: payloadBytes rounded up to blobAlignment. This is what the memory certificate counts.

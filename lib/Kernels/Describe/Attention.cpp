@@ -12,12 +12,12 @@ namespace {
 
 int64_t dim(Value value, unsigned index) { return cast<RankedTensorType>(value.getType()).getDimSize(index); }
 
-/// Heads as the packed matrices of a weight [heads][n][k].
-bool headPanels(kern::FuncOp kernel, Value weight, PanelLayout &layout) {
-  layout.matrices = dim(weight, 0);
-  layout.n = dim(weight, 1);
-  layout.k = dim(weight, 2);
-  if (succeeded(setStorage(layout, weight)))
+/// Heads as the matrices of a weight [heads][n][k].
+bool headMatrices(kern::FuncOp kernel, Value weight, Matrix &matrix) {
+  matrix.count = dim(weight, 0);
+  matrix.n = dim(weight, 1);
+  matrix.k = dim(weight, 2);
+  if (succeeded(setStorage(matrix, weight)))
     return true;
   kernel.emitError() << "kernel '" << kernel.getSymName() << "' reads a weight of type " << weight.getType()
                      << ", which no kernel of this build does";
@@ -71,7 +71,7 @@ FailureOr<DescribedKernel> describeExpanded(kern::FuncOp kernel, mla::AttentionE
   desc.shape = shapeOf(op);
   desc.latent = op.getView().getType().getLatent();
   desc.rope = op.getView().getType().getRope();
-  bool ok = headPanels(kernel, op.getUkOperand(), desc.uk) && headPanels(kernel, op.getUvOperand(), desc.uv);
+  bool ok = headMatrices(kernel, op.getUkOperand(), desc.uk) && headMatrices(kernel, op.getUvOperand(), desc.uv);
   desc.nope = desc.uk.n;
   desc.value = desc.uv.n;
   ok = ok && b.addRows(op.getQuery(), desc.q) && b.addPlane(op.getView(), 0) && b.addPlane(op.getView(), 1) &&
@@ -86,7 +86,7 @@ template <class Op> FailureOr<DescribedKernel> describeHeadLinear(kern::FuncOp k
   DescBuilder b(kernel);
   HeadLinearDesc desc;
   desc.heads = dim(op.getInput(), 1);
-  bool ok = headPanels(kernel, op.getWeightOperand(), desc.w);
+  bool ok = headMatrices(kernel, op.getWeightOperand(), desc.w);
   desc.order = {desc.w.k, op.getOrderAttr().getLeaves()};
   desc.rows = FormFilter::Absorbed;
   ok = ok && b.addHeads(op.getInput(), desc.x, desc.xHeadStride) && b.addArgument(op.getWeightOperand()) &&

@@ -8,8 +8,8 @@
 //
 // Sources come in the order of operands(desc), which finish() asserts by their number. A value that is neither an
 // argument nor a view of one means that the kernel was outlined wrongly, and is an error at the kernel. setStorage has
-// one trap: scaled blocks begin anew with every matrix of a stacked weight while panels run over several (heads), so
-// that a scale is good for no more columns than divide both.
+// one trap: scaled blocks begin anew with every matrix of a stacked weight while a kernel's matrix may hold several
+// (heads), so that a scale is good for no more columns than divide both.
 //
 //===----------------------------------------------------------------------===//
 #include "Builder.h"
@@ -146,22 +146,22 @@ DescribedKernel DescBuilder::finish(KernelBody body) {
   return described;
 }
 
-LogicalResult setStorage(PanelLayout &layout, Value weight) {
+LogicalResult setStorage(Matrix &matrix, Value weight) {
   auto type = cast<RankedTensorType>(weight.getType());
   FailureOr<DType> element = dtypeOf(type.getElementType());
   if (failed(element))
     return failure();
-  layout.type = *element == DType::BF16 ? DType::BF16 : DType::F32;
+  matrix.type = *element == DType::BF16 ? DType::BF16 : DType::F32;
   auto blocks = dyn_cast_or_null<nn::BlocksAttr>(type.getEncoding());
   if (!blocks)
     return success();
   if (!isa<Float8E4M3FNType>(blocks.getElement()) || !blocks.getScale().isF32() || blocks.getBlock().size() != 2)
     return failure();
-  // Blocks begin anew with every matrix of the last two dimensions; panels may run over several (heads).
+  // Blocks begin anew with every matrix of the last two dimensions; a matrix may hold several of these (heads).
   int64_t rows = type.getDimSize(type.getRank() - 2), columns = blocks.getBlock()[0];
-  if (layout.n / layout.interleave != rows)
-    columns = std::gcd(columns, rows);
-  layout.storeBlocks(columns, blocks.getBlock()[1]);
+  matrix.type = DType::F8E4M3;
+  matrix.blockColumns = matrix.partColumns() == rows ? columns : std::gcd(columns, rows);
+  matrix.blockRows = blocks.getBlock()[1];
   return success();
 }
 

@@ -51,9 +51,9 @@ MaybeDescribed describeLinear(kern::FuncOp kernel, llvm::ArrayRef<mlir::Operatio
 MaybeDescribed describeAttention(kern::FuncOp kernel, mlir::Operation *op);
 MaybeDescribed describeOther(kern::FuncOp kernel, mlir::Operation *op);
 
-/// Completes a layout whose sizes are set by how the elements of `weight` are stored: f16 is widened when it is packed,
+/// Completes a matrix whose sizes are set by how the elements of `weight` are stored: f16 is widened when it is packed,
 /// scaled blocks stay as they are. Fails, silently, for element types that kernels do not read.
-mlir::LogicalResult setStorage(PanelLayout &layout, mlir::Value weight);
+mlir::LogicalResult setStorage(Matrix &matrix, mlir::Value weight);
 
 } // namespace k2c
 

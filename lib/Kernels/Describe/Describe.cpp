@@ -18,10 +18,10 @@ static MaybeDescribed describeOps(kern::FuncOp kernel, ArrayRef<Operation *> ops
   return describeLinear(kernel, ops);
 }
 
-/// Scaled blocks are read in panels only: a kernel would take rows of them for plain elements.
+/// Scaled blocks are read as matrices only: a kernel would take rows of them for plain elements.
 static LogicalResult checkStorage(kern::FuncOp kernel, const DescribedKernel &described) {
   for (auto [operand, source] : llvm::zip_equal(operands(described.desc), described.sources)) {
-    if (source.kind != ArgumentSource::Argument || operand.panels.isScaled())
+    if (source.kind != ArgumentSource::Argument || operand.matrix.isScaled())
       continue;
     auto type = dyn_cast<RankedTensorType>(kernel.getArgumentTypes()[source.index]);
     if (type && isa_and_nonnull<nn::BlocksAttr>(type.getEncoding()))

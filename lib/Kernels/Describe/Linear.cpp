@@ -51,18 +51,18 @@ bool sort(ArrayRef<Operation *> ops, Parts &parts) {
   return parts.contraction() != nullptr;
 }
 
-/// The packed layout of a weight [matrices...][n...][k].
-FailureOr<PanelLayout> panelsOf(Value weight, bool grouped, bool gated) {
+/// A weight [matrices...][n...][k].
+FailureOr<Matrix> matrixOf(Value weight, bool grouped, bool gated) {
   auto type = cast<RankedTensorType>(weight.getType());
   ArrayRef<int64_t> shape = type.getShape();
-  PanelLayout layout;
-  layout.matrices = grouped ? shape.front() : 1;
-  layout.k = shape.back();
-  layout.n = type.getNumElements() / layout.matrices / layout.k;
-  layout.interleave = gated ? 2 : 1;
-  if (failed(setStorage(layout, weight)))
+  Matrix matrix;
+  matrix.count = grouped ? shape.front() : 1;
+  matrix.k = shape.back();
+  matrix.n = type.getNumElements() / matrix.count / matrix.k;
+  matrix.parts = gated ? 2 : 1;
+  if (failed(setStorage(matrix, weight)))
     return failure();
-  return layout;
+  return matrix;
 }
 
 } // namespace
@@ -73,13 +73,13 @@ MaybeDescribed describeLinear(kern::FuncOp kernel, ArrayRef<Operation *> ops) {
     return std::nullopt;
   DescBuilder b(kernel);
   LinearDesc desc;
-  FailureOr<PanelLayout> panels = panelsOf(parts.weight(), !!parts.grouped, !!parts.gate);
-  if (failed(panels) || !parts.order())
+  FailureOr<Matrix> matrix = matrixOf(parts.weight(), !!parts.grouped, !!parts.gate);
+  if (failed(matrix) || !parts.order())
     return FailureOr<DescribedKernel>(
         parts.contraction()->emitOpError("has no declared order or an unknown weight type"));
   if (parts.gate && parts.gate.getAct() != nn::Activation::Silu)
     return FailureOr<DescribedKernel>(parts.gate.emitOpError(otherActivation));
-  desc.w = *panels;
+  desc.w = *matrix;
   desc.order = {desc.w.k, parts.order().getLeaves()};
   desc.grouped = !!parts.grouped;
 

@@ -27,7 +27,7 @@ AttentionLayout layoutOf(const ExpandedAttentionDesc &d, const TileConfig &tile)
 }
 
 /// Expanded keys have whole panels of columns, so that expanding needs no mask; so have values, which follow them.
-static int64_t expandedWidth(const PanelLayout &w) { return w.panels() * PanelLayout::columns; }
+static int64_t expandedWidth(const Matrix &w) { return panelCount(w) * panelColumns; }
 
 /// Expanded keys and values that multiply in pairs stay bf16.
 static DType expandedType(const ExpandedAttentionDesc &d) {
@@ -130,11 +130,10 @@ struct ExpandedSource : AttentionSource {
     expand(toValue, d.uv, b.argument(4), latent, keys, valueRows);
   }
   /// Rows of `keys` latents times the head's matrix, rounded to the query's type.
-  void expand(PanelContraction &contraction, const PanelLayout &w, Value matrices, Value latent, Value keys, Value to) {
+  void expand(PanelContraction &contraction, const Matrix &w, Value matrices, Value latent, Value keys, Value to) {
     DType type = expandedType(d);
-    b.loop(0, w.panels(), 1, [&](Value panel) {
-      Value index = b.add(b.mul(head, w.panels()), panel);
-      Value weights = b.atBytes(matrices, b.mul(index, w.panelBytes()));
+    b.loop(0, panelCount(w), 1, [&](Value panel) {
+      Panel weights = contraction.panel(matrices, head, panel);
       b.loop(b.constant(0), keys, tile.mr, [&](Value first) {
         Value rows = b.min(b.sub(keys, first), tile.mr);
         b.loop(0, contraction.passes(), 1, [&](Value pass) {
@@ -142,7 +141,7 @@ struct ExpandedSource : AttentionSource {
           b.loop(b.constant(0), rows, 1, [&](Value inTile) {
             Value row = b.at(to, b.mul(b.add(first, inTile), expandedWidth(w)), type);
             for (int64_t v = 0; v < tile.nrVectors; ++v) {
-              Value column = b.add(b.mul(panel, PanelLayout::columns), contraction.column(pass, v));
+              Value column = b.add(b.mul(panel, panelColumns), contraction.column(pass, v));
               b.storeFloats(b.rounded(contraction.sum(inTile, v), d.q.type), b.at(row, column, type), type);
             }
           });

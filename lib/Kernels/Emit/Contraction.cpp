@@ -23,12 +23,14 @@ namespace k2c::emit {
 constexpr int64_t minPrefetchRows = 4;
 /// Chains that hide the latency of an FMA, if the registers hold them.
 constexpr int64_t enoughChains = 16;
+constexpr int64_t cacheLine = 64; // bytes
 
-PanelContraction::PanelContraction(KernelBuilder &b, const Rows &x, const PanelLayout &w, const Contraction &order,
+PanelContraction::PanelContraction(KernelBuilder &b, const Rows &x, const Matrix &w, const Contraction &order,
                                    const TileConfig &tile, bool gated)
     : b(b), x(x), w(w), tile(tile), k(order.k), leaves(order.leaves), length(leafLength(order.k, order.leaves)),
       gated(gated), pairs(x.type == DType::BF16 && w.type == DType::BF16),
-      tileBytes(tile.mr * tile.nrVectors * tile.lanes * byteWidth(DType::F32)) {
+      tileBytes(tile.mr * tile.nrVectors * tile.lanes * byteWidth(DType::F32)),
+      reader(MatrixReader::create(b, w, tile)) {
   int64_t depth = pairedRows() > 0 ? 2 : 1;
   while ((int64_t(1) << (depth - 1)) < leaves)
     ++depth;
@@ -39,7 +41,12 @@ PanelContraction::PanelContraction(KernelBuilder &b, const Rows &x, const PanelL
 
 int64_t PanelContraction::columnOffset(int64_t v) const {
   int64_t half = tile.nrVectors / 2;
-  return gated && v >= half ? PanelLayout::columns / 2 + (v - half) * tile.lanes : v * tile.lanes;
+  return gated && v >= half ? panelColumns / 2 + (v - half) * tile.lanes : v * tile.lanes;
+}
+
+Columns PanelContraction::columnsOf(int64_t v) const {
+  int64_t offset = columnOffset(v), width = panelColumns / w.parts;
+  return {offset / width, b.add(column(pass, 0), offset % width)};
 }
 
 Value PanelContraction::column(Value pass, int64_t v) const {
@@ -70,56 +77,58 @@ Value PanelContraction::sum(Value row, int64_t v, Value ofPair) const {
   return b.loadFloats(first, DType::F32, tile.lanes);
 }
 
-/// Where the columns of the pass begin.
-Value PanelContraction::start(Value panel, Value pass) {
-  firstColumn = column(pass, 0);
-  if (w.isScaled())
-    scaleTable = b.at(panel, w.panelElements(), w.type);
-  return b.at(panel, b.mul(firstColumn, w.kStep()), w.type);
+void PanelContraction::start(const Panel &panel, Value ofColumns) {
+  running = panel;
+  pass = ofColumns;
 }
 
-PanelContraction::Ahead PanelContraction::ownPanel(Value panel) const {
-  int64_t elementBytes = PanelLayout::columns * byteWidth(w.type);
-  return {b.atBytes(panel, b.constant(tile.prefetch * w.kStep() * elementBytes)), b.constant(elementBytes)};
+PanelContraction::Ahead PanelContraction::ownPanel(const Panel &panel) const {
+  if (tile.prefetch == 0)
+    return {};
+  int64_t elementBytes = panelColumns * byteWidth(w.type);
+  return {b.atBytes(panel.address, b.constant(tile.prefetch * w.kStep() * elementBytes)), b.constant(elementBytes)};
 }
 
-PanelContraction::Ahead PanelContraction::shareOfNext(Value tileIndex, Value tileCount, Value panel,
+PanelContraction::Ahead PanelContraction::shareOfNext(Value tileIndex, Value tileCount, const Panel &panel,
                                                       Value bringsOwn) const {
+  if (tile.prefetch == 0)
+    return {};
   Ahead own = ownPanel(panel);
-  int64_t elementBytes = PanelLayout::columns * byteWidth(w.type);
+  int64_t elementBytes = panelColumns * byteWidth(w.type);
   // Of an element's bytes, whole ones: with many tiles, the last have none left.
   Value share = b.div(b.sub(b.add(tileCount, elementBytes), 1), tileCount), before = b.mul(tileIndex, share);
   Value noneLeft = b.compare(Compare::Ge, before, elementBytes);
   Value isOwn = b.bitOr(b.bitOr(bringsOwn, noneLeft), b.compare(Compare::Eq, tileCount, 1));
-  Value next = b.atBytes(panel, b.add(b.mul(before, k), w.panelBytes()));
+  Value next = b.atBytes(reader->behind(panel, 1).address, b.mul(before, k));
   return {b.select(isOwn, own.first, next), b.select(isOwn, own.perElement, share)};
 }
 
-void PanelContraction::run(Value xRow, Value rows, Value panel, Value pass, const Ahead &fetched) {
+void PanelContraction::run(Value xRow, Value rows, const Panel &panel, Value pass, const Ahead &fetched) {
   ahead = fetched;
-  runFrom(1, xRow, rows, start(panel, pass));
+  start(panel, pass);
+  runFrom(1, xRow, rows);
 }
 
-void PanelContraction::runPaired(Value xRow, Value rows, Value panel, Value pass) {
-  Value columns = start(panel, pass);
+void PanelContraction::runPaired(Value xRow, Value rows, const Panel &panel, Value pass) {
+  start(panel, pass);
   ahead = ownPanel(panel);
   b.switchOn(rows, 1, pairedRows(),
-             [&](int64_t count) { leafBody(xRow, columns, b.constant(0), count, {/*leaves=*/1, /*panels=*/2}); });
+             [&](int64_t count) { leafBody(xRow, b.constant(0), count, {/*leaves=*/1, /*panels=*/2}); });
 }
 
 /// Row counts from `from` on. Those that take as many leaves at once share a loop over leaves.
-void PanelContraction::runFrom(int64_t from, Value xRow, Value rows, Value panel) {
+void PanelContraction::runFrom(int64_t from, Value xRow, Value rows) {
   int64_t group = leavesAtOnce(from), to = from;
   while (to < tile.mr && leavesAtOnce(to + 1) == group)
     ++to;
   auto loopOverLeaves = [&] {
     b.loop(0, leaves, group, [&](Value leaf) {
-      b.switchOn(rows, from, to, [&](int64_t count) { leafBody(xRow, panel, leaf, count, {group, /*panels=*/1}); });
+      b.switchOn(rows, from, to, [&](int64_t count) { leafBody(xRow, leaf, count, {group, /*panels=*/1}); });
     });
   };
   if (to == tile.mr)
     return loopOverLeaves();
-  b.choose(b.compare(Compare::Le, rows, to), loopOverLeaves, [&] { runFrom(to + 1, xRow, rows, panel); });
+  b.choose(b.compare(Compare::Le, rows, to), loopOverLeaves, [&] { runFrom(to + 1, xRow, rows); });
 }
 
 void PanelContraction::storeTile(ValueRange acc, Value tileIndex) {
@@ -154,7 +163,7 @@ void PanelContraction::merge(Values acc, Value leaf, Streams streams) {
 }
 
 /// The chains of the streams from `leaf` on, for `rows` rows.
-void PanelContraction::leafBody(Value xRow, Value panel, Value leaf, int64_t rows, Streams streams) {
+void PanelContraction::leafBody(Value xRow, Value leaf, int64_t rows, Streams streams) {
   Values acc(rows * streams.count() * tile.nrVectors, b.zeros(tile.lanes));
   Value begin = b.mul(leaf, length);
   Value end = leaves == 1            ? b.constant(k)
@@ -163,17 +172,17 @@ void PanelContraction::leafBody(Value xRow, Value panel, Value leaf, int64_t row
   bool odd = k % w.kStep() != 0;
   Value whole = odd ? b.sub(end, b.bitAnd(end, b.constant(1))) : end;
   if (w.isScaled())
-    acc = b.loop(begin, end, w.scaleRows, acc, [&](Value at, ValueRange carried) {
-      Value last = b.min(b.add(at, w.scaleRows), end);
-      return chain(carried, xRow, panel, at, last, rows, streams, loadScales(at, streams));
+    acc = b.loop(begin, end, w.blockRows, acc, [&](Value at, ValueRange carried) {
+      Value last = b.min(b.add(at, w.blockRows), end);
+      return chain(carried, xRow, at, last, rows, streams, loadScales(at, streams));
     });
   else
-    acc = chain(acc, xRow, panel, begin, whole, rows, streams, {});
+    acc = chain(acc, xRow, begin, whole, rows, streams, {});
   if (odd) {
     llvm::SmallVector<Type> vectorTypes(acc.size(), b.vec(b.f32(), tile.lanes));
     Value last = b.bitAnd(b.compare(Compare::Lt, whole, end), b.compare(Compare::Lt, begin, end));
     acc = b.choose(
-        last, vectorTypes, [&] { return step(acc, xRow, panel, whole, rows, streams, {}, /*half=*/true); },
+        last, vectorTypes, [&] { return step(acc, xRow, whole, rows, streams, {}, /*half=*/true); },
         [&] { return acc; });
   }
   if (streams.panels == 1)
@@ -183,13 +192,13 @@ void PanelContraction::leafBody(Value xRow, Value panel, Value leaf, int64_t row
 }
 
 /// The elements [first, last) of every chain.
-Values PanelContraction::chain(ValueRange acc, Value xRow, Value panel, Value first, Value last, int64_t rows,
-                               Streams streams, ValueRange scales) {
+Values PanelContraction::chain(ValueRange acc, Value xRow, Value first, Value last, int64_t rows, Streams streams,
+                               ValueRange scales) {
   int64_t unit = w.kStep() * unrolled(rows * streams.count());
   return b.loop(first, last, unit, acc, [&](Value at, ValueRange carried) {
     Values next(carried);
     for (int64_t i = 0; i < unit; i += w.kStep())
-      next = step(next, xRow, panel, b.add(at, i), rows, streams, scales, /*half=*/false);
+      next = step(next, xRow, b.add(at, i), rows, streams, scales, /*half=*/false);
     return next;
   });
 }
@@ -199,18 +208,8 @@ Values PanelContraction::loadScales(Value first, Streams streams) {
   Values scales;
   for (int64_t stream = 0; stream < streams.count(); ++stream) {
     auto [leaf, panel] = streams.place(stream);
-    Value scaleRow = b.div(b.add(first, leaf * length), w.scaleRows);
-    Value panelTable = b.atBytes(scaleTable, b.constant(panel * w.panelBytes()));
-    Value table = b.at(panelTable, b.mul(scaleRow, PanelLayout::columns / w.scaleColumns), DType::F32);
-    for (int64_t v = 0; v < tile.nrVectors; ++v) {
-      Value vector;
-      for (int64_t lane = 0; lane < tile.lanes; lane += w.scaleColumns) {
-        Value index = b.div(b.add(firstColumn, columnOffset(v) + lane), w.scaleColumns);
-        Value scale = b.splat(b.loadFloats(b.at(table, index, DType::F32), DType::F32, 0), tile.lanes);
-        vector = vector ? b.select(b.laneMask(tile.lanes, lane, tile.lanes), scale, vector) : scale;
-      }
-      scales.push_back(panelScale(b, vector));
-    }
+    for (int64_t v = 0; v < tile.nrVectors; ++v)
+      scales.push_back(reader->scales(reader->behind(running, panel), columnsOf(v), b.add(first, leaf * length)));
   }
   return scales;
 }
@@ -219,29 +218,34 @@ Values PanelContraction::loadScales(Value first, Streams streams) {
 int64_t PanelContraction::unrolled(int64_t chains) const {
   int64_t steps = chains >= 8 ? 1 : chains >= 4 ? 2 : 4;
   auto divides = [&](int64_t whole) { return whole % (steps * w.kStep()) == 0; };
-  while (steps > 1 && !(divides(k) && divides(length) && (!w.isScaled() || divides(w.scaleRows))))
+  while (steps > 1 && !(divides(k) && divides(length) && (!w.isScaled() || divides(w.blockRows))))
     steps /= 2;
   return steps;
 }
 
+/// The cache line that begins with panel column `column`, if one does, for the element that follows as `ahead` says.
+void PanelContraction::fetchAhead(Value element, int64_t panelOfPair, int64_t column) {
+  int64_t offset = column * w.kStep() * byteWidth(w.type);
+  if (offset % cacheLine != 0)
+    return;
+  Value bytes = b.add(b.mul(element, ahead.perElement), panelOfPair * PanelLayout{w}.panelBytes() + offset);
+  b.prefetch(b.atBytes(ahead.first, bytes), CacheLevel::Second);
+}
+
 /// One panel step: kStep elements of every chain, in the order of N1; `half`: only the first of the pair exists.
-Values PanelContraction::step(ValueRange acc, Value xRow, Value panel, Value at, int64_t rows, Streams streams,
-                              ValueRange scales, bool half) {
+Values PanelContraction::step(ValueRange acc, Value xRow, Value at, int64_t rows, Streams streams, ValueRange scales,
+                              bool half) {
   Values next(acc);
   for (int64_t stream = 0; stream < streams.count(); ++stream) {
     auto [leaf, panelOfPair] = streams.place(stream);
+    Panel panel = reader->behind(running, panelOfPair);
     Value here = b.add(at, leaf * length);
-    Value columns =
-        b.at(b.atBytes(panel, b.constant(panelOfPair * w.panelBytes())), b.mul(here, PanelLayout::columns), w.type);
     llvm::SmallVector<PanelVector> weights;
     for (int64_t v = 0; v < tile.nrVectors; ++v) {
-      Value address = b.at(columns, columnOffset(v) * w.kStep(), w.type);
-      weights.push_back(w.isScaled() ? loadScaledVector(b, address, scales[stream * tile.nrVectors + v], tile.lanes)
-                                     : loadPanelVector(b, address, w.type, tile.lanes));
-      int64_t offset = columnOffset(v) * w.kStep() * byteWidth(w.type);
-      if (tile.prefetch > 0 && rows >= minPrefetchRows && offset % 64 == 0)
-        b.prefetch(b.atBytes(ahead.first, b.add(b.mul(here, ahead.perElement), panelOfPair * w.panelBytes() + offset)),
-                   CacheLevel::Second);
+      Value scale = w.isScaled() ? scales[stream * tile.nrVectors + v] : Value();
+      weights.push_back(reader->weights(panel, columnsOf(v), here, scale));
+      if (tile.prefetch > 0 && rows >= minPrefetchRows)
+        fetchAhead(here, panelOfPair, columnOffset(v));
     }
     for (int64_t row = 0; row < rows; ++row) {
       PanelFactor factor =

@@ -19,20 +19,21 @@
 #ifndef K2C_LIB_KERNELS_EMIT_CONTRACTION_H
 #define K2C_LIB_KERNELS_EMIT_CONTRACTION_H
 
-#include "Builder.h"
-#include "k2c/Kernels/TileConfig.h"
+#include "MatrixReader.h"
 
 namespace k2c::emit {
 
 class PanelContraction {
 public:
-  /// Of rows `x` (stride and type) with panels `w`; `gated` tiles take half their vectors from the gate columns and
+  /// Of rows `x` (stride and type) with matrices `w`; `gated` tiles take half their vectors from the gate columns and
   /// half from the up columns. A kernel that multiplies bf16 in pairs by AVX512-BF16 rounds by it, too.
-  PanelContraction(KernelBuilder &b, const Rows &x, const PanelLayout &w, const Contraction &order,
-                   const TileConfig &tile, bool gated);
+  PanelContraction(KernelBuilder &b, const Rows &x, const Matrix &w, const Contraction &order, const TileConfig &tile,
+                   bool gated);
 
   /// Passes over the panel's columns that cover all 32.
-  int64_t passes() const { return PanelLayout::columns / (tile.nrVectors * tile.lanes); }
+  int64_t passes() const { return panelColumns / (tile.nrVectors * tile.lanes); }
+  /// Panel `index` of matrix `m` of those at `base`.
+  Panel panel(Value base, Value m, Value index) const { return reader->panel(base, m, index); }
   /// First panel column of vector v in a pass.
   Value column(Value pass, int64_t v) const;
   /// Rows (0: none) of which a tile may span two panels.
@@ -42,14 +43,14 @@ public:
     Value first, perElement;
   };
   /// A tile fetches its own panel, tile.prefetch steps ahead.
-  Ahead ownPanel(Value panel) const;
+  Ahead ownPanel(const Panel &panel) const;
   /// Each of several tiles fetches a share of the panel behind theirs, for which the memory then has the time of all.
   /// `bringsOwn`: nobody has fetched this panel yet, or nobody here reads the next.
-  Ahead shareOfNext(Value tileIndex, Value tileCount, Value panel, Value bringsOwn) const;
+  Ahead shareOfNext(Value tileIndex, Value tileCount, const Panel &panel, Value bringsOwn) const;
   /// Computes the tile of `rows` (1 .. mr, i64) rows from `x` and the columns of `pass`; sum() reads it.
-  void run(Value x, Value rows, Value panel, Value pass, const Ahead &ahead);
+  void run(Value x, Value rows, const Panel &panel, Value pass, const Ahead &ahead);
   /// The same of 1 .. pairedRows() rows with the panel and the one behind it.
-  void runPaired(Value x, Value rows, Value panel, Value pass);
+  void runPaired(Value x, Value rows, const Panel &panel, Value pass);
   /// The f32 sums of one row: vector v of the last run; `ofPair`: 1 for the second panel of a pair.
   Value sum(Value row, int64_t v) const { return sum(row, v, b.constant(0)); }
   Value sum(Value row, int64_t v, Value ofPair) const;
@@ -67,28 +68,30 @@ private:
   int64_t leavesAtOnce(int64_t rows) const;
   int64_t chainsAtMost() const;
   Value tileAddress(Value tileIndex, int64_t vector) const;
-  Values chain(ValueRange acc, Value x, Value panel, Value first, Value last, int64_t rows, Streams streams,
-               ValueRange scales);
+  Columns columnsOf(int64_t v) const;
+  Values chain(ValueRange acc, Value x, Value first, Value last, int64_t rows, Streams streams, ValueRange scales);
   Values loadScales(Value first, Streams streams);
-  void leafBody(Value x, Value panel, Value leaf, int64_t rows, Streams streams);
-  Values step(ValueRange acc, Value x, Value panel, Value k, int64_t rows, Streams streams, ValueRange scales,
-              bool half);
+  void fetchAhead(Value element, int64_t panelOfPair, int64_t column);
+  void leafBody(Value x, Value leaf, int64_t rows, Streams streams);
+  Values step(ValueRange acc, Value x, Value k, int64_t rows, Streams streams, ValueRange scales, bool half);
   void merge(Values acc, Value leaf, Streams streams);
   void storeTile(ValueRange acc, Value tileIndex);
-  Value start(Value panel, Value pass);
-  void runFrom(int64_t from, Value xRow, Value rows, Value panel);
+  void start(const Panel &panel, Value pass);
+  void runFrom(int64_t from, Value xRow, Value rows);
   int64_t unrolled(int64_t chains) const;
 
   KernelBuilder &b;
   const Rows &x;
-  const PanelLayout &w;
+  const Matrix &w;
   const TileConfig &tile;
   int64_t k, leaves, length;
   bool gated, pairs; ///< pairs: both factors are bf16 (N6)
   int64_t tileBytes;
-  Value tiles;                   ///< on the stack: sums of subtrees; at last the first is the result
-  Value scaleTable, firstColumn; ///< of the running panel and pass, when the panels are block-scaled
-  Ahead ahead;                   ///< of the running tile
+  std::unique_ptr<MatrixReader> reader;
+  Value tiles;   ///< on the stack: sums of subtrees; at last the first is the result
+  Panel running; ///< of the running tile, as are pass and ahead
+  Value pass;
+  Ahead ahead;
 };
 
 } // namespace k2c::emit

@@ -83,7 +83,7 @@ struct LinearArguments {
     slotWeights = argument(d.epilogue.weighted);
     residual = argument(d.epilogue.residual);
     if (d.grouped)
-      plan = Plan::of(b, argument(true), d.w.matrices, d.slotsPerToken);
+      plan = Plan::of(b, argument(true), d.w.count, d.slotsPerToken);
     y = argument(true);
   }
 };
@@ -137,7 +137,7 @@ void LinearEmitter::emitBlocks() {
   Value rows = b.rowCount(d.x.space, d.slotsPerToken);
   b.setVariant(variantOf(rows));
   Value begin = b.workerField(abi::worker::begin), end = b.workerField(abi::worker::end);
-  int64_t panels = d.w.panels();
+  int64_t panels = panelCount(d.w);
   Value lastBlock = b.select(b.compare(Compare::Lt, begin, end), b.div(b.add(end, panels - 1), panels), b.constant(0));
   b.loop(b.div(begin, b.constant(panels)), lastBlock, 1, [&](Value block) {
     auto [first, last] = rowsOfBlock(b, tile, rows, block);
@@ -156,12 +156,10 @@ void LinearEmitter::emitBlocks() {
 /// by expert: an expert's panels follow one another in memory. An expert without slots costs its two offsets.
 void LinearEmitter::emitGrouped() {
   Value begin = b.workerField(abi::worker::begin), end = b.workerField(abi::worker::end);
-  Values variant = b.loop(0, d.w.matrices, 1, b.constant(b.i32(), 0), [&](Value expert, ValueRange carried) {
+  Values variant = b.loop(0, d.w.count, 1, b.constant(b.i32(), 0), [&](Value expert, ValueRange carried) {
     Value first = b.extend(b.loadI32(arguments.plan.offsets, expert));
     Value last = b.extend(b.loadI32(arguments.plan.offsets, b.add(expert, 1)));
-    auto panelFrom = [&](Value item) {
-      return b.div(b.add(b.max(b.sub(item, expert), 0), d.w.matrices - 1), d.w.matrices);
-    };
+    auto panelFrom = [&](Value item) { return b.div(b.add(b.max(b.sub(item, expert), 0), d.w.count - 1), d.w.count); };
     Value hasSlots = b.compare(Compare::Lt, first, last);
     b.when(hasSlots, [&] { emitExpert(first, last, expert, panelFrom(begin), panelFrom(end)); });
     return Values{b.select(hasSlots, b.max(carried[0], variantOf(b.sub(last, first))), carried[0])};
@@ -217,8 +215,7 @@ void LinearEmitter::emitPanels(Value xFirst, Value first, Value last, Value matr
 }
 
 void LinearEmitter::emitTile(Value x, const Tile &at, Value matrix, Value panel, int64_t panels) {
-  Value panelIndex = b.add(b.mul(matrix, d.w.panels()), panel);
-  Value weights = b.atBytes(arguments.w, b.mul(panelIndex, d.w.panelBytes()));
+  Panel weights = contraction.panel(arguments.w, matrix, panel);
   b.loop(0, contraction.passes(), 1, [&](Value pass) {
     if (panels == 2)
       contraction.runPaired(x, at.rows, weights, pass);
@@ -236,7 +233,7 @@ void LinearEmitter::emitTile(Value x, const Tile &at, Value matrix, Value panel,
 /// `ofPair`: which of the panels that were multiplied together.
 void LinearEmitter::finishRow(Value row, Value inTile, Value matrix, Value panel, Value pass, Value ofPair) {
   const Epilogue &epilogue = d.epilogue;
-  int64_t panelColumns = epilogue.gatedSilu ? PanelLayout::columns / 2 : PanelLayout::columns;
+  int64_t ofPanel = panelColumns / d.w.parts;
   Value slotWeight;
   if (epilogue.weighted) {
     Value route = d.grouped ? b.extend(b.loadI32(arguments.plan.routeOfSlot, row)) : row;
@@ -246,9 +243,9 @@ void LinearEmitter::finishRow(Value row, Value inTile, Value matrix, Value panel
   if (epilogue.bias)
     biasRow = b.at(arguments.bias, b.mul(matrix, d.w.n), epilogue.biasType);
   for (int64_t v = 0; v < resultVectors(); ++v) {
-    Value column = b.add(b.mul(panel, panelColumns), contraction.column(pass, v));
+    Value column = b.add(b.mul(panel, ofPanel), contraction.column(pass, v));
     Value mask;
-    if (resultColumns() % (resultVectors() * tile.lanes) != 0 || resultColumns() % panelColumns != 0)
+    if (resultColumns() % (resultVectors() * tile.lanes) != 0 || resultColumns() % ofPanel != 0)
       mask = b.firstLanes(tile.lanes, b.sub(b.constant(resultColumns()), column));
     Chunk chunk{column, tile.lanes, mask};
     Value sum = finishVector(inTile, ofPair, v, biasRow, column, slotWeight);
@@ -287,11 +284,10 @@ void emitBody(KernelBuilder &b, const HeadLinearDesc &d, const TileConfig &tile)
   PanelContraction contraction(b, d.x, d.w, d.order, tile, /*gated=*/false);
   Value rows = b.rowCount(d.x.space, 1);
   b.items([&](Value item) {
-    Value panel = b.rem(item, d.w.panels()), blockHead = b.div(item, d.w.panels());
+    Value panel = b.rem(item, panelCount(d.w)), blockHead = b.div(item, panelCount(d.w));
     Value head = b.rem(blockHead, d.heads), block = b.div(blockHead, d.heads);
     auto [first, last] = rowsOfBlock(b, tile, rows, block);
-    Value panelIndex = b.add(b.mul(head, d.w.panels()), panel);
-    Value weights = b.atBytes(w, b.mul(panelIndex, d.w.panelBytes()));
+    Panel weights = contraction.panel(w, head, panel);
     Value xHead = b.at(x, b.mul(head, d.xHeadStride), d.x.type), yHead = b.at(y, b.mul(head, d.w.n), d.y.type);
     forRuns(b, d.rows, first, last, [&](Value runFirst, Value runLast) {
       Value rowsOfTile = tileRows(b, tile, b.sub(runLast, runFirst));
@@ -305,9 +301,9 @@ void emitBody(KernelBuilder &b, const HeadLinearDesc &d, const TileConfig &tile)
           contraction.run(b.row(xHead, d.x, tileFirst), count, weights, pass, ahead);
           b.loop(b.constant(0), count, 1, [&](Value inTile) {
             for (int64_t v = 0; v < tile.nrVectors; ++v) {
-              Value column = b.add(b.mul(panel, PanelLayout::columns), contraction.column(pass, v));
+              Value column = b.add(b.mul(panel, panelColumns), contraction.column(pass, v));
               Value mask;
-              if (d.w.n % PanelLayout::columns != 0)
+              if (d.w.n % panelColumns != 0)
                 mask = b.firstLanes(tile.lanes, b.sub(b.constant(d.w.n), column));
               b.storeFloats(contraction.sum(inTile, v), b.row(yHead, d.y, b.add(tileFirst, inTile)), d.y.type,
                             Chunk{column, tile.lanes, mask});

@@ -106,6 +106,12 @@ void KernelBuilder::store(Value value, Value address, DType element, Value mask)
   else
     LLVM::StoreOp::create(ops, loc, value, address, byteWidth(element));
 }
+Value KernelBuilder::gather(Type type, Value base, Value bytes, Value mask, DType element) {
+  Type addresses = vec(ptr(), cast<VectorType>(type).getNumElements());
+  Value from = LLVM::GEPOp::create(ops, loc, addresses, ops.getI8Type(), base, ValueRange(bytes));
+  Value zeros = LLVM::ZeroOp::create(ops, loc, type);
+  return LLVM::masked_gather::create(ops, loc, type, from, mask, ValueRange(zeros), byteWidth(element));
+}
 Value KernelBuilder::loadPtr(Value base, Value index) {
   return LLVM::LoadOp::create(ops, loc, ptr(), at(base, index, DType::I64), 8);
 }

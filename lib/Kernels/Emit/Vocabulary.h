@@ -27,8 +27,8 @@ struct PanelVector {
 };
 PanelVector loadPanelVector(KernelBuilder &b, Value address, DType type, int64_t lanes);
 
-/// `lanes` e4m3 weights at `address` as f32, times `scale`, which is panelScale of the scales of these columns.
-PanelVector loadScaledVector(KernelBuilder &b, Value address, Value scale, int64_t lanes);
+/// e4m3 codes (a vector of i8) as f32, times `scale`, which is panelScale of the scales of their columns.
+PanelVector scaledWeights(KernelBuilder &b, Value codes, Value scale);
 Value panelScale(KernelBuilder &b, Value scales);
 
 /// The row element(s) of one step at `address`; `half`: the pair's second element is past the contraction's end.

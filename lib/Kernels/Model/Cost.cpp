@@ -38,7 +38,7 @@ struct Counter {
     bool sparse = d.grouped || d.x.space == RowSpace::Slot;
     multiplyAdds = rows * (sparse ? slots : 1) * double(d.w.n) * double(d.w.k);
     if (d.grouped)
-      weightShare = hitExperts(d.w.matrices, d.slotsPerToken, rows) / double(d.w.matrices);
+      weightShare = hitExperts(d.w.count, d.slotsPerToken, rows) / double(d.w.count);
   }
   void operator()(const HeadLinearDesc &d) { multiplyAdds = rows * double(d.heads * d.w.n * d.w.k); }
   void operator()(const RotaryDesc &d) { tableElements = rows * double(d.count); }
@@ -82,7 +82,7 @@ double hitExperts(int64_t experts, int64_t topK, double tokens) {
   return e * (1 - std::pow(1 - double(topK) / e, tokens));
 }
 
-Cost count(const KernelDesc &desc, const Load &load) {
+Cost count(const KernelDesc &desc, const Load &load, WeightLayout layout) {
   Counter counter{load};
   std::visit(counter, desc.body);
   Cost cost;
@@ -93,7 +93,7 @@ Cost count(const KernelDesc &desc, const Load &load) {
     case Operand::Role::Weight:
     case Operand::Role::Table: {
       bool some = counter.tableElements > 0;
-      double whole = double(operand.weightBytes()) * counter.weightShare;
+      double whole = double(weightBytes(operand, layout)) * counter.weightShare;
       cost.weights += rounded(some ? counter.tableElements * width : whole);
       break;
     }
@@ -144,10 +144,10 @@ const char *nameOf(CountedRows rows) {
   return names[size_t(rows)];
 }
 
-CostRule costRule(const KernelDesc &desc) {
+CostRule costRule(const KernelDesc &desc, WeightLayout layout) {
   // From a row on, a count is linear in each part of the load; grouped weights are not, and known by their operand.
-  Cost one = count(desc, {1, 0, 0}), two = count(desc, {2, 0, 0});
-  Cost context = count(desc, {1, 1, 0}), key = count(desc, {1, 0, 1});
+  Cost one = count(desc, {1, 0, 0}, layout), two = count(desc, {2, 0, 0}, layout);
+  Cost context = count(desc, {1, 1, 0}, layout), key = count(desc, {1, 0, 1}, layout);
   CostRule rule;
   rule.rows = countedRows(desc);
   rule.flopsPerRow = one.flops.value;
@@ -156,11 +156,11 @@ CostRule costRule(const KernelDesc &desc) {
   rule.bytesPerKey = allBytes(key) - allBytes(one);
   const auto *linear = std::get_if<LinearDesc>(&desc.body);
   if (linear && linear->grouped) {
-    rule.experts = linear->w.matrices;
+    rule.experts = linear->w.count;
     rule.topK = linear->slotsPerToken;
     for (const Operand &operand : operands(desc))
       if (operand.role == Operand::Role::Weight)
-        rule.expertBytes += double(operand.weightBytes());
+        rule.expertBytes += double(weightBytes(operand, layout));
     one.weights = two.weights = Bytes(0);
   }
   rule.bytesPerRow = allBytes(two) - allBytes(one);

@@ -54,19 +54,25 @@ float ofE4M3(uint8_t code) {
   return code & 0x80 ? -magnitude : magnitude;
 }
 
-std::vector<float> loadColumn(const void *base, const PanelLayout &layout, int64_t matrix, int64_t column) {
-  std::vector<float> values(layout.k);
-  for (int64_t k = 0; k < layout.k; ++k) {
-    int64_t index = layout.index(matrix, column, k);
-    if (!layout.isScaled()) {
-      values[k] = load(base, index, layout.type);
+template <class Layout>
+static std::vector<float> loadColumn(const void *base, const Layout &layout, int64_t m, int64_t column) {
+  const Matrix &matrix = layout.matrix;
+  std::vector<float> values(matrix.k);
+  for (int64_t k = 0; k < matrix.k; ++k) {
+    const char *element = as<char>(base) + layout.offset(m, column, k);
+    if (!matrix.isScaled()) {
+      values[k] = load(element, 0, matrix.type);
       continue;
     }
     float scale;
-    std::memcpy(&scale, as<char>(base) + layout.scaleOffset(matrix, column, k), sizeof scale);
-    values[k] = ofE4M3(as<uint8_t>(base)[index]) * scale;
+    std::memcpy(&scale, as<char>(base) + layout.scaleOffset(m, column, k), sizeof scale);
+    values[k] = ofE4M3(*as<uint8_t>(element)) * scale;
   }
   return values;
+}
+
+std::vector<float> loadColumn(const void *base, const MatrixLayout &layout, int64_t m, int64_t column) {
+  return std::visit([&](const auto &known) { return loadColumn(base, known, m, column); }, layout);
 }
 
 /// One FMA chain from +0 over [begin, end).
@@ -128,13 +134,13 @@ Error invalid(std::string message, std::string remedy) { return {"", std::move(m
 
 namespace k2c {
 
-Status evaluate(const KernelDesc &desc, void *const *args, const k2rt_ir_step &step) {
+Status evaluate(const KernelDesc &desc, void *const *args, const k2rt_ir_step &step, WeightLayout layout) {
   Status sound = verify(desc);
   if (!sound)
     return sound;
   evaluation::FlushDenormals flush;
-  Status status =
-      std::visit([&](const auto &body) { return evaluation::run(body, evaluation::Arguments(args), step); }, desc.body);
+  Status status = std::visit(
+      [&](const auto &body) { return evaluation::run(body, evaluation::Arguments(args, layout), step); }, desc.body);
   if (status)
     return status;
   Error error = status.takeError();

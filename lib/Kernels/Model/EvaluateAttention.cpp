@@ -206,10 +206,11 @@ static std::vector<float> expand(const std::vector<float> &latent, const std::ve
   return out;
 }
 
-static std::vector<std::vector<float>> loadMatrix(const void *base, const PanelLayout &layout, int64_t matrix) {
+static std::vector<std::vector<float>> loadMatrix(const void *base, const Matrix &matrix, WeightLayout layout,
+                                                  int64_t head) {
   std::vector<std::vector<float>> columns;
-  for (int64_t n = 0; n < layout.n; ++n)
-    columns.push_back(loadColumn(base, layout, matrix, n));
+  for (int64_t n = 0; n < matrix.n; ++n)
+    columns.push_back(loadColumn(base, layoutOf(matrix, layout), head, n));
   return columns;
 }
 
@@ -217,13 +218,14 @@ Status run(const ExpandedAttentionDesc &d, Arguments args, const k2rt_ir_step &s
   const void *q = args.pointer(), *latents = args.pointer(), *ropes = args.pointer();
   const void *uk = args.pointer(), *uv = args.pointer();
   bool pairs = d.q.type == DType::BF16 && d.shape.cache == DType::BF16;
-  auto expandsPairs = [&](const PanelLayout &w) { return d.shape.cache == DType::BF16 && w.type == DType::BF16; };
+  auto expandsPairs = [&](const Matrix &w) { return d.shape.cache == DType::BF16 && w.type == DType::BF16; };
   Attention attention{d.shape, step, d.rows, pairs};
   attention.tail(args);
   void *o = args.pointer();
   int64_t keyDim = d.nope + d.rope;
   for (int64_t head = 0; head < d.shape.heads; ++head) {
-    std::vector<std::vector<float>> toKey = loadMatrix(uk, d.uk, head), toValue = loadMatrix(uv, d.uv, head);
+    std::vector<std::vector<float>> toKey = loadMatrix(uk, d.uk, args.weights, head),
+                                    toValue = loadMatrix(uv, d.uv, args.weights, head);
     for (int64_t sequence = 0; sequence < step.seq_rows; ++sequence) {
       std::vector<int64_t> rows = attention.rows(sequence);
       KeysValues kv;

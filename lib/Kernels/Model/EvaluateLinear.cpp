@@ -7,18 +7,19 @@ namespace k2c::evaluation {
 
 namespace {
 
-bool takesPairs(const Rows &x, const PanelLayout &w) { return x.type == DType::BF16 && w.type == DType::BF16; }
+bool takesPairs(const Rows &x, const Matrix &w) { return x.type == DType::BF16 && w.type == DType::BF16; }
 
 /// A linear and its arguments.
 struct Linear {
   const LinearDesc &desc;
+  MatrixLayout layout;
   const void *x, *norm = nullptr, *w, *bias = nullptr;
   const float *slotWeights = nullptr;
   const void *residual = nullptr;
   void *plan = nullptr;
   void *y;
 
-  Linear(const LinearDesc &d, Arguments args) : desc(d) {
+  Linear(const LinearDesc &d, Arguments args) : desc(d), layout(layoutOf(d.w, args.weights)) {
     x = args.pointer();
     norm = d.normEps > 0 ? args.pointer() : nullptr;
     w = args.pointer();
@@ -59,9 +60,9 @@ struct Linear {
     bool pairs = takesPairs(desc.x, desc.w), gated = desc.epilogue.gatedSilu;
     int64_t columns = gated ? desc.w.n / 2 : desc.w.n;
     for (int64_t n = 0; n < columns; ++n) {
-      std::vector<float> first = loadColumn(w, desc.w, matrix, n), second;
+      std::vector<float> first = loadColumn(w, layout, matrix, n), second;
       if (gated)
-        second = loadColumn(w, desc.w, matrix, columns + n);
+        second = loadColumn(w, layout, matrix, columns + n);
       for (int64_t row = begin; row < end; ++row) {
         const float *in = inputs[row - begin].data();
         float value = biased(contract(in, first.data(), desc.order, pairs), matrix, n);
@@ -81,8 +82,8 @@ Status run(const LinearDesc &d, Arguments args, const k2rt_ir_step &step) {
     linear.rows(0, rowCount(d.x.space, step, d.slotsPerToken), 0, nullptr);
     return Status::success();
   }
-  Plan plan(linear.plan, d.w.matrices, step.token_rows * d.slotsPerToken);
-  for (int64_t expert = 0; expert < d.w.matrices; ++expert)
+  Plan plan(linear.plan, d.w.count, step.token_rows * d.slotsPerToken);
+  for (int64_t expert = 0; expert < d.w.count; ++expert)
     if (plan.offsets[expert] < plan.offsets[expert + 1])
       linear.rows(plan.offsets[expert], plan.offsets[expert + 1], expert, plan.routeOfSlot);
   return Status::success();
@@ -91,10 +92,11 @@ Status run(const LinearDesc &d, Arguments args, const k2rt_ir_step &step) {
 Status run(const HeadLinearDesc &d, Arguments args, const k2rt_ir_step &step) {
   const void *x = args.pointer(), *w = args.pointer();
   void *y = args.pointer();
+  const MatrixLayout layout = layoutOf(d.w, args.weights);
   bool pairs = takesPairs(d.x, d.w);
   for (int64_t head = 0; head < d.heads; ++head)
     for (int64_t n = 0; n < d.w.n; ++n) {
-      std::vector<float> column = loadColumn(w, d.w, head, n);
+      std::vector<float> column = loadColumn(w, layout, head, n);
       for (int64_t row = 0; row < rowCount(d.x.space, step); ++row) {
         if (!takesRow(d.rows, step, row))
           continue;

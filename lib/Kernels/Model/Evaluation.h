@@ -8,7 +8,7 @@
 #define K2C_LIB_KERNELS_MODEL_EVALUATION_H
 
 #include "base/Error.h"
-#include "k2c/Kernels/KernelDesc.h"
+#include "k2c/Kernels/WeightLayout.h"
 #include "k2rt/program.h"
 #include <cstring>
 #include <vector>
@@ -61,8 +61,8 @@ inline std::vector<float> loadRow(const void *base, const Rows &rows, int64_t ro
 /// The value of an e4m3fn code: sign, four bits of exponent (bias 7), three of mantissa; 0x7f and 0xff are NaN.
 float ofE4M3(uint8_t code);
 
-/// Column `column` (W[column][0 .. k)) of a packed matrix; block-scaled elements times their scale, in f32.
-std::vector<float> loadColumn(const void *base, const PanelLayout &layout, int64_t matrix, int64_t column);
+/// Column `column` (W[column][0 .. k)) of matrix `m`; block-scaled elements times their scale, in f32.
+std::vector<float> loadColumn(const void *base, const MatrixLayout &layout, int64_t m, int64_t column);
 
 /// N1 and N6: sum of x[i] * w[i] in the order of Contraction. `pairs`: both factors are stored as bf16.
 float contract(const float *x, const float *w, Contraction order, bool pairs);
@@ -78,10 +78,12 @@ template <class T> const T *as(const void *pointer) { return static_cast<const T
 /// The argument array, read in order.
 class Arguments {
 public:
-  explicit Arguments(void *const *args) : next(args) {}
+  Arguments(void *const *args, WeightLayout weights) : weights(weights), next(args) {}
   void *pointer() { return *next++; }
   template <class T> T *array() { return static_cast<T *>(pointer()); }
   int64_t ordinal() { return reinterpret_cast<intptr_t>(pointer()); }
+
+  WeightLayout weights; ///< of all matrices
 
 private:
   void *const *next;

@@ -32,10 +32,10 @@ public:
     raw(name, std::string(spaces[static_cast<int>(r.space)]) + "," + std::to_string(r.width) + "," +
                   std::to_string(r.stride) + "," + std::string(k2c::name(r.type)));
   }
-  void field(const char *name, const PanelLayout &p) {
-    raw(name, std::string(k2c::name(p.type)) + "," + std::to_string(p.matrices) + "x" + std::to_string(p.n) + "x" +
-                  std::to_string(p.k) + "," + std::to_string(p.interleave) +
-                  (p.isScaled() ? "," + std::to_string(p.scaleColumns) + "x" + std::to_string(p.scaleRows) : ""));
+  void field(const char *name, const Matrix &m) {
+    raw(name, std::string(k2c::name(m.type)) + "," + std::to_string(m.count) + "x" + std::to_string(m.n) + "x" +
+                  std::to_string(m.k) + "," + std::to_string(m.parts) +
+                  (m.isScaled() ? "," + std::to_string(m.blockColumns) + "x" + std::to_string(m.blockRows) : ""));
   }
   void field(const char *name, const Contraction &c) {
     raw(name, std::to_string(c.k) + "/" + std::to_string(c.leaves));

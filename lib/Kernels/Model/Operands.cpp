@@ -31,10 +31,8 @@ struct ArgumentList {
   void weight(std::string name, int64_t elements, DType type) {
     add(std::move(name), Role::Weight, type).elements = elements;
   }
-  void panels(std::string name, const PanelLayout &layout) {
-    Operand &operand = add(std::move(name), Role::Weight, layout.type);
-    operand.panels = layout;
-    operand.elements = layout.elements();
+  void weight(std::string name, const Matrix &matrix) {
+    add(std::move(name), Role::Weight, matrix.type).matrix = matrix;
   }
   void plane(std::string name, int64_t width, DType type) {
     add(std::move(name), Role::Plane, type).rows = Rows{RowSpace::Token, width, width, type};
@@ -67,20 +65,20 @@ struct ArgumentList {
     rows("x", d.x);
     if (d.normEps > 0)
       weight("norm", d.x.width, d.normWeight);
-    panels("w", d.w);
+    weight("w", d.w);
     if (d.epilogue.bias)
-      weight("bias", d.w.matrices * d.w.n, d.epilogue.biasType);
+      weight("bias", d.w.count * d.w.n, d.epilogue.biasType);
     if (d.epilogue.weighted)
       rows("slot_weights", Rows{RowSpace::Token, d.slotsPerToken, d.slotsPerToken, DType::F32});
     if (d.epilogue.residual)
       rows("residual", d.residual);
     if (d.grouped)
-      plan(Role::Plan, d.w.matrices, d.slotsPerToken);
+      plan(Role::Plan, d.w.count, d.slotsPerToken);
     result("y", d.y);
   }
   void operator()(const HeadLinearDesc &d) {
     rows("x", d.x);
-    panels("w", d.w);
+    weight("w", d.w);
     result("y", d.y);
   }
   void operator()(const RotaryDesc &d) {
@@ -113,8 +111,8 @@ struct ArgumentList {
     rows("q", d.q);
     plane("latent", d.latent, d.shape.cache);
     plane("rope", d.rope, d.shape.cache);
-    panels("uk", d.uk);
-    panels("uv", d.uv);
+    weight("uk", d.uk);
+    weight("uv", d.uv);
     attentionTail(d.shape, d.o);
   }
   void operator()(const SelectDesc &d) {

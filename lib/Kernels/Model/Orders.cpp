@@ -1,12 +1,10 @@
 //===- Orders.cpp - The orders of numerics N1, N3, N5, from shapes alone ------===//
 //
-// Where a contraction is cut, where a softmax restarts, how many leaves a combine tree has, and where the packed weight
-// of (matrix, column, row) lies. Evaluation, emission, packing and partitioning all ask here.
+// Where a contraction is cut, where a softmax restarts, how many leaves a combine tree has. Evaluation, emission and
+// partitioning all ask here.
 //
 //===----------------------------------------------------------------------===//
 #include "k2c/Kernels/KernelDesc.h"
-#include <algorithm>
-#include <numeric>
 
 namespace k2c {
 
@@ -44,36 +42,6 @@ int64_t combineLeaves(int64_t experts) {
   while (leaves < maxCombineLeaves && experts % (leaves * 2) == 0)
     leaves *= 2;
   return leaves;
-}
-
-PanelLayout::Place PanelLayout::place(int64_t matrix, int64_t column) const {
-  int64_t panel = column / columns, lane = column % columns;
-  if (interleave == 2) {
-    constexpr int64_t half = columns / 2;
-    bool up = column >= n / 2;
-    int64_t within = up ? column - n / 2 : column;
-    panel = within / half;
-    lane = within % half + (up ? half : 0);
-  }
-  return {matrix * panels() + panel, lane};
-}
-
-int64_t PanelLayout::index(int64_t matrix, int64_t column, int64_t row) const {
-  auto [panel, lane] = place(matrix, column);
-  int64_t step = kStep();
-  return panel * (panelBytes() / byteWidth(type)) + row / step * (columns * step) + lane * step + row % step;
-}
-
-int64_t PanelLayout::scaleOffset(int64_t matrix, int64_t column, int64_t row) const {
-  auto [panel, lane] = place(matrix, column);
-  int64_t scale = row / scaleRows * (columns / scaleColumns) + lane / scaleColumns;
-  return panel * panelBytes() + panelElements() + scale * byteWidth(DType::F32);
-}
-
-void PanelLayout::storeBlocks(int64_t blockColumns, int64_t blockRows) {
-  type = DType::F8E4M3;
-  scaleColumns = std::gcd(columns / interleave, blockColumns);
-  scaleRows = blockRows;
 }
 
 } // namespace k2c

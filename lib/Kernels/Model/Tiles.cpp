@@ -108,12 +108,14 @@ int64_t expandedTokens(const Shape &s, const TargetInfo &target) {
 TileConfig tileFor(const Shape &s, Vocabulary vocabulary, int64_t mr, const TargetInfo &target) {
   TileConfig tile;
   tile.vocabulary = vocabulary;
-  tile.lanes = std::min<int64_t>(vocabulary == Vocabulary::Avx512 ? 16 : target.lanes, PanelLayout::columns);
+  tile.lanes = std::min<int64_t>(vocabulary == Vocabulary::Avx512 ? 16 : target.lanes, panelColumns);
   tile.mr = mr;
-  tile.nrVectors = PanelLayout::columns / tile.lanes;
+  tile.nrVectors = panelColumns / tile.lanes;
   switch (s.family) {
   case Family::Linear:
-    tile.prefetch = prefetchSteps * (s.w == DType::F8E4M3 ? 4 : 1); // the same bytes ahead as bf16
+    tile.weights = target.weights;
+    if (tile.weights == WeightLayout::Panels)
+      tile.prefetch = prefetchSteps * (s.w == DType::F8E4M3 ? 4 : 1); // the same bytes ahead as bf16
     tile.rowsPerItem = s.grouped ? 0 : linearRowsPerItem(s, mr, target);
     break;
   case Family::Gqa:
@@ -122,6 +124,7 @@ TileConfig tileFor(const Shape &s, Vocabulary vocabulary, int64_t mr, const Targ
     tile.headTile = s.queriesPerKv;
     break;
   case Family::Expanded:
+    tile.weights = target.weights;
     tile.rowsPerItem = expandedTokens(s, target);
     break;
   case Family::Absorbed:
@@ -182,7 +185,7 @@ bool isLegal(const KernelDesc &desc, const TileConfig &tile, const TargetInfo &t
     return tile.mr <= tile.lanes && softmaxBlock % (tile.nrVectors * tile.lanes) == 0;
   if (s.family == Family::Absorbed)
     return tile.headTile == tile.nrVectors * tile.lanes && tile.valueParts >= 1;
-  return tile.nrVectors * tile.lanes == PanelLayout::columns;
+  return tile.nrVectors * tile.lanes == panelColumns;
 }
 
 TargetInfo cpuTarget(const std::vector<std::string> &features, int64_t l1Bytes, int64_t l2Bytes) {
@@ -257,11 +260,11 @@ Grid mergeGrid(const KernelDesc &desc) { return {RowSpace::Token, 1, shapeOf(des
 Grid gridOf(const KernelDesc &desc, const TileConfig &tile) {
   if (const auto *d = std::get_if<LinearDesc>(&desc.body)) {
     if (d->grouped)
-      return {RowSpace::Slot, 0, d->w.panels() * d->w.matrices, d->slotsPerToken};
-    return {d->x.space, tile.rowsPerItem, d->w.panels(), d->slotsPerToken};
+      return {RowSpace::Slot, 0, panelCount(d->w) * d->w.count, d->slotsPerToken};
+    return {d->x.space, tile.rowsPerItem, panelCount(d->w), d->slotsPerToken};
   }
   if (const auto *d = std::get_if<HeadLinearDesc>(&desc.body))
-    return {d->x.space, tile.rowsPerItem, d->heads * d->w.panels()};
+    return {d->x.space, tile.rowsPerItem, d->heads * panelCount(d->w)};
   if (const auto *d = std::get_if<GatedActDesc>(&desc.body))
     return {d->y.space, tile.rowsPerItem, 1, d->slotsPerToken};
   switch (shapeOf(desc).family) {

@@ -35,22 +35,20 @@ public:
     check(r.stride >= r.width, std::string(name) + " stride", r.stride, "below its width", r.width);
     that(r.type == DType::F32 || r.type == DType::BF16, "activations are f32 or bf16");
   }
-  /// A packed weight of the given shape, contracted in `order`.
-  void panels(const char *name, const PanelLayout &w, int64_t matrices, int64_t n, int64_t k) {
+  /// Matrices of the given shape.
+  void matrices(const char *name, const Matrix &w, int64_t count, int64_t n, int64_t k) {
     std::string prefix = std::string(name) + " ";
-    equal((prefix + "matrices").c_str(), w.matrices, "their number", matrices);
+    equal((prefix + "matrices").c_str(), w.count, "their number", count);
     equal((prefix + "n").c_str(), w.n, "the output width", n);
     equal((prefix + "k").c_str(), w.k, "the input width", k);
-    that(w.interleave == 1 || (w.interleave == 2 && w.n % 2 == 0), "panels interleave 1, or 2 with an even n");
+    that(w.parts == 1 || (w.parts == 2 && w.n % 2 == 0), "a matrix has one part, or two and an even n");
     that(w.type == DType::F32 || w.type == DType::BF16 || w.type == DType::F8E4M3,
-         "packed weights are f32, bf16 or f8E4M3FN");
-    that(w.isScaled() == (w.type == DType::F8E4M3), "f8E4M3FN panels and scales come together");
+         "matrices are f32, bf16 or f8E4M3FN");
+    that(w.isScaled() == (w.type == DType::F8E4M3), "f8E4M3FN matrices and scales come together");
     if (!w.isScaled())
       return;
-    divides((prefix + "columns of a scale").c_str(), w.scaleColumns, "a panel's columns",
-            PanelLayout::columns / w.interleave);
     // A leaf of a contraction begins at a multiple of 128: scales never straddle two leaves.
-    divides((prefix + "rows of a scale").c_str(), w.scaleRows, "the unit of a leaf", 128);
+    divides((prefix + "rows of a scale").c_str(), w.blockRows, "the unit of a leaf", 128);
   }
   void order(const Contraction &c, int64_t k) {
     equal("order k", c.k, "the input width", k);
@@ -76,9 +74,9 @@ public:
     rows("x", d.x);
     rows("y", d.y);
     const Epilogue &e = d.epilogue;
-    panels("w", d.w, d.grouped ? d.w.matrices : 1, e.gatedSilu ? 2 * d.y.width : d.y.width, d.x.width);
+    matrices("w", d.w, d.grouped ? d.w.count : 1, e.gatedSilu ? 2 * d.y.width : d.y.width, d.x.width);
     order(d.order, d.x.width);
-    that(e.gatedSilu == (d.w.interleave == 2), "gated epilogues and interleaved panels come together");
+    that(e.gatedSilu == (d.w.parts == 2), "gated epilogues and matrices of two parts come together");
     that(!d.grouped || (d.x.space == RowSpace::Slot && d.y.space == RowSpace::Slot), "grouped linears work on slots");
     that(!e.weighted || d.grouped, "slot weights need a grouped linear");
     atLeast("slots per token", d.slotsPerToken, 1);
@@ -90,7 +88,7 @@ public:
   void operator()(const HeadLinearDesc &d) {
     rows("x", d.x);
     rows("y", d.y);
-    panels("w", d.w, d.heads, d.w.n, d.w.k);
+    matrices("w", d.w, d.heads, d.w.n, d.w.k);
     order(d.order, d.w.k);
     equal("y width", d.y.width, "heads * n", d.heads * d.w.n);
     atMost("the end of the last head", (d.heads - 1) * d.xHeadStride + d.w.k, "x stride", d.x.stride);
@@ -132,8 +130,8 @@ public:
     rows("o", d.o);
     equal("q width", d.q.width, "heads * (nope + rope)", d.shape.heads * (d.nope + d.rope));
     equal("o width", d.o.width, "heads * value", d.shape.heads * d.value);
-    panels("uk", d.uk, d.shape.heads, d.nope, d.latent);
-    panels("uv", d.uv, d.shape.heads, d.value, d.latent);
+    matrices("uk", d.uk, d.shape.heads, d.nope, d.latent);
+    matrices("uv", d.uv, d.shape.heads, d.value, d.latent);
   }
   void operator()(const SelectDesc &d) {
     rows("logits", d.logits);

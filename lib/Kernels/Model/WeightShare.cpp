@@ -3,16 +3,17 @@
 
 namespace k2c {
 
-k2rt_share weightShare(const KernelDesc &desc, const Operand &weight) {
-  const PanelLayout &w = weight.panels;
-  if (weight.role != Operand::Role::Weight || w.n == 0)
+k2rt_share weightShare(const KernelDesc &desc, const Operand &weight, WeightLayout layout) {
+  if (!weight.isMatrix() || layout != WeightLayout::Panels)
     return {1, 0, 0};
+  const Matrix &w = weight.matrix;
+  const int64_t panels = panelCount(w), panelBytes = PanelLayout{w}.panelBytes();
   const auto *linear = std::get_if<LinearDesc>(&desc.body);
   if (linear && linear->grouped)
-    return {w.matrices, w.panels(), w.panelBytes()};
+    return {w.count, panels, panelBytes};
   if (std::holds_alternative<ExpandedAttentionDesc>(desc.body))
-    return {1, w.matrices, w.panels() * w.panelBytes()};
-  return {1, w.matrices * w.panels(), w.panelBytes()};
+    return {1, w.count, panels * panelBytes};
+  return {1, w.count * panels, panelBytes};
 }
 
 void appendShare(std::vector<SlotShares> &shares, int64_t slots, const k2rt_share &share) {

@@ -47,8 +47,18 @@ rt.weight_slots @s of @w first 0 count 1 bytes 4096 layout #rt.panels<bf16, matr
 
 // -----
 
-// expected-error @below {{'#rt.panels' [C2] expects columns and rows of a scale, or neither, got 32 and 0}}
-rt.weight_slots @s of @w first 0 count 1 bytes 4096 layout #rt.panels<f8E4M3FN, matrices = 1, n = 32, k = 64, scale_columns = 32>
+// expected-error @below {{'#rt.panels' [C2] expects columns and rows of a block, or neither, got 32 and 0}}
+rt.weight_slots @s of @w first 0 count 1 bytes 4096 layout #rt.panels<f8E4M3FN, matrices = 1, n = 32, k = 64, block_columns = 32>
+
+// -----
+
+// expected-error @below {{'#rt.rows' [C1] expects positive sizes, got -64}}
+rt.weight_slots @s of @w first 0 count 1 bytes 4096 layout #rt.rows<bf16, matrices = 1, n = 32, k = -64>
+
+// -----
+
+// expected-error @below {{'#rt.rows' [C2] expects columns and rows of a block, or neither, got 0 and 32}}
+rt.weight_slots @s of @w first 0 count 1 bytes 4096 layout #rt.rows<f8E4M3FN, matrices = 1, n = 32, k = 64, block_rows = 32>
 
 // -----
 

@@ -4,10 +4,12 @@
 // CHECK: rt.program @kimi entries {serve = @step} arena 671088640 scratch 1048576
 rt.program @kimi entries {serve = @step} arena 671088640 scratch 1048576
 // CHECK: rt.weight_slots @qa of @w first 12 count 3 bytes 8192 layout #rt.panels<bf16, matrices = 1, n = 48, k = 64> share groups 1 items 2 item_bytes 4096
-rt.weight_slots @qa of @w first 12 count 3 bytes 8192 layout #rt.panels<bf16, matrices = 1, n = 48, k = 64, interleave = 1, scale_columns = 0, scale_rows = 0>
+rt.weight_slots @qa of @w first 12 count 3 bytes 8192 layout #rt.panels<bf16, matrices = 1, n = 48, k = 64, parts = 1, block_columns = 0, block_rows = 0>
     share groups 1 items 2 item_bytes 4096
-rt.weight_slots @gu of @w first 15 count 1 bytes 10240 layout #rt.panels<f8E4M3FN, matrices = 8, n = 64, k = 128, interleave = 2, scale_columns = 16, scale_rows = 128>
-rt.weight_slots @embed of @w first 16 count 1 bytes 65536 layout #rt.row_major<bf16, 32768>
+rt.weight_slots @gu of @w first 15 count 1 bytes 10240 layout #rt.panels<f8E4M3FN, matrices = 8, n = 64, k = 128, parts = 2, block_columns = 128, block_rows = 128>
+// CHECK: rt.weight_slots @kv of @w first 16 count 1 bytes 10240 layout #rt.rows<bf16, matrices = 1, n = 80, k = 64>
+rt.weight_slots @kv of @w first 16 count 1 bytes 10240 layout #rt.rows<bf16, matrices = 1, n = 80, k = 64>
+rt.weight_slots @embed of @w first 17 count 1 bytes 65536 layout #rt.row_major<bf16, 32768>
 // CHECK: rt.plane_table @cache.latent index 0 count 3 plane "latent" width 512 x f32 pages 64 group 0 layer_bytes 8388608
 rt.plane_table @cache.latent index 0 count 3 plane "latent" width 512 x f32 pages 64 group 0 layer_bytes 8388608
 // CHECK: rt.kernel @k_qa id 3 hash "9a3f" variants ["gemv", "tail", "large"]

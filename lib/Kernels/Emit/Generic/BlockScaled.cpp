@@ -17,11 +17,11 @@ namespace k2c::emit {
 
 Value panelScale(KernelBuilder &b, Value scales) { return b.fmul(scales, b.constantFloat(scales.getType(), 256.0f)); }
 
-PanelVector loadScaledVector(KernelBuilder &b, Value address, Value scale, int64_t lanes) {
+PanelVector scaledWeights(KernelBuilder &b, Value codes, Value scale) {
   OpBuilder &ops = b.builder();
-  Location loc = address.getLoc();
+  Location loc = codes.getLoc();
+  int64_t lanes = cast<VectorType>(codes.getType()).getNumElements();
   Type halfBits = b.vec(ops.getI16Type(), lanes);
-  Value codes = b.load(b.vec(ops.getI8Type(), lanes), address, DType::F8E4M3);
   Value signs = arith::ExtSIOp::create(ops, loc, halfBits, codes); // the sign in bits 7 to 15
   Value bits = b.bitAnd(b.shl(signs, 7), b.constant(halfBits, int16_t(0xbf80)));
   Value halves = arith::BitcastOp::create(ops, loc, b.vec(ops.getF16Type(), lanes), bits);
