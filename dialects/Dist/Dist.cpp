@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Dist/Dist.h"
+#include "dialects/VerifyAttributes.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -53,9 +54,8 @@ LogicalResult PlanAttr::verify(EmitError emitError, StringRef, int64_t expandedF
 LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   const bool isPlan = attribute.getName() == planAttrName;
   if (!isPlan && attribute.getName() != topologyAttrName)
-    return op->emitError() << "'" << attribute.getName().getValue() << "' is no attribute of dist";
-  if (!isa<ModuleOp>(op) || !(isPlan ? isa<PlanAttr>(attribute.getValue()) : isa<TopologyAttr>(attribute.getValue())))
-    return op->emitError() << "'" << attribute.getName().getValue() << "' expects #" << attribute.getName().getValue()
-                           << " on a module, got " << attribute.getValue() << " on '" << op->getName() << "'";
-  return success();
+    return refuseAttribute(op, attribute);
+  const Attribute value = attribute.getValue();
+  return expectAttribute(op, attribute, isa<ModuleOp>(op) && (isPlan ? isa<PlanAttr>(value) : isa<TopologyAttr>(value)),
+                         "#" + attribute.getName().getValue() + " on a module");
 }

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/Kern/Kern.h"
 #include "dialects/Nn/NnVerify.h"
+#include "dialects/VerifyAttributes.h"
 #include "mlir/IR/BuiltinOps.h"
 
 using namespace mlir;
@@ -25,11 +26,9 @@ LogicalResult CpuAttr::verify(function_ref<InFlightDiagnostic()> emitError, Stri
 
 LogicalResult KernDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   if (attribute.getName() != targetAttrName)
-    return op->emitError() << "'" << attribute.getName().getValue() << "' is no attribute of kern";
-  if (!isa<ModuleOp>(op) || !isa<CpuAttr>(attribute.getValue()))
-    return op->emitError() << "'kern.target' expects #kern.cpu on a module, got " << attribute.getValue() << " on '"
-                           << op->getName() << "'";
-  return success();
+    return refuseAttribute(op, attribute);
+  return expectAttribute(op, attribute, isa<ModuleOp>(op) && isa<CpuAttr>(attribute.getValue()),
+                         "#kern.cpu on a module");
 }
 
 /// [C1] of tile.

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Mem/Mem.h"
+#include "dialects/VerifyAttributes.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -38,21 +39,17 @@ LogicalResult CertificateAttr::verify(function_ref<InFlightDiagnostic()> emitErr
 
 LogicalResult MemDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   StringRef name = attribute.getName().getValue();
-  if (name == certificateAttrName) {
-    if (isa<ModuleOp>(op) && isa<CertificateAttr>(attribute.getValue()))
-      return success();
-    return op->emitError() << "'mem.certificate' expects #mem.certificate on a module, got " << attribute.getValue()
-                           << " on '" << op->getName() << "'";
-  }
+  if (name == certificateAttrName)
+    return expectAttribute(op, attribute, isa<ModuleOp>(op) && isa<CertificateAttr>(attribute.getValue()),
+                           "#mem.certificate on a module");
   if (name != peakAttrName && name != argumentAttrName)
-    return op->emitError() << "'" << name << "' is no attribute of mem";
+    return refuseAttribute(op, attribute);
   auto bytes = dyn_cast<IntegerAttr>(attribute.getValue());
-  if (!(isa<FunctionOpInterface>(op) || (isa<ModuleOp>(op) && name == peakAttrName)) || !bytes ||
-      !bytes.getType().isSignlessInteger(64) || bytes.getInt() < 0)
-    return op->emitError() << "'" << name << "' expects bytes as a 64-bit integer that is not negative on a function"
-                           << (name == peakAttrName ? " or a module" : "") << ", got " << attribute.getValue()
-                           << " on '" << op->getName() << "'";
-  return success();
+  const bool isPlaced = isa<FunctionOpInterface>(op) || (isa<ModuleOp>(op) && name == peakAttrName);
+  return expectAttribute(op, attribute,
+                         isPlaced && bytes && bytes.getType().isSignlessInteger(64) && bytes.getInt() >= 0,
+                         Twine("bytes as a 64-bit integer that is not negative on a function") +
+                             (name == peakAttrName ? " or a module" : ""));
 }
 
 static std::optional<int64_t> bytesOf(Operation *op, StringRef name) {

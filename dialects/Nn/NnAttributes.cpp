@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Nn/Nn.h"
+#include "dialects/VerifyAttributes.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -43,20 +44,15 @@ LogicalResult LimitsAttr::verify(EmitError emitError, int64_t token, int64_t seq
 
 LogicalResult NnDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   StringRef name = attribute.getName().getValue();
-  auto expects = [&](bool holds, StringRef what) -> LogicalResult {
-    if (holds)
-      return success();
-    return op->emitError() << "'" << name << "' expects " << what << ", got " << attribute.getValue() << " on '"
-                           << op->getName() << "'";
-  };
   Attribute value = attribute.getValue();
   if (name == limitsAttrName)
-    return expects(isa<ModuleOp>(op) && isa<LimitsAttr>(value), "#nn.limits on a module");
+    return expectAttribute(op, attribute, isa<ModuleOp>(op) && isa<LimitsAttr>(value), "#nn.limits on a module");
   if (name == numericsAttrName)
-    return expects(isa<ModuleOp>(op) && isa<NumericsAttr>(value), "#nn.numerics on a module");
+    return expectAttribute(op, attribute, isa<ModuleOp>(op) && isa<NumericsAttr>(value), "#nn.numerics on a module");
   if (name == entryAttrName)
-    return expects(isa<FunctionOpInterface>(op) && isa<StringAttr>(value), "a name on a function");
-  return op->emitError() << "'" << name << "' is no attribute of nn";
+    return expectAttribute(op, attribute, isa<FunctionOpInterface>(op) && isa<StringAttr>(value),
+                           "a name on a function");
+  return refuseAttribute(op, attribute);
 }
 
 LimitsAttr k2c::nn::limitsOf(Operation *module) { return module->getAttrOfType<LimitsAttr>(NnDialect::limitsAttrName); }

@@ -10,9 +10,9 @@
 #include "Operands.h"
 #include "base/Utf8.h"
 #include "k2c/Model/Layers.h"
+#include "k2c/Support/Largest.h"
 #include "k2rt/reserve.h"
 #include <cstdio>
-#include <functional>
 
 namespace k2c::planner {
 
@@ -36,19 +36,6 @@ MemoryCertificate MemoryModel::certify(const Limits &limits) const {
                       spec.vocab,        measured.tokenizerFile.value};
   memory.reserve = Bytes(k2rt_reserve_bytes(&runtime) + k2rt_worker_bytes(&runtime, device.cores));
   return memory;
-}
-
-/// The largest value in [1, most] that `fits`, which holds up to some value; 0 when it holds nowhere.
-static int64_t largest(int64_t most, const std::function<bool(int64_t)> &fits) {
-  int64_t low = 0, high = most; // fits(low) or low == 0; the answer is in [low, high]
-  while (low < high) {
-    int64_t middle = low + (high - low + 1) / 2;
-    if (fits(middle))
-      low = middle;
-    else
-      high = middle - 1;
-  }
-  return low;
 }
 
 /// Bytes that grow with the limits as a floating-point number: hostile sizes must be refused before they overflow.

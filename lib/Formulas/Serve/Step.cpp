@@ -3,6 +3,7 @@
 #include "k2c/Formulas/ExpertHits.h"
 #include "k2c/Formulas/Flops.h"
 #include "k2c/Formulas/Serve.h"
+#include "k2c/Support/Largest.h"
 
 #include <algorithm>
 
@@ -98,16 +99,7 @@ int64_t k2c::largestBatch(const ModelSpec &spec, const ServeCluster &cluster, co
     return 1 / stepSeconds(spec, cluster, parameters, double(batch), context, twoBatches) >= tokensPerSecond;
   };
   // A step never gets shorter with more sequences.
-  int64_t good = 0, bad = 1;
-  while (bad < int64_t(1) << 40 && meets(bad)) {
-    good = bad;
-    bad *= 2;
-  }
-  while (bad - good > 1) {
-    int64_t middle = good + (bad - good) / 2;
-    (meets(middle) ? good : bad) = middle;
-  }
-  return good;
+  return largest(int64_t(1) << 40, meets);
 }
 
 int64_t k2c::ownedExperts(const ModelSpec &spec, int64_t gpus, int64_t additional) {

@@ -18,6 +18,7 @@
 #include "LargestLoad.h"
 #include "k2c/Model/Layers.h"
 #include "k2c/Planner/Planner.h"
+#include "k2c/Support/Largest.h"
 #include <algorithm>
 #include <cmath>
 
@@ -158,16 +159,7 @@ bool ServeMemory::fits(int64_t sequences) const {
 int64_t ServeMemory::maxFittingSequences() const {
   if (role == PoolRole::Prefill)
     return fits(1) ? 1 : 0;
-  int64_t good = 0, bad = 1;
-  while (bad < int64_t(1) << 20 && fits(bad)) {
-    good = bad;
-    bad *= 2;
-  }
-  while (bad - good > 1) {
-    int64_t middle = good + (bad - good) / 2;
-    (fits(middle) ? good : bad) = middle;
-  }
-  return good;
+  return largest(int64_t(1) << 20, [&](int64_t sequences) { return fits(sequences); });
 }
 
 int64_t ServeMemory::chooseStepTokens() const {
