@@ -117,8 +117,9 @@ private:
 
   KeyRule keyRule(const std::string &key, const YAML::Node &node) {
     static const std::map<std::string, KeyKind> kinds = {
-        {"size", KeyKind::Size}, {"count", KeyKind::Count}, {"number", KeyKind::Number},  {"flag", KeyKind::Flag},
-        {"word", KeyKind::Word}, {"tally", KeyKind::Tally}, {"indices", KeyKind::Indices}};
+        {"size", KeyKind::Size},   {"count", KeyKind::Count},     {"number", KeyKind::Number},
+        {"share", KeyKind::Share}, {"flag", KeyKind::Flag},       {"word", KeyKind::Word},
+        {"tally", KeyKind::Tally}, {"indices", KeyKind::Indices}, {"zeros", KeyKind::Zeros}};
     KeyRule rule;
     rule.key = key;
     keys(node, key, {"field", "kind", "default", "if_null", "one_of", "max", "of"});
@@ -127,7 +128,8 @@ private:
     rule.field = word(node["field"], "field");
     auto kind = kinds.find(word(node["kind"], "kind"));
     if (kind == kinds.end())
-      fail(document.error(node["kind"], "kind must be size, count, number, flag, word, tally or indices"));
+      fail(
+          document.error(node["kind"], "kind must be size, count, number, share, flag, word, tally, indices or zeros"));
     else
       rule.kind = kind->second;
     if (node["default"])

@@ -12,7 +12,7 @@
 
 namespace k2c {
 
-enum class KeyKind { Size, Count, Number, Flag, Word, Tally, Indices };
+enum class KeyKind { Size, Count, Number, Share, Flag, Word, Tally, Indices, Zeros };
 
 /// What one key of config.json means.
 struct KeyRule {
@@ -22,7 +22,7 @@ struct KeyRule {
   std::optional<std::string> defaultText; ///< an expression or a literal
   std::optional<std::string> nullText;    ///< "default", or what null stands for
   std::vector<std::string> oneOf;         ///< empty: any value
-  std::string of;                         ///< Tally: the word that is counted in a list
+  std::string of; ///< Tally: the word that is counted. Share, Zeros: the field of the whole, of the length
   int64_t max = INT32_MAX;
 };
 

@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 using namespace k2c;
 using nlohmann::json;
@@ -34,15 +35,49 @@ std::string joined(const std::vector<std::string> &words) {
 }
 
 /// "/ffn_config/moe_top_k" for the key ffn_config.moe_top_k.
-std::string pointerOf(const KeyRule &rule) {
-  std::string pointer = "/" + rule.key;
+std::string pointerOf(const std::string &key) {
+  std::string pointer = "/" + key;
   std::replace(pointer.begin(), pointer.end(), '.', '/');
   return pointer;
 }
 
+/// What a share of the field `of` is: whole, because readers of the same file would round it in different ways.
+Expected<FieldValue> readShare(const ConfigFile &config, const KeyRule &rule, const json &value, const Fields &fields) {
+  Expected<double> share = config.positiveNumber(pointerOf(rule.key), value);
+  if (!share)
+    return share.takeError();
+  Expected<int64_t> whole = fields.integer(rule.of);
+  if (!whole)
+    return whole.takeError();
+  const double part = *share * double(*whole);
+  if (part <= double(*whole) && part == std::floor(part))
+    return FieldValue(int64_t(part));
+  const std::string most = std::to_string(*whole);
+  return config.error(pointerOf(rule.key),
+                      rule.key + " " + shortenedJson(value) + " of " + rule.of + " " + most + " is " +
+                          json(part).dump() + ", not a whole number of at most " + most,
+                      "take config.json from the published model");
+}
+
+/// The indices of the zeros of a list of zeros and ones, as many as the field `of` says.
+Expected<FieldValue> readZeros(const ConfigFile &config, const KeyRule &rule, const json &value, const Fields &fields) {
+  Expected<int64_t> count = fields.integer(rule.of);
+  if (!count)
+    return count.takeError();
+  auto isBit = [](const json &item) { return item == 0 || item == 1; };
+  if (!value.is_array() || int64_t(value.size()) != *count || !std::all_of(value.begin(), value.end(), isBit))
+    return config.error(pointerOf(rule.key), rule.key + " must be a list of " + std::to_string(*count) +
+                                                 " numbers 0 or 1 (" + rule.of + "), got " + shortenedJson(value));
+  std::vector<int64_t> zeros;
+  for (int64_t at = 0; at < *count; ++at)
+    if (value[size_t(at)] == 0)
+      zeros.push_back(at);
+  return FieldValue(std::move(zeros));
+}
+
 /// Reads the value of a present key.
-Expected<FieldValue> readValue(const ConfigFile &config, const KeyRule &rule, const json &value) {
-  std::string pointer = pointerOf(rule);
+Expected<FieldValue> readValue(const ConfigFile &config, const KeyRule &rule, const json &value, const Fields &fields) {
+  std::string pointer = pointerOf(rule.key);
   auto mustBe = [&](const char *kind) {
     return config.error(pointer, rule.key + " must be " + kind + ", got " + shortenedJson(value));
   };
@@ -60,6 +95,10 @@ Expected<FieldValue> readValue(const ConfigFile &config, const KeyRule &rule, co
       return number.takeError();
     return FieldValue(*number);
   }
+  case KeyKind::Share:
+    return readShare(config, rule, value, fields);
+  case KeyKind::Zeros:
+    return readZeros(config, rule, value, fields);
   case KeyKind::Flag:
     if (!value.is_boolean())
       return mustBe("true or false");
@@ -89,14 +128,14 @@ Expected<FieldValue> readValue(const ConfigFile &config, const KeyRule &rule, co
 }
 
 Expected<FieldValue> readKey(ConfigFile &config, const KeyRule &rule, const Fields &fields) {
-  std::string pointer = pointerOf(rule);
+  std::string pointer = pointerOf(rule.key);
   const json *value = config.get(pointer);
   if (!value && !rule.defaultText)
     return Error{config.file(), "key '" + rule.key + "' is missing", "take config.json from the published model"};
   if (value && value->is_null() && !rule.nullText)
     return config.error(pointer, rule.key + " must not be null");
   if (value && !value->is_null())
-    return readValue(config, rule, *value);
+    return readValue(config, rule, *value, fields);
   bool isNull = value && *rule.nullText != "default";
   Expected<FieldValue> standIn = fields.resolve(isNull ? *rule.nullText : *rule.defaultText);
   if (!standIn)
@@ -127,6 +166,8 @@ Expected<int64_t> Fields::integer(const std::string &expression) const {
         return *number;
       if (const auto *flag = std::get_if<bool>(&at->second))
         return int64_t(*flag);
+      if (const auto *list = std::get_if<std::vector<int64_t>>(&at->second))
+        return int64_t(list->size());
     }
     return Error{"", "'" + name + "' is not a whole number here", ""};
   });
@@ -182,19 +223,19 @@ Expected<Fields> k2c::readFields(ConfigFile &config, const Family &family, std::
     if (!value)
       return value.takeError();
     if (!rule.oneOf.empty() && std::find(rule.oneOf.begin(), rule.oneOf.end(), toText(*value)) == rule.oneOf.end())
-      return config.error(pointerOf(rule), rule.key + " '" + shortened(toText(*value)) + "' is not in this build",
+      return config.error(pointerOf(rule.key), rule.key + " '" + shortened(toText(*value)) + "' is not in this build",
                           "supported: " + joined(rule.oneOf));
     for (const std::string &word : rule.kind == KeyKind::Word ? rule.oneOf : std::vector<std::string>())
       fields.set(rule.field + "_is_" + word, toText(*value) == word);
     fields.set(rule.field, std::move(*value));
-    places[rule.field] = config.place(pointerOf(rule));
+    places[rule.field] = config.place(pointerOf(rule.key));
   }
   for (const CheckRule &check : family.checks) {
     Expected<int64_t> holds = fields.integer(check.that);
     if (!holds)
-      return config.error("/" + check.at, holds.error().message);
+      return config.error(pointerOf(check.at), holds.error().message);
     if (!*holds)
-      return config.error("/" + check.at, fields.fill(check.say), "take config.json from the published model");
+      return config.error(pointerOf(check.at), fields.fill(check.say), "take config.json from the published model");
   }
   return fields;
 }

@@ -14,7 +14,7 @@ using FieldValue = std::variant<int64_t, double, bool, std::string, std::vector<
 /// "8", "1e-06", "true", "silu".
 std::string toText(const FieldValue &value);
 
-/// Field name -> value. Flags count as 0 and 1 in expressions.
+/// Field name -> value. In expressions flags count as 0 and 1, lists as their lengths.
 class Fields {
 public:
   void set(const std::string &name, FieldValue value) { values[name] = std::move(value); }

@@ -25,8 +25,9 @@ Expected<std::optional<BlockScales>> k2c::readQuantization(ConfigFile &config) {
   if (method != "fp8")
     return config.error(root, "quantization method " + shortenedJson(method) + " is not in this build",
                         "supported: \"fp8\" in blocks");
-  if (format != "e4m3")
-    return config.error(root, "FP8 format " + shortenedJson(format) + " is not in this build", "supported: \"e4m3\"");
+  if (format != "e4m3" && format != "float8_e4m3fn")
+    return config.error(root, "FP8 format " + shortenedJson(format) + " is not in this build",
+                        "supported: \"e4m3\", \"float8_e4m3fn\"");
   if (json scheme = member("activation_scheme"); scheme != "dynamic")
     return config.error(root, "activation_scheme " + shortenedJson(scheme) + " is not in this build",
                         "supported: \"dynamic\"");

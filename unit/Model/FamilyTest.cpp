@@ -111,7 +111,7 @@ TEST(Family, UnknownKeys) {
 
 TEST(Family, UnknownKindAndMissingEntries) {
   EXPECT_EQ(failure("config:\n  a: {field: b, kind: int}\n"),
-            "f.yaml:5:23: kind must be size, count, number, flag, word, tally or indices");
+            "f.yaml:5:23: kind must be size, count, number, share, flag, word, tally, indices or zeros");
   EXPECT_EQ(failure("layers:\n  - {kind: dense, from: 0}\n"), "f.yaml: to must be a word, got nothing");
   EXPECT_EQ(failure("weights:\n  - {id: a, tensors: b}\n"), "f.yaml: shape must be a list");
 }

@@ -46,6 +46,35 @@ TEST(Fields, ATallyCountsTheWordsOfAList) {
             "config.json:1:2: layer_types must be a list of words, got \"sliding_attention\"");
 }
 
+TEST(Fields, ZerosOfAListOfLayers) {
+  const std::string keys =
+      "config:\n  n: {field: layers, kind: size}\n  types: {field: linear, kind: zeros, of: layers}\n"
+      "checks:\n  - {that: linear == 2, at: types, say: \"layers {linear}\"}\n";
+  EXPECT_EQ(refusal(keys, R"({"n": 3, "types": [0, 1, 0]})"), "");
+  EXPECT_EQ(refusal(keys, R"({"n": 3, "types": [1, 1, 0]})"),
+            "config.json:1:10: layers [2]; take config.json from the published model");
+  for (const char *wrong : {"[0,0]", "[0,1,0,1]", "[0,2,0]", "[0,true,0]", "[0,\"1\",0]", "0"})
+    EXPECT_EQ(refusal(keys, std::string(R"({"n": 3, "types": )") + wrong + "}"),
+              std::string("config.json:1:10: types must be a list of 3 numbers 0 or 1 (layers), got ") + wrong);
+}
+
+// Any other share would be rounded, by each reader of the file in its own way.
+TEST(Fields, AShareIsAWholeNumber) {
+  const std::string keys = "config:\n  dims: {field: d, kind: size}\n  a.part: {field: p, kind: share, of: d}\n"
+                           "checks:\n  - {that: p == 6, at: a.part, say: \"{p}\"}\n";
+  EXPECT_EQ(refusal(keys, R"({"dims": 8, "a": {"part": 0.75}})"), "");
+  EXPECT_EQ(refusal(keys, R"({"dims": 8, "a": {"part": 1}})"),
+            "config.json:1:19: 8; take config.json from the published model");
+  EXPECT_EQ(refusal(keys, R"({"dims": 8, "a": {"part": 0.3}})"),
+            "config.json:1:19: a.part 0.3 of d 8 is 2.4, not a whole number of at most 8; take config.json from the "
+            "published model");
+  EXPECT_EQ(refusal(keys, R"({"dims": 8, "a": {"part": 1.5}})"),
+            "config.json:1:19: a.part 1.5 of d 8 is 12.0, not a whole number of at most 8; take config.json from the "
+            "published model");
+  EXPECT_EQ(refusal(keys, R"({"dims": 8, "a": {"part": 0}})"),
+            "config.json:1:19: a.part must be a number above 0, got 0");
+}
+
 // Of a section of a families file that names a field or a literal of another kind.
 TEST(Fields, EntriesOfAnotherKindAreRefused) {
   Expected<Family> family =

@@ -17,6 +17,7 @@ TEST(QuantizationConfig, OthersAreRefusedByName) {
   };
   EXPECT_EQ(failure("kimi_k2", {{"quantization_config", fp8}}), "");
   EXPECT_EQ(failure("kimi_k2", with("scale_fmt", "ue8m0")), "");
+  EXPECT_EQ(failure("kimi_k2", with("fmt", "float8_e4m3fn")), "");
   EXPECT_EQ(failure("kimi_k2", with("quant_method", "compressed-tensors")),
             "quantization method \"compressed-tensors\" is not in this build");
   EXPECT_EQ(failure("kimi_k2", with("fmt", "e5m2")), "FP8 format \"e5m2\" is not in this build");
