@@ -82,6 +82,10 @@ TEST(ModelSpec, ParametersOfPublishedModels) {
   EXPECT_EQ(v3.total, 671026404352);
   EXPECT_EQ(v3.active, 36625603584);
   EXPECT_EQ(v3.buffers, 58 * 256);
+  ParameterCounts minimax = countParameters(*published("minimax-m2"));
+  EXPECT_EQ(minimax.total, 228689748992);
+  EXPECT_EQ(minimax.active, 10415940608);
+  EXPECT_EQ(minimax.buffers, 62 * 256);
   ParameterCounts llama = countParameters(*published("llama-3.1-405b"));
   EXPECT_EQ(llama.total, 405853388800);
   EXPECT_EQ(llama.active, 403752042496);
@@ -273,6 +277,14 @@ TEST(ModelSpec, ValuesOutsideThisBuild) {
   EXPECT_EQ(failure("kimi_k2", {{"scoring_func", "softmax"}}), "scoring_func 'softmax' is not in this build");
   EXPECT_EQ(failure("kimi_k2", {{"topk_method", "greedy"}}), "topk_method 'greedy' is not in this build");
   EXPECT_EQ(failure("kimi_k2", {{"rope_interleave", false}}), "rope_interleave 'false' is not in this build");
+  for (auto [key, value] : {std::pair("scoring_func", "softmax"), std::pair("qk_norm_type", "per_head")})
+    EXPECT_EQ(failure("odd_minimax_m2", {{key, value}}), std::string(key) + " '" + value + "' is not in this build");
+  for (const char *key : {"use_qk_norm", "use_routing_bias"})
+    EXPECT_EQ(failure("odd_minimax_m2", {{key, false}}), std::string(key) + " 'false' is not in this build");
+  EXPECT_EQ(failure("odd_minimax_m2", {{"shared_intermediate_size", 64}}),
+            "shared_intermediate_size 64: a shared expert is not in this build; supported: 0");
+  EXPECT_EQ(failure("odd_minimax_m2", {{"attn_type_list", {0, 1}}}),
+            "attn_type_list gives linear attention to layers [0] of 2, which is not in this build");
 }
 
 TEST(ModelSpec, Contradictions) {

@@ -143,4 +143,37 @@ TEST(RopeConfig, OddWidth) {
   EXPECT_EQ(failure({{"qk_rope_head_dim", 15}}, "kimi_k2"), "rotary width 15 is odd, pairs need an even one");
 }
 
+// MiniMax-M2 names the elements of a head that are rotated, or their share of it, at either of two places.
+TEST(RopeConfig, PartOfAHead) {
+  auto dims = [](json changes) {
+    return rope(with({{"head_dim", 32}, {"rotary_dim", "-"}}, changes), "odd_minimax_m2").dims;
+  };
+  const json parameters = {{"rope_type", "default"}, {"rope_theta", 5e6}, {"partial_rotary_factor", 0.25}};
+  EXPECT_EQ(dims({{"rotary_dim", 10}}), 10);
+  EXPECT_EQ(dims({{"partial_rotary_factor", 0.5}}), 16);
+  EXPECT_EQ(dims({{"rope_parameters", parameters}, {"rotary_dim", 8}, {"partial_rotary_factor", 0.25}}), 8);
+  for (const json &none : {json::object(), json{{"rotary_dim", nullptr}}, json{{"rotary_dim", 32}}})
+    EXPECT_EQ(dims(none), 32);
+}
+
+TEST(RopeConfig, PartsThatCannotBeRotated) {
+  auto refused = [](json changes) { return failure(with({{"rotary_dim", "-"}}, changes), "odd_minimax_m2"); };
+  EXPECT_EQ(refused({{"rotary_dim", 24}}), "rotary_dim 24 exceeds head_dim 22");
+  EXPECT_EQ(refused({{"rotary_dim", 9}}), "rotary_dim 9 of head_dim 22 is odd: pairs need an even number");
+  EXPECT_EQ(refused({{"partial_rotary_factor", 0.5}}),
+            "partial_rotary_factor rotates 11 of head_dim 22: pairs need an even number");
+  EXPECT_EQ(refused({{"rope_parameters", {{"partial_rotary_factor", 0.5}}}}),
+            "rope_parameters.partial_rotary_factor rotates 11 of head_dim 22: pairs need an even number");
+  EXPECT_EQ(refused({{"partial_rotary_factor", 0.4}}),
+            "partial_rotary_factor 0.4 of head_dim 22 is 8.8, not a whole number of at most 22");
+}
+
+TEST(RopeConfig, PartsThatDiffer) {
+  auto refused = [](json changes) { return failure(with({{"head_dim", 32}}, changes), "odd_minimax_m2"); };
+  EXPECT_EQ(refused({{"rotary_dim", 8}, {"partial_rotary_factor", 0.5}}),
+            "rotary_dim 8 differs from the 16 of head_dim 32 that partial_rotary_factor rotates");
+  EXPECT_EQ(refused({{"partial_rotary_factor", 0.25}, {"rope_parameters", {{"partial_rotary_factor", 0.5}}}}),
+            "partial_rotary_factor rotates 8 of head_dim 32, rope_parameters.partial_rotary_factor 16");
+}
+
 } // namespace

@@ -82,6 +82,9 @@ _ODD_QWEN = dict(vocab=290, hidden=36, layers=1, heads=6, kv_heads=2, inter=50, 
                  top_k=9, mlp_only=[])
 _WIDE = dict(vocab=293, hidden=480, layers=2, heads=6, kv_heads=2, inter=50, head_dim=20, moe_inter=14, experts=17,
              top_k=5, mlp_only=[])
+_ODD_MINIMAX = dict(vocab=293, hidden=36, layers=2, heads=6, kv_heads=2, head_dim=22, rope=10, inter=19, experts=13,
+                    top_k=5)
+_ODD_MINIMAX_FP8 = dict(_ODD_MINIMAX, hidden=132, heads=6, kv_heads=3, head_dim=46, rope=24, inter=29, experts=9)
 
 
 def longer_context(weights, dims, config):
@@ -108,6 +111,8 @@ ODD = {
                          changes=(families.add_attention_biases, families.tie)),
     "odd_mixtral": odd("mixtral", families.build_mixtral,
                        dict(_GQA_ODD, layers=2, inter=37, experts=7, top_k=3), (1, 7, 33)),
+    "odd_minimax_m2": odd("minimax_m2", families.build_minimax_m2, _ODD_MINIMAX),
+    "odd_minimax_m2_fp8": odd("minimax_m2_fp8", families.build_minimax_m2, _ODD_MINIMAX_FP8, (1, 7, 33), quant="fp8"),
     "odd_deepseek_v2_lite": odd("deepseek_v2_lite", _V2, _ODD_LITE, (1, 7, 33)),
     "odd_deepseek_v3_fp8": odd("deepseek_v3_fp8", _V3, _ODD_FP8, (1, 7, 33), quant="fp8"),
     "odd_wide": odd("qwen3_moe", families.build_qwen3_moe, _WIDE, (1, 7, 33), changes=(families.loud,)),
@@ -135,7 +140,7 @@ def prompts(checkpoint, seed, vocab):
 
 def fp8_quantised_name(name):
     """The published FP8 files quantise every projection but not embeddings, head, router or norms."""
-    if not name.endswith("_proj.weight") and "kv_a_proj_with_mqa" not in name:
+    if not name.endswith(("_proj.weight", ".w1.weight", ".w2.weight", ".w3.weight", "kv_a_proj_with_mqa.weight")):
         return False
     return "eh_proj" not in name
 

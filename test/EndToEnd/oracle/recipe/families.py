@@ -292,6 +292,29 @@ def build_olmoe(d, w):
     )
 
 
+def build_minimax_m2(d, w):
+    embeddings(w, d)
+    for i in range(d.layers):
+        p = f"model.layers.{i}"
+        w.norm(f"{p}.input_layernorm.weight", d.hidden)
+        gqa(w, f"{p}.self_attn", d, d.head_dim, SMALL)
+        w.norm(f"{p}.self_attn.q_norm.weight", d.heads * d.head_dim, 1.3)
+        w.norm(f"{p}.self_attn.k_norm.weight", d.kv_heads * d.head_dim, 1.3)
+        w.norm(f"{p}.post_attention_layernorm.weight", d.hidden)
+        moe = f"{p}.block_sparse_moe"  # router and bias are published in float32
+        w.normal(f"{moe}.gate.weight", (d.experts, d.hidden), 2.0 / math.sqrt(d.hidden), keep_f32=True)
+        w.normal(f"{moe}.e_score_correction_bias", (d.experts,), 0.15, keep_f32=True)
+        for e in range(d.experts):
+            gated_mlp(w, f"{moe}.experts.{e}", d.hidden, d.inter, ("w1", "w3", "w2"))
+    return gqa_config(
+        d, architectures=["MiniMaxM2ForCausalLM"], model_type="minimax_m2", attn_type_list=[1] * d.layers,
+        head_dim=d.head_dim, intermediate_size=d.inter, max_position_embeddings=4096, mtp_transformer_layers=1,
+        num_experts_per_tok=d.top_k, num_local_experts=d.experts, num_mtp_modules=3, qk_norm_type="per_layer",
+        rms_norm_eps=1e-6, rope_theta=5000000, rotary_dim=d.rope, scoring_func="sigmoid", shared_intermediate_size=0,
+        sliding_window=None, use_mtp=True, use_qk_norm=True, use_routing_bias=True,
+    )
+
+
 def tie(w, d, config):
     """Embedding and head are one tensor; the final norm has both signs, or each token would predict itself."""
     del w.tensors["lm_head.weight"]

@@ -95,11 +95,13 @@ def load(config, tensors, dtype=torch.float32):
 
 
 def keep_float32(model, exact):
-    """Parameters of the bfloat16 `model` that bfloat16 cannot hold stay as they are in `exact`; their names."""
-    kept, values = [], dict(exact.named_parameters())
-    for name, parameter in model.named_parameters():
-        if not torch.equal(parameter.float(), values[name]):
-            parameter.data = values[name].data
+    """Weights (selection biases among them) of the bfloat16 `model` that bfloat16 cannot hold stay as they are in
+    `exact`; their names."""
+    weights = lambda m: {**dict(m.named_parameters()), **dict(m.named_buffers())}
+    kept, values = [], weights(exact)
+    for name, weight in weights(model).items():
+        if not torch.equal(weight.float(), values[name]):
+            weight.data = values[name].data
             kept.append(name)
     owners = {name.rsplit(".", 1)[0] for name in kept}
     for name, module in model.named_modules():
