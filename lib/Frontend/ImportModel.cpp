@@ -25,7 +25,7 @@ namespace {
 /// What moe.select adds to the sum of weights.
 constexpr double selectEps = 1e-20;
 
-StringRef functionName(LayerKind kind) { return kind == LayerKind::Moe ? "moe_layer" : "dense_layer"; }
+std::string functionName(const LayerKind &kind) { return kind.name + "_layer"; }
 
 /// f16 weights are f32 from here on: packing widens them, exactly.
 Type elementType(OpBuilder &b, DType type) {
@@ -53,7 +53,7 @@ private:
   void weights(const WeightFamily &family);
   void ropeTable();
   void cachePool();
-  void layerFunction(LayerKind kind);
+  void layerFunction(const LayerKind &kind);
   void stepFunction();
   RankedTensorType logicalType(const WeightFamily &family);
   Attribute ropeScaling();
@@ -131,7 +131,7 @@ void Importer::cachePool() {
                      b.getI64IntegerAttr(K2RT_PAGE_TOKENS), b.getI64IntegerAttr(0));
 }
 
-void Importer::layerFunction(LayerKind kind) {
+void Importer::layerFunction(const LayerKind &kind) {
   OpBuilder::InsertionGuard guard(b);
   Type x = types.hidden(), batch = b.getType<nn::BatchType>();
   auto function = func::FuncOp::create(b, types.place("layers"), functionName(kind),
@@ -159,7 +159,7 @@ void Importer::stepFunction() {
   SmallVector<Attribute> runs;
   for (const LayerRun &run : spec.layers) {
     SmallVector<FlatSymbolRefAttr> callees;
-    for (LayerKind kind : run.kinds)
+    for (const LayerKind &kind : run.kinds)
       callees.push_back(FlatSymbolRefAttr::get(b.getContext(), functionName(kind)));
     runs.push_back(nn::LayerRunAttr::get(b.getContext(), callees, run.range.begin, run.range.end));
   }
@@ -182,7 +182,7 @@ OwningOpRef<ModuleOp> Importer::run() {
     weights(family);
   ropeTable();
   cachePool();
-  for (LayerKind kind : layerKinds(spec))
+  for (const LayerKind &kind : layerKinds(spec))
     layerFunction(kind);
   stepFunction();
   return module;

@@ -17,15 +17,15 @@ RankedTensorType ModuleTypes::rows(ArrayRef<int64_t> dims, nn::RowKind kind, Typ
   return RankedTensorType::get(shape, element ? element : activation, nn::RowsAttr::get(context, kind));
 }
 
-nn::IndicesAttr ModuleTypes::indices(LayerKind kind) const {
-  return nn::IndicesAttr::get(context, spec.layersOf(kind));
+nn::IndicesAttr ModuleTypes::indices(FeedForward feedForward) const {
+  return nn::IndicesAttr::get(context, spec.layersOf(feedForward));
 }
 
 nn::IndicesAttr ModuleTypes::indices(const WeightFamily &family) const {
   const std::vector<int64_t> members = family.layerIndices();
-  for (LayerKind kind : layerKinds(spec))
-    if (membersOf(spec.layersOf(kind)) == members)
-      return indices(kind);
+  for (FeedForward feedForward : {FeedForward::Dense, FeedForward::Moe})
+    if (membersOf(spec.layersOf(feedForward)) == members)
+      return indices(feedForward);
   return nn::IndicesAttr::get(context, indexSetOf(members));
 }
 
@@ -107,7 +107,7 @@ ValueRange LayerBuilder::select(const LayerOp &op, Value logits) {
   bool hasBias = !op.weights.empty();
   return moe::SelectOp::create(b, types.place("top_k"), ids, weights, logits, batch,
                                hasBias ? symbol(op.weights[0]) : FlatSymbolRefAttr(), hasBias ? layer : Value(), layer,
-                               types.indices(LayerKind::Moe), score, moe.topK, moe.topGroups, moe.groups, groupScore,
+                               types.indices(FeedForward::Moe), score, moe.topK, moe.topGroups, moe.groups, groupScore,
                                moe.normalize, llvm::APFloat(moe.scale))
       ->getResults();
 }
@@ -161,7 +161,7 @@ ValueRange LayerBuilder::append(const LayerOp &op, ArrayRef<Value> inputs) {
   llvm_unreachable("all kinds are listed");
 }
 
-Value LayerBuilder::build(LayerKind kind, Value x) {
+Value LayerBuilder::build(const LayerKind &kind, Value x) {
   SmallVector<Value> values{x};
   for (const LayerOp &op : layerOps(spec, kind)) {
     SmallVector<Value> inputs;

@@ -21,8 +21,8 @@ public:
                               mlir::Type element = {}) const;
   /// The residual stream.
   mlir::RankedTensorType hidden() const { return rows({spec.hidden}); }
-  /// The layers of a kind.
-  nn::IndicesAttr indices(LayerKind kind) const;
+  /// The layers with that feed-forward part.
+  nn::IndicesAttr indices(FeedForward feedForward) const;
   /// The layers that have a tensor of the family.
   nn::IndicesAttr indices(const WeightFamily &family) const;
   mlir::Type cacheElement() const { return cache; }
@@ -47,7 +47,7 @@ public:
       : b(b), spec(spec), types(types), layer(layer), batch(batch) {}
 
   /// The whole layer; returns the new residual stream.
-  mlir::Value build(LayerKind kind, mlir::Value x);
+  mlir::Value build(const LayerKind &kind, mlir::Value x);
 
   /// y = W x, with the family's bias if the model has one. `dims` are the
   /// result's columns. Also for weights outside of layers (layer is null).

@@ -35,7 +35,7 @@ public:
     const YAML::Node &root = document.root;
     keys(root, "the families file",
          {"family", "model_types", "architectures", "config", "checks", "model", "rope", "attention", "mlp", "moe",
-          "layers", "weights", "mtp", "ignore", "tiktoken"});
+          "kinds", "layers", "weights", "mtp", "ignore", "tiktoken"});
     if (failure)
       return *failure;
     family.file = document.file;
@@ -49,12 +49,18 @@ public:
     for (const char *section : {"model", "rope", "attention", "mlp", "moe"})
       for (const auto &entry : root[section])
         family.sections[section][entry.first.Scalar()] = word(entry.second, entry.first.Scalar());
+    for (const auto &entry : root["kinds"]) {
+      keys(entry.second, "a kind of layer", {"feed_forward", "rotated"});
+      LayerKind kind = kindOf(entry.second["feed_forward"]);
+      kinds.push_back(
+          {entry.first.Scalar(), kind.feedForward, optionalWord(entry.second, "rotated", "true") == "true"});
+    }
     for (const YAML::Node &node : root["layers"]) {
       keys(node, "a layer run", {"kind", "from", "to", "every", "at", "otherwise", "except"});
-      std::string kind = word(node["kind"], "kind");
+      LayerKind kind = kindOf(node["kind"]);
       family.layers.push_back({kind, word(node["from"], "from"), word(node["to"], "to"),
                                optionalWord(node, "every", "1"), optionalWord(node, "at", "0"),
-                               optionalWord(node, "otherwise", kind.c_str()), optionalWord(node, "except", "")});
+                               node["otherwise"] ? kindOf(node["otherwise"]) : kind, optionalWord(node, "except", "")});
     }
     for (const YAML::Node &node : root["weights"])
       family.weights.push_back(weightRule(node));
@@ -104,6 +110,16 @@ private:
       for (const YAML::Node &item : node)
         list.push_back(word(item, what));
     return list;
+  }
+
+  /// The kind that a word names.
+  LayerKind kindOf(const YAML::Node &node) {
+    const std::string name = word(node, "kind");
+    for (const LayerKind &kind : kinds)
+      if (kind.name == name)
+        return kind;
+    fail(document.error(node, "there is no kind '" + name + "'", "dense, moe, or one of the section kinds"));
+    return {};
   }
 
   void readTiktoken(const YAML::Node &node) {
@@ -176,6 +192,7 @@ private:
 
   YamlDocument document;
   Family family;
+  std::vector<LayerKind> kinds = {{"dense", FeedForward::Dense}, {"moe", FeedForward::Moe}};
   std::optional<Error> failure;
 };
 

@@ -36,19 +36,19 @@ struct CheckRule {
 /// Layers [from, to): those whose index leaves `at` when divided by `every` are of `kind`, the others of kind
 /// `otherwise`.
 struct LayerRule {
-  std::string kind;
+  LayerKind kind;
   std::string from;
   std::string to;
   std::string every;
   std::string at;
-  std::string otherwise;
+  LayerKind otherwise;
   std::string except; ///< a list of layers that are of kind `otherwise` whatever their number
 };
 
 struct WeightRule {
   std::string id;
   std::string tensors;
-  std::string over; ///< "", "all", "dense" or "moe"
+  std::string over; ///< "", "all", or a feed-forward part: "dense", "moe"
   std::string experts;
   std::vector<std::string> shape;
   std::string when;

@@ -62,9 +62,9 @@ namespace {
 /// Appends ops; each returns its first result.
 class LayerWriter {
 public:
-  explicit LayerWriter(const ModelSpec &spec) : spec(spec), sizes(attentionSizes(spec)) {}
+  LayerWriter(const ModelSpec &spec, const LayerKind &kind) : spec(spec), kind(kind), sizes(attentionSizes(spec)) {}
 
-  std::vector<LayerOp> write(LayerKind kind);
+  std::vector<LayerOp> write();
 
 private:
   using Row = std::vector<int64_t>;
@@ -85,6 +85,7 @@ private:
   size_t moe(const MoeSpec &moe, size_t n);
 
   const ModelSpec &spec;
+  const LayerKind &kind;
   const AttentionSizes sizes;
   std::vector<Row> rows; ///< of all values
   std::vector<LayerOp> ops;
@@ -106,6 +107,8 @@ size_t LayerWriter::same(LayerOpKind kind, size_t x, double number, std::vector<
 }
 
 size_t LayerWriter::rotary(size_t x, int64_t first) {
+  if (!kind.isRotated)
+    return x;
   const size_t y = same(LayerOpKind::Rotary, x, 0);
   ops.back().first = first;
   return y;
@@ -170,32 +173,37 @@ size_t LayerWriter::moe(const MoeSpec &moe, size_t n) {
   return moe.sharedInter == 0 ? routed : add(routed, gatedMlp(n, "shared_gate_up", "shared_down", moe.sharedInter));
 }
 
-std::vector<LayerOp> LayerWriter::write(LayerKind kind) {
+std::vector<LayerOp> LayerWriter::write() {
   rows = {{spec.hidden}};
   const size_t h = norm(0, "attention_norm", spec.normEps);
   const size_t attended =
       output(std::visit([&](const auto &variant) { return attention(variant, h); }, spec.attention));
   const size_t y = add(0, attended);
   const size_t n = norm(y, "mlp_norm", spec.normEps);
-  add(y, kind == LayerKind::Moe ? moe(*spec.moe, n) : gatedMlp(n, "gate_up", "down", spec.mlp->inter));
+  add(y, kind.feedForward == FeedForward::Moe ? moe(*spec.moe, n) : gatedMlp(n, "gate_up", "down", spec.mlp->inter));
   return std::move(ops);
 }
 
 } // namespace
 
-std::vector<LayerOp> k2c::layerOps(const ModelSpec &spec, LayerKind kind) { return LayerWriter(spec).write(kind); }
+std::vector<LayerOp> k2c::layerOps(const ModelSpec &spec, const LayerKind &kind) {
+  return LayerWriter(spec, kind).write();
+}
 
 std::vector<LayerKind> k2c::layerKinds(const ModelSpec &spec) {
   std::vector<LayerKind> kinds;
-  for (LayerKind kind : {LayerKind::Dense, LayerKind::Moe})
-    if (!spec.layersOf(kind).empty())
-      kinds.push_back(kind);
+  for (const LayerRun &run : spec.layers)
+    for (const LayerKind &kind : run.kinds)
+      if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end())
+        kinds.push_back(kind);
+  std::stable_partition(kinds.begin(), kinds.end(),
+                        [](const LayerKind &kind) { return kind.feedForward == FeedForward::Dense; });
   return kinds;
 }
 
 std::map<std::string, int64_t> k2c::headsOfWeights(const ModelSpec &spec) {
   std::map<std::string, int64_t> heads;
-  for (LayerKind kind : layerKinds(spec))
+  for (const LayerKind &kind : layerKinds(spec))
     for (const LayerOp &op : layerOps(spec, kind)) {
       const bool cutsRows = op.kind == LayerOpKind::LatentAttention || op.kind == LayerOpKind::Linear;
       const WeightFamily *family = cutsRows ? spec.find(op.weights[0]) : nullptr;

@@ -10,17 +10,15 @@
 #include "ConfigFile.h"
 #include "Family.h"
 #include "Fields.h"
+#include "LayerRuns.h"
 #include "QuantizationConfig.h"
 #include "RopeConfig.h"
 #include "WeightRules.h"
 #include "base/JsonText.h"
 #include "base/Utf8.h"
-#include "k2c/Model/Layers.h"
 
 #include <algorithm>
 #include <filesystem>
-#include <functional>
-#include <limits>
 
 using namespace k2c;
 using nlohmann::json;
@@ -164,51 +162,6 @@ MoeSpec readMoe(Section &section) {
   return moe;
 }
 
-LayerKind kindOf(const std::string &name) { return name == "moe" ? LayerKind::Moe : LayerKind::Dense; }
-
-/// Appends layers that are of `kinds`, which repeat after `period`: one run where they fill a turn, else long ones.
-void addLayers(ModelSpec &spec, int64_t from, const std::vector<LayerKind> &kinds, int64_t period) {
-  constexpr int64_t maxPeriod = 64; // a turn is written out, layer by layer
-  const int64_t count = int64_t(kinds.size());
-  const bool areAlike = std::adjacent_find(kinds.begin(), kinds.end(), std::not_equal_to<>()) == kinds.end();
-  if (!areAlike && period <= std::min(count, maxPeriod)) {
-    spec.layers.push_back({{kinds.begin(), kinds.begin() + period}, {from, from + count}});
-    return;
-  }
-  for (int64_t i = 0; i < count; ++i) {
-    const std::vector<LayerKind> kind = {kinds[size_t(i)]};
-    if (spec.layers.empty() || spec.layers.back().kinds != kind)
-      spec.layers.push_back({kind, {from + i, from + i}});
-    ++spec.layers.back().range.end;
-  }
-}
-
-/// Layers as the rules say, in order. What a list excepts from a rule follows no period.
-Status readLayers(ModelSpec &spec, const Family &family, const Fields &fields) {
-  for (const LayerRule &rule : family.layers) {
-    Expected<int64_t> from = fields.integer(rule.from), to = fields.integer(rule.to),
-                      every = fields.integer(rule.every), at = fields.integer(rule.at);
-    for (const Expected<int64_t> *value : {&from, &to, &every, &at})
-      if (!*value)
-        return Error{family.file, value->error().message, ""};
-    if (*every < 1)
-      return Error{family.file, "every must be at least 1, got " + std::to_string(*every), ""};
-    std::vector<int64_t> except = fields.indices(rule.except);
-    for (int64_t layer : except)
-      if (layer >= *to)
-        return Error{spec.name, rule.except + " names layer " + std::to_string(layer) + " of " + std::to_string(*to),
-                     "take config.json from the published model"};
-    std::sort(except.begin(), except.end());
-    std::vector<LayerKind> kinds;
-    for (int64_t layer = *from; layer < *to; ++layer) {
-      bool isOther = layer % *every != *at || std::binary_search(except.begin(), except.end(), layer);
-      kinds.push_back(kindOf(isOther ? rule.otherwise : rule.kind));
-    }
-    addLayers(spec, *from, kinds, except.empty() ? *every : std::numeric_limits<int64_t>::max());
-  }
-  return Status::success();
-}
-
 /// The description proper, from fields and sections.
 Status describe(ModelSpec &spec, const Family &family, const Fields &fields) {
   if (Status status = readLayers(spec, family, fields); !status)
@@ -223,12 +176,10 @@ Status describe(ModelSpec &spec, const Family &family, const Fields &fields) {
   spec.encoderLayers = model.sizeOr("encoder_layers", 0);
   spec.mtpLayers = model.sizeOr("mtp_layers", 0);
   spec.attention = readAttention(attention);
-  for (LayerKind kind : layerKinds(spec)) {
-    if (kind == LayerKind::Moe)
-      spec.moe = readMoe(moe);
-    else
-      spec.mlp = MlpSpec{mlp.size("inter"), mlp.oneOf("activation", activations), mlp.flag("bias")};
-  }
+  if (!spec.layersOf(FeedForward::Moe).empty())
+    spec.moe = readMoe(moe);
+  if (!spec.layersOf(FeedForward::Dense).empty())
+    spec.mlp = MlpSpec{mlp.size("inter"), mlp.oneOf("activation", activations), mlp.flag("bias")};
   for (const Section *section : {&model, &mlp, &moe, &attention})
     if (section->error())
       return *section->error();

@@ -1,9 +1,17 @@
 //===- ModelSpec.cpp - names and counts that follow from a spec -----------===//
+//
+// A spec lists runs of layers and families of weights; what is asked of it follows from these two lists. Layers of a
+// kind of feed-forward part are ranges with a step, as many as a turn has members, so that a program that names them
+// does not grow with the number of layers. Parameters are counted from the families: tensors times their elements, of
+// experts the chosen ones where it is asked what a token reads.
+//
+//===----------------------------------------------------------------------===//
 
 #include "k2c/Model/ModelSpec.h"
 
 #include "k2c/Model/Layers.h"
 
+#include <algorithm>
 #include <cmath>
 
 using namespace k2c;
@@ -99,14 +107,19 @@ std::vector<LayersOfKind> ModelSpec::layersByKind() const {
   return ranges;
 }
 
-IndexSet ModelSpec::layersOf(LayerKind kind) const {
+IndexSet ModelSpec::layersOf(FeedForward feedForward) const {
   IndexSet set;
+  auto hasPart = [&](const LayerKind &kind) { return kind.feedForward == feedForward; };
   for (const LayerRun &run : layers) {
     const int64_t period = int64_t(run.kinds.size());
+    if (std::all_of(run.kinds.begin(), run.kinds.end(), hasPart)) {
+      set.push_back({run.range.begin, run.range.end, 1});
+      continue;
+    }
     for (int64_t turn = 0; turn < period; ++turn) {
       IndexRange range{run.range.begin + turn, run.range.end, period};
       range.to = range.from + (range.size() - 1) * period + 1;
-      if (run.kinds[size_t(turn)] == kind)
+      if (hasPart(run.kinds[size_t(turn)]))
         set.push_back(range);
     }
   }

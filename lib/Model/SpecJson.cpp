@@ -99,8 +99,7 @@ std::string stated(const json &flat, const std::string &key) {
 json k2c::specJson(const ModelSpec &spec) {
   json layers = json::array();
   for (const LayersOfKind &run : spec.layersByKind())
-    layers.push_back(
-        {{"kind", run.kind == LayerKind::Moe ? "moe" : "dense"}, {"from", run.range.begin}, {"to", run.range.end}});
+    layers.push_back({{"kind", run.kind.name}, {"from", run.range.begin}, {"to", run.range.end}});
   json root = {
       {"family", spec.family},
       {"model_type", spec.modelType},

@@ -54,7 +54,7 @@ std::vector<LayerRange> clipped(const std::vector<LayerRange> &ranges, const Lay
 std::vector<LayerRange> layersOver(const ModelSpec &spec, const std::string &over) {
   std::vector<LayerRange> ranges;
   for (const LayersOfKind &run : spec.layersByKind()) {
-    bool isMoe = run.kind == LayerKind::Moe;
+    bool isMoe = run.kind.feedForward == FeedForward::Moe;
     if (over != "all" && (over == "moe") != isMoe)
       continue;
     if (!ranges.empty() && ranges.back().end == run.range.begin)

@@ -152,6 +152,15 @@ TEST(ImportModel, LayersThatAlternateShareTwoFunctions) {
   EXPECT_EQ(text.rfind("func.func private"), text.find("func.func private @moe_layer("));
 }
 
+TEST(ImportModel, KindsOfLayersAreFunctions) {
+  std::string text = import(specOf("test/EndToEnd/oracle/odd_smollm3"));
+  expectInOrder(text,
+                {"@gate_up \"model.layers.{layer}.mlp.{gate_proj|up_proj}.weight\" over (layer = 0 to 5)",
+                 "func.func private @dense_layer(", "nn.rotary", "nn.rotary", "nn.append",
+                 "func.func private @unrotated_layer(", "nn.append", "[(@dense_layer, @unrotated_layer)[0 to 5]]"});
+  EXPECT_EQ(text.find("nn.rotary", text.find("@unrotated_layer(")), std::string::npos);
+}
+
 TEST(ImportModel, GroupLimitedRouting) {
   expectInOrder(import(specOf("test/EndToEnd/oracle/deepseek_v3")), {"moe.select", "top 3 groups 2 of 4 normalize"});
 }

@@ -36,7 +36,7 @@ TEST(Walls, OracleModels) {
 
 TEST(Walls, PublishedModels) {
   for (const char *name : {"kimi-k2", "deepseek-v3", "deepseek-v2", "deepseek-v2-lite", "qwen3-235b-a22b",
-                           "mixtral-8x22b", "olmoe-1b-7b", "llama-3.1-405b", "minimax-m2"})
+                           "mixtral-8x22b", "olmoe-1b-7b", "llama-3.1-405b", "minimax-m2", "smollm3-3b"})
     EXPECT_TRUE(mlir::succeeded(schedule(std::string("models/configs/") + name))) << name;
 }
 

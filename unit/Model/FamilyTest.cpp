@@ -95,10 +95,10 @@ TEST(Family, ReadsLayerRules) {
                                         "f.yaml");
   ASSERT_TRUE(family) << family.error().text();
   const LayerRule &plain = family->layers.at(0), &mixed = family->layers.at(1);
-  EXPECT_EQ(plain.every + plain.at + plain.otherwise, "10dense");
+  EXPECT_EQ(plain.every + plain.at + plain.otherwise.name, "10dense");
   EXPECT_EQ(mixed.every, "e");
   EXPECT_EQ(mixed.at, "e - 1");
-  EXPECT_EQ(mixed.otherwise, "dense");
+  EXPECT_EQ(mixed.otherwise.name, "dense");
 }
 
 TEST(Family, UnknownKeys) {
@@ -107,6 +107,22 @@ TEST(Family, UnknownKeys) {
   EXPECT_EQ(failure("weights:\n  - {id: a, tensor: b}\n").rfind("f.yaml:5:13: a weight has no key 'tensor'", 0), 0u);
   EXPECT_EQ(failure("layers:\n  - {kind: moe, form: 0}\n").rfind("f.yaml:5:17: a layer run has no key 'form'", 0), 0u);
   EXPECT_EQ(failure("ignore:\n  - {tensor: a}\n").rfind("f.yaml:5:6: ignored tensors has no key 'tensor'", 0), 0u);
+}
+
+TEST(Family, KindsOfLayers) {
+  const std::string kinds = "kinds:\n  plain: {feed_forward: moe, rotated: false}\n";
+  Expected<Family> family =
+      parseFamily(head + kinds + "layers:\n  - {kind: plain, from: 0, to: 2, otherwise: moe}\n", "f.yaml");
+  ASSERT_TRUE(family) << family.error().text();
+  EXPECT_EQ(family->layers[0].kind, (LayerKind{"plain", FeedForward::Moe, false}));
+  EXPECT_EQ(family->layers[0].otherwise, (LayerKind{"moe", FeedForward::Moe, true}));
+  EXPECT_EQ(failure("layers:\n  - {kind: plain, from: 0, to: 2}\n"),
+            "f.yaml:5:12: there is no kind 'plain'; dense, moe, or one of the section kinds");
+  EXPECT_EQ(failure("kinds:\n  plain: {feed_forward: mlp}\n"),
+            "f.yaml:5:25: there is no kind 'mlp'; dense, moe, or one of the section kinds");
+  EXPECT_EQ(
+      failure("kinds:\n  plain: {rotation: false}\n").rfind("f.yaml:5:11: a kind of layer has no key 'rotation'", 0),
+      0u);
 }
 
 TEST(Family, UnknownKindAndMissingEntries) {

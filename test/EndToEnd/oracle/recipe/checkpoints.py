@@ -111,6 +111,8 @@ ODD = {
                          changes=(families.add_attention_biases, families.tie)),
     "odd_mixtral": odd("mixtral", families.build_mixtral,
                        dict(_GQA_ODD, layers=2, inter=37, experts=7, top_k=3), (1, 7, 33)),
+    "odd_smollm3": odd("smollm3", families.build_smollm3, dict(vocab=295, hidden=42, layers=5, heads=3, kv_heads=1,
+                       inter=29, interval=2), (1, 7, 33), (families.tie,)),
     "odd_minimax_m2": odd("minimax_m2", families.build_minimax_m2, _ODD_MINIMAX),
     "odd_minimax_m2_fp8": odd("minimax_m2_fp8", families.build_minimax_m2, _ODD_MINIMAX_FP8, (1, 7, 33), quant="fp8"),
     "odd_deepseek_v2_lite": odd("deepseek_v2_lite", _V2, _ODD_LITE, (1, 7, 33)),

@@ -229,6 +229,23 @@ def build_qwen3(d, w):
                        head_dim=d.head_dim)
 
 
+def build_smollm3(d, w):
+    embeddings(w, d)
+    for i in range(d.layers):
+        p = f"model.layers.{i}"
+        w.norm(f"{p}.input_layernorm.weight", d.hidden)
+        gqa(w, f"{p}.self_attn", d, d.hidden // d.heads)
+        w.norm(f"{p}.post_attention_layernorm.weight", d.hidden)
+        gated_mlp(w, f"{p}.mlp", d.hidden, d.inter)
+    return gqa_config(
+        d, architectures=["SmolLM3ForCausalLM"], model_type="smollm3", attention_bias=False, mlp_bias=False,
+        intermediate_size=d.inter, layer_types=["full_attention"] * d.layers, max_position_embeddings=65536,
+        no_rope_layer_interval=d.interval, no_rope_layers=[int((i + 1) % d.interval != 0) for i in range(d.layers)],
+        pad_token_id=special_ids(d.vocab)["pad"],
+        rms_norm_eps=1e-6, rope_scaling=None, rope_theta=5000000.0, sliding_window=None, use_sliding_window=False,
+    )
+
+
 def build_mixtral(d, w):
     embeddings(w, d)
     for i in range(d.layers):
