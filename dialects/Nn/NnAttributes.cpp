@@ -35,8 +35,10 @@ OpAsmAliasResult RowsAttr::getAlias(llvm::raw_ostream &os) const {
 }
 
 /// [C1] of limits.
-LogicalResult LimitsAttr::verify(EmitError emitError, int64_t token, int64_t seq, int64_t context) {
-  for (auto [name, bound] : {std::pair{"token", token}, {"seq", seq}, {"context", context}})
+LogicalResult LimitsAttr::verify(EmitError emitError, int64_t token, int64_t seq, int64_t context,
+                                 std::optional<int64_t> output) {
+  for (auto [name, bound] :
+       {std::pair{"token", token}, {"seq", seq}, {"context", context}, {"output", output.value_or(seq)}})
     if (bound <= 0)
       return emitError() << "'#nn.limits' [C1] expects a positive bound '" << name << "', got " << bound;
   return success();

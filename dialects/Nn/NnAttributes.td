@@ -51,16 +51,23 @@ def Nn_RowsAttr : Nn_Attr<"Rows", "rows", [DeclareAttrInterfaceMethods<Verifiabl
 def Nn_LimitsAttr : Nn_Attr<"Limits", "limits"> {
   let summary = "bounds of the row spaces and the context";
   let description = [{
-    `token` rows and `seq` sequences of one step, `context` positions of a sequence. Lies on the module as `nn.limits`;
-    assign-memory multiplies these bounds.
+    `token` rows, `seq` sequences and `output` rows of logits of one step (where it is not given, one a sequence),
+    `context` positions of a sequence. Lies on the module as `nn.limits`; assign-memory multiplies these bounds.
 
     ```mlir
-    module attributes {nn.limits = #nn.limits<token = 2048, seq = 16, context = 8192>}
+    module attributes {nn.limits = #nn.limits<token = 2048, seq = 16, context = 8192, output = 64>}
     ```
     [C1] every bound is positive.
   }];
-  let parameters = (ins "int64_t":$token, "int64_t":$seq, "int64_t":$positions);
-  let assemblyFormat = "`<` `token` `=` $token `,` `seq` `=` $seq `,` `context` `=` $positions `>`";
+  let parameters = (ins "int64_t":$token, "int64_t":$seq, "int64_t":$positions,
+                        OptionalParameter<"std::optional<int64_t>">:$output);
+  let assemblyFormat = [{
+    `<` `token` `=` $token `,` `seq` `=` $seq `,` `context` `=` $positions (`,` `output` `=` $output^)? `>`
+  }];
+  let extraClassDeclaration = [{
+    /// Most rows whose logits a step wants.
+    int64_t getWanted() const { return getOutput().value_or(getSeq()); }
+  }];
   let genVerifyDecl = 1;
 }
 

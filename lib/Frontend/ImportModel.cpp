@@ -175,8 +175,9 @@ void Importer::stepFunction() {
 
 OwningOpRef<ModuleOp> Importer::run() {
   OwningOpRef<ModuleOp> module = ModuleOp::create(b, types.place("layers"), StringRef(spec.name));
-  (*module)->setAttr(nn::NnDialect::limitsAttrName,
-                     nn::LimitsAttr::get(b.getContext(), options.stepTokens, options.maxSequences, positions));
+  (*module)->setAttr(
+      nn::NnDialect::limitsAttrName,
+      nn::LimitsAttr::get(b.getContext(), options.stepTokens, options.maxSequences, positions, options.outputRows));
   b.setInsertionPointToStart(module->getBody());
   for (const WeightFamily &family : spec.weights)
     weights(family);

@@ -33,6 +33,7 @@ Expected<Limits> limitsOf(const CompileOptions &options, const ModelSpec &spec) 
   limits.stepTokens = options.stepTokens;
   limits.maxSequences = options.maxSequences;
   limits.maxContext = *context;
+  limits.outputRows = options.outputRows;
   return limits;
 }
 

@@ -52,7 +52,7 @@ void readModule(ModuleOp runtime, ProgramFacts &facts) {
   for (auto feature : target.getFeatures().getAsRange<StringAttr>())
     facts.features.push_back(feature.str());
   nn::LimitsAttr limits = nn::limitsOf(runtime);
-  facts.limits = {limits.getToken(), limits.getSeq(), limits.getPositions()};
+  facts.limits = {limits.getToken(), limits.getSeq(), limits.getPositions(), limits.getOutput()};
   auto memory = runtime->getAttrOfType<mem::CertificateAttr>(mem::MemDialect::certificateAttrName);
   facts.weights = memory.getWeights();
   facts.arena = memory.getArena();

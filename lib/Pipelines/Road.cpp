@@ -153,6 +153,7 @@ Status Road::start(Form form) {
   import.stepTokens = inputs.limits.stepTokens;
   import.maxSequences = inputs.limits.maxSequences;
   import.maxContext = inputs.limits.maxContext;
+  import.outputRows = inputs.limits.outputRows;
   Expected<OwningOpRef<ModuleOp>> imported = importModel(*context, inputs.spec, import);
   if (!imported)
     return imported.takeError();

@@ -34,7 +34,8 @@ static Status checkLimits(const ModelSpec &spec, const Topology &topology, const
     int64_t value, most;
   } options[] = {{"--step-tokens", limits.stepTokens, most},
                  {"--max-sequences", limits.maxSequences, most},
-                 {"--max-context", limits.maxContext, std::min(most, spec.maxPosition)}};
+                 {"--max-context", limits.maxContext, std::min(most, spec.maxPosition)},
+                 {"--output-rows", limits.outputRows.value_or(1), limits.stepTokens}};
   for (const auto &option : options)
     if (option.value < 1 || option.value > option.most)
       return Error{option.option,

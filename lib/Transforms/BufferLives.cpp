@@ -8,12 +8,13 @@ using namespace mlir;
 
 namespace k2c {
 
-/// Most rows of `rows` in one step. Wanted rows are at most one a sequence: the runtime cuts prompts so that it holds.
+/// Most rows of `rows` in one step. The runtime cuts prompts so that wanted rows are no more than this.
 static int64_t boundRows(nn::RowsAttr rows, nn::LimitsAttr limits) {
   switch (rows.getKind()) {
   case nn::RowKind::Token:
     return limits.getToken();
   case nn::RowKind::Want:
+    return limits.getWanted();
   case nn::RowKind::Seq:
     return limits.getSeq();
   case nn::RowKind::Slot:

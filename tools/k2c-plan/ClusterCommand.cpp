@@ -76,7 +76,8 @@ Status checkFlags(const ClusterFlags &flags, Kind kind) {
   const std::pair<const char *, bool> ofCompile[] = {{"--mla", !c.mla.empty()},
                                                      {"--step-tokens", c.stepTokens.has_value()},
                                                      {"--max-sequences", c.maxSequences.has_value()},
-                                                     {"--max-context", c.maxContext.has_value()}};
+                                                     {"--max-context", c.maxContext.has_value()},
+                                                     {"--output-rows", c.outputRows.has_value()}};
   const std::pair<const char *, bool> ofLoad[] = {{"--weights", !flags.weights.empty()},
                                                   {"--objective", !flags.objective.empty()}};
   const std::pair<const char *, bool> ofBoth[] = {{"--compute", !c.compute.empty()}, {"--cache", !c.cache.empty()}};
@@ -128,6 +129,7 @@ int planHostRank(const ClusterFlags &flags, const ModelSpec &spec, const Topolog
   limits.stepTokens = flags.compile.stepTokens.value_or(limits.stepTokens);
   limits.maxSequences = flags.compile.maxSequences.value_or(limits.maxSequences);
   limits.maxContext = flags.compile.maxContext.value_or(limits.maxContext);
+  limits.outputRows = flags.compile.outputRows;
   Expected<Plan> plan = compiler ? compiler(flags.compile) : planHost(spec, topology, limits, options);
   if (!plan && isBare(flags))
     return finishWithoutPlan(flags, counts, plan.error().text());
@@ -204,6 +206,8 @@ void k2c::declareCluster(CLI::App &command, const std::shared_ptr<ClusterFlags> 
       ->transform(whole(1, 1 << 16));
   command.add_option("--max-context", f.compile.maxContext, "of a compile: most tokens of a sequence")
       ->transform(whole(1, 1 << 24));
+  command.add_option("--output-rows", f.compile.outputRows, "of a compile: most rows of logits in one step")
+      ->transform(whole(1, 1 << 20));
   declareOutput(command, f.output);
 }
 

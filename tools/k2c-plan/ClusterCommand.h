@@ -13,7 +13,7 @@ namespace k2c {
 /// What a compile is asked for; the planner's own flags of the same names.
 struct CompileFlags {
   std::string source, compute, cache, mla; ///< an empty one is the compile's default
-  std::optional<int64_t> stepTokens, maxSequences, maxContext;
+  std::optional<int64_t> stepTokens, maxSequences, maxContext, outputRows;
   std::string topology = "host";
 };
 

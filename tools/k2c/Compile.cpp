@@ -68,6 +68,8 @@ void k2c::addCompile(CLI::App &app, std::function<int()> &run) {
       ->capture_default_str();
   c->add_option("--max-context", *context, "most tokens of a sequence (default: min(max_position_embeddings, 8192))")
       ->transform(whole(1, 1 << 24));
+  c->add_option("--output-rows", options->outputRows, "most rows of logits in one step (default: --max-sequences)")
+      ->transform(whole(1, 1 << 20));
   c->add_option("--ignore-key", options->ignoreKeys, "accept this unknown config key");
   c->add_flag("--force", options->force, "replace the folder even if it is not a k2c bundle");
   c->add_option("--cache-dir", options->cacheFolder, "folder of compiled kernels (default: $XDG_CACHE_HOME/k2c)");

@@ -17,6 +17,7 @@ static Expected<Plan> askCompiler(const CompileFlags &flags) {
   options.stepTokens = flags.stepTokens.value_or(options.stepTokens);
   options.maxSequences = flags.maxSequences.value_or(options.maxSequences);
   options.maxContext = flags.maxContext;
+  options.outputRows = flags.outputRows;
   return planCompile(options);
 }
 

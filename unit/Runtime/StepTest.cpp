@@ -188,6 +188,39 @@ TEST(Step, LogitsBoundWhatAStepWants) {
     serve({48, wants, 4, 48});
 }
 
+// Where nobody samples, a step wants as many rows as there are rows of logits, else one a sequence at most: as many
+// have parameters of sampling.
+TEST(Step, MoreRowsOfLogitsThanSequences) {
+  FakeBundle fake;
+  fake.manifest["limits"]["max_sequences"] = 2;
+  fake.manifest["memory"]["logits"] = 8 * 97 * 4;
+  fake.write();
+  Expected<Bundle> bundle = Bundle::open(fake.folder);
+  ASSERT_TRUE(bundle) << bundle.error().text();
+  Expected<CpuEngine> cpu = CpuEngine::create(*bundle, {}, {48, ""});
+  ASSERT_TRUE(cpu) << cpu.error().text();
+  auto rowsOfSteps = [&](int64_t maxNew) {
+    std::vector<int64_t> rows;
+    StepEvents events;
+    events.logits = [&](const Sequence &, int64_t, const float *) { ++rows.back(); };
+    Scheduler scheduler(*cpu->engine, std::move(events));
+    Request other;
+    other.prompt = somePrompt(3, 2);
+    other.maxNew = maxNew;
+    other.ignoreEos = true;
+    EXPECT_TRUE(scheduler.add(readingAll(somePrompt(13, 1), nullptr)));
+    EXPECT_TRUE(scheduler.add(std::move(other)));
+    do
+      rows.push_back(0);
+    while (*scheduler.step());
+    rows.pop_back();
+    return rows;
+  };
+  EXPECT_EQ(rowsOfSteps(0), (std::vector<int64_t>{8, 6}));
+  for (int64_t rows : rowsOfSteps(4))
+    EXPECT_LE(rows, 2);
+}
+
 // Rows of a step are not positions: chunks, a window of captured rows and a second sequence shift one against the
 // other.
 TEST(Step, RoutesAreForcedByPosition) {

@@ -11,11 +11,12 @@ namespace k2c {
 
 /// What the model form depends on besides the model.
 struct ImportOptions {
-  int64_t stepTokens = 2048;       ///< most token rows of one step
-  int64_t maxSequences = 16;       ///< most sequences of one step
-  int64_t maxContext = 0;          ///< positions; 0: min(max_position, 8192)
-  DType compute = DType::F32;      ///< of activations: F32 or BF16
-  std::optional<DType> cache = {}; ///< of the cache; none: as compute
+  int64_t stepTokens = 2048;              ///< most token rows of one step
+  int64_t maxSequences = 16;              ///< most sequences of one step
+  int64_t maxContext = 0;                 ///< positions; 0: min(max_position, 8192)
+  std::optional<int64_t> outputRows = {}; ///< most rows of logits of one step; none: one a sequence
+  DType compute = DType::F32;             ///< of activations: F32 or BF16
+  std::optional<DType> cache = {};        ///< of the cache; none: as compute
 };
 
 /// Positions the program will have: options.maxContext or its default. An

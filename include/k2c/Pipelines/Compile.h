@@ -31,6 +31,7 @@ struct CompileOptions {
   int64_t stepTokens = 2048;
   int64_t maxSequences = 16;
   std::optional<int64_t> maxContext; ///< tokens; none: min(max_position_embeddings, 8192)
+  std::optional<int64_t> outputRows; ///< most rows of logits in one step; none: one a sequence
   std::vector<std::string> ignoreKeys;
   bool force = false;
   std::string cacheFolder; ///< kernel objects; empty: $XDG_CACHE_HOME/k2c

@@ -24,9 +24,10 @@ struct Limits {
   int64_t stepTokens = 2048;                        ///< most token rows of one step
   int64_t maxSequences = 16;                        ///< most sequences of one step
   int64_t maxContext = 8192;                        ///< most tokens of one sequence, prompt and generated
+  std::optional<int64_t> outputRows;                ///< most rows of logits of one step; none: one a sequence
 
-  /// Rows of a step whose logits are wanted.
-  int64_t wantRows() const { return maxSequences; }
+  /// Rows of a step whose logits are wanted, at most.
+  int64_t wantRows() const { return outputRows.value_or(maxSequences); }
   /// Pages of one layer: every sequence at maxContext.
   int64_t pages() const { return maxSequences * ((maxContext + page - 1) / page); }
 };

@@ -106,6 +106,9 @@ void Scheduler::plan() {
   if (captures.rows > 0)
     rows = std::min(rows, captures.rows);
   int64_t wants = std::min(manifest.wantRows(), manifest.limits.step_tokens);
+  // A row that is sampled has parameters of sampling, of which there are as many as sequences.
+  if (std::any_of(active.begin(), active.end(), [](const auto &sequence) { return sequence->request.maxNew > 0; }))
+    wants = std::min(wants, manifest.limits.max_sequences);
   std::vector<Sequence *> generating;
   for (const auto &sequence : active) {
     sequence->planned = 0;

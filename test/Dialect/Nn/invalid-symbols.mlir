@@ -24,6 +24,12 @@ module attributes {nn.limits = #nn.limits<token = 1, seq = 0, context = 1>} {}
 
 // -----
 
+// limits C1
+// expected-error @below {{'#nn.limits' [C1] expects a positive bound 'output', got 0}}
+module attributes {nn.limits = #nn.limits<token = 1, seq = 1, context = 1, output = 0>} {}
+
+// -----
+
 // tree C1
 // expected-error @below {{'#nn.tree' [C1] expects 1, 2, 4 or 8 leaves, got 3}}
 module attributes {nn.order = #nn.tree<3>} {}
