@@ -14,71 +14,82 @@ FailureOr<CallEffects> effectsOf(kern::CallOp call, SymbolTable &symbols, Kernel
   const DescribedKernel *described = descriptions.find(kernel);
   if (!described)
     return failure();
-  CallEffects effects{described->desc, gridOf(described->desc, tileConfig(kernel.getTileAttr())), {}};
+  TileConfig tile = tileConfig(kernel.getTileAttr());
+  CallEffects effects{described->desc, gridOf(described->desc, tile), {}};
   SmallVector<kern::CallOp::Argument> arguments = call.getCallArguments();
-  for (auto [operand, source, access] :
-       llvm::zip_equal(operands(effects.desc), described->sources, accesses(effects.desc))) {
-    using Role = Operand::Role;
-    if (!llvm::is_contained({Role::Activation, Role::Result, Role::Plan}, operand.role))
-      continue;
-    if (source.kind == ArgumentSource::Result)
-      effects.values.push_back({call.getOutputs()[source.index], access});
-    else
-      effects.values.push_back({arguments[source.index].value, access});
+  for (auto [operand, source] : llvm::zip_equal(operands(effects.desc), described->sources)) {
+    switch (operand.role) {
+    case Operand::Role::Activation:
+    case Operand::Role::Plan:
+    case Operand::Role::Result: {
+      bool isResult = source.kind == ArgumentSource::Result;
+      Value value = isResult ? call.getOutputs()[source.index] : arguments[source.index].value;
+      effects.touched.push_back({value, operand.effect});
+      break;
+    }
+    case Operand::Role::Plane:
+      effects.touched.push_back({CachePlanes{operand.group}, operand.effect});
+      break;
+    case Operand::Role::Step:
+      for (Capture capture : operand.effect.captured())
+        effects.touched.push_back(
+            {capture, operand.effect.isInAnyOrder() ? Effect::writes().inAnyOrder() : Effect::writes()});
+      break;
+    case Operand::Role::Weight: // constants of the program, and numbers
+    case Operand::Role::Table:
+    case Operand::Role::Layer:
+      break;
+    }
   }
+  if (tile.splitTokens > 0)
+    effects.touched.push_back({Partials{call.getCalleeAttr().getAttr()}, Effect::destroys()});
   return effects;
 }
 
 namespace {
 
-template <class Desc> bool is(const CallEffects &call) { return std::holds_alternative<Desc>(call.desc.body); }
-
-bool readsPlanes(const CallEffects &call) {
-  return is<GqaAttentionDesc>(call) || is<AbsorbedAttentionDesc>(call) || is<ExpandedAttentionDesc>(call);
-}
-
-/// Caches and captures: an append meets no other kernel of a cache, and nothing is captured twice.
-bool sharesState(const CallEffects &first, const CallEffects &second) {
-  bool plane = (is<AppendDesc>(first) && (is<AppendDesc>(second) || readsPlanes(second))) ||
-               (is<AppendDesc>(second) && readsPlanes(first));
-  return plane || (is<SelectDesc>(first) && is<SelectDesc>(second)) ||
-         (is<ObserveDesc>(first) && is<ObserveDesc>(second));
-}
+using Touched = CallEffects::Touched;
 
 bool areEqual(const Grid &a, const Grid &b) {
   return a.space == b.space && a.rowsPerItem == b.rowsPerItem && a.itemsPerBlock == b.itemsPerBlock &&
          a.slotsPerToken == b.slotsPerToken;
 }
 
-/// The rows that one writes, the other does not.
-bool writeApart(const CallEffects &first, const CallEffects &second) {
-  FormFilter a = writtenRows(first.desc), b = writtenRows(second.desc);
+/// Both write, each the rows of a form that the other does not. (Who reads has all rows.)
+bool writeApart(const Effect &first, const Effect &second) {
+  FormFilter a = first.rows(), b = second.rows();
   return a != b && a != FormFilter::All && b != FormFilter::All;
+}
+
+/// The order that two calls have because of `a` and `b`. `byRow`: row i is item i of both or of neither.
+CallOrder orderOf(const Touched &a, const Touched &b, bool byRow, function_ref<Overlap(Value, Value)> overlap) {
+  if (!a.effect.isWritten() && !b.effect.isWritten())
+    return CallOrder::Free;
+  if (!a.value() || !b.value()) {
+    bool commute = a.effect.isInAnyOrder() && b.effect.isInAnyOrder();
+    return a.memory == b.memory && !commute ? CallOrder::Barrier : CallOrder::Free;
+  }
+  Overlap how = overlap(a.value(), b.value());
+  if (how == Overlap::None || (how == Overlap::Same && writeApart(a.effect, b.effect)))
+    return CallOrder::Free;
+  bool sameRows = a.value() == b.value() && byRow && a.effect.isByRow() && b.effect.isByRow();
+  return sameRows ? CallOrder::SameWorker : CallOrder::Barrier;
 }
 
 } // namespace
 
 CallOrder orderOf(const CallEffects &first, const CallEffects &second, function_ref<Overlap(Value, Value)> overlap,
                   Shared *shared) {
-  if (sharesState(first, second))
-    return CallOrder::Barrier;
   bool byRow = areEqual(first.grid, second.grid);
   CallOrder order = CallOrder::Free;
-  for (const CallEffects::Touched &a : first.values)
-    for (const CallEffects::Touched &b : second.values) {
-      if (!a.access.writes && !b.access.writes)
+  for (const Touched &a : first.touched)
+    for (const Touched &b : second.touched) {
+      order = std::max(order, orderOf(a, b, byRow, overlap));
+      if (order != CallOrder::Barrier)
         continue;
-      Overlap how = overlap(a.value, b.value);
-      if (how == Overlap::None)
-        continue;
-      if (how == Overlap::Same && a.access.writes && b.access.writes && writeApart(first, second))
-        continue;
-      if (a.value != b.value || !byRow || !a.access.byRow || !b.access.byRow) {
-        if (shared)
-          *shared = {a.value, b.value};
-        return CallOrder::Barrier;
-      }
-      order = CallOrder::SameWorker;
+      if (shared)
+        *shared = {a.value(), b.value()};
+      return order;
     }
   return order;
 }

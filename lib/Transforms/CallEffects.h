@@ -6,30 +6,44 @@
 //   the same value, row by row   both take row i as item i of equal grids: one worker has it in both, in program order
 //   rows of different forms      one writes the expanded rows, the other the absorbed ones (mla.merge_forms)
 //
-// Calls touch their values, the planes of caches, and what the step captures. (The largest logits of attention are an
-// atomic maximum, in any order.) Read twice: by group-launches, with values, and by the wall, with bytes.
+// Calls touch their values, the planes of caches, what the step captures and the partials of a split attention. What
+// they do to each is what `operands(desc)` says of it (Effect.h); no kernel is known by name here. Read twice: by
+// group-launches, with values, and by the wall, with bytes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_LIB_TRANSFORMS_CALLEFFECTS_H
 #define K2C_LIB_TRANSFORMS_CALLEFFECTS_H
 
 #include "dialects/Kern/Kern.h"
-#include "k2c/Kernels/Access.h"
 #include "k2c/Kernels/Describe.h"
 #include "k2c/Kernels/TileConfig.h"
 #include "mlir/IR/SymbolTable.h"
 
 namespace k2c {
 
+/// The planes of all pools of a cache group.
+struct CachePlanes {
+  int64_t group;
+  bool operator==(const CachePlanes &other) const { return group == other.group; }
+};
+
+/// What workers of a split attention keep for its second launch: one place for all calls of a kernel.
+struct Partials {
+  mlir::StringAttr kernel;
+  bool operator==(const Partials &other) const { return kernel == other.kernel; }
+};
+
 /// What a call touches.
 struct CallEffects {
   struct Touched {
-    mlir::Value value;
-    Access access;
+    std::variant<mlir::Value, CachePlanes, Capture, Partials> memory;
+    Effect effect;
+    /// Null: it is no value.
+    mlir::Value value() const { return std::holds_alternative<mlir::Value>(memory) ? std::get<0>(memory) : nullptr; }
   };
   KernelDesc desc;
   Grid grid;
-  llvm::SmallVector<Touched> values; ///< those with rows, and plans
+  llvm::SmallVector<Touched> touched;
 };
 
 /// The effects of `call`. Emits an error at a kernel that has no tile or no description.
@@ -45,7 +59,7 @@ enum class CallOrder : uint8_t {
   Barrier     ///< all workers end the first before any begins the second
 };
 
-/// What two calls share: a value of each, or none where it is a cache or a capture.
+/// What two calls share: a value of each, or none where it is a cache, a capture or partials.
 struct Shared {
   mlir::Value first, second;
 };

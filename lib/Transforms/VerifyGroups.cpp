@@ -83,7 +83,7 @@ LogicalResult Groups::verifyPair(Member &first, Member &second) {
   if (orderOf(first.effects, second.effects, lie, &shared) != CallOrder::Barrier)
     return success();
   std::string what = shared.first ? text(bytesOf(shared.second)) + " while others have " + text(bytesOf(shared.first))
-                                  : "the cache or a capture that others have";
+                                  : "the cache, a capture or partials that others have";
   return second.call->emitError() << "scheduled form: touches " << what << " in an open call of @"
                                   << first.call.getCallee()
                                   << "; workers must meet between the two, as group-launches leaves it";

@@ -52,6 +52,11 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
     %o = nn.attention %q, %kv, %b scale 2.5e-1 order softmax<block = 64, split = by_position> : !h, !kv -> !h
     kern.yield %o : !h
   }
+  kern.func @k_split(%q: !h, %kv: !kv, %b: !nn.batch) -> !h
+      tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1, split_tokens = 2> {
+    %o = nn.attention %q, %kv, %b scale 2.5e-1 order softmax<block = 64, split = by_position> : !h, !kv -> !h
+    kern.yield %o : !h
+  }
   kern.func @k_select(%s: !s, %b: !nn.batch, %l: index) -> (!e, !ew)
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
     %e, %w = moe.select %s, %b layer %l among 0 to 2 score softmax top 2 groups 1 of 1 scale 1.0 : !s -> !e, !ew
@@ -120,6 +125,17 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
     // CHECK-NEXT: kern.call @k_attention
     %0 = kern.call @k_attention(%q, %kv, %b) : (!h, !kv, !nn.batch) -> !h
     %1 = kern.call @k_attention(%q, %kv, %b) : (!h, !kv, !nn.batch) -> !h
+    return
+  }
+  // Calls of a kernel that splits its sequences share the place of its partials; those of another have their own.
+  // CHECK-LABEL: func.func @split_split
+  func.func @split_split(%q: !h, %kv: !kv, %b: !nn.batch) {
+    // CHECK-NEXT: kern.call open @k_attention
+    // CHECK-NEXT: kern.call @k_split
+    // CHECK-NEXT: kern.call @k_split
+    %0 = kern.call @k_attention(%q, %kv, %b) : (!h, !kv, !nn.batch) -> !h
+    %1 = kern.call @k_split(%q, %kv, %b) : (!h, !kv, !nn.batch) -> !h
+    %2 = kern.call @k_split(%q, %kv, %b) : (!h, !kv, !nn.batch) -> !h
     return
   }
 

@@ -118,7 +118,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
   }
   func.func @step(%x: !x, %b: !nn.batch) attributes {nn.entry = "serve"} {
     kern.call open @k_observe(%x, %b) at [] : (!x, !nn.batch) -> ()
-    // expected-error @below {{touches the cache or a capture that others have in an open call of @k_observe}}
+    // expected-error @below {{touches the cache, a capture or partials that others have in an open call of @k_observe}}
     kern.call @k_observe(%x, %b) at [] : (!x, !nn.batch) -> ()
     return
   }

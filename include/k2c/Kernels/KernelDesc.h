@@ -21,6 +21,7 @@
 #ifndef K2C_KERNELS_KERNELDESC_H
 #define K2C_KERNELS_KERNELDESC_H
 
+#include "k2c/Kernels/Effect.h"
 #include "k2c/Support/DType.h"
 #include "k2c/Support/Scoring.h"
 #include "k2rt/numerics.h"
@@ -71,9 +72,6 @@ struct Contraction {
   int64_t k = 0;
   int64_t leaves = 1;
 };
-
-/// Which rows an op defines: all, or those whose MLA segment form (step.row_form) is the named one (N4).
-enum class FormFilter : uint8_t { All, Expanded, Absorbed };
 
 //===----------------------------------------------------------------------===//
 // Kernel bodies. The comment of each names args in order: operands -> results.
@@ -291,12 +289,16 @@ struct KernelDesc {
 /// rows.width more a row.
 struct Operand {
   enum class Role : uint8_t { Activation, Weight, Table, Plane, Step, Plan, Layer, Result };
+  Operand(std::string name, Role role, DType type, Effect effect)
+      : name(std::move(name)), role(role), effect(std::move(effect)), type(type) {}
   std::string name;
-  Role role = Role::Activation;
+  Role role;
+  Effect effect;
   Rows rows;            ///< Activation, Result, Plan; Plane: a row is a slot
   Matrix matrix;        ///< Weight that is multiplied with
   int64_t elements = 0; ///< Plan; Table, and Weight that is no matrix: elements
-  DType type = DType::F32;
+  int64_t group = 0;    ///< Plane: cache group
+  DType type;
   bool isMatrix() const { return matrix.n > 0; }
 };
 

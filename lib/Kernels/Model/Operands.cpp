@@ -1,7 +1,10 @@
 //===- Operands.cpp - The argument list of each kernel ------------------------===//
 //
 // The one place that turns a description into the order of its arguments: lowering passes pointers in it, emitted
-// kernels and evaluate() read them in it.
+// kernels and evaluate() read them in it. It is also where each argument's effect is said, from which the order of
+// calls is decided: who lists an argument has to say whether it is read or written, which rows of a result a form
+// defines, which array of the step is captured, and whether item i of the grid keeps to row i. The last is about items,
+// not about values: a linear's row depends on one row alone, but its items are tiles of several rows and columns.
 //
 //===----------------------------------------------------------------------===//
 #include "k2c/Kernels/KernelDesc.h"
@@ -13,153 +16,156 @@ namespace {
 
 using Role = Operand::Role;
 
-/// Collects arguments in order.
+/// Collects arguments in order, each with what the kernel does to it.
 struct ArgumentList {
   std::vector<Operand> list;
 
-  Operand &add(std::string name, Role role, DType type) {
-    list.emplace_back();
-    list.back().name = std::move(name);
-    list.back().role = role;
-    list.back().type = type;
-    return list.back();
+  Operand &add(std::string name, Role role, DType type, Effect effect) {
+    return list.emplace_back(std::move(name), role, type, std::move(effect));
   }
-  void rows(std::string name, const Rows &rows, Role role = Role::Activation) {
-    add(std::move(name), role, rows.type).rows = rows;
+  void rows(std::string name, const Rows &rows, Effect effect) {
+    add(std::move(name), Role::Activation, rows.type, std::move(effect)).rows = rows;
   }
-  void result(std::string name, const Rows &r) { rows(std::move(name), r, Role::Result); }
+  void result(std::string name, const Rows &rows, Effect effect) {
+    add(std::move(name), Role::Result, rows.type, std::move(effect)).rows = rows;
+  }
   void weight(std::string name, int64_t elements, DType type) {
-    add(std::move(name), Role::Weight, type).elements = elements;
+    add(std::move(name), Role::Weight, type, Effect::reads()).elements = elements;
   }
   void weight(std::string name, const Matrix &matrix) {
-    add(std::move(name), Role::Weight, matrix.type).matrix = matrix;
+    add(std::move(name), Role::Weight, matrix.type, Effect::reads()).matrix = matrix;
   }
-  void plane(std::string name, int64_t width, DType type) {
-    add(std::move(name), Role::Plane, type).rows = Rows{RowSpace::Token, width, width, type};
+  void plane(std::string name, int64_t width, DType type, int64_t group, Effect effect) {
+    Operand &operand = add(std::move(name), Role::Plane, type, std::move(effect));
+    operand.rows = Rows{RowSpace::Token, width, width, type};
+    operand.group = group;
   }
-  void plan(Role role, int64_t experts, int64_t topK) {
-    Operand &operand = add("plan", role, DType::I32);
+  void plan(Role role, int64_t experts, int64_t topK, Effect effect) {
+    Operand &operand = add("plan", role, DType::I32, std::move(effect));
     operand.elements = experts + 1;
     operand.rows = Rows{RowSpace::Token, 2 * topK, 2 * topK, DType::I32};
   }
-  void step() { add("step", Role::Step, DType::U8); }
-  void layer() { add("layer", Role::Layer, DType::I64); }
-  void attentionTail(const AttentionShape &shape, const Rows &o) {
-    step();
+  void step(Effect effect = Effect::reads()) { add("step", Role::Step, DType::U8, std::move(effect)); }
+  void layer() { add("layer", Role::Layer, DType::I64, Effect::none()); }
+  /// Planes that the kernel reads, of one cache.
+  void cache(const AttentionShape &shape, const char *first, int64_t firstWidth, const char *second,
+             int64_t secondWidth) {
+    plane(first, firstWidth, shape.cache, shape.group, Effect::reads());
+    plane(second, secondWidth, shape.cache, shape.group, Effect::reads());
+  }
+  void attentionTail(const AttentionShape &shape, const Rows &o, FormFilter rows) {
+    step(shape.maxLogit ? Effect::captures({Capture::MaxLogit}).inAnyOrder() : Effect::reads());
     if (shape.maxLogit)
       layer();
-    result("o", o);
+    result("o", o, Effect::writes(rows));
   }
 
   void operator()(const EmbedDesc &d) {
     weight("table", d.vocab * d.hidden, d.table);
     step();
-    result("y", d.y);
+    result("y", d.y, Effect::writes().byRow());
   }
   void operator()(const RmsNormDesc &d) {
-    rows("x", d.x);
+    rows("x", d.x, Effect::reads().byRow());
     weight("weight", d.width(), d.weight);
-    result("y", d.y);
+    result("y", d.y, Effect::writes().byRow());
   }
   void operator()(const LinearDesc &d) {
-    rows("x", d.x);
+    rows("x", d.x, Effect::reads());
     if (d.normEps > 0)
       weight("norm", d.x.width, d.normWeight);
     weight("w", d.w);
     if (d.epilogue.bias)
       weight("bias", d.w.count * d.w.n, d.epilogue.biasType);
     if (d.epilogue.weighted)
-      rows("slot_weights", Rows{RowSpace::Token, d.slotsPerToken, d.slotsPerToken, DType::F32});
+      rows("slot_weights", Rows{RowSpace::Token, d.slotsPerToken, d.slotsPerToken, DType::F32}, Effect::reads());
     if (d.epilogue.residual)
-      rows("residual", d.residual);
+      rows("residual", d.residual, Effect::reads());
     if (d.grouped)
-      plan(Role::Plan, d.w.count, d.slotsPerToken);
-    result("y", d.y);
+      plan(Role::Plan, d.w.count, d.slotsPerToken, Effect::reads());
+    result("y", d.y, Effect::writes());
   }
   void operator()(const HeadLinearDesc &d) {
-    rows("x", d.x);
+    rows("x", d.x, Effect::reads());
     weight("w", d.w);
-    result("y", d.y);
+    result("y", d.y, Effect::writes(d.rows));
   }
   void operator()(const RotaryDesc &d) {
-    rows("x", d.x);
-    add("table", Role::Table, DType::F32).elements = d.positions * d.count;
+    rows("x", d.x, Effect::reads().byRow());
+    add("table", Role::Table, DType::F32, Effect::reads()).elements = d.positions * d.count;
     step();
-    result("y", d.y);
+    result("y", d.y, Effect::writes().byRow());
   }
   void operator()(const AppendDesc &d) {
     for (size_t i = 0; i < d.x.size(); ++i)
-      rows("x" + std::to_string(i), d.x[i]);
+      rows("x" + std::to_string(i), d.x[i], Effect::reads().byRow());
     for (size_t i = 0; i < d.planes.size(); ++i)
-      plane("plane" + std::to_string(i), d.x[i].width, d.planes[i]);
+      plane("plane" + std::to_string(i), d.x[i].width, d.planes[i], d.group, Effect::writes());
     step();
   }
   void operator()(const GqaAttentionDesc &d) {
-    rows("q", d.q);
-    plane("k", d.kvHeads * d.keyDim, d.shape.cache);
-    plane("v", d.kvHeads * d.valueDim, d.shape.cache);
-    attentionTail(d.shape, d.o);
+    rows("q", d.q, Effect::reads());
+    cache(d.shape, "k", d.kvHeads * d.keyDim, "v", d.kvHeads * d.valueDim);
+    attentionTail(d.shape, d.o, FormFilter::All);
   }
   void operator()(const AbsorbedAttentionDesc &d) {
-    rows("q_latent", d.qLatent);
-    rows("q_rope", d.qRope);
-    plane("latent", d.latent, d.shape.cache);
-    plane("rope", d.rope, d.shape.cache);
-    attentionTail(d.shape, d.o);
+    rows("q_latent", d.qLatent, Effect::reads());
+    rows("q_rope", d.qRope, Effect::reads());
+    cache(d.shape, "latent", d.latent, "rope", d.rope);
+    attentionTail(d.shape, d.o, d.rows);
   }
   void operator()(const ExpandedAttentionDesc &d) {
-    rows("q", d.q);
-    plane("latent", d.latent, d.shape.cache);
-    plane("rope", d.rope, d.shape.cache);
+    rows("q", d.q, Effect::reads());
+    cache(d.shape, "latent", d.latent, "rope", d.rope);
     weight("uk", d.uk);
     weight("uv", d.uv);
-    attentionTail(d.shape, d.o);
+    attentionTail(d.shape, d.o, d.rows);
   }
   void operator()(const SelectDesc &d) {
-    rows("logits", d.logits);
+    rows("logits", d.logits, Effect::reads().byRow());
     if (d.bias)
       weight("bias", d.experts, DType::F32);
-    step();
+    step(Effect::captures({Capture::Experts, Capture::Weights}));
     layer();
-    result("experts", Rows{d.logits.space, d.topK, d.topK, DType::I32});
-    result("weights", Rows{d.logits.space, d.topK, d.topK, DType::F32});
+    result("experts", Rows{d.logits.space, d.topK, d.topK, DType::I32}, Effect::writes().byRow());
+    result("weights", Rows{d.logits.space, d.topK, d.topK, DType::F32}, Effect::writes().byRow());
   }
   void operator()(const DispatchDesc &d) {
-    rows("experts", Rows{RowSpace::Token, d.topK, d.topK, DType::I32});
-    plan(Role::Result, d.experts, d.topK);
+    rows("experts", Rows{RowSpace::Token, d.topK, d.topK, DType::I32}, Effect::reads());
+    plan(Role::Result, d.experts, d.topK, Effect::writes());
   }
   void operator()(const GatherDesc &d) {
-    rows("x", d.x);
-    plan(Role::Plan, d.experts, d.topK);
-    result("y", d.y);
+    rows("x", d.x, Effect::reads().byRow());
+    plan(Role::Plan, d.experts, d.topK, Effect::reads());
+    result("y", d.y, Effect::writes());
   }
   void operator()(const CombineDesc &d) {
-    rows("x", d.x);
-    plan(Role::Plan, d.experts, d.topK);
-    rows("experts", Rows{RowSpace::Token, d.topK, d.topK, DType::I32});
-    result("y", d.y);
+    rows("x", d.x, Effect::destroys());
+    plan(Role::Plan, d.experts, d.topK, Effect::reads());
+    rows("experts", Rows{RowSpace::Token, d.topK, d.topK, DType::I32}, Effect::reads().byRow());
+    result("y", d.y, Effect::writes().byRow());
   }
   void operator()(const AddDesc &d) {
-    rows("a", d.a);
-    rows("b", d.b);
-    result("y", d.y);
+    rows("a", d.a, Effect::reads().byRow());
+    rows("b", d.b, Effect::reads().byRow());
+    result("y", d.y, Effect::writes().byRow());
   }
   void operator()(const ClipDesc &d) {
-    rows("x", d.x);
-    result("y", d.y);
+    rows("x", d.x, Effect::reads().byRow());
+    result("y", d.y, Effect::writes().byRow());
   }
   void operator()(const GatedActDesc &d) {
-    rows("x", d.x);
-    result("y", d.y);
+    rows("x", d.x, Effect::reads().byRow());
+    result("y", d.y, Effect::writes().byRow());
   }
   void operator()(const WantRowsDesc &d) {
-    rows("x", d.x);
+    rows("x", d.x, Effect::reads());
     step();
-    result("y", d.y);
+    result("y", d.y, Effect::writes().byRow());
   }
   void operator()(const ObserveDesc &d) {
-    rows("x", d.x);
-    step();
+    rows("x", d.x, Effect::reads().byRow());
+    step(Effect::captures({Capture::Hidden}));
     layer();
   }
 };

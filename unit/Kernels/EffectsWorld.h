@@ -1,0 +1,154 @@
+//===- EffectsWorld.h - All memory that a kernel body may touch ---------------===//
+//
+// Arguments and captures as named regions of bytes, filled so that a body can run on them, whichever it is.
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_UNIT_KERNELS_EFFECTSWORLD_H
+#define K2C_UNIT_KERNELS_EFFECTSWORLD_H
+
+#include "TestStep.h"
+#include <algorithm>
+
+namespace k2c::test {
+
+constexpr int64_t topK = 2, experts = 4, layers = 3, slotRows = TestStep::pageCount * 64;
+inline constexpr const char *captureNames[] = {"capture of hidden rows", "capture of experts", "capture of weights",
+                                               "capture of the largest logits"};
+
+/// The memory of one argument or capture, and what is declared of it.
+struct Region {
+  std::string name;
+  Effect effect;
+  int64_t rowBytes = 0; ///< 0: it has no rows
+  std::vector<char> bytes = {};
+  int64_t rows() const { return rowBytes ? int64_t(bytes.size()) / rowBytes : 0; }
+};
+
+/// Two sequences, three expanded rows and two absorbed ones, two of which are wanted; every token has two experts.
+struct World {
+  World(const KernelBody &body, const std::vector<Operand> &operands, char fill);
+  World(const World &) = delete;
+
+  Region &add(std::string name, Effect effect, int64_t rowBytes, int64_t bytes) {
+    regions.push_back({std::move(name), std::move(effect), rowBytes});
+    regions.back().bytes.resize(bytes);
+    return regions.back();
+  }
+  void addOperand(const Operand &operand, Random &random);
+  void addCaptures(const Effect &step);
+  std::vector<int32_t> routes(uint64_t turn) const;
+  std::vector<int32_t> plan(uint64_t turn) const;
+  /// Gives row `row`, or all with -1, of region `index` other bytes that a kernel may find there.
+  void change(size_t index, int64_t row);
+  void run();
+
+  KernelDesc desc;
+  TestStep step{{Sequence{2, 3, K2RT_FORM_EXPANDED}, Sequence{0, 2, K2RT_FORM_ABSORBED}}};
+  std::vector<int32_t> tokens = {3, 1, 4, 1, 5}, want = {4, 1};
+  std::vector<Region> regions;    ///< arguments, then captures
+  std::vector<Operand> arguments; ///< of the first regions
+  char fill;                      ///< of what is not read
+};
+
+template <class T> void store(Region &region, const std::vector<T> &values) {
+  std::memcpy(region.bytes.data(), values.data(), std::min(region.bytes.size(), values.size() * sizeof(T)));
+}
+
+/// Two experts of each token, turned by `turn`.
+inline std::vector<int32_t> World::routes(uint64_t turn) const {
+  std::vector<int32_t> chosen;
+  for (int64_t token = 0; token < step.rows(); ++token)
+    for (int64_t k = 0; k < topK; ++k)
+      chosen.push_back(int32_t((uint64_t(token) + 2 * uint64_t(k) + turn) % experts));
+  return chosen;
+}
+
+inline std::vector<int32_t> World::plan(uint64_t turn) const {
+  std::vector<int32_t> chosen = routes(turn), built(experts + 1 + 2 * chosen.size());
+  void *args[] = {chosen.data(), built.data()};
+  EXPECT_TRUE(evaluate({"dispatch", DispatchDesc{experts, topK}}, args, step.step, WeightLayout::Panels));
+  return built;
+}
+
+inline void World::addOperand(const Operand &operand, Random &random) {
+  using Role = Operand::Role;
+  const Rows &rows = operand.rows;
+  int64_t count = rows.space == RowSpace::Want   ? int64_t(want.size())
+                  : rows.space == RowSpace::Slot ? step.rows() * topK
+                                                 : step.rows();
+  bool isPlan = rows.width > 0 && operand.elements > 0, hasRows = rows.width > 0 && !isPlan;
+  int64_t rowBytes = hasRows ? rows.stride * byteWidth(rows.type) : 0;
+  int64_t bytes = operand.role == Role::Plane                                 ? slotRows * rowBytes
+                  : operand.role == Role::Step || operand.role == Role::Layer ? 0
+                  : isPlan                                                    ? 4 * int64_t(plan(0).size())
+                  : hasRows                                                   ? count * rowBytes
+                  : operand.isMatrix() ? PanelLayout{operand.matrix}.bytes()
+                                       : operand.elements * byteWidth(operand.type);
+  Region &region = add(operand.name, operand.effect, rowBytes, bytes);
+  if (operand.effect.isWritten() && !operand.effect.isRead())
+    std::fill(region.bytes.begin(), region.bytes.end(), fill);
+  else if (isPlan)
+    store(region, plan(0));
+  else if (operand.type == DType::I32)
+    store(region, routes(0));
+  else
+    store(region, random.vector(bytes / 4));
+}
+
+inline void World::addCaptures(const Effect &step_) {
+  for (Capture capture : {Capture::Hidden, Capture::Experts, Capture::Weights, Capture::MaxLogit}) {
+    const std::vector<Capture> &into = step_.captured();
+    bool isDeclared = std::find(into.begin(), into.end(), capture) != into.end();
+    Region &region = add(captureNames[size_t(capture)], isDeclared ? Effect::destroys() : Effect::none(), 0,
+                         layers * step.rows() * 64 * 4);
+    std::fill(region.bytes.begin(), region.bytes.end(), fill);
+  }
+}
+
+inline World::World(const KernelBody &body, const std::vector<Operand> &operands, char fill)
+    : desc{"kernel", body}, arguments(operands), fill(fill) {
+  Random random(7);
+  Effect ofStep = Effect::none();
+  for (const Operand &operand : operands) {
+    addOperand(operand, random);
+    if (operand.role == Operand::Role::Step)
+      ofStep = operand.effect;
+  }
+  addCaptures(ofStep);
+  step.step.token_ids = tokens.data();
+  step.step.want = want.data();
+  step.step.want_rows = int64_t(want.size());
+}
+
+inline void World::change(size_t index, int64_t row) {
+  Region &region = regions[index], other{region.name, region.effect, region.rowBytes, region.bytes};
+  const Operand &operand = arguments[index];
+  if (operand.rows.width > 0 && operand.elements > 0)
+    store(other, plan(1));
+  else if (operand.type == DType::I32)
+    store(other, std::vector<int32_t>(region.bytes.size() / 4, -1));
+  else
+    store(other, Random(8).vector(int64_t(region.bytes.size()) / 4));
+  if (row < 0)
+    region.bytes = other.bytes;
+  else
+    std::copy_n(other.bytes.begin() + row * region.rowBytes, region.rowBytes,
+                region.bytes.begin() + row * region.rowBytes);
+}
+
+inline void World::run() {
+  std::vector<void *> args;
+  for (size_t i = 0; i < arguments.size(); ++i)
+    args.push_back(arguments[i].role == Operand::Role::Step    ? static_cast<void *>(&step.step)
+                   : arguments[i].role == Operand::Role::Layer ? ordinal(1)
+                                                               : regions[i].bytes.data());
+  void **captures[] = {&step.step.capture_hidden, &step.step.capture_experts, &step.step.capture_weights,
+                       &step.step.capture_max_logit};
+  for (size_t i = 0; i < std::size(captures); ++i)
+    *captures[i] = regions[arguments.size() + i].bytes.data();
+  EXPECT_TRUE(evaluate(desc, args.data(), step.step, WeightLayout::Panels));
+}
+
+} // namespace k2c::test
+
+#endif // K2C_UNIT_KERNELS_EFFECTSWORLD_H
