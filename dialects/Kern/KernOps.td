@@ -12,6 +12,7 @@ include "mlir/Interfaces/FunctionInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "dialects/Kern/KernEnums.td"
 include "dialects/Nn/NnBase.td"
+include "dialects/Nn/NnInterfaces.td"
 
 def KernDialect : Dialect {
   let name = "kern";
@@ -138,7 +139,8 @@ def Kern_YieldOp : Kern_Op<"yield", [Pure, Terminator, ReturnLike, HasParent<"Fu
   let assemblyFormat = "($results^ `:` type($results))? attr-dict";
 }
 
-def Kern_CallOp : Kern_Op<"call", [DeclareOpInterfaceMethods<SymbolUserOpInterface>, OpAsmOpInterface]> {
+def Kern_CallOp
+    : Kern_Op<"call", [DeclareOpInterfaceMethods<SymbolUserOpInterface>, OpAsmOpInterface, Nn_PlacedOp]> {
   let summary = "Run a kernel";
   let description = [{
     Arguments are values, or weights of the layer the call names. `at` gives the arena offset of each result in bytes,

@@ -161,7 +161,8 @@ def Mla_AttentionExpandedOp : Mla_Op<"attention_expanded", ["uk", "uv"],
   let reductions = [Reduces<"order", "Softmax", "0">];
 }
 
-def Mla_MergeFormsOp : Mla_Op<"merge_forms", [], [Pure, AllTypesMatch<["absorbed", "expanded", "result"]>],
+def Mla_MergeFormsOp : Mla_Op<"merge_forms", [],
+                              [Pure, AllTypesMatch<["absorbed", "expanded", "result"]>, Nn_SharedPlaceOp],
                               /*inKernel=*/0> {
   let summary = "Take each row from the operand of its segment's form";
   let description = [{
@@ -177,6 +178,8 @@ def Mla_MergeFormsOp : Mla_Op<"merge_forms", [], [Pure, AllTypesMatch<["absorbed
   let arguments = (ins Nn_Rows:$absorbed, Nn_Rows:$expanded, Nn_Batch:$batch);
   let results = (outs Nn_Rows:$result);
   let hasFolder = 1;
+  let methods = "::llvm::SmallVector<std::pair<::mlir::Value, ::mlir::Value>> getSharedPlaces() {"
+                " return {{getExpanded(), getAbsorbed()}, {getResult(), getAbsorbed()}}; }\n";
   let assemblyFormat = "$absorbed `,` $expanded `,` $batch attr-dict `:` type($result)";
 }
 

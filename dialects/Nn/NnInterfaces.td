@@ -60,6 +60,39 @@ def Nn_StateOp : Nn_Interface<"StateOp"> {
   ];
 }
 
+def Nn_SharedPlaceOp : Nn_Interface<"SharedPlaceOp"> {
+  let description = [{
+    Values of the op lie in one place: a result where an operand lay, or two operands that are parts of one buffer. An
+    op that is pure as well is no work, only a name for what is there.
+  }];
+  let methods = [
+    InterfaceMethod<"Pairs of values that share a place.",
+                    "::llvm::SmallVector<std::pair<::mlir::Value, ::mlir::Value>>", "getSharedPlaces">,
+  ];
+}
+
+def Nn_PlacedOp : Nn_Interface<"PlacedOp"> {
+  let description = [{ The op writes its results into the arena, and says where once memory is assigned. }];
+  let methods = [
+    InterfaceMethod<"Offset of each result in the arena, in bytes; absent before assign-memory.",
+                    "::std::optional<::llvm::ArrayRef<int64_t>>", "getOffsets">,
+    InterfaceMethod<"Sets the offset of each result.", "void", "setOffsets",
+                    (ins "::llvm::ArrayRef<int64_t>":$offsets)>,
+  ];
+}
+
+def Nn_AsyncStart : Nn_Interface<"AsyncStart"> {
+  let description = [{
+    The op starts work that goes on beside what follows it, and gives a token. Whoever takes the token waits for the end
+    of that work; up to there its memory is held.
+  }];
+  let methods = [
+    InterfaceMethod<"The token, a result of the op.", "::mlir::Value", "getToken">,
+    InterfaceMethod<"Values whose memory the work reads.", "::llvm::SmallVector<::mlir::Value>", "getReadValues">,
+    InterfaceMethod<"Values whose memory the work writes.", "::llvm::SmallVector<::mlir::Value>", "getWrittenValues">,
+  ];
+}
+
 def Nn_WeightUser : Nn_Interface<"WeightUser"> {
   let description = [{
     The op reads weights. A reference is either `@family[%layer]` (symbol, index operand), `@tensor` (symbol alone), or,

@@ -199,7 +199,8 @@ def Nn_WantRowsOp : Nn_Op<"want_rows", [], [Pure]> {
   let changesRows = 1;
 }
 
-def Nn_LayersOp : Nn_Op<"layers", [], [AllTypesMatch<["input", "result"]>, SymbolUserOpInterface],
+def Nn_LayersOp : Nn_Op<"layers", [],
+                        [AllTypesMatch<["input", "result"]>, SymbolUserOpInterface, Nn_SharedPlaceOp],
                         /*inKernel=*/0> {
   let summary = "Run layer functions over their indices";
   let description = [{
@@ -218,7 +219,9 @@ def Nn_LayersOp : Nn_Op<"layers", [], [AllTypesMatch<["input", "result"]>, Symbo
   let assemblyFormat = "$input `,` $batch custom<LayerRuns>($runs) attr-dict `:` type($result)";
   let methods = "::llvm::LogicalResult verifySymbolUses(::mlir::SymbolTableCollection &tables);\n"
                 "/// Of all runs, in their order; a function may occur several times.\n"
-                "::llvm::SmallVector<::mlir::FlatSymbolRefAttr> getCallees();\n";
+                "::llvm::SmallVector<::mlir::FlatSymbolRefAttr> getCallees();\n"
+                "::llvm::SmallVector<std::pair<::mlir::Value, ::mlir::Value>> getSharedPlaces() {"
+                " return {{getResult(), getInput()}}; }\n";
 }
 
 include "dialects/Nn/NnState.td"

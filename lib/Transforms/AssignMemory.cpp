@@ -8,9 +8,10 @@
 //          | x    | x      | c (where a and x lay)        time ->
 //
 // A layer function lies above what is live where it is called, once for all its layers; its result takes the place of
-// its argument, so layers need no second copy of the rows. Calls of one group live at the same time. Without `reuse` no
-// two buffers share a byte but these. `mem.peak` of the module is the arena of the certificate; remarks name the
-// largest buffers that it holds when it is fullest.
+// its argument, so layers need no second copy of the rows; so do the rows that a loop carries. Calls of one group live
+// at the same time, and what asynchronous work touches lives until its wait (Timeline.h). Without `reuse` no two
+// buffers share a byte but these. `mem.peak` of the module is the arena of the certificate; remarks name the largest
+// buffers that it holds when it is fullest.
 //
 //===----------------------------------------------------------------------===//
 #include "PeakBuffers.h"
@@ -62,10 +63,11 @@ public:
   SmallVector<PeakBuffer> atPeak(func::FuncOp entry) { return buffersAtPeak(entry, livesOf, symbols, reuse); }
 
 private:
-  LogicalResult pinResult(func::FuncOp function, BufferLives &lives, int64_t argument);
-  LogicalResult checkArgument(nn::LayersOp op);
-  FailureOr<int64_t> placeLayers(nn::LayersOp op, const BufferLives &lives, int64_t base);
-  void writeOffsets(func::FuncOp function, const BufferLives &lives);
+  LogicalResult pinResult(func::FuncOp function, Timeline &lives, int64_t argument);
+  bool mayReplace(Value result, ArrayRef<Value> values, int64_t from, const Timeline &lives);
+  LogicalResult checkForwards(RegionBranchOpInterface branch, const Timeline &lives);
+  FailureOr<int64_t> placeLayers(nn::LayersOp op, const Timeline &lives, int64_t base);
+  void writeOffsets(func::FuncOp function, const Timeline &lives);
 
   SymbolTable symbols;
   nn::LimitsAttr limits;
@@ -84,38 +86,75 @@ bool readsInPlace(kern::CallOp call, Value value, SymbolTable &symbols) {
   return true;
 }
 
+/// `result` may lie where `values` lie, if a call writes it that reads them element by element, and no other op reads
+/// them from the point `from` on.
+bool Placer::mayReplace(Value result, ArrayRef<Value> values, int64_t from, const Timeline &lives) {
+  auto producer = result.getDefiningOp<kern::CallOp>();
+  auto isRead = [&](Value value) {
+    auto reads = [&](Operation *user) { return user != producer && lives.useOf(value, user) >= from; };
+    return llvm::any_of(value.getUsers(), reads) || !readsInPlace(producer, value, symbols);
+  };
+  return producer && llvm::none_of(values, isRead);
+}
+
 /// A layer function's result lies where its argument lay.
-LogicalResult Placer::pinResult(func::FuncOp function, BufferLives &lives, int64_t argument) {
+LogicalResult Placer::pinResult(func::FuncOp function, Timeline &lives, int64_t argument) {
   Value rows = function.getArgument(1), result = function.front().getTerminator()->getOperand(0);
   Buffer &in = lives.buffers[lives.bufferOf(rows)];
   Buffer &out = lives.buffers[lives.bufferOf(result)];
   in.offset = argument;
   if (&in == &out)
     return success();
-  auto producer = result.getDefiningOp<kern::CallOp>();
-  auto isRead = [&](Value value) { // what was joined with the argument lies there, too
-    auto reads = [&](Operation *user) { return user != producer && lives.positionOf(user) >= out.first; };
-    return llvm::any_of(value.getUsers(), reads) || !readsInPlace(producer, value, symbols);
-  };
-  if (!producer || llvm::any_of(in.values, isRead))
+  if (!mayReplace(result, in.values, out.first, lives))
     return function.emitError() << "layer '" << function.getSymName()
                                 << "' still reads its argument when it writes its result; add the residual last";
   out.offset = argument;
   return success();
 }
 
-/// Layers write over their argument: nothing may read it after them.
-LogicalResult Placer::checkArgument(nn::LayersOp op) {
-  for (Operation *user : op.getInput().getUsers())
-    if (op->isBeforeInBlock(user))
-      return user->emitError()
-             << "assign-memory: reads the argument of nn.layers after the layers took its place; read it "
-                "before them";
+/// `op` writes over `argument`, which `taker` (`op`, or a terminator in it) hands on: nothing may read it after it.
+static LogicalResult checkArgument(Operation *op, Value argument, Operation *taker, const Timeline &lives) {
+  for (Operation *user : argument.getUsers())
+    if (lives.useOf(argument, user) > lives.positionOf(op) && (user != taker || user == op))
+      return user->emitError() << "assign-memory: reads the argument of '" << op->getName()
+                               << "' after its result took the place; read it before";
   return success();
 }
 
-FailureOr<int64_t> Placer::placeLayers(nn::LayersOp op, const BufferLives &lives, int64_t base) {
-  if (failed(checkArgument(op)))
+/// What control flow hands on lies in one place. It comes from one value around `branch`, and from one of each of its
+/// ends; what lay there is not read any more once the next is written.
+LogicalResult Placer::checkForwards(RegionBranchOpInterface branch, const Timeline &lives) {
+  auto isInside = [&](Value value) { return branch->isAncestor(value.getParentRegion()->getParentOp()); };
+  llvm::DenseMap<std::pair<Operation *, int64_t>, OpOperand *> from; // by who hands on, and the buffer
+  llvm::DenseMap<int64_t, Value> around;
+  for (auto [operand, input] : forwardsOf(branch)) {
+    Value value = operand->get();
+    int64_t buffer = lives.bufferOf(value);
+    if (buffer < 0)
+      continue;
+    bool isAlone = from.try_emplace({operand->getOwner(), buffer}, operand).first->second == operand &&
+                   (isInside(value) || around.try_emplace(buffer, value).first->second == value);
+    if (!isAlone)
+      return branch->emitError() << "assign-memory: '" << branch->getName()
+                                 << "' hands on two values that would lie in one place; add to one of them first";
+    if (value == input)
+      continue;
+    if (!isInside(value) && failed(checkArgument(branch, value, operand->getOwner(), lives)))
+      return failure();
+    if (operand->getOwner() == branch || !isa<BlockArgument>(input) || !branch.hasLoop())
+      continue;
+    Operation *producer = value.getDefiningOp();
+    auto others = llvm::make_filter_range(lives.buffers[buffer].values,
+                                          [&](Value other) { return other != value && isInside(other); });
+    if (!producer || !mayReplace(value, llvm::to_vector(others), lives.positionOf(producer), lives))
+      return branch->emitError() << "assign-memory: '" << branch->getName()
+                                 << "' still reads what it carries when it writes the next; add to it last";
+  }
+  return success();
+}
+
+FailureOr<int64_t> Placer::placeLayers(nn::LayersOp op, const Timeline &lives, int64_t base) {
+  if (failed(checkArgument(op, op.getInput(), op, lives)))
     return failure();
   int64_t at = lives.positionOf(op), floor = base;
   for (const Buffer &buffer : lives.buffers)
@@ -140,31 +179,38 @@ FailureOr<int64_t> Placer::placeLayers(nn::LayersOp op, const BufferLives &lives
   return peak;
 }
 
-void Placer::writeOffsets(func::FuncOp function, const BufferLives &lives) {
-  function.walk([&](kern::CallOp call) {
+void Placer::writeOffsets(func::FuncOp function, const Timeline &lives) {
+  function.walk([&](nn::PlacedOp op) {
     SmallVector<int64_t> offsets;
-    for (Value result : call.getOutputs()) {
+    for (Value result : op->getResults()) {
       int64_t buffer = lives.bufferOf(result);
       offsets.push_back(buffer < 0 ? 0 : lives.buffers[buffer].offset);
     }
-    call.setOffsets(offsets);
+    op.setOffsets(offsets);
   });
 }
 
 FailureOr<int64_t> Placer::place(func::FuncOp function, int64_t base, std::optional<int64_t> argument) {
-  BufferLives &lives = *(livesOf[function] = std::make_unique<BufferLives>(function, limits));
+  if (!function.getBody().hasOneBlock())
+    return function.emitError() << "assign-memory: the function has several blocks; loops and branches are ops with "
+                                   "regions";
+  Timeline &lives = *(livesOf[function] = std::make_unique<Timeline>(function, limits));
   if (argument) {
     if (failed(pinResult(function, lives, *argument)))
       return failure();
     mem::setArgument(function, *argument);
   }
+  auto isSound = [&](RegionBranchOpInterface branch) { return WalkResult(checkForwards(branch, lives)); };
+  if (function.walk(isSound).wasInterrupted())
+    return failure();
   int64_t peak = base;
   for (Buffer &buffer : lives.buffers) {
     if (buffer.offset < 0)
       buffer.offset = firstFit(lives.buffers, buffer, base, reuse);
     peak = std::max(peak, buffer.offset + alignUp(buffer.bytes));
   }
-  auto layers = llvm::to_vector(function.getOps<nn::LayersOp>());
+  SmallVector<nn::LayersOp> layers;
+  function.walk([&](nn::LayersOp op) { layers.push_back(op); });
   for (nn::LayersOp op : layers) {
     FailureOr<int64_t> end = placeLayers(op, lives, reuse ? base : peak);
     if (failed(end))

@@ -192,9 +192,13 @@ struct FormKernels : impl::FormKernelsBase<FormKernels> {
     ModuleOp module = getOperation();
     Outliner outliner(module);
     for (auto function : llvm::to_vector(module.getOps<func::FuncOp>())) {
-      for (const KernelGroup &group : groupKernels(function.front(), !isLeftOut(module, OptionalPass::Fusion)))
-        outliner.outline(group);
-      eraseDeadViews(function.front());
+      SmallVector<Block *> blocks;
+      function.walk<WalkOrder::PreOrder>([&](Block *block) { blocks.push_back(block); });
+      for (Block *block : blocks) {
+        for (const KernelGroup &group : groupKernels(*block, !isLeftOut(module, OptionalPass::Fusion)))
+          outliner.outline(group);
+        eraseDeadViews(*block);
+      }
     }
     remark(module.getLoc(), "form-kernels", "kernels", std::to_string(outliner.kernelCount()) + " kernels",
            {{"kernels", outliner.kernelCount()}});

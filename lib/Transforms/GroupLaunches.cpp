@@ -10,12 +10,11 @@
 // A call's level is the largest number of barriers on a path to it; no schedule has fewer groups than levels. A call
 // that several levels could take goes to the first of them that has calls of its kind and no choice, so that what
 // streams weights is beside what streams weights: static shares add up, and little work hides behind no other. Within a
-// level the order of the program stays.
+// level the order of the program stays. Each block has its own groups, and no call moves across an op that is none.
 //
 //===----------------------------------------------------------------------===//
-#include "BufferLives.h"
 #include "CallEffects.h"
-#include "dialects/Mla/Mla.h"
+#include "Timeline.h"
 #include "k2c/Transforms/Passes.h"
 #include "k2c/Transforms/PlanAttr.h"
 #include "k2c/Transforms/Remark.h"
@@ -40,10 +39,10 @@ Kind kindOf(const KernelDesc &desc) {
   return Kind::Rows;
 }
 
-/// Calls and joins of forms between two ops that are neither, and the op behind them.
+/// Calls and joins between two ops that are neither, and the op behind them.
 struct Stretch {
   SmallVector<kern::CallOp> calls;
-  SmallVector<mla::MergeFormsOp> merges;
+  SmallVector<Operation *> joins;
   Operation *end = nullptr;
 };
 
@@ -52,8 +51,8 @@ SmallVector<Stretch> stretchesOf(Block &block) {
   for (Operation &op : block) {
     if (auto call = dyn_cast<kern::CallOp>(op)) {
       stretches.back().calls.push_back(call);
-    } else if (auto merge = dyn_cast<mla::MergeFormsOp>(op)) {
-      stretches.back().merges.push_back(merge);
+    } else if (isJoin(&op)) {
+      stretches.back().joins.push_back(&op);
     } else {
       stretches.back().end = &op;
       stretches.emplace_back();
@@ -138,7 +137,7 @@ private:
   func::FuncOp function;
   SymbolTable &symbols;
   KernelDescriptions &descriptions;
-  BufferLives lives;
+  Timeline lives;
 };
 
 /// A layer's result takes the place of its argument.
@@ -154,7 +153,7 @@ Overlap Grouper::overlap(Value a, Value b) {
   return returns && takes ? Overlap::Partial : Overlap::None;
 }
 
-/// Calls move to their levels; a join of forms stands before the first call that reads it.
+/// Calls move to their levels; a join stands before the first op that reads it.
 void Grouper::place(const Stretch &stretch, ArrayRef<int64_t> levels) {
   SmallVector<size_t> order = llvm::to_vector(llvm::seq(levels.size()));
   llvm::stable_sort(order, [&](size_t a, size_t b) { return levels[a] < levels[b]; });
@@ -163,12 +162,12 @@ void Grouper::place(const Stretch &stretch, ArrayRef<int64_t> levels) {
     call.setOpen(at + 1 < order.size() && levels[order[at + 1]] == levels[index]);
     call->moveBefore(stretch.end);
   }
-  for (mla::MergeFormsOp merge : stretch.merges) {
+  for (Operation *join : stretch.joins) {
     Operation *reader = stretch.end;
-    for (Operation *user : merge->getUsers())
-      if (user->isBeforeInBlock(reader))
-        reader = user;
-    merge->moveBefore(reader);
+    for (Operation *user : join->getUsers())
+      if (Operation *inBlock = join->getBlock()->findAncestorOpInBlock(*user); inBlock->isBeforeInBlock(reader))
+        reader = inBlock;
+    join->moveBefore(reader);
   }
 }
 
@@ -196,13 +195,18 @@ FailureOr<int64_t> Grouper::group(const Stretch &stretch) {
 
 LogicalResult Grouper::run() {
   int64_t calls = 0, groups = 0;
-  for (const Stretch &stretch : stretchesOf(function.front())) {
-    FailureOr<int64_t> formed = group(stretch);
-    if (failed(formed))
-      return failure();
-    calls += int64_t(stretch.calls.size());
-    groups += *formed;
-  }
+  WalkResult done = function.walk<WalkOrder::PreOrder>([&](Block *block) {
+    for (const Stretch &stretch : stretchesOf(*block)) {
+      FailureOr<int64_t> formed = group(stretch);
+      if (failed(formed))
+        return WalkResult::interrupt();
+      calls += int64_t(stretch.calls.size());
+      groups += *formed;
+    }
+    return WalkResult::advance();
+  });
+  if (done.wasInterrupted())
+    return failure();
   remark(function.getLoc(), "group-launches", function.getSymName(),
          "function '" + function.getSymName().str() + "': " + std::to_string(calls) + " calls, " +
              std::to_string(groups) + " barriers",

@@ -22,7 +22,7 @@ private:
   bool isAlive(const Buffer &buffer, int64_t at) const {
     return !buffer.values.empty() && (!reuse || (buffer.first <= at && at <= buffer.last));
   }
-  int64_t fullestMoment(const BufferLives &of, const Buffer &top) const;
+  int64_t fullestMoment(const Timeline &of, const Buffer &top) const;
   void add(const Buffer &buffer);
 
   const PlacedLives &lives;
@@ -31,7 +31,7 @@ private:
 };
 
 /// The moment of `top`'s life at which most bytes are alive.
-int64_t Peak::fullestMoment(const BufferLives &of, const Buffer &top) const {
+int64_t Peak::fullestMoment(const Timeline &of, const Buffer &top) const {
   int64_t best = top.first, most = -1;
   for (int64_t at = top.first; at <= top.last; ++at) {
     int64_t bytes = 0;
@@ -54,7 +54,7 @@ void Peak::add(const Buffer &buffer) {
 }
 
 void Peak::collect(func::FuncOp function) {
-  const BufferLives &own = *lives.at(function);
+  const Timeline &own = *lives.at(function);
   int64_t top = -1, moment = 0;
   for (const Buffer &buffer : own.buffers)
     if (!buffer.values.empty() && buffer.offset + buffer.bytes > top) {
@@ -62,7 +62,7 @@ void Peak::collect(func::FuncOp function) {
       moment = fullestMoment(own, buffer);
     }
   SmallVector<func::FuncOp> inner;
-  for (nn::LayersOp op : function.getOps<nn::LayersOp>())
+  function.walk([&](nn::LayersOp op) {
     for (FlatSymbolRefAttr callee : op.getCallees()) {
       auto layer = symbols.lookup<func::FuncOp>(callee.getValue());
       int64_t peak = *mem::peakOf(layer);
@@ -75,6 +75,7 @@ void Peak::collect(func::FuncOp function) {
         inner = {layer};
       }
     }
+  });
   for (const Buffer &buffer : own.buffers)
     if (isAlive(buffer, moment))
       add(buffer);

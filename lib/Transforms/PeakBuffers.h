@@ -7,13 +7,13 @@
 #ifndef K2C_LIB_TRANSFORMS_PEAKBUFFERS_H
 #define K2C_LIB_TRANSFORMS_PEAKBUFFERS_H
 
-#include "BufferLives.h"
+#include "Timeline.h"
 #include "mlir/IR/SymbolTable.h"
 
 namespace k2c {
 
 /// The lives of every placed function's buffers, with their offsets.
-using PlacedLives = llvm::DenseMap<mlir::func::FuncOp, std::unique_ptr<BufferLives>>;
+using PlacedLives = llvm::DenseMap<mlir::func::FuncOp, std::unique_ptr<Timeline>>;
 
 /// A buffer that is alive at the fullest moment.
 struct PeakBuffer {

@@ -113,8 +113,8 @@ LogicalResult Checker::checkTokenOp(Operation *op) {
 }
 
 LogicalResult Checker::checkScheduled(Operation *op) {
-  if (auto call = dyn_cast<kern::CallOp>(op))
-    return call.getOffsets() ? success() : missing(op, "the call has no offsets", "assign-memory");
+  if (auto placed = dyn_cast<nn::PlacedOp>(op))
+    return placed.getOffsets() ? success() : missing(op, "the call has no offsets", "assign-memory");
   if (auto kernel = dyn_cast<kern::FuncOp>(op))
     return kernel.getTile() ? success() : missing(op, "the kernel has no tile", "choose-tiles");
   if (!isTokenOp(op))

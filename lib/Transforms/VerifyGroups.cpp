@@ -1,10 +1,22 @@
 //===- VerifyGroups.cpp - What one worker writes, no other reads ----------===//
+//
+// Proofs from the bytes of the arena, whatever pass has placed them. Between the calls of a group no barrier is
+// needed, by the rules of CallEffects.h. Between an asynchronous start and its wait nothing touches the bytes that its
+// work touches, if one of the two writes them:
+//
+//   %t, %y = copy.start %x        at [2560]
+//   %a = kern.call @k_add(%z, %z) at [5120]      reads and writes other bytes
+//   %b = kern.call @k_add(%y, %z) at [7680]      refused: %y is being written
+//   copy.wait %t
+//
+// Every start has a wait that is sure to run. What control flow hands on lies where it is taken. An op that says
+// neither where its results lie nor what it does with its operands may touch all of them anywhere.
+//
+//===----------------------------------------------------------------------===//
 #include "VerifyGroups.h"
-#include "BufferLives.h"
 #include "CallEffects.h"
+#include "Timeline.h"
 #include "dialects/Mem/Mem.h"
-#include "dialects/Mla/Mla.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 
@@ -12,17 +24,26 @@ namespace k2c {
 
 namespace {
 
-/// Bytes [begin, end) of the arena, or somewhere in the step.
+/// Bytes [begin, end) of the arena, or somewhere in the step, or nobody knows where.
 struct Bytes {
+  enum class Where : uint8_t { Arena, Step, Unknown };
   int64_t begin = 0, end = 0;
-  bool inStep = false;
+  Where where = Where::Arena;
 };
 
 std::string text(const Bytes &bytes) {
-  if (bytes.inStep)
+  if (bytes.where == Bytes::Where::Step)
     return "the step's logits";
+  if (bytes.where == Bytes::Where::Unknown)
+    return "a value without an offset";
   return "bytes [" + std::to_string(bytes.begin) + ", " + std::to_string(bytes.end) + ") of the arena";
 }
+
+/// A value that an op touches.
+struct Touched {
+  Value value;
+  bool isWritten;
+};
 
 /// A call and what it touches.
 struct Member {
@@ -33,45 +54,62 @@ struct Member {
 class Groups {
 public:
   Groups(func::FuncOp function, SymbolTable &symbols, KernelDescriptions &descriptions, nn::LimitsAttr limits)
-      : function(function), symbols(symbols), descriptions(descriptions), limits(limits) {}
+      : function(function), symbols(symbols), descriptions(descriptions), limits(limits), timeline(function, limits) {}
 
   LogicalResult verify();
 
 private:
   Bytes bytesOf(Value value);
-  int64_t offsetOf(Value value);
+  std::optional<int64_t> offsetOf(Value value);
   Overlap overlap(Value a, Value b);
   LogicalResult verifyPair(Member &first, Member &second);
+  LogicalResult verifyBlock(Block &block);
+  FailureOr<SmallVector<Touched>> touchedBy(Operation *op);
+  LogicalResult verifyFlight(Flight &flight, Operation *op);
+  LogicalResult verifyForwards(RegionBranchOpInterface branch);
 
   func::FuncOp function;
   SymbolTable &symbols;
   KernelDescriptions &descriptions;
   nn::LimitsAttr limits;
+  Timeline timeline;
 };
 
-/// The argument of a function that nn.layers does not call has no place, and lies below the arena.
-int64_t Groups::offsetOf(Value value) {
+/// The argument of a function that nn.layers does not call has no place, and lies below the arena. What shares a place
+/// or is handed on lies where the other does.
+std::optional<int64_t> Groups::offsetOf(Value value) {
   Operation *producer = value.getDefiningOp();
-  if (!producer) {
+  if (auto placed = dyn_cast_or_null<nn::PlacedOp>(producer))
+    return (*placed.getOffsets())[cast<OpResult>(value).getResultNumber()];
+  if (auto shared = dyn_cast_or_null<nn::SharedPlaceOp>(producer))
+    for (auto [mine, other] : shared.getSharedPlaces())
+      if (mine == value)
+        return offsetOf(other);
+  Operation *owner = producer ? producer : value.getParentBlock()->getParentOp();
+  if (owner == function)
     return mem::argumentOf(function).value_or(-boundBytes(value.getType(), limits));
-  }
-  return llvm::TypeSwitch<Operation *, int64_t>(producer)
-      .Case([&](kern::CallOp call) { return (*call.getOffsets())[cast<OpResult>(value).getResultNumber()]; })
-      .Case([&](mla::MergeFormsOp merge) { return offsetOf(merge.getAbsorbed()); })
-      .Case([&](nn::LayersOp layers) { return offsetOf(layers.getInput()); });
+  if (auto branch = dyn_cast<RegionBranchOpInterface>(owner))
+    for (auto [operand, input] : forwardsOf(branch))
+      if (input == value)
+        return offsetOf(operand->get());
+  return std::nullopt;
 }
 
 Bytes Groups::bytesOf(Value value) {
-  if (llvm::any_of(value.getUsers(), llvm::IsaPred<nn::SampleOp>))
-    return {0, 0, true};
-  int64_t begin = offsetOf(value);
-  return {begin, begin + boundBytes(value.getType(), limits), false};
+  if (livesInStep(value))
+    return {0, 0, Bytes::Where::Step};
+  std::optional<int64_t> begin = offsetOf(value);
+  if (!begin)
+    return {0, 0, Bytes::Where::Unknown};
+  return {*begin, *begin + boundBytes(value.getType(), limits)};
 }
 
 Overlap Groups::overlap(Value a, Value b) {
   Bytes first = bytesOf(a), second = bytesOf(b);
-  if (first.inStep || second.inStep)
-    return first.inStep && second.inStep ? Overlap::Same : Overlap::None;
+  if (first.where == Bytes::Where::Unknown || second.where == Bytes::Where::Unknown)
+    return Overlap::Partial;
+  if (first.where == Bytes::Where::Step || second.where == Bytes::Where::Step)
+    return first.where == second.where ? Overlap::Same : Overlap::None;
   if (first.end <= second.begin || second.end <= first.begin)
     return Overlap::None;
   return first.begin == second.begin && a.getType() == b.getType() ? Overlap::Same : Overlap::Partial;
@@ -89,11 +127,11 @@ LogicalResult Groups::verifyPair(Member &first, Member &second) {
                                   << "; workers must meet between the two, as group-launches leaves it";
 }
 
-LogicalResult Groups::verify() {
+LogicalResult Groups::verifyBlock(Block &block) {
   std::vector<Member> group; // open calls since the last barrier
-  for (Operation &op : function.front()) {
+  for (Operation &op : block) {
     auto call = dyn_cast<kern::CallOp>(op);
-    if (isa<mla::MergeFormsOp>(op) || (!call && group.empty()))
+    if (isJoin(&op) || (!call && group.empty()))
       continue;
     if (!call)
       return group.back().call.emitError() << "scheduled form: the call is open, and '" << op.getName()
@@ -111,6 +149,83 @@ LogicalResult Groups::verify() {
       group.push_back(std::move(member));
     else
       group.clear();
+  }
+  return success();
+}
+
+/// What the functions of `layers` write: their arguments lie where the list's lies, all else is results of theirs.
+static void addResults(nn::LayersOp layers, SymbolTable &symbols, SmallVector<Touched> &touched) {
+  for (FlatSymbolRefAttr callee : layers.getCallees())
+    symbols.lookup(callee.getValue())->walk([&](nn::PlacedOp op) {
+      for (Value result : op->getResults())
+        touched.push_back({result, true});
+    });
+}
+
+/// The values with memory that `op` itself touches: not what is in its regions, and not what is only handed on.
+FailureOr<SmallVector<Touched>> Groups::touchedBy(Operation *op) {
+  SmallVector<Touched> touched;
+  if (auto call = dyn_cast<kern::CallOp>(op)) {
+    FailureOr<CallEffects> effects = effectsOf(call, symbols, descriptions);
+    if (failed(effects))
+      return failure();
+    for (const CallEffects::Touched &one : effects->touched)
+      if (one.value())
+        touched.push_back({one.value(), one.effect.isWritten()});
+  } else if (auto start = dyn_cast<nn::AsyncStart>(op)) {
+    for (Value value : start.getReadValues())
+      touched.push_back({value, false});
+    for (Value value : start.getWrittenValues())
+      touched.push_back({value, true});
+  } else if (!isJoin(op) && op->getNumRegions() == 0 && !op->hasTrait<OpTrait::IsTerminator>()) {
+    for (ValueRange values : {ValueRange(op->getOperands()), ValueRange(op->getResults())})
+      for (Value value : values)
+        if (boundBytes(value.getType(), limits) > 0)
+          touched.push_back({value, true});
+    if (auto layers = dyn_cast<nn::LayersOp>(op))
+      addResults(layers, symbols, touched);
+  }
+  return touched;
+}
+
+LogicalResult Groups::verifyFlight(Flight &flight, Operation *op) {
+  FailureOr<SmallVector<Touched>> own = touchedBy(op), held = touchedBy(flight.start);
+  if (failed(own) || failed(held))
+    return failure();
+  for (const Touched &mine : *own)
+    for (const Touched &other : *held)
+      if ((mine.isWritten || other.isWritten) && overlap(mine.value, other.value) != Overlap::None)
+        return op->emitError() << "scheduled form: '" << op->getName() << "' touches " << text(bytesOf(mine.value))
+                               << " while '" << flight.start->getName() << "' has " << text(bytesOf(other.value))
+                               << "; wait for its token first";
+  return success();
+}
+
+LogicalResult Groups::verifyForwards(RegionBranchOpInterface branch) {
+  for (auto [operand, input] : forwardsOf(branch)) {
+    if (boundBytes(input.getType(), limits) == 0 || overlap(operand->get(), input) == Overlap::Same)
+      continue;
+    return operand->getOwner()->emitError()
+           << "scheduled form: hands on " << text(bytesOf(operand->get())) << ", but '" << branch->getName()
+           << "' takes " << text(bytesOf(input)) << "; one place has to be both";
+  }
+  return success();
+}
+
+LogicalResult Groups::verify() {
+  auto groups = [&](Block *block) { return WalkResult(verifyBlock(*block)); };
+  auto forwards = [&](RegionBranchOpInterface branch) { return WalkResult(verifyForwards(branch)); };
+  if (function.walk<WalkOrder::PreOrder>(groups).wasInterrupted() || function.walk(forwards).wasInterrupted())
+    return failure();
+  for (Flight &flight : timeline.flights) {
+    if (!flight.isAwaited)
+      return flight.start->emitError() << "scheduled form: nothing that is sure to run waits for '"
+                                       << flight.start->getName() << "'; take its token in the region of the start";
+    auto apart = [&](Operation *op) {
+      return flight.isUnderway(timeline.positionOf(op)) ? WalkResult(verifyFlight(flight, op)) : WalkResult::advance();
+    };
+    if (function.walk(apart).wasInterrupted())
+      return failure();
   }
   return success();
 }

@@ -8,9 +8,9 @@
 
 namespace k2c {
 
-/// Proves of `function`, whose calls have offsets, that workers meet before anything but a call, and that no two calls
-/// of a group need a barrier between them (CallEffects.h), from the bytes of the arena that they touch. Emits an error
-/// at the call that breaks it.
+/// Proves of `function`, whose calls have offsets, from the bytes of the arena that they touch: workers meet before
+/// anything but a call, no two calls of a group need a barrier between them (CallEffects.h), and nothing touches what
+/// asynchronous work has. Emits an error at the op that breaks it.
 mlir::LogicalResult verifyGroups(mlir::func::FuncOp function, mlir::SymbolTable &symbols,
                                  KernelDescriptions &descriptions, nn::LimitsAttr limits);
 

@@ -147,8 +147,10 @@ def AssignMemory : Pass<"assign-memory", "::mlir::ModuleOp"> {
   let description = [{
     A value's bytes are the bound of its row space times its row; its life ends at its last reader. First fit over
     lives in program order; calls of a group live at the same time; layer functions lie above what is live where they
-    are called, and their result takes the place of their argument. Behind all buffers lie the partials of each
-    attention that is split, at `mem.partials` of its calls. The module's `mem.peak` is the arena of the certificate.
+    are called, and their result takes the place of their argument. What a loop reads lives through the loop, what it
+    carries has one place, and what asynchronous work touches lives until its wait. Behind all buffers lie the partials
+    of each attention that is split, at `mem.partials` of its calls. The module's `mem.peak` is the arena of the
+    certificate.
 
     ```mlir
     %a = kern.call @gate_up(%h, @gu[%l]) at [4194304]   // after
@@ -208,7 +210,8 @@ def VerifyForm : Pass<"verify-form", "::mlir::ModuleOp"> {
     The wall after each form. model: nn, moe and mla on whole tensors, every order declared. planned: a plan, and
     no latent attention without a form. distributed: no composite op. scheduled: kernels with tiles and offsets, and
     nothing outside them but layer lists, sampling and the joining of forms; in a group of calls none writes bytes that
-    another touches, but row by row on the same worker. runtime: no nn, moe, mla, dist or kern op.
+    another touches, but row by row on the same worker, and nothing touches what asynchronous work still has. runtime:
+    no nn, moe, mla, dist or kern op.
 
     Errors name the op, the form and the pass that should have removed it.
   }];
