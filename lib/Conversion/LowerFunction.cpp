@@ -274,7 +274,7 @@ LogicalResult FunctionLowering::lower(OpBuilder &b, func::FuncOp function) {
             .Case([&](nn::SampleOp sample) { return rt::SampleOp::create(body, op.getLoc()), success(); })
             .Case([&](func::ReturnOp) { return func::ReturnOp::create(body, op.getLoc()), success(); })
             .Case([&](mla::MergeFormsOp) { return success(); })
-            .Default([](Operation *other) { return other->emitError("has no runtime form"); });
+            .Default([](Operation *other) { return other->emitOpError("has no runtime form"); });
     if (failed(done))
       return failure();
   }

@@ -41,7 +41,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, me
 
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>} {
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
-    // expected-error @below {{has no runtime form}}
+    // expected-error @below {{'arith.constant' op has no runtime form}}
     %c = arith.constant 1 : index
     return
   }
