@@ -4,7 +4,8 @@
 // known: before a launch that streams a weight, rt.ahead names the worker's part of the weight that is streamed after
 // it; of a group of launches, which ends with one wait, only the last that streams does so. A layer is told by its
 // caller what follows it; the last call of a list of layers leaves the loop, as something else follows it. After the
-// step comes the next step.
+// step comes the next step. Launches stand in functions and in scf.for that carries no value; what other regions do
+// next nobody knows, and they are refused by name.
 //
 //   rt.launch @k_qa grid(%g) args(%x, %qa, %y)    ->    %f, %e = rt.share %qb grid(%h) items 48 bytes 24576 most 262144
 //   rt.launch @k_qb grid(%h) args(%y, %qb, %z)          rt.ahead %f, %e
@@ -48,6 +49,7 @@ private:
   rt::KernelOp streamingKernel(Operation *op);
   bool streams(Operation *op);
   bool waitsBeforeStreaming(rt::LaunchOp launch);
+  LogicalResult checkRegions();
   LogicalResult peelLast(scf::ForOp loop);
   Value copy(OpBuilder &b, Value value, IRMapping &mapping);
   Part share(OpBuilder &b, rt::LaunchOp launch, rt::KernelOp kernel, IRMapping &mapping);
@@ -91,6 +93,22 @@ bool Reader::waitsBeforeStreaming(rt::LaunchOp launch) {
         return true;
     }
   return true;
+}
+
+/// What streams stands in a function or a loop, of which it is known what comes next.
+LogicalResult Reader::checkRegions() {
+  WalkResult known = module.walk([&](Operation *op) -> WalkResult {
+    Operation *parent = op->getParentOp();
+    if (!(isa<func::CallOp>(op) && streams(op)) && !streamingKernel(op))
+      return WalkResult::advance();
+    for (; !isa<func::FuncOp>(parent); parent = parent->getParentOp())
+      if (!isa<scf::ForOp>(parent) || parent->getNumResults() > 0)
+        return parent->emitError() << "read-ahead: '" << parent->getName()
+                                   << "' contains what streams a weight, and it is not known what is streamed after "
+                                      "it; only functions and scf.for without results may";
+    return WalkResult::advance();
+  });
+  return failure(known.wasInterrupted());
 }
 
 /// The last iteration of `loop` becomes ops behind it.
@@ -179,6 +197,8 @@ Part Reader::following(OpBuilder &b, Operation *op) {
 LogicalResult Reader::run() {
   if (llvm::none_of(entries, [&](func::FuncOp entry) { return streams(entry); }))
     return success();
+  if (failed(checkRegions()))
+    return failure();
   SmallVector<scf::ForOp> loops;
   module.walk([&](scf::ForOp loop) {
     if (streams(loop))
