@@ -54,7 +54,14 @@ struct Counter {
   void operator()(const GatedActDesc &d) { slots = double(d.slotsPerToken); }
   void operator()(const GatherDesc &d) { slots = double(d.topK); }
   void operator()(const CombineDesc &d) { slots = double(d.topK); }
-  template <class Body> void operator()(const Body &) {}
+  // No contraction, and every element of every operand once.
+  void operator()(const RmsNormDesc &) {}
+  void operator()(const SelectDesc &) {}
+  void operator()(const DispatchDesc &) {}
+  void operator()(const AddDesc &) {}
+  void operator()(const ClipDesc &) {}
+  void operator()(const WantRowsDesc &) {}
+  void operator()(const ObserveDesc &) {}
 
   double rowsOf(RowSpace space) const { return space == RowSpace::Slot ? rows * slots : rows; }
 
