@@ -53,6 +53,20 @@ def Nn_KernelOp : Nn_Interface<"KernelOp"> {
   }];
 }
 
+def Nn_ElementwiseOp : Nn_Interface<"ElementwiseOp"> {
+  let description = [{
+    Each element of the only result is computed from the elements in its place of the operands, all of which are rows,
+    and of nothing else. An operand that is a multiple of the result's width has so many parts, one behind the other.
+  }];
+  let methods = [
+    InterfaceMethod<"Appends what the op computes to `list`; the last step is the result, rounded to `type`. `terms`: "
+                    "of each operand, part by part. Fails, with an error at the op, if no kernel computes it.",
+                    "::llvm::LogicalResult", "appendSteps",
+                    (ins "::k2c::Elementwise &":$list, "::llvm::ArrayRef<::k2c::ElementTerm>":$terms,
+                     "::k2c::DType":$type)>,
+  ];
+}
+
 def Nn_StateOp : Nn_Interface<"StateOp"> {
   let description = [{ The op writes cached state, and names its pool. }];
   let methods = [

@@ -13,6 +13,10 @@ include "dialects/Nn/NnSymbols.td"
 class Nn_Op<string mnemonic, list<string> weights = [], list<Trait> traits = [], bit inKernel = 1>
     : TokenOp<NnDialect, mnemonic, weights, traits, inKernel>;
 
+/// Its steps, and its verifier if it has one, are in NnElementwise.cpp.
+class Nn_Elementwise<string mnemonic, list<Trait> traits = []>
+    : Nn_Op<mnemonic, [], [Pure, DeclareOpInterfaceMethods<Nn_ElementwiseOp>] # traits>;
+
 def Nn_EmbedOp : Nn_Op<"embed", ["weight"], [Pure]> {
   let summary = "Look up the embedding of each token";
   let description = [{
@@ -78,7 +82,7 @@ def Nn_LinearOp : Nn_Op<"linear", ["weight", "bias"], [Pure, AttrSizedOperandSeg
   let reductions = [Reduces<"order", "Contraction", "getInput().getType().getShape().back()">];
 }
 
-def Nn_AddOp : Nn_Op<"add", [], [Pure, Commutative, AllTypesMatch<["lhs", "rhs", "result"]>]> {
+def Nn_AddOp : Nn_Elementwise<"add", [Commutative, AllTypesMatch<["lhs", "rhs", "result"]>]> {
   let summary = "Add two token tensors";
   let description = [{
     One rounded addition an element. Not associative: chains of additions are never reordered.
@@ -94,7 +98,7 @@ def Nn_AddOp : Nn_Op<"add", [], [Pure, Commutative, AllTypesMatch<["lhs", "rhs",
   let hasVerifier = 0;
 }
 
-def Nn_ClipOp : Nn_Op<"clip", [], [Pure, AllTypesMatch<["input", "result"]>]> {
+def Nn_ClipOp : Nn_Elementwise<"clip", [AllTypesMatch<["input", "result"]>]> {
   let summary = "Limit every element to [-limit, limit]";
   let description = [{
     An element outside becomes the nearer bound; NaN stays NaN. Published as `clip_qkv` of queries, keys and values.
@@ -110,7 +114,7 @@ def Nn_ClipOp : Nn_Op<"clip", [], [Pure, AllTypesMatch<["input", "result"]>]> {
   let assemblyFormat = "$input `limit` $limit attr-dict `:` type($result)";
 }
 
-def Nn_GatedActOp : Nn_Op<"gated_act", [], [Pure]> {
+def Nn_GatedActOp : Nn_Elementwise<"gated_act"> {
   let summary = "Gate one half of the columns by the other";
   let description = [{
     Input [rows, 2, inner] holds gate, then up; the result is act(gate) * up.

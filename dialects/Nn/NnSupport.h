@@ -7,6 +7,7 @@
 #ifndef K2C_DIALECTS_NN_NNSUPPORT_H
 #define K2C_DIALECTS_NN_NNSUPPORT_H
 
+#include "k2c/Support/Elementwise.h"
 #include "k2c/Support/IndexSet.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"

@@ -51,24 +51,8 @@ LogicalResult LinearOp::verifyWeightTypes(ArrayRef<RankedTensorType> types) {
 }
 
 //===----------------------------------------------------------------------===//
-// gated_act, rotary, views
+// rotary, views
 //===----------------------------------------------------------------------===//
-
-/// [C2] of clip.
-LogicalResult ClipOp::verify() {
-  if (!(getLimit().convertToDouble() > 0))
-    return emitOpError("[C2] expects a positive limit, got ") << getLimit().convertToDouble();
-  return success();
-}
-
-/// [C2] of gated_act.
-LogicalResult GatedActOp::verify() {
-  ArrayRef<int64_t> columns = columnsOf(getInput().getType());
-  if (failed(checkRank(*this, "C2", "an input", getInput().getType(), 3)) ||
-      failed(checkEqual(*this, "C2", "dimension 1", columns[0], "gate and up,", 2)))
-    return failure();
-  return checkShape(*this, "C2", "result columns", columnsOf(getResult().getType()), columns[1]);
-}
 
 /// [C2], [C4], [C5] of rotary.
 LogicalResult RotaryOp::verify() {

@@ -104,11 +104,12 @@ void addOfType(DType type, int64_t width, const TargetInfo &target, std::vector<
   rotary.positions = 4096;
   add("rotary", rotary);
   add("append", AppendDesc{{token}, {type}, 0});
-  add("add", AddDesc{token, token, token});
-  GatedActDesc gated;
-  gated.x = denseRows(2 * width, type);
-  gated.y = token;
-  add("gated", gated);
+  Elementwise sum, gated;
+  sum.append(ElementOp::Add, type, ElementTerm::input(0), ElementTerm::input(1));
+  ElementTerm gate = gated.append(ElementOp::Silu, DType::F32, ElementTerm::input(0));
+  gated.append(ElementOp::Mul, type, gate, ElementTerm::input(1));
+  add("add", RowwiseDesc{{token, token}, sum, token});
+  add("gated", RowwiseDesc{{token, token}, gated, token});
   add("gather", GatherDesc{token, slot, rowExperts, rowTopK});
   add("combine", CombineDesc{slot, token, rowExperts, rowTopK, combineLeaves(rowExperts)});
 }

@@ -118,9 +118,9 @@ public:
   double operator()(const RmsNormDesc &d) { return byRow("rms_norm", d.x.type, d.x.space); }
   double operator()(const RotaryDesc &d) { return byRow("rotary", d.x.type, d.x.space); }
   double operator()(const AppendDesc &d) { return byRow("append", d.x.front().type, RowSpace::Token); }
-  double operator()(const AddDesc &d) { return byRow("add", d.a.type, d.a.space); }
-  double operator()(const ClipDesc &d) { return byRow("add", d.x.type, d.x.space); }
-  double operator()(const GatedActDesc &d) { return byRow("gated", d.x.type, d.x.space); }
+  double operator()(const RowwiseDesc &d) { // of lists, an addition and a gated SiLU are measured
+    return byRow(d.list.hasExponential() ? "gated" : "add", d.inputs.front().type, d.inputs.front().space);
+  }
   double operator()(const GatherDesc &d) { return byRow("gather", d.x.type, RowSpace::Token); }
   double operator()(const CombineDesc &d) { return byRow("combine", d.x.type, RowSpace::Token); }
   double operator()(const EmbedDesc &d) { return byRow("gather", d.y.type, RowSpace::Token); }

@@ -73,6 +73,19 @@ kern.func @k(%x: !x, %w: tensor<64x64xf32>) -> !x {
 
 // -----
 
+// What was computed as one row is not gated by its halves.
+!x = tensor<?x64xf32, #nn.rows<token>>
+!g = tensor<?x2x32xf32, #nn.rows<token>>
+!y = tensor<?x32xf32, #nn.rows<token>>
+kern.func @k(%g: !g) -> !y {
+  %a = nn.clip %g limit 2.0 : !g
+  // expected-error @below {{'nn.gated_act' op reads rows that its kernel cannot hold; form-kernels should have cut it}}
+  %b = nn.gated_act %a act silu : !g -> !y
+  kern.yield %b : !y
+}
+
+// -----
+
 !g = tensor<?x2x64xf32, #nn.rows<token>>
 !y = tensor<?x64xf32, #nn.rows<token>>
 kern.func @k(%g: !g) -> !y {

@@ -82,9 +82,9 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
     %a = nn.gated_act %g act silu : tensor<?x2x32xf32, #nn.rows<slot, 2>> -> !slots
     kern.yield %a : !slots
   }
-  kern.func @k_add_slots(%x: !slots, %y: !slots) -> !slots
+  kern.func @k_norm_slots(%x: !slots, %g: tensor<32xf32>) -> !slots
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
-    %s = nn.add %x, %y : !slots
+    %s = nn.rms_norm %x, %g : tensor<32xf32> eps 1.0e-06 : !slots
     kern.yield %s : !slots
   }
   kern.func @k_head(%x: !v, %w: tensor<100x32xf32>) -> !logits
@@ -226,11 +226,11 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
     return
   }
   // CHECK-LABEL: func.func @slots_of_a_token
-  func.func @slots_of_a_token(%g: tensor<?x2x32xf32, #nn.rows<slot, 2>>) {
+  func.func @slots_of_a_token(%x: tensor<?x2x32xf32, #nn.rows<slot, 2>>, %g: tensor<32xf32>) {
     // CHECK-NEXT: kern.call @k_gated_act(
-    // CHECK-NEXT: kern.call @k_add_slots(
-    %0 = kern.call @k_gated_act(%g) : (tensor<?x2x32xf32, #nn.rows<slot, 2>>) -> !slots
-    %1 = kern.call @k_add_slots(%0, %0) : (!slots, !slots) -> !slots
+    // CHECK-NEXT: kern.call @k_norm_slots(
+    %0 = kern.call @k_gated_act(%x) : (tensor<?x2x32xf32, #nn.rows<slot, 2>>) -> !slots
+    %1 = kern.call @k_norm_slots(%0, %g) : (!slots, tensor<32xf32>) -> !slots
     return
   }
   // CHECK-LABEL: func.func @first_not_by_row

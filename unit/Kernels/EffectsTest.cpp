@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "EffectsWorld.h"
+#include "Lists.h"
 #include "k2c/Kernels/TileConfig.h"
 #include <numeric>
 #include <set>
@@ -227,9 +228,9 @@ std::vector<KernelBody> bodies() {
           DispatchDesc{experts, topK},
           GatherDesc{rowsOf(4), slots(4), experts, topK},
           CombineDesc{slots(4), rowsOf(4), experts, topK, 4},
-          AddDesc{rowsOf(6), rowsOf(6), rowsOf(6)},
-          ClipDesc{rowsOf(6), rowsOf(6), 0.5},
-          GatedActDesc{rowsOf(12), rowsOf(6)},
+          addition(rowsOf(6), rowsOf(6), rowsOf(6)),
+          clip(rowsOf(6), rowsOf(6), 0.5),
+          gatedSilu(rowsOf(12), rowsOf(6)),
           WantRowsDesc{rowsOf(4), rowsOf(4, DType::F32, RowSpace::Want)},
           ObserveDesc{rowsOf(4)},
           groupedLinear()};
@@ -258,7 +259,7 @@ TEST(Effects, APlantedLieIsReported) {
   std::vector<KernelBody> all = bodies();
   EXPECT_EQ(lie(AppendDesc{{rowsOf(4)}, {DType::F32}}, "plane0", Effect::reads()),
             "plane0 is written; plane0 is not read; ");
-  EXPECT_EQ(lie(all[13], "a", Effect::none()), "a is read; ");
+  EXPECT_EQ(lie(all[13], "input0", Effect::none()), "input0 is read; ");
   EXPECT_EQ(lie(all[13], "y", Effect::destroys()), "y is not read; ");
   EXPECT_EQ(lie(fusedLinear(), "x", Effect::reads().byRow()), "x has rows that are no items; ");
   for (size_t moves : {12, 16}) // of slots, and of wanted rows

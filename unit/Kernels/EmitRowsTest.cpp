@@ -1,5 +1,6 @@
 //===- EmitRowsTest.cpp - Emitted row kernels have the bits of evaluate() -----------------------===//
 #include "EmitTest.h"
+#include "Lists.h"
 
 namespace k2c::test {
 namespace {
@@ -16,7 +17,8 @@ TEST_P(EmitRows, AddRoundsOnceAndKeepsItsTail) {
   Random random;
   for (DType type : {DType::F32, DType::BF16}) {
     Array a(type, random.vector(5 * 77)), b(DType::F32, random.vector(5 * 80));
-    AddDesc desc{rowsOf(77, type), {RowSpace::Token, 77, 80, DType::F32}, {RowSpace::Token, 77, 79, type}};
+    RowwiseDesc desc =
+        addition(rowsOf(77, type), {RowSpace::Token, 77, 80, DType::F32}, {RowSpace::Token, 77, 79, type});
     expectSameBits({"add", desc}, step.step, {filled(type, 5 * 79)},
                    [&](std::vector<Array> &r) { return std::vector<void *>{a.data(), b.data(), r[0].data()}; });
   }
@@ -28,8 +30,7 @@ TEST_P(EmitRows, ClipKeepsNaN) {
     Array x(type, Random().vector(3 * 41));
     x.set(5, std::numeric_limits<float>::quiet_NaN());
     x.set(6, -std::numeric_limits<float>::infinity());
-    ClipDesc desc{rowsOf(41, type), rowsOf(41, type), 0.3};
-    expectSameBits({"clip", desc}, step.step, {filled(type, 3 * 41)},
+    expectSameBits({"clip", clip(rowsOf(41, type), rowsOf(41, type), 0.3)}, step.step, {filled(type, 3 * 41)},
                    [&](std::vector<Array> &r) { return std::vector<void *>{x.data(), r[0].data()}; });
   }
 }
@@ -125,9 +126,20 @@ TEST_P(EmitRows, GatedActUsesTheFixedExp) {
   for (float &v : values)
     v *= 100;
   Array x(DType::F32, values);
-  GatedActDesc desc{rowsOf(90), rowsOf(45)};
-  expectSameBits({"gated", desc}, step.step, {filled(DType::F32, 4 * 45)},
-                 [&](std::vector<Array> &r) { return std::vector<void *>{x.data(), r[0].data()}; });
+  expectSameBits({"gated", gatedSilu(rowsOf(90), rowsOf(45))}, step.step, {filled(DType::F32, 4 * 45)},
+                 [&](std::vector<Array> &r) { return std::vector<void *>{x.data(), x.at(45), r[0].data()}; });
+}
+
+TEST_P(EmitRows, EachStepRoundsToItsType) {
+  TestStep step(TestStep::plain(3));
+  Random random;
+  Array a(DType::BF16, random.vector(3 * 41)), b(DType::F32, random.vector(3 * 41));
+  RowwiseDesc desc{{rowsOf(41, DType::BF16), rowsOf(41)}, {}, rowsOf(41)};
+  ElementTerm product = desc.list.append(ElementOp::Mul, DType::BF16, ElementTerm::input(0), ElementTerm::input(1));
+  ElementTerm rounded = desc.list.append(ElementOp::Round, DType::BF16, ElementTerm::input(1));
+  desc.list.append(ElementOp::Add, DType::F32, product, rounded);
+  expectSameBits({"steps", desc}, step.step, {filled(DType::F32, 3 * 41)},
+                 [&](std::vector<Array> &r) { return std::vector<void *>{a.data(), b.data(), r[0].data()}; });
 }
 
 TEST_P(EmitRows, WantRowsAndObserveCopy) {

@@ -1,5 +1,6 @@
 //===- EvaluateLinearTest.cpp - Contractions, their order and their epilogue --===//
 
+#include "Lists.h"
 #include "TestStep.h"
 #include "k2rt/polynomials.h"
 
@@ -133,8 +134,8 @@ TEST(LinearEpilogue, FusionKeepsTheRoundings) {
     fused.y = fused.residual = rowsOf(inner, type);
     fused.epilogue.gatedSilu = fused.epilogue.residual = true;
     LinearDesc plain = linearOf({rows, 2 * inner, k, type, DType::BF16});
-    GatedActDesc act{rowsOf(2 * inner, type), rowsOf(inner, type)};
-    AddDesc add{rowsOf(inner, type), rowsOf(inner, type), rowsOf(inner, type)};
+    RowwiseDesc act = gatedSilu(rowsOf(2 * inner, type), rowsOf(inner, type));
+    RowwiseDesc add = addition(rowsOf(inner, type), rowsOf(inner, type), rowsOf(inner, type));
     std::vector<float> weight = Random(9).vector(2 * inner * k);
     auto at = [&](int64_t, int64_t n, int64_t i) { return weight[n * k + i]; };
     Array x(type, Random(4).vector(rows * k)), residual(type, Random(5).vector(rows * inner));
@@ -143,7 +144,7 @@ TEST(LinearEpilogue, FusionKeepsTheRoundings) {
     TestStep step(TestStep::plain(rows));
     ASSERT_TRUE(evaluateWith(fused, step.step, {x.data(), interleaved.data(), residual.data(), together.data()}));
     ASSERT_TRUE(evaluateWith(plain, step.step, {x.data(), panels.data(), h.data()}));
-    ASSERT_TRUE(evaluateWith(act, step.step, {h.data(), apart.data()}));
+    ASSERT_TRUE(evaluateWith(act, step.step, {h.data(), h.at(inner), apart.data()}));
     ASSERT_TRUE(evaluateWith(add, step.step, {apart.data(), residual.data(), apart.data()}));
     EXPECT_TRUE(apart == together);
   }

@@ -1,5 +1,6 @@
 //===- EvaluateRowsTest.cpp - Kernels that work row by row --------------------===//
 
+#include "Lists.h"
 #include "TestStep.h"
 #include "k2rt/polynomials.h"
 
@@ -126,40 +127,58 @@ TEST(Elementwise, AddAndGatedActRoundOnce) {
   Random random(6);
   Array a(DType::F32, random.vector(2 * width)), b(DType::BF16, random.vector(2 * width)), y(DType::BF16, 2 * width);
   TestStep step(TestStep::plain(2));
-  AddDesc add{rowsOf(width), rowsOf(width, DType::BF16), rowsOf(width, DType::BF16)};
+  RowwiseDesc add = addition(rowsOf(width), rowsOf(width, DType::BF16), rowsOf(width, DType::BF16));
   ASSERT_TRUE(evaluateWith(add, step.step, {a.data(), b.data(), y.data()}));
   for (int64_t i = 0; i < 2 * width; ++i)
     EXPECT_EQ(y[i], ofBf16(bf16Of(a[i] + b[i])));
   TestStep one(TestStep::plain(1));
-  GatedActDesc act{rowsOf(2 * width), rowsOf(width, DType::BF16)};
-  ASSERT_TRUE(evaluateWith(act, one.step, {a.data(), y.data()}));
+  RowwiseDesc act = gatedSilu(rowsOf(2 * width), rowsOf(width, DType::BF16));
+  ASSERT_TRUE(evaluateWith(act, one.step, {a.data(), a.at(width), y.data()}));
   for (int64_t i = 0; i < width; ++i)
     EXPECT_EQ(y[i], ofBf16(bf16Of(k2rt_siluf(a[i]) * a[width + i])));
 }
 
+TEST(Elementwise, ClipKeepsNaN) {
+  Array x(DType::F32, {-3, -0.5f, 0, 2.5f, std::nanf("")}), y(DType::F32, 5);
+  TestStep step(TestStep::plain(1));
+  ASSERT_TRUE(evaluateWith(clip(rowsOf(5), rowsOf(5), 1.5), step.step, {x.data(), y.data()}));
+  EXPECT_EQ(y[0], -1.5f);
+  EXPECT_EQ(y[1], -0.5f);
+  EXPECT_EQ(y[3], 1.5f);
+  EXPECT_TRUE(std::isnan(y[4]));
+}
+
+TEST(Elementwise, EachStepRoundsToItsType) {
+  RowwiseDesc d{{rowsOf(1), rowsOf(1)}, {}, rowsOf(1)};
+  ElementTerm product = d.list.append(ElementOp::Mul, DType::BF16, ElementTerm::input(0), ElementTerm::input(1));
+  d.list.append(ElementOp::Add, DType::F32, product, ElementTerm::constant(-1));
+  Array a(DType::F32, std::vector<float>{1.01f}), b(DType::F32, std::vector<float>{1.02f}), y(DType::F32, 1);
+  TestStep step(TestStep::plain(1));
+  ASSERT_TRUE(evaluateWith(d, step.step, {a.data(), b.data(), y.data()}));
+  EXPECT_EQ(y[0], ofBf16(bf16Of(1.01f * 1.02f)) - 1);
+}
+
 TEST(Elementwise, GatedActTakesAllSlots) {
   constexpr int64_t inner = 3, top = 2, tokens = 2;
-  GatedActDesc d{rowsOf(2 * inner, DType::F32, RowSpace::Slot), rowsOf(inner, DType::F32, RowSpace::Slot), top};
+  RowwiseDesc d =
+      gatedSilu(rowsOf(2 * inner, DType::F32, RowSpace::Slot), rowsOf(inner, DType::F32, RowSpace::Slot), top);
   Random random(9);
   Array x(DType::F32, random.vector(tokens * top * 2 * inner)), y(DType::F32, tokens * top * inner);
   TestStep step(TestStep::plain(tokens));
-  ASSERT_TRUE(evaluateWith(d, step.step, {x.data(), y.data()}));
+  ASSERT_TRUE(evaluateWith(d, step.step, {x.data(), x.at(inner), y.data()}));
   for (int64_t row = 0; row < tokens * top; ++row)
     for (int64_t i = 0; i < inner; ++i)
       EXPECT_EQ(y[row * inner + i], k2rt_siluf(x[row * 2 * inner + i]) * x[row * 2 * inner + inner + i]);
 }
 
 // How many slots hold a row is known to dispatched kernels alone.
-TEST(Elementwise, NormsAndAdditionsOverSlotsAreRefused) {
+TEST(RmsNorm, OverSlotsIsRefused) {
   Rows slots = rowsOf(4, DType::F32, RowSpace::Slot);
   Array x(DType::F32, 4), y(DType::F32, 4);
   TestStep step(TestStep::plain(1));
   Status status = evaluateWith(RmsNormDesc{slots, slots, 1e-6, DType::F32}, step.step, {x.data(), x.data(), y.data()});
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().text(), "kernel: a norm over slots has no row count");
-  status = evaluateWith(AddDesc{slots, slots, slots}, step.step, {x.data(), x.data(), y.data()});
-  ASSERT_FALSE(status);
-  EXPECT_EQ(status.error().text(), "kernel: an addition over slots has no row count");
 }
 
 TEST(WantRows, CopiesTheWantedRows) {

@@ -37,9 +37,9 @@ auto members(SelectDesc &k) {
 auto members(DispatchDesc &k) { auto &[a, b] = k; return std::tie(a, b); }
 auto members(GatherDesc &k) { auto &[a, b, c, d] = k; return std::tie(a, b, c, d); }
 auto members(CombineDesc &k) { auto &[a, b, c, d, e] = k; return std::tie(a, b, c, d, e); }
-auto members(AddDesc &k) { auto &[a, b, c] = k; return std::tie(a, b, c); }
-auto members(ClipDesc &k) { auto &[a, b, c] = k; return std::tie(a, b, c); }
-auto members(GatedActDesc &k) { auto &[a, b, c] = k; return std::tie(a, b, c); }
+auto members(Elementwise &e) { auto &[a] = e; return std::tie(a); }
+auto members(ElementStep &s) { auto &[a, b, c] = s; return std::tie(a, b, c[0], c[1]); }
+auto members(RowwiseDesc &k) { auto &[a, b, c, d] = k; return std::tie(a, b, c, d); }
 auto members(WantRowsDesc &k) { auto &[a, b] = k; return std::tie(a, b); }
 auto members(ObserveDesc &k) { auto &[a] = k; return std::tie(a); }
 // clang-format on
@@ -53,6 +53,7 @@ template <class Enum> std::enable_if_t<std::is_enum_v<Enum>> change(Enum &value)
 
 using VisitChange = std::function<void(std::function<void()>)>;
 template <class T> void eachField(std::vector<T> &values, const VisitChange &visit);
+void eachField(ElementTerm &term, const VisitChange &visit);
 
 /// Calls `visit` with what changes each number, flag and name of an aggregate.
 template <class T> void eachField(T &value, const VisitChange &visit) {
@@ -60,6 +61,11 @@ template <class T> void eachField(T &value, const VisitChange &visit) {
     visit([&value] { change(value); });
   else
     std::apply([&](auto &...member) { (eachField(member, visit), ...); }, members(value));
+}
+void eachField(ElementTerm &term, const VisitChange &visit) {
+  bool isConstant = term.kind == ElementTerm::Kind::Constant;
+  visit([&] { change(term.kind); });
+  visit([&, isConstant] { isConstant ? change(term.value) : change(term.index); });
 }
 template <class T> void eachField(std::vector<T> &values, const VisitChange &visit) {
   for (T &value : values)
@@ -108,6 +114,12 @@ template <> AppendDesc whole() {
   append.x.resize(2);
   append.planes.resize(2);
   return append;
+}
+template <> RowwiseDesc whole() {
+  RowwiseDesc rowwise;
+  rowwise.inputs.resize(2);
+  rowwise.list.append(ElementOp::Add, DType::F32, ElementTerm::input(0), ElementTerm::constant(2));
+  return rowwise;
 }
 template <> ExpandedAttentionDesc whole() {
   ExpandedAttentionDesc expanded;

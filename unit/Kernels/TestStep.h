@@ -75,6 +75,8 @@ public:
       std::memcpy(&bytes[i * 2], &h, 2);
   }
   void *data() { return bytes.data(); }
+  /// Element i.
+  void *at(int64_t i) { return bytes.data() + i * byteWidth(type); }
   int64_t size() const { return int64_t(bytes.size()) / byteWidth(type); }
   bool operator==(const Array &other) const { return bytes == other.bytes; }
   bool operator!=(const Array &other) const { return bytes != other.bytes; }

@@ -199,8 +199,8 @@ TEST(Grids, DispatchIsOneItemAndRowKernelsOneARow) {
   EXPECT_EQ(itemCount(gridOf({"", DispatchDesc{8, 2}}, chooseTile({"", DispatchDesc{8, 2}}, zen4)), 9), 1);
   CombineDesc c;
   EXPECT_EQ(itemCount(gridOf({"", c}, chooseTile({"", c}, zen4)), 9), 9);
-  GatedActDesc a;
-  a.x.space = a.y.space = RowSpace::Slot;
+  RowwiseDesc a;
+  a.y.space = RowSpace::Slot;
   a.slotsPerToken = 8;
   EXPECT_EQ(gridOf({"", a}, chooseTile({"", a}, zen4)).slotsPerToken, 8);
   WantRowsDesc w;

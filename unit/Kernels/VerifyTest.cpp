@@ -1,6 +1,7 @@
 //===- VerifyTest.cpp - Each rule of a description, broken once ---------------===//
 
 #include "k2c/Kernels/Verify.h"
+#include "Lists.h"
 
 #include <gtest/gtest.h>
 
@@ -155,11 +156,28 @@ TEST(Verify, AnAppendHasAPlaneForEachInput) {
   EXPECT_EQ(failure(d), "k: inputs is 2, but the number of planes is 1");
 }
 
-TEST(Verify, AnAddHasOneWidth) {
-  AddDesc d{rowsOf(8), rowsOf(8), rowsOf(8)};
+TEST(Verify, ElementWiseRowsHaveOneWidth) {
+  RowwiseDesc d = test::addition(rowsOf(8), rowsOf(8), rowsOf(8));
   EXPECT_EQ(failure(d), "");
-  d.b = rowsOf(9);
-  EXPECT_EQ(failure(d), "k: operand width is 9, but y width is 8");
+  d.inputs[1] = rowsOf(9);
+  EXPECT_EQ(failure(d), "k: input width is 9, but y width is 8");
+  d.inputs.clear();
+  EXPECT_EQ(failure(d), "k: inputs is 0, below 1");
+}
+
+TEST(Verify, AListReadsWhatComesBeforeIt) {
+  RowwiseDesc d = test::clip(rowsOf(8), rowsOf(8), 2.0);
+  EXPECT_EQ(failure(d), "");
+  d.list.steps[0].terms[1] = ElementTerm::input(1);
+  EXPECT_EQ(failure(d), "k: a step takes inputs, earlier steps and constants");
+  d.list.steps[0].terms[1] = ElementTerm::step(0);
+  EXPECT_EQ(failure(d), "k: a step takes inputs, earlier steps and constants");
+}
+
+TEST(Verify, AListEndsInTheTypeOfItsResult) {
+  RowwiseDesc d = test::clip(rowsOf(8), rowsOf(8), 2.0);
+  d.y.type = DType::BF16;
+  EXPECT_EQ(failure(d), "k: the last step rounds to the type of y");
 }
 
 TEST(Verify, ActivationsAndCachesAreF32OrBf16) {
@@ -200,15 +218,6 @@ TEST(Verify, AMatrixHasGateAndUpOrNeither) {
   d.y = rowsOf(63);
   d.w.n = 63;
   EXPECT_EQ(failure(d), "k: a matrix has one part, or two and an even n");
-}
-
-TEST(Verify, ClipsHaveRowsAndALimit) {
-  ClipDesc d{rowsOf(8), rowsOf(8), 2.0};
-  EXPECT_EQ(failure(d), "");
-  d.limit = 0;
-  EXPECT_EQ(failure(d), "k: the limit of a clip is positive");
-  d = {rowsOf(8, RowSpace::Slot), rowsOf(8, RowSpace::Slot), 2.0};
-  EXPECT_EQ(failure(d), "k: a clip over slots has no row count");
 }
 
 TEST(Verify, ACombineKeepsItsType) {

@@ -164,15 +164,15 @@ TEST(KernelTime, PartialsOfALongSequenceAreSharedOut) {
 }
 
 TEST(KernelTime, RowsTakeTheirBytes) {
-  AddDesc d;
-  d.a = d.b = d.y = {RowSpace::Token, 64, 64, DType::F32};
+  Rows rows = {RowSpace::Token, 64, 64, DType::F32};
+  RowwiseDesc d{{rows, rows}, {}, rows};
   ProgramKernel add{{"add", d}, {}, 3};
   EXPECT_NEAR(secondsOf(add, step(1, 8, 0)), 3 * (1e-6 + 4 * 768e-9), 1e-12) << "four rows a worker, three launches";
 }
 
 TEST(KernelTime, OpenLaunchesHaveNoBarrier) {
-  AddDesc d;
-  d.a = d.b = d.y = {RowSpace::Token, 64, 64, DType::F32};
+  Rows rows = {RowSpace::Token, 64, 64, DType::F32};
+  RowwiseDesc d{{rows, rows}, {}, rows};
   ProgramKernel add{{"add", d}, {}, 3, 2};
   EXPECT_NEAR(secondsOf(add, step(1, 8, 0)), 1e-6 + 3 * 4 * 768e-9, 1e-12);
 }

@@ -23,6 +23,7 @@
 
 #include "k2c/Kernels/Effect.h"
 #include "k2c/Support/DType.h"
+#include "k2c/Support/Elementwise.h"
 #include "k2c/Support/Scoring.h"
 #include "k2rt/numerics.h"
 #include <cstdint>
@@ -99,8 +100,8 @@ struct RmsNormDesc {
 };
 
 /// What happens to a linear's f32 accumulators before they are rounded to y.type and stored, in this order. Fusion
-/// keeps the roundings of the ops it joins (N2): bit for bit, gatedSilu is a linear and a GatedActDesc, residual a
-/// linear and an AddDesc.
+/// keeps the roundings of the ops it joins (N2): bit for bit, gatedSilu is a linear and silu(gate) * up, residual
+/// a linear and an addition.
 struct Epilogue {
   bool bias = false;      ///< + bias[n]
   bool gatedSilu = false; ///< gate, up rounded to y.type, silu(gate) * up: n / 2 columns; the matrix has two parts
@@ -247,20 +248,12 @@ struct CombineDesc {
   int64_t experts = 0, topK = 0, leaves = 1;
 };
 
-/// a, b -> y = a + b, rounded to y.type. y may be a or b.
-struct AddDesc {
-  Rows a, b, y;
-};
-
-/// x -> y = x limited to [-limit, limit] (limit rounded to f32; NaN stays), rounded to y.type. y may be x.
-struct ClipDesc {
-  Rows x, y;
-  double limit = 0;
-};
-
-/// x [rows][2][inner] -> y = silu(x[0]) * x[1], rounded once. Slot rows: all of them, those without expert included.
-struct GatedActDesc {
-  Rows x, y;
+/// input_0 .. input_n-1 -> y: each element of y is `list` of those in its place. The parts of a gated row are inputs of
+/// their own. y may be an input. Slot rows: all of them, those without expert included.
+struct RowwiseDesc {
+  std::vector<Rows> inputs;
+  Elementwise list;
+  Rows y;
   int64_t slotsPerToken = 1;
 };
 
@@ -274,10 +267,9 @@ struct ObserveDesc {
   Rows x;
 };
 
-using KernelBody =
-    std::variant<EmbedDesc, RmsNormDesc, LinearDesc, HeadLinearDesc, RotaryDesc, AppendDesc, GqaAttentionDesc,
-                 AbsorbedAttentionDesc, ExpandedAttentionDesc, SelectDesc, DispatchDesc, GatherDesc, CombineDesc,
-                 AddDesc, ClipDesc, GatedActDesc, WantRowsDesc, ObserveDesc>;
+using KernelBody = std::variant<EmbedDesc, RmsNormDesc, LinearDesc, HeadLinearDesc, RotaryDesc, AppendDesc,
+                                GqaAttentionDesc, AbsorbedAttentionDesc, ExpandedAttentionDesc, SelectDesc,
+                                DispatchDesc, GatherDesc, CombineDesc, RowwiseDesc, WantRowsDesc, ObserveDesc>;
 
 /// A kernel: a readable name (not part of the key) and what it computes.
 struct KernelDesc {

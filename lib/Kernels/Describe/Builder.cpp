@@ -68,6 +68,14 @@ bool DescBuilder::addRows(Value value, Rows &rows) {
   return addHeads(value, rows, unused);
 }
 
+bool DescBuilder::addPart(Value value, int64_t part, int64_t parts, Rows &rows) {
+  if (!addRows(value, rows))
+    return false;
+  rows.width /= parts;
+  sources.back().offset += part * rows.width;
+  return true;
+}
+
 bool DescBuilder::addArgument(Value value) {
   ArgumentSource source;
   if (!argumentIndex(value, source.index))

@@ -15,6 +15,8 @@ public:
 
   /// Rows read through views; `rows` receives width and stride.
   bool addRows(mlir::Value value, Rows &rows);
+  /// As addRows for part `part` of the `parts` of equal width that a row has.
+  bool addPart(mlir::Value value, int64_t part, int64_t parts, Rows &rows);
   /// As addRows for [rows][heads][dims]; `headStride` receives the elements from head to head.
   bool addHeads(mlir::Value value, Rows &rows, int64_t &headStride);
   /// An argument passed as it is: a weight, the step, a plan.
@@ -41,15 +43,27 @@ private:
   llvm::SmallVector<ArgumentSource> sources;
 };
 
-/// What this build says of a gate it cannot compute, alone or fused.
-inline constexpr const char *otherActivation = "gates by another activation than silu, which is not in this build";
-
-/// Description of a linear with prologue and epilogue (Linear.cpp), attention (Attention.cpp), all others (Others.cpp).
-/// `ops` are the kernel's ops without views. Null when the anchor is not theirs.
+/// Description of a linear with prologue and epilogue (Linear.cpp), element-wise ops (Elementwise.cpp), attention
+/// (Attention.cpp), all others (Others.cpp). `ops` are the kernel's ops without views. Null when the anchor is not
+/// theirs.
 using MaybeDescribed = std::optional<mlir::FailureOr<DescribedKernel>>;
 MaybeDescribed describeLinear(kern::FuncOp kernel, llvm::ArrayRef<mlir::Operation *> ops);
+MaybeDescribed describeElementwise(kern::FuncOp kernel, llvm::ArrayRef<mlir::Operation *> ops);
 MaybeDescribed describeAttention(kern::FuncOp kernel, mlir::Operation *op);
 MaybeDescribed describeOther(kern::FuncOp kernel, mlir::Operation *op);
+
+/// What a list makes of values: an element, or one of each part of their rows.
+using ElementTerms = llvm::SmallVector<ElementTerm, 2>;
+using KnownTerms = llvm::DenseMap<mlir::Value, ElementTerms>;
+
+/// Appends the steps of `op` to `list`. `makeInput` gives the terms of a value that is not known yet and that `op`
+/// takes in `parts`; none where the kernel has no place for it. Fails after an error.
+llvm::LogicalResult
+appendSteps(nn::ElementwiseOp op, Elementwise &list, KnownTerms &known,
+            llvm::function_ref<mlir::FailureOr<ElementTerms>(mlir::Value value, int64_t parts)> makeInput);
+
+/// Elements of a row.
+int64_t rowElements(mlir::Value value);
 
 /// Completes a matrix whose sizes are set by how the elements of `weight` are stored: f16 is widened when it is packed,
 /// scaled blocks stay as they are. Fails, silently, for element types that kernels do not read.

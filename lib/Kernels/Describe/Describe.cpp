@@ -9,6 +9,8 @@ namespace k2c {
 
 /// The description of the anchor `ops`, not verified yet.
 static MaybeDescribed describeOps(kern::FuncOp kernel, ArrayRef<Operation *> ops) {
+  if (MaybeDescribed described = describeElementwise(kernel, ops))
+    return described;
   if (ops.size() == 1) {
     if (MaybeDescribed described = describeAttention(kernel, ops.front()))
       return described;

@@ -78,7 +78,8 @@ MaybeDescribed describeLinear(kern::FuncOp kernel, ArrayRef<Operation *> ops) {
     return FailureOr<DescribedKernel>(
         parts.contraction()->emitOpError("has no declared order or an unknown weight type"));
   if (parts.gate && parts.gate.getAct() != nn::Activation::Silu)
-    return FailureOr<DescribedKernel>(parts.gate.emitOpError(otherActivation));
+    return FailureOr<DescribedKernel>(
+        parts.gate.emitOpError("gates by another activation than silu, which is not in this build"));
   desc.w = *matrix;
   desc.order = {desc.w.k, parts.order().getLeaves()};
   desc.grouped = !!parts.grouped;

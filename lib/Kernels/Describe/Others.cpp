@@ -1,15 +1,14 @@
-//===- Others.cpp - Norms, rotary, cache, routing, element-wise -----------===//
+//===- Others.cpp - Norms, rotary, cache, routing, copies -----------------===//
 //
-// One function for each op that is neither a contraction nor attention. All have the same two steps: sizes and
-// constants are read off the op and the types of its operands, then the sources are added in the order in which
-// operands() lists the kernel's arguments. The chain of && is therefore the argument list, and the first error ends
-// it.
+// One function for each op that is neither a contraction nor attention nor element-wise. All have the same two steps:
+// sizes and constants are read off the op and the types of its operands, then the sources are added in the order in
+// which operands() lists the kernel's arguments. The chain of && is therefore the argument list, and the first error
+// ends it.
 //
 // An append of keys and values and one of latent and rotary part are the same kernel, two planes each. The layer that
 // a router reports is its ordinal among the layers with experts; that of a captured hidden state is its index plus
-// one, as row 0 of the buffer is the embedding. An op that is not listed is left to the other two readers, of linears
-// and of attention; one that is listed but has a form without a kernel (another gate than SiLU, a combine without a
-// declared order) is an error at the op.
+// one, as row 0 of the buffer is the embedding. An op that is not listed is left to the other readers; one that is
+// listed but has a form without a kernel (a combine without a declared order) is an error at the op.
 //
 //===----------------------------------------------------------------------===//
 #include "Builder.h"
@@ -122,29 +121,6 @@ Described describeCombine(DescBuilder b, moe::CombineOp op) {
   return finish(b, ok, desc);
 }
 
-Described describeAdd(DescBuilder b, nn::AddOp op) {
-  AddDesc desc;
-  bool ok = b.addRows(op.getLhs(), desc.a) && b.addRows(op.getRhs(), desc.b) && b.addResult(op.getResult(), desc.y);
-  return finish(b, ok, desc);
-}
-
-Described describeClip(DescBuilder b, nn::ClipOp op) {
-  ClipDesc desc;
-  desc.limit = op.getLimit().convertToDouble();
-  bool ok = b.addRows(op.getInput(), desc.x) && b.addResult(op.getResult(), desc.y);
-  return finish(b, ok, desc);
-}
-
-Described describeGate(DescBuilder b, nn::GatedActOp op) {
-  if (op.getAct() != nn::Activation::Silu)
-    return op.emitOpError(otherActivation);
-  GatedActDesc desc;
-  if (nn::RowsAttr space = nn::rowsOf(typeOf(op.getResult())); space && space.getKind() == nn::RowKind::Slot)
-    desc.slotsPerToken = space.getPerToken();
-  bool ok = b.addRows(op.getInput(), desc.x) && b.addResult(op.getResult(), desc.y);
-  return finish(b, ok, desc);
-}
-
 Described describeWantRows(DescBuilder b, nn::WantRowsOp op) {
   WantRowsDesc desc;
   bool ok = b.addRows(op.getInput(), desc.x) && b.addArgument(op.getBatch()) && b.addResult(op.getResult(), desc.y);
@@ -177,9 +153,6 @@ MaybeDescribed describeOther(kern::FuncOp kernel, Operation *op) {
       .Case([&](moe::DispatchOp o) { return describeDispatch(b, o); })
       .Case([&](moe::GatherOp o) { return describeGather(b, o); })
       .Case([&](moe::CombineOp o) { return describeCombine(b, o); })
-      .Case([&](nn::AddOp o) { return describeAdd(b, o); })
-      .Case([&](nn::ClipOp o) { return describeClip(b, o); })
-      .Case([&](nn::GatedActOp o) { return describeGate(b, o); })
       .Case([&](nn::WantRowsOp o) { return describeWantRows(b, o); })
       .Case([&](nn::ObserveOp o) { return describeObserve(b, o); })
       .Default([](Operation *) { return std::nullopt; });

@@ -25,9 +25,7 @@ void emitBody(KernelBuilder &b, const SelectDesc &desc, const TileConfig &tile);
 void emitBody(KernelBuilder &b, const DispatchDesc &desc, const TileConfig &tile);
 void emitBody(KernelBuilder &b, const GatherDesc &desc, const TileConfig &tile);
 void emitBody(KernelBuilder &b, const CombineDesc &desc, const TileConfig &tile);
-void emitBody(KernelBuilder &b, const AddDesc &desc, const TileConfig &tile);
-void emitBody(KernelBuilder &b, const ClipDesc &desc, const TileConfig &tile);
-void emitBody(KernelBuilder &b, const GatedActDesc &desc, const TileConfig &tile);
+void emitBody(KernelBuilder &b, const RowwiseDesc &desc, const TileConfig &tile);
 void emitBody(KernelBuilder &b, const WantRowsDesc &desc, const TileConfig &tile);
 void emitBody(KernelBuilder &b, const ObserveDesc &desc, const TileConfig &tile);
 

@@ -1,4 +1,4 @@
-//===- Math.cpp - exp and what is made of it -------------------------------------------===//
+//===- Math.cpp - exp, what is made of it, and lists of element operations --------------===//
 //
 // polynomials.def states constants and operations; polynomials.h performs them on one number, this file on vectors.
 // Both use the same additions of 1.5 * 2^23 for rint, so that every lane has the bits of the scalar reading.
@@ -57,6 +57,46 @@ Value emitSigmoid(KernelBuilder &b, Value x) {
 Value emitSilu(KernelBuilder &b, Value x) {
   Value one = b.constantFloat(x.getType(), 1.0f);
   return b.fdiv(x, b.fadd(one, emitExp(b, b.fneg(x))));
+}
+
+static Value apply(KernelBuilder &b, ElementOp op, Value x, Value y) {
+  switch (op) {
+  case ElementOp::Round:
+    return x;
+  case ElementOp::Add:
+    return b.fadd(x, y);
+  case ElementOp::Mul:
+    return b.fmul(x, y);
+  case ElementOp::Min:
+    return b.select(b.fcompare(Compare::Lt, x, y), x, y);
+  case ElementOp::Max:
+    return b.select(b.fcompare(Compare::Gt, x, y), x, y);
+  case ElementOp::Silu:
+    return emitSilu(b, x);
+  }
+  return {};
+}
+
+Value emitElementwise(KernelBuilder &b, const Elementwise &list, int64_t lanes,
+                      llvm::function_ref<Value(int64_t)> input) {
+  llvm::SmallDenseMap<int64_t, Value> inputs;
+  Values results;
+  auto valueOf = [&](const ElementTerm &term) {
+    if (term.kind == ElementTerm::Kind::Constant)
+      return b.constantFloat(b.vec(b.f32(), lanes), float(term.value));
+    if (term.kind == ElementTerm::Kind::Step)
+      return results[term.index];
+    Value &known = inputs[term.index];
+    return known = known ? known : input(term.index);
+  };
+  for (const ElementStep &step : list.steps) {
+    Value terms[2], *next = terms;
+    for (const ElementTerm &term : step)
+      *next++ = valueOf(term);
+    Value result = apply(b, step.op, terms[0], terms[1]);
+    results.push_back(&step == &list.steps.back() ? result : b.rounded(result, step.type));
+  }
+  return results.empty() ? input(0) : results.back();
 }
 
 } // namespace k2c::emit

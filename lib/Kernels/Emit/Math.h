@@ -1,4 +1,4 @@
-//===- Math.h - exp and what is made of it, the vector reading of polynomials.def ------===//
+//===- Math.h - exp, what is made of it, and lists of element operations ---------------===//
 #ifndef K2C_LIB_KERNELS_EMIT_MATH_H
 #define K2C_LIB_KERNELS_EMIT_MATH_H
 
@@ -12,6 +12,10 @@ Value emitExp(KernelBuilder &b, Value x);
 Value emitSigmoid(KernelBuilder &b, Value x);
 /// x / (1 + e^-x).
 Value emitSilu(KernelBuilder &b, Value x);
+/// The result of `list` on `lanes` elements (0: a scalar) but for the last rounding, which storing does. input(i) makes
+/// the f32 of input i; it is called once for each, where the input is first taken.
+Value emitElementwise(KernelBuilder &b, const Elementwise &list, int64_t lanes,
+                      llvm::function_ref<Value(int64_t)> input);
 
 } // namespace k2c::emit
 

@@ -1,4 +1,4 @@
-//===- Rows.cpp - Kernels whose item is a row: embed, rotary, append, add, ... ---------------===//
+//===- Rows.cpp - Kernels whose item is a row: embed, append, element-wise, ... ---------------===//
 #include "Emitters.h"
 #include "Math.h"
 
@@ -44,38 +44,17 @@ void emitBody(KernelBuilder &b, const AppendDesc &d, const TileConfig &) {
   });
 }
 
-void emitBody(KernelBuilder &b, const AddDesc &d, const TileConfig &) {
-  Value left = b.argument(0), right = b.argument(1), y = b.argument(2);
+void emitBody(KernelBuilder &b, const RowwiseDesc &d, const TileConfig &) {
   b.items([&](Value row) {
-    Value leftRow = b.row(left, d.a, row), rightRow = b.row(right, d.b, row), to = b.row(y, d.y, row);
+    Values from;
+    for (auto [i, input] : llvm::enumerate(d.inputs))
+      from.push_back(b.row(b.argument(i), input, row));
+    Value to = b.row(b.argument(d.inputs.size()), d.y, row);
     b.columns(d.y.width, [&](const Chunk &chunk) {
-      Value sum = b.fadd(b.loadFloats(leftRow, d.a.type, chunk), b.loadFloats(rightRow, d.b.type, chunk));
-      b.storeFloats(sum, to, d.y.type, chunk);
-    });
-  });
-}
-
-void emitBody(KernelBuilder &b, const ClipDesc &d, const TileConfig &) {
-  Value x = b.argument(0), y = b.argument(1);
-  b.items([&](Value row) {
-    Value from = b.row(x, d.x, row), to = b.row(y, d.y, row);
-    b.columns(d.y.width, [&](const Chunk &chunk) {
-      Value value = b.loadFloats(from, d.x.type, chunk);
-      Value most = b.constantFloat(value.getType(), d.limit), least = b.constantFloat(value.getType(), -d.limit);
-      value = b.select(b.fcompare(Compare::Gt, value, most), most, value);
-      b.storeFloats(b.select(b.fcompare(Compare::Lt, value, least), least, value), to, d.y.type, chunk);
-    });
-  });
-}
-
-void emitBody(KernelBuilder &b, const GatedActDesc &d, const TileConfig &) {
-  Value x = b.argument(0), y = b.argument(1);
-  int64_t inner = d.y.width;
-  b.items([&](Value row) {
-    Value gate = b.row(x, d.x, row), up = b.at(gate, inner, d.x.type), to = b.row(y, d.y, row);
-    b.columns(inner, [&](const Chunk &chunk) {
-      Value activated = emitSilu(b, b.loadFloats(gate, d.x.type, chunk));
-      b.storeFloats(b.fmul(activated, b.loadFloats(up, d.x.type, chunk)), to, d.y.type, chunk);
+      Value result = emitElementwise(b, d.list, chunk.lanes, [&](int64_t input) {
+        return b.loadFloats(from[input], d.inputs[input].type, chunk);
+      });
+      b.storeFloats(result, to, d.y.type, chunk);
     });
   });
 }

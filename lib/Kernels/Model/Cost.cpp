@@ -51,15 +51,13 @@ struct Counter {
     attention(double(d.shape.heads), double(d.nope + d.rope), double(d.value));
     multiplyAdds += double(d.shape.heads * d.latent * (d.nope + d.value)) * load.keys;
   }
-  void operator()(const GatedActDesc &d) { slots = double(d.slotsPerToken); }
   void operator()(const GatherDesc &d) { slots = double(d.topK); }
   void operator()(const CombineDesc &d) { slots = double(d.topK); }
+  void operator()(const RowwiseDesc &d) { slots = double(d.slotsPerToken); }
   // No contraction, and every element of every operand once.
   void operator()(const RmsNormDesc &) {}
   void operator()(const SelectDesc &) {}
   void operator()(const DispatchDesc &) {}
-  void operator()(const AddDesc &) {}
-  void operator()(const ClipDesc &) {}
   void operator()(const WantRowsDesc &) {}
   void operator()(const ObserveDesc &) {}
 

@@ -1,11 +1,13 @@
 //===- Evaluate.cpp - Entry of the scalar reading and its arithmetic ----------===//
 //
-// Arithmetic every body shares: bf16 rounding, the contraction of N1 and N6, the row normalisation.
+// Arithmetic every body shares: bf16 rounding, the contraction of N1 and N6, the row normalisation, lists of element
+// operations.
 //
 //===----------------------------------------------------------------------===//
 #include "k2c/Kernels/Evaluate.h"
 #include "Evaluation.h"
 #include "k2c/Kernels/Verify.h"
+#include "k2rt/polynomials.h"
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -113,6 +115,37 @@ void normalize(std::vector<float> &row, const void *weight, DType weightType, do
   float factor = 1.0f / std::sqrt(mean + float(eps));
   for (size_t i = 0; i < row.size(); ++i)
     row[i] = roundTo(type, load(weight, i, weightType) * (row[i] * factor));
+}
+
+static float apply(ElementOp op, float a, float b) {
+  switch (op) {
+  case ElementOp::Round:
+    return a;
+  case ElementOp::Add:
+    return a + b;
+  case ElementOp::Mul:
+    return a * b;
+  case ElementOp::Min:
+    return a < b ? a : b;
+  case ElementOp::Max:
+    return a > b ? a : b;
+  case ElementOp::Silu:
+    return k2rt_siluf(a);
+  }
+  return 0;
+}
+
+float elementOf(const Elementwise &list, const std::function<float(int64_t)> &input) {
+  std::vector<float> results;
+  for (const ElementStep &step : list.steps) {
+    float terms[2] = {}, *next = terms;
+    for (const ElementTerm &term : step)
+      *next++ = term.kind == ElementTerm::Kind::Input  ? input(term.index)
+                : term.kind == ElementTerm::Kind::Step ? results[term.index]
+                                                       : float(term.value);
+    results.push_back(roundTo(step.type, apply(step.op, terms[0], terms[1])));
+  }
+  return results.empty() ? input(0) : results.back();
 }
 
 bool takesRow(FormFilter filter, const k2rt_ir_step &step, int64_t row) {

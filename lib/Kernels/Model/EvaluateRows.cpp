@@ -7,11 +7,10 @@
 // comes beside them, is skipped by taking it. Token ids, positions in the rotary table and the rows that logits are
 // wanted of are checked before they become addresses. A token id below zero is no mistake but a reference: -1 - s is
 // what sequence row s sampled in the step before. Rotary angles come from a table and rotate with one fma for each
-// output, and SiLU is k2rt's own polynomial, so that no bit depends on the C library.
+// output, so that no bit depends on the C library.
 //
 //===----------------------------------------------------------------------===//
 #include "Evaluation.h"
-#include "k2rt/polynomials.h"
 #include <cmath>
 
 namespace k2c::evaluation {
@@ -102,40 +101,16 @@ Status run(const AppendDesc &d, Arguments args, const k2rt_ir_step &step) {
   return Status::success();
 }
 
-Status run(const AddDesc &d, Arguments args, const k2rt_ir_step &step) {
-  const void *a = args.pointer(), *b = args.pointer();
-  void *y = args.pointer();
-  if (d.y.space == RowSpace::Slot)
-    return invalid("an addition over slots has no row count");
-  for (int64_t row = 0; row < rowCount(d.y.space, step); ++row)
-    for (int64_t i = 0; i < d.y.width; ++i)
-      store(y, row * d.y.stride + i, d.y.type,
-            load(a, row * d.a.stride + i, d.a.type) + load(b, row * d.b.stride + i, d.b.type));
-  return Status::success();
-}
-
-Status run(const ClipDesc &d, Arguments args, const k2rt_ir_step &step) {
-  const void *x = args.pointer();
-  void *y = args.pointer();
-  float limit = float(d.limit);
-  for (int64_t row = 0; row < rowCount(d.y.space, step); ++row)
-    for (int64_t i = 0; i < d.y.width; ++i) {
-      float value = load(x, row * d.x.stride + i, d.x.type);
-      value = value > limit ? limit : value;
-      store(y, row * d.y.stride + i, d.y.type, value < -limit ? -limit : value);
-    }
-  return Status::success();
-}
-
-Status run(const GatedActDesc &d, Arguments args, const k2rt_ir_step &step) {
-  const void *x = args.pointer();
+Status run(const RowwiseDesc &d, Arguments args, const k2rt_ir_step &step) {
+  std::vector<const void *> inputs;
+  for (size_t i = 0; i < d.inputs.size(); ++i)
+    inputs.push_back(args.pointer());
   void *y = args.pointer();
   for (int64_t row = 0; row < rowCount(d.y.space, step, d.slotsPerToken); ++row)
-    for (int64_t i = 0; i < d.y.width; ++i) {
-      float gate = load(x, row * d.x.stride + i, d.x.type);
-      float up = load(x, row * d.x.stride + d.y.width + i, d.x.type);
-      store(y, row * d.y.stride + i, d.y.type, k2rt_siluf(gate) * up);
-    }
+    for (int64_t i = 0; i < d.y.width; ++i)
+      store(y, row * d.y.stride + i, d.y.type, elementOf(d.list, [&](int64_t input) {
+              return load(inputs[input], row * d.inputs[input].stride + i, d.inputs[input].type);
+            }));
   return Status::success();
 }
 

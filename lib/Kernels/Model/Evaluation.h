@@ -11,6 +11,7 @@
 #include "k2c/Kernels/WeightLayout.h"
 #include "k2rt/program.h"
 #include <cstring>
+#include <functional>
 #include <vector>
 
 namespace k2c::evaluation {
@@ -70,6 +71,10 @@ float contract(const float *x, const float *w, Contraction order, bool pairs);
 /// RmsNormDesc's arithmetic in place, rounded to `type`. `row` has `width` elements.
 void normalize(std::vector<float> &row, const void *weight, DType weightType, double eps, DType type);
 
+/// The result of `list` on one element; input(i) is that of input i, widened to f32. Not yet rounded when the list has
+/// no steps.
+float elementOf(const Elementwise &list, const std::function<float(int64_t)> &input);
+
 /// max(a, b) as N3 uses it.
 inline float larger(float a, float b) { return a > b ? a : b; }
 
@@ -120,9 +125,7 @@ Status run(const SelectDesc &, Arguments, const k2rt_ir_step &);
 Status run(const DispatchDesc &, Arguments, const k2rt_ir_step &);
 Status run(const GatherDesc &, Arguments, const k2rt_ir_step &);
 Status run(const CombineDesc &, Arguments, const k2rt_ir_step &);
-Status run(const AddDesc &, Arguments, const k2rt_ir_step &);
-Status run(const ClipDesc &, Arguments, const k2rt_ir_step &);
-Status run(const GatedActDesc &, Arguments, const k2rt_ir_step &);
+Status run(const RowwiseDesc &, Arguments, const k2rt_ir_step &);
 Status run(const WantRowsDesc &, Arguments, const k2rt_ir_step &);
 Status run(const ObserveDesc &, Arguments, const k2rt_ir_step &);
 

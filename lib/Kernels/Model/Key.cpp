@@ -21,11 +21,7 @@ public:
 
   void kind(const char *name) { text = name; }
   void field(const char *name, int64_t value) { raw(name, std::to_string(value)); }
-  void field(const char *name, double value) {
-    char digits[40];
-    std::snprintf(digits, sizeof digits, "%a", value);
-    raw(name, digits);
-  }
+  void field(const char *name, double value) { raw(name, hexadecimal(value)); }
   void field(const char *name, DType type) { raw(name, std::string(k2c::name(type))); }
   void field(const char *name, const Rows &r) {
     static const char *const spaces[] = {"token", "want", "slot"};
@@ -52,7 +48,24 @@ public:
     field("cache", s.cache);
   }
 
+  /// "mul=step0,input1:bf16"
+  void field(const Elementwise &list) {
+    static const char *const kinds[] = {"input", "step", "constant"};
+    for (const ElementStep &step : list.steps) {
+      std::string terms;
+      for (const ElementTerm &term : step)
+        terms += (terms.empty() ? "" : ",") + std::string(kinds[static_cast<int>(term.kind)]) +
+                 (term.kind == ElementTerm::Kind::Constant ? hexadecimal(term.value) : std::to_string(term.index));
+      raw(traitsOf(step.op).name, terms + ":" + std::string(k2c::name(step.type)));
+    }
+  }
+
 private:
+  static std::string hexadecimal(double value) {
+    char digits[40];
+    std::snprintf(digits, sizeof digits, "%a", value);
+    return digits;
+  }
   void raw(const char *name, const std::string &value) { text += std::string(" ") + name + "=" + value; }
 };
 
@@ -197,23 +210,11 @@ void write(KeyWriter &k, const CombineDesc &d) {
   k.field("leaves", d.leaves);
 }
 
-void write(KeyWriter &k, const AddDesc &d) {
-  k.kind("add");
-  k.field("a", d.a);
-  k.field("b", d.b);
-  k.field("y", d.y);
-}
-
-void write(KeyWriter &k, const ClipDesc &d) {
-  k.kind("clip");
-  k.field("x", d.x);
-  k.field("y", d.y);
-  k.field("limit", d.limit);
-}
-
-void write(KeyWriter &k, const GatedActDesc &d) {
-  k.kind("gated_act");
-  k.field("x", d.x);
+void write(KeyWriter &k, const RowwiseDesc &d) {
+  k.kind("rowwise");
+  for (const Rows &input : d.inputs)
+    k.field("input", input);
+  k.field(d.list);
   k.field("y", d.y);
   k.field("slots", d.slotsPerToken);
 }

@@ -145,17 +145,9 @@ struct ArgumentList {
     rows("experts", Rows{RowSpace::Token, d.topK, d.topK, DType::I32}, Effect::reads().byRow());
     result("y", d.y, Effect::writes().byRow());
   }
-  void operator()(const AddDesc &d) {
-    rows("a", d.a, Effect::reads().byRow());
-    rows("b", d.b, Effect::reads().byRow());
-    result("y", d.y, Effect::writes().byRow());
-  }
-  void operator()(const ClipDesc &d) {
-    rows("x", d.x, Effect::reads().byRow());
-    result("y", d.y, Effect::writes().byRow());
-  }
-  void operator()(const GatedActDesc &d) {
-    rows("x", d.x, Effect::reads().byRow());
+  void operator()(const RowwiseDesc &d) {
+    for (size_t i = 0; i < d.inputs.size(); ++i)
+      rows("input" + std::to_string(i), d.inputs[i], Effect::reads().byRow());
     result("y", d.y, Effect::writes().byRow());
   }
   void operator()(const WantRowsDesc &d) {

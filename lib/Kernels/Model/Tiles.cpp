@@ -153,8 +153,7 @@ RowSpace rowSpaceOf(const KernelDesc &desc) {
   return std::visit(
       [](const auto &d) -> RowSpace {
         using D = std::decay_t<decltype(d)>;
-        if constexpr (std::is_same_v<D, EmbedDesc> || std::is_same_v<D, RmsNormDesc> || std::is_same_v<D, AddDesc> ||
-                      std::is_same_v<D, ClipDesc> || std::is_same_v<D, RotaryDesc> || std::is_same_v<D, GatedActDesc> ||
+        if constexpr (std::is_same_v<D, EmbedDesc> || std::is_same_v<D, RmsNormDesc> || std::is_same_v<D, RotaryDesc> ||
                       std::is_same_v<D, WantRowsDesc>)
           return d.y.space;
         else if constexpr (std::is_same_v<D, LinearDesc> || std::is_same_v<D, HeadLinearDesc> ||
@@ -265,7 +264,7 @@ Grid gridOf(const KernelDesc &desc, const TileConfig &tile) {
   }
   if (const auto *d = std::get_if<HeadLinearDesc>(&desc.body))
     return {d->x.space, tile.rowsPerItem, d->heads * panelCount(d->w)};
-  if (const auto *d = std::get_if<GatedActDesc>(&desc.body))
+  if (const auto *d = std::get_if<RowwiseDesc>(&desc.body))
     return {d->y.space, tile.rowsPerItem, 1, d->slotsPerToken};
   switch (shapeOf(desc).family) {
   case Family::Gqa:

@@ -54,6 +54,16 @@ public:
     equal("order k", c.k, "the input width", k);
     that(c.leaves >= 1 && (c.leaves & (c.leaves - 1)) == 0, "the leaves of a contraction are a power of two");
   }
+  /// Of elements that come from `inputs` rows and are stored as `type`.
+  void list(const Elementwise &list, int64_t inputs, DType type) {
+    for (size_t i = 0; i < list.steps.size(); ++i)
+      for (const ElementTerm &term : list.steps[i]) {
+        int64_t known = term.kind == ElementTerm::Kind::Step ? int64_t(i) : inputs;
+        that(term.kind == ElementTerm::Kind::Constant || (term.index >= 0 && term.index < known),
+             "a step takes inputs, earlier steps and constants");
+      }
+    that(list.steps.empty() || list.steps.back().type == type, "the last step rounds to the type of y");
+  }
   void shape(const AttentionShape &s) {
     atLeast("heads", s.heads, 1);
     atLeast("cache group", s.group, 0);
@@ -162,23 +172,15 @@ public:
     divides("leaves", d.leaves, "experts", d.experts);
     that((d.leaves & (d.leaves - 1)) == 0, "the leaves of a combine are a power of two");
   }
-  void operator()(const AddDesc &d) {
-    for (const Rows *r : {&d.a, &d.b, &d.y}) {
-      rows("operand", *r);
-      equal("operand width", r->width, "y width", d.y.width);
+  void operator()(const RowwiseDesc &d) {
+    rows("y", d.y);
+    atLeast("inputs", int64_t(d.inputs.size()), 1);
+    for (const Rows &input : d.inputs) {
+      rows("input", input);
+      equal("input width", input.width, "y width", d.y.width);
     }
-  }
-  void operator()(const ClipDesc &d) {
-    rows("x", d.x);
-    rows("y", d.y);
-    equal("x width", d.x.width, "y width", d.y.width);
-    that(d.x.space != RowSpace::Slot, "a clip over slots has no row count");
-    that(d.limit > 0, "the limit of a clip is positive");
-  }
-  void operator()(const GatedActDesc &d) {
-    rows("x", d.x);
-    rows("y", d.y);
-    equal("x width", d.x.width, "twice y width", 2 * d.y.width);
+    list(d.list, int64_t(d.inputs.size()), d.y.type);
+    atLeast("slots per token", d.slotsPerToken, 1);
   }
   void operator()(const WantRowsDesc &d) {
     rows("x", d.x);
