@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "EmitTest.h"
 #include "Linears.h"
+#include "Lists.h"
 #include "Peaks.h"
 #include <benchmark/benchmark.h>
 #include <memory>
@@ -90,8 +91,7 @@ void experts(benchmark::State &state, bool down) {
   d.y = {RowSpace::Slot, columns, columns, DType::BF16};
   d.w = {DType::BF16, matrices, n, k, down ? 1 : 2};
   d.order = {k, leafCount(k)};
-  d.epilogue.gatedSilu = !down;
-  d.epilogue.weighted = down;
+  d.epilogue = epilogueOf(DType::BF16, {down ? LinearDesc::SlotWeight : LinearDesc::UpSum});
   d.grouped = true;
   d.slotsPerToken = topK;
   TestStep step(TestStep::plain(tokens));

@@ -62,13 +62,26 @@ kern.func @k(%q: !h, %kv: !kv, %b: !nn.batch) -> !h {
 
 // -----
 
-// A linear adds what the kernel is given, not what it computed itself.
+// A linear adds what the kernel is given, not the rows that it normalised.
 !x = tensor<?x64xf32, #nn.rows<token>>
 // expected-error @below {{kernel 'k' reads a value that is neither an argument nor a view of one}}
-kern.func @k(%x: !x, %w: tensor<64x64xf32>) -> !x {
-  %a = nn.linear %x, %w : tensor<64x64xf32> order tree<1> : !x -> !x
-  %b = nn.add %a, %a : !x
+kern.func @k(%x: !x, %g: tensor<64xf32>, %w: tensor<64x64xf32>) -> !x {
+  %n = nn.rms_norm %x, %g : tensor<64xf32> eps 1.0e-06 : !x
+  %a = nn.linear %n, %w : tensor<64x64xf32> order tree<1> : !x -> !x
+  %b = nn.add %a, %n : !x
   kern.yield %b : !x
+}
+
+// -----
+
+// An epilogue takes one row beside the sums.
+!x = tensor<?x64xf32, #nn.rows<token>>
+kern.func @k(%x: !x, %y: !x, %w: tensor<64x64xf32>) -> !x {
+  %a = nn.linear %x, %w : tensor<64x64xf32> order tree<1> : !x -> !x
+  %b = nn.add %a, %x : !x
+  // expected-error @below {{'nn.add' op reads rows that its kernel cannot hold; form-kernels should have cut it}}
+  %c = nn.add %b, %y : !x
+  kern.yield %c : !x
 }
 
 // -----

@@ -1,6 +1,6 @@
 //===- DescTest.cpp - Orders, layouts, arguments and keys of kernels ----------===//
 
-#include "k2c/Kernels/KernelDesc.h"
+#include "Lists.h"
 
 #include <gtest/gtest.h>
 
@@ -56,7 +56,7 @@ TEST(Operands, FollowTheOrderOfTheDescription) {
   LinearDesc d = linear(64, 96);
   EXPECT_EQ(names({"", d}), "x w y");
   d.normEps = 1e-6;
-  d.epilogue.bias = d.epilogue.weighted = d.epilogue.residual = true;
+  d.epilogue = test::epilogueOf(DType::F32, {LinearDesc::Bias, LinearDesc::SlotWeight, LinearDesc::Residual});
   d.grouped = true;
   d.slotsPerToken = 2;
   EXPECT_EQ(names({"", d}), "x norm w bias slot_weights residual plan y");

@@ -170,8 +170,8 @@ LinearDesc fusedLinear() {
   d.w = matrix(64, 32);
   d.order = {32, 1};
   d.normEps = 1e-6;
-  d.normWeight = d.epilogue.biasType = DType::F32;
-  d.epilogue.bias = d.epilogue.residual = true;
+  d.normWeight = d.biasType = DType::F32;
+  d.epilogue = epilogueOf(DType::F32, {LinearDesc::Bias, LinearDesc::Residual});
   return d;
 }
 
@@ -180,7 +180,8 @@ LinearDesc groupedLinear() {
   d.x = d.y = slots(32);
   d.w = matrix(32, 32, experts);
   d.order = {32, 1};
-  d.grouped = d.epilogue.weighted = true;
+  d.grouped = true;
+  d.epilogue = epilogueOf(DType::F32, {LinearDesc::SlotWeight});
   d.slotsPerToken = topK;
   return d;
 }

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "EmitTest.h"
+#include "Lists.h"
 
 namespace k2c::test {
 namespace {
@@ -65,7 +66,8 @@ LinearDesc linear(const Matrix &w, DType type = DType::F32) {
   desc.y = {RowSpace::Token, columns, columns + 1, type};
   desc.w = w;
   desc.order = {w.k, leafCount(w.k)};
-  desc.epilogue.gatedSilu = w.parts == 2;
+  if (w.parts == 2)
+    desc.epilogue = epilogueOf(type, {LinearDesc::UpSum});
   return desc;
 }
 

@@ -1,5 +1,6 @@
 //===- EmitDispatchTest.cpp - Emitted dispatch, gather, combine, grouped linears -----------------===//
 #include "EmitTest.h"
+#include "Lists.h"
 #include <numeric>
 
 namespace k2c::test {
@@ -86,8 +87,10 @@ void checkGrouped(const std::string &name, int64_t tokens, bool gatedSilu, bool 
   desc.y = rowsOf(columns, DType::F32, RowSpace::Slot);
   desc.w = Matrix{DType::BF16, experts, n, k, gatedSilu ? 2 : 1};
   desc.order = {k, leafCount(k)};
-  desc.epilogue.gatedSilu = gatedSilu;
-  desc.epilogue.weighted = weighted;
+  if (gatedSilu)
+    desc.epilogue = epilogueOf(DType::F32, {LinearDesc::UpSum});
+  if (weighted)
+    desc.epilogue = epilogueOf(DType::F32, {LinearDesc::SlotWeight});
   desc.grouped = true;
   desc.slotsPerToken = Routed::topK;
   Array x(DType::F32, random.vector(tokens * Routed::topK * k));

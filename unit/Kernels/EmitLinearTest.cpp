@@ -1,5 +1,6 @@
 //===- EmitLinearTest.cpp - Emitted linears have the bits of evaluate() --------------------------===//
 #include "EmitTest.h"
+#include "Lists.h"
 
 namespace k2c::test {
 namespace {
@@ -30,7 +31,7 @@ LinearDesc linear(DType x, DType w, int64_t n, int64_t k) {
 void check(const std::string &name, const LinearDesc &desc, std::vector<int64_t> rowCounts) {
   Random random;
   Array w = randomMatrix(desc.w, random), norm(desc.normWeight, random.vector(desc.x.width));
-  Array bias(desc.epilogue.biasType, random.vector(desc.w.n));
+  Array bias(desc.biasType, random.vector(desc.w.n));
   for (int64_t rows : rowCounts) {
     TestStep step(TestStep::plain(rows));
     Array x(desc.x.type, random.vector(rows * desc.x.stride)),
@@ -41,9 +42,9 @@ void check(const std::string &name, const LinearDesc &desc, std::vector<int64_t>
       if (desc.normEps > 0)
         args.push_back(norm.data());
       args.push_back(w.data());
-      if (desc.epilogue.bias)
+      if (desc.takes(LinearDesc::Bias))
         args.push_back(bias.data());
-      if (desc.epilogue.residual)
+      if (desc.takes(LinearDesc::Residual))
         args.push_back(residual.data());
       args.push_back(r[0].data());
       return args;
@@ -82,7 +83,7 @@ TEST_P(EmitLinear, PairsOfBf16TakeTheOddElementFirst) {
 TEST_P(EmitLinear, NormBiasAndResidual) {
   LinearDesc desc = linear(DType::F32, DType::BF16, 70, 192);
   desc.normEps = 1e-6;
-  desc.epilogue.bias = desc.epilogue.residual = true;
+  desc.epilogue = epilogueOf(DType::F32, {LinearDesc::Bias, LinearDesc::Residual});
   desc.residual = {RowSpace::Token, 70, 72, DType::F32};
   check("norm", desc, {1, 33, 500});
 }
@@ -91,7 +92,7 @@ TEST_P(EmitLinear, GatedSiluOnInterleavedPanels) {
   LinearDesc desc = linear(DType::F32, DType::BF16, 2 * 41, 96);
   desc.w.parts = 2;
   desc.y = rowsOf(41);
-  desc.epilogue.gatedSilu = desc.epilogue.bias = true;
+  desc.epilogue = epilogueOf(DType::F32, {LinearDesc::UpSum, LinearDesc::Bias, LinearDesc::UpBias});
   check("gated", desc, {1, 15});
 }
 
@@ -99,7 +100,7 @@ TEST_P(EmitLinear, GatedSiluKeepsTheRoundingOfBf16) {
   LinearDesc desc = linear(DType::BF16, DType::BF16, 2 * 48, 96);
   desc.w.parts = 2;
   desc.y = rowsOf(48, DType::BF16);
-  desc.epilogue.gatedSilu = true;
+  desc.epilogue = epilogueOf(DType::BF16, {LinearDesc::UpSum});
   check("gated_bf16", desc, {1, 15});
 }
 

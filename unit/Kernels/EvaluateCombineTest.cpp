@@ -1,5 +1,6 @@
 //===- EvaluateCombineTest.cpp - Dispatch, grouped linears, N5's tree ---------===//
 
+#include "Lists.h"
 #include "TestStep.h"
 #include <algorithm>
 #include <map>
@@ -67,8 +68,9 @@ TEST(GroupedLinear, ComputesEachSlotWithItsExpertAndWeight) {
   d.y = rowsOf(n, DType::F32, RowSpace::Slot);
   d.w = {DType::BF16, Moe::experts, n, k, 1};
   d.order = {k, 1};
-  d.grouped = d.epilogue.weighted = d.epilogue.bias = true;
-  d.epilogue.biasType = DType::F32;
+  d.epilogue = epilogueOf(DType::F32, {LinearDesc::Bias, LinearDesc::SlotWeight});
+  d.biasType = DType::F32;
+  d.grouped = true;
   d.slotsPerToken = Moe::topK;
   Array w = pack(d.w, [&](int64_t, int64_t, int64_t) { return random(); });
   Array bias(DType::F32, random.vector(Moe::experts * n));

@@ -95,14 +95,16 @@ TEST(LinearOrder, SubnormalsAreZeros) {
   EXPECT_EQ(outputOf({0x1p-100f, 1}, {0x1p-20f, 0}), 0x1p-120f);
 }
 
-TEST(LinearEpilogue, AppliesInTheDocumentedOrder) {
+TEST(LinearEpilogue, TakesSumsBiasWeightAndResidual) {
   constexpr int64_t k = 48, inner = 20, rows = 2;
   LinearDesc d = linearOf({rows, 2 * inner, k, DType::F32, DType::F32});
   d.y = rowsOf(inner, DType::BF16);
   std::vector<int32_t> plan{0, rows, 1, 0, 1, 0}; // one expert; slot 0 is token 1
   d.w.parts = 2;
   d.x.space = d.y.space = RowSpace::Slot;
-  d.epilogue = {true, true, true, true, DType::F32};
+  d.epilogue = epilogueOf(DType::BF16, {LinearDesc::UpSum, LinearDesc::Bias, LinearDesc::UpBias, LinearDesc::SlotWeight,
+                                        LinearDesc::Residual});
+  d.biasType = DType::F32;
   d.residual = rowsOf(inner, DType::BF16, RowSpace::Slot);
   d.grouped = true;
   Random random(3);
@@ -119,9 +121,9 @@ TEST(LinearEpilogue, AppliesInTheDocumentedOrder) {
         gate = std::fma(x[r * k + i], w[elementOf(d.w, 0, n, i)], gate);
         up = std::fma(x[r * k + i], w[elementOf(d.w, 0, inner + n, i)], up);
       }
-      gate = ofBf16(bf16Of(gate + bias[n]));
-      up = ofBf16(bf16Of(up + bias[inner + n]));
-      float value = k2rt_siluf(gate) * up * weights[1 - r];
+      gate = ofBf16(bf16Of((gate + bias[n]) * weights[1 - r]));
+      up = ofBf16(bf16Of((up + bias[inner + n]) * weights[1 - r]));
+      float value = k2rt_siluf(gate) * up;
       EXPECT_EQ(y[r * inner + n], ofBf16(bf16Of(ofBf16(bf16Of(value)) + residual[r * inner + n])));
     }
 }
@@ -132,7 +134,7 @@ TEST(LinearEpilogue, FusionKeepsTheRoundings) {
     LinearDesc fused = linearOf({rows, 2 * inner, k, type, DType::BF16});
     fused.w.parts = 2;
     fused.y = fused.residual = rowsOf(inner, type);
-    fused.epilogue.gatedSilu = fused.epilogue.residual = true;
+    fused.epilogue = epilogueOf(type, {LinearDesc::UpSum, LinearDesc::Residual});
     LinearDesc plain = linearOf({rows, 2 * inner, k, type, DType::BF16});
     RowwiseDesc act = gatedSilu(rowsOf(2 * inner, type), rowsOf(inner, type));
     RowwiseDesc add = addition(rowsOf(inner, type), rowsOf(inner, type), rowsOf(inner, type));

@@ -18,11 +18,12 @@ namespace {
 auto members(Rows &r) { auto &[a, b, c, d] = r; return std::tie(a, b, c, d); }
 auto members(Matrix &p) { auto &[a, b, c, d, e, f, g] = p; return std::tie(a, b, c, d, e, f, g); }
 auto members(Contraction &c) { auto &[a, b] = c; return std::tie(a, b); }
-auto members(Epilogue &p) { auto &[a, b, c, d, e] = p; return std::tie(a, b, c, d, e); }
 auto members(AttentionShape &s) { auto &[a, b, c, d, e] = s; return std::tie(a, b, c, d, e); }
 auto members(EmbedDesc &k) { auto &[a, b, c, d] = k; return std::tie(a, b, c, d); }
 auto members(RmsNormDesc &k) { auto &[a, b, c, d, e] = k; return std::tie(a, b, c, d, e); }
-auto members(LinearDesc &k) { auto &[a, b, c, d, e, f, g, h, i, j] = k; return std::tie(a, b, c, d, e, f, g, h, i, j); }
+auto members(LinearDesc &k) {
+  auto &[a, b, c, d, e, f, g, h, i, j, l] = k; return std::tie(a, b, c, d, e, f, g, h, i, j, l);
+}
 auto members(HeadLinearDesc &k) { auto &[a, b, c, d, e, f, g] = k; return std::tie(a, b, c, d, e, f, g); }
 auto members(RotaryDesc &k) { auto &[a, b, c, d, e, f, g, h] = k; return std::tie(a, b, c, d, e, f, g, h); }
 auto members(AppendDesc &k) { auto &[a, b, c] = k; return std::tie(a, b, c); }
@@ -100,7 +101,8 @@ template <class Desc> Desc whole() { return Desc(); }
 template <> LinearDesc whole() {
   LinearDesc linear;
   linear.normEps = 1e-6;
-  linear.epilogue.bias = linear.epilogue.residual = true;
+  linear.epilogue.append(ElementOp::Add, DType::F32, ElementTerm::input(LinearDesc::Bias),
+                         ElementTerm::input(LinearDesc::Residual));
   linear.w = scaled();
   return linear;
 }

@@ -43,20 +43,20 @@ TEST(Verify, AcceptsALinearAndNamesWhatIsWrongWithAnother) {
   d.slotsPerToken = 0;
   EXPECT_EQ(failure(d), "k: slots per token is 0, below 1");
   d = linear();
-  d.epilogue.residual = true;
+  d.epilogue = test::epilogueOf(DType::F32, {LinearDesc::Residual});
   d.residual = rowsOf(65);
   EXPECT_EQ(failure(d), "k: residual width is 65, but y width is 64");
 }
 
 TEST(Verify, GatedGroupedAndWeightedLinears) {
   LinearDesc d = linear();
-  d.epilogue.gatedSilu = true;
+  d.epilogue = test::epilogueOf(DType::F32, {LinearDesc::UpSum});
   EXPECT_EQ(failure(d), "k: w n is 64, but the output width is 128");
   d.y = rowsOf(32);
   EXPECT_EQ(failure(d), "k: gated epilogues and matrices of two parts come together");
   d.w.parts = 2;
   EXPECT_EQ(failure(d), "");
-  d.epilogue.weighted = true;
+  d.epilogue = test::epilogueOf(DType::F32, {LinearDesc::UpSum, LinearDesc::SlotWeight});
   EXPECT_EQ(failure(d), "k: slot weights need a grouped linear");
   d.grouped = true;
   EXPECT_EQ(failure(d), "k: grouped linears work on slots");
@@ -172,6 +172,9 @@ TEST(Verify, AListReadsWhatComesBeforeIt) {
   EXPECT_EQ(failure(d), "k: a step takes inputs, earlier steps and constants");
   d.list.steps[0].terms[1] = ElementTerm::step(0);
   EXPECT_EQ(failure(d), "k: a step takes inputs, earlier steps and constants");
+  LinearDesc fused = linear();
+  fused.epilogue.append(ElementOp::Round, DType::F32, ElementTerm::input(LinearDesc::epilogueInputs));
+  EXPECT_EQ(failure(fused), "k: a step takes inputs, earlier steps and constants");
 }
 
 TEST(Verify, AListEndsInTheTypeOfItsResult) {

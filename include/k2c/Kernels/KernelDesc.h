@@ -99,31 +99,30 @@ struct RmsNormDesc {
   int64_t width() const { return x.width / heads; }
 };
 
-/// What happens to a linear's f32 accumulators before they are rounded to y.type and stored, in this order. Fusion
-/// keeps the roundings of the ops it joins (N2): bit for bit, gatedSilu is a linear and silu(gate) * up, residual
-/// a linear and an addition.
-struct Epilogue {
-  bool bias = false;      ///< + bias[n]
-  bool gatedSilu = false; ///< gate, up rounded to y.type, silu(gate) * up: n / 2 columns; the matrix has two parts
-  bool weighted = false;  ///< * slot weight (N5), on the accumulator; grouped linears only
-  bool residual = false;  ///< rounded to y.type, + residual row
-  DType biasType = DType::BF16;
-};
-
-/// x, [norm weight], w, [bias], [slot weights], [residual], [plan] -> y: y[r][n] = sum_k x[r][k] * W[n][k].
-/// With `normEps` > 0 the rows are RMS-normalised (and rounded to x.type) on the way in, exactly as RmsNormDesc does.
+/// x, [norm weight], w, [bias], [slot weights], [residual], [plan] -> y: y[r][n] = sum_k x[r][k] * W[n][k], on which
+/// `epilogue` works before it is stored: the steps of the ops that are joined, bit for bit (N2). Without steps the sum
+/// is rounded to y.type. With `normEps` > 0 the rows are RMS-normalised (and rounded to x.type) on the way in, exactly
+/// as RmsNormDesc does. An element of y is made of the sum of a column in each
+/// part of the matrix (gate and up).
 /// Grouped: rows are slots sorted by expert, matrix = expert, `plan` is DispatchDesc's result and the slot weights are
 /// SelectDesc's [token][topK], read at the route of the slot. slotsPerToken = topK.
 struct LinearDesc {
+  /// What the epilogue takes, by its number there: the f32 sum (gated: of gate and of up), bias[matrix][n] of the
+  /// column (gated: of gate and of up), the slot's weight (N5; grouped linears only), the residual row.
+  enum Input : int64_t { Sum, UpSum, Bias, UpBias, SlotWeight, Residual };
+  static constexpr int64_t epilogueInputs = Residual + 1;
+
   Rows x, y;
   Matrix w;
   Contraction order;
   double normEps = 0;
   DType normWeight = DType::BF16;
-  Epilogue epilogue;
+  Elementwise epilogue;
+  DType biasType = DType::BF16;
   Rows residual;
   bool grouped = false;
   int64_t slotsPerToken = 1;
+  bool takes(Input input) const { return epilogue.takesInput(input); }
 };
 
 /// x [rows][heads][k], w (matrix = head) -> y [rows][heads][n]: one linear a head (absorb_query, expand_output).

@@ -1,9 +1,7 @@
 //===- Linear.cpp - Linears: all rows, the slots of an expert, one matrix a head -----------===//
 //
 // An item is a block of rows (or an expert's slots) x one panel; row tiles of `mr` rows go through PanelContraction,
-// and the epilogue works on the finished sums, row by row, before they are stored:
-//
-//   sums (+ bias) (silu(gate) * up) (* slot weight) -> round -> (+ residual) -> round -> y
+// and the epilogue, a list of element operations, works on the finished sums, vector by vector, before they are stored.
 //
 //===----------------------------------------------------------------------===//
 #include "Contraction.h"
@@ -79,9 +77,9 @@ struct LinearArguments {
     x = argument(true);
     norm = argument(d.normEps > 0);
     w = argument(true);
-    bias = argument(d.epilogue.bias);
-    slotWeights = argument(d.epilogue.weighted);
-    residual = argument(d.epilogue.residual);
+    bias = argument(d.takes(LinearDesc::Bias));
+    slotWeights = argument(d.takes(LinearDesc::SlotWeight));
+    residual = argument(d.takes(LinearDesc::Residual));
     if (d.grouped)
       plan = Plan::of(b, argument(true), d.w.count, d.slotsPerToken);
     y = argument(true);
@@ -92,7 +90,7 @@ class LinearEmitter {
 public:
   LinearEmitter(KernelBuilder &b, const LinearDesc &d, const TileConfig &tile)
       : b(b), d(d), tile(tile), arguments(b, d), input(d.x),
-        contraction(b, staged(), d.w, d.order, tile, d.epilogue.gatedSilu) {}
+        contraction(b, staged(), d.w, d.order, tile, d.w.parts == 2) {}
 
   void emit() { d.grouped ? emitGrouped() : emitBlocks(); }
 
@@ -116,13 +114,10 @@ private:
   /// With a panel or two.
   void emitTile(Value x, const Tile &at, Value matrix, Value panel, int64_t panels);
   void finishRow(Value row, Value inTile, Value matrix, Value panel, Value pass, Value ofPair);
-  Value finishVector(Value inTile, Value ofPair, int64_t v, Value biasRow, Value column, Value slotWeight);
   Value variantOf(Value rows) {
     Value few = b.select(b.compare(Compare::Le, rows, 1), b.constant(b.i32(), OneRow), b.constant(b.i32(), FewRows));
     return b.select(b.compare(Compare::Ge, rows, tile.mr), b.constant(b.i32(), FullTiles), few);
   }
-  int64_t resultColumns() const { return d.epilogue.gatedSilu ? d.w.n / 2 : d.w.n; }
-  int64_t resultVectors() const { return d.epilogue.gatedSilu ? tile.nrVectors / 2 : tile.nrVectors; }
 
   KernelBuilder &b;
   const LinearDesc &d;
@@ -232,47 +227,38 @@ void LinearEmitter::emitTile(Value x, const Tile &at, Value matrix, Value panel,
 /// The epilogue of one row of the tile. Panel column c is column panel * 32 + c, or panel * 16 + c of gate and of up.
 /// `ofPair`: which of the panels that were multiplied together.
 void LinearEmitter::finishRow(Value row, Value inTile, Value matrix, Value panel, Value pass, Value ofPair) {
-  const Epilogue &epilogue = d.epilogue;
-  int64_t ofPanel = panelColumns / d.w.parts;
-  Value slotWeight;
-  if (epilogue.weighted) {
-    Value route = d.grouped ? b.extend(b.loadI32(arguments.plan.routeOfSlot, row)) : row;
+  int64_t columns = d.y.width, vectors = tile.nrVectors / d.w.parts, ofPanel = panelColumns / d.w.parts;
+  Value slotWeight, biasRow;
+  if (arguments.slotWeights) {
+    Value route = b.extend(b.loadI32(arguments.plan.routeOfSlot, row));
     slotWeight = b.splat(b.loadFloats(b.at(arguments.slotWeights, route, DType::F32), DType::F32, 0), tile.lanes);
   }
-  Value biasRow;
-  if (epilogue.bias)
-    biasRow = b.at(arguments.bias, b.mul(matrix, d.w.n), epilogue.biasType);
-  for (int64_t v = 0; v < resultVectors(); ++v) {
-    Value column = b.add(b.mul(panel, ofPanel), contraction.column(pass, v));
-    Value mask;
-    if (resultColumns() % (resultVectors() * tile.lanes) != 0 || resultColumns() % ofPanel != 0)
-      mask = b.firstLanes(tile.lanes, b.sub(b.constant(resultColumns()), column));
+  if (arguments.bias)
+    biasRow = b.at(arguments.bias, b.mul(matrix, d.w.n), d.biasType);
+  for (int64_t v = 0; v < vectors; ++v) {
+    Value column = b.add(b.mul(panel, ofPanel), contraction.column(pass, v)), mask;
+    if (columns % (vectors * tile.lanes) != 0 || columns % ofPanel != 0)
+      mask = b.firstLanes(tile.lanes, b.sub(b.constant(columns), column));
     Chunk chunk{column, tile.lanes, mask};
-    Value sum = finishVector(inTile, ofPair, v, biasRow, column, slotWeight);
-    if (epilogue.residual) {
-      Value residual = b.loadFloats(b.row(arguments.residual, d.residual, row), d.residual.type, chunk);
-      sum = b.fadd(b.rounded(sum, d.y.type), residual);
-    }
-    b.storeFloats(sum, b.row(arguments.y, d.y, row), d.y.type, chunk);
+    Value result = emitElementwise(b, d.epilogue, tile.lanes, [&](int64_t input) -> Value {
+      switch (LinearDesc::Input(input)) {
+      case LinearDesc::Sum:
+        return contraction.sum(inTile, v, ofPair);
+      case LinearDesc::UpSum:
+        return contraction.sum(inTile, v + vectors, ofPair);
+      case LinearDesc::Bias:
+        return b.loadFloats(biasRow, d.biasType, chunk);
+      case LinearDesc::UpBias:
+        return b.loadFloats(b.at(biasRow, columns, d.biasType), d.biasType, chunk);
+      case LinearDesc::SlotWeight:
+        return slotWeight;
+      case LinearDesc::Residual:
+        return b.loadFloats(b.row(arguments.residual, d.residual, row), d.residual.type, chunk);
+      }
+      return {};
+    });
+    b.storeFloats(result, b.row(arguments.y, d.y, row), d.y.type, chunk);
   }
-}
-
-Value LinearEmitter::finishVector(Value inTile, Value ofPair, int64_t v, Value biasRow, Value column,
-                                  Value slotWeight) {
-  auto sumOf = [&](int64_t vector, int64_t firstColumn) {
-    Value sum = contraction.sum(inTile, vector, ofPair);
-    if (!biasRow)
-      return sum;
-    Value from = b.add(column, firstColumn);
-    Value mask = b.firstLanes(tile.lanes, b.sub(b.constant(firstColumn + resultColumns()), from));
-    return b.fadd(sum, b.loadFloats(biasRow, d.epilogue.biasType, Chunk{from, tile.lanes, mask}));
-  };
-  Value value = sumOf(v, 0);
-  if (d.epilogue.gatedSilu) {
-    Value up = b.rounded(sumOf(v + resultVectors(), resultColumns()), d.y.type);
-    value = b.fmul(emitSilu(b, b.rounded(value, d.y.type)), up);
-  }
-  return slotWeight ? b.fmul(value, slotWeight) : value;
 }
 
 } // namespace

@@ -54,7 +54,8 @@ Value emitSigmoid(KernelBuilder &b, Value x) {
   return b.fdiv(one, b.fadd(one, emitExp(b, b.fneg(x))));
 }
 
-Value emitSilu(KernelBuilder &b, Value x) {
+/// x / (1 + e^-x).
+static Value emitSilu(KernelBuilder &b, Value x) {
   Value one = b.constantFloat(x.getType(), 1.0f);
   return b.fdiv(x, b.fadd(one, emitExp(b, b.fneg(x))));
 }

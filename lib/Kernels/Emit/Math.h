@@ -10,8 +10,6 @@ namespace k2c::emit {
 Value emitExp(KernelBuilder &b, Value x);
 /// 1 / (1 + e^-x).
 Value emitSigmoid(KernelBuilder &b, Value x);
-/// x / (1 + e^-x).
-Value emitSilu(KernelBuilder &b, Value x);
 /// The result of `list` on `lanes` elements (0: a scalar) but for the last rounding, which storing does. input(i) makes
 /// the f32 of input i; it is called once for each, where the input is first taken.
 Value emitElementwise(KernelBuilder &b, const Elementwise &list, int64_t lanes,

@@ -1,6 +1,5 @@
 //===- EvaluateLinear.cpp - Contractions with packed weights ------------------===//
 #include "Evaluation.h"
-#include "k2rt/polynomials.h"
 #include <algorithm>
 
 namespace k2c::evaluation {
@@ -23,9 +22,9 @@ struct Linear {
     x = args.pointer();
     norm = d.normEps > 0 ? args.pointer() : nullptr;
     w = args.pointer();
-    bias = d.epilogue.bias ? args.pointer() : nullptr;
-    slotWeights = d.epilogue.weighted ? args.array<float>() : nullptr;
-    residual = d.epilogue.residual ? args.pointer() : nullptr;
+    bias = d.takes(LinearDesc::Bias) ? args.pointer() : nullptr;
+    slotWeights = d.takes(LinearDesc::SlotWeight) ? args.array<float>() : nullptr;
+    residual = d.takes(LinearDesc::Residual) ? args.pointer() : nullptr;
     plan = d.grouped ? args.pointer() : nullptr;
     y = args.pointer();
   }
@@ -37,18 +36,25 @@ struct Linear {
     return values;
   }
 
-  float biased(float sum, int64_t matrix, int64_t column) const {
-    return bias ? sum + load(bias, matrix * desc.w.n + column, desc.epilogue.biasType) : sum;
-  }
-
-  float gate(float gate, float up) const { return k2rt_siluf(roundTo(desc.y.type, gate)) * roundTo(desc.y.type, up); }
-
-  void finish(float value, int64_t row, int64_t column, const float *weight) const {
-    if (weight)
-      value = value * *weight;
-    value = roundTo(desc.y.type, value);
-    if (residual)
-      value = value + load(residual, row * desc.residual.stride + column, desc.residual.type);
+  /// An element of y, whose sum, or sums of gate and up, are `sums`.
+  void finish(const float *sums, int64_t row, int64_t column, int64_t matrix, const int32_t *routes) const {
+    auto biasOf = [&](int64_t n) { return load(bias, matrix * desc.w.n + n, desc.biasType); };
+    float value = elementOf(desc.epilogue, [&](int64_t input) {
+      switch (LinearDesc::Input(input)) {
+      case LinearDesc::Sum:
+      case LinearDesc::UpSum:
+        return sums[input];
+      case LinearDesc::Bias:
+        return biasOf(column);
+      case LinearDesc::UpBias:
+        return biasOf(desc.y.width + column);
+      case LinearDesc::SlotWeight:
+        return slotWeights[routes[row]];
+      case LinearDesc::Residual:
+        return load(residual, row * desc.residual.stride + column, desc.residual.type);
+      }
+      return 0.0f;
+    });
     store(y, row * desc.y.stride + column, desc.y.type, value);
   }
 
@@ -57,18 +63,16 @@ struct Linear {
     std::vector<std::vector<float>> inputs;
     for (int64_t row = begin; row < end; ++row)
       inputs.push_back(input(row));
-    bool pairs = takesPairs(desc.x, desc.w), gated = desc.epilogue.gatedSilu;
-    int64_t columns = gated ? desc.w.n / 2 : desc.w.n;
-    for (int64_t n = 0; n < columns; ++n) {
-      std::vector<float> first = loadColumn(w, layout, matrix, n), second;
-      if (gated)
-        second = loadColumn(w, layout, matrix, columns + n);
+    bool pairs = takesPairs(desc.x, desc.w);
+    for (int64_t n = 0; n < desc.y.width; ++n) {
+      std::vector<float> columns[2];
+      for (int64_t i = 0; i < desc.w.parts; ++i)
+        columns[i] = loadColumn(w, layout, matrix, i * desc.y.width + n);
       for (int64_t row = begin; row < end; ++row) {
-        const float *in = inputs[row - begin].data();
-        float value = biased(contract(in, first.data(), desc.order, pairs), matrix, n);
-        if (gated)
-          value = gate(value, biased(contract(in, second.data(), desc.order, pairs), matrix, columns + n));
-        finish(value, row, n, slotWeights ? slotWeights + routes[row] : nullptr);
+        float sums[2] = {};
+        for (int64_t i = 0; i < desc.w.parts; ++i)
+          sums[i] = contract(inputs[row - begin].data(), columns[i].data(), desc.order, pairs);
+        finish(sums, row, n, matrix, routes);
       }
     }
   }

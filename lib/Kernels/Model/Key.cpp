@@ -96,11 +96,10 @@ void write(KeyWriter &k, const LinearDesc &d) {
     k.field("norm_eps", d.normEps);
     k.field("norm", d.normWeight);
   }
-  if (d.epilogue.bias)
-    k.field("bias", d.epilogue.biasType);
-  k.field("gated", int64_t(d.epilogue.gatedSilu));
-  k.field("weighted", int64_t(d.epilogue.weighted));
-  if (d.epilogue.residual)
+  k.field(d.epilogue);
+  if (d.takes(LinearDesc::Bias))
+    k.field("bias", d.biasType);
+  if (d.takes(LinearDesc::Residual))
     k.field("residual", d.residual);
   k.field("grouped", int64_t(d.grouped));
   k.field("slots", d.slotsPerToken);

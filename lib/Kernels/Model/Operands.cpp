@@ -75,11 +75,11 @@ struct ArgumentList {
     if (d.normEps > 0)
       weight("norm", d.x.width, d.normWeight);
     weight("w", d.w);
-    if (d.epilogue.bias)
-      weight("bias", d.w.count * d.w.n, d.epilogue.biasType);
-    if (d.epilogue.weighted)
+    if (d.takes(LinearDesc::Bias))
+      weight("bias", d.w.count * d.w.n, d.biasType);
+    if (d.takes(LinearDesc::SlotWeight))
       rows("slot_weights", Rows{RowSpace::Token, d.slotsPerToken, d.slotsPerToken, DType::F32}, Effect::reads());
-    if (d.epilogue.residual)
+    if (d.takes(LinearDesc::Residual))
       rows("residual", d.residual, Effect::reads());
     if (d.grouped)
       plan(Role::Plan, d.w.count, d.slotsPerToken, Effect::reads());

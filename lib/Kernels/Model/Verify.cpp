@@ -83,14 +83,15 @@ public:
   void operator()(const LinearDesc &d) {
     rows("x", d.x);
     rows("y", d.y);
-    const Epilogue &e = d.epilogue;
-    matrices("w", d.w, d.grouped ? d.w.count : 1, e.gatedSilu ? 2 * d.y.width : d.y.width, d.x.width);
+    int64_t columns = d.takes(LinearDesc::UpSum) ? 2 * d.y.width : d.y.width;
+    matrices("w", d.w, d.grouped ? d.w.count : 1, columns, d.x.width);
     order(d.order, d.x.width);
-    that(e.gatedSilu == (d.w.parts == 2), "gated epilogues and matrices of two parts come together");
+    list(d.epilogue, LinearDesc::epilogueInputs, d.y.type);
+    that(d.takes(LinearDesc::UpSum) == (d.w.parts == 2), "gated epilogues and matrices of two parts come together");
     that(!d.grouped || (d.x.space == RowSpace::Slot && d.y.space == RowSpace::Slot), "grouped linears work on slots");
-    that(!e.weighted || d.grouped, "slot weights need a grouped linear");
+    that(!d.takes(LinearDesc::SlotWeight) || d.grouped, "slot weights need a grouped linear");
     atLeast("slots per token", d.slotsPerToken, 1);
-    if (e.residual) {
+    if (d.takes(LinearDesc::Residual)) {
       rows("residual", d.residual);
       equal("residual width", d.residual.width, "y width", d.y.width);
     }
