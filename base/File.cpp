@@ -112,11 +112,13 @@ Status readAll(int descriptor, const std::string &path, int64_t limitBytes, k2rt
 } // namespace
 
 MappedFile::MappedFile(MappedFile &&other) noexcept
-    : where(std::move(other.where)), base(std::exchange(other.base, nullptr)), bytes(std::exchange(other.bytes, 0)) {}
+    : where(std::move(other.where)), base(std::exchange(other.base, nullptr)), begin(other.begin),
+      bytes(std::exchange(other.bytes, 0)) {}
 
 MappedFile &MappedFile::operator=(MappedFile &&other) noexcept {
   std::swap(where, other.where);
   std::swap(base, other.base);
+  std::swap(begin, other.begin);
   std::swap(bytes, other.bytes);
   return *this;
 }
@@ -138,14 +140,39 @@ Expected<MappedFile> MappedFile::open(const std::string &folder, const std::stri
                    "copy the file again or run k2c pack");
   MappedFile mapped;
   mapped.where = path;
-  if (facts.st_size == 0)
-    return mapped;
-  void *base = ::mmap(nullptr, static_cast<size_t>(facts.st_size), PROT_READ, MAP_SHARED, file->number, 0);
-  if (base == MAP_FAILED)
-    return systemError(path, "cannot map " + std::to_string(facts.st_size) + " bytes", errno);
-  mapped.base = base;
-  mapped.bytes = facts.st_size;
+  if (Status done = mapped.map(file->number, 0, facts.st_size); !done)
+    return done.takeError();
   return mapped;
+}
+
+Expected<MappedFile> MappedFile::openPart(const std::string &folder, const std::string &relative, int64_t offset,
+                                          int64_t bytes) {
+  struct stat facts;
+  Expected<Descriptor> file = openBeneath(folder, relative, facts);
+  if (!file)
+    return file.takeError();
+  MappedFile mapped;
+  mapped.where = folder + "/" + relative;
+  if (facts.st_size < offset + bytes)
+    return badFile(mapped.where,
+                   "has " + std::to_string(facts.st_size) + " bytes, the index names " +
+                       std::to_string(offset + bytes) + " of them",
+                   "copy the file again or run k2c pack");
+  if (Status done = mapped.map(file->number, offset, bytes); !done)
+    return done.takeError();
+  return mapped;
+}
+
+Status MappedFile::map(int descriptor, int64_t offset, int64_t length) {
+  if (length == 0)
+    return {};
+  void *address = ::mmap(nullptr, static_cast<size_t>(length), PROT_READ, MAP_SHARED, descriptor, offset);
+  if (address == MAP_FAILED)
+    return systemError(where, "cannot map " + std::to_string(length) + " bytes", errno);
+  base = address;
+  begin = offset;
+  bytes = length;
+  return {};
 }
 
 Expected<std::string> readBundleFile(const std::string &folder, const std::string &relative, int64_t limitBytes) {

@@ -12,7 +12,8 @@ namespace k2c {
 /// What one huge page of anonymous memory or of the page cache holds.
 constexpr int64_t hugePageBytes = int64_t(2) << 20;
 
-/// A regular file mapped MAP_SHARED for reading; processes that map the same file share its pages. Move-only.
+/// A regular file, or a part of one, mapped MAP_SHARED for reading; processes that map the same file share its pages.
+/// Move-only.
 class MappedFile {
 public:
   MappedFile() = default;
@@ -23,17 +24,25 @@ public:
   /// Maps all of `folder`/`relative`. Refuses: an empty, absolute or ".." path, a symbolic link below `folder`, what is
   /// not a regular file, and a size other than `expectedBytes` (negative: any).
   static Expected<MappedFile> open(const std::string &folder, const std::string &relative, int64_t expectedBytes);
+  /// Maps bytes [offset, offset + bytes) under the same rules, refusing a file that ends before them. `offset`: whole
+  /// pages.
+  static Expected<MappedFile> openPart(const std::string &folder, const std::string &relative, int64_t offset,
+                                       int64_t bytes);
 
-  /// Page aligned; null for an empty file.
+  /// Page aligned; null where there are no bytes.
   const void *data() const { return base; }
   int64_t size() const { return bytes; }
+  /// Where in the file data() is.
+  int64_t offset() const { return begin; }
   /// Where it was opened, for messages.
   const std::string &path() const { return where; }
 
 private:
+  Status map(int descriptor, int64_t offset, int64_t length);
+
   std::string where;
   void *base = nullptr;
-  int64_t bytes = 0;
+  int64_t begin = 0, bytes = 0;
 };
 
 /// Reads all of `folder`/`relative` under the same rules, refusing more than `limitBytes`.

@@ -175,9 +175,22 @@ JsonFields JsonFields::object(const char *key) {
 
 std::vector<JsonFields> JsonFields::objects(const char *key, size_t mostElements) {
   std::vector<JsonFields> views;
+  for (std::optional<JsonFields> &view : objectsOrNulls(key, mostElements)) {
+    if (!view)
+      fail(indexed(key, views.size()), "is not an object");
+    views.push_back(view.value_or(*this));
+  }
+  return views;
+}
+
+std::vector<std::optional<JsonFields>> JsonFields::objectsOrNulls(const char *key, size_t mostElements) {
+  std::vector<std::optional<JsonFields>> views;
   if (const json *values = list(key, mostElements))
-    for (const json &value : *values)
-      views.emplace_back(value, place + indexed(key, views.size()) + ".", *error);
+    for (const json &value : *values) {
+      views.emplace_back();
+      if (!value.is_null())
+        views.back().emplace(value, place + indexed(key, views.size() - 1) + ".", *error);
+    }
   return views;
 }
 

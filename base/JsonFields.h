@@ -9,6 +9,7 @@
 #include "base/Error.h"
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,6 +44,8 @@ public:
   JsonFields object(const char *key);
   /// A required list of at most `mostElements` objects.
   std::vector<JsonFields> objects(const char *key, size_t mostElements);
+  /// The same of objects and nulls, which are none.
+  std::vector<std::optional<JsonFields>> objectsOrNulls(const char *key, size_t mostElements);
   /// The value of `key` as JSON text, "{}" when absent.
   std::string raw(const char *key) const;
 

@@ -102,7 +102,8 @@ void experts(benchmark::State &state, bool down) {
     plan.push_back(int32_t(i % slots));
   Buffer x = Buffer::random(DType::BF16, slots * k, 1), w = Buffer::random(DType::BF16, d.w.elements(), 2);
   Buffer weights = Buffer::random(DType::F32, slots, 3), y(slots * columns * byteWidth(DType::BF16));
-  std::vector<void *> args = {x.data(), w.data()};
+  ExpertTable table(d.w, w.data());
+  std::vector<void *> args = {x.data(), table.data()};
   if (down)
     args.push_back(weights.data());
   args.insert(args.end(), {plan.data(), y.data()});

@@ -19,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     return 0;
   k2c::PackOptions options;
   options.threads = 1;
-  (void)bool(k2c::packInto(folder.path, tensors, options));
+  (void)bool(k2c::packWeights(*map, tensors, folder.path, options));
   (void)bool(k2c::removeStrayBlobs(folder.path));
   return 0;
 }

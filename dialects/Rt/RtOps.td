@@ -133,21 +133,25 @@ def Rt_WeightSlotsOp : Rt_Op<"weight_slots", [Symbol]> {
   let description = [{
     Slots `first`, `first` + 1, ... hold the packed weights of the `count` layers of `family`, ascending, in `layout`;
     one slot takes `bytes`. A family that is not layered has one slot, one that is read in two layouts two sets of
-    slots. `share` says how a launch cuts a slot among workers: `groups` of `items` of `item_bytes` (k2rt/share.h);
-    without it all workers read all of it.
+    slots. `share` says how a launch cuts a slot among workers: `items` of `item_bytes` (k2rt/share.h); without it all
+    workers read all of it. Routed `experts` are so many matrices, each with that share and at an address of its own:
+    the slot is a table of these.
 
     ```mlir
     rt.weight_slots @qa.panels of @qa first 12 count 3 bytes 6144 layout #rt.panels<bf16, matrices = 1, n = 48, k = 64>
-        share groups 1 items 2 item_bytes 3072
+        share items 2 item_bytes 3072
+    rt.weight_slots @up.panels of @up first 15 count 1 bytes 24576
+        layout #rt.panels<bf16, matrices = 8, n = 24, k = 48> experts 8 share items 1 item_bytes 3072
     ```
-    [C1] first is not negative, count and bytes are positive. [C2] groups, items and item_bytes are positive.
+    [C1] first is not negative, count and bytes are positive. [C2] items and item_bytes are positive. [C3] experts
+    are as many as the layout's matrices.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$family, Rt_Int:$first, Rt_Int:$count, Rt_Int:$bytes,
-                       Rt_Layout:$layout, OptionalAttr<Rt_Int>:$groups, OptionalAttr<Rt_Int>:$items,
+                       Rt_Layout:$layout, OptionalAttr<Rt_Int>:$experts, OptionalAttr<Rt_Int>:$items,
                        OptionalAttr<Rt_Int>:$item_bytes);
   let assemblyFormat = [{
     $sym_name `of` $family `first` $first `count` $count `bytes` $bytes `layout` $layout
-    (`share` `groups` $groups^ `items` $items `item_bytes` $item_bytes)? attr-dict
+    (`experts` $experts^)? (`share` `items` $items^ `item_bytes` $item_bytes)? attr-dict
   }];
   let hasVerifier = 1;
 }
@@ -218,6 +222,7 @@ def Rt_WeightOp : Rt_Value<"weight", "getFamily()", [DeclareOpInterfaceMethods<S
   let summary = "The packed weights of a family in a layer";
   let description = [{
     The base address of slot first + ordinal, the position of the layer among the family's; without one, of slot first.
+    Of routed experts, it is that of their table.
 
     ```mlir
     %w = rt.weight @qa[%o]

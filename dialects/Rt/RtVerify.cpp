@@ -74,17 +74,20 @@ LogicalResult RowMajorAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
-/// [C1], [C2] of weight_slots.
+/// [C1] to [C3] of weight_slots.
 LogicalResult WeightSlotsOp::verify() {
   if (getFirst() < 0)
     return emitOpError("[C1] expects a first slot that is not negative, got ") << getFirst();
   if (getCount() <= 0 || getBytes() <= 0)
     return emitOpError("[C1] expects a positive count and size, got ") << getCount() << " and " << getBytes();
-  if (!getGroups())
-    return success();
-  for (int64_t size : {*getGroups(), *getItems(), *getItemBytes()})
-    if (size <= 0)
-      return emitOpError("[C2] expects positive groups, items and item_bytes, got ") << size;
+  for (std::optional<int64_t> size : {getItems(), getItemBytes()})
+    if (size && *size <= 0)
+      return emitOpError("[C2] expects positive items and item_bytes, got ") << *size;
+  auto panels = dyn_cast<PanelsAttr>(getLayout());
+  auto rows = dyn_cast<RowsAttr>(getLayout());
+  const int64_t matrices = panels ? panels.getMatrices() : rows ? rows.getMatrices() : 0;
+  if (getExperts() && (*getExperts() <= 0 || *getExperts() != matrices))
+    return emitOpError("[C3] expects a matrix for each of ") << *getExperts() << " experts, got " << matrices;
   return success();
 }
 

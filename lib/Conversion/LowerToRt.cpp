@@ -42,7 +42,7 @@ std::optional<Streamed> streamedWeight(const KernelDesc &desc, WeightLayout weig
   if (!std::holds_alternative<LinearDesc>(desc.body) && !std::holds_alternative<HeadLinearDesc>(desc.body))
     return std::nullopt;
   for (auto [index, operand] : llvm::enumerate(operands(desc)))
-    if (k2rt_share share = weightShare(desc, operand, weights); share.items > 0 && share.groups == 1)
+    if (k2rt_share share = weightShare(desc, operand, weights); share.items > 0 && share.experts == 0)
       return Streamed{int64_t(index), share};
   return std::nullopt;
 }

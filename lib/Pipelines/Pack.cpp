@@ -58,15 +58,19 @@ std::vector<std::string> ignoredKeys(const json &manifest) {
 }
 
 /// What the folder of the checkpoint adds to a manifest that was made without it.
-void addFolderFacts(json &manifest, const ModelSpec &spec, int64_t tokenizer) {
+void addFolderFacts(json &manifest, const ModelSpec &spec, int64_t tokenizer, int64_t experts) {
   int64_t groups = 1;
   for (const json &plane : manifest["cache"])
     if (auto group = plane.find("group"); plane.is_object() && group != plane.end() && group->is_number_integer())
       groups = std::max(groups, group->get<int64_t>() + 1);
   const json &limits = manifest["limits"];
-  k2rt_limits runtime{limits["step_tokens"],      limits["max_sequences"],
-                      limits["max_context"],      groups,
-                      manifest["model"]["vocab"], tokenizer};
+  k2rt_limits runtime{limits["step_tokens"],
+                      limits["max_sequences"],
+                      limits["max_context"],
+                      groups,
+                      manifest["model"]["vocab"],
+                      tokenizer,
+                      experts};
   json &reserve = manifest["memory"]["reserve_bytes"], &peak = manifest["predicted"]["peak_bytes"];
   int64_t needed = k2rt_reserve_bytes(&runtime);
   peak = peak.get<int64_t>() - reserve.get<int64_t>() + needed;
@@ -147,14 +151,17 @@ Status packBundle(const std::string &bundle, const std::string &source, const st
   Expected<std::vector<std::string>> changed = copyModelFiles(*folder, bundle);
   if (!changed)
     return changed.takeError();
-  addFolderFacts(manifest, *spec, tokenizerBytes(bundle));
+  Expected<WeightMap> map = readWeightMap(bundle);
+  if (!map)
+    return map.takeError();
+  addFolderFacts(manifest, *spec, tokenizerBytes(bundle), map->experts());
   if (Status status = replaceTextFile(manifestPath, jsonText(manifest, 2) + "\n"); !status)
     return status;
   PackOptions pack;
   pack.sharedFolder = blobStore;
   if (progress)
     pack.progress = [&](int64_t done, int64_t total) { progress("weights", done, total); };
-  if (Expected<PackReport> report = packInto(bundle, CheckpointTensors(std::move(*checkpoint)), pack); !report)
+  if (Expected<PackReport> report = packWeights(*map, CheckpointTensors(std::move(*checkpoint)), bundle, pack); !report)
     return report.takeError();
   changed->insert(changed->end(), {"manifest.json", "weights/index.json"});
   return updateBundleFiles(bundle, *changed);

@@ -72,7 +72,7 @@ std::vector<SlotShares> slotShares(ModuleOp module) {
   std::vector<SlotShares> shares;
   for (rt::WeightSlotsOp slots : slotsInOrder(module))
     appendShare(shares, slots.getCount(),
-                {slots.getGroups().value_or(1), slots.getItems().value_or(0), slots.getItemBytes().value_or(0)});
+                {slots.getExperts().value_or(0), slots.getItems().value_or(0), slots.getItemBytes().value_or(0)});
   return shares;
 }
 

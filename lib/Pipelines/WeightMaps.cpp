@@ -82,8 +82,8 @@ WeightMap weightMapOf(ModuleOp runtime, const ModelSpec &spec) {
       slot.transform = ropeTableOf(spec.rope, table.getTensorType().getDimSize(0));
       map.slots.push_back(std::move(slot));
     } else {
-      appendSlots(map, familyOf(symbols.lookup<nn::WeightsOp>(slots.getFamily()), spec),
-                  transformOf(slots.getLayout()));
+      appendSlots(map, familyOf(symbols.lookup<nn::WeightsOp>(slots.getFamily()), spec), transformOf(slots.getLayout()),
+                  slots.getExperts().value_or(0));
     }
   }
   return map;

@@ -23,6 +23,15 @@ std::vector<CachePlane> cachePlanes(const ModelSpec &spec, const Limits &limits,
   return planes;
 }
 
+/// Routed experts of all weight slots.
+static int64_t expertsOf(const ModelSpec &spec) {
+  int64_t experts = 0;
+  for (const WeightFamily &family : spec.weights)
+    if (family.shape.size() > 1)
+      experts += family.layerCount() * family.experts;
+  return experts;
+}
+
 MemoryCertificate MemoryModel::certify(const Limits &limits) const {
   MemoryCertificate memory;
   for (const PlannedOperand &operand : operandsOf(spec, expandedFrom, limits))
@@ -32,8 +41,8 @@ MemoryCertificate MemoryModel::certify(const Limits &limits) const {
   memory.arena = measured.arena;
   memory.scratch = measured.scratchPerWorker * device.cores;
   memory.logits = Bytes(limits.wantRows() * spec.vocab * 4);
-  k2rt_limits runtime{limits.stepTokens, limits.maxSequences,         limits.maxContext, 1,
-                      spec.vocab,        measured.tokenizerFile.value};
+  k2rt_limits runtime{limits.stepTokens, limits.maxSequences,          limits.maxContext, 1,
+                      spec.vocab,        measured.tokenizerFile.value, expertsOf(spec)};
   memory.reserve = Bytes(k2rt_reserve_bytes(&runtime) + k2rt_worker_bytes(&runtime, device.cores));
   return memory;
 }

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "Operands.h"
 
+#include "k2c/Kernels/WeightShare.h"
 #include "k2c/Model/Layers.h"
 #include "k2c/Weights/WeightMap.h"
 #include <numeric>
@@ -16,9 +17,9 @@ namespace k2c::planner {
 
 static DType packedType(const WeightFamily &family) { return family.dtype == DType::BF16 ? DType::BF16 : DType::F32; }
 
-static PlannedOperand operand(std::string name, int64_t blobs, const Transform &transform, Use use,
-                              double multiplyAdds = 0) {
-  return {{std::move(name), blobs, Bytes(blobs * blobBytes(transform))}, use, multiplyAdds};
+static PlannedOperand operand(std::string name, int64_t slots, const Transform &transform, Use use,
+                              double multiplyAdds = 0, int64_t experts = 0) {
+  return {{std::move(name), slots, Bytes(slots * slotBytes(payloadBytes(transform), experts))}, use, multiplyAdds};
 }
 
 /// Blocks stay as stored. `rows` of W's rows begin anew with every matrix, head or slice, so that no scale straddles
@@ -58,11 +59,11 @@ static PlannedOperand plainOperand(const WeightFamily &family, int64_t headRows)
     return operand(family.id, 1, RowMajor{type, family.elements()}, Use::Lookup);
   if (family.shape.size() < 2)
     return operand(family.id, layers, RowMajor{type, parts * family.elements()}, Use::Every);
-  int64_t experts = std::max<int64_t>(1, family.experts);
+  int64_t matrices = std::max<int64_t>(1, family.experts);
   PanelLayout layout =
-      stored({type, experts, parts * family.shape[0], family.shape[1], parts == 2 ? 2 : 1}, family, headRows);
+      stored({type, matrices, parts * family.shape[0], family.shape[1], parts == 2 ? 2 : 1}, family, headRows);
   Use use = family.experts ? Use::Chosen : family.id == "head" ? Use::Logits : Use::Every;
-  return operand(family.id, layers, layout, use, double(layers * parts * family.elements()));
+  return operand(family.id, layers, layout, use, double(layers * parts * family.elements()), family.experts);
 }
 
 std::vector<PlannedOperand> operandsOf(const ModelSpec &spec, int64_t expandedFrom, const Limits &limits) {

@@ -54,12 +54,12 @@ void Numbering::add(FlatSymbolRefAttr family, const Operand &operand, const Kern
   nn::IndicesAttr layers = weights ? weights.getDomain("layer") : nn::IndicesAttr();
   const int64_t count = layers ? layers.size() : 1;
   const k2rt_share share = weightShare(reader, operand, matrices);
-  auto number = [&](int64_t value) { return share.items > 0 ? b.getI64IntegerAttr(value) : IntegerAttr(); };
+  auto number = [&](int64_t value) { return value > 0 ? b.getI64IntegerAttr(value) : IntegerAttr(); };
   StringRef suffix = isa<rt::PanelsAttr>(layout) ? ".panels" : isa<rt::RowsAttr>(layout) ? ".matrix" : ".rows";
   std::string name = (family.getValue() + suffix).str();
   rt::WeightSlotsOp::create(b, source->getLoc(), b.getStringAttr(name), family, b.getI64IntegerAttr(next),
                             b.getI64IntegerAttr(count), b.getI64IntegerAttr(weightBytes(operand, matrices)), layout,
-                            number(share.groups), number(share.items), number(share.item_bytes));
+                            number(share.experts), number(share.items), number(share.item_bytes));
   next += count;
 }
 

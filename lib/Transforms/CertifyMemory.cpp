@@ -2,7 +2,8 @@
 //
 // When kernels have tiles, weights slots and buffers offsets, every byte that the program takes is known:
 //
-//   weights   blobs of all slots, each rounded up to pages      cache    pages of all planes at the limits
+//   weights   all slots, each rounded up to pages, and each     cache    pages of all planes at the limits
+//             routed expert
 //   arena     mem.peak                                          scratch  what the most demanding kernel takes, a worker
 //   logits    f32 of all output rows
 //
@@ -15,6 +16,7 @@
 #include "k2c/Kernels/Describe.h"
 #include "k2c/Kernels/Emit.h"
 #include "k2c/Kernels/TileAttr.h"
+#include "k2c/Kernels/WeightShare.h"
 #include "k2c/Transforms/Passes.h"
 #include "k2c/Transforms/Remark.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -33,7 +35,7 @@ struct CertifyMemory : impl::CertifyMemoryBase<CertifyMemory> {
   int64_t weights() {
     int64_t bytes = 0;
     for (auto slots : getOperation().getOps<rt::WeightSlotsOp>())
-      bytes += slots.getCount() * static_cast<int64_t>(llvm::alignTo(slots.getBytes(), blobAlignment));
+      bytes += slots.getCount() * slotBytes(slots.getBytes(), slots.getExperts().value_or(0));
     return bytes;
   }
 

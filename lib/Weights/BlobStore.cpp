@@ -2,21 +2,24 @@
 //
 // A blob is written under a name that no reader looks at, hashed as it passes, flushed, renamed, then recorded:
 //
-//   <pid>-<n>.partial, locked  ->  fdatasync  ->  rename to <name>.bin  ->  a line "<name>.bin <xxh3>" in finished.txt
+//   <pid>-<n>.partial, locked  ->  fdatasync  ->  rename to <name>.bin  ->  a line for each range in finished.txt
 //
 // A process that is killed anywhere in this chain leaves a partial file without a lock, which the next run removes, or
-// a blob without a line, which it writes again. Between creating a file and locking it another process may remove it:
-// the writer then finds a file without links and takes the next number. A blob is reused only when its bytes hash to
-// what was recorded; its name, the hash of its sources, says nothing of its content. Hashes are of the whole and of
+// a blob without lines, which it writes again. Between creating a file and locking it another process may remove it:
+// the writer then finds a file without links and takes the next number. A range is reused only when its bytes hash to
+// what was recorded; its name, the hash of its sources, says nothing of its content. Hashes are of the range and of its
 // chunks, so that a reader can check a part. When files are hashed they are brought into the page cache through a
 // mapping with huge pages, as the runtime will map them.
+//
+// A blob of one range has its name; one of several is named by the hash of their names in their order. So a name says
+// which bytes a file has, and writers of the same ranges may replace each other's file.
 //
 //===----------------------------------------------------------------------===//
 #include "BlobStore.h"
 
 #include "base/File.h"
 #include "k2c/Support/Units.h"
-#include "k2c/Weights/WeightIndex.h"
+#include "k2c/Weights/WeightMap.h"
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -24,6 +27,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -79,8 +83,9 @@ BlobWriter::BlobWriter(const BlobStore &store, std::string path, File file)
     : store(&store), path(std::move(path)), file(std::move(file)) {}
 
 BlobWriter::BlobWriter(BlobWriter &&other) noexcept
-    : store(other.store), path(std::move(other.path)), file(std::move(other.file)), hash(std::move(other.hash)),
-      pending(std::move(other.pending)), chunks(std::move(other.chunks)), written(other.written) {
+    : store(other.store), path(std::move(other.path)), file(std::move(other.file)), ranges(std::move(other.ranges)),
+      pending(std::move(other.pending)), hash(std::move(other.hash)), chunkHash(std::move(other.chunkHash)),
+      chunks(std::move(other.chunks)), written(other.written) {
   other.path.clear();
 }
 
@@ -91,7 +96,14 @@ BlobWriter::~BlobWriter() {
 
 Status BlobWriter::write(const char *data, int64_t bytes) {
   hash.update(data, bytes);
-  written += bytes;
+  for (int64_t at = 0; at < bytes;) {
+    const int64_t taken = std::min(bytes - at, blobChunkBytes - written % blobChunkBytes);
+    chunkHash.update(data + at, taken);
+    at += taken;
+    written += taken;
+    if (written % blobChunkBytes == 0)
+      endChunk();
+  }
   while (bytes > 0) {
     const int64_t taken = std::min(bytes, blobChunkBytes - int64_t(pending.size()));
     pending.insert(pending.end(), data, data + taken);
@@ -104,33 +116,54 @@ Status BlobWriter::write(const char *data, int64_t bytes) {
   return Status::success();
 }
 
+void BlobWriter::endChunk() {
+  chunks.push_back(hashText(chunkHash.value()));
+  chunkHash = RunningHash();
+}
+
 Status BlobWriter::flush() {
-  if (pending.empty())
-    return Status::success();
-  chunks.push_back(hashText(hashOf(pending.data(), pending.size())));
   Status status = writeAll(file.get(), path, pending.data(), int64_t(pending.size()));
   pending.clear();
   return status;
 }
 
-Expected<Blob> BlobWriter::finish(const std::string &name, int64_t bytes) {
-  if (bytes > written) {
-    std::vector<char> padding(bytes - written);
-    if (Status status = write(padding.data(), bytes - written); !status)
-      return status.takeError();
-  }
+Status BlobWriter::endRange(const std::string &name) {
+  const std::vector<char> padding((blobAlignment - written % blobAlignment) % blobAlignment);
+  if (Status status = write(padding.data(), int64_t(padding.size())); !status)
+    return status;
+  if (written % blobChunkBytes != 0)
+    endChunk();
+  const int64_t offset = ranges.empty() ? 0 : ranges.back().offset + ranges.back().bytes;
+  ranges.push_back({name, "", offset, std::exchange(written, 0), hashText(hash.value()), std::move(chunks)});
+  hash = RunningHash();
+  chunks.clear();
+  return Status::success();
+}
+
+/// The name of a blob of these ranges.
+static std::string blobName(const std::vector<BlobRange> &ranges) {
+  if (ranges.size() == 1)
+    return ranges[0].name;
+  RunningHash hash;
+  for (const BlobRange &range : ranges)
+    hash.update(range.name.data(), int64_t(range.name.size()));
+  return hash.text128();
+}
+
+Expected<std::vector<BlobRange>> BlobWriter::finish() {
   if (Status status = flush(); !status)
     return status.takeError();
-  Blob blob{name + ".bin", hashText(hash.value()), std::move(chunks)};
   if (::fdatasync(file.get()) != 0)
     return diskError(path, "cannot flush to disk", errno);
-  std::string target = store->folder() + "/" + blob.file;
+  const std::string name = blobName(ranges) + ".bin", target = store->folder() + "/" + name;
+  for (BlobRange &range : ranges)
+    range.file = name;
   if (::rename(path.c_str(), target.c_str()) != 0)
     return diskError(target, "cannot rename the finished blob", errno);
   path.clear();
-  if (Status status = store->record(blob); !status)
+  if (Status status = store->record(ranges); !status)
     return status.takeError();
-  return blob;
+  return std::move(ranges);
 }
 
 //===----------------------------------------------------------------------===//
@@ -157,35 +190,39 @@ Expected<BlobStore> BlobStore::open(const std::string &folder) {
   for (const fs::directory_entry &entry : entries) {
     if (entry.path().extension() == ".partial")
       removeAbandoned(entry.path());
-    else if (entry.path().extension() == ".bin" && entry.is_regular_file(code))
-      store.sizes.insert(int64_t(entry.file_size(code)));
   }
   store.readFinished();
   return store;
 }
 
-/// What earlier runs finished. A line that was cut short says nothing.
+/// What earlier runs finished. A line that was cut short or is of another kind says nothing.
 void BlobStore::readFinished() {
   std::ifstream list(path + "/" + finishedList);
-  for (std::string line; std::getline(list, line);)
-    if (line.size() == 36 + 1 + 16 && line[36] == ' ')
-      expect(line.substr(0, 36), line.substr(37));
+  for (std::string line; std::getline(list, line);) {
+    std::istringstream words(line);
+    BlobRange range;
+    if (words >> range.name >> range.file >> range.offset >> range.bytes >> range.xxh3 && isSound(range))
+      expect(std::move(range));
+  }
 }
 
-Status BlobStore::record(const Blob &blob) const {
-  std::string name = path + "/" + finishedList, line = blob.file + " " + blob.xxh3 + "\n";
+void BlobStore::expect(BlobRange range) {
+  sizes.insert(range.bytes);
+  expected.emplace(range.name, std::move(range));
+}
+
+Status BlobStore::record(const std::vector<BlobRange> &ranges) const {
+  std::string name = path + "/" + finishedList, lines;
+  for (const BlobRange &range : ranges)
+    lines += range.name + " " + range.file + " " + std::to_string(range.offset) + " " + std::to_string(range.bytes) +
+             " " + range.xxh3 + "\n";
   File list(::open(name.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
   if (list.get() < 0)
     return diskError(name, "cannot create", errno);
-  return writeAll(list.get(), name, line.data(), int64_t(line.size()));
+  return writeAll(list.get(), name, lines.data(), int64_t(lines.size()));
 }
 
 void BlobStore::removeFinishedList() const { ::unlink((path + "/" + finishedList).c_str()); }
-
-bool BlobStore::contains(const std::string &name, int64_t bytes) const {
-  struct stat info{};
-  return ::stat((path + "/" + name + ".bin").c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_size == bytes;
-}
 
 Expected<BlobWriter> BlobStore::create() const {
   static std::atomic<int64_t> counter{0};
@@ -206,17 +243,24 @@ Expected<BlobWriter> BlobStore::create() const {
   }
 }
 
-Expected<std::optional<Blob>> BlobStore::find(const std::string &name, int64_t bytes) const {
-  if (!contains(name, bytes))
-    return std::optional<Blob>();
-  Expected<FileDigest> digest = digestFile(path + "/" + name + ".bin");
-  if (!digest)
-    return digest.takeError();
-  Blob blob{name + ".bin", digest->xxh3, std::move(digest->chunks)};
-  auto known = expected.find(blob.file);
-  if (known != expected.end() && known->second == blob.xxh3)
-    return std::optional<Blob>(std::move(blob));
-  return std::optional<Blob>();
+Expected<std::optional<BlobRange>> BlobStore::find(const std::string &name, int64_t bytes) const {
+  const auto [first, last] = expected.equal_range(name);
+  for (auto known = first; known != last; ++known) {
+    BlobRange range = known->second;
+    const std::string file = path + "/" + range.file;
+    struct stat info{};
+    if (range.bytes != bytes || ::stat(file.c_str(), &info) != 0 || !S_ISREG(info.st_mode) ||
+        (range.isWholeBlob() && info.st_size != bytes))
+      continue;
+    Expected<FileDigest> digest = digestFile(file, {range.offset, bytes});
+    if (!digest)
+      return digest.takeError();
+    if (digest->bytes != bytes || digest->xxh3 != range.xxh3)
+      continue;
+    range.chunks = std::move(digest->chunks);
+    return std::optional<BlobRange>(std::move(range));
+  }
+  return std::optional<BlobRange>();
 }
 
 Status BlobStore::sync() const {
@@ -244,7 +288,7 @@ static void fetch(int fd, int64_t offset, int64_t bytes) {
 #endif
 }
 
-Expected<FileDigest> digestFile(const std::string &path) {
+Expected<FileDigest> digestFile(const std::string &path, FilePart part) {
   File file(::open(path.c_str(),
                    O_RDONLY | O_CLOEXEC | O_NONBLOCK)); // a fifo must not block
   struct stat info{};
@@ -256,13 +300,14 @@ Expected<FileDigest> digestFile(const std::string &path) {
   FileDigest digest;
   RunningHash hash;
   for (int64_t filled = 0;;) {
-    if (const int64_t left = info.st_size - digest.bytes; left > 0 && filled == 0)
-      fetch(file.get(), digest.bytes, std::min(left, blobChunkBytes));
-    ssize_t count = ::read(file.get(), chunk.data() + filled, chunk.size() - filled);
+    const int64_t at = part.offset + digest.bytes, wanted = part.bytes - digest.bytes;
+    if (const int64_t left = std::min(info.st_size - at, wanted); left > 0 && filled == 0)
+      fetch(file.get(), at, std::min(left, blobChunkBytes));
+    ssize_t count = ::pread(file.get(), chunk.data() + filled, std::min(blobChunkBytes - filled, wanted), at);
     if (count < 0 && errno == EINTR)
       continue;
     if (count < 0)
-      return diskError(path, "cannot read at byte " + std::to_string(digest.bytes), errno);
+      return diskError(path, "cannot read at byte " + std::to_string(at), errno);
     hash.update(chunk.data() + filled, count);
     filled += count;
     digest.bytes += count;
@@ -275,11 +320,11 @@ Expected<FileDigest> digestFile(const std::string &path) {
   return digest;
 }
 
-Expected<FileDigest> digestBundleFile(const std::string &bundle, const std::string &name) {
+Expected<FileDigest> digestBundleFile(const std::string &bundle, const std::string &name, FilePart part) {
   Expected<int64_t> bytes = bundleFileBytes(bundle, name);
   if (!bytes && bundleFileExists(bundle, name))
     return bytes.takeError();
-  return digestFile(bundle + "/" + name);
+  return digestFile(bundle + "/" + name, part);
 }
 
 Status replaceFile(const std::string &path, const std::string &text) {

@@ -4,9 +4,11 @@
 // `*.partial`, synced, then renamed. A writer holds a lock on its partial file, so that the next run can tell the
 // remains of a killed process (no lock) from the work of a living one.
 //
-// A blob is used again only when its bytes have the hash that was written down when it was finished: a line of
-// finished.txt ("<file> <xxh3>"), or the index of a complete bundle. Its name is the hash of its sources, which says
-// nothing of a disk that flipped a bit, nor of a file that someone put there.
+// A blob holds ranges of whole pages, one behind the other, that are named by the hash of their sources: one, whose
+// name it has, or one for each routed expert that no other blob had. A range is used again, wherever it lies, only when
+// its bytes have the hash that was written down when it was finished: a line of finished.txt ("<name> <file> <offset>
+// <bytes> <xxh3>"), or the index of a complete bundle. Its name says nothing of a disk that flipped a bit, nor of a
+// file that someone put there. A line that is damaged is a range that is written again.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_LIB_WEIGHTS_BLOBSTORE_H
@@ -14,6 +16,7 @@
 
 #include "base/Error.h"
 #include "base/Hash.h"
+#include "k2c/Weights/WeightIndex.h"
 #include <map>
 #include <optional>
 #include <set>
@@ -35,40 +38,38 @@ private:
   int fd;
 };
 
-/// What a finished blob is: its file name, the hash of its bytes (16 hex digits), and that of each chunk.
-struct Blob {
-  std::string file;
-  std::string xxh3;
-  std::vector<std::string> chunks;
-};
-
 class BlobStore;
 
 /// The list of finished blobs in the folder.
 inline constexpr const char *finishedList = "finished.txt";
 
-/// A blob being written. Dropped without `finish`, it leaves nothing. Bytes go to the file a chunk at a time, which is
-/// a huge page, so that the page cache, which the runtime maps, keeps them in huge pages where the file system has
-/// these.
+/// A blob being written. Dropped without `finish`, it leaves nothing. Bytes go to the file a huge page at a time, over
+/// the ends of ranges, so that the page cache, which the runtime maps, keeps them in huge pages where the file system
+/// has these.
 class BlobWriter {
 public:
   BlobWriter(BlobWriter &&other) noexcept;
   ~BlobWriter();
 
   Status write(const char *data, int64_t bytes);
-  /// Pads with zeros to `bytes`, syncs, renames to `name`.bin and records the hash.
-  Expected<Blob> finish(const std::string &name, int64_t bytes);
+  /// What was written since the last range is a range: pads it with zeros to whole pages.
+  Status endRange(const std::string &name);
+  /// Syncs, gives the blob its name and records its ranges, which it returns.
+  Expected<std::vector<BlobRange>> finish();
 
 private:
   friend class BlobStore;
   BlobWriter(const BlobStore &store, std::string path, File file);
+  void endChunk();
   Status flush();
 
   const BlobStore *store;
   std::string path; // empty: nothing to remove
   File file;
-  RunningHash hash;
-  std::vector<char> pending; ///< at most a chunk that is not yet in the file
+  std::vector<BlobRange> ranges; ///< that are complete
+  std::vector<char> pending;     ///< at most a huge page that is not yet in the file, across ranges
+  // Of the range that is being written:
+  RunningHash hash, chunkHash;
   std::vector<std::string> chunks;
   int64_t written = 0; ///< bytes, those pending included
 };
@@ -76,20 +77,18 @@ private:
 /// The folder. Members may be called from several threads.
 class BlobStore {
 public:
-  /// Creates the folder, removes partial files nobody writes, remembers the sizes of the blobs that are there.
+  /// Creates the folder, removes partial files nobody writes, reads the list of finished ranges.
   static Expected<BlobStore> open(const std::string &folder);
 
   const std::string &folder() const { return path; }
-  /// A blob of this size was there when the store was opened: it may pay to look for it by name.
+  /// A range of this size was known when the store was opened: it may pay to look for it by name.
   bool hadSize(int64_t bytes) const { return sizes.count(bytes) != 0; }
-  /// A blob of that name and size is there.
-  bool contains(const std::string &name, int64_t bytes) const;
   Expected<BlobWriter> create() const;
-  /// A blob of that file name is sound when it has this hash. Comes from the bundle's index; the list of finished
-  /// blobs is read by `open`.
-  void expect(const std::string &file, const std::string &xxh3) { expected[file] = xxh3; }
-  /// The blob of that name and size, read and hashed; nothing when there is none, or its hash is not the one expected.
-  Expected<std::optional<Blob>> find(const std::string &name, int64_t bytes) const;
+  /// That range is sound when it has this hash. Comes from the bundle's index; the list of finished ranges is read by
+  /// `open`.
+  void expect(BlobRange range);
+  /// The range of that name and size, read and hashed; nothing when there is none, or its hash is not the one expected.
+  Expected<std::optional<BlobRange>> find(const std::string &name, int64_t bytes) const;
   /// Makes renames durable.
   Status sync() const;
   /// The bundle's index states the hashes from here on.
@@ -98,23 +97,29 @@ public:
 private:
   friend class BlobWriter;
   void readFinished();
-  Status record(const Blob &blob) const;
+  Status record(const std::vector<BlobRange> &ranges) const;
 
   std::string path;
   std::set<int64_t> sizes;
-  std::map<std::string, std::string> expected;
+  std::multimap<std::string, BlobRange> expected; ///< by name; a range may lie in several blobs
 };
 
-/// Hash (16 hex digits) and size of a file and the hashes of its chunks, read in pieces. Leaves it in the page cache as
-/// the runtime wants it.
+/// Which bytes of a file are read: up to its end at most.
+struct FilePart {
+  int64_t offset = 0; ///< whole pages
+  int64_t bytes = INT64_MAX;
+};
+
+/// Hash (16 hex digits) and size of a part of a file and the hashes of its chunks, read in pieces. Leaves it in the
+/// page cache as the runtime wants it.
 struct FileDigest {
   std::string xxh3;
   int64_t bytes = 0;
   std::vector<std::string> chunks;
 };
-Expected<FileDigest> digestFile(const std::string &path);
+Expected<FileDigest> digestFile(const std::string &path, FilePart part = {});
 /// The same of `bundle`/`name`, refusing what the runtime refuses: what is reached through a symbolic link.
-Expected<FileDigest> digestBundleFile(const std::string &bundle, const std::string &name);
+Expected<FileDigest> digestBundleFile(const std::string &bundle, const std::string &name, FilePart part = {});
 
 /// Writes `text` to `path` through a synced temporary file and a rename.
 Status replaceFile(const std::string &path, const std::string &text);

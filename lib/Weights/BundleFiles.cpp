@@ -179,7 +179,9 @@ Status removeStrayBlobs(const std::string &bundle) {
   // A shape-only bundle has no index yet.
   if (Expected<std::vector<IndexedSlot>> index = readWeightIndex(bundle))
     for (const IndexedSlot &slot : *index)
-      named.insert(slot.file);
+      for (const std::optional<BlobRange> &range : slot.ranges)
+        if (range)
+          named.insert(range->file);
   std::error_code error;
   std::vector<fs::path> strays;
   for (const fs::directory_entry &entry : fs::directory_iterator(bundle + "/weights", error))

@@ -3,6 +3,7 @@
 // {"format":1,"slots":[
 //   {"slot":0,"family":"down","layer":3,"layout":{"kind":"panels","type":"bf16","matrices":384,"n":7168,"k":2048,
 //    "parts":1},"sources":[{"name":"model.layers.3...","shape":[7168,2048],"slice":[0,0,10],"transpose":true},..]}
+// "experts":384 says that each matrix of the layout is a range of its own.
 // `slice` (dimension, from, to) and `transpose` are left out where there is none, `stored` (the checkpoint's shape)
 // where the tensor is read as it is. Block-scaled matrices have "scales":
 // [columns, rows] of a block in the layout and "scales":{"name":"model.layers.3...._scale_inv","block":[128,128]} in
@@ -53,6 +54,8 @@ static std::string mapText(const WeightMap &map, const std::vector<std::string> 
     if (slot.layer)
       json["layer"] = *slot.layer;
     json["layout"] = layoutToJson(slot.transform, tableFiles[slot.slot]);
+    if (slot.experts > 0)
+      json["experts"] = slot.experts;
     json["sources"] = Json::array();
     for (const SourceTensor &source : slot.sources) {
       Json entry = {{"name", source.name}, {"shape", source.shape}};
@@ -83,7 +86,7 @@ Status writeWeightMap(const WeightMap &map, const std::string &bundle) {
     Expected<PackedSlot> packed = packTable(slot, *store);
     if (!packed)
       return packed.takeError();
-    tableFiles[slot.slot] = packed->blob.file;
+    tableFiles[slot.slot] = packed->ranges[0].file;
   }
   if (Status status = store->sync(); !status)
     return status;
@@ -174,6 +177,7 @@ static Expected<WeightSlot> readSlot(ObjectReader in, int64_t expected) {
   slot.slot = in.integer("slot");
   slot.family = in.string("family");
   slot.layer = in.integerOrNull("layer");
+  slot.experts = in.has("experts") ? in.integer("experts") : 0;
   size_t sources = in.array("sources").size();
   if (slot.slot != expected)
     in.fail("slot", "is " + std::to_string(slot.slot) + " where " + std::to_string(expected) + " comes next");
@@ -200,7 +204,7 @@ Expected<WeightMap> readWeightMap(const std::string &bundle) {
     return slots.takeError();
   int64_t bytes = 0; // check() bounds each slot far below mostMapBytes
   for (const WeightSlot &slot : *slots)
-    if (bytes += blobBytes(slot.transform); bytes > mostMapBytes)
+    if (bytes += rangeBytes(slot); bytes > mostMapBytes)
       return Error{mapPath(bundle),
                    "the blobs up to slot " + std::to_string(slot.slot) + " have " + std::to_string(bytes) +
                        " bytes, more than the " + std::to_string(mostMapBytes) + " accepted",

@@ -19,7 +19,7 @@ namespace k2c::weights {
 
 /// Bytes of rows in memory at a time (one panel when a panel is larger).
 constexpr int64_t batchBytes = 2 << 20;
-/// Part of every blob name: changes when the same transform would give other bytes.
+/// Part of the name of every range: changes when the same transform would give other bytes.
 constexpr const char *layoutVersion = "k2c-layout-1";
 
 //===----------------------------------------------------------------------===//
@@ -94,7 +94,7 @@ Expected<OperandStream> OperandStream::open(const TensorSource &tensors, const W
   return stream;
 }
 
-std::string OperandStream::blobName() const {
+std::string OperandStream::rangeName() const {
   RunningHash hash;
   hash.update(recipe.data(), recipe.size());
   for (const RowStream &part : parts) {

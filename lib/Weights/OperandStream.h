@@ -1,7 +1,7 @@
 //===- OperandStream.h - One operand, from tensors to packed bytes --------===//
 //
 // Opens the sources of a slot, checks them against its layout, and either hashes them or streams the packed bytes to a
-// sink. The blob's name depends on the stored bytes, on how they are read and on the layout; not on tensor names.
+// sink. The range's name depends on the stored bytes, on how they are read and on the layout; not on tensor names.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_LIB_WEIGHTS_OPERANDSTREAM_H
@@ -25,7 +25,7 @@ public:
   /// Reads what `pack` would read, in the same order.
   Status skim();
   /// After either of the two: 32 hex digits.
-  std::string blobName() const;
+  std::string rangeName() const;
 
 private:
   struct PanelBatch;

@@ -18,6 +18,7 @@
 #include <filesystem>
 #include <mutex>
 #include <new>
+#include <set>
 #include <thread>
 #include <unistd.h>
 
@@ -88,7 +89,7 @@ void PackRun::work() {
 }
 
 Expected<PackedSlot> PackRun::packSlot(const WeightSlot &slot) try {
-  int64_t counted = 0, bytes = blobBytes(slot.transform);
+  int64_t counted = 0, bytes = rangeBytes(slot);
   Expected<PackedSlot> result =
       std::holds_alternative<Table>(slot.transform)
           ? packTable(slot, tables)
@@ -145,7 +146,9 @@ static Expected<BlobStore> openStore(const std::string &folder, const std::strin
     return store;
   if (Expected<std::vector<IndexedSlot>> earlier = readWeightIndex(bundle))
     for (const IndexedSlot &slot : *earlier)
-      store->expect(slot.file, slot.xxh3);
+      for (const std::optional<BlobRange> &range : slot.ranges)
+        if (range)
+          store->expect(*range);
   return store;
 }
 
@@ -170,28 +173,24 @@ Expected<PackReport> packWeights(const WeightMap &map, const TensorSource &tenso
 
   PackReport report;
   std::vector<IndexedSlot> index;
+  std::set<std::string> linked;
   for (const WeightSlot &slot : map.slots) {
     const PackedSlot &packed = run.slots()[slot.slot];
-    int64_t bytes = blobBytes(slot.transform);
-    (packed.reused ? report.reused : report.written) += 1;
-    report.writtenBytes += packed.reused ? 0 : bytes;
-    if (shared && !std::holds_alternative<Table>(slot.transform))
-      if (Status status = linkInto(store->folder(), folder, packed.blob.file); !status)
-        return status.takeError();
-    index.push_back(
-        {slot.slot, slot.family, slot.layer, packed.blob.file, bytes, packed.blob.xxh3, packed.blob.chunks});
+    (packed.writtenBytes == 0 ? report.reused : report.written) += 1;
+    report.writtenBytes += packed.writtenBytes;
+    IndexedSlot indexed{slot.slot, slot.family, slot.layer, {}, slot.experts > 0};
+    for (const BlobRange &range : packed.ranges) {
+      if (shared && !std::holds_alternative<Table>(slot.transform) && linked.insert(range.file).second)
+        if (Status status = linkInto(store->folder(), folder, range.file); !status)
+          return status.takeError();
+      indexed.ranges.emplace_back(range);
+    }
+    index.push_back(std::move(indexed));
   }
   if (Status status = writeWeightIndex(index, bundle); !status)
     return status.takeError();
   own->removeFinishedList();
   return report;
-}
-
-Expected<PackReport> packInto(const std::string &bundle, const TensorSource &tensors, const PackOptions &options) {
-  Expected<WeightMap> map = readWeightMap(bundle);
-  if (!map)
-    return map.takeError();
-  return packWeights(*map, tensors, bundle, options);
 }
 
 } // namespace k2c

@@ -1,4 +1,4 @@
-//===- SlotPacker.h - One slot into one blob ------------------------------===//
+//===- SlotPacker.h - One slot into ranges of blobs -----------------------===//
 #ifndef K2C_LIB_WEIGHTS_SLOTPACKER_H
 #define K2C_LIB_WEIGHTS_SLOTPACKER_H
 
@@ -8,16 +8,16 @@
 
 namespace k2c::weights {
 
-/// The blob of a slot, and whether it was there already.
+/// The ranges of a slot: one, or one for each expert; and the bytes of those that were not there already.
 struct PackedSlot {
-  Blob blob;
-  bool reused = false;
+  std::vector<BlobRange> ranges;
+  int64_t writtenBytes = 0;
 };
 
 /// Called with the bytes packed since the last call; false stops the work (the slot then fails).
 using Meter = std::function<bool(int64_t bytes)>;
 
-/// Packs a slot made of tensors.
+/// Packs a slot made of tensors. Experts that no blob has go into one new blob.
 Expected<PackedSlot> packOperand(const WeightSlot &slot, const TensorSource &tensors, const BlobStore &store,
                                  const Meter &meter);
 

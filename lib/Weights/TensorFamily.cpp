@@ -44,10 +44,10 @@ std::vector<SourceTensor> sourcesOf(const TensorFamily &family, std::optional<in
   return sources;
 }
 
-int64_t appendSlots(WeightMap &map, const TensorFamily &family, const Transform &transform) {
+int64_t appendSlots(WeightMap &map, const TensorFamily &family, const Transform &transform, int64_t experts) {
   int64_t first = int64_t(map.slots.size());
   auto append = [&](std::optional<int64_t> layer) {
-    map.slots.push_back({int64_t(map.slots.size()), family.name, layer, sourcesOf(family, layer), transform});
+    map.slots.push_back({int64_t(map.slots.size()), family.name, layer, sourcesOf(family, layer), transform, experts});
   };
   if (!family.layers)
     append(std::nullopt);

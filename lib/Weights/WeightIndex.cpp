@@ -1,4 +1,12 @@
 //===- WeightIndex.cpp - weights/index.json and its verification ----------===//
+//
+// Slots of one range are written as the blob that they are; slots of experts as the list of their ranges. Both come
+// back as ranges, so that all who read an index walk over one kind of thing. The file may come from anywhere: names,
+// sizes and hashes are checked before a path is made of them.
+//
+// Verifying reads every named range once, in the order of the files; of a file that cannot be read one line is enough.
+//
+//===----------------------------------------------------------------------===//
 #include "k2c/Weights/WeightIndex.h"
 
 #include "BlobStore.h"
@@ -6,34 +14,90 @@
 #include "base/JsonText.h"
 #include "k2c/Weights/WeightMap.h"
 #include <map>
+#include <tuple>
 
 namespace k2c {
 
 using namespace weights;
 
+static bool isHex(const std::string &text, size_t digits) {
+  return text.size() == digits && text.find_first_not_of("0123456789abcdef") == text.npos;
+}
+
 bool isBlobName(const std::string &file) {
-  return file.size() == 36 && file.find_first_not_of("0123456789abcdef") == 32 && file.substr(32) == ".bin";
+  return file.size() == 36 && isHex(file.substr(0, 32), 32) && file.substr(32) == ".bin";
+}
+
+bool isSound(const BlobRange &range) {
+  constexpr int64_t most = int64_t(1) << 50;
+  auto wholePages = [](int64_t bytes) { return bytes >= 0 && bytes <= most && bytes % blobAlignment == 0; };
+  return isHex(range.name, 32) && isBlobName(range.file) && isHex(range.xxh3, 16) && wholePages(range.offset) &&
+         wholePages(range.bytes);
 }
 
 static std::string indexPath(const std::string &bundle) { return bundle + "/weights/index.json"; }
 
+static nlohmann::ordered_json toJson(const IndexedSlot &slot) {
+  nlohmann::ordered_json json = {{"slot", slot.slot}, {"name", slot.name}, {"layer", nullptr}};
+  if (slot.layer)
+    json["layer"] = *slot.layer;
+  if (!slot.isTable) {
+    const BlobRange &blob = *slot.ranges[0];
+    json.update({{"file", blob.file},
+                 {"bytes", blob.bytes},
+                 {"xxh3", blob.xxh3},
+                 {"chunk_bytes", blobChunkBytes},
+                 {"chunks", blob.chunks}});
+    return json;
+  }
+  json["chunk_bytes"] = blobChunkBytes;
+  json["experts"] = nlohmann::ordered_json::array();
+  for (const std::optional<BlobRange> &range : slot.ranges)
+    json["experts"].push_back(!range ? nlohmann::ordered_json()
+                                     : nlohmann::ordered_json{{"name", range->name},
+                                                              {"file", range->file},
+                                                              {"offset", range->offset},
+                                                              {"bytes", range->bytes},
+                                                              {"xxh3", range->xxh3},
+                                                              {"chunks", range->chunks}});
+  return json;
+}
+
 Status writeWeightIndex(const std::vector<IndexedSlot> &slots, const std::string &bundle) {
   // One slot a line: a person can read and compare it.
   std::string text = "{\"format\":1,\"slots\":[\n";
-  for (const IndexedSlot &slot : slots) {
-    nlohmann::ordered_json json = {{"slot", slot.slot},
-                                   {"name", slot.name},
-                                   {"layer", nullptr},
-                                   {"file", slot.file},
-                                   {"bytes", slot.bytes},
-                                   {"xxh3", slot.xxh3},
-                                   {"chunk_bytes", blobChunkBytes},
-                                   {"chunks", slot.chunks}};
-    if (slot.layer)
-      json["layer"] = *slot.layer;
-    text += jsonText(json) + (&slot == &slots.back() ? "\n" : ",\n");
-  }
+  for (const IndexedSlot &slot : slots)
+    text += jsonText(toJson(slot)) + (&slot == &slots.back() ? "\n" : ",\n");
   return replaceFile(indexPath(bundle), text + "]}\n");
+}
+
+/// File, bytes, hash and chunks: what slots and experts have in common.
+static BlobRange readRange(ObjectReader &in) {
+  BlobRange range;
+  range.file = in.string("file");
+  range.bytes = in.integer("bytes");
+  range.xxh3 = in.string("xxh3");
+  if (!isBlobName(range.file))
+    in.fail("file", "'" + shortened(range.file) + "' is not the name of a blob");
+  if (range.bytes < 0 || range.bytes % blobAlignment)
+    in.fail("bytes", "is " + std::to_string(range.bytes) + ", not a multiple of " + std::to_string(blobAlignment));
+  range.chunks = in.strings("chunks");
+  const int64_t chunks = range.bytes / blobChunkBytes + (range.bytes % blobChunkBytes != 0);
+  if (int64_t(range.chunks.size()) != chunks)
+    in.fail("chunks", "has " + std::to_string(range.chunks.size()) + " hashes, " + std::to_string(range.bytes) +
+                          " bytes have " + std::to_string(chunks));
+  return range;
+}
+
+static Expected<BlobRange> readExpert(ObjectReader in) {
+  BlobRange range = readRange(in);
+  range.name = in.string("name");
+  range.offset = in.integer("offset");
+  if (in && !isSound(range))
+    in.fail("", "is no range of whole pages with a name of 32 hex digits and a hash of 16");
+  if (!in)
+    return in.takeError();
+  return range;
 }
 
 static Expected<IndexedSlot> readSlot(ObjectReader in, int64_t expected) {
@@ -41,22 +105,28 @@ static Expected<IndexedSlot> readSlot(ObjectReader in, int64_t expected) {
   slot.slot = in.integer("slot");
   slot.name = in.string("name");
   slot.layer = in.integerOrNull("layer");
-  slot.file = in.string("file");
-  slot.bytes = in.integer("bytes");
-  slot.xxh3 = in.string("xxh3");
   if (slot.slot != expected)
     in.fail("slot", "is " + std::to_string(slot.slot) + " where " + std::to_string(expected) + " comes next");
-  if (!isBlobName(slot.file))
-    in.fail("file", "'" + shortened(slot.file) + "' is not the name of a blob");
-  if (slot.bytes < 0 || slot.bytes % blobAlignment)
-    in.fail("bytes", "is " + std::to_string(slot.bytes) + ", not a multiple of " + std::to_string(blobAlignment));
   if (const int64_t bytes = in.integer("chunk_bytes"); bytes != blobChunkBytes)
     in.fail("chunk_bytes", "is " + std::to_string(bytes) + ", this k2c reads " + std::to_string(blobChunkBytes));
-  slot.chunks = in.strings("chunks");
-  const int64_t chunks = slot.bytes / blobChunkBytes + (slot.bytes % blobChunkBytes != 0);
-  if (int64_t(slot.chunks.size()) != chunks)
-    in.fail("chunks", "has " + std::to_string(slot.chunks.size()) + " hashes, a file of " + std::to_string(slot.bytes) +
-                          " bytes has " + std::to_string(chunks));
+  slot.isTable = in.has("experts");
+  if (!slot.isTable) {
+    slot.ranges.emplace_back(readRange(in));
+    slot.ranges[0]->name = slot.ranges[0]->file.substr(0, 32);
+    if (!in)
+      return in.takeError();
+    return slot;
+  }
+  const nlohmann::json &experts = in.array("experts");
+  for (size_t i = 0; i < experts.size(); ++i) {
+    slot.ranges.emplace_back();
+    if (experts[i].is_null())
+      continue;
+    Expected<BlobRange> range = readExpert(in.child("experts", i));
+    if (!range)
+      return range.takeError();
+    slot.ranges.back() = std::move(*range);
+  }
   if (!in)
     return in.takeError();
   return slot;
@@ -66,34 +136,49 @@ Expected<std::vector<IndexedSlot>> readWeightIndex(const std::string &bundle) {
   return readEntries(indexPath(bundle), "slots", readSlot);
 }
 
+/// What is wrong with the bytes of `range`, of which `digest` was made; "" when nothing is.
+static std::string differenceOf(const BlobRange &range, const FileDigest &digest) {
+  std::string part;
+  if (!range.isWholeBlob())
+    part = "bytes " + std::to_string(range.offset) + " to " + std::to_string(range.offset + range.bytes) + ": ";
+  if (digest.bytes != range.bytes)
+    return part + "has " + std::to_string(digest.bytes) + " bytes, the index says " + std::to_string(range.bytes);
+  if (digest.xxh3 != range.xxh3)
+    return part + "hashes to " + digest.xxh3 + ", the index says " + range.xxh3;
+  if (digest.chunks != range.chunks)
+    return part + "has the hash that the index says, its chunks have others";
+  return "";
+}
+
 Expected<VerifyReport> verifyBundle(const std::string &bundle) {
   Expected<std::vector<IndexedSlot>> slots = readWeightIndex(bundle);
   if (!slots)
     return slots.takeError();
-  std::map<std::string, const IndexedSlot *> files;
+  std::map<std::tuple<std::string, int64_t, int64_t>, const BlobRange *> ranges;
   for (const IndexedSlot &slot : *slots)
-    files.emplace(slot.file, &slot);
+    for (const std::optional<BlobRange> &range : slot.ranges)
+      if (range)
+        ranges.emplace(std::tuple(range->file, range->offset, range->bytes), &*range);
   VerifyReport report;
-  for (const auto &[file, slot] : files) {
-    std::string path = bundle + "/weights/" + file;
-    std::string remedy = "`k2c pack` with the checkpoint writes its blobs again; a table needs `k2c compile`";
-    Expected<FileDigest> digest = digestBundleFile(bundle, "weights/" + file);
-    ++report.files;
+  const std::string remedy = "`k2c pack` with the checkpoint writes its blobs again; a table needs `k2c compile`";
+  std::string last, unreadable; // files
+  for (const auto &[key, range] : ranges) {
+    report.files += range->file != last;
+    last = range->file;
+    if (range->file == unreadable)
+      continue;
+    const FilePart part = range->isWholeBlob() ? FilePart() : FilePart{range->offset, range->bytes};
+    Expected<FileDigest> digest = digestBundleFile(bundle, "weights/" + range->file, part);
     if (!digest) {
+      unreadable = range->file;
       report.problems.push_back(digest.takeError());
       if (report.problems.back().remedy.empty())
         report.problems.back().remedy = remedy;
       continue;
     }
     report.bytes += digest->bytes;
-    if (digest->bytes != slot->bytes)
-      report.problems.push_back(
-          {path, "has " + std::to_string(digest->bytes) + " bytes, the index says " + std::to_string(slot->bytes),
-           remedy});
-    else if (digest->xxh3 != slot->xxh3)
-      report.problems.push_back({path, "hashes to " + digest->xxh3 + ", the index says " + slot->xxh3, remedy});
-    else if (digest->chunks != slot->chunks)
-      report.problems.push_back({path, "has the hash that the index says, its chunks have others", remedy});
+    if (std::string difference = differenceOf(*range, *digest); !difference.empty())
+      report.problems.push_back({bundle + "/weights/" + range->file, std::move(difference), remedy});
   }
   return report;
 }

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "k2c/Weights/WeightMap.h"
 #include "base/Utf8.h"
+#include "k2c/Kernels/WeightShare.h"
 
 namespace k2c {
 
@@ -24,8 +25,18 @@ int64_t payloadBytes(const Transform &transform) {
   return std::visit([](const auto &known) { return bytesOf(known); }, transform);
 }
 
-int64_t blobBytes(const Transform &transform) {
-  return (payloadBytes(transform) + blobAlignment - 1) / blobAlignment * blobAlignment;
+int64_t rangeBytes(const WeightSlot &slot) { return slotBytes(payloadBytes(slot.transform), slot.experts); }
+
+WeightSlot slotOfExpert(const WeightSlot &slot, int64_t expert) {
+  WeightSlot part{slot.slot, slot.family, slot.layer, {}, slot.transform, 0};
+  if (auto *panels = std::get_if<PanelLayout>(&part.transform))
+    panels->matrix.count = 1;
+  else
+    std::get<RowLayout>(part.transform).matrix.count = 1;
+  const auto count = static_cast<std::ptrdiff_t>(slot.sources.size()) / slot.experts;
+  const auto first = slot.sources.begin() + expert * count;
+  part.sources.assign(first, first + count);
+  return part;
 }
 
 static Error refuse(const WeightSlot &slot, std::string message) {
@@ -66,6 +77,8 @@ static Status checkStorage(const WeightSlot &slot, const Matrix &matrix) {
 }
 
 Status check(const WeightSlot &slot) {
+  if (slot.experts < 0 || (slot.experts > 0 && !matrixOf(slot.transform)))
+    return refuse(slot, std::to_string(slot.experts) + " experts: only matrices are of experts");
   if (const auto *rows = std::get_if<RowMajor>(&slot.transform)) {
     if (!reasonable({rows->elements}))
       return refuse(slot, std::to_string(rows->elements) + " elements");
@@ -81,6 +94,10 @@ Status check(const WeightSlot &slot) {
       return refuse(slot, std::to_string(matrix->count) + " matrices of " + std::to_string(matrix->n) + " x " +
                               std::to_string(matrix->k) + ": too large (k at most " + std::to_string(maxContraction) +
                               ")");
+    if (slot.experts > 0 &&
+        (slot.experts != matrix->count || slot.sources.empty() || slot.sources.size() % slot.experts))
+      return refuse(slot, std::to_string(slot.experts) + " experts: the layout has " + std::to_string(matrix->count) +
+                              " matrices, of " + std::to_string(slot.sources.size()) + " sources");
     if (matrix->n % matrix->parts || slot.sources.size() % matrix->parts)
       return refuse(slot, "gate and up come in pairs: n = " + std::to_string(matrix->n) + ", " +
                               std::to_string(slot.sources.size()) + " sources");
@@ -91,10 +108,17 @@ Status check(const WeightSlot &slot) {
   return Status::success();
 }
 
+int64_t WeightMap::experts() const {
+  int64_t experts = 0;
+  for (const WeightSlot &slot : slots)
+    experts += slot.experts;
+  return experts;
+}
+
 int64_t WeightMap::totalBytes() const {
   int64_t bytes = 0;
   for (const WeightSlot &slot : slots)
-    bytes += blobBytes(slot.transform);
+    bytes += rangeBytes(slot);
   return bytes;
 }
 

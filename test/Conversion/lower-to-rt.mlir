@@ -18,7 +18,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 100>, m
   // Slots are numbered in the order kernels are called; a family that nothing reads has none.
   // CHECK-NOT: @unread
   // CHECK: nn.weights @kw
-  // CHECK: rt.weight_slots @kw.panels of @kw first 0 count 3 bytes 4096 layout #rt.panels<bf16, matrices = 1, n = 32, k = 64> share groups 1 items 1 item_bytes 4096
+  // CHECK: rt.weight_slots @kw.panels of @kw first 0 count 3 bytes 4096 layout #rt.panels<bf16, matrices = 1, n = 32, k = 64> share items 1 item_bytes 4096
   // CHECK: rt.weight_slots @embed.rows of @embed first 3 count 1 bytes 12800 layout #rt.row_major<bf16, 6400>{{$}}
   // CHECK: rt.weight_slots @head.panels of @head first 4 count 1 bytes 16384 layout #rt.panels<bf16, matrices = 1, n = 100, k = 64>
   // 3 sequences of 2 pages of 64 tokens, 2 x 16 f32 each.

@@ -1,9 +1,10 @@
 """The planner's packed operands are the program's: check_weights.py CONFIG... [--planned FLAGS] [-- FLAGS].
 
 `k2c plan` counts the weights of its certificate from the families of the model; the runtime form has the slots that the
-program reads, each of them a blob of whole pages of 4,096 bytes. Both must be the same number for every CONFIG, a
-folder with a config.json or a path with `*`. A configuration of a family that only the planner knows is passed over.
-FLAGS behind `--` are for both commands, those behind `--planned` for the plan alone. Prints how many were compared.
+program reads, each of them, and each expert of one, a range of whole pages of 4,096 bytes. Both must be the same number
+for every CONFIG, a folder with a config.json or a path with `*`. A configuration of a family that only the planner
+knows is passed over. FLAGS behind `--` are for both commands, those behind `--planned` for the plan alone. Prints how
+many were compared.
 """
 
 import glob
@@ -14,7 +15,7 @@ import subprocess
 import sys
 
 PAGE = 4096
-SLOTS = re.compile(r"rt\.weight_slots .*?\bcount (\d+) bytes (\d+)")
+SLOTS = re.compile(r"rt\.weight_slots .*?\bcount (\d+) bytes (\d+) layout .*?>(?: experts (\d+))?")
 
 
 def run(*command):
@@ -32,7 +33,8 @@ def compared(folder, flags, planned_flags):
     if error or other:
         sys.exit(f"{folder}: {error or other}")
     slots = SLOTS.findall(ir)
-    packed = sum(int(count) * (-(-int(size) // PAGE) * PAGE) for count, size in slots)
+    ranges = [(int(count) * int(experts or 1), int(size) // int(experts or 1)) for count, size, experts in slots]
+    packed = sum(count * (-(-size // PAGE) * PAGE) for count, size in ranges)
     planned = json.loads(plan)["memory"][0]["parts"]["weights"]
     if planned != packed or not slots:
         sys.exit(f"{folder}: the planner counts {planned} bytes of weights, the {len(slots)} families pack {packed}")

@@ -7,8 +7,8 @@
 // In the order of the program's first reads. A family has a slot for each of its layers, one that is read in two layouts
 // two sets of slots, one that nothing reads none. An embedding is read row by row, by whichever worker has the token.
 // CHECK: rt.weight_slots @embed.rows of @embed first 0 count 1 bytes 12800 layout #rt.row_major<bf16, 6400>{{$}}
-// CHECK-NEXT: rt.weight_slots @w.panels of @w first 1 count 3 bytes 8192 layout #rt.panels<bf16, matrices = 1, n = 64, k = 64> share groups 1 items 2 item_bytes 4096
-// CHECK-NEXT: rt.weight_slots @embed.panels of @embed first 4 count 1 bytes 16384 layout #rt.panels<bf16, matrices = 1, n = 100, k = 64> share groups 1 items 4 item_bytes 4096
+// CHECK-NEXT: rt.weight_slots @w.panels of @w first 1 count 3 bytes 8192 layout #rt.panels<bf16, matrices = 1, n = 64, k = 64> share items 2 item_bytes 4096
+// CHECK-NEXT: rt.weight_slots @embed.panels of @embed first 4 count 1 bytes 16384 layout #rt.panels<bf16, matrices = 1, n = 100, k = 64> share items 4 item_bytes 4096
 // CHECK-NOT: rt.weight_slots
 nn.weights @unread "unread" : tensor<8x8xf32>
 nn.weights @w "{layer}.w" over (layer = 0 to 3) : tensor<64x64xbf16>

@@ -253,7 +253,7 @@ TEST(LongContent, OfTiktokenFiles) {
 
 TEST(LongContent, OfManifests) {
   k2c::runtime::FakeBundle bundle;
-  bundle.manifest["shares"] = json::parse(R"([{"slots":1,"groups":2,"items":2,"item_bytes":1024}])");
+  bundle.manifest["shares"] = json::parse(R"([{"slots":1,"experts":2,"items":2,"item_bytes":1024}])");
   EXPECT_GE(judgeJson(
                 bundle.manifest.dump(),
                 [](const std::string &text) { return verdict(k2c::runtime::parseManifest(text, "manifest.json", 0)); },
@@ -270,9 +270,10 @@ TEST(LongContent, OfWeightIndexes) {
             15);
   TempFolder folder;
   std::filesystem::create_directories(folder / "weights");
-  ASSERT_TRUE(writeWeightIndex(
-      {{0, "norm", 3, std::string(32, 'c') + ".bin", 8192, std::string(16, 'd'), {std::string(16, 'e')}}},
-      folder.path));
+  const std::string name(32, 'c'), hash(16, 'd');
+  const BlobRange range{name, name + ".bin", 0, 8192, hash, {hash}};
+  ASSERT_TRUE(
+      writeWeightIndex({{0, "norm", 3, {range}, false}, {1, "up", 3, {range, std::nullopt}, true}}, folder.path));
   EXPECT_GE(judgeJson(readFile(folder / "weights/index.json"),
                       [&](const std::string &text) {
                         folder.write("weights/index.json", text);

@@ -185,7 +185,7 @@ TEST_F(Mutants, TiktokenModels) {
 
 TEST_F(Mutants, Manifests) {
   k2c::runtime::FakeBundle bundle;
-  bundle.manifest["shares"] = nlohmann::json::parse(R"([{"slots":1,"groups":2,"items":2,"item_bytes":1024}])");
+  bundle.manifest["shares"] = nlohmann::json::parse(R"([{"slots":1,"experts":2,"items":2,"item_bytes":1024}])");
   const std::string text = bundle.manifest.dump();
   judge(300, 150, 45, "manifest.json", [&](uint32_t seed) {
     return verdict(k2c::runtime::parseManifest(Mutator(seed).json(text), "manifest.json", 0));
@@ -201,9 +201,10 @@ TEST_F(Mutants, WeightIndexesOfTheRuntime) {
 }
 
 TEST_F(Mutants, WeightIndexesOfTheCompiler) {
-  const std::vector<IndexedSlot> slots = {
-      {0, "embed", std::nullopt, std::string(32, 'a') + ".bin", 4096, std::string(16, 'b'), {std::string(16, 'e')}},
-      {1, "norm", 3, std::string(32, 'c') + ".bin", 8192, std::string(16, 'd'), {std::string(16, 'f')}}};
+  const std::string a(32, 'a'), c(32, 'c'), hash(16, 'd');
+  const BlobRange embed{a, a + ".bin", 0, 4096, hash, {hash}}, expert{a, c + ".bin", 4096, 8192, hash, {hash}};
+  const std::vector<IndexedSlot> slots = {{0, "embed", std::nullopt, {embed}, false},
+                                          {1, "up", 3, {expert, std::nullopt, expert}, true}};
   std::filesystem::create_directories(folder / "weights");
   ASSERT_TRUE(writeWeightIndex(slots, folder.path));
   const std::string text = readFile(folder / "weights/index.json");

@@ -47,15 +47,17 @@ TEST(Seeds, CompiledSpec) {
 }
 
 TEST(Seeds, WeightIndex) {
-  TempFolder bundle;
-  addSeed(bundle, "weights/index.json", "WeightIndex/shared.json");
-  bundle.write("weights/00000000000000000000000000000000.bin", std::string(4096, 0));
-  Expected<VerifyReport> report = verifyBundle(bundle.path);
-  ASSERT_TRUE(report) << report.error().text();
-  EXPECT_TRUE(report->problems.empty()) << report->problems.front().text();
-  const auto weights =
-      k2c::runtime::Weights::map(bundle.path, "weights/index.json", readFile(bundle / "weights/index.json"), 2);
-  EXPECT_TRUE(weights) << weights.error().text();
+  for (const char *seed : {"shared", "experts"}) {
+    TempFolder bundle;
+    addSeed(bundle, "weights/index.json", std::string("WeightIndex/") + seed + ".json");
+    bundle.write("weights/00000000000000000000000000000000.bin", std::string(4096, 0));
+    Expected<VerifyReport> report = verifyBundle(bundle.path);
+    ASSERT_TRUE(report) << report.error().text();
+    EXPECT_TRUE(report->problems.empty()) << report->problems.front().text();
+    const auto weights =
+        k2c::runtime::Weights::map(bundle.path, "weights/index.json", readFile(bundle / "weights/index.json"), 2);
+    EXPECT_TRUE(weights) << weights.error().text();
+  }
 }
 
 // A file that no test names would be held to nothing.
@@ -68,7 +70,7 @@ TEST(Seeds, AreThese) {
                                                {"CompiledSpec", 1},
                                                {"Manifest", 1},
                                                {"Prompts", 3},
-                                               {"WeightIndex", 1},
+                                               {"WeightIndex", 2},
                                                {"WeightMap", 6}}));
 }
 

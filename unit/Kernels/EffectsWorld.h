@@ -8,6 +8,7 @@
 
 #include "TestStep.h"
 #include <algorithm>
+#include <optional>
 
 namespace k2c::test {
 
@@ -138,9 +139,15 @@ inline void World::change(size_t index, int64_t row) {
 
 inline void World::run() {
   std::vector<void *> args;
+  std::optional<ExpertTable> table;
+  const auto *linear = std::get_if<LinearDesc>(&desc.body);
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (linear && linear->grouped && arguments[i].isMatrix())
+      table.emplace(arguments[i].matrix, regions[i].bytes.data());
   for (size_t i = 0; i < arguments.size(); ++i)
     args.push_back(arguments[i].role == Operand::Role::Step    ? static_cast<void *>(&step.step)
                    : arguments[i].role == Operand::Role::Layer ? ordinal(1)
+                   : table && arguments[i].isMatrix()          ? table->data()
                                                                : regions[i].bytes.data());
   void **captures[] = {&step.step.capture_hidden, &step.step.capture_experts, &step.step.capture_weights,
                        &step.step.capture_max_logit};

@@ -151,9 +151,10 @@ TEST_P(EmitBlockScaled, GroupedLinearOfExperts) {
   desc.grouped = true;
   desc.slotsPerToken = topK;
   BlockScaled weights(desc.w);
+  ExpertTable table(layoutOf(desc.w, weightsOfTarget()), weights.bytes.data());
   Array x(DType::F32, Random(3).vector(tokens * topK * k)), y(DType::F32, tokens * topK * n);
   expectSameBits({"experts", desc}, step.step, {y}, [&](std::vector<Array> &r) {
-    return std::vector<void *>{x.data(), weights.bytes.data(), plan.data(), r[0].data()};
+    return std::vector<void *>{x.data(), table.data(), plan.data(), r[0].data()};
   });
 }
 

@@ -95,10 +95,11 @@ void checkGrouped(const std::string &name, int64_t tokens, bool gatedSilu, bool 
   desc.slotsPerToken = Routed::topK;
   Array x(DType::F32, random.vector(tokens * Routed::topK * k));
   Array w = pack(desc.w, [&](int64_t, int64_t, int64_t) { return random(); }, weightsOfTarget());
+  ExpertTable table(layoutOf(desc.w, weightsOfTarget()), w.data());
   Array slotWeights(DType::F32, random.vector(tokens * Routed::topK));
   Array y(DType::F32, std::vector<float>(tokens * Routed::topK * columns, -77.0f));
   expectSameBits({name, desc}, routed.step.step, {y}, [&](std::vector<Array> &r) {
-    std::vector<void *> args = {x.data(), w.data()};
+    std::vector<void *> args = {x.data(), table.data()};
     if (weighted)
       args.push_back(slotWeights.data());
     args.push_back(routed.plan.data());
@@ -116,6 +117,33 @@ TEST_P(EmitDispatch, GroupedLinearWeighsTheAccumulator) { checkGrouped("down", 4
 
 TEST_P(EmitDispatch, GroupedLinearStagesRowsThatCollideInTheCache) {
   checkGrouped("blocks", 260, false, true, /*experts=*/Routed::topK + 1, /*k=*/1024);
+}
+
+// Whoever runs the step finds the expert by its place in the table; the other experts' rows are computed.
+TEST_P(EmitDispatch, GroupedLinearNamesAnAbsentExpert) {
+  constexpr int64_t k = 40, n = 37, tokens = 3, experts = 12;
+  Routed routed(tokens, experts);
+  LinearDesc desc;
+  desc.x = rowsOf(k, DType::F32, RowSpace::Slot);
+  desc.y = rowsOf(n, DType::F32, RowSpace::Slot);
+  desc.w = {DType::BF16, experts, n, k};
+  desc.order = {k, leafCount(k)};
+  desc.grouped = true;
+  desc.slotsPerToken = Routed::topK;
+  Array x(DType::F32, Random().vector(tokens * Routed::topK * k)), y(DType::F32, tokens * Routed::topK * n);
+  Array w = pack(desc.w, [](int64_t, int64_t, int64_t) { return 1.0f; }, weightsOfTarget());
+  ExpertTable table(layoutOf(desc.w, weightsOfTarget()), w.data());
+  const int32_t wanted = routed.chosen[5];
+  table.remove(wanted);
+  Expected<CompiledKernel> kernel = compileForTarget({"absent", desc});
+  ASSERT_TRUE(kernel) << kernel.error().text();
+  const LaunchResult result =
+      launch(*kernel, routed.step.step, {x.data(), table.data(), routed.plan.data(), y.data()}, 2);
+  EXPECT_EQ(result.status, K2RT_STATUS_ABSENT_EXPERT);
+  EXPECT_EQ(result.absent, static_cast<void **>(table.data()) + wanted);
+  for (int64_t expert = 0; expert < experts; ++expert)
+    for (int64_t slot = routed.plan[expert]; slot < routed.plan[expert + 1]; ++slot)
+      EXPECT_EQ(y[slot * n] != 0, expert != wanted) << slot;
 }
 
 TEST_P(EmitDispatch, HeadLinearTakesRowsOfItsForm) {

@@ -123,6 +123,7 @@ LaunchResult launch(const CompiledKernel &kernel, const k2rt_ir_step &step, cons
     int32_t status = kernel.function(&worker, args.data());
     result.status = result.status ? result.status : status;
     result.variant = worker.variant;
+    result.absent = worker.absent;
   }
   return result;
 }

@@ -53,11 +53,12 @@ Expected<CompiledKernel> compileForTarget(const KernelDesc &desc, int64_t splitT
 /// The kernel for this machine, outside of tests.
 Expected<CompiledKernel> compileForHost(const KernelDesc &desc);
 
-/// Runs the grid in `workers` parts; the first status that is not 0, and the variant of the last part. `scratch`: at
-/// least kernel.scratchBytes, which the parts use in turn; null: taken for this launch.
+/// Runs the grid in `workers` parts; the first status that is not 0, and variant and absent expert of the last part.
+/// `scratch`: at least kernel.scratchBytes, which the parts use in turn; null: taken for this launch.
 struct LaunchResult {
   int32_t status = 0;
   int32_t variant = -1;
+  const void *absent = nullptr;
 };
 LaunchResult launch(const CompiledKernel &kernel, const k2rt_ir_step &step, const std::vector<void *> &args,
                     int64_t workers, void *scratch = nullptr);

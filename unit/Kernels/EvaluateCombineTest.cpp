@@ -75,8 +75,10 @@ TEST(GroupedLinear, ComputesEachSlotWithItsExpertAndWeight) {
   Array w = pack(d.w, [&](int64_t, int64_t, int64_t) { return random(); });
   Array bias(DType::F32, random.vector(Moe::experts * n));
   Array weights(DType::F32, random.vector(Moe::rows * Moe::topK)), y(DType::F32, Moe::rows * Moe::topK * n);
-  ASSERT_TRUE(
-      evaluateWith(d, moe.step.step, {slots.data(), w.data(), bias.data(), weights.data(), moe.plan.data(), y.data()}));
+  ExpertTable experts(d.w, w.data());
+  const std::initializer_list<void *> args = {slots.data(),   experts.data(),  bias.data(),
+                                              weights.data(), moe.plan.data(), y.data()};
+  ASSERT_TRUE(evaluateWith(d, moe.step.step, args));
   for (int64_t route = 0; route < Moe::rows * Moe::topK; ++route)
     for (int64_t c = 0; c < n && moe.slotOfRoute()[route] >= 0; ++c) {
       float sum = 0;
@@ -85,6 +87,23 @@ TEST(GroupedLinear, ComputesEachSlotWithItsExpertAndWeight) {
       float expected = (sum + bias[moe.chosen[route] * n + c]) * weights[route];
       EXPECT_EQ(y[moe.slotOfRoute()[route] * n + c], expected);
     }
+}
+
+TEST(GroupedLinear, RefusesSlotsOfAnAbsentExpert) {
+  Moe moe;
+  LinearDesc d;
+  d.x = d.y = rowsOf(Moe::width, DType::F32, RowSpace::Slot);
+  d.w = {DType::BF16, Moe::experts, Moe::width, Moe::width, 1};
+  d.order = {Moe::width, 1};
+  d.grouped = true;
+  d.slotsPerToken = Moe::topK;
+  Array slots(DType::F32, Moe::rows * Moe::topK * Moe::width), w(DType::BF16, d.w.count * d.w.n * d.w.k), y = slots;
+  ExpertTable experts(d.w, w.data());
+  for (int64_t e = 0; e < Moe::experts; ++e)
+    experts.remove(e);
+  Status status = evaluateWith(d, moe.step.step, {slots.data(), experts.data(), moe.plan.data(), y.data()});
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().text(), "kernel: expert 0 has slots, its weights are absent");
 }
 
 /// Node sums merged along N5's tree, for any owner of each leaf: a node sums the maximal subtrees it owns, then the

@@ -111,9 +111,10 @@ TEST(LinearEpilogue, TakesSumsBiasWeightAndResidual) {
   Array x(DType::F32, random.vector(rows * k)), bias(DType::F32, random.vector(2 * inner));
   Array weights(DType::F32, random.vector(rows)), residual(DType::BF16, random.vector(rows * inner));
   Array w = pack(d.w, [&](int64_t, int64_t, int64_t) { return random(); }), y(DType::BF16, rows * inner);
+  ExpertTable experts(d.w, w.data());
   TestStep step(TestStep::plain(rows));
-  ASSERT_TRUE(evaluateWith(d, step.step,
-                           {x.data(), w.data(), bias.data(), weights.data(), residual.data(), plan.data(), y.data()}));
+  ASSERT_TRUE(evaluateWith(
+      d, step.step, {x.data(), experts.data(), bias.data(), weights.data(), residual.data(), plan.data(), y.data()}));
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t n = 0; n < inner; ++n) {
       float gate = 0, up = 0;

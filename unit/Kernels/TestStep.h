@@ -111,6 +111,29 @@ inline int64_t elementOf(const Matrix &matrix, int64_t m, int64_t n, int64_t k) 
   return PanelLayout{matrix}.offset(m, n, k) / byteWidth(matrix.type);
 }
 
+/// The table that a grouped linear takes: each matrix of packed weights at an address of its own, the last one first.
+class ExpertTable {
+public:
+  ExpertTable(const MatrixLayout &weights, const void *packed) {
+    const auto [bytes, count] =
+        std::visit([](const auto &layout) { return std::pair(layout.bytes(), layout.matrix.count); }, weights);
+    copies.resize(bytes);
+    for (int64_t expert = 0; expert < count; ++expert) {
+      char *copy = copies.data() + (count - 1 - expert) * (bytes / count);
+      std::memcpy(copy, static_cast<const char *>(packed) + expert * (bytes / count), bytes / count);
+      table.push_back(copy);
+    }
+  }
+  ExpertTable(const Matrix &matrix, const void *packed) : ExpertTable(PanelLayout{matrix}, packed) {}
+  /// Leaves the expert out.
+  void remove(int64_t expert) { table[expert] = nullptr; }
+  void *data() { return table.data(); }
+
+private:
+  std::vector<char> copies;
+  std::vector<void *> table;
+};
+
 /// `rows` new tokens of a sequence that has `cached` ones.
 struct Sequence {
   int64_t cached = 0, rows = 0;

@@ -166,33 +166,33 @@ TEST(Grids, AttentionOfFewTokensIsSplitForManyWorkers) {
 TEST(Shares, FollowTheGrid) {
   auto shareOf = [](const KernelDesc &desc, size_t operand, WeightLayout weights = WeightLayout::Panels) {
     k2rt_share share = weightShare(desc, operands(desc)[operand], weights);
-    return std::vector<int64_t>{share.groups, share.items, share.item_bytes};
+    return std::vector<int64_t>{share.experts, share.items, share.item_bytes};
   };
   using Share = std::vector<int64_t>;
-  EXPECT_EQ(shareOf(linear(DType::F32, DType::BF16), 1), (Share{1, 64, 7168 * 32 * 2}));
+  EXPECT_EQ(shareOf(linear(DType::F32, DType::BF16), 1), (Share{0, 64, 7168 * 32 * 2}));
   EXPECT_EQ(shareOf(linear(DType::F32, DType::BF16, true), 1), (Share{384, 64, 7168 * 32 * 2}));
-  EXPECT_EQ(shareOf(linear(DType::F32, DType::BF16), 0), (Share{1, 0, 0})); // activations
-  EXPECT_EQ(shareOf(linear(DType::F32, DType::BF16), 1, WeightLayout::Rows), (Share{1, 0, 0}));
+  EXPECT_EQ(shareOf(linear(DType::F32, DType::BF16), 0), (Share{0, 0, 0})); // activations
+  EXPECT_EQ(shareOf(linear(DType::F32, DType::BF16), 1, WeightLayout::Rows), (Share{0, 0, 0}));
   RmsNormDesc norm;
   norm.x.width = norm.y.width = 64;
-  EXPECT_EQ(shareOf({"", norm}, 1), (Share{1, 0, 0}));
+  EXPECT_EQ(shareOf({"", norm}, 1), (Share{0, 0, 0}));
   ExpandedAttentionDesc attention;
   attention.shape.heads = 3;
   attention.uk = {DType::BF16, 3, 100, 512};
   attention.uv = {DType::BF16, 3, 64, 512};
-  EXPECT_EQ(shareOf({"", attention}, 3), (Share{1, 3, 4 * 512 * 32 * 2}));
-  EXPECT_EQ(shareOf({"", attention}, 4), (Share{1, 3, 2 * 512 * 32 * 2}));
+  EXPECT_EQ(shareOf({"", attention}, 3), (Share{0, 3, 4 * 512 * 32 * 2}));
+  EXPECT_EQ(shareOf({"", attention}, 4), (Share{0, 3, 2 * 512 * 32 * 2}));
 }
 
 TEST(Shares, RunsOfSlotsThatAreReadAlike) {
   std::vector<SlotShares> shares;
   for (int64_t slots : {3, 1, 2})
-    appendShare(shares, slots, {1, 4, 64});
-  appendShare(shares, 1, {1, 0, 0});
+    appendShare(shares, slots, {0, 4, 64});
+  appendShare(shares, 1, {0, 0, 0});
   appendShare(shares, 5, {2, 4, 64});
   ASSERT_EQ(shares.size(), 3u);
   EXPECT_EQ(shares[0].slots, 6);
-  EXPECT_EQ(shares[2].share.groups, 2);
+  EXPECT_EQ(shares[2].share.experts, 2);
 }
 
 TEST(Grids, DispatchIsOneItemAndRowKernelsOneARow) {

@@ -141,6 +141,16 @@ TEST(Plan, ReserveToTheByte) {
   EXPECT_EQ(memory.reserve.value, process + rows + sequences + tables + history + alignment + tokenizer + workers);
 }
 
+// 60 layers of kimi-k2 have two tables of 384 experts: what their entries take was measured, 440 bytes each.
+TEST(Plan, ReserveCountsExperts) {
+  const ModelSpec kimi = published("kimi-k2");
+  ModelSpec dense = kimi;
+  for (WeightFamily &family : dense.weights)
+    family.experts = 0;
+  const auto reserveOf = [](const ModelSpec &spec) { return planned(spec, limits(64, 3, 130)).memory.reserve.value; };
+  EXPECT_EQ(reserveOf(kimi) - reserveOf(dense), 60 * 2 * 384 * 512);
+}
+
 TEST(Plan, RemarksSayWhy) {
   ModelSpec spec = published("kimi-k2");
   Plan plan = planned(spec, defaultLimits(spec));

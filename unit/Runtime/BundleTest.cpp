@@ -174,7 +174,7 @@ TEST(Bundle, HostileIndexesAreRefused) {
         Case{"/slots/0/file", "", "plain name"}, Case{"/slots/0/slot", 1, "slots[0].slot: is 1"},
         Case{"/slots/0/bytes", -4, "slots[0].bytes: is -4"},
         Case{"/slots/0/chunks/0", "12", "slots[0].chunks: has a hash that is not 16 hex digits"},
-        Case{"/slots/0/bytes", 2097153, "slots[0].chunks: has 1 hashes, a file of 2097153 bytes has 2"},
+        Case{"/slots/0/bytes", 2097153, "slots[0].chunks: has 1 hashes, 2097153 bytes have 2"},
         Case{"/slots", json::array(), "slot 0 of 1 is missing"}}) {
     FakeBundle fake;
     fake.index[json::json_pointer(test.path)] = test.value;

@@ -78,7 +78,7 @@ TEST(ManifestMessages, OfWhatFieldsSayOfEachOther) {
   EXPECT_EQ(withValue("/weights_index", "../index.json"),
             "manifest.json: weights_index: is not a path inside the bundle");
   FakeBundle fake;
-  const k2rt_limits limits = {48, 4, 1000, 1, 97, 0};
+  const k2rt_limits limits = {48, 4, 1000, 1, 97, 0, 0};
   EXPECT_EQ(withValue("/memory/reserve_bytes", 1), "manifest.json: memory.reserve_bytes: is 1, this runtime needs " +
                                                        std::to_string(k2rt_reserve_bytes(&limits)) +
                                                        " (k2rt/reserve.h)" + again);

@@ -149,18 +149,19 @@ TEST(Places, EachChunkIsTouchedOnceAndNodesTakeTurns) {
   }
 }
 
-// The rule of the emitted kernels, item by item: number = index * groups + group.
+// The rule of the emitted kernels, item by item: number = index * experts + expert.
 TEST(Shares, AreWhatLaunchesRead) {
-  for (const k2rt_share &share : {k2rt_share{1, 224, 64}, {384, 128, 64}, {7, 3, 64}, {5, 1, 64}, {1, 1, 64}})
+  for (const k2rt_share &share :
+       {k2rt_share{0, 224, 64}, {384, 128, 64}, {7, 3, 64}, {5, 1, 64}, {1, 1, 64}, {0, 1, 64}})
     for (int64_t workers : {1, 2, 3, 7, 64}) {
-      const int64_t items = share.groups * share.items;
+      const int64_t blocks = k2rt_share_blocks(&share), items = blocks * share.items;
       int64_t bytes = 0;
       for (int64_t worker = 0; worker < workers; ++worker) {
         for (int64_t item = k2rt_share_begin(items, worker, workers);
              item < k2rt_share_begin(items, worker + 1, workers); ++item) {
-          const int64_t group = item % share.groups, index = item / share.groups;
-          EXPECT_GE(index, k2rt_group_begin(&share, group, worker, workers));
-          EXPECT_LT(index, k2rt_group_begin(&share, group, worker + 1, workers));
+          const int64_t block = item % blocks, index = item / blocks;
+          EXPECT_GE(index, k2rt_block_begin(&share, block, worker, workers));
+          EXPECT_LT(index, k2rt_block_begin(&share, block, worker + 1, workers));
         }
         bytes += k2rt_share_bytes(&share, worker, worker + 1, workers);
       }
@@ -271,7 +272,7 @@ struct TwoNodes : ::testing::Test {
     fake.writeFile("weights/blob0.bin", blob);
     fake.index["slots"][0]["bytes"] = blob.size();
     fake.manifest["memory"]["weights"] = blob.size();
-    fake.manifest["shares"] = {{{"slots", 1}, {"groups", 1}, {"items", items}, {"item_bytes", itemBytes}}};
+    fake.manifest["shares"] = {{{"slots", 1}, {"items", items}, {"item_bytes", itemBytes}}};
     fake.write();
     container = readContainer();
     container.processors.resize(1);

@@ -19,19 +19,27 @@ using nlohmann::json;
 
 namespace {
 
-/// A bundle with a blob of three chunks, the last of one page; its items are pages or in groups.
+/// A bundle with a blob of three chunks, the last of one page; its items are pages.
 struct Weighty : FakeBundle {
   static constexpr int64_t bytes = 2 * hugePageBytes + 4096;
 
-  explicit Weighty(int64_t groups = 1, int64_t itemBytes = 4096) {
+  explicit Weighty(int64_t itemBytes = 4096) {
     const int32_t weight = 12345;
     std::string blob(bytes, 'w');
     blob.replace(0, 4, reinterpret_cast<const char *>(&weight), 4);
     writeFile("weights/blob0.bin", blob);
     index["slots"][0]["bytes"] = bytes;
     manifest["memory"]["weights"] = bytes;
-    manifest["shares"] = {
-        {{"slots", 1}, {"groups", groups}, {"items", bytes / groups / itemBytes}, {"item_bytes", itemBytes}}};
+    manifest["shares"] = {{{"slots", 1}, {"items", bytes / itemBytes}, {"item_bytes", itemBytes}}};
+    write();
+  }
+  /// The blob becomes two experts, the second in front, of 300 and 724 pages; the last page is nobody's.
+  void cutIntoExperts() {
+    const int64_t first = 724 * 4096, second = 300 * 4096;
+    index["slots"][0] = {{"slot", 0}, {"name", "up"}, {"layer", 1}};
+    index["slots"][0]["experts"] = {{{"file", "blob0.bin"}, {"offset", second}, {"bytes", first}},
+                                    {{"file", "blob0.bin"}, {"offset", 0}, {"bytes", second}}};
+    manifest["shares"] = {{{"slots", 1}, {"experts", 2}, {"items", 300}, {"item_bytes", 4096}}};
     write();
   }
   /// Changes byte `at` of the blob, which nothing else knows.
@@ -68,8 +76,7 @@ TEST(WeightCheck, AByteAnywhereIsNamedWithItsChunk) {
   for (int64_t at : {int64_t(4), hugePageBytes - 1, hugePageBytes, 2 * hugePageBytes, Weighty::bytes - 1})
     for (int nodes : {1, 2})
       for (int32_t threads : {1, 3}) {
-        // Shares that leave bytes to nobody: three groups of items that do not fill the file.
-        const Weighty fake(nodes == 1 ? 1 : 3, 5000);
+        const Weighty fake(5000); // items that do not fill the file leave bytes to nobody
         fake.damage(at);
         const int64_t begin = at / hugePageBytes * hugePageBytes;
         const std::string message = fake.error(threads, nodes);
@@ -80,6 +87,23 @@ TEST(WeightCheck, AByteAnywhereIsNamedWithItsChunk) {
         EXPECT_NE(message.find(", the index says "), std::string::npos) << message;
         EXPECT_NE(message.find("; k2c pack with the checkpoint writes it again, or compile the bundle again"),
                   std::string::npos)
+            << message;
+      }
+}
+
+TEST(WeightCheck, AnExpertsBytesAreNamedInItsFile) {
+  for (const auto &[at, named] : {std::pair<int64_t, std::string>{5, "bytes 0 to 1228800 hash to "},
+                                  {300 * 4096, "bytes 1228800 to 3325952 hash to "},
+                                  {1024 * 4096 - 1, "bytes 3325952 to 4194304 hash to "},
+                                  {1024 * 4096, ""}})
+    for (int nodes : {1, 2})
+      for (int32_t threads : {1, 3}) {
+        Weighty fake;
+        fake.cutIntoExperts();
+        fake.damage(at);
+        const std::string message = fake.error(threads, nodes);
+        EXPECT_EQ(message.substr(0, message.find("hash to ") + 8),
+                  named.empty() ? "" : fake.path("weights/blob0.bin") + ": " + named)
             << message;
       }
 }

@@ -1,6 +1,8 @@
-// Slots that share a blob: one mapping, and one size.
+// Slots that share a blob: one mapping, and one size. Tables of experts: any order of ranges, and no others are mapped.
 #include "program/Weights.h"
 #include "fake/FakeBundle.h"
+#include <cstdio>
+#include <fstream>
 #include <gtest/gtest.h>
 
 using namespace k2c;
@@ -23,7 +25,103 @@ struct SharedBlob {
   FakeBundle fake;
 };
 
+/// A bundle whose slot is a table of four experts, each a page of one file; the file's page p is full of 'a' + p.
+struct Experts : FakeBundle {
+  /// `pages`: of each expert, -1: it is left out. `count`: what the manifest says.
+  explicit Experts(const std::vector<int> &pages, int64_t count = 4) : FakeBundle("fake_experts") {
+    std::string blob;
+    for (char letter : {'a', 'b', 'c', 'd'})
+      blob += std::string(4096, letter);
+    writeFile("weights/blob0.bin", blob);
+    json experts = json::array();
+    for (int page : pages)
+      experts.push_back(page < 0 ? json() : json{{"file", "blob0.bin"}, {"offset", page * 4096}, {"bytes", 4096}});
+    index["slots"][0] = {{"slot", 0}, {"name", "up"}, {"layer", 3}, {"experts", experts}};
+    manifest["memory"]["weights"] = 16384;
+    manifest["shares"] = {{{"slots", 1}, {"experts", count}, {"items", 1}, {"item_bytes", 4096}}};
+    write();
+  }
+  Expected<Weights> map() const {
+    return Weights::map(folder, "weights/index.json", index.dump(), 1, {{1, {4, 1, 4096}}});
+  }
+};
+
+/// The first letter of each expert, '-' for one without address.
+std::string lettersOf(const Weights &weights) {
+  const auto *table = static_cast<const char *const *>(weights.slots()[0]);
+  std::string letters;
+  for (int expert = 0; expert < 4; ++expert)
+    letters += table[expert] ? *table[expert] : '-';
+  return letters;
+}
+
+/// Bytes of `file` that this process has mapped.
+int64_t mappedBytes(const std::string &file) {
+  std::ifstream maps("/proc/self/maps");
+  int64_t bytes = 0;
+  for (std::string line; std::getline(maps, line);) {
+    uint64_t begin = 0, end = 0;
+    if (line.find(file) != line.npos && std::sscanf(line.c_str(), "%lx-%lx", &begin, &end) == 2)
+      bytes += static_cast<int64_t>(end - begin);
+  }
+  return bytes;
+}
+
 } // namespace
+
+TEST(Weights, ATableOfExpertsIsInAnyOrder) {
+  for (const auto &[pages, letters] : {std::pair<std::vector<int>, std::string>{{0, 1, 2, 3}, "abcd"},
+                                       {{2, 0, 3, 1}, "cadb"},
+                                       {{1, 1, 0, 1}, "bbab"}}) {
+    const Experts fake(pages);
+    Expected<Weights> weights = fake.map();
+    ASSERT_TRUE(weights) << weights.error().text();
+    EXPECT_EQ(lettersOf(*weights), letters);
+    EXPECT_EQ(weights->mappedFiles().size(), 1u) << letters;
+  }
+}
+
+TEST(Weights, ExpertsThatAreLeftOutAreNotMapped) {
+  const Experts fake({3, -1, 0, -1});
+  Expected<Weights> weights = fake.map();
+  ASSERT_TRUE(weights) << weights.error().text();
+  EXPECT_EQ(lettersOf(*weights), "d-a-");
+  EXPECT_EQ(weights->bytes(), 8192);
+  EXPECT_EQ(mappedBytes(fake.path("weights/blob0.bin")), 8192);
+}
+
+TEST(Weights, ATokenOfAnExpertThatIsLeftOutEndsTheStep) {
+  const Experts fake({0, 1, -1, 3});
+  EXPECT_EQ(runBundle(fake, {"generate", "--prompt-ids", "4,5", "-n", "1", "--ignore-eos"}).exitCode, 0);
+  const Outcome outcome = runBundle(fake, {"generate", "--prompt-ids", "4,6", "-n", "1", "--ignore-eos"});
+  EXPECT_EQ(outcome.exitCode, 3);
+  EXPECT_EQ(outcome.err, "run: error: layer 3: a token wants expert 2, which the bundle leaves out of 'up'; k2c pack "
+                         "with the checkpoint brings all experts in\n");
+}
+
+TEST(Weights, TablesThatContradictTheManifestAreRefused) {
+  const Experts fake({0, 1, 2});
+  Expected<Weights> weights = fake.map();
+  ASSERT_FALSE(weights);
+  EXPECT_EQ(weights.error().text(), fake.folder +
+                                        "/weights/index.json: slot 0 has 3 experts, the manifest's shares say "
+                                        "4; compile the bundle again");
+}
+
+TEST(Weights, ARangeThatIsNotInItsFileIsRefused) {
+  Experts behind({0, 1, 2, 3});
+  behind.index["slots"][0]["experts"][3]["offset"] = 16384;
+  Expected<Weights> weights = behind.map();
+  ASSERT_FALSE(weights);
+  EXPECT_EQ(weights.error().text(), behind.path("weights/blob0.bin") + ": has 16384 bytes, the index names 20480 of "
+                                                                       "them; copy the file again or run k2c pack");
+  Experts odd({0, 1, 2, 3});
+  odd.index["slots"][0]["experts"][1]["offset"] = 100;
+  weights = odd.map();
+  ASSERT_FALSE(weights);
+  EXPECT_EQ(weights.error().text(),
+            odd.folder + "/weights/index.json: slots[0].experts[1].offset: and bytes are not whole pages");
+}
 
 TEST(Weights, EqualSlotsShareOneMapping) {
   Expected<Weights> weights = SharedBlob(4096).map();

@@ -27,7 +27,9 @@ struct Bundle {
     }
     EXPECT_TRUE(packWeights(map, tensors, folder.path));
   }
-  std::string blob(int slot) { return folder.path + "/weights/" + (*readWeightIndex(folder.path))[slot].file; }
+  std::string blob(int slot) {
+    return folder.path + "/weights/" + (*readWeightIndex(folder.path))[slot].ranges[0]->file;
+  }
   std::string problem() {
     Expected<VerifyReport> report = verifyBundle(folder.path);
     EXPECT_TRUE(report);
@@ -71,7 +73,7 @@ TEST(Verify, AcceptsWhatWasPacked) {
 
 TEST(Verify, NamesAChangedFileWithBothHashes) {
   Bundle bundle;
-  std::string path = bundle.blob(1), expected = (*readWeightIndex(bundle.folder.path))[1].xxh3;
+  std::string path = bundle.blob(1), expected = (*readWeightIndex(bundle.folder.path))[1].ranges[0]->xxh3;
   std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).seekp(4000).put('!').put('?');
   std::string problem = bundle.problem();
   EXPECT_EQ(problem.find(path + ": hashes to "), 0u) << problem;
@@ -137,7 +139,7 @@ TEST(Index, HashesAreXxh3OfTheFile) {
   std::string zeros(4096, 0);
   char expected[17];
   std::snprintf(expected, sizeof expected, "%016llx", (unsigned long long)XXH3_64bits(zeros.data(), zeros.size()));
-  EXPECT_EQ((*readWeightIndex(folder.path))[0].xxh3, expected);
+  EXPECT_EQ((*readWeightIndex(folder.path))[0].ranges[0]->xxh3, expected);
 }
 
 TEST(Index, ChunksAreHashedOneByOne) {
@@ -146,7 +148,7 @@ TEST(Index, ChunksAreHashedOneByOne) {
   tensors.addRandom("t", DType::F32, {2000000});
   const WeightMap map{{{0, "t", {}, {{"t", {2000000}, {}, false}}, RowMajor{DType::F32, 2000000}}}};
   ASSERT_TRUE(packWeights(map, tensors, folder.path));
-  const IndexedSlot slot = (*readWeightIndex(folder.path))[0];
+  const BlobRange slot = *(*readWeightIndex(folder.path))[0].ranges[0];
   const std::string bytes = readFile(folder.path + "/weights/" + slot.file);
   ASSERT_EQ(slot.chunks.size(), 4u);
   for (size_t chunk = 0; chunk < 4; ++chunk) {
@@ -157,17 +159,18 @@ TEST(Index, ChunksAreHashedOneByOne) {
   }
   // A blob that is there already is hashed from the disk.
   fs::remove(folder.path + "/weights/index.json");
-  std::ofstream(folder.path + "/weights/finished.txt") << slot.file << " " << slot.xxh3 << "\n";
+  std::ofstream(folder.path + "/weights/finished.txt")
+      << slot.name << " " << slot.file << " 0 " << slot.bytes << " " << slot.xxh3 << "\n";
   Expected<PackReport> again = packWeights(map, tensors, folder.path);
   ASSERT_TRUE(again);
   EXPECT_EQ(again->reused, 1);
-  EXPECT_EQ((*readWeightIndex(folder.path))[0].chunks, slot.chunks);
+  EXPECT_EQ((*readWeightIndex(folder.path))[0].ranges[0]->chunks, slot.chunks);
 }
 
 TEST(Verify, NamesAnIndexWhoseChunksAreWrong) {
   Bundle bundle;
   std::vector<IndexedSlot> slots = *readWeightIndex(bundle.folder.path);
-  slots[1].chunks[0] = std::string(16, '0');
+  slots[1].ranges[0]->chunks[0] = std::string(16, '0');
   ASSERT_TRUE(writeWeightIndex(slots, bundle.folder.path));
   EXPECT_EQ(bundle.problem(), bundle.blob(1) + ": has the hash that the index says, its chunks have others");
 }
@@ -186,8 +189,7 @@ TEST(Index, RefusesHostileFiles) {
   EXPECT_NE(indexError(slot(blob, "4095")).find("not a multiple of 4096"), std::string::npos);
   EXPECT_NE(indexError(slot(blob, "-4096")).find("'bytes' is -4096"), std::string::npos);
   EXPECT_NE(indexError(slot(blob, "18446744073709547520")).find("'bytes' must be an integer"), std::string::npos);
-  EXPECT_NE(indexError(slot(blob, "2101248")).find("'chunks' has 1 hashes, a file of 2101248 bytes has 2"),
-            std::string::npos);
+  EXPECT_NE(indexError(slot(blob, "2101248")).find("'chunks' has 1 hashes, 2101248 bytes have 2"), std::string::npos);
   EXPECT_NE(indexError(slot(blob, "4096", "[1]")).find("'chunks' must be a list of strings"), std::string::npos);
   EXPECT_NE(indexError(slot(blob, "4096", "[\"0\"]", "4096")).find("'chunk_bytes' is 4096, this k2c reads 2097152"),
             std::string::npos);
@@ -198,7 +200,7 @@ TEST(Index, RefusesHostileFiles) {
 TEST(Map, ComesBackAsItWasWritten) {
   PanelLayout layout{{DType::BF16, 2, 8, 4, 2}};
   WeightMap map{
-      {{0, "gu", 3, {{"a", {2, 4, 4}, TensorSlice{1, 0, 4}, true, {}, {8, 4}}, {"b", {2, 4, 4}, {}, false}}, layout},
+      {{0, "gu", 3, {{"a", {2, 4, 4}, TensorSlice{1, 0, 4}, true, {}, {8, 4}}, {"b", {2, 4, 4}, {}, false}}, layout, 2},
        {1, "norm", {}, {{"n", {9}, {}, false}}, RowMajor{DType::F16, 9}},
        {2, "w", {}, {{"w", {8, 4}, {}, false}}, RowLayout{{DType::F32, 1, 8, 4}}}}};
   TemporaryFolder first, second;
@@ -208,6 +210,7 @@ TEST(Map, ComesBackAsItWasWritten) {
   ASSERT_TRUE(writeWeightMap(*read, second.path));
   EXPECT_EQ(readFile(first.path + "/weights/map.json"), readFile(second.path + "/weights/map.json"));
   EXPECT_EQ(read->slots[0].layer, 3);
+  EXPECT_EQ(read->slots[0].experts, 2);
   EXPECT_EQ(read->slots[0].sources[0].slice->to, 4);
   EXPECT_TRUE(read->slots[0].sources[0].transpose);
   EXPECT_EQ(read->slots[0].sources[0].storedShape(), (std::vector<int64_t>{8, 4}));

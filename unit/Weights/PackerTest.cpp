@@ -67,8 +67,8 @@ TEST(Packer, IdenticalContentIsStoredOnce) {
   auto index = readWeightIndex(folder.path);
   ASSERT_TRUE(index);
   EXPECT_EQ(index->size(), 6u);
-  EXPECT_EQ((*index)[1].file, (*index)[5].file);
-  EXPECT_NE((*index)[0].file, (*index)[2].file);
+  EXPECT_EQ((*index)[1].ranges[0]->file, (*index)[5].ranges[0]->file);
+  EXPECT_NE((*index)[0].ranges[0]->file, (*index)[2].ranges[0]->file);
 }
 
 TEST(Packer, BytesDoNotDependOnThreads) {
@@ -128,10 +128,10 @@ TEST(Packer, OtherWeightsOfTheSameSizeAreNotReused) {
   Model model(1);
   TemporaryFolder folder;
   packed(model.map, model.tensors, folder.path);
-  std::string before = (*readWeightIndex(folder.path))[0].file;
+  std::string before = (*readWeightIndex(folder.path))[0].ranges[0]->file;
   model.tensors.addRandom("layers.0.w", DType::BF16, {70, 40});
   EXPECT_EQ(packed(model.map, model.tensors, folder.path).written, 1);
-  EXPECT_NE((*readWeightIndex(folder.path))[0].file, before);
+  EXPECT_NE((*readWeightIndex(folder.path))[0].ranges[0]->file, before);
 }
 
 TEST(Packer, RemovesAbandonedPartialFilesOnly) {
@@ -189,7 +189,7 @@ TEST(Packer, BundlesShareAFolder) {
   PackReport report = packed(model.map, model.tensors, second.path, {shared.path, 1, nullptr});
   EXPECT_EQ(report.written, 0);
   EXPECT_EQ(blobs(second.path + "/weights"), blobs(shared.path));
-  std::string file = (*readWeightIndex(first.path))[0].file;
+  std::string file = (*readWeightIndex(first.path))[0].ranges[0]->file;
   EXPECT_TRUE(fs::equivalent(first.path + "/weights/" + file, second.path + "/weights/" + file));
 }
 
@@ -216,7 +216,7 @@ TEST(Packer, ShapeOnlyBundleIsPackedByItsOwnMap) {
   packed(model.map, model.tensors, direct.path);
   ASSERT_TRUE(writeWeightMap(model.map, later.path));
   TemporaryFolder shared;
-  ASSERT_TRUE(packInto(later.path, model.tensors, {shared.path, 1, nullptr}));
+  ASSERT_TRUE(packWeights(*readWeightMap(later.path), model.tensors, later.path, {shared.path, 1, nullptr}));
   EXPECT_EQ(readFile(direct.path + "/weights/index.json"), readFile(later.path + "/weights/index.json"));
   EXPECT_TRUE(verifyBundle(later.path)->problems.empty());
 }
@@ -227,7 +227,7 @@ TEST(Packer, MissingTableOfAShapeOnlyBundleIsNamed) {
   TemporaryFolder folder;
   ASSERT_TRUE(writeWeightMap(model.map, folder.path));
   fs::remove(folder.path + "/weights/" + *blobs(folder.path + "/weights").begin());
-  Expected<PackReport> report = packInto(folder.path, model.tensors);
+  Expected<PackReport> report = packWeights(*readWeightMap(folder.path), model.tensors, folder.path);
   ASSERT_FALSE(report);
   EXPECT_EQ(report.error().message, "the table 'rope' (4096 bytes) is missing or damaged");
 }
@@ -236,7 +236,7 @@ TEST(Packer, DamagedBlobIsWrittenAgain) {
   Model model(1);
   TemporaryFolder folder;
   packed(model.map, model.tensors, folder.path);
-  std::string path = folder.path + "/weights/" + (*readWeightIndex(folder.path))[0].file;
+  std::string path = folder.path + "/weights/" + (*readWeightIndex(folder.path))[0].ranges[0]->file;
   std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).seekp(100).put('!').put('?');
   ASSERT_EQ(verifyBundle(folder.path)->problems.size(), 1u);
   PackReport report = packed(model.map, model.tensors, folder.path);

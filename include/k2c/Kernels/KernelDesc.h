@@ -105,7 +105,8 @@ struct RmsNormDesc {
 /// as RmsNormDesc does. An element of y is made of the sum of a column in each
 /// part of the matrix (gate and up).
 /// Grouped: rows are slots sorted by expert, matrix = expert, `plan` is DispatchDesc's result and the slot weights are
-/// SelectDesc's [token][topK], read at the route of the slot. slotsPerToken = topK.
+/// SelectDesc's [token][topK], read at the route of the slot. slotsPerToken = topK. `w` is a table of an address for
+/// each expert, where its panels begin; slots of an expert whose address is null: status 2.
 struct LinearDesc {
   /// What the epilogue takes, by its number there: the f32 sum (gated: of gate and of up), bias[matrix][n] of the
   /// column (gated: of gate and of up), the slot's weight (N5; grouped linears only), the residual row.

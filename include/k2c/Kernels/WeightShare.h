@@ -14,11 +14,18 @@ namespace k2c {
 
 /// How launches of `desc` read its weight operand `weight`, which lies in `layout` (k2rt/share.h):
 ///   linear, head linear   the panels, one behind the other
-///   linear, grouped       a group an expert, its items the panels
+///   linear, grouped       a block an expert, its items the panels
 ///   expanded attention    a head's panels
 /// No items: rows chosen by the step (embedding), norms, biases, tables, which all workers read; matrices in rows,
 /// whose gate and up columns lie apart.
 k2rt_share weightShare(const KernelDesc &desc, const Operand &weight, WeightLayout layout);
+
+/// Bytes that a weight slot of `payload` bytes takes in blobs and in memory: whole pages; routed experts (0: none) are
+/// equal parts of the payload, each of whole pages.
+inline int64_t slotBytes(int64_t payload, int64_t experts) {
+  const int64_t ranges = experts > 0 ? experts : 1;
+  return (payload / ranges + blobAlignment - 1) / blobAlignment * blobAlignment * ranges;
+}
 
 /// `slots` weight slots, one after another, that are read alike.
 struct SlotShares {

@@ -2,8 +2,10 @@
 //
 // For each slot: stream the sources through their transform into DIR/weights/<hash>.bin, then write the index.
 //
-//   name   = xxh3-128(stored bytes, slices, transform, layout version): the same content is stored once, and a blob
-//            that is there already (an interrupted run, another layer, a shared folder) is not written again
+//   range  = the bytes of a slot, or of one routed expert of it: whole pages of a blob
+//   name   = xxh3-128(stored bytes, slices, transform, layout version): the same content is stored once, and a range
+//            that is there already (an interrupted run, another layer, a shared folder, experts that were numbered
+//            otherwise) is not written again
 //   memory = a few panels of rows for each thread, whatever the size of the tensors
 //   safety = all sources are checked before the first is packed; a blob gets its name when it is complete and on disk
 //
@@ -32,9 +34,9 @@ struct PackOptions {
 
 /// What a run did.
 struct PackReport {
-  int64_t written = 0;      ///< blobs packed
-  int64_t reused = 0;       ///< slots whose blob was there
-  int64_t writtenBytes = 0; ///< bytes of the former
+  int64_t written = 0;      ///< slots of which something was packed
+  int64_t reused = 0;       ///< slots whose ranges were all there
+  int64_t writtenBytes = 0; ///< bytes of the ranges packed
 };
 
 /// Checks that `tensors` has what `map` reads, in the shapes and element types it says. packWeights does so first.
@@ -44,9 +46,6 @@ Status checkSources(const WeightMap &map, const TensorSource &tensors);
 /// does not fit its layout (before anything is written); reading, writing, a full disk (finished blobs stay).
 Expected<PackReport> packWeights(const WeightMap &map, const TensorSource &tensors, const std::string &bundle,
                                  const PackOptions &options = {});
-
-/// `k2c pack`: the same with the map the bundle carries.
-Expected<PackReport> packInto(const std::string &bundle, const TensorSource &tensors, const PackOptions &options = {});
 
 /// Writes weights/map.json, and the blobs of computed tables: these do not need a checkpoint.
 Status writeWeightMap(const WeightMap &map, const std::string &bundle);

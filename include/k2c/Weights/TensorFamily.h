@@ -29,8 +29,9 @@ struct TensorFamily {
 /// The tensors of one layer, in the order of their rows.
 std::vector<SourceTensor> sourcesOf(const TensorFamily &family, std::optional<int64_t> layer);
 
-/// Appends the family's slots, layers ascending, packed by `transform`, and returns the number of the first.
-int64_t appendSlots(WeightMap &map, const TensorFamily &family, const Transform &transform);
+/// Appends the family's slots, layers ascending, packed by `transform`, and returns the number of the first. `experts`
+/// as in WeightSlot.
+int64_t appendSlots(WeightMap &map, const TensorFamily &family, const Transform &transform, int64_t experts = 0);
 
 } // namespace k2c
 

@@ -75,7 +75,8 @@ struct Table {
 
 using Transform = std::variant<RowMajor, PanelLayout, RowLayout, Table>;
 
-/// One operand of the program: index `slot` of the worker's `weights` array.
+/// One operand of the program: index `slot` of the worker's `weights` array. It is one range of a blob, or, of routed
+/// experts, a table of ranges.
 struct WeightSlot {
   int64_t slot = 0;
   std::string family;           ///< the weight family's symbol, or the table's name
@@ -83,6 +84,7 @@ struct WeightSlot {
                                 ///< final norm, head, tables
   std::vector<SourceTensor> sources;
   Transform transform;
+  int64_t experts = 0; ///< of routed experts: a matrix and equally many sources for each; 0: a slot of one range
 };
 
 /// The longest contraction the packer takes: it holds a panel of 32 rows in memory.
@@ -94,8 +96,11 @@ const Matrix *matrixOf(const Transform &transform);
 /// Bytes the layout itself needs, padding included.
 int64_t payloadBytes(const Transform &transform);
 
-/// Bytes of the blob: payloadBytes rounded up to blobAlignment. This is what the memory certificate counts.
-int64_t blobBytes(const Transform &transform);
+/// Bytes of the slot's ranges, each in whole pages. This is what the memory certificate counts.
+int64_t rangeBytes(const WeightSlot &slot);
+
+/// The slot of one expert: its matrix, its sources.
+WeightSlot slotOfExpert(const WeightSlot &slot, int64_t expert);
 
 /// Checks what a slot says of itself: element types that can be packed, sizes that are neither negative nor overflow,
 /// sources in pairs when interleaved. Every reader of a map from a file calls it.
@@ -104,8 +109,10 @@ Status check(const WeightSlot &slot);
 /// All slots of a rank, in slot order: slots[i].slot == i.
 struct WeightMap {
   std::vector<WeightSlot> slots;
-  /// Sum of blobBytes over slots (an upper bound of the disk space: identical blobs are stored once).
+  /// Sum of rangeBytes over slots (an upper bound of the disk space: identical ranges are stored once).
   int64_t totalBytes() const;
+  /// Routed experts of all slots.
+  int64_t experts() const;
 };
 
 } // namespace k2c

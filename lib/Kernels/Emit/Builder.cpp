@@ -326,6 +326,12 @@ void KernelBuilder::fail(Value condition, int64_t code) {
   when(condition, [&] { LLVM::StoreOp::create(ops, loc, constant(i32(), code), status, 4); });
 }
 
+void KernelBuilder::failAbsent(Value condition, Value entry) {
+  fail(condition, K2RT_STATUS_ABSENT_EXPERT);
+  when(condition,
+       [&] { LLVM::StoreOp::create(ops, loc, entry, atBytes(workerPtr, constant(abi::worker::absent.offset)), 8); });
+}
+
 void KernelBuilder::columns(int64_t width, llvm::function_ref<void(const Chunk &)> body) {
   int64_t full = width / vectorLanes * vectorLanes;
   if (full == vectorLanes)

@@ -219,6 +219,8 @@ public:
   Value advance(Value first, Value last, llvm::function_ref<Value(Value)> holds);
   /// The kernel returns `status` at its end when `condition` holds; until then it goes on.
   void fail(Value condition, int64_t status);
+  /// The same with K2RT_STATUS_ABSENT_EXPERT for the null at `entry` of a table of experts.
+  void failAbsent(Value condition, Value entry);
   /// Chunks of `width` columns: a loop over full vectors, then one masked tail; the body is called for both.
   void columns(int64_t width, llvm::function_ref<void(const Chunk &)> body);
   /// This worker's grid items: body(item).

@@ -102,17 +102,21 @@ private:
     return input;
   }
 
+  /// The only matrix, or an expert's: its number and where its elements begin.
+  struct MatrixAt {
+    Value number, weights;
+  };
   void emitBlocks();
   void emitGrouped();
-  void emitExpert(Value first, Value last, Value expert, Value firstPanel, Value lastPanel);
+  void emitExpert(Value first, Value last, const MatrixAt &expert, Value firstPanel, Value lastPanel);
   void stageBlock(Value first, Value last);
-  void emitPanels(Value xFirst, Value first, Value last, Value matrix, Value firstPanel, Value lastPanel);
+  void emitPanels(Value xFirst, Value first, Value last, const MatrixAt &matrix, Value firstPanel, Value lastPanel);
   /// Rows [first, first + rows), tile `index` of `count`. `bringsOwn`: as in PanelContraction::shareOfNext.
   struct Tile {
     Value first, rows, index, count, bringsOwn;
   };
   /// With a panel or two.
-  void emitTile(Value x, const Tile &at, Value matrix, Value panel, int64_t panels);
+  void emitTile(Value x, const Tile &at, const MatrixAt &matrix, Value panel, int64_t panels);
   void finishRow(Value row, Value inTile, Value matrix, Value panel, Value pass, Value ofPair);
   Value variantOf(Value rows) {
     Value few = b.select(b.compare(Compare::Le, rows, 1), b.constant(b.i32(), OneRow), b.constant(b.i32(), FewRows));
@@ -142,13 +146,14 @@ void LinearEmitter::emitBlocks() {
       xFirst = b.scratch(0);
     }
     Value firstItem = b.mul(block, panels);
-    emitPanels(xFirst, first, last, b.constant(0), b.max(b.sub(begin, firstItem), 0),
+    emitPanels(xFirst, first, last, {b.constant(0), arguments.w}, b.max(b.sub(begin, firstItem), 0),
                b.min(b.sub(end, firstItem), panels));
   });
 }
 
 /// Items are panels x experts, panel-major, so that every worker has a share of each expert; but it walks them expert
-/// by expert: an expert's panels follow one another in memory. An expert without slots costs its two offsets.
+/// by expert: an expert's panels follow one another in memory, from its address in the table on. An expert without
+/// slots costs its two offsets.
 void LinearEmitter::emitGrouped() {
   Value begin = b.workerField(abi::worker::begin), end = b.workerField(abi::worker::end);
   Values variant = b.loop(0, d.w.count, 1, b.constant(b.i32(), 0), [&](Value expert, ValueRange carried) {
@@ -156,13 +161,17 @@ void LinearEmitter::emitGrouped() {
     Value last = b.extend(b.loadI32(arguments.plan.offsets, b.add(expert, 1)));
     auto panelFrom = [&](Value item) { return b.div(b.add(b.max(b.sub(item, expert), 0), d.w.count - 1), d.w.count); };
     Value hasSlots = b.compare(Compare::Lt, first, last);
-    b.when(hasSlots, [&] { emitExpert(first, last, expert, panelFrom(begin), panelFrom(end)); });
+    b.when(hasSlots, [&] {
+      Value weights = b.loadPtr(arguments.w, expert), isAbsent = b.compare(Compare::Eq, b.integerOf(weights), 0);
+      b.failAbsent(isAbsent, b.at(arguments.w, expert, DType::I64));
+      b.when(b.bitNot(isAbsent), [&] { emitExpert(first, last, {expert, weights}, panelFrom(begin), panelFrom(end)); });
+    });
     return Values{b.select(hasSlots, b.max(carried[0], variantOf(b.sub(last, first))), carried[0])};
   });
   b.setVariant(variant[0]);
 }
 
-void LinearEmitter::emitExpert(Value first, Value last, Value expert, Value firstPanel, Value lastPanel) {
+void LinearEmitter::emitExpert(Value first, Value last, const MatrixAt &expert, Value firstPanel, Value lastPanel) {
   if (!isStaged(d, tile))
     return emitPanels(b.row(arguments.x, d.x, first), first, last, expert, firstPanel, lastPanel);
   Value end = b.select(b.compare(Compare::Lt, firstPanel, lastPanel), last, first);
@@ -184,7 +193,8 @@ void LinearEmitter::stageBlock(Value first, Value last) {
 }
 
 /// Rows [first, last) of `matrix`, whose input lies at `xFirst`, with panels [firstPanel, lastPanel).
-void LinearEmitter::emitPanels(Value xFirst, Value first, Value last, Value matrix, Value firstPanel, Value lastPanel) {
+void LinearEmitter::emitPanels(Value xFirst, Value first, Value last, const MatrixAt &matrix, Value firstPanel,
+                               Value lastPanel) {
   Value rows = b.sub(last, first), rowsOfTile = tileRows(b, tile, rows);
   Tile whole{first, rows, b.constant(0), b.constant(1), b.constant(b.i1(), 1)};
   Value tiles = b.div(b.add(rows, b.sub(rowsOfTile, 1)), rowsOfTile);
@@ -209,8 +219,8 @@ void LinearEmitter::emitPanels(Value xFirst, Value first, Value last, Value matr
   });
 }
 
-void LinearEmitter::emitTile(Value x, const Tile &at, Value matrix, Value panel, int64_t panels) {
-  Panel weights = contraction.panel(arguments.w, matrix, panel);
+void LinearEmitter::emitTile(Value x, const Tile &at, const MatrixAt &matrix, Value panel, int64_t panels) {
+  Panel weights = contraction.panel(matrix.weights, b.constant(0), panel);
   b.loop(0, contraction.passes(), 1, [&](Value pass) {
     if (panels == 2)
       contraction.runPaired(x, at.rows, weights, pass);
@@ -218,7 +228,7 @@ void LinearEmitter::emitTile(Value x, const Tile &at, Value matrix, Value panel,
       contraction.run(x, at.rows, weights, pass, contraction.shareOfNext(at.index, at.count, weights, at.bringsOwn));
     b.loop(b.constant(0), at.rows, 1, [&](Value inTile) {
       b.loop(0, panels, 1, [&](Value ofPair) {
-        finishRow(b.add(at.first, inTile), inTile, matrix, b.add(panel, ofPair), pass, ofPair);
+        finishRow(b.add(at.first, inTile), inTile, matrix.number, b.add(panel, ofPair), pass, ofPair);
       });
     });
   });

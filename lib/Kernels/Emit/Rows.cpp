@@ -24,7 +24,7 @@ void emitBody(KernelBuilder &b, const EmbedDesc &d, const TileConfig &) {
         },
         [&] { return Values{given}; })[0];
     Value valid = b.bitAnd(b.compare(Compare::Ge, id, 0), b.compare(Compare::Lt, id, d.vocab));
-    b.fail(b.bitNot(valid), 1);
+    b.fail(b.bitNot(valid), K2RT_STATUS_OUT_OF_RANGE);
     b.when(valid, [&] {
       Value entry = b.at(table, b.mul(b.extend(id), d.hidden), d.table);
       copyRow(b, entry, d.table, b.row(y, d.y, row), d.y.type, d.hidden);
@@ -65,7 +65,7 @@ void emitBody(KernelBuilder &b, const WantRowsDesc &d, const TileConfig &) {
     Value wanted = b.extend(b.loadI32(want, row));
     Value valid =
         b.bitAnd(b.compare(Compare::Ge, wanted, 0), b.compare(Compare::Lt, wanted, b.rowCount(RowSpace::Token, 1)));
-    b.fail(b.bitNot(valid), 1);
+    b.fail(b.bitNot(valid), K2RT_STATUS_OUT_OF_RANGE);
     b.when(valid, [&] { copyRow(b, b.row(x, d.x, wanted), d.x.type, b.row(y, d.y, row), d.y.type, d.y.width); });
   });
 }

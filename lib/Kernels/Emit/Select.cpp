@@ -204,7 +204,7 @@ Value SelectEmitter::chooseForced(Value forced) {
   return b.loop(0, d.topK, 1, b.constant(0), [&](Value k, ValueRange count) {
     Value expert = b.loadI32(forced, k);
     Value valid = b.compare(Compare::Lt, expert, d.experts);
-    b.fail(b.bitNot(valid), 1);
+    b.fail(b.bitNot(valid), K2RT_STATUS_OUT_OF_RANGE);
     Value present = b.bitAnd(valid, b.compare(Compare::Ge, expert, 0));
     b.when(present, [&] { chosen.insert(count[0], b.loadI32(keys, b.extend(expert)), expert, b.number(0.0f)); });
     return Values{b.select(present, b.add(count[0], 1), count[0])};

@@ -58,8 +58,9 @@ struct Linear {
     store(y, row * desc.y.stride + column, desc.y.type, value);
   }
 
-  /// Rows [begin, end) with one matrix; `routes`: the route of each slot, when grouped.
-  void rows(int64_t begin, int64_t end, int64_t matrix, const int32_t *routes) const {
+  /// Rows [begin, end) with one matrix, whose elements begin at `elements`; `routes`: the route of each slot, when
+  /// grouped.
+  void rows(int64_t begin, int64_t end, int64_t matrix, const void *elements, const int32_t *routes) const {
     std::vector<std::vector<float>> inputs;
     for (int64_t row = begin; row < end; ++row)
       inputs.push_back(input(row));
@@ -67,7 +68,7 @@ struct Linear {
     for (int64_t n = 0; n < desc.y.width; ++n) {
       std::vector<float> columns[2];
       for (int64_t i = 0; i < desc.w.parts; ++i)
-        columns[i] = loadColumn(w, layout, matrix, i * desc.y.width + n);
+        columns[i] = loadColumn(elements, layout, 0, i * desc.y.width + n);
       for (int64_t row = begin; row < end; ++row) {
         float sums[2] = {};
         for (int64_t i = 0; i < desc.w.parts; ++i)
@@ -83,13 +84,18 @@ struct Linear {
 Status run(const LinearDesc &d, Arguments args, const k2rt_ir_step &step) {
   Linear linear(d, args);
   if (!d.grouped) {
-    linear.rows(0, rowCount(d.x.space, step, d.slotsPerToken), 0, nullptr);
+    linear.rows(0, rowCount(d.x.space, step, d.slotsPerToken), 0, linear.w, nullptr);
     return Status::success();
   }
   Plan plan(linear.plan, d.w.count, step.token_rows * d.slotsPerToken);
-  for (int64_t expert = 0; expert < d.w.count; ++expert)
-    if (plan.offsets[expert] < plan.offsets[expert + 1])
-      linear.rows(plan.offsets[expert], plan.offsets[expert + 1], expert, plan.routeOfSlot);
+  for (int64_t expert = 0; expert < d.w.count; ++expert) {
+    if (plan.offsets[expert] == plan.offsets[expert + 1])
+      continue;
+    const void *elements = as<void *>(linear.w)[expert];
+    if (!elements)
+      return invalid("expert " + std::to_string(expert) + " has slots, its weights are absent");
+    linear.rows(plan.offsets[expert], plan.offsets[expert + 1], expert, elements, plan.routeOfSlot);
+  }
   return Status::success();
 }
 

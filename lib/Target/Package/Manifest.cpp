@@ -121,8 +121,10 @@ json sharesJson(const std::vector<SlotShares> &shares) {
   json runs = json::array();
   for (const auto &[slots, share] : shares) {
     runs.push_back({{"slots", slots}});
+    if (share.experts > 0)
+      runs.back()["experts"] = share.experts;
     if (share.items > 0)
-      runs.back().update({{"groups", share.groups}, {"items", share.items}, {"item_bytes", share.item_bytes}});
+      runs.back().update({{"items", share.items}, {"item_bytes", share.item_bytes}});
   }
   return runs;
 }

@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 /* Grows with every change of abi.def or of this page. A program of another version is refused. */
-#define K2RT_ABI_VERSION 5u
+#define K2RT_ABI_VERSION 6u
 /* The name of the symbol a program exports. */
 #define K2RT_PROGRAM_QUERY_NAME "k2c_program_query"
 /* MLA segment forms (numerics N4). Models without MLA ignore them. */
@@ -45,8 +45,13 @@ extern "C" {
 #include "k2rt/abi.def"
 /* clang-format on */
 
+/* What a kernel returns that is not 0: an id, an expert or a position out of range; rows of an expert whose address in
+ * its table is null (worker->absent is that entry). */
+#define K2RT_STATUS_OUT_OF_RANGE 1
+#define K2RT_STATUS_ABSENT_EXPERT 2
+
 /* A kernel: processes grid items [worker->begin, worker->end), sets worker->variant. args: one pointer per operand,
- * then per result, in the order of its description. Returns 0, or a number that stops the step. */
+ * then per result, in the order of its description. Returns 0, or a status that stops the step. */
 typedef int32_t (*k2rt_ir_kernel_fn)(k2rt_ir_worker *worker, void *const *args);
 
 /* A step entry: called on every worker. Returns 0, or what a launch or barrier returned. */

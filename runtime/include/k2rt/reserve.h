@@ -6,8 +6,9 @@
  *   anonymous RSS <= cache + arena + threads * scratch_per_worker + collectives + logits + reserve_bytes
  *                    + k2rt_worker_bytes(threads)
  * reserve_bytes covers, in this order: the process (C library, relocated data, heap, manifest and index of weights:
- * measured 350 to 490 KiB, with an index of 200 KB and a manifest of 17 KB), a row of logits that is printed, the
- * arrays of one step, the token history of the admitted sequences, and the tokenizer's tables. Workers have a stack
+ * measured 350 to 490 KiB, with an index of 200 KB and a manifest of 17 KB), the tables of routed experts, a row of
+ * logits that is printed, the arrays of one step, the token history of the admitted sequences, and the tokenizer's
+ * tables. Workers have a stack
  * (measured 8 KiB each), and those that sample a work space. Not covered, because only inspection commands have them:
  * captured routes and hidden states.
  */
@@ -23,6 +24,8 @@ extern "C" {
 
 /* Code, relocated data, heap and manifest of the process. */
 #define K2RT_RESERVE_PROCESS_BYTES (INT64_C(576) * 1024)
+/* An expert's entry in the index and in the table of its slot, its range and hashes: measured 440. */
+#define K2RT_RESERVE_EXPERT_BYTES INT64_C(512)
 /* Touched stack and thread-local data of a worker. */
 #define K2RT_RESERVE_WORKER_BYTES (INT64_C(8) * 1024)
 /* Step arrays per token row: ids, positions, sequence, form, want, sample (i32 each). */
@@ -35,7 +38,7 @@ extern "C" {
 /* Tokenizer tables, and the file while it is read, per byte of tokenizer.json (or tiktoken.model): measured 4.3. */
 #define K2RT_RESERVE_TOKENIZER_FACTOR INT64_C(5)
 
-/* What the reserve depends on: the manifest's "limits", and two facts of the model. */
+/* What the reserve depends on: the manifest's "limits", and three facts of the model. */
 typedef struct k2rt_limits {
   int64_t step_tokens;     /* most token rows of one step */
   int64_t max_sequences;   /* most sequences of one step */
@@ -43,6 +46,7 @@ typedef struct k2rt_limits {
   int64_t cache_groups;    /* block tables: 1 + the largest "group" of manifest "cache" */
   int64_t vocab;           /* logits per row */
   int64_t tokenizer_bytes; /* size of the tokenizer's file in the bundle; 0: none */
+  int64_t experts;         /* routed experts of all weight slots: manifest "shares" */
 } k2rt_limits;
 
 /* Pages that a sequence of max_context tokens needs in one group: also the step's block_stride. */
@@ -72,7 +76,8 @@ static inline int64_t k2rt_tokenizer_reserve(const k2rt_limits *limits) {
 
 /* manifest "memory.reserve_bytes": what does not depend on the number of workers. */
 static inline int64_t k2rt_reserve_bytes(const k2rt_limits *limits) {
-  return K2RT_RESERVE_PROCESS_BYTES + limits->vocab * 4 + k2rt_step_bytes(limits) + k2rt_tokenizer_reserve(limits);
+  return K2RT_RESERVE_PROCESS_BYTES + limits->experts * K2RT_RESERVE_EXPERT_BYTES + limits->vocab * 4 +
+         k2rt_step_bytes(limits) + k2rt_tokenizer_reserve(limits);
 }
 
 /* Stacks of so many workers, and the work space of those that sample. */

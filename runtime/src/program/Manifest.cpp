@@ -64,12 +64,14 @@ void readShares(JsonFields &root, Manifest &manifest) {
   for (JsonFields &run : root.objects("shares", mostSlotRuns)) {
     SlotShares shares;
     shares.slots = run.integer("slots", 1, mostSlotRuns);
-    shares.share.groups = run.integer("groups", 1, mostWidth, 1);
+    shares.share.experts = run.integer("experts", 1, mostWidth, 0);
     shares.share.items = run.integer("items", 0, mostWidth, 0);
     shares.share.item_bytes = run.integer("item_bytes", shares.share.items > 0 ? 1 : 0, mostBytes, 0);
     if (!root.ok())
       return;
     manifest.shares.push_back(shares);
+    // No more than 2^50 bytes are shared, as checkShares says below: so many experts have no weights.
+    manifest.limits.experts = std::min(manifest.limits.experts + shares.slots * shares.share.experts, mostBytes);
   }
 }
 
@@ -196,7 +198,7 @@ void checkPages(JsonFields &root, const Manifest &manifest) {
 void checkShares(JsonFields &root, const Manifest &manifest) {
   int64_t left = manifest.memory.weights;
   for (const SlotShares &run : manifest.shares) {
-    const int64_t items = run.slots * run.share.groups * run.share.items;
+    const int64_t items = run.slots * k2rt_share_blocks(&run.share) * run.share.items;
     if (items == 0)
       continue;
     if (run.share.item_bytes > left / items)
@@ -235,11 +237,11 @@ Expected<Manifest> parseManifest(std::string_view text, const std::string &place
   readLimits(root.object("limits"), manifest);
   readCache(root, manifest);
   manifest.limits.tokenizer_bytes = tokenizerBytes;
+  readShares(root, manifest);
   readMemory(root.object("memory"), manifest);
   readTokens(root, manifest);
   readTiktoken(root, manifest);
   readKernels(root, manifest);
-  readShares(root, manifest);
   manifest.bytesPerToken = root.integer("bytes_per_token", 0, mostBytes, 0);
   manifest.weightsIndex = root.string("weights_index", "weights/index.json");
   if (!isInsidePath(manifest.weightsIndex))

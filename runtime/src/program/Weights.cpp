@@ -1,29 +1,45 @@
-// A blob's name is its content's hash, so slots with equal contents share one mapping.
+// The index is read as a whole and checked against itself and the manifest; then each file is mapped once for each run
+// of named bytes, and ranges are addresses in these mappings:
+//
+//   slot 3: experts a, b, none, d       file   | a | b | c | d |       two mappings, 0 to 2 pages and 3 to 4
+//
+// So a program with all experts of a layer has one mapping of them, and huge pages lie across their borders. A range's
+// name and place are its content's, so slots with equal contents share it.
 #include "program/Weights.h"
 #include "base/Hash.h"
 #include "base/JsonFields.h"
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <tuple>
 
 namespace k2c::runtime {
 
 static constexpr size_t mostSlots = 1 << 20;
+static constexpr size_t mostExperts = 1 << 20;
 static constexpr int64_t mostBlobBytes = int64_t(1) << 46;
+static constexpr int64_t pageBytes = 4096;
 
 namespace {
 
-struct Slot {
-  int64_t number;
+/// Bytes [offset, offset + bytes) of a file, as the index says.
+struct NamedRange {
   std::string file;
-  int64_t bytes;
+  int64_t offset = 0, bytes = 0;
   std::vector<uint64_t> hashes; ///< of its chunks
 };
 
-/// The hashes of the chunks of a file of `bytes` bytes.
+struct NamedSlot {
+  int64_t number = -1;
+  std::string name;
+  std::optional<int64_t> layer;
+  bool isTable = false;
+  std::vector<std::optional<NamedRange>> ranges; ///< one, the whole file; of a table one for each expert
+};
+
+/// The hashes of the chunks of `bytes` bytes.
 std::vector<uint64_t> readHashes(JsonFields &entry, int64_t bytes) {
   std::vector<uint64_t> hashes;
-  entry.integer("chunk_bytes", hugePageBytes, hugePageBytes);
   for (const std::string &digits : entry.strings("chunks", static_cast<size_t>(mostBlobBytes / hugePageBytes))) {
     const std::optional<uint64_t> hash = parseHash(digits);
     if (!hash)
@@ -32,8 +48,8 @@ std::vector<uint64_t> readHashes(JsonFields &entry, int64_t bytes) {
   }
   const int64_t chunks = (bytes + hugePageBytes - 1) / hugePageBytes;
   if (static_cast<int64_t>(hashes.size()) != chunks)
-    entry.fail("chunks", "has " + std::to_string(hashes.size()) + " hashes, a file of " + std::to_string(bytes) +
-                             " bytes has " + std::to_string(chunks));
+    entry.fail("chunks", "has " + std::to_string(hashes.size()) + " hashes, " + std::to_string(bytes) + " bytes have " +
+                             std::to_string(chunks));
   return hashes;
 }
 
@@ -44,20 +60,48 @@ bool isPlainName(const std::string &name) {
              [](unsigned char c) { return std::isalnum(c) || c == '.' || c == '_' || c == '-'; });
 }
 
-Expected<std::vector<Slot>> readIndex(const std::string &text, const std::string &place, int32_t slotCount) {
+NamedRange readRange(JsonFields &entry) {
+  NamedRange range{entry.string("file"), 0, entry.integer("bytes", 0, mostBlobBytes), {}};
+  range.hashes = readHashes(entry, range.bytes);
+  if (!isPlainName(range.file))
+    entry.fail("file", "is not the plain name of a file beside the index");
+  return range;
+}
+
+NamedSlot readSlot(JsonFields &entry, int32_t slotCount) {
+  NamedSlot slot;
+  slot.number = entry.integer("slot", 0, slotCount - 1);
+  slot.name = entry.string("name", "");
+  if (entry.has("layer"))
+    slot.layer = entry.integer("layer", 0, INT64_MAX);
+  entry.integer("chunk_bytes", hugePageBytes, hugePageBytes);
+  slot.isTable = entry.has("experts");
+  if (!slot.isTable) {
+    slot.ranges.emplace_back(readRange(entry));
+    return slot;
+  }
+  for (std::optional<JsonFields> &expert : entry.objectsOrNulls("experts", mostExperts)) {
+    slot.ranges.emplace_back();
+    if (!expert)
+      continue;
+    slot.ranges.back() = readRange(*expert);
+    slot.ranges.back()->offset = expert->integer("offset", 0, mostBlobBytes);
+    if (slot.ranges.back()->offset % pageBytes || slot.ranges.back()->bytes % pageBytes)
+      expert->fail("offset", "and bytes are not whole pages");
+  }
+  return slot;
+}
+
+Expected<std::vector<NamedSlot>> readIndex(const std::string &text, const std::string &place, int32_t slotCount) {
   Expected<nlohmann::json> document = parseJsonFields(text, place);
   if (!document)
     return document.takeError();
   Error error;
   JsonFields root(*document, place + ": ", error);
   root.integer("format", 1, 1);
-  std::vector<Slot> slots(slotCount, Slot{-1, "", 0, {}});
+  std::vector<NamedSlot> slots(slotCount);
   for (JsonFields &entry : root.objects("slots", mostSlots)) {
-    Slot slot{
-        entry.integer("slot", 0, slotCount - 1), entry.string("file"), entry.integer("bytes", 0, mostBlobBytes), {}};
-    slot.hashes = readHashes(entry, slot.bytes);
-    if (!isPlainName(slot.file))
-      entry.fail("file", "is not the plain name of a file beside the index");
+    NamedSlot slot = readSlot(entry, slotCount);
     if (!root.ok())
       return error;
     if (slots[slot.number].number >= 0)
@@ -73,22 +117,27 @@ Expected<std::vector<Slot>> readIndex(const std::string &text, const std::string
   return slots;
 }
 
-} // namespace
+/// What contradicts the manifest in slot `number`, of which launches read `share`; "" when nothing does.
+std::string contradiction(const NamedSlot &slot, const k2rt_share &share) {
+  const std::string name = "slot " + std::to_string(slot.number) + " has ";
+  const int64_t experts = slot.isTable ? static_cast<int64_t>(slot.ranges.size()) : 0;
+  if (experts != share.experts || slot.isTable != (share.experts > 0))
+    return name + std::to_string(experts) + " experts, the manifest's shares say " + std::to_string(share.experts);
+  for (const std::optional<NamedRange> &range : slot.ranges)
+    if (range && share.items > 0 && range->bytes / std::max<int64_t>(share.item_bytes, 1) < share.items)
+      return name + std::to_string(range->bytes) + " bytes, the manifest's shares count " +
+             std::to_string(share.items) + " items of " + std::to_string(share.item_bytes);
+  return "";
+}
 
 /// The runs of `shares` name every slot once, and no more bytes than it has.
-static Status checkShares(const std::vector<SlotShares> &shares, const std::vector<Slot> &slots,
-                          const std::string &place) {
+Status checkShares(const std::vector<SlotShares> &shares, const std::vector<NamedSlot> &slots,
+                   const std::string &place) {
   size_t slot = 0;
-  for (const SlotShares &run : shares) {
-    const int64_t items = run.share.groups * run.share.items;
+  for (const SlotShares &run : shares)
     for (int64_t i = 0; i < run.slots && slot < slots.size(); ++i, ++slot)
-      if (items > 0 && slots[slot].bytes / std::max<int64_t>(run.share.item_bytes, 1) < items)
-        return Error{K2RT_INVALID_BUNDLE, place,
-                     "slot " + std::to_string(slot) + " has " + std::to_string(slots[slot].bytes) +
-                         " bytes, the manifest's shares count " + std::to_string(items) + " items of " +
-                         std::to_string(run.share.item_bytes),
-                     "compile the bundle again"};
-  }
+      if (std::string said = contradiction(slots[slot], run.share); !said.empty())
+        return Error{K2RT_INVALID_BUNDLE, place, std::move(said), "compile the bundle again"};
   const int64_t named = std::accumulate(shares.begin(), shares.end(), int64_t(0),
                                         [](int64_t sum, const SlotShares &run) { return sum + run.slots; });
   if (!shares.empty() && named != static_cast<int64_t>(slots.size()))
@@ -98,48 +147,160 @@ static Status checkShares(const std::vector<SlotShares> &shares, const std::vect
   return {};
 }
 
+} // namespace
+
+/// Maps what the slots of an index name.
+class WeightMapper {
+public:
+  /// `prefix` leads from `folder` to the files.
+  WeightMapper(std::string folder, std::string prefix, Weights &weights)
+      : folder(std::move(folder)), prefix(std::move(prefix)), weights(weights) {}
+
+  Status mapFiles(const std::vector<NamedSlot> &slots, const std::string &place);
+  void addSlot(NamedSlot &slot);
+
+private:
+  struct Extent {
+    int64_t begin, end;
+  };
+  struct File {
+    std::optional<int64_t> bytes; ///< its size, when a slot is all of it
+    std::vector<Extent> extents;  ///< named bytes
+  };
+  Status mapFile(const std::string &name, File &file);
+  size_t rangeOf(NamedRange &range);
+
+  const std::string folder, prefix;
+  Weights &weights;
+  std::map<std::string, std::vector<size_t>> mappings; ///< of a file, numbers in ascending order of their bytes
+  std::map<std::tuple<std::string, int64_t, int64_t>, size_t> known;
+};
+
+Status WeightMapper::mapFiles(const std::vector<NamedSlot> &slots, const std::string &place) {
+  std::map<std::string, File> files;
+  std::vector<std::string> order;
+  for (const NamedSlot &slot : slots)
+    for (const std::optional<NamedRange> &range : slot.ranges) {
+      if (!range)
+        continue;
+      File &file = files[range->file];
+      if (file.extents.empty())
+        order.push_back(range->file);
+      if (!slot.isTable && file.bytes.value_or(range->bytes) != range->bytes)
+        return Error{K2RT_INVALID_BUNDLE, place,
+                     "slot " + std::to_string(slot.number) + " says " + std::to_string(range->bytes) + " bytes, file " +
+                         range->file + " has " + std::to_string(*file.bytes),
+                     "run k2c pack"};
+      if (!slot.isTable)
+        file.bytes = range->bytes;
+      file.extents.push_back({range->offset, range->offset + range->bytes});
+    }
+  for (const std::string &name : order)
+    if (Status done = mapFile(name, files[name]); !done)
+      return done;
+  return {};
+}
+
+/// Extents that touch are one mapping.
+Status WeightMapper::mapFile(const std::string &name, File &file) {
+  std::sort(file.extents.begin(), file.extents.end(),
+            [](const Extent &a, const Extent &b) { return a.begin < b.begin; });
+  std::vector<Extent> merged;
+  for (const Extent &extent : file.extents)
+    if (!merged.empty() && extent.begin <= merged.back().end)
+      merged.back().end = std::max(merged.back().end, extent.end);
+    else
+      merged.push_back(extent);
+  for (const auto &[begin, end] : merged) {
+    const bool isWhole = file.bytes && begin == 0 && end == *file.bytes;
+    Expected<MappedFile> mapped = isWhole ? MappedFile::open(folder, prefix + name, end)
+                                          : MappedFile::openPart(folder, prefix + name, begin, end - begin);
+    if (!mapped)
+      return mapped.takeError();
+    mappings[name].push_back(weights.files.size());
+    weights.files.push_back(std::move(*mapped));
+    weights.total += end - begin;
+  }
+  return {};
+}
+
+/// The number of a range, which is added where it is new.
+size_t WeightMapper::rangeOf(NamedRange &range) {
+  const auto [entry, isNew] = known.emplace(std::tuple(range.file, range.offset, range.bytes), weights.all.size());
+  if (!isNew)
+    return entry->second;
+  const std::vector<size_t> &numbers = mappings[range.file];
+  const auto after = std::upper_bound(numbers.begin(), numbers.end(), range.offset, [&](int64_t offset, size_t number) {
+    return offset < weights.files[number].offset();
+  });
+  const MappedFile &file = weights.files[after[-1]];
+  WeightRange added;
+  if (file.data())
+    added.base = static_cast<const std::byte *>(file.data()) + (range.offset - file.offset());
+  added.bytes = range.bytes;
+  added.hashes = std::move(range.hashes);
+  added.mapping = after[-1];
+  added.offset = range.offset;
+  if (!weights.all.empty())
+    added.firstChunk = weights.all.back().firstChunk + weights.all.back().hashes.size();
+  weights.all.push_back(std::move(added));
+  return entry->second;
+}
+
+void WeightMapper::addSlot(NamedSlot &slot) {
+  Weights::Slot added{std::move(slot.name), slot.layer, {}, {}};
+  for (std::optional<NamedRange> &range : slot.ranges) {
+    added.ranges.push_back(range ? rangeOf(*range) : Weights::noRange);
+    if (slot.isTable)
+      added.table.push_back(range ? weights.all[added.ranges.back()].base : nullptr);
+  }
+  weights.parts.push_back(std::move(added));
+  const Weights::Slot &last = weights.parts.back(); // its table stays where it is when the slot is moved
+  weights.addresses.push_back(slot.isTable ? static_cast<const void *>(last.table.data())
+                                           : weights.all[last.ranges[0]].base);
+}
+
 Expected<Weights> Weights::map(const std::string &folder, const std::string &index, const std::string &text,
                                int32_t slotCount, const std::vector<SlotShares> &shares) {
-  Expected<std::vector<Slot>> slots = readIndex(text, folder + "/" + index, slotCount);
+  const std::string place = folder + "/" + index;
+  Expected<std::vector<NamedSlot>> slots = readIndex(text, place, slotCount);
   if (!slots)
     return slots.takeError();
-  const size_t slash = index.rfind('/');
-  const std::string prefix = slash == std::string::npos ? "" : index.substr(0, slash + 1);
-  if (Status fits = checkShares(shares, *slots, folder + "/" + index); !fits)
+  if (Status fits = checkShares(shares, *slots, place); !fits)
     return fits.takeError();
+  const size_t slash = index.rfind('/');
   Weights weights;
+  WeightMapper mapper(folder, slash == std::string::npos ? "" : index.substr(0, slash + 1), weights);
+  if (Status mapped = mapper.mapFiles(*slots, place); !mapped)
+    return mapped.takeError();
+  for (NamedSlot &slot : *slots)
+    mapper.addSlot(slot);
   weights.shares = shares;
-  std::map<std::string, const MappedFile *> mapped;
-  weights.files.reserve(slots->size()); // pointers into it stay valid
-  for (Slot &slot : *slots) {
-    const MappedFile *&file = mapped[slot.file];
-    if (!file) {
-      Expected<MappedFile> opened = MappedFile::open(folder, prefix + slot.file, slot.bytes);
-      if (!opened)
-        return opened.takeError();
-      weights.files.push_back(std::move(*opened));
-      weights.hashes.push_back(std::move(slot.hashes));
-      weights.total += slot.bytes;
-      file = &weights.files.back();
-    }
-    if (file->size() != slot.bytes)
-      return Error{K2RT_INVALID_BUNDLE, folder + "/" + index,
-                   "slot " + std::to_string(slot.number) + " says " + std::to_string(slot.bytes) + " bytes, file " +
-                       slot.file + " has " + std::to_string(file->size()),
-                   "run k2c pack"};
-    weights.bases.push_back(file->data());
-    weights.sizes.push_back(slot.bytes);
-  }
   if (shares.empty())
     weights.shares.push_back({slotCount, {}});
   return weights;
 }
 
+HugePages hugePagesOf(const MappedFile &file) {
+  const int64_t first = (file.offset() + hugePageBytes - 1) / hugePageBytes;
+  const int64_t last = (file.offset() + file.size()) / hugePageBytes;
+  return {static_cast<const std::byte *>(file.data()) + (first * hugePageBytes - file.offset()),
+          std::max<int64_t>(last - first, 0)};
+}
+
 int64_t Weights::hugePageableBytes() const {
   int64_t bytes = 0;
   for (const MappedFile &file : files)
-    bytes += file.size() / hugePageBytes * hugePageBytes;
+    bytes += hugePagesOf(file).count * hugePageBytes;
   return bytes;
+}
+
+std::optional<AbsentExpert> Weights::expertAt(const void *entry) const {
+  for (const Slot &slot : parts)
+    for (size_t expert = 0; expert < slot.table.size(); ++expert)
+      if (&slot.table[expert] == entry)
+        return AbsentExpert{slot.name, slot.layer, static_cast<int64_t>(expert)};
+  return std::nullopt;
 }
 
 } // namespace k2c::runtime

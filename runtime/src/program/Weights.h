@@ -1,64 +1,107 @@
-// The packed weights of a bundle: weights/index.json says which file each slot of the program is; files are mapped.
+// The packed weights of a bundle: weights/index.json says which range of which file each slot of the program is, and
+// each routed expert of a slot; these are mapped, and no others.
 #ifndef K2RT_PROGRAM_WEIGHTS_H
 #define K2RT_PROGRAM_WEIGHTS_H
 
 #include "base/File.h"
 #include "program/Manifest.h"
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace k2c::runtime {
 
-/// Mapped blobs; slots may share one. Lives as long as anything that reads a slot.
+/// Bytes of a mapped file that belong together: a slot's, or a routed expert's.
+struct WeightRange {
+  const std::byte *base = nullptr; ///< page aligned; null for an empty slot
+  int64_t bytes = 0;
+  std::vector<uint64_t> hashes; ///< XXH3-64 of each huge page's length of it, the last one shorter: what the index says
+  size_t mapping = 0;           ///< number of the file that it is in
+  int64_t offset = 0;           ///< in that file
+  size_t firstChunk = 0;        ///< chunks of the ranges before it
+};
+
+/// The huge pages of a file that lie in a mapping of it as a whole.
+struct HugePages {
+  const std::byte *first = nullptr;
+  int64_t count = 0;
+};
+HugePages hugePagesOf(const MappedFile &file);
+
+/// A routed expert that the index leaves out, although a token wants it.
+struct AbsentExpert {
+  std::string slot; ///< its name in the index
+  std::optional<int64_t> layer;
+  int64_t expert = 0;
+};
+
+/// Mapped ranges; slots may share one. Lives as long as anything that reads a slot.
 class Weights {
 public:
   /// Reads `text`, which `folder`/`index` holds, and maps what it names from the index's folder. Refuses a slot that is
   /// missing, twice or out of range, a file name that is a path, a file of another size, and another number of hashes
-  /// than it has chunks. `slotCount`: what the program has. `shares`: how launches read the slots (manifest); refused
-  /// when it does not fit them.
+  /// than a range has chunks. `slotCount`: what the program has. `shares`: how launches read the slots, and which are
+  /// of experts (manifest); refused when it does not fit them.
   static Expected<Weights> map(const std::string &folder, const std::string &index, const std::string &text,
                                int32_t slotCount, const std::vector<SlotShares> &shares = {});
 
-  /// Base of each slot, page aligned; null for an empty slot.
-  const std::vector<const void *> &slots() const { return bases; }
-  /// Each file once.
+  /// What the program gets for each slot: its base, page aligned, null for an empty one; of a slot of routed experts
+  /// the table of their bases, null for one that the index leaves out.
+  const std::vector<const void *> &slots() const { return addresses; }
+  /// Each range once, in the order of the slots.
+  const std::vector<WeightRange> &ranges() const { return all; }
+  /// What is mapped: ranges that lie one behind the other in a file are in one of these.
   const std::vector<MappedFile> &mappedFiles() const { return files; }
-  /// XXH3-64 of each huge page of file `file` of these, the last one shorter: what the index says.
-  const std::vector<uint64_t> &chunkHashes(size_t file) const { return hashes[file]; }
-  /// Bytes mapped, each file once.
+  /// Bytes mapped, each once.
   int64_t bytes() const { return total; }
   /// Bytes of these that could lie in huge pages.
   int64_t hugePageableBytes() const;
-  /// Calls visit(base, begin, end) for what workers [first, end) of `workers` alone read, bytes [begin, end) of the
-  /// slot at `base`: in the order of the slots, none empty.
+  /// Whose entry of a table (of slots()) is at `entry`; none when it is of no table.
+  std::optional<AbsentExpert> expertAt(const void *entry) const;
+  /// Calls visit(range, begin, end) for what workers [first, end) of `workers` alone read, bytes [begin, end) of the
+  /// range: in the order of the slots, none empty.
   template <class Visit> void visitOwn(int64_t first, int64_t end, int64_t workers, Visit visit) const {
-    size_t slot = 0;
-    for (const SlotShares &run : shares)
-      for (int64_t i = 0; i < run.slots; ++i, ++slot)
-        for (int64_t group = 0; group < run.share.groups && run.share.items > 0; ++group) {
-          const int64_t from = k2rt_group_begin(&run.share, group, first, workers);
-          const int64_t to = k2rt_group_begin(&run.share, group, end, workers);
-          if (from < to)
-            visit(static_cast<const std::byte *>(bases[slot]), (group * run.share.items + from) * run.share.item_bytes,
-                  (group * run.share.items + to) * run.share.item_bytes);
-        }
+    visitBlocks([&](const WeightRange &range, const k2rt_share &share, int64_t block) {
+      const int64_t from = k2rt_block_begin(&share, block, first, workers);
+      const int64_t to = k2rt_block_begin(&share, block, end, workers);
+      if (from < to)
+        visit(range, from * share.item_bytes, to * share.item_bytes);
+    });
   }
-  /// Calls visit(base, 0, bytes) for each slot that belongs to no worker; for all of them when nothing is known.
+  /// Calls visit(range, 0, bytes) for each range that belongs to no worker; for all of them when nothing is known.
   template <class Visit> void visitCommon(Visit visit) const {
-    size_t slot = 0;
-    for (const SlotShares &run : shares)
-      for (int64_t i = 0; i < run.slots; ++i, ++slot)
-        if (run.share.items == 0)
-          visit(static_cast<const std::byte *>(bases[slot]), 0, sizes[slot]);
+    visitBlocks([&](const WeightRange &range, const k2rt_share &share, int64_t) {
+      if (share.items == 0)
+        visit(range, 0, range.bytes);
+    });
   }
 
 private:
+  static constexpr size_t noRange = SIZE_MAX;
+  struct Slot {
+    std::string name;
+    std::optional<int64_t> layer;
+    std::vector<size_t> ranges;      ///< numbers in `all`; noRange: an expert that is left out
+    std::vector<const void *> table; ///< of experts
+  };
+
+  /// Calls visit(range, share, block) for each block of each slot that is there.
+  template <class Visit> void visitBlocks(Visit visit) const {
+    size_t slot = 0;
+    for (const SlotShares &run : shares)
+      for (int64_t i = 0; i < run.slots; ++i, ++slot)
+        for (size_t block = 0; block < parts[slot].ranges.size(); ++block)
+          if (const size_t range = parts[slot].ranges[block]; range != noRange)
+            visit(all[range], run.share, static_cast<int64_t>(block));
+  }
+
   std::vector<MappedFile> files;
-  std::vector<std::vector<uint64_t>> hashes; ///< of the chunks of each file
-  std::vector<const void *> bases;
-  std::vector<int64_t> sizes; ///< of the slots
+  std::vector<WeightRange> all;
+  std::vector<Slot> parts;
+  std::vector<const void *> addresses;
   std::vector<SlotShares> shares;
   int64_t total = 0;
+  friend class WeightMapper;
 };
 
 } // namespace k2c::runtime

@@ -9,9 +9,11 @@ first, said = 0, set()
 for run in json.loads((bundle / "manifest.json").read_text())["shares"]:
     for slot in range(first, first + run["slots"]):
         if "items" in run:
-            assert run["groups"] * run["items"] * run["item_bytes"] <= slots[slot]["bytes"], (slot, run)
+            ranges = slots[slot].get("experts", [slots[slot]])
+            assert len(ranges) == run.get("experts", 1), (slot, run)
+            assert all(run["items"] * run["item_bytes"] <= part["bytes"] for part in ranges), (slot, run)
         said.add(f'{slots[slot]["name"]} ' + (
-            f'{run["groups"]} groups of {run["items"]} items of {run["item_bytes"]} bytes' if "items" in run
+            f'{run.get("experts", "no")} experts, {run["items"]} items of {run["item_bytes"]} bytes' if "items" in run
             else "is read by everyone"))
     first += run["slots"]
 assert first == len(slots), (first, len(slots))

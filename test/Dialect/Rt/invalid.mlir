@@ -37,8 +37,18 @@ rt.weight_slots @s of @w first 0 count 0 bytes 4096 layout #rt.panels<bf16, matr
 
 // -----
 
-// expected-error @below {{'rt.weight_slots' op [C2] expects positive groups, items and item_bytes, got 0}}
-rt.weight_slots @s of @w first 0 count 1 bytes 4096 layout #rt.panels<bf16, matrices = 1, n = 32, k = 64> share groups 1 items 0 item_bytes 4096
+// expected-error @below {{'rt.weight_slots' op [C2] expects positive items and item_bytes, got 0}}
+rt.weight_slots @s of @w first 0 count 1 bytes 4096 layout #rt.panels<bf16, matrices = 1, n = 32, k = 64> share items 0 item_bytes 4096
+
+// -----
+
+// expected-error @below {{'rt.weight_slots' op [C3] expects a matrix for each of 4 experts, got 2}}
+rt.weight_slots @s of @w first 0 count 1 bytes 8192 layout #rt.panels<bf16, matrices = 2, n = 32, k = 64> experts 4 share items 1 item_bytes 4096
+
+// -----
+
+// expected-error @below {{'rt.weight_slots' op [C3] expects a matrix for each of 2 experts, got 0}}
+rt.weight_slots @s of @w first 0 count 1 bytes 8192 layout #rt.row_major<bf16, 4096> experts 2
 
 // -----
 

@@ -3,9 +3,9 @@
 
 // CHECK: rt.program @kimi entries {serve = @step} arena 671088640 scratch 1048576
 rt.program @kimi entries {serve = @step} arena 671088640 scratch 1048576
-// CHECK: rt.weight_slots @qa of @w first 12 count 3 bytes 8192 layout #rt.panels<bf16, matrices = 1, n = 48, k = 64> share groups 1 items 2 item_bytes 4096
+// CHECK: rt.weight_slots @qa of @w first 12 count 3 bytes 8192 layout #rt.panels<bf16, matrices = 1, n = 48, k = 64> share items 2 item_bytes 4096
 rt.weight_slots @qa of @w first 12 count 3 bytes 8192 layout #rt.panels<bf16, matrices = 1, n = 48, k = 64, parts = 1, block_columns = 0, block_rows = 0>
-    share groups 1 items 2 item_bytes 4096
+    share items 2 item_bytes 4096
 rt.weight_slots @gu of @w first 15 count 1 bytes 10240 layout #rt.panels<f8E4M3FN, matrices = 8, n = 64, k = 128, parts = 2, block_columns = 128, block_rows = 128>
 // CHECK: rt.weight_slots @kv of @w first 16 count 1 bytes 10240 layout #rt.rows<bf16, matrices = 1, n = 80, k = 64>
 rt.weight_slots @kv of @w first 16 count 1 bytes 10240 layout #rt.rows<bf16, matrices = 1, n = 80, k = 64>

@@ -89,30 +89,41 @@ void FakeBundle::list() const {
   std::ofstream(path("files.json")) << json{{"format", 1}, {"files", files}};
 }
 
-/// The hashes of the 2 MiB chunks of `file`.
-static void addChunks(json &slot, const std::string &file) {
-  constexpr size_t chunkBytes = size_t(2) << 20;
-  const std::string bytes = readFile(file);
-  slot["chunk_bytes"] = chunkBytes;
-  slot["chunks"] = json::array();
+static constexpr size_t chunkBytes = size_t(2) << 20;
+
+/// The hashes of the 2 MiB chunks of `bytes`.
+static void addChunks(json &range, const std::string &bytes) {
+  range["chunks"] = json::array();
   for (size_t at = 0; at < bytes.size(); at += chunkBytes)
-    slot["chunks"].push_back(hashText(hashOf(bytes.data() + at, std::min(chunkBytes, bytes.size() - at))));
+    range["chunks"].push_back(hashText(hashOf(bytes.data() + at, std::min(chunkBytes, bytes.size() - at))));
 }
 
 void FakeBundle::write() {
   const json &l = manifest["limits"];
+  int64_t experts = 0;
+  for (const json &run : manifest.value("shares", json::array()))
+    experts += run.value("slots", int64_t(0)) * run.value("experts", int64_t(0));
   const k2rt_limits limits = {l.value("step_tokens", int64_t(1)),
                               l.value("max_sequences", int64_t(1)),
                               l.value("max_context", int64_t(1)),
                               1,
                               vocab,
-                              0};
+                              0,
+                              experts};
   if (manifest["memory"].value("reserve_bytes", json(reserve)) == json(reserve))
     manifest["memory"]["reserve_bytes"] = reserve = k2rt_reserve_bytes(&limits);
   if (!manifest["memory"].contains("cache"))
     manifest["memory"]["cache"] = 2 * 2 * 64 * 64 * 4;
-  for (json &slot : index["slots"])
-    addChunks(slot, path("weights/blob0.bin"));
+  const std::string blob = readFile(path("weights/blob0.bin"));
+  for (json &slot : index["slots"]) {
+    slot["chunk_bytes"] = chunkBytes;
+    if (!slot.contains("experts"))
+      addChunks(slot, blob);
+    else
+      for (json &range : slot["experts"])
+        if (!range.is_null())
+          addChunks(range, blob.substr(range["offset"], range["bytes"]));
+  }
   writeFile("manifest.json", manifest.dump());
   writeFile("weights/index.json", index.dump());
 }

@@ -34,6 +34,9 @@
 #ifndef FAKE_HIDDEN
 #define FAKE_HIDDEN 8
 #endif
+#ifndef FAKE_EXPERTS /* above 0: slot 0 is a table of so many experts; a token's is its id modulo their number */
+#define FAKE_EXPERTS 0
+#endif
 enum { vocab = 97, hidden = FAKE_HIDDEN, layers = 2, experts = 16, top_k = 2, pages = 64, arena_bytes = FAKE_ARENA };
 
 static const k2rt_ir_step *step_of(const k2rt_ir_worker *w) { return (const k2rt_ir_step *)w->step; }
@@ -43,6 +46,11 @@ static int32_t *cell(const k2rt_ir_worker *w, int plane, int64_t layer, int64_t 
 static int32_t id_of(const k2rt_ir_step *s, int64_t row) {
   const int32_t id = ((const int32_t *)s->token_ids)[row];
   return id >= 0 ? id : ((const int32_t *)s->last_sample)[-1 - id];
+}
+
+/* The entry of a token's expert. */
+static const void *const *expert_of(const k2rt_ir_worker *w, int32_t id) {
+  return ((const void *const *const *)w->weights)[0] + id % (FAKE_EXPERTS > 0 ? FAKE_EXPERTS : 1);
 }
 
 /* Kernel 0: one grid item per token row; stores id and form in every layer. Variants: "one" row or "many". */
@@ -55,6 +63,10 @@ static int32_t append(k2rt_ir_worker *w, void *const *args) {
   for (int64_t row = w->begin; row < w->end; ++row) {
     if (row > 0 && id_of(s, row) == 96 && id_of(s, row - 1) == 96) /* what this program refuses */
       return 7;
+    if (FAKE_EXPERTS > 0 && !*expert_of(w, id_of(s, row))) {
+      w->absent = (void *)expert_of(w, id_of(s, row));
+      return K2RT_STATUS_ABSENT_EXPERT;
+    }
     if (slots[row] < 0 || slots[row] >= pages * 64) /* no place in the cache: the row's page was never given */
       return 10;
     for (int64_t layer = 0; layer < layers; ++layer) {
@@ -100,7 +112,7 @@ static int32_t capture(k2rt_ir_worker *w, void *const *args) {
 static int32_t logits(k2rt_ir_worker *w, void *const *args) {
   const k2rt_ir_step *s = step_of(w);
   const int32_t *positions = (const int32_t *)s->positions, *sequences = (const int32_t *)s->row_seq;
-  const int32_t *weight = (const int32_t *)((void *const *)w->weights)[0];
+  const int32_t *weight = FAKE_EXPERTS > 0 ? *expert_of(w, 0) : ((const void *const *)w->weights)[0];
   (void)args;
   for (int64_t i = w->begin; i < w->end; ++i) {
     const int64_t row = ((const int32_t *)s->want)[i];

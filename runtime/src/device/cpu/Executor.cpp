@@ -9,6 +9,7 @@
 // waits it prefetches the lines that it reads after the barrier, a few at a time, so that it sees the barrier open at
 // once. Sampling shares rows out by worker, with as many samplers as the reserve counts.
 #include "device/cpu/Executor.h"
+#include "base/Utf8.h"
 #include "k2rt/reserve.h"
 #include <algorithm>
 #include <immintrin.h>
@@ -88,7 +89,7 @@ void Executor::runShare(k2rt_ir_worker &worker, int32_t kernel, k2rt_ir_kernel_f
   const int64_t begin = trace ? Trace::nowNs() : 0;
   const int32_t result = function(&worker, args);
   if (result != 0)
-    fail({kernel, result, worker.index});
+    fail({kernel, result, worker.index, worker.absent});
   if (trace) {
     const auto &step = *static_cast<const k2rt_ir_step *>(worker.step);
     trace->record(worker.index,
@@ -126,7 +127,7 @@ int32_t Executor::sample(k2rt_ir_worker *worker) {
 
 Status Executor::run(k2rt_ir_step_fn entry) {
   failing = false;
-  first = {-1, 0, 0};
+  first = {};
   stop = 0;
   std::vector<int32_t> results(workers.size(), 0);
   const int64_t begin = trace ? Trace::nowNs() : 0;
@@ -148,6 +149,13 @@ StepResults Executor::results() const {
 Status Executor::outcome(const std::vector<int32_t> &results) const {
   if (stop == stopInterrupted || interrupted.load())
     return Error{K2RT_INTERRUPTED, "", "interrupted", ""};
+  if (failing.load() && first.result == K2RT_STATUS_ABSENT_EXPERT)
+    if (std::optional<AbsentExpert> wanted = bundle.weights.expertAt(first.absent))
+      return Error{K2RT_KERNEL_FAILED,
+                   wanted->layer ? "layer " + std::to_string(*wanted->layer) : shortened(wanted->slot),
+                   "a token wants expert " + std::to_string(wanted->expert) + ", which the bundle leaves out of '" +
+                       shortened(wanted->slot) + "'",
+                   "k2c pack with the checkpoint brings all experts in"};
   if (failing.load())
     return Error{K2RT_KERNEL_FAILED, std::string("kernel ") + bundle.program.kernelName(first.kernel),
                  "failed with " + std::to_string(first.result) + " on worker " + std::to_string(first.worker), ""};

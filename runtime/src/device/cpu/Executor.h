@@ -37,7 +37,8 @@ private:
     Executor *executor;
   };
   struct Failure {
-    int32_t kernel, result, worker;
+    int32_t kernel = -1, result = 0, worker = 0;
+    const void *absent = nullptr; ///< as in k2rt_ir_worker
   };
 
   static int32_t launch(k2rt_ir_worker *worker, int32_t kernel, k2rt_ir_kernel_fn function, int64_t grid,
@@ -63,7 +64,7 @@ private:
 
   std::atomic<bool> interrupted{false};
   std::atomic<bool> failing{false}; ///< whoever sets it writes `first`
-  Failure first = {-1, 0, 0};
+  Failure first;
   int32_t stop = 0; ///< written by the last to arrive at `meeting`, read by all after it: same for every worker
 };
 

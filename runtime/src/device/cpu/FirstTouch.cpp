@@ -52,11 +52,12 @@ static bool faultsBringHugePages() {
          std::sscanf(system.release, "%d.%d", &major, &minor) == 2 && (major > 5 || (major == 5 && minor >= 18));
 }
 
-/// Calls visit(base, bytes) for the parts of bytes [begin, end) of the file at `file` that lie in one huge page each.
-template <class Visit> static void visitHugePages(const std::byte *file, int64_t begin, int64_t end, Visit visit) {
+/// Calls visit(base, bytes) for the parts of bytes [begin, end) of a range that lie in one huge page of its file each.
+template <class Visit> static void visitHugePages(const WeightRange &range, int64_t begin, int64_t end, Visit visit) {
   while (begin < end) {
-    const int64_t next = std::min(end, (begin / hugePageBytes + 1) * hugePageBytes);
-    visit(file + begin, next - begin);
+    const int64_t border = ((range.offset + begin) / hugePageBytes + 1) * hugePageBytes - range.offset;
+    const int64_t next = std::min(end, border);
+    visit(range.base + begin, next - begin);
     begin = next;
   }
 }
@@ -80,27 +81,27 @@ ReadAdvice::~ReadAdvice() {
 void populateWeights(const Weights &weights, const WorkerPlace &place, int32_t worker, int32_t workers,
                      WeightCheck *check) {
   int64_t number = 0;
-  auto populateCommon = [&](const std::byte *base, int64_t begin, int64_t end) {
-    visitHugePages(base, begin, end, [&](const std::byte *part, int64_t length) {
+  if (place.turns == 1) {
+    for (const WeightRange &range : weights.ranges())
+      for (int64_t chunk = 0; chunk * hugePageBytes < range.bytes; ++chunk) {
+        if (!place.owns(number++))
+          continue;
+        const int64_t begin = chunk * hugePageBytes;
+        populate(range.base + begin, std::min(hugePageBytes, range.bytes - begin));
+        if (check)
+          check->compare(range, chunk);
+      }
+    return;
+  }
+  auto populateCommon = [&](const WeightRange &range, int64_t begin, int64_t end) {
+    visitHugePages(range, begin, end, [&](const std::byte *part, int64_t length) {
       if (place.owns(number++))
         populate(part, length);
     });
   };
-  if (place.turns == 1) {
-    for (const MappedFile &file : weights.mappedFiles())
-      visitHugePages(static_cast<const std::byte *>(file.data()), 0, file.size(),
-                     [&](const std::byte *part, int64_t length) {
-                       if (!place.owns(number++))
-                         return;
-                       populate(part, length);
-                       if (check)
-                         check->compare(part);
-                     });
-    return;
-  }
   const bool huge = faultsBringHugePages();
-  auto populateOwn = [&](const std::byte *base, int64_t begin, int64_t end) {
-    visitHugePages(base, begin, end, [&](const std::byte *part, int64_t length) {
+  auto populateOwn = [&](const WeightRange &range, int64_t begin, int64_t end) {
+    visitHugePages(range, begin, end, [&](const std::byte *part, int64_t length) {
       if (number++ % place.count == place.index)
         huge &&length == hugePageBytes ? populate(part, length) : populateExactly(part, length);
     });
@@ -120,14 +121,14 @@ WeightCensus countOwnPages(const Weights &weights, int32_t node, int32_t worker,
   constexpr int64_t samples = 4096;
   int64_t total = 0;
   weights.visitOwn(worker, worker + 1, workers,
-                   [&](const std::byte *, int64_t begin, int64_t end) { total += end - begin; });
+                   [&](const WeightRange &, int64_t begin, int64_t end) { total += end - begin; });
   const int64_t stride = std::max<int64_t>((total / samples + pageBytes - 1) / pageBytes, 1) * pageBytes;
   PageCensus census;
   int64_t skip = 0; // bytes of the next range before its first sample
-  weights.visitOwn(worker, worker + 1, workers, [&](const std::byte *base, int64_t begin, int64_t end) {
+  weights.visitOwn(worker, worker + 1, workers, [&](const WeightRange &range, int64_t begin, int64_t end) {
     const int64_t bytes = end - begin;
     if (skip < bytes && !census.refusal)
-      census.add(countPages(base + begin + skip, bytes - skip, stride, node, query));
+      census.add(countPages(range.base + begin + skip, bytes - skip, stride, node, query));
     skip = skip < bytes ? (stride - (bytes - skip) % stride) % stride : skip - bytes;
   });
   const double scale = static_cast<double>(total) / static_cast<double>(std::max<int64_t>(census.asked, 1));
@@ -142,11 +143,11 @@ std::optional<int64_t> hugeWeightBytes(const Weights &weights, int64_t walkable,
   std::vector<const void *> pages;
   int64_t skip = 0; // huge pages of the next file before its first sample
   for (const MappedFile &file : weights.mappedFiles()) {
-    const int64_t count = file.size() / hugePageBytes;
+    const HugePages own = hugePagesOf(file);
     int64_t page = skip;
-    for (; page < count; page += stride)
-      pages.push_back(static_cast<const std::byte *>(file.data()) + page * hugePageBytes);
-    skip = page - count;
+    for (; page < own.count; page += stride)
+      pages.push_back(own.first + page * hugePageBytes);
+    skip = page - own.count;
   }
   const std::unique_ptr<bool[]> huge(new bool[pages.size() + 1]());
   if (query(pages.size(), pages.data(), huge.get()) != 0)

@@ -6,33 +6,23 @@
 
 namespace k2c::runtime {
 
-WeightCheck::WeightCheck(const Weights &weights) : weights(weights) {
-  size_t chunks = 0;
-  for (size_t file = 0; file < weights.mappedFiles().size(); ++file) {
-    if (const void *base = weights.mappedFiles()[file].data())
-      files.emplace_back(static_cast<const std::byte *>(base), file);
-    firstChunks.push_back(chunks);
-    chunks += weights.chunkHashes(file).size();
-  }
-  std::sort(files.begin(), files.end());
-  taken.reset(new std::atomic<bool>[chunks]());
-  wrong = chunks;
+WeightCheck::WeightCheck(const Weights &weights) : weights(weights), wrong(0) {
+  if (!weights.ranges().empty())
+    wrong = weights.ranges().back().firstChunk + weights.ranges().back().hashes.size();
+  taken.reset(new std::atomic<bool>[wrong]());
 }
 
-void WeightCheck::compare(const std::byte *chunk) {
-  const auto after = std::upper_bound(files.begin(), files.end(), chunk,
-                                      [](const std::byte *at, const auto &file) { return at < file.first; });
-  const auto &[base, file] = after[-1];
-  const size_t number = static_cast<size_t>((chunk - base) / hugePageBytes);
-  if (taken[firstChunks[file] + number].exchange(true, std::memory_order_relaxed))
+void WeightCheck::compare(const WeightRange &range, int64_t chunk) {
+  const size_t number = range.firstChunk + static_cast<size_t>(chunk);
+  if (taken[number].exchange(true, std::memory_order_relaxed))
     return;
-  const int64_t bytes = std::min(hugePageBytes, weights.mappedFiles()[file].size() - (chunk - base));
-  const uint64_t hash = hashOf(chunk, static_cast<size_t>(bytes));
-  if (hash == weights.chunkHashes(file)[number])
+  const int64_t begin = chunk * hugePageBytes, bytes = std::min(hugePageBytes, range.bytes - begin);
+  const uint64_t hash = hashOf(range.base + begin, static_cast<size_t>(bytes));
+  if (hash == range.hashes[chunk])
     return;
   std::lock_guard<std::mutex> hold(finding);
-  if (firstChunks[file] + number < wrong) {
-    wrong = firstChunks[file] + number;
+  if (number < wrong) {
+    wrong = number;
     wrongHash = hash;
   }
 }
@@ -40,33 +30,31 @@ void WeightCheck::compare(const std::byte *chunk) {
 void WeightCheck::compareRest(const WorkerPlace &place, int32_t worker, int32_t workers) {
   int64_t turn = 0;
   const int64_t first = worker - place.index;
-  weights.visitOwn(first, first + place.count, workers, [&](const std::byte *base, int64_t begin, int64_t end) {
-    for (int64_t at = (begin + hugePageBytes - 1) / hugePageBytes * hugePageBytes; at < end; at += hugePageBytes)
+  weights.visitOwn(first, first + place.count, workers, [&](const WeightRange &range, int64_t begin, int64_t end) {
+    for (int64_t chunk = (begin + hugePageBytes - 1) / hugePageBytes; chunk * hugePageBytes < end; ++chunk)
       if (turn++ % place.count == place.index)
-        compare(base + at);
+        compare(range, chunk);
   });
   turn = 0;
-  for (const MappedFile &file : weights.mappedFiles())
-    for (int64_t at = 0; at < file.size(); at += hugePageBytes)
+  for (const WeightRange &range : weights.ranges())
+    for (size_t chunk = 0; chunk < range.hashes.size(); ++chunk)
       if (place.owns(turn++))
-        compare(static_cast<const std::byte *>(file.data()) + at);
+        compare(range, static_cast<int64_t>(chunk));
 }
 
 Status WeightCheck::result() const {
-  const auto after = std::upper_bound(firstChunks.begin(), firstChunks.end(), wrong);
-  if (after == firstChunks.begin())
-    return {};
-  const size_t file = static_cast<size_t>(after - firstChunks.begin()) - 1, number = wrong - firstChunks[file];
-  const std::vector<uint64_t> &hashes = weights.chunkHashes(file);
-  if (number >= hashes.size())
-    return {};
-  const MappedFile &mapped = weights.mappedFiles()[file];
-  const int64_t begin = static_cast<int64_t>(number) * hugePageBytes;
-  return Error{K2RT_INVALID_BUNDLE, mapped.path(),
-               "bytes " + std::to_string(begin) + " to " +
-                   std::to_string(std::min(begin + hugePageBytes, mapped.size())) + " hash to " + hashText(wrongHash) +
-                   ", the index says " + hashText(hashes[number]),
-               "k2c pack with the checkpoint writes it again, or compile the bundle again"};
+  for (const WeightRange &range : weights.ranges()) {
+    const size_t chunk = wrong - range.firstChunk;
+    if (chunk >= range.hashes.size())
+      continue;
+    const int64_t begin = static_cast<int64_t>(chunk) * hugePageBytes;
+    const int64_t end = std::min(begin + hugePageBytes, range.bytes);
+    return Error{K2RT_INVALID_BUNDLE, weights.mappedFiles()[range.mapping].path(),
+                 "bytes " + std::to_string(range.offset + begin) + " to " + std::to_string(range.offset + end) +
+                     " hash to " + hashText(wrongHash) + ", the index says " + hashText(range.hashes[chunk]),
+                 "k2c pack with the checkpoint writes it again, or compile the bundle again"};
+  }
+  return {};
 }
 
 } // namespace k2c::runtime

@@ -14,20 +14,17 @@ class WeightCheck {
 public:
   explicit WeightCheck(const Weights &weights);
 
-  /// Compares the chunk of a mapped file that begins at `chunk`, unless another worker has. Workers call it side by
-  /// side.
-  void compare(const std::byte *chunk);
+  /// Compares chunk `chunk` of a range of the weights, unless another worker has. Workers call it side by side.
+  void compare(const WeightRange &range, int64_t chunk);
   /// Called by worker `worker` of `workers`, all side by side, when all pages are in memory: compares chunks that begin
   /// in what its node reads, then takes its turn at those that nobody has compared.
   void compareRest(const WorkerPlace &place, int32_t worker, int32_t workers);
-  /// After the workers: the first chunk, in the order of the files, that has another hash than the index says.
+  /// After the workers: the first chunk, in the order of the ranges, that has another hash than the index says.
   Status result() const;
 
 private:
   const Weights &weights;
-  std::vector<std::pair<const std::byte *, size_t>> files; ///< base and number, ascending
-  std::vector<size_t> firstChunks;                         ///< of each file, in the order of all
-  std::unique_ptr<std::atomic<bool>[]> taken;              ///< of each chunk
+  std::unique_ptr<std::atomic<bool>[]> taken; ///< of each chunk
   std::mutex finding;
   size_t wrong;           ///< the first chunk that differs; the number of chunks: none
   uint64_t wrongHash = 0; ///< what it hashes to
