@@ -5,7 +5,7 @@
 
 // A row of 64 f32 in 10 token rows is 2560 bytes, 40 cache lines. %a is dead when %c is written, so %c lies where %a
 // lay; %b is read with %a, so it lies beside it. REMARK counts them, and names those that are alive together at the peak.
-// CHECK: module attributes {mem.peak = 5120 : i64
+// CHECK: module attributes {mem.peak = 5120 : i64, {{.*}}} {
 // APART: module attributes {{{.*}}mem.peak = 7680 : i64
 // REMARK: step{{.*}}3 buffers, peak 5120 bytes{{.*}}buffers=3{{.*}}peak_bytes=5120
 // REMARK: arena at its peak: 2560 bytes, @k_embed in 'step'", bytes=2560, offset=0
@@ -29,7 +29,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
     // CHECK: %[[B:.*]] = kern.call @k_add(%[[A]], %[[A]]) at [2560]
     // APART: kern.call @k_add({{.*}}) at [2560]
     %s = kern.call @k_add(%a, %a) : (tensor<?x64xf32, #nn.rows<token>>, tensor<?x64xf32, #nn.rows<token>>) -> tensor<?x64xf32, #nn.rows<token>>
-    // CHECK: kern.call @k_add(%[[B]], %[[B]]) at [0]
+    // CHECK: %{{.*}} = kern.call @k_add(%[[B]], %[[B]]) at [0]
     // APART: kern.call @k_add({{.*}}) at [5120]
     %c = kern.call @k_add(%s, %s) : (tensor<?x64xf32, #nn.rows<token>>, tensor<?x64xf32, #nn.rows<token>>) -> tensor<?x64xf32, #nn.rows<token>>
     return

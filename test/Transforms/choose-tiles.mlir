@@ -10,7 +10,7 @@
 
 // A tile follows from the target alone, so choosing again for another target replaces it. 14 rows of 2 vectors fill 32
 // registers but those of the weights and a broadcast.
-// CHECK: kern.func @k_a({{.*}} tile<avx512, lanes = 16, mr = 14, nr = 2,
+// CHECK: kern.func @k_a({{.*}}) -> tensor<?x1536xf32, #tok> tile<avx512, lanes = 16, mr = 14, nr = 2, {{.*}}> {
 // GENERIC: kern.func @k_a({{.*}} tile<generic, lanes = 8,
 // SECOND: kern.func @k_a({{.*}} tile<generic, lanes = 16, mr = 14, nr = 2,
 // REMARK: k_a{{.*}}14x2 of {{[0-9]+}} tiles{{.*}}cycles_per_thousand_multiply_adds

@@ -30,7 +30,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
     // CHECK-NEXT: %[[Q:.*]] = kern.call open @k_linear(%[[N]], %[[W]])
     %q = kern.call @k_linear(%n, %w) : (!x, tensor<64x64xf32>) -> !x
     // CHECK-NEXT: %[[KV:.*]] = kern.call open @k_linear(%[[N]], %[[W]])
-    // CHECK-NEXT: kern.call @k_linear(%[[N]], %[[W]])
+    // CHECK-NEXT: %{{.*}} = kern.call @k_linear(%[[N]], %[[W]])
     // CHECK-NEXT: %[[R:.*]] = kern.call @k_linear(%[[Q]], %[[W]])
     %r = kern.call @k_linear(%q, %w) : (!x, tensor<64x64xf32>) -> !x
     %kv = kern.call @k_linear(%n, %w) : (!x, tensor<64x64xf32>) -> !x

@@ -25,7 +25,7 @@ func.func @contractions(%a: tensor<?x511xf32, #nn.rows<token>>, %b: tensor<?x102
                         %c: tensor<?x18432xf32, #nn.rows<token>>) -> (!x, !x, !x) {
   // CHECK: nn.linear %{{.*}}, @w511 order tree<1>
   %0 = nn.linear %a, @w511 : tensor<?x511xf32, #nn.rows<token>> -> !x
-  // CHECK: nn.linear %{{.*}}, @w1024 order tree<2>
+  // CHECK: %{{.*}} = nn.linear %{{.*}}, @w1024 order tree<2> : tensor<?x1024xf32, #tok> -> tensor<?x64xf32, #tok>
   %1 = nn.linear %b, @w1024 : tensor<?x1024xf32, #nn.rows<token>> -> !x
   // CHECK: nn.linear %{{.*}}, @w18432 order tree<8>
   %2 = nn.linear %c, @w18432 : tensor<?x18432xf32, #nn.rows<token>> -> !x

@@ -14,9 +14,9 @@
 !kvh = tensor<?x2x16xf32, #tok>
 !kv = !nn.kv_view<k = 2 x 16 x f32, v = 2 x 16 x f32>
 
-// CHECK: module @model attributes {nn.limits = #nn.limits<token = 2048, seq = 16, context = 8192>, nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">}
+// CHECK: module @model attributes {nn.limits = #nn.limits<token = 2048, seq = 16, context = 8192, output = 64>, nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">}
 module @model attributes {
-  nn.limits = #nn.limits<token = 2048, seq = 16, context = 8192>,
+  nn.limits = #nn.limits<token = 2048, seq = 16, context = 8192, output = 64>,
   nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">
 } {
   // CHECK: nn.weights @embed "model.embed_tokens.weight" : tensor<512x64xbf16>
@@ -33,6 +33,8 @@ module @model attributes {
   nn.weights @dense "model.layers.{layer}.other.weight" over (layer = 0 to 2 and 3 to 10 step 2) : tensor<64xbf16>
   // CHECK: nn.weights @gu "model.layers.{layer}.mlp.{gate_proj|up_proj}.weight" over (layer = 0 to 3) : tensor<2x96x64xbf16>
   nn.weights @gu "model.layers.{layer}.mlp.{gate_proj|up_proj}.weight" over (layer = 0 to 3) : tensor<2x96x64xbf16>
+  // CHECK: nn.weights @experts "model.layers.{layer}.mlp.experts.{expert}.{gate_proj|up_proj}.weight" over (layer = 1 to 3, expert = 0 to 384) : tensor<384x2x96x64xbf16>
+  nn.weights @experts "model.layers.{layer}.mlp.experts.{expert}.{gate_proj|up_proj}.weight" over (layer = 1 to 3, expert = 0 to 384) : tensor<384x2x96x64xbf16>
   nn.weights @down "model.layers.{layer}.mlp.down_proj.weight" over (layer = 0 to 3) : tensor<64x96xbf16>
   // CHECK: view slice<dims = [4, 48, 64], dim = 1, from = 0, to = 32, transpose> : tensor<4x64x32xbf16>
   nn.weights @uk "model.layers.{layer}.self_attn.kv_b_proj.weight" over (layer = 0 to 3) view slice<dims = [4, 48, 64], dim = 1, from = 0, to = 32, transpose> : tensor<4x64x32xbf16>
@@ -47,8 +49,8 @@ module @model attributes {
   // CHECK: nn.pool @cache over (layer = 0 to 3) planes (k = 2 x 16 x f32, v = 2 x 16 x f32) page 64 group 0
   nn.pool @cache over (layer = 0 to 3) planes (k = 2 x 16 x f32, v = 2 x 16 x f32) page 64 group 0
 
-  // CHECK-LABEL: func.func private @layer
-  func.func private @layer(%l: index, %x: !x, %b: !nn.batch) -> !x {
+  // CHECK-LABEL: func.func private @dense_layer
+  func.func private @dense_layer(%l: index, %x: !x, %b: !nn.batch) -> !x {
     // CHECK: nn.rms_norm %{{.*}}, @ln[%{{.*}}] eps 1.0e-05 : tensor<?x64xf32, #tok>
     %n = nn.rms_norm %x, @ln[%l] eps 1.0e-5 : !x
     // CHECK: nn.linear %{{.*}}, @q[%{{.*}}] bias @qb[%{{.*}}] order tree<8> : tensor<?x64xf32, #tok> -> tensor<?x64xf32, #tok>
@@ -83,16 +85,18 @@ module @model attributes {
     return %d : !x
   }
 
+  func.func private @moe_layer(index, !x, !nn.batch) -> !x
+
   // CHECK-LABEL: func.func @step
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
     // CHECK: nn.embed @embed, %{{.*}} : tensor<?x64xf32, #tok>
     %0 = nn.embed @embed, %b : !x
     // CHECK: nn.observe %{{.*}}, %{{.*}} embed : tensor
     nn.observe %0, %b embed : !x
-    // CHECK: nn.layers %{{.*}}, %{{.*}} [@layer[0 to 1], @layer[1 to 3]] : tensor
-    %1 = nn.layers %0, %b [@layer[0 to 1], @layer[1 to 3]] : !x
-    // CHECK: nn.layers %{{.*}}, %{{.*}} [@layer[0 to 1], (@layer, @layer, @layer)[1 to 9]] : tensor
-    %t = nn.layers %1, %b [@layer[0 to 1], (@layer, @layer, @layer)[1 to 9]] : !x
+    // CHECK: nn.layers %{{.*}}, %{{.*}} [@dense_layer[0 to 1], @moe_layer[1 to 3]] : tensor
+    %1 = nn.layers %0, %b [@dense_layer[0 to 1], @moe_layer[1 to 3]] : !x
+    // CHECK: nn.layers %{{.*}}, %{{.*}} [@dense_layer[0 to 1], (@moe_layer, @moe_layer, @dense_layer)[1 to 9]] : tensor
+    %t = nn.layers %1, %b [@dense_layer[0 to 1], (@moe_layer, @moe_layer, @dense_layer)[1 to 9]] : !x
     // CHECK: nn.want_rows %{{.*}}, %{{.*}} : tensor<?x64xf32, #tok> -> tensor<?x64xf32, #want>
     %2 = nn.want_rows %t, %b : !x -> tensor<?x64xf32, #nn.rows<want>>
     %3 = nn.linear %2, @embed : tensor<?x64xf32, #nn.rows<want>> -> tensor<?x512xf32, #nn.rows<want>>

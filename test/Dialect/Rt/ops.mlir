@@ -1,21 +1,25 @@
 // RUN: k2c-opt %s | k2c-opt | FileCheck %s
 // RUN: k2c-opt %s --mlir-print-op-generic | k2c-opt | FileCheck %s
 
-// CHECK: rt.program @kimi entries {serve = @step} arena 671088640 scratch 1048576
-rt.program @kimi entries {serve = @step} arena 671088640 scratch 1048576
-// CHECK: rt.weight_slots @qa of @w first 12 count 3 bytes 8192 layout #rt.panels<bf16, matrices = 1, n = 48, k = 64> share items 2 item_bytes 4096
-rt.weight_slots @qa of @w first 12 count 3 bytes 8192 layout #rt.panels<bf16, matrices = 1, n = 48, k = 64, parts = 1, block_columns = 0, block_rows = 0>
+// CHECK: rt.program @kimi entries {serve = @step} arena 671088640 scratch 1048576 expanded_from 64
+rt.program @kimi entries {serve = @step} arena 671088640 scratch 1048576 expanded_from 64
+// CHECK: rt.weight_slots @qa.panels of @qa first 12 count 3 bytes 8192 layout #rt.panels<bf16, matrices = 1, n = 48, k = 64> share items 2 item_bytes 4096
+rt.weight_slots @qa.panels of @qa first 12 count 3 bytes 8192 layout #rt.panels<bf16, matrices = 1, n = 48, k = 64, parts = 1, block_columns = 0, block_rows = 0>
     share items 2 item_bytes 4096
-rt.weight_slots @gu of @w first 15 count 1 bytes 10240 layout #rt.panels<f8E4M3FN, matrices = 8, n = 64, k = 128, parts = 2, block_columns = 128, block_rows = 128>
-// CHECK: rt.weight_slots @kv of @w first 16 count 1 bytes 10240 layout #rt.rows<bf16, matrices = 1, n = 80, k = 64>
-rt.weight_slots @kv of @w first 16 count 1 bytes 10240 layout #rt.rows<bf16, matrices = 1, n = 80, k = 64>
-rt.weight_slots @embed of @w first 17 count 1 bytes 65536 layout #rt.row_major<bf16, 32768>
+// CHECK: rt.weight_slots @gu.panels of @gu first 15 count 1 bytes 10240 layout #rt.panels<f8E4M3FN, matrices = 8, n = 64, k = 128, parts = 2, block_columns = 128, block_rows = 128>
+rt.weight_slots @gu.panels of @gu first 15 count 1 bytes 10240 layout #rt.panels<f8E4M3FN, matrices = 8, n = 64, k = 128, parts = 2, block_columns = 128, block_rows = 128>
+// CHECK: rt.weight_slots @kv.rows of @kv first 16 count 1 bytes 10240 layout #rt.rows<bf16, matrices = 1, n = 80, k = 64>
+rt.weight_slots @kv.rows of @kv first 16 count 1 bytes 10240 layout #rt.rows<bf16, matrices = 1, n = 80, k = 64>
+rt.weight_slots @embed.rows of @embed first 17 count 1 bytes 65536 layout #rt.row_major<bf16, 32768>
+// CHECK: rt.weight_slots @up.panels of @up first 18 count 1 bytes 24576 layout #rt.panels<bf16, matrices = 8, n = 24, k = 48> experts 8 share items 1 item_bytes 3072
+rt.weight_slots @up.panels of @up first 18 count 1 bytes 24576
+    layout #rt.panels<bf16, matrices = 8, n = 24, k = 48> experts 8 share items 1 item_bytes 3072
 // CHECK: rt.plane_table @cache.latent index 0 count 3 plane "latent" width 512 x f32 pages 64 group 0 layer_bytes 8388608
 rt.plane_table @cache.latent index 0 count 3 plane "latent" width 512 x f32 pages 64 group 0 layer_bytes 8388608
 // CHECK: rt.kernel @k_qa id 3 hash "9a3f" variants ["gemv", "tail", "large"]
 rt.kernel @k_qa id 3 hash "9a3f" variants ["gemv", "tail", "large"]
-// CHECK: rt.kernel @k_qb id 4 hash "9a40" variants ["gemv"] streams 1 items 24 bytes 6144
-rt.kernel @k_qb id 4 hash "9a40" variants ["gemv"] streams 1 items 24 bytes 6144
+// CHECK: rt.kernel @k_qb id 4 hash "9a40" variants ["gemv"] streams 1 items 24 bytes 6144 cost {rows = "token"}
+rt.kernel @k_qb id 4 hash "9a40" variants ["gemv"] streams 1 items 24 bytes 6144 cost {rows = "token"}
 
 // CHECK-LABEL: func.func @step
 func.func @step() {
@@ -28,8 +32,8 @@ func.func @step() {
   %s = rt.step
   // CHECK: rt.logits
   %o = rt.logits
-  // CHECK: rt.weight @embed
-  %e = rt.weight @embed
+  // CHECK: rt.weight @embed.rows
+  %e = rt.weight @embed.rows
   // CHECK: rt.rows token
   %t = rt.rows token
   // CHECK: rt.grid %{{.*}} slots 8 rows_per_item 64 items 24
@@ -39,8 +43,8 @@ func.func @step() {
   // CHECK: rt.ahead %[[FROM]], %[[END]]
   rt.ahead %from, %end
   scf.for %l = %c0 to %c3 step %c1 {
-    // CHECK: rt.weight @qa[%{{.*}}]
-    %w = rt.weight @qa[%l]
+    // CHECK: rt.weight @qa.panels[%{{.*}}]
+    %w = rt.weight @qa.panels[%l]
     // CHECK: rt.plane @cache.latent[%{{.*}}]
     %p = rt.plane @cache.latent[%l]
     // CHECK: rt.launch open @k_qb grid(%{{.*}}) args(%{{.*}}, %{{.*}}) : !rt.ptr, !rt.ptr
