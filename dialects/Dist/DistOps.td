@@ -36,7 +36,7 @@ def Dist_TopologyAttr : Dist_Attr<"Topology", "topology"> {
     the module as `dist.topology`.
 
     ```mlir
-    #dist.topology<"host", ranks = 1, numa = [4, 4]>
+    #dist.topology<"two-nodes", ranks = 1, numa = [4, 4]>
     ```
     [C1] there is at least one rank. [C2] every node has cores.
   }];
@@ -55,7 +55,7 @@ def Dist_PlanAttr : Dist_Attr<"Plan", "plan"> {
     tile is, by rising cost.
 
     ```mlir
-    #dist.plan<layout = "dp=1", expanded_from = 64, without = ["fusion"], tile_choice = 1>
+    #dist.plan<layout = "dp=1", expanded_from = -1, without = ["fusion", "read-ahead"], tile_choice = 2>
     ```
     [C1] expanded_from is at least -1. [C2] tile_choice is not negative. [C3] `without` holds strings.
   }];

@@ -22,6 +22,14 @@ def KernDialect : Dialect {
     the weights of its layer and, after assign-memory, the arena offsets of its results. See Rationale.md.
 
     What the program is compiled for lies on the module as `kern.target`: `#kern.cpu` today.
+
+    In the examples, rows of 64 and of 48 elements are
+
+    ```mlir
+    #tok = #nn.rows<token>
+    !x = tensor<?x64xf32, #tok>
+    !a = tensor<?x48xf32, #tok>
+    ```
   }];
   let cppNamespace = "::k2c::kern";
   let useDefaultAttributePrinterParser = 1;
@@ -41,7 +49,7 @@ def Kern_CpuAttr : AttrDef<KernDialect, "Cpu"> {
     (k2c/Kernels/WeightLayout.h). Lies on the module as `kern.target`.
 
     ```mlir
-    #kern.cpu<"x86-64-v3", cores = 8, l1 = 32768, l2 = 1048576, features = ["avx2", "fma"]>
+    #kern.cpu<"x86-64-v4", cores = 8, l1 = 49152, l2 = 2097152, features = ["avx2", "avx512f"]>
     ```
     [C1] cores and sizes are positive. [C2] every feature is a string.
   }];
@@ -65,7 +73,8 @@ def Kern_TileAttr : AttrDef<KernDialect, "Tile"> {
     layout of its matrices. No field may change a bit of the result.
 
     ```mlir
-    #kern.tile<avx512, lanes = 16, mr = 14, nr = 2, prefetch = 16, rows_block = 256, head_tile = 1, value_parts = 1>
+    kern.func @k_qa(...) -> !a
+        tile<avx512, lanes = 16, mr = 14, nr = 2, prefetch = 16, rows_block = 256, head_tile = 1, value_parts = 1> {
     ```
     [C1] prefetch, rows_block and split_tokens are not negative, all other numbers are positive.
   }];
@@ -86,7 +95,8 @@ def Kern_WeightAttr : AttrDef<KernDialect, "Weight"> {
   let summary = "a weight argument of a call: `@w[%l]`, or `@w` if not layered";
   let description = [{
     ```mlir
-    #kern.weight<@w, true>
+    %0 = kern.call @k_qa(%x, @ln[%l], @qa[%l]) ...
+    %1 = kern.call @k_qa(%x, %ln, @one) ...
     ```
   }];
   let parameters = (ins "::mlir::FlatSymbolRefAttr":$family, "bool":$layered);
@@ -104,7 +114,7 @@ def Kern_FuncOp : Kern_Op<"func", [IsolatedFromAbove, FunctionOpInterface, Symbo
     ```mlir
     kern.func @k_qa(%x: !x, %ln: tensor<64xf32>, %w: tensor<48x64xbf16>) -> !a
         tile<avx512, lanes = 16, mr = 14, nr = 2, prefetch = 16, rows_block = 256, head_tile = 1, value_parts = 1> {
-      %h = nn.rms_norm %x, %ln : tensor<64xf32> eps 1.0e-06 : !x
+      %h = nn.rms_norm %x, %ln : tensor<64xf32> eps 1.0e-05 : !x
       %a = nn.linear %h, %w : tensor<48x64xbf16> order tree<1> : !x -> !a
       kern.yield %a : !a
     }
@@ -150,8 +160,9 @@ def Kern_CallOp
     to the next that is not open are a group, and run at the same time.
 
     ```mlir
-    %a = kern.call open @k_qa(%x, @ln1[%l], @qa[%l]) at [4096] : (!x) -> !a
-    %c = kern.call @k_kva(%x, @ln1[%l], @kva[%l]) at [8192] : (!x) -> !c
+    %0 = kern.call @k_qa(%x, @ln[%l], @qa[%l]) at [4096] : (!x) -> !a
+    kern.call open @k_observe(%x, %b) : (!x, !nn.batch) -> ()
+    kern.call @k_observe(%x, %b) : (!x, !nn.batch) -> ()
     ```
     [C1] the callee is a kern.func. [C2] the call has as many arguments as the kernel. [C3] argument and result types
     are the kernel's. [C4] `at` has one offset for each result, none negative and all multiples of 64. [C5] bindings

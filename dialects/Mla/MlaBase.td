@@ -11,6 +11,18 @@ def MlaDialect : Dialect {
   let description = [{
     The `mla` dialect caches one latent a token and attends to it in one of two forms: expanded (keys and values are
     computed from the latent) or absorbed (the query is taken to the latent's space). See Rationale.md.
+
+    In the examples, queries of 4 heads, their two parts without and with rotation, queries in the latent space, and a
+    view of the cache are
+
+    ```mlir
+    #tok = #nn.rows<token>
+    !q = tensor<?x4x48xf32, #tok>
+    !qn = tensor<?x4x32xf32, #tok>
+    !qr = tensor<?x4x16xf32, #tok>
+    !ql = tensor<?x4x64xf32, #tok>
+    !kv = !mla.view<latent = 64 x f32, rope = 16 x f32>
+    ```
   }];
   let cppNamespace = "::k2c::mla";
   let dependentDialects = ["::k2c::nn::NnDialect"];
@@ -25,7 +37,7 @@ def Mla_FormsAttr : AttrDef<MlaDialect, "Forms"> {
     `table` chooses by the segment's new-token count, with the plan's threshold; it is fixed at admission.
 
     ```mlir
-    #mla.forms<prompt = table, generated = absorbed>
+    %o = mla.attention ... forms<prompt = table, generated = absorbed> ... : !q, !kv -> !qn
     ```
     [C1] generated segments have one form, not `table`.
   }];
@@ -39,7 +51,7 @@ def Mla_View : TypeDef<MlaDialect, "View", [OpAsmTypeInterface]> {
   let summary = "latents and rotary keys of the step's sequences in one layer's cache";
   let description = [{
     ```mlir
-    !mla.view<latent = 512 x f32, rope = 64 x f32>
+    !mla.view<latent = 64 x f32, rope = 16 x f32>
     ```
     [C1] both widths are positive. [C2] both planes have one element type.
   }];

@@ -1,10 +1,4 @@
 //===- MlaOps.td - Operations of the mla dialect --------------------------===//
-//
-// In all examples !q = tensor<?x4x48xf32, #nn.rows<token>> (nope 32, rope 16), !qr its rotary part
-// tensor<?x4x16xf32, ..>, !ql = tensor<?x4x64xf32, ..> in the latent space, !o = tensor<?x4x32xf32, ..>,
-// !kv = !mla.view<latent = 64 x f32, rope = 16 x f32>.
-//
-//===----------------------------------------------------------------------===//
 #ifndef K2C_DIALECTS_MLA_OPS
 #define K2C_DIALECTS_MLA_OPS
 
@@ -20,8 +14,7 @@ def Mla_AppendOp : Mla_Op<"append", [], [MemoryEffects<[MemRead, MemWrite]>, Nn_
     reads.
 
     ```mlir
-    %kv = mla.append @cache[%l], %c, %kr, %b
-        : tensor<?x64xf32, #nn.rows<token>>, tensor<?x16xf32, #nn.rows<token>> -> !kv
+    %kv = mla.append @cache[%l], %c, %kr, %b : tensor<?x64xf32, #tok>, tensor<?x16xf32, #tok> -> !kv
     ```
     [C1] rows are `token` rows. [C2] latent and rope are [rows, width] as the view says. [C3] the pool has planes
     `latent` and `rope` of these widths and of the view's element type.
@@ -46,9 +39,8 @@ def Mla_AttentionOp : Mla_Op<"attention", ["kvb"], [MemoryEffects<[MemRead]>]> {
     score is scale * (q_nope . W_UK c + q_rope . k_rope). absorb-mla replaces the op by those of `forms`.
 
     ```mlir
-    %o = mla.attention %q, %kv, @kvb[%l], %b nope 32 rope 16 v 32 scale 1.25e-01
-        forms<prompt = table, generated = absorbed> order softmax<block = 64, split = by_position>
-        : !q, !kv -> !o
+    %o = mla.attention %q, %kv, @kvb[%l], %b nope 32 rope 16 v 32 scale 1.25e-1
+        forms<prompt = table, generated = absorbed> order softmax<block = 64, split = by_position> : !q, !kv -> !qn
     ```
     [C2] the query is [rows, heads, nope + rope]. [C3] the result is [rows, heads, v]. [C4] the view's rope width is
     `rope`. [C5] `kvb` is [heads, nope + v, latent]. [C6] rows are `token` rows.
@@ -86,7 +78,7 @@ def Mla_AbsorbQueryOp : Mla_HeadLinearOp<"absorb_query"> {
     the rows of absorbed segments.
 
     ```mlir
-    %ql = mla.absorb_query %qn, @w_uk_t[%l], %b order tree<1> : !qn -> !ql
+    %ql = mla.absorb_query %n, @uk_t[%l], %b order tree<1> : !qn -> !ql
     ```
     [C2] input and result are [rows, heads, ..] with equal heads. [C3] the weight is [heads, result dims, input dims].
   }];
@@ -99,7 +91,7 @@ def Mla_ExpandOutputOp : Mla_HeadLinearOp<"expand_output"> {
     y[r, h] = W_UV[h] o[r, h]; the weight is [heads, v, latent]. Defines the rows of absorbed segments.
 
     ```mlir
-    %oa = mla.expand_output %ol, @w_uv[%l], %b order tree<1> : !ql -> !o
+    %oa = mla.expand_output %ol, @uv[%l], %b order tree<1> : !ql -> !qn
     ```
     [C2] input and result are [rows, heads, ..] with equal heads. [C3] the weight is [heads, result dims, input dims].
   }];
@@ -113,7 +105,7 @@ def Mla_AttentionAbsorbedOp : Mla_Op<"attention_absorbed", [], [MemoryEffects<[M
     is the weighted sum of latents. Defines the rows of absorbed segments.
 
     ```mlir
-    %ol = mla.attention_absorbed %ql, %qr, %kv, %b scale 1.25e-01 order softmax<block = 64, split = by_position>
+    %ol = mla.attention_absorbed %ql, %r, %kv, %b scale 1.25e-1 order softmax<block = 64, split = by_position>
         : !ql, !qr, !kv -> !ql
     ```
     [C2] the query is [rows, heads, latent] and so is the result. [C3] the rotary part is [rows, heads, rope]. [C4] rows
@@ -140,8 +132,8 @@ def Mla_AttentionExpandedOp : Mla_Op<"attention_expanded", ["uk", "uv"],
     segments.
 
     ```mlir
-    %oe = mla.attention_expanded %q, %kv, @w_uk[%l], @w_uv[%l], %b scale 1.25e-01
-        order softmax<block = 64, split = by_position> : !q, !kv -> !o
+    %oe = mla.attention_expanded %q, %kv, @uk[%l], @uv[%l], %b scale 1.25e-1
+        order softmax<block = 64, split = by_position> : !q, !kv -> !qn
     ```
     [C2] query and result are [rows, heads, ..] with equal heads. [C3] `uk` is [heads, nope, latent] and query dims are
     nope + rope. [C4] `uv` is [heads, v, latent] and result dims are v. [C5] rows are `token` rows.
@@ -170,7 +162,7 @@ def Mla_MergeFormsOp : Mla_Op<"merge_forms", [],
     buffer.
 
     ```mlir
-    %o = mla.merge_forms %oa, %oe, %b : !o
+    %o = mla.merge_forms %oa, %oe, %b : !qn
     ```
     [C2] rows are `token` rows.
   }];

@@ -10,6 +10,19 @@ def MoeDialect : Dialect {
   let summary = "Routing, dispatch and combination of experts";
   let description = [{
     The `moe` dialect says which tokens meet which experts and in which order their outputs are added. See Rationale.md.
+
+    In the examples, rows of tokens, logits of the router, chosen experts and their weights, rows of slots, and a plan
+    are
+
+    ```mlir
+    #tok = #nn.rows<token>
+    !x = tensor<?x64xf32, #tok>
+    !s = tensor<?x384xf32, #tok>
+    !e = tensor<?x8xi32, #tok>
+    !w = tensor<?x8xf32, #tok>
+    !slots = tensor<?x64xf32, #nn.rows<slot, 8>>
+    !plan = !moe.plan<experts = 384, top = 8>
+    ```
   }];
   let cppNamespace = "::k2c::moe";
   let dependentDialects = ["::k2c::nn::NnDialect"];
@@ -28,7 +41,7 @@ def Moe_TreeAttr : AttrDef<MoeDialect, "Tree"> {
     each add rounded to the activation type.
 
     ```mlir
-    #moe.tree<128>
+    %r = moe.combine %d, %p, %e order tree<128> : !slots, !plan, !e -> !x
     ```
     [C1] the number of leaves is a power of two, at most 128.
   }];

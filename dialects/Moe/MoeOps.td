@@ -1,10 +1,4 @@
 //===- MoeOps.td - Operations of the moe dialect --------------------------===//
-//
-// In all examples !x = tensor<?x64xf32, #nn.rows<token>>, !e = tensor<?x8xi32, #nn.rows<token>>,
-// !w = tensor<?x8xf32, #nn.rows<token>>, !s = tensor<?x64xf32, #nn.rows<slot, 8>>,
-// !plan = !moe.plan<experts = 384, top = 8>.
-//
-//===----------------------------------------------------------------------===//
 #ifndef K2C_DIALECTS_MOE_OPS
 #define K2C_DIALECTS_MOE_OPS
 
@@ -25,7 +19,9 @@ def Moe_SelectOp : Moe_Op<"select", ["bias"], [MemoryEffects<[MemRead, MemWrite]
 
     ```mlir
     %e, %w = moe.select %s, %b bias @bias[%l] layer %l among 1 to 61 score sigmoid top 8 groups 1 of 1 normalize
-        scale 2.827 : tensor<?x384xf32, #nn.rows<token>> -> !e, !w
+        scale 2.827 : !s -> !e, !w
+    %e2, %w2 = moe.select %s, %b layer %l among 1 to 4 and 5 to 61 step 2 score softmax top 8 groups 3 of 8 by max
+        scale 16.0 : !s -> !e, !w
     ```
     [C1] all row tensors have `token` rows. [C2] the logits are f32 [rows, experts]. [C3] experts are i32 [rows, top]
     and weights f32 [rows, top]. [C4] 0 < top <= kept * experts / groups. [C5] groups divide the experts and 0 < kept <=
@@ -55,8 +51,8 @@ def Moe_ExpertsOp : Moe_Op<"experts", ["up", "down"], [Pure, AttrSizedOperandSeg
     `down` is [experts, hidden, inner].
 
     ```mlir
-    %r = moe.experts %n, %e, %w, @gu[%l], @down[%l] act silu up_order tree<8> down_order tree<4> combine tree<128>
-        : !x, !e, !w
+    %r = moe.experts %n, %e, %w, @gu[%l], @down[%l] experts 384 inner 96 act silu
+        up_order tree<8> down_order tree<4> combine tree<128> : !x, !e, !w -> !x
     ```
     [C2] experts are i32 [rows, top] and weights f32 [rows, top]. [C3] `up` is [experts, 2, inner, hidden]. [C4] `down`
     is [experts, hidden, inner]. [C5] input and result are [rows, hidden]. [C6] the tree's leaves divide the experts.
@@ -99,7 +95,7 @@ def Moe_GatherOp : Moe_Op<"gather", [], [Pure]> {
   let summary = "Copy each slot's token row";
   let description = [{
     ```mlir
-    %in = moe.gather %n, %p : !x, !plan -> !s
+    %in = moe.gather %n, %p : !x, !plan -> !slots
     ```
     [C1] the input has `token` rows, the result `slot` rows with the plan's top slots for each token. [C2] columns and
     element type are kept.
@@ -118,9 +114,9 @@ def Moe_GroupedLinearOp : Moe_Op<"grouped_linear", ["weight"], [Pure, AttrSizedO
     the slot's (token, choice) before rounding (N5). No expert without slots is computed.
 
     ```mlir
-    %g = moe.grouped_linear %in, %p, @gu[%l] order tree<8> : !s, !plan -> tensor<?x2x96xf32, #nn.rows<slot, 8>>
+    %g = moe.grouped_linear %in, %p, @gu[%l] order tree<8> : !slots, !plan -> tensor<?x2x96xf32, #nn.rows<slot, 8>>
     %d = moe.grouped_linear %a, %p, @down[%l] weighted %w : !w order tree<4>
-        : tensor<?x96xf32, #nn.rows<slot, 8>>, !plan -> !s
+        : tensor<?x96xf32, #nn.rows<slot, 8>>, !plan -> !slots
     ```
     [C1] input and result have `slot` rows with the plan's top slots for each token. [C2] the weight is [experts, result
     dimensions, input width]. [C3] the router weights are f32 `token` rows of the plan's top columns. [C4] the input has
@@ -146,7 +142,7 @@ def Moe_CombineOp : Moe_Op<"combine", [], [Pure]> {
     placement.
 
     ```mlir
-    %r = moe.combine %d, %p, %e order tree<128> : !s, !plan, !e -> !x
+    %r = moe.combine %d, %p, %e order tree<128> : !slots, !plan, !e -> !x
     ```
     [C1] the input has `slot` rows with the plan's top slots for each token, the result `token` rows. [C2] columns and
     element type are kept. [C3] the leaves divide the experts. [C4] experts, the ids that were dispatched, are i32

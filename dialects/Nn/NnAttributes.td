@@ -31,9 +31,9 @@ def Nn_RowsAttr : Nn_Attr<"Rows", "rows", [DeclareAttrInterfaceMethods<Verifiabl
     collective site. `max` is the bound of the spaces that have no entry in `nn.limits`.
 
     ```mlir
-    tensor<?x7168xf32, #nn.rows<token>>
-    tensor<?x2048xf32, #nn.rows<slot, 8>>
-    tensor<?x7168xf32, #nn.rows<recv, site = 12, max = 8192>>
+    tensor<?x64xf32, #nn.rows<want>>
+    tensor<?x8xf32, #nn.rows<slot, 8>>
+    tensor<?x8xf32, #nn.rows<recv, site = 12, max = 8192>>
     ```
     [C1] dimension 0 of a row tensor is dynamic. [C2] `slot` has at least one slot for each token, other spaces have
     none.
@@ -55,7 +55,7 @@ def Nn_LimitsAttr : Nn_Attr<"Limits", "limits"> {
     `context` positions of a sequence. Lies on the module as `nn.limits`; assign-memory multiplies these bounds.
 
     ```mlir
-    module attributes {nn.limits = #nn.limits<token = 2048, seq = 16, context = 8192, output = 64>}
+    #nn.limits<token = 2048, seq = 16, context = 8192, output = 64>
     ```
     [C1] every bound is positive.
   }];
@@ -93,7 +93,7 @@ def Nn_TreeAttr : Nn_Attr<"Tree", "tree"> {
     The contraction is cut into this many leaves, each one FMA chain; the leaves merge as a balanced binary tree in f32.
 
     ```mlir
-    #nn.tree<8>
+    %q0 = nn.linear %n, @q[%l] ... order tree<8> : !x -> !x
     ```
     [C1] the number of leaves is 1, 2, 4 or 8.
   }];
@@ -109,7 +109,7 @@ def Nn_SoftmaxAttr : Nn_Attr<"Softmax", "softmax"> {
     the partials in ascending order.
 
     ```mlir
-    #nn.softmax<block = 64, split = by_position>
+    %o0 = nn.attention %q, %kv, %b ... order softmax<block = 64, split = by_position> : !h, !kv -> !h
     ```
     [C1] the block is positive.
   }];
@@ -125,7 +125,7 @@ def Nn_BlocksAttr : Nn_Attr<"Blocks", "blocks"> {
     their product. The family's tensor type stays logical.
 
     ```mlir
-    #nn.blocks<f8E4M3FN, [128, 128], f32>
+    nn.weights @q ... stored blocks<f8E4M3FN, [128, 128], f32> : tensor<64x64xbf16>
     ```
     [C1] every block dimension is positive.
   }];
@@ -142,7 +142,7 @@ def Nn_SliceAttr : Nn_Attr<"Slice", "slice"> {
     work.
 
     ```mlir
-    #nn.slice<dims = [64, 256, 512], dim = 1, from = 0, to = 128, transpose>
+    nn.weights @uk ... view slice<dims = [4, 48, 64], dim = 1, from = 0, to = 32, transpose> : tensor<4x64x32xbf16>
     ```
     [C1] `dim` is one of `dims`. [C2] 0 <= from < to <= dims[dim]. [C3] a transpose needs two dimensions.
   }];
@@ -163,8 +163,8 @@ def Nn_IndicesAttr : Nn_Attr<"Indices", "indices"> {
     kind that alternate with others are a few ranges, however many layers there are.
 
     ```mlir
-    #nn.indices<0 to 61>
-    #nn.indices<0 to 4 and 5 to 61 step 2>
+    nn.weights @ln ... over (layer = 0 to 3) : tensor<64xbf16>
+    nn.weights @dense ... over (layer = 0 to 2 and 3 to 10 step 2) : tensor<64xbf16>
     ```
     [C1] 0 <= from < to. [C2] the step is positive. [C3] no index is in two ranges.
   }];
@@ -188,7 +188,7 @@ def Nn_DomainAttr : Nn_Attr<"Domain", "domain"> {
   let summary = "one index of a family: `layer = 0 to 61`";
   let description = [{
     ```mlir
-    #nn.domain<"layer", <0 to 61>>
+    nn.weights @experts ... over (layer = 1 to 3, expert = 0 to 384) : tensor<384x2x96x64xbf16>
     ```
   }];
   let parameters = (ins StringRefParameter<>:$name, "::k2c::nn::IndicesAttr":$indices);
@@ -201,7 +201,7 @@ def Nn_PlaneAttr : Nn_Attr<"Plane", "plane"> {
     What one token of one layer leaves in the plane.
 
     ```mlir
-    #nn.plane<"k", [2, 16], f32>
+    nn.pool @cache ... planes (k = 2 x 16 x f32, v = 2 x 16 x f32) page 64 group 0
     ```
     [C1] every dimension is positive.
   }];
@@ -221,8 +221,8 @@ def Nn_LayerRunAttr : Nn_Attr<"LayerRun", "run"> {
     run for all of them, whatever its depth. The last turn may end early.
 
     ```mlir
-    #nn.run<[@moe_layer], 1, 61>
-    #nn.run<[@dense_layer, @moe_layer], 0, 60>
+    %1 = nn.layers %0, %b [@dense_layer[0 to 1], @moe_layer[1 to 3]] : !x
+    %t = nn.layers %1, %b [@dense_layer[0 to 1], (@moe_layer, @moe_layer, @dense_layer)[1 to 9]] : !x
     ```
     [C1] 0 <= from < to. [C2] there is a callee, and an index for each.
   }];
@@ -283,7 +283,7 @@ def Nn_RopeAttr : Nn_Attr<"Rope", "rope"> {
     the shape [positions, 2, dims / 2]: cos, then sin.
 
     ```mlir
-    #nn.rope<theta = 5.0e+04, dims = 64, scaling = #nn.linear_scaling<factor = 4.0>>
+    nn.constant_table @rope4 rope<theta = 1.0e4, dims = 16, scaling = #nn.linear_scaling<factor = 4.0>> : ...
     ```
     [C1] `dims` is positive and even.
   }];

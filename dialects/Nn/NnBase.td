@@ -18,6 +18,16 @@ def NnDialect : Dialect {
   let description = [{
     The `nn` dialect says what a transformer computes on ragged batches: rows of token tensors carry a row space,
     weights are families named as in the checkpoint, the key-value cache is a pool of named planes. See Rationale.md.
+
+    In the examples, rows of 64 elements, of 4 query heads, of 2 heads of keys and values, and a view of the cache are
+
+    ```mlir
+    #tok = #nn.rows<token>
+    !x = tensor<?x64xf32, #tok>
+    !h = tensor<?x4x16xf32, #tok>
+    !kvh = tensor<?x2x16xf32, #tok>
+    !kv = !nn.kv_view<k = 2 x 16 x f32, v = 2 x 16 x f32>
+    ```
   }];
   let cppNamespace = "::k2c::nn";
   let useDefaultAttributePrinterParser = 1;

@@ -1,7 +1,6 @@
 //===- NnOps.td - Operations of the nn dialect ----------------------------===//
 //
-// Symbols (weights, tables, pools) are in NnSymbols.td, attention and state in NnState.td. In all examples
-// !x = tensor<?x64xf32, #nn.rows<token>>.
+// Symbols (weights, tables, pools) are in NnSymbols.td, attention and state in NnState.td.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_DIALECTS_NN_OPS
@@ -43,7 +42,7 @@ def Nn_RmsNormOp : Nn_Op<"rms_norm", ["weight"], [Pure, AllTypesMatch<["input", 
     chains.
 
     ```mlir
-    %h = nn.rms_norm %x, @ln1[%l] eps 1.0e-06 : !x
+    %n = nn.rms_norm %x, @ln[%l] eps 1.0e-5 : !x
     ```
     [C2] the weight is a vector as long as the last dimension. [C3] eps is positive.
   }];
@@ -63,8 +62,8 @@ def Nn_LinearOp : Nn_Op<"linear", ["weight", "bias"], [Pure, AttrSizedOperandSeg
     once to the result type. A weight of rank three gives a result of rank three (gate and up, or heads).
 
     ```mlir
-    %a = nn.linear %h, @qa[%l] order tree<8> : !x -> tensor<?x48xf32, #nn.rows<token>>
-    %g = nn.linear %h, @gate_up[%l] bias @gate_up_bias[%l] order tree<8> : !x -> tensor<?x2x96xf32, #nn.rows<token>>
+    %q0 = nn.linear %n, @q[%l] bias @qb[%l] order tree<8> : !x -> !x
+    %k = nn.linear %n, @k[%l] : !x -> !kvh
     ```
     [C2] the weight's columns equal the input's width. [C3] the weight's other dimensions are those of the result. [C4]
     the bias has the result's dimensions. [C5] the input has rank two.
@@ -88,7 +87,7 @@ def Nn_AddOp : Nn_Elementwise<"add", [Commutative, AllTypesMatch<["lhs", "rhs", 
     One rounded addition an element. Not associative: chains of additions are never reordered.
 
     ```mlir
-    %y = nn.add %x, %o : !x
+    %y = nn.add %x, %o2 : !x
     ```
   }];
   let names = ["sum"];
@@ -104,7 +103,7 @@ def Nn_ClipOp : Nn_Elementwise<"clip", [AllTypesMatch<["input", "result"]>]> {
     An element outside becomes the nearer bound; NaN stays NaN. Published as `clip_qkv` of queries, keys and values.
 
     ```mlir
-    %c = nn.clip %q limit 8.0 : !x
+    %y8 = nn.clip %y limit 8.0 : !x
     ```
     [C2] the limit is positive.
   }];
@@ -120,7 +119,7 @@ def Nn_GatedActOp : Nn_Elementwise<"gated_act"> {
     Input [rows, 2, inner] holds gate, then up; the result is act(gate) * up.
 
     ```mlir
-    %a = nn.gated_act %g act silu : tensor<?x2x96xf32, #nn.rows<token>> -> tensor<?x96xf32, #nn.rows<token>>
+    %a = nn.gated_act %g act silu : tensor<?x2x96xf32, #tok> -> tensor<?x96xf32, #tok>
     ```
     [C2] the input has the shape [rows, 2, inner] and the result [rows, inner].
   }];
@@ -137,7 +136,7 @@ def Nn_RotaryOp : Nn_Op<"rotary", ["table"], [Pure, AllTypesMatch<["input", "res
     elements are copied. `interleaved` pairs (2j, 2j + 1), `half` pairs (j, j + count / 2).
 
     ```mlir
-    %q1 = nn.rotary %q, @rope, %b first 128 count 64 interleaved : tensor<?x4x192xf32, #nn.rows<token>>
+    %q = nn.rotary %q1, @rope, %b first 0 count 16 interleaved : !h
     ```
     [C2] first >= 0 and first + count is at most the last dimension. [C3] the table has the shape [positions, 2, count /
     2]. [C4] count is even and not negative. [C5] rows are `token` rows.
@@ -160,7 +159,7 @@ def Nn_SplitOp : Nn_Op<"split", [], [Pure]> {
     A pure view: a row stride and an offset, no copy.
 
     ```mlir
-    %c, %r = nn.split %a : !x -> tensor<?x48xf32, #nn.rows<token>>, tensor<?x16xf32, #nn.rows<token>>
+    %c, %r = nn.split %d : !x -> tensor<?x48xf32, #tok>, tensor<?x16xf32, #tok>
     ```
     [C2] the pieces add up to the last dimension. [C3] the other dimensions and the element type are kept.
   }];
@@ -177,7 +176,7 @@ def Nn_ReshapeOp : Nn_Op<"reshape", [], [Pure]> {
     A pure view: rows stay rows.
 
     ```mlir
-    %q = nn.reshape %a : !x -> tensor<?x4x16xf32, #nn.rows<token>>
+    %q1 = nn.reshape %q0 : !x -> !h
     ```
     [C2] a row keeps its number of elements. [C3] the element type is kept.
   }];
@@ -192,7 +191,7 @@ def Nn_WantRowsOp : Nn_Op<"want_rows", [], [Pure]> {
   let summary = "Gather the rows whose logits are wanted";
   let description = [{
     ```mlir
-    %w = nn.want_rows %x, %b : !x -> tensor<?x64xf32, #nn.rows<want>>
+    %2 = nn.want_rows %t, %b : !x -> tensor<?x64xf32, #nn.rows<want>>
     ```
     [C1] the input has `token` rows and the result `want` rows. [C2] the columns are kept.
   }];
@@ -212,8 +211,8 @@ def Nn_LayersOp : Nn_Op<"layers", [],
     size independent of the number of layers; dense-first and alternating models are data.
 
     ```mlir
-    %1 = nn.layers %0, %b [@dense_layer[0 to 1], @moe_layer[1 to 61]] : !x
-    %2 = nn.layers %1, %b [@dense_layer[0 to 1], (@moe_layer, @dense_layer)[1 to 60]] : !x
+    %1 = nn.layers %0, %b [@dense_layer[0 to 1], @moe_layer[1 to 3]] : !x
+    %t = nn.layers %1, %b [@dense_layer[0 to 1], (@moe_layer, @moe_layer, @dense_layer)[1 to 9]] : !x
     ```
     [C2] runs are not empty and ascend without a gap. [C3] each function has the type (index, X, !nn.batch) -> X.
   }];

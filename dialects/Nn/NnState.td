@@ -13,8 +13,7 @@ def Nn_AppendOp : Nn_Op<"append", [], [MemoryEffects<[MemRead, MemWrite]>, Nn_St
     what was cached before and this step's rows, as stored (N3).
 
     ```mlir
-    %kv = nn.append @cache[%l], %k, %v, %b : tensor<?x2x16xf32, #nn.rows<token>>, tensor<?x2x16xf32, #nn.rows<token>>
-        -> !nn.kv_view<k = 2 x 16 x f32, v = 2 x 16 x f32>
+    %kv = nn.append @cache[%l], %k1, %k, %b : !kvh, !kvh -> !kv
     ```
     [C1] rows are `token` rows. [C2] keys and values are [rows, heads, dims] as the view says. [C3] the pool has planes
     `k` and `v` of these dimensions and of the view's element type.
@@ -39,9 +38,8 @@ def Nn_AttentionOp : Nn_Op<"attention", [], [MemoryEffects<[MemRead]>]> {
     n. The order of the row is declared by `order` (N3).
 
     ```mlir
-    %o = nn.attention %q, %kv, %b scale 2.5e-01 order softmax<block = 64, split = by_position>
-        : tensor<?x4x16xf32, #nn.rows<token>>, !nn.kv_view<k = 2 x 16 x f32, v = 2 x 16 x f32>
-        -> tensor<?x4x16xf32, #nn.rows<token>>
+    %o0 = nn.attention %q, %kv, %b scale 2.5e-1 order softmax<block = 64, split = by_position> : !h, !kv -> !h
+    %o1 = nn.attention %q, %kv, %b scale 2.5e-1 window 128 : !h, !kv -> !h
     ```
     [C2] query heads are a multiple of the view's heads. [C3] query dims equal key dims. [C4] the result is [rows, query
     heads, value dims]. [C5] the window is positive. [C6] rows are `token` rows.
@@ -63,8 +61,8 @@ def Nn_ObserveOp : Nn_Op<"observe", [], [MemoryEffects<[MemWrite]>]> {
     `embed` captures what enters the first layer, `hidden` what leaves layer `layer`.
 
     ```mlir
-    nn.observe %x, %b embed : !x
-    nn.observe %x, %b hidden layer %l : !x
+    nn.observe %d, %b hidden layer %l : !x
+    nn.observe %0, %b embed : !x
     ```
     [C2] `hidden` has a layer, `embed` has none. [C3] rows are `token` rows.
   }];
@@ -79,7 +77,7 @@ def Nn_SampleOp : Nn_Op<"sample", [], [MemoryEffects<[MemRead, MemWrite]>], /*in
     updated.
 
     ```mlir
-    nn.sample %logits, %b : tensor<?x512xf32, #nn.rows<want>>
+    nn.sample %3, %b : tensor<?x512xf32, #nn.rows<want>>
     ```
     [C1] the logits have `want` rows. [C2] the logits are f32 and of rank two.
   }];

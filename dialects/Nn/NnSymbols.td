@@ -17,9 +17,10 @@ def Nn_WeightsOp : Nn_Symbol<"weights"> {
     referenced `@w`, one with it `@w[%l]`.
 
     ```mlir
-    nn.weights @qa "model.layers.{layer}.self_attn.q_a_proj.weight" over (layer = 0 to 3) : tensor<1536x7168xbf16>
-    nn.weights @gu "model.layers.{layer}.mlp.experts.{expert}.{gate_proj|up_proj}.weight"
-        over (layer = 1 to 3, expert = 0 to 384) stored blocks<f8E4M3FN, [128, 128], f32> : tensor<384x2x2048x7168xbf16>
+    nn.weights @q "model.layers.{layer}.self_attn.q_proj.weight" over (layer = 0 to 3)
+        stored blocks<f8E4M3FN, [128, 128], f32> : tensor<64x64xbf16>
+    nn.weights @experts "model.layers.{layer}.mlp.experts.{expert}.{gate_proj|up_proj}.weight"
+        over (layer = 1 to 3, expert = 0 to 384) : tensor<384x2x96x64xbf16>
     ```
     Layers need not be consecutive: `over (layer = 0 to 4 and 5 to 61 step 2)`. The ordinal of a layer in its family is
     its position in the ascending list of the family's layers.
@@ -54,7 +55,7 @@ def Nn_ConstantTableOp : Nn_Symbol<"constant_table"> {
     Referenced like a weight without layers. The rotary table has the shape [positions, 2, dims / 2]: cos, then sin.
 
     ```mlir
-    nn.constant_table @rope rope<theta = 5.0e+04, dims = 64> : tensor<8192x2x32xf32>
+    nn.constant_table @plain rope<theta = 1.0e4, dims = 16> : tensor<8192x2x8xf32>
     ```
     [C1] the shape is [positions, 2, dims / 2]. [C2] the elements are f32.
   }];
@@ -73,7 +74,7 @@ def Nn_PoolOp : Nn_Symbol<"pool"> {
     tables.
 
     ```mlir
-    nn.pool @cache over (layer = 0 to 3) planes (latent = 512 x f32, rope = 64 x f32) page 64 group 0
+    nn.pool @cache over (layer = 0 to 3) planes (k = 2 x 16 x f32, v = 2 x 16 x f32) page 64 group 0
     ```
     [C1] the pool has one domain, `layer`. [C2] there is at least one plane and plane names differ. [C3] the page is a
     positive multiple of 64. [C4] the group is not negative.

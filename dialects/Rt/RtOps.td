@@ -59,7 +59,7 @@ def Rt_PanelsAttr : Rt_MatrixAttr<"Panels", "panels"> {
 
     ```mlir
     #rt.panels<bf16, matrices = 1, n = 48, k = 64>
-    #rt.panels<f8E4M3FN, matrices = 8, n = 512, k = 256, parts = 2, block_columns = 128, block_rows = 128>
+    #rt.panels<f8E4M3FN, matrices = 8, n = 64, k = 128, parts = 2, block_columns = 128, block_rows = 128>
     ```
     [C1] matrices, n, k and parts are positive. [C2] blocks have columns and rows, or neither.
   }];
@@ -71,7 +71,7 @@ def Rt_RowsAttr : Rt_MatrixAttr<"Rows", "rows"> {
     RowLayout of k2c/Kernels/WeightLayout.h: each output column is contiguous along k, padded to 16 bytes.
 
     ```mlir
-    #rt.rows<bf16, matrices = 1, n = 48, k = 64>
+    #rt.rows<bf16, matrices = 1, n = 80, k = 64>
     ```
     [C1] matrices, n, k and parts are positive. [C2] blocks have columns and rows, or neither.
   }];
@@ -81,7 +81,7 @@ def Rt_RowMajorAttr : Rt_Attr<"RowMajor", "row_major"> {
   let summary = "elements in the order of the checkpoint";
   let description = [{
     ```mlir
-    #rt.row_major<f32, 64>
+    #rt.row_major<bf16, 32768>
     ```
     [C1] there are elements.
   }];
@@ -138,9 +138,9 @@ def Rt_WeightSlotsOp : Rt_Op<"weight_slots", [Symbol]> {
     the slot is a table of these.
 
     ```mlir
-    rt.weight_slots @qa.panels of @qa first 12 count 3 bytes 6144 layout #rt.panels<bf16, matrices = 1, n = 48, k = 64>
-        share items 2 item_bytes 3072
-    rt.weight_slots @up.panels of @up first 15 count 1 bytes 24576
+    rt.weight_slots @qa.panels of @qa first 12 count 3 bytes 8192
+        layout #rt.panels<bf16, matrices = 1, n = 48, k = 64> share items 2 item_bytes 4096
+    rt.weight_slots @up.panels of @up first 18 count 1 bytes 24576
         layout #rt.panels<bf16, matrices = 8, n = 24, k = 48> experts 8 share items 1 item_bytes 3072
     ```
     [C1] first is not negative, count and bytes are positive. [C2] items and item_bytes are positive. [C3] experts
@@ -184,8 +184,7 @@ def Rt_KernelOp : Rt_Op<"kernel", [Symbol]> {
     `cost` is what a launch computes and moves, as the manifest states it (CostRule of k2c/Kernels/Cost.h).
 
     ```mlir
-    rt.kernel @k_qa id 3 hash "9a3f" variants ["gemv", "tail", "large"] streams 1 items 24 bytes 6144
-        cost {rows = "token"}
+    rt.kernel @k_qb id 4 hash "9a40" variants ["gemv"] streams 1 items 24 bytes 6144 cost {rows = "token"}
     ```
     [C1] the id is not negative. [C2] a streamed argument has a number that is not negative, and positive items and
     bytes.
@@ -208,7 +207,7 @@ def Rt_ArenaOp : Rt_Value<"arena", "\"p\""> {
   let summary = "An address in the arena";
   let description = [{
     ```mlir
-    %p = rt.arena 4194304
+    %x = rt.arena 4096
     ```
     [C1] the offset is not negative.
   }];
@@ -225,8 +224,8 @@ def Rt_WeightOp : Rt_Value<"weight", "getFamily()", [DeclareOpInterfaceMethods<S
     Of routed experts, it is that of their table.
 
     ```mlir
-    %w = rt.weight @qa[%o]
-    %e = rt.weight @embed
+    %e = rt.weight @embed.rows
+    %w = rt.weight @qa.panels[%l]
     ```
     [C1] the symbol names rt.weight_slots. [C2] a family of several slots needs an ordinal.
   }];
@@ -241,7 +240,7 @@ def Rt_PlaneOp : Rt_Value<"plane", "getPlane()", [DeclareOpInterfaceMethods<Symb
     The ordinal is the position of the layer among the pool's.
 
     ```mlir
-    %c = rt.plane @cache.latent[%o]
+    %p = rt.plane @cache.latent[%l]
     ```
     [C1] the symbol names an rt.plane_table.
   }];
@@ -279,7 +278,7 @@ def Rt_ShareOp : Rt_Op<"share", [Pure, OpAsmOpInterface]> {
     that its kernel streams, in `items` of `bytes`; not more than `most` bytes, none when it has no items.
 
     ```mlir
-    %from, %end = rt.share %qa grid(%g) items 24 bytes 6144 most 262144
+    %from, %end = rt.share %e grid(%g) items 24 bytes 6144 most 262144
     ```
     [C1] items and bytes are positive. [C2] `most` is not negative.
   }];
@@ -332,8 +331,8 @@ def Rt_LaunchOp : Rt_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInterfa
     value), operands first, then results.
 
     ```mlir
-    rt.launch open @k_qa grid(%g) args(%x, %w, %s, %y) : !rt.ptr, !rt.ptr, !rt.step, !rt.ptr
-    rt.launch @k_kva grid(%h) args(%x, %v, %s, %z) : !rt.ptr, !rt.ptr, !rt.step, !rt.ptr
+    rt.launch open @k_qb grid(%g) args(%x, %w) : !rt.ptr, !rt.ptr
+    rt.launch @k_qa grid(%g) args(%x, %w, %p, %s, %l, %o) : !rt.ptr, !rt.ptr, !rt.ptr, !rt.step, index, !rt.ptr
     ```
     [C1] the symbol names an rt.kernel. [C2] nothing but addresses, counts and rt.ahead is between an open launch and
     the next launch of its block.

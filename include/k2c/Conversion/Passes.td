@@ -11,7 +11,10 @@ def EmitKernels : Pass<"emit-kernels", "::mlir::ModuleOp"> {
     function. Kernels of one description share their code.
 
     ```mlir
-    module @k2c_9a3f.code { llvm.func @k2c_9a3f(%worker: !llvm.ptr, %args: !llvm.ptr) -> i32 { .. } }
+    kern.func @k_add(%x: !x, %y: !x) -> !x tile<...> {                               // before
+    kern.func @k_add(...                                                             // after
+    module @k2c_9a3f.code {
+      llvm.func @k2c_9a3f(%worker: !llvm.ptr, %args: !llvm.ptr) -> i32 ...
     ```
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect",
@@ -26,8 +29,13 @@ def LowerToRt : Pass<"lower-to-rt", "::mlir::ModuleOp"> {
     of kernels stays where it is.
 
     ```mlir
-    %a = kern.call @gate_up(%h, @gu[%l]) at [4194304]                              // before
-    rt.launch @gate_up grid(%n) args(%p0, %w, %p1)                                 // after
+    %k = kern.call @k_kw(%x, @kw[%l]) at [2560] : (!x) -> !h                         // before
+    %p0 = rt.arena 0                                                                 // after
+    %kw = rt.weight @kw.panels[%l]
+    %p1 = rt.arena 2560
+    %rows = rt.rows token
+    %grid = rt.grid %rows slots 1 rows_per_item 8 items ...
+    rt.launch @k_kw grid(%grid) args(%p0, %kw, %p1) : !rt.ptr, !rt.ptr, !rt.ptr
     ```
   }];
   let dependentDialects = ["::k2c::rt::RtDialect", "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect",

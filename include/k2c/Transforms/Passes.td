@@ -15,8 +15,8 @@ def SetNumerics : Pass<"set-numerics", "::mlir::ModuleOp"> {
     ReductionOrder interface receives its order; the module receives `nn.numerics`, the identity of the bits.
 
     ```mlir
-    %a = nn.linear %h, @qa[%l] : ...                    // before
-    %a = nn.linear %h, @qa[%l] order #nn.tree<8> : ...  // after, K = 7168
+    %1 = nn.linear %b, @w1024 : tensor<?x1024xf32, ...> -> !x                        // before
+    %1 = nn.linear %b, @w1024 order tree<2> : tensor<?x1024xf32, ...> -> ...         // after
     ```
   }];
   let options = [
@@ -34,7 +34,10 @@ def AttachPlan : Pass<"attach-plan", "::mlir::ModuleOp"> {
     pass only reads the attributes.
 
     ```mlir
-    module @kimi attributes {dist.plan = #dist.plan<layout = "dp=1", expanded_from = 171>}
+    module {                                                                         // before
+    module attributes {dist.plan = #dist.plan<layout = "dp=1", expanded_from = 171, ...>,    // after
+                       dist.topology = #dist.topology<"box", ranks = 1, numa = [4, 4]>,
+                       kern.target = #kern.cpu<"x86-64-v4", cores = 8, ...>} {
     ```
   }];
   let options = [
@@ -65,13 +68,13 @@ def AbsorbMla : Pass<"absorb-mla", "::mlir::ModuleOp"> {
     W_UK and W_UV are slices of kv_b, as families with a `view`; no product of weights is formed offline.
 
     ```mlir
-    %o = mla.attention %q, %kv, @kvb[%l], %b ...        // before
-    %qn, %qr = nn.split %q                               // after: absorbed rows
-    %ql = mla.absorb_query %qn, @kvb_uk_t[%l], %b
-    %ol = mla.attention_absorbed %ql, %qr, %kv, %b
-    %oa = mla.expand_output %ol, @kvb_uv[%l], %b
-    %oe = mla.attention_expanded %q, %kv, @kvb_uk[%l], @kvb_uv[%l], %b          // after: expanded rows
-    %o  = mla.merge_forms %oa, %oe, %b
+    %o = mla.attention %q, %kv, @kvb[%l], %b ... : !q, !kv -> !o                     // before
+    %p:2 = nn.split %q ...                                                           // after: rows that run absorbed
+    %ql = mla.absorb_query %p#0, @kvb_uk_t[%l], %b ...
+    %ol = mla.attention_absorbed %ql, %p#1, %kv, %b ...
+    %oa = mla.expand_output %ol, @kvb_uv[%l], %b ...
+    %oe = mla.attention_expanded %q, %kv, @kvb_uk[%l], @kvb_uv[%l], %b ...           // rows that run expanded
+    %o = mla.merge_forms %oa, %oe, %b ...
     ```
   }];
   let dependentDialects = ["::k2c::nn::NnDialect", "::k2c::mla::MlaDialect"];
@@ -84,13 +87,13 @@ def ShardExperts : Pass<"shard-experts", "::mlir::ModuleOp"> {
     counting sort by (expert, token), rows gathered once, two grouped linears over sorted slots, and N5's tree.
 
     ```mlir
-    %r = moe.experts %n, %e, %w, @gu[%l], @down[%l] ...      // before
-    %p = moe.dispatch %e ...                                // after, one rank
-    %x = moe.gather %n, %p
-    %g = moe.grouped_linear %x, %p, @gu[%l]
-    %a = nn.gated_act %g act silu
-    %d = moe.grouped_linear %a, %p, @down[%l] weighted %w
-    %r = moe.combine %d, %p tree ...
+    %r = moe.experts %x, %e, %w, @gu[%l], @down[%l] experts 12 inner 96 act silu ... // before
+    %p = moe.dispatch %e ...                                                         // after, one rank
+    %s = moe.gather %x, %p ...
+    %g = moe.grouped_linear %s, %p, @gu[%l] order tree<1> ...
+    %a = nn.gated_act %g act silu ...
+    %d = moe.grouped_linear %a, %p, @down[%l] weighted %w ... order tree<1> ...
+    %r = moe.combine %d, %p, %e order tree<4> ...
     ```
   }];
   let dependentDialects = ["::k2c::nn::NnDialect", "::k2c::moe::MoeDialect"];
@@ -105,9 +108,10 @@ def FormKernels : Pass<"form-kernels", "::mlir::ModuleOp"> {
     may not come later than the linear, which would wait for it. A plan without `fusion` fuses nothing beyond one op.
 
     ```mlir
-    %g = nn.linear %h, @gu[%l] ...      // before
-    %a = nn.gated_act %g act silu
-    %a = kern.call @gate_up(%h, @gu[%l])   // after
+    %h = nn.rms_norm %x, @ln[%l] eps 1.0e-06 : !x                                    // before
+    %g = nn.linear %h, @gu[%l] order tree<1> : !x -> !g
+    %a = nn.gated_act %g act silu : !g -> !a
+    %a = kern.call @k_gu(%x, @ln[%l], @gu[%l]) ...                                   // after
     ```
   }];
   let dependentDialects = ["::k2c::kern::KernDialect"];
@@ -121,7 +125,8 @@ def ChooseTiles : Pass<"choose-tiles", "::mlir::ModuleOp"> {
     that cores would idle is split by the partials of its sequences.
 
     ```mlir
-    kern.func @gate_up(...) tile #kern.tile<avx512, 14x2, prefetch = 16>   // after
+    kern.func @k_a(%x: !x, %w: tensor<1536x2048xf32>) -> !a {                        // before
+    kern.func @k_a(...) -> ... tile<avx512, lanes = 16, mr = 14, nr = 2, ...> {      // after
     ```
   }];
   let dependentDialects = ["::k2c::kern::KernDialect"];
@@ -135,8 +140,14 @@ def GroupLaunches : Pass<"group-launches", "::mlir::ModuleOp"> {
     levels, and all but the last are `open`. No schedule has fewer groups than the longest chain has levels.
 
     ```mlir
-    %q = kern.call open @q_a(%n, @q_a[%l])    // after
-    %kv = kern.call @kv_a(%n, @kv_a[%l])
+    %q = kern.call @k_linear(%n, %w) : (!x, tensor<64x64xf32>) -> !x                 // before
+    %r = kern.call @k_linear(%q, %w) : (!x, tensor<64x64xf32>) -> !x
+    %kv = kern.call @k_linear(%n, %w) : (!x, tensor<64x64xf32>) -> !x
+    %late = kern.call @k_linear(%n, %w) : (!x, tensor<64x64xf32>) -> !x
+    %q = kern.call open @k_linear(%n, %w) ...                                        // after: two groups
+    %kv = kern.call open @k_linear(%n, %w) ...
+    %late = kern.call @k_linear(%n, %w) ...
+    %r = kern.call @k_linear(%q, %w) ...
     ```
   }];
   let dependentDialects = ["::k2c::kern::KernDialect"];
@@ -153,7 +164,13 @@ def AssignMemory : Pass<"assign-memory", "::mlir::ModuleOp"> {
     certificate.
 
     ```mlir
-    %a = kern.call @gate_up(%h, @gu[%l]) at [4194304]   // after
+    %a = kern.call @k_embed(%b, @embed) : ...                                        // before
+    %s = kern.call @k_add(%a, %a) : ...
+    %c = kern.call @k_add(%s, %s) : ...
+    module attributes {mem.peak = 5120 : i64, ...} {                                 // after
+    %a = kern.call @k_embed(%b, @embed) at [0] ...
+    %s = kern.call @k_add(%a, %a) at [2560] ...
+    %c = kern.call @k_add(%s, %s) at [0] ...
     ```
   }];
   let dependentDialects = ["::k2c::kern::KernDialect"];
@@ -166,7 +183,9 @@ def AssignSlots : Pass<"assign-slots", "::mlir::ModuleOp"> {
     first reads them. Nothing else numbers slots: the runtime form, the weight map and the manifest read them here.
 
     ```mlir
-    rt.weight_slots @qa.panels of @qa first 12 count 3 bytes 6144 layout #rt.panels<bf16, matrices = 1, n = 48, k = 64>
+    nn.weights @w "{layer}.w" over (layer = 0 to 3) : tensor<64x64xbf16>             // before
+    rt.weight_slots @w.panels of @w first 1 count 3 bytes 8192                       // after
+        layout #rt.panels<bf16, matrices = 1, n = 64, k = 64> share items 2 item_bytes 4096
     ```
   }];
   let dependentDialects = ["::k2c::rt::RtDialect"];
@@ -179,8 +198,9 @@ def CertifyMemory : Pass<"certify-memory", "::mlir::ModuleOp"> {
     scratch of a worker, the logits. They are written on the module, where the planner and the manifest read them.
 
     ```mlir
-    module attributes {mem.certificate = #mem.certificate<weights = 1048576, cache = 65536, arena = 32768,
-                                                          scratch = 4096, logits = 1536>}
+    module attributes {..., mem.peak = 8192 : i64} {                                 // before
+    module attributes {mem.certificate = #mem.certificate<weights = 16384, cache = 147456, arena = 8192,    // after
+                                                          scratch = ..., logits = 1200>, ...} {
     ```
   }];
   let dependentDialects = ["::k2c::mem::MemDialect"];
@@ -196,9 +216,12 @@ def ReadAhead : Pass<"read-ahead", "::mlir::ModuleOp"> {
     nobody waits before. Which experts a grouped linear reads is known too late: those launches are passed over.
 
     ```mlir
-    %f, %e = rt.share %qb grid(%h) items 48 bytes 24576 most 262144    // after
-    rt.ahead %f, %e
-    rt.launch @k_qa grid(%g) args(%x, %qa, %y) : !rt.ptr, !rt.ptr, !rt.ptr
+    rt.launch @k_q grid(%g) args(%x, %q, %y) : !rt.ptr, !rt.ptr, !rt.ptr             // before
+    %o = rt.weight @o[%l]                                                            // after
+    %grid = rt.grid %t slots 1 rows_per_item 64 items 2
+    %from, %end = rt.share %o grid(%grid) items 2 bytes 2048 most 4096
+    rt.ahead %from, %end
+    rt.launch @k_q ...
     ```
   }];
   let dependentDialects = ["::k2c::rt::RtDialect", "::mlir::arith::ArithDialect"];

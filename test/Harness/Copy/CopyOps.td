@@ -26,7 +26,7 @@ def Copy_StartOp : Op<CopyDialect, "start", [Nn_AsyncStart, Nn_PlacedOp]> {
     Reads the input and writes the result until the token is waited for; `at` has the offset of each result.
 
     ```mlir
-    %t, %y = copy.start %x at [0, 2560] : !x
+    %token, %y = copy.start %x : !x -> !x
     ```
   }];
   let arguments = (ins AnyType:$input, OptionalAttr<DenseI64ArrayAttr>:$offsets);
@@ -42,7 +42,7 @@ def Copy_WaitOp : Op<CopyDialect, "wait"> {
   let summary = "Wait for the end of a copy";
   let description = [{
     ```mlir
-    copy.wait %t
+    copy.wait %token
     ```
   }];
   let arguments = (ins Copy_Token:$token);
