@@ -73,7 +73,7 @@ def Kern_TileAttr : AttrDef<KernDialect, "Tile"> {
     layout of its matrices. No field may change a bit of the result.
 
     ```mlir
-    kern.func @k_qa(...) -> !a
+    kern.func @linear_qa(...) -> !a
         tile<avx512, lanes = 16, mr = 14, nr = 2, prefetch = 16, rows_block = 256, head_tile = 1, value_parts = 1> {
     ```
     [C1] prefetch, rows_block and split_tokens are not negative, all other numbers are positive.
@@ -95,8 +95,8 @@ def Kern_WeightAttr : AttrDef<KernDialect, "Weight"> {
   let summary = "a weight argument of a call: `@w[%l]`, or `@w` if not layered";
   let description = [{
     ```mlir
-    %0 = kern.call @k_qa(%x, @ln[%l], @qa[%l]) ...
-    %1 = kern.call @k_qa(%x, %ln, @one) ...
+    %0 = kern.call @linear_qa(%x, @ln[%l], @qa[%l]) ...
+    %1 = kern.call @linear_qa(%x, %ln, @one) ...
     ```
   }];
   let parameters = (ins "::mlir::FlatSymbolRefAttr":$family, "bool":$layered);
@@ -112,7 +112,7 @@ def Kern_FuncOp : Kern_Op<"func", [IsolatedFromAbove, FunctionOpInterface, Symbo
     serves all layers. `tile` says how it is computed and is absent until it is chosen.
 
     ```mlir
-    kern.func @k_qa(%x: !x, %ln: tensor<64xf32>, %w: tensor<48x64xbf16>) -> !a
+    kern.func @linear_qa(%x: !x, %ln: tensor<64xf32>, %w: tensor<48x64xbf16>) -> !a
         tile<avx512, lanes = 16, mr = 14, nr = 2, prefetch = 16, rows_block = 256, head_tile = 1, value_parts = 1> {
       %h = nn.rms_norm %x, %ln : tensor<64xf32> eps 1.0e-05 : !x
       %a = nn.linear %h, %w : tensor<48x64xbf16> order tree<1> : !x -> !a
@@ -160,9 +160,9 @@ def Kern_CallOp
     to the next that is not open are a group, and run at the same time.
 
     ```mlir
-    %0 = kern.call @k_qa(%x, @ln[%l], @qa[%l]) at [4096] : (!x) -> !a
-    kern.call open @k_observe(%x, %b) : (!x, !nn.batch) -> ()
-    kern.call @k_observe(%x, %b) : (!x, !nn.batch) -> ()
+    %0 = kern.call @linear_qa(%x, @ln[%l], @qa[%l]) at [4096] : (!x) -> !a
+    kern.call open @observe(%x, %b) : (!x, !nn.batch) -> ()
+    kern.call @observe(%x, %b) : (!x, !nn.batch) -> ()
     ```
     [C1] the callee is a kern.func. [C2] the call has as many arguments as the kernel. [C3] argument and result types
     are the kernel's. [C4] `at` has one offset for each result, none negative and all multiples of 64. [C5] bindings
@@ -185,10 +185,10 @@ def Kern_CallOp
     };
     /// The arguments in the kernel's order.
     ::llvm::SmallVector<Argument> getCallArguments();
-    /// The first result is printed as the kernel without `k_`.
+    /// The first result is printed as the kernel.
     void getAsmResultNames(::mlir::OpAsmSetValueNameFn set) {
       if (getNumResults())
-        set(getResult(0), getCallee().starts_with("k_") ? getCallee().drop_front(2) : getCallee());
+        set(getResult(0), getCallee());
     }
   }];
 }

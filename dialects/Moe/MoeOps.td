@@ -28,6 +28,7 @@ def Moe_SelectOp : Moe_Op<"select", ["bias"], [MemoryEffects<[MemRead, MemWrite]
     groups. [C6] the bias is [experts].
   }];
   let names = ["experts", "weights"];
+  let role = "routing";
   let arguments = (ins Nn_Rows:$scores, Nn_Batch:$batch, OptionalAttr<FlatSymbolRefAttr>:$bias,
                        Optional<Nn_WeightOperand>:$bias_operand, Index:$layer, Nn_IndicesAttr:$among,
                        Moe_ScoringAttr:$score, Nn_Int:$top, Nn_Int:$kept, Nn_Int:$groups,

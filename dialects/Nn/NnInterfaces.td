@@ -51,6 +51,10 @@ def Nn_KernelOp : Nn_Interface<"KernelOp"> {
     The op may stand in a fused kernel, and must from the scheduled form on. Lists of layers, the joining of forms and
     sampling are no part of a kernel, and do not have it.
   }];
+  let methods = [
+    InterfaceMethod<"What the op is for in a layer, after which its kernel is named: `routing`.", "::llvm::StringRef",
+                    "getRole">,
+  ];
 }
 
 def Nn_ElementwiseOp : Nn_Interface<"ElementwiseOp"> {

@@ -28,6 +28,8 @@ class TokenOp<Dialect dialect, string mnemonic, list<string> weights, list<Trait
   bit changesRows = 0;
   /// Names of the results when printed; without them, the weight family or the mnemonic.
   list<string> names = [];
+  /// What the op is for in a layer: the name of its kernel.
+  string role = mnemonic;
   /// The first of `weights` that must be there.
   int requiredWeights = !size(weights);
   /// Further C++ members.
@@ -40,6 +42,7 @@ class TokenOp<Dialect dialect, string mnemonic, list<string> weights, list<Trait
       !if(!empty(reductions), "",
           "::llvm::SmallVector<::k2c::nn::Reduction> getReductions() { return {" #
           !interleave(!foreach(r, reductions, r.cpp), ", ") # "}; }\n") #
+      !if(inKernel, "::llvm::StringRef getRole() { return \"" # role # "\"; }\n", "") #
       !if(changesRows, "bool changesRowSpace() { return true; }\n", "") #
       !if(!empty(weights), "",
           "::llvm::SmallVector<::k2c::nn::WeightRef> getWeightRefs() { return ::k2c::nn::detail::presentRefs({" #

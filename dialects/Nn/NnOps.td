@@ -27,6 +27,7 @@ def Nn_EmbedOp : Nn_Op<"embed", ["weight"], [Pure]> {
     [C1] the result has `token` rows. [C2] the table is [vocabulary, width] and width is the result's.
   }];
   let names = ["x"];
+  let role = "embedding";
   let arguments = (ins OptionalAttr<FlatSymbolRefAttr>:$weight, Optional<Nn_WeightOperand>:$weight_operand,
                        Nn_Batch:$batch);
   let results = (outs Nn_Rows:$result);

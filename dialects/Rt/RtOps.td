@@ -184,7 +184,7 @@ def Rt_KernelOp : Rt_Op<"kernel", [Symbol]> {
     `cost` is what a launch computes and moves, as the manifest states it (CostRule of k2c/Kernels/Cost.h).
 
     ```mlir
-    rt.kernel @k_qb id 4 hash "9a40" variants ["gemv"] streams 1 items 24 bytes 6144 cost {rows = "token"}
+    rt.kernel @linear_qb id 4 hash "9a40" variants ["gemv"] streams 1 items 24 bytes 6144 cost {rows = "token"}
     ```
     [C1] the id is not negative. [C2] a streamed argument has a number that is not negative, and positive items and
     bytes.
@@ -331,8 +331,8 @@ def Rt_LaunchOp : Rt_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInterfa
     value), operands first, then results.
 
     ```mlir
-    rt.launch open @k_qb grid(%g) args(%x, %w) : !rt.ptr, !rt.ptr
-    rt.launch @k_qa grid(%g) args(%x, %w, %p, %s, %l, %o) : !rt.ptr, !rt.ptr, !rt.ptr, !rt.step, index, !rt.ptr
+    rt.launch open @linear_qb grid(%g) args(%x, %w) : !rt.ptr, !rt.ptr
+    rt.launch @linear_qa grid(%g) args(%x, %w, %p, %s, %l, %o) : !rt.ptr, !rt.ptr, !rt.ptr, !rt.step, index, !rt.ptr
     ```
     [C1] the symbol names an rt.kernel. [C2] nothing but addresses, counts and rt.ahead is between an open launch and
     the next launch of its block.

@@ -53,14 +53,14 @@ private:
   llvm::StringMap<kern::FuncOp> kernels; ///< by the text of type and region
 };
 
-/// The name of a kernel: that of the weight it is about, else of its main op.
+/// The name of a kernel: the role of its main op, and the weight of a linear, of which a layer has several.
 std::string nameFor(const KernelGroup &group) {
-  for (Operation *op : llvm::reverse(group))
-    if (auto user = dyn_cast<nn::WeightUser>(op))
-      for (const nn::WeightRef &ref : user.getWeightRefs())
-        if (ref.family && !isa<nn::RmsNormOp, nn::RotaryOp>(op))
-          return ("k_" + ref.family.getValue()).str();
-  return ("k_" + group.back()->getName().stripDialect()).str();
+  const auto *linear = llvm::find_if(group, isLinear);
+  if (linear == group.end())
+    return cast<nn::KernelOp>(group.back()).getRole().str();
+  StringRef role = cast<nn::KernelOp>(*linear).getRole();
+  FlatSymbolRefAttr family = cast<nn::WeightUser>(*linear).getWeightRefs()[0].family;
+  return family ? (role + "_" + family.getValue()).str() : role.str();
 }
 
 /// What kernels read of a family or a table; verifiers have checked that it is one.

@@ -13,10 +13,9 @@ bool isView(Operation *op) { return isa<nn::SplitOp, nn::ReshapeOp>(op); }
 
 bool isKernelOp(Operation *op) { return isa<nn::KernelOp>(op) && !isView(op); }
 
-namespace {
-
-/// Contractions whose accumulators an epilogue can take before they are stored.
 bool isLinear(Operation *op) { return isa<nn::LinearOp, moe::GroupedLinearOp>(op); }
+
+namespace {
 
 /// The only reader of `op`'s only result, or null.
 Operation *onlyReader(Operation *op) {

@@ -28,6 +28,9 @@ bool isView(mlir::Operation *op);
 /// True for ops that become part of a kernel.
 bool isKernelOp(mlir::Operation *op);
 
+/// True for contractions whose accumulators an epilogue can take before they are stored.
+bool isLinear(mlir::Operation *op);
+
 /// Cuts `block` into kernels, in the order they run. Without `fuse` every op is its own kernel.
 llvm::SmallVector<KernelGroup> groupKernels(mlir::Block &block, bool fuse);
 

@@ -26,7 +26,7 @@ struct PeakBuffer {
 llvm::SmallVector<PeakBuffer> buffersAtPeak(mlir::func::FuncOp entry, const PlacedLives &lives,
                                             mlir::SymbolTable &symbols, bool reuse);
 
-/// What makes a value, and where it comes from: "@k_linear in 'layer' (model.layers.{}.mlp.up_proj.weight)".
+/// What makes a value, and where it comes from: "@linear in 'layer' (model.layers.{}.mlp.up_proj.weight)".
 std::string nameOf(mlir::Value value);
 
 } // namespace k2c

@@ -7,9 +7,12 @@
 // step comes the next step. Launches stand in functions and in scf.for that carries no value; what other regions do
 // next nobody knows, and they are refused by name.
 //
-//   rt.launch @k_qa grid(%g) args(%x, %qa, %y)    ->    %f, %e = rt.share %qb grid(%h) items 48 bytes 24576 most 262144
-//   rt.launch @k_qb grid(%h) args(%y, %qb, %z)          rt.ahead %f, %e
-//                                                       rt.launch @k_qa ..
+//   rt.launch @linear_qa grid(%g) args(%x, %qa, %y)
+//   rt.launch @linear_qb grid(%h) args(%y, %qb, %z)
+// ->
+//   %f, %e = rt.share %qb grid(%h) items 48 bytes 24576 most 262144
+//   rt.ahead %f, %e
+//   rt.launch @linear_qa ..
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Rt/Rt.h"

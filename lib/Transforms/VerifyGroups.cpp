@@ -4,9 +4,9 @@
 // needed, by the rules of CallEffects.h. Between an asynchronous start and its wait nothing touches the bytes that its
 // work touches, if one of the two writes them:
 //
-//   %t, %y = copy.start %x        at [2560]
-//   %a = kern.call @k_add(%z, %z) at [5120]      reads and writes other bytes
-//   %b = kern.call @k_add(%y, %z) at [7680]      refused: %y is being written
+//   %t, %y = copy.start %x          at [2560]
+//   %a = kern.call @add(%z, %z) at [5120]        reads and writes other bytes
+//   %b = kern.call @add(%y, %z) at [7680]        refused: %y is being written
 //   copy.wait %t
 //
 // Every start has a wait that is sure to run. What control flow hands on lies where it is taken. An op that says

@@ -2,7 +2,7 @@
 
 !x = tensor<?x64xf32, #nn.rows<token>>
 // expected-error @below {{emit-kernels: the kernel has no tile; run choose-tiles first}}
-kern.func @k_add(%x: !x, %y: !x) -> !x {
+kern.func @add(%x: !x, %y: !x) -> !x {
   %s = nn.add %x, %y : !x
   kern.yield %s : !x
 }

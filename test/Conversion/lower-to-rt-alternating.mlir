@@ -12,11 +12,11 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 100>, m
   // CHECK: rt.weight_slots @two.panels of @two first 0 count 4 bytes
   // CHECK: rt.weight_slots @one.panels of @one first 4 count 2 bytes
   // CHECK: rt.weight_slots @embed.rows of @embed first 6 count 1 bytes
-  kern.func @k_linear(%x: !x, %w: tensor<64x64xbf16>) -> !x tile<generic, lanes = 8, mr = 4, nr = 2, prefetch = 0, rows_block = 8, head_tile = 1, value_parts = 1> {
+  kern.func @linear(%x: !x, %w: tensor<64x64xbf16>) -> !x tile<generic, lanes = 8, mr = 4, nr = 2, prefetch = 0, rows_block = 8, head_tile = 1, value_parts = 1> {
     %k = nn.linear %x, %w : tensor<64x64xbf16> order tree<1> : !x -> !x
     kern.yield %k : !x
   }
-  kern.func @k_embed(%b: !nn.batch, %w: tensor<100x64xbf16>) -> !x tile<generic, lanes = 8, mr = 1, nr = 2, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
+  kern.func @embedding(%b: !nn.batch, %w: tensor<100x64xbf16>) -> !x tile<generic, lanes = 8, mr = 1, nr = 2, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
     %x = nn.embed %w : tensor<100x64xbf16>, %b : !x
     kern.yield %x : !x
   }
@@ -31,7 +31,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 100>, m
   // CHECK: %[[O:.*]] = arith.addi %[[LOW]], %[[HIGH]] : index
   // CHECK: rt.weight @two.{{panels|rows}}[%[[O]]]
   func.func private @a(%l: index, %x: !x, %b: !nn.batch) -> !x attributes {mem.argument = 0 : i64} {
-    %y = kern.call @k_linear(%x, @two[%l]) at [0] : (!x) -> !x
+    %y = kern.call @linear(%x, @two[%l]) at [0] : (!x) -> !x
     return %y : !x
   }
   // One range: (layer - 2) / 2.
@@ -40,7 +40,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 100>, m
   // CHECK: %[[P:.*]] = arith.divsi %[[SHIFTED]], %c2
   // CHECK: rt.weight @one.{{panels|rows}}[%[[P]]]
   func.func private @b(%l: index, %x: !x, %b: !nn.batch) -> !x attributes {mem.argument = 0 : i64} {
-    %y = kern.call @k_linear(%x, @one[%l]) at [0] : (!x) -> !x
+    %y = kern.call @linear(%x, @one[%l]) at [0] : (!x) -> !x
     return %y : !x
   }
   // Runs of one layer are calls; the order is that of the list.
@@ -52,7 +52,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 100>, m
   // CHECK: call @b(%c4
   // CHECK: call @a(%c5
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
-    %x = kern.call @k_embed(%b, @embed) at [0] : (!nn.batch) -> !x
+    %x = kern.call @embedding(%b, @embed) at [0] : (!nn.batch) -> !x
     %y = nn.layers %x, %b [@a[0 to 2], @b[2 to 3], @a[3 to 4], @b[4 to 5], @a[5 to 6]] : !x
     return
   }

@@ -17,13 +17,13 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, me
 
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>} {
   nn.weights @embed "embed" : tensor<100x64xbf16>
-  kern.func @k_embed(%b: !nn.batch, %w: tensor<100x64xbf16>) -> tensor<?x64xf32, #nn.rows<token>> tile<generic, lanes = 8, mr = 1, nr = 2, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
+  kern.func @embedding(%b: !nn.batch, %w: tensor<100x64xbf16>) -> tensor<?x64xf32, #nn.rows<token>> tile<generic, lanes = 8, mr = 1, nr = 2, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
     %x = nn.embed %w : tensor<100x64xbf16>, %b : tensor<?x64xf32, #nn.rows<token>>
     kern.yield %x : tensor<?x64xf32, #nn.rows<token>>
   }
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
     // expected-error @below {{lower-to-rt: the call has no offsets; run assign-memory first}}
-    %x = kern.call @k_embed(%b, @embed) : (!nn.batch) -> tensor<?x64xf32, #nn.rows<token>>
+    %x = kern.call @embedding(%b, @embed) : (!nn.batch) -> tensor<?x64xf32, #nn.rows<token>>
     return
   }
 }
@@ -52,13 +52,13 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, me
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>} {
   nn.weights @embed "embed" : tensor<100x64xbf16>
   rt.weight_slots @embed.rows of @embed first 0 count 1 bytes 6400 layout #rt.row_major<bf16, 3200>
-  kern.func @k_embed(%b: !nn.batch, %w: tensor<100x64xbf16>) -> tensor<?x64xf32, #nn.rows<token>> tile<generic, lanes = 8, mr = 1, nr = 2, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
+  kern.func @embedding(%b: !nn.batch, %w: tensor<100x64xbf16>) -> tensor<?x64xf32, #nn.rows<token>> tile<generic, lanes = 8, mr = 1, nr = 2, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
     %x = nn.embed %w : tensor<100x64xbf16>, %b : tensor<?x64xf32, #nn.rows<token>>
     kern.yield %x : tensor<?x64xf32, #nn.rows<token>>
   }
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
     // expected-error @below {{lower-to-rt: the call reads @embed as #rt.row_major<bf16, 6400>, for which there are no slots; run assign-slots first}}
-    %x = kern.call @k_embed(%b, @embed) at [0] : (!nn.batch) -> tensor<?x64xf32, #nn.rows<token>>
+    %x = kern.call @embedding(%b, @embed) at [0] : (!nn.batch) -> tensor<?x64xf32, #nn.rows<token>>
     return
   }
 }

@@ -6,7 +6,7 @@
 
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 100>, mem.peak = 8192 : i64} {
   nn.weights @embed "embed" : tensor<100x64xbf16>
-  kern.func @k_embed(%b: !nn.batch, %w: tensor<100x64xbf16>) -> !x tile<generic, lanes = 8, mr = 1, nr = 2, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
+  kern.func @embedding(%b: !nn.batch, %w: tensor<100x64xbf16>) -> !x tile<generic, lanes = 8, mr = 1, nr = 2, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
     %x = nn.embed %w : tensor<100x64xbf16>, %b : !x
     kern.yield %x : !x
   }
@@ -32,7 +32,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 100>, m
   // CHECK: call @a(%c11
   // CHECK-NEXT: return
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
-    %x = kern.call @k_embed(%b, @embed) at [0] : (!nn.batch) -> !x
+    %x = kern.call @embedding(%b, @embed) at [0] : (!nn.batch) -> !x
     %y = nn.layers %x, %b [@first[0 to 1], (@a, @a, @b)[1 to 12]] : !x
     return
   }

@@ -26,41 +26,41 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 100>, m
   // CHECK: rt.plane_table @cache.v index 1 count 3 plane "v" width 32 x f32 pages 6 group 0 layer_bytes 49152
 
   // A kernel's code is a module of its own, named by what the kernel computes.
-  // CHECK: rt.kernel @k_kw id 0 hash "[[KW:k2c_[0-9a-f]+]]" variants ["m1", "tail", "full"] streams 1 items 1 bytes 4096
+  // CHECK: rt.kernel @linear_kw id 0 hash "[[KW:k2c_[0-9a-f]+]]" variants ["m1", "tail", "full"] streams 1 items 1 bytes 4096
   // CHECK: module @[[KW]].code {
   // CHECK: llvm.func @[[KW]](%{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr) -> i32
-  kern.func @k_kw(%x: !x, %w: tensor<2x16x64xbf16>) -> !h tile<generic, lanes = 8, mr = 4, nr = 2, prefetch = 0, rows_block = 8, head_tile = 1, value_parts = 1> {
+  kern.func @linear_kw(%x: !x, %w: tensor<2x16x64xbf16>) -> !h tile<generic, lanes = 8, mr = 4, nr = 2, prefetch = 0, rows_block = 8, head_tile = 1, value_parts = 1> {
     %k = nn.linear %x, %w : tensor<2x16x64xbf16> order tree<1> : !x -> !h
     kern.yield %k : !h
   }
-  // CHECK: rt.kernel @k_append id 1
-  kern.func @k_append(%l: index, %k: !h, %v: !h, %b: !nn.batch) -> !kv tile<generic, lanes = 8, mr = 1, nr = 2, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
+  // CHECK: rt.kernel @append id 1
+  kern.func @append(%l: index, %k: !h, %v: !h, %b: !nn.batch) -> !kv tile<generic, lanes = 8, mr = 1, nr = 2, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
     %kv = nn.append @cache[%l], %k, %v, %b : !h, !h -> !kv
     kern.yield %kv : !kv
   }
-  kern.func @k_add(%x: !x, %y: !x) -> !x tile<generic, lanes = 8, mr = 1, nr = 2, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
+  kern.func @add(%x: !x, %y: !x) -> !x tile<generic, lanes = 8, mr = 1, nr = 2, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
     %s = nn.add %x, %y : !x
     kern.yield %s : !x
   }
   // Kernels of one description share their code.
-  // CHECK: rt.kernel @k_add id 2 hash "[[ADD:k2c_[0-9a-f]+]]"
+  // CHECK: rt.kernel @add id 2 hash "[[ADD:k2c_[0-9a-f]+]]"
   // CHECK: module @[[ADD]].code
-  // CHECK: rt.kernel @k_sum id 3 hash "[[ADD]]"
+  // CHECK: rt.kernel @sum id 3 hash "[[ADD]]"
   // CHECK-NOT: module @[[ADD]].code
-  // CHECK: rt.kernel @k_embed id 4
-  kern.func @k_sum(%x: !x, %y: !x) -> !x tile<generic, lanes = 8, mr = 1, nr = 2, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
+  // CHECK: rt.kernel @embedding id 4
+  kern.func @sum(%x: !x, %y: !x) -> !x tile<generic, lanes = 8, mr = 1, nr = 2, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
     %s = nn.add %x, %y : !x
     kern.yield %s : !x
   }
-  kern.func @k_embed(%b: !nn.batch, %w: tensor<100x64xbf16>) -> !x tile<generic, lanes = 8, mr = 1, nr = 2, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
+  kern.func @embedding(%b: !nn.batch, %w: tensor<100x64xbf16>) -> !x tile<generic, lanes = 8, mr = 1, nr = 2, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
     %x = nn.embed %w : tensor<100x64xbf16>, %b : !x
     kern.yield %x : !x
   }
-  kern.func @k_want_rows(%x: !x, %b: !nn.batch) -> !v tile<generic, lanes = 8, mr = 1, nr = 2, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
+  kern.func @want_rows(%x: !x, %b: !nn.batch) -> !v tile<generic, lanes = 8, mr = 1, nr = 2, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
     %w = nn.want_rows %x, %b : !x -> !v
     kern.yield %w : !v
   }
-  kern.func @k_head(%x: !v, %w: tensor<100x64xbf16>) -> tensor<?x100xf32, #nn.rows<want>> tile<generic, lanes = 8, mr = 4, nr = 2, prefetch = 0, rows_block = 8, head_tile = 1, value_parts = 1> {
+  kern.func @linear_head(%x: !v, %w: tensor<100x64xbf16>) -> tensor<?x100xf32, #nn.rows<want>> tile<generic, lanes = 8, mr = 4, nr = 2, prefetch = 0, rows_block = 8, head_tile = 1, value_parts = 1> {
     %l = nn.linear %x, %w : tensor<100x64xbf16> order tree<1> : !v -> tensor<?x100xf32, #nn.rows<want>>
     kern.yield %l : tensor<?x100xf32, #nn.rows<want>>
   }
@@ -73,36 +73,36 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 100>, m
     // CHECK: %[[P1:.*]] = rt.arena 2560
     // CHECK: %[[T:.*]] = rt.rows token
     // CHECK: %[[G:.*]] = rt.grid %[[T]] slots 1 rows_per_item 8 items
-    // CHECK: rt.launch @k_kw grid(%[[G]]) args(%[[P0]], %[[KW0]], %[[P1]]) : !rt.ptr, !rt.ptr, !rt.ptr
-    %k = kern.call @k_kw(%x, @kw[%l]) at [2560] : (!x) -> !h
+    // CHECK: rt.launch @linear_kw grid(%[[G]]) args(%[[P0]], %[[KW0]], %[[P1]]) : !rt.ptr, !rt.ptr, !rt.ptr
+    %k = kern.call @linear_kw(%x, @kw[%l]) at [2560] : (!x) -> !h
     // CHECK: %[[PK:.*]] = rt.plane @cache.k[%[[L]]]
     // CHECK: %[[PV:.*]] = rt.plane @cache.v[%[[L]]]
     // CHECK: %[[S:.*]] = rt.step
     // An open call is an open launch.
-    // CHECK: rt.launch open @k_append grid({{.*}}) args({{.*}}, {{.*}}, %[[PK]], %[[PV]], %[[S]])
-    %kv = kern.call open @k_append(%l, %k, %k, %b) at [0] : (index, !h, !h, !nn.batch) -> !kv
-    // CHECK: rt.launch @k_add
-    %y = kern.call @k_add(%x, %x) at [0] : (!x, !x) -> !x
+    // CHECK: rt.launch open @append grid({{.*}}) args({{.*}}, {{.*}}, %[[PK]], %[[PV]], %[[S]])
+    %kv = kern.call open @append(%l, %k, %k, %b) at [0] : (index, !h, !h, !nn.batch) -> !kv
+    // CHECK: rt.launch @add
+    %y = kern.call @add(%x, %x) at [0] : (!x, !x) -> !x
     return %y : !x
   }
   // CHECK: func.func @step() {
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
     // CHECK: rt.weight @embed.rows{{$}}
-    // CHECK: rt.launch @k_embed
-    %x = kern.call @k_embed(%b, @embed) at [0] : (!nn.batch) -> !x
+    // CHECK: rt.launch @embedding
+    %x = kern.call @embedding(%b, @embed) at [0] : (!nn.batch) -> !x
     // CHECK: scf.for %[[I:.*]] = %c0 to %c3 step %c1 {
     // CHECK-NEXT: func.call @layer(%[[I]]) : (index) -> ()
     %y = nn.layers %x, %b [@layer[0 to 3]] : !x
-    // CHECK: rt.launch @k_sum
-    %z = kern.call @k_sum(%y, %y) at [2560] : (!x, !x) -> !x
-    // CHECK: rt.launch @k_want_rows
-    %w = kern.call @k_want_rows(%z, %b) at [5120] : (!x, !nn.batch) -> !v
+    // CHECK: rt.launch @sum
+    %z = kern.call @sum(%y, %y) at [2560] : (!x, !x) -> !x
+    // CHECK: rt.launch @want_rows
+    %w = kern.call @want_rows(%z, %b) at [5120] : (!x, !nn.batch) -> !v
     // Logits are written where the step wants them, for each wanted row.
     // CHECK: %[[LOGITS:.*]] = rt.logits
     // CHECK: %[[W:.*]] = rt.rows want
     // CHECK: rt.grid %[[W]] slots 1
-    // CHECK: rt.launch @k_head grid({{.*}}) args({{.*}}, {{.*}}, %[[LOGITS]])
-    %l = kern.call @k_head(%w, @head) at [0] : (!v) -> tensor<?x100xf32, #nn.rows<want>>
+    // CHECK: rt.launch @linear_head grid({{.*}}) args({{.*}}, {{.*}}, %[[LOGITS]])
+    %l = kern.call @linear_head(%w, @head) at [0] : (!v) -> tensor<?x100xf32, #nn.rows<want>>
     // CHECK: rt.sample
     nn.sample %l, %b : tensor<?x100xf32, #nn.rows<want>>
     return

@@ -5,8 +5,8 @@
 rt.weight_slots @embed of @e first 0 count 1 bytes 4096 layout #rt.row_major<f32, 1024>
 rt.weight_slots @w of @e first 1 count 3 bytes 4096 layout #rt.panels<bf16, matrices = 1, n = 32, k = 64>
 rt.plane_table @cache.k index 1 count 8 plane "k" width 32 x f32 pages 6 group 0 layer_bytes 49152
-rt.kernel @k_a id 0 hash "k2c_aa" variants ["m1", "full"]
-rt.kernel @k_b id 1 hash "k2c_aa" variants ["all"]
+rt.kernel @linear_a id 0 hash "k2c_aa" variants ["m1", "full"]
+rt.kernel @linear_b id 1 hash "k2c_aa" variants ["all"]
 
 // Nothing of the runtime form is left.
 // CHECK-NOT: rt.
@@ -55,13 +55,13 @@ func.func private @layer(%l: index) {
   // CHECK: llvm.getelementptr %{{.*}}[24]
   // CHECK: %[[OPEN:.*]] = llvm.call %{{.*}} : !llvm.ptr, (!llvm.ptr, i32, !llvm.ptr, i64, !llvm.ptr) -> i32
   // CHECK-NOT: llvm.icmp "ne" %[[OPEN]]
-  rt.launch open @k_b grid(%g) args(%w, %p, %l) : !rt.ptr, !rt.ptr, index
+  rt.launch open @linear_b grid(%g) args(%w, %p, %l) : !rt.ptr, !rt.ptr, index
   // A launch passes kernel 0 and its code, and a failure of it ends the function.
   // CHECK: llvm.mlir.addressof @k2c_aa
   // CHECK: %[[STATUS:.*]] = llvm.call %{{.*}} : !llvm.ptr, (!llvm.ptr, i32, !llvm.ptr, i64, !llvm.ptr) -> i32
   // CHECK: llvm.icmp "ne" %[[STATUS]]
   // CHECK: llvm.cond_br
-  rt.launch @k_a grid(%g) args(%w, %p, %l) : !rt.ptr, !rt.ptr, index
+  rt.launch @linear_a grid(%g) args(%w, %p, %l) : !rt.ptr, !rt.ptr, index
   return
 }
 
@@ -101,7 +101,7 @@ func.func @step() {
   %l = rt.logits
   %n = rt.rows want
   %g = rt.grid %n slots 1 rows_per_item 1 items 1
-  rt.launch @k_b grid(%g) args(%s, %e, %l) : !rt.step, !rt.ptr, !rt.ptr
+  rt.launch @linear_b grid(%g) args(%s, %e, %l) : !rt.step, !rt.ptr, !rt.ptr
   rt.sample
   return
 }

@@ -35,7 +35,7 @@ class Form:
             for pattern in (r"module .*?mem\.peak = (\d+)", r"func\.func @step\(.*?mem\.peak = (\d+)")
         )
         self.split_tokens, self.partials = {}, 0
-        kernels = r"kern\.func @(k_attention\w*)\(.*-> tensor<\?x(\d+)x(\d+)x.*\btile<([^>]*)>"
+        kernels = r"kern\.func @(attention\w*)\(.*-> tensor<\?x(\d+)x(\d+)x.*\btile<([^>]*)>"
         for name, heads, width, tile in re.findall(kernels, text):
             split = re.search(r"split_tokens = (\d+)", tile)
             self.split_tokens[name] = tokens = int(split.group(1)) if split else 0

@@ -6,7 +6,7 @@ module {}
 // -----
 
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
-  kern.func @k_norm(%x: tensor<?x64xf32, #nn.rows<token>>, %w: tensor<64xf32>) -> tensor<?x64xf32, #nn.rows<token>> {
+  kern.func @norm(%x: tensor<?x64xf32, #nn.rows<token>>, %w: tensor<64xf32>) -> tensor<?x64xf32, #nn.rows<token>> {
     %s = nn.rms_norm %x, %w : tensor<64xf32> eps 1.0e-06 : tensor<?x64xf32, #nn.rows<token>>
     kern.yield %s : tensor<?x64xf32, #nn.rows<token>>
   }
@@ -14,7 +14,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   // A norm reads a row as a whole: its result cannot take the row's place.
   // expected-error @below {{layer 'layer' still reads its argument when it writes its result; add the residual last}}
   func.func private @layer(%l: index, %x: tensor<?x64xf32, #nn.rows<token>>, %b: !nn.batch) -> tensor<?x64xf32, #nn.rows<token>> {
-    %y = kern.call @k_norm(%x, @w) : (tensor<?x64xf32, #nn.rows<token>>) -> tensor<?x64xf32, #nn.rows<token>>
+    %y = kern.call @norm(%x, @w) : (tensor<?x64xf32, #nn.rows<token>>) -> tensor<?x64xf32, #nn.rows<token>>
     return %y : tensor<?x64xf32, #nn.rows<token>>
   }
   func.func @step(%x: tensor<?x64xf32, #nn.rows<token>>, %b: !nn.batch) attributes {nn.entry = "serve"} {

@@ -3,15 +3,15 @@
 // Each way in which a layer may still read its argument when its result takes the argument's place.
 !x = tensor<?x64xf32, #nn.rows<token>>
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
-  kern.func @k_add(%x: !x, %y: !x) -> !x {
+  kern.func @add(%x: !x, %y: !x) -> !x {
     %s = nn.add %x, %y : !x
     kern.yield %s : !x
   }
   // %1 reads the argument after %0 took its place; the result itself was added element by element.
   // expected-error @below {{layer 'later' still reads its argument when it writes its result; add the residual last}}
   func.func private @later(%l: index, %x: !x, %b: !nn.batch) -> !x {
-    %0 = kern.call @k_add(%x, %x) : (!x, !x) -> !x
-    %1 = kern.call @k_add(%0, %x) : (!x, !x) -> !x
+    %0 = kern.call @add(%x, %x) : (!x, !x) -> !x
+    %1 = kern.call @add(%0, %x) : (!x, !x) -> !x
     return %0 : !x
   }
   func.func @step(%x: !x, %b: !nn.batch) attributes {nn.entry = "serve"} {
@@ -24,15 +24,15 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
 
 !x = tensor<?x64xf32, #nn.rows<token>>
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
-  kern.func @k_add(%x: !x, %y: !x) -> !x {
+  kern.func @add(%x: !x, %y: !x) -> !x {
     %s = nn.add %x, %y : !x
     kern.yield %s : !x
   }
   // Both calls run at the same time.
   // expected-error @below {{layer 'same_group' still reads its argument when it writes its result; add the residual last}}
   func.func private @same_group(%l: index, %x: !x, %b: !nn.batch) -> !x {
-    %0 = kern.call open @k_add(%x, %x) : (!x, !x) -> !x
-    %1 = kern.call @k_add(%x, %x) : (!x, !x) -> !x
+    %0 = kern.call open @add(%x, %x) : (!x, !x) -> !x
+    %1 = kern.call @add(%x, %x) : (!x, !x) -> !x
     return %1 : !x
   }
   func.func @step(%x: !x, %b: !nn.batch) attributes {nn.entry = "serve"} {
@@ -45,7 +45,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
 
 !x = tensor<?x64xf32, #nn.rows<token>>
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
-  kern.func @k_norm_add(%x: !x, %w: tensor<64xf32>) -> !x {
+  kern.func @norm_add(%x: !x, %w: tensor<64xf32>) -> !x {
     %n = nn.rms_norm %x, %w : tensor<64xf32> eps 1.0e-06 : !x
     %s = nn.add %n, %x : !x
     kern.yield %s : !x
@@ -54,7 +54,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   // One kernel adds the argument and reads it as a whole, too.
   // expected-error @below {{layer 'both_ways' still reads its argument when it writes its result; add the residual last}}
   func.func private @both_ways(%l: index, %x: !x, %b: !nn.batch) -> !x {
-    %0 = kern.call @k_norm_add(%x, @w) : (!x) -> !x
+    %0 = kern.call @norm_add(%x, @w) : (!x) -> !x
     return %0 : !x
   }
   func.func @step(%x: !x, %b: !nn.batch) attributes {nn.entry = "serve"} {
@@ -67,15 +67,15 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
 
 !x = tensor<?x64xf32, #nn.rows<token>>
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
-  kern.func @k_add(%x: !x, %y: !x) -> !x {
+  kern.func @add(%x: !x, %y: !x) -> !x {
     %s = nn.add %x, %y : !x
     kern.yield %s : !x
   }
   // Of the result of a join it is not known who wrote it last.
   // expected-error @below {{layer 'join' still reads its argument when it writes its result; add the residual last}}
   func.func private @join(%l: index, %x: !x, %b: !nn.batch) -> !x {
-    %0 = kern.call @k_add(%x, %x) : (!x, !x) -> !x
-    %1 = kern.call @k_add(%0, %0) : (!x, !x) -> !x
+    %0 = kern.call @add(%x, %x) : (!x, !x) -> !x
+    %1 = kern.call @add(%0, %0) : (!x, !x) -> !x
     %2 = mla.merge_forms %0, %1, %b : !x
     return %2 : !x
   }
@@ -89,17 +89,17 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
 
 !x = tensor<?x64xf32, #nn.rows<token>>
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
-  kern.func @k_add(%x: !x, %y: !x) -> !x {
+  kern.func @add(%x: !x, %y: !x) -> !x {
     %s = nn.add %x, %y : !x
     kern.yield %s : !x
   }
   // The argument is read under another name, that of a join.
   // expected-error @below {{layer 'joined' still reads its argument when it writes its result; add the residual last}}
   func.func private @joined(%l: index, %x: !x, %b: !nn.batch) -> !x {
-    %0 = kern.call @k_add(%x, %x) : (!x, !x) -> !x
+    %0 = kern.call @add(%x, %x) : (!x, !x) -> !x
     %1 = mla.merge_forms %x, %0, %b : !x
-    %2 = kern.call @k_add(%1, %1) : (!x, !x) -> !x
-    %3 = kern.call @k_add(%1, %2) : (!x, !x) -> !x
+    %2 = kern.call @add(%1, %1) : (!x, !x) -> !x
+    %3 = kern.call @add(%1, %2) : (!x, !x) -> !x
     return %2 : !x
   }
   func.func @step(%x: !x, %b: !nn.batch) attributes {nn.entry = "serve"} {

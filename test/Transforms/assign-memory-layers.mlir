@@ -5,16 +5,16 @@
 !x = tensor<?x64xf32, #nn.rows<token>>
 // CHECK: module attributes {mem.peak = 10240 : i64
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
-  kern.func @k_embed(%b: !nn.batch, %w: tensor<100x64xf32>) -> !x {
+  kern.func @embedding(%b: !nn.batch, %w: tensor<100x64xf32>) -> !x {
     %x = nn.embed %w : tensor<100x64xf32>, %b : !x
     kern.yield %x : !x
   }
-  kern.func @k_add(%x: !x, %y: !x) -> !x {
+  kern.func @add(%x: !x, %y: !x) -> !x {
     %s = nn.add %x, %y : !x
     kern.yield %s : !x
   }
   // A linear with its residual reads the argument of the layer element by element, whatever else it reads as a whole.
-  kern.func @k_down(%a: !x, %w: tensor<64x64xf32>, %x: !x) -> !x {
+  kern.func @linear_down(%a: !x, %w: tensor<64x64xf32>, %x: !x) -> !x {
     %s = nn.linear %a, %w : tensor<64x64xf32> order tree<1> : !x -> !x
     %y = nn.add %s, %x : !x
     kern.yield %y : !x
@@ -25,49 +25,49 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   // CHECK-LABEL: func.func private @above
   // CHECK-SAME: mem.argument = 2560 : i64
   func.func private @above(%l: index, %x: !x, %b: !nn.batch) -> !x {
-    // CHECK-NEXT: kern.call @k_add({{.*}}) at [5120]
-    // CHECK-NEXT: kern.call @k_down({{.*}}) at [2560]
-    %0 = kern.call @k_add(%x, %x) : (!x, !x) -> !x
-    %1 = kern.call @k_down(%0, @down[%l], %x) : (!x, !x) -> !x
+    // CHECK-NEXT: kern.call @add({{.*}}) at [5120]
+    // CHECK-NEXT: kern.call @linear_down({{.*}}) at [2560]
+    %0 = kern.call @add(%x, %x) : (!x, !x) -> !x
+    %1 = kern.call @linear_down(%0, @down[%l], %x) : (!x, !x) -> !x
     return %1 : !x
   }
   // CHECK-LABEL: func.func @lives_across
   func.func @lives_across(%b: !nn.batch) attributes {nn.entry = "serve"} {
-    // CHECK-NEXT: kern.call @k_embed({{.*}}) at [0]
-    // CHECK-NEXT: kern.call @k_embed({{.*}}) at [2560]
-    %0 = kern.call @k_embed(%b, @embed) : (!nn.batch) -> !x
-    %1 = kern.call @k_embed(%b, @embed) : (!nn.batch) -> !x
+    // CHECK-NEXT: kern.call @embedding({{.*}}) at [0]
+    // CHECK-NEXT: kern.call @embedding({{.*}}) at [2560]
+    %0 = kern.call @embedding(%b, @embed) : (!nn.batch) -> !x
+    %1 = kern.call @embedding(%b, @embed) : (!nn.batch) -> !x
     %2 = nn.layers %1, %b [@above[0 to 2]] : !x
-    // CHECK: kern.call @k_add({{.*}}) at [5120]
-    %3 = kern.call @k_add(%0, %2) : (!x, !x) -> !x
+    // CHECK: kern.call @add({{.*}}) at [5120]
+    %3 = kern.call @add(%0, %2) : (!x, !x) -> !x
     return
   }
 
   // CHECK-LABEL: func.func private @beside
   func.func private @beside(%l: index, %x: !x, %b: !nn.batch) -> !x {
-    // CHECK-NEXT: kern.call @k_add({{.*}}) at [2560]
-    // CHECK-NEXT: kern.call @k_add({{.*}}) at [0]
-    %0 = kern.call @k_add(%x, %x) : (!x, !x) -> !x
-    %1 = kern.call @k_add(%0, %x) : (!x, !x) -> !x
+    // CHECK-NEXT: kern.call @add({{.*}}) at [2560]
+    // CHECK-NEXT: kern.call @add({{.*}}) at [0]
+    %0 = kern.call @add(%x, %x) : (!x, !x) -> !x
+    %1 = kern.call @add(%0, %x) : (!x, !x) -> !x
     return %1 : !x
   }
   // The place of %0 is that of %2, %1 is dead; %4 and %5 come later.
   // CHECK-LABEL: func.func @dead_or_later
   func.func @dead_or_later(%b: !nn.batch) attributes {nn.entry = "serve"} {
-    // CHECK-NEXT: kern.call @k_embed({{.*}}) at [0]
-    // CHECK-NEXT: kern.call @k_add({{.*}}) at [2560]
-    // CHECK-NEXT: kern.call @k_add({{.*}}) at [0]
-    %0 = kern.call @k_embed(%b, @embed) : (!nn.batch) -> !x
-    %1 = kern.call @k_add(%0, %0) : (!x, !x) -> !x
-    %2 = kern.call @k_add(%1, %1) : (!x, !x) -> !x
+    // CHECK-NEXT: kern.call @embedding({{.*}}) at [0]
+    // CHECK-NEXT: kern.call @add({{.*}}) at [2560]
+    // CHECK-NEXT: kern.call @add({{.*}}) at [0]
+    %0 = kern.call @embedding(%b, @embed) : (!nn.batch) -> !x
+    %1 = kern.call @add(%0, %0) : (!x, !x) -> !x
+    %2 = kern.call @add(%1, %1) : (!x, !x) -> !x
     %3 = nn.layers %2, %b [@beside[0 to 2]] : !x
-    // CHECK: kern.call @k_embed({{.*}}) at [2560]
-    // CHECK-NEXT: kern.call @k_add({{.*}}) at [5120]
-    // CHECK-NEXT: kern.call @k_add({{.*}}) at [7680]
-    %4 = kern.call @k_embed(%b, @embed) : (!nn.batch) -> !x
-    %5 = kern.call @k_add(%3, %4) : (!x, !x) -> !x
-    %6 = kern.call @k_add(%4, %5) : (!x, !x) -> !x
-    %7 = kern.call @k_add(%3, %6) : (!x, !x) -> !x
+    // CHECK: kern.call @embedding({{.*}}) at [2560]
+    // CHECK-NEXT: kern.call @add({{.*}}) at [5120]
+    // CHECK-NEXT: kern.call @add({{.*}}) at [7680]
+    %4 = kern.call @embedding(%b, @embed) : (!nn.batch) -> !x
+    %5 = kern.call @add(%3, %4) : (!x, !x) -> !x
+    %6 = kern.call @add(%4, %5) : (!x, !x) -> !x
+    %7 = kern.call @add(%3, %6) : (!x, !x) -> !x
     return
   }
 }
@@ -80,11 +80,11 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
 // CHECK: module attributes {mem.peak = 10240 : i64
 // APART: module attributes {{{.*}}mem.peak = 12800 : i64
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
-  kern.func @k_embed(%b: !nn.batch, %w: tensor<100x64xf32>) -> !x {
+  kern.func @embedding(%b: !nn.batch, %w: tensor<100x64xf32>) -> !x {
     %x = nn.embed %w : tensor<100x64xf32>, %b : !x
     kern.yield %x : !x
   }
-  kern.func @k_add(%x: !x, %y: !x) -> !x {
+  kern.func @add(%x: !x, %y: !x) -> !x {
     %s = nn.add %x, %y : !x
     kern.yield %s : !x
   }
@@ -93,27 +93,27 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   // CHECK-LABEL: func.func private @large
   // APART-LABEL: func.func private @large
   func.func private @large(%l: index, %x: !x, %b: !nn.batch) -> !x {
-    // CHECK-NEXT: kern.call @k_add({{.*}}) at [5120]
-    // CHECK-NEXT: kern.call @k_add({{.*}}) at [7680]
-    // APART-NEXT: kern.call @k_add({{.*}}) at [5120]
-    // APART-NEXT: kern.call @k_add({{.*}}) at [7680]
-    %0 = kern.call @k_add(%x, %x) : (!x, !x) -> !x
-    %1 = kern.call @k_add(%0, %0) : (!x, !x) -> !x
-    %2 = kern.call @k_add(%1, %x) : (!x, !x) -> !x
+    // CHECK-NEXT: kern.call @add({{.*}}) at [5120]
+    // CHECK-NEXT: kern.call @add({{.*}}) at [7680]
+    // APART-NEXT: kern.call @add({{.*}}) at [5120]
+    // APART-NEXT: kern.call @add({{.*}}) at [7680]
+    %0 = kern.call @add(%x, %x) : (!x, !x) -> !x
+    %1 = kern.call @add(%0, %0) : (!x, !x) -> !x
+    %2 = kern.call @add(%1, %x) : (!x, !x) -> !x
     return %2 : !x
   }
   // CHECK-LABEL: func.func private @small
   // APART-LABEL: func.func private @small
   func.func private @small(%l: index, %x: !x, %b: !nn.batch) -> !x {
-    // CHECK-NEXT: kern.call @k_add({{.*}}) at [5120]
-    // APART-NEXT: kern.call @k_add({{.*}}) at [10240]
-    %0 = kern.call @k_add(%x, %x) : (!x, !x) -> !x
-    %1 = kern.call @k_add(%0, %x) : (!x, !x) -> !x
+    // CHECK-NEXT: kern.call @add({{.*}}) at [5120]
+    // APART-NEXT: kern.call @add({{.*}}) at [10240]
+    %0 = kern.call @add(%x, %x) : (!x, !x) -> !x
+    %1 = kern.call @add(%0, %x) : (!x, !x) -> !x
     return %1 : !x
   }
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
-    %0 = kern.call @k_embed(%b, @embed) : (!nn.batch) -> !x
-    %1 = kern.call @k_add(%0, %0) : (!x, !x) -> !x
+    %0 = kern.call @embedding(%b, @embed) : (!nn.batch) -> !x
+    %1 = kern.call @add(%0, %0) : (!x, !x) -> !x
     %2 = nn.layers %1, %b [@large[0 to 1], @small[1 to 2], @large[2 to 3]] : !x
     return
   }

@@ -3,15 +3,15 @@
 // What the loop carries is read after the next is written in its place.
 !x = tensor<?x64xf32, #nn.rows<token>>
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
-  kern.func @k_add(%x: !x, %y: !x) -> !x {
+  kern.func @add(%x: !x, %y: !x) -> !x {
     %s = nn.add %x, %y : !x
     kern.yield %s : !x
   }
   func.func @step(%x: !x, %n: index, %one: index) attributes {nn.entry = "serve"} {
     // expected-error @below {{assign-memory: 'scf.for' still reads what it carries when it writes the next; add to it last}}
     %r = scf.for %l = %one to %n step %one iter_args(%i = %x) -> (!x) {
-      %0 = kern.call @k_add(%i, %i) : (!x, !x) -> !x
-      %1 = kern.call @k_add(%i, %0) : (!x, !x) -> !x
+      %0 = kern.call @add(%i, %i) : (!x, !x) -> !x
+      %1 = kern.call @add(%i, %0) : (!x, !x) -> !x
       scf.yield %0 : !x
     }
     return
@@ -23,7 +23,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
 // Two that change places would need a third.
 !x = tensor<?x64xf32, #nn.rows<token>>
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
-  kern.func @k_add(%x: !x, %y: !x) -> !x {
+  kern.func @add(%x: !x, %y: !x) -> !x {
     %s = nn.add %x, %y : !x
     kern.yield %s : !x
   }
@@ -57,18 +57,18 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
 // One end hands on one value as both results, so they have one place; the other has a value for each.
 !x = tensor<?x64xf32, #nn.rows<token>>
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
-  kern.func @k_add(%x: !x, %y: !x) -> !x {
+  kern.func @add(%x: !x, %y: !x) -> !x {
     %s = nn.add %x, %y : !x
     kern.yield %s : !x
   }
   func.func @step(%x: !x, %if: i1) attributes {nn.entry = "serve"} {
     // expected-error @below {{assign-memory: 'scf.if' hands on two values that would lie in one place}}
     %r:2 = scf.if %if -> (!x, !x) {
-      %0 = kern.call @k_add(%x, %x) : (!x, !x) -> !x
+      %0 = kern.call @add(%x, %x) : (!x, !x) -> !x
       scf.yield %0, %0 : !x, !x
     } else {
-      %1 = kern.call @k_add(%x, %x) : (!x, !x) -> !x
-      %2 = kern.call @k_add(%x, %1) : (!x, !x) -> !x
+      %1 = kern.call @add(%x, %x) : (!x, !x) -> !x
+      %2 = kern.call @add(%x, %1) : (!x, !x) -> !x
       scf.yield %1, %2 : !x, !x
     }
     return
@@ -80,17 +80,17 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
 // The loop writes over what it begins with.
 !x = tensor<?x64xf32, #nn.rows<token>>
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
-  kern.func @k_add(%x: !x, %y: !x) -> !x {
+  kern.func @add(%x: !x, %y: !x) -> !x {
     %s = nn.add %x, %y : !x
     kern.yield %s : !x
   }
   func.func @step(%x: !x, %n: index, %one: index) attributes {nn.entry = "serve"} {
     %r = scf.for %l = %one to %n step %one iter_args(%i = %x) -> (!x) {
-      %0 = kern.call @k_add(%i, %i) : (!x, !x) -> !x
+      %0 = kern.call @add(%i, %i) : (!x, !x) -> !x
       scf.yield %0 : !x
     }
     // expected-error @below {{assign-memory: reads the argument of 'scf.for' after its result took the place; read it before}}
-    %1 = kern.call @k_add(%x, %r) : (!x, !x) -> !x
+    %1 = kern.call @add(%x, %r) : (!x, !x) -> !x
     return
   }
 }
@@ -100,7 +100,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
 // Layers in a loop write over their argument in the first turn, and the second reads it.
 !x = tensor<?x64xf32, #nn.rows<token>>
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
-  kern.func @k_add(%x: !x, %y: !x) -> !x {
+  kern.func @add(%x: !x, %y: !x) -> !x {
     %s = nn.add %x, %y : !x
     kern.yield %s : !x
   }
@@ -121,7 +121,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
 // The places of blocks that branch to one another are not known.
 !x = tensor<?x64xf32, #nn.rows<token>>
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
-  kern.func @k_add(%x: !x, %y: !x) -> !x {
+  kern.func @add(%x: !x, %y: !x) -> !x {
     %s = nn.add %x, %y : !x
     kern.yield %s : !x
   }

@@ -8,30 +8,30 @@
 // CHECK: module attributes {mem.peak = 5120 : i64, {{.*}}} {
 // APART: module attributes {{{.*}}mem.peak = 7680 : i64
 // REMARK: step{{.*}}3 buffers, peak 5120 bytes{{.*}}buffers=3{{.*}}peak_bytes=5120
-// REMARK: arena at its peak: 2560 bytes, @k_embed in 'step'", bytes=2560, offset=0
-// REMARK: arena at its peak: 2560 bytes, @k_add in 'step'", bytes=2560, offset=2560
+// REMARK: arena at its peak: 2560 bytes, @embedding in 'step'", bytes=2560, offset=0
+// REMARK: arena at its peak: 2560 bytes, @add in 'step'", bytes=2560, offset=2560
 // REMARK: 0 bytes of 0 other buffers, 0 between buffers, 0 of split attention; in all 5120"
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   nn.weights @embed "embed" : tensor<100x64xbf16>
-  kern.func @k_embed(%b: !nn.batch, %w: tensor<100x64xbf16>) -> tensor<?x64xf32, #nn.rows<token>> {
+  kern.func @embedding(%b: !nn.batch, %w: tensor<100x64xbf16>) -> tensor<?x64xf32, #nn.rows<token>> {
     %x = nn.embed %w : tensor<100x64xbf16>, %b : tensor<?x64xf32, #nn.rows<token>>
     kern.yield %x : tensor<?x64xf32, #nn.rows<token>>
   }
-  kern.func @k_add(%x: tensor<?x64xf32, #nn.rows<token>>, %y: tensor<?x64xf32, #nn.rows<token>>) -> tensor<?x64xf32, #nn.rows<token>> {
+  kern.func @add(%x: tensor<?x64xf32, #nn.rows<token>>, %y: tensor<?x64xf32, #nn.rows<token>>) -> tensor<?x64xf32, #nn.rows<token>> {
     %s = nn.add %x, %y : tensor<?x64xf32, #nn.rows<token>>
     kern.yield %s : tensor<?x64xf32, #nn.rows<token>>
   }
   // CHECK-LABEL: func.func @step({{.*}} attributes {mem.peak = 5120 : i64, nn.entry = "serve"}
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
-    // CHECK: %[[A:.*]] = kern.call @k_embed(%{{.*}}, @embed) at [0]
-    // APART: kern.call @k_embed(%{{.*}}, @embed) at [0]
-    %a = kern.call @k_embed(%b, @embed) : (!nn.batch) -> tensor<?x64xf32, #nn.rows<token>>
-    // CHECK: %[[B:.*]] = kern.call @k_add(%[[A]], %[[A]]) at [2560]
-    // APART: kern.call @k_add({{.*}}) at [2560]
-    %s = kern.call @k_add(%a, %a) : (tensor<?x64xf32, #nn.rows<token>>, tensor<?x64xf32, #nn.rows<token>>) -> tensor<?x64xf32, #nn.rows<token>>
-    // CHECK: %{{.*}} = kern.call @k_add(%[[B]], %[[B]]) at [0]
-    // APART: kern.call @k_add({{.*}}) at [5120]
-    %c = kern.call @k_add(%s, %s) : (tensor<?x64xf32, #nn.rows<token>>, tensor<?x64xf32, #nn.rows<token>>) -> tensor<?x64xf32, #nn.rows<token>>
+    // CHECK: %[[A:.*]] = kern.call @embedding(%{{.*}}, @embed) at [0]
+    // APART: kern.call @embedding(%{{.*}}, @embed) at [0]
+    %a = kern.call @embedding(%b, @embed) : (!nn.batch) -> tensor<?x64xf32, #nn.rows<token>>
+    // CHECK: %[[B:.*]] = kern.call @add(%[[A]], %[[A]]) at [2560]
+    // APART: kern.call @add({{.*}}) at [2560]
+    %s = kern.call @add(%a, %a) : (tensor<?x64xf32, #nn.rows<token>>, tensor<?x64xf32, #nn.rows<token>>) -> tensor<?x64xf32, #nn.rows<token>>
+    // CHECK: %{{.*}} = kern.call @add(%[[B]], %[[B]]) at [0]
+    // APART: kern.call @add({{.*}}) at [5120]
+    %c = kern.call @add(%s, %s) : (tensor<?x64xf32, #nn.rows<token>>, tensor<?x64xf32, #nn.rows<token>>) -> tensor<?x64xf32, #nn.rows<token>>
     return
   }
 }
@@ -41,35 +41,35 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
 // Bounds: want rows by sequences, slots by tokens times choices, a plan by its tables; sampled logits lie in the step.
 // CHECK: module attributes {mem.peak = 2240 : i64
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
-  kern.func @k_dispatch(%e: tensor<?x2xi32, #nn.rows<token>>) -> !moe.plan<experts = 4, top = 2> {
+  kern.func @dispatch(%e: tensor<?x2xi32, #nn.rows<token>>) -> !moe.plan<experts = 4, top = 2> {
     %p = moe.dispatch %e : tensor<?x2xi32, #nn.rows<token>> -> !moe.plan<experts = 4, top = 2>
     kern.yield %p : !moe.plan<experts = 4, top = 2>
   }
-  kern.func @k_gather(%x: tensor<?x16xf32, #nn.rows<token>>, %p: !moe.plan<experts = 4, top = 2>) -> tensor<?x16xf32, #nn.rows<slot, 2>> {
+  kern.func @gather(%x: tensor<?x16xf32, #nn.rows<token>>, %p: !moe.plan<experts = 4, top = 2>) -> tensor<?x16xf32, #nn.rows<slot, 2>> {
     %s = moe.gather %x, %p : tensor<?x16xf32, #nn.rows<token>>, !moe.plan<experts = 4, top = 2> -> tensor<?x16xf32, #nn.rows<slot, 2>>
     kern.yield %s : tensor<?x16xf32, #nn.rows<slot, 2>>
   }
-  kern.func @k_want_rows(%x: tensor<?x16xf32, #nn.rows<token>>, %b: !nn.batch) -> tensor<?x16xf32, #nn.rows<want>> {
+  kern.func @want_rows(%x: tensor<?x16xf32, #nn.rows<token>>, %b: !nn.batch) -> tensor<?x16xf32, #nn.rows<want>> {
     %w = nn.want_rows %x, %b : tensor<?x16xf32, #nn.rows<token>> -> tensor<?x16xf32, #nn.rows<want>>
     kern.yield %w : tensor<?x16xf32, #nn.rows<want>>
   }
-  kern.func @k_head(%x: tensor<?x16xf32, #nn.rows<want>>, %w: tensor<100x16xf32>) -> tensor<?x100xf32, #nn.rows<want>> {
+  kern.func @linear_head(%x: tensor<?x16xf32, #nn.rows<want>>, %w: tensor<100x16xf32>) -> tensor<?x100xf32, #nn.rows<want>> {
     %l = nn.linear %x, %w : tensor<100x16xf32> order tree<1> : tensor<?x16xf32, #nn.rows<want>> -> tensor<?x100xf32, #nn.rows<want>>
     kern.yield %l : tensor<?x100xf32, #nn.rows<want>>
   }
   // Arguments come first: %x takes 640 bytes, %e 80 of 128.
   func.func @step(%x: tensor<?x16xf32, #nn.rows<token>>, %e: tensor<?x2xi32, #nn.rows<token>>, %w: tensor<100x16xf32>, %b: !nn.batch) attributes {nn.entry = "serve"} {
     // The plan: 4 * (4 + 1 + 2 * 10 * 2) = 180 bytes.
-    // CHECK: kern.call @k_dispatch({{.*}}) at [768]
-    %p = kern.call @k_dispatch(%e) : (tensor<?x2xi32, #nn.rows<token>>) -> !moe.plan<experts = 4, top = 2>
+    // CHECK: kern.call @dispatch({{.*}}) at [768]
+    %p = kern.call @dispatch(%e) : (tensor<?x2xi32, #nn.rows<token>>) -> !moe.plan<experts = 4, top = 2>
     // 20 slots of 64 bytes.
-    // CHECK: kern.call @k_gather({{.*}}) at [960]
-    %s = kern.call @k_gather(%x, %p) : (tensor<?x16xf32, #nn.rows<token>>, !moe.plan<experts = 4, top = 2>) -> tensor<?x16xf32, #nn.rows<slot, 2>>
+    // CHECK: kern.call @gather({{.*}}) at [960]
+    %s = kern.call @gather(%x, %p) : (tensor<?x16xf32, #nn.rows<token>>, !moe.plan<experts = 4, top = 2>) -> tensor<?x16xf32, #nn.rows<slot, 2>>
     // 3 wanted rows of 64 bytes.
-    // CHECK: kern.call @k_want_rows({{.*}}) at [640]
-    %v = kern.call @k_want_rows(%x, %b) : (tensor<?x16xf32, #nn.rows<token>>, !nn.batch) -> tensor<?x16xf32, #nn.rows<want>>
-    // CHECK: kern.call @k_head({{.*}}) at [0]
-    %l = kern.call @k_head(%v, %w) : (tensor<?x16xf32, #nn.rows<want>>, tensor<100x16xf32>) -> tensor<?x100xf32, #nn.rows<want>>
+    // CHECK: kern.call @want_rows({{.*}}) at [640]
+    %v = kern.call @want_rows(%x, %b) : (tensor<?x16xf32, #nn.rows<token>>, !nn.batch) -> tensor<?x16xf32, #nn.rows<want>>
+    // CHECK: kern.call @linear_head({{.*}}) at [0]
+    %l = kern.call @linear_head(%v, %w) : (tensor<?x16xf32, #nn.rows<want>>, tensor<100x16xf32>) -> tensor<?x100xf32, #nn.rows<want>>
     nn.sample %l, %b : tensor<?x100xf32, #nn.rows<want>>
     return
   }
@@ -81,33 +81,33 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
 // CHECK: module attributes {mem.peak = 7680 : i64
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   nn.weights @embed "embed" : tensor<100x64xbf16>
-  kern.func @k_embed(%b: !nn.batch, %w: tensor<100x64xbf16>) -> tensor<?x64xf32, #nn.rows<token>> {
+  kern.func @embedding(%b: !nn.batch, %w: tensor<100x64xbf16>) -> tensor<?x64xf32, #nn.rows<token>> {
     %x = nn.embed %w : tensor<100x64xbf16>, %b : tensor<?x64xf32, #nn.rows<token>>
     kern.yield %x : tensor<?x64xf32, #nn.rows<token>>
   }
-  kern.func @k_add(%x: tensor<?x64xf32, #nn.rows<token>>, %y: tensor<?x64xf32, #nn.rows<token>>) -> tensor<?x64xf32, #nn.rows<token>> {
+  kern.func @add(%x: tensor<?x64xf32, #nn.rows<token>>, %y: tensor<?x64xf32, #nn.rows<token>>) -> tensor<?x64xf32, #nn.rows<token>> {
     %s = nn.add %x, %y : tensor<?x64xf32, #nn.rows<token>>
     kern.yield %s : tensor<?x64xf32, #nn.rows<token>>
   }
   // CHECK-LABEL: func.func private @layer({{.*}} attributes {mem.argument = 0 : i64, mem.peak = 7680 : i64}
   func.func private @layer(%l: index, %x: tensor<?x64xf32, #nn.rows<token>>, %b: !nn.batch) -> tensor<?x64xf32, #nn.rows<token>> {
-    // CHECK: kern.call @k_add({{.*}}) at [2560]
-    %a = kern.call @k_add(%x, %x) : (tensor<?x64xf32, #nn.rows<token>>, tensor<?x64xf32, #nn.rows<token>>) -> tensor<?x64xf32, #nn.rows<token>>
-    // CHECK: kern.call @k_add({{.*}}) at [5120]
-    %c = kern.call @k_add(%a, %a) : (tensor<?x64xf32, #nn.rows<token>>, tensor<?x64xf32, #nn.rows<token>>) -> tensor<?x64xf32, #nn.rows<token>>
-    // CHECK: kern.call @k_add({{.*}}) at [0]
-    %y = kern.call @k_add(%x, %c) : (tensor<?x64xf32, #nn.rows<token>>, tensor<?x64xf32, #nn.rows<token>>) -> tensor<?x64xf32, #nn.rows<token>>
+    // CHECK: kern.call @add({{.*}}) at [2560]
+    %a = kern.call @add(%x, %x) : (tensor<?x64xf32, #nn.rows<token>>, tensor<?x64xf32, #nn.rows<token>>) -> tensor<?x64xf32, #nn.rows<token>>
+    // CHECK: kern.call @add({{.*}}) at [5120]
+    %c = kern.call @add(%a, %a) : (tensor<?x64xf32, #nn.rows<token>>, tensor<?x64xf32, #nn.rows<token>>) -> tensor<?x64xf32, #nn.rows<token>>
+    // CHECK: kern.call @add({{.*}}) at [0]
+    %y = kern.call @add(%x, %c) : (tensor<?x64xf32, #nn.rows<token>>, tensor<?x64xf32, #nn.rows<token>>) -> tensor<?x64xf32, #nn.rows<token>>
     return %y : tensor<?x64xf32, #nn.rows<token>>
   }
   // The peak is the layer's, above the argument, whose bytes are those of the embedding: named once.
   // REMARK: function 'step': 1 buffers, peak 7680 bytes
-  // REMARK: arena at its peak: 2560 bytes, @k_embed in 'step'", bytes=2560, offset=0
-  // REMARK: arena at its peak: 2560 bytes, @k_add in 'layer'", bytes=2560, offset=2560
-  // REMARK: arena at its peak: 2560 bytes, @k_add in 'layer'", bytes=2560, offset=5120
+  // REMARK: arena at its peak: 2560 bytes, @embedding in 'step'", bytes=2560, offset=0
+  // REMARK: arena at its peak: 2560 bytes, @add in 'layer'", bytes=2560, offset=2560
+  // REMARK: arena at its peak: 2560 bytes, @add in 'layer'", bytes=2560, offset=5120
   // REMARK: arena at its peak: 0 bytes of 0 other buffers, 0 between buffers, 0 of split attention; in all 7680"
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
-    // CHECK: kern.call @k_embed({{.*}}) at [0]
-    %x = kern.call @k_embed(%b, @embed) : (!nn.batch) -> tensor<?x64xf32, #nn.rows<token>>
+    // CHECK: kern.call @embedding({{.*}}) at [0]
+    %x = kern.call @embedding(%b, @embed) : (!nn.batch) -> tensor<?x64xf32, #nn.rows<token>>
     %y = nn.layers %x, %b [@layer[0 to 40]] : tensor<?x64xf32, #nn.rows<token>>
     return
   }

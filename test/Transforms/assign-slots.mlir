@@ -13,22 +13,22 @@
 nn.weights @unread "unread" : tensor<8x8xf32>
 nn.weights @w "{layer}.w" over (layer = 0 to 3) : tensor<64x64xbf16>
 nn.weights @embed "embed" : tensor<100x64xbf16>
-kern.func @k_embed(%b: !nn.batch, %w: tensor<100x64xbf16>) -> !x {
+kern.func @embedding(%b: !nn.batch, %w: tensor<100x64xbf16>) -> !x {
   %x = nn.embed %w : tensor<100x64xbf16>, %b : !x
   kern.yield %x : !x
 }
-kern.func @k_w(%x: !x, %w: tensor<64x64xbf16>) -> !x {
+kern.func @linear_w(%x: !x, %w: tensor<64x64xbf16>) -> !x {
   %a = nn.linear %x, %w : tensor<64x64xbf16> order tree<1> : !x -> !x
   kern.yield %a : !x
 }
-kern.func @k_head(%x: !x, %w: tensor<100x64xbf16>) -> !l {
+kern.func @linear_head(%x: !x, %w: tensor<100x64xbf16>) -> !l {
   %l = nn.linear %x, %w : tensor<100x64xbf16> order tree<1> : !x -> !l
   kern.yield %l : !l
 }
 func.func @step(%b: !nn.batch, %l: index) {
-  %x = kern.call @k_embed(%b, @embed) : (!nn.batch) -> !x
-  %y = kern.call @k_w(%x, @w[%l]) : (!x) -> !x
-  %z = kern.call @k_w(%y, @w[%l]) : (!x) -> !x
-  %o = kern.call @k_head(%z, @embed) : (!x) -> !l
+  %x = kern.call @embedding(%b, @embed) : (!nn.batch) -> !x
+  %y = kern.call @linear_w(%x, @w[%l]) : (!x) -> !x
+  %z = kern.call @linear_w(%y, @w[%l]) : (!x) -> !x
+  %o = kern.call @linear_head(%z, @embed) : (!x) -> !l
   return
 }

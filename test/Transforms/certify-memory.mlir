@@ -12,12 +12,12 @@
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 100>, mem.peak = 8192 : i64} {
   nn.weights @head "head" : tensor<100x64xbf16>
   nn.pool @cache over (layer = 0 to 3) planes (k = 2 x 16 x f32) page 64 group 0
-  kern.func @k_head(%x: !v, %w: tensor<100x64xbf16>) -> !l tile<generic, lanes = 8, mr = 4, nr = 2, prefetch = 0, rows_block = 8, head_tile = 1, value_parts = 1> {
+  kern.func @linear_head(%x: !v, %w: tensor<100x64xbf16>) -> !l tile<generic, lanes = 8, mr = 4, nr = 2, prefetch = 0, rows_block = 8, head_tile = 1, value_parts = 1> {
     %l = nn.linear %x, %w : tensor<100x64xbf16> order tree<1> : !v -> !l
     kern.yield %l : !l
   }
   func.func @step(%x: !v, %b: !nn.batch) attributes {nn.entry = "serve"} {
-    %l = kern.call @k_head(%x, @head) at [0] : (!v) -> !l
+    %l = kern.call @linear_head(%x, @head) at [0] : (!v) -> !l
     nn.sample %l, %b : !l
     return
   }

@@ -10,17 +10,17 @@
 
 // A tile follows from the target alone, so choosing again for another target replaces it. 14 rows of 2 vectors fill 32
 // registers but those of the weights and a broadcast.
-// CHECK: kern.func @k_a({{.*}}) -> tensor<?x1536xf32, #tok> tile<avx512, lanes = 16, mr = 14, nr = 2, {{.*}}> {
-// GENERIC: kern.func @k_a({{.*}} tile<generic, lanes = 8,
-// SECOND: kern.func @k_a({{.*}} tile<generic, lanes = 16, mr = 14, nr = 2,
-// REMARK: k_a{{.*}}14x2 of {{[0-9]+}} tiles{{.*}}cycles_per_thousand_multiply_adds
-kern.func @k_a(%x: !x, %w: tensor<1536x2048xf32>) -> !a {
+// CHECK: kern.func @linear_a({{.*}}) -> tensor<?x1536xf32, #tok> tile<avx512, lanes = 16, mr = 14, nr = 2, {{.*}}> {
+// GENERIC: kern.func @linear_a({{.*}} tile<generic, lanes = 8,
+// SECOND: kern.func @linear_a({{.*}} tile<generic, lanes = 16, mr = 14, nr = 2,
+// REMARK: linear_a{{.*}}14x2 of {{[0-9]+}} tiles{{.*}}cycles_per_thousand_multiply_adds
+kern.func @linear_a(%x: !x, %w: tensor<1536x2048xf32>) -> !a {
   %a = nn.linear %x, %w : tensor<1536x2048xf32> order tree<4> : !x -> !a
   kern.yield %a : !a
 }
 
-// CHECK: kern.func @k_add({{.*}} tile<avx512, lanes = 16, mr = 1,
-kern.func @k_add(%x: !x, %y: !x) -> !x {
+// CHECK: kern.func @add({{.*}} tile<avx512, lanes = 16, mr = 1,
+kern.func @add(%x: !x, %y: !x) -> !x {
   %s = nn.add %x, %y : !x
   kern.yield %s : !x
 }

@@ -20,8 +20,8 @@ nn.weights @ew "ew" : tensor<4x64x64xf32>
 // Views: a reshape moves into its reader.
 // CHECK-LABEL: func.func @reshape(
 func.func @reshape(%x: !x) -> !h {
-  // CHECK-NEXT: kern.call @k_w(
-  // CHECK-NEXT: kern.call @k_rms_norm(
+  // CHECK-NEXT: kern.call @linear_w(
+  // CHECK-NEXT: kern.call @rms_norm(
   // CHECK-NEXT: return
   %0 = nn.linear %x, @w order tree<1> : !x -> !x
   %1 = nn.reshape %0 : !x -> !h
@@ -31,7 +31,7 @@ func.func @reshape(%x: !x) -> !h {
 // Sampling and the joining of forms are no kernels.
 // CHECK-LABEL: func.func @sample(
 func.func @sample(%v: !v, %b: !nn.batch) {
-  // CHECK-NEXT: kern.call @k_w
+  // CHECK-NEXT: kern.call @linear_w
   // CHECK-NEXT: nn.sample
   %0 = nn.linear %v, @w order tree<1> : !v -> !v
   nn.sample %0, %b : !v
@@ -47,7 +47,7 @@ func.func @merge_forms(%x: !x, %y: !x, %b: !nn.batch) -> !x {
 // Prologues: a norm into a linear, no other op, and into no other op.
 // CHECK-LABEL: func.func @norm_linear(
 func.func @norm_linear(%x: !x) -> !x {
-  // CHECK-NEXT: kern.call @k_w{{.*}}@n, @w)
+  // CHECK-NEXT: kern.call @linear_w{{.*}}@n, @w)
   // CHECK-NEXT: return
   %0 = nn.rms_norm %x, @n eps 1.0e-06 : !x
   %1 = nn.linear %0, @w order tree<1> : !x -> !x
@@ -55,24 +55,24 @@ func.func @norm_linear(%x: !x) -> !x {
 }
 // CHECK-LABEL: func.func @clip_linear(
 func.func @clip_linear(%x: !x) -> !x {
-  // CHECK-NEXT: kern.call @k_clip
-  // CHECK-NEXT: kern.call @k_w
+  // CHECK-NEXT: kern.call @clip
+  // CHECK-NEXT: kern.call @linear_w
   %0 = nn.clip %x limit 8.0 : !x
   %1 = nn.linear %0, @w order tree<1> : !x -> !x
   return %1 : !x
 }
 // CHECK-LABEL: func.func @norm_clip(
 func.func @norm_clip(%x: !x) -> !x {
-  // CHECK-NEXT: kern.call @k_rms_norm
-  // CHECK-NEXT: kern.call @k_clip
+  // CHECK-NEXT: kern.call @rms_norm
+  // CHECK-NEXT: kern.call @clip
   %0 = nn.rms_norm %x, @n eps 1.0e-06 : !x
   %1 = nn.clip %0 limit 8.0 : !x
   return %1 : !x
 }
 // CHECK-LABEL: func.func @norm_grouped(
 func.func @norm_grouped(%x: !slots, %p: !plan) -> !slots {
-  // CHECK-NEXT: kern.call @k_rms_norm
-  // CHECK-NEXT: kern.call @k_ew
+  // CHECK-NEXT: kern.call @rms_norm
+  // CHECK-NEXT: kern.call @grouped_linear_ew
   %0 = nn.rms_norm %x, @n eps 1.0e-06 : !slots
   %1 = moe.grouped_linear %0, %p, @ew order tree<1> : !slots, !plan -> !slots
   return %1 : !slots
@@ -81,7 +81,7 @@ func.func @norm_grouped(%x: !slots, %p: !plan) -> !slots {
 // Epilogues: gated activation or addition into a linear or a grouped one that nothing else reads.
 // CHECK-LABEL: func.func @grouped_act(
 func.func @grouped_act(%x: !slots, %p: !plan) -> tensor<?x96xf32, #nn.rows<slot, 2>> {
-  // CHECK-NEXT: kern.call @k_egu
+  // CHECK-NEXT: kern.call @grouped_linear_egu
   // CHECK-NEXT: return
   %0 = moe.grouped_linear %x, %p, @egu order tree<1> : !slots, !plan -> tensor<?x2x96xf32, #nn.rows<slot, 2>>
   %1 = nn.gated_act %0 act silu : tensor<?x2x96xf32, #nn.rows<slot, 2>> -> tensor<?x96xf32, #nn.rows<slot, 2>>
@@ -89,25 +89,25 @@ func.func @grouped_act(%x: !slots, %p: !plan) -> tensor<?x96xf32, #nn.rows<slot,
 }
 // CHECK-LABEL: func.func @linear_clip(
 func.func @linear_clip(%x: !x) -> !x {
-  // CHECK-NEXT: kern.call @k_w
-  // CHECK-NEXT: kern.call @k_clip
+  // CHECK-NEXT: kern.call @linear_w
+  // CHECK-NEXT: kern.call @clip
   %0 = nn.linear %x, @w order tree<1> : !x -> !x
   %1 = nn.clip %0 limit 8.0 : !x
   return %1 : !x
 }
 // CHECK-LABEL: func.func @clip_add(
 func.func @clip_add(%x: !x) -> !x {
-  // CHECK-NEXT: kern.call @k_clip
-  // CHECK-NEXT: kern.call @k_add
+  // CHECK-NEXT: kern.call @clip
+  // CHECK-NEXT: kern.call @add
   %0 = nn.clip %x limit 8.0 : !x
   %1 = nn.add %0, %x : !x
   return %1 : !x
 }
 // CHECK-LABEL: func.func @read_twice(
 func.func @read_twice(%x: !x) -> (!g, !a) {
-  // CHECK-NEXT: %[[G:.*]] = kern.call @k_gu
-  // CHECK-NEXT: kern.call @k_clip{{.*}}(%[[G]])
-  // CHECK-NEXT: kern.call @k_gated_act(%[[G]])
+  // CHECK-NEXT: %[[G:.*]] = kern.call @linear_gu
+  // CHECK-NEXT: kern.call @clip{{.*}}(%[[G]])
+  // CHECK-NEXT: kern.call @gated_act(%[[G]])
   %0 = nn.linear %x, @gu order tree<1> : !x -> !g
   %1 = nn.clip %0 limit 8.0 : !g
   %2 = nn.gated_act %0 act silu : !g -> !a
@@ -118,8 +118,8 @@ func.func @read_twice(%x: !x) -> (!g, !a) {
 // linears takes the other's rows.
 // CHECK-LABEL: func.func @as_deep(
 func.func @as_deep(%x: !x) -> !x {
-  // CHECK-NEXT: %[[V:.*]] = kern.call @k_w(%{{.*}}, @v)
-  // CHECK-NEXT: kern.call @k_w{{.*}}(%{{.*}}, @w, %[[V]])
+  // CHECK-NEXT: %[[V:.*]] = kern.call @linear_w(%{{.*}}, @v)
+  // CHECK-NEXT: kern.call @linear_w{{.*}}(%{{.*}}, @w, %[[V]])
   // CHECK-NEXT: return
   %0 = nn.linear %x, @w order tree<1> : !x -> !x
   %1 = nn.linear %x, @v order tree<1> : !x -> !x
@@ -128,8 +128,8 @@ func.func @as_deep(%x: !x) -> !x {
 }
 // CHECK-LABEL: func.func @view_as_deep(
 func.func @view_as_deep(%x: !x) -> !x {
-  // CHECK-NEXT: %[[G:.*]] = kern.call @k_gu
-  // CHECK-NEXT: kern.call @k_w{{.*}}, @w, %[[G]])
+  // CHECK-NEXT: %[[G:.*]] = kern.call @linear_gu
+  // CHECK-NEXT: kern.call @linear_w{{.*}}, @w, %[[G]])
   // CHECK-NEXT: return
   %0 = nn.linear %x, @gu order tree<1> : !x -> !g
   %1 = nn.reshape %0 : !g -> tensor<?x192xf32, #nn.rows<token>>
@@ -140,10 +140,10 @@ func.func @view_as_deep(%x: !x) -> !x {
 }
 // CHECK-LABEL: func.func @later_on_the_right(
 func.func @later_on_the_right(%x: !x) -> !x {
-  // CHECK-NEXT: kern.call @k_clip
-  // CHECK-NEXT: kern.call @k_clip
-  // CHECK-NEXT: kern.call @k_w
-  // CHECK-NEXT: kern.call @k_add
+  // CHECK-NEXT: kern.call @clip
+  // CHECK-NEXT: kern.call @clip
+  // CHECK-NEXT: kern.call @linear_w
+  // CHECK-NEXT: kern.call @add
   %0 = nn.clip %x limit 8.0 : !x
   %1 = nn.clip %0 limit 8.0 : !x
   %2 = nn.linear %x, @w order tree<1> : !x -> !x
@@ -152,10 +152,10 @@ func.func @later_on_the_right(%x: !x) -> !x {
 }
 // CHECK-LABEL: func.func @later_on_the_left(
 func.func @later_on_the_left(%x: !x) -> !x {
-  // CHECK-NEXT: kern.call @k_clip
-  // CHECK-NEXT: kern.call @k_clip
-  // CHECK-NEXT: kern.call @k_w
-  // CHECK-NEXT: kern.call @k_add
+  // CHECK-NEXT: kern.call @clip
+  // CHECK-NEXT: kern.call @clip
+  // CHECK-NEXT: kern.call @linear_w
+  // CHECK-NEXT: kern.call @add
   %0 = nn.clip %x limit 8.0 : !x
   %1 = nn.clip %0 limit 8.0 : !x
   %2 = nn.linear %x, @w order tree<1> : !x -> !x
@@ -165,11 +165,11 @@ func.func @later_on_the_left(%x: !x) -> !x {
 // The longest path counts, not that of the last operand: the sum is three deep, the linear two.
 // CHECK-LABEL: func.func @longest_path(
 func.func @longest_path(%x: !x) -> !x {
-  // CHECK-NEXT: kern.call @k_clip
-  // CHECK-NEXT: kern.call @k_clip
-  // CHECK-NEXT: kern.call @k_add
-  // CHECK-NEXT: kern.call @k_w
-  // CHECK-NEXT: kern.call @k_add
+  // CHECK-NEXT: kern.call @clip
+  // CHECK-NEXT: kern.call @clip
+  // CHECK-NEXT: kern.call @add
+  // CHECK-NEXT: kern.call @linear_w
+  // CHECK-NEXT: kern.call @add
   %0 = nn.clip %x limit 8.0 : !x
   %1 = nn.clip %0 limit 8.0 : !x
   %2 = nn.add %1, %0 : !x

@@ -5,7 +5,7 @@
 nn.weights @ln "ln" : tensor<64xf32>
 nn.weights @w "w" : tensor<64x64xbf16>
 
-// CHECK: fused{{.*}}3 ops are one kernel 'k_w'{{.*}}ops=3
+// CHECK: fused{{.*}}3 ops are one kernel 'linear_w'{{.*}}ops=3
 // CHECK: kernels{{.*}}1 kernels{{.*}}kernels=1
 // ONE-NOT: ops are one kernel
 // ONE: kernels{{.*}}3 kernels

@@ -18,10 +18,10 @@ func.func @layer(%l: index, %x: !x) -> (!x, !h, !x, !x) {
   return %w, %h, %s, %p : !x, !h, !x, !x
 }
 
-// CHECK: kern.func @k_plain({{.*}}: tensor<64x64xf32>)
+// CHECK: kern.func @linear_plain({{.*}}: tensor<64x64xf32>)
 // Kernels that differ in how their weight is stored are two.
-// CHECK: kern.func @k_w({{.*}}: tensor<64x64xf32, #nn.blocks<f8E4M3FN, [128, 128], f32>>)
+// CHECK: kern.func @linear_w({{.*}}: tensor<64x64xf32, #nn.blocks<f8E4M3FN, [128, 128], f32>>)
 // Head h begins at row 88 h: eight rows share a scale whatever h is.
-// CHECK: kern.func @k_heads({{.*}}: tensor<3x88x64xf32, #nn.blocks<f8E4M3FN, [8, 128], f32>>)
+// CHECK: kern.func @linear_heads({{.*}}: tensor<3x88x64xf32, #nn.blocks<f8E4M3FN, [8, 128], f32>>)
 // The slice begins 32 columns before a block does.
-// CHECK: kern.func @k_part({{.*}}: tensor<64x64xf32, #nn.blocks<f8E4M3FN, [128, 32], f32>>)
+// CHECK: kern.func @linear_part({{.*}}: tensor<64x64xf32, #nn.blocks<f8E4M3FN, [128, 32], f32>>)

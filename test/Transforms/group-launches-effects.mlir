@@ -16,78 +16,78 @@
 
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   nn.pool @cache over (layer = 0 to 2) planes (k = 2 x 16 x f32, v = 2 x 16 x f32) page 64 group 0
-  kern.func @k_embed(%b: !nn.batch, %w: tensor<100x32xf32>) -> !x
+  kern.func @embedding(%b: !nn.batch, %w: tensor<100x32xf32>) -> !x
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
     %x = nn.embed %w : tensor<100x32xf32>, %b : !x
     kern.yield %x : !x
   }
   // One panel of columns and one row an item: the grid of an addition, but rows are not read as rows.
-  kern.func @k_linear(%x: !x, %w: !w) -> !x
+  kern.func @linear(%x: !x, %w: !w) -> !x
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
     %a = nn.linear %x, %w : !w order tree<1> : !x -> !x
     kern.yield %a : !x
   }
-  kern.func @k_add(%x: !x, %y: !x) -> !x
+  kern.func @add(%x: !x, %y: !x) -> !x
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
     %s = nn.add %x, %y : !x
     kern.yield %s : !x
   }
-  kern.func @k_add_pairs(%x: !x, %y: !x) -> !x
+  kern.func @add_pairs(%x: !x, %y: !x) -> !x
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 2, head_tile = 1, value_parts = 1> {
     %s = nn.add %x, %y : !x
     kern.yield %s : !x
   }
-  kern.func @k_observe(%x: !x, %b: !nn.batch)
+  kern.func @observe(%x: !x, %b: !nn.batch)
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
     nn.observe %x, %b embed : !x
     kern.yield
   }
-  kern.func @k_append(%l: index, %k: !h, %v: !h, %b: !nn.batch) -> !kv
+  kern.func @append(%l: index, %k: !h, %v: !h, %b: !nn.batch) -> !kv
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
     %kv = nn.append @cache[%l], %k, %v, %b : !h, !h -> !kv
     kern.yield %kv : !kv
   }
-  kern.func @k_attention(%q: !h, %kv: !kv, %b: !nn.batch) -> !h
+  kern.func @attention(%q: !h, %kv: !kv, %b: !nn.batch) -> !h
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
     %o = nn.attention %q, %kv, %b scale 2.5e-1 order softmax<block = 64, split = by_position> : !h, !kv -> !h
     kern.yield %o : !h
   }
-  kern.func @k_split(%q: !h, %kv: !kv, %b: !nn.batch) -> !h
+  kern.func @split(%q: !h, %kv: !kv, %b: !nn.batch) -> !h
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1, split_tokens = 2> {
     %o = nn.attention %q, %kv, %b scale 2.5e-1 order softmax<block = 64, split = by_position> : !h, !kv -> !h
     kern.yield %o : !h
   }
-  kern.func @k_select(%s: !s, %b: !nn.batch, %l: index) -> (!e, !ew)
+  kern.func @routing(%s: !s, %b: !nn.batch, %l: index) -> (!e, !ew)
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
     %e, %w = moe.select %s, %b layer %l among 0 to 2 score softmax top 2 groups 1 of 1 scale 1.0 : !s -> !e, !ew
     kern.yield %e, %w : !e, !ew
   }
-  kern.func @k_dispatch(%e: !e) -> !plan
+  kern.func @dispatch(%e: !e) -> !plan
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 0, head_tile = 1, value_parts = 1> {
     %p = moe.dispatch %e : !e -> !plan
     kern.yield %p : !plan
   }
-  kern.func @k_gather(%x: !x, %p: !plan) -> !slots
+  kern.func @gather(%x: !x, %p: !plan) -> !slots
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
     %s = moe.gather %x, %p : !x, !plan -> !slots
     kern.yield %s : !slots
   }
-  kern.func @k_combine(%x: !slots, %p: !plan, %e: !e) -> !x
+  kern.func @combine(%x: !slots, %p: !plan, %e: !e) -> !x
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
     %y = moe.combine %x, %p, %e order tree<4> : !slots, !plan, !e -> !x
     kern.yield %y : !x
   }
-  kern.func @k_gated_act(%g: tensor<?x2x32xf32, #nn.rows<slot, 2>>) -> !slots
+  kern.func @gated_act(%g: tensor<?x2x32xf32, #nn.rows<slot, 2>>) -> !slots
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
     %a = nn.gated_act %g act silu : tensor<?x2x32xf32, #nn.rows<slot, 2>> -> !slots
     kern.yield %a : !slots
   }
-  kern.func @k_norm_slots(%x: !slots, %g: tensor<32xf32>) -> !slots
+  kern.func @norm_slots(%x: !slots, %g: tensor<32xf32>) -> !slots
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
     %s = nn.rms_norm %x, %g : tensor<32xf32> eps 1.0e-06 : !slots
     kern.yield %s : !slots
   }
-  kern.func @k_head(%x: !v, %w: tensor<100x32xf32>) -> !logits
+  kern.func @linear_head(%x: !v, %w: tensor<100x32xf32>) -> !logits
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
     %l = nn.linear %x, %w : tensor<100x32xf32> order tree<1> : !v -> !logits
     kern.yield %l : !logits
@@ -96,222 +96,222 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   // Caches. Two appends may write one page.
   // CHECK-LABEL: func.func @append_append
   func.func @append_append(%l: index, %k: !h, %v: !h, %b: !nn.batch) {
-    // CHECK-NEXT: kern.call @k_append
-    // CHECK-NEXT: kern.call @k_append
-    %0 = kern.call @k_append(%l, %k, %k, %b) : (index, !h, !h, !nn.batch) -> !kv
-    %1 = kern.call @k_append(%l, %v, %v, %b) : (index, !h, !h, !nn.batch) -> !kv
+    // CHECK-NEXT: kern.call @append
+    // CHECK-NEXT: kern.call @append
+    %0 = kern.call @append(%l, %k, %k, %b) : (index, !h, !h, !nn.batch) -> !kv
+    %1 = kern.call @append(%l, %v, %v, %b) : (index, !h, !h, !nn.batch) -> !kv
     return
   }
   // CHECK-LABEL: func.func @append_attention
   func.func @append_attention(%l: index, %k: !h, %kv: !kv, %b: !nn.batch) {
-    // CHECK-NEXT: kern.call @k_append
-    // CHECK-NEXT: kern.call @k_attention
-    %0 = kern.call @k_append(%l, %k, %k, %b) : (index, !h, !h, !nn.batch) -> !kv
-    %1 = kern.call @k_attention(%k, %kv, %b) : (!h, !kv, !nn.batch) -> !h
+    // CHECK-NEXT: kern.call @append
+    // CHECK-NEXT: kern.call @attention
+    %0 = kern.call @append(%l, %k, %k, %b) : (index, !h, !h, !nn.batch) -> !kv
+    %1 = kern.call @attention(%k, %kv, %b) : (!h, !kv, !nn.batch) -> !h
     return
   }
   // A worker that is done appends while another still attends.
   // CHECK-LABEL: func.func @attention_append
   func.func @attention_append(%l: index, %k: !h, %kv: !kv, %b: !nn.batch) {
-    // CHECK-NEXT: kern.call @k_attention
-    // CHECK-NEXT: kern.call @k_append
-    %0 = kern.call @k_attention(%k, %kv, %b) : (!h, !kv, !nn.batch) -> !h
-    %1 = kern.call @k_append(%l, %k, %k, %b) : (index, !h, !h, !nn.batch) -> !kv
+    // CHECK-NEXT: kern.call @attention
+    // CHECK-NEXT: kern.call @append
+    %0 = kern.call @attention(%k, %kv, %b) : (!h, !kv, !nn.batch) -> !h
+    %1 = kern.call @append(%l, %k, %k, %b) : (index, !h, !h, !nn.batch) -> !kv
     return
   }
   // CHECK-LABEL: func.func @attention_attention
   func.func @attention_attention(%q: !h, %kv: !kv, %b: !nn.batch) {
-    // CHECK-NEXT: kern.call open @k_attention
-    // CHECK-NEXT: kern.call @k_attention
-    %0 = kern.call @k_attention(%q, %kv, %b) : (!h, !kv, !nn.batch) -> !h
-    %1 = kern.call @k_attention(%q, %kv, %b) : (!h, !kv, !nn.batch) -> !h
+    // CHECK-NEXT: kern.call open @attention
+    // CHECK-NEXT: kern.call @attention
+    %0 = kern.call @attention(%q, %kv, %b) : (!h, !kv, !nn.batch) -> !h
+    %1 = kern.call @attention(%q, %kv, %b) : (!h, !kv, !nn.batch) -> !h
     return
   }
   // Calls of a kernel that splits its sequences share the place of its partials; those of another have their own.
   // CHECK-LABEL: func.func @split_split
   func.func @split_split(%q: !h, %kv: !kv, %b: !nn.batch) {
-    // CHECK-NEXT: kern.call open @k_attention
-    // CHECK-NEXT: kern.call @k_split
-    // CHECK-NEXT: kern.call @k_split
-    %0 = kern.call @k_attention(%q, %kv, %b) : (!h, !kv, !nn.batch) -> !h
-    %1 = kern.call @k_split(%q, %kv, %b) : (!h, !kv, !nn.batch) -> !h
-    %2 = kern.call @k_split(%q, %kv, %b) : (!h, !kv, !nn.batch) -> !h
+    // CHECK-NEXT: kern.call open @attention
+    // CHECK-NEXT: kern.call @split
+    // CHECK-NEXT: kern.call @split
+    %0 = kern.call @attention(%q, %kv, %b) : (!h, !kv, !nn.batch) -> !h
+    %1 = kern.call @split(%q, %kv, %b) : (!h, !kv, !nn.batch) -> !h
+    %2 = kern.call @split(%q, %kv, %b) : (!h, !kv, !nn.batch) -> !h
     return
   }
 
   // Captures. Routes and hidden states are captured apart, each once a group; none is a cache.
   // CHECK-LABEL: func.func @select_select
   func.func @select_select(%s: !s, %l: index, %b: !nn.batch) {
-    // CHECK-NEXT: kern.call @k_select
-    // CHECK-NEXT: kern.call @k_select
-    %0:2 = kern.call @k_select(%s, %b, %l) : (!s, !nn.batch, index) -> (!e, !ew)
-    %1:2 = kern.call @k_select(%s, %b, %l) : (!s, !nn.batch, index) -> (!e, !ew)
+    // CHECK-NEXT: kern.call @routing
+    // CHECK-NEXT: kern.call @routing
+    %0:2 = kern.call @routing(%s, %b, %l) : (!s, !nn.batch, index) -> (!e, !ew)
+    %1:2 = kern.call @routing(%s, %b, %l) : (!s, !nn.batch, index) -> (!e, !ew)
     return
   }
   // CHECK-LABEL: func.func @observe_observe
   func.func @observe_observe(%x: !x, %b: !nn.batch) {
-    // CHECK-NEXT: kern.call @k_observe
-    // CHECK-NEXT: kern.call @k_observe
-    kern.call @k_observe(%x, %b) : (!x, !nn.batch) -> ()
-    kern.call @k_observe(%x, %b) : (!x, !nn.batch) -> ()
+    // CHECK-NEXT: kern.call @observe
+    // CHECK-NEXT: kern.call @observe
+    kern.call @observe(%x, %b) : (!x, !nn.batch) -> ()
+    kern.call @observe(%x, %b) : (!x, !nn.batch) -> ()
     return
   }
   // CHECK-LABEL: func.func @all_apart
   func.func @all_apart(%x: !x, %s: !s, %k: !h, %l: index, %b: !nn.batch) {
-    // CHECK-NEXT: kern.call open @k_append
-    // CHECK-NEXT: kern.call open @k_select
-    // CHECK-NEXT: kern.call @k_observe
-    %0 = kern.call @k_append(%l, %k, %k, %b) : (index, !h, !h, !nn.batch) -> !kv
-    %1:2 = kern.call @k_select(%s, %b, %l) : (!s, !nn.batch, index) -> (!e, !ew)
-    kern.call @k_observe(%x, %b) : (!x, !nn.batch) -> ()
+    // CHECK-NEXT: kern.call open @append
+    // CHECK-NEXT: kern.call open @routing
+    // CHECK-NEXT: kern.call @observe
+    %0 = kern.call @append(%l, %k, %k, %b) : (index, !h, !h, !nn.batch) -> !kv
+    %1:2 = kern.call @routing(%s, %b, %l) : (!s, !nn.batch, index) -> (!e, !ew)
+    kern.call @observe(%x, %b) : (!x, !nn.batch) -> ()
     return
   }
   // CHECK-LABEL: func.func @all_apart_reversed
   func.func @all_apart_reversed(%x: !x, %s: !s, %k: !h, %l: index, %b: !nn.batch) {
-    // CHECK-NEXT: kern.call open @k_observe
-    // CHECK-NEXT: kern.call open @k_select
-    // CHECK-NEXT: kern.call @k_append
-    kern.call @k_observe(%x, %b) : (!x, !nn.batch) -> ()
-    %1:2 = kern.call @k_select(%s, %b, %l) : (!s, !nn.batch, index) -> (!e, !ew)
-    %0 = kern.call @k_append(%l, %k, %k, %b) : (index, !h, !h, !nn.batch) -> !kv
+    // CHECK-NEXT: kern.call open @observe
+    // CHECK-NEXT: kern.call open @routing
+    // CHECK-NEXT: kern.call @append
+    kern.call @observe(%x, %b) : (!x, !nn.batch) -> ()
+    %1:2 = kern.call @routing(%s, %b, %l) : (!s, !nn.batch, index) -> (!e, !ew)
+    %0 = kern.call @append(%l, %k, %k, %b) : (index, !h, !h, !nn.batch) -> !kv
     return
   }
 
   // Plans are written and read as rows are, and combining destroys its slots.
   // CHECK-LABEL: func.func @plan
   func.func @plan(%x: !x, %e: !e) {
-    // CHECK-NEXT: kern.call @k_dispatch
-    // CHECK-NEXT: kern.call @k_gather
-    %0 = kern.call @k_dispatch(%e) : (!e) -> !plan
-    %1 = kern.call @k_gather(%x, %0) : (!x, !plan) -> !slots
+    // CHECK-NEXT: kern.call @dispatch
+    // CHECK-NEXT: kern.call @gather
+    %0 = kern.call @dispatch(%e) : (!e) -> !plan
+    %1 = kern.call @gather(%x, %0) : (!x, !plan) -> !slots
     return
   }
   // CHECK-LABEL: func.func @destroyed
   func.func @destroyed(%x: !slots, %p: !plan, %e: !e) {
-    // CHECK-NEXT: kern.call @k_combine
-    // CHECK-NEXT: kern.call @k_combine
-    %0 = kern.call @k_combine(%x, %p, %e) : (!slots, !plan, !e) -> !x
-    %1 = kern.call @k_combine(%x, %p, %e) : (!slots, !plan, !e) -> !x
+    // CHECK-NEXT: kern.call @combine
+    // CHECK-NEXT: kern.call @combine
+    %0 = kern.call @combine(%x, %p, %e) : (!slots, !plan, !e) -> !x
+    %1 = kern.call @combine(%x, %p, %e) : (!slots, !plan, !e) -> !x
     return
   }
 
   // Row by row: both must take row i as item i, of grids of one size.
   // CHECK-LABEL: func.func @row_by_row
   func.func @row_by_row(%x: !x) {
-    // CHECK-NEXT: kern.call open @k_add(
-    // CHECK-NEXT: kern.call @k_add(
-    %0 = kern.call @k_add(%x, %x) : (!x, !x) -> !x
-    %1 = kern.call @k_add(%0, %x) : (!x, !x) -> !x
+    // CHECK-NEXT: kern.call open @add(
+    // CHECK-NEXT: kern.call @add(
+    %0 = kern.call @add(%x, %x) : (!x, !x) -> !x
+    %1 = kern.call @add(%0, %x) : (!x, !x) -> !x
     return
   }
   // %3 follows %2 into the last group, though there are calls of its kind in the first.
   // CHECK-LABEL: func.func @row_by_row_in_order
   func.func @row_by_row_in_order(%x: !x, %w: !w) {
-    // CHECK-NEXT: kern.call @k_add(
-    // CHECK-NEXT: kern.call @k_linear(
-    // CHECK-NEXT: kern.call open @k_add(
-    // CHECK-NEXT: kern.call @k_add(
-    %0 = kern.call @k_add(%x, %x) : (!x, !x) -> !x
-    %1 = kern.call @k_linear(%0, %w) : (!x, !w) -> !x
-    %2 = kern.call @k_add(%1, %1) : (!x, !x) -> !x
-    %3 = kern.call @k_add(%2, %x) : (!x, !x) -> !x
+    // CHECK-NEXT: kern.call @add(
+    // CHECK-NEXT: kern.call @linear(
+    // CHECK-NEXT: kern.call open @add(
+    // CHECK-NEXT: kern.call @add(
+    %0 = kern.call @add(%x, %x) : (!x, !x) -> !x
+    %1 = kern.call @linear(%0, %w) : (!x, !w) -> !x
+    %2 = kern.call @add(%1, %1) : (!x, !x) -> !x
+    %3 = kern.call @add(%2, %x) : (!x, !x) -> !x
     return
   }
   // CHECK-LABEL: func.func @rows_of_an_item
   func.func @rows_of_an_item(%x: !x) {
-    // CHECK-NEXT: kern.call @k_add(
-    // CHECK-NEXT: kern.call @k_add_pairs(
-    %0 = kern.call @k_add(%x, %x) : (!x, !x) -> !x
-    %1 = kern.call @k_add_pairs(%0, %x) : (!x, !x) -> !x
+    // CHECK-NEXT: kern.call @add(
+    // CHECK-NEXT: kern.call @add_pairs(
+    %0 = kern.call @add(%x, %x) : (!x, !x) -> !x
+    %1 = kern.call @add_pairs(%0, %x) : (!x, !x) -> !x
     return
   }
   // CHECK-LABEL: func.func @slots_of_a_token
   func.func @slots_of_a_token(%x: tensor<?x2x32xf32, #nn.rows<slot, 2>>, %g: tensor<32xf32>) {
-    // CHECK-NEXT: kern.call @k_gated_act(
-    // CHECK-NEXT: kern.call @k_norm_slots(
-    %0 = kern.call @k_gated_act(%x) : (tensor<?x2x32xf32, #nn.rows<slot, 2>>) -> !slots
-    %1 = kern.call @k_norm_slots(%0, %g) : (!slots, tensor<32xf32>) -> !slots
+    // CHECK-NEXT: kern.call @gated_act(
+    // CHECK-NEXT: kern.call @norm_slots(
+    %0 = kern.call @gated_act(%x) : (tensor<?x2x32xf32, #nn.rows<slot, 2>>) -> !slots
+    %1 = kern.call @norm_slots(%0, %g) : (!slots, tensor<32xf32>) -> !slots
     return
   }
   // CHECK-LABEL: func.func @first_not_by_row
   func.func @first_not_by_row(%x: !x, %w: !w) {
-    // CHECK-NEXT: kern.call @k_linear(
-    // CHECK-NEXT: kern.call @k_add(
-    %0 = kern.call @k_linear(%x, %w) : (!x, !w) -> !x
-    %1 = kern.call @k_add(%0, %0) : (!x, !x) -> !x
+    // CHECK-NEXT: kern.call @linear(
+    // CHECK-NEXT: kern.call @add(
+    %0 = kern.call @linear(%x, %w) : (!x, !w) -> !x
+    %1 = kern.call @add(%0, %0) : (!x, !x) -> !x
     return
   }
   // CHECK-LABEL: func.func @second_not_by_row
   func.func @second_not_by_row(%x: !x, %w: !w) {
-    // CHECK-NEXT: kern.call @k_add(
-    // CHECK-NEXT: kern.call @k_linear(
-    %0 = kern.call @k_add(%x, %x) : (!x, !x) -> !x
-    %1 = kern.call @k_linear(%0, %w) : (!x, !w) -> !x
+    // CHECK-NEXT: kern.call @add(
+    // CHECK-NEXT: kern.call @linear(
+    %0 = kern.call @add(%x, %x) : (!x, !x) -> !x
+    %1 = kern.call @linear(%0, %w) : (!x, !w) -> !x
     return
   }
 
   // The result of a layer takes the place of its argument: what reads one and writes the other is not row by row.
   // CHECK-LABEL: func.func @argument_result
   func.func @argument_result(%l: index, %x: !x, %y: !x, %b: !nn.batch) -> !x {
-    // CHECK-NEXT: kern.call @k_observe(
-    // CHECK-NEXT: kern.call @k_add(
-    kern.call @k_observe(%x, %b) : (!x, !nn.batch) -> ()
-    %0 = kern.call @k_add(%y, %y) : (!x, !x) -> !x
+    // CHECK-NEXT: kern.call @observe(
+    // CHECK-NEXT: kern.call @add(
+    kern.call @observe(%x, %b) : (!x, !nn.batch) -> ()
+    %0 = kern.call @add(%y, %y) : (!x, !x) -> !x
     return %0 : !x
   }
   // CHECK-LABEL: func.func @result_argument
   func.func @result_argument(%l: index, %x: !x, %y: !x, %b: !nn.batch) -> !x {
-    // CHECK-NEXT: kern.call @k_add(
-    // CHECK-NEXT: kern.call @k_observe(
-    %0 = kern.call @k_add(%y, %y) : (!x, !x) -> !x
-    kern.call @k_observe(%x, %b) : (!x, !nn.batch) -> ()
+    // CHECK-NEXT: kern.call @add(
+    // CHECK-NEXT: kern.call @observe(
+    %0 = kern.call @add(%y, %y) : (!x, !x) -> !x
+    kern.call @observe(%x, %b) : (!x, !nn.batch) -> ()
     return %0 : !x
   }
   // CHECK-LABEL: func.func @result_alone
   func.func @result_alone(%b: !nn.batch, %t: tensor<100x32xf32>, %w: !w) -> !x {
-    // CHECK-NEXT: kern.call @k_embed(
-    // CHECK-NEXT: kern.call open @k_linear(
-    // CHECK-NEXT: kern.call @k_linear(
-    %0 = kern.call @k_embed(%b, %t) : (!nn.batch, tensor<100x32xf32>) -> !x
-    %1 = kern.call @k_linear(%0, %w) : (!x, !w) -> !x
-    %2 = kern.call @k_linear(%0, %w) : (!x, !w) -> !x
+    // CHECK-NEXT: kern.call @embedding(
+    // CHECK-NEXT: kern.call open @linear(
+    // CHECK-NEXT: kern.call @linear(
+    %0 = kern.call @embedding(%b, %t) : (!nn.batch, tensor<100x32xf32>) -> !x
+    %1 = kern.call @linear(%0, %w) : (!x, !w) -> !x
+    %2 = kern.call @linear(%0, %w) : (!x, !w) -> !x
     return %2 : !x
   }
   // CHECK-LABEL: func.func @argument_alone
   func.func @argument_alone(%x: !x, %w: !w) {
-    // CHECK-NEXT: kern.call open @k_linear(
-    // CHECK-NEXT: kern.call @k_linear(
-    %0 = kern.call @k_linear(%x, %w) : (!x, !w) -> !x
-    %1 = kern.call @k_linear(%x, %w) : (!x, !w) -> !x
+    // CHECK-NEXT: kern.call open @linear(
+    // CHECK-NEXT: kern.call @linear(
+    %0 = kern.call @linear(%x, %w) : (!x, !w) -> !x
+    %1 = kern.call @linear(%x, %w) : (!x, !w) -> !x
     return
   }
 
   // Sampled logits lie in the step, which is no buffer: neither one of them all, nor that of an argument without bytes.
   // CHECK-LABEL: func.func @sampled
   func.func @sampled(%v: !v, %w: tensor<100x32xf32>, %b: !nn.batch) {
-    // CHECK-NEXT: kern.call open @k_head(
-    // CHECK-NEXT: kern.call @k_head(
-    %0 = kern.call @k_head(%v, %w) : (!v, tensor<100x32xf32>) -> !logits
-    %1 = kern.call @k_head(%v, %w) : (!v, tensor<100x32xf32>) -> !logits
+    // CHECK-NEXT: kern.call open @linear_head(
+    // CHECK-NEXT: kern.call @linear_head(
+    %0 = kern.call @linear_head(%v, %w) : (!v, tensor<100x32xf32>) -> !logits
+    %1 = kern.call @linear_head(%v, %w) : (!v, tensor<100x32xf32>) -> !logits
     nn.sample %0, %b : !logits
     nn.sample %1, %b : !logits
     return
   }
-  kern.func @k_want_rows(%x: !x, %b: !nn.batch) -> !v
+  kern.func @want_rows(%x: !x, %b: !nn.batch) -> !v
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
     %v = nn.want_rows %x, %b : !x -> !v
     kern.yield %v : !v
   }
   // CHECK-LABEL: func.func @sampled_beside_result
   func.func @sampled_beside_result(%b: !nn.batch, %t: tensor<100x32xf32>, %w: !w) -> !x {
-    // CHECK-NEXT: kern.call @k_embed(
-    // CHECK-NEXT: kern.call @k_want_rows(
-    // CHECK-NEXT: kern.call open @k_head(
-    // CHECK-NEXT: kern.call @k_linear(
-    %0 = kern.call @k_embed(%b, %t) : (!nn.batch, tensor<100x32xf32>) -> !x
-    %1 = kern.call @k_want_rows(%0, %b) : (!x, !nn.batch) -> !v
-    %2 = kern.call @k_head(%1, %t) : (!v, tensor<100x32xf32>) -> !logits
-    %3 = kern.call @k_linear(%0, %w) : (!x, !w) -> !x
+    // CHECK-NEXT: kern.call @embedding(
+    // CHECK-NEXT: kern.call @want_rows(
+    // CHECK-NEXT: kern.call open @linear_head(
+    // CHECK-NEXT: kern.call @linear(
+    %0 = kern.call @embedding(%b, %t) : (!nn.batch, tensor<100x32xf32>) -> !x
+    %1 = kern.call @want_rows(%0, %b) : (!x, !nn.batch) -> !v
+    %2 = kern.call @linear_head(%1, %t) : (!v, tensor<100x32xf32>) -> !logits
+    %3 = kern.call @linear(%0, %w) : (!x, !w) -> !x
     nn.sample %2, %b : !logits
     return %3 : !x
   }

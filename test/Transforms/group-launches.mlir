@@ -9,17 +9,17 @@
 // to the first group of linears. REMARK counts calls and barriers.
 // REMARK: step{{.*}}6 calls, 3 barriers{{.*}}barriers=3{{.*}}calls=6
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
-  kern.func @k_linear(%x: !x, %w: tensor<64x64xf32>) -> !x
+  kern.func @linear(%x: !x, %w: tensor<64x64xf32>) -> !x
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 64, head_tile = 1, value_parts = 1> {
     %a = nn.linear %x, %w : tensor<64x64xf32> order tree<1> : !x -> !x
     kern.yield %a : !x
   }
-  kern.func @k_add(%x: !x, %y: !x) -> !x
+  kern.func @add(%x: !x, %y: !x) -> !x
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
     %s = nn.add %x, %y : !x
     kern.yield %s : !x
   }
-  kern.func @k_observe(%x: !x, %b: !nn.batch)
+  kern.func @observe(%x: !x, %b: !nn.batch)
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
     nn.observe %x, %b embed : !x
     kern.yield
@@ -27,19 +27,19 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   // CHECK-LABEL: func.func @step(
   // CHECK-SAME: %[[N:.*]]: tensor<?x64xf32, #tok>, %[[W:.*]]: tensor<64x64xf32>, %[[B:.*]]: !nn.batch)
   func.func @step(%n: !x, %w: tensor<64x64xf32>, %b: !nn.batch) {
-    // CHECK-NEXT: %[[Q:.*]] = kern.call open @k_linear(%[[N]], %[[W]])
-    %q = kern.call @k_linear(%n, %w) : (!x, tensor<64x64xf32>) -> !x
-    // CHECK-NEXT: %[[KV:.*]] = kern.call open @k_linear(%[[N]], %[[W]])
-    // CHECK-NEXT: %{{.*}} = kern.call @k_linear(%[[N]], %[[W]])
-    // CHECK-NEXT: %[[R:.*]] = kern.call @k_linear(%[[Q]], %[[W]])
-    %r = kern.call @k_linear(%q, %w) : (!x, tensor<64x64xf32>) -> !x
-    %kv = kern.call @k_linear(%n, %w) : (!x, tensor<64x64xf32>) -> !x
+    // CHECK-NEXT: %[[Q:.*]] = kern.call open @linear(%[[N]], %[[W]])
+    %q = kern.call @linear(%n, %w) : (!x, tensor<64x64xf32>) -> !x
+    // CHECK-NEXT: %[[KV:.*]] = kern.call open @linear(%[[N]], %[[W]])
+    // CHECK-NEXT: %{{.*}} = kern.call @linear(%[[N]], %[[W]])
+    // CHECK-NEXT: %[[R:.*]] = kern.call @linear(%[[Q]], %[[W]])
+    %r = kern.call @linear(%q, %w) : (!x, tensor<64x64xf32>) -> !x
+    %kv = kern.call @linear(%n, %w) : (!x, tensor<64x64xf32>) -> !x
     // A sum and what observes it take row i as item i, on the same worker: one group, in this order.
-    // CHECK-NEXT: %[[S:.*]] = kern.call open @k_add(%[[R]], %[[KV]])
-    %s = kern.call @k_add(%r, %kv) : (!x, !x) -> !x
-    // CHECK-NEXT: kern.call @k_observe(%[[S]], %[[B]])
-    kern.call @k_observe(%s, %b) : (!x, !nn.batch) -> ()
-    %late = kern.call @k_linear(%n, %w) : (!x, tensor<64x64xf32>) -> !x
+    // CHECK-NEXT: %[[S:.*]] = kern.call open @add(%[[R]], %[[KV]])
+    %s = kern.call @add(%r, %kv) : (!x, !x) -> !x
+    // CHECK-NEXT: kern.call @observe(%[[S]], %[[B]])
+    kern.call @observe(%s, %b) : (!x, !nn.batch) -> ()
+    %late = kern.call @linear(%n, %w) : (!x, tensor<64x64xf32>) -> !x
     // CHECK-NEXT: return
     return
   }
@@ -52,41 +52,41 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
 !x = tensor<?x64xf32, #nn.rows<token>>
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   nn.weights @embed "embed" : tensor<100x64xbf16>
-  kern.func @k_embed(%b: !nn.batch, %w: tensor<100x64xbf16>) -> !x
+  kern.func @embedding(%b: !nn.batch, %w: tensor<100x64xbf16>) -> !x
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
     %x = nn.embed %w : tensor<100x64xbf16>, %b : !x
     kern.yield %x : !x
   }
-  kern.func @k_add(%x: !x, %y: !x) -> !x
+  kern.func @add(%x: !x, %y: !x) -> !x
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
     %s = nn.add %x, %y : !x
     kern.yield %s : !x
   }
-  kern.func @k_observe(%x: !x, %b: !nn.batch)
+  kern.func @observe(%x: !x, %b: !nn.batch)
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
     nn.observe %x, %b embed : !x
     kern.yield
   }
   // CHECK-LABEL: func.func private @layer
   func.func private @layer(%l: index, %x: !x, %b: !nn.batch) -> !x {
-    // CHECK-NEXT: kern.call @k_add
-    %a = kern.call @k_add(%x, %x) : (!x, !x) -> !x
-    // CHECK-NEXT: kern.call @k_add
-    %y = kern.call @k_add(%x, %a) : (!x, !x) -> !x
+    // CHECK-NEXT: kern.call @add
+    %a = kern.call @add(%x, %x) : (!x, !x) -> !x
+    // CHECK-NEXT: kern.call @add
+    %y = kern.call @add(%x, %a) : (!x, !x) -> !x
     return %y : !x
   }
   // CHECK-LABEL: func.func @step
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
-    // CHECK-NEXT: kern.call open @k_embed
-    %x = kern.call @k_embed(%b, @embed) : (!nn.batch) -> !x
-    // CHECK-NEXT: kern.call @k_observe
-    kern.call @k_observe(%x, %b) : (!x, !nn.batch) -> ()
-    // CHECK-NEXT: kern.call @k_observe
-    kern.call @k_observe(%x, %b) : (!x, !nn.batch) -> ()
+    // CHECK-NEXT: kern.call open @embedding
+    %x = kern.call @embedding(%b, @embed) : (!nn.batch) -> !x
+    // CHECK-NEXT: kern.call @observe
+    kern.call @observe(%x, %b) : (!x, !nn.batch) -> ()
+    // CHECK-NEXT: kern.call @observe
+    kern.call @observe(%x, %b) : (!x, !nn.batch) -> ()
     // CHECK-NEXT: nn.layers
     %y = nn.layers %x, %b [@layer[0 to 2]] : !x
-    // CHECK-NEXT: kern.call @k_add
-    %z = kern.call @k_add(%y, %y) : (!x, !x) -> !x
+    // CHECK-NEXT: kern.call @add
+    %z = kern.call @add(%y, %y) : (!x, !x) -> !x
     return
   }
 }

@@ -3,15 +3,15 @@
 // Kinds of layers that take turns: each call is told what the next one streams first; the last turn leaves the loop.
 rt.weight_slots @a of @w first 0 count 4 bytes 4096 layout #rt.panels<bf16, matrices = 1, n = 32, k = 64>
 rt.weight_slots @b of @w first 4 count 4 bytes 4096 layout #rt.panels<bf16, matrices = 1, n = 32, k = 64>
-rt.kernel @k_a id 0 hash "a" variants ["all"] streams 0 items 2 bytes 2048
-rt.kernel @k_b id 1 hash "b" variants ["all"] streams 0 items 2 bytes 2048
+rt.kernel @linear_a id 0 hash "a" variants ["all"] streams 0 items 2 bytes 2048
+rt.kernel @linear_b id 1 hash "b" variants ["all"] streams 0 items 2 bytes 2048
 
 func.func private @even(%l: index) {
   %c2 = arith.constant 2 : index
   %o = arith.divsi %l, %c2 : index
   %w = rt.weight @a[%o]
   %t = rt.rows token
-  rt.launch @k_a grid(%t) args(%w) : !rt.ptr
+  rt.launch @linear_a grid(%t) args(%w) : !rt.ptr
   return
 }
 func.func private @odd(%l: index) {
@@ -19,7 +19,7 @@ func.func private @odd(%l: index) {
   %o = arith.divsi %l, %c2 : index
   %w = rt.weight @b[%o]
   %t = rt.rows token
-  rt.launch @k_b grid(%t) args(%w) : !rt.ptr
+  rt.launch @linear_b grid(%t) args(%w) : !rt.ptr
   return
 }
 // CHECK-LABEL: func.func @step

@@ -8,10 +8,10 @@
 rt.weight_slots @q of @w first 0 count 3 bytes 12288 layout #rt.panels<bf16, matrices = 1, n = 96, k = 64>
 rt.weight_slots @o of @w first 3 count 3 bytes 4096 layout #rt.panels<bf16, matrices = 1, n = 32, k = 64>
 rt.weight_slots @head of @w first 6 count 1 bytes 65536 layout #rt.panels<bf16, matrices = 1, n = 512, k = 64>
-rt.kernel @k_q id 0 hash "q" variants ["all"] streams 1 items 6 bytes 2048
-rt.kernel @k_o id 1 hash "o" variants ["all"] streams 1 items 2 bytes 2048
-rt.kernel @k_norm id 2 hash "norm" variants ["all"]
-rt.kernel @k_head id 3 hash "head" variants ["all"] streams 1 items 32 bytes 2048
+rt.kernel @linear_q id 0 hash "q" variants ["all"] streams 1 items 6 bytes 2048
+rt.kernel @linear_o id 1 hash "o" variants ["all"] streams 1 items 2 bytes 2048
+rt.kernel @norm id 2 hash "norm" variants ["all"]
+rt.kernel @linear_head id 3 hash "head" variants ["all"] streams 1 items 32 bytes 2048
 
 // A layer is told what follows it.
 // CHECK-LABEL: func.func private @layer
@@ -22,21 +22,21 @@ func.func private @layer(%l: index) {
   %q = rt.weight @q[%l]
   %t = rt.rows token
   %g = rt.grid %t slots 1 rows_per_item 64 items 6
-  // During @k_q, and the norm that streams nothing, workers fetch their part of @o.
+  // During @linear_q, and the norm that streams nothing, workers fetch their part of @o.
   // CHECK: %[[O:.*]] = rt.weight @o[%[[L]]]
   // CHECK: %[[GRID:.*]] = rt.grid %{{.*}} slots 1 rows_per_item 64 items 2
   // CHECK: %[[F:.*]], %[[E:.*]] = rt.share %[[O]] grid(%[[GRID]]) items 2 bytes 2048 most 4096
   // CHECK: rt.ahead %[[F]], %[[E]]
-  // CHECK-NEXT: rt.launch @k_q
-  rt.launch @k_q grid(%g) args(%x, %q, %y) : !rt.ptr, !rt.ptr, !rt.ptr
+  // CHECK-NEXT: rt.launch @linear_q
+  rt.launch @linear_q grid(%g) args(%x, %q, %y) : !rt.ptr, !rt.ptr, !rt.ptr
   // CHECK-NOT: rt.ahead
-  // CHECK: rt.launch @k_norm
-  rt.launch @k_norm grid(%t) args(%y, %x) : !rt.ptr, !rt.ptr
+  // CHECK: rt.launch @norm
+  rt.launch @norm grid(%t) args(%y, %x) : !rt.ptr, !rt.ptr
   %o = rt.weight @o[%l]
   %h = rt.grid %t slots 1 rows_per_item 64 items 2
   // CHECK: rt.ahead %[[FROM]], %[[END]]
-  // CHECK-NEXT: rt.launch @k_o
-  rt.launch @k_o grid(%h) args(%x, %o, %y) : !rt.ptr, !rt.ptr, !rt.ptr
+  // CHECK-NEXT: rt.launch @linear_o
+  rt.launch @linear_o grid(%h) args(%x, %o, %y) : !rt.ptr, !rt.ptr, !rt.ptr
   return
 }
 
@@ -49,14 +49,14 @@ func.func private @grouped(%l: index) {
   %o = rt.weight @o[%l]
   %t = rt.rows token
   // CHECK-NOT: rt.ahead
-  // CHECK: rt.launch open @k_q
-  rt.launch open @k_q grid(%t) args(%x, %q, %y) : !rt.ptr, !rt.ptr, !rt.ptr
+  // CHECK: rt.launch open @linear_q
+  rt.launch open @linear_q grid(%t) args(%x, %q, %y) : !rt.ptr, !rt.ptr, !rt.ptr
   // CHECK: rt.ahead
-  // CHECK-NEXT: rt.launch open @k_o
-  rt.launch open @k_o grid(%t) args(%x, %o, %y) : !rt.ptr, !rt.ptr, !rt.ptr
+  // CHECK-NEXT: rt.launch open @linear_o
+  rt.launch open @linear_o grid(%t) args(%x, %o, %y) : !rt.ptr, !rt.ptr, !rt.ptr
   // CHECK-NOT: rt.ahead
-  // CHECK: rt.launch @k_norm
-  rt.launch @k_norm grid(%t) args(%y, %x) : !rt.ptr, !rt.ptr
+  // CHECK: rt.launch @norm
+  rt.launch @norm grid(%t) args(%y, %x) : !rt.ptr, !rt.ptr
   return
 }
 
@@ -94,8 +94,8 @@ func.func @step() {
   // CHECK: %[[Q:.*]] = rt.weight @q[%[[FIRST]]]
   // CHECK: %[[F:.*]], %[[E:.*]] = rt.share %[[Q]]
   // CHECK: rt.ahead %[[F]], %[[E]]
-  // CHECK-NEXT: rt.launch @k_head
-  rt.launch @k_head grid(%g) args(%x, %w, %logits) : !rt.ptr, !rt.ptr, !rt.ptr
+  // CHECK-NEXT: rt.launch @linear_head
+  rt.launch @linear_head grid(%g) args(%x, %w, %logits) : !rt.ptr, !rt.ptr, !rt.ptr
   rt.sample
   return
 }

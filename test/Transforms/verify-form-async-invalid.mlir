@@ -8,16 +8,16 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
                    dist.plan = #dist.plan<layout = "dp=1", expanded_from = -1>,
                    mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>,
                    mem.peak = 0 : i64} {
-  kern.func @k_add(%x: !x, %y: !x) -> !x
+  kern.func @add(%x: !x, %y: !x) -> !x
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
     %s = nn.add %x, %y : !x
     kern.yield %s : !x
   }
   func.func @step(%x: !x) attributes {nn.entry = "serve"} {
-    %a = kern.call @k_add(%x, %x) at [0] : (!x, !x) -> !x
+    %a = kern.call @add(%x, %x) at [0] : (!x, !x) -> !x
     %t, %y = copy.start %a at [0, 2560] : !x -> !x
     // expected-error @below {{scheduled form: 'kern.call' touches bytes [2560, 5120) of the arena while 'copy.start' has bytes [2560, 5120) of the arena; wait for its token first}}
-    %b = kern.call @k_add(%y, %y) at [5120] : (!x, !x) -> !x
+    %b = kern.call @add(%y, %y) at [5120] : (!x, !x) -> !x
     copy.wait %t
     return
   }
@@ -33,19 +33,19 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
                    dist.plan = #dist.plan<layout = "dp=1", expanded_from = -1>,
                    mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>,
                    mem.peak = 0 : i64} {
-  kern.func @k_add(%x: !x, %y: !x) -> !x
+  kern.func @add(%x: !x, %y: !x) -> !x
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
     %s = nn.add %x, %y : !x
     kern.yield %s : !x
   }
   func.func @step(%x: !x) attributes {nn.entry = "serve"} {
-    %a = kern.call @k_add(%x, %x) at [0] : (!x, !x) -> !x
+    %a = kern.call @add(%x, %x) at [0] : (!x, !x) -> !x
     %t, %y = copy.start %a at [0, 2560] : !x -> !x
-    %b = kern.call @k_add(%a, %a) at [5120] : (!x, !x) -> !x
+    %b = kern.call @add(%a, %a) at [5120] : (!x, !x) -> !x
     // expected-error @below {{'kern.call' touches bytes [1280, 3840) of the arena while 'copy.start' has bytes [0, 2560) of the arena}}
-    %c = kern.call @k_add(%b, %b) at [1280] : (!x, !x) -> !x
+    %c = kern.call @add(%b, %b) at [1280] : (!x, !x) -> !x
     copy.wait %t
-    %d = kern.call @k_add(%y, %y) at [0] : (!x, !x) -> !x
+    %d = kern.call @add(%y, %y) at [0] : (!x, !x) -> !x
     return
   }
 }
@@ -60,13 +60,13 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
                    dist.plan = #dist.plan<layout = "dp=1", expanded_from = -1>,
                    mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>,
                    mem.peak = 0 : i64} {
-  kern.func @k_add(%x: !x, %y: !x) -> !x
+  kern.func @add(%x: !x, %y: !x) -> !x
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
     %s = nn.add %x, %y : !x
     kern.yield %s : !x
   }
   func.func @step(%x: !x, %if: i1) attributes {nn.entry = "serve"} {
-    %a = kern.call @k_add(%x, %x) at [0] : (!x, !x) -> !x
+    %a = kern.call @add(%x, %x) at [0] : (!x, !x) -> !x
     // expected-error @below {{scheduled form: nothing that is sure to run waits for 'copy.start'; take its token in the region of the start}}
     %t, %y = copy.start %a at [0, 2560] : !x -> !x
     scf.if %if {
@@ -86,17 +86,17 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
                    dist.plan = #dist.plan<layout = "dp=1", expanded_from = -1>,
                    mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>,
                    mem.peak = 0 : i64} {
-  kern.func @k_add(%x: !x, %y: !x) -> !x
+  kern.func @add(%x: !x, %y: !x) -> !x
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
     %s = nn.add %x, %y : !x
     kern.yield %s : !x
   }
   func.func @step(%x: !x, %n: index, %one: index) attributes {nn.entry = "serve"} {
-    %a = kern.call @k_add(%x, %x) at [0] : (!x, !x) -> !x
+    %a = kern.call @add(%x, %x) at [0] : (!x, !x) -> !x
     %t, %y = copy.start %a at [0, 2560] : !x -> !x
     %last = scf.for %l = %one to %n step %one iter_args(%before = %t) -> (!copy.token) {
       // expected-error @below {{'kern.call' touches bytes [5120, 7680) of the arena while 'copy.start' has bytes [5120, 7680) of the arena}}
-      %b = kern.call @k_add(%x, %x) at [5120] : (!x, !x) -> !x
+      %b = kern.call @add(%x, %x) at [5120] : (!x, !x) -> !x
       copy.wait %before
       %next, %z = copy.start %a at [0, 5120] : !x -> !x
       scf.yield %next : !copy.token
@@ -116,7 +116,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
                    dist.plan = #dist.plan<layout = "dp=1", expanded_from = -1>,
                    mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>,
                    mem.peak = 0 : i64} {
-  kern.func @k_add(%x: !x, %y: !x) -> !x
+  kern.func @add(%x: !x, %y: !x) -> !x
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
     %s = nn.add %x, %y : !x
     kern.yield %s : !x
@@ -125,7 +125,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
     %a = builtin.unrealized_conversion_cast to !x
     %t, %y = copy.start %x at [0, 2560] : !x -> !x
     // expected-error @below {{'kern.call' touches a value without an offset while 'copy.start' has bytes [2560, 5120) of the arena}}
-    %b = kern.call @k_add(%a, %a) at [5120] : (!x, !x) -> !x
+    %b = kern.call @add(%a, %a) at [5120] : (!x, !x) -> !x
     copy.wait %t
     return
   }
@@ -141,16 +141,16 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
                    dist.plan = #dist.plan<layout = "dp=1", expanded_from = -1>,
                    mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>,
                    mem.peak = 0 : i64} {
-  kern.func @k_add(%x: !x, %y: !x) -> !x
+  kern.func @add(%x: !x, %y: !x) -> !x
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
     %s = nn.add %x, %y : !x
     kern.yield %s : !x
   }
   func.func @step(%x: !x, %n: index, %one: index) attributes {nn.entry = "serve"} {
     %r = scf.for %l = %one to %n step %one iter_args(%i = %x) -> (!x) {
-      %a = kern.call open @k_add(%x, %x) at [0] : (!x, !x) -> !x
-      // expected-error @below {{touches bytes [1280, 3840) of the arena while others have bytes [0, 2560) of the arena in an open call of @k_add}}
-      %b = kern.call @k_add(%x, %x) at [1280] : (!x, !x) -> !x
+      %a = kern.call open @add(%x, %x) at [0] : (!x, !x) -> !x
+      // expected-error @below {{touches bytes [1280, 3840) of the arena while others have bytes [0, 2560) of the arena in an open call of @add}}
+      %b = kern.call @add(%x, %x) at [1280] : (!x, !x) -> !x
       scf.yield %i : !x
     }
     return
@@ -167,7 +167,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
                    dist.plan = #dist.plan<layout = "dp=1", expanded_from = -1>,
                    mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>,
                    mem.peak = 0 : i64} {
-  kern.func @k_add(%x: !x, %y: !x) -> !x
+  kern.func @add(%x: !x, %y: !x) -> !x
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
     %s = nn.add %x, %y : !x
     kern.yield %s : !x
@@ -189,15 +189,15 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
                    dist.plan = #dist.plan<layout = "dp=1", expanded_from = -1>,
                    mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>,
                    mem.peak = 0 : i64} {
-  kern.func @k_add(%x: !x, %y: !x) -> !x
+  kern.func @add(%x: !x, %y: !x) -> !x
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
     %s = nn.add %x, %y : !x
     kern.yield %s : !x
   }
   func.func @step(%x: !x, %n: index, %one: index) attributes {nn.entry = "serve"} {
-    %a = kern.call @k_add(%x, %x) at [0] : (!x, !x) -> !x
+    %a = kern.call @add(%x, %x) at [0] : (!x, !x) -> !x
     %r = scf.for %l = %one to %n step %one iter_args(%i = %a) -> (!x) {
-      %b = kern.call @k_add(%i, %i) at [2560] : (!x, !x) -> !x
+      %b = kern.call @add(%i, %i) at [2560] : (!x, !x) -> !x
       // expected-error @below {{scheduled form: hands on bytes [2560, 5120) of the arena, but 'scf.for' takes bytes [0, 2560) of the arena; one place has to be both}}
       scf.yield %b : !x
     }
@@ -215,19 +215,19 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
                    dist.plan = #dist.plan<layout = "dp=1", expanded_from = -1>,
                    mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>,
                    mem.peak = 0 : i64} {
-  kern.func @k_add(%x: !x, %y: !x) -> !x
+  kern.func @add(%x: !x, %y: !x) -> !x
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
     %s = nn.add %x, %y : !x
     kern.yield %s : !x
   }
   func.func private @layer(%l: index, %x: !x, %b: !nn.batch) -> !x attributes {mem.argument = 5120 : i64} {
-    %a = kern.call @k_add(%x, %x) at [2560] : (!x, !x) -> !x
-    %y = kern.call @k_add(%x, %a) at [5120] : (!x, !x) -> !x
+    %a = kern.call @add(%x, %x) at [2560] : (!x, !x) -> !x
+    %y = kern.call @add(%x, %a) at [5120] : (!x, !x) -> !x
     return %y : !x
   }
   func.func @step(%x: !x, %b: !nn.batch) attributes {nn.entry = "serve"} {
-    %a = kern.call @k_add(%x, %x) at [0] : (!x, !x) -> !x
-    %c = kern.call @k_add(%x, %x) at [5120] : (!x, !x) -> !x
+    %a = kern.call @add(%x, %x) at [0] : (!x, !x) -> !x
+    %c = kern.call @add(%x, %x) at [5120] : (!x, !x) -> !x
     %t, %y = copy.start %a at [0, 2560] : !x -> !x
     // expected-error @below {{'nn.layers' touches bytes [2560, 5120) of the arena while 'copy.start' has bytes [2560, 5120) of the arena}}
     %z = nn.layers %c, %b [@layer[0 to 2]] : !x

@@ -8,15 +8,15 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
                    dist.plan = #dist.plan<layout = "dp=1", expanded_from = -1>,
                    mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>,
                    mem.peak = 0 : i64} {
-  kern.func @k_linear(%x: !x, %w: tensor<64x64xf32>) -> !x
+  kern.func @linear(%x: !x, %w: tensor<64x64xf32>) -> !x
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 64, head_tile = 1, value_parts = 1> {
     %a = nn.linear %x, %w : tensor<64x64xf32> order tree<1> : !x -> !x
     kern.yield %a : !x
   }
   func.func @step(%x: !x, %w: tensor<64x64xf32>) attributes {nn.entry = "serve"} {
-    %a = kern.call open @k_linear(%x, %w) at [0] : (!x, tensor<64x64xf32>) -> !x
-    // expected-error @below {{scheduled form: touches bytes [0, 2560) of the arena while others have bytes [0, 2560) of the arena in an open call of @k_linear; workers must meet between the two, as group-launches leaves it}}
-    %b = kern.call @k_linear(%a, %w) at [2560] : (!x, tensor<64x64xf32>) -> !x
+    %a = kern.call open @linear(%x, %w) at [0] : (!x, tensor<64x64xf32>) -> !x
+    // expected-error @below {{scheduled form: touches bytes [0, 2560) of the arena while others have bytes [0, 2560) of the arena in an open call of @linear; workers must meet between the two, as group-launches leaves it}}
+    %b = kern.call @linear(%a, %w) at [2560] : (!x, tensor<64x64xf32>) -> !x
     return
   }
 }
@@ -31,17 +31,17 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
                    dist.plan = #dist.plan<layout = "dp=1", expanded_from = -1>,
                    mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>,
                    mem.peak = 0 : i64} {
-  kern.func @k_linear(%x: !x, %w: tensor<64x64xf32>) -> !x
+  kern.func @linear(%x: !x, %w: tensor<64x64xf32>) -> !x
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 64, head_tile = 1, value_parts = 1> {
     %a = nn.linear %x, %w : tensor<64x64xf32> order tree<1> : !x -> !x
     kern.yield %a : !x
   }
   func.func @step(%x: !x, %w: tensor<64x64xf32>) attributes {nn.entry = "serve"} {
-    %a = kern.call @k_linear(%x, %w) at [0] : (!x, tensor<64x64xf32>) -> !x
-    %b = kern.call open @k_linear(%a, %w) at [2560] : (!x, tensor<64x64xf32>) -> !x
-    %c = kern.call open @k_linear(%x, %w) at [5120] : (!x, tensor<64x64xf32>) -> !x
-    // expected-error @below {{touches bytes [2496, 5056) of the arena while others have bytes [0, 2560) of the arena in an open call of @k_linear}}
-    %d = kern.call @k_linear(%x, %w) at [2496] : (!x, tensor<64x64xf32>) -> !x
+    %a = kern.call @linear(%x, %w) at [0] : (!x, tensor<64x64xf32>) -> !x
+    %b = kern.call open @linear(%a, %w) at [2560] : (!x, tensor<64x64xf32>) -> !x
+    %c = kern.call open @linear(%x, %w) at [5120] : (!x, tensor<64x64xf32>) -> !x
+    // expected-error @below {{touches bytes [2496, 5056) of the arena while others have bytes [0, 2560) of the arena in an open call of @linear}}
+    %d = kern.call @linear(%x, %w) at [2496] : (!x, tensor<64x64xf32>) -> !x
     return
   }
 }
@@ -56,21 +56,21 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
                    dist.plan = #dist.plan<layout = "dp=1", expanded_from = -1>,
                    mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>,
                    mem.peak = 0 : i64} {
-  kern.func @k_add(%x: !x, %y: !x) -> !x
+  kern.func @add(%x: !x, %y: !x) -> !x
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
     %s = nn.add %x, %y : !x
     kern.yield %s : !x
   }
-  kern.func @k_linear(%x: !x, %w: tensor<64x64xf32>) -> !x
+  kern.func @linear(%x: !x, %w: tensor<64x64xf32>) -> !x
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 64, head_tile = 1, value_parts = 1> {
     %a = nn.linear %x, %w : tensor<64x64xf32> order tree<1> : !x -> !x
     kern.yield %a : !x
   }
   func.func @step(%x: !x, %w: tensor<64x64xf32>) attributes {nn.entry = "serve"} {
-    %a = kern.call open @k_add(%x, %x) at [0] : (!x, !x) -> !x
-    %b = kern.call open @k_add(%a, %x) at [2560] : (!x, !x) -> !x
-    // expected-error @below {{touches bytes [2560, 5120) of the arena while others have bytes [2560, 5120) of the arena in an open call of @k_add}}
-    %c = kern.call @k_linear(%b, %w) at [5120] : (!x, tensor<64x64xf32>) -> !x
+    %a = kern.call open @add(%x, %x) at [0] : (!x, !x) -> !x
+    %b = kern.call open @add(%a, %x) at [2560] : (!x, !x) -> !x
+    // expected-error @below {{touches bytes [2560, 5120) of the arena while others have bytes [2560, 5120) of the arena in an open call of @add}}
+    %c = kern.call @linear(%b, %w) at [5120] : (!x, tensor<64x64xf32>) -> !x
     return
   }
 }
@@ -86,15 +86,15 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
                    dist.plan = #dist.plan<layout = "dp=1", expanded_from = -1>,
                    mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>,
                    mem.peak = 0 : i64} {
-  kern.func @k_head(%v: !v, %w: tensor<100x64xf32>) -> !logits
+  kern.func @linear_head(%v: !v, %w: tensor<100x64xf32>) -> !logits
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 64, head_tile = 1, value_parts = 1> {
     %a = nn.linear %v, %w : tensor<100x64xf32> order tree<1> : !v -> !logits
     kern.yield %a : !logits
   }
   func.func @step(%v: !v, %w: tensor<100x64xf32>, %b: !nn.batch) attributes {nn.entry = "serve"} {
-    %0 = kern.call open @k_head(%v, %w) at [0] : (!v, tensor<100x64xf32>) -> !logits
-    // expected-error @below {{touches the step's logits while others have the step's logits in an open call of @k_head}}
-    %1 = kern.call @k_head(%v, %w) at [0] : (!v, tensor<100x64xf32>) -> !logits
+    %0 = kern.call open @linear_head(%v, %w) at [0] : (!v, tensor<100x64xf32>) -> !logits
+    // expected-error @below {{touches the step's logits while others have the step's logits in an open call of @linear_head}}
+    %1 = kern.call @linear_head(%v, %w) at [0] : (!v, tensor<100x64xf32>) -> !logits
     nn.sample %0, %b : !logits
     nn.sample %1, %b : !logits
     return
@@ -111,15 +111,15 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
                    dist.plan = #dist.plan<layout = "dp=1", expanded_from = -1>,
                    mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>,
                    mem.peak = 0 : i64} {
-  kern.func @k_observe(%x: !x, %b: !nn.batch)
+  kern.func @observe(%x: !x, %b: !nn.batch)
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
     nn.observe %x, %b embed : !x
     kern.yield
   }
   func.func @step(%x: !x, %b: !nn.batch) attributes {nn.entry = "serve"} {
-    kern.call open @k_observe(%x, %b) at [] : (!x, !nn.batch) -> ()
-    // expected-error @below {{touches the cache, a capture or partials that others have in an open call of @k_observe}}
-    kern.call @k_observe(%x, %b) at [] : (!x, !nn.batch) -> ()
+    kern.call open @observe(%x, %b) at [] : (!x, !nn.batch) -> ()
+    // expected-error @below {{touches the cache, a capture or partials that others have in an open call of @observe}}
+    kern.call @observe(%x, %b) at [] : (!x, !nn.batch) -> ()
     return
   }
 }
@@ -134,20 +134,20 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
                    dist.plan = #dist.plan<layout = "dp=1", expanded_from = -1>,
                    mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>,
                    mem.peak = 0 : i64} {
-  kern.func @k_add(%x: !x, %y: !x) -> !x
+  kern.func @add(%x: !x, %y: !x) -> !x
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
     %s = nn.add %x, %y : !x
     kern.yield %s : !x
   }
   func.func private @layer(%l: index, %x: !x, %b: !nn.batch) -> !x attributes {mem.argument = 0 : i64} {
-    %y = kern.call @k_add(%x, %x) at [0] : (!x, !x) -> !x
+    %y = kern.call @add(%x, %x) at [0] : (!x, !x) -> !x
     return %y : !x
   }
   func.func @step(%x: !x, %b: !nn.batch) attributes {nn.entry = "serve"} {
     // expected-error @below {{scheduled form: the call is open, and 'nn.layers' follows; workers must meet first, as group-launches leaves it}}
-    %a = kern.call open @k_add(%x, %x) at [0] : (!x, !x) -> !x
+    %a = kern.call open @add(%x, %x) at [0] : (!x, !x) -> !x
     %y = nn.layers %a, %b [@layer[0 to 2]] : !x
-    %z = kern.call @k_add(%y, %y) at [2560] : (!x, !x) -> !x
+    %z = kern.call @add(%y, %y) at [2560] : (!x, !x) -> !x
     return
   }
 }
@@ -162,14 +162,14 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
                    dist.plan = #dist.plan<layout = "dp=1", expanded_from = -1>,
                    mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>,
                    mem.peak = 0 : i64} {
-  kern.func @k_add(%x: !x, %y: !x) -> !x
+  kern.func @add(%x: !x, %y: !x) -> !x
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
     %s = nn.add %x, %y : !x
     kern.yield %s : !x
   }
   func.func @step(%x: !x) attributes {nn.entry = "serve"} {
-    %a = kern.call open @k_add(%x, %x) at [0] : (!x, !x) -> !x
-    %b = kern.call @k_add(%a, %x) at [2560] : (!x, !x) -> !x
+    %a = kern.call open @add(%x, %x) at [0] : (!x, !x) -> !x
+    %b = kern.call @add(%a, %x) at [2560] : (!x, !x) -> !x
     return
   }
 }

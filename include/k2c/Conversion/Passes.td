@@ -11,8 +11,8 @@ def EmitKernels : Pass<"emit-kernels", "::mlir::ModuleOp"> {
     function. Kernels of one description share their code.
 
     ```mlir
-    kern.func @k_add(%x: !x, %y: !x) -> !x tile<...> {                               // before
-    kern.func @k_add(...                                                             // after
+    kern.func @add(%x: !x, %y: !x) -> !x tile<...> {                               // before
+    kern.func @add(...                                                             // after
     module @k2c_9a3f.code {
       llvm.func @k2c_9a3f(%worker: !llvm.ptr, %args: !llvm.ptr) -> i32 ...
     ```
@@ -29,13 +29,13 @@ def LowerToRt : Pass<"lower-to-rt", "::mlir::ModuleOp"> {
     of kernels stays where it is.
 
     ```mlir
-    %k = kern.call @k_kw(%x, @kw[%l]) at [2560] : (!x) -> !h                         // before
+    %k = kern.call @linear_kw(%x, @kw[%l]) at [2560] : (!x) -> !h                         // before
     %p0 = rt.arena 0                                                                 // after
     %kw = rt.weight @kw.panels[%l]
     %p1 = rt.arena 2560
     %rows = rt.rows token
     %grid = rt.grid %rows slots 1 rows_per_item 8 items ...
-    rt.launch @k_kw grid(%grid) args(%p0, %kw, %p1) : !rt.ptr, !rt.ptr, !rt.ptr
+    rt.launch @linear_kw grid(%grid) args(%p0, %kw, %p1) : !rt.ptr, !rt.ptr, !rt.ptr
     ```
   }];
   let dependentDialects = ["::k2c::rt::RtDialect", "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect",

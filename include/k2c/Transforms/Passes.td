@@ -111,7 +111,7 @@ def FormKernels : Pass<"form-kernels", "::mlir::ModuleOp"> {
     %h = nn.rms_norm %x, @ln[%l] eps 1.0e-06 : !x                                    // before
     %g = nn.linear %h, @gu[%l] order tree<1> : !x -> !g
     %a = nn.gated_act %g act silu : !g -> !a
-    %a = kern.call @k_gu(%x, @ln[%l], @gu[%l]) ...                                   // after
+    %a = kern.call @linear_gu(%x, @ln[%l], @gu[%l]) ...                                   // after
     ```
   }];
   let dependentDialects = ["::k2c::kern::KernDialect"];
@@ -125,8 +125,8 @@ def ChooseTiles : Pass<"choose-tiles", "::mlir::ModuleOp"> {
     that cores would idle is split by the partials of its sequences.
 
     ```mlir
-    kern.func @k_a(%x: !x, %w: tensor<1536x2048xf32>) -> !a {                        // before
-    kern.func @k_a(...) -> ... tile<avx512, lanes = 16, mr = 14, nr = 2, ...> {      // after
+    kern.func @linear_a(%x: !x, %w: tensor<1536x2048xf32>) -> !a {                        // before
+    kern.func @linear_a(...) -> ... tile<avx512, lanes = 16, mr = 14, nr = 2, ...> {      // after
     ```
   }];
   let dependentDialects = ["::k2c::kern::KernDialect"];
@@ -140,14 +140,14 @@ def GroupLaunches : Pass<"group-launches", "::mlir::ModuleOp"> {
     levels, and all but the last are `open`. No schedule has fewer groups than the longest chain has levels.
 
     ```mlir
-    %q = kern.call @k_linear(%n, %w) : (!x, tensor<64x64xf32>) -> !x                 // before
-    %r = kern.call @k_linear(%q, %w) : (!x, tensor<64x64xf32>) -> !x
-    %kv = kern.call @k_linear(%n, %w) : (!x, tensor<64x64xf32>) -> !x
-    %late = kern.call @k_linear(%n, %w) : (!x, tensor<64x64xf32>) -> !x
-    %q = kern.call open @k_linear(%n, %w) ...                                        // after: two groups
-    %kv = kern.call open @k_linear(%n, %w) ...
-    %late = kern.call @k_linear(%n, %w) ...
-    %r = kern.call @k_linear(%q, %w) ...
+    %q = kern.call @linear(%n, %w) : (!x, tensor<64x64xf32>) -> !x                 // before
+    %r = kern.call @linear(%q, %w) : (!x, tensor<64x64xf32>) -> !x
+    %kv = kern.call @linear(%n, %w) : (!x, tensor<64x64xf32>) -> !x
+    %late = kern.call @linear(%n, %w) : (!x, tensor<64x64xf32>) -> !x
+    %q = kern.call open @linear(%n, %w) ...                                        // after: two groups
+    %kv = kern.call open @linear(%n, %w) ...
+    %late = kern.call @linear(%n, %w) ...
+    %r = kern.call @linear(%q, %w) ...
     ```
   }];
   let dependentDialects = ["::k2c::kern::KernDialect"];
@@ -164,13 +164,13 @@ def AssignMemory : Pass<"assign-memory", "::mlir::ModuleOp"> {
     certificate.
 
     ```mlir
-    %a = kern.call @k_embed(%b, @embed) : ...                                        // before
-    %s = kern.call @k_add(%a, %a) : ...
-    %c = kern.call @k_add(%s, %s) : ...
+    %a = kern.call @embedding(%b, @embed) : ...                                        // before
+    %s = kern.call @add(%a, %a) : ...
+    %c = kern.call @add(%s, %s) : ...
     module attributes {mem.peak = 5120 : i64, ...} {                                 // after
-    %a = kern.call @k_embed(%b, @embed) at [0] ...
-    %s = kern.call @k_add(%a, %a) at [2560] ...
-    %c = kern.call @k_add(%s, %s) at [0] ...
+    %a = kern.call @embedding(%b, @embed) at [0] ...
+    %s = kern.call @add(%a, %a) at [2560] ...
+    %c = kern.call @add(%s, %s) at [0] ...
     ```
   }];
   let dependentDialects = ["::k2c::kern::KernDialect"];
@@ -216,12 +216,12 @@ def ReadAhead : Pass<"read-ahead", "::mlir::ModuleOp"> {
     nobody waits before. Which experts a grouped linear reads is known too late: those launches are passed over.
 
     ```mlir
-    rt.launch @k_q grid(%g) args(%x, %q, %y) : !rt.ptr, !rt.ptr, !rt.ptr             // before
+    rt.launch @linear_q grid(%g) args(%x, %q, %y) : !rt.ptr, !rt.ptr, !rt.ptr             // before
     %o = rt.weight @o[%l]                                                            // after
     %grid = rt.grid %t slots 1 rows_per_item 64 items 2
     %from, %end = rt.share %o grid(%grid) items 2 bytes 2048 most 4096
     rt.ahead %from, %end
-    rt.launch @k_q ...
+    rt.launch @linear_q ...
     ```
   }];
   let dependentDialects = ["::k2c::rt::RtDialect", "::mlir::arith::ArithDialect"];

@@ -9,8 +9,8 @@ nn.weights @ln "model.layers.{layer}.ln.weight" over (layer = 0 to 3) : tensor<6
 nn.weights @qa "model.layers.{layer}.qa.weight" over (layer = 0 to 3) : tensor<48x64xbf16>
 nn.weights @one "one.weight" : tensor<48x64xbf16>
 
-// CHECK: kern.func @k_qa(%[[X:.*]]: tensor<?x64xf32, #tok>, %[[LN:.*]]: tensor<64xf32>, %[[W:.*]]: tensor<48x64xbf16>) -> tensor<?x48xf32, #tok> tile<avx512, lanes = 16, mr = 14, nr = 2, prefetch = 16, rows_block = 256, head_tile = 1, value_parts = 1> {
-kern.func @k_qa(%x: !x, %ln: tensor<64xf32>, %w: tensor<48x64xbf16>) -> !a
+// CHECK: kern.func @linear_qa(%[[X:.*]]: tensor<?x64xf32, #tok>, %[[LN:.*]]: tensor<64xf32>, %[[W:.*]]: tensor<48x64xbf16>) -> tensor<?x48xf32, #tok> tile<avx512, lanes = 16, mr = 14, nr = 2, prefetch = 16, rows_block = 256, head_tile = 1, value_parts = 1> {
+kern.func @linear_qa(%x: !x, %ln: tensor<64xf32>, %w: tensor<48x64xbf16>) -> !a
     tile<avx512, lanes = 16, mr = 14, nr = 2, prefetch = 16, rows_block = 256, head_tile = 1, value_parts = 1> {
   // CHECK: nn.rms_norm %[[X]], %[[LN]] : tensor<64xf32> eps
   %h = nn.rms_norm %x, %ln : tensor<64xf32> eps 1.0e-05 : !x
@@ -20,8 +20,8 @@ kern.func @k_qa(%x: !x, %ln: tensor<64xf32>, %w: tensor<48x64xbf16>) -> !a
 }
 
 // A kernel without a tile, and without results. Its arguments are called by what they are.
-// CHECK: kern.func @k_observe(%x: tensor<?x64xf32, #tok>, %b: !nn.batch) {
-kern.func @k_observe(%rows: !x, %step: !nn.batch) {
+// CHECK: kern.func @observe(%x: tensor<?x64xf32, #tok>, %b: !nn.batch) {
+kern.func @observe(%rows: !x, %step: !nn.batch) {
   nn.observe %rows, %step embed : !x
   // CHECK: kern.yield{{$}}
   kern.yield
@@ -29,13 +29,13 @@ kern.func @k_observe(%rows: !x, %step: !nn.batch) {
 
 // CHECK-LABEL: func.func @calls
 func.func @calls(%x: !x, %ln: tensor<64xf32>, %l: index, %b: !nn.batch) -> !a {
-  // CHECK: kern.call @k_qa(%{{.*}}, @ln[%{{.*}}], @qa[%{{.*}}]) at [4096] : (tensor<?x64xf32, #tok>) -> tensor<?x48xf32, #tok>
-  %0 = kern.call @k_qa(%x, @ln[%l], @qa[%l]) at [4096] : (!x) -> !a
-  // CHECK: kern.call @k_qa(%{{.*}}, %{{.*}}, @one) : (tensor<?x64xf32, #tok>, tensor<64xf32>) -> tensor<?x48xf32, #tok>
-  %1 = kern.call @k_qa(%x, %ln, @one) : (!x, tensor<64xf32>) -> !a
-  // CHECK: kern.call open @k_observe(%{{.*}}, %{{.*}}) : (tensor<?x64xf32, #tok>, !nn.batch) -> ()
-  kern.call open @k_observe(%x, %b) : (!x, !nn.batch) -> ()
-  // CHECK: kern.call @k_observe(%{{.*}}, %{{.*}}) : (tensor<?x64xf32, #tok>, !nn.batch) -> ()
-  kern.call @k_observe(%x, %b) : (!x, !nn.batch) -> ()
+  // CHECK: kern.call @linear_qa(%{{.*}}, @ln[%{{.*}}], @qa[%{{.*}}]) at [4096] : (tensor<?x64xf32, #tok>) -> tensor<?x48xf32, #tok>
+  %0 = kern.call @linear_qa(%x, @ln[%l], @qa[%l]) at [4096] : (!x) -> !a
+  // CHECK: kern.call @linear_qa(%{{.*}}, %{{.*}}, @one) : (tensor<?x64xf32, #tok>, tensor<64xf32>) -> tensor<?x48xf32, #tok>
+  %1 = kern.call @linear_qa(%x, %ln, @one) : (!x, tensor<64xf32>) -> !a
+  // CHECK: kern.call open @observe(%{{.*}}, %{{.*}}) : (tensor<?x64xf32, #tok>, !nn.batch) -> ()
+  kern.call open @observe(%x, %b) : (!x, !nn.batch) -> ()
+  // CHECK: kern.call @observe(%{{.*}}, %{{.*}}) : (tensor<?x64xf32, #tok>, !nn.batch) -> ()
+  kern.call @observe(%x, %b) : (!x, !nn.batch) -> ()
   return %0 : !a
 }

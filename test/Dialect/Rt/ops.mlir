@@ -16,10 +16,10 @@ rt.weight_slots @up.panels of @up first 18 count 1 bytes 24576
     layout #rt.panels<bf16, matrices = 8, n = 24, k = 48> experts 8 share items 1 item_bytes 3072
 // CHECK: rt.plane_table @cache.latent index 0 count 3 plane "latent" width 512 x f32 pages 64 group 0 layer_bytes 8388608
 rt.plane_table @cache.latent index 0 count 3 plane "latent" width 512 x f32 pages 64 group 0 layer_bytes 8388608
-// CHECK: rt.kernel @k_qa id 3 hash "9a3f" variants ["gemv", "tail", "large"]
-rt.kernel @k_qa id 3 hash "9a3f" variants ["gemv", "tail", "large"]
-// CHECK: rt.kernel @k_qb id 4 hash "9a40" variants ["gemv"] streams 1 items 24 bytes 6144 cost {rows = "token"}
-rt.kernel @k_qb id 4 hash "9a40" variants ["gemv"] streams 1 items 24 bytes 6144 cost {rows = "token"}
+// CHECK: rt.kernel @linear_qa id 3 hash "9a3f" variants ["gemv", "tail", "large"]
+rt.kernel @linear_qa id 3 hash "9a3f" variants ["gemv", "tail", "large"]
+// CHECK: rt.kernel @linear_qb id 4 hash "9a40" variants ["gemv"] streams 1 items 24 bytes 6144 cost {rows = "token"}
+rt.kernel @linear_qb id 4 hash "9a40" variants ["gemv"] streams 1 items 24 bytes 6144 cost {rows = "token"}
 
 // CHECK-LABEL: func.func @step
 func.func @step() {
@@ -47,10 +47,10 @@ func.func @step() {
     %w = rt.weight @qa.panels[%l]
     // CHECK: rt.plane @cache.latent[%{{.*}}]
     %p = rt.plane @cache.latent[%l]
-    // CHECK: rt.launch open @k_qb grid(%{{.*}}) args(%{{.*}}, %{{.*}}) : !rt.ptr, !rt.ptr
-    rt.launch open @k_qb grid(%g) args(%x, %w) : !rt.ptr, !rt.ptr
-    // CHECK: rt.launch @k_qa grid(%{{.*}}) args(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) : !rt.ptr, !rt.ptr, !rt.ptr, !rt.step, index, !rt.ptr
-    rt.launch @k_qa grid(%g) args(%x, %w, %p, %s, %l, %o) : !rt.ptr, !rt.ptr, !rt.ptr, !rt.step, index, !rt.ptr
+    // CHECK: rt.launch open @linear_qb grid(%{{.*}}) args(%{{.*}}, %{{.*}}) : !rt.ptr, !rt.ptr
+    rt.launch open @linear_qb grid(%g) args(%x, %w) : !rt.ptr, !rt.ptr
+    // CHECK: rt.launch @linear_qa grid(%{{.*}}) args(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) : !rt.ptr, !rt.ptr, !rt.ptr, !rt.step, index, !rt.ptr
+    rt.launch @linear_qa grid(%g) args(%x, %w, %p, %s, %l, %o) : !rt.ptr, !rt.ptr, !rt.ptr, !rt.step, index, !rt.ptr
   }
   // CHECK: rt.sample
   rt.sample
