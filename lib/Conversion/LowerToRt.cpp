@@ -92,19 +92,13 @@ void ProgramLowering::writePlaneTables() {
 DictionaryAttr costAttr(Builder &b, const KernelDesc &desc, WeightLayout weights) {
   const CostRule cost = costRule(desc, weights);
   NamedAttrList fields;
-  auto number = [&](StringRef name, double value) { fields.append(name, b.getF64FloatAttr(value)); };
   fields.append("rows", b.getStringAttr(nameOf(cost.rows)));
-  number("flops_per_row", cost.flopsPerRow);
-  number("flops_per_row_key", cost.flopsPerRowKey);
-  number("flops_per_key", cost.flopsPerKey);
-  number("fixed_bytes", cost.fixedBytes);
-  number("bytes_per_row", cost.bytesPerRow);
-  number("bytes_per_key", cost.bytesPerKey);
-  if (cost.experts > 0) {
-    number("expert_bytes", cost.expertBytes);
-    fields.append("experts", b.getI64IntegerAttr(cost.experts));
-    fields.append("top_k", b.getI64IntegerAttr(cost.topK));
-  }
+  visitNumbers(cost, /*all=*/false, [&](StringRef name, auto number) {
+    if constexpr (std::is_integral_v<decltype(number)>)
+      fields.append(name, b.getI64IntegerAttr(number));
+    else
+      fields.append(name, b.getF64FloatAttr(number));
+  });
   return fields.getDictionary(b.getContext());
 }
 

@@ -18,23 +18,12 @@ CostRule costRule(DictionaryAttr cost) {
   for (CountedRows known : {CountedRows::Token, CountedRows::Want, CountedRows::Expanded, CountedRows::Absorbed})
     if (rows == nameOf(known))
       rule.rows = known;
-  auto number = [&](StringRef name) {
-    auto value = cost.getAs<FloatAttr>(name);
-    return value ? value.getValueAsDouble() : 0;
-  };
-  auto count = [&](StringRef name) {
-    auto value = cost.getAs<IntegerAttr>(name);
-    return value ? value.getInt() : 0;
-  };
-  rule.flopsPerRow = number("flops_per_row");
-  rule.flopsPerRowKey = number("flops_per_row_key");
-  rule.flopsPerKey = number("flops_per_key");
-  rule.fixedBytes = number("fixed_bytes");
-  rule.bytesPerRow = number("bytes_per_row");
-  rule.bytesPerKey = number("bytes_per_key");
-  rule.expertBytes = number("expert_bytes");
-  rule.experts = count("experts");
-  rule.topK = count("top_k");
+  visitNumbers(rule, /*all=*/true, [&](StringRef name, auto &number) {
+    if (auto integer = cost.getAs<IntegerAttr>(name))
+      number = integer.getInt();
+    else if (auto real = cost.getAs<FloatAttr>(name))
+      number = real.getValueAsDouble();
+  });
   return rule;
 }
 

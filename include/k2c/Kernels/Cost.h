@@ -56,6 +56,22 @@ struct CostRule {
   int64_t experts = 0, topK = 0;         ///< 0: no routed experts
 };
 
+/// Calls visit(name, number) for the fields of `rule` but its rows, and for those of routed experts if it has any or
+/// `all`: how a rule is written into the IR and the manifest, and read again.
+template <class Rule, class Visit> void visitNumbers(Rule &rule, bool all, Visit visit) {
+  visit("flops_per_row", rule.flopsPerRow);
+  visit("flops_per_row_key", rule.flopsPerRowKey);
+  visit("flops_per_key", rule.flopsPerKey);
+  visit("fixed_bytes", rule.fixedBytes);
+  visit("bytes_per_row", rule.bytesPerRow);
+  visit("bytes_per_key", rule.bytesPerKey);
+  if (!all && rule.experts == 0)
+    return;
+  visit("expert_bytes", rule.expertBytes);
+  visit("experts", rule.experts);
+  visit("top_k", rule.topK);
+}
+
 /// "token", "want", "expanded", "absorbed".
 const char *nameOf(CountedRows rows);
 

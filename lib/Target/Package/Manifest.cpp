@@ -72,18 +72,8 @@ json cacheJson(const std::vector<CachePlane> &cache) {
 
 /// What a launch of the kernel computes and moves: count() of k2c/Kernels/Cost.h as the numbers of a CostRule.
 json costJson(const CostRule &cost) {
-  json text = {{"rows", nameOf(cost.rows)},
-               {"flops_per_row", cost.flopsPerRow},
-               {"flops_per_row_key", cost.flopsPerRowKey},
-               {"flops_per_key", cost.flopsPerKey},
-               {"fixed_bytes", cost.fixedBytes},
-               {"bytes_per_row", cost.bytesPerRow},
-               {"bytes_per_key", cost.bytesPerKey}};
-  if (cost.experts > 0) {
-    text["expert_bytes"] = cost.expertBytes;
-    text["experts"] = cost.experts;
-    text["top_k"] = cost.topK;
-  }
+  json text = {{"rows", nameOf(cost.rows)}};
+  visitNumbers(cost, /*all=*/false, [&](const char *name, auto number) { text[name] = number; });
   return text;
 }
 
