@@ -13,6 +13,11 @@ using namespace k2c::kern;
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Kern/KernAttributes.cpp.inc"
 
+llvm::SmallVector<mlir::FunctionOpInterface> k2c::kern::stepFunctions(mlir::ModuleOp module) {
+  auto isStep = [](mlir::FunctionOpInterface function) { return !llvm::isa<FuncOp>(function); };
+  return llvm::filter_to_vector(module.getOps<mlir::FunctionOpInterface>(), isStep);
+}
+
 void KernDialect::initialize() {
   addAttributes<
 #define GET_ATTRDEF_LIST

@@ -1,13 +1,13 @@
 //===- NnAssembly.cpp - Assembly directives shared by all dialects --------===//
 //
-// Weight references, domains, planes and layer runs, and the attributes and types whose form a tablegen format cannot
-// say.
+// Weight references, domains, planes and layers, and the attributes and types whose form a tablegen format cannot say.
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Nn/Nn.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "mlir/Interfaces/FunctionImplementation.h"
 #include <charconv>
 
 using namespace mlir;
@@ -234,6 +234,41 @@ static void printLayerRuns(OpAsmPrinter &printer, Operation *, ArrayAttr runs) {
   printer << ']';
 }
 } // namespace k2c
+
+//===----------------------------------------------------------------------===//
+// Layers
+//===----------------------------------------------------------------------===//
+
+void LayerOp::build(OpBuilder &builder, OperationState &state, StringRef name, FunctionType type) {
+  state.addAttribute(getSymNameAttrName(state.name), builder.getStringAttr(name));
+  state.addAttribute(getFunctionTypeAttrName(state.name), TypeAttr::get(type));
+  Block &body = state.addRegion()->emplaceBlock();
+  body.addArguments(type.getInputs(), SmallVector<Location>(type.getNumInputs(), state.location));
+}
+
+ParseResult LayerOp::parse(OpAsmParser &parser, OperationState &state) {
+  auto typeOf = [](Builder &builder, ArrayRef<Type> inputs, ArrayRef<Type> results,
+                   function_interface_impl::VariadicFlag,
+                   std::string &) { return builder.getFunctionType(inputs, results); };
+  return function_interface_impl::parseFunctionOp(parser, state, /*allowVariadic=*/false,
+                                                  getFunctionTypeAttrName(state.name), typeOf,
+                                                  getArgAttrsAttrName(state.name), getResAttrsAttrName(state.name));
+}
+
+void LayerOp::print(OpAsmPrinter &printer) {
+  function_interface_impl::printFunctionOp(printer, *this, /*isVariadic=*/false, getFunctionTypeAttrName(),
+                                           getArgAttrsAttrName(), getResAttrsAttrName());
+}
+
+void LayerOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn set) {
+  for (BlockArgument argument : region.getArguments()) {
+    Type type = argument.getType();
+    if (auto named = dyn_cast<OpAsmTypeInterface>(type))
+      named.getAsmName([&](StringRef name) { set(argument, name); });
+    else
+      set(argument, type.isIndex() ? "layer" : argument.getArgNumber() <= getResultTypes().size() ? "x" : "read");
+  }
+}
 
 //===----------------------------------------------------------------------===//
 // Attributes and types

@@ -7,7 +7,6 @@
 #include "dialects/VerifyAttributes.h"
 
 #include "mlir/IR/BuiltinOps.h"
-#include "mlir/Interfaces/FunctionInterfaces.h"
 
 using namespace mlir;
 using namespace k2c::nn;
@@ -52,8 +51,8 @@ LogicalResult NnDialect::verifyOperationAttribute(Operation *op, NamedAttribute 
   if (name == numericsAttrName)
     return expectAttribute(op, attribute, isa<ModuleOp>(op) && isa<NumericsAttr>(value), "#nn.numerics on a module");
   if (name == entryAttrName)
-    return expectAttribute(op, attribute, isa<FunctionOpInterface>(op) && isa<StringAttr>(value),
-                           "a name on a function");
+    return expectAttribute(op, attribute, isa<FunctionOpInterface>(op) && !isa<LayerOp>(op) && isa<StringAttr>(value),
+                           "a name on a function that is no layer");
   return refuseAttribute(op, attribute);
 }
 

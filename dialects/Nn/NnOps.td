@@ -1,6 +1,7 @@
 //===- NnOps.td - Operations of the nn dialect ----------------------------===//
 //
-// Symbols (weights, tables, pools) are in NnSymbols.td, attention and state in NnState.td.
+// Symbols (weights, tables, pools) are in NnSymbols.td, layers and their lists in NnLayers.td, attention and state in
+// NnState.td.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_DIALECTS_NN_OPS
@@ -203,31 +204,7 @@ def Nn_WantRowsOp : Nn_Op<"want_rows", [], [Pure]> {
   let changesRows = 1;
 }
 
-def Nn_LayersOp : Nn_Op<"layers", [],
-                        [AllTypesMatch<["input", "result"]>, SymbolUserOpInterface, Nn_SharedPlaceOp],
-                        /*inKernel=*/0> {
-  let summary = "Run layer functions over their indices";
-  let description = [{
-    Calls each run's functions for its layer indices in turn: x = f(layer, x, batch). A list of runs keeps the module's
-    size independent of the number of layers; dense-first and alternating models are data.
-
-    ```mlir
-    %1 = nn.layers %0, %b [@dense_layer[0 to 1], @moe_layer[1 to 3]] : !x
-    %t = nn.layers %1, %b [@dense_layer[0 to 1], (@moe_layer, @moe_layer, @dense_layer)[1 to 9]] : !x
-    ```
-    [C2] runs are not empty and ascend without a gap. [C3] each function has the type (index, X, !nn.batch) -> X.
-  }];
-  let names = ["x"];
-  let arguments = (ins Nn_Rows:$input, Nn_Batch:$batch, TypedArrayAttrBase<Nn_LayerRunAttr, "layer runs">:$runs);
-  let results = (outs Nn_Rows:$result);
-  let assemblyFormat = "$input `,` $batch custom<LayerRuns>($runs) attr-dict `:` type($result)";
-  let methods = "::llvm::LogicalResult verifySymbolUses(::mlir::SymbolTableCollection &tables);\n"
-                "/// Of all runs, in their order; a function may occur several times.\n"
-                "::llvm::SmallVector<::mlir::FlatSymbolRefAttr> getCallees();\n"
-                "::llvm::SmallVector<std::pair<::mlir::Value, ::mlir::Value>> getSharedPlaces() {"
-                " return {{getResult(), getInput()}}; }\n";
-}
-
+include "dialects/Nn/NnLayers.td"
 include "dialects/Nn/NnState.td"
 
 #endif

@@ -5,8 +5,6 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/Nn/NnVerify.h"
 
-#include "mlir/Interfaces/FunctionInterfaces.h"
-
 using namespace mlir;
 using namespace k2c::nn;
 
@@ -111,8 +109,28 @@ LogicalResult WantRowsOp::verify() {
 }
 
 //===----------------------------------------------------------------------===//
-// layers
+// layer, layers
 //===----------------------------------------------------------------------===//
+
+/// [C1] of layer.
+LogicalResult LayerOp::verify() {
+  ArrayRef<Type> inputs = getArgumentTypes(), results = getResultTypes();
+  auto isRows = [](Type type) { return rowsOf(type) != nullptr; };
+  const bool takesStep = inputs.size() > 2 && inputs.front().isIndex() && isa<BatchType>(inputs.back()) &&
+                         llvm::all_of(inputs.drop_front().drop_back(), isRows);
+  if (takesStep && !results.empty() && inputs.drop_front().drop_back().take_front(results.size()) == results)
+    return success();
+  return emitOpError("[C1] expects the type (index, carried rows, rows that it reads, !nn.batch) -> carried rows, got ")
+         << getFunctionType();
+}
+
+/// [C2] of layer.
+LogicalResult LayerOp::verifyRegions() {
+  TypeRange yielded = getBody().front().getTerminator()->getOperandTypes();
+  if (yielded != TypeRange(getResultTypes()))
+    return emitOpError("[C2] expects the yield to have types (") << getResultTypes() << "), got (" << yielded << ')';
+  return success();
+}
 
 /// [C2] of layers.
 LogicalResult LayersOp::verify() {
@@ -136,15 +154,13 @@ SmallVector<FlatSymbolRefAttr> LayersOp::getCallees() {
 /// [C3] of layers.
 LogicalResult LayersOp::verifySymbolUses(SymbolTableCollection &tables) {
   Type x = getInput().getType();
-  SmallVector<Type> inputs{IndexType::get(getContext()), x, getBatch().getType()};
+  auto type = FunctionType::get(getContext(), {IndexType::get(getContext()), x, getBatch().getType()}, x);
   for (FlatSymbolRefAttr callee : getCallees()) {
-    auto function = tables.lookupNearestSymbolFrom<FunctionOpInterface>(*this, callee);
-    if (!function)
-      return emitOpError("[C3] expects ") << callee << " to be a function";
-    if (function.getArgumentTypes() != ArrayRef<Type>(inputs) || function.getResultTypes() != ArrayRef<Type>(x))
-      return emitOpError("[C3] expects ")
-             << callee << " of type " << FunctionType::get(getContext(), inputs, x) << ", got "
-             << FunctionType::get(getContext(), function.getArgumentTypes(), function.getResultTypes());
+    auto layer = tables.lookupNearestSymbolFrom<LayerOp>(*this, callee);
+    if (!layer)
+      return emitOpError("[C3] expects ") << callee << " to be an nn.layer";
+    if (layer.getFunctionType() != type)
+      return emitOpError("[C3] expects ") << callee << " of type " << type << ", got " << layer.getFunctionType();
   }
   return success();
 }

@@ -20,6 +20,7 @@
 #include "k2c/Kernels/LayoutAttr.h"
 #include "k2c/Kernels/TileAttr.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -255,16 +256,16 @@ void FunctionLowering::lowerLayers(OpBuilder &b, nn::LayersOp op) {
     lowerRun(b, op.getLoc(), run);
 }
 
-LogicalResult FunctionLowering::lower(OpBuilder &b, func::FuncOp function) {
-  bool isStep = nn::isEntry(function);
+LogicalResult FunctionLowering::lower(OpBuilder &b, FunctionOpInterface function) {
+  const bool isLayer = isa<nn::LayerOp>(function);
   SmallVector<Type> inputs;
-  if (!isStep)
+  if (isLayer)
     inputs.push_back(b.getIndexType());
-  auto lowered = func::FuncOp::create(b, function.getLoc(), function.getSymName(), b.getFunctionType(inputs, {}));
-  if (!isStep)
+  auto lowered = func::FuncOp::create(b, function.getLoc(), function.getName(), b.getFunctionType(inputs, {}));
+  if (isLayer)
     lowered.setPrivate();
   OpBuilder body = OpBuilder::atBlockEnd(lowered.addEntryBlock());
-  layer = isStep ? Value() : lowered.getArgument(0);
+  layer = isLayer ? Value(lowered.getArgument(0)) : Value();
   ordinals.clear();
   for (Operation &op : function.front()) {
     LogicalResult done =
@@ -272,7 +273,8 @@ LogicalResult FunctionLowering::lower(OpBuilder &b, func::FuncOp function) {
             .Case([&](kern::CallOp call) { return lowerCall(body, call); })
             .Case([&](nn::LayersOp layers) { return lowerLayers(body, layers), success(); })
             .Case([&](nn::SampleOp sample) { return rt::SampleOp::create(body, op.getLoc()), success(); })
-            .Case([&](func::ReturnOp) { return func::ReturnOp::create(body, op.getLoc()), success(); })
+            .Case<func::ReturnOp, nn::YieldOp>(
+                [&](Operation *) { return func::ReturnOp::create(body, op.getLoc()), success(); })
             .Case([&](mla::MergeFormsOp) { return success(); })
             .Default([](Operation *other) { return other->emitOpError("has no runtime form"); });
     if (failed(done))

@@ -6,7 +6,6 @@
 #include "dialects/Rt/Rt.h"
 #include "k2c/Kernels/Describe.h"
 #include "k2c/Kernels/TileConfig.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/DenseMap.h"
@@ -21,8 +20,8 @@ class FunctionLowering {
 public:
   FunctionLowering(mlir::ModuleOp scheduled, KernelDescriptions &descriptions);
 
-  /// Appends the lowered `function` at `b`: the step takes nothing, a layer its index.
-  mlir::LogicalResult lower(mlir::OpBuilder &b, mlir::func::FuncOp function);
+  /// Appends the lowered `function` at `b`: an entry takes nothing, a layer its index.
+  mlir::LogicalResult lower(mlir::OpBuilder &b, mlir::FunctionOpInterface function);
 
 private:
   mlir::LogicalResult lowerCall(mlir::OpBuilder &b, kern::CallOp call);
@@ -43,7 +42,7 @@ private:
   mlir::SymbolTable symbols;
   KernelDescriptions &descriptions;
   llvm::DenseMap<std::pair<mlir::Attribute, mlir::Attribute>, rt::WeightSlotsOp> slots; ///< by family and layout
-  mlir::Value layer;                                     ///< of the function being lowered; null in the step
+  mlir::Value layer;                                     ///< of the function being lowered; null in an entry
   llvm::DenseMap<nn::IndicesAttr, mlir::Value> ordinals; ///< of `layer`
 };
 

@@ -19,6 +19,7 @@
 #include "k2c/Kernels/TileAttr.h"
 #include "k2c/Kernels/WeightShare.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
@@ -136,11 +137,11 @@ LogicalResult ProgramLowering::writeFunctions() {
   auto plan = scheduled->getAttrOfType<dist::PlanAttr>(dist::DistDialect::planAttrName);
   const IntegerAttr expandedFrom = isLatent && plan ? b.getI64IntegerAttr(plan.getExpandedFrom()) : IntegerAttr();
   NamedAttrList entries;
-  for (auto function : scheduled.getOps<func::FuncOp>()) {
+  for (FunctionOpInterface function : kern::stepFunctions(scheduled)) {
     if (failed(lowering.lower(b, function)))
       return failure();
     if (auto entry = function->getAttrOfType<StringAttr>(nn::NnDialect::entryAttrName))
-      entries.append(entry, FlatSymbolRefAttr::get(function.getSymNameAttr()));
+      entries.append(entry, FlatSymbolRefAttr::get(function.getNameAttr()));
   }
   if (entries.empty())
     return success();
@@ -171,15 +172,15 @@ LogicalResult checkScheduled(ModuleOp module) {
     if (!kernel.getTile())
       return missing(kernel, "the kernel has no tile", "choose-tiles");
   llvm::StringSet<> entries;
-  for (auto function : module.getOps<func::FuncOp>())
+  for (FunctionOpInterface function : kern::stepFunctions(module))
     if (auto entry = function->getAttrOfType<StringAttr>(nn::NnDialect::entryAttrName);
         entry && !entries.insert(entry).second)
       return function.emitError() << "lower-to-rt: a second function is the entry '" << entry.getValue()
                                   << "'; give it a name of its own";
-  for (auto function : module.getOps<func::FuncOp>())
+  for (FunctionOpInterface function : kern::stepFunctions(module))
     for (Type type : function.getArgumentTypes())
-      if (!isa<IndexType, nn::BatchType>(type) && !(nn::rowsOf(type) && mem::argumentOf(function)))
-        return function.emitError() << "lower-to-rt: function '" << function.getSymName() << "' takes a " << type
+      if (!isa<nn::BatchType>(type) && !(isa<nn::LayerOp>(function) && (type.isIndex() || mem::argumentOf(function))))
+        return function.emitError() << "lower-to-rt: function '" << function.getName() << "' takes a " << type
                                     << ", which has no place; only layers of an nn.layers list take rows, and weights "
                                        "are families";
   WalkResult result = module.walk([&](kern::CallOp call) -> WalkResult {

@@ -1,8 +1,8 @@
 //===- ImportModel.cpp - ModelSpec to the model form ----------------------===//
 //
 //   module { nn.weights ...  nn.constant_table @rope  nn.pool @cache
-//     func @dense_layer(%l, %x, %b) -> %x      one for each kind of layer
-//     func @moe_layer(%l, %x, %b) -> %x
+//     nn.layer @dense_layer(%layer, %x, %b) -> %x      one for each kind of layer
+//     nn.layer @moe_layer(%layer, %x, %b) -> %x
 //     func @step(%b) { embed, nn.layers [@dense_layer[0 to 1], ..], logits } }
 //
 // The module's size does not depend on the number of layers; kinds of layers that take turns are one run of nn.layers.
@@ -25,7 +25,7 @@ namespace {
 /// What moe.select adds to the sum of weights.
 constexpr double selectEps = 1e-20;
 
-std::string functionName(const LayerKind &kind) { return kind.name + "_layer"; }
+std::string layerName(const LayerKind &kind) { return kind.name + "_layer"; }
 
 /// f16 weights are f32 from here on: packing widens them, exactly.
 Type elementType(OpBuilder &b, DType type) {
@@ -53,7 +53,7 @@ private:
   void weights(const WeightFamily &family);
   void ropeTable();
   void cachePool();
-  void layerFunction(const LayerKind &kind);
+  void layer(const LayerKind &kind);
   void stepFunction();
   RankedTensorType logicalType(const WeightFamily &family);
   Attribute ropeScaling();
@@ -131,17 +131,14 @@ void Importer::cachePool() {
                      b.getI64IntegerAttr(K2RT_PAGE_TOKENS), b.getI64IntegerAttr(0));
 }
 
-void Importer::layerFunction(const LayerKind &kind) {
+void Importer::layer(const LayerKind &kind) {
   OpBuilder::InsertionGuard guard(b);
   Type x = types.hidden(), batch = b.getType<nn::BatchType>();
-  auto function = func::FuncOp::create(b, types.place("layers"), functionName(kind),
-                                       b.getFunctionType({b.getIndexType(), x, batch}, {x}));
-  function.setPrivate();
-  Block *body = function.addEntryBlock();
-  b.setInsertionPointToStart(body);
-  LayerBuilder layer(b, spec, types, body->getArgument(0), body->getArgument(2));
-  Value z = layer.build(kind, body->getArgument(1));
-  func::ReturnOp::create(b, function.getLoc(), z);
+  auto layer = nn::LayerOp::create(b, types.place("layers"), layerName(kind),
+                                   b.getFunctionType({b.getIndexType(), x, batch}, {x}));
+  b.setInsertionPointToStart(&layer.getBody().front());
+  LayerBuilder builder(b, spec, types, layer.getIndex(), layer.getBatch());
+  nn::YieldOp::create(b, layer.getLoc(), builder.build(kind, layer.getCarried().front()));
 }
 
 void Importer::stepFunction() {
@@ -160,7 +157,7 @@ void Importer::stepFunction() {
   for (const LayerRun &run : spec.layers) {
     SmallVector<FlatSymbolRefAttr> callees;
     for (const LayerKind &kind : run.kinds)
-      callees.push_back(FlatSymbolRefAttr::get(b.getContext(), functionName(kind)));
+      callees.push_back(FlatSymbolRefAttr::get(b.getContext(), layerName(kind)));
     runs.push_back(nn::LayerRunAttr::get(b.getContext(), callees, run.range.begin, run.range.end));
   }
   x = nn::LayersOp::create(b, types.place("layers"), types.hidden(), x, batch, b.getArrayAttr(runs));
@@ -184,7 +181,7 @@ OwningOpRef<ModuleOp> Importer::run() {
   ropeTable();
   cachePool();
   for (const LayerKind &kind : layerKinds(spec))
-    layerFunction(kind);
+    layer(kind);
   stepFunction();
   return module;
 }

@@ -2,7 +2,6 @@
 #include "ProgramKernels.h"
 
 #include "k2c/Kernels/TileAttr.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
@@ -12,9 +11,9 @@ namespace k2c {
 /// How often a step calls each function: the entry once, a layer's function once for each layer it stands for.
 static llvm::StringMap<int64_t> callsOfFunctions(ModuleOp module) {
   llvm::StringMap<int64_t> calls;
-  for (auto function : module.getOps<func::FuncOp>()) {
+  for (FunctionOpInterface function : kern::stepFunctions(module)) {
     if (nn::isEntry(function))
-      calls[function.getSymName()] = 1;
+      calls[function.getName()] = 1;
     function.walk([&](nn::LayersOp layers) {
       for (nn::LayerRunAttr run : layers.getRuns().getAsRange<nn::LayerRunAttr>())
         for (auto [turn, callee] : llvm::enumerate(run.getCallees()))
@@ -26,9 +25,9 @@ static llvm::StringMap<int64_t> callsOfFunctions(ModuleOp module) {
 
 std::vector<ProgramKernel> programKernels(ModuleOp module) {
   llvm::StringMap<int64_t> functions = callsOfFunctions(module), launches, open;
-  for (auto function : module.getOps<func::FuncOp>())
+  for (FunctionOpInterface function : kern::stepFunctions(module))
     function.walk([&](kern::CallOp call) {
-      int64_t calls = functions.lookup(function.getSymName());
+      int64_t calls = functions.lookup(function.getName());
       launches[call.getCallee()] += calls;
       open[call.getCallee()] += call.getOpen() ? calls : 0;
     });

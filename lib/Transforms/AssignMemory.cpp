@@ -58,21 +58,21 @@ public:
   Placer(ModuleOp module, nn::LimitsAttr limits, bool reuse) : symbols(module), limits(limits), reuse(reuse) {}
 
   /// Places `function`'s buffers from `base` up; a layer function's argument lies at `argument`. Returns the peak.
-  FailureOr<int64_t> place(func::FuncOp function, int64_t base, std::optional<int64_t> argument);
+  FailureOr<int64_t> place(FunctionOpInterface function, int64_t base, std::optional<int64_t> argument);
   /// What lies below the highest byte of a placed entry.
-  SmallVector<PeakBuffer> atPeak(func::FuncOp entry) { return buffersAtPeak(entry, livesOf, symbols, reuse); }
+  SmallVector<PeakBuffer> atPeak(FunctionOpInterface entry) { return buffersAtPeak(entry, livesOf, symbols, reuse); }
 
 private:
-  LogicalResult pinResult(func::FuncOp function, Timeline &lives, int64_t argument);
+  LogicalResult pinResult(FunctionOpInterface function, Timeline &lives, int64_t argument);
   bool mayReplace(Value result, ArrayRef<Value> values, int64_t from, const Timeline &lives);
   LogicalResult checkForwards(RegionBranchOpInterface branch, const Timeline &lives);
   FailureOr<int64_t> placeLayers(nn::LayersOp op, const Timeline &lives, int64_t base);
-  void writeOffsets(func::FuncOp function, const Timeline &lives);
+  void writeOffsets(FunctionOpInterface function, const Timeline &lives);
 
   SymbolTable symbols;
   nn::LimitsAttr limits;
   bool reuse;
-  llvm::DenseMap<func::FuncOp, nn::LayersOp> placed; ///< layer functions, by the list that placed them
+  llvm::DenseMap<nn::LayerOp, nn::LayersOp> placed; ///< by the list that placed them
   PlacedLives livesOf;
 };
 
@@ -98,7 +98,7 @@ bool Placer::mayReplace(Value result, ArrayRef<Value> values, int64_t from, cons
 }
 
 /// A layer function's result lies where its argument lay.
-LogicalResult Placer::pinResult(func::FuncOp function, Timeline &lives, int64_t argument) {
+LogicalResult Placer::pinResult(FunctionOpInterface function, Timeline &lives, int64_t argument) {
   Value rows = function.getArgument(1), result = function.front().getTerminator()->getOperand(0);
   Buffer &in = lives.buffers[lives.bufferOf(rows)];
   Buffer &out = lives.buffers[lives.bufferOf(result)];
@@ -106,7 +106,7 @@ LogicalResult Placer::pinResult(func::FuncOp function, Timeline &lives, int64_t 
   if (&in == &out)
     return success();
   if (!mayReplace(result, in.values, out.first, lives))
-    return function.emitError() << "layer '" << function.getSymName()
+    return function.emitError() << "layer '" << function.getName()
                                 << "' still reads its argument when it writes its result; add the residual last";
   out.offset = argument;
   return success();
@@ -163,7 +163,7 @@ FailureOr<int64_t> Placer::placeLayers(nn::LayersOp op, const Timeline &lives, i
   int64_t peak = floor;
   int64_t argument = lives.buffers[lives.bufferOf(op.getInput())].offset;
   for (FlatSymbolRefAttr callee : op.getCallees()) {
-    auto layer = symbols.lookup<func::FuncOp>(callee.getValue());
+    auto layer = symbols.lookup<nn::LayerOp>(callee.getValue());
     auto [known, isNew] = placed.try_emplace(layer, op);
     if (!isNew && known->second == op)
       continue;
@@ -179,7 +179,7 @@ FailureOr<int64_t> Placer::placeLayers(nn::LayersOp op, const Timeline &lives, i
   return peak;
 }
 
-void Placer::writeOffsets(func::FuncOp function, const Timeline &lives) {
+void Placer::writeOffsets(FunctionOpInterface function, const Timeline &lives) {
   function.walk([&](nn::PlacedOp op) {
     SmallVector<int64_t> offsets;
     for (Value result : op->getResults()) {
@@ -190,8 +190,8 @@ void Placer::writeOffsets(func::FuncOp function, const Timeline &lives) {
   });
 }
 
-FailureOr<int64_t> Placer::place(func::FuncOp function, int64_t base, std::optional<int64_t> argument) {
-  if (!function.getBody().hasOneBlock())
+FailureOr<int64_t> Placer::place(FunctionOpInterface function, int64_t base, std::optional<int64_t> argument) {
+  if (!function.getFunctionBody().hasOneBlock())
     return function.emitError() << "assign-memory: the function has several blocks; loops and branches are ops with "
                                    "regions";
   Timeline &lives = *(livesOf[function] = std::make_unique<Timeline>(function, limits));
@@ -219,8 +219,8 @@ FailureOr<int64_t> Placer::place(func::FuncOp function, int64_t base, std::optio
   }
   writeOffsets(function, lives);
   mem::setPeak(function, peak);
-  remark(function.getLoc(), "assign-memory", function.getSymName(),
-         "function '" + function.getSymName().str() + "': " + std::to_string(lives.count()) + " buffers, peak " +
+  remark(function.getLoc(), "assign-memory", function.getName(),
+         "function '" + function.getName().str() + "': " + std::to_string(lives.count()) + " buffers, peak " +
              std::to_string(peak) + " bytes",
          {{"buffers", lives.count()}, {"peak_bytes", peak}});
   return peak;
@@ -228,7 +228,7 @@ FailureOr<int64_t> Placer::place(func::FuncOp function, int64_t base, std::optio
 
 /// The largest buffers of the fullest moment, and the rest, so that all of them are `peak`: bytes between buffers that
 /// none of them takes, and the partials behind them.
-void remarkPeak(func::FuncOp entry, ArrayRef<PeakBuffer> buffers, int64_t peak, int64_t partials) {
+void remarkPeak(FunctionOpInterface entry, ArrayRef<PeakBuffer> buffers, int64_t peak, int64_t partials) {
   constexpr size_t most = 6;
   int64_t rest = 0, all = 0;
   for (auto [i, buffer] : llvm::enumerate(buffers)) {
@@ -278,8 +278,8 @@ struct AssignMemory : impl::AssignMemoryBase<AssignMemory> {
     }
     Placer placer(module, limits, !isLeftOut(module, OptionalPass::BufferReuse));
     int64_t peak = 0;
-    func::FuncOp largest;
-    for (auto function : module.getOps<func::FuncOp>()) {
+    FunctionOpInterface largest;
+    for (FunctionOpInterface function : kern::stepFunctions(module)) {
       if (!nn::isEntry(function))
         continue;
       FailureOr<int64_t> end = placer.place(function, 0, std::nullopt);

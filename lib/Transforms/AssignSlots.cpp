@@ -15,7 +15,6 @@
 #include "k2c/Kernels/TileAttr.h"
 #include "k2c/Kernels/WeightShare.h"
 #include "k2c/Transforms/Passes.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace k2c {
@@ -64,8 +63,8 @@ void Numbering::add(FlatSymbolRefAttr family, const Operand &operand, const Kern
 }
 
 LogicalResult Numbering::run() {
-  for (auto function : module.getOps<func::FuncOp>())
-    for (auto call : function.getOps<kern::CallOp>()) {
+  for (FunctionOpInterface function : kern::stepFunctions(module))
+    for (auto call : function.getFunctionBody().getOps<kern::CallOp>()) {
       auto callee = symbols.lookup<kern::FuncOp>(call.getCallee());
       const DescribedKernel *kernel = descriptions.find(callee);
       if (!kernel)

@@ -19,7 +19,6 @@
 #include "k2c/Kernels/WeightShare.h"
 #include "k2c/Transforms/Passes.h"
 #include "k2c/Transforms/Remark.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace k2c {
 #define GEN_PASS_DEF_CERTIFYMEMORY

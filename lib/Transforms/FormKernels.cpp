@@ -14,7 +14,6 @@
 #include "k2c/Transforms/Passes.h"
 #include "k2c/Transforms/PlanAttr.h"
 #include "k2c/Transforms/Remark.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/StringMap.h"
@@ -191,7 +190,7 @@ struct FormKernels : impl::FormKernelsBase<FormKernels> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     Outliner outliner(module);
-    for (auto function : llvm::to_vector(module.getOps<func::FuncOp>())) {
+    for (FunctionOpInterface function : kern::stepFunctions(module)) {
       SmallVector<Block *> blocks;
       function.walk<WalkOrder::PreOrder>([&](Block *block) { blocks.push_back(block); });
       for (Block *block : blocks) {

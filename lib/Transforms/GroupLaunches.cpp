@@ -124,7 +124,7 @@ SmallVector<int64_t> Schedule::levels() {
 /// Groups the calls of one function.
 class Grouper {
 public:
-  Grouper(func::FuncOp function, SymbolTable &symbols, KernelDescriptions &descriptions, nn::LimitsAttr limits)
+  Grouper(FunctionOpInterface function, SymbolTable &symbols, KernelDescriptions &descriptions, nn::LimitsAttr limits)
       : function(function), symbols(symbols), descriptions(descriptions), lives(function, limits) {}
 
   LogicalResult run();
@@ -134,7 +134,7 @@ private:
   Overlap overlap(Value a, Value b);
   void place(const Stretch &stretch, ArrayRef<int64_t> levels);
 
-  func::FuncOp function;
+  FunctionOpInterface function;
   SymbolTable &symbols;
   KernelDescriptions &descriptions;
   Timeline lives;
@@ -207,9 +207,9 @@ LogicalResult Grouper::run() {
   });
   if (done.wasInterrupted())
     return failure();
-  remark(function.getLoc(), "group-launches", function.getSymName(),
-         "function '" + function.getSymName().str() + "': " + std::to_string(calls) + " calls, " +
-             std::to_string(groups) + " barriers",
+  remark(function.getLoc(), "group-launches", function.getName(),
+         "function '" + function.getName().str() + "': " + std::to_string(calls) + " calls, " + std::to_string(groups) +
+             " barriers",
          {{"calls", calls}, {"barriers", groups}});
   return success();
 }
@@ -227,7 +227,7 @@ struct GroupLaunches : impl::GroupLaunchesBase<GroupLaunches> {
       return signalPassFailure();
     }
     SymbolTable symbols(module);
-    for (auto function : module.getOps<func::FuncOp>())
+    for (FunctionOpInterface function : kern::stepFunctions(module))
       if (failed(Grouper(function, symbols, getAnalysis<KernelDescriptions>(), limits).run()))
         return signalPassFailure();
     markAnalysesPreserved<KernelDescriptions>();

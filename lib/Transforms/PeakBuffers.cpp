@@ -14,7 +14,7 @@ public:
   Peak(const PlacedLives &lives, SymbolTable &symbols, bool reuse) : lives(lives), symbols(symbols), reuse(reuse) {}
 
   /// Adds what is alive in `function` where it reaches its highest byte, and in the layers that reach it.
-  void collect(func::FuncOp function);
+  void collect(FunctionOpInterface function);
 
   SmallVector<PeakBuffer> found;
 
@@ -53,7 +53,7 @@ void Peak::add(const Buffer &buffer) {
   found.push_back({buffer.values.front(), buffer.bytes, buffer.offset});
 }
 
-void Peak::collect(func::FuncOp function) {
+void Peak::collect(FunctionOpInterface function) {
   const Timeline &own = *lives.at(function);
   int64_t top = -1, moment = 0;
   for (const Buffer &buffer : own.buffers)
@@ -61,10 +61,10 @@ void Peak::collect(func::FuncOp function) {
       top = buffer.offset + buffer.bytes;
       moment = fullestMoment(own, buffer);
     }
-  SmallVector<func::FuncOp> inner;
+  SmallVector<nn::LayerOp> inner;
   function.walk([&](nn::LayersOp op) {
     for (FlatSymbolRefAttr callee : op.getCallees()) {
-      auto layer = symbols.lookup<func::FuncOp>(callee.getValue());
+      auto layer = symbols.lookup<nn::LayerOp>(callee.getValue());
       int64_t peak = *mem::peakOf(layer);
       if (!reuse) {
         if (!llvm::is_contained(inner, layer))
@@ -79,13 +79,14 @@ void Peak::collect(func::FuncOp function) {
   for (const Buffer &buffer : own.buffers)
     if (isAlive(buffer, moment))
       add(buffer);
-  for (func::FuncOp layer : inner)
+  for (nn::LayerOp layer : inner)
     collect(layer);
 }
 
 } // namespace
 
-SmallVector<PeakBuffer> buffersAtPeak(func::FuncOp entry, const PlacedLives &lives, SymbolTable &symbols, bool reuse) {
+SmallVector<PeakBuffer> buffersAtPeak(FunctionOpInterface entry, const PlacedLives &lives, SymbolTable &symbols,
+                                      bool reuse) {
   Peak peak(lives, symbols, reuse);
   peak.collect(entry);
   llvm::stable_sort(peak.found, [](const PeakBuffer &a, const PeakBuffer &b) { return a.bytes > b.bytes; });
@@ -100,13 +101,13 @@ std::string nameOf(Value value) {
     what = op->getName().getStringRef().str();
   else
     what = "argument " + std::to_string(cast<BlockArgument>(value).getArgNumber());
-  auto function = value.getParentRegion()->getParentOfType<func::FuncOp>();
+  auto function = value.getParentRegion()->getParentOfType<FunctionOpInterface>();
   value.getLoc()->walk([&](Location loc) {
     if (auto name = dyn_cast<NameLoc>(loc))
       names += (names.empty() ? "" : ", ") + name.getName().str();
     return WalkResult::advance();
   });
-  return what + " in '" + function.getSymName().str() + "'" + (names.empty() ? "" : " (" + names + ")");
+  return what + " in '" + function.getName().str() + "'" + (names.empty() ? "" : " (" + names + ")");
 }
 
 } // namespace k2c

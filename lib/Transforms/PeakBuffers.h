@@ -13,7 +13,7 @@
 namespace k2c {
 
 /// The lives of every placed function's buffers, with their offsets.
-using PlacedLives = llvm::DenseMap<mlir::func::FuncOp, std::unique_ptr<Timeline>>;
+using PlacedLives = llvm::DenseMap<mlir::Operation *, std::unique_ptr<Timeline>>;
 
 /// A buffer that is alive at the fullest moment.
 struct PeakBuffer {
@@ -23,7 +23,7 @@ struct PeakBuffer {
 
 /// The buffers alive when `entry` and the layers that it calls reach their highest byte, the largest first; values that
 /// share a place are one buffer. Without `reuse` all buffers are alive at once.
-llvm::SmallVector<PeakBuffer> buffersAtPeak(mlir::func::FuncOp entry, const PlacedLives &lives,
+llvm::SmallVector<PeakBuffer> buffersAtPeak(mlir::FunctionOpInterface entry, const PlacedLives &lives,
                                             mlir::SymbolTable &symbols, bool reuse);
 
 /// What makes a value, and where it comes from: "@linear in 'layer' (model.layers.{}.mlp.up_proj.weight)".

@@ -222,11 +222,11 @@ void Timeline::fly(nn::AsyncStart start) {
       }
 }
 
-Timeline::Timeline(func::FuncOp function, nn::LimitsAttr limits) : limits(limits) {
-  number(function.getBody());
+Timeline::Timeline(FunctionOpInterface function, nn::LimitsAttr limits) : limits(limits) {
+  number(function.getFunctionBody());
   for (BlockArgument argument : function.getArguments())
     define(argument, -1);
-  live(function.getBody());
+  live(function.getFunctionBody());
   function.walk([&](nn::AsyncStart start) { fly(start); });
 }
 

@@ -8,8 +8,6 @@
 #define K2C_LIB_TRANSFORMS_TIMELINE_H
 
 #include "dialects/Nn/Nn.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "llvm/ADT/DenseMap.h"
 
 namespace k2c {
@@ -51,7 +49,7 @@ struct Flight {
 /// SharedPlaceOp, and what control flow forwards. Logits that nn.sample hands to the step have no buffer.
 class Timeline {
 public:
-  Timeline(mlir::func::FuncOp function, nn::LimitsAttr limits);
+  Timeline(mlir::FunctionOpInterface function, nn::LimitsAttr limits);
 
   llvm::SmallVector<Buffer> buffers; ///< in the order of the program
   llvm::SmallVector<Flight> flights;

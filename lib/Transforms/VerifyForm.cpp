@@ -12,7 +12,6 @@
 #include "k2c/Transforms/Forms.h"
 #include "k2c/Transforms/Passes.h"
 #include "k2c/Transforms/PlanAttr.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringExtras.h"
 
 namespace k2c {
@@ -62,7 +61,7 @@ LogicalResult Checker::checkModule() {
                                << "; change both";
   if (!module->hasAttr(nn::NnDialect::numericsAttrName))
     return missing(module, "the module has no nn.numerics", "set-numerics");
-  int64_t entries = llvm::count_if(module.getOps<func::FuncOp>(), [](func::FuncOp f) { return nn::isEntry(f); });
+  int64_t entries = llvm::count_if(kern::stepFunctions(module), [](FunctionOpInterface f) { return nn::isEntry(f); });
   if (entries == 0)
     return missing(module, "no function has nn.entry", "the frontend");
   if (form >= Form::Planned && failed(checkPlan()))
@@ -147,7 +146,7 @@ LogicalResult Checker::check() {
 LogicalResult Checker::checkGroups() {
   SymbolTable symbols(module);
   auto limits = nn::limitsOf(module);
-  for (auto function : module.getOps<func::FuncOp>())
+  for (FunctionOpInterface function : kern::stepFunctions(module))
     if (failed(verifyGroups(function, symbols, descriptions, limits)))
       return failure();
   return success();

@@ -53,7 +53,7 @@ struct Member {
 
 class Groups {
 public:
-  Groups(func::FuncOp function, SymbolTable &symbols, KernelDescriptions &descriptions, nn::LimitsAttr limits)
+  Groups(FunctionOpInterface function, SymbolTable &symbols, KernelDescriptions &descriptions, nn::LimitsAttr limits)
       : function(function), symbols(symbols), descriptions(descriptions), limits(limits), timeline(function, limits) {}
 
   LogicalResult verify();
@@ -68,7 +68,7 @@ private:
   LogicalResult verifyFlight(Flight &flight, Operation *op);
   LogicalResult verifyForwards(RegionBranchOpInterface branch);
 
-  func::FuncOp function;
+  FunctionOpInterface function;
   SymbolTable &symbols;
   KernelDescriptions &descriptions;
   nn::LimitsAttr limits;
@@ -232,7 +232,7 @@ LogicalResult Groups::verify() {
 
 } // namespace
 
-LogicalResult verifyGroups(func::FuncOp function, SymbolTable &symbols, KernelDescriptions &descriptions,
+LogicalResult verifyGroups(FunctionOpInterface function, SymbolTable &symbols, KernelDescriptions &descriptions,
                            nn::LimitsAttr limits) {
   return Groups(function, symbols, descriptions, limits).verify();
 }

@@ -30,18 +30,18 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 100>, m
   // CHECK: %[[HIGH:.*]] = arith.minsi
   // CHECK: %[[O:.*]] = arith.addi %[[LOW]], %[[HIGH]] : index
   // CHECK: rt.weight @two.{{panels|rows}}[%[[O]]]
-  func.func private @a(%l: index, %x: !x, %b: !nn.batch) -> !x attributes {mem.argument = 0 : i64} {
+  nn.layer @a(%l: index, %x: !x, %b: !nn.batch) -> !x attributes {mem.argument = 0 : i64} {
     %y = kern.call @linear(%x, @two[%l]) at [0] : (!x) -> !x
-    return %y : !x
+    nn.yield %y : !x
   }
   // One range: (layer - 2) / 2.
   // CHECK: func.func private @b(%[[B:.*]]: index) {
   // CHECK: %[[SHIFTED:.*]] = arith.subi %[[B]], %c2
   // CHECK: %[[P:.*]] = arith.divsi %[[SHIFTED]], %c2
   // CHECK: rt.weight @one.{{panels|rows}}[%[[P]]]
-  func.func private @b(%l: index, %x: !x, %b: !nn.batch) -> !x attributes {mem.argument = 0 : i64} {
+  nn.layer @b(%l: index, %x: !x, %b: !nn.batch) -> !x attributes {mem.argument = 0 : i64} {
     %y = kern.call @linear(%x, @one[%l]) at [0] : (!x) -> !x
-    return %y : !x
+    nn.yield %y : !x
   }
   // Runs of one layer are calls; the order is that of the list.
   // CHECK: func.func @step() {

@@ -67,7 +67,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 100>, m
 
   // A layer function keeps its layer index; rows and batch became addresses.
   // CHECK: func.func private @layer(%[[L:.*]]: index) {
-  func.func private @layer(%l: index, %x: !x, %b: !nn.batch) -> !x attributes {mem.argument = 0 : i64} {
+  nn.layer @layer(%l: index, %x: !x, %b: !nn.batch) -> !x attributes {mem.argument = 0 : i64} {
     // CHECK: %[[P0:.*]] = rt.arena 0
     // CHECK: %[[KW0:.*]] = rt.weight @kw.panels[%[[L]]]
     // CHECK: %[[P1:.*]] = rt.arena 2560
@@ -83,7 +83,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 100>, m
     %kv = kern.call open @append(%l, %k, %k, %b) at [0] : (index, !h, !h, !nn.batch) -> !kv
     // CHECK: rt.launch @add
     %y = kern.call @add(%x, %x) at [0] : (!x, !x) -> !x
-    return %y : !x
+    nn.yield %y : !x
   }
   // CHECK: func.func @step() {
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {

@@ -13,9 +13,9 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   nn.weights @w "w" : tensor<64xf32>
   // A norm reads a row as a whole: its result cannot take the row's place.
   // expected-error @below {{layer 'layer' still reads its argument when it writes its result; add the residual last}}
-  func.func private @layer(%l: index, %x: tensor<?x64xf32, #nn.rows<token>>, %b: !nn.batch) -> tensor<?x64xf32, #nn.rows<token>> {
+  nn.layer @layer(%l: index, %x: tensor<?x64xf32, #nn.rows<token>>, %b: !nn.batch) -> tensor<?x64xf32, #nn.rows<token>> {
     %y = kern.call @norm(%x, @w) : (tensor<?x64xf32, #nn.rows<token>>) -> tensor<?x64xf32, #nn.rows<token>>
-    return %y : tensor<?x64xf32, #nn.rows<token>>
+    nn.yield %y : tensor<?x64xf32, #nn.rows<token>>
   }
   func.func @step(%x: tensor<?x64xf32, #nn.rows<token>>, %b: !nn.batch) attributes {nn.entry = "serve"} {
     %y = nn.layers %x, %b [@layer[0 to 2]] : tensor<?x64xf32, #nn.rows<token>>
@@ -26,8 +26,8 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
 // -----
 
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
-  func.func private @layer(%l: index, %x: tensor<?x64xf32, #nn.rows<token>>, %b: !nn.batch) -> tensor<?x64xf32, #nn.rows<token>> {
-    return %x : tensor<?x64xf32, #nn.rows<token>>
+  nn.layer @layer(%l: index, %x: tensor<?x64xf32, #nn.rows<token>>, %b: !nn.batch) -> tensor<?x64xf32, #nn.rows<token>> {
+    nn.yield %x : tensor<?x64xf32, #nn.rows<token>>
   }
   func.func @step(%x: tensor<?x64xf32, #nn.rows<token>>, %b: !nn.batch) attributes {nn.entry = "serve"} {
     %y = nn.layers %x, %b [@layer[0 to 2]] : tensor<?x64xf32, #nn.rows<token>>
@@ -40,8 +40,8 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
 // -----
 
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
-  func.func private @layer(%l: index, %x: tensor<?x64xf32, #nn.rows<token>>, %b: !nn.batch) -> tensor<?x64xf32, #nn.rows<token>> {
-    return %x : tensor<?x64xf32, #nn.rows<token>>
+  nn.layer @layer(%l: index, %x: tensor<?x64xf32, #nn.rows<token>>, %b: !nn.batch) -> tensor<?x64xf32, #nn.rows<token>> {
+    nn.yield %x : tensor<?x64xf32, #nn.rows<token>>
   }
   func.func @step(%x: tensor<?x64xf32, #nn.rows<token>>, %b: !nn.batch) attributes {nn.entry = "serve"} {
     %y = nn.layers %x, %b [@layer[0 to 2]] : tensor<?x64xf32, #nn.rows<token>>

@@ -9,10 +9,10 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   }
   // %1 reads the argument after %0 took its place; the result itself was added element by element.
   // expected-error @below {{layer 'later' still reads its argument when it writes its result; add the residual last}}
-  func.func private @later(%l: index, %x: !x, %b: !nn.batch) -> !x {
+  nn.layer @later(%l: index, %x: !x, %b: !nn.batch) -> !x {
     %0 = kern.call @add(%x, %x) : (!x, !x) -> !x
     %1 = kern.call @add(%0, %x) : (!x, !x) -> !x
-    return %0 : !x
+    nn.yield %0 : !x
   }
   func.func @step(%x: !x, %b: !nn.batch) attributes {nn.entry = "serve"} {
     %y = nn.layers %x, %b [@later[0 to 2]] : !x
@@ -30,10 +30,10 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   }
   // Both calls run at the same time.
   // expected-error @below {{layer 'same_group' still reads its argument when it writes its result; add the residual last}}
-  func.func private @same_group(%l: index, %x: !x, %b: !nn.batch) -> !x {
+  nn.layer @same_group(%l: index, %x: !x, %b: !nn.batch) -> !x {
     %0 = kern.call open @add(%x, %x) : (!x, !x) -> !x
     %1 = kern.call @add(%x, %x) : (!x, !x) -> !x
-    return %1 : !x
+    nn.yield %1 : !x
   }
   func.func @step(%x: !x, %b: !nn.batch) attributes {nn.entry = "serve"} {
     %y = nn.layers %x, %b [@same_group[0 to 2]] : !x
@@ -53,9 +53,9 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   nn.weights @w "w" : tensor<64xf32>
   // One kernel adds the argument and reads it as a whole, too.
   // expected-error @below {{layer 'both_ways' still reads its argument when it writes its result; add the residual last}}
-  func.func private @both_ways(%l: index, %x: !x, %b: !nn.batch) -> !x {
+  nn.layer @both_ways(%l: index, %x: !x, %b: !nn.batch) -> !x {
     %0 = kern.call @norm_add(%x, @w) : (!x) -> !x
-    return %0 : !x
+    nn.yield %0 : !x
   }
   func.func @step(%x: !x, %b: !nn.batch) attributes {nn.entry = "serve"} {
     %y = nn.layers %x, %b [@both_ways[0 to 2]] : !x
@@ -73,11 +73,11 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   }
   // Of the result of a join it is not known who wrote it last.
   // expected-error @below {{layer 'join' still reads its argument when it writes its result; add the residual last}}
-  func.func private @join(%l: index, %x: !x, %b: !nn.batch) -> !x {
+  nn.layer @join(%l: index, %x: !x, %b: !nn.batch) -> !x {
     %0 = kern.call @add(%x, %x) : (!x, !x) -> !x
     %1 = kern.call @add(%0, %0) : (!x, !x) -> !x
     %2 = mla.merge_forms %0, %1, %b : !x
-    return %2 : !x
+    nn.yield %2 : !x
   }
   func.func @step(%x: !x, %b: !nn.batch) attributes {nn.entry = "serve"} {
     %y = nn.layers %x, %b [@join[0 to 2]] : !x
@@ -95,12 +95,12 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   }
   // The argument is read under another name, that of a join.
   // expected-error @below {{layer 'joined' still reads its argument when it writes its result; add the residual last}}
-  func.func private @joined(%l: index, %x: !x, %b: !nn.batch) -> !x {
+  nn.layer @joined(%l: index, %x: !x, %b: !nn.batch) -> !x {
     %0 = kern.call @add(%x, %x) : (!x, !x) -> !x
     %1 = mla.merge_forms %x, %0, %b : !x
     %2 = kern.call @add(%1, %1) : (!x, !x) -> !x
     %3 = kern.call @add(%1, %2) : (!x, !x) -> !x
-    return %2 : !x
+    nn.yield %2 : !x
   }
   func.func @step(%x: !x, %b: !nn.batch) attributes {nn.entry = "serve"} {
     %y = nn.layers %x, %b [@joined[0 to 2]] : !x

@@ -22,14 +22,14 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   nn.weights @embed "embed" : tensor<100x64xf32>
   nn.weights @down "{layer}.down" over (layer = 0 to 2) : tensor<64x64xf32>
 
-  // CHECK-LABEL: func.func private @above
+  // CHECK-LABEL: nn.layer @above
   // CHECK-SAME: mem.argument = 2560 : i64
-  func.func private @above(%l: index, %x: !x, %b: !nn.batch) -> !x {
+  nn.layer @above(%l: index, %x: !x, %b: !nn.batch) -> !x {
     // CHECK-NEXT: kern.call @add({{.*}}) at [5120]
     // CHECK-NEXT: kern.call @linear_down({{.*}}) at [2560]
     %0 = kern.call @add(%x, %x) : (!x, !x) -> !x
     %1 = kern.call @linear_down(%0, @down[%l], %x) : (!x, !x) -> !x
-    return %1 : !x
+    nn.yield %1 : !x
   }
   // CHECK-LABEL: func.func @lives_across
   func.func @lives_across(%b: !nn.batch) attributes {nn.entry = "serve"} {
@@ -43,13 +43,13 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
     return
   }
 
-  // CHECK-LABEL: func.func private @beside
-  func.func private @beside(%l: index, %x: !x, %b: !nn.batch) -> !x {
+  // CHECK-LABEL: nn.layer @beside
+  nn.layer @beside(%l: index, %x: !x, %b: !nn.batch) -> !x {
     // CHECK-NEXT: kern.call @add({{.*}}) at [2560]
     // CHECK-NEXT: kern.call @add({{.*}}) at [0]
     %0 = kern.call @add(%x, %x) : (!x, !x) -> !x
     %1 = kern.call @add(%0, %x) : (!x, !x) -> !x
-    return %1 : !x
+    nn.yield %1 : !x
   }
   // The place of %0 is that of %2, %1 is dead; %4 and %5 come later.
   // CHECK-LABEL: func.func @dead_or_later
@@ -90,9 +90,9 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   }
   nn.weights @embed "embed" : tensor<100x64xf32>
 
-  // CHECK-LABEL: func.func private @large
-  // APART-LABEL: func.func private @large
-  func.func private @large(%l: index, %x: !x, %b: !nn.batch) -> !x {
+  // CHECK-LABEL: nn.layer @large
+  // APART-LABEL: nn.layer @large
+  nn.layer @large(%l: index, %x: !x, %b: !nn.batch) -> !x {
     // CHECK-NEXT: kern.call @add({{.*}}) at [5120]
     // CHECK-NEXT: kern.call @add({{.*}}) at [7680]
     // APART-NEXT: kern.call @add({{.*}}) at [5120]
@@ -100,16 +100,16 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
     %0 = kern.call @add(%x, %x) : (!x, !x) -> !x
     %1 = kern.call @add(%0, %0) : (!x, !x) -> !x
     %2 = kern.call @add(%1, %x) : (!x, !x) -> !x
-    return %2 : !x
+    nn.yield %2 : !x
   }
-  // CHECK-LABEL: func.func private @small
-  // APART-LABEL: func.func private @small
-  func.func private @small(%l: index, %x: !x, %b: !nn.batch) -> !x {
+  // CHECK-LABEL: nn.layer @small
+  // APART-LABEL: nn.layer @small
+  nn.layer @small(%l: index, %x: !x, %b: !nn.batch) -> !x {
     // CHECK-NEXT: kern.call @add({{.*}}) at [5120]
     // APART-NEXT: kern.call @add({{.*}}) at [10240]
     %0 = kern.call @add(%x, %x) : (!x, !x) -> !x
     %1 = kern.call @add(%0, %x) : (!x, !x) -> !x
-    return %1 : !x
+    nn.yield %1 : !x
   }
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
     %0 = kern.call @embedding(%b, @embed) : (!nn.batch) -> !x

@@ -104,8 +104,8 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
     %s = nn.add %x, %y : !x
     kern.yield %s : !x
   }
-  func.func private @layer(%l: index, %x: !x, %b: !nn.batch) -> !x {
-    return %x : !x
+  nn.layer @layer(%l: index, %x: !x, %b: !nn.batch) -> !x {
+    nn.yield %x : !x
   }
   func.func @step(%x: !x, %b: !nn.batch, %n: index, %one: index) attributes {nn.entry = "serve"} {
     scf.for %l = %one to %n step %one {

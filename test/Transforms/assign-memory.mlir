@@ -89,15 +89,15 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
     %s = nn.add %x, %y : tensor<?x64xf32, #nn.rows<token>>
     kern.yield %s : tensor<?x64xf32, #nn.rows<token>>
   }
-  // CHECK-LABEL: func.func private @layer({{.*}} attributes {mem.argument = 0 : i64, mem.peak = 7680 : i64}
-  func.func private @layer(%l: index, %x: tensor<?x64xf32, #nn.rows<token>>, %b: !nn.batch) -> tensor<?x64xf32, #nn.rows<token>> {
+  // CHECK-LABEL: nn.layer @layer({{.*}} attributes {mem.argument = 0 : i64, mem.peak = 7680 : i64}
+  nn.layer @layer(%l: index, %x: tensor<?x64xf32, #nn.rows<token>>, %b: !nn.batch) -> tensor<?x64xf32, #nn.rows<token>> {
     // CHECK: kern.call @add({{.*}}) at [2560]
     %a = kern.call @add(%x, %x) : (tensor<?x64xf32, #nn.rows<token>>, tensor<?x64xf32, #nn.rows<token>>) -> tensor<?x64xf32, #nn.rows<token>>
     // CHECK: kern.call @add({{.*}}) at [5120]
     %c = kern.call @add(%a, %a) : (tensor<?x64xf32, #nn.rows<token>>, tensor<?x64xf32, #nn.rows<token>>) -> tensor<?x64xf32, #nn.rows<token>>
     // CHECK: kern.call @add({{.*}}) at [0]
     %y = kern.call @add(%x, %c) : (tensor<?x64xf32, #nn.rows<token>>, tensor<?x64xf32, #nn.rows<token>>) -> tensor<?x64xf32, #nn.rows<token>>
-    return %y : tensor<?x64xf32, #nn.rows<token>>
+    nn.yield %y : tensor<?x64xf32, #nn.rows<token>>
   }
   // The peak is the layer's, above the argument, whose bytes are those of the embedding: named once.
   // REMARK: function 'step': 1 buffers, peak 7680 bytes

@@ -88,8 +88,8 @@ func.func @views(%x: !x) -> tensor<?x32xf32, #nn.rows<token>> {
 nn.weights @w "{layer}.w" over (layer = 0 to 2) : tensor<64x64xbf16>
 
 // A linear takes no sum that comes later than it could run: it would wait for it.
-// CHECK-LABEL: func.func private @late(
-func.func private @late(%l: index, %x: !x, %b: !nn.batch) -> !x {
+// CHECK-LABEL: nn.layer @late(
+nn.layer @late(%l: index, %x: !x, %b: !nn.batch) -> !x {
   // CHECK-NEXT: %[[D:.*]] = kern.call @add(
   // CHECK-NEXT: %[[E:.*]] = kern.call @add(
   // CHECK-NEXT: %[[S:.*]] = kern.call @linear_w(
@@ -98,17 +98,17 @@ func.func private @late(%l: index, %x: !x, %b: !nn.batch) -> !x {
   %e = nn.add %d, %d : !x
   %s = nn.linear %x, @w[%l] order tree<1> : !x -> !x
   %y = nn.add %e, %s : !x
-  return %y : !x
+  nn.yield %y : !x
 }
 
 // Twice the same value is no residual; layer lists stay what they are.
-// CHECK-LABEL: func.func private @layer(
-func.func private @layer(%l: index, %x: !x, %b: !nn.batch) -> !x {
+// CHECK-LABEL: nn.layer @layer(
+nn.layer @layer(%l: index, %x: !x, %b: !nn.batch) -> !x {
   // CHECK-NEXT: kern.call @linear_w(
   // CHECK-NEXT: kern.call @add(
   %d = nn.linear %x, @w[%l] order tree<1> : !x -> !x
   %y = nn.add %d, %d : !x
-  return %y : !x
+  nn.yield %y : !x
 }
 // CHECK-LABEL: func.func @step(
 func.func @step(%x: !x, %b: !nn.batch) -> !x {

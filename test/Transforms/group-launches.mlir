@@ -67,13 +67,13 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
     nn.observe %x, %b embed : !x
     kern.yield
   }
-  // CHECK-LABEL: func.func private @layer
-  func.func private @layer(%l: index, %x: !x, %b: !nn.batch) -> !x {
+  // CHECK-LABEL: nn.layer @layer
+  nn.layer @layer(%l: index, %x: !x, %b: !nn.batch) -> !x {
     // CHECK-NEXT: kern.call @add
     %a = kern.call @add(%x, %x) : (!x, !x) -> !x
     // CHECK-NEXT: kern.call @add
     %y = kern.call @add(%x, %a) : (!x, !x) -> !x
-    return %y : !x
+    nn.yield %y : !x
   }
   // CHECK-LABEL: func.func @step
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {

@@ -220,10 +220,10 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
     %s = nn.add %x, %y : !x
     kern.yield %s : !x
   }
-  func.func private @layer(%l: index, %x: !x, %b: !nn.batch) -> !x attributes {mem.argument = 5120 : i64} {
+  nn.layer @layer(%l: index, %x: !x, %b: !nn.batch) -> !x attributes {mem.argument = 5120 : i64} {
     %a = kern.call @add(%x, %x) at [2560] : (!x, !x) -> !x
     %y = kern.call @add(%x, %a) at [5120] : (!x, !x) -> !x
-    return %y : !x
+    nn.yield %y : !x
   }
   func.func @step(%x: !x, %b: !nn.batch) attributes {nn.entry = "serve"} {
     %a = kern.call @add(%x, %x) at [0] : (!x, !x) -> !x

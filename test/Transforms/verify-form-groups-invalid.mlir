@@ -139,9 +139,9 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
     %s = nn.add %x, %y : !x
     kern.yield %s : !x
   }
-  func.func private @layer(%l: index, %x: !x, %b: !nn.batch) -> !x attributes {mem.argument = 0 : i64} {
+  nn.layer @layer(%l: index, %x: !x, %b: !nn.batch) -> !x attributes {mem.argument = 0 : i64} {
     %y = kern.call @add(%x, %x) at [0] : (!x, !x) -> !x
-    return %y : !x
+    nn.yield %y : !x
   }
   func.func @step(%x: !x, %b: !nn.batch) attributes {nn.entry = "serve"} {
     // expected-error @below {{scheduled form: the call is open, and 'nn.layers' follows; workers must meet first, as group-launches leaves it}}

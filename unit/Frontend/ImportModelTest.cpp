@@ -64,7 +64,7 @@ TEST(ImportModel, DenseLayerWithGroupedQueryAttention) {
                                         ": tensor<1024x2x8xf32>",
                                         "nn.pool @cache over (layer = 0 to 3) planes (k = 2 x 16 x f32, v = 2 x "
                                         "16 x f32) page 64 group 0",
-                                        "func.func private @dense_layer(",
+                                        "nn.layer @dense_layer(%layer: index, %x: ",
                                         "nn.rms_norm",
                                         "@attention_norm[",
                                         "nn.linear",
@@ -86,8 +86,8 @@ TEST(ImportModel, DenseLayerWithGroupedQueryAttention) {
                                         "@down[",
                                         "nn.add",
                                         "nn.observe",
-                                        "hidden layer",
-                                        "return"});
+                                        "hidden layer %layer",
+                                        "nn.yield"});
 }
 
 TEST(ImportModel, StepFunction) {
@@ -105,7 +105,7 @@ TEST(ImportModel, LatentAttention) {
   expectInOrder(import(specOf(kimi)), {"@kv_b \"model.layers.{layer}.self_attn.kv_b_proj.weight\" over (layer "
                                        "= 0 to 3) : tensor<4x32x16xbf16>",
                                        "planes (latent = 16 x f32, rope = 16 x f32)",
-                                       "func.func private @moe_layer(",
+                                       "nn.layer @moe_layer(",
                                        "@q_a[",
                                        "nn.rms_norm",
                                        "@q_a_norm[",
@@ -127,14 +127,14 @@ TEST(ImportModel, LatentAttention) {
 
 TEST(ImportModel, RoutedLayer) {
   expectInOrder(import(specOf(kimi)),
-                {"over (layer = 1 to 3, expert = 0 to 12) : tensor<12x2x24x64xbf16>", "func.func private @moe_layer(",
-                 "@router[%arg0] : tensor<?x64xf32, #tok> -> "
+                {"over (layer = 1 to 3, expert = 0 to 12) : tensor<12x2x24x64xbf16>", "nn.layer @moe_layer(",
+                 "@router[%layer] : tensor<?x64xf32, #tok> -> "
                  "tensor<?x12xf32, #tok>",
                  "moe.select",
-                 "bias @selection_bias[%arg0] layer %arg0 among 1 to 3 score sigmoid top 4 "
+                 "bias @selection_bias[%layer] layer %layer among 1 to 3 score sigmoid top 4 "
                  "groups 1 of 1 normalize scale 2.827",
                  "moe.experts",
-                 "@experts_gate_up[%arg0], @experts_down[%arg0] experts "
+                 "@experts_gate_up[%layer], @experts_down[%layer] experts "
                  "12 inner 24 act silu",
                  "@shared_gate_up[", "nn.gated_act", "@shared_down[", "nn.add", "nn.add", "nn.observe"});
 }
@@ -146,18 +146,17 @@ TEST(ImportModel, LayersThatAlternateShareTwoFunctions) {
       {"@attention_norm \"model.layers.{layer}.input_layernorm.weight\" over (layer = 0 to 6)",
        "@gate_up \"model.layers.{layer}.mlp.{gate_proj|up_proj}.weight\" over (layer = 0 to 1 and 1 to 6 step 2)",
        "@router \"model.layers.{layer}.mlp.gate.weight\" over (layer = 2 to 5 step 2)",
-       "func.func private @dense_layer(", "func.func private @moe_layer(",
-       "layer %arg0 among 2 to 5 step 2 score sigmoid", "[@dense_layer[0 to 1], (@dense_layer, @moe_layer)[1 to 6]]"});
-  EXPECT_EQ(text.find("func.func private"), text.find("func.func private @dense_layer("));
-  EXPECT_EQ(text.rfind("func.func private"), text.find("func.func private @moe_layer("));
+       "nn.layer @dense_layer(%layer: index, %x: ", "nn.layer @moe_layer(",
+       "layer %layer among 2 to 5 step 2 score sigmoid", "[@dense_layer[0 to 1], (@dense_layer, @moe_layer)[1 to 6]]"});
+  EXPECT_EQ(text.find("nn.layer @"), text.find("nn.layer @dense_layer("));
+  EXPECT_EQ(text.rfind("nn.layer @"), text.find("nn.layer @moe_layer("));
 }
 
 TEST(ImportModel, KindsOfLayersAreFunctions) {
   std::string text = import(specOf("test/EndToEnd/oracle/odd_smollm3"));
-  expectInOrder(text,
-                {"@gate_up \"model.layers.{layer}.mlp.{gate_proj|up_proj}.weight\" over (layer = 0 to 5)",
-                 "func.func private @dense_layer(", "nn.rotary", "nn.rotary", "nn.append",
-                 "func.func private @unrotated_layer(", "nn.append", "[(@dense_layer, @unrotated_layer)[0 to 5]]"});
+  expectInOrder(text, {"@gate_up \"model.layers.{layer}.mlp.{gate_proj|up_proj}.weight\" over (layer = 0 to 5)",
+                       "nn.layer @dense_layer(%layer: index, %x: ", "nn.rotary", "nn.rotary", "nn.append",
+                       "nn.layer @unrotated_layer(", "nn.append", "[(@dense_layer, @unrotated_layer)[0 to 5]]"});
   EXPECT_EQ(text.find("nn.rotary", text.find("@unrotated_layer(")), std::string::npos);
 }
 
@@ -222,7 +221,7 @@ TEST(ImportModel, Biases) {
   bias.pattern = "model.layers.{layer}.self_attn.q_proj.bias";
   bias.shape = {64};
   spec.weights.push_back(bias);
-  expectInOrder(import(spec), {"nn.weights @q_bias ", ": tensor<4x16xbf16>", "@q[%arg0] bias @q_bias[%arg0] :"});
+  expectInOrder(import(spec), {"nn.weights @q_bias ", ": tensor<4x16xbf16>", "@q[%layer] bias @q_bias[%layer] :"});
 }
 
 TEST(ImportModel, TiedEmbeddings) {
@@ -234,7 +233,7 @@ TEST(ImportModel, TiedEmbeddings) {
 TEST(ImportModel, NarrowActivationsKeepRouterAndLogitsWide) {
   ImportOptions options;
   options.compute = DType::BF16;
-  expectInOrder(import(specOf(kimi), options), {"latent = 16 x bf16", "@router[%arg0] : tensor<?x64xbf16",
+  expectInOrder(import(specOf(kimi), options), {"latent = 16 x bf16", "@router[%layer] : tensor<?x64xbf16",
                                                 "tensor<?x12xf32, #tok>", "@head :", "tensor<?x320xf32, #want>"});
 }
 

@@ -292,8 +292,16 @@ module attributes {nn.numerics = "f32"} {}
 
 // -----
 
-// expected-error @below {{'nn.entry' expects a name on a function, got unit on 'func.func'}}
+// expected-error @below {{'nn.entry' expects a name on a function that is no layer, got unit on 'func.func'}}
 func.func private @step() attributes {nn.entry}
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
+// expected-error @below {{'nn.entry' expects a name on a function that is no layer, got "serve" on 'nn.layer'}}
+nn.layer @layer(%l: index, %x: !x, %b: !nn.batch) -> !x attributes {nn.entry = "serve"} {
+  nn.yield %x : !x
+}
 
 // -----
 

@@ -205,7 +205,9 @@ func.func @want_rows_c2(%x: !x, %b: !nn.batch, %l: index) {
 // -----
 
 !x = tensor<?x64xf32, #nn.rows<token>>
-func.func private @f(index, !x, !nn.batch) -> !x
+nn.layer @f(%l: index, %x: !x, %b: !nn.batch) -> !x {
+  nn.yield %x : !x
+}
 func.func @layers_c2(%x: !x, %b: !nn.batch, %l: index) {
   // expected-error @below {{'nn.layers' op [C2] expects the run of @f to start at 1, got 2}}
   %0 = nn.layers %x, %b [@f[0 to 1], @f[2 to 3]] : !x
@@ -215,9 +217,12 @@ func.func @layers_c2(%x: !x, %b: !nn.batch, %l: index) {
 // -----
 
 !x = tensor<?x64xf32, #nn.rows<token>>
-func.func private @f(index)
+!y = tensor<?x48xf32, #nn.rows<token>>
+nn.layer @f(%l: index, %y: !y, %b: !nn.batch) -> !y {
+  nn.yield %y : !y
+}
 func.func @layers_c3(%x: !x, %b: !nn.batch, %l: index) {
-  // expected-error @below {{'nn.layers' op [C3] expects @f of type '(index, tensor<?x64xf32, #nn.rows<token>>, !nn.batch) -> tensor<?x64xf32, #nn.rows<token>>', got '(index) -> ()'}}
+  // expected-error @below {{'nn.layers' op [C3] expects @f of type '(index, tensor<?x64xf32, #nn.rows<token>>, !nn.batch) -> tensor<?x64xf32, #nn.rows<token>>', got '(index, tensor<?x48xf32, #nn.rows<token>>, !nn.batch) -> tensor<?x48xf32, #nn.rows<token>>'}}
   %0 = nn.layers %x, %b [@f[0 to 1]] : !x
   return
 }
@@ -360,6 +365,73 @@ func.func @sample_c2(%w: tensor<?x64xbf16, #nn.rows<want>>, %b: !nn.batch) {
   // expected-error @below {{'nn.sample' op [C2] expects logits of type 'f32', got 'bf16'}}
   nn.sample %w, %b : tensor<?x64xbf16, #nn.rows<want>>
   return
+}
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
+func.func private @f(index, !x, !nn.batch) -> !x
+func.func @layers_of_functions(%x: !x, %b: !nn.batch) {
+  // expected-error @below {{'nn.layers' op [C3] expects @f to be an nn.layer}}
+  %0 = nn.layers %x, %b [@f[0 to 1]] : !x
+  return
+}
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
+// expected-error @below {{'nn.layer' op [C1] expects the type (index, carried rows, rows that it reads, !nn.batch) -> carried rows, got '(tensor<?x64xf32, #nn.rows<token>>, !nn.batch) -> tensor<?x64xf32, #nn.rows<token>>'}}
+nn.layer @layer_without_index(%x: !x, %b: !nn.batch) -> !x {
+  nn.yield %x : !x
+}
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
+// expected-error @below {{'nn.layer' op [C1] expects the type (index, carried rows, rows that it reads, !nn.batch) -> carried rows, got '(index, tensor<?x64xf32, #nn.rows<token>>) -> tensor<?x64xf32, #nn.rows<token>>'}}
+nn.layer @layer_without_step(%l: index, %x: !x) -> !x {
+  nn.yield %x : !x
+}
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
+// expected-error @below {{'nn.layer' op [C1] expects the type (index, carried rows, rows that it reads, !nn.batch) -> carried rows, got '(index, tensor<?x64xf32, #nn.rows<token>>, tensor<64xf32>, !nn.batch) -> tensor<?x64xf32, #nn.rows<token>>'}}
+nn.layer @layer_of_a_weight(%l: index, %x: !x, %w: tensor<64xf32>, %b: !nn.batch) -> !x {
+  nn.yield %x : !x
+}
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
+// expected-error @below {{'nn.layer' op [C1] expects the type (index, carried rows, rows that it reads, !nn.batch) -> carried rows, got '(index, tensor<?x64xf32, #nn.rows<token>>, !nn.batch) -> (tensor<?x64xf32, #nn.rows<token>>, tensor<?x64xf32, #nn.rows<token>>)'}}
+nn.layer @layer_of_more_results(%l: index, %x: !x, %b: !nn.batch) -> (!x, !x) {
+  nn.yield %x, %x : !x, !x
+}
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
+!y = tensor<?x48xf32, #nn.rows<token>>
+// expected-error @below {{'nn.layer' op [C1] expects the type (index, carried rows, rows that it reads, !nn.batch) -> carried rows, got '(index, tensor<?x64xf32, #nn.rows<token>>, tensor<?x48xf32, #nn.rows<token>>, !nn.batch) -> tensor<?x48xf32, #nn.rows<token>>'}}
+nn.layer @layer_of_a_later_result(%l: index, %x: !x, %y: !y, %b: !nn.batch) -> !y {
+  nn.yield %y : !y
+}
+
+// -----
+
+// expected-error @below {{'nn.layer' op [C1] expects the type (index, carried rows, rows that it reads, !nn.batch) -> carried rows, got '(index, !nn.batch) -> ()'}}
+nn.layer @layer_of_nothing(%l: index, %b: !nn.batch) {
+  "nn.yield"() : () -> ()
+}
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
+!y = tensor<?x48xf32, #nn.rows<token>>
+// expected-error @below {{'nn.layer' op [C2] expects the yield to have types ('tensor<?x64xf32, #nn.rows<token>>'), got ('tensor<?x48xf32, #nn.rows<token>>')}}
+nn.layer @layer_c2(%l: index, %x: !x, %y: !y, %b: !nn.batch) -> !x {
+  nn.yield %y : !y
 }
 
 // -----

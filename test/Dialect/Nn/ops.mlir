@@ -49,9 +49,9 @@ module @model attributes {
   // CHECK: nn.pool @cache over (layer = 0 to 3) planes (k = 2 x 16 x f32, v = 2 x 16 x f32) page 64 group 0
   nn.pool @cache over (layer = 0 to 3) planes (k = 2 x 16 x f32, v = 2 x 16 x f32) page 64 group 0
 
-  // CHECK-LABEL: func.func private @dense_layer
-  func.func private @dense_layer(%l: index, %x: !x, %b: !nn.batch) -> !x {
-    // CHECK: nn.rms_norm %{{.*}}, @ln[%{{.*}}] eps 1.0e-05 : tensor<?x64xf32, #tok>
+  // CHECK-LABEL: nn.layer @dense_layer(%layer: index, %x: tensor<?x64xf32, #tok>, %b: !nn.batch) -> tensor<?x64xf32, #tok> {
+  nn.layer @dense_layer(%l: index, %x: !x, %b: !nn.batch) -> !x {
+    // CHECK: nn.rms_norm %x, @ln[%layer] eps 1.0e-05 : tensor<?x64xf32, #tok>
     %n = nn.rms_norm %x, @ln[%l] eps 1.0e-5 : !x
     // CHECK: nn.linear %{{.*}}, @q[%{{.*}}] bias @qb[%{{.*}}] order tree<8> : tensor<?x64xf32, #tok> -> tensor<?x64xf32, #tok>
     %q0 = nn.linear %n, @q[%l] bias @qb[%l] order tree<8> : !x -> !x
@@ -82,10 +82,22 @@ module @model attributes {
     %c, %r = nn.split %d : !x -> tensor<?x48xf32, #tok>, tensor<?x16xf32, #tok>
     // CHECK: nn.observe %{{.*}}, %{{.*}} hidden layer %{{.*}} : tensor
     nn.observe %d, %b hidden layer %l : !x
-    return %d : !x
+    // CHECK: nn.yield %{{.*}} : tensor<?x64xf32, #tok>
+    nn.yield %d : !x
   }
 
-  func.func private @moe_layer(index, !x, !nn.batch) -> !x
+  // The first rows are carried, the others are read.
+  // CHECK-LABEL: nn.layer @two(%layer: index, %x: tensor<?x64xf32, #tok>, %x_0: tensor<?x48xf32, #tok>, %read: tensor<?x16xf32, #want>, %b: !nn.batch) -> (tensor<?x64xf32, #tok>, tensor<?x48xf32, #tok>) attributes {mem.peak = 64 : i64} {
+  nn.layer @two(%l: index, %x: !x, %y: tensor<?x48xf32, #tok>, %t: tensor<?x16xf32, #nn.rows<want>>, %b: !nn.batch) -> (!x, tensor<?x48xf32, #tok>) attributes {mem.peak = 64 : i64} {
+    // CHECK: nn.yield %x, %x_0 : tensor<?x64xf32, #tok>, tensor<?x48xf32, #tok>
+    nn.yield %x, %y : !x, tensor<?x48xf32, #tok>
+  }
+
+  nn.layer @moe_layer(%layer: index, %x: !x, %b: !nn.batch) -> !x {
+    %n = nn.rms_norm %x, @ln[%layer] eps 1.0e-05 : !x
+    %y = nn.add %x, %n : !x
+    nn.yield %y : !x
+  }
 
   // CHECK-LABEL: func.func @step
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
