@@ -37,34 +37,48 @@ LogicalResult CertificateAttr::verify(function_ref<InFlightDiagnostic()> emitErr
   return success();
 }
 
+static bool isTensor(Type type) { return isa<RankedTensorType>(type); }
+
 LogicalResult MemDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   StringRef name = attribute.getName().getValue();
   if (name == certificateAttrName)
     return expectAttribute(op, attribute, isa<ModuleOp>(op) && isa<CertificateAttr>(attribute.getValue()),
                            "#mem.certificate on a module");
-  if (name != peakAttrName && name != argumentAttrName)
+  auto function = dyn_cast<FunctionOpInterface>(op);
+  if (name == argumentsAttrName) {
+    auto offsets = dyn_cast<DenseI64ArrayAttr>(attribute.getValue());
+    auto isByte = [](int64_t offset) { return offset >= 0; };
+    return expectAttribute(op, attribute,
+                           function && offsets && llvm::all_of(offsets.asArrayRef(), isByte) &&
+                               offsets.size() == llvm::count_if(function.getArgumentTypes(), isTensor),
+                           "bytes that are not negative, for each tensor that a function takes");
+  }
+  if (name != peakAttrName)
     return refuseAttribute(op, attribute);
   auto bytes = dyn_cast<IntegerAttr>(attribute.getValue());
-  const bool isPlaced = isa<FunctionOpInterface>(op) || (isa<ModuleOp>(op) && name == peakAttrName);
   return expectAttribute(op, attribute,
-                         isPlaced && bytes && bytes.getType().isSignlessInteger(64) && bytes.getInt() >= 0,
-                         Twine("bytes as a 64-bit integer that is not negative on a function") +
-                             (name == peakAttrName ? " or a module" : ""));
+                         (function || isa<ModuleOp>(op)) && bytes && bytes.getType().isSignlessInteger(64) &&
+                             bytes.getInt() >= 0,
+                         "bytes as a 64-bit integer that is not negative on a function or a module");
 }
 
-static std::optional<int64_t> bytesOf(Operation *op, StringRef name) {
-  auto bytes = op->getAttrOfType<IntegerAttr>(name);
+std::optional<int64_t> mem::peakOf(Operation *op) {
+  auto bytes = op->getAttrOfType<IntegerAttr>(MemDialect::peakAttrName);
   return bytes ? std::optional(bytes.getInt()) : std::nullopt;
 }
-
-std::optional<int64_t> mem::peakOf(Operation *op) { return bytesOf(op, MemDialect::peakAttrName); }
 
 void mem::setPeak(Operation *op, int64_t bytes) {
   op->setAttr(MemDialect::peakAttrName, Builder(op->getContext()).getI64IntegerAttr(bytes));
 }
 
-std::optional<int64_t> mem::argumentOf(Operation *function) { return bytesOf(function, MemDialect::argumentAttrName); }
+std::optional<int64_t> mem::offsetOf(BlockArgument rows) {
+  auto offsets = rows.getOwner()->getParentOp()->getAttrOfType<DenseI64ArrayAttr>(MemDialect::argumentsAttrName);
+  if (!offsets || !rows.getOwner()->isEntryBlock())
+    return std::nullopt;
+  TypeRange before = rows.getOwner()->getArgumentTypes();
+  return offsets[llvm::count_if(before.take_front(rows.getArgNumber()), isTensor)];
+}
 
-void mem::setArgument(Operation *function, int64_t offset) {
-  function->setAttr(MemDialect::argumentAttrName, Builder(function->getContext()).getI64IntegerAttr(offset));
+void mem::setArguments(Operation *layer, ArrayRef<int64_t> offsets) {
+  layer->setAttr(MemDialect::argumentsAttrName, Builder(layer->getContext()).getDenseI64ArrayAttr(offsets));
 }

@@ -22,9 +22,10 @@ namespace k2c::mem {
 std::optional<int64_t> peakOf(mlir::Operation *op);
 void setPeak(mlir::Operation *op, int64_t bytes);
 
-/// `mem.argument` of a layer function: bytes from the beginning of the arena.
-std::optional<int64_t> argumentOf(mlir::Operation *function);
-void setArgument(mlir::Operation *function, int64_t offset);
+/// Where rows lie that a function takes, by its `mem.arguments`: bytes from the beginning of the arena.
+std::optional<int64_t> offsetOf(mlir::BlockArgument rows);
+/// `mem.arguments` of a layer: the offset of each tensor that it takes.
+void setArguments(mlir::Operation *layer, llvm::ArrayRef<int64_t> offsets);
 
 } // namespace k2c::mem
 

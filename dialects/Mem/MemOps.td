@@ -16,14 +16,15 @@ def MemDialect : Dialect {
     The `mem` dialect says where the arena's buffers lie and how many bytes a rank takes. It has attributes alone, which
     assign-memory and certify-memory write:
 
-    `mem.peak` on functions and on the module: bytes of their arena. `mem.argument` on layer functions: the offset of
-    the rows that they take and return. `mem.certificate` on the module. See Rationale.md.
+    `mem.peak` on functions and on the module: bytes of their arena. `mem.arguments` on layers: the offset of each
+    of the rows that they take; what they carry is returned in its place. `mem.certificate` on the module. See
+    Rationale.md.
   }];
   let cppNamespace = "::k2c::mem";
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
   let extraClassDeclaration = [{
-    static constexpr ::llvm::StringLiteral peakAttrName = "mem.peak", argumentAttrName = "mem.argument",
+    static constexpr ::llvm::StringLiteral peakAttrName = "mem.peak", argumentsAttrName = "mem.arguments",
                                            certificateAttrName = "mem.certificate";
   }];
 }

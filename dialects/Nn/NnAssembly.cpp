@@ -7,7 +7,6 @@
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
-#include "mlir/Interfaces/FunctionImplementation.h"
 #include <charconv>
 
 using namespace mlir;
@@ -202,6 +201,46 @@ static ParseResult parseCallees(OpAsmParser &parser, SmallVector<FlatSymbolRefAt
   return parseOne();
 }
 
+/// `%x, %y reads %t, %b`: what is carried, what is read, the step.
+static ParseResult parseLayerOperands(OpAsmParser &parser, SmallVectorImpl<OpAsmParser::UnresolvedOperand> &carried,
+                                      SmallVectorImpl<OpAsmParser::UnresolvedOperand> &read,
+                                      OpAsmParser::UnresolvedOperand &batch) {
+  if (parser.parseOperandList(carried))
+    return failure();
+  const bool reads = succeeded(parser.parseOptionalKeyword("reads"));
+  if (reads && parser.parseOperandList(read))
+    return failure();
+  auto &last = reads ? read : carried;
+  if (last.empty())
+    return parser.emitError(parser.getCurrentLocation(), "expected the step behind what layers take");
+  batch = last.pop_back_val();
+  return success();
+}
+
+static void printLayerOperands(OpAsmPrinter &printer, Operation *, OperandRange carried, OperandRange read,
+                               Value batch) {
+  printer << carried;
+  printer << (read.empty() ? ", " : " reads ");
+  for (Value value : read)
+    printer << value << ", ";
+  printer << batch;
+}
+
+/// `!x, !y reads !t`; results have the types of what is carried.
+static ParseResult parseLayerTypes(OpAsmParser &parser, SmallVectorImpl<Type> &carried, SmallVectorImpl<Type> &read,
+                                   SmallVectorImpl<Type> &outputs) {
+  if (parser.parseTypeList(carried) || (succeeded(parser.parseOptionalKeyword("reads")) && parser.parseTypeList(read)))
+    return failure();
+  llvm::append_range(outputs, carried);
+  return success();
+}
+
+static void printLayerTypes(OpAsmPrinter &printer, Operation *, TypeRange carried, TypeRange read, TypeRange) {
+  llvm::interleaveComma(carried, printer);
+  if (!read.empty())
+    llvm::interleaveComma(read, printer << " reads ");
+}
+
 /// `[@dense_layer[0 to 1], @moe_layer[1 to 3]]`.
 static ParseResult parseLayerRuns(OpAsmParser &parser, ArrayAttr &runs) {
   SmallVector<Attribute> list;
@@ -234,41 +273,6 @@ static void printLayerRuns(OpAsmPrinter &printer, Operation *, ArrayAttr runs) {
   printer << ']';
 }
 } // namespace k2c
-
-//===----------------------------------------------------------------------===//
-// Layers
-//===----------------------------------------------------------------------===//
-
-void LayerOp::build(OpBuilder &builder, OperationState &state, StringRef name, FunctionType type) {
-  state.addAttribute(getSymNameAttrName(state.name), builder.getStringAttr(name));
-  state.addAttribute(getFunctionTypeAttrName(state.name), TypeAttr::get(type));
-  Block &body = state.addRegion()->emplaceBlock();
-  body.addArguments(type.getInputs(), SmallVector<Location>(type.getNumInputs(), state.location));
-}
-
-ParseResult LayerOp::parse(OpAsmParser &parser, OperationState &state) {
-  auto typeOf = [](Builder &builder, ArrayRef<Type> inputs, ArrayRef<Type> results,
-                   function_interface_impl::VariadicFlag,
-                   std::string &) { return builder.getFunctionType(inputs, results); };
-  return function_interface_impl::parseFunctionOp(parser, state, /*allowVariadic=*/false,
-                                                  getFunctionTypeAttrName(state.name), typeOf,
-                                                  getArgAttrsAttrName(state.name), getResAttrsAttrName(state.name));
-}
-
-void LayerOp::print(OpAsmPrinter &printer) {
-  function_interface_impl::printFunctionOp(printer, *this, /*isVariadic=*/false, getFunctionTypeAttrName(),
-                                           getArgAttrsAttrName(), getResAttrsAttrName());
-}
-
-void LayerOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn set) {
-  for (BlockArgument argument : region.getArguments()) {
-    Type type = argument.getType();
-    if (auto named = dyn_cast<OpAsmTypeInterface>(type))
-      named.getAsmName([&](StringRef name) { set(argument, name); });
-    else
-      set(argument, type.isIndex() ? "layer" : argument.getArgNumber() <= getResultTypes().size() ? "x" : "read");
-  }
-}
 
 //===----------------------------------------------------------------------===//
 // Attributes and types

@@ -37,12 +37,11 @@ def Nn_LayerOp : Op<NnDialect, "layer", [IsolatedFromAbove, FunctionOpInterface,
     ::llvm::ArrayRef<::mlir::Type> getResultTypes() { return getFunctionType().getResults(); }
     ::mlir::Value getIndex() { return getBody().getArgument(0); }
     ::mlir::Value getBatch() { return getBody().getArguments().back(); }
-    /// The rows that it carries on; result i is the next layer's argument i of these.
-    ::llvm::ArrayRef<::mlir::BlockArgument> getCarried() { return getBody().getArguments().slice(1, getResultTypes().size()); }
-    /// The rows that it only reads.
-    ::llvm::ArrayRef<::mlir::BlockArgument> getRead() {
-      return getBody().getArguments().drop_front(1 + getResultTypes().size()).drop_back();
-    }
+    /// The rows that it takes: what it carries, then what it only reads.
+    ::llvm::ArrayRef<::mlir::BlockArgument> getRows() { return getBody().getArguments().drop_front().drop_back(); }
+    /// What it carries on; the next layer takes what is yielded for each.
+    ::llvm::ArrayRef<::mlir::BlockArgument> getCarried() { return getRows().take_front(getResultTypes().size()); }
+    ::mlir::OperandRange getYielded() { return getBody().front().getTerminator()->getOperands(); }
     /// Arguments are printed as %layer, %x (carried), %read, or as their type says.
     void getAsmBlockArgumentNames(::mlir::Region &region, ::mlir::OpAsmSetValueNameFn set);
   }];
@@ -59,30 +58,41 @@ def Nn_YieldOp : Op<NnDialect, "yield", [Pure, Terminator, ReturnLike, HasParent
   let assemblyFormat = "$operands attr-dict `:` type($operands)";
 }
 
-def Nn_LayersOp : Nn_Op<"layers", [],
-                        [AllTypesMatch<["input", "result"]>, SymbolUserOpInterface, Nn_SharedPlaceOp],
+def Nn_LayersOp : Nn_Op<"layers", [], [AttrSizedOperandSegments, SymbolUserOpInterface, Nn_SharedPlaceOp],
                         /*inKernel=*/0> {
   let summary = "Run layers over their indices";
   let description = [{
-    Calls each run's functions for its layer indices in turn: x = f(layer, x, batch). A list of runs keeps the module's
-    size independent of the number of layers; dense-first and alternating models are data.
+    Calls each run's layers for its indices in turn. What one carries, the next takes; result i is what the last layer
+    carries as value i, and lies in its place. What stands behind `reads` every layer is given as it is; the step is the
+    last of it. A list of runs keeps the module's size independent of the number of layers; dense-first and alternating
+    models are data.
 
     ```mlir
     %1 = nn.layers %0, %b [@dense_layer[0 to 1], @moe_layer[1 to 3]] : !x
     %t = nn.layers %1, %b [@dense_layer[0 to 1], (@moe_layer, @moe_layer, @dense_layer)[1 to 9]] : !x
+    %2:2 = nn.layers %t, %y reads %w, %b [@two[0 to 4]] : !x, !y reads !w
     ```
-    [C2] runs are not empty and ascend without a gap. [C3] each function is an nn.layer of type (index, X, !nn.batch) ->
-    X.
+    [C1] it carries at least one value, and its results have the types of what it carries; each keeps its row space.
+    [C2] runs are not empty and ascend without a gap. [C3] each function is an nn.layer of type
+    (index, carried.., read.., !nn.batch) -> carried.
   }];
   let names = ["x"];
-  let arguments = (ins Nn_Rows:$input, Nn_Batch:$batch, TypedArrayAttrBase<Nn_LayerRunAttr, "layer runs">:$runs);
-  let results = (outs Nn_Rows:$result);
-  let assemblyFormat = "$input `,` $batch custom<LayerRuns>($runs) attr-dict `:` type($result)";
-  let methods = "::llvm::LogicalResult verifySymbolUses(::mlir::SymbolTableCollection &tables);\n"
-                "/// Of all runs, in their order; a function may occur several times.\n"
-                "::llvm::SmallVector<::mlir::FlatSymbolRefAttr> getCallees();\n"
-                "::llvm::SmallVector<std::pair<::mlir::Value, ::mlir::Value>> getSharedPlaces() {"
-                " return {{getResult(), getInput()}}; }\n";
+  let changesRows = 1; // its values may be of several row spaces
+  let arguments = (ins Variadic<Nn_Rows>:$carried, Variadic<Nn_Rows>:$read, Nn_Batch:$batch,
+                       TypedArrayAttrBase<Nn_LayerRunAttr, "layer runs">:$runs);
+  let results = (outs Variadic<Nn_Rows>:$outputs);
+  let assemblyFormat = [{
+    custom<LayerOperands>($carried, $read, $batch) custom<LayerRuns>($runs) attr-dict
+    `:` custom<LayerTypes>(type($carried), type($read), type($outputs))
+  }];
+  let methods = [{
+    ::llvm::LogicalResult verifySymbolUses(::mlir::SymbolTableCollection &tables);
+    /// Of all runs, in their order; a function may occur several times.
+    ::llvm::SmallVector<::mlir::FlatSymbolRefAttr> getCallees();
+    ::llvm::SmallVector<std::pair<::mlir::Value, ::mlir::Value>> getSharedPlaces();
+    /// What is carried, then what is read: getRows() of its layers takes these.
+    ::mlir::OperandRange getRows() { return getOperands().drop_back(); }
+  }];
 }
 
 #endif

@@ -109,63 +109,6 @@ LogicalResult WantRowsOp::verify() {
 }
 
 //===----------------------------------------------------------------------===//
-// layer, layers
-//===----------------------------------------------------------------------===//
-
-/// [C1] of layer.
-LogicalResult LayerOp::verify() {
-  ArrayRef<Type> inputs = getArgumentTypes(), results = getResultTypes();
-  auto isRows = [](Type type) { return rowsOf(type) != nullptr; };
-  const bool takesStep = inputs.size() > 2 && inputs.front().isIndex() && isa<BatchType>(inputs.back()) &&
-                         llvm::all_of(inputs.drop_front().drop_back(), isRows);
-  if (takesStep && !results.empty() && inputs.drop_front().drop_back().take_front(results.size()) == results)
-    return success();
-  return emitOpError("[C1] expects the type (index, carried rows, rows that it reads, !nn.batch) -> carried rows, got ")
-         << getFunctionType();
-}
-
-/// [C2] of layer.
-LogicalResult LayerOp::verifyRegions() {
-  TypeRange yielded = getBody().front().getTerminator()->getOperandTypes();
-  if (yielded != TypeRange(getResultTypes()))
-    return emitOpError("[C2] expects the yield to have types (") << getResultTypes() << "), got (" << yielded << ')';
-  return success();
-}
-
-/// [C2] of layers.
-LogicalResult LayersOp::verify() {
-  if (getRuns().empty())
-    return emitOpError("[C2] expects at least one run");
-  auto runs = llvm::to_vector(getRuns().getAsRange<LayerRunAttr>());
-  for (auto [left, right] : llvm::zip(ArrayRef(runs).drop_back(), ArrayRef(runs).drop_front()))
-    if (left.getTo() != right.getFrom())
-      return emitOpError("[C2] expects the run of ")
-             << right.getCallees().front() << " to start at " << left.getTo() << ", got " << right.getFrom();
-  return success();
-}
-
-SmallVector<FlatSymbolRefAttr> LayersOp::getCallees() {
-  SmallVector<FlatSymbolRefAttr> callees;
-  for (auto run : getRuns().getAsRange<LayerRunAttr>())
-    llvm::append_range(callees, run.getCallees());
-  return callees;
-}
-
-/// [C3] of layers.
-LogicalResult LayersOp::verifySymbolUses(SymbolTableCollection &tables) {
-  Type x = getInput().getType();
-  auto type = FunctionType::get(getContext(), {IndexType::get(getContext()), x, getBatch().getType()}, x);
-  for (FlatSymbolRefAttr callee : getCallees()) {
-    auto layer = tables.lookupNearestSymbolFrom<LayerOp>(*this, callee);
-    if (!layer)
-      return emitOpError("[C3] expects ") << callee << " to be an nn.layer";
-    if (layer.getFunctionType() != type)
-      return emitOpError("[C3] expects ") << callee << " of type " << type << ", got " << layer.getFunctionType();
-  }
-  return success();
-}
-
-//===----------------------------------------------------------------------===//
 // append, attention, observe, sample
 //===----------------------------------------------------------------------===//
 

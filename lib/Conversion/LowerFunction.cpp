@@ -41,11 +41,13 @@ FunctionLowering::FunctionLowering(ModuleOp scheduled, KernelDescriptions &descr
 /// The arena offset of `value`, following what shares its buffer.
 static int64_t arenaOffset(Value value) {
   if (auto argument = dyn_cast<BlockArgument>(value))
-    return *mem::argumentOf(argument.getOwner()->getParentOp());
-  return TypeSwitch<Operation *, int64_t>(value.getDefiningOp())
-      .Case([&](kern::CallOp call) { return (*call.getOffsets())[cast<OpResult>(value).getResultNumber()]; })
-      .Case([](mla::MergeFormsOp merge) { return arenaOffset(merge.getAbsorbed()); })
-      .Case([](nn::LayersOp layers) { return arenaOffset(layers.getInput()); });
+    return *mem::offsetOf(argument);
+  if (auto call = value.getDefiningOp<kern::CallOp>())
+    return (*call.getOffsets())[cast<OpResult>(value).getResultNumber()];
+  for (auto [mine, other] : value.getDefiningOp<nn::SharedPlaceOp>().getSharedPlaces())
+    if (mine == value)
+      return arenaOffset(other);
+  llvm_unreachable("a result of an op that lowers to the runtime form");
 }
 
 /// Sampled logits lie in the step.

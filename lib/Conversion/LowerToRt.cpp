@@ -178,8 +178,9 @@ LogicalResult checkScheduled(ModuleOp module) {
       return function.emitError() << "lower-to-rt: a second function is the entry '" << entry.getValue()
                                   << "'; give it a name of its own";
   for (FunctionOpInterface function : kern::stepFunctions(module))
-    for (Type type : function.getArgumentTypes())
-      if (!isa<nn::BatchType>(type) && !(isa<nn::LayerOp>(function) && (type.isIndex() || mem::argumentOf(function))))
+    for (BlockArgument argument : function.getArguments())
+      if (Type type = argument.getType();
+          !isa<nn::BatchType>(type) && !(isa<nn::LayerOp>(function) && (type.isIndex() || mem::offsetOf(argument))))
         return function.emitError() << "lower-to-rt: function '" << function.getName() << "' takes a " << type
                                     << ", which has no place; only layers of an nn.layers list take rows, and weights "
                                        "are families";

@@ -160,7 +160,9 @@ void Importer::stepFunction() {
       callees.push_back(FlatSymbolRefAttr::get(b.getContext(), layerName(kind)));
     runs.push_back(nn::LayerRunAttr::get(b.getContext(), callees, run.range.begin, run.range.end));
   }
-  x = nn::LayersOp::create(b, types.place("layers"), types.hidden(), x, batch, b.getArrayAttr(runs));
+  x = nn::LayersOp::create(b, types.place("layers"), types.hidden(), x, ValueRange(), batch, b.getArrayAttr(runs))
+          .getOutputs()
+          .front();
   x = nn::WantRowsOp::create(b, types.place("vocab"), types.rows({spec.hidden}, nn::RowKind::Want), x, batch);
   LayerBuilder outside(b, spec, types, Value(), batch);
   Value last = outside.rmsNorm(x, "final_norm", spec.normEps);

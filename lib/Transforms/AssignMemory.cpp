@@ -7,11 +7,15 @@
 //          |      |--------+--------|
 //          | x    | x      | c (where a and x lay)        time ->
 //
-// A layer function lies above what is live where it is called, once for all its layers; its result takes the place of
-// its argument, so layers need no second copy of the rows; so do the rows that a loop carries. Calls of one group live
-// at the same time, and what asynchronous work touches lives until its wait (Timeline.h). Without `reuse` no two
-// buffers share a byte but these. `mem.peak` of the module is the arena of the certificate; remarks name the largest
-// buffers that it holds when it is fullest.
+// A layer lies above what is live where it is called, once for all its indices. What it carries it yields in the same
+// place, so layers need no second copy of the rows; so do loops. What it only reads lies where its caller has it.
+//
+//   list     %z:2 = nn.layers %x, %y reads %t, %b [@two[0 to 4]]      %x at 0, %y at 64, %t at 128
+//   layer    @two(%layer, %x, %y, %read, %b) .. nn.yield %u, %v       %x and %u at 0, %y and %v at 64, %read at 128
+//
+// Calls of one group live at the same time, and what asynchronous work touches lives until its wait (Timeline.h).
+// Without `reuse` no two buffers share a byte but these. `mem.peak` of the module is the arena of the certificate;
+// remarks name the largest buffers that it holds when it is fullest.
 //
 //===----------------------------------------------------------------------===//
 #include "PeakBuffers.h"
@@ -57,15 +61,16 @@ class Placer {
 public:
   Placer(ModuleOp module, nn::LimitsAttr limits, bool reuse) : symbols(module), limits(limits), reuse(reuse) {}
 
-  /// Places `function`'s buffers from `base` up; a layer function's argument lies at `argument`. Returns the peak.
-  FailureOr<int64_t> place(FunctionOpInterface function, int64_t base, std::optional<int64_t> argument);
+  /// Places `function`'s buffers from `base` up; the rows that a layer takes lie at `arguments`. Returns the peak.
+  FailureOr<int64_t> place(FunctionOpInterface function, int64_t base, ArrayRef<int64_t> arguments);
   /// What lies below the highest byte of a placed entry.
   SmallVector<PeakBuffer> atPeak(FunctionOpInterface entry) { return buffersAtPeak(entry, livesOf, symbols, reuse); }
 
 private:
-  LogicalResult pinResult(FunctionOpInterface function, Timeline &lives, int64_t argument);
+  LogicalResult pinRows(nn::LayerOp layer, Timeline &lives, ArrayRef<int64_t> offsets);
   bool mayReplace(Value result, ArrayRef<Value> values, int64_t from, const Timeline &lives);
   LogicalResult checkForwards(RegionBranchOpInterface branch, const Timeline &lives);
+  LogicalResult checkRows(nn::LayersOp op, const Timeline &lives);
   FailureOr<int64_t> placeLayers(nn::LayersOp op, const Timeline &lives, int64_t base);
   void writeOffsets(FunctionOpInterface function, const Timeline &lives);
 
@@ -97,18 +102,36 @@ bool Placer::mayReplace(Value result, ArrayRef<Value> values, int64_t from, cons
   return producer && llvm::none_of(values, isRead);
 }
 
-/// A layer function's result lies where its argument lay.
-LogicalResult Placer::pinResult(FunctionOpInterface function, Timeline &lives, int64_t argument) {
-  Value rows = function.getArgument(1), result = function.front().getTerminator()->getOperand(0);
-  Buffer &in = lives.buffers[lives.bufferOf(rows)];
-  Buffer &out = lives.buffers[lives.bufferOf(result)];
-  in.offset = argument;
-  if (&in == &out)
-    return success();
-  if (!mayReplace(result, in.values, out.first, lives))
-    return function.emitError() << "layer '" << function.getName()
-                                << "' still reads its argument when it writes its result; add the residual last";
-  out.offset = argument;
+/// Layers hand rows on in the arena: `op` may not take or yield what lies in the step.
+static LogicalResult checkInArena(Operation *op, ValueRange rows, const Timeline &lives) {
+  for (Value value : rows)
+    if (lives.bufferOf(value) < 0)
+      return op->emitError()
+             << "assign-memory: rows that layers take and yield lie in the arena, and these do not: they "
+                "are sampled, or have no columns";
+  return success();
+}
+
+/// The rows that a layer takes lie at `offsets`, and what it yields where it took what it carries.
+LogicalResult Placer::pinRows(nn::LayerOp layer, Timeline &lives, ArrayRef<int64_t> offsets) {
+  if (failed(checkInArena(layer, layer.getYielded(), lives)) || failed(checkInArena(layer, layer.getRows(), lives)))
+    return failure();
+  for (auto [rows, offset] : llvm::zip_equal(layer.getRows(), offsets))
+    lives.buffers[lives.bufferOf(rows)].offset = offset;
+  for (auto [place, carried, yielded] : llvm::enumerate(layer.getCarried(), layer.getYielded())) {
+    Buffer &in = lives.buffers[lives.bufferOf(carried)], &out = lives.buffers[lives.bufferOf(yielded)];
+    if (&in == &out)
+      continue;
+    if (out.offset >= 0)
+      return layer.emitError() << "assign-memory: layer '" << layer.getSymName() << "' yields for place " << place
+                               << " what lies in place " << llvm::find(offsets, out.offset) - offsets.begin()
+                               << "; rows do not change places, so add to what is carried in each";
+    if (!mayReplace(yielded, in.values, out.first, lives))
+      return layer.emitError() << "assign-memory: layer '" << layer.getSymName()
+                               << "' still reads what it carries in place " << place
+                               << " when it writes the next; add the residual last";
+    out.offset = offsets[place];
+  }
   return success();
 }
 
@@ -153,15 +176,34 @@ LogicalResult Placer::checkForwards(RegionBranchOpInterface branch, const Timeli
   return success();
 }
 
+/// What `op` carries is not read after it, and shares its place with nothing else that `op` takes.
+LogicalResult Placer::checkRows(nn::LayersOp op, const Timeline &lives) {
+  if (failed(checkInArena(op, op.getRows(), lives)))
+    return failure();
+  llvm::SmallDenseSet<int64_t> written;
+  for (auto [number, value] : llvm::enumerate(op.getRows())) {
+    const int64_t buffer = lives.bufferOf(value);
+    const bool isCarried = number < op.getCarried().size();
+    if (isCarried ? !written.insert(buffer).second : written.contains(buffer))
+      return op.emitError()
+             << "assign-memory: '" << op->getName()
+             << "' takes two values that would lie in one place, and writes it; add to one of them first";
+    if (isCarried && failed(checkArgument(op, value, op, lives)))
+      return failure();
+  }
+  return success();
+}
+
 FailureOr<int64_t> Placer::placeLayers(nn::LayersOp op, const Timeline &lives, int64_t base) {
-  if (failed(checkArgument(op, op.getInput(), op, lives)))
+  if (failed(checkRows(op, lives)))
     return failure();
   int64_t at = lives.positionOf(op), floor = base;
   for (const Buffer &buffer : lives.buffers)
     if (buffer.first <= at && at <= buffer.last)
       floor = std::max(floor, buffer.offset + alignUp(buffer.bytes));
   int64_t peak = floor;
-  int64_t argument = lives.buffers[lives.bufferOf(op.getInput())].offset;
+  SmallVector<int64_t> arguments =
+      llvm::map_to_vector(op.getRows(), [&](Value value) { return lives.buffers[lives.bufferOf(value)].offset; });
   for (FlatSymbolRefAttr callee : op.getCallees()) {
     auto layer = symbols.lookup<nn::LayerOp>(callee.getValue());
     auto [known, isNew] = placed.try_emplace(layer, op);
@@ -171,7 +213,7 @@ FailureOr<int64_t> Placer::placeLayers(nn::LayersOp op, const Timeline &lives, i
       return op.emitError()
              << "assign-memory: layer '" << layer.getSymName()
              << "' is in two lists of layers, and has one set of offsets; give each list its own function";
-    FailureOr<int64_t> end = place(layer, reuse ? floor : peak, argument);
+    FailureOr<int64_t> end = place(layer, reuse ? floor : peak, arguments);
     if (failed(end))
       return failure();
     peak = std::max(peak, *end);
@@ -190,15 +232,15 @@ void Placer::writeOffsets(FunctionOpInterface function, const Timeline &lives) {
   });
 }
 
-FailureOr<int64_t> Placer::place(FunctionOpInterface function, int64_t base, std::optional<int64_t> argument) {
+FailureOr<int64_t> Placer::place(FunctionOpInterface function, int64_t base, ArrayRef<int64_t> arguments) {
   if (!function.getFunctionBody().hasOneBlock())
     return function.emitError() << "assign-memory: the function has several blocks; loops and branches are ops with "
                                    "regions";
   Timeline &lives = *(livesOf[function] = std::make_unique<Timeline>(function, limits));
-  if (argument) {
-    if (failed(pinResult(function, lives, *argument)))
+  if (auto layer = dyn_cast<nn::LayerOp>(*function)) {
+    if (failed(pinRows(layer, lives, arguments)))
       return failure();
-    mem::setArgument(function, *argument);
+    mem::setArguments(layer, arguments);
   }
   auto isSound = [&](RegionBranchOpInterface branch) { return WalkResult(checkForwards(branch, lives)); };
   if (function.walk(isSound).wasInterrupted())
@@ -282,7 +324,7 @@ struct AssignMemory : impl::AssignMemoryBase<AssignMemory> {
     for (FunctionOpInterface function : kern::stepFunctions(module)) {
       if (!nn::isEntry(function))
         continue;
-      FailureOr<int64_t> end = placer.place(function, 0, std::nullopt);
+      FailureOr<int64_t> end = placer.place(function, 0, {});
       if (failed(end))
         return signalPassFailure();
       if (!largest || *end > peak)

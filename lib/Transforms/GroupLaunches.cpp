@@ -140,17 +140,20 @@ private:
   Timeline lives;
 };
 
-/// A layer's result takes the place of its argument.
+/// What a layer yields takes the place of what it carried.
 Overlap Grouper::overlap(Value a, Value b) {
   int64_t first = lives.bufferOf(a), second = lives.bufferOf(b);
   if (a == b || (first >= 0 && first == second))
     return Overlap::Same;
-  bool returns = false, takes = false;
-  for (Value value : function.front().getTerminator()->getOperands())
-    returns |= lives.bufferOf(value) == first || lives.bufferOf(value) == second;
-  for (Value value : function.getArguments())
-    takes |= lives.bufferOf(value) >= 0 && (lives.bufferOf(value) == first || lives.bufferOf(value) == second);
-  return returns && takes ? Overlap::Partial : Overlap::None;
+  auto layer = dyn_cast<nn::LayerOp>(*function);
+  if (!layer)
+    return Overlap::None;
+  for (auto [carried, yielded] : llvm::zip_equal(layer.getCarried(), layer.getYielded())) {
+    int64_t in = lives.bufferOf(carried), out = lives.bufferOf(yielded);
+    if ((first == in && second == out) || (first == out && second == in))
+      return Overlap::Partial;
+  }
+  return Overlap::None;
 }
 
 /// Calls move to their levels; a join stands before the first op that reads it.

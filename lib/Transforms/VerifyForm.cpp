@@ -44,8 +44,7 @@ private:
   Form form;
 };
 
-/// Every nn, moe and mla op but the symbols is a TokenOp, and so has the design interfaces; a test of the td files
-/// holds it.
+/// Every nn, moe and mla op but symbols and nn.yield is a TokenOp, and so has the design interfaces.
 bool isTokenOp(Operation *op) { return isa<nn::RowSpaceOp>(op); }
 
 LogicalResult Checker::checkModule() {

@@ -87,7 +87,7 @@ std::optional<int64_t> Groups::offsetOf(Value value) {
         return offsetOf(other);
   Operation *owner = producer ? producer : value.getParentBlock()->getParentOp();
   if (owner == function)
-    return mem::argumentOf(function).value_or(-boundBytes(value.getType(), limits));
+    return mem::offsetOf(cast<BlockArgument>(value)).value_or(-boundBytes(value.getType(), limits));
   if (auto branch = dyn_cast<RegionBranchOpInterface>(owner))
     for (auto [operand, input] : forwardsOf(branch))
       if (input == value)
@@ -153,7 +153,7 @@ LogicalResult Groups::verifyBlock(Block &block) {
   return success();
 }
 
-/// What the functions of `layers` write: their arguments lie where the list's lies, all else is results of theirs.
+/// What the functions of `layers` write: what they carry lies where the list's lies, all else is results of theirs.
 static void addResults(nn::LayersOp layers, SymbolTable &symbols, SmallVector<Touched> &touched) {
   for (FlatSymbolRefAttr callee : layers.getCallees())
     symbols.lookup(callee.getValue())->walk([&](nn::PlacedOp op) {
@@ -178,11 +178,13 @@ FailureOr<SmallVector<Touched>> Groups::touchedBy(Operation *op) {
     for (Value value : start.getWrittenValues())
       touched.push_back({value, true});
   } else if (!isJoin(op) && op->getNumRegions() == 0 && !op->hasTrait<OpTrait::IsTerminator>()) {
+    auto layers = dyn_cast<nn::LayersOp>(op);
     for (ValueRange values : {ValueRange(op->getOperands()), ValueRange(op->getResults())})
       for (Value value : values)
         if (boundBytes(value.getType(), limits) > 0)
-          touched.push_back({value, true});
-    if (auto layers = dyn_cast<nn::LayersOp>(op))
+          touched.push_back(
+              {value, !layers || value.getDefiningOp() == op || llvm::is_contained(layers.getCarried(), value)});
+    if (layers)
       addResults(layers, symbols, touched);
   }
   return touched;

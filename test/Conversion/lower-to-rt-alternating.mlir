@@ -30,7 +30,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 100>, m
   // CHECK: %[[HIGH:.*]] = arith.minsi
   // CHECK: %[[O:.*]] = arith.addi %[[LOW]], %[[HIGH]] : index
   // CHECK: rt.weight @two.{{panels|rows}}[%[[O]]]
-  nn.layer @a(%l: index, %x: !x, %b: !nn.batch) -> !x attributes {mem.argument = 0 : i64} {
+  nn.layer @a(%l: index, %x: !x, %b: !nn.batch) -> !x attributes {mem.arguments = array<i64: 0>} {
     %y = kern.call @linear(%x, @two[%l]) at [0] : (!x) -> !x
     nn.yield %y : !x
   }
@@ -39,7 +39,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 100>, m
   // CHECK: %[[SHIFTED:.*]] = arith.subi %[[B]], %c2
   // CHECK: %[[P:.*]] = arith.divsi %[[SHIFTED]], %c2
   // CHECK: rt.weight @one.{{panels|rows}}[%[[P]]]
-  nn.layer @b(%l: index, %x: !x, %b: !nn.batch) -> !x attributes {mem.argument = 0 : i64} {
+  nn.layer @b(%l: index, %x: !x, %b: !nn.batch) -> !x attributes {mem.arguments = array<i64: 0>} {
     %y = kern.call @linear(%x, @one[%l]) at [0] : (!x) -> !x
     nn.yield %y : !x
   }

@@ -10,13 +10,13 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 100>, m
     %x = nn.embed %w : tensor<100x64xbf16>, %b : !x
     kern.yield %x : !x
   }
-  nn.layer @first(%l: index, %x: !x, %b: !nn.batch) -> !x attributes {mem.argument = 0 : i64} {
+  nn.layer @first(%l: index, %x: !x, %b: !nn.batch) -> !x attributes {mem.arguments = array<i64: 0>} {
     nn.yield %x : !x
   }
-  nn.layer @a(%l: index, %x: !x, %b: !nn.batch) -> !x attributes {mem.argument = 0 : i64} {
+  nn.layer @a(%l: index, %x: !x, %b: !nn.batch) -> !x attributes {mem.arguments = array<i64: 0>} {
     nn.yield %x : !x
   }
-  nn.layer @b(%l: index, %x: !x, %b: !nn.batch) -> !x attributes {mem.argument = 0 : i64} {
+  nn.layer @b(%l: index, %x: !x, %b: !nn.batch) -> !x attributes {mem.arguments = array<i64: 0>} {
     nn.yield %x : !x
   }
   // CHECK: func.func @step() {

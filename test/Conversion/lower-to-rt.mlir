@@ -67,7 +67,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 100>, m
 
   // A layer function keeps its layer index; rows and batch became addresses.
   // CHECK: func.func private @layer(%[[L:.*]]: index) {
-  nn.layer @layer(%l: index, %x: !x, %b: !nn.batch) -> !x attributes {mem.argument = 0 : i64} {
+  nn.layer @layer(%l: index, %x: !x, %b: !nn.batch) -> !x attributes {mem.arguments = array<i64: 0>} {
     // CHECK: %[[P0:.*]] = rt.arena 0
     // CHECK: %[[KW0:.*]] = rt.weight @kw.panels[%[[L]]]
     // CHECK: %[[P1:.*]] = rt.arena 2560

@@ -12,7 +12,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   }
   nn.weights @w "w" : tensor<64xf32>
   // A norm reads a row as a whole: its result cannot take the row's place.
-  // expected-error @below {{layer 'layer' still reads its argument when it writes its result; add the residual last}}
+  // expected-error @below {{assign-memory: layer 'layer' still reads what it carries in place 0 when it writes the next; add the residual last}}
   nn.layer @layer(%l: index, %x: tensor<?x64xf32, #nn.rows<token>>, %b: !nn.batch) -> tensor<?x64xf32, #nn.rows<token>> {
     %y = kern.call @norm(%x, @w) : (tensor<?x64xf32, #nn.rows<token>>) -> tensor<?x64xf32, #nn.rows<token>>
     nn.yield %y : tensor<?x64xf32, #nn.rows<token>>

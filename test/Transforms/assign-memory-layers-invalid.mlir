@@ -8,7 +8,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
     kern.yield %s : !x
   }
   // %1 reads the argument after %0 took its place; the result itself was added element by element.
-  // expected-error @below {{layer 'later' still reads its argument when it writes its result; add the residual last}}
+  // expected-error @below {{assign-memory: layer 'later' still reads what it carries in place 0 when it writes the next; add the residual last}}
   nn.layer @later(%l: index, %x: !x, %b: !nn.batch) -> !x {
     %0 = kern.call @add(%x, %x) : (!x, !x) -> !x
     %1 = kern.call @add(%0, %x) : (!x, !x) -> !x
@@ -29,7 +29,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
     kern.yield %s : !x
   }
   // Both calls run at the same time.
-  // expected-error @below {{layer 'same_group' still reads its argument when it writes its result; add the residual last}}
+  // expected-error @below {{assign-memory: layer 'same_group' still reads what it carries in place 0 when it writes the next; add the residual last}}
   nn.layer @same_group(%l: index, %x: !x, %b: !nn.batch) -> !x {
     %0 = kern.call open @add(%x, %x) : (!x, !x) -> !x
     %1 = kern.call @add(%x, %x) : (!x, !x) -> !x
@@ -52,7 +52,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   }
   nn.weights @w "w" : tensor<64xf32>
   // One kernel adds the argument and reads it as a whole, too.
-  // expected-error @below {{layer 'both_ways' still reads its argument when it writes its result; add the residual last}}
+  // expected-error @below {{assign-memory: layer 'both_ways' still reads what it carries in place 0 when it writes the next; add the residual last}}
   nn.layer @both_ways(%l: index, %x: !x, %b: !nn.batch) -> !x {
     %0 = kern.call @norm_add(%x, @w) : (!x) -> !x
     nn.yield %0 : !x
@@ -72,7 +72,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
     kern.yield %s : !x
   }
   // Of the result of a join it is not known who wrote it last.
-  // expected-error @below {{layer 'join' still reads its argument when it writes its result; add the residual last}}
+  // expected-error @below {{assign-memory: layer 'join' still reads what it carries in place 0 when it writes the next; add the residual last}}
   nn.layer @join(%l: index, %x: !x, %b: !nn.batch) -> !x {
     %0 = kern.call @add(%x, %x) : (!x, !x) -> !x
     %1 = kern.call @add(%0, %0) : (!x, !x) -> !x
@@ -94,7 +94,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
     kern.yield %s : !x
   }
   // The argument is read under another name, that of a join.
-  // expected-error @below {{layer 'joined' still reads its argument when it writes its result; add the residual last}}
+  // expected-error @below {{assign-memory: layer 'joined' still reads what it carries in place 0 when it writes the next; add the residual last}}
   nn.layer @joined(%l: index, %x: !x, %b: !nn.batch) -> !x {
     %0 = kern.call @add(%x, %x) : (!x, !x) -> !x
     %1 = mla.merge_forms %x, %0, %b : !x

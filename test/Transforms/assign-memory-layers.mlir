@@ -23,7 +23,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   nn.weights @down "{layer}.down" over (layer = 0 to 2) : tensor<64x64xf32>
 
   // CHECK-LABEL: nn.layer @above
-  // CHECK-SAME: mem.argument = 2560 : i64
+  // CHECK-SAME: mem.arguments = array<i64: 2560>
   nn.layer @above(%l: index, %x: !x, %b: !nn.batch) -> !x {
     // CHECK-NEXT: kern.call @add({{.*}}) at [5120]
     // CHECK-NEXT: kern.call @linear_down({{.*}}) at [2560]

@@ -89,7 +89,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
     %s = nn.add %x, %y : tensor<?x64xf32, #nn.rows<token>>
     kern.yield %s : tensor<?x64xf32, #nn.rows<token>>
   }
-  // CHECK-LABEL: nn.layer @layer({{.*}} attributes {mem.argument = 0 : i64, mem.peak = 7680 : i64}
+  // CHECK-LABEL: nn.layer @layer({{.*}} attributes {mem.arguments = array<i64: 0>, mem.peak = 7680 : i64}
   nn.layer @layer(%l: index, %x: tensor<?x64xf32, #nn.rows<token>>, %b: !nn.batch) -> tensor<?x64xf32, #nn.rows<token>> {
     // CHECK: kern.call @add({{.*}}) at [2560]
     %a = kern.call @add(%x, %x) : (tensor<?x64xf32, #nn.rows<token>>, tensor<?x64xf32, #nn.rows<token>>) -> tensor<?x64xf32, #nn.rows<token>>

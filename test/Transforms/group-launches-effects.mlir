@@ -250,40 +250,67 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
     return
   }
 
-  // The result of a layer takes the place of its argument: what reads one and writes the other is not row by row.
-  // CHECK-LABEL: func.func @argument_result
-  func.func @argument_result(%l: index, %x: !x, %y: !x, %b: !nn.batch) -> !x {
+  // What a layer yields takes the place of what it carried: what reads one and writes the other is not row by row.
+  nn.weights @t "t" : tensor<100x32xf32>
+  nn.weights @w "w" : tensor<32x32xf32>
+  // CHECK-LABEL: nn.layer @argument_result
+  nn.layer @argument_result(%l: index, %x: !x, %y: !x, %b: !nn.batch) -> !x {
     // CHECK-NEXT: kern.call @observe(
     // CHECK-NEXT: kern.call @add(
     kern.call @observe(%x, %b) : (!x, !nn.batch) -> ()
     %0 = kern.call @add(%y, %y) : (!x, !x) -> !x
-    return %0 : !x
+    nn.yield %0 : !x
   }
-  // CHECK-LABEL: func.func @result_argument
-  func.func @result_argument(%l: index, %x: !x, %y: !x, %b: !nn.batch) -> !x {
+  // CHECK-LABEL: nn.layer @result_argument
+  nn.layer @result_argument(%l: index, %x: !x, %y: !x, %b: !nn.batch) -> !x {
     // CHECK-NEXT: kern.call @add(
     // CHECK-NEXT: kern.call @observe(
     %0 = kern.call @add(%y, %y) : (!x, !x) -> !x
     kern.call @observe(%x, %b) : (!x, !nn.batch) -> ()
-    return %0 : !x
+    nn.yield %0 : !x
   }
-  // CHECK-LABEL: func.func @result_alone
-  func.func @result_alone(%b: !nn.batch, %t: tensor<100x32xf32>, %w: !w) -> !x {
+  // CHECK-LABEL: nn.layer @result_alone
+  nn.layer @result_alone(%l: index, %x: !x, %b: !nn.batch) -> !x {
     // CHECK-NEXT: kern.call @embedding(
     // CHECK-NEXT: kern.call open @linear(
     // CHECK-NEXT: kern.call @linear(
-    %0 = kern.call @embedding(%b, %t) : (!nn.batch, tensor<100x32xf32>) -> !x
-    %1 = kern.call @linear(%0, %w) : (!x, !w) -> !x
-    %2 = kern.call @linear(%0, %w) : (!x, !w) -> !x
-    return %2 : !x
+    %0 = kern.call @embedding(%b, @t) : (!nn.batch) -> !x
+    %1 = kern.call @linear(%0, @w) : (!x) -> !x
+    %2 = kern.call @linear(%0, @w) : (!x) -> !x
+    nn.yield %2 : !x
   }
-  // CHECK-LABEL: func.func @argument_alone
-  func.func @argument_alone(%x: !x, %w: !w) {
+  // CHECK-LABEL: nn.layer @argument_alone
+  nn.layer @argument_alone(%l: index, %x: !x, %b: !nn.batch) -> !x {
     // CHECK-NEXT: kern.call open @linear(
     // CHECK-NEXT: kern.call @linear(
-    %0 = kern.call @linear(%x, %w) : (!x, !w) -> !x
-    %1 = kern.call @linear(%x, %w) : (!x, !w) -> !x
-    return
+    %0 = kern.call @linear(%x, @w) : (!x) -> !x
+    %1 = kern.call @linear(%x, @w) : (!x) -> !x
+    nn.yield %x : !x
+  }
+  // Of several values it takes the place of its own alone.
+  // CHECK-LABEL: nn.layer @other_argument
+  nn.layer @other_argument(%l: index, %x: !x, %y: !x, %b: !nn.batch) -> (!x, !x) {
+    // CHECK-NEXT: kern.call open @observe(
+    // CHECK-NEXT: kern.call @add(
+    kern.call @observe(%y, %b) : (!x, !nn.batch) -> ()
+    %0 = kern.call @add(%x, %x) : (!x, !x) -> !x
+    nn.yield %0, %y : !x, !x
+  }
+  // CHECK-LABEL: nn.layer @own_argument
+  nn.layer @own_argument(%l: index, %x: !x, %y: !x, %b: !nn.batch) -> (!x, !x) {
+    // CHECK-NEXT: kern.call @observe(
+    // CHECK-NEXT: kern.call @add(
+    kern.call @observe(%y, %b) : (!x, !nn.batch) -> ()
+    %0 = kern.call @add(%x, %x) : (!x, !x) -> !x
+    nn.yield %x, %0 : !x, !x
+  }
+  // CHECK-LABEL: nn.layer @only_read
+  nn.layer @only_read(%l: index, %x: !x, %t: !x, %b: !nn.batch) -> !x {
+    // CHECK-NEXT: kern.call open @observe(
+    // CHECK-NEXT: kern.call @add(
+    kern.call @observe(%t, %b) : (!x, !nn.batch) -> ()
+    %0 = kern.call @add(%x, %x) : (!x, !x) -> !x
+    nn.yield %0 : !x
   }
 
   // Sampled logits lie in the step, which is no buffer: neither one of them all, nor that of an argument without bytes.

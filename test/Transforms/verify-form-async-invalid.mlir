@@ -220,7 +220,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
     %s = nn.add %x, %y : !x
     kern.yield %s : !x
   }
-  nn.layer @layer(%l: index, %x: !x, %b: !nn.batch) -> !x attributes {mem.argument = 5120 : i64} {
+  nn.layer @layer(%l: index, %x: !x, %b: !nn.batch) -> !x attributes {mem.arguments = array<i64: 5120>} {
     %a = kern.call @add(%x, %x) at [2560] : (!x, !x) -> !x
     %y = kern.call @add(%x, %a) at [5120] : (!x, !x) -> !x
     nn.yield %y : !x

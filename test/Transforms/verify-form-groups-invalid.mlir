@@ -139,7 +139,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
     %s = nn.add %x, %y : !x
     kern.yield %s : !x
   }
-  nn.layer @layer(%l: index, %x: !x, %b: !nn.batch) -> !x attributes {mem.argument = 0 : i64} {
+  nn.layer @layer(%l: index, %x: !x, %b: !nn.batch) -> !x attributes {mem.arguments = array<i64: 0>} {
     %y = kern.call @add(%x, %x) at [0] : (!x, !x) -> !x
     nn.yield %y : !x
   }

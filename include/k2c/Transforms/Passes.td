@@ -157,11 +157,10 @@ def AssignMemory : Pass<"assign-memory", "::mlir::ModuleOp"> {
   let summary = "Give every buffer its offset; the peak becomes a number in the IR";
   let description = [{
     A value's bytes are the bound of its row space times its row; its life ends at its last reader. First fit over
-    lives in program order; calls of a group live at the same time; layers lie above what is live where they
-    are called, and their result takes the place of their argument. What a loop reads lives through the loop, what it
-    carries has one place, and what asynchronous work touches lives until its wait. Behind all buffers lie the partials
-    of each attention that is split, at `mem.partials` of its calls. The module's `mem.peak` is the arena of the
-    certificate.
+    lives in program order; calls of a group live at the same time; layers lie above what is live where they are called.
+    What a loop or a list of layers reads lives through it, what it carries has one place, and what asynchronous work
+    touches lives until its wait. Behind all buffers lie the partials of each attention that is split, at `mem.partials`
+    of its calls. The module's `mem.peak` is the arena of the certificate.
 
     ```mlir
     %a = kern.call @embedding(%b, @embed) : ...                                        // before

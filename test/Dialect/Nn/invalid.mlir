@@ -437,6 +437,47 @@ nn.layer @layer_c2(%l: index, %x: !x, %y: !y, %b: !nn.batch) -> !x {
 // -----
 
 !x = tensor<?x64xf32, #nn.rows<token>>
+!y = tensor<?x48xf32, #nn.rows<token>>
+nn.layer @f(%l: index, %x: !x, %y: !y, %b: !nn.batch) -> !x {
+  nn.yield %x : !x
+}
+func.func @layers_that_carry_what_is_read(%x: !x, %y: !y, %b: !nn.batch) {
+  // expected-error @below {{'nn.layers' op [C3] expects @f of type '(index, tensor<?x64xf32, #nn.rows<token>>, tensor<?x48xf32, #nn.rows<token>>, !nn.batch) -> (tensor<?x64xf32, #nn.rows<token>>, tensor<?x48xf32, #nn.rows<token>>)', got '(index, tensor<?x64xf32, #nn.rows<token>>, tensor<?x48xf32, #nn.rows<token>>, !nn.batch) -> tensor<?x64xf32, #nn.rows<token>>'}}
+  %0:2 = nn.layers %x, %y, %b [@f[0 to 1]] : !x, !y
+  return
+}
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
+!y = tensor<?x48xf32, #nn.rows<token>>
+func.func @layers_c1(%x: !x, %b: !nn.batch) {
+  // expected-error @below {{'nn.layers' op [C1] expects to carry values, and results of their types, got ('tensor<?x64xf32, #nn.rows<token>>') and ('tensor<?x48xf32, #nn.rows<token>>')}}
+  %0 = "nn.layers"(%x, %b) <{operandSegmentSizes = array<i32: 1, 0, 1>, runs = [#nn.run<[@f], 0, 1>]}> : (!x, !nn.batch) -> !y
+  return
+}
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
+func.func @layers_of_nothing(%x: !x, %b: !nn.batch) {
+  // expected-error @below {{'nn.layers' op [C1] expects to carry values, and results of their types, got () and ()}}
+  "nn.layers"(%x, %b) <{operandSegmentSizes = array<i32: 0, 1, 1>, runs = [#nn.run<[@f], 0, 1>]}> : (!x, !nn.batch) -> ()
+  return
+}
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
+func.func @layers_without_a_step(%x: !x) {
+  // expected-error @below {{expected the step behind what layers take}}
+  %0 = nn.layers %x reads [@f[0 to 1]] : !x
+  return
+}
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
 func.func @layers_of_no_run(%x: !x, %b: !nn.batch) {
   // expected-error @below {{'nn.layers' op [C2] expects at least one run}}
   %0 = nn.layers %x, %b [] : !x

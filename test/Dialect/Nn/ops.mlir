@@ -10,6 +10,8 @@
 #tok = #nn.rows<token>
 #soft = #nn.softmax<block = 64, split = by_position>
 !x = tensor<?x64xf32, #tok>
+!y = tensor<?x48xf32, #tok>
+!w = tensor<?x16xf32, #nn.rows<want>>
 !h = tensor<?x4x16xf32, #tok>
 !kvh = tensor<?x2x16xf32, #tok>
 !kv = !nn.kv_view<k = 2 x 16 x f32, v = 2 x 16 x f32>
@@ -88,9 +90,9 @@ module @model attributes {
 
   // The first rows are carried, the others are read.
   // CHECK-LABEL: nn.layer @two(%layer: index, %x: tensor<?x64xf32, #tok>, %x_0: tensor<?x48xf32, #tok>, %read: tensor<?x16xf32, #want>, %b: !nn.batch) -> (tensor<?x64xf32, #tok>, tensor<?x48xf32, #tok>) attributes {mem.peak = 64 : i64} {
-  nn.layer @two(%l: index, %x: !x, %y: tensor<?x48xf32, #tok>, %t: tensor<?x16xf32, #nn.rows<want>>, %b: !nn.batch) -> (!x, tensor<?x48xf32, #tok>) attributes {mem.peak = 64 : i64} {
+  nn.layer @two(%l: index, %x: !x, %y: !y, %w: !w, %b: !nn.batch) -> (!x, !y) attributes {mem.peak = 64 : i64} {
     // CHECK: nn.yield %x, %x_0 : tensor<?x64xf32, #tok>, tensor<?x48xf32, #tok>
-    nn.yield %x, %y : !x, tensor<?x48xf32, #tok>
+    nn.yield %x, %y : !x, !y
   }
 
   nn.layer @moe_layer(%layer: index, %x: !x, %b: !nn.batch) -> !x {
@@ -115,6 +117,14 @@ module @model attributes {
     // CHECK: nn.sample %{{.*}}, %{{.*}} : tensor<?x512xf32, #want>
     nn.sample %3, %b : tensor<?x512xf32, #nn.rows<want>>
     return
+  }
+
+  // CHECK-LABEL: func.func @carry
+  func.func @carry(%t: !x, %y: !y, %w: !w, %b: !nn.batch) -> (!x, !y) {
+    // CHECK: %[[X:.*]]:2 = nn.layers %{{.*}}, %{{.*}} reads %{{.*}}, %b [@two[0 to 4]] : tensor<?x64xf32, #tok>, tensor<?x48xf32, #tok> reads tensor<?x16xf32, #want>
+    %2:2 = nn.layers %t, %y reads %w, %b [@two[0 to 4]] : !x, !y reads !w
+    // CHECK: return %[[X]]#0, %[[X]]#1
+    return %2#0, %2#1 : !x, !y
   }
 
   // In a kernel a weight is a value. An alias of an order is accepted.
