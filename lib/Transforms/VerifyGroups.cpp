@@ -9,8 +9,9 @@
 //   %b = kern.call @add(%y, %z) at [7680]        refused: %y is being written
 //   copy.wait %t
 //
-// Every start has a wait that is sure to run. What control flow hands on lies where it is taken. An op that says
-// neither where its results lie nor what it does with its operands may touch all of them anywhere.
+// Every start has a wait that is sure to run. What control flow hands on lies where it is taken, and so does what a
+// list hands to its layers, and they to the next. An op that says neither where its results lie nor what it does with
+// its operands may touch all of them anywhere.
 //
 //===----------------------------------------------------------------------===//
 #include "VerifyGroups.h"
@@ -60,6 +61,7 @@ public:
 
 private:
   Bytes bytesOf(Value value);
+  Bytes bytesAt(std::optional<int64_t> offset, Type type);
   std::optional<int64_t> offsetOf(Value value);
   Overlap overlap(Value a, Value b);
   LogicalResult verifyPair(Member &first, Member &second);
@@ -67,6 +69,8 @@ private:
   FailureOr<SmallVector<Touched>> touchedBy(Operation *op);
   LogicalResult verifyFlight(Flight &flight, Operation *op);
   LogicalResult verifyForwards(RegionBranchOpInterface branch);
+  LogicalResult verifyTaken(nn::LayersOp layers);
+  LogicalResult verifyYielded(nn::LayerOp layer);
 
   FunctionOpInterface function;
   SymbolTable &symbols;
@@ -98,10 +102,13 @@ std::optional<int64_t> Groups::offsetOf(Value value) {
 Bytes Groups::bytesOf(Value value) {
   if (livesInStep(value))
     return {0, 0, Bytes::Where::Step};
-  std::optional<int64_t> begin = offsetOf(value);
-  if (!begin)
+  return bytesAt(offsetOf(value), value.getType());
+}
+
+Bytes Groups::bytesAt(std::optional<int64_t> offset, Type type) {
+  if (!offset)
     return {0, 0, Bytes::Where::Unknown};
-  return {*begin, *begin + boundBytes(value.getType(), limits)};
+  return {*offset, *offset + boundBytes(type, limits)};
 }
 
 Overlap Groups::overlap(Value a, Value b) {
@@ -214,10 +221,36 @@ LogicalResult Groups::verifyForwards(RegionBranchOpInterface branch) {
   return success();
 }
 
+LogicalResult Groups::verifyTaken(nn::LayersOp layers) {
+  for (FlatSymbolRefAttr callee : layers.getCallees()) {
+    auto layer = symbols.lookup<nn::LayerOp>(callee.getValue());
+    for (auto [given, taken] : llvm::zip_equal(layers.getRows(), layer.getRows())) {
+      Bytes from = bytesOf(given), to = bytesAt(mem::offsetOf(taken), taken.getType());
+      if (from.where != Bytes::Where::Arena || to.where != Bytes::Where::Arena || from.begin != to.begin)
+        return layers.emitError() << "scheduled form: hands on " << text(from) << ", but layer " << callee << " takes "
+                                  << text(to) << "; one place has to be both";
+    }
+  }
+  return success();
+}
+
+LogicalResult Groups::verifyYielded(nn::LayerOp layer) {
+  for (auto [carried, yielded] : llvm::zip_equal(layer.getCarried(), layer.getYielded()))
+    if (overlap(carried, yielded) != Overlap::Same)
+      return layer.getBody().front().getTerminator()->emitError()
+             << "scheduled form: hands on " << text(bytesOf(yielded)) << ", but the next layer takes "
+             << text(bytesOf(carried)) << "; one place has to be both";
+  return success();
+}
+
 LogicalResult Groups::verify() {
   auto groups = [&](Block *block) { return WalkResult(verifyBlock(*block)); };
   auto forwards = [&](RegionBranchOpInterface branch) { return WalkResult(verifyForwards(branch)); };
-  if (function.walk<WalkOrder::PreOrder>(groups).wasInterrupted() || function.walk(forwards).wasInterrupted())
+  auto taken = [&](nn::LayersOp layers) { return WalkResult(verifyTaken(layers)); };
+  if (function.walk<WalkOrder::PreOrder>(groups).wasInterrupted() || function.walk(forwards).wasInterrupted() ||
+      function.walk(taken).wasInterrupted())
+    return failure();
+  if (auto layer = dyn_cast<nn::LayerOp>(*function); layer && failed(verifyYielded(layer)))
     return failure();
   for (Flight &flight : timeline.flights) {
     if (!flight.isAwaited)
