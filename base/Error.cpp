@@ -6,11 +6,11 @@
 namespace k2c {
 
 /// A path of the longest kind, and the longest message of ours: neither is cut.
-static constexpr size_t mostInLine = 8192;
+static constexpr size_t maxInLine = 8192;
 
 std::string Error::text() const {
   std::string line = where.empty() ? message : where + ": " + message;
-  return shortened(remedy.empty() ? line : line + "; " + remedy, mostInLine);
+  return shortened(remedy.empty() ? line : line + "; " + remedy, maxInLine);
 }
 
 Error systemError(std::string where, const std::string &what, int errorNumber) {

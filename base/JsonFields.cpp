@@ -18,8 +18,8 @@ namespace k2c {
 
 using nlohmann::json;
 
-static constexpr size_t mostNesting = 32;
-static constexpr size_t mostStringBytes = 4096;
+static constexpr size_t maxNesting = 32;
+static constexpr size_t maxStringBytes = 4096;
 
 /// Nesting is bounded before parsing: it is what a hostile document exhausts first.
 static bool nestedTooDeep(std::string_view text) {
@@ -33,7 +33,7 @@ static bool nestedTooDeep(std::string_view text) {
     } else if (c == '"') {
       inString = true;
     } else if (c == '[' || c == '{') {
-      if (++depth > mostNesting)
+      if (++depth > maxNesting)
         return true;
     } else if ((c == ']' || c == '}') && depth > 0) {
       --depth;
@@ -44,7 +44,7 @@ static bool nestedTooDeep(std::string_view text) {
 
 Expected<json> parseJsonFields(std::string_view text, const std::string &place, k2rt_code code) {
   if (nestedTooDeep(text))
-    return Error{code, place, "is nested deeper than " + std::to_string(mostNesting), ""};
+    return Error{code, place, "is nested deeper than " + std::to_string(maxNesting), ""};
   // The parser would take a NUL byte for the end of the text, whatever follows.
   if (const size_t nul = text.find('\0'); nul != text.npos)
     return Error{code, place, "is not JSON: byte " + std::to_string(nul) + " is NUL", ""};
@@ -118,8 +118,8 @@ std::string JsonFields::string(const char *key) {
   const json *value = find(key);
   if (!value)
     return {};
-  if (!value->is_string() || value->get_ref<const std::string &>().size() > mostStringBytes) {
-    fail(key, "is not a string of at most " + std::to_string(mostStringBytes) + " bytes");
+  if (!value->is_string() || value->get_ref<const std::string &>().size() > maxStringBytes) {
+    fail(key, "is not a string of at most " + std::to_string(maxStringBytes) + " bytes");
     return {};
   }
   return value->get<std::string>();
@@ -127,7 +127,7 @@ std::string JsonFields::string(const char *key) {
 
 std::string JsonFields::string(const char *key, const char *absent) { return has(key) ? string(key) : absent; }
 
-const json *JsonFields::list(const char *key, size_t mostElements) {
+const json *JsonFields::list(const char *key, size_t maxElements) {
   const json *value = find(key);
   if (!value)
     return nullptr;
@@ -135,9 +135,9 @@ const json *JsonFields::list(const char *key, size_t mostElements) {
     fail(key, "is not a list");
     return nullptr;
   }
-  if (value->size() > mostElements) {
-    fail(key, "has " + std::to_string(value->size()) + " elements, at most " + std::to_string(mostElements) +
-                  " are allowed");
+  if (value->size() > maxElements) {
+    fail(key,
+         "has " + std::to_string(value->size()) + " elements, at most " + std::to_string(maxElements) + " are allowed");
     return nullptr;
   }
   return value;
@@ -145,22 +145,22 @@ const json *JsonFields::list(const char *key, size_t mostElements) {
 
 static std::string indexed(const char *key, size_t index) { return key + ("[" + std::to_string(index) + "]"); }
 
-std::vector<int64_t> JsonFields::integers(const char *key, int64_t least, int64_t most, size_t mostElements) {
+std::vector<int64_t> JsonFields::integers(const char *key, int64_t least, int64_t most, size_t maxElements) {
   std::vector<int64_t> numbers;
-  if (const json *values = list(key, mostElements))
+  if (const json *values = list(key, maxElements))
     for (const json &value : *values)
       numbers.push_back(checked(value, indexed(key, numbers.size()), least, most));
   return numbers;
 }
 
-std::vector<std::string> JsonFields::strings(const char *key, size_t mostElements) {
+std::vector<std::string> JsonFields::strings(const char *key, size_t maxElements) {
   std::vector<std::string> texts;
-  const json *values = list(key, mostElements);
+  const json *values = list(key, maxElements);
   if (!values)
     return texts;
   for (const json &value : *values) {
-    if (!value.is_string() || value.get_ref<const std::string &>().size() > mostStringBytes) {
-      fail(indexed(key, texts.size()), "is not a string of at most " + std::to_string(mostStringBytes) + " bytes");
+    if (!value.is_string() || value.get_ref<const std::string &>().size() > maxStringBytes) {
+      fail(indexed(key, texts.size()), "is not a string of at most " + std::to_string(maxStringBytes) + " bytes");
       return {};
     }
     texts.push_back(value.get<std::string>());
@@ -173,9 +173,9 @@ JsonFields JsonFields::object(const char *key) {
   return JsonFields(value ? *value : emptyObject(), place + key + ".", *error);
 }
 
-std::vector<JsonFields> JsonFields::objects(const char *key, size_t mostElements) {
+std::vector<JsonFields> JsonFields::objects(const char *key, size_t maxElements) {
   std::vector<JsonFields> views;
-  for (std::optional<JsonFields> &view : objectsOrNulls(key, mostElements)) {
+  for (std::optional<JsonFields> &view : objectsOrNulls(key, maxElements)) {
     if (!view)
       fail(indexed(key, views.size()), "is not an object");
     views.push_back(view.value_or(*this));
@@ -183,9 +183,9 @@ std::vector<JsonFields> JsonFields::objects(const char *key, size_t mostElements
   return views;
 }
 
-std::vector<std::optional<JsonFields>> JsonFields::objectsOrNulls(const char *key, size_t mostElements) {
+std::vector<std::optional<JsonFields>> JsonFields::objectsOrNulls(const char *key, size_t maxElements) {
   std::vector<std::optional<JsonFields>> views;
-  if (const json *values = list(key, mostElements))
+  if (const json *values = list(key, maxElements))
     for (const json &value : *values) {
       views.emplace_back();
       if (!value.is_null())

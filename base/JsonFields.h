@@ -37,15 +37,15 @@ public:
   /// A required string of at most 4096 bytes.
   std::string string(const char *key);
   std::string string(const char *key, const char *absent);
-  /// A required list of at most `mostElements` integers in [least, most].
-  std::vector<int64_t> integers(const char *key, int64_t least, int64_t most, size_t mostElements);
-  std::vector<std::string> strings(const char *key, size_t mostElements);
+  /// A required list of at most `maxElements` integers in [least, most].
+  std::vector<int64_t> integers(const char *key, int64_t least, int64_t most, size_t maxElements);
+  std::vector<std::string> strings(const char *key, size_t maxElements);
   /// A required object; an empty one after an error.
   JsonFields object(const char *key);
-  /// A required list of at most `mostElements` objects.
-  std::vector<JsonFields> objects(const char *key, size_t mostElements);
+  /// A required list of at most `maxElements` objects.
+  std::vector<JsonFields> objects(const char *key, size_t maxElements);
   /// The same of objects and nulls, which are none.
-  std::vector<std::optional<JsonFields>> objectsOrNulls(const char *key, size_t mostElements);
+  std::vector<std::optional<JsonFields>> objectsOrNulls(const char *key, size_t maxElements);
   /// The value of `key` as JSON text, "{}" when absent.
   std::string raw(const char *key) const;
 
@@ -55,7 +55,7 @@ public:
 private:
   const nlohmann::json *find(const char *key);
   int64_t checked(const nlohmann::json &value, const std::string &key, int64_t least, int64_t most);
-  const nlohmann::json *list(const char *key, size_t mostElements);
+  const nlohmann::json *list(const char *key, size_t maxElements);
 
   const nlohmann::json *node;
   std::string place; ///< "manifest.json: limits."

@@ -14,7 +14,7 @@ template <class Json> std::string jsonText(const Json &value, int indent = -1) {
 }
 
 /// What a message quotes of a value: its text, shortened (Utf8.h).
-std::string shortenedJson(const nlohmann::json &value, size_t most = mostQuoted / 2);
+std::string shortenedJson(const nlohmann::json &value, size_t most = maxQuoted / 2);
 
 /// What nlohmann-json says was wrong, without the name of its exception, shortened.
 std::string parserText(const nlohmann::json::exception &exception);

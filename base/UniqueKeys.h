@@ -37,7 +37,7 @@ public:
   };
 
 private:
-  static constexpr size_t mostOfKey = 43; // in a path, which may have several
+  static constexpr size_t maxOfKey = 43; // in a path, which may have several
   struct Level {
     bool isList;
     size_t element; ///< counts from 1
@@ -49,7 +49,7 @@ private:
     std::string text;
     for (const Level &level : levels)
       text += level.isList ? "[" + std::to_string(level.element - 1) + "]"
-                           : (text.empty() ? "" : ".") + shortened(level.key, mostOfKey);
+                           : (text.empty() ? "" : ".") + shortened(level.key, maxOfKey);
     return text;
   }
 

@@ -45,11 +45,11 @@ size_t appendWellFormed(std::string_view bytes, bool keep, std::string &text);
 std::string printable(std::string_view text);
 
 /// The most bytes of a file's or an argument's content that stand in a message.
-inline constexpr size_t mostQuoted = 200;
+inline constexpr size_t maxQuoted = 200;
 
 /// What a message quotes of content: printable, and cut between two characters, with "..." behind it, where it has more
-/// than `most` bytes. A message quotes two things as a rule; one that quotes more gives each its part of mostQuoted.
-std::string shortened(std::string_view text, size_t most = mostQuoted / 2);
+/// than `most` bytes. A message quotes two things as a rule; one that quotes more gives each its part of maxQuoted.
+std::string shortened(std::string_view text, size_t most = maxQuoted / 2);
 
 } // namespace k2c
 

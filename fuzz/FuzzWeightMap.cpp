@@ -4,7 +4,7 @@
 #include "k2c/Weights/CheckpointTensors.h"
 #include "k2c/Weights/Packer.h"
 
-static constexpr int64_t mostPackedBytes = int64_t(1) << 22;
+static constexpr int64_t maxPackedBytes = int64_t(1) << 22;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static const TempFolder folder;
@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static const k2c::CheckpointTensors tensors(*checkpoint);
   folder.write("weights/map.json", data, size);
   k2c::Expected<k2c::WeightMap> map = k2c::readWeightMap(folder.path);
-  if (!map || map->totalBytes() > mostPackedBytes)
+  if (!map || map->totalBytes() > maxPackedBytes)
     return 0;
   k2c::PackOptions options;
   options.threads = 1;

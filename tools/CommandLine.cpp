@@ -90,7 +90,7 @@ int guarded(const std::function<int()> &run) {
   } catch (const std::bad_alloc &) {
     return failWithoutMemory();
   } catch (const std::exception &unexpected) {
-    return fail("unexpected: " + shortened(unexpected.what(), mostQuoted));
+    return fail("unexpected: " + shortened(unexpected.what(), maxQuoted));
   }
 }
 
@@ -101,7 +101,7 @@ int k2c::runCommandLine(CLI::App &app, int argc, char **argv, const std::functio
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
-    return error.get_exit_code() == 0 ? app.exit(error) : usageError(app, first, shortened(error.what(), mostQuoted));
+    return error.get_exit_code() == 0 ? app.exit(error) : usageError(app, first, shortened(error.what(), maxQuoted));
   }
   if (const std::string name = emptyOption(app); !name.empty())
     return usageError(app, first, name + ": is empty");

@@ -112,7 +112,7 @@ class Page:
         return INTRODUCTION.format(
             command=self.command(), cpu=processor(), threads=self.setup.threads, usual=statistics.median(probes),
             low=min(probes), high=max(probes), peaks=peaks, repeated=self.store.repeated(), count=len(chosen),
-            disturbed=stores.DISTURBED, attempts=self.store.most_attempts,
+            disturbed=stores.DISTURBED, attempts=self.store.max_attempts,
             realtime=REALTIME if self.args.realtime else "",
             left=sum(self.store.deviation(line) > stores.DISTURBED for line in chosen))
 
@@ -124,8 +124,8 @@ class Page:
             options.append("--models " + ",".join(self.models()))
         if self.args.compute != points.COMPUTES:
             options.append("--compute " + ",".join(self.args.compute))
-        if self.store.most_attempts != 3:
-            options.append(f"--attempts {self.store.most_attempts}")
+        if self.store.max_attempts != 3:
+            options.append(f"--attempts {self.store.max_attempts}")
         options += ["--realtime"] if self.args.realtime else []
         if self.args.points:
             options.append("--points " + ",".join(self.args.points))

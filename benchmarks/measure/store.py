@@ -19,8 +19,8 @@ def key_of(line):
 
 
 class Store:
-    def __init__(self, path, most_attempts):
-        self.path, self.most_attempts = path, most_attempts
+    def __init__(self, path, max_attempts):
+        self.path, self.max_attempts = path, max_attempts
         self.lines = []
         if os.path.exists(path):
             with open(path) as file:
@@ -61,7 +61,7 @@ class Store:
 
     def needs_repeat(self, key):
         tried = self.attempts(key)
-        return len(tried) < self.most_attempts and min(map(self.deviation, tried)) > DISTURBED
+        return len(tried) < self.max_attempts and min(map(self.deviation, tried)) > DISTURBED
 
     def chosen(self):
         """The least disturbed attempt at each measurement."""

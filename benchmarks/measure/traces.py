@@ -53,7 +53,7 @@ class Load:
 
     def rows_of(self, rule):
         kind = rule["rows"]
-        if kind == "want":
+        if kind == "output":
             return self.sequences
         return 0 if kind in ("expanded", "absorbed") and (kind == "expanded") != self.expanded else self.rows
 

@@ -55,7 +55,7 @@ def Dist_PlanAttr : Dist_Attr<"Plan", "plan"> {
     tile is, by rising cost.
 
     ```mlir
-    #dist.plan<layout = "dp=1", expanded_from = -1, without = ["fusion", "read-ahead"], tile_choice = 2>
+    #dist.plan<layout = "dp=1", expanded_from = -1, without = ["fusion", "prefetch-weights"], tile_choice = 2>
     ```
     [C1] expanded_from is at least -1. [C2] tile_choice is not negative. [C3] `without` holds strings.
   }];

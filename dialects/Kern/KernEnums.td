@@ -4,7 +4,7 @@
 
 include "mlir/IR/EnumAttr.td"
 
-def Kern_Vocabulary : I32Enum<"Vocabulary", "the target's instructions a kernel is written in", [
+def Kern_InstructionSet : I32Enum<"InstructionSet", "the instruction set that a kernel is written in", [
     I32EnumCase<"Generic", 0, "generic">, I32EnumCase<"Avx512", 1, "avx512">]> {
   let cppNamespace = "::k2c::kern";
 }

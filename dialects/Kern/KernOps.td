@@ -67,10 +67,10 @@ def Kern_TileAttr : AttrDef<KernDialect, "Tile"> {
   let mnemonic = "tile";
   let summary = "how a kernel is computed";
   let description = [{
-    The target's vocabulary and f32 lanes of a vector; `mr` x `nr` (rows x vectors) of the register tile; contraction
-    steps that a tile alone fetches its panel ahead; rows computed together (0: all); for attention, heads an item
-    takes, parts of its values and the tokens of the largest step whose sequences are split over workers; `weights`, the
-    layout of its matrices. No field may change a bit of the result.
+    The target's instruction set and f32 lanes of a vector; `mr` x `nr` (rows x vectors) of the register tile;
+    contraction steps that a tile alone fetches its panel ahead; rows computed together (0: all); for attention, heads
+    an item takes, parts of its values and the tokens of the largest step whose sequences are split over workers;
+    `weights`, the layout of its matrices. No field may change a bit of the result.
 
     ```mlir
     kern.func @linear_qa(...) -> !a
@@ -78,12 +78,13 @@ def Kern_TileAttr : AttrDef<KernDialect, "Tile"> {
     ```
     [C1] prefetch, rows_block and split_tokens are not negative, all other numbers are positive.
   }];
-  let parameters = (ins EnumParameter<Kern_Vocabulary>:$vocabulary, "int64_t":$lanes, "int64_t":$mr, "int64_t":$nr,
-                        "int64_t":$prefetch, "int64_t":$rows_block, "int64_t":$head_tile, "int64_t":$value_parts,
+  let parameters = (ins EnumParameter<Kern_InstructionSet>:$instruction_set, "int64_t":$lanes, "int64_t":$mr,
+                        "int64_t":$nr, "int64_t":$prefetch, "int64_t":$rows_block, "int64_t":$head_tile,
+                        "int64_t":$value_parts,
                         DefaultValuedParameter<"int64_t", "0">:$split_tokens,
                         DefaultValuedParameter<"::k2c::kern::WeightLayout", "WeightLayout::Panels">:$weights);
   let assemblyFormat = [{
-    `<` $vocabulary `,` `lanes` `=` $lanes `,` `mr` `=` $mr `,` `nr` `=` $nr `,` `prefetch` `=` $prefetch `,`
+    `<` $instruction_set `,` `lanes` `=` $lanes `,` `mr` `=` $mr `,` `nr` `=` $nr `,` `prefetch` `=` $prefetch `,`
     `rows_block` `=` $rows_block `,` `head_tile` `=` $head_tile `,` `value_parts` `=` $value_parts
     (`,` `split_tokens` `=` $split_tokens^)? (`,` `weights` `=` $weights^)? `>`
   }];
@@ -156,25 +157,26 @@ def Kern_CallOp
     Arguments are values, or weights of the layer the call names. `at` gives the arena offset of each result in bytes,
     after assign-memory. The trailing types are those of the value arguments and of the results.
 
-    Workers meet after a call before any of them begins the next. After an `open` call they do not: it and the calls up
-    to the next that is not open are a group, and run at the same time.
+    Workers meet after a call before any of them begins the next. After a `nowait` call they do not: it and the calls up
+    to the next that is not nowait are a group, and run at the same time.
 
     ```mlir
     %0 = kern.call @linear_qa(%x, @ln[%l], @qa[%l]) at [4096] : (!x) -> !a
-    kern.call open @observe(%x, %b) : (!x, !nn.batch) -> ()
-    kern.call @observe(%x, %b) : (!x, !nn.batch) -> ()
+    kern.call nowait @capture(%x, %b) : (!x, !nn.batch) -> ()
+    kern.call @capture(%x, %b) : (!x, !nn.batch) -> ()
     ```
     [C1] the callee is a kern.func. [C2] the call has as many arguments as the kernel. [C3] argument and result types
     are the kernel's. [C4] `at` has one offset for each result, none negative and all multiples of 64. [C5] bindings
-    take exactly the operands. [C6] an open call has another call behind it in its block. [C7] `partials`, where split
+    take exactly the operands. [C6] a nowait call has another call behind it in its block. [C7] `partials`, where split
     attention keeps what its workers merge, is a multiple of 64 that is not negative.
   }];
   let arguments = (ins FlatSymbolRefAttr:$callee, Variadic<AnyType>:$operands, ArrayAttr:$bindings,
-                       OptionalAttr<DenseI64ArrayAttr>:$offsets, OptionalAttr<Nn_Int>:$partials, UnitAttr:$open);
+                       OptionalAttr<DenseI64ArrayAttr>:$offsets, OptionalAttr<Nn_Int>:$partials, UnitAttr:$nowait);
   let results = (outs Variadic<AnyType>:$outputs);
   let hasVerifier = 1;
   let assemblyFormat = [{
-    (`open` $open^)? $callee `` custom<CallArguments>($operands, type($operands), $bindings, type($outputs), $offsets)
+    (`nowait` $nowait^)? $callee ``
+    custom<CallArguments>($operands, type($operands), $bindings, type($outputs), $offsets)
     (`partials` $partials^)? attr-dict
   }];
   let extraClassDeclaration = [{

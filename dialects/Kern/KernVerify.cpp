@@ -32,7 +32,7 @@ LogicalResult KernDialect::verifyOperationAttribute(Operation *op, NamedAttribut
 }
 
 /// [C1] of tile.
-LogicalResult TileAttr::verify(function_ref<InFlightDiagnostic()> emitError, Vocabulary, int64_t lanes, int64_t mr,
+LogicalResult TileAttr::verify(function_ref<InFlightDiagnostic()> emitError, InstructionSet, int64_t lanes, int64_t mr,
                                int64_t nr, int64_t prefetch, int64_t rowsBlock, int64_t headTile, int64_t valueParts,
                                int64_t splitTokens, WeightLayout) {
   std::pair<StringRef, int64_t> positive[] = {
@@ -69,8 +69,8 @@ LogicalResult CallOp::verify() {
   if (bound != getOperands().size())
     return emitOpError("[C5] expects bindings for ") << getOperands().size() << " operands, got " << bound;
   auto behind = llvm::make_range(std::next((*this)->getIterator()), (*this)->getBlock()->end());
-  if (getOpen() && llvm::none_of(behind, llvm::IsaPred<CallOp>))
-    return emitOpError("[C6] expects another call behind an open one in its block");
+  if (getNowait() && llvm::none_of(behind, llvm::IsaPred<CallOp>))
+    return emitOpError("[C6] expects another call behind a nowait one in its block");
   if (int64_t partials = getPartials().value_or(0); partials < 0 || partials % 64)
     return emitOpError("[C7] expects partials at a multiple of 64, got ") << partials;
   if (!getOffsetsAttr())

@@ -1,6 +1,6 @@
 //===- Moe.h - The moe dialect ----------------------------------------------===//
 //
-// Routing, dispatch and combination of experts. See Rationale.md.
+// Routing, permutation and combination of experts. See Rationale.md.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_DIALECTS_MOE_MOE_H

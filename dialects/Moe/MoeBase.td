@@ -7,12 +7,12 @@ include "dialects/Nn/NnOpBase.td"
 
 def MoeDialect : Dialect {
   let name = "moe";
-  let summary = "Routing, dispatch and combination of experts";
+  let summary = "Routing, permutation and combination of experts";
   let description = [{
     The `moe` dialect says which tokens meet which experts and in which order their outputs are added. See Rationale.md.
 
-    In the examples, rows of tokens, logits of the router, chosen experts and their weights, rows of slots, and a plan
-    are
+    In the examples, rows of tokens, logits of the router, chosen experts and their weights, rows of slots, and a
+    permutation are
 
     ```mlir
     #tok = #nn.rows<token>
@@ -21,7 +21,7 @@ def MoeDialect : Dialect {
     !e = tensor<?x8xi32, #tok>
     !w = tensor<?x8xf32, #tok>
     !slots = tensor<?x64xf32, #nn.rows<slot, 8>>
-    !plan = !moe.plan<experts = 384, top = 8>
+    !permutation = !moe.permutation<experts = 384, top = 8>
     ```
   }];
   let cppNamespace = "::k2c::moe";
@@ -41,7 +41,7 @@ def Moe_TreeAttr : AttrDef<MoeDialect, "Tree"> {
     each add rounded to the activation type.
 
     ```mlir
-    %r = moe.combine %d, %p, %e order tree<128> : !slots, !plan, !e -> !x
+    %r = moe.unpermute %d, %p, %e order tree<128> : !slots, !permutation, !e -> !x
     ```
     [C1] the number of leaves is a power of two, at most 128.
   }];
@@ -50,15 +50,15 @@ def Moe_TreeAttr : AttrDef<MoeDialect, "Tree"> {
   let genVerifyDecl = 1;
 }
 
-def Moe_Plan : TypeDef<MoeDialect, "Plan", [OpAsmTypeInterface]> {
-  let mnemonic = "plan";
+def Moe_Permutation : TypeDef<MoeDialect, "Permutation", [OpAsmTypeInterface]> {
+  let mnemonic = "permutation";
   let summary = "which slot belongs to which token and expert";
   let description = [{
     The stable counting sort of a step's (token, choice) pairs by expert: the first slot of each expert, the token of
     each slot, the slot of each pair.
 
     ```mlir
-    !moe.plan<experts = 384, top = 8>
+    !moe.permutation<experts = 384, top = 8>
     ```
     [C1] 0 < top <= experts.
   }];
@@ -66,8 +66,8 @@ def Moe_Plan : TypeDef<MoeDialect, "Plan", [OpAsmTypeInterface]> {
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    void getAsmName(::mlir::OpAsmSetNameFn set) const { set("plan"); }
-    ::mlir::OpAsmAliasResult getAlias(::llvm::raw_ostream &os) const { return nn::detail::alias(os, "plan"); }
+    void getAsmName(::mlir::OpAsmSetNameFn set) const { set("permutation"); }
+    ::mlir::OpAsmAliasResult getAlias(::llvm::raw_ostream &os) const { return nn::detail::alias(os, "permutation"); }
   }];
 }
 

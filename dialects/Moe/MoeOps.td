@@ -7,7 +7,7 @@ include "dialects/Moe/MoeBase.td"
 class Moe_Op<string mnemonic, list<string> weights = [], list<Trait> traits = []>
     : TokenOp<MoeDialect, mnemonic, weights, traits>;
 
-def Moe_SelectOp : Moe_Op<"select", ["bias"], [MemoryEffects<[MemRead, MemWrite]>]> {
+def Moe_RoutingOp : Moe_Op<"routing", ["bias"], [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Choose each token's experts and their weights";
   let description = [{
     Scores are sigmoid or softmax (over all experts) of the f32 logits. The bias, if any, is added for the choice only.
@@ -18,9 +18,9 @@ def Moe_SelectOp : Moe_Op<"select", ["bias"], [MemoryEffects<[MemRead, MemWrite]
     `among`, the MoE layers.
 
     ```mlir
-    %e, %w = moe.select %s, %b bias @bias[%l] layer %l among 1 to 61 score sigmoid top 8 groups 1 of 1 normalize
+    %e, %w = moe.routing %s, %b bias @bias[%l] layer %l among 1 to 61 score sigmoid top 8 groups 1 of 1 normalize
         scale 2.827 : !s -> !e, !w
-    %e2, %w2 = moe.select %s, %b layer %l among 1 to 4 and 5 to 61 step 2 score softmax top 8 groups 3 of 8 by max
+    %e2, %w2 = moe.routing %s, %b layer %l among 1 to 4 and 5 to 61 step 2 score softmax top 8 groups 3 of 8 by max
         scale 16.0 : !s -> !e, !w
     ```
     [C1] all row tensors have `token` rows. [C2] the logits are f32 [rows, experts]. [C3] experts are i32 [rows, top]
@@ -47,9 +47,9 @@ def Moe_SelectOp : Moe_Op<"select", ["bias"], [MemoryEffects<[MemRead, MemWrite]
 def Moe_ExpertsOp : Moe_Op<"experts", ["up", "down"], [Pure, AttrSizedOperandSegments]> {
   let summary = "Run each token through its experts and add their outputs";
   let description = [{
-    The composite of dispatch, gather, grouped_linear (gate and up), gated_act, grouped_linear (down, weighted) and
-    combine; it is replaced by these ops on one rank and by an exchange on several. `up` is [experts, 2, inner, hidden],
-    `down` is [experts, hidden, inner].
+    The composite of permutation, permute, grouped_linear (gate and up), gated_act, grouped_linear (down, weighted) and
+    unpermute; it is replaced by these ops on one rank and by an exchange on several. `up` is [experts, 2, inner,
+    hidden], `down` is [experts, hidden, inner].
 
     ```mlir
     %r = moe.experts %n, %e, %w, @gu[%l], @down[%l] experts 384 inner 96 act silu
@@ -76,35 +76,37 @@ def Moe_ExpertsOp : Moe_Op<"experts", ["up", "down"], [Pure, AttrSizedOperandSeg
                     Reduces<"down_order", "Contraction", "getInner()">, Reduces<"combine", "Combine", "getCount()">];
 }
 
-def Moe_DispatchOp : Moe_Op<"dispatch", [], [Pure]> {
+def Moe_PermutationOp : Moe_Op<"permutation", [], [Pure]> {
   let summary = "Sort (token, choice) pairs by expert";
   let description = [{
     A stable counting sort by (expert, token); slots of one expert are consecutive.
 
     ```mlir
-    %p = moe.dispatch %e : !e -> !plan
+    %p = moe.permutation %e : !e -> !permutation
     ```
-    [C2] experts are i32 [rows, top] with the plan's top. [C3] rows are `token` rows.
+    [C2] experts are i32 [rows, top] with the permutation's top. [C3] rows are `token` rows.
   }];
-  let names = ["plan"];
+  let names = ["permutation"];
   let arguments = (ins Nn_Rows:$experts);
-  let results = (outs Moe_Plan:$plan);
-  let assemblyFormat = "$experts attr-dict `:` type($experts) `->` qualified(type($plan))";
+  let results = (outs Moe_Permutation:$permutation);
+  let assemblyFormat = "$experts attr-dict `:` type($experts) `->` qualified(type($permutation))";
 }
 
-def Moe_GatherOp : Moe_Op<"gather", [], [Pure]> {
+def Moe_PermuteOp : Moe_Op<"permute", [], [Pure]> {
   let summary = "Copy each slot's token row";
   let description = [{
     ```mlir
-    %in = moe.gather %n, %p : !x, !plan -> !slots
+    %in = moe.permute %n, %p : !x, !permutation -> !slots
     ```
-    [C1] the input has `token` rows, the result `slot` rows with the plan's top slots for each token. [C2] columns and
-    element type are kept.
+    [C1] the input has `token` rows, the result `slot` rows with the permutation's top slots for each token. [C2]
+    columns and element type are kept.
   }];
   let names = ["gathered"];
-  let arguments = (ins Nn_Rows:$input, Moe_Plan:$plan);
+  let arguments = (ins Nn_Rows:$input, Moe_Permutation:$permutation);
   let results = (outs Nn_Rows:$result);
-  let assemblyFormat = "$input `,` $plan attr-dict `:` type($input) `,` qualified(type($plan)) `->` type($result)";
+  let assemblyFormat = [{
+    $input `,` $permutation attr-dict `:` type($input) `,` qualified(type($permutation)) `->` type($result)
+  }];
   let changesRows = 1;
 }
 
@@ -115,49 +117,51 @@ def Moe_GroupedLinearOp : Moe_Op<"grouped_linear", ["weight"], [Pure, AttrSizedO
     the slot's (token, choice) before rounding (N5). No expert without slots is computed.
 
     ```mlir
-    %g = moe.grouped_linear %in, %p, @gu[%l] order tree<8> : !slots, !plan -> tensor<?x2x96xf32, #nn.rows<slot, 8>>
+    %g = moe.grouped_linear %in, %p, @gu[%l] order tree<8>
+        : !slots, !permutation -> tensor<?x2x96xf32, #nn.rows<slot, 8>>
     %d = moe.grouped_linear %a, %p, @down[%l] weighted %w : !w order tree<4>
-        : tensor<?x96xf32, #nn.rows<slot, 8>>, !plan -> !slots
+        : tensor<?x96xf32, #nn.rows<slot, 8>>, !permutation -> !slots
     ```
-    [C1] input and result have `slot` rows with the plan's top slots for each token. [C2] the weight is [experts, result
-    dimensions, input width]. [C3] the router weights are f32 `token` rows of the plan's top columns. [C4] the input has
-    rank two.
+    [C1] input and result have `slot` rows with the permutation's top slots for each token. [C2] the weight is [experts,
+    result dimensions, input width]. [C3] the router weights are f32 `token` rows of the permutation's top columns. [C4]
+    the input has rank two.
   }];
-  let arguments = (ins Nn_Rows:$input, Moe_Plan:$plan, OptionalAttr<FlatSymbolRefAttr>:$weight,
+  let arguments = (ins Nn_Rows:$input, Moe_Permutation:$permutation, OptionalAttr<FlatSymbolRefAttr>:$weight,
                        Optional<Nn_WeightOperand>:$weight_operand, Optional<Nn_Rows>:$router_weights,
                        OptionalAttr<Nn_TreeAttr>:$order);
   let results = (outs Nn_Rows:$result);
   let assemblyFormat = [{
-    $input `,` $plan `,` custom<WeightRef>($weight, $weight_operand, type($weight_operand))
+    $input `,` $permutation `,` custom<WeightRef>($weight, $weight_operand, type($weight_operand))
     (`weighted` $router_weights^ `:` type($router_weights))? `` custom<OptionalAttribute>("\"order\"", $order) attr-dict
-    `:` type($input) `,` qualified(type($plan)) `->` type($result)
+    `:` type($input) `,` qualified(type($permutation)) `->` type($result)
   }];
   let changesRows = 1;
   let reductions = [Reduces<"order", "Contraction", "getInput().getType().getShape().back()">];
 }
 
-def Moe_CombineOp : Moe_Op<"combine", [], [Pure]> {
+def Moe_UnpermuteOp : Moe_Op<"unpermute", [], [Pure]> {
   let summary = "Add the outputs of each token's experts";
   let description = [{
     Adds the slot rows of a token as the leaves of a fixed tree over the expert ids (N5); the same bits for any
     placement.
 
     ```mlir
-    %r = moe.combine %d, %p, %e order tree<128> : !slots, !plan, !e -> !x
+    %r = moe.unpermute %d, %p, %e order tree<128> : !slots, !permutation, !e -> !x
     ```
-    [C1] the input has `slot` rows with the plan's top slots for each token, the result `token` rows. [C2] columns and
-    element type are kept. [C3] the leaves divide the experts. [C4] experts, the ids that were dispatched, are i32
-    [rows, top] with the plan's top.
+    [C1] the input has `slot` rows with the permutation's top slots for each token, the result `token` rows. [C2]
+    columns and element type are kept. [C3] the leaves divide the experts. [C4] experts, the ids that the permutation
+    sorted, are i32 [rows, top] with the permutation's top.
   }];
   let names = ["routed"];
-  let arguments = (ins Nn_Rows:$input, Moe_Plan:$plan, Nn_Rows:$experts, OptionalAttr<Moe_TreeAttr>:$order);
+  let arguments = (ins Nn_Rows:$input, Moe_Permutation:$permutation, Nn_Rows:$experts,
+                       OptionalAttr<Moe_TreeAttr>:$order);
   let results = (outs Nn_Rows:$result);
   let assemblyFormat = [{
-    $input `,` $plan `,` $experts `` custom<OptionalAttribute>("\"order\"", $order) attr-dict
-    `:` type($input) `,` qualified(type($plan)) `,` type($experts) `->` type($result)
+    $input `,` $permutation `,` $experts `` custom<OptionalAttribute>("\"order\"", $order) attr-dict
+    `:` type($input) `,` qualified(type($permutation)) `,` type($experts) `->` type($result)
   }];
   let changesRows = 1;
-  let reductions = [Reduces<"order", "Combine", "getPlan().getType().getExperts()">];
+  let reductions = [Reduces<"order", "Combine", "getPermutation().getType().getExperts()">];
 }
 
 #endif

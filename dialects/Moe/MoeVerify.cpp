@@ -19,10 +19,10 @@ LogicalResult k2c::moe::TreeAttr::verify(EmitError emitError, int64_t leaves) {
   return success();
 }
 
-/// [C1] of plan.
-LogicalResult PlanType::verify(EmitError emitError, int64_t experts, int64_t top) {
+/// [C1] of permutation.
+LogicalResult PermutationType::verify(EmitError emitError, int64_t experts, int64_t top) {
   if (top <= 0 || top > experts)
-    return emitError() << "'!moe.plan' [C1] expects 0 < top <= " << experts << " experts, got " << top;
+    return emitError() << "'!moe.permutation' [C1] expects 0 < top <= " << experts << " experts, got " << top;
   return success();
 }
 
@@ -39,18 +39,18 @@ static LogicalResult checkRoutes(Operation *op, StringRef id, Value experts, Val
   return checkShape(op, id, "weights' columns", columnsOf(weights.getType()), top);
 }
 
-/// Slot rows with the plan's top slots for each token.
-static LogicalResult checkSlots(Operation *op, StringRef what, Value value, PlanType plan) {
+/// Slot rows with the permutation's top slots for each token.
+static LogicalResult checkSlots(Operation *op, StringRef what, Value value, PermutationType permutation) {
   return checkRows(op, "C1", what, value.getType(),
-                   RowsAttr::get(op->getContext(), RowKind::Slot, plan.getTop(), /*site=*/-1, /*max=*/-1));
+                   RowsAttr::get(op->getContext(), RowKind::Slot, permutation.getTop(), /*site=*/-1, /*max=*/-1));
 }
 
 //===----------------------------------------------------------------------===//
-// select
+// routing
 //===----------------------------------------------------------------------===//
 
-/// [C1] to [C5] of select.
-LogicalResult SelectOp::verify() {
+/// [C1] to [C5] of routing.
+LogicalResult RoutingOp::verify() {
   if (failed(checkRows(*this, "C1", "the scores", getScores().getType(), RowKind::Token)) ||
       failed(checkRank(*this, "C2", "scores", getScores().getType(), 2)) ||
       failed(checkElement(*this, "C2", "scores", getScores().getType(), Float32Type::get(getContext()))) ||
@@ -66,8 +66,8 @@ LogicalResult SelectOp::verify() {
   return success();
 }
 
-/// [C6] of select.
-LogicalResult SelectOp::verifyWeightTypes(ArrayRef<RankedTensorType> types) {
+/// [C6] of routing.
+LogicalResult RoutingOp::verifyWeightTypes(ArrayRef<RankedTensorType> types) {
   return types.empty() ? success()
                        : checkShape(*this, "C6", "a bias", types[0].getShape(), widthOf(getScores().getType()));
 }
@@ -97,20 +97,20 @@ LogicalResult ExpertsOp::verifyWeightTypes(ArrayRef<RankedTensorType> types) {
 }
 
 //===----------------------------------------------------------------------===//
-// dispatch, gather, grouped_linear, combine
+// permutation, permute, grouped_linear, unpermute
 //===----------------------------------------------------------------------===//
 
-/// [C2], [C3] of dispatch.
-LogicalResult DispatchOp::verify() {
+/// [C2], [C3] of permutation.
+LogicalResult PermutationOp::verify() {
   if (failed(checkRows(*this, "C3", "the experts", getExperts().getType(), RowKind::Token)))
     return failure();
-  return checkRoutes(*this, "C2", getExperts(), Value(), getPlan().getType().getTop());
+  return checkRoutes(*this, "C2", getExperts(), Value(), getPermutation().getType().getTop());
 }
 
-/// [C1], [C2] of gather.
-LogicalResult GatherOp::verify() {
+/// [C1], [C2] of permute.
+LogicalResult PermuteOp::verify() {
   if (failed(checkRows(*this, "C1", "the input", getInput().getType(), RowKind::Token)) ||
-      failed(checkSlots(*this, "the result", getResult(), getPlan().getType())) ||
+      failed(checkSlots(*this, "the result", getResult(), getPermutation().getType())) ||
       failed(checkElement(*this, "C2", "the result", getResult().getType(), getInput().getType().getElementType())))
     return failure();
   return checkShape(*this, "C2", "result columns", columnsOf(getResult().getType()), columnsOf(getInput().getType()));
@@ -118,9 +118,9 @@ LogicalResult GatherOp::verify() {
 
 /// [C1], [C3], [C4] of grouped_linear.
 LogicalResult GroupedLinearOp::verify() {
-  PlanType plan = getPlan().getType();
-  if (failed(checkSlots(*this, "the input", getInput(), plan)) ||
-      failed(checkSlots(*this, "the result", getResult(), plan)) ||
+  PermutationType permutation = getPermutation().getType();
+  if (failed(checkSlots(*this, "the input", getInput(), permutation)) ||
+      failed(checkSlots(*this, "the result", getResult(), permutation)) ||
       failed(checkRank(*this, "C4", "an input", getInput().getType(), 2)))
     return failure();
   Value router = getRouterWeights();
@@ -129,30 +129,30 @@ LogicalResult GroupedLinearOp::verify() {
   if (failed(checkRows(*this, "C3", "router weights", router.getType(), RowKind::Token)) ||
       failed(checkElement(*this, "C3", "router weights", router.getType(), Float32Type::get(getContext()))))
     return failure();
-  return checkShape(*this, "C3", "router weights' columns", columnsOf(router.getType()), plan.getTop());
+  return checkShape(*this, "C3", "router weights' columns", columnsOf(router.getType()), permutation.getTop());
 }
 
 /// [C2] of grouped_linear.
 LogicalResult GroupedLinearOp::verifyWeightTypes(ArrayRef<RankedTensorType> types) {
-  SmallVector<int64_t> expected{getPlan().getType().getExperts()};
+  SmallVector<int64_t> expected{getPermutation().getType().getExperts()};
   llvm::append_range(expected, columnsOf(getResult().getType()));
   expected.push_back(widthOf(getInput().getType()));
   return checkShape(*this, "C2", "a weight", types[0].getShape(), expected);
 }
 
-/// [C1] to [C4] of combine.
-LogicalResult CombineOp::verify() {
-  PlanType plan = getPlan().getType();
-  if (failed(checkSlots(*this, "the input", getInput(), plan)) ||
+/// [C1] to [C4] of unpermute.
+LogicalResult UnpermuteOp::verify() {
+  PermutationType permutation = getPermutation().getType();
+  if (failed(checkSlots(*this, "the input", getInput(), permutation)) ||
       failed(checkRows(*this, "C1", "the result", getResult().getType(), RowKind::Token)) ||
       failed(checkElement(*this, "C2", "the result", getResult().getType(), getInput().getType().getElementType())) ||
       failed(checkShape(*this, "C2", "result columns", columnsOf(getResult().getType()),
                         columnsOf(getInput().getType()))) ||
       failed(checkRows(*this, "C4", "the experts", getExperts().getType(), RowKind::Token)) ||
-      failed(checkRoutes(*this, "C4", getExperts(), Value(), plan.getTop())))
+      failed(checkRoutes(*this, "C4", getExperts(), Value(), permutation.getTop())))
     return failure();
-  if (getOrderAttr() && plan.getExperts() % getOrderAttr().getLeaves())
+  if (getOrderAttr() && permutation.getExperts() % getOrderAttr().getLeaves())
     return emitOpError("[C3] expects the leaves to divide ")
-           << plan.getExperts() << " experts, got " << getOrderAttr().getLeaves();
+           << permutation.getExperts() << " experts, got " << getOrderAttr().getLeaves();
   return success();
 }

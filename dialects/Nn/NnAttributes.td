@@ -26,12 +26,12 @@ def Nn_RowsAttr : Nn_Attr<"Rows", "rows", [DeclareAttrInterfaceMethods<Verifiabl
   let summary = "the row space of dimension 0";
   let description = [{
     Encoding of a token tensor: what its rows are. Two tensors can meet in an op only if their row spaces are equal.
-    `token`: rows of the step; `want`: rows whose logits are wanted; `seq`: sequences of the step; `slot`: (token,
-    choice) pairs sorted by expert, `per_token` of them for each token; `recv`, `subtree`: rows that arrived at a
-    collective site. `max` is the bound of the spaces that have no entry in `nn.limits`.
+    `token`: rows of the step; `output`: rows of which the step computes logits; `seq`: sequences of the step; `slot`:
+    (token, choice) pairs sorted by expert, `per_token` of them for each token; `recv`, `subtree`: rows that arrived at
+    a collective site. `max` is the bound of the spaces that have no entry in `nn.limits`.
 
     ```mlir
-    tensor<?x64xf32, #nn.rows<want>>
+    tensor<?x64xf32, #nn.rows<output>>
     tensor<?x8xf32, #nn.rows<slot, 8>>
     tensor<?x8xf32, #nn.rows<recv, site = 12, max = 8192>>
     ```
@@ -65,8 +65,8 @@ def Nn_LimitsAttr : Nn_Attr<"Limits", "limits"> {
     `<` `token` `=` $token `,` `seq` `=` $seq `,` `context` `=` $positions (`,` `output` `=` $output^)? `>`
   }];
   let extraClassDeclaration = [{
-    /// Most rows whose logits a step wants.
-    int64_t getWanted() const { return getOutput().value_or(getSeq()); }
+    /// The output rows of a step, at most.
+    int64_t getOutputRows() const { return getOutput().value_or(getSeq()); }
   }];
   let genVerifyDecl = 1;
 }

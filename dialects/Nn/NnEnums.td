@@ -9,7 +9,7 @@ class Nn_Enum<string name, string summary, list<EnumCase> cases> : I32Enum<name,
 }
 
 def Nn_RowKind : Nn_Enum<"RowKind", "what a row of a token tensor is", [
-    I32EnumCase<"Token", 0, "token">, I32EnumCase<"Want", 1, "want">, I32EnumCase<"Seq", 2, "seq">,
+    I32EnumCase<"Token", 0, "token">, I32EnumCase<"Output", 1, "output">, I32EnumCase<"Seq", 2, "seq">,
     I32EnumCase<"Slot", 3, "slot">, I32EnumCase<"Recv", 4, "recv">, I32EnumCase<"Subtree", 5, "subtree">]>;
 
 def Nn_ComputeType : Nn_Enum<"ComputeType", "element type of activations", [
@@ -28,7 +28,7 @@ def Nn_Activation : Nn_Enum<"Activation", "the gate's non-linearity", [
 def Nn_Pairing : Nn_Enum<"Pairing", "which two elements rotate together", [
     I32EnumCase<"Interleaved", 0, "interleaved">, I32EnumCase<"Half", 1, "half">]>;
 
-def Nn_CaptureKind : Nn_Enum<"CaptureKind", "what an observation copies", [
+def Nn_CaptureKind : Nn_Enum<"CaptureKind", "what a capture copies", [
     I32EnumCase<"Embed", 0, "embed">, I32EnumCase<"Hidden", 1, "hidden">]>;
 
 #endif

@@ -189,15 +189,15 @@ def Nn_ReshapeOp : Nn_Op<"reshape", [], [Pure]> {
   let assemblyFormat = "$input attr-dict `:` type($input) `->` type($result)";
 }
 
-def Nn_WantRowsOp : Nn_Op<"want_rows", [], [Pure]> {
-  let summary = "Gather the rows whose logits are wanted";
+def Nn_OutputRowsOp : Nn_Op<"output_rows", [], [Pure]> {
+  let summary = "Gather the output rows";
   let description = [{
     ```mlir
-    %2 = nn.want_rows %t, %b : !x -> tensor<?x64xf32, #nn.rows<want>>
+    %2 = nn.output_rows %t, %b : !x -> tensor<?x64xf32, #nn.rows<output>>
     ```
-    [C1] the input has `token` rows and the result `want` rows. [C2] the columns are kept.
+    [C1] the input has `token` rows and the result `output` rows. [C2] the columns are kept.
   }];
-  let names = ["wanted"];
+  let names = ["output"];
   let arguments = (ins Nn_Rows:$input, Nn_Batch:$batch);
   let results = (outs Nn_Rows:$result);
   let assemblyFormat = "$input `,` $batch attr-dict `:` type($input) `->` type($result)";

@@ -55,14 +55,14 @@ def Nn_AttentionOp : Nn_Op<"attention", [], [MemoryEffects<[MemRead]>]> {
   let reductions = [Reduces<"order", "Softmax", "0">];
 }
 
-def Nn_ObserveOp : Nn_Op<"observe", [], [MemoryEffects<[MemWrite]>]> {
-  let summary = "Copy rows to the step's capture buffer when it is wanted";
+def Nn_CaptureOp : Nn_Op<"capture", [], [MemoryEffects<[MemWrite]>]> {
+  let summary = "Copy rows to the step's capture buffer if there is one";
   let description = [{
     `embed` captures what enters the first layer, `hidden` what leaves layer `layer`.
 
     ```mlir
-    nn.observe %d, %b hidden layer %l : !x
-    nn.observe %0, %b embed : !x
+    nn.capture %d, %b hidden layer %l : !x
+    nn.capture %0, %b embed : !x
     ```
     [C2] `hidden` has a layer, `embed` has none. [C3] rows are `token` rows.
   }];
@@ -71,15 +71,15 @@ def Nn_ObserveOp : Nn_Op<"observe", [], [MemoryEffects<[MemWrite]>]> {
 }
 
 def Nn_SampleOp : Nn_Op<"sample", [], [MemoryEffects<[MemRead, MemWrite]>], /*inKernel=*/0> {
-  let summary = "Sample the next token of each wanted row";
+  let summary = "Sample the next token of each output row";
   let description = [{
     Hands the logits to the step and draws with the step's sampling parameters (N7); sequences' last samples are
     updated.
 
     ```mlir
-    nn.sample %3, %b : tensor<?x512xf32, #nn.rows<want>>
+    nn.sample %3, %b : tensor<?x512xf32, #nn.rows<output>>
     ```
-    [C1] the logits have `want` rows. [C2] the logits are f32 and of rank two.
+    [C1] the logits have `output` rows. [C2] the logits are f32 and of rank two.
   }];
   let arguments = (ins Nn_Rows:$logits, Nn_Batch:$batch);
   let assemblyFormat = "$logits `,` $batch attr-dict `:` type($logits)";

@@ -12,7 +12,7 @@ class Nn_Type<string name, string typeMnemonic, list<Trait> traits = []> : TypeD
 def Nn_Batch : Nn_Type<"Batch", "batch", [OpAsmTypeInterface]> {
   let summary = "the step";
   let description = [{
-    What a program is entered with: token ids, positions, sequence rows, segment forms, block tables, wanted rows,
+    What a program is entered with: token ids, positions, sequence rows, segment forms, block tables, output rows,
     sampling parameters, forced routes and capture buffers of one ragged step.
   }];
   let builderCall = "::k2c::nn::BatchType::get($_builder.getContext())";

@@ -100,16 +100,16 @@ LogicalResult ReshapeOp::verify() {
                     elements(columnsOf(input)));
 }
 
-/// [C1], [C2] of want_rows.
-LogicalResult WantRowsOp::verify() {
+/// [C1], [C2] of output_rows.
+LogicalResult OutputRowsOp::verify() {
   if (failed(checkRows(*this, "C1", "the input", getInput().getType(), RowKind::Token)) ||
-      failed(checkRows(*this, "C1", "the result", getResult().getType(), RowKind::Want)))
+      failed(checkRows(*this, "C1", "the result", getResult().getType(), RowKind::Output)))
     return failure();
   return checkShape(*this, "C2", "result columns", columnsOf(getResult().getType()), columnsOf(getInput().getType()));
 }
 
 //===----------------------------------------------------------------------===//
-// append, attention, observe, sample
+// append, attention, capture, sample
 //===----------------------------------------------------------------------===//
 
 /// [C1], [C2] of append.
@@ -153,8 +153,8 @@ LogicalResult AttentionOp::verify() {
   return success();
 }
 
-/// [C2], [C3] of observe.
-LogicalResult ObserveOp::verify() {
+/// [C2], [C3] of capture.
+LogicalResult CaptureOp::verify() {
   bool hidden = getKind() == CaptureKind::Hidden;
   if (hidden != static_cast<bool>(getLayer()))
     return emitOpError("[C2] expects ") << (hidden ? "a layer for hidden" : "no layer for embed");
@@ -163,7 +163,7 @@ LogicalResult ObserveOp::verify() {
 
 /// [C1], [C2] of sample.
 LogicalResult SampleOp::verify() {
-  if (failed(checkRows(*this, "C1", "the logits", getLogits().getType(), RowKind::Want)) ||
+  if (failed(checkRows(*this, "C1", "the logits", getLogits().getType(), RowKind::Output)) ||
       failed(checkRank(*this, "C2", "logits", getLogits().getType(), 2)))
     return failure();
   return checkElement(*this, "C2", "logits", getLogits().getType(), Float32Type::get(getContext()));

@@ -5,7 +5,7 @@
 include "mlir/IR/EnumAttr.td"
 
 def Rt_Count : I32Enum<"Count", "a row count of the step", [
-    I32EnumCase<"Token", 0, "token">, I32EnumCase<"Want", 1, "want">, I32EnumCase<"Seq", 2, "seq">]> {
+    I32EnumCase<"Token", 0, "token">, I32EnumCase<"Output", 1, "output">, I32EnumCase<"Seq", 2, "seq">]> {
   let cppNamespace = "::k2c::rt";
 }
 

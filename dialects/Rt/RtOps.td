@@ -275,16 +275,16 @@ def Rt_ShareOp : Rt_Op<"share", [Pure, OpAsmOpInterface]> {
   let summary = "What a worker reads first of a streamed argument";
   let description = [{
     The addresses [from, end) of the first bytes that this worker's part of a launch over `grid` reads of an argument
-    that its kernel streams, in `items` of `bytes`; not more than `most` bytes, none when it has no items.
+    that its kernel streams, in `items` of `bytes`; not more than `max` bytes, none when it has no items.
 
     ```mlir
-    %from, %end = rt.share %e grid(%g) items 24 bytes 6144 most 262144
+    %from, %end = rt.share %e grid(%g) items 24 bytes 6144 max 262144
     ```
-    [C1] items and bytes are positive. [C2] `most` is not negative.
+    [C1] items and bytes are positive. [C2] `max` is not negative.
   }];
-  let arguments = (ins Rt_Ptr:$argument, I64:$grid, Rt_Int:$items, Rt_Int:$bytes, Rt_Int:$most);
+  let arguments = (ins Rt_Ptr:$argument, I64:$grid, Rt_Int:$items, Rt_Int:$bytes, Rt_Int:$max);
   let results = (outs Rt_Ptr:$from, Rt_Ptr:$end);
-  let assemblyFormat = "$argument `grid` `(` $grid `)` `items` $items `bytes` $bytes `most` $most attr-dict";
+  let assemblyFormat = "$argument `grid` `(` $grid `)` `items` $items `bytes` $bytes `max` $max attr-dict";
   let extraClassDeclaration = [{
     void getAsmResultNames(::mlir::OpAsmSetValueNameFn set) { set(getFrom(), "from"), set(getEnd(), "end"); }
   }];
@@ -324,33 +324,35 @@ def Rt_GridOp : Rt_Value<"grid", "\"grid\""> {
 }
 
 def Rt_LaunchOp : Rt_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "Run a kernel on the team of workers";
+  let summary = "Run a kernel on the thread pool";
   let description = [{
-    Every worker runs the kernel on its share of the grid's items; the launch ends with a barrier, unless it is `open`:
-    then each worker goes on to the next launch. Arguments are addresses, the step or integers (passed as the pointer's
-    value), operands first, then results.
+    Every worker runs the kernel on its share of the grid's items; the launch ends with a barrier, unless it is
+    `nowait`: then each worker goes on to the next launch. Arguments are addresses, the step or integers (passed as the
+    pointer's value), operands first, then results.
 
     ```mlir
-    rt.launch open @linear_qb grid(%g) args(%x, %w) : !rt.ptr, !rt.ptr
+    rt.launch nowait @linear_qb grid(%g) args(%x, %w) : !rt.ptr, !rt.ptr
     rt.launch @linear_qa grid(%g) args(%x, %w, %p, %s, %l, %o) : !rt.ptr, !rt.ptr, !rt.ptr, !rt.step, index, !rt.ptr
     ```
-    [C1] the symbol names an rt.kernel. [C2] nothing but addresses, counts and rt.ahead is between an open launch and
-    the next launch of its block.
+    [C1] the symbol names an rt.kernel. [C2] nothing but addresses, counts and rt.prefetch is between a nowait launch
+    and the next launch of its block.
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, I64:$grid, Variadic<AnyTypeOf<[Rt_Ptr, Rt_Step, I64, Index]>>:$args,
-                       UnitAttr:$open);
-  let assemblyFormat = "(`open` $open^)? $kernel `grid` `(` $grid `)` `args` `(` $args `)` attr-dict `:` type($args)";
+                       UnitAttr:$nowait);
+  let assemblyFormat = [{
+    (`nowait` $nowait^)? $kernel `grid` `(` $grid `)` `args` `(` $args `)` attr-dict `:` type($args)
+  }];
   let hasVerifier = 1;
 }
 
-def Rt_AheadOp : Rt_Op<"ahead", [MemoryEffects<[MemWrite]>]> {
+def Rt_PrefetchOp : Rt_Op<"prefetch", [MemoryEffects<[MemWrite]>]> {
   let summary = "Name the bytes that a waiting worker fetches";
   let description = [{
-    From here to the next rt.ahead, a worker that waits for others at a barrier brings [from, end) nearer instead of
+    From here to the next rt.prefetch, a worker that waits for others at a barrier brings [from, end) nearer instead of
     doing nothing. It changes when bytes arrive in a cache, never what is computed.
 
     ```mlir
-    rt.ahead %from, %end
+    rt.prefetch %from, %end
     ```
   }];
   let arguments = (ins Rt_Ptr:$from, Rt_Ptr:$end);

@@ -141,8 +141,8 @@ LogicalResult ShareOp::verify() {
   for (int64_t factor : {getItems(), getBytes()})
     if (factor <= 0)
       return emitOpError("[C1] expects positive items and bytes, got ") << factor;
-  if (getMost() < 0)
-    return emitOpError("[C2] expects `most` not to be negative, got ") << getMost();
+  if (getMax() < 0)
+    return emitOpError("[C2] expects `max` not to be negative, got ") << getMax();
   return success();
 }
 
@@ -156,15 +156,15 @@ LogicalResult GridOp::verify() {
 
 /// [C2] of launch.
 LogicalResult LaunchOp::verify() {
-  if (!getOpen())
+  if (!getNowait())
     return success();
   for (Operation *next = (*this)->getNextNode(); next; next = next->getNextNode()) {
     if (isa<LaunchOp>(next))
       return success();
-    if (!isPure(next) && !isa<AheadOp>(next))
-      return emitOpError("[C2] expects an open launch to be followed by a launch, got '") << next->getName() << '\'';
+    if (!isPure(next) && !isa<PrefetchOp>(next))
+      return emitOpError("[C2] expects a nowait launch to be followed by a launch, got '") << next->getName() << '\'';
   }
-  return emitOpError("[C2] expects an open launch to be followed by a launch, got the end of the block");
+  return emitOpError("[C2] expects a nowait launch to be followed by a launch, got the end of the block");
 }
 
 /// [C1] of launch.

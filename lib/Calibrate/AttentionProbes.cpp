@@ -136,9 +136,9 @@ Trial prepareExpansion(const Probe &probe, const Bench &bench, k2rt_ir_kernel_fn
   return trial;
 }
 
-Probe expandedProbe(DType type, int64_t latent, int64_t size, const TargetInfo &target, int64_t mostWorkers) {
+Probe expandedProbe(DType type, int64_t latent, int64_t size, const TargetInfo &target, int64_t maxWorkers) {
   ExpandedAttentionDesc d;
-  d.shape.heads = mostWorkers;
+  d.shape.heads = maxWorkers;
   d.shape.scale = 0.1;
   d.shape.cache = type;
   d.latent = latent;
@@ -171,12 +171,12 @@ Probe expansionProbe(Probe probe) {
 
 } // namespace
 
-std::vector<Probe> attentionProbes(const TargetInfo &target, int64_t mostWorkers) {
+std::vector<Probe> attentionProbes(const TargetInfo &target, int64_t maxWorkers) {
   std::vector<Probe> probes;
   for (DType type : {DType::F32, DType::BF16}) {
     for (int64_t size : {32, 128}) {
-      probes.push_back(gqaProbe(type, size, mostWorkers, target));
-      probes.push_back(gqaProbe(type, size, mostWorkers * manyHeads, target));
+      probes.push_back(gqaProbe(type, size, maxWorkers, target));
+      probes.push_back(gqaProbe(type, size, maxWorkers * manyHeads, target));
       probes.back().near = false;
       probes.back().memory = true;
     }
@@ -184,7 +184,7 @@ std::vector<Probe> attentionProbes(const TargetInfo &target, int64_t mostWorkers
       for (int64_t heads : {4, 8, 16})
         probes.push_back(absorbedProbe(type, heads, latent, rope, target));
     for (auto [latent, size] : {std::pair{64, 32}, std::pair{512, 128}}) {
-      probes.push_back(expandedProbe(type, latent, size, target, mostWorkers));
+      probes.push_back(expandedProbe(type, latent, size, target, maxWorkers));
       probes.push_back(expansionProbe(probes.back()));
     }
   }

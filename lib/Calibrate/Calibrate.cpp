@@ -40,9 +40,9 @@ void summarize(Device &device, const Calibration &calibration) {
       }
 }
 
-std::vector<Probe> allProbes(const TargetInfo &info, bool quick, int64_t mostWorkers) {
-  std::vector<Probe> probes = linearProbes(info, quick, mostWorkers);
-  for (std::vector<Probe> more : {attentionProbes(info, mostWorkers), rowProbes(info)})
+std::vector<Probe> allProbes(const TargetInfo &info, bool quick, int64_t maxWorkers) {
+  std::vector<Probe> probes = linearProbes(info, quick, maxWorkers);
+  for (std::vector<Probe> more : {attentionProbes(info, maxWorkers), rowProbes(info)})
     std::move(more.begin(), more.end(), std::back_inserter(probes));
   return probes;
 }
@@ -133,18 +133,18 @@ Expected<Topology> calibrate(const CalibrateOptions &options) {
   Topology topology = hostTopology();
   Device &device = topology.device;
   std::vector<int64_t> sizes = teamSizes(options, device);
-  int64_t mostWorkers = *std::max_element(sizes.begin(), sizes.end());
-  if (Status status = checkWorkers(mostWorkers); !status)
+  int64_t maxWorkers = *std::max_element(sizes.begin(), sizes.end());
+  if (Status status = checkWorkers(maxWorkers); !status)
     return status.takeError();
   std::vector<HostTier> tiers = hostTiers(readContainer().processors);
   if (Status status = checkRanks(tiers, options, device); !status)
     return status.takeError();
   TargetInfo info = host->tileTarget();
-  std::vector<Probe> probes = allProbes(info, options.quick, mostWorkers);
+  std::vector<Probe> probes = allProbes(info, options.quick, maxWorkers);
   Expected<Kernels> kernels = Kernels::compile(probes, *host, options);
   if (!kernels)
     return kernels.takeError();
-  Bytes caches(device.l3.value.value + mostWorkers * device.l2.value.value);
+  Bytes caches(device.l3.value.value + maxWorkers * device.l2.value.value);
   Expected<Memory> buffers = Memory::map(bufferBytes), large = Memory::map(caches * 3);
   for (Expected<Memory> *memory : {&buffers, &large})
     if (!*memory)

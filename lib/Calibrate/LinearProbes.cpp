@@ -33,9 +33,9 @@ Trial prepareLinear(const Probe &probe, const Bench &bench, k2rt_ir_kernel_fn fu
   return trial;
 }
 
-Probe linearProbe(DType x, DType w, int64_t k, const TargetInfo &target, int64_t mostWorkers) {
+Probe linearProbe(DType x, DType w, int64_t k, const TargetInfo &target, int64_t maxWorkers) {
   LinearDesc d;
-  int64_t n = std::max(matrixElements / k, 2 * mostWorkers * panelColumns);
+  int64_t n = std::max(matrixElements / k, 2 * maxWorkers * panelColumns);
   d.x = denseRows(k, x);
   d.y = denseRows(n, x);
   d.w.type = w;
@@ -63,13 +63,13 @@ Probe linearProbe(DType x, DType w, int64_t k, const TargetInfo &target, int64_t
 
 } // namespace
 
-std::vector<Probe> linearProbes(const TargetInfo &target, bool quick, int64_t mostWorkers) {
+std::vector<Probe> linearProbes(const TargetInfo &target, bool quick, int64_t maxWorkers) {
   std::vector<Probe> probes;
   for (DType x : {DType::F32, DType::BF16})
     for (DType w : {DType::BF16, DType::F32, DType::F8E4M3})
       if (!quick || w == DType::BF16)
         for (int64_t k : {32, 128, 512, 2048})
-          probes.push_back(linearProbe(x, w, k, target, mostWorkers));
+          probes.push_back(linearProbe(x, w, k, target, maxWorkers));
   return probes;
 }
 

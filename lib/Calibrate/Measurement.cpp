@@ -67,7 +67,7 @@ Status Measurement::measureEmpty(Seconds least) {
 
 /// Kernels of one item for each worker, small against what is measured.
 Status Measurement::measureChain() {
-  constexpr int64_t mostDepth = 128; ///< of a linear; bytes of a row of the others: 16 times that
+  constexpr int64_t maxDepth = 128; ///< of a linear; bytes of a row of the others: 16 times that
   bench.buffers.clear();
   chained.clear();
   std::vector<Trial> trials;
@@ -76,7 +76,7 @@ Status Measurement::measureChain() {
     const KernelRates &of = probes[i].rates;
     const KernelKind *kind = findKernelKind(of.kind);
     bool isLinear = of.kind == "linear", isRows = kind->unit == RateUnit::Bytes && !probes[i].desc.name.empty();
-    if (!(isLinear && of.depth <= mostDepth) && !(isRows && of.depth <= 16 * mostDepth))
+    if (!(isLinear && of.depth <= maxDepth) && !(isRows && of.depth <= 16 * maxDepth))
       continue;
     Trial trial = probes[i].prepare(probes[i], bench, kernels.of(probes[i]), team.workers(), probes[i].rows[0], false);
     if (trial.launches.size() != 1)

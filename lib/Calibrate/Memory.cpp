@@ -40,7 +40,7 @@ ProbeStep::ProbeStep(int64_t sequences, int64_t cached, int64_t tokens, int32_t 
       table.push_back(int32_t(s * stride + page));
     for (int64_t t = 0; t < tokens; ++t) {
       int64_t position = cached + t;
-      want.push_back(int32_t(positions.size()));
+      outputs.push_back(int32_t(positions.size()));
       positions.push_back(int32_t(position));
       rowSeq.push_back(int32_t(s));
       rowForm.push_back(form);
@@ -51,7 +51,7 @@ ProbeStep::ProbeStep(int64_t sequences, int64_t cached, int64_t tokens, int32_t 
   seqBegin.push_back(int32_t(sequences * tokens));
   tables = table.data();
   slotLists = slots.data();
-  step.token_rows = step.want_rows = sequences * tokens;
+  step.token_rows = step.output_rows = sequences * tokens;
   step.seq_rows = sequences;
   step.token_ids = ids.data();
   step.positions = positions.data();
@@ -62,22 +62,22 @@ ProbeStep::ProbeStep(int64_t sequences, int64_t cached, int64_t tokens, int32_t 
   step.block_tables = &tables;
   step.block_stride = stride;
   step.append_slots = &slotLists;
-  step.want = want.data();
+  step.outputs = outputs.data();
 }
 
-void fillRouting(int64_t tokens, int64_t experts, int64_t topK, int32_t *chosen, int32_t *plan) {
+void fillRouting(int64_t tokens, int64_t experts, int64_t topK, int32_t *chosen, int32_t *permutation) {
   int64_t routes = tokens * topK;
   for (int64_t r = 0; r < routes; ++r)
     chosen[r] = int32_t(r % experts);
-  int32_t *routeOfSlot = plan + experts + 1, *slotOfRoute = routeOfSlot + routes, slot = 0;
+  int32_t *routeOfSlot = permutation + experts + 1, *slotOfRoute = routeOfSlot + routes, slot = 0;
   for (int64_t e = 0; e < experts; ++e) {
-    plan[e] = slot;
+    permutation[e] = slot;
     for (int64_t r = e; r < routes; r += experts) {
       routeOfSlot[slot] = int32_t(r);
       slotOfRoute[r] = slot++;
     }
   }
-  plan[experts] = slot;
+  permutation[experts] = slot;
 }
 
 } // namespace k2c::calibration

@@ -49,14 +49,14 @@ public:
   k2rt_ir_step step = {};
 
 private:
-  std::vector<int32_t> positions, rowSeq, rowForm, seqBegin, seqLen, table, want, ids;
+  std::vector<int32_t> positions, rowSeq, rowForm, seqBegin, seqLen, table, outputs, ids;
   std::vector<int64_t> slots;
   const int32_t *tables;
   const int64_t *slotLists;
 };
 
-/// Writes experts of `tokens` tokens, each with `topK` that follow one another, and DispatchDesc's plan of them.
-void fillRouting(int64_t tokens, int64_t experts, int64_t topK, int32_t *chosen, int32_t *plan);
+/// Writes experts of `tokens` tokens, each with `topK` that follow one another, and the permutation of them.
+void fillRouting(int64_t tokens, int64_t experts, int64_t topK, int32_t *chosen, int32_t *permutation);
 
 } // namespace k2c::calibration
 

@@ -44,9 +44,9 @@ struct Probe {
 };
 
 /// Linears of every pair of types, at several depths.
-std::vector<Probe> linearProbes(const TargetInfo &target, bool quick, int64_t mostWorkers);
+std::vector<Probe> linearProbes(const TargetInfo &target, bool quick, int64_t maxWorkers);
 /// Attentions over cached keys.
-std::vector<Probe> attentionProbes(const TargetInfo &target, int64_t mostWorkers);
+std::vector<Probe> attentionProbes(const TargetInfo &target, int64_t maxWorkers);
 /// Everything that works row by row.
 std::vector<Probe> rowProbes(const TargetInfo &target);
 

@@ -14,13 +14,13 @@ namespace {
 
 constexpr int64_t rowTopK = 4, rowExperts = 32;
 
-/// Routing operands: experts i32 [rows][topK], and a plan.
+/// Routing operands: experts i32 [rows][topK], and a permutation.
 struct Routing {
   int64_t experts = rowExperts, topK = rowTopK;
 };
 
 Routing routingOf(const KernelDesc &desc) {
-  if (const auto *d = std::get_if<DispatchDesc>(&desc.body))
+  if (const auto *d = std::get_if<PermutationDesc>(&desc.body))
     return {d->experts, d->topK};
   return {};
 }
@@ -30,7 +30,7 @@ int64_t rowsOfSpace(RowSpace space, int64_t tokens) { return space == RowSpace::
 /// Arguments by role, in the order of operands(); routing operands hold a routing.
 bool fillArguments(const Probe &probe, const Bench &bench, int64_t tokens, Trial &trial, std::vector<void *> &args) {
   Routing routing = routingOf(probe.desc);
-  int32_t *chosen = nullptr, *plan = nullptr;
+  int32_t *chosen = nullptr, *permutation = nullptr;
   for (const Operand &operand : operands(probe.desc)) {
     int64_t size = rowsOfSpace(operand.rows.space, tokens) * operand.rows.stride * byteWidth(operand.type);
     switch (operand.role) {
@@ -53,16 +53,17 @@ bool fillArguments(const Probe &probe, const Bench &bench, int64_t tokens, Trial
     args.push_back(bench.buffers.take(size));
     if (!args.back())
       return false;
-    bool isPlan = operand.rows.type == DType::I32 && operand.elements > 0;
-    if (operand.role != Operand::Role::Result && operand.rows.type == DType::I32 && !isPlan)
+    bool isPermutation = operand.rows.type == DType::I32 && operand.elements > 0;
+    if (operand.role != Operand::Role::Result && operand.rows.type == DType::I32 && !isPermutation)
       chosen = static_cast<int32_t *>(args.back());
-    if (isPlan)
-      plan = static_cast<int32_t *>(args.back());
+    if (isPermutation)
+      permutation = static_cast<int32_t *>(args.back());
   }
-  if (!chosen && !plan)
+  if (!chosen && !permutation)
     return true;
   std::vector<int32_t> unused(size_t(tokens * routing.topK + 2 * tokens * routing.topK + routing.experts + 1));
-  fillRouting(tokens, routing.experts, routing.topK, chosen ? chosen : unused.data(), plan ? plan : unused.data());
+  fillRouting(tokens, routing.experts, routing.topK, chosen ? chosen : unused.data(),
+              permutation ? permutation : unused.data());
   return true;
 }
 
@@ -110,18 +111,18 @@ void addOfType(DType type, int64_t width, const TargetInfo &target, std::vector<
   gated.append(ElementOp::Mul, type, gate, ElementTerm::input(1));
   add("add", RowwiseDesc{{token, token}, sum, token});
   add("gated", RowwiseDesc{{token, token}, gated, token});
-  add("gather", GatherDesc{token, slot, rowExperts, rowTopK});
-  add("combine", CombineDesc{slot, token, rowExperts, rowTopK, combineLeaves(rowExperts)});
+  add("gather", PermuteDesc{token, slot, rowExperts, rowTopK});
+  add("unpermute", UnpermuteDesc{slot, token, rowExperts, rowTopK, combineLeaves(rowExperts)});
 }
 
 /// Routers work in f32 whatever the activations are.
 void addRouting(int64_t experts, int64_t topK, const TargetInfo &target, std::vector<Probe> &probes) {
-  SelectDesc select;
-  select.logits = denseRows(experts, DType::F32);
-  select.experts = experts;
-  select.topK = topK;
-  probes.push_back(rowProbe("select", DType::F32, select, target));
-  probes.push_back(rowProbe("dispatch", DType::F32, DispatchDesc{experts, topK}, target));
+  RoutingDesc router;
+  router.logits = denseRows(experts, DType::F32);
+  router.experts = experts;
+  router.topK = topK;
+  probes.push_back(rowProbe("routing", DType::F32, router, target));
+  probes.push_back(rowProbe("permutation", DType::F32, PermutationDesc{experts, topK}, target));
 }
 
 /// The runtime's greedy choice, as a kernel of one row an item.

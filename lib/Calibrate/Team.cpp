@@ -35,7 +35,7 @@ Expected<Team> Team::start(int64_t workers, int64_t scratchBytes) {
     return Error{"--threads " + std::to_string(workers), "the workers do not start", "allow the process more threads"};
   Team team;
   team.pool = std::move(*pool);
-  team.meeting = std::make_unique<runtime::Barrier>(int32_t(workers), team.pool->spins());
+  team.launchBarrier = std::make_unique<runtime::Barrier>(int32_t(workers), team.pool->spins());
   team.scratchBytes = scratchBytes;
   for (int64_t i = 0; i < workers; ++i)
     team.scratch.push_back(std::make_unique<char[]>(size_t(scratchBytes) + 8192));
@@ -56,7 +56,7 @@ bool Team::run(k2rt_ir_worker &worker, const Launch &launch, const k2rt_ir_step 
   worker.begin = launch.items * worker.index / worker.count;
   worker.end = launch.items * (worker.index + 1) / worker.count;
   bool fine = worker.begin >= worker.end || launch.function(&worker, launch.args.data()) == 0;
-  meeting->wait();
+  launchBarrier->wait();
   return fine;
 }
 
@@ -70,7 +70,7 @@ Expected<Seconds> Team::time(const std::vector<Launch> &launches, const k2rt_ir_
   std::atomic<bool> failed{false};
   auto pass = [&](int32_t index) {
     k2rt_ir_worker worker = workerOf(index);
-    meeting->wait();
+    launchBarrier->wait();
     for (size_t i = 0; i < launches.size(); ++i) {
       double begin = index == 0 ? now() : 0;
       for (int repeat = 0; repeat < repeats; ++repeat)
@@ -102,7 +102,7 @@ Expected<Seconds> Team::timeTogether(const std::vector<Launch> &launches, Second
   std::atomic<bool> failed{false};
   auto pass = [&](int32_t index) {
     k2rt_ir_worker worker = workerOf(index);
-    meeting->wait();
+    launchBarrier->wait();
     double begin = now();
     for (const Launch &launch : launches)
       if (!run(worker, launch, *launch.step))

@@ -44,7 +44,7 @@ private:
   /// One launch on one worker, and the barrier. False: the kernel failed.
   bool run(k2rt_ir_worker &worker, const Launch &launch, const k2rt_ir_step &step);
   std::unique_ptr<runtime::WorkerPool> pool;
-  std::unique_ptr<runtime::Barrier> meeting;
+  std::unique_ptr<runtime::Barrier> launchBarrier;
   std::vector<std::unique_ptr<char[]>> scratch;
   int64_t scratchBytes = 0;
 };

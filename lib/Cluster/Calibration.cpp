@@ -30,8 +30,8 @@ const std::vector<KernelKind> &kernelKinds() {
       {"linear", RateUnit::Flops},   {"gqa", RateUnit::Flops},       {"absorbed", RateUnit::Flops},
       {"expanded", RateUnit::Flops}, {"expansion", RateUnit::Flops}, {"rms_norm", RateUnit::Bytes},
       {"rotary", RateUnit::Bytes},   {"append", RateUnit::Bytes},    {"add", RateUnit::Bytes},
-      {"gated", RateUnit::Bytes},    {"select", RateUnit::Bytes},    {"dispatch", RateUnit::Bytes},
-      {"gather", RateUnit::Bytes},   {"combine", RateUnit::Bytes},   {"sample", RateUnit::Bytes}};
+      {"gated", RateUnit::Bytes},    {"routing", RateUnit::Bytes},   {"permutation", RateUnit::Bytes},
+      {"gather", RateUnit::Bytes},   {"unpermute", RateUnit::Bytes}, {"sample", RateUnit::Bytes}};
   return kinds;
 }
 

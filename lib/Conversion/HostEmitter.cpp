@@ -9,7 +9,7 @@
 //       %s = worker->api->launch(worker, id, @hash, %g, args);  return %s if %s != 0
 //
 // One array on the stack, as long as the longest argument list, serves all launches of a function: a launch returns
-// when the worker's own part of the grid is done. An open launch has no barrier, so no status that all workers agree
+// when the worker's own part of the grid is done. A nowait launch has no barrier, so no status that all workers agree
 // on yet; a failure of it is seen at the next barrier. Loops have no results, as they run over layers for their
 // effects.
 //
@@ -92,15 +92,15 @@ LogicalResult HostEmitter::emit(Operation &op) {
         return values.map(o.getResult(), logits), success();
       })
       .Case([&](rt::RowsOp o) {
-        size_t field = o.getCount() == rt::Count::Token  ? offsetof(k2rt_ir_step, token_rows)
-                       : o.getCount() == rt::Count::Want ? offsetof(k2rt_ir_step, want_rows)
-                                                         : offsetof(k2rt_ir_step, seq_rows);
+        size_t field = o.getCount() == rt::Count::Token    ? offsetof(k2rt_ir_step, token_rows)
+                       : o.getCount() == rt::Count::Output ? offsetof(k2rt_ir_step, output_rows)
+                                                           : offsetof(k2rt_ir_step, seq_rows);
         Value rows = LLVM::LoadOp::create(b, loc, i64, stepField(field));
         return values.map(o.getResult(), rows), success();
       })
       .Case([&](rt::GridOp o) { return emitGrid(o), success(); })
       .Case([&](rt::ShareOp o) { return emitShare(o), success(); })
-      .Case([&](rt::AheadOp o) { return emitAhead(o), success(); })
+      .Case([&](rt::PrefetchOp o) { return emitPrefetch(o), success(); })
       .Case([&](rt::LaunchOp o) { return emitLaunch(o), success(); })
       .Case([&](rt::SampleOp) {
         Value sample = loadPointer(loadPointer(worker, offsetof(k2rt_ir_worker, api)), offsetof(k2rt_ir_api, sample));
@@ -218,7 +218,7 @@ void HostEmitter::emitShare(rt::ShareOp op) {
   Value toTheEnd = LLVM::SubOp::create(b, loc, items, first);
   Value taken = LLVM::SMinOp::create(b, loc, mine, toTheEnd);
   Value whole = LLVM::MulOp::create(b, loc, taken, itemBytes);
-  Value bytes = LLVM::SMinOp::create(b, loc, whole, constant(op.getMost()));
+  Value bytes = LLVM::SMinOp::create(b, loc, whole, constant(op.getMax()));
   Value offset = LLVM::MulOp::create(b, loc, first, itemBytes);
   auto after = [&](Value base, Value bytes) {
     return LLVM::GEPOp::create(b, loc, ptr, b.getI8Type(), base, ValueRange(bytes)).getResult();
@@ -228,9 +228,9 @@ void HostEmitter::emitShare(rt::ShareOp op) {
   values.map(op.getEnd(), after(from, bytes));
 }
 
-void HostEmitter::emitAhead(rt::AheadOp op) {
-  LLVM::StoreOp::create(b, loc, values.lookup(op.getFrom()), at(worker, offsetof(k2rt_ir_worker, ahead)));
-  LLVM::StoreOp::create(b, loc, values.lookup(op.getEnd()), at(worker, offsetof(k2rt_ir_worker, ahead_end)));
+void HostEmitter::emitPrefetch(rt::PrefetchOp op) {
+  LLVM::StoreOp::create(b, loc, values.lookup(op.getFrom()), at(worker, offsetof(k2rt_ir_worker, prefetch)));
+  LLVM::StoreOp::create(b, loc, values.lookup(op.getEnd()), at(worker, offsetof(k2rt_ir_worker, prefetch_end)));
 }
 
 void HostEmitter::emitLaunch(rt::LaunchOp op) {
@@ -241,14 +241,14 @@ void HostEmitter::emitLaunch(rt::LaunchOp op) {
     LLVM::StoreOp::create(b, loc, value, at(arguments, static_cast<int64_t>(index * sizeof(void *))));
   }
   auto kernel = symbols.lookup<rt::KernelOp>(op.getKernel());
-  size_t entry = op.getOpen() ? offsetof(k2rt_ir_api, launch_open) : offsetof(k2rt_ir_api, launch);
+  size_t entry = op.getNowait() ? offsetof(k2rt_ir_api, launch_nowait) : offsetof(k2rt_ir_api, launch);
   Value launch = loadPointer(loadPointer(worker, offsetof(k2rt_ir_worker, api)), entry);
   Value code = LLVM::AddressOfOp::create(b, loc, ptr, kernel.getHash());
   SmallVector<Value> operands{launch,   worker, constant(kernel.getId(), 32), code, values.lookup(op.getGrid()),
                               arguments};
   auto type = LLVM::LLVMFunctionType::get(i32, {ptr, i32, ptr, i64, ptr});
   Value status = LLVM::CallOp::create(b, loc, type, operands).getResult();
-  if (!op.getOpen())
+  if (!op.getNowait())
     returnIfFailed(status);
 }
 

@@ -36,7 +36,7 @@ private:
   void emitLaunch(rt::LaunchOp op);
   void emitGrid(rt::GridOp op);
   void emitShare(rt::ShareOp op);
-  void emitAhead(rt::AheadOp op);
+  void emitPrefetch(rt::PrefetchOp op);
   void emitWeight(rt::WeightOp op);
   void emitPlane(rt::PlaneOp op);
   void returnIfFailed(mlir::Value status);

@@ -167,7 +167,7 @@ Value FunctionLowering::gridItems(OpBuilder &b, kern::CallOp call, const Describ
   Grid grid = gridOf(kernel.desc, tileConfig(callee.getTileAttr()));
   if (grid.rowsPerItem == 0)
     return arith::ConstantIntOp::create(b, call.getLoc(), b.getI64Type(), grid.itemsPerBlock);
-  rt::Count count = grid.space == RowSpace::Want ? rt::Count::Want : rt::Count::Token;
+  rt::Count count = grid.space == RowSpace::Output ? rt::Count::Output : rt::Count::Token;
   Value rows = rt::RowsOp::create(b, call.getLoc(), b.getI64Type(), count);
   return rt::GridOp::create(b, call.getLoc(), b.getI64Type(), rows, slotsPerToken(callee, grid), grid.rowsPerItem,
                             grid.itemsPerBlock);
@@ -203,7 +203,7 @@ LogicalResult FunctionLowering::lowerCall(OpBuilder &b, kern::CallOp call) {
     return success();
   }
   rt::LaunchOp::create(b, call.getLoc(), call.getCalleeAttr(), gridItems(b, call, kernel), arguments,
-                       call.getOpenAttr());
+                       call.getNowaitAttr());
   return success();
 }
 
@@ -217,7 +217,7 @@ void FunctionLowering::lowerSplit(OpBuilder &b, kern::CallOp call, const Describ
   const int64_t offset = *call.getPartials();
   arguments.push_back(rt::ArenaOp::create(b, loc, rt::PtrType::get(b.getContext()), offset));
   arguments.push_back(number(0));
-  rt::LaunchOp::create(b, loc, call.getCalleeAttr(), gridItems(b, call, kernel), arguments, /*open=*/nullptr);
+  rt::LaunchOp::create(b, loc, call.getCalleeAttr(), gridItems(b, call, kernel), arguments, /*nowait=*/nullptr);
   Value tokens = rt::RowsOp::create(b, loc, i64, rt::Count::Token);
   Value below = arith::SubIOp::create(b, loc, number(splitTokens + 1), tokens);
   Value isSplit = arith::MinSIOp::create(b, loc, arith::MaxSIOp::create(b, loc, below, number(0)), number(1));
@@ -226,7 +226,7 @@ void FunctionLowering::lowerSplit(OpBuilder &b, kern::CallOp call, const Describ
   Value items = rt::GridOp::create(b, loc, i64, arith::MinSIOp::create(b, loc, tokens, most), 1, merge.rowsPerItem,
                                    merge.itemsPerBlock);
   arguments.back() = number(1);
-  rt::LaunchOp::create(b, loc, call.getCalleeAttr(), items, arguments, call.getOpenAttr());
+  rt::LaunchOp::create(b, loc, call.getCalleeAttr(), items, arguments, call.getNowaitAttr());
 }
 
 /// Calls the run's functions for all whole turns in a loop, then for what is left of the last one. Layers are called in

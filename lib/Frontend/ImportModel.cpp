@@ -22,8 +22,8 @@ using namespace k2c;
 
 namespace {
 
-/// What moe.select adds to the sum of weights.
-constexpr double selectEps = 1e-20;
+/// What moe.routing adds to the sum of weights.
+constexpr double routingEps = 1e-20;
 
 std::string layerName(const LayerKind &kind) { return kind.name + "_layer"; }
 
@@ -152,7 +152,7 @@ void Importer::stepFunction() {
 
   Value x = nn::EmbedOp::create(b, types.place(*spec.find("embed")), types.hidden(),
                                 FlatSymbolRefAttr::get(b.getContext(), "embed"), Value(), batch);
-  nn::ObserveOp::create(b, x.getLoc(), x, batch, nn::CaptureKind::Embed, Value());
+  nn::CaptureOp::create(b, x.getLoc(), x, batch, nn::CaptureKind::Embed, Value());
   SmallVector<Attribute> runs;
   for (const LayerRun &run : spec.layers) {
     SmallVector<FlatSymbolRefAttr> callees;
@@ -163,11 +163,11 @@ void Importer::stepFunction() {
   x = nn::LayersOp::create(b, types.place("layers"), types.hidden(), x, ValueRange(), batch, b.getArrayAttr(runs))
           .getOutputs()
           .front();
-  x = nn::WantRowsOp::create(b, types.place("vocab"), types.rows({spec.hidden}, nn::RowKind::Want), x, batch);
+  x = nn::OutputRowsOp::create(b, types.place("vocab"), types.rows({spec.hidden}, nn::RowKind::Output), x, batch);
   LayerBuilder outside(b, spec, types, Value(), batch);
   Value last = outside.rmsNorm(x, "final_norm", spec.normEps);
   Value logits = outside.linear(last, spec.tiedEmbeddings ? "embed" : "head",
-                                types.rows({spec.vocab}, nn::RowKind::Want, b.getF32Type()));
+                                types.rows({spec.vocab}, nn::RowKind::Output, b.getF32Type()));
   nn::SampleOp::create(b, types.place("vocab"), logits, batch);
   func::ReturnOp::create(b, function.getLoc());
 }
@@ -199,18 +199,17 @@ std::string placeOf(const ModelSpec &spec, const std::string &field) {
 
 /// A score is one chain of multiply-adds (N1: fewer than 1024 elements), and a bf16 pair does not straddle two planes.
 Status checkKeys(const ModelSpec &spec, DType cache) {
-  constexpr int64_t mostElements = 1023;
+  constexpr int64_t maxElements = 1023;
   auto tooWide = [&](const std::string &field, const std::string &what, int64_t width) {
     return Error{placeOf(spec, field), what + " of " + std::to_string(width) + " elements are not in this build",
-                 "at most " + std::to_string(mostElements)};
+                 "at most " + std::to_string(maxElements)};
   };
   if (const auto *gqa = std::get_if<GqaSpec>(&spec.attention))
-    return gqa->headDim > mostElements ? Status(tooWide("head_dim", "attention keys", gqa->headDim))
-                                       : Status::success();
+    return gqa->headDim > maxElements ? Status(tooWide("head_dim", "attention keys", gqa->headDim)) : Status::success();
   const auto &mla = std::get<MlaSpec>(spec.attention);
-  if (mla.latent + mla.rope > mostElements)
+  if (mla.latent + mla.rope > maxElements)
     return tooWide("kv_lora", "latents with rotary keys", mla.latent + mla.rope);
-  if (mla.nope + mla.rope > mostElements)
+  if (mla.nope + mla.rope > maxElements)
     return tooWide("nope", "attention keys", mla.nope + mla.rope);
   for (auto [field, width] : {std::pair("kv_lora", mla.latent), std::pair("nope", mla.nope)})
     if (cache == DType::BF16 && width % 2 != 0)
@@ -224,7 +223,7 @@ Status checkKeys(const ModelSpec &spec, DType cache) {
 Status checkImportable(const ModelSpec &spec, DType cache) {
   if (Status keys = checkKeys(spec, cache); !keys)
     return keys;
-  if (spec.moe && spec.moe->normalize && spec.moe->normalizeEps != selectEps)
+  if (spec.moe && spec.moe->normalize && spec.moe->normalizeEps != routingEps)
     return Error{spec.name,
                  "the sum of expert weights has another epsilon "
                  "than 1e-20, which is not in this build",

@@ -98,17 +98,17 @@ ValueRange LayerBuilder::latentAttention(const LayerOp &op, Value query, Value v
       ->getResults();
 }
 
-ValueRange LayerBuilder::select(const LayerOp &op, Value logits) {
+ValueRange LayerBuilder::routing(const LayerOp &op, Value logits) {
   const MoeSpec &moe = *spec.moe;
   RankedTensorType ids = types.rows(op.results[0], nn::RowKind::Token, b.getI32Type());
   RankedTensorType weights = types.rows(op.results[1], nn::RowKind::Token, b.getF32Type());
   auto score = moe.scoring == Scoring::Sigmoid ? moe::Scoring::Sigmoid : moe::Scoring::Softmax;
   auto groupScore = moe.groupScore == GroupScore::Top2Sum ? moe::GroupScore::Top2 : moe::GroupScore::Max;
   bool hasBias = !op.weights.empty();
-  return moe::SelectOp::create(b, types.place("top_k"), ids, weights, logits, batch,
-                               hasBias ? symbol(op.weights[0]) : FlatSymbolRefAttr(), hasBias ? layer : Value(), layer,
-                               types.indices(FeedForward::Moe), score, moe.topK, moe.topGroups, moe.groups, groupScore,
-                               moe.normalize, llvm::APFloat(moe.scale))
+  return moe::RoutingOp::create(b, types.place("top_k"), ids, weights, logits, batch,
+                                hasBias ? symbol(op.weights[0]) : FlatSymbolRefAttr(), hasBias ? layer : Value(), layer,
+                                types.indices(FeedForward::Moe), score, moe.topK, moe.topGroups, moe.groups, groupScore,
+                                moe.normalize, llvm::APFloat(moe.scale))
       ->getResults();
 }
 
@@ -151,8 +151,8 @@ ValueRange LayerBuilder::append(const LayerOp &op, ArrayRef<Value> inputs) {
     return latentAttention(op, x, inputs[1]);
   case LayerOpKind::GatedAct:
     return nn::GatedActOp::create(b, loc, rows(0), x, nn::Activation::Silu)->getResults();
-  case LayerOpKind::Select:
-    return select(op, x);
+  case LayerOpKind::Routing:
+    return routing(op, x);
   case LayerOpKind::Experts:
     return experts(op, inputs);
   case LayerOpKind::Add:
@@ -170,6 +170,6 @@ Value LayerBuilder::build(const LayerKind &kind, Value x) {
     llvm::append_range(values, append(op, inputs));
   }
   Value z = values.back();
-  nn::ObserveOp::create(b, types.place("layers"), z, batch, nn::CaptureKind::Hidden, layer);
+  nn::CaptureOp::create(b, types.place("layers"), z, batch, nn::CaptureKind::Hidden, layer);
   return z;
 }

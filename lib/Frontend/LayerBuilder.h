@@ -61,7 +61,7 @@ private:
   mlir::ValueRange appendLatent(mlir::Value latent, mlir::Value key);
   mlir::ValueRange attention(mlir::Value query, mlir::Value view);
   mlir::ValueRange latentAttention(const LayerOp &op, mlir::Value query, mlir::Value view);
-  mlir::ValueRange select(const LayerOp &op, mlir::Value logits);
+  mlir::ValueRange routing(const LayerOp &op, mlir::Value logits);
   mlir::ValueRange experts(const LayerOp &op, llvm::ArrayRef<mlir::Value> inputs);
 
   mlir::FlatSymbolRefAttr symbol(llvm::StringRef id);

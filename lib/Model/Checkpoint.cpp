@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr size_t third = mostQuoted / 3; // of what a message quotes
+constexpr size_t third = maxQuoted / 3; // of what a message quotes
 
 constexpr const char *indexName = "model.safetensors.index.json";
 constexpr const char *singleName = "model.safetensors";

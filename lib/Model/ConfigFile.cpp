@@ -11,7 +11,7 @@ using nlohmann::json;
 
 namespace {
 
-constexpr size_t third = mostQuoted / 3; // of what a message quotes
+constexpr size_t third = maxQuoted / 3; // of what a message quotes
 
 bool contains(const std::vector<std::string> &list, const std::string &word) {
   return std::find(list.begin(), list.end(), word) != list.end();

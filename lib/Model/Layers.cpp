@@ -167,7 +167,7 @@ size_t LayerWriter::moe(const MoeSpec &moe, size_t n) {
   std::vector<std::string> bias;
   if (moe.correctionBias)
     bias = {"selection_bias"};
-  const size_t chosen = op(LayerOpKind::Select, {logits}, {{moe.topK}, {moe.topK}}, std::move(bias));
+  const size_t chosen = op(LayerOpKind::Routing, {logits}, {{moe.topK}, {moe.topK}}, std::move(bias));
   const size_t routed =
       op(LayerOpKind::Experts, {n, chosen, chosen + 1}, {{spec.hidden}}, {"experts_gate_up", "experts_down"});
   return moe.sharedInter == 0 ? routed : add(routed, gatedMlp(n, "shared_gate_up", "shared_down", moe.sharedInter));

@@ -91,7 +91,7 @@ json moeJson(const MoeSpec &moe) {
 
 /// "says 5.0" or "has none".
 std::string stated(const json &flat, const std::string &key) {
-  return flat.contains(key) ? "says " + shortenedJson(flat.at(key), mostQuoted / 3) : "has none";
+  return flat.contains(key) ? "says " + shortenedJson(flat.at(key), maxQuoted / 3) : "has none";
 }
 
 } // namespace
@@ -135,7 +135,7 @@ Status k2c::checkSameSpec(const ModelSpec &spec, const std::string &file, const 
     std::string where = key.substr(1);
     std::replace(where.begin(), where.end(), '/', '.');
     return Error{file,
-                 "is not the model of the bundle: for '" + shortened(where, mostQuoted / 3) + "' it " +
+                 "is not the model of the bundle: for '" + shortened(where, maxQuoted / 3) + "' it " +
                      stated(ours, key) + ", what was compiled " + stated(theirs, key),
                  "pack the checkpoint whose config.json was compiled, or compile this one"};
   }

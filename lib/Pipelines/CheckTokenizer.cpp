@@ -9,7 +9,7 @@ namespace fs = std::filesystem;
 namespace k2c {
 
 /// A published tokenizer.json is some 20 MB at most.
-static constexpr size_t mostTokenizerBytes = size_t(256) << 20;
+static constexpr size_t maxTokenizerBytes = size_t(256) << 20;
 
 /// The text of a checkpoint's file; no value: there is none.
 static Expected<std::optional<std::string>> readOptionalFile(const fs::path &path) {
@@ -18,7 +18,7 @@ static Expected<std::optional<std::string>> readOptionalFile(const fs::path &pat
     return std::optional<std::string>();
   if (!fs::is_regular_file(path, error))
     return Error{path.string(), "not a regular file", "a checkpoint's files are regular files or links to them"};
-  Expected<std::string> text = readTextFile(path.string(), mostTokenizerBytes);
+  Expected<std::string> text = readTextFile(path.string(), maxTokenizerBytes);
   if (!text)
     return text.takeError();
   return std::optional<std::string>(std::move(*text));

@@ -2,10 +2,10 @@
 //
 // The stages of `k2c compile` in order; each is a file of its own (Stages.h):
 //
-//   Inputs     source, config, weights, topology, target: everything a user can get wrong
-//   Road       plan, then IR through the forms; the certificate at the scheduled form
-//   Link       kernels and host program to objects, objects to program.so
-//   Package    weights, manifest and runtime beside it; one rename makes it a bundle
+//   Inputs            source, config, weights, topology, target: everything a user can get wrong
+//   CompilePipeline   plan, then IR through the forms; the certificate at the scheduled form
+//   Link              kernels and host program to objects, objects to program.so
+//   Package           weights, manifest and runtime beside it; one rename makes it a bundle
 //
 //===----------------------------------------------------------------------===//
 #include "ProgramFacts.h"
@@ -51,16 +51,16 @@ Status writeText(const std::string &text, const fs::path &path) {
 }
 
 /// `--emit FORM`: DIR/FORM.mlir, DIR/llvm/*.ll, or options.print.
-Status emitForm(Road &road, const CompileOptions &options, const HostTarget &target) {
+Status emitForm(CompilePipeline &pipeline, const CompileOptions &options, const HostTarget &target) {
   bool toStdout = options.output == "-";
   if (options.emit != "llvm") {
-    std::string text = printed(road.module());
+    std::string text = printed(pipeline.module());
     if (!toStdout)
       return writeText(text, fs::path(options.output) / (options.emit + ".mlir"));
     options.print(text);
     return {};
   }
-  for (const ObjectJob &part : programParts(road.module())) {
+  for (const ObjectJob &part : programParts(pipeline.module())) {
     OwningOpRef<ModuleOp> module = part.build(nullptr);
     Expected<std::string> text = llvmIrOf(*module, target);
     if (!text)
@@ -99,38 +99,40 @@ int64_t workerReserve(const Inputs &inputs) {
   return k2rt_worker_bytes(&limits, inputs.topology.device.cores);
 }
 
-Status fillBundle(Road &road, Inputs &inputs, const CompileOptions &options, const BundleFolder &bundle) {
+Status fillBundle(CompilePipeline &pipeline, Inputs &inputs, const CompileOptions &options,
+                  const BundleFolder &bundle) {
   Expected<std::string> runtime = findRuntime();
   if (!runtime)
     return runtime.takeError();
   // What the bundle says of its program stands in the runtime form; the llvm form follows from it.
-  if (Status status = road.drive(Form::Runtime); !status)
+  if (Status status = pipeline.runTo(Form::Runtime); !status)
     return status;
-  const ProgramFacts program = programFacts(road.module());
-  const WeightMap weights = weightMapOf(road.module(), inputs.spec);
-  if (Status status = road.drive(Form::Llvm); !status)
+  const ProgramFacts program = programFacts(pipeline.module());
+  const WeightMap weights = weightMapOf(pipeline.module(), inputs.spec);
+  if (Status status = pipeline.runTo(Form::Llvm); !status)
     return status;
-  if (Status status = linkProgram(road, inputs, options, bundle.path() + "/program.so"); !status)
+  if (Status status = linkProgram(pipeline, inputs, options, bundle.path() + "/program.so"); !status)
     return status;
   if (Status status = packWeights(weights, inputs, options, bundle.path()); !status)
     return status;
   if (Status status = bundle.addRuntime(*runtime, inputs.source); !status)
     return status;
-  if (Status status = bundle.write("remarks.txt", road.remarks()); !status)
+  if (Status status = bundle.write("remarks.txt", pipeline.remarks()); !status)
     return status;
   if (options.remark)
-    options.remark(road.remarks());
+    options.remark(pipeline.remarks());
   const BundleFacts facts{workerReserve(inputs), bundle.codeBytes()};
-  if (Status status = bundle.write("manifest.json", manifestText(inputs.spec, road.plan(), program, facts)); !status)
+  if (Status status = bundle.write("manifest.json", manifestText(inputs.spec, pipeline.plan(), program, facts));
+      !status)
     return status;
   return writeBundleFiles(bundle.path());
 }
 
-Status writeBundle(Road &road, Inputs &inputs, const CompileOptions &options) {
+Status writeBundle(CompilePipeline &pipeline, Inputs &inputs, const CompileOptions &options) {
   Expected<BundleFolder> bundle = BundleFolder::begin(options.output, options.force);
   if (!bundle)
     return bundle.takeError();
-  Status status = fillBundle(road, inputs, options, *bundle);
+  Status status = fillBundle(pipeline, inputs, options, *bundle);
   if (status)
     status = bundle->finish();
   return status ? status : Status(bundle->abandon(status.takeError()));
@@ -142,28 +144,28 @@ Expected<Plan> planCompile(const CompileOptions &options) {
   Expected<Inputs> inputs = readInputs(options);
   if (!inputs)
     return inputs.takeError();
-  Road road(*inputs, options);
-  if (Status status = road.drive(Form::Scheduled); !status)
+  CompilePipeline pipeline(*inputs, options);
+  if (Status status = pipeline.runTo(Form::Scheduled); !status)
     return status.takeError();
-  return road.plan();
+  return pipeline.plan();
 }
 
 Status compile(const CompileOptions &options) {
   Expected<Inputs> inputs = readInputs(options);
   if (!inputs)
     return inputs.takeError();
-  Road road(*inputs, options);
+  CompilePipeline pipeline(*inputs, options);
   const Form form = formNamed(options.emit).value_or(Form::Program);
   if (form == Form::Program) {
     if (options.output == "-")
       return Error{"-o -", "a program is a folder", "name one, or choose a form with --emit"};
-    return writeBundle(road, *inputs, options);
+    return writeBundle(pipeline, *inputs, options);
   }
-  if (Status status = road.drive(form); !status)
+  if (Status status = pipeline.runTo(form); !status)
     return status;
   if (options.remark)
-    options.remark(road.remarks());
-  return emitForm(road, options, inputs->target);
+    options.remark(pipeline.remarks());
+  return emitForm(pipeline, options, inputs->target);
 }
 
 std::vector<std::string> formNames() {

@@ -30,8 +30,9 @@ std::vector<ObjectJob> programParts(ModuleOp module) {
   return parts;
 }
 
-Status linkProgram(Road &road, const Inputs &inputs, const CompileOptions &options, const std::string &path) {
-  std::vector<ObjectJob> jobs = programParts(road.module());
+Status linkProgram(CompilePipeline &pipeline, const Inputs &inputs, const CompileOptions &options,
+                   const std::string &path) {
+  std::vector<ObjectJob> jobs = programParts(pipeline.module());
   ObjectOptions objects;
   objects.cacheDir = options.cacheFolder;
   objects.jobs = options.jobs;

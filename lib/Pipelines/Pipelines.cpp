@@ -45,7 +45,7 @@ void buildScheduledForm(OpPassManager &pm, const PipelineOptions &) {
 void buildRuntimeForm(OpPassManager &pm, const PipelineOptions &) {
   pm.addPass(createEmitKernels());
   pm.addPass(createLowerToRt());
-  pm.addPass(createReadAhead());
+  pm.addPass(createPrefetchWeights());
 }
 
 void buildLlvmForm(OpPassManager &pm, const PipelineOptions &) { pm.addPass(createRtToLlvm()); }

@@ -130,14 +130,14 @@ Expected<StepTime> predictStep(const PredictOptions &options) {
     return status.takeError();
   if (Status status = checkExperts(options.expertsHit, inputs->spec.moe); !status)
     return status.takeError();
-  Road road(*inputs, *compile);
-  if (Status status = road.drive(Form::Scheduled); !status)
+  CompilePipeline pipeline(*inputs, *compile);
+  if (Status status = pipeline.runTo(Form::Scheduled); !status)
     return status.takeError();
-  if (Status status = checkSameKernels(path, manifest->root(), road.launches()); !status)
+  if (Status status = checkSameKernels(path, manifest->root(), pipeline.launches()); !status)
     return status.takeError();
-  StepOptions step = stepOptions(inputs->spec, road.plan(), options.shape);
+  StepOptions step = stepOptions(inputs->spec, pipeline.plan(), options.shape);
   step.expertsHit = options.expertsHit;
-  return timeStep(road.launches(), **team, topology->device.measured->links, step);
+  return timeStep(pipeline.launches(), **team, topology->device.measured->links, step);
 }
 
 } // namespace k2c

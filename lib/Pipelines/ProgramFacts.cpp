@@ -15,7 +15,7 @@ namespace {
 CostRule costRule(DictionaryAttr cost) {
   CostRule rule;
   StringRef rows = cost.getAs<StringAttr>("rows").getValue();
-  for (CountedRows known : {CountedRows::Token, CountedRows::Want, CountedRows::Expanded, CountedRows::Absorbed})
+  for (CountedRows known : {CountedRows::Token, CountedRows::Output, CountedRows::Expanded, CountedRows::Absorbed})
     if (rows == nameOf(known))
       rule.rows = known;
   visitNumbers(rule, /*all=*/true, [&](StringRef name, auto &number) {

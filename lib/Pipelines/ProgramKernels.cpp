@@ -29,7 +29,7 @@ std::vector<ProgramKernel> programKernels(ModuleOp module) {
     function.walk([&](kern::CallOp call) {
       int64_t calls = functions.lookup(function.getName());
       launches[call.getCallee()] += calls;
-      open[call.getCallee()] += call.getOpen() ? calls : 0;
+      open[call.getCallee()] += call.getNowait() ? calls : 0;
     });
   std::vector<ProgramKernel> kernels;
   KernelDescriptions descriptions(module);

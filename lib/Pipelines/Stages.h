@@ -38,14 +38,14 @@ Expected<std::optional<std::string>> checkTokenizer(const std::string &folder, c
 /// Resolves the source, loads and checks everything that can be wrong before the compiler starts.
 Expected<Inputs> readInputs(const CompileOptions &options);
 
-/// The IR on its road through the forms. Diagnostics become the Error of the stage that failed.
-class Road {
+/// Takes the IR through the forms. Diagnostics become the Error of the stage that failed.
+class CompilePipeline {
 public:
-  Road(const Inputs &inputs, const CompileOptions &options);
+  CompilePipeline(const Inputs &inputs, const CompileOptions &options);
 
   /// Runs the pipelines up to `form`, from where the last call stopped; the first call plans and imports the model. At
   /// the scheduled form the certificate is checked.
-  Status drive(Form form);
+  Status runTo(Form form);
 
   mlir::ModuleOp module() { return *ir; }
   const Plan &plan() const { return decided; }
@@ -74,8 +74,9 @@ private:
 /// The host program and each kernel as modules of their own. `module` is in the llvm form and outlives the parts.
 std::vector<ObjectJob> programParts(mlir::ModuleOp module);
 
-/// Objects of the host program and the kernels, linked to `path`. `road` is at the llvm form.
-Status linkProgram(Road &road, const Inputs &inputs, const CompileOptions &options, const std::string &path);
+/// Objects of the host program and the kernels, linked to `path`. `pipeline` is at the llvm form.
+Status linkProgram(CompilePipeline &pipeline, const Inputs &inputs, const CompileOptions &options,
+                   const std::string &path);
 
 } // namespace k2c
 

@@ -28,7 +28,7 @@ void remarkNodes(const Device &device, const std::vector<SlotShares> &shares, Pl
 
 /// Whether an item is a row: as many items as the step has rows. Attention's cost is in what a row reads.
 bool isByRow(const KernelDesc &desc, const Grid &grid) {
-  return !std::holds_alternative<DispatchDesc>(desc.body) && !std::holds_alternative<GqaAttentionDesc>(desc.body) &&
+  return !std::holds_alternative<PermutationDesc>(desc.body) && !std::holds_alternative<GqaAttentionDesc>(desc.body) &&
          grid.rowsPerItem == 1 && grid.itemsPerBlock == 1;
 }
 
@@ -39,7 +39,7 @@ int64_t itemsOf(const ProgramKernel &kernel, int64_t rows, const Limits &limits)
     tile.splitTokens = 0;
   const Grid grid = gridOf(kernel.desc, tile);
   const int64_t items = itemCount(grid, rows * grid.slotsPerToken);
-  return tile.splitTokens > 0 ? items / mostPartials * softmaxPartials(limits.maxContext - 1) : items;
+  return tile.splitTokens > 0 ? items / maxPartials * softmaxPartials(limits.maxContext - 1) : items;
 }
 
 } // namespace

@@ -33,7 +33,7 @@ struct Step {
   double readRate = 0;    ///< bytes a second of the team over what a step reads
 
   double tokens() const { return double(options.shape.sequences * options.shape.tokens); }
-  double rowsOf(RowSpace space) const { return space == RowSpace::Want ? double(options.wanted) : tokens(); }
+  double rowsOf(RowSpace space) const { return space == RowSpace::Output ? double(options.outputRows) : tokens(); }
   double workers() const { return double(rates.workers()); }
   /// Items of the worker that has most.
   double busiest(double items) const { return std::ceil(items / workers()); }
@@ -121,15 +121,15 @@ public:
   double operator()(const RowwiseDesc &d) { // of lists, an addition and a gated SiLU are measured
     return byRow(d.list.hasExponential() ? "gated" : "add", d.inputs.front().type, d.inputs.front().space);
   }
-  double operator()(const GatherDesc &d) { return byRow("gather", d.x.type, RowSpace::Token); }
-  double operator()(const CombineDesc &d) { return byRow("combine", d.x.type, RowSpace::Token); }
+  double operator()(const PermuteDesc &d) { return byRow("gather", d.x.type, RowSpace::Token); }
+  double operator()(const UnpermuteDesc &d) { return byRow("unpermute", d.x.type, RowSpace::Token); }
   double operator()(const EmbedDesc &d) { return byRow("gather", d.y.type, RowSpace::Token); }
-  double operator()(const WantRowsDesc &d) { return byRow("gather", d.x.type, RowSpace::Want); }
-  double operator()(const SelectDesc &d) { return byRow("select", d.logits.type, RowSpace::Token); }
-  double operator()(const DispatchDesc &) {
-    return rowSeconds("dispatch", DType::F32, double(bytesOfRow(desc).value), step.tokens());
+  double operator()(const OutputRowsDesc &d) { return byRow("gather", d.x.type, RowSpace::Output); }
+  double operator()(const RoutingDesc &d) { return byRow("routing", d.logits.type, RowSpace::Token); }
+  double operator()(const PermutationDesc &) {
+    return rowSeconds("permutation", DType::F32, double(bytesOfRow(desc).value), step.tokens());
   }
-  double operator()(const ObserveDesc &) { return 0; } // nothing is captured
+  double operator()(const CaptureDesc &) { return 0; } // nothing is captured
 
 private:
   double rowSeconds(const char *kind, DType type, double bytes, double rows) const {
@@ -189,7 +189,7 @@ private:
   /// Parts that the keys of a query are split into (split-KV).
   double splitsOfQuery() const {
     int64_t partials = softmaxPartials(step.options.shape.context + step.options.shape.tokens - 1);
-    return isApart() && partials >= leastSplit ? double(partials) : 1;
+    return isApart() && partials >= minSplit ? double(partials) : 1;
   }
   /// The second launch of a kernel that can split: it adds up rows of partials.
   double mergeSeconds(int64_t heads, int64_t valueDim, double splits) const {
@@ -229,7 +229,7 @@ bool launches(const KernelDesc &desc, const Step &step) {
     return step.runs(d->rows);
   if (const auto *d = std::get_if<ExpandedAttentionDesc>(&desc.body))
     return step.runs(d->rows);
-  return !std::holds_alternative<ObserveDesc>(desc.body); // nothing is captured
+  return !std::holds_alternative<CaptureDesc>(desc.body); // nothing is captured
 }
 
 /// Bytes of weights and cache that the launches of `kernel` read.
@@ -295,7 +295,7 @@ Expected<StepTime> timeStep(const std::vector<ProgramKernel> &program, const Tea
     add(kernel.desc.name, kernel.launches, double(kernel.launches) * work + barriers * rates.launch());
   }
   double choice = rates.seconds("sample", DType::F32, DType::F32, double(options.vocab * byteWidth(DType::F32)),
-                                step.busiest(double(options.wanted)));
+                                step.busiest(double(options.outputRows)));
   // A step begins and ends at the gate of the workers.
   add("sample", 1, 2 * rates.launch() + choice);
   if (!rates.missing.empty())

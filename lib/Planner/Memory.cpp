@@ -40,7 +40,7 @@ MemoryCertificate MemoryModel::certify(const Limits &limits) const {
     memory.cache += plane.bytes();
   memory.arena = measured.arena;
   memory.scratch = measured.scratchPerWorker * device.cores;
-  memory.logits = Bytes(limits.wantRows() * spec.vocab * 4);
+  memory.logits = Bytes(limits.maxOutputRows() * spec.vocab * 4);
   k2rt_limits runtime{limits.stepTokens, limits.maxSequences,          limits.maxContext, 1,
                       spec.vocab,        measured.tokenizerFile.value, expertsOf(spec)};
   memory.reserve = Bytes(k2rt_reserve_bytes(&runtime) + k2rt_worker_bytes(&runtime, device.cores));

@@ -16,7 +16,7 @@ enum class Use : uint8_t {
   Lookup,    ///< rows by index: the embedding, the rotary table
   Every,     ///< every token row: norms, projections, routers, shared experts
   Chosen,    ///< only the experts that tokens choose
-  Logits,    ///< the rows whose logits are wanted
+  Logits,    ///< the output rows
   Expanded,  ///< latent attention in the expanded form
   Absorbed,  ///< in the absorbed form
   Attention, ///< in both

@@ -33,7 +33,7 @@ static Flops attentionFlops(const ModelSpec &spec, const Plan &plan, const StepS
 }
 
 std::vector<Work> stepWork(const ModelSpec &spec, const Plan &plan, const StepShape &shape) {
-  double rows = double(shape.sequences * shape.tokens), want = double(shape.sequences);
+  double rows = double(shape.sequences * shape.tokens), outputs = double(shape.sequences);
   bool expanded = runsExpanded(plan, shape);
   Work lookup{"embedding", Flops(0), Bytes(0)}, linears{"linears", Flops(0), Bytes(0)},
       experts{"experts", Flops(0), Bytes(0)}, logits{"logits", Flops(0), Bytes(0)};
@@ -58,7 +58,7 @@ std::vector<Work> stepWork(const ModelSpec &spec, const Plan &plan, const StepSh
     }
     case Use::Logits:
       logits.bytes += bytes;
-      logits.flops += Flops(2 * want * operand.multiplyAdds);
+      logits.flops += Flops(2 * outputs * operand.multiplyAdds);
       break;
     case Use::Expanded:
     case Use::Absorbed:

@@ -160,6 +160,6 @@ Expected<YamlDocument> k2c::parseYaml(const std::string &text, std::string file,
   } catch (const Error &error) {
     return error;
   } catch (const YAML::Exception &error) {
-    return Error{placeOf(file, error.mark), "not YAML: " + shortened(error.msg, mostQuoted), ""};
+    return Error{placeOf(file, error.mark), "not YAML: " + shortened(error.msg, maxQuoted), ""};
   }
 }

@@ -149,7 +149,7 @@ void remarkOn(mla::AttentionOp op, int64_t from) {
   std::string text = !table     ? "one form for every segment"
                      : from < 0 ? "prompt segments run absorbed at any length"
                                 : "prompt segments of " + std::to_string(from) + " or more new tokens run expanded";
-  remark(op.getLoc(), "absorb-mla", "admission-table", text, {{"expanded_from_tokens", from}});
+  remark(op.getLoc(), "absorb-mla", "crossover", text, {{"expanded_from_tokens", from}});
 }
 
 struct AbsorbMla : impl::AbsorbMlaBase<AbsorbMla> {

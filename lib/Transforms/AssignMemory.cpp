@@ -64,21 +64,21 @@ public:
   /// Places `function`'s buffers from `base` up; the rows that a layer takes lie at `arguments`. Returns the peak.
   FailureOr<int64_t> place(FunctionOpInterface function, int64_t base, ArrayRef<int64_t> arguments);
   /// What lies below the highest byte of a placed entry.
-  SmallVector<PeakBuffer> atPeak(FunctionOpInterface entry) { return buffersAtPeak(entry, livesOf, symbols, reuse); }
+  SmallVector<PeakBuffer> atPeak(FunctionOpInterface entry) { return buffersAtPeak(entry, timelines, symbols, reuse); }
 
 private:
-  LogicalResult pinRows(nn::LayerOp layer, Timeline &lives, ArrayRef<int64_t> offsets);
-  bool mayReplace(Value result, ArrayRef<Value> values, int64_t from, const Timeline &lives);
-  LogicalResult checkForwards(RegionBranchOpInterface branch, const Timeline &lives);
-  LogicalResult checkRows(nn::LayersOp op, const Timeline &lives);
-  FailureOr<int64_t> placeLayers(nn::LayersOp op, const Timeline &lives, int64_t base);
-  void writeOffsets(FunctionOpInterface function, const Timeline &lives);
+  LogicalResult pinRows(nn::LayerOp layer, Timeline &timeline, ArrayRef<int64_t> offsets);
+  bool mayReplace(Value result, ArrayRef<Value> values, int64_t from, const Timeline &timeline);
+  LogicalResult checkForwards(RegionBranchOpInterface branch, const Timeline &timeline);
+  LogicalResult checkRows(nn::LayersOp op, const Timeline &timeline);
+  FailureOr<int64_t> placeLayers(nn::LayersOp op, const Timeline &timeline, int64_t base);
+  void writeOffsets(FunctionOpInterface function, const Timeline &timeline);
 
   SymbolTable symbols;
   nn::LimitsAttr limits;
   bool reuse;
   llvm::DenseMap<nn::LayerOp, nn::LayersOp> placed; ///< by the list that placed them
-  PlacedLives livesOf;
+  PlacedTimelines timelines;
 };
 
 /// True if `call` reads `value` only element by element, so that its result may take the value's place.
@@ -93,19 +93,19 @@ bool readsInPlace(kern::CallOp call, Value value, SymbolTable &symbols) {
 
 /// `result` may lie where `values` lie, if a call writes it that reads them element by element, and no other op reads
 /// them from the point `from` on.
-bool Placer::mayReplace(Value result, ArrayRef<Value> values, int64_t from, const Timeline &lives) {
+bool Placer::mayReplace(Value result, ArrayRef<Value> values, int64_t from, const Timeline &timeline) {
   auto producer = result.getDefiningOp<kern::CallOp>();
   auto isRead = [&](Value value) {
-    auto reads = [&](Operation *user) { return user != producer && lives.useOf(value, user) >= from; };
+    auto reads = [&](Operation *user) { return user != producer && timeline.useOf(value, user) >= from; };
     return llvm::any_of(value.getUsers(), reads) || !readsInPlace(producer, value, symbols);
   };
   return producer && llvm::none_of(values, isRead);
 }
 
 /// Layers hand rows on in the arena: `op` may not take or yield what lies in the step.
-static LogicalResult checkInArena(Operation *op, ValueRange rows, const Timeline &lives) {
+static LogicalResult checkInArena(Operation *op, ValueRange rows, const Timeline &timeline) {
   for (Value value : rows)
-    if (lives.bufferOf(value) < 0)
+    if (timeline.bufferOf(value) < 0)
       return op->emitError()
              << "assign-memory: rows that layers take and yield lie in the arena, and these do not: they "
                 "are sampled, or have no columns";
@@ -113,20 +113,21 @@ static LogicalResult checkInArena(Operation *op, ValueRange rows, const Timeline
 }
 
 /// The rows that a layer takes lie at `offsets`, and what it yields where it took what it carries.
-LogicalResult Placer::pinRows(nn::LayerOp layer, Timeline &lives, ArrayRef<int64_t> offsets) {
-  if (failed(checkInArena(layer, layer.getYielded(), lives)) || failed(checkInArena(layer, layer.getRows(), lives)))
+LogicalResult Placer::pinRows(nn::LayerOp layer, Timeline &timeline, ArrayRef<int64_t> offsets) {
+  if (failed(checkInArena(layer, layer.getYielded(), timeline)) ||
+      failed(checkInArena(layer, layer.getRows(), timeline)))
     return failure();
   for (auto [rows, offset] : llvm::zip_equal(layer.getRows(), offsets))
-    lives.buffers[lives.bufferOf(rows)].offset = offset;
+    timeline.buffers[timeline.bufferOf(rows)].offset = offset;
   for (auto [place, carried, yielded] : llvm::enumerate(layer.getCarried(), layer.getYielded())) {
-    Buffer &in = lives.buffers[lives.bufferOf(carried)], &out = lives.buffers[lives.bufferOf(yielded)];
+    Buffer &in = timeline.buffers[timeline.bufferOf(carried)], &out = timeline.buffers[timeline.bufferOf(yielded)];
     if (&in == &out)
       continue;
     if (out.offset >= 0)
       return layer.emitError() << "assign-memory: layer '" << layer.getSymName() << "' yields for place " << place
                                << " what lies in place " << llvm::find(offsets, out.offset) - offsets.begin()
                                << "; rows do not change places, so add to what is carried in each";
-    if (!mayReplace(yielded, in.values, out.first, lives))
+    if (!mayReplace(yielded, in.values, out.first, timeline))
       return layer.emitError() << "assign-memory: layer '" << layer.getSymName()
                                << "' still reads what it carries in place " << place
                                << " when it writes the next; add the residual last";
@@ -135,41 +136,41 @@ LogicalResult Placer::pinRows(nn::LayerOp layer, Timeline &lives, ArrayRef<int64
   return success();
 }
 
-/// `op` writes over `argument`, which `taker` (`op`, or a terminator in it) hands on: nothing may read it after it.
-static LogicalResult checkArgument(Operation *op, Value argument, Operation *taker, const Timeline &lives) {
+/// `op` writes over `argument`, which `taker` (`op`, or a terminator in it) forwards: nothing may read it after it.
+static LogicalResult checkArgument(Operation *op, Value argument, Operation *taker, const Timeline &timeline) {
   for (Operation *user : argument.getUsers())
-    if (lives.useOf(argument, user) > lives.positionOf(op) && (user != taker || user == op))
+    if (timeline.useOf(argument, user) > timeline.positionOf(op) && (user != taker || user == op))
       return user->emitError() << "assign-memory: reads the argument of '" << op->getName()
                                << "' after its result took the place; read it before";
   return success();
 }
 
-/// What control flow hands on lies in one place. It comes from one value around `branch`, and from one of each of its
+/// What control flow forwards lies in one place. It comes from one value around `branch`, and from one of each of its
 /// ends; what lay there is not read any more once the next is written.
-LogicalResult Placer::checkForwards(RegionBranchOpInterface branch, const Timeline &lives) {
+LogicalResult Placer::checkForwards(RegionBranchOpInterface branch, const Timeline &timeline) {
   auto isInside = [&](Value value) { return branch->isAncestor(value.getParentRegion()->getParentOp()); };
-  llvm::DenseMap<std::pair<Operation *, int64_t>, OpOperand *> from; // by who hands on, and the buffer
+  llvm::DenseMap<std::pair<Operation *, int64_t>, OpOperand *> from; // by who forwards, and the buffer
   llvm::DenseMap<int64_t, Value> around;
   for (auto [operand, input] : forwardsOf(branch)) {
     Value value = operand->get();
-    int64_t buffer = lives.bufferOf(value);
+    int64_t buffer = timeline.bufferOf(value);
     if (buffer < 0)
       continue;
     bool isAlone = from.try_emplace({operand->getOwner(), buffer}, operand).first->second == operand &&
                    (isInside(value) || around.try_emplace(buffer, value).first->second == value);
     if (!isAlone)
       return branch->emitError() << "assign-memory: '" << branch->getName()
-                                 << "' hands on two values that would lie in one place; add to one of them first";
+                                 << "' forwards two values that would lie in one place; add to one of them first";
     if (value == input)
       continue;
-    if (!isInside(value) && failed(checkArgument(branch, value, operand->getOwner(), lives)))
+    if (!isInside(value) && failed(checkArgument(branch, value, operand->getOwner(), timeline)))
       return failure();
     if (operand->getOwner() == branch || !isa<BlockArgument>(input) || !branch.hasLoop())
       continue;
     Operation *producer = value.getDefiningOp();
-    auto others = llvm::make_filter_range(lives.buffers[buffer].values,
+    auto others = llvm::make_filter_range(timeline.buffers[buffer].values,
                                           [&](Value other) { return other != value && isInside(other); });
-    if (!producer || !mayReplace(value, llvm::to_vector(others), lives.positionOf(producer), lives))
+    if (!producer || !mayReplace(value, llvm::to_vector(others), timeline.positionOf(producer), timeline))
       return branch->emitError() << "assign-memory: '" << branch->getName()
                                  << "' still reads what it carries when it writes the next; add to it last";
   }
@@ -177,33 +178,33 @@ LogicalResult Placer::checkForwards(RegionBranchOpInterface branch, const Timeli
 }
 
 /// What `op` carries is not read after it, and shares its place with nothing else that `op` takes.
-LogicalResult Placer::checkRows(nn::LayersOp op, const Timeline &lives) {
-  if (failed(checkInArena(op, op.getRows(), lives)))
+LogicalResult Placer::checkRows(nn::LayersOp op, const Timeline &timeline) {
+  if (failed(checkInArena(op, op.getRows(), timeline)))
     return failure();
   llvm::SmallDenseSet<int64_t> written;
   for (auto [number, value] : llvm::enumerate(op.getRows())) {
-    const int64_t buffer = lives.bufferOf(value);
+    const int64_t buffer = timeline.bufferOf(value);
     const bool isCarried = number < op.getCarried().size();
     if (isCarried ? !written.insert(buffer).second : written.contains(buffer))
       return op.emitError()
              << "assign-memory: '" << op->getName()
              << "' takes two values that would lie in one place, and writes it; add to one of them first";
-    if (isCarried && failed(checkArgument(op, value, op, lives)))
+    if (isCarried && failed(checkArgument(op, value, op, timeline)))
       return failure();
   }
   return success();
 }
 
-FailureOr<int64_t> Placer::placeLayers(nn::LayersOp op, const Timeline &lives, int64_t base) {
-  if (failed(checkRows(op, lives)))
+FailureOr<int64_t> Placer::placeLayers(nn::LayersOp op, const Timeline &timeline, int64_t base) {
+  if (failed(checkRows(op, timeline)))
     return failure();
-  int64_t at = lives.positionOf(op), floor = base;
-  for (const Buffer &buffer : lives.buffers)
+  int64_t at = timeline.positionOf(op), floor = base;
+  for (const Buffer &buffer : timeline.buffers)
     if (buffer.first <= at && at <= buffer.last)
       floor = std::max(floor, buffer.offset + alignUp(buffer.bytes));
   int64_t peak = floor;
   SmallVector<int64_t> arguments =
-      llvm::map_to_vector(op.getRows(), [&](Value value) { return lives.buffers[lives.bufferOf(value)].offset; });
+      llvm::map_to_vector(op.getRows(), [&](Value value) { return timeline.buffers[timeline.bufferOf(value)].offset; });
   for (FlatSymbolRefAttr callee : op.getCallees()) {
     auto layer = symbols.lookup<nn::LayerOp>(callee.getValue());
     auto [known, isNew] = placed.try_emplace(layer, op);
@@ -221,12 +222,12 @@ FailureOr<int64_t> Placer::placeLayers(nn::LayersOp op, const Timeline &lives, i
   return peak;
 }
 
-void Placer::writeOffsets(FunctionOpInterface function, const Timeline &lives) {
+void Placer::writeOffsets(FunctionOpInterface function, const Timeline &timeline) {
   function.walk([&](nn::PlacedOp op) {
     SmallVector<int64_t> offsets;
     for (Value result : op->getResults()) {
-      int64_t buffer = lives.bufferOf(result);
-      offsets.push_back(buffer < 0 ? 0 : lives.buffers[buffer].offset);
+      int64_t buffer = timeline.bufferOf(result);
+      offsets.push_back(buffer < 0 ? 0 : timeline.buffers[buffer].offset);
     }
     op.setOffsets(offsets);
   });
@@ -236,35 +237,35 @@ FailureOr<int64_t> Placer::place(FunctionOpInterface function, int64_t base, Arr
   if (!function.getFunctionBody().hasOneBlock())
     return function.emitError() << "assign-memory: the function has several blocks; loops and branches are ops with "
                                    "regions";
-  Timeline &lives = *(livesOf[function] = std::make_unique<Timeline>(function, limits));
+  Timeline &timeline = *(timelines[function] = std::make_unique<Timeline>(function, limits));
   if (auto layer = dyn_cast<nn::LayerOp>(*function)) {
-    if (failed(pinRows(layer, lives, arguments)))
+    if (failed(pinRows(layer, timeline, arguments)))
       return failure();
     mem::setArguments(layer, arguments);
   }
-  auto isSound = [&](RegionBranchOpInterface branch) { return WalkResult(checkForwards(branch, lives)); };
+  auto isSound = [&](RegionBranchOpInterface branch) { return WalkResult(checkForwards(branch, timeline)); };
   if (function.walk(isSound).wasInterrupted())
     return failure();
   int64_t peak = base;
-  for (Buffer &buffer : lives.buffers) {
+  for (Buffer &buffer : timeline.buffers) {
     if (buffer.offset < 0)
-      buffer.offset = firstFit(lives.buffers, buffer, base, reuse);
+      buffer.offset = firstFit(timeline.buffers, buffer, base, reuse);
     peak = std::max(peak, buffer.offset + alignUp(buffer.bytes));
   }
   SmallVector<nn::LayersOp> layers;
   function.walk([&](nn::LayersOp op) { layers.push_back(op); });
   for (nn::LayersOp op : layers) {
-    FailureOr<int64_t> end = placeLayers(op, lives, reuse ? base : peak);
+    FailureOr<int64_t> end = placeLayers(op, timeline, reuse ? base : peak);
     if (failed(end))
       return failure();
     peak = std::max(peak, *end);
   }
-  writeOffsets(function, lives);
+  writeOffsets(function, timeline);
   mem::setPeak(function, peak);
   remark(function.getLoc(), "assign-memory", function.getName(),
-         "function '" + function.getName().str() + "': " + std::to_string(lives.count()) + " buffers, peak " +
+         "function '" + function.getName().str() + "': " + std::to_string(timeline.count()) + " buffers, peak " +
              std::to_string(peak) + " bytes",
-         {{"buffers", lives.count()}, {"peak_bytes", peak}});
+         {{"buffers", timeline.count()}, {"peak_bytes", peak}});
   return peak;
 }
 
@@ -285,15 +286,15 @@ void remarkPeak(FunctionOpInterface entry, ArrayRef<PeakBuffer> buffers, int64_t
   const int64_t unused = peak - partials - all, others = std::max<int64_t>(0, int64_t(buffers.size()) - int64_t(most));
   remark(entry.getLoc(), "assign-memory", "peak",
          "arena at its peak: " + std::to_string(rest) + " bytes of " + std::to_string(others) + " other buffers, " +
-             std::to_string(unused) + " between buffers, " + std::to_string(partials) + " of split attention; in all " +
-             std::to_string(peak),
+             std::to_string(unused) + " between buffers, " + std::to_string(partials) +
+             " of split-KV attention; in all " + std::to_string(peak),
          {{"other_bytes", rest}, {"unused_bytes", unused}, {"partial_bytes", partials}, {"peak_bytes", peak}});
 }
 
 struct AssignMemory : impl::AssignMemoryBase<AssignMemory> {
   using AssignMemoryBase::AssignMemoryBase;
 
-  /// Partials of split attentions lie behind all buffers, from `peak` on; returns the new peak.
+  /// Partials of split-KV attentions lie behind all buffers, from `peak` on; returns the new peak.
   FailureOr<int64_t> placePartials(ModuleOp module, int64_t peak) {
     for (auto kernel : module.getOps<kern::FuncOp>()) {
       if (!kernel.getTile() || kernel.getTileAttr().getSplitTokens() == 0)

@@ -20,7 +20,7 @@ FailureOr<CallEffects> effectsOf(kern::CallOp call, SymbolTable &symbols, Kernel
   for (auto [operand, source] : llvm::zip_equal(operands(effects.desc), described->sources)) {
     switch (operand.role) {
     case Operand::Role::Activation:
-    case Operand::Role::Plan:
+    case Operand::Role::Permutation:
     case Operand::Role::Result: {
       bool isResult = source.kind == ArgumentSource::Result;
       Value value = isResult ? call.getOutputs()[source.index] : arguments[source.index].value;

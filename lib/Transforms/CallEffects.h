@@ -6,9 +6,9 @@
 //   the same value, row by row   both take row i as item i of equal grids: one worker has it in both, in program order
 //   rows of different forms      one writes the expanded rows, the other the absorbed ones (mla.merge_forms)
 //
-// Calls touch their values, the planes of caches, what the step captures and the partials of a split attention. What
+// Calls touch their values, the planes of caches, what the step captures and the partials of a split-KV attention. What
 // they do to each is what `operands(desc)` says of it (Effect.h); no kernel is known by name here. Read twice: by
-// group-launches, with values, and by the wall, with bytes.
+// group-launches, with values, and by the verifier of the scheduled form, with bytes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_LIB_TRANSFORMS_CALLEFFECTS_H
@@ -27,7 +27,7 @@ struct CachePlanes {
   bool operator==(const CachePlanes &other) const { return group == other.group; }
 };
 
-/// What workers of a split attention keep for its second launch: one place for all calls of a kernel.
+/// What workers of a split-KV attention keep for its second launch: one place for all calls of a kernel.
 struct Partials {
   mlir::StringAttr kernel;
   bool operator==(const Partials &other) const { return kernel == other.kernel; }

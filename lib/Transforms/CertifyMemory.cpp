@@ -62,7 +62,7 @@ struct CertifyMemory : impl::CertifyMemoryBase<CertifyMemory> {
     int64_t bytes = 0;
     getOperation().walk([&](nn::SampleOp sample) {
       auto row = cast<RankedTensorType>(sample.getLogits().getType());
-      bytes = std::max(bytes, limits.getWanted() * row.getShape().back() * row.getElementTypeBitWidth() / 8);
+      bytes = std::max(bytes, limits.getOutputRows() * row.getShape().back() * row.getElementTypeBitWidth() / 8);
     });
     return bytes;
   }

@@ -88,7 +88,7 @@ Value Outliner::argumentFor(Outline &outline, IRMapping &mapping, Value value) {
 }
 
 /// Each weight family of `copy` becomes an argument of the type it is read as; a weight that is a value is an argument
-/// already. Layer indices are those of `op`: the copy's may have become arguments of the kernel (moe.select names its
+/// already. Layer indices are those of `op`: the copy's may have become arguments of the kernel (moe.routing names its
 /// layer beside its bias).
 void Outliner::bindWeights(Outline &outline, Operation *op, Operation *copy) {
   auto user = dyn_cast<nn::WeightUser>(copy);

@@ -3,7 +3,7 @@
 // Workers meet after a call because the next may read what others wrote, or write what they read. Calls between which
 // nothing of the sort happens (CallEffects.h) form a group, with one barrier at its end:
 //
-//   %q  = kern.call @q_a(%n)             %q  = kern.call open @q_a(%n)
+//   %q  = kern.call @q_a(%n)             %q  = kern.call nowait @q_a(%n)
 //   %r  = kern.call @q_b(%q)        ->   %kv = kern.call @kv_a(%n)
 //   %kv = kern.call @kv_a(%n)            %r  = kern.call @q_b(%q)
 //
@@ -40,35 +40,35 @@ Kind kindOf(const KernelDesc &desc) {
 }
 
 /// Calls and joins between two ops that are neither, and the op behind them.
-struct Stretch {
+struct Interval {
   SmallVector<kern::CallOp> calls;
   SmallVector<Operation *> joins;
   Operation *end = nullptr;
 };
 
-SmallVector<Stretch> stretchesOf(Block &block) {
-  SmallVector<Stretch> stretches(1);
+SmallVector<Interval> intervalsOf(Block &block) {
+  SmallVector<Interval> intervals(1);
   for (Operation &op : block) {
     if (auto call = dyn_cast<kern::CallOp>(op)) {
-      stretches.back().calls.push_back(call);
+      intervals.back().calls.push_back(call);
     } else if (isJoin(&op)) {
-      stretches.back().joins.push_back(&op);
+      intervals.back().joins.push_back(&op);
     } else {
-      stretches.back().end = &op;
-      stretches.emplace_back();
+      intervals.back().end = &op;
+      intervals.emplace_back();
     }
   }
-  stretches.pop_back(); // behind the terminator
-  return stretches;
+  intervals.pop_back(); // behind the terminator
+  return intervals;
 }
 
-/// An order between two calls of a stretch: how many barriers lie between them at least.
+/// An order between two calls of an interval: how many barriers lie between them at least.
 struct Edge {
   size_t from, to;
   int64_t barriers;
 };
 
-/// The groups of one stretch.
+/// The groups of one interval.
 class Schedule {
 public:
   /// `effects`: of each call, in the order of the program.
@@ -125,31 +125,31 @@ SmallVector<int64_t> Schedule::levels() {
 class Grouper {
 public:
   Grouper(FunctionOpInterface function, SymbolTable &symbols, KernelDescriptions &descriptions, nn::LimitsAttr limits)
-      : function(function), symbols(symbols), descriptions(descriptions), lives(function, limits) {}
+      : function(function), symbols(symbols), descriptions(descriptions), timeline(function, limits) {}
 
   LogicalResult run();
 
 private:
-  FailureOr<int64_t> group(const Stretch &stretch);
+  FailureOr<int64_t> group(const Interval &interval);
   Overlap overlap(Value a, Value b);
-  void place(const Stretch &stretch, ArrayRef<int64_t> levels);
+  void place(const Interval &interval, ArrayRef<int64_t> levels);
 
   FunctionOpInterface function;
   SymbolTable &symbols;
   KernelDescriptions &descriptions;
-  Timeline lives;
+  Timeline timeline;
 };
 
 /// What a layer yields takes the place of what it carried.
 Overlap Grouper::overlap(Value a, Value b) {
-  int64_t first = lives.bufferOf(a), second = lives.bufferOf(b);
+  int64_t first = timeline.bufferOf(a), second = timeline.bufferOf(b);
   if (a == b || (first >= 0 && first == second))
     return Overlap::Same;
   auto layer = dyn_cast<nn::LayerOp>(*function);
   if (!layer)
     return Overlap::None;
   for (auto [carried, yielded] : llvm::zip_equal(layer.getCarried(), layer.getYielded())) {
-    int64_t in = lives.bufferOf(carried), out = lives.bufferOf(yielded);
+    int64_t in = timeline.bufferOf(carried), out = timeline.bufferOf(yielded);
     if ((first == in && second == out) || (first == out && second == in))
       return Overlap::Partial;
   }
@@ -157,16 +157,16 @@ Overlap Grouper::overlap(Value a, Value b) {
 }
 
 /// Calls move to their levels; a join stands before the first op that reads it.
-void Grouper::place(const Stretch &stretch, ArrayRef<int64_t> levels) {
+void Grouper::place(const Interval &interval, ArrayRef<int64_t> levels) {
   SmallVector<size_t> order = llvm::to_vector(llvm::seq(levels.size()));
   llvm::stable_sort(order, [&](size_t a, size_t b) { return levels[a] < levels[b]; });
   for (auto [at, index] : llvm::enumerate(order)) {
-    kern::CallOp call = stretch.calls[index];
-    call.setOpen(at + 1 < order.size() && levels[order[at + 1]] == levels[index]);
-    call->moveBefore(stretch.end);
+    kern::CallOp call = interval.calls[index];
+    call.setNowait(at + 1 < order.size() && levels[order[at + 1]] == levels[index]);
+    call->moveBefore(interval.end);
   }
-  for (Operation *join : stretch.joins) {
-    Operation *reader = stretch.end;
+  for (Operation *join : interval.joins) {
+    Operation *reader = interval.end;
     for (Operation *user : join->getUsers())
       if (Operation *inBlock = join->getBlock()->findAncestorOpInBlock(*user); inBlock->isBeforeInBlock(reader))
         reader = inBlock;
@@ -175,9 +175,9 @@ void Grouper::place(const Stretch &stretch, ArrayRef<int64_t> levels) {
 }
 
 /// The number of groups.
-FailureOr<int64_t> Grouper::group(const Stretch &stretch) {
+FailureOr<int64_t> Grouper::group(const Interval &interval) {
   std::vector<CallEffects> effects;
-  for (kern::CallOp call : stretch.calls) {
+  for (kern::CallOp call : interval.calls) {
     FailureOr<CallEffects> touched = effectsOf(call, symbols, descriptions);
     if (failed(touched))
       return failure();
@@ -192,18 +192,18 @@ FailureOr<int64_t> Grouper::group(const Stretch &stretch) {
           order != CallOrder::Free)
         edges.push_back({from, to, order == CallOrder::Barrier});
   SmallVector<int64_t> levels = Schedule(effects, edges).levels();
-  place(stretch, levels);
+  place(interval, levels);
   return *llvm::max_element(levels) + 1;
 }
 
 LogicalResult Grouper::run() {
   int64_t calls = 0, groups = 0;
   WalkResult done = function.walk<WalkOrder::PreOrder>([&](Block *block) {
-    for (const Stretch &stretch : stretchesOf(*block)) {
-      FailureOr<int64_t> formed = group(stretch);
+    for (const Interval &interval : intervalsOf(*block)) {
+      FailureOr<int64_t> formed = group(interval);
       if (failed(formed))
         return WalkResult::interrupt();
-      calls += int64_t(stretch.calls.size());
+      calls += int64_t(interval.calls.size());
       groups += *formed;
     }
     return WalkResult::advance();

@@ -11,7 +11,8 @@ namespace {
 
 class Peak {
 public:
-  Peak(const PlacedLives &lives, SymbolTable &symbols, bool reuse) : lives(lives), symbols(symbols), reuse(reuse) {}
+  Peak(const PlacedTimelines &timeline, SymbolTable &symbols, bool reuse)
+      : timeline(timeline), symbols(symbols), reuse(reuse) {}
 
   /// Adds what is alive in `function` where it reaches its highest byte, and in the layers that reach it.
   void collect(FunctionOpInterface function);
@@ -25,12 +26,12 @@ private:
   int64_t fullestMoment(const Timeline &of, const Buffer &top) const;
   void add(const Buffer &buffer);
 
-  const PlacedLives &lives;
+  const PlacedTimelines &timeline;
   SymbolTable &symbols;
   bool reuse;
 };
 
-/// The moment of `top`'s life at which most bytes are alive.
+/// The moment of `top`'s live range at which most bytes are live.
 int64_t Peak::fullestMoment(const Timeline &of, const Buffer &top) const {
   int64_t best = top.first, most = -1;
   for (int64_t at = top.first; at <= top.last; ++at) {
@@ -54,7 +55,7 @@ void Peak::add(const Buffer &buffer) {
 }
 
 void Peak::collect(FunctionOpInterface function) {
-  const Timeline &own = *lives.at(function);
+  const Timeline &own = *timeline.at(function);
   int64_t top = -1, moment = 0;
   for (const Buffer &buffer : own.buffers)
     if (!buffer.values.empty() && buffer.offset + buffer.bytes > top) {
@@ -85,9 +86,9 @@ void Peak::collect(FunctionOpInterface function) {
 
 } // namespace
 
-SmallVector<PeakBuffer> buffersAtPeak(FunctionOpInterface entry, const PlacedLives &lives, SymbolTable &symbols,
+SmallVector<PeakBuffer> buffersAtPeak(FunctionOpInterface entry, const PlacedTimelines &timeline, SymbolTable &symbols,
                                       bool reuse) {
-  Peak peak(lives, symbols, reuse);
+  Peak peak(timeline, symbols, reuse);
   peak.collect(entry);
   llvm::stable_sort(peak.found, [](const PeakBuffer &a, const PeakBuffer &b) { return a.bytes > b.bytes; });
   return std::move(peak.found);

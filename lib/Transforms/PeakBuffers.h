@@ -12,8 +12,8 @@
 
 namespace k2c {
 
-/// The lives of every placed function's buffers, with their offsets.
-using PlacedLives = llvm::DenseMap<mlir::Operation *, std::unique_ptr<Timeline>>;
+/// The live ranges of every placed function's buffers, with their offsets.
+using PlacedTimelines = llvm::DenseMap<mlir::Operation *, std::unique_ptr<Timeline>>;
 
 /// A buffer that is alive at the fullest moment.
 struct PeakBuffer {
@@ -23,7 +23,7 @@ struct PeakBuffer {
 
 /// The buffers alive when `entry` and the layers that it calls reach their highest byte, the largest first; values that
 /// share a place are one buffer. Without `reuse` all buffers are alive at once.
-llvm::SmallVector<PeakBuffer> buffersAtPeak(mlir::FunctionOpInterface entry, const PlacedLives &lives,
+llvm::SmallVector<PeakBuffer> buffersAtPeak(mlir::FunctionOpInterface entry, const PlacedTimelines &timeline,
                                             mlir::SymbolTable &symbols, bool reuse);
 
 /// What makes a value, and where it comes from: "@linear in 'layer' (model.layers.{}.mlp.up_proj.weight)".

@@ -4,12 +4,12 @@
 // rank, nothing travels:
 //
 //   %r = moe.experts %x, %e, %w, @gu[%l], @down[%l]
-//   ->  %p = moe.dispatch %e                              sort (token, choice) by expert
-//       %s = moe.gather %x, %p                            rows once, never weights
+//   ->  %p = moe.permutation %e                           sort (token, choice) by expert
+//       %s = moe.permute %x, %p                           rows once, never weights
 //       %g = moe.grouped_linear %s, %p, @gu[%l]
 //       %a = nn.gated_act %g
 //       %d = moe.grouped_linear %a, %p, @down[%l] weighted %w
-//       %r = moe.combine %d, %p, %e                       N5's tree: any placement gives these bits
+//       %r = moe.unpermute %d, %p, %e                     N5's tree: any placement gives these bits
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Moe/Moe.h"
@@ -45,14 +45,15 @@ void expand(moe::ExpertsOp op) {
   int64_t inner = op.getInner(), hidden = input.getShape().back();
   auto slots = [&](ArrayRef<int64_t> columns) { return slotType(b.getContext(), columns, element, top); };
 
-  Value plan = moe::DispatchOp::create(b, loc, moe::PlanType::get(b.getContext(), op.getCount(), top), op.getExperts());
-  Value rows = moe::GatherOp::create(b, loc, slots({hidden}), op.getInput(), plan);
+  Value plan = moe::PermutationOp::create(b, loc, moe::PermutationType::get(b.getContext(), op.getCount(), top),
+                                          op.getExperts());
+  Value rows = moe::PermuteOp::create(b, loc, slots({hidden}), op.getInput(), plan);
   Value gateUp = moe::GroupedLinearOp::create(b, loc, slots({2, inner}), rows, plan, op.getUpAttr(), op.getUpOperand(),
                                               Value(), op.getUpOrderAttr());
   Value act = nn::GatedActOp::create(b, loc, slots({inner}), gateUp, op.getActAttr());
   Value down = moe::GroupedLinearOp::create(b, loc, slots({hidden}), act, plan, op.getDownAttr(), op.getDownOperand(),
                                             op.getWeights(), op.getDownOrderAttr());
-  Value sum = moe::CombineOp::create(b, loc, op.getType(), down, plan, op.getExperts(), op.getCombineAttr());
+  Value sum = moe::UnpermuteOp::create(b, loc, op.getType(), down, plan, op.getExperts(), op.getCombineAttr());
   remark(loc, "shard-experts", "one-rank", "all " + std::to_string(op.getCount()) + " experts on one rank: no exchange",
          {{"experts", int64_t(op.getCount())}, {"top_k", top}});
   op.replaceAllUsesWith(sum);

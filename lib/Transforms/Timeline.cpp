@@ -24,13 +24,13 @@ using namespace mlir;
 
 namespace k2c {
 
-/// Most rows of `rows` in one step. The runtime cuts prompts so that wanted rows are no more than this.
+/// Most rows of `rows` in one step. The runtime cuts prompts so that output rows are no more than this.
 static int64_t boundRows(nn::RowsAttr rows, nn::LimitsAttr limits) {
   switch (rows.getKind()) {
   case nn::RowKind::Token:
     return limits.getToken();
-  case nn::RowKind::Want:
-    return limits.getWanted();
+  case nn::RowKind::Output:
+    return limits.getOutputRows();
   case nn::RowKind::Seq:
     return limits.getSeq();
   case nn::RowKind::Slot:
@@ -43,8 +43,8 @@ static int64_t boundRows(nn::RowsAttr rows, nn::LimitsAttr limits) {
 }
 
 int64_t boundBytes(Type type, nn::LimitsAttr limits) {
-  if (auto plan = dyn_cast<moe::PlanType>(type))
-    return 4 * (plan.getExperts() + 1 + 2 * limits.getToken() * plan.getTop());
+  if (auto permutation = dyn_cast<moe::PermutationType>(type))
+    return 4 * (permutation.getExperts() + 1 + 2 * limits.getToken() * permutation.getTop());
   nn::RowsAttr rows = nn::rowsOf(type);
   if (!rows)
     return 0;
@@ -93,7 +93,7 @@ void Timeline::number(Region &region) {
       number(inner);
     points[&op] = {begin, now};
     if (!isJoin(&op))
-      inGroup = isa<kern::CallOp>(op) && cast<kern::CallOp>(op).getOpen();
+      inGroup = isa<kern::CallOp>(op) && cast<kern::CallOp>(op).getNowait();
     if (!inGroup)
       ++now;
   }

@@ -1,7 +1,7 @@
 //===- Timeline.h - Which values need memory, and when --------------------===//
 //
 // Points of a function's time, over nested regions, and what lives between them: buffers, and asynchronous work between
-// its start and its wait. group-launches, assign-memory and the wall of the scheduled form read the same timeline.
+// its start and its wait. group-launches, assign-memory and the verifier of the scheduled form read the same timeline.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_LIB_TRANSFORMS_TIMELINE_H
@@ -21,7 +21,7 @@ bool livesInStep(mlir::Value value);
 /// True for ops that are no work, only a name for values that share a place (mla.merge_forms).
 bool isJoin(mlir::Operation *op);
 
-/// What control flow hands on: an operand of `branch` or of a terminator in it, and the argument or result that takes
+/// What control flow forwards: an operand of `branch` or of a terminator in it, and the argument or result that takes
 /// it; in the order of the program.
 llvm::SmallVector<std::pair<mlir::OpOperand *, mlir::Value>> forwardsOf(mlir::RegionBranchOpInterface branch);
 

@@ -9,7 +9,7 @@
 //   %b = kern.call @add(%y, %z) at [7680]        refused: %y is being written
 //   copy.wait %t
 //
-// Every start has a wait that is sure to run. What control flow hands on lies where it is taken, and so does what a
+// Every start has a wait that is sure to run. What control flow forwards lies where it is taken, and so does what a
 // list hands to its layers, and they to the next. An op that says neither where its results lie nor what it does with
 // its operands may touch all of them anywhere.
 //
@@ -80,7 +80,7 @@ private:
 };
 
 /// The argument of a function that nn.layers does not call has no place, and lies below the arena. What shares a place
-/// or is handed on lies where the other does.
+/// or is forwarded lies where the other does.
 std::optional<int64_t> Groups::offsetOf(Value value) {
   Operation *producer = value.getDefiningOp();
   if (auto placed = dyn_cast_or_null<nn::PlacedOp>(producer))
@@ -129,21 +129,21 @@ LogicalResult Groups::verifyPair(Member &first, Member &second) {
     return success();
   std::string what = shared.first ? text(bytesOf(shared.second)) + " while others have " + text(bytesOf(shared.first))
                                   : "the cache, a capture or partials that others have";
-  return second.call->emitError() << "scheduled form: touches " << what << " in an open call of @"
+  return second.call->emitError() << "scheduled form: touches " << what << " in a nowait call of @"
                                   << first.call.getCallee()
                                   << "; workers must meet between the two, as group-launches leaves it";
 }
 
 LogicalResult Groups::verifyBlock(Block &block) {
-  std::vector<Member> group; // open calls since the last barrier
+  std::vector<Member> group; // nowait calls since the last barrier
   for (Operation &op : block) {
     auto call = dyn_cast<kern::CallOp>(op);
     if (isJoin(&op) || (!call && group.empty()))
       continue;
     if (!call)
-      return group.back().call.emitError() << "scheduled form: the call is open, and '" << op.getName()
+      return group.back().call.emitError() << "scheduled form: the call is nowait, and '" << op.getName()
                                            << "' follows; workers must meet first, as group-launches leaves it";
-    if (!call.getOpen() && group.empty())
+    if (!call.getNowait() && group.empty())
       continue;
     FailureOr<CallEffects> effects = effectsOf(call, symbols, descriptions);
     if (failed(effects))
@@ -152,7 +152,7 @@ LogicalResult Groups::verifyBlock(Block &block) {
     for (Member &other : group)
       if (failed(verifyPair(other, member)))
         return failure();
-    if (call.getOpen())
+    if (call.getNowait())
       group.push_back(std::move(member));
     else
       group.clear();
@@ -169,7 +169,7 @@ static void addResults(nn::LayersOp layers, SymbolTable &symbols, SmallVector<To
     });
 }
 
-/// The values with memory that `op` itself touches: not what is in its regions, and not what is only handed on.
+/// The values with memory that `op` itself touches: not what is in its regions, and not what is only forwarded.
 FailureOr<SmallVector<Touched>> Groups::touchedBy(Operation *op) {
   SmallVector<Touched> touched;
   if (auto call = dyn_cast<kern::CallOp>(op)) {
@@ -215,7 +215,7 @@ LogicalResult Groups::verifyForwards(RegionBranchOpInterface branch) {
     if (boundBytes(input.getType(), limits) == 0 || overlap(operand->get(), input) == Overlap::Same)
       continue;
     return operand->getOwner()->emitError()
-           << "scheduled form: hands on " << text(bytesOf(operand->get())) << ", but '" << branch->getName()
+           << "scheduled form: forwards " << text(bytesOf(operand->get())) << ", but '" << branch->getName()
            << "' takes " << text(bytesOf(input)) << "; one place has to be both";
   }
   return success();
@@ -227,7 +227,7 @@ LogicalResult Groups::verifyTaken(nn::LayersOp layers) {
     for (auto [given, taken] : llvm::zip_equal(layers.getRows(), layer.getRows())) {
       Bytes from = bytesOf(given), to = bytesAt(mem::offsetOf(taken), taken.getType());
       if (from.where != Bytes::Where::Arena || to.where != Bytes::Where::Arena || from.begin != to.begin)
-        return layers.emitError() << "scheduled form: hands on " << text(from) << ", but layer " << callee << " takes "
+        return layers.emitError() << "scheduled form: forwards " << text(from) << ", but layer " << callee << " takes "
                                   << text(to) << "; one place has to be both";
     }
   }
@@ -238,7 +238,7 @@ LogicalResult Groups::verifyYielded(nn::LayerOp layer) {
   for (auto [carried, yielded] : llvm::zip_equal(layer.getCarried(), layer.getYielded()))
     if (overlap(carried, yielded) != Overlap::Same)
       return layer.getBody().front().getTerminator()->emitError()
-             << "scheduled form: hands on " << text(bytesOf(yielded)) << ", but the next layer takes "
+             << "scheduled form: forwards " << text(bytesOf(yielded)) << ", but the next layer takes "
              << text(bytesOf(carried)) << "; one place has to be both";
   return success();
 }

@@ -21,7 +21,7 @@ namespace k2c {
 using namespace weights;
 using Json = nlohmann::ordered_json;
 
-static constexpr int64_t mostMapBytes = int64_t(1) << 60;
+static constexpr int64_t maxMapBytes = int64_t(1) << 60;
 
 static std::string mapPath(const std::string &bundle) { return bundle + "/weights/map.json"; }
 
@@ -202,12 +202,12 @@ Expected<WeightMap> readWeightMap(const std::string &bundle) {
   Expected<std::vector<WeightSlot>> slots = readEntries(mapPath(bundle), "slots", readSlot);
   if (!slots)
     return slots.takeError();
-  int64_t bytes = 0; // check() bounds each slot far below mostMapBytes
+  int64_t bytes = 0; // check() bounds each slot far below maxMapBytes
   for (const WeightSlot &slot : *slots)
-    if (bytes += rangeBytes(slot); bytes > mostMapBytes)
+    if (bytes += rangeBytes(slot); bytes > maxMapBytes)
       return Error{mapPath(bundle),
                    "the blobs up to slot " + std::to_string(slot.slot) + " have " + std::to_string(bytes) +
-                       " bytes, more than the " + std::to_string(mostMapBytes) + " accepted",
+                       " bytes, more than the " + std::to_string(maxMapBytes) + " accepted",
                    "compile the bundle again"};
   return WeightMap{std::move(*slots)};
 }

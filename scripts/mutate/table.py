@@ -22,7 +22,7 @@ import hashlib
 import os
 
 FIELDS = ("mutant", "file", "why", "fails", "equal")
-MOST_EQUAL = 8  # mutants that may be called equivalent
+MAX_EQUAL = 8  # mutants that may be called equivalent
 
 
 class TableError(Exception):
@@ -128,8 +128,8 @@ def problems(root, mutants, settings):
     found += [f"test/Mutants/settings.ini: no [draw ..] holds {folder}, so no mutant is drawn there"
               for folder in settings.folders_without_draw(root)]
     equal = [mutant for mutant in mutants if mutant.equal]
-    if len(equal) > MOST_EQUAL:
-        found.append(f"{len(equal)} mutants are called equivalent, at most {MOST_EQUAL} may be")
+    if len(equal) > MAX_EQUAL:
+        found.append(f"{len(equal)} mutants are called equivalent, at most {MAX_EQUAL} may be")
     explained = ""
     if equal and os.path.exists(os.path.join(root, "docs", "Testing.md")):
         with open(os.path.join(root, "docs", "Testing.md"), encoding="utf-8") as source:

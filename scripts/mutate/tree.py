@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import time
 
-LEAST_LIMIT = 60.0  # seconds that a filter may always take; with a mutant, five times what it takes without
+MIN_LIMIT = 60.0  # seconds that a filter may always take; with a mutant, five times what it takes without
 
 
 class TreeError(Exception):
@@ -83,7 +83,7 @@ class Tree:
         """True when the built tree passes `test`, in a time that no mutant's loop needs: out of time twice, for a
         machine may have been busy."""
         for _ in range(2):
-            code, output = self.run(test.command, max(LEAST_LIMIT, 5 * self.seconds[test.text]))
+            code, output = self.run(test.command, max(MIN_LIMIT, 5 * self.seconds[test.text]))
             if code != 124:
                 break
         return test.has_passed(code, output)

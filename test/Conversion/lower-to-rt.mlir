@@ -2,7 +2,7 @@
 
 // What is decided is written out: values are offsets, weights are slots, cache views are planes, the batch is the step.
 !x = tensor<?x64xf32, #nn.rows<token>>
-!v = tensor<?x64xf32, #nn.rows<want>>
+!v = tensor<?x64xf32, #nn.rows<output>>
 !kv = !nn.kv_view<k = 2 x 16 x f32, v = 2 x 16 x f32>
 !h = tensor<?x2x16xf32, #nn.rows<token>>
 
@@ -56,13 +56,13 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 100>, m
     %x = nn.embed %w : tensor<100x64xbf16>, %b : !x
     kern.yield %x : !x
   }
-  kern.func @want_rows(%x: !x, %b: !nn.batch) -> !v tile<generic, lanes = 8, mr = 1, nr = 2, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
-    %w = nn.want_rows %x, %b : !x -> !v
+  kern.func @output_rows(%x: !x, %b: !nn.batch) -> !v tile<generic, lanes = 8, mr = 1, nr = 2, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
+    %w = nn.output_rows %x, %b : !x -> !v
     kern.yield %w : !v
   }
-  kern.func @linear_head(%x: !v, %w: tensor<100x64xbf16>) -> tensor<?x100xf32, #nn.rows<want>> tile<generic, lanes = 8, mr = 4, nr = 2, prefetch = 0, rows_block = 8, head_tile = 1, value_parts = 1> {
-    %l = nn.linear %x, %w : tensor<100x64xbf16> order tree<1> : !v -> tensor<?x100xf32, #nn.rows<want>>
-    kern.yield %l : tensor<?x100xf32, #nn.rows<want>>
+  kern.func @linear_head(%x: !v, %w: tensor<100x64xbf16>) -> tensor<?x100xf32, #nn.rows<output>> tile<generic, lanes = 8, mr = 4, nr = 2, prefetch = 0, rows_block = 8, head_tile = 1, value_parts = 1> {
+    %l = nn.linear %x, %w : tensor<100x64xbf16> order tree<1> : !v -> tensor<?x100xf32, #nn.rows<output>>
+    kern.yield %l : tensor<?x100xf32, #nn.rows<output>>
   }
 
   // A layer function keeps its layer index; rows and batch became addresses.
@@ -78,9 +78,9 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 100>, m
     // CHECK: %[[PK:.*]] = rt.plane @cache.k[%[[L]]]
     // CHECK: %[[PV:.*]] = rt.plane @cache.v[%[[L]]]
     // CHECK: %[[S:.*]] = rt.step
-    // An open call is an open launch.
-    // CHECK: rt.launch open @append grid({{.*}}) args({{.*}}, {{.*}}, %[[PK]], %[[PV]], %[[S]])
-    %kv = kern.call open @append(%l, %k, %k, %b) at [0] : (index, !h, !h, !nn.batch) -> !kv
+    // A nowait call is a nowait launch.
+    // CHECK: rt.launch nowait @append grid({{.*}}) args({{.*}}, {{.*}}, %[[PK]], %[[PV]], %[[S]])
+    %kv = kern.call nowait @append(%l, %k, %k, %b) at [0] : (index, !h, !h, !nn.batch) -> !kv
     // CHECK: rt.launch @add
     %y = kern.call @add(%x, %x) at [0] : (!x, !x) -> !x
     nn.yield %y : !x
@@ -95,16 +95,16 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 100>, m
     %y = nn.layers %x, %b [@layer[0 to 3]] : !x
     // CHECK: rt.launch @sum
     %z = kern.call @sum(%y, %y) at [2560] : (!x, !x) -> !x
-    // CHECK: rt.launch @want_rows
-    %w = kern.call @want_rows(%z, %b) at [5120] : (!x, !nn.batch) -> !v
-    // Logits are written where the step wants them, for each wanted row.
+    // CHECK: rt.launch @output_rows
+    %w = kern.call @output_rows(%z, %b) at [5120] : (!x, !nn.batch) -> !v
+    // Logits are written where the step wants them, for each output row.
     // CHECK: %[[LOGITS:.*]] = rt.logits
-    // CHECK: %[[W:.*]] = rt.rows want
+    // CHECK: %[[W:.*]] = rt.rows output
     // CHECK: rt.grid %[[W]] slots 1
     // CHECK: rt.launch @linear_head grid({{.*}}) args({{.*}}, {{.*}}, %[[LOGITS]])
-    %l = kern.call @linear_head(%w, @head) at [0] : (!v) -> tensor<?x100xf32, #nn.rows<want>>
+    %l = kern.call @linear_head(%w, @head) at [0] : (!v) -> tensor<?x100xf32, #nn.rows<output>>
     // CHECK: rt.sample
-    nn.sample %l, %b : tensor<?x100xf32, #nn.rows<want>>
+    nn.sample %l, %b : tensor<?x100xf32, #nn.rows<output>>
     return
   }
   // CHECK: rt.program @program entries {serve = @step} arena 8192 scratch {{[0-9]+}}

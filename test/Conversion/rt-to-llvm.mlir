@@ -51,11 +51,11 @@ func.func private @layer(%l: index) {
   // CHECK: llvm.mul
   %t = rt.rows token
   %g = rt.grid %t slots 2 rows_per_item 8 items 3
-  // An open launch is another entry, and its status says nothing yet.
+  // A nowait launch is another entry, and its status says nothing yet.
   // CHECK: llvm.getelementptr %{{.*}}[24]
   // CHECK: %[[OPEN:.*]] = llvm.call %{{.*}} : !llvm.ptr, (!llvm.ptr, i32, !llvm.ptr, i64, !llvm.ptr) -> i32
   // CHECK-NOT: llvm.icmp "ne" %[[OPEN]]
-  rt.launch open @linear_b grid(%g) args(%w, %p, %l) : !rt.ptr, !rt.ptr, index
+  rt.launch nowait @linear_b grid(%g) args(%w, %p, %l) : !rt.ptr, !rt.ptr, index
   // A launch passes kernel 0 and its code, and a failure of it ends the function.
   // CHECK: llvm.mlir.addressof @k2c_aa
   // CHECK: %[[STATUS:.*]] = llvm.call %{{.*}} : !llvm.ptr, (!llvm.ptr, i32, !llvm.ptr, i64, !llvm.ptr) -> i32
@@ -66,8 +66,8 @@ func.func private @layer(%l: index) {
 }
 
 // A worker's part of a streamed argument: its items, those of one pass, at most so many bytes; the worker keeps it.
-// CHECK: llvm.func internal @ahead.host(%[[W:.*]]: !llvm.ptr, %[[P:.*]]: !llvm.ptr, %[[GRID:.*]]: i64) -> i32
-func.func private @ahead(%p: !rt.ptr, %grid: i64) {
+// CHECK: llvm.func internal @prefetch.host(%[[W:.*]]: !llvm.ptr, %[[P:.*]]: !llvm.ptr, %[[GRID:.*]]: i64) -> i32
+func.func private @prefetch(%p: !rt.ptr, %grid: i64) {
   // CHECK: %[[BEGINS:.*]] = llvm.mul %[[GRID]], %[[INDEX:.*]] : i64
   // CHECK: %[[BEGIN:.*]] = llvm.udiv %[[BEGINS]], %[[COUNT:.*]] : i64
   // CHECK: %[[NEXT:.*]] = llvm.add %[[INDEX]]
@@ -79,10 +79,10 @@ func.func private @ahead(%p: !rt.ptr, %grid: i64) {
   // CHECK: llvm.intr.smin(%[[MINE]], %[[PASS]])
   // CHECK: %[[FROM:.*]] = llvm.getelementptr %[[P]]
   // CHECK: %[[END:.*]] = llvm.getelementptr %[[FROM]]
-  %from, %end = rt.share %p grid(%grid) items 6 bytes 2048 most 4096
+  %from, %end = rt.share %p grid(%grid) items 6 bytes 2048 max 4096
   // CHECK: llvm.store %[[FROM]]
   // CHECK: llvm.store %[[END]]
-  rt.ahead %from, %end
+  rt.prefetch %from, %end
   return
 }
 
@@ -99,7 +99,7 @@ func.func @step() {
   %s = rt.step
   %e = rt.weight @embed
   %l = rt.logits
-  %n = rt.rows want
+  %n = rt.rows output
   %g = rt.grid %n slots 1 rows_per_item 1 items 1
   rt.launch @linear_b grid(%g) args(%s, %e, %l) : !rt.step, !rt.ptr, !rt.ptr
   rt.sample

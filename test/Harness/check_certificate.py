@@ -18,7 +18,7 @@ import time
 sys.dont_write_bytecode = True
 from bundles import Bundle, Failure
 
-LEAST_SAMPLES = 20
+MIN_SAMPLES = 20
 
 
 def sample(process):
@@ -57,14 +57,14 @@ def check(bundle, name, arguments, threads, at_most):
     run = [os.path.join(bundle.folder, "run"), name, *map(str, arguments), "--threads", str(threads), "--json"]
     anonymous, files, total, samples = peaks(run)
     for _ in range(9):  # on a busy machine a short run is sampled a few times only
-        if samples < LEAST_SAMPLES:
+        if samples < MIN_SAMPLES:
             again = peaks(run)
             anonymous, files, total = map(max, (anonymous, files, total), again)
             samples += again[-1]
     print(f"{name:8} anonymous {anonymous:,} of {owned:,} ({anonymous / owned:.2%}); files {files:,} of {mapped:,}; "
           f"peak {total:,} of {stated:,} ({total / stated:.2%}); {samples} samples")
     wrong = []
-    if samples < LEAST_SAMPLES:
+    if samples < MIN_SAMPLES:
         wrong.append(f"{name}: {samples} samples say little; choose a longer run")
     if anonymous > owned:
         wrong.append(f"{name}: {anonymous} anonymous bytes, the certificate states {owned}")

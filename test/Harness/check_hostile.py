@@ -17,7 +17,7 @@ from bundles import objects
 from golden import Report
 
 WHOLE, GENERATION = "model.safetensors", "generation_config.json"
-MOST_SECONDS, MOST_BYTES = 300, 8 << 30  # a loaded machine takes many times the usual second
+MAX_SECONDS, MAX_BYTES = 300, 8 << 30  # a loaded machine takes many times the usual second
 
 
 def config(**changes):
@@ -116,7 +116,7 @@ WEIGHTS = {"NaN in a router"}
 def limit():
     if os.environ.get("K2C_INSTRUMENT") == "address":
         return  # AddressSanitizer's shadow is address space
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
+    resource.setrlimit(resource.RLIMIT_AS, (MAX_BYTES, MAX_BYTES))
 
 
 def check(checkpoint, folder):
@@ -131,7 +131,7 @@ def check(checkpoint, folder):
         command = ["k2c", "compile", source, "-o", output, *options]
         begin = time.monotonic()
         done = subprocess.run(
-            command, capture_output=True, encoding="utf-8", timeout=MOST_SECONDS, preexec_fn=limit
+            command, capture_output=True, encoding="utf-8", timeout=MAX_SECONDS, preexec_fn=limit
         )
         report.equal(done.returncode, 1, f"{name}: exit code ({time.monotonic() - begin:.1f} s): {done.stderr}")
         report.equal(done.stderr.count("k2c: error: "), 1, f"{name}: one message: {done.stderr}")

@@ -26,7 +26,7 @@ OTHER_OPTIONS = [
     ("--without", "fusion"),
     ("--without", "launch-groups"),
     ("--without", "buffer-reuse"),
-    ("--without", "read-ahead"),
+    ("--without", "prefetch-weights"),
     ("--target", "x86-64-v3"),
 ]
 CHUNKS = (2, 7, 16)

@@ -80,7 +80,7 @@ class Compiler:
 
 
 # A closed launch: the first entry of the worker's api, called with (worker, kernel, function, grid, arguments). An open
-# one is the entry at byte 24, k2rt_ir_api.launch_open.
+# one is the entry at byte 24, k2rt_ir_api.launch_nowait.
 CLOSED = re.compile(
     r"getelementptr i8, ptr (%\d+), i32 0\n"
     r"( +%\d+ = load ptr, .*\n +%\d+ = call i32 %\d+\(ptr %0, i32 \d+, ptr @\w+, i64)"

@@ -16,7 +16,7 @@ from check_invariance import draw as random_ids
 from golden import Report
 
 SEED, NEW_TOKENS = 11, 24
-MOST_UNDECIDED = 0.005  # draws that lie within rounding of a border, of all
+MAX_UNDECIDED = 0.005  # draws that lie within rounding of a border, of all
 
 
 def cases(temperature):
@@ -73,7 +73,7 @@ def predictions(report, bundle, name, setting, asked, drawn):
             for key in filters:
                 changed[key] += got not in sampler.draw(row, number, **{k: v for k, v in setting.items() if k != key})
     report.equal(wrong, [], f"{name}: {count} draws as predicted, {undecided} within rounding of a border")
-    report.within(undecided, MOST_UNDECIDED * count, f"{name}: undecided draws")
+    report.within(undecided, MAX_UNDECIDED * count, f"{name}: undecided draws")
     report.check(likeliest < count, f"{name}: {count - likeliest} draws are not the likeliest token")
     for key in filters:
         report.check(changed[key] > 0, f"{name}: {changed[key]} draws are others without {key}")

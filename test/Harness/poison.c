@@ -101,13 +101,13 @@ static void poison_arrays(const k2rt_ir_step *s) {
   void *rows[] = {s->token_ids, s->positions, s->row_seq, s->row_form};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i)
     poison_rest(rows[i], s->token_rows, known.step_tokens, 4);
-  poison_rest(s->want, s->want_rows, known.step_tokens, 4);
-  poison_rest(s->samples, s->want_rows, known.step_tokens, 4);
+  poison_rest(s->outputs, s->output_rows, known.step_tokens, 4);
+  poison_rest(s->samples, s->output_rows, known.step_tokens, 4);
   poison_rest(s->seq_begin, s->seq_rows + 1, known.max_sequences + 1, 4);
   poison_rest(s->seq_len, s->seq_rows, known.max_sequences, 4);
   poison_rest(s->last_sample, s->seq_rows, known.max_sequences, 4);
-  if (s->want_rows < known.max_sequences)
-    poison_rest(s->sampling, s->want_rows, known.max_sequences, sizeof(k2rt_ir_sampling));
+  if (s->output_rows < known.max_sequences)
+    poison_rest(s->sampling, s->output_rows, known.max_sequences, sizeof(k2rt_ir_sampling));
   for (int group = 0; group < known.n_groups; ++group) {
     poison_rest(((void **)s->append_slots)[group], s->token_rows, known.step_tokens, 8);
     poison_rest(((void **)s->block_tables)[group], s->seq_rows * s->block_stride, known.max_sequences * s->block_stride,

@@ -5,8 +5,8 @@
 !o = tensor<?x4x32xf32, #nn.rows<token>>
 !kv = !mla.view<latent = 64 x f32, rope = 16 x f32>
 
-// CHECK: admission-table{{.*}}prompt segments of 171 or more new tokens run expanded{{.*}}expanded_from_tokens=171
-// NEVER: admission-table{{.*}}prompt segments run absorbed at any length{{.*}}expanded_from_tokens=-1
+// CHECK: crossover{{.*}}prompt segments of 171 or more new tokens run expanded{{.*}}expanded_from_tokens=171
+// NEVER: crossover{{.*}}prompt segments run absorbed at any length{{.*}}expanded_from_tokens=-1
 nn.weights @kvb "{layer}.kvb" over (layer = 0 to 2) : tensor<4x64x64xbf16>
 func.func @table(%l: index, %q: !q, %kv: !kv, %b: !nn.batch) -> !o {
   %o = mla.attention %q, %kv, @kvb[%l], %b nope 32 rope 16 v 32 scale 0.125
@@ -20,7 +20,7 @@ func.func @table(%l: index, %q: !q, %kv: !kv, %b: !nn.batch) -> !o {
 !o = tensor<?x4x32xf32, #nn.rows<token>>
 !kv = !mla.view<latent = 64 x f32, rope = 16 x f32>
 
-// CHECK: admission-table{{.*}}one form for every segment
+// CHECK: crossover{{.*}}one form for every segment
 nn.weights @kvb "{layer}.kvb" over (layer = 0 to 2) : tensor<4x64x64xbf16>
 func.func @one(%l: index, %q: !q, %kv: !kv, %b: !nn.batch) -> !o {
   %o = mla.attention %q, %kv, @kvb[%l], %b nope 32 rope 16 v 32 scale 0.125

@@ -124,9 +124,9 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   }
   func.func @step(%x: !x, %y: !x, %t: !x, %b: !nn.batch) attributes {nn.entry = "serve"} {
     %z:2 = nn.layers %x, %y reads %t, %b [@layer[0 to 2]] : !x, !x reads !x
-    nn.observe %t, %b embed : !x
+    nn.capture %t, %b embed : !x
     // expected-error @below {{assign-memory: reads the argument of 'nn.layers' after its result took the place; read it before}}
-    nn.observe %y, %b embed : !x
+    nn.capture %y, %b embed : !x
     return
   }
 }
@@ -134,7 +134,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
 // -----
 
 // Logits that are sampled lie in the step, where no layer can write.
-!x = tensor<?x64xf32, #nn.rows<want>>
+!x = tensor<?x64xf32, #nn.rows<output>>
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   nn.layer @layer(%layer: index, %x: !x, %b: !nn.batch) -> !x {
     nn.yield %x : !x
@@ -149,7 +149,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
 
 // -----
 
-!x = tensor<?x64xf32, #nn.rows<want>>
+!x = tensor<?x64xf32, #nn.rows<output>>
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   // expected-error @below {{assign-memory: rows that layers take and yield lie in the arena, and these do not: they are sampled, or have no columns}}
   nn.layer @taken(%layer: index, %x: !x, %t: !x, %b: !nn.batch) -> !x {
@@ -164,7 +164,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
 
 // -----
 
-!x = tensor<?x64xf32, #nn.rows<want>>
+!x = tensor<?x64xf32, #nn.rows<output>>
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   kern.func @add(%x: !x, %y: !x) -> !x {
     %s = nn.add %x, %y : !x

@@ -32,7 +32,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   func.func @step(%x: tensor<?x64xf32, #nn.rows<token>>, %b: !nn.batch) attributes {nn.entry = "serve"} {
     %y = nn.layers %x, %b [@layer[0 to 2]] : tensor<?x64xf32, #nn.rows<token>>
     // expected-error @below {{assign-memory: reads the argument of 'nn.layers' after its result took the place; read it before}}
-    nn.observe %x, %b embed : tensor<?x64xf32, #nn.rows<token>>
+    nn.capture %x, %b embed : tensor<?x64xf32, #nn.rows<token>>
     return
   }
 }

@@ -31,7 +31,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   // Both calls run at the same time.
   // expected-error @below {{assign-memory: layer 'same_group' still reads what it carries in place 0 when it writes the next; add the residual last}}
   nn.layer @same_group(%l: index, %x: !x, %b: !nn.batch) -> !x {
-    %0 = kern.call open @add(%x, %x) : (!x, !x) -> !x
+    %0 = kern.call nowait @add(%x, %x) : (!x, !x) -> !x
     %1 = kern.call @add(%x, %x) : (!x, !x) -> !x
     nn.yield %1 : !x
   }

@@ -28,7 +28,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
     kern.yield %s : !x
   }
   func.func @step(%x: !x, %y: !x, %n: index, %one: index) attributes {nn.entry = "serve"} {
-    // expected-error @below {{assign-memory: 'scf.for' hands on two values that would lie in one place; add to one of them first}}
+    // expected-error @below {{assign-memory: 'scf.for' forwards two values that would lie in one place; add to one of them first}}
     %r:2 = scf.for %l = %one to %n step %one iter_args(%i = %x, %j = %y) -> (!x, !x) {
       scf.yield %j, %i : !x, !x
     }
@@ -42,7 +42,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
 !x = tensor<?x64xf32, #nn.rows<token>>
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   func.func @step(%x: !x, %y: !x, %if: i1) attributes {nn.entry = "serve"} {
-    // expected-error @below {{assign-memory: 'scf.if' hands on two values that would lie in one place}}
+    // expected-error @below {{assign-memory: 'scf.if' forwards two values that would lie in one place}}
     %r = scf.if %if -> !x {
       scf.yield %x : !x
     } else {
@@ -54,7 +54,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
 
 // -----
 
-// One end hands on one value as both results, so they have one place; the other has a value for each.
+// One end forwards one value as both results, so they have one place; the other has a value for each.
 !x = tensor<?x64xf32, #nn.rows<token>>
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   kern.func @add(%x: !x, %y: !x) -> !x {
@@ -62,7 +62,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
     kern.yield %s : !x
   }
   func.func @step(%x: !x, %if: i1) attributes {nn.entry = "serve"} {
-    // expected-error @below {{assign-memory: 'scf.if' hands on two values that would lie in one place}}
+    // expected-error @below {{assign-memory: 'scf.if' forwards two values that would lie in one place}}
     %r:2 = scf.if %if -> (!x, !x) {
       %0 = kern.call @add(%x, %x) : (!x, !x) -> !x
       scf.yield %0, %0 : !x, !x

@@ -10,7 +10,7 @@
 // REMARK: step{{.*}}3 buffers, peak 5120 bytes{{.*}}buffers=3{{.*}}peak_bytes=5120
 // REMARK: arena at its peak: 2560 bytes, @embedding in 'step'", bytes=2560, offset=0
 // REMARK: arena at its peak: 2560 bytes, @add in 'step'", bytes=2560, offset=2560
-// REMARK: 0 bytes of 0 other buffers, 0 between buffers, 0 of split attention; in all 5120"
+// REMARK: 0 bytes of 0 other buffers, 0 between buffers, 0 of split-KV attention; in all 5120"
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   nn.weights @embed "embed" : tensor<100x64xbf16>
   kern.func @embedding(%b: !nn.batch, %w: tensor<100x64xbf16>) -> tensor<?x64xf32, #nn.rows<token>> {
@@ -38,39 +38,40 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
 
 // -----
 
-// Bounds: want rows by sequences, slots by tokens times choices, a plan by its tables; sampled logits lie in the step.
+// Bounds: output rows by sequences, slots by tokens times choices, a plan by its tables; sampled logits lie in the
+// step.
 // CHECK: module attributes {mem.peak = 2240 : i64
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
-  kern.func @dispatch(%e: tensor<?x2xi32, #nn.rows<token>>) -> !moe.plan<experts = 4, top = 2> {
-    %p = moe.dispatch %e : tensor<?x2xi32, #nn.rows<token>> -> !moe.plan<experts = 4, top = 2>
-    kern.yield %p : !moe.plan<experts = 4, top = 2>
+  kern.func @permutation(%e: tensor<?x2xi32, #nn.rows<token>>) -> !moe.permutation<experts = 4, top = 2> {
+    %p = moe.permutation %e : tensor<?x2xi32, #nn.rows<token>> -> !moe.permutation<experts = 4, top = 2>
+    kern.yield %p : !moe.permutation<experts = 4, top = 2>
   }
-  kern.func @gather(%x: tensor<?x16xf32, #nn.rows<token>>, %p: !moe.plan<experts = 4, top = 2>) -> tensor<?x16xf32, #nn.rows<slot, 2>> {
-    %s = moe.gather %x, %p : tensor<?x16xf32, #nn.rows<token>>, !moe.plan<experts = 4, top = 2> -> tensor<?x16xf32, #nn.rows<slot, 2>>
+  kern.func @permute(%x: tensor<?x16xf32, #nn.rows<token>>, %p: !moe.permutation<experts = 4, top = 2>) -> tensor<?x16xf32, #nn.rows<slot, 2>> {
+    %s = moe.permute %x, %p : tensor<?x16xf32, #nn.rows<token>>, !moe.permutation<experts = 4, top = 2> -> tensor<?x16xf32, #nn.rows<slot, 2>>
     kern.yield %s : tensor<?x16xf32, #nn.rows<slot, 2>>
   }
-  kern.func @want_rows(%x: tensor<?x16xf32, #nn.rows<token>>, %b: !nn.batch) -> tensor<?x16xf32, #nn.rows<want>> {
-    %w = nn.want_rows %x, %b : tensor<?x16xf32, #nn.rows<token>> -> tensor<?x16xf32, #nn.rows<want>>
-    kern.yield %w : tensor<?x16xf32, #nn.rows<want>>
+  kern.func @output_rows(%x: tensor<?x16xf32, #nn.rows<token>>, %b: !nn.batch) -> tensor<?x16xf32, #nn.rows<output>> {
+    %w = nn.output_rows %x, %b : tensor<?x16xf32, #nn.rows<token>> -> tensor<?x16xf32, #nn.rows<output>>
+    kern.yield %w : tensor<?x16xf32, #nn.rows<output>>
   }
-  kern.func @linear_head(%x: tensor<?x16xf32, #nn.rows<want>>, %w: tensor<100x16xf32>) -> tensor<?x100xf32, #nn.rows<want>> {
-    %l = nn.linear %x, %w : tensor<100x16xf32> order tree<1> : tensor<?x16xf32, #nn.rows<want>> -> tensor<?x100xf32, #nn.rows<want>>
-    kern.yield %l : tensor<?x100xf32, #nn.rows<want>>
+  kern.func @linear_head(%x: tensor<?x16xf32, #nn.rows<output>>, %w: tensor<100x16xf32>) -> tensor<?x100xf32, #nn.rows<output>> {
+    %l = nn.linear %x, %w : tensor<100x16xf32> order tree<1> : tensor<?x16xf32, #nn.rows<output>> -> tensor<?x100xf32, #nn.rows<output>>
+    kern.yield %l : tensor<?x100xf32, #nn.rows<output>>
   }
   // Arguments come first: %x takes 640 bytes, %e 80 of 128.
   func.func @step(%x: tensor<?x16xf32, #nn.rows<token>>, %e: tensor<?x2xi32, #nn.rows<token>>, %w: tensor<100x16xf32>, %b: !nn.batch) attributes {nn.entry = "serve"} {
     // The plan: 4 * (4 + 1 + 2 * 10 * 2) = 180 bytes.
-    // CHECK: kern.call @dispatch({{.*}}) at [768]
-    %p = kern.call @dispatch(%e) : (tensor<?x2xi32, #nn.rows<token>>) -> !moe.plan<experts = 4, top = 2>
+    // CHECK: kern.call @permutation({{.*}}) at [768]
+    %p = kern.call @permutation(%e) : (tensor<?x2xi32, #nn.rows<token>>) -> !moe.permutation<experts = 4, top = 2>
     // 20 slots of 64 bytes.
-    // CHECK: kern.call @gather({{.*}}) at [960]
-    %s = kern.call @gather(%x, %p) : (tensor<?x16xf32, #nn.rows<token>>, !moe.plan<experts = 4, top = 2>) -> tensor<?x16xf32, #nn.rows<slot, 2>>
-    // 3 wanted rows of 64 bytes.
-    // CHECK: kern.call @want_rows({{.*}}) at [640]
-    %v = kern.call @want_rows(%x, %b) : (tensor<?x16xf32, #nn.rows<token>>, !nn.batch) -> tensor<?x16xf32, #nn.rows<want>>
+    // CHECK: kern.call @permute({{.*}}) at [960]
+    %s = kern.call @permute(%x, %p) : (tensor<?x16xf32, #nn.rows<token>>, !moe.permutation<experts = 4, top = 2>) -> tensor<?x16xf32, #nn.rows<slot, 2>>
+    // 3 output rows of 64 bytes.
+    // CHECK: kern.call @output_rows({{.*}}) at [640]
+    %v = kern.call @output_rows(%x, %b) : (tensor<?x16xf32, #nn.rows<token>>, !nn.batch) -> tensor<?x16xf32, #nn.rows<output>>
     // CHECK: kern.call @linear_head({{.*}}) at [0]
-    %l = kern.call @linear_head(%v, %w) : (tensor<?x16xf32, #nn.rows<want>>, tensor<100x16xf32>) -> tensor<?x100xf32, #nn.rows<want>>
-    nn.sample %l, %b : tensor<?x100xf32, #nn.rows<want>>
+    %l = kern.call @linear_head(%v, %w) : (tensor<?x16xf32, #nn.rows<output>>, tensor<100x16xf32>) -> tensor<?x100xf32, #nn.rows<output>>
+    nn.sample %l, %b : tensor<?x100xf32, #nn.rows<output>>
     return
   }
 }
@@ -104,7 +105,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   // REMARK: arena at its peak: 2560 bytes, @embedding in 'step'", bytes=2560, offset=0
   // REMARK: arena at its peak: 2560 bytes, @add in 'layer'", bytes=2560, offset=2560
   // REMARK: arena at its peak: 2560 bytes, @add in 'layer'", bytes=2560, offset=5120
-  // REMARK: arena at its peak: 0 bytes of 0 other buffers, 0 between buffers, 0 of split attention; in all 7680"
+  // REMARK: arena at its peak: 0 bytes of 0 other buffers, 0 between buffers, 0 of split-KV attention; in all 7680"
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
     // CHECK: kern.call @embedding({{.*}}) at [0]
     %x = kern.call @embedding(%b, @embed) : (!nn.batch) -> tensor<?x64xf32, #nn.rows<token>>

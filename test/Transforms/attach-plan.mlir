@@ -1,9 +1,9 @@
-// RUN: k2c-opt %s --attach-plan="topology=box numa=4,4 cpu=x86-64-v4 features=avx2,avx512f cores=8 l1-bytes=49152 l2-bytes=2097152 expanded-from=171 without=fusion,read-ahead tile-choice=2" | FileCheck %s
+// RUN: k2c-opt %s --attach-plan="topology=box numa=4,4 cpu=x86-64-v4 features=avx2,avx512f cores=8 l1-bytes=49152 l2-bytes=2097152 expanded-from=171 without=fusion,prefetch-weights tile-choice=2" | FileCheck %s
 // RUN: k2c-opt %s --attach-plan | FileCheck %s --check-prefix=DEFAULT
 // RUN: k2c-opt %s --attach-plan="expanded-from=7 without=fusion" --attach-plan | FileCheck %s --check-prefix=DEFAULT
 // RUN: k2c-opt %s --attach-plan="topology=box" --remarks-filter=attach-plan 2>&1 | FileCheck %s --check-prefix=REMARK
 
-// CHECK: module attributes {dist.plan = #dist.plan<layout = "dp=1", expanded_from = 171, without = ["fusion", "read-ahead"], tile_choice = 2>, dist.topology = #dist.topology<"box", ranks = 1, numa = [4, 4]>, kern.target = #kern.cpu<"x86-64-v4", cores = 8, l1 = 49152, l2 = 2097152, features = ["avx2", "avx512f"]>} {
+// CHECK: module attributes {dist.plan = #dist.plan<layout = "dp=1", expanded_from = 171, without = ["fusion", "prefetch-weights"], tile_choice = 2>, dist.topology = #dist.topology<"box", ranks = 1, numa = [4, 4]>, kern.target = #kern.cpu<"x86-64-v4", cores = 8, l1 = 49152, l2 = 2097152, features = ["avx2", "avx512f"]>} {
 // The last plan counts, and without options a prompt never runs expanded.
 // DEFAULT: dist.plan = #dist.plan<layout = "dp=1", expanded_from = -1>, dist.topology = #dist.topology<"host", ranks = 1>
 // DEFAULT-SAME: kern.target = #kern.cpu<"x86-64-v3", cores = 1, l1 = 32768, l2 = 1048576, features = ["avx2", "fma"]>

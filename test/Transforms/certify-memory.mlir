@@ -2,8 +2,8 @@
 // RUN: k2c-opt %s --assign-slots --certify-memory --remarks-filter=certify-memory 2>&1 | FileCheck %s --check-prefix=REMARK
 
 !x = tensor<?x64xf32, #nn.rows<token>>
-!v = tensor<?x64xf32, #nn.rows<want>>
-!l = tensor<?x100xf32, #nn.rows<want>>
+!v = tensor<?x64xf32, #nn.rows<output>>
+!l = tensor<?x100xf32, #nn.rows<output>>
 
 // The head: 4 panels of 32 x 64 bf16 are 16,384 bytes, 4 pages. The cache: 3 layers of 6 pages of 64 tokens of 32 f32.
 // Logits: 3 sequences of 100 f32. The arena is what assign-memory found.

@@ -6,8 +6,8 @@
 !g = tensor<?x2x96xf32, #nn.rows<token>>
 !a = tensor<?x96xf32, #nn.rows<token>>
 !slots = tensor<?x64xf32, #nn.rows<slot, 2>>
-!plan = !moe.plan<experts = 4, top = 2>
-!v = tensor<?x64xf32, #nn.rows<want>>
+!permutation = !moe.permutation<experts = 4, top = 2>
+!v = tensor<?x64xf32, #nn.rows<output>>
 
 nn.weights @n "n" : tensor<64xf32>
 nn.weights @nh "nh" : tensor<16xf32>
@@ -70,20 +70,20 @@ func.func @norm_clip(%x: !x) -> !x {
   return %1 : !x
 }
 // CHECK-LABEL: func.func @norm_grouped(
-func.func @norm_grouped(%x: !slots, %p: !plan) -> !slots {
+func.func @norm_grouped(%x: !slots, %p: !permutation) -> !slots {
   // CHECK-NEXT: kern.call @rms_norm
   // CHECK-NEXT: kern.call @grouped_linear_ew
   %0 = nn.rms_norm %x, @n eps 1.0e-06 : !slots
-  %1 = moe.grouped_linear %0, %p, @ew order tree<1> : !slots, !plan -> !slots
+  %1 = moe.grouped_linear %0, %p, @ew order tree<1> : !slots, !permutation -> !slots
   return %1 : !slots
 }
 
 // Epilogues: gated activation or addition into a linear or a grouped one that nothing else reads.
 // CHECK-LABEL: func.func @grouped_act(
-func.func @grouped_act(%x: !slots, %p: !plan) -> tensor<?x96xf32, #nn.rows<slot, 2>> {
+func.func @grouped_act(%x: !slots, %p: !permutation) -> tensor<?x96xf32, #nn.rows<slot, 2>> {
   // CHECK-NEXT: kern.call @grouped_linear_egu
   // CHECK-NEXT: return
-  %0 = moe.grouped_linear %x, %p, @egu order tree<1> : !slots, !plan -> tensor<?x2x96xf32, #nn.rows<slot, 2>>
+  %0 = moe.grouped_linear %x, %p, @egu order tree<1> : !slots, !permutation -> tensor<?x2x96xf32, #nn.rows<slot, 2>>
   %1 = nn.gated_act %0 act silu : tensor<?x2x96xf32, #nn.rows<slot, 2>> -> tensor<?x96xf32, #nn.rows<slot, 2>>
   return %1 : tensor<?x96xf32, #nn.rows<slot, 2>>
 }

@@ -9,10 +9,10 @@
 !e = tensor<?x2xi32, #nn.rows<token>>
 !ew = tensor<?x2xf32, #nn.rows<token>>
 !slots = tensor<?x32xf32, #nn.rows<slot, 2>>
-!plan = !moe.plan<experts = 4, top = 2>
+!permutation = !moe.permutation<experts = 4, top = 2>
 !kv = !nn.kv_view<k = 2 x 16 x f32, v = 2 x 16 x f32>
-!v = tensor<?x32xf32, #nn.rows<want>>
-!logits = tensor<?x100xf32, #nn.rows<want>>
+!v = tensor<?x32xf32, #nn.rows<output>>
+!logits = tensor<?x100xf32, #nn.rows<output>>
 
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   nn.pool @cache over (layer = 0 to 2) planes (k = 2 x 16 x f32, v = 2 x 16 x f32) page 64 group 0
@@ -37,9 +37,9 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
     %s = nn.add %x, %y : !x
     kern.yield %s : !x
   }
-  kern.func @observe(%x: !x, %b: !nn.batch)
+  kern.func @capture(%x: !x, %b: !nn.batch)
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
-    nn.observe %x, %b embed : !x
+    nn.capture %x, %b embed : !x
     kern.yield
   }
   kern.func @append(%l: index, %k: !h, %v: !h, %b: !nn.batch) -> !kv
@@ -59,22 +59,22 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   }
   kern.func @routing(%s: !s, %b: !nn.batch, %l: index) -> (!e, !ew)
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
-    %e, %w = moe.select %s, %b layer %l among 0 to 2 score softmax top 2 groups 1 of 1 scale 1.0 : !s -> !e, !ew
+    %e, %w = moe.routing %s, %b layer %l among 0 to 2 score softmax top 2 groups 1 of 1 scale 1.0 : !s -> !e, !ew
     kern.yield %e, %w : !e, !ew
   }
-  kern.func @dispatch(%e: !e) -> !plan
+  kern.func @permutation(%e: !e) -> !permutation
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 0, head_tile = 1, value_parts = 1> {
-    %p = moe.dispatch %e : !e -> !plan
-    kern.yield %p : !plan
+    %p = moe.permutation %e : !e -> !permutation
+    kern.yield %p : !permutation
   }
-  kern.func @gather(%x: !x, %p: !plan) -> !slots
+  kern.func @permute(%x: !x, %p: !permutation) -> !slots
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
-    %s = moe.gather %x, %p : !x, !plan -> !slots
+    %s = moe.permute %x, %p : !x, !permutation -> !slots
     kern.yield %s : !slots
   }
-  kern.func @combine(%x: !slots, %p: !plan, %e: !e) -> !x
+  kern.func @unpermute(%x: !slots, %p: !permutation, %e: !e) -> !x
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
-    %y = moe.combine %x, %p, %e order tree<4> : !slots, !plan, !e -> !x
+    %y = moe.unpermute %x, %p, %e order tree<4> : !slots, !permutation, !e -> !x
     kern.yield %y : !x
   }
   kern.func @gated_act(%g: tensor<?x2x32xf32, #nn.rows<slot, 2>>) -> !slots
@@ -121,7 +121,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   }
   // CHECK-LABEL: func.func @attention_attention
   func.func @attention_attention(%q: !h, %kv: !kv, %b: !nn.batch) {
-    // CHECK-NEXT: kern.call open @attention
+    // CHECK-NEXT: kern.call nowait @attention
     // CHECK-NEXT: kern.call @attention
     %0 = kern.call @attention(%q, %kv, %b) : (!h, !kv, !nn.batch) -> !h
     %1 = kern.call @attention(%q, %kv, %b) : (!h, !kv, !nn.batch) -> !h
@@ -130,7 +130,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   // Calls of a kernel that splits its sequences share the place of its partials; those of another have their own.
   // CHECK-LABEL: func.func @split_split
   func.func @split_split(%q: !h, %kv: !kv, %b: !nn.batch) {
-    // CHECK-NEXT: kern.call open @attention
+    // CHECK-NEXT: kern.call nowait @attention
     // CHECK-NEXT: kern.call @split
     // CHECK-NEXT: kern.call @split
     %0 = kern.call @attention(%q, %kv, %b) : (!h, !kv, !nn.batch) -> !h
@@ -140,38 +140,38 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   }
 
   // Captures. Routes and hidden states are captured apart, each once a group; none is a cache.
-  // CHECK-LABEL: func.func @select_select
-  func.func @select_select(%s: !s, %l: index, %b: !nn.batch) {
+  // CHECK-LABEL: func.func @routing_routing
+  func.func @routing_routing(%s: !s, %l: index, %b: !nn.batch) {
     // CHECK-NEXT: kern.call @routing
     // CHECK-NEXT: kern.call @routing
     %0:2 = kern.call @routing(%s, %b, %l) : (!s, !nn.batch, index) -> (!e, !ew)
     %1:2 = kern.call @routing(%s, %b, %l) : (!s, !nn.batch, index) -> (!e, !ew)
     return
   }
-  // CHECK-LABEL: func.func @observe_observe
-  func.func @observe_observe(%x: !x, %b: !nn.batch) {
-    // CHECK-NEXT: kern.call @observe
-    // CHECK-NEXT: kern.call @observe
-    kern.call @observe(%x, %b) : (!x, !nn.batch) -> ()
-    kern.call @observe(%x, %b) : (!x, !nn.batch) -> ()
+  // CHECK-LABEL: func.func @capture_capture
+  func.func @capture_capture(%x: !x, %b: !nn.batch) {
+    // CHECK-NEXT: kern.call @capture
+    // CHECK-NEXT: kern.call @capture
+    kern.call @capture(%x, %b) : (!x, !nn.batch) -> ()
+    kern.call @capture(%x, %b) : (!x, !nn.batch) -> ()
     return
   }
   // CHECK-LABEL: func.func @all_apart
   func.func @all_apart(%x: !x, %s: !s, %k: !h, %l: index, %b: !nn.batch) {
-    // CHECK-NEXT: kern.call open @append
-    // CHECK-NEXT: kern.call open @routing
-    // CHECK-NEXT: kern.call @observe
+    // CHECK-NEXT: kern.call nowait @append
+    // CHECK-NEXT: kern.call nowait @routing
+    // CHECK-NEXT: kern.call @capture
     %0 = kern.call @append(%l, %k, %k, %b) : (index, !h, !h, !nn.batch) -> !kv
     %1:2 = kern.call @routing(%s, %b, %l) : (!s, !nn.batch, index) -> (!e, !ew)
-    kern.call @observe(%x, %b) : (!x, !nn.batch) -> ()
+    kern.call @capture(%x, %b) : (!x, !nn.batch) -> ()
     return
   }
   // CHECK-LABEL: func.func @all_apart_reversed
   func.func @all_apart_reversed(%x: !x, %s: !s, %k: !h, %l: index, %b: !nn.batch) {
-    // CHECK-NEXT: kern.call open @observe
-    // CHECK-NEXT: kern.call open @routing
+    // CHECK-NEXT: kern.call nowait @capture
+    // CHECK-NEXT: kern.call nowait @routing
     // CHECK-NEXT: kern.call @append
-    kern.call @observe(%x, %b) : (!x, !nn.batch) -> ()
+    kern.call @capture(%x, %b) : (!x, !nn.batch) -> ()
     %1:2 = kern.call @routing(%s, %b, %l) : (!s, !nn.batch, index) -> (!e, !ew)
     %0 = kern.call @append(%l, %k, %k, %b) : (index, !h, !h, !nn.batch) -> !kv
     return
@@ -180,25 +180,25 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   // Plans are written and read as rows are, and combining destroys its slots.
   // CHECK-LABEL: func.func @plan
   func.func @plan(%x: !x, %e: !e) {
-    // CHECK-NEXT: kern.call @dispatch
-    // CHECK-NEXT: kern.call @gather
-    %0 = kern.call @dispatch(%e) : (!e) -> !plan
-    %1 = kern.call @gather(%x, %0) : (!x, !plan) -> !slots
+    // CHECK-NEXT: kern.call @permutation
+    // CHECK-NEXT: kern.call @permute
+    %0 = kern.call @permutation(%e) : (!e) -> !permutation
+    %1 = kern.call @permute(%x, %0) : (!x, !permutation) -> !slots
     return
   }
   // CHECK-LABEL: func.func @destroyed
-  func.func @destroyed(%x: !slots, %p: !plan, %e: !e) {
-    // CHECK-NEXT: kern.call @combine
-    // CHECK-NEXT: kern.call @combine
-    %0 = kern.call @combine(%x, %p, %e) : (!slots, !plan, !e) -> !x
-    %1 = kern.call @combine(%x, %p, %e) : (!slots, !plan, !e) -> !x
+  func.func @destroyed(%x: !slots, %p: !permutation, %e: !e) {
+    // CHECK-NEXT: kern.call @unpermute
+    // CHECK-NEXT: kern.call @unpermute
+    %0 = kern.call @unpermute(%x, %p, %e) : (!slots, !permutation, !e) -> !x
+    %1 = kern.call @unpermute(%x, %p, %e) : (!slots, !permutation, !e) -> !x
     return
   }
 
   // Row by row: both must take row i as item i, of grids of one size.
   // CHECK-LABEL: func.func @row_by_row
   func.func @row_by_row(%x: !x) {
-    // CHECK-NEXT: kern.call open @add(
+    // CHECK-NEXT: kern.call nowait @add(
     // CHECK-NEXT: kern.call @add(
     %0 = kern.call @add(%x, %x) : (!x, !x) -> !x
     %1 = kern.call @add(%0, %x) : (!x, !x) -> !x
@@ -209,7 +209,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   func.func @row_by_row_in_order(%x: !x, %w: !w) {
     // CHECK-NEXT: kern.call @add(
     // CHECK-NEXT: kern.call @linear(
-    // CHECK-NEXT: kern.call open @add(
+    // CHECK-NEXT: kern.call nowait @add(
     // CHECK-NEXT: kern.call @add(
     %0 = kern.call @add(%x, %x) : (!x, !x) -> !x
     %1 = kern.call @linear(%0, %w) : (!x, !w) -> !x
@@ -255,24 +255,24 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   nn.weights @w "w" : tensor<32x32xf32>
   // CHECK-LABEL: nn.layer @argument_result
   nn.layer @argument_result(%l: index, %x: !x, %y: !x, %b: !nn.batch) -> !x {
-    // CHECK-NEXT: kern.call @observe(
+    // CHECK-NEXT: kern.call @capture(
     // CHECK-NEXT: kern.call @add(
-    kern.call @observe(%x, %b) : (!x, !nn.batch) -> ()
+    kern.call @capture(%x, %b) : (!x, !nn.batch) -> ()
     %0 = kern.call @add(%y, %y) : (!x, !x) -> !x
     nn.yield %0 : !x
   }
   // CHECK-LABEL: nn.layer @result_argument
   nn.layer @result_argument(%l: index, %x: !x, %y: !x, %b: !nn.batch) -> !x {
     // CHECK-NEXT: kern.call @add(
-    // CHECK-NEXT: kern.call @observe(
+    // CHECK-NEXT: kern.call @capture(
     %0 = kern.call @add(%y, %y) : (!x, !x) -> !x
-    kern.call @observe(%x, %b) : (!x, !nn.batch) -> ()
+    kern.call @capture(%x, %b) : (!x, !nn.batch) -> ()
     nn.yield %0 : !x
   }
   // CHECK-LABEL: nn.layer @result_alone
   nn.layer @result_alone(%l: index, %x: !x, %b: !nn.batch) -> !x {
     // CHECK-NEXT: kern.call @embedding(
-    // CHECK-NEXT: kern.call open @linear(
+    // CHECK-NEXT: kern.call nowait @linear(
     // CHECK-NEXT: kern.call @linear(
     %0 = kern.call @embedding(%b, @t) : (!nn.batch) -> !x
     %1 = kern.call @linear(%0, @w) : (!x) -> !x
@@ -281,7 +281,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   }
   // CHECK-LABEL: nn.layer @argument_alone
   nn.layer @argument_alone(%l: index, %x: !x, %b: !nn.batch) -> !x {
-    // CHECK-NEXT: kern.call open @linear(
+    // CHECK-NEXT: kern.call nowait @linear(
     // CHECK-NEXT: kern.call @linear(
     %0 = kern.call @linear(%x, @w) : (!x) -> !x
     %1 = kern.call @linear(%x, @w) : (!x) -> !x
@@ -290,25 +290,25 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   // Of several values it takes the place of its own alone.
   // CHECK-LABEL: nn.layer @other_argument
   nn.layer @other_argument(%l: index, %x: !x, %y: !x, %b: !nn.batch) -> (!x, !x) {
-    // CHECK-NEXT: kern.call open @observe(
+    // CHECK-NEXT: kern.call nowait @capture(
     // CHECK-NEXT: kern.call @add(
-    kern.call @observe(%y, %b) : (!x, !nn.batch) -> ()
+    kern.call @capture(%y, %b) : (!x, !nn.batch) -> ()
     %0 = kern.call @add(%x, %x) : (!x, !x) -> !x
     nn.yield %0, %y : !x, !x
   }
   // CHECK-LABEL: nn.layer @own_argument
   nn.layer @own_argument(%l: index, %x: !x, %y: !x, %b: !nn.batch) -> (!x, !x) {
-    // CHECK-NEXT: kern.call @observe(
+    // CHECK-NEXT: kern.call @capture(
     // CHECK-NEXT: kern.call @add(
-    kern.call @observe(%y, %b) : (!x, !nn.batch) -> ()
+    kern.call @capture(%y, %b) : (!x, !nn.batch) -> ()
     %0 = kern.call @add(%x, %x) : (!x, !x) -> !x
     nn.yield %x, %0 : !x, !x
   }
   // CHECK-LABEL: nn.layer @only_read
   nn.layer @only_read(%l: index, %x: !x, %t: !x, %b: !nn.batch) -> !x {
-    // CHECK-NEXT: kern.call open @observe(
+    // CHECK-NEXT: kern.call nowait @capture(
     // CHECK-NEXT: kern.call @add(
-    kern.call @observe(%t, %b) : (!x, !nn.batch) -> ()
+    kern.call @capture(%t, %b) : (!x, !nn.batch) -> ()
     %0 = kern.call @add(%x, %x) : (!x, !x) -> !x
     nn.yield %0 : !x
   }
@@ -316,7 +316,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   // Sampled logits lie in the step, which is no buffer: neither one of them all, nor that of an argument without bytes.
   // CHECK-LABEL: func.func @sampled
   func.func @sampled(%v: !v, %w: tensor<100x32xf32>, %b: !nn.batch) {
-    // CHECK-NEXT: kern.call open @linear_head(
+    // CHECK-NEXT: kern.call nowait @linear_head(
     // CHECK-NEXT: kern.call @linear_head(
     %0 = kern.call @linear_head(%v, %w) : (!v, tensor<100x32xf32>) -> !logits
     %1 = kern.call @linear_head(%v, %w) : (!v, tensor<100x32xf32>) -> !logits
@@ -324,19 +324,19 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
     nn.sample %1, %b : !logits
     return
   }
-  kern.func @want_rows(%x: !x, %b: !nn.batch) -> !v
+  kern.func @output_rows(%x: !x, %b: !nn.batch) -> !v
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
-    %v = nn.want_rows %x, %b : !x -> !v
+    %v = nn.output_rows %x, %b : !x -> !v
     kern.yield %v : !v
   }
   // CHECK-LABEL: func.func @sampled_beside_result
   func.func @sampled_beside_result(%b: !nn.batch, %t: tensor<100x32xf32>, %w: !w) -> !x {
     // CHECK-NEXT: kern.call @embedding(
-    // CHECK-NEXT: kern.call @want_rows(
-    // CHECK-NEXT: kern.call open @linear_head(
+    // CHECK-NEXT: kern.call @output_rows(
+    // CHECK-NEXT: kern.call nowait @linear_head(
     // CHECK-NEXT: kern.call @linear(
     %0 = kern.call @embedding(%b, %t) : (!nn.batch, tensor<100x32xf32>) -> !x
-    %1 = kern.call @want_rows(%0, %b) : (!x, !nn.batch) -> !v
+    %1 = kern.call @output_rows(%0, %b) : (!x, !nn.batch) -> !v
     %2 = kern.call @linear_head(%1, %t) : (!v, tensor<100x32xf32>) -> !logits
     %3 = kern.call @linear(%0, %w) : (!x, !w) -> !x
     nn.sample %2, %b : !logits

@@ -44,7 +44,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   // The join stands behind both and before what reads it.
   // CHECK-LABEL: func.func @forms_apart
   func.func @forms_apart(%o: !o, %q: !q, %kv: !kv, %w: !w, %b: !nn.batch) {
-    // CHECK-NEXT: %[[A:.*]] = kern.call open @linear_output(
+    // CHECK-NEXT: %[[A:.*]] = kern.call nowait @linear_output(
     // CHECK-NEXT: %[[E:.*]] = kern.call @expanded(
     // CHECK-NEXT: %[[M:.*]] = mla.merge_forms %[[A]], %[[E]]
     // CHECK-NEXT: kern.call @add(%[[M]], %[[M]])

@@ -19,26 +19,26 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
     %s = nn.add %x, %y : !x
     kern.yield %s : !x
   }
-  kern.func @observe(%x: !x, %b: !nn.batch)
+  kern.func @capture(%x: !x, %b: !nn.batch)
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
-    nn.observe %x, %b embed : !x
+    nn.capture %x, %b embed : !x
     kern.yield
   }
   // CHECK-LABEL: func.func @step(
   // CHECK-SAME: %[[N:.*]]: tensor<?x64xf32, #tok>, %[[W:.*]]: tensor<64x64xf32>, %[[B:.*]]: !nn.batch)
   func.func @step(%n: !x, %w: tensor<64x64xf32>, %b: !nn.batch) {
-    // CHECK-NEXT: %[[Q:.*]] = kern.call open @linear(%[[N]], %[[W]])
+    // CHECK-NEXT: %[[Q:.*]] = kern.call nowait @linear(%[[N]], %[[W]])
     %q = kern.call @linear(%n, %w) : (!x, tensor<64x64xf32>) -> !x
-    // CHECK-NEXT: %[[KV:.*]] = kern.call open @linear(%[[N]], %[[W]])
+    // CHECK-NEXT: %[[KV:.*]] = kern.call nowait @linear(%[[N]], %[[W]])
     // CHECK-NEXT: %{{.*}} = kern.call @linear(%[[N]], %[[W]])
     // CHECK-NEXT: %[[R:.*]] = kern.call @linear(%[[Q]], %[[W]])
     %r = kern.call @linear(%q, %w) : (!x, tensor<64x64xf32>) -> !x
     %kv = kern.call @linear(%n, %w) : (!x, tensor<64x64xf32>) -> !x
-    // A sum and what observes it take row i as item i, on the same worker: one group, in this order.
-    // CHECK-NEXT: %[[S:.*]] = kern.call open @add(%[[R]], %[[KV]])
+    // A sum and what captures it take row i as item i, on the same worker: one group, in this order.
+    // CHECK-NEXT: %[[S:.*]] = kern.call nowait @add(%[[R]], %[[KV]])
     %s = kern.call @add(%r, %kv) : (!x, !x) -> !x
-    // CHECK-NEXT: kern.call @observe(%[[S]], %[[B]])
-    kern.call @observe(%s, %b) : (!x, !nn.batch) -> ()
+    // CHECK-NEXT: kern.call @capture(%[[S]], %[[B]])
+    kern.call @capture(%s, %b) : (!x, !nn.batch) -> ()
     %late = kern.call @linear(%n, %w) : (!x, tensor<64x64xf32>) -> !x
     // CHECK-NEXT: return
     return
@@ -62,9 +62,9 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
     %s = nn.add %x, %y : !x
     kern.yield %s : !x
   }
-  kern.func @observe(%x: !x, %b: !nn.batch)
+  kern.func @capture(%x: !x, %b: !nn.batch)
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
-    nn.observe %x, %b embed : !x
+    nn.capture %x, %b embed : !x
     kern.yield
   }
   // CHECK-LABEL: nn.layer @layer
@@ -77,12 +77,12 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   }
   // CHECK-LABEL: func.func @step
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
-    // CHECK-NEXT: kern.call open @embedding
+    // CHECK-NEXT: kern.call nowait @embedding
     %x = kern.call @embedding(%b, @embed) : (!nn.batch) -> !x
-    // CHECK-NEXT: kern.call @observe
-    kern.call @observe(%x, %b) : (!x, !nn.batch) -> ()
-    // CHECK-NEXT: kern.call @observe
-    kern.call @observe(%x, %b) : (!x, !nn.batch) -> ()
+    // CHECK-NEXT: kern.call @capture
+    kern.call @capture(%x, %b) : (!x, !nn.batch) -> ()
+    // CHECK-NEXT: kern.call @capture
+    kern.call @capture(%x, %b) : (!x, !nn.batch) -> ()
     // CHECK-NEXT: nn.layers
     %y = nn.layers %x, %b [@layer[0 to 2]] : !x
     // CHECK-NEXT: kern.call @add

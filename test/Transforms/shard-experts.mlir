@@ -15,12 +15,12 @@ nn.weights @down "{layer}.{expert}" over (layer = 0 to 2, expert = 0 to 12) : te
 // CHECK-LABEL: func.func @experts(
 // CHECK-SAME: %[[L:.*]]: index, %[[X:.*]]: tensor<?x64xf32, #tok>, %[[E:.*]]: tensor<?x2xi32, #tok>, %[[W:.*]]: tensor<?x2xf32, #tok>)
 func.func @experts(%l: index, %x: !x, %e: !e, %w: !w) -> !x {
-  // CHECK: %[[P:.*]] = moe.dispatch %[[E]] : tensor<?x2xi32, #tok> -> !plan
-  // CHECK: %[[S:.*]] = moe.gather %[[X]], %[[P]] : tensor<?x64xf32, #tok>, !plan -> tensor<?x64xf32, #slot>
+  // CHECK: %[[P:.*]] = moe.permutation %[[E]] : tensor<?x2xi32, #tok> -> !permutation
+  // CHECK: %[[S:.*]] = moe.permute %[[X]], %[[P]] : tensor<?x64xf32, #tok>, !permutation -> tensor<?x64xf32, #slot>
   // CHECK: %[[G:.*]] = moe.grouped_linear %[[S]], %[[P]], @gu[%[[L]]] order tree<1> : {{.*}} -> tensor<?x2x96xf32, #slot>
   // CHECK: %[[A:.*]] = nn.gated_act %[[G]] act silu
   // CHECK: %[[D:.*]] = moe.grouped_linear %[[A]], %[[P]], @down[%[[L]]] weighted %[[W]] : tensor<?x2xf32, #tok> order tree<1>
-  // CHECK: %[[R:.*]] = moe.combine %[[D]], %[[P]], %[[E]] order tree<4>
+  // CHECK: %[[R:.*]] = moe.unpermute %[[D]], %[[P]], %[[E]] order tree<4>
   // CHECK: return %[[R]]
   %r = moe.experts %x, %e, %w, @gu[%l], @down[%l] experts 12 inner 96 act silu
       up_order tree<1> down_order tree<1> combine tree<4> : !x, !e, !w -> !x

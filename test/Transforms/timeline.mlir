@@ -31,15 +31,15 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c8 = arith.constant 8 : index
-    // CHECK: %[[X:.*]] = kern.call open @embedding({{.*}}) at [0]
+    // CHECK: %[[X:.*]] = kern.call nowait @embedding({{.*}}) at [0]
     // CHECK-NEXT: %[[OUTER:.*]] = kern.call @embedding({{.*}}) at [2560]
     %x = kern.call @embedding(%b, %t) : (!nn.batch, tensor<100x64xf32>) -> !x
     %outer = kern.call @embedding(%b, %t) : (!nn.batch, tensor<100x64xf32>) -> !x
     // CHECK-NEXT: scf.for {{.*}} iter_args(%[[I:.*]] = %[[X]])
     %r = scf.for %l = %c0 to %c8 step %c1 iter_args(%i = %x) -> (!x) {
-      // CHECK-NEXT: kern.call open @linear(%[[OUTER]], {{.*}}) at [5120]
+      // CHECK-NEXT: kern.call nowait @linear(%[[OUTER]], {{.*}}) at [5120]
       // CHECK-NEXT: kern.call @linear(%[[I]], {{.*}}) at [7680]
-      // CHECK-NEXT: kern.call open @add({{.*}}) at [10240]
+      // CHECK-NEXT: kern.call nowait @add({{.*}}) at [10240]
       // CHECK-NEXT: kern.call @add({{.*}}) at [0]
       %0 = kern.call @linear(%outer, %w) : (!x, tensor<64x64xf32>) -> !x
       %1 = kern.call @linear(%i, %w) : (!x, tensor<64x64xf32>) -> !x
@@ -63,7 +63,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
       %0 = kern.call @add(%x, %x) : (!x, !x) -> !x
       scf.yield %0 : !x
     } else {
-      // CHECK: kern.call open @embedding({{.*}}) at [5120]
+      // CHECK: kern.call nowait @embedding({{.*}}) at [5120]
       // CHECK-NEXT: kern.call @add({{.*}}) at [2560]
       %1 = kern.call @embedding(%b, %t) : (!nn.batch, tensor<100x64xf32>) -> !x
       %2 = kern.call @add(%x, %1) : (!x, !x) -> !x
@@ -80,7 +80,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
   func.func @copy(%b: !nn.batch, %t: tensor<100x64xf32>) attributes {nn.entry = "serve"} {
     // CHECK-NEXT: kern.call @embedding({{.*}}) at [0]
     // CHECK-NEXT: copy.start {{.*}} at [0, 2560]
-    // CHECK-NEXT: kern.call open @embedding({{.*}}) at [5120]
+    // CHECK-NEXT: kern.call nowait @embedding({{.*}}) at [5120]
     // CHECK-NEXT: kern.call @add({{.*}}) at [7680]
     // CHECK-NEXT: copy.wait
     // CHECK-NEXT: kern.call @add({{.*}}) at [0]

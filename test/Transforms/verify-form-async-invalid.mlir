@@ -148,8 +148,8 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
   }
   func.func @step(%x: !x, %n: index, %one: index) attributes {nn.entry = "serve"} {
     %r = scf.for %l = %one to %n step %one iter_args(%i = %x) -> (!x) {
-      %a = kern.call open @add(%x, %x) at [0] : (!x, !x) -> !x
-      // expected-error @below {{touches bytes [1280, 3840) of the arena while others have bytes [0, 2560) of the arena in an open call of @add}}
+      %a = kern.call nowait @add(%x, %x) at [0] : (!x, !x) -> !x
+      // expected-error @below {{touches bytes [1280, 3840) of the arena while others have bytes [0, 2560) of the arena in a nowait call of @add}}
       %b = kern.call @add(%x, %x) at [1280] : (!x, !x) -> !x
       scf.yield %i : !x
     }
@@ -198,7 +198,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
     %a = kern.call @add(%x, %x) at [0] : (!x, !x) -> !x
     %r = scf.for %l = %one to %n step %one iter_args(%i = %a) -> (!x) {
       %b = kern.call @add(%i, %i) at [2560] : (!x, !x) -> !x
-      // expected-error @below {{scheduled form: hands on bytes [2560, 5120) of the arena, but 'scf.for' takes bytes [0, 2560) of the arena; one place has to be both}}
+      // expected-error @below {{scheduled form: forwards bytes [2560, 5120) of the arena, but 'scf.for' takes bytes [0, 2560) of the arena; one place has to be both}}
       scf.yield %b : !x
     }
     return

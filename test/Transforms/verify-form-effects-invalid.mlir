@@ -23,13 +23,13 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
   }
   // The same bytes: no diagnostic.
   func.func @same(%o: !o, %q: !q, %kv: !kv, %w: !w, %b: !nn.batch) attributes {nn.entry = "serve"} {
-    %0 = kern.call open @linear_output(%o, %w, %b) at [0] : (!o, !w, !nn.batch) -> !o
+    %0 = kern.call nowait @linear_output(%o, %w, %b) at [0] : (!o, !w, !nn.batch) -> !o
     %1 = kern.call @expanded(%q, %kv, %w, %w, %b) at [0] : (!q, !kv, !w, !w, !nn.batch) -> !o
     return
   }
   func.func @one_row_on(%o: !o, %q: !q, %kv: !kv, %w: !w, %b: !nn.batch) {
-    %0 = kern.call open @linear_output(%o, %w, %b) at [0] : (!o, !w, !nn.batch) -> !o
-    // expected-error @below {{scheduled form: touches bytes [512, 5632) of the arena while others have bytes [0, 5120) of the arena in an open call of @linear_output; workers must meet between the two, as group-launches leaves it}}
+    %0 = kern.call nowait @linear_output(%o, %w, %b) at [0] : (!o, !w, !nn.batch) -> !o
+    // expected-error @below {{scheduled form: touches bytes [512, 5632) of the arena while others have bytes [0, 5120) of the arena in a nowait call of @linear_output; workers must meet between the two, as group-launches leaves it}}
     %1 = kern.call @expanded(%q, %kv, %w, %w, %b) at [512] : (!q, !kv, !w, !w, !nn.batch) -> !o
     return
   }

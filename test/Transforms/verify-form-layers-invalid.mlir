@@ -80,7 +80,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
     %t = kern.call @add(%x, %x) at [0] : (!x, !x) -> !x
     %c = kern.call @add(%x, %x) at [2560] : (!x, !x) -> !x
     %d = kern.call @add(%x, %x) at [5120] : (!x, !x) -> !x
-    // expected-error @below {{scheduled form: hands on bytes [5120, 7680) of the arena, but layer @layer takes bytes [7680, 10240) of the arena; one place has to be both}}
+    // expected-error @below {{scheduled form: forwards bytes [5120, 7680) of the arena, but layer @layer takes bytes [7680, 10240) of the arena; one place has to be both}}
     %z:2 = nn.layers %c, %d reads %t, %b [@layer[0 to 2]] : !x, !x reads !x
     return
   }
@@ -108,7 +108,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
     %t = kern.call @add(%x, %x) at [0] : (!x, !x) -> !x
     %c = kern.call @add(%x, %x) at [2560] : (!x, !x) -> !x
     %d = kern.call @add(%x, %x) at [5120] : (!x, !x) -> !x
-    // expected-error @below {{scheduled form: hands on bytes [0, 2560) of the arena, but layer @layer takes bytes [7680, 10240) of the arena; one place has to be both}}
+    // expected-error @below {{scheduled form: forwards bytes [0, 2560) of the arena, but layer @layer takes bytes [7680, 10240) of the arena; one place has to be both}}
     %z:2 = nn.layers %c, %d reads %t, %b [@layer[0 to 2]] : !x, !x reads !x
     return
   }
@@ -136,7 +136,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
     %t = kern.call @add(%x, %x) at [0] : (!x, !x) -> !x
     %c = kern.call @add(%x, %x) at [2560] : (!x, !x) -> !x
     %d = kern.call @add(%x, %x) at [5120] : (!x, !x) -> !x
-    // expected-error @below {{scheduled form: hands on bytes [2560, 5120) of the arena, but layer @layer takes a value without an offset; one place has to be both}}
+    // expected-error @below {{scheduled form: forwards bytes [2560, 5120) of the arena, but layer @layer takes a value without an offset; one place has to be both}}
     %z:2 = nn.layers %c, %d reads %t, %b [@layer[0 to 2]] : !x, !x reads !x
     return
   }
@@ -159,7 +159,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
   }
   nn.layer @layer(%l: index, %x: !x, %y: !x, %t: !x, %b: !nn.batch) -> (!x, !x) attributes {mem.arguments = array<i64: 2560, 5120, 0>} {
     %0 = kern.call @add(%y, %t) at [7680] : (!x, !x) -> !x
-    // expected-error @below {{scheduled form: hands on bytes [7680, 10240) of the arena, but the next layer takes bytes [5120, 7680) of the arena; one place has to be both}}
+    // expected-error @below {{scheduled form: forwards bytes [7680, 10240) of the arena, but the next layer takes bytes [5120, 7680) of the arena; one place has to be both}}
     nn.yield %x, %0 : !x, !x
   }
   func.func @step(%x: !x, %b: !nn.batch) attributes {nn.entry = "serve"} {
@@ -186,7 +186,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
     kern.yield %s : !x
   }
   nn.layer @layer(%l: index, %x: !x, %y: !x, %t: !x, %b: !nn.batch) -> (!x, !x) attributes {mem.arguments = array<i64: 2560, 5120, 0>} {
-    // expected-error @below {{scheduled form: hands on bytes [5120, 7680) of the arena, but the next layer takes bytes [2560, 5120) of the arena; one place has to be both}}
+    // expected-error @below {{scheduled form: forwards bytes [5120, 7680) of the arena, but the next layer takes bytes [2560, 5120) of the arena; one place has to be both}}
     nn.yield %y, %x : !x, !x
   }
   func.func @step(%x: !x, %b: !nn.batch) attributes {nn.entry = "serve"} {

@@ -89,11 +89,11 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
 
 // -----
 
-// expected-error @below {{planned form: the plan leaves out 'fussion'; optional passes are fusion, launch-groups, buffer-reuse, read-ahead}}
+// expected-error @below {{planned form: the plan leaves out 'fussion'; optional passes are fusion, launch-groups, buffer-reuse, prefetch-weights}}
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
                    nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">,
                    kern.target = #kern.cpu<"x86-64-v3", cores = 1, l1 = 32768, l2 = 1048576, features = ["avx2", "fma"]>,
-                   dist.plan = #dist.plan<layout = "dp=1", expanded_from = -1, without = ["read-ahead", "fussion"]>} {
+                   dist.plan = #dist.plan<layout = "dp=1", expanded_from = -1, without = ["prefetch-weights", "fussion"]>} {
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
     return
   }

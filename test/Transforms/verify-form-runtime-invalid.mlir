@@ -10,7 +10,7 @@ func.func @f(%x: tensor<?x64xf32, #nn.rows<token>>) {
 
 func.func @f(%e: tensor<?x2xi32, #nn.rows<token>>) {
   // expected-error @below {{runtime form: an op of dialect 'moe' is left; run lower-to-rt first}}
-  %p = moe.dispatch %e : tensor<?x2xi32, #nn.rows<token>> -> !moe.plan<experts = 4, top = 2>
+  %p = moe.permutation %e : tensor<?x2xi32, #nn.rows<token>> -> !moe.permutation<experts = 4, top = 2>
   return
 }
 

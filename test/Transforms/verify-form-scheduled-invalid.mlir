@@ -82,7 +82,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
 
 // -----
 
-// The wall looks into kernels.
+// The form verifier looks into kernels.
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
                    nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">,
                    kern.target = #kern.cpu<"x86-64-v3", cores = 1, l1 = 32768, l2 = 1048576, features = ["avx2", "fma"]>,

@@ -11,12 +11,12 @@ using nlohmann::json;
 namespace {
 
 /// Decisions of one compile; a bundle's remarks are text of at most this size.
-constexpr size_t mostRemarkBytes = size_t(64) << 20;
+constexpr size_t maxRemarkBytes = size_t(64) << 20;
 
 int explain(const std::string &bundle) {
   if (Status status = checkIsBundle(bundle); !status)
     return fail(status.error().text());
-  Expected<std::string> text = readTextFile((std::filesystem::path(bundle) / "remarks.txt").string(), mostRemarkBytes);
+  Expected<std::string> text = readTextFile((std::filesystem::path(bundle) / "remarks.txt").string(), maxRemarkBytes);
   if (!text)
     return fail(text.error().text());
   std::cout << *text;

@@ -48,7 +48,7 @@ TEST(Measurement, BuffersThatAreTooSmallAreRefused) {
   ASSERT_TRUE(memory && team);
   Buffers buffers(*memory);
   const TargetInfo target;
-  const std::vector<Probe> probes = linearProbes(target, /*quick=*/true, /*mostWorkers=*/1);
+  const std::vector<Probe> probes = linearProbes(target, /*quick=*/true, /*maxWorkers=*/1);
   const Kernels none;
   const Bench bench{target, buffers, *memory};
   Measurement measurement(probes, none, bench, *team, Seconds(0));

@@ -85,7 +85,7 @@ TEST(ImportModel, DenseLayerWithGroupedQueryAttention) {
                                         "nn.gated_act",
                                         "@down[",
                                         "nn.add",
-                                        "nn.observe",
+                                        "nn.capture",
                                         "hidden layer %layer",
                                         "nn.yield"});
 }
@@ -94,11 +94,11 @@ TEST(ImportModel, StepFunction) {
   expectInOrder(import(specOf(kimi)),
                 {"func.func @step(%b: !nn.batch) attributes {nn.entry = "
                  "\"serve\"}",
-                 "nn.embed @embed", "nn.observe %x, %b embed",
+                 "nn.embed @embed", "nn.capture %x, %b embed",
                  "nn.layers %x, %b [@dense_layer[0 to 1], @moe_layer[1 to "
                  "3]]",
-                 "nn.want_rows", "nn.rms_norm", "@final_norm eps",
-                 "nn.linear %final_norm, @head :", "tensor<?x320xf32, #want>", "nn.sample", "return"});
+                 "nn.output_rows", "nn.rms_norm", "@final_norm eps",
+                 "nn.linear %final_norm, @head :", "tensor<?x320xf32, #output>", "nn.sample", "return"});
 }
 
 TEST(ImportModel, LatentAttention) {
@@ -130,13 +130,13 @@ TEST(ImportModel, RoutedLayer) {
                 {"over (layer = 1 to 3, expert = 0 to 12) : tensor<12x2x24x64xbf16>", "nn.layer @moe_layer(",
                  "@router[%layer] : tensor<?x64xf32, #tok> -> "
                  "tensor<?x12xf32, #tok>",
-                 "moe.select",
+                 "moe.routing",
                  "bias @selection_bias[%layer] layer %layer among 1 to 3 score sigmoid top 4 "
                  "groups 1 of 1 normalize scale 2.827",
                  "moe.experts",
                  "@experts_gate_up[%layer], @experts_down[%layer] experts "
                  "12 inner 24 act silu",
-                 "@shared_gate_up[", "nn.gated_act", "@shared_down[", "nn.add", "nn.add", "nn.observe"});
+                 "@shared_gate_up[", "nn.gated_act", "@shared_down[", "nn.add", "nn.add", "nn.capture"});
 }
 
 TEST(ImportModel, LayersThatAlternateShareTwoFunctions) {
@@ -161,7 +161,7 @@ TEST(ImportModel, KindsOfLayersAreFunctions) {
 }
 
 TEST(ImportModel, GroupLimitedRouting) {
-  expectInOrder(import(specOf("test/EndToEnd/oracle/deepseek_v3")), {"moe.select", "top 3 groups 2 of 4 normalize"});
+  expectInOrder(import(specOf("test/EndToEnd/oracle/deepseek_v3")), {"moe.routing", "top 3 groups 2 of 4 normalize"});
 }
 
 TEST(ImportModel, SizeDoesNotDependOnLayers) {
@@ -234,7 +234,7 @@ TEST(ImportModel, NarrowActivationsKeepRouterAndLogitsWide) {
   ImportOptions options;
   options.compute = DType::BF16;
   expectInOrder(import(specOf(kimi), options), {"latent = 16 x bf16", "@router[%layer] : tensor<?x64xbf16",
-                                                "tensor<?x12xf32, #tok>", "@head :", "tensor<?x320xf32, #want>"});
+                                                "tensor<?x12xf32, #tok>", "@head :", "tensor<?x320xf32, #output>"});
 }
 
 TEST(ImportModel, ContextWithinTheModel) {

@@ -83,7 +83,7 @@ std::string mutant(const std::string &text, uint32_t seed) {
   return out;
 }
 
-void judge(const PlanRequest &request, const std::string &text, int leastPlanned, int leastRefused) {
+void judge(const PlanRequest &request, const std::string &text, int minPlanned, int minRefused) {
   int planned = 0, refused = 0;
   for (uint32_t seed = 0; seed < 300; ++seed) {
     const std::string changed = mutant(text, seed);
@@ -105,8 +105,8 @@ void judge(const PlanRequest &request, const std::string &text, int leastPlanned
     Expected<ParallelLayout> again = parseLayout(format(plan->layout, request.phase), request.phase);
     EXPECT_TRUE(again && format(*again, request.phase) == format(plan->layout, request.phase)) << changed;
   }
-  EXPECT_GE(planned, leastPlanned);
-  EXPECT_GE(refused, leastRefused);
+  EXPECT_GE(planned, minPlanned);
+  EXPECT_GE(refused, minRefused);
 }
 
 TEST(LayoutMutants, ArePlannedOrRefused) {

@@ -29,7 +29,7 @@ using nlohmann::json;
 namespace {
 
 constexpr size_t length = 20'000;
-constexpr size_t mostText = 1500; // of a message beside the folder's path: ours, with lists of what is known
+constexpr size_t maxText = 1500; // of a message beside the folder's path: ours, with lists of what is known
 const std::string longText(length, 'Q'), longNumber = "9" + std::string(length - 1, '8');
 
 using Read = std::function<std::optional<std::string>(const std::string &text)>;
@@ -44,7 +44,7 @@ bool refused(const std::string &text, const Read &read, const std::string &what)
     return false;
   EXPECT_LE(std::count(said->begin(), said->end(), 'Q'), 200) << what << ": " << said->substr(0, 400);
   EXPECT_LE(std::count(said->begin(), said->end(), '8'), 220) << what << ": " << said->substr(0, 400);
-  EXPECT_LE(said->size(), mostText) << what << ": " << said->substr(0, 400);
+  EXPECT_LE(said->size(), maxText) << what << ": " << said->substr(0, 400);
   return true;
 }
 

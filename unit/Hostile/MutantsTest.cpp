@@ -28,7 +28,7 @@ using namespace k2c::test;
 
 namespace {
 
-constexpr double mostSeconds = 5; // a mutant takes milliseconds; sanitizers and a busy machine are forgiven
+constexpr double maxSeconds = 5; // a mutant takes milliseconds; sanitizers and a busy machine are forgiven
 
 /// What a reader said: nothing when it accepted.
 using Verdict = std::optional<std::string>;
@@ -50,9 +50,9 @@ protected:
 #endif
   }
 
-  /// Reads `rounds` mutants of which `leastRefused` are not accepted, with as many kinds of messages as `leastKinds`. A
+  /// Reads `rounds` mutants of which `minRefused` are not accepted, with as many kinds of messages as `minKinds`. A
   /// message begins with `place`.
-  void judge(int rounds, int leastRefused, size_t leastKinds, const std::string &place,
+  void judge(int rounds, int minRefused, size_t minKinds, const std::string &place,
              const std::function<Verdict(uint32_t seed)> &read) {
     int refused = 0;
     std::set<std::string> kinds;
@@ -60,7 +60,7 @@ protected:
       const auto begin = std::chrono::steady_clock::now();
       const Verdict said = read(uint32_t(seed));
       const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-      EXPECT_LT(took.count(), mostSeconds) << "mutant " << seed;
+      EXPECT_LT(took.count(), maxSeconds) << "mutant " << seed;
       if (!said)
         continue;
       ++refused;
@@ -72,8 +72,8 @@ protected:
       EXPECT_LT(said->size(), 2000u) << "mutant " << seed;
       EXPECT_NE(said->find(place), std::string::npos) << "mutant " << seed << ": " << *said;
     }
-    EXPECT_GE(refused, leastRefused);
-    EXPECT_GE(kinds.size(), leastKinds);
+    EXPECT_GE(refused, minRefused);
+    EXPECT_GE(kinds.size(), minKinds);
   }
   static void appendUtf8(const std::string &text, std::string &clean) { k2c::appendWellFormed(text, false, clean); }
 

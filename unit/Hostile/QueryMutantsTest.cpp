@@ -17,7 +17,7 @@ using nlohmann::json;
 
 namespace {
 
-constexpr double mostSeconds = 5; // of the processor; a question takes milliseconds, trials of a router the longest
+constexpr double maxSeconds = 5; // of the processor; a question takes milliseconds, trials of a router the longest
 
 struct Question {
   std::string function, quantity, inputs;
@@ -61,7 +61,7 @@ bool judge(const Question &question, const std::string &inputs) {
       document ? answerQuery(question.function, *document, options) : document.takeError();
   const double took = double(std::clock() - begin) / CLOCKS_PER_SEC;
   const std::string asked = question.function + " " + inputs.substr(0, 400);
-  EXPECT_LT(took, mostSeconds) << asked;
+  EXPECT_LT(took, maxSeconds) << asked;
   if (!answer) {
     EXPECT_EQ(answer.error().text().find('\n'), std::string::npos) << asked;
     EXPECT_NE(answer.error().where, "") << asked;

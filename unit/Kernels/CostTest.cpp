@@ -68,10 +68,10 @@ TEST(Cost, OfRowKernelsIsTheirRows) {
   a.x = {rowsOf(512), rowsOf(64)};
   a.planes = {DType::BF16, DType::BF16};
   EXPECT_EQ(count({"", a}, {3, 0, 0}).cache.value, 3 * 576 * 2);
-  WantRowsDesc w{rowsOf(64), rowsOf(64, DType::F32, RowSpace::Want)};
+  OutputRowsDesc w{rowsOf(64), rowsOf(64, DType::F32, RowSpace::Output)};
   EXPECT_EQ(count({"", w}, {2, 0, 0}).read.value, 2 * 64 * 4);
-  CombineDesc c{rowsOf(64, DType::F32, RowSpace::Slot), rowsOf(64), 8, 2, 8};
-  // slots, plan (9 offsets, two numbers a route), experts
+  UnpermuteDesc c{rowsOf(64, DType::F32, RowSpace::Slot), rowsOf(64), 8, 2, 8};
+  // slots, permutation (9 offsets, two numbers a route), experts
   EXPECT_EQ(count({"", c}, {5, 0, 0}).read.value, 5 * 2 * 64 * 4 + (9 + 5 * 4) * 4 + 5 * 2 * 4);
 }
 
@@ -127,7 +127,7 @@ void expectRule(const KernelDesc &desc, CountedRows rows) {
 TEST(CostRule, IsCountAsNumbers) {
   expectRule(linear(96, 128), CountedRows::Token);
   expectRule({"", EmbedDesc{1000, 64, DType::BF16, rowsOf(64)}}, CountedRows::Token);
-  expectRule({"", WantRowsDesc{rowsOf(64), rowsOf(64, DType::F32, RowSpace::Want)}}, CountedRows::Want);
+  expectRule({"", OutputRowsDesc{rowsOf(64), rowsOf(64, DType::F32, RowSpace::Output)}}, CountedRows::Output);
   LinearDesc experts;
   experts.x = rowsOf(64, DType::F32, RowSpace::Slot);
   experts.y = rowsOf(32, DType::F32, RowSpace::Slot);

@@ -59,12 +59,12 @@ TEST(Operands, FollowTheOrderOfTheDescription) {
   d.epilogue = test::epilogueOf(DType::F32, {LinearDesc::Bias, LinearDesc::SlotWeight, LinearDesc::Residual});
   d.grouped = true;
   d.slotsPerToken = 2;
-  EXPECT_EQ(names({"", d}), "x norm w bias slot_weights residual plan y");
+  EXPECT_EQ(names({"", d}), "x norm w bias slot_weights residual permutation y");
   GqaAttentionDesc a;
   EXPECT_EQ(names({"", a}), "q k v step o");
   a.shape.maxLogit = true;
   EXPECT_EQ(names({"", a}), "q k v step layer o");
-  SelectDesc s;
+  RoutingDesc s;
   EXPECT_EQ(names({"", s}), "logits step layer experts weights");
   s.bias = true;
   EXPECT_EQ(names({"", s}), "logits bias step layer experts weights");

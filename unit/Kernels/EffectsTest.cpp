@@ -205,8 +205,8 @@ ExpandedAttentionDesc expandedAttention() {
   return d;
 }
 
-SelectDesc selection() {
-  SelectDesc d;
+RoutingDesc selection() {
+  RoutingDesc d;
   d.logits = rowsOf(experts);
   d.experts = experts;
   d.topK = topK;
@@ -226,14 +226,14 @@ std::vector<KernelBody> bodies() {
           AbsorbedAttentionDesc{shape(), 8, 4, rowsOf(16), rowsOf(8), rowsOf(16), 4},
           expandedAttention(),
           selection(),
-          DispatchDesc{experts, topK},
-          GatherDesc{rowsOf(4), slots(4), experts, topK},
-          CombineDesc{slots(4), rowsOf(4), experts, topK, 4},
+          PermutationDesc{experts, topK},
+          PermuteDesc{rowsOf(4), slots(4), experts, topK},
+          UnpermuteDesc{slots(4), rowsOf(4), experts, topK, 4},
           addition(rowsOf(6), rowsOf(6), rowsOf(6)),
           clip(rowsOf(6), rowsOf(6), 0.5),
           gatedSilu(rowsOf(12), rowsOf(6)),
-          WantRowsDesc{rowsOf(4), rowsOf(4, DType::F32, RowSpace::Want)},
-          ObserveDesc{rowsOf(4)},
+          OutputRowsDesc{rowsOf(4), rowsOf(4, DType::F32, RowSpace::Output)},
+          CaptureDesc{rowsOf(4)},
           groupedLinear()};
 }
 
@@ -263,11 +263,11 @@ TEST(Effects, APlantedLieIsReported) {
   EXPECT_EQ(lie(all[13], "input0", Effect::none()), "input0 is read; ");
   EXPECT_EQ(lie(all[13], "y", Effect::destroys()), "y is not read; ");
   EXPECT_EQ(lie(fusedLinear(), "x", Effect::reads().byRow()), "x has rows that are no items; ");
-  for (size_t moves : {12, 16}) // of slots, and of wanted rows
+  for (size_t moves : {12, 16}) // of slots, and of output rows
     EXPECT_EQ(lie(all[moves], "x", Effect::reads().byRow()),
               "x has rows that are no items; x is not read row by row; ");
   EXPECT_EQ(lie(selection(), "step", Effect::captures({Capture::Experts})), "capture of weights is written; ");
-  EXPECT_EQ(lie(ObserveDesc{rowsOf(4)}, "step", Effect::captures({Capture::Hidden, Capture::MaxLogit})),
+  EXPECT_EQ(lie(CaptureDesc{rowsOf(4)}, "step", Effect::captures({Capture::Hidden, Capture::MaxLogit})),
             "capture of the largest logits is not written; ");
   for (FormFilter form : {FormFilter::All, FormFilter::Expanded})
     EXPECT_EQ(lie(headLinear(), "y", Effect::writes(form)),

@@ -38,14 +38,14 @@ struct World {
   void addOperand(const Operand &operand, Random &random);
   void addCaptures(const Effect &step);
   std::vector<int32_t> routes(uint64_t turn) const;
-  std::vector<int32_t> plan(uint64_t turn) const;
+  std::vector<int32_t> permutation(uint64_t turn) const;
   /// Gives row `row`, or all with -1, of region `index` other bytes that a kernel may find there.
   void change(size_t index, int64_t row);
   void run();
 
   KernelDesc desc;
   TestStep step{{Sequence{2, 3, K2RT_FORM_EXPANDED}, Sequence{0, 2, K2RT_FORM_ABSORBED}}};
-  std::vector<int32_t> tokens = {3, 1, 4, 1, 5}, want = {4, 1};
+  std::vector<int32_t> tokens = {3, 1, 4, 1, 5}, outputs = {4, 1};
   std::vector<Region> regions;    ///< arguments, then captures
   std::vector<Operand> arguments; ///< of the first regions
   char fill;                      ///< of what is not read
@@ -64,32 +64,32 @@ inline std::vector<int32_t> World::routes(uint64_t turn) const {
   return chosen;
 }
 
-inline std::vector<int32_t> World::plan(uint64_t turn) const {
+inline std::vector<int32_t> World::permutation(uint64_t turn) const {
   std::vector<int32_t> chosen = routes(turn), built(experts + 1 + 2 * chosen.size());
   void *args[] = {chosen.data(), built.data()};
-  EXPECT_TRUE(evaluate({"dispatch", DispatchDesc{experts, topK}}, args, step.step, WeightLayout::Panels));
+  EXPECT_TRUE(evaluate({"permutation", PermutationDesc{experts, topK}}, args, step.step, WeightLayout::Panels));
   return built;
 }
 
 inline void World::addOperand(const Operand &operand, Random &random) {
   using Role = Operand::Role;
   const Rows &rows = operand.rows;
-  int64_t count = rows.space == RowSpace::Want   ? int64_t(want.size())
+  int64_t count = rows.space == RowSpace::Output ? int64_t(outputs.size())
                   : rows.space == RowSpace::Slot ? step.rows() * topK
                                                  : step.rows();
-  bool isPlan = rows.width > 0 && operand.elements > 0, hasRows = rows.width > 0 && !isPlan;
+  bool isPermutation = rows.width > 0 && operand.elements > 0, hasRows = rows.width > 0 && !isPermutation;
   int64_t rowBytes = hasRows ? rows.stride * byteWidth(rows.type) : 0;
   int64_t bytes = operand.role == Role::Plane                                 ? slotRows * rowBytes
                   : operand.role == Role::Step || operand.role == Role::Layer ? 0
-                  : isPlan                                                    ? 4 * int64_t(plan(0).size())
+                  : isPermutation                                             ? 4 * int64_t(permutation(0).size())
                   : hasRows                                                   ? count * rowBytes
                   : operand.isMatrix() ? PanelLayout{operand.matrix}.bytes()
                                        : operand.elements * byteWidth(operand.type);
   Region &region = add(operand.name, operand.effect, rowBytes, bytes);
   if (operand.effect.isWritten() && !operand.effect.isRead())
     std::fill(region.bytes.begin(), region.bytes.end(), fill);
-  else if (isPlan)
-    store(region, plan(0));
+  else if (isPermutation)
+    store(region, permutation(0));
   else if (operand.type == DType::I32)
     store(region, routes(0));
   else
@@ -117,15 +117,15 @@ inline World::World(const KernelBody &body, const std::vector<Operand> &operands
   }
   addCaptures(ofStep);
   step.step.token_ids = tokens.data();
-  step.step.want = want.data();
-  step.step.want_rows = int64_t(want.size());
+  step.step.outputs = outputs.data();
+  step.step.output_rows = int64_t(outputs.size());
 }
 
 inline void World::change(size_t index, int64_t row) {
   Region &region = regions[index], other{region.name, region.effect, region.rowBytes, region.bytes};
   const Operand &operand = arguments[index];
   if (operand.rows.width > 0 && operand.elements > 0)
-    store(other, plan(1));
+    store(other, permutation(1));
   else if (operand.type == DType::I32)
     store(other, std::vector<int32_t>(region.bytes.size() / 4, -1));
   else

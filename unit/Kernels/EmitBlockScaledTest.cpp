@@ -141,10 +141,10 @@ TEST_P(EmitBlockScaled, GateAndUpHaveScalesOfTheirOwn) {
 TEST_P(EmitBlockScaled, GroupedLinearOfExperts) {
   constexpr int64_t experts = 5, topK = 2, tokens = 11, k = 200, n = 37;
   TestStep step(TestStep::plain(tokens));
-  std::vector<int32_t> chosen(tokens * topK), plan(experts + 1 + 2 * tokens * topK);
+  std::vector<int32_t> chosen(tokens * topK), permutation(experts + 1 + 2 * tokens * topK);
   for (int64_t i = 0; i < tokens * topK; ++i)
     chosen[i] = int32_t((i * 3 + i / topK) % 4); // expert 4 has no token
-  EXPECT_TRUE(evaluateWith(DispatchDesc{experts, topK}, step.step, {chosen.data(), plan.data()}));
+  EXPECT_TRUE(evaluateWith(PermutationDesc{experts, topK}, step.step, {chosen.data(), permutation.data()}));
   LinearDesc desc = linear(blocks(n, k, 128, 128, 1, experts));
   desc.x = rowsOf(k, DType::F32, RowSpace::Slot);
   desc.y = rowsOf(n, DType::F32, RowSpace::Slot);
@@ -154,7 +154,7 @@ TEST_P(EmitBlockScaled, GroupedLinearOfExperts) {
   ExpertTable table(layoutOf(desc.w, weightsOfTarget()), weights.bytes.data());
   Array x(DType::F32, Random(3).vector(tokens * topK * k)), y(DType::F32, tokens * topK * n);
   expectSameBits({"experts", desc}, step.step, {y}, [&](std::vector<Array> &r) {
-    return std::vector<void *>{x.data(), table.data(), plan.data(), r[0].data()};
+    return std::vector<void *>{x.data(), table.data(), permutation.data(), r[0].data()};
   });
 }
 

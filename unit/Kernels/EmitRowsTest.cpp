@@ -142,16 +142,16 @@ TEST_P(EmitRows, EachStepRoundsToItsType) {
                  [&](std::vector<Array> &r) { return std::vector<void *>{a.data(), b.data(), r[0].data()}; });
 }
 
-TEST_P(EmitRows, WantRowsAndObserveCopy) {
+TEST_P(EmitRows, OutputRowsAndCaptureCopy) {
   TestStep step(TestStep::plain(6));
-  std::vector<int32_t> want = {1, 5};
-  step.step.want = want.data();
-  step.step.want_rows = 2;
+  std::vector<int32_t> outputs = {1, 5};
+  step.step.outputs = outputs.data();
+  step.step.output_rows = 2;
   Array x(DType::F32, Random().vector(6 * 19));
-  WantRowsDesc wanted{rowsOf(19), rowsOf(19, DType::F32, RowSpace::Want)};
-  expectSameBits({"want", wanted}, step.step, {filled(DType::F32, 2 * 19)},
+  OutputRowsDesc wanted{rowsOf(19), rowsOf(19, DType::F32, RowSpace::Output)};
+  expectSameBits({"output", wanted}, step.step, {filled(DType::F32, 2 * 19)},
                  [&](std::vector<Array> &r) { return std::vector<void *>{x.data(), &step.step, r[0].data()}; });
-  expectSameBits({"observe", ObserveDesc{rowsOf(19)}}, step.step, {filled(DType::F32, 2 * 6 * 19)},
+  expectSameBits({"capture", CaptureDesc{rowsOf(19)}}, step.step, {filled(DType::F32, 2 * 6 * 19)},
                  [&](std::vector<Array> &r) {
                    step.step.capture_hidden = r[0].data();
                    return std::vector<void *>{x.data(), &step.step, ordinal(1)};

@@ -102,7 +102,7 @@ Expected<CompiledKernel> compileForTarget(const KernelDesc &desc, int64_t splitT
 }
 
 int64_t gridRows(const Grid &grid, const k2rt_ir_step &step) {
-  return grid.space == RowSpace::Want ? step.want_rows : step.token_rows;
+  return grid.space == RowSpace::Output ? step.output_rows : step.token_rows;
 }
 
 LaunchResult launch(const CompiledKernel &kernel, const k2rt_ir_step &step, const std::vector<void *> &args,

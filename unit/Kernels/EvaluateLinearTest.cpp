@@ -99,7 +99,7 @@ TEST(LinearEpilogue, TakesSumsBiasWeightAndResidual) {
   constexpr int64_t k = 48, inner = 20, rows = 2;
   LinearDesc d = linearOf({rows, 2 * inner, k, DType::F32, DType::F32});
   d.y = rowsOf(inner, DType::BF16);
-  std::vector<int32_t> plan{0, rows, 1, 0, 1, 0}; // one expert; slot 0 is token 1
+  std::vector<int32_t> permutation{0, rows, 1, 0, 1, 0}; // one expert; slot 0 is token 1
   d.w.parts = 2;
   d.x.space = d.y.space = RowSpace::Slot;
   d.epilogue = epilogueOf(DType::BF16, {LinearDesc::UpSum, LinearDesc::Bias, LinearDesc::UpBias, LinearDesc::SlotWeight,
@@ -114,7 +114,8 @@ TEST(LinearEpilogue, TakesSumsBiasWeightAndResidual) {
   ExpertTable experts(d.w, w.data());
   TestStep step(TestStep::plain(rows));
   ASSERT_TRUE(evaluateWith(
-      d, step.step, {x.data(), experts.data(), bias.data(), weights.data(), residual.data(), plan.data(), y.data()}));
+      d, step.step,
+      {x.data(), experts.data(), bias.data(), weights.data(), residual.data(), permutation.data(), y.data()}));
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t n = 0; n < inner; ++n) {
       float gate = 0, up = 0;

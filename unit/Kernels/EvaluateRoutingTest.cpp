@@ -18,8 +18,8 @@ struct Routes {
 };
 
 /// Runs a selection over rows of logits; `prepare` may set forced routes or captures.
-Routes select(
-    SelectDesc d, const std::vector<float> &logits, std::vector<float> bias = {},
+Routes route(
+    RoutingDesc d, const std::vector<float> &logits, std::vector<float> bias = {},
     const std::function<void(k2rt_ir_step &)> &prepare = [](k2rt_ir_step &) {}, int64_t layer = 0) {
   d.bias = !bias.empty();
   d.logits = rowsOf(d.experts);
@@ -35,8 +35,8 @@ Routes select(
   return routes;
 }
 
-SelectDesc sigmoid(int64_t experts, int64_t topK) {
-  SelectDesc d;
+RoutingDesc sigmoid(int64_t experts, int64_t topK) {
+  RoutingDesc d;
   d.experts = experts;
   d.topK = topK;
   return d;
@@ -44,118 +44,118 @@ SelectDesc sigmoid(int64_t experts, int64_t topK) {
 
 using Experts = std::vector<int32_t>;
 
-TEST(Select, WeightsAreNormalisedUnbiasedScoresByFallingWeight) {
-  SelectDesc d = sigmoid(4, 2);
+TEST(Routing, WeightsAreNormalisedUnbiasedScoresByFallingWeight) {
+  RoutingDesc d = sigmoid(4, 2);
   d.scale = 2.5;
-  Routes r = select(d, {0, 2, -1, 1}, {5, 0, 0, 0.5f}); // choices 5.5, 0.88, 0.27, 1.23
-  EXPECT_EQ(r.experts, (Experts{3, 0}));                // 0 is chosen by its bias, 3 weighs more
+  Routes r = route(d, {0, 2, -1, 1}, {5, 0, 0, 0.5f}); // choices 5.5, 0.88, 0.27, 1.23
+  EXPECT_EQ(r.experts, (Experts{3, 0}));               // 0 is chosen by its bias, 3 weighs more
   float s0 = k2rt_sigmoidf(0), s3 = k2rt_sigmoidf(1), divisor = (s0 + s3) + 1e-20f;
   EXPECT_EQ(r.weights, (std::vector<float>{s3 / divisor * 2.5f, s0 / divisor * 2.5f}));
 }
 
-TEST(Select, WithoutNormalisationTheScoreIsTheWeight) {
-  SelectDesc d = sigmoid(3, 1);
+TEST(Routing, WithoutNormalisationTheScoreIsTheWeight) {
+  RoutingDesc d = sigmoid(3, 1);
   d.normalize = false;
   d.scale = 2;
-  EXPECT_EQ(select(d, {-1, 0, -3}).weights[0], 1.0f);
+  EXPECT_EQ(route(d, {-1, 0, -3}).weights[0], 1.0f);
 }
 
-TEST(Select, NegativeBiasesAndAllNegativeChoicesStillChooseDistinctExperts) {
-  Routes r = select(sigmoid(5, 3), {-20, -21, -22, -23, -24}, {-3, -2, -1, -4, -5});
+TEST(Routing, NegativeBiasesAndAllNegativeChoicesStillChooseDistinctExperts) {
+  Routes r = route(sigmoid(5, 3), {-20, -21, -22, -23, -24}, {-3, -2, -1, -4, -5});
   EXPECT_EQ(r.experts, (Experts{0, 1, 2})); // chosen as 2, 1, 0; ordered by weight
   EXPECT_NEAR(r.weights[0] + r.weights[1] + r.weights[2], 1, 1e-6);
 }
 
-TEST(Select, TinyScoresSurviveALargeBias) {
+TEST(Routing, TinyScoresSurviveALargeBias) {
   // sigmoid(-18.42) = 1e-8: lost in 12 + 1e-8, whole in the weight.
-  Routes r = select(sigmoid(4, 2), {-18.420681f, -17.7f, 3, 4}, {12, 12, 0, 0});
+  Routes r = route(sigmoid(4, 2), {-18.420681f, -17.7f, 3, 4}, {12, 12, 0, 0});
   EXPECT_EQ(r.experts, (Experts{1, 0}));
   double a = 1 / (1 + std::exp(18.420681)), b = 1 / (1 + std::exp(17.7));
   EXPECT_NEAR(r.weights[0], b / (a + b), 1e-6);
   EXPECT_NEAR(r.weights[1], a / (a + b), 1e-6);
 }
 
-TEST(Select, TiesGoToTheLowerIndex) {
-  EXPECT_EQ(select(sigmoid(6, 3), {1, 2, 2, 2, 2, 0}).experts, (Experts{1, 2, 3}));
+TEST(Routing, TiesGoToTheLowerIndex) {
+  EXPECT_EQ(route(sigmoid(6, 3), {1, 2, 2, 2, 2, 0}).experts, (Experts{1, 2, 3}));
 }
 
-TEST(Select, NaNComesLast) {
-  SelectDesc d = sigmoid(4, 3);
+TEST(Routing, NaNComesLast) {
+  RoutingDesc d = sigmoid(4, 3);
   d.normalize = false; // a NaN in the sum would make every weight NaN
-  EXPECT_EQ(select(d, {nan, -5, nan, -6}).experts, (Experts{1, 3, 0}));
-  EXPECT_EQ(select(sigmoid(4, 2), {nan, -5, nan, -6}).experts, (Experts{1, 3}));
-  EXPECT_EQ(select(sigmoid(3, 2), {nan, nan, nan}).experts, (Experts{0, 1}));
+  EXPECT_EQ(route(d, {nan, -5, nan, -6}).experts, (Experts{1, 3, 0}));
+  EXPECT_EQ(route(sigmoid(4, 2), {nan, -5, nan, -6}).experts, (Experts{1, 3}));
+  EXPECT_EQ(route(sigmoid(3, 2), {nan, nan, nan}).experts, (Experts{0, 1}));
 }
 
-TEST(Select, GroupsCountTheirTwoBestChoices) {
-  SelectDesc d = sigmoid(8, 2);
+TEST(Routing, GroupsCountTheirTwoBestChoices) {
+  RoutingDesc d = sigmoid(8, 2);
   d.groups = 4;
   d.topkGroups = 2;
   d.normalize = false;
   // Group 0 has the best expert but a poor second; groups 1 and 3 win with two good ones.
-  EXPECT_EQ(select(d, {4, -9, 1, 1, -9, -9, 2, 0}).experts, (Experts{6, 2}));
+  EXPECT_EQ(route(d, {4, -9, 1, 1, -9, -9, 2, 0}).experts, (Experts{6, 2}));
   d.topkGroups = 4;
-  EXPECT_EQ(select(d, {4, -9, 1, 1, -9, -9, 2, 0}).experts, (Experts{0, 6}));
+  EXPECT_EQ(route(d, {4, -9, 1, 1, -9, -9, 2, 0}).experts, (Experts{0, 6}));
 }
 
-TEST(Select, TiedGroupsGoToTheLowerIndexAndMaskedGroupsStayOut) {
-  SelectDesc d = sigmoid(6, 2);
+TEST(Routing, TiedGroupsGoToTheLowerIndexAndMaskedGroupsStayOut) {
+  RoutingDesc d = sigmoid(6, 2);
   d.groups = 3;
   d.topkGroups = 1;
-  EXPECT_EQ(select(d, {-30, -30, 1, 1, 1, 1}).experts, (Experts{2, 3}));
+  EXPECT_EQ(route(d, {-30, -30, 1, 1, 1, 1}).experts, (Experts{2, 3}));
   // All experts of the allowed group are worse than masked ones: still only allowed ones.
-  EXPECT_EQ(select(d, {0, 0, 5, -9, -9, -9}, {-8, -8, 0, -1, -9, -9}).experts, (Experts{2, 3}));
+  EXPECT_EQ(route(d, {0, 0, 5, -9, -9, -9}, {-8, -8, 0, -1, -9, -9}).experts, (Experts{2, 3}));
 }
 
-TEST(Select, SoftmaxIsOverAllExperts) {
-  SelectDesc d = sigmoid(4, 2);
+TEST(Routing, SoftmaxIsOverAllExperts) {
+  RoutingDesc d = sigmoid(4, 2);
   d.scoring = Scoring::Softmax;
   d.normalize = false;
-  Routes r = select(d, {1, 3, 2, 0});
+  Routes r = route(d, {1, 3, 2, 0});
   EXPECT_EQ(r.experts, (Experts{1, 2}));
   double sum = std::exp(-2.0) + 1 + std::exp(-1.0) + std::exp(-3.0);
   EXPECT_NEAR(r.weights[0], 1 / sum, 1e-6);
   EXPECT_NEAR(r.weights[1], std::exp(-1.0) / sum, 1e-6);
 }
 
-TEST(Select, GroupsCanCountTheirBestChoiceAlone) {
-  SelectDesc d = sigmoid(6, 2);
+TEST(Routing, GroupsCanCountTheirBestChoiceAlone) {
+  RoutingDesc d = sigmoid(6, 2);
   d.scoring = Scoring::Softmax;
   d.groupBest = 1;
   d.groups = 3;
   d.topkGroups = 1;
-  EXPECT_EQ(select(d, {2.6f, 2.6f, 3, -9, 1, 1}).experts, (Experts{2, 3})); // two good ones count no more than one
+  EXPECT_EQ(route(d, {2.6f, 2.6f, 3, -9, 1, 1}).experts, (Experts{2, 3})); // two good ones count no more than one
 }
 
-TEST(Select, TheNormaliserIsKeptAwayFromZero) {
-  Routes r = select(sigmoid(3, 1), {-46.051702f, -60, -60}); // sigmoid = 1e-20
+TEST(Routing, TheNormaliserIsKeptAwayFromZero) {
+  Routes r = route(sigmoid(3, 1), {-46.051702f, -60, -60}); // sigmoid = 1e-20
   EXPECT_NEAR(r.weights[0], 0.5f, 1e-5);
 }
 
-TEST(Select, ForcingTheChosenExpertsChangesNoBit) {
-  SelectDesc d = sigmoid(16, 4);
+TEST(Routing, ForcingTheChosenExpertsChangesNoBit) {
+  RoutingDesc d = sigmoid(16, 4);
   d.scale = 2.827;
   Random random(2);
   std::vector<float> logits = random.vector(3 * 16), bias = random.vector(16);
-  Routes free = select(d, logits, bias);
+  Routes free = route(d, logits, bias);
   std::vector<int32_t> forced(2 * 3 * 4, -1); // layer 1 of two
   for (int i = 0; i < 12; ++i)
     forced[12 + i] = free.experts[i / 4 * 4 + (3 - i % 4)]; // any order
-  Routes again = select(d, logits, bias, [&](k2rt_ir_step &s) { s.forced_experts = forced.data(); }, 1);
+  Routes again = route(d, logits, bias, [&](k2rt_ir_step &s) { s.forced_experts = forced.data(); }, 1);
   EXPECT_EQ(again.experts, free.experts);
   EXPECT_EQ(again.weights, free.weights);
-  Routes other = select(d, logits, bias, [&](k2rt_ir_step &s) { s.forced_experts = forced.data(); }, 0);
+  Routes other = route(d, logits, bias, [&](k2rt_ir_step &s) { s.forced_experts = forced.data(); }, 0);
   EXPECT_EQ(other.experts, free.experts); // -1: not forced
 }
 
-TEST(Select, ForcedWeightsAreUsedAsTheyAre) {
+TEST(Routing, ForcedWeightsAreUsedAsTheyAre) {
   std::vector<int32_t> experts{3, 1, -1};
   std::vector<float> weights{nan, 0.75f, nan};
-  SelectDesc d = sigmoid(4, 3);
+  RoutingDesc d = sigmoid(4, 3);
   d.scale = 2;
   std::vector<int32_t> capturedExperts(3);
   std::vector<float> capturedWeights(3);
-  Routes r = select(d, {1, 0, 9, 1}, {}, [&](k2rt_ir_step &s) {
+  Routes r = route(d, {1, 0, 9, 1}, {}, [&](k2rt_ir_step &s) {
     s.forced_experts = experts.data();
     s.forced_weights = weights.data();
     s.capture_experts = capturedExperts.data();
@@ -168,8 +168,8 @@ TEST(Select, ForcedWeightsAreUsedAsTheyAre) {
   EXPECT_EQ(capturedWeights, r.weights);
 }
 
-TEST(Select, RefusesAForcedExpertThatDoesNotExist) {
-  SelectDesc d = sigmoid(4, 1);
+TEST(Routing, RefusesAForcedExpertThatDoesNotExist) {
+  RoutingDesc d = sigmoid(4, 1);
   d.logits = rowsOf(4);
   TestStep step(TestStep::plain(1));
   std::vector<int32_t> forced{4}, experts(1);

@@ -181,29 +181,29 @@ TEST(RmsNorm, OverSlotsIsRefused) {
   EXPECT_EQ(status.error().text(), "kernel: a norm over slots has no row count");
 }
 
-TEST(WantRows, CopiesTheWantedRows) {
+TEST(OutputRows, CopiesTheOutputRows) {
   Random random(7);
   Array x(DType::F32, random.vector(4 * 3)), y(DType::F32, 2 * 3);
   TestStep step(TestStep::plain(4));
-  std::vector<int32_t> want{1, 3};
-  step.step.want = want.data();
-  step.step.want_rows = 2;
-  WantRowsDesc d{rowsOf(3), rowsOf(3, DType::F32, RowSpace::Want)};
+  std::vector<int32_t> outputs{1, 3};
+  step.step.outputs = outputs.data();
+  step.step.output_rows = 2;
+  OutputRowsDesc d{rowsOf(3), rowsOf(3, DType::F32, RowSpace::Output)};
   ASSERT_TRUE(evaluateWith(d, step.step, {x.data(), &step.step, y.data()}));
   for (int64_t i = 0; i < 6; ++i)
-    EXPECT_EQ(y[i], x[want[i / 3] * 3 + i % 3]);
-  want[1] = 4;
+    EXPECT_EQ(y[i], x[outputs[i / 3] * 3 + i % 3]);
+  outputs[1] = 4;
   EXPECT_FALSE(evaluateWith(d, step.step, {x.data(), &step.step, y.data()}));
 }
 
-TEST(Observe, CopiesRowsOfItsLayerWhenAsked) {
+TEST(Capture, CopiesRowsOfItsLayerWhenAsked) {
   Random random(8);
   Array x(DType::BF16, random.vector(2 * 3));
   TestStep step(TestStep::plain(2));
   std::vector<float> hidden(3 * 2 * 3);
-  ASSERT_TRUE(evaluateWith(ObserveDesc{rowsOf(3, DType::BF16)}, step.step, {x.data(), &step.step, ordinal(2)}));
+  ASSERT_TRUE(evaluateWith(CaptureDesc{rowsOf(3, DType::BF16)}, step.step, {x.data(), &step.step, ordinal(2)}));
   step.step.capture_hidden = hidden.data();
-  ASSERT_TRUE(evaluateWith(ObserveDesc{rowsOf(3, DType::BF16)}, step.step, {x.data(), &step.step, ordinal(2)}));
+  ASSERT_TRUE(evaluateWith(CaptureDesc{rowsOf(3, DType::BF16)}, step.step, {x.data(), &step.step, ordinal(2)}));
   for (int64_t i = 0; i < 6; ++i) {
     EXPECT_EQ(hidden[2 * 6 + i], x[i]);
     EXPECT_EQ(hidden[i], 0.0f);

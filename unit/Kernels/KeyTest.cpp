@@ -32,17 +32,17 @@ auto members(AbsorbedAttentionDesc &k) { auto &[a, b, c, d, e, f, g, h] = k; ret
 auto members(ExpandedAttentionDesc &k) {
   auto &[a, b, c, d, e, f, g, h, i, j] = k; return std::tie(a, b, c, d, e, f, g, h, i, j);
 }
-auto members(SelectDesc &k) {
+auto members(RoutingDesc &k) {
   auto &[a, b, c, d, e, f, g, h, i, j] = k; return std::tie(a, b, c, d, e, f, g, h, i, j);
 }
-auto members(DispatchDesc &k) { auto &[a, b] = k; return std::tie(a, b); }
-auto members(GatherDesc &k) { auto &[a, b, c, d] = k; return std::tie(a, b, c, d); }
-auto members(CombineDesc &k) { auto &[a, b, c, d, e] = k; return std::tie(a, b, c, d, e); }
+auto members(PermutationDesc &k) { auto &[a, b] = k; return std::tie(a, b); }
+auto members(PermuteDesc &k) { auto &[a, b, c, d] = k; return std::tie(a, b, c, d); }
+auto members(UnpermuteDesc &k) { auto &[a, b, c, d, e] = k; return std::tie(a, b, c, d, e); }
 auto members(Elementwise &e) { auto &[a] = e; return std::tie(a); }
 auto members(ElementStep &s) { auto &[a, b, c] = s; return std::tie(a, b, c[0], c[1]); }
 auto members(RowwiseDesc &k) { auto &[a, b, c, d] = k; return std::tie(a, b, c, d); }
-auto members(WantRowsDesc &k) { auto &[a, b] = k; return std::tie(a, b); }
-auto members(ObserveDesc &k) { auto &[a] = k; return std::tie(a); }
+auto members(OutputRowsDesc &k) { auto &[a, b] = k; return std::tie(a, b); }
+auto members(CaptureDesc &k) { auto &[a] = k; return std::tie(a); }
 // clang-format on
 
 void change(bool &value) { value = !value; }

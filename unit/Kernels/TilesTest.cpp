@@ -25,12 +25,12 @@ KernelDesc linear(DType act, DType weight, bool grouped = false) {
 TEST(Tiles, LinearsTakeTheKnownTiles) {
   for (DType weight : {DType::F32, DType::BF16}) {
     TileConfig wide = chooseTile(linear(DType::F32, weight), zen4);
-    EXPECT_EQ(wide.vocabulary, Vocabulary::Avx512);
+    EXPECT_EQ(wide.instructionSet, InstructionSet::Avx512);
     EXPECT_EQ(wide.lanes, 16);
     EXPECT_EQ(wide.mr, 14);
     EXPECT_EQ(wide.nrVectors, 2);
     TileConfig narrow = chooseTile(linear(DType::F32, weight), haswell);
-    EXPECT_EQ(narrow.vocabulary, Vocabulary::Generic);
+    EXPECT_EQ(narrow.instructionSet, InstructionSet::Generic);
     EXPECT_EQ(narrow.lanes, 8);
     EXPECT_EQ(narrow.mr, 3);
     EXPECT_EQ(narrow.nrVectors, 4);
@@ -64,16 +64,17 @@ TEST(Tiles, RegistersAndInstructionsBoundThem) {
   TargetInfo skylake = zen4;
   skylake.hasAvx512Bf16 = false;
   KernelDesc pairs = linear(DType::BF16, DType::BF16);
-  EXPECT_EQ(chooseTile(pairs, zen4).vocabulary, Vocabulary::Avx512);
-  EXPECT_EQ(chooseTile(pairs, skylake).vocabulary, Vocabulary::Generic);
+  EXPECT_EQ(chooseTile(pairs, zen4).instructionSet, InstructionSet::Avx512);
+  EXPECT_EQ(chooseTile(pairs, skylake).instructionSet, InstructionSet::Generic);
   ExpandedAttentionDesc expanded;
   expanded.shape.heads = 1;
   expanded.shape.cache = DType::BF16;
   for (auto [query, matrix] : {std::pair{DType::F32, DType::BF16}, {DType::BF16, DType::F32}}) {
     expanded.q.type = query;
     expanded.uk.type = expanded.uv.type = matrix;
-    EXPECT_EQ(chooseTile({"", expanded}, zen4).vocabulary, Vocabulary::Avx512);
-    EXPECT_EQ(chooseTile({"", expanded}, skylake).vocabulary, Vocabulary::Generic) << "of queries or of matrices";
+    EXPECT_EQ(chooseTile({"", expanded}, zen4).instructionSet, InstructionSet::Avx512);
+    EXPECT_EQ(chooseTile({"", expanded}, skylake).instructionSet, InstructionSet::Generic)
+        << "of queries or of matrices";
   }
   TargetInfo old = haswell;
   old.hasFma = false;
@@ -196,16 +197,16 @@ TEST(Shares, RunsOfSlotsThatAreReadAlike) {
 }
 
 TEST(Grids, DispatchIsOneItemAndRowKernelsOneARow) {
-  EXPECT_EQ(itemCount(gridOf({"", DispatchDesc{8, 2}}, chooseTile({"", DispatchDesc{8, 2}}, zen4)), 9), 1);
-  CombineDesc c;
+  EXPECT_EQ(itemCount(gridOf({"", PermutationDesc{8, 2}}, chooseTile({"", PermutationDesc{8, 2}}, zen4)), 9), 1);
+  UnpermuteDesc c;
   EXPECT_EQ(itemCount(gridOf({"", c}, chooseTile({"", c}, zen4)), 9), 9);
   RowwiseDesc a;
   a.y.space = RowSpace::Slot;
   a.slotsPerToken = 8;
   EXPECT_EQ(gridOf({"", a}, chooseTile({"", a}, zen4)).slotsPerToken, 8);
-  WantRowsDesc w;
-  w.y.space = RowSpace::Want;
-  EXPECT_EQ(gridOf({"", w}, chooseTile({"", w}, zen4)).space, RowSpace::Want);
+  OutputRowsDesc w;
+  w.y.space = RowSpace::Output;
+  EXPECT_EQ(gridOf({"", w}, chooseTile({"", w}, zen4)).space, RowSpace::Output);
 }
 
 } // namespace

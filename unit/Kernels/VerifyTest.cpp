@@ -64,16 +64,16 @@ TEST(Verify, GatedGroupedAndWeightedLinears) {
   EXPECT_EQ(failure(d), "");
 }
 
-SelectDesc eightOfSixteen() {
-  SelectDesc d;
+RoutingDesc eightOfSixteen() {
+  RoutingDesc d;
   d.logits = rowsOf(16);
   d.experts = 16;
   d.topK = 8;
   return d;
 }
 
-TEST(Verify, SelectKeepsEnoughExperts) {
-  SelectDesc d = eightOfSixteen();
+TEST(Verify, RoutingKeepsEnoughExperts) {
+  RoutingDesc d = eightOfSixteen();
   d.groups = 4;
   d.topkGroups = 2;
   EXPECT_EQ(failure(d), "");
@@ -83,8 +83,8 @@ TEST(Verify, SelectKeepsEnoughExperts) {
   EXPECT_EQ(failure(d), "k: groups is 3, no divisor of experts, 16");
 }
 
-TEST(Verify, SelectCountsOneOrTwoChoicesOfAGroup) {
-  SelectDesc d = eightOfSixteen();
+TEST(Verify, RoutingCountsOneOrTwoChoicesOfAGroup) {
+  RoutingDesc d = eightOfSixteen();
   d.groupBest = 0;
   EXPECT_EQ(failure(d), "k: counted choices of a group is 0, below 1");
   d.groupBest = 3;
@@ -224,16 +224,16 @@ TEST(Verify, AMatrixHasGateAndUpOrNeither) {
 }
 
 TEST(Verify, ACombineKeepsItsType) {
-  CombineDesc d{rowsOf(8, RowSpace::Slot), rowsOf(8), 12, 2, 4};
+  UnpermuteDesc d{rowsOf(8, RowSpace::Slot), rowsOf(8), 12, 2, 4};
   d.y.type = DType::BF16;
-  EXPECT_EQ(failure(d), "k: a combine keeps its type");
+  EXPECT_EQ(failure(d), "k: an unpermute keeps its type");
 }
 
 TEST(Verify, CombineLeavesDivideTheExperts) {
-  CombineDesc d{rowsOf(8, RowSpace::Slot), rowsOf(8), 12, 2, 8};
+  UnpermuteDesc d{rowsOf(8, RowSpace::Slot), rowsOf(8), 12, 2, 8};
   EXPECT_EQ(failure(d), "k: leaves is 8, no divisor of experts, 12");
   d.leaves = 6;
-  EXPECT_EQ(failure(d), "k: the leaves of a combine are a power of two");
+  EXPECT_EQ(failure(d), "k: the leaves of an unpermute are a power of two");
   d.leaves = combineLeaves(12);
   EXPECT_EQ(failure(d), "");
 }

@@ -9,21 +9,21 @@ namespace {
 
 constexpr const char *twoEntries = R"(
 !x = tensor<?x8xf32, #nn.rows<token>>
-!v = tensor<?x8xf32, #nn.rows<want>>
-!l = tensor<?x16xf32, #nn.rows<want>>
+!v = tensor<?x8xf32, #nn.rows<output>>
+!l = tensor<?x16xf32, #nn.rows<output>>
 module attributes {nn.limits = #nn.limits<token = 4, seq = 2, context = 64>} {
   nn.weights @embed "embed" : tensor<16x8xf32>
   nn.weights @head "head" : tensor<16x8xf32>
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
     %x = nn.embed @embed, %b : !x
-    %v = nn.want_rows %x, %b : !x -> !v
+    %v = nn.output_rows %x, %b : !x -> !v
     %l = nn.linear %v, @head : !v -> !l
     nn.sample %l, %b : !l
     return
   }
   func.func @encode(%b: !nn.batch) attributes {nn.entry = "encode"} {
     %x = nn.embed @embed, %b : !x
-    nn.observe %x, %b embed : !x
+    nn.capture %x, %b embed : !x
     return
   }
 }

@@ -46,7 +46,7 @@ module attributes {nn.limits = #nn.limits<token = 4, seq = 2, context = 64>} {
     %l = nn.linear %z#1, @last : !y -> !x
     %s = nn.add %z#0, %l : !x
     %r = nn.add %s, %t : !x
-    nn.observe %r, %b embed : !x
+    nn.capture %r, %b embed : !x
     return
   }
 }

@@ -103,21 +103,21 @@ struct TestProgram : testing::Test {
   /// Runs an entry over the tokens 3, 5 and 7, of which the last has logits.
   int32_t run(const std::string &entry) {
     std::vector<int32_t> ids = {3, 5, 7}, positions = {0, 1, 2}, rowSeq = {0, 0, 0}, begin = {0, 3}, cached = {0},
-                         want = {2}, form = {1, 1, 1};
+                         outputs = {2}, form = {1, 1, 1};
     k2rt_ir_step step = {};
     step.token_rows = 3;
-    step.want_rows = step.seq_rows = 1;
+    step.output_rows = step.seq_rows = 1;
     step.token_ids = ids.data();
     step.positions = positions.data();
     step.row_seq = rowSeq.data();
     step.row_form = form.data();
     step.seq_begin = begin.data();
     step.seq_len = cached.data();
-    step.want = want.data();
+    step.outputs = outputs.data();
     step.logits = logits.data();
     step.capture_hidden = captured.data();
     k2rt_ir_api api = {};
-    api.launch = api.launch_open = reinterpret_cast<void *>(launchAlone);
+    api.launch = api.launch_nowait = reinterpret_cast<void *>(launchAlone);
     api.barrier = api.sample = reinterpret_cast<void *>(doNothing);
     std::vector<const void *> slots;
     for (const auto &weight : weights)

@@ -28,20 +28,20 @@ CoActivation scattered(int64_t experts, int64_t topics, int64_t topK, int64_t to
   return coActivationOf(experts, choices, std::vector<double>(choices.size(), 1.0));
 }
 
-AffinityRoom room(int64_t nodes, int64_t gpus, int64_t expertsPerGpu) {
-  AffinityRoom room;
-  room.nodes = nodes;
-  room.gpus = gpus;
-  room.expertsPerGpu = expertsPerGpu;
-  return room;
+AffinityCapacity capacity(int64_t nodes, int64_t gpus, int64_t expertsPerGpu) {
+  AffinityCapacity capacity;
+  capacity.nodes = nodes;
+  capacity.gpus = gpus;
+  capacity.expertsPerGpu = expertsPerGpu;
+  return capacity;
 }
 
 /// Fewest nodes over all placements, by trying them.
-double fewestNodes(const CoActivation &co, const AffinityRoom &room) {
-  std::vector<int32_t> gpus = placeInOrder(co.experts, room);
+double fewestNodes(const CoActivation &co, const AffinityCapacity &capacity) {
+  std::vector<int32_t> gpus = placeInOrder(co.experts, capacity);
   double best = 1e9;
   do
-    best = std::min(best, nodesVisited(co, room, gpus).max);
+    best = std::min(best, nodesVisited(co, capacity, gpus).max);
   while (std::next_permutation(gpus.begin(), gpus.end()));
   return best;
 }
@@ -57,14 +57,14 @@ std::string errorOf(const std::string &inputs) {
 
 TEST(Affinity, TopicsComeTogether) {
   CoActivation co = scattered(64, 4, 6, 4000);
-  AffinityRoom at = room(4, 8, 8);
+  AffinityCapacity at = capacity(4, 8, 8);
   EXPECT_GT(nodesVisited(co, at, placeInOrder(64, at)).max, 3);
   EXPECT_EQ(nodesVisited(co, at, placeByAffinity(co, at)).max, 1);
 }
 
 TEST(Affinity, PairsAloneBringTopicsTogetherToo) {
   CoActivation co = scattered(64, 4, 6, 4000);
-  AffinityRoom at = room(4, 8, 8);
+  AffinityCapacity at = capacity(4, 8, 8);
   std::vector<int32_t> order = placeInOrder(64, at);
   double exact = nodesVisited(co, at, order).max;
   co.choices.clear();
@@ -77,7 +77,7 @@ TEST(Affinity, PairsAloneBringTopicsTogetherToo) {
 TEST(Affinity, AsGoodAsTryingAllPlacements) {
   for (int64_t tokens : {5, 9, 14}) {
     CoActivation co = scattered(8, 1, 3, tokens);
-    AffinityRoom at = room(2, 2, 4);
+    AffinityCapacity at = capacity(2, 2, 4);
     at.imbalance = 100;
     EXPECT_LE(nodesVisited(co, at, placeByAffinity(co, at)).max, 1.1 * fewestNodes(co, at)) << tokens;
   }
@@ -86,7 +86,7 @@ TEST(Affinity, AsGoodAsTryingAllPlacements) {
 TEST(Affinity, NeverMoreNodesThanInOrderWhereLoadIsFree) {
   for (int64_t experts : {6, 24, 31}) {
     CoActivation co = scattered(experts, 1, 4, 300);
-    AffinityRoom at = room(3, 6, (experts + 5) / 6);
+    AffinityCapacity at = capacity(3, 6, (experts + 5) / 6);
     at.imbalance = 100;
     EXPECT_LE(nodesVisited(co, at, placeByAffinity(co, at)).max, nodesVisited(co, at, placeInOrder(experts, at)).max);
   }
@@ -94,7 +94,7 @@ TEST(Affinity, NeverMoreNodesThanInOrderWhereLoadIsFree) {
 
 TEST(Affinity, RoomAndLoadAreKept) {
   CoActivation co = scattered(61, 1, 5, 3000);
-  AffinityRoom at = room(4, 8, 9);
+  AffinityCapacity at = capacity(4, 8, 9);
   std::vector<int32_t> gpus = placeByAffinity(co, at);
   for (int32_t gpu = 0; gpu < 8; ++gpu)
     EXPECT_LE(std::count(gpus.begin(), gpus.end(), gpu), 9);

@@ -53,7 +53,7 @@ ProgramKernel experts(int64_t count) {
 StepOptions step(int64_t sequences, int64_t tokens, int64_t context) {
   StepOptions options;
   options.shape = {sequences, tokens, context};
-  options.wanted = sequences;
+  options.outputRows = sequences;
   options.vocab = 1000;
   return options;
 }

@@ -20,7 +20,7 @@ RoutedBatch batch(int64_t alignment) {
 }
 
 /// Most padded rows over all ways in which `tokens` choose min(k, 2) of a rank's two experts, by trying them.
-int64_t mostPadded(int64_t tokens, int64_t rows, int64_t alignment) {
+int64_t maxPadded(int64_t tokens, int64_t rows, int64_t alignment) {
   int64_t most = 0;
   for (int64_t first = 0; first <= std::min(tokens, rows); ++first)
     if (int64_t second = rows - first; second <= tokens)
@@ -38,7 +38,7 @@ TEST(RoutedPeak, WorstIsEveryTokenOnOneRank) {
       RoutedRows rows = routedRows(b, Routing::Worst);
       EXPECT_EQ(rows.received.value(), 12);
       EXPECT_EQ(rows.rows.value(), 12 * std::min<int64_t>(topK, 2));
-      EXPECT_EQ(rows.padded.value(), mostPadded(12, rows.rows.value(), alignment)) << alignment << " " << topK;
+      EXPECT_EQ(rows.padded.value(), maxPadded(12, rows.rows.value(), alignment)) << alignment << " " << topK;
     }
 }
 

@@ -36,7 +36,7 @@ TEST(Bundle, OpensAndDescribesItself) {
   ASSERT_TRUE(bundle) << bundle.error().text();
   EXPECT_EQ(bundle->manifest.modelName, "fake");
   EXPECT_EQ(bundle->manifest.moeLayers, std::vector<int64_t>{1});
-  EXPECT_EQ(bundle->manifest.wantRows(), 8);
+  EXPECT_EQ(bundle->manifest.outputRows(), 8);
   EXPECT_EQ(bundle->weights.bytes(), 4096);
   EXPECT_STREQ(bundle->program.kernelName(1), "capture");
   EXPECT_EQ(bundle->program.variantName(0, 1), "many");

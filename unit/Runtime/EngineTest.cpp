@@ -40,8 +40,8 @@ public:
     const auto *ids = static_cast<const int32_t *>(step.token_ids);
     script.ids.assign(ids, ids + step.token_rows);
     EXPECT_TRUE(call("upload"));
-    samples.assign(static_cast<size_t>(step.want_rows), script.sample);
-    logits.assign(static_cast<size_t>(step.want_rows) * 97, static_cast<float>(script.sample));
+    samples.assign(static_cast<size_t>(step.output_rows), script.sample);
+    logits.assign(static_cast<size_t>(step.output_rows) * 97, static_cast<float>(script.sample));
   }
   Status run(k2rt_ir_step_fn entry) override {
     script.entry = entry;

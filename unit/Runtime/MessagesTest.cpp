@@ -12,7 +12,7 @@
 #include "k2rt/reserve.h"
 #include "program/Bundle.h"
 #include "program/CpuFeatures.h"
-#include "run/Spool.h"
+#include "run/BufferedRows.h"
 #include <csignal>
 #include <filesystem>
 #include <gtest/gtest.h>
@@ -202,22 +202,22 @@ TEST(FileMessages, OfOnesThatCannotBeMapped) {
             fake.path("weights/blob0.bin") + ": cannot map 67108864 bytes: Cannot allocate memory");
 }
 
-TEST(SpoolMessages, OfATemporaryFileThatIsRefused) {
+TEST(BufferedRowsMessages, OfATemporaryFileThatIsRefused) {
   EXPECT_EQ(saidInChild([] {
               limit(RLIMIT_NOFILE, 0);
-              return said(Spool::create());
+              return said(BufferedRows::create());
             }),
             "temporary file: cannot be created in /tmp: Too many open files");
 }
 
-TEST(SpoolMessages, OfResultsThatDoNotFit) {
+TEST(BufferedRowsMessages, OfResultsThatDoNotFit) {
   EXPECT_EQ(saidInChild([] {
               ::signal(SIGXFSZ, SIG_IGN);
               limit(RLIMIT_FSIZE, 4096);
-              Expected<Spool> spool = Spool::create();
+              Expected<BufferedRows> buffered = BufferedRows::create();
               const std::vector<float> logits(4096);
-              spool->write(0, logits.data(), int64_t(logits.size()));
-              return said(spool->status());
+              buffered->write(0, logits.data(), int64_t(logits.size()));
+              return said(buffered->status());
             }),
             "temporary file: cannot hold the results in /tmp: File too large");
 }

@@ -186,7 +186,7 @@ TEST(Region, ChunksOfAllOwnersAreAllOfIt) {
     EXPECT_TRUE(page & 1);
 }
 
-TEST(PageCensus, CountsSamplesElsewhere) {
+TEST(PageCounts, CountsSamplesElsewhere) {
   alignas(4096) static std::byte memory[64 * 4096];
   // Every second page is on node 1, every eighth is not resident.
   PageQuery query = [](size_t count, void **pages, int *nodes) {
@@ -196,7 +196,7 @@ TEST(PageCensus, CountsSamplesElsewhere) {
     }
     return 0;
   };
-  const PageCensus all = countPages(memory, sizeof memory, 4096, 0, query);
+  const PageCounts all = countPages(memory, sizeof memory, 4096, 0, query);
   EXPECT_EQ(all.asked, 64);
   EXPECT_EQ(all.told, 56);
   EXPECT_EQ(all.elsewhere, 24);
@@ -279,8 +279,8 @@ struct TwoNodes : ::testing::Test {
     container.nodes = {{0, container.processors, 0}, {1, container.processors, 1}};
   }
 
-  /// The tokens that `threads` workers generate; `census` of the start.
-  std::vector<int32_t> generate(int32_t threads, WeightCensus &census) {
+  /// The tokens that `threads` workers generate; `pageCounts` of the start.
+  std::vector<int32_t> generate(int32_t threads, WeightPageCounts &pageCounts) {
     Expected<Bundle> bundle = Bundle::open(fake.folder);
     EXPECT_TRUE(bundle) << bundle.error().text();
     CpuOptions options;
@@ -288,7 +288,7 @@ struct TwoNodes : ::testing::Test {
     options.container = container;
     Expected<CpuEngine> cpu = CpuEngine::create(*bundle, options, {});
     EXPECT_TRUE(cpu) << cpu.error().text();
-    census = cpu->device->weightCensus();
+    pageCounts = cpu->device->weightPageCounts();
     std::vector<int32_t> out;
     StepEvents events;
     events.token = [&](const Sequence &, int32_t id, bool) { return out.push_back(id), true; };
@@ -309,17 +309,17 @@ struct TwoNodes : ::testing::Test {
 } // namespace
 
 // On a machine with one node half of the weights lie "elsewhere"; with more workers than processors, too.
-TEST_F(TwoNodes, TheSameTokensAndAnHonestCensus) {
+TEST_F(TwoNodes, TheSameTokensAndAnHonestCount) {
   for (int32_t threads : {1, 2, 5}) {
     SCOPED_TRACE(threads);
-    WeightCensus census;
-    EXPECT_EQ(generate(threads, census), fakeContinuation({1, 2, 3}, 20, K2RT_FORM_ABSORBED));
-    if (census.refusal != 0)
+    WeightPageCounts pageCounts;
+    EXPECT_EQ(generate(threads, pageCounts), fakeContinuation({1, 2, 3}, 20, K2RT_FORM_ABSORBED));
+    if (pageCounts.refusal != 0)
       continue; // a system without move_pages
-    EXPECT_EQ(census.bytes, items * itemBytes);
+    EXPECT_EQ(pageCounts.bytes, items * itemBytes);
     if (readContainer().nodes.size() > 1)
       continue; // which of its nodes the pages are on is the system's business
-    EXPECT_EQ(census.elsewhere, (threads == 1 ? 0 : threads == 2 ? items / 2 : items - items * 3 / 5) * itemBytes);
+    EXPECT_EQ(pageCounts.elsewhere, (threads == 1 ? 0 : threads == 2 ? items / 2 : items - items * 3 / 5) * itemBytes);
   }
 }
 
@@ -355,9 +355,9 @@ TEST_F(TwoNodes, ARefusingSystemRunsAllTheSame) {
   if (child == 0) {
     if (!k2c::test::refuse({SYS_move_pages, SYS_mbind, SYS_get_mempolicy, SYS_sched_setaffinity}, EPERM))
       ::_exit(77);
-    WeightCensus census;
-    const bool same = generate(2, census) == fakeContinuation({1, 2, 3}, 20, K2RT_FORM_ABSORBED);
-    ::_exit(same && census.refusal == EPERM ? 0 : 1);
+    WeightPageCounts pageCounts;
+    const bool same = generate(2, pageCounts) == fakeContinuation({1, 2, 3}, 20, K2RT_FORM_ABSORBED);
+    ::_exit(same && pageCounts.refusal == EPERM ? 0 : 1);
   }
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);

@@ -71,7 +71,7 @@ TEST(Scheduler, LimitsDoNotReachTheTokens) {
   const auto expected = generate(fake, 0, 0, prompts, 20);
   fake.manifest["limits"]["step_tokens"] = 2; // fewer than the sequences at work
   fake.manifest["limits"]["max_sequences"] = 3;
-  fake.manifest["memory"]["logits"] = 97 * 4; // one wanted row a step
+  fake.manifest["memory"]["logits"] = 97 * 4; // one output row a step
   fake.write();
   EXPECT_EQ(generate(fake, 0, 0, prompts, 20), expected);
 }

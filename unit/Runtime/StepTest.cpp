@@ -17,7 +17,7 @@ namespace {
 
 /// Sequences that are read and generated in steps of few rows, or of few rows of logits.
 struct Case {
-  int64_t rows, wantRows, sequences, chunk;
+  int64_t rows, outputRows, sequences, chunk;
   bool shrinks = false; ///< steps have 48 rows until all prompts are read
 };
 
@@ -53,7 +53,7 @@ public:
   explicit Served(const Case &c) : c(c), rows(c.shrinks ? 48 : c.rows) {
     fake.manifest["limits"]["step_tokens"] = rows;
     fake.manifest["limits"]["max_sequences"] = c.sequences;
-    fake.manifest["memory"]["logits"] = c.wantRows * 97 * 4;
+    fake.manifest["memory"]["logits"] = c.outputRows * 97 * 4;
     fake.write();
     bundle.emplace(Bundle::open(fake.folder));
     cpu = std::move(*CpuEngine::create(**bundle, {}, {c.chunk, ""}));
@@ -85,9 +85,9 @@ public:
       for (size_t i = 0; i < seen.size(); ++i)
         seen[i].waits = seen[i].rows > 0 || before[i].isReading() ? 0 : before[i].waits + 1;
       expectFair(before);
-      if (c.wantRows >= c.sequences)
+      if (c.outputRows >= c.sequences)
         expectPromptsInOrder(before);
-      EXPECT_LE(logits, c.wantRows);
+      EXPECT_LE(logits, c.outputRows);
       if (c.shrinks && std::none_of(seen.begin(), seen.end(), [](const Seen &one) { return one.isReading(); }))
         capture(rows = c.rows);
     }
@@ -111,7 +111,7 @@ private:
 
   /// Generating sequences that were served longest ago have the rows; equal ones in order of admission.
   void expectFair(const std::vector<Seen> &before) {
-    const int64_t most = std::min(rows, c.wantRows), round = (c.sequences + most - 1) / most;
+    const int64_t most = std::min(rows, c.outputRows), round = (c.sequences + most - 1) / most;
     std::vector<size_t> generating;
     for (size_t i = 0; i < before.size(); ++i)
       if (!before[i].isReading() && !before[i].isDone())
@@ -150,7 +150,7 @@ private:
 
 void serve(const Case &c) {
   SCOPED_TRACE(std::to_string(c.sequences) + " sequences in steps of " + std::to_string(c.rows) + " rows, " +
-               std::to_string(c.wantRows) + " wanted, chunk " + std::to_string(c.chunk));
+               std::to_string(c.outputRows) + " output rows, chunk " + std::to_string(c.chunk));
   Served served(c);
   served.run();
 }
@@ -183,9 +183,9 @@ TEST(Step, PromptsHaveTheRowsThatAreLeft) {
       serve({rows, 48, 5, chunk});
 }
 
-TEST(Step, LogitsBoundWhatAStepWants) {
-  for (int64_t wants : {1, 2, 3})
-    serve({48, wants, 4, 48});
+TEST(Step, LogitsBoundTheOutputRows) {
+  for (int64_t outputs : {1, 2, 3})
+    serve({48, outputs, 4, 48});
 }
 
 // Where nobody samples, a step wants as many rows as there are rows of logits, else one a sequence at most: as many

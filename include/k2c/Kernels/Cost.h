@@ -18,7 +18,7 @@ namespace k2c {
 
 /// What a launch works on.
 struct Load {
-  int64_t rows = 0;   ///< token rows (those of the kernel's form), or wanted rows where the kernel's rows are Want
+  int64_t rows = 0;   ///< token rows (those of the kernel's form), or output rows where the kernel's rows are Output
   double context = 0; ///< attention: mean number of keys a row attends to, itself included
   double keys = 0;    ///< attention: cached tokens read, each once a sequence: decode of B sequences: B * context
 };
@@ -37,8 +37,8 @@ struct Cost {
 /// What a launch of `desc`, whose matrices lie in `layout`, computes and moves on `load`.
 Cost count(const KernelDesc &desc, const Load &load, WeightLayout layout = WeightLayout::Panels);
 
-/// Which rows of a step a kernel works on: all, the wanted ones, or those of one form of latent attention.
-enum class CountedRows : uint8_t { Token, Want, Expanded, Absorbed };
+/// Which rows of a step a kernel works on: all, the output rows, or those of one form of latent attention.
+enum class CountedRows : uint8_t { Token, Output, Expanded, Absorbed };
 
 /// `count` as numbers, for readers of a bundle that have no KernelDesc (manifest.json):
 ///   flops = rows * (flopsPerRow + context * flopsPerRowKey) + keys * flopsPerKey
@@ -72,13 +72,13 @@ template <class Rule, class Visit> void visitNumbers(Rule &rule, bool all, Visit
   visit("top_k", rule.topK);
 }
 
-/// "token", "want", "expanded", "absorbed".
+/// "token", "output", "expanded", "absorbed".
 const char *nameOf(CountedRows rows);
 
 /// The rule by which `count` counts `desc`: both give the same numbers for every load.
 CostRule costRule(const KernelDesc &desc, WeightLayout layout);
 
-/// Bytes of one token row (or wanted row) of a kernel that works row by row: activations, cache, rows of a table.
+/// Bytes of one token row (or output row) of a kernel that works row by row: activations, cache, rows of a table.
 Bytes bytesOfRow(const KernelDesc &desc);
 
 /// Mean number of distinct experts among `experts` that `tokens` tokens with `topK` distinct experts each visit:

@@ -15,7 +15,7 @@ namespace k2c {
 
 /// Runs `desc` on args (operands, then results: the order of `operands(desc)`) for every row of `step`. Matrices lie in
 /// `layout`. Sets DAZ and FTZ for its own duration. Errors, at desc.name: what makes a compiled kernel return a status
-/// (an id, position, expert or wanted row out of range), row spaces the kernel does not take, and what verify()
+/// (an id, position, expert or output row out of range), row spaces the kernel does not take, and what verify()
 /// refuses. Pointers are the caller's to get right.
 Status evaluate(const KernelDesc &desc, void *const *args, const k2rt_ir_step &step, WeightLayout layout);
 

@@ -33,9 +33,9 @@
 
 namespace k2c {
 
-/// The row space of dimension 0; its run-time length: Token = step.token_rows, Want = step.want_rows,
+/// The row space of dimension 0; its run-time length: Token = step.token_rows, Output = step.output_rows,
 /// Slot = token_rows * slotsPerToken.
-enum class RowSpace : uint8_t { Token, Want, Slot };
+enum class RowSpace : uint8_t { Token, Output, Slot };
 
 /// `width` elements a row, `stride` elements from row to row (stride >= width).
 struct Rows {
@@ -99,14 +99,13 @@ struct RmsNormDesc {
   int64_t width() const { return x.width / heads; }
 };
 
-/// x, [norm weight], w, [bias], [slot weights], [residual], [plan] -> y: y[r][n] = sum_k x[r][k] * W[n][k], on which
-/// `epilogue` works before it is stored: the steps of the ops that are joined, bit for bit (N2). Without steps the sum
-/// is rounded to y.type. With `normEps` > 0 the rows are RMS-normalised (and rounded to x.type) on the way in, exactly
-/// as RmsNormDesc does. An element of y is made of the sum of a column in each
-/// part of the matrix (gate and up).
-/// Grouped: rows are slots sorted by expert, matrix = expert, `plan` is DispatchDesc's result and the slot weights are
-/// SelectDesc's [token][topK], read at the route of the slot. slotsPerToken = topK. `w` is a table of an address for
-/// each expert, where its panels begin; slots of an expert whose address is null: status 2.
+/// x, [norm weight], w, [bias], [slot weights], [residual], [permutation] -> y: y[r][n] = sum_k x[r][k] * W[n][k], on
+/// which `epilogue` works before it is stored: the steps of the ops that are joined, bit for bit (N2). Without steps
+/// the sum is rounded to y.type. With `normEps` > 0 the rows are RMS-normalised (and rounded to x.type) on the way in,
+/// exactly as RmsNormDesc does. An element of y is made of the sum of a column in each part of the matrix (gate and
+/// up). Grouped: rows are slots sorted by expert, matrix = expert, `permutation` is PermutationDesc's result and the
+/// slot weights are RoutingDesc's [token][topK], read at the route of the slot. slotsPerToken = topK. `w` is a table of
+/// an address for each expert, where its panels begin; slots of an expert whose address is null: status 2.
 struct LinearDesc {
   /// What the epilogue takes, by its number there: the f32 sum (gated: of gate and of up), bias[matrix][n] of the
   /// column (gated: of gate and of up), the slot's weight (N5; grouped linears only), the residual row.
@@ -217,7 +216,7 @@ struct ExpandedAttentionDesc {
 /// the chosen; a negative entry is no expert (result -1, weight 0, last). A forced weight that is not NaN is used as it
 /// is. An entry >= experts: status 1. What results is copied to step.capture_experts and capture_weights [layer][row].
 /// The layer ordinal counts MoE layers.
-struct SelectDesc {
+struct RoutingDesc {
   Rows logits;
   static constexpr float normalizerEps = 1e-20f; ///< DeepSeek-V3's router
   int64_t experts = 0, topK = 0, groups = 1, topkGroups = 1;
@@ -227,23 +226,23 @@ struct SelectDesc {
   double scale = 1.0;
 };
 
-/// experts i32 [rows][topK] -> plan: int32 offsets[experts + 1], route of slot [rows * topK], slot of route
+/// experts i32 [rows][topK] -> permutation: int32 offsets[experts + 1], route of slot [rows * topK], slot of route
 /// [rows * topK]; route = token * topK + k. A stable counting sort of the routes by expert: expert e owns the slots
 /// [offsets[e], offsets[e + 1]). A route without expert (-1) has slot -1; slots from offsets[experts] on are undefined.
-struct DispatchDesc {
+struct PermutationDesc {
   int64_t experts = 0, topK = 0;
 };
 
-/// x, plan -> slot rows: y[slot] = x[route of slot / topK].
-struct GatherDesc {
+/// x, permutation -> slot rows: y[slot] = x[route of slot / topK].
+struct PermuteDesc {
   Rows x, y;
   int64_t experts = 0, topK = 0;
 };
 
-/// slot rows (destroyed), plan, experts [rows][topK] -> y: N5's tree with `leaves` leaves of experts / leaves ids, sums
-/// in ascending expert inside a leaf, adjacent subtrees merged (left + right), absent ones skipped; every add is
-/// rounded to y.type = x.type. A token without experts is 0.
-struct CombineDesc {
+/// slot rows (destroyed), permutation, experts [rows][topK] -> y: N5's tree with `leaves` leaves of experts / leaves
+/// ids, sums in ascending expert inside a leaf, adjacent subtrees merged (left + right), absent ones skipped; every add
+/// is rounded to y.type = x.type. A token without experts is 0.
+struct UnpermuteDesc {
   Rows x, y;
   int64_t experts = 0, topK = 0, leaves = 1;
 };
@@ -257,19 +256,19 @@ struct RowwiseDesc {
   int64_t slotsPerToken = 1;
 };
 
-/// x, step -> the rows step.want names.
-struct WantRowsDesc {
+/// x, step -> the rows step.outputs names.
+struct OutputRowsDesc {
   Rows x, y;
 };
 
 /// x, step, layer ordinal -> nothing: copies rows into step.capture_hidden[layer] as f32 when that is not null.
-struct ObserveDesc {
+struct CaptureDesc {
   Rows x;
 };
 
 using KernelBody = std::variant<EmbedDesc, RmsNormDesc, LinearDesc, HeadLinearDesc, RotaryDesc, AppendDesc,
-                                GqaAttentionDesc, AbsorbedAttentionDesc, ExpandedAttentionDesc, SelectDesc,
-                                DispatchDesc, GatherDesc, CombineDesc, RowwiseDesc, WantRowsDesc, ObserveDesc>;
+                                GqaAttentionDesc, AbsorbedAttentionDesc, ExpandedAttentionDesc, RoutingDesc,
+                                PermutationDesc, PermuteDesc, UnpermuteDesc, RowwiseDesc, OutputRowsDesc, CaptureDesc>;
 
 /// A kernel: a readable name (not part of the key) and what it computes.
 struct KernelDesc {
@@ -277,18 +276,18 @@ struct KernelDesc {
   KernelBody body;
 };
 
-/// One argument of a kernel. A plan, which is DispatchDesc's result and others' operand, is `elements` int32 and then
-/// rows.width more a row.
+/// One argument of a kernel. A permutation, which is PermutationDesc's result and others' operand, is `elements` int32
+/// and then rows.width more a row.
 struct Operand {
-  enum class Role : uint8_t { Activation, Weight, Table, Plane, Step, Plan, Layer, Result };
+  enum class Role : uint8_t { Activation, Weight, Table, Plane, Step, Permutation, Layer, Result };
   Operand(std::string name, Role role, DType type, Effect effect)
       : name(std::move(name)), role(role), effect(std::move(effect)), type(type) {}
   std::string name;
   Role role;
   Effect effect;
-  Rows rows;            ///< Activation, Result, Plan; Plane: a row is a slot
+  Rows rows;            ///< Activation, Result, Permutation; Plane: a row is a slot
   Matrix matrix;        ///< Weight that is multiplied with
-  int64_t elements = 0; ///< Plan; Table, and Weight that is no matrix: elements
+  int64_t elements = 0; ///< Permutation; Table, and Weight that is no matrix: elements
   int64_t group = 0;    ///< Plane: cache group
   DType type;
   bool isMatrix() const { return matrix.n > 0; }
@@ -319,9 +318,9 @@ int64_t leafLength(int64_t k, int64_t leaves);
 constexpr int64_t softmaxBlock = K2RT_PAGE_TOKENS;
 /// N3: C(p) = max(1024, the next power of two >= (p + 1) / 16).
 int64_t softmaxRestart(int64_t position);
-/// N3: partials of a query at `position`; at most mostPartials.
+/// N3: partials of a query at `position`; at most maxPartials.
 int64_t softmaxPartials(int64_t position);
-constexpr int64_t mostPartials = 16;
+constexpr int64_t maxPartials = 16;
 /// N5: 2^m leaves of experts / 2^m experts, m maximal, at most 7.
 int64_t combineLeaves(int64_t experts);
 

@@ -12,10 +12,11 @@
 namespace k2c {
 
 inline kern::TileAttr tileAttr(mlir::MLIRContext *context, const TileConfig &tile) {
-  auto vocabulary = tile.vocabulary == Vocabulary::Avx512 ? kern::Vocabulary::Avx512 : kern::Vocabulary::Generic;
+  auto instructionSet =
+      tile.instructionSet == InstructionSet::Avx512 ? kern::InstructionSet::Avx512 : kern::InstructionSet::Generic;
   auto weights = tile.weights == WeightLayout::Rows ? kern::WeightLayout::Rows : kern::WeightLayout::Panels;
-  return kern::TileAttr::get(context, vocabulary, tile.lanes, tile.mr, tile.nrVectors, tile.prefetch, tile.rowsPerItem,
-                             tile.headTile, tile.valueParts, tile.splitTokens, weights);
+  return kern::TileAttr::get(context, instructionSet, tile.lanes, tile.mr, tile.nrVectors, tile.prefetch,
+                             tile.rowsPerItem, tile.headTile, tile.valueParts, tile.splitTokens, weights);
 }
 
 inline WeightLayout weightLayout(kern::WeightLayout layout) {
@@ -24,7 +25,8 @@ inline WeightLayout weightLayout(kern::WeightLayout layout) {
 
 inline TileConfig tileConfig(kern::TileAttr tile) {
   TileConfig config;
-  config.vocabulary = tile.getVocabulary() == kern::Vocabulary::Avx512 ? Vocabulary::Avx512 : Vocabulary::Generic;
+  config.instructionSet =
+      tile.getInstructionSet() == kern::InstructionSet::Avx512 ? InstructionSet::Avx512 : InstructionSet::Generic;
   config.lanes = tile.getLanes();
   config.mr = tile.getMr();
   config.nrVectors = tile.getNr();

@@ -13,8 +13,8 @@
 //   gqa attention        item = kvHead * tokens + token                  all query heads of the kv head
 //   expanded attention   item = head * tokens + token
 //   absorbed attention   item = (headTileIndex * tokens + token) * valueParts + part     `headTile` heads
-//   split attention      item = (item of the above without part * 16 + partial) * valueParts + part
-//   dispatch             one item
+//   split-KV attention   item = (item of the above without part * 16 + partial) * valueParts + part
+//   permutation          one item
 //   all others           item = row
 // Panel-major grouped items and head-major attention items give every worker a fair share whatever the routing and
 // however causal masking loads the tokens, because a worker takes a contiguous range of items. What items share is
@@ -37,14 +37,14 @@
 namespace k2c {
 
 /// Which emitter writes the inner loops. Generic: the vector dialect, any target with FMA. Avx512: 512-bit intrinsics.
-enum class Vocabulary : uint8_t { Generic, Avx512 };
+enum class InstructionSet : uint8_t { Generic, Avx512 };
 
 /// What tiles depend on, of a CPU core.
 struct TargetInfo {
   int64_t lanes = 8;                           ///< f32 lanes of a vector register
   int64_t vectorRegisters = 16;                ///< that a kernel can name: 16 with AVX2, 32 with AVX-512
   bool hasFma = true;                          ///< false: no kernel is legal (numerics N1 is made of FMA chains)
-  bool hasAvx512 = false;                      ///< F, VL, BW and DQ: what the Avx512 vocabulary needs
+  bool hasAvx512 = false;                      ///< F, VL, BW and DQ: what the Avx512 instruction set needs
   bool hasAvx512Bf16 = false;                  ///< vdpbf16ps
   int64_t l1Bytes = 32 << 10;                  ///< data cache of a core
   int64_t l2Bytes = 1 << 20;                   ///< cache of a core, code and data
@@ -57,8 +57,8 @@ TargetInfo cpuTarget(const std::vector<std::string> &features, int64_t l1Bytes, 
 /// How one kernel is computed: its register tile, its grid items, what it fetches ahead. Plain data; legal only for the
 /// descriptions and targets for which isLegal says so.
 struct TileConfig {
-  Vocabulary vocabulary = Vocabulary::Generic; ///< which emitter writes it
-  int64_t lanes = 8;                           ///< f32 lanes of a vector
+  InstructionSet instructionSet = InstructionSet::Generic; ///< which emitter writes it
+  int64_t lanes = 8;                                       ///< f32 lanes of a vector
   int64_t mr = 1;          ///< rows of a register tile; attention: query rows (tokens x heads) computed together
   int64_t nrVectors = 1;   ///< vectors of columns of a register tile; nrVectors * lanes divides 32
   int64_t prefetch = 0;    ///< contraction steps (of kStep) a tile alone fetches its panel ahead; 0: no tile does
@@ -90,20 +90,20 @@ TileConfig chooseTile(const KernelDesc &desc, const TargetInfo &target);
 Grid gridOf(const KernelDesc &desc, const TileConfig &tile);
 
 /// The most tokens of a step whose attention should be split for `workers`: fewer (token, tile of heads) than workers,
-/// and sequences long enough to have `leastSplit` partials. A step has at most `tokens`, a sequence `positions`.
+/// and sequences long enough to have `minSplit` partials. A step has at most `tokens`, a sequence `positions`.
 int64_t splitTokensFor(const KernelDesc &desc, const TileConfig &tile, int64_t workers, int64_t tokens,
                        int64_t positions);
 
 /// Partials of a query from which on it is split: two of unequal length share the work less well than parts of values.
-constexpr int64_t leastSplit = 3;
+constexpr int64_t minSplit = 3;
 
-/// The buffer of a split attention, f32: of each (token, head), mostPartials rows of partialStride(value columns): o,
+/// The buffer of a split-KV attention, f32: of each (token, head), maxPartials rows of partialStride(value columns): o,
 /// m, l. 0 bytes when `tile` does not split.
 int64_t partialBytes(const KernelDesc &desc, const TileConfig &tile);
 /// f32 elements from one partial of `valueDim` value columns to the next.
 int64_t partialStride(int64_t valueDim);
 
-/// Items of the second launch of a split attention: heads of tokens.
+/// Items of the second launch of a split-KV attention: heads of tokens.
 Grid mergeGrid(const KernelDesc &desc);
 
 /// Items of a launch over `rows` rows of the grid's row space.

@@ -67,7 +67,7 @@ enum class LayerOpKind {
   LatentAppend,    ///< the latent and the rotated key go to the cache; its view
   LatentAttention, ///< queries against that view, through the weights
   GatedAct,        ///< act(gate) * up
-  Select,          ///< a router's logits to experts and their weights
+  Routing,         ///< a router's logits to experts and their weights
   Experts,         ///< the chosen experts' MLPs, summed by their weights
   Add
 };

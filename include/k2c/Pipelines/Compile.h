@@ -1,6 +1,6 @@
 //===- Compile.h - From a checkpoint to a bundle --------------------------===//
 //
-// What the tools call. No MLIR type appears here: the passes, their order and the walls between the forms are
+// What the tools call. No MLIR type appears here: the passes, their order and the verifiers between the forms are
 // Pipelines.h's, the stages of a compile are Compile.cpp's.
 //
 //===----------------------------------------------------------------------===//

@@ -29,7 +29,7 @@ struct CoActivation {
 CoActivation coActivationOf(int64_t experts, std::vector<std::vector<int32_t>> choices, std::vector<double> counts);
 
 /// Room for experts: nodes of equally many GPUs.
-struct AffinityRoom {
+struct AffinityCapacity {
   int64_t nodes = 1;
   int64_t gpus = 1;
   int64_t expertsPerGpu = 1; ///< slots; gpus * expertsPerGpu >= experts
@@ -40,13 +40,13 @@ struct AffinityRoom {
 };
 
 /// Experts in order over the GPUs, the placement without a plan. [experts] -> GPU
-std::vector<int32_t> placeInOrder(int64_t experts, const AffinityRoom &room);
+std::vector<int32_t> placeInOrder(int64_t experts, const AffinityCapacity &capacity);
 
 /// Greedy growth of nodes, then swaps of two experts while they help: first those that end an overload, then those
 /// that raise the pairs inside nodes, then (choices known) those that lower the exact mean. Deterministic; each
 /// search ends after 64 sweeps or 4e7 steps (pairs judged, choices read). Inside a node GPUs are filled by load.
 /// [experts] -> GPU
-std::vector<int32_t> placeByAffinity(const CoActivation &co, const AffinityRoom &room);
+std::vector<int32_t> placeByAffinity(const CoActivation &co, const AffinityCapacity &capacity);
 
 /// Mean number of nodes that a token visits: exact from choices (both equal). From pairs alone it is only bounded: a
 /// token with P pairs inside nodes visits at least max(k - P, k^2/(k + 2P)) and at most k - 2P/k of them.
@@ -54,10 +54,11 @@ struct NodesVisited {
   double min = 0;
   double max = 0;
 };
-NodesVisited nodesVisited(const CoActivation &co, const AffinityRoom &room, const std::vector<int32_t> &gpuOfExpert);
+NodesVisited nodesVisited(const CoActivation &co, const AffinityCapacity &capacity,
+                          const std::vector<int32_t> &gpuOfExpert);
 
 /// Tokens for the experts of each GPU.
-std::vector<double> affinityLoads(const CoActivation &co, const AffinityRoom &room,
+std::vector<double> affinityLoads(const CoActivation &co, const AffinityCapacity &capacity,
                                   const std::vector<int32_t> &gpuOfExpert);
 
 } // namespace k2c

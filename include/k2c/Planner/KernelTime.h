@@ -42,8 +42,8 @@ struct ProgramKernel {
 /// What a prediction depends on besides the kernels.
 struct StepOptions {
   StepShape shape;
-  bool expanded = false; ///< the form of latent attention that the step's rows run in
-  int64_t wanted = 1;    ///< rows whose logits are computed and sampled
+  bool expanded = false;  ///< the form of latent attention that the step's rows run in
+  int64_t outputRows = 1; ///< rows whose logits are computed and sampled
   int64_t vocab = 0;
   /// Experts of a layer that the step's tokens go to, a mean over layers, as `run routes` shows them: their rows are
   /// shared evenly. 0: all experts are as likely.

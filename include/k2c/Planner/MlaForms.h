@@ -9,7 +9,7 @@
 // Few queries on many keys want the absorbed form, many queries the expanded one. The forms cost the same at
 //   T*(S) = S d_c (d_h + d_v) / (S D + d_c (d_h + d_v)),   D = (2 d_c + d_R) - (d_h + d_R + d_v)
 // which rises with S towards d_c (d_h + d_v) / D: 170.67 tokens for DeepSeek V3 and Kimi K2, 146.3 at S = 1024. The
-// admission table (numerics N4) is fixed before S is known, so it takes the limit.
+// crossover (numerics N4) is fixed before S is known, so it takes the limit.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_PLANNER_MLAFORMS_H

@@ -26,8 +26,8 @@ struct Limits {
   int64_t maxContext = 8192;                        ///< most tokens of one sequence, prompt and generated
   std::optional<int64_t> outputRows;                ///< most rows of logits of one step; none: one a sequence
 
-  /// Rows of a step whose logits are wanted, at most.
-  int64_t wantRows() const { return outputRows.value_or(maxSequences); }
+  /// Output rows of a step, at most.
+  int64_t maxOutputRows() const { return outputRows.value_or(maxSequences); }
   /// Pages of one layer: every sequence at maxContext.
   int64_t pages() const { return maxSequences * ((maxContext + page - 1) / page); }
 };
@@ -60,7 +60,7 @@ struct MemoryCertificate {
   Bytes arena;       ///< activations at their offsets
   Bytes scratch;     ///< of all workers
   Bytes collectives; ///< receive buffers
-  Bytes logits;      ///< of the rows whose logits are wanted
+  Bytes logits;      ///< of the output rows
   Bytes reserve;     ///< what the runtime takes beside these
 
   Bytes total() const { return weights + cache + arena + scratch + collectives + logits + reserve; }

@@ -29,7 +29,7 @@ def SetNumerics : Pass<"set-numerics", "::mlir::ModuleOp"> {
 def AttachPlan : Pass<"attach-plan", "::mlir::ModuleOp"> {
   let summary = "Attach the planner's decisions to the module";
   let description = [{
-    The planner (MLIR-free) has decided the layout and the admission table of latent attention, and the user the target
+    The planner (MLIR-free) has decided the layout and the crossover of latent attention, and the user the target
     and the passes to leave out; this pass writes them as `dist.plan`, `dist.topology` and `kern.target`. Every later
     pass only reads the attributes.
 
@@ -81,19 +81,19 @@ def AbsorbMla : Pass<"absorb-mla", "::mlir::ModuleOp"> {
 }
 
 def ShardExperts : Pass<"shard-experts", "::mlir::ModuleOp"> {
-  let summary = "Turn moe.experts into dispatch, grouped linears and the combining tree";
+  let summary = "Turn moe.experts into a permutation, grouped linears and N5's tree";
   let description = [{
     Makes the data movement of experts explicit. On one rank, all this build plans for, nothing travels: a stable
     counting sort by (expert, token), rows gathered once, two grouped linears over sorted slots, and N5's tree.
 
     ```mlir
     %r = moe.experts %x, %e, %w, @gu[%l], @down[%l] experts 12 inner 96 act silu ... // before
-    %p = moe.dispatch %e ...                                                         // after, one rank
-    %s = moe.gather %x, %p ...
+    %p = moe.permutation %e ...                                                         // after, one rank
+    %s = moe.permute %x, %p ...
     %g = moe.grouped_linear %s, %p, @gu[%l] order tree<1> ...
     %a = nn.gated_act %g act silu ...
     %d = moe.grouped_linear %a, %p, @down[%l] weighted %w ... order tree<1> ...
-    %r = moe.combine %d, %p, %e order tree<4> ...
+    %r = moe.unpermute %d, %p, %e order tree<4> ...
     ```
   }];
   let dependentDialects = ["::k2c::nn::NnDialect", "::k2c::moe::MoeDialect"];
@@ -137,15 +137,15 @@ def GroupLaunches : Pass<"group-launches", "::mlir::ModuleOp"> {
   let description = [{
     Calls run one after another, each up to a barrier of all workers. Calls of which none writes what another touches
     (but row by row on the same worker) become a group with one barrier at its end: they move next to each other, by
-    levels, and all but the last are `open`. No schedule has fewer groups than the longest chain has levels.
+    levels, and all but the last are `nowait`. No schedule has fewer groups than the longest chain has levels.
 
     ```mlir
     %q = kern.call @linear(%n, %w) : (!x, tensor<64x64xf32>) -> !x                 // before
     %r = kern.call @linear(%q, %w) : (!x, tensor<64x64xf32>) -> !x
     %kv = kern.call @linear(%n, %w) : (!x, tensor<64x64xf32>) -> !x
     %late = kern.call @linear(%n, %w) : (!x, tensor<64x64xf32>) -> !x
-    %q = kern.call open @linear(%n, %w) ...                                        // after: two groups
-    %kv = kern.call open @linear(%n, %w) ...
+    %q = kern.call nowait @linear(%n, %w) ...                                        // after: two groups
+    %kv = kern.call nowait @linear(%n, %w) ...
     %late = kern.call @linear(%n, %w) ...
     %r = kern.call @linear(%q, %w) ...
     ```
@@ -156,8 +156,8 @@ def GroupLaunches : Pass<"group-launches", "::mlir::ModuleOp"> {
 def AssignMemory : Pass<"assign-memory", "::mlir::ModuleOp"> {
   let summary = "Give every buffer its offset; the peak becomes a number in the IR";
   let description = [{
-    A value's bytes are the bound of its row space times its row; its life ends at its last reader. First fit over
-    lives in program order; calls of a group live at the same time; layers lie above what is live where they are called.
+    A value's bytes are the bound of its row space times its row; it is live until its last reader. First fit over live
+    ranges in program order; those of the calls of a group overlap; layers lie above what is live where they are called.
     What a loop or a list of layers reads lives through it, what it carries has one place, and what asynchronous work
     touches lives until its wait. Behind all buffers lie the partials of each attention that is split, at `mem.partials`
     of its calls. The module's `mem.peak` is the arena of the certificate.
@@ -205,21 +205,21 @@ def CertifyMemory : Pass<"certify-memory", "::mlir::ModuleOp"> {
   let dependentDialects = ["::k2c::mem::MemDialect"];
 }
 
-def ReadAhead : Pass<"read-ahead", "::mlir::ModuleOp"> {
+def PrefetchWeights : Pass<"prefetch-weights", "::mlir::ModuleOp"> {
   let summary = "Name the weights that waiting workers fetch";
   let description = [{
     Within the runtime form. Before each launch that streams a weight, the worker's part of the weight that the next
     such launch streams becomes what it fetches while it waits for others: memory does not idle at the ends of launches,
-    and the next kernel finds its first bytes in the second cache, of which a worker fetches a quarter at most. A layer
-    takes the part that follows it from its caller. Of a group of launches only the last that streams has such a part:
-    nobody waits before. Which experts a grouped linear reads is known too late: those launches are passed over.
+    and the next kernel finds its first bytes in the second-level cache, of which a worker fetches a quarter at most. A
+    layer takes the part that follows it from its caller. Of a group of launches only the last that streams has such a
+    part: nobody waits before. Which experts a grouped linear reads is known too late: those launches are passed over.
 
     ```mlir
     rt.launch @linear_q grid(%g) args(%x, %q, %y) : !rt.ptr, !rt.ptr, !rt.ptr             // before
     %o = rt.weight @o[%l]                                                            // after
     %grid = rt.grid %t slots 1 rows_per_item 64 items 2
-    %from, %end = rt.share %o grid(%grid) items 2 bytes 2048 most 4096
-    rt.ahead %from, %end
+    %from, %end = rt.share %o grid(%grid) items 2 bytes 2048 max 4096
+    rt.prefetch %from, %end
     rt.launch @linear_q ...
     ```
   }];
@@ -229,7 +229,7 @@ def ReadAhead : Pass<"read-ahead", "::mlir::ModuleOp"> {
 def VerifyForm : Pass<"verify-form", "::mlir::ModuleOp"> {
   let summary = "Check what may no longer appear in a form";
   let description = [{
-    The wall after each form. model: nn, moe and mla on whole tensors, every order declared. planned: a plan, and
+    The verifier after each form. model: nn, moe and mla on whole tensors, every order declared. planned: a plan, and
     no latent attention without a form. distributed: no composite op. scheduled: kernels with tiles and offsets, and
     nothing outside them but layer lists, sampling and the joining of forms; in a group of calls none writes bytes that
     another touches, but row by row on the same worker, and nothing touches what asynchronous work still has. runtime:

@@ -107,40 +107,41 @@ CoActivation readChoices(QueryInputs &in) {
   return in.ok() ? coActivationOf(experts, std::move(choices), std::move(counts)) : CoActivation();
 }
 
-AffinityRoom readRoom(QueryInputs &in, const CoActivation &co) {
-  AffinityRoom room;
-  room.gpus = in.whole("num_gpus", 1, maxSlots);
-  room.nodes = in.whole("num_nodes", 1, room.gpus);
-  room.imbalance = in.number("imbalance", 1.1, 1, 1e6);
-  int64_t needed = (co.experts + room.gpus - 1) / room.gpus;
-  room.expertsPerGpu = in.whole("experts_per_gpu", needed, 1, maxExperts);
-  if (in.ok() && room.gpus % room.nodes)
-    in.fail("num_gpus", std::to_string(room.gpus) + " cannot be divided by the nodes " + std::to_string(room.nodes),
+AffinityCapacity readCapacity(QueryInputs &in, const CoActivation &co) {
+  AffinityCapacity capacity;
+  capacity.gpus = in.whole("num_gpus", 1, maxSlots);
+  capacity.nodes = in.whole("num_nodes", 1, capacity.gpus);
+  capacity.imbalance = in.number("imbalance", 1.1, 1, 1e6);
+  int64_t needed = (co.experts + capacity.gpus - 1) / capacity.gpus;
+  capacity.expertsPerGpu = in.whole("experts_per_gpu", needed, 1, maxExperts);
+  if (in.ok() && capacity.gpus % capacity.nodes)
+    in.fail("num_gpus",
+            std::to_string(capacity.gpus) + " cannot be divided by the nodes " + std::to_string(capacity.nodes),
             "give each node equally many GPUs");
-  if (in.ok() && room.expertsPerGpu < needed)
+  if (in.ok() && capacity.expertsPerGpu < needed)
     in.fail("experts_per_gpu",
-            std::to_string(room.expertsPerGpu) + " on each of " + std::to_string(room.gpus) + " GPUs cannot hold " +
-                std::to_string(co.experts) + " experts",
+            std::to_string(capacity.expertsPerGpu) + " on each of " + std::to_string(capacity.gpus) +
+                " GPUs cannot hold " + std::to_string(co.experts) + " experts",
             "give at least " + std::to_string(needed));
-  int64_t slots = room.gpus * room.expertsPerGpu;
+  int64_t slots = capacity.gpus * capacity.expertsPerGpu;
   if (in.ok() && slots > maxSlots)
     in.fail("num_gpus", "gives " + std::to_string(slots) + " slots in all, at most " + std::to_string(maxSlots));
-  int64_t visits = int64_t(co.choices.size()) * room.nodes;
+  int64_t visits = int64_t(co.choices.size()) * capacity.nodes;
   if (in.ok() && visits > maxVisits)
     in.fail("choices", "times nodes are " + std::to_string(visits) + ", at most " + std::to_string(maxVisits),
             "give each distinct choice once, with counts");
-  return room;
+  return capacity;
 }
 
 /// Loads, nodes visited and bytes between nodes. A token starts on any node alike, so (nodes - 1) / nodes of the nodes
 /// it visits are remote; pairs alone bound the nodes and give the bytes at most.
-ordered_json report(const CoActivation &co, const AffinityRoom &room, const std::vector<int32_t> &gpuOfExpert,
+ordered_json report(const CoActivation &co, const AffinityCapacity &capacity, const std::vector<int32_t> &gpuOfExpert,
                     double bytesOfVisit) {
-  NodesVisited visited = nodesVisited(co, room, gpuOfExpert);
-  std::vector<double> gpus = affinityLoads(co, room, gpuOfExpert), nodes(room.nodes, 0.0);
-  for (int64_t gpu = 0; gpu < room.gpus; ++gpu)
-    nodes[room.nodeOf(gpu)] += gpus[gpu];
-  double remote = double(room.nodes - 1) / double(room.nodes);
+  NodesVisited visited = nodesVisited(co, capacity, gpuOfExpert);
+  std::vector<double> gpus = affinityLoads(co, capacity, gpuOfExpert), nodes(capacity.nodes, 0.0);
+  for (int64_t gpu = 0; gpu < capacity.gpus; ++gpu)
+    nodes[capacity.nodeOf(gpu)] += gpus[gpu];
+  double remote = double(capacity.nodes - 1) / double(capacity.nodes);
   ordered_json result;
   if (co.choices.empty())
     result = {{"nodes_per_token_at_least", visited.min}, {"nodes_per_token_at_most", visited.max}};
@@ -164,14 +165,14 @@ QueryAnswer affinity(QueryInputs &in) {
   CoActivation co = in.has("choices") ? readChoices(in) : readPairs(in);
   double bytes = double(in.whole("hidden", 1, 1, 1 << 20)) *
                  (in.number("disp_bytes", 1, 0, 16) + in.number("comb_bytes", 2, 0, 16));
-  AffinityRoom room = readRoom(in, co);
+  AffinityCapacity capacity = readCapacity(in, co);
   if (!in.ok())
     return QueryAnswer();
-  std::vector<int32_t> placed = placeByAffinity(co, room);
+  std::vector<int32_t> placed = placeByAffinity(co, capacity);
   QueryAnswer answer;
   answer.fields = {{"gpu_of_expert", placed},
-                   {"before", report(co, room, placeInOrder(co.experts, room), bytes)},
-                   {"after", report(co, room, placed, bytes)}};
+                   {"before", report(co, capacity, placeInOrder(co.experts, capacity), bytes)},
+                   {"after", report(co, capacity, placed, bytes)}};
   return answer;
 }
 

@@ -19,7 +19,7 @@ public:
   bool addPart(mlir::Value value, int64_t part, int64_t parts, Rows &rows);
   /// As addRows for [rows][heads][dims]; `headStride` receives the elements from head to head.
   bool addHeads(mlir::Value value, Rows &rows, int64_t &headStride);
-  /// An argument passed as it is: a weight, the step, a plan.
+  /// An argument passed as it is: a weight, the step, a permutation.
   bool addArgument(mlir::Value value);
   /// Plane `plane` of a cache view, or of the pool an append writes.
   bool addPlane(mlir::Value view, unsigned plane);

@@ -105,7 +105,7 @@ MaybeDescribed describeLinear(kern::FuncOp kernel, ArrayRef<Operation *> ops) {
     ok = ok && b.addArgument(bias);
   }
   if (parts.grouped)
-    desc.slotsPerToken = parts.grouped.getPlan().getType().getTop();
+    desc.slotsPerToken = parts.grouped.getPermutation().getType().getTop();
   if (Value weights = parts.slotWeights())
     ok = ok && b.addArgument(weights);
   KnownTerms known = {{parts.sum(), ownSteps(parts, desc.epilogue, elementOf(parts.sum()))}};
@@ -119,7 +119,7 @@ MaybeDescribed describeLinear(kern::FuncOp kernel, ArrayRef<Operation *> ops) {
   for (nn::ElementwiseOp op : parts.epilogue)
     ok = ok && succeeded(appendSteps(op, desc.epilogue, known, addResidual));
   if (parts.grouped)
-    ok = ok && b.addArgument(parts.grouped.getPlan());
+    ok = ok && b.addArgument(parts.grouped.getPermutation());
   ok = ok && b.addResult(parts.result(), desc.y);
   return ok ? FailureOr<DescribedKernel>(b.finish(desc)) : FailureOr<DescribedKernel>(failure());
 }

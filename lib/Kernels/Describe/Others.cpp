@@ -8,7 +8,7 @@
 // An append of keys and values and one of latent and rotary part are the same kernel, two planes each. The layer that
 // a router reports is its ordinal among the layers with experts; that of a captured hidden state is its index plus
 // one, as row 0 of the buffer is the embedding. An op that is not listed is left to the other readers; one that is
-// listed but has a form without a kernel (a combine without a declared order) is an error at the op.
+// listed but has a form without a kernel (an unpermute without a declared order) is an error at the op.
 //
 //===----------------------------------------------------------------------===//
 #include "Builder.h"
@@ -78,8 +78,8 @@ template <class Op> Described describeAppend(DescBuilder b, Op op, Value first, 
   return finish(b, ok, desc);
 }
 
-Described describeSelect(DescBuilder b, moe::SelectOp op) {
-  SelectDesc desc;
+Described describeRouting(DescBuilder b, moe::RoutingOp op) {
+  RoutingDesc desc;
   desc.experts = typeOf(op.getScores()).getDimSize(1);
   desc.topK = op.getTop();
   desc.groups = op.getGroups();
@@ -95,40 +95,42 @@ Described describeSelect(DescBuilder b, moe::SelectOp op) {
   return finish(b, ok, desc);
 }
 
-Described describeDispatch(DescBuilder b, moe::DispatchOp op) {
-  DispatchDesc desc{static_cast<int64_t>(op.getPlan().getType().getExperts()), op.getPlan().getType().getTop()};
-  bool ok = b.addArgument(op.getExperts()) && b.addResult(op.getPlan());
+Described describePermutation(DescBuilder b, moe::PermutationOp op) {
+  PermutationDesc desc{static_cast<int64_t>(op.getPermutation().getType().getExperts()),
+                       op.getPermutation().getType().getTop()};
+  bool ok = b.addArgument(op.getExperts()) && b.addResult(op.getPermutation());
   return finish(b, ok, desc);
 }
 
-Described describeGather(DescBuilder b, moe::GatherOp op) {
-  GatherDesc desc;
-  desc.experts = op.getPlan().getType().getExperts();
-  desc.topK = op.getPlan().getType().getTop();
-  bool ok = b.addRows(op.getInput(), desc.x) && b.addArgument(op.getPlan()) && b.addResult(op.getResult(), desc.y);
+Described describePermute(DescBuilder b, moe::PermuteOp op) {
+  PermuteDesc desc;
+  desc.experts = op.getPermutation().getType().getExperts();
+  desc.topK = op.getPermutation().getType().getTop();
+  bool ok =
+      b.addRows(op.getInput(), desc.x) && b.addArgument(op.getPermutation()) && b.addResult(op.getResult(), desc.y);
   return finish(b, ok, desc);
 }
 
-Described describeCombine(DescBuilder b, moe::CombineOp op) {
+Described describeUnpermute(DescBuilder b, moe::UnpermuteOp op) {
   if (!op.getOrderAttr())
     return op.emitOpError("has no declared order");
-  CombineDesc desc;
-  desc.experts = op.getPlan().getType().getExperts();
-  desc.topK = op.getPlan().getType().getTop();
+  UnpermuteDesc desc;
+  desc.experts = op.getPermutation().getType().getExperts();
+  desc.topK = op.getPermutation().getType().getTop();
   desc.leaves = op.getOrderAttr().getLeaves();
-  bool ok = b.addRows(op.getInput(), desc.x) && b.addArgument(op.getPlan()) && b.addArgument(op.getExperts()) &&
+  bool ok = b.addRows(op.getInput(), desc.x) && b.addArgument(op.getPermutation()) && b.addArgument(op.getExperts()) &&
             b.addResult(op.getResult(), desc.y);
   return finish(b, ok, desc);
 }
 
-Described describeWantRows(DescBuilder b, nn::WantRowsOp op) {
-  WantRowsDesc desc;
+Described describeOutputRows(DescBuilder b, nn::OutputRowsOp op) {
+  OutputRowsDesc desc;
   bool ok = b.addRows(op.getInput(), desc.x) && b.addArgument(op.getBatch()) && b.addResult(op.getResult(), desc.y);
   return finish(b, ok, desc);
 }
 
-Described describeObserve(DescBuilder b, nn::ObserveOp op) {
-  ObserveDesc desc;
+Described describeCapture(DescBuilder b, nn::CaptureOp op) {
+  CaptureDesc desc;
   // Row 0 of the capture buffer is the embedding, row l + 1 what leaves layer l.
   bool ok = b.addRows(op.getInput(), desc.x) && b.addArgument(op.getBatch()) &&
             b.addLayer(op.getLayer(), op.getLayer() ? 1 : 0);
@@ -149,12 +151,12 @@ MaybeDescribed describeOther(kern::FuncOp kernel, Operation *op) {
       .Case([&](mla::AppendOp o) {
         return describeAppend(b, o, o.getLatent(), o.getRope(), o.getView().getType().getElement());
       })
-      .Case([&](moe::SelectOp o) { return describeSelect(b, o); })
-      .Case([&](moe::DispatchOp o) { return describeDispatch(b, o); })
-      .Case([&](moe::GatherOp o) { return describeGather(b, o); })
-      .Case([&](moe::CombineOp o) { return describeCombine(b, o); })
-      .Case([&](nn::WantRowsOp o) { return describeWantRows(b, o); })
-      .Case([&](nn::ObserveOp o) { return describeObserve(b, o); })
+      .Case([&](moe::RoutingOp o) { return describeRouting(b, o); })
+      .Case([&](moe::PermutationOp o) { return describePermutation(b, o); })
+      .Case([&](moe::PermuteOp o) { return describePermute(b, o); })
+      .Case([&](moe::UnpermuteOp o) { return describeUnpermute(b, o); })
+      .Case([&](nn::OutputRowsOp o) { return describeOutputRows(b, o); })
+      .Case([&](nn::CaptureOp o) { return describeCapture(b, o); })
       .Default([](Operation *) { return std::nullopt; });
 }
 

@@ -74,8 +74,8 @@ FailureOr<Rows> rowsOf(const StridedView &view) {
   case nn::RowKind::Token:
     rows.space = RowSpace::Token;
     break;
-  case nn::RowKind::Want:
-    rows.space = RowSpace::Want;
+  case nn::RowKind::Output:
+    rows.space = RowSpace::Output;
     break;
   case nn::RowKind::Slot:
     rows.space = RowSpace::Slot;

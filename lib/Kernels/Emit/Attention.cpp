@@ -69,8 +69,8 @@ void AttentionEmitter::emitRun(Run run) {
     Value start = b.mul(block, softmaxBlock);
     Value slot = slotOf(block), upcoming = slotOf(b.min(b.add(block, 1), b.sub(blocks, 1)));
     source.prepare(slot, keysFrom(start), upcoming);
-    if (layout.pairs && !layout.turnsInParts())
-      turnValues(run.part, slot, keysFrom(start));
+    if (layout.pairs && !layout.transposesInParts())
+      transposeValues(run.part, slot, keysFrom(start));
     b.loop(b.constant(0), tiles, 1, [&](Value tile) {
       Value firstRow = b.mul(tile, layout.lanes), lastRow = b.sub(b.min(b.add(firstRow, layout.lanes), rows), 1);
       auto seenFrom = [&](Value row) { return b.sub(b.add(positionOf(tokenOf(run, row)), 1), start); };
@@ -79,7 +79,7 @@ void AttentionEmitter::emitRun(Run run) {
         Block seen{slot, start, keys, b.max(b.min(seenFrom(firstRow), keys), 0)};
         restart(run, tile, start);
         scores(tile, seen);
-        weighValues(run, tile, seen, softmax(tile, seen));
+        accumulateValues(run, tile, seen, softmax(tile, seen));
       });
     });
   });
@@ -95,7 +95,7 @@ void AttentionEmitter::emitRun(Run run) {
     b.loop(b.constant(0), tiles, 1, [&](Value tile) {
       forLanes(run, tile, [&](Value lane, Value, Value head) {
         captureLargest(b, shape, layer, head,
-                       b.loadFloats(b.at(single(tile, AttentionLayout::Largest), lane, DType::F32), DType::F32, 0));
+                       b.loadFloats(b.at(rowState(tile, AttentionLayout::Largest), lane, DType::F32), DType::F32, 0));
       });
     });
 }
@@ -137,16 +137,16 @@ void AttentionEmitter::startTile(const Run &run, Value tile) {
   Value zero = b.zeros(layout.lanes);
   forColumns(run.part,
              [&](Value c) { b.storeFloats(zero, vectorAt(inTile(tile, layout.partialOffset()), c), DType::F32); });
-  storeSingle(minusInfinity(), tile, AttentionLayout::Max);
-  storeSingle(zero, tile, AttentionLayout::Sum);
-  storeSingle(minusInfinity(), tile, AttentionLayout::Largest);
+  storeRowState(minusInfinity(), tile, AttentionLayout::Max);
+  storeRowState(zero, tile, AttentionLayout::Sum);
+  storeRowState(minusInfinity(), tile, AttentionLayout::Largest);
   Pieces query;
   Values pointers;
   forLanes(run, tile, [&](Value lane, Value token, Value head) {
     Value position = positionOf(token);
-    b.store(b.truncate(position), b.at(single(tile, AttentionLayout::Position), lane, DType::I32), DType::I32);
+    b.store(b.truncate(position), b.at(rowState(tile, AttentionLayout::Position), lane, DType::I32), DType::I32);
     Value restart = b.truncate(emitRestart(b, position));
-    b.store(restart, b.at(single(tile, AttentionLayout::Restart), lane, DType::I32), DType::I32);
+    b.store(restart, b.at(rowState(tile, AttentionLayout::Restart), lane, DType::I32), DType::I32);
     query = source.query(token, head);
     for (const Piece &piece : query) {
       pointers.push_back(b.stack(layout.lanes * byteWidth(DType::I64)));
@@ -194,18 +194,19 @@ void AttentionEmitter::restart(const Run &run, Value tile, Value start) {
 }
 
 void AttentionEmitter::closePartials(const Run &run, Value tile, Value mask, Value merges) {
-  Value max = loadSingle(tile, AttentionLayout::Max), sum = loadSingle(tile, AttentionLayout::Sum);
-  Value totalMax = loadSingle(tile, AttentionLayout::TotalMax), totalSum = loadSingle(tile, AttentionLayout::TotalSum);
+  Value max = loadRowState(tile, AttentionLayout::Max), sum = loadRowState(tile, AttentionLayout::Sum);
+  Value totalMax = loadRowState(tile, AttentionLayout::TotalMax),
+        totalSum = loadRowState(tile, AttentionLayout::TotalSum);
   Value next = larger(totalMax, max);
   Value a = emitExp(b, b.fsub(totalMax, next)), weight = emitExp(b, b.fsub(max, next));
   auto join = [&](Value total, Value merged, Value partial) {
     return b.select(mask, b.select(merges, merged, partial), total);
   };
-  storeSingle(join(totalMax, next, max), tile, AttentionLayout::TotalMax);
-  storeSingle(join(totalSum, b.fma(sum, weight, b.fmul(totalSum, a)), sum), tile, AttentionLayout::TotalSum);
-  storeSingle(b.select(mask, minusInfinity(), max), tile, AttentionLayout::Max);
+  storeRowState(join(totalMax, next, max), tile, AttentionLayout::TotalMax);
+  storeRowState(join(totalSum, b.fma(sum, weight, b.fmul(totalSum, a)), sum), tile, AttentionLayout::TotalSum);
+  storeRowState(b.select(mask, minusInfinity(), max), tile, AttentionLayout::Max);
   Value zero = b.zeros(layout.lanes);
-  storeSingle(b.select(mask, zero, sum), tile, AttentionLayout::Sum);
+  storeRowState(b.select(mask, zero, sum), tile, AttentionLayout::Sum);
   forColumns(run.part, [&](Value c) {
     Value partialAt = vectorAt(inTile(tile, layout.partialOffset()), c);
     Value totalAt = vectorAt(inTile(tile, layout.totalOffset()), c);
@@ -224,7 +225,7 @@ void AttentionEmitter::finishTile(const Run &run, Value tile) {
     closePartials(run, tile, b.laneMask(layout.lanes, 0, layout.lanes), b.compare(Compare::Ge, positions, restarts));
   });
   auto either = [&](Value total, Value partial) { return b.select(several, total, partial); };
-  Value sum = either(loadSingle(tile, AttentionLayout::TotalSum), loadSingle(tile, AttentionLayout::Sum));
+  Value sum = either(loadRowState(tile, AttentionLayout::TotalSum), loadRowState(tile, AttentionLayout::Sum));
   Value offset = either(b.constant(layout.totalOffset()), b.constant(layout.partialOffset()));
   Value factor = b.fdiv(b.constantFloat(sum.getType(), 1.0f), sum);
   Value rows = rowPointers(run, tile, [&](Value token, Value head) { return source.output(token, head); });
@@ -262,8 +263,8 @@ void AttentionEmitter::storePartial(const Run &run, Value tile) {
   storeRows(run.part, inTile(tile, layout.partialOffset()), Value(), rows, DType::F32);
   b.when(b.compare(Compare::Eq, run.part.begin, 0), [&] {
     b.loop(0, layout.lanes, 1, [&](Value lane) {
-      auto copy = [&](AttentionLayout::Single which, int64_t column) {
-        Value element = b.loadFloats(b.at(single(tile, which), lane, DType::F32), DType::F32, 0);
+      auto copy = [&](AttentionLayout::RowState which, int64_t column) {
+        Value element = b.loadFloats(b.at(rowState(tile, which), lane, DType::F32), DType::F32, 0);
         b.storeFloats(element, b.at(b.loadPtr(rows, lane), column, DType::F32), DType::F32);
       };
       copy(AttentionLayout::Max, layout.valueDim);

@@ -19,8 +19,8 @@
 #define K2C_LIB_KERNELS_EMIT_ATTENTION_H
 
 #include "AttentionSplit.h"
+#include "InstructionSet.h"
 #include "Units.h"
-#include "Vocabulary.h"
 #include "k2c/Kernels/TileConfig.h"
 
 namespace k2c::emit {
@@ -66,22 +66,22 @@ struct AttentionLayout {
   bool pairs;
   int64_t vectorBytes() const { return lanes * byteWidth(DType::F32); }
   /// Of one tile: query, o, O, then single vectors.
-  enum Single : int64_t { Max, Sum, TotalMax, TotalSum, Largest, Position, Restart, Singles };
+  enum RowState : int64_t { Max, Sum, TotalMax, TotalSum, Largest, Position, Restart, rowStates };
   int64_t queryOffset() const { return 0; }
   int64_t partialOffset() const { return queryVectors * vectorBytes(); }
   int64_t totalOffset() const { return partialOffset() + valueDim * vectorBytes(); }
-  int64_t singleOffset(Single which) const { return totalOffset() + (valueDim + which) * vectorBytes(); }
-  int64_t tileBytes() const { return singleOffset(Singles); }
+  int64_t rowStateOffset(RowState which) const { return totalOffset() + (valueDim + which) * vectorBytes(); }
+  int64_t tileBytes() const { return rowStateOffset(rowStates); }
   /// Of all tiles together: the scores of a block, then its weights; pairs: its values, turned; and what comes after.
   int64_t scoresOffset() const { return tiles * tileBytes(); }
   int64_t valuesOffset() const { return scoresOffset() + softmaxBlock * vectorBytes(); }
   /// Columns that are turned at a time.
-  static constexpr int64_t turnedColumns = 128;
-  static_assert(turnedColumns % columnsTogether == 0);
-  bool turnsInParts() const { return pairs && valueDim > turnedColumns; }
+  static constexpr int64_t transposedColumns = 128;
+  static_assert(transposedColumns % columnsTogether == 0);
+  bool transposesInParts() const { return pairs && valueDim > transposedColumns; }
   /// Turned values of one pair of keys, and a line: rows of columns that are read together have sets of their own.
   int64_t pairBytes() const {
-    int64_t columns = std::min(valueDim, turnedColumns);
+    int64_t columns = std::min(valueDim, transposedColumns);
     return (columns + columnsTogether - 1) / columnsTogether * columnsTogether * unitBytes + cacheLine;
   }
   int64_t bytes() const { return valuesOffset() + (pairs ? softmaxBlock / 2 * pairBytes() : 0); }
@@ -113,8 +113,9 @@ class AttentionEmitter {
 public:
   /// `layer`: the ordinal of the capture, or null.
   AttentionEmitter(KernelBuilder &b, const AttentionShape &shape, const AttentionLayout &layout,
-                   AttentionSource &source, DType output, Vocabulary vocabulary, Value layer)
-      : b(b), shape(shape), layout(layout), source(source), output(output), vocabulary(vocabulary), layer(layer) {}
+                   AttentionSource &source, DType output, InstructionSet instructionSet, Value layer)
+      : b(b), shape(shape), layout(layout), source(source), output(output), instructionSet(instructionSet),
+        layer(layer) {}
 
   /// Heads [firstHead, firstHead + heads) of those of `tokens` that `filter` accepts: the columns of `part`, or all;
   /// one partial (of one token, of as many heads as there are lanes at most), or the whole sequences.
@@ -156,24 +157,24 @@ private:
   Value positionOf(Value token) { return b.extend(b.loadI32(b.stepField(abi::step::positions), token)); }
 
   // One block of keys (AttentionBlock.cpp).
-  void turnValues(const ValuePart &part, Value slot, Value keys);
+  void transposeValues(const ValuePart &part, Value slot, Value keys);
   void scores(Value tile, const Block &block);
   Values forKeys(Value tile, const Block &block, int64_t step, ValueRange init,
                  llvm::function_ref<Values(Value key, const Seen &seen, ValueRange state)> body);
   Value softmax(Value tile, const Block &block);
-  Value weighPair(const Seen &seen, Value values, Value weights, Value sum);
-  void weighColumns(Value tile, const Block &block, Value alpha, const Piece &values, Value first, int64_t count,
-                    Value turned);
-  void weighValues(const Run &run, Value tile, const Block &block, Value alpha);
+  Value accumulatePair(const Seen &seen, Value values, Value weights, Value sum);
+  void accumulateColumns(Value tile, const Block &block, Value alpha, const Piece &values, Value first, int64_t count,
+                         Value turned);
+  void accumulateValues(const Run &run, Value tile, const Block &block, Value alpha);
 
   Value inTile(Value tile, int64_t offset) { return b.atBytes(b.scratch(offset), b.mul(tile, layout.tileBytes())); }
   Value vectorAt(Value base, Value index) { return b.atBytes(base, b.mul(index, layout.vectorBytes())); }
   Value loadVector(Value address) { return b.loadFloats(address, DType::F32, layout.lanes); }
-  Value single(Value tile, AttentionLayout::Single which) { return inTile(tile, layout.singleOffset(which)); }
-  Value loadSingle(Value tile, AttentionLayout::Single which) { return loadVector(single(tile, which)); }
-  Value loadIntegers(Value tile, AttentionLayout::Single which) { return b.bitsOf(loadSingle(tile, which)); }
-  void storeSingle(Value value, Value tile, AttentionLayout::Single which) {
-    b.storeFloats(value, single(tile, which), DType::F32);
+  Value rowState(Value tile, AttentionLayout::RowState which) { return inTile(tile, layout.rowStateOffset(which)); }
+  Value loadRowState(Value tile, AttentionLayout::RowState which) { return loadVector(rowState(tile, which)); }
+  Value loadIntegers(Value tile, AttentionLayout::RowState which) { return b.bitsOf(loadRowState(tile, which)); }
+  void storeRowState(Value value, Value tile, AttentionLayout::RowState which) {
+    b.storeFloats(value, rowState(tile, which), DType::F32);
   }
   /// Turned values of the pair that begins with `key`.
   Value pairAt(Value key) { return b.atBytes(b.scratch(layout.valuesOffset()), b.mul(key, layout.pairBytes() / 2)); }
@@ -193,7 +194,7 @@ private:
   const AttentionLayout &layout;
   AttentionSource &source;
   DType output;
-  Vocabulary vocabulary;
+  InstructionSet instructionSet;
   Value layer;
 };
 

@@ -19,13 +19,13 @@
 namespace k2c::emit {
 
 /// Keys, or value columns, whose accumulators are in registers together.
-static int64_t accumulators(const AttentionLayout &layout, Vocabulary vocabulary) {
-  return vocabulary == Vocabulary::Avx512 || layout.lanes >= 16 ? columnsTogether : columnsTogether / 2;
+static int64_t accumulators(const AttentionLayout &layout, InstructionSet instructionSet) {
+  return instructionSet == InstructionSet::Avx512 || layout.lanes >= 16 ? columnsTogether : columnsTogether / 2;
 }
 
 /// Keys whose rows are a page apart share one cache set: no more of them together than a set has ways.
-static int64_t keysTogether(const AttentionLayout &layout, Vocabulary vocabulary, const Pieces &pieces) {
-  int64_t together = accumulators(layout, vocabulary);
+static int64_t keysTogether(const AttentionLayout &layout, InstructionSet instructionSet, const Pieces &pieces) {
+  int64_t together = accumulators(layout, instructionSet);
   for (const Piece &piece : pieces)
     if (piece.stride * byteWidth(piece.type) % 4096 == 0)
       together = std::min<int64_t>(together, 8);
@@ -35,7 +35,7 @@ static int64_t keysTogether(const AttentionLayout &layout, Vocabulary vocabulary
 /// s[t] = scale * sum_k q[k] * key_t[k]. Keys beyond `keys` up to the next group are computed and never read.
 void AttentionEmitter::scores(Value tile, const Block &block) {
   Pieces pieces = source.keys(block.slot);
-  int64_t group = keysTogether(layout, vocabulary, pieces);
+  int64_t group = keysTogether(layout, instructionSet, pieces);
   Value query = inTile(tile, layout.queryOffset()), scale = b.constantFloat(b.vec(b.f32(), layout.lanes), shape.scale);
   b.loop(b.constant(0), block.keys, group, [&](Value firstKey) {
     Values acc(group, b.zeros(layout.lanes));
@@ -58,7 +58,7 @@ void AttentionEmitter::scores(Value tile, const Block &block) {
         for (auto [t, sum] : llvm::enumerate(sums)) {
           Value address = b.at(rows, b.add(b.mul(k, step), int64_t(t) * piece.stride), piece.type);
           PanelFactor key = loadFactor(b, address, piece.type, lanes.type, layout.lanes, half);
-          next.push_back(multiplyAdd(b, vocabulary, key, lanes, sum));
+          next.push_back(multiplyAdd(b, instructionSet, key, lanes, sum));
         }
         return next;
       };
@@ -74,7 +74,7 @@ void AttentionEmitter::scores(Value tile, const Block &block) {
 }
 
 /// Columns of the values of a block's keys, those past the last one undefined, to [pair of keys][column].
-void AttentionEmitter::turnValues(const ValuePart &part, Value slot, Value keys) {
+void AttentionEmitter::transposeValues(const ValuePart &part, Value slot, Value keys) {
   Piece values = source.values(slot);
   int64_t whole = layout.valueDim / columnsTogether * columnsTogether;
   b.loop(b.constant(0), keys, 2, [&](Value key) {
@@ -105,10 +105,10 @@ Values AttentionEmitter::forKeys(Value tile, const Block &block, int64_t step, V
 /// Scores -> weights p[t] = exp(s[t] - m') in place, pairs of them in the place of a pair's first score, the new m and
 /// l; returns alpha = exp(m - m').
 Value AttentionEmitter::softmax(Value tile, const Block &block) {
-  Value max = loadSingle(tile, AttentionLayout::Max);
+  Value max = loadRowState(tile, AttentionLayout::Max);
   Values init = {max};
   if (shape.maxLogit)
-    init.push_back(loadSingle(tile, AttentionLayout::Largest));
+    init.push_back(loadRowState(tile, AttentionLayout::Largest));
   Values found = forKeys(tile, block, 1, init, [&](Value key, const Seen &seen, ValueRange state) {
     Value score = loadVector(scoreAt(key));
     Values next = {where(seen.key, larger(state[0], score), state[0])};
@@ -117,9 +117,9 @@ Value AttentionEmitter::softmax(Value tile, const Block &block) {
     return next;
   });
   if (shape.maxLogit)
-    storeSingle(found[1], tile, AttentionLayout::Largest);
+    storeRowState(found[1], tile, AttentionLayout::Largest);
   Value next = found[0], alpha = emitExp(b, b.fsub(max, next));
-  Value sum = b.fmul(loadSingle(tile, AttentionLayout::Sum), alpha);
+  Value sum = b.fmul(loadRowState(tile, AttentionLayout::Sum), alpha);
   auto weightOf = [&](Value key) { return emitExp(b, b.fsub(loadVector(scoreAt(key)), next)); };
   sum = forKeys(tile, block, step(), sum, [&](Value key, const Seen &seen, ValueRange state) {
     if (!layout.pairs) {
@@ -132,17 +132,17 @@ Value AttentionEmitter::softmax(Value tile, const Block &block) {
     b.store(pairs, scoreAt(key), DType::F32);
     PanelFactor ones;
     ones.pair = pairOfOnes(b, layout.lanes);
-    return Values{where(seen.key, multiplyAdd(b, vocabulary, ones, {pairs, DType::BF16}, state[0]), state[0])};
+    return Values{where(seen.key, multiplyAdd(b, instructionSet, ones, {pairs, DType::BF16}, state[0]), state[0])};
   })[0];
-  storeSingle(next, tile, AttentionLayout::Max);
-  storeSingle(sum, tile, AttentionLayout::Sum);
+  storeRowState(next, tile, AttentionLayout::Max);
+  storeRowState(sum, tile, AttentionLayout::Sum);
   return alpha;
 }
 
 /// o[c] = o[c] * alpha, then fma(p[t], value_t[c], o[c]) in ascending t, of a pair the odd key first, for `count`
 /// columns from `first` on. The first of the turned columns is `turned`.
-void AttentionEmitter::weighColumns(Value tile, const Block &block, Value alpha, const Piece &values, Value first,
-                                    int64_t count, Value turned) {
+void AttentionEmitter::accumulateColumns(Value tile, const Block &block, Value alpha, const Piece &values, Value first,
+                                         int64_t count, Value turned) {
   Value outputs = inTile(tile, layout.partialOffset());
   auto output = [&](int64_t c) { return vectorAt(outputs, b.add(first, c)); };
   Values acc;
@@ -156,7 +156,7 @@ void AttentionEmitter::weighColumns(Value tile, const Block &block, Value alpha,
     for (auto [c, sum] : llvm::enumerate(sums)) {
       if (layout.pairs) {
         Value pair = b.splat(b.load(b.i32(), b.at(row, c, DType::I32), DType::I32), layout.lanes);
-        next.push_back(weighPair(seen, pair, b.bitsOf(p), sum));
+        next.push_back(accumulatePair(seen, pair, b.bitsOf(p), sum));
       } else {
         Value value = b.splat(b.loadFloats(b.at(row, c, values.type), values.type, 0), layout.lanes);
         next.push_back(where(seen.key, b.fma(p, value, sum), sum));
@@ -169,11 +169,11 @@ void AttentionEmitter::weighColumns(Value tile, const Block &block, Value alpha,
 }
 
 /// A pair of values on the sum of each lane. The odd value of a lane that does not see it is zero, as its weight is.
-Value AttentionEmitter::weighPair(const Seen &seen, Value values, Value weights, Value sum) {
+Value AttentionEmitter::accumulatePair(const Seen &seen, Value values, Value weights, Value sum) {
   auto weighed = [&](Value pair) {
     PanelFactor factor;
     factor.pair = pair;
-    return multiplyAdd(b, vocabulary, factor, {weights, DType::BF16}, sum);
+    return multiplyAdd(b, instructionSet, factor, {weights, DType::BF16}, sum);
   };
   if (!seen.key)
     return weighed(values);
@@ -182,21 +182,22 @@ Value AttentionEmitter::weighPair(const Seen &seen, Value values, Value weights,
 
 /// The values of a wide row are turned a part at a time, which stays in the nearest cache; for each tile anew, but only
 /// latents are so wide, and one token's heads are one tile.
-void AttentionEmitter::weighValues(const Run &run, Value tile, const Block &block, Value alpha) {
+void AttentionEmitter::accumulateValues(const Run &run, Value tile, const Block &block, Value alpha) {
   Piece values = source.values(block.slot);
-  int64_t group = accumulators(layout, vocabulary), whole = layout.valueDim / group * group;
+  int64_t group = accumulators(layout, instructionSet), whole = layout.valueDim / group * group;
   auto weigh = [&](const ValuePart &part) {
     b.loop(part.begin, b.min(part.end, whole), group,
-           [&](Value first) { weighColumns(tile, block, alpha, values, first, group, part.begin); });
+           [&](Value first) { accumulateColumns(tile, block, alpha, values, first, group, part.begin); });
     if (whole < layout.valueDim)
-      b.when(b.compare(Compare::Gt, part.end, whole),
-             [&] { weighColumns(tile, block, alpha, values, b.constant(whole), layout.valueDim - whole, part.begin); });
+      b.when(b.compare(Compare::Gt, part.end, whole), [&] {
+        accumulateColumns(tile, block, alpha, values, b.constant(whole), layout.valueDim - whole, part.begin);
+      });
   };
-  if (!layout.turnsInParts())
+  if (!layout.transposesInParts())
     return weigh(run.part);
-  b.loop(run.part.begin, run.part.end, AttentionLayout::turnedColumns, [&](Value begin) {
-    ValuePart part{begin, b.min(b.add(begin, AttentionLayout::turnedColumns), run.part.end)};
-    turnValues(part, block.slot, block.keys);
+  b.loop(run.part.begin, run.part.end, AttentionLayout::transposedColumns, [&](Value begin) {
+    ValuePart part{begin, b.min(b.add(begin, AttentionLayout::transposedColumns), run.part.end)};
+    transposeValues(part, block.slot, block.keys);
     weigh(part);
   });
 }

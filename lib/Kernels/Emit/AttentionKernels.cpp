@@ -15,8 +15,8 @@ static bool takesPairs(const Rows &q, const AttentionShape &shape) {
   return q.type == DType::BF16 && shape.cache == DType::BF16;
 }
 
-KeyLanesLayout layoutOf(const GqaAttentionDesc &d, const TileConfig &tile) {
-  return keyLanesLayout(tile, d.shape.heads / d.kvHeads, d.keyDim, d.valueDim, takesPairs(d.q, d.shape));
+TransposedKeysLayout layoutOf(const GqaAttentionDesc &d, const TileConfig &tile) {
+  return transposedKeysLayout(tile, d.shape.heads / d.kvHeads, d.keyDim, d.valueDim, takesPairs(d.q, d.shape));
 }
 AttentionLayout layoutOf(const AbsorbedAttentionDesc &d, const TileConfig &tile) {
   return attentionLayout(tile, std::min(tile.headTile, d.shape.heads), d.latent + d.rope, d.latent,
@@ -160,12 +160,12 @@ struct ExpandedSource : AttentionSource {
 } // namespace
 
 void emitBody(KernelBuilder &b, const GqaAttentionDesc &d, const TileConfig &tile) {
-  KeyLanesLayout layout = layoutOf(d, tile);
-  if (layout.pairs && tile.vocabulary == Vocabulary::Avx512)
+  TransposedKeysLayout layout = layoutOf(d, tile);
+  if (layout.pairs && tile.instructionSet == InstructionSet::Avx512)
     b.roundByInstruction();
   GqaSource source(b, d);
   Value layer = d.shape.maxLogit ? b.integerOf(b.argument(4)) : Value();
-  KeyLanesEmitter attention(b, d.shape, layout, source, d.o.type, tile, layer);
+  TransposedKeysEmitter attention(b, d.shape, layout, source, d.o.type, tile, layer);
   int64_t perKv = d.shape.heads / d.kvHeads;
   int64_t arguments = operands({"", d}).size();
   AttentionSplit split(b, {d.shape.heads, d.kvHeads, d.valueDim, 1, FormFilter::All, arguments}, tile);
@@ -181,11 +181,11 @@ void emitBody(KernelBuilder &b, const GqaAttentionDesc &d, const TileConfig &til
 
 void emitBody(KernelBuilder &b, const AbsorbedAttentionDesc &d, const TileConfig &tile) {
   AttentionLayout layout = layoutOf(d, tile);
-  if (layout.pairs && tile.vocabulary == Vocabulary::Avx512)
+  if (layout.pairs && tile.instructionSet == InstructionSet::Avx512)
     b.roundByInstruction();
   AbsorbedSource source(b, d);
   Value layer = d.shape.maxLogit ? b.integerOf(b.argument(5)) : Value();
-  AttentionEmitter attention(b, d.shape, layout, source, d.o.type, tile.vocabulary, layer);
+  AttentionEmitter attention(b, d.shape, layout, source, d.o.type, tile.instructionSet, layer);
   // Consecutive parts of one (head tile, token) are computed together.
   int64_t width = (d.latent + tile.valueParts - 1) / tile.valueParts;
   width = (width + valuePartColumns - 1) / valuePartColumns * valuePartColumns;
@@ -205,11 +205,11 @@ void emitBody(KernelBuilder &b, const AbsorbedAttentionDesc &d, const TileConfig
 
 void emitBody(KernelBuilder &b, const ExpandedAttentionDesc &d, const TileConfig &tile) {
   AttentionLayout layout = layoutOf(d, tile);
-  if (layout.pairs && tile.vocabulary == Vocabulary::Avx512)
+  if (layout.pairs && tile.instructionSet == InstructionSet::Avx512)
     b.roundByInstruction();
   ExpandedSource source(b, d, tile, layout);
   Value layer = d.shape.maxLogit ? b.integerOf(b.argument(6)) : Value();
-  AttentionEmitter attention(b, d.shape, layout, source, d.o.type, tile.vocabulary, layer);
+  AttentionEmitter attention(b, d.shape, layout, source, d.o.type, tile.instructionSet, layer);
   AttentionSplit whole(b, {d.shape.heads, d.shape.heads, d.value, 1, d.rows, 0}, tile);
   auto compute = [&](const AttentionItem &item) {
     source.head = item.tile;

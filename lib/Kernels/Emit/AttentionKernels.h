@@ -2,11 +2,11 @@
 #ifndef K2C_LIB_KERNELS_EMIT_ATTENTIONKERNELS_H
 #define K2C_LIB_KERNELS_EMIT_ATTENTIONKERNELS_H
 
-#include "KeyLanes.h"
+#include "TransposedKeys.h"
 
 namespace k2c::emit {
 
-KeyLanesLayout layoutOf(const GqaAttentionDesc &d, const TileConfig &tile);
+TransposedKeysLayout layoutOf(const GqaAttentionDesc &d, const TileConfig &tile);
 AttentionLayout layoutOf(const AbsorbedAttentionDesc &d, const TileConfig &tile);
 AttentionLayout layoutOf(const ExpandedAttentionDesc &d, const TileConfig &tile);
 

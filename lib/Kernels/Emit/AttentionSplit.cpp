@@ -44,11 +44,11 @@ Value AttentionSplit::keysOf(Value token) {
 /// The partials of a token that is split; 1 for any other.
 Value AttentionSplit::piecesOf(Value token) {
   Value position = positionOf(token), partials = b.add(b.div(position, emitRestart(b, position)), 1);
-  return b.select(b.compare(Compare::Ge, partials, leastSplit), partials, b.constant(1));
+  return b.select(b.compare(Compare::Ge, partials, minSplit), partials, b.constant(1));
 }
 
 Value AttentionSplit::partialAt(Value token, Value head, Value index) {
-  Value row = b.add(b.mul(b.add(b.mul(token, shape.heads), head), mostPartials), index);
+  Value row = b.add(b.mul(b.add(b.mul(token, shape.heads), head), maxPartials), index);
   return b.at(b.argument(shape.firstArgument), b.mul(row, partialStride(shape.valueDim)), DType::F32);
 }
 
@@ -56,7 +56,7 @@ Value AttentionSplit::partialAt(Value token, Value head, Value index) {
 Value AttentionSplit::border(Value place, Value keysOfTile, Value cuts) {
   Value tile = b.div(place, keysOfTile), rest = b.rem(place, keysOfTile), count = tokens();
   auto itemAt = [&](Value token, Value piece) {
-    Value unit = b.add(b.mul(b.add(b.mul(tile, count), token), mostPartials), piece);
+    Value unit = b.add(b.mul(b.add(b.mul(tile, count), token), maxPartials), piece);
     return b.mul(unit, shape.parts);
   };
   Values init = {b.constant(0), itemAt(count, b.constant(0))};
@@ -90,11 +90,11 @@ AttentionSplit::Range AttentionSplit::ownItems() {
       cuts = b.select(b.compare(Compare::Le, b.mul(pieces, parts), workers), b.constant(parts), cuts);
     cuts = b.select(b.compare(Compare::Eq, sums[1], count), b.constant(shape.parts), cuts);
     Value keysOfTile = b.max(sums[0], 1), keys = b.mul(sums[0], shape.tiles);
-    Value items = b.mul(count, shape.tiles * mostPartials * shape.parts);
+    Value items = b.mul(count, shape.tiles * maxPartials * shape.parts);
     auto borderOf = [&](Value item) { return border(b.div(b.mul(item, keys), items), keysOfTile, cuts); };
     return Values{borderOf(begin), borderOf(end)};
   };
-  auto whole = [&](Value item) { return b.div(b.add(item, mostPartials - 1), mostPartials); };
+  auto whole = [&](Value item) { return b.div(b.add(item, maxPartials - 1), maxPartials); };
   Type types[] = {b.i64(), b.i64()};
   Values own = b.choose(b.compare(Compare::Le, count, most), types, shareOfKeys,
                         [&] { return Values{whole(begin), whole(end)}; });
@@ -106,7 +106,7 @@ void AttentionSplit::computeItems(llvm::function_ref<Value(const AttentionItem &
   Value count = tokens(), pieces = b.constant(1), isApart;
   if (most > 0) {
     isApart = b.compare(Compare::Le, count, most);
-    pieces = b.select(isApart, b.constant(mostPartials), pieces);
+    pieces = b.select(isApart, b.constant(maxPartials), pieces);
   }
   b.when(b.compare(Compare::Lt, own.begin, own.end), [&] {
     b.repeat(own.begin, [&](ValueRange state) {
@@ -137,7 +137,7 @@ void AttentionSplit::computeItems(llvm::function_ref<Value(const AttentionItem &
 /// L * exp(M - M')), O likewise; O * (1 / L) is the output.
 void AttentionSplit::mergeItem(Value token, Value head, Value pieces, Value to, DType type) {
   Value first = partialAt(token, head, b.constant(0));
-  Value kept = b.stack(mostPartials * byteWidth(DType::F32)), joined = b.stack(mostPartials * byteWidth(DType::F32));
+  Value kept = b.stack(maxPartials * byteWidth(DType::F32)), joined = b.stack(maxPartials * byteWidth(DType::F32));
   Values init = {loadScalar(first, shape.valueDim), loadScalar(first, shape.valueDim + 1)};
   Value sum = b.loop(b.constant(1), pieces, b.constant(1), init, [&](Value index, ValueRange state) {
     Value row = partialAt(token, head, index);

@@ -10,7 +10,7 @@
 //                                                                                             rounded to what is cut
 //   second launch    (token, head)   total = first partial, joined by the others
 //
-// Queries of fewer than `leastSplit` partials are one piece, and go to the output in the first launch. While there are
+// Queries of fewer than `minSplit` partials are one piece, and go to the output in the first launch. While there are
 // fewer pieces than workers, they are cut further, into parts of the output's columns.
 //
 //===----------------------------------------------------------------------===//

@@ -1,6 +1,6 @@
 //===- Builder.cpp - Constants, arithmetic, lanes, control flow -----------------------===//
 //
-// The vocabulary in which all kernels are written: integers, floats, lanes and structured control, emitted at one
+// The operations that all kernels are written with: integers, floats, lanes and structured control, emitted at one
 // insertion point of one LLVM function. Three decisions are made here for all of them.
 //
 // Integer arithmetic folds as it is built, so that addresses of constant shapes cost nothing; float arithmetic is

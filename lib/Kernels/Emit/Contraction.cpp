@@ -15,7 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Contraction.h"
-#include "Vocabulary.h"
+#include "InstructionSet.h"
 
 namespace k2c::emit {
 
@@ -35,7 +35,7 @@ PanelContraction::PanelContraction(KernelBuilder &b, const Rows &x, const Matrix
   while ((int64_t(1) << (depth - 1)) < leaves)
     ++depth;
   tiles = b.stack(tileBytes * depth);
-  if (pairs && tile.vocabulary == Vocabulary::Avx512)
+  if (pairs && tile.instructionSet == InstructionSet::Avx512)
     b.roundByInstruction();
 }
 
@@ -82,18 +82,18 @@ void PanelContraction::start(const Panel &panel, Value ofColumns) {
   pass = ofColumns;
 }
 
-PanelContraction::Ahead PanelContraction::ownPanel(const Panel &panel) const {
+PanelContraction::Prefetch PanelContraction::ownPanel(const Panel &panel) const {
   if (tile.prefetch == 0)
     return {};
   int64_t elementBytes = panelColumns * byteWidth(w.type);
   return {b.atBytes(panel.address, b.constant(tile.prefetch * w.kStep() * elementBytes)), b.constant(elementBytes)};
 }
 
-PanelContraction::Ahead PanelContraction::shareOfNext(Value tileIndex, Value tileCount, const Panel &panel,
-                                                      Value bringsOwn) const {
+PanelContraction::Prefetch PanelContraction::shareOfNext(Value tileIndex, Value tileCount, const Panel &panel,
+                                                         Value bringsOwn) const {
   if (tile.prefetch == 0)
     return {};
-  Ahead own = ownPanel(panel);
+  Prefetch own = ownPanel(panel);
   int64_t elementBytes = panelColumns * byteWidth(w.type);
   // Of an element's bytes, whole ones: with many tiles, the last have none left.
   Value share = b.div(b.sub(b.add(tileCount, elementBytes), 1), tileCount), before = b.mul(tileIndex, share);
@@ -103,15 +103,15 @@ PanelContraction::Ahead PanelContraction::shareOfNext(Value tileIndex, Value til
   return {b.select(isOwn, own.first, next), b.select(isOwn, own.perElement, share)};
 }
 
-void PanelContraction::run(Value xRow, Value rows, const Panel &panel, Value pass, const Ahead &fetched) {
-  ahead = fetched;
+void PanelContraction::run(Value xRow, Value rows, const Panel &panel, Value pass, const Prefetch &fetched) {
+  prefetched = fetched;
   start(panel, pass);
   runFrom(1, xRow, rows);
 }
 
 void PanelContraction::runPaired(Value xRow, Value rows, const Panel &panel, Value pass) {
   start(panel, pass);
-  ahead = ownPanel(panel);
+  prefetched = ownPanel(panel);
   b.switchOn(rows, 1, pairedRows(),
              [&](int64_t count) { leafBody(xRow, b.constant(0), count, {/*leaves=*/1, /*panels=*/2}); });
 }
@@ -223,13 +223,14 @@ int64_t PanelContraction::unrolled(int64_t chains) const {
   return steps;
 }
 
-/// The cache line that begins with panel column `column`, if one does, for the element that follows as `ahead` says.
-void PanelContraction::fetchAhead(Value element, int64_t panelOfPair, int64_t column) {
+/// The cache line that begins with panel column `column`, if one does, for the element that follows as `prefetched`
+/// says.
+void PanelContraction::prefetchLine(Value element, int64_t panelOfPair, int64_t column) {
   int64_t offset = column * w.kStep() * byteWidth(w.type);
   if (offset % cacheLine != 0)
     return;
-  Value bytes = b.add(b.mul(element, ahead.perElement), panelOfPair * PanelLayout{w}.panelBytes() + offset);
-  b.prefetch(b.atBytes(ahead.first, bytes), CacheLevel::Second);
+  Value bytes = b.add(b.mul(element, prefetched.perElement), panelOfPair * PanelLayout{w}.panelBytes() + offset);
+  b.prefetch(b.atBytes(prefetched.first, bytes), CacheLevel::Second);
 }
 
 /// One panel step: kStep elements of every chain, in the order of N1; `half`: only the first of the pair exists.
@@ -245,14 +246,14 @@ Values PanelContraction::step(ValueRange acc, Value xRow, Value at, int64_t rows
       Value scale = w.isScaled() ? scales[stream * tile.nrVectors + v] : Value();
       weights.push_back(reader->weights(panel, columnsOf(v), here, scale));
       if (tile.prefetch > 0 && rows >= minPrefetchRows)
-        fetchAhead(here, panelOfPair, columnOffset(v));
+        prefetchLine(here, panelOfPair, columnOffset(v));
     }
     for (int64_t row = 0; row < rows; ++row) {
       PanelFactor factor =
           loadFactor(b, b.at(xRow, b.add(here, row * x.stride), x.type), x.type, w.type, tile.lanes, half);
       for (int64_t v = 0; v < tile.nrVectors; ++v) {
         Value &sum = next[(stream * rows + row) * tile.nrVectors + v];
-        sum = multiplyAdd(b, tile.vocabulary, factor, weights[v], sum);
+        sum = multiplyAdd(b, tile.instructionSet, factor, weights[v], sum);
       }
     }
   }

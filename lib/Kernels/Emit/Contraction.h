@@ -39,16 +39,16 @@ public:
   /// Rows (0: none) of which a tile may span two panels.
   int64_t pairedRows() const;
   /// What is fetched under the arithmetic: with element k of the contraction, the bytes at `first` + k * `perElement`.
-  struct Ahead {
+  struct Prefetch {
     Value first, perElement;
   };
   /// A tile fetches its own panel, tile.prefetch steps ahead.
-  Ahead ownPanel(const Panel &panel) const;
+  Prefetch ownPanel(const Panel &panel) const;
   /// Each of several tiles fetches a share of the panel behind theirs, for which the memory then has the time of all.
   /// `bringsOwn`: nobody has fetched this panel yet, or nobody here reads the next.
-  Ahead shareOfNext(Value tileIndex, Value tileCount, const Panel &panel, Value bringsOwn) const;
+  Prefetch shareOfNext(Value tileIndex, Value tileCount, const Panel &panel, Value bringsOwn) const;
   /// Computes the tile of `rows` (1 .. mr, i64) rows from `x` and the columns of `pass`; sum() reads it.
-  void run(Value x, Value rows, const Panel &panel, Value pass, const Ahead &ahead);
+  void run(Value x, Value rows, const Panel &panel, Value pass, const Prefetch &prefetched);
   /// The same of 1 .. pairedRows() rows with the panel and the one behind it.
   void runPaired(Value x, Value rows, const Panel &panel, Value pass);
   /// The f32 sums of one row: vector v of the last run; `ofPair`: 1 for the second panel of a pair.
@@ -71,7 +71,7 @@ private:
   Columns columnsOf(int64_t v) const;
   Values chain(ValueRange acc, Value x, Value first, Value last, int64_t rows, Streams streams, ValueRange scales);
   Values loadScales(Value first, Streams streams);
-  void fetchAhead(Value element, int64_t panelOfPair, int64_t column);
+  void prefetchLine(Value element, int64_t panelOfPair, int64_t column);
   void leafBody(Value x, Value leaf, int64_t rows, Streams streams);
   Values step(ValueRange acc, Value x, Value k, int64_t rows, Streams streams, ValueRange scales, bool half);
   void merge(Values acc, Value leaf, Streams streams);
@@ -89,9 +89,9 @@ private:
   int64_t tileBytes;
   std::unique_ptr<MatrixReader> reader;
   Value tiles;   ///< on the stack: sums of subtrees; at last the first is the result
-  Panel running; ///< of the running tile, as are pass and ahead
+  Panel running; ///< of the running tile, as are pass and prefetched
   Value pass;
-  Ahead ahead;
+  Prefetch prefetched;
 };
 
 } // namespace k2c::emit

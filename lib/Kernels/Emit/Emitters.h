@@ -21,19 +21,19 @@ void emitBody(KernelBuilder &b, const AppendDesc &desc, const TileConfig &tile);
 void emitBody(KernelBuilder &b, const GqaAttentionDesc &desc, const TileConfig &tile);
 void emitBody(KernelBuilder &b, const AbsorbedAttentionDesc &desc, const TileConfig &tile);
 void emitBody(KernelBuilder &b, const ExpandedAttentionDesc &desc, const TileConfig &tile);
-void emitBody(KernelBuilder &b, const SelectDesc &desc, const TileConfig &tile);
-void emitBody(KernelBuilder &b, const DispatchDesc &desc, const TileConfig &tile);
-void emitBody(KernelBuilder &b, const GatherDesc &desc, const TileConfig &tile);
-void emitBody(KernelBuilder &b, const CombineDesc &desc, const TileConfig &tile);
+void emitBody(KernelBuilder &b, const RoutingDesc &desc, const TileConfig &tile);
+void emitBody(KernelBuilder &b, const PermutationDesc &desc, const TileConfig &tile);
+void emitBody(KernelBuilder &b, const PermuteDesc &desc, const TileConfig &tile);
+void emitBody(KernelBuilder &b, const UnpermuteDesc &desc, const TileConfig &tile);
 void emitBody(KernelBuilder &b, const RowwiseDesc &desc, const TileConfig &tile);
-void emitBody(KernelBuilder &b, const WantRowsDesc &desc, const TileConfig &tile);
-void emitBody(KernelBuilder &b, const ObserveDesc &desc, const TileConfig &tile);
+void emitBody(KernelBuilder &b, const OutputRowsDesc &desc, const TileConfig &tile);
+void emitBody(KernelBuilder &b, const CaptureDesc &desc, const TileConfig &tile);
 
 /// Scratch of a linear: the row block that is normalised, or moved because its rows collide in the cache.
 int64_t linearBytes(const LinearDesc &desc, const TileConfig &tile);
 
-/// Scratch of a select.
-int64_t selectBytes(const SelectDesc &desc, int64_t lanes);
+/// Scratch of the routing.
+int64_t routingBytes(const RoutingDesc &desc, int64_t lanes);
 
 /// What a RMS norm needs of one row; both sides may be the same memory.
 struct NormRow {
@@ -48,10 +48,10 @@ void emitNormRow(KernelBuilder &b, const NormRow &row);
 /// Calls body(first, last) for each maximal run of rows in [first, last) that `filter` accepts.
 void forRuns(KernelBuilder &b, FormFilter filter, Value first, Value last, llvm::function_ref<void(Value, Value)> body);
 
-/// The plan of DispatchDesc: offsets[experts + 1], then the route of each slot, then the slot of each route.
-struct Plan {
+/// The permutation of PermutationDesc: offsets[experts + 1], then the route of each slot, then the slot of each route.
+struct Permutation {
   Value offsets, routeOfSlot, slotOfRoute;
-  static Plan of(KernelBuilder &b, Value pointer, int64_t experts, int64_t topK);
+  static Permutation of(KernelBuilder &b, Value pointer, int64_t experts, int64_t topK);
 };
 
 } // namespace k2c::emit

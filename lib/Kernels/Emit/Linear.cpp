@@ -69,7 +69,7 @@ enum Variant : int64_t { OneRow, FewRows, FullTiles };
 /// Argument numbers of a LinearDesc, in the order of operands().
 struct LinearArguments {
   Value x, norm, w, bias, slotWeights, residual, y;
-  Plan plan;
+  Permutation permutation;
 
   LinearArguments(KernelBuilder &b, const LinearDesc &d) {
     int64_t next = 0;
@@ -81,7 +81,7 @@ struct LinearArguments {
     slotWeights = argument(d.takes(LinearDesc::SlotWeight));
     residual = argument(d.takes(LinearDesc::Residual));
     if (d.grouped)
-      plan = Plan::of(b, argument(true), d.w.count, d.slotsPerToken);
+      permutation = Permutation::of(b, argument(true), d.w.count, d.slotsPerToken);
     y = argument(true);
   }
 };
@@ -157,8 +157,8 @@ void LinearEmitter::emitBlocks() {
 void LinearEmitter::emitGrouped() {
   Value begin = b.workerField(abi::worker::begin), end = b.workerField(abi::worker::end);
   Values variant = b.loop(0, d.w.count, 1, b.constant(b.i32(), 0), [&](Value expert, ValueRange carried) {
-    Value first = b.extend(b.loadI32(arguments.plan.offsets, expert));
-    Value last = b.extend(b.loadI32(arguments.plan.offsets, b.add(expert, 1)));
+    Value first = b.extend(b.loadI32(arguments.permutation.offsets, expert));
+    Value last = b.extend(b.loadI32(arguments.permutation.offsets, b.add(expert, 1)));
     auto panelFrom = [&](Value item) { return b.div(b.add(b.max(b.sub(item, expert), 0), d.w.count - 1), d.w.count); };
     Value hasSlots = b.compare(Compare::Lt, first, last);
     b.when(hasSlots, [&] {
@@ -240,7 +240,7 @@ void LinearEmitter::finishRow(Value row, Value inTile, Value matrix, Value panel
   int64_t columns = d.y.width, vectors = tile.nrVectors / d.w.parts, ofPanel = panelColumns / d.w.parts;
   Value slotWeight, biasRow;
   if (arguments.slotWeights) {
-    Value route = b.extend(b.loadI32(arguments.plan.routeOfSlot, row));
+    Value route = b.extend(b.loadI32(arguments.permutation.routeOfSlot, row));
     slotWeight = b.splat(b.loadFloats(b.at(arguments.slotWeights, route, DType::F32), DType::F32, 0), tile.lanes);
   }
   if (arguments.bias)
@@ -292,9 +292,9 @@ void emitBody(KernelBuilder &b, const HeadLinearDesc &d, const TileConfig &tile)
         Value tileFirst = b.add(runFirst, b.mul(index, rowsOfTile));
         Value count = b.min(b.sub(runLast, tileFirst), rowsOfTile);
         Value isLast = b.compare(Compare::Eq, b.add(item, 1), b.workerField(abi::worker::end));
-        PanelContraction::Ahead ahead = contraction.shareOfNext(index, tiles, weights, isLast);
+        PanelContraction::Prefetch prefetched = contraction.shareOfNext(index, tiles, weights, isLast);
         b.loop(0, contraction.passes(), 1, [&](Value pass) {
-          contraction.run(b.row(xHead, d.x, tileFirst), count, weights, pass, ahead);
+          contraction.run(b.row(xHead, d.x, tileFirst), count, weights, pass, prefetched);
           b.loop(b.constant(0), count, 1, [&](Value inTile) {
             for (int64_t v = 0; v < tile.nrVectors; ++v) {
               Value column = b.add(b.mul(panel, panelColumns), contraction.column(pass, v));

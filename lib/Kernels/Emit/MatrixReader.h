@@ -7,7 +7,7 @@
 #ifndef K2C_LIB_KERNELS_EMIT_MATRIXREADER_H
 #define K2C_LIB_KERNELS_EMIT_MATRIXREADER_H
 
-#include "Vocabulary.h"
+#include "InstructionSet.h"
 #include <memory>
 
 namespace k2c::emit {

@@ -77,8 +77,8 @@ void KernelBuilder::setVariant(Value variantI32) {
 }
 
 Value KernelBuilder::rowCount(RowSpace space, int64_t slotsPerToken) {
-  if (space == RowSpace::Want)
-    return stepField(abi::step::want_rows);
+  if (space == RowSpace::Output)
+    return stepField(abi::step::output_rows);
   Value tokens = stepField(abi::step::token_rows);
   return space == RowSpace::Slot ? mul(tokens, slotsPerToken) : tokens;
 }

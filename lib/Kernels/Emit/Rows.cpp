@@ -59,10 +59,10 @@ void emitBody(KernelBuilder &b, const RowwiseDesc &d, const TileConfig &) {
   });
 }
 
-void emitBody(KernelBuilder &b, const WantRowsDesc &d, const TileConfig &) {
-  Value x = b.argument(0), y = b.argument(2), want = b.stepField(abi::step::want);
+void emitBody(KernelBuilder &b, const OutputRowsDesc &d, const TileConfig &) {
+  Value x = b.argument(0), y = b.argument(2), outputs = b.stepField(abi::step::outputs);
   b.items([&](Value row) {
-    Value wanted = b.extend(b.loadI32(want, row));
+    Value wanted = b.extend(b.loadI32(outputs, row));
     Value valid =
         b.bitAnd(b.compare(Compare::Ge, wanted, 0), b.compare(Compare::Lt, wanted, b.rowCount(RowSpace::Token, 1)));
     b.fail(b.bitNot(valid), K2RT_STATUS_OUT_OF_RANGE);
@@ -70,7 +70,7 @@ void emitBody(KernelBuilder &b, const WantRowsDesc &d, const TileConfig &) {
   });
 }
 
-void emitBody(KernelBuilder &b, const ObserveDesc &d, const TileConfig &) {
+void emitBody(KernelBuilder &b, const CaptureDesc &d, const TileConfig &) {
   Value x = b.argument(0), layer = b.integerOf(b.argument(2));
   Value capture = b.stepField(abi::step::capture_hidden);
   b.when(b.compare(Compare::Ne, b.integerOf(capture), 0), [&] {

@@ -7,8 +7,8 @@ namespace k2c {
 
 static int64_t bytesOf(const LinearDesc &d, const TileConfig &tile) { return emit::linearBytes(d, tile); }
 
-/// Dispatch: the next slot of each expert.
-static int64_t bytesOf(const DispatchDesc &d, const TileConfig &) { return d.experts * byteWidth(DType::I32); }
+/// Permutation: the next slot of each expert.
+static int64_t bytesOf(const PermutationDesc &d, const TileConfig &) { return d.experts * byteWidth(DType::I32); }
 
 static int64_t bytesOf(const GqaAttentionDesc &d, const TileConfig &tile) { return emit::layoutOf(d, tile).bytes(); }
 static int64_t bytesOf(const AbsorbedAttentionDesc &d, const TileConfig &tile) {
@@ -18,7 +18,7 @@ static int64_t bytesOf(const ExpandedAttentionDesc &d, const TileConfig &tile) {
   return emit::layoutOf(d, tile).bytes() + emit::expandedBytes(d);
 }
 
-static int64_t bytesOf(const SelectDesc &d, const TileConfig &tile) { return emit::selectBytes(d, tile.lanes); }
+static int64_t bytesOf(const RoutingDesc &d, const TileConfig &tile) { return emit::routingBytes(d, tile.lanes); }
 
 template <class Desc> static int64_t bytesOf(const Desc &, const TileConfig &) { return 0; }
 

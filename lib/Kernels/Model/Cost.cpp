@@ -51,15 +51,15 @@ struct Counter {
     attention(double(d.shape.heads), double(d.nope + d.rope), double(d.value));
     multiplyAdds += double(d.shape.heads * d.latent * (d.nope + d.value)) * load.keys;
   }
-  void operator()(const GatherDesc &d) { slots = double(d.topK); }
-  void operator()(const CombineDesc &d) { slots = double(d.topK); }
+  void operator()(const PermuteDesc &d) { slots = double(d.topK); }
+  void operator()(const UnpermuteDesc &d) { slots = double(d.topK); }
   void operator()(const RowwiseDesc &d) { slots = double(d.slotsPerToken); }
   // No contraction, and every element of every operand once.
   void operator()(const RmsNormDesc &) {}
-  void operator()(const SelectDesc &) {}
-  void operator()(const DispatchDesc &) {}
-  void operator()(const WantRowsDesc &) {}
-  void operator()(const ObserveDesc &) {}
+  void operator()(const RoutingDesc &) {}
+  void operator()(const PermutationDesc &) {}
+  void operator()(const OutputRowsDesc &) {}
+  void operator()(const CaptureDesc &) {}
 
   double rowsOf(RowSpace space) const { return space == RowSpace::Slot ? rows * slots : rows; }
 
@@ -106,7 +106,7 @@ Cost count(const KernelDesc &desc, const Load &load, WeightLayout layout) {
       cost.cache += rounded(counter.planeTokens * double(operand.rows.width) * width);
       break;
     case Operand::Role::Activation:
-    case Operand::Role::Plan:
+    case Operand::Role::Permutation:
       cost.read += rounded(counter.activation(operand));
       break;
     case Operand::Role::Result:
@@ -135,8 +135,8 @@ static CountedRows countedRows(const KernelDesc &desc) {
   if (const auto *attention = std::get_if<ExpandedAttentionDesc>(&desc.body))
     return formRows(attention->rows);
   for (const Operand &operand : operands(desc))
-    if (operand.rows.space == RowSpace::Want)
-      return CountedRows::Want;
+    if (operand.rows.space == RowSpace::Output)
+      return CountedRows::Output;
   return CountedRows::Token;
 }
 
@@ -145,7 +145,7 @@ static double allBytes(const Cost &cost) {
 }
 
 const char *nameOf(CountedRows rows) {
-  constexpr const char *names[] = {"token", "want", "expanded", "absorbed"};
+  constexpr const char *names[] = {"token", "output", "expanded", "absorbed"};
   return names[size_t(rows)];
 }
 

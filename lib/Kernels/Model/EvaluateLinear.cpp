@@ -15,7 +15,7 @@ struct Linear {
   const void *x, *norm = nullptr, *w, *bias = nullptr;
   const float *slotWeights = nullptr;
   const void *residual = nullptr;
-  void *plan = nullptr;
+  void *permutation = nullptr;
   void *y;
 
   Linear(const LinearDesc &d, Arguments args) : desc(d), layout(layoutOf(d.w, args.weights)) {
@@ -25,7 +25,7 @@ struct Linear {
     bias = d.takes(LinearDesc::Bias) ? args.pointer() : nullptr;
     slotWeights = d.takes(LinearDesc::SlotWeight) ? args.array<float>() : nullptr;
     residual = d.takes(LinearDesc::Residual) ? args.pointer() : nullptr;
-    plan = d.grouped ? args.pointer() : nullptr;
+    permutation = d.grouped ? args.pointer() : nullptr;
     y = args.pointer();
   }
 
@@ -87,14 +87,15 @@ Status run(const LinearDesc &d, Arguments args, const k2rt_ir_step &step) {
     linear.rows(0, rowCount(d.x.space, step, d.slotsPerToken), 0, linear.w, nullptr);
     return Status::success();
   }
-  Plan plan(linear.plan, d.w.count, step.token_rows * d.slotsPerToken);
+  Permutation permutation(linear.permutation, d.w.count, step.token_rows * d.slotsPerToken);
   for (int64_t expert = 0; expert < d.w.count; ++expert) {
-    if (plan.offsets[expert] == plan.offsets[expert + 1])
+    if (permutation.offsets[expert] == permutation.offsets[expert + 1])
       continue;
     const void *elements = as<void *>(linear.w)[expert];
     if (!elements)
       return invalid("expert " + std::to_string(expert) + " has slots, its weights are absent");
-    linear.rows(plan.offsets[expert], plan.offsets[expert + 1], expert, elements, plan.routeOfSlot);
+    linear.rows(permutation.offsets[expert], permutation.offsets[expert + 1], expert, elements,
+                permutation.routeOfSlot);
   }
   return Status::success();
 }

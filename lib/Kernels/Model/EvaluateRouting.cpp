@@ -1,6 +1,6 @@
 //===- EvaluateRouting.cpp - Choosing experts ---------------------------------===//
 //
-// SelectDesc: scores, group-limited choice with a bias that chooses only, weights from the unbiased scores. Forced
+// RoutingDesc: scores, group-limited choice with a bias that chooses only, weights from the unbiased scores. Forced
 // routes replace the choice and go through the same arithmetic, so forcing what the router chose changes no bit.
 //
 //===----------------------------------------------------------------------===//
@@ -46,10 +46,10 @@ struct Route {
 };
 
 struct Router {
-  const SelectDesc &desc;
+  const RoutingDesc &desc;
   std::vector<float> scores, choices;
 
-  Router(const SelectDesc &d, std::vector<float> logits, const float *bias) : desc(d), scores(std::move(logits)) {
+  Router(const RoutingDesc &d, std::vector<float> logits, const float *bias) : desc(d), scores(std::move(logits)) {
     if (d.scoring == Scoring::Sigmoid)
       for (float &s : scores)
         s = k2rt_sigmoidf(s);
@@ -96,7 +96,7 @@ struct Router {
     float sum = 0;
     for (int64_t e : experts)
       sum = sum + scores[e];
-    float divisor = sum + SelectDesc::normalizerEps;
+    float divisor = sum + RoutingDesc::normalizerEps;
     std::vector<Route> routes;
     for (int64_t e : experts)
       routes.push_back({e, (desc.normalize ? scores[e] / divisor : scores[e]) * float(desc.scale)});
@@ -121,7 +121,7 @@ struct Router {
 };
 
 /// Where one row's routes go.
-void write(const SelectDesc &d, std::vector<Route> routes, int32_t *experts, float *weights) {
+void write(const RoutingDesc &d, std::vector<Route> routes, int32_t *experts, float *weights) {
   std::sort(routes.begin(), routes.end(),
             [](const Route &a, const Route &b) { return precedes(a.weight, a.expert, b.weight, b.expert); });
   for (int64_t k = 0; k < d.topK; ++k) {
@@ -139,7 +139,7 @@ template <class T> T *shifted(void *base, int64_t elements) {
 
 } // namespace
 
-Status run(const SelectDesc &d, Arguments args, const k2rt_ir_step &step) {
+Status run(const RoutingDesc &d, Arguments args, const k2rt_ir_step &step) {
   const void *logits = args.pointer();
   const float *bias = d.bias ? args.array<float>() : nullptr;
   args.pointer();

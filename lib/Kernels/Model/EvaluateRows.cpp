@@ -114,21 +114,21 @@ Status run(const RowwiseDesc &d, Arguments args, const k2rt_ir_step &step) {
   return Status::success();
 }
 
-Status run(const WantRowsDesc &d, Arguments args, const k2rt_ir_step &step) {
+Status run(const OutputRowsDesc &d, Arguments args, const k2rt_ir_step &step) {
   const void *x = args.pointer();
   args.pointer();
   void *y = args.pointer();
-  for (int64_t row = 0; row < step.want_rows; ++row) {
-    int64_t from = as<int32_t>(step.want)[row];
+  for (int64_t row = 0; row < step.output_rows; ++row) {
+    int64_t from = as<int32_t>(step.outputs)[row];
     if (from < 0 || from >= step.token_rows)
-      return invalid("wanted row " + std::to_string(from) + " of " + std::to_string(step.token_rows));
+      return invalid("output row " + std::to_string(from) + " of " + std::to_string(step.token_rows));
     for (int64_t i = 0; i < d.y.width; ++i)
       store(y, row * d.y.stride + i, d.y.type, load(x, from * d.x.stride + i, d.x.type));
   }
   return Status::success();
 }
 
-Status run(const ObserveDesc &d, Arguments args, const k2rt_ir_step &step) {
+Status run(const CaptureDesc &d, Arguments args, const k2rt_ir_step &step) {
   const void *x = args.pointer();
   args.pointer();
   int64_t layer = args.ordinal();

@@ -94,13 +94,13 @@ private:
   void *const *next;
 };
 
-/// A plan as DispatchDesc lays it out.
-struct Plan {
+/// A permutation as PermutationDesc lays it out.
+struct Permutation {
   int32_t *offsets = nullptr;     ///< [experts + 1]
   int32_t *routeOfSlot = nullptr; ///< [rows * topK]
   int32_t *slotOfRoute = nullptr; ///< [rows * topK]
 
-  Plan(void *base, int64_t experts, int64_t routes)
+  Permutation(void *base, int64_t experts, int64_t routes)
       : offsets(static_cast<int32_t *>(base)), routeOfSlot(offsets + experts + 1), slotOfRoute(routeOfSlot + routes) {}
 };
 
@@ -121,13 +121,13 @@ Status run(const AppendDesc &, Arguments, const k2rt_ir_step &);
 Status run(const GqaAttentionDesc &, Arguments, const k2rt_ir_step &);
 Status run(const AbsorbedAttentionDesc &, Arguments, const k2rt_ir_step &);
 Status run(const ExpandedAttentionDesc &, Arguments, const k2rt_ir_step &);
-Status run(const SelectDesc &, Arguments, const k2rt_ir_step &);
-Status run(const DispatchDesc &, Arguments, const k2rt_ir_step &);
-Status run(const GatherDesc &, Arguments, const k2rt_ir_step &);
-Status run(const CombineDesc &, Arguments, const k2rt_ir_step &);
+Status run(const RoutingDesc &, Arguments, const k2rt_ir_step &);
+Status run(const PermutationDesc &, Arguments, const k2rt_ir_step &);
+Status run(const PermuteDesc &, Arguments, const k2rt_ir_step &);
+Status run(const UnpermuteDesc &, Arguments, const k2rt_ir_step &);
 Status run(const RowwiseDesc &, Arguments, const k2rt_ir_step &);
-Status run(const WantRowsDesc &, Arguments, const k2rt_ir_step &);
-Status run(const ObserveDesc &, Arguments, const k2rt_ir_step &);
+Status run(const OutputRowsDesc &, Arguments, const k2rt_ir_step &);
+Status run(const CaptureDesc &, Arguments, const k2rt_ir_step &);
 
 } // namespace k2c::evaluation
 

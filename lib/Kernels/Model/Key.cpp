@@ -24,7 +24,7 @@ public:
   void field(const char *name, double value) { raw(name, hexadecimal(value)); }
   void field(const char *name, DType type) { raw(name, std::string(k2c::name(type))); }
   void field(const char *name, const Rows &r) {
-    static const char *const spaces[] = {"token", "want", "slot"};
+    static const char *const spaces[] = {"token", "output", "slot"};
     raw(name, std::string(spaces[static_cast<int>(r.space)]) + "," + std::to_string(r.width) + "," +
                   std::to_string(r.stride) + "," + std::string(k2c::name(r.type)));
   }
@@ -173,8 +173,8 @@ void write(KeyWriter &k, const ExpandedAttentionDesc &d) {
   k.field("rows", d.rows);
 }
 
-void write(KeyWriter &k, const SelectDesc &d) {
-  k.kind(d.scoring == Scoring::Sigmoid ? "select_sigmoid" : "select_softmax");
+void write(KeyWriter &k, const RoutingDesc &d) {
+  k.kind(d.scoring == Scoring::Sigmoid ? "routing_sigmoid" : "routing_softmax");
   k.field("logits", d.logits);
   k.field("experts", d.experts);
   k.field("top", d.topK);
@@ -186,22 +186,22 @@ void write(KeyWriter &k, const SelectDesc &d) {
   k.field("scale", d.scale);
 }
 
-void write(KeyWriter &k, const DispatchDesc &d) {
-  k.kind("dispatch");
+void write(KeyWriter &k, const PermutationDesc &d) {
+  k.kind("permutation");
   k.field("experts", d.experts);
   k.field("top", d.topK);
 }
 
-void write(KeyWriter &k, const GatherDesc &d) {
-  k.kind("gather");
+void write(KeyWriter &k, const PermuteDesc &d) {
+  k.kind("permute");
   k.field("x", d.x);
   k.field("y", d.y);
   k.field("experts", d.experts);
   k.field("top", d.topK);
 }
 
-void write(KeyWriter &k, const CombineDesc &d) {
-  k.kind("combine");
+void write(KeyWriter &k, const UnpermuteDesc &d) {
+  k.kind("unpermute");
   k.field("x", d.x);
   k.field("y", d.y);
   k.field("experts", d.experts);
@@ -218,14 +218,14 @@ void write(KeyWriter &k, const RowwiseDesc &d) {
   k.field("slots", d.slotsPerToken);
 }
 
-void write(KeyWriter &k, const WantRowsDesc &d) {
-  k.kind("want_rows");
+void write(KeyWriter &k, const OutputRowsDesc &d) {
+  k.kind("output_rows");
   k.field("x", d.x);
   k.field("y", d.y);
 }
 
-void write(KeyWriter &k, const ObserveDesc &d) {
-  k.kind("observe");
+void write(KeyWriter &k, const CaptureDesc &d) {
+  k.kind("capture");
   k.field("x", d.x);
 }
 

@@ -40,8 +40,8 @@ struct ArgumentList {
     operand.rows = Rows{RowSpace::Token, width, width, type};
     operand.group = group;
   }
-  void plan(Role role, int64_t experts, int64_t topK, Effect effect) {
-    Operand &operand = add("plan", role, DType::I32, std::move(effect));
+  void permutation(Role role, int64_t experts, int64_t topK, Effect effect) {
+    Operand &operand = add("permutation", role, DType::I32, std::move(effect));
     operand.elements = experts + 1;
     operand.rows = Rows{RowSpace::Token, 2 * topK, 2 * topK, DType::I32};
   }
@@ -82,7 +82,7 @@ struct ArgumentList {
     if (d.takes(LinearDesc::Residual))
       rows("residual", d.residual, Effect::reads());
     if (d.grouped)
-      plan(Role::Plan, d.w.count, d.slotsPerToken, Effect::reads());
+      permutation(Role::Permutation, d.w.count, d.slotsPerToken, Effect::reads());
     result("y", d.y, Effect::writes());
   }
   void operator()(const HeadLinearDesc &d) {
@@ -121,7 +121,7 @@ struct ArgumentList {
     weight("uv", d.uv);
     attentionTail(d.shape, d.o, d.rows);
   }
-  void operator()(const SelectDesc &d) {
+  void operator()(const RoutingDesc &d) {
     rows("logits", d.logits, Effect::reads().byRow());
     if (d.bias)
       weight("bias", d.experts, DType::F32);
@@ -130,18 +130,18 @@ struct ArgumentList {
     result("experts", Rows{d.logits.space, d.topK, d.topK, DType::I32}, Effect::writes().byRow());
     result("weights", Rows{d.logits.space, d.topK, d.topK, DType::F32}, Effect::writes().byRow());
   }
-  void operator()(const DispatchDesc &d) {
+  void operator()(const PermutationDesc &d) {
     rows("experts", Rows{RowSpace::Token, d.topK, d.topK, DType::I32}, Effect::reads());
-    plan(Role::Result, d.experts, d.topK, Effect::writes());
+    permutation(Role::Result, d.experts, d.topK, Effect::writes());
   }
-  void operator()(const GatherDesc &d) {
+  void operator()(const PermuteDesc &d) {
     rows("x", d.x, Effect::reads().byRow());
-    plan(Role::Plan, d.experts, d.topK, Effect::reads());
+    permutation(Role::Permutation, d.experts, d.topK, Effect::reads());
     result("y", d.y, Effect::writes());
   }
-  void operator()(const CombineDesc &d) {
+  void operator()(const UnpermuteDesc &d) {
     rows("x", d.x, Effect::destroys());
-    plan(Role::Plan, d.experts, d.topK, Effect::reads());
+    permutation(Role::Permutation, d.experts, d.topK, Effect::reads());
     rows("experts", Rows{RowSpace::Token, d.topK, d.topK, DType::I32}, Effect::reads().byRow());
     result("y", d.y, Effect::writes().byRow());
   }
@@ -150,12 +150,12 @@ struct ArgumentList {
       rows("input" + std::to_string(i), d.inputs[i], Effect::reads().byRow());
     result("y", d.y, Effect::writes().byRow());
   }
-  void operator()(const WantRowsDesc &d) {
+  void operator()(const OutputRowsDesc &d) {
     rows("x", d.x, Effect::reads());
     step();
     result("y", d.y, Effect::writes().byRow());
   }
-  void operator()(const ObserveDesc &d) {
+  void operator()(const CaptureDesc &d) {
     rows("x", d.x, Effect::reads().byRow());
     step(Effect::captures({Capture::Hidden}));
     layer();

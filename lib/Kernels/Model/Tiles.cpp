@@ -31,7 +31,7 @@ constexpr int64_t gqaRowsPerItem = 64, minGqaTokens = 16;
 // A worker that has one part of four does 5/8 of the work of one that has them all.
 constexpr int64_t absorbedValueParts = 4;
 
-enum class Family : uint8_t { Linear, Gqa, Absorbed, Expanded, Dispatch, Rows };
+enum class Family : uint8_t { Linear, Gqa, Absorbed, Expanded, Permutation, Rows };
 
 /// What the families need of a description.
 struct Shape {
@@ -64,8 +64,8 @@ Shape shapeOf(const KernelDesc &desc) {
          false,
          d->value,
          (d->nope + d->rope) * byteWidth(d->q.type) + 2 * d->value * byteWidth(DType::F32)};
-  else if (std::holds_alternative<DispatchDesc>(desc.body))
-    s.family = Family::Dispatch;
+  else if (std::holds_alternative<PermutationDesc>(desc.body))
+    s.family = Family::Permutation;
   return s;
 }
 
@@ -105,10 +105,10 @@ int64_t expandedTokens(const Shape &s, const TargetInfo &target) {
   return tokens;
 }
 
-TileConfig tileFor(const Shape &s, Vocabulary vocabulary, int64_t mr, const TargetInfo &target) {
+TileConfig tileFor(const Shape &s, InstructionSet instructionSet, int64_t mr, const TargetInfo &target) {
   TileConfig tile;
-  tile.vocabulary = vocabulary;
-  tile.lanes = std::min<int64_t>(vocabulary == Vocabulary::Avx512 ? 16 : target.lanes, panelColumns);
+  tile.instructionSet = instructionSet;
+  tile.lanes = std::min<int64_t>(instructionSet == InstructionSet::Avx512 ? 16 : target.lanes, panelColumns);
   tile.mr = mr;
   tile.nrVectors = panelColumns / tile.lanes;
   switch (s.family) {
@@ -133,7 +133,7 @@ TileConfig tileFor(const Shape &s, Vocabulary vocabulary, int64_t mr, const Targ
     tile.headTile = tile.lanes;
     tile.valueParts = absorbedValueParts;
     break;
-  case Family::Dispatch:
+  case Family::Permutation:
     tile.rowsPerItem = 0;
     break;
   case Family::Rows:
@@ -146,7 +146,7 @@ TileConfig tileFor(const Shape &s, Vocabulary vocabulary, int64_t mr, const Targ
 Grid attentionGrid(const KernelDesc &desc, const TileConfig &tile) {
   Shape s = shapeOf(desc);
   int64_t items = (s.heads + tile.headTile - 1) / tile.headTile;
-  return {RowSpace::Token, 1, items * tile.valueParts * (tile.splitTokens > 0 ? mostPartials : 1)};
+  return {RowSpace::Token, 1, items * tile.valueParts * (tile.splitTokens > 0 ? maxPartials : 1)};
 }
 
 RowSpace rowSpaceOf(const KernelDesc &desc) {
@@ -154,12 +154,12 @@ RowSpace rowSpaceOf(const KernelDesc &desc) {
       [](const auto &d) -> RowSpace {
         using D = std::decay_t<decltype(d)>;
         if constexpr (std::is_same_v<D, EmbedDesc> || std::is_same_v<D, RmsNormDesc> || std::is_same_v<D, RotaryDesc> ||
-                      std::is_same_v<D, WantRowsDesc>)
+                      std::is_same_v<D, OutputRowsDesc>)
           return d.y.space;
         else if constexpr (std::is_same_v<D, LinearDesc> || std::is_same_v<D, HeadLinearDesc> ||
-                           std::is_same_v<D, ObserveDesc>)
+                           std::is_same_v<D, CaptureDesc>)
           return d.x.space;
-        else if constexpr (std::is_same_v<D, SelectDesc>)
+        else if constexpr (std::is_same_v<D, RoutingDesc>)
           return d.logits.space;
         else
           return RowSpace::Token;
@@ -173,10 +173,10 @@ bool isLegal(const KernelDesc &desc, const TileConfig &tile, const TargetInfo &t
   Shape s = shapeOf(desc);
   if (!target.hasFma || tile.lanes > target.lanes || tile.mr < 1 || tile.nrVectors < 1)
     return false;
-  if (tile.vocabulary == Vocabulary::Avx512 &&
+  if (tile.instructionSet == InstructionSet::Avx512 &&
       (!target.hasAvx512 || tile.lanes != 16 || (hasPairs(desc, s) && !target.hasAvx512Bf16)))
     return false;
-  if (s.family == Family::Dispatch || s.family == Family::Rows)
+  if (s.family == Family::Permutation || s.family == Family::Rows)
     return true;
   if (registersOf(s, tile) > target.vectorRegisters)
     return false;
@@ -204,11 +204,11 @@ TargetInfo cpuTarget(const std::vector<std::string> &features, int64_t l1Bytes, 
 
 std::vector<TileConfig> candidates(const KernelDesc &desc, const TargetInfo &target) {
   Shape s = shapeOf(desc);
-  bool tiled = s.family != Family::Dispatch && s.family != Family::Rows;
+  bool tiled = s.family != Family::Permutation && s.family != Family::Rows;
   std::vector<TileConfig> legal;
-  for (Vocabulary vocabulary : {Vocabulary::Avx512, Vocabulary::Generic})
+  for (InstructionSet instructionSet : {InstructionSet::Avx512, InstructionSet::Generic})
     for (int64_t mr = tiled ? target.vectorRegisters : 1; mr >= 1; --mr) {
-      TileConfig tile = tileFor(s, vocabulary, mr, target);
+      TileConfig tile = tileFor(s, instructionSet, mr, target);
       if (isLegal(desc, tile, target))
         legal.push_back(tile);
     }
@@ -238,7 +238,7 @@ TileConfig chooseTile(const KernelDesc &desc, const TargetInfo &target) {
 int64_t splitTokensFor(const KernelDesc &desc, const TileConfig &tile, int64_t workers, int64_t tokens,
                        int64_t positions) {
   Shape s = shapeOf(desc);
-  if ((s.family != Family::Gqa && s.family != Family::Absorbed) || softmaxPartials(positions - 1) < leastSplit)
+  if ((s.family != Family::Gqa && s.family != Family::Absorbed) || softmaxPartials(positions - 1) < minSplit)
     return 0;
   int64_t tiles = (s.heads + tile.headTile - 1) / tile.headTile;
   return std::min((workers - 1) / tiles, tokens);
@@ -251,7 +251,7 @@ int64_t partialStride(int64_t valueDim) {
 
 int64_t partialBytes(const KernelDesc &desc, const TileConfig &tile) {
   Shape s = shapeOf(desc);
-  return tile.splitTokens * s.heads * mostPartials * partialStride(s.valueDim) * byteWidth(DType::F32);
+  return tile.splitTokens * s.heads * maxPartials * partialStride(s.valueDim) * byteWidth(DType::F32);
 }
 
 Grid mergeGrid(const KernelDesc &desc) { return {RowSpace::Token, 1, shapeOf(desc).heads}; }
@@ -271,7 +271,7 @@ Grid gridOf(const KernelDesc &desc, const TileConfig &tile) {
   case Family::Absorbed:
   case Family::Expanded:
     return attentionGrid(desc, tile);
-  case Family::Dispatch:
+  case Family::Permutation:
     return {RowSpace::Token, 0, 1};
   default:
     return {rowSpaceOf(desc), tile.rowsPerItem, 1};

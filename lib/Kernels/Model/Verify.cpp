@@ -144,7 +144,7 @@ public:
     matrices("uk", d.uk, d.shape.heads, d.nope, d.latent);
     matrices("uv", d.uv, d.shape.heads, d.value, d.latent);
   }
-  void operator()(const SelectDesc &d) {
+  void operator()(const RoutingDesc &d) {
     rows("logits", d.logits);
     equal("logits width", d.logits.width, "experts", d.experts);
     divides("groups", d.groups, "experts", d.experts);
@@ -156,22 +156,22 @@ public:
            d.topkGroups * (d.experts / std::max<int64_t>(d.groups, 1)));
     atLeast("chosen experts", d.topK, 1);
   }
-  void operator()(const DispatchDesc &d) {
+  void operator()(const PermutationDesc &d) {
     atLeast("experts", d.experts, 1);
     atLeast("chosen experts", d.topK, 1);
   }
-  void operator()(const GatherDesc &d) {
+  void operator()(const PermuteDesc &d) {
     rows("x", d.x);
     rows("y", d.y);
     equal("y width", d.y.width, "x width", d.x.width);
   }
-  void operator()(const CombineDesc &d) {
+  void operator()(const UnpermuteDesc &d) {
     rows("x", d.x);
     rows("y", d.y);
     equal("y width", d.y.width, "x width", d.x.width);
-    that(d.x.type == d.y.type, "a combine keeps its type");
+    that(d.x.type == d.y.type, "an unpermute keeps its type");
     divides("leaves", d.leaves, "experts", d.experts);
-    that((d.leaves & (d.leaves - 1)) == 0, "the leaves of a combine are a power of two");
+    that((d.leaves & (d.leaves - 1)) == 0, "the leaves of an unpermute are a power of two");
   }
   void operator()(const RowwiseDesc &d) {
     rows("y", d.y);
@@ -183,12 +183,12 @@ public:
     list(d.list, int64_t(d.inputs.size()), d.y.type);
     atLeast("slots per token", d.slotsPerToken, 1);
   }
-  void operator()(const WantRowsDesc &d) {
+  void operator()(const OutputRowsDesc &d) {
     rows("x", d.x);
     rows("y", d.y);
     equal("y width", d.y.width, "x width", d.x.width);
   }
-  void operator()(const ObserveDesc &d) { rows("x", d.x); }
+  void operator()(const CaptureDesc &d) { rows("x", d.x); }
 
 private:
   void check(bool holds, const std::string &what, int64_t value, const std::string &relation, int64_t other) {

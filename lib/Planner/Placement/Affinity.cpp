@@ -23,12 +23,13 @@ constexpr int64_t maxSteps = 40'000'000;
 /// Nodes of all experts and free slots, with what swaps change.
 class NodeSearch {
 public:
-  NodeSearch(const CoActivation &co, const AffinityRoom &room)
-      : co(co), room(room), slots(room.nodes * room.slotsPerNode()), node(slots, -1), nodeLoad(room.nodes, 0.0) {
+  NodeSearch(const CoActivation &co, const AffinityCapacity &capacity)
+      : co(co), capacity(capacity), slots(capacity.nodes * capacity.slotsPerNode()), node(slots, -1),
+        nodeLoad(capacity.nodes, 0.0) {
     for (int64_t expert = 0; expert < co.experts; ++expert)
       total += co.load(expert);
     epsilon = 1e-9 * std::max(total, 1e-300);
-    limit = room.imbalance * total / double(room.nodes) + epsilon;
+    limit = capacity.imbalance * total / double(capacity.nodes) + epsilon;
   }
 
   void startInOrder();
@@ -62,7 +63,7 @@ private:
   template <class Gain> void sweep(Gain gain);
 
   const CoActivation &co;
-  const AffinityRoom &room;
+  const AffinityCapacity &capacity;
   int64_t slots;
   std::vector<int32_t> node;    ///< of each expert, then of each free slot
   std::vector<double> nodeLoad; ///< [nodes]
@@ -95,36 +96,36 @@ double NodeSearch::objective() const {
   }
   double inside = 0;
   for (int64_t expert = 0; expert < co.experts; ++expert)
-    inside += pairs[expert * room.nodes + node[expert]];
+    inside += pairs[expert * capacity.nodes + node[expert]];
   return -inside;
 }
 
 void NodeSearch::fillFreeSlots() {
-  std::vector<int64_t> used(room.nodes, 0);
+  std::vector<int64_t> used(capacity.nodes, 0);
   for (int64_t expert = 0; expert < co.experts; ++expert)
     ++used[node[expert]];
   int64_t slot = co.experts;
-  for (int64_t n = 0; n < room.nodes; ++n)
-    for (; used[n] < room.slotsPerNode(); ++used[n])
+  for (int64_t n = 0; n < capacity.nodes; ++n)
+    for (; used[n] < capacity.slotsPerNode(); ++used[n])
       node[slot++] = int32_t(n);
 }
 
 /// Loads and pairs from scratch; rounding of many swaps does not add up.
 void NodeSearch::tabulate() {
-  nodeLoad.assign(room.nodes, 0.0);
-  pairs.assign(co.experts * room.nodes, 0.0);
+  nodeLoad.assign(capacity.nodes, 0.0);
+  pairs.assign(co.experts * capacity.nodes, 0.0);
   for (int64_t a = 0; a < co.experts; ++a) {
     nodeLoad[node[a]] += load(a);
     for (int64_t b = 0; b < co.experts; ++b)
       if (a != b)
-        pairs[a * room.nodes + node[b]] += together(a, b);
+        pairs[a * capacity.nodes + node[b]] += together(a, b);
   }
 }
 
 void NodeSearch::startInOrder() {
-  std::vector<int32_t> gpus = placeInOrder(co.experts, room);
+  std::vector<int32_t> gpus = placeInOrder(co.experts, capacity);
   for (int64_t expert = 0; expert < co.experts; ++expert)
-    node[expert] = int32_t(room.nodeOf(gpus[expert]));
+    node[expert] = int32_t(capacity.nodeOf(gpus[expert]));
   fillFreeSlots();
   tabulate();
 }
@@ -134,8 +135,8 @@ void NodeSearch::startInOrder() {
 void NodeSearch::startGreedy() {
   std::vector<bool> placed(co.experts, false);
   int64_t left = co.experts;
-  for (int64_t n = 0; n < room.nodes; ++n) {
-    int64_t share = (left + room.nodes - n - 1) / (room.nodes - n);
+  for (int64_t n = 0; n < capacity.nodes; ++n) {
+    int64_t share = (left + capacity.nodes - n - 1) / (capacity.nodes - n);
     std::vector<double> affinity(co.experts, 0.0);
     double filled = 0;
     for (int64_t count = 0; count < share; ++count, --left) {
@@ -167,7 +168,7 @@ double NodeSearch::overloadChange(int64_t a, int64_t b) const {
 }
 
 double NodeSearch::pairGain(int64_t a, int64_t b) const {
-  auto pairsOf = [&](int64_t slot, int64_t n) { return slot < co.experts ? pairs[slot * room.nodes + n] : 0.0; };
+  auto pairsOf = [&](int64_t slot, int64_t n) { return slot < co.experts ? pairs[slot * capacity.nodes + n] : 0.0; };
   return pairsOf(a, node[b]) - pairsOf(a, node[a]) + pairsOf(b, node[a]) - pairsOf(b, node[b]) - 2 * together(a, b);
 }
 
@@ -176,7 +177,7 @@ double NodeSearch::choiceGain(int64_t a, int64_t b) {
   static const std::vector<int32_t> none;
   const std::vector<int32_t> &ofA = a < co.experts ? choiceOf[a] : none, &ofB = b < co.experts ? choiceOf[b] : none;
   auto saved = [&](int32_t choice, int32_t from, int32_t to) {
-    const uint16_t *on = visits.data() + int64_t(choice) * room.nodes;
+    const uint16_t *on = visits.data() + int64_t(choice) * capacity.nodes;
     return co.counts[choice] * double(int(on[from] == 1) - int(on[to] == 0));
   };
   double gain = 0;
@@ -199,8 +200,8 @@ void NodeSearch::swap(int64_t a, int64_t b) {
   int32_t from = node[a], to = node[b];
   for (int64_t e = 0; e < co.experts; ++e) {
     double moved = (e == a ? 0 : together(e, a)) - (e == b ? 0 : together(e, b));
-    pairs[e * room.nodes + from] -= moved;
-    pairs[e * room.nodes + to] += moved;
+    pairs[e * capacity.nodes + from] -= moved;
+    pairs[e * capacity.nodes + to] += moved;
   }
   nodeLoad[from] += load(b) - load(a);
   nodeLoad[to] += load(a) - load(b);
@@ -209,8 +210,8 @@ void NodeSearch::swap(int64_t a, int64_t b) {
     if (visits.empty() || slot >= co.experts)
       return;
     for (int32_t choice : choiceOf[slot]) {
-      --visits[int64_t(choice) * room.nodes + out];
-      ++visits[int64_t(choice) * room.nodes + in];
+      --visits[int64_t(choice) * capacity.nodes + out];
+      ++visits[int64_t(choice) * capacity.nodes + in];
     }
   };
   move(a, from, to);
@@ -241,11 +242,11 @@ void NodeSearch::improvePairs() {
 
 void NodeSearch::countVisits() {
   choiceOf.assign(co.experts, {});
-  visits.assign(co.choices.size() * room.nodes, 0);
+  visits.assign(co.choices.size() * capacity.nodes, 0);
   for (size_t c = 0; c < co.choices.size(); ++c)
     for (int32_t expert : co.choices[c]) {
       choiceOf[expert].push_back(int32_t(c));
-      ++visits[c * room.nodes + node[expert]];
+      ++visits[c * capacity.nodes + node[expert]];
     }
 }
 
@@ -259,19 +260,19 @@ void NodeSearch::improveChoices() {
 } // namespace
 
 /// GPUs of experts whose nodes are known: by falling load, each to the emptiest GPU of its node that has room.
-static std::vector<int32_t> fillGpus(const CoActivation &co, const AffinityRoom &room,
+static std::vector<int32_t> fillGpus(const CoActivation &co, const AffinityCapacity &capacity,
                                      const std::vector<int32_t> &nodes) {
   std::vector<int64_t> order(co.experts);
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return co.load(a) > co.load(b); });
-  std::vector<double> gpuLoad(room.gpus, 0.0);
-  std::vector<int64_t> used(room.gpus, 0);
+  std::vector<double> gpuLoad(capacity.gpus, 0.0);
+  std::vector<int64_t> used(capacity.gpus, 0);
   std::vector<int32_t> gpuOfExpert(co.experts, 0);
-  int64_t perNode = room.gpus / room.nodes;
+  int64_t perNode = capacity.gpus / capacity.nodes;
   for (int64_t expert : order) {
     int64_t emptiest = -1;
     for (int64_t gpu = nodes[expert] * perNode; gpu < (nodes[expert] + 1) * perNode; ++gpu)
-      if (used[gpu] < room.expertsPerGpu && (emptiest < 0 || gpuLoad[gpu] < gpuLoad[emptiest]))
+      if (used[gpu] < capacity.expertsPerGpu && (emptiest < 0 || gpuLoad[gpu] < gpuLoad[emptiest]))
         emptiest = gpu;
     ++used[emptiest];
     gpuLoad[emptiest] += co.load(expert);
@@ -280,9 +281,9 @@ static std::vector<int32_t> fillGpus(const CoActivation &co, const AffinityRoom 
   return gpuOfExpert;
 }
 
-std::vector<int32_t> k2c::placeByAffinity(const CoActivation &co, const AffinityRoom &room) {
+std::vector<int32_t> k2c::placeByAffinity(const CoActivation &co, const AffinityCapacity &capacity) {
   // The plain order is a start of its own: more pairs inside nodes may still mean more visits.
-  std::vector<NodeSearch> starts(3, NodeSearch(co, room));
+  std::vector<NodeSearch> starts(3, NodeSearch(co, capacity));
   starts[0].startInOrder();
   starts[1].startInOrder();
   starts[1].improvePairs();
@@ -291,5 +292,5 @@ std::vector<int32_t> k2c::placeByAffinity(const CoActivation &co, const Affinity
   auto best = std::min_element(starts.begin(), starts.end(),
                                [](const NodeSearch &a, const NodeSearch &b) { return a.cost() < b.cost(); });
   best->improveChoices();
-  return fillGpus(co, room, best->nodes());
+  return fillGpus(co, capacity, best->nodes());
 }

@@ -25,21 +25,21 @@ CoActivation k2c::coActivationOf(int64_t experts, std::vector<std::vector<int32_
   return co;
 }
 
-std::vector<int32_t> k2c::placeInOrder(int64_t experts, const AffinityRoom &room) {
+std::vector<int32_t> k2c::placeInOrder(int64_t experts, const AffinityCapacity &capacity) {
   std::vector<int32_t> gpus(experts);
   for (int64_t expert = 0; expert < experts; ++expert)
-    gpus[expert] = int32_t(expert * room.gpus / experts);
+    gpus[expert] = int32_t(expert * capacity.gpus / experts);
   return gpus;
 }
 
-NodesVisited k2c::nodesVisited(const CoActivation &co, const AffinityRoom &room,
+NodesVisited k2c::nodesVisited(const CoActivation &co, const AffinityCapacity &capacity,
                                const std::vector<int32_t> &gpuOfExpert) {
   if (co.tokens <= 0)
     return {};
-  auto node = [&](int64_t expert) { return room.nodeOf(gpuOfExpert[expert]); };
+  auto node = [&](int64_t expert) { return capacity.nodeOf(gpuOfExpert[expert]); };
   if (!co.choices.empty()) {
     double sum = 0;
-    std::vector<size_t> lastChoice(room.nodes, 0);
+    std::vector<size_t> lastChoice(capacity.nodes, 0);
     for (size_t c = 0; c < co.choices.size(); ++c)
       for (int32_t expert : co.choices[c])
         if (lastChoice[node(expert)] != c + 1) {
@@ -55,12 +55,12 @@ NodesVisited k2c::nodesVisited(const CoActivation &co, const AffinityRoom &room,
         inside += co.together[a * co.experts + b];
   double k = co.topK, pairs = inside / co.tokens;
   double least = std::max({1.0, k - pairs, k * k / (k + 2 * pairs)});
-  return {least, std::max(least, std::min(k - 2 * pairs / k, double(room.nodes)))};
+  return {least, std::max(least, std::min(k - 2 * pairs / k, double(capacity.nodes)))};
 }
 
-std::vector<double> k2c::affinityLoads(const CoActivation &co, const AffinityRoom &room,
+std::vector<double> k2c::affinityLoads(const CoActivation &co, const AffinityCapacity &capacity,
                                        const std::vector<int32_t> &gpuOfExpert) {
-  std::vector<double> loads(room.gpus, 0.0);
+  std::vector<double> loads(capacity.gpus, 0.0);
   for (int64_t expert = 0; expert < co.experts; ++expert)
     loads[gpuOfExpert[expert]] += co.load(expert);
   return loads;

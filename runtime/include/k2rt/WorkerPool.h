@@ -1,4 +1,4 @@
-// A team of threads that run one function together: worker 0 is the caller, the others wait between jobs.
+// A thread pool that runs one function on all its threads: worker 0 is the caller, the others wait between jobs.
 #ifndef K2RT_WORKERPOOL_H
 #define K2RT_WORKERPOOL_H
 

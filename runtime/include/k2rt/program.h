@@ -3,7 +3,7 @@
  * A program is a shared object with ONE exported symbol, k2c_program_query, and no writable globals: weights, cache,
  * arena and scratch all arrive through k2rt_ir_worker, so that ranks may be threads of one process. It is SPMD: every
  * worker runs the same step function; host code between launches runs on each worker, redundantly; a launch shares its
- * grid out in contiguous parts ([w*n/count, (w+1)*n/count) to worker w) and ends with a barrier; an open launch has
+ * grid out in contiguous parts ([w*n/count, (w+1)*n/count) to worker w) and ends with a barrier; a nowait launch has
  * none, and the program vouches that what other workers still do is apart from what follows up to the next barrier.
  *
  * One page of the cache is 64 tokens of one layer of one plane:
@@ -57,8 +57,8 @@ typedef int32_t (*k2rt_ir_kernel_fn)(k2rt_ir_worker *worker, void *const *args);
 /* A step entry: called on every worker. Returns 0, or what a launch or barrier returned. */
 typedef int32_t (*k2rt_ir_step_fn)(k2rt_ir_worker *worker);
 
-/* api->launch, api->launch_open. kernel_id indexes kernel_names. Every worker gets the same result; nonzero: return it
- * at once. An open launch returns 0: what failed in it stops the step at the next barrier. A step ends closed. */
+/* api->launch, api->launch_nowait. kernel_id indexes kernel_names. Every worker gets the same result; nonzero: return
+ * it at once. A nowait launch returns 0: what failed in it stops the step at the next barrier. A step ends closed. */
 typedef int32_t (*k2rt_ir_launch_fn)(k2rt_ir_worker *worker, int32_t kernel_id, k2rt_ir_kernel_fn kernel, int64_t grid,
                                      void *const *args);
 

@@ -28,7 +28,7 @@ extern "C" {
 #define K2RT_RESERVE_EXPERT_BYTES INT64_C(512)
 /* Touched stack and thread-local data of a worker. */
 #define K2RT_RESERVE_WORKER_BYTES (INT64_C(8) * 1024)
-/* Step arrays per token row: ids, positions, sequence, form, want, sample (i32 each). */
+/* Step arrays per token row: ids, positions, sequence, form, output row, sample (i32 each). */
 #define K2RT_RESERVE_TOKEN_ROW_BYTES INT64_C(24)
 /* Step arrays per sequence: sampling parameters, lengths, begin, last sample, scheduler state. */
 #define K2RT_RESERVE_SEQUENCE_BYTES INT64_C(1024)

@@ -23,7 +23,8 @@ struct RankMemory {
   const void *const *weights = nullptr; ///< a base for each slot
 };
 
-/// What a step computed, where the engine can read it until the next step: rows in the order of k2rt_ir_step's `want`.
+/// What a step computed, where the engine can read it until the next step: rows in the order of k2rt_ir_step's
+/// `outputs`.
 struct StepResults {
   const float *logits = nullptr;
   const int32_t *samples = nullptr;

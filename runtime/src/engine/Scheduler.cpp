@@ -5,7 +5,7 @@
 // A sequence is admitted only when a slot and all pages that it can ever need are free: no running sequence is ever
 // evicted, and no step fails for want of pages. Admission is in order, so that a long request is not overtaken for
 // ever. The last new token is sampled and never read, so it needs no place in the cache. Two budgets bound a step, its
-// rows and the rows whose logits are wanted; a prompt's last row wants logits, and waits by itself when none are left.
+// rows and the output rows; a prompt's last row wants logits, and waits by itself when none are left.
 // Sequences that finish are retired at the begin of the next step, since events still look at them.
 #include "engine/Scheduler.h"
 #include <algorithm>
@@ -88,27 +88,27 @@ void Scheduler::admit() {
   }
 }
 
-bool Scheduler::wantsRow(const Sequence &sequence, int64_t position) const {
+bool Scheduler::isOutputRow(const Sequence &sequence, int64_t position) const {
   return position >= sequence.promptTokens - 1 || sequence.request.logits == PromptLogits::all;
 }
 
-/// Rows of a prompt's next chunk, so that neither its tokens nor its wanted logits exceed what is left.
-int64_t Scheduler::promptRows(const Sequence &sequence, int64_t rowsLeft, int64_t wantsLeft) const {
+/// Rows of a prompt's next chunk, so that neither its tokens nor its output rows exceed what is left.
+int64_t Scheduler::promptRows(const Sequence &sequence, int64_t rowsLeft, int64_t outputsLeft) const {
   const int64_t pending = sequence.tokens - sequence.cached;
   const int64_t rows = std::min({pending, rowsLeft, engine.chunk()});
   if (sequence.request.logits == PromptLogits::all)
-    return std::min(rows, wantsLeft);
-  return rows == pending && wantsLeft == 0 ? rows - 1 : rows;
+    return std::min(rows, outputsLeft);
+  return rows == pending && outputsLeft == 0 ? rows - 1 : rows;
 }
 
 void Scheduler::plan() {
   int64_t rows = manifest.limits.step_tokens;
   if (captures.rows > 0)
     rows = std::min(rows, captures.rows);
-  int64_t wants = std::min(manifest.wantRows(), manifest.limits.step_tokens);
+  int64_t outputs = std::min(manifest.outputRows(), manifest.limits.step_tokens);
   // A row that is sampled has parameters of sampling, of which there are as many as sequences.
   if (std::any_of(active.begin(), active.end(), [](const auto &sequence) { return sequence->request.maxNew > 0; }))
-    wants = std::min(wants, manifest.limits.max_sequences);
+    outputs = std::min(outputs, manifest.limits.max_sequences);
   std::vector<Sequence *> generating;
   for (const auto &sequence : active) {
     sequence->planned = 0;
@@ -118,17 +118,17 @@ void Scheduler::plan() {
   std::stable_sort(generating.begin(), generating.end(),
                    [](const Sequence *a, const Sequence *b) { return a->lastServed < b->lastServed; });
   for (Sequence *sequence : generating)
-    if (rows > 0 && wants > 0) {
+    if (rows > 0 && outputs > 0) {
       sequence->planned = 1;
       --rows;
-      --wants;
+      --outputs;
     }
   for (const auto &sequence : active)
     if (sequence->cached < sequence->promptTokens && rows > 0) {
-      sequence->planned = promptRows(*sequence, rows, wants);
+      sequence->planned = promptRows(*sequence, rows, outputs);
       rows -= sequence->planned;
       for (int64_t i = 0; i < sequence->planned; ++i)
-        wants -= wantsRow(*sequence, sequence->cached + i);
+        outputs -= isOutputRow(*sequence, sequence->cached + i);
     }
   batch.clear();
   for (const auto &sequence : active)
@@ -164,7 +164,7 @@ Status Scheduler::drain() {
 }
 
 Status Scheduler::deliver(const k2rt_ir_step &step, const StepResults &results) {
-  int64_t want = 0;
+  int64_t output = 0;
   for (size_t row = 0; row < batch.size(); ++row) {
     Sequence &sequence = *batch[row];
     const int64_t begin = arrays.seqBegin[row];
@@ -173,11 +173,11 @@ Status Scheduler::deliver(const k2rt_ir_step &step, const StepResults &results) 
     sequence.lastServed = steps;
     for (int64_t i = 0; i < sequence.planned; ++i) {
       const int64_t position = sequence.cached++;
-      if (!wantsRow(sequence, position))
+      if (!isOutputRow(sequence, position))
         continue;
       if (events.logits)
-        events.logits(sequence, position, results.logits + want * manifest.vocab);
-      const int32_t id = results.samples[want++];
+        events.logits(sequence, position, results.logits + output * manifest.vocab);
+      const int32_t id = results.samples[output++];
       if (position + 1 < sequence.promptTokens)
         continue;
       if (Status appended = append(sequence, id); !appended)

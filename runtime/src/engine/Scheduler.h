@@ -105,8 +105,8 @@ public:
 private:
   void admit();
   void plan();
-  int64_t promptRows(const Sequence &sequence, int64_t rowsLeft, int64_t wantsLeft) const;
-  bool wantsRow(const Sequence &sequence, int64_t position) const;
+  int64_t promptRows(const Sequence &sequence, int64_t rowsLeft, int64_t outputsLeft) const;
+  bool isOutputRow(const Sequence &sequence, int64_t position) const;
   k2rt_ir_step build();
   void buildRows(const Sequence &sequence, int64_t sequenceRow, k2rt_ir_step &step);
   void buildForced(const k2rt_ir_step &step);

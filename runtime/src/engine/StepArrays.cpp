@@ -18,7 +18,7 @@ Expected<StepArrays> StepArrays::allocate(const Manifest &manifest, Device &devi
   a.logits = reinterpret_cast<float *>(*logits);
   a.blockStride = k2rt_pages_per_sequence(&limits);
   Carver carver(*arrays, bytes);
-  for (int32_t **rows : {&a.tokenIds, &a.positions, &a.rowSeq, &a.rowForm, &a.want, &a.samples})
+  for (int32_t **rows : {&a.tokenIds, &a.positions, &a.rowSeq, &a.rowForm, &a.outputs, &a.samples})
     *rows = carver.take<int32_t>(limits.step_tokens);
   a.seqBegin = carver.take<int32_t>(limits.max_sequences + 1);
   a.seqLen = carver.take<int32_t>(limits.max_sequences);
@@ -46,7 +46,7 @@ k2rt_ir_step StepArrays::step() const {
   step.block_tables = const_cast<int32_t **>(stepTables.data());
   step.block_stride = blockStride;
   step.append_slots = const_cast<int64_t **>(appendSlots.data());
-  step.want = want;
+  step.outputs = outputs;
   step.logits = logits;
   step.last_sample = lastSample;
   step.samples = samples;

@@ -16,7 +16,7 @@ public:
   /// In memory of `device`, which outlives them.
   static Expected<StepArrays> allocate(const Manifest &manifest, Device &device);
 
-  int32_t *tokenIds, *positions, *rowSeq, *rowForm, *want, *samples;
+  int32_t *tokenIds, *positions, *rowSeq, *rowForm, *outputs, *samples;
   int32_t *seqBegin, *seqLen, *lastSample;
   std::vector<int32_t *> blockTables; ///< per group: [max_sequences][blockStride]; row = slot of the sequence
   std::vector<int32_t *> stepTables;  ///< per group: the rows of this step's sequences, in its order

@@ -17,7 +17,7 @@ k2rt_ir_step Scheduler::build() {
   step.seq_rows = static_cast<int64_t>(batch.size());
   // Commands that only read prompts may want more rows than there are sequences; they sample nothing.
   step.sampling = samples ? a.sampling : nullptr;
-  std::fill_n(a.samples, step.want_rows, -1);
+  std::fill_n(a.samples, step.output_rows, -1);
   step.capture_experts = captures.experts;
   step.capture_weights = captures.weights;
   step.capture_hidden = captures.hidden;
@@ -49,13 +49,13 @@ void Scheduler::buildRows(const Sequence &sequence, int64_t sequenceRow, k2rt_ir
       const int64_t page = a.stepTables[group][sequenceRow * a.blockStride + position / K2RT_PAGE_TOKENS];
       a.appendSlots[group][row] = page * K2RT_PAGE_TOKENS + position % K2RT_PAGE_TOKENS;
     }
-    if (!wantsRow(sequence, position))
+    if (!isOutputRow(sequence, position))
       continue;
-    if (step.want_rows < manifest.limits.max_sequences) {
-      a.sampling[step.want_rows] = sequence.request.sampling;
-      a.sampling[step.want_rows].position = position + 1;
+    if (step.output_rows < manifest.limits.max_sequences) {
+      a.sampling[step.output_rows] = sequence.request.sampling;
+      a.sampling[step.output_rows].position = position + 1;
     }
-    a.want[step.want_rows++] = static_cast<int32_t>(row);
+    a.outputs[step.output_rows++] = static_cast<int32_t>(row);
   }
 }
 

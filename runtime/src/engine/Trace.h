@@ -17,7 +17,7 @@ namespace k2c::runtime {
 /// One launch on one worker; or, with kernel -1, one whole step.
 struct TraceRecord {
   int64_t beginNs, endNs;
-  int64_t itemBegin, itemEnd; ///< grid items; of a step: sequences, wanted rows
+  int64_t itemBegin, itemEnd; ///< grid items; of a step: sequences, output rows
   int64_t rows;               ///< token rows of the step
   int64_t step;
   int32_t kernel, variant;

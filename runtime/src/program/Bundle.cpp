@@ -6,8 +6,8 @@
 
 namespace k2c::runtime {
 
-static constexpr int64_t mostManifestBytes = int64_t(64) << 20;
-static constexpr int64_t mostIndexBytes = int64_t(256) << 20;
+static constexpr int64_t maxManifestBytes = int64_t(64) << 20;
+static constexpr int64_t maxIndexBytes = int64_t(256) << 20;
 static const char manifestFile[] = "manifest.json";
 static const char weightMapFile[] = "weights/map.json";
 static const char *const tokenizerFiles[] = {"tokenizer.json", "tiktoken.model"};
@@ -37,7 +37,7 @@ Expected<FileList> readFileList(const std::string &folder) {
 }
 
 Expected<Manifest> readManifest(const FileList &files) {
-  Expected<std::string> text = files.text(manifestFile, mostManifestBytes);
+  Expected<std::string> text = files.text(manifestFile, maxManifestBytes);
   if (!text)
     return text.takeError();
   const std::string tokenizer = tokenizerFile(files.folder());
@@ -67,7 +67,7 @@ static Expected<Bundle> openRest(const FileList &files, Manifest manifest) {
   if (!bundleFileExists(folder, manifest.weightsIndex))
     return Error{K2RT_INVALID_BUNDLE, folder, "has no weights: it was compiled from shapes only",
                  "run k2c pack " + folder + " --checkpoint FOLDER"};
-  Expected<std::string> index = files.text(manifest.weightsIndex, mostIndexBytes);
+  Expected<std::string> index = files.text(manifest.weightsIndex, maxIndexBytes);
   if (!index)
     return index.takeError();
   Expected<Weights> weights =

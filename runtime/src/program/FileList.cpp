@@ -10,15 +10,15 @@ namespace k2c::runtime {
 
 static const char listFile[] = "files.json";
 static const char runFile[] = "run";
-static constexpr int64_t mostListBytes = int64_t(16) << 20;
-static constexpr size_t mostFiles = 1 << 16;
-static constexpr int64_t mostFileBytes = int64_t(1) << 46;
+static constexpr int64_t maxListBytes = int64_t(16) << 20;
+static constexpr size_t maxFiles = 1 << 16;
+static constexpr int64_t maxFileBytes = int64_t(1) << 46;
 static const char remedy[] =
     "compile the bundle again, copy the whole folder, or repeat the k2c pack that was interrupted";
 
 Expected<FileList> FileList::read(const std::string &folder) {
   const std::string place = folder + "/" + listFile;
-  Expected<std::string> text = readBundleFile(folder, listFile, mostListBytes);
+  Expected<std::string> text = readBundleFile(folder, listFile, maxListBytes);
   if (!text)
     return text.takeError();
   Expected<nlohmann::json> document = parseJsonFields(*text, place);
@@ -29,9 +29,9 @@ Expected<FileList> FileList::read(const std::string &folder) {
   root.integer("format", 1, 1);
   FileList list;
   list.root = folder;
-  for (JsonFields &entry : root.objects("files", mostFiles)) {
+  for (JsonFields &entry : root.objects("files", maxFiles)) {
     const std::string name = entry.string("file"), digits = entry.string("xxh3");
-    const int64_t bytes = entry.integer("bytes", 0, mostFileBytes);
+    const int64_t bytes = entry.integer("bytes", 0, maxFileBytes);
     const std::optional<uint64_t> hash = parseHash(digits);
     if (!isInsidePath(name))
       entry.fail("file", "is not a path inside the bundle", remedy);

@@ -18,29 +18,29 @@ namespace k2c::runtime {
 namespace {
 
 // Bounds that no product below can overflow with: bytes stay under 2^62.
-constexpr int64_t mostBytes = int64_t(1) << 50;
-constexpr int64_t mostLayers = 65536;
-constexpr int64_t mostWidth = int64_t(1) << 20;
-constexpr int64_t mostTokens = int64_t(1) << 24;
-constexpr int64_t mostVocab = int64_t(1) << 24;
-constexpr int64_t mostPages = int64_t(1) << 24;
-constexpr size_t mostKernels = 1 << 16;
-constexpr int64_t mostGroups = 8;
-constexpr size_t mostSlotRuns = 1 << 20;
-constexpr int64_t mostReservedTokens = 1 << 16;
+constexpr int64_t maxBytes = int64_t(1) << 50;
+constexpr int64_t maxLayers = 65536;
+constexpr int64_t maxWidth = int64_t(1) << 20;
+constexpr int64_t maxTokens = int64_t(1) << 24;
+constexpr int64_t maxVocab = int64_t(1) << 24;
+constexpr int64_t maxPages = int64_t(1) << 24;
+constexpr size_t maxKernels = 1 << 16;
+constexpr int64_t maxGroups = 8;
+constexpr size_t maxSlotRuns = 1 << 20;
+constexpr int64_t maxReservedTokens = 1 << 16;
 
 void readModel(JsonFields model, Manifest &manifest) {
   manifest.modelName = model.string("name");
   manifest.family = model.string("family", "");
-  manifest.layers = model.integer("layers", 1, mostLayers);
-  manifest.hidden = model.integer("hidden", 1, mostWidth);
-  manifest.vocab = model.integer("vocab", 1, mostVocab);
-  manifest.heads = model.integer("heads", 0, mostWidth, 0);
-  manifest.experts = model.integer("experts", 0, mostWidth, 0);
+  manifest.layers = model.integer("layers", 1, maxLayers);
+  manifest.hidden = model.integer("hidden", 1, maxWidth);
+  manifest.vocab = model.integer("vocab", 1, maxVocab);
+  manifest.heads = model.integer("heads", 0, maxWidth, 0);
+  manifest.experts = model.integer("experts", 0, maxWidth, 0);
   manifest.topK = model.integer("top_k", 0, 1024, 0);
   manifest.maxPosition = model.integer("max_position", 0, INT64_MAX, 0);
   if (model.has("moe_layers"))
-    manifest.moeLayers = model.integers("moe_layers", 0, mostLayers - 1, mostLayers);
+    manifest.moeLayers = model.integers("moe_layers", 0, maxLayers - 1, maxLayers);
   for (size_t i = 1; i < manifest.moeLayers.size(); ++i)
     if (manifest.moeLayers[i] <= manifest.moeLayers[i - 1])
       model.fail("moe_layers", "is not in ascending order");
@@ -49,29 +49,29 @@ void readModel(JsonFields model, Manifest &manifest) {
 }
 
 void readTopology(JsonFields topology, Manifest &manifest) {
-  constexpr int64_t mostCores = 1 << 20;
+  constexpr int64_t maxCores = 1 << 20;
   manifest.topology = topology.string("name", "host");
   topology.integer("ranks", 1, 1);
-  manifest.cores = topology.integer("cores", 0, mostCores, 0);
+  manifest.cores = topology.integer("cores", 0, maxCores, 0);
   if (topology.has("numa"))
-    manifest.numa = topology.integers("numa", 1, mostCores, 1024);
+    manifest.numa = topology.integers("numa", 1, maxCores, 1024);
 }
 
 /// How launches read each weight slot: runs of slots that are read alike.
 void readShares(JsonFields &root, Manifest &manifest) {
   if (!root.has("shares"))
     return;
-  for (JsonFields &run : root.objects("shares", mostSlotRuns)) {
+  for (JsonFields &run : root.objects("shares", maxSlotRuns)) {
     SlotShares shares;
-    shares.slots = run.integer("slots", 1, mostSlotRuns);
-    shares.share.experts = run.integer("experts", 1, mostWidth, 0);
-    shares.share.items = run.integer("items", 0, mostWidth, 0);
-    shares.share.item_bytes = run.integer("item_bytes", shares.share.items > 0 ? 1 : 0, mostBytes, 0);
+    shares.slots = run.integer("slots", 1, maxSlotRuns);
+    shares.share.experts = run.integer("experts", 1, maxWidth, 0);
+    shares.share.items = run.integer("items", 0, maxWidth, 0);
+    shares.share.item_bytes = run.integer("item_bytes", shares.share.items > 0 ? 1 : 0, maxBytes, 0);
     if (!root.ok())
       return;
     manifest.shares.push_back(shares);
     // No more than 2^50 bytes are shared, as checkShares says below: so many experts have no weights.
-    manifest.limits.experts = std::min(manifest.limits.experts + shares.slots * shares.share.experts, mostBytes);
+    manifest.limits.experts = std::min(manifest.limits.experts + shares.slots * shares.share.experts, maxBytes);
   }
 }
 
@@ -92,11 +92,11 @@ void readNumerics(JsonFields numerics, Manifest &manifest) {
 }
 
 void readLimits(JsonFields limits, Manifest &manifest) {
-  manifest.limits.step_tokens = limits.integer("step_tokens", 1, mostTokens);
+  manifest.limits.step_tokens = limits.integer("step_tokens", 1, maxTokens);
   manifest.limits.max_sequences = limits.integer("max_sequences", 1, 1 << 16);
-  manifest.limits.max_context = limits.integer("max_context", 1, mostTokens);
+  manifest.limits.max_context = limits.integer("max_context", 1, maxTokens);
   manifest.limits.vocab = manifest.vocab;
-  manifest.pages = limits.integer("pages", 1, mostPages, 0);
+  manifest.pages = limits.integer("pages", 1, maxPages, 0);
   limits.integer("page", K2RT_PAGE_TOKENS, K2RT_PAGE_TOKENS);
 }
 
@@ -104,15 +104,15 @@ void readCache(JsonFields &root, Manifest &manifest) {
   for (JsonFields &entry : root.objects("cache", 256)) {
     CachePlane plane;
     plane.name = entry.string("plane");
-    plane.layers = entry.integer("layers", 1, mostLayers);
-    plane.width = entry.integer("width", 1, mostWidth);
+    plane.layers = entry.integer("layers", 1, maxLayers);
+    plane.width = entry.integer("width", 1, maxWidth);
     plane.bytesPerElement = entry.integer("bytes_per_element", 1, 8);
-    plane.pages = entry.integer("pages", 1, mostPages);
-    plane.group = entry.integer("group", 0, mostGroups - 1, 0);
+    plane.pages = entry.integer("pages", 1, maxPages);
+    plane.group = entry.integer("group", 0, maxGroups - 1, 0);
     if (!entry.ok())
       return;
     // Layers, pages, width and element size are bounded one by one; their product may still be absurd.
-    if (plane.layers * plane.pages > mostBytes / (64 * plane.width * plane.bytesPerElement))
+    if (plane.layers * plane.pages > maxBytes / (64 * plane.width * plane.bytesPerElement))
       return entry.fail("pages", "makes the plane larger than 2^50 bytes");
     manifest.groupPages.resize(std::max<size_t>(manifest.groupPages.size(), plane.group + 1), 0);
     int64_t &pages = manifest.groupPages[plane.group];
@@ -126,19 +126,19 @@ void readCache(JsonFields &root, Manifest &manifest) {
 }
 
 void readMemory(JsonFields memory, Manifest &manifest) {
-  manifest.memory.weights = memory.integer("weights", 0, mostBytes);
-  manifest.memory.code = memory.integer("code", 0, mostBytes);
-  manifest.memory.cache = memory.integer("cache", 0, mostBytes);
-  manifest.memory.arena = memory.integer("arena", 0, mostBytes);
-  manifest.memory.scratchPerWorker = memory.integer("scratch_per_worker", 0, mostBytes / 4096);
-  manifest.memory.collectives = memory.integer("collectives", 0, mostBytes, 0);
-  manifest.memory.logits = memory.integer("logits", 0, mostBytes);
-  manifest.memory.reserve = memory.integer("reserve_bytes", 0, mostBytes);
+  manifest.memory.weights = memory.integer("weights", 0, maxBytes);
+  manifest.memory.code = memory.integer("code", 0, maxBytes);
+  manifest.memory.cache = memory.integer("cache", 0, maxBytes);
+  manifest.memory.arena = memory.integer("arena", 0, maxBytes);
+  manifest.memory.scratchPerWorker = memory.integer("scratch_per_worker", 0, maxBytes / 4096);
+  manifest.memory.collectives = memory.integer("collectives", 0, maxBytes, 0);
+  manifest.memory.logits = memory.integer("logits", 0, maxBytes);
+  manifest.memory.reserve = memory.integer("reserve_bytes", 0, maxBytes);
   manifest.memory.limits = manifest.limits;
 }
 
 void readKernels(JsonFields &root, Manifest &manifest) {
-  for (JsonFields &entry : root.objects("kernels", mostKernels)) {
+  for (JsonFields &entry : root.objects("kernels", maxKernels)) {
     KernelEntry kernel{entry.string("name"), entry.string("hash", ""), {}};
     if (entry.has("variants"))
       kernel.variants = entry.strings("variants", 256);
@@ -152,7 +152,7 @@ void readTokens(JsonFields &root, Manifest &manifest) {
       manifest.eos.push_back(static_cast<int32_t>(id));
   manifest.bos = static_cast<int32_t>(root.integer("bos", 0, manifest.vocab - 1, -1));
   if (root.has("forms"))
-    manifest.promptExpandedAtLeast = root.object("forms").integer("prompt_expanded_at_least", -1, mostTokens);
+    manifest.promptExpandedAtLeast = root.object("forms").integer("prompt_expanded_at_least", -1, maxTokens);
 }
 
 void readTiktoken(JsonFields &root, Manifest &manifest) {
@@ -160,7 +160,7 @@ void readTiktoken(JsonFields &root, Manifest &manifest) {
     return;
   JsonFields tiktoken = root.object("tiktoken");
   manifest.tiktokenPatterns = tiktoken.strings("pattern", 64);
-  manifest.tiktokenReserved = tiktoken.integer("reserved", 0, mostReservedTokens);
+  manifest.tiktokenReserved = tiktoken.integer("reserved", 0, maxReservedTokens);
 }
 
 void checkMemory(JsonFields &root, const Manifest &manifest) {
@@ -242,7 +242,7 @@ Expected<Manifest> parseManifest(std::string_view text, const std::string &place
   readTokens(root, manifest);
   readTiktoken(root, manifest);
   readKernels(root, manifest);
-  manifest.bytesPerToken = root.integer("bytes_per_token", 0, mostBytes, 0);
+  manifest.bytesPerToken = root.integer("bytes_per_token", 0, maxBytes, 0);
   manifest.weightsIndex = root.string("weights_index", "weights/index.json");
   if (!isInsidePath(manifest.weightsIndex))
     root.fail("weights_index", "is not a path inside the bundle");

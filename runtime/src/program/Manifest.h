@@ -89,8 +89,8 @@ struct Manifest {
   std::string modelJson, targetJson, numericsJson, topologyJson, limitsJson, kernelsJson, predictedJson, dispersionJson,
       ignoredKeysJson;
 
-  /// Rows of logits a step may want.
-  int64_t wantRows() const { return memory.logits / (vocab * 4); }
+  /// Output rows of a step, at most.
+  int64_t outputRows() const { return memory.logits / (vocab * 4); }
   /// The form of a prompt segment with `newTokens` tokens: K2RT_FORM_*.
   int32_t promptForm(int64_t newTokens) const;
   /// The form of generated tokens.

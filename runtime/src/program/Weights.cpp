@@ -15,9 +15,9 @@
 
 namespace k2c::runtime {
 
-static constexpr size_t mostSlots = 1 << 20;
-static constexpr size_t mostExperts = 1 << 20;
-static constexpr int64_t mostBlobBytes = int64_t(1) << 46;
+static constexpr size_t maxSlots = 1 << 20;
+static constexpr size_t maxExperts = 1 << 20;
+static constexpr int64_t maxBlobBytes = int64_t(1) << 46;
 static constexpr int64_t pageBytes = 4096;
 
 namespace {
@@ -40,7 +40,7 @@ struct NamedSlot {
 /// The hashes of the chunks of `bytes` bytes.
 std::vector<uint64_t> readHashes(JsonFields &entry, int64_t bytes) {
   std::vector<uint64_t> hashes;
-  for (const std::string &digits : entry.strings("chunks", static_cast<size_t>(mostBlobBytes / hugePageBytes))) {
+  for (const std::string &digits : entry.strings("chunks", static_cast<size_t>(maxBlobBytes / hugePageBytes))) {
     const std::optional<uint64_t> hash = parseHash(digits);
     if (!hash)
       entry.fail("chunks", "has a hash that is not 16 hex digits");
@@ -61,7 +61,7 @@ bool isPlainName(const std::string &name) {
 }
 
 NamedRange readRange(JsonFields &entry) {
-  NamedRange range{entry.string("file"), 0, entry.integer("bytes", 0, mostBlobBytes), {}};
+  NamedRange range{entry.string("file"), 0, entry.integer("bytes", 0, maxBlobBytes), {}};
   range.hashes = readHashes(entry, range.bytes);
   if (!isPlainName(range.file))
     entry.fail("file", "is not the plain name of a file beside the index");
@@ -80,12 +80,12 @@ NamedSlot readSlot(JsonFields &entry, int32_t slotCount) {
     slot.ranges.emplace_back(readRange(entry));
     return slot;
   }
-  for (std::optional<JsonFields> &expert : entry.objectsOrNulls("experts", mostExperts)) {
+  for (std::optional<JsonFields> &expert : entry.objectsOrNulls("experts", maxExperts)) {
     slot.ranges.emplace_back();
     if (!expert)
       continue;
     slot.ranges.back() = readRange(*expert);
-    slot.ranges.back()->offset = expert->integer("offset", 0, mostBlobBytes);
+    slot.ranges.back()->offset = expert->integer("offset", 0, maxBlobBytes);
     if (slot.ranges.back()->offset % pageBytes || slot.ranges.back()->bytes % pageBytes)
       expert->fail("offset", "and bytes are not whole pages");
   }
@@ -100,7 +100,7 @@ Expected<std::vector<NamedSlot>> readIndex(const std::string &text, const std::s
   JsonFields root(*document, place + ": ", error);
   root.integer("format", 1, 1);
   std::vector<NamedSlot> slots(slotCount);
-  for (JsonFields &entry : root.objects("slots", mostSlots)) {
+  for (JsonFields &entry : root.objects("slots", maxSlots)) {
     NamedSlot slot = readSlot(entry, slotCount);
     if (!root.ok())
       return error;

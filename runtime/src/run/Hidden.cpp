@@ -1,9 +1,9 @@
 // `run hidden`: the hidden state of each token after the embedding and after every layer, and the largest attention
 // logit of each head (what training clips queries and keys by).
+#include "run/BufferedRows.h"
 #include "run/CaptureBuffers.h"
 #include "run/JsonWriter.h"
 #include "run/Run.h"
-#include "run/Spool.h"
 #include <cmath>
 
 namespace k2c::runtime {
@@ -17,15 +17,15 @@ struct HiddenFlags {
 
 std::string layerName(int64_t layer) { return layer == 0 ? "embed" : std::to_string(layer - 1); }
 
-/// Prints [layers + 1][tokens][hidden] from the spool and [layers][heads] of `maxLogits`.
-void printJson(Spool &spool, const float *maxLogits, const Manifest &manifest, int64_t tokens) {
+/// Prints [layers + 1][tokens][hidden] from the buffered rows and [layers][heads] of `maxLogits`.
+void printJson(BufferedRows &buffered, const float *maxLogits, const Manifest &manifest, int64_t tokens) {
   JsonWriter json(stdout);
   std::vector<float> row(manifest.hidden);
   json.beginObject().key("layers").beginObject();
   for (int64_t layer = 0; layer <= manifest.layers; ++layer) {
     json.key(layerName(layer)).beginList();
     for (int64_t token = 0; token < tokens; ++token) {
-      spool.read((layer * tokens + token) * manifest.hidden, row.data(), manifest.hidden);
+      buffered.read((layer * tokens + token) * manifest.hidden, row.data(), manifest.hidden);
       json.list(row.data(), manifest.hidden);
     }
     json.endList();
@@ -37,12 +37,12 @@ void printJson(Spool &spool, const float *maxLogits, const Manifest &manifest, i
 }
 
 /// For readers: the root mean square of each state.
-void printText(Spool &spool, const Manifest &manifest, int64_t tokens) {
+void printText(BufferedRows &buffered, const Manifest &manifest, int64_t tokens) {
   std::vector<float> row(manifest.hidden);
   for (int64_t layer = 0; layer <= manifest.layers; ++layer) {
     std::printf("%s rms:", layerName(layer).c_str());
     for (int64_t token = 0; token < tokens; ++token) {
-      spool.read((layer * tokens + token) * manifest.hidden, row.data(), manifest.hidden);
+      buffered.read((layer * tokens + token) * manifest.hidden, row.data(), manifest.hidden);
       double sum = 0;
       for (float x : row)
         sum += static_cast<double>(x) * x;
@@ -63,14 +63,14 @@ Status printHidden(const RunOptions &options, const HiddenFlags &flags) {
   Expected<CaptureBuffers> buffers = CaptureBuffers::allocate(manifest, {false, true, !flags.routesFile.empty()});
   if (!buffers)
     return buffers.takeError();
-  Expected<Spool> spool = Spool::create();
-  if (!spool)
-    return spool.takeError();
+  Expected<BufferedRows> buffered = BufferedRows::create();
+  if (!buffered)
+    return buffered.takeError();
   const int64_t tokens = static_cast<int64_t>(prompts->ids[0].size()), width = manifest.hidden;
   buffers->view.captured = [&](const Sequence &, int64_t position, int64_t begin, int64_t end, int64_t rows) {
     for (int64_t layer = 0; layer <= manifest.layers; ++layer)
-      spool->write((layer * tokens + position) * width, buffers->view.hidden + (layer * rows + begin) * width,
-                   (end - begin) * width);
+      buffered->write((layer * tokens + position) * width, buffers->view.hidden + (layer * rows + begin) * width,
+                      (end - begin) * width);
   };
   Request request;
   request.prompt = std::move(prompts->ids[0]);
@@ -89,10 +89,10 @@ Status printHidden(const RunOptions &options, const HiddenFlags &flags) {
   if (Status done = (*run)->drain(scheduler); !done)
     return done;
   if (options.json)
-    printJson(*spool, buffers->view.maxLogits, manifest, tokens);
+    printJson(*buffered, buffers->view.maxLogits, manifest, tokens);
   else
-    printText(*spool, manifest, tokens);
-  return spool->status();
+    printText(*buffered, manifest, tokens);
+  return buffered->status();
 }
 
 } // namespace

@@ -1,10 +1,10 @@
 // `run logits`: the logits after the last token of each prompt, or after every token.
 #include "k2rt/Sampler.h"
+#include "run/BufferedRows.h"
 #include "run/CaptureBuffers.h"
 #include "run/JsonWriter.h"
 #include "run/Progress.h"
 #include "run/Run.h"
-#include "run/Spool.h"
 
 namespace k2c::runtime {
 
@@ -18,7 +18,7 @@ struct LogitsFlags {
 
 /// Rows of logits of all prompts, one after the other.
 struct Rows {
-  Spool spool;
+  BufferedRows buffered;
   std::vector<int64_t> begin; ///< first row of each prompt, and the end
   int64_t vocab;
 };
@@ -31,7 +31,7 @@ void printJson(Rows &rows, bool isBatch) {
   for (size_t prompt = 0; prompt + 1 < rows.begin.size(); ++prompt) {
     json.beginObject().key("logits").beginList();
     for (int64_t i = rows.begin[prompt]; i < rows.begin[prompt + 1]; ++i) {
-      rows.spool.read(i * rows.vocab, row.data(), rows.vocab);
+      rows.buffered.read(i * rows.vocab, row.data(), rows.vocab);
       json.list(row.data(), rows.vocab);
     }
     json.endList().endObject();
@@ -46,7 +46,7 @@ void printText(Rows &rows) {
   std::vector<float> row(rows.vocab);
   for (size_t prompt = 0; prompt + 1 < rows.begin.size(); ++prompt)
     for (int64_t i = rows.begin[prompt]; i < rows.begin[prompt + 1]; ++i) {
-      rows.spool.read(i * rows.vocab, row.data(), rows.vocab);
+      rows.buffered.read(i * rows.vocab, row.data(), rows.vocab);
       std::printf("prompt %zu row %lld:", prompt, static_cast<long long>(i - rows.begin[prompt]));
       for (const LogProbability &token : logProbabilities(row.data(), rows.vocab, -1, 10))
         std::printf(" %d %.4f", token.id, row[token.id]);
@@ -62,15 +62,15 @@ Status printLogits(const RunOptions &options, const LogitsFlags &flags) {
   if (!run)
     return run.takeError();
   const Manifest &manifest = (*run)->bundle.manifest;
-  Expected<Spool> spool = Spool::create();
-  if (!spool)
-    return spool.takeError();
-  Rows rows{std::move(*spool), {0}, manifest.vocab};
+  Expected<BufferedRows> buffered = BufferedRows::create();
+  if (!buffered)
+    return buffered.takeError();
+  Rows rows{std::move(*buffered), {0}, manifest.vocab};
   Progress progress("logits", 0);
   StepEvents events;
   events.logits = [&](const Sequence &sequence, int64_t position, const float *logits) {
     const int64_t row = rows.begin[sequence.number] + (flags.all ? position : 0);
-    rows.spool.write(row * rows.vocab, logits, rows.vocab);
+    rows.buffered.write(row * rows.vocab, logits, rows.vocab);
   };
   Scheduler scheduler((*run)->engine(), std::move(events));
   Expected<CaptureBuffers> buffers = CaptureBuffers::allocate(manifest, {false, false, !flags.routesFile.empty()});
@@ -100,7 +100,7 @@ Status printLogits(const RunOptions &options, const LogitsFlags &flags) {
     printJson(rows, prompts->isBatch);
   else
     printText(rows);
-  return rows.spool.status();
+  return rows.buffered.status();
 }
 
 } // namespace

@@ -12,7 +12,7 @@
 
 namespace k2c::runtime {
 
-static constexpr int64_t mostTextBytes = int64_t(256) << 20;
+static constexpr int64_t maxTextBytes = int64_t(256) << 20;
 
 namespace {
 
@@ -23,7 +23,7 @@ Expected<Prompts> readTexts(const std::string &path, const std::string &folder) 
     flags.batchFile = path;
     return readPrompts(flags, nullptr);
   }
-  Expected<std::string> text = readUserFile(path, mostTextBytes);
+  Expected<std::string> text = readUserFile(path, maxTextBytes);
   if (!text)
     return text.takeError();
   Expected<std::optional<Tokenizer>> tokenizer = openTokenizer(folder);

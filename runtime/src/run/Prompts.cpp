@@ -19,7 +19,7 @@
 
 namespace k2c::runtime {
 
-static constexpr int64_t mostPromptBytes = int64_t(256) << 20;
+static constexpr int64_t maxPromptBytes = int64_t(256) << 20;
 
 void addPromptFlags(CLI::App &command, PromptFlags &flags, bool withText, bool withBatch) {
   CLI::Option_group &source = *command.add_option_group("prompt", "exactly one");
@@ -66,7 +66,7 @@ static Expected<std::vector<int32_t>> parseIds(const std::string &text) {
 }
 
 static Expected<nlohmann::json> readJson(const std::string &path) {
-  Expected<std::string> text = readUserFile(path, mostPromptBytes);
+  Expected<std::string> text = readUserFile(path, maxPromptBytes);
   if (!text)
     return text.takeError();
   return parseJsonFields(*text, path, K2RT_INVALID_ARGUMENT);
@@ -156,7 +156,7 @@ Expected<Prompts> readPrompts(const PromptFlags &flags, const Tokenizer *tokeniz
   }
   std::string text = flags.text.value_or("");
   if (flags.textFile) {
-    Expected<std::string> read = readUserFile(*flags.textFile, mostPromptBytes);
+    Expected<std::string> read = readUserFile(*flags.textFile, maxPromptBytes);
     if (!read)
       return read.takeError();
     text = std::move(*read);

@@ -19,8 +19,8 @@
 
 namespace k2c::runtime {
 
-static constexpr int64_t mostTokenizerBytes = int64_t(512) << 20;
-static constexpr int64_t mostNamesBytes = int64_t(16) << 20;
+static constexpr int64_t maxTokenizerBytes = int64_t(512) << 20;
+static constexpr int64_t maxNamesBytes = int64_t(16) << 20;
 static const char namesFile[] = "tokenizer_config.json";
 
 /// Says on stderr what keeps workers from their own node's memory, or makes memory slow. As a rule, nothing.
@@ -29,7 +29,7 @@ static void reportPlacement(const Run &run) {
   const Weights &weights = run.bundle.weights;
   for (const std::string &note :
        {topologyNote(run.bundle.manifest, run.cpu.device->container()),
-        misplacementNote(run.cpu.device->weightCensus(), run.bundle.folder),
+        misplacementNote(run.cpu.device->weightPageCounts(), run.bundle.folder),
         smallPagesNote(hugeWeightBytes(weights, walkable).value_or(0), weights.hugePageableBytes(), run.bundle.folder)})
     if (!note.empty())
       std::fprintf(stderr, "run: note: %s\n", note.c_str());
@@ -88,7 +88,7 @@ CLI::Validator wholeFrom(uint64_t least, uint64_t most) {
           return std::string();
         }
         return "'" + shortened(text) + "' is not a whole number from " + std::to_string(least) +
-               (most == mostWhole ? " on" : " to " + std::to_string(most));
+               (most == maxWhole ? " on" : " to " + std::to_string(most));
       },
       "");
 }
@@ -99,7 +99,7 @@ CLI::Validator notEmpty() {
 
 void addRunFlags(CLI::App &command, RunOptions &options) {
   command.add_option("--threads", options.threads, "worker threads (default: the processors this process may use)")
-      ->transform(wholeFrom(1, mostThreads));
+      ->transform(wholeFrom(1, maxThreads));
   command
       .add_option("--chunk", options.chunk, "most prompt tokens of one sequence in one step (default: all that fit)")
       ->transform(wholeFrom(1));
@@ -122,7 +122,7 @@ static Expected<Tokenizer> parseRanks(const FileList &files, const std::string &
   rules.place = folder + "/manifest.json: tiktoken.pattern";
   rules.configName = folder + "/" + namesFile;
   if (bundleFileExists(folder, namesFile)) {
-    Expected<std::string> config = files.text(namesFile, mostNamesBytes);
+    Expected<std::string> config = files.text(namesFile, maxNamesBytes);
     if (!config)
       return config.takeError();
     rules.config = std::move(*config);
@@ -148,7 +148,7 @@ Expected<std::optional<Tokenizer>> openTokenizer(const std::string &folder) {
     return files.takeError();
   if (Status right = checkRegexLibrary(); !right)
     return right.takeError();
-  Expected<std::string> text = files->text(file, mostTokenizerBytes);
+  Expected<std::string> text = files->text(file, maxTokenizerBytes);
   if (!text)
     return text.takeError();
   const std::string path = folder + "/" + file;

@@ -34,12 +34,12 @@ struct PromptFlags {
 };
 
 /// The largest number that an int64_t flag can have.
-constexpr uint64_t mostWhole = std::numeric_limits<int64_t>::max();
+constexpr uint64_t maxWhole = std::numeric_limits<int64_t>::max();
 
 /// Checks of values on the command line: a number (NaN is in no range), decimal digits (for Option::transform: "010" is
 /// ten), a name.
 CLI::Validator within(double least, double most);
-CLI::Validator wholeFrom(uint64_t least, uint64_t most = mostWhole);
+CLI::Validator wholeFrom(uint64_t least, uint64_t most = maxWhole);
 CLI::Validator notEmpty();
 
 /// Adds --prompt-ids and --batch-file; with `withText` also --prompt, --prompt-file, --chat and --no-special.

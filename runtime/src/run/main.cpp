@@ -35,7 +35,7 @@ static int exitCode(k2rt_code code) {
 static std::string usageError(const CLI::App &app, const CLI::ParseError &wrong) {
   const std::vector<std::string> rest = app.remaining();
   const bool isUnknown = app.get_subcommands().empty() && !rest.empty() && rest[0].compare(0, 1, "-") != 0;
-  return isUnknown ? "there is no command '" + shortened(rest[0]) + "'" : shortened(wrong.what(), mostQuoted);
+  return isUnknown ? "there is no command '" + shortened(rest[0]) + "'" : shortened(wrong.what(), maxQuoted);
 }
 
 /// Small heap, few arenas: what the allocator keeps counts against the certificate's reserve.
@@ -94,7 +94,7 @@ static int runCommand(const Command &command) {
   } catch (const std::bad_alloc &) {
     return reportNoMemory();
   } catch (const std::exception &unexpected) {
-    done = Error{K2RT_SYSTEM, "run", shortened(unexpected.what(), mostQuoted), ""};
+    done = Error{K2RT_SYSTEM, "run", shortened(unexpected.what(), maxQuoted), ""};
   }
   if (done && (std::fflush(stdout) != 0 || std::ferror(stdout) != 0))
     done = Error{K2RT_SYSTEM, "standard output", "cannot be written", ""};

@@ -7,7 +7,7 @@
 namespace k2c::runtime {
 
 /// A key in a path of errors, which may have several.
-static constexpr size_t mostOfKey = 43;
+static constexpr size_t maxOfKey = 43;
 
 Error parseError(const nlohmann::json::exception &exception, const std::string &file) {
   return {K2RT_INVALID_BUNDLE, file, parserText(exception), ""};
@@ -15,10 +15,12 @@ Error parseError(const nlohmann::json::exception &exception, const std::string &
 
 std::string JsonNode::place() const { return path.empty() ? *file : *file + ": " + path; }
 
-void JsonNode::refuse(const std::string &message) const { throw Refusal{{K2RT_INVALID_BUNDLE, place(), message, ""}}; }
+void JsonNode::refuse(const std::string &message) const {
+  throw ParseError{{K2RT_INVALID_BUNDLE, place(), message, ""}};
+}
 
 void JsonNode::unsupported(const std::string &what) const {
-  throw Refusal{{K2RT_UNSUPPORTED, place(), what + " is not in this build", "use token ids instead of text"}};
+  throw ParseError{{K2RT_UNSUPPORTED, place(), what + " is not in this build", "use token ids instead of text"}};
 }
 
 void JsonNode::wrongType(const char *wanted) const {
@@ -32,7 +34,7 @@ const JsonNode::Json::object_t &JsonNode::object() const {
 }
 
 JsonNode JsonNode::member(const Json::object_t::value_type &entry) const {
-  const std::string key = shortened(entry.first, mostOfKey);
+  const std::string key = shortened(entry.first, maxOfKey);
   return JsonNode(entry.second, *file, path.empty() ? key : path + "." + key);
 }
 

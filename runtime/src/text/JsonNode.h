@@ -1,7 +1,7 @@
 //===- JsonNode.h - a JSON value that knows its place ---------------------===//
 //
 // Reads hostile JSON without a check at every line: an accessor that does not
-// find what it is asked for throws a Refusal that names the file, the path and
+// find what it is asked for throws a ParseError that names the file, the path and
 // what was wrong. The reader that began catches it; it never leaves the reader.
 //
 //===----------------------------------------------------------------------===//
@@ -18,7 +18,7 @@
 namespace k2c::runtime {
 
 /// Thrown by JsonNode, caught by the reader that uses it.
-struct Refusal {
+struct ParseError {
   Error error;
 };
 

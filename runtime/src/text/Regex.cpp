@@ -91,7 +91,7 @@ Expected<Regex> Regex::compile(std::string_view pattern, const std::string &plac
   const int code = onig.compile(&regex, bytesOf(pattern), bytesOf(pattern) + pattern.size(), ONIG_OPTION_NONE,
                                 onig.utf8, *onig.syntax, &info);
   if (code != ONIG_NORMAL)
-    return Error{K2RT_INVALID_BUNDLE, place, "not a valid pattern: " + shortened(errorText(code, &info), mostQuoted),
+    return Error{K2RT_INVALID_BUNDLE, place, "not a valid pattern: " + shortened(errorText(code, &info), maxQuoted),
                  ""};
   return Regex(regex, place);
 }

@@ -138,7 +138,7 @@ Status readSpecials(const TiktokenRules &rules, TokenizerData &data) {
     try {
       const JsonNode::Json parsed = JsonNode::Json::parse(rules.config);
       readNames(JsonNode(parsed, rules.configName), first, specials);
-    } catch (const Refusal &refusal) {
+    } catch (const ParseError &refusal) {
       return refusal.error;
     } catch (const JsonNode::Json::exception &error) {
       return parseError(error, rules.configName);

@@ -1,6 +1,6 @@
 //===- TokenizerParts.h - Sections of a tokenizer.json around its model ----===//
 //
-// Each reader checks its section and throws a Refusal (JsonNode.h) at the place
+// Each reader checks its section and throws a ParseError (JsonNode.h) at the place
 // that it cannot follow.
 //
 //===----------------------------------------------------------------------===//
@@ -12,10 +12,10 @@
 
 namespace k2c::runtime {
 
-/// The value, or its error as a Refusal.
+/// The value, or its error as a ParseError.
 template <class T> T orRefuse(Expected<T> result) {
   if (!result)
-    throw Refusal{result.takeError()};
+    throw ParseError{result.takeError()};
   return std::move(*result);
 }
 

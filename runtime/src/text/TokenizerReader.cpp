@@ -122,7 +122,7 @@ private:
                           node.flag("special", false)};
       if (token.normalized)
         if (Status status = data.normalizer.apply(token.content); !status)
-          throw Refusal{status.takeError()};
+          throw ParseError{status.takeError()};
       shown.emplace(id, token.content);
       tokens.push_back(std::move(token));
     }
@@ -159,11 +159,12 @@ private:
 
 Json parseJsonFields(std::string_view text, Vocabulary &vocabulary, const std::string &name) {
   if (text.size() > maxTokenizerBytes)
-    throw Refusal{Error{K2RT_INVALID_BUNDLE, name,
-                        std::to_string(text.size()) + " bytes; the limit is " + std::to_string(maxTokenizerBytes), ""}};
+    throw ParseError{Error{K2RT_INVALID_BUNDLE, name,
+                           std::to_string(text.size()) + " bytes; the limit is " + std::to_string(maxTokenizerBytes),
+                           ""}};
   // The parser would take a NUL byte for the end of the text, whatever follows.
   if (const size_t nul = text.find('\0'); nul != text.npos)
-    throw Refusal{Error{K2RT_INVALID_BUNDLE, name, "byte " + std::to_string(nul) + " is NUL", ""}};
+    throw ParseError{Error{K2RT_INVALID_BUNDLE, name, "byte " + std::to_string(nul) + " is NUL", ""}};
   return Json::parse(text.begin(), text.end(), [&](int depth, Json::parse_event_t event, Json &parsed) {
     return vocabulary.take(depth, event, parsed);
   });
@@ -178,7 +179,7 @@ Expected<std::unique_ptr<TokenizerData>> readTokenizerData(std::string_view json
     Vocabulary vocabulary(*data, name);
     const Json parsed = parseJsonFields(json, vocabulary, name);
     Reader(JsonNode(parsed, name), vocabulary, *data).read();
-  } catch (const Refusal &refusal) {
+  } catch (const ParseError &refusal) {
     return refusal.error;
   } catch (const Json::exception &error) {
     return parseError(error, name);

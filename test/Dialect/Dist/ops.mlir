@@ -9,9 +9,9 @@ module attributes {
 
 // -----
 
-// CHECK: dist.plan = #dist.plan<layout = "dp=1", expanded_from = -1, without = ["fusion", "read-ahead"], tile_choice = 2>
+// CHECK: dist.plan = #dist.plan<layout = "dp=1", expanded_from = -1, without = ["fusion", "prefetch-weights"], tile_choice = 2>
 // CHECK-SAME: dist.topology = #dist.topology<"two-nodes", ranks = 1, numa = [4, 4]>
 module attributes {
   dist.topology = #dist.topology<"two-nodes", ranks = 1, numa = [4, 4]>,
-  dist.plan = #dist.plan<layout = "dp=1", expanded_from = -1, without = ["fusion", "read-ahead"], tile_choice = 2>
+  dist.plan = #dist.plan<layout = "dp=1", expanded_from = -1, without = ["fusion", "prefetch-weights"], tile_choice = 2>
 } {}

@@ -158,8 +158,8 @@ kern.func @k(%x: !x, %w: tensor<48x64xf32>) -> !a {
 }
 func.func @call_c6(%x: !x, %w: tensor<48x64xf32>, %l: index) {
   %0 = kern.call @k(%x, %w) : (!x, tensor<48x64xf32>) -> !a
-  // expected-error @below {{'kern.call' op [C6] expects another call behind an open one in its block}}
-  %1 = kern.call open @k(%x, %w) : (!x, tensor<48x64xf32>) -> !a
+  // expected-error @below {{'kern.call' op [C6] expects another call behind a nowait one in its block}}
+  %1 = kern.call nowait @k(%x, %w) : (!x, tensor<48x64xf32>) -> !a
   return
 }
 
@@ -211,7 +211,7 @@ func.func @call_c7(%x: !x) {
 
 // -----
 
-!v = tensor<?x64xf32, #nn.rows<want>>
+!v = tensor<?x64xf32, #nn.rows<output>>
 // expected-error @below {{'kern.func' op [C1] expects ops that stand in kernels, got 'nn.sample'}}
 kern.func @func_c1_sample(%l: !v, %b: !nn.batch) {
   nn.sample %l, %b : !v

@@ -20,9 +20,9 @@ kern.func @linear_qa(%x: !x, %ln: tensor<64xf32>, %w: tensor<48x64xbf16>) -> !a
 }
 
 // A kernel without a tile, and without results. Its arguments are called by what they are.
-// CHECK: kern.func @observe(%x: tensor<?x64xf32, #tok>, %b: !nn.batch) {
-kern.func @observe(%rows: !x, %step: !nn.batch) {
-  nn.observe %rows, %step embed : !x
+// CHECK: kern.func @capture(%x: tensor<?x64xf32, #tok>, %b: !nn.batch) {
+kern.func @capture(%rows: !x, %step: !nn.batch) {
+  nn.capture %rows, %step embed : !x
   // CHECK: kern.yield{{$}}
   kern.yield
 }
@@ -33,9 +33,9 @@ func.func @calls(%x: !x, %ln: tensor<64xf32>, %l: index, %b: !nn.batch) -> !a {
   %0 = kern.call @linear_qa(%x, @ln[%l], @qa[%l]) at [4096] : (!x) -> !a
   // CHECK: kern.call @linear_qa(%{{.*}}, %{{.*}}, @one) : (tensor<?x64xf32, #tok>, tensor<64xf32>) -> tensor<?x48xf32, #tok>
   %1 = kern.call @linear_qa(%x, %ln, @one) : (!x, tensor<64xf32>) -> !a
-  // CHECK: kern.call open @observe(%{{.*}}, %{{.*}}) : (tensor<?x64xf32, #tok>, !nn.batch) -> ()
-  kern.call open @observe(%x, %b) : (!x, !nn.batch) -> ()
-  // CHECK: kern.call @observe(%{{.*}}, %{{.*}}) : (tensor<?x64xf32, #tok>, !nn.batch) -> ()
-  kern.call @observe(%x, %b) : (!x, !nn.batch) -> ()
+  // CHECK: kern.call nowait @capture(%{{.*}}, %{{.*}}) : (tensor<?x64xf32, #tok>, !nn.batch) -> ()
+  kern.call nowait @capture(%x, %b) : (!x, !nn.batch) -> ()
+  // CHECK: kern.call @capture(%{{.*}}, %{{.*}}) : (tensor<?x64xf32, #tok>, !nn.batch) -> ()
+  kern.call @capture(%x, %b) : (!x, !nn.batch) -> ()
   return %0 : !a
 }

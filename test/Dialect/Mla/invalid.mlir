@@ -22,9 +22,9 @@ func.func private @f(!mla.view<latent = 64 x f32, rope = 16 x bf16>)
 !ql = tensor<?x4x64xf32, #tok>
 !kv = !mla.view<latent = 64 x f32, rope = 16 x f32>
 nn.pool @c over (layer = 0 to 3) planes (latent = 64 x f32, rope = 16 x f32) page 64 group 0
-func.func @append_c1(%l: index, %c: tensor<?x64xf32, #nn.rows<want>>, %r: tensor<?x16xf32, #nn.rows<want>>, %b: !nn.batch) {
-  // expected-error @below {{'mla.append' op [C1] expects the latent in row space token, got want}}
-  %kv = mla.append @c[%l], %c, %r, %b : tensor<?x64xf32, #nn.rows<want>>, tensor<?x16xf32, #nn.rows<want>> -> !kv
+func.func @append_c1(%l: index, %c: tensor<?x64xf32, #nn.rows<output>>, %r: tensor<?x16xf32, #nn.rows<output>>, %b: !nn.batch) {
+  // expected-error @below {{'mla.append' op [C1] expects the latent in row space token, got output}}
+  %kv = mla.append @c[%l], %c, %r, %b : tensor<?x64xf32, #nn.rows<output>>, tensor<?x16xf32, #nn.rows<output>> -> !kv
   return
 }
 
@@ -147,9 +147,9 @@ func.func @attention_c5(%q: !q, %kv: !kv, %w: tensor<4x32x64xf32>, %b: !nn.batch
 !qr = tensor<?x4x16xf32, #tok>
 !ql = tensor<?x4x64xf32, #tok>
 !kv = !mla.view<latent = 64 x f32, rope = 16 x f32>
-func.func @attention_c6(%q: tensor<?x4x48xf32, #nn.rows<want>>, %kv: !kv, %w: tensor<4x64x64xf32>, %b: !nn.batch) {
-  // expected-error @below {{'mla.attention' op [C6] expects the query in row space token, got want}}
-  %o = mla.attention %q, %kv, %w : tensor<4x64x64xf32>, %b nope 32 rope 16 v 32 scale 1.0 : tensor<?x4x48xf32, #nn.rows<want>>, !kv -> tensor<?x4x32xf32, #nn.rows<want>>
+func.func @attention_c6(%q: tensor<?x4x48xf32, #nn.rows<output>>, %kv: !kv, %w: tensor<4x64x64xf32>, %b: !nn.batch) {
+  // expected-error @below {{'mla.attention' op [C6] expects the query in row space token, got output}}
+  %o = mla.attention %q, %kv, %w : tensor<4x64x64xf32>, %b nope 32 rope 16 v 32 scale 1.0 : tensor<?x4x48xf32, #nn.rows<output>>, !kv -> tensor<?x4x32xf32, #nn.rows<output>>
   return
 }
 
@@ -245,9 +245,9 @@ func.func @attention_absorbed_c3(%q: !ql, %r: !qn, %kv: !kv, %b: !nn.batch) {
 !qr = tensor<?x4x16xf32, #tok>
 !ql = tensor<?x4x64xf32, #tok>
 !kv = !mla.view<latent = 64 x f32, rope = 16 x f32>
-func.func @attention_absorbed_c4(%q: tensor<?x4x64xf32, #nn.rows<want>>, %r: tensor<?x4x16xf32, #nn.rows<want>>, %kv: !kv, %b: !nn.batch) {
-  // expected-error @below {{'mla.attention_absorbed' op [C4] expects the query in row space token, got want}}
-  %o = mla.attention_absorbed %q, %r, %kv, %b scale 1.0 : tensor<?x4x64xf32, #nn.rows<want>>, tensor<?x4x16xf32, #nn.rows<want>>, !kv -> tensor<?x4x64xf32, #nn.rows<want>>
+func.func @attention_absorbed_c4(%q: tensor<?x4x64xf32, #nn.rows<output>>, %r: tensor<?x4x16xf32, #nn.rows<output>>, %kv: !kv, %b: !nn.batch) {
+  // expected-error @below {{'mla.attention_absorbed' op [C4] expects the query in row space token, got output}}
+  %o = mla.attention_absorbed %q, %r, %kv, %b scale 1.0 : tensor<?x4x64xf32, #nn.rows<output>>, tensor<?x4x16xf32, #nn.rows<output>>, !kv -> tensor<?x4x64xf32, #nn.rows<output>>
   return
 }
 
@@ -301,9 +301,9 @@ func.func @attention_expanded_c4(%q: !q, %kv: !kv, %uk: tensor<4x32x64xf32>, %uv
 !qr = tensor<?x4x16xf32, #tok>
 !ql = tensor<?x4x64xf32, #tok>
 !kv = !mla.view<latent = 64 x f32, rope = 16 x f32>
-func.func @attention_expanded_c5(%q: tensor<?x4x48xf32, #nn.rows<want>>, %kv: !kv, %uk: tensor<4x32x64xf32>, %uv: tensor<4x32x64xf32>, %b: !nn.batch) {
-  // expected-error @below {{'mla.attention_expanded' op [C5] expects the query in row space token, got want}}
-  %o = mla.attention_expanded %q, %kv, %uk : tensor<4x32x64xf32>, %uv : tensor<4x32x64xf32>, %b scale 1.0 : tensor<?x4x48xf32, #nn.rows<want>>, !kv -> tensor<?x4x32xf32, #nn.rows<want>>
+func.func @attention_expanded_c5(%q: tensor<?x4x48xf32, #nn.rows<output>>, %kv: !kv, %uk: tensor<4x32x64xf32>, %uv: tensor<4x32x64xf32>, %b: !nn.batch) {
+  // expected-error @below {{'mla.attention_expanded' op [C5] expects the query in row space token, got output}}
+  %o = mla.attention_expanded %q, %kv, %uk : tensor<4x32x64xf32>, %uv : tensor<4x32x64xf32>, %b scale 1.0 : tensor<?x4x48xf32, #nn.rows<output>>, !kv -> tensor<?x4x32xf32, #nn.rows<output>>
   return
 }
 
@@ -315,9 +315,9 @@ func.func @attention_expanded_c5(%q: tensor<?x4x48xf32, #nn.rows<want>>, %kv: !k
 !qr = tensor<?x4x16xf32, #tok>
 !ql = tensor<?x4x64xf32, #tok>
 !kv = !mla.view<latent = 64 x f32, rope = 16 x f32>
-func.func @merge_forms_c2(%x: tensor<?x4x32xf32, #nn.rows<want>>, %b: !nn.batch) {
-  // expected-error @below {{'mla.merge_forms' op [C2] expects the result in row space token, got want}}
-  %o = mla.merge_forms %x, %x, %b : tensor<?x4x32xf32, #nn.rows<want>>
+func.func @merge_forms_c2(%x: tensor<?x4x32xf32, #nn.rows<output>>, %b: !nn.batch) {
+  // expected-error @below {{'mla.merge_forms' op [C2] expects the result in row space token, got output}}
+  %o = mla.merge_forms %x, %x, %b : tensor<?x4x32xf32, #nn.rows<output>>
   return
 }
 

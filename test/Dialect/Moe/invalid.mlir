@@ -5,8 +5,8 @@ module attributes {moe.t = #moe.tree<96>} {}
 
 // -----
 
-// expected-error @below {{'!moe.plan' [C1] expects 0 < top <= 4 experts, got 8}}
-func.func private @f(!moe.plan<experts = 4, top = 8>)
+// expected-error @below {{'!moe.permutation' [C1] expects 0 < top <= 4 experts, got 8}}
+func.func private @f(!moe.permutation<experts = 4, top = 8>)
 
 // -----
 
@@ -16,10 +16,10 @@ func.func private @f(!moe.plan<experts = 4, top = 8>)
 !e = tensor<?x8xi32, #tok>
 !w = tensor<?x8xf32, #tok>
 !slots = tensor<?x64xf32, #nn.rows<slot, 8>>
-!plan = !moe.plan<experts = 384, top = 8>
-func.func @select_c1(%s: tensor<?x384xf32, #nn.rows<want>>, %b: !nn.batch, %l: index) {
-  // expected-error @below {{'moe.select' op [C1] expects the scores in row space token, got want}}
-  %e, %w = moe.select %s, %b layer %l among 1 to 61 score sigmoid top 8 groups 1 of 1 scale 1.0 : tensor<?x384xf32, #nn.rows<want>> -> tensor<?x8xi32, #nn.rows<want>>, tensor<?x8xf32, #nn.rows<want>>
+!permutation = !moe.permutation<experts = 384, top = 8>
+func.func @routing_c1(%s: tensor<?x384xf32, #nn.rows<output>>, %b: !nn.batch, %l: index) {
+  // expected-error @below {{'moe.routing' op [C1] expects the scores in row space token, got output}}
+  %e, %w = moe.routing %s, %b layer %l among 1 to 61 score sigmoid top 8 groups 1 of 1 scale 1.0 : tensor<?x384xf32, #nn.rows<output>> -> tensor<?x8xi32, #nn.rows<output>>, tensor<?x8xf32, #nn.rows<output>>
   return
 }
 
@@ -31,10 +31,10 @@ func.func @select_c1(%s: tensor<?x384xf32, #nn.rows<want>>, %b: !nn.batch, %l: i
 !e = tensor<?x8xi32, #tok>
 !w = tensor<?x8xf32, #tok>
 !slots = tensor<?x64xf32, #nn.rows<slot, 8>>
-!plan = !moe.plan<experts = 384, top = 8>
-func.func @select_c2(%s: tensor<?x384xbf16, #tok>, %b: !nn.batch, %l: index) {
-  // expected-error @below {{'moe.select' op [C2] expects scores of type 'f32', got 'bf16'}}
-  %e, %w = moe.select %s, %b layer %l among 1 to 61 score sigmoid top 8 groups 1 of 1 scale 1.0 : tensor<?x384xbf16, #tok> -> !e, !w
+!permutation = !moe.permutation<experts = 384, top = 8>
+func.func @routing_c2(%s: tensor<?x384xbf16, #tok>, %b: !nn.batch, %l: index) {
+  // expected-error @below {{'moe.routing' op [C2] expects scores of type 'f32', got 'bf16'}}
+  %e, %w = moe.routing %s, %b layer %l among 1 to 61 score sigmoid top 8 groups 1 of 1 scale 1.0 : tensor<?x384xbf16, #tok> -> !e, !w
   return
 }
 
@@ -46,10 +46,10 @@ func.func @select_c2(%s: tensor<?x384xbf16, #tok>, %b: !nn.batch, %l: index) {
 !e = tensor<?x8xi32, #tok>
 !w = tensor<?x8xf32, #tok>
 !slots = tensor<?x64xf32, #nn.rows<slot, 8>>
-!plan = !moe.plan<experts = 384, top = 8>
-func.func @select_c3(%s: !s, %b: !nn.batch, %l: index) {
-  // expected-error @below {{'moe.select' op [C3] expects experts' columns of shape [6], got [8]}}
-  %e, %w = moe.select %s, %b layer %l among 1 to 61 score sigmoid top 6 groups 1 of 1 scale 1.0 : !s -> !e, !w
+!permutation = !moe.permutation<experts = 384, top = 8>
+func.func @routing_c3(%s: !s, %b: !nn.batch, %l: index) {
+  // expected-error @below {{'moe.routing' op [C3] expects experts' columns of shape [6], got [8]}}
+  %e, %w = moe.routing %s, %b layer %l among 1 to 61 score sigmoid top 6 groups 1 of 1 scale 1.0 : !s -> !e, !w
   return
 }
 
@@ -61,10 +61,10 @@ func.func @select_c3(%s: !s, %b: !nn.batch, %l: index) {
 !e = tensor<?x8xi32, #tok>
 !w = tensor<?x8xf32, #tok>
 !slots = tensor<?x64xf32, #nn.rows<slot, 8>>
-!plan = !moe.plan<experts = 384, top = 8>
-func.func @select_c4(%s: !s, %b: !nn.batch, %l: index) {
-  // expected-error @below {{'moe.select' op [C4] expects 0 < top <= 6 eligible experts, got 8}}
-  %e, %w = moe.select %s, %b layer %l among 1 to 61 score sigmoid top 8 groups 1 of 64 scale 1.0 : !s -> !e, !w
+!permutation = !moe.permutation<experts = 384, top = 8>
+func.func @routing_c4(%s: !s, %b: !nn.batch, %l: index) {
+  // expected-error @below {{'moe.routing' op [C4] expects 0 < top <= 6 eligible experts, got 8}}
+  %e, %w = moe.routing %s, %b layer %l among 1 to 61 score sigmoid top 8 groups 1 of 64 scale 1.0 : !s -> !e, !w
   return
 }
 
@@ -76,10 +76,10 @@ func.func @select_c4(%s: !s, %b: !nn.batch, %l: index) {
 !e = tensor<?x8xi32, #tok>
 !w = tensor<?x8xf32, #tok>
 !slots = tensor<?x64xf32, #nn.rows<slot, 8>>
-!plan = !moe.plan<experts = 384, top = 8>
-func.func @select_c5(%s: !s, %b: !nn.batch, %l: index) {
-  // expected-error @below {{'moe.select' op [C5] expects kept groups of a divisor of 384 experts, got 1 of 7}}
-  %e, %w = moe.select %s, %b layer %l among 1 to 61 score sigmoid top 8 groups 1 of 7 scale 1.0 : !s -> !e, !w
+!permutation = !moe.permutation<experts = 384, top = 8>
+func.func @routing_c5(%s: !s, %b: !nn.batch, %l: index) {
+  // expected-error @below {{'moe.routing' op [C5] expects kept groups of a divisor of 384 experts, got 1 of 7}}
+  %e, %w = moe.routing %s, %b layer %l among 1 to 61 score sigmoid top 8 groups 1 of 7 scale 1.0 : !s -> !e, !w
   return
 }
 
@@ -91,10 +91,10 @@ func.func @select_c5(%s: !s, %b: !nn.batch, %l: index) {
 !e = tensor<?x8xi32, #tok>
 !w = tensor<?x8xf32, #tok>
 !slots = tensor<?x64xf32, #nn.rows<slot, 8>>
-!plan = !moe.plan<experts = 384, top = 8>
-func.func @select_c5_kept(%s: !s, %b: !nn.batch, %l: index) {
-  // expected-error @below {{'moe.select' op [C5] expects kept groups of a divisor of 384 experts, got 5 of 4}}
-  %e, %w = moe.select %s, %b layer %l among 1 to 61 score sigmoid top 8 groups 5 of 4 scale 1.0 : !s -> !e, !w
+!permutation = !moe.permutation<experts = 384, top = 8>
+func.func @routing_c5_kept(%s: !s, %b: !nn.batch, %l: index) {
+  // expected-error @below {{'moe.routing' op [C5] expects kept groups of a divisor of 384 experts, got 5 of 4}}
+  %e, %w = moe.routing %s, %b layer %l among 1 to 61 score sigmoid top 8 groups 5 of 4 scale 1.0 : !s -> !e, !w
   return
 }
 
@@ -106,10 +106,10 @@ func.func @select_c5_kept(%s: !s, %b: !nn.batch, %l: index) {
 !e = tensor<?x8xi32, #tok>
 !w = tensor<?x8xf32, #tok>
 !slots = tensor<?x64xf32, #nn.rows<slot, 8>>
-!plan = !moe.plan<experts = 384, top = 8>
-func.func @select_c6(%s: !s, %b: !nn.batch, %l: index, %v: tensor<8xf32>) {
-  // expected-error @below {{'moe.select' op [C6] expects a bias of shape [384], got [8]}}
-  %e, %w = moe.select %s, %b bias %v : tensor<8xf32> layer %l among 1 to 61 score sigmoid top 8 groups 1 of 1 scale 1.0 : !s -> !e, !w
+!permutation = !moe.permutation<experts = 384, top = 8>
+func.func @routing_c6(%s: !s, %b: !nn.batch, %l: index, %v: tensor<8xf32>) {
+  // expected-error @below {{'moe.routing' op [C6] expects a bias of shape [384], got [8]}}
+  %e, %w = moe.routing %s, %b bias %v : tensor<8xf32> layer %l among 1 to 61 score sigmoid top 8 groups 1 of 1 scale 1.0 : !s -> !e, !w
   return
 }
 
@@ -121,7 +121,7 @@ func.func @select_c6(%s: !s, %b: !nn.batch, %l: index, %v: tensor<8xf32>) {
 !e = tensor<?x8xi32, #tok>
 !w = tensor<?x8xf32, #tok>
 !slots = tensor<?x64xf32, #nn.rows<slot, 8>>
-!plan = !moe.plan<experts = 384, top = 8>
+!permutation = !moe.permutation<experts = 384, top = 8>
 func.func @experts_c2(%x: !x, %e: !e, %w: tensor<?x6xf32, #tok>, %u: tensor<384x2x96x64xf32>, %d: tensor<384x64x96xf32>) {
   // expected-error @below {{'moe.experts' op [C2] expects weights' columns of shape [8], got [6]}}
   %r = moe.experts %x, %e, %w, %u : tensor<384x2x96x64xf32>, %d : tensor<384x64x96xf32> experts 384 inner 96 act silu : !x, !e, tensor<?x6xf32, #tok> -> !x
@@ -136,7 +136,7 @@ func.func @experts_c2(%x: !x, %e: !e, %w: tensor<?x6xf32, #tok>, %u: tensor<384x
 !e = tensor<?x8xi32, #tok>
 !w = tensor<?x8xf32, #tok>
 !slots = tensor<?x64xf32, #nn.rows<slot, 8>>
-!plan = !moe.plan<experts = 384, top = 8>
+!permutation = !moe.permutation<experts = 384, top = 8>
 func.func @experts_c3(%x: !x, %e: !e, %w: !w, %u: tensor<384x2x64x96xf32>, %d: tensor<384x64x96xf32>) {
   // expected-error @below {{'moe.experts' op [C3] expects gate and up weights of shape [384, 2, 96, 64], got [384, 2, 64, 96]}}
   %r = moe.experts %x, %e, %w, %u : tensor<384x2x64x96xf32>, %d : tensor<384x64x96xf32> experts 384 inner 96 act silu : !x, !e, !w -> !x
@@ -151,7 +151,7 @@ func.func @experts_c3(%x: !x, %e: !e, %w: !w, %u: tensor<384x2x64x96xf32>, %d: t
 !e = tensor<?x8xi32, #tok>
 !w = tensor<?x8xf32, #tok>
 !slots = tensor<?x64xf32, #nn.rows<slot, 8>>
-!plan = !moe.plan<experts = 384, top = 8>
+!permutation = !moe.permutation<experts = 384, top = 8>
 func.func @experts_c4(%x: !x, %e: !e, %w: !w, %u: tensor<384x2x96x64xf32>, %d: tensor<384x96x64xf32>) {
   // expected-error @below {{'moe.experts' op [C4] expects down weights of shape [384, 64, 96], got [384, 96, 64]}}
   %r = moe.experts %x, %e, %w, %u : tensor<384x2x96x64xf32>, %d : tensor<384x96x64xf32> experts 384 inner 96 act silu : !x, !e, !w -> !x
@@ -166,7 +166,7 @@ func.func @experts_c4(%x: !x, %e: !e, %w: !w, %u: tensor<384x2x96x64xf32>, %d: t
 !e = tensor<?x8xi32, #tok>
 !w = tensor<?x8xf32, #tok>
 !slots = tensor<?x64xf32, #nn.rows<slot, 8>>
-!plan = !moe.plan<experts = 384, top = 8>
+!permutation = !moe.permutation<experts = 384, top = 8>
 func.func @experts_c5(%x: !x, %e: !e, %w: !w, %u: tensor<384x2x96x64xf32>, %d: tensor<384x64x96xf32>) {
   // expected-error @below {{'moe.experts' op [C5] expects result columns of shape [64], got [96]}}
   %r = moe.experts %x, %e, %w, %u : tensor<384x2x96x64xf32>, %d : tensor<384x64x96xf32> experts 384 inner 96 act silu : !x, !e, !w -> tensor<?x96xf32, #tok>
@@ -181,7 +181,7 @@ func.func @experts_c5(%x: !x, %e: !e, %w: !w, %u: tensor<384x2x96x64xf32>, %d: t
 !e = tensor<?x8xi32, #tok>
 !w = tensor<?x8xf32, #tok>
 !slots = tensor<?x64xf32, #nn.rows<slot, 8>>
-!plan = !moe.plan<experts = 384, top = 8>
+!permutation = !moe.permutation<experts = 384, top = 8>
 func.func @experts_c6(%x: !x, %e: !e, %w: !w, %u: tensor<8x2x96x64xf32>, %d: tensor<8x64x96xf32>) {
   // expected-error @below {{'moe.experts' op [C6] expects the leaves to divide 8 experts, got 16}}
   %r = moe.experts %x, %e, %w, %u : tensor<8x2x96x64xf32>, %d : tensor<8x64x96xf32> experts 8 inner 96 act silu combine tree<16> : !x, !e, !w -> !x
@@ -196,10 +196,10 @@ func.func @experts_c6(%x: !x, %e: !e, %w: !w, %u: tensor<8x2x96x64xf32>, %d: ten
 !e = tensor<?x8xi32, #tok>
 !w = tensor<?x8xf32, #tok>
 !slots = tensor<?x64xf32, #nn.rows<slot, 8>>
-!plan = !moe.plan<experts = 384, top = 8>
-func.func @dispatch_c2(%w: !w) {
-  // expected-error @below {{'moe.dispatch' op [C2] expects experts of type 'i32', got 'f32'}}
-  %p = moe.dispatch %w : !w -> !plan
+!permutation = !moe.permutation<experts = 384, top = 8>
+func.func @permutation_c2(%w: !w) {
+  // expected-error @below {{'moe.permutation' op [C2] expects experts of type 'i32', got 'f32'}}
+  %p = moe.permutation %w : !w -> !permutation
   return
 }
 
@@ -211,10 +211,10 @@ func.func @dispatch_c2(%w: !w) {
 !e = tensor<?x8xi32, #tok>
 !w = tensor<?x8xf32, #tok>
 !slots = tensor<?x64xf32, #nn.rows<slot, 8>>
-!plan = !moe.plan<experts = 384, top = 8>
-func.func @dispatch_c3(%w: tensor<?x8xi32, #nn.rows<want>>) {
-  // expected-error @below {{'moe.dispatch' op [C3] expects the experts in row space token, got want}}
-  %p = moe.dispatch %w : tensor<?x8xi32, #nn.rows<want>> -> !plan
+!permutation = !moe.permutation<experts = 384, top = 8>
+func.func @permutation_c3(%w: tensor<?x8xi32, #nn.rows<output>>) {
+  // expected-error @below {{'moe.permutation' op [C3] expects the experts in row space token, got output}}
+  %p = moe.permutation %w : tensor<?x8xi32, #nn.rows<output>> -> !permutation
   return
 }
 
@@ -226,10 +226,10 @@ func.func @dispatch_c3(%w: tensor<?x8xi32, #nn.rows<want>>) {
 !e = tensor<?x8xi32, #tok>
 !w = tensor<?x8xf32, #tok>
 !slots = tensor<?x64xf32, #nn.rows<slot, 8>>
-!plan = !moe.plan<experts = 384, top = 8>
-func.func @gather_c1(%x: !x, %p: !plan) {
-  // expected-error @below {{'moe.gather' op [C1] expects the result in row space #nn.rows<slot, 8>, got #nn.rows<slot, 4>}}
-  %s = moe.gather %x, %p : !x, !plan -> tensor<?x64xf32, #nn.rows<slot, 4>>
+!permutation = !moe.permutation<experts = 384, top = 8>
+func.func @permute_c1(%x: !x, %p: !permutation) {
+  // expected-error @below {{'moe.permute' op [C1] expects the result in row space #nn.rows<slot, 8>, got #nn.rows<slot, 4>}}
+  %s = moe.permute %x, %p : !x, !permutation -> tensor<?x64xf32, #nn.rows<slot, 4>>
   return
 }
 
@@ -241,10 +241,10 @@ func.func @gather_c1(%x: !x, %p: !plan) {
 !e = tensor<?x8xi32, #tok>
 !w = tensor<?x8xf32, #tok>
 !slots = tensor<?x64xf32, #nn.rows<slot, 8>>
-!plan = !moe.plan<experts = 384, top = 8>
-func.func @gather_c2(%x: !x, %p: !plan) {
-  // expected-error @below {{'moe.gather' op [C2] expects result columns of shape [64], got [48]}}
-  %s = moe.gather %x, %p : !x, !plan -> tensor<?x48xf32, #nn.rows<slot, 8>>
+!permutation = !moe.permutation<experts = 384, top = 8>
+func.func @permute_c2(%x: !x, %p: !permutation) {
+  // expected-error @below {{'moe.permute' op [C2] expects result columns of shape [64], got [48]}}
+  %s = moe.permute %x, %p : !x, !permutation -> tensor<?x48xf32, #nn.rows<slot, 8>>
   return
 }
 
@@ -256,10 +256,10 @@ func.func @gather_c2(%x: !x, %p: !plan) {
 !e = tensor<?x8xi32, #tok>
 !w = tensor<?x8xf32, #tok>
 !slots = tensor<?x64xf32, #nn.rows<slot, 8>>
-!plan = !moe.plan<experts = 384, top = 8>
-func.func @grouped_linear_c1(%s: !x, %p: !plan, %m: tensor<384x64x64xf32>) {
+!permutation = !moe.permutation<experts = 384, top = 8>
+func.func @grouped_linear_c1(%s: !x, %p: !permutation, %m: tensor<384x64x64xf32>) {
   // expected-error @below {{'moe.grouped_linear' op [C1] expects the input in row space #nn.rows<slot, 8>, got #nn.rows<token>}}
-  %g = moe.grouped_linear %s, %p, %m : tensor<384x64x64xf32> : !x, !plan -> !slots
+  %g = moe.grouped_linear %s, %p, %m : tensor<384x64x64xf32> : !x, !permutation -> !slots
   return
 }
 
@@ -271,10 +271,10 @@ func.func @grouped_linear_c1(%s: !x, %p: !plan, %m: tensor<384x64x64xf32>) {
 !e = tensor<?x8xi32, #tok>
 !w = tensor<?x8xf32, #tok>
 !slots = tensor<?x64xf32, #nn.rows<slot, 8>>
-!plan = !moe.plan<experts = 384, top = 8>
-func.func @grouped_linear_c2(%s: !slots, %p: !plan, %m: tensor<8x64x64xf32>) {
+!permutation = !moe.permutation<experts = 384, top = 8>
+func.func @grouped_linear_c2(%s: !slots, %p: !permutation, %m: tensor<8x64x64xf32>) {
   // expected-error @below {{'moe.grouped_linear' op [C2] expects a weight of shape [384, 64, 64], got [8, 64, 64]}}
-  %g = moe.grouped_linear %s, %p, %m : tensor<8x64x64xf32> : !slots, !plan -> !slots
+  %g = moe.grouped_linear %s, %p, %m : tensor<8x64x64xf32> : !slots, !permutation -> !slots
   return
 }
 
@@ -286,10 +286,10 @@ func.func @grouped_linear_c2(%s: !slots, %p: !plan, %m: tensor<8x64x64xf32>) {
 !e = tensor<?x8xi32, #tok>
 !w = tensor<?x8xf32, #tok>
 !slots = tensor<?x64xf32, #nn.rows<slot, 8>>
-!plan = !moe.plan<experts = 384, top = 8>
-func.func @grouped_linear_c3(%s: !slots, %p: !plan, %m: tensor<384x64x64xf32>, %w: tensor<?x6xf32, #tok>) {
+!permutation = !moe.permutation<experts = 384, top = 8>
+func.func @grouped_linear_c3(%s: !slots, %p: !permutation, %m: tensor<384x64x64xf32>, %w: tensor<?x6xf32, #tok>) {
   // expected-error @below {{'moe.grouped_linear' op [C3] expects router weights' columns of shape [8], got [6]}}
-  %g = moe.grouped_linear %s, %p, %m : tensor<384x64x64xf32> weighted %w : tensor<?x6xf32, #tok> : !slots, !plan -> !slots
+  %g = moe.grouped_linear %s, %p, %m : tensor<384x64x64xf32> weighted %w : tensor<?x6xf32, #tok> : !slots, !permutation -> !slots
   return
 }
 
@@ -301,10 +301,10 @@ func.func @grouped_linear_c3(%s: !slots, %p: !plan, %m: tensor<384x64x64xf32>, %
 !e = tensor<?x8xi32, #tok>
 !w = tensor<?x8xf32, #tok>
 !slots = tensor<?x64xf32, #nn.rows<slot, 8>>
-!plan = !moe.plan<experts = 384, top = 8>
-func.func @grouped_linear_c4(%s: tensor<?x2x64xf32, #nn.rows<slot, 8>>, %p: !plan, %m: tensor<384x64x64xf32>) {
+!permutation = !moe.permutation<experts = 384, top = 8>
+func.func @grouped_linear_c4(%s: tensor<?x2x64xf32, #nn.rows<slot, 8>>, %p: !permutation, %m: tensor<384x64x64xf32>) {
   // expected-error @below {{'moe.grouped_linear' op [C4] expects an input of rank 2, got 3}}
-  %g = moe.grouped_linear %s, %p, %m : tensor<384x64x64xf32> : tensor<?x2x64xf32, #nn.rows<slot, 8>>, !plan -> !slots
+  %g = moe.grouped_linear %s, %p, %m : tensor<384x64x64xf32> : tensor<?x2x64xf32, #nn.rows<slot, 8>>, !permutation -> !slots
   return
 }
 
@@ -316,10 +316,10 @@ func.func @grouped_linear_c4(%s: tensor<?x2x64xf32, #nn.rows<slot, 8>>, %p: !pla
 !e = tensor<?x8xi32, #tok>
 !w = tensor<?x8xf32, #tok>
 !slots = tensor<?x64xf32, #nn.rows<slot, 8>>
-!plan = !moe.plan<experts = 384, top = 8>
-func.func @combine_c1(%s: !slots, %p: !plan, %e: !e) {
-  // expected-error @below {{'moe.combine' op [C1] expects the result in row space token, got slot}}
-  %r = moe.combine %s, %p, %e : !slots, !plan, !e -> !slots
+!permutation = !moe.permutation<experts = 384, top = 8>
+func.func @unpermute_c1(%s: !slots, %p: !permutation, %e: !e) {
+  // expected-error @below {{'moe.unpermute' op [C1] expects the result in row space token, got slot}}
+  %r = moe.unpermute %s, %p, %e : !slots, !permutation, !e -> !slots
   return
 }
 
@@ -331,10 +331,10 @@ func.func @combine_c1(%s: !slots, %p: !plan, %e: !e) {
 !e = tensor<?x8xi32, #tok>
 !w = tensor<?x8xf32, #tok>
 !slots = tensor<?x64xf32, #nn.rows<slot, 8>>
-!plan = !moe.plan<experts = 384, top = 8>
-func.func @combine_c2(%s: !slots, %p: !plan, %e: !e) {
-  // expected-error @below {{'moe.combine' op [C2] expects result columns of shape [64], got [48]}}
-  %r = moe.combine %s, %p, %e : !slots, !plan, !e -> tensor<?x48xf32, #tok>
+!permutation = !moe.permutation<experts = 384, top = 8>
+func.func @unpermute_c2(%s: !slots, %p: !permutation, %e: !e) {
+  // expected-error @below {{'moe.unpermute' op [C2] expects result columns of shape [64], got [48]}}
+  %r = moe.unpermute %s, %p, %e : !slots, !permutation, !e -> tensor<?x48xf32, #tok>
   return
 }
 
@@ -346,10 +346,10 @@ func.func @combine_c2(%s: !slots, %p: !plan, %e: !e) {
 !e = tensor<?x8xi32, #tok>
 !w = tensor<?x8xf32, #tok>
 !slots = tensor<?x64xf32, #nn.rows<slot, 8>>
-!plan = !moe.plan<experts = 384, top = 8>
-func.func @combine_c3(%s: !slots, %p: !moe.plan<experts = 12, top = 8>, %e: !e) {
-  // expected-error @below {{'moe.combine' op [C3] expects the leaves to divide 12 experts, got 8}}
-  %r = moe.combine %s, %p, %e order tree<8> : !slots, !moe.plan<experts = 12, top = 8>, !e -> !x
+!permutation = !moe.permutation<experts = 384, top = 8>
+func.func @unpermute_c3(%s: !slots, %p: !moe.permutation<experts = 12, top = 8>, %e: !e) {
+  // expected-error @below {{'moe.unpermute' op [C3] expects the leaves to divide 12 experts, got 8}}
+  %r = moe.unpermute %s, %p, %e order tree<8> : !slots, !moe.permutation<experts = 12, top = 8>, !e -> !x
   return
 }
 
@@ -361,9 +361,9 @@ func.func @combine_c3(%s: !slots, %p: !moe.plan<experts = 12, top = 8>, %e: !e) 
 !e = tensor<?x8xi32, #tok>
 !w = tensor<?x8xf32, #tok>
 !slots = tensor<?x64xf32, #nn.rows<slot, 8>>
-!plan = !moe.plan<experts = 384, top = 8>
-func.func @combine_c4(%s: !slots, %p: !plan, %e: tensor<?x6xi32, #tok>) {
-  // expected-error @below {{'moe.combine' op [C4] expects experts' columns of shape [8], got [6]}}
-  %r = moe.combine %s, %p, %e : !slots, !plan, tensor<?x6xi32, #tok> -> !x
+!permutation = !moe.permutation<experts = 384, top = 8>
+func.func @unpermute_c4(%s: !slots, %p: !permutation, %e: tensor<?x6xi32, #tok>) {
+  // expected-error @below {{'moe.unpermute' op [C4] expects experts' columns of shape [8], got [6]}}
+  %r = moe.unpermute %s, %p, %e : !slots, !permutation, tensor<?x6xi32, #tok> -> !x
   return
 }

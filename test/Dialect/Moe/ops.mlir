@@ -7,7 +7,7 @@
 !e = tensor<?x8xi32, #tok>
 !w = tensor<?x8xf32, #tok>
 !slots = tensor<?x64xf32, #nn.rows<slot, 8>>
-!plan = !moe.plan<experts = 384, top = 8>
+!permutation = !moe.permutation<experts = 384, top = 8>
 
 nn.weights @router "layers.{layer}.mlp.gate.weight" over (layer = 1 to 3) : tensor<384x64xbf16>
 nn.weights @bias "layers.{layer}.mlp.gate.e_score_correction_bias" over (layer = 1 to 3) : tensor<384xf32>
@@ -17,10 +17,10 @@ nn.weights @down "layers.{layer}.mlp.experts.{expert}.down_proj.weight" over (la
 // CHECK-LABEL: func.func @whole
 func.func @whole(%l: index, %n: !x, %b: !nn.batch) -> !x {
   %s = nn.linear %n, @router[%l] order tree<1> : !x -> !s
-  // CHECK: moe.select %{{.*}}, %{{.*}} bias @bias[%{{.*}}] layer %{{.*}} among 1 to 61 score sigmoid top 8 groups 1 of 1 normalize scale 2.827 : tensor<?x384xf32, #tok> -> tensor<?x8xi32, #tok>, tensor<?x8xf32, #tok>
-  %e, %w = moe.select %s, %b bias @bias[%l] layer %l among 1 to 61 score sigmoid top 8 groups 1 of 1 normalize scale 2.827 : !s -> !e, !w
-  // CHECK: moe.select %{{.*}}, %{{.*}} layer %{{.*}} among 1 to 4 and 5 to 61 step 2 score softmax top 8 groups 3 of 8 by max scale 16.0 : tensor
-  %e2, %w2 = moe.select %s, %b layer %l among 1 to 4 and 5 to 61 step 2 score softmax top 8 groups 3 of 8 by max scale 16.0 : !s -> !e, !w
+  // CHECK: moe.routing %{{.*}}, %{{.*}} bias @bias[%{{.*}}] layer %{{.*}} among 1 to 61 score sigmoid top 8 groups 1 of 1 normalize scale 2.827 : tensor<?x384xf32, #tok> -> tensor<?x8xi32, #tok>, tensor<?x8xf32, #tok>
+  %e, %w = moe.routing %s, %b bias @bias[%l] layer %l among 1 to 61 score sigmoid top 8 groups 1 of 1 normalize scale 2.827 : !s -> !e, !w
+  // CHECK: moe.routing %{{.*}}, %{{.*}} layer %{{.*}} among 1 to 4 and 5 to 61 step 2 score softmax top 8 groups 3 of 8 by max scale 16.0 : tensor
+  %e2, %w2 = moe.routing %s, %b layer %l among 1 to 4 and 5 to 61 step 2 score softmax top 8 groups 3 of 8 by max scale 16.0 : !s -> !e, !w
   // CHECK: moe.experts %{{.*}}, %{{.*}}, %{{.*}}, @gu[%{{.*}}], @down[%{{.*}}] experts 384 inner 96 act silu up_order tree<8> down_order tree<4> combine tree<128> : tensor<?x64xf32, #tok>, tensor<?x8xi32, #tok>, tensor<?x8xf32, #tok> -> tensor<?x64xf32, #tok>
   %r = moe.experts %n, %e, %w, @gu[%l], @down[%l] experts 384 inner 96 act silu up_order tree<8> down_order tree<4> combine tree<128> : !x, !e, !w -> !x
   // CHECK: experts 384 inner 96 act silu : tensor
@@ -30,16 +30,16 @@ func.func @whole(%l: index, %n: !x, %b: !nn.batch) -> !x {
 
 // CHECK-LABEL: func.func @parts
 func.func @parts(%l: index, %n: !x, %e: !e, %w: !w) -> !x {
-  // CHECK: moe.dispatch %{{.*}} : tensor<?x8xi32, #tok> -> !plan
-  %p = moe.dispatch %e : !e -> !plan
-  // CHECK: moe.gather %{{.*}}, %{{.*}} : tensor<?x64xf32, #tok>, !plan -> tensor<?x64xf32, #slot>
-  %in = moe.gather %n, %p : !x, !plan -> !slots
+  // CHECK: moe.permutation %{{.*}} : tensor<?x8xi32, #tok> -> !permutation
+  %p = moe.permutation %e : !e -> !permutation
+  // CHECK: moe.permute %{{.*}}, %{{.*}} : tensor<?x64xf32, #tok>, !permutation -> tensor<?x64xf32, #slot>
+  %in = moe.permute %n, %p : !x, !permutation -> !slots
   // CHECK: moe.grouped_linear %{{.*}}, %{{.*}}, @gu[%{{.*}}] order tree<8> : tensor
-  %g = moe.grouped_linear %in, %p, @gu[%l] order tree<8> : !slots, !plan -> tensor<?x2x96xf32, #nn.rows<slot, 8>>
+  %g = moe.grouped_linear %in, %p, @gu[%l] order tree<8> : !slots, !permutation -> tensor<?x2x96xf32, #nn.rows<slot, 8>>
   %a = nn.gated_act %g act silu : tensor<?x2x96xf32, #nn.rows<slot, 8>> -> tensor<?x96xf32, #nn.rows<slot, 8>>
   // CHECK: moe.grouped_linear %{{.*}}, %{{.*}}, @down[%{{.*}}] weighted %{{.*}} : tensor<?x8xf32, #tok> order tree<4> : tensor
-  %d = moe.grouped_linear %a, %p, @down[%l] weighted %w : !w order tree<4> : tensor<?x96xf32, #nn.rows<slot, 8>>, !plan -> !slots
-  // CHECK: moe.combine %{{.*}}, %{{.*}}, %{{.*}} order tree<128> : tensor<?x64xf32, #slot>, !plan, tensor<?x8xi32, #tok> -> tensor<?x64xf32, #tok>
-  %r = moe.combine %d, %p, %e order tree<128> : !slots, !plan, !e -> !x
+  %d = moe.grouped_linear %a, %p, @down[%l] weighted %w : !w order tree<4> : tensor<?x96xf32, #nn.rows<slot, 8>>, !permutation -> !slots
+  // CHECK: moe.unpermute %{{.*}}, %{{.*}}, %{{.*}} order tree<128> : tensor<?x64xf32, #slot>, !permutation, tensor<?x8xi32, #tok> -> tensor<?x64xf32, #tok>
+  %r = moe.unpermute %d, %p, %e order tree<128> : !slots, !permutation, !e -> !x
   return %r : !x
 }

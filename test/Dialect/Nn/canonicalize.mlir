@@ -60,7 +60,7 @@ func.func @rotate_nothing(%x: !x, %t: tensor<8x2x0xf32>, %b: !nn.batch) -> !x {
 // State and captures are effects: nothing reads them here, yet they stay.
 // CHECK-LABEL: func.func @effects_stay
 func.func @effects_stay(%x: !x, %b: !nn.batch) {
-  // CHECK: nn.observe
-  nn.observe %x, %b embed : !x
+  // CHECK: nn.capture
+  nn.capture %x, %b embed : !x
   return
 }

@@ -2,8 +2,8 @@
 
 !x = tensor<?x64xf32, #nn.rows<token>>
 func.func @row_space(%x: !x, %w: tensor<8x64xf32>) {
-  // expected-error @below {{'nn.linear' op [C1] expects one row space, got #nn.rows<token> and #nn.rows<want>}}
-  %0 = nn.linear %x, %w : tensor<8x64xf32> : !x -> tensor<?x8xf32, #nn.rows<want>>
+  // expected-error @below {{'nn.linear' op [C1] expects one row space, got #nn.rows<token> and #nn.rows<output>}}
+  %0 = nn.linear %x, %w : tensor<8x64xf32> : !x -> tensor<?x8xf32, #nn.rows<output>>
   return
 }
 
@@ -11,8 +11,8 @@ func.func @row_space(%x: !x, %w: tensor<8x64xf32>) {
 
 !x = tensor<?x64xf32, #nn.rows<token>>
 func.func @embed_c1(%w: tensor<512x64xf32>, %b: !nn.batch) {
-  // expected-error @below {{'nn.embed' op [C1] expects the result in row space token, got want}}
-  %0 = nn.embed %w : tensor<512x64xf32>, %b : tensor<?x64xf32, #nn.rows<want>>
+  // expected-error @below {{'nn.embed' op [C1] expects the result in row space token, got output}}
+  %0 = nn.embed %w : tensor<512x64xf32>, %b : tensor<?x64xf32, #nn.rows<output>>
   return
 }
 
@@ -133,9 +133,9 @@ func.func @rotary_c4(%x: !x, %b: !nn.batch, %t: tensor<8x2x32xf32>) {
 // -----
 
 !x = tensor<?x64xf32, #nn.rows<token>>
-func.func @rotary_c5(%w: tensor<?x64xf32, #nn.rows<want>>, %b: !nn.batch, %t: tensor<8x2x32xf32>) {
-  // expected-error @below {{'nn.rotary' op [C5] expects the input in row space token, got want}}
-  %0 = nn.rotary %w, %t : tensor<8x2x32xf32>, %b first 0 count 64 half : tensor<?x64xf32, #nn.rows<want>>
+func.func @rotary_c5(%w: tensor<?x64xf32, #nn.rows<output>>, %b: !nn.batch, %t: tensor<8x2x32xf32>) {
+  // expected-error @below {{'nn.rotary' op [C5] expects the input in row space token, got output}}
+  %0 = nn.rotary %w, %t : tensor<8x2x32xf32>, %b first 0 count 64 half : tensor<?x64xf32, #nn.rows<output>>
   return
 }
 
@@ -187,18 +187,18 @@ func.func @reshape_c3(%x: !x, %b: !nn.batch, %l: index) {
 // -----
 
 !x = tensor<?x64xf32, #nn.rows<token>>
-func.func @want_rows_c1(%x: !x, %b: !nn.batch, %l: index) {
-  // expected-error @below {{'nn.want_rows' op [C1] expects the result in row space want, got token}}
-  %0 = nn.want_rows %x, %b : !x -> !x
+func.func @output_rows_c1(%x: !x, %b: !nn.batch, %l: index) {
+  // expected-error @below {{'nn.output_rows' op [C1] expects the result in row space output, got token}}
+  %0 = nn.output_rows %x, %b : !x -> !x
   return
 }
 
 // -----
 
 !x = tensor<?x64xf32, #nn.rows<token>>
-func.func @want_rows_c2(%x: !x, %b: !nn.batch, %l: index) {
-  // expected-error @below {{'nn.want_rows' op [C2] expects result columns of shape [64], got [48]}}
-  %0 = nn.want_rows %x, %b : !x -> tensor<?x48xf32, #nn.rows<want>>
+func.func @output_rows_c2(%x: !x, %b: !nn.batch, %l: index) {
+  // expected-error @below {{'nn.output_rows' op [C2] expects result columns of shape [64], got [48]}}
+  %0 = nn.output_rows %x, %b : !x -> tensor<?x48xf32, #nn.rows<output>>
   return
 }
 
@@ -231,9 +231,9 @@ func.func @layers_c3(%x: !x, %b: !nn.batch, %l: index) {
 
 !x = tensor<?x64xf32, #nn.rows<token>>
 nn.pool @c over (layer = 0 to 3) planes (k = 2 x 16 x f32, v = 2 x 16 x f32) page 64 group 0
-func.func @append_c1(%k: tensor<?x2x16xf32, #nn.rows<want>>, %b: !nn.batch, %l: index) {
-  // expected-error @below {{'nn.append' op [C1] expects keys in row space token, got want}}
-  %0 = nn.append @c[%l], %k, %k, %b : tensor<?x2x16xf32, #nn.rows<want>>, tensor<?x2x16xf32, #nn.rows<want>> -> !nn.kv_view<k = 2 x 16 x f32, v = 2 x 16 x f32>
+func.func @append_c1(%k: tensor<?x2x16xf32, #nn.rows<output>>, %b: !nn.batch, %l: index) {
+  // expected-error @below {{'nn.append' op [C1] expects keys in row space token, got output}}
+  %0 = nn.append @c[%l], %k, %k, %b : tensor<?x2x16xf32, #nn.rows<output>>, tensor<?x2x16xf32, #nn.rows<output>> -> !nn.kv_view<k = 2 x 16 x f32, v = 2 x 16 x f32>
   return
 }
 
@@ -325,27 +325,27 @@ func.func @attention_c5(%q: tensor<?x4x16xf32, #nn.rows<token>>, %kv: !nn.kv_vie
 // -----
 
 !x = tensor<?x64xf32, #nn.rows<token>>
-func.func @attention_c6(%q: tensor<?x4x16xf32, #nn.rows<want>>, %kv: !nn.kv_view<k = 2 x 16 x f32, v = 2 x 16 x f32>, %b: !nn.batch) {
-  // expected-error @below {{'nn.attention' op [C6] expects the query in row space token, got want}}
-  %0 = nn.attention %q, %kv, %b scale 1.0 : tensor<?x4x16xf32, #nn.rows<want>>, !nn.kv_view<k = 2 x 16 x f32, v = 2 x 16 x f32> -> tensor<?x4x16xf32, #nn.rows<want>>
+func.func @attention_c6(%q: tensor<?x4x16xf32, #nn.rows<output>>, %kv: !nn.kv_view<k = 2 x 16 x f32, v = 2 x 16 x f32>, %b: !nn.batch) {
+  // expected-error @below {{'nn.attention' op [C6] expects the query in row space token, got output}}
+  %0 = nn.attention %q, %kv, %b scale 1.0 : tensor<?x4x16xf32, #nn.rows<output>>, !nn.kv_view<k = 2 x 16 x f32, v = 2 x 16 x f32> -> tensor<?x4x16xf32, #nn.rows<output>>
   return
 }
 
 // -----
 
 !x = tensor<?x64xf32, #nn.rows<token>>
-func.func @observe_c2(%x: !x, %b: !nn.batch, %l: index) {
-  // expected-error @below {{'nn.observe' op [C2] expects a layer for hidden}}
-  nn.observe %x, %b hidden : !x
+func.func @capture_c2(%x: !x, %b: !nn.batch, %l: index) {
+  // expected-error @below {{'nn.capture' op [C2] expects a layer for hidden}}
+  nn.capture %x, %b hidden : !x
   return
 }
 
 // -----
 
 !x = tensor<?x64xf32, #nn.rows<token>>
-func.func @observe_c3(%w: tensor<?x64xf32, #nn.rows<want>>, %b: !nn.batch) {
-  // expected-error @below {{'nn.observe' op [C3] expects the input in row space token, got want}}
-  nn.observe %w, %b embed : tensor<?x64xf32, #nn.rows<want>>
+func.func @capture_c3(%w: tensor<?x64xf32, #nn.rows<output>>, %b: !nn.batch) {
+  // expected-error @below {{'nn.capture' op [C3] expects the input in row space token, got output}}
+  nn.capture %w, %b embed : tensor<?x64xf32, #nn.rows<output>>
   return
 }
 
@@ -353,7 +353,7 @@ func.func @observe_c3(%w: tensor<?x64xf32, #nn.rows<want>>, %b: !nn.batch) {
 
 !x = tensor<?x64xf32, #nn.rows<token>>
 func.func @sample_c1(%x: !x, %b: !nn.batch, %l: index) {
-  // expected-error @below {{'nn.sample' op [C1] expects the logits in row space want, got token}}
+  // expected-error @below {{'nn.sample' op [C1] expects the logits in row space output, got token}}
   nn.sample %x, %b : !x
   return
 }
@@ -361,9 +361,9 @@ func.func @sample_c1(%x: !x, %b: !nn.batch, %l: index) {
 // -----
 
 !x = tensor<?x64xf32, #nn.rows<token>>
-func.func @sample_c2(%w: tensor<?x64xbf16, #nn.rows<want>>, %b: !nn.batch) {
+func.func @sample_c2(%w: tensor<?x64xbf16, #nn.rows<output>>, %b: !nn.batch) {
   // expected-error @below {{'nn.sample' op [C2] expects logits of type 'f32', got 'bf16'}}
-  nn.sample %w, %b : tensor<?x64xbf16, #nn.rows<want>>
+  nn.sample %w, %b : tensor<?x64xbf16, #nn.rows<output>>
   return
 }
 
@@ -487,8 +487,8 @@ func.func @layers_of_no_run(%x: !x, %b: !nn.batch) {
 // -----
 
 !x = tensor<?x64xf32, #nn.rows<token>>
-func.func @observe_of_an_embedding_has_no_layer(%x: !x, %b: !nn.batch, %l: index) {
-  // expected-error @below {{'nn.observe' op [C2] expects no layer for embed}}
-  nn.observe %x, %b embed layer %l : !x
+func.func @capture_of_an_embedding_has_no_layer(%x: !x, %b: !nn.batch, %l: index) {
+  // expected-error @below {{'nn.capture' op [C2] expects no layer for embed}}
+  nn.capture %x, %b embed layer %l : !x
   return
 }

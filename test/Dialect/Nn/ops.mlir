@@ -11,7 +11,7 @@
 #soft = #nn.softmax<block = 64, split = by_position>
 !x = tensor<?x64xf32, #tok>
 !y = tensor<?x48xf32, #tok>
-!w = tensor<?x16xf32, #nn.rows<want>>
+!w = tensor<?x16xf32, #nn.rows<output>>
 !h = tensor<?x4x16xf32, #tok>
 !kvh = tensor<?x2x16xf32, #tok>
 !kv = !nn.kv_view<k = 2 x 16 x f32, v = 2 x 16 x f32>
@@ -82,14 +82,14 @@ module @model attributes {
     %d = nn.linear %a, @down[%l] order tree<1> : tensor<?x96xf32, #tok> -> !x
     // CHECK: nn.split %{{.*}} : tensor<?x64xf32, #tok> -> tensor<?x48xf32, #tok>, tensor<?x16xf32, #tok>
     %c, %r = nn.split %d : !x -> tensor<?x48xf32, #tok>, tensor<?x16xf32, #tok>
-    // CHECK: nn.observe %{{.*}}, %{{.*}} hidden layer %{{.*}} : tensor
-    nn.observe %d, %b hidden layer %l : !x
+    // CHECK: nn.capture %{{.*}}, %{{.*}} hidden layer %{{.*}} : tensor
+    nn.capture %d, %b hidden layer %l : !x
     // CHECK: nn.yield %{{.*}} : tensor<?x64xf32, #tok>
     nn.yield %d : !x
   }
 
   // The first rows are carried, the others are read.
-  // CHECK-LABEL: nn.layer @two(%layer: index, %x: tensor<?x64xf32, #tok>, %x_0: tensor<?x48xf32, #tok>, %read: tensor<?x16xf32, #want>, %b: !nn.batch) -> (tensor<?x64xf32, #tok>, tensor<?x48xf32, #tok>) attributes {mem.peak = 64 : i64} {
+  // CHECK-LABEL: nn.layer @two(%layer: index, %x: tensor<?x64xf32, #tok>, %x_0: tensor<?x48xf32, #tok>, %read: tensor<?x16xf32, #output>, %b: !nn.batch) -> (tensor<?x64xf32, #tok>, tensor<?x48xf32, #tok>) attributes {mem.peak = 64 : i64} {
   nn.layer @two(%l: index, %x: !x, %y: !y, %w: !w, %b: !nn.batch) -> (!x, !y) attributes {mem.peak = 64 : i64} {
     // CHECK: nn.yield %x, %x_0 : tensor<?x64xf32, #tok>, tensor<?x48xf32, #tok>
     nn.yield %x, %y : !x, !y
@@ -105,23 +105,23 @@ module @model attributes {
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
     // CHECK: nn.embed @embed, %{{.*}} : tensor<?x64xf32, #tok>
     %0 = nn.embed @embed, %b : !x
-    // CHECK: nn.observe %{{.*}}, %{{.*}} embed : tensor
-    nn.observe %0, %b embed : !x
+    // CHECK: nn.capture %{{.*}}, %{{.*}} embed : tensor
+    nn.capture %0, %b embed : !x
     // CHECK: nn.layers %{{.*}}, %{{.*}} [@dense_layer[0 to 1], @moe_layer[1 to 3]] : tensor
     %1 = nn.layers %0, %b [@dense_layer[0 to 1], @moe_layer[1 to 3]] : !x
     // CHECK: nn.layers %{{.*}}, %{{.*}} [@dense_layer[0 to 1], (@moe_layer, @moe_layer, @dense_layer)[1 to 9]] : tensor
     %t = nn.layers %1, %b [@dense_layer[0 to 1], (@moe_layer, @moe_layer, @dense_layer)[1 to 9]] : !x
-    // CHECK: nn.want_rows %{{.*}}, %{{.*}} : tensor<?x64xf32, #tok> -> tensor<?x64xf32, #want>
-    %2 = nn.want_rows %t, %b : !x -> tensor<?x64xf32, #nn.rows<want>>
-    %3 = nn.linear %2, @embed : tensor<?x64xf32, #nn.rows<want>> -> tensor<?x512xf32, #nn.rows<want>>
-    // CHECK: nn.sample %{{.*}}, %{{.*}} : tensor<?x512xf32, #want>
-    nn.sample %3, %b : tensor<?x512xf32, #nn.rows<want>>
+    // CHECK: nn.output_rows %{{.*}}, %{{.*}} : tensor<?x64xf32, #tok> -> tensor<?x64xf32, #output>
+    %2 = nn.output_rows %t, %b : !x -> tensor<?x64xf32, #nn.rows<output>>
+    %3 = nn.linear %2, @embed : tensor<?x64xf32, #nn.rows<output>> -> tensor<?x512xf32, #nn.rows<output>>
+    // CHECK: nn.sample %{{.*}}, %{{.*}} : tensor<?x512xf32, #output>
+    nn.sample %3, %b : tensor<?x512xf32, #nn.rows<output>>
     return
   }
 
   // CHECK-LABEL: func.func @carry
   func.func @carry(%t: !x, %y: !y, %w: !w, %b: !nn.batch) -> (!x, !y) {
-    // CHECK: %[[X:.*]]:2 = nn.layers %{{.*}}, %{{.*}} reads %{{.*}}, %b [@two[0 to 4]] : tensor<?x64xf32, #tok>, tensor<?x48xf32, #tok> reads tensor<?x16xf32, #want>
+    // CHECK: %[[X:.*]]:2 = nn.layers %{{.*}}, %{{.*}} reads %{{.*}}, %b [@two[0 to 4]] : tensor<?x64xf32, #tok>, tensor<?x48xf32, #tok> reads tensor<?x16xf32, #output>
     %2:2 = nn.layers %t, %y reads %w, %b [@two[0 to 4]] : !x, !y reads !w
     // CHECK: return %[[X]]#0, %[[X]]#1
     return %2#0, %2#1 : !x, !y

@@ -99,15 +99,15 @@ rt.kernel @k id 0 hash "" variants [] streams 1 items 0 bytes 64
 
 func.func @share_c1(%p: !rt.ptr, %n: i64) {
   // expected-error @below {{'rt.share' op [C1] expects positive items and bytes, got -64}}
-  %from, %end = rt.share %p grid(%n) items 1 bytes -64 most 4096
+  %from, %end = rt.share %p grid(%n) items 1 bytes -64 max 4096
   return
 }
 
 // -----
 
 func.func @share_c2(%p: !rt.ptr, %n: i64) {
-  // expected-error @below {{'rt.share' op [C2] expects `most` not to be negative, got -1}}
-  %from, %end = rt.share %p grid(%n) items 1 bytes 64 most -1
+  // expected-error @below {{'rt.share' op [C2] expects `max` not to be negative, got -1}}
+  %from, %end = rt.share %p grid(%n) items 1 bytes 64 max -1
   return
 }
 
@@ -166,8 +166,8 @@ func.func @launch_c1(%i: index, %n: i64) {
 rt.kernel @k id 0 hash "k" variants ["all"]
 func.func @launch_c2(%i: index, %n: i64) {
   %p = rt.arena 0
-  // expected-error @below {{'rt.launch' op [C2] expects an open launch to be followed by a launch, got 'rt.sample'}}
-  rt.launch open @k grid(%n) args(%p) : !rt.ptr
+  // expected-error @below {{'rt.launch' op [C2] expects a nowait launch to be followed by a launch, got 'rt.sample'}}
+  rt.launch nowait @k grid(%n) args(%p) : !rt.ptr
   rt.sample
   rt.launch @k grid(%n) args(%p) : !rt.ptr
   return
@@ -179,8 +179,8 @@ rt.kernel @k id 0 hash "k" variants ["all"]
 func.func @launch_c2_end(%i: index, %n: i64, %from: index, %to: index) {
   %p = rt.arena 0
   scf.for %l = %from to %to step %i {
-    // expected-error @below {{'rt.launch' op [C2] expects an open launch to be followed by a launch, got the end of the block}}
-    rt.launch open @k grid(%n) args(%p) : !rt.ptr
+    // expected-error @below {{'rt.launch' op [C2] expects a nowait launch to be followed by a launch, got the end of the block}}
+    rt.launch nowait @k grid(%n) args(%p) : !rt.ptr
   }
   return
 }

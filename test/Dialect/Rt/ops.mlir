@@ -38,17 +38,17 @@ func.func @step() {
   %t = rt.rows token
   // CHECK: rt.grid %{{.*}} slots 8 rows_per_item 64 items 24
   %g = rt.grid %t slots 8 rows_per_item 64 items 24
-  // CHECK: %[[FROM:.*]], %[[END:.*]] = rt.share %{{.*}} grid(%{{.*}}) items 24 bytes 6144 most 262144
-  %from, %end = rt.share %e grid(%g) items 24 bytes 6144 most 262144
-  // CHECK: rt.ahead %[[FROM]], %[[END]]
-  rt.ahead %from, %end
+  // CHECK: %[[FROM:.*]], %[[END:.*]] = rt.share %{{.*}} grid(%{{.*}}) items 24 bytes 6144 max 262144
+  %from, %end = rt.share %e grid(%g) items 24 bytes 6144 max 262144
+  // CHECK: rt.prefetch %[[FROM]], %[[END]]
+  rt.prefetch %from, %end
   scf.for %l = %c0 to %c3 step %c1 {
     // CHECK: rt.weight @qa.panels[%{{.*}}]
     %w = rt.weight @qa.panels[%l]
     // CHECK: rt.plane @cache.latent[%{{.*}}]
     %p = rt.plane @cache.latent[%l]
-    // CHECK: rt.launch open @linear_qb grid(%{{.*}}) args(%{{.*}}, %{{.*}}) : !rt.ptr, !rt.ptr
-    rt.launch open @linear_qb grid(%g) args(%x, %w) : !rt.ptr, !rt.ptr
+    // CHECK: rt.launch nowait @linear_qb grid(%{{.*}}) args(%{{.*}}, %{{.*}}) : !rt.ptr, !rt.ptr
+    rt.launch nowait @linear_qb grid(%g) args(%x, %w) : !rt.ptr, !rt.ptr
     // CHECK: rt.launch @linear_qa grid(%{{.*}}) args(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) : !rt.ptr, !rt.ptr, !rt.ptr, !rt.step, index, !rt.ptr
     rt.launch @linear_qa grid(%g) args(%x, %w, %p, %s, %l, %o) : !rt.ptr, !rt.ptr, !rt.ptr, !rt.step, index, !rt.ptr
   }

@@ -1,7 +1,7 @@
 """The remarks about the arena's peak against the scheduled form: arena_peak.py SCHEDULED.mlir REMARKS.
 
 The named buffers come by falling size and overlap nowhere; with the others, the bytes between them and the partials of
-split attention they are `mem.peak` of the module.
+split-KV attention they are `mem.peak` of the module.
 """
 import re
 import sys

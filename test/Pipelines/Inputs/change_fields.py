@@ -29,7 +29,8 @@ def changes(text):
     for layout in ("dp=2", "ep=1", "pp=1,dp=1", "experts=2"):
         yield f'layout = "{layout}"', text.replace('layout = "dp=1"', f'layout = "{layout}"')
     end = re.search(r"dist\.plan<[^<>]*", text).end()
-    for field in (*(f'without = ["{name}"]' for name in ("fusion", "launch-groups", "buffer-reuse", "read-ahead", "x")),
+    passes = ("fusion", "launch-groups", "buffer-reuse", "prefetch-weights", "x")
+    for field in (*(f'without = ["{name}"]' for name in passes),
                   "tile_choice = 1"):
         yield field, f"{text[:end]}, {field}{text[end:]}"
 

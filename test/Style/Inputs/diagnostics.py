@@ -20,7 +20,7 @@ CALLS = """atLeast atMost badFile checkShape damaged divides emitError emitOpErr
            setInterruptNote systemError that tooWide unsupported wrong wrongType"""
 MAKERS = re.compile(
     rf"\b(?:{'|'.join(CALLS.split())})\((?!&)|"
-    r"\b(?:Error|Refusal)\s*[({]|\breturn (?!rewriter\b)[^;{}\"]*\"|\{\s*(?:K2RT_|code,)|\bfprintf\(stderr|"
+    r"\b(?:Error|ParseError)\s*[({]|\breturn (?!rewriter\b)[^;{}\"]*\"|\{\s*(?:K2RT_|code,)|\bfprintf\(stderr|"
     r"\b(?:remedy|why|message|problem|note|wanted|said)\s*\+?=(?!=)|"
     r"\b(?:Error|optional<Error>)\s+(?:\w+::)*\w+\([^;{}]*\)\s*(?:const\s*)?\{"
 )

@@ -18,7 +18,7 @@ LIBRARIES = {"K2CKernelModel": "Kernels/Model", "K2CKernelDescribe": "Kernels/De
              "K2CCommandLine": "tools", "MLIR": "mlir", "LLVM": "mlir", "k2c-base": "base",
              "k2rt-text": "runtime/text", "k2rt-sampling": "runtime/sampling"}
 # Folders of runtime/src, which include each other by these names.
-ROOMS = ("program", "text", "sampling", "engine", "device/cpu", "api", "run")
+COMPONENTS = ("program", "text", "sampling", "engine", "device/cpu", "api", "run")
 DIALECTS = {"K2CNn", "K2CMoe", "K2CMla", "K2CDist", "K2CMem", "K2CKern", "K2CRt"}
 
 
@@ -43,9 +43,9 @@ def circles(allowed):
             for part in sorted(allowed) if part in reached(part, set())]
 
 
-def room_of(path):
-    """The room of the runtime that a path below runtime/src begins with; of one in no known room, its folder."""
-    known = [room for room in ROOMS if path.startswith(room + "/")]
+def component_of(path):
+    """The component of the runtime that a path below runtime/src begins with; of another, its folder."""
+    known = [component for component in COMPONENTS if path.startswith(component + "/")]
     return f"runtime/{known[0] if known else os.path.dirname(path)}".rstrip("/")
 
 
@@ -53,11 +53,11 @@ def part_of(path):
     """The part that a file, or a header as it is included, belongs to."""
     steps = path.split("/")
     if steps[:2] == ["runtime", "src"]:
-        return room_of("/".join(steps[2:]))
+        return component_of("/".join(steps[2:]))
     if steps[:2] == ["runtime", "include"]:
         return "runtime/include"
-    if path.startswith(tuple(room + "/" for room in ROOMS)):
-        return room_of(path)
+    if path.startswith(tuple(component + "/" for component in COMPONENTS)):
+        return component_of(path)
     if steps[0] in ("mlir", "llvm", "llvm-c", "mlir-c", "clang", "lld"):
         return "mlir"
     if steps[0] == "k2rt":

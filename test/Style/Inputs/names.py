@@ -1,4 +1,5 @@
-"""One name per thing: files and their banners and guards, passes and their files, tests in kebab case.
+"""One name per thing: files and their banners and guards, passes and their files, tests in kebab case; and no term
+that docs/Glossary.md has retired.
 
 usage: names.py ROOT
 """
@@ -6,13 +7,17 @@ import os
 import re
 import sys
 
-from tree import files, lines, report
+from tree import CPP, files, lines, report
 
 
 # The runtime's public headers are named as C headers are, and mains as their programs.
 C_NAMES = r"main\.cpp|k2[\w-]*\.\w+|(numerics|program|reserve|share|polynomials)\.h|(abi|polynomials)\.def"
 # A source longer than this has an idea to tell, in a banner of at least so many lines.
-LONG, LEAST_BANNER = 150, 4
+LONG, MIN_BANNER = 150, 4
+# Texts that words are looked for in, and what has words of its own: the glossary, its test, texts of many scripts.
+TEXT = (".td", ".md", ".mlir", ".test", ".long", ".sweep", ".py", ".txt")
+OWN_WORDS = ("docs/Glossary.md", "test/Style/names.test", "test/Style/Inputs/names.py", "test/EndToEnd/oracle/",
+             "test/Runtime/tokenizers/")
 CAMEL_CASE = re.compile(r"[A-Z]\w*\.\w+|" + C_NAMES)
 
 
@@ -34,8 +39,8 @@ def idea(path, text):
     """A long source tells its idea before its first line of code, as lld's MarkLive and CIRCT's InferContext do."""
     count = len(text) - 1
     told = next((number for number, line in enumerate(text) if not line.startswith("//")), count)
-    if path.startswith(("base/", "dialects/", "lib/", "runtime/", "tools/")) and count > LONG and told < LEAST_BANNER:
-        yield f"{path}: {count} lines and a banner of {told}: tell its idea in {LEAST_BANNER} lines or more"
+    if path.startswith(("base/", "dialects/", "lib/", "runtime/", "tools/")) and count > LONG and told < MIN_BANNER:
+        yield f"{path}: {count} lines and a banner of {told}: tell its idea in {MIN_BANNER} lines or more"
 
 
 def guard(path, text):
@@ -72,6 +77,25 @@ def named_in_docs(root):
                     yield f"docs/Pipeline.md does not have '{pattern.format(declared[1], declared[2])}'"
 
 
+def terms(root):
+    """What docs/Glossary.md has retired: a pattern, whether it is one of words, the term, what to say instead."""
+    table = "\n".join(lines(root, "docs/Glossary.md")).partition("\n| retired |")[2]
+    for term, say, pattern in re.findall(r"^\| ([a-z].*?) \| (.*?) \| (.*?) ?\|$", table, re.M):
+        words = re.sub(r" \(.*|,.*", "", term)
+        yield re.compile(pattern.strip("`").replace(r"\|", "|") or rf"\b{words}s?\b"), not pattern, words, say
+
+
+def retired(root, paths):
+    """No retired term in code, forms, messages, tests and docs. Words are also found as parts of identifiers."""
+    known = list(terms(root))
+    for path in paths:
+        for number, line in enumerate(lines(root, path), 1):
+            spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[_-]", " ", line).lower()
+            for pattern, is_words, term, say in known:
+                if pattern.search(spaced if is_words else line):
+                    yield f"{path}:{number}: '{term}' is retired (docs/Glossary.md): say {say}"
+
+
 def main(root):
     code = ["base", "dialects", "fuzz", "include", "lib", "runtime", "tools", "unit"]
     sources = files(root, ".cpp", ".h", ".def", ".td", under=code)
@@ -93,6 +117,8 @@ def main(root):
     for path in tests:
         if not re.fullmatch(r"[a-z0-9]+([-.][a-z0-9]+)*", os.path.basename(path)):
             problems.append(f"{path}: a test has a name in kebab-case")
+    texts = files(root, *CPP, *TEXT, under=[*code, "docs", "test"])
+    problems += retired(root, [path for path in texts if not path.startswith(OWN_WORDS)])
     report(problems, len(sources) + len(scripts) + len(tests), "files")
 
 

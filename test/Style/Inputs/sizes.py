@@ -7,7 +7,7 @@ import sys
 
 from tree import CPP, files, lines, report
 
-MOST_FILE, MOST_FUNCTION, MOST_COLUMNS = 400, 60, 120
+MAX_FILE, MAX_FUNCTION, MAX_COLUMNS = 400, 60, 120
 CODE = (*CPP, ".td", ".py", ".sh", ".cmake", "CMakeLists.txt")
 # Files whose lines are data: sentences of many scripts, and what they are cut with.
 DATA = {"test/Runtime/tokenizers/make_golden.py", "test/Runtime/tokenizers/make_wide.py"}
@@ -18,8 +18,8 @@ NO_FUNCTION = re.compile(
 def columns(path, text):
     """Lines that are too long; tables of Markdown and literals that no formatter breaks are as long as they must."""
     for number, line in enumerate(text, 1):
-        if len(line) > MOST_COLUMNS and not line.startswith("|") and 'R"' not in line:
-            yield f"{path}:{number}: {len(line)} columns, at most {MOST_COLUMNS}"
+        if len(line) > MAX_COLUMNS and not line.startswith("|") and 'R"' not in line:
+            yield f"{path}:{number}: {len(line)} columns, at most {MAX_COLUMNS}"
 
 
 def head_of(text, brace):
@@ -44,8 +44,8 @@ def functions(path, text):
         if head is not None:
             indent = re.match(" *", text[head])[0]
             end = next((i for i in range(number, len(text)) if text[i].startswith(indent + "}")), number)
-            if end - number - 1 > MOST_FUNCTION:
-                yield f"{path}:{head + 1}: a function of {end - number - 1} lines, at most {MOST_FUNCTION}"
+            if end - number - 1 > MAX_FUNCTION:
+                yield f"{path}:{head + 1}: a function of {end - number - 1} lines, at most {MAX_FUNCTION}"
             number = end if not indent else number
         number += 1
 
@@ -58,8 +58,8 @@ def main(root):
         text = lines(root, path)
         looked_at += 1
         problems += columns(path, text)
-        if path.endswith(CODE) and len(text) - 1 > MOST_FILE:
-            problems.append(f"{path}: {len(text) - 1} lines, at most {MOST_FILE}")
+        if path.endswith(CODE) and len(text) - 1 > MAX_FILE:
+            problems.append(f"{path}: {len(text) - 1} lines, at most {MAX_FILE}")
         if path.endswith((".cpp", ".h")):
             problems += functions(path, text)
     report(problems, looked_at, "files")

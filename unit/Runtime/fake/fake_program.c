@@ -1,6 +1,6 @@
 /* A hand-written program for tests of the runtime: a "model" whose logits show everything a step carries.
  *
- * It keeps each token's id in plane 0 (written through append_slots) and, for a wanted row, reads the whole sequence
+ * It keeps each token's id in plane 0 (written through append_slots) and, for a output row, reads the whole sequence
  * back through the block table: hash = fold of (id, position) over positions 0..p. The row's logits are 1 at
  * (hash + weight) % vocab and small distinct numbers elsewhere. So any mistake in paging, chunking, batching, positions
  * or thread partition changes the result. Plane 1 keeps the segment form of each token; forms enter the hash, too.
@@ -108,14 +108,14 @@ static int32_t capture(k2rt_ir_worker *w, void *const *args) {
   return 0;
 }
 
-/* Kernel 2: one grid item per wanted row. */
+/* Kernel 2: one grid item per output row. */
 static int32_t logits(k2rt_ir_worker *w, void *const *args) {
   const k2rt_ir_step *s = step_of(w);
   const int32_t *positions = (const int32_t *)s->positions, *sequences = (const int32_t *)s->row_seq;
   const int32_t *weight = FAKE_EXPERTS > 0 ? *expert_of(w, 0) : ((const void *const *)w->weights)[0];
   (void)args;
   for (int64_t i = w->begin; i < w->end; ++i) {
-    const int64_t row = ((const int32_t *)s->want)[i];
+    const int64_t row = ((const int32_t *)s->outputs)[i];
     const int32_t *table = ((const int32_t *const *)s->block_tables)[0] + sequences[row] * s->block_stride;
     uint32_t hash = (uint32_t)*weight;
     for (int64_t p = 0; p <= positions[row]; ++p) {
@@ -138,7 +138,7 @@ static int32_t logits(k2rt_ir_worker *w, void *const *args) {
 static int32_t check_mode(k2rt_ir_worker *w, void *const *args) {
   volatile float tiny = 1e-40f;
   (void)args;
-  if ((char *)w->ahead < (char *)w->arena || (char *)w->ahead > (char *)w->ahead_end)
+  if ((char *)w->prefetch < (char *)w->arena || (char *)w->prefetch > (char *)w->prefetch_end)
     return 8;
   return tiny * 1.0f == 0.0f ? 0 : 9;
 }
@@ -146,16 +146,16 @@ static int32_t check_mode(k2rt_ir_worker *w, void *const *args) {
 static int32_t serve(k2rt_ir_worker *w) {
   const k2rt_ir_step *s = step_of(w);
   const k2rt_ir_api *api = (const k2rt_ir_api *)w->api;
-  const k2rt_ir_launch_fn launch = (k2rt_ir_launch_fn)api->launch, open = (k2rt_ir_launch_fn)api->launch_open;
-  w->ahead = w->arena;
-  w->ahead_end = (char *)w->arena + 1000;
+  const k2rt_ir_launch_fn launch = (k2rt_ir_launch_fn)api->launch, open = (k2rt_ir_launch_fn)api->launch_nowait;
+  w->prefetch = w->arena;
+  w->prefetch_end = (char *)w->arena + 1000;
   int32_t stop = open(w, 0, append, s->token_rows, NULL); /* 0 even when it fails: the next launch says so */
   if (!stop)
     stop = launch(w, 1, capture, s->token_rows, NULL);
   for (int i = 0; i < FAKE_ROUNDS && !stop; ++i)
     stop = launch(w, 3, check_mode, w->count, NULL);
   if (!stop)
-    stop = launch(w, 2, logits, s->want_rows, NULL);
+    stop = launch(w, 2, logits, s->output_rows, NULL);
   return stop ? stop : ((k2rt_ir_barrier_fn)api->sample)(w);
 }
 

@@ -5,7 +5,7 @@
 // broadcast.
 //
 //===----------------------------------------------------------------------===//
-#include "../Vocabulary.h"
+#include "../InstructionSet.h"
 
 using namespace mlir;
 

@@ -8,7 +8,7 @@
 // it is exact because the packer takes no scale that it would carry to infinity. NaN codes are refused there too.
 //
 //===----------------------------------------------------------------------===//
-#include "../Vocabulary.h"
+#include "../InstructionSet.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;

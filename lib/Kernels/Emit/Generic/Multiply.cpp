@@ -1,5 +1,5 @@
 //===- Multiply.cpp - Panel steps in instructions every target has -----------------------===//
-#include "../Vocabulary.h"
+#include "../InstructionSet.h"
 
 namespace k2c::emit {
 
@@ -26,11 +26,12 @@ PanelFactor loadFactor(KernelBuilder &b, Value address, DType x, DType w, int64_
   return factor;
 }
 
-Value multiplyAdd(KernelBuilder &b, Vocabulary vocabulary, const PanelFactor &x, const PanelVector &w, Value acc) {
+Value multiplyAdd(KernelBuilder &b, InstructionSet instructionSet, const PanelFactor &x, const PanelVector &w,
+                  Value acc) {
   if (w.type == DType::F32)
     return b.fma(x.first, w.raw, acc);
   if (x.pair) {
-    if (vocabulary == Vocabulary::Avx512)
+    if (instructionSet == InstructionSet::Avx512)
       return multiplyPairsAvx512(b, x.pair, w.raw, acc);
     acc = b.fma(highHalf(b, x.pair), highHalf(b, w.raw), acc);
     return b.fma(lowHalf(b, x.pair), lowHalf(b, w.raw), acc);

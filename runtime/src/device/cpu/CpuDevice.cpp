@@ -27,9 +27,9 @@ Status checkMemoryFits(const Manifest &manifest, int32_t threads, const Containe
 }
 
 static Expected<int32_t> chooseThreads(int32_t asked, const Container &container) {
-  if (asked < 0 || asked > mostThreads)
+  if (asked < 0 || asked > maxThreads)
     return Error{K2RT_INVALID_ARGUMENT, "--threads",
-                 "is " + std::to_string(asked) + ", must be within 1.." + std::to_string(mostThreads), ""};
+                 "is " + std::to_string(asked) + ", must be within 1.." + std::to_string(maxThreads), ""};
   return asked == 0 ? container.defaultThreads : asked;
 }
 
@@ -101,9 +101,9 @@ void CpuDevice::countMisplaced() {
   std::mutex adding;
   pool->run([&](int32_t worker) {
     const int32_t node = limits.nodes[pool->place(worker).node].memory;
-    const WeightCensus own = countOwnPages(bundle.weights, node, worker, pool->count());
+    const WeightPageCounts own = countOwnPages(bundle.weights, node, worker, pool->count());
     std::lock_guard<std::mutex> hold(adding);
-    census.add(own);
+    pageCounts.add(own);
   });
 }
 

@@ -1,4 +1,4 @@
-// The processors of this machine as a device: a team of threads, memory that each of them touches first, and weights
+// The processors of this machine as a device: a thread pool, memory that each of them touches first, and weights
 // that each brings in.
 //
 // A machine or container that cannot hold the certificate is refused with both numbers.
@@ -19,7 +19,7 @@
 namespace k2c::runtime {
 
 /// The largest team that may be asked for: no machine has more processors.
-constexpr int32_t mostThreads = 4096;
+constexpr int32_t maxThreads = 4096;
 
 struct CpuOptions {
   int32_t threads = 0;                ///< 0: what the container allows
@@ -41,7 +41,7 @@ public:
   void interrupt() override { executor->interrupt(); }
 
   /// Where the weights lay when they were loaded; all zeros where the workers are on one node.
-  const WeightCensus &weightCensus() const { return census; }
+  const WeightPageCounts &weightPageCounts() const { return pageCounts; }
   /// The limits it was created within.
   const Container &container() const { return limits; }
   /// Runs `work(index)` on all workers between steps.
@@ -59,7 +59,7 @@ private:
   const Bundle &bundle;
   const Container limits;
   const bool trust;
-  WeightCensus census;
+  WeightPageCounts pageCounts;
   std::vector<Region> ofProgram, ofEngine; ///< what was allocated, by its use
   std::vector<Region> scratch;             ///< one per worker
   std::unique_ptr<WorkerPool> pool;

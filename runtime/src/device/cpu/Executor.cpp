@@ -22,11 +22,11 @@ static constexpr int64_t lineBytes = 64, linesAtOnce = 4;
 
 Executor::Executor(const Bundle &bundle, WorkerPool &pool, const RankMemory &memory, const std::vector<void *> &scratch,
                    Trace *trace)
-    : bundle(bundle), pool(pool), trace(trace), workers(pool.count()), meeting(pool.count(), pool.spins()) {
+    : bundle(bundle), pool(pool), trace(trace), workers(pool.count()), launchBarrier(pool.count(), pool.spins()) {
   api.launch = reinterpret_cast<void *>(&Executor::launch);
   api.barrier = reinterpret_cast<void *>(&Executor::barrier);
   api.sample = reinterpret_cast<void *>(&Executor::sample);
-  api.launch_open = reinterpret_cast<void *>(&Executor::launchOpen);
+  api.launch_nowait = reinterpret_cast<void *>(&Executor::launchNowait);
   const int64_t sampling = std::min<int64_t>(pool.count(), k2rt_samplers(&bundle.manifest.limits));
   samplers.reserve(sampling);
   for (int64_t i = 0; i < sampling; ++i)
@@ -53,30 +53,30 @@ void Executor::fail(const Failure &failure) {
 }
 
 /// While a worker waits, the memory would be idle: it fetches the next lines of what it reads next.
-static void readAhead(k2rt_ir_worker &worker) {
-  const auto *at = static_cast<const char *>(worker.ahead);
-  const char *end = std::min(static_cast<const char *>(worker.ahead_end), at + linesAtOnce * lineBytes);
+static void prefetchWeights(k2rt_ir_worker &worker) {
+  const auto *at = static_cast<const char *>(worker.prefetch);
+  const char *end = std::min(static_cast<const char *>(worker.prefetch_end), at + linesAtOnce * lineBytes);
   if (at >= end)
     return _mm_pause();
   for (; at < end; at += lineBytes)
     _mm_prefetch(at, _MM_HINT_T1);
-  worker.ahead = const_cast<char *>(end);
+  worker.prefetch = const_cast<char *>(end);
 }
 
-int32_t Executor::meet(k2rt_ir_worker &worker) {
-  meeting.wait(
+int32_t Executor::waitAtBarrier(k2rt_ir_worker &worker) {
+  launchBarrier.wait(
       [this] {
         if (failing.load(std::memory_order_relaxed))
           stop = stopFailed;
         else if (interrupted.load(std::memory_order_relaxed))
           stop = stopInterrupted;
       },
-      [&worker] { readAhead(worker); });
+      [&worker] { prefetchWeights(worker); });
   return stop;
 }
 
 int32_t Executor::barrier(k2rt_ir_worker *worker) {
-  return static_cast<Worker *>(worker->context)->executor->meet(*worker);
+  return static_cast<Worker *>(worker->context)->executor->waitAtBarrier(*worker);
 }
 
 void Executor::runShare(k2rt_ir_worker &worker, int32_t kernel, k2rt_ir_kernel_fn function, int64_t grid,
@@ -101,11 +101,11 @@ int32_t Executor::launch(k2rt_ir_worker *worker, int32_t kernel, k2rt_ir_kernel_
                          void *const *args) {
   Executor &self = *static_cast<Worker *>(worker->context)->executor;
   self.runShare(*worker, kernel, function, grid, args);
-  return self.meet(*worker);
+  return self.waitAtBarrier(*worker);
 }
 
-int32_t Executor::launchOpen(k2rt_ir_worker *worker, int32_t kernel, k2rt_ir_kernel_fn function, int64_t grid,
-                             void *const *args) {
+int32_t Executor::launchNowait(k2rt_ir_worker *worker, int32_t kernel, k2rt_ir_kernel_fn function, int64_t grid,
+                               void *const *args) {
   static_cast<Worker *>(worker->context)->executor->runShare(*worker, kernel, function, grid, args);
   return 0;
 }
@@ -120,7 +120,7 @@ int32_t Executor::sample(k2rt_ir_worker *worker) {
   const int64_t vocab = self.bundle.manifest.vocab;
   const auto *logits = static_cast<const float *>(step.logits);
   auto *samples = static_cast<int32_t *>(step.samples);
-  for (int64_t row = worker->index; row < step.want_rows; row += stride)
+  for (int64_t row = worker->index; row < step.output_rows; row += stride)
     samples[row] = self.samplers[worker->index].sample(logits + row * vocab, sampling[row]);
   return 0;
 }
@@ -137,7 +137,8 @@ Status Executor::run(k2rt_ir_step_fn entry) {
     results[index] = entry(&worker);
   });
   if (trace)
-    trace->record(pool.count(), {begin, Trace::nowNs(), step.seq_rows, step.want_rows, step.token_rows, steps, -1, 0});
+    trace->record(pool.count(),
+                  {begin, Trace::nowNs(), step.seq_rows, step.output_rows, step.token_rows, steps, -1, 0});
   ++steps;
   return outcome(results);
 }

@@ -43,12 +43,12 @@ private:
 
   static int32_t launch(k2rt_ir_worker *worker, int32_t kernel, k2rt_ir_kernel_fn function, int64_t grid,
                         void *const *args);
-  static int32_t launchOpen(k2rt_ir_worker *worker, int32_t kernel, k2rt_ir_kernel_fn function, int64_t grid,
-                            void *const *args);
+  static int32_t launchNowait(k2rt_ir_worker *worker, int32_t kernel, k2rt_ir_kernel_fn function, int64_t grid,
+                              void *const *args);
   static int32_t barrier(k2rt_ir_worker *worker);
   static int32_t sample(k2rt_ir_worker *worker);
   void runShare(k2rt_ir_worker &worker, int32_t kernel, k2rt_ir_kernel_fn function, int64_t grid, void *const *args);
-  int32_t meet(k2rt_ir_worker &worker);
+  int32_t waitAtBarrier(k2rt_ir_worker &worker);
   void fail(const Failure &failure);
   Status outcome(const std::vector<int32_t> &results) const;
 
@@ -58,14 +58,14 @@ private:
   k2rt_ir_api api = {};
   std::vector<Worker> workers;
   std::vector<Sampler> samplers;
-  Barrier meeting;
+  Barrier launchBarrier;
   k2rt_ir_step step = {};
   int64_t steps = 0;
 
   std::atomic<bool> interrupted{false};
   std::atomic<bool> failing{false}; ///< whoever sets it writes `first`
   Failure first;
-  int32_t stop = 0; ///< written by the last to arrive at `meeting`, read by all after it: same for every worker
+  int32_t stop = 0; ///< written by the last to arrive at `launchBarrier`, read by all after it: same for every worker
 };
 
 } // namespace k2c::runtime

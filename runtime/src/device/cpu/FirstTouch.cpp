@@ -36,7 +36,7 @@ static void populate(const std::byte *base, int64_t bytes) {
 }
 
 /// The same for less than a huge page: pages for exactly this range, then their place in the page table. The system
-/// reads no more at once than its read-ahead window, which is never this small.
+/// reads no more at once than its readahead window, which is never this small.
 static void populateExactly(const std::byte *base, int64_t bytes) {
   constexpr int64_t windowBytes = int64_t(64) << 10;
   for (int64_t offset = 0; offset < bytes; offset += windowBytes)
@@ -111,29 +111,29 @@ void populateWeights(const Weights &weights, const WorkerPlace &place, int32_t w
   weights.visitCommon(populateCommon);
 }
 
-void WeightCensus::add(const WeightCensus &other) {
+void WeightPageCounts::add(const WeightPageCounts &other) {
   bytes += other.bytes;
   elsewhere += other.elsewhere;
   refusal = refusal ? refusal : other.refusal;
 }
 
-WeightCensus countOwnPages(const Weights &weights, int32_t node, int32_t worker, int32_t workers, PageQuery query) {
+WeightPageCounts countOwnPages(const Weights &weights, int32_t node, int32_t worker, int32_t workers, PageQuery query) {
   constexpr int64_t samples = 4096;
   int64_t total = 0;
   weights.visitOwn(worker, worker + 1, workers,
                    [&](const WeightRange &, int64_t begin, int64_t end) { total += end - begin; });
   const int64_t stride = std::max<int64_t>((total / samples + pageBytes - 1) / pageBytes, 1) * pageBytes;
-  PageCensus census;
+  PageCounts pageCounts;
   int64_t skip = 0; // bytes of the next range before its first sample
   weights.visitOwn(worker, worker + 1, workers, [&](const WeightRange &range, int64_t begin, int64_t end) {
     const int64_t bytes = end - begin;
-    if (skip < bytes && !census.refusal)
-      census.add(countPages(range.base + begin + skip, bytes - skip, stride, node, query));
+    if (skip < bytes && !pageCounts.refusal)
+      pageCounts.add(countPages(range.base + begin + skip, bytes - skip, stride, node, query));
     skip = skip < bytes ? (stride - (bytes - skip) % stride) % stride : skip - bytes;
   });
-  const double scale = static_cast<double>(total) / static_cast<double>(std::max<int64_t>(census.asked, 1));
-  return {std::llround(scale * static_cast<double>(census.told)),
-          std::llround(scale * static_cast<double>(census.elsewhere)), census.refusal};
+  const double scale = static_cast<double>(total) / static_cast<double>(std::max<int64_t>(pageCounts.asked, 1));
+  return {std::llround(scale * static_cast<double>(pageCounts.told)),
+          std::llround(scale * static_cast<double>(pageCounts.elsewhere)), pageCounts.refusal};
 }
 
 std::optional<int64_t> hugeWeightBytes(const Weights &weights, int64_t walkable, HugePageQuery query) {

@@ -32,18 +32,18 @@ void populateWeights(const Weights &weights, const WorkerPlace &place, int32_t w
                      WeightCheck *check);
 
 /// Where weights lie that belong to workers.
-struct WeightCensus {
+struct WeightPageCounts {
   int64_t bytes = 0;     ///< resident, the system named their node
   int64_t elsewhere = 0; ///< of these, on another node than the worker that reads them
-  int refusal = 0;       ///< as in PageCensus
+  int refusal = 0;       ///< as in PageCounts
 
-  void add(const WeightCensus &other);
+  void add(const WeightPageCounts &other);
 };
 
 /// Estimates from about 4,096 samples (exact for fewer pages) how much of what worker `worker` of `workers` alone reads
 /// lies on another node than `node`.
-WeightCensus countOwnPages(const Weights &weights, int32_t node, int32_t worker, int32_t workers,
-                           PageQuery query = queryPages);
+WeightPageCounts countOwnPages(const Weights &weights, int32_t node, int32_t worker, int32_t workers,
+                               PageQuery query = queryPages);
 
 /// Bytes of weights that are mapped in huge pages, from at most 4,096 samples: exact up to 8 GiB. An older system has
 /// only the sum of all files, for which it walks all page tables: it is asked where the weights are at most `walkable`

@@ -18,7 +18,7 @@ struct PageRegion {
 
 /// struct pm_scan_arg: returns the regions of [begin, end) that have all categories of `mask`.
 struct ScanArgument {
-  uint64_t size, flags, begin, end, walkEnd, regions, regionCount, mostPages;
+  uint64_t size, flags, begin, end, walkEnd, regions, regionCount, maxPages;
   uint64_t inverted, mask, anyOf, returned;
 };
 

@@ -7,7 +7,7 @@
 
 namespace k2c::runtime {
 
-void PageCensus::add(const PageCensus &other) {
+void PageCounts::add(const PageCounts &other) {
   asked += other.asked;
   told += other.told;
   elsewhere += other.elsewhere;
@@ -18,25 +18,25 @@ int queryPages(size_t count, void **pages, int *nodes) {
   return ::syscall(SYS_move_pages, 0, count, pages, nullptr, nodes, 0) < 0 ? errno : 0;
 }
 
-PageCensus countPages(const std::byte *base, int64_t bytes, int64_t stride, int32_t node, PageQuery query) {
+PageCounts countPages(const std::byte *base, int64_t bytes, int64_t stride, int32_t node, PageQuery query) {
   constexpr int64_t batch = 128;
   void *pages[batch];
   int found[batch];
-  PageCensus census;
+  PageCounts pageCounts;
   for (int64_t first = 0; first < bytes; first += batch * stride) {
     int64_t count = 0;
     for (int64_t at = first; at < bytes && count < batch; at += stride)
       pages[count++] = const_cast<std::byte *>(base + at);
-    census.refusal = query(static_cast<size_t>(count), pages, found);
-    if (census.refusal)
-      return census;
-    census.asked += count;
+    pageCounts.refusal = query(static_cast<size_t>(count), pages, found);
+    if (pageCounts.refusal)
+      return pageCounts;
+    pageCounts.asked += count;
     for (int64_t i = 0; i < count; ++i) {
-      census.told += found[i] >= 0;
-      census.elsewhere += found[i] >= 0 && found[i] != node;
+      pageCounts.told += found[i] >= 0;
+      pageCounts.elsewhere += found[i] >= 0 && found[i] != node;
     }
   }
-  return census;
+  return pageCounts;
 }
 
 } // namespace k2c::runtime

@@ -61,16 +61,16 @@ static std::string dropRemedy(const std::string &folder) {
          "'/weights/*.bin; do dd if=\"$f\" iflag=nocache count=0; done, and start again";
 }
 
-std::string misplacementNote(const WeightCensus &census, const std::string &folder) {
-  if (census.refusal != 0)
+std::string misplacementNote(const WeightPageCounts &pageCounts, const std::string &folder) {
+  if (pageCounts.refusal != 0)
     return std::string("the system does not tell on which NUMA node memory lies (move_pages: ") +
-           std::strerror(census.refusal) + "): weights were read node by node, but this was not checked";
+           std::strerror(pageCounts.refusal) + "): weights were read node by node, but this was not checked";
   // Pages at the borders of ranges belong to two workers.
-  if (census.elsewhere <= census.bytes / 32)
+  if (pageCounts.elsewhere <= pageCounts.bytes / 32)
     return "";
-  const int64_t percent = census.elsewhere * 100 / census.bytes;
-  return "about " + std::to_string(census.elsewhere) + " of " + std::to_string(census.bytes) + " bytes of weights (" +
-         std::to_string(percent) +
+  const int64_t percent = pageCounts.elsewhere * 100 / pageCounts.bytes;
+  return "about " + std::to_string(pageCounts.elsewhere) + " of " + std::to_string(pageCounts.bytes) +
+         " bytes of weights (" + std::to_string(percent) +
          " %) lie in memory of another NUMA node than the workers that read them, because the page cache held them "
          "before, or under a memory policy (numactl); to place them, " +
          dropRemedy(folder);

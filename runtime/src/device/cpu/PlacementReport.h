@@ -21,7 +21,7 @@ std::vector<NodeShare> shareOverNodes(const Manifest &manifest, const Container 
 std::string placementText(const Manifest &manifest, const Container &container, int32_t workers);
 
 /// Why weights are not where their workers are, with the remedy; empty where they are. `folder`: the bundle.
-std::string misplacementNote(const WeightCensus &census, const std::string &folder);
+std::string misplacementNote(const WeightPageCounts &pageCounts, const std::string &folder);
 
 /// That many of the `possible` bytes of weights lie in small pages, with the remedy; empty where at least three
 /// quarters lie in huge ones (`huge` bytes), and where none do: then the file system has none.

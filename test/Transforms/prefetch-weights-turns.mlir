@@ -1,4 +1,4 @@
-// RUN: k2c-opt %s --attach-plan="l2-bytes=16384" --read-ahead --mlir-print-local-scope | FileCheck %s
+// RUN: k2c-opt %s --attach-plan="l2-bytes=16384" --prefetch-weights --mlir-print-local-scope | FileCheck %s
 
 // Kinds of layers that take turns: each call is told what the next one streams first; the last turn leaves the loop.
 rt.weight_slots @a of @w first 0 count 4 bytes 4096 layout #rt.panels<bf16, matrices = 1, n = 32, k = 64>

@@ -1,9 +1,9 @@
-// RUN: k2c-opt %s --attach-plan="l2-bytes=16384" --read-ahead | FileCheck %s
-// RUN: k2c-opt %s --attach-plan="l2-bytes=16384" --read-ahead > %t.once
-// RUN: k2c-opt %t.once --attach-plan="l2-bytes=16384" --read-ahead | diff %t.once -
-// RUN: k2c-opt %s --attach-plan="l2-bytes=16384" --read-ahead --remarks-filter=read-ahead 2>&1 | FileCheck %s --check-prefix=REMARK
+// RUN: k2c-opt %s --attach-plan="l2-bytes=16384" --prefetch-weights | FileCheck %s
+// RUN: k2c-opt %s --attach-plan="l2-bytes=16384" --prefetch-weights > %t.once
+// RUN: k2c-opt %t.once --attach-plan="l2-bytes=16384" --prefetch-weights | diff %t.once -
+// RUN: k2c-opt %s --attach-plan="l2-bytes=16384" --prefetch-weights --remarks-filter=prefetch-weights 2>&1 | FileCheck %s --check-prefix=REMARK
 
-// REMARK: launches{{.*}}4 launches name what their workers read next, at most 4096 bytes{{.*}}launches=4, most_bytes=4096
+// REMARK: launches{{.*}}4 launches name what their workers read next, at most 4096 bytes{{.*}}launches=4, max_bytes=4096
 
 rt.weight_slots @q of @w first 0 count 3 bytes 12288 layout #rt.panels<bf16, matrices = 1, n = 96, k = 64>
 rt.weight_slots @o of @w first 3 count 3 bytes 4096 layout #rt.panels<bf16, matrices = 1, n = 32, k = 64>
@@ -25,16 +25,16 @@ func.func private @layer(%l: index) {
   // During @linear_q, and the norm that streams nothing, workers fetch their part of @o.
   // CHECK: %[[O:.*]] = rt.weight @o[%[[L]]]
   // CHECK: %[[GRID:.*]] = rt.grid %{{.*}} slots 1 rows_per_item 64 items 2
-  // CHECK: %[[F:.*]], %[[E:.*]] = rt.share %[[O]] grid(%[[GRID]]) items 2 bytes 2048 most 4096
-  // CHECK: rt.ahead %[[F]], %[[E]]
+  // CHECK: %[[F:.*]], %[[E:.*]] = rt.share %[[O]] grid(%[[GRID]]) items 2 bytes 2048 max 4096
+  // CHECK: rt.prefetch %[[F]], %[[E]]
   // CHECK-NEXT: rt.launch @linear_q
   rt.launch @linear_q grid(%g) args(%x, %q, %y) : !rt.ptr, !rt.ptr, !rt.ptr
-  // CHECK-NOT: rt.ahead
+  // CHECK-NOT: rt.prefetch
   // CHECK: rt.launch @norm
   rt.launch @norm grid(%t) args(%y, %x) : !rt.ptr, !rt.ptr
   %o = rt.weight @o[%l]
   %h = rt.grid %t slots 1 rows_per_item 64 items 2
-  // CHECK: rt.ahead %[[FROM]], %[[END]]
+  // CHECK: rt.prefetch %[[FROM]], %[[END]]
   // CHECK-NEXT: rt.launch @linear_o
   rt.launch @linear_o grid(%h) args(%x, %o, %y) : !rt.ptr, !rt.ptr, !rt.ptr
   return
@@ -48,13 +48,13 @@ func.func private @grouped(%l: index) {
   %q = rt.weight @q[%l]
   %o = rt.weight @o[%l]
   %t = rt.rows token
-  // CHECK-NOT: rt.ahead
-  // CHECK: rt.launch open @linear_q
-  rt.launch open @linear_q grid(%t) args(%x, %q, %y) : !rt.ptr, !rt.ptr, !rt.ptr
-  // CHECK: rt.ahead
-  // CHECK-NEXT: rt.launch open @linear_o
-  rt.launch open @linear_o grid(%t) args(%x, %o, %y) : !rt.ptr, !rt.ptr, !rt.ptr
-  // CHECK-NOT: rt.ahead
+  // CHECK-NOT: rt.prefetch
+  // CHECK: rt.launch nowait @linear_q
+  rt.launch nowait @linear_q grid(%t) args(%x, %q, %y) : !rt.ptr, !rt.ptr, !rt.ptr
+  // CHECK: rt.prefetch
+  // CHECK-NEXT: rt.launch nowait @linear_o
+  rt.launch nowait @linear_o grid(%t) args(%x, %o, %y) : !rt.ptr, !rt.ptr, !rt.ptr
+  // CHECK-NOT: rt.prefetch
   // CHECK: rt.launch @norm
   rt.launch @norm grid(%t) args(%y, %x) : !rt.ptr, !rt.ptr
   return
@@ -66,7 +66,7 @@ func.func @step() {
   // CHECK: %[[FIRST:.*]] = arith.constant 0 : index
   // CHECK: %[[Q:.*]] = rt.weight @q[%[[FIRST]]]
   // CHECK: %[[F:.*]], %[[E:.*]] = rt.share %[[Q]]
-  // CHECK: rt.ahead %[[F]], %[[E]]
+  // CHECK: rt.prefetch %[[F]], %[[E]]
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c3 = arith.constant 3 : index
@@ -87,13 +87,13 @@ func.func @step() {
   %x = rt.arena 0
   %w = rt.weight @head
   %logits = rt.logits
-  %t = rt.rows want
+  %t = rt.rows output
   %g = rt.grid %t slots 1 rows_per_item 64 items 32
   // The head is followed by the next step.
   // CHECK: %[[FIRST:.*]] = arith.constant 0 : index
   // CHECK: %[[Q:.*]] = rt.weight @q[%[[FIRST]]]
   // CHECK: %[[F:.*]], %[[E:.*]] = rt.share %[[Q]]
-  // CHECK: rt.ahead %[[F]], %[[E]]
+  // CHECK: rt.prefetch %[[F]], %[[E]]
   // CHECK-NEXT: rt.launch @linear_head
   rt.launch @linear_head grid(%g) args(%x, %w, %logits) : !rt.ptr, !rt.ptr, !rt.ptr
   rt.sample

@@ -1,15 +1,15 @@
-//===- EmitSelectTest.cpp - The emitted router has the bits of evaluate() -------------------------===//
+//===- EmitRoutingTest.cpp - The emitted router has the bits of evaluate() -------------------------===//
 #include "EmitTest.h"
 #include <limits>
 
 namespace k2c::test {
 namespace {
 
-class EmitSelect : public EmitTest {};
-K2C_EMIT_TARGETS(EmitSelect);
+class EmitRouting : public EmitTest {};
+K2C_EMIT_TARGETS(EmitRouting);
 
-SelectDesc select(int64_t experts, int64_t topK, int64_t groups, int64_t topkGroups, Scoring scoring, bool bias) {
-  SelectDesc d;
+RoutingDesc routing(int64_t experts, int64_t topK, int64_t groups, int64_t topkGroups, Scoring scoring, bool bias) {
+  RoutingDesc d;
   d.logits = rowsOf(experts);
   d.experts = experts;
   d.topK = topK;
@@ -33,14 +33,14 @@ Array logitsOf(int64_t rows, int64_t experts) {
 }
 
 /// Runs 6 rows; results are ids (compared as bits), weights and the captures of both.
-void check(const SelectDesc &d, k2rt_ir_step forced = {}) {
+void check(const RoutingDesc &d, k2rt_ir_step forced = {}) {
   TestStep step(TestStep::plain(6));
   step.step.forced_experts = forced.forced_experts;
   step.step.forced_weights = forced.forced_weights;
   Array logits = logitsOf(6, d.experts), bias(DType::F32, Random(2).vector(d.experts));
   Array out(DType::F32, std::vector<float>(6 * d.topK, -77.0f)),
       captured(DType::F32, std::vector<float>(12 * d.topK, -7.0f));
-  expectSameBits({"select", d}, step.step, {out, out, captured, captured}, [&](std::vector<Array> &r) {
+  expectSameBits({"routing", d}, step.step, {out, out, captured, captured}, [&](std::vector<Array> &r) {
     step.step.capture_experts = r[2].data();
     step.step.capture_weights = r[3].data();
     std::vector<void *> args = {logits.data()};
@@ -51,24 +51,24 @@ void check(const SelectDesc &d, k2rt_ir_step forced = {}) {
   });
 }
 
-TEST_P(EmitSelect, SigmoidWithBiasAndGroups) { check(select(24, 4, 6, 3, Scoring::Sigmoid, true)); }
+TEST_P(EmitRouting, SigmoidWithBiasAndGroups) { check(routing(24, 4, 6, 3, Scoring::Sigmoid, true)); }
 
-TEST_P(EmitSelect, SigmoidWithoutGroups) { check(select(37, 8, 1, 1, Scoring::Sigmoid, true)); }
+TEST_P(EmitRouting, SigmoidWithoutGroups) { check(routing(37, 8, 1, 1, Scoring::Sigmoid, true)); }
 
-TEST_P(EmitSelect, GroupsCountTheirBestOrTwo) {
-  SelectDesc d = select(40, 3, 5, 2, Scoring::Softmax, false);
+TEST_P(EmitRouting, GroupsCountTheirBestOrTwo) {
+  RoutingDesc d = routing(40, 3, 5, 2, Scoring::Softmax, false);
   for (d.groupBest = 1; d.groupBest <= 2; ++d.groupBest)
     check(d);
 }
 
-TEST_P(EmitSelect, SoftmaxUnnormalised) {
-  SelectDesc d = select(16, 2, 1, 1, Scoring::Softmax, false);
+TEST_P(EmitRouting, SoftmaxUnnormalised) {
+  RoutingDesc d = routing(16, 2, 1, 1, Scoring::Softmax, false);
   d.normalize = false;
   check(d);
 }
 
-TEST_P(EmitSelect, ForcedRoutesKeepTheArithmetic) {
-  SelectDesc d = select(24, 3, 6, 3, Scoring::Sigmoid, true);
+TEST_P(EmitRouting, ForcedRoutesKeepTheArithmetic) {
+  RoutingDesc d = routing(24, 3, 6, 3, Scoring::Sigmoid, true);
   float none = std::numeric_limits<float>::quiet_NaN();
   std::vector<int32_t> experts(2 * 6 * 3, -1);
   std::vector<float> weights(2 * 6 * 3, none);
@@ -86,13 +86,13 @@ TEST_P(EmitSelect, ForcedRoutesKeepTheArithmetic) {
   check(d, forced);
 }
 
-TEST_P(EmitSelect, RefusesAForcedExpertOutOfRange) {
-  SelectDesc d = select(24, 2, 1, 1, Scoring::Sigmoid, false);
+TEST_P(EmitRouting, RefusesAForcedExpertOutOfRange) {
+  RoutingDesc d = routing(24, 2, 1, 1, Scoring::Sigmoid, false);
   TestStep step(TestStep::plain(1));
   std::vector<int32_t> experts = {1, 24}, out(2);
   step.step.forced_experts = experts.data();
   Array logits(DType::F32, Random().vector(24)), weights(DType::F32, 2);
-  Expected<CompiledKernel> kernel = compileForTarget({"select", d});
+  Expected<CompiledKernel> kernel = compileForTarget({"routing", d});
   ASSERT_TRUE(kernel) << kernel.error().text();
   EXPECT_EQ(launch(*kernel, step.step, {logits.data(), &step.step, ordinal(0), out.data(), weights.data()}, 1).status,
             1);

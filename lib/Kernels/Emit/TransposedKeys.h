@@ -1,4 +1,4 @@
-//===- KeyLanes.h - Online softmax with keys in lanes --------------------------------------===//
+//===- TransposedKeys.h - Online softmax with keys in lanes ---------------===//
 //
 // The structure of grouped-query attention (numerics N3), where few query rows, pairs of (token, head), may share keys.
 // Keys fill the lanes of scores, columns of values those of outputs; elements of queries and weights are broadcast. A
@@ -17,8 +17,8 @@
 // row: what a row does not see takes no part in it, not even as a product with zero.
 //
 //===----------------------------------------------------------------------===//
-#ifndef K2C_LIB_KERNELS_EMIT_KEYLANES_H
-#define K2C_LIB_KERNELS_EMIT_KEYLANES_H
+#ifndef K2C_LIB_KERNELS_EMIT_TRANSPOSEDKEYS_H
+#define K2C_LIB_KERNELS_EMIT_TRANSPOSEDKEYS_H
 
 #include "Attention.h"
 
@@ -26,7 +26,7 @@ namespace k2c::emit {
 
 /// Shapes, and where the state lies in scratch. Rows of queries, values and outputs are padded to whole vectors.
 /// `pairs`: queries, keys, weights and values are bf16 and multiply in pairs (N6).
-struct KeyLanesLayout {
+struct TransposedKeysLayout {
   int64_t lanes, mr, keyUnits, valueDim, tiles;
   bool pairs;
   int64_t vectorBytes() const { return lanes * byteWidth(DType::F32); }
@@ -34,11 +34,11 @@ struct KeyLanesLayout {
   int64_t queryBytes() const { return paddedBytes(keyUnits); }
   int64_t outputBytes() const { return paddedBytes(valueDim); }
   /// Of one tile: rows of queries, of o, of O; then vectors with a row in each lane.
-  enum Single : int64_t { Max, Sum, TotalMax, TotalSum, Largest, Position, Singles };
+  enum RowState : int64_t { Max, Sum, TotalMax, TotalSum, Largest, Position, rowStates };
   int64_t partialOffset() const { return mr * queryBytes(); }
   int64_t totalOffset() const { return partialOffset() + mr * outputBytes(); }
-  int64_t singleOffset(Single which) const { return totalOffset() + mr * outputBytes() + which * vectorBytes(); }
-  int64_t tileBytes() const { return singleOffset(Singles); }
+  int64_t rowStateOffset(RowState which) const { return totalOffset() + mr * outputBytes() + which * vectorBytes(); }
+  int64_t tileBytes() const { return rowStateOffset(rowStates); }
   /// Of all tiles together: the turned keys of a block, its turned values, the scores of a tile, then its weights.
   static constexpr int64_t blockBytes = softmaxBlock * unitBytes;
   int64_t keysOffset() const { return tiles * tileBytes(); }
@@ -48,13 +48,14 @@ struct KeyLanesLayout {
 };
 
 /// Of an item's tokens x `heads` heads.
-KeyLanesLayout keyLanesLayout(const TileConfig &tile, int64_t heads, int64_t keyDim, int64_t valueDim, bool pairs);
+TransposedKeysLayout transposedKeysLayout(const TileConfig &tile, int64_t heads, int64_t keyDim, int64_t valueDim,
+                                          bool pairs);
 
-class KeyLanesEmitter {
+class TransposedKeysEmitter {
 public:
   /// `layer`: the ordinal of the capture, or null.
-  KeyLanesEmitter(KernelBuilder &b, const AttentionShape &shape, const KeyLanesLayout &layout, AttentionSource &source,
-                  DType output, const TileConfig &tile, Value layer)
+  TransposedKeysEmitter(KernelBuilder &b, const AttentionShape &shape, const TransposedKeysLayout &layout,
+                        AttentionSource &source, DType output, const TileConfig &tile, Value layer)
       : b(b), shape(shape), layout(layout), source(source), output(output), tile(tile), layer(layer) {}
 
   /// Heads [firstHead, firstHead + heads) of those of `tokens`, at most `tile.rowsPerItem`, that `filter` accepts: one
@@ -101,16 +102,16 @@ private:
   void finishTile(const Run &run, const Tile &at);
   void storePartial(const Run &run, const Tile &at);
 
-  // One block of keys (KeyLanesBlock.cpp).
+  // One block of keys (TransposedKeysBlock.cpp).
   void fetch(const Block &block);
-  void turnKeys(const Block &block);
-  void turnValues(const Block &block);
+  void transposeKeys(const Block &block);
+  void transposeValues(const Block &block);
   void emitBlock(const Tile &at, const Block &block, Value keys, int64_t rows);
   void scores(Value state, Value keys, int64_t rows);
   Value softmax(Value state, const Values &seen, Value keys);
   void weigh(const Tile &at, const Values &seen, Value alpha, const Block &block);
   Value loadColumns(const Piece &values, Value t, const Columns &columns, int64_t v, bool fetches);
-  void weighColumns(Value state, const Values &seen, Value alpha, const Piece &values, const Columns &columns);
+  void accumulateColumns(Value state, const Values &seen, Value alpha, const Piece &values, const Columns &columns);
   /// The element that many heads further on.
   Value headsOn(Value pointer, const Piece &piece, Value heads) {
     return b.at(pointer, b.mul(heads, piece.width), piece.type);
@@ -121,24 +122,26 @@ private:
   }
   Value partialRow(Value state, Value row) { return rowOf(state, layout.partialOffset(), layout.outputBytes(), row); }
   Value totalRow(Value state, Value row) { return rowOf(state, layout.totalOffset(), layout.outputBytes(), row); }
-  Value single(Value state, KeyLanesLayout::Single which) {
-    return b.atBytes(state, b.constant(layout.singleOffset(which)));
+  Value rowState(Value state, TransposedKeysLayout::RowState which) {
+    return b.atBytes(state, b.constant(layout.rowStateOffset(which)));
   }
-  Value loadSingle(Value state, KeyLanesLayout::Single which) {
-    return b.loadFloats(single(state, which), DType::F32, layout.lanes);
+  Value loadRowState(Value state, TransposedKeysLayout::RowState which) {
+    return b.loadFloats(rowState(state, which), DType::F32, layout.lanes);
   }
-  void storeSingle(Value value, Value state, KeyLanesLayout::Single which) {
-    b.storeFloats(value, single(state, which), DType::F32);
+  void storeRowState(Value value, Value state, TransposedKeysLayout::RowState which) {
+    b.storeFloats(value, rowState(state, which), DType::F32);
   }
-  Value loadScalar(Value state, KeyLanesLayout::Single which, Value row) {
-    return b.loadFloats(b.at(single(state, which), row, DType::F32), DType::F32, 0);
+  Value loadScalar(Value state, TransposedKeysLayout::RowState which, Value row) {
+    return b.loadFloats(b.at(rowState(state, which), row, DType::F32), DType::F32, 0);
   }
-  void storeScalar(Value value, Value state, KeyLanesLayout::Single which, Value row) {
-    b.storeFloats(value, b.at(single(state, which), row, DType::F32), DType::F32);
+  void storeScalar(Value value, Value state, TransposedKeysLayout::RowState which, Value row) {
+    b.storeFloats(value, b.at(rowState(state, which), row, DType::F32), DType::F32);
   }
-  Value positionOf(Value state, Value row) { return b.extend(b.loadI32(single(state, KeyLanesLayout::Position), row)); }
+  Value positionOf(Value state, Value row) {
+    return b.extend(b.loadI32(rowState(state, TransposedKeysLayout::Position), row));
+  }
   Value scoreAt(int64_t row, Value key) {
-    return b.at(b.scratch(layout.scoresOffset() + row * KeyLanesLayout::blockBytes), key, DType::F32);
+    return b.at(b.scratch(layout.scoresOffset() + row * TransposedKeysLayout::blockBytes), key, DType::F32);
   }
   /// Turned values of the pair that begins with `key`.
   Value valuesAt(Value key) {
@@ -153,7 +156,7 @@ private:
 
   KernelBuilder &b;
   const AttentionShape &shape;
-  const KeyLanesLayout &layout;
+  const TransposedKeysLayout &layout;
   AttentionSource &source;
   DType output;
   const TileConfig &tile;
@@ -162,4 +165,4 @@ private:
 
 } // namespace k2c::emit
 
-#endif // K2C_LIB_KERNELS_EMIT_KEYLANES_H
+#endif // K2C_LIB_KERNELS_EMIT_TRANSPOSEDKEYS_H

@@ -1,4 +1,4 @@
-//===- Select.cpp - Choosing the experts of a token ----------------------------------------===//
+//===- Routing.cpp - Choosing the experts of a token ----------------------===//
 //
 // The order "larger first, NaN last, then the lower index" becomes integers: a float's bits, negative ones mirrored,
 // sort as the float does; NaN is the second smallest integer and "not to be chosen" the smallest. Choosing is then a
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int32_t noChoice = std::numeric_limits<int32_t>::min(), nanKey = noChoice + 1;
 
-int64_t paddedExperts(const SelectDesc &d, int64_t lanes) { return (d.experts + lanes - 1) / lanes * lanes; }
+int64_t paddedExperts(const RoutingDesc &d, int64_t lanes) { return (d.experts + lanes - 1) / lanes * lanes; }
 
 /// A short list of (key, expert, weight), sorted by falling key, then rising expert.
 class SortedList {
@@ -51,9 +51,9 @@ private:
   Value keys, experts, weights;
 };
 
-class SelectEmitter {
+class RoutingEmitter {
 public:
-  SelectEmitter(KernelBuilder &b, const SelectDesc &d)
+  RoutingEmitter(KernelBuilder &b, const RoutingDesc &d)
       : b(b), d(d), padded(paddedExperts(d, b.lanes())), next(d.bias ? 2 : 1), chosen(b, d.topK), sorted(b, d.topK),
         scores(b.scratch(0)), keys(b.scratch(padded * 4)), groupKeys(b.scratch(2 * padded * 4)) {
     layer = b.integerOf(b.argument(next + 1));
@@ -84,20 +84,20 @@ private:
   Value none() { return b.constant(b.i32(), noChoice); }
 
   KernelBuilder &b;
-  const SelectDesc &d;
+  const RoutingDesc &d;
   int64_t padded, next;
   SortedList chosen, sorted; ///< by choice, by weight
   Value scores, keys, groupKeys, layer, experts, weights;
 };
 
 /// Ordered as the floats are; both zeros have one key.
-Value SelectEmitter::keyOf(Value floats) {
+Value RoutingEmitter::keyOf(Value floats) {
   Value bits = b.bitsOf(b.fadd(floats, b.constantFloat(floats.getType(), 0.0f)));
   Value mirrored = b.bitXor(bits, b.bitAnd(b.sar(bits, 31), b.constant(bits.getType(), 0x7fffffff)));
   return b.select(b.unordered(floats, floats), b.constant(bits.getType(), nanKey), mirrored);
 }
 
-void SelectEmitter::softmaxRow(Value logits) {
+void RoutingEmitter::softmaxRow(Value logits) {
   auto load = [&](Value from, Value i, DType type) { return b.loadFloats(b.at(from, i, type), type, 0); };
   Value max = b.loop(0, d.experts, 1, load(logits, b.constant(0), d.logits.type), [&](Value e, ValueRange state) {
     Value x = load(logits, e, d.logits.type);
@@ -116,7 +116,7 @@ void SelectEmitter::softmaxRow(Value logits) {
   });
 }
 
-void SelectEmitter::scoreRow(Value logits) {
+void RoutingEmitter::scoreRow(Value logits) {
   if (d.scoring == Scoring::Softmax)
     softmaxRow(logits);
   b.columns(d.experts, [&](const Chunk &chunk) {
@@ -137,7 +137,7 @@ void SelectEmitter::scoreRow(Value logits) {
 }
 
 /// The index of the largest of array[first, last), the first among equals; scalars, for a group.
-Value SelectEmitter::bestOf(Value array, Value first, Value last) {
+Value RoutingEmitter::bestOf(Value array, Value first, Value last) {
   Value start = b.loadI32(array, first);
   return b.loop(first, last, 1, {first, start}, [&](Value i, ValueRange best) {
     Value key = b.loadI32(array, i), better = b.compare(Compare::Gt, key, best[1]);
@@ -146,7 +146,7 @@ Value SelectEmitter::bestOf(Value array, Value first, Value last) {
 }
 
 /// A group counts its best choice, or two; keys outside the best groups become "none".
-void SelectEmitter::limitGroups() {
+void RoutingEmitter::limitGroups() {
   int64_t size = d.experts / d.groups;
   auto choice = [&](Value e) {
     Value value = score(b.truncate(e));
@@ -174,7 +174,7 @@ void SelectEmitter::limitGroups() {
 }
 
 /// The topK largest keys into `chosen`; their number.
-Value SelectEmitter::chooseBest() {
+Value RoutingEmitter::chooseBest() {
   if (d.groups > 1 && d.topkGroups < d.groups)
     limitGroups();
   int64_t lanes = b.lanes();
@@ -200,7 +200,7 @@ Value SelectEmitter::chooseBest() {
 }
 
 /// The forced experts into `chosen`; their number.
-Value SelectEmitter::chooseForced(Value forced) {
+Value RoutingEmitter::chooseForced(Value forced) {
   return b.loop(0, d.topK, 1, b.constant(0), [&](Value k, ValueRange count) {
     Value expert = b.loadI32(forced, k);
     Value valid = b.compare(Compare::Lt, expert, d.experts);
@@ -211,11 +211,11 @@ Value SelectEmitter::chooseForced(Value forced) {
   })[0];
 }
 
-void SelectEmitter::weigh(Value count, Value forced, Value forcedWeights) {
+void RoutingEmitter::weigh(Value count, Value forced, Value forcedWeights) {
   Value zero = b.constant(0);
   Value sum = b.loop(zero, count, 1, b.number(0.0f),
                      [&](Value k, ValueRange state) { return Values{b.fadd(state[0], score(chosen.expert(k)))}; })[0];
-  Value divisor = b.fadd(sum, b.number(SelectDesc::normalizerEps));
+  Value divisor = b.fadd(sum, b.number(RoutingDesc::normalizerEps));
   Value replaces = b.bitAnd(isThere(forced), isThere(forcedWeights));
   b.loop(zero, count, 1, [&](Value k) {
     Value expert = chosen.expert(k), weight = score(expert);
@@ -235,7 +235,7 @@ void SelectEmitter::weigh(Value count, Value forced, Value forcedWeights) {
   });
 }
 
-void SelectEmitter::write(Value count, Value expertsTo, Value weightsTo, Value first) {
+void RoutingEmitter::write(Value count, Value expertsTo, Value weightsTo, Value first) {
   b.loop(0, d.topK, 1, [&](Value k) {
     Value present = b.compare(Compare::Lt, k, count), at = b.add(first, k);
     b.when(isThere(expertsTo), [&] {
@@ -249,7 +249,7 @@ void SelectEmitter::write(Value count, Value expertsTo, Value weightsTo, Value f
   });
 }
 
-void SelectEmitter::emitRow(Value row) {
+void RoutingEmitter::emitRow(Value row) {
   scoreRow(b.row(b.argument(0), d.logits, row));
   Value place = b.mul(b.add(b.mul(layer, b.rowCount(RowSpace::Token, 1)), row), d.topK);
   Value forced = shifted(b.stepField(abi::step::forced_experts), place);
@@ -269,13 +269,13 @@ void SelectEmitter::emitRow(Value row) {
 
 } // namespace
 
-int64_t selectBytes(const SelectDesc &desc, int64_t lanes) {
+int64_t routingBytes(const RoutingDesc &desc, int64_t lanes) {
   return (2 * paddedExperts(desc, lanes) + desc.groups) * byteWidth(DType::I32);
 }
 
-void emitBody(KernelBuilder &b, const SelectDesc &d, const TileConfig &) {
-  SelectEmitter select(b, d);
-  b.items([&](Value row) { select.emitRow(row); });
+void emitBody(KernelBuilder &b, const RoutingDesc &d, const TileConfig &) {
+  RoutingEmitter router(b, d);
+  b.items([&](Value row) { router.emitRow(row); });
 }
 
 } // namespace k2c::emit

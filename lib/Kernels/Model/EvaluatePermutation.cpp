@@ -1,7 +1,7 @@
-//===- EvaluateCombine.cpp - Tokens to slots and back -------------------------===//
+//===- EvaluatePermutation.cpp - Tokens to slots and back -----------------===//
 //
-// Dispatch sorts routes by expert, gather copies rows, combine sums them by N5's tree: an order that belongs to the
-// expert ids, so any placement of experts that owns whole subtrees gives the same bits.
+// The permutation sorts routes by expert, permute copies rows, unpermute sums them by N5's tree: an order that belongs
+// to the expert ids, so any placement of experts that owns whole subtrees gives the same bits.
 //
 //===----------------------------------------------------------------------===//
 #include "Evaluation.h"
@@ -9,35 +9,35 @@
 
 namespace k2c::evaluation {
 
-Status run(const DispatchDesc &d, Arguments args, const k2rt_ir_step &step) {
+Status run(const PermutationDesc &d, Arguments args, const k2rt_ir_step &step) {
   const int32_t *experts = args.array<int32_t>();
   int64_t routes = step.token_rows * d.topK;
-  Plan plan(args.pointer(), d.experts, routes);
-  std::fill(plan.offsets, plan.offsets + d.experts + 1, 0);
+  Permutation permutation(args.pointer(), d.experts, routes);
+  std::fill(permutation.offsets, permutation.offsets + d.experts + 1, 0);
   for (int64_t route = 0; route < routes; ++route) {
     if (experts[route] >= d.experts)
       return invalid("expert " + std::to_string(experts[route]) + " of " + std::to_string(d.experts));
     if (experts[route] >= 0)
-      ++plan.offsets[experts[route] + 1];
+      ++permutation.offsets[experts[route] + 1];
   }
   for (int64_t e = 0; e < d.experts; ++e)
-    plan.offsets[e + 1] += plan.offsets[e];
-  std::vector<int32_t> next(plan.offsets, plan.offsets + d.experts);
+    permutation.offsets[e + 1] += permutation.offsets[e];
+  std::vector<int32_t> next(permutation.offsets, permutation.offsets + d.experts);
   for (int64_t route = 0; route < routes; ++route) {
     bool present = experts[route] >= 0;
-    plan.slotOfRoute[route] = present ? next[experts[route]]++ : -1;
+    permutation.slotOfRoute[route] = present ? next[experts[route]]++ : -1;
     if (present)
-      plan.routeOfSlot[plan.slotOfRoute[route]] = int32_t(route);
+      permutation.routeOfSlot[permutation.slotOfRoute[route]] = int32_t(route);
   }
   return Status::success();
 }
 
-Status run(const GatherDesc &d, Arguments args, const k2rt_ir_step &step) {
+Status run(const PermuteDesc &d, Arguments args, const k2rt_ir_step &step) {
   const void *x = args.pointer();
-  Plan plan(args.pointer(), d.experts, step.token_rows * d.topK);
+  Permutation permutation(args.pointer(), d.experts, step.token_rows * d.topK);
   void *y = args.pointer();
-  for (int64_t slot = 0; slot < plan.offsets[d.experts]; ++slot) {
-    int64_t token = plan.routeOfSlot[slot] / d.topK;
+  for (int64_t slot = 0; slot < permutation.offsets[d.experts]; ++slot) {
+    int64_t token = permutation.routeOfSlot[slot] / d.topK;
     for (int64_t i = 0; i < d.y.width; ++i)
       store(y, slot * d.y.stride + i, d.y.type, load(x, token * d.x.stride + i, d.x.type));
   }
@@ -53,7 +53,7 @@ struct Contribution {
 
 /// N5's tree over one token's contributions.
 struct CombineTree {
-  const CombineDesc &desc;
+  const UnpermuteDesc &desc;
   const void *x;
   const std::vector<Contribution> &contributions;
 
@@ -85,16 +85,16 @@ struct CombineTree {
 
 } // namespace
 
-Status run(const CombineDesc &d, Arguments args, const k2rt_ir_step &step) {
+Status run(const UnpermuteDesc &d, Arguments args, const k2rt_ir_step &step) {
   const void *x = args.pointer();
-  Plan plan(args.pointer(), d.experts, step.token_rows * d.topK);
+  Permutation permutation(args.pointer(), d.experts, step.token_rows * d.topK);
   const int32_t *experts = args.array<int32_t>();
   void *y = args.pointer();
   for (int64_t row = 0; row < step.token_rows; ++row) {
     std::vector<Contribution> contributions;
     for (int64_t route = row * d.topK; route < (row + 1) * d.topK; ++route)
       if (experts[route] >= 0)
-        contributions.push_back({experts[route], plan.slotOfRoute[route]});
+        contributions.push_back({experts[route], permutation.slotOfRoute[route]});
     std::stable_sort(contributions.begin(), contributions.end(),
                      [](const Contribution &a, const Contribution &b) { return a.expert < b.expert; });
     std::vector<float> total = CombineTree{d, x, contributions}.sum(0, d.leaves);

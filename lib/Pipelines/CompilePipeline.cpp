@@ -1,4 +1,4 @@
-//===- Road.cpp - The IR on its road through the forms --------------------===//
+//===- CompilePipeline.cpp - Takes the IR through the forms ---------------===//
 //
 // One compile: the model is imported, then each form's passes run until the form that was asked for. What the planner
 // decides must be known before the first pass, but exact sizes only after the scheduled form, so that it is asked
@@ -48,7 +48,7 @@ private:
 
 } // namespace
 
-Road::Road(const Inputs &inputs, const CompileOptions &options)
+CompilePipeline::CompilePipeline(const Inputs &inputs, const CompileOptions &options)
     : inputs(inputs), options(options),
       // Objects are compiled in forked children, which a thread pool would not survive.
       context(std::make_unique<MLIRContext>(MLIRContext::Threading::DISABLED)) {
@@ -61,7 +61,7 @@ Road::Road(const Inputs &inputs, const CompileOptions &options)
   collectRemarks(*context, passRemarks);
 }
 
-PipelineOptions Road::pipelineOptions() const {
+PipelineOptions CompilePipeline::pipelineOptions() const {
   PipelineOptions p;
   p.numerics.compute = options.compute;
   p.numerics.mla = options.mla;
@@ -80,7 +80,7 @@ PipelineOptions Road::pipelineOptions() const {
   return p;
 }
 
-Status Road::run(Form form) {
+Status CompilePipeline::run(Form form) {
   Diagnostics diagnostics(context.get());
   PassManager pm(context.get());
   pm.enableVerifier(true);
@@ -92,7 +92,7 @@ Status Road::run(Form form) {
 
 /// The plan again, now that arena and scratch are known exactly: refuses what does not fit. Of weights the planner's
 /// count is exact (test/Planner/weights.long).
-Status Road::certify() {
+Status CompilePipeline::certify() {
   launched = programKernels(*ir);
   auto exact = (*ir)->getAttrOfType<mem::CertificateAttr>(mem::MemDialect::certificateAttrName);
   MeasuredSizes measured;
@@ -109,7 +109,7 @@ Status Road::certify() {
 }
 
 /// Where the machine was measured, times of the program's own kernels take the place of bounds.
-void Road::predictByRates() {
+void CompilePipeline::predictByRates() {
   const std::optional<Calibration> &measured = inputs.topology.device.measured;
   const TeamRates *team = measured ? measured->team(inputs.topology.device.cores) : nullptr;
   if (!team)
@@ -136,7 +136,7 @@ void Road::predictByRates() {
   }
 }
 
-Status Road::start(Form form) {
+Status CompilePipeline::start(Form form) {
   Expected<Plan> plan = planHost(inputs.spec, inputs.topology, inputs.limits, inputs.planOptions);
   if (!plan && form >= Form::Scheduled) {
     // What does not fit is refused where the arena is known: with the limits that do fit beside it.
@@ -162,14 +162,14 @@ Status Road::start(Form form) {
 }
 
 /// The planner's own remarks, then those of the passes.
-std::string Road::remarks() const {
+std::string CompilePipeline::remarks() const {
   std::string text;
   for (const Remark &remark : decided.remarks)
     text += "[" + remark.pass + "] " + remark.text + "\n";
   return text + passRemarks;
 }
 
-Status Road::drive(Form form) {
+Status CompilePipeline::runTo(Form form) {
   if (!ir)
     if (Status status = start(form); !status)
       return status;

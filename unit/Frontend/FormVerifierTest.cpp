@@ -1,4 +1,4 @@
-//===- WallsTest.cpp - imported models pass the walls of the forms --------===//
+//===- FormVerifierTest.cpp - imported models pass the verifiers of the forms --------===//
 
 #include "k2c/Frontend/ImportModel.h"
 #include "k2c/Pipelines/Pipelines.h"
@@ -29,12 +29,12 @@ mlir::LogicalResult schedule(const std::string &folder) {
   return passes.run(**module);
 }
 
-TEST(Walls, OracleModels) {
+TEST(FormVerifier, OracleModels) {
   for (const char *family : {"llama", "kimi_k2", "deepseek_v3"})
     EXPECT_TRUE(mlir::succeeded(schedule(std::string("test/EndToEnd/oracle/") + family))) << family;
 }
 
-TEST(Walls, PublishedModels) {
+TEST(FormVerifier, PublishedModels) {
   for (const char *name : {"kimi-k2", "deepseek-v3", "deepseek-v2", "deepseek-v2-lite", "qwen3-235b-a22b",
                            "mixtral-8x22b", "olmoe-1b-7b", "llama-3.1-405b", "minimax-m2", "smollm3-3b"})
     EXPECT_TRUE(mlir::succeeded(schedule(std::string("models/configs/") + name))) << name;

@@ -1,17 +1,17 @@
-//===- ReadAhead.cpp - What waiting workers fetch -------------------------===//
+//===- PrefetchWeights.cpp - What waiting workers fetch -------------------===//
 //
 // A step that decodes is bound by memory, and memory idles while workers wait for one another. What each reads next is
-// known: before a launch that streams a weight, rt.ahead names the worker's part of the weight that is streamed after
-// it; of a group of launches, which ends with one wait, only the last that streams does so. A layer is told by its
-// caller what follows it; the last call of a list of layers leaves the loop, as something else follows it. After the
-// step comes the next step. Launches stand in functions and in scf.for that carries no value; what other regions do
+// known: before a launch that streams a weight, rt.prefetch names the worker's part of the weight that is streamed
+// after it; of a group of launches, which ends with one wait, only the last that streams does so. A layer is told by
+// its caller what follows it; the last call of a list of layers leaves the loop, as something else follows it. After
+// the step comes the next step. Launches stand in functions and in scf.for that carries no value; what other regions do
 // next nobody knows, and they are refused by name.
 //
 //   rt.launch @linear_qa grid(%g) args(%x, %qa, %y)
 //   rt.launch @linear_qb grid(%h) args(%y, %qb, %z)
 // ->
-//   %f, %e = rt.share %qb grid(%h) items 48 bytes 24576 most 262144
-//   rt.ahead %f, %e
+//   %f, %e = rt.share %qb grid(%h) items 48 bytes 24576 max 262144
+//   rt.prefetch %f, %e
 //   rt.launch @linear_qa ..
 //
 //===----------------------------------------------------------------------===//
@@ -27,14 +27,14 @@
 #include "llvm/ADT/SetVector.h"
 
 namespace k2c {
-#define GEN_PASS_DEF_READAHEAD
+#define GEN_PASS_DEF_PREFETCHWEIGHTS
 #include "k2c/Transforms/Passes.h.inc"
 
 using namespace mlir;
 
 namespace {
 
-/// The addresses that an rt.ahead takes.
+/// The addresses that an rt.prefetch takes.
 struct Part {
   Value from, end;
 };
@@ -92,7 +92,7 @@ bool Reader::waitsBeforeStreaming(rt::LaunchOp launch) {
     if (auto next = dyn_cast<rt::LaunchOp>(op)) {
       if (next != launch && streamingKernel(next))
         return false;
-      if (!next.getOpen())
+      if (!next.getNowait())
         return true;
     }
   return true;
@@ -106,7 +106,7 @@ LogicalResult Reader::checkRegions() {
       return WalkResult::advance();
     for (; !isa<func::FuncOp>(parent); parent = parent->getParentOp())
       if (!isa<scf::ForOp>(parent) || parent->getNumResults() > 0)
-        return parent->emitError() << "read-ahead: '" << parent->getName()
+        return parent->emitError() << "prefetch-weights: '" << parent->getName()
                                    << "' contains what streams a weight, and it is not known what is streamed after "
                                       "it; only functions and scf.for without results may";
     return WalkResult::advance();
@@ -120,7 +120,7 @@ LogicalResult Reader::peelLast(scf::ForOp loop) {
   std::optional<int64_t> upper = getConstantIntValue(loop.getUpperBound());
   std::optional<int64_t> step = getConstantIntValue(loop.getStep());
   if (!lower || !upper || !step || *step < 1 || *lower >= *upper || (*upper - *lower) % *step)
-    return loop.emitError("read-ahead: the loop has no constant bounds, does not run, or ends within a step; run "
+    return loop.emitError("prefetch-weights: the loop has no constant bounds, does not run, or ends within a step; run "
                           "lower-to-rt first, which writes whole turns of layers");
   OpBuilder b(loop);
   Value last = arith::ConstantIndexOp::create(b, loop.getLoc(), *upper - *step);
@@ -230,31 +230,31 @@ LogicalResult Reader::run() {
     if (isa<func::CallOp>(op))
       op->insertOperands(op->getNumOperands(), {part.from, part.end});
     else
-      rt::AheadOp::create(b, op->getLoc(), part.from, part.end), ++launches;
+      rt::PrefetchOp::create(b, op->getLoc(), part.from, part.end), ++launches;
   }
   for (func::FuncOp entry : entries) {
     OpBuilder b = OpBuilder::atBlockBegin(&entry.front());
     IRMapping mapping;
     if (std::optional<Part> part = firstOf(b, entry.front(), mapping))
-      rt::AheadOp::create(b, entry.getLoc(), part->from, part->end);
+      rt::PrefetchOp::create(b, entry.getLoc(), part->from, part->end);
   }
-  remark(module.getLoc(), "read-ahead", "launches",
+  remark(module.getLoc(), "prefetch-weights", "launches",
          std::to_string(launches) + " launches name what their workers read next, at most " + std::to_string(most) +
              " bytes",
-         {{"launches", launches}, {"most_bytes", most}});
+         {{"launches", launches}, {"max_bytes", most}});
   return success();
 }
 
-struct ReadAhead : impl::ReadAheadBase<ReadAhead> {
-  using ReadAheadBase::ReadAheadBase;
+struct PrefetchWeights : impl::PrefetchWeightsBase<PrefetchWeights> {
+  using PrefetchWeightsBase::PrefetchWeightsBase;
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
     auto programs = llvm::to_vector(module.getOps<rt::ProgramOp>());
-    bool known = module.walk([](rt::AheadOp) { return WalkResult::interrupt(); }).wasInterrupted();
-    if (programs.empty() || known || isLeftOut(module, OptionalPass::ReadAhead))
+    bool known = module.walk([](rt::PrefetchOp) { return WalkResult::interrupt(); }).wasInterrupted();
+    if (programs.empty() || known || isLeftOut(module, OptionalPass::PrefetchWeights))
       return;
-    FailureOr<kern::CpuAttr> target = targetOf(module, "read-ahead");
+    FailureOr<kern::CpuAttr> target = targetOf(module, "prefetch-weights");
     if (failed(target))
       return signalPassFailure();
     Reader reader(module, programs.front(), target->getL2() / 4);

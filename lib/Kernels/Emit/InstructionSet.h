@@ -1,4 +1,4 @@
-//===- Vocabulary.h - The instructions a contraction is made of -------------------------===//
+//===- InstructionSet.h - The instructions a contraction is made of -------===//
 //
 // What a target can say in a better way than Generic. A panel vector is what one load brings: `lanes` f32 weights, or
 // `lanes` pairs of bf16 in i32 lanes (the earlier element in the low half). A factor is a row's element, or pair of
@@ -6,8 +6,8 @@
 // factors multiply in pairs, the odd element first (N6).
 //
 //===----------------------------------------------------------------------===//
-#ifndef K2C_LIB_KERNELS_EMIT_VOCABULARY_H
-#define K2C_LIB_KERNELS_EMIT_VOCABULARY_H
+#ifndef K2C_LIB_KERNELS_EMIT_INSTRUCTIONSET_H
+#define K2C_LIB_KERNELS_EMIT_INSTRUCTIONSET_H
 
 #include "Builder.h"
 #include "k2c/Kernels/TileConfig.h"
@@ -35,11 +35,12 @@ Value panelScale(KernelBuilder &b, Value scales);
 PanelFactor loadFactor(KernelBuilder &b, Value address, DType x, DType w, int64_t lanes, bool half);
 
 /// N1's step on every lane.
-Value multiplyAdd(KernelBuilder &b, Vocabulary vocabulary, const PanelFactor &x, const PanelVector &w, Value acc);
+Value multiplyAdd(KernelBuilder &b, InstructionSet instructionSet, const PanelFactor &x, const PanelVector &w,
+                  Value acc);
 
 /// Avx512/: the pair step as one vdpbf16ps (N6: the same bits under DAZ and FTZ).
 Value multiplyPairsAvx512(KernelBuilder &b, Value xPair, Value wPair, Value acc);
 
 } // namespace k2c::emit
 
-#endif // K2C_LIB_KERNELS_EMIT_VOCABULARY_H
+#endif // K2C_LIB_KERNELS_EMIT_INSTRUCTIONSET_H

@@ -97,11 +97,11 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   // CHECK-LABEL: func.func @group
   func.func @group(%b: !nn.batch, %w: tensor<100x64xf32>) attributes {nn.entry = "serve"} {
     // CHECK-NEXT: kern.call @embedding({{.*}}) at [0]
-    // CHECK-NEXT: kern.call open @add({{.*}}) at [2560]
+    // CHECK-NEXT: kern.call nowait @add({{.*}}) at [2560]
     // CHECK-NEXT: kern.call @embedding({{.*}}) at [5120]
     // CHECK-NEXT: kern.call @add({{.*}}) at [0]
     %0 = kern.call @embedding(%b, %w) : (!nn.batch, tensor<100x64xf32>) -> !x
-    %1 = kern.call open @add(%0, %0) : (!x, !x) -> !x
+    %1 = kern.call nowait @add(%0, %0) : (!x, !x) -> !x
     %2 = kern.call @embedding(%b, %w) : (!nn.batch, tensor<100x64xf32>) -> !x
     %3 = kern.call @add(%1, %2) : (!x, !x) -> !x
     return
@@ -110,9 +110,9 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   // CHECK-LABEL: func.func @join_in_a_group
   func.func @join_in_a_group(%x: !x, %y: !x, %b: !nn.batch, %w: tensor<100x64xf32>) attributes {nn.entry = "serve"} {
     // CHECK-NEXT: kern.call @embedding({{.*}}) at [2560]
-    // CHECK-NEXT: kern.call open @add({{.*}}) at [5120]
+    // CHECK-NEXT: kern.call nowait @add({{.*}}) at [5120]
     %0 = kern.call @embedding(%b, %w) : (!nn.batch, tensor<100x64xf32>) -> !x
-    %1 = kern.call open @add(%0, %0) : (!x, !x) -> !x
+    %1 = kern.call nowait @add(%0, %0) : (!x, !x) -> !x
     %2 = mla.merge_forms %x, %y, %b : !x
     // CHECK: kern.call @embedding({{.*}}) at [7680]
     %3 = kern.call @embedding(%b, %w) : (!nn.batch, tensor<100x64xf32>) -> !x
@@ -123,9 +123,9 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   // What nobody reads has a place of its own while it is written.
   // CHECK-LABEL: func.func @nobody_reads
   func.func @nobody_reads(%b: !nn.batch, %w: tensor<100x64xf32>) attributes {nn.entry = "serve"} {
-    // CHECK-NEXT: kern.call open @embedding({{.*}}) at [0]
+    // CHECK-NEXT: kern.call nowait @embedding({{.*}}) at [0]
     // CHECK-NEXT: kern.call @embedding({{.*}}) at [2560]
-    %0 = kern.call open @embedding(%b, %w) : (!nn.batch, tensor<100x64xf32>) -> !x
+    %0 = kern.call nowait @embedding(%b, %w) : (!nn.batch, tensor<100x64xf32>) -> !x
     %1 = kern.call @embedding(%b, %w) : (!nn.batch, tensor<100x64xf32>) -> !x
     return
   }
@@ -144,18 +144,18 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
     return
   }
 
-  // Bounds of the other row spaces: 3 sequences, as many wanted rows, 2 received rows, 5 rows of a subtree, 10
+  // Bounds of the other row spaces: 3 sequences, as many output rows, 2 received rows, 5 rows of a subtree, 10
   // tokens of bf16; each of 64 elements: 768, 768, 512, 1280 and 1280 bytes, all read at the end.
   // CHECK-LABEL: func.func @bounds
-  func.func @bounds(%s: tensor<?x64xf32, #nn.rows<seq>>, %v: tensor<?x64xf32, #nn.rows<want>>, %r: tensor<?x64xf32, #nn.rows<recv, site = 1, max = 2>>,
+  func.func @bounds(%s: tensor<?x64xf32, #nn.rows<seq>>, %v: tensor<?x64xf32, #nn.rows<output>>, %r: tensor<?x64xf32, #nn.rows<recv, site = 1, max = 2>>,
                     %t: tensor<?x64xf32, #nn.rows<subtree, site = 1, max = 5>>, %n: tensor<?x64xbf16, #nn.rows<token>>,
                     %b: !nn.batch, %w: tensor<100x64xf32>) attributes {nn.entry = "serve"} {
     // CHECK-NEXT: kern.call @embedding({{.*}}) at [4608]
     %0 = kern.call @embedding(%b, %w) : (!nn.batch, tensor<100x64xf32>) -> !x
-    kern.call @after(%s, %v, %r, %t, %n) : (tensor<?x64xf32, #nn.rows<seq>>, tensor<?x64xf32, #nn.rows<want>>, tensor<?x64xf32, #nn.rows<recv, site = 1, max = 2>>, tensor<?x64xf32, #nn.rows<subtree, site = 1, max = 5>>, tensor<?x64xbf16, #nn.rows<token>>) -> ()
+    kern.call @after(%s, %v, %r, %t, %n) : (tensor<?x64xf32, #nn.rows<seq>>, tensor<?x64xf32, #nn.rows<output>>, tensor<?x64xf32, #nn.rows<recv, site = 1, max = 2>>, tensor<?x64xf32, #nn.rows<subtree, site = 1, max = 5>>, tensor<?x64xbf16, #nn.rows<token>>) -> ()
     return
   }
-  kern.func @after(%s: tensor<?x64xf32, #nn.rows<seq>>, %v: tensor<?x64xf32, #nn.rows<want>>, %r: tensor<?x64xf32, #nn.rows<recv, site = 1, max = 2>>,
+  kern.func @after(%s: tensor<?x64xf32, #nn.rows<seq>>, %v: tensor<?x64xf32, #nn.rows<output>>, %r: tensor<?x64xf32, #nn.rows<recv, site = 1, max = 2>>,
                      %t: tensor<?x64xf32, #nn.rows<subtree, site = 1, max = 5>>, %n: tensor<?x64xbf16, #nn.rows<token>>) {
     kern.yield
   }

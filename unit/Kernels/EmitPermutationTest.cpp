@@ -1,4 +1,4 @@
-//===- EmitDispatchTest.cpp - Emitted dispatch, gather, combine, grouped linears -----------------===//
+//===- EmitPermutationTest.cpp - Emitted permutation, permute, unpermute, grouped linears -----------------===//
 #include "EmitTest.h"
 #include "Lists.h"
 #include <numeric>
@@ -6,8 +6,8 @@
 namespace k2c::test {
 namespace {
 
-class EmitDispatch : public EmitTest {};
-K2C_EMIT_TARGETS(EmitDispatch);
+class EmitPermutation : public EmitTest {};
+K2C_EMIT_TARGETS(EmitPermutation);
 
 /// Routes of `tokens` tokens over `experts` experts, distinct within a token; every seventh is absent.
 std::vector<int32_t> routes(int64_t tokens, int64_t topK, int64_t experts) {
@@ -28,55 +28,56 @@ struct Routed {
   static constexpr int64_t topK = 4;
   int64_t tokens, experts;
   TestStep step;
-  std::vector<int32_t> chosen, plan;
+  std::vector<int32_t> chosen, permutation;
 
   Routed(int64_t tokens, int64_t experts)
       : tokens(tokens), experts(experts), step(TestStep::plain(tokens)), chosen(routes(tokens, topK, experts)),
-        plan(experts + 1 + 2 * tokens * topK, -9) {
-    EXPECT_TRUE(evaluateWith(DispatchDesc{experts, topK}, step.step, {chosen.data(), plan.data()}));
+        permutation(experts + 1 + 2 * tokens * topK, -9) {
+    EXPECT_TRUE(evaluateWith(PermutationDesc{experts, topK}, step.step, {chosen.data(), permutation.data()}));
   }
 };
 
-TEST_P(EmitDispatch, SortsRoutesStably) {
+TEST_P(EmitPermutation, SortsRoutesStably) {
   Routed routed(9, 24);
-  Expected<CompiledKernel> kernel = compileForTarget({"dispatch", DispatchDesc{24, Routed::topK}});
+  Expected<CompiledKernel> kernel = compileForTarget({"permutation", PermutationDesc{24, Routed::topK}});
   ASSERT_TRUE(kernel) << kernel.error().text();
-  std::vector<int32_t> plan(routed.plan.size(), -9);
-  EXPECT_EQ(launch(*kernel, routed.step.step, {routed.chosen.data(), plan.data()}, 2).status, 0);
-  EXPECT_EQ(plan, routed.plan);
+  std::vector<int32_t> permutation(routed.permutation.size(), -9);
+  EXPECT_EQ(launch(*kernel, routed.step.step, {routed.chosen.data(), permutation.data()}, 2).status, 0);
+  EXPECT_EQ(permutation, routed.permutation);
 }
 
-TEST_P(EmitDispatch, RefusesAnExpertOutOfRange) {
+TEST_P(EmitPermutation, RefusesAnExpertOutOfRange) {
   Routed routed(2, 24);
-  Expected<CompiledKernel> kernel = compileForTarget({"dispatch", DispatchDesc{24, Routed::topK}});
+  Expected<CompiledKernel> kernel = compileForTarget({"permutation", PermutationDesc{24, Routed::topK}});
   ASSERT_TRUE(kernel) << kernel.error().text();
   routed.chosen[3] = 24;
-  EXPECT_EQ(launch(*kernel, routed.step.step, {routed.chosen.data(), routed.plan.data()}, 1).status, 1);
+  EXPECT_EQ(launch(*kernel, routed.step.step, {routed.chosen.data(), routed.permutation.data()}, 1).status, 1);
 }
 
-TEST_P(EmitDispatch, GatherCopiesEachTokenToItsSlots) {
+TEST_P(EmitPermutation, GatherCopiesEachTokenToItsSlots) {
   Routed routed(7, 12);
   Array x(DType::F32, Random().vector(7 * 21)), y(DType::F32, std::vector<float>(28 * 21, -77.0f));
-  GatherDesc desc{rowsOf(21), rowsOf(21, DType::F32, RowSpace::Slot), 12, Routed::topK};
-  expectSameBits({"gather", desc}, routed.step.step, {y},
-                 [&](std::vector<Array> &r) { return std::vector<void *>{x.data(), routed.plan.data(), r[0].data()}; });
+  PermuteDesc desc{rowsOf(21), rowsOf(21, DType::F32, RowSpace::Slot), 12, Routed::topK};
+  expectSameBits({"permute", desc}, routed.step.step, {y}, [&](std::vector<Array> &r) {
+    return std::vector<void *>{x.data(), routed.permutation.data(), r[0].data()};
+  });
 }
 
-TEST_P(EmitDispatch, CombineKeepsTheTreeOfExperts) {
+TEST_P(EmitPermutation, CombineKeepsTheTreeOfExperts) {
   for (DType type : {DType::F32, DType::BF16}) {
     Routed routed(33, 24);
     Array y(type, std::vector<float>(33 * 50, -77.0f));
-    CombineDesc desc{rowsOf(50, type, RowSpace::Slot), rowsOf(50, type), 24, Routed::topK, combineLeaves(24)};
+    UnpermuteDesc desc{rowsOf(50, type, RowSpace::Slot), rowsOf(50, type), 24, Routed::topK, combineLeaves(24)};
     std::vector<float> values = Random().vector(33 * Routed::topK * 50);
     Array slots(type, 0);
-    expectSameBits({"combine", desc}, routed.step.step, {y}, [&](std::vector<Array> &r) {
+    expectSameBits({"unpermute", desc}, routed.step.step, {y}, [&](std::vector<Array> &r) {
       slots = Array(type, values);
-      return std::vector<void *>{slots.data(), routed.plan.data(), routed.chosen.data(), r[0].data()};
+      return std::vector<void *>{slots.data(), routed.permutation.data(), routed.chosen.data(), r[0].data()};
     });
   }
 }
 
-/// A grouped linear; slots beyond the plan's end stay untouched.
+/// A grouped linear; slots beyond the permutation's end stay untouched.
 void checkGrouped(const std::string &name, int64_t tokens, bool gatedSilu, bool weighted, int64_t experts = 12,
                   int64_t k = 70) {
   int64_t n = gatedSilu ? 2 * 20 : 37, columns = gatedSilu ? 20 : 37;
@@ -102,25 +103,25 @@ void checkGrouped(const std::string &name, int64_t tokens, bool gatedSilu, bool 
     std::vector<void *> args = {x.data(), table.data()};
     if (weighted)
       args.push_back(slotWeights.data());
-    args.push_back(routed.plan.data());
+    args.push_back(routed.permutation.data());
     args.push_back(r[0].data());
     return args;
   });
 }
 
-TEST_P(EmitDispatch, GroupedLinearGatesOnPanels) {
+TEST_P(EmitPermutation, GroupedLinearGatesOnPanels) {
   for (int64_t tokens : {1, 40})
     checkGrouped("gate_up", tokens, true, false);
 }
 
-TEST_P(EmitDispatch, GroupedLinearWeighsTheAccumulator) { checkGrouped("down", 40, false, true); }
+TEST_P(EmitPermutation, GroupedLinearWeighsTheAccumulator) { checkGrouped("down", 40, false, true); }
 
-TEST_P(EmitDispatch, GroupedLinearStagesRowsThatCollideInTheCache) {
+TEST_P(EmitPermutation, GroupedLinearStagesRowsThatCollideInTheCache) {
   checkGrouped("blocks", 260, false, true, /*experts=*/Routed::topK + 1, /*k=*/1024);
 }
 
 // Whoever runs the step finds the expert by its place in the table; the other experts' rows are computed.
-TEST_P(EmitDispatch, GroupedLinearNamesAnAbsentExpert) {
+TEST_P(EmitPermutation, GroupedLinearNamesAnAbsentExpert) {
   constexpr int64_t k = 40, n = 37, tokens = 3, experts = 12;
   Routed routed(tokens, experts);
   LinearDesc desc;
@@ -138,15 +139,15 @@ TEST_P(EmitDispatch, GroupedLinearNamesAnAbsentExpert) {
   Expected<CompiledKernel> kernel = compileForTarget({"absent", desc});
   ASSERT_TRUE(kernel) << kernel.error().text();
   const LaunchResult result =
-      launch(*kernel, routed.step.step, {x.data(), table.data(), routed.plan.data(), y.data()}, 2);
+      launch(*kernel, routed.step.step, {x.data(), table.data(), routed.permutation.data(), y.data()}, 2);
   EXPECT_EQ(result.status, K2RT_STATUS_ABSENT_EXPERT);
   EXPECT_EQ(result.absent, static_cast<void **>(table.data()) + wanted);
   for (int64_t expert = 0; expert < experts; ++expert)
-    for (int64_t slot = routed.plan[expert]; slot < routed.plan[expert + 1]; ++slot)
+    for (int64_t slot = routed.permutation[expert]; slot < routed.permutation[expert + 1]; ++slot)
       EXPECT_EQ(y[slot * n] != 0, expert != wanted) << slot;
 }
 
-TEST_P(EmitDispatch, HeadLinearTakesRowsOfItsForm) {
+TEST_P(EmitPermutation, HeadLinearTakesRowsOfItsForm) {
   TestStep step(std::vector<Sequence>{{0, 3, K2RT_FORM_EXPANDED},
                                       {0, 2, K2RT_FORM_ABSORBED},
                                       {0, 17, K2RT_FORM_EXPANDED},

@@ -1,6 +1,6 @@
 // Results too large to hold: a temporary file without a name, written as steps deliver, read once to print.
-#ifndef K2RT_RUN_SPOOL_H
-#define K2RT_RUN_SPOOL_H
+#ifndef K2RT_RUN_BUFFEREDROWS_H
+#define K2RT_RUN_BUFFEREDROWS_H
 
 #include "base/Error.h"
 #include <cstdint>
@@ -10,9 +10,9 @@
 namespace k2c::runtime {
 
 /// An array in a file that the system removes. Unwritten parts read as zeros.
-class Spool {
+class BufferedRows {
 public:
-  static Expected<Spool> create();
+  static Expected<BufferedRows> create();
 
   /// Copies `count` elements to or from index `at`. A full disk is remembered: see status().
   template <class T> void write(int64_t at, const T *values, int64_t count) {

@@ -1,9 +1,9 @@
-//===- Dispatch.cpp - Tokens to slots and back: dispatch, gather, combine -----------------------===//
+//===- Permutation.cpp - Tokens to slots and back: permutation, permute, unpermute -----------------------===//
 //
-// Dispatch is one item: a stable counting sort of the routes by expert. Gather and combine take a token an item.
-// Combine adds in place on the token's slot rows: its routes, sorted by expert, pass over a stack of open subtrees; two
-// neighbours meet at the subtree of bitLength(leaf ^ leaf'), and all links up to a new row's are closed before it is
-// pushed:
+// The permutation is one item: a stable counting sort of the routes by expert. Permute and unpermute take a token an
+// item. Unpermute adds in place on the token's slot rows: its routes, sorted by expert, pass over a stack of open
+// subtrees; two neighbours meet at the subtree of bitLength(leaf ^ leaf'), and all links up to a new row's are closed
+// before it is pushed:
 //
 //   experts' leaves  1 2 3 6    links 2 1 3    push 1, push 2, push 3: close (2 + 3), push 6: close 1 + (2 + 3), end: +
 //   6
@@ -13,7 +13,7 @@
 
 namespace k2c::emit {
 
-Plan Plan::of(KernelBuilder &b, Value pointer, int64_t experts, int64_t topK) {
+Permutation Permutation::of(KernelBuilder &b, Value pointer, int64_t experts, int64_t topK) {
   Value routeOfSlot = b.at(pointer, experts + 1, DType::I32);
   Value routes = b.mul(b.rowCount(RowSpace::Token, 1), topK);
   return {pointer, routeOfSlot, b.at(routeOfSlot, routes, DType::I32)};
@@ -23,26 +23,26 @@ static void storeI32(KernelBuilder &b, Value value, Value array, Value index) {
   b.store(value, b.at(array, index, DType::I32), DType::I32);
 }
 
-void emitBody(KernelBuilder &b, const DispatchDesc &d, const TileConfig &) {
+void emitBody(KernelBuilder &b, const PermutationDesc &d, const TileConfig &) {
   Value experts = b.argument(0), next = b.scratch(0);
-  Plan plan = Plan::of(b, b.argument(1), d.experts, d.topK);
+  Permutation permutation = Permutation::of(b, b.argument(1), d.experts, d.topK);
   Value routes = b.mul(b.rowCount(RowSpace::Token, 1), d.topK);
   Value zero = b.constant(b.i32(), 0);
   b.items([&](Value) {
-    b.loop(0, d.experts + 1, 1, [&](Value e) { storeI32(b, zero, plan.offsets, e); });
+    b.loop(0, d.experts + 1, 1, [&](Value e) { storeI32(b, zero, permutation.offsets, e); });
     b.loop(b.constant(0), routes, 1, [&](Value route) {
       Value expert = b.loadI32(experts, route);
       b.fail(b.compare(Compare::Ge, expert, d.experts), 1);
       Value present = b.bitAnd(b.compare(Compare::Ge, expert, 0), b.compare(Compare::Lt, expert, d.experts));
       b.when(present, [&] {
-        Value count = b.at(plan.offsets, b.add(b.extend(expert), 1), DType::I32);
+        Value count = b.at(permutation.offsets, b.add(b.extend(expert), 1), DType::I32);
         b.store(b.add(b.load(b.i32(), count, DType::I32), 1), count, DType::I32);
       });
     });
     b.loop(0, d.experts, 1, zero, [&](Value e, ValueRange sum) {
       storeI32(b, sum[0], next, e);
-      Value total = b.add(sum[0], b.loadI32(plan.offsets, b.add(e, 1)));
-      storeI32(b, total, plan.offsets, b.add(e, 1));
+      Value total = b.add(sum[0], b.loadI32(permutation.offsets, b.add(e, 1)));
+      storeI32(b, total, permutation.offsets, b.add(e, 1));
       return Values{total};
     });
     b.loop(b.constant(0), routes, 1, [&](Value route) {
@@ -53,22 +53,22 @@ void emitBody(KernelBuilder &b, const DispatchDesc &d, const TileConfig &) {
           [&] {
             Value cursor = b.at(next, b.extend(expert), DType::I32), slot = b.load(b.i32(), cursor, DType::I32);
             b.store(b.add(slot, 1), cursor, DType::I32);
-            storeI32(b, b.truncate(route), plan.routeOfSlot, b.extend(slot));
+            storeI32(b, b.truncate(route), permutation.routeOfSlot, b.extend(slot));
             return Values{slot};
           },
           [&] { return Values{b.constant(b.i32(), -1)}; })[0];
-      storeI32(b, slot, plan.slotOfRoute, route);
+      storeI32(b, slot, permutation.slotOfRoute, route);
     });
   });
 }
 
-void emitBody(KernelBuilder &b, const GatherDesc &d, const TileConfig &) {
+void emitBody(KernelBuilder &b, const PermuteDesc &d, const TileConfig &) {
   Value x = b.argument(0), y = b.argument(2);
-  Plan plan = Plan::of(b, b.argument(1), d.experts, d.topK);
+  Permutation permutation = Permutation::of(b, b.argument(1), d.experts, d.topK);
   b.items([&](Value token) {
     Value from = b.row(x, d.x, token);
     b.loop(0, d.topK, 1, [&](Value k) {
-      Value slot = b.extend(b.loadI32(plan.slotOfRoute, b.add(b.mul(token, d.topK), k)));
+      Value slot = b.extend(b.loadI32(permutation.slotOfRoute, b.add(b.mul(token, d.topK), k)));
       b.when(b.compare(Compare::Ge, slot, 0), [&] {
         Value to = b.row(y, d.y, slot);
         b.columns(d.y.width,
@@ -80,12 +80,12 @@ void emitBody(KernelBuilder &b, const GatherDesc &d, const TileConfig &) {
 
 namespace {
 
-/// One token's combine.
-class CombineEmitter {
+/// One token's unpermute.
+class UnpermuteEmitter {
 public:
-  CombineEmitter(KernelBuilder &b, const CombineDesc &d)
+  UnpermuteEmitter(KernelBuilder &b, const UnpermuteDesc &d)
       : b(b), d(d), x(b.argument(0)), experts(b.argument(2)), y(b.argument(3)),
-        plan(Plan::of(b, b.argument(1), d.experts, d.topK)), sortedExperts(b.stack(d.topK * 4)),
+        permutation(Permutation::of(b, b.argument(1), d.experts, d.topK)), sortedExperts(b.stack(d.topK * 4)),
         sortedSlots(b.stack(d.topK * 4)), openSlots(b.stack(d.topK * 4)), links(b.stack(d.topK * 4)) {}
 
   void emitToken(Value token) {
@@ -122,7 +122,7 @@ private:
               return Values{move, b.select(move, before, at[0])};
             })[0];
             storeI32(b, expert, sortedExperts, place);
-            storeI32(b, b.loadI32(plan.slotOfRoute, route), sortedSlots, place);
+            storeI32(b, b.loadI32(permutation.slotOfRoute, route), sortedSlots, place);
             return Values{b.add(count[0], 1)};
           },
           [&] { return Values(count); });
@@ -170,18 +170,18 @@ private:
   }
 
   KernelBuilder &b;
-  const CombineDesc &d;
+  const UnpermuteDesc &d;
   Value x, experts, y;
-  Plan plan;
+  Permutation permutation;
   Value sortedExperts, sortedSlots; ///< the token's routes, ascending in expert
   Value openSlots, links;           ///< the stack: a subtree's slot row, and its link to the one below
 };
 
 } // namespace
 
-void emitBody(KernelBuilder &b, const CombineDesc &d, const TileConfig &) {
-  CombineEmitter combine(b, d);
-  b.items([&](Value token) { combine.emitToken(token); });
+void emitBody(KernelBuilder &b, const UnpermuteDesc &d, const TileConfig &) {
+  UnpermuteEmitter unpermute(b, d);
+  b.items([&](Value token) { unpermute.emitToken(token); });
 }
 
 } // namespace k2c::emit

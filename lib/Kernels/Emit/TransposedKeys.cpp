@@ -1,27 +1,28 @@
-//===- KeyLanes.cpp - Runs, tiles and partials ----------------------------------------------===//
+//===- TransposedKeys.cpp - Runs, tiles and partials ----------------------===//
 //
 // The loops around a block: which rows share keys, packing queries, closing partials, writing outputs. The inner loops
-// of a block are in KeyLanesBlock.cpp.
+// of a block are in TransposedKeysBlock.cpp.
 //
 //===----------------------------------------------------------------------===//
-#include "KeyLanes.h"
+#include "TransposedKeys.h"
 #include "Emitters.h"
 #include "Math.h"
 #include <limits>
 
 namespace k2c::emit {
 
-KeyLanesLayout keyLanesLayout(const TileConfig &tile, int64_t heads, int64_t keyDim, int64_t valueDim, bool pairs) {
+TransposedKeysLayout transposedKeysLayout(const TileConfig &tile, int64_t heads, int64_t keyDim, int64_t valueDim,
+                                          bool pairs) {
   int64_t rows = tile.rowsPerItem * heads;
   return {tile.lanes, tile.mr, pairs ? (keyDim + 1) / 2 : keyDim, valueDim, (rows + tile.mr - 1) / tile.mr, pairs};
 }
 
-Value KeyLanesEmitter::minusInfinity() {
+Value TransposedKeysEmitter::minusInfinity() {
   return b.constantFloat(b.vec(b.f32(), layout.lanes), -std::numeric_limits<float>::infinity());
 }
 
-void KeyLanesEmitter::emitItem(TokenRange tokens, Value firstHead, Value heads, FormFilter filter,
-                               const Partial &partial) {
+void TransposedKeysEmitter::emitItem(TokenRange tokens, Value firstHead, Value heads, FormFilter filter,
+                                     const Partial &partial) {
   forSequenceRuns(b, tokens, filter, [&](Value sequence, Value first, Value last) {
     Run run{first, b.sub(last, first), firstHead, heads, sequence};
     // The step's tokens follow one another; the next head begins with the first of them.
@@ -38,13 +39,13 @@ void KeyLanesEmitter::emitItem(TokenRange tokens, Value firstHead, Value heads, 
   });
 }
 
-KeyLanesEmitter::Tile KeyLanesEmitter::tileAt(const Run &run, Value index) {
+TransposedKeysEmitter::Tile TransposedKeysEmitter::tileAt(const Run &run, Value index) {
   Value first = b.mul(index, run.tileRows);
   return {b.atBytes(b.scratch(0), b.mul(index, layout.tileBytes())), first,
           b.min(b.sub(run.rows, first), run.tileRows)};
 }
 
-void KeyLanesEmitter::emitRun(Run run) {
+void TransposedKeysEmitter::emitRun(Run run) {
   b.loop(b.constant(0), run.tiles, 1, [&](Value index) { startTile(run, tileAt(run, index)); });
   Value positions = b.stepField(abi::step::positions);
   Value lastPosition = b.extend(b.loadI32(positions, b.sub(b.add(run.firstToken, run.tokens), 1)));
@@ -63,9 +64,9 @@ void KeyLanesEmitter::emitRun(Run run) {
     block.upcomingHeads = b.select(isLast, run.nextHeads, zero);
     source.prepare(block.slot, block.count, block.upcoming);
     b.when(isLast, [&] { fetch(block); });
-    turnKeys(block);
+    transposeKeys(block);
     if (layout.pairs)
-      turnValues(block);
+      transposeValues(block);
     b.loop(zero, run.tiles, 1, [&](Value index) {
       Tile at = tileAt(run, index);
       Value lastSeen = b.add(positionOf(at.state, b.sub(at.rows, 1)), 1);
@@ -85,20 +86,21 @@ void KeyLanesEmitter::emitRun(Run run) {
       finish();
     if (shape.maxLogit)
       b.loop(b.constant(0), at.rows, 1, [&](Value row) {
-        captureLargest(b, shape, layer, headOf(run, at, row), loadScalar(at.state, KeyLanesLayout::Largest, row));
+        captureLargest(b, shape, layer, headOf(run, at, row), loadScalar(at.state, TransposedKeysLayout::Largest, row));
       });
   });
 }
 
 /// Queries as the keys multiply with them, positions, an empty partial.
-void KeyLanesEmitter::startTile(const Run &run, const Tile &at) {
-  storeSingle(minusInfinity(), at.state, KeyLanesLayout::Max);
-  storeSingle(minusInfinity(), at.state, KeyLanesLayout::Largest);
-  storeSingle(b.zeros(layout.lanes), at.state, KeyLanesLayout::Sum);
+void TransposedKeysEmitter::startTile(const Run &run, const Tile &at) {
+  storeRowState(minusInfinity(), at.state, TransposedKeysLayout::Max);
+  storeRowState(minusInfinity(), at.state, TransposedKeysLayout::Largest);
+  storeRowState(b.zeros(layout.lanes), at.state, TransposedKeysLayout::Sum);
   Value positions = b.stepField(abi::step::positions);
   b.loop(b.constant(0), at.rows, 1, [&](Value row) {
     Value token = tokenOf(run, at, row);
-    b.store(b.loadI32(positions, token), b.at(single(at.state, KeyLanesLayout::Position), row, DType::I32), DType::I32);
+    b.store(b.loadI32(positions, token), b.at(rowState(at.state, TransposedKeysLayout::Position), row, DType::I32),
+            DType::I32);
     packQuery(rowOf(at.state, 0, layout.queryBytes(), row), source.query(token, headOf(run, at, row)));
     b.loop(0, layout.outputBytes() / layout.vectorBytes(), 1, [&](Value vector) {
       Value to = b.atBytes(partialRow(at.state, row), b.mul(vector, layout.vectorBytes()));
@@ -108,7 +110,7 @@ void KeyLanesEmitter::startTile(const Run &run, const Tile &at) {
 }
 
 /// A query row as units; a zero completes a last pair.
-void KeyLanesEmitter::packQuery(Value to, const Pieces &query) {
+void TransposedKeysEmitter::packQuery(Value to, const Pieces &query) {
   int64_t step = this->step(), offset = 0;
   for (const Piece &piece : query) {
     Value units = b.at(to, offset, DType::F32);
@@ -122,7 +124,7 @@ void KeyLanesEmitter::packQuery(Value to, const Pieces &query) {
 }
 
 /// Rows whose partial ends at `start`, behind the first key, close it and begin another. C(p) is a multiple of 1024.
-void KeyLanesEmitter::restart(const Run &run, const Tile &at, Value start) {
+void TransposedKeysEmitter::restart(const Run &run, const Tile &at, Value start) {
   Value zero = b.constant(0);
   Value possible = b.bitAnd(b.compare(Compare::Eq, b.bitAnd(start, b.constant(1023)), zero),
                             b.compare(Compare::Gt, start, run.firstKey));
@@ -131,8 +133,8 @@ void KeyLanesEmitter::restart(const Run &run, const Tile &at, Value start) {
     Value ends = b.compare(Compare::Eq, b.bitAnd(start, b.sub(length, 1)), zero);
     b.when(b.bitAnd(ends, b.compare(Compare::Ge, position, start)), [&] {
       closePartial(at, row, b.compare(Compare::Gt, start, length));
-      storeScalar(b.number(-std::numeric_limits<float>::infinity()), at.state, KeyLanesLayout::Max, row);
-      storeScalar(b.number(0.0f), at.state, KeyLanesLayout::Sum, row);
+      storeScalar(b.number(-std::numeric_limits<float>::infinity()), at.state, TransposedKeysLayout::Max, row);
+      storeScalar(b.number(0.0f), at.state, TransposedKeysLayout::Sum, row);
       Value partial = partialRow(at.state, row);
       b.columns(layout.valueDim,
                 [&](const Chunk &chunk) { b.storeFloats(b.zeros(layout.lanes), partial, DType::F32, chunk); });
@@ -142,19 +144,20 @@ void KeyLanesEmitter::restart(const Run &run, const Tile &at, Value start) {
 }
 
 /// The partial of a row joins its total, or is the first (`merges` false).
-void KeyLanesEmitter::closePartial(const Tile &at, Value row, Value merges) {
+void TransposedKeysEmitter::closePartial(const Tile &at, Value row, Value merges) {
   Value state = at.state, partial = partialRow(state, row), total = totalRow(state, row);
-  Value max = loadScalar(state, KeyLanesLayout::Max, row), sum = loadScalar(state, KeyLanesLayout::Sum, row);
+  Value max = loadScalar(state, TransposedKeysLayout::Max, row),
+        sum = loadScalar(state, TransposedKeysLayout::Sum, row);
   auto store = [&](Value newMax, Value newSum, llvm::function_ref<Value(Value, const Chunk &)> column) {
-    storeScalar(newMax, state, KeyLanesLayout::TotalMax, row);
-    storeScalar(newSum, state, KeyLanesLayout::TotalSum, row);
+    storeScalar(newMax, state, TransposedKeysLayout::TotalMax, row);
+    storeScalar(newSum, state, TransposedKeysLayout::TotalSum, row);
     b.columns(layout.valueDim, [&](const Chunk &chunk) {
       b.storeFloats(column(b.loadFloats(partial, DType::F32, chunk), chunk), total, DType::F32, chunk);
     });
   };
   auto join = [&] {
-    Value totalMax = loadScalar(state, KeyLanesLayout::TotalMax, row);
-    Value totalSum = loadScalar(state, KeyLanesLayout::TotalSum, row), next = larger(totalMax, max);
+    Value totalMax = loadScalar(state, TransposedKeysLayout::TotalMax, row);
+    Value totalSum = loadScalar(state, TransposedKeysLayout::TotalSum, row), next = larger(totalMax, max);
     Value a = emitExp(b, b.fsub(totalMax, next)), weight = emitExp(b, b.fsub(max, next));
     store(next, b.fma(sum, weight, b.fmul(totalSum, a)), [&](Value column, const Chunk &chunk) {
       return b.fma(column, b.splat(weight), b.fmul(b.loadFloats(total, DType::F32, chunk), b.splat(a)));
@@ -163,14 +166,14 @@ void KeyLanesEmitter::closePartial(const Tile &at, Value row, Value merges) {
   b.choose(merges, join, [&] { store(max, sum, [](Value column, const Chunk &) { return column; }); });
 }
 
-void KeyLanesEmitter::finishTile(const Run &run, const Tile &at) {
+void TransposedKeysEmitter::finishTile(const Run &run, const Tile &at) {
   b.loop(b.constant(0), at.rows, 1, [&](Value row) {
     Value position = positionOf(at.state, row);
     Value several = b.compare(Compare::Ge, position, emitRestart(b, position));
     b.when(several, [&] { closePartial(at, row, several); });
     auto either = [&](Value total, Value partial) { return b.select(several, total, partial); };
-    Value sum =
-        either(loadScalar(at.state, KeyLanesLayout::TotalSum, row), loadScalar(at.state, KeyLanesLayout::Sum, row));
+    Value sum = either(loadScalar(at.state, TransposedKeysLayout::TotalSum, row),
+                       loadScalar(at.state, TransposedKeysLayout::Sum, row));
     Value factor = b.splat(b.fdiv(b.number(1.0f), sum));
     Value offset = either(b.constant(layout.totalOffset()), b.constant(layout.partialOffset()));
     Value from = b.atBytes(at.state, b.add(b.mul(row, layout.outputBytes()), offset));
@@ -181,17 +184,17 @@ void KeyLanesEmitter::finishTile(const Run &run, const Tile &at) {
   });
 }
 
-void KeyLanesEmitter::storePartial(const Run &run, const Tile &at) {
+void TransposedKeysEmitter::storePartial(const Run &run, const Tile &at) {
   b.loop(b.constant(0), at.rows, 1, [&](Value row) {
     Value to = run.partial.buffer->partialAt(tokenOf(run, at, row), headOf(run, at, row), run.partial.index);
     Value from = partialRow(at.state, row);
     b.columns(layout.valueDim,
               [&](const Chunk &chunk) { b.storeFloats(b.loadFloats(from, DType::F32, chunk), to, DType::F32, chunk); });
-    auto store = [&](KeyLanesLayout::Single which, int64_t element) {
+    auto store = [&](TransposedKeysLayout::RowState which, int64_t element) {
       b.storeFloats(loadScalar(at.state, which, row), b.at(to, element, DType::F32), DType::F32);
     };
-    store(KeyLanesLayout::Max, layout.valueDim);
-    store(KeyLanesLayout::Sum, layout.valueDim + 1);
+    store(TransposedKeysLayout::Max, layout.valueDim);
+    store(TransposedKeysLayout::Sum, layout.valueDim + 1);
   });
 }
 

@@ -1,4 +1,4 @@
-//===- EvaluateCombineTest.cpp - Dispatch, grouped linears, N5's tree ---------===//
+//===- EvaluatePermutationTest.cpp - Permutation, grouped linears, N5's tree ---------===//
 
 #include "Lists.h"
 #include "TestStep.h"
@@ -13,7 +13,7 @@ namespace {
 struct Moe {
   static constexpr int64_t experts = 12, topK = 4, rows = 9, width = 10;
   std::vector<int32_t> chosen;
-  std::vector<int32_t> plan = std::vector<int32_t>(experts + 1 + 2 * rows * topK, -7);
+  std::vector<int32_t> permutation = std::vector<int32_t>(experts + 1 + 2 * rows * topK, -7);
   TestStep step{TestStep::plain(rows)};
 
   Moe() {
@@ -28,14 +28,14 @@ struct Moe {
     }
     chosen[5] = -1; // a route that was dropped
     std::fill(chosen.begin() + 8, chosen.begin() + 12, -1);
-    EXPECT_TRUE(evaluateWith(DispatchDesc{experts, topK}, step.step, {chosen.data(), plan.data()}));
+    EXPECT_TRUE(evaluateWith(PermutationDesc{experts, topK}, step.step, {chosen.data(), permutation.data()}));
   }
-  const int32_t *offsets() const { return plan.data(); }
-  const int32_t *routeOfSlot() const { return plan.data() + experts + 1; }
+  const int32_t *offsets() const { return permutation.data(); }
+  const int32_t *routeOfSlot() const { return permutation.data() + experts + 1; }
   const int32_t *slotOfRoute() const { return routeOfSlot() + rows * topK; }
 };
 
-TEST(Dispatch, IsAStableSortByExpert) {
+TEST(Permutation, IsAStableSortByExpert) {
   Moe moe;
   EXPECT_EQ(moe.offsets()[Moe::experts], Moe::rows * Moe::topK - 5);
   for (int64_t e = 0; e < Moe::experts; ++e)
@@ -47,11 +47,11 @@ TEST(Dispatch, IsAStableSortByExpert) {
   EXPECT_EQ(moe.slotOfRoute()[5], -1);
 }
 
-TEST(Dispatch, RefusesAnExpertThatDoesNotExist) {
+TEST(Permutation, RefusesAnExpertThatDoesNotExist) {
   Moe moe;
   moe.chosen[3] = Moe::experts;
-  Status status =
-      evaluateWith(DispatchDesc{Moe::experts, Moe::topK}, moe.step.step, {moe.chosen.data(), moe.plan.data()});
+  Status status = evaluateWith(PermutationDesc{Moe::experts, Moe::topK}, moe.step.step,
+                               {moe.chosen.data(), moe.permutation.data()});
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().text(), "kernel: expert 12 of 12");
 }
@@ -61,10 +61,10 @@ TEST(GroupedLinear, ComputesEachSlotWithItsExpertAndWeight) {
   constexpr int64_t n = 35, k = Moe::width;
   Random random(4);
   Array x(DType::F32, random.vector(Moe::rows * k)), slots(DType::F32, Moe::rows * Moe::topK * k);
-  GatherDesc gather{rowsOf(k), rowsOf(k, DType::F32, RowSpace::Slot), Moe::experts, Moe::topK};
-  ASSERT_TRUE(evaluateWith(gather, moe.step.step, {x.data(), moe.plan.data(), slots.data()}));
+  PermuteDesc permute{rowsOf(k), rowsOf(k, DType::F32, RowSpace::Slot), Moe::experts, Moe::topK};
+  ASSERT_TRUE(evaluateWith(permute, moe.step.step, {x.data(), moe.permutation.data(), slots.data()}));
   LinearDesc d;
-  d.x = gather.y;
+  d.x = permute.y;
   d.y = rowsOf(n, DType::F32, RowSpace::Slot);
   d.w = {DType::BF16, Moe::experts, n, k, 1};
   d.order = {k, 1};
@@ -76,8 +76,8 @@ TEST(GroupedLinear, ComputesEachSlotWithItsExpertAndWeight) {
   Array bias(DType::F32, random.vector(Moe::experts * n));
   Array weights(DType::F32, random.vector(Moe::rows * Moe::topK)), y(DType::F32, Moe::rows * Moe::topK * n);
   ExpertTable experts(d.w, w.data());
-  const std::initializer_list<void *> args = {slots.data(),   experts.data(),  bias.data(),
-                                              weights.data(), moe.plan.data(), y.data()};
+  const std::initializer_list<void *> args = {slots.data(),   experts.data(),         bias.data(),
+                                              weights.data(), moe.permutation.data(), y.data()};
   ASSERT_TRUE(evaluateWith(d, moe.step.step, args));
   for (int64_t route = 0; route < Moe::rows * Moe::topK; ++route)
     for (int64_t c = 0; c < n && moe.slotOfRoute()[route] >= 0; ++c) {
@@ -101,7 +101,7 @@ TEST(GroupedLinear, RefusesSlotsOfAnAbsentExpert) {
   ExpertTable experts(d.w, w.data());
   for (int64_t e = 0; e < Moe::experts; ++e)
     experts.remove(e);
-  Status status = evaluateWith(d, moe.step.step, {slots.data(), experts.data(), moe.plan.data(), y.data()});
+  Status status = evaluateWith(d, moe.step.step, {slots.data(), experts.data(), moe.permutation.data(), y.data()});
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().text(), "kernel: expert 0 has slots, its weights are absent");
 }
@@ -144,20 +144,20 @@ struct Placement {
 
 float combined(const std::map<int64_t, float> &outputs, int64_t experts, DType type) {
   int64_t topK = int64_t(outputs.size());
-  std::vector<int32_t> chosen, plan(experts + 1 + 2 * topK);
+  std::vector<int32_t> chosen, permutation(experts + 1 + 2 * topK);
   for (auto it = outputs.rbegin(); it != outputs.rend(); ++it) // an order that is not the tree's
     chosen.push_back(int32_t(it->first));
   TestStep step(TestStep::plain(1));
-  EXPECT_TRUE(evaluateWith(DispatchDesc{experts, topK}, step.step, {chosen.data(), plan.data()}));
+  EXPECT_TRUE(evaluateWith(PermutationDesc{experts, topK}, step.step, {chosen.data(), permutation.data()}));
   Array x(type, topK), y(type, 1);
   for (int64_t route = 0; route < topK; ++route)
-    x.set(plan[experts + 1 + topK + route], outputs.at(chosen[route]));
-  CombineDesc d{rowsOf(1, type, RowSpace::Slot), rowsOf(1, type), experts, topK, combineLeaves(experts)};
-  EXPECT_TRUE(evaluateWith(d, step.step, {x.data(), plan.data(), chosen.data(), y.data()}));
+    x.set(permutation[experts + 1 + topK + route], outputs.at(chosen[route]));
+  UnpermuteDesc d{rowsOf(1, type, RowSpace::Slot), rowsOf(1, type), experts, topK, combineLeaves(experts)};
+  EXPECT_TRUE(evaluateWith(d, step.step, {x.data(), permutation.data(), chosen.data(), y.data()}));
   return y[0];
 }
 
-TEST(Combine, AnyPartitionOfExpertsGivesTheSameBits) {
+TEST(Unpermute, AnyPartitionOfExpertsGivesTheSameBits) {
   Random random(21);
   for (int64_t experts : {12, 40, 384})
     for (DType type : {DType::F32, DType::BF16})
@@ -182,25 +182,25 @@ TEST(Combine, AnyPartitionOfExpertsGivesTheSameBits) {
       }
 }
 
-TEST(Combine, TheTreeIsNotASequentialSum) {
+TEST(Unpermute, TheTreeIsNotASequentialSum) {
   // Leaves of three: {0, 1, 2} and {3, 4, 5}. (2^24 + 1) + (1 + 1) = 2^24 + 2; in sequence each 1 is lost.
   std::map<int64_t, float> outputs{{0, 0x1p24f}, {1, 1}, {3, 1}, {5, 1}};
   EXPECT_EQ(combined(outputs, 12, DType::F32), 0x1p24f + 2);
 }
 
-TEST(Combine, RoundsEachAddToTheActivationType) {
+TEST(Unpermute, RoundsEachAddToTheActivationType) {
   std::map<int64_t, float> outputs{{0, 256}, {1, 1}, {2, 1}}; // bf16: 256 + 1 = 256 (tie to even), twice
   EXPECT_EQ(combined(outputs, 12, DType::BF16), 256);
   EXPECT_EQ(combined(outputs, 12, DType::F32), 258);
 }
 
-TEST(Combine, ATokenWithoutExpertsIsZero) {
+TEST(Unpermute, ATokenWithoutExpertsIsZero) {
   Moe moe;
   Random random(5);
   Array x(DType::F32, random.vector(Moe::rows * Moe::topK * Moe::width)), y(DType::F32, Moe::rows * Moe::width);
-  CombineDesc d{rowsOf(Moe::width, DType::F32, RowSpace::Slot), rowsOf(Moe::width), Moe::experts, Moe::topK,
-                combineLeaves(Moe::experts)};
-  ASSERT_TRUE(evaluateWith(d, moe.step.step, {x.data(), moe.plan.data(), moe.chosen.data(), y.data()}));
+  UnpermuteDesc d{rowsOf(Moe::width, DType::F32, RowSpace::Slot), rowsOf(Moe::width), Moe::experts, Moe::topK,
+                  combineLeaves(Moe::experts)};
+  ASSERT_TRUE(evaluateWith(d, moe.step.step, {x.data(), moe.permutation.data(), moe.chosen.data(), y.data()}));
   for (int64_t i = 0; i < Moe::width; ++i) {
     EXPECT_EQ(y[2 * Moe::width + i], 0.0f);
     EXPECT_NE(y[3 * Moe::width + i], 0.0f);

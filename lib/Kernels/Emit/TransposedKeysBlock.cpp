@@ -1,8 +1,8 @@
-//===- KeyLanesBlock.cpp - One tile of rows x one block of 64 keys ----------------------------===//
+//===- TransposedKeysBlock.cpp - One tile of rows x one block of 64 keys --===//
 //
-// The inner loops of KeyLanes.h: one block of 64 keys, turned once, meets the tiles of rows that read it (numerics
-// N3). A load brings a piece of one key, but scores want one element of many keys: eight keys at a time are transposed
-// by two levels of shuffles within 128-bit lanes, which is why key i + 4 is put beside key i before:
+// The inner loops of TransposedKeys.h: one block of 64 keys, transposed once, meets the tiles of rows that read it
+// (numerics N3). A load brings a piece of one key, but scores want one element of many keys: eight keys at a time are
+// transposed by two levels of shuffles within 128-bit lanes, which is why key i + 4 is put beside key i before:
 //
 //   key 0: a0 a1 a2 a3 | key 4: e0 e1 e2 e3        ->    a0 b0 c0 d0 | e0 f0 g0 h0       and so on
 //
@@ -12,8 +12,8 @@
 // key that a row does not see is never multiplied in. The sum of the weights is one more column of the first group.
 //
 //===----------------------------------------------------------------------===//
-#include "KeyLanes.h"
 #include "Math.h"
+#include "TransposedKeys.h"
 
 namespace k2c::emit {
 
@@ -33,7 +33,7 @@ static Values turn(KernelBuilder &b, const Values &keys) {
 
 /// Fetches the page that is read after the block at once. Other blocks fetch it key by key as they compute; the last
 /// one of a run has few keys to do so with.
-void KeyLanesEmitter::fetch(const Block &block) {
+void TransposedKeysEmitter::fetch(const Block &block) {
   Pieces pieces = source.keys(block.slot);
   pieces.push_back(source.values(block.slot));
   for (const Piece &piece : pieces)
@@ -46,12 +46,12 @@ void KeyLanesEmitter::fetch(const Block &block) {
 }
 
 /// Keys of a block to [unit][64]. Keys beyond the last up to the next whole vector are turned and never read.
-void KeyLanesEmitter::turnKeys(const Block &block) {
+void TransposedKeysEmitter::transposeKeys(const Block &block) {
   int64_t step = this->step(), lineElements = cacheLine / unitBytes * step, offset = 0;
   for (const Piece &piece : source.keys(block.slot)) {
-    Value turned = b.scratch(layout.keysOffset() + offset * KeyLanesLayout::blockBytes);
+    Value turned = b.scratch(layout.keysOffset() + offset * TransposedKeysLayout::blockBytes);
     // `width` elements of the keys, from element `first` on: a line of cache, or less at their end.
-    auto turnLine = [&](Value firstKey, Value first, int64_t width) {
+    auto transposeLine = [&](Value firstKey, Value first, int64_t width) {
       Value element = b.add(b.mul(firstKey, piece.stride), first);
       auto keyFrom = [&](Value pointer, int64_t key, int64_t at) {
         return b.at(b.at(pointer, element, piece.type), key * piece.stride + at, piece.type);
@@ -74,16 +74,16 @@ void KeyLanesEmitter::turnKeys(const Block &block) {
     };
     int64_t whole = piece.width / lineElements * lineElements;
     b.loop(b.constant(0), block.count, turnedKeys, [&](Value firstKey) {
-      b.loop(0, whole, lineElements, [&](Value first) { turnLine(firstKey, first, lineElements); });
+      b.loop(0, whole, lineElements, [&](Value first) { transposeLine(firstKey, first, lineElements); });
       if (whole < piece.width)
-        turnLine(firstKey, b.constant(whole), piece.width - whole);
+        transposeLine(firstKey, b.constant(whole), piece.width - whole);
     });
     offset += (piece.width + step - 1) / step;
   }
 }
 
 /// Values of a block's keys, those past the last one undefined, to [pair of keys][column].
-void KeyLanesEmitter::turnValues(const Block &block) {
+void TransposedKeysEmitter::transposeValues(const Block &block) {
   Piece values = source.values(block.slot);
   Value upcoming = values.upcoming ? headsOn(values.upcoming, values, block.upcomingHeads) : Value();
   b.loop(b.constant(0), block.count, 2, [&](Value key) {
@@ -101,7 +101,7 @@ void KeyLanesEmitter::turnValues(const Block &block) {
   });
 }
 
-void KeyLanesEmitter::emitBlock(const Tile &at, const Block &block, Value keys, int64_t rows) {
+void TransposedKeysEmitter::emitBlock(const Tile &at, const Block &block, Value keys, int64_t rows) {
   scores(at.state, keys, rows);
   Values seen;
   for (int64_t row = 0; row < rows; ++row) {
@@ -113,7 +113,7 @@ void KeyLanesEmitter::emitBlock(const Tile &at, const Block &block, Value keys, 
 }
 
 /// s[r][t] = scale * sum_k q[r][k] * key[k][t].
-void KeyLanesEmitter::scores(Value state, Value keys, int64_t rows) {
+void TransposedKeysEmitter::scores(Value state, Value keys, int64_t rows) {
   int64_t lanes = layout.lanes, vectors = tile.nrVectors;
   Value scale = b.constantFloat(b.vec(b.f32(), lanes), shape.scale);
   b.loop(b.constant(0), keys, vectors * lanes, [&](Value firstKey) {
@@ -121,7 +121,7 @@ void KeyLanesEmitter::scores(Value state, Value keys, int64_t rows) {
     Values acc =
         b.loop(0, layout.keyUnits, 1, Values(rows * vectors, b.zeros(lanes)), [&](Value unit, ValueRange sums) {
           llvm::SmallVector<PanelVector> unitKeys;
-          Value from = b.atBytes(block, b.mul(unit, KeyLanesLayout::blockBytes));
+          Value from = b.atBytes(block, b.mul(unit, TransposedKeysLayout::blockBytes));
           for (int64_t v = 0; v < vectors; ++v)
             unitKeys.push_back(loadPanelVector(b, b.at(from, v * lanes, DType::F32), unitType(), lanes));
           Values next(sums);
@@ -129,7 +129,8 @@ void KeyLanesEmitter::scores(Value state, Value keys, int64_t rows) {
             Value query = b.at(b.atBytes(state, b.constant(row * layout.queryBytes())), unit, DType::F32);
             PanelFactor factor = loadFactor(b, query, unitType(), unitType(), lanes, /*half=*/false);
             for (int64_t v = 0; v < vectors; ++v)
-              next[row * vectors + v] = multiplyAdd(b, tile.vocabulary, factor, unitKeys[v], next[row * vectors + v]);
+              next[row * vectors + v] =
+                  multiplyAdd(b, tile.instructionSet, factor, unitKeys[v], next[row * vectors + v]);
           }
           return next;
         });
@@ -140,7 +141,7 @@ void KeyLanesEmitter::scores(Value state, Value keys, int64_t rows) {
 
 /// Scores -> p[r][t] = exp(s[r][t] - m') in place and the new m; returns alpha = exp(m - m'), a row in each lane.
 /// Pairs: 0 for a key that the row does not see.
-Value KeyLanesEmitter::softmax(Value state, const Values &seen, Value keys) {
+Value TransposedKeysEmitter::softmax(Value state, const Values &seen, Value keys) {
   int64_t lanes = layout.lanes, rows = seen.size();
   auto seenFrom = [&](int64_t row, Value key) { return b.firstLanes(lanes, b.sub(seen[row], key)); };
   Values largest = b.loop(b.constant(0), keys, lanes, Values(rows, minusInfinity()), [&](Value key, ValueRange found) {
@@ -159,9 +160,10 @@ Value KeyLanesEmitter::softmax(Value state, const Values &seen, Value keys) {
     found = b.select(b.laneMask(lanes, row, row + 1), max, found);
   }
   if (shape.maxLogit)
-    storeSingle(larger(found, loadSingle(state, KeyLanesLayout::Largest)), state, KeyLanesLayout::Largest);
-  Value max = loadSingle(state, KeyLanesLayout::Max), next = larger(max, found);
-  storeSingle(next, state, KeyLanesLayout::Max);
+    storeRowState(larger(found, loadRowState(state, TransposedKeysLayout::Largest)), state,
+                  TransposedKeysLayout::Largest);
+  Value max = loadRowState(state, TransposedKeysLayout::Max), next = larger(max, found);
+  storeRowState(next, state, TransposedKeysLayout::Max);
   Values maxima;
   for (int64_t row = 0; row < rows; ++row)
     maxima.push_back(b.splat(b.lane(next, row), lanes));
@@ -176,28 +178,29 @@ Value KeyLanesEmitter::softmax(Value state, const Values &seen, Value keys) {
   return emitExp(b, b.fsub(max, next));
 }
 
-void KeyLanesEmitter::weigh(const Tile &at, const Values &seen, Value alpha, const Block &block) {
+void TransposedKeysEmitter::weigh(const Tile &at, const Values &seen, Value alpha, const Block &block) {
   Value state = at.state;
   Piece values = source.values(block.slot);
-  // The first tile of a block fetches the next page's values for all; of pairs, turnValues has done so.
+  // The first tile of a block fetches the next page's values for all; of pairs, transposeValues has done so.
   if (values.upcoming && !layout.pairs)
     values.upcoming = b.select(b.compare(Compare::Eq, at.firstRow, 0),
                                headsOn(values.upcoming, values, block.upcomingHeads), values.pointer);
   int64_t group = tile.nrVectors * layout.lanes, whole = layout.valueDim / group, rest = layout.valueDim % group;
   int64_t restVectors = (rest + layout.lanes - 1) / layout.lanes;
   auto wholeColumns = [&](Value first, bool sums) {
-    weighColumns(state, seen, alpha, values, {first, tile.nrVectors, group, sums});
+    accumulateColumns(state, seen, alpha, values, {first, tile.nrVectors, group, sums});
   };
   if (whole > 0)
     wholeColumns(b.constant(0), /*sums=*/true);
   if (whole > 1)
     b.loop(group, whole * group, group, [&](Value first) { wholeColumns(first, /*sums=*/false); });
   if (rest > 0)
-    weighColumns(state, seen, alpha, values, {b.constant(whole * group), restVectors, rest, whole == 0});
+    accumulateColumns(state, seen, alpha, values, {b.constant(whole * group), restVectors, rest, whole == 0});
 }
 
 /// Values of key t, a vector of them; `fetches`: those of the next block's key as well.
-Value KeyLanesEmitter::loadColumns(const Piece &values, Value t, const Columns &columns, int64_t v, bool fetches) {
+Value TransposedKeysEmitter::loadColumns(const Piece &values, Value t, const Columns &columns, int64_t v,
+                                         bool fetches) {
   int64_t lanes = layout.lanes, width = std::min(columns.width - v * lanes, lanes);
   Value element = b.add(b.mul(t, values.stride), b.add(columns.first, v * lanes));
   if (values.upcoming && fetches && v * lanes * byteWidth(values.type) % cacheLine == 0)
@@ -208,13 +211,13 @@ Value KeyLanesEmitter::loadColumns(const Piece &values, Value t, const Columns &
 
 /// o[r][c] = o[r][c] * alpha[r], then fma(p[r][t], value[t][c], o[r][c]) in ascending t, of a pair the
 /// odd key first; the sum of weights likewise.
-void KeyLanesEmitter::weighColumns(Value state, const Values &seen, Value alpha, const Piece &values,
-                                   const Columns &columns) {
+void TransposedKeysEmitter::accumulateColumns(Value state, const Values &seen, Value alpha, const Piece &values,
+                                              const Columns &columns) {
   int64_t lanes = layout.lanes, rows = seen.size(), perRow = columns.vectors + (columns.sums ? 1 : 0);
   auto onAll = [&](Value vector, int64_t row) { return b.splat(b.lane(vector, row), lanes); };
   auto column = [&](int64_t v) { return b.add(columns.first, v * lanes); };
   auto output = [&](int64_t row, int64_t v) { return b.at(partialRow(state, b.constant(row)), column(v), DType::F32); };
-  Value sums = columns.sums ? b.fmul(loadSingle(state, KeyLanesLayout::Sum), alpha) : Value();
+  Value sums = columns.sums ? b.fmul(loadRowState(state, TransposedKeysLayout::Sum), alpha) : Value();
   Values acc;
   for (int64_t row = 0; row < rows; ++row) {
     Value factor = onAll(alpha, row);
@@ -225,7 +228,7 @@ void KeyLanesEmitter::weighColumns(Value state, const Values &seen, Value alpha,
   }
   // Key t, or the pair from t on, of rows [firstRow, ...), whose accumulators are `carried`. `end`: the row's keys,
   // when the pair may go beyond them.
-  auto weighKey = [&](Value t, ValueRange carried, int64_t firstRow, Value end) {
+  auto accumulateKey = [&](Value t, ValueRange carried, int64_t firstRow, Value end) {
     Values next(carried);
     llvm::SmallVector<PanelFactor> weights;
     for (size_t i = 0; i * perRow < next.size(); ++i)
@@ -238,23 +241,23 @@ void KeyLanesEmitter::weighColumns(Value state, const Values &seen, Value alpha,
         value = b.select(b.compare(Compare::Lt, b.add(t, 1), end), value, evenOnly(b, value));
       for (size_t i = 0; i < weights.size(); ++i) {
         Value &sum = next[i * perRow + v];
-        sum = multiplyAdd(b, tile.vocabulary, weights[i], {value, unitType()}, sum);
+        sum = multiplyAdd(b, tile.instructionSet, weights[i], {value, unitType()}, sum);
       }
     }
     for (size_t i = 0; columns.sums && i < weights.size(); ++i) {
       Value &sum = next[i * perRow + columns.vectors];
-      sum = layout.pairs ? multiplyAdd(b, tile.vocabulary, weights[i], {pairOfOnes(b, lanes), DType::BF16}, sum)
+      sum = layout.pairs ? multiplyAdd(b, tile.instructionSet, weights[i], {pairOfOnes(b, lanes), DType::BF16}, sum)
                          : b.fadd(sum, weights[i].first);
     }
     return next;
   };
   Value together = b.mul(b.div(seen[0], step()), step());
   acc = b.loop(b.constant(0), together, step(), acc,
-               [&](Value t, ValueRange carried) { return weighKey(t, carried, 0, Value()); });
+               [&](Value t, ValueRange carried) { return accumulateKey(t, carried, 0, Value()); });
   for (int64_t row = layout.pairs ? 0 : 1; row < rows; ++row) {
     auto own = llvm::MutableArrayRef<Value>(acc).slice(row * perRow, perRow);
     llvm::copy(b.loop(together, seen[row], step(), ValueRange(own),
-                      [&](Value t, ValueRange carried) { return weighKey(t, carried, row, seen[row]); }),
+                      [&](Value t, ValueRange carried) { return accumulateKey(t, carried, row, seen[row]); }),
                own.begin());
   }
   for (int64_t row = 0; row < rows; ++row) {
@@ -264,7 +267,7 @@ void KeyLanesEmitter::weighColumns(Value state, const Values &seen, Value alpha,
       sums = b.select(b.laneMask(lanes, row, row + 1), acc[row * perRow + columns.vectors], sums);
   }
   if (columns.sums)
-    storeSingle(sums, state, KeyLanesLayout::Sum);
+    storeRowState(sums, state, TransposedKeysLayout::Sum);
 }
 
 } // namespace k2c::emit
