@@ -4,7 +4,7 @@
 
 #include "Probe.h"
 #include "k2c/Calibrate/Calibrate.h"
-#include "k2c/Kernels/Emit.h"
+#include "k2c/Kernels/Cpu.h"
 #include "k2c/Target/Host.h"
 #include "llvm/ADT/StringMap.h"
 

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "k2c/Conversion/Passes.h"
+#include "k2c/Kernels/Cpu.h"
 #include "k2c/Kernels/Describe.h"
-#include "k2c/Kernels/Emit.h"
 #include "k2c/Kernels/TileAttr.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

@@ -15,7 +15,7 @@
 #include "dialects/Mla/Mla.h"
 #include "k2c/Conversion/Passes.h"
 #include "k2c/Kernels/Cost.h"
-#include "k2c/Kernels/Emit.h"
+#include "k2c/Kernels/Cpu.h"
 #include "k2c/Kernels/TileAttr.h"
 #include "k2c/Kernels/WeightShare.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -1,6 +1,6 @@
 //===- Link.cpp - Objects of the program, linked --------------------------===//
 #include "Stages.h"
-#include "k2c/Kernels/Emit.h"
+#include "k2c/Kernels/Cpu.h"
 #include "k2rt/program.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/Support/FileSystem.h"

@@ -4,7 +4,7 @@
 #include "Stages.h"
 #include "base/Json.h"
 #include "base/Utf8.h"
-#include "k2c/Kernels/Emit.h"
+#include "k2c/Kernels/Cpu.h"
 
 using nlohmann::json;
 

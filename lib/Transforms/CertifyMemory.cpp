@@ -13,8 +13,8 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/Mem/Mem.h"
 #include "dialects/Rt/Rt.h"
+#include "k2c/Kernels/Cpu.h"
 #include "k2c/Kernels/Describe.h"
-#include "k2c/Kernels/Emit.h"
 #include "k2c/Kernels/TileAttr.h"
 #include "k2c/Kernels/WeightShare.h"
 #include "k2c/Transforms/Passes.h"

@@ -1,5 +1,5 @@
 //===- EmitCodeTest.cpp - What the emitted code looks like: the full tile's loop ------------------===//
-#include "k2c/Kernels/Emit.h"
+#include "k2c/Kernels/Cpu.h"
 #include "k2c/Target/Host.h"
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/ADT/StringRef.h"

@@ -1,6 +1,6 @@
 //===- EmitTest.cpp - Compiles a kernel, runs it in parts, compares it with evaluate() ---------===//
 #include "EmitTest.h"
-#include "k2c/Kernels/Emit.h"
+#include "k2c/Kernels/Cpu.h"
 #include "k2c/Target/Host.h"
 #include "llvm/Support/FileSystem.h"
 #include <dlfcn.h>

@@ -11,7 +11,7 @@
 #include "Model/TestFiles.h"
 #include "Stages.h"
 #include "dialects/Dialects.h"
-#include "k2c/Kernels/Emit.h"
+#include "k2c/Kernels/Cpu.h"
 #include "k2c/Kernels/LayoutAttr.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -310,6 +310,9 @@ std::string canonicalKey(const KernelDesc &desc);
 /// 32 hexadecimal digits of canonicalKey's XXH3-128: the kernel's name in object caches and manifests.
 std::string kernelHash(const KernelDesc &desc);
 
+/// The symbol of a kernel in a program: the same wherever the same kernel is used, so that objects are shared.
+std::string kernelSymbol(const KernelDesc &desc);
+
 /// N1: L = the largest power of two <= k / 512, within 1..8.
 int64_t leafCount(int64_t k);
 /// N1: ceil(k / leaves) rounded up to 128.

@@ -246,4 +246,6 @@ std::string kernelHash(const KernelDesc &desc) {
   return digits;
 }
 
+std::string kernelSymbol(const KernelDesc &desc) { return "k2c_" + kernelHash(desc); }
+
 } // namespace k2c

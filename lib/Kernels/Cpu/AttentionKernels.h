@@ -1,6 +1,6 @@
 //===- AttentionKernels.h - Scratch of the attention kernels -----------------------------===//
-#ifndef K2C_LIB_KERNELS_EMIT_ATTENTIONKERNELS_H
-#define K2C_LIB_KERNELS_EMIT_ATTENTIONKERNELS_H
+#ifndef K2C_LIB_KERNELS_CPU_ATTENTIONKERNELS_H
+#define K2C_LIB_KERNELS_CPU_ATTENTIONKERNELS_H
 
 #include "TransposedKeys.h"
 
@@ -15,4 +15,4 @@ int64_t expandedBytes(const ExpandedAttentionDesc &d);
 
 } // namespace k2c::emit
 
-#endif // K2C_LIB_KERNELS_EMIT_ATTENTIONKERNELS_H
+#endif // K2C_LIB_KERNELS_CPU_ATTENTIONKERNELS_H

@@ -4,8 +4,8 @@
 // are i32. Attention turns rows of units into columns and back, and interleaves rows of bf16 to pairs.
 //
 //===----------------------------------------------------------------------===//
-#ifndef K2C_LIB_KERNELS_EMIT_UNITS_H
-#define K2C_LIB_KERNELS_EMIT_UNITS_H
+#ifndef K2C_LIB_KERNELS_CPU_UNITS_H
+#define K2C_LIB_KERNELS_CPU_UNITS_H
 
 #include "Builder.h"
 
@@ -38,4 +38,4 @@ Value pairOfOnes(KernelBuilder &b, int64_t lanes);
 
 } // namespace k2c::emit
 
-#endif // K2C_LIB_KERNELS_EMIT_UNITS_H
+#endif // K2C_LIB_KERNELS_CPU_UNITS_H

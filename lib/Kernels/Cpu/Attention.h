@@ -15,8 +15,8 @@
 // the lane's own C(p).
 //
 //===----------------------------------------------------------------------===//
-#ifndef K2C_LIB_KERNELS_EMIT_ATTENTION_H
-#define K2C_LIB_KERNELS_EMIT_ATTENTION_H
+#ifndef K2C_LIB_KERNELS_CPU_ATTENTION_H
+#define K2C_LIB_KERNELS_CPU_ATTENTION_H
 
 #include "AttentionSplit.h"
 #include "InstructionSet.h"
@@ -200,4 +200,4 @@ private:
 
 } // namespace k2c::emit
 
-#endif // K2C_LIB_KERNELS_EMIT_ATTENTION_H
+#endif // K2C_LIB_KERNELS_CPU_ATTENTION_H

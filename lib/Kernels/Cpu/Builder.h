@@ -8,8 +8,8 @@
 // where fma() is called); a vector op is the scalar op on each lane; masked lanes are loaded as zero and never stored.
 //
 //===----------------------------------------------------------------------===//
-#ifndef K2C_LIB_KERNELS_EMIT_BUILDER_H
-#define K2C_LIB_KERNELS_EMIT_BUILDER_H
+#ifndef K2C_LIB_KERNELS_CPU_BUILDER_H
+#define K2C_LIB_KERNELS_CPU_BUILDER_H
 
 #include "Abi.h"
 #include "k2c/Kernels/KernelDesc.h"
@@ -247,4 +247,4 @@ private:
 
 } // namespace k2c::emit
 
-#endif // K2C_LIB_KERNELS_EMIT_BUILDER_H
+#endif // K2C_LIB_KERNELS_CPU_BUILDER_H

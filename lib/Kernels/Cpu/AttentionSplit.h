@@ -14,8 +14,8 @@
 // fewer pieces than workers, they are cut further, into parts of the output's columns.
 //
 //===----------------------------------------------------------------------===//
-#ifndef K2C_LIB_KERNELS_EMIT_ATTENTIONSPLIT_H
-#define K2C_LIB_KERNELS_EMIT_ATTENTIONSPLIT_H
+#ifndef K2C_LIB_KERNELS_CPU_ATTENTIONSPLIT_H
+#define K2C_LIB_KERNELS_CPU_ATTENTIONSPLIT_H
 
 #include "Builder.h"
 #include "k2c/Kernels/TileConfig.h"
@@ -91,4 +91,4 @@ private:
 
 } // namespace k2c::emit
 
-#endif // K2C_LIB_KERNELS_EMIT_ATTENTIONSPLIT_H
+#endif // K2C_LIB_KERNELS_CPU_ATTENTIONSPLIT_H

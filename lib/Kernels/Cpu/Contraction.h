@@ -16,8 +16,8 @@
 // becomes f32 and is multiplied by its scale on the way from memory to the FMA.
 //
 //===----------------------------------------------------------------------===//
-#ifndef K2C_LIB_KERNELS_EMIT_CONTRACTION_H
-#define K2C_LIB_KERNELS_EMIT_CONTRACTION_H
+#ifndef K2C_LIB_KERNELS_CPU_CONTRACTION_H
+#define K2C_LIB_KERNELS_CPU_CONTRACTION_H
 
 #include "MatrixReader.h"
 
@@ -96,4 +96,4 @@ private:
 
 } // namespace k2c::emit
 
-#endif // K2C_LIB_KERNELS_EMIT_CONTRACTION_H
+#endif // K2C_LIB_KERNELS_CPU_CONTRACTION_H

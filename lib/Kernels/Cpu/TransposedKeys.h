@@ -17,8 +17,8 @@
 // row: what a row does not see takes no part in it, not even as a product with zero.
 //
 //===----------------------------------------------------------------------===//
-#ifndef K2C_LIB_KERNELS_EMIT_TRANSPOSEDKEYS_H
-#define K2C_LIB_KERNELS_EMIT_TRANSPOSEDKEYS_H
+#ifndef K2C_LIB_KERNELS_CPU_TRANSPOSEDKEYS_H
+#define K2C_LIB_KERNELS_CPU_TRANSPOSEDKEYS_H
 
 #include "Attention.h"
 
@@ -165,4 +165,4 @@ private:
 
 } // namespace k2c::emit
 
-#endif // K2C_LIB_KERNELS_EMIT_TRANSPOSEDKEYS_H
+#endif // K2C_LIB_KERNELS_CPU_TRANSPOSEDKEYS_H

@@ -4,8 +4,8 @@
 // uses.
 //
 //===----------------------------------------------------------------------===//
-#ifndef K2C_LIB_KERNELS_EMIT_ABI_H
-#define K2C_LIB_KERNELS_EMIT_ABI_H
+#ifndef K2C_LIB_KERNELS_CPU_ABI_H
+#define K2C_LIB_KERNELS_CPU_ABI_H
 
 #include "k2rt/program.h"
 #include <cstddef>
@@ -32,4 +32,4 @@ namespace step = k2rt_ir_step;
 
 } // namespace k2c::abi
 
-#endif // K2C_LIB_KERNELS_EMIT_ABI_H
+#endif // K2C_LIB_KERNELS_CPU_ABI_H

@@ -6,8 +6,8 @@
 // factors multiply in pairs, the odd element first (N6).
 //
 //===----------------------------------------------------------------------===//
-#ifndef K2C_LIB_KERNELS_EMIT_INSTRUCTIONSET_H
-#define K2C_LIB_KERNELS_EMIT_INSTRUCTIONSET_H
+#ifndef K2C_LIB_KERNELS_CPU_INSTRUCTIONSET_H
+#define K2C_LIB_KERNELS_CPU_INSTRUCTIONSET_H
 
 #include "Builder.h"
 #include "k2c/Kernels/TileConfig.h"
@@ -43,4 +43,4 @@ Value multiplyPairsAvx512(KernelBuilder &b, Value xPair, Value wPair, Value acc)
 
 } // namespace k2c::emit
 
-#endif // K2C_LIB_KERNELS_EMIT_INSTRUCTIONSET_H
+#endif // K2C_LIB_KERNELS_CPU_INSTRUCTIONSET_H

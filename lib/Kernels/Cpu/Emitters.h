@@ -4,8 +4,8 @@
 // operands(desc).
 //
 //===----------------------------------------------------------------------===//
-#ifndef K2C_LIB_KERNELS_EMIT_EMITTERS_H
-#define K2C_LIB_KERNELS_EMIT_EMITTERS_H
+#ifndef K2C_LIB_KERNELS_CPU_EMITTERS_H
+#define K2C_LIB_KERNELS_CPU_EMITTERS_H
 
 #include "Builder.h"
 #include "k2c/Kernels/TileConfig.h"
@@ -56,4 +56,4 @@ struct Permutation {
 
 } // namespace k2c::emit
 
-#endif // K2C_LIB_KERNELS_EMIT_EMITTERS_H
+#endif // K2C_LIB_KERNELS_CPU_EMITTERS_H

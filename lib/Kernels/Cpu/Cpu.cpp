@@ -1,5 +1,5 @@
-//===- Emit.cpp - KernelDesc -> MLIR: the entry -----------------------------------------===//
-#include "k2c/Kernels/Emit.h"
+//===- Cpu.cpp - KernelDesc -> MLIR for processors: the entry --------------===//
+#include "k2c/Kernels/Cpu.h"
 #include "Emitters.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -58,8 +58,6 @@ OwningOpRef<ModuleOp> emitKernel(MLIRContext *context, const KernelDesc &desc, c
   }
   return module;
 }
-
-std::string kernelSymbol(const KernelDesc &desc) { return "k2c_" + kernelHash(desc); }
 
 std::vector<std::string> variantNames(const KernelDesc &desc) {
   if (std::holds_alternative<LinearDesc>(desc.body))

@@ -1,6 +1,6 @@
 //===- Math.h - exp, what is made of it, and lists of element operations ---------------===//
-#ifndef K2C_LIB_KERNELS_EMIT_MATH_H
-#define K2C_LIB_KERNELS_EMIT_MATH_H
+#ifndef K2C_LIB_KERNELS_CPU_MATH_H
+#define K2C_LIB_KERNELS_CPU_MATH_H
 
 #include "Builder.h"
 
@@ -17,4 +17,4 @@ Value emitElementwise(KernelBuilder &b, const Elementwise &list, int64_t lanes,
 
 } // namespace k2c::emit
 
-#endif // K2C_LIB_KERNELS_EMIT_MATH_H
+#endif // K2C_LIB_KERNELS_CPU_MATH_H

@@ -1,12 +1,12 @@
-//===- Emit.h - KernelDesc -> MLIR ---------------------------------------------------===//
+//===- Cpu.h - KernelDesc -> MLIR for processors ---------------------------===//
 //
 // The third reading of a KernelDesc: code. A module holds one llvm.func `int32_t symbol(worker, args)` whose body is
 // scf, arith, math, vector and llvm ops; lib/Target/Host lowers it to an object file. No globals, no calls, no memref.
 // Structure is written once, for any vector length; a TileConfig chooses among instructions and changes no bit.
 //
 //===----------------------------------------------------------------------===//
-#ifndef K2C_KERNELS_EMIT_H
-#define K2C_KERNELS_EMIT_H
+#ifndef K2C_KERNELS_CPU_H
+#define K2C_KERNELS_CPU_H
 
 #include "k2c/Kernels/TileConfig.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -25,9 +25,6 @@ void loadKernelDialects(mlir::MLIRContext &context);
 mlir::OwningOpRef<mlir::ModuleOp> emitKernel(mlir::MLIRContext *context, const KernelDesc &desc, const TileConfig &tile,
                                              llvm::StringRef symbol);
 
-/// The symbol of a kernel in a program: the same wherever the same kernel is used, so that objects are shared.
-std::string kernelSymbol(const KernelDesc &desc);
-
 /// What worker->variant counts, in order; the trace shows these names. At least one.
 std::vector<std::string> variantNames(const KernelDesc &desc);
 
@@ -36,4 +33,4 @@ int64_t scratchBytes(const KernelDesc &desc, const TileConfig &tile);
 
 } // namespace k2c
 
-#endif // K2C_KERNELS_EMIT_H
+#endif // K2C_KERNELS_CPU_H

@@ -4,8 +4,8 @@
 // one load; in rows the columns lie apart and are gathered. Nothing else of an emitter knows where weights lie.
 //
 //===----------------------------------------------------------------------===//
-#ifndef K2C_LIB_KERNELS_EMIT_MATRIXREADER_H
-#define K2C_LIB_KERNELS_EMIT_MATRIXREADER_H
+#ifndef K2C_LIB_KERNELS_CPU_MATRIXREADER_H
+#define K2C_LIB_KERNELS_CPU_MATRIXREADER_H
 
 #include "InstructionSet.h"
 #include <memory>
@@ -48,4 +48,4 @@ protected:
 
 } // namespace k2c::emit
 
-#endif // K2C_LIB_KERNELS_EMIT_MATRIXREADER_H
+#endif // K2C_LIB_KERNELS_CPU_MATRIXREADER_H

@@ -1,7 +1,7 @@
 //===- Scratch.cpp - Worker memory that a kernel uses ------------------------------------===//
 #include "AttentionKernels.h"
 #include "Emitters.h"
-#include "k2c/Kernels/Emit.h"
+#include "k2c/Kernels/Cpu.h"
 
 namespace k2c {
 
