@@ -164,13 +164,13 @@ Expected<MappedFile> MappedFile::openPart(const std::string &folder, const std::
 }
 
 Status MappedFile::map(int descriptor, int64_t offset, int64_t length) {
+  begin = offset;
   if (length == 0)
     return {};
   void *address = ::mmap(nullptr, static_cast<size_t>(length), PROT_READ, MAP_SHARED, descriptor, offset);
   if (address == MAP_FAILED)
     return systemError(where, "cannot map " + std::to_string(length) + " bytes", errno);
   base = address;
-  begin = offset;
   bytes = length;
   return {};
 }

@@ -101,7 +101,7 @@ def Moe_PermuteOp : Moe_Op<"permute", [], [Pure]> {
     [C1] the input has `token` rows, the result `slot` rows with the permutation's top slots for each token. [C2]
     columns and element type are kept.
   }];
-  let names = ["gathered"];
+  let names = ["permuted"];
   let arguments = (ins Nn_Rows:$input, Moe_Permutation:$permutation);
   let results = (outs Nn_Rows:$result);
   let assemblyFormat = [{

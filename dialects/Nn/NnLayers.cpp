@@ -70,8 +70,11 @@ LogicalResult LayerOp::verifyRegions() {
 // layers
 //===----------------------------------------------------------------------===//
 
-/// [C1], [C2] of layers.
+/// [C1], [C2], [C4] of layers.
 LogicalResult LayersOp::verify() {
+  if ((*this)->getParentOfType<LayerOp>())
+    return emitOpError("[C4] expects to stand in no layer, got one in '")
+           << (*this)->getParentOfType<LayerOp>().getSymName() << '\'';
   if (getCarried().empty() || getCarried().getTypes() != getOutputs().getTypes())
     return emitOpError("[C1] expects to carry values, and results of their types, got (")
            << getCarried().getTypes() << ") and (" << getOutputs().getTypes() << ')';

@@ -74,7 +74,7 @@ def Nn_LayersOp : Nn_Op<"layers", [], [AttrSizedOperandSegments, SymbolUserOpInt
     ```
     [C1] it carries at least one value, and its results have the types of what it carries; each keeps its row space.
     [C2] runs are not empty and ascend without a gap. [C3] each function is an nn.layer of type
-    (index, carried.., read.., !nn.batch) -> carried.
+    (index, carried.., read.., !nn.batch) -> carried. [C4] it stands in no layer: lists do not nest.
   }];
   let names = ["x"];
   let changesRows = 1; // its values may be of several row spaces

@@ -102,7 +102,7 @@ bool Placer::mayReplace(Value result, ArrayRef<Value> values, int64_t from, cons
   return producer && llvm::none_of(values, isRead);
 }
 
-/// Layers hand rows on in the arena: `op` may not take or yield what lies in the step.
+/// Layers pass rows in the arena: `op` may not take or yield what lies in the step.
 static LogicalResult checkInArena(Operation *op, ValueRange rows, const Timeline &timeline) {
   for (Value value : rows)
     if (timeline.bufferOf(value) < 0)
@@ -177,7 +177,7 @@ LogicalResult Placer::checkForwards(RegionBranchOpInterface branch, const Timeli
   return success();
 }
 
-/// What `op` carries is not read after it, and shares its place with nothing else that `op` takes.
+/// What lay where `op` carries values is not read after it, and nothing else that `op` takes lies there.
 LogicalResult Placer::checkRows(nn::LayersOp op, const Timeline &timeline) {
   if (failed(checkInArena(op, op.getRows(), timeline)))
     return failure();
@@ -189,8 +189,13 @@ LogicalResult Placer::checkRows(nn::LayersOp op, const Timeline &timeline) {
       return op.emitError()
              << "assign-memory: '" << op->getName()
              << "' takes two values that would lie in one place, and writes it; add to one of them first";
-    if (isCarried && failed(checkArgument(op, value, op, timeline)))
-      return failure();
+    auto isWrittenOver = [&](Value other) {
+      Operation *producer = other.getDefiningOp();
+      return isCarried && (!producer || timeline.positionOf(producer) < timeline.positionOf(op));
+    };
+    for (Value other : llvm::make_filter_range(timeline.buffers[buffer].values, isWrittenOver))
+      if (failed(checkArgument(op, other, op, timeline)))
+        return failure();
   }
   return success();
 }

@@ -11,7 +11,7 @@
 //   5   (its end)
 //
 // Asynchronous work goes on from its start to the first op that takes the token in the region of the token. A loop or
-// a branch that takes it hands it on; a token that nobody takes there is not awaited. Values that the work touches live
+// a branch that takes it forwards it; a token that nobody takes there is not awaited. Values that the work touches live
 // as long as it goes on.
 //
 //===----------------------------------------------------------------------===//

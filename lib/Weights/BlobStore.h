@@ -40,7 +40,7 @@ private:
 
 class BlobStore;
 
-/// The list of finished blobs in the folder.
+/// The list of finished ranges in the folder.
 inline constexpr const char *finishedList = "finished.txt";
 
 /// A blob being written. Dropped without `finish`, it leaves nothing. Bytes go to the file a huge page at a time, over

@@ -32,7 +32,7 @@ bool isSound(const BlobRange &range) {
   constexpr int64_t most = int64_t(1) << 50;
   auto wholePages = [](int64_t bytes) { return bytes >= 0 && bytes <= most && bytes % blobAlignment == 0; };
   return isHex(range.name, 32) && isBlobName(range.file) && isHex(range.xxh3, 16) && wholePages(range.offset) &&
-         wholePages(range.bytes);
+         wholePages(range.bytes) && range.bytes > 0 && (!range.isWholeBlob() || range.offset == 0);
 }
 
 static std::string indexPath(const std::string &bundle) { return bundle + "/weights/index.json"; }

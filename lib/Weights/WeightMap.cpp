@@ -87,6 +87,9 @@ Status check(const WeightSlot &slot) {
   } else if (const Matrix *matrix = matrixOf(slot.transform)) {
     if (matrix->parts != 1 && matrix->parts != 2)
       return refuse(slot, std::to_string(matrix->parts) + " parts: must be 1 or 2");
+    if (matrix->count < 1 || matrix->n < 1 || matrix->k < 1)
+      return refuse(slot, std::to_string(matrix->count) + " matrices of " + std::to_string(matrix->n) + " x " +
+                              std::to_string(matrix->k) + ": each of these is 1 or more");
     if (Status status = checkStorage(slot, *matrix); !status)
       return status;
     if (matrix->k > maxContraction || !reasonable({matrix->n}) || !reasonable({matrix->k}) ||

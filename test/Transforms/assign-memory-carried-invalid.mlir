@@ -116,6 +116,30 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
 
 // -----
 
+// What lies where a carried value lies is written over with it.
+!x = tensor<?x64xf32, #nn.rows<token>>
+module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
+  kern.func @add(%x: !x, %y: !x) -> !x {
+    %s = nn.add %x, %y : !x
+    kern.yield %s : !x
+  }
+  nn.layer @layer(%layer: index, %x: !x, %b: !nn.batch) -> !x {
+    %0 = kern.call @add(%x, %x) : (!x, !x) -> !x
+    nn.yield %0 : !x
+  }
+  func.func @step(%x: !x, %b: !nn.batch) attributes {nn.entry = "serve"} {
+    %0 = kern.call @add(%x, %x) : (!x, !x) -> !x
+    %1 = kern.call @add(%x, %x) : (!x, !x) -> !x
+    %2 = mla.merge_forms %0, %1, %b : !x
+    %3 = nn.layers %2, %b [@layer[0 to 2]] : !x
+    // expected-error @below {{assign-memory: reads the argument of 'nn.layers' after its result took the place; read it before}}
+    %4 = kern.call @add(%3, %0) : (!x, !x) -> !x
+    return
+  }
+}
+
+// -----
+
 // Every value that is carried is written over, the second, too; what is only read is not.
 !x = tensor<?x64xf32, #nn.rows<token>>
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {

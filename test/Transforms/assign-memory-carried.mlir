@@ -44,7 +44,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
     %2 = kern.call @linear_down(%1, @down[%layer], %y) : (!x, !y) -> !y
     nn.yield %0, %2 : !x, !y
   }
-  // One that only hands a value on.
+  // One that only forwards a value.
   // CHECK-LABEL: nn.layer @first
   // CHECK-SAME: mem.arguments = array<i64: 2560, 5120, 0>, mem.peak = 6400 : i64
   nn.layer @first(%layer: index, %x: !x, %y: !y, %t: !x, %b: !nn.batch) -> (!x, !y) {

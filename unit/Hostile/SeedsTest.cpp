@@ -54,8 +54,9 @@ TEST(Seeds, WeightIndex) {
     Expected<VerifyReport> report = verifyBundle(bundle.path);
     ASSERT_TRUE(report) << report.error().text();
     EXPECT_TRUE(report->problems.empty()) << report->problems.front().text();
-    const auto weights =
-        k2c::runtime::Weights::map(bundle.path, "weights/index.json", readFile(bundle / "weights/index.json"), 2);
+    const int64_t experts = seed == std::string("experts") ? 2 : 0;
+    const auto weights = k2c::runtime::Weights::map(
+        bundle.path, "weights/index.json", readFile(bundle / "weights/index.json"), 2, {{1, {experts, 0, 0}}, {1, {}}});
     EXPECT_TRUE(weights) << weights.error().text();
   }
 }

@@ -120,7 +120,46 @@ TEST(Weights, ARangeThatIsNotInItsFileIsRefused) {
   weights = odd.map();
   ASSERT_FALSE(weights);
   EXPECT_EQ(weights.error().text(),
-            odd.folder + "/weights/index.json: slots[0].experts[1].offset: and bytes are not whole pages");
+            odd.folder + "/weights/index.json: slots[0].experts[1].offset: is 100, of 4096 bytes: an expert is one or "
+                         "more whole pages of 4096; run k2c pack");
+  Experts empty({0, 1, 2, 3});
+  empty.index["slots"][0]["experts"][1]["bytes"] = 0;
+  empty.index["slots"][0]["experts"][1]["chunks"] = nlohmann::json::array();
+  weights = empty.map();
+  ASSERT_FALSE(weights);
+  EXPECT_NE(weights.error().text().find("experts[1].offset: is 4096, of 0 bytes: an expert is one or more whole pages"),
+            std::string::npos)
+      << weights.error().text();
+}
+
+TEST(Weights, ARangeHasTheSameHashesWhereverItIsListed) {
+  Experts fake({0, 1, 0, 3});
+  fake.index["slots"][0]["experts"][2]["chunks"][0] = "0000000000000000";
+  Expected<Weights> weights = fake.map();
+  ASSERT_FALSE(weights);
+  EXPECT_EQ(weights.error().text(), fake.folder +
+                                        "/weights/index.json: slot 0 has other hashes for blob0.bin at 0 than "
+                                        "an entry before it; run k2c pack");
+}
+
+TEST(Weights, ABlockThatASharesTableNamesIsRefused) {
+  const FakeBundle fake;
+  std::vector<SlotShares> shares;
+  for (const auto &slot : fake.index["slots"])
+    shares.push_back({1, {slot["slot"] == 0 ? 4 : 0, 0, 0}});
+  Expected<Weights> weights =
+      Weights::map(fake.folder, "weights/index.json", fake.index.dump(), int32_t(shares.size()), shares);
+  ASSERT_FALSE(weights);
+  EXPECT_EQ(weights.error().text(), fake.folder + "/weights/index.json: slot 0 is one block, the manifest's shares say "
+                                                  "a table of experts; compile the bundle again");
+}
+
+TEST(Weights, ATableThatNoShareNamesIsRefused) {
+  const Experts fake({0, 1, 2, 3});
+  Expected<Weights> weights = Weights::map(fake.folder, "weights/index.json", fake.index.dump(), 1, {});
+  ASSERT_FALSE(weights);
+  EXPECT_EQ(weights.error().text(), fake.folder + "/weights/index.json: slot 0 is a table of experts, the manifest's "
+                                                  "shares say one block; compile the bundle again");
 }
 
 TEST(Weights, EqualSlotsShareOneMapping) {

@@ -182,6 +182,12 @@ TEST(Experts, RangesOfAnIndexAreChecked) {
   EXPECT_EQ(refusal([](BlobRange &range) { range.offset = -4096; }), odd);
   EXPECT_EQ(refusal([](BlobRange &range) { range.offset = INT64_MAX - 4095; }), odd);
   EXPECT_EQ(refusal([](BlobRange &range) { range.name = "x"; }), odd);
+  EXPECT_EQ(refusal([](BlobRange &range) { range.name = range.file.substr(0, 32); }), odd) << "not at 0";
+  EXPECT_EQ(refusal([](BlobRange &range) {
+              range.bytes = 0;
+              range.chunks.clear();
+            }),
+            odd);
   EXPECT_EQ(refusal([](BlobRange &range) { range.file = "x"; }), "'file' 'x' is not the name of a blob");
 }
 

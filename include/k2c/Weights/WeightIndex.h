@@ -4,8 +4,8 @@
 // to, as a whole and chunk by chunk. The runtime maps these ranges and no others, and its workers compare the chunks
 // that they bring into memory; `k2c verify` reads every byte that is named.
 //
-//   {"slot":0,"name":"q","layer":0,"file":"<32 hex
-//   digits>.bin","bytes":8192,"xxh3":..,"chunk_bytes":2097152,"chunks":[..]}
+//   {"slot":0,"name":"q","layer":0,"file":"<32 hex digits>.bin","bytes":8192,"xxh3":..,
+//    "chunk_bytes":2097152,"chunks":[..]}
 //   {"slot":1,"name":"up","layer":0,"chunk_bytes":2097152,"experts":[
 //     {"name":"<32 hex digits>","file":..,"offset":4096,"bytes":4096,"xxh3":..,"chunks":[..]},null,..]}
 //

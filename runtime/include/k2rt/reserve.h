@@ -8,9 +8,8 @@
  * reserve_bytes covers, in this order: the process (C library, relocated data, heap, manifest and index of weights:
  * measured 350 to 490 KiB, with an index of 200 KB and a manifest of 17 KB), the tables of routed experts, a row of
  * logits that is printed, the arrays of one step, the token history of the admitted sequences, and the tokenizer's
- * tables. Workers have a stack
- * (measured 8 KiB each), and those that sample a work space. Not covered, because only inspection commands have them:
- * captured routes and hidden states.
+ * tables. Workers have a stack (measured 8 KiB each), and those that sample a work space. Not covered, because only
+ * inspection commands have them: captured routes and hidden states.
  */
 #ifndef K2RT_RESERVE_H
 #define K2RT_RESERVE_H

@@ -70,7 +70,7 @@ void readShares(JsonFields &root, Manifest &manifest) {
     if (!root.ok())
       return;
     manifest.shares.push_back(shares);
-    // No more than 2^50 bytes are shared, as checkShares says below: so many experts have no weights.
+    // The sum stays below 2^51, so that it does not overflow; an index lists fewer experts, so more are refused there.
     manifest.limits.experts = std::min(manifest.limits.experts + shares.slots * shares.share.experts, maxBytes);
   }
 }

@@ -86,8 +86,12 @@ NamedSlot readSlot(JsonFields &entry, int32_t slotCount) {
       continue;
     slot.ranges.back() = readRange(*expert);
     slot.ranges.back()->offset = expert->integer("offset", 0, maxBlobBytes);
-    if (slot.ranges.back()->offset % pageBytes || slot.ranges.back()->bytes % pageBytes)
-      expert->fail("offset", "and bytes are not whole pages");
+    const NamedRange &range = *slot.ranges.back();
+    if (range.offset % pageBytes || range.bytes % pageBytes || range.bytes == 0)
+      expert->fail("offset",
+                   "is " + std::to_string(range.offset) + ", of " + std::to_string(range.bytes) +
+                       " bytes: an expert is one or more whole pages of " + std::to_string(pageBytes),
+                   "run k2c pack");
   }
   return slot;
 }
@@ -121,7 +125,11 @@ Expected<std::vector<NamedSlot>> readIndex(const std::string &text, const std::s
 std::string contradiction(const NamedSlot &slot, const k2rt_share &share) {
   const std::string name = "slot " + std::to_string(slot.number) + " has ";
   const int64_t experts = slot.isTable ? static_cast<int64_t>(slot.ranges.size()) : 0;
-  if (experts != share.experts || slot.isTable != (share.experts > 0))
+  if (slot.isTable != (share.experts > 0))
+    return "slot " + std::to_string(slot.number) +
+           (slot.isTable ? " is a table of experts, the manifest's shares say one block"
+                         : " is one block, the manifest's shares say a table of experts");
+  if (experts != share.experts)
     return name + std::to_string(experts) + " experts, the manifest's shares say " + std::to_string(share.experts);
   for (const std::optional<NamedRange> &range : slot.ranges)
     if (range && share.items > 0 && range->bytes / std::max<int64_t>(share.item_bytes, 1) < share.items)
@@ -140,7 +148,7 @@ Status checkShares(const std::vector<SlotShares> &shares, const std::vector<Name
         return Error{K2RT_INVALID_BUNDLE, place, std::move(said), "compile the bundle again"};
   const int64_t named = std::accumulate(shares.begin(), shares.end(), int64_t(0),
                                         [](int64_t sum, const SlotShares &run) { return sum + run.slots; });
-  if (!shares.empty() && named != static_cast<int64_t>(slots.size()))
+  if (named != static_cast<int64_t>(slots.size()))
     return Error{K2RT_INVALID_BUNDLE, place,
                  "has " + std::to_string(slots.size()) + " slots, the manifest's shares name " + std::to_string(named),
                  "compile the bundle again"};
@@ -157,7 +165,7 @@ public:
       : folder(std::move(folder)), prefix(std::move(prefix)), weights(weights) {}
 
   Status mapFiles(const std::vector<NamedSlot> &slots, const std::string &place);
-  void addSlot(NamedSlot &slot);
+  Status addSlot(NamedSlot &slot, const std::string &place);
 
 private:
   struct Extent {
@@ -168,7 +176,7 @@ private:
     std::vector<Extent> extents;  ///< named bytes
   };
   Status mapFile(const std::string &name, File &file);
-  size_t rangeOf(NamedRange &range);
+  std::optional<size_t> rangeOf(NamedRange &range);
 
   const std::string folder, prefix;
   Weights &weights;
@@ -224,11 +232,11 @@ Status WeightMapper::mapFile(const std::string &name, File &file) {
   return {};
 }
 
-/// The number of a range, which is added where it is new.
-size_t WeightMapper::rangeOf(NamedRange &range) {
+/// The number of a range, which is added where it is new; nothing when it is known with other hashes.
+std::optional<size_t> WeightMapper::rangeOf(NamedRange &range) {
   const auto [entry, isNew] = known.emplace(std::tuple(range.file, range.offset, range.bytes), weights.all.size());
   if (!isNew)
-    return entry->second;
+    return weights.all[entry->second].hashes == range.hashes ? std::optional(entry->second) : std::nullopt;
   const std::vector<size_t> &numbers = mappings[range.file];
   const auto after = std::upper_bound(numbers.begin(), numbers.end(), range.offset, [&](int64_t offset, size_t number) {
     return offset < weights.files[number].offset();
@@ -247,10 +255,16 @@ size_t WeightMapper::rangeOf(NamedRange &range) {
   return entry->second;
 }
 
-void WeightMapper::addSlot(NamedSlot &slot) {
+Status WeightMapper::addSlot(NamedSlot &slot, const std::string &place) {
   Weights::Slot added{std::move(slot.name), slot.layer, {}, {}};
   for (std::optional<NamedRange> &range : slot.ranges) {
-    added.ranges.push_back(range ? rangeOf(*range) : Weights::noRange);
+    const std::optional<size_t> number = range ? rangeOf(*range) : Weights::noRange;
+    if (!number)
+      return Error{K2RT_INVALID_BUNDLE, place,
+                   "slot " + std::to_string(slot.number) + " has other hashes for " + range->file + " at " +
+                       std::to_string(range->offset) + " than an entry before it",
+                   "run k2c pack"};
+    added.ranges.push_back(*number);
     if (slot.isTable)
       added.table.push_back(range ? weights.all[added.ranges.back()].base : nullptr);
   }
@@ -258,6 +272,7 @@ void WeightMapper::addSlot(NamedSlot &slot) {
   const Weights::Slot &last = weights.parts.back(); // its table stays where it is when the slot is moved
   weights.addresses.push_back(slot.isTable ? static_cast<const void *>(last.table.data())
                                            : weights.all[last.ranges[0]].base);
+  return {};
 }
 
 Expected<Weights> Weights::map(const std::string &folder, const std::string &index, const std::string &text,
@@ -266,18 +281,19 @@ Expected<Weights> Weights::map(const std::string &folder, const std::string &ind
   Expected<std::vector<NamedSlot>> slots = readIndex(text, place, slotCount);
   if (!slots)
     return slots.takeError();
-  if (Status fits = checkShares(shares, *slots, place); !fits)
+  Weights weights;
+  weights.shares = shares;
+  if (shares.empty())
+    weights.shares.push_back({slotCount, {}});
+  if (Status fits = checkShares(weights.shares, *slots, place); !fits)
     return fits.takeError();
   const size_t slash = index.rfind('/');
-  Weights weights;
   WeightMapper mapper(folder, slash == std::string::npos ? "" : index.substr(0, slash + 1), weights);
   if (Status mapped = mapper.mapFiles(*slots, place); !mapped)
     return mapped.takeError();
   for (NamedSlot &slot : *slots)
-    mapper.addSlot(slot);
-  weights.shares = shares;
-  if (shares.empty())
-    weights.shares.push_back({slotCount, {}});
+    if (Status added = mapper.addSlot(slot, place); !added)
+      return added.takeError();
   return weights;
 }
 

@@ -370,6 +370,15 @@ func.func @sample_c2(%w: tensor<?x64xbf16, #nn.rows<output>>, %b: !nn.batch) {
 // -----
 
 !x = tensor<?x64xf32, #nn.rows<token>>
+nn.layer @layers_c4(%layer: index, %x: !x, %b: !nn.batch) -> !x {
+  // expected-error @below {{'nn.layers' op [C4] expects to stand in no layer, got one in 'layers_c4'}}
+  %0 = nn.layers %x, %b [@layers_c4[0 to 1]] : !x
+  nn.yield %0 : !x
+}
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
 func.func private @f(index, !x, !nn.batch) -> !x
 func.func @layers_of_functions(%x: !x, %b: !nn.batch) {
   // expected-error @below {{'nn.layers' op [C3] expects @f to be an nn.layer}}

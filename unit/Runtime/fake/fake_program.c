@@ -1,6 +1,6 @@
 /* A hand-written program for tests of the runtime: a "model" whose logits show everything a step carries.
  *
- * It keeps each token's id in plane 0 (written through append_slots) and, for a output row, reads the whole sequence
+ * It keeps each token's id in plane 0 (written through append_slots) and, for an output row, reads the whole sequence
  * back through the block table: hash = fold of (id, position) over positions 0..p. The row's logits are 1 at
  * (hash + weight) % vocab and small distinct numbers elsewhere. So any mistake in paging, chunking, batching, positions
  * or thread partition changes the result. Plane 1 keeps the segment form of each token; forms enter the hash, too.
@@ -146,10 +146,10 @@ static int32_t check_mode(k2rt_ir_worker *w, void *const *args) {
 static int32_t serve(k2rt_ir_worker *w) {
   const k2rt_ir_step *s = step_of(w);
   const k2rt_ir_api *api = (const k2rt_ir_api *)w->api;
-  const k2rt_ir_launch_fn launch = (k2rt_ir_launch_fn)api->launch, open = (k2rt_ir_launch_fn)api->launch_nowait;
+  const k2rt_ir_launch_fn launch = (k2rt_ir_launch_fn)api->launch, nowait = (k2rt_ir_launch_fn)api->launch_nowait;
   w->prefetch = w->arena;
   w->prefetch_end = (char *)w->arena + 1000;
-  int32_t stop = open(w, 0, append, s->token_rows, NULL); /* 0 even when it fails: the next launch says so */
+  int32_t stop = nowait(w, 0, append, s->token_rows, NULL); /* 0 even when it fails: the next launch says so */
   if (!stop)
     stop = launch(w, 1, capture, s->token_rows, NULL);
   for (int i = 0; i < FAKE_ROUNDS && !stop; ++i)
