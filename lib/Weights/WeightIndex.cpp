@@ -13,7 +13,7 @@
 #include "ObjectReader.h"
 #include "base/JsonText.h"
 #include "k2c/Weights/WeightMap.h"
-#include <map>
+#include <set>
 #include <tuple>
 
 namespace k2c {
@@ -154,15 +154,20 @@ Expected<VerifyReport> verifyBundle(const std::string &bundle) {
   Expected<std::vector<IndexedSlot>> slots = readWeightIndex(bundle);
   if (!slots)
     return slots.takeError();
-  std::map<std::tuple<std::string, int64_t, int64_t>, const BlobRange *> ranges;
+  // File by file; a range that is listed again with other hashes is one more to compare.
+  auto comesBefore = [](const BlobRange *a, const BlobRange *b) {
+    return std::tie(a->file, a->offset, a->bytes, a->xxh3, a->chunks) <
+           std::tie(b->file, b->offset, b->bytes, b->xxh3, b->chunks);
+  };
+  std::set<const BlobRange *, decltype(comesBefore)> ranges(comesBefore);
   for (const IndexedSlot &slot : *slots)
     for (const std::optional<BlobRange> &range : slot.ranges)
       if (range)
-        ranges.emplace(std::tuple(range->file, range->offset, range->bytes), &*range);
+        ranges.insert(&*range);
   VerifyReport report;
   const std::string remedy = "`k2c pack` with the checkpoint writes its blobs again; a table needs `k2c compile`";
   std::string last, unreadable; // files
-  for (const auto &[key, range] : ranges) {
+  for (const BlobRange *range : ranges) {
     report.files += range->file != last;
     last = range->file;
     if (range->file == unreadable)

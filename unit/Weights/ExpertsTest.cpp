@@ -155,6 +155,17 @@ TEST(Experts, ADamagedOneIsNamedAndWrittenAgain) {
                                     "checkpoint writes its blobs again; a table needs `k2c compile`");
 }
 
+TEST(Experts, ARangeThatIsListedTwiceIsComparedWithBothHashes) {
+  TemporaryFolder bundle;
+  Experts().pack(bundle);
+  std::vector<IndexedSlot> slots = *readWeightIndex(bundle.path);
+  slots[0].ranges[1] = slots[0].ranges[0];
+  slots[0].ranges[1]->xxh3 = std::string(16, '0');
+  ASSERT_TRUE(writeWeightIndex(slots, bundle.path));
+  const std::string said = problem(bundle);
+  EXPECT_NE(said.find(", the index says 0000000000000000"), std::string::npos) << said;
+}
+
 TEST(Experts, MayBeLeftOutOfAnIndex) {
   TemporaryFolder bundle;
   const Experts model;
