@@ -8,12 +8,13 @@
 
 #include "base/Json.h"
 #include "base/JsonText.h"
-#include "base/UniqueKeys.h"
+#include "base/Utf8.h"
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
+#include <set>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <vector>
@@ -115,6 +116,63 @@ private:
   std::string_view text;
 };
 
+/// Watches the parser for nesting beyond the limit, and for a key that occurs twice in one object, of which it would
+/// keep the last: readers disagree about which of the two counts.
+class Watcher {
+public:
+  Watcher(const std::string &file, int maxDepth, const json::parser_callback_t &take)
+      : file(file), maxDepth(maxDepth), take(take) {}
+
+  /// Whether the parser keeps what it read. Throws ParseError.
+  bool operator()(int depth, json::parse_event_t event, json &parsed) {
+    using Event = json::parse_event_t;
+    const bool begins = event == Event::object_start || event == Event::array_start;
+    if (begins && depth >= maxDepth)
+      throw ParseError{
+          {file, "JSON is nested deeper than " + std::to_string(maxDepth) + " levels", "flatten the file"}};
+    const bool keeps = !take || take(depth, event, parsed);
+    if (event == Event::object_end || event == Event::array_end) {
+      levels.pop_back();
+    } else if (event == Event::key) {
+      if (keeps)
+        enter(parsed.get_ref<const std::string &>());
+    } else {
+      if (!levels.empty())
+        ++levels.back().element;
+      if (begins)
+        levels.emplace_back();
+    }
+    return keeps;
+  }
+
+private:
+  struct Level {
+    size_t element = 0; ///< of a list; counts from 1
+    std::set<std::string> keys;
+    const std::string *key = nullptr; ///< the present one; of an object
+  };
+
+  void enter(const std::string &key) {
+    const auto [entry, isNew] = levels.back().keys.insert(key);
+    levels.back().key = &*entry;
+    if (!isNew)
+      throw ParseError{{file + ": " + path(), "occurs twice in its object", "remove one of the two"}};
+  }
+
+  std::string path() const {
+    std::string text;
+    for (const Level &level : levels)
+      text += !level.key ? "[" + std::to_string(level.element - 1) + "]"
+                         : (text.empty() ? "" : ".") + shortened(*level.key, maxOfKey);
+    return text;
+  }
+
+  const std::string &file;
+  const int maxDepth;
+  const json::parser_callback_t &take;
+  std::vector<Level> levels;
+};
+
 std::vector<std::string> splitPointer(std::string_view pointer) {
   std::vector<std::string> keys;
   for (size_t i = 0; i < pointer.size(); ++i) {
@@ -145,29 +203,15 @@ LineColumn JsonDocument::locate(std::string_view pointer) const {
 
 std::string JsonDocument::place(std::string_view pointer) const { return placeOf(file_, locate(pointer)); }
 
-Expected<JsonDocument> k2c::parseJson(std::string text, std::string file, const JsonLimits &limits) {
-  if (text.size() > limits.maxBytes)
-    return Error{file,
-                 "JSON text has " + std::to_string(text.size()) + " bytes, more than the " +
-                     std::to_string(limits.maxBytes) + " accepted",
-                 ""};
+Expected<json> k2c::parseJsonValue(std::string_view text, const std::string &file, int maxDepth,
+                                   const json::parser_callback_t &take) {
   // The parser would take a NUL byte for the end of the text, whatever follows.
-  if (size_t nul = text.find('\0'); nul != std::string::npos)
+  if (size_t nul = text.find('\0'); nul != text.npos)
     return Error{placeOf(file, lineColumn(text, nul)), "not JSON: a NUL byte", ""};
-  struct TooDeep {};
   try {
-    UniqueKeys keys;
-    json root = json::parse(text, [&](int depth, json::parse_event_t event, json &parsed) {
-      const bool begins = event == json::parse_event_t::object_start || event == json::parse_event_t::array_start;
-      if (begins && depth + 1 > limits.maxDepth)
-        throw TooDeep();
-      return keys(depth, event, parsed);
-    });
-    return JsonDocument(std::move(file), std::move(text), std::move(root));
-  } catch (const TooDeep &) {
-    return Error{file, "JSON is nested deeper than " + std::to_string(limits.maxDepth) + " levels", "flatten the file"};
-  } catch (const UniqueKeys::Twice &second) {
-    return Error{file, "key '" + shortened(second.key) + "' occurs twice in one object", "remove one of the two"};
+    return json::parse(text.begin(), text.end(), Watcher(file, maxDepth, take));
+  } catch (ParseError &failure) {
+    return std::move(failure.error);
   } catch (const json::parse_error &error) {
     size_t offset = error.byte > 0 ? error.byte - 1 : 0;
     std::string why = parserText(error);
@@ -177,6 +221,18 @@ Expected<JsonDocument> k2c::parseJson(std::string text, std::string file, const 
   } catch (const json::exception &error) {
     return Error{file, "not JSON: " + parserText(error), ""};
   }
+}
+
+Expected<JsonDocument> k2c::parseJson(std::string text, std::string file, const JsonLimits &limits) {
+  if (text.size() > limits.maxBytes)
+    return Error{file,
+                 "JSON text has " + std::to_string(text.size()) + " bytes, more than the " +
+                     std::to_string(limits.maxBytes) + " accepted",
+                 ""};
+  Expected<json> root = parseJsonValue(text, file, limits.maxDepth);
+  if (!root)
+    return root.takeError();
+  return JsonDocument(std::move(file), std::move(text), std::move(*root));
 }
 
 Expected<std::string> k2c::readTextFile(const std::string &path, size_t maxBytes) {

@@ -30,6 +30,18 @@ struct LineColumn {
   int column = 1;
 };
 
+/// Thrown by a reader of JSON at its first mistake, caught by the function that began it (JsonFields.h).
+struct ParseError {
+  Error error;
+};
+
+/// Parses `text`, which `file` names in errors: malformed (the place is file:line:column), a NUL byte, nested deeper
+/// than `maxDepth`, a key twice in one object. `take` sees what the parser reads, as nlohmann-json's callback: what it
+/// returns false for is not kept, a key not compared with others. What it throws as ParseError is the error.
+Expected<nlohmann::json> parseJsonValue(std::string_view text, const std::string &file,
+                                        int maxDepth = JsonLimits().maxDepth,
+                                        const nlohmann::json::parser_callback_t &take = nullptr);
+
 /// A parsed JSON text and where it came from.
 class JsonDocument {
 public:
@@ -53,8 +65,7 @@ private:
   nlohmann::json root_;
 };
 
-/// Parses `text`; `file` names it in errors. Errors: too large, too deep,
-/// malformed, a duplicate key.
+/// The same with the text, for readers whose errors name the line. Error: larger than the limit, too.
 Expected<JsonDocument> parseJson(std::string text, std::string file, const JsonLimits &limits = {});
 
 /// Reads and parses a regular file (symbolic links are followed).

@@ -1,201 +1,155 @@
-// Every reader of a hostile number is here: type first, then range, then the caller may use it.
+// Every reader of a bundle's number is here: type first, then range, then the caller may use it.
 //
-// Before a text is parsed, its nesting is bounded and a NUL byte refused; a key that occurs twice ends the parse. A
-// JsonFields is then a view of one object that knows its place in the document. All views of a document share one
-// Error, and the first mistake is the one that stays:
+// A JsonFields is a view of one object that knows its place in the document. What it refuses ends the reader with an
+// exception that names the place, what stands there, what must stand there, and what to do:
 //
 //   root.object("model").integer("layers", 1, 65536)    ->  manifest.json: model.layers: is 0, must be within 1..65536
 //
-// So a reader names all its fields in a row and asks ok() once. The trap is what a refused field reads as: 0, an empty
-// text or an empty list, even where the range begins at 1. Whoever divides by a field or sizes a buffer by it asks
-// ok() before.
+// So a reader is a list of assignments, and a value that it has is one that was accepted. The exception ends in
+// readJsonFields, which is where a reader begins.
 #include "base/JsonFields.h"
 #include "base/JsonText.h"
-#include "base/UniqueKeys.h"
-#include "base/Utf8.h"
+#include <algorithm>
 
 namespace k2c {
 
 using nlohmann::json;
 
-static constexpr size_t maxNesting = 32;
-static constexpr size_t maxStringBytes = 4096;
-
-/// Nesting is bounded before parsing: it is what a hostile document exhausts first.
-static bool nestedTooDeep(std::string_view text) {
-  size_t depth = 0;
-  bool inString = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (inString) {
-      i += c == '\\';
-      inString = c != '"';
-    } else if (c == '"') {
-      inString = true;
-    } else if (c == '[' || c == '{') {
-      if (++depth > maxNesting)
-        return true;
-    } else if ((c == ']' || c == '}') && depth > 0) {
-      --depth;
-    }
-  }
-  return false;
+JsonFields::JsonFields(const json &value, std::string_view file, const char *remedy, std::string path)
+    : value(&value), file(file), remedy(remedy), path(std::move(path)) {
+  if (!value.is_object())
+    wrongType(value, "", "an object");
 }
 
-Expected<json> parseJsonFields(std::string_view text, const std::string &place, k2rt_code code) {
-  if (nestedTooDeep(text))
-    return Error{code, place, "is nested deeper than " + std::to_string(maxNesting), ""};
-  // The parser would take a NUL byte for the end of the text, whatever follows.
-  if (const size_t nul = text.find('\0'); nul != text.npos)
-    return Error{code, place, "is not JSON: byte " + std::to_string(nul) + " is NUL", ""};
-  try {
-    UniqueKeys keys;
-    return json::parse(text.begin(), text.end(), [&](int depth, json::parse_event_t event, const json &value) {
-      return keys(depth, event, value);
-    });
-  } catch (const UniqueKeys::Twice &key) {
-    return Error{code, place + ": " + key.path, "occurs twice in its object", "remove one of the two"};
-  } catch (const json::exception &problem) {
-    return Error{code, place, "is not JSON: " + parserText(problem), ""};
-  }
+std::string JsonFields::pathOf(const std::string &key) const {
+  return path.empty() || key.empty() ? path + key : path + "." + key;
 }
 
-static const json &emptyObject() {
-  static const json empty = json::object();
-  return empty;
+std::string JsonFields::place(const std::string &key) const {
+  const std::string inside = pathOf(key);
+  return std::string(file) + (inside.empty() ? "" : ": ") + inside;
 }
 
-JsonFields::JsonFields(const json &document, std::string where, Error &error)
-    : node(&document), place(std::move(where)), error(&error) {
-  if (!document.is_object()) {
-    fail("", "is not an object");
-    node = &emptyObject();
-  }
+void JsonFields::fail(const std::string &key, const std::string &message, const std::string &remedy) const {
+  throw ParseError{{K2RT_INVALID_BUNDLE, place(key), message, remedy}};
 }
 
-void JsonFields::fail(const std::string &key, const std::string &message, const std::string &remedy) {
-  if (!ok())
-    return;
-  std::string where = place + key;
-  while (!where.empty() && (where.back() == '.' || where.back() == ' ' || where.back() == ':'))
-    where.pop_back();
-  *error = Error{K2RT_INVALID_BUNDLE, std::move(where), message, remedy};
+void JsonFields::wrongType(const json &value, const std::string &key, const std::string &wanted) const {
+  const std::string found = value.is_array()    ? "a list of " + std::to_string(value.size())
+                            : value.is_object() ? "an object"
+                                                : shortenedJson(value);
+  fail(key, "is " + found + ", must be " + wanted);
 }
 
-bool JsonFields::has(const char *key) const { return node->contains(key) && !(*node)[key].is_null(); }
-
-const json *JsonFields::find(const char *key) {
-  const auto at = node->find(key);
-  if (at != node->end())
-    return &*at;
-  fail(key, "is missing", "compile the bundle again with this version of k2c");
-  return nullptr;
+bool JsonFields::has(const char *key) const {
+  const auto found = value->find(key);
+  return found != value->end() && !found->is_null();
 }
 
-int64_t JsonFields::checked(const json &value, const std::string &key, int64_t least, int64_t most) {
+const json &JsonFields::at(const std::string &key) const {
+  const auto found = value->find(key);
+  if (found == value->end())
+    fail(shortened(key, maxOfKey), "is missing");
+  return *found;
+}
+
+int64_t JsonFields::integerOf(const json &value, const std::string &key, int64_t least, int64_t most) const {
   const bool tooLarge = value.is_number_unsigned() && value.get<uint64_t>() > uint64_t(INT64_MAX);
-  if (!value.is_number_integer() || tooLarge) {
-    fail(key, tooLarge ? "is larger than 2^63" : "is not an integer");
-    return 0;
-  }
-  const int64_t number = value.get<int64_t>();
-  if (number >= least && number <= most)
-    return number;
-  fail(key, "is " + std::to_string(number) + ", must be within " + std::to_string(least) + ".." + std::to_string(most));
-  return 0;
+  const bool isInteger = value.is_number_integer() && !tooLarge;
+  if (isInteger && value.get<int64_t>() >= least && value.get<int64_t>() <= most)
+    return value.get<int64_t>();
+  const std::string range = "within " + std::to_string(least) + ".." + std::to_string(most);
+  wrongType(value, key, (isInteger ? "" : "an integer ") + (least == most ? std::to_string(least) : range));
 }
 
-int64_t JsonFields::integer(const char *key, int64_t least, int64_t most) {
-  const json *value = find(key);
-  return value ? checked(*value, key, least, most) : 0;
+int64_t JsonFields::integer(const char *key, int64_t least, int64_t most) const {
+  return integerOf(at(key), key, least, most);
 }
 
-int64_t JsonFields::integer(const char *key, int64_t least, int64_t most, int64_t absent) {
+int64_t JsonFields::integer(const char *key, int64_t least, int64_t most, int64_t absent) const {
   return has(key) ? integer(key, least, most) : absent;
 }
 
-std::string JsonFields::string(const char *key) {
-  const json *value = find(key);
-  if (!value)
-    return {};
-  if (!value->is_string() || value->get_ref<const std::string &>().size() > maxStringBytes) {
-    fail(key, "is not a string of at most " + std::to_string(maxStringBytes) + " bytes");
-    return {};
-  }
-  return value->get<std::string>();
+bool JsonFields::flag(const char *key, bool absent) const {
+  if (!has(key))
+    return absent;
+  if (!at(key).is_boolean())
+    wrongType(at(key), key, "true or false");
+  return at(key).get<bool>();
 }
 
-std::string JsonFields::string(const char *key, const char *absent) { return has(key) ? string(key) : absent; }
+const std::string &JsonFields::stringOf(const json &value, const std::string &key, size_t maxBytes) const {
+  if (!value.is_string() || value.get_ref<const std::string &>().size() > maxBytes)
+    wrongType(value, key, "a string of at most " + std::to_string(maxBytes) + " bytes");
+  return value.get_ref<const std::string &>();
+}
 
-const json *JsonFields::list(const char *key, size_t maxElements) {
-  const json *value = find(key);
-  if (!value)
-    return nullptr;
-  if (!value->is_array()) {
-    fail(key, "is not a list");
-    return nullptr;
-  }
-  if (value->size() > maxElements) {
-    fail(key,
-         "has " + std::to_string(value->size()) + " elements, at most " + std::to_string(maxElements) + " are allowed");
-    return nullptr;
-  }
+const std::string &JsonFields::string(const char *key, size_t maxBytes) const {
+  return stringOf(at(key), key, maxBytes);
+}
+
+std::string JsonFields::string(const char *key, const char *absent) const { return has(key) ? string(key) : absent; }
+
+const json &JsonFields::list(const char *key, size_t maxElements) const {
+  const json &value = at(key);
+  if (!value.is_array() || value.size() > maxElements)
+    wrongType(value, key, "a list of at most " + std::to_string(maxElements));
   return value;
 }
 
 static std::string indexed(const char *key, size_t index) { return key + ("[" + std::to_string(index) + "]"); }
 
-std::vector<int64_t> JsonFields::integers(const char *key, int64_t least, int64_t most, size_t maxElements) {
+std::vector<int64_t> JsonFields::integers(const char *key, int64_t least, int64_t most, size_t maxElements) const {
   std::vector<int64_t> numbers;
-  if (const json *values = list(key, maxElements))
-    for (const json &value : *values)
-      numbers.push_back(checked(value, indexed(key, numbers.size()), least, most));
+  for (const json &value : list(key, maxElements))
+    numbers.push_back(integerOf(value, indexed(key, numbers.size()), least, most));
   return numbers;
 }
 
-std::vector<std::string> JsonFields::strings(const char *key, size_t maxElements) {
+std::vector<std::string> JsonFields::strings(const char *key, size_t maxElements) const {
   std::vector<std::string> texts;
-  const json *values = list(key, maxElements);
-  if (!values)
-    return texts;
-  for (const json &value : *values) {
-    if (!value.is_string() || value.get_ref<const std::string &>().size() > maxStringBytes) {
-      fail(indexed(key, texts.size()), "is not a string of at most " + std::to_string(maxStringBytes) + " bytes");
-      return {};
-    }
-    texts.push_back(value.get<std::string>());
-  }
+  for (const json &value : list(key, maxElements))
+    texts.push_back(stringOf(value, indexed(key, texts.size()), maxStringBytes));
   return texts;
 }
 
-JsonFields JsonFields::object(const char *key) {
-  const json *value = find(key);
-  return JsonFields(value ? *value : emptyObject(), place + key + ".", *error);
+JsonFields JsonFields::object(const std::string &key) const {
+  return JsonFields(at(key), file, remedy, pathOf(shortened(key, maxOfKey)));
 }
 
-std::vector<JsonFields> JsonFields::objects(const char *key, size_t maxElements) {
+std::vector<JsonFields> JsonFields::objects(const char *key, size_t maxElements) const {
   std::vector<JsonFields> views;
-  for (std::optional<JsonFields> &view : objectsOrNulls(key, maxElements)) {
-    if (!view)
-      fail(indexed(key, views.size()), "is not an object");
-    views.push_back(view.value_or(*this));
+  for (const json &value : list(key, maxElements))
+    views.emplace_back(value, file, remedy, pathOf(indexed(key, views.size())));
+  return views;
+}
+
+std::vector<std::optional<JsonFields>> JsonFields::objectsOrNulls(const char *key, size_t maxElements) const {
+  std::vector<std::optional<JsonFields>> views;
+  for (const json &value : list(key, maxElements)) {
+    views.emplace_back();
+    if (!value.is_null())
+      views.back().emplace(value, file, remedy, pathOf(indexed(key, views.size() - 1)));
   }
   return views;
 }
 
-std::vector<std::optional<JsonFields>> JsonFields::objectsOrNulls(const char *key, size_t maxElements) {
-  std::vector<std::optional<JsonFields>> views;
-  if (const json *values = list(key, maxElements))
-    for (const json &value : *values) {
-      views.emplace_back();
-      if (!value.is_null())
-        views.back().emplace(value, place + indexed(key, views.size() - 1) + ".", *error);
-    }
+std::vector<std::pair<std::string, JsonFields>> JsonFields::members() const {
+  std::vector<std::pair<std::string, JsonFields>> views;
+  for (const auto &[key, member] : value->items())
+    views.emplace_back(key,
+                       JsonFields(member, file, remedy, path + (path.empty() ? "" : ".") + shortened(key, maxOfKey)));
   return views;
 }
 
 std::string JsonFields::raw(const char *key) const {
-  return has(key) ? (*node)[key].dump(-1, ' ', true, json::error_handler_t::replace) : "{}";
+  return has(key) ? at(key).dump(-1, ' ', true, json::error_handler_t::replace) : "{}";
+}
+
+void JsonFields::onlyKeys(std::initializer_list<const char *> keys) const {
+  for (const auto &[key, member] : value->items())
+    if (std::none_of(keys.begin(), keys.end(), [&key = key](const char *known) { return key == known; }))
+      fail(shortened(key, maxOfKey), "unknown key");
 }
 
 } // namespace k2c

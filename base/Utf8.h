@@ -47,6 +47,9 @@ std::string printable(std::string_view text);
 /// The most bytes of a file's or an argument's content that stand in a message.
 inline constexpr size_t maxQuoted = 200;
 
+/// The most of a key in a path, which may have several.
+inline constexpr size_t maxOfKey = 43;
+
 /// What a message quotes of content: printable, and cut between two characters, with "..." behind it, where it has more
 /// than `most` bytes. A message quotes two things as a rule; one that quotes more gives each its part of maxQuoted.
 std::string shortened(std::string_view text, size_t most = maxQuoted / 2);

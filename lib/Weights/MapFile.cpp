@@ -10,7 +10,7 @@
 // each source.
 //
 //===----------------------------------------------------------------------===//
-#include "ObjectReader.h"
+#include "Entries.h"
 #include "SlotPacker.h"
 #include "base/JsonText.h"
 #include "k2c/Weights/Packer.h"
@@ -22,6 +22,7 @@ using namespace weights;
 using Json = nlohmann::ordered_json;
 
 static constexpr int64_t maxMapBytes = int64_t(1) << 60;
+static constexpr size_t maxSources = 1 << 20, maxDimensions = 64;
 
 static std::string mapPath(const std::string &bundle) { return bundle + "/weights/map.json"; }
 
@@ -97,104 +98,82 @@ Status writeWeightMap(const WeightMap &map, const std::string &bundle) {
 // Reading
 //===----------------------------------------------------------------------===//
 
-static DType readType(ObjectReader &in) {
-  std::string text = in.string("type");
+static DType readType(const JsonFields &in) {
+  const std::string &text = in.string("type");
   for (int index = 0; index <= int(DType::Bool); ++index)
     if (name(DType(index)) == text)
       return DType(index);
   in.fail("type", "'" + shortened(text) + "' is no element type");
-  return DType::F32;
 }
 
-/// An array of integers; `length` of them when not negative.
-static std::vector<int64_t> readIntegers(ObjectReader &in, const char *key, int64_t length) {
-  std::vector<int64_t> numbers;
-  const nlohmann::json &array = in.array(key);
-  for (const nlohmann::json &entry : array)
-    if (entry.is_number_integer())
-      numbers.push_back(entry.get<int64_t>());
-  if (numbers.size() != array.size() || (length >= 0 && int64_t(numbers.size()) != length))
-    in.fail(key, "must be a list of " + (length < 0 ? "" : std::to_string(length) + " ") + "integers");
+static std::vector<int64_t> readShape(const JsonFields &in, const char *key) {
+  return in.integers(key, INT64_MIN, INT64_MAX, maxDimensions);
+}
+
+/// A list of exactly `length` integers.
+static std::vector<int64_t> readIntegers(const JsonFields &in, const char *key, size_t length) {
+  std::vector<int64_t> numbers = in.integers(key, INT64_MIN, INT64_MAX, length);
+  if (numbers.size() != length)
+    in.fail(key, "is a list of " + std::to_string(numbers.size()) + ", must be a list of " + std::to_string(length));
   return numbers;
 }
 
-static Expected<Transform> readLayout(ObjectReader in) {
-  std::string kind = in.string("kind");
-  Transform transform;
-  if (kind == "rows") {
-    transform = RowMajor{readType(in), in.integer("elements")};
-  } else if (kind == "panels" || kind == "matrix_rows") {
+/// What the numbers may be is check's to say.
+static Transform readLayout(const JsonFields &in) {
+  const std::string &kind = in.string("kind");
+  if (kind == "rows")
+    return RowMajor{readType(in), in.integer("elements")};
+  if (kind == "panels" || kind == "matrix_rows") {
     Matrix matrix{readType(in), in.integer("matrices"), in.integer("n"), in.integer("k"), in.integer("parts")};
-    if (in.has("scales"))
-      if (std::vector<int64_t> scales = readIntegers(in, "scales", 2); in) {
-        matrix.blockColumns = scales[0];
-        matrix.blockRows = scales[1];
-      }
-    if (kind == "panels")
-      transform = PanelLayout{matrix};
-    else
-      transform = RowLayout{matrix};
-  } else if (kind == "table") {
-    Table table{in.integer("bytes"), in.string("file"), nullptr};
-    if (!isBlobName(table.file))
-      in.fail("file", "'" + shortened(table.file) + "' is not the name of a blob");
-    transform = std::move(table);
-  } else {
-    in.fail("kind", "is '" + shortened(kind) + "'; known are rows, panels, matrix_rows, table");
+    if (in.has("scales")) {
+      const std::vector<int64_t> scales = readIntegers(in, "scales", 2);
+      matrix.blockColumns = scales[0];
+      matrix.blockRows = scales[1];
+    }
+    return kind == "panels" ? Transform(PanelLayout{matrix}) : Transform(RowLayout{matrix});
   }
-  if (!in)
-    return in.takeError();
-  return transform;
+  if (kind != "table")
+    in.fail("kind", "is '" + shortened(kind) + "'; known are rows, panels, matrix_rows, table");
+  Table table{in.integer("bytes"), in.string("file"), nullptr};
+  if (!isBlobName(table.file))
+    in.fail("file", "'" + shortened(table.file) + "' is not the name of a blob");
+  return table;
 }
 
-static Expected<SourceTensor> readSource(ObjectReader in) {
+static SourceTensor readSource(const JsonFields &in) {
   SourceTensor source;
   source.name = in.string("name");
-  source.shape = readIntegers(in, "shape", -1);
-  if (in.has("slice"))
-    if (std::vector<int64_t> slice = readIntegers(in, "slice", 3); in)
-      source.slice = TensorSlice{slice[0], slice[1], slice[2]};
-  source.transpose = in.has("transpose") && in.boolean("transpose");
+  source.shape = readShape(in, "shape");
+  if (in.has("slice")) {
+    const std::vector<int64_t> slice = readIntegers(in, "slice", 3);
+    source.slice = TensorSlice{slice[0], slice[1], slice[2]};
+  }
+  source.transpose = in.flag("transpose", false);
   if (in.has("scales")) {
-    ObjectReader scales = in.child("scales");
+    const JsonFields scales = in.object("scales");
+    const std::vector<int64_t> block = readIntegers(scales, "block", 2);
     source.scales = SourceScales{scales.string("name")};
-    if (std::vector<int64_t> block = readIntegers(scales, "block", 2); scales) {
-      source.scales->blockRows = block[0];
-      source.scales->blockColumns = block[1];
-    }
-    if (!scales)
-      return scales.takeError();
+    source.scales->blockRows = block[0];
+    source.scales->blockColumns = block[1];
   }
   if (in.has("stored"))
-    source.stored = readIntegers(in, "stored", -1);
-  if (!in)
-    return in.takeError();
+    source.stored = readShape(in, "stored");
   return source;
 }
 
-static Expected<WeightSlot> readSlot(ObjectReader in, int64_t expected) {
+static WeightSlot readSlot(const JsonFields &in, int64_t expected) {
   WeightSlot slot;
   slot.slot = in.integer("slot");
   slot.family = in.string("family");
-  slot.layer = in.integerOrNull("layer");
-  slot.experts = in.has("experts") ? in.integer("experts") : 0;
-  size_t sources = in.array("sources").size();
+  if (in.has("layer"))
+    slot.layer = in.integer("layer");
+  slot.experts = in.integer("experts", INT64_MIN, INT64_MAX, 0);
   if (slot.slot != expected)
     in.fail("slot", "is " + std::to_string(slot.slot) + " where " + std::to_string(expected) + " comes next");
-  if (!in)
-    return in.takeError();
-  Expected<Transform> transform = readLayout(in.child("layout"));
-  if (!transform)
-    return transform.takeError();
-  slot.transform = std::move(*transform);
-  for (size_t i = 0; i < sources; ++i) {
-    Expected<SourceTensor> source = readSource(in.child("sources", i));
-    if (!source)
-      return source.takeError();
-    slot.sources.push_back(std::move(*source));
-  }
-  if (Status status = check(slot); !status)
-    return status.takeError();
+  slot.transform = readLayout(in.object("layout"));
+  for (const JsonFields &source : in.objects("sources", maxSources))
+    slot.sources.push_back(readSource(source));
+  orThrow(check(slot));
   return slot;
 }
 

@@ -10,7 +10,7 @@
 #include "k2c/Weights/WeightIndex.h"
 
 #include "BlobStore.h"
-#include "ObjectReader.h"
+#include "Entries.h"
 #include "base/JsonText.h"
 #include "k2c/Weights/WeightMap.h"
 #include <set>
@@ -28,9 +28,11 @@ bool isBlobName(const std::string &file) {
   return file.size() == 36 && isHex(file.substr(0, 32), 32) && file.substr(32) == ".bin";
 }
 
+static constexpr int64_t maxBlobBytes = int64_t(1) << 50;
+static constexpr size_t maxExperts = 1 << 20;
+
 bool isSound(const BlobRange &range) {
-  constexpr int64_t most = int64_t(1) << 50;
-  auto wholePages = [](int64_t bytes) { return bytes >= 0 && bytes <= most && bytes % blobAlignment == 0; };
+  auto wholePages = [](int64_t bytes) { return bytes >= 0 && bytes <= maxBlobBytes && bytes % blobAlignment == 0; };
   return isHex(range.name, 32) && isBlobName(range.file) && isHex(range.xxh3, 16) && wholePages(range.offset) &&
          wholePages(range.bytes) && range.bytes > 0 && (!range.isWholeBlob() || range.offset == 0);
 }
@@ -72,16 +74,16 @@ Status writeWeightIndex(const std::vector<IndexedSlot> &slots, const std::string
 }
 
 /// File, bytes, hash and chunks: what slots and experts have in common.
-static BlobRange readRange(ObjectReader &in) {
+static BlobRange readRange(const JsonFields &in) {
   BlobRange range;
   range.file = in.string("file");
-  range.bytes = in.integer("bytes");
+  range.bytes = in.integer("bytes", 0, maxBlobBytes);
   range.xxh3 = in.string("xxh3");
   if (!isBlobName(range.file))
     in.fail("file", "'" + shortened(range.file) + "' is not the name of a blob");
-  if (range.bytes < 0 || range.bytes % blobAlignment)
+  if (range.bytes % blobAlignment)
     in.fail("bytes", "is " + std::to_string(range.bytes) + ", not a multiple of " + std::to_string(blobAlignment));
-  range.chunks = in.strings("chunks");
+  range.chunks = in.strings("chunks", size_t(maxBlobBytes / blobChunkBytes));
   const int64_t chunks = range.bytes / blobChunkBytes + (range.bytes % blobChunkBytes != 0);
   if (int64_t(range.chunks.size()) != chunks)
     in.fail("chunks", "has " + std::to_string(range.chunks.size()) + " hashes, " + std::to_string(range.bytes) +
@@ -89,46 +91,35 @@ static BlobRange readRange(ObjectReader &in) {
   return range;
 }
 
-static Expected<BlobRange> readExpert(ObjectReader in) {
+static BlobRange readExpert(const JsonFields &in) {
   BlobRange range = readRange(in);
   range.name = in.string("name");
   range.offset = in.integer("offset");
-  if (in && !isSound(range))
+  if (!isSound(range))
     in.fail("", "is no range of whole pages with a name of 32 hex digits and a hash of 16");
-  if (!in)
-    return in.takeError();
   return range;
 }
 
-static Expected<IndexedSlot> readSlot(ObjectReader in, int64_t expected) {
+static IndexedSlot readSlot(const JsonFields &in, int64_t expected) {
   IndexedSlot slot;
   slot.slot = in.integer("slot");
   slot.name = in.string("name");
-  slot.layer = in.integerOrNull("layer");
+  if (in.has("layer"))
+    slot.layer = in.integer("layer");
   if (slot.slot != expected)
     in.fail("slot", "is " + std::to_string(slot.slot) + " where " + std::to_string(expected) + " comes next");
-  if (const int64_t bytes = in.integer("chunk_bytes"); bytes != blobChunkBytes)
-    in.fail("chunk_bytes", "is " + std::to_string(bytes) + ", this k2c reads " + std::to_string(blobChunkBytes));
+  in.integer("chunk_bytes", blobChunkBytes, blobChunkBytes);
   slot.isTable = in.has("experts");
   if (!slot.isTable) {
     slot.ranges.emplace_back(readRange(in));
     slot.ranges[0]->name = slot.ranges[0]->file.substr(0, 32);
-    if (!in)
-      return in.takeError();
     return slot;
   }
-  const nlohmann::json &experts = in.array("experts");
-  for (size_t i = 0; i < experts.size(); ++i) {
+  for (const std::optional<JsonFields> &expert : in.objectsOrNulls("experts", maxExperts)) {
     slot.ranges.emplace_back();
-    if (experts[i].is_null())
-      continue;
-    Expected<BlobRange> range = readExpert(in.child("experts", i));
-    if (!range)
-      return range.takeError();
-    slot.ranges.back() = std::move(*range);
+    if (expert)
+      slot.ranges.back() = readExpert(*expert);
   }
-  if (!in)
-    return in.takeError();
   return slot;
 }
 

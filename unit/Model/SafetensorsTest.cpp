@@ -108,8 +108,7 @@ TEST(Safetensors, HeaderNestedTooDeep) {
 TEST(Safetensors, DuplicateName) {
   std::string entry = R"("a":{"dtype":"I8","shape":[1],"data_offsets":[0,1]})";
   EXPECT_EQ(failure("{" + entry + "," + entry + "}", 1),
-            "t.safetensors: key 'a' occurs twice in one object; remove one of "
-            "the two");
+            "t.safetensors: a: occurs twice in its object; remove one of the two");
 }
 
 TEST(Safetensors, EntryLacksAKey) {

@@ -134,8 +134,8 @@ TEST(FileList, IsReadStrictly) {
     return R"({"format":1,"files":[{"file":")" + file + R"(","bytes":)" + bytes + R"(,"xxh3":")" + hash + R"("}]})";
   };
   const std::string hash = "2d06800538d394c2", twice = entry("a", "0", hash);
-  expectError(listError(""), "files.json: is not JSON");
-  expectError(listError(R"({"format":2,"files":[]})"), "files.json: format: is 2, must be within 1..1");
+  expectError(listError(""), "files.json:1:1: not JSON: ");
+  expectError(listError(R"({"format":2,"files":[]})"), std::string("files.json: format: is 2, must be 1") + remedy);
   expectError(listError(R"({"format":1})"), "files.json: files: is missing");
   expectError(listError(entry("../a", "0", hash)), "files.json: files[0].file: is not a path inside the bundle");
   expectError(listError(entry("a", "-1", hash)), "files.json: files[0].bytes: is -1, must be within 0..");

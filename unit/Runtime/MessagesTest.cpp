@@ -46,37 +46,44 @@ const std::string again = "; compile the bundle again with this version of k2c";
 } // namespace
 
 TEST(ManifestMessages, OfFields) {
-  EXPECT_EQ(said(parseManifest("[]", "manifest.json", 0)), "manifest.json: is not an object");
-  EXPECT_EQ(withValue("/model/layers", 9223372036854775808ull), "manifest.json: model.layers: is larger than 2^63");
-  EXPECT_EQ(withValue("/model/layers", "2"), "manifest.json: model.layers: is not an integer");
-  EXPECT_EQ(withValue("/model/name", 5), "manifest.json: model.name: is not a string of at most 4096 bytes");
-  EXPECT_EQ(withValue("/eos", 5), "manifest.json: eos: is not a list");
+  EXPECT_EQ(said(parseManifest("[]", "manifest.json", 0)), "manifest.json: is a list of 0, must be an object" + again);
+  EXPECT_EQ(withValue("/model/layers", 9223372036854775808ull),
+            "manifest.json: model.layers: is 9223372036854775808, must be an integer within 1..65536" + again);
+  EXPECT_EQ(withValue("/model/layers", "2"),
+            "manifest.json: model.layers: is \"2\", must be an integer within 1..65536" + again);
+  EXPECT_EQ(withValue("/model/name", 5),
+            "manifest.json: model.name: is 5, must be a string of at most 4096 bytes" + again);
+  EXPECT_EQ(withValue("/eos", 5), "manifest.json: eos: is 5, must be a list of at most 256" + again);
   EXPECT_EQ(withValue("/eos", std::vector<int>(257, 1)),
-            "manifest.json: eos: has 257 elements, at most 256 are allowed");
+            "manifest.json: eos: is a list of 257, must be a list of at most 256" + again);
   FakeBundle fake;
   fake.manifest["model"].erase("layers");
   EXPECT_EQ(said(parseManifest(fake.manifest.dump(), "manifest.json", 0)),
-            "manifest.json: model.layers: is missing; compile the bundle again with this version of k2c");
+            "manifest.json: model.layers: is missing" + again);
 }
 
 TEST(ManifestMessages, OfTheTextItself) {
-  EXPECT_EQ(said(parseJsonFields(std::string_view("{}\0", 3), "f.json")), "f.json: is not JSON: byte 2 is NUL");
-  EXPECT_EQ(said(parseJsonFields("[1,]", "f.json")).rfind("f.json: is not JSON: parse error at line 1, column 4: ", 0),
-            0u);
-  EXPECT_EQ(said(parseJsonFields(std::string(40, '['), "f.json")), "f.json: is nested deeper than 32");
-  EXPECT_EQ(said(parseJsonFields("]][", "f.json")).find("nested"), std::string::npos);
+  EXPECT_EQ(said(parseJsonValue(std::string_view("{}\0", 3), "f.json")), "f.json:1:3: not JSON: a NUL byte");
+  EXPECT_EQ(said(parseJsonValue("[1,]", "f.json")).rfind("f.json:1:4: not JSON: syntax error ", 0), 0u);
+  EXPECT_EQ(said(parseJsonValue(std::string(40, '['), "f.json")),
+            "f.json: JSON is nested deeper than 32 levels; flatten the file");
+  EXPECT_EQ(said(parseJsonValue("]][", "f.json")).find("nested"), std::string::npos);
 }
 
 TEST(ManifestMessages, OfWhatFieldsSayOfEachOther) {
-  EXPECT_EQ(withValue("/model/moe_layers", {1, 1}), "manifest.json: model.moe_layers: is not in ascending order");
+  EXPECT_EQ(withValue("/model/moe_layers", {1, 1}),
+            "manifest.json: model.moe_layers: is not in ascending order" + again);
   EXPECT_EQ(withValue("/numerics/mla", "sideways"),
-            "manifest.json: numerics.mla: is \"sideways\", must be phased, absorbed or expanded");
-  EXPECT_EQ(withValue("/cache/1/pages", 32), "manifest.json: cache[1].pages: is 32, another plane of group 0 has 64");
+            "manifest.json: numerics.mla: is \"sideways\", must be phased, absorbed or expanded" + again);
+  EXPECT_EQ(withValue("/cache/1/pages", 32),
+            "manifest.json: cache[1].pages: is 32, another plane of group 0 has 64" + again);
   EXPECT_EQ(withValue("/cache/0/width", 1 << 20), "manifest.json: memory.cache: is 65536 bytes, the planes of "
-                                                  "\"cache\" need 34359771136");
-  EXPECT_EQ(withValue("/memory/logits", 4), "manifest.json: memory.logits: is 4 bytes, one row of 97 logits needs 388");
+                                                  "\"cache\" need 34359771136" +
+                                                      again);
+  EXPECT_EQ(withValue("/memory/logits", 4),
+            "manifest.json: memory.logits: is 4 bytes, one row of 97 logits needs 388" + again);
   EXPECT_EQ(withValue("/weights_index", "../index.json"),
-            "manifest.json: weights_index: is not a path inside the bundle");
+            "manifest.json: weights_index: is not a path inside the bundle" + again);
   FakeBundle fake;
   const k2rt_limits limits = {48, 4, 1000, 1, 97, 0, 0};
   EXPECT_EQ(withValue("/memory/reserve_bytes", 1), "manifest.json: memory.reserve_bytes: is 1, this runtime needs " +
@@ -86,7 +93,7 @@ TEST(ManifestMessages, OfWhatFieldsSayOfEachOther) {
   fake.manifest["cache"][0]["bytes_per_element"] = 8;
   fake.manifest["cache"][0]["pages"] = 1 << 24;
   EXPECT_EQ(said(parseManifest(fake.manifest.dump(), "manifest.json", 0)),
-            "manifest.json: cache[0].pages: makes the plane larger than 2^50 bytes");
+            "manifest.json: cache[0].pages: makes the plane larger than 2^50 bytes" + again);
 }
 
 TEST(ManifestMessages, OfPagesThatHoldNoSequence) {
@@ -94,7 +101,7 @@ TEST(ManifestMessages, OfPagesThatHoldNoSequence) {
   fake.manifest["cache"][0]["pages"] = fake.manifest["cache"][1]["pages"] = 8;
   fake.manifest["memory"]["cache"] = 2 * 2 * 8 * 64 * 4;
   EXPECT_EQ(said(parseManifest(fake.manifest.dump(), "manifest.json", 0)),
-            "manifest.json: cache: group 0 has 8 pages per layer, one sequence of max_context needs 16");
+            "manifest.json: cache: group 0 has 8 pages per layer, one sequence of max_context needs 16" + again);
 }
 
 TEST(CpuMessages, LackingAndUnknown) {
@@ -149,7 +156,8 @@ TEST(BundleMessages, OfWeights) {
   FakeBundle elsewhere;
   elsewhere.index["slots"][0]["file"] = "../blob0.bin";
   elsewhere.write();
-  EXPECT_EQ(opening(elsewhere), "weights/index.json: slots[0].file: is not the plain name of a file beside the index");
+  EXPECT_EQ(opening(elsewhere),
+            "weights/index.json: slots[0].file: is not the plain name of a file beside the index" + again);
 }
 
 TEST(FileMessages, OfPathsInABundle) {

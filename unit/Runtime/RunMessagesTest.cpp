@@ -68,8 +68,8 @@ TEST(PromptMessages, OfBatchFiles) {
                 "\n");
   EXPECT_EQ(batch(R"([[1],{"seed":1,"ids":[1],"ids":[2]}])"),
             "b.json: [1].ids: occurs twice in its object; remove one of the two\n");
-  EXPECT_EQ(batch("[[1e999]]"), "b.json: is not JSON: number overflow parsing '1e999'\n");
-  EXPECT_TRUE(begins(batch("[[1]"), "b.json: is not JSON: parse error at line 1, column 5"));
+  EXPECT_EQ(batch("[[1e999]]"), "b.json: not JSON: number overflow parsing '1e999'\n");
+  EXPECT_TRUE(begins(batch("[[1]"), "b.json:1:5: not JSON: syntax error"));
   EXPECT_EQ(saying(fake, {"generate", "--batch-file", fake.folder + "/weights"}),
             "weights: is a folder, a file is needed\n");
 }

@@ -187,14 +187,16 @@ TEST(Index, RefusesHostileFiles) {
   EXPECT_EQ(indexError(slot(blob, "4096")), "");
   EXPECT_NE(indexError(slot("../../etc/passwd", "4096")).find("is not the name of a blob"), std::string::npos);
   EXPECT_NE(indexError(slot(blob, "4095")).find("not a multiple of 4096"), std::string::npos);
-  EXPECT_NE(indexError(slot(blob, "-4096")).find("'bytes' is -4096"), std::string::npos);
-  EXPECT_NE(indexError(slot(blob, "18446744073709547520")).find("'bytes' must be an integer"), std::string::npos);
-  EXPECT_NE(indexError(slot(blob, "2101248")).find("'chunks' has 1 hashes, 2101248 bytes have 2"), std::string::npos);
-  EXPECT_NE(indexError(slot(blob, "4096", "[1]")).find("'chunks' must be a list of strings"), std::string::npos);
-  EXPECT_NE(indexError(slot(blob, "4096", "[\"0\"]", "4096")).find("'chunk_bytes' is 4096, this k2c reads 2097152"),
+  EXPECT_NE(indexError(slot(blob, "-4096")).find("bytes: is -4096, must be within 0.."), std::string::npos);
+  EXPECT_NE(indexError(slot(blob, "18446744073709547520"))
+                .find("bytes: is 18446744073709547520, must be an integer within 0.."),
             std::string::npos);
-  EXPECT_NE(indexError("{\"format\":2,\"slots\":[]}").find("this k2c reads format 1"), std::string::npos);
-  EXPECT_NE(indexError("[]").find("must be an object"), std::string::npos);
+  EXPECT_NE(indexError(slot(blob, "2101248")).find("chunks: has 1 hashes, 2101248 bytes have 2"), std::string::npos);
+  EXPECT_NE(indexError(slot(blob, "4096", "[1]")).find("chunks[0]: is 1, must be a string"), std::string::npos);
+  EXPECT_NE(indexError(slot(blob, "4096", "[\"0\"]", "4096")).find("chunk_bytes: is 4096, must be 2097152"),
+            std::string::npos);
+  EXPECT_NE(indexError("{\"format\":2,\"slots\":[]}").find("format: is 2, must be 1"), std::string::npos);
+  EXPECT_NE(indexError("[]").find("is a list of 0, must be an object"), std::string::npos);
 }
 
 TEST(Map, ComesBackAsItWasWritten) {
@@ -240,9 +242,9 @@ TEST(Map, RefusesHostileSlots) {
             std::string::npos);
   EXPECT_NE(mapError(slot("{\"kind\":\"rows\",\"type\":\"f32\",\"elements\":1}",
                           "[{\"name\":\"t\",\"shape\":[1],\"slice\":[0,1]}]"))
-                .find("'slice' must be a list of 3 integers"),
+                .find("slots[0].sources[0].slice: is a list of 2, must be a list of 3"),
             std::string::npos);
-  EXPECT_EQ(mapError("{\"slot\":1}").find("map.json:2:"), 0u);
+  EXPECT_EQ(mapError("{\"slot\":1}").find("map.json: slots[0].family: is missing"), 0u);
 }
 
 TEST(Map, RefusesSlotsThatAddUpBeyondAllNumbers) {

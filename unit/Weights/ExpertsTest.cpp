@@ -199,7 +199,7 @@ TEST(Experts, RangesOfAnIndexAreChecked) {
               range.chunks.clear();
             }),
             odd);
-  EXPECT_EQ(refusal([](BlobRange &range) { range.file = "x"; }), "'file' 'x' is not the name of a blob");
+  EXPECT_EQ(refusal([](BlobRange &range) { range.file = "x"; }), "'x' is not the name of a blob");
 }
 
 TEST(Experts, OfAMapHaveAMatrixAndSourcesEach) {

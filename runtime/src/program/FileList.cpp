@@ -17,34 +17,27 @@ static const char remedy[] =
     "compile the bundle again, copy the whole folder, or repeat the k2c pack that was interrupted";
 
 Expected<FileList> FileList::read(const std::string &folder) {
-  const std::string place = folder + "/" + listFile;
   Expected<std::string> text = readBundleFile(folder, listFile, maxListBytes);
   if (!text)
     return text.takeError();
-  Expected<nlohmann::json> document = parseJsonFields(*text, place);
-  if (!document)
-    return document.takeError();
-  Error error;
-  JsonFields root(*document, place + ": ", error);
-  root.integer("format", 1, 1);
-  FileList list;
-  list.root = folder;
-  for (JsonFields &entry : root.objects("files", maxFiles)) {
-    const std::string name = entry.string("file"), digits = entry.string("xxh3");
-    const int64_t bytes = entry.integer("bytes", 0, maxFileBytes);
-    const std::optional<uint64_t> hash = parseHash(digits);
-    if (!isInsidePath(name))
-      entry.fail("file", "is not a path inside the bundle", remedy);
-    if (!hash)
-      entry.fail("xxh3", "is not 16 hex digits", remedy);
-    if (!root.ok())
-      return error;
-    if (!list.files.emplace(name, Facts{bytes, *hash}).second)
-      entry.fail("file", shortened(name) + " is listed twice", remedy);
-  }
-  if (!root.ok())
-    return error;
-  return list;
+  const auto readFiles = [&](const JsonFields &root) {
+    root.integer("format", 1, 1);
+    FileList list;
+    list.root = folder;
+    for (const JsonFields &entry : root.objects("files", maxFiles)) {
+      const std::string &name = entry.string("file");
+      const int64_t bytes = entry.integer("bytes", 0, maxFileBytes);
+      const std::optional<uint64_t> hash = parseHash(entry.string("xxh3"));
+      if (!isInsidePath(name))
+        entry.fail("file", "is not a path inside the bundle");
+      if (!hash)
+        entry.fail("xxh3", "is not 16 hex digits");
+      if (!list.files.emplace(name, Facts{bytes, *hash}).second)
+        entry.fail("file", shortened(name) + " is listed twice");
+    }
+    return list;
+  };
+  return readJsonFields(*text, folder + "/" + listFile, readFiles, remedy);
 }
 
 Expected<FileList::Facts> FileList::factsOf(const std::string &file) const {

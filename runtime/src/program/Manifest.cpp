@@ -29,7 +29,7 @@ constexpr int64_t maxGroups = 8;
 constexpr size_t maxSlotRuns = 1 << 20;
 constexpr int64_t maxReservedTokens = 1 << 16;
 
-void readModel(JsonFields model, Manifest &manifest) {
+void readModel(const JsonFields &model, Manifest &manifest) {
   manifest.modelName = model.string("name");
   manifest.family = model.string("family", "");
   manifest.layers = model.integer("layers", 1, maxLayers);
@@ -48,7 +48,7 @@ void readModel(JsonFields model, Manifest &manifest) {
     model.fail("top_k", "is 0, but moe_layers names " + std::to_string(manifest.moeLayers.size()) + " layers");
 }
 
-void readTopology(JsonFields topology, Manifest &manifest) {
+void readTopology(const JsonFields &topology, Manifest &manifest) {
   constexpr int64_t maxCores = 1 << 20;
   manifest.topology = topology.string("name", "host");
   topology.integer("ranks", 1, 1);
@@ -58,30 +58,27 @@ void readTopology(JsonFields topology, Manifest &manifest) {
 }
 
 /// How launches read each weight slot: runs of slots that are read alike.
-void readShares(JsonFields &root, Manifest &manifest) {
+void readShares(const JsonFields &root, Manifest &manifest) {
   if (!root.has("shares"))
     return;
-  for (JsonFields &run : root.objects("shares", maxSlotRuns)) {
+  for (const JsonFields &run : root.objects("shares", maxSlotRuns)) {
     SlotShares shares;
     shares.slots = run.integer("slots", 1, maxSlotRuns);
     shares.share.experts = run.integer("experts", 1, maxWidth, 0);
     shares.share.items = run.integer("items", 0, maxWidth, 0);
     shares.share.item_bytes = run.integer("item_bytes", shares.share.items > 0 ? 1 : 0, maxBytes, 0);
-    if (!root.ok())
-      return;
     manifest.shares.push_back(shares);
     // The sum stays below 2^51, so that it does not overflow; an index lists fewer experts, so more are refused there.
     manifest.limits.experts = std::min(manifest.limits.experts + shares.slots * shares.share.experts, maxBytes);
   }
 }
 
-void readNumerics(JsonFields numerics, Manifest &manifest) {
+void readNumerics(const JsonFields &numerics, Manifest &manifest) {
   manifest.numericsId = numerics.string("id", "");
   const int64_t version = numerics.integer("version", 1, INT64_MAX);
-  if (numerics.ok() && version != K2RT_NUMERICS_VERSION)
+  if (version != K2RT_NUMERICS_VERSION)
     numerics.fail("version",
-                  "is " + std::to_string(version) + ", this runtime knows " + std::to_string(K2RT_NUMERICS_VERSION),
-                  "compile the bundle again with this version of k2c");
+                  "is " + std::to_string(version) + ", this runtime knows " + std::to_string(K2RT_NUMERICS_VERSION));
   const std::string mla = numerics.string("mla", "phased");
   if (mla == "absorbed")
     manifest.mla = MlaForm::absorbed;
@@ -91,7 +88,7 @@ void readNumerics(JsonFields numerics, Manifest &manifest) {
     numerics.fail("mla", "is \"" + shortened(mla) + "\", must be phased, absorbed or expanded");
 }
 
-void readLimits(JsonFields limits, Manifest &manifest) {
+void readLimits(const JsonFields &limits, Manifest &manifest) {
   manifest.limits.step_tokens = limits.integer("step_tokens", 1, maxTokens);
   manifest.limits.max_sequences = limits.integer("max_sequences", 1, 1 << 16);
   manifest.limits.max_context = limits.integer("max_context", 1, maxTokens);
@@ -100,8 +97,8 @@ void readLimits(JsonFields limits, Manifest &manifest) {
   limits.integer("page", K2RT_PAGE_TOKENS, K2RT_PAGE_TOKENS);
 }
 
-void readCache(JsonFields &root, Manifest &manifest) {
-  for (JsonFields &entry : root.objects("cache", 256)) {
+void readCache(const JsonFields &root, Manifest &manifest) {
+  for (const JsonFields &entry : root.objects("cache", 256)) {
     CachePlane plane;
     plane.name = entry.string("plane");
     plane.layers = entry.integer("layers", 1, maxLayers);
@@ -109,23 +106,21 @@ void readCache(JsonFields &root, Manifest &manifest) {
     plane.bytesPerElement = entry.integer("bytes_per_element", 1, 8);
     plane.pages = entry.integer("pages", 1, maxPages);
     plane.group = entry.integer("group", 0, maxGroups - 1, 0);
-    if (!entry.ok())
-      return;
     // Layers, pages, width and element size are bounded one by one; their product may still be absurd.
     if (plane.layers * plane.pages > maxBytes / (64 * plane.width * plane.bytesPerElement))
-      return entry.fail("pages", "makes the plane larger than 2^50 bytes");
+      entry.fail("pages", "makes the plane larger than 2^50 bytes");
     manifest.groupPages.resize(std::max<size_t>(manifest.groupPages.size(), plane.group + 1), 0);
     int64_t &pages = manifest.groupPages[plane.group];
     if (pages != 0 && pages != plane.pages)
-      return entry.fail("pages", "is " + std::to_string(plane.pages) + ", another plane of group " +
-                                     std::to_string(plane.group) + " has " + std::to_string(pages));
+      entry.fail("pages", "is " + std::to_string(plane.pages) + ", another plane of group " +
+                              std::to_string(plane.group) + " has " + std::to_string(pages));
     pages = plane.pages;
     manifest.planes.push_back(std::move(plane));
   }
   manifest.limits.cache_groups = static_cast<int64_t>(manifest.groupPages.size());
 }
 
-void readMemory(JsonFields memory, Manifest &manifest) {
+void readMemory(const JsonFields &memory, Manifest &manifest) {
   manifest.memory.weights = memory.integer("weights", 0, maxBytes);
   manifest.memory.code = memory.integer("code", 0, maxBytes);
   manifest.memory.cache = memory.integer("cache", 0, maxBytes);
@@ -137,8 +132,8 @@ void readMemory(JsonFields memory, Manifest &manifest) {
   manifest.memory.limits = manifest.limits;
 }
 
-void readKernels(JsonFields &root, Manifest &manifest) {
-  for (JsonFields &entry : root.objects("kernels", maxKernels)) {
+void readKernels(const JsonFields &root, Manifest &manifest) {
+  for (const JsonFields &entry : root.objects("kernels", maxKernels)) {
     KernelEntry kernel{entry.string("name"), entry.string("hash", ""), {}};
     if (entry.has("variants"))
       kernel.variants = entry.strings("variants", 256);
@@ -146,7 +141,7 @@ void readKernels(JsonFields &root, Manifest &manifest) {
   }
 }
 
-void readTokens(JsonFields &root, Manifest &manifest) {
+void readTokens(const JsonFields &root, Manifest &manifest) {
   if (root.has("eos"))
     for (int64_t id : root.integers("eos", 0, manifest.vocab - 1, 256))
       manifest.eos.push_back(static_cast<int32_t>(id));
@@ -155,21 +150,19 @@ void readTokens(JsonFields &root, Manifest &manifest) {
     manifest.promptExpandedAtLeast = root.object("forms").integer("prompt_expanded_at_least", -1, maxTokens);
 }
 
-void readTiktoken(JsonFields &root, Manifest &manifest) {
+void readTiktoken(const JsonFields &root, Manifest &manifest) {
   if (!root.has("tiktoken"))
     return;
-  JsonFields tiktoken = root.object("tiktoken");
+  const JsonFields tiktoken = root.object("tiktoken");
   manifest.tiktokenPatterns = tiktoken.strings("pattern", 64);
   manifest.tiktokenReserved = tiktoken.integer("reserved", 0, maxReservedTokens);
 }
 
-void checkMemory(JsonFields &root, const Manifest &manifest) {
-  if (!root.ok())
-    return;
+void checkMemory(const JsonFields &root, const Manifest &manifest) {
   int64_t cache = 0;
   for (const CachePlane &plane : manifest.planes)
     cache += plane.bytes();
-  JsonFields memory = root.object("memory");
+  const JsonFields memory = root.object("memory");
   if (cache != manifest.memory.cache)
     memory.fail("cache", "is " + std::to_string(manifest.memory.cache) + " bytes, the planes of \"cache\" need " +
                              std::to_string(cache));
@@ -179,14 +172,12 @@ void checkMemory(JsonFields &root, const Manifest &manifest) {
                               std::to_string(manifest.vocab) + " logits needs " + std::to_string(row));
   const int64_t reserve = k2rt_reserve_bytes(&manifest.limits);
   if (manifest.memory.reserve < reserve)
-    memory.fail("reserve_bytes",
-                "is " + std::to_string(manifest.memory.reserve) + ", this runtime needs " + std::to_string(reserve) +
-                    " (k2rt/reserve.h)",
-                "compile the bundle again with this version of k2c");
+    memory.fail("reserve_bytes", "is " + std::to_string(manifest.memory.reserve) + ", this runtime needs " +
+                                     std::to_string(reserve) + " (k2rt/reserve.h)");
 }
 
 /// One sequence of max_context tokens must fit each group, or the bundle could not run what it promises.
-void checkPages(JsonFields &root, const Manifest &manifest) {
+void checkPages(const JsonFields &root, const Manifest &manifest) {
   const int64_t needed = k2rt_pages_per_sequence(&manifest.limits);
   for (size_t group = 0; group < manifest.groupPages.size(); ++group)
     if (manifest.groupPages[group] < needed)
@@ -195,41 +186,24 @@ void checkPages(JsonFields &root, const Manifest &manifest) {
 }
 
 /// Shares count no more bytes than there are weights: no sum of them overflows.
-void checkShares(JsonFields &root, const Manifest &manifest) {
+void checkShares(const JsonFields &root, const Manifest &manifest) {
   int64_t left = manifest.memory.weights;
   for (const SlotShares &run : manifest.shares) {
     const int64_t items = run.slots * k2rt_share_blocks(&run.share) * run.share.items;
     if (items == 0)
       continue;
     if (run.share.item_bytes > left / items)
-      return root.fail("shares", "count more bytes than memory.weights, " + std::to_string(manifest.memory.weights),
-                       "compile the bundle again");
+      root.fail("shares", "count more bytes than memory.weights, " + std::to_string(manifest.memory.weights));
     left -= items * run.share.item_bytes;
   }
 }
 
-} // namespace
-
-int32_t Manifest::promptForm(int64_t newTokens) const {
-  if (mla != MlaForm::phased)
-    return generatedForm();
-  const bool expanded = promptExpandedAtLeast >= 0 && newTokens >= promptExpandedAtLeast;
-  return expanded ? K2RT_FORM_EXPANDED : K2RT_FORM_ABSORBED;
-}
-
-int32_t Manifest::generatedForm() const { return mla == MlaForm::expanded ? K2RT_FORM_EXPANDED : K2RT_FORM_ABSORBED; }
-
-Expected<Manifest> parseManifest(std::string_view text, const std::string &place, int64_t tokenizerBytes) {
-  Expected<nlohmann::json> document = parseJsonFields(text, place);
-  if (!document)
-    return document.takeError();
-  Error error;
-  JsonFields root(*document, place + ": ", error);
+Manifest readRoot(const JsonFields &root, int64_t tokenizerBytes) {
   root.integer("format", 1, 1);
   Manifest manifest;
   readModel(root.object("model"), manifest);
   readNumerics(root.object("numerics"), manifest);
-  JsonFields target = root.object("target");
+  const JsonFields target = root.object("target");
   manifest.cpu = target.string("cpu", "");
   if (target.has("features_required"))
     manifest.cpuFeatures = target.strings("features_required", 256);
@@ -249,8 +223,6 @@ Expected<Manifest> parseManifest(std::string_view text, const std::string &place
   checkMemory(root, manifest);
   checkPages(root, manifest);
   checkShares(root, manifest);
-  if (!root.ok())
-    return error;
   manifest.modelJson = root.raw("model");
   manifest.targetJson = root.raw("target");
   manifest.numericsJson = root.raw("numerics");
@@ -261,6 +233,21 @@ Expected<Manifest> parseManifest(std::string_view text, const std::string &place
   manifest.dispersionJson = root.raw("dispersion");
   manifest.ignoredKeysJson = root.has("ignored_keys") ? root.raw("ignored_keys") : "[]";
   return manifest;
+}
+
+} // namespace
+
+int32_t Manifest::promptForm(int64_t newTokens) const {
+  if (mla != MlaForm::phased)
+    return generatedForm();
+  const bool expanded = promptExpandedAtLeast >= 0 && newTokens >= promptExpandedAtLeast;
+  return expanded ? K2RT_FORM_EXPANDED : K2RT_FORM_ABSORBED;
+}
+
+int32_t Manifest::generatedForm() const { return mla == MlaForm::expanded ? K2RT_FORM_EXPANDED : K2RT_FORM_ABSORBED; }
+
+Expected<Manifest> parseManifest(std::string_view text, const std::string &place, int64_t tokenizerBytes) {
+  return readJsonFields(text, place, [&](const JsonFields &root) { return readRoot(root, tokenizerBytes); });
 }
 
 } // namespace k2c::runtime

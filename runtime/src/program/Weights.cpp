@@ -38,7 +38,7 @@ struct NamedSlot {
 };
 
 /// The hashes of the chunks of `bytes` bytes.
-std::vector<uint64_t> readHashes(JsonFields &entry, int64_t bytes) {
+std::vector<uint64_t> readHashes(const JsonFields &entry, int64_t bytes) {
   std::vector<uint64_t> hashes;
   for (const std::string &digits : entry.strings("chunks", static_cast<size_t>(maxBlobBytes / hugePageBytes))) {
     const std::optional<uint64_t> hash = parseHash(digits);
@@ -60,7 +60,7 @@ bool isPlainName(const std::string &name) {
              [](unsigned char c) { return std::isalnum(c) || c == '.' || c == '_' || c == '-'; });
 }
 
-NamedRange readRange(JsonFields &entry) {
+NamedRange readRange(const JsonFields &entry) {
   NamedRange range{entry.string("file"), 0, entry.integer("bytes", 0, maxBlobBytes), {}};
   range.hashes = readHashes(entry, range.bytes);
   if (!isPlainName(range.file))
@@ -68,7 +68,7 @@ NamedRange readRange(JsonFields &entry) {
   return range;
 }
 
-NamedSlot readSlot(JsonFields &entry, int32_t slotCount) {
+NamedSlot readSlot(const JsonFields &entry, int32_t slotCount) {
   NamedSlot slot;
   slot.number = entry.integer("slot", 0, slotCount - 1);
   slot.name = entry.string("name", "");
@@ -80,7 +80,7 @@ NamedSlot readSlot(JsonFields &entry, int32_t slotCount) {
     slot.ranges.emplace_back(readRange(entry));
     return slot;
   }
-  for (std::optional<JsonFields> &expert : entry.objectsOrNulls("experts", maxExperts)) {
+  for (const std::optional<JsonFields> &expert : entry.objectsOrNulls("experts", maxExperts)) {
     slot.ranges.emplace_back();
     if (!expert)
       continue;
@@ -96,18 +96,11 @@ NamedSlot readSlot(JsonFields &entry, int32_t slotCount) {
   return slot;
 }
 
-Expected<std::vector<NamedSlot>> readIndex(const std::string &text, const std::string &place, int32_t slotCount) {
-  Expected<nlohmann::json> document = parseJsonFields(text, place);
-  if (!document)
-    return document.takeError();
-  Error error;
-  JsonFields root(*document, place + ": ", error);
+std::vector<NamedSlot> readIndex(const JsonFields &root, int32_t slotCount) {
   root.integer("format", 1, 1);
   std::vector<NamedSlot> slots(slotCount);
-  for (JsonFields &entry : root.objects("slots", maxSlots)) {
+  for (const JsonFields &entry : root.objects("slots", maxSlots)) {
     NamedSlot slot = readSlot(entry, slotCount);
-    if (!root.ok())
-      return error;
     if (slots[slot.number].number >= 0)
       entry.fail("slot", std::to_string(slot.number) + " is listed twice");
     slots[slot.number] = std::move(slot);
@@ -116,8 +109,6 @@ Expected<std::vector<NamedSlot>> readIndex(const std::string &text, const std::s
     if (slots[i].number < 0)
       root.fail("slots", "slot " + std::to_string(i) + " of " + std::to_string(slotCount) + " is missing",
                 "run k2c pack");
-  if (!root.ok())
-    return error;
   return slots;
 }
 
@@ -278,7 +269,8 @@ Status WeightMapper::addSlot(NamedSlot &slot, const std::string &place) {
 Expected<Weights> Weights::map(const std::string &folder, const std::string &index, const std::string &text,
                                int32_t slotCount, const std::vector<SlotShares> &shares) {
   const std::string place = folder + "/" + index;
-  Expected<std::vector<NamedSlot>> slots = readIndex(text, place, slotCount);
+  Expected<std::vector<NamedSlot>> slots =
+      readJsonFields(text, place, [&](const JsonFields &root) { return readIndex(root, slotCount); });
   if (!slots)
     return slots.takeError();
   Weights weights;

@@ -3,7 +3,6 @@
 // Each window starts cold, and so does each list of a .json file; the first token is context only. nll is the mean of
 // -log p over the predicted tokens.
 #include "base/File.h"
-#include "base/JsonFields.h"
 #include "k2rt/Sampler.h"
 #include "run/JsonWriter.h"
 #include "run/Progress.h"

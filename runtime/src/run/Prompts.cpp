@@ -9,7 +9,7 @@
 // experts than the model chooses, or none; the rest of its places say K2RT_ROUTE_NONE. Layers that the model does not
 // route are refused, since they would otherwise be ignored.
 #include "base/File.h"
-#include "base/JsonFields.h"
+#include "base/Json.h"
 #include "base/Utf8.h"
 #include "run/Run.h"
 #include <algorithm>
@@ -69,7 +69,7 @@ static Expected<nlohmann::json> readJson(const std::string &path) {
   Expected<std::string> text = readUserFile(path, maxPromptBytes);
   if (!text)
     return text.takeError();
-  return parseJsonFields(*text, path, K2RT_INVALID_ARGUMENT);
+  return parseJsonValue(*text, path);
 }
 
 static bool isId(const nlohmann::json &value) {

@@ -8,8 +8,8 @@
 // that cuts text into words is not in the file; the model's family gives it, and text that it does not match is left
 // out as `tiktoken` does. Special tokens are the ids behind the last rank, with names from tokenizer_config.json or,
 // where it names none, <|reserved_token_N|>; a name for an id outside of them is refused.
+#include "base/JsonFields.h"
 #include "base/Utf8.h"
-#include "text/JsonNode.h"
 #include "text/TokenizerData.h"
 #include <charconv>
 
@@ -105,26 +105,24 @@ Status readRanks(std::string_view text, TokenizerData &data) {
   return {};
 }
 
-/// The names that tokenizer_config.json gives to ids from `first` on, `reserved` of them.
-void readNames(const JsonNode &root, int64_t first, std::vector<AddedToken> &specials) {
-  auto names = root.find("added_tokens_decoder");
-  if (!names)
-    return;
+/// `specials`, whose ids begin with `first`, with the names that tokenizer_config.json gives them.
+std::vector<AddedToken> readNames(const JsonFields &root, int64_t first, std::vector<AddedToken> specials) {
+  if (!root.has("added_tokens_decoder"))
+    return specials;
   const int64_t last = first + int64_t(specials.size()) - 1;
-  for (const auto &entry : names->object()) {
-    const JsonNode node = names->member(entry);
+  for (const auto &[key, node] : root.object("added_tokens_decoder").members()) {
     int64_t id = -1;
-    const std::string &key = entry.first;
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
     if (error != std::errc() || end != key.data() + key.size() || id < first || id > last)
-      node.refuse("not an id from " + std::to_string(first) + " to " + std::to_string(last) +
-                  ", which are the special tokens");
+      node.fail("", "not an id from " + std::to_string(first) + " to " + std::to_string(last) +
+                        ", which are the special tokens");
     AddedToken &special = specials[size_t(id - first)];
-    special.content = node["content"].text();
+    special.content = node.string("content", maxTokenBytes);
     special.special = node.flag("special", true);
-    if (special.content.empty() || special.content.size() > maxTokenBytes)
-      node["content"].refuse("not 1 to " + std::to_string(maxTokenBytes) + " bytes");
+    if (special.content.empty())
+      node.fail("content", "an empty token");
   }
+  return specials;
 }
 
 Status readSpecials(const TiktokenRules &rules, TokenizerData &data) {
@@ -134,15 +132,13 @@ Status readSpecials(const TiktokenRules &rules, TokenizerData &data) {
     const int32_t id = first + int32_t(i);
     specials.push_back({id, "<|reserved_token_" + std::to_string(id) + "|>", false, false, false, false, true});
   }
-  if (!rules.config.empty())
-    try {
-      const JsonNode::Json parsed = JsonNode::Json::parse(rules.config);
-      readNames(JsonNode(parsed, rules.configName), first, specials);
-    } catch (const ParseError &refusal) {
-      return refusal.error;
-    } catch (const JsonNode::Json::exception &error) {
-      return parseError(error, rules.configName);
-    }
+  if (!rules.config.empty()) {
+    const auto read = [&](const JsonFields &root) { return readNames(root, first, std::move(specials)); };
+    Expected<std::vector<AddedToken>> named = readJsonFields(rules.config, rules.configName, read, "");
+    if (!named)
+      return named.takeError();
+    specials = std::move(*named);
+  }
   data.special.assign(size_t(first) + specials.size(), false);
   for (const AddedToken &special : specials) {
     data.tokens.push(special.content);

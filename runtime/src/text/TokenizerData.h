@@ -20,7 +20,6 @@ namespace k2c::runtime {
 constexpr size_t maxTokenizerBytes = size_t(64) << 20;
 constexpr size_t maxTokens = size_t(1) << 22;
 constexpr size_t maxTokenBytes = size_t(1) << 16;
-constexpr int maxNesting = 32;
 
 struct TokenizerData {
   TokenizerData() = default;

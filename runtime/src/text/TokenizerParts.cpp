@@ -14,73 +14,80 @@
 
 namespace k2c::runtime {
 
+void unsupported(const JsonFields &at, const std::string &key, const std::string &what) {
+  throw ParseError{{K2RT_UNSUPPORTED, at.place(key), what + " is not in this build", "use token ids instead of text"}};
+}
+
 namespace {
 
-Pattern readPattern(const JsonNode &node) {
+constexpr size_t maxStages = 4096;
+
+/// A string of the file, which may be longer than a field of a bundle.
+const std::string &text(const JsonFields &node, const char *key) { return node.string(key, maxTokenBytes); }
+
+Pattern readPattern(const JsonFields &node) {
   node.onlyKeys({"String", "Regex"});
-  if (auto literal = node.find("String")) {
-    if (literal->text().empty())
-      literal->refuse("an empty pattern");
-    return Pattern(literal->text());
-  }
-  const JsonNode regex = node["Regex"];
-  return Pattern(orRefuse(Regex::compile(regex.text(), regex.place())));
+  if (!node.has("String"))
+    return Pattern(orThrow(Regex::compile(text(node, "Regex"), node.place("Regex"))));
+  if (text(node, "String").empty())
+    node.fail("String", "an empty pattern");
+  return Pattern(text(node, "String"));
 }
 
 /// Calls `read` with the stages of a section in order; `list` is where a Sequence keeps its own.
-void forEachStage(const JsonNode &node, const char *list,
-                  const std::function<void(const JsonNode &, const std::string &type)> &read) {
-  const std::string &type = node["type"].text();
+void forEachStage(const JsonFields &node, const char *list,
+                  const std::function<void(const JsonFields &, const std::string &type)> &read) {
+  const std::string &type = node.string("type");
   if (type != "Sequence")
     return read(node, type);
   node.onlyKeys({"type", list});
-  const JsonNode stages = node[list];
-  for (size_t i = 0; i < stages.size(); ++i)
-    forEachStage(stages.at(i), list, read);
+  for (const JsonFields &stage : node.objects(list, maxStages))
+    forEachStage(stage, list, read);
 }
 
-ReplaceStep readReplace(const JsonNode &node) {
+ReplaceStep readReplace(const JsonFields &node) {
   node.onlyKeys({"type", "pattern", "content"});
-  return {readPattern(node["pattern"]), node["content"].text()};
+  return {readPattern(node.object("pattern")), text(node, "content")};
 }
 
 //===----------------------------------------------------------------------===//
 // Pre-tokenizers
 //===----------------------------------------------------------------------===//
 
-CutBehavior behaviorOf(const JsonNode &node) {
+CutBehavior behaviorOf(const JsonFields &node) {
   const std::pair<const char *, CutBehavior> names[] = {{"Removed", CutBehavior::removed},
                                                         {"Isolated", CutBehavior::isolated},
                                                         {"MergedWithPrevious", CutBehavior::mergedWithPrevious},
                                                         {"MergedWithNext", CutBehavior::mergedWithNext},
                                                         {"Contiguous", CutBehavior::contiguous}};
   for (const auto &[name, behavior] : names)
-    if (node.text() == name)
+    if (node.string("behavior") == name)
       return behavior;
-  node.refuse("unknown behavior \"" + shortened(node.text()) + "\"");
+  node.fail("behavior", "unknown behavior \"" + shortened(node.string("behavior")) + "\"");
 }
 
-Metaspace::Scheme schemeOf(const JsonNode &node) {
+Metaspace::Scheme schemeOf(const JsonFields &node) {
   const std::pair<const char *, Metaspace::Scheme> names[] = {
       {"never", Metaspace::never}, {"first", Metaspace::first}, {"always", Metaspace::always}};
   for (const auto &[name, scheme] : names)
-    if (node.text() == name)
+    if (node.string("prepend_scheme") == name)
       return scheme;
-  node.refuse("unknown prepend scheme \"" + shortened(node.text()) + "\"");
+  node.fail("prepend_scheme", "unknown prepend scheme \"" + shortened(node.string("prepend_scheme")) + "\"");
 }
 
 /// The keys that pre-tokenizer and decoder share. `add_prefix_space` is the older spelling of the scheme.
-Metaspace readMetaspace(const JsonNode &node) {
+Metaspace readMetaspace(const JsonFields &node) {
   node.onlyKeys({"type", "replacement", "prepend_scheme", "split", "add_prefix_space", "str_rep"});
-  Metaspace metaspace{node["replacement"].text(), Metaspace::always, std::nullopt};
+  Metaspace metaspace{text(node, "replacement"), Metaspace::always, std::nullopt};
   if (metaspace.space.empty())
-    node["replacement"].refuse("an empty replacement");
-  auto scheme = node.find("prepend_scheme");
-  if (scheme)
-    metaspace.prepend = schemeOf(*scheme);
+    node.fail("replacement", "an empty replacement");
+  const bool hasScheme = node.has("prepend_scheme");
+  if (hasScheme)
+    metaspace.prepend = schemeOf(node);
   if (!node.flag("add_prefix_space", true)) {
-    if (scheme && metaspace.prepend != Metaspace::never)
-      scheme->refuse("\"" + shortened(scheme->text()) + "\", but add_prefix_space is false");
+    if (hasScheme && metaspace.prepend != Metaspace::never)
+      node.fail("prepend_scheme",
+                "\"" + shortened(node.string("prepend_scheme")) + "\", but add_prefix_space is false");
     metaspace.prepend = Metaspace::never;
   }
   if (node.flag("split", true))
@@ -88,27 +95,27 @@ Metaspace readMetaspace(const JsonNode &node) {
   return metaspace;
 }
 
-void readByteLevel(const JsonNode &node, PreTokenizer &stages) {
+void readByteLevel(const JsonFields &node, PreTokenizer &stages) {
   node.onlyKeys({"type", "add_prefix_space", "trim_offsets", "use_regex"});
   stages.byteLevel = true;
   stages.addPrefixSpace = node.flag("add_prefix_space", true);
   if (node.flag("use_regex", true))
-    stages.byteLevelCut.emplace(Pattern(orRefuse(Regex::compile(PreTokenizer::gpt2Pattern, node.place()))),
+    stages.byteLevelCut.emplace(Pattern(orThrow(Regex::compile(PreTokenizer::gpt2Pattern, node.place()))),
                                 CutBehavior::isolated, false);
 }
 
-void readCut(const JsonNode &node, const std::string &type, PreTokenizer &stages) {
+void readCut(const JsonFields &node, const std::string &type, PreTokenizer &stages) {
   if (type == "Split") {
     node.onlyKeys({"type", "pattern", "behavior", "invert"});
-    const CutBehavior behavior = behaviorOf(node["behavior"]);
-    stages.cuts.emplace_back(readPattern(node["pattern"]), behavior, node.flag("invert", false));
+    const CutBehavior behavior = behaviorOf(node);
+    stages.cuts.emplace_back(readPattern(node.object("pattern")), behavior, node.flag("invert", false));
   } else if (type == "Digits") {
     node.onlyKeys({"type", "individual_digits"});
-    stages.cuts.emplace_back(Pattern(orRefuse(Regex::compile("\\p{N}", node.place()))),
+    stages.cuts.emplace_back(Pattern(orThrow(Regex::compile("\\p{N}", node.place()))),
                              node.flag("individual_digits", false) ? CutBehavior::isolated : CutBehavior::contiguous,
                              false);
   } else {
-    node.unsupported("pre-tokenizer " + shortened(type));
+    unsupported(node, "", "pre-tokenizer " + shortened(type));
   }
 }
 
@@ -116,27 +123,23 @@ void readCut(const JsonNode &node, const std::string &type, PreTokenizer &stages
 // Post-processors
 //===----------------------------------------------------------------------===//
 
-void readTemplate(const JsonNode &node, TokenizerData &data) {
+void readTemplate(const JsonFields &node, TokenizerData &data) {
   node.onlyKeys({"type", "single", "pair", "special_tokens"});
-  const JsonNode single = node["single"];
   bool sequenceSeen = false;
-  for (size_t i = 0; i < single.size(); ++i) {
-    const JsonNode piece = single.at(i);
+  for (const JsonFields &piece : node.objects("single", maxStages)) {
     piece.onlyKeys({"Sequence", "SpecialToken"});
-    if (auto sequence = piece.find("Sequence")) {
-      if (sequenceSeen || (*sequence)["id"].text() != "A")
-        sequence->refuse("a single template holds sequence A once");
+    if (piece.has("Sequence")) {
+      if (sequenceSeen || piece.object("Sequence").string("id") != "A")
+        piece.fail("Sequence", "a single template holds sequence A once");
       sequenceSeen = true;
       continue;
     }
-    const std::string &name = piece["SpecialToken"]["id"].text();
-    const JsonNode ids = node["special_tokens"][name]["ids"];
-    for (size_t k = 0; k < ids.size(); ++k)
-      (sequenceSeen ? data.after : data.before)
-          .push_back(int32_t(ids.at(k).integer(0, int64_t(data.tokens.size()) - 1)));
+    const JsonFields token = node.object("special_tokens").object(text(piece.object("SpecialToken"), "id"));
+    for (int64_t id : token.integers("ids", 0, int64_t(data.tokens.size()) - 1, maxStages))
+      (sequenceSeen ? data.after : data.before).push_back(int32_t(id));
   }
   if (!sequenceSeen)
-    single.refuse("a single template holds sequence A once");
+    node.fail("single", "a single template holds sequence A once");
 }
 
 //===----------------------------------------------------------------------===//
@@ -146,28 +149,28 @@ void readTemplate(const JsonNode &node, TokenizerData &data) {
 /// Stages of a decoder of pieces, in the only order that it applies them in.
 enum class DecoderStage { replace, byteFallback, fuse, strip };
 
-void readStrip(const JsonNode &node, bool fused, Decoder &decoder) {
+void readStrip(const JsonFields &node, bool fused, Decoder &decoder) {
   node.onlyKeys({"type", "content", "start", "stop"});
   if (!fused)
-    node.unsupported("decoder Strip without Fuse before it");
-  if (node["stop"].integer(0, INT32_MAX) != 0)
-    node["stop"].unsupported("cutting at the end");
-  decoder.stripped = node["content"].text();
+    unsupported(node, "", "decoder Strip without Fuse before it");
+  if (node.integer("stop", 0, INT32_MAX) != 0)
+    unsupported(node, "stop", "cutting at the end");
+  decoder.stripped = text(node, "content");
   if (decoder.stripped.empty())
-    node["content"].refuse("an empty character");
-  decoder.strippedAtMost = size_t(node["start"].integer(0, INT32_MAX));
+    node.fail("content", "an empty character");
+  decoder.strippedAtMost = size_t(node.integer("start", 0, INT32_MAX));
 }
 
-Decoder readPieceDecoder(const JsonNode &node) {
+Decoder readPieceDecoder(const JsonFields &node) {
   Decoder decoder;
   decoder.byteLevel = false;
   DecoderStage last = DecoderStage::replace;
-  auto enter = [&last](const JsonNode &at, const std::string &type, DecoderStage stage) {
+  auto enter = [&last](const JsonFields &at, const std::string &type, DecoderStage stage) {
     if (stage < last || (stage == last && stage != DecoderStage::replace))
-      at.unsupported("decoder " + shortened(type) + " in this order");
+      unsupported(at, "", "decoder " + shortened(type) + " in this order");
     last = stage;
   };
-  forEachStage(node, "decoders", [&](const JsonNode &stage, const std::string &type) {
+  forEachStage(node, "decoders", [&](const JsonFields &stage, const std::string &type) {
     const bool fused = last == DecoderStage::fuse;
     if (type == "Replace") {
       enter(stage, type, DecoderStage::replace);
@@ -186,7 +189,7 @@ Decoder readPieceDecoder(const JsonNode &node) {
       if (metaspace.prepend != Metaspace::never)
         decoder.droppedAtFirst = metaspace.space;
     } else {
-      stage.unsupported("decoder " + shortened(type));
+      unsupported(stage, "", "decoder " + shortened(type));
     }
   });
   return decoder;
@@ -194,11 +197,11 @@ Decoder readPieceDecoder(const JsonNode &node) {
 
 } // namespace
 
-Normalizer readNormalizer(const JsonNode &node) {
+Normalizer readNormalizer(const JsonFields &node) {
   Normalizer normalizer;
   const std::pair<const char *, ComposeStep::Form> forms[] = {
       {"NFC", ComposeStep::nfc}, {"NFD", ComposeStep::nfd}, {"NFKC", ComposeStep::nfkc}, {"NFKD", ComposeStep::nfkd}};
-  forEachStage(node, "normalizers", [&](const JsonNode &stage, const std::string &type) {
+  forEachStage(node, "normalizers", [&](const JsonFields &stage, const std::string &type) {
     for (const auto &[name, form] : forms)
       if (type == name) {
         stage.onlyKeys({"type"});
@@ -210,21 +213,21 @@ Normalizer readNormalizer(const JsonNode &node) {
       normalizer.steps.push_back(LowercaseStep{});
     } else if (type == "Prepend") {
       stage.onlyKeys({"type", "prepend"});
-      normalizer.steps.push_back(PrependStep{stage["prepend"].text()});
+      normalizer.steps.push_back(PrependStep{text(stage, "prepend")});
     } else if (type == "Replace") {
       normalizer.steps.push_back(readReplace(stage));
     } else {
-      stage.unsupported("normalizer " + shortened(type));
+      unsupported(stage, "", "normalizer " + shortened(type));
     }
   });
   return normalizer;
 }
 
-PreTokenizer readPreTokenizer(const JsonNode &node) {
+PreTokenizer readPreTokenizer(const JsonFields &node) {
   PreTokenizer stages;
-  forEachStage(node, "pretokenizers", [&](const JsonNode &stage, const std::string &type) {
+  forEachStage(node, "pretokenizers", [&](const JsonFields &stage, const std::string &type) {
     if (stages.byteLevel || stages.metaspace)
-      stage.unsupported(shortened(type) + " after " + (stages.byteLevel ? "ByteLevel" : "Metaspace"));
+      unsupported(stage, "", shortened(type) + " after " + (stages.byteLevel ? "ByteLevel" : "Metaspace"));
     if (type == "ByteLevel")
       readByteLevel(stage, stages);
     else if (type == "Metaspace")
@@ -235,30 +238,31 @@ PreTokenizer readPreTokenizer(const JsonNode &node) {
   return stages;
 }
 
-void readPostProcessor(const JsonNode &node, TokenizerData &data) {
+void readPostProcessor(const JsonFields &node, TokenizerData &data) {
   bool templateSeen = false;
-  forEachStage(node, "processors", [&](const JsonNode &stage, const std::string &type) {
+  forEachStage(node, "processors", [&](const JsonFields &stage, const std::string &type) {
     if (type == "TemplateProcessing") {
       if (templateSeen)
-        stage.unsupported("a second template");
+        unsupported(stage, "", "a second template");
       templateSeen = true;
       readTemplate(stage, data);
     } else if (type != "ByteLevel") { // ByteLevel changes offsets only
-      stage.unsupported("post-processor " + shortened(type));
+      unsupported(stage, "", "post-processor " + shortened(type));
     }
   });
 }
 
-Decoder readDecoder(const JsonNode &node, bool byteLevel) {
+Decoder readDecoder(const JsonFields &node, bool byteLevel) {
   bool bytes = false;
   size_t stages = 0;
-  forEachStage(node, "decoders", [&](const JsonNode &stage, const std::string &type) {
+  forEachStage(node, "decoders", [&](const JsonFields &stage, const std::string &type) {
     bytes |= type == "ByteLevel";
     if (++stages > 1 && bytes)
-      stage.unsupported("decoder ByteLevel beside another");
+      unsupported(stage, "", "decoder ByteLevel beside another");
     if (byteLevel != (type == "ByteLevel"))
-      stage.unsupported("decoder " + shortened(type) + " for a vocabulary that is " + (byteLevel ? "" : "not ") +
-                        "byte-level");
+      unsupported(stage, "",
+                  "decoder " + shortened(type) + " for a vocabulary that is " + (byteLevel ? "" : "not ") +
+                      "byte-level");
   });
   return bytes ? Decoder() : readPieceDecoder(node);
 }

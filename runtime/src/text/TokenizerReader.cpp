@@ -6,7 +6,7 @@
 // whether spellings are byte-level and how added tokens are normalised, then the model, added tokens, the bytes of all
 // tokens by id, and at last post-processor and decoder, which name tokens. Ids may have small holes, as published
 // files do; one far beyond the number of tokens would make a small file allocate much, and is refused. Inside,
-// refusals are exceptions with a place; they end in readTokenizerData.
+// refusals are exceptions with a place; they end in readJsonFields.
 #include "base/Utf8.h"
 #include "text/ByteLevel.h"
 #include "text/TokenizerParts.h"
@@ -16,46 +16,44 @@ namespace k2c::runtime {
 
 namespace {
 
-using Json = nlohmann::json;
-
 class Reader {
 public:
-  Reader(const JsonNode &root, Vocabulary &vocabulary, TokenizerData &data)
+  Reader(const JsonFields &root, Vocabulary &vocabulary, TokenizerData &data)
       : root(root), vocabulary(vocabulary), data(data) {}
 
   void read() {
     root.onlyKeys({"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer", "post_processor",
                    "decoder", "model"});
-    if (root["version"].text() != "1.0")
-      root["version"].unsupported("version " + shortened(root["version"].text()));
-    if (auto node = root.find("normalizer"))
-      data.normalizer = readNormalizer(*node);
-    if (auto node = root.find("pre_tokenizer"))
-      data.preTokenizer = readPreTokenizer(*node);
-    readModel(root["model"]);
+    if (const std::string &version = root.string("version"); version != "1.0")
+      unsupported(root, "version", "version " + shortened(version));
+    if (root.has("normalizer"))
+      data.normalizer = readNormalizer(root.object("normalizer"));
+    if (root.has("pre_tokenizer"))
+      data.preTokenizer = readPreTokenizer(root.object("pre_tokenizer"));
+    readModel(root.object("model"));
     readAddedTokens();
     fillTokens();
-    if (auto node = root.find("post_processor"))
-      readPostProcessor(*node, data);
-    data.decoder = readDecoder(root["decoder"], byteLevel());
+    if (root.has("post_processor"))
+      readPostProcessor(root.object("post_processor"), data);
+    data.decoder = readDecoder(root.object("decoder"), byteLevel());
   }
 
 private:
   bool byteLevel() const { return data.preTokenizer.byteLevel; }
 
-  void readModel(const JsonNode &model) {
+  void readModel(const JsonFields &model) {
     model.onlyKeys({"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk",
                     "byte_fallback", "ignore_merges", "vocab", "merges"});
-    if (auto type = model.find("type"); type && type->text() != "BPE")
-      type->unsupported("model " + shortened(type->text()));
+    if (const std::string type = model.string("type", "BPE"); type != "BPE")
+      unsupported(model, "type", "model " + shortened(type));
     for (const char *key : {"continuing_subword_prefix", "end_of_word_suffix"})
-      if (auto node = model.find(key); node && !node->text().empty())
-        node->unsupported("\"" + shortened(node->text()) + "\"");
-    if (auto dropout = model.find("dropout"))
-      dropout->unsupported("dropout");
+      if (const std::string affix = model.string(key, ""); !affix.empty())
+        unsupported(model, key, "\"" + shortened(affix) + "\"");
+    if (model.has("dropout"))
+      unsupported(model, "dropout", "dropout");
     // Their entries went to the vocabulary while they were parsed.
-    model["vocab"].object();
-    model["merges"].size();
+    model.object("vocab");
+    model.objects("merges", maxTokens);
     readSymbols(model);
     vocabulary.resolveMerges();
     if (model.flag("ignore_merges", false))
@@ -71,11 +69,11 @@ private:
 
   /// The tokens that single symbols begin as. A symbol without one is an error of the text that has it, not of the
   /// file; so is an unknown token that is not in the vocabulary.
-  void readSymbols(const JsonNode &model) {
+  void readSymbols(const JsonFields &model) {
     BytePairs &pairs = data.pairs;
     pairs.characters = !byteLevel();
-    if (auto unknown = model.find("unk_token"))
-      pairs.unknown = idOf(unknown->text());
+    if (model.has("unk_token"))
+      pairs.unknown = idOf(model.string("unk_token", maxTokenBytes));
     pairs.fuseUnknown = model.flag("fuse_unk", false);
     const bool fallback = model.flag("byte_fallback", false);
     for (int byte = 0; byte < 256; ++byte) {
@@ -84,8 +82,8 @@ private:
       else if (fallback)
         pairs.byteToken[size_t(byte)] = idOf(tokenOfByte(uint8_t(byte)));
       if (byteLevel() && fallback && pairs.byteToken[size_t(byte)] < 0)
-        model["byte_fallback"].unsupported("byte fallback of a byte-level vocabulary that lacks byte " +
-                                           std::to_string(byte));
+        unsupported(model, "byte_fallback",
+                    "byte fallback of a byte-level vocabulary that lacks byte " + std::to_string(byte));
     }
     if (pairs.characters)
       for (const auto &[spelling, id] : data.ids)
@@ -96,23 +94,21 @@ private:
   void readAddedTokens() {
     std::vector<AddedToken> tokens;
     std::unordered_map<std::string, size_t> seen;
-    auto list = root.find("added_tokens");
-    const size_t count = list ? list->size() : 0;
-    for (size_t i = 0; i < count; ++i) {
-      const JsonNode node = list->at(i);
+    const bool hasList = root.has("added_tokens");
+    for (const JsonFields &node : hasList ? root.objects("added_tokens", maxTokens) : std::vector<JsonFields>()) {
       node.onlyKeys({"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"});
-      const std::string &content = node["content"].text();
-      const int32_t id = int32_t(node["id"].integer(0, maxTokens - 1));
+      const std::string &content = node.string("content", maxTokenBytes);
+      const int32_t id = int32_t(node.integer("id", 0, maxTokens - 1));
       if (content.empty())
-        node["content"].refuse("an empty token");
-      if (!seen.emplace(content, i).second)
-        node["content"].refuse("the token of added_tokens[" + std::to_string(seen[content]) + "] again");
+        node.fail("content", "an empty token");
+      if (!seen.emplace(content, tokens.size()).second)
+        node.fail("content", "the token of added_tokens[" + std::to_string(seen[content]) + "] again");
       const int32_t known = idOf(content);
       if (known < 0)
-        vocabulary.declare(content, id, node["id"]);
+        vocabulary.declare(content, id, node, "id");
       else if (known != id)
-        node["id"].refuse(std::to_string(id) + ", but the vocabulary gives \"" + shortened(content) + "\" " +
-                          std::to_string(known));
+        node.fail("id", std::to_string(id) + ", but the vocabulary gives \"" + shortened(content) + "\" " +
+                            std::to_string(known));
       AddedToken token = {id,
                           content,
                           node.flag("single_word", false),
@@ -121,23 +117,22 @@ private:
                           node.flag("normalized", true),
                           node.flag("special", false)};
       if (token.normalized)
-        if (Status status = data.normalizer.apply(token.content); !status)
-          throw ParseError{status.takeError()};
+        orThrow(data.normalizer.apply(token.content));
       shown.emplace(id, token.content);
       tokens.push_back(std::move(token));
     }
     data.special.assign(vocabulary.spellings().size(), false);
     for (const AddedToken &token : tokens)
       data.special[size_t(token.id)] = token.special;
-    data.added = orRefuse(AddedTokens::create(std::move(tokens), list ? list->place() : root.place()));
+    data.added = orThrow(AddedTokens::create(std::move(tokens), root.place(hasList ? "added_tokens" : "")));
   }
 
   // Published vocabularies have small holes; an id far beyond the number of
   // tokens is a damaged file.
   void fillTokens() {
     if (vocabulary.spellings().size() > 2 * data.ids.size() + 1024)
-      root["model"]["vocab"].refuse("ids reach " + std::to_string(vocabulary.spellings().size() - 1) + ", but only " +
-                                    std::to_string(data.ids.size()) + " tokens are declared");
+      root.fail("model.vocab", "ids reach " + std::to_string(vocabulary.spellings().size() - 1) + ", but only " +
+                                   std::to_string(data.ids.size()) + " tokens are declared");
     for (const std::string *spelling : vocabulary.spellings()) {
       const auto added = shown.find(data.tokens.size());
       const std::string &text = added != shown.end() ? added->second : spelling ? *spelling : std::string();
@@ -150,41 +145,29 @@ private:
       data.pairs.whole.add(id);
   }
 
-  const JsonNode root;
+  const JsonFields &root;
   Vocabulary &vocabulary;
   TokenizerData &data;
   std::vector<int32_t> wholeWords;                ///< tokens of the model that a word may be
   std::unordered_map<int32_t, std::string> shown; ///< added tokens as they are decoded: normalized, if they are that
 };
 
-Json parseJsonFields(std::string_view text, Vocabulary &vocabulary, const std::string &name) {
-  if (text.size() > maxTokenizerBytes)
-    throw ParseError{Error{K2RT_INVALID_BUNDLE, name,
-                           std::to_string(text.size()) + " bytes; the limit is " + std::to_string(maxTokenizerBytes),
-                           ""}};
-  // The parser would take a NUL byte for the end of the text, whatever follows.
-  if (const size_t nul = text.find('\0'); nul != text.npos)
-    throw ParseError{Error{K2RT_INVALID_BUNDLE, name, "byte " + std::to_string(nul) + " is NUL", ""}};
-  return Json::parse(text.begin(), text.end(), [&](int depth, Json::parse_event_t event, Json &parsed) {
-    return vocabulary.take(depth, event, parsed);
-  });
-}
-
 } // namespace
 
 Expected<std::unique_ptr<TokenizerData>> readTokenizerData(std::string_view json, const std::string &name) {
+  if (json.size() > maxTokenizerBytes)
+    return Error{K2RT_INVALID_BUNDLE, name,
+                 std::to_string(json.size()) + " bytes; the limit is " + std::to_string(maxTokenizerBytes), ""};
   auto data = std::make_unique<TokenizerData>();
   data->name = name;
-  try {
-    Vocabulary vocabulary(*data, name);
-    const Json parsed = parseJsonFields(json, vocabulary, name);
-    Reader(JsonNode(parsed, name), vocabulary, *data).read();
-  } catch (const ParseError &refusal) {
-    return refusal.error;
-  } catch (const Json::exception &error) {
-    return parseError(error, name);
-  }
-  return data;
+  Vocabulary vocabulary(*data, name);
+  const auto read = [&](const JsonFields &root) {
+    Reader(root, vocabulary, *data).read();
+    return std::move(data);
+  };
+  return readJsonFields(json, name, read, "", [&](int depth, Vocabulary::Event event, nlohmann::json &parsed) {
+    return vocabulary.take(depth, event, parsed);
+  });
 }
 
 } // namespace k2c::runtime

@@ -4,37 +4,32 @@
 
 namespace k2c::runtime {
 
-namespace {
-
-using Event = Vocabulary::Json::parse_event_t;
-
 // The root is at depth 0, so the entries of model.vocab and model.merges are
 // at depth 3.
-constexpr int entryDepth = 3;
+static constexpr int entryDepth = 3;
 
-std::pair<std::string, std::string> mergeParts(const JsonNode &merge) {
+static std::string mergeKey(size_t merge) { return "merges[" + std::to_string(merge) + "]"; }
+
+std::pair<std::string, std::string> Vocabulary::mergeParts(const Json &merge, const std::string &key) const {
   std::pair<std::string, std::string> parts;
-  if (merge.isArray()) {
+  if (merge.is_array()) {
     if (merge.size() != 2)
-      merge.refuse("a merge has 2 parts, this one " + std::to_string(merge.size()));
-    parts = {merge.at(0).text(), merge.at(1).text()};
+      model.fail(key, "a merge has 2 parts, this one " + std::to_string(merge.size()));
+    parts = {model.stringOf(merge[0], key + "[0]", maxTokenBytes),
+             model.stringOf(merge[1], key + "[1]", maxTokenBytes)};
   } else {
-    const std::string &text = merge.text();
+    const std::string &text = model.stringOf(merge, key, 2 * maxTokenBytes);
     const size_t space = text.find(' ');
     if (space == text.npos || text.find(' ', space + 1) != text.npos)
-      merge.refuse("a merge is two tokens with one space between them");
+      model.fail(key, "a merge is two tokens with one space between them");
     parts = {text.substr(0, space), text.substr(space + 1)};
   }
   if (parts.first.empty() || parts.second.empty())
-    merge.refuse("a part of the merge is empty");
+    model.fail(key, "a part of the merge is empty");
   return parts;
 }
 
-} // namespace
-
 bool Vocabulary::take(int depth, Event event, Json &parsed) {
-  if (depth > maxNesting)
-    JsonNode(parsed, file).refuse("nested deeper than " + std::to_string(maxNesting) + " levels");
   if (event == Event::key) {
     path.resize(size_t(depth));
     path.back() = parsed.get_ref<const std::string &>();
@@ -67,47 +62,46 @@ bool Vocabulary::take(int depth, Event event, Json &parsed) {
 }
 
 void Vocabulary::takeToken(const Json &parsed) {
-  const JsonNode node = JsonNode(parsed, file, "model.vocab." + shortened(path.back(), 43));
-  declare(path.back(), int32_t(node.integer(0, maxTokens - 1)), node);
+  const std::string key = "vocab." + shortened(path.back(), maxOfKey);
+  declare(path.back(), int32_t(model.integerOf(parsed, key, 0, maxTokens - 1)), model, key);
 }
 
-void Vocabulary::declare(const std::string &spelling, int32_t id, const JsonNode &node) {
+void Vocabulary::declare(const std::string &spelling, int32_t id, const JsonFields &node, const std::string &key) {
   if (spelling.size() > maxTokenBytes)
-    node.refuse("a token of " + std::to_string(spelling.size()) + " bytes; the limit is " +
-                std::to_string(maxTokenBytes));
+    node.fail(key, "a token of " + std::to_string(spelling.size()) + " bytes; the limit is " +
+                       std::to_string(maxTokenBytes));
   if (size_t(id) >= byId.size())
     byId.resize(size_t(id) + 1, nullptr);
   if (byId[size_t(id)])
-    node.refuse("id " + std::to_string(id) + " belongs to \"" + shortened(*byId[size_t(id)]) + "\" already");
+    node.fail(key, "id " + std::to_string(id) + " belongs to \"" + shortened(*byId[size_t(id)]) + "\" already");
   auto [entry, added] = data.ids.emplace(spelling, id);
   if (!added)
-    node.refuse("the token has id " + std::to_string(entry->second) + " already");
+    node.fail(key, "the token has id " + std::to_string(entry->second) + " already");
   byId[size_t(id)] = &entry->first;
 }
 
 void Vocabulary::takeMerge(const Json &parsed) {
-  const JsonNode merge(parsed, file, "model.merges[" + std::to_string(mergesSeen++) + "]");
+  const std::string key = mergeKey(mergesSeen++);
   if (mergesSeen > maxTokens)
-    merge.refuse("the limit is " + std::to_string(maxTokens) + " merges");
+    model.fail(key, "the limit is " + std::to_string(maxTokens) + " merges");
   // A comment of the older format keeps its number but is no merge.
   std::pair<std::string, std::string> parts;
-  if (!merge.isString() || merge.text().rfind("#version", 0) != 0)
-    parts = mergeParts(merge);
+  if (!parsed.is_string() || parsed.get_ref<const std::string &>().rfind("#version", 0) != 0)
+    parts = mergeParts(parsed, key);
   mergeText += parts.first;
   mergeEnd.push_back(mergeText.size());
   mergeText += parts.second;
   mergeEnd.push_back(mergeText.size());
 }
 
-int32_t Vocabulary::tokenOf(const std::string &spelling, const JsonNode &merge) const {
+int32_t Vocabulary::tokenOf(const std::string &spelling, size_t merge) const {
   auto found = data.ids.find(spelling);
   if (found == data.ids.end())
-    merge.refuse("\"" + shortened(spelling) + "\" is not in the vocabulary");
+    model.fail(mergeKey(merge), "\"" + shortened(spelling) + "\" is not in the vocabulary");
   return found->second;
 }
 
 void Vocabulary::resolveMerges() {
-  const Json nothing;
   size_t begin = 0;
   data.pairs.reserve(mergesSeen);
   for (size_t i = 0; i < mergesSeen; ++i) {
@@ -117,10 +111,9 @@ void Vocabulary::resolveMerges() {
     begin = end;
     if (left.empty())
       continue;
-    const JsonNode merge(nothing, file, "model.merges[" + std::to_string(i) + "]");
-    const int32_t leftToken = tokenOf(left, merge);
-    const int32_t rightToken = tokenOf(right, merge);
-    data.pairs.addMerge(leftToken, rightToken, int32_t(i), tokenOf(left + right, merge));
+    const int32_t leftToken = tokenOf(left, i);
+    const int32_t rightToken = tokenOf(right, i);
+    data.pairs.addMerge(leftToken, rightToken, int32_t(i), tokenOf(left + right, i));
   }
 }
 

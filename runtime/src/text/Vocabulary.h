@@ -9,24 +9,25 @@
 #ifndef K2RT_TEXT_VOCABULARY_H
 #define K2RT_TEXT_VOCABULARY_H
 
-#include "text/JsonNode.h"
+#include "base/JsonFields.h"
 #include "text/TokenizerData.h"
 
 namespace k2c::runtime {
 
 class Vocabulary {
 public:
-  using Json = JsonNode::Json;
+  using Json = nlohmann::json;
+  using Event = Json::parse_event_t;
 
   /// Fills data.ids and data.pairs; `file` stands in errors. Both outlive this.
-  Vocabulary(TokenizerData &data, const std::string &file) : data(data), file(file) {}
+  Vocabulary(TokenizerData &data, const std::string &file) : data(data), model(empty, file, "", "model") {}
 
   /// The parser's callback: false for what was taken and need not be kept.
-  /// Refuses bad entries and nesting deeper than maxNesting.
-  bool take(int depth, Json::parse_event_t event, Json &parsed);
+  /// Refuses bad entries.
+  bool take(int depth, Event event, Json &parsed);
 
-  /// Gives a token its id. `node` is where the file says so.
-  void declare(const std::string &spelling, int32_t id, const JsonNode &node);
+  /// Gives a token its id. `key` of `node` is where the file says so.
+  void declare(const std::string &spelling, int32_t id, const JsonFields &node, const std::string &key);
 
   /// Hands the merges to data.pairs; call it when the parse is over.
   void resolveMerges();
@@ -37,10 +38,12 @@ public:
 private:
   void takeToken(const Json &parsed);
   void takeMerge(const Json &parsed);
-  int32_t tokenOf(const std::string &spelling, const JsonNode &merge) const;
+  std::pair<std::string, std::string> mergeParts(const Json &merge, const std::string &key) const;
+  int32_t tokenOf(const std::string &spelling, size_t merge) const;
 
   TokenizerData &data;
-  const std::string &file;
+  const Json empty = Json::object();
+  const JsonFields model;        ///< of nothing, for places: its entries are not kept
   std::vector<std::string> path; ///< keys from the root to the present place
   std::vector<const std::string *> byId;
 

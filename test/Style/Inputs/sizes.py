@@ -12,7 +12,7 @@ CODE = (*CPP, ".td", ".py", ".sh", ".cmake", "CMakeLists.txt")
 # Files whose lines are data: sentences of many scripts, and what they are cut with.
 DATA = {"test/Runtime/tokenizers/make_golden.py", "test/Runtime/tokenizers/make_wide.py"}
 NO_FUNCTION = re.compile(
-    r"\s*(namespace|struct|class|enum|union|extern|if|for|while|switch|do|else|using|return)\b|.*= \{$")
+    r"\s*(//|(namespace|struct|class|enum|union|extern|if|for|while|switch|do|else|using|return)\b)|.*= \{$")
 
 
 def columns(path, text):
