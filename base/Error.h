@@ -1,7 +1,7 @@
 // Errors as values: where it went wrong, what is wrong (with both numbers), what to do.
 //
-// A function that can fail returns Status or Expected<T>; exceptions of third-party parsers end in the function that
-// calls them.
+// A function that can fail returns Status or Expected<T>; exceptions of parsers, and of readers of JSON (JsonFields.h),
+// end in the function that calls them.
 #ifndef K2C_BASE_ERROR_H
 #define K2C_BASE_ERROR_H
 

@@ -39,7 +39,9 @@ private:
   void text(StringRef name, StringRef value);
   void table(StringRef name, ArrayRef<std::string> texts);
   void addresses(StringRef name, ArrayRef<std::string> symbols);
-  Value initialStruct(rt::ProgramOp program, int64_t kernels);
+  void numbers(StringRef name, ArrayRef<int64_t> values);
+  int64_t slots();
+  Value initialStruct(rt::ProgramOp program, int64_t kernels, int64_t slots);
   void query();
 
   ModuleOp module;
@@ -78,11 +80,30 @@ void ProgramDescription::addresses(StringRef name, ArrayRef<std::string> symbols
   LLVM::ReturnOp::create(b, loc, list);
 }
 
+/// A constant array of `values`.
+void ProgramDescription::numbers(StringRef name, ArrayRef<int64_t> values) {
+  auto type = LLVM::LLVMArrayType::get(b.getI64Type(), values.size());
+  LLVM::GlobalOp::create(b, loc, type, true, LLVM::Linkage::Internal, name, b.getI64TensorAttr(values));
+}
+
+/// Bytes and experts of each weight slot; the number of slots.
+int64_t ProgramDescription::slots() {
+  std::vector<int64_t> bytes, experts;
+  for (auto weights : module.getOps<rt::WeightSlotsOp>()) {
+    const size_t end = static_cast<size_t>(weights.getFirst() + weights.getCount());
+    bytes.resize(std::max(bytes.size(), end));
+    experts.resize(bytes.size());
+    std::fill(bytes.begin() + weights.getFirst(), bytes.begin() + end, weights.getBytes());
+    std::fill(experts.begin() + weights.getFirst(), experts.begin() + end, weights.getExperts().value_or(0));
+  }
+  numbers("slot_bytes", bytes);
+  numbers("slot_experts", experts);
+  return static_cast<int64_t>(bytes.size());
+}
+
 /// The value of k2rt_ir_program, field by field in the order of abi.def.
-Value ProgramDescription::initialStruct(rt::ProgramOp program, int64_t kernels) {
-  int64_t slots = 0, planes = 0;
-  for (auto weights : module.getOps<rt::WeightSlotsOp>())
-    slots = std::max<int64_t>(slots, weights.getFirst() + weights.getCount());
+Value ProgramDescription::initialStruct(rt::ProgramOp program, int64_t kernels, int64_t slots) {
+  int64_t planes = 0;
   for (auto plane : module.getOps<rt::PlaneTableOp>())
     planes = std::max<int64_t>(planes, plane.getIndex() + 1);
   SmallVector<Type> types;
@@ -111,8 +132,8 @@ Value ProgramDescription::initialStruct(rt::ProgramOp program, int64_t kernels) 
     Value field;
     if (number)
       field = LLVM::ConstantOp::create(b, loc, types[index], b.getIntegerAttr(types[index], *number));
-    else if (llvm::is_contained({"kernel_names", "variant_names", "entry_names", "entries"}, name))
-      field = address(name);
+    else if (types[index] == ptr)
+      field = address(name); // of the table that is called as the field is
     else
       continue;
     value = LLVM::InsertValueOp::create(b, loc, value, field, static_cast<int64_t>(index));
@@ -149,10 +170,11 @@ void ProgramDescription::write(rt::ProgramOp program) {
   }
   table("entry_names", entries);
   addresses("entries", functions);
+  const int64_t slotCount = slots();
   OpBuilder::InsertionGuard guard(b);
   Block scratch;
   b.setInsertionPointToEnd(&scratch);
-  Value value = initialStruct(program, static_cast<int64_t>(names.size()));
+  Value value = initialStruct(program, static_cast<int64_t>(names.size()), slotCount);
   b.setInsertionPointToEnd(module.getBody());
   auto global =
       LLVM::GlobalOp::create(b, loc, value.getType(), true, LLVM::Linkage::Internal, "k2c_program", Attribute());

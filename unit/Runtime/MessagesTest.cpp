@@ -130,7 +130,7 @@ TEST(ProgramMessages, OfAnotherAbi) {
 TEST(ProgramMessages, OfOneThatLacksItsFunctions) {
   EXPECT_EQ(opening(FakeBundle("fake_stepless")), "program.so: has no entry 'serve'; compile the bundle again");
   EXPECT_EQ(opening(FakeBundle("fake_entryless")),
-            "program.so: has no entries or no kernel names; compile the bundle again");
+            "program.so: has no entries, no kernel names or no sizes of weight slots; compile the bundle again");
   EXPECT_EQ(opening(FakeBundle("fake_mute")),
             "program.so: does not export k2c_program_query; compile the bundle again");
 }

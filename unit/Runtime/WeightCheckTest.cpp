@@ -23,7 +23,7 @@ namespace {
 struct Weighty : FakeBundle {
   static constexpr int64_t bytes = 2 * hugePageBytes + 4096;
 
-  explicit Weighty(int64_t itemBytes = 4096) {
+  explicit Weighty(int64_t itemBytes = 4096, const char *program = "fake") : FakeBundle(program) {
     const int32_t weight = 12345;
     std::string blob(bytes, 'w');
     blob.replace(0, 4, reinterpret_cast<const char *>(&weight), 4);
@@ -33,13 +33,17 @@ struct Weighty : FakeBundle {
     manifest["shares"] = {{{"slots", 1}, {"items", bytes / itemBytes}, {"item_bytes", itemBytes}}};
     write();
   }
-  /// The blob becomes two experts, the second in front, of 300 and 724 pages; the last page is nobody's.
+  /// The blob becomes two of fake_experts' four experts, the second in front, of 300 and 724 pages; the last page is
+  /// nobody's.
   void cutIntoExperts() {
     const int64_t first = 724 * 4096, second = 300 * 4096;
     index["slots"][0] = {{"slot", 0}, {"name", "up"}, {"layer", 1}};
     index["slots"][0]["experts"] = {{{"file", "blob0.bin"}, {"offset", second}, {"bytes", first}},
-                                    {{"file", "blob0.bin"}, {"offset", 0}, {"bytes", second}}};
-    manifest["shares"] = {{{"slots", 1}, {"experts", 2}, {"items", 300}, {"item_bytes", 4096}}};
+                                    {{"file", "blob0.bin"}, {"offset", 0}, {"bytes", second}},
+                                    nullptr,
+                                    nullptr};
+    manifest["memory"]["weights"] = 4 * second; // at least what shares count
+    manifest["shares"] = {{{"slots", 1}, {"experts", 4}, {"items", 300}, {"item_bytes", 4096}}};
     write();
   }
   /// Changes byte `at` of the blob, which nothing else knows.
@@ -98,7 +102,7 @@ TEST(WeightCheck, AnExpertsBytesAreNamedInItsFile) {
                                   {1024 * 4096, ""}})
     for (int nodes : {1, 2})
       for (int32_t threads : {1, 3}) {
-        Weighty fake;
+        Weighty fake(4096, "fake_experts");
         fake.cutIntoExperts();
         fake.damage(at);
         const std::string message = fake.error(threads, nodes);

@@ -1,6 +1,7 @@
 // Slots that share a blob: one mapping, and one size. Tables of experts: any order of ranges, and no others are mapped.
 #include "program/Weights.h"
 #include "fake/FakeBundle.h"
+#include "program/Bundle.h"
 #include <cstdio>
 #include <fstream>
 #include <gtest/gtest.h>
@@ -160,6 +161,29 @@ TEST(Weights, ATableThatNoShareNamesIsRefused) {
   ASSERT_FALSE(weights);
   EXPECT_EQ(weights.error().text(), fake.folder + "/weights/index.json: slot 0 is a table of experts, the manifest's "
                                                   "shares say one block; compile the bundle again");
+}
+
+/// What opening `bundle` says after the folder's name.
+std::string opening(const FakeBundle &bundle) {
+  const Expected<Bundle> opened = Bundle::open(bundle.folder);
+  return opened ? "accepted" : opened.error().text().substr(bundle.folder.size() + 1);
+}
+
+TEST(Weights, ProgramSaysHowManyExpertsItReads) {
+  EXPECT_EQ(opening(Experts({0, 1, 2, 3})), "accepted");
+  Experts two({0, 1}, 2);
+  EXPECT_EQ(opening(two), "weights/index.json: slot 0 has 2 experts, the program reads 4; compile the bundle again");
+  FakeBundle block("fake_experts"); // index and manifest know no table
+  EXPECT_EQ(opening(block), "weights/index.json: slot 0 has 0 experts, the program reads 4; compile the bundle again");
+}
+
+TEST(Weights, ProgramSaysHowManyBytesItReads) {
+  FakeBundle empty;
+  empty.index["slots"][0]["bytes"] = 0;
+  empty.writeFile("weights/blob0.bin", "");
+  empty.write();
+  EXPECT_EQ(opening(empty),
+            "weights/index.json: slot 0 has a range of 0 bytes, the program reads 4096; compile the bundle again");
 }
 
 TEST(Weights, EqualSlotsShareOneMapping) {

@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 /* Grows with every change of abi.def or of this page. A program of another version is refused. */
-#define K2RT_ABI_VERSION 6u
+#define K2RT_ABI_VERSION 7u
 /* The name of the symbol a program exports. */
 #define K2RT_PROGRAM_QUERY_NAME "k2c_program_query"
 /* MLA segment forms (numerics N4). Models without MLA ignore them. */

@@ -74,6 +74,8 @@ static Expected<Bundle> openRest(const FileList &files, Manifest manifest) {
       Weights::map(folder, manifest.weightsIndex, *index, program->description().n_weights, manifest.shares);
   if (!weights)
     return weights.takeError();
+  if (Status fits = weights->checkFits(program->description(), folder + "/" + manifest.weightsIndex); !fits)
+    return fits.takeError();
   if (weights->bytes() > manifest.memory.weights)
     return Error{K2RT_INVALID_BUNDLE, folder + "/" + manifest.weightsIndex,
                  "maps " + std::to_string(weights->bytes()) + " bytes, the manifest states " +

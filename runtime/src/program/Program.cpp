@@ -40,8 +40,10 @@ static Status checkDescription(const k2rt_ir_program &facts, const Manifest &man
                        std::to_string(pair.manifest),
                    "compile the bundle again"};
   if (facts.n_weights < 0 || facts.n_entries < 1 || !facts.entry_names || !facts.entries ||
-      (facts.n_kernels > 0 && !facts.kernel_names))
-    return Error{K2RT_INVALID_BUNDLE, path, "has no entries or no kernel names", "compile the bundle again"};
+      (facts.n_kernels > 0 && !facts.kernel_names) ||
+      (facts.n_weights > 0 && (!facts.slot_bytes || !facts.slot_experts)))
+    return Error{K2RT_INVALID_BUNDLE, path, "has no entries, no kernel names or no sizes of weight slots",
+                 "compile the bundle again"};
   return {};
 }
 

@@ -289,6 +289,28 @@ Expected<Weights> Weights::map(const std::string &folder, const std::string &ind
   return weights;
 }
 
+/// Kernels take addresses and trust them: the program's own numbers are held to the index, whatever the manifest says.
+Status Weights::checkFits(const k2rt_ir_program &program, const std::string &place) const {
+  for (size_t slot = 0; slot < parts.size(); ++slot) {
+    const auto experts = static_cast<size_t>(static_cast<const int64_t *>(program.slot_experts)[slot]);
+    const int64_t bytes = static_cast<const int64_t *>(program.slot_bytes)[slot];
+    const int64_t needed = bytes / static_cast<int64_t>(std::max<size_t>(experts, 1)); // of a range
+    const std::string name = "slot " + std::to_string(slot) + " has ";
+    if (parts[slot].table.size() != experts)
+      return Error{K2RT_INVALID_BUNDLE, place,
+                   name + std::to_string(parts[slot].table.size()) + " experts, the program reads " +
+                       std::to_string(experts),
+                   "compile the bundle again"};
+    for (const size_t range : parts[slot].ranges)
+      if (range != noRange && all[range].bytes < needed)
+        return Error{K2RT_INVALID_BUNDLE, place,
+                     name + "a range of " + std::to_string(all[range].bytes) + " bytes, the program reads " +
+                         std::to_string(needed),
+                     "compile the bundle again"};
+  }
+  return {};
+}
+
 HugePages hugePagesOf(const MappedFile &file) {
   const int64_t first = (file.offset() + hugePageBytes - 1) / hugePageBytes;
   const int64_t last = (file.offset() + file.size()) / hugePageBytes;

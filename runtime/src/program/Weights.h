@@ -4,6 +4,7 @@
 #define K2RT_PROGRAM_WEIGHTS_H
 
 #include "base/File.h"
+#include "k2rt/program.h"
 #include "program/Manifest.h"
 #include <optional>
 #include <string>
@@ -44,6 +45,9 @@ public:
   /// of experts (manifest); refused when it does not fit them.
   static Expected<Weights> map(const std::string &folder, const std::string &index, const std::string &text,
                                int32_t slotCount, const std::vector<SlotShares> &shares = {});
+  /// Refuses slots that are not what the program reads: a table of experts or none, so many experts, so many bytes at
+  /// least. `place` names the index.
+  Status checkFits(const k2rt_ir_program &program, const std::string &place) const;
 
   /// What the program gets for each slot: its base, page aligned, null for an empty one; of a slot of routed experts
   /// the table of their bases, null for one that the index leaves out.

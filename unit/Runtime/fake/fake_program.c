@@ -169,9 +169,22 @@ static const char *const names[] = {"append", "capture", "logits", "check_mode"}
 static const char *const variants[] = {"one|many", "only", "only", "only"};
 static const char *const entry_names[] = {"other", FAKE_ENTRY};
 static const k2rt_ir_step_fn entries[] = {fail, FAKE_SERVE};
+static const int64_t slot_bytes[] = {4096 * (FAKE_EXPERTS > 0 ? FAKE_EXPERTS : 1)}, slot_experts[] = {FAKE_EXPERTS};
 static const k2rt_ir_program program = {
-    FAKE_ABI,        0, arena_bytes, 4096, 1, 2, 4, FAKE_ENTRIES, (void *)names, (void *)variants, (void *)entry_names,
-    (void *)entries, 0, 0,           0,    0};
+    .abi = FAKE_ABI,
+    .arena_bytes = arena_bytes,
+    .scratch_bytes = 4096,
+    .n_weights = 1,
+    .n_planes = 2,
+    .n_kernels = 4,
+    .n_entries = FAKE_ENTRIES,
+    .kernel_names = (void *)names,
+    .variant_names = (void *)variants,
+    .entry_names = (void *)entry_names,
+    .entries = (void *)entries,
+    .slot_bytes = (void *)slot_bytes,
+    .slot_experts = (void *)slot_experts,
+};
 
 __attribute__((visibility("default"))) const k2rt_ir_program *FAKE_QUERY(uint32_t abi);
 __attribute__((visibility("default"))) const k2rt_ir_program *FAKE_QUERY(uint32_t abi) {
