@@ -13,7 +13,7 @@ results=$root/build/results
 rm -rf "$results"
 mkdir -p "$results"
 
-# NAME.started says that a tier ran, NAME.lit.xml what came of it, NAME.time its seconds: wall, user, system.
+# NAME.started says that a tier ran, NAME.lit.xml what came of it, NAME.time its seconds: elapsed, user, system.
 TIMEFORMAT='%R %U %S'
 exec 3>&2
 for tier in fast check long; do

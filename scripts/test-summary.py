@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Adds up the results that check.sh or check-san.sh left in a folder: TIER.started says that a tier ran, TIER.lit.xml
-what came of it, TIER.time how long it took (seconds: wall, user, system). A tier without a result (it crashed) is one
+what came of it, TIER.time how long it took (seconds: elapsed, user, system). A tier without a result (it crashed) is a
 failure, and so is one of check.sh's tiers that is over its budget or was not timed. Exit code 1 when something failed.
 
     test-summary.py FOLDER
@@ -35,12 +35,12 @@ def outcome(case):
 
 
 def minutes(folder, tier):
-    """(wall, on two idle cores) of a tier, or None when it was not timed."""
+    """(elapsed, on two idle cores) of a tier, or None when it was not timed."""
     try:
-        wall, user, system = map(float, (folder / f"{tier}.time").read_text().split()[-3:])
+        elapsed, user, system = map(float, (folder / f"{tier}.time").read_text().split()[-3:])
     except (OSError, ValueError):
         return None
-    return wall / 60, (user + system) / CORES / 60
+    return elapsed / 60, (user + system) / CORES / 60
 
 
 def over_budget(tiers, times):
@@ -64,8 +64,8 @@ def main():
     print(f"the {len(slowest)} slowest tests, seconds:")
     for name, _, seconds in slowest:
         print(f"  {seconds:6.1f}  {name}")
-    for tier, (wall, idle) in times.items():
-        print(f"{tier}: {idle:.1f} minutes on two idle cores, {wall:.1f} on the clock of this machine")
+    for tier, (elapsed, idle) in times.items():
+        print(f"{tier}: {idle:.1f} minutes on two idle cores, {elapsed:.1f} on the clock of this machine")
 
     failures = [name for name, how, _ in tests if how == "failed"] + list(over_budget(tiers, times))
     for failure in failures:

@@ -15,7 +15,7 @@ C_NAMES = r"main\.cpp|k2[\w-]*\.\w+|(numerics|program|reserve|share|polynomials)
 # A source longer than this has an idea to tell, in a banner of at least so many lines.
 LONG, MIN_BANNER = 150, 4
 # Texts that words are looked for in, and what has words of its own: the glossary, its test, texts of many scripts.
-TEXT = (".td", ".md", ".mlir", ".test", ".long", ".sweep", ".py", ".txt")
+TEXT = (".td", ".md", ".mlir", ".test", ".long", ".sweep", ".py", ".sh", ".txt", ".yaml")
 OWN_WORDS = ("docs/Glossary.md", "test/Style/names.test", "test/Style/Inputs/names.py", "test/EndToEnd/oracle/",
              "test/Runtime/tokenizers/")
 CAMEL_CASE = re.compile(r"[A-Z]\w*\.\w+|" + C_NAMES)
@@ -117,7 +117,7 @@ def main(root):
     for path in tests:
         if not re.fullmatch(r"[a-z0-9]+([-.][a-z0-9]+)*", os.path.basename(path)):
             problems.append(f"{path}: a test has a name in kebab-case")
-    texts = files(root, *CPP, *TEXT, under=[*code, "docs", "test"])
+    texts = files(root, *CPP, *TEXT) + [page for page in ["README.md"] if os.path.exists(os.path.join(root, page))]
     problems += retired(root, [path for path in texts if not path.startswith(OWN_WORDS)])
     report(problems, len(sources) + len(scripts) + len(tests), "files")
 
