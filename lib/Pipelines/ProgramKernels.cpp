@@ -24,18 +24,18 @@ static llvm::StringMap<int64_t> callsOfFunctions(ModuleOp module) {
 }
 
 std::vector<ProgramKernel> programKernels(ModuleOp module) {
-  llvm::StringMap<int64_t> functions = callsOfFunctions(module), launches, open;
+  llvm::StringMap<int64_t> functions = callsOfFunctions(module), launches, nowait;
   for (FunctionOpInterface function : kern::stepFunctions(module))
     function.walk([&](kern::CallOp call) {
       int64_t calls = functions.lookup(function.getName());
       launches[call.getCallee()] += calls;
-      open[call.getCallee()] += call.getNowait() ? calls : 0;
+      nowait[call.getCallee()] += call.getNowait() ? calls : 0;
     });
   std::vector<ProgramKernel> kernels;
   KernelDescriptions descriptions(module);
   for (auto kernel : module.getOps<kern::FuncOp>()) {
     ProgramKernel program{descriptions.find(kernel)->desc, tileConfig(kernel.getTileAttr()),
-                          launches.lookup(kernel.getSymName()), open.lookup(kernel.getSymName())};
+                          launches.lookup(kernel.getSymName()), nowait.lookup(kernel.getSymName())};
     program.desc.name = kernel.getSymName().str();
     kernels.push_back(std::move(program));
   }

@@ -291,7 +291,7 @@ Expected<StepTime> timeStep(const std::vector<ProgramKernel> &program, const Tea
   for (const ProgramKernel &kernel : program) {
     double work = std::visit(KernelSeconds(kernel.desc, kernel.tile, step), kernel.desc.body) +
                   exchangeSeconds(kernel, step, exchange);
-    double barriers = double(kernel.launches - kernel.open);
+    double barriers = double(kernel.launches - kernel.nowait);
     add(kernel.desc.name, kernel.launches, double(kernel.launches) * work + barriers * rates.launch());
   }
   double choice = rates.seconds("sample", DType::F32, DType::F32, double(options.vocab * byteWidth(DType::F32)),

@@ -24,8 +24,8 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
     kern.yield %s : !x
   }
 
-  // What the loop carries lies in one place, 0. %outer is read in every turn, so nothing in the loop takes its place,
-  // though no op behind its reader names it. Calls of the loop form groups of their own.
+  // What the loop carries lies in one place, 0. %outer is read in every iteration, so nothing in the loop takes its
+  // place, though no op behind its reader names it. Calls of the loop form groups of their own.
   // CHECK-LABEL: func.func @loop
   func.func @loop(%b: !nn.batch, %t: tensor<100x64xf32>, %w: tensor<64x64xf32>) attributes {nn.entry = "serve"} {
     %c0 = arith.constant 0 : index
@@ -93,8 +93,8 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
     return
   }
 
-  // A copy that every turn begins and the next one waits for: what it touches is held in the whole loop, so %0 lies
-  // beside %z, which is written later in the turn. What a copy reads may be read beside it.
+  // A copy that every iteration begins and the next one waits for: what it touches is held in the whole loop, so %0
+  // lies beside %z, which is written later in the iteration. What a copy reads may be read beside it.
   // CHECK-LABEL: func.func @carried
   func.func @carried(%b: !nn.batch, %t: tensor<100x64xf32>, %w: tensor<64x64xf32>) attributes {nn.entry = "serve"} {
     %c0 = arith.constant 0 : index

@@ -36,7 +36,7 @@ struct ProgramKernel {
   KernelDesc desc;
   TileConfig tile;      ///< that the program has it in
   int64_t launches = 1; ///< of one step
-  int64_t open = 0;     ///< of these, so many end without a barrier
+  int64_t nowait = 0;   ///< of these, so many end without a barrier
 };
 
 /// What a prediction depends on besides the kernels.
