@@ -137,6 +137,7 @@ def Moe_GroupedLinearOp : Moe_Op<"grouped_linear", ["weight"], [Pure, AttrSizedO
   }];
   let changesRows = 1;
   let reductions = [Reduces<"order", "Contraction", "getInput().getType().getShape().back()">];
+  let methods = "bool isLinear() { return true; }";
 }
 
 def Moe_UnpermuteOp : Moe_Op<"unpermute", [], [Pure]> {

@@ -36,6 +36,8 @@ int64_t pagesOf(PoolOp pool, LimitsAttr limits);
 int64_t planeBytes(PoolOp pool, PlaneAttr plane, LimitsAttr limits);
 /// Whether a step enters `function`.
 bool isEntry(mlir::Operation *function);
+/// Whether `op` is a KernelOp that is a view.
+bool isView(mlir::Operation *op);
 } // namespace k2c::nn
 
 #endif // K2C_DIALECTS_NN_NN_H

@@ -68,6 +68,11 @@ int64_t k2c::nn::planeBytes(PoolOp pool, PlaneAttr plane, LimitsAttr limits) {
 
 bool k2c::nn::isEntry(Operation *function) { return function->hasAttr(NnDialect::entryAttrName); }
 
+bool k2c::nn::isView(Operation *op) {
+  auto kernelOp = dyn_cast<KernelOp>(op);
+  return kernelOp && kernelOp.isView();
+}
+
 /// [C1] of tree.
 LogicalResult TreeAttr::verify(EmitError emitError, int64_t leaves) {
   if (leaves < 1 || leaves > 8 || (leaves & (leaves - 1)))

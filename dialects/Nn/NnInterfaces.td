@@ -54,6 +54,10 @@ def Nn_KernelOp : Nn_Interface<"KernelOp"> {
   let methods = [
     InterfaceMethod<"What the op is for in a layer, after which its kernel is named: `routing`.", "::llvm::StringRef",
                     "getRole">,
+    InterfaceMethod<"True if the op only says how the same bytes are read: it moves into each kernel that reads "
+                    "through it.", "bool", "isView", (ins), "", [{ return false; }]>,
+    InterfaceMethod<"True for a contraction whose sums an epilogue can take before they are stored.", "bool",
+                    "isLinear", (ins), "", [{ return false; }]>,
   ];
 }
 

@@ -81,6 +81,7 @@ def Nn_LinearOp : Nn_Op<"linear", ["weight", "bias"], [Pure, AttrSizedOperandSeg
   }];
   let requiredWeights = 1;
   let reductions = [Reduces<"order", "Contraction", "getInput().getType().getShape().back()">];
+  let methods = "bool isLinear() { return true; }";
 }
 
 def Nn_AddOp : Nn_Elementwise<"add", [Commutative, AllTypesMatch<["lhs", "rhs", "result"]>]> {
@@ -166,6 +167,7 @@ def Nn_SplitOp : Nn_Op<"split", [], [Pure]> {
     [C2] the pieces add up to the last dimension. [C3] the other dimensions and the element type are kept.
   }];
   let names = ["part"];
+  let methods = "bool isView() { return true; }";
   let arguments = (ins Nn_Rows:$input);
   let results = (outs Variadic<Nn_Rows>:$pieces);
   let hasCanonicalizer = 1;
@@ -183,6 +185,7 @@ def Nn_ReshapeOp : Nn_Op<"reshape", [], [Pure]> {
     [C2] a row keeps its number of elements. [C3] the element type is kept.
   }];
   let names = ["view"];
+  let methods = "bool isView() { return true; }";
   let arguments = (ins Nn_Rows:$input);
   let results = (outs Nn_Rows:$result);
   let hasFolder = 1;

@@ -75,7 +75,7 @@ Value Outliner::argumentFor(Outline &outline, IRMapping &mapping, Value value) {
   if (Value known = mapping.lookupOrNull(value))
     return known;
   Block &body = outline.kernel.getBody().front();
-  if (Operation *view = value.getDefiningOp(); view && isView(view)) {
+  if (Operation *view = value.getDefiningOp(); view && nn::isView(view)) {
     for (Value operand : view->getOperands())
       argumentFor(outline, mapping, operand);
     OpBuilder::atBlockEnd(&body).clone(*view, mapping);
@@ -180,7 +180,7 @@ void Outliner::outline(const KernelGroup &group) {
 /// Views nobody reads any more.
 void eraseDeadViews(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-    if (isView(&op) && op.use_empty())
+    if (nn::isView(&op) && op.use_empty())
       op.erase();
 }
 

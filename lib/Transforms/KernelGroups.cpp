@@ -1,7 +1,5 @@
 //===- KernelGroups.cpp - Which ops become one kernel ---------------------===//
 #include "KernelGroups.h"
-#include "dialects/Mla/Mla.h"
-#include "dialects/Moe/Moe.h"
 #include "dialects/Nn/Nn.h"
 #include "llvm/ADT/DenseMap.h"
 
@@ -9,13 +7,15 @@ using namespace mlir;
 
 namespace k2c {
 
-bool isView(Operation *op) { return isa<nn::SplitOp, nn::ReshapeOp>(op); }
-
-bool isKernelOp(Operation *op) { return isa<nn::KernelOp>(op) && !isView(op); }
-
-bool isLinear(Operation *op) { return isa<nn::LinearOp, moe::GroupedLinearOp>(op); }
+bool isLinear(Operation *op) {
+  auto kernelOp = dyn_cast<nn::KernelOp>(op);
+  return kernelOp && kernelOp.isLinear();
+}
 
 namespace {
+
+/// True for ops that become part of a kernel.
+bool isKernelOp(Operation *op) { return isa<nn::KernelOp>(op) && !nn::isView(op); }
 
 /// The only reader of `op`'s only result, or null.
 Operation *onlyReader(Operation *op) {
@@ -38,7 +38,7 @@ llvm::DenseMap<Operation *, int64_t> depthsOf(Block &block) {
     for (Value operand : op.getOperands())
       if (Operation *producer = operand.getDefiningOp())
         before = std::max(before, depths.lookup(producer));
-    depths[&op] = before + !isView(&op);
+    depths[&op] = before + !nn::isView(&op);
   }
   return depths;
 }

@@ -1,11 +1,11 @@
 //===- KernelGroups.h - Which ops become one kernel -----------------------===//
 //
-// Analysis of form-kernels, apart from its rewrite. Of the roles ops may play (KernelOp), these are joined:
+// Analysis of form-kernels, apart from its rewrite. Of the parts that ops may play (KernelOp), these are joined:
 //
 //   prologue   a norm of whole rows, into the linear that alone reads it
 //   epilogue   gated activation or residual addition, into the linear it alone reads; what is added
 //              comes no later than the linear
-//   view       nn.split, nn.reshape: into every kernel that reads through it
+//   view       nn.split, for one: into every kernel that reads through it
 //
 // Every other op is a kernel of its own.
 //
@@ -22,13 +22,7 @@ namespace k2c {
 /// The ops of one kernel in program order, without views. The kernel stands where its last op stands.
 using KernelGroup = llvm::SmallVector<mlir::Operation *, 4>;
 
-/// True for ops that only say how the same bytes are read (nn.split, nn.reshape).
-bool isView(mlir::Operation *op);
-
-/// True for ops that become part of a kernel.
-bool isKernelOp(mlir::Operation *op);
-
-/// True for contractions whose accumulators an epilogue can take before they are stored.
+/// Whether `op` is a KernelOp that is a linear.
 bool isLinear(mlir::Operation *op);
 
 /// Cuts `block` into kernels, in the order they run. Without `fuse` every op is its own kernel.

@@ -9,6 +9,7 @@
 #include "dialects/Mla/Mla.h"
 #include "dialects/Moe/Moe.h"
 #include "dialects/Nn/Nn.h"
+#include "dialects/Rt/Rt.h"
 #include "k2c/Transforms/Forms.h"
 #include "k2c/Transforms/Passes.h"
 #include "k2c/Transforms/PlanAttr.h"
@@ -34,6 +35,7 @@ private:
   LogicalResult checkPlan();
   LogicalResult checkTokenOp(Operation *op);
   LogicalResult checkScheduled(Operation *op);
+  LogicalResult checkRuntime(Operation *op);
   LogicalResult checkGroups();
   LogicalResult missing(Operation *op, StringRef what, StringRef pass) {
     return op->emitError() << nameOf(form) << " form: " << what << "; run " << pass << " first";
@@ -42,6 +44,7 @@ private:
   ModuleOp module;
   KernelDescriptions &descriptions;
   Form form;
+  llvm::SmallPtrSet<Operation *, 16> packed; ///< families that weight slots are of: the packer reads them
 };
 
 /// Every nn, moe and mla op but symbols and nn.yield is a TokenOp, and so has the design interfaces.
@@ -122,20 +125,24 @@ LogicalResult Checker::checkScheduled(Operation *op) {
   return checkTokenOp(op);
 }
 
+LogicalResult Checker::checkRuntime(Operation *op) {
+  StringRef dialect = op->getName().getDialectNamespace();
+  if (!llvm::is_contained({"nn", "moe", "mla", "dist", "kern"}, dialect) || packed.contains(op))
+    return success();
+  return missing(op, ("an op of dialect '" + dialect + "' is left").str(), "lower-to-rt");
+}
+
 LogicalResult Checker::check() {
   if (failed(checkModule()))
     return failure();
-  WalkResult result = module.walk([&](Operation *op) -> WalkResult {
-    if (form == Form::Runtime) {
-      StringRef dialect = op->getName().getDialectNamespace();
-      if (llvm::is_contained({"nn", "moe", "mla", "dist", "kern"}, dialect) &&
-          !isa<nn::WeightsOp, nn::ConstantTableOp>(op)) // what the packer reads
-        return missing(op, ("an op of dialect '" + dialect + "' is left").str(), "lower-to-rt");
-      return WalkResult::advance();
-    }
+  for (auto slots : module.getOps<rt::WeightSlotsOp>())
+    packed.insert(module.lookupSymbol(slots.getFamilyAttr()));
+  WalkResult result = module.walk<WalkOrder::PreOrder>([&](Operation *op) -> WalkResult {
+    if (form == Form::Runtime)
+      return checkRuntime(op);
     if (form == Form::Scheduled)
       return checkScheduled(op);
-    if (isa<kern::CallOp, kern::FuncOp>(op))
+    if (isa<kern::KernDialect>(op->getDialect()))
       return WalkResult(op->emitError() << nameOf(form) << " form: kernels belong to the scheduled form");
     return isTokenOp(op) ? WalkResult(checkTokenOp(op)) : WalkResult::advance();
   });

@@ -24,10 +24,18 @@ func.func @f(%x: tensor<?x64xf32, #nn.rows<token>>, %y: tensor<?x64xf32, #nn.row
 
 // -----
 
+// expected-error @below {{runtime form: an op of dialect 'kern' is left; run lower-to-rt first}}
 kern.func @k() {
-  // expected-error @below {{runtime form: an op of dialect 'kern' is left; run lower-to-rt first}}
   kern.yield
 }
+
+// -----
+
+// Families of weight slots are the packer's; no other is.
+nn.weights @packed "packed" : tensor<64x64xbf16>
+rt.weight_slots @packed.rows of @packed first 0 count 1 bytes 8192 layout #rt.row_major<bf16, 4096>
+// expected-error @below {{runtime form: an op of dialect 'nn' is left; run lower-to-rt first}}
+nn.weights @left "left" : tensor<64x64xbf16>
 
 // -----
 

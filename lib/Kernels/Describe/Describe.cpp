@@ -36,7 +36,7 @@ static LogicalResult checkStorage(kern::FuncOp kernel, const DescribedKernel &de
 FailureOr<DescribedKernel> describe(kern::FuncOp kernel) {
   SmallVector<Operation *> ops;
   for (Operation &op : kernel.getBody().front().without_terminator())
-    if (!isa<nn::SplitOp, nn::ReshapeOp>(op))
+    if (!nn::isView(&op))
       ops.push_back(&op);
   if (ops.empty())
     return kernel.emitError() << "kernel '" << kernel.getSymName() << "' computes nothing";
