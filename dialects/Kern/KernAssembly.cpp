@@ -25,10 +25,7 @@ using namespace k2c::kern;
 //===----------------------------------------------------------------------===//
 
 void FuncOp::build(OpBuilder &builder, OperationState &state, StringRef name, FunctionType type) {
-  state.addAttribute(getSymNameAttrName(state.name), builder.getStringAttr(name));
-  state.addAttribute(getFunctionTypeAttrName(state.name), TypeAttr::get(type));
-  Block &body = state.addRegion()->emplaceBlock();
-  body.addArguments(type.getInputs(), SmallVector<Location>(type.getNumInputs(), state.location));
+  nn::buildFunction(builder, state, name, type);
 }
 
 ParseResult FuncOp::parse(OpAsmParser &parser, OperationState &state) {
@@ -66,13 +63,9 @@ void FuncOp::print(OpAsmPrinter &printer) {
 }
 
 void FuncOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn set) {
-  for (BlockArgument argument : region.getArguments()) {
-    Type type = argument.getType();
-    if (auto named = dyn_cast<OpAsmTypeInterface>(type))
-      named.getAsmName([&](StringRef name) { set(argument, name); });
-    else
-      set(argument, type.isIndex() ? "l" : nn::rowsOf(type) ? "x" : "w");
-  }
+  nn::nameArguments(region, set, [](BlockArgument argument) {
+    return argument.getType().isIndex() ? "l" : nn::rowsOf(argument.getType()) ? "x" : "w";
+  });
 }
 
 //===----------------------------------------------------------------------===//

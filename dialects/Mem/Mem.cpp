@@ -71,12 +71,34 @@ void mem::setPeak(Operation *op, int64_t bytes) {
   op->setAttr(MemDialect::peakAttrName, Builder(op->getContext()).getI64IntegerAttr(bytes));
 }
 
-std::optional<int64_t> mem::offsetOf(BlockArgument rows) {
-  auto offsets = rows.getOwner()->getParentOp()->getAttrOfType<DenseI64ArrayAttr>(MemDialect::argumentsAttrName);
-  if (!offsets || !rows.getOwner()->isEntryBlock())
+Value mem::originOf(Value rows) {
+  Operation *producer = rows.getDefiningOp();
+  Operation *owner = producer ? producer : rows.getParentBlock()->getParentOp();
+  if (isa<nn::PlacedOp>(owner) || (!producer && isa<FunctionOpInterface>(owner)))
+    return rows;
+  if (auto shared = dyn_cast<nn::SharedPlaceOp>(owner))
+    for (auto [mine, other] : shared.getSharedPlaces())
+      if (mine == rows)
+        return originOf(other);
+  if (auto branch = dyn_cast<RegionBranchOpInterface>(owner))
+    for (auto [operand, input] : nn::forwardsOf(branch))
+      if (input == rows)
+        return originOf(operand->get());
+  return {};
+}
+
+std::optional<int64_t> mem::offsetOf(Value rows) {
+  Value origin = originOf(rows);
+  if (!origin)
     return std::nullopt;
-  TypeRange before = rows.getOwner()->getArgumentTypes();
-  return offsets[llvm::count_if(before.take_front(rows.getArgNumber()), isTensor)];
+  if (auto placed = origin.getDefiningOp<nn::PlacedOp>())
+    return (*placed.getOffsets())[cast<OpResult>(origin).getResultNumber()];
+  Block *owner = origin.getParentBlock();
+  auto offsets = owner->getParentOp()->getAttrOfType<DenseI64ArrayAttr>(MemDialect::argumentsAttrName);
+  if (!offsets || !owner->isEntryBlock())
+    return std::nullopt;
+  TypeRange before = owner->getArgumentTypes();
+  return offsets[llvm::count_if(before.take_front(cast<BlockArgument>(origin).getArgNumber()), isTensor)];
 }
 
 void mem::setArguments(Operation *layer, ArrayRef<int64_t> offsets) {

@@ -38,6 +38,17 @@ int64_t planeBytes(PoolOp pool, PlaneAttr plane, LimitsAttr limits);
 bool isEntry(mlir::Operation *function);
 /// Whether `op` is a KernelOp that is a view.
 bool isView(mlir::Operation *op);
+
+/// What control flow forwards: an operand of `branch` or of a terminator in it, and the argument or result that takes
+/// it; in the order of the program.
+llvm::SmallVector<std::pair<mlir::OpOperand *, mlir::Value>> forwardsOf(mlir::RegionBranchOpInterface branch);
+
+/// Builds a function-like op: its name, its type, and a block with its arguments.
+void buildFunction(mlir::OpBuilder &builder, mlir::OperationState &state, llvm::StringRef name,
+                   mlir::FunctionType type);
+/// Names the arguments of a function by their types, or by `nameOf` where a type has no name.
+void nameArguments(mlir::Region &region, mlir::OpAsmSetValueNameFn set,
+                   llvm::function_ref<llvm::StringRef(mlir::BlockArgument)> nameOf);
 } // namespace k2c::nn
 
 #endif // K2C_DIALECTS_NN_NN_H

@@ -12,14 +12,30 @@ using namespace mlir;
 using namespace k2c::nn;
 
 //===----------------------------------------------------------------------===//
+// Functions
+//===----------------------------------------------------------------------===//
+
+void k2c::nn::buildFunction(OpBuilder &builder, OperationState &state, StringRef name, FunctionType type) {
+  state.addAttribute(SymbolTable::getSymbolAttrName(), builder.getStringAttr(name));
+  state.addAttribute("function_type", TypeAttr::get(type));
+  Block &body = state.addRegion()->emplaceBlock();
+  body.addArguments(type.getInputs(), SmallVector<Location>(type.getNumInputs(), state.location));
+}
+
+void k2c::nn::nameArguments(Region &region, OpAsmSetValueNameFn set, function_ref<StringRef(BlockArgument)> nameOf) {
+  for (BlockArgument argument : region.getArguments())
+    if (auto named = dyn_cast<OpAsmTypeInterface>(argument.getType()))
+      named.getAsmName([&](StringRef name) { set(argument, name); });
+    else
+      set(argument, nameOf(argument));
+}
+
+//===----------------------------------------------------------------------===//
 // layer
 //===----------------------------------------------------------------------===//
 
 void LayerOp::build(OpBuilder &builder, OperationState &state, StringRef name, FunctionType type) {
-  state.addAttribute(getSymNameAttrName(state.name), builder.getStringAttr(name));
-  state.addAttribute(getFunctionTypeAttrName(state.name), TypeAttr::get(type));
-  Block &body = state.addRegion()->emplaceBlock();
-  body.addArguments(type.getInputs(), SmallVector<Location>(type.getNumInputs(), state.location));
+  buildFunction(builder, state, name, type);
 }
 
 ParseResult LayerOp::parse(OpAsmParser &parser, OperationState &state) {
@@ -37,13 +53,9 @@ void LayerOp::print(OpAsmPrinter &printer) {
 }
 
 void LayerOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn set) {
-  for (BlockArgument argument : region.getArguments()) {
-    Type type = argument.getType();
-    if (auto named = dyn_cast<OpAsmTypeInterface>(type))
-      named.getAsmName([&](StringRef name) { set(argument, name); });
-    else
-      set(argument, type.isIndex() ? "layer" : argument.getArgNumber() <= getResultTypes().size() ? "x" : "read");
-  }
+  nameArguments(region, set, [&](BlockArgument argument) {
+    return argument.getType().isIndex() ? "layer" : argument.getArgNumber() <= getResultTypes().size() ? "x" : "read";
+  });
 }
 
 /// [C1] of layer.

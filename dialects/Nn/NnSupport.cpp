@@ -20,6 +20,26 @@ using namespace mlir;
 using namespace k2c::nn;
 
 //===----------------------------------------------------------------------===//
+// Control flow
+//===----------------------------------------------------------------------===//
+
+SmallVector<std::pair<OpOperand *, Value>> k2c::nn::forwardsOf(RegionBranchOpInterface branch) {
+  RegionBranchSuccessorMapping mapping;
+  branch.getSuccessorOperandInputMapping(mapping);
+  SmallVector<std::pair<OpOperand *, Value>> forwards;
+  auto add = [&](Operation *op) {
+    for (OpOperand &operand : op->getOpOperands())
+      for (Value input : mapping.lookup(&operand))
+        forwards.push_back({&operand, input});
+  };
+  add(branch);
+  for (Region &region : branch->getRegions())
+    for (Block &block : region)
+      add(block.getTerminator());
+  return forwards;
+}
+
+//===----------------------------------------------------------------------===//
 // Row spaces
 //===----------------------------------------------------------------------===//
 

@@ -136,12 +136,15 @@ LogicalResult Placer::pinRows(nn::LayerOp layer, Timeline &timeline, ArrayRef<in
   return success();
 }
 
-/// `op` writes over `argument`, which `taker` (`op`, or a terminator in it) forwards: nothing may read it after it.
+/// `op` writes over `argument`, which `taker` (`op`, or a terminator in it) forwards, and over all that was there
+/// before it and lies with it: nothing may read any of it after it.
 static LogicalResult checkArgument(Operation *op, Value argument, Operation *taker, const Timeline &timeline) {
-  for (Operation *user : argument.getUsers())
-    if (timeline.useOf(argument, user) > timeline.positionOf(op) && (user != taker || user == op))
-      return user->emitError() << "assign-memory: reads the argument of '" << op->getName()
-                               << "' after its result took the place; read it before";
+  for (Value value : timeline.buffers[timeline.bufferOf(argument)].values)
+    for (Operation *user : value.getUsers())
+      if (timeline.definitionOf(value) < timeline.positionOf(op) &&
+          timeline.useOf(value, user) > timeline.positionOf(op) && (user != taker || user == op))
+        return user->emitError() << "assign-memory: reads the argument of '" << op->getName()
+                                 << "' after its result took the place; read it before";
   return success();
 }
 
@@ -151,7 +154,8 @@ LogicalResult Placer::checkForwards(RegionBranchOpInterface branch, const Timeli
   auto isInside = [&](Value value) { return branch->isAncestor(value.getParentRegion()->getParentOp()); };
   llvm::DenseMap<std::pair<Operation *, int64_t>, OpOperand *> from; // by who forwards, and the buffer
   llvm::DenseMap<int64_t, Value> around;
-  for (auto [operand, input] : forwardsOf(branch)) {
+  auto forwards = nn::forwardsOf(branch);
+  for (auto [operand, input] : forwards) {
     Value value = operand->get();
     int64_t buffer = timeline.bufferOf(value);
     if (buffer < 0)
@@ -161,7 +165,11 @@ LogicalResult Placer::checkForwards(RegionBranchOpInterface branch, const Timeli
     if (!isAlone)
       return branch->emitError() << "assign-memory: '" << branch->getName()
                                  << "' forwards two values that would lie in one place; add to one of them first";
-    if (value == input)
+  }
+  for (auto [operand, input] : forwards) {
+    Value value = operand->get();
+    int64_t buffer = timeline.bufferOf(value);
+    if (buffer < 0 || value == input)
       continue;
     if (!isInside(value) && failed(checkArgument(branch, value, operand->getOwner(), timeline)))
       return failure();
@@ -189,13 +197,8 @@ LogicalResult Placer::checkRows(nn::LayersOp op, const Timeline &timeline) {
       return op.emitError()
              << "assign-memory: '" << op->getName()
              << "' takes two values that would lie in one place, and writes it; add to one of them first";
-    auto isWrittenOver = [&](Value other) {
-      Operation *producer = other.getDefiningOp();
-      return isCarried && (!producer || timeline.positionOf(producer) < timeline.positionOf(op));
-    };
-    for (Value other : llvm::make_filter_range(timeline.buffers[buffer].values, isWrittenOver))
-      if (failed(checkArgument(op, other, op, timeline)))
-        return failure();
+    if (isCarried && failed(checkArgument(op, value, op, timeline)))
+      return failure();
   }
   return success();
 }

@@ -3,7 +3,7 @@
 // Two walks: the first numbers ops, the second reads them in the same order. A value lives from the op that defines it
 // to the last that takes it, and through every loop in between; what a loop carries lives through all of it:
 //
-//   0   %a = kern.call @f                    %a      0 .. 5, as it is read in every turn
+//   0   %a = kern.call @f                    %a      0 .. 5, as every iteration reads it
 //   1   %r = scf.for .. iter_args(%i = %x)   %x, %i, %c and %r are one buffer, at least 1 .. 5
 //   2     %b = kern.call @g(%i, %a)          %b      2 .. 3
 //   3     %c = kern.call @h(%b)
@@ -61,22 +61,6 @@ bool livesInStep(Value value) {
 
 bool isJoin(Operation *op) { return isa<nn::SharedPlaceOp>(op) && isMemoryEffectFree(op); }
 
-SmallVector<std::pair<OpOperand *, Value>> forwardsOf(RegionBranchOpInterface branch) {
-  RegionBranchSuccessorMapping mapping;
-  branch.getSuccessorOperandInputMapping(mapping);
-  SmallVector<std::pair<OpOperand *, Value>> forwards;
-  auto add = [&](Operation *op) {
-    for (OpOperand &operand : op->getOpOperands())
-      for (Value input : mapping.lookup(&operand))
-        forwards.push_back({&operand, input});
-  };
-  add(branch);
-  for (Region &region : branch->getRegions())
-    for (Block &block : region)
-      add(block.getTerminator());
-  return forwards;
-}
-
 /// What is in `op` may run several times. Of regions that say nothing, it is assumed.
 static bool repeats(Operation *op) {
   auto branch = dyn_cast<RegionBranchOpInterface>(op);
@@ -133,6 +117,13 @@ int64_t Timeline::bufferOf(Value value) const {
   return found == index.end() ? -1 : found->second;
 }
 
+int64_t Timeline::definitionOf(Value value) const {
+  if (Operation *op = value.getDefiningOp())
+    return endOf(op);
+  Operation *owner = value.getParentBlock()->getParentOp();
+  return isa<FunctionOpInterface>(owner) ? -1 : positionOf(owner);
+}
+
 int64_t Timeline::useOf(Value value, Operation *user) const {
   int64_t at = positionOf(user);
   for (Operation *in = user; in->getParentRegion() != value.getParentRegion();) {
@@ -148,7 +139,7 @@ void Timeline::enter(Operation *op) {
   auto branch = dyn_cast<RegionBranchOpInterface>(op);
   SmallVector<std::pair<OpOperand *, Value>> forwards;
   if (branch)
-    forwards = forwardsOf(branch);
+    forwards = nn::forwardsOf(branch);
   auto forward = [&](bool fromInside) {
     for (auto [operand, input] : forwards)
       if ((operand->getOwner() != op) == fromInside)
@@ -182,8 +173,7 @@ void Timeline::live(Region &region) {
 
 /// Adds the span of one name of the flight's token; `forwarded` receives its further names.
 void Timeline::addSpan(Flight &flight, Value token, SmallVectorImpl<Value> &forwarded) {
-  Operation *owner = token.getDefiningOp();
-  int64_t from = owner ? endOf(owner) : positionOf(token.getParentBlock()->getParentOp()), to = now;
+  int64_t from = definitionOf(token), to = now;
   for (OpOperand &use : token.getUses()) {
     Operation *user = use.getOwner();
     if (user->getParentRegion() != token.getParentRegion())
@@ -194,7 +184,7 @@ void Timeline::addSpan(Flight &flight, Value token, SmallVectorImpl<Value> &forw
       continue; // it returns from the function, and nobody has waited
     to = std::min(to, positionOf(user));
     if (branch)
-      for (auto [operand, input] : forwardsOf(branch))
+      for (auto [operand, input] : nn::forwardsOf(branch))
         if (operand == &use)
           forwarded.push_back(input);
   }

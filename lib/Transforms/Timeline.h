@@ -21,10 +21,6 @@ bool livesInStep(mlir::Value value);
 /// True for ops that are no work, only a name for values that share a place (mla.merge_forms).
 bool isJoin(mlir::Operation *op);
 
-/// What control flow forwards: an operand of `branch` or of a terminator in it, and the argument or result that takes
-/// it; in the order of the program.
-llvm::SmallVector<std::pair<mlir::OpOperand *, mlir::Value>> forwardsOf(mlir::RegionBranchOpInterface branch);
-
 /// One buffer: the values that share its bytes, and its life as points, both ends included.
 struct Buffer {
   llvm::SmallVector<mlir::Value, 2> values;
@@ -63,6 +59,9 @@ public:
   int64_t positionOf(mlir::Operation *op) const { return points.lookup(op).first; }
   /// The point behind all that is in `op`.
   int64_t endOf(mlir::Operation *op) const { return points.lookup(op).second; }
+  /// The point at which `value` is there: behind its op, or at the op whose region it is an argument of; -1 for an
+  /// argument of the function.
+  int64_t definitionOf(mlir::Value value) const;
   /// The point at which `user` reads `value` last: in a loop that repeats around a value from outside, its end.
   int64_t useOf(mlir::Value value, mlir::Operation *user) const;
 

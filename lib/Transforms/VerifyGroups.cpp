@@ -79,24 +79,12 @@ private:
   Timeline timeline;
 };
 
-/// The argument of a function that nn.layers does not call has no place, and lies below the arena. What shares a place
-/// or is forwarded lies where the other does.
+/// The argument of a function that nn.layers does not call has no place, and lies below the arena.
 std::optional<int64_t> Groups::offsetOf(Value value) {
-  Operation *producer = value.getDefiningOp();
-  if (auto placed = dyn_cast_or_null<nn::PlacedOp>(producer))
-    return (*placed.getOffsets())[cast<OpResult>(value).getResultNumber()];
-  if (auto shared = dyn_cast_or_null<nn::SharedPlaceOp>(producer))
-    for (auto [mine, other] : shared.getSharedPlaces())
-      if (mine == value)
-        return offsetOf(other);
-  Operation *owner = producer ? producer : value.getParentBlock()->getParentOp();
-  if (owner == function)
-    return mem::offsetOf(cast<BlockArgument>(value)).value_or(-boundBytes(value.getType(), limits));
-  if (auto branch = dyn_cast<RegionBranchOpInterface>(owner))
-    for (auto [operand, input] : forwardsOf(branch))
-      if (input == value)
-        return offsetOf(operand->get());
-  return std::nullopt;
+  Value origin = mem::originOf(value);
+  if (!origin)
+    return std::nullopt;
+  return mem::offsetOf(origin).value_or(-boundBytes(origin.getType(), limits));
 }
 
 Bytes Groups::bytesOf(Value value) {
@@ -211,7 +199,7 @@ LogicalResult Groups::verifyFlight(Flight &flight, Operation *op) {
 }
 
 LogicalResult Groups::verifyForwards(RegionBranchOpInterface branch) {
-  for (auto [operand, input] : forwardsOf(branch)) {
+  for (auto [operand, input] : nn::forwardsOf(branch)) {
     if (boundBytes(input.getType(), limits) == 0 || overlap(operand->get(), input) == Overlap::Same)
       continue;
     return operand->getOwner()->emitError()

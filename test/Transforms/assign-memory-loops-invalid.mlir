@@ -97,7 +97,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
 
 // -----
 
-// Layers in a loop write over their argument in the first turn, and the second reads it.
+// Layers in a loop write over their argument in the first iteration, and the second reads it.
 !x = tensor<?x64xf32, #nn.rows<token>>
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   kern.func @add(%x: !x, %y: !x) -> !x {
@@ -129,6 +129,29 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   func.func @step(%x: !x) attributes {nn.entry = "serve"} {
     cf.br ^end(%x : !x)
   ^end(%y: !x):
+    return
+  }
+}
+
+// -----
+
+// The loop writes over all that lies with what it begins with, the other name of a join, too.
+!x = tensor<?x64xf32, #nn.rows<token>>
+module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
+  kern.func @add(%x: !x, %y: !x) -> !x {
+    %s = nn.add %x, %y : !x
+    kern.yield %s : !x
+  }
+  func.func @step(%x: !x, %b: !nn.batch, %n: index, %one: index) attributes {nn.entry = "serve"} {
+    %0 = kern.call @add(%x, %x) : (!x, !x) -> !x
+    %1 = kern.call @add(%x, %x) : (!x, !x) -> !x
+    %2 = mla.merge_forms %0, %1, %b : !x
+    %r = scf.for %l = %one to %n step %one iter_args(%i = %2) -> (!x) {
+      %3 = kern.call @add(%i, %i) : (!x, !x) -> !x
+      scf.yield %3 : !x
+    }
+    // expected-error @below {{assign-memory: reads the argument of 'scf.for' after its result took the place; read it before}}
+    %4 = kern.call @add(%0, %r) : (!x, !x) -> !x
     return
   }
 }
