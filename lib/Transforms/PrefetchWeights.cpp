@@ -3,9 +3,11 @@
 // A step that decodes is bound by memory, and memory idles while workers wait for one another. What each reads next is
 // known: before a launch that streams a weight, rt.prefetch names the worker's part of the weight that is streamed
 // after it; of a group of launches, which ends with one wait, only the last that streams does so. A layer is told by
-// its caller what follows it; the last call of a list of layers leaves the loop, as something else follows it. After
-// the step comes the next step. Launches stand in functions and in scf.for that carries no value; what other regions do
-// next nobody knows, and they are refused by name.
+// its caller what follows it. After the step comes the next step.
+//
+// What follows is found along the paths of control flow. Where they part, it is what all of them stream first; where
+// that differs, or an op comes first of which nothing is known, no bytes are named. The last iteration of a loop over
+// layers leaves the loop, as something else follows it, so that within the loop the next iteration follows.
 //
 //   rt.launch @linear_qa grid(%g) args(%x, %qa, %y)
 //   rt.launch @linear_qb grid(%h) args(%y, %qb, %z)
@@ -15,6 +17,7 @@
 //   rt.launch @linear_qa ..
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/Nn/Nn.h"
 #include "dialects/Rt/Rt.h"
 #include "k2c/Transforms/Passes.h"
 #include "k2c/Transforms/PlanAttr.h"
@@ -39,6 +42,18 @@ struct Part {
   Value from, end;
 };
 
+/// What is streamed first on the paths through some ops.
+struct Next {
+  bool isKnown = true;      ///< the same on all of them that stream
+  std::optional<Part> part; ///< none: nothing is streamed
+  bool leaves = true;       ///< a path leaves the ops before anything is streamed
+
+  void merge(const Next &other);
+};
+
+/// It differs, or nobody knows.
+const Next unknown = {false, std::nullopt, false};
+
 class Reader {
 public:
   Reader(ModuleOp module, rt::ProgramOp program, int64_t most) : module(module), symbols(module), most(most) {
@@ -46,27 +61,52 @@ public:
       entries.insert(symbols.lookup<func::FuncOp>(cast<FlatSymbolRefAttr>(entry.getValue()).getValue()));
   }
 
-  LogicalResult run();
+  void run();
 
 private:
   rt::KernelOp streamingKernel(Operation *op);
   bool streams(Operation *op);
   bool waitsBeforeStreaming(rt::LaunchOp launch);
-  LogicalResult checkRegions();
-  LogicalResult peelLast(scf::ForOp loop);
+  void peelLast(scf::ForOp loop);
   Value copy(OpBuilder &b, Value value, IRMapping &mapping);
-  Part share(OpBuilder &b, rt::LaunchOp launch, rt::KernelOp kernel, IRMapping &mapping);
-  std::optional<Part> first(OpBuilder &b, Block::iterator from, Block::iterator end, IRMapping &mapping);
-  std::optional<Part> firstOf(OpBuilder &b, Block &block, IRMapping &mapping) {
-    return first(b, block.begin(), block.end(), mapping);
+  Next share(OpBuilder &b, rt::LaunchOp launch, rt::KernelOp kernel, IRMapping &mapping);
+  void enter(OpBuilder &b, RegionBranchOpInterface branch, Operation *from, Region &region, IRMapping &mapping);
+  Next through(OpBuilder &b, Block::iterator from, Block::iterator end, IRMapping &mapping);
+  Next through(OpBuilder &b, Block &block, IRMapping &mapping) {
+    return through(b, block.begin(), block.end(), mapping);
   }
-  Part following(OpBuilder &b, Operation *op);
+  Next throughOp(OpBuilder &b, Operation &op, IRMapping &mapping);
+  Next throughRegions(OpBuilder &b, RegionBranchOpInterface branch, Operation *from, const IRMapping &mapping);
+  Next behind(OpBuilder &b, func::FuncOp function);
+  Next following(OpBuilder &b, Operation *op);
+  void addArguments();
+  Part partOf(OpBuilder &b, Location loc, const Next &next);
 
   ModuleOp module;
   SymbolTable symbols;
   llvm::SmallSetVector<func::FuncOp, 2> entries;
+  llvm::SetVector<Operation *> peeled; ///< loops that are followed by their last iteration
   int64_t most;
 };
+
+/// Whether two values are computed alike.
+bool areSame(Value a, Value b) {
+  auto first = dyn_cast<OpResult>(a), second = dyn_cast<OpResult>(b);
+  if (a == b || !first || !second)
+    return a == b;
+  auto compare = [](Value a, Value b) { return success(areSame(a, b)); };
+  return first.getResultNumber() == second.getResultNumber() &&
+         OperationEquivalence::isEquivalentTo(first.getOwner(), second.getOwner(), compare, /*markEquivalent=*/nullptr,
+                                              OperationEquivalence::IgnoreLocations);
+}
+
+/// The paths of `other`, too.
+void Next::merge(const Next &other) {
+  isKnown &= other.isKnown &&
+             (!part || !other.part || (areSame(part->from, other.part->from) && areSame(part->end, other.part->end)));
+  if (!part)
+    part = other.part;
+}
 
 /// The kernel that `op` launches, if it streams an argument; else null.
 rt::KernelOp Reader::streamingKernel(Operation *op) {
@@ -98,30 +138,14 @@ bool Reader::waitsBeforeStreaming(rt::LaunchOp launch) {
   return true;
 }
 
-/// What streams stands in a function or a loop, of which it is known what comes next.
-LogicalResult Reader::checkRegions() {
-  WalkResult known = module.walk([&](Operation *op) -> WalkResult {
-    Operation *parent = op->getParentOp();
-    if (!(isa<func::CallOp>(op) && streams(op)) && !streamingKernel(op))
-      return WalkResult::advance();
-    for (; !isa<func::FuncOp>(parent); parent = parent->getParentOp())
-      if (!isa<scf::ForOp>(parent) || parent->getNumResults() > 0)
-        return parent->emitError() << "prefetch-weights: '" << parent->getName()
-                                   << "' contains what streams a weight, and it is not known what is streamed after "
-                                      "it; only functions and scf.for without results may";
-    return WalkResult::advance();
-  });
-  return failure(known.wasInterrupted());
-}
-
-/// The last iteration of `loop` becomes ops behind it.
-LogicalResult Reader::peelLast(scf::ForOp loop) {
+/// The last iteration of a loop of constant bounds that runs whole steps becomes ops behind it.
+void Reader::peelLast(scf::ForOp loop) {
   std::optional<int64_t> lower = getConstantIntValue(loop.getLowerBound());
   std::optional<int64_t> upper = getConstantIntValue(loop.getUpperBound());
   std::optional<int64_t> step = getConstantIntValue(loop.getStep());
-  if (!lower || !upper || !step || *step < 1 || *lower >= *upper || (*upper - *lower) % *step)
-    return loop.emitError("prefetch-weights: the loop has no constant bounds, does not run, or ends within a step; run "
-                          "lower-to-rt first, which writes whole turns of layers");
+  if (!lower || !upper || !step || *step < 1 || *lower >= *upper || (*upper - *lower) % *step ||
+      loop.getNumResults() > 0)
+    return;
   OpBuilder b(loop);
   Value last = arith::ConstantIndexOp::create(b, loop.getLoc(), *upper - *step);
   loop.setUpperBound(last);
@@ -130,86 +154,193 @@ LogicalResult Reader::peelLast(scf::ForOp loop) {
   mapping.map(loop.getInductionVar(), last);
   for (Operation &op : loop.getBody()->without_terminator())
     b.clone(op, mapping);
-  return success();
+  for (Operation *inner : llvm::to_vector(peeled))
+    if (Operation *clone = mapping.lookupOrNull(inner))
+      peeled.insert(clone);
+  peeled.insert(loop);
 }
 
-/// `value` at `b`, from copies of the ops that make it: addresses, row counts and arithmetic on the layer's index.
+/// `value` at `b`, from copies of the ops that make it: addresses, row counts and arithmetic on the layer's index. Null
+/// if it is not known there.
 Value Reader::copy(OpBuilder &b, Value value, IRMapping &mapping) {
-  if (Value known = mapping.lookupOrNull(value))
-    return known;
+  if (mapping.contains(value))
+    return mapping.lookupOrNull(value);
   Operation *op = value.getDefiningOp();
   if (!op)
-    return value;
-  for (Value operand : op->getOperands())
-    mapping.map(operand, copy(b, operand, mapping));
+    return value; // of what is around `b`
+  if (op->getNumRegions() > 0 || !isPure(op))
+    return {};
+  for (Value operand : op->getOperands()) {
+    Value copied = copy(b, operand, mapping);
+    if (!copied)
+      return {};
+    mapping.map(operand, copied);
+  }
   return b.clone(*op, mapping)->getResult(cast<OpResult>(value).getResultNumber());
 }
 
-Part Reader::share(OpBuilder &b, rt::LaunchOp launch, rt::KernelOp kernel, IRMapping &mapping) {
+Next Reader::share(OpBuilder &b, rt::LaunchOp launch, rt::KernelOp kernel, IRMapping &mapping) {
   Value weight = copy(b, launch.getArgs()[*kernel.getStreams()], mapping);
-  Value grid = copy(b, launch.getGrid(), mapping);
+  Value grid = weight ? copy(b, launch.getGrid(), mapping) : Value();
+  if (!grid)
+    return unknown;
   auto pointer = rt::PtrType::get(module.getContext());
   auto op = rt::ShareOp::create(b, launch.getLoc(), pointer, pointer, weight, grid, *kernel.getItems(),
                                 *kernel.getBytes(), most);
-  return {op.getFrom(), op.getEnd()};
+  return {true, Part{op.getFrom(), op.getEnd()}, false};
 }
 
-/// What the first of the ops [from, end) that streams a weight reads of it, as values at `b`. `mapping` says what the
-/// arguments of their function and loops are there.
-std::optional<Part> Reader::first(OpBuilder &b, Block::iterator from, Block::iterator end, IRMapping &mapping) {
-  for (Operation &op : llvm::make_range(from, end)) {
-    if (rt::KernelOp kernel = streamingKernel(&op))
-      return share(b, cast<rt::LaunchOp>(op), kernel, mapping);
-    IRMapping inner;
-    Block *block = nullptr;
-    if (auto call = dyn_cast<func::CallOp>(op)) {
-      block = &symbols.lookup<func::FuncOp>(call.getCallee()).front();
-      for (auto [argument, operand] : llvm::zip(block->getArguments(), call.getOperands()))
-        if (isa<IndexType>(argument.getType()))
-          inner.map(argument, copy(b, operand, mapping));
-    } else if (auto loop = dyn_cast<scf::ForOp>(op)) {
-      block = loop.getBody();
-      inner = mapping;
-      inner.map(loop.getInductionVar(), copy(b, loop.getLowerBound(), mapping));
+/// Maps the arguments of a region of `branch` that control enters from it or from a terminator in it.
+void Reader::enter(OpBuilder &b, RegionBranchOpInterface branch, Operation *from, Region &region, IRMapping &mapping) {
+  SmallVector<std::pair<Value, Value>> entered;
+  for (BlockArgument argument : region.getArguments())
+    entered.push_back({argument, Value()});
+  for (auto [operand, input] : nn::forwardsOf(branch))
+    if (operand->getOwner() == from && input.getParentRegion() == &region)
+      entered.push_back({input, copy(b, operand->get(), mapping)});
+  if (auto loop = dyn_cast<scf::ForOp>(*branch)) {
+    Location at = b.getInsertionPoint()->getLoc();
+    Value index = from == loop ? copy(b, loop.getLowerBound(), mapping)
+                               : arith::AddIOp::create(b, at, loop.getInductionVar(), loop.getStep()).getResult();
+    entered.push_back({loop.getInductionVar(), index});
+  }
+  for (auto [argument, value] : entered)
+    mapping.map(argument, value);
+}
+
+/// What is streamed from `from`, `branch` or a terminator in it, up to the end of `branch`.
+Next Reader::throughRegions(OpBuilder &b, RegionBranchOpInterface branch, Operation *from, const IRMapping &mapping) {
+  Next all;
+  all.leaves = false;
+  llvm::SmallPtrSet<Region *, 2> entered;
+  SmallVector<std::pair<Operation *, IRMapping>> ends{{from, mapping}};
+  while (!ends.empty()) {
+    auto [at, known] = ends.pop_back_val();
+    SmallVector<RegionSuccessor> successors;
+    if (at == branch)
+      branch.getSuccessorRegions(RegionBranchPoint::parent(), successors);
+    else
+      branch.getSuccessorRegions(*at->getParentRegion(), successors);
+    for (const RegionSuccessor &successor : successors) {
+      Region *region = successor.getSuccessor();
+      if (!region) {
+        all.leaves |= !peeled.contains(branch);
+        continue;
+      }
+      const bool isFirst = entered.insert(region).second;
+      if (!isFirst || !region->hasOneBlock()) {
+        all.isKnown &= !isFirst && !streams(branch); // what a later iteration streams first has another index
+        continue;
+      }
+      IRMapping inner = known;
+      enter(b, branch, at, *region, inner);
+      Next next = through(b, region->front(), inner);
+      all.merge(next);
+      if (next.leaves)
+        ends.push_back({region->front().getTerminator(), inner});
     }
-    if (!block)
-      continue;
-    if (std::optional<Part> part = firstOf(b, *block, inner))
-      return part;
   }
-  return std::nullopt;
+  return all;
 }
 
-/// What is streamed after `op`: in its block, in the next iteration of its loop, in the caller (the last two
-/// arguments), in the next step.
-Part Reader::following(OpBuilder &b, Operation *op) {
+/// What is streamed in `op`, of which `mapping` says what the arguments of its function and regions are at `b`.
+Next Reader::throughOp(OpBuilder &b, Operation &op, IRMapping &mapping) {
+  if (rt::KernelOp kernel = streamingKernel(&op))
+    return share(b, cast<rt::LaunchOp>(op), kernel, mapping);
+  if (auto call = dyn_cast<func::CallOp>(op)) {
+    auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
+    if (callee.isExternal())
+      return unknown;
+    IRMapping inner;
+    for (auto [argument, operand] : llvm::zip(callee.getArguments(), call.getOperands()))
+      inner.map(argument, argument.getType().isIndex() ? copy(b, operand, mapping) : Value());
+    return through(b, callee.front(), inner);
+  }
+  if (auto branch = dyn_cast<RegionBranchOpInterface>(op))
+    return throughRegions(b, branch, &op, mapping);
+  const bool isKnown = isa<rt::LaunchOp>(op) || op.hasTrait<OpTrait::IsTerminator>() ||
+                       (op.getNumRegions() == 0 && !hasUnknownEffects(&op));
+  return isKnown ? Next() : unknown;
+}
+
+Next Reader::through(OpBuilder &b, Block::iterator from, Block::iterator end, IRMapping &mapping) {
+  Next all;
+  for (auto op = from; op != end && all.leaves; ++op) {
+    Next next = throughOp(b, *op, mapping);
+    all.merge(next);
+    all.leaves = next.leaves;
+  }
+  return all;
+}
+
+/// What follows `function`: the next step, or what its caller says in the last two arguments.
+Next Reader::behind(OpBuilder &b, func::FuncOp function) {
+  if (!entries.contains(function)) {
+    auto arguments = function.getArguments().take_back(2);
+    return {true, Part{arguments[0], arguments[1]}, false};
+  }
   IRMapping mapping;
-  if (std::optional<Part> part = first(b, std::next(op->getIterator()), op->getBlock()->end(), mapping))
-    return *part;
-  if (auto loop = dyn_cast<scf::ForOp>(op->getParentOp())) {
-    Value next = arith::AddIOp::create(b, op->getLoc(), loop.getInductionVar(), loop.getStep());
-    mapping.map(loop.getInductionVar(), next);
-    return *firstOf(b, *loop.getBody(), mapping);
-  }
-  if (auto entry = dyn_cast<func::FuncOp>(op->getParentOp()); entries.contains(entry))
-    return *firstOf(b, entry.front(), mapping);
-  auto arguments = op->getBlock()->getArguments().take_back(2);
-  return {arguments[0], arguments[1]};
+  return through(b, function.front(), mapping);
 }
 
-LogicalResult Reader::run() {
+/// What is streamed after `op`: in its block, then in or behind the op around it, then behind the function.
+Next Reader::following(OpBuilder &b, Operation *op) {
+  Next all;
+  for (Operation *from = op; all.leaves; from = from->getParentOp()) {
+    IRMapping mapping;
+    Next next = through(b, std::next(from->getIterator()), from->getBlock()->end(), mapping);
+    all.merge(next);
+    all.leaves = next.leaves;
+    if (!all.leaves)
+      break;
+    auto branch = dyn_cast<RegionBranchOpInterface>(from->getParentOp());
+    auto function = dyn_cast<func::FuncOp>(from->getParentOp());
+    Next out = function ? behind(b, function)
+               : branch ? throughRegions(b, branch, from->getBlock()->getTerminator(), IRMapping())
+                        : unknown;
+    all.merge(out);
+    all.leaves = !function && out.leaves;
+  }
+  return all;
+}
+
+/// Functions that stream take the part that follows them.
+void Reader::addArguments() {
+  auto pointer = rt::PtrType::get(module.getContext());
+  for (auto function : module.getOps<func::FuncOp>())
+    if (!entries.contains(function) && streams(function)) {
+      function.front().addArguments({pointer, pointer}, {function.getLoc(), function.getLoc()});
+      function.setFunctionType(FunctionType::get(module.getContext(), function.front().getArgumentTypes(), {}));
+    }
+}
+
+/// The addresses to name; no bytes where what is next is not known.
+Part Reader::partOf(OpBuilder &b, Location loc, const Next &next) {
+  if (next.isKnown && next.part)
+    return *next.part;
+  Value none = rt::ArenaOp::create(b, loc, rt::PtrType::get(module.getContext()), 0);
+  return {none, none};
+}
+
+/// Erases what is not used between `before`, or null for the beginning of the block, and `end`.
+void eraseUnused(Operation *before, Operation *end) {
+  for (Operation *op = end->getPrevNode(); op != before;) {
+    Operation *previous = op->getPrevNode();
+    if (isOpTriviallyDead(op))
+      op->erase();
+    op = previous;
+  }
+}
+
+void Reader::run() {
   if (llvm::none_of(entries, [&](func::FuncOp entry) { return streams(entry); }))
-    return success();
-  if (failed(checkRegions()))
-    return failure();
+    return;
   SmallVector<scf::ForOp> loops;
   module.walk([&](scf::ForOp loop) {
     if (streams(loop))
       loops.push_back(loop);
   });
-  for (scf::ForOp loop : loops)
-    if (failed(peelLast(loop)))
-      return failure();
+  llvm::for_each(loops, [&](scf::ForOp loop) { peelLast(loop); });
 
   llvm::SetVector<Operation *> users; // launches, and calls of functions that need to know what follows them
   module.walk([&](Operation *op) {
@@ -217,32 +348,30 @@ LogicalResult Reader::run() {
     if (waits || (isa<func::CallOp>(op) && streams(op)))
       users.insert(op);
   });
-  auto pointer = rt::PtrType::get(module.getContext());
-  for (auto function : module.getOps<func::FuncOp>())
-    if (!entries.contains(function) && streams(function)) {
-      function.front().addArguments({pointer, pointer}, {function.getLoc(), function.getLoc()});
-      function.setFunctionType(FunctionType::get(module.getContext(), function.front().getArgumentTypes(), {}));
-    }
+  addArguments();
   int64_t launches = 0;
   for (Operation *op : users) {
+    Operation *before = op->getPrevNode();
     OpBuilder b(op);
-    Part part = following(b, op);
+    Next next = following(b, op);
+    Part part = partOf(b, op->getLoc(), next);
     if (isa<func::CallOp>(op))
       op->insertOperands(op->getNumOperands(), {part.from, part.end});
     else
-      rt::PrefetchOp::create(b, op->getLoc(), part.from, part.end), ++launches;
+      rt::PrefetchOp::create(b, op->getLoc(), part.from, part.end), launches += next.isKnown;
+    eraseUnused(before, op);
   }
   for (func::FuncOp entry : entries) {
-    OpBuilder b = OpBuilder::atBlockBegin(&entry.front());
-    IRMapping mapping;
-    if (std::optional<Part> part = firstOf(b, entry.front(), mapping))
-      rt::PrefetchOp::create(b, entry.getLoc(), part->from, part->end);
+    Operation *first = &entry.front().front();
+    OpBuilder b(first);
+    Part part = partOf(b, entry.getLoc(), behind(b, entry));
+    rt::PrefetchOp::create(b, entry.getLoc(), part.from, part.end);
+    eraseUnused(nullptr, first);
   }
   remark(module.getLoc(), "prefetch-weights", "launches",
          std::to_string(launches) + " launches name what their workers read next, at most " + std::to_string(most) +
              " bytes",
          {{"launches", launches}, {"max_bytes", most}});
-  return success();
 }
 
 struct PrefetchWeights : impl::PrefetchWeightsBase<PrefetchWeights> {
@@ -257,9 +386,7 @@ struct PrefetchWeights : impl::PrefetchWeightsBase<PrefetchWeights> {
     FailureOr<kern::CpuAttr> target = targetOf(module, "prefetch-weights");
     if (failed(target))
       return signalPassFailure();
-    Reader reader(module, programs.front(), target->getL2() / 4);
-    if (failed(reader.run()))
-      signalPassFailure();
+    Reader(module, programs.front(), target->getL2() / 4).run();
   }
 };
 

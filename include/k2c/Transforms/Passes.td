@@ -213,6 +213,7 @@ def PrefetchWeights : Pass<"prefetch-weights", "::mlir::ModuleOp"> {
     and the next kernel finds its first bytes in the second-level cache, of which a worker fetches a quarter at most. A
     layer takes the part that follows it from its caller. Of a group of launches only the last that streams has such a
     part: nobody waits before. Which experts a grouped linear reads is known too late: those launches are passed over.
+    Where the ends of a branch stream different weights first, and before ops of unknown effects, no bytes are named.
 
     ```mlir
     rt.launch @linear_q grid(%g) args(%x, %q, %y) : !rt.ptr, !rt.ptr, !rt.ptr             // before
