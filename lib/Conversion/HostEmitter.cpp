@@ -10,8 +10,7 @@
 //
 // One array on the stack, as long as the longest argument list, serves all launches of a function: a launch returns
 // when the worker's own part of the grid is done. A nowait launch has no barrier, so no status that all workers agree
-// on yet; a failure of it is seen at the next barrier. Loops have no results, as they run over layers for their
-// effects.
+// on yet; a failure of it is seen at the next barrier. Branches and loops have no results: rows lie in the arena.
 //
 //===----------------------------------------------------------------------===//
 #include "HostEmitter.h"
@@ -108,7 +107,13 @@ LogicalResult HostEmitter::emit(Operation &op) {
         return returnIfFailed(LLVM::CallOp::create(b, loc, type, ValueRange{sample, worker}).getResult()), success();
       })
       .Case([&](arith::ConstantOp o) {
-        return values.map(o.getResult(), constant(cast<IntegerAttr>(o.getValue()).getInt())), success();
+        const llvm::APInt number = cast<IntegerAttr>(o.getValue()).getValue();
+        return values.map(o.getResult(), constant(number.getSExtValue(), number.getBitWidth())), success();
+      })
+      .Case([&](arith::CmpIOp o) {
+        auto predicate = static_cast<LLVM::ICmpPredicate>(o.getPredicate()); // of the same numbers
+        Value result = LLVM::ICmpOp::create(b, loc, predicate, values.lookup(o.getLhs()), values.lookup(o.getRhs()));
+        return values.map(o.getResult(), result), success();
       })
       .Case([&](arith::AddIOp o) { return emitBinary<LLVM::AddOp>(o), success(); })
       .Case([&](arith::SubIOp o) { return emitBinary<LLVM::SubOp>(o), success(); })
@@ -117,6 +122,7 @@ LogicalResult HostEmitter::emit(Operation &op) {
       .Case([&](arith::MinSIOp o) { return emitBinary<LLVM::SMinOp>(o), success(); })
       .Case([&](func::CallOp o) { return emitCall(o), success(); })
       .Case([&](scf::ForOp loop) { return emitLoop(loop); })
+      .Case([&](scf::IfOp branch) { return emitIf(branch); })
       .Case([&](scf::YieldOp) { return success(); })
       .Case([&](func::ReturnOp) { return LLVM::ReturnOp::create(b, loc, ValueRange(constant(0, 32))), success(); })
       .Default([](Operation *other) { return other->emitError("rt-to-llvm: no host program has this op"); });
@@ -134,8 +140,36 @@ template <class To, class From> void HostEmitter::emitBinary(From op) {
   values.map(op.getResult(), To::create(b, loc, values.lookup(op.getLhs()), values.lookup(op.getRhs())).getResult());
 }
 
-/// Layer lists are loops without results.
+/// Nothing is forwarded at run time.
+static LogicalResult checkNoResults(Operation *op) {
+  if (op->getNumResults() > 0)
+    return op->emitError() << "rt-to-llvm: '" << op->getName() << "' has " << op->getNumResults()
+                           << " results, and no host program forwards values; run lower-to-rt first";
+  return success();
+}
+
+LogicalResult HostEmitter::emitIf(scf::IfOp branch) {
+  if (failed(checkNoResults(branch)))
+    return failure();
+  Region &region = current.getBody();
+  Block *before = b.getInsertionBlock();
+  Block *blocks[] = {b.createBlock(&region, region.end()), b.createBlock(&region, region.end())};
+  Block *done = b.createBlock(&region, region.end());
+  b.setInsertionPointToEnd(before);
+  LLVM::CondBrOp::create(b, loc, values.lookup(branch.getCondition()), blocks[0], blocks[1]);
+  for (auto [block, inner] : llvm::zip_equal(blocks, branch->getRegions())) {
+    b.setInsertionPointToEnd(block);
+    if (!inner.empty() && failed(emitBody(inner.front())))
+      return failure();
+    LLVM::BrOp::create(b, loc, ValueRange(), done);
+  }
+  b.setInsertionPointToEnd(done);
+  return success();
+}
+
 LogicalResult HostEmitter::emitLoop(scf::ForOp loop) {
+  if (failed(checkNoResults(loop)))
+    return failure();
   Region &region = current.getBody();
   Block *before = b.getInsertionBlock();
   Block *head = b.createBlock(&region, region.end(), {i64}, {loc});

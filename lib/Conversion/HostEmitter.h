@@ -29,6 +29,7 @@ private:
   mlir::LLVM::LLVMFuncOp declare(mlir::func::FuncOp function, llvm::StringRef suffix);
   mlir::LogicalResult emitBody(mlir::Block &block);
   mlir::LogicalResult emit(mlir::Operation &op);
+  mlir::LogicalResult emitIf(mlir::scf::IfOp branch);
   mlir::LogicalResult emitLoop(mlir::scf::ForOp loop);
   void emitCall(mlir::func::CallOp op);
   mlir::Value stepField(size_t offset);

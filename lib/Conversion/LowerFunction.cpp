@@ -13,6 +13,11 @@
 // Two cases are more than one launch: a kernel that splits the keys of a query is launched again to merge its
 // partials, and a run of layers is a loop over whole turns of its functions with the rest of the last turn behind it.
 //
+// Branches and loops stay what they are, but without results: rows that they forward lie in one place. All workers go
+// the same way, as conditions and bounds are numbers that each computes alike, of the step's counts and of the layer.
+//
+//   %y = scf.if %few -> !x { .. scf.yield %0 }         scf.if %few { rt.launch @k grid(%g) args(.., %at) }
+//
 //===----------------------------------------------------------------------===//
 #include "LowerFunction.h"
 #include "dialects/Mem/Mem.h"
@@ -21,8 +26,8 @@
 #include "k2c/Kernels/TileAttr.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 
@@ -38,18 +43,6 @@ FunctionLowering::FunctionLowering(ModuleOp scheduled, KernelDescriptions &descr
     slots[{own.getFamilyAttr(), own.getLayout()}] = own;
 }
 
-/// The arena offset of `value`, following what shares its buffer.
-static int64_t arenaOffset(Value value) {
-  if (auto argument = dyn_cast<BlockArgument>(value))
-    return *mem::offsetOf(argument);
-  if (auto call = value.getDefiningOp<kern::CallOp>())
-    return (*call.getOffsets())[cast<OpResult>(value).getResultNumber()];
-  for (auto [mine, other] : value.getDefiningOp<nn::SharedPlaceOp>().getSharedPlaces())
-    if (mine == value)
-      return arenaOffset(other);
-  llvm_unreachable("a result of an op that lowers to the runtime form");
-}
-
 /// Sampled logits lie in the step.
 static bool livesInStep(Value value) {
   return llvm::any_of(value.getUsers(), [](Operation *user) { return isa<nn::SampleOp>(user); });
@@ -59,7 +52,7 @@ Value FunctionLowering::bufferAddress(OpBuilder &b, Value value, int64_t bytes) 
   auto pointer = rt::PtrType::get(b.getContext());
   if (livesInStep(value))
     return rt::LogitsOp::create(b, value.getLoc(), pointer);
-  return rt::ArenaOp::create(b, value.getLoc(), pointer, arenaOffset(value) + bytes);
+  return rt::ArenaOp::create(b, value.getLoc(), pointer, *mem::offsetOf(value) + bytes);
 }
 
 Value FunctionLowering::layerIndex(OpBuilder &b, int64_t offset) {
@@ -173,9 +166,14 @@ Value FunctionLowering::gridItems(OpBuilder &b, kern::CallOp call, const Describ
                             grid.itemsPerBlock);
 }
 
-/// Every weight of the call has slots in the layout that the kernel reads.
-LogicalResult FunctionLowering::checkSlots(kern::CallOp call, const DescribedKernel &kernel) {
+/// Weights and state are those of the function's own layer, and every weight has slots in the layout that the kernel
+/// reads.
+LogicalResult FunctionLowering::checkCall(kern::CallOp call, const DescribedKernel &kernel) {
   SmallVector<kern::CallOp::Argument> arguments = call.getCallArguments();
+  for (const kern::CallOp::Argument &argument : arguments)
+    if (argument.value && argument.value.getType().isIndex() && numbers.lookupOrNull(argument.value) != layer)
+      return call.emitError() << "lower-to-rt: the call takes an index that is not that of its function's layer; call "
+                                 "the kernel in the function of that layer";
   for (auto [operand, source] : llvm::zip_equal(operands(kernel.desc), kernel.sources)) {
     kern::WeightAttr weight =
         source.kind == ArgumentSource::Argument ? arguments[source.index].weight : kern::WeightAttr();
@@ -192,7 +190,7 @@ LogicalResult FunctionLowering::checkSlots(kern::CallOp call, const DescribedKer
 LogicalResult FunctionLowering::lowerCall(OpBuilder &b, kern::CallOp call) {
   auto callee = symbols.lookup<kern::FuncOp>(call.getCallee());
   const DescribedKernel &kernel = *descriptions.find(callee);
-  if (failed(checkSlots(call, kernel)))
+  if (failed(checkCall(call, kernel)))
     return failure();
   SmallVector<Value> arguments;
   for (auto [operand, source] : llvm::zip_equal(operands(kernel.desc), kernel.sources))
@@ -258,6 +256,68 @@ void FunctionLowering::lowerLayers(OpBuilder &b, nn::LayersOp op) {
     lowerRun(b, op.getLoc(), run);
 }
 
+/// A number that every worker computes alike.
+static bool isNumber(Operation &op) {
+  auto isInteger = [](Type type) { return type.isIntOrIndex(); };
+  return op.getNumRegions() == 0 && isPure(&op) && llvm::all_of(op.getOperandTypes(), isInteger) &&
+         llvm::all_of(op.getResultTypes(), isInteger);
+}
+
+/// Lowers what is in a region; what is computed there for later ops is not there behind it.
+LogicalResult FunctionLowering::lowerRegion(Region &from, Region &into) {
+  llvm::SaveAndRestore<llvm::DenseMap<nn::IndicesAttr, Value>> outer(ordinals);
+  OpBuilder body(into.front().getTerminator());
+  return lowerBlock(body, from.front());
+}
+
+/// Rows that `op` forwards lie in one place; what lies nowhere is refused.
+static LogicalResult checkForwarded(Operation *op) {
+  for (Type type : op->getResultTypes())
+    if (!nn::rowsOf(type))
+      return op->emitError() << "lower-to-rt: '" << op->getName() << "' forwards a " << type
+                             << ", which has no place; only rows are forwarded";
+  return success();
+}
+
+LogicalResult FunctionLowering::lowerIf(OpBuilder &b, scf::IfOp op) {
+  if (failed(checkForwarded(op)))
+    return failure();
+  const bool hasElse = !op.getElseRegion().empty();
+  auto lowered = scf::IfOp::create(b, op.getLoc(), numbers.lookup(op.getCondition()), hasElse);
+  return failure(failed(lowerRegion(op.getThenRegion(), lowered.getThenRegion())) ||
+                 (hasElse && failed(lowerRegion(op.getElseRegion(), lowered.getElseRegion()))));
+}
+
+LogicalResult FunctionLowering::lowerFor(OpBuilder &b, scf::ForOp op) {
+  if (failed(checkForwarded(op)))
+    return failure();
+  auto lowered = scf::ForOp::create(b, op.getLoc(), numbers.lookup(op.getLowerBound()),
+                                    numbers.lookup(op.getUpperBound()), numbers.lookup(op.getStep()));
+  numbers.map(op.getInductionVar(), lowered.getInductionVar());
+  return lowerRegion(op.getRegion(), lowered.getRegion());
+}
+
+/// All of `block` but its terminator.
+LogicalResult FunctionLowering::lowerBlock(OpBuilder &b, Block &block) {
+  for (Operation &op : block.without_terminator()) {
+    LogicalResult done = TypeSwitch<Operation *, LogicalResult>(&op)
+                             .Case([&](kern::CallOp call) { return lowerCall(b, call); })
+                             .Case([&](nn::LayersOp layers) { return lowerLayers(b, layers), success(); })
+                             .Case([&](nn::SampleOp sample) { return rt::SampleOp::create(b, op.getLoc()), success(); })
+                             .Case([&](mla::MergeFormsOp) { return success(); })
+                             .Case([&](scf::IfOp branch) { return lowerIf(b, branch); })
+                             .Case([&](scf::ForOp loop) { return lowerFor(b, loop); })
+                             .Default([&](Operation *other) -> LogicalResult {
+                               if (!isNumber(*other))
+                                 return other->emitOpError("has no runtime form");
+                               return b.clone(*other, numbers), success();
+                             });
+    if (failed(done))
+      return failure();
+  }
+  return success();
+}
+
 LogicalResult FunctionLowering::lower(OpBuilder &b, FunctionOpInterface function) {
   const bool isLayer = isa<nn::LayerOp>(function);
   SmallVector<Type> inputs;
@@ -269,19 +329,12 @@ LogicalResult FunctionLowering::lower(OpBuilder &b, FunctionOpInterface function
   OpBuilder body = OpBuilder::atBlockEnd(lowered.addEntryBlock());
   layer = isLayer ? Value(lowered.getArgument(0)) : Value();
   ordinals.clear();
-  for (Operation &op : function.front()) {
-    LogicalResult done =
-        TypeSwitch<Operation *, LogicalResult>(&op)
-            .Case([&](kern::CallOp call) { return lowerCall(body, call); })
-            .Case([&](nn::LayersOp layers) { return lowerLayers(body, layers), success(); })
-            .Case([&](nn::SampleOp sample) { return rt::SampleOp::create(body, op.getLoc()), success(); })
-            .Case<func::ReturnOp, nn::YieldOp>(
-                [&](Operation *) { return func::ReturnOp::create(body, op.getLoc()), success(); })
-            .Case([&](mla::MergeFormsOp) { return success(); })
-            .Default([](Operation *other) { return other->emitOpError("has no runtime form"); });
-    if (failed(done))
-      return failure();
-  }
+  numbers.clear();
+  if (isLayer)
+    numbers.map(function.getArgument(0), layer);
+  if (failed(lowerBlock(body, function.front())))
+    return failure();
+  func::ReturnOp::create(body, function.front().getTerminator()->getLoc());
   return success();
 }
 

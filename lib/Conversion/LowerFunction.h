@@ -6,7 +6,9 @@
 #include "dialects/Rt/Rt.h"
 #include "k2c/Kernels/Describe.h"
 #include "k2c/Kernels/TileConfig.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/DenseMap.h"
 
@@ -25,7 +27,11 @@ public:
 
 private:
   mlir::LogicalResult lowerCall(mlir::OpBuilder &b, kern::CallOp call);
-  mlir::LogicalResult checkSlots(kern::CallOp call, const DescribedKernel &kernel);
+  mlir::LogicalResult lowerBlock(mlir::OpBuilder &b, mlir::Block &block);
+  mlir::LogicalResult lowerRegion(mlir::Region &from, mlir::Region &into);
+  mlir::LogicalResult lowerIf(mlir::OpBuilder &b, mlir::scf::IfOp op);
+  mlir::LogicalResult lowerFor(mlir::OpBuilder &b, mlir::scf::ForOp op);
+  mlir::LogicalResult checkCall(kern::CallOp call, const DescribedKernel &kernel);
   void lowerSplit(mlir::OpBuilder &b, kern::CallOp call, const DescribedKernel &kernel, int64_t splitTokens,
                   llvm::SmallVector<mlir::Value> arguments);
   void lowerLayers(mlir::OpBuilder &b, nn::LayersOp op);
@@ -44,6 +50,7 @@ private:
   llvm::DenseMap<std::pair<mlir::Attribute, mlir::Attribute>, rt::WeightSlotsOp> slots; ///< by family and layout
   mlir::Value layer;                                     ///< of the function being lowered; null in an entry
   llvm::DenseMap<nn::IndicesAttr, mlir::Value> ordinals; ///< of `layer`
+  mlir::IRMapping numbers;                               ///< indices and integers of the function being lowered
 };
 
 } // namespace k2c

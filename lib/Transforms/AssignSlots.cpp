@@ -63,19 +63,19 @@ void Numbering::add(FlatSymbolRefAttr family, const Operand &operand, const Kern
 }
 
 LogicalResult Numbering::run() {
-  for (FunctionOpInterface function : kern::stepFunctions(module))
-    for (auto call : function.getFunctionBody().getOps<kern::CallOp>()) {
-      auto callee = symbols.lookup<kern::FuncOp>(call.getCallee());
-      const DescribedKernel *kernel = descriptions.find(callee);
-      if (!kernel)
-        return failure();
-      const WeightLayout matrices = weightsOf(callee);
-      SmallVector<kern::CallOp::Argument> arguments = call.getCallArguments();
-      for (auto [operand, source] : llvm::zip_equal(operands(kernel->desc), kernel->sources))
-        if (source.kind == ArgumentSource::Argument && arguments[source.index].weight)
-          add(arguments[source.index].weight.getFamily(), operand, kernel->desc, matrices);
-    }
-  return success();
+  WalkResult done = module.walk([&](kern::CallOp call) {
+    auto callee = symbols.lookup<kern::FuncOp>(call.getCallee());
+    const DescribedKernel *kernel = descriptions.find(callee);
+    if (!kernel)
+      return WalkResult::interrupt();
+    const WeightLayout matrices = weightsOf(callee);
+    SmallVector<kern::CallOp::Argument> arguments = call.getCallArguments();
+    for (auto [operand, source] : llvm::zip_equal(operands(kernel->desc), kernel->sources))
+      if (source.kind == ArgumentSource::Argument && arguments[source.index].weight)
+        add(arguments[source.index].weight.getFamily(), operand, kernel->desc, matrices);
+    return WalkResult::advance();
+  });
+  return failure(done.wasInterrupted());
 }
 
 struct AssignSlots : impl::AssignSlotsBase<AssignSlots> {

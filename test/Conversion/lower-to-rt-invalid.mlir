@@ -42,7 +42,72 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, me
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>} {
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
     // expected-error @below {{'arith.constant' op has no runtime form}}
-    %c = arith.constant 1 : index
+    %c = arith.constant dense<1> : tensor<2xi32>
+    return
+  }
+}
+
+// -----
+
+// A branch gives nothing but rows.
+module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>} {
+  func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
+    %t = rt.rows token
+    %c = arith.cmpi eq, %t, %t : i64
+    // expected-error @below {{lower-to-rt: 'scf.if' forwards a 'i64', which has no place; only rows are forwarded}}
+    %r = scf.if %c -> i64 {
+      scf.yield %t : i64
+    } else {
+      scf.yield %t : i64
+    }
+    return
+  }
+}
+
+// -----
+
+module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>} {
+  func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    // expected-error @below {{lower-to-rt: 'scf.for' forwards a 'index', which has no place; only rows are forwarded}}
+    %r = scf.for %l = %c0 to %c1 step %c1 iter_args(%i = %c0) -> index {
+      scf.yield %i : index
+    }
+    return
+  }
+}
+
+// -----
+
+// A branch lowers what is in it, too.
+module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>} {
+  func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
+    %c = arith.constant true
+    scf.if %c {
+    } else {
+      // expected-error @below {{'scf.execute_region' op has no runtime form}}
+      scf.execute_region {
+        scf.yield
+      }
+    }
+    return
+  }
+}
+
+// -----
+
+// Weights are those of the function's own layer.
+module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>} {
+  nn.weights @embed "{layer}.embed" over (layer = 0 to 2) : tensor<100x64xbf16>
+  kern.func @embedding(%b: !nn.batch, %w: tensor<100x64xbf16>) -> tensor<?x64xf32, #nn.rows<token>> tile<generic, lanes = 8, mr = 1, nr = 2, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
+    %x = nn.embed %w : tensor<100x64xbf16>, %b : tensor<?x64xf32, #nn.rows<token>>
+    kern.yield %x : tensor<?x64xf32, #nn.rows<token>>
+  }
+  func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
+    %c1 = arith.constant 1 : index
+    // expected-error @below {{lower-to-rt: the call takes an index that is not that of its function's layer; call the kernel in the function of that layer}}
+    %x = kern.call @embedding(%b, @embed[%c1]) at [0] : (!nn.batch) -> tensor<?x64xf32, #nn.rows<token>>
     return
   }
 }

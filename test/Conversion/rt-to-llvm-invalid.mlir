@@ -36,3 +36,31 @@ func.func @step() {
   return
 }
 rt.program @program entries {serve = @step} arena 0 scratch 0
+
+// -----
+
+func.func @step() {
+  %t = rt.rows token
+  %c = arith.cmpi eq, %t, %t : i64
+  // expected-error @below {{rt-to-llvm: 'scf.if' has 1 results, and no host program forwards values; run lower-to-rt first}}
+  %r = scf.if %c -> i64 {
+    scf.yield %t : i64
+  } else {
+    scf.yield %t : i64
+  }
+  return
+}
+rt.program @program entries {serve = @step} arena 0 scratch 0
+
+// -----
+
+func.func @step() {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // expected-error @below {{rt-to-llvm: 'scf.for' has 1 results, and no host program forwards values; run lower-to-rt first}}
+  %r = scf.for %l = %c0 to %c1 step %c1 iter_args(%i = %c0) -> index {
+    scf.yield %i : index
+  }
+  return
+}
+rt.program @program entries {serve = @step} arena 0 scratch 0

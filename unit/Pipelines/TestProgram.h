@@ -100,12 +100,12 @@ struct TestProgram : testing::Test {
     }
   }
 
-  /// Runs an entry over the tokens 3, 5 and 7, of which the last has logits.
-  int32_t run(const std::string &entry) {
-    std::vector<int32_t> ids = {3, 5, 7}, positions = {0, 1, 2}, rowSeq = {0, 0, 0}, begin = {0, 3}, cached = {0},
-                         outputs = {2}, form = {1, 1, 1};
+  /// Runs an entry over the first `tokens` of the tokens 3, 5 and 7, of which the last has logits.
+  int32_t run(const std::string &entry, int32_t tokens = 3) {
+    std::vector<int32_t> ids = {3, 5, 7}, positions = {0, 1, 2}, rowSeq = {0, 0, 0}, begin = {0, tokens}, cached = {0},
+                         outputs = {tokens - 1}, form = {1, 1, 1};
     k2rt_ir_step step = {};
-    step.token_rows = 3;
+    step.token_rows = tokens;
     step.output_rows = step.seq_rows = 1;
     step.token_ids = ids.data();
     step.positions = positions.data();
