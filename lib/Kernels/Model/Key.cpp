@@ -14,227 +14,142 @@ namespace k2c {
 
 namespace {
 
-/// Appends " name=value" pieces. Strings passed are literals without spaces.
-class KeyWriter {
-public:
+std::string textOf(int64_t value) { return std::to_string(value); }
+std::string textOf(DType type) { return std::string(name(type)); }
+std::string textOf(double value) {
+  char digits[40];
+  std::snprintf(digits, sizeof digits, "%a", value);
+  return digits;
+}
+std::string textOf(const Rows &r) {
+  static const char *const spaces[] = {"token", "output", "slot"};
+  return std::string(spaces[static_cast<int>(r.space)]) + "," + textOf(r.width) + "," + textOf(r.stride) + "," +
+         textOf(r.type);
+}
+std::string textOf(const Matrix &m) {
+  return textOf(m.type) + "," + textOf(m.count) + "x" + textOf(m.n) + "x" + textOf(m.k) + "," + textOf(m.parts) +
+         (m.isScaled() ? "," + textOf(m.blockColumns) + "x" + textOf(m.blockRows) : "");
+}
+std::string textOf(const Contraction &c) { return textOf(c.k) + "/" + textOf(c.leaves); }
+std::string textOf(FormFilter filter) {
+  static const char *const names[] = {"all", "expanded", "absorbed"};
+  return names[static_cast<int>(filter)];
+}
+
+/// " name=value". Names are literals without spaces.
+template <class T> std::string field(const char *name, const T &value) {
+  return std::string(" ") + name + "=" + textOf(value);
+}
+std::string fields() { return ""; }
+template <class T, class... More> std::string fields(const char *name, const T &value, const More &...more) {
+  return field(name, value) + fields(more...);
+}
+
+std::string fieldsOf(const AttentionShape &s) {
+  return fields("heads", s.heads, "scale", s.scale, "group", s.group, "max_logit", int64_t(s.maxLogit), "cache",
+                s.cache);
+}
+
+/// "mul=step0,input1:bf16"
+std::string fieldsOf(const Elementwise &list) {
+  static const char *const kinds[] = {"input", "step", "constant"};
   std::string text;
-
-  void kind(const char *name) { text = name; }
-  void field(const char *name, int64_t value) { raw(name, std::to_string(value)); }
-  void field(const char *name, double value) { raw(name, hexadecimal(value)); }
-  void field(const char *name, DType type) { raw(name, std::string(k2c::name(type))); }
-  void field(const char *name, const Rows &r) {
-    static const char *const spaces[] = {"token", "output", "slot"};
-    raw(name, std::string(spaces[static_cast<int>(r.space)]) + "," + std::to_string(r.width) + "," +
-                  std::to_string(r.stride) + "," + std::string(k2c::name(r.type)));
+  for (const ElementStep &step : list.steps) {
+    std::string terms;
+    for (const ElementTerm &term : step)
+      terms += (terms.empty() ? "" : ",") + std::string(kinds[static_cast<int>(term.kind)]) +
+               (term.kind == ElementTerm::Kind::Constant ? textOf(term.value) : textOf(term.index));
+    text += std::string(" ") + traitsOf(step.op).name + "=" + terms + ":" + textOf(step.type);
   }
-  void field(const char *name, const Matrix &m) {
-    raw(name, std::string(k2c::name(m.type)) + "," + std::to_string(m.count) + "x" + std::to_string(m.n) + "x" +
-                  std::to_string(m.k) + "," + std::to_string(m.parts) +
-                  (m.isScaled() ? "," + std::to_string(m.blockColumns) + "x" + std::to_string(m.blockRows) : ""));
-  }
-  void field(const char *name, const Contraction &c) {
-    raw(name, std::to_string(c.k) + "/" + std::to_string(c.leaves));
-  }
-  void field(const char *name, FormFilter filter) {
-    static const char *const names[] = {"all", "expanded", "absorbed"};
-    raw(name, names[static_cast<int>(filter)]);
-  }
-  void field(const AttentionShape &s) {
-    field("heads", s.heads);
-    field("scale", s.scale);
-    field("group", s.group);
-    field("max_logit", int64_t(s.maxLogit));
-    field("cache", s.cache);
-  }
-
-  /// "mul=step0,input1:bf16"
-  void field(const Elementwise &list) {
-    static const char *const kinds[] = {"input", "step", "constant"};
-    for (const ElementStep &step : list.steps) {
-      std::string terms;
-      for (const ElementTerm &term : step)
-        terms += (terms.empty() ? "" : ",") + std::string(kinds[static_cast<int>(term.kind)]) +
-                 (term.kind == ElementTerm::Kind::Constant ? hexadecimal(term.value) : std::to_string(term.index));
-      raw(traitsOf(step.op).name, terms + ":" + std::string(k2c::name(step.type)));
-    }
-  }
-
-private:
-  static std::string hexadecimal(double value) {
-    char digits[40];
-    std::snprintf(digits, sizeof digits, "%a", value);
-    return digits;
-  }
-  void raw(const char *name, const std::string &value) { text += std::string(" ") + name + "=" + value; }
-};
-
-void write(KeyWriter &k, const EmbedDesc &d) {
-  k.kind("embed");
-  k.field("vocab", d.vocab);
-  k.field("hidden", d.hidden);
-  k.field("table", d.table);
-  k.field("y", d.y);
+  return text;
 }
 
-void write(KeyWriter &k, const RmsNormDesc &d) {
-  k.kind("rms_norm");
-  k.field("x", d.x);
-  k.field("y", d.y);
-  k.field("eps", d.eps);
-  k.field("weight", d.weight);
-  k.field("heads", d.heads);
+std::string keyOf(const EmbedDesc &d) {
+  return "embed" + fields("vocab", d.vocab, "hidden", d.hidden, "table", d.table, "y", d.y);
 }
 
-void write(KeyWriter &k, const LinearDesc &d) {
-  k.kind("linear");
-  k.field("x", d.x);
-  k.field("y", d.y);
-  k.field("w", d.w);
-  k.field("order", d.order);
-  if (d.normEps > 0) {
-    k.field("norm_eps", d.normEps);
-    k.field("norm", d.normWeight);
-  }
-  k.field(d.epilogue);
+std::string keyOf(const RmsNormDesc &d) {
+  return "rms_norm" + fields("x", d.x, "y", d.y, "eps", d.eps, "weight", d.weight, "heads", d.heads);
+}
+
+std::string keyOf(const LinearDesc &d) {
+  std::string text = "linear" + fields("x", d.x, "y", d.y, "w", d.w, "order", d.order);
+  if (d.normEps > 0)
+    text += fields("norm_eps", d.normEps, "norm", d.normWeight);
+  text += fieldsOf(d.epilogue);
   if (d.takes(LinearDesc::Bias))
-    k.field("bias", d.biasType);
+    text += field("bias", d.biasType);
   if (d.takes(LinearDesc::Residual))
-    k.field("residual", d.residual);
-  k.field("grouped", int64_t(d.grouped));
-  k.field("slots", d.slotsPerToken);
+    text += field("residual", d.residual);
+  return text + fields("grouped", int64_t(d.grouped), "slots", d.slotsPerToken);
 }
 
-void write(KeyWriter &k, const HeadLinearDesc &d) {
-  k.kind("head_linear");
-  k.field("x", d.x);
-  k.field("y", d.y);
-  k.field("heads", d.heads);
-  k.field("x_head_stride", d.xHeadStride);
-  k.field("w", d.w);
-  k.field("order", d.order);
-  k.field("rows", d.rows);
+std::string keyOf(const HeadLinearDesc &d) {
+  return "head_linear" + fields("x", d.x, "y", d.y, "heads", d.heads, "x_head_stride", d.xHeadStride, "w", d.w, "order",
+                                d.order, "rows", d.rows);
 }
 
-void write(KeyWriter &k, const RotaryDesc &d) {
-  k.kind("rotary");
-  k.field("x", d.x);
-  k.field("y", d.y);
-  k.field("heads", d.heads);
-  k.field("head_dim", d.headDim);
-  k.field("first", d.first);
-  k.field("count", d.count);
-  k.field("positions", d.positions);
-  k.field("interleaved", int64_t(d.interleaved));
+std::string keyOf(const RotaryDesc &d) {
+  return "rotary" + fields("x", d.x, "y", d.y, "heads", d.heads, "head_dim", d.headDim, "first", d.first, "count",
+                           d.count, "positions", d.positions, "interleaved", int64_t(d.interleaved));
 }
 
-void write(KeyWriter &k, const AppendDesc &d) {
-  k.kind("append");
-  for (size_t i = 0; i < d.x.size(); ++i) {
-    k.field("x", d.x[i]);
-    k.field("plane", d.planes[i]);
-  }
-  k.field("group", d.group);
+std::string keyOf(const AppendDesc &d) {
+  std::string text = "append";
+  for (size_t i = 0; i < d.x.size(); ++i)
+    text += fields("x", d.x[i], "plane", d.planes[i]);
+  return text + field("group", d.group);
 }
 
-void write(KeyWriter &k, const GqaAttentionDesc &d) {
-  k.kind("gqa_attention");
-  k.field(d.shape);
-  k.field("kv_heads", d.kvHeads);
-  k.field("key", d.keyDim);
-  k.field("value", d.valueDim);
-  k.field("q", d.q);
-  k.field("o", d.o);
+std::string keyOf(const GqaAttentionDesc &d) {
+  return "gqa_attention" + fieldsOf(d.shape) +
+         fields("kv_heads", d.kvHeads, "key", d.keyDim, "value", d.valueDim, "q", d.q, "o", d.o);
 }
 
-void write(KeyWriter &k, const AbsorbedAttentionDesc &d) {
-  k.kind("absorbed_attention");
-  k.field(d.shape);
-  k.field("latent", d.latent);
-  k.field("rope", d.rope);
-  k.field("q_latent", d.qLatent);
-  k.field("q_rope", d.qRope);
-  k.field("o", d.o);
-  k.field("q_rope_head_stride", d.qRopeHeadStride);
-  k.field("rows", d.rows);
+std::string keyOf(const AbsorbedAttentionDesc &d) {
+  return "absorbed_attention" + fieldsOf(d.shape) +
+         fields("latent", d.latent, "rope", d.rope, "q_latent", d.qLatent, "q_rope", d.qRope, "o", d.o,
+                "q_rope_head_stride", d.qRopeHeadStride, "rows", d.rows);
 }
 
-void write(KeyWriter &k, const ExpandedAttentionDesc &d) {
-  k.kind("expanded_attention");
-  k.field(d.shape);
-  k.field("latent", d.latent);
-  k.field("nope", d.nope);
-  k.field("rope", d.rope);
-  k.field("value", d.value);
-  k.field("q", d.q);
-  k.field("o", d.o);
-  k.field("uk", d.uk);
-  k.field("uv", d.uv);
-  k.field("rows", d.rows);
+std::string keyOf(const ExpandedAttentionDesc &d) {
+  return "expanded_attention" + fieldsOf(d.shape) +
+         fields("latent", d.latent, "nope", d.nope, "rope", d.rope, "value", d.value, "q", d.q, "o", d.o, "uk", d.uk,
+                "uv", d.uv, "rows", d.rows);
 }
 
-void write(KeyWriter &k, const RoutingDesc &d) {
-  k.kind(d.scoring == Scoring::Sigmoid ? "routing_sigmoid" : "routing_softmax");
-  k.field("logits", d.logits);
-  k.field("experts", d.experts);
-  k.field("top", d.topK);
-  k.field("groups", d.groups);
-  k.field("top_groups", d.topkGroups);
-  k.field("group_best", d.groupBest);
-  k.field("bias", int64_t(d.bias));
-  k.field("normalize", int64_t(d.normalize));
-  k.field("scale", d.scale);
+std::string keyOf(const RoutingDesc &d) {
+  return (d.scoring == Scoring::Sigmoid ? "routing_sigmoid" : "routing_softmax") +
+         fields("logits", d.logits, "experts", d.experts, "top", d.topK, "groups", d.groups, "top_groups", d.topkGroups,
+                "group_best", d.groupBest, "bias", int64_t(d.bias), "normalize", int64_t(d.normalize), "scale",
+                d.scale);
 }
 
-void write(KeyWriter &k, const PermutationDesc &d) {
-  k.kind("permutation");
-  k.field("experts", d.experts);
-  k.field("top", d.topK);
+std::string keyOf(const PermutationDesc &d) { return "permutation" + fields("experts", d.experts, "top", d.topK); }
+
+std::string keyOf(const PermuteDesc &d) {
+  return "permute" + fields("x", d.x, "y", d.y, "experts", d.experts, "top", d.topK);
 }
 
-void write(KeyWriter &k, const PermuteDesc &d) {
-  k.kind("permute");
-  k.field("x", d.x);
-  k.field("y", d.y);
-  k.field("experts", d.experts);
-  k.field("top", d.topK);
+std::string keyOf(const UnpermuteDesc &d) {
+  return "unpermute" + fields("x", d.x, "y", d.y, "experts", d.experts, "top", d.topK, "leaves", d.leaves);
 }
 
-void write(KeyWriter &k, const UnpermuteDesc &d) {
-  k.kind("unpermute");
-  k.field("x", d.x);
-  k.field("y", d.y);
-  k.field("experts", d.experts);
-  k.field("top", d.topK);
-  k.field("leaves", d.leaves);
-}
-
-void write(KeyWriter &k, const RowwiseDesc &d) {
-  k.kind("rowwise");
+std::string keyOf(const RowwiseDesc &d) {
+  std::string text = "rowwise";
   for (const Rows &input : d.inputs)
-    k.field("input", input);
-  k.field(d.list);
-  k.field("y", d.y);
-  k.field("slots", d.slotsPerToken);
+    text += field("input", input);
+  return text + fieldsOf(d.list) + fields("y", d.y, "slots", d.slotsPerToken);
 }
 
-void write(KeyWriter &k, const OutputRowsDesc &d) {
-  k.kind("output_rows");
-  k.field("x", d.x);
-  k.field("y", d.y);
-}
+std::string keyOf(const OutputRowsDesc &d) { return "output_rows" + fields("x", d.x, "y", d.y); }
 
-void write(KeyWriter &k, const CaptureDesc &d) {
-  k.kind("capture");
-  k.field("x", d.x);
-}
+std::string keyOf(const CaptureDesc &d) { return "capture" + field("x", d.x); }
 
 } // namespace
 
 std::string canonicalKey(const KernelDesc &desc) {
-  KeyWriter key;
-  std::visit([&](const auto &body) { write(key, body); }, desc.body);
-  return std::move(key.text);
+  return std::visit([](const auto &body) { return keyOf(body); }, desc.body);
 }
 
 std::string kernelHash(const KernelDesc &desc) {
