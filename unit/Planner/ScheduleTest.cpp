@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "k2c/Planner/Schedule.h"
+#include "CheckTransport.h"
 #include "SampleSchedule.h"
 #include "k2c/Formulas/Query.h"
 

@@ -145,10 +145,6 @@ Expected<PipelineTimeline> simulate(const PipelineSchedule &schedule, const Pipe
 /// Likewise, with durations of each stage.
 Expected<PipelineTimeline> simulate(const PipelineSchedule &schedule, const PipelineStageTimes &times);
 
-/// Runs sends, receives and waits with blocking exchanges. Errors, with rank and task: ranks that wait for each other,
-/// a transfer without its other half, a task that runs before its input has arrived, a send of what is not computed.
-Status checkTransport(const PipelineSchedule &schedule);
-
 /// Idle time of the worst rank by the closed form (pipelineBubble); none where it does not hold: durations outside its
 /// conditions (bubbleFormHolds), fewer micro-batches than ranks, interleaved groups and warm-ups of another length.
 std::optional<double> closedFormIdle(const PipelineShape &shape, const PipelineDurations &durations);

@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Programs.h"
+#include "CheckTransport.h"
+#include "lib/Planner/Schedule/Programs.h"
 
 #include <deque>
 
@@ -140,4 +141,4 @@ private:
 
 } // namespace
 
-Status k2c::checkTransport(const PipelineSchedule &schedule) { return Checker(schedule).run(); }
+Status test::checkTransport(const PipelineSchedule &schedule) { return Checker(schedule).run(); }
