@@ -1,4 +1,4 @@
-//===- Largest.h - The largest number that holds ---------------------------===//
+//===- Largest.h - The largest or smallest number that holds --------------===//
 #ifndef K2C_SUPPORT_LARGEST_H
 #define K2C_SUPPORT_LARGEST_H
 
@@ -21,6 +21,17 @@ template <class Holds> int64_t largest(int64_t most, const Holds &holds) {
     (holds(middle) ? good : bad) = middle;
   }
   return good;
+}
+
+/// The smallest number in [1, most] from which on `holds` is true; `most` where it holds of none below. Asks about log2
+/// of `most` numbers.
+template <class Holds> int64_t smallest(int64_t most, const Holds &holds) {
+  int64_t low = 0, high = most;
+  while (high - low > 1) {
+    int64_t middle = low + (high - low) / 2;
+    (holds(middle) ? high : low) = middle;
+  }
+  return high;
 }
 
 } // namespace k2c

@@ -45,6 +45,20 @@ ClusterPlan planner::describePlan(const RequestModel &context, const ParallelLay
   return plan;
 }
 
+StepPart planner::linkPart(const Links &links, const char *phase, const char *name, const LinkUse &use, double seconds,
+                           double hidden) {
+  const Bound bound = use.latency > links.transfer(use) ? Bound::Latency : Bound::Link;
+  return {phase, name, Seconds(seconds), Flops(0), 0, use.total(), links.slowestName(use), bound, Seconds(hidden)};
+}
+
+void planner::addTraffic(ClusterPlan &plan, const char *phase, const LinkUse &use, const Topology &topology) {
+  for (size_t tier = 0; tier < topology.tiers.size(); ++tier) {
+    const Tier &t = topology.tiers[tier];
+    plan.traffic.push_back(
+        {phase, t.name, t.link, use.bytes[tier], t.effective(), Seconds(use.bytes[tier] / t.effective().value)});
+  }
+}
+
 Bytes planner::wholeBytes(double bytes) { return Bytes(int64_t(std::ceil(std::clamp(bytes, 0.0, 9e18)))); }
 
 Status planner::checkRequest(const PlanRequest &request) {

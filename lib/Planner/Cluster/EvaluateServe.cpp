@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ServingModel.h"
+#include "k2c/Support/Largest.h"
 
 #include <algorithm>
 #include <cmath>
@@ -107,16 +108,6 @@ Error ServingModel::missed(const Service &s) const {
           "use more devices or another layout (--search), or loosen the target"};
 }
 
-/// The first number up to `most` from which on `holds` is true, when it is at `most`.
-template <class Holds> static int64_t least(int64_t most, Holds holds) {
-  int64_t low = 0, high = most;
-  while (high - low > 1) {
-    int64_t middle = low + (high - low) / 2;
-    (holds(middle) ? high : low) = middle;
-  }
-  return high;
-}
-
 Expected<Service> ServingModel::chooseForArrivals(int64_t most) const {
   const double limit = separate ? 1 : maxBusy; // of two pools, what they serve keeps the limits of each
   auto keepsUp = [&](const Service &s) { return s.load <= limit; };
@@ -127,7 +118,7 @@ Expected<Service> ServingModel::chooseForArrivals(int64_t most) const {
                      shortNumber(limit * *workload.arrivalRate / s.load) +
                      (separate ? "" : " (95 % of " + shortNumber(*workload.arrivalRate / s.load) + ")"),
                  separate ? "use more devices or replicas in the busier pool" : "use more devices or replicas"};
-  return at(least(most, [&](int64_t sequences) { return keepsUp(at(sequences)); }));
+  return at(smallest(most, [&](int64_t sequences) { return keepsUp(at(sequences)); }));
 }
 
 Expected<Service> ServingModel::choose() const {
@@ -148,12 +139,12 @@ Expected<Service> ServingModel::choose() const {
     return chooseForArrivals(most);
   int64_t count = most;
   if (!meets(at(most)))
-    count = std::max<int64_t>(1, least(most, [&](int64_t n) { return !meets(at(n)); }) - 1);
+    count = std::max<int64_t>(1, smallest(most, [&](int64_t n) { return !meets(at(n)); }) - 1);
   if (!separate)
     return at(count);
   // No more sequences at once than the prompts of the other pool keep busy.
   const double served = at(count).requests;
-  return at(least(count, [&](int64_t n) { return at(n).requests >= served; }));
+  return at(smallest(count, [&](int64_t n) { return at(n).requests >= served; }));
 }
 
 Expected<ClusterPlan> planner::evaluateServe(const RequestModel &context, const ParallelLayout &asked) {

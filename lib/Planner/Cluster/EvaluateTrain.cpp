@@ -51,10 +51,7 @@ void TrainingModel::addSteps(ClusterPlan &plan) const {
     const double seconds = context.links.seconds(use);
     if (seconds <= 0)
       return;
-    int tier = context.links.slowest(use);
-    plan.steps.push_back({phase, name, Seconds(seconds), Flops(0), 0, use.total(),
-                          tier < 0 ? "" : topology.tiers[size_t(tier)].name,
-                          use.latency > context.links.transfer(use) ? Bound::Latency : Bound::Link, Seconds(hidden)});
+    plan.steps.push_back(linkPart(context.links, phase, name, use, seconds, hidden));
     all += use;
   };
   for (size_t i = 0; i < trainModuleCount; ++i)
@@ -87,11 +84,7 @@ void TrainingModel::addSteps(ClusterPlan &plan) const {
     plan.traffic.push_back(
         {"step", "host", host.link, bytes, host.effective(), Seconds(bytes / host.effective().value)});
   }
-  for (size_t tier = 0; tier < topology.tiers.size(); ++tier) {
-    const Tier &of = topology.tiers[tier];
-    plan.traffic.push_back(
-        {"step", of.name, of.link, all.bytes[tier], of.effective(), Seconds(all.bytes[tier] / of.effective().value)});
-  }
+  addTraffic(plan, "step", all, topology);
 }
 
 void TrainingModel::addFigures(ClusterPlan &plan) const {
@@ -198,8 +191,8 @@ Expected<ClusterPlan> planner::evaluateTrain(const RequestModel &context, const 
   return plan;
 }
 
-static Expected<TrainScore> score(const RequestModel &context, const ParallelLayout &asked, PipelineCache &cache,
-                                  bool simulates) {
+Expected<TrainScore> planner::scoreTrain(const RequestModel &context, const ParallelLayout &asked, PipelineCache &cache,
+                                         bool simulates) {
   if (Status status = checkLayout(context.request, asked); !status)
     return status.takeError();
   Expected<ParallelLayout> layout = withMicrobatches(context.request.workload.train, asked);
@@ -224,16 +217,6 @@ static Expected<TrainScore> score(const RequestModel &context, const ParallelLay
   score.stepSeconds = simulates ? trainer.stepSeconds() : trainer.minStepSeconds();
   score.tokensPerSecond = trainer.tokensOfStep() / score.stepSeconds;
   return score;
-}
-
-Expected<TrainScore> planner::scoreTrain(const RequestModel &context, const ParallelLayout &layout,
-                                         PipelineCache &cache) {
-  return score(context, layout, cache, /*simulates=*/true);
-}
-
-Expected<TrainScore> planner::boundTrain(const RequestModel &context, const ParallelLayout &layout,
-                                         PipelineCache &cache) {
-  return score(context, layout, cache, /*simulates=*/false);
 }
 
 std::optional<double> planner::trainingBytes(const RequestModel &context, const ParallelLayout &asked,

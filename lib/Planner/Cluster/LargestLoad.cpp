@@ -33,6 +33,33 @@ ReplicaPlacement planner::placementOf(const ExpertLoad &load, const ParallelLayo
   return rebalanceExperts(load, {slots, 1, 1, layout.ep});
 }
 
+RoutedLayer planner::routedLayer(const RequestModel &context, const ParallelLayout &layout, int64_t tokens,
+                                 Routing routing) {
+  const ModelSpec &spec = context.request.spec;
+  const DeviceRates &rates = context.rates;
+  const double hidden = double(spec.hidden);
+  RoutedBatch batch;
+  batch.experts = spec.moe->experts;
+  batch.topK = spec.moe->topK;
+  batch.ranks = layout.ep;
+  batch.slots = slotsPerRank(spec, layout) * layout.ep;
+  batch.tokensPerRank = tokens;
+  batch.alignment = context.request.workload.alignment;
+  RowBytes bytes;
+  bytes.dispatch = layout.ep > 1 ? hidden * rates.dispatchBytes : 0;
+  bytes.combine = layout.ep > 1 ? hidden * rates.combineBytes : 0;
+  bytes.compute = (3 * double(spec.moe->inter) / double(layout.etp) + hidden) * rates.activationBytes;
+  bytes.secondBuffer = layout.overlap;
+  const ExpertLoad &load = context.request.workload.expertLoad;
+  const RoutedRows peak =
+      routing == Routing::Measured ? measuredRows(batch, load, placementOf(load, layout)) : routedRows(batch, routing);
+  return {routedRows(batch, Routing::Mean), peak, routedBytes(peak, bytes)};
+}
+
+std::string planner::rankRange(int64_t first, int64_t count) {
+  return std::to_string(first) + (count == 1 ? "" : "-" + std::to_string(first + count - 1));
+}
+
 double planner::balancednessOf(const ExpertLoad &load, const ParallelLayout &layout) {
   return balancedness(gpuLoads(load, placementOf(load, layout), layout.ep));
 }

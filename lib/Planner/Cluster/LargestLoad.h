@@ -2,8 +2,9 @@
 #ifndef K2C_LIB_PLANNER_CLUSTER_LARGESTLOAD_H
 #define K2C_LIB_PLANNER_CLUSTER_LARGESTLOAD_H
 
-#include "k2c/Planner/ClusterPlan.h"
+#include "RequestModel.h"
 #include "k2c/Planner/Placement.h"
+#include "k2c/Planner/RoutedPeak.h"
 
 namespace k2c::planner {
 
@@ -17,6 +18,15 @@ double largestShare(double mean, int64_t ranks);
 /// Mean over largest load of the layout's expert ranks: measured loads, replicas placed by the published balancer.
 double balancednessOf(const ExpertLoad &load, const ParallelLayout &layout);
 
+/// What routing brings to a rank in one layer of experts.
+struct RoutedLayer {
+  RoutedRows mean, peak; ///< of an even share; of the fullest rank
+  RoutedBytes bytes;     ///< of the fullest rank
+};
+/// Of micro-batches, or steps, of `tokens` on each rank. The model has experts.
+RoutedLayer routedLayer(const RequestModel &context, const ParallelLayout &layout, int64_t tokens, Routing routing);
+/// "8-15", or "8" alone: `count` ranks from `first` on.
+std::string rankRange(int64_t first, int64_t count);
 /// The placement behind it.
 ReplicaPlacement placementOf(const ExpertLoad &load, const ParallelLayout &layout);
 

@@ -5,6 +5,7 @@
 #include "k2c/Planner/Experts.h"
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 using namespace k2c;
 using namespace k2c::planner;
@@ -24,12 +25,7 @@ LinkUse LinkUse::operator*(double factor) const {
   return result;
 }
 
-double LinkUse::total() const {
-  double sum = 0;
-  for (double each : bytes)
-    sum += each;
-  return sum;
-}
+double LinkUse::total() const { return std::accumulate(bytes.begin(), bytes.end(), 0.0); }
 
 Links::Links(const Topology &topology) : topology(topology) {
   double devices = 1;
@@ -96,6 +92,11 @@ LinkUse Links::send(double stride, double bytes) const {
 double Links::transfer(const LinkUse &use) const {
   int tier = slowest(use);
   return tier < 0 ? 0 : use.bytes[size_t(tier)] / topology.tiers[size_t(tier)].effective().value;
+}
+
+std::string Links::slowestName(const LinkUse &use) const {
+  const int tier = slowest(use);
+  return tier < 0 ? "" : topology.tiers[size_t(tier)].name;
 }
 
 int Links::slowest(const LinkUse &use) const {

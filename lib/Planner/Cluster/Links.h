@@ -56,6 +56,8 @@ public:
   double seconds(const LinkUse &use) const { return transfer(use) + use.latency; }
   /// The tier that takes longest; -1: none is used.
   int slowest(const LinkUse &use) const;
+  /// Its name; empty: none.
+  std::string slowestName(const LinkUse &use) const;
 
   const Topology &topology;
 

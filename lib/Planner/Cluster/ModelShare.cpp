@@ -16,6 +16,7 @@
 #include "ModelShare.h"
 
 #include <algorithm>
+#include <numeric>
 
 using namespace k2c;
 using namespace k2c::planner;
@@ -39,12 +40,7 @@ const char *planner::nameOf(WeightModule module) {
   return names[size_t(module)];
 }
 
-double planner::sum(const ByModule &values) {
-  double total = 0;
-  for (double each : values)
-    total += each;
-  return total;
-}
+double planner::sum(const ByModule &values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
 static void add(ByModule &to, const ByModule &from) {
   for (size_t i = 0; i < weightModuleCount; ++i)

@@ -14,6 +14,7 @@
 #include "Ranking.h"
 #include "ServingModel.h"
 #include "Space.h"
+#include "k2c/Support/Largest.h"
 
 #include <algorithm>
 #include <cmath>
@@ -93,14 +94,10 @@ void PoolSearch::addPrefill(const ParallelLayout &layout) {
 void PoolSearch::addDecode(const ParallelLayout &layout) {
   auto pool = std::make_unique<ServePool>(context, layout, PoolRole::Decode);
   auto perToken = [&](int64_t n) { return pool->decodeSeconds(n) / pool->drafts; };
-  int64_t good = 0, bad = pool->memory.maxFittingSequences() + 1;
+  int64_t good = pool->memory.maxFittingSequences();
   const double target = serve.timePerToken ? serve.timePerToken->value : INFINITY;
-  if (bad > 1 && perToken(bad - 1) <= target)
-    good = bad - 1;
-  while (bad - good > 1) {
-    const int64_t middle = good + (bad - good) / 2;
-    (perToken(middle) <= target ? good : bad) = middle;
-  }
+  if (good > 0 && perToken(good) > target)
+    good = smallest(good + 1, [&](int64_t n) { return perToken(n) > target; }) - 1;
   if (good == 0)
     return;
   const ParallelLayout &l = pool->layout;
@@ -147,14 +144,7 @@ int64_t PoolSearch::sequencesOf(const Candidate &decode, int64_t replicas) const
     const double seconds = decode.pool->tokenSeconds(n, decode.pool->decodeSeconds(n)) / double(replicas);
     return *serve.arrivalRate * seconds <= maxBusy;
   };
-  int64_t bad = 0, good = decode.sequences;
-  if (!keepsUp(good))
-    return 0;
-  while (good - bad > 1) {
-    const int64_t middle = bad + (good - bad) / 2;
-    (keepsUp(middle) ? good : bad) = middle;
-  }
-  return good;
+  return keepsUp(decode.sequences) ? smallest(decode.sequences, keepsUp) : 0;
 }
 
 Decoding PoolSearch::decodingOf(const Candidate &decode, int64_t replicas) {

@@ -57,6 +57,11 @@ Bytes wholeBytes(double bytes);
 /// The one rank of a compile, as the manifest states it.
 RankMemory certificateOf(const ModelSpec &spec, const Plan &plan, const Device &device);
 
+/// What a phase sends, as a part of its own: alone it takes `seconds`, of which `hidden` are beside other parts.
+StepPart linkPart(const Links &links, const char *phase, const char *name, const LinkUse &use, double seconds,
+                  double hidden);
+/// What a device receives over each tier.
+void addTraffic(ClusterPlan &plan, const char *phase, const LinkUse &use, const Topology &topology);
 /// Names, devices, layout, notes and whether it compiles.
 ClusterPlan describePlan(const RequestModel &context, const ParallelLayout &layout);
 

@@ -10,6 +10,7 @@
 #include "Space.h"
 #include "TrainingModel.h"
 #include "base/Utf8.h"
+#include "k2c/Support/Largest.h"
 
 #include <algorithm>
 #include <limits>
@@ -133,15 +134,14 @@ void addSmallerBatches(const RequestModel &context, const std::vector<Candidate>
 
 /// The fewest replicas of a layout that serve what arrives; `plan` is that of as many as there may be.
 ClusterPlan withFewestReplicas(const RequestModel &context, const ParallelLayout &layout, ClusterPlan plan) {
-  int64_t low = 0, high = layout.replicas; // `high` replicas serve it
-  while (high - low > 1) {
+  smallest(layout.replicas, [&](int64_t replicas) {
     ParallelLayout fewer = layout;
-    fewer.replicas = low + (high - low) / 2;
+    fewer.replicas = replicas;
     Expected<ClusterPlan> smaller = evaluateServe(context, fewer);
-    (smaller ? high : low) = fewer.replicas;
     if (smaller)
       plan = std::move(*smaller);
-  }
+    return bool(smaller);
+  });
   return plan;
 }
 

@@ -91,25 +91,11 @@ ServeMemory::Buffers ServeMemory::buffers(int64_t stepTokens, int64_t sequences,
                  double(std::min(layout.tp, context.model.sizes.cachedHeads()));
   if (!spec.moe)
     return b;
-  RoutedBatch batch;
-  batch.experts = spec.moe->experts;
-  batch.topK = spec.moe->topK;
-  batch.ranks = layout.ep;
-  batch.slots = slotsPerRank(spec, layout) * layout.ep;
-  batch.tokensPerRank = (rows * layout.etp + layout.tp - 1) / layout.tp;
+  int64_t routedTokens = (rows * layout.etp + layout.tp - 1) / layout.tp;
   if (layout.overlap)
-    batch.tokensPerRank = (batch.tokensPerRank + 1) / 2;
-  batch.alignment = request.workload.alignment;
-  RowBytes bytes;
-  bytes.dispatch = layout.ep > 1 ? hidden * rates.dispatchBytes : 0;
-  bytes.combine = layout.ep > 1 ? hidden * rates.combineBytes : 0;
-  bytes.compute = (3 * double(spec.moe->inter) / double(layout.etp) + hidden) * rates.activationBytes;
-  bytes.secondBuffer = layout.overlap;
+    routedTokens = (routedTokens + 1) / 2;
   const Routing routing = request.workload.peakRouting.value_or(Routing::Worst);
-  RoutedRows peak = routing == Routing::Measured ? measuredRows(batch, request.workload.expertLoad,
-                                                                placementOf(request.workload.expertLoad, layout))
-                                                 : routedRows(batch, routing);
-  RoutedBytes routed = routedBytes(peak, bytes);
+  const RoutedBytes routed = routedLayer(context, layout, routedTokens, routing).bytes;
   b.dispatch = routed.dispatch + routed.combine;
   b.second = routed.second;
   b.padding = routed.padding;
@@ -182,8 +168,7 @@ std::vector<RankMemory> ServeMemory::ranks(int64_t sequences) const {
     RankMemory memory;
     memory.stage = int64_t(stage);
     memory.count = each;
-    const int64_t first = int64_t(stage) * each;
-    memory.ranks = each == 1 ? std::to_string(first) : std::to_string(first) + "-" + std::to_string(first + each - 1);
+    memory.ranks = rankRange(int64_t(stage) * each, each);
     if (role != PoolRole::Both) {
       memory.pool = role == PoolRole::Prefill ? "prefill" : "decode";
       memory.ranks += " (" + memory.pool + ")";

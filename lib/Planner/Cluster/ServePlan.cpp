@@ -23,17 +23,7 @@ static const char *const partNames[] = {"attention",       "experts",          "
                                         "embedding, head", "draft module",     "dispatch, combine",
                                         "tensor parallel", "context parallel", "pipeline"};
 
-/// What a device receives over each tier.
-static void addTraffic(ClusterPlan &plan, const char *phase, const LinkUse &use, const Topology &topology) {
-  for (size_t tier = 0; tier < topology.tiers.size(); ++tier) {
-    const Tier &t = topology.tiers[tier];
-    plan.traffic.push_back(
-        {phase, t.name, t.link, use.bytes[tier], t.effective(), Seconds(use.bytes[tier] / t.effective().value)});
-  }
-}
-
 void ServingModel::addSteps(ClusterPlan &plan, const char *phase, const StepTime &step) const {
-  const Topology &topology = context.request.topology;
   if (step.overlaps)
     plan.overlapped.push_back(phase);
   LinkUse all;
@@ -41,25 +31,19 @@ void ServingModel::addSteps(ClusterPlan &plan, const char *phase, const StepTime
     const PartTime &part = step.parts[i];
     if (part.seconds <= 0)
       continue;
-    int tier = context.links.slowest(part.links);
     plan.steps.push_back({phase, partNames[i], Seconds(part.seconds), Flops(part.flops), part.memory,
-                          part.links.total(), tier < 0 ? "" : topology.tiers[size_t(tier)].name, part.bound});
+                          part.links.total(), context.links.slowestName(part.links), part.bound});
     all += part.links;
   }
-  addTraffic(plan, phase, all, topology);
+  addTraffic(plan, phase, all, context.request.topology);
 }
 
 /// Of one request.
 void ServingModel::addTransfer(ClusterPlan &plan) const {
-  const Topology &topology = context.request.topology;
-  const int tier = context.links.slowest(handover.busiest);
   if (handover.seconds > 0)
     plan.steps.push_back(
-        {"transfer", "cache of a request", Seconds(handover.seconds), Flops(0), 0, handover.busiest.total(),
-         tier < 0 ? "" : topology.tiers[size_t(tier)].name,
-         handover.busiest.latency > context.links.transfer(handover.busiest) ? Bound::Latency : Bound::Link,
-         Seconds(handover.hidden)});
-  addTraffic(plan, "transfer", handover.busiest, topology);
+        linkPart(context.links, "transfer", "cache of a request", handover.busiest, handover.seconds, handover.hidden));
+  addTraffic(plan, "transfer", handover.busiest, context.request.topology);
 }
 
 void ServingModel::addPoolFigures(ClusterPlan &plan, const Service &s) const {

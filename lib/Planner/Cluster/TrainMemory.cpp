@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 using namespace k2c;
 using namespace k2c::planner;
@@ -34,27 +35,11 @@ Routing TrainingModel::routing() const {
 
 /// Buffers of one layer's dispatch and combine and its rows while they are computed with.
 TrainingModel::Routed TrainingModel::routed(Routing routing) const {
-  const ModelSpec &spec = context.request.spec;
-  if (!spec.moe)
+  if (!context.request.spec.moe)
     return {};
-  RoutedBatch batch;
-  batch.experts = spec.moe->experts;
-  batch.topK = spec.moe->topK;
-  batch.ranks = layout.ep;
-  batch.slots = slotsPerRank(spec, layout) * layout.ep;
-  batch.tokensPerRank = int64_t(std::ceil(stages.tokens() / double(layout.tp) * double(layout.etp)));
-  batch.alignment = context.request.workload.alignment;
-  RowBytes bytes;
-  bytes.dispatch = layout.ep > 1 ? double(spec.hidden) * context.rates.dispatchBytes : 0;
-  bytes.combine = layout.ep > 1 ? double(spec.hidden) * context.rates.combineBytes : 0;
-  bytes.compute =
-      (3 * double(spec.moe->inter) / double(layout.etp) + double(spec.hidden)) * context.rates.activationBytes;
-  bytes.secondBuffer = layout.overlap;
-  const ExpertLoad &load = context.request.workload.expertLoad;
-  RoutedRows peak =
-      routing == Routing::Measured ? measuredRows(batch, load, placementOf(load, layout)) : routedRows(batch, routing);
-  const double more = peak.rows.real() - routedRows(batch, Routing::Mean).rows.real();
-  return {routedBytes(peak, bytes), std::max(0.0, more)};
+  const int64_t tokens = int64_t(std::ceil(stages.tokens() / double(layout.tp) * double(layout.etp)));
+  const RoutedLayer layer = routedLayer(context, layout, tokens, routing);
+  return {layer.bytes, std::max(0.0, layer.peak.rows.real() - layer.mean.rows.real())};
 }
 
 std::array<double, TrainingModel::parts> TrainingModel::bytesOf(int64_t rank, const Routed &routed) const {
@@ -78,10 +63,7 @@ std::array<double, TrainingModel::parts> TrainingModel::bytesOf(int64_t rank, co
   }
   bytes[Ring] = stages.ringBuffers();
   bytes[Fixed] = train.buffers;
-  double all = 0;
-  for (double each : bytes)
-    all += each;
-  bytes[Loss] = all * train.fragmentation;
+  bytes[Loss] = std::accumulate(bytes.begin(), bytes.end(), 0.0) * train.fragmentation;
   return bytes;
 }
 
@@ -161,10 +143,8 @@ double TrainingModel::maxBytes(Routing routing) const {
   const Routed buffers = routed(routing);
   double most = 0;
   for (int64_t rank = 0; rank < layout.pp; ++rank) {
-    double all = 0;
-    for (double each : bytesOf(rank, buffers))
-      all += each;
-    most = std::max(most, all);
+    const std::array<double, parts> bytes = bytesOf(rank, buffers);
+    most = std::max(most, std::accumulate(bytes.begin(), bytes.end(), 0.0));
   }
   return most;
 }
@@ -190,8 +170,7 @@ std::vector<RankMemory> TrainingModel::memory() const {
     RankMemory memory;
     memory.stage = rank;
     memory.count = each;
-    memory.ranks =
-        each == 1 ? std::to_string(rank) : std::to_string(rank * each) + "-" + std::to_string((rank + 1) * each - 1);
+    memory.ranks = rankRange(rank * each, each);
     memory.parameters = int64_t(sum(shares[size_t(rank)].parameters));
     memory.capacity = context.request.topology.device.memory.value;
     if (layout.offload != Offload::None)

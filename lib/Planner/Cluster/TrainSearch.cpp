@@ -76,7 +76,7 @@ public:
 
   /// False: memory refuses `layout` by so much that no other split of its layers can hold.
   bool add(const ParallelLayout &layout) {
-    const Expected<TrainScore> bound = boundTrain(context, layout, cache);
+    const Expected<TrainScore> bound = scoreTrain(context, layout, cache, /*simulates=*/false);
     if (keep(bound))
       return true;
     const bool isMemory = bound.error().where == "memory", hasHost = context.request.topology.host.has_value();
@@ -114,7 +114,7 @@ private:
   Expected<TrainScore> offloaded(ParallelLayout layout, Offload offload) {
     layout.offload = offload;
     ++tried;
-    return boundTrain(context, layout, cache);
+    return scoreTrain(context, layout, cache, /*simulates=*/false);
   }
 
   const RequestModel &context;
@@ -162,7 +162,7 @@ std::vector<ClusterPlan> planner::trainingPlans(const RequestModel &context, con
   for (const Scored &bound : std::move(bounds).sorted()) {
     if (settled(bound))
       continue;
-    Expected<TrainScore> score = scoreTrain(context, bound.score.layout, cache);
+    Expected<TrainScore> score = scoreTrain(context, bound.score.layout, cache, /*simulates=*/true);
     if (!score) {
       refusals.add(score.error(), bound.score.layout, PlanPhase::Train);
       continue;

@@ -19,6 +19,7 @@
 #include "k2c/Model/Layers.h"
 #include "k2c/Planner/MlaForms.h"
 #include <algorithm>
+#include <numeric>
 
 using namespace k2c;
 using namespace k2c::planner;
@@ -308,10 +309,8 @@ std::array<double, trainModuleCount> TrainStages::tensorBytes(const RankShare &o
 }
 
 double TrainStages::activations(const RankShare &of) const {
-  double all = 0;
-  for (double each : tensorBytes(of, layout.recompute))
-    all += each;
-  return all;
+  const std::array<double, trainModuleCount> bytes = tensorBytes(of, layout.recompute);
+  return std::accumulate(bytes.begin(), bytes.end(), 0.0);
 }
 
 double TrainStages::activationsOfRows(size_t stage, double rows) const {

@@ -147,11 +147,10 @@ struct TrainScore {
   ParallelLayout layout;
   double tokensPerSecond = 0, stepSeconds = 0, maxBytes = 0;
 };
-/// Without a plan's tables; the pipeline's steady state is extrapolated.
-Expected<TrainScore> scoreTrain(const RequestModel &context, const ParallelLayout &layout, PipelineCache &cache);
-/// As scoreTrain without simulating: memory is exact, and speeds are no lower than the score's. Error: as scoreTrain.
-Expected<TrainScore> boundTrain(const RequestModel &context, const ParallelLayout &layout, PipelineCache &cache);
-
+/// Without a plan's tables. `simulates`: the pipeline's steady state is simulated and extrapolated; else memory is
+/// exact, and speeds are no lower than the score's.
+Expected<TrainScore> scoreTrain(const RequestModel &context, const ParallelLayout &layout, PipelineCache &cache,
+                                bool simulates);
 /// Bytes of the fullest rank; nothing when the model or the schedule does not divide.
 std::optional<double> trainingBytes(const RequestModel &context, const ParallelLayout &layout, PipelineCache &cache);
 
