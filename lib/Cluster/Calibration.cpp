@@ -19,6 +19,7 @@
 #include "Mapping.h"
 #include "PrintCalibration.h"
 #include "base/Utf8.h"
+#include "k2c/Support/Join.h"
 #include <algorithm>
 
 namespace k2c {
@@ -67,172 +68,134 @@ Status checkList(const YamlDocument &document, const YAML::Node &node, const std
   return {};
 }
 
-/// Reads a list element by element.
-template <class Read> Status readList(const YamlDocument &document, Mapping &in, const char *key, Read read) {
+/// Reads a list element by element, up to the first mistake.
+template <class Read> void readList(Mapping &in, const char *key, Read read) {
   YAML::Node list = in.at(key);
   if (in.mistake)
-    return std::move(*in.mistake);
-  if (Status status = checkList(document, list, key); !status)
-    return status;
-  for (const YAML::Node &node : list)
-    if (Status status = read(node); !status)
-      return status;
-  return {};
+    return;
+  in.keep(checkList(in.document, list, key));
+  for (auto node = list.begin(); node != list.end() && !in.mistake; ++node)
+    read(*node);
 }
 
-Status readType(const YamlDocument &document, Mapping &in, const char *key, DType &type) {
+void readType(Mapping &in, const char *key, DType &type) {
   std::string text;
   in.text(key, text);
-  if (in.mistake)
-    return std::move(*in.mistake);
-  std::string known;
-  for (DType candidate : kernelTypes) {
+  for (DType candidate : kernelTypes)
     if (text == name(candidate))
-      return type = candidate, Status();
-    known += (known.empty() ? "" : ", ") + std::string(name(candidate));
-  }
-  return document.error(in.at(key), "'" + shortened(text) + "' is no element type of kernels", "use one of " + known);
+      return void(type = candidate);
+  in.fail(in.at(key), "'" + shortened(text) + "' is no element type of kernels",
+          "use one of " + joined(kernelTypes, [](DType each) { return name(each); }));
 }
 
-Status readRates(const YamlDocument &document, Mapping &in, const char *key, RateUnit unit, size_t count,
-                 std::vector<double> &rates) {
-  Status status = readList(document, in, key, [&](const YAML::Node &node) -> Status {
-    Expected<std::string> text = document.asString(node, key);
-    if (!text)
-      return text.takeError();
-    Expected<double> rate = parseQuantity(*text, dimensionOf(unit), document.place(node));
-    if (!rate)
-      return rate.takeError();
-    rates.push_back(*rate);
-    return {};
+void readRates(Mapping &in, const char *key, RateUnit unit, size_t count, std::vector<double> &rates) {
+  readList(in, key, [&](const YAML::Node &node) {
+    std::string text;
+    in.keep(in.document.asString(node, key), text);
+    if (!in.mistake)
+      in.keep(parseQuantity(text, dimensionOf(unit), in.document.place(node)), rates.emplace_back());
   });
-  if (status && rates.size() != count)
-    return document.error(in.at(key), std::string(key) + " has " + std::to_string(rates.size()) + " rates for " +
-                                          std::to_string(count) + " rows");
-  return status;
+  if (rates.size() != count)
+    in.fail(in.at(key), std::string(key) + " has " + std::to_string(rates.size()) + " rates for " +
+                            std::to_string(count) + " rows");
 }
 
-Status readRows(const YamlDocument &document, Mapping &in, std::vector<int64_t> &rows) {
-  return readList(document, in, "rows", [&](const YAML::Node &node) -> Status {
-    Expected<int64_t> count = document.asInt(node, "rows");
-    if (!count)
-      return count.takeError();
-    int64_t least = rows.empty() ? 1 : rows.back() + 1;
-    if (*count < least || *count > Mapping::maxCount)
-      return document.error(node, "rows has " + std::to_string(*count) + ", must be " + std::to_string(least) + " to " +
-                                      std::to_string(Mapping::maxCount) + ": rows ascend");
-    rows.push_back(*count);
-    return {};
+void readRows(Mapping &in, std::vector<int64_t> &rows) {
+  readList(in, "rows", [&](const YAML::Node &node) {
+    int64_t count = 0, least = rows.empty() ? 1 : rows.back() + 1;
+    in.keep(in.document.asInt(node, "rows"), count);
+    if (count < least || count > Mapping::maxCount)
+      in.fail(node, "rows has " + std::to_string(count) + ", must be " + std::to_string(least) + " to " +
+                        std::to_string(Mapping::maxCount) + ": rows ascend");
+    rows.push_back(count);
   });
 }
 
-Status readKernel(const YamlDocument &document, const YAML::Node &node, TeamRates &team) {
-  Mapping in(document, node, "a kernel", {"kind", "x", "w", "depth", "rows", "near", "memory"});
+void readKernel(Mapping &outer, const YAML::Node &node, TeamRates &team) {
+  Mapping in(outer.document, node, "a kernel", {"kind", "x", "w", "depth", "rows", "near", "memory"});
   KernelRates kernel;
   in.text("kind", kernel.kind);
   in.count("depth", kernel.depth);
-  if (in.mistake)
-    return std::move(*in.mistake);
   const KernelKind *kind = findKernelKind(kernel.kind);
   if (!kind) {
-    std::string known;
-    for (const KernelKind &each : kernelKinds())
-      known += (known.empty() ? "" : ", ") + std::string(each.name);
-    return document.error(in.at("kind"), "kind '" + shortened(kernel.kind) + "' is not known", "use one of " + known);
+    in.fail(in.at("kind"), "kind '" + shortened(kernel.kind) + "' is not known",
+            "use one of " + joined(kernelKinds(), [](const KernelKind &each) { return each.name; }));
+    return outer.take(in);
   }
-  if (Status status = readType(document, in, "x", kernel.x); !status)
-    return status;
+  readType(in, "x", kernel.x);
   kernel.w = kernel.x;
   if (in.has("w"))
-    if (Status status = readType(document, in, "w", kernel.w); !status)
-      return status;
-  if (Status status = readRows(document, in, kernel.rows); !status)
-    return status;
-  if (Status status = readRates(document, in, "near", kind->unit, kernel.rows.size(), kernel.near); !status)
-    return status;
+    readType(in, "w", kernel.w);
+  readRows(in, kernel.rows);
+  readRates(in, "near", kind->unit, kernel.rows.size(), kernel.near);
   if (in.has("memory"))
-    if (Status status = readRates(document, in, "memory", kind->unit, kernel.rows.size(), kernel.memory); !status)
-      return status;
+    readRates(in, "memory", kind->unit, kernel.rows.size(), kernel.memory);
+  outer.take(in);
   for (const KernelRates &other : team.kernels)
     if (other.kind == kernel.kind && other.x == kernel.x && other.w == kernel.w && other.depth == kernel.depth)
-      return document.error(node, "repeats kind " + kernel.kind + " of depth " + std::to_string(kernel.depth));
+      outer.fail(node, "repeats kind " + kernel.kind + " of depth " + std::to_string(kernel.depth));
   team.kernels.push_back(std::move(kernel));
-  return {};
 }
 
 /// A list of sizes with a rate each.
-Status readSizes(const YamlDocument &document, Mapping &in, const char *key, std::vector<ReadRate> &rates) {
-  return readList(document, in, key, [&](const YAML::Node &node) -> Status {
-    Mapping size(document, node, "a rate", {"bytes", "rate"});
+void readSizes(Mapping &in, const char *key, std::vector<ReadRate> &rates) {
+  readList(in, key, [&](const YAML::Node &node) {
+    Mapping size(in.document, node, "a rate", {"bytes", "rate"});
     Sourced<Bytes> bytes;
     Sourced<Bandwidth> rate;
     size.number("bytes", bytes);
     size.number("rate", Dimension::BytesPerSecond, rate);
-    if (size.mistake)
-      return std::move(*size.mistake);
+    in.take(size);
     if (!rates.empty() && bytes.value <= rates.back().bytes)
-      return document.error(node, "bytes " + std::to_string(bytes.value.value) + " follows " +
-                                      std::to_string(rates.back().bytes.value) + ": bytes ascend");
+      in.fail(node, "bytes " + std::to_string(bytes.value.value) + " follows " +
+                        std::to_string(rates.back().bytes.value) + ": bytes ascend");
     rates.push_back({bytes.value, rate.value});
-    return {};
   });
 }
 
-Status readTeam(const YamlDocument &document, const YAML::Node &node, Calibration &calibration) {
-  Mapping in(document, node, "a team", {"workers", "launch", "read", "kernels"});
+void readTeam(Mapping &outer, const YAML::Node &node, Calibration &calibration) {
+  Mapping in(outer.document, node, "a team", {"workers", "launch", "read", "kernels"});
   TeamRates team;
   Sourced<Seconds> launch;
   in.count("workers", team.workers);
   in.number("launch", Dimension::Seconds, launch);
-  if (in.mistake)
-    return std::move(*in.mistake);
   team.launch = launch.value;
   if (calibration.team(team.workers))
-    return document.error(node, "repeats the team of " + std::to_string(team.workers) + " workers");
-  Status status = readSizes(document, in, "read", team.read);
-  if (status)
-    status = readList(document, in, "kernels", [&](const YAML::Node &n) { return readKernel(document, n, team); });
-  if (status)
-    calibration.teams.push_back(std::move(team));
-  return status;
+    in.fail(node, "repeats the team of " + std::to_string(team.workers) + " workers");
+  readSizes(in, "read", team.read);
+  readList(in, "kernels", [&](const YAML::Node &kernel) { readKernel(in, kernel, team); });
+  outer.take(in);
+  calibration.teams.push_back(std::move(team));
 }
 
-Status readLink(const YamlDocument &document, const YAML::Node &node, Calibration &calibration) {
-  Mapping in(document, node, "a link", {"name", "count", "latency", "read", "write"});
+void readLink(Mapping &outer, const YAML::Node &node, Calibration &calibration) {
+  Mapping in(outer.document, node, "a link", {"name", "count", "latency", "read", "write"});
   LinkRates link;
   Sourced<Seconds> latency;
   in.text("name", link.name);
   in.count("count", link.count);
   in.number("latency", Dimension::Seconds, latency);
-  if (in.mistake)
-    return std::move(*in.mistake);
   link.latency = latency.value;
   for (const LinkRates &inner : calibration.links)
     if (inner.name == link.name)
-      return document.error(in.at("name"), "two links are called '" + shortened(link.name) + "'", "rename one of them");
-  Status status = readSizes(document, in, "read", link.read);
-  if (status)
-    status = readSizes(document, in, "write", link.write);
-  if (status)
-    calibration.links.push_back(std::move(link));
-  return status;
+      in.fail(in.at("name"), "two links are called '" + shortened(link.name) + "'", "rename one of them");
+  readSizes(in, "read", link.read);
+  readSizes(in, "write", link.write);
+  outer.take(in);
+  calibration.links.push_back(std::move(link));
 }
 
 } // namespace
 
-Status cluster::readCalibration(const YamlDocument &document, const YAML::Node &node, Calibration &calibration) {
-  Mapping in(document, node, "measured", {"tool", "date", "target", "links", "teams"});
+void cluster::readCalibration(Mapping &device, const YAML::Node &node, Calibration &calibration) {
+  Mapping in(device.document, node, "measured", {"tool", "date", "target", "links", "teams"});
   in.text("tool", calibration.tool);
   in.text("date", calibration.date);
   in.text("target", calibration.target);
-  if (in.mistake)
-    return std::move(*in.mistake);
   if (in.has("links"))
-    if (Status status = readList(document, in, "links",
-                                 [&](const YAML::Node &link) { return readLink(document, link, calibration); });
-        !status)
-      return status;
-  return readList(document, in, "teams", [&](const YAML::Node &team) { return readTeam(document, team, calibration); });
+    readList(in, "links", [&](const YAML::Node &link) { readLink(in, link, calibration); });
+  readList(in, "teams", [&](const YAML::Node &team) { readTeam(in, team, calibration); });
+  device.take(in);
 }
 
 //===----------------------------------------------------------------------===//
@@ -242,10 +205,7 @@ Status cluster::readCalibration(const YamlDocument &document, const YAML::Node &
 namespace {
 
 template <class T, class Print> std::string list(const std::vector<T> &values, Print print) {
-  std::string text;
-  for (const T &value : values)
-    text += (text.empty() ? "" : ", ") + print(value);
-  return "[" + text + "]";
+  return "[" + joined(values, print) + "]";
 }
 
 std::string printKernel(const KernelRates &kernel) {

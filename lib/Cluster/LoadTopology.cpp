@@ -3,6 +3,7 @@
 #include "base/Json.h"
 #include "base/Utf8.h"
 #include "k2c/Cluster/Topology.h"
+#include "k2c/Support/Join.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -74,9 +75,7 @@ Expected<Topology> loadTopology(const std::string &nameOrPath) {
       return text.takeError();
     return parseTopology(*text, nameOrPath);
   }
-  std::string known;
-  for (const TopologyName &name : knownTopologies())
-    known += (known.empty() ? "" : ", ") + name.name;
+  const std::string known = joined(knownTopologies(), [](const TopologyName &each) { return each.name; });
   return Error{"topology '" + shortened(nameOrPath) + "'", "is not known",
                "use one of " + known + ", or the path of a YAML file"};
 }

@@ -1,5 +1,6 @@
 //===- NodeLinks.cpp - Links between the devices of a node as tiers ---------===//
 #include "Importers.h"
+#include "k2c/Support/Join.h"
 
 #include <algorithm>
 
@@ -29,13 +30,11 @@ std::string device(size_t index) { return "GPU" + std::to_string(index); }
 } // namespace
 
 Expected<NvLinkRate> nvLinkRate(int64_t sm, const std::string &where) {
-  std::string known;
-  for (const NvLinkRate &rate : rates) {
+  for (const NvLinkRate &rate : rates)
     if (rate.sm == sm)
       return rate;
-    known += (known.empty() ? "" : ", ") + std::to_string(rate.sm);
-  }
-  return Error{where, "compute capability " + std::to_string(sm) + " has no known NVLink rate", "known are " + known};
+  return Error{where, "compute capability " + std::to_string(sm) + " has no known NVLink rate",
+               "known are " + joined(rates, [](const NvLinkRate &rate) { return std::to_string(rate.sm); })};
 }
 
 Expected<std::vector<Tier>> tiersOfNode(const NodeLinks &node) {

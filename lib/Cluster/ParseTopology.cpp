@@ -56,7 +56,7 @@ Status readNuma(const YamlDocument &document, const YAML::Node &list, Device &de
   return Status::success();
 }
 
-void readCpu(const YamlDocument &document, Mapping &in, Device &device) {
+void readCpu(Mapping &in, Device &device) {
   in.count("cores", device.cores);
   in.number("memory", device.memory);
   in.number("memory_read", Dimension::BytesPerSecond, device.memoryRead);
@@ -64,10 +64,10 @@ void readCpu(const YamlDocument &document, Mapping &in, Device &device) {
   in.number("l1", device.l1);
   in.number("l2", device.l2);
   in.number("l3", device.l3);
-  if (in.has("numa") && !in.mistake)
-    in.keep(readNuma(document, in.at("numa"), device));
-  if (in.has("measured") && !in.mistake)
-    in.keep(readCalibration(document, in.at("measured"), device.measured.emplace()));
+  if (in.has("numa"))
+    in.keep(readNuma(in.document, in.at("numa"), device));
+  if (in.has("measured"))
+    readCalibration(in, in.at("measured"), device.measured.emplace());
 }
 
 void readNvidia(Mapping &in, Device &device) {
@@ -100,7 +100,7 @@ Expected<Device> readDevice(const YamlDocument &document, const YAML::Node &node
   Mapping in(document, node, "device", keys);
   if (in.has("model"))
     in.text("model", device.model);
-  isCpu ? readCpu(document, in, device) : readNvidia(in, device);
+  isCpu ? readCpu(in, device) : readNvidia(in, device);
   if (in.mistake)
     return std::move(*in.mistake);
   return device;
@@ -133,7 +133,7 @@ Expected<Tier> readTier(const YamlDocument &document, const YAML::Node &node) {
   in.number("latency", Dimension::Seconds, tier.latency);
   if (in.has("efficiency"))
     in.share("efficiency", tier.efficiency);
-  if (in.has("source") && !in.mistake) { // of the numbers that state none of their own
+  if (in.has("source")) { // of the numbers that state none of their own
     std::string source;
     in.text("source", source);
     for (auto [key, of] : {std::pair{"bandwidth", &tier.bandwidth.source}, std::pair{"latency", &tier.latency.source},

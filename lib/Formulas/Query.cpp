@@ -4,6 +4,7 @@
 
 #include "Parts.h"
 #include "base/Utf8.h"
+#include "k2c/Support/Join.h"
 #include <algorithm>
 #include <cmath>
 
@@ -81,10 +82,7 @@ const QueryFunction *find(const std::string &name) {
 
 /// The keys of an object, "a, b, c", for messages.
 std::string namesOf(const ordered_json &fields) {
-  std::string names;
-  for (const auto &[name, value] : fields.items())
-    names += (names.empty() ? "" : ", ") + name;
-  return names;
+  return joined(fields.items(), [](const auto &field) { return field.key(); });
 }
 
 Error noQuantity(const std::string &function, const std::string &quantity, const std::string &remedy) {
@@ -100,12 +98,9 @@ bool isNumber(const ordered_json &value) {
 Expected<ordered_json> k2c::answerQuery(const std::string &name, const JsonDocument &inputs,
                                         const QueryOptions &options) {
   const QueryFunction *function = find(name);
-  if (!function) {
-    std::string names;
-    for (const QueryFunction &each : queryFunctions())
-      names += (names.empty() ? "" : ", ") + each.name;
-    return Error{"--query", "there is no function '" + shortened(name) + "'", "known: " + names};
-  }
+  if (!function)
+    return Error{"--query", "there is no function '" + shortened(name) + "'",
+                 "known: " + joined(queryFunctions(), [](const QueryFunction &each) { return each.name; })};
   if (!inputs.root().is_object())
     return Error{inputs.place(""), "the inputs are not a JSON object", name + " reads: " + function->keys};
   if (Status status = checkKeys(*function, inputs); !status)

@@ -15,6 +15,7 @@
 #include "base/JsonText.h"
 #include "k2c/Formulas/Query.h"
 #include "k2c/Model/Source.h"
+#include "k2c/Support/Join.h"
 
 #include <algorithm>
 #include <cctype>
@@ -134,10 +135,7 @@ size_t QueryInputs::word(const std::string &key, const std::vector<std::string> 
       if (text == words[i])
         return i;
   }
-  std::string list;
-  for (const std::string &known : words)
-    list += (list.empty() ? "" : ", ") + known;
-  fail(key, value ? "has the unknown value " + shortenedJson(*value) : "is missing", "give one of " + list);
+  fail(key, value ? "has the unknown value " + shortenedJson(*value) : "is missing", "give one of " + joined(words));
   return 0;
 }
 

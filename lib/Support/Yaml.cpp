@@ -9,6 +9,7 @@
 #include "k2c/Support/Yaml.h"
 #include "base/Json.h"
 #include "base/Utf8.h"
+#include "k2c/Support/Join.h"
 
 #include <algorithm>
 #include <set>
@@ -132,12 +133,10 @@ Status YamlDocument::checkKeys(const YAML::Node &node, const std::string &what,
                                const std::vector<std::string> &known) const {
   if (!node.IsMap())
     return error(node, what + " must be a mapping");
-  std::string list;
-  for (const std::string &key : known)
-    list += (list.empty() ? "" : ", ") + key;
   for (const auto &entry : node)
     if (std::find(known.begin(), known.end(), entry.first.Scalar()) == known.end())
-      return error(entry.first, what + " has no key '" + shortened(entry.first.Scalar()) + "'", "the keys are " + list);
+      return error(entry.first, what + " has no key '" + shortened(entry.first.Scalar()) + "'",
+                   "the keys are " + joined(known));
   return Status::success();
 }
 

@@ -8,7 +8,8 @@
 #include "base/Utf8.h"
 #include "k2c/Cluster/Quantity.h"
 #include "k2c/Planner/Workload.h"
-#include "k2c/Support/Yaml.h"
+#include "k2c/Support/Join.h"
+#include "k2c/Support/YamlMapping.h"
 
 #include <cmath>
 
@@ -18,15 +19,11 @@ namespace {
 
 constexpr double maxTokens = 1 << 24;
 
-/// A mapping of the file.
-class Section {
+/// A mapping of the file; most keys may be absent.
+class Section : public YamlMapping {
 public:
-  Section(const YamlDocument &document, YAML::Node node, std::string what, const std::vector<std::string> &known)
-      : document(document), node(std::move(node)), what(std::move(what)) {
-    keep(document.checkKeys(this->node, this->what, known));
-  }
+  using YamlMapping::YamlMapping;
 
-  bool has(const char *key) const { return !mistake && node.IsMap() && node[key]; }
   YAML::Node operator[](const char *key) const { return node[key]; }
 
   /// A number from `least` to `most`, when the key is there.
@@ -41,76 +38,39 @@ public:
     if (has(key))
       number(key, least, most, to.emplace());
   }
-  void needed(const char *key) {
-    if (!mistake && !has(key))
-      fail(node, what + " lacks '" + key + "'");
-  }
   void text(const char *key, std::string &to) {
-    if (!has(key))
-      return;
-    Expected<std::string> value = document.asString(node[key], key);
-    value ? void(to = *value) : keep(Status(value.takeError()));
+    if (has(key))
+      YamlMapping::text(key, to);
+  }
+  /// Bytes or seconds, with their unit.
+  void quantity(const char *key, cluster::Dimension dimension, double &to) {
+    std::string written;
+    text(key, written);
+    if (!written.empty())
+      keep(cluster::parseQuantity(written, dimension, document.place(node[key])), to);
   }
   void seconds(const char *key, std::optional<Seconds> &to) {
-    std::string written;
-    text(key, written);
-    if (written.empty() || mistake)
-      return;
-    Expected<double> value = parseQuantityAt(written, key, cluster::Dimension::Seconds);
-    if (value)
-      to = Seconds(*value);
-  }
-  void bytes(const char *key, double &to) {
-    std::string written;
-    text(key, written);
-    if (written.empty() || mistake)
-      return;
-    Expected<double> value = parseQuantityAt(written, key, cluster::Dimension::Bytes);
-    if (value)
-      to = *value;
+    double value = 0;
+    quantity(key, cluster::Dimension::Seconds, value);
+    if (value > 0)
+      to = Seconds(value);
   }
   /// Index of the word among `words`.
   template <class E> void word(const char *key, const std::vector<std::string> &words, E &to) {
-    std::string written, known;
+    std::string written;
     text(key, written);
     if (!has(key))
       return;
-    for (size_t i = 0; i < words.size(); ++i) {
-      if (words[i] == written)
-        to = E(i);
-      known += (i ? ", " : "") + words[i];
-    }
-    if (std::find(words.begin(), words.end(), written) == words.end())
-      fail(node[key], std::string(key) + " is '" + shortened(written) + "'", "use one of " + known);
+    const auto found = std::find(words.begin(), words.end(), written);
+    if (found == words.end())
+      return fail(node[key], std::string(key) + " is '" + shortened(written) + "'", "use one of " + joined(words));
+    to = E(found - words.begin());
   }
   /// 500, {median: m, sigma: s, most: n} or {histogram: [[tokens, share], ...]}; lengths from `least`.
   void lengths(const char *key, double least, Lengths &to);
   void loads(const char *key, ExpertLoad &to);
 
   double numberAt(const YAML::Node &at, const std::string &name, double least, double most, bool whole = false);
-  void fail(const YAML::Node &at, std::string message, std::string remedy = "") {
-    keep(Status(document.error(at, std::move(message), std::move(remedy))));
-  }
-  void keep(Status status) {
-    if (!status && !mistake)
-      mistake = status.takeError();
-  }
-  void take(Section &inner) {
-    if (inner.mistake)
-      keep(Status(std::move(*inner.mistake)));
-  }
-  const YamlDocument &document;
-  std::optional<Error> mistake;
-
-private:
-  Expected<double> parseQuantityAt(const std::string &written, const char *key, cluster::Dimension dimension) {
-    Expected<double> value = cluster::parseQuantity(written, dimension, document.place(node[key]));
-    if (!value)
-      keep(Status(value.error()));
-    return value;
-  }
-  YAML::Node node;
-  std::string what;
 };
 
 std::string plain(double number) { return cluster::printNumber(number); }
@@ -166,7 +126,7 @@ void Section::lengths(const char *key, double least, Lengths &to) {
     double median = 1, sigma = 1;
     int64_t most = 1;
     for (const char *needed : {"median", "sigma", "most"})
-      in.needed(needed);
+      in.at(needed);
     in.number("median", std::max(1.0, least), maxTokens, median);
     in.number("sigma", 0, 4, sigma);
     in.number("most", std::max(1.0, least), maxTokens, most);
@@ -197,7 +157,7 @@ void readServing(Section &in, ServeWorkload &serve) {
   if (in.has("multi_turn")) {
     Section turns(in.document, in["multi_turn"], "multi_turn", {"share", "history_tokens"});
     for (const char *key : {"share", "history_tokens"})
-      turns.needed(key);
+      turns.at(key);
     turns.number("share", 0, 1, serve.multiTurnShare);
     turns.lengths("history_tokens", 0, serve.history);
     in.take(turns);
@@ -236,7 +196,7 @@ void readTraining(Section &in, TrainWorkload &train) {
     bytes.number("optimizer", 0, 64, train.bytes.optimizer);
     t.take(bytes);
   }
-  t.bytes("buffers", train.buffers);
+  t.quantity("buffers", cluster::Dimension::Bytes, train.buffers);
   t.number("fragmentation", 0, 10, train.fragmentation);
   in.take(t);
 }
@@ -253,7 +213,7 @@ Expected<Workload> k2c::parseWorkload(const std::string &text, const std::string
               "dollars_per_device_hour", "reserve", "train"});
   Workload workload;
   int64_t format = 1;
-  in.needed("k2workload");
+  in.at("k2workload");
   in.number("k2workload", 1, 1, format);
   in.text("name", workload.name);
   readServing(in, workload.serve);
