@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Html.h"
+#include "EmbeddedStyle.h"
 
 using namespace k2c;
 using namespace k2c::report;
@@ -86,8 +87,8 @@ std::string k2c::planHtml(const PlanReport &report) {
   std::string out = "<!doctype html>\n<html lang=\"en\" data-format=\"1\" data-value=\"1\">\n<head>\n"
                     "<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
                     "\n<meta name=\"color-scheme\" content=\"light dark\">\n<title>k2c plan: " +
-                    escapeHtml(plan.model) + " on " + escapeHtml(plan.topology) + "</title>\n<style>\n" + styleSheet +
-                    "</style>\n</head>\n<body>\n<main>\n" + header(report, summary);
+                    escapeHtml(plan.model) + " on " + escapeHtml(plan.topology) + "</title>\n<style>\n" +
+                    embeddedStyle().front().text + "</style>\n</head>\n<body>\n<main>\n" + header(report, summary);
   out += section("summary", "Summary", "",
                  answers(summary) + tiles(plan) + folded("Layout and precision", layoutTable(plan)) +
                      (report.counts ? folded("The model", countTable(*report.counts)) : ""));

@@ -6,9 +6,6 @@
 
 namespace k2c::report {
 
-/// The style sheet: light and dark, screen and print.
-extern const char *const styleSheet;
-
 /// Tables whose cells carry the number behind what they print as `data-value`, so that a page can be read by programs
 /// and compared with planJson.
 class Table {

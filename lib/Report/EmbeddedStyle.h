@@ -1,0 +1,19 @@
+//===- EmbeddedStyle.h - The style sheet of a plan's page, compiled in ----===//
+//
+// Colours of the drawings are told apart by the colour-blind too (after Okabe and Ito), and keep a contrast of 3 to the
+// page in both themes. Narrow windows scroll a drawing rather than shrink its text.
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_LIB_REPORT_EMBEDDEDSTYLE_H
+#define K2C_LIB_REPORT_EMBEDDEDSTYLE_H
+
+#include "k2c/Support/EmbeddedFile.h"
+
+namespace k2c {
+
+/// style.css alone: light and dark, screen and print.
+const std::vector<EmbeddedFile> &embeddedStyle();
+
+} // namespace k2c
+
+#endif // K2C_LIB_REPORT_EMBEDDEDSTYLE_H
