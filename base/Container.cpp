@@ -106,18 +106,6 @@ double readQuota(const std::string &root, const std::string &cgroups) {
 
 } // namespace
 
-std::string readSmallFile(const std::string &path) {
-  std::string text;
-  if (FILE *file = std::fopen(path.c_str(), "re")) {
-    char buffer[4096];
-    size_t got;
-    while (text.size() < 65536 && (got = std::fread(buffer, 1, sizeof buffer, file)) > 0)
-      text.append(buffer, got);
-    std::fclose(file);
-  }
-  return text;
-}
-
 Container readContainer(const std::string &root) {
   Container container;
   container.processors = ownProcessors(); // the mask already reflects cpuset limits

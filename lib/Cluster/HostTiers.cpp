@@ -5,23 +5,16 @@
 //
 //===----------------------------------------------------------------------===//
 #include "k2c/Cluster/HostTiers.h"
+#include "base/SmallFile.h"
 
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <fstream>
 #include <map>
 
 namespace k2c {
 
 namespace {
-
-std::string firstLine(const std::string &path) {
-  std::ifstream in(path);
-  std::string line;
-  std::getline(in, line);
-  return line.substr(0, 4096);
-}
 
 /// Names of the levels, the outermost first; a processor is the innermost unit of all.
 constexpr std::array<const char *, 5> levels = {"node", "socket", "numa", "cache", "core"};
@@ -31,10 +24,10 @@ using Path = std::array<std::string, levels.size()>;
 std::string lastCache(const std::string &folder) {
   std::string level, sharers;
   for (int index = 0; index < 8; ++index) {
-    std::string cache = folder + "cache/index" + std::to_string(index) + "/", found = firstLine(cache + "level");
+    std::string cache = folder + "cache/index" + std::to_string(index) + "/", found = readFirstLine(cache + "level");
     if (found > level) {
       level = found;
-      sharers = firstLine(cache + "shared_cpu_list");
+      sharers = readFirstLine(cache + "shared_cpu_list");
     }
   }
   return sharers;
@@ -53,8 +46,8 @@ std::string numaNode(const std::string &folder) {
 /// What cannot be read is as the level inside it, so that the processors are joined further out.
 Path pathOf(const std::string &root, int processor) {
   std::string folder = root + "sys/devices/system/cpu/cpu" + std::to_string(processor) + "/";
-  Path path = {"", firstLine(folder + "topology/physical_package_id"), numaNode(folder), lastCache(folder),
-               firstLine(folder + "topology/thread_siblings_list")};
+  Path path = {"", readFirstLine(folder + "topology/physical_package_id"), numaNode(folder), lastCache(folder),
+               readFirstLine(folder + "topology/thread_siblings_list")};
   for (size_t level = levels.size(); level-- > 1;)
     if (path[level].empty())
       path[level] = level + 1 < levels.size() ? path[level + 1] : "processor " + std::to_string(processor);

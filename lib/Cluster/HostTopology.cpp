@@ -9,9 +9,9 @@
 #include "k2c/Cluster/Topology.h"
 
 #include "base/Container.h"
+#include "base/SmallFile.h"
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 #include <numeric>
 #include <sstream>
 
@@ -23,23 +23,9 @@ namespace {
 // Small files
 //===----------------------------------------------------------------------===//
 
-/// At most `bytes` of a file; empty when it cannot be read.
-std::string readSome(const std::string &path, size_t bytes = 65536) {
-  std::ifstream in(path, std::ios::binary);
-  std::string text(bytes, 0);
-  in.read(text.data(), std::streamsize(bytes));
-  text.resize(size_t(std::max<std::streamsize>(in.gcount(), 0)));
-  return text;
-}
-
-std::string firstLine(const std::string &path) {
-  std::string text = readSome(path, 4096);
-  return text.substr(0, text.find('\n'));
-}
-
 /// A positive number at the start of a file.
 std::optional<int64_t> readNumber(const std::string &path) {
-  std::string text = firstLine(path);
+  std::string text = readFirstLine(path);
   char *end = nullptr;
   long long value = std::strtoll(text.c_str(), &end, 10);
   if (end == text.c_str() || value <= 0)
@@ -69,9 +55,9 @@ std::string field(const std::string &text, const std::string &key) {
 Sourced<Bytes> cache(const std::string &root, int level, Bytes fallback) {
   for (int index = 0; index < 8; ++index) {
     std::string folder = "sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + "/";
-    if (readNumber(root + folder + "level") != level || firstLine(root + folder + "type") == "Instruction")
+    if (readNumber(root + folder + "level") != level || readFirstLine(root + folder + "type") == "Instruction")
       continue;
-    std::string size = firstLine(root + folder + "size");
+    std::string size = readFirstLine(root + folder + "size");
     int64_t unit = size.empty() ? 0 : size.back() == 'K' ? 1024 : size.back() == 'M' ? 1048576 : 1;
     if (int64_t bytes = std::strtoll(size.c_str(), nullptr, 10) * unit; bytes > 0)
       return {Bytes(bytes), "/" + folder + "size"};
@@ -81,7 +67,7 @@ Sourced<Bytes> cache(const std::string &root, int level, Bytes fallback) {
 
 /// Peak rates of one core, from instruction set, family and clock.
 void estimateRates(const std::string &root, Device &device) {
-  std::string info = readSome(root + "proc/cpuinfo");
+  std::string info = readSmallFile(root + "proc/cpuinfo");
   std::string flags = " " + field(info, "flags") + " ";
   auto has = [&](const char *flag) { return flags.find(" " + std::string(flag) + " ") != std::string::npos; };
   bool avx512 = has("avx512f") && has("avx512vl") && has("avx512bw");

@@ -1,9 +1,9 @@
 //===- Doctor.cpp - k2c doctor: what this machine offers ------------------===//
 #include "Commands.h"
+#include "base/SmallFile.h"
 #include "k2c/Cluster/Topology.h"
 #include "k2c/Pipelines/Compile.h"
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <sstream>
 
@@ -25,12 +25,6 @@ std::string onPath(std::initializer_list<const char *> names) {
   return "not found";
 }
 
-std::string firstLine(const char *path) {
-  std::ifstream file(path);
-  std::string text;
-  return std::getline(file, text) ? text : "not found";
-}
-
 int examine() {
   Topology host = hostTopology();
   line("cpu target", hostCpuName());
@@ -50,7 +44,8 @@ int examine() {
   line("NUMA nodes", nodes.empty() ? "1" : std::to_string(host.device.numa.size()) + " (" + nodes + " cores)");
   line("memory", format(host.device.memory.value) + " (" + host.device.memory.source + ")");
   line("memory bandwidth", format(host.device.memoryRead.value) + " (" + host.device.memoryRead.source + ")");
-  line("huge pages", firstLine("/sys/kernel/mm/transparent_hugepage/enabled"));
+  const std::string hugePages = readFirstLine("/sys/kernel/mm/transparent_hugepage/enabled");
+  line("huge pages", hugePages.empty() ? "not found" : hugePages);
   line("ld.lld", onPath({"ld.lld-22"}));
   line("mpirun", onPath({"mpirun"}));
   line("NVIDIA driver", std::filesystem::exists("/proc/driver/nvidia/version") ? "found" : "not found");
