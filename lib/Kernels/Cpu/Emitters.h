@@ -45,6 +45,9 @@ struct NormRow {
 /// RmsNormDesc on one row (also the prologue of a linear).
 void emitNormRow(KernelBuilder &b, const NormRow &row);
 
+/// `width` elements, rounded to `toType`.
+void copyRow(KernelBuilder &b, Value from, DType fromType, Value to, DType toType, int64_t width);
+
 /// Calls body(first, last) for each maximal run of rows in [first, last) that `filter` accepts.
 void forRuns(KernelBuilder &b, FormFilter filter, Value first, Value last, llvm::function_ref<void(Value, Value)> body);
 

@@ -187,8 +187,7 @@ void LinearEmitter::stageBlock(Value first, Value last) {
     Value from = b.row(arguments.x, d.x, row), to = b.row(b.scratch(0), input, b.sub(row, first));
     if (d.normEps > 0)
       return emitNormRow(b, {from, arguments.norm, to, d.x.type, d.normWeight, input.type, d.x.width, d.normEps});
-    b.columns(d.x.width,
-              [&](const Chunk &chunk) { b.storeFloats(b.loadFloats(from, d.x.type, chunk), to, input.type, chunk); });
+    copyRow(b, from, d.x.type, to, input.type, d.x.width);
   });
 }
 

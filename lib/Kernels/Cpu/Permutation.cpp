@@ -69,11 +69,8 @@ void emitBody(KernelBuilder &b, const PermuteDesc &d, const TileConfig &) {
     Value from = b.row(x, d.x, token);
     b.loop(0, d.topK, 1, [&](Value k) {
       Value slot = b.extend(b.loadI32(permutation.slotOfRoute, b.add(b.mul(token, d.topK), k)));
-      b.when(b.compare(Compare::Ge, slot, 0), [&] {
-        Value to = b.row(y, d.y, slot);
-        b.columns(d.y.width,
-                  [&](const Chunk &chunk) { b.storeFloats(b.loadFloats(from, d.x.type, chunk), to, d.y.type, chunk); });
-      });
+      b.when(b.compare(Compare::Ge, slot, 0),
+             [&] { copyRow(b, from, d.x.type, b.row(y, d.y, slot), d.y.type, d.y.width); });
     });
   });
 }
@@ -160,9 +157,7 @@ private:
         present,
         [&] {
           Value from = b.row(x, d.x, b.extend(b.loadI32(openSlots, b.constant(0))));
-          b.columns(d.y.width, [&](const Chunk &chunk) {
-            b.storeFloats(b.loadFloats(from, d.x.type, chunk), to, d.y.type, chunk);
-          });
+          copyRow(b, from, d.x.type, to, d.y.type, d.y.width);
         },
         [&] {
           b.columns(d.y.width, [&](const Chunk &chunk) { b.storeFloats(b.zeros(chunk.lanes), to, d.y.type, chunk); });

@@ -61,9 +61,7 @@ void emitBody(KernelBuilder &b, const RotaryDesc &d, const TileConfig &) {
   Value positions = b.stepField(abi::step::positions);
   auto copy = [&](Value from, Value to, int64_t first, int64_t last) {
     Value source = b.at(from, first, d.x.type), target = b.at(to, first, d.y.type);
-    b.columns(last - first, [&](const Chunk &chunk) {
-      b.storeFloats(b.loadFloats(source, d.x.type, chunk), target, d.y.type, chunk);
-    });
+    copyRow(b, source, d.x.type, target, d.y.type, last - first);
   };
   b.items([&](Value row) {
     Value position = b.extend(b.loadI32(positions, row));

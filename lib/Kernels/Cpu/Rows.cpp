@@ -4,7 +4,7 @@
 
 namespace k2c::emit {
 
-static void copyRow(KernelBuilder &b, Value from, DType fromType, Value to, DType toType, int64_t width) {
+void copyRow(KernelBuilder &b, Value from, DType fromType, Value to, DType toType, int64_t width) {
   b.columns(width, [&](const Chunk &chunk) { b.storeFloats(b.loadFloats(from, fromType, chunk), to, toType, chunk); });
 }
 

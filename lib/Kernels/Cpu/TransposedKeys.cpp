@@ -188,8 +188,7 @@ void TransposedKeysEmitter::storePartial(const Run &run, const Tile &at) {
   b.loop(b.constant(0), at.rows, 1, [&](Value row) {
     Value to = run.partial.buffer->partialAt(tokenOf(run, at, row), headOf(run, at, row), run.partial.index);
     Value from = partialRow(at.state, row);
-    b.columns(layout.valueDim,
-              [&](const Chunk &chunk) { b.storeFloats(b.loadFloats(from, DType::F32, chunk), to, DType::F32, chunk); });
+    copyRow(b, from, DType::F32, to, DType::F32, layout.valueDim);
     auto store = [&](TransposedKeysLayout::RowState which, int64_t element) {
       b.storeFloats(loadScalar(at.state, which, row), b.at(to, element, DType::F32), DType::F32);
     };

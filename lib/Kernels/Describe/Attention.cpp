@@ -24,12 +24,6 @@ bool headMatrices(kern::FuncOp kernel, Value weight, Matrix &matrix) {
   return false;
 }
 
-FailureOr<DescribedKernel> finish(DescBuilder &b, bool ok, KernelBody body) {
-  if (!ok)
-    return failure();
-  return b.finish(std::move(body));
-}
-
 template <class Op> AttentionShape shapeOf(Op op) {
   AttentionShape shape;
   shape.heads = dim(op.getQuery(), 1);
@@ -50,7 +44,7 @@ FailureOr<DescribedKernel> describeGqa(kern::FuncOp kernel, nn::AttentionOp op) 
   desc.valueDim = op.getView().getType().getValueDims();
   bool ok = b.addRows(op.getQuery(), desc.q) && b.addPlane(op.getView(), 0) && b.addPlane(op.getView(), 1) &&
             b.addArgument(op.getBatch()) && b.addOwnLayer() && b.addResult(op.getResult(), desc.o);
-  return finish(b, ok, desc);
+  return b.finish(ok, desc);
 }
 
 FailureOr<DescribedKernel> describeAbsorbed(kern::FuncOp kernel, mla::AttentionAbsorbedOp op) {
@@ -62,7 +56,7 @@ FailureOr<DescribedKernel> describeAbsorbed(kern::FuncOp kernel, mla::AttentionA
   bool ok = b.addRows(op.getQuery(), desc.qLatent) && b.addHeads(op.getRotary(), desc.qRope, desc.qRopeHeadStride) &&
             b.addPlane(op.getView(), 0) && b.addPlane(op.getView(), 1) && b.addArgument(op.getBatch()) &&
             b.addOwnLayer() && b.addResult(op.getResult(), desc.o);
-  return finish(b, ok, desc);
+  return b.finish(ok, desc);
 }
 
 FailureOr<DescribedKernel> describeExpanded(kern::FuncOp kernel, mla::AttentionExpandedOp op) {
@@ -77,7 +71,7 @@ FailureOr<DescribedKernel> describeExpanded(kern::FuncOp kernel, mla::AttentionE
   ok = ok && b.addRows(op.getQuery(), desc.q) && b.addPlane(op.getView(), 0) && b.addPlane(op.getView(), 1) &&
        b.addArgument(op.getUkOperand()) && b.addArgument(op.getUvOperand()) && b.addArgument(op.getBatch()) &&
        b.addOwnLayer() && b.addResult(op.getResult(), desc.o);
-  return finish(b, ok, desc);
+  return b.finish(ok, desc);
 }
 
 template <class Op> FailureOr<DescribedKernel> describeHeadLinear(kern::FuncOp kernel, Op op) {
@@ -91,7 +85,7 @@ template <class Op> FailureOr<DescribedKernel> describeHeadLinear(kern::FuncOp k
   desc.rows = FormFilter::Absorbed;
   ok = ok && b.addHeads(op.getInput(), desc.x, desc.xHeadStride) && b.addArgument(op.getWeightOperand()) &&
        b.addResult(op.getResult(), desc.y);
-  return finish(b, ok, desc);
+  return b.finish(ok, desc);
 }
 
 } // namespace

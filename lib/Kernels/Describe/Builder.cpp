@@ -145,7 +145,9 @@ bool DescBuilder::addResult(Value value) {
   return true;
 }
 
-DescribedKernel DescBuilder::finish(KernelBody body) {
+FailureOr<DescribedKernel> DescBuilder::finish(bool ok, KernelBody body) {
+  if (!ok)
+    return failure();
   DescribedKernel described;
   described.desc.name = kernel.getSymName().str();
   described.desc.body = std::move(body);

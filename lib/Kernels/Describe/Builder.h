@@ -33,7 +33,8 @@ public:
   bool addResult(mlir::Value value, Rows &rows);
   bool addResult(mlir::Value value);
 
-  DescribedKernel finish(KernelBody body);
+  /// Fails where `ok` is false: an error was reported.
+  mlir::FailureOr<DescribedKernel> finish(bool ok, KernelBody body);
 
 private:
   bool argumentIndex(mlir::Value value, unsigned &index);
@@ -62,8 +63,9 @@ llvm::LogicalResult
 appendSteps(nn::ElementwiseOp op, Elementwise &list, KnownTerms &known,
             llvm::function_ref<mlir::FailureOr<ElementTerms>(mlir::Value value, int64_t parts)> makeInput);
 
-/// Elements of a row.
+/// Elements of a row, and the type of a tensor's elements, which a kernel reads.
 int64_t rowElements(mlir::Value value);
+DType elementOf(mlir::Value value);
 
 /// Completes a matrix whose sizes are set by how the elements of `weight` are stored: f16 is widened when it is packed,
 /// scaled blocks stay as they are. Fails, silently, for element types that kernels do not read.

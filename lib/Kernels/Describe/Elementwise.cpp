@@ -6,6 +6,8 @@ using namespace mlir;
 
 namespace k2c {
 
+DType elementOf(Value value) { return *dtypeOf(cast<RankedTensorType>(value.getType()).getElementType()); }
+
 int64_t rowElements(Value value) {
   return ShapedType::getNumElements(cast<RankedTensorType>(value.getType()).getShape().drop_front());
 }
@@ -24,7 +26,7 @@ LogicalResult appendSteps(nn::ElementwiseOp op, Elementwise &list, KnownTerms &k
     terms.append(*found);
     known[operand] = std::move(*found);
   }
-  if (failed(op.appendSteps(list, terms, *dtypeOf(cast<RankedTensorType>(result.getType()).getElementType()))))
+  if (failed(op.appendSteps(list, terms, elementOf(result))))
     return failure();
   known[result] = {ElementTerm::step(static_cast<int64_t>(list.steps.size()) - 1)};
   return success();
@@ -52,7 +54,7 @@ MaybeDescribed describeElementwise(kern::FuncOp kernel, ArrayRef<Operation *> op
   if (nn::RowsAttr space = nn::rowsOf(result.getType()); space && space.getKind() == nn::RowKind::Slot)
     desc.slotsPerToken = space.getPerToken();
   bool ok = b.addResult(result, desc.y);
-  return ok ? FailureOr<DescribedKernel>(b.finish(std::move(desc))) : FailureOr<DescribedKernel>(failure());
+  return b.finish(ok, std::move(desc));
 }
 
 } // namespace k2c

@@ -75,8 +75,6 @@ ElementTerms ownSteps(Parts parts, Elementwise &list, DType type) {
   return terms;
 }
 
-DType elementOf(Value value) { return *dtypeOf(cast<RankedTensorType>(value.getType()).getElementType()); }
-
 } // namespace
 
 MaybeDescribed describeLinear(kern::FuncOp kernel, ArrayRef<Operation *> ops) {
@@ -121,7 +119,7 @@ MaybeDescribed describeLinear(kern::FuncOp kernel, ArrayRef<Operation *> ops) {
   if (parts.grouped)
     ok = ok && b.addArgument(parts.grouped.getPermutation());
   ok = ok && b.addResult(parts.result(), desc.y);
-  return ok ? FailureOr<DescribedKernel>(b.finish(desc)) : FailureOr<DescribedKernel>(failure());
+  return b.finish(ok, desc);
 }
 
 } // namespace k2c

@@ -25,14 +25,7 @@ namespace {
 
 using Described = FailureOr<DescribedKernel>;
 
-Described finish(DescBuilder &b, bool ok, KernelBody body) {
-  if (!ok)
-    return failure();
-  return b.finish(std::move(body));
-}
-
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-DType elementOf(Value value) { return *dtypeOf(typeOf(value).getElementType()); }
 
 Described describeEmbed(DescBuilder b, nn::EmbedOp op) {
   EmbedDesc desc;
@@ -40,7 +33,7 @@ Described describeEmbed(DescBuilder b, nn::EmbedOp op) {
   desc.hidden = typeOf(op.getWeightOperand()).getDimSize(1);
   desc.table = elementOf(op.getWeightOperand());
   bool ok = b.addArgument(op.getWeightOperand()) && b.addArgument(op.getBatch()) && b.addResult(op.getResult(), desc.y);
-  return finish(b, ok, desc);
+  return b.finish(ok, desc);
 }
 
 Described describeNorm(DescBuilder b, nn::RmsNormOp op) {
@@ -51,7 +44,7 @@ Described describeNorm(DescBuilder b, nn::RmsNormOp op) {
   desc.weight = elementOf(op.getWeightOperand());
   bool ok =
       b.addRows(op.getInput(), desc.x) && b.addArgument(op.getWeightOperand()) && b.addResult(op.getResult(), desc.y);
-  return finish(b, ok, desc);
+  return b.finish(ok, desc);
 }
 
 Described describeRotary(DescBuilder b, nn::RotaryOp op) {
@@ -65,7 +58,7 @@ Described describeRotary(DescBuilder b, nn::RotaryOp op) {
   desc.interleaved = op.getPairing() == nn::Pairing::Interleaved;
   bool ok = b.addRows(op.getInput(), desc.x) && b.addArgument(op.getTableOperand()) && b.addArgument(op.getBatch()) &&
             b.addResult(op.getResult(), desc.y);
-  return finish(b, ok, desc);
+  return b.finish(ok, desc);
 }
 
 /// nn.append and mla.append: two planes each.
@@ -75,7 +68,7 @@ template <class Op> Described describeAppend(DescBuilder b, Op op, Value first, 
   desc.planes.assign(2, *dtypeOf(element));
   bool ok = b.addRows(first, desc.x[0]) && b.addRows(second, desc.x[1]) && b.addPlane(op.getView(), 0) &&
             b.addPlane(op.getView(), 1) && b.addArgument(op.getBatch());
-  return finish(b, ok, desc);
+  return b.finish(ok, desc);
 }
 
 Described describeRouting(DescBuilder b, moe::RoutingOp op) {
@@ -92,14 +85,14 @@ Described describeRouting(DescBuilder b, moe::RoutingOp op) {
   bool ok = b.addRows(op.getScores(), desc.logits) && (!desc.bias || b.addArgument(op.getBiasOperand())) &&
             b.addArgument(op.getBatch()) && b.addOrdinal(op.getLayer(), op.getAmong()) &&
             b.addResult(op.getExperts()) && b.addResult(op.getWeights());
-  return finish(b, ok, desc);
+  return b.finish(ok, desc);
 }
 
 Described describePermutation(DescBuilder b, moe::PermutationOp op) {
   PermutationDesc desc{static_cast<int64_t>(op.getPermutation().getType().getExperts()),
                        op.getPermutation().getType().getTop()};
   bool ok = b.addArgument(op.getExperts()) && b.addResult(op.getPermutation());
-  return finish(b, ok, desc);
+  return b.finish(ok, desc);
 }
 
 Described describePermute(DescBuilder b, moe::PermuteOp op) {
@@ -108,7 +101,7 @@ Described describePermute(DescBuilder b, moe::PermuteOp op) {
   desc.topK = op.getPermutation().getType().getTop();
   bool ok =
       b.addRows(op.getInput(), desc.x) && b.addArgument(op.getPermutation()) && b.addResult(op.getResult(), desc.y);
-  return finish(b, ok, desc);
+  return b.finish(ok, desc);
 }
 
 Described describeUnpermute(DescBuilder b, moe::UnpermuteOp op) {
@@ -120,13 +113,13 @@ Described describeUnpermute(DescBuilder b, moe::UnpermuteOp op) {
   desc.leaves = op.getOrderAttr().getLeaves();
   bool ok = b.addRows(op.getInput(), desc.x) && b.addArgument(op.getPermutation()) && b.addArgument(op.getExperts()) &&
             b.addResult(op.getResult(), desc.y);
-  return finish(b, ok, desc);
+  return b.finish(ok, desc);
 }
 
 Described describeOutputRows(DescBuilder b, nn::OutputRowsOp op) {
   OutputRowsDesc desc;
   bool ok = b.addRows(op.getInput(), desc.x) && b.addArgument(op.getBatch()) && b.addResult(op.getResult(), desc.y);
-  return finish(b, ok, desc);
+  return b.finish(ok, desc);
 }
 
 Described describeCapture(DescBuilder b, nn::CaptureOp op) {
@@ -134,7 +127,7 @@ Described describeCapture(DescBuilder b, nn::CaptureOp op) {
   // Row 0 of the capture buffer is the embedding, row l + 1 what leaves layer l.
   bool ok = b.addRows(op.getInput(), desc.x) && b.addArgument(op.getBatch()) &&
             b.addLayer(op.getLayer(), op.getLayer() ? 1 : 0);
-  return finish(b, ok, desc);
+  return b.finish(ok, desc);
 }
 
 } // namespace

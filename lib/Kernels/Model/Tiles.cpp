@@ -149,22 +149,13 @@ Grid attentionGrid(const KernelDesc &desc, const TileConfig &tile) {
   return {RowSpace::Token, 1, items * tile.valueParts * (tile.splitTokens > 0 ? maxPartials : 1)};
 }
 
+/// The rows that items keep to; those of the last operand that has them, as a kernel may choose its rows among others.
 RowSpace rowSpaceOf(const KernelDesc &desc) {
-  return std::visit(
-      [](const auto &d) -> RowSpace {
-        using D = std::decay_t<decltype(d)>;
-        if constexpr (std::is_same_v<D, EmbedDesc> || std::is_same_v<D, RmsNormDesc> || std::is_same_v<D, RotaryDesc> ||
-                      std::is_same_v<D, OutputRowsDesc>)
-          return d.y.space;
-        else if constexpr (std::is_same_v<D, LinearDesc> || std::is_same_v<D, HeadLinearDesc> ||
-                           std::is_same_v<D, CaptureDesc>)
-          return d.x.space;
-        else if constexpr (std::is_same_v<D, RoutingDesc>)
-          return d.logits.space;
-        else
-          return RowSpace::Token;
-      },
-      desc.body);
+  RowSpace space = RowSpace::Token;
+  for (const Operand &operand : operands(desc))
+    if (operand.effect.isByRow())
+      space = operand.rows.space;
+  return space;
 }
 
 } // namespace
