@@ -11,15 +11,13 @@
 #include "ProgramFacts.h"
 #include "Stages.h"
 #include "WeightMaps.h"
+#include "k2c/Support/WriteFile.h"
 #include "k2c/Transforms/PlanAttr.h"
 #include "k2c/Weights/BundleFiles.h"
 #include "k2c/Weights/CheckpointTensors.h"
 #include "k2c/Weights/Packer.h"
 #include "k2rt/reserve.h"
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 
 namespace fs = std::filesystem;
 using namespace mlir;
@@ -40,14 +38,7 @@ std::string printed(ModuleOp module) {
 Status writeText(const std::string &text, const fs::path &path) {
   std::error_code error;
   fs::create_directories(path.parent_path(), error);
-  errno = 0;
-  std::ofstream file(path, std::ios::trunc);
-  file << text;
-  file.close();
-  if (!file)
-    return Error{path.string(), std::string("cannot be written: ") + std::strerror(errno),
-                 "check space and permissions"};
-  return {};
+  return writeFile(path.string(), text);
 }
 
 /// `--emit FORM`: DIR/FORM.mlir, DIR/llvm/*.ll, or options.print.

@@ -7,7 +7,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Stages.h"
-#include "base/Json.h"
 #include "base/JsonText.h"
 #include "k2c/Model/CheckWeights.h"
 #include "k2c/Model/Source.h"
@@ -29,10 +28,6 @@ namespace k2c {
 
 namespace {
 
-Error damaged(const std::string &manifest, const std::string &why) {
-  return {manifest, why, "the bundle is damaged, or of another k2c: compile again"};
-}
-
 /// Members that pack reads and rewrites, checked before they are touched.
 Status checkManifest(const std::string &path, const json &manifest) {
   for (const char *key : {"/limits/step_tokens", "/limits/max_sequences", "/limits/max_context", "/model/vocab",
@@ -46,15 +41,6 @@ Status checkManifest(const std::string &path, const json &manifest) {
   if (!manifest.contains("cache") || !manifest["cache"].is_array())
     return damaged(path, "'cache' must be a list");
   return {};
-}
-
-std::vector<std::string> ignoredKeys(const json &manifest) {
-  std::vector<std::string> keys;
-  if (auto found = manifest.find("ignored_keys"); found != manifest.end() && found->is_array())
-    for (const json &key : *found)
-      if (key.is_string())
-        keys.push_back(key.get<std::string>());
-  return keys;
 }
 
 /// What the folder of the checkpoint adds to a manifest that was made without it.
@@ -114,11 +100,30 @@ private:
 
 } // namespace
 
+Error damaged(const std::string &manifest, const std::string &why) {
+  return {manifest, why, "the bundle is damaged, or of another k2c: compile again"};
+}
+
+std::vector<std::string> ignoredKeys(const json &manifest) {
+  std::vector<std::string> keys;
+  if (auto found = manifest.find("ignored_keys"); found != manifest.end() && found->is_array())
+    for (const json &key : *found)
+      if (key.is_string())
+        keys.push_back(key.get<std::string>());
+  return keys;
+}
+
 Status checkIsBundle(const std::string &folder) {
   std::error_code error;
   if (fs::is_regular_file(fs::path(folder) / "manifest.json", error))
     return {};
   return Error{folder, "is not a bundle: it has no manifest.json", "name a folder that k2c compile wrote"};
+}
+
+Expected<JsonDocument> readManifest(const std::string &bundle) {
+  if (Status status = checkIsBundle(bundle); !status)
+    return status.takeError();
+  return readJsonFile((fs::path(bundle) / "manifest.json").string());
 }
 
 Status packBundle(const std::string &bundle, const std::string &source, const std::string &blobStore,

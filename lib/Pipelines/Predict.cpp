@@ -2,7 +2,6 @@
 #include "k2c/Pipelines/Predict.h"
 
 #include "Stages.h"
-#include "base/Json.h"
 #include "base/Utf8.h"
 #include "k2c/Kernels/Cpu.h"
 
@@ -11,10 +10,6 @@ using nlohmann::json;
 namespace k2c {
 
 namespace {
-
-Error damaged(const std::string &manifest, const std::string &why) {
-  return {manifest, why, "the bundle is damaged, or of another k2c: compile again"};
-}
 
 /// The options that a bundle was compiled with.
 Expected<CompileOptions> optionsOf(const std::string &path, const json &manifest, const std::string &bundle) {
@@ -43,10 +38,7 @@ Expected<CompileOptions> optionsOf(const std::string &path, const json &manifest
   options.source = bundle + "/config.json";
   options.maxContext = context;
   options.cache = cacheWidth == byteWidth(DType::F32) ? "f32" : "bf16";
-  if (auto keys = manifest.find("ignored_keys"); keys != manifest.end() && keys->is_array())
-    for (const json &key : *keys)
-      if (key.is_string())
-        options.ignoreKeys.push_back(key.get<std::string>());
+  options.ignoreKeys = ignoredKeys(manifest);
   return options;
 }
 
@@ -108,8 +100,9 @@ Status checkExperts(double hit, const std::optional<MoeSpec> &moe) {
 } // namespace
 
 Expected<StepTime> predictStep(const PredictOptions &options) {
-  if (Status status = checkIsBundle(options.bundle); !status)
-    return status.takeError();
+  Expected<JsonDocument> manifest = readManifest(options.bundle);
+  if (!manifest)
+    return manifest.takeError();
   Expected<Topology> topology = loadTopology(options.topology);
   if (!topology)
     return topology.takeError();
@@ -117,9 +110,6 @@ Expected<StepTime> predictStep(const PredictOptions &options) {
   if (!team)
     return team.takeError();
   std::string path = options.bundle + "/manifest.json";
-  Expected<JsonDocument> manifest = readJsonFile(path);
-  if (!manifest)
-    return manifest.takeError();
   Expected<CompileOptions> compile = optionsOf(path, manifest->root(), options.bundle);
   if (!compile)
     return compile.takeError();

@@ -71,6 +71,11 @@ private:
   Form next = Form::Model; ///< the first that has not been built
 };
 
+/// What is wrong with the manifest of a bundle.
+Error damaged(const std::string &manifest, const std::string &why);
+/// The config keys that the compile of a bundle was told to ignore.
+std::vector<std::string> ignoredKeys(const nlohmann::json &manifest);
+
 /// The host program and each kernel as modules of their own. `module` is in the llvm form and outlives the parts.
 std::vector<ObjectJob> programParts(mlir::ModuleOp module);
 

@@ -1,10 +1,8 @@
 //===- WritePlan.cpp - Where a plan goes --------------------------------------===//
 #include "WritePlan.h"
 #include "base/JsonText.h"
+#include "k2c/Support/WriteFile.h"
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <iostream>
 
 using namespace k2c;
@@ -25,19 +23,17 @@ Status k2c::checkOutput(const OutputFlags &flags) {
   return Status::success();
 }
 
-static Status writeFile(const char *flag, const std::string &path, const std::string &text) {
+static Status write(const char *flag, const std::string &path, const std::string &text) {
   if (path == "-") {
     std::cout << text;
     return Status::success();
   }
-  errno = 0;
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (!file)
-    return Error{std::string(flag) + " " + path, std::string("cannot be written: ") + std::strerror(errno),
-                 "name a file in an existing folder"};
-  return Status::success();
+  Status status = writeFile(path, text, "name a file in an existing folder");
+  if (status)
+    return status;
+  Error error = status.takeError();
+  error.where = std::string(flag) + " " + error.where;
+  return error;
 }
 
 std::string k2c::countsText(const ordered_json &counts) {
@@ -54,10 +50,10 @@ std::string k2c::countsText(const ordered_json &counts) {
 
 Status k2c::writeFiles(const PlanReport &report, const OutputFlags &flags) {
   if (!flags.html.empty())
-    if (Status status = writeFile("--html", flags.html, planHtml(report)); !status)
+    if (Status status = write("--html", flags.html, planHtml(report)); !status)
       return status;
   if (!flags.trace.empty())
-    if (Status status = writeFile("--trace", flags.trace, planTrace(report)); !status)
+    if (Status status = write("--trace", flags.trace, planTrace(report)); !status)
       return status;
   return Status::success();
 }

@@ -2,11 +2,9 @@
 #include "k2c/Calibrate/Calibrate.h"
 #include "Commands.h"
 #include "k2c/Cluster/SplitHost.h"
+#include "k2c/Support/WriteFile.h"
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <unistd.h>
 
@@ -63,12 +61,8 @@ int measure(const CalibrateOptions &options, const std::string &output) {
     std::cout << text;
     return 0;
   }
-  errno = 0;
-  std::ofstream file(output, std::ios::trunc);
-  file << text;
-  file.close();
-  if (!file)
-    return fail(output + ": cannot be written: " + std::strerror(errno) + "; name a file in an existing folder");
+  if (Status status = writeFile(output, text, "name a file in an existing folder"); !status)
+    return fail(status.error().text());
   summarize(measured);
   return 0;
 }

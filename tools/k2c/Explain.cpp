@@ -1,6 +1,5 @@
 //===- Explain.cpp - k2c explain, k2c diff --------------------------------===//
 #include "Commands.h"
-#include "base/Json.h"
 #include "k2c/Pipelines/Compile.h"
 #include <filesystem>
 #include <iostream>
@@ -25,15 +24,10 @@ int explain(const std::string &bundle) {
 
 /// One line for each value that differs: pointer, left, right.
 int diff(const std::string &left, const std::string &right) {
-  for (const std::string &bundle : {left, right})
-    if (Status status = checkIsBundle(bundle); !status)
-      return fail(status.error().text());
-  Expected<JsonDocument> a = readJsonFile((std::filesystem::path(left) / "manifest.json").string());
-  if (!a)
-    return fail(a.error().text());
-  Expected<JsonDocument> b = readJsonFile((std::filesystem::path(right) / "manifest.json").string());
-  if (!b)
-    return fail(b.error().text());
+  Expected<JsonDocument> a = readManifest(left), b = readManifest(right);
+  for (const Expected<JsonDocument> *manifest : {&a, &b})
+    if (!*manifest)
+      return fail(manifest->error().text());
   json x = a->root().flatten(), y = b->root().flatten();
   for (const auto &[key, value] : x.items())
     if (!y.contains(key))

@@ -1,6 +1,5 @@
 //===- Inspect.cpp - k2c inspect: what a bundle says of itself ------------===//
 #include "Commands.h"
-#include "base/Json.h"
 #include "base/JsonText.h"
 #include "k2c/Pipelines/Compile.h"
 #include "k2c/Support/Units.h"
@@ -22,10 +21,7 @@ void printMemory(const json &memory) {
 }
 
 int inspect(const std::string &bundle, bool asJson) {
-  if (Status status = checkIsBundle(bundle); !status)
-    return fail(status.error().text());
-  std::string path = (std::filesystem::path(bundle) / "manifest.json").string();
-  Expected<JsonDocument> document = readJsonFile(path);
+  Expected<JsonDocument> document = readManifest(bundle);
   if (!document)
     return fail(document.error().text());
   const json &manifest = document->root();
@@ -45,7 +41,8 @@ int inspect(const std::string &bundle, bool asJson) {
               << "\nmemory\n";
     printMemory(manifest.at("memory"));
   } catch (const json::exception &error) {
-    return fail(path + ": " + parserText(error) + "; compile the model again");
+    return fail((std::filesystem::path(bundle) / "manifest.json").string() + ": " + parserText(error) +
+                "; compile the model again");
   }
   return 0;
 }

@@ -7,7 +7,7 @@
 #ifndef K2C_PIPELINES_COMPILE_H
 #define K2C_PIPELINES_COMPILE_H
 
-#include "base/Error.h"
+#include "base/Json.h"
 #include "k2c/Planner/Plan.h"
 #include <cstdint>
 #include <functional>
@@ -71,6 +71,8 @@ Expected<CachedBundle> compileCached(CompileOptions options);
 
 /// Error: `folder` holds no bundle.
 Status checkIsBundle(const std::string &folder);
+/// Its manifest.json. Error: likewise, or one that is no JSON.
+Expected<JsonDocument> readManifest(const std::string &bundle);
 
 /// The forms that `--emit` stops at, in order, "program" at the end.
 std::vector<std::string> formNames();

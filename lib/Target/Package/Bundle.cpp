@@ -1,7 +1,6 @@
 //===- Bundle.cpp - The files of a bundle -----------------------------------------------------===//
+#include "k2c/Support/WriteFile.h"
 #include "k2c/Target/Package.h"
-#include <cerrno>
-#include <cstring>
 #include <elf.h>
 #include <filesystem>
 #include <fstream>
@@ -70,15 +69,7 @@ int64_t codeBytesOf(const fs::path &path) {
 } // namespace
 
 Status BundleFolder::write(const std::string &name, const std::string &text) const {
-  fs::path path = fs::path(partial) / name;
-  errno = 0;
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file.write(text.data(), static_cast<std::streamsize>(text.size()));
-  file.close();
-  if (!file)
-    return Error{path.string(), "cannot be written: " + std::string(std::strerror(errno)),
-                 "check space and permissions"};
-  return {};
+  return writeFile((fs::path(partial) / name).string(), text);
 }
 
 Status BundleFolder::addRuntime(const std::string &runtime, const std::string &checkpoint) const {
