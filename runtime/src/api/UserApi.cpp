@@ -69,7 +69,7 @@ template <class Body> static k2rt_code guarded(k2rt_status *status, Body body) {
   }
 }
 
-static Status missing(const char *argument) { return Error{K2RT_INVALID_ARGUMENT, argument, "is null", ""}; }
+static Status missing(const char *argument) { return Error{argument, "is null", ""}; }
 
 extern "C" const char *k2rt_code_name(k2rt_code code) {
   switch (code) {
@@ -154,14 +154,13 @@ extern "C" k2rt_code k2rt_sequence_add(k2rt_session *session, const int32_t *ids
     if (!session || !ids)
       return missing(session ? "ids" : "session");
     if (n < 1 || max_new < 1)
-      return Error{K2RT_INVALID_ARGUMENT, n < 1 ? "n" : "max_new", "must be at least 1", ""};
+      return Error{n < 1 ? "n" : "max_new", "must be at least 1", ""};
     Request request;
     request.prompt.assign(ids, ids + n);
     request.maxNew = max_new;
     if (sampling) {
       if (sampling->choice < 0)
-        return Error{K2RT_INVALID_ARGUMENT, "sampling.choice",
-                     "is " + std::to_string(sampling->choice) + ", must be at least 0", ""};
+        return Error{"sampling.choice", "is " + std::to_string(sampling->choice) + ", must be at least 0", ""};
       request.sampling = {sampling->temperature, sampling->top_p,  sampling->min_p, sampling->top_k,
                           sampling->seed,        sampling->choice, /*position=*/0};
       request.ignoreEos = sampling->ignore_eos != 0;
@@ -195,7 +194,7 @@ extern "C" k2rt_code k2rt_sequence_read(k2rt_session *session, int64_t sequence,
     if (!session || (capacity > 0 && !ids))
       return missing(session ? "ids" : "session");
     if (sequence < 0 || sequence >= static_cast<int64_t>(session->outputs.size()))
-      return Error{K2RT_INVALID_ARGUMENT, "sequence",
+      return Error{"sequence",
                    "is " + std::to_string(sequence) + ", " + std::to_string(session->outputs.size()) + " were added",
                    ""};
     const k2rt_session::Output &output = session->outputs[sequence];

@@ -115,7 +115,7 @@ Status benchDecode(Engine &engine, const BenchSizes &sizes, int64_t repeat, Rate
 Expected<BenchSizes> sizesOf(const BenchFlags &flags, const k2rt_limits &limits) {
   const int64_t most = limits.max_context;
   const auto refuse = [](const std::string &flag, const std::string &value, const char *what, int64_t limit) {
-    return Error{K2RT_INVALID_ARGUMENT, flag, "is " + value + ", the bundle's " + what + " is " + std::to_string(limit),
+    return Error{flag, "is " + value + ", the bundle's " + what + " is " + std::to_string(limit),
                  "choose less, or compile with larger limits"};
   };
   const std::pair<const char *, std::optional<int64_t>> chosen[] = {

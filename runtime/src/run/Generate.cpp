@@ -76,7 +76,7 @@ int64_t Generation::maxNewFor(const std::vector<int32_t> &prompt) const {
 
 Status Generation::checkPrompts(const Prompts &prompts) const {
   if (!tokenizer && !flags.stops.empty())
-    return Error{K2RT_INVALID_ARGUMENT, "--stop", "the bundle has no tokenizer", "use -n"};
+    return Error{"--stop", "the bundle has no tokenizer", "use -n"};
   for (size_t i = 0; i < prompts.ids.size(); ++i) {
     const std::string place = prompts.isBatch ? *flags.prompt.batchFile + ": [" + std::to_string(i) + "]" : "prompt";
     if (Status fits = checkRequest(opened->bundle.manifest, prompts.ids[i], maxNewFor(prompts.ids[i]), place); !fits)

@@ -88,10 +88,8 @@ Status printHidden(const RunOptions &options, const HiddenFlags &flags) {
     return number.takeError();
   if (Status done = (*run)->drain(scheduler); !done)
     return done;
-  if (options.json)
-    printJson(*buffered, buffers->view.maxLogits, manifest, tokens);
-  else
-    printText(*buffered, manifest, tokens);
+  options.json ? printJson(*buffered, buffers->view.maxLogits, manifest, tokens)
+               : printText(*buffered, manifest, tokens);
   return buffered->status();
 }
 

@@ -83,10 +83,8 @@ Status printInfo(const RunOptions &options) {
     if (Status written = trace ? (*trace)->write(Program()) : trace.takeError(); !written)
       return written;
   }
-  if (options.json)
-    printJson(*manifest, threads, container, options.trust);
-  else
-    printText(*manifest, threads, container, options.trust);
+  options.json ? printJson(*manifest, threads, container, options.trust)
+               : printText(*manifest, threads, container, options.trust);
   return {};
 }
 

@@ -96,10 +96,7 @@ Status printLogits(const RunOptions &options, const LogitsFlags &flags) {
   }
   if (Status done = (*run)->drain(scheduler); !done)
     return done;
-  if (options.json)
-    printJson(rows, prompts->isBatch);
-  else
-    printText(rows);
+  options.json ? printJson(rows, prompts->isBatch) : printText(rows);
   return rows.buffered.status();
 }
 

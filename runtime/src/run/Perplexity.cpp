@@ -29,8 +29,7 @@ Expected<Prompts> readTexts(const std::string &path, const std::string &folder) 
   if (!tokenizer)
     return tokenizer.takeError();
   if (!*tokenizer)
-    return Error{K2RT_INVALID_ARGUMENT, path, "the bundle has no tokenizer",
-                 "give a .json file with a list of id lists"};
+    return Error{path, "the bundle has no tokenizer", "give a .json file with a list of id lists"};
   Expected<std::vector<int32_t>> ids = (*tokenizer)->encode(*text, /*special=*/true);
   if (!ids)
     return ids.takeError();
@@ -43,7 +42,7 @@ Expected<Prompts> readTexts(const std::string &path, const std::string &folder) 
 Status checkLengths(const Prompts &texts, const std::string &path) {
   for (size_t i = 0; i < texts.ids.size(); ++i)
     if (texts.ids[i].size() < 2)
-      return Error{K2RT_INVALID_ARGUMENT, texts.isBatch ? path + ": [" + std::to_string(i) + "]" : path,
+      return Error{texts.isBatch ? path + ": [" + std::to_string(i) + "]" : path,
                    "has " + std::to_string(texts.ids[i].size()) + " tokens, at least 2 are needed", ""};
   return {};
 }

@@ -52,7 +52,7 @@ static Expected<std::vector<int32_t>> parseIds(const std::string &text) {
     int32_t id = 0;
     const auto [next, problem] = std::from_chars(at, end, id);
     if (problem != std::errc() || (next < end && *next != ',' && *next != ' '))
-      return Error{K2RT_INVALID_ARGUMENT, "--prompt-ids",
+      return Error{"--prompt-ids",
                    "\"" + shortened(std::string(at, end), 20) + "\" does not begin with a token id of 32 bits",
                    "write 1,2,3"};
     ids.push_back(id);
@@ -87,11 +87,11 @@ static constexpr const char *batchRemedy = R"(write [[1,2,3],{"ids":[4,5],"seed"
 
 static Expected<std::vector<int32_t>> readIdList(const nlohmann::json &list, const std::string &place) {
   if (!list.is_array())
-    return Error{K2RT_INVALID_ARGUMENT, place, "is not a list of token ids", batchRemedy};
+    return Error{place, "is not a list of token ids", batchRemedy};
   std::vector<int32_t> ids;
   for (const nlohmann::json &id : list) {
     if (!isId(id))
-      return Error{K2RT_INVALID_ARGUMENT, place, "has an element that is no token id", batchRemedy};
+      return Error{place, "has an element that is no token id", batchRemedy};
     ids.push_back(id.get<int32_t>());
   }
   return ids;
@@ -101,15 +101,13 @@ static Expected<std::vector<int32_t>> readIdList(const nlohmann::json &list, con
 static Expected<std::optional<uint64_t>> readSeed(const nlohmann::json &entry, const std::string &place) {
   for (const auto &member : entry.items())
     if (member.key() != "ids" && member.key() != "seed")
-      return Error{K2RT_INVALID_ARGUMENT, place,
-                   "has the key \"" + shortened(member.key()) + "\"; an entry has ids and seed", batchRemedy};
+      return Error{place, "has the key \"" + shortened(member.key()) + "\"; an entry has ids and seed", batchRemedy};
   if (!entry.contains("ids"))
-    return Error{K2RT_INVALID_ARGUMENT, place, "has no ids", batchRemedy};
+    return Error{place, "has no ids", batchRemedy};
   if (!entry.contains("seed"))
     return std::optional<uint64_t>();
   if (!entry["seed"].is_number_unsigned())
-    return Error{K2RT_INVALID_ARGUMENT, place + ".seed", "is not a whole number from 0 to 18446744073709551615",
-                 batchRemedy};
+    return Error{place + ".seed", "is not a whole number from 0 to 18446744073709551615", batchRemedy};
   return std::optional<uint64_t>(entry["seed"].get<uint64_t>());
 }
 
@@ -120,7 +118,7 @@ static Expected<Prompts> readBatch(const std::string &path) {
   Prompts prompts;
   prompts.isBatch = true;
   if (!document->is_array() || document->empty())
-    return Error{K2RT_INVALID_ARGUMENT, path, "is not a list of at least one prompt", batchRemedy};
+    return Error{path, "is not a list of at least one prompt", batchRemedy};
   for (size_t i = 0; i < document->size(); ++i) {
     const nlohmann::json &entry = (*document)[i];
     const std::string place = path + ": [" + std::to_string(i) + "]";
@@ -162,7 +160,7 @@ Expected<Prompts> readPrompts(const PromptFlags &flags, const Tokenizer *tokeniz
     text = std::move(*read);
   }
   if (!tokenizer)
-    return Error{K2RT_INVALID_ARGUMENT, flags.textFile ? "--prompt-file" : "--prompt", "the bundle has no tokenizer",
+    return Error{flags.textFile ? "--prompt-file" : "--prompt", "the bundle has no tokenizer",
                  "use --prompt-ids, or compile from a folder with a tokenizer"};
   Expected<std::vector<int32_t>> ids = tokenizer->encode(text, !flags.noSpecial);
   if (!ids)
@@ -175,7 +173,7 @@ Expected<Prompts> readPrompts(const PromptFlags &flags, const Tokenizer *tokeniz
 static Status readLayerRoutes(const nlohmann::json &layer, const Manifest &manifest, const std::string &place,
                               int64_t offset, ForcedRoutes &routes) {
   const auto wrong = [&](const std::string &message) {
-    return Error{K2RT_INVALID_ARGUMENT, place, message, "use what `routes --json` prints for the same prompt"};
+    return Error{place, message, "use what `routes --json` prints for the same prompt"};
   };
   for (const char *key : {"experts", "weights"})
     if (!layer.is_object() || !layer.contains(key) || !layer[key].is_array() ||
@@ -211,18 +209,18 @@ Expected<ForcedRoutes> readRoutes(const std::string &path, const Manifest &manif
   routes.experts.resize(layers * tokens * manifest.topK, K2RT_ROUTE_NONE);
   routes.weights.resize(layers * tokens * manifest.topK);
   if (!document->is_object() || !document->contains("layers") || !(*document)["layers"].is_object())
-    return Error{K2RT_INVALID_ARGUMENT, path, "has no object \"layers\"", "use what `routes --json` prints"};
+    return Error{path, "has no object \"layers\"", "use what `routes --json` prints"};
   const nlohmann::json &list = (*document)["layers"];
   for (const auto &entry : list.items())
     if (std::none_of(manifest.moeLayers.begin(), manifest.moeLayers.end(),
                      [&](int64_t layer) { return std::to_string(layer) == entry.key(); }))
-      return Error{K2RT_INVALID_ARGUMENT, path + ": layers." + shortened(entry.key()),
-                   "is not an expert layer of this model", "use what `routes --json` prints for the same model"};
+      return Error{path + ": layers." + shortened(entry.key()), "is not an expert layer of this model",
+                   "use what `routes --json` prints for the same model"};
   for (int64_t i = 0; i < layers; ++i) {
     const std::string name = std::to_string(manifest.moeLayers[i]);
     const std::string place = path + ": layers." + name;
     if (!list.contains(name))
-      return Error{K2RT_INVALID_ARGUMENT, place, "is missing", "use what `routes --json` prints"};
+      return Error{place, "is missing", "use what `routes --json` prints"};
     Status read = readLayerRoutes(list[name], manifest, place, i * tokens * manifest.topK, routes);
     if (!read)
       return read.takeError();

@@ -95,10 +95,7 @@ Status printRoutes(const RunOptions &options, const PromptFlags &flags) {
     return number.takeError();
   if (Status done = (*run)->drain(scheduler); !done)
     return done;
-  if (options.json)
-    printJson(table, manifest);
-  else
-    printText(table, manifest);
+  options.json ? printJson(table, manifest) : printText(table, manifest);
   return {};
 }
 

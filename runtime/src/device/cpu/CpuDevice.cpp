@@ -28,8 +28,7 @@ Status checkMemoryFits(const Manifest &manifest, int32_t threads, const Containe
 
 static Expected<int32_t> chooseThreads(int32_t asked, const Container &container) {
   if (asked < 0 || asked > maxThreads)
-    return Error{K2RT_INVALID_ARGUMENT, "--threads",
-                 "is " + std::to_string(asked) + ", must be within 1.." + std::to_string(maxThreads), ""};
+    return Error{"--threads", "is " + std::to_string(asked) + ", must be within 1.." + std::to_string(maxThreads), ""};
   return asked == 0 ? container.defaultThreads : asked;
 }
 
