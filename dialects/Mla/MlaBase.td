@@ -50,12 +50,15 @@ def Mla_View : TypeDef<MlaDialect, "View", [OpAsmTypeInterface]> {
   let mnemonic = "view";
   let summary = "latents and rotary keys of the step's sequences in one layer's cache";
   let description = [{
+    Block table and lengths are those of cache group `group`, 0 if it is not written.
+
     ```mlir
     !mla.view<latent = 64 x f32, rope = 16 x f32>
+    !mla.view<latent = 64 x f32, rope = 16 x f32, group = 1>
     ```
-    [C1] both widths are positive. [C2] both planes have one element type.
+    [C1] both widths are positive. [C2] both planes have one element type. [C3] the group is not negative.
   }];
-  let parameters = (ins "int64_t":$latent, "int64_t":$rope, "::mlir::Type":$element);
+  let parameters = (ins "int64_t":$latent, "int64_t":$rope, "::mlir::Type":$element, "int64_t":$group);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{

@@ -10,14 +10,14 @@ class Mla_Op<string mnemonic, list<string> weights = [], list<Trait> traits = []
 def Mla_AppendOp : Mla_Op<"append", [], [MemoryEffects<[MemRead, MemWrite]>, Nn_StateOp, SymbolUserOpInterface]> {
   let summary = "Store the step's latents and rotary keys in the cache";
   let description = [{
-    Writes each token's row at its append slot in planes `latent` and `rope` of the pool and returns the view attention
-    reads.
+    Writes each token's row at its append slot of the pool's group in planes `latent` and `rope` and returns the view
+    attention reads.
 
     ```mlir
     %kv = mla.append @cache[%l], %c, %kr, %b : tensor<?x64xf32, #tok>, tensor<?x16xf32, #tok> -> !kv
     ```
     [C1] rows are `token` rows. [C2] latent and rope are [rows, width] as the view says. [C3] the pool has planes
-    `latent` and `rope` of these widths and of the view's element type.
+    `latent` and `rope` of these widths and of the view's element type. [C4] the view is of the pool's group.
   }];
   let names = ["kv"];
   let arguments = (ins FlatSymbolRefAttr:$pool, Index:$layer, Nn_Rows:$latent, Nn_Rows:$rope, Nn_Batch:$batch);

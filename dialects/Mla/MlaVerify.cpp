@@ -19,11 +19,14 @@ LogicalResult FormsAttr::verify(function_ref<InFlightDiagnostic()> emitError, Fo
   return success();
 }
 
-/// [C1] of view.
-LogicalResult ViewType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t latent, int64_t rope, Type) {
+/// [C1], [C3] of view.
+LogicalResult ViewType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t latent, int64_t rope, Type,
+                               int64_t group) {
   for (int64_t width : {latent, rope})
     if (width <= 0)
       return emitError() << "'!mla.view' [C1] expects positive widths, got " << width;
+  if (group < 0)
+    return emitError() << "'!mla.view' [C3] expects a group that is not negative, got " << group;
   return success();
 }
 
@@ -32,9 +35,11 @@ Type ViewType::parse(AsmParser &parser) {
   SMLoc place = parser.getCurrentLocation();
   SmallVector<int64_t> latent, rope;
   Type element, ropeElement;
+  int64_t group;
   if (parser.parseLess() || parser.parseKeyword("latent") || parser.parseEqual() ||
       parseDimsAndElement(parser, latent, element) || parser.parseComma() || parser.parseKeyword("rope") ||
-      parser.parseEqual() || parseDimsAndElement(parser, rope, ropeElement) || parser.parseGreater())
+      parser.parseEqual() || parseDimsAndElement(parser, rope, ropeElement) || parseCacheGroup(parser, group) ||
+      parser.parseGreater())
     return {};
   if (latent.size() != 1 || rope.size() != 1) {
     parser.emitError(place, "expected `latent = width x type, rope = width x type`");
@@ -44,7 +49,7 @@ Type ViewType::parse(AsmParser &parser) {
     parser.emitError(place, "'!mla.view' [C2] expects one element type, got ") << element << " and " << ropeElement;
     return {};
   }
-  return getChecked([&] { return parser.emitError(place); }, parser.getContext(), latent[0], rope[0], element);
+  return getChecked([&] { return parser.emitError(place); }, parser.getContext(), latent[0], rope[0], element, group);
 }
 
 void ViewType::print(AsmPrinter &printer) const {
@@ -52,6 +57,7 @@ void ViewType::print(AsmPrinter &printer) const {
   printDimsAndElement(printer, getLatent(), getElement());
   printer << ", rope = ";
   printDimsAndElement(printer, getRope(), getElement());
+  printCacheGroup(printer, getGroup());
   printer << '>';
 }
 
@@ -68,15 +74,16 @@ LogicalResult k2c::mla::AppendOp::verify() {
   return checkShape(*this, "C2", "rope columns", columnsOf(getRope().getType()), view.getRope());
 }
 
-/// [C3] of append.
+/// [C3], [C4] of append.
 LogicalResult k2c::mla::AppendOp::verifySymbolUses(SymbolTableCollection &tables) {
   auto pool = tables.lookupNearestSymbolFrom<PoolOp>(*this, getPoolAttr());
   if (!pool)
     return emitOpError("[C3] expects ") << getPoolAttr() << " to be an nn.pool";
   ViewType view = getView().getType();
-  if (failed(checkPlane(*this, "C3", pool, "latent", view.getLatent(), view.getElement())))
+  if (failed(checkPlane(*this, "C3", pool, "latent", view.getLatent(), view.getElement())) ||
+      failed(checkPlane(*this, "C3", pool, "rope", view.getRope(), view.getElement())))
     return failure();
-  return checkPlane(*this, "C3", pool, "rope", view.getRope(), view.getElement());
+  return checkEqual(*this, "C4", "the view's group", view.getGroup(), "the pool's", pool.getGroup());
 }
 
 //===----------------------------------------------------------------------===//

@@ -361,9 +361,11 @@ Type KvViewType::parse(AsmParser &parser) {
   SMLoc place = parser.getCurrentLocation();
   SmallVector<int64_t> keys, values;
   Type keyElement, valueElement;
+  int64_t group;
   if (parser.parseLess() || parser.parseKeyword("k") || parser.parseEqual() ||
       parseDimsAndElement(parser, keys, keyElement) || parser.parseComma() || parser.parseKeyword("v") ||
-      parser.parseEqual() || parseDimsAndElement(parser, values, valueElement) || parser.parseGreater())
+      parser.parseEqual() || parseDimsAndElement(parser, values, valueElement) || parseCacheGroup(parser, group) ||
+      parser.parseGreater())
     return {};
   if (keys.size() != 2 || values.size() != 2 || keyElement != valueElement) {
     parser.emitError(place, "expected `k = heads x dims x type, v = heads x dims x type` with one type");
@@ -375,7 +377,7 @@ Type KvViewType::parse(AsmParser &parser) {
     return {};
   }
   return getChecked([&] { return parser.emitError(place); }, parser.getContext(), keys[0], keys[1], values[1],
-                    keyElement);
+                    keyElement, group);
 }
 
 void KvViewType::print(AsmPrinter &printer) const {
@@ -383,6 +385,7 @@ void KvViewType::print(AsmPrinter &printer) const {
   printDimsAndElement(printer, {getHeads(), getKeyDims()}, getElement());
   printer << ", v = ";
   printDimsAndElement(printer, {getHeads(), getValueDims()}, getElement());
+  printCacheGroup(printer, getGroup());
   printer << '>';
 }
 

@@ -183,10 +183,13 @@ LogicalResult RopeAttr::verify(EmitError emitError, FloatAttr, int64_t dims, Att
   return success();
 }
 
-/// [C2] of kv_view ([C1] cannot be written down wrongly in C++).
-LogicalResult KvViewType::verify(EmitError emitError, int64_t heads, int64_t keyDims, int64_t valueDims, Type) {
+/// [C2], [C3] of kv_view ([C1] cannot be written down wrongly in C++).
+LogicalResult KvViewType::verify(EmitError emitError, int64_t heads, int64_t keyDims, int64_t valueDims, Type,
+                                 int64_t group) {
   for (int64_t dim : {heads, keyDims, valueDims})
     if (dim <= 0)
       return emitError() << "'!nn.kv_view' [C2] expects positive dimensions, got " << dim;
+  if (group < 0)
+    return emitError() << "'!nn.kv_view' [C3] expects a group that is not negative, got " << group;
   return success();
 }

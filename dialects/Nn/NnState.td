@@ -9,14 +9,15 @@
 def Nn_AppendOp : Nn_Op<"append", [], [MemoryEffects<[MemRead, MemWrite]>, Nn_StateOp, SymbolUserOpInterface]> {
   let summary = "Store the step's keys and values in the cache";
   let description = [{
-    Writes each token's row at its append slot in planes `k` and `v` of the pool and returns the view attention reads:
-    what was cached before and this step's rows, as stored (N3).
+    Writes each token's row at its append slot of the pool's group in planes `k` and `v` and returns the view attention
+    reads: what was cached before and this step's rows, as stored (N3).
 
     ```mlir
     %kv = nn.append @cache[%l], %k1, %k, %b : !kvh, !kvh -> !kv
+    %kv1 = nn.append @recent[%l], %k1, %k, %b : !kvh, !kvh -> !kv1
     ```
     [C1] rows are `token` rows. [C2] keys and values are [rows, heads, dims] as the view says. [C3] the pool has planes
-    `k` and `v` of these dimensions and of the view's element type.
+    `k` and `v` of these dimensions and of the view's element type. [C4] the view is of the pool's group.
   }];
   let names = ["kv"];
   let arguments = (ins FlatSymbolRefAttr:$pool, Index:$layer, Nn_Rows:$keys, Nn_Rows:$values, Nn_Batch:$batch);
@@ -34,8 +35,9 @@ def Nn_AppendOp : Nn_Op<"append", [], [MemoryEffects<[MemRead, MemWrite]>, Nn_St
 def Nn_AttentionOp : Nn_Op<"attention", [], [MemoryEffects<[MemRead]>]> {
   let summary = "Causal grouped-query attention over a cache view";
   let description = [{
-    Query head h reads key-value head h / (heads / kv heads). With `window` n, a query at position p sees keys above p -
-    n. The order of the row is declared by `order` (N3).
+    Query head h reads key-value head h / (heads / kv heads). A query sees its own key and those that the view's group
+    holds before it; with `window` n, a query at position p sees keys above p - n. The order of the row is declared by
+    `order` (N3).
 
     ```mlir
     %o0 = nn.attention %q, %kv, %b scale 2.5e-1 order softmax<block = 64, split = by_position> : !h, !kv -> !h

@@ -16,6 +16,8 @@
 #include "dialects/Nn/NnStorage.h"
 #include "dialects/Nn/NnVerify.h"
 
+#include "mlir/IR/DialectImplementation.h"
+
 using namespace mlir;
 using namespace k2c::nn;
 
@@ -220,4 +222,20 @@ LogicalResult k2c::nn::checkPlane(Operation *op, StringRef id, PoolOp pool, Stri
     return op->emitOpError() << '[' << id << "] expects plane '" << name << "' of type " << element << ", got "
                              << plane.getElement();
   return checkShape(op, id, ("plane '" + name + "'").str(), plane.getDims(), dims);
+}
+
+//===----------------------------------------------------------------------===//
+// Cache groups of views
+//===----------------------------------------------------------------------===//
+
+ParseResult k2c::parseCacheGroup(AsmParser &parser, int64_t &group) {
+  group = 0;
+  if (failed(parser.parseOptionalComma()))
+    return success();
+  return failure(parser.parseKeyword("group") || parser.parseEqual() || parser.parseInteger(group));
+}
+
+void k2c::printCacheGroup(AsmPrinter &printer, int64_t group) {
+  if (group != 0)
+    printer << ", group = " << group;
 }

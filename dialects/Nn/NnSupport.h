@@ -143,6 +143,10 @@ mlir::ParseResult parseDimsAndElement(mlir::AsmParser &parser, llvm::SmallVector
                                       mlir::Type &element);
 void printDimsAndElement(mlir::AsmPrinter &printer, llvm::ArrayRef<int64_t> dims, mlir::Type element);
 
+/// `, group = 1`, or nothing for 0.
+mlir::ParseResult parseCacheGroup(mlir::AsmParser &parser, int64_t &group);
+void printCacheGroup(mlir::AsmPrinter &printer, int64_t group);
+
 } // namespace k2c
 
 #endif // K2C_DIALECTS_NN_NNSUPPORT_H

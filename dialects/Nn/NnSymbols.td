@@ -71,10 +71,11 @@ def Nn_PoolOp : Nn_Symbol<"pool"> {
   let summary = "A cache pool";
   let description = [{
     Pages of `page` tokens for each layer of the domain, divided into named planes. All pools of one `group` share block
-    tables.
+    tables and lengths: they hold the same tokens of a sequence. Those of another group may hold others.
 
     ```mlir
     nn.pool @cache over (layer = 0 to 3) planes (k = 2 x 16 x f32, v = 2 x 16 x f32) page 64 group 0
+    nn.pool @recent over (layer = 0 to 3) planes (k = 2 x 16 x f32, v = 2 x 16 x f32) page 64 group 1
     ```
     [C1] the pool has one domain, `layer`. [C2] there is at least one plane and plane names differ. [C3] the page is a
     positive multiple of 64. [C4] the group is not negative.

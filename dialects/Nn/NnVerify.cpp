@@ -123,15 +123,16 @@ LogicalResult AppendOp::verify() {
                     {view.getHeads(), view.getValueDims()});
 }
 
-/// [C3] of append.
+/// [C3], [C4] of append.
 LogicalResult AppendOp::verifySymbolUses(SymbolTableCollection &tables) {
   auto pool = tables.lookupNearestSymbolFrom<PoolOp>(*this, getPoolAttr());
   if (!pool)
     return emitOpError("[C3] expects ") << getPoolAttr() << " to be an nn.pool";
   KvViewType view = getView().getType();
-  if (failed(checkPlane(*this, "C3", pool, "k", {view.getHeads(), view.getKeyDims()}, view.getElement())))
+  if (failed(checkPlane(*this, "C3", pool, "k", {view.getHeads(), view.getKeyDims()}, view.getElement())) ||
+      failed(checkPlane(*this, "C3", pool, "v", {view.getHeads(), view.getValueDims()}, view.getElement())))
     return failure();
-  return checkPlane(*this, "C3", pool, "v", {view.getHeads(), view.getValueDims()}, view.getElement());
+  return checkEqual(*this, "C4", "the view's group", view.getGroup(), "the pool's", pool.getGroup());
 }
 
 /// [C2] to [C6] of attention.

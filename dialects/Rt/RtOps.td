@@ -160,7 +160,8 @@ def Rt_PlaneTableOp : Rt_Op<"plane_table", [Symbol]> {
   let summary = "One plane of a cache pool";
   let description = [{
     Plane `index` of the program, with one page array of `layer_bytes` bytes for each of the pool's `count` layers:
-    `pages` pages of `width` elements a token. Planes of one `group` share block tables.
+    `pages` pages of `width` elements a token. Planes of one `group` share block tables
+    and lengths.
 
     ```mlir
     rt.plane_table @cache.latent index 0 count 3 plane "latent" width 512 x f32 pages 64 group 0 layer_bytes 8388608

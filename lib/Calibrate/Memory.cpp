@@ -50,6 +50,7 @@ ProbeStep::ProbeStep(int64_t sequences, int64_t cached, int64_t tokens, int32_t 
   }
   seqBegin.push_back(int32_t(sequences * tokens));
   tables = table.data();
+  lengths = seqLen.data();
   slotLists = slots.data();
   step.token_rows = step.output_rows = sequences * tokens;
   step.seq_rows = sequences;
@@ -58,7 +59,7 @@ ProbeStep::ProbeStep(int64_t sequences, int64_t cached, int64_t tokens, int32_t 
   step.row_seq = rowSeq.data();
   step.row_form = rowForm.data();
   step.seq_begin = seqBegin.data();
-  step.seq_len = seqLen.data();
+  step.seq_len = &lengths;
   step.block_tables = &tables;
   step.block_stride = stride;
   step.append_slots = &slotLists;

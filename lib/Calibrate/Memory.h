@@ -51,7 +51,7 @@ public:
 private:
   std::vector<int32_t> positions, rowSeq, rowForm, seqBegin, seqLen, table, outputs, ids;
   std::vector<int64_t> slots;
-  const int32_t *tables;
+  const int32_t *tables, *lengths;
   const int64_t *slotLists;
 };
 

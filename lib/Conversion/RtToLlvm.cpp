@@ -103,9 +103,11 @@ int64_t ProgramDescription::slots() {
 
 /// The value of k2rt_ir_program, field by field in the order of abi.def.
 Value ProgramDescription::initialStruct(rt::ProgramOp program, int64_t kernels, int64_t slots) {
-  int64_t planes = 0;
-  for (auto plane : module.getOps<rt::PlaneTableOp>())
+  int64_t planes = 0, groups = 0;
+  for (auto plane : module.getOps<rt::PlaneTableOp>()) {
     planes = std::max<int64_t>(planes, plane.getIndex() + 1);
+    groups = std::max<int64_t>(groups, plane.getGroup() + 1);
+  }
   SmallVector<Type> types;
   SmallVector<StringRef> names;
 #define K2RT_FIELD(structure, type, field)                                                                             \
@@ -126,6 +128,7 @@ Value ProgramDescription::initialStruct(rt::ProgramOp program, int64_t kernels, 
                                         .Case("scratch_bytes", program.getScratchBytes())
                                         .Case("n_weights", slots)
                                         .Case("n_planes", planes)
+                                        .Case("n_groups", groups)
                                         .Case("n_kernels", kernels)
                                         .Case("n_entries", static_cast<int64_t>(program.getEntries().size()))
                                         .Default(std::nullopt);

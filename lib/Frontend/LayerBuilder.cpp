@@ -71,12 +71,13 @@ ValueRange LayerBuilder::rotary(const LayerOp &op, Value x) {
 
 ValueRange LayerBuilder::appendKeys(Value key, Value value) {
   int64_t heads = cast<RankedTensorType>(key.getType()).getDimSize(1);
-  auto view = nn::KvViewType::get(b.getContext(), heads, lastDim(key), lastDim(value), types.cacheElement());
+  auto view = nn::KvViewType::get(b.getContext(), heads, lastDim(key), lastDim(value), types.cacheElement(),
+                                  /*group=*/0);
   return nn::AppendOp::create(b, types.place("heads"), view, symbol("cache"), layer, key, value, batch)->getResults();
 }
 
 ValueRange LayerBuilder::appendLatent(Value latent, Value key) {
-  auto view = mla::ViewType::get(b.getContext(), lastDim(latent), lastDim(key), types.cacheElement());
+  auto view = mla::ViewType::get(b.getContext(), lastDim(latent), lastDim(key), types.cacheElement(), /*group=*/0);
   return mla::AppendOp::create(b, types.place("kv_lora"), view, symbol("cache"), layer, latent, key, batch)
       ->getResults();
 }

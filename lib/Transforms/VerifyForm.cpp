@@ -13,6 +13,8 @@
 #include "k2c/Transforms/Forms.h"
 #include "k2c/Transforms/Passes.h"
 #include "k2c/Transforms/PlanAttr.h"
+#include "k2rt/program.h"
+#include "llvm/ADT/SmallBitVector.h"
 #include "llvm/ADT/StringExtras.h"
 
 namespace k2c {
@@ -32,6 +34,7 @@ public:
 
 private:
   LogicalResult checkModule();
+  LogicalResult checkCacheGroups();
   LogicalResult checkPlan();
   LogicalResult checkTokenOp(Operation *op);
   LogicalResult checkScheduled(Operation *op);
@@ -66,12 +69,30 @@ LogicalResult Checker::checkModule() {
   int64_t entries = llvm::count_if(kern::stepFunctions(module), [](FunctionOpInterface f) { return nn::isEntry(f); });
   if (entries == 0)
     return missing(module, "no function has nn.entry", "the frontend");
-  if (form >= Form::Planned && failed(checkPlan()))
+  if (failed(checkCacheGroups()) || (form >= Form::Planned && failed(checkPlan())))
     return failure();
   if (form == Form::Scheduled && !mem::peakOf(module))
     return missing(module, "the module has no mem.peak", "assign-memory");
   if (form == Form::Scheduled && !module->hasAttr(mem::MemDialect::certificateAttrName))
     return missing(module, "the module has no mem.certificate", "certify-memory");
+  return success();
+}
+
+/// The step has block tables and lengths for each group from 0 on.
+LogicalResult Checker::checkCacheGroups() {
+  auto refuse = [&](nn::PoolOp pool) {
+    return pool.emitError() << nameOf(form) << " form: pool @" << pool.getSymName() << " is of cache group "
+                            << pool.getGroup();
+  };
+  llvm::SmallBitVector used(K2RT_MAX_CACHE_GROUPS);
+  for (auto pool : module.getOps<nn::PoolOp>()) {
+    if (pool.getGroup() >= K2RT_MAX_CACHE_GROUPS)
+      return refuse(pool) << ", the last of a program is " << K2RT_MAX_CACHE_GROUPS - 1 << "; have fewer groups";
+    used.set(pool.getGroup());
+  }
+  for (auto pool : module.getOps<nn::PoolOp>())
+    if (int64_t unused = used.find_first_unset(); unused >= 0 && pool.getGroup() > unused)
+      return refuse(pool) << ", and no pool of group " << unused << "; number groups from 0 without gaps";
   return success();
 }
 

@@ -6,7 +6,7 @@ rt.weight_slots @embed of @e first 0 count 1 bytes 4096 layout #rt.row_major<f32
 rt.weight_slots @w of @e first 1 count 3 bytes 4096 layout #rt.panels<bf16, matrices = 1, n = 32, k = 64>
 rt.weight_slots @up of @u first 4 count 2 bytes 24576
     layout #rt.panels<bf16, matrices = 8, n = 24, k = 48> experts 8 share items 1 item_bytes 3072
-rt.plane_table @cache.k index 1 count 8 plane "k" width 32 x f32 pages 6 group 0 layer_bytes 49152
+rt.plane_table @cache.k index 1 count 8 plane "k" width 32 x f32 pages 6 group 2 layer_bytes 49152
 rt.kernel @linear_a id 0 hash "k2c_aa" variants ["m1", "full"]
 rt.kernel @linear_b id 1 hash "k2c_aa" variants ["all"]
 
@@ -115,13 +115,13 @@ rt.program @program entries {serve = @step} arena 8192 scratch 512
 // CHECK: llvm.mlir.global internal constant @variant_names.0("m1|full\00")
 // CHECK: llvm.func @k2c_program_query(%{{.*}}: i32) -> !llvm.ptr
 
-// 2 kernels, slots 0 to 5, planes 0 and 1; nothing but the query is visible.
+// Slots 0 to 5, planes 0 and 1, groups 0 to 2, 2 kernels, an entry; nothing but the query is visible.
 // LLVM: @entry_names.0 = internal constant [6 x i8] c"serve\00"
 // LLVM: @entry_names = internal constant [1 x ptr] [ptr @entry_names.0]
 // LLVM: @entries = internal constant [1 x ptr] [ptr @step.host]
 // LLVM: @slot_bytes = internal constant [6 x i64] [i64 4096, i64 4096, i64 4096, i64 4096, i64 24576, i64 24576]
 // LLVM: @slot_experts = internal constant [6 x i64] [i64 0, i64 0, i64 0, i64 0, i64 8, i64 8]
-// LLVM: @k2c_program = internal constant { {{.*}} } { i32 {{[0-9]+}}, i32 0, i64 8192, i64 512, i32 6, i32 2, i32 2, i32 1, ptr @kernel_names, ptr @variant_names, ptr @entry_names, ptr @entries, ptr @slot_bytes, ptr @slot_experts,
+// LLVM: @k2c_program = internal constant { {{.*}} } { i32 {{[0-9]+}}, i32 0, i64 8192, i64 512, i32 6, i32 2, i32 3, i32 2, i32 1, i32 0, ptr @kernel_names, ptr @variant_names, ptr @entry_names, ptr @entries, ptr @slot_bytes, ptr @slot_experts,
 // LLVM: define internal i32 @layer.host(
 // LLVM: define internal i32 @step.host(
 // LLVM: define ptr @k2c_program_query(i32

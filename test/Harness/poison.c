@@ -81,7 +81,7 @@ static void poison_rest(void *array, int64_t used, int64_t all, int64_t bytes) {
 /// A sequence's cache slots from the first row of this step on, which the step writes before it reads them, and the
 /// rest of its block table.
 static void poison_sequence(const k2rt_ir_worker *w, const k2rt_ir_step *s, int group, int64_t sequence) {
-  const int32_t *begins = s->seq_begin, *cached = s->seq_len;
+  const int32_t *begins = s->seq_begin, *cached = ((int32_t **)s->seq_len)[group];
   int32_t *table = ((int32_t **)s->block_tables)[group] + sequence * s->block_stride;
   const int64_t first = cached[sequence], end = first + begins[sequence + 1] - begins[sequence];
   const int64_t pages = (end + page_tokens - 1) / page_tokens;
@@ -104,11 +104,11 @@ static void poison_arrays(const k2rt_ir_step *s) {
   poison_rest(s->outputs, s->output_rows, known.step_tokens, 4);
   poison_rest(s->samples, s->output_rows, known.step_tokens, 4);
   poison_rest(s->seq_begin, s->seq_rows + 1, known.max_sequences + 1, 4);
-  poison_rest(s->seq_len, s->seq_rows, known.max_sequences, 4);
   poison_rest(s->last_sample, s->seq_rows, known.max_sequences, 4);
   if (s->output_rows < known.max_sequences)
     poison_rest(s->sampling, s->output_rows, known.max_sequences, sizeof(k2rt_ir_sampling));
   for (int group = 0; group < known.n_groups; ++group) {
+    poison_rest(((void **)s->seq_len)[group], s->seq_rows, known.max_sequences, 4);
     poison_rest(((void **)s->append_slots)[group], s->token_rows, known.step_tokens, 8);
     poison_rest(((void **)s->block_tables)[group], s->seq_rows * s->block_stride, known.max_sequences * s->block_stride,
                 4);

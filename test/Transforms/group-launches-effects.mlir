@@ -11,11 +11,13 @@
 !slots = tensor<?x32xf32, #nn.rows<slot, 2>>
 !permutation = !moe.permutation<experts = 4, top = 2>
 !kv = !nn.kv_view<k = 2 x 16 x f32, v = 2 x 16 x f32>
+!kv1 = !nn.kv_view<k = 2 x 16 x f32, v = 2 x 16 x f32, group = 1>
 !v = tensor<?x32xf32, #nn.rows<output>>
 !logits = tensor<?x100xf32, #nn.rows<output>>
 
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   nn.pool @cache over (layer = 0 to 2) planes (k = 2 x 16 x f32, v = 2 x 16 x f32) page 64 group 0
+  nn.pool @recent over (layer = 0 to 2) planes (k = 2 x 16 x f32, v = 2 x 16 x f32) page 64 group 1
   kern.func @embedding(%b: !nn.batch, %w: tensor<100x32xf32>) -> !x
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
     %x = nn.embed %w : tensor<100x32xf32>, %b : !x
@@ -46,6 +48,11 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
     %kv = nn.append @cache[%l], %k, %v, %b : !h, !h -> !kv
     kern.yield %kv : !kv
+  }
+  kern.func @append_recent(%l: index, %k: !h, %v: !h, %b: !nn.batch) -> !kv1
+      tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
+    %kv = nn.append @recent[%l], %k, %v, %b : !h, !h -> !kv1
+    kern.yield %kv : !kv1
   }
   kern.func @attention(%q: !h, %kv: !kv, %b: !nn.batch) -> !h
       tile<generic, lanes = 8, mr = 1, nr = 4, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
@@ -117,6 +124,15 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
     // CHECK-NEXT: kern.call @append
     %0 = kern.call @attention(%k, %kv, %b) : (!h, !kv, !nn.batch) -> !h
     %1 = kern.call @append(%l, %k, %k, %b) : (index, !h, !h, !nn.batch) -> !kv
+    return
+  }
+  // Caches of another group are other memory.
+  // CHECK-LABEL: func.func @attention_append_of_groups
+  func.func @attention_append_of_groups(%l: index, %k: !h, %kv: !kv, %b: !nn.batch) {
+    // CHECK-NEXT: kern.call nowait @attention
+    // CHECK-NEXT: kern.call @append_recent
+    %0 = kern.call @attention(%k, %kv, %b) : (!h, !kv, !nn.batch) -> !h
+    %1 = kern.call @append_recent(%l, %k, %k, %b) : (index, !h, !h, !nn.batch) -> !kv1
     return
   }
   // CHECK-LABEL: func.func @attention_attention

@@ -56,6 +56,29 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
 
 // -----
 
+module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
+                   nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">} {
+  nn.pool @c0 over (layer = 0 to 1) planes (k = 2 x 16 x f32, v = 2 x 16 x f32) page 64 group 0
+  // expected-error @below {{model form: pool @c2 is of cache group 2, and no pool of group 1; number groups from 0 without gaps}}
+  nn.pool @c2 over (layer = 0 to 1) planes (k = 2 x 16 x f32, v = 2 x 16 x f32) page 64 group 2
+  func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
+    return
+  }
+}
+
+// -----
+
+module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
+                   nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">} {
+  // expected-error @below {{model form: pool @c is of cache group 8, the last of a program is 7; have fewer groups}}
+  nn.pool @c over (layer = 0 to 1) planes (k = 2 x 16 x f32, v = 2 x 16 x f32) page 64 group 8
+  func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
+    return
+  }
+}
+
+// -----
+
 // Composite ops belong to the model form: no diagnostic.
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
                    nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">} {

@@ -27,13 +27,13 @@ inline Array plane(const TestStep &step, const std::vector<int64_t> &sequences, 
   return data;
 }
 
-/// Rows of an activation: tokenValue(kind, ...) of each row's (sequence, position).
+/// Rows of an activation: tokenValue(kind, ...) of each row's (sequence, token).
 inline Array activation(const TestStep &step, const std::vector<int64_t> &sequences, int64_t kind, int64_t width,
                         DType type = DType::F32) {
   Array data(type, step.rows() * width);
   for (int64_t r = 0; r < step.rows(); ++r)
     for (int64_t i = 0; i < width; ++i)
-      data.set(r * width + i, tokenValue(kind, sequences[step.rowSeq[r]], step.positions[r], i));
+      data.set(r * width + i, tokenValue(kind, sequences[step.rowSeq[r]], step.token(r), i));
   return data;
 }
 
@@ -56,7 +56,7 @@ struct GqaProblem {
 
   /// o of a step over sequences with the given identities.
   Array run(const std::vector<Sequence> &sequences, const std::vector<int64_t> &identities, int64_t tokens) {
-    TestStep step(sequences);
+    TestStep step(sequences, desc.shape.group);
     Array k = plane(step, identities, tokens, 1, kvHeads * keyDim, desc.shape.cache);
     Array v = plane(step, identities, tokens, 2, kvHeads * valueDim, desc.shape.cache);
     Array q = activation(step, identities, 3, heads * keyDim, desc.q.type);

@@ -22,7 +22,7 @@ Array cachePlane(const TestStep &step, int64_t width, DType type, uint64_t seed)
   Random random(seed);
   Array data(type, std::vector<float>(TestStep::pageCount * 64 * width, std::numeric_limits<float>::quiet_NaN()));
   for (int64_t s = 0; s < step.step.seq_rows; ++s)
-    for (int64_t t = 0; t < step.positions[step.seqBegin[s + 1] - 1] + 1; ++t)
+    for (int64_t t = 0; t <= step.token(step.seqBegin[s + 1] - 1); ++t)
       for (int64_t i = 0; i < width; ++i)
         data.set(step.slot(s, t) * width + i, random());
   return data;
@@ -33,7 +33,7 @@ Array outputs(const TestStep &step, int64_t width, DType type = DType::F32) {
 }
 
 void checkGqa(const GqaAttentionDesc &d, const std::vector<Sequence> &sequences, int64_t splitTokens = 0) {
-  TestStep step(sequences);
+  TestStep step(sequences, d.shape.group);
   Array q(d.q.type, Random(3).vector(step.rows() * d.q.stride));
   Array k = cachePlane(step, d.kvHeads * d.keyDim, d.shape.cache, 1);
   Array v = cachePlane(step, d.kvHeads * d.valueDim, d.shape.cache, 2);
@@ -135,8 +135,9 @@ const std::vector<Sequence> forms = {
     {70, 1, K2RT_FORM_ABSORBED}, {0, 5, K2RT_FORM_EXPANDED}, {1100, 3, K2RT_FORM_ABSORBED}};
 
 void checkAbsorbed(int64_t heads, DType type, const std::vector<Sequence> &sequences, int64_t splitTokens = 0,
-                   int64_t width = 36) {
+                   int64_t width = 36, int64_t group = 0) {
   AbsorbedAttentionDesc d;
+  d.shape.group = group;
   d.shape.maxLogit = true;
   d.shape.cache = type;
   d.shape.heads = heads;
@@ -147,7 +148,7 @@ void checkAbsorbed(int64_t heads, DType type, const std::vector<Sequence> &seque
   d.qRopeHeadStride = 12;
   d.qRope = {RowSpace::Token, heads * 12, heads * 12 + 4, type};
   d.o = rowsOf(heads * width, type);
-  TestStep step(sequences);
+  TestStep step(sequences, group);
   Array qLatent(type, Random(3).vector(step.rows() * d.qLatent.stride));
   Array qRope(type, Random(4).vector(step.rows() * d.qRope.stride));
   Array latent = cachePlane(step, width, type, 1), rope = cachePlane(step, 8, type, 2);
@@ -186,8 +187,9 @@ TEST_P(EmitAttention, AbsorbedSplitsLongSequences) {
   checkAbsorbed(3, DType::BF16, {{4099, 1, K2RT_FORM_ABSORBED}}, 1, 264);
 }
 
-void checkExpanded(DType type, DType cache) {
+void checkExpanded(DType type, DType cache, int64_t group = 0) {
   ExpandedAttentionDesc d;
+  d.shape.group = group;
   d.shape.maxLogit = true;
   d.shape.cache = cache;
   int64_t heads = 3;
@@ -201,8 +203,10 @@ void checkExpanded(DType type, DType cache) {
   d.o = rowsOf(heads * 35, type);
   d.uk = {DType::BF16, heads, 20, 40};
   d.uv = {DType::BF16, heads, 35, 40, 1};
-  TestStep step(std::vector<Sequence>{
-      {0, 33, K2RT_FORM_EXPANDED}, {9, 1, K2RT_FORM_ABSORBED}, {60, 70, K2RT_FORM_EXPANDED}, {1023, 2}});
+  TestStep step(
+      std::vector<Sequence>{
+          {0, 33, K2RT_FORM_EXPANDED}, {9, 1, K2RT_FORM_ABSORBED}, {60, 70, K2RT_FORM_EXPANDED}, {1023, 2}},
+      group);
   Random random(5);
   Array q(type, random.vector(step.rows() * d.q.stride));
   Array uk = pack(d.uk, [&](int64_t, int64_t, int64_t) { return random(); }, weightsOfTarget());
@@ -224,6 +228,16 @@ TEST_P(EmitAttention, ExpandedExpandsABlockAtATime) { checkExpanded(DType::F32, 
 TEST_P(EmitAttention, ExpandedQueriesAreWiderThanTheCache) { checkExpanded(DType::F32, DType::BF16); }
 
 TEST_P(EmitAttention, ExpandedPairsOfBf16) { checkExpanded(DType::BF16, DType::BF16); }
+
+/// Lengths, block tables and positions of other groups are others.
+TEST_P(EmitAttention, EachReadsItsOwnCacheGroup) {
+  GqaAttentionDesc d = gqa(2, 1, 8, 8);
+  d.shape.group = 1;
+  checkGqa(d, {{0, 70}, {63, 1}, {100, 3}});
+  checkGqa(d, {{63, 1}, {2046, 3}, {3071, 1}}, 5);
+  checkAbsorbed(4, DType::F32, forms, 0, 36, 2);
+  checkExpanded(DType::F32, DType::F32, 1);
+}
 
 } // namespace
 } // namespace k2c::test

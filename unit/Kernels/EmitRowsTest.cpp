@@ -108,10 +108,10 @@ TEST_P(EmitRows, RotaryRefusesAPositionOutsideTheTable) {
 }
 
 TEST_P(EmitRows, AppendWritesTheStepsSlots) {
-  TestStep step(std::vector<Sequence>{{62, 5}, {0, 2}});
+  TestStep step(std::vector<Sequence>{{62, 5}, {0, 2}}, 1);
   Random random;
   Array a(DType::F32, random.vector(7 * 20)), b(DType::F32, random.vector(7 * 33));
-  AppendDesc desc{{{RowSpace::Token, 17, 20, DType::F32}, rowsOf(33)}, {DType::F32, DType::BF16}, 0};
+  AppendDesc desc{{{RowSpace::Token, 17, 20, DType::F32}, rowsOf(33)}, {DType::F32, DType::BF16}, 1};
   int64_t slots = TestStep::pageCount * 64;
   expectSameBits({"append", desc}, step.step, {filled(DType::F32, slots * 17), filled(DType::BF16, slots * 33)},
                  [&](std::vector<Array> &r) {

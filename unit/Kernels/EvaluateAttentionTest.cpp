@@ -40,6 +40,13 @@ TEST(Attention, BitsDoNotDependOnChunksBatchOrPages) {
   expectRowsEqual(batch, 2, whole, 149);
 }
 
+TEST(Attention, ReadsTheLengthsAndPagesOfItsCacheGroup) {
+  GqaProblem first, second;
+  second.desc.shape.group = 1;
+  const std::vector<Sequence> sequences = {Sequence{0, 3}, Sequence{130, 2}};
+  EXPECT_TRUE(first.run(sequences, {10, 20}, 132) == second.run(sequences, {10, 20}, 132));
+}
+
 TEST(Attention, LaterKeysTakeNoPart) {
   GqaProblem problem;
   Array few = problem.run({Sequence{70, 1}}, {5}, 71), many = problem.run({Sequence{70, 1}}, {5}, 150);

@@ -108,7 +108,8 @@ TEST(Append, WritesEachPlaneAtTheStepsSlots) {
   AppendDesc d;
   d.x = {{RowSpace::Token, 4, 6, DType::F32}, rowsOf(2)};
   d.planes = {DType::BF16, DType::F32};
-  TestStep step({Sequence{63, 2}, Sequence{0, 1}});
+  d.group = 1;
+  TestStep step({Sequence{63, 2}, Sequence{0, 1}}, d.group);
   Random random(4);
   Array a(DType::F32, random.vector(3 * 6)), b(DType::F32, random.vector(3 * 2));
   Array planeA(DType::BF16, TestStep::pageCount * 64 * 4), planeB(DType::F32, TestStep::pageCount * 64 * 2);

@@ -141,15 +141,24 @@ struct Sequence {
   std::vector<int32_t> pages = {}; ///< default: pages scattered by sequence row
 };
 
-/// A step over sequences with one cache group.
+/// A step over sequences. All that is said of a cache is of group `group`; the groups before it hold nothing, and its
+/// tokens have other positions in their sequences.
 class TestStep {
 public:
   static constexpr int64_t pageCount = 97, stride = 288;
 
-  explicit TestStep(const std::vector<Sequence> &sequences) {
+  explicit TestStep(const std::vector<Sequence> &sequences, int64_t group = 0) {
     seqBegin.push_back(0);
     for (size_t s = 0; s < sequences.size(); ++s)
       addSequence(int64_t(s), sequences[s]);
+    for (int32_t &position : positions)
+      position += int32_t(group) * 100;
+    none.resize(sequences.size() * stride);
+    nowhere.resize(positions.size());
+    lengthLists.assign(group, none.data());
+    tables.assign(group, none.data());
+    slotLists.assign(group, nowhere.data());
+    lengthLists.push_back(seqLen.data());
     tables.push_back(table.data());
     slotLists.push_back(slots.data());
     step.token_rows = int64_t(positions.size());
@@ -158,7 +167,7 @@ public:
     step.row_seq = rowSeq.data();
     step.row_form = rowForm.data();
     step.seq_begin = seqBegin.data();
-    step.seq_len = seqLen.data();
+    step.seq_len = lengthLists.data();
     step.block_tables = tables.data();
     step.block_stride = stride;
     step.append_slots = slotLists.data();
@@ -172,6 +181,8 @@ public:
     return int64_t(table[sequence * stride + token / 64]) * 64 + token % 64;
   }
   int64_t rows() const { return step.token_rows; }
+  /// Which token of the group a row is.
+  int64_t token(int64_t row) const { return seqLen[rowSeq[row]] + row - seqBegin[rowSeq[row]]; }
 
   k2rt_ir_step step = {};
   std::vector<int32_t> positions, rowSeq, rowForm, seqBegin, seqLen, table;
@@ -193,7 +204,9 @@ private:
     seqLen.push_back(int32_t(sequence.cached));
   }
 
-  std::vector<const int32_t *> tables;
+  std::vector<int32_t> none; ///< no tokens, and page 0
+  std::vector<int64_t> nowhere;
+  std::vector<const int32_t *> lengthLists, tables;
   std::vector<const int64_t *> slotLists;
 };
 

@@ -100,10 +100,26 @@ struct TestProgram : testing::Test {
     }
   }
 
-  /// Runs an entry over the first `tokens` of the tokens 3, 5 and 7, of which the last has logits.
-  int32_t run(const std::string &entry, int32_t tokens = 3) {
-    std::vector<int32_t> ids = {3, 5, 7}, positions = {0, 1, 2}, rowSeq = {0, 0, 0}, begin = {0, tokens}, cached = {0},
+  /// What a cache group holds of the sequence before the step, and the pages for all of it.
+  struct Group {
+    int32_t length = 0;
+    std::vector<int32_t> pages;
+  };
+
+  /// Runs an entry over the first `tokens` of the tokens 3, 5 and 7 of one sequence, of which the last has logits.
+  int32_t run(const std::string &entry, int32_t tokens = 3, const std::vector<Group> &groups = {}) {
+    std::vector<int32_t> ids = {3, 5, 7}, positions = {0, 1, 2}, rowSeq = {0, 0, 0}, begin = {0, tokens},
                          outputs = {tokens - 1}, form = {1, 1, 1};
+    std::vector<const int32_t *> lengths, tables;
+    std::vector<std::vector<int64_t>> slots(groups.size());
+    std::vector<const int64_t *> slotLists;
+    for (const auto &[group, own] : llvm::zip_equal(groups, slots)) {
+      for (int64_t token = group.length; token < group.length + tokens; ++token)
+        own.push_back(int64_t(group.pages.at(token / 64)) * 64 + token % 64);
+      lengths.push_back(&group.length);
+      tables.push_back(group.pages.data());
+      slotLists.push_back(own.data());
+    }
     k2rt_ir_step step = {};
     step.token_rows = tokens;
     step.output_rows = step.seq_rows = 1;
@@ -112,16 +128,21 @@ struct TestProgram : testing::Test {
     step.row_seq = rowSeq.data();
     step.row_form = form.data();
     step.seq_begin = begin.data();
-    step.seq_len = cached.data();
+    step.seq_len = lengths.data();
+    step.block_tables = tables.data();
+    step.append_slots = slotLists.data();
     step.outputs = outputs.data();
     step.logits = logits.data();
     step.capture_hidden = captured.data();
     k2rt_ir_api api = {};
     api.launch = api.launch_nowait = reinterpret_cast<void *>(launchAlone);
     api.barrier = api.sample = reinterpret_cast<void *>(doNothing);
-    std::vector<const void *> slots;
+    std::vector<const void *> packed;
     for (const auto &weight : weights)
-      slots.push_back(weight->data());
+      packed.push_back(weight->data());
+    std::vector<void *> bases;
+    for (std::vector<float> &plane : planes)
+      bases.push_back(plane.data());
     alignas(4096) static std::byte arena[1 << 16], scratch[1 << 16];
     EXPECT_LE(program->arena_bytes, int64_t(sizeof arena));
     EXPECT_LE(program->scratch_bytes, int64_t(sizeof scratch));
@@ -129,7 +150,8 @@ struct TestProgram : testing::Test {
     worker.api = &api;
     worker.step = &step;
     worker.arena = arena;
-    worker.weights = slots.data();
+    worker.weights = packed.data();
+    worker.planes = bases.data();
     worker.scratch = scratch;
     worker.scratch_bytes = sizeof scratch;
     worker.count = 1;
@@ -145,6 +167,7 @@ struct TestProgram : testing::Test {
   const k2rt_ir_program *program = nullptr;
   std::map<std::string, k2rt_ir_step_fn> entries;
   std::vector<std::unique_ptr<Array>> weights;
+  std::vector<std::vector<float>> planes;
   std::vector<float> logits = std::vector<float>(vocab, -1), captured = std::vector<float>(3 * hidden, -1);
 };
 

@@ -96,6 +96,18 @@ TEST(ManifestMessages, OfWhatFieldsSayOfEachOther) {
             "manifest.json: cache[0].pages: makes the plane larger than 2^50 bytes" + again);
 }
 
+TEST(ManifestMessages, OfCacheGroups) {
+  const std::string place = "manifest.json: cache[1].group: ";
+  EXPECT_EQ(withValue("/cache/1/group", 8), place + "is 8, must be within 0..7" + again);
+  EXPECT_EQ(withValue("/cache/1/group", -1), place + "is -1, must be within 0..7" + again);
+  EXPECT_EQ(withValue("/cache/1/group", INT64_MAX), place + "is 9223372036854775807, must be within 0..7" + again);
+  EXPECT_EQ(withValue("/cache/1/group", UINT64_MAX),
+            place + "is 18446744073709551615, must be an integer within 0..7" + again);
+  EXPECT_EQ(withValue("/cache/1/group", 0.5), place + "is 0.5, must be an integer within 0..7" + again);
+  EXPECT_EQ(withValue("/cache/1/group", 2),
+            "manifest.json: cache: has no plane of group 1, but one of group 2" + again);
+}
+
 TEST(ManifestMessages, OfPagesThatHoldNoSequence) {
   FakeBundle fake;
   fake.manifest["cache"][0]["pages"] = fake.manifest["cache"][1]["pages"] = 8;
@@ -125,6 +137,13 @@ TEST(ProgramMessages, OfAnotherAbi) {
             "program.so: has ABI other, this runtime has " + std::to_string(K2RT_ABI_VERSION) + again);
   EXPECT_EQ(opening(FakeBundle("fake_liar")),
             "program.so: has ABI 9998, this runtime has " + std::to_string(K2RT_ABI_VERSION) + again);
+}
+
+TEST(ProgramMessages, OfOtherCacheGroups) {
+  FakeBundle fake;
+  fake.manifest["cache"][1]["group"] = 1;
+  fake.write();
+  EXPECT_EQ(opening(fake), "program.so: n_groups is 1, the manifest says 2; compile the bundle again");
 }
 
 TEST(ProgramMessages, OfOneThatLacksItsFunctions) {

@@ -42,9 +42,9 @@ std::vector<int32_t> continuation(const std::vector<int32_t> &prompt, int64_t ma
   return fakeContinuation(prompt, maxNew, prompt.size() >= 8 ? K2RT_FORM_EXPANDED : K2RT_FORM_ABSORBED);
 }
 
-/// The fake program with contexts of 1,100 tokens.
+/// A fake program with contexts of 1,100 tokens.
 struct LongBundle {
-  LongBundle() {
+  explicit LongBundle(const std::string &program = "fake") : fake(program) {
     fake.manifest["limits"]["max_context"] = 1100;
     fake.write();
     bundle.emplace(Bundle::open(fake.folder));
@@ -54,22 +54,27 @@ struct LongBundle {
   std::optional<Expected<Bundle>> bundle;
 };
 
-/// An engine that has `free` pages, and no page number where none was given: cache and block tables begin as -1, which
-/// the fake program refuses as a page.
+/// An engine that has `free` pages in each cache group, and no page number where none was given: cache and block tables
+/// begin as -1, which the fake program refuses as a page.
 class Pages {
 public:
-  Pages(const LongBundle &from, int64_t free, const CpuOptions &onCpu = {}, const EngineOptions &options = {}) {
+  Pages(const LongBundle &from, const std::vector<int64_t> &free, const CpuOptions &onCpu = {},
+        const EngineOptions &options = {}) {
     cpu = std::move(*CpuEngine::create(**from.bundle, onCpu, options));
     for (auto [base, bytes] : cpu.device->memory())
       if (bytes == planeBytes)
         std::memset(const_cast<std::byte *>(base), 0xff, bytes);
     const StepArrays &a = cpu.engine->rank().arrays();
     const k2rt_limits &limits = cpu.engine->manifest().limits;
-    std::fill_n(a.blockTables[0], limits.max_sequences * a.blockStride, -1);
-    std::fill_n(a.stepTables[0], limits.max_sequences * a.blockStride, -1);
-    std::fill_n(a.appendSlots[0], limits.step_tokens, -1);
-    std::vector<int32_t> kept(available() - free);
-    cpu.engine->rank().pages()[0].take(static_cast<int64_t>(kept.size()), kept.data());
+    EXPECT_EQ(cpu.engine->rank().pages().size(), free.size());
+    for (size_t group = 0; group < free.size(); ++group) {
+      std::fill_n(a.blockTables[group], limits.max_sequences * a.blockStride, -1);
+      std::fill_n(a.stepTables[group], limits.max_sequences * a.blockStride, -1);
+      std::fill_n(a.seqLen[group], limits.max_sequences, -1);
+      std::fill_n(a.appendSlots[group], limits.step_tokens, -1);
+      std::vector<int32_t> kept(available(group) - free[group]);
+      cpu.engine->rank().pages()[group].take(static_cast<int64_t>(kept.size()), kept.data());
+    }
     StepEvents events;
     events.token = [this](const Sequence &sequence, int32_t id, bool) {
       tokens[sequence.number].push_back(id);
@@ -96,7 +101,7 @@ public:
     Status done = scheduler->drain();
     EXPECT_TRUE(done) << done.error().text();
   }
-  int64_t available() const { return cpu.engine->rank().pages()[0].available(); }
+  int64_t available(size_t group = 0) const { return cpu.engine->rank().pages()[group].available(); }
 
   std::vector<std::vector<int32_t>> tokens; ///< new ones, of each sequence
   std::vector<int64_t> served;              ///< the sequence of each row of logits
@@ -116,14 +121,14 @@ TEST(Pages, AdmissionTakesWhatAllTokensNeedAndNoMore) {
     for (const Shape &shape : shapesOf(edge.cached)) {
       SCOPED_TRACE(std::to_string(shape.prompt) + " tokens and " + std::to_string(shape.maxNew) + " new");
       const std::vector<int32_t> prompt = somePrompt(shape.prompt, 1);
-      Pages fits(bundle, edge.pages);
+      Pages fits(bundle, {edge.pages});
       fits.add(prompt, shape.maxNew);
       EXPECT_TRUE(fits.step());
       EXPECT_EQ(fits.available(), 0);
       fits.drain();
       EXPECT_EQ(fits.tokens[0], continuation(prompt, shape.maxNew));
       EXPECT_EQ(fits.available(), edge.pages) << "pages were not given back";
-      Pages lacks(bundle, edge.pages - 1);
+      Pages lacks(bundle, {edge.pages - 1});
       lacks.add(prompt, shape.maxNew);
       EXPECT_FALSE(lacks.step()) << "admitted with a page too few";
       EXPECT_EQ(lacks.available(), edge.pages - 1);
@@ -140,7 +145,7 @@ TEST(Pages, TwoSequencesShareThePoolToItsLastPage) {
                      std::to_string(chunk));
         CpuOptions onCpu;
         onCpu.threads = 2;
-        Pages both(bundle, 2 * edge.pages, onCpu, {chunk, ""});
+        Pages both(bundle, {2 * edge.pages}, onCpu, {chunk, ""});
         const std::vector<int32_t> prompts[] = {somePrompt(shape.prompt, 1), somePrompt(shape.prompt, 2)};
         for (const std::vector<int32_t> &prompt : prompts)
           both.add(prompt, shape.maxNew);
@@ -157,7 +162,7 @@ TEST(Pages, ASequenceWaitsForThePagesOfAnother) {
   const LongBundle bundle;
   for (const Edge &edge : edges) {
     SCOPED_TRACE(std::to_string(edge.cached) + " tokens");
-    Pages pages(bundle, 2 * edge.pages - 1);
+    Pages pages(bundle, {2 * edge.pages - 1});
     const std::vector<int32_t> prompts[] = {somePrompt(edge.cached, 1), somePrompt(edge.cached, 2)};
     for (const std::vector<int32_t> &prompt : prompts)
       pages.add(prompt, 1);
@@ -166,4 +171,40 @@ TEST(Pages, ASequenceWaitsForThePagesOfAnother) {
     for (int i = 0; i < 2; ++i)
       EXPECT_EQ(pages.tokens[i], continuation(prompts[i], 1)) << "sequence " << i;
   }
+}
+
+TEST(Pages, OfEachCacheGroupAreTakenAndGivenBack) {
+  const LongBundle bundle("fake_groups");
+  for (const Edge &edge : edges)
+    for (const Shape &shape : shapesOf(edge.cached)) {
+      SCOPED_TRACE(std::to_string(shape.prompt) + " tokens and " + std::to_string(shape.maxNew) + " new");
+      const std::vector<int32_t> prompts[] = {somePrompt(shape.prompt, 1), somePrompt(shape.prompt, 2)};
+      Pages both(bundle, {2 * edge.pages + 3, 2 * edge.pages}); // so that their numbers differ
+      for (const std::vector<int32_t> &prompt : prompts)
+        both.add(prompt, shape.maxNew);
+      EXPECT_TRUE(both.step());
+      EXPECT_EQ(both.available(0), 3);
+      EXPECT_EQ(both.available(1), 0);
+      both.drain();
+      for (int i = 0; i < 2; ++i)
+        EXPECT_EQ(both.tokens[i], continuation(prompts[i], shape.maxNew)) << "sequence " << i;
+      EXPECT_EQ(both.available(0), 2 * edge.pages + 3);
+      EXPECT_EQ(both.available(1), 2 * edge.pages);
+    }
+}
+
+TEST(Pages, ThatOneCacheGroupLacksKeepASequenceOut) {
+  const LongBundle bundle("fake_groups");
+  for (const Edge &edge : edges)
+    for (size_t lacking : {0, 1}) {
+      SCOPED_TRACE(std::to_string(edge.cached) + " tokens, group " + std::to_string(lacking));
+      std::vector<int64_t> free = {edge.pages, edge.pages};
+      --free[lacking];
+      Pages lacks(bundle, free);
+      lacks.add(somePrompt(edge.cached, 1), 1);
+      EXPECT_FALSE(lacks.step()) << "admitted with a page too few";
+      EXPECT_EQ(lacks.scheduler->unfinished(), 1);
+      for (size_t group : {0, 1})
+        EXPECT_EQ(lacks.available(group), free[group]) << "nothing is taken from group " << group;
+    }
 }

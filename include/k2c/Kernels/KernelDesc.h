@@ -152,7 +152,9 @@ struct AppendDesc {
 };
 
 /// Shared by the attention kernels. N3 for one query at position p and one head; the keys are 0 .. p of its sequence,
-/// as stored, key t in slot block_tables[group][sequence row][t / 64] * 64 + t % 64. No other key takes part.
+/// as stored, key t in slot block_tables[group][sequence row][t / 64] * 64 + t % 64. No other key takes part. p is the
+/// position in the cache group, seq_len[group][sequence row] + row - seq_begin[sequence row]: what the group does not
+/// hold of a sequence is not there for attention.
 ///   score    s_t = contraction(q, k_t) * scale, the contraction over all elements of the key (N1), scale as f32
 ///   block    of the keys [64 b, 64 b + 64) up to p, ascending, on (m, l, o), which start a partial as (-inf, 0, 0):
 ///              m' = max(m, max_t s_t)    a = exp(m - m')    p_t = exp(s_t - m')    l = l * a    o = o * a

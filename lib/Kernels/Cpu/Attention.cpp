@@ -47,7 +47,8 @@ void AttentionEmitter::emitItem(TokenRange tokens, Value firstHead, Value heads,
 void AttentionEmitter::emitItem(TokenRange tokens, Value firstHead, Value heads, FormFilter filter, ValuePart part,
                                 const Partial &partial) {
   forSequenceRuns(b, tokens, filter, [&](Value sequence, Value first, Value last) {
-    emitRun({first, b.sub(last, first), firstHead, heads, sequence, part, partial, Value()});
+    Value positionOffset = emitPositionOffset(b, shape.group, sequence);
+    emitRun({first, b.sub(last, first), firstHead, heads, sequence, part, partial, positionOffset, Value()});
   });
 }
 
@@ -55,7 +56,7 @@ void AttentionEmitter::emitRun(Run run) {
   Value rows = b.mul(run.tokens, run.heads);
   Value tiles = b.div(b.add(rows, layout.lanes - 1), layout.lanes);
   Value lastToken = b.sub(b.add(run.firstToken, run.tokens), 1);
-  Value lastPosition = positionOf(lastToken);
+  Value lastPosition = positionOf(run, lastToken);
   Value table = b.loadPtr(b.stepField(abi::step::block_tables), b.constant(shape.group));
   Value pages = b.at(table, b.mul(run.sequence, b.stepField(abi::step::block_stride)), DType::I32);
   Value blocks = b.add(b.div(lastPosition, softmaxBlock), 1);
@@ -73,7 +74,7 @@ void AttentionEmitter::emitRun(Run run) {
       transposeValues(run.part, slot, keysFrom(start));
     b.loop(b.constant(0), tiles, 1, [&](Value tile) {
       Value firstRow = b.mul(tile, layout.lanes), lastRow = b.sub(b.min(b.add(firstRow, layout.lanes), rows), 1);
-      auto seenFrom = [&](Value row) { return b.sub(b.add(positionOf(tokenOf(run, row)), 1), start); };
+      auto seenFrom = [&](Value row) { return b.sub(b.add(positionOf(run, tokenOf(run, row)), 1), start); };
       Value keys = b.min(seenFrom(lastRow), softmaxBlock);
       b.when(b.compare(Compare::Gt, keys, 0), [&] {
         Block seen{slot, start, keys, b.max(b.min(seenFrom(firstRow), keys), 0)};
@@ -103,7 +104,7 @@ void AttentionEmitter::emitRun(Run run) {
 /// The page of a block of the token's sequence, which is read soon.
 void AttentionEmitter::fetchPages(Value token, Value block) {
   Value sequence = b.extend(b.loadI32(b.stepField(abi::step::row_seq), token));
-  Value position = positionOf(token);
+  Value position = b.add(token, emitPositionOffset(b, shape.group, sequence));
   Value table = b.loadPtr(b.stepField(abi::step::block_tables), b.constant(shape.group));
   Value page = b.extend(b.loadI32(table, b.add(b.mul(sequence, b.stepField(abi::step::block_stride)), block)));
   Value keys = b.sub(b.add(position, 1), b.mul(block, softmaxBlock));
@@ -143,7 +144,7 @@ void AttentionEmitter::startTile(const Run &run, Value tile) {
   Pieces query;
   Values pointers;
   forLanes(run, tile, [&](Value lane, Value token, Value head) {
-    Value position = positionOf(token);
+    Value position = positionOf(run, token);
     b.store(b.truncate(position), b.at(rowState(tile, AttentionLayout::Position), lane, DType::I32), DType::I32);
     Value restart = b.truncate(emitRestart(b, position));
     b.store(restart, b.at(rowState(tile, AttentionLayout::Restart), lane, DType::I32), DType::I32);

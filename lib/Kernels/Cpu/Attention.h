@@ -128,7 +128,8 @@ private:
     Value firstToken, tokens, firstHead, heads, sequence;
     ValuePart part;
     Partial partial;
-    Value firstKey; ///< of the first block
+    Value positionOffset; ///< of a row's position in the cache group
+    Value firstKey;       ///< of the first block
   };
   /// What a tile sees of a block whose first key is `start`: `keys` of the last lane, `all` of every lane.
   struct Block {
@@ -154,7 +155,7 @@ private:
   /// A pointer for each lane.
   Value rowPointers(const Run &run, Value tile, llvm::function_ref<Value(Value token, Value head)> pointer);
   Value tokenOf(const Run &run, Value row) { return b.add(run.firstToken, b.div(row, run.heads)); }
-  Value positionOf(Value token) { return b.extend(b.loadI32(b.stepField(abi::step::positions), token)); }
+  Value positionOf(const Run &run, Value token) { return b.add(token, run.positionOffset); }
 
   // One block of keys (AttentionBlock.cpp).
   void transposeValues(const ValuePart &part, Value slot, Value keys);

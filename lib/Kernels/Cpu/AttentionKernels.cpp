@@ -168,7 +168,7 @@ void emitBody(KernelBuilder &b, const GqaAttentionDesc &d, const TileConfig &til
   TransposedKeysEmitter attention(b, d.shape, layout, source, d.o.type, tile, layer);
   int64_t perKv = d.shape.heads / d.kvHeads;
   int64_t arguments = operands({"", d}).size();
-  AttentionSplit split(b, {d.shape.heads, d.kvHeads, d.valueDim, 1, FormFilter::All, arguments}, tile);
+  AttentionSplit split(b, {d.shape.group, d.shape.heads, d.kvHeads, d.valueDim, 1, FormFilter::All, arguments}, tile);
   auto compute = [&](const AttentionItem &item) {
     source.kvHead = item.tile;
     Value count = tokensTogether(b, tile, item);
@@ -190,7 +190,7 @@ void emitBody(KernelBuilder &b, const AbsorbedAttentionDesc &d, const TileConfig
   int64_t width = (d.latent + tile.valueParts - 1) / tile.valueParts;
   width = (width + valuePartColumns - 1) / valuePartColumns * valuePartColumns;
   int64_t tiles = (d.shape.heads + tile.headTile - 1) / tile.headTile, arguments = operands({"", d}).size();
-  AttentionSplit split(b, {d.shape.heads, tiles, d.latent, tile.valueParts, d.rows, arguments}, tile);
+  AttentionSplit split(b, {d.shape.group, d.shape.heads, tiles, d.latent, tile.valueParts, d.rows, arguments}, tile);
   auto compute = [&](const AttentionItem &item) {
     ValuePart columns{b.mul(item.part, width), b.min(b.mul(b.add(item.part, item.parts), width), d.latent)};
     Value first = b.mul(item.tile, tile.headTile);
@@ -210,7 +210,7 @@ void emitBody(KernelBuilder &b, const ExpandedAttentionDesc &d, const TileConfig
   ExpandedSource source(b, d, tile, layout);
   Value layer = d.shape.maxLogit ? b.integerOf(b.argument(6)) : Value();
   AttentionEmitter attention(b, d.shape, layout, source, d.o.type, tile.instructionSet, layer);
-  AttentionSplit whole(b, {d.shape.heads, d.shape.heads, d.value, 1, d.rows, 0}, tile);
+  AttentionSplit whole(b, {d.shape.group, d.shape.heads, d.shape.heads, d.value, 1, d.rows, 0}, tile);
   auto compute = [&](const AttentionItem &item) {
     source.head = item.tile;
     Value count = tokensTogether(b, tile, item);

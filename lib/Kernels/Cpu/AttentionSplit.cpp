@@ -22,6 +22,12 @@ Value emitRestart(KernelBuilder &b, Value position) {
   return b.shl(b.constant(1), b.sub(b.constant(64), b.leadingZeros(b.sub(sixteenth, 1))));
 }
 
+Value emitPositionOffset(KernelBuilder &b, int64_t group, Value sequence) {
+  Value lengths = b.loadPtr(b.stepField(abi::step::seq_len), b.constant(group));
+  Value firstRow = b.extend(b.loadI32(b.stepField(abi::step::seq_begin), sequence));
+  return b.sub(b.extend(b.loadI32(lengths, sequence)), firstRow);
+}
+
 BlockRange blocksOf(KernelBuilder &b, const Partial &partial, Value blocks, Value position) {
   Value zero = b.constant(0);
   if (!partial.buffer)
@@ -29,6 +35,11 @@ BlockRange blocksOf(KernelBuilder &b, const Partial &partial, Value blocks, Valu
   Value length = b.div(emitRestart(b, position), softmaxBlock), first = b.mul(partial.index, length);
   return {b.select(partial.isPartial, first, zero),
           b.select(partial.isPartial, b.min(b.add(first, length), blocks), blocks)};
+}
+
+Value AttentionSplit::positionOf(Value token) {
+  Value sequence = b.extend(b.loadI32(b.stepField(abi::step::row_seq), token));
+  return b.add(token, emitPositionOffset(b, shape.group, sequence));
 }
 
 /// Keys of the blocks that a token reads; 0 when it is of another form.

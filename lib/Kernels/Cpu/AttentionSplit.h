@@ -25,10 +25,13 @@ namespace k2c::emit {
 /// C(p) of a position (N3), both i64: the smallest power of two from 1024 on that is at least (p + 1) / 16.
 Value emitRestart(KernelBuilder &b, Value position);
 
+/// What is added to a token row of `sequence` to get its position in cache group `group` (AttentionShape), an i64.
+Value emitPositionOffset(KernelBuilder &b, int64_t group, Value sequence);
+
 /// What a kernel says of its attention. `tiles`: of heads; `parts`: of the output's columns, a power of two when the
 /// kernel can split; `firstArgument`: the number of the first argument behind operands and results.
 struct SplitShape {
-  int64_t heads, tiles, valueDim, parts;
+  int64_t group, heads, tiles, valueDim, parts;
   FormFilter rows;
   int64_t firstArgument;
 };
@@ -81,7 +84,7 @@ private:
   void mergeItem(Value token, Value head, Value pieces, Value to, DType type);
 
   Value tokens() { return b.rowCount(RowSpace::Token, 1); }
-  Value positionOf(Value token) { return b.extend(b.loadI32(b.stepField(abi::step::positions), token)); }
+  Value positionOf(Value token);
   Value loadScalar(Value row, int64_t element) { return b.loadFloats(b.at(row, element, DType::F32), DType::F32, 0); }
 
   KernelBuilder &b;

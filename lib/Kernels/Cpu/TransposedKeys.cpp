@@ -31,6 +31,7 @@ void TransposedKeysEmitter::emitItem(TokenRange tokens, Value firstHead, Value h
     run.nextSequence = b.extend(b.loadI32(b.stepField(abi::step::row_seq), nextToken));
     run.nextHeads = b.select(more, b.constant(0), b.constant(1));
     run.partial = partial;
+    run.positionOffset = emitPositionOffset(b, shape.group, sequence);
     run.rows = b.mul(run.tokens, heads);
     run.tiles = b.div(b.add(run.rows, layout.mr - 1), layout.mr);
     run.tileRows = b.div(b.sub(b.add(run.rows, run.tiles), 1), run.tiles);
@@ -47,8 +48,7 @@ TransposedKeysEmitter::Tile TransposedKeysEmitter::tileAt(const Run &run, Value 
 
 void TransposedKeysEmitter::emitRun(Run run) {
   b.loop(b.constant(0), run.tiles, 1, [&](Value index) { startTile(run, tileAt(run, index)); });
-  Value positions = b.stepField(abi::step::positions);
-  Value lastPosition = b.extend(b.loadI32(positions, b.sub(b.add(run.firstToken, run.tokens), 1)));
+  Value lastPosition = b.add(b.sub(b.add(run.firstToken, run.tokens), 1), run.positionOffset);
   Value table = b.loadPtr(b.stepField(abi::step::block_tables), b.constant(shape.group));
   auto slotOf = [&](Value sequence, Value block) {
     Value pages = b.at(table, b.mul(sequence, b.stepField(abi::step::block_stride)), DType::I32);
@@ -96,11 +96,9 @@ void TransposedKeysEmitter::startTile(const Run &run, const Tile &at) {
   storeRowState(minusInfinity(), at.state, TransposedKeysLayout::Max);
   storeRowState(minusInfinity(), at.state, TransposedKeysLayout::Largest);
   storeRowState(b.zeros(layout.lanes), at.state, TransposedKeysLayout::Sum);
-  Value positions = b.stepField(abi::step::positions);
   b.loop(b.constant(0), at.rows, 1, [&](Value row) {
-    Value token = tokenOf(run, at, row);
-    b.store(b.loadI32(positions, token), b.at(rowState(at.state, TransposedKeysLayout::Position), row, DType::I32),
-            DType::I32);
+    Value token = tokenOf(run, at, row), position = b.truncate(b.add(token, run.positionOffset));
+    b.store(position, b.at(rowState(at.state, TransposedKeysLayout::Position), row, DType::I32), DType::I32);
     packQuery(rowOf(at.state, 0, layout.queryBytes(), row), source.query(token, headOf(run, at, row)));
     b.loop(0, layout.outputBytes() / layout.vectorBytes(), 1, [&](Value vector) {
       Value to = b.atBytes(partialRow(at.state, row), b.mul(vector, layout.vectorBytes()));

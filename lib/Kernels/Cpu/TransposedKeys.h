@@ -70,7 +70,8 @@ private:
     Value nextSequence = nullptr, nextHeads = nullptr;
     Value rows = nullptr, tiles = nullptr, tileRows = nullptr;
     Partial partial = {};
-    Value firstKey = nullptr; ///< of the first block
+    Value positionOffset = nullptr; ///< of a row's position in the cache group
+    Value firstKey = nullptr;       ///< of the first block
   };
   /// A block of keys, `count` of them seen by the last row, and where the page begins that is read after it.
   struct Block {

@@ -29,6 +29,7 @@ template <class Op> AttentionShape shapeOf(Op op) {
   shape.heads = dim(op.getQuery(), 1);
   shape.scale = op.getScale().convertToDouble();
   shape.cache = *dtypeOf(op.getView().getType().getElement());
+  shape.group = op.getView().getType().getGroup();
   shape.maxLogit = true; // one comparison for each score; a second set of kernels would cost more
   return shape;
 }

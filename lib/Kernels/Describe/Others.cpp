@@ -62,10 +62,11 @@ Described describeRotary(DescBuilder b, nn::RotaryOp op) {
 }
 
 /// nn.append and mla.append: two planes each.
-template <class Op> Described describeAppend(DescBuilder b, Op op, Value first, Value second, Type element) {
+template <class Op> Described describeAppend(DescBuilder b, Op op, Value first, Value second) {
   AppendDesc desc;
   desc.x.resize(2);
-  desc.planes.assign(2, *dtypeOf(element));
+  desc.planes.assign(2, *dtypeOf(op.getView().getType().getElement()));
+  desc.group = op.getView().getType().getGroup();
   bool ok = b.addRows(first, desc.x[0]) && b.addRows(second, desc.x[1]) && b.addPlane(op.getView(), 0) &&
             b.addPlane(op.getView(), 1) && b.addArgument(op.getBatch());
   return b.finish(ok, desc);
@@ -138,12 +139,8 @@ MaybeDescribed describeOther(kern::FuncOp kernel, Operation *op) {
       .Case([&](nn::EmbedOp o) { return describeEmbed(b, o); })
       .Case([&](nn::RmsNormOp o) { return describeNorm(b, o); })
       .Case([&](nn::RotaryOp o) { return describeRotary(b, o); })
-      .Case([&](nn::AppendOp o) {
-        return describeAppend(b, o, o.getKeys(), o.getValues(), o.getView().getType().getElement());
-      })
-      .Case([&](mla::AppendOp o) {
-        return describeAppend(b, o, o.getLatent(), o.getRope(), o.getView().getType().getElement());
-      })
+      .Case([&](nn::AppendOp o) { return describeAppend(b, o, o.getKeys(), o.getValues()); })
+      .Case([&](mla::AppendOp o) { return describeAppend(b, o, o.getLatent(), o.getRope()); })
       .Case([&](moe::RoutingOp o) { return describeRouting(b, o); })
       .Case([&](moe::PermutationOp o) { return describePermutation(b, o); })
       .Case([&](moe::PermuteOp o) { return describePermute(b, o); })

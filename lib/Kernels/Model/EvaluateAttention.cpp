@@ -105,7 +105,12 @@ struct Attention {
     return list;
   }
 
-  int64_t position(int64_t row) const { return as<int32_t>(step.positions)[row]; }
+  /// In the cache group.
+  int64_t position(int64_t row) const {
+    const int64_t sequence = as<int32_t>(step.row_seq)[row];
+    const int32_t *lengths = as<int32_t>(as<const void *>(step.seq_len)[shape.group]);
+    return lengths[sequence] + row - as<int32_t>(step.seq_begin)[sequence];
+  }
 
   /// Keys that the last of `rows` sees.
   int64_t keyCount(const std::vector<int64_t> &rows) const { return rows.empty() ? 0 : position(rows.back()) + 1; }

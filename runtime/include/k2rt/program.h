@@ -21,9 +21,11 @@ extern "C" {
 #endif
 
 /* Grows with every change of abi.def or of this page. A program of another version is refused. */
-#define K2RT_ABI_VERSION 7u
+#define K2RT_ABI_VERSION 8u
 /* The name of the symbol a program exports. */
 #define K2RT_PROGRAM_QUERY_NAME "k2c_program_query"
+/* Cache groups of a program, at most. */
+#define K2RT_MAX_CACHE_GROUPS 8
 /* MLA segment forms (numerics N4). Models without MLA ignore them. */
 #define K2RT_FORM_EXPANDED 0
 #define K2RT_FORM_ABSORBED 1

@@ -29,7 +29,7 @@ extern "C" {
 #define K2RT_RESERVE_WORKER_BYTES (INT64_C(8) * 1024)
 /* Step arrays per token row: ids, positions, sequence, form, output row, sample (i32 each). */
 #define K2RT_RESERVE_TOKEN_ROW_BYTES INT64_C(24)
-/* Step arrays per sequence: sampling parameters, lengths, begin, last sample, scheduler state. */
+/* Step arrays per sequence: sampling parameters, lengths in its groups, begin, last sample, scheduler state. */
 #define K2RT_RESERVE_SEQUENCE_BYTES INT64_C(1024)
 /* Sampler work space per vocabulary entry: a weight and an id; and how many workers sample side by side. */
 #define K2RT_RESERVE_SAMPLER_BYTES INT64_C(8)
@@ -42,7 +42,7 @@ typedef struct k2rt_limits {
   int64_t step_tokens;     /* most token rows of one step */
   int64_t max_sequences;   /* most sequences of one step */
   int64_t max_context;     /* most tokens of one sequence, prompt and generated */
-  int64_t cache_groups;    /* block tables: 1 + the largest "group" of manifest "cache" */
+  int64_t cache_groups;    /* of manifest "cache": block tables, lengths and append slots */
   int64_t vocab;           /* logits per row */
   int64_t tokenizer_bytes; /* size of the tokenizer's file in the bundle; 0: none */
   int64_t experts;         /* routed experts of all weight slots: manifest "shares" */
@@ -60,7 +60,7 @@ static inline int64_t k2rt_samplers(const k2rt_limits *limits) {
 
 /* Bytes of the arrays of one step and of the token history of its sequences; each array is 64-byte aligned. */
 static inline int64_t k2rt_step_bytes(const k2rt_limits *limits) {
-  const int64_t alignment = 64 * (16 + 2 * limits->cache_groups);
+  const int64_t alignment = 64 * (14 + 4 * limits->cache_groups);
   const int64_t slots = limits->cache_groups * limits->step_tokens * 8;
   const int64_t tables = limits->cache_groups * limits->max_sequences * k2rt_pages_per_sequence(limits) * 4;
   const int64_t history = limits->max_sequences * (limits->max_context + 1) * 4;

@@ -20,8 +20,8 @@ Expected<std::unique_ptr<Rank>> Rank::create(const Bundle &bundle, std::unique_p
     return arena.takeError();
   rank->memory.arena = *arena;
   rank->memory.weights = bundle.weights.slots().data();
-  for (int64_t count : manifest.groupPages)
-    rank->freePages.emplace_back(count);
+  for (const CacheGroup &group : manifest.groups)
+    rank->freePages.emplace_back(group.pages);
   if (Status loaded = device->load(rank->memory, trace); !loaded)
     return loaded.takeError();
   rank->device = std::move(device);

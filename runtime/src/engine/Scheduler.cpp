@@ -63,10 +63,12 @@ void Scheduler::admit() {
     Request &request = queue.front();
     const int64_t length = static_cast<int64_t>(request.prompt.size());
     const int64_t cacheTokens = length + std::max<int64_t>(request.maxNew - 1, 0);
-    const int64_t needed = pagesFor(cacheTokens);
-    for (const PagePool &pool : pages)
-      if (pool.available() < needed)
+    std::vector<int64_t> needed;
+    for (size_t group = 0; group < pages.size(); ++group) {
+      needed.push_back(pagesFor(manifest.groups[group].length(cacheTokens)));
+      if (pages[group].available() < needed[group])
         return;
+    }
     auto sequence = std::make_unique<Sequence>();
     sequence->number = admitted++;
     sequence->admittedNs = Trace::nowNs();
@@ -76,11 +78,9 @@ void Scheduler::admit() {
     sequence->promptForm = manifest.promptForm(length);
     sequence->ids = arrays.history + sequence->slot * (manifest.limits.max_context + 1);
     std::copy(request.prompt.begin(), request.prompt.end(), sequence->ids);
-    for (size_t group = 0; group < pages.size(); ++group) {
-      int32_t *table = arrays.blockTables[group] + sequence->slot * arrays.blockStride;
-      pages[group].take(needed, table);
-      sequence->pageCount.push_back(needed);
-    }
+    for (size_t group = 0; group < pages.size(); ++group)
+      pages[group].take(needed[group], arrays.blockTables[group] + sequence->slot * arrays.blockStride);
+    sequence->pageCount = std::move(needed);
     sequence->request = std::move(request);
     sequence->request.prompt = {};
     queue.pop_front();

@@ -109,6 +109,7 @@ private:
   bool isOutputRow(const Sequence &sequence, int64_t position) const;
   k2rt_ir_step build();
   void buildRows(const Sequence &sequence, int64_t sequenceRow, k2rt_ir_step &step);
+  void buildGroup(const Sequence &sequence, int64_t sequenceRow, int64_t firstRow, size_t group);
   void buildForced(const k2rt_ir_step &step);
   Status deliver(const k2rt_ir_step &step, const StepResults &results);
   Status append(Sequence &sequence, int32_t id);
@@ -126,9 +127,6 @@ private:
   std::vector<std::unique_ptr<Sequence>> active; ///< in order of admission
   std::vector<Sequence *> batch;                 ///< of the step being built
 };
-
-/// How many pages `tokens` tokens occupy.
-inline int64_t pagesFor(int64_t tokens) { return (tokens + K2RT_PAGE_TOKENS - 1) / K2RT_PAGE_TOKENS; }
 
 /// Checks a prompt and its new tokens against the limits; `place` is the flag or file it came from.
 Status checkRequest(const Manifest &manifest, const std::vector<int32_t> &prompt, int64_t maxNew,

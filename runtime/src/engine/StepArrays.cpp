@@ -21,13 +21,13 @@ Expected<StepArrays> StepArrays::allocate(const Manifest &manifest, Device &devi
   for (int32_t **rows : {&a.tokenIds, &a.positions, &a.rowSeq, &a.rowForm, &a.outputs, &a.samples})
     *rows = carver.take<int32_t>(limits.step_tokens);
   a.seqBegin = carver.take<int32_t>(limits.max_sequences + 1);
-  a.seqLen = carver.take<int32_t>(limits.max_sequences);
   a.lastSample = carver.take<int32_t>(limits.max_sequences);
   a.sampling = carver.take<k2rt_ir_sampling>(limits.max_sequences);
   a.history = carver.take<int32_t>(limits.max_sequences * (limits.max_context + 1));
   for (int64_t group = 0; group < limits.cache_groups; ++group) {
     a.blockTables.push_back(carver.take<int32_t>(limits.max_sequences * a.blockStride));
     a.stepTables.push_back(carver.take<int32_t>(limits.max_sequences * a.blockStride));
+    a.seqLen.push_back(carver.take<int32_t>(limits.max_sequences));
     a.appendSlots.push_back(carver.take<int64_t>(limits.step_tokens));
   }
   if (!carver.fits())
@@ -42,7 +42,7 @@ k2rt_ir_step StepArrays::step() const {
   step.row_seq = rowSeq;
   step.row_form = rowForm;
   step.seq_begin = seqBegin;
-  step.seq_len = seqLen;
+  step.seq_len = const_cast<int32_t **>(seqLen.data());
   step.block_tables = const_cast<int32_t **>(stepTables.data());
   step.block_stride = blockStride;
   step.append_slots = const_cast<int64_t **>(appendSlots.data());

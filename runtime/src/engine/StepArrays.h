@@ -17,10 +17,11 @@ public:
   static Expected<StepArrays> allocate(const Manifest &manifest, Device &device);
 
   int32_t *tokenIds, *positions, *rowSeq, *rowForm, *outputs, *samples;
-  int32_t *seqBegin, *seqLen, *lastSample;
+  int32_t *seqBegin, *lastSample;
   std::vector<int32_t *> blockTables; ///< per group: [max_sequences][blockStride]; row = slot of the sequence
   std::vector<int32_t *> stepTables;  ///< per group: the rows of this step's sequences, in its order
-  std::vector<int64_t *> appendSlots;
+  std::vector<int32_t *> seqLen;      ///< per group
+  std::vector<int64_t *> appendSlots; ///< per group
   k2rt_ir_sampling *sampling;
   float *logits;
   int32_t *history; ///< token ids per sequence slot: [max_sequences][max_context + 1]

@@ -32,12 +32,9 @@ k2rt_ir_step Scheduler::build() {
 void Scheduler::buildRows(const Sequence &sequence, int64_t sequenceRow, k2rt_ir_step &step) {
   StepArrays &a = arrays;
   a.seqBegin[sequenceRow] = static_cast<int32_t>(step.token_rows);
-  a.seqLen[sequenceRow] = static_cast<int32_t>(sequence.cached);
   a.lastSample[sequenceRow] = sequence.generated() > 0 ? sequence.ids[sequence.tokens - 1] : -1;
-  for (size_t group = 0; group < a.stepTables.size(); ++group) {
-    const int32_t *table = a.blockTables[group] + sequence.slot * a.blockStride;
-    std::copy_n(table, a.blockStride, a.stepTables[group] + sequenceRow * a.blockStride);
-  }
+  for (size_t group = 0; group < manifest.groups.size(); ++group)
+    buildGroup(sequence, sequenceRow, step.token_rows, group);
   for (int64_t i = 0; i < sequence.planned; ++i) {
     const int64_t row = step.token_rows++;
     const int64_t position = sequence.cached + i;
@@ -45,10 +42,6 @@ void Scheduler::buildRows(const Sequence &sequence, int64_t sequenceRow, k2rt_ir
     a.positions[row] = static_cast<int32_t>(position);
     a.rowSeq[row] = static_cast<int32_t>(sequenceRow);
     a.rowForm[row] = position < sequence.promptTokens ? sequence.promptForm : manifest.generatedForm();
-    for (size_t group = 0; group < a.appendSlots.size(); ++group) {
-      const int64_t page = a.stepTables[group][sequenceRow * a.blockStride + position / K2RT_PAGE_TOKENS];
-      a.appendSlots[group][row] = page * K2RT_PAGE_TOKENS + position % K2RT_PAGE_TOKENS;
-    }
     if (!isOutputRow(sequence, position))
       continue;
     if (step.output_rows < manifest.limits.max_sequences) {
@@ -57,6 +50,18 @@ void Scheduler::buildRows(const Sequence &sequence, int64_t sequenceRow, k2rt_ir
     }
     a.outputs[step.output_rows++] = static_cast<int32_t>(row);
   }
+}
+
+/// Block table, length and append slots of a sequence whose rows begin at `firstRow`, in one cache group.
+void Scheduler::buildGroup(const Sequence &sequence, int64_t sequenceRow, int64_t firstRow, size_t group) {
+  StepArrays &a = arrays;
+  int32_t *table = a.stepTables[group] + sequenceRow * a.blockStride;
+  std::copy_n(a.blockTables[group] + sequence.slot * a.blockStride, a.blockStride, table);
+  const int64_t length = manifest.groups[group].length(sequence.cached);
+  a.seqLen[group][sequenceRow] = static_cast<int32_t>(length);
+  int64_t *slots = a.appendSlots[group] + firstRow;
+  for (int64_t token = length; token < length + sequence.planned; ++token)
+    *slots++ = int64_t(table[token / K2RT_PAGE_TOKENS]) * K2RT_PAGE_TOKENS + token % K2RT_PAGE_TOKENS;
 }
 
 /// Copies each row's forced routes, layer by layer; rows without any are left to the router.

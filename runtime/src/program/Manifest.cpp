@@ -25,7 +25,6 @@ constexpr int64_t maxTokens = int64_t(1) << 24;
 constexpr int64_t maxVocab = int64_t(1) << 24;
 constexpr int64_t maxPages = int64_t(1) << 24;
 constexpr size_t maxKernels = 1 << 16;
-constexpr int64_t maxGroups = 8;
 constexpr size_t maxSlotRuns = 1 << 20;
 constexpr int64_t maxReservedTokens = 1 << 16;
 
@@ -105,19 +104,19 @@ void readCache(const JsonFields &root, Manifest &manifest) {
     plane.width = entry.integer("width", 1, maxWidth);
     plane.bytesPerElement = entry.integer("bytes_per_element", 1, 8);
     plane.pages = entry.integer("pages", 1, maxPages);
-    plane.group = entry.integer("group", 0, maxGroups - 1, 0);
+    plane.group = entry.integer("group", 0, K2RT_MAX_CACHE_GROUPS - 1, 0);
     // Layers, pages, width and element size are bounded one by one; their product may still be absurd.
     if (plane.layers * plane.pages > maxBytes / (64 * plane.width * plane.bytesPerElement))
       entry.fail("pages", "makes the plane larger than 2^50 bytes");
-    manifest.groupPages.resize(std::max<size_t>(manifest.groupPages.size(), plane.group + 1), 0);
-    int64_t &pages = manifest.groupPages[plane.group];
+    manifest.groups.resize(std::max<size_t>(manifest.groups.size(), plane.group + 1));
+    int64_t &pages = manifest.groups[plane.group].pages;
     if (pages != 0 && pages != plane.pages)
       entry.fail("pages", "is " + std::to_string(plane.pages) + ", another plane of group " +
                               std::to_string(plane.group) + " has " + std::to_string(pages));
     pages = plane.pages;
     manifest.planes.push_back(std::move(plane));
   }
-  manifest.limits.cache_groups = static_cast<int64_t>(manifest.groupPages.size());
+  manifest.limits.cache_groups = static_cast<int64_t>(manifest.groups.size());
 }
 
 void readMemory(const JsonFields &memory, Manifest &manifest) {
@@ -176,13 +175,19 @@ void checkMemory(const JsonFields &root, const Manifest &manifest) {
                                      std::to_string(reserve) + " (k2rt/reserve.h)");
 }
 
-/// One sequence of max_context tokens must fit each group, or the bundle could not run what it promises.
-void checkPages(const JsonFields &root, const Manifest &manifest) {
-  const int64_t needed = k2rt_pages_per_sequence(&manifest.limits);
-  for (size_t group = 0; group < manifest.groupPages.size(); ++group)
-    if (manifest.groupPages[group] < needed)
-      root.fail("cache", "group " + std::to_string(group) + " has " + std::to_string(manifest.groupPages[group]) +
+/// Groups are numbered from 0 without gaps. One sequence of max_context tokens must fit each, or the bundle could not
+/// run what it promises.
+void checkGroups(const JsonFields &root, const Manifest &manifest) {
+  for (size_t group = 0; group < manifest.groups.size(); ++group) {
+    const CacheGroup &own = manifest.groups[group];
+    const std::string name = "group " + std::to_string(group);
+    const int64_t needed = pagesFor(own.length(manifest.limits.max_context));
+    if (own.pages == 0)
+      root.fail("cache", "has no plane of " + name + ", but one of group " + std::to_string(manifest.groups.size() - 1));
+    if (own.pages < needed)
+      root.fail("cache", name + " has " + std::to_string(own.pages) +
                              " pages per layer, one sequence of max_context needs " + std::to_string(needed));
+  }
 }
 
 /// Shares count no more bytes than there are weights: no sum of them overflows.
@@ -220,8 +225,8 @@ Manifest readRoot(const JsonFields &root, int64_t tokenizerBytes) {
   manifest.weightsIndex = root.string("weights_index", "weights/index.json");
   if (!isInsidePath(manifest.weightsIndex))
     root.fail("weights_index", "is not a path inside the bundle");
+  checkGroups(root, manifest);
   checkMemory(root, manifest);
-  checkPages(root, manifest);
   checkShares(root, manifest);
   manifest.modelJson = root.raw("model");
   manifest.targetJson = root.raw("target");

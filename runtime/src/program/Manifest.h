@@ -19,9 +19,21 @@ struct CachePlane {
   int64_t width = 0;
   int64_t bytesPerElement = 0;
   int64_t pages = 0; ///< per layer
-  int64_t group = 0; ///< which block table addresses it
+  int64_t group = 0; ///< of Manifest::groups
 
   int64_t bytes() const { return layers * pages * 64 * width * bytesPerElement; }
+};
+
+/// How many pages `tokens` tokens occupy.
+inline int64_t pagesFor(int64_t tokens) { return (tokens + K2RT_PAGE_TOKENS - 1) / K2RT_PAGE_TOKENS; }
+
+/// Planes that one block table and one list of lengths address.
+struct CacheGroup {
+  int64_t pages = 0; ///< per layer
+
+  /// Of a sequence's first `tokens` tokens, those that the group holds: all. Nothing else says so; pages, lengths and
+  /// append slots follow from it.
+  int64_t length(int64_t tokens) const { return tokens; }
 };
 
 /// The certificate: bytes per rank. Anonymous memory is all but `weights` and `code`.
@@ -74,7 +86,7 @@ struct Manifest {
   k2rt_limits limits = {};
   int64_t pages = 0; ///< limits.pages
   std::vector<CachePlane> planes;
-  std::vector<int64_t> groupPages; ///< pages per layer, of each cache group
+  std::vector<CacheGroup> groups;
   MemoryCertificate memory;
   int64_t promptExpandedAtLeast = -1; ///< 0: always expanded, -1: never
   std::vector<int32_t> eos;

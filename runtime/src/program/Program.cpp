@@ -31,6 +31,7 @@ static Status checkDescription(const k2rt_ir_program &facts, const Manifest &man
       {"arena_bytes", facts.arena_bytes, manifest.memory.arena},
       {"scratch_bytes", facts.scratch_bytes, manifest.memory.scratchPerWorker},
       {"n_planes", facts.n_planes, int64_t(manifest.planes.size())},
+      {"n_groups", facts.n_groups, int64_t(manifest.groups.size())},
       {"n_kernels", facts.n_kernels, int64_t(manifest.kernels.size())},
   };
   for (const Pair &pair : pairs)

@@ -15,6 +15,11 @@ func.func private @f(!mla.view<latent = 64 x f32, rope = 16 x bf16>)
 
 // -----
 
+// expected-error @below {{'!mla.view' [C3] expects a group that is not negative, got -1}}
+func.func private @f(!mla.view<latent = 64 x f32, rope = 16 x f32, group = -1>)
+
+// -----
+
 #tok = #nn.rows<token>
 !q = tensor<?x4x48xf32, #tok>
 !qn = tensor<?x4x32xf32, #tok>
@@ -79,6 +84,17 @@ func.func @append_c3(%l: index, %c: tensor<?x64xf32, #tok>, %r: tensor<?x16xf32,
 !kv = !mla.view<latent = 64 x f32, rope = 16 x f32>
 func.func @append_c3_no_pool(%l: index, %c: tensor<?x64xf32, #tok>, %r: tensor<?x16xf32, #tok>, %b: !nn.batch) {
   // expected-error @below {{'mla.append' op [C3] expects @c to be an nn.pool}}
+  %kv = mla.append @c[%l], %c, %r, %b : tensor<?x64xf32, #tok>, tensor<?x16xf32, #tok> -> !kv
+  return
+}
+
+// -----
+
+#tok = #nn.rows<token>
+!kv = !mla.view<latent = 64 x f32, rope = 16 x f32, group = 1>
+nn.pool @c over (layer = 0 to 3) planes (latent = 64 x f32, rope = 16 x f32) page 64 group 0
+func.func @append_c4(%l: index, %c: tensor<?x64xf32, #tok>, %r: tensor<?x16xf32, #tok>, %b: !nn.batch) {
+  // expected-error @below {{'mla.append' op [C4] expects the view's group 1 to equal the pool's 0}}
   %kv = mla.append @c[%l], %c, %r, %b : tensor<?x64xf32, #tok>, tensor<?x16xf32, #tok> -> !kv
   return
 }

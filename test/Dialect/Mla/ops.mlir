@@ -7,17 +7,21 @@
 !qr = tensor<?x4x16xf32, #tok>
 !ql = tensor<?x4x64xf32, #tok>
 !kv = !mla.view<latent = 64 x f32, rope = 16 x f32>
+!kv1 = !mla.view<latent = 64 x f32, rope = 16 x f32, group = 1>
 
 nn.weights @kvb "layers.{layer}.kv_b_proj.weight" over (layer = 0 to 3) : tensor<4x64x64xbf16>
 nn.weights @uk "layers.{layer}.kv_b_proj.weight" over (layer = 0 to 3) view slice<dims = [4, 64, 64], dim = 1, from = 0, to = 32> : tensor<4x32x64xbf16>
 nn.weights @uk_t "layers.{layer}.kv_b_proj.weight" over (layer = 0 to 3) view slice<dims = [4, 64, 64], dim = 1, from = 0, to = 32, transpose> : tensor<4x64x32xbf16>
 nn.weights @uv "layers.{layer}.kv_b_proj.weight" over (layer = 0 to 3) view slice<dims = [4, 64, 64], dim = 1, from = 32, to = 64> : tensor<4x32x64xbf16>
 nn.pool @cache over (layer = 0 to 3) planes (latent = 64 x f32, rope = 16 x f32) page 64 group 0
+nn.pool @recent over (layer = 0 to 3) planes (latent = 64 x f32, rope = 16 x f32) page 64 group 1
 
 // CHECK-LABEL: func.func @whole
 func.func @whole(%l: index, %q: !q, %c: tensor<?x64xf32, #tok>, %kr: tensor<?x16xf32, #tok>, %b: !nn.batch) -> !qn {
   // CHECK: mla.append @cache[%{{.*}}], %{{.*}}, %{{.*}}, %{{.*}} : tensor<?x64xf32, #tok>, tensor<?x16xf32, #tok> -> !kv
   %kv = mla.append @cache[%l], %c, %kr, %b : tensor<?x64xf32, #tok>, tensor<?x16xf32, #tok> -> !kv
+  // CHECK: mla.append @recent[%{{.*}}], {{.*}} -> !kv1
+  %kv1 = mla.append @recent[%l], %c, %kr, %b : tensor<?x64xf32, #tok>, tensor<?x16xf32, #tok> -> !kv1
   // CHECK: mla.attention %{{.*}}, %{{.*}}, @kvb[%{{.*}}], %{{.*}} nope 32 rope 16 v 32 scale 0.125 forms<prompt = table, generated = absorbed> order softmax<block = 64, split = by_position> : tensor
   %o = mla.attention %q, %kv, @kvb[%l], %b nope 32 rope 16 v 32 scale 1.25e-1 forms<prompt = table, generated = absorbed> order softmax<block = 64, split = by_position> : !q, !kv -> !qn
   // CHECK: scale 0.125 : tensor

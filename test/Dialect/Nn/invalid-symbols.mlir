@@ -120,6 +120,12 @@ func.func private @f(!nn.kv_view<k = 2 x 0 x f32, v = 2 x 16 x f32>)
 
 // -----
 
+// kv_view C3
+// expected-error @below {{'!nn.kv_view' [C3] expects a group that is not negative, got -1}}
+func.func private @f(!nn.kv_view<k = 2 x 16 x f32, v = 2 x 16 x f32, group = -1>)
+
+// -----
+
 !x = tensor<?x64xf32, #nn.rows<token>>
 func.func @weight_unknown(%x: !x, %b: !nn.batch, %l: index) {
   // expected-error @below {{'nn.rms_norm' op [W1] expects @nothing to be nn.weights or nn.constant_table}}

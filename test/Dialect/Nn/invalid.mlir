@@ -289,6 +289,16 @@ func.func @append_c3_no_pool(%k: tensor<?x2x16xf32, #nn.rows<token>>, %b: !nn.ba
 // -----
 
 !x = tensor<?x64xf32, #nn.rows<token>>
+nn.pool @c over (layer = 0 to 3) planes (k = 2 x 16 x f32, v = 2 x 16 x f32) page 64 group 1
+func.func @append_c4(%k: tensor<?x2x16xf32, #nn.rows<token>>, %b: !nn.batch, %l: index) {
+  // expected-error @below {{'nn.append' op [C4] expects the view's group 0 to equal the pool's 1}}
+  %0 = nn.append @c[%l], %k, %k, %b : tensor<?x2x16xf32, #nn.rows<token>>, tensor<?x2x16xf32, #nn.rows<token>> -> !nn.kv_view<k = 2 x 16 x f32, v = 2 x 16 x f32>
+  return
+}
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
 func.func @attention_c2(%q: tensor<?x3x16xf32, #nn.rows<token>>, %kv: !nn.kv_view<k = 2 x 16 x f32, v = 2 x 16 x f32>, %b: !nn.batch) {
   // expected-error @below {{'nn.attention' op [C2] expects query heads 3 to be a multiple of the view's heads 2}}
   %0 = nn.attention %q, %kv, %b scale 1.0 : tensor<?x3x16xf32, #nn.rows<token>>, !nn.kv_view<k = 2 x 16 x f32, v = 2 x 16 x f32> -> tensor<?x4x16xf32, #nn.rows<token>>

@@ -15,6 +15,7 @@
 !h = tensor<?x4x16xf32, #tok>
 !kvh = tensor<?x2x16xf32, #tok>
 !kv = !nn.kv_view<k = 2 x 16 x f32, v = 2 x 16 x f32>
+!kv1 = !nn.kv_view<k = 2 x 16 x f32, v = 2 x 16 x f32, group = 1>
 
 // CHECK: module @model attributes {nn.limits = #nn.limits<token = 2048, seq = 16, context = 8192, output = 64>, nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">}
 module @model attributes {
@@ -50,6 +51,8 @@ module @model attributes {
   nn.constant_table @plain rope<theta = 1.0e4, dims = 16> : tensor<8192x2x8xf32>
   // CHECK: nn.pool @cache over (layer = 0 to 3) planes (k = 2 x 16 x f32, v = 2 x 16 x f32) page 64 group 0
   nn.pool @cache over (layer = 0 to 3) planes (k = 2 x 16 x f32, v = 2 x 16 x f32) page 64 group 0
+  // CHECK: nn.pool @recent {{.*}} page 64 group 1
+  nn.pool @recent over (layer = 0 to 3) planes (k = 2 x 16 x f32, v = 2 x 16 x f32) page 64 group 1
 
   // CHECK-LABEL: nn.layer @dense_layer(%layer: index, %x: tensor<?x64xf32, #tok>, %b: !nn.batch) -> tensor<?x64xf32, #tok> {
   nn.layer @dense_layer(%l: index, %x: !x, %b: !nn.batch) -> !x {
@@ -67,10 +70,14 @@ module @model attributes {
     %k1 = nn.rotary %k, @rope, %b first 0 count 16 half : !kvh
     // CHECK: nn.append @cache[%{{.*}}], %{{.*}}, %{{.*}}, %{{.*}} : tensor<?x2x16xf32, #tok>, tensor<?x2x16xf32, #tok> -> !kv
     %kv = nn.append @cache[%l], %k1, %k, %b : !kvh, !kvh -> !kv
+    // CHECK: nn.append @recent[%{{.*}}], {{.*}} -> !kv1
+    %kv1 = nn.append @recent[%l], %k1, %k, %b : !kvh, !kvh -> !kv1
     // CHECK: nn.attention %{{.*}}, %{{.*}}, %{{.*}} scale 0.25 order softmax<block = 64, split = by_position> : tensor
     %o0 = nn.attention %q, %kv, %b scale 2.5e-1 order softmax<block = 64, split = by_position> : !h, !kv -> !h
     // CHECK: scale 0.25 window 128 : tensor
     %o1 = nn.attention %q, %kv, %b scale 2.5e-1 window 128 : !h, !kv -> !h
+    // CHECK: nn.attention {{.*}}, !kv1 -> tensor
+    %o3 = nn.attention %q, %kv1, %b scale 2.5e-1 : !h, !kv1 -> !h
     %o2 = nn.reshape %o0 : !h -> !x
     // CHECK: nn.add %{{.*}}, %{{.*}} : tensor<?x64xf32, #tok>
     %y = nn.add %x, %o2 : !x

@@ -47,6 +47,7 @@ FakeBundle::FakeBundle(const std::string &program) {
     "bytes_per_token":4096,"predicted":{"prefill_s":1.0,"decode_s":0.5,"peak_bytes":1},"ignored_keys":[],
     "weights_index":"weights/index.json"})");
   manifest["numerics"]["version"] = K2RT_NUMERICS_VERSION;
+  manifest["cache"][1]["group"] = program == "fake_groups" ? 1 : 0;
   manifest["memory"]["arena"] = arena;
   manifest["memory"]["logits"] = 8 * vocab * 4;
   index = json::parse(
@@ -100,13 +101,15 @@ static void addChunks(json &range, const std::string &bytes) {
 
 void FakeBundle::write() {
   const json &l = manifest["limits"];
-  int64_t experts = 0;
+  int64_t experts = 0, groups = 0;
+  for (const json &plane : manifest.value("cache", json::array()))
+    groups = std::max(groups, plane.value("group", int64_t(0)) + 1);
   for (const json &run : manifest.value("shares", json::array()))
     experts += run.value("slots", int64_t(0)) * run.value("experts", int64_t(0));
   const k2rt_limits limits = {l.value("step_tokens", int64_t(1)),
                               l.value("max_sequences", int64_t(1)),
                               l.value("max_context", int64_t(1)),
-                              1,
+                              groups,
                               vocab,
                               0,
                               experts};

@@ -14,7 +14,7 @@ namespace k2c::runtime {
 class FakeBundle {
 public:
   /// `program`: which fake program to carry: "fake", "fake_large" (256 MiB arena), "fake_wide" (2^20 hidden
-  /// columns, which its manifest must be given) or "fake_abi" (another ABI).
+  /// columns, which its manifest must be given), "fake_groups" (two cache groups) or "fake_abi" (another ABI).
   explicit FakeBundle(const std::string &program = "fake");
   ~FakeBundle();
   FakeBundle(const FakeBundle &) = delete;

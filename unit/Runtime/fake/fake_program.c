@@ -4,6 +4,7 @@
  * back through the block table: hash = fold of (id, position) over positions 0..p. The row's logits are 1 at
  * (hash + weight) % vocab and small distinct numbers elsewhere. So any mistake in paging, chunking, batching, positions
  * or thread partition changes the result. Plane 1 keeps the segment form of each token; forms enter the hash, too.
+ * With FAKE_GROUPS=2 plane 1 is of a cache group of its own; lengths of each group are checked against positions.
  * Environment-free and without writable globals, like a compiled program. FAKE_* come from the build.
  */
 #include "k2rt/program.h"
@@ -37,6 +38,9 @@
 #ifndef FAKE_EXPERTS /* above 0: slot 0 is a table of so many experts; a token's is its id modulo their number */
 #define FAKE_EXPERTS 0
 #endif
+#ifndef FAKE_GROUPS
+#define FAKE_GROUPS 1
+#endif
 enum { vocab = 97, hidden = FAKE_HIDDEN, layers = 2, experts = 16, top_k = 2, pages = 64, arena_bytes = FAKE_ARENA };
 
 static const k2rt_ir_step *step_of(const k2rt_ir_worker *w) { return (const k2rt_ir_step *)w->step; }
@@ -48,6 +52,17 @@ static int32_t id_of(const k2rt_ir_step *s, int64_t row) {
   return id >= 0 ? id : ((const int32_t *)s->last_sample)[-1 - id];
 }
 
+/* Which token of a cache group a row is. */
+static int32_t token_of(const k2rt_ir_step *s, int group, int64_t row) {
+  const int32_t sequence = ((const int32_t *)s->row_seq)[row], first = ((const int32_t *)s->seq_begin)[sequence];
+  return ((const int32_t *const *)s->seq_len)[group][sequence] + (int32_t)row - first;
+}
+/* Where token p of a sequence lies in a cache group, or -1. */
+static int64_t slot_of(const k2rt_ir_step *s, int group, int32_t sequence, int64_t p) {
+  const int32_t page = ((const int32_t *const *)s->block_tables)[group][sequence * s->block_stride + p / 64];
+  return page < 0 || page >= pages ? -1 : (int64_t)page * 64 + p % 64;
+}
+
 /* The entry of a token's expert. */
 static const void *const *expert_of(const k2rt_ir_worker *w, int32_t id) {
   return ((const void *const *const *)w->weights)[0] + id % (FAKE_EXPERTS > 0 ? FAKE_EXPERTS : 1);
@@ -56,7 +71,6 @@ static const void *const *expert_of(const k2rt_ir_worker *w, int32_t id) {
 /* Kernel 0: one grid item per token row; stores id and form in every layer. Variants: "one" row or "many". */
 static int32_t append(k2rt_ir_worker *w, void *const *args) {
   const k2rt_ir_step *s = step_of(w);
-  const int64_t *slots = ((const int64_t *const *)s->append_slots)[0];
   const int32_t *forms = (const int32_t *)s->row_form;
   (void)args;
   w->variant = w->end - w->begin > 1;
@@ -67,11 +81,15 @@ static int32_t append(k2rt_ir_worker *w, void *const *args) {
       w->absent = (void *)expert_of(w, id_of(s, row));
       return K2RT_STATUS_ABSENT_EXPERT;
     }
-    if (slots[row] < 0 || slots[row] >= pages * 64) /* no place in the cache: the row's page was never given */
-      return 10;
-    for (int64_t layer = 0; layer < layers; ++layer) {
-      *cell(w, 0, layer, slots[row]) = id_of(s, row);
-      *cell(w, 1, layer, slots[row]) = forms[row];
+    for (int plane = 0; plane < 2; ++plane) {
+      const int group = plane == 0 ? 0 : FAKE_GROUPS - 1;
+      const int64_t slot = ((const int64_t *const *)s->append_slots)[group][row];
+      if (slot < 0 || slot >= pages * 64) /* no place in the cache: the row's page was never given */
+        return 10;
+      if (token_of(s, group, row) != ((const int32_t *)s->positions)[row])
+        return 11;
+      for (int64_t layer = 0; layer < layers; ++layer)
+        *cell(w, plane, layer, slot) = plane == 0 ? id_of(s, row) : forms[row];
     }
   }
   return 0;
@@ -116,13 +134,12 @@ static int32_t logits(k2rt_ir_worker *w, void *const *args) {
   (void)args;
   for (int64_t i = w->begin; i < w->end; ++i) {
     const int64_t row = ((const int32_t *)s->outputs)[i];
-    const int32_t *table = ((const int32_t *const *)s->block_tables)[0] + sequences[row] * s->block_stride;
     uint32_t hash = (uint32_t)*weight;
     for (int64_t p = 0; p <= positions[row]; ++p) {
-      if (table[p / 64] < 0 || table[p / 64] >= pages)
+      const int64_t slot = slot_of(s, 0, sequences[row], p), of_form = slot_of(s, FAKE_GROUPS - 1, sequences[row], p);
+      if (slot < 0 || of_form < 0)
         return 10;
-      const int64_t slot = (int64_t)table[p / 64] * 64 + p % 64;
-      hash = hash * 31u + (uint32_t)(*cell(w, 0, layers - 1, slot) + 3 * *cell(w, 1, 0, slot)) + (uint32_t)p;
+      hash = hash * 31u + (uint32_t)(*cell(w, 0, layers - 1, slot) + 3 * *cell(w, 1, 0, of_form)) + (uint32_t)p;
     }
     hash += (uint32_t)forced_of(s, row);
     float *out = (float *)s->logits + i * vocab;
@@ -176,6 +193,7 @@ static const k2rt_ir_program program = {
     .scratch_bytes = 4096,
     .n_weights = 1,
     .n_planes = 2,
+    .n_groups = FAKE_GROUPS,
     .n_kernels = 4,
     .n_entries = FAKE_ENTRIES,
     .kernel_names = (void *)names,
