@@ -14,6 +14,7 @@
 #include "k2c/Weights/BundleFiles.h"
 #include "k2c/Weights/CheckpointTensors.h"
 #include "k2c/Weights/Packer.h"
+#include "k2rt/program.h"
 #include "k2rt/reserve.h"
 #include <cerrno>
 #include <fcntl.h>
@@ -40,6 +41,11 @@ Status checkManifest(const std::string &path, const json &manifest) {
     return damaged(path, "does not say which model was compiled ('spec')");
   if (!manifest.contains("cache") || !manifest["cache"].is_array())
     return damaged(path, "'cache' must be a list");
+  for (const json &plane : manifest["cache"])
+    if (auto group = plane.find("group"); plane.is_object() && group != plane.end())
+      if (!group->is_number_unsigned() || group->get<uint64_t>() >= K2RT_MAX_CACHE_GROUPS)
+        return damaged(path, "'cache' has a plane of group " + shortenedJson(*group) + ", groups are 0 to " +
+                                 std::to_string(K2RT_MAX_CACHE_GROUPS - 1));
   return {};
 }
 
@@ -47,7 +53,7 @@ Status checkManifest(const std::string &path, const json &manifest) {
 void addFolderFacts(json &manifest, const ModelSpec &spec, int64_t tokenizer, int64_t experts) {
   int64_t groups = 1;
   for (const json &plane : manifest["cache"])
-    if (auto group = plane.find("group"); plane.is_object() && group != plane.end() && group->is_number_integer())
+    if (auto group = plane.find("group"); plane.is_object() && group != plane.end())
       groups = std::max(groups, group->get<int64_t>() + 1);
   const json &limits = manifest["limits"];
   k2rt_limits runtime{limits["step_tokens"],
