@@ -5,7 +5,7 @@
 using namespace k2c;
 
 const MlaSpec *formulas::readMla(QueryInputs &in, const ModelSpec *model) {
-  const MlaSpec *mla = model ? std::get_if<MlaSpec>(&model->attention) : nullptr;
+  const MlaSpec *mla = model ? model->latentAttention() : nullptr;
   if (!mla)
     in.fail("model", "has no latent attention", "ask this of a DeepSeek or Kimi model");
   return mla;

@@ -1,6 +1,6 @@
 //===- ImportModel.cpp - ModelSpec to the model form ----------------------===//
 //
-//   module { nn.weights ...  nn.constant_table @rope  nn.pool @cache
+//   module { nn.weights ...  nn.constant_table @rope  nn.pool @cache      a pool for each cache group
 //     nn.layer @dense_layer(%layer, %x, %b) -> %x      one for each kind of layer
 //     nn.layer @moe_layer(%layer, %x, %b) -> %x
 //     func @step(%b) { embed, nn.layers [@dense_layer[0 to 1], ..], logits } }
@@ -51,12 +51,12 @@ public:
 
 private:
   void weights(const WeightFamily &family);
-  void ropeTable();
-  void cachePool();
+  void ropeTable(const std::string &name);
+  void cachePool(const CachePool &pool);
   void layer(const LayerKind &kind);
   void stepFunction();
   RankedTensorType logicalType(const WeightFamily &family);
-  Attribute ropeScaling();
+  Attribute ropeScaling(const RopeSpec &rope);
 
   OpBuilder b;
   const ModelSpec &spec;
@@ -101,34 +101,35 @@ void Importer::weights(const WeightFamily &family) {
                         b.getArrayAttr(domains), storage, nn::SliceAttr(), TypeAttr::get(logicalType(family)));
 }
 
-Attribute Importer::ropeScaling() {
+Attribute Importer::ropeScaling(const RopeSpec &rope) {
   MLIRContext *context = b.getContext();
   auto real = [&](double value) { return b.getF64FloatAttr(value); };
-  if (const auto *yarn = std::get_if<RopeYarn>(&spec.rope.scaling))
+  if (const auto *yarn = std::get_if<RopeYarn>(&rope.scaling))
     return nn::YarnAttr::get(context, real(yarn->factor), yarn->originalContext, real(yarn->betaFast),
-                             real(yarn->betaSlow), real(spec.rope.cosSinScale), yarn->truncate);
-  if (const auto *llama3 = std::get_if<RopeLlama3>(&spec.rope.scaling))
+                             real(yarn->betaSlow), real(rope.cosSinScale), yarn->truncate);
+  if (const auto *llama3 = std::get_if<RopeLlama3>(&rope.scaling))
     return nn::Llama3Attr::get(context, real(llama3->factor), real(llama3->lowFrequencyFactor),
                                real(llama3->highFrequencyFactor), llama3->originalContext);
-  if (const auto *linear = std::get_if<RopeLinear>(&spec.rope.scaling))
+  if (const auto *linear = std::get_if<RopeLinear>(&rope.scaling))
     return nn::LinearScalingAttr::get(context, real(linear->factor));
   return {};
 }
 
-void Importer::ropeTable() {
-  auto table = nn::RopeAttr::get(b.getContext(), b.getF64FloatAttr(spec.rope.theta), spec.rope.dims, ropeScaling());
-  auto type = RankedTensorType::get({positions, 2, spec.rope.dims / 2}, b.getF32Type());
-  nn::ConstantTableOp::create(b, types.place("rope"), b.getStringAttr("rope"), table, TypeAttr::get(type));
+void Importer::ropeTable(const std::string &name) {
+  const RopeSpec &rope = spec.ropes.at(name);
+  auto table = nn::RopeAttr::get(b.getContext(), b.getF64FloatAttr(rope.theta), rope.dims, ropeScaling(rope));
+  auto type = RankedTensorType::get({positions, 2, rope.dims / 2}, b.getF32Type());
+  nn::ConstantTableOp::create(b, types.place(name), b.getStringAttr(name), table, TypeAttr::get(type));
 }
 
-void Importer::cachePool() {
+void Importer::cachePool(const CachePool &pool) {
   MLIRContext *context = b.getContext();
   SmallVector<Attribute> planes;
-  for (const CachedRow &row : attentionSizes(spec).cache)
+  for (const CachedRow &row : pool.rows)
     planes.push_back(nn::PlaneAttr::get(context, row.plane, row.dims(), types.cacheElement()));
-  Attribute layers = nn::DomainAttr::get(context, "layer", nn::IndicesAttr::get(context, 0, spec.layerCount()));
-  nn::PoolOp::create(b, types.place("layers"), b.getStringAttr("cache"), b.getArrayAttr(layers), b.getArrayAttr(planes),
-                     b.getI64IntegerAttr(K2RT_PAGE_TOKENS), b.getI64IntegerAttr(0));
+  Attribute layers = nn::DomainAttr::get(context, "layer", nn::IndicesAttr::get(context, pool.layers));
+  nn::PoolOp::create(b, types.place("layers"), b.getStringAttr(cachePoolName(pool.group)), b.getArrayAttr(layers),
+                     b.getArrayAttr(planes), b.getI64IntegerAttr(K2RT_PAGE_TOKENS), b.getI64IntegerAttr(pool.group));
 }
 
 void Importer::layer(const LayerKind &kind) {
@@ -180,8 +181,10 @@ OwningOpRef<ModuleOp> Importer::run() {
   b.setInsertionPointToStart(module->getBody());
   for (const WeightFamily &family : spec.weights)
     weights(family);
-  ropeTable();
-  cachePool();
+  for (const std::string &name : ropesOfLayers(spec))
+    ropeTable(name);
+  for (const CachePool &pool : cachePools(spec))
+    cachePool(pool);
   for (const LayerKind &kind : layerKinds(spec))
     layer(kind);
   stepFunction();
@@ -198,15 +201,15 @@ std::string placeOf(const ModelSpec &spec, const std::string &field) {
 }
 
 /// A score is one chain of multiply-adds (N1: fewer than 1024 elements), and a bf16 pair does not straddle two planes.
-Status checkKeys(const ModelSpec &spec, DType cache) {
+Status checkKeys(const ModelSpec &spec, const AttentionSpec &attention, DType cache) {
   constexpr int64_t maxElements = 1023;
   auto tooWide = [&](const std::string &field, const std::string &what, int64_t width) {
     return Error{placeOf(spec, field), what + " of " + std::to_string(width) + " elements are not in this build",
                  "at most " + std::to_string(maxElements)};
   };
-  if (const auto *gqa = std::get_if<GqaSpec>(&spec.attention))
+  if (const auto *gqa = std::get_if<GqaSpec>(&attention))
     return gqa->headDim > maxElements ? Status(tooWide("head_dim", "attention keys", gqa->headDim)) : Status::success();
-  const auto &mla = std::get<MlaSpec>(spec.attention);
+  const auto &mla = std::get<MlaSpec>(attention);
   if (mla.latent + mla.rope > maxElements)
     return tooWide("kv_lora", "latents with rotary keys", mla.latent + mla.rope);
   if (mla.nope + mla.rope > maxElements)
@@ -221,8 +224,23 @@ Status checkKeys(const ModelSpec &spec, DType cache) {
 
 /// What the description can say and the model form cannot.
 Status checkImportable(const ModelSpec &spec, DType cache) {
-  if (Status keys = checkKeys(spec, cache); !keys)
-    return keys;
+  for (const auto &[name, attention] : spec.attentions) {
+    if (Status keys = checkKeys(spec, attention, cache); !keys)
+      return keys;
+    const AttentionSizes sizes = attentionSizes(attention), first = attentionSizes(spec.attentions.begin()->second);
+    if (sizes.window > 0)
+      return Error{spec.name,
+                   "attention '" + name + "' has a window of " + std::to_string(sizes.window) +
+                       " keys: attention with a window is not in this build",
+                   ""};
+    // Captured logits are [layers][heads].
+    if (sizes.heads != first.heads)
+      return Error{spec.name,
+                   "attention '" + name + "' has " + std::to_string(sizes.heads) + " heads, attention '" +
+                       spec.attentions.begin()->first + "' " + std::to_string(first.heads) +
+                       ": different numbers of query heads in one model are not in this build",
+                   ""};
+  }
   if (spec.moe && spec.moe->normalize && spec.moe->normalizeEps != routingEps)
     return Error{spec.name,
                  "the sum of expert weights has another epsilon "
@@ -237,8 +255,9 @@ Expected<int64_t> k2c::chooseContext(const ModelSpec &spec, const ImportOptions 
   constexpr int64_t defaultContext = 8192;
   int64_t context = options.maxContext ? options.maxContext : std::min(spec.maxPosition, defaultContext);
   int64_t most = std::min(spec.maxPosition, maxRopePositions);
-  if (spec.rope.maxContext)
-    most = std::min(most, spec.rope.maxContext);
+  for (const auto &[name, rope] : spec.ropes)
+    if (rope.maxContext)
+      most = std::min(most, rope.maxContext);
   if (context >= 1 && context <= most)
     return context;
   return Error{"--max-context " + std::to_string(context),

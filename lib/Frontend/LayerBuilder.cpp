@@ -11,6 +11,8 @@
 using namespace mlir;
 using namespace k2c;
 
+std::string k2c::cachePoolName(int64_t group) { return group == 0 ? "cache" : "cache_" + std::to_string(group); }
+
 RankedTensorType ModuleTypes::rows(ArrayRef<int64_t> dims, nn::RowKind kind, Type element) const {
   SmallVector<int64_t> shape{ShapedType::kDynamic};
   shape.append(dims.begin(), dims.end());
@@ -23,9 +25,12 @@ nn::IndicesAttr ModuleTypes::indices(FeedForward feedForward) const {
 
 nn::IndicesAttr ModuleTypes::indices(const WeightFamily &family) const {
   const std::vector<int64_t> members = family.layerIndices();
-  for (FeedForward feedForward : {FeedForward::Dense, FeedForward::Moe})
-    if (membersOf(spec.layersOf(feedForward)) == members)
-      return indices(feedForward);
+  std::vector<IndexSet> candidates = {spec.layersOf(FeedForward::Dense), spec.layersOf(FeedForward::Moe)};
+  for (AttentionLayers &attention : attentionLayers(spec))
+    candidates.push_back(std::move(attention.layers));
+  for (const IndexSet &layers : candidates)
+    if (membersOf(layers) == members)
+      return nn::IndicesAttr::get(context, layers);
   return nn::IndicesAttr::get(context, indexSetOf(members));
 }
 
@@ -63,28 +68,33 @@ Value LayerBuilder::rmsNorm(Value x, StringRef id, double eps) {
 static int64_t lastDim(Value x) { return cast<RankedTensorType>(x.getType()).getShape().back(); }
 
 ValueRange LayerBuilder::rotary(const LayerOp &op, Value x) {
-  auto pairs = spec.rope.pairs == RopePairs::Half ? nn::Pairing::Half : nn::Pairing::Interleaved;
-  return nn::RotaryOp::create(b, types.place("rope"), x.getType(), x, symbol("rope"), Value(), batch, op.first,
-                              spec.rope.dims, pairs)
+  const RopeSpec &rope = spec.ropes.at(kind.rope);
+  auto pairs = rope.pairs == RopePairs::Half ? nn::Pairing::Half : nn::Pairing::Interleaved;
+  return nn::RotaryOp::create(b, types.place(kind.rope), x.getType(), x, symbol(kind.rope), Value(), batch, op.first,
+                              rope.dims, pairs)
       ->getResults();
 }
 
 ValueRange LayerBuilder::appendKeys(Value key, Value value) {
   int64_t heads = cast<RankedTensorType>(key.getType()).getDimSize(1);
-  auto view = nn::KvViewType::get(b.getContext(), heads, lastDim(key), lastDim(value), types.cacheElement(),
-                                  /*group=*/0);
-  return nn::AppendOp::create(b, types.place("heads"), view, symbol("cache"), layer, key, value, batch)->getResults();
+  auto view =
+      nn::KvViewType::get(b.getContext(), heads, lastDim(key), lastDim(value), types.cacheElement(), kind.cacheGroup);
+  return nn::AppendOp::create(b, types.place("heads"), view, symbol(cachePoolName(kind.cacheGroup)), layer, key, value,
+                              batch)
+      ->getResults();
 }
 
 ValueRange LayerBuilder::appendLatent(Value latent, Value key) {
-  auto view = mla::ViewType::get(b.getContext(), lastDim(latent), lastDim(key), types.cacheElement(), /*group=*/0);
-  return mla::AppendOp::create(b, types.place("kv_lora"), view, symbol("cache"), layer, latent, key, batch)
+  auto view = mla::ViewType::get(b.getContext(), lastDim(latent), lastDim(key), types.cacheElement(), kind.cacheGroup);
+  return mla::AppendOp::create(b, types.place("kv_lora"), view, symbol(cachePoolName(kind.cacheGroup)), layer, latent,
+                               key, batch)
       ->getResults();
 }
 
 ValueRange LayerBuilder::attention(Value query, Value view) {
   return nn::AttentionOp::create(b, types.place("heads"), query.getType(), query, view, batch,
-                                 b.getF64FloatAttr(spec.softmaxScale()), /*window=*/IntegerAttr(), nn::SoftmaxAttr())
+                                 b.getF64FloatAttr(spec.softmaxScale(kind)), /*window=*/IntegerAttr(),
+                                 nn::SoftmaxAttr())
       ->getResults();
 }
 
@@ -94,8 +104,8 @@ ValueRange LayerBuilder::latentAttention(const LayerOp &op, Value query, Value v
   const std::string &kvb = op.weights[0];
   return mla::AttentionOp::create(b, types.place(*spec.find(kvb)), type, query, view, symbol(kvb), layer, batch,
                                   b.getI64IntegerAttr(lastDim(query) - rope), b.getI64IntegerAttr(rope),
-                                  b.getI64IntegerAttr(type.getShape().back()), b.getF64FloatAttr(spec.softmaxScale()),
-                                  mla::FormsAttr(), nn::SoftmaxAttr())
+                                  b.getI64IntegerAttr(type.getShape().back()),
+                                  b.getF64FloatAttr(spec.softmaxScale(kind)), mla::FormsAttr(), nn::SoftmaxAttr())
       ->getResults();
 }
 
@@ -162,7 +172,8 @@ ValueRange LayerBuilder::append(const LayerOp &op, ArrayRef<Value> inputs) {
   llvm_unreachable("all kinds are listed");
 }
 
-Value LayerBuilder::build(const LayerKind &kind, Value x) {
+Value LayerBuilder::build(const LayerKind &ofKind, Value x) {
+  kind = ofKind;
   SmallVector<Value> values{x};
   for (const LayerOp &op : layerOps(spec, kind)) {
     SmallVector<Value> inputs;

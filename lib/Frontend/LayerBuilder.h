@@ -10,6 +10,9 @@
 
 namespace k2c {
 
+/// The symbol of a cache group's pool.
+std::string cachePoolName(int64_t group);
+
 /// Types and locations of one module.
 class ModuleTypes {
 public:
@@ -47,7 +50,7 @@ public:
       : b(b), spec(spec), types(types), layer(layer), batch(batch) {}
 
   /// The whole layer; returns the new residual stream.
-  mlir::Value build(const LayerKind &kind, mlir::Value x);
+  mlir::Value build(const LayerKind &ofKind, mlir::Value x);
 
   /// y = W x, with the family's bias if the model has one. `dims` are the
   /// result's columns. Also for weights outside of layers (layer is null).
@@ -73,6 +76,7 @@ private:
   const ModuleTypes &types;
   mlir::Value layer;
   mlir::Value batch;
+  LayerKind kind; ///< of the layer that is built
 };
 
 } // namespace k2c

@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <set>
 
 using namespace k2c;
 
@@ -34,8 +35,8 @@ public:
   Expected<Family> read() {
     const YAML::Node &root = document.root;
     keys(root, "the families file",
-         {"family", "model_types", "architectures", "config", "checks", "model", "rope", "attention", "mlp", "moe",
-          "kinds", "layers", "weights", "mtp", "ignore", "tiktoken"});
+         {"family", "model_types", "architectures", "config", "checks", "model", "rope", "ropes", "attention",
+          "attentions", "mlp", "moe", "kinds", "layers", "weights", "mtp", "ignore", "tiktoken"});
     if (failure)
       return *failure;
     family.file = document.file;
@@ -46,22 +47,14 @@ public:
       family.keys.push_back(keyRule(entry.first.Scalar(), entry.second));
     for (const YAML::Node &node : root["checks"])
       family.checks.push_back(checkRule(node));
-    for (const char *section : {"model", "rope", "attention", "mlp", "moe"})
-      for (const auto &entry : root[section])
-        family.sections[section][entry.first.Scalar()] = word(entry.second, entry.first.Scalar());
-    for (const auto &entry : root["kinds"]) {
-      keys(entry.second, "a kind of layer", {"feed_forward", "rotated"});
-      LayerKind kind = kindOf(entry.second["feed_forward"]);
-      kinds.push_back(
-          {entry.first.Scalar(), kind.feedForward, optionalWord(entry.second, "rotated", "true") == "true"});
-    }
-    for (const YAML::Node &node : root["layers"]) {
-      keys(node, "a layer run", {"kind", "from", "to", "every", "at", "otherwise", "except"});
-      LayerKind kind = kindOf(node["kind"]);
-      family.layers.push_back({kind, word(node["from"], "from"), word(node["to"], "to"),
-                               optionalWord(node, "every", "1"), optionalWord(node, "at", "0"),
-                               node["otherwise"] ? kindOf(node["otherwise"]) : kind, optionalWord(node, "except", "")});
-    }
+    for (const char *section : {"model", "mlp", "moe"})
+      family.sections[section] = entries(root[section]);
+    family.attentions = variants(root, firstAttention, "attentions");
+    family.ropes = variants(root, firstRope, "ropes");
+    readKinds(root["kinds"]);
+    for (const YAML::Node &node : root["layers"])
+      family.layers.push_back(layerRule(node));
+    checkUse(root);
     for (const YAML::Node &node : root["weights"])
       family.weights.push_back(weightRule(node));
     for (const YAML::Node &node : root["mtp"])
@@ -112,6 +105,28 @@ private:
     return list;
   }
 
+  Entries entries(const YAML::Node &section) {
+    Entries read;
+    for (const auto &entry : section)
+      read[entry.first.Scalar()] = word(entry.second, entry.first.Scalar());
+    return read;
+  }
+
+  /// The section called `first`, if there is one, and those of `others`, each with the entries of the first that it
+  /// does not have.
+  std::map<std::string, Entries> variants(const YAML::Node &root, const char *first, const char *others) {
+    std::map<std::string, Entries> byName;
+    if (root[first])
+      byName[first] = entries(root[first]);
+    for (const auto &other : root[others]) {
+      Entries own = entries(other.second);
+      if (root[first])
+        own.insert(byName[first].begin(), byName[first].end());
+      byName[other.first.Scalar()] = std::move(own);
+    }
+    return byName;
+  }
+
   /// The kind that a word names.
   LayerKind kindOf(const YAML::Node &node) {
     const std::string name = word(node, "kind");
@@ -120,6 +135,72 @@ private:
         return kind;
     fail(document.error(node, "there is no kind '" + name + "'", "dense, moe, or one of the section kinds"));
     return {};
+  }
+
+  /// A word that names one of `known`.
+  std::string nameOf(const YAML::Node &node, const std::map<std::string, Entries> &known, const std::string &what,
+                     const std::string &first, const std::string &section) {
+    std::string name = word(node, what);
+    if (!known.count(name))
+      fail(document.error(node, "there is no " + what + " '" + name + "'",
+                          first + ", or one of the section " + section));
+    return name;
+  }
+
+  void readKinds(const YAML::Node &section) {
+    for (auto [name, part] : {std::pair("dense", FeedForward::Dense), std::pair("moe", FeedForward::Moe)}) {
+      kinds.push_back({name, part});
+      if (!family.ropes.count(firstRope))
+        kinds.back().rope.clear();
+    }
+    for (const auto &entry : section) {
+      const YAML::Node &node = entry.second;
+      keys(node, "a kind of layer", {"feed_forward", "attention", "rope", "norms"});
+      LayerKind kind = kindOf(node["feed_forward"]);
+      kind.name = entry.first.Scalar();
+      if (node["attention"])
+        kind.attention = nameOf(node["attention"], family.attentions, "attention", "attention", "attentions");
+      if (node["rope"])
+        kind.rope = optionalWord(node, "rope", "") == "none"
+                        ? ""
+                        : nameOf(node["rope"], family.ropes, "rotary table", "none, rope", "ropes");
+      const std::string norms = optionalWord(node, "norms", "before");
+      if (norms != "before" && norms != "around")
+        fail(document.error(node["norms"], "norms must be before or around"));
+      kind.norms = norms == "around" ? LayerNorms::Around : LayerNorms::Before;
+      kinds.push_back(kind);
+    }
+  }
+
+  LayerRule layerRule(const YAML::Node &node) {
+    keys(node, "a layer run", {"kind", "from", "to", "every", "at", "otherwise", "except"});
+    LayerKind kind = kindOf(node["kind"]);
+    return {kind,
+            word(node["from"], "from"),
+            word(node["to"], "to"),
+            optionalWord(node, "every", "1"),
+            optionalWord(node, "at", "0"),
+            node["otherwise"] ? kindOf(node["otherwise"]) : kind,
+            optionalWord(node, "except", "")};
+  }
+
+  /// Layers name all kinds of the file, and these all of its attentions and rotary tables.
+  void checkUse(const YAML::Node &root) {
+    std::set<std::string> used, attentions, ropes;
+    for (const LayerRule &rule : family.layers)
+      for (const LayerKind *kind : {&rule.kind, &rule.otherwise}) {
+        used.insert(kind->name);
+        attentions.insert(kind->attention);
+        ropes.insert(kind->rope);
+      }
+    auto check = [&](const char *section, const std::set<std::string> &named, const std::string &unused) {
+      for (const auto &entry : root[section])
+        if (!named.count(entry.first.Scalar()))
+          fail(document.error(entry.first, unused + " '" + entry.first.Scalar() + "'", "leave it out"));
+    };
+    check("kinds", used, "no layers are of kind");
+    check("attentions", attentions, "no layers have attention");
+    check("ropes", ropes, "no layers read rotary table");
   }
 
   void readTiktoken(const YAML::Node &node) {
@@ -133,19 +214,17 @@ private:
 
   KeyRule keyRule(const std::string &key, const YAML::Node &node) {
     static const std::map<std::string, KeyKind> kinds = {
-        {"size", KeyKind::Size},   {"count", KeyKind::Count},     {"number", KeyKind::Number},
-        {"share", KeyKind::Share}, {"flag", KeyKind::Flag},       {"word", KeyKind::Word},
-        {"tally", KeyKind::Tally}, {"indices", KeyKind::Indices}, {"zeros", KeyKind::Zeros}};
+        {"size", KeyKind::Size}, {"count", KeyKind::Count}, {"number", KeyKind::Number},   {"share", KeyKind::Share},
+        {"flag", KeyKind::Flag}, {"word", KeyKind::Word},   {"indices", KeyKind::Indices}, {"where", KeyKind::Where}};
     KeyRule rule;
     rule.key = key;
-    keys(node, key, {"field", "kind", "default", "if_null", "one_of", "max", "of"});
+    keys(node, key, {"field", "kind", "default", "if_null", "one_of", "max", "of", "is"});
     if (failure)
       return rule;
     rule.field = word(node["field"], "field");
     auto kind = kinds.find(word(node["kind"], "kind"));
     if (kind == kinds.end())
-      fail(
-          document.error(node["kind"], "kind must be size, count, number, share, flag, word, tally, indices or zeros"));
+      fail(document.error(node["kind"], "kind must be size, count, number, share, flag, word, indices or where"));
     else
       rule.kind = kind->second;
     if (node["default"])
@@ -153,6 +232,7 @@ private:
     if (node["if_null"])
       rule.nullText = word(node["if_null"], "if_null");
     rule.of = optionalWord(node, "of", "");
+    rule.is = optionalWord(node, "is", "");
     if (node["one_of"])
       rule.oneOf = words(node["one_of"], "one_of");
     if (node["max"])
@@ -176,6 +256,10 @@ private:
     rule.id = word(node["id"], "id");
     rule.tensors = word(node["tensors"], "tensors");
     rule.over = optionalWord(node, "over", "");
+    if (!rule.over.empty() && rule.over != "all" && rule.over != "dense" && rule.over != "moe" &&
+        !family.attentions.count(rule.over))
+      fail(document.error(node["over"], "there are no layers '" + rule.over + "'",
+                          "all, dense, moe, or the name of an attention"));
     rule.experts = optionalWord(node, "experts", "");
     rule.shape = words(node["shape"], "shape");
     rule.when = optionalWord(node, "when", "");
@@ -192,7 +276,7 @@ private:
 
   YamlDocument document;
   Family family;
-  std::vector<LayerKind> kinds = {{"dense", FeedForward::Dense}, {"moe", FeedForward::Moe}};
+  std::vector<LayerKind> kinds;
   std::optional<Error> failure;
 };
 

@@ -12,7 +12,7 @@
 
 namespace k2c {
 
-enum class KeyKind { Size, Count, Number, Share, Flag, Word, Tally, Indices, Zeros };
+enum class KeyKind { Size, Count, Number, Share, Flag, Word, Indices, Where };
 
 /// What one key of config.json means.
 struct KeyRule {
@@ -22,7 +22,8 @@ struct KeyRule {
   std::optional<std::string> defaultText; ///< an expression or a literal
   std::optional<std::string> nullText;    ///< "default", or what null stands for
   std::vector<std::string> oneOf;         ///< empty: any value
-  std::string of; ///< Tally: the word that is counted. Share, Zeros: the field of the whole, of the length
+  std::string of;                         ///< Share, Where: the field of the whole, of the length
+  std::string is;                         ///< Where: the value that is looked for
   int64_t max = INT32_MAX;
 };
 
@@ -48,7 +49,7 @@ struct LayerRule {
 struct WeightRule {
   std::string id;
   std::string tensors;
-  std::string over; ///< "", "all", or a feed-forward part: "dense", "moe"
+  std::string over; ///< "", "all", a feed-forward part ("dense", "moe") or the name of an attention
   std::string experts;
   std::vector<std::string> shape;
   std::string when;
@@ -70,6 +71,9 @@ struct IgnoreRule {
   std::string onlyWith;
 };
 
+/// The entries of a section: expressions of fields.
+using Entries = std::map<std::string, std::string>;
+
 /// One families file.
 struct Family {
   std::string name;
@@ -78,8 +82,9 @@ struct Family {
   std::vector<std::string> architectures;
   std::vector<KeyRule> keys;
   std::vector<CheckRule> checks;
-  /// "rope", "attention", "mlp", "moe": entry -> expression.
-  std::map<std::string, std::map<std::string, std::string>> sections;
+  std::map<std::string, Entries> sections; ///< "model", "mlp", "moe"
+  /// By name; an entry that one of `attentions` or `ropes` leaves out is that of the section `attention` or `rope`.
+  std::map<std::string, Entries> attentions, ropes;
   std::vector<LayerRule> layers;
   std::vector<WeightRule> weights;
   std::vector<WeightRule> mtp; ///< of one module of multi-token prediction

@@ -19,6 +19,7 @@
 #include "base/JsonText.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 
@@ -59,20 +60,26 @@ Expected<FieldValue> readShare(const ConfigFile &config, const KeyRule &rule, co
                       "take config.json from the published model");
 }
 
-/// The indices of the zeros of a list of zeros and ones, as many as the field `of` says.
-Expected<FieldValue> readZeros(const ConfigFile &config, const KeyRule &rule, const json &value, const Fields &fields) {
+/// The indices at which a list, as long as the field `of` says, has the value `is`.
+Expected<FieldValue> readWhere(const ConfigFile &config, const KeyRule &rule, const json &value, const Fields &fields) {
   Expected<int64_t> count = fields.integer(rule.of);
   if (!count)
     return count.takeError();
-  auto isBit = [](const json &item) { return item == 0 || item == 1; };
-  if (!value.is_array() || int64_t(value.size()) != *count || !std::all_of(value.begin(), value.end(), isBit))
-    return config.error(pointerOf(rule.key), rule.key + " must be a list of " + std::to_string(*count) +
-                                                 " numbers 0 or 1 (" + rule.of + "), got " + shortenedJson(value));
-  std::vector<int64_t> zeros;
+  auto meant = [](const std::string &text) {
+    return text.find_first_not_of("0123456789") == std::string::npos ? json(std::stoll(text)) : json(text);
+  };
+  auto isKnown = [&](const json &item) {
+    return std::any_of(rule.oneOf.begin(), rule.oneOf.end(), [&](const auto &text) { return item == meant(text); });
+  };
+  if (!value.is_array() || int64_t(value.size()) != *count || !std::all_of(value.begin(), value.end(), isKnown))
+    return config.error(pointerOf(rule.key), rule.key + " must be a list of " + std::to_string(*count) + " (" +
+                                                 rule.of + ") of " + joined(rule.oneOf) + ", got " +
+                                                 shortenedJson(value));
+  std::vector<int64_t> indices;
   for (int64_t at = 0; at < *count; ++at)
-    if (value[size_t(at)] == 0)
-      zeros.push_back(at);
-  return FieldValue(std::move(zeros));
+    if (value[size_t(at)] == meant(rule.is))
+      indices.push_back(at);
+  return FieldValue(std::move(indices));
 }
 
 /// Reads the value of a present key.
@@ -97,8 +104,6 @@ Expected<FieldValue> readValue(const ConfigFile &config, const KeyRule &rule, co
   }
   case KeyKind::Share:
     return readShare(config, rule, value, fields);
-  case KeyKind::Zeros:
-    return readZeros(config, rule, value, fields);
   case KeyKind::Flag:
     if (!value.is_boolean())
       return mustBe("true or false");
@@ -119,12 +124,10 @@ Expected<FieldValue> readValue(const ConfigFile &config, const KeyRule &rule, co
     }
     return FieldValue(std::move(indices));
   }
-  case KeyKind::Tally:
+  case KeyKind::Where:
     break;
   }
-  if (!value.is_array())
-    return mustBe("a list of words");
-  return FieldValue(static_cast<int64_t>(std::count(value.begin(), value.end(), json(rule.of))));
+  return readWhere(config, rule, value, fields);
 }
 
 Expected<FieldValue> readKey(ConfigFile &config, const KeyRule &rule, const Fields &fields) {
@@ -179,9 +182,28 @@ std::vector<int64_t> Fields::indices(const std::string &name) const {
   return list ? *list : std::vector<int64_t>();
 }
 
+Expected<FieldValue> Fields::members(const std::string &from, const std::string &to, const std::string &step) const {
+  std::array<int64_t, 3> bounds = {};
+  const std::array<const std::string *, 3> texts = {&from, &to, &step};
+  for (size_t i = 0; i < bounds.size(); ++i) {
+    Expected<int64_t> bound = integer(*texts[i]);
+    if (!bound)
+      return bound.takeError();
+    bounds[i] = *bound;
+  }
+  if (bounds[2] < 1)
+    return Error{"", "step must be at least 1, got " + std::to_string(bounds[2]), ""};
+  std::vector<int64_t> indices;
+  for (int64_t at = bounds[0]; at < bounds[1]; at += bounds[2])
+    indices.push_back(at);
+  return FieldValue(std::move(indices));
+}
+
 Expected<FieldValue> Fields::resolve(const std::string &text) const {
   if (text == "[]")
     return FieldValue(std::vector<int64_t>());
+  if (const size_t to = text.find(" to "), step = text.find(" step "); to < step && step != std::string::npos)
+    return members(text.substr(0, to), text.substr(to + 4, step - to - 4), text.substr(step + 6));
   if (auto at = values.find(text); at != values.end())
     return at->second;
   if (text == "true" || text == "false")
@@ -222,7 +244,8 @@ Expected<Fields> k2c::readFields(ConfigFile &config, const Family &family, std::
     Expected<FieldValue> value = readKey(config, rule, fields);
     if (!value)
       return value.takeError();
-    if (!rule.oneOf.empty() && std::find(rule.oneOf.begin(), rule.oneOf.end(), toText(*value)) == rule.oneOf.end())
+    if (rule.kind != KeyKind::Where && !rule.oneOf.empty() &&
+        std::find(rule.oneOf.begin(), rule.oneOf.end(), toText(*value)) == rule.oneOf.end())
       return config.error(pointerOf(rule.key), rule.key + " '" + shortened(toText(*value)) + "' is not in this build",
                           "supported: " + joined(rule.oneOf));
     for (const std::string &word : rule.kind == KeyKind::Word ? rule.oneOf : std::vector<std::string>())
@@ -240,20 +263,13 @@ Expected<Fields> k2c::readFields(ConfigFile &config, const Family &family, std::
   return fields;
 }
 
-Section::Section(const Family &family, const Fields &fields, const std::string &name)
-    : fields(fields), where(family.file + ": " + name) {
-  auto at = family.sections.find(name);
-  if (at != family.sections.end())
-    entries = &at->second;
-}
-
 void Section::fail(const std::string &entry, const std::string &why) {
   if (!failure)
     failure = Error{where, "entry '" + entry + "' " + why, ""};
 }
 
 FieldValue Section::value(const std::string &entry) {
-  Expected<FieldValue> value = fields.resolve(has(entry) ? entries->at(entry) : entry);
+  Expected<FieldValue> value = fields.resolve(has(entry) ? entries.at(entry) : entry);
   if (value)
     return *value;
   fail(entry, value.error().message);

@@ -30,6 +30,9 @@ public:
   std::string fill(const std::string &text) const;
 
 private:
+  /// The list "from to END step STEP".
+  Expected<FieldValue> members(const std::string &from, const std::string &to, const std::string &step) const;
+
   std::map<std::string, FieldValue> values;
 };
 
@@ -42,10 +45,11 @@ Expected<Fields> readFields(ConfigFile &config, const Family &family, std::map<s
 /// meaningless, so a reader checks `status` once.
 class Section {
 public:
-  Section(const Family &family, const Fields &fields, const std::string &name);
+  /// `where` names it in errors.
+  Section(const Entries &entries, const Fields &fields, std::string where)
+      : entries(entries), fields(fields), where(std::move(where)) {}
 
-  bool isPresent() const { return entries != nullptr; }
-  bool has(const std::string &entry) const { return entries && entries->count(entry); }
+  bool has(const std::string &entry) const { return entries.count(entry); }
   int64_t size(const std::string &entry);
   /// Of an entry that not every family has.
   int64_t sizeOr(const std::string &entry, int64_t otherwise);
@@ -66,7 +70,7 @@ private:
   FieldValue value(const std::string &entry);
   void fail(const std::string &entry, const std::string &why);
 
-  const std::map<std::string, std::string> *entries = nullptr;
+  const Entries &entries;
   const Fields &fields;
   std::string where;
   std::optional<Error> failure;

@@ -1,19 +1,12 @@
-//===- LoadModelSpec.cpp - config.json to ModelSpec -----------------------===//
+//===- LoadModelSpec.cpp - a checkpoint folder to ModelSpec ---------------===//
 //
-// model_type chooses a families file; its keys give fields (Fields.cpp); its
-// sections turn fields into the description. Keys that mean the same in every
-// family (types, ids, rope, quantisation) are read here and in RopeConfig.cpp.
-// At the end no key may be left over.
+// model_type chooses a families file, by which ReadConfig.cpp reads config.json. Beside that file stand the ids of
+// generation_config.json, which override its own, and the folder's name, which may be a snapshot in the cache of
+// Hugging Face. Which families there are depends on the purpose: all can be planned, some compiled.
 //
 //===----------------------------------------------------------------------===//
 
-#include "ConfigFile.h"
-#include "Family.h"
-#include "Fields.h"
-#include "LayerRuns.h"
-#include "QuantizationConfig.h"
-#include "RopeConfig.h"
-#include "WeightRules.h"
+#include "ReadConfig.h"
 #include "base/JsonText.h"
 #include "base/Utf8.h"
 
@@ -25,9 +18,6 @@ using nlohmann::json;
 namespace fs = std::filesystem;
 
 namespace {
-
-const std::map<std::string, Activation> activations = {
-    {"silu", Activation::Silu}, {"gelu", Activation::Gelu}, {"relu", Activation::Relu}};
 
 std::string joined(std::vector<std::string> words) {
   std::sort(words.begin(), words.end());
@@ -76,116 +66,6 @@ Expected<const Family *> chooseFamily(ConfigFile &config, const std::vector<Fami
                       "supported: " + joined(chosen->architectures));
 }
 
-/// torch_dtype, or dtype in newer files; when absent what the family publishes, else float32, as readers agree.
-Expected<DType> readStorage(ConfigFile &config, const Section &model) {
-  const json *older = config.getNonNull("/torch_dtype");
-  const json *newer = config.getNonNull("/dtype");
-  if (older && newer && *older != *newer)
-    return config.error("/dtype",
-                        "dtype " + shortenedJson(*newer) + " differs from torch_dtype " + shortenedJson(*older),
-                        "keep one of the two");
-  const json *value = newer ? newer : older;
-  if (!value)
-    return model.has("published_in_bf16") ? DType::BF16 : DType::F32;
-  if (*value == "bfloat16")
-    return DType::BF16;
-  if (*value == "float16")
-    return DType::F16;
-  if (*value == "float32")
-    return DType::F32;
-  return config.error(newer ? "/dtype" : "/torch_dtype",
-                      "element type " + shortenedJson(*value) + " is not in this build",
-                      "supported: bfloat16, float16, float32");
-}
-
-/// One id or a list of ids; null is none.
-Expected<std::vector<int64_t>> readIds(ConfigFile &config, const std::string &pointer, int64_t vocab) {
-  std::vector<int64_t> ids;
-  const json *value = config.getNonNull(pointer);
-  if (!value)
-    return ids;
-  json list = value->is_array() ? *value : json::array({*value});
-  for (const json &item : list) {
-    Expected<int64_t> id = config.wholeNumber(pointer, item, 0, vocab - 1);
-    if (!id)
-      return id.takeError();
-    ids.push_back(*id);
-  }
-  return ids;
-}
-
-AttentionSpec readAttention(Section &section) {
-  if (section.word("kind") == "mla") {
-    MlaSpec mla;
-    mla.heads = section.size("heads");
-    mla.queryLatent = section.size("query_latent");
-    mla.latent = section.size("latent");
-    mla.nope = section.size("nope");
-    mla.rope = section.size("rope");
-    mla.value = section.size("value");
-    mla.latentNormEps = section.number("latent_norm_eps");
-    mla.bias = section.flag("bias");
-    if (section.has("index_heads"))
-      mla.indexer = IndexerSpec{section.size("index_heads"), section.size("index_dim"), section.size("index_top_k")};
-    return mla;
-  }
-  GqaSpec gqa;
-  gqa.heads = section.size("heads");
-  gqa.kvHeads = section.size("kv_heads");
-  gqa.headDim = section.size("head_dim");
-  gqa.qkvBias = section.flag("qkv_bias");
-  gqa.outputBias = section.flag("output_bias");
-  gqa.norm = section.oneOf<QueryKeyNorm>(
-      "query_key_norm", {{"none", QueryKeyNorm::None}, {"row", QueryKeyNorm::Row}, {"head", QueryKeyNorm::Head}});
-  gqa.clip = section.has("clip") ? section.number("clip") : 0;
-  gqa.window = section.sizeOr("window", 0);
-  gqa.windowedLayers = gqa.window > 0 ? section.sizeOr("windowed_layers", 0) : 0;
-  return gqa;
-}
-
-MoeSpec readMoe(Section &section) {
-  MoeSpec moe;
-  moe.experts = section.size("experts");
-  moe.topK = section.size("top_k");
-  moe.groups = section.size("groups");
-  moe.topGroups = section.size("top_groups");
-  moe.inter = section.size("inter");
-  moe.sharedInter = section.size("shared_inter");
-  moe.scoring = section.oneOf<Scoring>("scoring", {{"sigmoid", Scoring::Sigmoid}, {"softmax", Scoring::Softmax}});
-  moe.groupScore =
-      section.oneOf<GroupScore>("group_score", {{"top2_sum", GroupScore::Top2Sum}, {"max", GroupScore::Max}});
-  moe.correctionBias = section.flag("correction_bias");
-  moe.normalize = section.flag("normalize");
-  moe.normalizeEps = section.number("normalize_eps");
-  moe.scale = section.number("scale");
-  moe.activation = section.oneOf("activation", activations);
-  return moe;
-}
-
-/// The description proper, from fields and sections.
-Status describe(ModelSpec &spec, const Family &family, const Fields &fields) {
-  if (Status status = readLayers(spec, family, fields); !status)
-    return status;
-  Section model(family, fields, "model"), mlp(family, fields, "mlp"), moe(family, fields, "moe"),
-      attention(family, fields, "attention");
-  spec.hidden = model.size("hidden");
-  spec.vocab = model.size("vocab");
-  spec.maxPosition = model.size("max_position");
-  spec.normEps = model.number("norm_eps");
-  spec.tiedEmbeddings = model.flag("tied");
-  spec.encoderLayers = model.sizeOr("encoder_layers", 0);
-  spec.mtpLayers = model.sizeOr("mtp_layers", 0);
-  spec.attention = readAttention(attention);
-  if (!spec.layersOf(FeedForward::Moe).empty())
-    spec.moe = readMoe(moe);
-  if (!spec.layersOf(FeedForward::Dense).empty())
-    spec.mlp = MlpSpec{mlp.size("inter"), mlp.oneOf("activation", activations), mlp.flag("bias")};
-  for (const Section *section : {&model, &mlp, &moe, &attention})
-    if (section->error())
-      return *section->error();
-  return Status::success();
-}
-
 /// generation_config.json beside the config overrides the ids.
 Status readGenerationConfig(ModelSpec &spec, const std::string &path) {
   std::error_code ignored;
@@ -204,69 +84,6 @@ Status readGenerationConfig(ModelSpec &spec, const std::string &path) {
     spec.eos = std::move(*eos);
   }
   return Status::success();
-}
-
-/// Everything that config.json says, in one pass.
-Expected<ModelSpec> readConfig(ConfigFile &config, const Family &family, const HarmlessKeys &harmless,
-                               LoadPurpose purpose) {
-  ModelSpec spec;
-  spec.family = family.name;
-  spec.tiktoken = family.tiktoken;
-  spec.modelType = config.get("/model_type")->get<std::string>();
-  Expected<Fields> fields = readFields(config, family, spec.places);
-  if (!fields)
-    return fields.takeError();
-  if (Status status = describe(spec, family, *fields); !status)
-    return status.takeError();
-
-  if (Section section(family, *fields, "rope"); section.isPresent()) {
-    Expected<RopeSpec> rope = readRope(config, section, spec.maxPosition);
-    if (!rope)
-      return rope.takeError();
-    spec.rope = *rope;
-  }
-  Expected<DType> storage = readStorage(config, Section(family, *fields, "model"));
-  if (!storage)
-    return storage.takeError();
-  spec.storage = *storage;
-  if (purpose == LoadPurpose::Plan && isMicroScaled(config)) {
-    spec.microScales = MicroScales();
-  } else {
-    Expected<std::optional<BlockScales>> quantization = readQuantization(config);
-    if (!quantization)
-      return quantization.takeError();
-    spec.quantization = *quantization;
-  }
-  if (spec.quantization) {
-    Expected<std::vector<std::string>> modules = readUnquantized(config);
-    if (!modules)
-      return modules.takeError();
-    spec.unquantizedModules = std::move(*modules);
-    spec.places["quantization"] = config.place("/quantization_config");
-  }
-  Expected<std::vector<int64_t>> eos = readIds(config, "/eos_token_id", spec.vocab);
-  if (!eos)
-    return eos.takeError();
-  spec.eos = std::move(*eos);
-  Expected<std::vector<int64_t>> bos = readIds(config, "/bos_token_id", spec.vocab);
-  if (!bos)
-    return bos.takeError();
-  if (!bos->empty())
-    spec.bos = bos->front();
-
-  if (Status status = applyWeightRules(spec, family, *fields, config.file()); !status)
-    return status.takeError();
-  if (purpose == LoadPurpose::Compile)
-    for (const char *object : {"", "/rope_scaling", "/rope_parameters", "/quantization_config"}) {
-      Expected<std::vector<std::string>> ignored = config.checkUnknown(object, harmless);
-      if (!ignored)
-        return ignored.takeError();
-      spec.ignoredKeys.insert(spec.ignoredKeys.end(), ignored->begin(), ignored->end());
-    }
-  for (const char *key : {"rope_theta", "rope_scaling", "rope_parameters"})
-    if (config.get(std::string("/") + key))
-      spec.places["rope"] = config.place(std::string("/") + key);
-  return spec;
 }
 
 /// The whole description but for what lies beside config.json.

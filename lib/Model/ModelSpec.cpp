@@ -1,9 +1,9 @@
 //===- ModelSpec.cpp - names and counts that follow from a spec -----------===//
 //
-// A spec lists runs of layers and families of weights; what is asked of it follows from these two lists. Layers of a
-// kind of feed-forward part are ranges with a step, as many as a turn has members, so that a program that names them
-// does not grow with the number of layers. Parameters are counted from the families: tensors times their elements, of
-// experts the chosen ones where it is asked what a token reads.
+// A spec lists runs of layers and families of weights; what is asked of it follows from these two lists. Layers with a
+// feed-forward part or an attention are ranges with a step, as many as a turn has members, so that a program that names
+// them does not grow with the number of layers. Parameters are counted from the families: tensors times their elements,
+// of experts the chosen ones where it is asked what a token reads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -108,26 +108,37 @@ std::vector<LayersOfKind> ModelSpec::layersByKind() const {
 }
 
 IndexSet ModelSpec::layersOf(FeedForward feedForward) const {
+  return layersOf([&](const LayerKind &kind) { return kind.feedForward == feedForward; });
+}
+
+IndexSet ModelSpec::layersOf(const std::function<bool(const LayerKind &)> &isSuch) const {
   IndexSet set;
-  auto hasPart = [&](const LayerKind &kind) { return kind.feedForward == feedForward; };
   for (const LayerRun &run : layers) {
     const int64_t period = int64_t(run.kinds.size());
-    if (std::all_of(run.kinds.begin(), run.kinds.end(), hasPart)) {
-      set.push_back({run.range.begin, run.range.end, 1});
+    if (std::all_of(run.kinds.begin(), run.kinds.end(), isSuch)) {
+      if (!set.empty() && set.back().step == 1 && set.back().to == run.range.begin)
+        set.back().to = run.range.end;
+      else
+        set.push_back({run.range.begin, run.range.end, 1});
       continue;
     }
     for (int64_t turn = 0; turn < period; ++turn) {
       IndexRange range{run.range.begin + turn, run.range.end, period};
       range.to = range.from + (range.size() - 1) * period + 1;
-      if (hasPart(run.kinds[size_t(turn)]))
+      if (isSuch(run.kinds[size_t(turn)]))
         set.push_back(range);
     }
   }
   return set;
 }
 
-double ModelSpec::softmaxScale() const {
-  return rope.attentionScale / std::sqrt(static_cast<double>(attentionSizes(*this).key));
+const MlaSpec *ModelSpec::latentAttention() const {
+  return attentions.empty() ? nullptr : std::get_if<MlaSpec>(&attentions.begin()->second);
+}
+
+double ModelSpec::softmaxScale(const LayerKind &kind) const {
+  const double scale = kind.rope.empty() ? 1 : ropes.at(kind.rope).attentionScale;
+  return scale / std::sqrt(static_cast<double>(attentionSizes(attentions.at(kind.attention)).key));
 }
 
 const WeightFamily *ModelSpec::find(const std::string &id) const {

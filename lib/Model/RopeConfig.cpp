@@ -32,6 +32,8 @@ public:
     if (rope.dims % 2 != 0)
       return Error{config.file(), "rotary width " + std::to_string(rope.dims) + " is odd, pairs need an even one",
                    "take config.json from the published model"};
+    if (section.has("theta"))
+      return readOwnTheta();
     chooseObject();
     if (!failure)
       readTheta();
@@ -90,6 +92,16 @@ private:
     if (!failure)
       failure = whole.takeError();
     return 1;
+  }
+
+  Expected<RopeSpec> readOwnTheta() {
+    rope.theta = section.number("theta");
+    if (section.error())
+      return *section.error();
+    if (rope.theta <= 1)
+      return Error{config.file(), "the base of a rotary table must be above 1, got " + json(rope.theta).dump(),
+                   "take config.json from the published model"};
+    return rope;
   }
 
   void readTheta() {

@@ -8,6 +8,7 @@
 
 #include "k2c/Model/SpecJson.h"
 #include "base/JsonText.h"
+#include "k2c/Model/Layers.h"
 
 #include <algorithm>
 
@@ -31,8 +32,7 @@ json attentionJson(const GqaSpec &gqa) {
           {"output_bias", gqa.outputBias},
           {"query_key_norm", norms[static_cast<int>(gqa.norm)]},
           {"clip", gqa.clip},
-          {"window", gqa.window},
-          {"windowed_layers", gqa.windowedLayers}};
+          {"window", gqa.window}};
 }
 
 json attentionJson(const MlaSpec &mla) {
@@ -89,6 +89,14 @@ json moeJson(const MoeSpec &moe) {
           {"activation", activationName(moe.activation)}};
 }
 
+json kindJson(const LayerKind &kind) {
+  return {{"feed_forward", kind.feedForward == FeedForward::Moe ? "moe" : "dense"},
+          {"attention", kind.attention},
+          {"rope", kind.rope.empty() ? "none" : kind.rope},
+          {"norms", kind.norms == LayerNorms::Around ? "around" : "before"},
+          {"cache_group", kind.cacheGroup}};
+}
+
 /// "says 5.0" or "has none".
 std::string stated(const json &flat, const std::string &key) {
   return flat.contains(key) ? "says " + shortenedJson(flat.at(key), maxQuoted / 3) : "has none";
@@ -100,18 +108,22 @@ json k2c::specJson(const ModelSpec &spec) {
   json layers = json::array();
   for (const LayersOfKind &run : spec.layersByKind())
     layers.push_back({{"kind", run.kind.name}, {"from", run.range.begin}, {"to", run.range.end}});
-  json root = {
-      {"family", spec.family},
-      {"model_type", spec.modelType},
-      {"hidden", spec.hidden},
-      {"vocab", spec.vocab},
-      {"max_position", spec.maxPosition},
-      {"norm_eps", spec.normEps},
-      {"tied_embeddings", spec.tiedEmbeddings},
-      {"layers", layers},
-      {"attention", std::visit([](const auto &attention) { return attentionJson(attention); }, spec.attention)},
-      {"rope", ropeJson(spec.rope)},
-      {"storage", name(spec.storage)}};
+  json root = {{"family", spec.family},
+               {"model_type", spec.modelType},
+               {"hidden", spec.hidden},
+               {"vocab", spec.vocab},
+               {"max_position", spec.maxPosition},
+               {"norm_eps", spec.normEps},
+               {"tied_embeddings", spec.tiedEmbeddings},
+               {"layers", layers},
+               {"storage", name(spec.storage)}};
+  for (const LayerKind &kind : layerKinds(spec))
+    root["kinds"][kind.name] = kindJson(kind);
+  for (const auto &[name, attention] : spec.attentions)
+    (name == firstAttention ? root[firstAttention] : root["attentions"][name]) =
+        std::visit([](const auto &variant) { return attentionJson(variant); }, attention);
+  for (const auto &[name, rope] : spec.ropes)
+    (name == firstRope ? root[firstRope] : root["ropes"][name]) = ropeJson(rope);
   if (spec.mlp)
     root["mlp"] = {
         {"inter", spec.mlp->inter}, {"bias", spec.mlp->bias}, {"activation", activationName(spec.mlp->activation)}};

@@ -54,8 +54,8 @@ std::vector<LayerRange> clipped(const std::vector<LayerRange> &ranges, const Lay
 std::vector<LayerRange> layersOver(const ModelSpec &spec, const std::string &over) {
   std::vector<LayerRange> ranges;
   for (const LayersOfKind &run : spec.layersByKind()) {
-    bool isMoe = run.kind.feedForward == FeedForward::Moe;
-    if (over != "all" && (over == "moe") != isMoe)
+    const char *part = run.kind.feedForward == FeedForward::Moe ? "moe" : "dense";
+    if (over != "all" && over != part && over != run.kind.attention)
       continue;
     if (!ranges.empty() && ranges.back().end == run.range.begin)
       ranges.back().end = run.range.end;

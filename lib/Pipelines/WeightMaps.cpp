@@ -79,7 +79,7 @@ WeightMap weightMapOf(ModuleOp runtime, const ModelSpec &spec) {
       WeightSlot slot;
       slot.slot = slots.getFirst();
       slot.family = slots.getFamily().str();
-      slot.transform = ropeTableOf(spec.rope, table.getTensorType().getDimSize(0));
+      slot.transform = ropeTableOf(spec.ropes.at(slot.family), table.getTensorType().getDimSize(0));
       map.slots.push_back(std::move(slot));
     } else {
       appendSlots(map, familyOf(symbols.lookup<nn::WeightsOp>(slots.getFamily()), spec), transformOf(slots.getLayout()),

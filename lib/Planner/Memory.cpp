@@ -18,8 +18,10 @@ namespace k2c::planner {
 
 std::vector<CachePlane> cachePlanes(const ModelSpec &spec, const Limits &limits, DType type) {
   std::vector<CachePlane> planes;
-  for (const CachedRow &row : attentionSizes(spec).cache)
-    planes.push_back({row.plane, spec.layerCount(), row.width(), type, limits.pages(), 0});
+  for (const CachePool &pool : cachePools(spec))
+    for (const CachedRow &row : pool.rows)
+      planes.push_back(
+          {row.plane, countWithin(pool.layers, {0, spec.layerCount()}), row.width(), type, limits.pages(), pool.group});
   return planes;
 }
 
@@ -41,7 +43,8 @@ MemoryCertificate MemoryModel::certify(const Limits &limits) const {
   memory.arena = measured.arena;
   memory.scratch = measured.scratchPerWorker * device.cores;
   memory.logits = Bytes(limits.maxOutputRows() * spec.vocab * 4);
-  k2rt_limits runtime{limits.stepTokens, limits.maxSequences,          limits.maxContext, 1,
+  const int64_t groups = int64_t(cachePools(spec).size());
+  k2rt_limits runtime{limits.stepTokens, limits.maxSequences,          limits.maxContext, groups,
                       spec.vocab,        measured.tokenizerFile.value, expertsOf(spec)};
   memory.reserve = Bytes(k2rt_reserve_bytes(&runtime) + k2rt_worker_bytes(&runtime, device.cores));
   return memory;
@@ -49,7 +52,9 @@ MemoryCertificate MemoryModel::certify(const Limits &limits) const {
 
 /// Bytes that grow with the limits as a floating-point number: hostile sizes must be refused before they overflow.
 static double approximateBytes(const ModelSpec &spec, const Limits &limits) {
-  double bytes = double(limits.maxContext) * double(spec.rope.dims) * 4;
+  double bytes = 0;
+  for (const auto &[name, rope] : spec.ropes)
+    bytes += double(limits.maxContext) * double(rope.dims) * 4;
   for (const CachePlane &plane : cachePlanes(spec, limits, DType::F32))
     bytes += double(plane.layers) * double(plane.pages) * double(Limits::page) * double(plane.width) * 4;
   return bytes;

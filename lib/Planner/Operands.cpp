@@ -68,19 +68,20 @@ static PlannedOperand plainOperand(const WeightFamily &family, int64_t headRows)
 
 std::vector<PlannedOperand> operandsOf(const ModelSpec &spec, int64_t expandedFrom, const Limits &limits) {
   std::vector<PlannedOperand> operands;
-  const AttentionSizes sizes = attentionSizes(spec);
+  const MlaSpec *mla = spec.latentAttention();
   const std::map<std::string, int64_t> heads = headsOfWeights(spec);
   for (const WeightFamily &family : spec.weights) {
     auto cut = heads.find(family.id);
-    if (sizes.isLatent() && family.id == "kv_b")
-      addLatentExpansion(family, sizes, expandedFrom, operands);
+    if (mla && family.id == "kv_b")
+      addLatentExpansion(family, attentionSizes(*mla), expandedFrom, operands);
     else
       operands.push_back(plainOperand(family, cut == heads.end() ? 0 : family.shape[0] / cut->second));
   }
   if (const WeightFamily *embed = spec.find("embed"); embed && spec.tiedEmbeddings)
     operands.push_back(operand("head", 1, PanelLayout{{packedType(*embed), 1, spec.vocab, spec.hidden}}, Use::Logits,
                                double(embed->elements())));
-  operands.push_back(operand("rope", 1, Table{limits.maxContext * spec.rope.dims * 4, "", nullptr}, Use::Lookup));
+  for (const auto &[name, rope] : spec.ropes)
+    operands.push_back(operand(name, 1, Table{limits.maxContext * rope.dims * 4, "", nullptr}, Use::Lookup));
   return operands;
 }
 

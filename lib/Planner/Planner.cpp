@@ -117,7 +117,7 @@ Expected<Plan> planHost(const ModelSpec &spec, const Topology &topology, const L
   plan.limits = limits;
   plan.compute = options.compute;
   plan.mla = options.mla;
-  const AttentionSizes sizes = attentionSizes(spec);
+  const AttentionSizes sizes = attentionLayers(spec).front().sizes;
   plan.expandedFrom = expandedFrom(sizes, options.mla);
 
   DType cache = options.cache.value_or(options.compute);

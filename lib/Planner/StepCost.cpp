@@ -22,14 +22,19 @@ bool runsExpanded(const Plan &plan, const StepShape &shape) {
 
 /// FLOP of attention over all layers. A query sees the keys up to its own: half of the new ones on average.
 static Flops attentionFlops(const ModelSpec &spec, const Plan &plan, const StepShape &shape) {
-  double each = double(spec.layerCount()) * double(shape.sequences), tokens = double(shape.tokens);
-  double keys = double(shape.context) + (tokens + 1) / 2;
-  const AttentionSizes sizes = attentionSizes(spec);
-  if (!runsExpanded(plan, shape))
-    return absorbedFlops(sizes, tokens, keys) * each;
-  // Every cached key is expanded, whatever the queries see of it.
-  Flops unseen = expandedFlops(sizes, 0, double(shape.context) + tokens - keys);
-  return (expandedFlops(sizes, tokens, keys) + unseen) * each;
+  const double tokens = double(shape.tokens), keys = double(shape.context) + (tokens + 1) / 2;
+  Flops flops(0);
+  for (const auto &[sizes, layers] : attentionLayers(spec)) {
+    const double each = double(countWithin(layers, {0, spec.layerCount()})) * double(shape.sequences);
+    if (!runsExpanded(plan, shape)) {
+      flops += absorbedFlops(sizes, tokens, keys) * each;
+      continue;
+    }
+    // Every cached key is expanded, whatever the queries see of it.
+    Flops unseen = expandedFlops(sizes, 0, double(shape.context) + tokens - keys);
+    flops += (expandedFlops(sizes, tokens, keys) + unseen) * each;
+  }
+  return flops;
 }
 
 std::vector<Work> stepWork(const ModelSpec &spec, const Plan &plan, const StepShape &shape) {

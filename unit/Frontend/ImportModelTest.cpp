@@ -160,6 +160,19 @@ TEST(ImportModel, KindsOfLayersAreFunctions) {
   EXPECT_EQ(text.find("nn.rotary", text.find("@unrotated_layer(")), std::string::npos);
 }
 
+// Sizes that differ from layer to layer compile (unit/Pipelines/KindsTest.cpp); windows and numbers of heads do not.
+TEST(ImportModel, AttentionsThatAreNotInThisBuild) {
+  ModelSpec spec = specOf(llama);
+  auto &gqa = std::get<GqaSpec>(spec.attentions["attention"]);
+  gqa.window = 32;
+  EXPECT_EQ(import(spec),
+            "llama: attention 'attention' has a window of 32 keys: attention with a window is not in this build");
+  gqa.window = 0;
+  std::get<GqaSpec>(spec.attentions.emplace("local", gqa).first->second).heads = 8;
+  EXPECT_EQ(import(spec), "llama: attention 'local' has 8 heads, attention 'attention' 4: different numbers of query "
+                          "heads in one model are not in this build");
+}
+
 TEST(ImportModel, GroupLimitedRouting) {
   expectInOrder(import(specOf("test/EndToEnd/oracle/deepseek_v3")), {"moe.routing", "top 3 groups 2 of 4 normalize"});
 }
@@ -202,7 +215,7 @@ TEST(ImportModel, LocationsAreKeysAndTensorNames) {
 
 TEST(ImportModel, DirectQueriesAndNoSharedExpert) {
   ModelSpec spec = specOf(kimi);
-  std::get<MlaSpec>(spec.attention).queryLatent = 0;
+  std::get<MlaSpec>(spec.attentions["attention"]).queryLatent = 0;
   spec.moe->sharedInter = 0;
   WeightFamily direct = *spec.find("q_b");
   direct.id = "q";
@@ -247,7 +260,7 @@ TEST(ImportModel, ContextWithinTheModel) {
   EXPECT_EQ(import(spec, options), "--max-context 131073: the model reaches 131072 positions "
                                    "(max_position_embeddings 131072); choose from 1 to 131072");
   // Dynamic scaling is exact only where it does not scale.
-  spec.rope.maxContext = 4096;
+  spec.ropes["rope"].maxContext = 4096;
   options.maxContext = 4097;
   EXPECT_EQ(import(spec, options), "--max-context 4097: the model reaches 4096 positions "
                                    "(max_position_embeddings 131072); choose from 1 to 4096");

@@ -1,6 +1,7 @@
 //===- FamilyTest.cpp - families files ------------------------------------===//
 
 #include "Family.h"
+#include "ReadConfig.h"
 #include "k2c/Model/ModelSpec.h"
 
 #include <algorithm>
@@ -57,11 +58,8 @@ TEST(Family, WhatCompilesIsAFamily) {
     })) << name;
 }
 
-TEST(Family, CountsWordsOfAListAndReadsNestedKeys) {
-  Expected<ModelSpec> spec = loadPublishedModel("gpt_oss_120b");
-  ASSERT_TRUE(spec) << spec.error().text();
-  EXPECT_EQ(std::get<GqaSpec>(spec->attention).windowedLayers, 18);
-  spec = loadPublishedModel("dbrx");
+TEST(Family, ReadsNestedKeys) {
+  Expected<ModelSpec> spec = loadPublishedModel("dbrx");
   ASSERT_TRUE(spec) << spec.error().text();
   EXPECT_EQ(spec->moe->topK, 4);
 }
@@ -110,12 +108,92 @@ TEST(Family, UnknownKeys) {
 }
 
 TEST(Family, KindsOfLayers) {
-  const std::string kinds = "kinds:\n  plain: {feed_forward: moe, rotated: false}\n";
-  Expected<Family> family =
-      parseFamily(head + kinds + "layers:\n  - {kind: plain, from: 0, to: 2, otherwise: moe}\n", "f.yaml");
+  Expected<Family> family = parseFamily(head + R"(rope: {dims: 8, pairs: half}
+ropes: {wide: {dims: 16}}
+attention: {kind: gqa, head_dim: 8}
+attentions: {local: {head_dim: 16}}
+kinds:
+  plain: {feed_forward: moe, rope: none, norms: around}
+  local: {feed_forward: dense, attention: local, rope: wide}
+layers:
+  - {kind: plain, from: 0, to: 2, otherwise: moe}
+  - {kind: local, from: 2, to: 4}
+)",
+                                        "f.yaml");
   ASSERT_TRUE(family) << family.error().text();
-  EXPECT_EQ(family->layers[0].kind, (LayerKind{"plain", FeedForward::Moe, false}));
-  EXPECT_EQ(family->layers[0].otherwise, (LayerKind{"moe", FeedForward::Moe, true}));
+  EXPECT_EQ(family->layers[0].kind, (LayerKind{"plain", FeedForward::Moe, "attention", "", LayerNorms::Around, 0}));
+  EXPECT_EQ(family->layers[0].otherwise, (LayerKind{"moe", FeedForward::Moe}));
+  EXPECT_EQ(family->layers[1].kind, (LayerKind{"local", FeedForward::Dense, "local", "wide", LayerNorms::Before, 0}));
+  EXPECT_EQ(family->ropes["wide"], (Entries{{"dims", "16"}, {"pairs", "half"}}));
+  EXPECT_EQ(family->attentions["local"], (Entries{{"head_dim", "16"}, {"kind", "gqa"}}));
+}
+
+TEST(Family, WithoutARopeSectionNothingIsRotated) {
+  Expected<Family> family = parseFamily(head + "layers:\n  - {kind: moe, from: 0, to: 2}\n", "f.yaml");
+  ASSERT_TRUE(family) << family.error().text();
+  EXPECT_EQ(family->layers[0].kind.rope, "");
+}
+
+TEST(Family, KindsNameWhatThereIs) {
+  auto refusal = [](const std::string &kind) {
+    return failure("attention: {kind: gqa}\nkinds:\n  plain: {feed_forward: moe, " + kind +
+                   "}\nlayers:\n  - {kind: plain, from: 0, to: 2}\n");
+  };
+  EXPECT_EQ(refusal("attention: local"),
+            "f.yaml:6:41: there is no attention 'local'; attention, or one of the section attentions");
+  EXPECT_EQ(refusal("rope: rope"), "f.yaml:6:36: there is no rotary table 'rope'; none, rope, or one of the section "
+                                   "ropes");
+  EXPECT_EQ(refusal("norms: behind"), "f.yaml:6:37: norms must be before or around");
+}
+
+TEST(Family, WhatNoLayerHasIsRefused) {
+  const std::string layers = "layers:\n  - {kind: moe, from: 0, to: 2}\n";
+  EXPECT_EQ(failure("kinds:\n  plain: {feed_forward: moe}\n" + layers),
+            "f.yaml:5:3: no layers are of kind 'plain'; leave it out");
+  EXPECT_EQ(failure("attentions:\n  local: {window: 8}\n" + layers),
+            "f.yaml:5:3: no layers have attention 'local'; leave it out");
+  EXPECT_EQ(failure("ropes:\n  local: {dims: 8}\n" + layers),
+            "f.yaml:5:3: no layers read rotary table 'local'; leave it out");
+  EXPECT_EQ(failure("weights:\n  - {id: a, tensors: b, over: local, shape: [1]}\n"),
+            "f.yaml:5:31: there are no layers 'local'; all, dense, moe, or the name of an attention");
+}
+
+/// Two layers of which the second is of kind `local`, read for a config.json that says nothing else.
+std::string refusalOfTwo(const std::string &sections) {
+  Expected<Family> family =
+      parseFamily(head + sections + R"(model: {hidden: 8, vocab: 16, max_position: 64, norm_eps: 1.0e-5, tied: false}
+mlp: {inter: 8, activation: silu, bias: false}
+layers:
+  - {kind: dense, from: 0, to: 1}
+  - {kind: local, from: 1, to: 2}
+)",
+                  "f.yaml");
+  EXPECT_TRUE(family) << family.error().text();
+  ConfigFile config(*parseJson(R"({"model_type": "f"})", "config.json"), {});
+  Expected<ModelSpec> spec = readConfig(config, *family, {}, LoadPurpose::Compile);
+  return spec ? "" : spec.error().text();
+}
+
+TEST(Family, LatentAttentionIsTheOnlyOne) {
+  const std::string sections = "attentions:\n  local: {latent: 8}\n"
+                               "kinds:\n  local: {feed_forward: dense, attention: local}\n"
+                               "attention: {kind: mla, heads: 4, query_latent: 0, nope: 8, rope: 8, value: 8, bias: "
+                               "false, latent_norm_eps: 1.0e-6, latent: ";
+  EXPECT_EQ(refusalOfTwo(sections + "16}\n"),
+            "f.yaml: a model with latent attention has no other attention in this build");
+}
+
+TEST(Family, ABaseOfAtMostOneIsRefused) {
+  const std::string sections = "attention: {kind: gqa, heads: 4, kv_heads: 4, head_dim: 8, qkv_bias: false, "
+                               "output_bias: false, query_key_norm: none}\n"
+                               "kinds:\n  local: {feed_forward: dense, rope: local}\n"
+                               "rope: {dims: 8, pairs: half, default_theta: 10000}\nropes:\n  local: {theta: ";
+  EXPECT_EQ(refusalOfTwo(sections + "2}\n"), "");
+  EXPECT_EQ(refusalOfTwo(sections + "1}\n"), "config.json: the base of a rotary table must be above 1, got 1.0; take "
+                                             "config.json from the published model");
+}
+
+TEST(Family, KindsOfLayersThatDoNotExist) {
   EXPECT_EQ(failure("layers:\n  - {kind: plain, from: 0, to: 2}\n"),
             "f.yaml:5:12: there is no kind 'plain'; dense, moe, or one of the section kinds");
   EXPECT_EQ(failure("kinds:\n  plain: {feed_forward: mlp}\n"),
@@ -127,7 +205,7 @@ TEST(Family, KindsOfLayers) {
 
 TEST(Family, UnknownKindAndMissingEntries) {
   EXPECT_EQ(failure("config:\n  a: {field: b, kind: int}\n"),
-            "f.yaml:5:23: kind must be size, count, number, share, flag, word, tally, indices or zeros");
+            "f.yaml:5:23: kind must be size, count, number, share, flag, word, indices or where");
   EXPECT_EQ(failure("layers:\n  - {kind: dense, from: 0}\n"), "f.yaml: to must be a word, got nothing");
   EXPECT_EQ(failure("weights:\n  - {id: a, tensors: b}\n"), "f.yaml: shape must be a list");
 }

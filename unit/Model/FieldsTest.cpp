@@ -39,23 +39,35 @@ TEST(Fields, ACheckOfWhatIsNoNumberIsRefused) {
             "config.json:1:2: 'a' is not a whole number here");
 }
 
-TEST(Fields, ATallyCountsTheWordsOfAList) {
-  const std::string keys = "config:\n  layer_types: {field: sliding, kind: tally, of: sliding_attention}\n";
-  EXPECT_EQ(refusal(keys, R"({"layer_types": ["sliding_attention", "full_attention"]})"), "");
-  EXPECT_EQ(refusal(keys, R"({"layer_types": "sliding_attention"})"),
-            "config.json:1:2: layer_types must be a list of words, got \"sliding_attention\"");
+TEST(Fields, WhereAListHasAWord) {
+  const std::string keys = "config:\n  n: {field: layers, kind: size}\n  types: {field: full, kind: where, of: layers, "
+                           "is: full, one_of: [full, sliding], default: 1 to layers step 2}\n"
+                           "checks:\n  - {that: full == 0, at: n, say: \"{full}\"}\n";
+  const std::string end = "; take config.json from the published model";
+  EXPECT_EQ(refusal(keys, R"({"n": 3, "types": ["full", "sliding", "full"]})"), "config.json:1:2: [0,2]" + end);
+  EXPECT_EQ(refusal(keys, R"({"n": 6})"), "config.json:1:2: [1,3,5]" + end);
+  EXPECT_EQ(refusal(keys, R"({"n": 2, "types": ["full", "chunked"]})"),
+            "config.json:1:10: types must be a list of 2 (layers) of full, sliding, got [\"full\",\"chunked\"]");
 }
 
-TEST(Fields, ZerosOfAListOfLayers) {
-  const std::string keys =
-      "config:\n  n: {field: layers, kind: size}\n  types: {field: linear, kind: zeros, of: layers}\n"
-      "checks:\n  - {that: linear == 2, at: types, say: \"layers {linear}\"}\n";
+TEST(Fields, AListOfStepsBelowOneIsRefused) {
+  EXPECT_EQ(refusal("config:\n  n: {field: layers, kind: size}\n  types: {field: full, kind: where, of: layers, is: 0, "
+                    "one_of: [0, 1], default: 0 to layers step layers - 2}\n",
+                    R"({"n": 2})"),
+            "config.json: key 'types' is not given and cannot be derived: step must be at least 1, got 0; correct the "
+            "sizes or add the key");
+}
+
+TEST(Fields, WhereAListOfLayersHasZeros) {
+  const std::string keys = "config:\n  n: {field: layers, kind: size}\n"
+                           "  types: {field: linear, kind: where, of: layers, is: 0, one_of: [0, 1]}\n"
+                           "checks:\n  - {that: linear == 2, at: types, say: \"layers {linear}\"}\n";
   EXPECT_EQ(refusal(keys, R"({"n": 3, "types": [0, 1, 0]})"), "");
   EXPECT_EQ(refusal(keys, R"({"n": 3, "types": [1, 1, 0]})"),
             "config.json:1:10: layers [2]; take config.json from the published model");
   for (const char *wrong : {"[0,0]", "[0,1,0,1]", "[0,2,0]", "[0,true,0]", "[0,\"1\",0]", "0"})
     EXPECT_EQ(refusal(keys, std::string(R"({"n": 3, "types": )") + wrong + "}"),
-              std::string("config.json:1:10: types must be a list of 3 numbers 0 or 1 (layers), got ") + wrong);
+              std::string("config.json:1:10: types must be a list of 3 (layers) of 0, 1, got ") + wrong);
 }
 
 // Any other share would be rounded, by each reader of the file in its own way.
@@ -82,7 +94,7 @@ TEST(Fields, EntriesOfAnotherKindAreRefused) {
   ASSERT_TRUE(family) << family.error().text();
   const Fields fields;
   auto said = [&](const std::function<void(Section &)> &read) {
-    Section section(*family, fields, "moe");
+    Section section(family->sections["moe"], fields, "f.yaml: moe");
     read(section);
     return section.error() ? section.error()->text() : "";
   };

@@ -87,10 +87,33 @@ TEST(LayerRuns, LayersThatAreNotRotated) {
   EXPECT_EQ(failure("odd_smollm3", {{"no_rope_layers", {0, 0, 0, 0, 0}}}),
             "no_rope_layers rotates none of num_hidden_layers 5, which is not in this build");
   EXPECT_EQ(failure("odd_smollm3", {{"no_rope_layers", {1, 0}}}),
-            "no_rope_layers must be a list of 5 numbers 0 or 1 (layers), got [1,0]");
+            "no_rope_layers must be a list of 5 (layers) of 0, 1, got [1,0]");
   EXPECT_EQ(failure("odd_smollm3", {{"no_rope_layers", "-"}}), "key 'no_rope_layers' is missing");
-  EXPECT_EQ(failure("odd_smollm3", {{"layer_types", {"sliding_attention"}}}),
-            "layer_types has 1 sliding layers: attention with a window is not in this build");
+  json types(5, "full_attention");
+  types[3] = "sliding_attention";
+  EXPECT_EQ(failure("odd_smollm3", {{"layer_types", types}}),
+            "layer_types has sliding layers [3]: attention with a window is not in this build");
+}
+
+// GPT-OSS: a list names the layers with a window; without it every other one has it, from the first one on.
+TEST(LayerRuns, LayersWithAWindow) {
+  TempFolder folder;
+  const std::string published = K2C_SOURCE_DIR "/models/configs/gpt-oss-120b";
+  LoadOptions plan;
+  plan.purpose = LoadPurpose::Plan;
+  for (const json &types : {configOf(published)["layer_types"], json("-"), json()}) {
+    Expected<ModelSpec> spec = load(folder, published, {{"layer_types", types}}, plan);
+    ASSERT_TRUE(spec) << spec.error().text();
+    ASSERT_EQ(spec->layers.size(), 1u);
+    EXPECT_EQ(turns(spec->layers[0]), "sliding moe");
+    EXPECT_EQ(spec->layers[0].range, (LayerRange{0, 36}));
+    EXPECT_EQ(std::get<GqaSpec>(spec->attentions["sliding"]).window, 128);
+    EXPECT_EQ(std::get<GqaSpec>(spec->attentions["attention"]).window, 0);
+  }
+  json full(36, "full_attention");
+  Expected<ModelSpec> spec = load(folder, published, {{"layer_types", full}}, plan);
+  ASSERT_TRUE(spec) << spec.error().text();
+  EXPECT_EQ(spec->attentions.size(), 1u) << "those that layers have";
 }
 
 } // namespace

@@ -28,7 +28,7 @@ TEST(ModelSpec, KimiK2) {
   EXPECT_EQ(spec->layers[0].range, (LayerRange{0, 1}));
   EXPECT_EQ(spec->layers[1].kinds.front().name, "moe");
   EXPECT_EQ(spec->layers[1].range, (LayerRange{1, 61}));
-  const MlaSpec &mla = std::get<MlaSpec>(spec->attention);
+  const MlaSpec &mla = std::get<MlaSpec>(spec->attentions["attention"]);
   EXPECT_EQ(mla.heads, 64);
   EXPECT_EQ(mla.queryLatent, 1536);
   EXPECT_EQ(mla.latent, 512);
@@ -62,13 +62,13 @@ TEST(ModelSpec, GroupLimitedRouting) {
 TEST(ModelSpec, GroupedQueryAttention) {
   Expected<ModelSpec> spec = published("llama-3.1-405b");
   ASSERT_TRUE(spec) << spec.error().text();
-  const GqaSpec &gqa = std::get<GqaSpec>(spec->attention);
+  const GqaSpec &gqa = std::get<GqaSpec>(spec->attentions["attention"]);
   EXPECT_EQ(gqa.heads, 128);
   EXPECT_EQ(gqa.kvHeads, 8);
   EXPECT_EQ(gqa.headDim, 128);
   EXPECT_FALSE(spec->moe);
   EXPECT_EQ(spec->eos, (std::vector<int64_t>{128001, 128008, 128009}));
-  EXPECT_DOUBLE_EQ(spec->softmaxScale(), 1 / std::sqrt(128.0));
+  EXPECT_DOUBLE_EQ(spec->softmaxScale(spec->layers[0].kinds[0]), 1 / std::sqrt(128.0));
 }
 
 // Totals and active parameters as in the planner's golden numbers; the totals
@@ -130,7 +130,7 @@ TEST(ModelSpec, DirectQueriesAndNoSharedExpert) {
   TempFolder folder;
   Expected<ModelSpec> spec = load(folder, oracle("kimi_k2"), {{"q_lora_rank", nullptr}, {"n_shared_experts", nullptr}});
   ASSERT_TRUE(spec) << spec.error().text();
-  EXPECT_EQ(std::get<MlaSpec>(spec->attention).queryLatent, 0);
+  EXPECT_EQ(std::get<MlaSpec>(spec->attentions["attention"]).queryLatent, 0);
   EXPECT_TRUE(spec->find("q"));
   EXPECT_FALSE(spec->find("q_a"));
   EXPECT_EQ(spec->moe->sharedInter, 0);
@@ -159,7 +159,7 @@ TEST(ModelSpec, HeadDimDerivedAndExplicit) {
   TempFolder folder;
   Expected<ModelSpec> derived = load(folder, oracle("llama"), {{"head_dim", nullptr}});
   ASSERT_TRUE(derived);
-  EXPECT_EQ(std::get<GqaSpec>(derived->attention).headDim, 16);
+  EXPECT_EQ(std::get<GqaSpec>(derived->attentions["attention"]).headDim, 16);
   Expected<ModelSpec> given = load(folder, oracle("llama"), {{"head_dim", 24}});
   ASSERT_TRUE(given);
   EXPECT_EQ(given->find("q")->shape, (std::vector<int64_t>{96, 64}));

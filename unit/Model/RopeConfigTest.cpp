@@ -29,7 +29,7 @@ RopeSpec rope(const json &changes, const std::string &family = "llama") {
   TempFolder folder;
   Expected<ModelSpec> spec = load(folder, changes, family);
   EXPECT_TRUE(spec) << spec.error().text();
-  return spec ? spec->rope : RopeSpec();
+  return spec ? spec->ropes["rope"] : RopeSpec();
 }
 
 const json yarn = {{"type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 64}};

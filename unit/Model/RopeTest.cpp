@@ -22,7 +22,7 @@ struct Sample {
 void expectFrequencies(const std::string &config, const std::vector<Sample> &samples) {
   Expected<ModelSpec> spec = loadModelSpec(K2C_SOURCE_DIR "/models/configs/" + config);
   ASSERT_TRUE(spec) << spec.error().text();
-  std::vector<float> inverse = ropeInverseFrequencies(spec->rope);
+  std::vector<float> inverse = ropeInverseFrequencies(spec->ropes["rope"]);
   for (const Sample &sample : samples)
     EXPECT_NEAR(inverse[sample.index], sample.frequency, sample.frequency * 2.5e-7)
         << config << " pair " << sample.index;
@@ -67,9 +67,9 @@ TEST(Rope, YarnMagnitudesOfLatentAttention) {
   Expected<ModelSpec> spec = loadModelSpec(K2C_SOURCE_DIR "/models/configs/deepseek-v3");
   ASSERT_TRUE(spec);
   double mscale = 0.1 * std::log(40.0) + 1;
-  EXPECT_DOUBLE_EQ(spec->rope.cosSinScale, 1.0);
-  EXPECT_NEAR(spec->rope.attentionScale, mscale * mscale, 1e-14);
-  EXPECT_NEAR(spec->softmaxScale(), mscale * mscale / std::sqrt(192.0), 1e-15);
+  EXPECT_DOUBLE_EQ(spec->ropes["rope"].cosSinScale, 1.0);
+  EXPECT_NEAR(spec->ropes["rope"].attentionScale, mscale * mscale, 1e-14);
+  EXPECT_NEAR(spec->softmaxScale(spec->layers[0].kinds[0]), mscale * mscale / std::sqrt(192.0), 1e-15);
 }
 
 TEST(Rope, TableIsCosinesThenSines) {

@@ -47,29 +47,41 @@ struct TestProgram : testing::Test {
 
   /// Compiles `text` for a target whose kernels read matrices in `layout`; entries by name.
   void compile(const char *text, const Weight &weight, kern::WeightLayout layout = kern::WeightLayout::Panels) {
-    library.reset(); // of an earlier program of that name
     mlir::OwningOpRef<mlir::ModuleOp> module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
     ASSERT_TRUE(module);
+    compile(*module, weight, layout);
+  }
+  /// `look` sees the runtime form.
+  void compile(mlir::ModuleOp module, const Weight &weight, kern::WeightLayout layout,
+               const std::function<void(mlir::ModuleOp)> &look = {}) {
+    library.reset(); // of an earlier program of that name
     mlir::PassManager planned(&context), pm(&context);
     for (Form form : {Form::Model, Form::Planned})
       buildForm(form, planned, {});
-    ASSERT_TRUE(mlir::succeeded(planned.run(*module)));
-    auto cpu = (*module)->getAttrOfType<kern::CpuAttr>(kern::KernDialect::targetAttrName);
-    (*module)->setAttr(kern::KernDialect::targetAttrName,
-                       kern::CpuAttr::get(&context, cpu.getName(), cpu.getCores(), cpu.getL1(), cpu.getL2(),
-                                          cpu.getFeatures(), layout));
+    ASSERT_TRUE(mlir::succeeded(planned.run(module)));
+    auto cpu = module->getAttrOfType<kern::CpuAttr>(kern::KernDialect::targetAttrName);
+    module->setAttr(kern::KernDialect::targetAttrName,
+                    kern::CpuAttr::get(&context, cpu.getName(), cpu.getCores(), cpu.getL1(), cpu.getL2(),
+                                       cpu.getFeatures(), layout));
     for (Form form : {Form::Distributed, Form::Scheduled, Form::Runtime})
       buildForm(form, pm, {});
-    ASSERT_TRUE(mlir::succeeded(pm.run(*module)));
-    packWeights(*module, weight);
+    ASSERT_TRUE(mlir::succeeded(pm.run(module)));
+    packWeights(module, weight);
+    planes.clear();
+    for (auto plane : module.getOps<rt::PlaneTableOp>()) {
+      planes.resize(std::max<size_t>(planes.size(), plane.getIndex() + 1));
+      planes[plane.getIndex()].resize(plane.getCount() * plane.getLayerBytes() / sizeof(float));
+    }
+    if (look)
+      look(module);
     mlir::PassManager toLlvm(&context);
     buildForm(Form::Llvm, toLlvm, {});
-    ASSERT_TRUE(mlir::succeeded(toLlvm.run(*module)));
+    ASSERT_TRUE(mlir::succeeded(toLlvm.run(module)));
     ObjectOptions options;
     options.cacheDir = folder / "objects";
     options.jobs = 1;
     Expected<std::vector<std::string>> objects =
-        compileObjects(programParts(*module), *HostTarget::forCpu("x86-64-v3"), options);
+        compileObjects(programParts(module), *HostTarget::forCpu("x86-64-v3"), options);
     ASSERT_TRUE(objects) << objects.error().text();
     ASSERT_TRUE(linkShared(*objects, {K2RT_PROGRAM_QUERY_NAME}, folder / "program.so"));
     library.reset(::dlopen((folder / "program.so").c_str(), RTLD_NOW));
@@ -87,14 +99,18 @@ struct TestProgram : testing::Test {
     weights.clear();
     mlir::SymbolTable symbols(runtime);
     for (auto slots : runtime.getOps<rt::WeightSlotsOp>()) {
-      const auto shape = symbols.lookup<nn::WeightsOp>(slots.getFamily()).getTensorType().getShape();
+      weights.resize(std::max<size_t>(weights.size(), slots.getFirst() + slots.getCount()));
+      auto family = symbols.lookup<nn::WeightsOp>(slots.getFamily());
+      if (!family)
+        continue; // a table, which is not packed
+      const auto type = family.getTensorType();
+      const int64_t elements = type.getNumElements(), columns = type.getShape().back();
       const std::optional<MatrixLayout> layout = matrixLayout(slots.getLayout());
       for (int64_t layer = 0; layer < slots.getCount(); ++layer) {
         auto value = [&](int64_t, int64_t n, int64_t k) { return weight(slots.getFamily(), layer, n, k); };
-        Array packed = layout ? pack(*layout, value) : Array(DType::F32, shape[0] * shape[1]);
-        for (int64_t i = 0; !layout && i < shape[0] * shape[1]; ++i)
-          packed.set(i, value(0, i / shape[1], i % shape[1]));
-        weights.resize(std::max<size_t>(weights.size(), slots.getFirst() + layer + 1));
+        Array packed = layout ? pack(*layout, value) : Array(DType::F32, elements);
+        for (int64_t i = 0; !layout && i < elements; ++i)
+          packed.set(i, value(0, i / columns, i % columns));
         weights[slots.getFirst() + layer] = std::make_unique<Array>(std::move(packed));
       }
     }
@@ -107,7 +123,9 @@ struct TestProgram : testing::Test {
   };
 
   /// Runs an entry over the first `tokens` of the tokens 3, 5 and 7 of one sequence, of which the last has logits.
-  int32_t run(const std::string &entry, int32_t tokens = 3, const std::vector<Group> &groups = {}) {
+  /// `change` may give it another step.
+  int32_t run(const std::string &entry, int32_t tokens = 3, const std::vector<Group> &groups = {},
+              const std::function<void(k2rt_ir_step &)> &change = {}) {
     std::vector<int32_t> ids = {3, 5, 7}, positions = {0, 1, 2}, rowSeq = {0, 0, 0}, begin = {0, tokens},
                          outputs = {tokens - 1}, form = {1, 1, 1};
     std::vector<const int32_t *> lengths, tables;
@@ -134,6 +152,8 @@ struct TestProgram : testing::Test {
     step.outputs = outputs.data();
     step.logits = logits.data();
     step.capture_hidden = captured.data();
+    if (change)
+      change(step);
     k2rt_ir_api api = {};
     api.launch = api.launch_nowait = reinterpret_cast<void *>(launchAlone);
     api.barrier = api.sample = reinterpret_cast<void *>(doNothing);
@@ -166,8 +186,8 @@ struct TestProgram : testing::Test {
   std::unique_ptr<void, Closer> library;
   const k2rt_ir_program *program = nullptr;
   std::map<std::string, k2rt_ir_step_fn> entries;
-  std::vector<std::unique_ptr<Array>> weights;
-  std::vector<std::vector<float>> planes;
+  std::vector<std::unique_ptr<Array>> weights; ///< by slot
+  std::vector<std::vector<float>> planes;      ///< of the cache
   std::vector<float> logits = std::vector<float>(vocab, -1), captured = std::vector<float>(3 * hidden, -1);
 };
 

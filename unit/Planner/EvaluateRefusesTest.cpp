@@ -34,10 +34,12 @@ TEST(EvaluateRefusesTest, WidthsThatDoNotDivideAreRefusedWithBothNumbers) {
     change(q.spec);
     return q.refusal(layout);
   };
-  EXPECT_EQ(refusal("llama-3.1-405b", "tp=4", [](ModelSpec &s) { std::get<GqaSpec>(s.attention).kvHeads = 6; }),
-            "tp: 4 does not divide the key heads (nor is it a multiple of them), 6; choose a divisor of 6");
-  EXPECT_FALSE(has(refusal("llama-3.1-405b", "tp=4", [](ModelSpec &s) { std::get<GqaSpec>(s.attention).kvHeads = 2; }),
-                   "key heads"));
+  EXPECT_EQ(
+      refusal("llama-3.1-405b", "tp=4", [](ModelSpec &s) { std::get<GqaSpec>(s.attentions["attention"]).kvHeads = 6; }),
+      "tp: 4 does not divide the key heads (nor is it a multiple of them), 6; choose a divisor of 6");
+  EXPECT_FALSE(has(
+      refusal("llama-3.1-405b", "tp=4", [](ModelSpec &s) { std::get<GqaSpec>(s.attentions["attention"]).kvHeads = 2; }),
+      "key heads"));
   EXPECT_EQ(refusal("llama-3.1-405b", "tp=4", [](ModelSpec &s) { s.mlp->inter = 6; }),
             "tp: 4 does not divide the width of a dense layer, 6; choose a divisor of 6");
   EXPECT_EQ(refusal("kimi-k2", "tp=4,ep=4", [](ModelSpec &s) { s.moe->sharedInter = 6; }),

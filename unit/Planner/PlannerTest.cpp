@@ -253,7 +253,7 @@ TEST(PlanRefuses, LimitsOutOfRange) {
 
 TEST(PlanRefuses, SizesThatWouldOverflow) {
   ModelSpec spec = tinyLlama();
-  auto &gqa = std::get<GqaSpec>(spec.attention);
+  auto &gqa = std::get<GqaSpec>(spec.attentions["attention"]);
   gqa.kvHeads = gqa.headDim = int64_t(1) << 26;
   EXPECT_NE(refusal(spec, machine(gibibytes(1)), limits(1, 1 << 20, 256))
                 .find("cache and rotary table need 1.93e+25 bytes; lower --max-context or --max-sequences"),

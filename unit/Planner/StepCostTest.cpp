@@ -67,7 +67,7 @@ TEST(StepCost, ActiveParametersAreTwoFlopEach) {
 
 TEST(StepCost, LongPromptsRunExpandedShortOnesAbsorbed) {
   Case k2(published("kimi-k2"));
-  const AttentionSizes mla = attentionSizes(k2.spec);
+  const AttentionSizes mla = attentionSizes(*k2.spec.latentAttention());
   double absorbed = k2.work({1, 170, 100000})["attention"].flops.value;
   EXPECT_DOUBLE_EQ(absorbed, 61 * absorbedFlops(mla, 170, 100000 + 85.5).value);
   double expanded = k2.work({1, 171, 100000})["attention"].flops.value; // 171 see 100086 on average, of 100171

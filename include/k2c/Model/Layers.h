@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -39,20 +40,44 @@ struct AttentionSizes {
   double expansion = 0;           ///< multiply-adds that expand one cached row for one head, or absorb its query
   int64_t latents = 0;            ///< widths of the latents that queries, keys and values come from
   std::array<CachedRow, 2> cache; ///< what a layer keeps of a token
-  int64_t window = 0;             ///< keys a windowed layer sees, itself included; 0: no layer has a window
-  int64_t windowedLayers = 0;     ///< layers with that window
+  int64_t window = 0;             ///< keys that a query sees at most, its own included; 0: all
   std::optional<IndexerSpec> indexer;
 
   bool isLatent() const { return expansion > 0; }
   /// Heads of cached keys that ranks can share out; 1: each of them needs the whole row.
   int64_t cachedHeads() const { return std::max<int64_t>(1, cache[0].heads); }
-  /// Keys that a query which could see `keys` of them meets, as a mean over `layers` layers.
-  double seenKeys(double keys, int64_t layers) const;
+  /// Of `tokens`, those that stay in the cache, and that a query which could see all of them may see.
+  template <class Number> Number within(Number tokens) const {
+    return window > 0 ? std::min(tokens, Number(window)) : tokens;
+  }
+  /// Keys that a query which could see `keys` of them meets.
+  double seenKeys(double keys) const;
   /// Floating-point operations that choose these keys.
   double indexingFlops(double queries, double keys) const;
 };
 AttentionSizes attentionSizes(const AttentionSpec &attention);
-inline AttentionSizes attentionSizes(const ModelSpec &spec) { return attentionSizes(spec.attention); }
+
+/// An attention with the layers that have it.
+struct AttentionLayers {
+  AttentionSizes sizes;
+  IndexSet layers;
+};
+/// Of these layers, how many are in `range`.
+int64_t countWithin(const IndexSet &layers, LayerRange range);
+/// The attentions of a model, in the order of their first layers.
+std::vector<AttentionLayers> attentionLayers(const ModelSpec &spec);
+
+/// The greatest number of ranks that all attentions of a model can divide their query heads among.
+int64_t commonHeads(const ModelSpec &spec);
+
+/// The layers of a cache group, which keep equal rows.
+struct CachePool {
+  int64_t group = 0;
+  std::array<CachedRow, 2> rows;
+  IndexSet layers;
+};
+/// One for each cache group, in order.
+std::vector<CachePool> cachePools(const ModelSpec &spec);
 
 /// What an op does with a token's row; the names are those of the ops of the dialects.
 enum class LayerOpKind {
@@ -78,7 +103,7 @@ struct LayerOp {
   LayerOpKind kind = LayerOpKind::Add;
   std::vector<size_t> inputs;                ///< values
   std::vector<std::vector<int64_t>> results; ///< a row of each result; none of a view
-  std::vector<std::string> weights;          ///< families it reads, biases left out
+  std::vector<std::string> weights;          ///< families it reads, by id; biases left out
   double number = 0;                         ///< RmsNorm: epsilon. Clip: bound
   int64_t first = 0;                         ///< Rotary: element of the last dimension that it begins with
 };
@@ -91,6 +116,9 @@ std::map<std::string, int64_t> headsOfWeights(const ModelSpec &spec);
 
 /// The kinds that `spec` has layers of, dense ones first.
 std::vector<LayerKind> layerKinds(const ModelSpec &spec);
+
+/// Names of the rotary tables that these kinds read, in order.
+std::set<std::string> ropesOfLayers(const ModelSpec &spec);
 
 } // namespace k2c
 

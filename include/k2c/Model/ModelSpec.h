@@ -16,9 +16,11 @@
 #include "k2c/Support/Units.h"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <variant>
 #include <vector>
 
@@ -34,13 +36,27 @@ struct LayerRange {
 /// What a layer's feed-forward part is: one MLP, or routed experts.
 enum class FeedForward { Dense, Moe };
 
+/// Where a layer's RMS norms stand.
+enum class LayerNorms {
+  Before, ///< before attention and before the feed-forward part
+  Around  ///< and behind each of them, before its rows are added to the residual stream
+};
+
+/// The names of a model's first attention and rotary table, the sections of the families file.
+inline constexpr const char *firstAttention = "attention";
+inline constexpr const char *firstRope = "rope";
+
 /// What a layer is made of. Layers of one kind are one function of the program.
 struct LayerKind {
   std::string name; ///< in the families file, and of the function
   FeedForward feedForward = FeedForward::Dense;
-  bool isRotated = true; ///< queries and keys are turned by the rotary embedding
+  std::string attention = firstAttention; ///< of ModelSpec::attentions
+  std::string rope = firstRope;           ///< of ModelSpec::ropes; "": queries and keys are not turned
+  LayerNorms norms = LayerNorms::Before;
+  int64_t cacheGroup = 0; ///< layers whose caches have equal rows and lengths are of one group
   bool operator==(const LayerKind &o) const {
-    return name == o.name && feedForward == o.feedForward && isRotated == o.isRotated;
+    return std::tie(name, feedForward, attention, rope, norms, cacheGroup) ==
+           std::tie(o.name, o.feedForward, o.attention, o.rope, o.norms, o.cacheGroup);
   }
   bool operator!=(const LayerKind &o) const { return !(*this == o); }
 };
@@ -74,9 +90,8 @@ struct GqaSpec {
   bool qkvBias = false;    ///< the projections of queries, keys and values add a bias
   bool outputBias = false; ///< the output projection does
   QueryKeyNorm norm = QueryKeyNorm::None;
-  double clip = 0;            ///< bound of queries, keys and values after their norms; 0: none
-  int64_t window = 0;         ///< keys a windowed layer sees, itself included; 0: no layer has a window
-  int64_t windowedLayers = 0; ///< layers with that window
+  double clip = 0;    ///< bound of queries, keys and values after their norms; 0: none
+  int64_t window = 0; ///< keys that a query sees at most, its own included; 0: all
 };
 
 /// A small attention that chooses the keys of a token (DeepSeek V3.2). Per token the cache also holds one key of width
@@ -262,10 +277,11 @@ struct ModelSpec {
   bool tiedEmbeddings = false; ///< logits use the embedding matrix
 
   std::vector<LayerRun> layers; ///< in order, without gaps from 0
-  AttentionSpec attention;
-  RopeSpec rope;
-  std::optional<MlpSpec> mlp; ///< of dense layers
-  std::optional<MoeSpec> moe; ///< of moe layers
+  /// By name; those that layers have, of one variant, and of latent attention one.
+  std::map<std::string, AttentionSpec> attentions;
+  std::map<std::string, RopeSpec> ropes; ///< by name
+  std::optional<MlpSpec> mlp;            ///< of dense layers
+  std::optional<MoeSpec> moe;            ///< of moe layers
   /// The first layers read the whole prompt once (encoder-decoder models); 0: none.
   int64_t encoderLayers = 0;
   /// Multi-token prediction: modules of one more moe layer and `mtpWeights` each.
@@ -291,13 +307,15 @@ struct ModelSpec {
   int64_t layerCount() const;
   /// The layers in the longest ranges of one kind, ascending.
   std::vector<LayersOfKind> layersByKind() const;
-  /// Checkpoint indices of the layers with that feed-forward part, in as many ranges whatever the number of turns.
+  /// Checkpoint indices of the layers of such kinds, ascending, in as many ranges whatever the number of turns.
+  IndexSet layersOf(const std::function<bool(const LayerKind &)> &isSuch) const;
   IndexSet layersOf(FeedForward feedForward) const;
+  /// The attention of a model whose attention is latent, else null.
+  const MlaSpec *latentAttention() const;
   /// Checkpoint indices of the moe layers.
   std::vector<int64_t> moeLayers() const { return membersOf(layersOf(FeedForward::Moe)); }
-  /// Factor of q.k before the softmax: width of a key ^ -1/2, times the
-  /// rotary embedding's own.
-  double softmaxScale() const;
+  /// Factor of q.k before the softmax in layers of that kind: width of a key ^ -1/2, times the rotary embedding's own.
+  double softmaxScale(const LayerKind &kind) const;
   /// The family of a role, or null.
   const WeightFamily *find(const std::string &id) const;
 };

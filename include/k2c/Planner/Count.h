@@ -9,7 +9,7 @@
 #ifndef K2C_PLANNER_COUNT_H
 #define K2C_PLANNER_COUNT_H
 
-#include "k2c/Model/ModelSpec.h"
+#include "k2c/Model/Layers.h"
 #include "k2c/Planner/Checked.h"
 #include <vector>
 
@@ -93,9 +93,11 @@ std::vector<int64_t> stageLayers(int64_t layers, int64_t stages, StagePartition 
 /// Storage of the cache. FlashMlaFp8: the latent in FP8 with an f32 scale for each 128, the rotated key in bf16; an
 /// indexer's key in FP8 with one scale for each 128 (FlashMLA, DeepSeek V3.2).
 enum class CacheFormat : uint8_t { Plain, FlashMlaFp8 };
-/// Cache bytes of one token over all layers that cache (the decoder's); `elementBytes` is read by Plain.
+/// Cache bytes of one token in one layer; `elementBytes` is read by Plain.
+Checked cacheBytesOfLayer(const AttentionSizes &sizes, CacheFormat format, int64_t elementBytes);
+/// Cache bytes of one token over all layers that cache (the decoder's).
 Checked cacheBytesPerToken(const ModelSpec &spec, CacheFormat format, int64_t elementBytes);
-/// Cache bytes of a sequence of `context` tokens: windowed layers keep no more than their window.
+/// Cache bytes of a sequence of `context` tokens: layers with a window keep no more tokens than that.
 Checked cacheBytesOfContext(const ModelSpec &spec, CacheFormat format, int64_t elementBytes, int64_t context);
 
 /// How a checkpoint stores its matrices. Fp8Blocks and MxFp4 quantise what the family's published checkpoints do

@@ -60,13 +60,13 @@ struct Microbatch {
 };
 /// What the backward computes again: nothing, or all of a layer from its input.
 enum class Recompute : uint8_t { None, Full };
-/// Bytes kept of attention. Eager keeps of each query, key and head what its backward reads (Korthikanti et al., 2022,
-/// whose 5 b n s^2 the paper has): the softmax's output, 2 bytes, the mask of its dropout, 1, and the dropout's output,
-/// 2; scores before the softmax are not kept. Flash keeps one f32 logsumexp for each row and head. Without `dropout`
-/// there are no masks, neither here nor of the residual branch, and the softmax's output itself multiplies the values:
-/// 2 b n s^2.
-double attentionActivations(const ModelSpec &spec, const Microbatch &batch, Recompute recompute, bool flash,
-                            bool dropout);
+/// Bytes kept of layers with that attention. Eager keeps of each query, key and head what its backward reads
+/// (Korthikanti et al., 2022, whose 5 b n s^2 the paper has): the softmax's output, 2 bytes, the mask of its dropout,
+/// 1, and the dropout's output, 2; scores before the softmax are not kept. Flash keeps one f32 logsumexp for each row
+/// and head. Without `dropout` there are no masks, neither here nor of the residual branch, and the softmax's output
+/// itself multiplies the values: 2 b n s^2.
+double attentionActivations(const ModelSpec &spec, const AttentionSizes &sizes, const Microbatch &batch,
+                            Recompute recompute, bool flash, bool dropout);
 /// Bytes kept of the MoE layers, balanced routing. `paperTokens`: an expert serves one rank's tokens, undivided by SP;
 /// else those of the expert group.
 double moeActivations(const ModelSpec &spec, const Microbatch &batch, Recompute recompute, bool paperTokens);

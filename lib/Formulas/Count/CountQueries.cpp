@@ -205,12 +205,12 @@ QueryAnswer sizesOfModel(QueryInputs &in) {
   size("vocab", model->vocab);
   size("context", model->maxPosition);
   size("dense", model->layerCount() - int64_t(model->moeLayers().size()));
-  if (const auto *gqa = std::get_if<GqaSpec>(&model->attention)) {
+  if (const auto *gqa = std::get_if<GqaSpec>(&model->attentions.begin()->second)) {
     size("heads", gqa->heads);
     size("kv_heads", gqa->kvHeads);
     size("head_dim", gqa->headDim);
   } else {
-    const MlaSpec &mla = std::get<MlaSpec>(model->attention);
+    const MlaSpec &mla = *model->latentAttention();
     size("heads", mla.heads);
     size("q_lora_rank", mla.queryLatent);
     size("kv_lora_rank", mla.latent);

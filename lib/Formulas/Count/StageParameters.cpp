@@ -5,7 +5,7 @@
 using namespace k2c;
 
 Checked k2c::latentNorms(const ModelSpec &spec) {
-  const auto *mla = std::get_if<MlaSpec>(&spec.attention);
+  const MlaSpec *mla = spec.latentAttention();
   return mla ? Checked(mla->queryLatent) + mla->latent : Checked(0);
 }
 

@@ -42,7 +42,7 @@ double expertsLoaded(const ModelSpec &spec, const ServeCluster &cluster, const S
 /// and one token of it written; activations out and in, one byte each.
 void addAttention(StepTerms &terms, const ModelSpec &spec, const ServeParameters &parameters, const Sizes &z,
                   double batch, int64_t context) {
-  const MlaSpec &mla = std::get<MlaSpec>(spec.attention);
+  const MlaSpec &mla = *spec.latentAttention();
   const double here = batch / z.n,
                cached = cacheBytesPerToken(spec, parameters.cacheFormat, parameters.cacheElementBytes).real();
   terms.attentionMemory = z.layers * latentMatrices(mla, spec.hidden).total().real() * parameters.weightBytes +
@@ -107,7 +107,7 @@ int64_t k2c::ownedExperts(const ModelSpec &spec, int64_t gpus, int64_t additiona
 }
 
 Checked k2c::servedParameters(const ModelSpec &spec, int64_t gpus, int64_t additional) {
-  const auto *mla = std::get_if<MlaSpec>(&spec.attention);
+  const MlaSpec *mla = spec.latentAttention();
   int64_t moe = int64_t(spec.moeLayers().size());
   Checked attention =
       mla ? latentMatrices(*mla, spec.hidden).total() : layerParameters(spec, spec.layerCount() - 1).attention;

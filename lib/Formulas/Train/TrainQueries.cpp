@@ -162,7 +162,7 @@ Microbatch readMicrobatch(QueryInputs &in, const ModelSpec *model) {
   checkDivides(in, "sp", batch.sp, "the tokens b x s", batch.sequences * batch.tokens);
   checkDivides(in, "cp", batch.cp, "the tokens s", batch.tokens);
   if (model)
-    checkDivides(in, "tp", batch.tp, "the attention heads", attentionSizes(*model).heads);
+    checkDivides(in, "tp", batch.tp, "the attention heads", commonHeads(*model));
   batch.etp = in.whole("etp", 1, 1, maxRanks);
   if (model && model->moe) {
     checkDivides(in, "ep", batch.ep, "the experts", model->moe->experts);
@@ -176,7 +176,9 @@ double readAttention(QueryInputs &in, const ModelSpec *model) {
   Recompute recompute = Recompute(in.word("recompute", {"none", "full"}, 0));
   bool flash = in.word("attn_matrix", {"eager", "flash"}, in.isPaper() ? 0 : 1) == 1;
   bool mask = in.flag("dropout_mask", !flash && in.isPaper());
-  return model ? attentionActivations(*model, batch, recompute, flash, mask) : 0;
+  if (!model)
+    return 0;
+  return attentionActivations(*model, attentionLayers(*model).front().sizes, batch, recompute, flash, mask);
 }
 
 double readExperts(QueryInputs &in, const ModelSpec *model) {

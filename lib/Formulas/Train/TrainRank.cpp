@@ -23,7 +23,7 @@ Expected<int64_t> k2c::expertDataParallel(int64_t dp, int64_t tp, int64_t ep, in
 
 /// Splits attention over TP; sets `split` (of one rank) and `replicated`, for one layer.
 static void splitAttention(const ModelSpec &spec, const StageLayout &layout, int64_t layer, DeviceParameters &device) {
-  const auto *mla = std::get_if<MlaSpec>(&spec.attention);
+  const MlaSpec *mla = spec.latentAttention();
   Checked all = layerParameters(spec, layer).attention, whole;
   if (mla) {
     // Paper 002, section 3.2; biases of the down projections and an indexer are whole on every rank as well.
@@ -39,7 +39,7 @@ Expected<DeviceParameters> k2c::deviceParameters(const ModelSpec &spec, const St
   std::vector<int64_t> moeLayers = spec.moeLayers();
   if (!spec.moe || moeLayers.empty())
     return Error{"model", "has no routed experts", "ask this of a mixture-of-experts model"};
-  if (const int64_t heads = attentionSizes(spec).heads; heads % layout.tp)
+  if (const int64_t heads = commonHeads(spec); heads % layout.tp)
     return indivisible("the attention heads", heads, "tp", layout.tp);
   if (spec.moe->inter % layout.etp)
     return indivisible("the width of an expert", spec.moe->inter, "etp", layout.etp);

@@ -58,11 +58,12 @@ Status checkDevices(const Topology &topology, const ParallelLayout &layout) {
 }
 
 Status checkAttention(const ModelSpec &spec, const ParallelLayout &layout) {
-  const AttentionSizes sizes = attentionSizes(spec);
-  if (sizes.heads % layout.tp)
-    return indivisible("tp", layout.tp, "the attention heads", sizes.heads);
-  if (sizes.keyHeads % layout.tp && layout.tp % sizes.keyHeads)
-    return indivisible("tp", layout.tp, "the key heads (nor is it a multiple of them)", sizes.keyHeads);
+  for (const auto &[sizes, layers] : attentionLayers(spec)) {
+    if (sizes.heads % layout.tp)
+      return indivisible("tp", layout.tp, "the attention heads", sizes.heads);
+    if (sizes.keyHeads % layout.tp && layout.tp % sizes.keyHeads)
+      return indivisible("tp", layout.tp, "the key heads (nor is it a multiple of them)", sizes.keyHeads);
+  }
   if (spec.mlp && spec.mlp->inter % layout.tp)
     return indivisible("tp", layout.tp, "the width of a dense layer", spec.mlp->inter);
   if (spec.moe && spec.moe->sharedInter % layout.tp)
@@ -124,7 +125,7 @@ Status checkSplit(const ModelSpec &spec, const ParallelLayout &layout) {
 Status checkTraining(const PlanRequest &request, const ParallelLayout &layout) {
   const ModelSpec &spec = request.spec;
   const bool reduced = layout.recompute != RecomputeSet::None && layout.recompute != RecomputeSet::Layer;
-  if (reduced && (!spec.moe || !attentionSizes(spec).isLatent()))
+  if (reduced && (!spec.moe || !spec.latentAttention()))
     return Error{"recompute",
                  std::string(nameOf(layout.recompute)) +
                      " is a set of tensors of latent attention and experts; model '" + shortened(spec.name) +

@@ -38,7 +38,7 @@ static ParallelLayout simpleServing(const PlanRequest &request, int64_t devices)
     layout.pp = devices / layout.ep;
     return layout;
   }
-  const int64_t heads = attentionSizes(request.spec).heads;
+  const int64_t heads = commonHeads(request.spec);
   const int64_t node = std::max<int64_t>(1, request.topology.devicesPerNode());
   layout.tp = std::min(devices, node);
   while (heads % layout.tp || devices % layout.tp)

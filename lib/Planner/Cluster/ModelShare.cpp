@@ -49,6 +49,9 @@ static void add(ByModule &to, const ByModule &from) {
 
 RankShare &RankShare::operator+=(const RankShare &other) {
   moeLayers += other.moeLayers;
+  attentionLayers.resize(other.attentionLayers.size());
+  for (size_t i = 0; i < attentionLayers.size(); ++i)
+    attentionLayers[i] += other.attentionLayers[i];
   layers.end += other.layerCount();
   add(parameters, other.parameters);
   add(bytes, other.bytes);
@@ -102,7 +105,7 @@ double bytesOfLayer(const WeightFamily &family, WeightFormat format) {
 
 } // namespace
 
-ModelShare::ModelShare(const ModelSpec &spec, WeightFormat format) : spec(spec), sizes(attentionSizes(spec)) {
+ModelShare::ModelShare(const ModelSpec &spec, WeightFormat format) : spec(spec), attentions(attentionLayers(spec)) {
   const size_t layers = size_t(spec.layerCount());
   parameters.assign(layers + 1, {});
   bytes.assign(layers + 1, {});
@@ -132,10 +135,13 @@ ModelShare::ModelShare(const ModelSpec &spec, WeightFormat format) : spec(spec),
   expert = expertParameters(spec).real();
 
   const double attention = layerParameters(spec, spec.layerCount() - 1).attention.real();
-  if (const auto *mla = std::get_if<MlaSpec>(&spec.attention)) {
+  if (const MlaSpec *mla = spec.latentAttention()) {
     LatentMatrices w = latentMatrices(*mla, spec.hidden);
     replicatedAttention = 1 - (w.uq + w.qr + w.uk + w.uv + w.o).real() / attention;
   } else {
+    const LayerKind &last = spec.layers.back().kindOf(spec.layerCount() - 1);
+    const AttentionSizes sizes = attentionSizes(spec.attentions.at(last.attention));
+    keyHeads = sizes.cachedHeads();
     const double cached = double(sizes.cache[0].width() + sizes.cache[1].width());
     keyValueShare = std::min(1.0, double(spec.hidden) * cached / attention);
   }
@@ -151,6 +157,13 @@ std::vector<LayerRange> ModelShare::stages(int64_t count) const {
   return ranges;
 }
 
+std::vector<double> ModelShare::layersWith(LayerRange layers) const {
+  std::vector<double> counts;
+  for (const AttentionLayers &attention : attentions)
+    counts.push_back(double(countWithin(attention.layers, layers)));
+  return counts;
+}
+
 //===----------------------------------------------------------------------===//
 // Splitting
 //===----------------------------------------------------------------------===//
@@ -160,7 +173,7 @@ int64_t planner::slotsPerRank(const ModelSpec &spec, const ParallelLayout &layou
 }
 
 void ModelShare::split(RankShare &share, const ParallelLayout &layout) const {
-  const double tp = double(layout.tp), keys = double(std::min(layout.tp, sizes.cachedHeads()));
+  const double tp = double(layout.tp), keys = double(std::min(layout.tp, keyHeads));
   const double attention = replicatedAttention + keyValueShare / keys + (1 - replicatedAttention - keyValueShare) / tp;
   const double experts =
       spec.moe ? double(slotsPerRank(spec, layout)) / double(spec.moe->experts) / double(layout.etp) : 0;
@@ -193,6 +206,7 @@ RankShare ModelShare::of(LayerRange layers, bool first, bool last, const Paralle
   share.layers = layers;
   const size_t begin = size_t(layers.begin), end = size_t(layers.end);
   share.moeLayers = moeBefore[end] - moeBefore[begin];
+  share.attentionLayers = layersWith(layers);
   for (size_t i = 0; i < weightModuleCount; ++i) {
     share.parameters[i] = parameters[end][i] - parameters[begin][i];
     share.bytes[i] = bytes[end][i] - bytes[begin][i];

@@ -10,6 +10,7 @@
 #include "k2c/Model/Layers.h"
 #include "k2c/Planner/Count.h"
 #include "k2c/Planner/Evaluate.h"
+#include <algorithm>
 #include <array>
 
 namespace k2c::planner {
@@ -29,8 +30,9 @@ double sum(const ByModule &values);
 struct RankShare {
   LayerRange layers;
   int64_t moeLayers = 0;
-  ByModule parameters{}; ///< whole numbers below 2^53
-  ByModule bytes{};      ///< of the weights in the request's format
+  std::vector<double> attentionLayers; ///< layers with each of ModelShare::attentions
+  ByModule parameters{};               ///< whole numbers below 2^53
+  ByModule bytes{};                    ///< of the weights in the request's format
   int64_t layerCount() const { return layers.end - layers.begin; }
   int64_t denseLayers() const { return layerCount() - moeLayers; }
   RankShare &operator+=(const RankShare &other);
@@ -50,8 +52,25 @@ public:
   /// Layers of the stages of a pipeline, as even as they can be.
   std::vector<LayerRange> stages(int64_t count) const;
 
+  /// How many of these layers have each attention.
+  std::vector<double> layersWith(LayerRange layers) const;
+  /// Adds up what layers count, by the sizes of their attention; `layers` has a number of them for each.
+  template <class OfLayer> double overLayers(const std::vector<double> &layers, OfLayer ofLayer) const {
+    double total = 0;
+    for (size_t i = 0; i < attentions.size(); ++i)
+      total += layers[i] * ofLayer(attentions[i].sizes);
+    return total;
+  }
+  /// The most that a layer counts.
+  template <class OfLayer> double maxOfLayers(OfLayer ofLayer) const {
+    double most = 0;
+    for (const AttentionLayers &attention : attentions)
+      most = std::max(most, double(ofLayer(attention.sizes)));
+    return most;
+  }
+
   const ModelSpec &spec;
-  const AttentionSizes sizes;
+  const std::vector<AttentionLayers> attentions;
   /// Parameters in the whole model.
   double total = 0, active = 0, expert = 0;
 
@@ -65,6 +84,7 @@ private:
   ByModule outside{}, outsideBytes{}; ///< embedding and head; the final norm counts with the head
   double replicatedAttention = 0;     ///< share of attention that every tp rank holds whole
   double keyValueShare = 0;           ///< share of attention that splits over key heads only
+  int64_t keyHeads = 1;               ///< these heads
 };
 
 /// Slots of a layer's experts on one rank.

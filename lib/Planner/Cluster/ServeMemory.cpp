@@ -58,19 +58,25 @@ double ServeMemory::cacheBytes(const RankShare &share, int64_t sequences) const 
   const ModelSpec &spec = context.request.spec;
   const double n = double(sequences), cp = double(layout.cp);
   const double each = (cachedTokens(sequences) + n * cp * Limits::page / 2) / n;
-  const double bytes =
-      cacheBytesOfContext(spec, CacheFormat::Plain, byteWidth(context.request.cache), int64_t(std::ceil(each))).real();
   const double layers = double(std::min(share.layerCount(), spec.layerCount() - spec.encoderLayers));
-  return n * bytes * layers / double(spec.layerCount() - spec.encoderLayers) /
-         (double(std::min(layout.tp, context.model.sizes.cachedHeads())) * cp);
+  const double bytes = context.model.overLayers(
+      share.attentionLayers, [&](const AttentionSizes &sizes) { return cachedBytes(sizes, int64_t(std::ceil(each))); });
+  return n * bytes * layers / double(share.layerCount()) / cp;
+}
+
+/// Of `tokens` in one layer, on a rank.
+double ServeMemory::cachedBytes(const AttentionSizes &sizes, int64_t tokens) const {
+  const Checked row = cacheBytesOfLayer(sizes, CacheFormat::Plain, byteWidth(context.request.cache));
+  return (row * sizes.within(tokens)).real() / double(std::min(layout.tp, sizes.cachedHeads()));
 }
 
 /// Values that a row keeps at once in the widest part of a layer.
-static double widestRow(const ModelSpec &spec) {
-  const AttentionSizes sizes = attentionSizes(spec);
-  const int64_t written = sizes.isLatent() ? sizes.heads : sizes.heads + sizes.keyHeads;
-  const double attention = double(written * (sizes.key + sizes.value));
-  return std::max(attention, spec.mlp ? 3 * double(spec.mlp->inter) : 0);
+static double widestRow(const ModelShare &model) {
+  const double attention = model.maxOfLayers([](const AttentionSizes &sizes) {
+    const int64_t written = sizes.isLatent() ? sizes.heads : sizes.heads + sizes.keyHeads;
+    return written * (sizes.key + sizes.value);
+  });
+  return std::max(attention, model.spec.mlp ? 3 * double(model.spec.mlp->inter) : 0);
 }
 
 ServeMemory::Buffers ServeMemory::buffers(int64_t stepTokens, int64_t sequences, bool isLast) const {
@@ -82,13 +88,11 @@ ServeMemory::Buffers ServeMemory::buffers(int64_t stepTokens, int64_t sequences,
   const int64_t ofGroup = std::max(stepTokens, (sequences + layout.pp - 1) / layout.pp * tokens);
   const int64_t rows = (ofGroup + layout.cp - 1) / layout.cp;
   Buffers b;
-  b.activations = double(rows) * rates.activationBytes * (4 * hidden + widestRow(spec) / tp);
+  b.activations = double(rows) * rates.activationBytes * (4 * hidden + widestRow(context.model) / tp);
   b.logits = isLast ? double(sequences * tokens) * double(spec.vocab) * 4 / (tp * double(layout.cp)) : 0;
   if (layout.cp > 1 && stepTokens > 0) // the keys of one layer, of a step's sequences
     b.gathered = double(std::max(context.mix.longestInput, stepTokens)) *
-                 cacheBytesPerToken(spec, CacheFormat::Plain, byteWidth(request.cache)).real() /
-                 double(spec.layerCount() - spec.encoderLayers) /
-                 double(std::min(layout.tp, context.model.sizes.cachedHeads()));
+                 context.model.maxOfLayers([&](const AttentionSizes &sizes) { return cachedBytes(sizes, 1); });
   if (!spec.moe)
     return b;
   int64_t routedTokens = (rows * layout.etp + layout.tp - 1) / layout.tp;

@@ -33,6 +33,7 @@ private:
   Buffers buffers(int64_t stepTokens, int64_t sequences, bool isLast) const;
   double cacheBytes(const RankShare &share, int64_t sequences) const;
   double cachedTokens(int64_t sequences) const;
+  double cachedBytes(const AttentionSizes &sizes, int64_t tokens) const;
   double fixedBytes(const RankShare &share) const { return sum(share.bytes) + reserve; }
   bool fits(int64_t sequences) const;
   /// The certificate of a compile, without what only the compiler knows.

@@ -123,15 +123,16 @@ Handover planner::handoverOf(const RequestModel &context, const ServePool &pool,
   const PlanRequest &request = context.request;
   const ParallelLayout &prefill = pool.layout;
   const double input = slow ? context.mix.slowInput : context.mix.input;
-  const double whole =
-      cacheBytesOfContext(request.spec, CacheFormat::Plain, byteWidth(request.cache), int64_t(std::ceil(input))).real();
+  const std::vector<double> layers = context.model.layersWith({request.spec.encoderLayers, request.spec.layerCount()});
   // Every tensor-parallel rank beyond the key heads holds a copy.
-  auto copies = [&](const ParallelLayout &l) {
-    return double(l.tp) / double(std::min(l.tp, context.model.sizes.cachedHeads()));
-  };
+  const double bytes = context.model.overLayers(layers, [&](const AttentionSizes &sizes) {
+    const Checked row = cacheBytesOfLayer(sizes, CacheFormat::Plain, byteWidth(request.cache));
+    return (row * sizes.within(int64_t(std::ceil(input)))).real() * double(decode.tp) /
+           double(std::min(decode.tp, sizes.cachedHeads()));
+  });
   auto devices = [](const ParallelLayout &l) { return double(l.tp * l.cp * l.pp); };
   Handover handover;
-  handover.bytes = whole * copies(decode);
+  handover.bytes = bytes;
   const double busiest = handover.bytes / std::min(devices(prefill), devices(decode));
   const int64_t span = far ? request.topology.ranks() : prefill.devices() + decode.devices();
   handover.busiest = context.links.send(double(span - 1), busiest);

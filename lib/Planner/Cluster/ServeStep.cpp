@@ -98,8 +98,7 @@ ServeStep::ServeStep(const PlanRequest &request, const ModelShare &model, const 
   }
   if (request.workload.serve.draftTokens > 0 && spec.mtpLayers > 0)
     draft = model.ofDraft(layout);
-  cacheLayers = double(spec.layerCount() - spec.encoderLayers);
-  expanded = expandedFrom(model.sizes, MlaForms::Phased);
+  expanded = expandedFrom(model.attentions.front().sizes, MlaForms::Phased);
   if (spec.moe && !request.workload.expertLoad.empty() && layout.ep > 1)
     measuredImbalance = 1 / balancednessOf(request.workload.expertLoad, layout);
 }
@@ -114,33 +113,31 @@ double ServeStep::imbalance(double rows) const {
 
 /// FLOP of scores and sums over values of one layer, without what is linear in the weights: `queries` tokens of each
 /// sequence see `keys` of its `all` tokens on average.
-double ServeStep::coreFlops(double sequences, double queries, double keys, double all) const {
-  const AttentionSizes &sizes = model.sizes;
-  const double indexing = sizes.indexingFlops(queries, keys), seen = sizes.seenKeys(keys, model.spec.layerCount());
+double ServeStep::coreFlops(const AttentionSizes &sizes, double sequences, double queries, double keys,
+                            double all) const {
+  const double indexing = sizes.indexingFlops(queries, keys), seen = sizes.seenKeys(keys);
   if (expanded >= 0 && queries >= double(expanded))
     return sequences *
            (expandedFlops(sizes, queries, seen).value + expandedFlops(sizes, 0, all - seen).value + indexing);
   return sequences * (absorbedFlops(sizes, queries, seen).value + indexing);
 }
 
-/// Of one device. Where keys are passed, each device expands all of them for its own queries; else it answers all
-/// queries on its share of the keys.
-double ServeStep::attentionCore(const StepLoad &load) const {
+/// Of one layer on one device. Where keys are passed, each device expands all of them for its own queries; else it
+/// answers all queries on its share of the keys.
+double ServeStep::attentionCore(const AttentionSizes &sizes, const StepLoad &load) const {
   const double q = load.tokens, keys = load.context + (q + 1) / 2, all = load.context + q, cp = double(layout.cp);
-  if (layout.cp > 1 && passed(load).passesKeys())
-    return coreFlops(load.sequences, q / cp, keys, all);
-  return coreFlops(load.sequences, q, keys, all) / cp;
+  if (layout.cp > 1 && passed(sizes, load).passesKeys())
+    return coreFlops(sizes, load.sequences, q / cp, keys, all);
+  return coreFlops(sizes, load.sequences, q, keys, all) / cp;
 }
 
-ServeStep::Passed ServeStep::passed(const StepLoad &load) const {
-  const ModelSpec &spec = model.spec;
+ServeStep::Passed ServeStep::passed(const AttentionSizes &sizes, const StepLoad &load) const {
   const double act = rates.activationBytes, tp = double(layout.tp);
   const int64_t tokens = int64_t(std::ceil(load.context + load.tokens));
   Passed p;
-  p.keys = load.sequences * cacheBytesOfContext(spec, CacheFormat::Plain, byteWidth(request.cache), tokens).real() /
-           cacheLayers / double(std::min(layout.tp, model.sizes.cachedHeads()));
+  const Checked row = cacheBytesOfLayer(sizes, CacheFormat::Plain, byteWidth(request.cache));
+  p.keys = load.sequences * (row * sizes.within(tokens)).real() / double(std::min(layout.tp, sizes.cachedHeads()));
   // A query of each head that meets the cached rows, and its output with the log-sum-exp.
-  const AttentionSizes &sizes = model.sizes;
   const double query = double(sizes.heads * sizes.absorbedKey),
                output = double(sizes.heads * (sizes.absorbedValue + 1));
   double indexing = 0;
@@ -151,23 +148,25 @@ ServeStep::Passed ServeStep::passed(const StepLoad &load) const {
   return p;
 }
 
-void ServeStep::addAttention(PartTime &part, const RankShare &share, const StepLoad &load) const {
-  const ModelSpec &spec = model.spec;
-  const double layers = double(share.layerCount()), tp = double(layout.tp), rows = rowsOf(load);
-  // What expands keys and values is counted with the keys.
-  const double expansion = double(model.sizes.heads) * model.sizes.expansion;
-  const double linear = at(share.parameters, WeightModule::Attention) - layers * expansion / tp;
-  part.flops = 2 * rows * linear + layers * attentionCore(load) / tp;
-  const double cached = layers / cacheLayers / double(std::min(layout.tp, model.sizes.cachedHeads()));
-  const CacheFormat format = CacheFormat::Plain;
-  const int64_t element = byteWidth(request.cache);
-  double read = load.encodes ? 0 : cacheBytesOfContext(spec, format, element, int64_t(load.context)).real();
-  if (layout.cp > 1 && !passed(load).passesKeys())
+/// Bytes of the cache that one layer reads and writes.
+double ServeStep::cacheTraffic(const AttentionSizes &sizes, const StepLoad &load) const {
+  const Checked row = cacheBytesOfLayer(sizes, CacheFormat::Plain, byteWidth(request.cache));
+  double read = load.encodes ? 0 : (row * sizes.within(int64_t(load.context))).real();
+  if (layout.cp > 1 && !passed(sizes, load).passesKeys())
     read /= double(layout.cp);
-  const double written = cacheBytesPerToken(spec, format, element).real();
+  return (load.sequences * read + rowsOf(load) * row.real()) / double(std::min(layout.tp, sizes.cachedHeads()));
+}
+
+void ServeStep::addAttention(PartTime &part, const RankShare &share, const StepLoad &load) const {
+  const double tp = double(layout.tp), rows = rowsOf(load);
+  auto overLayers = [&](auto ofLayer) { return model.overLayers(share.attentionLayers, ofLayer); };
+  // What expands keys and values is counted with the keys.
+  const double expansion = overLayers([](const auto &sizes) { return double(sizes.heads) * sizes.expansion; });
+  const double core = overLayers([&](const auto &sizes) { return attentionCore(sizes, load); });
+  part.flops = 2 * rows * (at(share.parameters, WeightModule::Attention) - expansion / tp) + core / tp;
   part.memory = at(share.bytes, WeightModule::Attention) + at(share.bytes, WeightModule::Norms) +
-                cached * (load.sequences * read + rows * written) +
-                2 * rows * double(spec.hidden) * rates.activationBytes * layers;
+                overLayers([&](const auto &sizes) { return cacheTraffic(sizes, load); }) +
+                2 * rows * double(model.spec.hidden) * rates.activationBytes * double(share.layerCount());
   bound(part, rates.attention, rates.memory);
 }
 
@@ -230,11 +229,13 @@ void ServeStep::addLinks(std::array<PartTime, servePartCount> &parts, const Rank
   if (layout.cp > 1) {
     PartTime &context = of(parts, ServePart::Context);
     const RankGroup group{double(layout.cp), double(layout.tp)};
-    const Passed bytes = passed(load);
-    LinkUse use = links.gather(group, bytes.passesKeys() ? bytes.keys : bytes.queries);
-    if (!bytes.passesKeys())
-      use += links.gather(group, bytes.outputs);
-    context.links = use * double(share.layerCount());
+    for (size_t i = 0; i < model.attentions.size(); ++i) {
+      const Passed bytes = passed(model.attentions[i].sizes, load);
+      LinkUse use = links.gather(group, bytes.passesKeys() ? bytes.keys : bytes.queries);
+      if (!bytes.passesKeys())
+        use += links.gather(group, bytes.outputs);
+      context.links += use * share.attentionLayers[i];
+    }
     finish(context);
   }
   if (layout.pp > 1) {

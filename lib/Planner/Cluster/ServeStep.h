@@ -81,8 +81,9 @@ private:
   void addExperts(PartTime &part, const RankShare &share, const StepLoad &load) const;
   void addDense(PartTime &part, const RankShare &share, const StepLoad &load) const;
   void addLinks(std::array<PartTime, servePartCount> &parts, const RankShare &share, const StepLoad &load) const;
-  double attentionCore(const StepLoad &load) const;
-  double coreFlops(double sequences, double queries, double keys, double all) const;
+  double attentionCore(const AttentionSizes &sizes, const StepLoad &load) const;
+  double coreFlops(const AttentionSizes &sizes, double sequences, double queries, double keys, double all) const;
+  double cacheTraffic(const AttentionSizes &sizes, const StepLoad &load) const;
   /// New rows of each of a data-parallel rank's devices.
   double rowsOf(const StepLoad &load) const { return load.rows() / double(layout.cp); }
   /// Bytes of a layer that a device has after its keys, or its queries and partial outputs, were passed on.
@@ -90,7 +91,7 @@ private:
     double keys = 0, queries = 0, outputs = 0;
     bool passesKeys() const { return keys <= queries + outputs; }
   };
-  Passed passed(const StepLoad &load) const;
+  Passed passed(const AttentionSizes &sizes, const StepLoad &load) const;
 
   const PlanRequest &request;
   const ModelShare &model;
@@ -99,7 +100,6 @@ private:
   const ParallelLayout layout;
   std::vector<RankShare> stages, decoding; ///< decoding: without encoder layers
   std::optional<RankShare> draft;
-  double cacheLayers = 1;       ///< layers that keep a cache
   double measuredImbalance = 0; ///< of Workload::expertLoad; 0: none given
   int64_t expanded = -1;
 };

@@ -51,7 +51,7 @@ std::vector<int64_t> planner::alignedDevices(const Topology &topology) {
 }
 
 static std::vector<int64_t> tensorWays(const PlanRequest &request) {
-  const int64_t heads = attentionSizes(request.spec).heads;
+  const int64_t heads = commonHeads(request.spec);
   std::vector<int64_t> ways;
   for (int64_t tp : divisors(nearDevices(request.topology)))
     if (heads % tp == 0 && tp <= 16)
@@ -187,7 +187,7 @@ static std::vector<std::pair<int64_t, int64_t>> expertWays(const PlanRequest &re
 }
 
 static void addTrainingForms(const PlanRequest &request, ParallelLayout layout, std::vector<ParallelLayout> &space) {
-  const bool hasSets = request.spec.moe && attentionSizes(request.spec).isLatent();
+  const bool hasSets = request.spec.moe && request.spec.latentAttention();
   for (RecomputeSet set : {RecomputeSet::None, RecomputeSet::DeepSeekV3, RecomputeSet::KimiK2, RecomputeSet::Layer}) {
     if (!hasSets && set != RecomputeSet::None && set != RecomputeSet::Layer)
       continue;

@@ -108,9 +108,8 @@ double TrainStages::tokens() const {
 }
 
 /// FLOP of scores and sums over values of one layer, causal, all heads.
-static double coreFlops(const ModelSpec &spec, double tokens, double sequence) {
-  const AttentionSizes sizes = attentionSizes(spec);
-  const double keys = sizes.seenKeys(sequence / 2, spec.layerCount());
+static double coreFlops(const AttentionSizes &sizes, double tokens, double sequence) {
+  const double keys = sizes.seenKeys(sequence / 2);
   return 2 * tokens * keys * double(sizes.heads * (sizes.key + sizes.value)) +
          sizes.indexingFlops(tokens, sequence / 2);
 }
@@ -166,7 +165,9 @@ void TrainStages::timePasses(StageTime &time, const RankShare &share, bool isLas
 
   attention.parameters = held(WeightModule::Attention) + held(WeightModule::Norms);
   attention.forward.linear = 2 * rows * held(WeightModule::Attention);
-  attention.forward.core = layers * coreFlops(spec, rows, double(context.request.workload.train.sequence)) / tp;
+  attention.forward.core = context.model.overLayers(share.attentionLayers, [&](const AttentionSizes &sizes) {
+    return coreFlops(sizes, rows, double(context.request.workload.train.sequence));
+  }) / tp;
   attention.tensors = tensors[size_t(TrainModule::Attention)];
   time.coreSeconds = attention.forward.core / context.rates.attention;
   // All ranks of an expert group bring rows / tp tokens; each computes its share of what they chose.
@@ -185,7 +186,7 @@ void TrainStages::timePasses(StageTime &time, const RankShare &share, bool isLas
     for (ModuleWork *module : {&attention, &experts, &dense})
       module->again = module->forward;
   else if (set != RecomputeSet::None) {
-    const LatentMatrices w = latentMatrices(std::get<MlaSpec>(spec.attention), spec.hidden);
+    const LatentMatrices w = latentMatrices(*spec.latentAttention(), spec.hidden);
     attention.again.linear = 2 * rows * layers * (w.uq + w.qr + w.uk + w.uv).real() / tp;
     experts.again.linear = set == RecomputeSet::DeepSeekV3 ? 0 : routed / 3; // the down projections
   }
@@ -199,31 +200,32 @@ void TrainStages::timePasses(StageTime &time, const RankShare &share, bool isLas
 
 /// Bytes of a token's keys and values of one layer on a rank, expanded where attention is latent (as Megatron-LM sends
 /// them).
-static double keyBytes(const ModelSpec &spec, const ParallelLayout &layout, double width) {
-  const AttentionSizes sizes = attentionSizes(spec);
+static double keyBytes(const AttentionSizes &sizes, const ParallelLayout &layout, double width) {
   return (double(sizes.keyHeads * (sizes.key + sizes.value)) / double(std::min(layout.tp, sizes.keyHeads)) +
           double(sizes.indexer ? sizes.indexer->dim : 0)) *
          width;
 }
 
 double TrainStages::ringBuffers() const {
-  return layout.cp > 1 ? 4 * tokens() * keyBytes(context.request.spec, layout, context.rates.activationBytes) : 0;
+  if (layout.cp == 1)
+    return 0;
+  return 4 * tokens() * context.model.maxOfLayers([&](const AttentionSizes &sizes) {
+    return keyBytes(sizes, layout, context.rates.activationBytes);
+  });
 }
 
 /// Ring attention (Liu et al., 2023; Megatron-LM's cp_comm_type p2p): keys and values of a layer go around the cp ranks
 /// while each computes with those it has, in the backward with their gradients beside them. What is sent while the last
 /// block computes does not exist, so (cp - 1) / cp of attention's products hide the ring.
-void TrainStages::addRing(StageTime &t, double layers) const {
-  const ModelSpec &spec = context.request.spec;
+void TrainStages::addRing(StageTime &t, const RankShare &share) const {
   const double cp = double(layout.cp), all = tokens() * (cp - 1); // tokens of the other ranks
-  // Both halves of a rank's tokens, from the two ends of the sequence, see a window before them.
-  const AttentionSizes sizes = attentionSizes(spec);
-  const double share = double(sizes.windowedLayers) / double(spec.layerCount());
-  const double received =
-      (1 - share) * all + share * std::min(all, 2 * double(sizes.window) * double(layout.microbatchSize));
-  const double bytes = layers * received * keyBytes(spec, layout, context.rates.activationBytes);
+  const double bytes = context.model.overLayers(share.attentionLayers, [&](const AttentionSizes &sizes) {
+    // Both halves of a rank's tokens, from the two ends of the sequence, see a window before them.
+    const double window = 2 * double(sizes.window) * double(layout.microbatchSize);
+    return (sizes.window > 0 ? std::min(all, window) : all) * keyBytes(sizes, layout, context.rates.activationBytes);
+  });
   LinkUse once = context.links.send((cp - 1) * double(layout.tp), bytes);
-  once.latency *= layers * (cp - 1);
+  once.latency *= double(share.layerCount()) * (cp - 1);
   const bool again = layout.recompute == RecomputeSet::Layer;
   const double times[] = {1, again ? 3.0 : 2.0}, core[] = {1, again ? 3.5 : 2.5};
   for (size_t pass = 0; pass < t.ring.size(); ++pass) {
@@ -260,7 +262,7 @@ StageTime TrainStages::time(const RankShare &share, bool isLast) const {
     t.pipeline = links.send(double(layout.tp * layout.cp * layout.dp),
                             rows * hidden * rates.activationBytes / (layout.sp ? tp : 1));
   if (layout.cp > 1)
-    addRing(t, layers);
+    addRing(t, share);
   t.linkSeconds = links.seconds(t.dispatch) + links.seconds(t.tensor) + links.seconds(t.pipeline);
   if (offloads(layout.offload, Offload::Activations)) {
     t.hostBytes = activations(share);
@@ -276,7 +278,11 @@ StageTime TrainStages::timeOfLayer(bool isMoe) const {
   int64_t layer = spec.layerCount() - 1;
   while (layer > 0 && std::binary_search(moe.begin(), moe.end(), layer) != isMoe)
     --layer;
-  return time(context.model.ofStages({layer, 1, spec.layerCount() - 1 - layer}, layout)[1], /*isLast=*/false);
+  RankShare one = context.model.ofStages({layer, 1, spec.layerCount() - 1 - layer}, layout)[1];
+  one.attentionLayers = context.model.layersWith({0, spec.layerCount()});
+  for (double &layers : one.attentionLayers)
+    layers /= double(spec.layerCount());
+  return time(one, /*isLast=*/false);
 }
 
 StageTime TrainStages::timeOfHead() const {
@@ -302,10 +308,12 @@ std::array<double, trainModuleCount> TrainStages::tensorBytes(const RankShare &o
   const bool isFull = set == RecomputeSet::Layer;
   const Recompute full = isFull ? Recompute::Full : Recompute::None;
   const double share = set == RecomputeSet::None ? 1 : kept;
-  const double attention = attentionActivations(spec, batch, full, /*flash=*/true, /*dropout=*/false) * share;
+  const double attention = context.model.overLayers(of.attentionLayers, [&](const AttentionSizes &sizes) {
+    return attentionActivations(spec, sizes, batch, full, /*flash=*/true, /*dropout=*/false) * share;
+  });
   const double moe = moeActivations(spec, batch, full, /*paperTokens=*/false) * share;
   const double dense = isFull ? 0 : denseActivations(spec, batch);
-  return {double(of.layerCount()) * attention, double(of.moeLayers) * moe, double(of.denseLayers()) * dense};
+  return {attention, double(of.moeLayers) * moe, double(of.denseLayers()) * dense};
 }
 
 double TrainStages::activations(const RankShare &of) const {

@@ -100,7 +100,7 @@ private:
   /// Bytes of what one micro-batch computes on a stage, or of what `set` keeps of it, by module.
   std::array<double, trainModuleCount> tensorBytes(const RankShare &of, RecomputeSet set) const;
   double activations(const RankShare &of) const;
-  void addRing(StageTime &time, double layers) const;
+  void addRing(StageTime &time, const RankShare &share) const;
   void timePasses(StageTime &time, const RankShare &share, bool isLast) const;
 
   const RequestModel &context;

@@ -17,7 +17,7 @@ struct Row {
 };
 
 std::vector<Row> rowsOf(const ModelSpec &spec) {
-  const MlaSpec &mla = std::get<MlaSpec>(spec.attention);
+  const MlaSpec &mla = *spec.latentAttention();
   const MoeSpec &moe = *spec.moe;
   constexpr double b = 2; // bf16
   const double h = double(spec.hidden), heads = double(mla.heads), key = double(mla.nope + mla.rope);

@@ -7,9 +7,7 @@
 
 using namespace k2c;
 
-/// Cache bytes of a token in one layer.
-static Checked cacheBytesOfLayer(const ModelSpec &spec, CacheFormat format, int64_t elementBytes) {
-  const AttentionSizes sizes = attentionSizes(spec);
+Checked k2c::cacheBytesOfLayer(const AttentionSizes &sizes, CacheFormat format, int64_t elementBytes) {
   const auto &[first, second] = sizes.cache;
   Checked indexer = sizes.indexer ? sizes.indexer->dim : 0;
   if (format == CacheFormat::Plain || !sizes.isLatent())
@@ -21,16 +19,16 @@ static Checked cacheBytesOfLayer(const ModelSpec &spec, CacheFormat format, int6
 }
 
 Checked k2c::cacheBytesPerToken(const ModelSpec &spec, CacheFormat format, int64_t elementBytes) {
-  return cacheBytesOfLayer(spec, format, elementBytes) * (spec.layerCount() - spec.encoderLayers);
+  return cacheBytesOfContext(spec, format, elementBytes, 1);
 }
 
 Checked k2c::cacheBytesOfContext(const ModelSpec &spec, CacheFormat format, int64_t elementBytes, int64_t context) {
-  const AttentionSizes sizes = attentionSizes(spec);
-  int64_t layers = spec.layerCount() - spec.encoderLayers;
-  Checked tokens = Checked(layers - sizes.windowedLayers) * context;
-  if (sizes.windowedLayers > 0)
-    tokens += Checked(sizes.windowedLayers) * std::min(context, sizes.window);
-  return cacheBytesOfLayer(spec, format, elementBytes) * tokens;
+  Checked bytes = 0;
+  for (const auto &[sizes, layers] : attentionLayers(spec)) {
+    const int64_t caching = countWithin(layers, {spec.encoderLayers, spec.layerCount()});
+    bytes += cacheBytesOfLayer(sizes, format, elementBytes) * (Checked(caching) * sizes.within(context));
+  }
+  return bytes;
 }
 
 namespace {

@@ -26,12 +26,11 @@ struct Sizes {
 
 } // namespace
 
-double k2c::attentionActivations(const ModelSpec &spec, const Microbatch &batch, Recompute recompute, bool flash,
-                                 bool dropout) {
+double k2c::attentionActivations(const ModelSpec &spec, const AttentionSizes &sizes, const Microbatch &batch,
+                                 Recompute recompute, bool flash, bool dropout) {
   const Sizes z(spec, batch);
   if (recompute == Recompute::Full)
     return z.layers * 2 * z.b * z.s * z.h / z.sp; // the input alone
-  const AttentionSizes sizes = attentionSizes(spec);
   const double heads = double(sizes.heads), latents = double(sizes.latents), all = double(sizes.heads + sizes.keyHeads);
   const double queriesAndKeys = all * double(sizes.key), valuesAndOutputs = all * double(sizes.value);
   double keys = double(batch.tokens), rows = z.b * z.s * heads;

@@ -38,7 +38,7 @@ json modelJson(const ModelSpec &spec) {
           {"layers", spec.layerCount()},
           {"hidden", spec.hidden},
           {"vocab", spec.vocab},
-          {"heads", attentionSizes(spec).heads},
+          {"heads", attentionLayers(spec).front().sizes.heads},
           {"experts", spec.moe ? spec.moe->experts : 0},
           {"top_k", spec.moe ? spec.moe->topK : 0},
           {"max_position", spec.maxPosition},
@@ -49,7 +49,7 @@ json modelJson(const ModelSpec &spec) {
 
 /// N0: what the bits depend on besides checkpoint and tokens. A model without latent attention has no form.
 json numericsJson(const ModelSpec &spec, const ProgramFacts &program) {
-  const bool latent = attentionSizes(spec).isLatent();
+  const bool latent = spec.latentAttention() != nullptr;
   return {
       {"version", K2RT_NUMERICS_VERSION},
       {"compute", program.compute},

@@ -183,7 +183,8 @@ void checkGroups(const JsonFields &root, const Manifest &manifest) {
     const std::string name = "group " + std::to_string(group);
     const int64_t needed = pagesFor(own.length(manifest.limits.max_context));
     if (own.pages == 0)
-      root.fail("cache", "has no plane of " + name + ", but one of group " + std::to_string(manifest.groups.size() - 1));
+      root.fail("cache",
+                "has no plane of " + name + ", but one of group " + std::to_string(manifest.groups.size() - 1));
     if (own.pages < needed)
       root.fail("cache", name + " has " + std::to_string(own.pages) +
                              " pages per layer, one sequence of max_context needs " + std::to_string(needed));
