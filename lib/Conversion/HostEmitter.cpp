@@ -106,9 +106,12 @@ LogicalResult HostEmitter::emit(Operation &op) {
         auto type = LLVM::LLVMFunctionType::get(i32, {ptr});
         return returnIfFailed(LLVM::CallOp::create(b, loc, type, ValueRange{sample, worker}).getResult()), success();
       })
-      .Case([&](arith::ConstantOp o) {
-        const llvm::APInt number = cast<IntegerAttr>(o.getValue()).getValue();
-        return values.map(o.getResult(), constant(number.getSExtValue(), number.getBitWidth())), success();
+      .Case([&](arith::ConstantOp o) -> LogicalResult {
+        auto number = dyn_cast<IntegerAttr>(o.getValue());
+        if (!number || number.getValue().getBitWidth() > 64)
+          return o.emitError("rt-to-llvm: a number of the host has at most 64 bits");
+        const llvm::APInt bits = number.getValue();
+        return values.map(o.getResult(), constant(bits.getSExtValue(), bits.getBitWidth())), success();
       })
       .Case([&](arith::CmpIOp o) {
         auto predicate = static_cast<LLVM::ICmpPredicate>(o.getPredicate()); // of the same numbers
@@ -170,6 +173,8 @@ LogicalResult HostEmitter::emitIf(scf::IfOp branch) {
 LogicalResult HostEmitter::emitLoop(scf::ForOp loop) {
   if (failed(checkNoResults(loop)))
     return failure();
+  if (loop.getUnsignedCmp())
+    return loop.emitError("rt-to-llvm: the host counts in signed numbers");
   Region &region = current.getBody();
   Block *before = b.getInsertionBlock();
   Block *head = b.createBlock(&region, region.end(), {i64}, {loc});

@@ -26,6 +26,7 @@
 #include "k2c/Kernels/TileAttr.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/SaveAndRestore.h"
 
@@ -288,8 +289,17 @@ LogicalResult FunctionLowering::lowerIf(OpBuilder &b, scf::IfOp op) {
                  (hasElse && failed(lowerRegion(op.getElseRegion(), lowered.getElseRegion()))));
 }
 
+/// The host counts upwards, in signed 64 bits, to an end that it reaches.
+static LogicalResult checkCount(scf::ForOp op) {
+  const std::optional<int64_t> step = getConstantIntValue(op.getStep());
+  const Type type = op.getInductionVar().getType();
+  if (op.getUnsignedCmp() || !step || *step < 1 || !(type.isIndex() || type.isInteger(64)))
+    return op->emitError("lower-to-rt: a loop counts in signed 64 bits by a constant step of 1 or more");
+  return success();
+}
+
 LogicalResult FunctionLowering::lowerFor(OpBuilder &b, scf::ForOp op) {
-  if (failed(checkForwarded(op)))
+  if (failed(checkForwarded(op)) || failed(checkCount(op)))
     return failure();
   auto lowered = scf::ForOp::create(b, op.getLoc(), numbers.lookup(op.getLowerBound()),
                                     numbers.lookup(op.getUpperBound()), numbers.lookup(op.getStep()));

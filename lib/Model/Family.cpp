@@ -119,6 +119,9 @@ private:
     if (root[first])
       byName[first] = entries(root[first]);
     for (const auto &other : root[others]) {
+      if (const std::string name = other.first.Scalar();
+          name == first || name == "all" || name == "dense" || name == "moe" || name == "none")
+        fail(document.error(other.first, "'" + name + "' means something else here", "choose another name"));
       Entries own = entries(other.second);
       if (root[first])
         own.insert(byName[first].begin(), byName[first].end());
@@ -238,6 +241,8 @@ private:
     if (node["max"])
       if (Expected<int64_t> max = document.asInt(node["max"], "max"))
         rule.max = *max;
+    if (rule.kind == KeyKind::Where && (rule.of.empty() || !std::count(rule.oneOf.begin(), rule.oneOf.end(), rule.is)))
+      fail(document.error(node, "where takes of, one_of, and is, which is one of these"));
     return rule;
   }
 

@@ -66,7 +66,8 @@ Expected<FieldValue> readWhere(const ConfigFile &config, const KeyRule &rule, co
   if (!count)
     return count.takeError();
   auto meant = [](const std::string &text) {
-    return text.find_first_not_of("0123456789") == std::string::npos ? json(std::stoll(text)) : json(text);
+    const bool isNumber = text.find_first_not_of("0123456789") == std::string::npos && text.size() < 19;
+    return isNumber ? json(std::stoll(text)) : json(text);
   };
   auto isKnown = [&](const json &item) {
     return std::any_of(rule.oneOf.begin(), rule.oneOf.end(), [&](const auto &text) { return item == meant(text); });

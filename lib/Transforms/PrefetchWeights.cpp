@@ -143,11 +143,13 @@ void Reader::peelLast(scf::ForOp loop) {
   std::optional<int64_t> lower = getConstantIntValue(loop.getLowerBound());
   std::optional<int64_t> upper = getConstantIntValue(loop.getUpperBound());
   std::optional<int64_t> step = getConstantIntValue(loop.getStep());
-  if (!lower || !upper || !step || *step < 1 || *lower >= *upper || (*upper - *lower) % *step ||
-      loop.getNumResults() > 0)
+  int64_t count = 0;
+  if (!lower || !upper || !step || *step < 1 || *lower >= *upper || llvm::SubOverflow(*upper, *lower, count) ||
+      count % *step || loop.getNumResults() > 0)
     return;
   OpBuilder b(loop);
-  Value last = arith::ConstantIndexOp::create(b, loop.getLoc(), *upper - *step);
+  Type type = loop.getInductionVar().getType();
+  Value last = arith::ConstantOp::create(b, loop.getLoc(), type, b.getIntegerAttr(type, *upper - *step));
   loop.setUpperBound(last);
   b.setInsertionPointAfter(loop);
   IRMapping mapping;

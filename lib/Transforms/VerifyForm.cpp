@@ -163,7 +163,7 @@ LogicalResult Checker::check() {
       return checkRuntime(op);
     if (form == Form::Scheduled)
       return checkScheduled(op);
-    if (isa<kern::KernDialect>(op->getDialect()))
+    if (isa_and_nonnull<kern::KernDialect>(op->getDialect())) // an op that nobody registered has none
       return WalkResult(op->emitError() << nameOf(form) << " form: kernels belong to the scheduled form");
     return isTokenOp(op) ? WalkResult(checkTokenOp(op)) : WalkResult::advance();
   });

@@ -64,3 +64,24 @@ func.func @step() {
   return
 }
 rt.program @program entries {serve = @step} arena 0 scratch 0
+
+// -----
+
+func.func @step() {
+  // expected-error @below {{rt-to-llvm: a number of the host has at most 64 bits}}
+  %wide = arith.constant 18446744073709551616 : i128
+  return
+}
+rt.program @program entries {serve = @step} arena 0 scratch 0
+
+// -----
+
+func.func @step() {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // expected-error @below {{rt-to-llvm: the host counts in signed numbers}}
+  scf.for unsigned %i = %c0 to %c1 step %c1 {
+  }
+  return
+}
+rt.program @program entries {serve = @step} arena 0 scratch 0

@@ -221,3 +221,24 @@ func.func @step() {
   return
 }
 rt.program @p entries {serve = @step} arena 0 scratch 0
+
+// -----
+
+// A loop counts in any whole number: the last of four iterations follows the others, and the next step follows it.
+rt.weight_slots @q of @w first 0 count 1 bytes 4096 layout #rt.panels<bf16, matrices = 1, n = 32, k = 64>
+rt.kernel @linear_q id 0 hash "q" variants ["all"] streams 0 items 2 bytes 2048
+// CHECK-LABEL: func.func @step
+func.func @step() {
+  %t = rt.rows token
+  %begin = arith.constant 0 : i64
+  %end = arith.constant 4 : i64
+  %by = arith.constant 1 : i64
+  // CHECK: %[[LAST:.*]] = arith.constant 3 : i64
+  // CHECK: scf.for %{{.*}} = %{{.*}} to %[[LAST]] step %{{.*}} : i64
+  scf.for %i = %begin to %end step %by : i64 {
+    %q = rt.weight @q
+    rt.launch @linear_q grid(%t) args(%q) : !rt.ptr
+  }
+  return
+}
+rt.program @p entries {serve = @step} arena 0 scratch 0

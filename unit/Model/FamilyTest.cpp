@@ -146,6 +146,21 @@ TEST(Family, KindsNameWhatThereIs) {
   EXPECT_EQ(refusal("norms: behind"), "f.yaml:6:37: norms must be before or around");
 }
 
+TEST(Family, AListSaysOfWhatAndWhichWord) {
+  for (const char *rest :
+       {"is: 0, one_of: [0, 1]", "of: n, one_of: [0, 1]", "of: n, is: 2, one_of: [0, 1]", "of: n, is: 0"})
+    EXPECT_EQ(failure(std::string("config:\n  types: {field: x, kind: where, ") + rest + "}\n"),
+              "f.yaml:5:10: where takes of, one_of, and is, which is one of these");
+}
+
+TEST(Family, NamesThatMeanSomethingElseAreRefused) {
+  for (const std::string name : {"attention", "all", "dense", "moe", "none"})
+    EXPECT_EQ(failure("attentions:\n  " + name + ": {window: 8}\n"),
+              "f.yaml:5:3: '" + name + "' means something else here; choose another name");
+  EXPECT_EQ(failure("ropes:\n  rope: {dims: 8}\n"),
+            "f.yaml:5:3: 'rope' means something else here; choose another name");
+}
+
 TEST(Family, WhatNoLayerHasIsRefused) {
   const std::string layers = "layers:\n  - {kind: moe, from: 0, to: 2}\n";
   EXPECT_EQ(failure("kinds:\n  plain: {feed_forward: moe}\n" + layers),

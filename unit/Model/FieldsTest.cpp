@@ -50,6 +50,13 @@ TEST(Fields, WhereAListHasAWord) {
             "config.json:1:10: types must be a list of 2 (layers) of full, sliding, got [\"full\",\"chunked\"]");
 }
 
+TEST(Fields, AListHasAWordOfDigits) {
+  EXPECT_EQ(refusal("config:\n  n: {field: n, kind: size}\n  types: {field: x, kind: where, of: n, is: "
+                    "99999999999999999999, one_of: [99999999999999999999]}\n",
+                    R"({"n": 1, "types": [1]})"),
+            "config.json:1:10: types must be a list of 1 (n) of 99999999999999999999, got [1]");
+}
+
 TEST(Fields, AListOfStepsBelowOneIsRefused) {
   EXPECT_EQ(refusal("config:\n  n: {field: layers, kind: size}\n  types: {field: full, kind: where, of: layers, is: 0, "
                     "one_of: [0, 1], default: 0 to layers step layers - 2}\n",
