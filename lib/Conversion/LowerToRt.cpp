@@ -106,7 +106,6 @@ DictionaryAttr costAttr(Builder &b, const KernelDesc &desc, WeightLayout weights
 LogicalResult ProgramLowering::writeKernels() {
   int64_t id = 0;
   SymbolTable symbols(scheduled);
-  llvm::StringSet<> copied;
   for (auto kernel : scheduled.getOps<kern::FuncOp>()) {
     const DescribedKernel *described = descriptions.find(kernel);
     if (!described)
@@ -124,8 +123,11 @@ LogicalResult ProgramLowering::writeKernels() {
       listed.setItems(streamed->share.items);
       listed.setBytes(streamed->share.item_bytes);
     }
-    if (auto code = symbols.lookup<ModuleOp>(symbol + ".code"); code && copied.insert(symbol).second)
-      b.clone(*code);
+    if (auto code = symbols.lookup<ModuleOp>(symbol + ".code")) { // most of the program's text: moved, never copied
+      symbols.remove(code);
+      code->remove();
+      b.insert(code);
+    }
   }
   return success();
 }
@@ -133,7 +135,9 @@ LogicalResult ProgramLowering::writeKernels() {
 LogicalResult ProgramLowering::writeFunctions() {
   FunctionLowering lowering(scheduled, descriptions);
   auto certificate = scheduled->getAttrOfType<mem::CertificateAttr>(mem::MemDialect::certificateAttrName);
-  const bool isLatent = scheduled.walk([](mla::AppendOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  const bool isLatent = llvm::any_of(scheduled.getOps<kern::FuncOp>(), [](kern::FuncOp kernel) {
+    return kernel.walk([](mla::AppendOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  });
   auto plan = scheduled->getAttrOfType<dist::PlanAttr>(dist::DistDialect::planAttrName);
   const IntegerAttr expandedFrom = isLatent && plan ? b.getI64IntegerAttr(plan.getExpandedFrom()) : IntegerAttr();
   NamedAttrList entries;
@@ -184,13 +188,17 @@ LogicalResult checkScheduled(ModuleOp module) {
         return function.emitError() << "lower-to-rt: function '" << function.getName() << "' takes a " << type
                                     << ", which has no place; only layers of an nn.layers list take rows, and weights "
                                        "are families";
-  WalkResult result = module.walk([&](kern::CallOp call) -> WalkResult {
-    auto kernel = cast<kern::FuncOp>(SymbolTable::lookupNearestSymbolFrom(call, call.getCalleeAttr()));
-    if (!call.getOffsets() || (kernel.getTileAttr().getSplitTokens() > 0 && !call.getPartials()))
-      return missing(call, "the call has no offsets", "assign-memory");
-    return success();
-  });
-  return failure(result.wasInterrupted());
+  for (FunctionOpInterface function : kern::stepFunctions(module)) {
+    WalkResult result = function->walk([&](kern::CallOp call) -> WalkResult {
+      auto kernel = cast<kern::FuncOp>(SymbolTable::lookupNearestSymbolFrom(call, call.getCalleeAttr()));
+      if (!call.getOffsets() || (kernel.getTileAttr().getSplitTokens() > 0 && !call.getPartials()))
+        return missing(call, "the call has no offsets", "assign-memory");
+      return success();
+    });
+    if (result.wasInterrupted())
+      return failure();
+  }
+  return success();
 }
 
 struct LowerToRt : impl::LowerToRtBase<LowerToRt> {
