@@ -116,8 +116,9 @@ def Rt_ProgramOp : Rt_Op<"program", [Symbol, DeclareOpInterfaceMethods<SymbolUse
     ```mlir
     rt.program @kimi entries {serve = @step} arena 671088640 scratch 1048576 expanded_from 64
     ```
-    [C1] no size is negative, expanded_from is at least -1. [C2] there are
-    entries, and each names a function.
+    [C1] no size is negative, expanded_from is at least -1. [C2] there are entries, and each names a function that takes
+    nothing. [C3] each function of the module has a body and returns nothing. [C4] no function calls an entry, or
+    itself, directly or through others.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, DictionaryAttr:$entries, Rt_Int:$arena_bytes, Rt_Int:$scratch_bytes,
                        OptionalAttr<Rt_Int>:$expanded_from);
@@ -336,7 +337,7 @@ def Rt_LaunchOp : Rt_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInterfa
     rt.launch @linear_qa grid(%g) args(%x, %w, %p, %s, %l, %o) : !rt.ptr, !rt.ptr, !rt.ptr, !rt.step, index, !rt.ptr
     ```
     [C1] the symbol names an rt.kernel. [C2] nothing but addresses, counts and rt.prefetch is between a nowait launch
-    and the next launch of its block.
+    and the next launch of its block. [C3] the argument that the kernel streams is there, and an address.
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, I64:$grid, Variadic<AnyTypeOf<[Rt_Ptr, Rt_Step, I64, Index]>>:$args,
                        UnitAttr:$nowait);

@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/Rt/Rt.h"
 
-#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/DenseMap.h"
 
 using namespace mlir;
 using namespace k2c::rt;
@@ -29,7 +30,41 @@ LogicalResult ProgramOp::verify() {
   return success();
 }
 
-/// [C2] of program.
+/// [C3] of program.
+static LogicalResult verifyShape(ProgramOp program, func::FuncOp function) {
+  if (function.isExternal())
+    return program.emitOpError("[C3] expects a body of @") << function.getName();
+  if (function.getNumResults() > 0)
+    return program.emitOpError("[C3] expects @")
+           << function.getName() << " to return nothing, got " << function.getResultTypes();
+  return success();
+}
+
+/// [C4] of program, depth first: a function that was reached and is not done is on the path to `function`.
+static LogicalResult verifyCalls(ProgramOp program, func::FuncOp function, SymbolTableCollection &tables,
+                                 llvm::DenseMap<Operation *, bool> &isDone) {
+  isDone[function] = false;
+  WalkResult result = function.walk([&](func::CallOp call) -> WalkResult {
+    auto callee = tables.lookupNearestSymbolFrom<func::FuncOp>(call, call.getCalleeAttr());
+    if (!callee)
+      return success(); // the call refuses it
+    auto isEntry = [&](NamedAttribute entry) { return entry.getValue() == call.getCalleeAttr(); };
+    if (llvm::any_of(program.getEntries(), isEntry))
+      return program.emitOpError("[C4] expects no call of entry ")
+             << call.getCalleeAttr() << ", got one in @" << function.getName();
+    auto known = isDone.find(callee);
+    if (known == isDone.end())
+      return verifyCalls(program, callee, tables, isDone);
+    if (known->second)
+      return success();
+    return program.emitOpError("[C4] expects no function to call itself, got a call of ")
+           << call.getCalleeAttr() << " in @" << function.getName();
+  });
+  isDone[function] = true;
+  return failure(result.wasInterrupted());
+}
+
+/// [C2] to [C4] of program.
 LogicalResult ProgramOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (getEntries().empty())
     return emitOpError("[C2] expects an entry, got none");
@@ -38,9 +73,17 @@ LogicalResult ProgramOp::verifySymbolUses(SymbolTableCollection &tables) {
     if (!function)
       return emitOpError("[C2] expects entry '")
              << entry.getName().getValue() << "' to name a function, got " << entry.getValue();
-    if (failed(lookup<FunctionOpInterface>(*this, function, tables, "C2", "a function")))
+    auto found = lookup<func::FuncOp>(*this, function, tables, "C2", "a function");
+    if (failed(found))
       return failure();
+    if (found->getNumArguments() > 0)
+      return emitOpError("[C2] expects entry ") << function << " to take nothing, got " << found->getArgumentTypes();
   }
+  llvm::DenseMap<Operation *, bool> isDone;
+  for (auto function : (*this)->getParentRegion()->getOps<func::FuncOp>())
+    if (failed(verifyShape(*this, function)) ||
+        (!isDone.contains(function) && failed(verifyCalls(*this, function, tables, isDone))))
+      return failure();
   return success();
 }
 
@@ -167,7 +210,14 @@ LogicalResult LaunchOp::verify() {
   return emitOpError("[C2] expects a nowait launch to be followed by a launch, got the end of the block");
 }
 
-/// [C1] of launch.
+/// [C1], [C3] of launch.
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
-  return success(succeeded(lookup<KernelOp>(*this, getKernelAttr(), tables, "C1", "an rt.kernel")));
+  auto kernel = lookup<KernelOp>(*this, getKernelAttr(), tables, "C1", "an rt.kernel");
+  if (failed(kernel))
+    return failure();
+  const size_t streamed = kernel->getStreams().value_or(0);
+  if (kernel->getStreams() && (streamed >= getArgs().size() || !isa<PtrType>(getArgs()[streamed].getType())))
+    return emitOpError("[C3] expects argument ")
+           << streamed << ", which " << getKernelAttr() << " streams, to be an address, got " << getArgs().getTypes();
+  return success();
 }

@@ -192,22 +192,21 @@ Next Reader::share(OpBuilder &b, rt::LaunchOp launch, rt::KernelOp kernel, IRMap
   return {true, Part{op.getFrom(), op.getEnd()}, false};
 }
 
-/// Maps the arguments of a region of `branch` that control enters from it or from a terminator in it.
+/// Maps the arguments of a region of `branch` that control enters from it or from a terminator in it. What a terminator
+/// forwards is not known: behind the branch, where its path may go as well, nothing that is computed of it is the same.
 void Reader::enter(OpBuilder &b, RegionBranchOpInterface branch, Operation *from, Region &region, IRMapping &mapping) {
-  SmallVector<std::pair<Value, Value>> entered;
   for (BlockArgument argument : region.getArguments())
-    entered.push_back({argument, Value()});
-  for (auto [operand, input] : nn::forwardsOf(branch))
-    if (operand->getOwner() == from && input.getParentRegion() == &region)
-      entered.push_back({input, copy(b, operand->get(), mapping)});
+    mapping.map(argument, Value());
+  if (from == branch)
+    for (auto [operand, input] : nn::forwardsOf(branch))
+      if (operand->getOwner() == from && input.getParentRegion() == &region)
+        mapping.map(input, copy(b, operand->get(), mapping));
   if (auto loop = dyn_cast<scf::ForOp>(*branch)) {
     Location at = b.getInsertionPoint()->getLoc();
     Value index = from == loop ? copy(b, loop.getLowerBound(), mapping)
                                : arith::AddIOp::create(b, at, loop.getInductionVar(), loop.getStep()).getResult();
-    entered.push_back({loop.getInductionVar(), index});
+    mapping.map(loop.getInductionVar(), index);
   }
-  for (auto [argument, value] : entered)
-    mapping.map(argument, value);
 }
 
 /// What is streamed from `from`, `branch` or a terminator in it, up to the end of `branch`.
@@ -251,8 +250,6 @@ Next Reader::throughOp(OpBuilder &b, Operation &op, IRMapping &mapping) {
     return share(b, cast<rt::LaunchOp>(op), kernel, mapping);
   if (auto call = dyn_cast<func::CallOp>(op)) {
     auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
-    if (callee.isExternal())
-      return unknown;
     IRMapping inner;
     for (auto [argument, operand] : llvm::zip(callee.getArguments(), call.getOperands()))
       inner.map(argument, argument.getType().isIndex() ? copy(b, operand, mapping) : Value());

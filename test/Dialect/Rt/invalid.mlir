@@ -27,6 +27,94 @@ rt.program @p entries {serve = @s} arena 0 scratch 0 expanded_from -2
 
 // -----
 
+func.func @s(%l: index, %p: !rt.ptr) {
+  return
+}
+// expected-error @below {{'rt.program' op [C2] expects entry @s to take nothing, got 'index', '!rt.ptr'}}
+rt.program @p entries {serve = @s} arena 0 scratch 0
+
+// -----
+
+func.func private @s()
+// expected-error @below {{'rt.program' op [C3] expects a body of @s}}
+rt.program @p entries {serve = @s} arena 0 scratch 0
+
+// -----
+
+// No entry need reach the function.
+func.func @s() {
+  return
+}
+func.func private @f() -> i64 {
+  %n = rt.rows token
+  return %n : i64
+}
+// expected-error @below {{'rt.program' op [C3] expects @f to return nothing, got 'i64'}}
+rt.program @p entries {serve = @s} arena 0 scratch 0
+
+// -----
+
+func.func @s() {
+  return
+}
+func.func private @f() {
+  func.call @f() : () -> ()
+  return
+}
+// expected-error @below {{'rt.program' op [C4] expects no function to call itself, got a call of @f in @f}}
+rt.program @p entries {serve = @s} arena 0 scratch 0
+
+// -----
+
+func.func @s() {
+  func.call @f() : () -> ()
+  return
+}
+func.func private @f() {
+  func.call @g() : () -> ()
+  return
+}
+func.func private @g() {
+  %c = arith.constant true
+  scf.if %c {
+    func.call @f() : () -> ()
+  }
+  return
+}
+// expected-error @below {{'rt.program' op [C4] expects no function to call itself, got a call of @f in @g}}
+rt.program @p entries {serve = @s} arena 0 scratch 0
+
+// -----
+
+func.func @s() {
+  return
+}
+func.func @t() {
+  func.call @s() : () -> ()
+  return
+}
+// expected-error @below {{'rt.program' op [C4] expects no call of entry @s, got one in @t}}
+rt.program @p entries {serve = @s, other = @t} arena 0 scratch 0
+
+// -----
+
+// Two calls of a function are none of itself: no diagnostic.
+func.func @s() {
+  func.call @f() : () -> ()
+  func.call @g() : () -> ()
+  return
+}
+func.func private @f() {
+  func.call @g() : () -> ()
+  return
+}
+func.func private @g() {
+  return
+}
+rt.program @p entries {serve = @s} arena 0 scratch 0
+
+// -----
+
 // expected-error @below {{'rt.weight_slots' op [C1] expects a first slot that is not negative, got -1}}
 rt.weight_slots @s of @w first -1 count 1 bytes 4096 layout #rt.panels<bf16, matrices = 1, n = 32, k = 64>
 
@@ -182,5 +270,25 @@ func.func @launch_c2_end(%i: index, %n: i64, %from: index, %to: index) {
     // expected-error @below {{'rt.launch' op [C2] expects a nowait launch to be followed by a launch, got the end of the block}}
     rt.launch nowait @k grid(%n) args(%p) : !rt.ptr
   }
+  return
+}
+
+// -----
+
+rt.kernel @k id 0 hash "k" variants ["all"] streams 1 items 2 bytes 2048
+func.func @launch_c3(%n: i64) {
+  %p = rt.arena 0
+  // expected-error @below {{'rt.launch' op [C3] expects argument 1, which @k streams, to be an address, got '!rt.ptr'}}
+  rt.launch @k grid(%n) args(%p) : !rt.ptr
+  return
+}
+
+// -----
+
+rt.kernel @k id 0 hash "k" variants ["all"] streams 1 items 2 bytes 2048
+func.func @launch_c3_type(%n: i64) {
+  %p = rt.arena 0
+  // expected-error @below {{'rt.launch' op [C3] expects argument 1, which @k streams, to be an address, got '!rt.ptr', 'i64'}}
+  rt.launch @k grid(%n) args(%p, %n) : !rt.ptr, i64
   return
 }
