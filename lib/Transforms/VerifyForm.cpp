@@ -14,7 +14,6 @@
 #include "k2c/Transforms/Passes.h"
 #include "k2c/Transforms/PlanAttr.h"
 #include "k2rt/program.h"
-#include "llvm/ADT/SmallBitVector.h"
 #include "llvm/ADT/StringExtras.h"
 
 namespace k2c {
@@ -34,9 +33,10 @@ public:
 
 private:
   LogicalResult checkModule();
-  LogicalResult checkCacheGroups();
+  template <class Op> LogicalResult checkCacheGroups(StringRef kind, StringRef unit, int64_t (Op::*pages)());
   LogicalResult checkPlan();
   LogicalResult checkTokenOp(Operation *op);
+  LogicalResult checkChoice(Operation *op);
   LogicalResult checkScheduled(Operation *op);
   LogicalResult checkRuntime(Operation *op);
   LogicalResult checkGroups();
@@ -55,7 +55,7 @@ bool isTokenOp(Operation *op) { return isa<nn::RowSpaceOp>(op); }
 
 LogicalResult Checker::checkModule() {
   if (form == Form::Runtime)
-    return success();
+    return checkCacheGroups("plane", " pages a layer", &rt::PlaneTableOp::getPages);
   auto limits = nn::limitsOf(module);
   if (!limits)
     return missing(module, "the module has no nn.limits", "the frontend");
@@ -69,7 +69,8 @@ LogicalResult Checker::checkModule() {
   int64_t entries = llvm::count_if(kern::stepFunctions(module), [](FunctionOpInterface f) { return nn::isEntry(f); });
   if (entries == 0)
     return missing(module, "no function has nn.entry", "the frontend");
-  if (failed(checkCacheGroups()) || (form >= Form::Planned && failed(checkPlan())))
+  if (failed(checkCacheGroups("pool", " tokens a page", &nn::PoolOp::getPage)) ||
+      (form >= Form::Planned && failed(checkPlan())))
     return failure();
   if (form == Form::Scheduled && !mem::peakOf(module))
     return missing(module, "the module has no mem.peak", "assign-memory");
@@ -78,21 +79,27 @@ LogicalResult Checker::checkModule() {
   return success();
 }
 
-/// The step has block tables and lengths for each group from 0 on.
-LogicalResult Checker::checkCacheGroups() {
-  auto refuse = [&](nn::PoolOp pool) {
-    return pool.emitError() << nameOf(form) << " form: pool @" << pool.getSymName() << " is of cache group "
-                            << pool.getGroup();
+/// The step has a block table and a length for each group from 0 on, so that all of a group has the same pages.
+template <class Op> LogicalResult Checker::checkCacheGroups(StringRef kind, StringRef unit, int64_t (Op::*pages)()) {
+  auto refuse = [&](Op op) {
+    return op.emitError() << nameOf(form) << " form: " << kind << " @" << op.getSymName() << " is of cache group "
+                          << op.getGroup();
   };
-  llvm::SmallBitVector used(K2RT_MAX_CACHE_GROUPS);
-  for (auto pool : module.getOps<nn::PoolOp>()) {
-    if (pool.getGroup() >= K2RT_MAX_CACHE_GROUPS)
-      return refuse(pool) << ", the last of a program is " << K2RT_MAX_CACHE_GROUPS - 1 << "; have fewer groups";
-    used.set(pool.getGroup());
+  std::array<Op, K2RT_MAX_CACHE_GROUPS> first;
+  for (auto op : module.getOps<Op>()) {
+    if (op.getGroup() >= K2RT_MAX_CACHE_GROUPS)
+      return refuse(op) << ", the last of a program is " << K2RT_MAX_CACHE_GROUPS - 1 << "; have fewer groups";
+    Op &known = first[op.getGroup()];
+    if (!known)
+      known = op;
+    if ((op.*pages)() != (known.*pages)())
+      return refuse(op) << " with " << (op.*pages)() << unit << ", @" << known.getSymName() << " has "
+                        << (known.*pages)() << "; a group has one block table: make it two groups";
   }
-  for (auto pool : module.getOps<nn::PoolOp>())
-    if (int64_t unused = used.find_first_unset(); unused >= 0 && pool.getGroup() > unused)
-      return refuse(pool) << ", and no pool of group " << unused << "; number groups from 0 without gaps";
+  const int64_t unused = llvm::find_if(first, [](Op op) { return !op; }) - first.begin();
+  for (auto op : module.getOps<Op>())
+    if (op.getGroup() > unused)
+      return refuse(op) << ", and no " << kind << " of group " << unused << "; number groups from 0 without gaps";
   return success();
 }
 
@@ -134,6 +141,24 @@ LogicalResult Checker::checkTokenOp(Operation *op) {
   return success();
 }
 
+/// Rows lie in one place. Canonicalisation makes a choice of a branch that does nothing but forward two values.
+LogicalResult Checker::checkChoice(Operation *op) {
+  if (!isa<SelectLikeOpInterface>(op) || !nn::rowsOf(op->getResult(0).getType()))
+    return success();
+  return op->emitError() << nameOf(form) << " form: '" << op->getName()
+                         << "' chooses between rows that lie in two places; let a branch compute what it yields";
+}
+
+/// What reads `view`, directly or through other views, and can be in no kernel; null if nothing does.
+Operation *readerOutside(Operation *view) {
+  for (Operation *user : view->getUsers()) {
+    Operation *reader = nn::isView(user) ? readerOutside(user) : user;
+    if (reader && !isa<nn::KernelOp, kern::CallOp>(reader))
+      return reader;
+  }
+  return nullptr;
+}
+
 LogicalResult Checker::checkScheduled(Operation *op) {
   if (auto placed = dyn_cast<nn::PlacedOp>(op))
     return placed.getOffsets() ? success() : missing(op, "the call has no offsets", "assign-memory");
@@ -141,8 +166,13 @@ LogicalResult Checker::checkScheduled(Operation *op) {
     return kernel.getTile() ? success() : missing(op, "the kernel has no tile", "choose-tiles");
   if (!isTokenOp(op))
     return success();
-  if (!op->getParentOfType<kern::FuncOp>() && isa<nn::KernelOp>(op))
+  if (!op->getParentOfType<kern::FuncOp>() && isa<nn::KernelOp>(op)) {
+    if (Operation *reader = nn::isView(op) ? readerOutside(op) : nullptr)
+      return op->emitError() << nameOf(form) << " form: a view lies in the kernels that read it, and '"
+                             << reader->getName()
+                             << "' is in none; give it what is viewed, and view that where kernels read it";
     return missing(op, "the op is in no kernel", "form-kernels");
+  }
   return checkTokenOp(op);
 }
 
@@ -161,6 +191,8 @@ LogicalResult Checker::check() {
   WalkResult result = module.walk<WalkOrder::PreOrder>([&](Operation *op) -> WalkResult {
     if (form == Form::Runtime)
       return checkRuntime(op);
+    if (failed(checkChoice(op)))
+      return failure();
     if (form == Form::Scheduled)
       return checkScheduled(op);
     if (isa_and_nonnull<kern::KernDialect>(op->getDialect())) // an op that nobody registered has none

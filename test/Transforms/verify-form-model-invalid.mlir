@@ -79,9 +79,38 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
 
 // -----
 
-// Composite ops belong to the model form: no diagnostic.
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
                    nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">} {
+  nn.pool @a over (layer = 0 to 1) planes (k = 2 x 16 x f32, v = 2 x 16 x f32) page 64 group 0
+  // expected-error @below {{model form: pool @b is of cache group 0 with 128 tokens a page, @a has 64; a group has one block table: make it two groups}}
+  nn.pool @b over (layer = 1 to 2) planes (k = 2 x 16 x f32, v = 2 x 16 x f32) page 128 group 0
+  func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
+    return
+  }
+}
+
+// -----
+
+// A choice between numbers is none between rows.
+module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
+                   nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">} {
+  func.func @step(%x: tensor<?x64xf32, #nn.rows<token>>, %c: i1, %n: i64, %b: !nn.batch) attributes {nn.entry = "serve"} {
+    %few = arith.select %c, %n, %n : i64
+    %y = nn.add %x, %x : tensor<?x64xf32, #nn.rows<token>>
+    // expected-error @below {{model form: 'arith.select' chooses between rows that lie in two places; let a branch compute what it yields}}
+    %z = arith.select %c, %x, %y : tensor<?x64xf32, #nn.rows<token>>
+    return
+  }
+}
+
+// -----
+
+// Composite ops, and groups of pages of their own, belong to the model form: no diagnostic.
+module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
+                   nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">} {
+  nn.pool @a over (layer = 0 to 1) planes (k = 2 x 16 x f32, v = 2 x 16 x f32) page 64 group 0
+  nn.pool @b over (layer = 1 to 2) planes (k = 2 x 16 x f32, v = 2 x 16 x f32) page 64 group 0
+  nn.pool @c over (layer = 2 to 3) planes (k = 2 x 16 x f32, v = 2 x 16 x f32) page 128 group 1
   func.func @step(%x: tensor<?x64xf32, #nn.rows<token>>, %b: !nn.batch) attributes {nn.entry = "serve"} {
     %s = nn.add %x, %x : tensor<?x64xf32, #nn.rows<token>>
     return

@@ -39,7 +39,49 @@ nn.weights @left "left" : tensor<64x64xbf16>
 
 // -----
 
+// expected-error @below {{runtime form: plane @p is of cache group 9223372036854775807, the last of a program is 7; have fewer groups}}
+rt.plane_table @p index 0 count 1 plane "k" width 32 x f32 pages 4 group 9223372036854775807 layer_bytes 8192
+
+// -----
+
+rt.plane_table @p index 0 count 1 plane "k" width 32 x f32 pages 4 group 0 layer_bytes 8192
+// expected-error @below {{runtime form: plane @q is of cache group 2, and no plane of group 1; number groups from 0 without gaps}}
+rt.plane_table @q index 1 count 1 plane "k" width 32 x f32 pages 4 group 2 layer_bytes 8192
+
+// -----
+
+rt.plane_table @p index 0 count 1 plane "k" width 32 x f32 pages 4 group 0 layer_bytes 8192
+// expected-error @below {{runtime form: plane @q is of cache group 0 with 8 pages a layer, @p has 4; a group has one block table: make it two groups}}
+rt.plane_table @q index 1 count 1 plane "v" width 32 x f32 pages 8 group 0 layer_bytes 8192
+
+// -----
+
+// Planes of two groups: no diagnostic.
+rt.plane_table @p index 0 count 1 plane "k" width 32 x f32 pages 8 group 1 layer_bytes 8192
+rt.plane_table @q index 1 count 1 plane "k" width 32 x f32 pages 4 group 0 layer_bytes 8192
+rt.plane_table @r index 2 count 1 plane "v" width 32 x f32 pages 8 group 1 layer_bytes 8192
+func.func private @layer(%l: index, %from: !rt.ptr) {
+  return
+}
 func.func @f() {
   %p = rt.arena 0
+  %t = rt.rows token
+  %c0 = arith.constant 0 : i64
+  %c2 = arith.constant 2 : i64
+  %i0 = arith.constant 0 : index
+  %few = arith.cmpi slt, %t, %c2 : i64
+  %a = arith.select %few, %t, %c2 : i64
+  %b = arith.addi %a, %t : i64
+  %c = arith.subi %b, %t : i64
+  %d = arith.muli %c, %t : i64
+  %e = arith.divsi %d, %c2 : i64
+  %f = arith.remsi %e, %c2 : i64
+  %g = arith.maxsi %f, %t : i64
+  %h = arith.minsi %g, %t : i64
+  scf.for %i = %c0 to %h step %c2 : i64 {
+    scf.if %few {
+      func.call @layer(%i0, %p) : (index, !rt.ptr) -> ()
+    }
+  }
   return
 }
