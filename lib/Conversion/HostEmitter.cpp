@@ -48,7 +48,7 @@ LLVM::LLVMFuncOp HostEmitter::declare(func::FuncOp function, StringRef suffix) {
                                   LLVM::LLVMFunctionType::get(i32, inputs), LLVM::Linkage::Internal);
 }
 
-LogicalResult HostEmitter::emitFunction(func::FuncOp function, StringRef nameSuffix) {
+void HostEmitter::emitFunction(func::FuncOp function, StringRef nameSuffix) {
   suffix = nameSuffix.str();
   loc = function.getLoc();
   current = declare(function, nameSuffix);
@@ -60,75 +60,73 @@ LogicalResult HostEmitter::emitFunction(func::FuncOp function, StringRef nameSuf
   size_t most = 0;
   function.walk([&](rt::LaunchOp op) { most = std::max<size_t>(most, op.getArgs().size()); });
   arguments = LLVM::AllocaOp::create(b, loc, ptr, ptr, constant(static_cast<int64_t>(std::max<size_t>(most, 1))));
-  return emitBody(function.front());
+  emitBody(function.front());
 }
 
-LogicalResult HostEmitter::emitBody(Block &block) {
+void HostEmitter::emitBody(Block &block) {
   for (Operation &op : block)
-    if (failed(emit(op)))
-      return failure();
-  return success();
+    emit(op);
 }
 
 /// The address of a field of the step.
 Value HostEmitter::stepField(size_t offset) { return at(loadPointer(worker, offsetof(k2rt_ir_worker, step)), offset); }
 
-LogicalResult HostEmitter::emit(Operation &op) {
+/// The LLVM op of a number, which takes the same operands.
+template <class To> Value HostEmitter::emitNumber(Operation *op) {
+  SmallVector<Value> operands = llvm::map_to_vector(op->getOperands(), [&](Value v) { return values.lookup(v); });
+  return To::create(b, loc, TypeRange(operands.back().getType()), operands);
+}
+
+template <> Value HostEmitter::emitNumber<LLVM::ConstantOp>(Operation *op) {
+  const llvm::APInt bits = cast<IntegerAttr>(cast<arith::ConstantOp>(op).getValue()).getValue();
+  return constant(bits.getSExtValue(), bits.getBitWidth());
+}
+
+template <> Value HostEmitter::emitNumber<LLVM::ICmpOp>(Operation *op) {
+  auto compare = cast<arith::CmpIOp>(op);
+  auto predicate = static_cast<LLVM::ICmpPredicate>(compare.getPredicate()); // of the same numbers
+  return LLVM::ICmpOp::create(b, loc, predicate, values.lookup(compare.getLhs()), values.lookup(compare.getRhs()));
+}
+
+void HostEmitter::emit(Operation &op) {
   loc = op.getLoc();
-  return TypeSwitch<Operation *, LogicalResult>(&op)
+  TypeSwitch<Operation *>(&op)
       .Case([&](rt::ArenaOp o) {
         Value arena = loadPointer(worker, offsetof(k2rt_ir_worker, arena));
         Value address = LLVM::GEPOp::create(b, loc, ptr, b.getI8Type(), arena, ValueRange(constant(o.getOffset())));
-        return values.map(o.getResult(), address), success();
+        values.map(o.getResult(), address);
       })
-      .Case([&](rt::WeightOp o) { return emitWeight(o), success(); })
-      .Case([&](rt::PlaneOp o) { return emitPlane(o), success(); })
-      .Case([&](rt::StepOp o) {
-        return values.map(o.getResult(), loadPointer(worker, offsetof(k2rt_ir_worker, step))), success();
-      })
+      .Case([&](rt::WeightOp o) { emitWeight(o); })
+      .Case([&](rt::PlaneOp o) { emitPlane(o); })
+      .Case([&](rt::StepOp o) { values.map(o.getResult(), loadPointer(worker, offsetof(k2rt_ir_worker, step))); })
       .Case([&](rt::LogitsOp o) {
         Value logits = LLVM::LoadOp::create(b, loc, ptr, stepField(offsetof(k2rt_ir_step, logits)));
-        return values.map(o.getResult(), logits), success();
+        values.map(o.getResult(), logits);
       })
       .Case([&](rt::RowsOp o) {
         size_t field = o.getCount() == rt::Count::Token    ? offsetof(k2rt_ir_step, token_rows)
                        : o.getCount() == rt::Count::Output ? offsetof(k2rt_ir_step, output_rows)
                                                            : offsetof(k2rt_ir_step, seq_rows);
         Value rows = LLVM::LoadOp::create(b, loc, i64, stepField(field));
-        return values.map(o.getResult(), rows), success();
+        values.map(o.getResult(), rows);
       })
-      .Case([&](rt::GridOp o) { return emitGrid(o), success(); })
-      .Case([&](rt::ShareOp o) { return emitShare(o), success(); })
-      .Case([&](rt::PrefetchOp o) { return emitPrefetch(o), success(); })
-      .Case([&](rt::LaunchOp o) { return emitLaunch(o), success(); })
+      .Case([&](rt::GridOp o) { emitGrid(o); })
+      .Case([&](rt::ShareOp o) { emitShare(o); })
+      .Case([&](rt::PrefetchOp o) { emitPrefetch(o); })
+      .Case([&](rt::LaunchOp o) { emitLaunch(o); })
       .Case([&](rt::SampleOp) {
         Value sample = loadPointer(loadPointer(worker, offsetof(k2rt_ir_worker, api)), offsetof(k2rt_ir_api, sample));
         auto type = LLVM::LLVMFunctionType::get(i32, {ptr});
-        return returnIfFailed(LLVM::CallOp::create(b, loc, type, ValueRange{sample, worker}).getResult()), success();
+        returnIfFailed(LLVM::CallOp::create(b, loc, type, ValueRange{sample, worker}).getResult());
       })
-      .Case([&](arith::ConstantOp o) -> LogicalResult {
-        auto number = dyn_cast<IntegerAttr>(o.getValue());
-        if (!number || number.getValue().getBitWidth() > 64)
-          return o.emitError("rt-to-llvm: a number of the host has at most 64 bits");
-        const llvm::APInt bits = number.getValue();
-        return values.map(o.getResult(), constant(bits.getSExtValue(), bits.getBitWidth())), success();
-      })
-      .Case([&](arith::CmpIOp o) {
-        auto predicate = static_cast<LLVM::ICmpPredicate>(o.getPredicate()); // of the same numbers
-        Value result = LLVM::ICmpOp::create(b, loc, predicate, values.lookup(o.getLhs()), values.lookup(o.getRhs()));
-        return values.map(o.getResult(), result), success();
-      })
-      .Case([&](arith::AddIOp o) { return emitBinary<LLVM::AddOp>(o), success(); })
-      .Case([&](arith::SubIOp o) { return emitBinary<LLVM::SubOp>(o), success(); })
-      .Case([&](arith::DivSIOp o) { return emitBinary<LLVM::SDivOp>(o), success(); })
-      .Case([&](arith::MaxSIOp o) { return emitBinary<LLVM::SMaxOp>(o), success(); })
-      .Case([&](arith::MinSIOp o) { return emitBinary<LLVM::SMinOp>(o), success(); })
-      .Case([&](func::CallOp o) { return emitCall(o), success(); })
-      .Case([&](scf::ForOp loop) { return emitLoop(loop); })
-      .Case([&](scf::IfOp branch) { return emitIf(branch); })
-      .Case([&](scf::YieldOp) { return success(); })
-      .Case([&](func::ReturnOp) { return LLVM::ReturnOp::create(b, loc, ValueRange(constant(0, 32))), success(); })
-      .Default([](Operation *other) { return other->emitError("rt-to-llvm: no host program has this op"); });
+#define K2C_NUMBER(Op, LlvmOp) .Case([&](arith::Op o) { values.map(o.getResult(), emitNumber<LLVM::LlvmOp>(o)); })
+#include "dialects/Rt/Numbers.def"
+      .Case([&](func::CallOp o) { emitCall(o); })
+      .Case([&](scf::ForOp loop) { emitLoop(loop); })
+      .Case([&](scf::IfOp branch) { emitIf(branch); })
+      .Case([&](scf::YieldOp) {})
+      .Case([&](func::ReturnOp) { LLVM::ReturnOp::create(b, loc, ValueRange(constant(0, 32))); })
+      .DefaultUnreachable("rt::checkFunctions has refused all other ops");
 }
 
 void HostEmitter::emitCall(func::CallOp op) {
@@ -139,21 +137,7 @@ void HostEmitter::emitCall(func::CallOp op) {
   returnIfFailed(LLVM::CallOp::create(b, loc, TypeRange(i32), callee, operands).getResult());
 }
 
-template <class To, class From> void HostEmitter::emitBinary(From op) {
-  values.map(op.getResult(), To::create(b, loc, values.lookup(op.getLhs()), values.lookup(op.getRhs())).getResult());
-}
-
-/// Nothing is forwarded at run time.
-static LogicalResult checkNoResults(Operation *op) {
-  if (op->getNumResults() > 0)
-    return op->emitError() << "rt-to-llvm: '" << op->getName() << "' has " << op->getNumResults()
-                           << " results, and no host program forwards values; run lower-to-rt first";
-  return success();
-}
-
-LogicalResult HostEmitter::emitIf(scf::IfOp branch) {
-  if (failed(checkNoResults(branch)))
-    return failure();
+void HostEmitter::emitIf(scf::IfOp branch) {
   Region &region = current.getBody();
   Block *before = b.getInsertionBlock();
   Block *blocks[] = {b.createBlock(&region, region.end()), b.createBlock(&region, region.end())};
@@ -162,19 +146,14 @@ LogicalResult HostEmitter::emitIf(scf::IfOp branch) {
   LLVM::CondBrOp::create(b, loc, values.lookup(branch.getCondition()), blocks[0], blocks[1]);
   for (auto [block, inner] : llvm::zip_equal(blocks, branch->getRegions())) {
     b.setInsertionPointToEnd(block);
-    if (!inner.empty() && failed(emitBody(inner.front())))
-      return failure();
+    if (!inner.empty())
+      emitBody(inner.front());
     LLVM::BrOp::create(b, loc, ValueRange(), done);
   }
   b.setInsertionPointToEnd(done);
-  return success();
 }
 
-LogicalResult HostEmitter::emitLoop(scf::ForOp loop) {
-  if (failed(checkNoResults(loop)))
-    return failure();
-  if (loop.getUnsignedCmp())
-    return loop.emitError("rt-to-llvm: the host counts in signed numbers");
+void HostEmitter::emitLoop(scf::ForOp loop) {
   Region &region = current.getBody();
   Block *before = b.getInsertionBlock();
   Block *head = b.createBlock(&region, region.end(), {i64}, {loc});
@@ -188,12 +167,10 @@ LogicalResult HostEmitter::emitLoop(scf::ForOp loop) {
   LLVM::CondBrOp::create(b, loc, more, body, done);
   b.setInsertionPointToEnd(body);
   values.map(loop.getInductionVar(), index);
-  if (failed(emitBody(*loop.getBody())))
-    return failure();
+  emitBody(*loop.getBody());
   Value next = LLVM::AddOp::create(b, loc, index, values.lookup(loop.getStep()));
   LLVM::BrOp::create(b, loc, ValueRange(next), head);
   b.setInsertionPointToEnd(done);
-  return success();
 }
 
 void HostEmitter::returnIfFailed(Value status) {

@@ -22,11 +22,11 @@
 #include "LowerFunction.h"
 #include "dialects/Mem/Mem.h"
 #include "dialects/Mla/Mla.h"
+#include "dialects/Rt/RtFunctions.h"
 #include "k2c/Kernels/LayoutAttr.h"
 #include "k2c/Kernels/TileAttr.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/SaveAndRestore.h"
 
@@ -257,13 +257,6 @@ void FunctionLowering::lowerLayers(OpBuilder &b, nn::LayersOp op) {
     lowerRun(b, op.getLoc(), run);
 }
 
-/// A number that every worker computes alike.
-static bool isNumber(Operation &op) {
-  auto isInteger = [](Type type) { return type.isIntOrIndex(); };
-  return op.getNumRegions() == 0 && isPure(&op) && llvm::all_of(op.getOperandTypes(), isInteger) &&
-         llvm::all_of(op.getResultTypes(), isInteger);
-}
-
 /// Lowers what is in a region; what is computed there for later ops is not there behind it.
 LogicalResult FunctionLowering::lowerRegion(Region &from, Region &into) {
   llvm::SaveAndRestore<llvm::DenseMap<nn::IndicesAttr, Value>> outer(ordinals);
@@ -289,17 +282,8 @@ LogicalResult FunctionLowering::lowerIf(OpBuilder &b, scf::IfOp op) {
                  (hasElse && failed(lowerRegion(op.getElseRegion(), lowered.getElseRegion()))));
 }
 
-/// The host counts upwards, in signed 64 bits, to an end that it reaches.
-static LogicalResult checkCount(scf::ForOp op) {
-  const std::optional<int64_t> step = getConstantIntValue(op.getStep());
-  const Type type = op.getInductionVar().getType();
-  if (op.getUnsignedCmp() || !step || *step < 1 || !(type.isIndex() || type.isInteger(64)))
-    return op->emitError("lower-to-rt: a loop counts in signed 64 bits by a constant step of 1 or more");
-  return success();
-}
-
 LogicalResult FunctionLowering::lowerFor(OpBuilder &b, scf::ForOp op) {
-  if (failed(checkForwarded(op)) || failed(checkCount(op)))
+  if (failed(checkForwarded(op)) || failed(rt::checkCount(op, "lower-to-rt")))
     return failure();
   auto lowered = scf::ForOp::create(b, op.getLoc(), numbers.lookup(op.getLowerBound()),
                                     numbers.lookup(op.getUpperBound()), numbers.lookup(op.getStep()));
@@ -318,8 +302,8 @@ LogicalResult FunctionLowering::lowerBlock(OpBuilder &b, Block &block) {
                              .Case([&](scf::IfOp branch) { return lowerIf(b, branch); })
                              .Case([&](scf::ForOp loop) { return lowerFor(b, loop); })
                              .Default([&](Operation *other) -> LogicalResult {
-                               if (!isNumber(*other))
-                                 return other->emitOpError("has no runtime form");
+                               if (failed(rt::checkNumber(other, "lower-to-rt")))
+                                 return failure();
                                return b.clone(*other, numbers), success();
                              });
     if (failed(done))

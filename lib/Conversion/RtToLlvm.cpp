@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "HostEmitter.h"
+#include "dialects/Rt/RtFunctions.h"
 #include "k2c/Conversion/Passes.h"
 #include "k2rt/program.h"
 #include "llvm/ADT/StringExtras.h"
@@ -200,11 +201,12 @@ struct RtToLlvm : impl::RtToLlvmBase<RtToLlvm> {
                          << "; run lower-to-rt first";
       return signalPassFailure();
     }
+    if (failed(rt::checkFunctions(module, "rt-to-llvm")))
+      return signalPassFailure();
     SymbolTable symbols(module);
     HostEmitter emitter(module, symbols);
     for (auto function : llvm::to_vector(module.getOps<func::FuncOp>()))
-      if (failed(emitter.emitFunction(function, hostSuffix)))
-        return signalPassFailure();
+      emitter.emitFunction(function, hostSuffix);
     emitter.declareKernels();
     ProgramDescription(module).write(programs.front());
     for (Operation &op : llvm::make_early_inc_range(*module.getBody()))

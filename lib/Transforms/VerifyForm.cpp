@@ -10,6 +10,7 @@
 #include "dialects/Moe/Moe.h"
 #include "dialects/Nn/Nn.h"
 #include "dialects/Rt/Rt.h"
+#include "dialects/Rt/RtFunctions.h"
 #include "k2c/Transforms/Forms.h"
 #include "k2c/Transforms/Passes.h"
 #include "k2c/Transforms/PlanAttr.h"
@@ -199,7 +200,8 @@ LogicalResult Checker::check() {
       return WalkResult(op->emitError() << nameOf(form) << " form: kernels belong to the scheduled form");
     return isTokenOp(op) ? WalkResult(checkTokenOp(op)) : WalkResult::advance();
   });
-  return failure(result.wasInterrupted() || (form == Form::Scheduled && failed(checkGroups())));
+  return failure(result.wasInterrupted() || (form == Form::Scheduled && failed(checkGroups())) ||
+                 (form == Form::Runtime && failed(rt::checkFunctions(module, "runtime form"))));
 }
 
 LogicalResult Checker::checkGroups() {

@@ -41,7 +41,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, me
 
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>} {
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
-    // expected-error @below {{'arith.constant' op has no runtime form}}
+    // expected-error @below {{lower-to-rt: 'arith.constant' computes with a 'tensor<2xi32>'; numbers of a program are index, i64 and i1}}
     %c = arith.constant dense<1> : tensor<2xi32>
     return
   }
@@ -86,7 +86,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, me
     %c = arith.constant true
     scf.if %c {
     } else {
-      // expected-error @below {{'scf.execute_region' op has no runtime form}}
+      // expected-error @below {{lower-to-rt: no program has 'scf.execute_region'; its arithmetic is arith.constant, arith.cmpi, arith.select, arith.addi, arith.subi, arith.muli, arith.divsi, arith.remsi, arith.maxsi, arith.minsi}}
       scf.execute_region {
         scf.yield
       }
@@ -175,6 +175,28 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, me
     // expected-error @below {{lower-to-rt: a loop counts in signed 64 bits by a constant step of 1 or more}}
     scf.for %i = %end to %end step %by : i32 {
     }
+    return
+  }
+}
+
+// -----
+
+module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>} {
+  func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
+    %t = rt.rows token
+    // expected-error @below {{lower-to-rt: no program has 'arith.remui'; its arithmetic is arith.constant, arith.cmpi, arith.select, arith.addi, arith.subi, arith.muli, arith.divsi, arith.remsi, arith.maxsi, arith.minsi}}
+    %r = arith.remui %t, %t : i64
+    return
+  }
+}
+
+// -----
+
+module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>} {
+  func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
+    %t = rt.rows token
+    // expected-error @below {{lower-to-rt: 'arith.remsi' divides by what may be 0; a program divides by a constant of 1 or more}}
+    %r = arith.remsi %t, %t : i64
     return
   }
 }

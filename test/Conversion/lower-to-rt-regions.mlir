@@ -21,6 +21,11 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 100>, m
     %t = rt.rows token
     %c4 = arith.constant 4 : i64
     %few = arith.cmpi slt, %t, %c4 : i64
+    // Numbers stay what they are.
+    // CHECK: %[[N:.*]] = arith.select %[[FEW]], %[[T]], %{{.*}} : i64
+    // CHECK: arith.muli %[[N]], %[[T]] : i64
+    %n = arith.select %few, %t, %c4 : i64
+    %m = arith.muli %n, %t : i64
     %x = kern.call @embedding(%b, @embed) at [0] : (!nn.batch) -> !x
     // CHECK: scf.if %[[FEW]] {
     %r = scf.if %few -> !x {

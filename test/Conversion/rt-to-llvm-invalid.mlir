@@ -18,8 +18,8 @@ module {
 
 func.func @step() {
   %t = rt.rows token
-  // expected-error @below {{rt-to-llvm: no host program has this op}}
-  %d = arith.muli %t, %t : i64
+  // expected-error @below {{rt-to-llvm: no program has 'arith.shli'; its arithmetic is arith.constant, arith.cmpi, arith.select, arith.addi, arith.subi, arith.muli, arith.divsi, arith.remsi, arith.maxsi, arith.minsi}}
+  %d = arith.shli %t, %t : i64
   return
 }
 rt.program @program entries {serve = @step} arena 0 scratch 0
@@ -30,8 +30,8 @@ func.func @step() {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   scf.for %i = %c0 to %c1 step %c1 {
-    // expected-error @below {{rt-to-llvm: no host program has this op}}
-    %d = arith.muli %i, %i : index
+    // expected-error @below {{rt-to-llvm: no program has 'arith.shli'; its arithmetic is arith.constant, arith.cmpi, arith.select, arith.addi, arith.subi, arith.muli, arith.divsi, arith.remsi, arith.maxsi, arith.minsi}}
+    %d = arith.shli %i, %i : index
   }
   return
 }
@@ -42,7 +42,7 @@ rt.program @program entries {serve = @step} arena 0 scratch 0
 func.func @step() {
   %t = rt.rows token
   %c = arith.cmpi eq, %t, %t : i64
-  // expected-error @below {{rt-to-llvm: 'scf.if' has 1 results, and no host program forwards values; run lower-to-rt first}}
+  // expected-error @below {{rt-to-llvm: 'scf.if' has 1 results, and no program forwards values; run lower-to-rt first}}
   %r = scf.if %c -> i64 {
     scf.yield %t : i64
   } else {
@@ -57,7 +57,7 @@ rt.program @program entries {serve = @step} arena 0 scratch 0
 func.func @step() {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  // expected-error @below {{rt-to-llvm: 'scf.for' has 1 results, and no host program forwards values; run lower-to-rt first}}
+  // expected-error @below {{rt-to-llvm: 'scf.for' has 1 results, and no program forwards values; run lower-to-rt first}}
   %r = scf.for %l = %c0 to %c1 step %c1 iter_args(%i = %c0) -> index {
     scf.yield %i : index
   }
@@ -68,7 +68,7 @@ rt.program @program entries {serve = @step} arena 0 scratch 0
 // -----
 
 func.func @step() {
-  // expected-error @below {{rt-to-llvm: a number of the host has at most 64 bits}}
+  // expected-error @below {{rt-to-llvm: 'arith.constant' computes with a 'i128'; numbers of a program are index, i64 and i1}}
   %wide = arith.constant 18446744073709551616 : i128
   return
 }
@@ -79,9 +79,20 @@ rt.program @program entries {serve = @step} arena 0 scratch 0
 func.func @step() {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  // expected-error @below {{rt-to-llvm: the host counts in signed numbers}}
+  // expected-error @below {{rt-to-llvm: a loop counts in signed 64 bits by a constant step of 1 or more}}
   scf.for unsigned %i = %c0 to %c1 step %c1 {
   }
+  return
+}
+rt.program @program entries {serve = @step} arena 0 scratch 0
+
+// -----
+
+// expected-error @below {{rt-to-llvm: function 'f' takes a 'i32'; functions of a program take addresses, indices and i64}}
+func.func private @f(%n: i32) {
+  return
+}
+func.func @step() {
   return
 }
 rt.program @program entries {serve = @step} arena 0 scratch 0

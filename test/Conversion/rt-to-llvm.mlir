@@ -67,6 +67,22 @@ func.func private @layer(%l: index) {
   return
 }
 
+// Numbers become what they are called.
+// CHECK: llvm.func internal @numbers.host(%{{.*}}: !llvm.ptr, %[[N:.*]]: i64) -> i32
+func.func private @numbers(%n: i64) {
+  // CHECK: %[[TWO:.*]] = llvm.mlir.constant(2 : i64) : i64
+  // CHECK: %[[FEW:.*]] = llvm.icmp "slt" %[[N]], %[[TWO]] : i64
+  // CHECK: %[[CHOSEN:.*]] = llvm.select %[[FEW]], %[[N]], %[[TWO]] : i1, i64
+  // CHECK: %[[PRODUCT:.*]] = llvm.mul %[[CHOSEN]], %[[N]] : i64
+  // CHECK: llvm.srem %[[PRODUCT]], %[[TWO]] : i64
+  %two = arith.constant 2 : i64
+  %few = arith.cmpi slt, %n, %two : i64
+  %chosen = arith.select %few, %n, %two : i64
+  %product = arith.muli %chosen, %n : i64
+  %rest = arith.remsi %product, %two : i64
+  return
+}
+
 // A worker's part of a streamed argument: its items, those of one pass, at most so many bytes; the worker keeps it.
 // CHECK: llvm.func internal @prefetch.host(%[[W:.*]]: !llvm.ptr, %[[P:.*]]: !llvm.ptr, %[[GRID:.*]]: i64) -> i32
 func.func private @prefetch(%p: !rt.ptr, %grid: i64) {

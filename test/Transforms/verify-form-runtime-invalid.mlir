@@ -39,6 +39,46 @@ nn.weights @left "left" : tensor<64x64xbf16>
 
 // -----
 
+func.func @f() {
+  %t = rt.rows token
+  // expected-error @below {{runtime form: no program has 'arith.index_cast'; its arithmetic is arith.constant, arith.cmpi, arith.select, arith.addi, arith.subi, arith.muli, arith.divsi, arith.remsi, arith.maxsi, arith.minsi}}
+  %i = arith.index_cast %t : i64 to index
+  return
+}
+
+// -----
+
+func.func @f(%n: i64) {
+  // expected-error @below {{runtime form: 'arith.divsi' divides by what may be 0; a program divides by a constant of 1 or more}}
+  %q = arith.divsi %n, %n : i64
+  return
+}
+
+// -----
+
+func.func @f(%n: i64) {
+  %c1 = arith.constant 1 : i64
+  // expected-error @below {{runtime form: a loop counts in signed 64 bits by a constant step of 1 or more}}
+  scf.for unsigned %i = %c1 to %n step %c1 : i64 {
+  }
+  return
+}
+
+// -----
+
+func.func @f(%n: i64) {
+  %c = arith.constant true
+  // expected-error @below {{runtime form: 'scf.if' has 1 results, and no program forwards values; run lower-to-rt first}}
+  %r = scf.if %c -> i64 {
+    scf.yield %n : i64
+  } else {
+    scf.yield %n : i64
+  }
+  return
+}
+
+// -----
+
 // expected-error @below {{runtime form: plane @p is of cache group 9223372036854775807, the last of a program is 7; have fewer groups}}
 rt.plane_table @p index 0 count 1 plane "k" width 32 x f32 pages 4 group 9223372036854775807 layer_bytes 8192
 
@@ -56,7 +96,7 @@ rt.plane_table @q index 1 count 1 plane "v" width 32 x f32 pages 8 group 0 layer
 
 // -----
 
-// Planes of two groups: no diagnostic.
+// All arithmetic of a program, a loop, a branch, a call, and planes of two groups: no diagnostic.
 rt.plane_table @p index 0 count 1 plane "k" width 32 x f32 pages 8 group 1 layer_bytes 8192
 rt.plane_table @q index 1 count 1 plane "k" width 32 x f32 pages 4 group 0 layer_bytes 8192
 rt.plane_table @r index 2 count 1 plane "v" width 32 x f32 pages 8 group 1 layer_bytes 8192

@@ -234,7 +234,7 @@ def VerifyForm : Pass<"verify-form", "::mlir::ModuleOp"> {
     no latent attention without a form. distributed: no composite op. scheduled: kernels with tiles and offsets, and
     nothing outside them but layer lists, sampling and the joining of forms; in a group of calls none writes bytes that
     another touches, but row by row on the same worker, and nothing touches what asynchronous work still has. runtime:
-    no nn, moe, mla, dist or kern op.
+    no nn, moe, mla, dist or kern op, and in functions nothing that rt-to-llvm cannot lower.
 
     Errors name the op, the form and the pass that should have removed it.
   }];
