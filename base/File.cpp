@@ -21,22 +21,6 @@ namespace k2c {
 
 namespace {
 
-/// Owns a file descriptor.
-struct Descriptor {
-  int number = -1;
-  explicit Descriptor(int number) : number(number) {}
-  Descriptor(const Descriptor &) = delete;
-  Descriptor(Descriptor &&other) noexcept : number(std::exchange(other.number, -1)) {}
-  Descriptor &operator=(Descriptor &&other) noexcept {
-    std::swap(number, other.number);
-    return *this;
-  }
-  ~Descriptor() {
-    if (number >= 0)
-      ::close(number);
-  }
-};
-
 Error badFile(const std::string &path, const std::string &message, const std::string &remedy) {
   return Error{K2RT_INVALID_BUNDLE, path, message, remedy};
 }
@@ -110,6 +94,11 @@ Status readAll(int descriptor, const std::string &path, int64_t limitBytes, k2rt
 }
 
 } // namespace
+
+Descriptor::~Descriptor() {
+  if (number >= 0)
+    ::close(number);
+}
 
 MappedFile::MappedFile(MappedFile &&other) noexcept
     : where(std::move(other.where)), base(std::exchange(other.base, nullptr)), begin(other.begin),

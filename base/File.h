@@ -6,11 +6,24 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 
 namespace k2c {
 
 /// What one huge page of anonymous memory or of the page cache holds.
 constexpr int64_t hugePageBytes = int64_t(2) << 20;
+
+/// A file descriptor that closes itself. Move-only.
+struct Descriptor {
+  int number = -1; ///< negative: none
+  explicit Descriptor(int number = -1) : number(number) {}
+  Descriptor(Descriptor &&other) noexcept : number(std::exchange(other.number, -1)) {}
+  Descriptor &operator=(Descriptor &&other) noexcept {
+    std::swap(number, other.number);
+    return *this;
+  }
+  ~Descriptor();
+};
 
 /// A regular file, or a part of one, mapped MAP_SHARED for reading; processes that map the same file share its pages.
 /// Move-only.

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "base/Json.h"
+#include "base/File.h"
 #include "base/JsonText.h"
 #include "base/Utf8.h"
 
@@ -237,32 +238,27 @@ Expected<JsonDocument> k2c::parseJson(std::string text, std::string file, const 
 
 Expected<std::string> k2c::readTextFile(const std::string &path, size_t maxBytes) {
   // O_NONBLOCK: opening a fifo must not wait for a writer.
-  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0)
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.number < 0)
     return Error{path, std::string("cannot open: ") + std::strerror(errno), ""};
   struct stat info{};
-  if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
-    ::close(fd);
+  if (::fstat(file.number, &info) != 0 || !S_ISREG(info.st_mode))
     return Error{path, "not a regular file", "name a file (symbolic links are followed)"};
-  }
   size_t size = static_cast<size_t>(info.st_size);
-  if (size > maxBytes) {
-    ::close(fd);
+  if (size > maxBytes)
     return Error{path,
                  "file has " + std::to_string(size) + " bytes, more than the " + std::to_string(maxBytes) + " accepted",
                  ""};
-  }
   std::string text(size, '\0');
   size_t got = 0;
   while (got < size) {
-    ssize_t n = ::pread(fd, text.data() + got, size - got, static_cast<off_t>(got));
+    ssize_t n = ::pread(file.number, text.data() + got, size - got, static_cast<off_t>(got));
     if (n < 0 && errno == EINTR)
       continue;
     if (n <= 0)
       break;
     got += static_cast<size_t>(n);
   }
-  ::close(fd);
   if (got != size)
     return Error{path, "read " + std::to_string(got) + " of " + std::to_string(size) + " bytes", ""};
   return text;

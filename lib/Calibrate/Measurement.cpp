@@ -9,18 +9,14 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Measurement.h"
+#include "k2c/Support/Units.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 
 namespace k2c::calibration {
 
-double rounded(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4g", value);
-  return std::strtod(text, nullptr);
-}
+double rounded(double value) { return std::strtod(formatNumber(value, 4).c_str(), nullptr); }
 
 Status Measurement::time(const Trial &trial, Timing &timing) {
   if (trial.launches.empty() || (trial.less && trial.less->launches.empty()))

@@ -106,11 +106,6 @@ std::vector<int64_t> numaCores(const std::vector<int64_t> &processors, int64_t c
   return counts.size() > 1 ? counts : std::vector<int64_t>();
 }
 
-std::optional<double> cpuQuota(const std::string &root) {
-  const double quota = readContainer(root).quota;
-  return quota > 0 ? std::optional<double>(quota) : std::nullopt;
-}
-
 Topology hostTopology(const std::string &root) {
   Topology topology;
   topology.name = "host";

@@ -1,6 +1,7 @@
 //===- Quantity.cpp - Numbers with units, as people write them ------------===//
 #include "k2c/Cluster/Quantity.h"
 #include "base/Utf8.h"
+#include "k2c/Support/Join.h"
 
 #include <charconv>
 #include <cmath>
@@ -25,7 +26,9 @@ const Unit flopPerSecond[] = {{"FLOP/s", 1}, {"MFLOP/s", 1e6}, {"GFLOP/s", 1e9},
 const Unit seconds[] = {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}};
 
 struct Units {
-  const Unit *begin, *end;
+  const Unit *first, *last;
+  const Unit *begin() const { return first; }
+  const Unit *end() const { return last; }
 };
 
 template <size_t N> Units all(const Unit (&units)[N]) { return {units, units + N}; }
@@ -55,15 +58,12 @@ Expected<double> parseQuantity(const std::string &text, Dimension dimension, con
     return Error{where, "'" + shortened(text) + "' is not a positive number with a unit", ""};
   in >> unit >> rest;
   Units units = unitsOf(dimension);
-  std::string known;
-  for (const Unit *it = units.begin; it != units.end; ++it) {
-    if (unit == it->name && rest.empty())
-      return number * it->factor;
-    known += std::string(known.empty() ? "" : ", ") + it->name;
-  }
+  for (const Unit &known : units)
+    if (unit == known.name && rest.empty())
+      return number * known.factor;
   return Error{where,
                "'" + shortened(text) + "' has " + (unit.empty() ? "no unit" : "the unit '" + shortened(unit) + "'"),
-               "write one of " + known};
+               "write one of " + joined(units, [](const Unit &known) { return known.name; })};
 }
 
 std::string printNumber(double value) {
@@ -75,14 +75,14 @@ std::string printNumber(double value) {
 std::string printQuantity(double value, Dimension dimension) {
   Units units = unitsOf(dimension);
   std::string shortest;
-  for (const Unit *it = units.begin; it != units.end; ++it) {
-    double number = value / it->factor;
-    std::string text = printNumber(number) + " " + it->name;
-    bool exact = std::strtod(text.c_str(), nullptr) * it->factor == value;
+  for (const Unit &unit : units) {
+    double number = value / unit.factor;
+    std::string text = printNumber(number) + " " + unit.name;
+    bool exact = std::strtod(text.c_str(), nullptr) * unit.factor == value;
     if (exact && (shortest.empty() || text.size() <= shortest.size()))
       shortest = text;
   }
-  return shortest.empty() ? printNumber(value) + " " + units.begin->name : shortest;
+  return shortest.empty() ? printNumber(value) + " " + units.first->name : shortest;
 }
 
 } // namespace k2c::cluster

@@ -7,6 +7,7 @@
 
 #include "k2c/Model/CheckWeights.h"
 #include "base/Utf8.h"
+#include "k2c/Support/Join.h"
 
 #include <charconv>
 #include <functional>
@@ -15,13 +16,6 @@
 using namespace k2c;
 
 namespace {
-
-std::string shapeText(const std::vector<int64_t> &shape) {
-  std::string text = "[";
-  for (size_t i = 0; i < shape.size(); ++i)
-    text += (i ? ", " : "") + std::to_string(shape[i]);
-  return text + "]";
-}
 
 std::string withLayer(std::string pattern, int64_t layer) {
   if (size_t at = pattern.find("{layer}"); at != std::string::npos)

@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "base/File.h"
 #include "base/Json.h"
 #include "base/Utf8.h"
 #include "k2c/Model/Safetensors.h"
@@ -63,27 +64,16 @@ bool isPlainName(const std::string &name) {
 
 } // namespace
 
-struct Checkpoint::File {
-  int fd = -1;
-  explicit File(int fd) : fd(fd) {}
-  File(const File &) = delete;
-  File &operator=(const File &) = delete;
-  ~File() {
-    if (fd >= 0)
-      ::close(fd);
-  }
-};
-
 Status Checkpoint::addFile(const std::string &path) {
   // O_NONBLOCK: opening a fifo must not wait for a writer.
-  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0)
+  auto file = std::make_shared<Descriptor>(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file->number < 0)
     return Error{path, std::string("cannot open: ") + std::strerror(errno), ""};
-  auto file = std::make_shared<File>(fd);
   struct stat info{};
-  if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
+  if (::fstat(file->number, &info) != 0 || !S_ISREG(info.st_mode))
     return Error{path, "not a regular file", "a checkpoint's files are regular files or links to them"};
-  Expected<std::vector<TensorInfo>> header = readSafetensorsHeader(fd, static_cast<uint64_t>(info.st_size), path);
+  Expected<std::vector<TensorInfo>> header =
+      readSafetensorsHeader(file->number, static_cast<uint64_t>(info.st_size), path);
   if (!header)
     return header.takeError();
   for (TensorInfo &tensor : *header) {
@@ -204,7 +194,7 @@ const TensorInfo *Checkpoint::find(const std::string &name) const {
   return at == byName_.end() ? nullptr : &tensors_[at->second];
 }
 
-int Checkpoint::descriptor(size_t fileIndex) const { return open_[fileIndex]->fd; }
+int Checkpoint::descriptor(size_t fileIndex) const { return open_[fileIndex]->number; }
 
 Status Checkpoint::read(const TensorInfo &tensor, uint64_t offset, void *out, uint64_t bytes) const {
   const std::string &path = files_[tensor.fileIndex];
@@ -215,8 +205,8 @@ Status Checkpoint::read(const TensorInfo &tensor, uint64_t offset, void *out, ui
                  ""};
   auto *to = static_cast<char *>(out);
   for (uint64_t got = 0; got < bytes;) {
-    ssize_t n =
-        ::pread(open_[tensor.fileIndex]->fd, to + got, bytes - got, static_cast<off_t>(tensor.begin + offset + got));
+    ssize_t n = ::pread(open_[tensor.fileIndex]->number, to + got, bytes - got,
+                        static_cast<off_t>(tensor.begin + offset + got));
     if (n < 0 && errno == EINTR)
       continue;
     if (n < 0)

@@ -17,6 +17,7 @@
 #include "Fields.h"
 #include "Expression.h"
 #include "base/JsonText.h"
+#include "k2c/Support/Join.h"
 
 #include <algorithm>
 #include <array>
@@ -27,13 +28,6 @@ using namespace k2c;
 using nlohmann::json;
 
 namespace {
-
-std::string joined(const std::vector<std::string> &words) {
-  std::string list;
-  for (const std::string &word : words)
-    list += (list.empty() ? "" : ", ") + word;
-  return list;
-}
 
 /// "/ffn_config/moe_top_k" for the key ffn_config.moe_top_k.
 std::string pointerOf(const std::string &key) {

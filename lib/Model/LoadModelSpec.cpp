@@ -9,6 +9,7 @@
 #include "ReadConfig.h"
 #include "base/JsonText.h"
 #include "base/Utf8.h"
+#include "k2c/Support/Join.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -19,12 +20,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::string joined(std::vector<std::string> words) {
+std::string inOrder(std::vector<std::string> words) {
   std::sort(words.begin(), words.end());
-  std::string list;
-  for (const std::string &word : words)
-    list += (list.empty() ? "" : ", ") + word;
-  return list;
+  return joined(words);
 }
 
 bool isFor(LoadPurpose purpose, const Family &family, const std::vector<std::string> &compiled) {
@@ -45,14 +43,14 @@ Expected<const Family *> chooseFamily(ConfigFile &config, const std::vector<Fami
         chosen = &family;
   if (!type)
     return Error{config.file(), "key 'model_type' is missing",
-                 "known model types: " + joined(knownModelTypes(purpose))};
+                 "known model types: " + inOrder(knownModelTypes(purpose))};
   if (!chosen)
     return config.error("/model_type", "model_type " + shortenedJson(*type) + " is not in this build",
-                        "known model types: " + joined(knownModelTypes(purpose)));
+                        "known model types: " + inOrder(knownModelTypes(purpose)));
   if (!isFor(purpose, *chosen, *compiled))
     return config.error("/model_type",
                         "model_type " + shortenedJson(*type) + " can be planned, not compiled, in this build",
-                        "model types that compile: " + joined(knownModelTypes(purpose)));
+                        "model types that compile: " + inOrder(knownModelTypes(purpose)));
   if (!architectures)
     return chosen;
   if (architectures->is_array())
@@ -63,7 +61,7 @@ Expected<const Family *> chooseFamily(ConfigFile &config, const std::vector<Fami
   return config.error("/architectures",
                       "architectures " + shortenedJson(*architectures) + " do not belong to model_type " +
                           shortenedJson(*type),
-                      "supported: " + joined(chosen->architectures));
+                      "supported: " + inOrder(chosen->architectures));
 }
 
 /// generation_config.json beside the config overrides the ids.

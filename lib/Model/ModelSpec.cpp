@@ -2,8 +2,7 @@
 //
 // A spec lists runs of layers and families of weights; what is asked of it follows from these two lists. Layers with a
 // feed-forward part or an attention are ranges with a step, as many as a turn has members, so that a program that names
-// them does not grow with the number of layers. Parameters are counted from the families: tensors times their elements,
-// of experts the chosen ones where it is asked what a token reads.
+// them does not grow with the number of layers. Bytes are counted from the families: tensors times what each stores.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,14 +24,6 @@ void substitute(std::string &text, const std::string &from, const std::string &t
 }
 
 int64_t ceilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-/// Tensors of a family that one token reads; a whole number because every
-/// layer routes to the same number of experts.
-int64_t activeTensors(const WeightFamily &family, const ModelSpec &spec) {
-  if (family.experts == 0 || !spec.moe)
-    return family.tensorCount();
-  return family.tensorCount() / family.experts * spec.moe->topK;
-}
 
 } // namespace
 
@@ -78,9 +69,8 @@ int64_t WeightFamily::elements() const {
   return count;
 }
 
-int64_t WeightFamily::tensorCount() const {
-  int64_t each = alternatives.empty() ? 1 : int64_t(alternatives.size());
-  return layerCount() * each * (experts ? experts : 1);
+int64_t WeightFamily::tensorsOfLayer() const {
+  return std::max<int64_t>(1, experts) * std::max<int64_t>(1, int64_t(alternatives.size()));
 }
 
 Bytes WeightFamily::storedBytes() const {
@@ -146,23 +136,6 @@ const WeightFamily *ModelSpec::find(const std::string &id) const {
     if (family.id == id)
       return &family;
   return nullptr;
-}
-
-ParameterCounts k2c::countParameters(const ModelSpec &spec) {
-  ParameterCounts counts;
-  for (const WeightFamily &family : spec.weights) {
-    int64_t all = family.tensorCount() * family.elements();
-    if (!family.isParameter) {
-      counts.buffers += all;
-      continue;
-    }
-    int64_t active = family.isLookup ? 0 : activeTensors(family, spec) * family.elements();
-    counts.total += all;
-    counts.activeWithEmbedding += active;
-    if (family.id != "embed" || spec.tiedEmbeddings)
-      counts.active += active;
-  }
-  return counts;
 }
 
 Bytes k2c::storedBytes(const ModelSpec &spec) {

@@ -3,6 +3,7 @@
 #include "EmbeddedFamilies.h"
 #include "base/Utf8.h"
 #include "k2c/Model/ModelSpec.h"
+#include "k2c/Support/Join.h"
 
 #include <algorithm>
 #include <cctype>
@@ -68,14 +69,10 @@ Expected<ModelSpec> k2c::loadPublishedModel(const std::string &name) {
   std::vector<const EmbeddedFile *> found;
   if (!wanted.empty())
     found = matches(wanted);
-  if (found.size() != 1) {
-    std::string known;
-    for (const std::string &each : publishedModels())
-      known += (known.empty() ? "" : ", ") + each;
+  if (found.size() != 1)
     return Error{"model '" + shortened(name) + "'",
                  found.empty() ? "is not a published configuration" : "could be several models",
-                 "known: " + known + "; or give the path of a config.json"};
-  }
+                 "known: " + joined(publishedModels()) + "; or give the path of a config.json"};
   LoadOptions options;
   options.purpose = LoadPurpose::Plan;
   Expected<ModelSpec> spec =

@@ -1,5 +1,6 @@
 //===- Cached.cpp - Compile once into the user's cache --------------------===//
 #include "Stages.h"
+#include "base/File.h"
 #include "k2c/Model/Source.h"
 #include "k2c/Weights/BundleFiles.h"
 #include "llvm/ADT/StringExtras.h"
@@ -59,24 +60,19 @@ class CacheLock {
 public:
   explicit CacheLock(const std::string &path)
       : file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644)) {
-    while (file >= 0 && ::flock(file, LOCK_EX) != 0 && errno == EINTR)
+    while (file.number >= 0 && ::flock(file.number, LOCK_EX) != 0 && errno == EINTR)
       ;
     // A full disk has room for names.
     constexpr char probe[4096] = {};
-    if (file < 0 || ::pwrite(file, probe, sizeof probe, 0) < 0)
+    if (file.number < 0 || ::pwrite(file.number, probe, sizeof probe, 0) < 0)
       reason = errno;
-  }
-  CacheLock(const CacheLock &) = delete;
-  CacheLock &operator=(const CacheLock &) = delete;
-  ~CacheLock() {
-    if (file >= 0)
-      ::close(file);
   }
   /// Why no file can be written there; 0: one can.
   int refusal() const { return reason; }
 
 private:
-  int file, reason = 0;
+  Descriptor file;
+  int reason = 0;
 };
 
 CachedBundle cannotKeep(const fs::path &folder, int code) {

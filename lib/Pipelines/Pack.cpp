@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Stages.h"
+#include "base/File.h"
 #include "base/JsonText.h"
 #include "k2c/Model/CheckWeights.h"
 #include "k2c/Model/Source.h"
@@ -90,17 +91,12 @@ Expected<ModelSpec> sameModel(const std::string &folder, const std::string &mani
 class BundleLock {
 public:
   explicit BundleLock(const std::string &bundle) : folder(::open(bundle.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-    isTaken = folder >= 0 && ::flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  }
-  BundleLock(const BundleLock &) = delete;
-  ~BundleLock() {
-    if (folder >= 0)
-      ::close(folder);
+    isTaken = folder.number >= 0 && ::flock(folder.number, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   }
   bool isTakenByAnother() const { return isTaken; }
 
 private:
-  int folder;
+  Descriptor folder;
   bool isTaken;
 };
 
@@ -166,7 +162,7 @@ Status packBundle(const std::string &bundle, const std::string &source, const st
   if (!map)
     return map.takeError();
   addFolderFacts(manifest, *spec, tokenizerBytes(bundle), map->experts());
-  if (Status status = replaceTextFile(manifestPath, jsonText(manifest, 2) + "\n"); !status)
+  if (Status status = replaceFile(manifestPath, jsonText(manifest, 2) + "\n"); !status)
     return status;
   PackOptions pack;
   pack.sharedFolder = blobStore;

@@ -16,6 +16,7 @@
 #include "Exchange.h"
 #include "RateTable.h"
 #include "k2c/Kernels/Cost.h"
+#include "k2c/Planner/Experts.h"
 #include <algorithm>
 #include <cmath>
 
@@ -166,11 +167,8 @@ private:
       return experts * (near(d.x.type, d.w, tokens) + beyondNear(d.x.type, d.w, tokens));
     double mean = tokens * p, reach = 6 * std::sqrt(mean * (1 - p)) + 6;
     double least = std::max(1.0, std::floor(mean - reach)), most = std::min(tokens, std::ceil(mean + reach));
-    for (double r = least; r <= most; ++r) {
-      double logOdds = std::lgamma(tokens + 1) - std::lgamma(r + 1) - std::lgamma(tokens - r + 1) + r * std::log(p) +
-                       (tokens - r) * std::log1p(-p);
-      seconds += std::exp(logOdds) * (near(d.x.type, d.w, r) + beyondNear(d.x.type, d.w, r));
-    }
+    for (double r = least; r <= most; ++r)
+      seconds += std::exp(binomialLog(tokens, r, p)) * (near(d.x.type, d.w, r) + beyondNear(d.x.type, d.w, r));
     return seconds * experts;
   }
 

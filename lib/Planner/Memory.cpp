@@ -12,7 +12,6 @@
 #include "k2c/Model/Layers.h"
 #include "k2c/Support/Largest.h"
 #include "k2rt/reserve.h"
-#include <cstdio>
 
 namespace k2c::planner {
 
@@ -61,13 +60,10 @@ static double approximateBytes(const ModelSpec &spec, const Limits &limits) {
 }
 
 Status checkCountable(const ModelSpec &spec, const Limits &limits) {
-  if (double bytes = approximateBytes(spec, limits); bytes > 1e18) {
-    char number[32];
-    std::snprintf(number, sizeof number, "%.3g", bytes);
+  if (double bytes = approximateBytes(spec, limits); bytes > 1e18)
     return Error{"model '" + shortened(spec.name) + "'",
-                 std::string("cache and rotary table need ") + number + " bytes",
+                 "cache and rotary table need " + formatNumber(bytes, 3) + " bytes",
                  "lower --max-context or --max-sequences"};
-  }
   return Status::success();
 }
 

@@ -73,7 +73,7 @@ std::string answers(const PlanSummary &summary) {
 
 std::string notes(const ClusterPlan &plan) {
   std::string out =
-      plan.compilable
+      plan.whyNotCompilable.empty()
           ? "<p><code>k2c compile</code> accepts this plan.</p>\n"
           : "<p><code>k2c compile</code> does not accept this plan: " + escapeHtml(plan.whyNotCompilable) + ".</p>\n";
   return out + list(plan.notes, "notes");

@@ -159,7 +159,7 @@ ordered_json k2c::planJson(const PlanReport &report) {
     json["host"] = {{"node_bytes", plan.host->bytes.value}, {"capacity_bytes", plan.host->capacity.value}};
   if (!plan.timeline.empty())
     json["pipeline"] = pipelineOf(plan);
-  json["compilable"] = plan.compilable;
+  json["compilable"] = plan.whyNotCompilable.empty();
   json["why_not_compilable"] = plan.whyNotCompilable;
   json["notes"] = plan.notes;
   if (report.counts)

@@ -98,11 +98,9 @@ std::string report::printFigure(double value, const std::string &unit) {
     return format(Flops(value));
   if (unit.empty() && value >= 0 && value <= 1)
     return printShare(value);
-  char text[64];
   if (std::fabs(value) >= 1000 && std::fabs(value) < 1e15)
     return formatCount(std::llround(value)) + (unit.empty() ? "" : " " + unit);
-  std::snprintf(text, sizeof text, unit == "$" ? "%.3g" : "%.4g", value);
-  return std::string(text) + (unit.empty() ? "" : " " + unit);
+  return formatNumber(value, unit == "$" ? 3 : 4) + (unit.empty() ? "" : " " + unit);
 }
 
 std::string report::cleanText(const std::string &text) {

@@ -14,6 +14,7 @@
 #include "Svg.h"
 
 #include "Derived.h"
+#include "k2c/Support/Units.h"
 
 #include <algorithm>
 #include <cmath>
@@ -55,12 +56,8 @@ std::string report::coordinate(double value) {
 }
 
 std::string report::printTick(double value) {
-  char text[48];
-  if (std::fabs(value) >= 1e6 || (value != 0 && std::fabs(value) < 1e-4))
-    std::snprintf(text, sizeof text, "%.3g", value);
-  else
-    std::snprintf(text, sizeof text, "%.10g", std::round(value * 1e6) / 1e6);
-  return text;
+  const bool isPower = std::fabs(value) >= 1e6 || (value != 0 && std::fabs(value) < 1e-4);
+  return isPower ? formatNumber(value, 3) : formatNumber(std::round(value * 1e6) / 1e6, 10);
 }
 
 //===----------------------------------------------------------------------===//

@@ -141,6 +141,7 @@ std::string k2c::planTable(const PlanReport &report) {
     out += printSearch(*report.search);
   for (const std::string &note : plan.notes)
     out += "note: " + note + "\n";
-  return out + (plan.compilable ? "k2c compile accepts this plan\n"
-                                : "k2c compile does not accept this plan: " + plan.whyNotCompilable + "\n");
+  return out + (plan.whyNotCompilable.empty()
+                    ? "k2c compile accepts this plan\n"
+                    : "k2c compile does not accept this plan: " + plan.whyNotCompilable + "\n");
 }

@@ -61,6 +61,12 @@ std::string k2c::format(Bandwidth bandwidth) {
   return print("%.3g %s", value, units[index]);
 }
 
+std::string k2c::formatNumber(double value, int digits) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.*g", digits, value);
+  return text;
+}
+
 std::string k2c::formatCount(int64_t count) {
   std::string digits = std::to_string(count), out;
   size_t sign = count < 0 ? 1 : 0;

@@ -19,6 +19,7 @@
 
 #include "base/File.h"
 #include "k2c/Support/Units.h"
+#include "k2c/Weights/BundleFiles.h"
 #include "k2c/Weights/WeightMap.h"
 #include <algorithm>
 #include <atomic>
@@ -39,16 +40,6 @@
 namespace fs = std::filesystem;
 
 namespace k2c::weights {
-
-File &File::operator=(File &&other) noexcept {
-  std::swap(fd, other.fd);
-  return *this;
-}
-
-File::~File() {
-  if (fd >= 0)
-    ::close(fd);
-}
 
 Error diskError(const std::string &path, const std::string &action, int code) {
   std::string message = action + ": " + std::strerror(code), remedy;
@@ -79,18 +70,11 @@ static Status writeAll(int fd, const std::string &path, const char *data, int64_
 // BlobWriter
 //===----------------------------------------------------------------------===//
 
-BlobWriter::BlobWriter(const BlobStore &store, std::string path, File file)
+BlobWriter::BlobWriter(const BlobStore &store, std::string path, Descriptor file)
     : store(&store), path(std::move(path)), file(std::move(file)) {}
 
-BlobWriter::BlobWriter(BlobWriter &&other) noexcept
-    : store(other.store), path(std::move(other.path)), file(std::move(other.file)), ranges(std::move(other.ranges)),
-      pending(std::move(other.pending)), hash(std::move(other.hash)), chunkHash(std::move(other.chunkHash)),
-      chunks(std::move(other.chunks)), written(other.written) {
-  other.path.clear();
-}
-
 BlobWriter::~BlobWriter() {
-  if (!path.empty())
+  if (file.number >= 0)
     ::unlink(path.c_str());
 }
 
@@ -122,7 +106,7 @@ void BlobWriter::endChunk() {
 }
 
 Status BlobWriter::flush() {
-  Status status = writeAll(file.get(), path, pending.data(), int64_t(pending.size()));
+  Status status = writeAll(file.number, path, pending.data(), int64_t(pending.size()));
   pending.clear();
   return status;
 }
@@ -153,14 +137,14 @@ static std::string blobName(const std::vector<BlobRange> &ranges) {
 Expected<std::vector<BlobRange>> BlobWriter::finish() {
   if (Status status = flush(); !status)
     return status.takeError();
-  if (::fdatasync(file.get()) != 0)
+  if (::fdatasync(file.number) != 0)
     return diskError(path, "cannot flush to disk", errno);
   const std::string name = blobName(ranges) + ".bin", target = store->folder() + "/" + name;
   for (BlobRange &range : ranges)
     range.file = name;
   if (::rename(path.c_str(), target.c_str()) != 0)
     return diskError(target, "cannot rename the finished blob", errno);
-  path.clear();
+  file = Descriptor();
   if (Status status = store->record(ranges); !status)
     return status.takeError();
   return std::move(ranges);
@@ -172,8 +156,8 @@ Expected<std::vector<BlobRange>> BlobWriter::finish() {
 
 /// Removes `path` when no process holds its lock.
 static void removeAbandoned(const fs::path &path) {
-  File file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-  if (file.get() >= 0 && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0)
+  Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  if (file.number >= 0 && ::flock(file.number, LOCK_EX | LOCK_NB) == 0)
     ::unlink(path.c_str());
 }
 
@@ -216,10 +200,10 @@ Status BlobStore::record(const std::vector<BlobRange> &ranges) const {
   for (const BlobRange &range : ranges)
     lines += range.name + " " + range.file + " " + std::to_string(range.offset) + " " + std::to_string(range.bytes) +
              " " + range.xxh3 + "\n";
-  File list(::open(name.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
-  if (list.get() < 0)
+  Descriptor list(::open(name.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
+  if (list.number < 0)
     return diskError(name, "cannot create", errno);
-  return writeAll(list.get(), name, lines.data(), int64_t(lines.size()));
+  return writeAll(list.number, name, lines.data(), int64_t(lines.size()));
 }
 
 void BlobStore::removeFinishedList() const { ::unlink((path + "/" + finishedList).c_str()); }
@@ -228,16 +212,16 @@ Expected<BlobWriter> BlobStore::create() const {
   static std::atomic<int64_t> counter{0};
   for (;;) {
     std::string name = path + "/" + std::to_string(::getpid()) + "-" + std::to_string(counter++) + ".partial";
-    File file(::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-    if (file.get() < 0 && errno == EEXIST)
+    Descriptor file(::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+    if (file.number < 0 && errno == EEXIST)
       continue; // of a process of that number on another machine, or abandoned
-    if (file.get() < 0)
+    if (file.number < 0)
       return diskError(name, "cannot create", errno);
     // Another process may take a file without a lock for abandoned. It holds the lock while it removes it: so wait.
     struct stat info{};
-    while (::flock(file.get(), LOCK_EX) != 0 && errno == EINTR)
+    while (::flock(file.number, LOCK_EX) != 0 && errno == EINTR)
       ;
-    if (::fstat(file.get(), &info) == 0 && info.st_nlink == 0)
+    if (::fstat(file.number, &info) == 0 && info.st_nlink == 0)
       continue;
     return BlobWriter(*this, std::move(name), std::move(file));
   }
@@ -264,8 +248,8 @@ Expected<std::optional<BlobRange>> BlobStore::find(const std::string &name, int6
 }
 
 Status BlobStore::sync() const {
-  File folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (folder.get() < 0 || ::fsync(folder.get()) != 0)
+  Descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder.number < 0 || ::fsync(folder.number) != 0)
     return diskError(path, "cannot flush the folder to disk", errno);
   return Status::success();
 }
@@ -289,10 +273,10 @@ static void fetch(int fd, int64_t offset, int64_t bytes) {
 }
 
 Expected<FileDigest> digestFile(const std::string &path, FilePart part) {
-  File file(::open(path.c_str(),
-                   O_RDONLY | O_CLOEXEC | O_NONBLOCK)); // a fifo must not block
+  Descriptor file(::open(path.c_str(),
+                         O_RDONLY | O_CLOEXEC | O_NONBLOCK)); // a fifo must not block
   struct stat info{};
-  if (file.get() < 0 || ::fstat(file.get(), &info) != 0)
+  if (file.number < 0 || ::fstat(file.number, &info) != 0)
     return diskError(path, "cannot open", errno);
   if (!S_ISREG(info.st_mode))
     return Error{path, "is not a regular file", ""};
@@ -302,8 +286,8 @@ Expected<FileDigest> digestFile(const std::string &path, FilePart part) {
   for (int64_t filled = 0;;) {
     const int64_t at = part.offset + digest.bytes, wanted = part.bytes - digest.bytes;
     if (const int64_t left = std::min(info.st_size - at, wanted); left > 0 && filled == 0)
-      fetch(file.get(), at, std::min(left, blobChunkBytes));
-    ssize_t count = ::pread(file.get(), chunk.data() + filled, std::min(blobChunkBytes - filled, wanted), at);
+      fetch(file.number, at, std::min(left, blobChunkBytes));
+    ssize_t count = ::pread(file.number, chunk.data() + filled, std::min(blobChunkBytes - filled, wanted), at);
     if (count < 0 && errno == EINTR)
       continue;
     if (count < 0)
@@ -327,15 +311,18 @@ Expected<FileDigest> digestBundleFile(const std::string &bundle, const std::stri
   return digestFile(bundle + "/" + name, part);
 }
 
-Status replaceFile(const std::string &path, const std::string &text) {
+} // namespace k2c::weights
+
+k2c::Status k2c::replaceFile(const std::string &path, const std::string &text) {
+  using namespace weights;
   // The same name for a retry, which removes what a killed one left, and follows no link.
   std::string temporary = path + ".tmp";
   ::unlink(temporary.c_str());
-  File file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-  if (file.get() < 0)
+  Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  if (file.number < 0)
     return diskError(temporary, "cannot create", errno);
-  Status status = writeAll(file.get(), temporary, text.data(), int64_t(text.size()));
-  if (status && ::fdatasync(file.get()) != 0)
+  Status status = writeAll(file.number, temporary, text.data(), int64_t(text.size()));
+  if (status && ::fdatasync(file.number) != 0)
     status = diskError(temporary, "cannot flush to disk", errno);
   if (status && ::rename(temporary.c_str(), path.c_str()) != 0)
     status = diskError(path, "cannot replace", errno);
@@ -343,5 +330,3 @@ Status replaceFile(const std::string &path, const std::string &text) {
     ::unlink(temporary.c_str());
   return status;
 }
-
-} // namespace k2c::weights

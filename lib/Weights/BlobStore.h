@@ -14,7 +14,7 @@
 #ifndef K2C_LIB_WEIGHTS_BLOBSTORE_H
 #define K2C_LIB_WEIGHTS_BLOBSTORE_H
 
-#include "base/Error.h"
+#include "base/File.h"
 #include "base/Hash.h"
 #include "k2c/Weights/WeightIndex.h"
 #include <map>
@@ -24,19 +24,6 @@
 #include <vector>
 
 namespace k2c::weights {
-
-/// A file descriptor that closes itself.
-class File {
-public:
-  explicit File(int fd = -1) : fd(fd) {}
-  File(File &&other) noexcept : fd(other.fd) { other.fd = -1; }
-  File &operator=(File &&other) noexcept;
-  ~File();
-  int get() const { return fd; }
-
-private:
-  int fd;
-};
 
 class BlobStore;
 
@@ -48,7 +35,7 @@ inline constexpr const char *finishedList = "finished.txt";
 /// has these.
 class BlobWriter {
 public:
-  BlobWriter(BlobWriter &&other) noexcept;
+  BlobWriter(BlobWriter &&other) noexcept = default;
   ~BlobWriter();
 
   Status write(const char *data, int64_t bytes);
@@ -59,13 +46,13 @@ public:
 
 private:
   friend class BlobStore;
-  BlobWriter(const BlobStore &store, std::string path, File file);
+  BlobWriter(const BlobStore &store, std::string path, Descriptor file);
   void endChunk();
   Status flush();
 
   const BlobStore *store;
-  std::string path; // empty: nothing to remove
-  File file;
+  std::string path;
+  Descriptor file;               ///< none: nothing to remove
   std::vector<BlobRange> ranges; ///< that are complete
   std::vector<char> pending;     ///< at most a huge page that is not yet in the file, across ranges
   // Of the range that is being written:
@@ -120,9 +107,6 @@ struct FileDigest {
 Expected<FileDigest> digestFile(const std::string &path, FilePart part = {});
 /// The same of `bundle`/`name`, refusing what the runtime refuses: what is reached through a symbolic link.
 Expected<FileDigest> digestBundleFile(const std::string &bundle, const std::string &name, FilePart part = {});
-
-/// Writes `text` to `path` through a synced temporary file and a rename.
-Status replaceFile(const std::string &path, const std::string &text);
 
 /// The text of `errno`, with the free space when the disk is full.
 Error diskError(const std::string &path, const std::string &action, int code);

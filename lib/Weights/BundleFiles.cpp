@@ -32,14 +32,8 @@ using namespace weights;
 static constexpr const char *listName = "files.json";
 static constexpr const char *remedy = "compile the bundle again, or copy the whole folder";
 
-namespace {
-
-struct ListedFile {
-  std::string name; ///< relative to the bundle
-  FileDigest digest;
-};
-
-} // namespace
+/// What files.json says of each file, by its name relative to the bundle.
+using FileList = std::map<std::string, FileDigest>;
 
 /// Files below `bundle`, relative to it, in order; without blobs (the index has their hashes), their list while there
 /// is no index, the mark of an unfinished bundle, and the list itself.
@@ -55,17 +49,19 @@ static std::vector<std::string> listedNames(const std::string &bundle) {
   return names;
 }
 
-static Expected<ListedFile> digested(const std::string &bundle, const std::string &name) {
+/// Lists a file as it is now.
+static Status addFile(FileList &files, const std::string &bundle, const std::string &name) {
   Expected<FileDigest> digest = digestFile(bundle + "/" + name);
   if (!digest)
     return digest.takeError();
-  return ListedFile{name, *digest};
+  files[name] = std::move(*digest);
+  return Status::success();
 }
 
-static Status writeList(const std::string &bundle, const std::vector<ListedFile> &files) {
+static Status writeList(const std::string &bundle, const FileList &files) {
   std::string text = "{\"format\":1,\"files\":[\n", separator;
-  for (const ListedFile &file : files) {
-    nlohmann::ordered_json json = {{"file", file.name}, {"bytes", file.digest.bytes}, {"xxh3", file.digest.xxh3}};
+  for (const auto &[name, digest] : files) {
+    nlohmann::ordered_json json = {{"file", name}, {"bytes", digest.bytes}, {"xxh3", digest.xxh3}};
     text += separator + jsonText(json);
     separator = ",\n";
   }
@@ -73,60 +69,50 @@ static Status writeList(const std::string &bundle, const std::vector<ListedFile>
 }
 
 Status writeBundleFiles(const std::string &bundle) {
-  std::vector<ListedFile> files;
-  for (const std::string &name : listedNames(bundle)) {
-    Expected<ListedFile> file = digested(bundle, name);
-    if (!file)
-      return file.takeError();
-    files.push_back(std::move(*file));
-  }
+  FileList files;
+  for (const std::string &name : listedNames(bundle))
+    if (Status status = addFile(files, bundle, name); !status)
+      return status;
   return writeList(bundle, files);
 }
 
-Status replaceTextFile(const std::string &path, const std::string &text) { return replaceFile(path, text); }
-
-static ListedFile readListed(const JsonFields &in, int64_t) {
-  ListedFile file{in.string("file"), {in.string("xxh3"), in.integer("bytes"), {}}};
-  if (!isInsidePath(file.name)) // hostile lists must not make verify read elsewhere
-    in.fail("file", "'" + shortened(file.name) + "' is not a path inside the bundle");
-  return file;
+static FileList::value_type readListed(const JsonFields &in, int64_t) {
+  const std::string &name = in.string("file");
+  if (!isInsidePath(name)) // hostile lists must not make verify read elsewhere
+    in.fail("file", "'" + shortened(name) + "' is not a path inside the bundle");
+  return {name, {in.string("xxh3"), in.integer("bytes"), {}}};
 }
 
-static Expected<std::vector<ListedFile>> readList(const std::string &bundle) {
+static Expected<FileList> readList(const std::string &bundle) {
   const std::string path = bundle + "/" + listName;
-  Expected<std::vector<ListedFile>> files = readEntries(path, "files", readListed);
-  std::set<std::string> names;
-  for (size_t i = 0; files && i < files->size(); ++i)
-    if (const std::string &name = (*files)[i].name; !names.insert(name).second)
-      return Error{path + ": files[" + std::to_string(i) + "].file", shortened(name) + " is listed twice", remedy};
+  Expected<std::vector<FileList::value_type>> entries = readEntries(path, "files", readListed);
+  if (!entries)
+    return entries.takeError();
+  FileList files;
+  for (size_t i = 0; i < entries->size(); ++i)
+    if (const auto &[file, isNew] = files.insert((*entries)[i]); !isNew)
+      return Error{path + ": files[" + std::to_string(i) + "].file", shortened(file->first) + " is listed twice",
+                   remedy};
   return files;
 }
 
 Status updateBundleFiles(const std::string &bundle, const std::vector<std::string> &names) {
-  Expected<std::vector<ListedFile>> listed = readList(bundle);
-  if (!listed)
-    return listed.takeError();
-  std::map<std::string, FileDigest> files;
-  for (const ListedFile &file : *listed)
-    files[file.name] = file.digest;
+  Expected<FileList> files = readList(bundle);
+  if (!files)
+    return files.takeError();
   for (const std::string &name : names) {
-    files.erase(name);
-    if (std::error_code error; !fs::exists(bundle + "/" + name, error))
-      continue;
-    Expected<ListedFile> file = digested(bundle, name);
-    if (!file)
-      return file.takeError();
-    files[name] = file->digest;
+    files->erase(name);
+    if (std::error_code error; fs::exists(bundle + "/" + name, error))
+      if (Status status = addFile(*files, bundle, name); !status)
+        return status;
   }
-  std::vector<ListedFile> list;
-  for (const auto &[name, digest] : files)
-    list.push_back({name, digest});
-  return writeList(bundle, list);
+  return writeList(bundle, *files);
 }
 
-static void verifyFile(const std::string &bundle, const ListedFile &file, VerifyReport &report) {
-  std::string path = bundle + "/" + file.name;
-  Expected<FileDigest> digest = digestBundleFile(bundle, file.name);
+static void verifyFile(const std::string &bundle, const std::string &name, const FileDigest &listed,
+                       VerifyReport &report) {
+  std::string path = bundle + "/" + name;
+  Expected<FileDigest> digest = digestBundleFile(bundle, name);
   ++report.files;
   if (!digest) {
     report.problems.push_back(digest.takeError());
@@ -135,28 +121,23 @@ static void verifyFile(const std::string &bundle, const ListedFile &file, Verify
     return;
   }
   report.bytes += digest->bytes;
-  if (digest->bytes != file.digest.bytes)
+  if (digest->bytes != listed.bytes)
     report.problems.push_back(
-        {path,
-         "has " + std::to_string(digest->bytes) + " bytes, " + listName + " says " + std::to_string(file.digest.bytes),
+        {path, "has " + std::to_string(digest->bytes) + " bytes, " + listName + " says " + std::to_string(listed.bytes),
          remedy});
-  else if (digest->xxh3 != file.digest.xxh3)
-    report.problems.push_back(
-        {path, "hashes to " + digest->xxh3 + ", " + listName + " says " + file.digest.xxh3, remedy});
+  else if (digest->xxh3 != listed.xxh3)
+    report.problems.push_back({path, "hashes to " + digest->xxh3 + ", " + listName + " says " + listed.xxh3, remedy});
 }
 
 Expected<VerifyReport> verifyBundleFiles(const std::string &bundle) {
-  Expected<std::vector<ListedFile>> files = readList(bundle);
+  Expected<FileList> files = readList(bundle);
   if (!files)
     return files.takeError();
   VerifyReport report;
-  std::set<std::string> names;
-  for (const ListedFile &file : *files) {
-    verifyFile(bundle, file, report);
-    names.insert(file.name);
-  }
+  for (const auto &[name, digest] : *files)
+    verifyFile(bundle, name, digest, report);
   for (const std::string &name : listedNames(bundle))
-    if (!names.count(name))
+    if (!files->count(name))
       report.problems.push_back({bundle + "/" + name, std::string("is not in ") + listName, "move it away"});
   return report;
 }

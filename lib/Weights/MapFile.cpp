@@ -13,6 +13,7 @@
 #include "Entries.h"
 #include "SlotPacker.h"
 #include "base/JsonText.h"
+#include "k2c/Weights/BundleFiles.h"
 #include "k2c/Weights/Packer.h"
 #include "k2c/Weights/WeightIndex.h"
 

@@ -173,12 +173,11 @@ struct OperandStream::PanelBatch {
   }
 
   Status read(std::vector<RowStream> &parts, int64_t count) {
-    for (int64_t part = 0; part < matrix.parts; ++part)
-      if (Status status = matrix.isScaled()
-                              ? parts[part].next(count, rows[part].data(), stride, groups, scales[part].data())
-                              : parts[part].next(count, rows[part].data(), stride);
-          !status)
+    for (int64_t part = 0; part < matrix.parts; ++part) {
+      float *ofPart = matrix.isScaled() ? scales[part].data() : nullptr;
+      if (Status status = parts[part].next(count, rows[part].data(), stride, groups, ofPart); !status)
         return status;
+    }
     return Status::success();
   }
 
@@ -236,11 +235,10 @@ Status OperandStream::packMatrixRows(const RowLayout &layout, const Sink &sink) 
     for (int64_t part = 0; part < matrix.parts; ++part)
       for (int64_t row = 0; row < matrix.partColumns(); row += batch) {
         const int64_t count = std::min(batch, matrix.partColumns() - row);
-        auto *scales = reinterpret_cast<float *>(tail.data()) +
-                       (matrix.isScaled() ? part * layout.partBlocks() + row / group : 0) * groups.stride;
-        if (Status status = matrix.isScaled() ? parts[part].next(count, rows.data(), stride, groups, scales)
-                                              : parts[part].next(count, rows.data(), stride);
-            !status)
+        float *scales = matrix.isScaled() ? reinterpret_cast<float *>(tail.data()) +
+                                                (part * layout.partBlocks() + row / group) * groups.stride
+                                          : nullptr;
+        if (Status status = parts[part].next(count, rows.data(), stride, groups, scales); !status)
           return status;
         if (Status status = sink(rows.data(), count * layout.rowBytes()); !status)
           return status;

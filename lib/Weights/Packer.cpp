@@ -117,8 +117,8 @@ static Status linkInto(const std::string &from, const std::string &to, const std
   std::error_code code;
   if (::link(source.c_str(), temporary.c_str()) != 0) {
     fs::copy_file(source, temporary, code);
-    File copy(::open(temporary.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!code && (copy.get() < 0 || ::fdatasync(copy.get()) != 0))
+    Descriptor copy(::open(temporary.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!code && (copy.number < 0 || ::fdatasync(copy.number) != 0))
       code = std::error_code(errno, std::generic_category());
   }
   if (!code)

@@ -8,6 +8,7 @@
 
 #include "Finite.h"
 #include "base/Utf8.h"
+#include "k2c/Support/Join.h"
 
 #include <algorithm>
 #include <cstring>
@@ -17,13 +18,6 @@ namespace k2c::weights {
 //===----------------------------------------------------------------------===//
 // Checks
 //===----------------------------------------------------------------------===//
-
-std::string shapeText(const std::vector<int64_t> &shape) {
-  std::string text = "[";
-  for (size_t i = 0; i < shape.size(); ++i)
-    text += (i ? ", " : "") + std::to_string(shape[i]);
-  return text + "]";
-}
 
 /// Product of dimensions; -1 when one is negative or the product overflows.
 static int64_t product(const std::vector<int64_t> &shape) {
@@ -207,8 +201,6 @@ std::optional<int64_t> RowStream::rowLength() {
     return std::nullopt;
   return readers[current].columns();
 }
-
-Status RowStream::next(int64_t count, char *out, int64_t stride) { return next(count, out, stride, {}, nullptr); }
 
 /// The scales of row number `index` of `count` when it begins a group; where it ends one, they must be the same.
 Status RowStream::groupScales(int64_t index, const ScaleGroups &groups, float *scales) {

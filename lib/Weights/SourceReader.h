@@ -13,9 +13,6 @@
 
 namespace k2c::weights {
 
-/// "[2, 3]".
-std::string shapeText(const std::vector<int64_t> &shape);
-
 /// One source tensor as rows of `columns()` elements.
 class SourceReader {
 public:
@@ -71,10 +68,9 @@ class RowStream {
 public:
   explicit RowStream(std::vector<SourceReader> readers) : readers(std::move(readers)) {}
 
-  /// The next `count` rows, which have the same number of columns.
-  Status next(int64_t count, char *out, int64_t stride);
-  /// The same of block-scaled sources, with the scales of every `groups.rows` rows. Error: rows of a group differ.
-  Status next(int64_t count, char *out, int64_t stride, const ScaleGroups &groups, float *scales);
+  /// The next `count` rows, which have the same number of columns. With `scales`, of block-scaled sources: those of
+  /// every `groups.rows` rows. Error: rows of a group differ.
+  Status next(int64_t count, char *out, int64_t stride, const ScaleGroups &groups = {}, float *scales = nullptr);
 
   /// Columns of the next row; nothing at the end. Sources without rows are passed over.
   std::optional<int64_t> rowLength();

@@ -7,21 +7,16 @@
 //===----------------------------------------------------------------------===//
 #include "SourceReader.h"
 #include "base/Utf8.h"
+#include "k2c/Support/Join.h"
+#include "k2c/Support/Units.h"
 
 #include <algorithm>
-#include <cstdio>
 
 namespace k2c::weights {
 
 constexpr float smallestScale = 0x1p-126f, largestScale = 0x1p119f;
 
 static int64_t ceilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-static std::string number(float value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%g", double(value));
-  return text;
-}
 
 Status SourceReader::openScales(const std::vector<int64_t> &published) {
   const SourceScales &wanted = *source->scales;
@@ -58,7 +53,7 @@ Status SourceReader::loadScales(RunningHash &hash) {
     if (float scale = scales[i]; scale != 0 && !(scale >= smallestScale && scale <= largestScale))
       return Error{"tensor '" + shortened(source->scales->name) + "'",
                    "scale [" + std::to_string(i / scaleStride) + ", " + std::to_string(i % scaleStride) + "] is " +
-                       number(scale) + ", not zero or a number from 2^-126 to 2^119",
+                       formatNumber(double(scale), 6) + ", not zero or a number from 2^-126 to 2^119",
                    "the checkpoint is damaged: download it again"};
   return Status::success();
 }

@@ -12,6 +12,7 @@
 #include "BlobStore.h"
 #include "Entries.h"
 #include "base/JsonText.h"
+#include "k2c/Weights/BundleFiles.h"
 #include "k2c/Weights/WeightMap.h"
 #include <set>
 #include <tuple>

@@ -1,11 +1,11 @@
 //===- Doctor.cpp - k2c doctor: what this machine offers ------------------===//
 #include "Commands.h"
+#include "base/Container.h"
 #include "base/SmallFile.h"
 #include "k2c/Cluster/Topology.h"
 #include "k2c/Pipelines/Compile.h"
 #include <filesystem>
 #include <iostream>
-#include <sstream>
 
 using namespace k2c;
 
@@ -32,11 +32,8 @@ int examine() {
   for (const std::string &feature : hostCpuFeatures())
     features += (features.empty() ? "" : " ") + feature;
   line("cpu features", features.empty() ? "none that k2c uses" : features);
-  std::optional<double> quota = cpuQuota();
-  std::ostringstream cpus;
-  if (quota)
-    cpus << *quota << " CPUs";
-  line("cpu quota", quota ? cpus.str() : "none");
+  const double quota = readContainer().quota;
+  line("cpu quota", quota > 0 ? formatNumber(quota, 6) + " CPUs" : "none");
   line("cores", std::to_string(host.device.cores));
   std::string nodes;
   for (int64_t cores : host.device.numa)

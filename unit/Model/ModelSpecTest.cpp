@@ -71,27 +71,6 @@ TEST(ModelSpec, GroupedQueryAttention) {
   EXPECT_DOUBLE_EQ(spec->softmaxScale(spec->layers[0].kinds[0]), 1 / std::sqrt(128.0));
 }
 
-// Totals and active parameters as in the planner's golden numbers; the totals
-// equal transformers 5.23's to the last unit.
-TEST(ModelSpec, ParametersOfPublishedModels) {
-  ParameterCounts k2 = countParameters(*published("kimi-k2"));
-  EXPECT_EQ(k2.total, 1026408209408);
-  EXPECT_EQ(k2.active, 31687072768);
-  EXPECT_EQ(k2.activeWithEmbedding, 32861477888);
-  ParameterCounts v3 = countParameters(*published("deepseek-v3"));
-  EXPECT_EQ(v3.total, 671026404352);
-  EXPECT_EQ(v3.active, 36625603584);
-  EXPECT_EQ(v3.buffers, 58 * 256);
-  ParameterCounts minimax = countParameters(*published("minimax-m2"));
-  EXPECT_EQ(minimax.total, 228689748992);
-  EXPECT_EQ(minimax.active, 10415940608);
-  EXPECT_EQ(minimax.buffers, 62 * 256);
-  ParameterCounts llama = countParameters(*published("llama-3.1-405b"));
-  EXPECT_EQ(llama.total, 405853388800);
-  EXPECT_EQ(llama.active, 403752042496);
-  EXPECT_EQ(llama.activeWithEmbedding, 405853388800);
-}
-
 TEST(ModelSpec, StoredBytesCountBlockScales) {
   Expected<ModelSpec> spec = published("deepseek-v3");
   ASSERT_TRUE(spec);
@@ -151,8 +130,6 @@ TEST(ModelSpec, TiedEmbeddingsHaveNoHead) {
   Expected<ModelSpec> spec = load(folder, oracle("llama"), {{"tie_word_embeddings", true}});
   ASSERT_TRUE(spec);
   EXPECT_FALSE(spec->find("head"));
-  ParameterCounts counts = countParameters(*spec);
-  EXPECT_EQ(counts.active, counts.activeWithEmbedding);
 }
 
 TEST(ModelSpec, HeadDimDerivedAndExplicit) {

@@ -2,6 +2,7 @@
 #include "TestModels.h"
 #include "base/Json.h"
 #include "k2c/Kernels/Cost.h"
+#include "k2c/Planner/Count.h"
 #include "k2c/Planner/Planner.h"
 
 using namespace k2c;
@@ -16,11 +17,20 @@ static const nlohmann::json &golden() {
 
 TEST(Golden, ParametersOfPublishedConfigs) {
   for (const nlohmann::json &model : golden()["models"]) {
-    ParameterCounts counts = countParameters(published(model["config"]));
-    EXPECT_EQ(counts.total, model["total"].get<int64_t>()) << model["config"];
-    EXPECT_EQ(counts.active, model["active"].get<int64_t>()) << model["config"];
-    EXPECT_EQ(counts.activeWithEmbedding, model["active_with_embedding"].get<int64_t>()) << model["config"];
+    const ModelSpec spec = published(model["config"]);
+    EXPECT_EQ(totalParameters(spec).value(), model["total"].get<int64_t>()) << model["config"];
+    EXPECT_EQ(activeParameters(spec, false).value(), model["active"].get<int64_t>()) << model["config"];
+    EXPECT_EQ(activeParameters(spec, true).value(), model["active_with_embedding"].get<int64_t>()) << model["config"];
   }
+}
+
+TEST(Golden, BuffersAreNoParameters) {
+  const ModelSpec minimax = published("minimax-m2"), v3 = published("deepseek-v3");
+  EXPECT_EQ(totalParameters(minimax).value(), 228689748992);
+  EXPECT_EQ(activeParameters(minimax, false).value(), 10415940608);
+  const CountOptions withBias{/*mtp=*/false, /*correctionBias=*/true};
+  EXPECT_EQ((totalParameters(minimax, withBias) - totalParameters(minimax)).value(), 62 * 256);
+  EXPECT_EQ((totalParameters(v3, withBias) - totalParameters(v3)).value(), 58 * 256);
 }
 
 TEST(Golden, CacheBytesPerToken) {

@@ -127,9 +127,6 @@ Topology hostTopology(const std::string &root = "/");
 /// out.
 std::vector<int64_t> numaCores(const std::vector<int64_t> &processors, int64_t cores);
 
-/// How many processors' time the container may use; none: no quota.
-std::optional<double> cpuQuota(const std::string &root = "/");
-
 /// For `k2c topologies`: name and description, `host` first.
 struct TopologyName {
   std::string name;        ///< as --topology takes it

@@ -236,8 +236,10 @@ struct WeightFamily {
   int64_t layerCount() const;
   /// Elements of one tensor of the checkpoint.
   int64_t elements() const;
+  /// Tensors of the checkpoint in one layer, all experts.
+  int64_t tensorsOfLayer() const;
   /// Tensors of the checkpoint.
-  int64_t tensorCount() const;
+  int64_t tensorCount() const { return layerCount() * tensorsOfLayer(); }
   /// Bytes as stored, scales included.
   Bytes storedBytes() const;
 };
@@ -319,18 +321,6 @@ struct ModelSpec {
   /// The family of a role, or null.
   const WeightFamily *find(const std::string &id) const;
 };
-
-/// Parameters, buffers left out. Everything follows from the families.
-struct ParameterCounts {
-  int64_t total = 0;
-  /// Read for one token: top-k of the experts; the input table counts as 0
-  /// unless it is also the output matrix. Lookup tables count as 0 here and in activeWithEmbedding.
-  int64_t active = 0;
-  int64_t activeWithEmbedding = 0;
-  int64_t buffers = 0; ///< elements of router biases and the like
-};
-/// Of `spec.weights`; modules of multi-token prediction are not among them.
-ParameterCounts countParameters(const ModelSpec &spec);
 
 /// Bytes of all families as stored.
 Bytes storedBytes(const ModelSpec &spec);

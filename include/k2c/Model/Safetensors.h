@@ -21,6 +21,8 @@
 
 namespace k2c {
 
+struct Descriptor;
+
 /// One tensor of a checkpoint.
 struct TensorInfo {
   std::string name;
@@ -61,13 +63,12 @@ public:
   Status read(const TensorInfo &tensor, uint64_t offset, void *out, uint64_t bytes) const;
 
 private:
-  struct File;
   Status addFile(const std::string &path);
   Status addIndexed(const std::string &folder, const std::string &indexPath);
   Status finish();
 
   std::vector<std::string> files_;
-  std::vector<std::shared_ptr<File>> open_;
+  std::vector<std::shared_ptr<Descriptor>> open_;
   std::vector<TensorInfo> tensors_;
   std::unordered_map<std::string, size_t> byName_;
 };

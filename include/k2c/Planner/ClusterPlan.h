@@ -187,8 +187,7 @@ struct ClusterPlan {
   /// Training: tasks of every pipeline rank by time; empty with one stage or when not asked for.
   std::vector<PipelineSpan> timeline;
 
-  bool compilable = false;        ///< `k2c compile` accepts it today
-  std::string whyNotCompilable;   ///< empty when it does
+  std::string whyNotCompilable;   ///< by `k2c compile` today; empty: it accepts the plan
   std::vector<std::string> notes; ///< assumptions with their sources, and warnings
 
   /// Whether the transfers of a phase run beside its work.

@@ -32,6 +32,9 @@ double binomialMaxMean(int64_t experts, double p, int64_t gpus);
 /// N (1 - C(M - M/N, k) / C(M, k)).
 double distinctNodesMean(int64_t experts, int64_t topK, int64_t nodes);
 
+/// Logarithm of the probability that `n` draws, each of probability `p` in (0, 1), succeed `x` times.
+double binomialLog(double n, double x, double p);
+
 } // namespace k2c
 
 #endif // K2C_PLANNER_EXPERTS_H

@@ -2,7 +2,9 @@
 #ifndef K2C_SUPPORT_JOIN_H
 #define K2C_SUPPORT_JOIN_H
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 namespace k2c {
 
@@ -15,6 +17,10 @@ template <class Values, class Text> std::string joined(const Values &values, con
 }
 template <class Words> std::string joined(const Words &words) {
   return joined(words, [](const auto &word) { return word; });
+}
+/// "[2, 3]".
+inline std::string shapeText(const std::vector<int64_t> &shape) {
+  return "[" + joined(shape, [](int64_t size) { return std::to_string(size); }) + "]";
 }
 
 } // namespace k2c

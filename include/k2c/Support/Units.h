@@ -57,6 +57,8 @@ std::string format(Flops flops);
 std::string format(Seconds seconds);
 /// "54.1 GB/s".
 std::string format(Bandwidth bandwidth);
+/// The shortest text of `digits` significant digits, as %g prints it: "12.3", "1e+09".
+std::string formatNumber(double value, int digits);
 /// A count with thousands separators: "671,026,404,352".
 std::string formatCount(int64_t count);
 

@@ -8,7 +8,7 @@
 #ifndef K2C_TARGET_PACKAGE_H
 #define K2C_TARGET_PACKAGE_H
 
-#include "base/Error.h"
+#include "base/File.h"
 #include "k2c/Kernels/Cost.h"
 #include "k2c/Kernels/WeightShare.h"
 #include "k2c/Model/ModelSpec.h"
@@ -62,8 +62,6 @@ public:
   /// DIR exists, is no k2c bundle and `force` is not set; DIR is a mount point, the home folder, the working folder or
   /// above it; another process is compiling into DIR; DIR.partial is not k2c's.
   static Expected<BundleFolder> begin(const std::string &output, bool force);
-  BundleFolder(BundleFolder &&other) noexcept;
-  ~BundleFolder();
 
   const std::string &path() const { return partial; }
   Status write(const std::string &name, const std::string &text) const;
@@ -80,7 +78,7 @@ public:
 private:
   BundleFolder() = default;
   std::string output, partial;
-  int marker = -1; ///< descriptor of the locked marker file
+  Descriptor marker; ///< of the locked marker file
 };
 
 /// Copies what the runtime reads of a checkpoint folder (tokenizer, token ids, config.json), or the file `checkpoint`

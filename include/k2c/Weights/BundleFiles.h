@@ -19,8 +19,8 @@ Status writeBundleFiles(const std::string &bundle);
 /// so that a file that was changed since is still found. A name that is not there leaves the list.
 Status updateBundleFiles(const std::string &bundle, const std::vector<std::string> &names);
 
-/// Replaces a file of a bundle, atomically and durably.
-Status replaceTextFile(const std::string &path, const std::string &text);
+/// Replaces a file of a bundle, atomically and durably: writes a synced temporary file and renames it.
+Status replaceFile(const std::string &path, const std::string &text);
 
 /// Hashes what files.json lists, and names what it does not. Error: the list itself cannot be read.
 Expected<VerifyReport> verifyBundleFiles(const std::string &bundle);

@@ -40,7 +40,6 @@ ClusterPlan planner::describePlan(const RequestModel &context, const ParallelLay
   plan.weightFormat = nameOf(request.weights);
   plan.cache = request.cache;
   plan.whyNotCompilable = whyNotCompiled(request, layout);
-  plan.compilable = plan.whyNotCompilable.empty();
   plan.notes = context.rates.notes;
   return plan;
 }

@@ -18,7 +18,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 using namespace k2c;
 using namespace k2c::planner;
@@ -26,11 +25,7 @@ using namespace k2c::planner;
 double planner::waitingSeconds(double busy, double service) { return busy / (2 * (1 - busy)) * service; }
 double planner::busyAtWait(double seconds, double service) { return 2 * seconds / (service + 2 * seconds); }
 
-static std::string shortNumber(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4g", value);
-  return text;
-}
+static std::string shortNumber(double value) { return formatNumber(value, 4); }
 
 ServingModel::ServingModel(const RequestModel &context, const ParallelLayout &asked)
     : context(context), workload(context.request.workload.serve), mix(context.mix),

@@ -94,9 +94,7 @@ void TrainingModel::addFigures(ClusterPlan &plan) const {
   for (const StageTime &t : times)
     forward += t.forward.flops * double(layout.tp * layout.cp * layout.dp) * double(layout.microbatches);
   const double peak = context.request.topology.device.whole(context.request.topology.device.bf16.value).value;
-  auto add = [&](const char *key, const char *label, double value, const char *unit) {
-    plan.figures.push_back({key, label, value, unit});
-  };
+  auto add = figuresOf(plan);
   add("tokens_per_s", "tokens/s", tokens / step, "tokens/s");
   add("tokens_per_s_per_device", "tokens/s a device", tokens / step / devices, "tokens/s");
   add("step_s", "a step", step, "s");

@@ -61,9 +61,7 @@ ClusterPlan k2c::describeHostPlan(const ModelSpec &spec, const Topology &topolog
   to.memory.push_back(certificateOf(spec, plan, device));
   addStep(to, "prefill", spec, plan, device, {1, plan.prefill.tokens, plan.prefill.context});
   addStep(to, "decode", spec, plan, device, {1, plan.decode.tokens, plan.decode.context});
-  auto add = [&](const char *key, const char *label, double value, const char *unit) {
-    to.figures.push_back({key, label, value, unit});
-  };
+  auto add = figuresOf(to);
   const double prefill = plan.prefill.seconds.value, decode = plan.decode.seconds.value;
   add("output_tokens_per_s", "generated tokens/s", decode > 0 ? 1 / decode : 0, "tokens/s");
   add("tokens_per_s_per_user", "tokens/s a user", decode > 0 ? 1 / decode : 0, "tokens/s");
@@ -75,7 +73,6 @@ ClusterPlan k2c::describeHostPlan(const ModelSpec &spec, const Topology &topolog
   add("batch", "sequences that decode at once", 1, "sequences");
   add("max_sequences", "sequences that fit the limits", double(plan.limits.maxSequences), "sequences");
   add("max_context", "tokens of a sequence", double(plan.limits.maxContext), "tokens");
-  to.compilable = true;
   for (const Remark &remark : plan.remarks)
     to.notes.push_back(remark.text);
   return to;

@@ -90,8 +90,7 @@ WeightModule weightModuleOf(const WeightFamily &family) {
 
 /// Elements of a family in one layer, all experts.
 double elementsOfLayer(const WeightFamily &family) {
-  return double(family.elements()) * double(std::max<int64_t>(1, family.experts)) *
-         double(std::max<size_t>(1, family.alternatives.size()));
+  return double(family.elements()) * double(family.tensorsOfLayer());
 }
 
 double bytesOfLayer(const WeightFamily &family, WeightFormat format) {
@@ -130,8 +129,6 @@ ModelShare::ModelShare(const ModelSpec &spec, WeightFormat format) : spec(spec),
     add(bytes[layer], bytes[layer - 1]);
     moeBefore[layer] += moeBefore[layer - 1];
   }
-  total = sum(parameters.back()) + sum(outside);
-  active = activeParameters(spec, false).real();
   expert = expertParameters(spec).real();
 
   const double attention = layerParameters(spec, spec.layerCount() - 1).attention.real();
@@ -145,16 +142,6 @@ ModelShare::ModelShare(const ModelSpec &spec, WeightFormat format) : spec(spec),
     const double cached = double(sizes.cache[0].width() + sizes.cache[1].width());
     keyValueShare = std::min(1.0, double(spec.hidden) * cached / attention);
   }
-}
-
-std::vector<LayerRange> ModelShare::stages(int64_t count) const {
-  std::vector<LayerRange> ranges;
-  int64_t begin = 0;
-  for (int64_t layers : stageLayers(spec.layerCount(), count, StagePartition::Balanced)) {
-    ranges.push_back({begin, begin + layers});
-    begin += layers;
-  }
-  return ranges;
 }
 
 std::vector<double> ModelShare::layersWith(LayerRange layers) const {
@@ -205,7 +192,7 @@ RankShare ModelShare::of(LayerRange layers, bool first, bool last, const Paralle
   RankShare share;
   share.layers = layers;
   const size_t begin = size_t(layers.begin), end = size_t(layers.end);
-  share.moeLayers = moeBefore[end] - moeBefore[begin];
+  share.moeLayers = moeLayers(layers);
   share.attentionLayers = layersWith(layers);
   for (size_t i = 0; i < weightModuleCount; ++i) {
     share.parameters[i] = parameters[end][i] - parameters[begin][i];

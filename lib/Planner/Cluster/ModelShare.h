@@ -49,9 +49,8 @@ public:
   std::vector<RankShare> ofStages(const std::vector<int64_t> &layersOfStages, const ParallelLayout &layout) const;
   /// Share of one module of multi-token prediction: a copy of the last layer and what surrounds it.
   RankShare ofDraft(const ParallelLayout &layout) const;
-  /// Layers of the stages of a pipeline, as even as they can be.
-  std::vector<LayerRange> stages(int64_t count) const;
-
+  /// How many of these layers have experts.
+  int64_t moeLayers(LayerRange layers) const { return moeBefore[size_t(layers.end)] - moeBefore[size_t(layers.begin)]; }
   /// How many of these layers have each attention.
   std::vector<double> layersWith(LayerRange layers) const;
   /// Adds up what layers count, by the sizes of their attention; `layers` has a number of them for each.
@@ -71,8 +70,7 @@ public:
 
   const ModelSpec &spec;
   const std::vector<AttentionLayers> attentions;
-  /// Parameters in the whole model.
-  double total = 0, active = 0, expert = 0;
+  double expert = 0; ///< parameters of one routed expert
 
 private:
   RankShare of(LayerRange layers, bool isFirst, bool isLast, const ParallelLayout &layout) const;

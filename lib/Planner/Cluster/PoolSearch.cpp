@@ -199,24 +199,9 @@ void PoolSearch::score(const Candidate &prefill, const Candidate &decode, int64_
     return;
   requests = std::min(requests, serve.arrivalRate.value_or(INFINITY));
   const double devices = double(r * prefill.devices() + q * decode.devices()), tokens = requests * context.mix.output;
-  double first = -tokens;
-  switch (context.request.objective) {
-  case Objective::Throughput:
-    break;
-  case Objective::Latency:
-    first = decoding.perToken;
-    break;
-  case Objective::Devices:
-    first = devices;
-    break;
-  case Objective::ExpertParallel:
-    first = double(std::max(prefill.pool->layout.ep, decode.pool->layout.ep));
-    break;
-  case Objective::Cost:
-    first = devices / tokens;
-    break;
-  }
-  keep({first, -tokens, devices}, prefill, decode, r, q);
+  const double ep = double(std::max(prefill.pool->layout.ep, decode.pool->layout.ep));
+  const Merits merits{tokens, decoding.perToken, devices, ep, devices / tokens};
+  keep({objectiveOf(merits, context.request.objective), -tokens, devices}, prefill, decode, r, q);
 }
 
 void PoolSearch::keep(std::vector<double> rank, const Candidate &prefill, const Candidate &decode, int64_t r,

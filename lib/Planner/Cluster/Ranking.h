@@ -11,7 +11,16 @@ namespace k2c::planner {
 double tokensPerSecond(const ClusterPlan &plan);
 /// Seconds of a token; training: of a step.
 double latencyOf(const ClusterPlan &plan);
+/// What layouts are compared by.
+struct Merits {
+  double tokens = 0;  ///< a second
+  double latency = 0; ///< seconds of a token; training: of a step
+  double devices = 0;
+  double ep = 0;   ///< the larger one of two pools
+  double cost = 0; ///< in proportion to the dollars of a token
+};
 /// What the objective compares; less is better.
+double objectiveOf(const Merits &merits, Objective objective);
 double objectiveOf(const ClusterPlan &plan, Objective objective);
 /// By how much a plan loses to the best one, and the part of a step that costs it most.
 std::string whyItLoses(const ClusterPlan &plan, const ClusterPlan &best, Objective objective);

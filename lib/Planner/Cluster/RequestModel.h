@@ -62,6 +62,12 @@ StepPart linkPart(const Links &links, const char *phase, const char *name, const
                   double hidden);
 /// What a device receives over each tier.
 void addTraffic(ClusterPlan &plan, const char *phase, const LinkUse &use, const Topology &topology);
+/// Adds a figure to `plan` with each call: key, label, value, unit.
+inline auto figuresOf(ClusterPlan &plan) {
+  return [&plan](const char *key, const char *label, double value, const char *unit) {
+    plan.figures.push_back({key, label, value, unit});
+  };
+}
 /// Names, devices, layout, notes and whether it compiles.
 ClusterPlan describePlan(const RequestModel &context, const ParallelLayout &layout);
 

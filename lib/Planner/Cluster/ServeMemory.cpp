@@ -26,9 +26,9 @@ using namespace k2c;
 using namespace k2c::planner;
 
 ServeMemory::ServeMemory(const RequestModel &context, const ParallelLayout &layout, PoolRole role)
-    : context(context), layout(layout), role(role) {
-  for (LayerRange layers : context.model.stages(layout.pp))
-    stages.push_back(context.model.of(layers, layout));
+    : context(context), layout(layout), role(role),
+      stages(context.model.ofStages(stageLayers(context.request.spec.layerCount(), layout.pp, StagePartition::Balanced),
+                                    layout)) {
   if (context.request.workload.serve.draftTokens > 0 && context.request.spec.mtpLayers > 0 &&
       role != PoolRole::Prefill) {
     RankShare draft = context.model.ofDraft(layout);

@@ -47,9 +47,7 @@ void ServingModel::addTransfer(ClusterPlan &plan) const {
 }
 
 void ServingModel::addPoolFigures(ClusterPlan &plan, const Service &s) const {
-  auto add = [&](const char *key, const char *label, double value, const char *unit) {
-    plan.figures.push_back({key, label, value, unit});
-  };
+  auto add = figuresOf(plan);
   add("prefill_devices", "devices that compute prompts", double(separate->layout.devices()), "devices");
   add("decode_devices", "devices that generate tokens", double(tokens.layout.devices()), "devices");
   add("transfer_bytes", "cache that moves for a request", handover.bytes, "B");
@@ -60,9 +58,7 @@ void ServingModel::addPoolFigures(ClusterPlan &plan, const Service &s) const {
 void ServingModel::addFigures(ClusterPlan &plan, const Service &s) const {
   const double devices = double(layout.devices()), sequences = double(s.sequences * tokens.ranks());
   const double generated = s.requests * mix.output;
-  auto add = [&](const char *key, const char *label, double value, const char *unit) {
-    plan.figures.push_back({key, label, value, unit});
-  };
+  auto add = figuresOf(plan);
   add("output_tokens_per_s", "generated tokens/s", generated, "tokens/s");
   add("output_tokens_per_s_per_device", "generated tokens/s a device", generated / devices, "tokens/s");
   add("tokens_per_s_per_user", "tokens/s a user", 1 / s.perToken, "tokens/s");

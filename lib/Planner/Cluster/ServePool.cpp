@@ -84,10 +84,8 @@ Status ServePool::checkMemory() const {
   if (memory.maxFittingSequences() > 0)
     return Status::success();
   const std::vector<RankMemory> ranks = memory.ranks(1);
-  const RankMemory *full = &ranks.front();
-  for (const RankMemory &each : ranks)
-    if (full->total() < each.total())
-      full = &each;
+  const auto full = std::max_element(ranks.begin(), ranks.end(),
+                                     [](const RankMemory &a, const RankMemory &b) { return a.total() < b.total(); });
   const int64_t longest = role == PoolRole::Prefill ? context.mix.longestInput : context.mix.longest;
   return Error{"memory",
                "ranks " + full->ranks + " need " + format(full->total()) + " for one sequence of " +

@@ -89,8 +89,7 @@ ServeStep::ServeStep(const PlanRequest &request, const ModelShare &model, const 
                      const ParallelLayout &layout)
     : request(request), model(model), rates(rates), links(links), layout(layout) {
   const ModelSpec &spec = model.spec;
-  for (LayerRange layers : model.stages(layout.pp))
-    stages.push_back(model.of(layers, layout));
+  stages = model.ofStages(stageLayers(spec.layerCount(), layout.pp, StagePartition::Balanced), layout);
   decoding = stages;
   if (spec.encoderLayers > 0) {
     stages = {model.of({0, spec.encoderLayers}, layout)};

@@ -16,7 +16,7 @@
 
 #include "Space.h"
 
-#include "ModelShare.h"
+#include "RequestModel.h"
 #include <algorithm>
 #include <set>
 
@@ -83,11 +83,8 @@ static std::vector<int64_t> expertTensorWays(const PlanRequest &request, int64_t
 /// Ranks that may share a sequence.
 static std::vector<int64_t> contextWays(const PlanRequest &request) {
   constexpr int64_t minTokens = 8192;
-  const ServeWorkload &serve = request.workload.serve;
   const int64_t longest =
-      request.phase == PlanPhase::Train
-          ? request.workload.train.sequence
-          : serve.prompt.longest() + (serve.multiTurnShare > 0 ? serve.history.longest() : 0) + serve.output.longest();
+      request.phase == PlanPhase::Train ? request.workload.train.sequence : RequestMix(request.workload.serve).longest;
   std::vector<int64_t> ways = {1};
   for (int64_t cp = 2; cp <= 64 && longest / cp >= minTokens && request.spec.encoderLayers == 0; cp *= 2)
     ways.push_back(cp);

@@ -27,12 +27,9 @@ using Rank = std::vector<double>;
 /// A score's numbers, less is better.
 Rank rankOf(const TrainScore &score, Objective objective) {
   const double devices = double(score.layout.devices());
-  const double first = objective == Objective::Devices          ? devices
-                       : objective == Objective::ExpertParallel ? double(score.layout.ep)
-                       : objective == Objective::Cost           ? devices / score.tokensPerSecond
-                       : objective == Objective::Latency        ? score.stepSeconds
-                                                                : -score.tokensPerSecond;
-  return {first, -score.tokensPerSecond, devices, score.maxBytes};
+  const Merits merits{score.tokensPerSecond, score.stepSeconds, devices, double(score.layout.ep),
+                      devices / score.tokensPerSecond};
+  return {objectiveOf(merits, objective), -score.tokensPerSecond, devices, score.maxBytes};
 }
 
 struct Scored {

@@ -12,7 +12,6 @@
 #include "TrainingModel.h"
 
 #include <algorithm>
-#include <numeric>
 
 using namespace k2c;
 using namespace k2c::planner;
@@ -34,19 +33,15 @@ struct Load {
 class Split {
 public:
   Split(const RequestModel &context, const ParallelLayout &layout)
-      : overlap(layout.overlap), layers(layersOfStages(context.request.spec, layout)) {
-    const ModelSpec &spec = context.request.spec;
+      : model(context.model), overlap(layout.overlap), layers(layersOfStages(context.request.spec, layout)) {
     const PipelineShape shape = shapeOf(layout, 1);
     const TrainStages stages(context, layout);
     for (int64_t rank = 0; rank < layout.pp; ++rank)
       ofRank.push_back(stages.ofRank(rank));
-    moeBefore.assign(size_t(spec.layerCount()) + 1, 0);
-    for (int64_t layer : spec.moeLayers())
-      moeBefore[size_t(layer) + 1] = 1;
-    std::partial_sum(moeBefore.begin(), moeBefore.end(), moeBefore.begin());
-    if (moeBefore.back() > 0)
+    const int64_t all = model.spec.layerCount(), experts = model.moeLayers({0, all});
+    if (experts > 0)
       moe = Load(stages.timeOfLayer(true), overlap);
-    if (moeBefore.back() < spec.layerCount())
+    if (experts < all)
       dense = Load(stages.timeOfLayer(false), overlap);
     head = Load(stages.timeOfHead(), overlap);
     mirrored = shape.kind == PipelineKind::DualPipe; // two ranks run the same two stages
@@ -72,7 +67,7 @@ private:
     std::vector<double> ofStages, ofRanks;
     int64_t begin = 0;
     for (size_t stage = 0; stage < of.size(); ++stage) {
-      const int64_t end = begin + of[stage], experts = moeBefore[size_t(end)] - moeBefore[size_t(begin)];
+      const int64_t end = begin + of[stage], experts = model.moeLayers({begin, end});
       loads[stage].add(moe, double(experts));
       loads[stage].add(dense, double(of[stage] - experts));
       if (stage + 1 == of.size())
@@ -144,10 +139,10 @@ private:
       layers = sorted;
   }
 
+  const ModelShare &model;
   const bool overlap;
   std::vector<int64_t> layers; ///< of stages
   std::vector<std::vector<size_t>> ofRank;
-  std::vector<int64_t> moeBefore;
   Load moe, dense, head;
   bool fillsFirst = false, mirrored = false;
 };

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <map>
 
 using namespace k2c;
@@ -17,29 +16,32 @@ double planner::latencyOf(const ClusterPlan &plan) {
   return plan.figure(plan.phase == PlanPhase::Serve ? "tpot_s" : "step_s").value_or(0);
 }
 
-double planner::objectiveOf(const ClusterPlan &plan, Objective objective) {
+double planner::objectiveOf(const Merits &merits, Objective objective) {
   switch (objective) {
   case Objective::Throughput:
-    return -tokensPerSecond(plan);
+    return -merits.tokens;
   case Objective::Latency:
-    return latencyOf(plan);
+    return merits.latency;
   case Objective::Devices:
-    return double(plan.devices);
+    return merits.devices;
   case Objective::ExpertParallel:
-    return double(std::max(plan.layout.ep, plan.layoutOf("prefill").ep));
+    return merits.ep;
   case Objective::Cost:
-    return plan.figure("dollars_per_million_tokens").value_or(0);
+    return merits.cost;
   }
   return 0;
 }
 
+double planner::objectiveOf(const ClusterPlan &plan, Objective objective) {
+  return objectiveOf({tokensPerSecond(plan), latencyOf(plan), double(plan.devices),
+                      double(std::max(plan.layout.ep, plan.layoutOf("prefill").ep)),
+                      plan.figure("dollars_per_million_tokens").value_or(0)},
+                     objective);
+}
+
 namespace {
 
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g", value);
-  return text;
-}
+std::string number(double value) { return formatNumber(value, 3); }
 
 /// Device-seconds that each part of a step costs for a token that users get: a phase's parts share the time that its
 /// devices spend on it. A transfer between pools costs none.

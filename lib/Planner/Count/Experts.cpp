@@ -25,6 +25,10 @@ double k2c::expertHitMean(const ExpertChoice &choice) {
   return -static_cast<double>(choice.experts) * std::expm1(choice.tokens * expertMissedLog(choice));
 }
 
+double k2c::binomialLog(double n, double x, double p) {
+  return std::lgamma(n + 1) - std::lgamma(x + 1) - std::lgamma(n - x + 1) + x * std::log(p) + (n - x) * std::log1p(-p);
+}
+
 double k2c::binomialMaxMean(int64_t experts, double p, int64_t gpus) {
   if (p <= 0)
     return 0;
@@ -33,9 +37,7 @@ double k2c::binomialMaxMean(int64_t experts, double p, int64_t gpus) {
   // E[max] = sum over j of P(max > j) = sum of 1 - F(j)^gpus.
   double cumulative = 0, mean = 0;
   for (int64_t j = 0; j < experts; ++j) {
-    double n = static_cast<double>(experts), x = static_cast<double>(j);
-    cumulative += std::exp(std::lgamma(n + 1) - std::lgamma(x + 1) - std::lgamma(n - x + 1) + x * std::log(p) +
-                           (n - x) * std::log1p(-p));
+    cumulative += std::exp(binomialLog(static_cast<double>(experts), static_cast<double>(j), p));
     mean += 1 - std::pow(std::min(1.0, cumulative), static_cast<double>(gpus));
   }
   return mean;

@@ -28,8 +28,7 @@ bool ends(const std::string &text, const std::string &with) {
 
 /// Elements of the family in one layer, of all its experts.
 Checked inOneLayer(const WeightFamily &family) {
-  Checked count = family.experts ? family.experts : 1;
-  count = count * (family.alternatives.empty() ? 1 : static_cast<int64_t>(family.alternatives.size()));
+  Checked count = family.tensorsOfLayer();
   for (int64_t size : family.shape)
     count = count * size;
   return count;

@@ -92,11 +92,6 @@ void add(CheckpointSize &size, const WeightFamily &family, Checked copies, Check
   }
 }
 
-Checked tensorsOfLayer(const WeightFamily &family) {
-  return Checked(family.experts ? family.experts : 1) *
-         (family.alternatives.empty() ? 1 : static_cast<int64_t>(family.alternatives.size()));
-}
-
 } // namespace
 
 CheckpointSize k2c::checkpointSize(const ModelSpec &spec, CheckpointFormat format, bool mtp, int64_t block) {
@@ -106,10 +101,10 @@ CheckpointSize k2c::checkpointSize(const ModelSpec &spec, CheckpointFormat forma
     int64_t layers = family.layerCount();
     if (mtp && !spec.mtpWeights.empty() && family.hasLayer(spec.layerCount() - 1))
       layers += spec.mtpLayers;
-    add(size, family, tensorsOfLayer(family) * layers, format, quantised, block);
+    add(size, family, Checked(family.tensorsOfLayer()) * layers, format, quantised, block);
   }
   for (const WeightFamily &family : spec.mtpWeights)
     if (mtp)
-      add(size, family, tensorsOfLayer(family) * spec.mtpLayers, format, quantised, block);
+      add(size, family, Checked(family.tensorsOfLayer()) * spec.mtpLayers, format, quantised, block);
   return size;
 }

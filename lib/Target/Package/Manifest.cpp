@@ -14,6 +14,7 @@
 #include "base/JsonText.h"
 #include "k2c/Model/Layers.h"
 #include "k2c/Model/SpecJson.h"
+#include "k2c/Planner/Count.h"
 #include "k2c/Target/Package.h"
 #include "k2rt/numerics.h"
 #include "k2rt/program.h"
@@ -32,7 +33,6 @@ constexpr const char *checkedFeatures[] = {"avx",        "avx2",       "fma",   
                                            "avx512vnni", "avx512vbmi", "gfni",     "vaes"};
 
 json modelJson(const ModelSpec &spec) {
-  ParameterCounts parameters = countParameters(spec);
   return {{"name", spec.name},
           {"family", spec.family},
           {"layers", spec.layerCount()},
@@ -43,8 +43,8 @@ json modelJson(const ModelSpec &spec) {
           {"top_k", spec.moe ? spec.moe->topK : 0},
           {"max_position", spec.maxPosition},
           {"moe_layers", spec.moeLayers()},
-          {"parameters", parameters.total},
-          {"active_parameters", parameters.active}};
+          {"parameters", totalParameters(spec).value()},
+          {"active_parameters", activeParameters(spec, false).value()}};
 }
 
 /// N0: what the bits depend on besides checkpoint and tokens. A model without latent attention has no form.

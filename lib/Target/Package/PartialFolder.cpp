@@ -16,7 +16,6 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <linux/fs.h>
-#include <optional>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -77,21 +76,20 @@ Status checkReplaceable(const fs::path &target, const std::string &output, bool 
   return {};
 }
 
-/// Opens (creates) the marker of `folder` and locks it. No value: another process holds it, or took it away meanwhile.
-Expected<std::optional<int>> lockMarker(const fs::path &folder) {
+/// Opens (creates) the marker of `folder` and locks it. None: another process holds it, or took it away meanwhile.
+Expected<Descriptor> lockMarker(const fs::path &folder) {
   fs::path path = folder / markerName;
-  int marker = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
-  if (marker < 0)
+  Descriptor marker(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
+  if (marker.number < 0)
     return failure(path, "cannot be created", errno, "check space and permissions");
   struct stat info{};
-  if (::flock(marker, LOCK_EX | LOCK_NB) == 0 && ::fstat(marker, &info) == 0 && info.st_nlink > 0)
-    return std::optional<int>(marker);
-  ::close(marker);
-  return std::optional<int>();
+  if (::flock(marker.number, LOCK_EX | LOCK_NB) == 0 && ::fstat(marker.number, &info) == 0 && info.st_nlink > 0)
+    return marker;
+  return Descriptor();
 }
 
 /// Creates the folder or makes sure that it is k2c's; locks it.
-Expected<int> enter(const fs::path &partial, const std::string &output) {
+Expected<Descriptor> enter(const fs::path &partial, const std::string &output) {
   std::error_code error;
   fs::create_directories(partial.parent_path(), error);
   if (!error && ::mkdir(partial.c_str(), 0777) != 0 && errno != EEXIST)
@@ -104,12 +102,10 @@ Expected<int> enter(const fs::path &partial, const std::string &output) {
   if (!isOurs)
     return Error{partial.string(), "is in the way: k2c assembles the bundle there and did not make it",
                  "move it away, or choose another output folder"};
-  Expected<std::optional<int>> marker = lockMarker(partial);
-  if (!marker)
-    return marker.takeError();
-  if (!*marker)
+  Expected<Descriptor> marker = lockMarker(partial);
+  if (marker && marker->number < 0)
     return Error{output, "another k2c is compiling into it", "wait for it, or choose another output folder"};
-  return **marker;
+  return marker;
 }
 
 /// Removes what an earlier compile left, but for the blobs and the list of their hashes.
@@ -161,12 +157,9 @@ Status flush(const fs::path &folder) {
       break;
     if (!isFlushed)
       continue;
-    int file = ::open(entry->path().c_str(), O_RDONLY | O_CLOEXEC);
-    const bool failed = file < 0 || ::fsync(file) != 0;
-    const int code = errno;
-    ::close(file);
-    if (failed)
-      return failure(entry->path(), message, code, remedy);
+    const Descriptor file(::open(entry->path().c_str(), O_RDONLY | O_CLOEXEC));
+    if (file.number < 0 || ::fsync(file.number) != 0)
+      return failure(entry->path(), message, errno, remedy);
   }
   return error ? Status(failure(folder, message, error.value(), remedy)) : Status();
 }
@@ -199,21 +192,13 @@ Expected<BundleFolder> BundleFolder::begin(const std::string &output, bool force
   BundleFolder bundle;
   bundle.output = target.string();
   bundle.partial = target.string() + ".partial";
-  Expected<int> marker = enter(bundle.partial, output);
+  Expected<Descriptor> marker = enter(bundle.partial, output);
   if (!marker)
     return marker.takeError();
-  bundle.marker = *marker;
+  bundle.marker = std::move(*marker);
   if (Status status = clear(bundle.partial); !status)
     return status.takeError();
   return bundle;
-}
-
-BundleFolder::BundleFolder(BundleFolder &&other) noexcept
-    : output(std::move(other.output)), partial(std::move(other.partial)), marker(std::exchange(other.marker, -1)) {}
-
-BundleFolder::~BundleFolder() {
-  if (marker >= 0)
-    ::close(marker);
 }
 
 Error BundleFolder::abandon(Error error) const {
@@ -234,19 +219,17 @@ Error BundleFolder::abandon(Error error) const {
 /// marked and locked, so that another compile waits, and the next one removes it if this process dies.
 static Expected<bool> exchange(const std::string &partial, const std::string &output) {
   std::error_code error;
-  int replaced = -1;
+  Descriptor replaced;
   if (fs::is_directory(fs::symlink_status(output, error))) {
-    Expected<std::optional<int>> locked = lockMarker(output);
+    Expected<Descriptor> locked = lockMarker(output);
     if (!locked)
       return locked.takeError();
-    replaced = locked->value_or(-1);
+    replaced = std::move(*locked);
   }
   long result = ::syscall(SYS_renameat2, AT_FDCWD, partial.c_str(), AT_FDCWD, output.c_str(), RENAME_EXCHANGE);
   int code = errno;
   if (result == 0)
     removeMarked(partial);
-  if (replaced >= 0)
-    ::close(replaced);
   if (result == 0)
     return true;
   if (code == EINVAL || code == ENOSYS || code == EOPNOTSUPP)
