@@ -124,6 +124,12 @@ ModelShare::ModelShare(const ModelSpec &spec, WeightFormat format) : spec(spec),
   }
   for (int64_t layer : spec.moeLayers())
     moeBefore[size_t(layer) + 1] = 1;
+  for (const AttentionLayers &attention : attentions) {
+    std::vector<int64_t> &before = attentionBefore.emplace_back(layers + 1, 0);
+    for (int64_t layer : membersOf(attention.layers))
+      before[size_t(layer) + 1] = 1;
+    std::partial_sum(before.begin(), before.end(), before.begin());
+  }
   for (size_t layer = 1; layer <= layers; ++layer) {
     add(parameters[layer], parameters[layer - 1]);
     add(bytes[layer], bytes[layer - 1]);
@@ -146,8 +152,8 @@ ModelShare::ModelShare(const ModelSpec &spec, WeightFormat format) : spec(spec),
 
 std::vector<double> ModelShare::layersWith(LayerRange layers) const {
   std::vector<double> counts;
-  for (const AttentionLayers &attention : attentions)
-    counts.push_back(double(countWithin(attention.layers, layers)));
+  for (const std::vector<int64_t> &before : attentionBefore)
+    counts.push_back(double(before[size_t(layers.end)] - before[size_t(layers.begin)]));
   return counts;
 }
 

@@ -79,10 +79,11 @@ private:
   /// Of the layers before each, unsplit.
   std::vector<ByModule> parameters, bytes;
   std::vector<int64_t> moeBefore;
-  ByModule outside{}, outsideBytes{}; ///< embedding and head; the final norm counts with the head
-  double replicatedAttention = 0;     ///< share of attention that every tp rank holds whole
-  double keyValueShare = 0;           ///< share of attention that splits over key heads only
-  int64_t keyHeads = 1;               ///< these heads
+  std::vector<std::vector<int64_t>> attentionBefore; ///< with each of `attentions`
+  ByModule outside{}, outsideBytes{};                ///< embedding and head; the final norm counts with the head
+  double replicatedAttention = 0;                    ///< share of attention that every tp rank holds whole
+  double keyValueShare = 0;                          ///< share of attention that splits over key heads only
+  int64_t keyHeads = 1;                              ///< these heads
 };
 
 /// Slots of a layer's experts on one rank.
