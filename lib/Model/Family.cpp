@@ -15,6 +15,7 @@
 
 #include "Family.h"
 #include "EmbeddedFamilies.h"
+#include "k2c/Support/Join.h"
 #include "k2c/Support/Yaml.h"
 
 #include <algorithm>
@@ -119,8 +120,7 @@ private:
     if (root[first])
       byName[first] = entries(root[first]);
     for (const auto &other : root[others]) {
-      if (const std::string name = other.first.Scalar();
-          name == first || name == "all" || name == "dense" || name == "moe" || name == "none")
+      if (const std::string name = other.first.Scalar(); name == first || name == noTable || namesLayers(name))
         fail(document.error(other.first, "'" + name + "' means something else here", "choose another name"));
       Entries own = entries(other.second);
       if (root[first])
@@ -164,9 +164,10 @@ private:
       if (node["attention"])
         kind.attention = nameOf(node["attention"], family.attentions, "attention", "attention", "attentions");
       if (node["rope"])
-        kind.rope = optionalWord(node, "rope", "") == "none"
-                        ? ""
-                        : nameOf(node["rope"], family.ropes, "rotary table", "none, rope", "ropes");
+        kind.rope =
+            optionalWord(node, "rope", "") == noTable
+                ? ""
+                : nameOf(node["rope"], family.ropes, "rotary table", std::string(noTable) + ", " + firstRope, "ropes");
       const std::string norms = optionalWord(node, "norms", "before");
       if (norms != "before" && norms != "around")
         fail(document.error(node["norms"], "norms must be before or around"));
@@ -261,10 +262,9 @@ private:
     rule.id = word(node["id"], "id");
     rule.tensors = word(node["tensors"], "tensors");
     rule.over = optionalWord(node, "over", "");
-    if (!rule.over.empty() && rule.over != "all" && rule.over != "dense" && rule.over != "moe" &&
-        !family.attentions.count(rule.over))
+    if (!rule.over.empty() && !namesLayers(rule.over) && !family.attentions.count(rule.over))
       fail(document.error(node["over"], "there are no layers '" + rule.over + "'",
-                          "all, dense, moe, or the name of an attention"));
+                          joined(layerNames) + ", or the name of an attention"));
     rule.experts = optionalWord(node, "experts", "");
     rule.shape = words(node["shape"], "shape");
     rule.when = optionalWord(node, "when", "");

@@ -4,10 +4,13 @@
 
 #include "k2c/Model/ModelSpec.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace k2c {
@@ -45,6 +48,14 @@ struct LayerRule {
   LayerKind otherwise;
   std::string except; ///< a list of layers that are of kind `otherwise` whatever their number
 };
+
+/// Words that mean the same in every file, so that no attention or rotary table can be called so: layers that weights
+/// are over, and the table of a kind that rotates nothing.
+inline constexpr std::string_view layerNames[] = {"all", "dense", "moe"}, noTable = "none";
+
+inline bool namesLayers(const std::string &word) {
+  return std::find(std::begin(layerNames), std::end(layerNames), word) != std::end(layerNames);
+}
 
 struct WeightRule {
   std::string id;
