@@ -1,5 +1,4 @@
 // Workers and memory over NUMA nodes: rules as pure functions, machines laid out in folders, refusing systems.
-#include "k2rt/Placement.h"
 #include "../LimitedChild.h"
 #include "device/cpu/CpuDevice.h"
 #include "device/cpu/PlacementReport.h"
@@ -7,6 +6,7 @@
 #include "engine/Scheduler.h"
 #include "fake/FakeBundle.h"
 #include "fake/Root.h"
+#include "k2rt/WorkerBinding.h"
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <numeric>
@@ -43,8 +43,8 @@ std::vector<Node> nodesOf(const std::vector<int> &counts) {
 /// "0 0 1 1": the node of each worker.
 std::vector<int32_t> nodeOfWorkers(const std::vector<int> &counts, int32_t workers) {
   std::vector<int32_t> nodes;
-  for (const WorkerPlace &place : placeWorkers(nodesOf(counts), workers))
-    nodes.push_back(place.node);
+  for (const WorkerBinding &binding : bindingsOfWorkers(nodesOf(counts), workers))
+    nodes.push_back(binding.node);
   return nodes;
 }
 
@@ -116,7 +116,7 @@ TEST(Nodes, AProcessorThatIsNowhereIsOnTheFirst) {
   EXPECT_EQ(nodes[0].processors, (Ints{0, 4}));
 }
 
-TEST(Places, WorkersAreNumberedNodeByNode) {
+TEST(WorkerBinding, WorkersAreNumberedNodeByNode) {
   EXPECT_EQ(nodeOfWorkers({4, 4}, 8), (Nodes{0, 0, 0, 0, 1, 1, 1, 1}));
   EXPECT_EQ(nodeOfWorkers({3, 5}, 8), (Nodes{0, 0, 0, 1, 1, 1, 1, 1}));
   EXPECT_EQ(nodeOfWorkers({4, 4}, 3), (Nodes{0, 0, 1}));
@@ -125,24 +125,24 @@ TEST(Places, WorkersAreNumberedNodeByNode) {
   EXPECT_EQ(nodeOfWorkers({64, 64}, 1), (Nodes{0}));
 }
 
-TEST(Places, AsManyAsProcessorsMeansOneEach) {
-  const std::vector<WorkerPlace> places = placeWorkers(nodesOf({2, 3}), 5);
+TEST(WorkerBinding, AsManyAsProcessorsMeansOneEach) {
+  const std::vector<WorkerBinding> bindings = bindingsOfWorkers(nodesOf({2, 3}), 5);
   for (int worker = 0; worker < 5; ++worker)
-    EXPECT_EQ(places[worker].processors, Ints{worker});
-  EXPECT_EQ(placeWorkers(nodesOf({2, 3}), 4)[2].processors, (Ints{2, 3, 4})); // its node's
-  EXPECT_EQ(placeWorkers(nodesOf({3}), 2)[1].processors, Ints{});             // one node: anywhere
-  EXPECT_EQ(placeWorkers(nodesOf({3}), 3)[2].processors, Ints{2});
+    EXPECT_EQ(bindings[worker].processors, Ints{worker});
+  EXPECT_EQ(bindingsOfWorkers(nodesOf({2, 3}), 4)[2].processors, (Ints{2, 3, 4})); // its node's
+  EXPECT_EQ(bindingsOfWorkers(nodesOf({3}), 2)[1].processors, Ints{});             // one node: anywhere
+  EXPECT_EQ(bindingsOfWorkers(nodesOf({3}), 3)[2].processors, Ints{2});
 }
 
-TEST(Places, EachChunkIsTouchedOnceAndNodesTakeTurns) {
+TEST(WorkerBinding, EachChunkIsTouchedOnceAndNodesTakeTurns) {
   for (const auto &[counts, workers] : {std::pair<Ints, int>{{4}, 3}, {{4, 4}, 8}, {{3, 5}, 7}, {{4, 4, 4}, 2}}) {
-    const std::vector<WorkerPlace> places = placeWorkers(nodesOf(counts), workers);
+    const std::vector<WorkerBinding> bindings = bindingsOfWorkers(nodesOf(counts), workers);
     for (int64_t chunk = 0; chunk < 100; ++chunk) {
       int owners = 0;
-      for (const WorkerPlace &place : places)
-        if (place.owns(chunk)) {
+      for (const WorkerBinding &binding : bindings)
+        if (binding.owns(chunk)) {
           ++owners;
-          EXPECT_EQ(place.turn, chunk % place.turns);
+          EXPECT_EQ(binding.nodeIndex, chunk % binding.nodes);
         }
       EXPECT_EQ(owners, 1) << chunk;
     }
@@ -331,7 +331,7 @@ TEST_F(TwoNodes, EachNodeReadsTheWeightsOfItsWorkers) {
     SCOPED_TRACE(worker);
     Expected<Bundle> bundle = Bundle::open(fake.folder);
     ASSERT_TRUE(bundle) << bundle.error().text();
-    populateWeights(bundle->weights, placeWorkers(container.nodes, 2)[worker], worker, 2, nullptr);
+    populateWeights(bundle->weights, bindingsOfWorkers(container.nodes, 2)[worker], worker, 2, nullptr);
     const MappedFile &file = bundle->weights.mappedFiles().front();
     ASSERT_EQ(file.size(), items * itemBytes);
     std::vector<uint64_t> entries(2 * half);

@@ -5,7 +5,7 @@
 #include "base/Container.h"
 #include "base/Error.h"
 #include "k2rt/Barrier.h"
-#include "k2rt/Placement.h"
+#include "k2rt/WorkerBinding.h"
 #include <memory>
 #include <mutex>
 #include <pthread.h>
@@ -15,15 +15,15 @@ namespace k2c::runtime {
 
 class WorkerPool {
 public:
-  /// Starts `threads` - 1 threads and binds all workers where placeWorkers says; the caller gets its own affinity back
-  /// at the end. A system that refuses leaves threads where it wants them.
+  /// Starts `threads` - 1 threads and binds all workers where bindingsOfWorkers says; the caller gets its own affinity
+  /// back at the end. A system that refuses leaves threads where it wants them.
   static Expected<std::unique_ptr<WorkerPool>> start(int32_t threads, const Container &container);
   ~WorkerPool();
   WorkerPool(const WorkerPool &) = delete;
   WorkerPool &operator=(const WorkerPool &) = delete;
 
   int32_t count() const { return size; }
-  const WorkerPlace &place(int32_t worker) const { return places[worker]; }
+  const WorkerBinding &binding(int32_t worker) const { return bindings[worker]; }
   /// Pauses before a waiting worker sleeps: few when there are more workers than processors.
   int32_t spins() const { return spinLimit; }
 
@@ -54,7 +54,7 @@ private:
   std::vector<Thread> threads; ///< workers 1 .. size-1
   std::mutex starting;
   bool complete = false; ///< all threads run; guarded by `starting` while they start
-  std::vector<WorkerPlace> places;
+  std::vector<WorkerBinding> bindings;
   std::vector<int> callerProcessors; ///< where the caller may run without this team; empty: it was not bound
 };
 

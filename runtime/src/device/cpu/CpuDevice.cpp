@@ -80,17 +80,17 @@ Status CpuDevice::bringIn() {
     check.emplace(bundle.weights);
   const ReadAdvice advice(bundle.weights, limits.nodes.size() > 1);
   pool->run([&](int32_t worker) {
-    auto owns = [&place = pool->place(worker)](int64_t chunk) { return place.owns(chunk); };
+    auto owns = [&binding = pool->binding(worker)](int64_t chunk) { return binding.owns(chunk); };
     for (const Region &region : ofProgram)
       region.populate(owns);
     scratch[worker].populate();
     for (const Region &region : ofEngine)
       region.populate(owns);
-    populateWeights(bundle.weights, pool->place(worker), worker, pool->count(), check ? &*check : nullptr);
+    populateWeights(bundle.weights, pool->binding(worker), worker, pool->count(), check ? &*check : nullptr);
   });
   if (!check)
     return {};
-  pool->run([&](int32_t worker) { check->compareRest(pool->place(worker), worker, pool->count()); });
+  pool->run([&](int32_t worker) { check->compareRest(pool->binding(worker), worker, pool->count()); });
   return check->result();
 }
 
@@ -99,7 +99,7 @@ void CpuDevice::countMisplaced() {
     return;
   std::mutex adding;
   pool->run([&](int32_t worker) {
-    const int32_t node = limits.nodes[pool->place(worker).node].memory;
+    const int32_t node = limits.nodes[pool->binding(worker).node].memory;
     const WeightPageCounts own = countOwnPages(bundle.weights, node, worker, pool->count());
     std::lock_guard<std::mutex> hold(adding);
     pageCounts.add(own);

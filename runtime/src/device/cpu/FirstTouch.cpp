@@ -78,13 +78,13 @@ ReadAdvice::~ReadAdvice() {
     adviseAll(weights, MADV_NORMAL);
 }
 
-void populateWeights(const Weights &weights, const WorkerPlace &place, int32_t worker, int32_t workers,
+void populateWeights(const Weights &weights, const WorkerBinding &binding, int32_t worker, int32_t workers,
                      WeightCheck *check) {
   int64_t number = 0;
-  if (place.turns == 1) {
+  if (binding.nodes == 1) {
     for (const WeightRange &range : weights.ranges())
       for (int64_t chunk = 0; chunk * hugePageBytes < range.bytes; ++chunk) {
-        if (!place.owns(number++))
+        if (!binding.owns(number++))
           continue;
         const int64_t begin = chunk * hugePageBytes;
         populate(range.base + begin, std::min(hugePageBytes, range.bytes - begin));
@@ -95,19 +95,19 @@ void populateWeights(const Weights &weights, const WorkerPlace &place, int32_t w
   }
   auto populateCommon = [&](const WeightRange &range, int64_t begin, int64_t end) {
     visitHugePages(range, begin, end, [&](const std::byte *part, int64_t length) {
-      if (place.owns(number++))
+      if (binding.owns(number++))
         populate(part, length);
     });
   };
   const bool huge = faultsBringHugePages();
   auto populateOwn = [&](const WeightRange &range, int64_t begin, int64_t end) {
     visitHugePages(range, begin, end, [&](const std::byte *part, int64_t length) {
-      if (number++ % place.count == place.index)
+      if (number++ % binding.count == binding.index)
         huge &&length == hugePageBytes ? populate(part, length) : populateExactly(part, length);
     });
   };
-  const int64_t first = worker - place.index;
-  weights.visitOwn(first, first + place.count, workers, populateOwn);
+  const int64_t first = worker - binding.index;
+  weights.visitOwn(first, first + binding.count, workers, populateOwn);
   weights.visitCommon(populateCommon);
 }
 

@@ -5,7 +5,7 @@
 #include "device/cpu/HugePages.h"
 #include "device/cpu/PageNodes.h"
 #include "device/cpu/WeightCheck.h"
-#include "k2rt/Placement.h"
+#include "k2rt/WorkerBinding.h"
 #include "program/Weights.h"
 #include <optional>
 
@@ -28,7 +28,7 @@ private:
 /// Called by worker `worker` of `workers`, all side by side. With one node, `check` (may be null) compares each chunk
 /// as it comes. Workers of a node take chunks in turn: of their node's range of every weight and, with those of other
 /// nodes, of what belongs to none. Best effort: what is not brought in faults in the first step.
-void populateWeights(const Weights &weights, const WorkerPlace &place, int32_t worker, int32_t workers,
+void populateWeights(const Weights &weights, const WorkerBinding &binding, int32_t worker, int32_t workers,
                      WeightCheck *check);
 
 /// Where weights lie that belong to workers.

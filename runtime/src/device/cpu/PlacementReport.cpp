@@ -20,9 +20,9 @@ std::vector<NodeShare> shareOverNodes(const Manifest &manifest, const Container 
   std::vector<NodeShare> shares;
   for (const Node &node : container.nodes)
     shares.push_back({node.number, node.memory, 0, 0, static_cast<int64_t>(node.processors.size()), 0});
-  const std::vector<WorkerPlace> places = placeWorkers(container.nodes, workers);
+  const std::vector<WorkerBinding> bindings = bindingsOfWorkers(container.nodes, workers);
   for (int32_t worker = 0; worker < workers; ++worker) {
-    NodeShare &share = shares[places[worker].node];
+    NodeShare &share = shares[bindings[worker].node];
     if (share.workers++ == 0)
       share.firstWorker = worker;
   }

@@ -27,18 +27,18 @@ void WeightCheck::compare(const WeightRange &range, int64_t chunk) {
   }
 }
 
-void WeightCheck::compareRest(const WorkerPlace &place, int32_t worker, int32_t workers) {
-  int64_t turn = 0;
-  const int64_t first = worker - place.index;
-  weights.visitOwn(first, first + place.count, workers, [&](const WeightRange &range, int64_t begin, int64_t end) {
+void WeightCheck::compareRest(const WorkerBinding &binding, int32_t worker, int32_t workers) {
+  int64_t chunkNumber = 0;
+  const int64_t first = worker - binding.index;
+  weights.visitOwn(first, first + binding.count, workers, [&](const WeightRange &range, int64_t begin, int64_t end) {
     for (int64_t chunk = (begin + hugePageBytes - 1) / hugePageBytes; chunk * hugePageBytes < end; ++chunk)
-      if (turn++ % place.count == place.index)
+      if (chunkNumber++ % binding.count == binding.index)
         compare(range, chunk);
   });
-  turn = 0;
+  chunkNumber = 0;
   for (const WeightRange &range : weights.ranges())
     for (size_t chunk = 0; chunk < range.hashes.size(); ++chunk)
-      if (place.owns(turn++))
+      if (binding.owns(chunkNumber++))
         compare(range, static_cast<int64_t>(chunk));
 }
 

@@ -2,7 +2,7 @@
 #ifndef K2RT_DEVICE_CPU_WEIGHTCHECK_H
 #define K2RT_DEVICE_CPU_WEIGHTCHECK_H
 
-#include "k2rt/Placement.h"
+#include "k2rt/WorkerBinding.h"
 #include "program/Weights.h"
 #include <atomic>
 #include <memory>
@@ -18,7 +18,7 @@ public:
   void compare(const WeightRange &range, int64_t chunk);
   /// Called by worker `worker` of `workers`, all side by side, when all pages are in memory: compares chunks that begin
   /// in what its node reads, then takes its turn at those that nobody has compared.
-  void compareRest(const WorkerPlace &place, int32_t worker, int32_t workers);
+  void compareRest(const WorkerBinding &binding, int32_t worker, int32_t workers);
   /// After the workers: the first chunk, in the order of the ranges, that has another hash than the index says.
   Status result() const;
 

@@ -19,7 +19,7 @@ Expected<std::unique_ptr<WorkerPool>> WorkerPool::start(int32_t threads, const C
   if (refused != 0)
     return systemError("--threads " + std::to_string(threads),
                        "cannot start thread " + std::to_string(pool->threads.size() + 1), refused);
-  pool->places = placeWorkers(container.nodes, threads);
+  pool->bindings = bindingsOfWorkers(container.nodes, threads);
   pool->bind();
   return pool;
 }
@@ -46,14 +46,14 @@ int WorkerPool::startThreads() {
 }
 
 void WorkerPool::bind() {
-  if (places[0].processors.empty())
+  if (bindings[0].processors.empty())
     return;
   callerProcessors = ownProcessors();
   if (callerProcessors.empty())
     return;
   // A refusal leaves the thread where the system wants it.
   for (int32_t index = 0; index < size; ++index)
-    bindThread(index == 0 ? ::pthread_self() : threads[index - 1].handle, places[index].processors);
+    bindThread(index == 0 ? ::pthread_self() : threads[index - 1].handle, bindings[index].processors);
 }
 
 WorkerPool::~WorkerPool() {
