@@ -46,8 +46,9 @@ void checkAgainstFamilies(const ModelSpec &spec, const LayersOfKind &run) {
   EXPECT_EQ(rows.back(), std::vector<int64_t>{spec.hidden});
   for (const WeightFamily &family : spec.weights) {
     const bool isBias = family.id.size() > 5 && family.id.rfind("_bias") == family.id.size() - 5;
-    if (family.hasLayer(run.range.begin) && (!isBias || family.id == "selection_bias"))
+    if (family.hasLayer(run.range.begin) && (!isBias || family.id == "selection_bias")) {
       EXPECT_EQ(read.count(family.id), 1u) << family.id;
+    }
   }
 }
 
