@@ -36,7 +36,7 @@ public:
   int64_t integer(const char *key, int64_t least = INT64_MIN, int64_t most = INT64_MAX) const;
   /// The same, `absent` when there is no such key.
   int64_t integer(const char *key, int64_t least, int64_t most, int64_t absent) const;
-  /// true or false; `absent` when there is no such key.
+  /// A value that is true or false; `absent` when there is no such key.
   bool flag(const char *key, bool absent) const;
   /// A required string of at most `maxBytes`.
   const std::string &string(const char *key, size_t maxBytes = maxStringBytes) const;

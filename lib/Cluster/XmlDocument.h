@@ -24,7 +24,7 @@ public:
   static Expected<XmlDocument> parse(const std::string &text, const std::string &file);
 
   pugi::xml_node root() const { return document->document_element(); }
-  /// file:line:column of an element's '<'.
+  /// The place of an element's '<', as file:line:column.
   std::string where(pugi::xml_node element) const;
 
 private:

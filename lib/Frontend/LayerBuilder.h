@@ -19,7 +19,7 @@ public:
   ModuleTypes(mlir::MLIRContext *context, const ModelSpec &spec, mlir::Type activation, mlir::Type cache)
       : context(context), spec(spec), activation(activation), cache(cache) {}
 
-  /// tensor<?xdims, #nn.rows<kind>> of activations, or of `element`.
+  /// The type of rows of activations, or of `element`: tensor<?xdims, #nn.rows<kind>>.
   mlir::RankedTensorType rows(llvm::ArrayRef<int64_t> dims, nn::RowKind kind = nn::RowKind::Token,
                               mlir::Type element = {}) const;
   /// The residual stream.
@@ -52,8 +52,8 @@ public:
   /// The whole layer; returns the new residual stream.
   mlir::Value build(const LayerKind &ofKind, mlir::Value x);
 
-  /// y = W x, with the family's bias if the model has one. `dims` are the
-  /// result's columns. Also for weights outside of layers (layer is null).
+  /// The product W x, plus the family's bias if the model has one. `type` is the result's. Also for weights outside of
+  /// layers (layer is null).
   mlir::Value linear(mlir::Value x, llvm::StringRef id, mlir::RankedTensorType type);
   mlir::Value rmsNorm(mlir::Value x, llvm::StringRef id, double eps);
 

@@ -11,7 +11,7 @@
 
 namespace k2c {
 
-/// style.css alone: light and dark, screen and print.
+/// The file style.css alone: light and dark, screen and print.
 const std::vector<EmbeddedFile> &embeddedStyle();
 
 } // namespace k2c

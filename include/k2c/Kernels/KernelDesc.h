@@ -75,22 +75,22 @@ struct Contraction {
 };
 
 //===----------------------------------------------------------------------===//
-// Kernel bodies. The comment of each names args in order: operands -> results.
+// Kernel bodies. The comment of each names its arguments in order: operands -> results.
 //===----------------------------------------------------------------------===//
 
-/// table row-major [vocab][hidden], step -> y. Ids < 0 name the last sample of sequence -1-id. Out-of-range id:
-/// status 1.
+/// Looks up the row of each token id. Arguments: table row-major [vocab][hidden], step -> y. Ids < 0 name the last
+/// sample of sequence -1-id. Out-of-range id: status 1.
 struct EmbedDesc {
   int64_t vocab = 0, hidden = 0;
   DType table = DType::BF16;
   Rows y;
 };
 
-/// x [rows][heads][width], weight[width] -> y = weight * (x * (1 / sqrt(sum / width + eps))), all in f32, rounded once
-/// to y.type; each head of a row is normalised on its own (heads = 1: the whole row). The sum of squares has 64
-/// interleaved FMA chains (element i in chain i mod 64), merged by halving: chain c += chain c + 32, 16, 8, 4, 2, 1. A
-/// reduction without output columns would otherwise be one chain as long as the row. sum / width and 1 / sqrt(..) are
-/// f32 divisions; width and eps are rounded to f32.
+/// Divides each head of a row by its root mean square (heads = 1: the whole row). Arguments: x [rows][heads][width],
+/// weight[width] -> y = weight * (x * (1 / sqrt(sum / width + eps))), all in f32, rounded once to y.type. The sum of
+/// squares has 64 interleaved FMA chains (element i in chain i mod 64), merged by halving: chain c += chain c + 32, 16,
+/// 8, 4, 2, 1. A reduction without output columns would otherwise be one chain as long as the row. sum / width and
+/// 1 / sqrt(..) are f32 divisions; width and eps are rounded to f32.
 struct RmsNormDesc {
   Rows x, y;
   double eps = 1e-6;
@@ -99,13 +99,14 @@ struct RmsNormDesc {
   int64_t width() const { return x.width / heads; }
 };
 
-/// x, [norm weight], w, [bias], [slot weights], [residual], [permutation] -> y: y[r][n] = sum_k x[r][k] * W[n][k], on
-/// which `epilogue` works before it is stored: the steps of the ops that are joined, bit for bit (N2). Without steps
-/// the sum is rounded to y.type. With `normEps` > 0 the rows are RMS-normalised (and rounded to x.type) on the way in,
-/// exactly as RmsNormDesc does. An element of y is made of the sum of a column in each part of the matrix (gate and
-/// up). Grouped: rows are slots sorted by expert, matrix = expert, `permutation` is PermutationDesc's result and the
-/// slot weights are RoutingDesc's [token][topK], read at the route of the slot. slotsPerToken = topK. `w` is a table of
-/// an address for each expert, where its panels begin; slots of an expert whose address is null: status 2.
+/// Multiplies rows by a matrix. Arguments: x, [norm weight], w, [bias], [slot weights], [residual], [permutation] -> y:
+/// y[r][n] = sum_k x[r][k] * W[n][k], on which `epilogue` works before it is stored: the steps of the ops that are
+/// joined, bit for bit (N2). Without steps the sum is rounded to y.type. With `normEps` > 0 the rows are RMS-normalised
+/// (and rounded to x.type) on the way in, exactly as RmsNormDesc does. An element of y is made of the sum of a column
+/// in each part of the matrix (gate and up). Grouped: rows are slots sorted by expert, matrix = expert, `permutation`
+/// is PermutationDesc's result and the slot weights are RoutingDesc's [token][topK], read at the route of the slot.
+/// slotsPerToken = topK. `w` is a table of an address for each expert, where its panels begin; slots of an expert whose
+/// address is null: status 2.
 struct LinearDesc {
   /// What the epilogue takes, by its number there: the f32 sum (gated: of gate and of up), bias[matrix][n] of the
   /// column (gated: of gate and of up), the slot's weight (N5; grouped linears only), the residual row.
@@ -125,7 +126,8 @@ struct LinearDesc {
   bool takes(Input input) const { return epilogue.takesInput(input); }
 };
 
-/// x [rows][heads][k], w (matrix = head) -> y [rows][heads][n]: one linear a head (absorb_query, expand_output).
+/// Multiplies each head of the rows by its own matrix (absorb_query, expand_output). Arguments: x [rows][heads][k],
+/// w (matrix = head) -> y [rows][heads][n].
 struct HeadLinearDesc {
   Rows x, y;
   int64_t heads = 0;
@@ -135,8 +137,8 @@ struct HeadLinearDesc {
   FormFilter rows = FormFilter::All;
 };
 
-/// x [rows][heads][headDim], table [positions][2][count / 2] (cos, sin) f32, step -> y: rotates `count` elements of
-/// each head from `first`; the others are copied. A pair (a, b) becomes
+/// Rotates `count` elements of each head from `first`; the others are copied. Arguments: x [rows][heads][headDim],
+/// table [positions][2][count / 2] (cos, sin) f32, step -> y. A pair (a, b) becomes
 /// (fma(a, cos, -(b * sin)), fma(b, cos, a * sin)). y may be x. A position outside the table: status 1.
 struct RotaryDesc {
   Rows x, y;
@@ -144,7 +146,8 @@ struct RotaryDesc {
   bool interleaved = false; ///< pairs (2j, 2j + 1); else (j, j + count / 2)
 };
 
-/// x_0 .. x_n-1, plane_0 .. plane_n-1, step -> nothing: writes each row at step.append_slots[group], rounded.
+/// Writes each row at step.append_slots[group], rounded. Arguments: x_0 .. x_n-1, plane_0 .. plane_n-1, step ->
+/// nothing.
 struct AppendDesc {
   std::vector<Rows> x;
   std::vector<DType> planes; ///< plane i is [pages * 64][x[i].width]
@@ -175,16 +178,17 @@ struct AttentionShape {
   DType cache = DType::F32;
 };
 
-/// q [rows][heads][keyDim], k plane [slot][kvHeads][keyDim], v plane [slot][kvHeads][valueDim], step, [layer]
-/// -> o [rows][heads][valueDim]. Query head h reads kv head h / (heads / kvHeads).
+/// Attention of grouped queries: query head h reads kv head h / (heads / kvHeads). Arguments: q [rows][heads][keyDim],
+/// k plane [slot][kvHeads][keyDim], v plane [slot][kvHeads][valueDim], step, [layer] -> o [rows][heads][valueDim].
 struct GqaAttentionDesc {
   AttentionShape shape;
   int64_t kvHeads = 0, keyDim = 0, valueDim = 0;
   Rows q, o;
 };
 
-/// qLatent [rows][heads][latent], qRope [rows][heads][rope] (strided), latent plane, rope plane, step, [layer]
-/// -> o [rows][heads][latent]. A key is the latent, then the rope elements (one N1 contraction); a value is the latent.
+/// Latent attention in the absorbed form: a key is the latent, then the rope elements (one N1 contraction); a value is
+/// the latent. Arguments: qLatent [rows][heads][latent], qRope [rows][heads][rope] (strided), latent plane, rope plane,
+/// step, [layer] -> o [rows][heads][latent].
 struct AbsorbedAttentionDesc {
   AttentionShape shape;
   int64_t latent = 0, rope = 0;
@@ -193,9 +197,10 @@ struct AbsorbedAttentionDesc {
   FormFilter rows = FormFilter::Absorbed;
 };
 
+/// Latent attention in the expanded form: keys and values are expanded from the stored latents, each element an N1
+/// contraction over the latent, rounded to q.type; a key is nope, then rope (one N1 contraction). Arguments:
 /// q [rows][heads][nope + rope], latent plane, rope plane, uk (matrix = head, n = nope, k = latent), uv (n = value),
-/// step, [layer] -> o [rows][heads][value]. Keys and values are expanded from the stored latents, each element an N1
-/// contraction over the latent, rounded to q.type; a key is nope, then rope (one N1 contraction).
+/// step, [layer] -> o [rows][heads][value].
 /// The expansion takes pairs (N6) when cache and weights are bf16, the scores when q and cache are.
 struct ExpandedAttentionDesc {
   AttentionShape shape;
@@ -205,8 +210,9 @@ struct ExpandedAttentionDesc {
   FormFilter rows = FormFilter::Expanded;
 };
 
-/// logits [rows][experts] f32, [bias f32], step, layer ordinal -> experts i32 [rows][topK], weights f32 [rows][topK] by
-/// falling weight. Everywhere, larger comes first, NaN last, ties by the lower index.
+/// Chooses the experts of each row, by falling weight. Arguments: logits [rows][experts] f32, [bias f32], step, layer
+/// ordinal -> experts i32 [rows][topK], weights f32 [rows][topK]. Everywhere, larger comes first, NaN last, ties by the
+/// lower index.
 ///   score    sigmoid(x); or exp(x - max) / sum, the sum in ascending expert from +0
 ///   choice   score + bias (without bias: the score); it chooses only
 ///   groups   experts / groups consecutive experts each; a group counts the sum of its groupBest (1 or 2) best choices
@@ -228,29 +234,32 @@ struct RoutingDesc {
   double scale = 1.0;
 };
 
-/// experts i32 [rows][topK] -> permutation: int32 offsets[experts + 1], route of slot [rows * topK], slot of route
-/// [rows * topK]; route = token * topK + k. A stable counting sort of the routes by expert: expert e owns the slots
-/// [offsets[e], offsets[e + 1]). A route without expert (-1) has slot -1; slots from offsets[experts] on are undefined.
+/// Sorts the routes by expert, stably, by counting. Arguments: experts i32 [rows][topK] -> permutation: int32
+/// offsets[experts + 1], route of slot [rows * topK], slot of route [rows * topK]; route = token * topK + k. Expert e
+/// owns the slots [offsets[e], offsets[e + 1]). A route without expert (-1) has slot -1; slots from offsets[experts] on
+/// are undefined.
 struct PermutationDesc {
   int64_t experts = 0, topK = 0;
 };
 
-/// x, permutation -> slot rows: y[slot] = x[route of slot / topK].
+/// Copies the rows of tokens into the order of a permutation. Arguments: x, permutation -> slot rows:
+/// y[slot] = x[route of slot / topK].
 struct PermuteDesc {
   Rows x, y;
   int64_t experts = 0, topK = 0;
 };
 
-/// slot rows (destroyed), permutation, experts [rows][topK] -> y: N5's tree with `leaves` leaves of experts / leaves
-/// ids, sums in ascending expert inside a leaf, adjacent subtrees merged (left + right), absent ones skipped; every add
-/// is rounded to y.type = x.type. A token without experts is 0.
+/// Adds the rows of slots to those of their tokens. Arguments: slot rows (destroyed), permutation,
+/// experts [rows][topK] -> y: N5's tree with `leaves` leaves of experts / leaves ids, sums in ascending expert inside a
+/// leaf, adjacent subtrees merged (left + right), absent ones skipped; every add is rounded to y.type = x.type. A token
+/// without experts is 0.
 struct UnpermuteDesc {
   Rows x, y;
   int64_t experts = 0, topK = 0, leaves = 1;
 };
 
-/// input_0 .. input_n-1 -> y: each element of y is `list` of those in its place. The parts of a gated row are inputs of
-/// their own. y may be an input. Slot rows: all of them, those without expert included.
+/// Computes `list` of the elements in each place of a row. Arguments: input_0 .. input_n-1 -> y. The parts of a gated
+/// row are inputs of their own. y may be an input. Slot rows: all of them, those without expert included.
 struct RowwiseDesc {
   std::vector<Rows> inputs;
   Elementwise list;
@@ -258,12 +267,13 @@ struct RowwiseDesc {
   int64_t slotsPerToken = 1;
 };
 
-/// x, step -> the rows step.outputs names.
+/// Copies the rows that step.outputs names. Arguments: x, step -> y.
 struct OutputRowsDesc {
   Rows x, y;
 };
 
-/// x, step, layer ordinal -> nothing: copies rows into step.capture_hidden[layer] as f32 when that is not null.
+/// Copies rows into step.capture_hidden[layer] as f32 when that is not null. Arguments: x, step, layer ordinal ->
+/// nothing.
 struct CaptureDesc {
   Rows x;
 };

@@ -100,7 +100,7 @@ constexpr int64_t minSplit = 3;
 /// The buffer of a split-KV attention, f32: of each (token, head), maxPartials rows of partialStride(value columns): o,
 /// m, l. 0 bytes when `tile` does not split.
 int64_t partialBytes(const KernelDesc &desc, const TileConfig &tile);
-/// f32 elements from one partial of `valueDim` value columns to the next.
+/// How many f32 elements lie from one partial of `valueDim` value columns to the next.
 int64_t partialStride(int64_t valueDim);
 
 /// Items of the second launch of a split-KV attention: heads of tokens.

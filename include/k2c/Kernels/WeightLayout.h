@@ -28,8 +28,8 @@ constexpr int64_t panelColumns = 32;
 /// Panels of one matrix.
 int64_t panelCount(const Matrix &matrix);
 
-/// [matrix][panel][ceil(k / kStep)][32][kStep], zero padded in n and k. Behind the elements of a block-scaled panel are
-/// its f32 scales [ceil(k / blockRows)][32 / scaleColumns()].
+/// Matrices in panels of 32 columns: elements [matrix][panel][ceil(k / kStep)][32][kStep], zero padded in n and k.
+/// Behind the elements of a block-scaled panel are its f32 scales [ceil(k / blockRows)][32 / scaleColumns()].
 struct PanelLayout {
   Matrix matrix;
   /// The most columns of a panel that never straddle a block: each such group has a scale.
@@ -44,8 +44,9 @@ struct PanelLayout {
   int64_t scaleOffset(int64_t m, int64_t column, int64_t row) const;
 };
 
-/// [matrix][n][k], each output column padded with zeros to 16 bytes; behind the elements of a block-scaled matrix are
-/// its f32 scales [part][ceil(n / parts / blockColumns)][ceil(k / blockRows)]. Matrices begin on cache lines.
+/// Matrices in rows: elements [matrix][n][k], each output column padded with zeros to 16 bytes. Behind the elements of
+/// a block-scaled matrix are its f32 scales [part][ceil(n / parts / blockColumns)][ceil(k / blockRows)]. Matrices begin
+/// on cache lines.
 struct RowLayout {
   Matrix matrix;
   /// From one output column to the next.

@@ -30,7 +30,8 @@ struct MeasuredSizes {
   Bytes tokenizerFile; ///< its size, for the reserve
 };
 
-/// step-tokens 2048, max-sequences 16, max-context min(max_position_embeddings, 8192).
+/// The limits of a compile that names none: step-tokens 2048, max-sequences 16, max-context
+/// min(max_position_embeddings, 8192).
 Limits defaultLimits(const ModelSpec &spec);
 
 /// Plans one rank on one CPU device. Errors: limits that are not positive or exceed the model's positions; several

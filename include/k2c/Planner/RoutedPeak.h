@@ -35,7 +35,7 @@ struct RoutedRows {
   Checked padded;   ///< rows, each expert's padded to the alignment
 };
 
-/// Even share, or the most that can happen.
+/// The even share of a rank, or the most that can happen to it.
 RoutedRows routedRows(const RoutedBatch &batch, Routing meanOrWorst);
 /// The rank with most padded rows when experts are chosen in proportion to `load`; `load` is not all zero.
 RoutedRows measuredRows(const RoutedBatch &batch, const ExpertLoad &load, const ReplicaPlacement &placement);

@@ -16,11 +16,11 @@ namespace k2c::poly {
 /// Natural logarithm of a positive normal number.
 double log(double x);
 
-/// e^x for |x| <= 700.
+/// The exponential e^x for |x| <= 700.
 double exp(double x);
 
-/// base^exponent for base > 0, as exp(exponent * log(base)): error below 1e-14
-/// relative for |exponent * log(base)| <= 40.
+/// The power base^exponent for base > 0, as exp(exponent * log(base)): error
+/// below 1e-14 relative for |exponent * log(base)| <= 40.
 double pow(double base, double exponent);
 
 } // namespace k2c::poly

@@ -10,7 +10,8 @@ namespace k2c::formulas {
 /// One load for each expert of each layer, all layers equally many; empty after a mistake at `key`.
 std::vector<ExpertLoad> readLoads(QueryInputs &in, const std::string &key);
 
-/// num_replicas (`replicas` where absent), num_groups, num_nodes, num_gpus, checked against the experts.
+/// Reads num_replicas (`replicas` where absent), num_groups, num_nodes and num_gpus, and checks them against the
+/// experts.
 ReplicaLayout readLayout(QueryInputs &in, int64_t experts, std::optional<int64_t> replicas);
 
 /// Refuses more slots in all layers than a query places in a moment (2^20).

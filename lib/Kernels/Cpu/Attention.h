@@ -106,7 +106,7 @@ struct TokenRange {
 void forSequenceRuns(KernelBuilder &b, TokenRange tokens, FormFilter filter,
                      llvm::function_ref<void(Value, Value, Value)> body);
 
-/// capture_max_logit[layer][head], when there is one, becomes the larger of itself and `largest`; workers share it.
+/// Makes capture_max_logit[layer][head], when there is one, the larger of itself and `largest`; workers share it.
 void captureLargest(KernelBuilder &b, const AttentionShape &shape, Value layer, Value head, Value largest);
 
 class AttentionEmitter {
@@ -150,7 +150,7 @@ private:
   void finishTile(const Run &run, Value tile);
   void storePartial(const Run &run, Value tile);
   void storeRows(const ValuePart &part, Value from, Value factor, Value pointers, DType type);
-  /// body(lane, token, head) of every lane.
+  /// Emits body(lane, token, head) for every lane.
   void forLanes(const Run &run, Value tile, llvm::function_ref<void(Value lane, Value token, Value head)> body);
   /// A pointer for each lane.
   Value rowPointers(const Run &run, Value tile, llvm::function_ref<Value(Value token, Value head)> pointer);

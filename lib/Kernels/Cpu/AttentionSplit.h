@@ -22,7 +22,8 @@
 
 namespace k2c::emit {
 
-/// C(p) of a position (N3), both i64: the smallest power of two from 1024 on that is at least (p + 1) / 16.
+/// The keys C(p) of a partial at a position (N3), both i64: the smallest power of two from 1024 on that is at least (p
+/// + 1) / 16.
 Value emitRestart(KernelBuilder &b, Value position);
 
 /// What is added to a token row of `sequence` to get its position in cache group `group` (AttentionShape), an i64.

@@ -64,7 +64,7 @@ public:
   Value constant(int64_t value) { return constant(i64(), value); }
   /// Integer of `type`; splat when it is a vector.
   Value constant(Type type, int64_t value);
-  /// f32 of `type`; splat when it is a vector.
+  /// A constant of `type`, f32 or a vector of it, in which all lanes are `value`.
   Value constantFloat(Type type, float value);
   Value number(float value) { return constantFloat(f32(), value); }
   Value zeros(int64_t n) { return constantFloat(vec(f32(), n), 0.0f); }
@@ -161,7 +161,7 @@ public:
   Value smallestLane(Value vector);
 
   //===-- Memory ----------------------------------------------------------===//
-  /// ptr + index elements of `type`.
+  /// The pointer `index` elements of `type` behind `ptr`.
   Value at(Value ptr, Value index, DType type);
   Value at(Value ptr, int64_t index, DType type) { return at(ptr, constant(index), type); }
   Value atBytes(Value ptr, Value bytes);
@@ -173,7 +173,7 @@ public:
   /// Lane i is the element of `type` at `base` + bytes[i] (i64 lanes), 0 where `mask` is not set.
   Value gather(Type type, Value base, Value bytes, Value mask, DType element);
   Value loadPtr(Value ptr, Value index);
-  /// n elements of F32 or BF16 as f32 (n = 0: one scalar).
+  /// Loads n elements of F32 or BF16 as f32 (n = 0: one scalar).
   Value loadFloats(Value ptr, DType type, int64_t n, Value mask = {});
   /// Rounds to `type` and stores.
   void storeFloats(Value value, Value ptr, DType type, Value mask = {});
@@ -211,9 +211,9 @@ public:
   void choose(Value condition, llvm::function_ref<void()> then, llvm::function_ref<void()> otherwise);
   Values choose(Value condition, mlir::TypeRange types, llvm::function_ref<Values()> then,
                 llvm::function_ref<Values()> otherwise);
-  /// body(n) for value == n, first <= n <= last; `value` lies in that range.
+  /// Emits body(n) for value == n, first <= n <= last; `value` lies in that range.
   void switchOn(Value value, int64_t first, int64_t last, llvm::function_ref<void(int64_t)> body);
-  /// do { state = body(state) } while (first result): the condition is the first of body's values and is dropped.
+  /// Emits do { state = body(state) } while (condition). The condition is the first of body's values and is dropped.
   Values repeat(ValueRange init, llvm::function_ref<Values(ValueRange)> body);
   /// The first i in [first, last] that is `last` or does not satisfy `holds`.
   Value advance(Value first, Value last, llvm::function_ref<Value(Value)> holds);

@@ -60,7 +60,7 @@ private:
   struct Streams {
     int64_t leaves = 1, panels = 1;
     int64_t count() const { return leaves * panels; }
-    /// (leaf, panel) of a stream.
+    /// The leaf and the panel of a stream.
     std::pair<int64_t, int64_t> place(int64_t stream) const { return {stream % leaves, stream / leaves}; }
   };
 

@@ -27,7 +27,8 @@ struct PanelVector {
 };
 PanelVector loadPanelVector(KernelBuilder &b, Value address, DType type, int64_t lanes);
 
-/// e4m3 codes (a vector of i8) as f32, times `scale`, which is panelScale of the scales of their columns.
+/// Makes f32 of e4m3 codes (a vector of i8) and multiplies by `scale`, which is panelScale of the scales of their
+/// columns.
 PanelVector scaledWeights(KernelBuilder &b, Value codes, Value scale);
 Value panelScale(KernelBuilder &b, Value scales);
 

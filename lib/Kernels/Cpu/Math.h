@@ -6,9 +6,9 @@
 
 namespace k2c::emit {
 
-/// e^x on scalars or vectors: the operations of polynomials.def, one for one.
+/// Emits e^x on scalars or vectors: the operations of polynomials.def, one for one.
 Value emitExp(KernelBuilder &b, Value x);
-/// 1 / (1 + e^-x).
+/// Emits the logistic function, 1 / (1 + e^-x).
 Value emitSigmoid(KernelBuilder &b, Value x);
 /// The result of `list` on `lanes` elements (0: a scalar) but for the last rounding, which storing does. input(i) makes
 /// the f32 of input i; it is called once for each, where the input is first taken.

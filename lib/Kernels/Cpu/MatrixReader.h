@@ -33,7 +33,8 @@ public:
   virtual Panel panel(Value base, Value m, Value index) const = 0;
   /// The panel `count` behind, of the same matrix.
   virtual Panel behind(const Panel &panel, int64_t count) const = 0;
-  /// kStep elements of each column from element `k` (i64) on; `scale`: what scales() gave for it, null without scales.
+  /// The kStep elements of each column from element `k` (i64) on; `scale`: what scales() gave for it, null without
+  /// scales.
   virtual PanelVector weights(const Panel &panel, const Columns &columns, Value k, Value scale) const = 0;
   /// The columns' scales at element k, as scaledWeights takes them.
   virtual Value scales(const Panel &panel, const Columns &columns, Value k) const = 0;

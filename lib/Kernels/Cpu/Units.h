@@ -21,7 +21,7 @@ Value loadUnits(KernelBuilder &b, Value address, DType type, bool pairs, int64_t
 /// The first `elements` elements of `type` that the units hold.
 void storeUnits(KernelBuilder &b, Value units, Value address, DType type, int64_t elements);
 
-/// n vectors of n lanes, n a power of two: lane j of vector i becomes lane i of vector j.
+/// Transposes n vectors of n lanes, n a power of two: lane j of vector i becomes lane i of vector j.
 Values transpose(KernelBuilder &b, Values rows);
 
 /// Vectors of f32 rounded to bf16: `even` in the low halves, `odd` above. `odd` null: zeros.

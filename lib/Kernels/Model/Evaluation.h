@@ -28,7 +28,7 @@ private:
   unsigned saved;
 };
 
-/// bf16 bits of the nearest bf16, ties to even; NaN stays a (quiet) NaN, subnormal inputs become zeros.
+/// The bits of the nearest bf16, ties to even; NaN stays a (quiet) NaN, subnormal inputs become zeros.
 uint16_t toBf16(float value);
 
 /// `value` rounded to `type` (F32 or BF16) and widened again.
@@ -75,7 +75,7 @@ void normalize(std::vector<float> &row, const void *weight, DType weightType, do
 /// no steps.
 float elementOf(const Elementwise &list, const std::function<float(int64_t)> &input);
 
-/// max(a, b) as N3 uses it.
+/// The larger of two numbers as N3 takes it: `b` unless a > b.
 inline float larger(float a, float b) { return a > b ? a : b; }
 
 template <class T> const T *as(const void *pointer) { return static_cast<const T *>(pointer); }

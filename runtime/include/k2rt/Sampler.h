@@ -47,7 +47,7 @@ private:
   std::vector<int32_t> order;
 };
 
-/// log of a token's probability under softmax(logits), temperature 1.
+/// The logarithm of a token's probability under softmax(logits), temperature 1.
 struct LogProbability {
   int32_t id;
   float value;

@@ -37,7 +37,7 @@ struct TokenizerData {
   /// byte-level, its spelling, which the decoder reads.
   TokenBytes tokens;
   std::vector<bool> special;
-  /// Spelling -> id; of a tiktoken.model, special tokens only.
+  /// The ids of tokens by their spelling; of a tiktoken.model, special tokens only.
   std::unordered_map<std::string, int32_t> ids;
 };
 
