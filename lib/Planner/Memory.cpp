@@ -71,24 +71,27 @@ Status MemoryModel::check(const Limits &limits) const {
   Bytes available = device.memory.value, needed = certify(limits).total();
   if (needed <= available)
     return Status::success();
-  auto fits = [&](int64_t context, int64_t sequences) {
-    Limits smaller = limits;
-    smaller.maxContext = context;
-    smaller.maxSequences = sequences;
-    return certify(smaller).total() <= available;
+  // The largest value of one limit that fits while the others stay; 0: it alone does not help.
+  auto largestOf = [&](int64_t most, auto set) {
+    return largest(most, [&](int64_t n) {
+      Limits smaller = limits;
+      set(smaller, n);
+      return certify(smaller).total() <= available;
+    });
   };
-  int64_t context = largest(limits.maxContext, [&](int64_t n) { return fits(n, limits.maxSequences); });
-  int64_t sequences = largest(limits.maxSequences, [&](int64_t n) { return fits(limits.maxContext, n); });
+  const int64_t outputRows = std::min(limits.maxOutputRows(), limits.stepTokens);
   std::string remedy;
-  if (context)
-    remedy = "lower --max-context to at most " + std::to_string(context);
-  if (sequences)
-    remedy +=
-        (context ? " or --max-sequences to at most " : "lower --max-sequences to at most ") + std::to_string(sequences);
+  for (auto [option, most] :
+       {std::pair{"--max-context", largestOf(limits.maxContext, [](Limits &l, int64_t n) { l.maxContext = n; })},
+        std::pair{"--max-sequences", largestOf(limits.maxSequences, [](Limits &l, int64_t n) { l.maxSequences = n; })},
+        std::pair{"--output-rows", largestOf(outputRows, [](Limits &l, int64_t n) { l.outputRows = n; })}})
+    if (most > 0)
+      remedy += (remedy.empty() ? "lower " : " or ") + std::string(option) + " to at most " + std::to_string(most);
   if (remedy.empty()) {
     const std::string more = "choose a topology with more memory (several ranks are not in this build)";
     Limits least = limits;
     least.maxContext = least.maxSequences = 1;
+    least.outputRows = 1;
     const MemoryCertificate smallest = certify(least);
     remedy = smallest.weights > available
                  ? "the weights alone take " + format(smallest.weights) + ": " + more

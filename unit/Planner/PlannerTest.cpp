@@ -185,12 +185,27 @@ TEST(PlanRefuses, MemoryThatDoesNotFitAndNamesLimitsThatDo) {
   Topology small = machine(needed - Bytes(600 << 10)); // of a cache of 2 MiB
   std::string text = refusal(spec, small, wanted);
   EXPECT_NE(text.find(" = " + formatCount(needed.value) + " bytes of "), std::string::npos) << text;
+  EXPECT_EQ(text.find("--output-rows"), std::string::npos) << text;
   long context = 0, sequences = 0;
   ASSERT_NO_FATAL_FAILURE(readLimitsThatFit(text, context, sequences));
   EXPECT_TRUE(planHost(spec, small, limits(64, 16, context)));
   EXPECT_FALSE(planHost(spec, small, limits(64, 16, context + 1)));
   EXPECT_TRUE(planHost(spec, small, limits(64, sequences, 256)));
   EXPECT_FALSE(planHost(spec, small, limits(64, sequences + 1, 256)));
+}
+
+TEST(PlanRefuses, RowsOfLogitsThatDoNotFitAndNamesHowManyDo) {
+  ModelSpec spec = tinyLlama();
+  spec.vocab = 65536; // 256 KiB a row
+  Limits wanted = limits(64, 16, 256);
+  wanted.outputRows = 64;
+  Topology small = machine(planned(spec, wanted).memory.total() - Bytes(4 << 20)); // more than the cache has
+  std::string text = refusal(spec, small, wanted);
+  EXPECT_NE(text.find("available (a test); lower --output-rows to at most 48"), std::string::npos) << text;
+  wanted.outputRows = 48;
+  EXPECT_TRUE(planHost(spec, small, wanted));
+  wanted.outputRows = 49;
+  EXPECT_FALSE(planHost(spec, small, wanted));
 }
 
 TEST(PlanRefuses, LimitsThatFitBesideWhatTheCompilerKnows) {
