@@ -7,7 +7,10 @@ space does not count, and a line that is indented by four or more continues the 
 An example of a pass is cut from a test that runs the pass: up to `// after` its lines are input, from there on CHECK
 lines. Where these have {{..}} or [[VAR]], an example has names of its own, one for each variable. Tests of errors prove
 nothing.
-usage: examples.py ROOT
+
+With DOCS, the folder of the pages that were generated from the td files, each example there gets a line that names the
+test it was cut from.
+usage: examples.py ROOT [DOCS]
 """
 import functools
 import os
@@ -20,6 +23,7 @@ CHECK = re.compile(r"\s*// CHECK(?:-SAME|-NEXT|-LABEL|-DAG)?: *(.*)")
 VARIABLE = re.compile(r"\{\{(?P<regex>.*?)\}\}|\[\[(?P<name>\w+)(?P<given>:(?P<value>.*?))?\]\]")
 PART = re.compile(r"[#!]|tensor<")
 LEFT_OUT = {"...": ".*?", " ...": "(?: .*)?"}
+CUT = "Cut from "
 
 
 def statements(numbered):
@@ -108,38 +112,63 @@ def missing(example, of_pass, test):
 
 
 def examples(text):
-    """(definition, flag of a pass, statements) of each ```mlir block of a td file."""
+    """(definition, flag of a pass, statements, last line) of each ```mlir block of a td file, or of its page."""
     name = flag = block = None
     for number, line in enumerate(text, 1):
         if defined := re.match(r'def (\w+)(?: *: *Pass<"([\w-]+)")?', line):
             name, flag = defined.groups()
+        elif heading := re.match(r"### `(?:-([\w-]+))?", line):
+            flag = heading[1]
         if line.strip() == "```mlir":
             block = []
         elif line.strip() == "```" and block is not None:
-            yield name, flag, statements(block)
+            yield name, flag, statements(block), number
             block = None
         elif block is not None:
             block.append((number, line))
 
 
-def main(root):
-    tests = []
+def tests_of(root):
+    """(path, flags it runs, lines it proves) of each test that may prove an example."""
     for path in files(root, ".mlir", under=["test"]):
         if "Inputs" not in path.split(os.sep) and "invalid" not in os.path.basename(path):
             text = lines(root, path)
             flags = {flag for line in text if re.match(r"// (RUN|DEFINE):", line)
                      for flag in re.findall(r"--([\w-]+)", line)}
-            tests.append((flags, proved(text)))
+            yield path, flags, proved(text)
+
+
+def nearest(example, flag, tests):
+    """(statements that it does not prove, its path) of the test that proves most of an example."""
+    left = [(missing(example, flag, test), path) for path, flags, test in tests if flag is None or flag in flags]
+    return min(left, key=lambda each: len(each[0]), default=(example, None))
+
+
+def name_tests(docs, tests):
+    """Writes behind each example of the pages below `docs` its test, in place of the line of an earlier run."""
+    for path in files(docs, ".md", under=["."]):
+        text = [line for line in lines(docs, path) if not line.startswith(CUT)]
+        for _, flag, example, end in reversed(list(examples(text))):
+            left, test = nearest(example, flag, tests)
+            if not left:
+                text.insert(end, f"{CUT}`{test}`." + ("\\" if "".join(text[end:end + 1]).strip() else ""))
+        with open(os.path.join(docs, path), "w", encoding="utf8") as file:
+            file.write("\n".join(text))
+
+
+def main(root, docs=None):
+    tests = list(tests_of(root))
+    if docs:
+        return name_tests(docs, tests)
     problems, count = [], 0
     for path in (path for path in files(root, ".td") if "Inputs" not in path.split(os.sep)):
-        for name, flag, example in examples(lines(root, path)):
+        for name, flag, example, _ in examples(lines(root, path)):
             count += 1
-            left = [missing(example, flag, test) for flags, test in tests if flag is None or flag in flags]
-            if first := min(left, key=len, default=example):
+            if first := nearest(example, flag, tests)[0]:
                 where = f"no test that runs --{flag}" if flag else "no test"
                 problems.append(f"{path}:{first[0][0]}: {name}: {where} has '{first[0][1]}': cut the example from a"
                                 " test, with ... for what is left out")
     report(problems, count, "examples")
 
 
-main(sys.argv[1])
+main(*sys.argv[1:])
