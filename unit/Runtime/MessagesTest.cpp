@@ -202,7 +202,7 @@ TEST(MemoryMessages, OfWhatTheSystemRefuses) {
             "arena: the system refuses 1152921504606846976 bytes of memory; free memory, or compile with smaller "
             "--max-sequences, --max-context or --step-tokens");
   Manifest manifest;
-  manifest.limits = {1, int64_t(1) << 20, int64_t(1) << 34, 1, 97, 0};
+  manifest.limits = {1, int64_t(1) << 20, int64_t(1) << 34, 1, 97, 0, 0};
   FakeBundle fake;
   Expected<Bundle> bundle = Bundle::open(fake.folder);
   ASSERT_TRUE(bundle) << bundle.error().text();
