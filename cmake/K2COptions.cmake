@@ -26,6 +26,9 @@ if(K2C_LLD)
   add_link_options(-fuse-ld=lld -B${K2C_LLD_FOLDER})
 endif()
 
+# Installed tools find LLVM's shared libraries where they are; Debian's lie outside the loader's folders.
+set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
+
 # Tools, the runtime and the unit tests land in one place.
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 

@@ -6,8 +6,8 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 prepare
-step "building k2c"
-build k2c k2rt-run >&2
+step "building all tools (the first time 7 to 15 minutes on two processors)"
+build k2c k2c-plan k2c-opt k2c-lsp-server k2rt-run >&2
 step "build/bin/k2c compile models/bundled -o build/demo"
 build/bin/k2c compile models/bundled -o build/demo
 step "build/demo/run generate"

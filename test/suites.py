@@ -60,6 +60,7 @@ def features(cpuinfo="/proc/cpuinfo"):
         "clang-format": shutil.which("clang-format-22"),
         "cuda": os.path.exists("/dev/nvidiactl"),
         "mpi": shutil.which("mpirun"),
+        "pkg-config": shutil.which("pkg-config"),
         "ptxas": shutil.which("ptxas"),
         "tmpfs": can_mount(),
     }
