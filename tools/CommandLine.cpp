@@ -101,6 +101,10 @@ int k2c::runCommandLine(CLI::App &app, int argc, char **argv, const std::functio
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
+    if (argc == 1 && error.get_exit_code() != 0) {
+      std::fputs(app.help().c_str(), stderr);
+      return 2;
+    }
     return error.get_exit_code() == 0 ? app.exit(error) : usageError(app, first, shortened(error.what(), maxQuoted));
   }
   if (const std::string name = emptyOption(app); !name.empty())

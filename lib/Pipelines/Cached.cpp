@@ -2,6 +2,8 @@
 #include "Stages.h"
 #include "base/File.h"
 #include "k2c/Model/Source.h"
+#include "k2c/Pipelines/Cache.h"
+#include "k2c/Support/Units.h"
 #include "k2c/Weights/BundleFiles.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/xxhash.h"
@@ -10,6 +12,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <fstream>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -19,10 +22,16 @@ namespace k2c {
 
 namespace {
 
-/// Names, sizes and times of the source's files (a link's are its file's) and of k2c itself, and the CPU: what a bundle
-/// was made from and for. A home folder may be shared by machines.
-std::string fingerprint(const fs::path &source, const HostTarget &target) {
-  std::string text = target.cpu + "\n";
+/// The flags of `k2c run` that decide what the bundle is, as they are typed.
+std::string flagsOf(const CompileOptions &options) {
+  return "--compute " + options.compute +
+         (options.maxContext ? " --max-context " + std::to_string(*options.maxContext) : "");
+}
+
+/// Names, sizes and times of the source's files (a link's are its file's) and of k2c itself, the CPU and the flags:
+/// what a bundle was made from and for. A home folder may be shared by machines.
+std::string fingerprint(const fs::path &source, const HostTarget &target, const std::string &flags) {
+  std::string text = target.cpu + "\n" + flags + "\n";
   for (const std::string &feature : target.features)
     text += feature + ",";
   auto add = [&](const fs::path &file) {
@@ -43,13 +52,13 @@ std::string fingerprint(const fs::path &source, const HostTarget &target) {
   return llvm::utohexstr(llvm::xxh3_64bits(text), /*LowerCase=*/true, 16);
 }
 
-/// Bytes of the files that a bundle is made from.
+/// Bytes of a file, or of the files that a folder and the folders in it have.
 uintmax_t bytesOf(const fs::path &source) {
   std::error_code error;
   if (!fs::is_directory(source, error))
     return fs::file_size(source, error);
   uintmax_t bytes = 0;
-  for (fs::directory_iterator entries(source, error), end; entries != end && !error; entries.increment(error))
+  for (fs::recursive_directory_iterator entries(source, error), end; entries != end && !error; entries.increment(error))
     if (std::error_code unread; entries->is_regular_file(unread))
       bytes += entries->file_size(unread);
   return bytes;
@@ -88,6 +97,9 @@ bool isSound(const std::string &bundle) {
   return report && report->problems.empty();
 }
 
+/// Says what a bundle was made from, beside it.
+fs::path sourceFile(const fs::path &bundles, const std::string &name) { return bundles / ("." + name + ".source"); }
+
 } // namespace
 
 Expected<CachedBundle> compileCached(CompileOptions options) {
@@ -103,7 +115,8 @@ Expected<CachedBundle> compileCached(CompileOptions options) {
   if (cache.empty())
     return CachedBundle{"", "neither XDG_CACHE_HOME nor HOME is set"};
   const fs::path bundles = fs::path(cache) / "bundles";
-  const std::string name = fingerprint(fs::absolute(*resolved), *target);
+  const std::string flags = flagsOf(options);
+  const std::string name = fingerprint(fs::absolute(*resolved), *target, flags);
   options.output = (bundles / name).string();
   if (isSound(options.output))
     return CachedBundle{options.output, ""};
@@ -118,14 +131,96 @@ Expected<CachedBundle> compileCached(CompileOptions options) {
   if (options.note && fs::exists(options.output, error))
     options.note(options.output + ": is damaged, and compiled again");
   Status status = compile(options);
-  if (status)
+  if (status) {
+    std::ofstream(sourceFile(bundles, name)) << fs::absolute(*resolved).string() << " " << flags << "\n";
+    if (options.note)
+      options.note("compiled into " + options.output + ", " + format(Bytes(int64_t(bytesOf(options.output)))) +
+                   "; k2c cache --remove " + name + " frees them");
     return CachedBundle{options.output, ""};
+  }
   // The weights of a bundle take about what those of its source do, and its programs some megabytes.
   constexpr uintmax_t programs = 32 << 20;
   if (fs::space(bundles, error).available >= bytesOf(*resolved) + programs)
     return status.takeError();
   fs::remove_all(options.output + ".partial", error);
   return cannotKeep(bundles, ENOSPC);
+}
+
+namespace {
+
+/// HASH.o, and HASH.o.sum beside it.
+bool isObject(const fs::path &file) { return file.extension() == ".o" || file.stem().extension() == ".o"; }
+
+Expected<fs::path> cacheFolder() {
+  const std::string folder = userCacheFolder();
+  if (folder.empty())
+    return Error{"the cache", "has no folder: neither XDG_CACHE_HOME nor HOME is set", "set one of them"};
+  return fs::path(folder);
+}
+
+/// The paths in `folder`, in order; none when it cannot be read.
+std::vector<fs::path> pathsIn(const fs::path &folder) {
+  std::vector<fs::path> paths;
+  std::error_code error;
+  for (fs::directory_iterator entries(folder, error), end; entries != end && !error; entries.increment(error))
+    paths.push_back(entries->path());
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+} // namespace
+
+Expected<CacheListing> listCache() {
+  Expected<fs::path> folder = cacheFolder();
+  if (!folder)
+    return folder.takeError();
+  CacheListing listing{folder->string(), {}};
+  for (const fs::path &bundle : pathsIn(*folder / "bundles")) {
+    std::error_code error;
+    if (!fs::is_directory(bundle, error))
+      continue;
+    std::string source;
+    std::getline(std::ifstream(sourceFile(bundle.parent_path(), bundle.filename())), source);
+    listing.entries.push_back({bundle.filename(), source, bytesOf(bundle)});
+  }
+  CacheEntry kernels{"kernels", "shared by every compile", 0};
+  for (const fs::path &file : pathsIn(*folder))
+    if (isObject(file))
+      kernels.bytes += bytesOf(file);
+  if (kernels.bytes > 0)
+    listing.entries.push_back(kernels);
+  return listing;
+}
+
+Expected<uint64_t> removeCached(const std::string &name) {
+  Expected<CacheListing> listing = listCache();
+  if (!listing)
+    return listing.takeError();
+  const fs::path folder = listing->folder;
+  uint64_t bytes = 0;
+  bool isKnown = name == "all";
+  for (const CacheEntry &entry : listing->entries) {
+    if (name != "all" && name != entry.name)
+      continue;
+    isKnown = true;
+    std::vector<fs::path> gone;
+    if (entry.name == "kernels")
+      for (const fs::path &file : pathsIn(folder))
+        gone.insert(gone.end(), isObject(file), file);
+    else
+      gone = {folder / "bundles" / entry.name, sourceFile(folder / "bundles", entry.name),
+              folder / "bundles" / ("." + entry.name + ".lock")};
+    for (const fs::path &path : gone) {
+      std::error_code error;
+      fs::remove_all(path, error);
+      if (error)
+        return Error{path.string(), "cannot be removed: " + error.message(), "check whose it is"};
+    }
+    bytes += entry.bytes;
+  }
+  if (!isKnown)
+    return Error{folder.string(), "has no entry '" + name + "'", "k2c cache lists them"};
+  return bytes;
 }
 
 } // namespace k2c

@@ -19,6 +19,10 @@ void addCalibrate(CLI::App &app, std::function<int()> &run);
 void addPredict(CLI::App &app, std::function<int()> &run);
 void addKnown(CLI::App &app, std::function<int()> &run);
 void addDoctor(CLI::App &app, std::function<int()> &run);
+void addCache(CLI::App &app, std::function<int()> &run);
+
+/// Declares --compute, which compile and run have.
+void addCompute(CLI::App &command, std::string &compute);
 
 /// What an interrupt adds to "k2c: interrupted": what is left, and how to go on.
 void setInterruptNote(const std::string &note);

@@ -16,11 +16,15 @@ static void refuse(CLI::App &command, const std::shared_ptr<std::string> &unbuil
       std::string(what) + " (not in this build)");
 }
 
-/// Element types and forms: what decides the bits of a program, or how its weights lie.
-static void addNumerics(CLI::App &command, CompileOptions &options) {
-  command.add_option("--compute", options.compute, "activations and accumulation")
+void k2c::addCompute(CLI::App &command, std::string &compute) {
+  command.add_option("--compute", compute, "activations and accumulation")
       ->check(CLI::IsMember({"f32", "bf16"}))
       ->capture_default_str();
+}
+
+/// Element types and forms: what decides the bits of a program, or how its weights lie.
+static void addNumerics(CLI::App &command, CompileOptions &options) {
+  addCompute(command, options.compute);
   command.add_option("--mla", options.mla, "segment forms of latent attention")
       ->check(CLI::IsMember({"phased", "absorbed", "expanded"}))
       ->capture_default_str();

@@ -1,6 +1,6 @@
 //===- Run.cpp - k2c run: compile once into a cache folder, then run ------===//
 #include "Commands.h"
-#include "k2c/Pipelines/Compile.h"
+#include "k2c/Pipelines/Cache.h"
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -68,29 +68,45 @@ int runOnce(CompileOptions options, const std::vector<std::string> &arguments, c
 } // namespace
 
 void k2c::addRun(CLI::App &app, std::function<int()> &run) {
-  auto source = std::make_shared<std::string>();
-  auto prompt = std::make_shared<std::optional<std::string>>();
-  auto rest = std::make_shared<std::vector<std::string>>();
+  struct Flags {
+    CompileOptions compile;
+    int64_t context = 0;
+    std::optional<std::string> prompt, tokens, temperature;
+    bool json = false;
+    std::vector<std::string> rest;
+  };
+  auto flags = std::make_shared<Flags>();
   CLI::App *c = app.add_subcommand("run", "Compile into a cache folder once, then generate");
-  c->footer("examples:\n  k2c run models/bundled --prompt \"In the beginning\"\n"
-            "  k2c run models/bundled -- logits --prompt-ids 1,2,3 --json");
-  c->add_option("SOURCE", *source, "checkpoint folder")->required();
-  c->add_option("--prompt", *prompt, "text to continue");
-  c->add_option("ARGS", *rest, "after --: a command of the program and its flags");
-  c->callback([=, &run] {
-    run = [=] {
-      CompileOptions options;
-      options.source = *source;
+  c->footer("examples:\n  k2c run models/bundled --prompt \"In the beginning\" -n 40\n"
+            "  k2c run models/bundled --compute bf16 -- logits --prompt-ids 1,2,3 --json\n"
+            "k2c cache lists what was kept, and removes it.");
+  c->add_option("SOURCE", flags->compile.source, "checkpoint folder")->required();
+  addCompute(*c, flags->compile.compute);
+  c->add_option("--max-context", flags->context, "most tokens of a sequence")->transform(whole(1, 1 << 24));
+  c->add_option("--prompt", flags->prompt, "text to continue");
+  c->add_option("-n", flags->tokens, "new tokens (default: the program's)");
+  c->add_option("--temperature", flags->temperature, "0: the most likely token (default)");
+  c->add_flag("--json", flags->json, "print JSON");
+  c->add_option("ARGS", flags->rest, "after --: a command of the program and its flags");
+  c->callback([flags, &run] {
+    run = [flags] {
+      CompileOptions &options = flags->compile;
+      if (flags->context > 0)
+        options.maxContext = flags->context;
       options.progress = progressBar();
       options.note = printNote;
       Expected<CachedBundle> bundle = compileCached(options);
       if (!bundle)
         return fail(bundle.error().text());
-      std::vector<std::string> arguments = *rest;
+      std::vector<std::string> arguments = flags->rest;
       if (arguments.empty())
         arguments = {"generate"};
-      if (*prompt)
-        arguments.insert(arguments.end(), {"--prompt", **prompt});
+      for (const auto &[flag, value] : {std::pair("--prompt", flags->prompt), std::pair("-n", flags->tokens),
+                                        std::pair("--temperature", flags->temperature)})
+        if (value)
+          arguments.insert(arguments.end(), {flag, *value});
+      if (flags->json)
+        arguments.push_back("--json");
       return bundle->folder.empty() ? runOnce(options, arguments, bundle->refusal) : execute(bundle->folder, arguments);
     };
   });

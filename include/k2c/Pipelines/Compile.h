@@ -58,17 +58,6 @@ Status compile(const CompileOptions &options);
 /// scheduled form. Reads the checkpoint's headers; writes nothing. `output` and `emit` are not read.
 Expected<Plan> planCompile(const CompileOptions &options);
 
-/// What the user's cache has of a model.
-struct CachedBundle {
-  std::string folder;  ///< of the bundle; "": the cache cannot keep it
-  std::string refusal; ///< why not
-};
-
-/// Compiles `options.source` with its flags into a folder of the user's cache, unless the bundle there was made by this
-/// k2c from the same files (names, sizes, times) and is not damaged. A cache that cannot be written or that fills up is
-/// no error. `options.output` is not read.
-Expected<CachedBundle> compileCached(CompileOptions options);
-
 /// Error: `folder` holds no bundle.
 Status checkIsBundle(const std::string &folder);
 /// Its manifest.json. Error: likewise, or one that is no JSON.

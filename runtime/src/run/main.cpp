@@ -31,11 +31,17 @@ static int exitCode(k2rt_code code) {
   }
 }
 
-/// What was wrong with the command line; CLI11 calls a command that it does not know a missing one.
-static std::string usageError(const CLI::App &app, const CLI::ParseError &wrong) {
+/// What was wrong with the command line, and whose --help says how it is right; without arguments that help itself.
+/// CLI11 calls a command that it does not know a missing one.
+static std::string usageError(const CLI::App &app, int argc, const CLI::ParseError &wrong) {
+  if (argc == 1)
+    return app.help();
   const std::vector<std::string> rest = app.remaining();
-  const bool isUnknown = app.get_subcommands().empty() && !rest.empty() && rest[0].compare(0, 1, "-") != 0;
-  return isUnknown ? "there is no command '" + shortened(rest[0]) + "'" : shortened(wrong.what(), maxQuoted);
+  const std::vector<CLI::App *> commands = app.get_subcommands();
+  const bool isUnknown = commands.empty() && !rest.empty() && rest[0].compare(0, 1, "-") != 0;
+  return "run: error: " +
+         (isUnknown ? "there is no command '" + shortened(rest[0]) + "'" : shortened(wrong.what(), maxQuoted)) +
+         "; see run " + (commands.empty() ? "" : commands[0]->get_name() + " ") + "--help\n";
 }
 
 /// Small heap, few arenas: what the allocator keeps counts against the certificate's reserve.
@@ -122,7 +128,7 @@ int main(int argc, char **argv) {
   } catch (const CLI::Success &asked) { // --help, --version
     return app.exit(asked);
   } catch (const CLI::ParseError &wrong) {
-    std::fprintf(stderr, "run: %s\nTry --help.\n", usageError(app, wrong).c_str());
+    std::fputs(usageError(app, argc, wrong).c_str(), stderr);
     return 2;
   }
   if (!options.transport.empty())
