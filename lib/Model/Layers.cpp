@@ -246,8 +246,8 @@ std::vector<AttentionLayers> k2c::attentionLayers(const ModelSpec &spec) {
 
 int64_t k2c::commonHeads(const ModelSpec &spec) {
   int64_t heads = 0;
-  for (const AttentionLayers &attention : attentionLayers(spec))
-    heads = std::gcd(heads, attention.sizes.heads);
+  for (const auto &[name, attention] : spec.attentions)
+    heads = std::gcd(heads, attentionSizes(attention).heads);
   return heads;
 }
 

@@ -58,7 +58,8 @@ Status checkDevices(const Topology &topology, const ParallelLayout &layout) {
 }
 
 Status checkAttention(const ModelSpec &spec, const ParallelLayout &layout) {
-  for (const auto &[sizes, layers] : attentionLayers(spec)) {
+  for (const auto &[name, attention] : spec.attentions) {
+    const AttentionSizes sizes = attentionSizes(attention);
     if (sizes.heads % layout.tp)
       return indivisible("tp", layout.tp, "the attention heads", sizes.heads);
     if (sizes.keyHeads % layout.tp && layout.tp % sizes.keyHeads)
