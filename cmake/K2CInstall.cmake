@@ -29,7 +29,7 @@ set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_ARCHIVE_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION devel)
-# LLVM's and MLIR's shared libraries from what the tools link; programs that are started, or opened, by name beside them.
+# LLVM's and MLIR's shared libraries from what the tools link, and beside them what is started or opened by name.
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_DEPENDS "lld-22, libonig5")
 include(CPack)

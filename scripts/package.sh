@@ -28,10 +28,15 @@ ls -l "$package" build/k2c-*-x86_64.tar.gz
 step "a bare root with $package"
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-commands='cd /tmp && k2c compile /usr/share/k2c/models/bundled -o out && out/run generate --prompt-ids 1,2,3 -n 8 --json &&
-  k2c-plan kimi-k2 --topology 4x8-h100 >/dev/null && k2c-opt --version >/dev/null && k2c-lsp-server --help >/dev/null'
+commands='cd /tmp
+  k2c compile /usr/share/k2c/models/bundled -o out
+  out/run generate --prompt-ids 1,2,3 -n 8 --json
+  k2c-plan kimi-k2 --topology 4x8-h100 >/dev/null
+  k2c-opt --version >/dev/null
+  k2c-lsp-server --help >/dev/null'
+release=$(. /etc/os-release && echo "$VERSION_CODENAME")
 # mmdebstrap runs as root of a namespace; the root is thrown away.
 mmdebstrap --variant=apt --quiet --include="$PWD/$package" \
   --hook-dir=/usr/share/mmdebstrap/hooks/file-mirror-automount \
-  --customize-hook='chroot "$1" sh -ec '"'$commands'" "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$folder/root.tar"
+  --customize-hook='chroot "$1" sh -ec '"'$commands'" "$release" "$folder/root.tar"
 echo "the package compiles and generates in a bare root"

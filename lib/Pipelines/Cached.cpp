@@ -1,4 +1,10 @@
 //===- Cached.cpp - Compile once into the user's cache --------------------===//
+//
+// A bundle's name is a hash of all that it was made from and for, so that a changed source is another bundle. A lock
+// beside it keeps a second process waiting that compiles the same; what it was made from is written beside it, too, for
+// people. Kernels lie in the folder above.
+//
+//===----------------------------------------------------------------------===//
 #include "Stages.h"
 #include "base/File.h"
 #include "k2c/Model/Source.h"
@@ -214,7 +220,7 @@ Expected<uint64_t> removeCached(const std::string &name) {
       std::error_code error;
       fs::remove_all(path, error);
       if (error)
-        return Error{path.string(), "cannot be removed: " + error.message(), "check whose it is"};
+        return Error{path.string(), "cannot be removed: " + error.message(), "check space and permissions"};
     }
     bytes += entry.bytes;
   }

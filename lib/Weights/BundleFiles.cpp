@@ -129,20 +129,8 @@ static void verifyFile(const std::string &bundle, const std::string &name, const
     report.problems.push_back({path, "hashes to " + digest->xxh3 + ", " + listName + " says " + listed.xxh3, remedy});
 }
 
-Expected<VerifyReport> verifyBundleFiles(const std::string &bundle) {
-  Expected<FileList> files = readList(bundle);
-  if (!files)
-    return files.takeError();
-  VerifyReport report;
-  for (const auto &[name, digest] : *files)
-    verifyFile(bundle, name, digest, report);
-  for (const std::string &name : listedNames(bundle))
-    if (!files->count(name))
-      report.problems.push_back({bundle + "/" + name, std::string("is not in ") + listName, "move it away"});
-  return report;
-}
-
-Status removeStrayBlobs(const std::string &bundle) {
+/// Blobs that neither the weight map nor the index names.
+static Expected<std::vector<fs::path>> strayBlobs(const std::string &bundle) {
   Expected<WeightMap> map = readWeightMap(bundle);
   if (!map)
     return map.takeError();
@@ -161,7 +149,33 @@ Status removeStrayBlobs(const std::string &bundle) {
   for (const fs::directory_entry &entry : fs::directory_iterator(bundle + "/weights", error))
     if (std::string name = entry.path().filename().string(); isBlobName(name) && !named.count(name))
       strays.push_back(entry.path());
-  for (const fs::path &stray : strays)
+  std::sort(strays.begin(), strays.end());
+  return strays;
+}
+
+Expected<VerifyReport> verifyBundleFiles(const std::string &bundle) {
+  Expected<FileList> files = readList(bundle);
+  if (!files)
+    return files.takeError();
+  VerifyReport report;
+  for (const auto &[name, digest] : *files)
+    verifyFile(bundle, name, digest, report);
+  for (const std::string &name : listedNames(bundle))
+    if (!files->count(name))
+      report.problems.push_back({bundle + "/" + name, std::string("is not in ") + listName, "move it away"});
+  // Without a map and an index that can be read, their own hashes are wrong.
+  if (Expected<std::vector<fs::path>> strays = strayBlobs(bundle))
+    for (const fs::path &stray : *strays)
+      report.problems.push_back({stray.string(), "is not in weights/index.json", "move it away"});
+  return report;
+}
+
+Status removeStrayBlobs(const std::string &bundle) {
+  Expected<std::vector<fs::path>> strays = strayBlobs(bundle);
+  if (!strays)
+    return strays.takeError();
+  std::error_code error;
+  for (const fs::path &stray : *strays)
     if (!fs::remove(stray, error) || error)
       return diskError(stray.string(), "cannot remove", error.value());
   return Status::success();

@@ -3,6 +3,7 @@
 #define K2C_TOOLS_K2C_COMMANDS_H
 
 #include "../CommandLine.h"
+#include "base/Error.h"
 
 namespace k2c {
 
@@ -23,6 +24,9 @@ void addCache(CLI::App &app, std::function<int()> &run);
 
 /// Declares --compute, which compile and run have.
 void addCompute(CLI::App &command, std::string &compute);
+
+/// Prints what `bundle` is in five lines: folder and size, certificate, limits, predicted tokens/s, the next command.
+Status printSummary(const std::string &bundle);
 
 /// What an interrupt adds to "k2c: interrupted": what is left, and how to go on.
 void setInterruptNote(const std::string &note);

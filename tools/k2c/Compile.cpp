@@ -6,14 +6,20 @@
 
 using namespace k2c;
 
-/// The flags of interface.md that this build knows by name but does not have. `unbuilt` becomes the refusal.
-static void refuse(CLI::App &command, const std::shared_ptr<std::string> &unbuilt, const char *flag, const char *what) {
-  command.add_option_function<std::string>(
-      flag,
-      [unbuilt, flag, what](const std::string &value) {
-        *unbuilt = std::string(flag) + " " + value + ": " + what + " is not in this build; leave it out";
-      },
-      std::string(what) + " (not in this build)");
+/// Declares the flags of interface.md that this build knows by name but does not have. The result becomes the refusal
+/// of one that was given.
+static std::shared_ptr<std::string> refuseUnbuilt(CLI::App &command) {
+  auto refusal = std::make_shared<std::string>();
+  for (auto [flag, what] :
+       {std::pair("--layout", "a layout of several ranks"), std::pair("--route-limit", "bounded routing"),
+        std::pair("--quantize", "quantisation"), std::pair("--transport", "a transport between ranks")})
+    command.add_option_function<std::string>(
+        flag,
+        [refusal, flag = flag, what = what](const std::string &value) {
+          *refusal = std::string(flag) + " " + value + ": " + what + " is not in this build; leave it out";
+        },
+        std::string(what) + " (not in this build)");
+  return refusal;
 }
 
 void k2c::addCompute(CLI::App &command, std::string &compute) {
@@ -85,11 +91,7 @@ void k2c::addCompile(CLI::App &app, std::function<int()> &run) {
       ->transform(whole(0, 7));
   c->add_flag("--remarks", *remarks, "print every decision with its numbers");
   c->add_option("--blob-store", options->blobStore, "folder of weights that bundles share by hard links");
-  auto unbuilt = std::make_shared<std::string>();
-  refuse(*c, unbuilt, "--layout", "a layout of several ranks");
-  refuse(*c, unbuilt, "--route-limit", "bounded routing");
-  refuse(*c, unbuilt, "--quantize", "quantisation");
-  refuse(*c, unbuilt, "--transport", "a transport between ranks");
+  std::shared_ptr<std::string> unbuilt = refuseUnbuilt(*c);
   c->callback([options, context, remarks, unbuilt, c, &run] {
     run = [options, context, remarks, unbuilt, c] {
       if (!unbuilt->empty())
@@ -106,6 +108,8 @@ void k2c::addCompile(CLI::App &app, std::function<int()> &run) {
       if (options->emit == "program")
         setInterruptNote("finished weights wait in " + options->output + ".partial for the same command");
       Status status = compile(*options);
+      if (status && options->emit == "program")
+        status = printSummary(options->output);
       return status ? 0 : fail(status.error().text());
     };
   });

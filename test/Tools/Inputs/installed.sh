@@ -8,6 +8,6 @@ cmake --install "$2" --prefix "$folder/first" --strip >/dev/null
 mv "$folder/first" "$folder/second"
 mkdir "$folder/work"
 cp "$3" "$folder/commands"
+hide='mount -t tmpfs none "$1" && mkdir -p "$2" && mount -t tmpfs none "$2" && cd "$3" && exec sh -e ../commands'
 env HOME="$folder" XDG_CACHE_HOME="$folder/cache" PREFIX="$folder/second" PATH="$folder/second/bin:/usr/bin:/bin" \
-  unshare -rm sh -c 'mount -t tmpfs none "$1" && mkdir -p "$2" && mount -t tmpfs none "$2" && cd "$3" && exec sh -e ../commands' \
-  hidden "$1" "$2" "$folder/work"
+  unshare -rm sh -c "$hide" hidden "$1" "$2" "$folder/work"

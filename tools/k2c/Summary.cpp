@@ -1,0 +1,71 @@
+//===- Summary.cpp - What a finished compile says --------------------------===//
+#include "Commands.h"
+#include "base/Container.h"
+#include "base/JsonText.h"
+#include "k2c/Pipelines/Compile.h"
+#include "k2c/Support/Units.h"
+#include <cstdio>
+#include <filesystem>
+
+using namespace k2c;
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+namespace {
+
+int64_t folderBytes(const std::string &folder) {
+  int64_t bytes = 0;
+  std::error_code error;
+  for (fs::recursive_directory_iterator entries(folder, error), end; entries != end && !error; entries.increment(error))
+    if (std::error_code unread; entries->is_regular_file(unread))
+      bytes += static_cast<int64_t>(entries->file_size(unread));
+  return bytes;
+}
+
+std::string memoryLine(int64_t peak) {
+  const int64_t allowed = readContainer().memoryBytes;
+  return "at most " + format(Bytes(peak)) +
+         (peak > allowed ? ", and this machine allows " + format(Bytes(allowed)) + ": it does not run here"
+                         : " of the " + format(Bytes(allowed)) + " that this machine allows");
+}
+
+std::string rate(double tokens, double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f tokens/s", seconds > 0 ? tokens / seconds : 0);
+  return text;
+}
+
+/// What comes next: weights for a bundle without, else a first text, of ids where it has no tokenizer.
+std::string nextLine(const std::string &bundle) {
+  std::error_code error;
+  if (!fs::exists(fs::path(bundle) / "weights" / "index.json", error))
+    return "k2c pack " + bundle + " --checkpoint FOLDER, as it was compiled from shapes and has no weights";
+  const bool hasTokenizer =
+      fs::exists(fs::path(bundle) / "tokenizer.json", error) || fs::exists(fs::path(bundle) / "tiktoken.model", error);
+  return bundle + "/run generate " + (hasTokenizer ? "--prompt \"The capital of France is\"" : "--prompt-ids 1,2,3") +
+         " -n 32";
+}
+
+} // namespace
+
+Status k2c::printSummary(const std::string &bundle) {
+  Expected<JsonDocument> document = readManifest(bundle);
+  if (!document)
+    return document.takeError();
+  const json &manifest = document->root();
+  const json &limits = manifest.at("limits"), &predicted = manifest.at("predicted");
+  auto count = [&](const char *limit) { return formatCount(limits.at(limit).get<int64_t>()); };
+  const int64_t prompt = predicted.at("prefill_tokens");
+  auto line = [](const char *label, const std::string &text) { std::printf("%-10s %s\n", label, text.c_str()); };
+  line("bundle", printable(bundle) + ", " + format(Bytes(folderBytes(bundle))) + ": " +
+                     printable(manifest.at("model").at("name").get<std::string>()) + " for " +
+                     printable(manifest.at("target").at("cpu").get<std::string>()) + ", computing in " +
+                     printable(manifest.at("numerics").at("compute").get<std::string>()));
+  line("memory", memoryLine(predicted.at("peak_bytes")));
+  line("limits", count("max_sequences") + " sequences of " + count("max_context") + " tokens, " + count("step_tokens") +
+                     " tokens a step");
+  line("predicted", rate(1, predicted.at("decode_s")) + " of one sequence; a prompt of " + formatCount(prompt) +
+                        " tokens at " + rate(double(prompt), predicted.at("prefill_s")));
+  line("next", printable(nextLine(bundle)));
+  return Status::success();
+}
