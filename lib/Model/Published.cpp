@@ -34,6 +34,21 @@ bool abbreviates(const std::string &text, const std::string &with) {
   return head >= 4 && head + 3 <= with.size() && with.size() < text.size() && ends(text, with.substr(head));
 }
 
+/// The configuration of which `name`, org/Name or org/Name-Variant of the Hugging Face hub, is a variant; "" for
+/// others.
+std::string ofHub(const std::string &name) {
+  const size_t slash = name.find('/');
+  if (slash == std::string::npos || slash == 0 || name.find('/', slash + 1) != std::string::npos)
+    return "";
+  std::string variant = name.substr(slash + 1) + "-";
+  std::transform(variant.begin(), variant.end(), variant.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  for (const EmbeddedFile &file : embeddedConfigs())
+    if (begins(variant, std::string(file.name) + "-"))
+      return file.name;
+  return "";
+}
+
 /// Models of the same configuration under another name.
 std::string sameAs(const std::string &wanted) {
   return wanted == "deepseekr1" || wanted == "r1" ? "deepseekv3" : wanted;
@@ -64,8 +79,10 @@ std::vector<std::string> k2c::publishedModels() {
   return names;
 }
 
+bool k2c::isPublishedOnHub(const std::string &name) { return !ofHub(name).empty(); }
+
 Expected<ModelSpec> k2c::loadPublishedModel(const std::string &name) {
-  std::string wanted = sameAs(simplified(name));
+  const std::string hub = ofHub(name), wanted = sameAs(simplified(hub.empty() ? name : hub));
   std::vector<const EmbeddedFile *> found;
   if (!wanted.empty())
     found = matches(wanted);

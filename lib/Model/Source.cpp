@@ -5,19 +5,23 @@
 #include "base/Json.h"
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 
 namespace fs = std::filesystem;
 using namespace k2c;
 
-/// A folder of the Hugging Face cache: $HF_HOME/hub/models--org--name/snapshots/<the one refs/main names>.
-static std::string cachedSnapshot(const std::string &name) {
-  size_t slash = name.find('/');
-  if (slash == std::string::npos || name.find('/', slash + 1) != std::string::npos)
-    return "";
-  const char *home = std::getenv("HF_HOME");
-  fs::path hub = home ? fs::path(home) / "hub"
-                      : fs::path(std::getenv("HOME") ? std::getenv("HOME") : "") / ".cache/huggingface/hub";
-  fs::path model = hub / ("models--" + name.substr(0, slash) + "--" + name.substr(slash + 1));
+/// The folder of the Hugging Face cache that holds models: $HF_HUB_CACHE, or hub in $HF_HOME.
+static fs::path hubFolder() {
+  auto variable = [](const char *name) { return std::string(std::getenv(name) ? std::getenv(name) : ""); };
+  if (const std::string hub = variable("HF_HUB_CACHE"); !hub.empty())
+    return hub;
+  if (const std::string home = variable("HF_HOME"); !home.empty())
+    return fs::path(home) / "hub";
+  return fs::path(variable("HOME")) / ".cache/huggingface/hub";
+}
+
+/// The snapshot that refs/main names in `model`, a folder models--org--name; "": there is none.
+static std::string snapshotOf(const fs::path &model) {
   Expected<std::string> revision = readTextFile((model / "refs/main").string(), 256);
   if (!revision)
     return "";
@@ -25,6 +29,14 @@ static std::string cachedSnapshot(const std::string &name) {
   std::error_code error;
   fs::path snapshot = model / "snapshots" / text;
   return text.find('/') == std::string::npos && fs::is_directory(snapshot, error) ? snapshot.string() : "";
+}
+
+/// The folder models--org--name of org/name; none for another text.
+static std::optional<fs::path> hubModel(const std::string &name) {
+  const size_t slash = name.find('/');
+  if (slash == std::string::npos || slash == 0 || name.find('/', slash + 1) != std::string::npos)
+    return std::nullopt;
+  return hubFolder() / ("models--" + name.substr(0, slash) + "--" + name.substr(slash + 1));
 }
 
 Expected<std::string> k2c::resolveSource(const std::string &source) {
@@ -35,11 +47,16 @@ Expected<std::string> k2c::resolveSource(const std::string &source) {
                  "compile the safetensors checkpoint it was made from"};
   if (path.extension() == ".onnx")
     return Error{source, "importing ONNX is not in this build", "compile the safetensors checkpoint"};
-  if (fs::exists(path, error))
-    return source;
-  if (std::string snapshot = cachedSnapshot(source); !snapshot.empty())
+  if (fs::exists(path, error)) {
+    const std::string snapshot = fs::exists(path / "config.json", error) ? "" : snapshotOf(path);
+    return snapshot.empty() ? source : snapshot;
+  }
+  const std::optional<fs::path> model = hubModel(source);
+  if (!model)
+    return Error{source, "no such file or folder", "give a folder with config.json; k2c downloads nothing"};
+  if (std::string snapshot = snapshotOf(*model); !snapshot.empty())
     return snapshot;
-  return Error{source, "no such file or folder, and not in the Hugging Face cache",
+  return Error{source, "no such file or folder, and the Hugging Face cache has no snapshot in " + model->string(),
                "give a folder with config.json; k2c downloads nothing"};
 }
 
@@ -55,6 +72,8 @@ Expected<ModelSpec> k2c::loadModelToPlan(const std::string &source) {
   if (!isPath(source))
     return loadPublishedModel(source);
   Expected<std::string> found = resolveSource(source);
+  if (!found && isPublishedOnHub(source))
+    return loadPublishedModel(source);
   if (!found)
     return found.takeError();
   LoadOptions options;
