@@ -139,7 +139,8 @@ Expected<ParallelLayout> k2c::parseLayout(const std::string &text, PlanPhase pha
   std::string entry;
   std::set<std::string> seen;
   bool disaggregated = false;
-  while (std::getline(in, entry, ',')) {
+  while (std::getline(in >> std::ws, entry, ',')) {
+    entry.erase(entry.find_last_not_of(' ') + 1);
     const size_t equals = entry.find('=');
     if (equals == std::string::npos || equals == 0)
       return Error{"--layout", "'" + shortened(entry) + "' is not KEY=VALUE", "write ep=8,dp=8"};
@@ -154,6 +155,8 @@ Expected<ParallelLayout> k2c::parseLayout(const std::string &text, PlanPhase pha
     if (!status)
       return status.takeError();
   }
+  if (seen.empty() && !text.empty())
+    return Error{"--layout", "'" + shortened(text) + "' is not KEY=VALUE", "write ep=8,dp=8"};
   if (phase == PlanPhase::Train)
     return layout;
   spreadExperts(layout, seen, "");
