@@ -321,7 +321,7 @@ TEST(Run, WrongUsageIs2) {
 
 TEST(Run, AnUnknownCommandIsNamed) {
   FakeBundle fake;
-  expectError(runBundle(fake, {"dance"}), 2, "run: there is no command 'dance'");
+  expectError(runBundle(fake, {"dance"}), 2, "run: error: there is no command 'dance'; see run --help");
 }
 
 TEST(Run, UserErrorsAre1) {

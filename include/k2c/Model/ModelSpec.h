@@ -354,8 +354,8 @@ bool canCompile(const ModelSpec &spec);
 std::vector<std::string> publishedModels();
 
 /// A published configuration by the name of its folder, read for planning. Letters and digits count ("kimi_k2" is
-/// kimi-k2), and the beginning or end of a name when only one begins or ends so ("olmoe", "v3"); or by the hub's name of
-/// it or of a variant ("deepseek-ai/DeepSeek-V3-0324"). Error: none or several.
+/// kimi-k2), and the beginning or end of a name when only one begins or ends so ("olmoe", "v3"); or by the hub's name
+/// of it or of a variant ("deepseek-ai/DeepSeek-V3-0324"). Error: none or several.
 Expected<ModelSpec> loadPublishedModel(const std::string &name);
 /// Whether `name` is org/name of the Hugging Face hub, and a published configuration or a variant of one.
 bool isPublishedOnHub(const std::string &name);

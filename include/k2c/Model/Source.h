@@ -8,11 +8,13 @@
 namespace k2c {
 
 /// The folder or file that `source` names: a path (of a folder models--org--name: its snapshot), or org/name in the
-/// Hugging Face cache ($HF_HUB_CACHE, else hub in $HF_HOME, else ~/.cache/huggingface/hub). Nothing is downloaded. Error: neither is there, or the format is not read.
+/// Hugging Face cache ($HF_HUB_CACHE, else hub in $HF_HOME, else ~/.cache/huggingface/hub). Nothing is downloaded.
+/// Error: neither is there, or the format is not read.
 Expected<std::string> resolveSource(const std::string &source);
 
 /// The description of a model, read for planning: of what resolveSource finds, or a published configuration by its name
-/// (loadPublishedModel). What has a '/', but is no name of the hub, or ends in .json, .gguf or .onnx is never the name of a published one.
+/// (loadPublishedModel). What has a '/', but is no name of the hub, or ends in .json, .gguf or .onnx is never the name
+/// of a published one.
 Expected<ModelSpec> loadModelToPlan(const std::string &source);
 
 } // namespace k2c
