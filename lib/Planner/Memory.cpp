@@ -93,9 +93,15 @@ Status MemoryModel::check(const Limits &limits) const {
     least.maxContext = least.maxSequences = 1;
     least.outputRows = 1;
     const MemoryCertificate smallest = certify(least);
-    remedy = smallest.weights > available
-                 ? "the weights alone take " + format(smallest.weights) + ": " + more
-                 : "one sequence of one token takes " + format(smallest.total()) + ": lower --step-tokens, or " + more;
+    if (smallest.weights > available)
+      remedy = "the weights alone take " + format(smallest.weights) + ": " + more;
+    else if (smallest.total() > available)
+      remedy = "one sequence of one token takes " + format(smallest.total()) + ": lower --step-tokens, or " + more;
+    else
+      remedy =
+          "none of the limits is enough alone: lower --max-context, --max-sequences and --output-rows together; one "
+          "sequence of one token takes " +
+          format(smallest.total());
   }
   return Error{"model '" + shortened(spec.name) + "'",
                "needs " + format(needed) + " = " + formatCount(needed.value) + " bytes of " + format(available) +

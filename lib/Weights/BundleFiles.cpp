@@ -80,7 +80,7 @@ static FileList::value_type readListed(const JsonFields &in, int64_t) {
   const std::string &name = in.string("file");
   if (!isInsidePath(name)) // hostile lists must not make verify read elsewhere
     in.fail("file", "'" + shortened(name) + "' is not a path inside the bundle");
-  return {name, {in.string("xxh3"), in.integer("bytes"), {}}};
+  return {name, {in.string("xxh3"), in.integer("bytes", 0), {}}};
 }
 
 static Expected<FileList> readList(const std::string &bundle) {

@@ -24,6 +24,12 @@ TEST(Golden, ParametersOfPublishedConfigs) {
   }
 }
 
+TEST(Golden, ATiedTableIsReadAsTheHeadOfEachToken) {
+  const ModelSpec tied = published("smollm3-3b");
+  EXPECT_EQ(activeParameters(tied, true).value(), totalParameters(tied).value());
+  EXPECT_EQ(activeParameters(tied, false).value(), activeParameters(tied, true).value());
+}
+
 TEST(Golden, BuffersAreNoParameters) {
   const ModelSpec minimax = published("minimax-m2"), v3 = published("deepseek-v3");
   EXPECT_EQ(totalParameters(minimax).value(), 228689748992);

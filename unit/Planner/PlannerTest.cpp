@@ -208,6 +208,25 @@ TEST(PlanRefuses, RowsOfLogitsThatDoNotFitAndNamesHowManyDo) {
   EXPECT_FALSE(planHost(spec, small, wanted));
 }
 
+TEST(PlanRefuses, SaysThatNoLimitIsEnoughAlone) {
+  ModelSpec spec = tinyLlama();
+  spec.vocab = 65536;
+  Limits wanted = limits(64, 16, 256), fewer = limits(64, 1, 1);
+  wanted.outputRows = 64;
+  fewer.outputRows = 1;
+  const Bytes least = planned(spec, fewer).memory.total();
+  std::string text = refusal(spec, machine(least), wanted);
+  EXPECT_NE(text.find("none of the limits is enough alone: lower --max-context, --max-sequences and --output-rows "
+                      "together; one sequence of one token takes " +
+                      format(least)),
+            std::string::npos)
+      << text;
+  text = refusal(spec, machine(least - Bytes(1)), wanted);
+  EXPECT_NE(text.find("; one sequence of one token takes " + format(least) + ": lower --step-tokens, or choose"),
+            std::string::npos)
+      << text;
+}
+
 TEST(PlanRefuses, LimitsThatFitBesideWhatTheCompilerKnows) {
   ModelSpec spec = tinyLlama();
   Limits wanted = limits(64, 16, 256);
