@@ -14,3 +14,7 @@ list(APPEND CMAKE_MODULE_PATH "${MLIR_CMAKE_DIR}" "${LLVM_CMAKE_DIR}")
 include(TableGen)
 include(AddLLVM)
 include(AddMLIR)
+# The generated pages; each example names the test that it was cut from.
+add_custom_target(k2c-doc COMMAND python3 ${PROJECT_SOURCE_DIR}/test/Style/Inputs/examples.py ${PROJECT_SOURCE_DIR}
+                                  ${PROJECT_BINARY_DIR}/docs)
+add_dependencies(k2c-doc mlir-doc)

@@ -19,8 +19,8 @@ LogicalResult rt::checkNumber(Operation *op, StringRef who) {
   if (isa<RowsOp, GridOp>(op))
     return success();
   if (!llvm::is_contained(arithmetic, op->getName().getStringRef()))
-    return op->emitError() << who << ": no program has '" << op->getName() << "'; its arithmetic is "
-                           << llvm::join(ArrayRef(arithmetic), ", ");
+    return op->emitError() << who << ": no program has '" << op->getName()
+                           << "'; it has rt, calls, scf.for, scf.if and " << llvm::join(ArrayRef(arithmetic), ", ");
   for (Value value : llvm::concat<Value>(llvm::to_vector(op->getOperands()), llvm::to_vector(op->getResults())))
     if (Type type = value.getType(); !type.isIndex() && !type.isInteger(64) && !type.isInteger(1))
       return op->emitError() << who << ": '" << op->getName() << "' computes with a " << type
@@ -36,6 +36,9 @@ LogicalResult rt::checkCount(scf::ForOp loop, StringRef who) {
   const Type type = loop.getInductionVar().getType();
   if (loop.getUnsignedCmp() || !step || *step < 1 || !(type.isIndex() || type.isInteger(64)))
     return loop.emitError() << who << ": a loop counts in signed 64 bits by a constant step of 1 or more";
+  if (std::optional<int64_t> end = getConstantIntValue(loop.getUpperBound()); end && *end > INT64_MAX - (*step - 1))
+    return loop.emitError() << who << ": the loop's end " << *end << " and step " << *step
+                            << " overflow the 64 bits that it counts in";
   return success();
 }
 

@@ -16,10 +16,12 @@ namespace k2c::rt {
 /// its operands.
 llvm::LogicalResult checkNumber(mlir::Operation *op, llvm::StringRef who);
 
-/// Refuses a loop that does not count upwards, in signed 64 bits, to an end that it reaches.
+/// Refuses a loop that does not count upwards in signed 64 bits, or whose constant end lies so high that the count
+/// passes it by an overflow. Ends that are not constant are counts of a step, far below.
 llvm::LogicalResult checkCount(mlir::scf::ForOp loop, llvm::StringRef who);
 
-/// Refuses functions of `module` that no program has. rt-to-llvm lowers all others.
+/// Refuses arguments and ops that no function of a program has. With what rt.program demands of functions and their
+/// calls, rt-to-llvm lowers all that is left.
 llvm::LogicalResult checkFunctions(mlir::ModuleOp module, llvm::StringRef who);
 
 } // namespace k2c::rt

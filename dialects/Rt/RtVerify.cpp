@@ -40,29 +40,65 @@ static LogicalResult verifyShape(ProgramOp program, func::FuncOp function) {
   return success();
 }
 
-/// [C4] of program, depth first: a function that was reached and is not done is on the path to `function`.
-static LogicalResult verifyCalls(ProgramOp program, func::FuncOp function, SymbolTableCollection &tables,
-                                 llvm::DenseMap<Operation *, bool> &isDone) {
-  isDone[function] = false;
-  WalkResult result = function.walk([&](func::CallOp call) -> WalkResult {
+namespace {
+/// [C4] of program: follows the calls of functions, depth first. A chain of calls may be longer than a stack is deep.
+class CallWalk {
+public:
+  CallWalk(ProgramOp program, SymbolTableCollection &tables) : program(program), tables(tables) {}
+
+  LogicalResult from(func::FuncOp function) {
+    if (!isDone.contains(function))
+      enter(function);
+    while (!path.empty()) {
+      Caller &caller = path.back();
+      if (caller.next == caller.calls.size()) {
+        isDone[caller.function] = true;
+        path.pop_back();
+      } else if (failed(follow(caller, caller.calls[caller.next++]))) {
+        return failure();
+      }
+    }
+    return success();
+  }
+
+private:
+  struct Caller {
+    func::FuncOp function;
+    SmallVector<func::CallOp> calls;
+    size_t next = 0;
+  };
+
+  void enter(func::FuncOp function) {
+    isDone[function] = false;
+    Caller caller{function, {}, 0};
+    function.walk([&](func::CallOp call) { caller.calls.push_back(call); });
+    path.push_back(std::move(caller));
+  }
+
+  /// A function that was entered and is not done is on the path.
+  LogicalResult follow(const Caller &caller, func::CallOp call) {
     auto callee = tables.lookupNearestSymbolFrom<func::FuncOp>(call, call.getCalleeAttr());
     if (!callee)
       return success(); // the call refuses it
     auto isEntry = [&](NamedAttribute entry) { return entry.getValue() == call.getCalleeAttr(); };
     if (llvm::any_of(program.getEntries(), isEntry))
       return program.emitOpError("[C4] expects no call of entry ")
-             << call.getCalleeAttr() << ", got one in @" << function.getName();
+             << call.getCalleeAttr() << ", got one in @" << func::FuncOp(caller.function).getName();
     auto known = isDone.find(callee);
     if (known == isDone.end())
-      return verifyCalls(program, callee, tables, isDone);
+      return enter(callee), success();
     if (known->second)
       return success();
     return program.emitOpError("[C4] expects no function to call itself, got a call of ")
-           << call.getCalleeAttr() << " in @" << function.getName();
-  });
-  isDone[function] = true;
-  return failure(result.wasInterrupted());
-}
+           << call.getCalleeAttr() << " in @" << func::FuncOp(caller.function).getName();
+  }
+
+  ProgramOp program;
+  SymbolTableCollection &tables;
+  llvm::DenseMap<Operation *, bool> isDone;
+  std::vector<Caller> path;
+};
+} // namespace
 
 /// [C2] to [C4] of program.
 LogicalResult ProgramOp::verifySymbolUses(SymbolTableCollection &tables) {
@@ -79,10 +115,9 @@ LogicalResult ProgramOp::verifySymbolUses(SymbolTableCollection &tables) {
     if (found->getNumArguments() > 0)
       return emitOpError("[C2] expects entry ") << function << " to take nothing, got " << found->getArgumentTypes();
   }
-  llvm::DenseMap<Operation *, bool> isDone;
+  CallWalk calls(*this, tables);
   for (auto function : (*this)->getParentRegion()->getOps<func::FuncOp>())
-    if (failed(verifyShape(*this, function)) ||
-        (!isDone.contains(function) && failed(verifyCalls(*this, function, tables, isDone))))
+    if (failed(verifyShape(*this, function)) || failed(calls.from(function)))
       return failure();
   return success();
 }

@@ -15,6 +15,7 @@
 #include "k2c/Transforms/Passes.h"
 #include "k2c/Transforms/PlanAttr.h"
 #include "k2rt/program.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 
 namespace k2c {
@@ -152,11 +153,14 @@ LogicalResult Checker::checkChoice(Operation *op) {
 
 /// What reads `view`, directly or through other views, and can be in no kernel; null if nothing does.
 Operation *readerOutside(Operation *view) {
-  for (Operation *user : view->getUsers()) {
-    Operation *reader = nn::isView(user) ? readerOutside(user) : user;
-    if (reader && !isa<nn::KernelOp, kern::CallOp>(reader))
-      return reader;
-  }
+  llvm::SetVector<Operation *> views; // where order means nothing, views may read each other
+  views.insert(view);
+  for (size_t i = 0; i < views.size(); ++i)
+    for (Operation *user : views[i]->getUsers())
+      if (nn::isView(user))
+        views.insert(user);
+      else if (!isa<nn::KernelOp, kern::CallOp>(user))
+        return user;
   return nullptr;
 }
 

@@ -86,7 +86,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, me
     %c = arith.constant true
     scf.if %c {
     } else {
-      // expected-error @below {{lower-to-rt: no program has 'scf.execute_region'; its arithmetic is arith.constant, arith.cmpi, arith.select, arith.addi, arith.subi, arith.muli, arith.divsi, arith.remsi, arith.maxsi, arith.minsi}}
+      // expected-error @below {{lower-to-rt: no program has 'scf.execute_region'; it has rt, calls, scf.for, scf.if and arith.constant, arith.cmpi, arith.select, arith.addi, arith.subi, arith.muli, arith.divsi, arith.remsi, arith.maxsi, arith.minsi}}
       scf.execute_region {
         scf.yield
       }
@@ -183,7 +183,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, me
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>} {
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
     %t = rt.rows token
-    // expected-error @below {{lower-to-rt: no program has 'arith.remui'; its arithmetic is arith.constant, arith.cmpi, arith.select, arith.addi, arith.subi, arith.muli, arith.divsi, arith.remsi, arith.maxsi, arith.minsi}}
+    // expected-error @below {{lower-to-rt: no program has 'arith.remui'; it has rt, calls, scf.for, scf.if and arith.constant, arith.cmpi, arith.select, arith.addi, arith.subi, arith.muli, arith.divsi, arith.remsi, arith.maxsi, arith.minsi}}
     %r = arith.remui %t, %t : i64
     return
   }

@@ -18,7 +18,7 @@ module {
 
 func.func @step() {
   %t = rt.rows token
-  // expected-error @below {{rt-to-llvm: no program has 'arith.shli'; its arithmetic is arith.constant, arith.cmpi, arith.select, arith.addi, arith.subi, arith.muli, arith.divsi, arith.remsi, arith.maxsi, arith.minsi}}
+  // expected-error @below {{rt-to-llvm: no program has 'arith.shli'; it has rt, calls, scf.for, scf.if and arith.constant, arith.cmpi, arith.select, arith.addi, arith.subi, arith.muli, arith.divsi, arith.remsi, arith.maxsi, arith.minsi}}
   %d = arith.shli %t, %t : i64
   return
 }
@@ -30,7 +30,7 @@ func.func @step() {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   scf.for %i = %c0 to %c1 step %c1 {
-    // expected-error @below {{rt-to-llvm: no program has 'arith.shli'; its arithmetic is arith.constant, arith.cmpi, arith.select, arith.addi, arith.subi, arith.muli, arith.divsi, arith.remsi, arith.maxsi, arith.minsi}}
+    // expected-error @below {{rt-to-llvm: no program has 'arith.shli'; it has rt, calls, scf.for, scf.if and arith.constant, arith.cmpi, arith.select, arith.addi, arith.subi, arith.muli, arith.divsi, arith.remsi, arith.maxsi, arith.minsi}}
     %d = arith.shli %i, %i : index
   }
   return
@@ -93,6 +93,19 @@ func.func private @f(%n: i32) {
   return
 }
 func.func @step() {
+  return
+}
+rt.program @program entries {serve = @step} arena 0 scratch 0
+
+// -----
+
+func.func @step() {
+  %c0 = arith.constant 0 : index
+  %end = arith.constant 9223372036854775807 : index
+  %by = arith.constant 2 : index
+  // expected-error @below {{rt-to-llvm: the loop's end 9223372036854775807 and step 2 overflow the 64 bits that it counts in}}
+  scf.for %i = %c0 to %end step %by {
+  }
   return
 }
 rt.program @program entries {serve = @step} arena 0 scratch 0

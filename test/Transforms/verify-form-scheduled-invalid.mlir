@@ -186,3 +186,22 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
     return
   }
 }
+
+// -----
+
+// Outside of functions order means nothing, and views may read each other.
+!x = tensor<?x64xf32, #nn.rows<token>>
+!h = tensor<?x2x32xf32, #nn.rows<token>>
+module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
+                   nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">,
+                   kern.target = #kern.cpu<"x86-64-v3", cores = 1, l1 = 32768, l2 = 1048576, features = ["avx2", "fma"]>,
+                   dist.plan = #dist.plan<layout = "dp=1", expanded_from = -1>,
+                   mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>,
+                   mem.peak = 0 : i64} {
+  func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
+    return
+  }
+  // expected-error @below {{scheduled form: the op is in no kernel; run form-kernels first}}
+  %a = nn.reshape %c : !h -> !x
+  %c = nn.reshape %a : !x -> !h
+}
