@@ -122,6 +122,24 @@ TEST(EvaluateTest, DecodeStepIsPaperFoursWithItsCorrections) {
               terms.experts, 0.12 * terms.experts);
 }
 
+/// The second half of a prompt sees the first one.
+TEST(EvaluateTest, OverlappedBatchesDoTheWorkOfOne) {
+  Question q("deepseek-v3", "4x8-h100");
+  q.request.mustFit = false;
+  for (int64_t prompt : {512, 1024, 4096, 16384, 32768}) {
+    q.workload.serve.prompt = Lengths::fixed(prompt);
+    auto flops = [&](const ClusterPlan &plan) {
+      double sum = 0;
+      for (const StepPart &step : plan.steps)
+        sum += step.phase == "prefill" && step.name == "attention" ? step.flops.value : 0;
+      return sum;
+    };
+    const ClusterPlan plain = q.plan("ep=32,step=16384"), halves = q.plan("ep=32,step=16384,overlap=1");
+    ASSERT_TRUE(halves.overlaps("prefill")) << prompt;
+    EXPECT_NEAR(flops(halves), flops(plain), 1e-9 * flops(plain)) << prompt;
+  }
+}
+
 TEST(EvaluateTest, NodeTrafficIsTheDeduplicatedDispatch) {
   Question q("kimi-k2", "4x8-h100");
   q.workload.serve.batch = 32 * 256;

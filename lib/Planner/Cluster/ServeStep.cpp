@@ -273,8 +273,9 @@ void ServeStep::addStage(StepTime &time, const RankShare &share, const StepLoad 
 
 StepTime ServeStep::time(const StepLoad &load, bool overlap) const {
   StepLoad batch = load;
-  // With too few sequences to halve, the tokens of each are.
-  (load.sequences >= load.tokens ? batch.sequences : batch.tokens) /= overlap ? 2 : 1;
+  // Half of the rows at every position: a prompt may be split between both halves, such that they have as much attention
+  // to compute (deepseek-ai/profile-data, README: prefilling).
+  batch.sequences /= overlap ? 2 : 1;
   StepTime time;
   const bool decodes = load.tokens <= 1 + double(request.workload.serve.draftTokens);
   for (const RankShare &share : decodes ? decoding : stages)
