@@ -44,6 +44,16 @@ public:
       fail(number, std::string(key) + " is '" + shortened(number.Scalar()) + "', must be above 0 and at most 1");
   }
 
+  /// A whole number from 0 to `most`, with or without a source.
+  void whole(const char *key, int64_t most, Sourced<int64_t> &to) {
+    YAML::Node number = sourced(key, to.source);
+    if (mistake)
+      return;
+    keep(document.asInt(number, key), to.value);
+    if (!mistake && (to.value < 0 || to.value > most))
+      fail(number, std::string(key) + " is " + std::to_string(to.value) + ", must be 0 to " + std::to_string(most));
+  }
+
   static constexpr int64_t maxCount = 1 << 20;
 
 private:

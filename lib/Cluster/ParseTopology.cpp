@@ -70,6 +70,23 @@ void readCpu(Mapping &in, Device &device) {
     readCalibration(in, in.at("measured"), device.measured.emplace());
 }
 
+void readReachedRates(Mapping &device, int64_t sms, ReachedRates &rates) {
+  Mapping in(device.document, device.at("kernels"), "kernels",
+             {"memory", "bf16", "fp8", "attention", "attention_backward", "launch", "fill", "transfer_sms"});
+  for (auto [key, share] :
+       {std::pair{"memory", &rates.memory}, std::pair{"bf16", &rates.bf16}, std::pair{"fp8", &rates.fp8},
+        std::pair{"attention", &rates.attention}, std::pair{"attention_backward", &rates.attentionBackward}})
+    if (in.has(key))
+      in.share(key, *share);
+  if (in.has("launch"))
+    in.number("launch", Dimension::Seconds, rates.launch);
+  if (in.has("fill"))
+    in.number("fill", rates.fill);
+  if (in.has("transfer_sms"))
+    in.whole("transfer_sms", sms - 1, rates.transferSms);
+  device.take(in);
+}
+
 void readNvidia(Mapping &in, Device &device) {
   in.text("arch", device.arch);
   in.count("sms", device.cores);
@@ -78,6 +95,8 @@ void readNvidia(Mapping &in, Device &device) {
   readRates(in, device);
   if (in.has("l2"))
     in.number("l2", device.l2);
+  if (in.has("kernels"))
+    readReachedRates(in, device.cores, device.kernels);
 }
 
 Expected<Device> readDevice(const YamlDocument &document, const YAML::Node &node) {
@@ -96,7 +115,7 @@ Expected<Device> readDevice(const YamlDocument &document, const YAML::Node &node
   if (isCpu)
     keys.insert(keys.end(), {"cores", "numa", "l1", "l3", "measured"});
   else
-    keys.insert(keys.end(), {"arch", "sms"});
+    keys.insert(keys.end(), {"arch", "sms", "kernels"});
   Mapping in(document, node, "device", keys);
   if (in.has("model"))
     in.text("model", device.model);

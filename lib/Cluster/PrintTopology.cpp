@@ -25,6 +25,23 @@ template <class Q> std::string line(const char *key, const Sourced<Q> &of, Dimen
   return "  " + std::string(key) + ": " + pair(printQuantity(double(of.value.value), dimension), of.source) + "\n";
 }
 
+/// Shares and counts have no unit; what a file left out is left out.
+std::string printReachedRates(const ReachedRates &rates) {
+  std::string out;
+  for (auto [key, share] :
+       {std::pair{"memory", &rates.memory}, std::pair{"bf16", &rates.bf16}, std::pair{"fp8", &rates.fp8},
+        std::pair{"attention", &rates.attention}, std::pair{"attention_backward", &rates.attentionBackward}})
+    if (share->value < 1)
+      out += "    " + std::string(key) + ": " + pair(printNumber(share->value), share->source) + "\n";
+  if (rates.launch.value > Seconds(0))
+    out += "  " + line("launch", rates.launch, Dimension::Seconds);
+  if (rates.fill.value > Bytes(0))
+    out += "  " + line("fill", rates.fill, Dimension::Bytes);
+  if (rates.transferSms.value > 0)
+    out += "    transfer_sms: " + pair(std::to_string(rates.transferSms.value), rates.transferSms.source) + "\n";
+  return out.empty() ? out : "  kernels:\n" + out;
+}
+
 std::string printDevice(const Device &device) {
   bool cpu = device.kind == DeviceKind::Cpu;
   std::string out = "device:\n  kind: " + std::string(name(device.kind)) + "\n";
@@ -50,6 +67,7 @@ std::string printDevice(const Device &device) {
     out += line("l2", device.l2, Dimension::Bytes);
   if (cpu)
     out += line("l3", device.l3, Dimension::Bytes);
+  out += printReachedRates(device.kernels);
   if (device.measured)
     out += printCalibration(*device.measured);
   return out;

@@ -187,6 +187,39 @@ TEST(Topology, MistakesOfHostsHaveAPlace) {
             "t.yaml:20:7: a cpu is its own host; leave host out");
 }
 
+const char *const kernels = "k2topo: 1\n"                                      // 1
+                            "name: one\n"                                      // 2
+                            "device: {kind: nvidia, arch: sm_90a, sms: 132,\n" // 3
+                            "  memory: 1 GB, memory_read: 1 GB/s, f32: 1 TFLOP/s, bf16: 1 TFLOP/s,\n"
+                            "  kernels: {bf16: {value: 0.75, source: bench}, launch: 3 us,\n" // 5
+                            "            fill: 160 B, transfer_sms: 20}}\n";                  // 6
+
+TEST(Topology, WhatKernelsReachReadsBack) {
+  Expected<Topology> topology = parseTopology(kernels, "t.yaml");
+  ASSERT_TRUE(topology) << topology.error().text();
+  const ReachedRates &rates = topology->device.kernels;
+  EXPECT_EQ(rates.bf16.value, 0.75);
+  EXPECT_EQ(rates.bf16.source, "bench");
+  EXPECT_EQ(rates.fp8.value, 1); // what is not stated is the peak
+  EXPECT_EQ(rates.launch.value, Seconds(3e-6));
+  EXPECT_EQ(rates.fill.value, Bytes(160));
+  EXPECT_EQ(rates.transferSms.value, 20);
+  Expected<Topology> again = parseTopology(printTopology(*topology), "again.yaml");
+  ASSERT_TRUE(again) << again.error().text();
+  EXPECT_EQ(printTopology(*again), printTopology(*topology));
+  EXPECT_EQ(again->device.kernels.transferSms.value, 20);
+}
+
+TEST(Topology, MistakesOfKernelsHaveAPlace) {
+  auto with = [](const std::string &from, const std::string &to) {
+    std::string text = kernels;
+    return errorOf(text.replace(text.find(from), from.size(), to));
+  };
+  EXPECT_EQ(with("transfer_sms: 20", "transfer_sms: 132"), "t.yaml:6:40: transfer_sms is 132, must be 0 to 131");
+  EXPECT_EQ(with("value: 0.75", "value: 2"), "t.yaml:5:27: bf16 is '2', must be above 0 and at most 1");
+  EXPECT_EQ(with("launch", "lunch").find("t.yaml:5:49: kernels has no key 'lunch'"), 0u);
+}
+
 TEST(Topology, NotAMappingIsAnError) {
   EXPECT_NE(errorOf("- 1\n"), "");
   EXPECT_NE(errorOf(""), "");

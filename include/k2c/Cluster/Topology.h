@@ -40,6 +40,19 @@ std::string_view name(DeviceKind kind);
 /// The kind that is spelt so, or nothing.
 std::optional<DeviceKind> parseDeviceKind(std::string_view word);
 
+/// What published kernels reach of a device's peak rates, as shares of them, and what they take beside. A file that
+/// does not state a share plans with the peak.
+struct ReachedRates {
+  Sourced<double> memory{1, "nominal"};            ///< of memory_read, by kernels that stream
+  Sourced<double> bf16{1, "nominal"};              ///< of bf16, by large products of matrices
+  Sourced<double> fp8{1, "nominal"};               ///< of fp8, likewise
+  Sourced<double> attention{1, "nominal"};         ///< of bf16, by attention over long sequences
+  Sourced<double> attentionBackward{1, "nominal"}; ///< of bf16, by its gradient
+  Sourced<Seconds> launch;                         ///< of a kernel beyond its work: start, first loads, last stores
+  Sourced<Bytes> fill;          ///< of a row, that a product of matrices could multiply while its tiles start and end
+  Sourced<int64_t> transferSms; ///< multiprocessors that all-to-alls of large batches take from kernels beside them
+};
+
 /// One device: the memory and the arithmetic of one rank.
 struct Device {
   DeviceKind kind = DeviceKind::Cpu;
@@ -55,6 +68,7 @@ struct Device {
   Sourced<Bytes> l1;                         ///< cpu: data cache of a core
   Sourced<Bytes> l2;                         ///< cpu: of a core; nvidia: of the device, 0 when not stated
   Sourced<Bytes> l3;                         ///< cpu: shared by the cores
+  ReachedRates kernels;                      ///< nvidia
   std::optional<Calibration> measured;       ///< cpu: what `k2c calibrate` found
 
   /// A rate above as the device's, all cores together.
