@@ -28,7 +28,9 @@ namespace {
 
 const std::vector<std::string> objectives = {"throughput", "latency", "devices", "ep", "cost"};
 
-DType typeOf(const std::string &name) { return parseComputeType(name).value_or(DType::BF16); }
+DType typeOf(const std::string &name) {
+  return name == "fp8" ? DType::F8E4M3 : parseComputeType(name).value_or(DType::BF16);
+}
 
 /// What a model is in numbers, whatever runs it.
 Expected<nlohmann::ordered_json> countsOf(const ModelSpec &spec, const std::string &source) {
@@ -95,6 +97,8 @@ Status checkFlags(const ClusterFlags &flags, Kind kind) {
   if (!flags.search && !flags.objective.empty() &&
       (flags.train || (flags.objective != "throughput" && flags.objective != "latency")))
     return Error{"--objective " + flags.objective, "ranks the layouts of a search", "leave it out, or add --search"};
+  if (c.compute == "fp8" && !flags.train)
+    return Error{"--compute fp8", "is of training; FP8 weights compute in FP8 where the device can", "leave it out"};
   if (flags.train && !c.cache.empty())
     return Error{"--cache", "training keeps no cache", "leave it out"};
   if (flags.train && flags.weights == "published")
@@ -194,8 +198,11 @@ void k2c::declareCluster(CLI::App &command, const std::shared_ptr<ClusterFlags> 
       ->check(CLI::IsMember(objectives));
   command.add_option("--weights", f.weights, "how weights are stored: as published, or wider")
       ->check(CLI::IsMember({"published", "bf16", "f32"}));
-  command.add_option("--compute", f.compile.compute, "arithmetic (default: f32 on a CPU, bf16 and FP8 on GPUs)")
-      ->check(CLI::IsMember({"f32", "bf16"}));
+  command
+      .add_option("--compute", f.compile.compute,
+                  "arithmetic (default: f32 on a CPU, bf16 and FP8 on GPUs); fp8: "
+                  "of training, linears in FP8")
+      ->check(CLI::IsMember({"f32", "bf16", "fp8"}));
   command.add_option("--cache", f.compile.cache, "element type of the cache (default: as compute)")
       ->check(CLI::IsMember({"f32", "bf16"}));
   command.add_option("--mla", f.compile.mla, "latent attention of a compile: phased, absorbed or expanded")

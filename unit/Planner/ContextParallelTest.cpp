@@ -90,6 +90,7 @@ TEST(ContextParallelTest, WorkOfAStepIsDividedNotRepeated) {
 
 TEST(ContextParallelTest, SearchesUseItForLongPromptsOnly) {
   Question q = longPrompts("kimi-k2", "4x8-h100");
+  q.workload.serve.timeToFirstToken = Seconds(3); // sooner than one device computes a prompt
   Expected<PlanSearch> found = search(q.request);
   ASSERT_TRUE(found) << found.error().text();
   EXPECT_GT(found->best.layout.cp, 1) << format(found->best.layout, PlanPhase::Serve);

@@ -131,12 +131,12 @@ TEST(PipelineStagesTest, StagesWithoutLayersHoldNothingTwice) {
   }
 }
 
-/// The head of Kimi K2 is as long as more than two layers.
+/// The head of Kimi K2 is longer than a layer.
 TEST(PipelineStagesTest, FewerLayersBesideTheHeadShortenTheStep) {
   Training q("kimi-k2");
   const std::string text = "ep=16,dp=128,pp=16,recompute=full,zero=os";
-  const ClusterPlan even = q.plan(text), less = q.plan(text + ",layers=4x15+1");
-  EXPECT_LT(*less.figure("step_s"), 0.92 * *even.figure("step_s"));
+  const ClusterPlan even = q.plan(text), less = q.plan(text + ",layers=4x14+3+2");
+  EXPECT_LT(*less.figure("step_s"), *even.figure("step_s"));
   EXPECT_LT(*less.figure("bubble"), *even.figure("bubble"));
   double sum = 0;
   for (const StepPart &step : less.steps)
@@ -146,7 +146,7 @@ TEST(PipelineStagesTest, FewerLayersBesideTheHeadShortenTheStep) {
 
 TEST(PipelineStagesTest, FewerLayersOnTheFirstStageKeepLess) {
   Training q("kimi-k2");
-  const std::string text = "ep=16,dp=128,pp=16,recompute=k2,zero=os,layers=";
+  const std::string text = "ep=16,dp=128,pp=16,recompute=none,zero=os,layers=";
   EXPECT_LT(q.plan(text + "3+4x14+2").fullest().total(), q.plan(text + "4x14+3+2").fullest().total());
 }
 

@@ -17,6 +17,7 @@ ClusterPlan plan() {
   Question q("deepseek-v2-lite", "256-h800", PlanPhase::Train);
   q.workload.train.batchTokens = 8 * 8 * 4096; // dp 8, eight micro-batches
   q.workload.peakRouting = Routing::Worst;
+  q.workload.expertLoad.assign(64, 1); // no rank is fuller than the others
   q.request.mustFit = false;
   return q.plan("tp=2,sp=1,cp=2,dp=8,pp=2,ep=8,etp=2,schedule=interleaved,chunks=2,overlap=1,zero=os");
 }
@@ -27,19 +28,18 @@ constexpr double tokens = 4096 / 2; ///< of a micro-batch, over cp
 // What a micro-batch keeps of a layer for its backward
 //===----------------------------------------------------------------------===//
 
-/// bf16: the input and the norm's output over sp, the latent whole, queries, keys (16 heads of 192), values and outputs
-/// (16 of 128) over tp, with one logsumexp in f32 for each head.
-constexpr double attentionKeeps = tokens * (4 * 2048 / 2 + 2 * 512 + (2 * 16 * 2 * (192 + 128) + 4 * 16) / 2);
-/// Of a row that an expert of this width computes with: the input once in bf16 and once as its gradient is summed, 3
-/// bytes a value, and gate, up, product and its gradient, 8 bytes.
-constexpr double expertRow(double width) { return 3 * 2048 + 8 * width; }
-/// Rows of sp's half of the tokens: input and norm, router scores in f32, choices. The 16 devices of an expert group
-/// bring 6 choices a token, an eighth of them to this rank, whose experts are half as wide; shared experts are whole.
+/// bf16: the inputs of two norms and their results over sp; the latent before and after its norm and the rotated key
+/// whole; rotated queries, expanded keys (16 heads of 192) and values and outputs (16 of 128) over tp, with one
+/// logsumexp in f32 for each head.
+constexpr double attentionKeeps =
+    tokens * (4 * 2048 * 2 / 2 + 2 * (512 + 512 + 64) + (2 * 16 * (192 + 192 + 128 + 128) + 4 * 16) / 2);
+/// Of a row that an expert computes with: its input, and over etp gate, up and their product.
+constexpr double expertRow = 2 * 2048 + 2 * 3 * 1408 / 2;
+/// The 16 devices of an expert group bring sp's half of their tokens, 6 choices each, an eighth of them to this rank.
 constexpr double routedRows = tokens / 2 * 16 * 6 / 8;
-constexpr double moeKeeps = 4 * tokens * 2048 / 2 + tokens / 2 * (4 * 64 + 2 * 6) + routedRows * expertRow(1408 / 2) +
-                            tokens / 2 * 2 * expertRow(1408);
-/// Input, norm and residual over sp; gate, up, product and its gradient over tp.
-constexpr double denseKeeps = tokens * (6 * 2048 / 2 + 8 * 10944.0 / 2);
+/// Router scores in f32, and the shared experts' gate, up and product over tp.
+constexpr double moeKeeps = tokens * (4 * 64 + 2 * 3 * 2816 / 2) + routedRows * expertRow;
+constexpr double denseKeeps = tokens * 2 * 3 * 10944.0 / 2;
 
 // Passes of a stage that are alive at once. Megatron-LM runs 2 (pp - rank - 1) + (chunks - 1) pp + 1 forwards ahead, 5
 // on rank 0 and 3 on rank 1, two micro-batches through a chunk and then two through the next; each backward, from the
@@ -74,7 +74,7 @@ std::vector<GoldenPart> memoryOf(int rank) {
       {"optimizer", 8 * (alikeOf(rank) / 16 + routed / 2)},
       {"activations", attentionAlive[rank] * attentionKeeps + moeAlive[rank] * moeKeeps +
                           (rank == 0 ? 4 * denseKeeps : 0)}, // of the passes of stage 0
-      {"activations of uneven routing", moeAlive[rank] * (worstRows - routedRows) * expertRow(1408 / 2)}};
+      {"activations of uneven routing", moeAlive[rank] * (worstRows - routedRows) * expertRow}};
   if (rank == 1)
     parts.push_back({"logits", tokens * 102400 * 4 / 2}); // f32, over tp
   parts.insert(parts.end(), {{"dispatch and combine", received * 2048 * (2 + 2)},
@@ -84,9 +84,9 @@ std::vector<GoldenPart> memoryOf(int rank) {
                              // keys and values of 8 heads, and their gradients, in use and arriving
                              {"keys in the ring", 4 * tokens * (16 * (128 + 64 + 128) / 2) * 2},
                              {"buffers", 1e9}});
-  double all = 0;
-  for (const GoldenPart &part : parts)
-    all += part.bytes;
+  double all = 0; // but for the states, which are allocated once
+  for (size_t i = 3; i < parts.size(); ++i)
+    all += parts[i].bytes;
   parts.push_back({"fragmentation", 0.05 * all});
   return parts;
 }
@@ -102,23 +102,35 @@ TEST(TrainGolden, MemoryOfEachRank) {
 // What moves in a step
 //===----------------------------------------------------------------------===//
 
-/// Weights in bf16 are read once a pass; each tensor that a forward computes is written and read, its backward reads
-/// it, its gradient is written and read; gradients of weights read input and gradient and add to sums in f32.
-std::vector<GoldenStep> passes(const std::string &module, double parameters, double tensors, const std::string &phase) {
+/// Weights in bf16 are read once a pass; kernels beside the products read and write rows, `reads` of which their
+/// backward reads again; gradients of weights are added to sums in f32.
+std::vector<GoldenStep> passes(const std::string &module, double parameters, double moves, double reads,
+                               const std::string &phase) {
   if (phase == "forward")
-    return {{phase, module, 8 * (2 * parameters + 2 * tensors)}};
-  return {{phase, module + ": inputs", 8 * (2 * parameters + 3 * tensors)},
-          {phase, module + ": weights", 8 * (2 * tensors + 2 * 4 * parameters)}};
+    return {{phase, module, 8 * (2 * parameters + moves)}};
+  return {{phase, module + ": inputs", 8 * (2 * parameters + moves + reads)},
+          {phase, module + ": weights", 8 * (2 * 4 * parameters)}};
 }
+
+// Elements of a row as in ServeGoldenTest.cpp; sp halves what tp leaves whole.
+constexpr double attentionReads = (2048 + 512 + 64 + (512 + 64) + 2 * 2048 + 3072) / 2.0;
+constexpr double attentionWrites = (2048 + 576 + 512 + 64 + 2048 + 2048 + 3072 + 3072 + 16 * 128 + 16 * 320) / 2.0;
+constexpr double besideReads = (2048 + 64 + 4096 + 4096 + 2 * 2816) / 2.0;
+constexpr double besideWrites = (2048 + 64 + 2 * 6 + 2048 + 2048 + 2048 + 3 * 2816) / 2.0;
+constexpr double expertReads = 2 * 2048 + 2 * 1408 / 2, expertWrites = 2 * 2048 + 3 * 1408 / 2;
 
 /// Rank 1 has most to do: its 13 layers and the head are more than the dense layer and one attention.
 TEST(TrainGolden, BytesOfAStep) {
   std::vector<GoldenStep> wanted;
   for (const char *phase : {"forward", "backward"})
     for (const std::vector<GoldenStep> &module :
-         {passes("attention", 13 * (attention + norms), 13 * attentionKeeps, phase),
-          passes("experts", 13 * (8 * expert + router + shared), 13 * moeKeeps, phase),
-          passes("dense layers, head", head, tokens * 102400 * 4 / 2, phase)})
+         {passes("attention", 13 * (attention + norms), 13 * tokens * (attentionReads + attentionWrites) * 2,
+                 13 * tokens * attentionReads * 2, phase),
+          passes("experts", 13 * 8 * expert, 13 * routedRows * (expertReads + expertWrites) * 2,
+                 13 * routedRows * expertReads * 2, phase),
+          passes("dense, shared, router, head", 13 * (router + shared) + head,
+                 13 * tokens * (besideReads + besideWrites) * 2 + tokens * 102400 * 4 / 2,
+                 13 * tokens * besideReads * 2, phase)})
       wanted.insert(wanted.end(), module.begin(), module.end());
   const double hidden = 2048 * 2;
   for (const char *phase : {"forward", "backward"}) {

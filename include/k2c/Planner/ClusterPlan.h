@@ -16,7 +16,6 @@
 #define K2C_PLANNER_CLUSTERPLAN_H
 
 #include "k2c/Planner/Bubble.h"
-#include "k2c/Planner/SavedTensors.h"
 #include "k2c/Planner/Schedule.h"
 #include "k2c/Planner/TrainingMemory.h"
 #include "k2c/Support/DType.h"
@@ -31,6 +30,10 @@ namespace k2c {
 
 /// What the cluster does. Serving computes prompts and generates tokens; training takes steps of the optimizer.
 enum class PlanPhase : uint8_t { Serve, Train };
+
+/// What the backward of a layer computes again: nothing; norms, activations and the up projections of latent attention,
+/// with narrow storage of what experts read (DeepSeek V3) or without (Kimi K2, and its FP8 storage); all of the layer.
+enum class RecomputeSet : uint8_t { None, DeepSeekV3, KimiK2, KimiK2Fp8, Layer };
 
 /// What training keeps in the memory of the host.
 enum class Offload : uint8_t { None, Activations, Optimizer, Both };

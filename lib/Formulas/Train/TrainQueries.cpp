@@ -13,10 +13,10 @@
 
 #include "../Parts.h"
 #include "../Read.h"
+#include "k2c/Formulas/SavedTensors.h"
 #include "k2c/Formulas/TrainRank.h"
 #include "k2c/Model/Layers.h"
 #include "k2c/Planner/Bubble.h"
-#include "k2c/Planner/SavedTensors.h"
 
 using namespace k2c;
 using namespace k2c::formulas;

@@ -12,8 +12,14 @@ namespace k2c::planner {
 double largestOfNormals(int64_t count);
 
 /// Largest over mean of `ranks` loads of `mean` rows each when the router is uniform: even then ranks differ. Within 2
-/// % of simulation for 32 rows and more.
-double largestShare(double mean, int64_t ranks);
+/// % of simulation for 32 rows and more. `skew`: deviation of the ranks' chances, as a share of their mean.
+double largestShare(double mean, int64_t ranks, double skew = 0);
+
+/// Deviation of the loads of ranks with so many experts each, as a share of their mean, where nothing is known of the
+/// loads: of experts that were placed by them, and of those that are chosen alike often in the long run by a batch of
+/// so many sequences, each of which has its favourites.
+double skewOfPlaced(int64_t slots);
+double skewOfSequences(int64_t slots, double sequences);
 
 /// Mean over largest load of the layout's expert ranks: measured loads, replicas placed by the published balancer.
 double balancednessOf(const ExpertLoad &load, const ParallelLayout &layout);

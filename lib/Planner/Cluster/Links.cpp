@@ -47,7 +47,7 @@ static double unitsVisited(const MoeSpec &moe, double count) {
   return std::min(distinctNodesMean(moe.experts, moe.topK, units), double(ofGroups));
 }
 
-LinkUse Links::dispatch(RankGroup group, const MoeSpec &moe, double rows, double rowBytes) const {
+LinkUse Links::dispatch(RankGroup group, const MoeSpec &moe, Copies copies, double rows, double rowBytes) const {
   LinkUse use;
   for (int tier = 0; tier < int(unit.size()); ++tier) {
     double inner = membersWithin(group, tier - 1), outer = membersWithin(group, tier), ways = outer / inner;
@@ -55,7 +55,10 @@ LinkUse Links::dispatch(RankGroup group, const MoeSpec &moe, double rows, double
       continue;
     // Of the inner units that a token visits, one in `ways` is where it is already: where it started, or where the tier
     // outside delivers it.
-    use.bytes[size_t(tier)] = rows * rowBytes * unitsVisited(moe, group.size / inner) * (1 - 1 / ways);
+    const double forwarded = unitsVisited(moe, group.size / inner) * (1 - 1 / ways);
+    // Of its experts, those that lie in this unit of the tier and not in the inner one that it starts from.
+    const double direct = double(moe.topK) * (outer - inner) / group.size;
+    use.bytes[size_t(tier)] = rows * rowBytes * (copies == Copies::ForEachUnit ? forwarded : direct);
     use.latency += topology.tiers[size_t(tier)].latency.value.value;
   }
   return use;

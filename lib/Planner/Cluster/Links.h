@@ -32,14 +32,17 @@ struct RankGroup {
   double stride = 1;
 };
 
+/// How often a token crosses a tier: once for each unit behind it that has one of its experts, from where it is
+/// forwarded, or once for each of its experts.
+enum class Copies : uint8_t { ForEachUnit, ForEachRoute };
+
 /// A topology as the planner's collectives see it.
 class Links {
 public:
   explicit Links(const Topology &topology);
 
-  /// `rows` of `rowBytes` that start on each rank of the group and visit experts spread evenly over it; one copy for
-  /// each unit visited.
-  LinkUse dispatch(RankGroup group, const MoeSpec &moe, double rows, double rowBytes) const;
+  /// `rows` of `rowBytes` that start on each rank of the group and visit experts spread evenly over it.
+  LinkUse dispatch(RankGroup group, const MoeSpec &moe, Copies copies, double rows, double rowBytes) const;
   /// The `etp` neighbours that share each of `ep` ranks' experts collect what each of them received (one copy of a
   /// token a rank of experts), compute their part of the width, and add the parts up: an all-gather and a
   /// reduce-scatter, as Megatron's expert tensor parallelism. `rowBytes` of both together; `rows` start on each rank.

@@ -52,9 +52,13 @@ RankShare &RankShare::operator+=(const RankShare &other) {
   attentionLayers.resize(other.attentionLayers.size());
   for (size_t i = 0; i < attentionLayers.size(); ++i)
     attentionLayers[i] += other.attentionLayers[i];
+  layersOfKinds.resize(other.layersOfKinds.size());
+  for (size_t i = 0; i < layersOfKinds.size(); ++i)
+    layersOfKinds[i] += other.layersOfKinds[i];
   layers.end += other.layerCount();
   add(parameters, other.parameters);
   add(bytes, other.bytes);
+  traffic += other.traffic;
   return *this;
 }
 
@@ -135,6 +139,9 @@ ModelShare::ModelShare(const ModelSpec &spec, WeightFormat format) : spec(spec),
     add(bytes[layer], bytes[layer - 1]);
     moeBefore[layer] += moeBefore[layer - 1];
   }
+  for (const LayerKind &kind : layerKinds(spec))
+    kinds.push_back(
+        {kind, spec.layersOf([&](const LayerKind &other) { return other == kind; }), rowTraffic(spec, kind)});
   expert = expertParameters(spec).real();
 
   const double attention = layerParameters(spec, spec.layerCount() - 1).attention.real();
@@ -200,6 +207,10 @@ RankShare ModelShare::of(LayerRange layers, bool first, bool last, const Paralle
   const size_t begin = size_t(layers.begin), end = size_t(layers.end);
   share.moeLayers = moeLayers(layers);
   share.attentionLayers = layersWith(layers);
+  for (const Kind &kind : kinds) {
+    share.layersOfKinds.push_back(double(countWithin(kind.layers, layers)));
+    share.traffic += kind.traffic * share.layersOfKinds.back();
+  }
   for (size_t i = 0; i < weightModuleCount; ++i) {
     share.parameters[i] = parameters[end][i] - parameters[begin][i];
     share.bytes[i] = bytes[end][i] - bytes[begin][i];
@@ -216,10 +227,12 @@ RankShare ModelShare::of(LayerRange layers, bool first, bool last, const Paralle
   return share;
 }
 
-RankShare ModelShare::ofDraft(const ParallelLayout &layout) const {
+RankShare ModelShare::ofDraft(const ParallelLayout &layout, bool hasTables) const {
   RankShare share = of({spec.layerCount() - 1, spec.layerCount()}, layout);
   // The embedding and the head are those of the last stage or a copy; mtpWeights hold what is the module's own.
   for (const WeightFamily &family : spec.mtpWeights) {
+    if (!hasTables && family.shape.front() == spec.vocab)
+      continue;
     at(share.parameters, WeightModule::Mlp) += elementsOfLayer(family) / double(layout.tp);
     at(share.bytes, WeightModule::Mlp) += bytesOfLayer(family, WeightFormat::Bf16) / double(layout.tp);
   }

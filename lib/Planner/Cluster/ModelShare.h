@@ -7,6 +7,7 @@
 #ifndef K2C_LIB_PLANNER_CLUSTER_MODELSHARE_H
 #define K2C_LIB_PLANNER_CLUSTER_MODELSHARE_H
 
+#include "RowTraffic.h"
 #include "k2c/Model/Layers.h"
 #include "k2c/Planner/Count.h"
 #include "k2c/Planner/Evaluate.h"
@@ -33,6 +34,8 @@ struct RankShare {
   std::vector<double> attentionLayers; ///< layers with each of ModelShare::attentions
   ByModule parameters{};               ///< whole numbers below 2^53
   ByModule bytes{};                    ///< of the weights in the request's format
+  std::vector<double> layersOfKinds;   ///< of each of ModelShare::kinds
+  RowTraffic traffic;                  ///< of its layers
   int64_t layerCount() const { return layers.end - layers.begin; }
   int64_t denseLayers() const { return layerCount() - moeLayers; }
   RankShare &operator+=(const RankShare &other);
@@ -48,7 +51,9 @@ public:
   /// Of every stage, with so many layers each (0: an embedding or a head alone). Their sum is the model's.
   std::vector<RankShare> ofStages(const std::vector<int64_t> &layersOfStages, const ParallelLayout &layout) const;
   /// Share of one module of multi-token prediction: a copy of the last layer and what surrounds it.
-  RankShare ofDraft(const ParallelLayout &layout) const;
+  /// `hasTables`: and its copies of embedding and head, which training shares with the model (DeepSeek-V3 report,
+  /// section 3.2.3).
+  RankShare ofDraft(const ParallelLayout &layout, bool hasTables) const;
   /// How many of these layers have experts.
   int64_t moeLayers(LayerRange layers) const { return moeBefore[size_t(layers.end)] - moeBefore[size_t(layers.begin)]; }
   /// How many of these layers have each attention.
@@ -70,6 +75,13 @@ public:
 
   const ModelSpec &spec;
   const std::vector<AttentionLayers> attentions;
+  /// Layers that are alike.
+  struct Kind {
+    LayerKind kind;
+    IndexSet layers;
+    RowTraffic traffic; ///< of one of them
+  };
+  std::vector<Kind> kinds;
   double expert = 0; ///< parameters of one routed expert
 
 private:

@@ -31,7 +31,7 @@ ServeMemory::ServeMemory(const RequestModel &context, const ParallelLayout &layo
                                     layout)) {
   if (context.request.workload.serve.draftTokens > 0 && context.request.spec.mtpLayers > 0 &&
       role != PoolRole::Prefill) {
-    RankShare draft = context.model.ofDraft(layout);
+    RankShare draft = context.model.ofDraft(layout, /*hasTables=*/true);
     RankShare &last = stages.back();
     for (size_t i = 0; i < weightModuleCount; ++i) {
       last.parameters[i] += draft.parameters[i];
@@ -98,7 +98,7 @@ ServeMemory::Buffers ServeMemory::buffers(int64_t stepTokens, int64_t sequences,
   int64_t routedTokens = (rows * layout.etp + layout.tp - 1) / layout.tp;
   if (layout.overlap)
     routedTokens = (routedTokens + 1) / 2;
-  const Routing routing = request.workload.peakRouting.value_or(Routing::Worst);
+  const Routing routing = request.workload.memoryRouting();
   const RoutedBytes routed = routedLayer(context, layout, routedTokens, routing).bytes;
   b.dispatch = routed.dispatch + routed.combine;
   b.second = routed.second;

@@ -25,51 +25,17 @@ using namespace k2c;
 using namespace k2c::planner;
 
 //===----------------------------------------------------------------------===//
-// Devices
-//===----------------------------------------------------------------------===//
-
-DeviceRates::DeviceRates(const PlanRequest &request) {
-  const Device &device = request.topology.device;
-  const bool isGpu = device.kind != DeviceKind::Cpu, f32 = request.compute == DType::F32;
-  if (request.workload.inefficiency)
-    inefficiency = *request.workload.inefficiency;
-  else if (isGpu)
-    inefficiency = {2.0, 1.5 * 1.1, 1.3 * 1.1};
-  const Sourced<FlopRate> &plain = f32 ? device.f32 : device.bf16;
-  const bool fp8 = !f32 && request.phase == PlanPhase::Serve && request.weights == WeightFormat::Published &&
-                   request.spec.quantization && device.fp8;
-  const Sourced<FlopRate> &fast = fp8 ? *device.fp8 : plain;
-  memory = device.memoryRead.value.value / inefficiency.memory;
-  attention = device.whole(plain.value).value / inefficiency.attention;
-  experts = device.whole(fast.value).value / inefficiency.experts;
-  activationBytes = combineBytes = f32 ? 4 : 2;
-  dispatchBytes = fp8 ? 1 + 4.0 / 128 : activationBytes;
-
-  notes.push_back("memory " + format(device.memoryRead.value) + " (" + device.memoryRead.source + ")");
-  notes.push_back(std::string(f32 ? "f32 " : "bf16 ") + format(Flops(device.whole(plain.value).value)) + "/s (" +
-                  plain.source + ")");
-  if (fp8)
-    notes.push_back("linears in fp8, " + format(Flops(fast.value.value)) + "/s (" + fast.source + ")");
-  if (request.workload.inefficiency || isGpu) {
-    char text[160];
-    std::snprintf(text, sizeof text, "time over roofline: memory %.3g, attention %.3g, linears %.3g (%s)",
-                  inefficiency.memory, inefficiency.attention, inefficiency.experts,
-                  request.workload.inefficiency ? "workload" : "paper 004, section 3.5");
-    notes.push_back(text);
-  }
-}
-
-//===----------------------------------------------------------------------===//
 // Parts that compute
 //===----------------------------------------------------------------------===//
 
 namespace {
 
-/// Takes the time of what a part reads and computes.
-void bound(PartTime &part, double rate, double memory) {
-  double computing = part.flops / rate, reading = part.memory / memory;
-  part.seconds = std::max(computing, reading);
-  part.bound = computing > reading ? Bound::Compute : Bound::Memory;
+PartTime partOf(const KernelWork &work, const DeviceRates &rates, double multiprocessors) {
+  PartTime part;
+  part.flops = work.linear + work.core, part.memory = work.streamed + work.passed;
+  part.seconds = rates.seconds(work, multiprocessors);
+  part.bound = rates.computing(work) / multiprocessors > part.memory / rates.memory ? Bound::Compute : Bound::Memory;
+  return part;
 }
 
 PartTime &of(std::array<PartTime, servePartCount> &parts, ServePart part) { return parts[size_t(part)]; }
@@ -96,7 +62,7 @@ ServeStep::ServeStep(const PlanRequest &request, const ModelShare &model, const 
     decoding = {model.of({spec.encoderLayers, spec.layerCount()}, layout)};
   }
   if (request.workload.serve.draftTokens > 0 && spec.mtpLayers > 0)
-    draft = model.ofDraft(layout);
+    draft = model.ofDraft(layout, /*hasTables=*/true);
   expanded = expandedFrom(model.attentions.front().sizes, MlaForms::Phased);
   if (spec.moe && !request.workload.expertLoad.empty() && layout.ep > 1)
     measuredImbalance = 1 / balancednessOf(request.workload.expertLoad, layout);
@@ -107,7 +73,8 @@ double ServeStep::imbalance(double rows) const {
     return 1;
   if (measuredImbalance > 0)
     return measuredImbalance;
-  return largestShare(rows * double(model.spec.moe->topK) / double(layout.ep), layout.ep);
+  return largestShare(rows * double(model.spec.moe->topK) / double(layout.ep), layout.ep,
+                      skewOfPlaced(slotsPerRank(model.spec, layout)));
 }
 
 /// FLOP of scores and sums over values of one layer, without what is linear in the weights: `queries` tokens of each
@@ -156,24 +123,35 @@ double ServeStep::cacheTraffic(const AttentionSizes &sizes, const StepLoad &load
   return (load.sequences * read + rowsOf(load) * row.real()) / double(std::min(layout.tp, sizes.cachedHeads()));
 }
 
-void ServeStep::addAttention(PartTime &part, const RankShare &share, const StepLoad &load) const {
+double ServeStep::passedBytes(const KernelTraffic &traffic, int64_t ranks) const {
+  return (traffic.read.on(ranks) + traffic.written.on(ranks)) * rates.activationBytes +
+         traffic.multiplied.on(ranks) * rates.castBytes;
+}
+
+KernelWork ServeStep::attention(const RankShare &share, const StepLoad &load) const {
   const double tp = double(layout.tp), rows = rowsOf(load);
   auto overLayers = [&](auto ofLayer) { return model.overLayers(share.attentionLayers, ofLayer); };
   // What expands keys and values is counted with the keys.
   const double expansion = overLayers([](const auto &sizes) { return double(sizes.heads) * sizes.expansion; });
-  const double core = overLayers([&](const auto &sizes) { return attentionCore(sizes, load); });
-  part.flops = 2 * rows * (at(share.parameters, WeightModule::Attention) - expansion / tp) + core / tp;
-  part.memory = at(share.bytes, WeightModule::Attention) + at(share.bytes, WeightModule::Norms) +
-                overLayers([&](const auto &sizes) { return cacheTraffic(sizes, load); }) +
-                2 * rows * double(model.spec.hidden) * rates.activationBytes * double(share.layerCount());
-  bound(part, rates.attention, rates.memory);
+  const KernelTraffic &traffic = share.traffic.attention;
+  KernelWork work;
+  work.linear = 2 * rows * (at(share.parameters, WeightModule::Attention) - expansion / tp);
+  work.core = overLayers([&](const auto &sizes) { return attentionCore(sizes, load); }) / tp;
+  if (!decodes(load) && request.topology.device.kind != DeviceKind::Cpu)
+    work.coreFilling = work.core * attentionFill / (load.context + (load.tokens + 1) / 2);
+  work.streamed = at(share.bytes, WeightModule::Attention) + at(share.bytes, WeightModule::Norms) +
+                  overLayers([&](const auto &sizes) { return cacheTraffic(sizes, load); });
+  work.passed = rows * passedBytes(traffic, layout.tp);
+  work.filling = 2 * rows * rates.fillDepth * traffic.results.on(layout.tp);
+  work.kernels = traffic.kernels;
+  return work;
 }
 
 /// Routed experts of the fullest rank: it computes more rows and reads more experts than the mean one.
-void ServeStep::addExperts(PartTime &part, const RankShare &share, const StepLoad &load) const {
+KernelWork ServeStep::experts(const RankShare &share, const StepLoad &load) const {
   const ModelSpec &spec = model.spec;
   if (!spec.moe || share.moeLayers == 0)
-    return;
+    return {};
   const MoeSpec &moe = *spec.moe;
   const double group = double(layout.ep * layout.etp), rows = rowsOf(load) / double(layout.tp) * group;
   const double layers = double(share.moeLayers), slots = double(slotsPerRank(spec, layout));
@@ -181,26 +159,70 @@ void ServeStep::addExperts(PartTime &part, const RankShare &share, const StepLoa
   const double fullest = std::min(mean * imbalance(rows), rows * std::min(slots, double(moe.topK)));
   const double hit = expertHitMean({moe.experts, moe.topK, rows}) / double(moe.experts);
   const double loaded = hit > 0.999 || layout.ep == 1 ? slots * hit : binomialMaxMean(int64_t(slots), hit, layout.ep);
-  part.flops = 2 * fullest * model.expert / double(layout.etp) * layers;
-  part.memory = at(share.bytes, WeightModule::Experts) * std::min(1.0, loaded / slots) +
-                fullest * double(spec.hidden) * (rates.dispatchBytes + rates.combineBytes) * layers;
-  bound(part, rates.experts, rates.memory);
+  const KernelTraffic &traffic = share.traffic.experts;
+  KernelWork work;
+  work.linear = 2 * (fullest + loaded * unusedRows(load)) * model.expert / double(layout.etp) * layers;
+  work.streamed = at(share.bytes, WeightModule::Experts) * std::min(1.0, loaded / slots) +
+                  fullest * double(spec.hidden) * rates.dispatchBytes * layers;
+  work.passed = fullest * passedBytes(traffic, layout.etp);
+  work.filling = 2 * fullest * rates.fillDepth * traffic.results.on(layout.etp);
+  work.kernels = traffic.kernels;
+  return work;
+}
+
+/// Rows that the last tile of an expert multiplies in vain, half a tile on average: prompts are padded to the
+/// workload's alignment (DeepGEMM's contiguous layout); generated tokens to the 64 rows of Hopper's smallest product.
+double ServeStep::unusedRows(const StepLoad &load) const {
+  if (request.topology.device.kind == DeviceKind::Cpu)
+    return 0;
+  constexpr int64_t smallestTile = 64;
+  const int64_t tile = decodes(load) ? smallestTile : request.workload.alignment;
+  return double(tile - 1) / 2;
 }
 
 /// What every row passes beside attention: routers, shared experts, dense layers.
-void ServeStep::addDense(PartTime &part, const RankShare &share, const StepLoad &load) const {
+KernelWork ServeStep::dense(const RankShare &share, const StepLoad &load) const {
+  const KernelTraffic &traffic = share.traffic.dense;
+  KernelWork work;
   for (WeightModule module : {WeightModule::Router, WeightModule::Shared, WeightModule::Mlp}) {
-    part.flops += 2 * rowsOf(load) * at(share.parameters, module);
-    part.memory += at(share.bytes, module);
+    work.linear += 2 * rowsOf(load) * at(share.parameters, module);
+    work.streamed += at(share.bytes, module);
   }
-  bound(part, rates.experts, rates.memory);
+  work.passed = rowsOf(load) * passedBytes(traffic, layout.tp);
+  work.filling = 2 * rowsOf(load) * rates.fillDepth * traffic.results.on(layout.tp);
+  work.kernels = traffic.kernels;
+  return work;
+}
+
+/// The rows of the first stage's embedding, and the last stage's logits.
+KernelWork ServeStep::head(const RankShare &share, const StepLoad &load) const {
+  KernelWork work;
+  if (share.layers.end == model.spec.layerCount() && !load.encodes) {
+    const WeightModule table = model.spec.tiedEmbeddings ? WeightModule::Embedding : WeightModule::Head;
+    work.linear = 2 * load.sequences / double(layout.cp) *
+                  std::min(load.tokens, 1 + double(request.workload.serve.draftTokens)) * at(share.parameters, table);
+    work.streamed = at(share.bytes, table);
+  }
+  if (share.layers.begin == 0)
+    work.passed = rowsOf(load) * double(model.spec.hidden) * rates.activationBytes;
+  return work;
+}
+
+bool ServeStep::decodes(const StepLoad &load) const {
+  return load.tokens <= 1 + double(request.workload.serve.draftTokens);
 }
 
 //===----------------------------------------------------------------------===//
 // Parts that communicate, and the whole
 //===----------------------------------------------------------------------===//
 
-void ServeStep::addLinks(std::array<PartTime, servePartCount> &parts, const RankShare &share,
+/// Kernels whose launches are recorded once need sizes that do not change: each route has its own copy and nobody
+/// forwards (DeepEP's low-latency kernels). Steps of many tokens send one to each node.
+Copies ServeStep::copiesOf(const StepLoad &load) const {
+  return decodes(load) && request.topology.device.kind != DeviceKind::Cpu ? Copies::ForEachRoute : Copies::ForEachUnit;
+}
+
+void ServeStep::addLinks(std::array<PartTime, servePartCount> &parts, double &dispatched, const RankShare &share,
                          const StepLoad &load) const {
   const ModelSpec &spec = model.spec;
   const double hidden = double(spec.hidden), own = rowsOf(load);
@@ -213,8 +235,10 @@ void ServeStep::addLinks(std::array<PartTime, servePartCount> &parts, const Rank
     const double rows = own / double(layout.tp);
     const RankGroup group{double(layout.ep), double(layout.etp)};
     const double fullest = imbalance(rows * double(layout.ep * layout.etp));
-    LinkUse use = links.dispatch(group, *spec.moe, rows * fullest, hidden * rates.dispatchBytes);
-    use += links.dispatch(group, *spec.moe, rows * fullest, hidden * rates.combineBytes);
+    const Copies copies = copiesOf(load);
+    LinkUse use = links.dispatch(group, *spec.moe, copies, rows * fullest, hidden * rates.dispatchBytes);
+    dispatched = links.seconds(use) * double(share.moeLayers);
+    use += links.dispatch(group, *spec.moe, copies, rows * fullest, hidden * rates.combineBytes);
     use += links.withinExperts(double(layout.ep), double(layout.etp), *spec.moe, rows * fullest,
                                hidden * (rates.dispatchBytes + rates.combineBytes));
     dispatch.links = use * double(share.moeLayers);
@@ -245,44 +269,48 @@ void ServeStep::addLinks(std::array<PartTime, servePartCount> &parts, const Rank
   }
 }
 
-void ServeStep::addStage(StepTime &time, const RankShare &share, const StepLoad &load) const {
+void ServeStep::addStage(StepTime &time, const RankShare &share, const StepLoad &load, double multiprocessors) const {
   std::array<PartTime, servePartCount> parts;
-  addAttention(of(parts, ServePart::Attention), share, load);
-  addExperts(of(parts, ServePart::Experts), share, load);
-  addDense(of(parts, ServePart::Dense), share, load);
-  PartTime &head = of(parts, ServePart::Head);
-  if (share.layers.end == model.spec.layerCount() && !load.encodes) {
-    const WeightModule table = model.spec.tiedEmbeddings ? WeightModule::Embedding : WeightModule::Head;
-    head.flops = 2 * load.sequences / double(layout.cp) *
-                 std::min(load.tokens, 1 + double(request.workload.serve.draftTokens)) * at(share.parameters, table);
-    head.memory = at(share.bytes, table);
-  }
-  if (share.layers.begin == 0)
-    head.memory += rowsOf(load) * double(model.spec.hidden) * rates.activationBytes;
-  bound(head, rates.experts, rates.memory);
-  addLinks(parts, share, load);
+  of(parts, ServePart::Attention) = partOf(attention(share, load), rates, multiprocessors);
+  of(parts, ServePart::Experts) = partOf(experts(share, load), rates, multiprocessors);
+  of(parts, ServePart::Dense) = partOf(dense(share, load), rates, multiprocessors);
+  of(parts, ServePart::Head) = partOf(head(share, load), rates, multiprocessors);
+  double dispatched = 0;
+  addLinks(parts, dispatched, share, load);
   double local = 0, linked = 0;
   for (size_t i = 0; i < servePartCount; ++i) {
     (i < size_t(ServePart::Dispatch) ? local : linked) += parts[i].seconds;
     addUp(time.parts[i], parts[i]);
   }
+  time.dispatched += dispatched;
   time.local += local;
   time.links += linked;
   time.slowestStage = std::max(time.slowestStage, local + linked);
 }
 
+/// Of two halves that take turns on the device and on the links, each with four parts a layer in the order attention,
+/// dispatch, experts, combine: while one computes a part, the other's rows move, and where one of the two is longer the
+/// other waits (DeepEP README, figure of low-latency kernels; DeepSeek-V3 report, section 3.4).
+static double secondsOfHalves(const StepTime &half) {
+  auto seconds = [&](ServePart part) { return half.parts[size_t(part)].seconds; };
+  const double experts = seconds(ServePart::Experts), attention = half.local - experts;
+  const double dispatch = half.dispatched, combine = half.links - dispatch;
+  return std::max(attention, combine) + std::max(attention, dispatch) + std::max(experts, dispatch) +
+         std::max(experts, combine);
+}
+
 StepTime ServeStep::time(const StepLoad &load, bool overlap) const {
   StepLoad batch = load;
-  // Half of the rows at every position: a prompt may be split between both halves, such that they have as much attention
-  // to compute (deepseek-ai/profile-data, README: prefilling).
+  // Half of the rows at every position: a prompt may be split between both halves, such that they have as much
+  // attention to compute (deepseek-ai/profile-data, README: prefilling).
   batch.sequences /= overlap ? 2 : 1;
   StepTime time;
-  const bool decodes = load.tokens <= 1 + double(request.workload.serve.draftTokens);
-  for (const RankShare &share : decodes ? decoding : stages)
-    addStage(time, share, batch);
-  if (draft && decodes) {
+  const double multiprocessors = overlap && copiesOf(load) == Copies::ForEachUnit ? rates.besideTransfers : 1;
+  for (const RankShare &share : decodes(load) ? decoding : stages)
+    addStage(time, share, batch, multiprocessors);
+  if (draft && decodes(load)) {
     StepTime extra;
-    addStage(extra, *draft, {batch.sequences, 1, batch.context, false});
+    addStage(extra, *draft, {batch.sequences, 1, batch.context, false}, multiprocessors);
     PartTime &part = of(time.parts, ServePart::Draft);
     for (const PartTime &each : extra.parts)
       addUp(part, each);
@@ -293,14 +321,13 @@ StepTime ServeStep::time(const StepLoad &load, bool overlap) const {
   }
   time.overlaps = overlap;
   if (overlap) {
-    // Paper 004, equation 49: while one half computes, the other communicates; both read all weights.
-    time.seconds = 2 * std::max(time.local, time.links);
+    time.seconds = secondsOfHalves(time);
     time.slowestStage = std::max(time.seconds / double(layout.pp), time.slowestStage);
     for (PartTime &part : time.parts) {
       part.flops *= 2, part.memory *= 2, part.seconds *= 2;
       part.links = part.links * 2;
     }
-    time.local *= 2, time.links *= 2;
+    time.dispatched *= 2, time.local *= 2, time.links *= 2;
   } else {
     time.seconds = time.local + time.links;
   }

@@ -13,6 +13,7 @@
 #ifndef K2C_LIB_PLANNER_CLUSTER_SERVESTEP_H
 #define K2C_LIB_PLANNER_CLUSTER_SERVESTEP_H
 
+#include "DeviceRates.h"
 #include "Links.h"
 #include "ModelShare.h"
 
@@ -42,20 +43,11 @@ struct PartTime {
 /// A step of one batch through all stages.
 struct StepTime {
   std::array<PartTime, servePartCount> parts; ///< of all stages together
+  double dispatched = 0;                      ///< of the seconds of Dispatch, those of the way to the experts
   double local = 0, links = 0;                ///< seconds of parts that compute, and of those that communicate
   double seconds = 0;                         ///< from its first stage to its last, overlap included
   double slowestStage = 0;
   bool overlaps = false;
-};
-
-/// Constants of the device for a request.
-struct DeviceRates {
-  DeviceRates(const PlanRequest &request);
-  double memory = 1, attention = 1, experts = 1; ///< bytes/s and FLOP/s that are reached
-  double dispatchBytes = 2, combineBytes = 2;    ///< of a value on the links
-  double activationBytes = 2;
-  Inefficiency inefficiency;
-  std::vector<std::string> notes; ///< what was assumed
 };
 
 /// Times steps of one layout.
@@ -76,11 +68,18 @@ public:
   double imbalance(double rows) const;
 
 private:
-  void addStage(StepTime &time, const RankShare &share, const StepLoad &load) const;
-  void addAttention(PartTime &part, const RankShare &share, const StepLoad &load) const;
-  void addExperts(PartTime &part, const RankShare &share, const StepLoad &load) const;
-  void addDense(PartTime &part, const RankShare &share, const StepLoad &load) const;
-  void addLinks(std::array<PartTime, servePartCount> &parts, const RankShare &share, const StepLoad &load) const;
+  void addStage(StepTime &time, const RankShare &share, const StepLoad &load, double multiprocessors) const;
+  KernelWork attention(const RankShare &share, const StepLoad &load) const;
+  KernelWork experts(const RankShare &share, const StepLoad &load) const;
+  KernelWork dense(const RankShare &share, const StepLoad &load) const;
+  KernelWork head(const RankShare &share, const StepLoad &load) const;
+  bool decodes(const StepLoad &load) const;
+  void addLinks(std::array<PartTime, servePartCount> &parts, double &dispatched, const RankShare &share,
+                const StepLoad &load) const;
+  Copies copiesOf(const StepLoad &load) const;
+  double unusedRows(const StepLoad &load) const;
+  /// Of a row on a rank.
+  double passedBytes(const KernelTraffic &traffic, int64_t ranks) const;
   double attentionCore(const AttentionSizes &sizes, const StepLoad &load) const;
   double coreFlops(const AttentionSizes &sizes, double sequences, double queries, double keys, double all) const;
   double cacheTraffic(const AttentionSizes &sizes, const StepLoad &load) const;

@@ -1,6 +1,6 @@
 //===- TrainMemory.cpp - Memory of a training layout --------------------------===//
 //
-// (states + live micro-batches + buffers) times (1 + fragmentation), paper 002.
+// states + (live micro-batches + buffers) times (1 + fragmentation), paper 002.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,10 +28,7 @@ StateMemory TrainingModel::states(const RankShare &share) const {
   return memory;
 }
 
-Routing TrainingModel::routing() const {
-  const Workload &workload = context.request.workload;
-  return workload.peakRouting.value_or(workload.expertLoad.empty() ? Routing::Mean : Routing::Measured);
-}
+Routing TrainingModel::routing() const { return context.request.workload.memoryRouting(); }
 
 /// Buffers of one layer's dispatch and combine and its rows while they are computed with.
 TrainingModel::Routed TrainingModel::routed(Routing routing) const {
@@ -63,7 +60,8 @@ std::array<double, TrainingModel::parts> TrainingModel::bytesOf(int64_t rank, co
   }
   bytes[Ring] = stages.ringBuffers();
   bytes[Fixed] = train.buffers;
-  bytes[Loss] = std::accumulate(bytes.begin(), bytes.end(), 0.0) * train.fragmentation;
+  // States are allocated once; what comes and goes leaves gaps.
+  bytes[Loss] = std::accumulate(bytes.begin() + Activations, bytes.end(), 0.0) * train.fragmentation;
   return bytes;
 }
 

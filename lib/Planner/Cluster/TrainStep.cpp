@@ -16,6 +16,7 @@
 
 #include "TrainStep.h"
 
+#include "LargestLoad.h"
 #include "k2c/Model/Layers.h"
 #include "k2c/Planner/MlaForms.h"
 #include <algorithm>
@@ -76,16 +77,13 @@ StageTime StageTime::operator*(double factor) const {
   return t;
 }
 
-TrainStages::TrainStages(const RequestModel &context, const ParallelLayout &layout) : context(context), layout(layout) {
+TrainStages::TrainStages(const RequestModel &context, const ParallelLayout &layout)
+    : context(context), layout(layout), fullest(imbalance()) {
   stages = context.model.ofStages(layersOfStages(context.request.spec, layout), layout);
-  if (layout.recompute != RecomputeSet::None && layout.recompute != RecomputeSet::Layer) {
-    double all = 0, some = 0;
-    for (const SavedTensor &tensor : savedTensors(context.request.spec, RecomputeSet::None))
-      all += tensor.bytes;
-    for (const SavedTensor &tensor : savedTensors(context.request.spec, layout.recompute))
-      some += tensor.bytes;
-    kept = some / all;
-  }
+  if (context.request.spec.mtpLayers > 0)
+    stages.back() += context.model.ofDraft(layout, /*hasTables=*/false);
+  for (const ModelShare::Kind &kind : context.model.kinds)
+    kept.push_back(keptBytes(context.request.spec, kind.kind, layout.recompute));
 }
 
 std::vector<size_t> TrainStages::ofRank(int64_t rank) const {
@@ -116,83 +114,123 @@ static double coreFlops(const AttentionSizes &sizes, double tokens, double seque
 
 namespace {
 
-/// FLOP of the linears and of attention's products.
-struct Work {
-  double linear = 0, core = 0;
-  double flops() const { return linear + core; }
-};
-
 /// What a module holds and does of one micro-batch on a stage.
 struct ModuleWork {
-  Work forward, again; ///< again: recomputed
-  double parameters = 0, tensors = 0;
+  KernelWork forward;
+  KernelWork again;    ///< what the backward computes again
+  double backward = 0; ///< what the gradient of the inputs passes more than the forward
+  double parameters = 0;
 };
 
-PassTime passOf(const Work &work, double bytes, const DeviceRates &rates) {
-  const double computing = work.linear / rates.experts + work.core / rates.attention, moving = bytes / rates.memory;
-  return {work.flops(), bytes, std::max(computing, moving), moving > computing ? Bound::Memory : Bound::Compute};
+/// Rows of a module on a rank, and what divides them: sequence parallelism what tensor parallelism leaves whole.
+struct ModuleRows {
+  double count = 0, whole = 1, split = 1;
+  double weight = 2; ///< bytes
+};
+
+/// What kernels beside the products move, and what the products stream.
+void addTraffic(ModuleWork &module, const KernelTraffic &traffic, const ModuleRows &rows, const DeviceRates &rates) {
+  auto elements = [&](const RowElements &of) { return rows.count * (of.whole / rows.whole + of.split / rows.split); };
+  const double read = elements(traffic.read) * rates.activationBytes, multiplied = elements(traffic.multiplied);
+  KernelWork &forward = module.forward;
+  forward.passed += read + elements(traffic.written) * rates.activationBytes + multiplied * rates.castBytes;
+  forward.filling += 2 * rates.fillDepth * elements(traffic.results);
+  forward.kernels += traffic.kernels;
+  forward.streamed += module.parameters * rows.weight;
+  module.backward +=
+      read + elements(traffic.results) * rates.castBackward + multiplied * (rates.transposeBytes - rates.castBytes);
 }
 
-/// Memory traffic counts each tensor that a module computes as written once and read once, its gradient likewise; the
-/// backward reads what was kept, gradients of weights are added to sums of their own width.
-ModuleTime timeOf(const ModuleWork &work, const StateBytes &state, const DeviceRates &rates) {
-  const double weights = work.parameters * state.weight, reading = weights + 2 * work.tensors;
-  const Work &forward = work.forward, &again = work.again;
-  const double readingAgain = forward.flops() > 0 ? reading * again.flops() / forward.flops() : 0;
+PassTime passOf(const KernelWork &work, const DeviceRates &rates, double multiprocessors) {
+  const double moved = work.streamed + work.passed;
+  return {work.linear + work.core, moved, rates.seconds(work, multiprocessors),
+          moved / rates.memory > rates.computing(work) / multiprocessors ? Bound::Memory : Bound::Compute};
+}
+
+/// The gradient of a kernel's inputs reads what the kernel read and the gradient of its results, and writes those of
+/// its inputs; gradients of weights are added to sums of their own width.
+ModuleTime timeOf(const ModuleWork &work, const StateBytes &state, const DeviceRates &rates, double multiprocessors) {
+  const KernelWork &forward = work.forward, &again = work.again;
+  KernelWork inputs = forward, weights;
+  inputs.linear += again.linear;
+  // The gradient of attention costs two and a half times its forward (scores are computed again), at a rate of its own.
+  const double backward = 2.5 * rates.attention / rates.attentionBackward;
+  inputs.core = backward * forward.core + again.core;
+  inputs.coreFilling = backward * forward.coreFilling + again.coreFilling;
+  inputs.passed += work.backward + again.passed;
+  inputs.kernels += again.kernels;
+  weights.linear = forward.linear, weights.filling = forward.filling;
+  weights.passed = 2 * work.parameters * state.gradient;
   ModuleTime time;
-  time.forward = passOf(forward, reading, rates);
-  // The gradient of attention costs two and a half times its forward (scores are computed again).
-  time.inputGrad = passOf({forward.linear + again.linear, 2.5 * forward.core + again.core},
-                          weights + 3 * work.tensors + readingAgain, rates);
-  time.weightGrad = passOf({forward.linear, 0}, 2 * work.tensors + 2 * work.parameters * state.gradient, rates);
+  time.forward = passOf(forward, rates, multiprocessors);
+  time.inputGrad = passOf(inputs, rates, multiprocessors);
+  time.inputGrad.flops = forward.linear + again.linear + 2.5 * forward.core + again.core;
+  time.weightGrad = passOf(weights, rates, multiprocessors);
   return time;
 }
 
 } // namespace
 
 const char *planner::nameOf(TrainModule module) {
-  static const char *const names[] = {"attention", "experts", "dense layers, head"};
+  static const char *const names[] = {"attention", "experts", "dense, shared, router, head"};
   return names[size_t(module)];
 }
 
 void TrainStages::timePasses(StageTime &time, const RankShare &share, bool isLast) const {
   const ModelSpec &spec = context.request.spec;
+  const DeviceRates &rates = context.rates;
+  const StateBytes &state = context.request.workload.train.bytes;
   const WeightModule head = spec.tiedEmbeddings ? WeightModule::Embedding : WeightModule::Head;
   const double rows = tokens(), tp = double(layout.tp), layers = double(share.layerCount());
+  const double sp = layout.sp ? tp : 1;
   auto held = [&](WeightModule module) { return at(share.parameters, module); };
-  const std::array<double, trainModuleCount> tensors = tensorBytes(share, RecomputeSet::None);
   ModuleWork attention, experts, dense;
+  auto passes = [&](ModuleWork &module, const KernelTraffic &traffic, double count, double whole, int64_t ranks) {
+    addTraffic(module, traffic, {count, whole, double(ranks), state.weight}, rates);
+  };
 
   attention.parameters = held(WeightModule::Attention) + held(WeightModule::Norms);
   attention.forward.linear = 2 * rows * held(WeightModule::Attention);
   attention.forward.core = context.model.overLayers(share.attentionLayers, [&](const AttentionSizes &sizes) {
     return coreFlops(sizes, rows, double(context.request.workload.train.sequence));
   }) / tp;
-  attention.tensors = tensors[size_t(TrainModule::Attention)];
-  time.coreSeconds = attention.forward.core / context.rates.attention;
+  if (context.request.topology.device.kind != DeviceKind::Cpu)
+    attention.forward.coreFilling =
+        attention.forward.core * attentionFill / (double(context.request.workload.train.sequence) / 2);
+  passes(attention, share.traffic.attention, rows, sp, layout.tp);
+  time.coreSeconds = attention.forward.core / rates.attention;
   // All ranks of an expert group bring rows / tp tokens; each computes its share of what they chose.
   const double routed =
       spec.moe ? 2 * rows / tp * double(spec.moe->topK) * context.model.expert * double(share.moeLayers) : 0;
-  experts.parameters = held(WeightModule::Experts) + held(WeightModule::Router) + held(WeightModule::Shared);
-  experts.forward.linear = routed + 2 * rows * (held(WeightModule::Router) + held(WeightModule::Shared));
-  experts.tensors = tensors[size_t(TrainModule::Experts)];
-  // Of an embedding only the rows of the tokens move.
-  dense.parameters = held(WeightModule::Mlp) + (isLast ? held(head) : 0);
+  experts.parameters = held(WeightModule::Experts);
+  experts.forward.linear = routed;
+  experts.forward.filling = routed * (fullest - 1);
+  passes(experts, share.traffic.experts, rowsOfExperts() * fullest, 1, layout.etp);
+  dense.parameters = held(WeightModule::Mlp) + held(WeightModule::Router) + held(WeightModule::Shared);
   dense.forward.linear = 2 * rows * dense.parameters;
-  dense.tensors = tensors[size_t(TrainModule::Dense)] + (isLast ? rows * double(spec.vocab) * 4 / tp : 0);
+  passes(dense, share.traffic.dense, rows, sp, layout.tp);
+  if (isLast) { // in bf16, with logits in f32, also of the tokens that modules of multi-token prediction predict
+    const double predicted = rows * double(1 + std::min<int64_t>(spec.mtpLayers, 1));
+    dense.parameters += held(head);
+    dense.forward.linear += 2 * predicted * held(head);
+    dense.forward.filling += 2 * predicted * held(head) * (rates.linears / rates.plain - 1);
+    dense.forward.streamed += held(head) * state.weight;
+    dense.forward.passed += predicted * double(spec.vocab) * 4 / tp;
+  }
 
   const RecomputeSet set = layout.recompute;
   if (set == RecomputeSet::Layer)
     for (ModuleWork *module : {&attention, &experts, &dense})
       module->again = module->forward;
-  else if (set != RecomputeSet::None) {
+  else if (set != RecomputeSet::None && spec.latentAttention()) {
     const LatentMatrices w = latentMatrices(*spec.latentAttention(), spec.hidden);
     attention.again.linear = 2 * rows * layers * (w.uq + w.qr + w.uk + w.uv).real() / tp;
     experts.again.linear = set == RecomputeSet::DeepSeekV3 ? 0 : routed / 3; // the down projections
   }
   const ModuleWork *const all[] = {&attention, &experts, &dense};
+  const double multiprocessors = layout.overlap && layout.ep > 1 ? rates.besideTransfers : 1;
   for (size_t module = 0; module < trainModuleCount; ++module) {
-    const ModuleTime of = timeOf(*all[module], context.request.workload.train.bytes, context.rates);
+    const ModuleTime of = timeOf(*all[module], state, rates, multiprocessors);
     time.modules[module] = of;
     time.forward += of.forward, time.inputGrad += of.inputGrad, time.weightGrad += of.weightGrad;
   }
@@ -252,9 +290,10 @@ StageTime TrainStages::time(const RankShare &share, bool isLast) const {
   const Links &links = context.links;
   if (spec.moe && share.moeLayers > 0) {
     const double row = hidden * (rates.dispatchBytes + rates.combineBytes);
-    t.dispatch = links.dispatch({double(layout.ep), double(layout.etp)}, *spec.moe, rows / tp, row);
+    t.dispatch =
+        links.dispatch({double(layout.ep), double(layout.etp)}, *spec.moe, Copies::ForEachUnit, rows / tp, row);
     t.dispatch += links.withinExperts(double(layout.ep), double(layout.etp), *spec.moe, rows / tp, row);
-    t.dispatch = t.dispatch * double(share.moeLayers);
+    t.dispatch = t.dispatch * (double(share.moeLayers) * fullest);
   }
   if (layout.tp > 1)
     t.tensor = links.allReduce({tp, 1}, rows * hidden * rates.activationBytes) * (2 * layers);
@@ -286,46 +325,44 @@ StageTime TrainStages::timeOfLayer(bool isMoe) const {
 }
 
 StageTime TrainStages::timeOfHead() const {
-  return time(context.model.ofStages({context.request.spec.layerCount(), 0}, layout)[1], /*isLast=*/true);
-}
-
-/// Bytes of one dense layer: input, gate, up, product, output, and the residual and norm before it.
-static double denseActivations(const ModelSpec &spec, const Microbatch &batch) {
-  const double rows = double(batch.sequences) * double(batch.tokens) / double(batch.cp), h = double(spec.hidden);
-  return rows * (6 * h / double(batch.sp) + 8 * double(spec.mlp ? spec.mlp->inter : 0) / double(batch.tp));
-}
-
-std::array<double, trainModuleCount> TrainStages::tensorBytes(const RankShare &of, RecomputeSet set) const {
-  const ModelSpec &spec = context.request.spec;
-  Microbatch batch;
-  batch.sequences = layout.microbatchSize;
-  batch.tokens = context.request.workload.train.sequence;
-  batch.tp = layout.tp;
-  batch.sp = layout.sp ? layout.tp : 1;
-  batch.cp = layout.cp;
-  batch.ep = layout.ep;
-  batch.etp = layout.etp;
-  const bool isFull = set == RecomputeSet::Layer;
-  const Recompute full = isFull ? Recompute::Full : Recompute::None;
-  const double share = set == RecomputeSet::None ? 1 : kept;
-  const double attention = context.model.overLayers(of.attentionLayers, [&](const AttentionSizes &sizes) {
-    return attentionActivations(spec, sizes, batch, full, /*flash=*/true, /*dropout=*/false) * share;
-  });
-  const double moe = moeActivations(spec, batch, full, /*paperTokens=*/false) * share;
-  const double dense = isFull ? 0 : denseActivations(spec, batch);
-  return {attention, double(of.moeLayers) * moe, double(of.denseLayers()) * dense};
+  RankShare head = context.model.ofStages({context.request.spec.layerCount(), 0}, layout)[1];
+  if (context.request.spec.mtpLayers > 0)
+    head += context.model.ofDraft(layout, /*hasTables=*/false);
+  return time(head, /*isLast=*/true);
 }
 
 double TrainStages::activations(const RankShare &of) const {
-  const std::array<double, trainModuleCount> bytes = tensorBytes(of, layout.recompute);
-  return std::accumulate(bytes.begin(), bytes.end(), 0.0);
+  const double rows = tokens(), sp = layout.sp ? double(layout.tp) : 1;
+  double bytes = 0;
+  for (size_t i = 0; i < kept.size(); ++i) {
+    const KeptBytes &layer = kept[i];
+    bytes += of.layersOfKinds[i] * rows * (layer.stream / sp + layer.latents + layer.split / double(layout.tp));
+    bytes += of.layersOfKinds[i] * rowsOfExperts() * rowBytes(layer);
+  }
+  return bytes;
 }
 
+/// Rows of routed experts on a rank: all ranks of an expert group bring their tokens.
+double TrainStages::rowsOfExperts() const {
+  const ModelSpec &spec = context.request.spec;
+  return spec.moe ? tokens() / (layout.sp ? double(layout.tp) : 1) * double(layout.etp) * double(spec.moe->topK) : 0;
+}
+
+double TrainStages::imbalance() const {
+  const ModelSpec &spec = context.request.spec;
+  if (!spec.moe || layout.ep == 1)
+    return 1;
+  if (const ExpertLoad &load = context.request.workload.expertLoad; !load.empty())
+    return 1 / balancednessOf(load, layout);
+  const double sequences = double(layout.microbatchSize * layout.ep * layout.etp) / double(layout.tp * layout.cp);
+  return largestShare(rowsOfExperts(), layout.ep, skewOfSequences(slotsPerRank(spec, layout), sequences));
+}
+
+double TrainStages::rowBytes(const KeptBytes &layer) const { return layer.row + layer.rowSplit / double(layout.etp); }
+
 double TrainStages::activationsOfRows(size_t stage, double rows) const {
-  if (layout.recompute == RecomputeSet::Layer || !context.request.spec.moe)
-    return 0;
-  // As moeActivations counts a row: input, gate, up, product, output.
-  const double row =
-      3 * double(context.request.spec.hidden) + 8 * double(context.request.spec.moe->inter) / double(layout.etp);
-  return rows * row * kept * double(stages[stage].moeLayers);
+  double bytes = 0;
+  for (size_t i = 0; i < kept.size(); ++i)
+    bytes += stages[stage].layersOfKinds[i] * rows * rowBytes(kept[i]);
+  return bytes;
 }

@@ -2,6 +2,7 @@
 #ifndef K2C_LIB_PLANNER_CLUSTER_TRAINSTEP_H
 #define K2C_LIB_PLANNER_CLUSTER_TRAINSTEP_H
 
+#include "KeptValues.h"
 #include "RequestModel.h"
 #include <algorithm>
 
@@ -26,7 +27,7 @@ struct PassTime {
 /// Modules of a layer, whose passes are bound each by itself.
 enum class TrainModule : uint8_t { Attention, Experts, Dense };
 inline constexpr size_t trainModuleCount = 3;
-/// "attention", "experts", "dense layers, head".
+/// "attention", "experts", "dense, shared, router, head".
 const char *nameOf(TrainModule module);
 
 /// What a module takes of a micro-batch; recomputation counts as inputGrad.
@@ -97,16 +98,18 @@ public:
   StageTime timeOfHead() const;
 
 private:
-  /// Bytes of what one micro-batch computes on a stage, or of what `set` keeps of it, by module.
-  std::array<double, trainModuleCount> tensorBytes(const RankShare &of, RecomputeSet set) const;
   double activations(const RankShare &of) const;
+  double rowsOfExperts() const;
+  double imbalance() const;
+  double rowBytes(const KeptBytes &layer) const;
   void addRing(StageTime &time, const RankShare &share) const;
   void timePasses(StageTime &time, const RankShare &share, bool isLast) const;
 
   const RequestModel &context;
   const ParallelLayout &layout;
+  const double fullest; ///< rows of the fullest rank for each of a mean one
   std::vector<RankShare> stages;
-  double kept = 1; ///< share of a MoE layer's tensors that is not recomputed
+  std::vector<KeptBytes> kept; ///< of a layer of each of ModelShare::kinds
 };
 
 } // namespace k2c::planner

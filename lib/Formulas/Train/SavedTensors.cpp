@@ -1,6 +1,6 @@
 //===- SavedTensors.cpp - What a MoE layer keeps for its backward pass ----===//
 
-#include "k2c/Planner/SavedTensors.h"
+#include "k2c/Formulas/SavedTensors.h"
 
 using namespace k2c;
 

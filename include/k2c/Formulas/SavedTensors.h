@@ -1,21 +1,20 @@
 //===- SavedTensors.h - What a MoE layer keeps for its backward pass ----------===//
 //
-// Tensor by tensor, so that recomputation is a set of names: paper 000 describes the sets of DeepSeek V3 (norms and the
-// up projections of latent attention) and Kimi K2 (these, SwiGLU and the experts' down projection; the inputs of the
-// experts and of SwiGLU stored in FP8 with an f32 scale for each 128). bf16, flash attention, one MoE layer, per token
-// of a rank without tensor parallelism.
+// As paper 000 has it, tensor by tensor (what plans count follows from the ops of a layer): it describes the sets of
+// DeepSeek V3 (norms and the up projections of latent attention) and Kimi K2 (these, SwiGLU and the experts' down
+// projection; the inputs of the experts and of SwiGLU stored in FP8 with an f32 scale for each 128). bf16, flash
+// attention, one MoE layer, per token of a rank without tensor parallelism.
 //
 //===----------------------------------------------------------------------===//
-#ifndef K2C_PLANNER_SAVEDTENSORS_H
-#define K2C_PLANNER_SAVEDTENSORS_H
+#ifndef K2C_FORMULAS_SAVEDTENSORS_H
+#define K2C_FORMULAS_SAVEDTENSORS_H
 
 #include "k2c/Model/ModelSpec.h"
+#include "k2c/Planner/ClusterPlan.h"
 #include <string>
 #include <vector>
 
 namespace k2c {
-
-enum class RecomputeSet : uint8_t { None, DeepSeekV3, KimiK2, KimiK2Fp8, Layer };
 
 /// One saved tensor.
 struct SavedTensor {
@@ -29,4 +28,4 @@ std::vector<SavedTensor> savedTensors(const ModelSpec &spec, RecomputeSet set);
 
 } // namespace k2c
 
-#endif // K2C_PLANNER_SAVEDTENSORS_H
+#endif // K2C_FORMULAS_SAVEDTENSORS_H
