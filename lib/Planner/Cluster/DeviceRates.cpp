@@ -24,6 +24,7 @@ DeviceRates::DeviceRates(const PlanRequest &request) {
     shareOfAttention = shareOfBackward = 1 / given->attention;
     shareOfWide = shareOfFast = 1 / given->experts;
   }
+  isCpu = device.kind == DeviceKind::Cpu;
   memory = device.memoryRead.value.value * shareOfMemory;
   attention = device.whole(wide.value).value * shareOfAttention;
   attentionBackward = device.whole(wide.value).value * shareOfBackward;
@@ -43,7 +44,7 @@ DeviceRates::DeviceRates(const PlanRequest &request) {
                   wide.source + ")");
   if (fp8)
     notes.push_back("linears in fp8, " + format(Flops(fast.value.value)) + "/s (" + fast.source + ")");
-  if (request.workload.inefficiency || device.kind != DeviceKind::Cpu) {
+  if (request.workload.inefficiency || !isCpu) {
     char text[160];
     std::snprintf(text, sizeof text,
                   "kernels reach %.3g of memory's rate, of arithmetic's %.3g in attention and %.3g in linears",

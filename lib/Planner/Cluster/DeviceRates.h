@@ -1,7 +1,8 @@
 //===- DeviceRates.h - Time of the kernels of a device ------------------------===//
 //
 // A step is its kernels, one after another. A product of matrices, or of queries with keys, is bound by its arithmetic
-// or by what it reads while it multiplies; what it writes, and what all other kernels read and write, comes on top.
+// or by what it reads while it multiplies; what it writes, and what all other kernels read and write, comes on top. On
+// CPUs k2c computes norms, activations and sums with the products that are beside them (prologues, epilogues).
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_LIB_PLANNER_CLUSTER_DEVICERATES_H
@@ -31,12 +32,14 @@ struct DeviceRates {
   DeviceRates(const PlanRequest &request);
   /// Seconds of kernels that have a share of the device's multiprocessors.
   double seconds(const KernelWork &work, double share = 1) const {
-    return work.kernels * launch + std::max(computing(work) / share, work.streamed / memory) + work.passed / memory;
+    const double streamed = work.streamed + (isCpu ? work.passed : 0), beside = isCpu ? 0 : work.passed;
+    return work.kernels * launch + std::max(computing(work) / share, streamed / memory) + beside / memory;
   }
   double computing(const KernelWork &work) const {
     return (work.linear + work.filling) / linears + (work.core + work.coreFilling) / attention;
   }
 
+  bool isCpu = false; ///< of k2c's own kernels, which compute with products what lies between them
   double memory = 1, attention = 1, linears = 1; ///< bytes/s and FLOP/s that are reached
   double attentionBackward = 1, plain = 1;       ///< FLOP/s: of attention's gradient; of linears that are not in FP8
   double launch = 0;                             ///< seconds of a kernel beyond its work

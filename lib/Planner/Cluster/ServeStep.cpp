@@ -1,15 +1,13 @@
 //===- ServeStep.cpp - Time of one step of a serving layout -------------------===//
 //
 // Time of one step, as a sum of parts that each are bound by arithmetic, memory or links (paper 004, section 3.5): of
-// a part that computes, the larger of FLOP over a rate and bytes over the bandwidth, with inefficiencies over the
-// roofline.
+// a part that computes, its kernels one after another (DeviceRates.h).
 //
 // A step waits for its fullest rank, so experts and dispatch take the mean times an imbalance: measured loads where
-// the workload has them, else what a uniform router gives the largest of ep ranks; likewise for experts whose weights
-// are read. Context parallelism sends whichever is less, keys or queries with their outputs. With two-batch overlap
-// (equation 49) a step is twice the longer of computing and communicating half a batch, and weights are read twice, so
-// that it may lose: fastest() takes what is shorter. With stages, a decode step lasts pp times its slowest stage at
-// least.
+// the workload has them, else what experts that were placed by load give the largest of ep ranks; likewise for experts
+// whose weights are read. Context parallelism sends whichever is less, keys or queries with their outputs. With
+// two-batch overlap one half computes while the other's rows move, and weights are read twice, so that it may lose:
+// fastest() takes what is shorter. With stages, a decode step lasts pp times its slowest stage at least.
 //
 //===----------------------------------------------------------------------===//
 
@@ -123,9 +121,13 @@ double ServeStep::cacheTraffic(const AttentionSizes &sizes, const StepLoad &load
   return (load.sequences * read + rowsOf(load) * row.real()) / double(std::min(layout.tp, sizes.cachedHeads()));
 }
 
-double ServeStep::passedBytes(const KernelTraffic &traffic, int64_t ranks) const {
-  return (traffic.read.on(ranks) + traffic.written.on(ranks)) * rates.activationBytes +
-         traffic.multiplied.on(ranks) * rates.castBytes;
+void ServeStep::addRows(KernelWork &work, const KernelTraffic &traffic, double rows, int64_t ranks,
+                        double fusedBytes) const {
+  work.passed = rates.isCpu ? fusedBytes
+                            : rows * ((traffic.read.on(ranks) + traffic.written.on(ranks)) * rates.activationBytes +
+                                      traffic.multiplied.on(ranks) * rates.castBytes);
+  work.filling = 2 * rows * rates.fillDepth * traffic.results.on(ranks);
+  work.kernels = traffic.kernels;
 }
 
 KernelWork ServeStep::attention(const RankShare &share, const StepLoad &load) const {
@@ -133,17 +135,15 @@ KernelWork ServeStep::attention(const RankShare &share, const StepLoad &load) co
   auto overLayers = [&](auto ofLayer) { return model.overLayers(share.attentionLayers, ofLayer); };
   // What expands keys and values is counted with the keys.
   const double expansion = overLayers([](const auto &sizes) { return double(sizes.heads) * sizes.expansion; });
-  const KernelTraffic &traffic = share.traffic.attention;
   KernelWork work;
   work.linear = 2 * rows * (at(share.parameters, WeightModule::Attention) - expansion / tp);
   work.core = overLayers([&](const auto &sizes) { return attentionCore(sizes, load); }) / tp;
-  if (!decodes(load) && request.topology.device.kind != DeviceKind::Cpu)
+  if (!decodes(load) && !rates.isCpu)
     work.coreFilling = work.core * attentionFill / (load.context + (load.tokens + 1) / 2);
   work.streamed = at(share.bytes, WeightModule::Attention) + at(share.bytes, WeightModule::Norms) +
                   overLayers([&](const auto &sizes) { return cacheTraffic(sizes, load); });
-  work.passed = rows * passedBytes(traffic, layout.tp);
-  work.filling = 2 * rows * rates.fillDepth * traffic.results.on(layout.tp);
-  work.kernels = traffic.kernels;
+  addRows(work, share.traffic.attention, rows, layout.tp,
+          2 * rows * double(model.spec.hidden) * rates.activationBytes * double(share.layerCount()));
   return work;
 }
 
@@ -159,21 +159,19 @@ KernelWork ServeStep::experts(const RankShare &share, const StepLoad &load) cons
   const double fullest = std::min(mean * imbalance(rows), rows * std::min(slots, double(moe.topK)));
   const double hit = expertHitMean({moe.experts, moe.topK, rows}) / double(moe.experts);
   const double loaded = hit > 0.999 || layout.ep == 1 ? slots * hit : binomialMaxMean(int64_t(slots), hit, layout.ep);
-  const KernelTraffic &traffic = share.traffic.experts;
+  const double rowValues = fullest * double(spec.hidden) * layers;
   KernelWork work;
   work.linear = 2 * (fullest + loaded * unusedRows(load)) * model.expert / double(layout.etp) * layers;
-  work.streamed = at(share.bytes, WeightModule::Experts) * std::min(1.0, loaded / slots) +
-                  fullest * double(spec.hidden) * rates.dispatchBytes * layers;
-  work.passed = fullest * passedBytes(traffic, layout.etp);
-  work.filling = 2 * fullest * rates.fillDepth * traffic.results.on(layout.etp);
-  work.kernels = traffic.kernels;
+  work.streamed =
+      at(share.bytes, WeightModule::Experts) * std::min(1.0, loaded / slots) + rowValues * rates.dispatchBytes;
+  addRows(work, share.traffic.experts, fullest, layout.etp, rowValues * rates.combineBytes);
   return work;
 }
 
 /// Rows that the last tile of an expert multiplies in vain, half a tile on average: prompts are padded to the
 /// workload's alignment (DeepGEMM's contiguous layout); generated tokens to the 64 rows of Hopper's smallest product.
 double ServeStep::unusedRows(const StepLoad &load) const {
-  if (request.topology.device.kind == DeviceKind::Cpu)
+  if (rates.isCpu)
     return 0;
   constexpr int64_t smallestTile = 64;
   const int64_t tile = decodes(load) ? smallestTile : request.workload.alignment;
@@ -182,15 +180,12 @@ double ServeStep::unusedRows(const StepLoad &load) const {
 
 /// What every row passes beside attention: routers, shared experts, dense layers.
 KernelWork ServeStep::dense(const RankShare &share, const StepLoad &load) const {
-  const KernelTraffic &traffic = share.traffic.dense;
   KernelWork work;
   for (WeightModule module : {WeightModule::Router, WeightModule::Shared, WeightModule::Mlp}) {
     work.linear += 2 * rowsOf(load) * at(share.parameters, module);
     work.streamed += at(share.bytes, module);
   }
-  work.passed = rowsOf(load) * passedBytes(traffic, layout.tp);
-  work.filling = 2 * rowsOf(load) * rates.fillDepth * traffic.results.on(layout.tp);
-  work.kernels = traffic.kernels;
+  addRows(work, share.traffic.dense, rowsOf(load), layout.tp, /*fusedBytes=*/0);
   return work;
 }
 
@@ -219,7 +214,7 @@ bool ServeStep::decodes(const StepLoad &load) const {
 /// Kernels whose launches are recorded once need sizes that do not change: each route has its own copy and nobody
 /// forwards (DeepEP's low-latency kernels). Steps of many tokens send one to each node.
 Copies ServeStep::copiesOf(const StepLoad &load) const {
-  return decodes(load) && request.topology.device.kind != DeviceKind::Cpu ? Copies::ForEachRoute : Copies::ForEachUnit;
+  return decodes(load) && !rates.isCpu ? Copies::ForEachRoute : Copies::ForEachUnit;
 }
 
 void ServeStep::addLinks(std::array<PartTime, servePartCount> &parts, double &dispatched, const RankShare &share,

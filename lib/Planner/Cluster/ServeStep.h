@@ -78,8 +78,8 @@ private:
                 const StepLoad &load) const;
   Copies copiesOf(const StepLoad &load) const;
   double unusedRows(const StepLoad &load) const;
-  /// Of a row on a rank.
-  double passedBytes(const KernelTraffic &traffic, int64_t ranks) const;
+  /// What a part does with so many rows beside its FLOP and weights: `ranks` share out heads and widths.
+  void addRows(KernelWork &work, const KernelTraffic &traffic, double rows, int64_t ranks, double fusedBytes) const;
   double attentionCore(const AttentionSizes &sizes, const StepLoad &load) const;
   double coreFlops(const AttentionSizes &sizes, double sequences, double queries, double keys, double all) const;
   double cacheTraffic(const AttentionSizes &sizes, const StepLoad &load) const;

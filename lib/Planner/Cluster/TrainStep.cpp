@@ -194,7 +194,7 @@ void TrainStages::timePasses(StageTime &time, const RankShare &share, bool isLas
   attention.forward.core = context.model.overLayers(share.attentionLayers, [&](const AttentionSizes &sizes) {
     return coreFlops(sizes, rows, double(context.request.workload.train.sequence));
   }) / tp;
-  if (context.request.topology.device.kind != DeviceKind::Cpu)
+  if (!rates.isCpu)
     attention.forward.coreFilling =
         attention.forward.core * attentionFill / (double(context.request.workload.train.sequence) / 2);
   passes(attention, share.traffic.attention, rows, sp, layout.tp);
