@@ -101,6 +101,22 @@ TEST(EvaluateTest, TokensThatUsersGetAgreeWithTheirTimePerToken) {
               1e-6 * *plan.figure("output_tokens_per_s"));
 }
 
+/// Models without experts send no rows beside their products: no multiprocessor is taken from these, and one half's
+/// sums move beside the other's attention and dense layers.
+TEST(EvaluateTest, HalvesOfDenseModelsHideTheirSums) {
+  Question q("llama-3.3-70b", "h100x8");
+  const ClusterPlan plain = q.plan("tp=8"), halves = q.plan("tp=8,overlap=1");
+  const double dense = part(plain, "prefill", "dense, shared, router"),
+               sums = part(plain, "prefill", "tensor parallel");
+  ASSERT_TRUE(halves.overlaps("prefill"));
+  EXPECT_NEAR(part(halves, "prefill", "dense, shared, router"), dense, 0.05 * dense);
+  double computing = 0;
+  for (const StepPart &step : halves.steps)
+    if (step.phase == "prefill" && step.name != "tensor parallel")
+      computing += step.seconds.value;
+  EXPECT_LT(*halves.figure("prefill_step_s"), computing + 0.1 * sums);
+}
+
 /// The second half of a prompt sees the first one.
 TEST(EvaluateTest, OverlappedBatchesDoTheWorkOfOne) {
   Question q("deepseek-v3", "4x8-h100");

@@ -217,7 +217,7 @@ Copies ServeStep::copiesOf(const StepLoad &load) const {
   return decodes(load) && !rates.isCpu ? Copies::ForEachRoute : Copies::ForEachUnit;
 }
 
-void ServeStep::addLinks(std::array<PartTime, servePartCount> &parts, double &dispatched, const RankShare &share,
+void ServeStep::addLinks(std::array<PartTime, servePartCount> &parts, double &toFeedForward, const RankShare &share,
                          const StepLoad &load) const {
   const ModelSpec &spec = model.spec;
   const double hidden = double(spec.hidden), own = rowsOf(load);
@@ -232,7 +232,7 @@ void ServeStep::addLinks(std::array<PartTime, servePartCount> &parts, double &di
     const double fullest = imbalance(rows * double(layout.ep * layout.etp));
     const Copies copies = copiesOf(load);
     LinkUse use = links.dispatch(group, *spec.moe, copies, rows * fullest, hidden * rates.dispatchBytes);
-    dispatched = links.seconds(use) * double(share.moeLayers);
+    toFeedForward += links.seconds(use) * double(share.moeLayers);
     use += links.dispatch(group, *spec.moe, copies, rows * fullest, hidden * rates.combineBytes);
     use += links.withinExperts(double(layout.ep), double(layout.etp), *spec.moe, rows * fullest,
                                hidden * (rates.dispatchBytes + rates.combineBytes));
@@ -243,6 +243,7 @@ void ServeStep::addLinks(std::array<PartTime, servePartCount> &parts, double &di
     const double each = own * hidden * rates.activationBytes;
     tensor.links = links.allReduce({double(layout.tp), 1}, each) * (2 * double(share.layerCount()));
     finish(tensor);
+    toFeedForward += tensor.seconds / 2; // one of a layer's two
   }
   if (layout.cp > 1) {
     PartTime &context = of(parts, ServePart::Context);
@@ -270,14 +271,12 @@ void ServeStep::addStage(StepTime &time, const RankShare &share, const StepLoad 
   of(parts, ServePart::Experts) = partOf(experts(share, load), rates, multiprocessors);
   of(parts, ServePart::Dense) = partOf(dense(share, load), rates, multiprocessors);
   of(parts, ServePart::Head) = partOf(head(share, load), rates, multiprocessors);
-  double dispatched = 0;
-  addLinks(parts, dispatched, share, load);
+  addLinks(parts, time.toFeedForward, share, load);
   double local = 0, linked = 0;
   for (size_t i = 0; i < servePartCount; ++i) {
     (i < size_t(ServePart::Dispatch) ? local : linked) += parts[i].seconds;
     addUp(time.parts[i], parts[i]);
   }
-  time.dispatched += dispatched;
   time.local += local;
   time.links += linked;
   time.slowestStage = std::max(time.slowestStage, local + linked);
@@ -285,11 +284,12 @@ void ServeStep::addStage(StepTime &time, const RankShare &share, const StepLoad 
 
 /// Of two halves that take turns on the device and on the links, each with four parts a layer in the order attention,
 /// dispatch, experts, combine: while one computes a part, the other's rows move, and where one of the two is longer the
-/// other waits (DeepEP README, figure of low-latency kernels; DeepSeek-V3 report, section 3.4).
+/// other waits (DeepEP README, figure of low-latency kernels; DeepSeek-V3 report, section 3.4). Models without experts
+/// have dense layers in their place, and halves of tensor parallelism's sums in place of dispatch and combine.
 static double secondsOfHalves(const StepTime &half) {
   auto seconds = [&](ServePart part) { return half.parts[size_t(part)].seconds; };
-  const double experts = seconds(ServePart::Experts), attention = half.local - experts;
-  const double dispatch = half.dispatched, combine = half.links - dispatch;
+  const double routed = seconds(ServePart::Experts), experts = routed > 0 ? routed : seconds(ServePart::Dense);
+  const double attention = half.local - experts, dispatch = half.toFeedForward, combine = half.links - dispatch;
   return std::max(attention, combine) + std::max(attention, dispatch) + std::max(experts, dispatch) +
          std::max(experts, combine);
 }
@@ -300,7 +300,8 @@ StepTime ServeStep::time(const StepLoad &load, bool overlap) const {
   // attention to compute (deepseek-ai/profile-data, README: prefilling).
   batch.sequences /= overlap ? 2 : 1;
   StepTime time;
-  const double multiprocessors = overlap && copiesOf(load) == Copies::ForEachUnit ? rates.besideTransfers : 1;
+  const bool isBesideTransfers = overlap && layout.ep > 1 && copiesOf(load) == Copies::ForEachUnit;
+  const double multiprocessors = isBesideTransfers ? rates.besideTransfers : 1;
   for (const RankShare &share : decodes(load) ? decoding : stages)
     addStage(time, share, batch, multiprocessors);
   if (draft && decodes(load)) {
@@ -322,7 +323,7 @@ StepTime ServeStep::time(const StepLoad &load, bool overlap) const {
       part.flops *= 2, part.memory *= 2, part.seconds *= 2;
       part.links = part.links * 2;
     }
-    time.dispatched *= 2, time.local *= 2, time.links *= 2;
+    time.toFeedForward *= 2, time.local *= 2, time.links *= 2;
   } else {
     time.seconds = time.local + time.links;
   }

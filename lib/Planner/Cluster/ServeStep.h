@@ -43,7 +43,7 @@ struct PartTime {
 /// A step of one batch through all stages.
 struct StepTime {
   std::array<PartTime, servePartCount> parts; ///< of all stages together
-  double dispatched = 0;                      ///< of the seconds of Dispatch, those of the way to the experts
+  double toFeedForward = 0;                   ///< of the seconds of links, those between attention and what follows
   double local = 0, links = 0;                ///< seconds of parts that compute, and of those that communicate
   double seconds = 0;                         ///< from its first stage to its last, overlap included
   double slowestStage = 0;
@@ -74,7 +74,7 @@ private:
   KernelWork dense(const RankShare &share, const StepLoad &load) const;
   KernelWork head(const RankShare &share, const StepLoad &load) const;
   bool decodes(const StepLoad &load) const;
-  void addLinks(std::array<PartTime, servePartCount> &parts, double &dispatched, const RankShare &share,
+  void addLinks(std::array<PartTime, servePartCount> &parts, double &toFeedForward, const RankShare &share,
                 const StepLoad &load) const;
   Copies copiesOf(const StepLoad &load) const;
   double unusedRows(const StepLoad &load) const;
