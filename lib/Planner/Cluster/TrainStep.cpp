@@ -1,12 +1,12 @@
 //===- TrainStep.cpp - One micro-batch on one pipeline stage ------------------===//
 //
 // Time of one micro-batch on one stage, as the three passes that a pipeline schedule places: forward, gradient of the
-// inputs, gradient of the weights. A pass is the larger of its FLOP over a rate and its bytes over the bandwidth.
+// inputs, gradient of the weights. A pass is its kernels, one after another (DeviceRates.h).
 //
 //   linears      each of the three passes does the same FLOP once
 //   attention    its inner products take 2.5 times as many in the backward, where scores are computed again: all in the
 //                gradient of the inputs, as they have no weights
-//   recomputed   what is recomputed is added to the gradient of the inputs, its bytes in proportion to its FLOP
+//   recomputed   products that are recomputed are added to the gradient of the inputs
 //
 // Keys go around the ranks of a sequence (ring attention) and are hidden by the products of the blocks that are there,
 // all but the last. Activations that go to the host are hidden by a micro-batch's passes. Times add up: those of the
@@ -152,7 +152,7 @@ PassTime passOf(const KernelWork &work, const DeviceRates &rates, double multipr
 ModuleTime timeOf(const ModuleWork &work, const StateBytes &state, const DeviceRates &rates, double multiprocessors) {
   const KernelWork &forward = work.forward, &again = work.again;
   KernelWork inputs = forward, weights;
-  inputs.linear += again.linear;
+  inputs.linear += again.linear, inputs.filling += again.filling, inputs.streamed += again.streamed;
   // The gradient of attention costs two and a half times its forward (scores are computed again), at a rate of its own.
   const double backward = 2.5 * rates.attention / rates.attentionBackward;
   inputs.core = backward * forward.core + again.core;
@@ -222,7 +222,7 @@ void TrainStages::timePasses(StageTime &time, const RankShare &share, bool isLas
   if (set == RecomputeSet::Layer)
     for (ModuleWork *module : {&attention, &experts, &dense})
       module->again = module->forward;
-  else if (set != RecomputeSet::None && spec.latentAttention()) {
+  else if (set != RecomputeSet::None) {
     const LatentMatrices w = latentMatrices(*spec.latentAttention(), spec.hidden);
     attention.again.linear = 2 * rows * layers * (w.uq + w.qr + w.uk + w.uv).real() / tp;
     experts.again.linear = set == RecomputeSet::DeepSeekV3 ? 0 : routed / 3; // the down projections
