@@ -1,5 +1,6 @@
 //===- EvaluateTest.cpp - One serving layout, predicted -------------------===//
 #include "ClusterQuestion.h"
+#include "k2c/Formulas/Serve.h"
 #include "k2c/Planner/Count.h"
 #include <cmath>
 
@@ -99,6 +100,28 @@ TEST(EvaluateTest, TokensThatUsersGetAgreeWithTheirTimePerToken) {
   ClusterPlan plan = q.plan("ep=32");
   EXPECT_NEAR(*plan.figure("batch") / *plan.figure("tpot_s"), *plan.figure("output_tokens_per_s"),
               1e-6 * *plan.figure("output_tokens_per_s"));
+}
+
+/// The step of paper 004 with its corrections (k2c-plan --query s004_step --compat exact) and its inefficiencies,
+/// within what the two count differently: rows of kernels beside the products, the head's rows, scales of FP8.
+TEST(EvaluateTest, DecodeStepIsPaperFoursWithItsCorrections) {
+  Question q("deepseek-v3", "4x8-h100");
+  q.workload.serve.batch = 1024;
+  q.workload.inefficiency = Inefficiency{2.0, 1.5 * 1.1, 1.3 * 1.1};
+  q.machines.device.kernels = {};
+  ClusterPlan plan = q.plan("ep=32");
+  ServeCluster cluster{32, 4, 3.35e12, 989e12, 1979e12, 40e9 * 1.25, 450e9, 80e9};
+  ServeParameters parameters;
+  parameters.allLayersCommunicate = false;
+  parameters.paperFlops = false;
+  parameters.loaded = ExpertsLoaded::BinomialMax;
+  parameters.embeddingsRead = 1;
+  parameters.balancedness = 0.885; // of a uniform router, 1024 tokens on 32 ranks
+  StepTerms terms = stepTerms(q.spec, cluster, parameters, 1024, int64_t(2000 + 250));
+  EXPECT_NEAR(part(plan, "decode", "attention"), terms.attention, 0.08 * terms.attention);
+  EXPECT_NEAR(part(plan, "decode", "experts") + part(plan, "decode", "dense, shared, router") +
+                  part(plan, "decode", "embedding, head"),
+              terms.experts, 0.12 * terms.experts);
 }
 
 /// Models without experts send no rows beside their products: no multiprocessor is taken from these, and one half's
