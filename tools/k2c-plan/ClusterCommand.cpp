@@ -160,6 +160,9 @@ int planLoad(const ClusterFlags &flags, const ModelSpec &spec, const Topology &t
   Expected<Workload> workload = flags.workload.empty() ? defaultWorkload(spec) : loadWorkload(flags.workload);
   if (!workload)
     return fail(workload.error().text());
+  if (flags.compile.compute == "fp8" && !topology.device.fp8)
+    return fail("--compute fp8: the devices of topology '" + topology.name +
+                "' have no rate of fp8; leave it out, or choose a topology that states one");
   PlanRequest request{spec, topology, *workload};
   request.phase = flags.train ? PlanPhase::Train : PlanPhase::Serve;
   request.compute = typeOf(flags.compile.compute);
