@@ -91,7 +91,7 @@ struct Workload {
   std::optional<Routing> peakRouting;       ///< what memory must hold; none: measured where there are loads, else mean
   ExpertLoad expertLoad;                    ///< of each expert; needed for Measured. Also gives the fullest rank's time
   int64_t alignment = 128;                  ///< rows of an expert are padded to a multiple
-  std::optional<Inefficiency> inefficiency; ///< none: paper 004's on GPUs, 1 on CPUs
+  std::optional<Inefficiency> inefficiency; ///< none: what the topology's kernels reach
   std::optional<double> dollarsPerDeviceHour;
   Routing memoryRouting() const { return peakRouting.value_or(expertLoad.empty() ? Routing::Mean : Routing::Measured); }
   double reserve = 0.08; ///< share of a device's memory that libraries and fragmentation take

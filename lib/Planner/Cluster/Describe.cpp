@@ -41,6 +41,9 @@ ClusterPlan planner::describePlan(const RequestModel &context, const ParallelLay
   plan.cache = request.cache;
   plan.whyNotCompilable = whyNotCompiled(request, layout);
   plan.notes = context.rates.notes;
+  if (request.spec.moe && layout.ep > 1 && request.workload.memoryRouting() == Routing::Mean)
+    plan.notes.push_back("memory is that of ranks whose experts get an even share of the tokens; a workload with "
+                         "expert_load or routing: worst makes room for more");
   return plan;
 }
 

@@ -49,6 +49,9 @@ DeviceRates::DeviceRates(const PlanRequest &request) {
     std::snprintf(text, sizeof text,
                   "kernels reach %.3g of memory's rate, of arithmetic's %.3g in attention and %.3g in linears",
                   shareOfMemory, shareOfAttention, shareOfFast);
-    notes.push_back(text + std::string(request.workload.inefficiency ? " (workload)" : " (topology)"));
+    const bool isPeak = shareOfMemory == 1 && shareOfAttention == 1 && shareOfFast == 1;
+    notes.push_back(text + std::string(request.workload.inefficiency ? " (workload)"
+                                       : isPeak ? " (peak: the topology states no kernels, and real ones take longer)"
+                                                : " (topology)"));
   }
 }

@@ -122,9 +122,6 @@ ClusterPlan TrainingModel::plan() const {
     plan.overlapped = {"forward", "backward"};
   addSteps(plan);
   addFigures(plan);
-  if (context.request.spec.moe && layout.ep > 1 && routing() == Routing::Mean)
-    plan.notes.push_back("experts get an even share of the tokens; a workload with expert_load or routing: worst makes "
-                         "room for more");
   if (layout.zero >= Zero::OsG && layout.microbatches > 1)
     plan.notes.push_back("zero=" + std::string(nameOf(layout.zero)) + " sums gradients with each of " +
                          std::to_string(layout.microbatches) +
