@@ -29,7 +29,7 @@ struct RowElements {
 struct KernelTraffic {
   RowElements read, written;
   double kernels = 0;
-  RowElements multiplied, results; ///< of products with weights: rows, each value once, and what they give
+  RowElements multiplied{}, results{}; ///< of products with weights: rows, each value once, and what they give
 
   KernelTraffic &operator+=(const KernelTraffic &other) {
     read += other.read, written += other.written, kernels += other.kernels;
