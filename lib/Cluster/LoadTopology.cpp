@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
+#include <regex>
 
 namespace k2c {
 
@@ -56,6 +58,45 @@ std::vector<TopologyName> knownTopologies() {
   return names;
 }
 
+/// A size that was asked for, and the device that a built-in topology of nodes in a network has: "12x8-h200", twelve
+/// nodes of eight; "h200x8", one node.
+struct SizedName {
+  int64_t nodes = 1, devices = 0;
+  std::string device;
+};
+
+static std::optional<SizedName> sizedName(const std::string &text) {
+  static const std::regex nodes("([1-9][0-9]{0,6})x([1-9][0-9]{0,6})-(.+)"), node("([a-z].*)x([1-9][0-9]{0,6})");
+  std::smatch parts;
+  if (std::regex_match(text, parts, nodes))
+    return SizedName{std::stoll(parts[1]), std::stoll(parts[2]), parts[3]};
+  if (std::regex_match(text, parts, node))
+    return SizedName{1, std::stoll(parts[2]), parts[1]};
+  return std::nullopt;
+}
+
+/// The first built-in topology of the same device in nodes and a network, with the sizes of `sized`; none: there is no
+/// such topology.
+static std::optional<Topology> resized(const std::string &name, const SizedName &sized) {
+  for (const EmbeddedFile &file : embeddedTopologies()) {
+    const std::string known = topologyNameOf(file);
+    const size_t dash = known.find('-');
+    if (dash == std::string::npos || known.substr(dash + 1) != sized.device)
+      continue;
+    Expected<Topology> topology = parseTopology(file.text, file.name);
+    if (!topology || topology->tiers.size() != 2 || topology->tiers[0].name != "node")
+      continue;
+    topology->name = name;
+    topology->description = "sizes as named, otherwise " + known;
+    topology->tiers[0].count = sized.devices;
+    topology->tiers[1].count = sized.nodes;
+    if (sized.nodes == 1)
+      topology->tiers.pop_back();
+    return *topology;
+  }
+  return std::nullopt;
+}
+
 static bool isPath(const std::string &text) {
   std::error_code error;
   return text.find('/') != std::string::npos || text.find(".yaml") != std::string::npos ||
@@ -75,9 +116,13 @@ Expected<Topology> loadTopology(const std::string &nameOrPath) {
       return text.takeError();
     return parseTopology(*text, nameOrPath);
   }
+  if (const std::optional<SizedName> sized = sizedName(nameOrPath))
+    if (const std::optional<Topology> topology = resized(nameOrPath, *sized))
+      return parseTopology(printTopology(*topology), nameOrPath); // its limits are a file's
   const std::string known = joined(knownTopologies(), [](const TopologyName &each) { return each.name; });
   return Error{"topology '" + shortened(nameOrPath) + "'", "is not known",
-               "use one of " + known + ", or the path of a YAML file"};
+               "use one of " + known +
+                   ", one of their GPUs in other numbers (12x8-h200, h200x8), or the path of a YAML file"};
 }
 
 } // namespace k2c
