@@ -14,16 +14,17 @@ constexpr const char *description = R"(k2c compiles a published mixture-of-exper
 /// Set before the work starts, read by the handler.
 std::string interruptText = "k2c: interrupted\n";
 
-void interrupted(int) {
+void interrupted(int signal) {
   (void)!write(2, interruptText.data(), interruptText.size());
-  _exit(130);
+  _exit(128 + signal);
 }
 } // namespace
 
 void k2c::setInterruptNote(const std::string &note) { interruptText = "k2c: interrupted; " + note + "\n"; }
 
 int main(int argc, char **argv) {
-  std::signal(SIGINT, interrupted);
+  for (int signal : {SIGINT, SIGTERM})
+    std::signal(signal, interrupted);
   CLI::App app(description, "k2c");
   app.set_version_flag("--version",
                        "k2c " K2C_VERSION ", " K2RT_NUMERICS_TEXT ", targets: x86-64 with AVX2 and FMA, AVX-512");

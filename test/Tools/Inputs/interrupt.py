@@ -1,8 +1,8 @@
 """Starts a command, waits until it is at work, interrupts it as Control-C does (its whole process group), and checks
-that it ends with 130, with no error, at most the word that it was interrupted, which is printed, and with a trace that
-is whole JSON.
+that it ends with 128 and the signal's number, with no error, at most the word that it was interrupted, which is
+printed, and with a trace that is whole JSON.
 
-usage: interrupt.py stdout|file:PATH|writes:PATH TRACE|- COMMAND ARGUMENT...
+usage: interrupt.py SIGNAL stdout|file:PATH|writes:PATH TRACE|- COMMAND ARGUMENT...
 at work: it printed something; PATH exists; it begins to write the file PATH, where a lease keeps it until it was
 interrupted, so that it cannot be done before
 """
@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 
-sign, trace, command = sys.argv[1], sys.argv[2], sys.argv[3:]
+ending, sign, trace, command = signal.Signals[sys.argv[1]], sys.argv[2], sys.argv[3], sys.argv[4:]
 how, _, path = sign.partition(":")
 if how == "writes":
     signal.signal(signal.SIGIO, lambda *_: None)  # the kernel's word that somebody waits, which fcntl says, too
@@ -32,10 +32,10 @@ if how == "stdout":
 else:
     while not is_at_work() and process.poll() is None:
         time.sleep(0.005)
-os.killpg(process.pid, signal.SIGINT)
+os.killpg(process.pid, ending)
 _, said = process.communicate(timeout=60)
-if process.returncode != 130:
-    sys.exit(f"exit code {process.returncode}, not 130: {said.decode()}")
+if process.returncode != 128 + ending:
+    sys.exit(f"exit code {process.returncode}, not {128 + ending}: {said.decode()}")
 if said.decode().count("interrupted") > 1 or "error" in said.decode():
     sys.exit(f"said: {said.decode()}")
 print(said.decode(), end="")
