@@ -1,6 +1,7 @@
 //===- Doctor.cpp - k2c doctor: what this machine offers ------------------===//
 #include "Commands.h"
 #include "base/Container.h"
+#include "base/JsonText.h"
 #include "base/SmallFile.h"
 #include "k2c/Cluster/Topology.h"
 #include "k2c/Pipelines/Compile.h"
@@ -11,9 +12,7 @@ using namespace k2c;
 
 namespace {
 
-void line(const char *what, const std::string &found) {
-  std::cout << what << std::string(22 - std::min<size_t>(21, std::string(what).size()), ' ') << found << "\n";
-}
+using Finding = std::pair<const char *, std::string>;
 
 /// The first of `names` in the folders of $PATH.
 std::string onPath(std::initializer_list<const char *> names) {
@@ -25,7 +24,9 @@ std::string onPath(std::initializer_list<const char *> names) {
   return "not found";
 }
 
-int examine() {
+std::vector<Finding> examine() {
+  std::vector<Finding> found;
+  auto line = [&](const char *what, const std::string &is) { found.push_back({what, is}); };
   Topology host = hostTopology();
   line("cpu target", hostCpuName());
   std::string features;
@@ -46,6 +47,18 @@ int examine() {
   line("ld.lld", onPath({"ld.lld-22"}));
   line("mpirun", onPath({"mpirun"}));
   line("NVIDIA driver", std::filesystem::exists("/proc/driver/nvidia/version") ? "found" : "not found");
+  return found;
+}
+
+int print(bool asJson) {
+  nlohmann::ordered_json json;
+  for (const auto &[what, found] : examine())
+    if (asJson)
+      json[what] = found;
+    else
+      std::cout << what << std::string(22 - std::min<size_t>(21, std::string(what).size()), ' ') << found << "\n";
+  if (asJson)
+    std::cout << jsonText(json, 2) << "\n";
   return 0;
 }
 
@@ -54,5 +67,7 @@ int examine() {
 void k2c::addDoctor(CLI::App &app, std::function<int()> &run) {
   CLI::App *c = app.add_subcommand("doctor", "CPU, memory, limits, linker, MPI, driver: found or not");
   c->footer("example:\n  k2c doctor");
-  c->callback([&run] { run = examine; });
+  auto asJson = std::make_shared<bool>(false);
+  c->add_flag("--json", *asJson, "print JSON");
+  c->callback([asJson, &run] { run = [asJson] { return print(*asJson); }; });
 }

@@ -1,5 +1,6 @@
 //===- Pack.cpp - k2c pack, k2c verify ------------------------------------===//
 #include "Commands.h"
+#include "base/JsonText.h"
 #include "k2c/Pipelines/Compile.h"
 #include "k2c/Support/Units.h"
 #include "k2c/Weights/BundleFiles.h"
@@ -25,8 +26,8 @@ void k2c::addPack(CLI::App &app, std::function<int()> &run) {
   });
 }
 
-/// Every problem is a line; the exit code says whether there was one.
-static int verify(const std::string &bundle) {
+/// Every problem is a line, or an entry of the JSON; the exit code says whether there was one.
+static int verify(const std::string &bundle, bool asJson) {
   if (Status status = checkIsBundle(bundle); !status)
     return fail(status.error().text());
   std::error_code error;
@@ -42,6 +43,14 @@ static int verify(const std::string &bundle) {
     all.bytes += report->bytes;
     all.problems.insert(all.problems.end(), report->problems.begin(), report->problems.end());
   }
+  if (asJson) {
+    nlohmann::ordered_json json = {
+        {"files", all.files}, {"bytes", all.bytes}, {"problems", nlohmann::ordered_json::array()}};
+    for (const Error &problem : all.problems)
+      json["problems"].push_back({{"where", problem.where}, {"message", problem.message}, {"remedy", problem.remedy}});
+    std::cout << jsonText(json, 2) << "\n";
+    return all.problems.empty() ? 0 : 1;
+  }
   for (const Error &problem : all.problems)
     fail(problem.text());
   if (!all.problems.empty())
@@ -55,5 +64,7 @@ void k2c::addVerify(CLI::App &app, std::function<int()> &run) {
   CLI::App *c = app.add_subcommand("verify", "Check every hash of a bundle");
   c->footer("example:\n  k2c verify out");
   c->add_option("DIR", *bundle, "the bundle")->required();
-  c->callback([=, &run] { run = [=] { return verify(*bundle); }; });
+  auto asJson = std::make_shared<bool>(false);
+  c->add_flag("--json", *asJson, "print files, bytes and problems as JSON");
+  c->callback([=, &run] { run = [=] { return verify(*bundle, *asJson); }; });
 }
