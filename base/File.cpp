@@ -10,6 +10,7 @@
 // open. Text is read up to the caller's limit whatever size the system reports. The bundle's own folder and the user's
 // files are opened as the user names them, links included.
 #include "base/File.h"
+#include "base/FormatBytes.h"
 #include <cerrno>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -87,7 +88,7 @@ Status readAll(int descriptor, const std::string &path, int64_t limitBytes, k2rt
     filled += static_cast<size_t>(got);
     text.resize(filled);
     if (static_cast<int64_t>(filled) > limitBytes)
-      return Error{code, path, "is larger than " + std::to_string(limitBytes) + " bytes", ""};
+      return Error{code, path, "is larger than " + formatBytes(limitBytes), ""};
     if (got == 0)
       return {};
   }
@@ -158,7 +159,7 @@ Status MappedFile::map(int descriptor, int64_t offset, int64_t length) {
     return {};
   void *address = ::mmap(nullptr, static_cast<size_t>(length), PROT_READ, MAP_SHARED, descriptor, offset);
   if (address == MAP_FAILED)
-    return systemError(where, "cannot map " + std::to_string(length) + " bytes", errno);
+    return systemError(where, "cannot map " + formatBytes(length), errno);
   base = address;
   bytes = length;
   return {};

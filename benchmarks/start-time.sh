@@ -6,7 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 bundle=${1:-$folder/bundle}
-[ $# -gt 0 ] || build/bin/k2c compile models/bundled -o "$bundle"
+[ $# -gt 0 ] || build/bin/k2c compile models/bundled -o "$bundle" --compute f32
 python3 - "$bundle" <<'PYTHON'
 import statistics, subprocess, sys, time
 

@@ -13,6 +13,20 @@ if(K2C_BUILD_COMPILER)
   install(TARGETS k2c k2c-plan k2c-opt k2c-lsp-server RUNTIME COMPONENT k2c)
   install(DIRECTORY models/bundled models/configs models/families models/topologies
     DESTINATION ${CMAKE_INSTALL_DATADIR}/k2c/models COMPONENT k2c)
+  # The installed program writes its manual and its shells' completion.
+  install(CODE "
+    set(prefix \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\")
+    set(data \"\${prefix}/${CMAKE_INSTALL_DATADIR}\")
+    set(k2c \"\${prefix}/${CMAKE_INSTALL_BINDIR}/k2c\")
+    execute_process(COMMAND \"\${k2c}\" man -o \"\${prefix}/${CMAKE_INSTALL_MANDIR}/man1\" COMMAND_ERROR_IS_FATAL ANY)
+    foreach(script bash-completion/completions/k2c zsh/site-functions/_k2c fish/vendor_completions.d/k2c.fish)
+      string(REGEX MATCH \"^[a-z]*\" shell \${script})
+      get_filename_component(folder \"\${data}/\${script}\" DIRECTORY)
+      file(MAKE_DIRECTORY \"\${folder}\")
+      execute_process(COMMAND \"\${k2c}\" completion \${shell} OUTPUT_FILE \"\${data}/\${script}\"
+        COMMAND_ERROR_IS_FATAL ANY)
+    endforeach()
+  " COMPONENT k2c)
 endif()
 
 # `cpack -G TGZ` and `cpack -G DEB`, from a built tree.

@@ -1,7 +1,7 @@
 # lit configuration: %k2c_src and %k2c_obj are the source and build folders, %python the interpreter, %harness the
 # Python of the end-to-end tests, which share compiled bundles. Tools come from PATH: ours, then LLVM's. %checkpoint
-# writes a checkpoint from a seed, %compile is k2c compile with the cache of objects that tests share, %objects that
-# cache.
+# writes a checkpoint from a seed, %compile is k2c compile in f32, whatever processor a test runs on, with the cache of
+# objects that tests share, %objects that cache.
 #
 # Tests are *.mlir and *.test; --param tier=long takes *.long, tier=sweep *.sweep. Of the others tier=fast takes those
 # that compile no whole program, tier=check the rest (suites.py has the tiers and their time limits).
@@ -32,7 +32,7 @@ config.substitutions.append(("%harness", quoted(harness)))
 config.substitutions.append(("%poison", quoted(os.path.join(config.test_exec_root, "k2rt-poison.so"))))
 objects = os.path.join(config.k2c_obj_root, "test-bundles", "objects")
 # lit runs a test on each processor, so a compile has one.
-config.substitutions.append(("%compile", "k2c compile --jobs 1 --cache-dir " + quoted(objects)))
+config.substitutions.append(("%compile", "k2c compile --compute f32 --jobs 1 --cache-dir " + quoted(objects)))
 config.substitutions.append(("%objects", quoted(objects)))
 config.substitutions.append(("%checkpoint", "%python " + quoted(os.path.join(harness, "checkpoint.py"))))
 config.environment["XDG_CACHE_HOME"] = os.path.join(config.test_exec_root, "cache")  # not the user's

@@ -59,6 +59,7 @@ def features(cpuinfo="/proc/cpuinfo"):
         "chromium": chromium(),
         "clang-format": shutil.which("clang-format-22"),
         "cuda": os.path.exists("/dev/nvidiactl"),
+        "groff": shutil.which("groff"),
         "mpi": shutil.which("mpirun"),
         "pkg-config": shutil.which("pkg-config"),
         "ptxas": shutil.which("ptxas"),

@@ -1,4 +1,9 @@
 //===- LoadTopology.cpp - Topologies by name or file ----------------------===//
+//
+// A name is `host`, a built-in, or a built-in's device in other numbers: 12x8-h200 and h200x8 are nodes of the first
+// built-in topology of H200 in nodes and a network, with nothing else of it changed.
+//
+//===----------------------------------------------------------------------===//
 #include "EmbeddedTopologies.h"
 #include "base/Json.h"
 #include "base/Utf8.h"
@@ -6,6 +11,7 @@
 #include "k2c/Support/Join.h"
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <optional>
 #include <regex>
@@ -75,26 +81,55 @@ static std::optional<SizedName> sizedName(const std::string &text) {
   return std::nullopt;
 }
 
-/// The first built-in topology of the same device in nodes and a network, with the sizes of `sized`; none: there is no
-/// such topology.
-static std::optional<Topology> resized(const std::string &name, const SizedName &sized) {
+/// What people call a device: "h100" is "H100 SXM".
+static std::string calledBy(const Device &device) {
+  std::string word = device.model.substr(0, device.model.find(' '));
+  for (char &letter : word)
+    letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  return word;
+}
+
+/// The built-in topology of a device in nodes and a network: the first whose nodes have as many devices, else the
+/// first.
+static std::optional<Topology> builtInOf(const std::string &device, int64_t devices) {
+  std::optional<Topology> found;
   for (const EmbeddedFile &file : embeddedTopologies()) {
-    const std::string known = topologyNameOf(file);
-    const size_t dash = known.find('-');
-    if (dash == std::string::npos || known.substr(dash + 1) != sized.device)
-      continue;
     Expected<Topology> topology = parseTopology(file.text, file.name);
-    if (!topology || topology->tiers.size() != 2 || topology->tiers[0].name != "node")
+    if (!topology || topology->tiers.size() != 2 || topology->tiers[0].name != "node" ||
+        topology->tiers[1].name != "network" || calledBy(topology->device) != device)
       continue;
-    topology->name = name;
-    topology->description = "sizes as named, otherwise " + known;
-    topology->tiers[0].count = sized.devices;
-    topology->tiers[1].count = sized.nodes;
-    if (sized.nodes == 1)
-      topology->tiers.pop_back();
-    return *topology;
+    if (!found || (found->tiers[0].count != devices && topology->tiers[0].count == devices))
+      found = std::move(*topology);
   }
-  return std::nullopt;
+  return found;
+}
+
+/// It with the sizes of `sized`; none: there is no such topology.
+static std::optional<Topology> resized(const std::string &name, const SizedName &sized) {
+  std::optional<Topology> topology = builtInOf(sized.device, sized.devices);
+  if (!topology)
+    return std::nullopt;
+  topology->description = "sizes as named, otherwise " + topology->name;
+  topology->name = name;
+  topology->tiers[0].count = sized.devices;
+  topology->tiers[1].count = sized.nodes;
+  if (sized.nodes == 1)
+    topology->tiers.pop_back();
+  return topology;
+}
+
+std::optional<Topology> resizedTopology(const Topology &topology, int64_t devices) {
+  const std::string device = calledBy(topology.device);
+  const std::optional<Topology> built = builtInOf(device, topology.devicesPerNode());
+  if (!built || built->device.model != topology.device.model ||
+      built->device.memory.value != topology.device.memory.value || !loadTopology(topology.name)) // a user's own file
+    return std::nullopt;
+  const int64_t node = (topology.devicesPerNode() > 1 ? topology : *built).devicesPerNode();
+  const int64_t nodes = (devices + node - 1) / node;
+  const std::string name = nodes > 1 ? std::to_string(nodes) + "x" + std::to_string(node) + "-" + device
+                                     : device + "x" + std::to_string(devices);
+  Expected<Topology> loaded = loadTopology(name);
+  return loaded ? std::optional(std::move(*loaded)) : std::nullopt;
 }
 
 static bool isPath(const std::string &text) {

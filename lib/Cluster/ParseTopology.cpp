@@ -10,10 +10,20 @@ namespace k2c {
 
 using namespace cluster;
 
-std::string_view name(DeviceKind kind) { return kind == DeviceKind::Cpu ? "cpu" : "nvidia"; }
+std::string_view name(DeviceKind kind) {
+  constexpr std::string_view names[] = {"cpu", "nvidia", "amd"};
+  return names[static_cast<uint8_t>(kind)];
+}
+
+const char *coresKey(DeviceKind kind) {
+  constexpr const char *keys[] = {"cores", "sms", "cus"};
+  return keys[static_cast<uint8_t>(kind)];
+}
+
+std::string wordOf(DeviceKind kind) { return kind == DeviceKind::Cpu ? "device" : "GPU"; }
 
 std::optional<DeviceKind> parseDeviceKind(std::string_view word) {
-  for (DeviceKind kind : {DeviceKind::Cpu, DeviceKind::Nvidia})
+  for (DeviceKind kind : {DeviceKind::Cpu, DeviceKind::Nvidia, DeviceKind::Amd})
     if (word == name(kind))
       return kind;
   return std::nullopt;
@@ -72,24 +82,30 @@ void readCpu(Mapping &in, Device &device) {
 
 void readReachedRates(Mapping &device, int64_t sms, ReachedRates &rates) {
   Mapping in(device.document, device.at("kernels"), "kernels",
-             {"memory", "bf16", "fp8", "attention", "attention_backward", "launch", "fill", "transfer_sms"});
+             {"memory", "bf16", "fp8", "attention", "attention_backward", "launch", "fill", "attention_fill",
+              "tile_rows", "transfer_sms", "transfer_rate", "send_receive"});
   for (auto [key, share] :
        {std::pair{"memory", &rates.memory}, std::pair{"bf16", &rates.bf16}, std::pair{"fp8", &rates.fp8},
-        std::pair{"attention", &rates.attention}, std::pair{"attention_backward", &rates.attentionBackward}})
+        std::pair{"attention", &rates.attention}, std::pair{"attention_backward", &rates.attentionBackward},
+        std::pair{"transfer_rate", &rates.transferRate}})
     if (in.has(key))
       in.share(key, *share);
-  if (in.has("launch"))
-    in.number("launch", Dimension::Seconds, rates.launch);
+  for (auto [key, time] : {std::pair{"launch", &rates.launch}, std::pair{"send_receive", &rates.sendReceive}})
+    if (in.has(key))
+      in.number(key, Dimension::Seconds, *time);
   if (in.has("fill"))
     in.number("fill", rates.fill);
+  for (auto [key, count] : {std::pair{"attention_fill", &rates.attentionFill}, std::pair{"tile_rows", &rates.tileRows}})
+    if (in.has(key))
+      in.whole(key, 1 << 20, *count);
   if (in.has("transfer_sms"))
     in.whole("transfer_sms", sms - 1, rates.transferSms);
   device.take(in);
 }
 
-void readNvidia(Mapping &in, Device &device) {
+void readGpu(Mapping &in, Device &device) {
   in.text("arch", device.arch);
-  in.count("sms", device.cores);
+  in.count(coresKey(device.kind), device.cores);
   in.number("memory", device.memory);
   in.number("memory_read", Dimension::BytesPerSecond, device.memoryRead);
   readRates(in, device);
@@ -109,17 +125,19 @@ Expected<Device> readDevice(const YamlDocument &document, const YAML::Node &node
     return word.takeError();
   const std::optional<DeviceKind> kind = parseDeviceKind(*word);
   if (!kind)
-    return document.error(node["kind"], "device kind '" + shortened(*word) + "' is not known", "use cpu or nvidia");
+    return document.error(node["kind"], "device kind '" + shortened(*word) + "' is not known",
+                          "use cpu, nvidia or amd");
   device.kind = *kind;
   const bool isCpu = device.kind == DeviceKind::Cpu;
+  keys.emplace_back(coresKey(device.kind));
   if (isCpu)
-    keys.insert(keys.end(), {"cores", "numa", "l1", "l3", "measured"});
+    keys.insert(keys.end(), {"numa", "l1", "l3", "measured"});
   else
-    keys.insert(keys.end(), {"arch", "sms", "kernels"});
+    keys.insert(keys.end(), {"arch", "kernels"});
   Mapping in(document, node, "device", keys);
   if (in.has("model"))
     in.text("model", device.model);
-  isCpu ? readCpu(in, device) : readNvidia(in, device);
+  isCpu ? readCpu(in, device) : readGpu(in, device);
   if (in.mistake)
     return std::move(*in.mistake);
   return device;

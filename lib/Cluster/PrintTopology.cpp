@@ -30,15 +30,19 @@ std::string printReachedRates(const ReachedRates &rates) {
   std::string out;
   for (auto [key, share] :
        {std::pair{"memory", &rates.memory}, std::pair{"bf16", &rates.bf16}, std::pair{"fp8", &rates.fp8},
-        std::pair{"attention", &rates.attention}, std::pair{"attention_backward", &rates.attentionBackward}})
+        std::pair{"attention", &rates.attention}, std::pair{"attention_backward", &rates.attentionBackward},
+        std::pair{"transfer_rate", &rates.transferRate}})
     if (share->value < 1)
       out += "    " + std::string(key) + ": " + pair(printNumber(share->value), share->source) + "\n";
-  if (rates.launch.value > Seconds(0))
-    out += "  " + line("launch", rates.launch, Dimension::Seconds);
+  for (auto [key, time] : {std::pair{"launch", &rates.launch}, std::pair{"send_receive", &rates.sendReceive}})
+    if (time->value > Seconds(0))
+      out += "  " + line(key, *time, Dimension::Seconds);
   if (rates.fill.value > Bytes(0))
     out += "  " + line("fill", rates.fill, Dimension::Bytes);
-  if (rates.transferSms.value > 0)
-    out += "    transfer_sms: " + pair(std::to_string(rates.transferSms.value), rates.transferSms.source) + "\n";
+  for (auto [key, count] : {std::pair{"attention_fill", &rates.attentionFill}, std::pair{"tile_rows", &rates.tileRows},
+                            std::pair{"transfer_sms", &rates.transferSms}})
+    if (!count->source.empty())
+      out += "    " + std::string(key) + ": " + pair(std::to_string(count->value), count->source) + "\n";
   return out.empty() ? out : "  kernels:\n" + out;
 }
 
@@ -49,7 +53,7 @@ std::string printDevice(const Device &device) {
     out += "  model: " + quoted(device.model) + "\n";
   if (!cpu)
     out += "  arch: " + quoted(device.arch) + "\n";
-  out += std::string(cpu ? "  cores: " : "  sms: ") + std::to_string(device.cores) + "\n";
+  out += std::string("  ") + coresKey(device.kind) + ": " + std::to_string(device.cores) + "\n";
   for (size_t node = 0; node < device.numa.size(); ++node)
     out += (node == 0 ? "  numa: [" : ", ") + std::to_string(device.numa[node]);
   out += device.numa.empty() ? "" : "]\n";

@@ -9,6 +9,7 @@
 #include "k2c/Kernels/Cpu.h"
 #include "k2c/Kernels/Describe.h"
 #include "k2c/Kernels/TileAttr.h"
+#include "k2c/Transforms/ExpectForm.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -39,12 +40,14 @@ struct EmitKernels : impl::EmitKernelsBase<EmitKernels> {
     OwningOpRef<ModuleOp> code = emitKernel(&getContext(), described->desc, tileConfig(kernel.getTileAttr()), symbol);
     if (!code)
       return failure();
-    code->setSymName(symbol + ".code");
+    code->setSymName(codeName(described->desc));
     OpBuilder(kernel->getBlock(), std::next(kernel->getIterator())).insert(code.release());
     return success();
   }
 
   void runOnOperation() override {
+    if (failed(expectForm(getOperation(), getArgument(), Form::Scheduled, Form::Scheduled)))
+      return signalPassFailure();
     emitted.clear();
     for (auto code : llvm::make_early_inc_range(getOperation().getOps<ModuleOp>()))
       code.erase();

@@ -2,7 +2,7 @@
 //
 // What is decided is written out: a value is an offset in the arena, a weight a slot, a cache view a plane of a layer,
 // the batch the step. Functions keep their shape, one for each kind of layer, called in a loop over its indices.
-// Kernels become numbers; the code that emit-kernels wrote for them stays beside the host code:
+// Kernels become numbers; the code that emit-kernels wrote for them comes behind the host code:
 //
 //   %a = kern.call @k(%x, @w[%l]) at [64]      %0 = rt.arena 0   %1 = rt.weight @w[%l]   %2 = rt.arena 64
 //                                         ->   %g = rt.grid %t slots 1 rows_per_item 64 items 24
@@ -18,6 +18,7 @@
 #include "k2c/Kernels/Cpu.h"
 #include "k2c/Kernels/TileAttr.h"
 #include "k2c/Kernels/WeightShare.h"
+#include "k2c/Transforms/ExpectForm.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -61,6 +62,7 @@ private:
   void writePlaneTables();
   LogicalResult writeKernels();
   LogicalResult writeFunctions();
+  void moveCode();
 
   ModuleOp scheduled;
   KernelDescriptions &descriptions;
@@ -105,28 +107,21 @@ DictionaryAttr costAttr(Builder &b, const KernelDesc &desc, WeightLayout weights
 
 LogicalResult ProgramLowering::writeKernels() {
   int64_t id = 0;
-  SymbolTable symbols(scheduled);
   for (auto kernel : scheduled.getOps<kern::FuncOp>()) {
     const DescribedKernel *described = descriptions.find(kernel);
     if (!described)
       return failure();
     const KernelDesc &desc = described->desc;
     const WeightLayout weights = weightsOf(kernel);
-    const std::string symbol = kernelSymbol(desc);
     std::vector<std::string> variants = variantNames(desc);
     auto listed =
-        rt::KernelOp::create(b, kernel.getLoc(), kernel.getSymName(), id++, b.getStringAttr(symbol),
+        rt::KernelOp::create(b, kernel.getLoc(), kernel.getSymName(), id++, b.getStringAttr(kernelSymbol(desc)),
                              b.getStrArrayAttr(SmallVector<StringRef>(variants.begin(), variants.end())),
                              /*streams=*/nullptr, /*items=*/nullptr, /*bytes=*/nullptr, costAttr(b, desc, weights));
     if (std::optional<Streamed> streamed = streamedWeight(desc, weights)) {
       listed.setStreams(streamed->argument);
       listed.setItems(streamed->share.items);
       listed.setBytes(streamed->share.item_bytes);
-    }
-    if (auto code = symbols.lookup<ModuleOp>(symbol + ".code")) { // most of the program's text: moved, never copied
-      symbols.remove(code);
-      code->remove();
-      b.insert(code);
     }
   }
   return success();
@@ -155,6 +150,14 @@ LogicalResult ProgramLowering::writeFunctions() {
   return success();
 }
 
+/// Code of kernels, most of the program's text: moved, never copied, and behind the host program, which is read first.
+void ProgramLowering::moveCode() {
+  for (auto code : llvm::make_early_inc_range(scheduled.getOps<ModuleOp>())) {
+    code->remove();
+    b.insert(code);
+  }
+}
+
 FailureOr<OwningOpRef<ModuleOp>> ProgramLowering::lower() {
   OwningOpRef<ModuleOp> lowered = ModuleOp::create(scheduled.getLoc());
   b.setInsertionPointToEnd(lowered->getBody());
@@ -162,6 +165,7 @@ FailureOr<OwningOpRef<ModuleOp>> ProgramLowering::lower() {
   writePlaneTables();
   if (failed(writeKernels()) || failed(writeFunctions()))
     return failure();
+  moveCode();
   return lowered;
 }
 
@@ -205,6 +209,8 @@ struct LowerToRt : impl::LowerToRtBase<LowerToRt> {
   using LowerToRtBase::LowerToRtBase;
 
   void runOnOperation() override {
+    if (failed(expectForm(getOperation(), getArgument(), Form::Scheduled, Form::Scheduled)))
+      return signalPassFailure();
     ModuleOp module = getOperation();
     if (failed(checkScheduled(module)))
       return signalPassFailure();

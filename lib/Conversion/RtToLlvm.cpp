@@ -11,6 +11,7 @@
 #include "HostEmitter.h"
 #include "dialects/Rt/RtFunctions.h"
 #include "k2c/Conversion/Passes.h"
+#include "k2c/Transforms/ExpectForm.h"
 #include "k2rt/program.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -194,6 +195,8 @@ struct RtToLlvm : impl::RtToLlvmBase<RtToLlvm> {
   using RtToLlvmBase::RtToLlvmBase;
 
   void runOnOperation() override {
+    if (failed(expectForm(getOperation(), getArgument(), Form::Runtime, Form::Runtime)))
+      return signalPassFailure();
     ModuleOp module = getOperation();
     auto programs = llvm::to_vector(module.getOps<rt::ProgramOp>());
     if (programs.size() != 1) {

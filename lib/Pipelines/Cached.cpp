@@ -28,9 +28,9 @@ namespace k2c {
 
 namespace {
 
-/// The flags of `k2c run` that decide what the bundle is, as they are typed.
+/// The flags of `k2c run` that decide what the bundle is, each behind a space, as they are typed.
 std::string flagsOf(const CompileOptions &options) {
-  return "--compute " + options.compute +
+  return (options.compute.empty() ? "" : " --compute " + options.compute) +
          (options.maxContext ? " --max-context " + std::to_string(*options.maxContext) : "");
 }
 
@@ -56,18 +56,6 @@ std::string fingerprint(const fs::path &source, const HostTarget &target, const 
   std::for_each(files.begin(), files.end(), add);
   add(fs::read_symlink("/proc/self/exe", error));
   return llvm::utohexstr(llvm::xxh3_64bits(text), /*LowerCase=*/true, 16);
-}
-
-/// Bytes of a file, or of the files that a folder and the folders in it have.
-uintmax_t bytesOf(const fs::path &source) {
-  std::error_code error;
-  if (!fs::is_directory(source, error))
-    return fs::file_size(source, error);
-  uintmax_t bytes = 0;
-  for (fs::recursive_directory_iterator entries(source, error), end; entries != end && !error; entries.increment(error))
-    if (std::error_code unread; entries->is_regular_file(unread))
-      bytes += entries->file_size(unread);
-  return bytes;
 }
 
 /// Waits for other processes that compile the same; released when the object dies.
@@ -108,6 +96,19 @@ fs::path sourceFile(const fs::path &bundles, const std::string &name) { return b
 
 } // namespace
 
+int64_t bytesOfFiles(const std::string &path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) {
+    const uintmax_t size = fs::file_size(path, error);
+    return error ? 0 : static_cast<int64_t>(size);
+  }
+  int64_t bytes = 0;
+  for (fs::recursive_directory_iterator entries(path, error), end; entries != end && !error; entries.increment(error))
+    if (std::error_code unread; entries->is_regular_file(unread))
+      bytes += static_cast<int64_t>(entries->file_size(unread));
+  return bytes;
+}
+
 Expected<CachedBundle> compileCached(CompileOptions options) {
   Expected<std::string> resolved = resolveSource(options.source);
   if (!resolved)
@@ -138,15 +139,15 @@ Expected<CachedBundle> compileCached(CompileOptions options) {
     options.note(options.output + ": is damaged, and compiled again");
   Status status = compile(options);
   if (status) {
-    std::ofstream(sourceFile(bundles, name)) << fs::absolute(*resolved).string() << " " << flags << "\n";
+    std::ofstream(sourceFile(bundles, name)) << fs::absolute(*resolved).string() << flags << "\n";
     if (options.note)
-      options.note("compiled into " + options.output + ", " + format(Bytes(int64_t(bytesOf(options.output)))) +
+      options.note("compiled into " + options.output + ", " + format(Bytes(bytesOfFiles(options.output))) +
                    "; k2c cache --remove " + name + " frees them");
     return CachedBundle{options.output, ""};
   }
   // The weights of a bundle take about what those of its source do, and its programs some megabytes.
   constexpr uintmax_t programs = 32 << 20;
-  if (fs::space(bundles, error).available >= bytesOf(*resolved) + programs)
+  if (fs::space(bundles, error).available >= static_cast<uintmax_t>(bytesOfFiles(*resolved)) + programs)
     return status.takeError();
   fs::remove_all(options.output + ".partial", error);
   return cannotKeep(bundles, ENOSPC);
@@ -187,23 +188,23 @@ Expected<CacheListing> listCache() {
       continue;
     std::string source;
     std::getline(std::ifstream(sourceFile(bundle.parent_path(), bundle.filename())), source);
-    listing.entries.push_back({bundle.filename(), source, bytesOf(bundle)});
+    listing.entries.push_back({bundle.filename(), source, bytesOfFiles(bundle)});
   }
   CacheEntry kernels{"kernels", "shared by every compile", 0};
   for (const fs::path &file : pathsIn(*folder))
     if (isObject(file))
-      kernels.bytes += bytesOf(file);
+      kernels.bytes += bytesOfFiles(file);
   if (kernels.bytes > 0)
     listing.entries.push_back(kernels);
   return listing;
 }
 
-Expected<uint64_t> removeCached(const std::string &name) {
+Expected<int64_t> removeCached(const std::string &name) {
   Expected<CacheListing> listing = listCache();
   if (!listing)
     return listing.takeError();
   const fs::path folder = listing->folder;
-  uint64_t bytes = 0;
+  int64_t bytes = 0;
   bool isKnown = name == "all";
   for (const CacheEntry &entry : listing->entries) {
     if (name != "all" && name != entry.name)

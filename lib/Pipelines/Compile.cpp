@@ -4,6 +4,7 @@
 //
 //   Inputs            source, config, weights, topology, target: everything a user can get wrong
 //   CompilePipeline   plan, then IR through the forms; the certificate at the scheduled form
+//   Emit              the form that was asked for, and no bundle
 //   Link              kernels and host program to objects, objects to program.so
 //   Package           weights, manifest and runtime beside it; one rename makes it a bundle
 //
@@ -11,7 +12,6 @@
 #include "ProgramFacts.h"
 #include "Stages.h"
 #include "WeightMaps.h"
-#include "k2c/Support/WriteFile.h"
 #include "k2c/Transforms/PlanAttr.h"
 #include "k2c/Weights/BundleFiles.h"
 #include "k2c/Weights/CheckpointTensors.h"
@@ -25,44 +25,6 @@ using namespace mlir;
 namespace k2c {
 
 namespace {
-
-std::string printed(ModuleOp module) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  OpPrintingFlags flags;
-  flags.elideLargeElementsAttrs();
-  module.print(os, flags);
-  return text + "\n";
-}
-
-Status writeText(const std::string &text, const fs::path &path) {
-  std::error_code error;
-  fs::create_directories(path.parent_path(), error);
-  return writeFile(path.string(), text);
-}
-
-/// `--emit FORM`: DIR/FORM.mlir, DIR/llvm/*.ll, or options.print.
-Status emitForm(CompilePipeline &pipeline, const CompileOptions &options, const HostTarget &target) {
-  bool toStdout = options.output == "-";
-  if (options.emit != "llvm") {
-    std::string text = printed(pipeline.module());
-    if (!toStdout)
-      return writeText(text, fs::path(options.output) / (options.emit + ".mlir"));
-    options.print(text);
-    return {};
-  }
-  for (const ObjectJob &part : programParts(pipeline.module())) {
-    OwningOpRef<ModuleOp> module = part.build(nullptr);
-    Expected<std::string> text = llvmIrOf(*module, target);
-    if (!text)
-      return text.takeError();
-    if (toStdout)
-      options.print(*text + "\n");
-    else if (Status status = writeText(*text, fs::path(options.output) / "llvm" / (part.name + ".ll")); !status)
-      return status;
-  }
-  return {};
-}
 
 Status packWeights(const WeightMap &map, Inputs &inputs, const CompileOptions &options, const std::string &bundle) {
   if (inputs.checkpoint)
@@ -146,7 +108,8 @@ Status compile(const CompileOptions &options) {
   if (!inputs)
     return inputs.takeError();
   CompilePipeline pipeline(*inputs, options);
-  const Form form = formNamed(options.emit).value_or(Form::Program);
+  // The code of kernels is part of the runtime form.
+  const Form form = options.emit == kernelsForm ? Form::Runtime : formNamed(options.emit).value_or(Form::Program);
   if (form == Form::Program) {
     if (options.output == "-")
       return Error{"-o -", "a program is a folder", "name one, or choose a form with --emit"};
@@ -163,6 +126,7 @@ std::vector<std::string> formNames() {
   std::vector<std::string> names;
   for (auto form = uint8_t(Form::Model); form <= uint8_t(Form::Program); ++form)
     names.push_back(nameOf(Form(form)));
+  names.insert(names.begin() + uint8_t(Form::Llvm), kernelsForm);
   return names;
 }
 

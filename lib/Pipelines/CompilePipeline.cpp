@@ -63,7 +63,7 @@ CompilePipeline::CompilePipeline(const Inputs &inputs, const CompileOptions &opt
 
 PipelineOptions CompilePipeline::pipelineOptions() const {
   PipelineOptions p;
-  p.numerics.compute = options.compute;
+  p.numerics.compute = name(inputs.planOptions.compute);
   p.numerics.mla = options.mla;
   const Device &device = inputs.topology.device;
   const std::vector<std::string> features = requiredFeatures(inputs.target.features);
@@ -94,6 +94,7 @@ Status CompilePipeline::run(Form form) {
 /// count is exact (test/Planner/weights.long).
 Status CompilePipeline::certify() {
   launched = programKernels(*ir);
+  coded = kernelCodes(*ir);
   auto exact = (*ir)->getAttrOfType<mem::CertificateAttr>(mem::MemDialect::certificateAttrName);
   MeasuredSizes measured;
   measured.arena = Bytes(exact.getArena());
@@ -164,8 +165,12 @@ Status CompilePipeline::start(Form form) {
 /// The planner's own remarks, then those of the passes.
 std::string CompilePipeline::remarks() const {
   std::string text;
-  for (const Remark &remark : decided.remarks)
-    text += "[" + remark.pass + "] " + remark.text + "\n";
+  for (const Remark &remark : decided.remarks) {
+    std::string metrics;
+    for (const auto &[name, value] : remark.metrics)
+      metrics += (metrics.empty() ? " {" : ", ") + name + " = " + formatNumber(value, 12);
+    text += "[" + remark.pass + "] " + remark.text + metrics + (metrics.empty() ? "\n" : "}\n");
+  }
   return text + passRemarks;
 }
 

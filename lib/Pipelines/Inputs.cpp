@@ -2,6 +2,7 @@
 #include "Stages.h"
 #include "k2c/Model/CheckWeights.h"
 #include "k2c/Model/Source.h"
+#include "k2c/Planner/ComputeType.h"
 #include <filesystem>
 
 namespace fs = std::filesystem;
@@ -35,6 +36,13 @@ Expected<Limits> limitsOf(const CompileOptions &options, const ModelSpec &spec) 
   limits.maxContext = *context;
   limits.outputRows = options.outputRows;
   return limits;
+}
+
+/// `inputs` has its model, with the types that the checkpoint stores, and its target.
+ComputeChoice computeOf(const CompileOptions &options, const Inputs &inputs) {
+  if (std::optional<DType> asked = parseComputeType(options.compute))
+    return {*asked, "--compute asks for it"};
+  return chooseCompute(inputs.spec, inputs.target.tileTarget().hasAvx512Bf16);
 }
 
 } // namespace
@@ -84,7 +92,9 @@ Expected<Inputs> readInputs(const CompileOptions &options) {
     return limits.takeError();
   inputs.limits = *limits;
   inputs.planOptions.mustFit = inputs.checkpoint.has_value();
-  inputs.planOptions.compute = parseComputeType(options.compute).value_or(DType::F32);
+  const ComputeChoice compute = computeOf(options, inputs);
+  inputs.planOptions.compute = compute.type;
+  inputs.planOptions.computeReason = compute.reason;
   if (!options.cache.empty())
     inputs.planOptions.cache = parseComputeType(options.cache).value_or(DType::F32);
   inputs.planOptions.mla = parseMlaForms(options.mla).value_or(MlaForms::Phased);

@@ -125,7 +125,11 @@ Status checkIsBundle(const std::string &folder) {
 Expected<JsonDocument> readManifest(const std::string &bundle) {
   if (Status status = checkIsBundle(bundle); !status)
     return status.takeError();
-  return readJsonFile((fs::path(bundle) / "manifest.json").string());
+  const std::string path = (fs::path(bundle) / "manifest.json").string();
+  Expected<JsonDocument> manifest = readJsonFile(path);
+  if (manifest && (!manifest->root().is_object() || !manifest->root().contains("model")))
+    return Error{path, "is not the manifest of a model", "compile the model again"};
+  return manifest;
 }
 
 Status packBundle(const std::string &bundle, const std::string &source, const std::string &blobStore,

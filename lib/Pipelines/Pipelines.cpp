@@ -8,6 +8,7 @@
 #include "k2c/Conversion/Passes.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 
@@ -66,12 +67,20 @@ void buildForm(Form form, OpPassManager &pm, const PipelineOptions &options) {
     pm.addPass(createVerifyForm({std::string(nameOf(form))}));
 }
 
+/// What a pipeline is for, and its passes.
+static std::string described(Form form, const std::string &summary) {
+  OpPassManager pm(ModuleOp::getOperationName());
+  buildForm(form, pm, {});
+  return summary + ": " + llvm::join(llvm::map_range(pm, [](Pass &pass) { return pass.getArgument(); }), ", ");
+}
+
 void registerPassesAndPipelines() {
   registerK2CTransformsPasses();
   registerK2CConversionPasses();
   registerTransformsPasses();
 #define K2C_FORM(Name, name, summary)                                                                                  \
-  PassPipelineRegistration<>(name "-form", summary, [](OpPassManager &pm) { buildForm(Form::Name, pm, {}); });
+  PassPipelineRegistration<>(name "-form", described(Form::Name, summary),                                             \
+                             [](OpPassManager &pm) { buildForm(Form::Name, pm, {}); });
 #include "k2c/Transforms/Forms.def"
 }
 

@@ -1,7 +1,9 @@
 //===- ProgramKernels.cpp - What a program launches, and how often --------===//
 #include "ProgramKernels.h"
 
+#include "k2c/Kernels/Cpu.h"
 #include "k2c/Kernels/TileAttr.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
@@ -40,6 +42,30 @@ std::vector<ProgramKernel> programKernels(ModuleOp module) {
     kernels.push_back(std::move(program));
   }
   return kernels;
+}
+
+/// Lines of MLIR that name what they need in full, as comments.
+static std::string commented(Operation *op) {
+  std::string text, lines;
+  llvm::raw_string_ostream os(text);
+  op->print(os, OpPrintingFlags().useLocalScope());
+  for (StringRef line : llvm::split(text, '\n'))
+    lines += ("// " + line + "\n").str();
+  return lines;
+}
+
+std::vector<KernelCode> kernelCodes(ModuleOp module) {
+  std::vector<KernelCode> codes;
+  KernelDescriptions descriptions(module);
+  for (auto kernel : module.getOps<kern::FuncOp>()) {
+    const std::string symbol = codeName(descriptions.find(kernel)->desc);
+    auto code = llvm::find_if(codes, [&](const KernelCode &known) { return known.symbol == symbol; });
+    if (code == codes.end())
+      code = codes.insert(codes.end(), {symbol, {}, ""});
+    code->kernels.push_back(kernel.getSymName().str());
+    code->computes += commented(kernel);
+  }
+  return codes;
 }
 
 } // namespace k2c

@@ -53,6 +53,8 @@ public:
   std::string remarks() const;
   /// From the scheduled form on: what the program launches.
   const std::vector<ProgramKernel> &launches() const { return launched; }
+  /// Likewise: their code, which is there from the runtime form on.
+  const std::vector<KernelCode> &codes() const { return coded; }
 
 private:
   Status run(Form form);
@@ -68,6 +70,7 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> ir;
   Plan decided;
   std::vector<ProgramKernel> launched;
+  std::vector<KernelCode> coded;
   Form next = Form::Model; ///< the first that has not been built
 };
 
@@ -75,6 +78,12 @@ private:
 Error damaged(const std::string &manifest, const std::string &why);
 /// The config keys that the compile of a bundle was told to ignore.
 std::vector<std::string> ignoredKeys(const nlohmann::json &manifest);
+
+/// What `--emit` calls the code of kernels.
+constexpr const char *kernelsForm = "kernels";
+
+/// Writes the form that `options` ask for, at which `pipeline` is.
+Status emitForm(CompilePipeline &pipeline, const CompileOptions &options, const HostTarget &target);
 
 /// The host program and each kernel as modules of their own. `module` is in the llvm form and outlives the parts.
 std::vector<ObjectJob> programParts(mlir::ModuleOp module);

@@ -1,6 +1,7 @@
 //===- Workers.cpp - What the workers of the topology have to do ----------===//
 #include "Workers.h"
 
+#include "k2c/Kernels/Cost.h"
 #include <algorithm>
 
 namespace k2c {
@@ -19,8 +20,8 @@ void remarkNodes(const Device &device, const std::vector<SlotShares> &shares, Pl
     for (const auto &[slots, share] : shares)
       bytes += slots * k2rt_share_bytes(&share, first, last, device.cores);
     text += std::string(node == 0 ? ": " : "; ") + "node " + std::to_string(node) + " has workers " +
-            std::to_string(first) + "-" + std::to_string(last - 1) + " and reads " + std::to_string(bytes) +
-            " bytes of the weights";
+            std::to_string(first) + "-" + std::to_string(last - 1) + " and reads " + format(Bytes(bytes)) +
+            " of the weights";
     first = last;
   }
   plan.remarks.push_back({"place-workers", text, {}});
@@ -42,12 +43,31 @@ int64_t itemsOf(const ProgramKernel &kernel, int64_t rows, const Limits &limits)
   return tile.splitTokens > 0 ? items / maxPartials * softmaxPartials(limits.maxContext - 1) : items;
 }
 
+/// What the kernels move in a step of one token, each in all of its launches; those of prompts have no rows in it.
+void remarkCosts(const std::vector<ProgramKernel> &kernels, Plan &plan) {
+  const CountedRows other = plan.expandedFrom == 0 ? CountedRows::Absorbed : CountedRows::Expanded;
+  for (const ProgramKernel &kernel : kernels) {
+    if (kernel.launches == 0 || costRule(kernel.desc, WeightLayout::Panels).rows == other)
+      continue;
+    const Cost cost = count(kernel.desc, {1, 1, 1});
+    const int64_t weights = kernel.launches * cost.weights.value;
+    const int64_t activations = kernel.launches * (cost.read.value + cost.written.value);
+    const int64_t bytes = weights + activations + kernel.launches * cost.cache.value;
+    plan.remarks.push_back(
+        {"step-cost",
+         std::to_string(kernel.launches) + (kernel.launches == 1 ? " launch" : " launches") + " of '" +
+             kernel.desc.name + "' in a step of one token: " + format(Bytes(bytes)),
+         {{"launches", double(kernel.launches)}, {"bytes", double(bytes)}, {"activation_bytes", double(activations)}}});
+  }
+}
+
 } // namespace
 
 void remarkWorkers(const Device &device, const std::vector<SlotShares> &shares,
                    const std::vector<ProgramKernel> &kernels, Plan &plan) {
   if (device.numa.size() > 1)
     remarkNodes(device, shares, plan);
+  remarkCosts(kernels, plan);
   const int64_t workers = device.cores;
   const int64_t rows = plan.limits.maxSequences; // of generated tokens in a step
   for (const ProgramKernel &kernel : kernels) {

@@ -59,6 +59,12 @@ static std::string decimal(double value, const char *format) {
   return text;
 }
 
+static Remark computeRemark(const Plan &plan) {
+  return {"set-numerics",
+          "compute " + std::string(name(plan.compute)) + ": " + plan.computeReason,
+          {{"bytes_per_activation", double(byteWidth(plan.compute))}}};
+}
+
 static Remark mlaRemark(const AttentionSizes &sizes, const Plan &plan) {
   Remark remark{"absorb-mla", "", {{"expanded_from", double(plan.expandedFrom)}}};
   std::optional<double> crossover = mlaCrossover(sizes);
@@ -80,8 +86,8 @@ static Remark memoryRemark(const Plan &plan, const Device &device) {
   const MemoryCertificate &m = plan.memory;
   return {"attach-plan",
           "one rank needs " + format(m.total()) + " of " + format(device.memory.value) + ": weights " +
-              format(m.weights) + ", cache " + format(m.cache) + " (" + formatCount(plan.cachePerToken.value) +
-              " bytes a token), arena " + format(m.arena) + ", reserve " + format(m.reserve),
+              format(m.weights) + ", cache " + format(m.cache) + " at " + format(plan.cachePerToken) +
+              " a token, arena " + format(m.arena) + ", reserve " + format(m.reserve),
           {{"total_bytes", double(m.total().value)},
            {"weights_bytes", double(m.weights.value)},
            {"cache_bytes", double(m.cache.value)},
@@ -100,7 +106,11 @@ static Remark predictionRemark(const char *what, const Prediction &step, const P
               " (" + std::to_string(device.cores) + " cores at " + decimal(rate.value.value * 1e-9, "%.0f") +
               " GFLOP/s, " + rate.source + "; " + format(device.memoryRead.value) + ", " + device.memoryRead.source +
               ")",
-          {{"seconds", step.seconds.value}, {"flop", step.flops.value}, {"bytes", double(step.bytes.value)}}};
+          {{"seconds", step.seconds.value},
+           {"flop", step.flops.value},
+           {"bytes", double(step.bytes.value)},
+           {"compute_s", step.flops.value / (rate.value.value * double(device.cores))},
+           {"memory_s", (step.bytes / device.memoryRead.value).value}}};
 }
 
 //===----------------------------------------------------------------------===//
@@ -116,6 +126,7 @@ Expected<Plan> planHost(const ModelSpec &spec, const Topology &topology, const L
   Plan plan;
   plan.limits = limits;
   plan.compute = options.compute;
+  plan.computeReason = options.computeReason;
   plan.mla = options.mla;
   const AttentionSizes sizes = attentionLayers(spec).front().sizes;
   plan.expandedFrom = expandedFrom(sizes, options.mla);
@@ -136,6 +147,8 @@ Expected<Plan> planHost(const ModelSpec &spec, const Topology &topology, const L
   plan.prefill = predictStep(spec, plan, topology.device, {1, prompt, 0});
   plan.decode = predictStep(spec, plan, topology.device, {1, 1, 1});
 
+  if (!plan.computeReason.empty())
+    plan.remarks.push_back(computeRemark(plan));
   if (sizes.isLatent())
     plan.remarks.push_back(mlaRemark(sizes, plan));
   plan.remarks.push_back(memoryRemark(plan, topology.device));

@@ -7,17 +7,17 @@
 
 namespace k2c::report {
 
-constexpr double chartWidth = 960; ///< pixels of every drawing before the page scales it
-
 /// A legend entry: a class of the style sheet and what it stands for.
 struct Key {
   std::string classes, text;
 };
 std::string legend(const std::vector<Key> &keys);
 
+// Each is empty where the plan has nothing to draw.
+
 /// One stacked bar for each class of equal ranks, the device's capacity as a line.
 std::string memoryChart(const ClusterPlan &plan);
-/// The parts of each phase side by side, coloured by what they wait for.
+/// The parts of each phase side by side, coloured by what bounds them.
 std::string stepChart(const ClusterPlan &plan);
 /// FLOP/s that parts reach over the FLOP they do for each byte, under the device's roofs.
 std::string rooflineChart(const PlanReport &report);

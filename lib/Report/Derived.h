@@ -4,6 +4,8 @@
 
 #include "k2c/Report/Report.h"
 
+#include <optional>
+
 namespace k2c::report {
 
 /// A phase of a step: its parts in order. Where work and transfers overlap they are two lanes, else one.
@@ -11,6 +13,7 @@ struct PhaseParts {
   std::string phase;
   std::vector<const StepPart *> parts;
   bool overlaps = false;
+  double step = 0; ///< seconds that the plan states of it: halves of a batch wait for each other
 
   /// Time in which a device waits for others: of a pipeline's bubble.
   static bool isIdle(const StepPart &part) {
@@ -19,7 +22,7 @@ struct PhaseParts {
   static bool onLinks(const StepPart &part) { return part.bound == Bound::Link || part.bound == Bound::Latency; }
   /// Seconds of the parts on links, or of the others.
   double lane(bool links) const;
-  /// Of the phase: lanes one after the other, or the longer of them.
+  /// Of the phase: lanes one after the other; overlapped, as the plan states, at least the longer of them.
   double seconds() const;
 };
 
@@ -34,8 +37,34 @@ struct PipelineRank {
 std::vector<PipelineRank> pipelineRanks(const ClusterPlan &plan);
 /// From the first task's begin to the last one's end.
 double pipelineSeconds(const ClusterPlan &plan);
+/// The part of a pipeline's time in which every rank does the same again and again.
+struct SteadyState {
+  double begin = 0, seconds = 0; ///< of the first period
+  int64_t count = 0;             ///< periods, one after another
+  int32_t microbatches = 0;      ///< of a period
+};
+/// Nothing where no period was found.
+std::optional<SteadyState> steadyStateOf(const ClusterPlan &plan);
 /// Whether tasks of several lanes occur.
 bool hasLanes(const ClusterPlan &plan);
+
+/// One of the figures that people ask for first.
+struct Headline {
+  std::string label, value;    ///< "TTFT", "1.27 s"
+  std::string beside;          ///< what else is said of it: "95th percentile 1.9 s"; may be empty
+  std::string key;             ///< of the figure; empty for devices, head room and a cost without a price
+  std::optional<double> exact; ///< of `value`, in the figure's unit
+};
+/// Devices, TTFT, TPOT, tokens/s per device, cost, head room; of training step time and MFU in place of TTFT and TPOT.
+/// What the plan does not have is left out.
+std::vector<Headline> headlineOf(const PlanReport &report);
+/// The figures that are not in the headline.
+std::vector<Figure> otherFigures(const PlanReport &report);
+
+/// The table of memory by classes of ranks and parts; with a line for the host where the layout offloads.
+std::string memoryText(const ClusterPlan &plan);
+/// The JSON key `memory`.
+nlohmann::ordered_json memoryJson(const ClusterPlan &plan);
 
 /// A figure as people read it: "12.3 ms", "1,234 tokens/s", "3.1 GiB (3.3 GB)".
 std::string printFigure(double value, const std::string &unit);

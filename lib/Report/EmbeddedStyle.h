@@ -1,7 +1,7 @@
 //===- EmbeddedStyle.h - The style sheet of a plan's page, compiled in ----===//
 //
 // Colours of the drawings are told apart by the colour-blind too (after Okabe and Ito), and keep a contrast of 3 to the
-// page in both themes. Narrow windows scroll a drawing rather than shrink its text.
+// page in both themes. Nothing is scrolled sideways: drawings and tables take the width there is.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_LIB_REPORT_EMBEDDEDSTYLE_H

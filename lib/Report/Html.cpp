@@ -21,7 +21,10 @@ std::string report::legend(const std::vector<Key> &keys) {
 
 namespace {
 
+/// Empty where `body` is.
 std::string section(const char *id, const std::string &title, const std::string &lead, const std::string &body) {
+  if (body.empty())
+    return "";
   return std::string("<section id=\"") + id + "\" aria-labelledby=\"" + id + "-title\">\n<h2 id=\"" + id + "-title\">" +
          escapeHtml(title) + "</h2>\n" + (lead.empty() ? "" : "<p class=\"lead\">" + escapeHtml(lead) + "</p>\n") +
          body + "</section>\n";
@@ -31,6 +34,11 @@ std::string folded(const std::string &summary, const std::string &body) {
   return body.empty() ? "" : "<details><summary>" + escapeHtml(summary) + "</summary>\n" + body + "</details>\n";
 }
 
+/// A drawing with its numbers folded below; nothing where nothing is drawn.
+std::string drawing(const std::string &chart, const std::string &summary, const std::string &table) {
+  return chart.empty() ? "" : chart + folded(summary, table);
+}
+
 std::string list(const std::vector<std::string> &items, const char *classes) {
   std::string out = std::string("<ul class=\"") + classes + "\">\n";
   for (const std::string &item : items)
@@ -38,13 +46,13 @@ std::string list(const std::vector<std::string> &items, const char *classes) {
   return out + "</ul>\n";
 }
 
-/// Figures as tiles, in the order of the plan: the first ones large.
-std::string tiles(const ClusterPlan &plan) {
-  std::string out = "<dl class=\"tiles\">\n";
-  for (const Figure &figure : plan.figures)
-    out += "<div><dt>" + escapeHtml(figure.label) + "</dt><dd data-key=\"" + escapeHtml(figure.key) +
-           "\" data-value=\"" + nlohmann::json(figure.value).dump() + "\">" +
-           escapeHtml(printFigure(figure.value, figure.unit)) + "</dd></div>\n";
+/// The figures that people ask for first, large.
+std::string headline(const PlanReport &report) {
+  std::string out = "<dl class=\"headline\">\n";
+  for (const Headline &figure : headlineOf(report))
+    out += "<div><dt>" + escapeHtml(figure.label) + "</dt><dd" +
+           (figure.exact ? " data-value=\"" + nlohmann::json(*figure.exact).dump() + "\"" : "") + ">" +
+           escapeHtml(figure.value) + "</dd><dd class=\"beside\">" + escapeHtml(figure.beside) + "</dd></div>\n";
   return out + "</dl>\n";
 }
 
@@ -56,19 +64,25 @@ std::string header(const PlanReport &report, const PlanSummary &summary) {
                     escapeHtml(plan.workload) + ": <code>" + escapeHtml(layout) + "</code> on <span data-value=\"" +
                     std::to_string(plan.devices) + "\">" + formatCount(plan.devices) +
                     "</span> of <span data-value=\"" + std::to_string(plan.available) + "\">" +
-                    formatCount(plan.available) + "</span> devices";
+                    formatCount(plan.available) + "</span> " + wordOf(report.topology.device.kind) + "s";
   if (report.search)
     out += std::string(", the best ") + nameOf(report.search->objective) + " of " +
            formatCount(report.search->candidates) + " layouts";
   out += ".</p>\n<p class=\"verdict " + std::string(summary.fits ? "good" : "bad") + "\">" +
          (summary.fits ? "Fits" : "Does not fit") + "<span>" +
          escapeHtml(summary.fit.substr(std::min(summary.fit.size(), summary.fit.find(": ") + 2))) + "</span></p>\n";
-  return out + "</header>\n";
+  if (!summary.fits)
+    out += "<p class=\"lead\">Figures are those of devices that had the memory.</p>\n";
+  return out + headline(report) + "</header>\n";
 }
 
 std::string answers(const PlanSummary &summary) {
-  return "<div class=\"two\">\n<div><h3>What bounds it</h3>\n" + list(summary.bounds, "plain") +
-         "</div>\n<div><h3>What would change it</h3>\n" + list(summary.advice, "plain") + "</div>\n</div>\n";
+  auto part = [](const char *title, const std::vector<std::string> &sentences) {
+    return sentences.empty() ? ""
+                             : std::string("<div><h3>") + title + "</h3>\n" + list(sentences, "plain") + "</div>\n";
+  };
+  return "<div class=\"two\">\n" + part("What bounds it", summary.bounds) +
+         part("What would change it", summary.advice) + "</div>\n";
 }
 
 std::string notes(const ClusterPlan &plan) {
@@ -90,41 +104,37 @@ std::string k2c::planHtml(const PlanReport &report) {
                     escapeHtml(plan.model) + " on " + escapeHtml(plan.topology) + "</title>\n<style>\n" +
                     embeddedStyle().front().text + "</style>\n</head>\n<body>\n<main>\n" + header(report, summary);
   out += section("summary", "Summary", "",
-                 answers(summary) + tiles(plan) + folded("Layout and precision", layoutTable(plan)) +
+                 answers(summary) + tiles(otherFigures(report)) + folded("Layout and precision", layoutTable(plan)) +
                      (report.counts ? folded("The model", countTable(*report.counts)) : ""));
   out += section("memory", "Memory of each rank",
                  plan.layout.prefill
                      ? "Ranks that hold the same share a bar, of each pool: those that compute prompts, and those that "
                        "generate tokens. The dashed line is what the device has."
                      : "Ranks that hold the same share a bar. The dashed line is what the device has.",
-                 memoryChart(plan) + folded("Bytes of every part", memoryTable(plan)));
-  out += section(
-      "step", "What a step waits for",
-      plan.phase == PlanPhase::Train && plan.layout.overlap
-          ? "Parts of each phase alone; the schedule runs transfers beside the work of another micro-batch. The "
-            "colour says what a part waits for."
-      : plan.layout.prefill
-          ? "Each phase from its first to its last part, on a device of its pool; between them the cache of a request "
-            "moves. The colour says what a part waits for."
-          : "Each phase from its first to its last part; the colour says what a part waits for.",
-      stepChart(plan) + folded("Time, work and bytes of every part", stepTable(plan)));
+                 drawing(memoryChart(plan), "Bytes of every part", memoryTable(plan)));
+  out += section("step", "What a step is bound by",
+                 plan.phase == PlanPhase::Train && plan.layout.overlap
+                     ? "Parts of each phase alone; the schedule runs transfers beside the work of another micro-batch."
+                 : plan.layout.prefill
+                     ? "Each phase from its first to its last part, on a device of its pool; between them the KV cache "
+                       "of a request moves."
+                     : "Each phase from its first to its last part.",
+                 drawing(stepChart(plan), "Time, FLOP and bytes of every part", stepTable(plan)));
   out +=
       section("roofline", "Roofline",
-              "A part on the slope waits for memory, one on a flat line for arithmetic; the distance to them is what "
-              "the model of the planner takes off.",
+              "A part on the slope is bound by memory, one on a flat line by arithmetic; the distance to them is what "
+              "the planner takes off for real kernels.",
               rooflineChart(report));
-  out += section("timeline", "Pipeline", "", timelineChart(plan) + folded("Busy and idle time", pipelineTable(plan)));
+  out += section("timeline", "Pipeline", "", drawing(timelineChart(plan), "Busy and idle time", pipelineTable(plan)));
   out += section("traffic", "Link traffic",
                  "What one device receives over each tier in a step, and how long its link is busy with it.",
-                 trafficChart(plan) + folded("Bytes and bandwidth", trafficTable(plan)));
+                 drawing(trafficChart(plan), "Bytes and bandwidth", trafficTable(plan)));
   if (report.search)
-    out += section("frontier", "What else was possible",
-                   "To the left is faster for one user, above is more for all; the number is the devices used.",
-                   scatterChart(*report.search) + folded("Every plan with its figures", searchTables(*report.search)));
-  else
-    out += section("frontier", "What else was possible", "",
-                   "<p>The layout was given; <code>--search</code> compares "
-                   "it with all others.</p>\n");
+    out += section(
+        "frontier", "What else was possible",
+        "To the left is faster for one user, above is more for all; the number is the devices used.",
+        scatterChart(*report.search) +
+            folded("Every plan with its figures", searchTables(*report.search, wordOf(report.topology.device.kind))));
   out += section("notes", "Notes", "", notes(plan));
   return out + "</main>\n</body>\n</html>\n";
 }

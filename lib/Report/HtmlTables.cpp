@@ -6,9 +6,9 @@
 //
 //   <td class="n" data-value="17179869184">16 GiB</td>
 //
-// All text passes escapeHtml in the Table class, as names of models and topologies come from files. Columns of the
-// search's table are the figures that any of the plans has, those of the best one first; a plan without a figure has
-// an empty cell, which is not the number zero.
+// All text passes escapeHtml in the Table class, as names of models and topologies come from files. No table is wider
+// than a page: what many rows share is a row of its own above them, and each plan of a search has its figures as tiles.
+// What does not apply is an empty cell, which is not the number zero.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,33 +20,56 @@
 using namespace k2c;
 using namespace k2c::report;
 
-Table::Table(const std::string &caption, const std::vector<std::string> &heads) {
-  out = "<div class=\"scroll\" tabindex=\"0\"><table>\n<caption>" + escapeHtml(caption) + "</caption>\n<thead><tr>";
+Table::Table(const std::string &caption, const std::vector<std::string> &heads) : heads(heads) {
+  out = std::string("<table") + (heads.size() > 4 ? " class=\"many\"" : "") + ">\n<caption>" + escapeHtml(caption) +
+        "</caption>\n<thead><tr>";
   for (const std::string &head : heads)
     out += "<th scope=\"col\">" + escapeHtml(head) + "</th>";
   out += "</tr></thead>\n<tbody>\n";
 }
 
+Table &Table::group(const std::string &name) {
+  row();
+  out += "<th class=\"group\" scope=\"rowgroup\" colspan=\"" + std::to_string(heads.size()) + "\">" + escapeHtml(name) +
+         "</th>";
+  return *this;
+}
+
 Table &Table::row() {
   out += open ? "</tr>\n<tr>" : "<tr>";
   open = true;
+  column = 0;
   return *this;
 }
 
-Table &Table::text(const std::string &text) {
-  out += "<td>" + escapeHtml(text) + "</td>";
+Table &Table::cell(const std::string &attributes, const std::string &printed) {
+  const std::string head = column < heads.size() ? heads[column] : "";
+  ++column;
+  out += "<td" + (head.empty() ? "" : " data-head=\"" + escapeHtml(head) + "\"") + attributes + ">" +
+         escapeHtml(printed) + "</td>";
   return *this;
 }
 
-Table &Table::cell(const std::string &value, const std::string &printed) {
-  out += "<td class=\"n\" data-value=\"" + value + "\">" + escapeHtml(printed) + "</td>";
-  return *this;
+Table &Table::text(const std::string &text) { return cell("", text); }
+
+Table &Table::number(double value, const std::string &printed) {
+  return cell(" class=\"n\" data-value=\"" + nlohmann::json(value).dump() + "\"", printed);
 }
 
-Table &Table::number(double value, const std::string &printed) { return cell(nlohmann::json(value).dump(), printed); }
-Table &Table::number(int64_t value, const std::string &printed) { return cell(std::to_string(value), printed); }
+Table &Table::number(int64_t value, const std::string &printed) {
+  return cell(" class=\"n\" data-value=\"" + std::to_string(value) + "\"", printed);
+}
 
-std::string Table::finish() { return out + (open ? "</tr>\n" : "") + "</tbody></table></div>\n"; }
+std::string Table::finish() { return out + (open ? "</tr>\n" : "") + "</tbody></table>\n"; }
+
+std::string report::tiles(const std::vector<Figure> &figures) {
+  std::string out = "<dl class=\"tiles\">\n";
+  for (const Figure &figure : figures)
+    out += "<div><dt>" + escapeHtml(figure.label) + "</dt><dd data-key=\"" + escapeHtml(figure.key) +
+           "\" data-value=\"" + nlohmann::json(figure.value).dump() + "\">" +
+           escapeHtml(printFigure(figure.value, figure.unit)) + "</dd></div>\n";
+  return out + "</dl>\n";
+}
 
 static Table &count(Table &table, int64_t value) { return table.number(value, formatCount(value)); }
 
@@ -109,59 +132,50 @@ std::string report::layoutTable(const ClusterPlan &plan) {
 }
 
 std::string report::memoryTable(const ClusterPlan &plan) {
-  Table table("Bytes of a rank", {"ranks", "equal ranks", "stage", "parameters", "part", "bytes", "share"});
+  Table table("Bytes of a rank", {"part", "bytes", "share"});
+  auto bytes = [&](const std::string &name, Bytes size, Bytes of) {
+    table.row().text(name).number(size.value, format(size));
+    table.text(of.value > 0 ? printShare(double(size.value) / double(of.value)) : "");
+  };
   for (const RankMemory &ranks : plan.memory) {
-    const double capacity = double(std::max<int64_t>(1, ranks.capacity.value));
-    table.row().text(ranks.ranks);
-    count(table, ranks.count);
-    count(table, ranks.stage);
-    count(table, ranks.parameters);
-    table.text("all").number(ranks.total().value, format(ranks.total()));
-    table.text(printShare(double(ranks.total().value) / capacity));
+    table.group((ranks.count > 1 ? "each of ranks " : "rank ") + ranks.ranks);
+    count(table.row().text("ranks that hold the same"), ranks.count).text("");
+    count(table.row().text("pipeline stage"), ranks.stage).text("");
+    count(table.row().text("parameters"), ranks.parameters).text("");
     for (const MemoryPart &part : ranks.parts)
-      table.row()
-          .text("")
-          .text("")
-          .text("")
-          .text("")
-          .text(part.name)
-          .number(part.bytes.value, format(part.bytes))
-          .text(printShare(double(part.bytes.value) / capacity));
-    table.row().text("").text("").text("").text("").text("memory of the device");
-    table.number(ranks.capacity.value, format(ranks.capacity)).text("");
-    if (plan.host) {
-      table.row().text("").text("").text("").text("").text("in the host");
-      table.number(ranks.host.value, format(ranks.host)).text("");
-    }
+      bytes(part.name, part.bytes, ranks.capacity);
+    bytes("all", ranks.total(), ranks.capacity);
+    bytes("memory of the device", ranks.capacity, Bytes(0));
+    if (plan.host)
+      bytes("in the host", ranks.host, Bytes(0));
   }
   if (plan.host) {
-    const HostMemory &host = *plan.host;
-    table.row().text("a node's host").text("").text("").text("").text("of its ranks");
-    table.number(host.bytes.value, format(host.bytes));
-    table.text(printShare(double(host.bytes.value) / double(std::max<int64_t>(1, host.capacity.value))));
-    table.row().text("").text("").text("").text("").text("memory of the host");
-    table.number(host.capacity.value, format(host.capacity)).text("");
+    table.group("a node's host");
+    bytes("of its ranks", plan.host->bytes, plan.host->capacity);
+    bytes("memory of the host", plan.host->capacity, Bytes(0));
   }
   return table.finish();
 }
 
 std::string report::stepTable(const ClusterPlan &plan) {
-  Table table("Parts of a step on one device", {"#", "phase", "part", "time", "of it hidden", "share", "work",
-                                                "memory moved", "received", "FLOP/byte", "waits for", "tier"});
+  Table table("Parts of a step on one device",
+              {"#", "part", "time", "hidden", "share", "FLOP", "memory moved", "received", "FLOP/byte", "bound by"});
   size_t number = 0;
-  for (const PhaseParts &phase : phasesOf(plan))
+  for (const PhaseParts &phase : phasesOf(plan)) {
+    table.group(phase.phase + ", " + format(Seconds(phase.seconds())));
     for (const StepPart *part : phase.parts) {
-      table.row().text(std::to_string(++number)).text(part->phase).text(part->name);
-      table.number(part->seconds.value, format(part->seconds)).number(part->hidden.value, format(part->hidden));
+      table.row().text(std::to_string(++number)).text(part->name);
+      table.number(part->seconds.value, format(part->seconds));
+      table.number(part->hidden.value, part->hidden.value > 0 ? format(part->hidden) : "");
       table.text(printShare(phase.seconds() > 0 ? part->exposed().value / phase.seconds() : 0));
-      table.number(part->flops.value, format(part->flops));
-      table.number(part->memoryBytes, printFigure(part->memoryBytes, "B"));
-      table.number(part->linkBytes, printFigure(part->linkBytes, "B"));
-      table.text(part->memoryBytes > 0 && part->flops.value > 0
-                     ? printFigure(part->flops.value / part->memoryBytes, "FLOP/B")
-                     : "");
-      table.text(nameOf(part->bound)).text(part->tier);
+      table.number(part->flops.value, part->flops.value > 0 ? format(part->flops) : "");
+      table.number(part->memoryBytes, part->memoryBytes > 0 ? printFigure(part->memoryBytes, "B") : "");
+      table.number(part->linkBytes, part->linkBytes > 0 ? printFigure(part->linkBytes, "B") : "");
+      table.text(part->memoryBytes > 0 && part->flops.value > 0 ? formatNumber(part->flops.value / part->memoryBytes, 4)
+                                                                : "");
+      table.text(nameOf(part->bound) + (part->tier.empty() ? "" : " (" + part->tier + ")"));
     }
+  }
   return table.finish();
 }
 
@@ -180,7 +194,7 @@ std::string report::pipelineTable(const ClusterPlan &plan) {
 }
 
 std::string report::trafficTable(const ClusterPlan &plan) {
-  Table table("Received by one device in a step", {"phase", "tier", "link", "bytes", "bandwidth of a device", "time"});
+  Table table("Received by one device in a step", {"phase", "tier", "link", "bytes", "bandwidth", "time"});
   for (const TierTraffic &tier : plan.traffic)
     table.row()
         .text(tier.phase)
@@ -192,50 +206,36 @@ std::string report::trafficTable(const ClusterPlan &plan) {
   return table.finish();
 }
 
-/// The figures that any of the plans has, those of the best one first.
-static std::vector<Figure> columnsOf(const PlanSearch &search) {
-  std::vector<Figure> columns = search.best.figures;
-  auto add = [&](const ClusterPlan &plan) {
-    for (const Figure &figure : plan.figures)
-      if (std::none_of(columns.begin(), columns.end(), [&](const Figure &known) { return known.key == figure.key; }))
-        columns.push_back(figure);
-  };
-  for (const ClusterPlan &plan : search.frontier)
-    add(plan);
-  for (const RunnerUp &runnerUp : search.runnersUp)
-    add(runnerUp.plan);
-  return columns;
-}
-
-static void addCandidate(Table &table, const std::string &what, const ClusterPlan &plan,
-                         const std::vector<Figure> &columns, const std::string &why) {
-  count(table.row().text(what).text(format(plan.layout, plan.phase)), plan.devices);
+/// A plan of a search: its row in a table of few columns, its figures as tiles that unfold below.
+static std::string addCandidate(Table &table, const std::string &what, const ClusterPlan &plan,
+                                const std::string &why) {
+  const Tradeoff tradeoff = tradeoffOf(plan);
+  const std::string layout = format(plan.layout, plan.phase);
+  auto print = [](const Figure *figure) { return figure ? printFigure(figure->value, figure->unit) : ""; };
+  count(table.row().text(what).text(layout), plan.devices);
+  table.text(print(tradeoff.rate)).text(print(tradeoff.latency));
   if (plan.memory.empty())
     table.text("");
   else
     table.number(plan.fullest().total().value, format(plan.fullest().total()));
   table.text(why);
-  for (const Figure &column : columns)
-    if (std::optional<double> value = plan.figure(column.key))
-      table.number(*value, printFigure(*value, column.unit));
-    else
-      table.text("");
+  return "<details><summary>" + escapeHtml(what + ": " + layout) + "</summary>\n" + tiles(plan.figures) +
+         "</details>\n";
 }
 
-std::string report::searchTables(const PlanSearch &search) {
-  std::vector<std::string> heads = {"plan", "layout", "devices", "fullest rank", "loses to the best"};
-  const std::vector<Figure> columns = columnsOf(search);
-  for (const Figure &figure : columns)
-    heads.push_back(figure.label);
-  Table plans("Plans that were compared", heads);
-  addCandidate(plans, "best " + std::string(nameOf(search.objective)), search.best, columns, "");
+std::string report::searchTables(const PlanSearch &search, const std::string &device) {
+  const Tradeoff tradeoff = tradeoffOf(search.best);
+  Table plans("Plans that were compared",
+              {"plan", "layout", device + "s", tradeoff.rate ? tradeoff.rate->label : "rate",
+               tradeoff.latency ? tradeoff.latency->label : "latency", "fullest rank", "loses to the best"});
+  std::string figures = addCandidate(plans, "best " + std::string(nameOf(search.objective)), search.best, "");
   for (const ClusterPlan &plan : search.frontier)
-    addCandidate(plans, "frontier", plan, columns, "");
+    figures += addCandidate(plans, "frontier", plan, "");
   for (const RunnerUp &runnerUp : search.runnersUp)
-    addCandidate(plans, "runner-up", runnerUp.plan, columns, runnerUp.loses);
+    figures += addCandidate(plans, "runner-up", runnerUp.plan, runnerUp.loses);
   Table refused("Layouts", {"outcome", "layouts", "for example"});
   count(refused.row().text("evaluated"), search.candidates).text("");
   for (const Refused &reason : search.refused)
     count(refused.row().text("refused for " + reason.reason), reason.count).text(reason.example);
-  return plans.finish() + refused.finish();
+  return plans.finish() + refused.finish() + "<p class=\"lead\">Figures of each plan:</p>\n" + figures;
 }

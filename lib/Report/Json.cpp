@@ -4,10 +4,32 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Bands.h"
 #include "Derived.h"
 
 using namespace k2c;
+using namespace k2c::report;
 using nlohmann::ordered_json;
+
+ordered_json report::memoryJson(const ClusterPlan &plan) {
+  ordered_json list = ordered_json::array();
+  for (const RankMemory &ranks : plan.memory) {
+    ordered_json parts = ordered_json::object();
+    for (const MemoryPart &part : ranks.parts)
+      parts[part.name] = part.bytes.value;
+    ordered_json entry = {{"ranks", ranks.ranks}, {"count", ranks.count}, {"stage", ranks.stage}};
+    if (!ranks.pool.empty())
+      entry["pool"] = ranks.pool;
+    entry.update({{"parameters", ranks.parameters},
+                  {"total_bytes", ranks.total().value},
+                  {"capacity_bytes", ranks.capacity.value},
+                  {"parts", std::move(parts)}});
+    if (plan.host)
+      entry["host_bytes"] = ranks.host.value;
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
 
 namespace {
 
@@ -38,26 +60,6 @@ ordered_json layoutOf(const ParallelLayout &l, PlanPhase phase) {
   layout["zero"] = nameOf(l.zero);
   layout["offload"] = nameOf(l.offload);
   return layout;
-}
-
-ordered_json memoryOf(const ClusterPlan &plan) {
-  ordered_json list = ordered_json::array();
-  for (const RankMemory &ranks : plan.memory) {
-    ordered_json parts = ordered_json::object();
-    for (const MemoryPart &part : ranks.parts)
-      parts[part.name] = part.bytes.value;
-    ordered_json entry = {{"ranks", ranks.ranks}, {"count", ranks.count}, {"stage", ranks.stage}};
-    if (!ranks.pool.empty())
-      entry["pool"] = ranks.pool;
-    entry.update({{"parameters", ranks.parameters},
-                  {"total_bytes", ranks.total().value},
-                  {"capacity_bytes", ranks.capacity.value},
-                  {"parts", std::move(parts)}});
-    if (plan.host)
-      entry["host_bytes"] = ranks.host.value;
-    list.push_back(std::move(entry));
-  }
-  return list;
 }
 
 ordered_json stepsOf(const ClusterPlan &plan) {
@@ -97,9 +99,9 @@ ordered_json figuresOf(const ClusterPlan &plan) {
 /// The timeline's sums; its tasks are the trace.
 ordered_json pipelineOf(const ClusterPlan &plan) {
   ordered_json ranks = ordered_json::array();
-  for (const report::PipelineRank &rank : report::pipelineRanks(plan))
+  for (const PipelineRank &rank : pipelineRanks(plan))
     ranks.push_back({{"rank", rank.rank}, {"busy_s", rank.busy}, {"idle_s", rank.idle}});
-  return {{"seconds", report::pipelineSeconds(plan)}, {"tasks", plan.timeline.size()}, {"ranks", std::move(ranks)}};
+  return {{"seconds", pipelineSeconds(plan)}, {"tasks", plan.timeline.size()}, {"ranks", std::move(ranks)}};
 }
 
 /// A plan among others: what it is compared by.
@@ -151,7 +153,7 @@ ordered_json k2c::planJson(const PlanReport &report) {
                        {"fits", summary.fits},
                        {"summary", {{"fit", summary.fit}, {"bounds", summary.bounds}, {"advice", summary.advice}}},
                        {"figures", figuresOf(plan)},
-                       {"memory", memoryOf(plan)},
+                       {"memory", memoryJson(plan)},
                        {"steps", stepsOf(plan)},
                        {"overlapped", plan.overlapped},
                        {"traffic", trafficOf(plan)}};
@@ -161,6 +163,9 @@ ordered_json k2c::planJson(const PlanReport &report) {
     json["pipeline"] = pipelineOf(plan);
   json["compilable"] = plan.whyNotCompilable.empty();
   json["why_not_compilable"] = plan.whyNotCompilable;
+  json["bands"] = ordered_json::object();
+  for (const report::Band &band : report::bandsOf(report))
+    json["bands"][band.name] = band.text;
   json["notes"] = plan.notes;
   if (report.counts)
     json["counts"] = *report.counts;

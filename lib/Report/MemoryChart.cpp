@@ -1,8 +1,8 @@
 //===- MemoryChart.cpp - What each rank holds -----------------------------===//
 //
 // A bar stands for ranks that hold the same. Its parts have the colour of their kind (weights blue, cache green,
-// working memory orange, communication purple, training states red, reserve grey), darker for the larger ones; the axis
-// below is in GiB, the one above in GB.
+// working memory orange, communication purple, training states red, reserve grey), darker for the larger ones; the
+// legend has the largest size of each. What a bar sums to stands above it, so that it is seen on narrow pages, too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,47 +49,59 @@ std::map<std::string, std::string> colours(const ClusterPlan &plan) {
   return classes;
 }
 
-/// Names in the order in which the ranks list them.
+/// Names in the order in which the ranks list them, with the most that a rank has of each.
 std::vector<Key> keysOf(const ClusterPlan &plan, const std::map<std::string, std::string> &classes) {
-  std::vector<Key> keys;
+  std::vector<std::string> names;
+  std::map<std::string, Bytes> most;
   for (const RankMemory &ranks : plan.memory)
-    for (const MemoryPart &part : ranks.parts)
-      if (std::none_of(keys.begin(), keys.end(), [&](const Key &key) { return key.text == part.name; }))
-        keys.push_back({classes.at(part.name), part.name});
+    for (const MemoryPart &part : ranks.parts) {
+      if (!most.count(part.name))
+        names.push_back(part.name);
+      most[part.name] = std::max(most[part.name], part.bytes);
+    }
+  std::vector<Key> keys;
+  for (const std::string &name : names)
+    keys.push_back({classes.at(name), name + " " + format(most[name])});
   return keys;
 }
 
-constexpr double left = 150, right = chartWidth - 190, top = 40, pitch = 34;
+constexpr double top = 4, pitch = 50, height = 24;
 
 void drawBar(Svg &svg, const RankMemory &ranks, const std::map<std::string, std::string> &classes, const Scale &scale,
              const Unit &unit, double y) {
   const double capacity = double(ranks.capacity.value);
   svg.open("class=\"bar\" data-ranks=\"" + escapeHtml(ranks.ranks) + "\" data-count=\"" + std::to_string(ranks.count) +
            "\" data-total=\"" + std::to_string(ranks.total().value) + "\"");
-  svg.text(left - 8, y + 16, (ranks.count > 1 ? "ranks " : "rank ") + ranks.ranks, "", "end");
+  svg.text(0, y + 14, (ranks.count > 1 ? "each of ranks " : "rank ") + ranks.ranks, "strong");
+  svg.text(100, y + 14,
+           format(ranks.total()) + ", " + printShare(double(ranks.total().value) / capacity) +
+               (ranks.fits() ? "" : ", too much"),
+           ranks.fits() ? "" : "bad", "end");
+  y += 20;
   double at = 0;
   for (const MemoryPart &part : ranks.parts) {
-    const double begin = scale(at / unit.factor), end = scale((at + double(part.bytes.value)) / unit.factor);
-    svg.rect(begin, y, end - begin, 22, "part " + classes.at(part.name),
+    const double begin = scale(at / unit.factor), width = scale((at + double(part.bytes.value)) / unit.factor) - begin;
+    svg.rect(begin, y, width, height, "part " + classes.at(part.name),
              part.name + ": " + format(part.bytes) + ", " + printShare(double(part.bytes.value) / capacity) +
                  " of the device");
+    // Fainter shades are too light for text on them.
+    if (classes.at(part.name).rfind(" s0") != std::string::npos)
+      svg.fitText(begin, y + 16, width, {part.name}, "inside");
     at += double(part.bytes.value);
   }
   const double limit = scale(capacity / unit.factor), end = scale(at / unit.factor);
   if (!ranks.fits())
-    svg.rect(limit, y, end - limit, 22, "over", format(ranks.total() - ranks.capacity) + " too much");
+    svg.rect(limit, y, end - limit, height, "over", format(ranks.total() - ranks.capacity) + " too much");
   if (capacity / unit.factor <= scale.high())
-    svg.line(limit, y - 4, limit, y + 26, "capacity");
-  const std::string share = printShare(at / capacity) + (ranks.fits() ? "" : ", too much") +
-                            (capacity / unit.factor > scale.high() ? " of " + format(ranks.capacity) : "");
-  svg.text(right + 12, y + 11, format(ranks.total()), ranks.fits() ? "" : "bad");
-  svg.text(right + 12, y + 25, share + (ranks.count > 1 ? " on each of " + std::to_string(ranks.count) : ""), "tick");
+    svg.line(limit, y - 3, limit, y + height + 3, "capacity");
   svg.close();
 }
 
 } // namespace
 
 std::string report::memoryChart(const ClusterPlan &plan) {
+  if (plan.memory.empty())
+    return "";
   double most = 1, capacity = 0;
   for (const RankMemory &ranks : plan.memory) {
     most = std::max(most, double(ranks.total().value));
@@ -99,21 +111,15 @@ std::string report::memoryChart(const ClusterPlan &plan) {
   if (capacity < 12 * most)
     most = std::max(most, capacity);
   const std::map<std::string, std::string> classes = colours(plan);
-  const double bottom = top + 12 + pitch * double(plan.memory.size());
-  const Unit two = binaryBytes(most), ten = decimalBytes(most);
-  Svg svg(chartWidth, bottom + 44, "Memory of the ranks by component");
-  const Scale scale(0, most * 1.02 / two.factor, left, right), decimal(0, most * 1.02 / ten.factor, left, right);
-  drawAxisX(svg, scale, bottom, top, "bytes of a rank", two);
-  for (double tick : decimal.ticks()) {
-    svg.line(decimal(tick), top - 4, decimal(tick), top, "axis");
-    svg.text(decimal(tick), top - 9, printTick(tick), "tick", "middle");
-  }
-  svg.line(left, top, right, top, "axis");
-  svg.text(right + 12, top - 9, ten.name, "label");
+  const double bottom = top + pitch * double(plan.memory.size());
+  const Unit unit = binaryBytes(most);
+  Svg svg(bottom + 42, "Memory of the ranks by component");
+  const Scale scale(0, most * 1.01 / unit.factor, 0, 100);
+  drawAxisX(svg, scale, bottom, top, "memory of a rank", unit);
   for (size_t i = 0; i < plan.memory.size(); ++i)
-    drawBar(svg, plan.memory[i], classes, scale, two, top + 10 + pitch * double(i));
+    drawBar(svg, plan.memory[i], classes, scale, unit, top + pitch * double(i));
   std::vector<Key> keys = keysOf(plan, classes);
   if (capacity <= most)
-    keys.push_back({"capacityKey", "memory of the device"});
+    keys.push_back({"capacityKey", "memory of the device " + format(plan.fullest().capacity)});
   return svg.finish() + legend(keys);
 }

@@ -15,7 +15,7 @@ using namespace k2c::report;
 
 namespace {
 
-constexpr double left = 90, right = chartWidth - 30, top = 16, bottom = 330;
+constexpr double left = 12, right = 99, top = 30, bottom = 340;
 
 struct Point {
   double latency, rate;
@@ -52,15 +52,14 @@ Scale scaleOf(const std::vector<Point> &points, double Point::*value, double uni
 
 void drawFrontier(Svg &svg, std::vector<Point> points, const Scale &x, const Scale &y, double unit) {
   std::sort(points.begin(), points.end(), [](auto &a, auto &b) { return a.latency < b.latency; });
-  std::string path;
-  double best = 0;
+  const Point *last = nullptr;
   for (const Point &point : points) {
-    if (point.rate <= best) // on the frontier for its few devices
+    if (last && point.rate <= last->rate) // on the frontier for its few devices
       continue;
-    best = point.rate;
-    path += (path.empty() ? "M" : "L") + coordinate(x(point.latency / unit)) + " " + coordinate(y(point.rate));
+    if (last)
+      svg.line(x(last->latency / unit), y(last->rate), x(point.latency / unit), y(point.rate), "frontier");
+    last = &point;
   }
-  svg.path(path, "frontier");
 }
 
 } // namespace
@@ -74,27 +73,30 @@ std::string report::scatterChart(const PlanSearch &search) {
   points.insert(points.end(), frontier.begin(), frontier.end());
   addPoint(points, search.best, "point best", "the chosen plan");
   if (points.empty())
-    return "<p>No plan has both a rate and a latency.</p>\n";
+    return "";
   double slowest = 0;
   for (const Point &point : points)
     slowest = std::max(slowest, point.latency);
   const Unit unit = secondsUnit(slowest);
   const Tradeoff tradeoff = tradeoffOf(*points.back().plan);
-  Svg svg(chartWidth, bottom + 44, "Plans by latency and rate");
+  Svg svg(bottom + 44, "Plans by latency and rate");
   const Scale x = scaleOf(points, &Point::latency, unit.factor, left, right);
   const Scale y = scaleOf(points, &Point::rate, 1, bottom, top);
   drawAxisX(svg, x, bottom, top, tradeoff.latency->label, unit);
   drawAxisY(svg, y, left, right, tradeoff.rate->label, {});
   drawFrontier(svg, frontier, x, y, unit.factor);
-  Labels labels(right);
+  Labels labels;
   for (const Point &point : points)
-    labels.block(x(point.latency / unit.factor), y(point.rate), 12, 12);
+    labels.block({x(point.latency / unit.factor), y(point.rate), 0, 0, 12, 12});
   for (const Point &point : points) {
     const double px = x(point.latency / unit.factor), py = y(point.rate);
-    svg.circle(px, py, &point == &points.back() ? 8 : 5, point.classes, titleOf(point));
+    svg.openAt(px, py);
+    svg.circle(0, 0, &point == &points.back() ? 8 : 5, point.classes, titleOf(point));
     const std::string devices = std::to_string(point.plan->devices);
-    if (std::optional<Labels::Place> label = labels.place(px, py, devices.size()); label && !label->isFar)
-      svg.text(label->x, label->y + 4, devices, "tick", "middle");
+    if (std::optional<Labels::Box> label = labels.place(px, py, devices.size()))
+      if (std::fabs(label->dx) + std::fabs(label->dy) < 24)
+        svg.text(label->dx, label->dy + 4, devices, "tick", "middle");
+    svg.closeInner();
   }
   return svg.finish() + legend({{"best", "the chosen plan"},
                                 {"frontierPoint", "frontier: nothing is better in rate, latency and devices at once"},

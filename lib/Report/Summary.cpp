@@ -25,7 +25,7 @@ double PhaseParts::lane(bool links) const {
 
 double PhaseParts::seconds() const {
   const double local = lane(false), links = lane(true);
-  return overlaps ? std::max(local, links) : local + links;
+  return overlaps ? std::max({local, links, step}) : local + links;
 }
 
 std::vector<PhaseParts> report::phasesOf(const ClusterPlan &plan) {
@@ -33,7 +33,8 @@ std::vector<PhaseParts> report::phasesOf(const ClusterPlan &plan) {
   for (const StepPart &part : plan.steps) {
     auto at = std::find_if(phases.begin(), phases.end(), [&](const PhaseParts &p) { return p.phase == part.phase; });
     if (at == phases.end())
-      at = phases.insert(phases.end(), PhaseParts{part.phase, {}, false});
+      at = phases.insert(phases.end(),
+                         PhaseParts{part.phase, {}, false, plan.figure(part.phase + "_step_s").value_or(0)});
     at->parts.push_back(&part);
   }
   // A training schedule overlaps the parts of two phases, which a drawing of one phase cannot show.
@@ -94,6 +95,8 @@ std::string report::printFigure(double value, const std::string &unit) {
     return format(Seconds(value));
   if (unit == "B" || unit == "bytes")
     return format(Bytes(int64_t(std::llround(std::min(value, 9e18)))));
+  if (unit == "devices") // of which the label has the word
+    return formatCount(std::llround(value));
   if (unit == "FLOP")
     return format(Flops(value));
   if (unit.empty() && value >= 0 && value <= 1)
@@ -141,13 +144,15 @@ const StepPart &longest(const PhaseParts &phase) {
 std::string boundOf(const PhaseParts &phase) {
   const StepPart &part = longest(phase);
   if (phase.phase == "transfer" && part.hidden > part.exposed())
-    return "transfer hides beside prefill: " + part.name + " over tier " + part.tier + " takes " +
-           format(part.seconds) + ", of which " + format(part.exposed()) + " come after it";
-  std::string text = phase.phase + " waits for ";
-  text += part.bound == Bound::Latency ? "messages" : part.bound == Bound::Link ? "links" : nameOf(part.bound);
+    return "the KV transfer of a request runs beside prefill: " + format(part.seconds) + " over tier " + part.tier +
+           ", of which " + format(part.exposed()) + " are exposed in TTFT";
+  std::string text = phase.phase + " is bound by ";
+  text += part.bound == Bound::Latency ? "the latency of messages"
+          : part.bound == Bound::Link  ? "the bandwidth of links"
+                                       : nameOf(part.bound);
   if (!part.tier.empty() && PhaseParts::onLinks(part))
     text += " (tier " + part.tier + ")";
-  return text + ": " + part.name + " takes " + format(part.exposed()) + ", " +
+  return text + "; its longest part is " + part.name + ": " + format(part.exposed()) + ", " +
          printShare(part.exposed().value / phase.seconds()) + " of " + format(Seconds(phase.seconds())) +
          (phase.overlaps ? " with transfers beside it" : "");
 }
@@ -161,27 +166,31 @@ bool isInnermost(const std::string &tier, const ClusterPlan &plan) {
 
 /// What makes the longest part of a phase shorter.
 std::string remedyOf(const PhaseParts &phase, const PlanReport &report) {
+  const std::string device = wordOf(report.topology.device.kind);
   const StepPart &part = longest(phase);
-  const bool serves = report.plan.phase == PlanPhase::Serve, isExperts = part.name.find("expert") != std::string::npos;
+  const bool serves = report.plan.phase == PlanPhase::Serve, isExperts = part.name.find("expert") != std::string::npos,
+             readsCache = part.name.find("attention") != std::string::npos;
   switch (part.bound) {
   case Bound::Compute:
-    return phase.phase + " computes: more devices, or weights and activations in a narrower format, shorten it";
+    return phase.phase + ": " +
+           (report.plan.available > 1
+                ? "more " + device + "s, or weights and activations in a narrower format, shorten it"
+                : "weights and activations in a narrower format shorten it");
   case Bound::Memory: {
     char intensity[64];
     std::snprintf(intensity, sizeof intensity, "%.3g", part.memoryBytes > 0 ? part.flops.value / part.memoryBytes : 0);
-    const std::string reads = phase.phase + ": " + part.name + " does " + intensity + " FLOP for each byte it moves; ";
+    const std::string reads = phase.phase + ", " + part.name + ": " + intensity + " FLOP/byte; ";
     if (part.flops.value <= 0)
-      return phase.phase + ": " + part.name + " only moves bytes; zero=os divides states among data-parallel ranks";
+      return phase.phase + ", " + part.name + ": only moves bytes; zero=os divides states among data-parallel ranks";
     if (!serves)
-      return reads + "a larger micro-batch or longer sequences raise that";
+      return reads + "a larger micro-batch or longer sequences raise it";
     const bool isFull = !report.plan.memory.empty() && double(report.plan.fullest().total().value) >
                                                            0.95 * double(report.plan.fullest().capacity.value);
-    if (isFull) // no more sequences fit
-      return reads + (isExperts ? "a larger ep, so that a rank reads fewer experts, raises that"
-                                : "a cache in FP8 or fewer cached tokens shorten its reads");
-    return reads + (isExperts
-                        ? "more sequences at once, or a larger ep so that a rank reads fewer experts, raise that"
-                        : "more sequences share weights; a cache in FP8 or fewer cached tokens shorten its reads");
+    const std::string more = isFull ? "" : "serve more sequences at once, or "; // if they fit
+    return reads + more +
+           (isExperts    ? "raise ep so that each rank reads fewer experts"
+            : readsCache ? "keep fewer cached tokens or a KV cache in FP8"
+                         : "hold its weights in a narrower format");
   }
   case Bound::Link:
     if (phase.phase == "exchange")
@@ -190,10 +199,9 @@ std::string remedyOf(const PhaseParts &phase, const PlanReport &report) {
                   ? "zero=os sums gradients once a step, larger micro-batches less often"
                   : "more tokens a step share it");
     if (phase.phase == "transfer")
-      return "transfer: the cache of a request crosses tier " + part.tier +
-             "; pools inside a faster tier, more devices in a receiving rank (tp, cp or pp) or a narrower cache "
-             "shorten it";
-    return phase.phase + ": " + part.name + " crosses tier " + part.tier + "; " +
+      return "transfer: the KV cache of a request crosses tier " + part.tier + "; pools inside a faster tier, more " +
+             device + "s in a receiving rank (tp, cp or pp) or a narrower cache shorten it";
+    return phase.phase + ": the traffic of " + part.name + " crosses tier " + part.tier + "; " +
            (isInnermost(part.tier, report.plan) ? "" : "keep its ranks inside a faster tier, or ") +
            (report.plan.layoutOf(phase.phase).overlap ? "lower its bytes (narrower dispatch, fewer nodes a token)"
                                                       : "hide it behind work (overlap=1)");
@@ -228,7 +236,8 @@ PlanSummary k2c::summarize(const PlanReport &report) {
   summary.fits = report.plan.fits();
   if (!report.plan.memory.empty()) {
     const RankMemory &full = report.plan.fullest();
-    const std::string holds = "ranks " + full.ranks + " hold " + format(full.total()) + " of " + format(full.capacity);
+    const std::string holds = (full.count > 1 ? "ranks " + full.ranks + " hold " : "rank " + full.ranks + " holds ") +
+                              format(full.total()) + " of " + format(full.capacity);
     const double share = double(full.total().value) / double(std::max<int64_t>(1, full.capacity.value));
     if (summary.fits)
       summary.fit = "fits: " + holds + ", " + printShare(share);
@@ -239,9 +248,9 @@ PlanSummary k2c::summarize(const PlanReport &report) {
                     format(report.plan.host->capacity);
     if (!full.fits() && !full.parts.empty())
       summary.advice.push_back(memoryRemedy(full, report.plan));
-    if (summary.fits && share < 0.5)
-      summary.advice.push_back("the fullest rank is " + printShare(1 - share) +
-                               " empty: fewer devices hold this too (--objective devices)");
+    if (summary.fits && share < 0.5 && report.plan.devices > 1)
+      summary.advice.push_back("the fullest rank uses " + printShare(share) + " of its memory: fewer " +
+                               wordOf(report.topology.device.kind) + "s would do (--search --objective devices)");
   }
   const std::vector<PhaseParts> phases = phasesOf(report.plan);
   double all = 0;
@@ -264,13 +273,13 @@ PlanSummary k2c::summarize(const PlanReport &report) {
       least = std::min(least, rank.idle);
     }
     const double share = idle / pipelineSeconds(report.plan), busiest = least / pipelineSeconds(report.plan);
-    summary.bounds.push_back("ranks idle " + printShare(share) + " of the pipeline's time, their mean");
+    summary.bounds.push_back("the bubble is " + printShare(share) + " of the pipeline's time, the mean of its ranks");
     const PipelineKind kind = report.plan.layout.schedule;
     const ParallelLayout &layout = report.plan.layout;
     const bool hasDualPipe = layout.pp % 2 == 0 && layout.microbatches % 2 == 0 && layout.microbatches >= 2 * layout.pp;
     const bool isShort = kind == PipelineKind::DualPipe || kind == PipelineKind::DualPipeV || !hasDualPipe;
     if (share - busiest > 0.05)
-      summary.advice.push_back("the busiest rank idles " + printShare(busiest) +
+      summary.advice.push_back("the busiest rank is idle " + printShare(busiest) +
                                ": give stages with a head or longer layers fewer of them (layers=3+4x14+2; --search "
                                "chooses)");
     if (busiest > 0.1)

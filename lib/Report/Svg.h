@@ -20,33 +20,43 @@ std::string coordinate(double value);
 /// "%.4g" of a tick, without an exponent below a million.
 std::string printTick(double value);
 
-/// One drawing. Coordinates are pixels from the upper left.
+/// The least and the most pixels that the page gives a drawing, and the least of those it takes for a wide one.
+constexpr double narrowPixels = 460, widePixels = 1080, foldPixels = 850;
+
+/// One drawing, as wide as the page: across, coordinates are percent of its width, down, pixels. Text keeps its size.
 class Svg {
 public:
   /// `label`: what the drawing shows, for those who cannot see it.
-  Svg(double width, double height, const std::string &label);
+  Svg(double height, const std::string &label);
 
-  void rect(double x, double y, double width, double height, const std::string &classes, const std::string &title = "",
-            const std::string &attributes = "");
+  void rect(double x, double y, double width, double height, const std::string &classes, const std::string &title = "");
   void line(double x1, double y1, double x2, double y2, const std::string &classes);
   void circle(double x, double y, double radius, const std::string &classes, const std::string &title = "");
-  void path(const std::string &data, const std::string &classes, const std::string &title = "");
+  /// Only inside openStretched.
+  void path(const std::string &data, const std::string &classes);
   /// `anchor`: start, middle or end.
   void text(double x, double y, const std::string &text, const std::string &classes = "", const char *anchor = "start");
-  /// Turned by 90 degrees, read from below.
-  void textUp(double x, double y, const std::string &text, const std::string &classes = "");
-  /// Raw elements or attributes of a group.
+  /// The longest of `texts` that fits into a box of `width`, which may differ between narrow and wide pages.
+  void fitText(double x, double y, double width, const std::vector<std::string> &texts, const std::string &classes);
+  /// A group with raw attributes.
   void open(const std::string &attributes);
   void close();
+  /// Until closeInner, the origin is here and coordinates are pixels both ways.
+  void openAt(double x, double y);
+  /// Until closeInner, coordinates are numbers, as paths need them: percent across, pixels down.
+  void openStretched(double height);
+  void closeInner();
 
   std::string finish();
 
 private:
+  std::string across(const char *name, double value) const;
   void end(const char *element, const std::string &title);
   std::string out;
+  bool inPixels = false;
 };
 
-/// Maps values to pixels.
+/// Maps values to coordinates.
 class Scale {
 public:
   Scale(double low, double high, double from, double to, bool logarithmic = false);
@@ -61,24 +71,20 @@ private:
   bool logarithmic;
 };
 
-/// Finds room for the labels of points.
+/// Finds room for the labels of points, on pages of every width.
 class Labels {
 public:
-  explicit Labels(double right) : right(right) {}
-  /// Nothing may lie here; x and y are the middle.
-  void block(double x, double y, double width, double height) { taken.push_back({x, y, width, height}); }
-  struct Place {
-    double x, y; ///< middle of the label
-    bool isFar;  ///< so far from its point that a line must join them
+  /// A box around a point: `x` is its percent across, `dx` and `dy` the pixels from it to the middle of the box.
+  struct Box {
+    double x, y, dx, dy, width, height;
   };
+  /// Nothing may lie here.
+  void block(const Box &box) { taken.push_back(box); }
   /// The nearest free place for a label of `characters` beside a point; nothing when there is none.
-  std::optional<Place> place(double x, double y, size_t characters);
+  std::optional<Box> place(double x, double y, size_t characters);
 
 private:
-  struct Box {
-    double x, y, width, height;
-  };
-  double right;
+  bool isFree(const Box &box) const;
   std::vector<Box> taken;
 };
 
@@ -94,7 +100,7 @@ Unit flopRateUnit(double most); ///< TFLOP/s and the like
 
 /// Draws a horizontal axis at `y` with ticks, grid lines up to `top` and `label` below.
 void drawAxisX(Svg &svg, const Scale &scale, double y, double top, const std::string &label, const Unit &unit);
-/// A vertical axis at `x` with grid lines up to `right`.
+/// A vertical axis at `x` with grid lines up to `right` and `label` above.
 void drawAxisY(Svg &svg, const Scale &scale, double x, double right, const std::string &label, const Unit &unit);
 
 } // namespace k2c::report

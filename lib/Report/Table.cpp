@@ -1,5 +1,12 @@
 //===- Table.cpp - A plan on a terminal -----------------------------------===//
+//
+// From what everyone asks to what few do: six figures, the summary, then tables of all figures, of the memory of each
+// class of ranks, of the parts of each phase, of links, and of the plans that a search compared. A column is as wide as
+// its widest cell, and what does not apply is an empty cell.
+//
+//===----------------------------------------------------------------------===//
 
+#include "Bands.h"
 #include "Derived.h"
 
 #include <algorithm>
@@ -18,13 +25,14 @@ size_t columns(const std::string &text) {
 /// Rows of cells, printed with each column as wide as its widest cell; numbers to the right.
 class Rows {
 public:
-  /// `toTheRight`: a letter for each column, '>' where it is a number.
+  /// `toTheRight`: a letter for each column, '>' where it is a number. `heads` may be empty.
   Rows(std::string toTheRight, std::vector<std::string> heads) : toTheRight(std::move(toTheRight)) {
-    list.push_back(std::move(heads));
+    if (!heads.empty())
+      list.push_back(std::move(heads));
   }
   void add(std::vector<std::string> cells) { list.push_back(std::move(cells)); }
   std::string text() const {
-    std::vector<size_t> widths(list[0].size());
+    std::vector<size_t> widths(toTheRight.size());
     for (const auto &row : list)
       for (size_t i = 0; i < row.size(); ++i)
         widths[i] = std::max(widths[i], columns(row[i]));
@@ -55,15 +63,24 @@ std::string printSummary(const PlanSummary &summary) {
   return out + "\n";
 }
 
-std::string printFigures(const ClusterPlan &plan) {
+std::string printHeadline(const PlanReport &report) {
+  Rows rows("<><", {});
+  for (const Headline &figure : headlineOf(report))
+    rows.add({figure.label, figure.value, figure.beside});
+  return rows.text() + "\n";
+}
+
+std::string printFigures(const PlanReport &report) {
   Rows rows("<>", {"figure", "value"});
-  for (const Figure &figure : plan.figures)
+  for (const Figure &figure : otherFigures(report))
     rows.add({figure.label, printFigure(figure.value, figure.unit)});
   return rows.text() + "\n";
 }
 
-std::string printMemory(const ClusterPlan &plan) {
-  Rows rows("<<>>", {"ranks", "part", "bytes", "share of the device"});
+} // namespace
+
+std::string report::memoryText(const ClusterPlan &plan) {
+  Rows rows("<<>>", {"ranks", "part", "bytes", "share"});
   for (const RankMemory &ranks : plan.memory) {
     const double capacity = double(std::max<int64_t>(1, ranks.capacity.value));
     std::string name = ranks.ranks;
@@ -81,30 +98,34 @@ std::string printMemory(const ClusterPlan &plan) {
   return rows.text() + "\n";
 }
 
+namespace {
+
 std::string printSteps(const ClusterPlan &plan) {
-  Rows rows("<<>>>>>><", {"phase", "part", "time", "hidden", "share", "work", "memory", "links", "waits for"});
+  auto bytes = [](double value) { return value > 0 ? printFigure(value, "B") : ""; };
+  Rows rows("<<>>>>>><", {"phase", "part", "time", "hidden", "share", "FLOP", "memory", "links", "bound by"});
   for (const PhaseParts &phase : phasesOf(plan))
     for (const StepPart *part : phase.parts)
       rows.add({phase.phase, part->name, format(part->seconds), part->hidden.value > 0 ? format(part->hidden) : "",
-                printShare(phase.seconds() > 0 ? part->exposed().value / phase.seconds() : 0), format(part->flops),
-                printFigure(part->memoryBytes, "B"), printFigure(part->linkBytes, "B"),
+                printShare(phase.seconds() > 0 ? part->exposed().value / phase.seconds() : 0),
+                part->flops.value > 0 ? format(part->flops) : "", bytes(part->memoryBytes), bytes(part->linkBytes),
                 std::string(nameOf(part->bound)) + (part->tier.empty() ? "" : " (" + part->tier + ")")});
   return rows.text() + "\n";
 }
 
-std::string printTraffic(const ClusterPlan &plan) {
-  Rows rows("<<>>>", {"phase", "tier", "received by a device", "link", "time"});
+std::string printTraffic(const PlanReport &report) {
+  const ClusterPlan &plan = report.plan;
+  Rows rows("<<>>>", {"phase", "tier", "received per " + wordOf(report.topology.device.kind), "link", "time"});
   for (const TierTraffic &tier : plan.traffic)
     rows.add({tier.phase, tier.tier + (tier.link.empty() ? "" : " (" + tier.link + ")"), printFigure(tier.bytes, "B"),
               format(tier.available), format(tier.seconds)});
   return plan.traffic.empty() ? "" : rows.text() + "\n";
 }
 
-std::string printSearch(const PlanSearch &search) {
+std::string printSearch(const PlanSearch &search, const std::string &device) {
   const Tradeoff tradeoff = tradeoffOf(search.best);
   // Plans of one layout may differ in the sequences that decode at once.
   const char *fourth = search.best.phase == PlanPhase::Serve ? "sequences" : "micro-batches alive";
-  Rows rows("<>>>><<", {"plan", "devices", tradeoff.rate ? tradeoff.rate->label : "rate",
+  Rows rows("<>>>><<", {"plan", device + "s", tradeoff.rate ? tradeoff.rate->label : "rate",
                         tradeoff.latency ? tradeoff.latency->label : "latency", fourth, "layout", "why not"});
   auto add = [&](const std::string &what, const ClusterPlan &plan, const std::string &why) {
     const Tradeoff own = tradeoffOf(plan);
@@ -130,15 +151,16 @@ std::string printSearch(const PlanSearch &search) {
 
 std::string k2c::planTable(const PlanReport &report) {
   const ClusterPlan &plan = report.plan;
-  std::string out = cleanText(plan.model) + " on " + cleanText(plan.topology) + " (" + formatCount(plan.devices) +
-                    " of " + formatCount(plan.available) + " devices), workload " + plan.workload + ", " +
-                    (plan.phase == PlanPhase::Serve ? "serving" : "training") + "\nlayout " +
-                    format(plan.layout, plan.phase) + "; compute " + std::string(name(plan.compute)) + ", weights " +
-                    plan.weightFormat + ", cache " + std::string(name(plan.cache)) + "\n\n";
-  out +=
-      printSummary(summarize(report)) + printFigures(plan) + printMemory(plan) + printSteps(plan) + printTraffic(plan);
+  std::string out = cleanText(plan.model) + " on " + cleanText(plan.topology) + ", " +
+                    (plan.phase == PlanPhase::Serve ? "serving" : "training") + ", workload " + plan.workload +
+                    "\nlayout " + format(plan.layout, plan.phase) + "; compute " + std::string(name(plan.compute)) +
+                    ", weights " + plan.weightFormat + ", cache " + std::string(name(plan.cache)) + "\n\n";
+  out += printHeadline(report) + printSummary(summarize(report)) + printFigures(report) + memoryText(plan) +
+         printSteps(plan) + printTraffic(report);
   if (report.search)
-    out += printSearch(*report.search);
+    out += printSearch(*report.search, wordOf(report.topology.device.kind));
+  for (const Band &band : bandsOf(report))
+    out += band.name + ": " + band.text + "\n";
   for (const std::string &note : plan.notes)
     out += "note: " + note + "\n";
   return out + (plan.whyNotCompilable.empty()

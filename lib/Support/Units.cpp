@@ -1,6 +1,7 @@
 //===- Units.cpp - printing of quantities ---------------------------------===//
 
 #include "k2c/Support/Units.h"
+#include "base/FormatBytes.h"
 
 #include <cmath>
 #include <cstdio>
@@ -25,16 +26,7 @@ double scale(double value, double step, int last, int &index) {
 
 } // namespace
 
-std::string k2c::format(Bytes bytes) {
-  static const char *const binary[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-  static const char *const decimal[] = {"B", "KB", "MB", "GB", "TB", "PB"};
-  double value = static_cast<double>(bytes.value);
-  int two, ten;
-  double inTwo = scale(value, 1024, 5, two), inTen = scale(value, 1000, 5, ten);
-  if (two == 0)
-    return std::to_string(bytes.value) + " B";
-  return print("%.2f %s", inTwo, binary[two]) + " (" + print("%.2f %s", inTen, decimal[ten]) + ")";
-}
+std::string k2c::format(Bytes bytes) { return formatBytes(bytes.value); }
 
 std::string k2c::format(Flops flops) {
   static const char *const units[] = {"FLOP", "KFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP"};

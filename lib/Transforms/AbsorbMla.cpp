@@ -22,6 +22,7 @@
 //===----------------------------------------------------------------------===//
 #include "Orders.h"
 #include "dialects/Mla/Mla.h"
+#include "k2c/Transforms/ExpectForm.h"
 #include "k2c/Transforms/Passes.h"
 #include "k2c/Transforms/PlanAttr.h"
 #include "k2c/Transforms/Remark.h"
@@ -156,6 +157,8 @@ struct AbsorbMla : impl::AbsorbMlaBase<AbsorbMla> {
   using AbsorbMlaBase::AbsorbMlaBase;
 
   void runOnOperation() override {
+    if (failed(expectForm(getOperation(), getArgument(), Form::Model, Form::Distributed)))
+      return signalPassFailure();
     ModuleOp module = getOperation();
     SmallVector<mla::AttentionOp> work;
     module.walk([&](mla::AttentionOp op) { work.push_back(op); });

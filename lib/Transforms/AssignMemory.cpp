@@ -23,6 +23,8 @@
 #include "dialects/Mem/Mem.h"
 #include "k2c/Kernels/Describe.h"
 #include "k2c/Kernels/TileAttr.h"
+#include "k2c/Support/Units.h"
+#include "k2c/Transforms/ExpectForm.h"
 #include "k2c/Transforms/Passes.h"
 #include "k2c/Transforms/PlanAttr.h"
 #include "k2c/Transforms/Remark.h"
@@ -272,7 +274,7 @@ FailureOr<int64_t> Placer::place(FunctionOpInterface function, int64_t base, Arr
   mem::setPeak(function, peak);
   remark(function.getLoc(), "assign-memory", function.getName(),
          "function '" + function.getName().str() + "': " + std::to_string(timeline.count()) + " buffers, peak " +
-             std::to_string(peak) + " bytes",
+             format(Bytes(peak)),
          {{"buffers", timeline.count()}, {"peak_bytes", peak}});
   return peak;
 }
@@ -286,16 +288,16 @@ void remarkPeak(FunctionOpInterface entry, ArrayRef<PeakBuffer> buffers, int64_t
     all += buffer.bytes;
     if (i < most)
       remark(buffer.value.getLoc(), "assign-memory", "peak",
-             "arena at its peak: " + std::to_string(buffer.bytes) + " bytes, " + nameOf(buffer.value),
+             "arena at its peak: " + format(Bytes(buffer.bytes)) + ", " + nameOf(buffer.value),
              {{"bytes", buffer.bytes}, {"offset", buffer.offset}});
     else
       rest += buffer.bytes;
   }
   const int64_t unused = peak - partials - all, others = std::max<int64_t>(0, int64_t(buffers.size()) - int64_t(most));
   remark(entry.getLoc(), "assign-memory", "peak",
-         "arena at its peak: " + std::to_string(rest) + " bytes of " + std::to_string(others) + " other buffers, " +
-             std::to_string(unused) + " between buffers, " + std::to_string(partials) +
-             " of split-KV attention; in all " + std::to_string(peak),
+         "arena at its peak: " + format(Bytes(rest)) + " of " + std::to_string(others) + " other buffers, " +
+             format(Bytes(unused)) + " between buffers, " + format(Bytes(partials)) +
+             " of split-KV attention; in all " + format(Bytes(peak)),
          {{"other_bytes", rest}, {"unused_bytes", unused}, {"partial_bytes", partials}, {"peak_bytes", peak}});
 }
 
@@ -321,6 +323,8 @@ struct AssignMemory : impl::AssignMemoryBase<AssignMemory> {
   }
 
   void runOnOperation() override {
+    if (failed(expectForm(getOperation(), getArgument(), Form::Scheduled, Form::Scheduled)))
+      return signalPassFailure();
     ModuleOp module = getOperation();
     auto limits = nn::limitsOf(module);
     if (!limits) {

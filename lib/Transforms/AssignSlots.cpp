@@ -14,6 +14,7 @@
 #include "k2c/Kernels/LayoutAttr.h"
 #include "k2c/Kernels/TileAttr.h"
 #include "k2c/Kernels/WeightShare.h"
+#include "k2c/Transforms/ExpectForm.h"
 #include "k2c/Transforms/Passes.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -82,6 +83,8 @@ struct AssignSlots : impl::AssignSlotsBase<AssignSlots> {
   using AssignSlotsBase::AssignSlotsBase;
 
   void runOnOperation() override {
+    if (failed(expectForm(getOperation(), getArgument(), Form::Scheduled, Form::Scheduled)))
+      return signalPassFailure();
     for (auto slots : llvm::make_early_inc_range(getOperation().getOps<rt::WeightSlotsOp>()))
       slots.erase(); // of an earlier run
     if (failed(Numbering(getOperation(), getAnalysis<KernelDescriptions>()).run()))

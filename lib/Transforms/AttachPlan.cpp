@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "k2c/Planner/ClusterPlan.h"
+#include "k2c/Transforms/ExpectForm.h"
 #include "k2c/Transforms/Passes.h"
 #include "k2c/Transforms/PlanAttr.h"
 #include "k2c/Transforms/Remark.h"
@@ -22,6 +23,8 @@ struct AttachPlan : impl::AttachPlanBase<AttachPlan> {
   using AttachPlanBase::AttachPlanBase;
 
   void runOnOperation() override {
+    if (failed(expectForm(getOperation(), getArgument(), Form::Model, Form::Runtime)))
+      return signalPassFailure();
     ModuleOp module = getOperation();
     Builder b(&getContext());
     auto report = [&]() -> InFlightDiagnostic { return module.emitError() << "attach-plan: "; };

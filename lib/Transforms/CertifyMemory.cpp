@@ -17,6 +17,8 @@
 #include "k2c/Kernels/Describe.h"
 #include "k2c/Kernels/TileAttr.h"
 #include "k2c/Kernels/WeightShare.h"
+#include "k2c/Support/Units.h"
+#include "k2c/Transforms/ExpectForm.h"
 #include "k2c/Transforms/Passes.h"
 #include "k2c/Transforms/Remark.h"
 
@@ -68,6 +70,8 @@ struct CertifyMemory : impl::CertifyMemoryBase<CertifyMemory> {
   }
 
   void runOnOperation() override {
+    if (failed(expectForm(getOperation(), getArgument(), Form::Scheduled, Form::Scheduled)))
+      return signalPassFailure();
     ModuleOp module = getOperation();
     nn::LimitsAttr limits = nn::limitsOf(module);
     std::optional<int64_t> arena = mem::peakOf(module);
@@ -82,10 +86,10 @@ struct CertifyMemory : impl::CertifyMemoryBase<CertifyMemory> {
         mem::CertificateAttr::get(&getContext(), weights(), cache(limits), *arena, *worker, logits(limits));
     module->setAttr(mem::MemDialect::certificateAttrName, certificate);
     remark(module.getLoc(), "certify-memory", "bytes",
-           std::to_string(certificate.getWeights()) + " bytes of weights, " + std::to_string(certificate.getCache()) +
-               " of cache, " + std::to_string(certificate.getArena()) + " of arena, " +
-               std::to_string(certificate.getScratch()) + " of scratch a worker, " +
-               std::to_string(certificate.getLogits()) + " of logits",
+           format(Bytes(certificate.getWeights())) + " of weights, " + format(Bytes(certificate.getCache())) +
+               " of cache, " + format(Bytes(certificate.getArena())) + " of arena, " +
+               format(Bytes(certificate.getScratch())) + " of scratch a worker, " +
+               format(Bytes(certificate.getLogits())) + " of logits",
            {{"weight_bytes", certificate.getWeights()},
             {"cache_bytes", certificate.getCache()},
             {"arena_bytes", certificate.getArena()},

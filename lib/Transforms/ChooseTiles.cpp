@@ -7,6 +7,7 @@
 #include "k2c/Kernels/Describe.h"
 #include "k2c/Kernels/TileAttr.h"
 #include "k2c/Kernels/TileConfig.h"
+#include "k2c/Transforms/ExpectForm.h"
 #include "k2c/Transforms/Passes.h"
 #include "k2c/Transforms/PlanAttr.h"
 #include "k2c/Transforms/Remark.h"
@@ -55,6 +56,8 @@ struct ChooseTiles : impl::ChooseTilesBase<ChooseTiles> {
   }
 
   void runOnOperation() override {
+    if (failed(expectForm(getOperation(), getArgument(), Form::Scheduled, Form::Scheduled)))
+      return signalPassFailure();
     FailureOr<kern::CpuAttr> cpu = targetOf(getOperation(), "choose-tiles");
     if (failed(cpu))
       return signalPassFailure();

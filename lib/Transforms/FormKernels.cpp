@@ -11,6 +11,7 @@
 #include "KernelGroups.h"
 #include "dialects/Kern/Kern.h"
 #include "dialects/Nn/NnStorage.h"
+#include "k2c/Transforms/ExpectForm.h"
 #include "k2c/Transforms/Passes.h"
 #include "k2c/Transforms/PlanAttr.h"
 #include "k2c/Transforms/Remark.h"
@@ -188,6 +189,8 @@ struct FormKernels : impl::FormKernelsBase<FormKernels> {
   using FormKernelsBase::FormKernelsBase;
 
   void runOnOperation() override {
+    if (failed(expectForm(getOperation(), getArgument(), Form::Distributed, Form::Scheduled)))
+      return signalPassFailure();
     ModuleOp module = getOperation();
     Outliner outliner(module);
     for (FunctionOpInterface function : kern::stepFunctions(module)) {

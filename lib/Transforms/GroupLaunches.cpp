@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 #include "CallEffects.h"
 #include "Timeline.h"
+#include "k2c/Transforms/ExpectForm.h"
 #include "k2c/Transforms/Passes.h"
 #include "k2c/Transforms/PlanAttr.h"
 #include "k2c/Transforms/Remark.h"
@@ -221,6 +222,8 @@ struct GroupLaunches : impl::GroupLaunchesBase<GroupLaunches> {
   using GroupLaunchesBase::GroupLaunchesBase;
 
   void runOnOperation() override {
+    if (failed(expectForm(getOperation(), getArgument(), Form::Scheduled, Form::Scheduled)))
+      return signalPassFailure();
     ModuleOp module = getOperation();
     if (isLeftOut(module, OptionalPass::LaunchGroups))
       return;

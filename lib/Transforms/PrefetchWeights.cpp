@@ -19,6 +19,8 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/Nn/Nn.h"
 #include "dialects/Rt/Rt.h"
+#include "k2c/Support/Units.h"
+#include "k2c/Transforms/ExpectForm.h"
 #include "k2c/Transforms/Passes.h"
 #include "k2c/Transforms/PlanAttr.h"
 #include "k2c/Transforms/Remark.h"
@@ -368,8 +370,7 @@ void Reader::run() {
     eraseUnused(nullptr, first);
   }
   remark(module.getLoc(), "prefetch-weights", "launches",
-         std::to_string(launches) + " launches name what their workers read next, at most " + std::to_string(most) +
-             " bytes",
+         std::to_string(launches) + " launches name what their workers read next, at most " + format(Bytes(most)),
          {{"launches", launches}, {"max_bytes", most}});
 }
 
@@ -377,6 +378,8 @@ struct PrefetchWeights : impl::PrefetchWeightsBase<PrefetchWeights> {
   using PrefetchWeightsBase::PrefetchWeightsBase;
 
   void runOnOperation() override {
+    if (failed(expectForm(getOperation(), getArgument(), Form::Runtime, Form::Runtime)))
+      return signalPassFailure();
     ModuleOp module = getOperation();
     auto programs = llvm::to_vector(module.getOps<rt::ProgramOp>());
     bool known = module.walk([](rt::PrefetchOp) { return WalkResult::interrupt(); }).wasInterrupted();

@@ -11,6 +11,7 @@
 #include "Orders.h"
 #include "dialects/Mla/Mla.h"
 #include "dialects/Moe/Moe.h"
+#include "k2c/Transforms/ExpectForm.h"
 #include "k2c/Transforms/Passes.h"
 #include "k2c/Transforms/Remark.h"
 #include "k2rt/numerics.h"
@@ -37,6 +38,8 @@ struct SetNumerics : impl::SetNumericsBase<SetNumerics> {
   using SetNumericsBase::SetNumericsBase;
 
   void runOnOperation() override {
+    if (failed(expectForm(getOperation(), getArgument(), Form::Model, Form::Distributed)))
+      return signalPassFailure();
     std::optional<nn::ComputeType> type = nn::symbolizeComputeType(compute);
     std::optional<nn::MlaForm> form = nn::symbolizeMlaForm(mla);
     if (!type || !form) {

@@ -15,6 +15,7 @@
 #include "dialects/Moe/Moe.h"
 #include "dialects/Nn/Nn.h"
 #include "k2c/Planner/Evaluate.h"
+#include "k2c/Transforms/ExpectForm.h"
 #include "k2c/Transforms/Passes.h"
 #include "k2c/Transforms/PlanAttr.h"
 #include "k2c/Transforms/Remark.h"
@@ -76,6 +77,8 @@ struct ShardExperts : impl::ShardExpertsBase<ShardExperts> {
   using ShardExpertsBase::ShardExpertsBase;
 
   void runOnOperation() override {
+    if (failed(expectForm(getOperation(), getArgument(), Form::Planned, Form::Distributed)))
+      return signalPassFailure();
     if (failed(checkLayout(getOperation())))
       return signalPassFailure();
     SmallVector<moe::ExpertsOp> work;

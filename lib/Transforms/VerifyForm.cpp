@@ -11,7 +11,7 @@
 #include "dialects/Nn/Nn.h"
 #include "dialects/Rt/Rt.h"
 #include "dialects/Rt/RtFunctions.h"
-#include "k2c/Transforms/Forms.h"
+#include "k2c/Transforms/ExpectForm.h"
 #include "k2c/Transforms/Passes.h"
 #include "k2c/Transforms/PlanAttr.h"
 #include "k2rt/program.h"
@@ -136,10 +136,8 @@ LogicalResult Checker::checkTokenOp(Operation *op) {
     for (const nn::Reduction &reduction : reducing.getReductions())
       if (!reduction.order)
         return missing(op, ("the reduction '" + reduction.attribute + "' has no order").str(), "set-numerics");
-  if (form >= Form::Planned && isa<mla::AttentionOp>(op))
-    return missing(op, "latent attention has no form yet", "absorb-mla");
-  if (form >= Form::Distributed && isa<moe::ExpertsOp>(op))
-    return missing(op, "the movement of rows to experts is not explicit", "shard-experts");
+  if (std::optional<OpForms> forms = formsOf(op); forms && form > forms->last)
+    return missing(op, forms->what, forms->next);
   return success();
 }
 

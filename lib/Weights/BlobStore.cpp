@@ -59,7 +59,7 @@ static Status writeAll(int fd, const std::string &path, const char *data, int64_
     if (count < 0 && errno == EINTR)
       continue;
     if (count < 0)
-      return diskError(path, "cannot write " + std::to_string(bytes) + " bytes", errno);
+      return diskError(path, "cannot write " + format(Bytes(bytes)), errno);
     data += count;
     bytes -= count;
   }

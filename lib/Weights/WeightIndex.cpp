@@ -14,6 +14,7 @@
 #include "base/JsonText.h"
 #include "k2c/Weights/BundleFiles.h"
 #include "k2c/Weights/WeightMap.h"
+#include <algorithm>
 #include <set>
 #include <tuple>
 
@@ -142,7 +143,8 @@ static std::string differenceOf(const BlobRange &range, const FileDigest &digest
   return "";
 }
 
-Expected<VerifyReport> verifyBundle(const std::string &bundle) {
+Expected<VerifyReport> verifyBundle(const std::string &bundle,
+                                    const std::function<void(int64_t done, int64_t total)> &progress) {
   Expected<std::vector<IndexedSlot>> slots = readWeightIndex(bundle);
   if (!slots)
     return slots.takeError();
@@ -156,10 +158,15 @@ Expected<VerifyReport> verifyBundle(const std::string &bundle) {
     for (const std::optional<BlobRange> &range : slot.ranges)
       if (range)
         ranges.insert(&*range);
+  int64_t total = 0; // at most, since an index may claim anything
+  for (const BlobRange *range : ranges)
+    total = std::min(total + range->bytes, int64_t(1) << 62);
   VerifyReport report;
   const std::string remedy = "`k2c pack` with the checkpoint writes its blobs again; a table needs `k2c compile`";
   std::string last, unreadable; // files
   for (const BlobRange *range : ranges) {
+    if (progress)
+      progress(report.bytes, total);
     report.files += range->file != last;
     last = range->file;
     if (range->file == unreadable)

@@ -51,9 +51,15 @@ def output(command, **options):
     return done.stdout
 
 
+def _compile(source, output_folder, *options):
+    """k2c compile with these options, in f32 where they name no type: that is what references and forms are of."""
+    compute = () if "--compute" in options else ("--compute", "f32")
+    return output([_tool(), "compile", source, "-o", output_folder, *compute, *options])
+
+
 def form(source, name, *options):
     """The text of a form of `source`."""
-    return output([_tool(), "compile", source, "-o", "-", "--emit", name, *options])
+    return _compile(source, "-", "--emit", name, *options)
 
 
 def _root():
@@ -112,7 +118,7 @@ def rows(lists):
 
 def compile_into(folder, source, *options):
     """The bundle `folder`, made anew; the objects of kernels are shared with other bundles."""
-    output([_tool(), "compile", source, "-o", folder, "--cache-dir", objects(), "--jobs", "1", *options])
+    _compile(source, folder, "--cache-dir", objects(), "--jobs", "1", *options)
     return Bundle(folder)
 
 

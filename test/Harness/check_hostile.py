@@ -128,7 +128,7 @@ def check(checkpoint, folder):
         shutil.copytree(checkpoint, source)
         damage(source)
         options = ["--cache-dir", objects()] if name in WEIGHTS else ["--emit", "model"]
-        command = ["k2c", "compile", source, "-o", output, *options]
+        command = ["k2c", "compile", source, "-o", output, "--compute", "f32", *options]
         begin = time.monotonic()
         done = subprocess.run(
             command, capture_output=True, encoding="utf-8", timeout=MAX_SECONDS, preexec_fn=limit

@@ -45,12 +45,11 @@ def differences(report, bundle):
         edited = dict(numerics, version=other, id=numerics["id"].replace(f"v{version}/", f"v{other}/"))
         with open(os.path.join(copy, "manifest.json"), "w") as file:
             json.dump(dict(bundle.manifest, numerics=edited), file)
-        for left, right, want in [
-                (bundle.folder, bundle.folder, []),
-                (bundle.folder, copy, [f'/numerics/id: "{numerics["id"]}" | "{edited["id"]}"',
-                                       f"/numerics/version: {version} | {other}"])]:
-            done = subprocess.run(["k2c", "diff", left, right], stdout=subprocess.PIPE, text=True, check=True)
-            report.equal(done.stdout.splitlines(), want, "k2c diff")
+        changed = {"/numerics/id": [numerics["id"], edited["id"]], "/numerics/version": [version, other]}
+        for right, code, want in [(bundle.folder, 0, {}), (copy, 1, changed)]:
+            done = subprocess.run(["k2c", "diff", bundle.folder, right, "--json"], stdout=subprocess.PIPE, text=True)
+            report.equal(done.returncode, code, "k2c diff's exit code")
+            report.equal(json.loads(done.stdout)["manifest"], want, "k2c diff")
 
 
 def check(source, *options):

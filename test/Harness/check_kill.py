@@ -21,7 +21,7 @@ import time
 sys.dont_write_bytecode = True
 from bundles import Failure, objects, output
 
-LIMITS = ["--max-context", "64", "--max-sequences", "2", "--step-tokens", "64"]
+FLAGS = ["--compute", "f32", "--max-context", "64", "--max-sequences", "2", "--step-tokens", "64"]
 
 
 def killed_after(seconds, command):
@@ -62,12 +62,12 @@ class Scene:
     def __init__(self, folder, source):
         self.folder, self.out, self.cache = folder, os.path.join(folder, "out"), os.path.join(folder, "cache")
         self.shapes = os.path.join(folder, "shapes")
-        self.compile = ["k2c", "compile", source, "-o", self.out, *LIMITS, "--cache-dir"]
+        self.compile = ["k2c", "compile", source, "-o", self.out, *FLAGS, "--cache-dir"]
         self.pack = ["k2c", "pack", self.out, "--checkpoint", source]
         output(self.compile + [objects()])
         self.expected = output(logits(self.out))
         config = os.path.join(source, "config.json")
-        output(["k2c", "compile", config, "-o", self.shapes, *LIMITS, "--cache-dir", objects()])
+        output(["k2c", "compile", config, "-o", self.shapes, *FLAGS, "--cache-dir", objects()])
         self.seconds = {"warm": timed(self.compile + [objects()]), "cold": timed(self.compile + [self.cache])}
         self.seconds["replace"] = self.seconds["warm"]
         self.begin_pack()

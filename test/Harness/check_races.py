@@ -16,6 +16,7 @@ from check_golden import check_bundle
 from golden import Report
 
 TARGET = "x86-64-v3"
+FLAGS = ["--target", TARGET, "--compute", "f32"]
 THREADS = 4
 PLANTED = 0  # the launch that loses its barrier
 RACE = "WARNING: ThreadSanitizer: data race"
@@ -56,10 +57,11 @@ class Compiler:
         self.k2c = os.path.join(folder, "k2c")
 
     def modules(self, source):
-        """name -> text of every LLVM module of the program."""
-        output([self.k2c, "compile", source, "-o", f"{self.folder}/ir", "--emit", "llvm", "--target", TARGET])
+        """name -> text of every LLVM module of the program; kernels that share their code have equal files."""
+        output([self.k2c, "compile", source, "-o", f"{self.folder}/ir", "--emit", "llvm", *FLAGS])
         folder = os.path.join(self.folder, "ir", "llvm")
-        return {name: open(os.path.join(folder, name)).read() for name in sorted(os.listdir(folder))}
+        texts = {open(os.path.join(folder, name)).read(): name for name in sorted(os.listdir(folder))}
+        return {name: text for text, name in texts.items()}
 
     def link(self, source, modules, name):
         """The bundle of `source`, whose program is made of `modules`."""
@@ -74,7 +76,7 @@ class Compiler:
         path = f"{self.folder}/bin:{os.environ['PATH']}"
         bundle = os.path.join(self.folder, name)
         objects = f"{self.folder}/objects"
-        command = [self.k2c, "compile", source, "-o", bundle, "--target", TARGET, "--cache-dir", objects]
+        command = [self.k2c, "compile", source, "-o", bundle, *FLAGS, "--cache-dir", objects]
         output(command, env={**os.environ, "PATH": path})
         return Threaded(bundle)
 

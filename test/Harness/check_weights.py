@@ -3,8 +3,8 @@
 `k2c plan` counts the weights of its certificate from the families of the model; the runtime form has the slots that the
 program reads, each of them, and each expert of one, a range of whole pages of 4,096 bytes. Both must be the same number
 for every CONFIG, a folder with a config.json or a path with `*`. A configuration of a family that only the planner
-knows is passed over. FLAGS behind `--` are for both commands, those behind `--planned` for the plan alone. Prints how
-many were compared.
+knows is passed over. FLAGS behind `--` are for both commands, which count in f32 where they name no type, those behind
+`--planned` for the plan alone. Prints how many were compared.
 """
 
 import glob
@@ -47,6 +47,8 @@ def main(arguments):
     if "--planned" in patterns:
         at = patterns.index("--planned")
         patterns, planned_flags = patterns[:at], patterns[at + 1:]
+    if "--compute" not in flags:
+        flags = [*flags, "--compute", "f32"]
     folders = [path for pattern in patterns for path in sorted(glob.glob(pattern)) if os.path.isdir(path)]
     compiled = [compared(folder, flags, planned_flags) for folder in folders if os.path.exists(folder + "/config.json")]
     print(f"{sum(compiled)} configurations compared")

@@ -143,14 +143,18 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
 // Every value that is carried is written over, the second, too; what is only read is not.
 !x = tensor<?x64xf32, #nn.rows<token>>
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
+  kern.func @capture(%x: !x, %b: !nn.batch) {
+    nn.capture %x, %b embed : !x
+    kern.yield
+  }
   nn.layer @layer(%layer: index, %x: !x, %y: !x, %t: !x, %b: !nn.batch) -> (!x, !x) {
     nn.yield %x, %y : !x, !x
   }
   func.func @step(%x: !x, %y: !x, %t: !x, %b: !nn.batch) attributes {nn.entry = "serve"} {
     %z:2 = nn.layers %x, %y reads %t, %b [@layer[0 to 2]] : !x, !x reads !x
-    nn.capture %t, %b embed : !x
+    kern.call @capture(%t, %b) : (!x, !nn.batch) -> ()
     // expected-error @below {{assign-memory: reads the argument of 'nn.layers' after its result took the place; read it before}}
-    nn.capture %y, %b embed : !x
+    kern.call @capture(%y, %b) : (!x, !nn.batch) -> ()
     return
   }
 }

@@ -26,13 +26,17 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
 // -----
 
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
+  kern.func @capture(%x: tensor<?x64xf32, #nn.rows<token>>, %b: !nn.batch) {
+    nn.capture %x, %b embed : tensor<?x64xf32, #nn.rows<token>>
+    kern.yield
+  }
   nn.layer @layer(%l: index, %x: tensor<?x64xf32, #nn.rows<token>>, %b: !nn.batch) -> tensor<?x64xf32, #nn.rows<token>> {
     nn.yield %x : tensor<?x64xf32, #nn.rows<token>>
   }
   func.func @step(%x: tensor<?x64xf32, #nn.rows<token>>, %b: !nn.batch) attributes {nn.entry = "serve"} {
     %y = nn.layers %x, %b [@layer[0 to 2]] : tensor<?x64xf32, #nn.rows<token>>
     // expected-error @below {{assign-memory: reads the argument of 'nn.layers' after its result took the place; read it before}}
-    nn.capture %x, %b embed : tensor<?x64xf32, #nn.rows<token>>
+    kern.call @capture(%x, %b) : (tensor<?x64xf32, #nn.rows<token>>, !nn.batch) -> ()
     return
   }
 }

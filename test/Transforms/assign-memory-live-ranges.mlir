@@ -79,7 +79,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   }
   // A join of joins is one buffer, a join with itself is no other; what was joined away is none.
   // CHECK-LABEL: func.func @joins
-  // REMARK: function 'joins': 2 buffers, peak 5120 bytes
+  // REMARK: function 'joins': 2 buffers, peak 5.00 KiB (5.12 KB)
   func.func @joins(%b: !nn.batch, %w: tensor<100x64xf32>) attributes {nn.entry = "serve"} {
     // CHECK-COUNT-3: kern.call @embedding({{.*}}) at [0]
     %0 = kern.call @embedding(%b, %w) : (!nn.batch, tensor<100x64xf32>) -> !x

@@ -7,10 +7,10 @@
 // lay; %b is read with %a, so it lies beside it. REMARK counts them, and names those that are alive together at the peak.
 // CHECK: module attributes {mem.peak = 5120 : i64, {{.*}}} {
 // APART: module attributes {{{.*}}mem.peak = 7680 : i64
-// REMARK: step{{.*}}3 buffers, peak 5120 bytes{{.*}}buffers=3{{.*}}peak_bytes=5120
-// REMARK: arena at its peak: 2560 bytes, @embedding in 'step'", bytes=2560, offset=0
-// REMARK: arena at its peak: 2560 bytes, @add in 'step'", bytes=2560, offset=2560
-// REMARK: 0 bytes of 0 other buffers, 0 between buffers, 0 of split-KV attention; in all 5120"
+// REMARK: step{{.*}}3 buffers, peak 5.00 KiB (5.12 KB){{.*}}buffers=3{{.*}}peak_bytes=5120
+// REMARK: arena at its peak: 2.50 KiB (2.56 KB), @embedding in 'step'", bytes=2560, offset=0
+// REMARK: arena at its peak: 2.50 KiB (2.56 KB), @add in 'step'", bytes=2560, offset=2560
+// REMARK: 0 B of 0 other buffers, 0 B between buffers, 0 B of split-KV attention; in all 5.00 KiB (5.12 KB)"
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   nn.weights @embed "embed" : tensor<100x64xbf16>
   kern.func @embedding(%b: !nn.batch, %w: tensor<100x64xbf16>) -> tensor<?x64xf32, #nn.rows<token>> {
@@ -101,11 +101,11 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
     nn.yield %y : tensor<?x64xf32, #nn.rows<token>>
   }
   // The peak is the layer's, above the argument, whose bytes are those of the embedding: named once.
-  // REMARK: function 'step': 1 buffers, peak 7680 bytes
-  // REMARK: arena at its peak: 2560 bytes, @embedding in 'step'", bytes=2560, offset=0
-  // REMARK: arena at its peak: 2560 bytes, @add in 'layer'", bytes=2560, offset=2560
-  // REMARK: arena at its peak: 2560 bytes, @add in 'layer'", bytes=2560, offset=5120
-  // REMARK: arena at its peak: 0 bytes of 0 other buffers, 0 between buffers, 0 of split-KV attention; in all 7680"
+  // REMARK: function 'step': 1 buffers, peak 7.50 KiB (7.68 KB)
+  // REMARK: arena at its peak: 2.50 KiB (2.56 KB), @embedding in 'step'", bytes=2560, offset=0
+  // REMARK: arena at its peak: 2.50 KiB (2.56 KB), @add in 'layer'", bytes=2560, offset=2560
+  // REMARK: arena at its peak: 2.50 KiB (2.56 KB), @add in 'layer'", bytes=2560, offset=5120
+  // REMARK: arena at its peak: 0 B of 0 other buffers, 0 B between buffers, 0 B of split-KV attention; in all 7.50 KiB (7.68 KB)"
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
     // CHECK: kern.call @embedding({{.*}}) at [0]
     %x = kern.call @embedding(%b, @embed) : (!nn.batch) -> tensor<?x64xf32, #nn.rows<token>>

@@ -8,7 +8,7 @@
 // The head: 4 panels of 32 x 64 bf16 are 16,384 bytes, 4 pages. The cache: 3 layers of 6 pages of 64 tokens of 32 f32.
 // Logits: 3 sequences of 100 f32. The arena is what assign-memory found.
 // CHECK: module attributes {mem.certificate = #mem.certificate<weights = 16384, cache = 147456, arena = 8192, scratch = {{[0-9]+}}, logits = 1200>, {{.*}}} {
-// REMARK: bytes{{.*}}16384 bytes of weights, 147456 of cache, 8192 of arena, {{[0-9]+}} of scratch a worker, 1200 of logits
+// REMARK: bytes{{.*}}16.00 KiB (16.38 KB) of weights, 144.00 KiB (147.46 KB) of cache, 8.00 KiB (8.19 KB) of arena, {{[0-9.]+ .*B.*}} of scratch a worker, 1.17 KiB (1.20 KB) of logits
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 100>, mem.peak = 8192 : i64} {
   nn.weights @head "head" : tensor<100x64xbf16>
   nn.pool @cache over (layer = 0 to 3) planes (k = 2 x 16 x f32) page 64 group 0

@@ -3,7 +3,7 @@
 // RUN: k2c-opt %t.once --attach-plan="l2-bytes=16384" --prefetch-weights | diff %t.once -
 // RUN: k2c-opt %s --attach-plan="l2-bytes=16384" --prefetch-weights --remarks-filter=prefetch-weights 2>&1 | FileCheck %s --check-prefix=REMARK
 
-// REMARK: launches{{.*}}4 launches name what their workers read next, at most 4096 bytes{{.*}}launches=4, max_bytes=4096
+// REMARK: launches{{.*}}4 launches name what their workers read next, at most 4.00 KiB (4.10 KB){{.*}}launches=4, max_bytes=4096
 
 rt.weight_slots @q of @w first 0 count 3 bytes 12288 layout #rt.panels<bf16, matrices = 1, n = 96, k = 64>
 rt.weight_slots @o of @w first 3 count 3 bytes 4096 layout #rt.panels<bf16, matrices = 1, n = 32, k = 64>

@@ -9,8 +9,7 @@
 //
 // A flag that the chosen kind would not read is an error that says of which kind it is; otherwise a user could believe
 // that it had an effect. The compiler is passed in: k2c has one and asks it for exact sizes, k2c-plan has none and
-// says in a note what is missing. A layout that does not fit is refused, yet its report is written if it was asked
-// for, to show by how much.
+// says in a note what is missing. What is refused is explained after the error: what is too large, what would help.
 //
 //===----------------------------------------------------------------------===//
 #include "ClusterCommand.h"
@@ -18,6 +17,7 @@
 #include "../CommandLine.h"
 #include "base/JsonText.h"
 #include "k2c/Model/Source.h"
+#include "k2c/Planner/ComputeType.h"
 #include "k2c/Planner/Count.h"
 #include <algorithm>
 #include <iostream>
@@ -97,13 +97,34 @@ Status checkFlags(const ClusterFlags &flags, Kind kind) {
   if (!flags.search && !flags.objective.empty() &&
       (flags.train || (flags.objective != "throughput" && flags.objective != "latency")))
     return Error{"--objective " + flags.objective, "ranks the layouts of a search", "leave it out, or add --search"};
-  if (c.compute == "fp8" && !flags.train)
-    return Error{"--compute fp8", "is of training; FP8 weights compute in FP8 where the device can", "leave it out"};
+  for (const auto &[flag, value] : {std::pair{"--compute fp8", c.compute}, std::pair{"--cache fp8", c.cache}})
+    if (value == "fp8" && kind == Kind::Compile)
+      return Error{flag, "is of plans of a cluster, k2c compile has f32 and bf16", "leave it out"};
   if (flags.train && !c.cache.empty())
     return Error{"--cache", "training keeps no cache", "leave it out"};
   if (flags.train && flags.weights == "published")
     return Error{"--weights published", "training holds weights in bf16 or f32", "choose one of these"};
   return Status::success();
+}
+
+/// What FP8 needs of the devices and, serving, of the weights.
+Status checkFp8(const PlanRequest &request) {
+  const bool computes = request.compute == DType::F8E4M3;
+  const char *flag = computes ? "--compute fp8" : "--cache fp8";
+  if (!computes && request.cache != DType::F8E4M3)
+    return Status::success();
+  if (!request.topology.device.fp8)
+    return Error{flag, "the devices of topology '" + request.topology.name + "' have no rate of fp8",
+                 "leave it out, or choose a topology that states one"};
+  const bool isStored = request.spec.quantization && request.weights == WeightFormat::Published;
+  if (computes && request.phase == PlanPhase::Serve && !isStored)
+    return Error{flag, "serving multiplies in FP8 what is stored in FP8, and these weights are not",
+                 "leave it out, or plan a checkpoint in FP8 with --weights published"};
+  return Status::success();
+}
+
+bool hasLimits(const CompileFlags &flags) {
+  return flags.stepTokens || flags.maxSequences || flags.maxContext || flags.outputRows;
 }
 
 int finish(const PlanReport &report, const ClusterFlags &flags) {
@@ -122,10 +143,30 @@ int finishWithoutPlan(const ClusterFlags &flags, nlohmann::ordered_json counts, 
   return 0;
 }
 
+/// The arithmetic asked for, else bf16 on a GPU, and on a CPU what a compile would choose where bf16 is faster.
+ComputeChoice computeOf(const ClusterFlags &flags, const ModelSpec &spec, const Device &device) {
+  if (!flags.compile.compute.empty())
+    return {typeOf(flags.compile.compute), "--compute asks for it"};
+  if (device.kind != DeviceKind::Cpu)
+    return {DType::BF16, "the device is a GPU"};
+  return chooseCompute(spec, device.f32.value < device.bf16.value);
+}
+
+/// What would help, in all renderings that were asked for, after the error.
+int refuse(const Error &error, const PlanRequest &request, const ParallelLayout &layout, LayoutOrigin origin,
+           const ClusterFlags &flags) {
+  const int code = fail(error.text());
+  const RefusedPlan refused = explainRefused(request, layout, origin, error);
+  Status status = writeRefused(refused, request.topology, flags.output);
+  return status ? code : fail(status.error().text());
+}
+
 int planHostRank(const ClusterFlags &flags, const ModelSpec &spec, const Topology &topology,
                  const AskCompiler &compiler, const nlohmann::ordered_json &counts) {
+  const ComputeChoice compute = computeOf(flags, spec, topology.device);
   PlanOptions options;
-  options.compute = typeOf(flags.compile.compute);
+  options.compute = compute.type;
+  options.computeReason = compute.reason;
   if (!flags.compile.cache.empty())
     options.cache = typeOf(flags.compile.cache);
   options.mla = parseMlaForms(flags.compile.mla).value_or(MlaForms::Phased);
@@ -137,8 +178,15 @@ int planHostRank(const ClusterFlags &flags, const ModelSpec &spec, const Topolog
   Expected<Plan> plan = compiler ? compiler(flags.compile) : planHost(spec, topology, limits, options);
   if (!plan && isBare(flags))
     return finishWithoutPlan(flags, counts, plan.error().text());
-  if (!plan)
+  if (!plan && hasLimits(flags.compile)) // whose error says which would do
     return fail(plan.error().text());
+  if (!plan) {
+    const Workload workload = defaultWorkload(spec);
+    PlanRequest request{spec, topology, workload};
+    request.compute = options.compute;
+    request.cache = options.cache.value_or(options.compute);
+    return refuse(plan.error(), request, ParallelLayout(), LayoutOrigin::Default, flags);
+  }
   ClusterPlan described = describeHostPlan(spec, topology, *plan);
   if (!compiler)
     described.notes.push_back("memory lacks the arena and the scratch of kernels, which the compiler assigns: "
@@ -146,29 +194,21 @@ int planHostRank(const ClusterFlags &flags, const ModelSpec &spec, const Topolog
   return finish({described, topology, nullptr, counts.empty() ? nullptr : &counts}, flags);
 }
 
-/// A layout that does not fit is refused, but its page and trace, when asked for, show by how much.
-int refuseWithPage(const Error &error, PlanRequest request, const ParallelLayout &layout, const ClusterFlags &flags) {
-  request.mustFit = false;
-  if (Expected<ClusterPlan> plan = evaluate(request, layout); plan && !flags.layout.empty())
-    if (Status status = writeFiles({*plan, request.topology}, flags.output); !status)
-      return fail(status.error().text());
-  return fail(error.text());
-}
-
 /// A plan of a cluster under a load, as asked or searched for.
 int planLoad(const ClusterFlags &flags, const ModelSpec &spec, const Topology &topology) {
   Expected<Workload> workload = flags.workload.empty() ? defaultWorkload(spec) : loadWorkload(flags.workload);
   if (!workload)
     return fail(workload.error().text());
-  if (flags.compile.compute == "fp8" && !topology.device.fp8)
-    return fail("--compute fp8: the devices of topology '" + topology.name +
-                "' have no rate of fp8; leave it out, or choose a topology that states one");
   PlanRequest request{spec, topology, *workload};
   request.phase = flags.train ? PlanPhase::Train : PlanPhase::Serve;
-  request.compute = typeOf(flags.compile.compute);
-  request.cache = flags.compile.cache.empty() ? request.compute : typeOf(flags.compile.cache);
+  request.compute = computeOf(flags, spec, topology.device).type;
+  request.cache = !flags.compile.cache.empty()    ? typeOf(flags.compile.cache)
+                  : request.compute == DType::F32 ? DType::F32
+                                                  : DType::BF16;
   request.weights =
       parseWeightFormat(flags.weights).value_or(flags.train ? WeightFormat::Bf16 : WeightFormat::Published);
+  if (Status status = checkFp8(request); !status)
+    return fail(status.error().text());
   if (!flags.objective.empty())
     request.objective =
         Objective(std::find(objectives.begin(), objectives.end(), flags.objective) - objectives.begin());
@@ -176,15 +216,17 @@ int planLoad(const ClusterFlags &flags, const ModelSpec &spec, const Topology &t
   if (flags.search) {
     Expected<PlanSearch> found = search(request);
     if (!found)
-      return fail(found.error().text());
+      return refuse(found.error(), request, largestDefault(request), LayoutOrigin::Searched, flags);
     return finish({found->best, topology, &*found}, flags);
   }
   Expected<ParallelLayout> layout = parseLayout(flags.layout, request.phase);
   if (!layout)
     return fail(layout.error().text());
-  Expected<ClusterPlan> plan = flags.layout.empty() ? evaluateDefault(request) : evaluate(request, *layout);
+  const bool isGiven = !flags.layout.empty();
+  Expected<ClusterPlan> plan = isGiven ? evaluate(request, *layout) : evaluateDefault(request);
   if (!plan)
-    return refuseWithPage(plan.error(), request, *layout, flags);
+    return refuse(plan.error(), request, isGiven ? *layout : largestDefault(request),
+                  isGiven ? LayoutOrigin::Given : LayoutOrigin::Default, flags);
   return finish({*plan, topology}, flags);
 }
 
@@ -203,11 +245,11 @@ void k2c::declareCluster(CLI::App &command, const std::shared_ptr<ClusterFlags> 
       ->check(CLI::IsMember({"published", "bf16", "f32"}));
   command
       .add_option("--compute", f.compile.compute,
-                  "arithmetic (default: f32 on a CPU, bf16 and FP8 on GPUs); fp8: "
-                  "of training, linears in FP8")
+                  "arithmetic (default: on GPUs bf16, FP8 for weights in FP8 when serving; on CPUs bf16 where that is "
+                  "faster and the checkpoint no wider, else f32); fp8: linears in FP8")
       ->check(CLI::IsMember({"f32", "bf16", "fp8"}));
-  command.add_option("--cache", f.compile.cache, "element type of the cache (default: as compute)")
-      ->check(CLI::IsMember({"f32", "bf16"}));
+  command.add_option("--cache", f.compile.cache, "element type of the cache (default: as compute; bf16 for fp8)")
+      ->check(CLI::IsMember({"f32", "bf16", "fp8"}));
   command.add_option("--mla", f.compile.mla, "latent attention of a compile: phased, absorbed or expanded")
       ->check(CLI::IsMember({"phased", "absorbed", "expanded"}));
   command.add_option("--step-tokens", f.compile.stepTokens, "of a compile: most tokens in one step")
@@ -237,9 +279,6 @@ int k2c::planCluster(const ClusterFlags &given, const AskCompiler &compiler) {
                                                              : Kind::Load;
   if (Status known = checkFlags(flags, kind); !known)
     return fail(known.error().text());
-  const bool isCpu = topology->device.kind == DeviceKind::Cpu;
-  if (flags.compile.compute.empty())
-    flags.compile.compute = isCpu ? "f32" : "bf16";
   nlohmann::ordered_json counts;
   if (isBare(flags)) {
     Expected<nlohmann::ordered_json> counted = countsOf(*spec, flags.compile.source);

@@ -58,6 +58,16 @@ Status k2c::writeFiles(const PlanReport &report, const OutputFlags &flags) {
   return Status::success();
 }
 
+Status k2c::writeRefused(const RefusedPlan &refused, const Topology &topology, const OutputFlags &flags) {
+  if (refused.plan)
+    if (Status status = writeFiles({*refused.plan, topology}, flags); !status)
+      return status;
+  if (flags.html == "-" || flags.trace == "-")
+    return Status::success();
+  std::cout << (flags.json ? jsonText(refusedJson(refused)) + "\n" : refusedText(refused));
+  return Status::success();
+}
+
 Status k2c::writePlan(const PlanReport &report, const OutputFlags &flags) {
   if (Status status = writeFiles(report, flags); !status)
     return status;

@@ -24,6 +24,10 @@ Status writeFiles(const PlanReport &report, const OutputFlags &flags);
 /// These, and the table or JSON on standard output. Error: a file that cannot be written.
 Status writePlan(const PlanReport &report, const OutputFlags &flags);
 
+/// Why there is no plan, on standard output: a page or a trace of the refused one where they were asked for, else text
+/// or JSON. Error: a file that cannot be written.
+Status writeRefused(const RefusedPlan &refused, const Topology &topology, const OutputFlags &flags);
+
 /// The table of `counts`.
 std::string countsText(const nlohmann::ordered_json &counts);
 

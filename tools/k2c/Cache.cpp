@@ -13,16 +13,15 @@ static int list() {
     return fail(listing.error().text());
   std::printf("%s\n", listing->folder.c_str());
   for (const CacheEntry &entry : listing->entries)
-    std::printf("  %-16s  %22s  %s\n", entry.name.c_str(), format(Bytes(int64_t(entry.bytes))).c_str(),
-                entry.source.c_str());
+    std::printf("  %-16s  %22s  %s\n", entry.name.c_str(), format(Bytes(entry.bytes)).c_str(), entry.source.c_str());
   return 0;
 }
 
 static int removeEntry(const std::string &name) {
-  Expected<uint64_t> bytes = removeCached(name);
+  Expected<int64_t> bytes = removeCached(name);
   if (!bytes)
     return fail(bytes.error().text());
-  std::printf("removed %s\n", format(Bytes(int64_t(*bytes))).c_str());
+  std::printf("removed %s\n", format(Bytes(*bytes)).c_str());
   return 0;
 }
 

@@ -44,11 +44,12 @@ bool isWritable(const std::string &path) {
   return ::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) == 0;
 }
 
-int measure(const CalibrateOptions &options, const std::string &output) {
+int measure(const CalibrateOptions &options, const std::string &output, bool isQuiet) {
   const bool isToStdout = output.empty() || output == "-";
   if (!isToStdout && !isWritable(output))
     return fail(output + ": cannot be written; name a file in an existing folder");
   Expected<Topology> topology = calibrate(options);
+  eraseBar();
   if (!topology)
     return fail(topology.error().text());
   Calibration measured = *topology->device.measured;
@@ -63,7 +64,8 @@ int measure(const CalibrateOptions &options, const std::string &output) {
   }
   if (Status status = writeFile(output, text, "name a file in an existing folder"); !status)
     return fail(status.error().text());
-  summarize(measured);
+  if (!isQuiet)
+    summarize(measured);
   return 0;
 }
 
@@ -83,14 +85,15 @@ void k2c::addCalibrate(CLI::App &app, std::function<int()> &run) {
       ->transform(whole(1, 4096));
   c->add_flag("--quick", options->quick, "bf16 weights only, shorter measurements");
   c->add_option("--cache-dir", options->cacheFolder, "folder of compiled kernels (default: $XDG_CACHE_HOME/k2c)");
+  std::shared_ptr<Console> console = addConsole(*c);
   c->callback([=, &run] {
     run = [=] {
       if (*threads > 0)
         options->workers = {*threads};
       options->tool = "k2c " K2C_VERSION;
-      options->progress = progressBar();
-      options->note = printNote;
-      return measure(*options, *output);
+      options->progress = console->bar();
+      options->note = console->note();
+      return measure(*options, *output, console->quiet);
     };
   });
 }

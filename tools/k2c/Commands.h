@@ -16,11 +16,15 @@ void addPack(CLI::App &app, std::function<int()> &run);
 void addVerify(CLI::App &app, std::function<int()> &run);
 void addInspect(CLI::App &app, std::function<int()> &run);
 void addExplain(CLI::App &app, std::function<int()> &run);
+void addDiff(CLI::App &app, std::function<int()> &run);
 void addCalibrate(CLI::App &app, std::function<int()> &run);
 void addPredict(CLI::App &app, std::function<int()> &run);
 void addKnown(CLI::App &app, std::function<int()> &run);
 void addDoctor(CLI::App &app, std::function<int()> &run);
 void addCache(CLI::App &app, std::function<int()> &run);
+void addCompletion(CLI::App &app, std::function<int()> &run);
+/// The last of all: it reads what the others have declared.
+void addManual(CLI::App &app, std::function<int()> &run);
 
 /// Declares --compute, which compile and run have.
 void addCompute(CLI::App &command, std::string &compute);
@@ -31,11 +35,24 @@ Status printSummary(const std::string &bundle);
 /// What an interrupt adds to "k2c: interrupted": what is left, and how to go on.
 void setInterruptNote(const std::string &note);
 
-/// Prints "k2c: note: TEXT" on stderr.
-void printNote(const std::string &text);
+/// What a command that takes long says on stderr, as its --progress and --quiet ask.
+struct Console {
+  std::string progress = "auto"; ///< auto | always | never
+  bool quiet = false;
 
-/// A progress bar on stderr for work over two seconds when stderr is a terminal; callable from any thread.
-std::function<void(const std::string &, int64_t, int64_t)> progressBar();
+  /// Prints "k2c: note: TEXT"; null: nothing is to be said.
+  std::function<void(const std::string &)> note() const;
+
+  /// Shows a bar for (stage, done, total) with the time that is left; callable from any thread; null: none is wanted.
+  std::function<void(const std::string &, int64_t, int64_t)> bar() const;
+};
+
+/// Declares --progress and --quiet.
+std::shared_ptr<Console> addConsole(CLI::App &command);
+
+/// Clears the line of a bar that is shown: before anything else is printed on stderr. May be called by a signal's
+/// handler.
+void eraseBar();
 
 } // namespace k2c
 

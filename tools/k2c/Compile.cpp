@@ -23,9 +23,11 @@ static std::shared_ptr<std::string> refuseUnbuilt(CLI::App &command) {
 }
 
 void k2c::addCompute(CLI::App &command, std::string &compute) {
-  command.add_option("--compute", compute, "activations and accumulation")
-      ->check(CLI::IsMember({"f32", "bf16"}))
-      ->capture_default_str();
+  command
+      .add_option("--compute", compute,
+                  "activations (default: bf16 where the checkpoint is stored as bf16 or FP8 and the target has "
+                  "AVX512-BF16, else f32)")
+      ->check(CLI::IsMember({"f32", "bf16"}));
 }
 
 /// Element types and forms: what decides the bits of a program, or how its weights lie.
@@ -52,6 +54,8 @@ static std::string strayFlag(const CLI::App &command, const CompileOptions &opti
     if (command.count(flag) > 0 && at(options.emit) < at(form))
       return flag + ": has no effect on the " + options.emit + " form; leave it out, or " +
              (form == "program" ? "leave out --emit" : "choose --emit " + form + " or a later one");
+  if (options.noKernels && options.emit != "runtime")
+    return "--no-kernels: has no effect on the " + options.emit + " form; leave it out, or choose --emit runtime";
   return "";
 }
 
@@ -70,6 +74,7 @@ void k2c::addCompile(CLI::App &app, std::function<int()> &run) {
   std::vector<std::string> emitted = formNames();
   emitted.insert(emitted.end() - 1, "ptx"); // refused by name until there is a GPU target
   c->add_option("--emit", options->emit, "form to stop at")->check(CLI::IsMember(emitted))->capture_default_str();
+  c->add_flag("--no-kernels", options->noKernels, "leave the code of kernels out of the runtime form");
   c->add_option("--step-tokens", options->stepTokens, "most tokens in one step")
       ->transform(whole(1, 1 << 20))
       ->capture_default_str();
@@ -91,24 +96,26 @@ void k2c::addCompile(CLI::App &app, std::function<int()> &run) {
       ->transform(whole(0, 7));
   c->add_flag("--remarks", *remarks, "print every decision with its numbers");
   c->add_option("--blob-store", options->blobStore, "folder of weights that bundles share by hard links");
+  std::shared_ptr<Console> console = addConsole(*c);
   std::shared_ptr<std::string> unbuilt = refuseUnbuilt(*c);
-  c->callback([options, context, remarks, unbuilt, c, &run] {
-    run = [options, context, remarks, unbuilt, c] {
+  c->callback([=, &run] {
+    run = [=] {
       if (!unbuilt->empty())
         return fail(*unbuilt);
       if (const std::string stray = strayFlag(*c, *options); !stray.empty() && options->emit != "ptx")
         return fail(stray);
       if (*context > 0)
         options->maxContext = *context;
-      options->progress = progressBar();
-      options->note = printNote;
+      options->progress = console->bar();
+      options->note = console->note();
       options->print = [](const std::string &text) { std::cout << text; };
       if (*remarks)
         options->remark = [](const std::string &lines) { std::cerr << lines; };
       if (options->emit == "program")
         setInterruptNote("finished weights wait in " + options->output + ".partial for the same command");
       Status status = compile(*options);
-      if (status && options->emit == "program")
+      eraseBar();
+      if (status && options->emit == "program" && !console->quiet)
         status = printSummary(options->output);
       return status ? 0 : fail(status.error().text());
     };

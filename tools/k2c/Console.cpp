@@ -1,35 +1,89 @@
 //===- Console.cpp - What the commands print on stderr --------------------===//
 #include "Commands.h"
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <mutex>
 #include <unistd.h>
 
-void k2c::printNote(const std::string &text) { std::fprintf(stderr, "k2c: note: %s\n", text.c_str()); }
+using namespace k2c;
 
-std::function<void(const std::string &, int64_t, int64_t)> k2c::progressBar() {
-  if (!isatty(STDERR_FILENO))
+namespace {
+
+/// Whether the last line of stderr is a bar.
+std::atomic<bool> isBarShown = false;
+
+/// "4 min left": what is left of a stage that has gone from `first` to `done` in `elapsed` seconds; "" where nothing
+/// was done yet.
+std::string leftOf(int64_t first, int64_t done, int64_t total, double elapsed) {
+  if (done <= first)
+    return "";
+  const double seconds = elapsed * double(total - done) / double(done - first);
+  for (const auto &[unit, name] : {std::pair(3600.0, " h"), std::pair(60.0, " min")})
+    if (seconds >= 1.5 * unit)
+      return ", about " + std::to_string(std::llround(seconds / unit)) + name + " left";
+  return ", about " + std::to_string(std::llround(seconds)) + " s left";
+}
+
+} // namespace
+
+void k2c::eraseBar() {
+  if (isBarShown.exchange(false))
+    (void)!write(STDERR_FILENO, "\r\033[K", 4);
+}
+
+std::function<void(const std::string &)> Console::note() const {
+  if (quiet)
+    return nullptr;
+  return [](const std::string &text) {
+    eraseBar();
+    std::fprintf(stderr, "k2c: note: %s\n", text.c_str());
+  };
+}
+
+std::function<void(const std::string &, int64_t, int64_t)> Console::bar() const {
+  const bool always = progress == "always";
+  if (quiet || progress == "never" || (!always && !isatty(STDERR_FILENO)))
     return nullptr;
   using Clock = std::chrono::steady_clock;
   struct State {
     std::mutex mutex;
-    Clock::time_point start = Clock::now(), shown{};
-    bool visible = false;
+    Clock::time_point start = Clock::now(), shown{}, stageStart{};
+    std::string stage;
+    int64_t first = 0; ///< done when the stage began: what an earlier try left
   };
   auto state = std::make_shared<State>();
-  return [state](const std::string &stage, int64_t done, int64_t total) {
+  return [state, always](const std::string &stage, int64_t done, int64_t total) {
     std::lock_guard<std::mutex> lock(state->mutex);
-    Clock::time_point now = Clock::now();
-    bool last = total > 0 && done >= total;
-    if (now - state->start < std::chrono::seconds(2) || (!last && now - state->shown < std::chrono::milliseconds(100)))
-      return;
-    if (last && !state->visible)
+    const Clock::time_point now = Clock::now();
+    if (stage != state->stage) {
+      state->stage = stage;
+      state->stageStart = now;
+      state->first = done;
+    }
+    if (total > 0 && done >= total)
+      return eraseBar();
+    if ((!always && now - state->start < std::chrono::seconds(2)) ||
+        now - state->shown < std::chrono::milliseconds(100))
       return;
     state->shown = now;
-    state->visible = !last;
+    const int64_t percent = total > 0 ? done * 100 / total : 0;
     constexpr int width = 30;
-    int filled = total > 0 ? static_cast<int>(done * width / total) : 0;
+    const int filled = int(percent * width / 100);
+    const double elapsed = std::chrono::duration<double>(now - state->stageStart).count();
     std::fprintf(stderr, "\r\033[K%-10s [%.*s%*s] %3d %%%s", stage.c_str(), filled, "##############################",
-                 width - filled, "", total > 0 ? static_cast<int>(done * 100 / total) : 0, last ? "\n" : "");
+                 width - filled, "", int(percent), leftOf(state->first, done, total, elapsed).c_str());
+    isBarShown = true;
   };
+}
+
+std::shared_ptr<Console> k2c::addConsole(CLI::App &command) {
+  auto console = std::make_shared<Console>();
+  command
+      .add_option("--progress", console->progress,
+                  "bars of work over two seconds: where stderr is a terminal, wherever it goes and at once, or none")
+      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->capture_default_str();
+  command.add_flag("--quiet", console->quiet, "no bars and notes: results and errors alone");
+  return console;
 }

@@ -1,56 +1,87 @@
-//===- Explain.cpp - k2c explain, k2c diff --------------------------------===//
+//===- Explain.cpp - k2c explain: why a bundle is what it is --------------===//
 #include "Commands.h"
+#include "Sentences.h"
+#include "base/JsonText.h"
+#include "base/Utf8.h"
 #include "k2c/Pipelines/Compile.h"
 #include <filesystem>
 #include <iostream>
+#include <sstream>
+#include <stdexcept>
 
 using namespace k2c;
 using nlohmann::json;
+using nlohmann::ordered_json;
 
 namespace {
 
 /// Decisions of one compile; a bundle's remarks are text of at most this size.
 constexpr size_t maxRemarkBytes = size_t(64) << 20;
 
-int explain(const std::string &bundle) {
-  if (Status status = checkIsBundle(bundle); !status)
-    return fail(status.error().text());
-  Expected<std::string> text = readTextFile((std::filesystem::path(bundle) / "remarks.txt").string(), maxRemarkBytes);
-  if (!text)
-    return fail(text.error().text());
-  std::cout << *text;
-  return 0;
+/// So many sentences are read; the rest is for those who look for it.
+constexpr size_t shownSentences = 10;
+
+constexpr const char *measure = "bytes of memory that a decision lays out, or that its kernels move in a step of one "
+                                "token";
+
+void printAll(const std::string &remarks, bool asJson) {
+  if (!asJson) {
+    std::stringstream lines(remarks);
+    for (std::string line; std::getline(lines, line);)
+      std::cout << printable(line) << "\n";
+    return;
+  }
+  ordered_json list = ordered_json::array();
+  for (const RemarkLine &remark : readRemarks(remarks))
+    list.push_back({{"pass", remark.pass}, {"text", remark.text}, {"metrics", remark.metrics}});
+  std::cout << jsonText(ordered_json{{"remarks", list}}, 2) << "\n";
 }
 
-/// One line for each value that differs: pointer, left, right.
-int diff(const std::string &left, const std::string &right) {
-  Expected<JsonDocument> a = readManifest(left), b = readManifest(right);
-  for (const Expected<JsonDocument> *manifest : {&a, &b})
-    if (!*manifest)
-      return fail(manifest->error().text());
-  json x = a->root().flatten(), y = b->root().flatten();
-  for (const auto &[key, value] : x.items())
-    if (!y.contains(key))
-      std::cout << key << ": " << value << " only in " << left << "\n";
-    else if (y[key] != value)
-      std::cout << key << ": " << value << " | " << y[key] << "\n";
-  for (const auto &[key, value] : y.items())
-    if (!x.contains(key))
-      std::cout << key << ": " << value << " only in " << right << "\n";
+void printSentences(std::vector<Sentence> sentences, bool asJson) {
+  sentences.resize(std::min(sentences.size(), shownSentences));
+  if (asJson) {
+    ordered_json list = ordered_json::array();
+    for (const Sentence &sentence : sentences)
+      list.push_back({{"about", sentence.about}, {"bytes", sentence.bytes}, {"text", sentence.text}});
+    std::cout << jsonText(ordered_json{{"measure", measure}, {"sentences", list}}, 2) << "\n";
+    return;
+  }
+  for (size_t i = 0; i < sentences.size(); ++i)
+    std::cout << (i < 9 ? " " : "") << i + 1 << ". " << sentences[i].about << ": " << sentences[i].text << "\n";
+  std::cout << "By falling " << measure << "; --all prints every remark.\n";
+}
+
+int explain(const std::string &bundle, bool isAll, bool asJson) {
+  Expected<JsonDocument> manifest = readManifest(bundle);
+  if (!manifest)
+    return fail(manifest.error().text());
+  Expected<std::string> remarks =
+      readTextFile((std::filesystem::path(bundle) / "remarks.txt").string(), maxRemarkBytes);
+  if (!remarks)
+    return fail(remarks.error().text());
+  if (isAll) {
+    printAll(*remarks, asJson);
+    return 0;
+  }
+  try {
+    printSentences(sentencesOf(manifest->root(), readRemarks(*remarks)), asJson);
+  } catch (const json::exception &error) {
+    return fail(bundle + "/manifest.json: " + parserText(error) + "; compile the model again");
+  } catch (const std::out_of_range &) {
+    return fail(bundle + "/remarks.txt: a remark lacks the number that a sentence is about; compile the model again");
+  }
   return 0;
 }
 
 } // namespace
 
 void k2c::addExplain(CLI::App &app, std::function<int()> &run) {
-  auto bundle = std::make_shared<std::string>(), other = std::make_shared<std::string>();
-  CLI::App *e = app.add_subcommand("explain", "Why a bundle is what it is: every decision with its numbers");
-  e->footer("example:\n  k2c explain out | grep absorb-mla");
-  e->add_option("DIR", *bundle, "the bundle")->required();
-  e->callback([=, &run] { run = [=] { return explain(*bundle); }; });
-  CLI::App *d = app.add_subcommand("diff", "What differs between two bundles");
-  d->footer("example:\n  k2c diff out-1 out-2");
-  d->add_option("DIR", *bundle, "a bundle")->required();
-  d->add_option("OTHER", *other, "another bundle")->required();
-  d->callback([=, &run] { run = [=] { return diff(*bundle, *other); }; });
+  auto bundle = std::make_shared<std::string>();
+  auto isAll = std::make_shared<bool>(false), asJson = std::make_shared<bool>(false);
+  CLI::App *c = app.add_subcommand("explain", "Why a bundle is what it is: ten sentences, or every decision");
+  c->footer("examples:\n  k2c explain out\n  k2c explain out --all | grep absorb-mla");
+  c->add_option("DIR", *bundle, "the bundle")->required();
+  c->add_flag("--all", *isAll, "every remark of the compiler, in its order");
+  c->add_flag("--json", *asJson, "print JSON");
+  c->callback([=, &run] { run = [=] { return explain(*bundle, *isAll, *asJson); }; });
 }

@@ -17,26 +17,35 @@ void k2c::addPack(CLI::App &app, std::function<int()> &run) {
   c->add_option("DIR", *bundle, "the bundle")->required();
   c->add_option("--checkpoint", *checkpoint, "folder with the safetensors files, or org/name in $HF_HOME")->required();
   c->add_option("--blob-store", *store, "folder of weights that bundles share by hard links");
+  std::shared_ptr<Console> console = addConsole(*c);
   c->callback([=, &run] {
     run = [=] {
       setInterruptNote("finished weights are kept for the same command");
-      Status status = packBundle(*bundle, *checkpoint, *store, progressBar(), printNote);
+      Status status = packBundle(*bundle, *checkpoint, *store, console->bar(), console->note());
+      eraseBar();
       return status ? 0 : fail(status.error().text());
     };
   });
 }
 
 /// Every problem is a line, or an entry of the JSON; the exit code says whether there was one.
-static int verify(const std::string &bundle, bool asJson) {
+static int verify(const std::string &bundle, bool asJson, const Console &console) {
   if (Status status = checkIsBundle(bundle); !status)
     return fail(status.error().text());
   std::error_code error;
   if (!std::filesystem::exists(std::filesystem::path(bundle) / "weights/index.json", error))
     return fail(bundle + ": has no weights: it was compiled from shapes only; run k2c pack " + bundle +
                 " --checkpoint FOLDER");
+  using Part = std::function<Expected<VerifyReport>()>;
+  const Part files = [&] { return verifyBundleFiles(bundle); };
+  const Part blobs = [&] {
+    const auto bar = console.bar();
+    return verifyBundle(bundle, [&](int64_t done, int64_t total) { return bar ? bar("hashes", done, total) : void(); });
+  };
   VerifyReport all;
-  for (auto part : {verifyBundleFiles, verifyBundle}) {
-    Expected<VerifyReport> report = part(bundle);
+  for (const Part &part : {files, blobs}) {
+    Expected<VerifyReport> report = part();
+    eraseBar();
     if (!report)
       return fail(report.error().text());
     all.files += report->files;
@@ -66,5 +75,6 @@ void k2c::addVerify(CLI::App &app, std::function<int()> &run) {
   c->add_option("DIR", *bundle, "the bundle")->required();
   auto asJson = std::make_shared<bool>(false);
   c->add_flag("--json", *asJson, "print files, bytes and problems as JSON");
-  c->callback([=, &run] { run = [=] { return verify(*bundle, *asJson); }; });
+  std::shared_ptr<Console> console = addConsole(*c);
+  c->callback([=, &run] { run = [=] { return verify(*bundle, *asJson, *console); }; });
 }

@@ -43,14 +43,17 @@ int runOnce(CompileOptions options, const std::vector<std::string> &arguments, c
   if (error || !mkdtemp(folder.data()))
     return leaveWith({folder, std::string("cannot be created: ") + std::strerror(error ? error.value() : errno),
                       "set TMPDIR to a folder where you may write, or use k2c compile"});
-  printNote(why + "; the compiled model is removed after this run (set XDG_CACHE_HOME to a folder where you may write, "
-                  "or use k2c compile)");
+  if (options.note)
+    options.note(why + "; the compiled model is removed after this run (set XDG_CACHE_HOME to a folder where you may "
+                       "write, or use k2c compile)");
+  setInterruptNote("nothing is kept");
   options.output = folder + "/bundle";
   const pid_t child = fork();
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     sigprocmask(SIG_SETMASK, &before, nullptr);
     const Status status = compile(options);
+    eraseBar();
     std::fflush(nullptr);
     _exit(status ? execute(options.output, arguments) : leaveWith(status.error()));
   }
@@ -87,15 +90,18 @@ void k2c::addRun(CLI::App &app, std::function<int()> &run) {
   c->add_option("-n", flags->tokens, "new tokens (default: the program's)");
   c->add_option("--temperature", flags->temperature, "0: the most likely token (default)");
   c->add_flag("--json", flags->json, "print JSON");
+  std::shared_ptr<Console> console = addConsole(*c);
   c->add_option("ARGS", flags->rest, "after --: a command of the program and its flags");
-  c->callback([flags, &run] {
-    run = [flags] {
+  c->callback([flags, console, &run] {
+    run = [flags, console] {
       CompileOptions &options = flags->compile;
       if (flags->context > 0)
         options.maxContext = flags->context;
-      options.progress = progressBar();
-      options.note = printNote;
+      options.progress = console->bar();
+      options.note = console->note();
+      setInterruptNote("finished weights wait in the cache for the same command");
       Expected<CachedBundle> bundle = compileCached(options);
+      eraseBar();
       if (!bundle)
         return fail(bundle.error().text());
       std::vector<std::string> arguments = flags->rest;

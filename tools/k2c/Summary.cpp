@@ -2,7 +2,7 @@
 #include "Commands.h"
 #include "base/Container.h"
 #include "base/JsonText.h"
-#include "k2c/Pipelines/Compile.h"
+#include "k2c/Pipelines/Cache.h"
 #include "k2c/Support/Units.h"
 #include <cstdio>
 #include <filesystem>
@@ -12,15 +12,6 @@ using nlohmann::json;
 namespace fs = std::filesystem;
 
 namespace {
-
-int64_t folderBytes(const std::string &folder) {
-  int64_t bytes = 0;
-  std::error_code error;
-  for (fs::recursive_directory_iterator entries(folder, error), end; entries != end && !error; entries.increment(error))
-    if (std::error_code unread; entries->is_regular_file(unread))
-      bytes += static_cast<int64_t>(entries->file_size(unread));
-  return bytes;
-}
 
 std::string memoryLine(int64_t peak) {
   const int64_t allowed = readContainer().memoryBytes;
@@ -57,10 +48,11 @@ Status k2c::printSummary(const std::string &bundle) {
   auto count = [&](const char *limit) { return formatCount(limits.at(limit).get<int64_t>()); };
   const int64_t prompt = predicted.at("prefill_tokens");
   auto line = [](const char *label, const std::string &text) { std::printf("%-10s %s\n", label, text.c_str()); };
-  line("bundle", printable(bundle) + ", " + format(Bytes(folderBytes(bundle))) + ": " +
+  line("bundle", printable(bundle) + ", " + format(Bytes(bytesOfFiles(bundle))) + ": " +
                      printable(manifest.at("model").at("name").get<std::string>()) + " for " +
                      printable(manifest.at("target").at("cpu").get<std::string>()) + ", computing in " +
-                     printable(manifest.at("numerics").at("compute").get<std::string>()));
+                     printable(manifest.at("numerics").at("compute").get<std::string>()) + ": " +
+                     printable(manifest.at("numerics").at("compute_reason").get<std::string>()));
   line("memory", memoryLine(predicted.at("peak_bytes")));
   line("limits", count("max_sequences") + " sequences of " + count("max_context") + " tokens, " + count("step_tokens") +
                      " tokens a step");

@@ -119,7 +119,7 @@ TEST(Topology, MistakesHaveAPlace) {
   EXPECT_EQ(errorOf(replaced("50 GB/s", "nan GB/s")), "t.yaml:7:16: 'nan GB/s' is not a positive number with a unit");
   EXPECT_EQ(errorOf(replaced("8 GiB", "80000000000 TiB")), "t.yaml:6:19: '80000000000 TiB' is too large");
   EXPECT_EQ(errorOf(replaced("kind: cpu", "kind: tpu")),
-            "t.yaml:4:9: device kind 'tpu' is not known; use cpu or nvidia");
+            "t.yaml:4:9: device kind 'tpu' is not known; use cpu, nvidia or amd");
   EXPECT_EQ(errorOf(replaced("  l3: 32 MiB\n", "")), "t.yaml:4:3: device lacks 'l3'");
   EXPECT_EQ(errorOf(replaced("k2topo: 1", "k2topo: 2")), "t.yaml:1:9: is format 2, this build reads 1");
 }
@@ -187,12 +187,14 @@ TEST(Topology, MistakesOfHostsHaveAPlace) {
             "t.yaml:20:7: a cpu is its own host; leave host out");
 }
 
-const char *const kernels = "k2topo: 1\n"                                      // 1
-                            "name: one\n"                                      // 2
-                            "device: {kind: nvidia, arch: sm_90a, sms: 132,\n" // 3
-                            "  memory: 1 GB, memory_read: 1 GB/s, f32: 1 TFLOP/s, bf16: 1 TFLOP/s,\n"
-                            "  kernels: {bf16: {value: 0.75, source: bench}, launch: 3 us,\n" // 5
-                            "            fill: 160 B, transfer_sms: 20}}\n";                  // 6
+const char *const kernels =
+    "k2topo: 1\n"                                      // 1
+    "name: one\n"                                      // 2
+    "device: {kind: nvidia, arch: sm_90a, sms: 132,\n" // 3
+    "  memory: 1 GB, memory_read: 1 GB/s, f32: 1 TFLOP/s, bf16: 1 TFLOP/s,\n"
+    "  kernels: {bf16: {value: 0.75, source: bench}, launch: 3 us,\n"                                // 5
+    "            fill: 160 B, transfer_sms: 20,\n"                                                   // 6
+    "            attention_fill: 220, tile_rows: 64, send_receive: 59 us, transfer_rate: 0.775}}\n"; // 7
 
 TEST(Topology, WhatKernelsReachReadsBack) {
   Expected<Topology> topology = parseTopology(kernels, "t.yaml");
@@ -204,6 +206,10 @@ TEST(Topology, WhatKernelsReachReadsBack) {
   EXPECT_EQ(rates.launch.value, Seconds(3e-6));
   EXPECT_EQ(rates.fill.value, Bytes(160));
   EXPECT_EQ(rates.transferSms.value, 20);
+  EXPECT_EQ(rates.attentionFill.value, 220);
+  EXPECT_EQ(rates.tileRows.value, 64);
+  EXPECT_EQ(rates.sendReceive.value, Seconds(59e-6));
+  EXPECT_EQ(rates.transferRate.value, 0.775);
   Expected<Topology> again = parseTopology(printTopology(*topology), "again.yaml");
   ASSERT_TRUE(again) << again.error().text();
   EXPECT_EQ(printTopology(*again), printTopology(*topology));
@@ -216,6 +222,7 @@ TEST(Topology, MistakesOfKernelsHaveAPlace) {
     return errorOf(text.replace(text.find(from), from.size(), to));
   };
   EXPECT_EQ(with("transfer_sms: 20", "transfer_sms: 132"), "t.yaml:6:40: transfer_sms is 132, must be 0 to 131");
+  EXPECT_EQ(with("tile_rows: 64", "tile_rows: -1"), "t.yaml:7:45: tile_rows is -1, must be 0 to 1048576");
   EXPECT_EQ(with("value: 0.75", "value: 2"), "t.yaml:5:27: bf16 is '2', must be above 0 and at most 1");
   EXPECT_EQ(with("launch", "lunch").find("t.yaml:5:49: kernels has no key 'lunch'"), 0u);
 }

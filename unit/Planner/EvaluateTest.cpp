@@ -132,12 +132,15 @@ TEST(EvaluateTest, HalvesOfDenseModelsHideTheirSums) {
   const double dense = part(plain, "prefill", "dense, shared, router"),
                sums = part(plain, "prefill", "tensor parallel");
   ASSERT_TRUE(halves.overlaps("prefill"));
+  EXPECT_TRUE(has(halves.notes.at(halves.notes.size() - 2), "wins in prefill"));
   EXPECT_NEAR(part(halves, "prefill", "dense, shared, router"), dense, 0.05 * dense);
-  double computing = 0;
+  double computing = 0, moved = 0; // the sums are read and written in memory, too
   for (const StepPart &step : halves.steps)
     if (step.phase == "prefill" && step.name != "tensor parallel")
       computing += step.seconds.value;
-  EXPECT_LT(*halves.figure("prefill_step_s"), computing + 0.1 * sums);
+  for (const TierTraffic &tier : halves.traffic)
+    moved += tier.phase == "prefill" ? 4 * tier.bytes / (0.9 * 3.35e12) : 0;
+  EXPECT_LT(*halves.figure("prefill_step_s"), computing + 0.1 * sums + moved);
 }
 
 /// The second half of a prompt sees the first one.
@@ -174,18 +177,52 @@ TEST(EvaluateTest, PromptsCrossTheNetworkOnceForEachNodeAndTokensForEachChoice) 
     }
 }
 
-TEST(EvaluateTest, OverlapIsUsedOnlyWhereItWins) {
+/// Who asks for overlap gets it: the search is what leaves it out, and a note has both times.
+TEST(EvaluateTest, OverlapIsPlannedAsGiven) {
   Question q("kimi-k2", "4x8-h100");
   q.workload.peakRouting = Routing::Mean; // steps of 4096 tokens fit
-  for (int64_t batch : {32, 1024}) {
-    q.workload.serve.batch = batch;
-    ClusterPlan plain = q.plan("ep=32,step=4096"), overlapped = q.plan("ep=32,step=4096,overlap=1");
-    EXPECT_LE(*overlapped.figure("decode_step_s"), *plain.figure("decode_step_s"));
-    EXPECT_LT(*overlapped.figure("prefill_step_s"), *plain.figure("prefill_step_s"));
-  }
-  q.workload.serve.batch = 32; // weights are read twice
-  ClusterPlan small = q.plan("ep=32,overlap=1");
-  EXPECT_TRUE(has(small.notes.back(), "loses in decode"));
+  q.workload.serve.batch = 32;            // weights are read twice
+  const ClusterPlan plain = q.plan("ep=32,step=4096"), halves = q.plan("ep=32,step=4096,overlap=1");
+  EXPECT_TRUE(halves.overlaps("prefill") && halves.overlaps("decode"));
+  EXPECT_GT(*halves.figure("decode_step_s"), *plain.figure("decode_step_s"));
+  EXPECT_LT(*halves.figure("prefill_step_s"), *plain.figure("prefill_step_s"));
+  EXPECT_TRUE(has(halves.notes.back(), "loses in decode") && has(halves.notes.back(), "leave overlap=1 out"));
+}
+
+/// Generated tokens move beside attention and shared experts, not beside routed ones, and the kernels that send and
+/// receive have the device to themselves.
+TEST(EvaluateTest, HalvesOfDecodeHideNothingBesideExperts) {
+  Question q("deepseek-v3", "9x8-h100");
+  q.workload.serve.batch = 72 * 256;
+  const char *layout = "ep=72,redundant=32,step=64,overlap=1";
+  const ClusterPlan golden = q.plan(layout);
+  EXPECT_GT(*golden.figure("decode_step_s"),
+            part(golden, "decode", "experts") + part(golden, "decode", "dispatch, combine"));
+  q.machines.device.memory.value = Bytes(int64_t(1) << 42);
+  q.workload.serve.prompt = Lengths::fixed(32000); // attention hides all that flies
+  const double step = *q.plan(layout).figure("decode_step_s");
+  q.machines.device.kernels.sendReceive.value = Seconds(2 * 59e-6);
+  // Of 128 tokens each: two halves, 58 layers, dispatch and combine.
+  EXPECT_NEAR(*q.plan(layout).figure("decode_step_s") - step, 2 * 58 * 2 * 59e-6, 1e-4);
+}
+
+/// What moves is read and written in memory, too, so that norms and sums beside it take longer; products do not.
+TEST(EvaluateTest, TransfersTakeMemoryFromTheKernelsBesideThem) {
+  Question q("deepseek-v3", "4x8-h100");
+  q.request.mustFit = false;
+  q.machines.device.kernels.transferSms.value = 0;
+  for (Tier &tier : q.machines.tiers) // all is hidden
+    tier.bandwidth.value = tier.bandwidth.value * 10;
+  const ClusterPlan halves = q.plan("ep=32,step=16384,overlap=1");
+  double computing = 0, moved = 0;
+  for (const StepPart &step : halves.steps)
+    if (step.phase == "prefill" && step.name != "dispatch, combine")
+      computing += step.seconds.value;
+  for (const TierTraffic &tier : halves.traffic)
+    moved += tier.phase == "prefill" ? 4 * tier.bytes / (0.9 * 3.35e12) : 0;
+  const double longer = *halves.figure("prefill_step_s") - computing;
+  EXPECT_GT(longer, 0.1 * moved);
+  EXPECT_LT(longer, 0.5 * moved);
 }
 
 TEST(EvaluateTest, AcceptedDraftsShortenATokenNotAStep) {
@@ -217,6 +254,8 @@ TEST(EvaluateTest, CacheHitsAndPricesShowInTheFigures) {
   ClusterPlan warm = q.plan("ep=32,step=256");
   EXPECT_LT(*warm.figure("ttft_s"), *cold.figure("ttft_s"));
   EXPECT_LT(*warm.figure("dollars_per_million_tokens"), *cold.figure("dollars_per_million_tokens"));
+  EXPECT_FALSE(cold.figure("computed_input_tokens_per_s"));
+  EXPECT_NEAR(*warm.figure("computed_input_tokens_per_s") / *warm.figure("input_tokens_per_s"), 0.1, 1e-9);
   EXPECT_DOUBLE_EQ(*cold.figure("dollars_per_hour"), 64);
   EXPECT_NEAR(*cold.figure("dollars_per_million_tokens") * *cold.figure("output_tokens_per_s") * 3600 / 1e6, 64, 1e-9);
 }

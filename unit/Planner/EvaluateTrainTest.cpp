@@ -34,6 +34,19 @@ TEST(EvaluateTrainTest, TrainingTimeIsThePipelinesAndSharesSumToIt) {
   EXPECT_LT(*plan.figure("mfu"), 1);
 }
 
+TEST(EvaluateTrainTest, AllTokensTakeAsManySteps) {
+  Question q("deepseek-v3", "2048-h800", PlanPhase::Train);
+  const std::string layout = "ep=64,dp=128,pp=16,recompute=full,zero=os";
+  EXPECT_FALSE(q.plan(layout).figure("total_days"));
+  q.workload.train.totalTokens = 100 * double(q.workload.train.batchTokens);
+  ClusterPlan plan = q.plan(layout);
+  EXPECT_NEAR(*plan.figure("total_days") * 86400, 100 * *plan.figure("step_s"), 1e-6);
+  EXPECT_DOUBLE_EQ(*plan.figure("total_device_hours"), *plan.figure("total_days") * 24 * 2048);
+  EXPECT_FALSE(plan.figure("total_dollars"));
+  q.workload.dollarsPerDeviceHour = 2;
+  EXPECT_DOUBLE_EQ(*q.plan(layout).figure("total_dollars"), 2 * *plan.figure("total_device_hours"));
+}
+
 /// Paper 002's case, four MoE layers of DeepSeek V3 with DP 32, TP 2, EP 8, in the exact conventions: 80.02, 39.66,
 /// 19.48 and 9.39 GiB of states.
 TEST(EvaluateTrainTest, StatesAreThoseOfPaperTwoInItsExactConventions) {
@@ -49,6 +62,19 @@ TEST(EvaluateTrainTest, StatesAreThoseOfPaperTwoInItsExactConventions) {
         states += double(part.bytes.value);
     EXPECT_NEAR(states / double(1 << 30), expected[at++], 0.005) << zero;
   }
+}
+
+/// What products in FP8 read is kept in FP8, with a scale for 128 values: the results of both norms and of the
+/// activation. Attention's gradient reads its result in bf16.
+TEST(EvaluateTrainTest, ProductsInFp8KeepTheirInputsInFp8) {
+  Question q("llama-3.3-70b", "h100x8", PlanPhase::Train);
+  q.request.mustFit = false;
+  auto activations = [&](DType compute) {
+    q.request.compute = compute;
+    return double(bytesOf(q.plan("tp=8,sp=1,microbatches=1").memory[0], "activations"));
+  };
+  const double less = 80 * 4096.0 * (8192 + 8192 + 28672) / 8 * (2 - (1 + 4.0 / 128));
+  EXPECT_NEAR(activations(DType::BF16) - activations(DType::F8E4M3), less, 1e-6 * less);
 }
 
 TEST(EvaluateTrainTest, BubblesShrinkWithMicrobatchesAndChunks) {

@@ -1,6 +1,7 @@
 //===- PlannerTest.cpp - Certificates, refusals, remarks ----------------------===//
 #include "k2c/Planner/Planner.h"
 #include "TestModels.h"
+#include "k2c/Planner/ComputeType.h"
 #include <map>
 
 using namespace k2c;
@@ -38,6 +39,20 @@ Limits limits(int64_t stepTokens, int64_t maxSequences, int64_t maxContext) {
 }
 
 } // namespace
+
+TEST(ChooseCompute, FollowsMostElementsOfTheCheckpoint) {
+  ModelSpec spec = tinyLlama();
+  EXPECT_EQ(chooseCompute(spec, true).type, DType::BF16);
+  EXPECT_EQ(chooseCompute(spec, false).type, DType::F32);
+  for (WeightFamily &family : spec.weights)
+    if (family.shape.size() == 1)
+      family.dtype = DType::F32;
+  EXPECT_EQ(chooseCompute(spec, true).reason, "the checkpoint is stored as bf16 and the target has AVX512-BF16");
+  for (WeightFamily &family : spec.weights)
+    if (family.shape.size() == 2)
+      family.dtype = DType::F32;
+  EXPECT_EQ(chooseCompute(spec, true).reason, "the checkpoint is stored as f32");
+}
 
 TEST(Plan, DefaultLimits) {
   EXPECT_EQ(defaultLimits(published("kimi-k2")).maxContext, 8192);

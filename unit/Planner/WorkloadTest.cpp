@@ -36,6 +36,7 @@ TEST(WorkloadTest, EveryKeyIsRead) {
                     "train:\n"
                     "  sequence_tokens: 8192\n"
                     "  batch_tokens: 1048576\n"
+                    "  total_tokens: 14.8e12\n"
                     "  state_bytes: {weight: 1, gradient: 2, optimizer: 12}\n"
                     "  buffers: 2 GB\n"
                     "  fragmentation: 0.2\n");
@@ -60,6 +61,7 @@ TEST(WorkloadTest, EveryKeyIsRead) {
   EXPECT_DOUBLE_EQ(w.reserve, 0.1);
   EXPECT_EQ(w.train.sequence, 8192);
   EXPECT_EQ(w.train.batchTokens, 1048576);
+  EXPECT_DOUBLE_EQ(*w.train.totalTokens, 14.8e12);
   EXPECT_DOUBLE_EQ(w.train.bytes.optimizer, 12);
   EXPECT_DOUBLE_EQ(w.train.buffers, 2e9);
   EXPECT_DOUBLE_EQ(w.train.fragmentation, 0.2);

@@ -37,42 +37,54 @@ ClusterPlan fullServing() {
 
 TEST(Advice, ArithmeticTakesMoreDevicesOrANarrowerFormat) {
   EXPECT_EQ(advice(sampleServing(), {"prefill", "attention", Seconds(1), Flops(1e13), 1e9, 0, "", Bound::Compute}),
-            "prefill computes: more devices, or weights and activations in a narrower format, shorten it");
+            "prefill: more GPUs, or weights and activations in a narrower format, shorten it");
+}
+
+TEST(Advice, OneDeviceIsNotToldToBecomeMore) {
+  ClusterPlan plan = sampleServing();
+  plan.available = 1;
+  EXPECT_EQ(advice(plan, {"prefill", "attention", Seconds(1), Flops(1e13), 1e9, 0, "", Bound::Compute}),
+            "prefill: weights and activations in a narrower format shorten it");
 }
 
 TEST(Advice, MoreSequencesShareReadsWhileThereIsMemory) {
   EXPECT_EQ(advice(sampleServing(), reads("decode", "experts")),
-            "decode: experts does 2 FLOP for each byte it moves; more sequences at once, or a larger ep so that a rank "
-            "reads fewer experts, raise that");
-  EXPECT_EQ(advice(sampleServing(), reads("decode", "attention")),
-            "decode: attention does 2 FLOP for each byte it moves; more sequences share weights; a cache in FP8 or "
-            "fewer cached tokens shorten its reads");
+            "decode, experts: 2 FLOP/byte; serve more sequences at once, or raise ep so that each rank reads fewer "
+            "experts");
+  EXPECT_EQ(
+      advice(sampleServing(), reads("decode", "attention")),
+      "decode, attention: 2 FLOP/byte; serve more sequences at once, or keep fewer cached tokens or a KV cache in "
+      "FP8");
   EXPECT_EQ(advice(fullServing(), reads("decode", "experts")),
-            "decode: experts does 2 FLOP for each byte it moves; a larger ep, so that a rank reads fewer experts, "
-            "raises that");
+            "decode, experts: 2 FLOP/byte; raise ep so that each rank reads fewer experts");
   EXPECT_EQ(advice(fullServing(), reads("decode", "attention")),
-            "decode: attention does 2 FLOP for each byte it moves; a cache in FP8 or fewer cached tokens shorten its "
-            "reads");
+            "decode, attention: 2 FLOP/byte; keep fewer cached tokens or a KV cache in FP8");
+}
+
+TEST(Advice, ALinearThatReadsItsWeightsIsToldOfTheirFormat) {
+  EXPECT_EQ(advice(fullServing(), reads("decode", "dense, shared, router")),
+            "decode, dense, shared, router: 2 FLOP/byte; hold its weights in a narrower format");
 }
 
 TEST(Advice, TrainingReadsOnceForAMicroBatch) {
   EXPECT_EQ(advice(sampleTraining(), reads("forward", "attention")),
-            "forward: attention does 2 FLOP for each byte it moves; a larger micro-batch or longer sequences raise "
-            "that");
+            "forward, attention: 2 FLOP/byte; a larger micro-batch or longer sequences raise it");
   EXPECT_EQ(advice(sampleTraining(), {"update", "optimizer", Seconds(1), Flops(0), 2e10, 0, "", Bound::Memory}),
-            "update: optimizer only moves bytes; zero=os divides states among data-parallel ranks");
+            "update, optimizer: only moves bytes; zero=os divides states among data-parallel ranks");
 }
 
 TEST(Advice, TransfersStayInsideAFasterTierOrRunBesideWork) {
   ClusterPlan plan = sampleServing();
   EXPECT_EQ(advice(plan, moves("decode", "dispatch", "network")),
-            "decode: dispatch crosses tier network; keep its ranks inside a faster tier, or hide it behind work "
+            "decode: the traffic of dispatch crosses tier network; keep its ranks inside a faster tier, or hide it "
+            "behind work "
             "(overlap=1)");
   EXPECT_EQ(advice(plan, moves("decode", "dispatch", "node")),
-            "decode: dispatch crosses tier node; hide it behind work (overlap=1)");
+            "decode: the traffic of dispatch crosses tier node; hide it behind work (overlap=1)");
   plan.layout.overlap = true;
-  EXPECT_EQ(advice(plan, moves("decode", "dispatch", "node")),
-            "decode: dispatch crosses tier node; lower its bytes (narrower dispatch, fewer nodes a token)");
+  EXPECT_EQ(
+      advice(plan, moves("decode", "dispatch", "node")),
+      "decode: the traffic of dispatch crosses tier node; lower its bytes (narrower dispatch, fewer nodes a token)");
 }
 
 TEST(Advice, GradientsThatAreDividedAreSummedForEachMicroBatch) {

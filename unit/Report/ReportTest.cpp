@@ -1,6 +1,9 @@
 //===- ReportTest.cpp - Tables, JSON, pages and traces of plans -----------===//
 
 #include "SamplePlan.h"
+#include "k2c/Model/Source.h"
+#include "k2c/Planner/Evaluate.h"
+#include "k2c/Planner/Planner.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>
@@ -74,8 +77,8 @@ TEST(Report, AnswersTheThreeQuestions) {
   const PlanSummary summary = summarize({plan, topology});
   EXPECT_EQ(summary.fit, "fits: ranks 0-3 hold 60.24 GiB (64.68 GB) of 74.51 GiB (80.00 GB), 81 %");
   ASSERT_EQ(summary.bounds.size(), 2u);
-  EXPECT_EQ(summary.bounds[0], "prefill waits for compute: attention takes 11 ms, 44 % of 24.9 ms");
-  EXPECT_EQ(summary.bounds[1], "decode waits for memory: attention takes 9.1 ms, 46 % of 19.9 ms");
+  EXPECT_EQ(summary.bounds[0], "prefill is bound by compute; its longest part is attention: 11 ms, 44 % of 24.9 ms");
+  EXPECT_EQ(summary.bounds[1], "decode is bound by memory; its longest part is attention: 9.1 ms, 46 % of 19.9 ms");
   EXPECT_EQ(summary.advice.size(), 2u);
   const std::string page = planHtml({plan, topology});
   const std::vector<std::string> order = {"class=\"verdict good\"", "<h3>What bounds it</h3>\n",
@@ -99,6 +102,43 @@ TEST(Report, SaysByHowMuchAPlanDoesNotFit) {
   EXPECT_EQ(count(page, "class=\"over\""), 1u);
 }
 
+// What people ask for first, in the words that they use; a CPU is no GPU.
+TEST(Report, SixFiguresComeFirst) {
+  Topology topology = sampleTopology();
+  ClusterPlan plan = sampleServing();
+  plan.figures.push_back({"output_tokens_per_s_per_device", "generated tokens/s per GPU", 10308.64, "tokens/s"});
+  const std::string table = planTable({plan, topology});
+  EXPECT_EQ(table.substr(0, table.find("fits: ")),
+            "tiny on 2x2, serving, workload default\n"
+            "layout ep=4,dp=4,step=2048; compute bf16, weights as published, cache bf16\n\n"
+            "  GPUs                          4  of 4\n"
+            "  TTFT                     221 ms\n"
+            "  TPOT                    20.7 ms  per user 48.25 tokens/s\n"
+            "  tok/s per GPU            10,309  generated; all 41,235 tokens/s\n"
+            "  $ per million tokens     0.0625\n"
+            "  head room             14.27 GiB  19 % of the fullest GPU (15.32 GB)\n\n");
+  topology.device.kind = DeviceKind::Cpu;
+  EXPECT_NE(planTable({plan, topology}).find("  tok/s per device "), std::string::npos);
+}
+
+TEST(Report, TrainingHasItsOwnSixFigures) {
+  const Topology topology = sampleTopology();
+  ClusterPlan plan = sampleTraining();
+  plan.figures = {{"tokens_per_s_per_device", "tokens/s per GPU", 3139, "tokens/s"},
+                  {"step_s", "step time", 4.5, "s"},
+                  {"tokens_per_step", "tokens per step", 1048576, "tokens"},
+                  {"mfu", "MFU", 0.41, ""},
+                  {"bubble", "bubble", 0.12, ""}};
+  const std::string table = planTable({plan, topology});
+  EXPECT_NE(table.find("  step time             4.5 s  for 1,048,576 tokens\n"
+                       "  tok/s per GPU         3,139\n"
+                       "  MFU                    41 %  bubble 12 %\n"
+                       "  $ per million tokens      -  the workload states no dollars_per_device_hour\n"
+                       "  head room              none  6.22 GiB (6.68 GB) too much\n"),
+            std::string::npos)
+      << table;
+}
+
 // With transfers beside work, a phase is as long as the longer lane, and that lane's longest part bounds it.
 TEST(Report, OverlappedPhasesAreBoundByTheirLongerLane) {
   const Topology topology = sampleTopology();
@@ -107,8 +147,8 @@ TEST(Report, OverlappedPhasesAreBoundByTheirLongerLane) {
   plan.overlapped = {"prefill", "decode"};
   plan.steps[6].seconds = Seconds(0.02);
   const PlanSummary summary = summarize({plan, topology});
-  EXPECT_EQ(summary.bounds[1], "decode waits for links (tier network): dispatch, combine takes 20 ms, 99 % of 20.2 ms "
-                               "with transfers beside it");
+  EXPECT_EQ(summary.bounds[1], "decode is bound by the bandwidth of links (tier network); its longest part is "
+                               "dispatch, combine: 20 ms, 99 % of 20.2 ms with transfers beside it");
 }
 
 TEST(Report, AnUnevenPipelineIsToldToMoveLayers) {
@@ -117,10 +157,10 @@ TEST(Report, AnUnevenPipelineIsToldToMoveLayers) {
   plan.timeline.back().begin = Seconds(3); // rank 0 works 3.5 s of 4.5, rank 1 works 3
   const PlanSummary summary = summarize({plan, topology});
   EXPECT_EQ(std::count(summary.advice.begin(), summary.advice.end(),
-                       "the busiest rank idles 22 %: give stages with a head or longer layers fewer of them "
+                       "the busiest rank is idle 22 %: give stages with a head or longer layers fewer of them "
                        "(layers=3+4x14+2; --search chooses)"),
             1);
-  EXPECT_EQ(summary.bounds.back(), "ranks idle 28 % of the pipeline's time, their mean");
+  EXPECT_EQ(summary.bounds.back(), "the bubble is 28 % of the pipeline's time, the mean of its ranks");
 }
 
 // What runs beside other parts does not lengthen its phase.
@@ -131,7 +171,9 @@ TEST(Report, HiddenTimeIsStatedAndLeftOutOfPhases) {
   plan.steps.push_back({"exchange", "gradients", Seconds(3), Flops(0), 0, 1e11, "network", Bound::Link, Seconds(1.25)});
   const PlanReport report{plan, topology};
   const PlanSummary summary = summarize(report);
-  EXPECT_EQ(summary.bounds[2], "exchange waits for links (tier network): gradients takes 1.75 s, 100 % of 1.75 s");
+  EXPECT_EQ(summary.bounds[2],
+            "exchange is bound by the bandwidth of links (tier network); its longest part is gradients: 1.75 s, "
+            "100 % of 1.75 s");
   EXPECT_EQ(summary.advice.back(), "exchange: gradients cross tier network; more tokens a step share it");
   EXPECT_EQ(planJson(report)["steps"][2]["hidden_seconds"], 1.25);
   EXPECT_NE(planTable(report).find("  3 s  1.25 s  100 % "), std::string::npos) << planTable(report);
@@ -162,7 +204,7 @@ TEST(Report, APhaseThatThePlanDoesNotOverlapIsNotDrawnSo) {
   plan.overlapped = {"prefill"};
   const PlanSummary summary = summarize({plan, topology});
   EXPECT_NE(summary.bounds[0].find("with transfers beside it"), std::string::npos);
-  EXPECT_EQ(summary.bounds[1], "decode waits for memory: attention takes 9.1 ms, 46 % of 19.9 ms");
+  EXPECT_EQ(summary.bounds[1], "decode is bound by memory; its longest part is attention: 9.1 ms, 46 % of 19.9 ms");
 }
 
 // A part whose memory traffic the plan does not count has no place on the axis of FLOP a byte.
@@ -178,20 +220,20 @@ TEST(Report, TheRooflineSaysWhichPartsCountNoTraffic) {
 TEST(Report, TheTableNamesGibibytesAndGigabytes) {
   const Topology topology = sampleTopology();
   const std::string table = planTable({sampleServing(), topology});
-  EXPECT_NE(table.find(" cache                 20.49 GiB (22.00 GB)                 28 %\n"), std::string::npos)
-      << table;
-  EXPECT_NE(table.find("\ndecode waits for memory: "), std::string::npos);
+  EXPECT_NE(table.find(" cache                 20.49 GiB (22.00 GB)    28 %\n"), std::string::npos) << table;
+  EXPECT_NE(table.find("\ndecode is bound by memory; "), std::string::npos);
 }
 
-// Stages that serve take batches as they come.
-TEST(Report, AServingPipelineHasNoTimeline) {
+// A sentence about what the plan does not have is soon a false one.
+TEST(Report, SectionsWithoutContentAreLeftOut) {
   const Topology topology = sampleTopology();
   ClusterPlan plan = sampleServing();
   plan.layout.pp = 2;
-  EXPECT_EQ(count(planHtml({plan, topology}),
-                  "<p>The stages of this plan run one after another for each batch; serving "
-                  "has no static schedule.</p>"),
-            1u);
+  plan.traffic.clear();
+  const std::string page = planHtml({plan, topology});
+  EXPECT_EQ(count(page, "<section "), 5u);
+  for (const char *absent : {"id=\"timeline\"", "id=\"frontier\"", "id=\"traffic\""})
+    EXPECT_EQ(count(page, absent), 0u) << absent;
 }
 
 TEST(Report, NamesAreTextInEveryRendering) {
@@ -203,6 +245,23 @@ TEST(Report, NamesAreTextInEveryRendering) {
   EXPECT_NE(page.find("&lt;script&gt;alert(1)&lt;/script&gt;&quot;&amp; [2J\xef\xbf\xbd"), std::string::npos);
   EXPECT_EQ(planTable({plan, topology}).find('\x1b'), std::string::npos);
   EXPECT_TRUE(json::accept(planTrace({plan, topology})));
+}
+
+// A compile's plan, whose step was timed with measured rates: a second set of seconds would contradict the figures.
+TEST(Report, PartsOfAMeasuredStepSumToItsTime) {
+  const ModelSpec spec = *loadModelToPlan("olmoe");
+  const Topology topology = *loadTopology("cpu1");
+  Limits limits = defaultLimits(spec);
+  limits.maxSequences = 1;
+  Expected<Plan> plan = planHost(spec, topology, limits, {});
+  ASSERT_TRUE(plan) << plan.error().text();
+  plan->decode.seconds = Seconds(3 * plan->decode.seconds.value);
+  const ClusterPlan described = describeHostPlan(spec, topology, *plan);
+  double decode = 0;
+  for (const StepPart &part : described.steps)
+    decode += part.phase == "decode" ? part.seconds.value : 0;
+  EXPECT_NEAR(decode, *described.figure("decode_step_s"), 1e-9 * decode);
+  EXPECT_EQ(described.layers, 16);
 }
 
 TEST(Report, TheTraceHasEveryTaskOfThePipeline) {
@@ -231,7 +290,7 @@ TEST(Report, LongTimelinesAreDrawnAsPaths) {
   const Topology topology = sampleTopology();
   ClusterPlan plan = sampleTraining();
   EXPECT_EQ(count(planHtml({plan, topology}), "<rect class=\"task "), 8u);
-  for (int i = 0; i < 5000; ++i)
+  for (int i = 0; i < 5000; ++i) // no two of them take equally long
     plan.timeline.push_back({1, {PipelineWork::Forward, 0, i}, std::nullopt, Seconds(5 + i), Seconds(5.5 + i)});
   const std::string page = planHtml({plan, topology});
   EXPECT_EQ(count(page, "<rect class=\"task "), 0u);
@@ -239,16 +298,52 @@ TEST(Report, LongTimelinesAreDrawnAsPaths) {
   EXPECT_LT(page.size(), 300'000u);
 }
 
+/// 1F1B of two ranks: rank 0 begins two forwards ahead.
+static ClusterPlan longPipeline(int microbatches) {
+  ClusterPlan plan = sampleTraining();
+  plan.timeline.clear();
+  auto add = [&](int rank, PipelineWork work, int microbatch, double begin) {
+    plan.timeline.push_back({rank,
+                             {work, 0, microbatch},
+                             std::nullopt,
+                             Seconds(begin),
+                             Seconds(begin + (work == PipelineWork::Forward ? 1 : 2))});
+  };
+  for (int i = 0; i < microbatches; ++i) {
+    add(0, PipelineWork::Forward, i, i < 2 ? i : 3 * i);
+    add(0, PipelineWork::Backward, i, 3 * i + 4);
+    add(1, PipelineWork::Forward, i, 3 * i + 1);
+    add(1, PipelineWork::Backward, i, 3 * i + 2);
+  }
+  return plan;
+}
+
+TEST(Report, AThousandMicroBatchesAreAWarmUpAPeriodAndACoolDown) {
+  const Topology topology = sampleTopology();
+  const std::string page = planHtml({longPipeline(1024), topology});
+  EXPECT_EQ(count(page, " periods, 3 s each</text>"), 1u);
+  EXPECT_EQ(count(page, ">warm-up "), 1u);
+  EXPECT_EQ(count(page, ">cool-down "), 1u);
+  EXPECT_LT(count(page, "<rect class=\"t"), 30u); // boxes, narrow ones too
+  EXPECT_NE(page.find(", B1023: "), std::string::npos) << "the last task is drawn";
+  EXPECT_EQ(count(planHtml({longPipeline(8), topology}), " periods, "), 0u);
+}
+
+// One task that is late ends the state that repeats.
+TEST(Report, WhatDoesNotRepeatIsDrawn) {
+  const Topology topology = sampleTopology();
+  ClusterPlan plan = longPipeline(1024);
+  plan.timeline[4 * 100 + 3].begin += Seconds(0.5);
+  const std::string page = planHtml({plan, topology});
+  EXPECT_EQ(count(page, ", B100: "), 2u);
+  EXPECT_EQ(count(page, " periods, 3 s each</text>"), 1u);
+}
+
 TEST(Report, APlanWithoutPartsIsStillAPage) {
   const Topology topology = sampleTopology();
   ClusterPlan plan;
   PlanSearch search;
-  for (const std::string &page : {planHtml({plan, topology}), planHtml({plan, topology, &search})}) {
-    EXPECT_EQ(count(page, "<section "), 8u);
-    EXPECT_EQ(count(page, "<p>No part of the step computes.</p>"), 1u);
-    EXPECT_EQ(count(page, "<p>Nothing crosses a link.</p>"), 1u);
-  }
-  EXPECT_EQ(count(planHtml({plan, topology}), "<p>One stage: there is no pipeline.</p>"), 1u);
-  EXPECT_EQ(count(planHtml({plan, topology, &search}), "<p>No plan has both a rate and a latency.</p>"), 1u);
+  EXPECT_EQ(count(planHtml({plan, topology}), "<section "), 2u);
+  EXPECT_EQ(count(planHtml({plan, topology, &search}), "<section "), 3u);
   EXPECT_TRUE(json::accept(planTrace({plan, topology})));
 }

@@ -54,12 +54,12 @@ inline ClusterPlan sampleServing() {
                   {"decode", "node", "nvlink4", 1.7e8, Bandwidth(50e9), Seconds(0.0034)},
                   {"decode", "network", "ib", 1.1e8, Bandwidth(50e9), Seconds(0.0022)}};
   plan.figures = {{"output_tokens_per_s", "generated tokens/s", 41234.5678, "tokens/s"},
-                  {"tokens_per_s_per_user", "tokens/s a user", 48.25, "tokens/s"},
-                  {"ttft_s", "time to first token", 0.2213, "s"},
-                  {"tpot_s", "time per token", 0.020725, "s"},
+                  {"tokens_per_s_per_user", "tokens/s per user", 48.25, "tokens/s"},
+                  {"ttft_s", "TTFT", 0.2213, "s"},
+                  {"tpot_s", "TPOT", 0.020725, "s"},
                   {"batch", "sequences that decode at once", 1024, "sequences"},
                   {"busy", "share of the time in use", 0.93, ""},
-                  {"dollars_per_million_tokens", "dollars for a million generated tokens", 0.0625, "$"}};
+                  {"dollars_per_million_tokens", "$ per million generated tokens", 0.0625, "$"}};
   plan.whyNotCompilable = "programs of several ranks are not in this build";
   plan.notes = {"two-batch overlap: off & <slower> here"};
   return plan;

@@ -72,7 +72,7 @@ TEST(CpuDevice, WhatDoesNotFitIsRefusedWithBothNumbers) {
   EXPECT_EQ(device.error().code, K2RT_OUT_OF_MEMORY);
   const std::string text = device.error().text();
   EXPECT_NE(text.find(std::to_string(bundle->manifest.memory.peakBytes(1))), std::string::npos) << text;
-  EXPECT_NE(text.find("memory.max allows 100000000"), std::string::npos) << text;
+  EXPECT_NE(text.find("memory.max allows 95.37 MiB (100.00 MB) = 100000000 bytes"), std::string::npos) << text;
   options.container->memoryBytes = INT64_MAX;
   options.container->availableBytes = 1000;
   EXPECT_FALSE(CpuDevice::create(*bundle, options));

@@ -1,6 +1,7 @@
 // Messages of the runtime, each with the condition that makes it and in full: bundles, programs, machines, requests.
 #include "../LimitedChild.h"
 #include "base/File.h"
+#include "base/FormatBytes.h"
 #include "base/JsonFields.h"
 #include "device/cpu/CpuDevice.h"
 #include "device/cpu/Region.h"
@@ -186,7 +187,7 @@ TEST(FileMessages, OfPathsInABundle) {
             folder + "/../manifest.json: is not a path inside the bundle; compile the bundle again");
   EXPECT_EQ(said(readBundleFile(folder, "weights", 100)),
             folder + "/weights: is not a regular file; compile the bundle again");
-  EXPECT_EQ(said(readBundleFile(folder, "manifest.json", 100)), folder + "/manifest.json: is larger than 100 bytes");
+  EXPECT_EQ(said(readBundleFile(folder, "manifest.json", 100)), folder + "/manifest.json: is larger than 100 B");
   EXPECT_EQ(said(readBundleFile(folder, "absent", 100)),
             folder + "/absent: is missing; compile the bundle again, or copy the whole folder");
   EXPECT_EQ(said(MappedFile::open(folder, "weights/blob0.bin", 4095)),
@@ -199,7 +200,7 @@ TEST(FileMessages, OfPathsInABundle) {
 
 TEST(MemoryMessages, OfWhatTheSystemRefuses) {
   EXPECT_EQ(said(Region::allocate(int64_t(1) << 60, "arena")),
-            "arena: the system refuses 1152921504606846976 bytes of memory; free memory, or compile with smaller "
+            "arena: the system refuses 1024.00 PiB (1152.92 PB) of memory; free memory, or compile with smaller "
             "--max-sequences, --max-context or --step-tokens");
   Manifest manifest;
   manifest.limits = {1, int64_t(1) << 20, int64_t(1) << 34, 1, 97, 0, 0};
@@ -226,7 +227,7 @@ TEST(FileMessages, OfOnesThatCannotBeMapped) {
               limitMoreMemory(1 << 20);
               return said(MappedFile::open(fake.folder, "weights/blob0.bin", 1 << 26));
             }),
-            fake.path("weights/blob0.bin") + ": cannot map 67108864 bytes: Cannot allocate memory");
+            fake.path("weights/blob0.bin") + ": cannot map 64.00 MiB (67.11 MB): Cannot allocate memory");
 }
 
 TEST(BufferedRowsMessages, OfATemporaryFileThatIsRefused) {
@@ -259,28 +260,27 @@ TEST(TraceMessages, OfRingsThatAreRefused) {
             "--trace: cannot create the rings: Too many open files");
   const std::string rings = said(Trace::create("/dev/null", INT32_MAX));
   EXPECT_EQ(rings.rfind("--trace: cannot map ", 0), 0u) << rings;
-  EXPECT_NE(rings.find(" bytes for the rings: "), std::string::npos) << rings;
+  EXPECT_NE(rings.find("B) for the rings: "), std::string::npos) << rings;
 }
 
 TEST(MemoryMessages, OfABundleThatDoesNotFit) {
   FakeBundle fake;
   Expected<Manifest> manifest = readManifest(*readFileList(fake.folder));
   ASSERT_TRUE(manifest);
-  const auto megabytes = [](int64_t bytes) {
-    return std::to_string(bytes) + " bytes (" + std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB)";
-  };
+  const auto exactly = [](int64_t bytes) { return formatBytes(bytes) + " = " + std::to_string(bytes) + " bytes"; };
   Container container;
   container.memoryBytes = 1 << 19;
   container.memorySource = "memory.max";
   EXPECT_EQ(said(checkMemoryFits(*manifest, 2, container)),
-            "memory: the bundle needs " + megabytes(manifest->memory.peakBytes(2)) +
-                ", memory.max allows 524288 bytes (1 MiB); give the container more memory, or compile with smaller "
+            "memory: the bundle needs " + exactly(manifest->memory.peakBytes(2)) +
+                ", memory.max allows 512.00 KiB (524.29 KB) = 524288 bytes; give the container more memory, or compile "
+                "with smaller "
                 "--max-sequences, --max-context or --step-tokens");
   container.memoryBytes = int64_t(1) << 40;
   container.availableBytes = 5;
   EXPECT_EQ(said(checkMemoryFits(*manifest, 2, container)),
-            "memory: the bundle needs " + megabytes(manifest->memory.anonymousBytes(2)) +
-                " beside its weights, 5 bytes (1 MiB) are available; end other programs, or give the container more "
+            "memory: the bundle needs " + exactly(manifest->memory.anonymousBytes(2)) +
+                " beside its weights, 5 B = 5 bytes are available; end other programs, or give the container more "
                 "memory, or compile with smaller --max-sequences, --max-context or --step-tokens");
 }
 

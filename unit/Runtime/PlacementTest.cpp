@@ -216,12 +216,12 @@ TEST(PlacementReport, NodesAndTheirWeights) {
   EXPECT_EQ(shares[1].weights, 2 * 800 + 3 * 60);
   EXPECT_EQ(placementText(manifest, container, 4),
             "workers    4 on 2 NUMA nodes with 4 processors, each on one of its own\n"
-            "           node 0: worker 0, 1 processor, 460 bytes of weights of its own\n"
-            "           node 1: workers 1-3, 3 processors, 1780 bytes of weights of its own\n");
+            "           node 0: worker 0, 1 processor, 460 B of weights of its own\n"
+            "           node 1: workers 1-3, 3 processors, 1.74 KiB (1.78 KB) of weights of its own\n");
   container.nodes[1].memory = 4;
   EXPECT_EQ(placementText(manifest, container, 1),
             "workers    1 on 2 NUMA nodes with 4 processors\n"
-            "           node 0: worker 0, 1 processor, 2240 bytes of weights of its own\n"
+            "           node 0: worker 0, 1 processor, 2.19 KiB (2.24 KB) of weights of its own\n"
             "           node 1: no workers\n");
 }
 
@@ -231,7 +231,7 @@ TEST(PlacementReport, NotesNameBothNumbersAndTheRemedy) {
   const std::string drop = "end the programs that use them, drop them with: for f in 'a b'/weights/*.bin; do dd "
                            "if=\"$f\" iflag=nocache count=0; done, and start again";
   EXPECT_EQ(misplacementNote({1000, 500, 0}, "a b"),
-            "about 500 of 1000 bytes of weights (50 %) lie in memory of another NUMA node than the workers that read "
+            "about 500 B of 1000 B of weights (50 %) lie in memory of another NUMA node than the workers that read "
             "them, because the page cache held them before, or under a memory policy (numactl); to place them, " +
                 drop);
   EXPECT_EQ(misplacementNote({0, 0, EPERM}, "b"),
@@ -240,7 +240,7 @@ TEST(PlacementReport, NotesNameBothNumbersAndTheRemedy) {
   EXPECT_EQ(smallPagesNote(750, 1000, "b"), "");
   EXPECT_EQ(smallPagesNote(0, 1000, "b"), "") << "a file system without huge pages";
   EXPECT_EQ(smallPagesNote(749, 1000, "a b"),
-            "only 749 of 1000 bytes of weights (74 %) lie in huge pages, because something read them before in small "
+            "only 749 B of 1000 B of weights (74 %) lie in huge pages, because something read them before in small "
             "ones, and a step of few sequences can take a quarter longer; to have them read again, " +
                 drop);
   Manifest manifest;

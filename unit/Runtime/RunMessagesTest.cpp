@@ -102,11 +102,12 @@ TEST(InfoText, PrintsNoControlCharacter) {
   FakeBundle fake;
   fake.manifest["model"]["name"] = "m\x1b[2J";
   fake.manifest["numerics"]["id"] = "n\x07";
+  fake.manifest["numerics"]["compute_reason"] = "w\x08";
   fake.manifest["topology"]["name"] = "t\x7f\u009f";
   fake.write();
   const std::string out = runBundle(fake, {"info"}).out;
   EXPECT_NE(out.find("model      m\\x1b[2J: 2 layers"), out.npos) << out;
-  EXPECT_NE(out.find("numerics   n\\x07\ntopology   t\\x7f\\xc2\\x9f\n"), out.npos) << out;
+  EXPECT_NE(out.find("numerics   n\\x07\ncompute    f32: w\\x08\ntopology   t\\x7f\\xc2\\x9f\n"), out.npos) << out;
 }
 
 TEST(FlagMessages, OfBench) {

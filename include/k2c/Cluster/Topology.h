@@ -34,11 +34,15 @@ template <class T> struct Sourced {
 };
 
 /// What a device is. It decides which constants a topology file gives of it.
-enum class DeviceKind : uint8_t { Cpu, Nvidia };
-/// The kind as topology files spell it: "cpu" or "nvidia".
+enum class DeviceKind : uint8_t { Cpu, Nvidia, Amd };
+/// The kind as topology files spell it: "cpu", "nvidia" or "amd".
 std::string_view name(DeviceKind kind);
+/// What people call a device: "GPU"; "device" where it is none.
+std::string wordOf(DeviceKind kind);
 /// The kind that is spelt so, or nothing.
 std::optional<DeviceKind> parseDeviceKind(std::string_view word);
+/// What topology files call the number of its cores: "cores", "sms" or "cus".
+const char *coresKey(DeviceKind kind);
 
 /// What published kernels reach of a device's peak rates, as shares of them, and what they take beside. A file that
 /// does not state a share plans with the peak.
@@ -49,26 +53,30 @@ struct ReachedRates {
   Sourced<double> attention{1, "nominal"};         ///< of bf16, by attention over long sequences
   Sourced<double> attentionBackward{1, "nominal"}; ///< of bf16, by its gradient
   Sourced<Seconds> launch;                         ///< of a kernel beyond its work: start, first loads, last stores
-  Sourced<Bytes> fill;          ///< of a row, that a product of matrices could multiply while its tiles start and end
-  Sourced<int64_t> transferSms; ///< multiprocessors that all-to-alls of large batches take from kernels beside them
+  Sourced<Bytes> fill;            ///< of a row, that a product of matrices could multiply while its tiles start and end
+  Sourced<int64_t> attentionFill; ///< keys that a tile of queries could meet while it starts, ends and is masked
+  Sourced<int64_t> tileRows{1, ""}; ///< of the smallest tile of a product of matrices
+  Sourced<int64_t> transferSms;     ///< multiprocessors that all-to-alls of large batches take from kernels beside them
+  Sourced<double> transferRate{1, "nominal"}; ///< of a link's rate, by these all-to-alls beside other kernels
+  Sourced<Seconds> sendReceive; ///< in which an all-to-all of up to 128 generated tokens has all multiprocessors
 };
 
 /// One device: the memory and the arithmetic of one rank.
 struct Device {
   DeviceKind kind = DeviceKind::Cpu;
   std::string model;                         ///< what people call it: "H100 SXM"; may be empty
-  std::string arch;                          ///< nvidia: sm_90a; empty for a cpu
-  int64_t cores = 1;                         ///< that a program may use; nvidia: streaming multiprocessors
+  std::string arch;                          ///< of a GPU: sm_90a, gfx942; empty for a cpu
+  int64_t cores = 1;                         ///< that a program may use; nvidia: multiprocessors; amd: compute units
   std::vector<int64_t> numa;                 ///< cpu: cores of each NUMA node, `cores` in all; empty: one node
   Sourced<Bytes> memory;                     ///< the most a program may use of it
   Sourced<Bandwidth> memoryRead;             ///< bytes/s, all cores together
-  Sourced<FlopRate> f32;                     ///< peak; cpu: one core; nvidia: the device, without sparsity
+  Sourced<FlopRate> f32;                     ///< peak; cpu: one core; GPU: the device, without sparsity
   Sourced<FlopRate> bf16;                    ///< likewise, products of bf16 summed in f32
   std::optional<Sourced<FlopRate>> fp8, fp4; ///< likewise; none: no such arithmetic
   Sourced<Bytes> l1;                         ///< cpu: data cache of a core
-  Sourced<Bytes> l2;                         ///< cpu: of a core; nvidia: of the device, 0 when not stated
+  Sourced<Bytes> l2;                         ///< cpu: of a core; GPU: of the device, 0 when not stated
   Sourced<Bytes> l3;                         ///< cpu: shared by the cores
-  ReachedRates kernels;                      ///< nvidia
+  ReachedRates kernels;                      ///< of a GPU
   std::optional<Calibration> measured;       ///< cpu: what `k2c calibrate` found
 
   /// A rate above as the device's, all cores together.
@@ -128,6 +136,10 @@ std::string printTopology(const Topology &topology);
 /// A name (`host`, a built-in) or the path of a YAML or JSON file. Errors: an unknown name (lists the known), a bad
 /// file.
 Expected<Topology> loadTopology(const std::string &nameOrPath);
+
+/// `devices` devices of `topology` under a name that loadTopology takes, in whole nodes as large as its own where they
+/// are more than one node. None: names say no numbers of these devices, or the topology is a file of the user's own.
+std::optional<Topology> resizedTopology(const Topology &topology, int64_t devices);
 
 /// Whether this build compiles for it; the error names what is missing. Every topology can be planned for.
 Status checkCompiles(const Topology &topology);

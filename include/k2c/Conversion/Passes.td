@@ -26,7 +26,8 @@ def LowerToRt : Pass<"lower-to-rt", "::mlir::ModuleOp"> {
   let description = [{
     Scheduled form to runtime form. Values become pointers (arena offset, weight slot, cache plane, the step), a call
     becomes a launch over a grid that follows from its row count, a layer list becomes loops, a kern.func a number. Code
-    of kernels stays where it is. Branches and loops stay, without results: rows that they forward lie in one place.
+    of kernels comes behind the host program. Branches and loops stay, without results: rows that they forward lie in
+    one place.
 
     ```mlir
     %k = kern.call @linear_kw(%x, @kw[%l]) at [2560] : (!x) -> !h                         // before

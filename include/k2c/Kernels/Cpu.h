@@ -25,6 +25,9 @@ void loadKernelDialects(mlir::MLIRContext &context);
 mlir::OwningOpRef<mlir::ModuleOp> emitKernel(mlir::MLIRContext *context, const KernelDesc &desc, const TileConfig &tile,
                                              llvm::StringRef symbol);
 
+/// What the module with the code of a kernel is called in a program; kernels that compute the same share it.
+inline std::string codeName(const KernelDesc &desc) { return kernelSymbol(desc) + ".code"; }
+
 /// What worker->variant counts, in order; the trace shows these names. At least one.
 std::vector<std::string> variantNames(const KernelDesc &desc);
 

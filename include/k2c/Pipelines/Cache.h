@@ -11,6 +11,9 @@
 
 namespace k2c {
 
+/// Bytes of a file, or of the files that a folder and the folders in it have; what cannot be read counts 0.
+int64_t bytesOfFiles(const std::string &path);
+
 /// What the user's cache has of a model.
 struct CachedBundle {
   std::string folder;  ///< of the bundle; "": the cache cannot keep it
@@ -27,7 +30,7 @@ struct CacheEntry {
   std::string name; ///< "kernels", or a bundle's
   std::string
       source; ///< what a bundle was made from and with which flags; "": it was not finished, or is of another k2c
-  uint64_t bytes = 0; ///< of its files
+  int64_t bytes = 0; ///< of its files
 };
 struct CacheListing {
   std::string folder;
@@ -38,7 +41,7 @@ Expected<CacheListing> listCache();
 
 /// Removes the entry called `name`, or all of them when it is "all", and returns the bytes. Error: there is no such
 /// entry, or its files cannot be removed.
-Expected<uint64_t> removeCached(const std::string &name);
+Expected<int64_t> removeCached(const std::string &name);
 
 } // namespace k2c
 

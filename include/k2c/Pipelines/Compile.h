@@ -23,11 +23,12 @@ struct CompileOptions {
   std::string output;            ///< bundle folder; "-" gives a form to `print`
   std::string topology = "host"; ///< a built-in name or a file
   std::string target;            ///< LLVM CPU name; empty: this machine's
-  std::string compute = "f32";
-  std::string mla = "phased"; ///< phased | absorbed | expanded
-  std::string cache;          ///< empty: as compute
+  std::string compute;           ///< f32 | bf16; empty: as the checkpoint is stored (k2c/Planner/ComputeType.h)
+  std::string mla = "phased";    ///< phased | absorbed | expanded
+  std::string cache;             ///< empty: as compute
   std::string weights = "packed";
   std::string emit = "program"; ///< one of formNames()
+  bool noKernels = false;       ///< the runtime form without the code of kernels
   int64_t stepTokens = 2048;
   int64_t maxSequences = 16;
   std::optional<int64_t> maxContext; ///< tokens; none: min(max_position_embeddings, 8192)
@@ -63,7 +64,8 @@ Status checkIsBundle(const std::string &folder);
 /// Its manifest.json. Error: likewise, or one that is no JSON.
 Expected<JsonDocument> readManifest(const std::string &bundle);
 
-/// The forms that `--emit` stops at, in order, "program" at the end.
+/// The forms that `--emit` stops at, in order, "program" at the end. "kernels" is the part of the runtime form that is
+/// the code of kernels.
 std::vector<std::string> formNames();
 
 /// The optional passes that `--without` takes.

@@ -158,7 +158,7 @@ struct PipelineSpan {
 /// A number that plans are compared by.
 struct Figure {
   std::string key;   ///< "decode_tokens_per_s_per_device"
-  std::string label; ///< "decode, tokens/s a device"
+  std::string label; ///< "decode tokens/s per GPU"
   double value = 0;  ///< in `unit`, never scaled
   std::string unit;  ///< "tokens/s", "s", "$", "sequences", "" for a share
 };
@@ -179,6 +179,9 @@ struct ClusterPlan {
   DType compute = DType::BF16; ///< arithmetic; FP8 weights compute in FP8 where the device can
   std::string weightFormat;    ///< "as published", "bf16", "f32"
   DType cache = DType::BF16;   ///< element type of the cache; serving
+
+  int64_t layers = 0;                ///< of the model
+  std::vector<int64_t> expertLayers; ///< of these, those with routed experts
 
   std::vector<RankMemory> memory; ///< classes of equal ranks, by stage
   std::optional<HostMemory> host; ///< where the layout offloads

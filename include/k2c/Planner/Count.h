@@ -95,6 +95,8 @@ std::vector<int64_t> stageLayers(int64_t layers, int64_t stages, StagePartition 
 enum class CacheFormat : uint8_t { Plain, FlashMlaFp8 };
 /// Cache bytes of one token in one layer; `elementBytes` is read by Plain.
 Checked cacheBytesOfLayer(const AttentionSizes &sizes, CacheFormat format, int64_t elementBytes);
+/// Likewise, as a serving system stores elements of this type: FlashMlaFp8 in FP8, else Plain.
+Checked cacheBytesOfLayer(const AttentionSizes &sizes, DType element);
 /// Cache bytes of one token over all layers that cache (the decoder's).
 Checked cacheBytesPerToken(const ModelSpec &spec, CacheFormat format, int64_t elementBytes);
 /// Cache bytes of a sequence of `context` tokens: layers with a window keep no more tokens than that.

@@ -50,6 +50,8 @@ std::string whyNotCompiled(const PlanRequest &request, const ParallelLayout &lay
 
 /// The layout to start from: replicas of the fewest devices that hold the model and leave the fewest idle.
 Expected<ClusterPlan> evaluateDefault(const PlanRequest &request);
+/// The layout whose error is evaluateDefault's: the one on most devices.
+ParallelLayout largestDefault(const PlanRequest &request);
 
 /// Reads "ep=8,dp=8,pp=1" (keys as format(ParallelLayout) prints them). Errors name the entry.
 Expected<ParallelLayout> parseLayout(const std::string &text, PlanPhase phase);

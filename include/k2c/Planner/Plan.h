@@ -77,7 +77,7 @@ struct Prediction {
 
 /// A decision in words and numbers; `pass` is the pass it belongs to.
 struct Remark {
-  std::string pass;                                    ///< "absorb-mla", "attach-plan"
+  std::string pass;                                    ///< "set-numerics", "absorb-mla", "attach-plan"
   std::string text;                                    ///< one line, with the numbers it was taken on
   std::vector<std::pair<std::string, double>> metrics; ///< the same for programs: (name with unit, number)
 };
@@ -86,6 +86,7 @@ struct Remark {
 struct Plan {
   Limits limits;
   DType compute = DType::F32;        ///< activations
+  std::string computeReason;         ///< why; may be ""
   MlaForms mla = MlaForms::Phased;   ///< the segment forms that were asked for
   int64_t expandedFrom = -1;         ///< see MlaForms.h; -1 for models without latent attention
   std::vector<FamilyBytes> families; ///< of all operands, as counted before the weight map is known

@@ -17,6 +17,7 @@ namespace k2c {
 /// What the user chose.
 struct PlanOptions {
   DType compute = DType::F32;
+  std::string computeReason;  ///< why (ComputeType.h); "" leaves no remark
   std::optional<DType> cache; ///< as compute by default
   MlaForms mla = MlaForms::Phased;
   /// Refuse what the device cannot hold. A shape-only compile looks at models no single device holds: false.

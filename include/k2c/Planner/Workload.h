@@ -69,11 +69,12 @@ struct ServeWorkload {
 
 /// Steps to be trained.
 struct TrainWorkload {
-  int64_t sequence = 4096;        ///< tokens of one
-  int64_t batchTokens = 67108864; ///< of one step
-  StateBytes bytes;               ///< of a parameter's weight, gradient and optimizer states
-  double buffers = 1e9;           ///< bytes of a rank beside states and activations
-  double fragmentation = 0.05;    ///< share of all
+  int64_t sequence = 4096;           ///< tokens of one
+  int64_t batchTokens = 67108864;    ///< of one step
+  std::optional<double> totalTokens; ///< of all steps; none: not said
+  StateBytes bytes;                  ///< of a parameter's weight, gradient and optimizer states
+  double buffers = 1e9;              ///< bytes of a rank beside states and activations
+  double fragmentation = 0.05;       ///< share of all
 };
 
 /// Time over roofline. Of links, the topology's `efficiency` says it.

@@ -10,6 +10,7 @@
 
 #include "k2c/Cluster/Topology.h"
 #include "k2c/Planner/ClusterPlan.h"
+#include "k2c/Planner/RefusedPlan.h"
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -31,16 +32,21 @@ struct PlanSummary {
   bool fits = false;
   std::string fit; ///< "fits: ranks 0-31 hold 59.1 GiB (63.5 GB) of 74.5 GiB (80.0 GB), 79 %"
   std::vector<std::string>
-      bounds; ///< for each long phase: "decode waits for memory: experts takes 3.1 ms, 41 % of 7.5 ms"
+      bounds; ///< for each long phase: "decode is bound by memory; its longest part is experts: 3.1 ms, 41 % of 7.5 ms"
   std::vector<std::string> advice; ///< what would change that
 };
 PlanSummary summarize(const PlanReport &report);
 
-/// Tables of fixed columns, with the summary first. Sizes in GiB and GB.
+/// The six figures that people ask for first, the summary, and tables of fixed columns. Sizes in GiB and GB.
 std::string planTable(const PlanReport &report);
 
 /// One object; base units (bytes, FLOP, seconds), numbers that read back exactly. docs/PlanOutput.md lists its keys.
 nlohmann::ordered_json planJson(const PlanReport &report);
+
+/// What is too large, what would help, the fewest devices that would do, and the memory table.
+std::string refusedText(const RefusedPlan &refused);
+/// The same as an object with the key `refused`.
+nlohmann::ordered_json refusedJson(const RefusedPlan &refused);
 
 /// One HTML file that needs no network and no script: memory of ranks, roofline, timeline, link traffic, frontier.
 /// Every number of planJson is in it, as `data-value`.

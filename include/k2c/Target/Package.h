@@ -51,7 +51,8 @@ struct BundleFacts {
 /// Those of a CPU's features that compiled code may use: a machine must have them to run it.
 std::vector<std::string> requiredFeatures(const std::vector<std::string> &all);
 
-/// The text of manifest.json. Of `plan` it states the predictions, and the reserve, which the IR does not know.
+/// The text of manifest.json. Of `plan` it states the predictions, the reserve, and why the program computes in its
+/// type, which the IR does not know.
 std::string manifestText(const ModelSpec &spec, const Plan &plan, const ProgramFacts &program,
                          const BundleFacts &bundle);
 

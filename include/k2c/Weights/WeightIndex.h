@@ -17,6 +17,7 @@
 
 #include "base/Error.h"
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -65,8 +66,10 @@ struct VerifyReport {
   std::vector<Error> problems;
 };
 
-/// Hashes every range that the index of a bundle names. Error: the index itself cannot be read.
-Expected<VerifyReport> verifyBundle(const std::string &bundle);
+/// Hashes every range that the index of a bundle names; tells `progress` the bytes, if it is given. Error: the index
+/// itself cannot be read.
+Expected<VerifyReport> verifyBundle(const std::string &bundle,
+                                    const std::function<void(int64_t done, int64_t total)> &progress = {});
 
 /// True for "<32 lower-case hex digits>.bin".
 bool isBlobName(const std::string &file);

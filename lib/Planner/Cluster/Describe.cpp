@@ -39,6 +39,8 @@ ClusterPlan planner::describePlan(const RequestModel &context, const ParallelLay
   plan.compute = request.compute;
   plan.weightFormat = nameOf(request.weights);
   plan.cache = request.cache;
+  plan.layers = request.spec.layerCount();
+  plan.expertLayers = request.spec.moeLayers();
   plan.whyNotCompilable = whyNotCompiled(request, layout);
   plan.notes = context.rates.notes;
   if (request.spec.moe && layout.ep > 1 && request.workload.memoryRouting() == Routing::Mean)

@@ -31,7 +31,11 @@ DeviceRates::DeviceRates(const PlanRequest &request) {
   linears = device.whole(fast.value).value * shareOfFast;
   plain = device.whole(wide.value).value * shareOfWide;
   launch = kernels.launch.value.value;
+  attentionFill = double(kernels.attentionFill.value);
+  tileRows = double(kernels.tileRows.value);
+  sendReceive = kernels.sendReceive.value.value;
   besideTransfers = 1 - double(kernels.transferSms.value) / double(device.cores);
+  transferRate = kernels.transferRate.value;
   activationBytes = combineBytes = f32 ? 4 : 2;
   fillDepth = double(kernels.fill.value.value) / (fp8 ? 1 : activationBytes);
   dispatchBytes = fp8 ? 1 + 4.0 / 128 : activationBytes;

@@ -22,11 +22,6 @@ struct KernelWork {
   double kernels = 0;
 };
 
-/// Keys that a tile of queries could meet while it starts and ends and where its diagonal blocks are masked: causal
-/// attention with heads of 128 on H100 does 292, 423, 521, 579, 602 and 616 TFLOP/s for 512 to 16K tokens, as if each
-/// query met so many keys more at 640 (FlashAttention-3 paper, figure 5).
-inline constexpr double attentionFill = 220;
-
 /// Constants of the device for a request.
 struct DeviceRates {
   DeviceRates(const PlanRequest &request);
@@ -34,6 +29,11 @@ struct DeviceRates {
   double seconds(const KernelWork &work, double share = 1) const {
     const double streamed = work.streamed + (isCpu ? work.passed : 0), beside = isCpu ? 0 : work.passed;
     return work.kernels * launch + std::max(computing(work) / share, streamed / memory) + beside / memory;
+  }
+  /// Of these, what waits for memory, so that it takes longer where something else uses memory as well.
+  double waiting(const KernelWork &work, double share = 1) const {
+    const double streaming = work.streamed / memory;
+    return isCpu ? 0 : work.passed / memory + (streaming > computing(work) / share ? streaming : 0);
   }
   double computing(const KernelWork &work) const {
     return (work.linear + work.filling) / linears + (work.core + work.coreFilling) / attention;
@@ -47,7 +47,11 @@ struct DeviceRates {
   double castBytes = 0;       ///< to bring an element to the format of the products, before them
   double castBackward = 0;    ///< likewise, of the gradient of a result
   double transposeBytes = 0;  ///< and to bring an element to the format of the products that give weights' gradients
+  double attentionFill = 0;   ///< keys that a tile of queries could meet while it starts, ends and is masked
+  double tileRows = 1;        ///< of the smallest tile of a product
+  double sendReceive = 0;     ///< seconds in which an all-to-all of generated tokens has all multiprocessors
   double besideTransfers = 1; ///< share of the multiprocessors that all-to-alls of large batches leave
+  double transferRate = 1;    ///< share of the links' rate that these reach beside kernels
   double dispatchBytes = 2, combineBytes = 2; ///< of a value on the links
   double activationBytes = 2;
   std::vector<std::string> notes; ///< what was assumed

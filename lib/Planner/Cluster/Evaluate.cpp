@@ -60,6 +60,21 @@ static ParallelLayout simpleTraining(const PlanRequest &request, int64_t pp, Rec
   return layout;
 }
 
+static std::vector<ParallelLayout> simpleTrainings(const PlanRequest &request) {
+  std::vector<ParallelLayout> layouts;
+  for (int64_t pp = 1; pp <= std::min(request.topology.ranks(), request.spec.layerCount()); pp *= 2)
+    for (RecomputeSet set : {RecomputeSet::None, RecomputeSet::Layer})
+      if (request.topology.ranks() % pp == 0)
+        layouts.push_back(simpleTraining(request, pp, set));
+  return layouts;
+}
+
+ParallelLayout k2c::largestDefault(const PlanRequest &request) {
+  if (request.phase == PlanPhase::Serve)
+    return simpleServing(request, request.topology.ranks());
+  return simpleTrainings(request).back();
+}
+
 /// The plan with the most devices that the simple layouts use; of errors, that of the last.
 static Expected<ClusterPlan> evaluateSimpleServing(const RequestModel &context, const PlanRequest &request) {
   const std::vector<int64_t> sizes = alignedDevices(request.topology);
@@ -76,11 +91,7 @@ static Expected<ClusterPlan> evaluateSimpleServing(const RequestModel &context, 
 
 /// The first of the simple layouts that has a plan; of errors, that of the last.
 static Expected<ClusterPlan> evaluateSimpleTraining(const RequestModel &context, const PlanRequest &request) {
-  std::vector<ParallelLayout> layouts;
-  for (int64_t pp = 1; pp <= std::min(request.topology.ranks(), request.spec.layerCount()); pp *= 2)
-    for (RecomputeSet set : {RecomputeSet::None, RecomputeSet::Layer})
-      if (request.topology.ranks() % pp == 0)
-        layouts.push_back(simpleTraining(request, pp, set));
+  const std::vector<ParallelLayout> layouts = simpleTrainings(request);
   Expected<ClusterPlan> plan = evaluateTrain(context, layouts.front());
   for (size_t i = 1; !plan && i < layouts.size(); ++i)
     plan = evaluateTrain(context, layouts[i]);

@@ -107,6 +107,8 @@ Expected<Service> ServingModel::chooseForArrivals(int64_t most) const {
   const double limit = separate ? 1 : maxBusy; // of two pools, what they serve keeps the limits of each
   auto keepsUp = [&](const Service &s) { return s.load <= limit; };
   const Service s = at(most);
+  if (!keepsUp(s) && !context.request.mustFit)
+    return s;
   if (!keepsUp(s))
     return Error{"arrival_rate",
                  shortNumber(*workload.arrivalRate) + " requests/s arrive, the layout serves " +
@@ -117,13 +119,13 @@ Expected<Service> ServingModel::chooseForArrivals(int64_t most) const {
 }
 
 Expected<Service> ServingModel::choose() const {
+  const int64_t ranks = tokens.ranks(), wanted = (workload.batch.value_or(ranks) + ranks - 1) / ranks;
   for (const ServePool *pool : {&tokens, &prompts()})
     if (Status status = pool->checkMemory(); !status)
-      return status.takeError();
-  const int64_t most = tokens.memory.maxFittingSequences(), ranks = tokens.ranks();
+      return context.request.mustFit ? Expected<Service>(status.takeError()) : at(wanted);
+  const int64_t most = tokens.memory.maxFittingSequences();
   if (workload.batch) {
-    const int64_t wanted = (*workload.batch + ranks - 1) / ranks;
-    if (wanted > most)
+    if (wanted > most && context.request.mustFit)
       return Error{"memory", std::to_string(wanted) + " sequences a rank do not fit, " + std::to_string(most) + " do",
                    "lower the workload's batch to at most " + std::to_string(most * ranks) + ", or use more devices"};
     return at(wanted);

@@ -96,20 +96,29 @@ void TrainingModel::addFigures(ClusterPlan &plan) const {
   const double peak = context.request.topology.device.whole(context.request.topology.device.bf16.value).value;
   auto add = figuresOf(plan);
   add("tokens_per_s", "tokens/s", tokens / step, "tokens/s");
-  add("tokens_per_s_per_device", "tokens/s a device", tokens / step / devices, "tokens/s");
-  add("step_s", "a step", step, "s");
-  add("tokens_per_step", "tokens of a step", tokens, "tokens");
-  add("mfu", "share of the peak rate in use", 3 * forward / (step * devices * peak), "");
-  add("model_flop", "FLOP of a step", 3 * forward, "FLOP");
+  add("tokens_per_s_per_device", "tokens/s per " + wordOf(context.request.topology.device.kind),
+      tokens / step / devices, "tokens/s");
+  add("step_s", "step time", step, "s");
+  add("tokens_per_step", "tokens per step", tokens, "tokens");
+  add("mfu", "MFU", 3 * forward / (step * devices * peak), "");
+  add("model_flop", "model FLOP per step", 3 * forward, "FLOP");
   add("pipeline_s", "pipeline", makespan, "s");
-  add("bubble", "share of the pipeline that ranks idle, their mean", makespan > 0 ? meanIdle / makespan : 0, "");
+  add("bubble", "bubble, mean of the ranks", makespan > 0 ? meanIdle / makespan : 0, "");
   add("live_microbatches", "stage passes alive at once", maxPasses(), "passes");
   if (context.request.spec.moe && layout.ep > 1)
     add("worst_routing_bytes", "memory if all tokens choose one rank's experts", maxBytes(Routing::Worst), "B");
-  if (context.request.workload.dollarsPerDeviceHour) {
-    const double hour = *context.request.workload.dollarsPerDeviceHour * devices;
-    add("dollars_per_hour", "dollars an hour", hour, "$");
-    add("dollars_per_million_tokens", "dollars for a million tokens", hour / (tokens / step * 3600) * 1e6, "$");
+  const std::optional<double> price = context.request.workload.dollarsPerDeviceHour;
+  if (price) {
+    const double hour = *price * devices;
+    add("dollars_per_hour", "$ per hour", hour, "$");
+    add("dollars_per_million_tokens", "$ per million tokens", hour / (tokens / step * 3600) * 1e6, "$");
+  }
+  if (train.totalTokens) {
+    const double hours = *train.totalTokens / tokens * step / 3600;
+    add("total_days", "days for all tokens of the training", hours / 24, "days");
+    add("total_device_hours", "device-hours for them", hours * devices, "hours");
+    if (price)
+      add("total_dollars", "dollars for them", *price * hours * devices, "$");
   }
 }
 

@@ -1,6 +1,8 @@
 //===- HostPlan.cpp - The plan of a compile, as a plan of a cluster -----------===//
 //
 // One rank on one CPU: memory is the certificate that the manifest states, steps are the kernels that stepWork counts.
+// Where the machine's rates were measured, the time of a step comes from them, kernel by kernel; the parts then share
+// it in proportion to their rooflines, so that they sum to the time that is stated.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,15 +30,19 @@ RankMemory planner::certificateOf(const ModelSpec &spec, const Plan &plan, const
 namespace {
 
 void addStep(ClusterPlan &to, const char *phase, const ModelSpec &spec, const Plan &plan, const Device &device,
-             const StepShape &shape) {
+             const Prediction &step) {
   const FlopRate core = plan.compute == DType::BF16 ? device.bf16.value : device.f32.value;
-  for (const Work &work : stepWork(spec, plan, shape)) {
+  const std::vector<Work> all = stepWork(spec, plan, {1, step.tokens, step.context});
+  double bound = 0;
+  for (const Work &work : all)
+    bound += roofline(work, device, plan.compute).value;
+  for (const Work &work : all) {
     if (work.flops.value <= 0 && work.bytes.value <= 0)
       continue;
     StepPart part;
     part.phase = phase;
     part.name = work.name;
-    part.seconds = roofline(work, device, plan.compute);
+    part.seconds = Seconds(roofline(work, device, plan.compute).value * step.seconds.value / bound);
     part.flops = work.flops;
     part.memoryBytes = double(work.bytes.value);
     part.bound =
@@ -55,18 +61,20 @@ ClusterPlan k2c::describeHostPlan(const ModelSpec &spec, const Topology &topolog
   to.workload = "one sequence";
   to.layout.stepTokens = plan.limits.stepTokens;
   to.available = topology.ranks();
+  to.layers = spec.layerCount();
+  to.expertLayers = spec.moeLayers();
   to.compute = plan.compute;
   to.cache = plan.cache.empty() ? plan.compute : plan.cache.front().type;
   to.weightFormat = nameOf(WeightFormat::Published);
   to.memory.push_back(certificateOf(spec, plan, device));
-  addStep(to, "prefill", spec, plan, device, {1, plan.prefill.tokens, plan.prefill.context});
-  addStep(to, "decode", spec, plan, device, {1, plan.decode.tokens, plan.decode.context});
+  addStep(to, "prefill", spec, plan, device, plan.prefill);
+  addStep(to, "decode", spec, plan, device, plan.decode);
   auto add = figuresOf(to);
   const double prefill = plan.prefill.seconds.value, decode = plan.decode.seconds.value;
   add("output_tokens_per_s", "generated tokens/s", decode > 0 ? 1 / decode : 0, "tokens/s");
-  add("tokens_per_s_per_user", "tokens/s a user", decode > 0 ? 1 / decode : 0, "tokens/s");
-  add("tpot_s", "time per token", decode, "s");
-  add("ttft_s", "time to first token", prefill, "s");
+  add("tokens_per_s_per_user", "tokens/s per user", decode > 0 ? 1 / decode : 0, "tokens/s");
+  add("tpot_s", "TPOT", decode, "s");
+  add("ttft_s", "TTFT", prefill, "s");
   add("prefill_step_s", "prefill step", prefill, "s");
   add("prefill_tokens", "tokens of that step", double(plan.prefill.tokens), "tokens");
   add("decode_step_s", "decode step", decode, "s");

@@ -7,6 +7,7 @@
 
 #include "KeptValues.h"
 
+#include <algorithm>
 #include <functional>
 #include <numeric>
 
@@ -27,13 +28,15 @@ struct Value {
   bool isStream = false, isSplit = false;
   bool isKept = false;
   bool isComputedAgain = false; ///< in the backward, from values that are kept
-  double width = bf16;          ///< bytes of an element where it is kept
+  double width = 0;             ///< bytes of an element where it is kept: of who reads the widest
 };
 
 class Keeper {
 public:
-  Keeper(const ModelSpec &spec, const LayerKind &kind, RecomputeSet set)
-      : spec(spec), sizes(attentionSizes(spec.attentions.at(kind.attention))), set(set), ops(layerOps(spec, kind)) {}
+  Keeper(const ModelSpec &spec, const LayerKind &kind, RecomputeSet set, DType compute)
+      : spec(spec), sizes(attentionSizes(spec.attentions.at(kind.attention))), set(set),
+        linearWidth(compute == DType::F8E4M3 || set == RecomputeSet::DeepSeekV3 ? fp8 : bf16),
+        ops(layerOps(spec, kind)) {}
 
   KeptBytes keep();
 
@@ -43,7 +46,10 @@ private:
   bool isNarrow() const { return set == RecomputeSet::DeepSeekV3 || set == RecomputeSet::KimiK2Fp8; }
   void append(const LayerOp &op);
   void mark(const LayerOp &op, size_t first);
-  void keepValue(size_t value) { values[value].isKept = true; }
+  void keepValue(size_t value, double width = bf16) {
+    values[value].isKept = true;
+    values[value].width = std::max(values[value].width, width);
+  }
   /// An up projection of latent attention: its input comes from a latent.
   bool isUpProjection(const LayerOp &op) const {
     return sizes.isLatent() && op.kind == LayerOpKind::Linear && op.weights[0] == "q_b";
@@ -53,6 +59,8 @@ private:
   const ModelSpec &spec;
   const AttentionSizes sizes;
   const RecomputeSet set;
+  /// Of what the gradients of weights read: products in FP8 keep their inputs as they multiplied them.
+  const double linearWidth;
   const std::vector<LayerOp> ops;
   std::vector<Value> values;
   std::vector<size_t> shown; ///< of each value, the one that it is or shows
@@ -78,11 +86,13 @@ void Keeper::append(const LayerOp &op) {
 void Keeper::mark(const LayerOp &op, size_t first) {
   auto input = [&](size_t i) { return shown[op.inputs[i]]; };
   switch (op.kind) {
-  case LayerOpKind::GatedAct:
-    values[input(0)].width = isNarrow() ? fp8 : bf16;
-    [[fallthrough]];
-  case LayerOpKind::RmsNorm:
   case LayerOpKind::Linear:
+    keepValue(input(0), linearWidth);
+    break;
+  case LayerOpKind::GatedAct:
+    keepValue(input(0), isNarrow() ? fp8 : bf16);
+    break;
+  case LayerOpKind::RmsNorm:
   case LayerOpKind::Clip:
     keepValue(input(0));
     break;
@@ -97,8 +107,7 @@ void Keeper::mark(const LayerOp &op, size_t first) {
     [[fallthrough]];
   case LayerOpKind::Attention:
     keepValue(input(0));
-    keepValue(first);
-    values[first].width = set == RecomputeSet::DeepSeekV3 ? e5m6 : bf16;
+    keepValue(first, set == RecomputeSet::DeepSeekV3 ? e5m6 : bf16);
     beside.split += f32 * double(sizes.heads); // the logarithms of its sums
     break;
   case LayerOpKind::Routing:
@@ -115,8 +124,8 @@ void Keeper::mark(const LayerOp &op, size_t first) {
 KeptBytes Keeper::expertRows() const {
   const double hidden = double(spec.hidden), inter = double(spec.moe->inter), width = isNarrow() ? fp8 : bf16;
   KeptBytes rows;
-  rows.row = width * hidden;
-  rows.rowSplit = width * 2 * inter + (recomputes() ? 0 : bf16 * inter);
+  rows.row = std::min(width, linearWidth) * hidden;
+  rows.rowSplit = width * 2 * inter + (recomputes() ? 0 : linearWidth * inter);
   return rows;
 }
 
@@ -142,6 +151,6 @@ KeptBytes Keeper::keep() {
 
 } // namespace
 
-KeptBytes planner::keptBytes(const ModelSpec &spec, const LayerKind &kind, RecomputeSet set) {
-  return Keeper(spec, kind, set).keep();
+KeptBytes planner::keptBytes(const ModelSpec &spec, const LayerKind &kind, RecomputeSet set, DType compute) {
+  return Keeper(spec, kind, set, compute).keep();
 }

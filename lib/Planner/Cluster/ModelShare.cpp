@@ -106,6 +106,15 @@ double bytesOfLayer(const WeightFamily &family, WeightFormat format) {
   return elementsOfLayer(family) * (family.dtype == DType::F32 && !quantised ? 4 : 2);
 }
 
+/// Of members of `set`, how many come before each of `layers`.
+std::vector<int64_t> countsBefore(const IndexSet &set, size_t layers) {
+  std::vector<int64_t> before(layers + 1, 0);
+  for (int64_t layer : membersOf(set))
+    before[size_t(layer) + 1] = 1;
+  std::partial_sum(before.begin(), before.end(), before.begin());
+  return before;
+}
+
 } // namespace
 
 ModelShare::ModelShare(const ModelSpec &spec, WeightFormat format) : spec(spec), attentions(attentionLayers(spec)) {
@@ -128,20 +137,16 @@ ModelShare::ModelShare(const ModelSpec &spec, WeightFormat format) : spec(spec),
   }
   for (int64_t layer : spec.moeLayers())
     moeBefore[size_t(layer) + 1] = 1;
-  for (const AttentionLayers &attention : attentions) {
-    std::vector<int64_t> &before = attentionBefore.emplace_back(layers + 1, 0);
-    for (int64_t layer : membersOf(attention.layers))
-      before[size_t(layer) + 1] = 1;
-    std::partial_sum(before.begin(), before.end(), before.begin());
-  }
+  for (const AttentionLayers &attention : attentions)
+    attentionBefore.push_back(countsBefore(attention.layers, layers));
   for (size_t layer = 1; layer <= layers; ++layer) {
     add(parameters[layer], parameters[layer - 1]);
     add(bytes[layer], bytes[layer - 1]);
     moeBefore[layer] += moeBefore[layer - 1];
   }
   for (const LayerKind &kind : layerKinds(spec))
-    kinds.push_back(
-        {kind, spec.layersOf([&](const LayerKind &other) { return other == kind; }), rowTraffic(spec, kind)});
+    kinds.push_back({kind, rowTraffic(spec, kind),
+                     countsBefore(spec.layersOf([&](const LayerKind &other) { return other == kind; }), layers)});
   expert = expertParameters(spec).real();
 
   const double attention = layerParameters(spec, spec.layerCount() - 1).attention.real();
@@ -208,7 +213,7 @@ RankShare ModelShare::of(LayerRange layers, bool first, bool last, const Paralle
   share.moeLayers = moeLayers(layers);
   share.attentionLayers = layersWith(layers);
   for (const Kind &kind : kinds) {
-    share.layersOfKinds.push_back(double(countWithin(kind.layers, layers)));
+    share.layersOfKinds.push_back(double(kind.before[end] - kind.before[begin]));
     share.traffic += kind.traffic * share.layersOfKinds.back();
   }
   for (size_t i = 0; i < weightModuleCount; ++i) {

@@ -78,8 +78,8 @@ public:
   /// Layers that are alike.
   struct Kind {
     LayerKind kind;
-    IndexSet layers;
-    RowTraffic traffic; ///< of one of them
+    RowTraffic traffic;          ///< of one of them
+    std::vector<int64_t> before; ///< how many of them come before each layer
   };
   std::vector<Kind> kinds;
   double expert = 0; ///< parameters of one routed expert

@@ -7,6 +7,7 @@
 #ifndef K2C_LIB_PLANNER_CLUSTER_REQUESTMODEL_H
 #define K2C_LIB_PLANNER_CLUSTER_REQUESTMODEL_H
 
+#include "KeptValues.h"
 #include "ServeStep.h"
 
 namespace k2c::planner {
@@ -31,13 +32,21 @@ struct RequestModel {
   /// `request` and what it refers to outlive this.
   explicit RequestModel(const PlanRequest &request)
       : request(request), model(request.spec, request.phase == PlanPhase::Train ? WeightFormat::Bf16 : request.weights),
-        links(request.topology), rates(request), mix(request.workload.serve) {}
+        links(request.topology), rates(request), mix(request.workload.serve) {
+    if (request.phase == PlanPhase::Train)
+      for (RecomputeSet set : {RecomputeSet::None, RecomputeSet::DeepSeekV3, RecomputeSet::KimiK2,
+                               RecomputeSet::KimiK2Fp8, RecomputeSet::Layer})
+        for (const ModelShare::Kind &kind : model.kinds)
+          kept[size_t(set)].push_back(keptBytes(request.spec, kind.kind, set, request.compute));
+  }
 
   const PlanRequest &request;
   ModelShare model;
   Links links;
   DeviceRates rates;
   RequestMix mix;
+  /// Of a layer of each of ModelShare::kinds, by RecomputeSet; training.
+  std::array<std::vector<KeptBytes>, size_t(RecomputeSet::Layer) + 1> kept;
 };
 
 /// Errors that hold for every layout: sizes beyond 2^63, sequences longer than the model's positions, loads of another
@@ -64,7 +73,7 @@ StepPart linkPart(const Links &links, const char *phase, const char *name, const
 void addTraffic(ClusterPlan &plan, const char *phase, const LinkUse &use, const Topology &topology);
 /// Adds a figure to `plan` with each call: key, label, value, unit.
 inline auto figuresOf(ClusterPlan &plan) {
-  return [&plan](const char *key, const char *label, double value, const char *unit) {
+  return [&plan](const char *key, const std::string &label, double value, const char *unit) {
     plan.figures.push_back({key, label, value, unit});
   };
 }

@@ -66,7 +66,7 @@ double ServeMemory::cacheBytes(const RankShare &share, int64_t sequences) const 
 
 /// Of `tokens` in one layer, on a rank.
 double ServeMemory::cachedBytes(const AttentionSizes &sizes, int64_t tokens) const {
-  const Checked row = cacheBytesOfLayer(sizes, CacheFormat::Plain, byteWidth(context.request.cache));
+  const Checked row = cacheBytesOfLayer(sizes, context.request.cache);
   return (row * sizes.within(tokens)).real() / double(std::min(layout.tp, sizes.cachedHeads()));
 }
 

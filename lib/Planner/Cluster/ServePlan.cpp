@@ -48,32 +48,38 @@ void ServingModel::addTransfer(ClusterPlan &plan) const {
 
 void ServingModel::addPoolFigures(ClusterPlan &plan, const Service &s) const {
   auto add = figuresOf(plan);
-  add("prefill_devices", "devices that compute prompts", double(separate->layout.devices()), "devices");
-  add("decode_devices", "devices that generate tokens", double(tokens.layout.devices()), "devices");
-  add("transfer_bytes", "cache that moves for a request", handover.bytes, "B");
-  add("transfer_s", "time in which it moves", handover.seconds, "s");
-  add("transfer_exposed_s", "of it, in the time to first token", handover.exposed(), "s");
+  const std::string word = wordOf(context.request.topology.device.kind);
+  add("prefill_devices", word + "s that compute prompts", double(separate->layout.devices()), "devices");
+  add("decode_devices", word + "s that generate tokens", double(tokens.layout.devices()), "devices");
+  add("transfer_bytes", "KV transfer of a request", handover.bytes, "B");
+  add("transfer_s", "KV transfer time", handover.seconds, "s");
+  add("transfer_exposed_s", "KV transfer exposed in TTFT", handover.exposed(), "s");
 }
 
 void ServingModel::addFigures(ClusterPlan &plan, const Service &s) const {
   const double devices = double(layout.devices()), sequences = double(s.sequences * tokens.ranks());
   const double generated = s.requests * mix.output;
+  const std::string each = " per " + wordOf(context.request.topology.device.kind);
   auto add = figuresOf(plan);
   add("output_tokens_per_s", "generated tokens/s", generated, "tokens/s");
-  add("output_tokens_per_s_per_device", "generated tokens/s a device", generated / devices, "tokens/s");
-  add("tokens_per_s_per_user", "tokens/s a user", 1 / s.perToken, "tokens/s");
-  add("input_tokens_per_s", "prompt tokens/s", s.requests * mix.input, "tokens/s");
+  add("output_tokens_per_s_per_device", "generated tokens/s" + each, generated / devices, "tokens/s");
+  add("tokens_per_s_per_user", "tokens/s per user", 1 / s.perToken, "tokens/s");
+  const bool hits = workload.cacheHitRate > 0;
+  add("input_tokens_per_s", hits ? "prompt tokens/s, cache hits counted" : "prompt tokens/s", s.requests * mix.input,
+      "tokens/s");
+  if (hits)
+    add("computed_input_tokens_per_s", "prompt tokens/s computed", s.requests * mix.computed, "tokens/s");
   add("requests_per_s", "requests/s", s.requests, "1/s");
-  add("ttft_s", "time to first token", s.firstToken, "s");
-  add("ttft_p95_s", "time to first token, 95 %", s.slowFirstToken, "s");
-  add("tpot_s", "time per token", s.perToken, "s");
+  add("ttft_s", "TTFT", s.firstToken, "s");
+  add("ttft_p95_s", "TTFT, 95th percentile", s.slowFirstToken, "s");
+  add("tpot_s", "TPOT", s.perToken, "s");
   add("batch", "sequences that decode at once", sequences, "sequences");
-  add("sequences_per_rank", "sequences a data-parallel rank", double(s.sequences), "sequences");
+  add("sequences_per_rank", "sequences per data-parallel rank", double(s.sequences), "sequences");
   add("decode_step_s", "decode step", s.decode, "s");
-  add("decode_tokens_per_s_per_device", "tokens/s a device while decoding",
+  add("decode_tokens_per_s_per_device", "decode tokens/s" + each,
       sequences * tokens.drafts / s.decode / double(tokens.layout.devices()), "tokens/s");
   add("prefill_step_s", "prefill step", prompts().prefill.seconds, "s");
-  add("prefill_tokens_per_s_per_device", "tokens/s a device in prefill",
+  add("prefill_tokens_per_s_per_device", "prefill tokens/s" + each,
       prompts().promptRate / double(prompts().layout.devices()), "tokens/s");
   add("busy", "share of the time in use", std::min(1.0, separate ? std::max(s.promptBusy, s.tokenBusy) : s.load), "");
   add("prefill_busy", "share of the time that prompts are computed", std::min(1.0, s.promptBusy), "");
@@ -82,8 +88,8 @@ void ServingModel::addFigures(ClusterPlan &plan, const Service &s) const {
     addPoolFigures(plan, s);
   if (context.request.workload.dollarsPerDeviceHour) {
     const double hour = *context.request.workload.dollarsPerDeviceHour * devices;
-    add("dollars_per_hour", "dollars an hour", hour, "$");
-    add("dollars_per_million_tokens", "dollars for a million generated tokens", hour / (generated * 3600) * 1e6, "$");
+    add("dollars_per_hour", "$ per hour", hour, "$");
+    add("dollars_per_million_tokens", "$ per million generated tokens", hour / (generated * 3600) * 1e6, "$");
   }
 }
 
@@ -94,15 +100,15 @@ std::string ServingModel::overlapNote(const ServePool &pool, const char *phase, 
   const char *key = pool.role == PoolRole::Prefill ? "prefill.overlap=1" : "overlap=1";
   return std::string("two-batch overlap ") + (halves < plain ? "wins" : "loses") + " in " + phase + ": " +
          format(Seconds(halves)) + " against " + format(Seconds(plain)) +
-         (pool.layout.overlap ? (halves < plain ? "; it is used" : "; it is not used")
-          : halves < plain    ? std::string("; the layout leaves it out (") + key + ")"
-                              : "");
+         (pool.layout.overlap == (halves < plain) ? std::string()
+          : pool.layout.overlap                   ? std::string("; leave ") + key + " out"
+                                                  : std::string("; the layout leaves it out (") + key + ")");
 }
 
 void ServingModel::addNotes(ClusterPlan &plan, const Service &service) const {
   if (std::optional<Limits> limits = tokens.memory.compiledLimits(service.sequences))
-    plan.notes.push_back("memory is the certificate of k2c compile --step-tokens " +
-                         std::to_string(limits->stepTokens) + " --max-sequences " +
+    plan.notes.push_back("memory is the certificate of k2c compile --compute " + std::string(name(plan.compute)) +
+                         " --step-tokens " + std::to_string(limits->stepTokens) + " --max-sequences " +
                          std::to_string(limits->maxSequences) + " --max-context " + std::to_string(limits->maxContext) +
                          "; the arena and the scratch of kernels, which the compiler assigns, come on top");
   if (separate) {
@@ -111,19 +117,20 @@ void ServingModel::addNotes(ClusterPlan &plan, const Service &service) const {
                          " devices, tokens generated by " + formatCount(tokens.layout.devices()) +
                          " (paper 004, section 2.6); the " + (prefillIsFull ? "prefill" : "decode") +
                          " pool is the busier one");
-    const std::string cache = "the cache of a request, " + format(wholeBytes(handover.bytes)) + ", moves ",
+    const std::string cache = "the KV cache of a request, " + format(wholeBytes(handover.bytes)) + ", moves ",
                       seconds = format(Seconds(handover.seconds)), shown = format(Seconds(handover.exposed()));
     plan.notes.push_back(
         workload.cacheTransfer == CacheTransfer::Whole
-            ? cache + "after its last prompt step, in " + seconds +
-                  " of the time to first token (cache_transfer: whole); each layer's keys could leave while the next "
-                  "one computes (cache_transfer: layers)"
+            ? cache + "after its last prompt step, " + seconds +
+                  " exposed in TTFT (cache_transfer: whole); each layer's keys could leave while the next one computes "
+                  "(cache_transfer: layers)"
             : cache + "layer by layer beside its prompt steps (cache_transfer: layers): of " + seconds + ", " + shown +
-                  " come after the last of them and count in the time to first token");
+                  " are exposed in TTFT");
   }
-  if (prompts().layout.ep > 1)
+  auto mayOverlap = [](const ParallelLayout &l) { return l.ep > 1 || l.overlap; };
+  if (mayOverlap(prompts().layout))
     plan.notes.push_back(overlapNote(prompts(), "prefill", prompts().promptLoad()));
-  if (tokens.layout.ep > 1)
+  if (mayOverlap(tokens.layout))
     plan.notes.push_back(overlapNote(tokens, "decode", tokens.tokenLoad(service.sequences)));
 }
 
@@ -137,7 +144,7 @@ ClusterPlan ServingModel::plan(const Service &service) const {
   addSteps(plan, "prefill", prompts().prefill);
   if (separate)
     addTransfer(plan);
-  addSteps(plan, "decode", tokens.steps.fastest(tokens.tokenLoad(service.sequences)));
+  addSteps(plan, "decode", tokens.steps.time(tokens.tokenLoad(service.sequences)));
   addFigures(plan, service);
   addNotes(plan, service);
   return plan;

@@ -22,7 +22,7 @@ ServePool::ServePool(const RequestModel &context, const ParallelLayout &asked, P
     drafts = context.mix.tokensOfStep;
   if (role == PoolRole::Decode)
     return;
-  prefill = steps.fastest(promptLoad());
+  prefill = steps.time(promptLoad());
   const double chunk = layout.pp > 1 ? prefill.slowestStage : prefill.seconds;
   promptRate = double(ranks()) * double(layout.stepTokens) / chunk;
   const double fill = fillSeconds(1, 1 / serviceSeconds());
@@ -43,12 +43,11 @@ double ServePool::ownSeconds(double input, double fullness) const {
   const double tokens = std::max(1.0, (1 - hit) * input), each = std::min(tokens, double(layout.stepTokens));
   if (each < double(layout.stepTokens)) {
     const double rows = each + fullness * (double(layout.stepTokens) - each);
-    return fullness >= 1
-               ? prefill.seconds
-               : steps.fastest({rows / each, each, hit * input, context.request.spec.encoderLayers > 0}).seconds;
+    return fullness >= 1 ? prefill.seconds
+                         : steps.time({rows / each, each, hit * input, context.request.spec.encoderLayers > 0}).seconds;
   }
-  const StepTime chunk = steps.fastest(
-      {1, each, std::max(0.0, hit * input + (tokens - each) / 2), context.request.spec.encoderLayers > 0});
+  const StepTime chunk =
+      steps.time({1, each, std::max(0.0, hit * input + (tokens - each) / 2), context.request.spec.encoderLayers > 0});
   return chunk.seconds + (tokens / each - 1) * (layout.pp > 1 ? chunk.slowestStage : chunk.seconds);
 }
 
@@ -57,8 +56,8 @@ ServePool::Window ServePool::windowOf(double input) const {
   const double tokens = std::max(1.0, (1 - hit) * input), each = std::min(tokens, double(layout.stepTokens));
   const bool isShort = tokens < double(layout.stepTokens);
   const StepTime chunk = isShort ? prefill
-                                 : steps.fastest({1, each, std::max(0.0, hit * input + (tokens - each) / 2),
-                                                  context.request.spec.encoderLayers > 0});
+                                 : steps.time({1, each, std::max(0.0, hit * input + (tokens - each) / 2),
+                                               context.request.spec.encoderLayers > 0});
   const double step = layout.pp > 1 ? chunk.slowestStage : chunk.seconds;
   const double layers = std::ceil(double(context.request.spec.layerCount()) / double(layout.pp));
   Window window;
@@ -124,7 +123,7 @@ Handover planner::handoverOf(const RequestModel &context, const ServePool &pool,
   const std::vector<double> layers = context.model.layersWith({request.spec.encoderLayers, request.spec.layerCount()});
   // Every tensor-parallel rank beyond the key heads holds a copy.
   const double bytes = context.model.overLayers(layers, [&](const AttentionSizes &sizes) {
-    const Checked row = cacheBytesOfLayer(sizes, CacheFormat::Plain, byteWidth(request.cache));
+    const Checked row = cacheBytesOfLayer(sizes, request.cache);
     return (row * sizes.within(int64_t(std::ceil(input)))).real() * double(decode.tp) /
            double(std::min(decode.tp, sizes.cachedHeads()));
   });

@@ -21,7 +21,7 @@ public:
   StepLoad promptLoad() const;
   StepLoad tokenLoad(int64_t sequences) const { return steps.decodeLoad(double(sequences), context.mix.decodeContext); }
   /// Seconds of a decode step when each data-parallel rank holds `sequences`.
-  double decodeSeconds(int64_t sequences) const { return steps.decodeSeconds(steps.fastest(tokenLoad(sequences))); }
+  double decodeSeconds(int64_t sequences) const { return steps.decodeSeconds(steps.time(tokenLoad(sequences))); }
   /// Seconds of the pool's time that a request's prompt takes, and its generated tokens with such steps.
   double promptSeconds() const { return context.mix.computed / promptRate; }
   double tokenSeconds(int64_t sequences, double decode) const {

@@ -6,8 +6,8 @@
 // A step waits for its fullest rank, so experts and dispatch take the mean times an imbalance: measured loads where
 // the workload has them, else what experts that were placed by load give the largest of ep ranks; likewise for experts
 // whose weights are read. Context parallelism sends whichever is less, keys or queries with their outputs. With
-// two-batch overlap one half computes while the other's rows move, and weights are read twice, so that it may lose:
-// fastest() takes what is shorter. With stages, a decode step lasts pp times its slowest stage at least.
+// two-batch overlap one half computes while the other's rows move, and weights are read twice, so that it may lose.
+// With stages, a decode step lasts pp times its slowest stage at least.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,6 +32,7 @@ PartTime partOf(const KernelWork &work, const DeviceRates &rates, double multipr
   PartTime part;
   part.flops = work.linear + work.core, part.memory = work.streamed + work.passed;
   part.seconds = rates.seconds(work, multiprocessors);
+  part.waiting = rates.waiting(work, multiprocessors);
   part.bound = rates.computing(work) / multiprocessors > part.memory / rates.memory ? Bound::Compute : Bound::Memory;
   return part;
 }
@@ -44,6 +45,7 @@ void addUp(PartTime &to, const PartTime &from) {
   to.flops += from.flops;
   to.memory += from.memory;
   to.seconds += from.seconds;
+  to.waiting += from.waiting;
   to.links += from.links;
 }
 
@@ -99,7 +101,7 @@ ServeStep::Passed ServeStep::passed(const AttentionSizes &sizes, const StepLoad 
   const double act = rates.activationBytes, tp = double(layout.tp);
   const int64_t tokens = int64_t(std::ceil(load.context + load.tokens));
   Passed p;
-  const Checked row = cacheBytesOfLayer(sizes, CacheFormat::Plain, byteWidth(request.cache));
+  const Checked row = cacheBytesOfLayer(sizes, request.cache);
   p.keys = load.sequences * (row * sizes.within(tokens)).real() / double(std::min(layout.tp, sizes.cachedHeads()));
   // A query of each head that meets the cached rows, and its output with the log-sum-exp.
   const double query = double(sizes.heads * sizes.absorbedKey),
@@ -114,7 +116,7 @@ ServeStep::Passed ServeStep::passed(const AttentionSizes &sizes, const StepLoad 
 
 /// Bytes of the cache that one layer reads and writes.
 double ServeStep::cacheTraffic(const AttentionSizes &sizes, const StepLoad &load) const {
-  const Checked row = cacheBytesOfLayer(sizes, CacheFormat::Plain, byteWidth(request.cache));
+  const Checked row = cacheBytesOfLayer(sizes, request.cache);
   double read = load.encodes ? 0 : (row * sizes.within(int64_t(load.context))).real();
   if (layout.cp > 1 && !passed(sizes, load).passesKeys())
     read /= double(layout.cp);
@@ -138,8 +140,8 @@ KernelWork ServeStep::attention(const RankShare &share, const StepLoad &load) co
   KernelWork work;
   work.linear = 2 * rows * (at(share.parameters, WeightModule::Attention) - expansion / tp);
   work.core = overLayers([&](const auto &sizes) { return attentionCore(sizes, load); }) / tp;
-  if (!decodes(load) && !rates.isCpu)
-    work.coreFilling = work.core * attentionFill / (load.context + (load.tokens + 1) / 2);
+  if (!decodes(load))
+    work.coreFilling = work.core * rates.attentionFill / (load.context + (load.tokens + 1) / 2);
   work.streamed = at(share.bytes, WeightModule::Attention) + at(share.bytes, WeightModule::Norms) +
                   overLayers([&](const auto &sizes) { return cacheTraffic(sizes, load); });
   addRows(work, share.traffic.attention, rows, layout.tp,
@@ -169,13 +171,11 @@ KernelWork ServeStep::experts(const RankShare &share, const StepLoad &load) cons
 }
 
 /// Rows that the last tile of an expert multiplies in vain, half a tile on average: prompts are padded to the
-/// workload's alignment (DeepGEMM's contiguous layout); generated tokens to the 64 rows of Hopper's smallest product.
+/// workload's alignment (DeepGEMM's contiguous layout), generated tokens to the device's smallest tile.
 double ServeStep::unusedRows(const StepLoad &load) const {
   if (rates.isCpu)
     return 0;
-  constexpr int64_t smallestTile = 64;
-  const int64_t tile = decodes(load) ? smallestTile : request.workload.alignment;
-  return double(tile - 1) / 2;
+  return std::max(0.0, (decodes(load) ? rates.tileRows : double(request.workload.alignment)) - 1) / 2;
 }
 
 /// What every row passes beside attention: routers, shared experts, dense layers.
@@ -217,33 +217,60 @@ Copies ServeStep::copiesOf(const StepLoad &load) const {
   return decodes(load) && !rates.isCpu ? Copies::ForEachRoute : Copies::ForEachUnit;
 }
 
-void ServeStep::addLinks(std::array<PartTime, servePartCount> &parts, double &toFeedForward, const RankShare &share,
-                         const StepLoad &load) const {
+/// Rows on their way. Each tier that they cross reads and writes them where they leave and where they arrive: senders
+/// and receivers copy between their values and the buffers that links see (DeepEP README: RDMA and NVLink buffers).
+Turn ServeStep::moving(const LinkUse &use) const {
+  constexpr double copies = 4;
+  return {links.seconds(use), rates.isCpu ? 0 : copies * use.total() / rates.memory};
+}
+
+/// Dispatch and combine of the layers with experts.
+void ServeStep::addRoutes(PartTime &part, LayerTurns &turns, const RankShare &share, const StepLoad &load,
+                          double linkShare) const {
+  const MoeSpec &moe = *model.spec.moe;
+  const double hidden = double(model.spec.hidden), rows = rowsOf(load) / double(layout.tp);
+  const RankGroup group{double(layout.ep), double(layout.etp)};
+  const double sent = rows * imbalance(rows * double(layout.ep * layout.etp)), layers = double(share.moeLayers);
+  const Copies copies = copiesOf(load);
+  // Measured for 128 tokens, of which each multiprocessor has one; fewer take as long.
+  const double sendReceive =
+      layout.ep > 1 && copies == Copies::ForEachRoute ? rates.sendReceive * std::max(1.0, rows / 128) : 0;
+  auto exchange = [&](double valueBytes) {
+    LinkUse use = links.dispatch(group, moe, copies, sent, hidden * valueBytes);
+    use += links.withinExperts(double(layout.ep), double(layout.etp), moe, sent, hidden * valueBytes);
+    part.links += use * layers;
+    Turn turn = moving(use);
+    turn.seconds = std::max(links.transfer(use) / linkShare, sendReceive) + use.latency;
+    part.seconds += turn.seconds * layers;
+    return turn * layers;
+  };
+  turns.dispatch += exchange(rates.dispatchBytes);
+  turns.combine += exchange(rates.combineBytes);
+  turns.sendReceive += 2 * sendReceive * layers;
+}
+
+void ServeStep::addLinks(std::array<PartTime, servePartCount> &parts, LayerTurns &turns, const RankShare &share,
+                         const StepLoad &load, double linkShare) const {
   const ModelSpec &spec = model.spec;
   const double hidden = double(spec.hidden), own = rowsOf(load);
+  auto boundOf = [&](const PartTime &part) {
+    return part.links.latency > links.transfer(part.links) ? Bound::Latency : Bound::Link;
+  };
   auto finish = [&](PartTime &part) {
     part.seconds = links.seconds(part.links);
-    part.bound = part.links.latency > links.transfer(part.links) ? Bound::Latency : Bound::Link;
+    part.bound = boundOf(part);
   };
   PartTime &dispatch = of(parts, ServePart::Dispatch), &tensor = of(parts, ServePart::Tensor);
   if (spec.moe && share.moeLayers > 0 && layout.ep * layout.etp > 1) {
-    const double rows = own / double(layout.tp);
-    const RankGroup group{double(layout.ep), double(layout.etp)};
-    const double fullest = imbalance(rows * double(layout.ep * layout.etp));
-    const Copies copies = copiesOf(load);
-    LinkUse use = links.dispatch(group, *spec.moe, copies, rows * fullest, hidden * rates.dispatchBytes);
-    toFeedForward += links.seconds(use) * double(share.moeLayers);
-    use += links.dispatch(group, *spec.moe, copies, rows * fullest, hidden * rates.combineBytes);
-    use += links.withinExperts(double(layout.ep), double(layout.etp), *spec.moe, rows * fullest,
-                               hidden * (rates.dispatchBytes + rates.combineBytes));
-    dispatch.links = use * double(share.moeLayers);
-    finish(dispatch);
+    addRoutes(dispatch, turns, share, load, linkShare);
+    dispatch.bound = boundOf(dispatch);
   }
   if (layout.tp > 1) {
     const double each = own * hidden * rates.activationBytes;
     tensor.links = links.allReduce({double(layout.tp), 1}, each) * (2 * double(share.layerCount()));
     finish(tensor);
-    toFeedForward += tensor.seconds / 2; // one of a layer's two
+    const Turn half{tensor.seconds / 2, moving(tensor.links).waiting / 2}; // one of a layer's two
+    turns.dispatch += half, turns.combine += half;
   }
   if (layout.cp > 1) {
     PartTime &context = of(parts, ServePart::Context);
@@ -256,22 +283,47 @@ void ServeStep::addLinks(std::array<PartTime, servePartCount> &parts, double &to
       context.links += use * share.attentionLayers[i];
     }
     finish(context);
+    turns.combine += moving(context.links);
   }
   if (layout.pp > 1) {
     PartTime &pipeline = of(parts, ServePart::Pipeline);
     pipeline.links =
         links.send(double(layout.tp * layout.cp * layout.dp), own * hidden * rates.activationBytes / double(layout.tp));
     finish(pipeline);
+    turns.combine += moving(pipeline.links);
   }
 }
 
-void ServeStep::addStage(StepTime &time, const RankShare &share, const StepLoad &load, double multiprocessors) const {
+/// Layers without experts exchange nothing where others do; models without experts exchange sums in every layer.
+void ServeStep::addTurns(LayerTurns &turns, const std::array<PartTime, servePartCount> &parts,
+                         const RankShare &share) const {
+  auto turn = [&](ServePart part) { return Turn{parts[size_t(part)].seconds, parts[size_t(part)].waiting}; };
+  const Turn attention = turn(ServePart::Attention), dense = turn(ServePart::Dense);
+  const double layers = double(share.layerCount()), exchanging = double(share.moeLayers);
+  turns.alone += turn(ServePart::Head).seconds;
+  if (layers == 0) // tables alone
+    return;
+  if (!model.spec.moe) {
+    turns.attention += attention, turns.experts += dense;
+    return;
+  }
+  const double beside = at(share.parameters, WeightModule::Router) + at(share.parameters, WeightModule::Shared),
+               ofDense = beside / (beside + at(share.parameters, WeightModule::Mlp));
+  turns.attention += attention * (exchanging / layers);
+  turns.shared += dense * ofDense;
+  turns.experts += turn(ServePart::Experts);
+  turns.alone += attention.seconds * (1 - exchanging / layers) + dense.seconds * (1 - ofDense);
+}
+
+void ServeStep::addStage(StepTime &time, const RankShare &share, const StepLoad &load, Together together) const {
   std::array<PartTime, servePartCount> parts;
+  const double multiprocessors = together.multiprocessors;
   of(parts, ServePart::Attention) = partOf(attention(share, load), rates, multiprocessors);
   of(parts, ServePart::Experts) = partOf(experts(share, load), rates, multiprocessors);
   of(parts, ServePart::Dense) = partOf(dense(share, load), rates, multiprocessors);
   of(parts, ServePart::Head) = partOf(head(share, load), rates, multiprocessors);
-  addLinks(parts, time.toFeedForward, share, load);
+  addLinks(parts, time.turns, share, load, together.links);
+  addTurns(time.turns, parts, share);
   double local = 0, linked = 0;
   for (size_t i = 0; i < servePartCount; ++i) {
     (i < size_t(ServePart::Dispatch) ? local : linked) += parts[i].seconds;
@@ -282,18 +334,6 @@ void ServeStep::addStage(StepTime &time, const RankShare &share, const StepLoad 
   time.slowestStage = std::max(time.slowestStage, local + linked);
 }
 
-/// Of two halves that take turns on the device and on the links, each with four parts a layer in the order attention,
-/// dispatch, experts, combine: while one computes a part, the other's rows move, and where one of the two is longer the
-/// other waits (DeepEP README, figure of low-latency kernels; DeepSeek-V3 report, section 3.4). Models without experts
-/// have dense layers in their place, and halves of tensor parallelism's sums in place of dispatch and combine.
-static double secondsOfHalves(const StepTime &half) {
-  auto seconds = [&](ServePart part) { return half.parts[size_t(part)].seconds; };
-  const double routed = seconds(ServePart::Experts), experts = routed > 0 ? routed : seconds(ServePart::Dense);
-  const double attention = half.local - experts, dispatch = half.toFeedForward, combine = half.links - dispatch;
-  return std::max(attention, combine) + std::max(attention, dispatch) + std::max(experts, dispatch) +
-         std::max(experts, combine);
-}
-
 StepTime ServeStep::time(const StepLoad &load, bool overlap) const {
   StepLoad batch = load;
   // Half of the rows at every position: a prompt may be split between both halves, such that they have as much
@@ -301,41 +341,35 @@ StepTime ServeStep::time(const StepLoad &load, bool overlap) const {
   batch.sequences /= overlap ? 2 : 1;
   StepTime time;
   const bool isBesideTransfers = overlap && layout.ep > 1 && copiesOf(load) == Copies::ForEachUnit;
-  const double multiprocessors = isBesideTransfers ? rates.besideTransfers : 1;
+  const Together together = isBesideTransfers ? Together{rates.besideTransfers, rates.transferRate} : Together{};
   for (const RankShare &share : decodes(load) ? decoding : stages)
-    addStage(time, share, batch, multiprocessors);
+    addStage(time, share, batch, together);
   if (draft && decodes(load)) {
     StepTime extra;
-    addStage(extra, *draft, {batch.sequences, 1, batch.context, false}, multiprocessors);
+    addStage(extra, *draft, {batch.sequences, 1, batch.context, false}, together);
     PartTime &part = of(time.parts, ServePart::Draft);
     for (const PartTime &each : extra.parts)
       addUp(part, each);
     part.links = LinkUse();
     part.seconds *= double(request.workload.serve.draftTokens);
     time.local += part.seconds;
+    time.turns.alone += part.seconds;
     time.slowestStage += part.seconds;
   }
   time.overlaps = overlap;
   if (overlap) {
-    time.seconds = secondsOfHalves(time);
+    const bool byRoute = model.spec.moe && copiesOf(load) == Copies::ForEachRoute;
+    time.seconds = byRoute ? secondsOfTokenHalves(time.turns) : secondsOfPromptHalves(time.turns);
     time.slowestStage = std::max(time.seconds / double(layout.pp), time.slowestStage);
     for (PartTime &part : time.parts) {
       part.flops *= 2, part.memory *= 2, part.seconds *= 2;
       part.links = part.links * 2;
     }
-    time.toFeedForward *= 2, time.local *= 2, time.links *= 2;
+    time.local *= 2, time.links *= 2;
   } else {
     time.seconds = time.local + time.links;
   }
   return time;
-}
-
-StepTime ServeStep::fastest(const StepLoad &load) const {
-  StepTime plain = time(load, false);
-  if (!layout.overlap)
-    return plain;
-  StepTime halves = time(load, true);
-  return decodeSeconds(halves) < decodeSeconds(plain) ? halves : plain;
 }
 
 StepLoad ServeStep::decodeLoad(double sequences, double context) const {

@@ -14,6 +14,7 @@
 #define K2C_LIB_PLANNER_CLUSTER_SERVESTEP_H
 
 #include "DeviceRates.h"
+#include "HalfBatches.h"
 #include "Links.h"
 #include "ModelShare.h"
 
@@ -37,15 +38,16 @@ struct PartTime {
   double flops = 0, memory = 0; ///< FLOP; bytes
   LinkUse links;
   double seconds = 0;
+  double waiting = 0; ///< of these seconds, those that memory takes
   Bound bound = Bound::Memory;
 };
 
 /// A step of one batch through all stages.
 struct StepTime {
   std::array<PartTime, servePartCount> parts; ///< of all stages together
-  double toFeedForward = 0;                   ///< of the seconds of links, those between attention and what follows
-  double local = 0, links = 0;                ///< seconds of parts that compute, and of those that communicate
-  double seconds = 0;                         ///< from its first stage to its last, overlap included
+  LayerTurns turns;
+  double local = 0, links = 0; ///< seconds of parts that compute, and of those that communicate
+  double seconds = 0;          ///< from its first stage to its last, overlap included
   double slowestStage = 0;
   bool overlaps = false;
 };
@@ -58,8 +60,8 @@ public:
 
   /// One batch; with two-batch overlap each half apart.
   StepTime time(const StepLoad &load, bool overlap) const;
-  /// As the layout says; a program that can overlap two batches does so where it is faster.
-  StepTime fastest(const StepLoad &load) const;
+  /// As the layout says.
+  StepTime time(const StepLoad &load) const { return time(load, layout.overlap); }
   /// Seconds between two tokens of a sequence when each data-parallel rank decodes `sequences` of `context` tokens, in
   /// as many batches as there are stages.
   double decodeSeconds(const StepTime &step) const;
@@ -68,14 +70,22 @@ public:
   double imbalance(double rows) const;
 
 private:
-  void addStage(StepTime &time, const RankShare &share, const StepLoad &load, double multiprocessors) const;
+  /// What kernels and all-to-alls of large batches leave each other when they run at once.
+  struct Together {
+    double multiprocessors = 1, links = 1;
+  };
+  void addStage(StepTime &time, const RankShare &share, const StepLoad &load, Together together) const;
   KernelWork attention(const RankShare &share, const StepLoad &load) const;
   KernelWork experts(const RankShare &share, const StepLoad &load) const;
   KernelWork dense(const RankShare &share, const StepLoad &load) const;
   KernelWork head(const RankShare &share, const StepLoad &load) const;
   bool decodes(const StepLoad &load) const;
-  void addLinks(std::array<PartTime, servePartCount> &parts, double &toFeedForward, const RankShare &share,
-                const StepLoad &load) const;
+  void addLinks(std::array<PartTime, servePartCount> &parts, LayerTurns &turns, const RankShare &share,
+                const StepLoad &load, double linkShare) const;
+  void addRoutes(PartTime &part, LayerTurns &turns, const RankShare &share, const StepLoad &load,
+                 double linkShare) const;
+  Turn moving(const LinkUse &use) const;
+  void addTurns(LayerTurns &turns, const std::array<PartTime, servePartCount> &parts, const RankShare &share) const;
   Copies copiesOf(const StepLoad &load) const;
   double unusedRows(const StepLoad &load) const;
   /// What a part does with so many rows beside its FLOP and weights: `ranks` share out heads and widths.

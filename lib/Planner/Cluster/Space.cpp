@@ -200,6 +200,28 @@ static void addTrainingForms(const PlanRequest &request, ParallelLayout layout, 
   }
 }
 
+std::vector<ParallelLayout> planner::trainingWays(const PlanRequest &request, int64_t devices) {
+  std::vector<ParallelLayout> space;
+  for (int64_t tp : tensorWays(request))
+    for (int64_t cp : contextWays(request))
+      for (int64_t pp = 1; pp <= std::min<int64_t>(64, request.spec.layerCount()); pp *= 2) {
+        if (devices % (tp * cp * pp))
+          continue;
+        for (auto [ep, etp] : expertWays(request, devices / pp)) {
+          ParallelLayout layout;
+          layout.tp = tp;
+          layout.cp = cp;
+          layout.pp = pp;
+          layout.dp = devices / (tp * cp * pp);
+          layout.ep = ep;
+          layout.etp = etp;
+          layout.sp = tp > 1;
+          space.push_back(layout);
+        }
+      }
+  return space;
+}
+
 std::vector<ParallelLayout> planner::trainingSpace(const PlanRequest &request) {
   const bool few = request.objective == Objective::Devices || request.objective == Objective::ExpertParallel;
   std::vector<int64_t> sizes = {request.topology.ranks()};
@@ -207,21 +229,12 @@ std::vector<ParallelLayout> planner::trainingSpace(const PlanRequest &request) {
     sizes = alignedDevices(request.topology);
   std::vector<ParallelLayout> space;
   for (int64_t devices : sizes)
-    for (int64_t tp : tensorWays(request))
-      for (int64_t cp : contextWays(request))
-        for (int64_t pp = 1; pp <= std::min<int64_t>(64, request.spec.layerCount()); pp *= 2) {
-          if (devices % (tp * cp * pp))
-            continue;
-          for (auto [ep, etp] : expertWays(request, devices / pp))
-            for (ParallelLayout layout : schedules(pp)) {
-              layout.tp = tp;
-              layout.cp = cp;
-              layout.dp = devices / (tp * cp * pp);
-              layout.ep = ep;
-              layout.etp = etp;
-              layout.sp = tp > 1;
-              addTrainingForms(request, layout, space);
-            }
-        }
+    for (ParallelLayout layout : trainingWays(request, devices))
+      for (const ParallelLayout &schedule : schedules(layout.pp)) {
+        layout.schedule = schedule.schedule;
+        layout.chunks = schedule.chunks;
+        layout.overlap = schedule.overlap;
+        addTrainingForms(request, layout, space);
+      }
   return space;
 }

@@ -20,6 +20,9 @@ std::vector<ParallelLayout> servingSpace(const PlanRequest &request);
 /// recomputation sets, sharded optimizer states (and parameters), micro-batches of 1 to 4 sequences.
 std::vector<ParallelLayout> trainingSpace(const PlanRequest &request);
 
+/// Every way of dividing a model for training among so many devices, without schedules and what is kept.
+std::vector<ParallelLayout> trainingWays(const PlanRequest &request, int64_t devices);
+
 /// Numbers of devices that lie well on the topology, ascending: divisors of a node, whole nodes.
 std::vector<int64_t> alignedDevices(const Topology &topology);
 

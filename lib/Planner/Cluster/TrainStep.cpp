@@ -78,12 +78,10 @@ StageTime StageTime::operator*(double factor) const {
 }
 
 TrainStages::TrainStages(const RequestModel &context, const ParallelLayout &layout)
-    : context(context), layout(layout), fullest(imbalance()) {
+    : context(context), layout(layout), fullest(imbalance()), kept(context.kept[size_t(layout.recompute)]) {
   stages = context.model.ofStages(layersOfStages(context.request.spec, layout), layout);
   if (context.request.spec.mtpLayers > 0)
     stages.back() += context.model.ofDraft(layout, /*hasTables=*/false);
-  for (const ModelShare::Kind &kind : context.model.kinds)
-    kept.push_back(keptBytes(context.request.spec, kind.kind, layout.recompute));
 }
 
 std::vector<size_t> TrainStages::ofRank(int64_t rank) const {
@@ -194,9 +192,8 @@ void TrainStages::timePasses(StageTime &time, const RankShare &share, bool isLas
   attention.forward.core = context.model.overLayers(share.attentionLayers, [&](const AttentionSizes &sizes) {
     return coreFlops(sizes, rows, double(context.request.workload.train.sequence));
   }) / tp;
-  if (!rates.isCpu)
-    attention.forward.coreFilling =
-        attention.forward.core * attentionFill / (double(context.request.workload.train.sequence) / 2);
+  attention.forward.coreFilling =
+      attention.forward.core * rates.attentionFill / (double(context.request.workload.train.sequence) / 2);
   passes(attention, share.traffic.attention, rows, sp, layout.tp);
   time.coreSeconds = attention.forward.core / rates.attention;
   // All ranks of an expert group bring rows / tp tokens; each computes its share of what they chose.
@@ -302,7 +299,9 @@ StageTime TrainStages::time(const RankShare &share, bool isLast) const {
                             rows * hidden * rates.activationBytes / (layout.sp ? tp : 1));
   if (layout.cp > 1)
     addRing(t, share);
-  t.linkSeconds = links.seconds(t.dispatch) + links.seconds(t.tensor) + links.seconds(t.pipeline);
+  const double linkShare = layout.overlap && layout.ep > 1 ? rates.transferRate : 1;
+  t.linkSeconds =
+      links.transfer(t.dispatch) / linkShare + t.dispatch.latency + links.seconds(t.tensor) + links.seconds(t.pipeline);
   if (offloads(layout.offload, Offload::Activations)) {
     t.hostBytes = activations(share);
     t.hostSeconds = t.hostBytes / context.request.topology.host->effective().value;

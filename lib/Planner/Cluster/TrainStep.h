@@ -2,7 +2,6 @@
 #ifndef K2C_LIB_PLANNER_CLUSTER_TRAINSTEP_H
 #define K2C_LIB_PLANNER_CLUSTER_TRAINSTEP_H
 
-#include "KeptValues.h"
 #include "RequestModel.h"
 #include <algorithm>
 
@@ -109,7 +108,7 @@ private:
   const ParallelLayout &layout;
   const double fullest; ///< rows of the fullest rank for each of a mean one
   std::vector<RankShare> stages;
-  std::vector<KeptBytes> kept; ///< of a layer of each of ModelShare::kinds
+  const std::vector<KeptBytes> &kept; ///< of a layer of each of ModelShare::kinds
 };
 
 } // namespace k2c::planner

@@ -18,6 +18,11 @@ Checked k2c::cacheBytesOfLayer(const AttentionSizes &sizes, CacheFormat format, 
   return scaled(first.elements) + Checked(second.elements) * 2 + scaled(indexer);
 }
 
+Checked k2c::cacheBytesOfLayer(const AttentionSizes &sizes, DType element) {
+  return cacheBytesOfLayer(sizes, element == DType::F8E4M3 ? CacheFormat::FlashMlaFp8 : CacheFormat::Plain,
+                           byteWidth(element));
+}
+
 Checked k2c::cacheBytesPerToken(const ModelSpec &spec, CacheFormat format, int64_t elementBytes) {
   return cacheBytesOfContext(spec, format, elementBytes, 1);
 }

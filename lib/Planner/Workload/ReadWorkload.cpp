@@ -186,9 +186,10 @@ void readTraining(Section &in, TrainWorkload &train) {
   if (!in.has("train"))
     return;
   Section t(in.document, in["train"], "train",
-            {"sequence_tokens", "batch_tokens", "state_bytes", "buffers", "fragmentation"});
+            {"sequence_tokens", "batch_tokens", "total_tokens", "state_bytes", "buffers", "fragmentation"});
   t.number("sequence_tokens", 1, maxTokens, train.sequence);
   t.number("batch_tokens", 1, 1e12, train.batchTokens);
+  t.number("total_tokens", 1, 1e18, train.totalTokens);
   if (t.has("state_bytes")) {
     Section bytes(in.document, t["state_bytes"], "state_bytes", {"weight", "gradient", "optimizer"});
     bytes.number("weight", 0, 64, train.bytes.weight);

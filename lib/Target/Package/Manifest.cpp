@@ -48,11 +48,12 @@ json modelJson(const ModelSpec &spec) {
 }
 
 /// N0: what the bits depend on besides checkpoint and tokens. A model without latent attention has no form.
-json numericsJson(const ModelSpec &spec, const ProgramFacts &program) {
+json numericsJson(const ModelSpec &spec, const Plan &plan, const ProgramFacts &program) {
   const bool latent = spec.latentAttention() != nullptr;
   return {
       {"version", K2RT_NUMERICS_VERSION},
       {"compute", program.compute},
+      {"compute_reason", plan.computeReason},
       {"mla", program.mla},
       {"class", program.bitClass},
       {"id", K2RT_NUMERICS_PREFIX + program.compute + "/" + (latent ? program.mla : "none") + "/" + program.bitClass}};
@@ -135,7 +136,7 @@ std::string manifestText(const ModelSpec &spec, const Plan &plan, const ProgramF
                    {"k2c", K2C_VERSION},
                    {"model", modelJson(spec)},
                    {"spec", specJson(spec)},
-                   {"numerics", numericsJson(spec, program)},
+                   {"numerics", numericsJson(spec, plan, program)},
                    {"target", {{"cpu", program.cpu}, {"features_required", program.features}}},
                    {"topology", topologyJson(program)},
                    {"limits",

@@ -1,5 +1,6 @@
 // Perfetto reads Chrome's trace events: complete events ("X") with times in microseconds, one track per worker.
 #include "engine/Trace.h"
+#include "base/FormatBytes.h"
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -26,7 +27,7 @@ Expected<std::unique_ptr<Trace>> Trace::create(const std::string &path, int32_t 
   const int refused = errno;
   ::close(memory);
   if (mapping == MAP_FAILED)
-    return systemError("--trace", "cannot map " + std::to_string(bytes) + " bytes for the rings", refused);
+    return systemError("--trace", "cannot map " + formatBytes(static_cast<int64_t>(bytes)) + " for the rings", refused);
   trace->mapping = mapping;
   trace->mappingBytes = bytes;
   for (int32_t ring = 0; ring <= workers; ++ring)

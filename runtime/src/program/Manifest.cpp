@@ -74,6 +74,8 @@ void readShares(const JsonFields &root, Manifest &manifest) {
 
 void readNumerics(const JsonFields &numerics, Manifest &manifest) {
   manifest.numericsId = numerics.string("id", "");
+  manifest.compute = numerics.string("compute", "");
+  manifest.computeReason = numerics.string("compute_reason", "");
   const int64_t version = numerics.integer("version", 1, INT64_MAX);
   if (version != K2RT_NUMERICS_VERSION)
     numerics.fail("version",

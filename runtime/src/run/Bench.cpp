@@ -10,6 +10,7 @@
 // cut. Beside the speeds stand the bandwidth that the machine has now and the bytes of memory used, which explain
 // them.
 #include "base/Container.h"
+#include "base/FormatBytes.h"
 #include "device/cpu/BandwidthProbe.h"
 #include "device/cpu/FirstTouch.h"
 #include "k2rt/Sampler.h"
@@ -154,12 +155,12 @@ void printResults(const RunOptions &options, const BenchSizes &sizes, Run &run, 
   const int64_t huge = hugeWeightBytes(run.bundle.weights, std::numeric_limits<int64_t>::max()).value_or(0);
   if (!options.json) {
     std::printf("prefill %lld tokens: %.1f tokens/s (%.1f .. %.1f)\ndecode %lld x %lld after %lld: %.1f tokens/s "
-                "(%.1f .. %.1f)\n%s read %.2f GB/s, peak %lld bytes, %d threads, %lld bytes of weights in huge pages\n",
+                "(%.1f .. %.1f)\n%s read %.2f GB/s, peak %s, %d threads, %s of weights in huge pages\n",
                 static_cast<long long>(sizes.prefill), prefill.median(), prefill.least(), prefill.most(),
                 static_cast<long long>(sizes.batch), static_cast<long long>(sizes.decode),
                 static_cast<long long>(sizes.context), decode.median(), decode.least(), decode.most(),
-                bandwidth.isOfCaches() ? "caches" : "memory", bandwidth.bytesPerSecond / 1e9,
-                static_cast<long long>(peak), threads, static_cast<long long>(huge));
+                bandwidth.isOfCaches() ? "caches" : "memory", bandwidth.bytesPerSecond / 1e9, formatBytes(peak).c_str(),
+                threads, formatBytes(huge).c_str());
     return;
   }
   JsonWriter json(stdout);

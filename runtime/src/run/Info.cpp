@@ -1,4 +1,5 @@
 // `run info`: what the bundle is and what it will take, from the manifest alone: no weights, no program, any CPU.
+#include "base/FormatBytes.h"
 #include "base/Utf8.h"
 #include "device/cpu/PlacementReport.h"
 #include "engine/Trace.h"
@@ -51,15 +52,21 @@ void printText(const Manifest &manifest, int32_t threads, const Container &conta
   if (!manifest.moeLayers.empty())
     std::printf("experts    %" PRId64 ", %" PRId64 " per token, in %zu layers\n", manifest.experts, manifest.topK,
                 manifest.moeLayers.size());
-  std::printf("numerics   %s\ntopology   %s\n", printable(manifest.numericsId).c_str(),
-              printable(manifest.topology).c_str());
+  const std::string why = manifest.computeReason.empty() ? "" : ": " + manifest.computeReason;
+  std::printf("numerics   %s\ncompute    %s\ntopology   %s\n", printable(manifest.numericsId).c_str(),
+              printable(manifest.compute + why).c_str(), printable(manifest.topology).c_str());
   std::printf("limits     step tokens %" PRId64 ", sequences %" PRId64 ", context %" PRId64 "\n",
               manifest.limits.step_tokens, manifest.limits.max_sequences, manifest.limits.max_context);
-  std::printf("memory     peak %" PRId64 " bytes with %" PRId64 " threads: weights %" PRId64 ", cache %" PRId64
-              ", arena %" PRId64 ", scratch %" PRId64 " per thread, logits %" PRId64 ", code %" PRId64
-              ", reserve %" PRId64 "\n",
-              memory.peakBytes(threads), int64_t(threads), memory.weights, memory.cache, memory.arena,
-              memory.scratchPerWorker, memory.logits, memory.code, memory.reserveBytes(threads));
+  std::printf("memory     peak %s with %" PRId32 " threads\n", formatBytes(memory.peakBytes(threads)).c_str(), threads);
+  const std::pair<const char *, int64_t> parts[] = {{"weights", memory.weights},
+                                                    {"cache", memory.cache},
+                                                    {"arena", memory.arena},
+                                                    {"scratch per thread", memory.scratchPerWorker},
+                                                    {"logits", memory.logits},
+                                                    {"code", memory.code},
+                                                    {"reserve", memory.reserveBytes(threads)}};
+  for (const auto &[name, bytes] : parts)
+    std::printf("           %-20s%s\n", name, formatBytes(bytes).c_str());
   const std::string note = topologyNote(manifest, container);
   std::fputs((placementText(manifest, container, threads) + (note.empty() ? "" : "           " + note + "\n")).c_str(),
              stdout);

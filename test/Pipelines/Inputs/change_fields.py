@@ -36,7 +36,8 @@ def changes(text):
 
 
 def main(model):
-    text = subprocess.run(["k2c", "compile", model, "-o", "-", "--emit", "planned", "--target", "x86-64-v3"],
+    text = subprocess.run(["k2c", "compile", model, "-o", "-", "--emit", "planned", "--target", "x86-64-v3",
+                           "--compute", "f32"],
                           capture_output=True, text=True, check=True, timeout=60).stdout
     sound, _ = driven(text)
     same = []

@@ -17,7 +17,7 @@ def size(config, folder, fields, depth):
         changed = dict(json.load(file), **fields, num_hidden_layers=depth)
     with open(folder + "/config.json", "w", encoding="utf-8") as file:
         json.dump(changed, file)
-    command = ["k2c", "compile", folder, "-o", "-", "--emit", "runtime"]
+    command = ["k2c", "compile", folder, "-o", "-", "--compute", "f32", "--emit", "runtime"]
     text = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout
     return text.count("\n"), text.count("rt.kernel @")
 

@@ -8,6 +8,7 @@ import sys
 
 checkpoint, objects, disk = sys.argv[1:]
 FULL = "No space left on device"
+F32 = ("--compute", "f32")
 
 
 def mount(kilobytes):
@@ -33,7 +34,7 @@ def expect_run_beside(kilobytes):
     """A cache that fills up while k2c compiles into it: the program runs from a temporary folder."""
     mount(kilobytes)
     os.environ["XDG_CACHE_HOME"] = os.path.abspath(disk + "/cache")
-    done = k2c("run", checkpoint, "--", "generate", "--prompt-ids", "1,2", "-n", "2", "--ignore-eos")
+    done = k2c("run", checkpoint, *F32, "--", "generate", "--prompt-ids", "1,2", "-n", "2", "--ignore-eos")
     notes = done.stderr.splitlines()
     if done.returncode or len(done.stdout.split()) != 2 or not notes or FULL not in notes[0]:
         sys.exit(f"a cache of {kilobytes} KB: exit {done.returncode}: {done.stderr}")
@@ -45,13 +46,13 @@ def main():
     config = os.path.join(checkpoint, "config.json")
     for kilobytes in (4, 16, 40, 160, 400, 2000, 3600):
         mount(kilobytes)
-        done = k2c("compile", checkpoint, "-o", disk + "/out", "--cache-dir", objects)
+        done = k2c("compile", checkpoint, "-o", disk + "/out", *F32, "--cache-dir", objects)
         expect_refusal(f"compile, {kilobytes} KB", done)
         if os.path.exists(disk + "/out"):
             sys.exit("a bundle was left")
         unmount()
     mount(16000)
-    shapes = k2c("compile", config, "-o", disk + "/shapes", "--cache-dir", objects)
+    shapes = k2c("compile", config, "-o", disk + "/shapes", *F32, "--cache-dir", objects)
     if shapes.returncode:
         sys.exit(shapes.stderr)
     with open(disk + "/rest", "wb", buffering=0) as rest:
@@ -62,7 +63,7 @@ def main():
             pass
     expect_refusal("form", k2c("compile", config, "-o", disk, "--emit", "model"), "model.mlir")
     expect_refusal("pack", k2c("pack", disk + "/shapes", "--checkpoint", checkpoint))
-    done = k2c("compile", checkpoint, "-o", "out", "--cache-dir", disk + "/cache")
+    done = k2c("compile", checkpoint, "-o", "out", *F32, "--cache-dir", disk + "/cache")
     note = done.stderr.splitlines()
     if done.returncode or len(note) != 1 or not note[0].startswith("k2c: note: ") or FULL not in note[0]:
         sys.exit(f"a full cache: exit {done.returncode}: {done.stderr}")

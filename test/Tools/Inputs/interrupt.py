@@ -2,11 +2,12 @@
 that it ends with 128 and the signal's number, with no error, at most the word that it was interrupted, which is
 printed, and with a trace that is whole JSON.
 
-usage: interrupt.py SIGNAL stdout|file:PATH|writes:PATH TRACE|- COMMAND ARGUMENT...
-at work: it printed something; PATH exists; it begins to write the file PATH, where a lease keeps it until it was
-interrupted, so that it cannot be done before
+usage: interrupt.py SIGNAL stdout|file:PATTERN|writes:PATH TRACE|- COMMAND ARGUMENT...
+at work: it printed something; a path of PATTERN exists; it begins to write the file PATH, where a lease keeps it until
+it was interrupted, so that it cannot be done before
 """
 import fcntl
+import glob
 import json
 import os
 import signal
@@ -23,7 +24,7 @@ if how == "writes":
 
 
 def is_at_work():
-    return os.path.exists(path) if how == "file" else fcntl.fcntl(lease, fcntl.F_GETLEASE) == fcntl.F_UNLCK
+    return bool(glob.glob(path)) if how == "file" else fcntl.fcntl(lease, fcntl.F_GETLEASE) == fcntl.F_UNLCK
 
 
 process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)

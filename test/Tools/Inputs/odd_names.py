@@ -19,7 +19,7 @@ def run(*command):
 
 for name, said in [(b"m\xff\xfe", "m\\xff\\xfe"), (b"two\nlines", "two\\x0alines"), ("Größe".encode(), "Größe")]:
     os.rename("model", name)
-    summary = run(k2c, "compile", name, "-o", b"out-" + name, "--emit", "program")
+    summary = run(k2c, "compile", name, "-o", b"out-" + name, "--compute", "f32", "--emit", "program")
     if f" out-{said}, " not in summary or f": {said} for " not in summary or summary.count("\n") != 5:
         sys.exit(f"{name} is called otherwise than {said!r}: {summary}")
     for model in (json.loads(run(os.path.join(b"out-" + name, b"run"), "info", "--json"))["model"]["name"],

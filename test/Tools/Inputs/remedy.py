@@ -11,8 +11,9 @@ flags, (source, topology, sequences, context) = sys.argv[1:-4], sys.argv[-4:]
 
 def compile_with(sequences, context):
     """The scheduled form knows the arena. Returns the diagnostic; empty where it fits."""
-    done = subprocess.run(["k2c", "compile", source, "-o", "-", "--emit", "scheduled", "--topology", topology,
-                           "--max-sequences", str(sequences), "--max-context", str(context), *flags],
+    done = subprocess.run(["k2c", "compile", source, "-o", "-", "--emit", "scheduled", "--compute", "f32",
+                           "--topology", topology, "--max-sequences", str(sequences), "--max-context", str(context),
+                           *flags],
                           stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
     assert (done.returncode == 0) == (done.stderr == ""), done
     return done.stderr

@@ -35,7 +35,7 @@ FakeBundle::FakeBundle(const std::string &program) {
   manifest = json::parse(R"({"format":1,"k2c":"0.1.0",
     "model":{"name":"fake","family":"fake","layers":2,"hidden":8,"vocab":97,"heads":2,"experts":16,"top_k":2,
              "max_position":4096,"moe_layers":[1]},
-    "numerics":{"compute":"f32","mla":"phased","class":"f32","id":"fake"},
+    "numerics":{"compute":"f32","compute_reason":"asked for","mla":"phased","class":"f32","id":"fake"},
     "target":{"cpu":"x86-64","features_required":["sse2"]},"topology":{"name":"host","ranks":1},
     "limits":{"step_tokens":48,"max_sequences":4,"max_context":1000,"page":64,"pages":64},
     "cache":[{"plane":"ids","layers":2,"width":1,"bytes_per_element":4,"pages":64,"group":0},

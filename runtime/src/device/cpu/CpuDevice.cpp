@@ -1,12 +1,12 @@
 // What can be refused cheaply comes first; threads before memory, so that each touches its own part.
 #include "device/cpu/CpuDevice.h"
+#include "base/FormatBytes.h"
 #include <mutex>
 
 namespace k2c::runtime {
 
-static std::string megabytes(int64_t bytes) {
-  return std::to_string(bytes) + " bytes (" + std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB)";
-}
+/// With every digit: what is needed may exceed what is allowed by little.
+static std::string exactly(int64_t bytes) { return formatBytes(bytes) + " = " + std::to_string(bytes) + " bytes"; }
 
 Status checkMemoryFits(const Manifest &manifest, int32_t threads, const Container &container) {
   const int64_t anonymous = manifest.memory.anonymousBytes(threads);
@@ -15,13 +15,13 @@ Status checkMemoryFits(const Manifest &manifest, int32_t threads, const Containe
                              "or --step-tokens";
   if (peak > container.memoryBytes)
     return Error{K2RT_OUT_OF_MEMORY, "memory",
-                 "the bundle needs " + megabytes(peak) + ", " + container.memorySource + " allows " +
-                     megabytes(container.memoryBytes),
+                 "the bundle needs " + exactly(peak) + ", " + container.memorySource + " allows " +
+                     exactly(container.memoryBytes),
                  remedy};
   if (anonymous > container.availableBytes)
     return Error{K2RT_OUT_OF_MEMORY, "memory",
-                 "the bundle needs " + megabytes(anonymous) + " beside its weights, " +
-                     megabytes(container.availableBytes) + " are available",
+                 "the bundle needs " + exactly(anonymous) + " beside its weights, " +
+                     exactly(container.availableBytes) + " are available",
                  "end other programs, or " + remedy};
   return {};
 }

@@ -1,5 +1,6 @@
 // Sentences with their numbers.
 #include "device/cpu/PlacementReport.h"
+#include "base/FormatBytes.h"
 #include <cstring>
 
 namespace k2c::runtime {
@@ -47,8 +48,8 @@ std::string placementText(const Manifest &manifest, const Container &container, 
       if (share.workers == 0)
         text += "no workers";
       else
-        text += workersText(share) + ", " + counted(share.processors, "processor") + ", " +
-                std::to_string(share.weights) + " bytes of weights of its own" +
+        text += workersText(share) + ", " + counted(share.processors, "processor") + ", " + formatBytes(share.weights) +
+                " of weights of its own" +
                 (share.memory == share.node ? "" : ", in memory of node " + std::to_string(share.memory));
       text += "\n";
     }
@@ -69,8 +70,8 @@ std::string misplacementNote(const WeightPageCounts &pageCounts, const std::stri
   if (pageCounts.elsewhere <= pageCounts.bytes / 32)
     return "";
   const int64_t percent = pageCounts.elsewhere * 100 / pageCounts.bytes;
-  return "about " + std::to_string(pageCounts.elsewhere) + " of " + std::to_string(pageCounts.bytes) +
-         " bytes of weights (" + std::to_string(percent) +
+  return "about " + formatBytes(pageCounts.elsewhere) + " of " + formatBytes(pageCounts.bytes) + " of weights (" +
+         std::to_string(percent) +
          " %) lie in memory of another NUMA node than the workers that read them, because the page cache held them "
          "before, or under a memory policy (numactl); to place them, " +
          dropRemedy(folder);
@@ -79,7 +80,7 @@ std::string misplacementNote(const WeightPageCounts &pageCounts, const std::stri
 std::string smallPagesNote(int64_t huge, int64_t possible, const std::string &folder) {
   if (huge == 0 || possible - huge <= possible / 4)
     return "";
-  return "only " + std::to_string(huge) + " of " + std::to_string(possible) + " bytes of weights (" +
+  return "only " + formatBytes(huge) + " of " + formatBytes(possible) + " of weights (" +
          std::to_string(huge * 100 / possible) +
          " %) lie in huge pages, because something read them before in small ones, and a step of few sequences can "
          "take a "

@@ -1,5 +1,6 @@
 // Huge pages and first touch: what the kernel is told about a region, and why nothing faults during a step.
 #include "device/cpu/Region.h"
+#include "base/FormatBytes.h"
 #include <sys/mman.h>
 #include <utility>
 
@@ -29,7 +30,7 @@ Expected<Region> Region::allocate(int64_t bytes, const char *purpose) {
   void *base = ::mmap(nullptr, static_cast<size_t>(size), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (base == MAP_FAILED)
-    return Error{K2RT_OUT_OF_MEMORY, purpose, "the system refuses " + std::to_string(size) + " bytes of memory",
+    return Error{K2RT_OUT_OF_MEMORY, purpose, "the system refuses " + formatBytes(size) + " of memory",
                  "free memory, or compile with smaller --max-sequences, --max-context or --step-tokens"};
   // A refusal only means 4 KiB pages.
   if (size >= hugePageBytes)

@@ -1,0 +1,39 @@
+//===- ComputeType.cpp - The default of --compute -------------------------===//
+#include "k2c/Planner/ComputeType.h"
+#include <algorithm>
+#include <map>
+
+namespace k2c {
+
+/// The type that most elements of the weights are stored in; of equal numbers the widest.
+static DType storedType(const ModelSpec &spec) {
+  std::map<DType, double> elements;
+  for (const WeightFamily &family : spec.weights)
+    elements[family.blocks ? family.blocks->stored : family.dtype] += double(family.elements()) * family.tensorCount();
+  const auto most = std::max_element(elements.begin(), elements.end(), [](const auto &a, const auto &b) {
+    return std::pair(a.second, byteWidth(a.first)) < std::pair(b.second, byteWidth(b.first));
+  });
+  return most == elements.end() ? spec.storage : most->first;
+}
+
+/// A bf16 cache of latent attention has pairs of elements, which an odd width would part.
+static bool partsPairs(const ModelSpec &spec) {
+  const MlaSpec *mla = spec.latentAttention();
+  return mla && (mla->latent % 2 != 0 || mla->nope % 2 != 0);
+}
+
+ComputeChoice chooseCompute(const ModelSpec &spec, bool hasBf16) {
+  const DType stored = storedType(spec);
+  const std::string is = "the checkpoint is stored as " + (stored == DType::F8E4M3 ? "FP8" : std::string(name(stored)));
+  if (stored == DType::F32)
+    return {DType::F32, is};
+  if (stored == DType::F16)
+    return {DType::F32, is + ", which bf16 would round"};
+  if (!hasBf16)
+    return {DType::F32, "the target has no AVX512-BF16; " + is};
+  if (partsPairs(spec))
+    return {DType::F32, "latent attention of an odd width has no bf16 cache; " + is};
+  return {DType::BF16, is + " and the target has AVX512-BF16"};
+}
+
+} // namespace k2c
