@@ -63,6 +63,7 @@ def clusters(seeds):
     seeds.add(
         "Layout", "train", "ep=8,dp=8,pp=2,schedule=dualpipe,chunks=1,microbatches=8,recompute=k2,zero=os,sp=1"
     )
+    seeds.add("Layout", "modules", "tp=8,dp=4,sp=1,recompute=activations+norms,zero=os+g,offload=optimizer")
 
 
 def bundles(seeds):

@@ -106,6 +106,24 @@ TEST(EvaluateTrainTest, RecomputationTradesMemoryForTime) {
   EXPECT_LT(*v3.figure("step_s"), *narrow.figure("step_s"));
 }
 
+/// Any modules, in any order: all three keep what Kimi K2's set keeps and do not compute down projections again; each
+/// more frees more, and the time is that of the up projections, as the rest is no product.
+TEST(EvaluateTrainTest, ModulesAreComputedAgainOneByOne) {
+  Question q("kimi-k2", "2048-h800", PlanPhase::Train);
+  q.request.mustFit = false;
+  auto of = [&](const char *set) { return q.plan(std::string("ep=16,dp=128,pp=16,zero=os,recompute=") + set); };
+  const ClusterPlan all = of("activations+norms+mla_up_proj"), k2 = of("k2");
+  EXPECT_EQ(all.fullest().total().value, k2.fullest().total().value);
+  EXPECT_LT(*all.figure("step_s"), *k2.figure("step_s"));
+  EXPECT_NE(format(all.layout, PlanPhase::Train).find("recompute=norms+mla_up_proj+activations"), std::string::npos);
+  const ClusterPlan none = of("none"), norms = of("norms"), two = of("norms+activations"), up = of("mla_up_proj");
+  EXPECT_LT(norms.fullest().total(), none.fullest().total());
+  EXPECT_LT(two.fullest().total(), norms.fullest().total());
+  EXPECT_LT(all.fullest().total(), two.fullest().total());
+  EXPECT_DOUBLE_EQ(*two.figure("step_s"), *none.figure("step_s"));
+  EXPECT_DOUBLE_EQ(*all.figure("step_s"), *up.figure("step_s"));
+}
+
 TEST(EvaluateTrainTest, ShardedStatesTradeMemoryForTraffic) {
   Question q("kimi-k2", "2048-h800", PlanPhase::Train);
   q.request.mustFit = false;

@@ -63,6 +63,7 @@ TEST(SearchTest, FindsWhatNestedLoopsFind) {
 TEST(SearchTest, FindsWhatNestedLoopsFindForTraining) {
   Question q("olmoe-1b-7b", "h100x8", PlanPhase::Train);
   q.workload.train.batchTokens = 64 * 4096;
+  const auto elementwise = RecomputeSet(uint8_t(RecomputeSet::Norms) | uint8_t(RecomputeSet::Activations));
   std::vector<ParallelLayout> all;
   for (int64_t tp : {1, 2, 4, 8})
     for (int64_t pp : {1, 2, 4, 8})
@@ -72,7 +73,7 @@ TEST(SearchTest, FindsWhatNestedLoopsFindForTraining) {
                                   PipelineKind::DualPipe, PipelineKind::DualPipeV})
           for (int64_t chunks : {1, 2, 4})
             for (bool overlap : {false, true})
-              for (RecomputeSet set : {RecomputeSet::None, RecomputeSet::Layer})
+              for (RecomputeSet set : {RecomputeSet::None, elementwise, RecomputeSet::Layer})
                 for (Zero zero : {Zero::Os, Zero::OsGParams})
                   for (int64_t size : {1, 2, 4}) {
                     ParallelLayout layout;

@@ -23,7 +23,7 @@ struct SavedTensor {
 };
 
 /// The tensors that a layer of latent attention and routed experts keeps under a set, balanced routing. The model has
-/// both.
+/// both; the set is none or a named one.
 std::vector<SavedTensor> savedTensors(const ModelSpec &spec, RecomputeSet set);
 
 } // namespace k2c

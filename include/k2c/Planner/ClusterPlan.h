@@ -31,9 +31,24 @@ namespace k2c {
 /// What the cluster does. Serving computes prompts and generates tokens; training takes steps of the optimizer.
 enum class PlanPhase : uint8_t { Serve, Train };
 
-/// What the backward of a layer computes again: nothing; norms, activations and the up projections of latent attention,
-/// with narrow storage of what experts read (DeepSeek V3) or without (Kimi K2, and its FP8 storage); all of the layer.
-enum class RecomputeSet : uint8_t { None, DeepSeekV3, KimiK2, KimiK2Fp8, Layer };
+/// What the backward of a layer computes again: nothing; any of norms, up projections of latent attention and
+/// activations (of Megatron-LM's --recompute-modules layernorm, mla_up_proj and moe_act), as bits; all three, with
+/// narrow storage of what experts read (DeepSeek V3) or without (Kimi K2, and its FP8 storage); all of the layer.
+enum class RecomputeSet : uint8_t {
+  None,
+  Norms = 1,
+  UpProjections = 2,
+  Activations = 4,
+  DeepSeekV3 = 8,
+  KimiK2,
+  KimiK2Fp8,
+  Layer
+};
+inline constexpr size_t recomputeSetCount = size_t(RecomputeSet::Layer) + 1;
+/// Whether `set` has `part` (Norms, UpProjections or Activations) in it.
+inline bool recomputes(RecomputeSet set, RecomputeSet part) {
+  return set >= RecomputeSet::DeepSeekV3 || (uint8_t(set) & uint8_t(part)) != 0;
+}
 
 /// What training keeps in the memory of the host.
 enum class Offload : uint8_t { None, Activations, Optimizer, Both };
@@ -82,7 +97,7 @@ struct ParallelLayout {
 
 /// Names as --layout takes them: "zb-h1", "k2_fp8", "os+g".
 const char *nameOf(PipelineKind kind);
-const char *nameOf(RecomputeSet set);
+const char *nameOf(RecomputeSet set); ///< "norms+mla_up_proj", "v3", "full"
 const char *nameOf(Zero zero);
 const char *nameOf(Offload offload);
 

@@ -6,8 +6,9 @@ using namespace k2c;
 
 namespace {
 
-/// From which set on a tensor is not kept; `Layer`: only when the whole layer is recomputed, `Never`: always kept.
-enum class DroppedFrom : uint8_t { DeepSeekV3 = 1, KimiK2 = 2, Layer = 4, Never = 5 };
+/// From which set on a tensor is not kept; `Layer`: only when the whole layer is recomputed, `Never`: always kept,
+/// `Nothing`: of a set that drops none.
+enum class DroppedFrom : uint8_t { Nothing, DeepSeekV3, KimiK2, Layer, Never };
 
 struct Row {
   const char *name;
@@ -15,6 +16,21 @@ struct Row {
   DroppedFrom dropped;
   bool fp8 = false; ///< stored so under KimiK2Fp8
 };
+
+/// What a set drops: all up to this.
+DroppedFrom droppedBy(RecomputeSet set) {
+  switch (set) {
+  case RecomputeSet::DeepSeekV3:
+    return DroppedFrom::DeepSeekV3;
+  case RecomputeSet::KimiK2:
+  case RecomputeSet::KimiK2Fp8:
+    return DroppedFrom::KimiK2;
+  case RecomputeSet::Layer:
+    return DroppedFrom::Layer;
+  default:
+    return DroppedFrom::Nothing;
+  }
+}
 
 std::vector<Row> rowsOf(const ModelSpec &spec) {
   const MlaSpec &mla = *spec.latentAttention();
@@ -50,7 +66,7 @@ std::vector<Row> rowsOf(const ModelSpec &spec) {
 std::vector<SavedTensor> k2c::savedTensors(const ModelSpec &spec, RecomputeSet set) {
   std::vector<SavedTensor> kept;
   for (const Row &row : rowsOf(spec)) {
-    if (static_cast<int>(row.dropped) <= static_cast<int>(set))
+    if (row.dropped <= droppedBy(set))
       continue;
     // Half the bytes, and 4 for each 128 values.
     bool fp8 = row.fp8 && set == RecomputeSet::KimiK2Fp8;

@@ -196,9 +196,11 @@ QueryAnswer activations(QueryInputs &in) {
 
 /// Per token and layer, or of `b` sequences of `s` tokens in `layers` layers.
 QueryAnswer saved(QueryInputs &in) {
-  static const std::vector<std::string> sets = {"none", "v3", "k2", "k2_fp8", "full"};
+  static const RecomputeSet sets[] = {RecomputeSet::None, RecomputeSet::DeepSeekV3, RecomputeSet::KimiK2,
+                                      RecomputeSet::KimiK2Fp8, RecomputeSet::Layer};
+  static const std::vector<std::string> names = {"none", "v3", "k2", "k2_fp8", "full"};
   const ModelSpec *model = in.model();
-  RecomputeSet set = RecomputeSet(in.word("recompute", sets, 0));
+  RecomputeSet set = sets[in.word("recompute", names, 0)];
   double tokens = double(in.whole("b", 1, 1, 1 << 24)) * double(in.whole("s", 1, 1, 1 << 30));
   double layers = double(in.whole("layers", 1, 1, layersOf(model))), sum = 0;
   if (!readMla(in, model) || !readMoe(in, model))

@@ -125,13 +125,17 @@ Status checkSplit(const ModelSpec &spec, const ParallelLayout &layout) {
 
 Status checkTraining(const PlanRequest &request, const ParallelLayout &layout) {
   const ModelSpec &spec = request.spec;
-  const bool reduced = layout.recompute != RecomputeSet::None && layout.recompute != RecomputeSet::Layer;
-  if (reduced && (!spec.moe || !spec.latentAttention()))
+  const bool isPublished = layout.recompute >= RecomputeSet::DeepSeekV3 && layout.recompute != RecomputeSet::Layer;
+  if (isPublished && (!spec.moe || !spec.latentAttention()))
     return Error{"recompute",
                  std::string(nameOf(layout.recompute)) +
                      " is a set of tensors of latent attention and experts; model '" + shortened(spec.name) +
                      "' lacks one of them",
-                 "use none or full"};
+                 "use none, norms+activations or full"};
+  if (layout.recompute < RecomputeSet::DeepSeekV3 && recomputes(layout.recompute, RecomputeSet::UpProjections) &&
+      !spec.latentAttention())
+    return Error{"recompute", "mla_up_proj is of latent attention, and model '" + shortened(spec.name) + "' has none",
+                 "use none, norms+activations or full"};
   if (layout.sp && layout.tp == 1)
     return Error{"sp", "splits tokens over the tp ranks, and tp is 1", "leave sp out or raise tp"};
   if (layout.redundantExperts)

@@ -1,4 +1,9 @@
 //===- ClusterPlan.cpp - Reading a plan of a cluster --------------------------===//
+//
+// Each enum has one table of names, which --layout, JSON and pages share; a layout is printed with the keys that differ
+// from a layout of one device, so that what is printed parses to the same layout.
+//
+//===----------------------------------------------------------------------===//
 
 #include "k2c/Planner/ClusterPlan.h"
 
@@ -69,7 +74,18 @@ const char *k2c::nameOf(PipelineKind kind) {
 }
 
 const char *k2c::nameOf(RecomputeSet set) {
-  static const char *const names[] = {"none", "v3", "k2", "k2_fp8", "full"};
+  static const char *const names[recomputeSetCount] = {"none",
+                                                       "norms",
+                                                       "mla_up_proj",
+                                                       "norms+mla_up_proj",
+                                                       "activations",
+                                                       "norms+activations",
+                                                       "mla_up_proj+activations",
+                                                       "norms+mla_up_proj+activations",
+                                                       "v3",
+                                                       "k2",
+                                                       "k2_fp8",
+                                                       "full"};
   return names[size_t(set)];
 }
 

@@ -41,7 +41,6 @@ public:
   KeptBytes keep();
 
 private:
-  bool recomputes() const { return set != RecomputeSet::None; }
   /// What experts and activations read is stored in FP8.
   bool isNarrow() const { return set == RecomputeSet::DeepSeekV3 || set == RecomputeSet::KimiK2Fp8; }
   void append(const LayerOp &op);
@@ -76,8 +75,9 @@ void Keeper::append(const LayerOp &op) {
     value.isSplit = row.size() > 1 || op.kind == LayerOpKind::GatedAct;
     value.isStream = !value.isSplit && value.elements == double(spec.hidden);
     const bool isOfUpProjection = op.kind == LayerOpKind::Rotary && values[shown[op.inputs[0]]].isComputedAgain;
-    value.isComputedAgain = recomputes() && (op.kind == LayerOpKind::RmsNorm || op.kind == LayerOpKind::GatedAct ||
-                                             isUpProjection(op) || isOfUpProjection);
+    value.isComputedAgain = (recomputes(set, RecomputeSet::Norms) && op.kind == LayerOpKind::RmsNorm) ||
+                            (recomputes(set, RecomputeSet::Activations) && op.kind == LayerOpKind::GatedAct) ||
+                            (recomputes(set, RecomputeSet::UpProjections) && isUpProjection(op)) || isOfUpProjection;
     shown.push_back(isView ? shown[op.inputs[0]] : values.size());
     values.push_back(value);
   }
@@ -102,7 +102,7 @@ void Keeper::mark(const LayerOp &op, size_t first) {
       keepValue(input(i));
     break;
   case LayerOpKind::LatentAttention:
-    if (!recomputes()) // keys and values of all heads
+    if (!recomputes(set, RecomputeSet::UpProjections)) // keys and values of all heads
       beside.split += bf16 * double(sizes.heads * (sizes.key + sizes.value));
     [[fallthrough]];
   case LayerOpKind::Attention:
@@ -125,7 +125,7 @@ KeptBytes Keeper::expertRows() const {
   const double hidden = double(spec.hidden), inter = double(spec.moe->inter), width = isNarrow() ? fp8 : bf16;
   KeptBytes rows;
   rows.row = std::min(width, linearWidth) * hidden;
-  rows.rowSplit = width * 2 * inter + (recomputes() ? 0 : linearWidth * inter);
+  rows.rowSplit = width * 2 * inter + (recomputes(set, RecomputeSet::Activations) ? 0 : linearWidth * inter);
   return rows;
 }
 

@@ -30,10 +30,10 @@ struct KeptBytes {
   }
 };
 
-/// The values that a layer keeps when the backward computes `set` again. The sets of papers 000 and 002: V3 computes
-/// norms, the up projections of latent attention and activations, and stores what experts and activations read in FP8
-/// (DeepSeek-V3 report, sections 3.2.3 and 3.3.3, where the input of attention's output projection has 12 bits); K2 the
-/// same in bf16; a whole layer from its input.
+/// The values that a layer keeps when the backward computes `set` again. The named sets of papers 000 and 002: V3
+/// computes norms, the up projections of latent attention and activations, and stores what experts and activations read
+/// in FP8 (DeepSeek-V3 report, sections 3.2.3 and 3.3.3, where the input of attention's output projection has 12 bits);
+/// K2 the same in bf16; a whole layer from its input.
 KeptBytes keptBytes(const ModelSpec &spec, const LayerKind &kind, RecomputeSet set, DType compute);
 
 } // namespace k2c::planner

@@ -62,6 +62,30 @@ template <class E> Status named(const std::string &key, const std::string &text,
   return Error{"--layout", key + " is '" + shortened(text) + "'", "use one of " + known};
 }
 
+/// "full", or modules in any order: "activations+norms".
+Status parseRecompute(const std::string &text, RecomputeSet &to) {
+  for (RecomputeSet set : {RecomputeSet::None, RecomputeSet::DeepSeekV3, RecomputeSet::KimiK2, RecomputeSet::KimiK2Fp8,
+                           RecomputeSet::Layer})
+    if (text == nameOf(set)) {
+      to = set;
+      return Status::success();
+    }
+  uint8_t modules = 0;
+  std::istringstream in(text + "+"); // an end for every module, of a text without any too
+  for (std::string module; std::getline(in, module, '+');) {
+    uint8_t bit = 0;
+    for (RecomputeSet each : {RecomputeSet::Norms, RecomputeSet::UpProjections, RecomputeSet::Activations})
+      if (module == nameOf(each))
+        bit = uint8_t(each);
+    if (!bit || (modules & bit))
+      return Error{"--layout", "recompute is '" + shortened(text) + "'",
+                   "use none, v3, k2, k2_fp8, full, or modules, each once: norms+mla_up_proj+activations"};
+    modules |= bit;
+  }
+  to = RecomputeSet(modules);
+  return Status::success();
+}
+
 Status setEntry(ParallelLayout &layout, PlanPhase phase, const std::string &key, const std::string &text,
                 const std::string &prefix = "") {
   struct {
@@ -110,7 +134,7 @@ Status setEntry(ParallelLayout &layout, PlanPhase phase, const std::string &key,
   if (key == "schedule" && !serves)
     return named(key, text, 6, layout.schedule);
   if (key == "recompute" && !serves)
-    return named(key, text, 5, layout.recompute);
+    return parseRecompute(text, layout.recompute);
   if (key == "zero" && !serves)
     return named(key, text, 4, layout.zero);
   if (key == "offload" && !serves)

@@ -240,14 +240,12 @@ private:
   /// The layout with all that keeps no more than it does.
   std::vector<ParallelLayout> thrifty(const ParallelLayout &layout) const {
     std::vector<ParallelLayout> all;
-    const bool hasSets = asked.spec.moe && asked.spec.latentAttention();
-    for (RecomputeSet set : {RecomputeSet::None, RecomputeSet::DeepSeekV3, RecomputeSet::KimiK2, RecomputeSet::Layer})
+    for (RecomputeSet set : recomputeSets(asked.spec))
       for (Zero zero : {Zero::None, Zero::Os, Zero::OsG, Zero::OsGParams})
         for (Offload offload : {Offload::None, Offload::Activations, Offload::Optimizer, Offload::Both})
           for (int64_t size = layout.microbatchSize; size >= 1; size /= 2) {
-            const bool isSet = set == RecomputeSet::DeepSeekV3 || set == RecomputeSet::KimiK2;
             const bool offloadsMore = (uint8_t(offload) & uint8_t(layout.offload)) == uint8_t(layout.offload);
-            if (set < layout.recompute || zero < layout.zero || !offloadsMore || (isSet && !hasSets))
+            if (set < layout.recompute || zero < layout.zero || !offloadsMore)
               continue;
             ParallelLayout next = layout;
             next.recompute = set, next.zero = zero, next.offload = offload;

@@ -34,10 +34,9 @@ struct RequestModel {
       : request(request), model(request.spec, request.phase == PlanPhase::Train ? WeightFormat::Bf16 : request.weights),
         links(request.topology), rates(request), mix(request.workload.serve) {
     if (request.phase == PlanPhase::Train)
-      for (RecomputeSet set : {RecomputeSet::None, RecomputeSet::DeepSeekV3, RecomputeSet::KimiK2,
-                               RecomputeSet::KimiK2Fp8, RecomputeSet::Layer})
+      for (size_t set = 0; set < recomputeSetCount; ++set)
         for (const ModelShare::Kind &kind : model.kinds)
-          kept[size_t(set)].push_back(keptBytes(request.spec, kind.kind, set, request.compute));
+          kept[set].push_back(keptBytes(request.spec, kind.kind, RecomputeSet(set), request.compute));
   }
 
   const PlanRequest &request;
@@ -46,7 +45,7 @@ struct RequestModel {
   DeviceRates rates;
   RequestMix mix;
   /// Of a layer of each of ModelShare::kinds, by RecomputeSet; training.
-  std::array<std::vector<KeptBytes>, size_t(RecomputeSet::Layer) + 1> kept;
+  std::array<std::vector<KeptBytes>, recomputeSetCount> kept;
 };
 
 /// Errors that hold for every layout: sizes beyond 2^63, sequences longer than the model's positions, loads of another

@@ -183,11 +183,15 @@ static std::vector<std::pair<int64_t, int64_t>> expertWays(const PlanRequest &re
   return ways;
 }
 
+std::vector<RecomputeSet> planner::recomputeSets(const ModelSpec &spec) {
+  if (spec.moe && spec.latentAttention())
+    return {RecomputeSet::None, RecomputeSet::DeepSeekV3, RecomputeSet::KimiK2, RecomputeSet::Layer};
+  const auto elementwise = RecomputeSet(uint8_t(RecomputeSet::Norms) | uint8_t(RecomputeSet::Activations));
+  return {RecomputeSet::None, elementwise, RecomputeSet::Layer};
+}
+
 static void addTrainingForms(const PlanRequest &request, ParallelLayout layout, std::vector<ParallelLayout> &space) {
-  const bool hasSets = request.spec.moe && request.spec.latentAttention();
-  for (RecomputeSet set : {RecomputeSet::None, RecomputeSet::DeepSeekV3, RecomputeSet::KimiK2, RecomputeSet::Layer}) {
-    if (!hasSets && set != RecomputeSet::None && set != RecomputeSet::Layer)
-      continue;
+  for (RecomputeSet set : recomputeSets(request.spec))
     for (Zero zero : {Zero::Os, Zero::OsGParams})
       for (int64_t size : {1, 2, 4}) {
         if (size > 1 && layout.cp > 1) // half the cp and half the sequences have as many tokens on a rank and send less
@@ -197,7 +201,6 @@ static void addTrainingForms(const PlanRequest &request, ParallelLayout layout, 
         layout.microbatchSize = size;
         space.push_back(layout);
       }
-  }
 }
 
 std::vector<ParallelLayout> planner::trainingWays(const PlanRequest &request, int64_t devices) {

@@ -23,6 +23,10 @@ std::vector<ParallelLayout> trainingSpace(const PlanRequest &request);
 /// Every way of dividing a model for training among so many devices, without schedules and what is kept.
 std::vector<ParallelLayout> trainingWays(const PlanRequest &request, int64_t devices);
 
+/// What training layouts of a model may compute again, ascending by what they free: the published sets where the model
+/// has their tensors, else norms and activations.
+std::vector<RecomputeSet> recomputeSets(const ModelSpec &spec);
+
 /// Numbers of devices that lie well on the topology, ascending: divisors of a node, whole nodes.
 std::vector<int64_t> alignedDevices(const Topology &topology);
 

@@ -219,11 +219,12 @@ void TrainStages::timePasses(StageTime &time, const RankShare &share, bool isLas
   if (set == RecomputeSet::Layer)
     for (ModuleWork *module : {&attention, &experts, &dense})
       module->again = module->forward;
-  else if (set != RecomputeSet::None) {
+  else if (spec.latentAttention() && recomputes(set, RecomputeSet::UpProjections)) {
     const LatentMatrices w = latentMatrices(*spec.latentAttention(), spec.hidden);
     attention.again.linear = 2 * rows * layers * (w.uq + w.qr + w.uk + w.uv).real() / tp;
-    experts.again.linear = set == RecomputeSet::DeepSeekV3 ? 0 : routed / 3; // the down projections
   }
+  if (set == RecomputeSet::KimiK2 || set == RecomputeSet::KimiK2Fp8)
+    experts.again.linear = routed / 3; // the down projections
   const ModuleWork *const all[] = {&attention, &experts, &dense};
   const double multiprocessors = layout.overlap && layout.ep > 1 ? rates.besideTransfers : 1;
   for (size_t module = 0; module < trainModuleCount; ++module) {
