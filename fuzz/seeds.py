@@ -60,6 +60,7 @@ def clusters(seeds):
         "pools",
         "ep=8,cp=2,step=4096,prefill.ep=8,prefill.etp=2,prefill.cp=2,prefill.replicas=2,prefill.redundant=8",
     )
+    seeds.add("Layout", "pool", "phase=decode,ep=8,cp=2,redundant=8,replicas=2")
     seeds.add(
         "Layout", "train", "ep=8,dp=8,pp=2,schedule=dualpipe,chunks=1,microbatches=8,recompute=k2,zero=os,sp=1"
     )

@@ -56,7 +56,8 @@ struct Headline {
   std::optional<double> exact; ///< of `value`, in the figure's unit
 };
 /// Devices, TTFT, TPOT, tokens/s per device, cost, head room; of training step time and MFU in place of TTFT and TPOT.
-/// What the plan does not have is left out.
+/// What the plan does not have is left out, but for a cost without a price and what the other pool of a pool alone
+/// would give: these are "-".
 std::vector<Headline> headlineOf(const PlanReport &report);
 /// The figures that are not in the headline.
 std::vector<Figure> otherFigures(const PlanReport &report);

@@ -47,18 +47,23 @@ std::vector<Headline> report::headlineOf(const PlanReport &report) {
         {label, value, other ? words + " " + printFigure(other->value, other->unit) : "", key, main->value});
     return true;
   };
+  auto none = [&](const std::string &label, const std::string &why) { headline.push_back({label, "-", why, "", {}}); };
   if (plan.phase == PlanPhase::Serve) {
-    add("TTFT", "ttft_s", "95th percentile", "ttft_p95_s");
-    add("TPOT", "tpot_s", "per user", "tokens_per_s_per_user");
+    if (!add("TTFT", "ttft_s", "95th percentile", "ttft_p95_s") && plan.layout.role == PoolRole::Decode)
+      none("TTFT", "phase=decode computes no prompts");
+    if (!add("TPOT", "tpot_s", "per user", "tokens_per_s_per_user") && plan.layout.role == PoolRole::Prefill)
+      none("TPOT", "phase=prefill generates no tokens");
     add(rate, "output_tokens_per_s_per_device", "generated; all", "output_tokens_per_s") ||
-        add(rate, "output_tokens_per_s", "", "") || add(rate, "prefill_tokens_per_s_per_device", "", "");
+        add(rate, "output_tokens_per_s", "", "") ||
+        add(rate, "prefill_tokens_per_s_per_device", "while computing; all served", "input_tokens_per_s");
   } else {
     add("step time", "step_s", "for", "tokens_per_step");
     add(rate, "tokens_per_s_per_device", "all", "tokens_per_s");
     add("MFU", "mfu", "bubble", "bubble");
   }
-  if (!add("$ per million tokens", "dollars_per_million_tokens", "per hour", "dollars_per_hour"))
-    headline.push_back({"$ per million tokens", "-", "the workload states no dollars_per_device_hour", "", {}});
+  if (!add("$ per million tokens", "dollars_per_million_tokens", "per hour", "dollars_per_hour") &&
+      !add("$ per million prompt tokens", "dollars_per_million_input_tokens", "per hour", "dollars_per_hour"))
+    none("$ per million tokens", "the workload states no dollars_per_device_hour");
   if (!plan.memory.empty())
     headline.push_back(headRoom(plan, device));
   return headline;

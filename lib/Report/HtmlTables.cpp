@@ -95,6 +95,8 @@ static void addKeys(Table &table, const ParallelLayout &l, PlanPhase phase, cons
   auto word = [&](const char *key, const std::string &value, const char *meaning) {
     table.row().text(prefix + key).text(value).text(meaning);
   };
+  if (l.role != PoolRole::Both)
+    word("phase", nameOf(l.role), "what this pool of devices does; the other one is not planned");
   add("tp", l.tp, "tensor parallel ranks");
   add("ep", l.ep, "ranks that share a layer's experts");
   add("etp", l.etp, "ranks that share an expert");

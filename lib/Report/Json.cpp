@@ -44,6 +44,8 @@ ordered_json layoutOf(const ParallelLayout &l, PlanPhase phase) {
                          {"sp", l.sp},
                          {"overlap", l.overlap}};
   if (phase == PlanPhase::Serve) {
+    if (l.role != PoolRole::Both)
+      layout["phase"] = nameOf(l.role);
     layout["replicas"] = l.replicas;
     layout["step_tokens"] = l.stepTokens;
     layout["redundant_experts"] = l.redundantExperts;

@@ -124,7 +124,7 @@ Tradeoff report::tradeoffOf(const ClusterPlan &plan) {
         if (!to && figure.key == key)
           to = &figure;
   };
-  find(tradeoff.rate, {"output_tokens_per_s", "tokens_per_s"});
+  find(tradeoff.rate, {"output_tokens_per_s", "tokens_per_s", "input_tokens_per_s"});
   find(tradeoff.latency, {"tpot_s", "step_s"});
   return tradeoff;
 }
@@ -250,7 +250,8 @@ PlanSummary k2c::summarize(const PlanReport &report) {
       summary.advice.push_back(memoryRemedy(full, report.plan));
     if (summary.fits && share < 0.5 && report.plan.devices > 1)
       summary.advice.push_back("the fullest rank uses " + printShare(share) + " of its memory: fewer " +
-                               wordOf(report.topology.device.kind) + "s would do (--search --objective devices)");
+                               wordOf(report.topology.device.kind) + "s would do" +
+                               (report.plan.layout.role == PoolRole::Both ? " (--search --objective devices)" : ""));
   }
   const std::vector<PhaseParts> phases = phasesOf(report.plan);
   double all = 0;

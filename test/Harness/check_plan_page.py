@@ -85,7 +85,7 @@ def problems(page, plan):
     wanted = [(ranks["ranks"], ranks["count"], ranks["total_bytes"]) for ranks in plan["memory"]]
     if bars != wanted:
         yield f"bars of memory are {bars}, ranks are {wanted}"
-    pools = {"prefill": plan["layout"].get("prefill", {}), "decode": plan["layout"], "": plan["layout"]}
+    pools = {"prefill": plan["layout"].get("prefill", plan["layout"]), "decode": plan["layout"], "": plan["layout"]}
     replicas = [pools[ranks.get("pool", "")].get("replicas", 1) for ranks in plan["memory"]]
     if sum(n * ranks["count"] for n, ranks in zip(replicas, plan["memory"])) != plan["devices"]:
         yield "the ranks of the bars are not all devices"

@@ -237,7 +237,9 @@ void k2c::declareCluster(CLI::App &command, const std::shared_ptr<ClusterFlags> 
   command.add_option("--topology", f.topology, "a name of `k2c topologies` or a file (default: host)");
   command.add_option("--workload", f.workload, "a workload file (docs/Workload.md)");
   command.add_flag("--train", f.train, "plan training instead of serving");
-  CLI::Option *layout = command.add_option("--layout", f.layout, "plan this layout: ep=32,dp=32,overlap=1");
+  CLI::Option *layout = command.add_option("--layout", f.layout,
+                                           "plan this layout: ep=32,dp=32,overlap=1; phase=decode or phase=prefill: "
+                                           "only the devices that generate tokens, or compute prompts");
   command.add_flag("--search", f.search, "evaluate every layout and take the best")->excludes(layout);
   command.add_option("--objective", f.objective, "what the best is best at (default: throughput)")
       ->check(CLI::IsMember(objectives));

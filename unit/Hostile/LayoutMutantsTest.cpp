@@ -1,7 +1,8 @@
 //===- LayoutMutantsTest.cpp - layouts as nobody would write them ---------===//
 //
-// Texts of --layout whose numbers and keys are exchanged, repeated or damaged, of one pool, of two and of training:
-// each is planned, or refused with one message. A plan that must fit does, and its numbers are numbers.
+// Texts of --layout whose numbers and keys are exchanged, repeated or damaged, of one pool, of two, of one of these two
+// and of training: each is planned, or refused with one message. A plan that must fit does, and its numbers are
+// numbers.
 //
 //===----------------------------------------------------------------------===//
 #include "Mutator.h"
@@ -36,6 +37,7 @@ const char *const values[] = {"0",
                               "x",
                               " 8",
                               "+8"};
+const char *const phases[] = {"both", "prefill", "decode", "1"};
 const char *const keys[] = {"tp",
                             "ep",
                             "etp",
@@ -46,6 +48,7 @@ const char *const keys[] = {"tp",
                             "redundant",
                             "step",
                             "overlap",
+                            "phase",
                             "chunks",
                             "microbatches",
                             "prefill.tp",
@@ -75,7 +78,8 @@ std::string mutant(const std::string &text, uint32_t seed) {
   for (size_t i = 0; i <= random.below(2); ++i) {
     std::string &entry = entries[random.below(entries.size())];
     const std::string key = random.below(2) ? entry.substr(0, entry.find('=')) : keys[random.below(std::size(keys))];
-    entry = key + "=" + values[random.below(std::size(values))];
+    entry = key + "=" +
+            (key == "phase" ? phases[random.below(std::size(phases))] : values[random.below(std::size(values))]);
   }
   std::string out;
   for (const std::string &entry : entries)
@@ -119,6 +123,8 @@ TEST(LayoutMutants, ArePlannedOrRefused) {
     request.mustFit = mustFit;
     judge(request, "tp=2,ep=8,dp=4,overlap=1,redundant=8,replicas=2", 10, 100);
     judge(request, "ep=8,cp=2,dp=4,step=4096", 10, 100);
+    judge(request, "phase=decode,ep=8,dp=8,replicas=2,overlap=1", 10, 100);
+    judge(request, "phase=prefill,ep=8,cp=2,step=4096,redundant=8", 10, 100);
     judge(request, "ep=8,dp=8,replicas=2,prefill.ep=8,prefill.cp=4,prefill.step=1024,prefill.redundant=8", 10, 100);
     request.phase = PlanPhase::Train;
     judge(request, "ep=8,etp=2,dp=16,pp=2,schedule=1f1b,microbatches=8,zero=os,recompute=full", 10, 100);

@@ -31,6 +31,9 @@ namespace k2c {
 /// What the cluster does. Serving computes prompts and generates tokens; training takes steps of the optimizer.
 enum class PlanPhase : uint8_t { Serve, Train };
 
+/// What a pool of devices does: compute prompts and generate tokens, or one of them.
+enum class PoolRole : uint8_t { Both, Prefill, Decode };
+
 /// What the backward of a layer computes again: nothing; any of norms, up projections of latent attention and
 /// activations (of Megatron-LM's --recompute-modules layernorm, mla_up_proj and moe_act), as bits; all three, with
 /// narrow storage of what experts read (DeepSeek V3) or without (Kimi K2, and its FP8 storage); all of the layer.
@@ -72,8 +75,11 @@ struct ParallelLayout {
   int64_t stepTokens = 0;
   int64_t redundantExperts = 0; ///< serving: physical expert slots of a layer beyond its experts
   /// Serving: a pool of devices of its own that computes prompts, while those above generate tokens (paper 004, section
-  /// 2.6). Null: the same devices do both. Has no such pool itself; never changed once it is shared.
+  /// 2.6). Null: the same devices do both, or what `role` says. Has no such pool itself; never changed once it is
+  /// shared.
   std::shared_ptr<const ParallelLayout> prefill;
+  /// Serving: of a pool that is planned without the other one, what it does. Both where `prefill` is that other one.
+  PoolRole role = PoolRole::Both;
   /// Serving: two-batch overlap. Training: a forward beside a backward where the schedule pairs them.
   bool overlap = false;
   // Training only.
@@ -95,7 +101,8 @@ struct ParallelLayout {
   int64_t devices() const { return devicesOfReplica() * replicas + (prefill ? prefill->devices() : 0); }
 };
 
-/// Names as --layout takes them: "zb-h1", "k2_fp8", "os+g".
+/// Names as --layout takes them: "decode", "zb-h1", "k2_fp8", "os+g".
+const char *nameOf(PoolRole role);
 const char *nameOf(PipelineKind kind);
 const char *nameOf(RecomputeSet set); ///< "norms+mla_up_proj", "v3", "full"
 const char *nameOf(Zero zero);
@@ -119,7 +126,7 @@ struct RankMemory {
   std::string ranks;      ///< "0-31", or "0-7 (prefill)" where pools differ; of one replica
   int64_t count = 1;      ///< ranks in this class, of one replica
   int64_t stage = 0;      ///< pipeline stage
-  std::string pool;       ///< "prefill" or "decode" where each has its own devices, else empty
+  std::string pool;       ///< "prefill" or "decode" where the devices do only that, else empty
   int64_t parameters = 0; ///< that one rank holds
   std::vector<MemoryPart> parts;
   Bytes capacity; ///< of the device

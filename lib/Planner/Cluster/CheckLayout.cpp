@@ -10,7 +10,8 @@
 //
 // An error is at the key of the layout to change, with both numbers and, where there is one, the nearest right value.
 // With separate pools each is checked by itself, its keys prefixed with "prefill.", and then both together for
-// devices.
+// devices. Of a pool that is planned alone, what the workload asks of the other one is refused: its plan could not say
+// whether it holds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -196,6 +197,33 @@ Status checkPools(const PlanRequest &request, const ParallelLayout &layout) {
   return Status::success();
 }
 
+/// A pool without the other one: of what only that one does, the plan has no figure.
+Status checkAlone(const PlanRequest &request, PoolRole role, int64_t stepTokens) {
+  const ServeWorkload &serve = request.workload.serve;
+  const std::string phase = std::string("phase=") + nameOf(role);
+  const char *remedy = "leave it out, or plan both pools (keys with prefill. before them)";
+  if (request.spec.encoderLayers > 0)
+    return Error{"phase", "separate pools of encoder-decoder models are not planned", "leave it out"};
+  if (role == PoolRole::Decode && stepTokens > 0)
+    return Error{"step", "is " + std::to_string(stepTokens) + ", but " + phase + " computes no prompts",
+                 "leave it out"};
+  if (role == PoolRole::Decode && serve.timeToFirstToken)
+    return Error{"targets.first_token",
+                 "is " + format(*serve.timeToFirstToken) + ", but " + phase +
+                     " has no TTFT: " + "it computes no prompts",
+                 remedy};
+  if (role == PoolRole::Prefill && serve.timePerToken)
+    return Error{"targets.per_token",
+                 "is " + format(*serve.timePerToken) + ", but " + phase + " has no TPOT: " + "it generates no tokens",
+                 remedy};
+  if (role == PoolRole::Prefill && serve.batch)
+    return Error{"batch",
+                 "is " + formatCount(*serve.batch) + " sequences that decode at once, but " + phase +
+                     " generates no tokens",
+                 remedy};
+  return Status::success();
+}
+
 /// One pool, or all of a training layout.
 Status checkPool(const PlanRequest &request, const ParallelLayout &layout) {
   const ModelSpec &spec = request.spec;
@@ -218,7 +246,7 @@ Status planner::checkLayout(const PlanRequest &request, const ParallelLayout &la
   if (Status status = checkPool(request, layout); !status)
     return status;
   if (!layout.prefill)
-    return Status::success();
+    return layout.role == PoolRole::Both ? Status::success() : checkAlone(request, layout.role, layout.stepTokens);
   if (Status status = checkPool(request, *layout.prefill); !status) {
     Error error = status.takeError();
     error.where = "prefill." + error.where;

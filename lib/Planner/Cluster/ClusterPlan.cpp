@@ -68,6 +68,11 @@ const char *k2c::nameOf(Objective objective) {
   return names[size_t(objective)];
 }
 
+const char *k2c::nameOf(PoolRole role) {
+  static const char *const names[] = {"both", "prefill", "decode"};
+  return names[size_t(role)];
+}
+
 const char *k2c::nameOf(PipelineKind kind) {
   static const char *const names[] = {"gpipe", "1f1b", "interleaved", "zb-h1", "dualpipe", "dualpipev"};
   return names[size_t(kind)];
@@ -101,6 +106,8 @@ const char *k2c::nameOf(Offload offload) {
 
 std::string k2c::format(const ParallelLayout &layout, PlanPhase phase) {
   Entries entries;
+  if (layout.role != PoolRole::Both)
+    entries.word("phase", nameOf(layout.role));
   addWays(entries, layout);
   if (phase == PlanPhase::Serve) {
     addServing(entries, layout);

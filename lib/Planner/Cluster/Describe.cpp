@@ -13,7 +13,7 @@ using namespace k2c::planner;
 std::string k2c::whyNotCompiled(const PlanRequest &request, const ParallelLayout &layout) {
   if (request.phase == PlanPhase::Train)
     return "training programs are not in this build";
-  if (layout.prefill)
+  if (layout.prefill || layout.role != PoolRole::Both)
     return "separate devices for prompts and for tokens are not in this build";
   if (layout.devices() > 1)
     return "programs of several ranks are not in this build";

@@ -7,9 +7,9 @@
 // Prompts are a queue with one server and equal service times, busy a share b of the time: they wait b / (2 (1 - b))
 // times the service on average. In one pool prompts go first and stretch the steps of the others by 1 / (1 - b);
 // without arrivals a request comes as another ends, and none waits. Two pools are limited by the slower of them and by
-// the transfer of caches; the first token then includes what of the transfer no prompt step hides. The first-token
-// target is held to the prompt that 95 % do not exceed. Memory is checked before time, and a missed target names the
-// one that was missed.
+// the transfer of caches; the first token then includes what of the transfer no prompt step hides. One of the two alone
+// is limited by itself. The first-token target is held to the prompt that 95 % do not exceed. Memory is checked before
+// time, and a missed target names the one that was missed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,60 +29,69 @@ static std::string shortNumber(double value) { return formatNumber(value, 4); }
 
 ServingModel::ServingModel(const RequestModel &context, const ParallelLayout &asked)
     : context(context), workload(context.request.workload.serve), mix(context.mix),
-      tokens(context, asked, asked.prefill ? PoolRole::Decode : PoolRole::Both) {
-  layout = tokens.layout;
+      own(context, asked, asked.prefill ? PoolRole::Decode : asked.role) {
+  layout = own.layout;
   if (!asked.prefill)
     return;
   separate.emplace(context, *asked.prefill, PoolRole::Prefill);
   layout.prefill = std::make_shared<const ParallelLayout>(separate->layout);
-  handover = handoverOf(context, *separate, tokens.layout, /*slow=*/false);
-  slowHandover = handoverOf(context, *separate, tokens.layout, /*slow=*/true);
+  handover = handoverOf(context, *separate, own.layout, /*slow=*/false);
+  slowHandover = handoverOf(context, *separate, own.layout, /*slow=*/true);
 }
 
 double ServingModel::firstTokenSeconds(bool slow, const Service &service) const {
-  if (separate) {
-    const double busy = std::min(0.99, service.promptBusy), own = slow ? separate->ownSlow : separate->ownMean;
-    return own + waitingSeconds(busy, separate->serviceSeconds()) + (slow ? slowHandover : handover).exposed();
+  const ServePool *pool = prompts();
+  if (!pool)
+    return 0;
+  if (!shares()) {
+    const double busy = std::min(0.99, service.promptBusy), steps = slow ? pool->ownSlow : pool->ownMean;
+    return steps + waitingSeconds(busy, pool->serviceSeconds()) + (slow ? slowHandover : handover).exposed();
   }
   // Prompts go before tokens, so that those that arrive queue for the time that prompts take, with steps as full as
   // that; without arrivals a request comes as another ends: none queues, and steps are full.
   const bool arrive = workload.arrivalRate.has_value();
-  const double busy = std::min(maxBusy, service.promptBusy), rate = service.requests / double(tokens.ranks());
-  const double queue = arrive ? waitingSeconds(busy, tokens.serviceSeconds()) : 0, full = arrive ? busy : 1;
-  const double own = tokens.ownSeconds(slow ? mix.slowInput : mix.input, full) + tokens.fillSeconds(full, rate);
-  return own + queue + service.decode;
+  const double busy = std::min(maxBusy, service.promptBusy), rate = service.requests / double(own.ranks());
+  const double queue = arrive ? waitingSeconds(busy, own.serviceSeconds()) : 0, full = arrive ? busy : 1;
+  const double steps = own.ownSeconds(slow ? mix.slowInput : mix.input, full) + own.fillSeconds(full, rate);
+  return steps + queue + service.decode;
 }
 
 /// Requests/s that are served when generating the tokens of one takes `tokenSeconds` of their pool.
 double ServingModel::maxRequests(double tokenSeconds) const {
-  const double promptSeconds = prompts().promptSeconds();
-  if (!separate)
-    return 1 / (promptSeconds + tokenSeconds);
-  double busy = maxBusy;
-  if (workload.timeToFirstToken) {
-    const double wait = workload.timeToFirstToken->value - separate->ownSlow - slowHandover.exposed();
-    if (wait > 0) // else no load is low enough
-      busy = std::min(busy, busyAtWait(wait, separate->serviceSeconds()));
+  if (shares())
+    return 1 / (promptSeconds() + tokenSeconds);
+  double most = INFINITY;
+  if (const ServePool *pool = prompts()) {
+    double busy = maxBusy;
+    if (workload.timeToFirstToken) {
+      const double wait = workload.timeToFirstToken->value - pool->ownSlow - slowHandover.exposed();
+      if (wait > 0) // else no load is low enough
+        busy = std::min(busy, busyAtWait(wait, pool->serviceSeconds()));
+    }
+    most = busy / pool->promptSeconds();
   }
+  if (tokens())
+    most = std::min(most, (workload.arrivalRate ? maxBusy : 1) / tokenSeconds);
   // Each rank of the smaller side sends or receives one request's cache at a time.
-  const double ranks = double(std::min(separate->ranks(), tokens.ranks()));
-  const double moved = handover.seconds > 0 ? ranks / handover.seconds : INFINITY;
-  return std::min({busy / promptSeconds, (workload.arrivalRate ? maxBusy : 1) / tokenSeconds, moved});
+  if (separate && handover.seconds > 0)
+    most = std::min(most, double(std::min(separate->ranks(), own.ranks())) / handover.seconds);
+  return most;
 }
 
 Service ServingModel::at(int64_t sequences) const {
   Service s;
   s.sequences = sequences;
-  s.decode = tokens.decodeSeconds(sequences);
-  const double promptSeconds = prompts().promptSeconds(), tokenSeconds = tokens.tokenSeconds(sequences, s.decode);
+  const ServePool *pool = tokens();
+  s.decode = pool ? pool->decodeSeconds(sequences) : 0;
+  const double tokenSeconds = pool ? pool->tokenSeconds(sequences, s.decode) : 0;
   s.requests = maxRequests(tokenSeconds);
   if (workload.arrivalRate) {
     s.load = *workload.arrivalRate / s.requests;
     s.requests = std::min(s.requests, *workload.arrivalRate);
   }
-  s.promptBusy = s.requests * promptSeconds;
+  s.promptBusy = s.requests * promptSeconds();
   s.tokenBusy = s.requests * tokenSeconds;
-  s.perToken = s.decode / tokens.drafts / (separate ? 1 : std::max(1e-6, 1 - s.promptBusy));
+  s.perToken = s.decode / own.drafts / (shares() ? std::max(1e-6, 1 - s.promptBusy) : 1);
   s.firstToken = firstTokenSeconds(/*slow=*/false, s);
   s.slowFirstToken = firstTokenSeconds(/*slow=*/true, s);
   return s;
@@ -100,11 +109,12 @@ Error ServingModel::missed(const Service &s) const {
                       " sequences a rank, the target is " + format(*workload.timePerToken)
                 : "the first token of 95 % of the requests takes up to " + format(Seconds(s.slowFirstToken)) +
                       ", the target is " + format(*workload.timeToFirstToken),
-          "use more devices or another layout (--search), or loosen the target"};
+          std::string("use more devices or another layout") + (layout.role == PoolRole::Both ? " (--search)" : "") +
+              ", or loosen the target"};
 }
 
 Expected<Service> ServingModel::chooseForArrivals(int64_t most) const {
-  const double limit = separate ? 1 : maxBusy; // of two pools, what they serve keeps the limits of each
+  const double limit = shares() ? maxBusy : 1; // what a pool that does one of them serves keeps its limit
   auto keepsUp = [&](const Service &s) { return s.load <= limit; };
   const Service s = at(most);
   if (!keepsUp(s) && !context.request.mustFit)
@@ -113,17 +123,17 @@ Expected<Service> ServingModel::chooseForArrivals(int64_t most) const {
     return Error{"arrival_rate",
                  shortNumber(*workload.arrivalRate) + " requests/s arrive, the layout serves " +
                      shortNumber(limit * *workload.arrivalRate / s.load) +
-                     (separate ? "" : " (95 % of " + shortNumber(*workload.arrivalRate / s.load) + ")"),
+                     (!shares() ? "" : " (95 % of " + shortNumber(*workload.arrivalRate / s.load) + ")"),
                  separate ? "use more devices or replicas in the busier pool" : "use more devices or replicas"};
   return at(smallest(most, [&](int64_t sequences) { return keepsUp(at(sequences)); }));
 }
 
 Expected<Service> ServingModel::choose() const {
-  const int64_t ranks = tokens.ranks(), wanted = (workload.batch.value_or(ranks) + ranks - 1) / ranks;
-  for (const ServePool *pool : {&tokens, &prompts()})
-    if (Status status = pool->checkMemory(); !status)
+  const int64_t ranks = own.ranks(), wanted = (workload.batch.value_or(ranks) + ranks - 1) / ranks;
+  for (const ServePool *pool : {tokens(), prompts()})
+    if (Status status = pool ? pool->checkMemory() : Status::success(); !status)
       return context.request.mustFit ? Expected<Service>(status.takeError()) : at(wanted);
-  const int64_t most = tokens.memory.maxFittingSequences();
+  const int64_t most = own.memory.maxFittingSequences();
   if (workload.batch) {
     if (wanted > most && context.request.mustFit)
       return Error{"memory", std::to_string(wanted) + " sequences a rank do not fit, " + std::to_string(most) + " do",
@@ -174,9 +184,9 @@ std::optional<double> planner::minServingBytes(const RequestModel &context, cons
   Expected<ParallelLayout> layout = asReplicas(context.request.spec, asked);
   if (!layout)
     return std::nullopt;
-  layout->stepTokens = 64;
+  layout->stepTokens = layout->role == PoolRole::Decode ? 0 : 64;
   double most = 0;
-  for (const RankMemory &ranks : ServeMemory(context, *layout).ranks(1))
+  for (const RankMemory &ranks : ServeMemory(context, *layout, layout->role).ranks(1))
     most = std::max(most, double(ranks.total().value));
   return most;
 }

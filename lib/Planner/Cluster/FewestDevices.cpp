@@ -47,6 +47,7 @@ std::optional<ParallelLayout> fewestServing(const RequestModel &context, const P
   for (ParallelLayout layout : space) {
     if (layout.devices() > most)
       break;
+    layout.role = asked.role;
     layout.stepTokens = asked.prefill ? 0 : asked.stepTokens;
     if (layout.overlap || minServingBytes(context, layout).value_or(capacity + 1) > capacity)
       continue;

@@ -7,6 +7,7 @@
 //   tp=8,ep=32,overlap=1                         one pool; dp = ep x etp / (tp x cp), since ep alone was given
 //   pp=16,schedule=dualpipe,layers=3+4x14+2      training: layers of 16 stages, of which 14 have four
 //   dp=32,prefill.dp=8                           two pools: any prefill. key makes the second layout
+//   phase=decode,ep=32                           one of these pools alone, so that there are no prefill. keys beside it
 //
 // A key that occurs twice is an error, since the last one would silently win. Runs of layers are bounded before they
 // are expanded, and sizes are multiplied as Checked numbers, as the text may hold any 64-bit number.
@@ -124,6 +125,8 @@ Status setEntry(ParallelLayout &layout, PlanPhase phase, const std::string &key,
     (key == "sp" ? layout.sp : layout.overlap) = text == "1";
     return Status::success();
   }
+  if (key == "phase" && serves && prefix.empty())
+    return named(key, text, 3, layout.role);
   if (key == "layers" && !serves) {
     Expected<std::vector<int64_t>> layers = layersOf(text);
     if (!layers)
@@ -142,7 +145,7 @@ Status setEntry(ParallelLayout &layout, PlanPhase phase, const std::string &key,
   return Error{"--layout",
                "'" + shortened(prefix + key) + "' is not a key of a " + (serves ? "serving" : "training") + " layout",
                "use " + known +
-                   (serves ? "overlap, or these with prefill. before them"
+                   (serves ? "overlap, these with prefill. before them, or phase"
                            : "overlap, sp, layers, schedule, recompute, zero, offload")};
 }
 
@@ -184,6 +187,10 @@ Expected<ParallelLayout> k2c::parseLayout(const std::string &text, PlanPhase pha
   if (phase == PlanPhase::Train)
     return layout;
   spreadExperts(layout, seen, "");
+  if (disaggregated && layout.role != PoolRole::Both)
+    return Error{"--layout",
+                 std::string("phase is ") + nameOf(layout.role) + ", one pool alone, beside keys of a prefill pool",
+                 "leave phase or the keys with prefill. before them out"};
   if (disaggregated) {
     spreadExperts(prefill, seen, prefix);
     layout.prefill = std::make_shared<const ParallelLayout>(prefill);

@@ -29,8 +29,9 @@ static Remedy remedyOf(const PlanRequest &asked, const std::string &layout, Layo
   for (size_t i = 0; machines.name == asked.topology.name && i < machines.tiers.size(); ++i)
     if (machines.tiers[i].count != asked.topology.tiers[i].count)
       remedy.tiers.push_back({machines.tiers[i].name, std::to_string(machines.tiers[i].count)});
-  const std::string text = variant.layout.devices() > 1 || variant.layout.stepTokens > 0 || variant.layout.prefill
-                               ? format(variant.layout, asked.phase)
+  const ParallelLayout &made = variant.layout;
+  const std::string text = made.devices() > 1 || made.stepTokens > 0 || made.prefill || made.role != PoolRole::Both
+                               ? format(made, asked.phase)
                                : oneRankLayout;
   if (origin != LayoutOrigin::Searched && (origin == LayoutOrigin::Default || text != layout))
     remedy.flags.push_back({"--layout", text});

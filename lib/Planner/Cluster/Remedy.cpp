@@ -210,9 +210,10 @@ private:
     Variant most = v;
     most.workload.serve.batch.reset();
     const std::optional<ClusterPlan> plan = accepted(asked, most);
-    if (!plan)
+    const std::optional<double> batch = plan ? plan->figure("batch") : std::nullopt; // none of a prefill pool
+    if (!batch)
       return false;
-    v.workload.serve.batch = std::min(*v.workload.serve.batch, int64_t(*plan->figure("batch")));
+    v.workload.serve.batch = std::min(*v.workload.serve.batch, int64_t(*batch));
     return true;
   }
 

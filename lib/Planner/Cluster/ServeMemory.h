@@ -6,9 +6,6 @@
 
 namespace k2c::planner {
 
-/// What a pool of devices does.
-enum class PoolRole : uint8_t { Both, Prefill, Decode };
-
 /// Bytes of the ranks of one pool, by stage.
 class ServeMemory {
 public:

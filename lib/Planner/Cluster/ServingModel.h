@@ -9,6 +9,9 @@
 // other. Prompts wait in a queue, so their pool is never more than 95 % busy, less where a target of the first token
 // says so.
 //
+// A pool alone is one of the two, bounded by itself: what only the other one does has no figure, and nothing is said of
+// the cache's way between them.
+//
 //===----------------------------------------------------------------------===//
 #ifndef K2C_LIB_PLANNER_CLUSTER_SERVINGMODEL_H
 #define K2C_LIB_PLANNER_CLUSTER_SERVINGMODEL_H
@@ -25,7 +28,8 @@ double waitingSeconds(double busy, double service);
 /// The utilisation at which the mean wait of that queue is `seconds`.
 double busyAtWait(double seconds, double service);
 
-/// The service that users get when each data-parallel rank holds `sequences`; `requests` is of the whole cluster.
+/// The service that users get when each data-parallel rank holds `sequences`; `requests` is of the whole cluster. What
+/// no pool does takes 0 seconds.
 struct Service {
   int64_t sequences = 0;
   double decode = 0;   ///< seconds of a decode step
@@ -35,7 +39,7 @@ struct Service {
   double promptBusy = 0, tokenBusy = 0; ///< shares of the time, of two pools
 };
 
-/// The cost model of a serving layout, of one pool of devices or of two.
+/// The cost model of a serving layout, of one pool of devices, of two, or of one of these two.
 class ServingModel {
 public:
   /// `layout` must pass checkLayout and, for each pool, asReplicas.
@@ -50,15 +54,22 @@ public:
   Error missed(const Service &service) const;
 
 private:
-  const ServePool &prompts() const { return separate ? *separate : tokens; }
+  /// Null where prompts are not computed, or tokens not generated.
+  const ServePool *prompts() const { return separate ? &*separate : own.role == PoolRole::Decode ? nullptr : &own; }
+  const ServePool *tokens() const { return own.role == PoolRole::Prefill ? nullptr : &own; }
+  /// Whether prompts and generated tokens take turns on the same devices.
+  bool shares() const { return own.role == PoolRole::Both; }
+  double promptSeconds() const { return prompts() ? prompts()->promptSeconds() : 0; }
   double maxRequests(double tokenSeconds) const;
   double firstTokenSeconds(bool slow, const Service &service) const;
   Expected<Service> chooseForArrivals(int64_t most) const;
   void addSteps(ClusterPlan &plan, const char *phase, const StepTime &step) const;
   void addTransfer(ClusterPlan &plan) const;
   void addFigures(ClusterPlan &plan, const Service &service) const;
-  void addPoolFigures(ClusterPlan &plan, const Service &service) const;
+  void addPoolFigures(ClusterPlan &plan) const;
+  void addDollars(ClusterPlan &plan, const Service &service) const;
   void addNotes(ClusterPlan &plan, const Service &service) const;
+  void addPoolNotes(ClusterPlan &plan, const Service &service) const;
   std::string overlapNote(const ServePool &pool, const char *phase, const StepLoad &load) const;
   double targetShare(const std::optional<Seconds> &target, double value) const {
     return target ? value / target->value : 0;
@@ -67,8 +78,8 @@ private:
   const RequestModel &context;
   const ServeWorkload &workload;
   const RequestMix &mix;
-  ParallelLayout layout; ///< of both pools, steps chosen
-  const ServePool tokens;
+  ParallelLayout layout;                   ///< of both pools, steps chosen
+  const ServePool own;                     ///< of the keys without prefill.
   std::optional<const ServePool> separate; ///< that computes prompts
   Handover handover, slowHandover;         ///< between two pools: of the mean input, of 95 %
 };

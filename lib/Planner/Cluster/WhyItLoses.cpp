@@ -10,7 +10,9 @@ using namespace k2c;
 using namespace k2c::planner;
 
 double planner::tokensPerSecond(const ClusterPlan &plan) {
-  return plan.figure(plan.phase == PlanPhase::Serve ? "output_tokens_per_s" : "tokens_per_s").value_or(0);
+  if (plan.phase == PlanPhase::Train)
+    return plan.figure("tokens_per_s").value_or(0);
+  return plan.figure(plan.layout.role == PoolRole::Prefill ? "input_tokens_per_s" : "output_tokens_per_s").value_or(0);
 }
 double planner::latencyOf(const ClusterPlan &plan) {
   return plan.figure(plan.phase == PlanPhase::Serve ? "tpot_s" : "step_s").value_or(0);
