@@ -29,7 +29,8 @@ What `k2c plan` says of deployments whose figures are published; `scripts/publis
 `docs/published.json`. No constant of the planner was fitted to a run: what kernels reach comes from published
 measurements of kernels (`kernels` of the topology files, with their sources), the imbalance of routing from
 TensorRT-LLM's technical blog 4, the rest from the arithmetic of [Planner](Planner.md), which also says what had been
-seen when a term was chosen. A machine has one set for all models and phases.
+seen when a term was chosen. A machine has one set for all models and phases. A figure of one pool of a deployment is of
+a plan of that pool alone (`phase`).
 
 | deployment | layout | figure | published | planned | planned / published |
 |---|---|---|---|---|---|
