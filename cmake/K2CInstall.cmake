@@ -46,4 +46,5 @@ set(CPACK_DEBIAN_PACKAGE_SECTION devel)
 # LLVM's and MLIR's shared libraries from what the tools link, and beside them what is started or opened by name.
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_DEPENDS "lld-22, libonig5")
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "llvm-22") # the assembly of k2c explain --kernel
 include(CPack)

@@ -18,8 +18,6 @@ using namespace mlir;
 
 namespace k2c {
 
-namespace {
-
 std::string printed(ModuleOp module) {
   std::string text;
   llvm::raw_string_ostream os(text);
@@ -28,6 +26,8 @@ std::string printed(ModuleOp module) {
   module.print(os, flags);
   return text + "\n";
 }
+
+namespace {
 
 Status writeText(const CompileOptions &options, const std::string &name, const std::string &text) {
   const fs::path path = fs::path(options.output) / name;

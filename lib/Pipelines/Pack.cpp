@@ -132,6 +132,11 @@ Expected<JsonDocument> readManifest(const std::string &bundle) {
   return manifest;
 }
 
+Expected<std::string> readBundleRemarks(const std::string &bundle) {
+  constexpr size_t maxBytes = size_t(64) << 20;
+  return readTextFile((fs::path(bundle) / "remarks.txt").string(), maxBytes);
+}
+
 Status packBundle(const std::string &bundle, const std::string &source, const std::string &blobStore,
                   const std::function<void(const std::string &, int64_t, int64_t)> &progress,
                   const std::function<void(const std::string &)> &note) {

@@ -40,6 +40,8 @@ void readModule(ModuleOp runtime, ProgramFacts &facts) {
   facts.cpu = target.getName().str();
   for (auto feature : target.getFeatures().getAsRange<StringAttr>())
     facts.features.push_back(feature.str());
+  facts.l1Bytes = target.getL1();
+  facts.l2Bytes = target.getL2();
   nn::LimitsAttr limits = nn::limitsOf(runtime);
   facts.limits = {limits.getToken(), limits.getSeq(), limits.getPositions(), limits.getOutput()};
   auto memory = runtime->getAttrOfType<mem::CertificateAttr>(mem::MemDialect::certificateAttrName);

@@ -44,11 +44,15 @@ std::vector<ProgramKernel> programKernels(ModuleOp module) {
   return kernels;
 }
 
-/// Lines of MLIR that name what they need in full, as comments.
-static std::string commented(Operation *op) {
-  std::string text, lines;
+std::string descriptionText(kern::FuncOp kernel) {
+  std::string text;
   llvm::raw_string_ostream os(text);
-  op->print(os, OpPrintingFlags().useLocalScope());
+  kernel->print(os, OpPrintingFlags().useLocalScope());
+  return text;
+}
+
+static std::string commented(const std::string &text) {
+  std::string lines;
   for (StringRef line : llvm::split(text, '\n'))
     lines += ("// " + line + "\n").str();
   return lines;
@@ -63,7 +67,7 @@ std::vector<KernelCode> kernelCodes(ModuleOp module) {
     if (code == codes.end())
       code = codes.insert(codes.end(), {symbol, {}, ""});
     code->kernels.push_back(kernel.getSymName().str());
-    code->computes += commented(kernel);
+    code->computes += commented(descriptionText(kernel));
   }
   return codes;
 }

@@ -11,6 +11,9 @@ namespace k2c {
 /// The kernels of a module in the scheduled form, in its order, all of which have a description.
 std::vector<ProgramKernel> programKernels(mlir::ModuleOp module);
 
+/// A kern.func as MLIR that names what it needs in full.
+std::string descriptionText(kern::FuncOp kernel);
+
 /// The code of kernels that compute the same.
 struct KernelCode {
   std::string symbol;               ///< of the module that holds it

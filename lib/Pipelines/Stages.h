@@ -82,6 +82,9 @@ std::vector<std::string> ignoredKeys(const nlohmann::json &manifest);
 /// What `--emit` calls the code of kernels.
 constexpr const char *kernelsForm = "kernels";
 
+/// The text of a module, as forms are written.
+std::string printed(mlir::ModuleOp module);
+
 /// Writes the form that `options` ask for, at which `pipeline` is.
 Status emitForm(CompilePipeline &pipeline, const CompileOptions &options, const HostTarget &target);
 

@@ -48,9 +48,11 @@ struct ChooseTiles : impl::ChooseTilesBase<ChooseTiles> {
       tile.splitTokens =
           splitTokensFor(described->desc, tile, cpu.getCores(), limits.getToken(), limits.getPositions());
     kernel.setTileAttr(tileAttr(&getContext(), tile));
+    std::string whole;
+    llvm::raw_string_ostream(whole) << kernel.getTileAttr();
     remark(kernel.getLoc(), "choose-tiles", kernel.getSymName(),
            "kernel '" + kernel.getSymName().str() + "': " + std::to_string(tile.mr) + "x" +
-               std::to_string(tile.nrVectors) + " of " + std::to_string(tiles.size()) + " tiles",
+               std::to_string(tile.nrVectors) + " of " + std::to_string(tiles.size()) + " tiles, " + whole,
            {{"cycles_per_thousand_multiply_adds", tileCost(described->desc, tile, target).cycles}});
     return success();
   }

@@ -45,6 +45,7 @@ std::vector<Finding> examine() {
   const std::string hugePages = readFirstLine("/sys/kernel/mm/transparent_hugepage/enabled");
   line("huge pages", hugePages.empty() ? "not found" : hugePages);
   line("ld.lld", onPath({"ld.lld-22"}));
+  line("llvm-objdump", onPath({"llvm-objdump-22"}));
   line("mpirun", onPath({"mpirun"}));
   line("NVIDIA driver", std::filesystem::exists("/proc/driver/nvidia/version") ? "found" : "not found");
   return found;

@@ -1,10 +1,10 @@
 //===- Explain.cpp - k2c explain: why a bundle is what it is --------------===//
 #include "Commands.h"
+#include "ExplainKernel.h"
 #include "Sentences.h"
 #include "base/JsonText.h"
 #include "base/Utf8.h"
 #include "k2c/Pipelines/Compile.h"
-#include <filesystem>
 #include <iostream>
 #include <sstream>
 #include <stdexcept>
@@ -14,9 +14,6 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 namespace {
-
-/// Decisions of one compile; a bundle's remarks are text of at most this size.
-constexpr size_t maxRemarkBytes = size_t(64) << 20;
 
 /// So many sentences are read; the rest is for those who look for it.
 constexpr size_t shownSentences = 10;
@@ -33,7 +30,7 @@ void printAll(const std::string &remarks, bool asJson) {
   }
   ordered_json list = ordered_json::array();
   for (const RemarkLine &remark : readRemarks(remarks))
-    list.push_back({{"pass", remark.pass}, {"text", remark.text}, {"metrics", remark.metrics}});
+    list.push_back(toJson(remark));
   std::cout << jsonText(ordered_json{{"remarks", list}}, 2) << "\n";
 }
 
@@ -55,8 +52,7 @@ int explain(const std::string &bundle, bool isAll, bool asJson) {
   Expected<JsonDocument> manifest = readManifest(bundle);
   if (!manifest)
     return fail(manifest.error().text());
-  Expected<std::string> remarks =
-      readTextFile((std::filesystem::path(bundle) / "remarks.txt").string(), maxRemarkBytes);
+  Expected<std::string> remarks = readBundleRemarks(bundle);
   if (!remarks)
     return fail(remarks.error().text());
   if (isAll) {
@@ -76,12 +72,22 @@ int explain(const std::string &bundle, bool isAll, bool asJson) {
 } // namespace
 
 void k2c::addExplain(CLI::App &app, std::function<int()> &run) {
-  auto bundle = std::make_shared<std::string>();
-  auto isAll = std::make_shared<bool>(false), asJson = std::make_shared<bool>(false);
-  CLI::App *c = app.add_subcommand("explain", "Why a bundle is what it is: ten sentences, or every decision");
-  c->footer("examples:\n  k2c explain out\n  k2c explain out --all | grep absorb-mla");
-  c->add_option("DIR", *bundle, "the bundle")->required();
-  c->add_flag("--all", *isAll, "every remark of the compiler, in its order");
+  auto kernel = std::make_shared<ExplainKernelOptions>();
+  auto asJson = std::make_shared<bool>(false);
+  CLI::App *c = app.add_subcommand("explain", "Why a bundle is what it is: ten sentences, every decision, or a kernel");
+  c->footer("examples:\n  k2c explain out\n  k2c explain out --all | grep absorb-mla\n"
+            "  k2c explain out --kernel linear_head");
+  c->add_option("DIR", kernel->bundle, "the bundle")->required();
+  c->add_flag("--all", kernel->isWhole, "every remark of the compiler, in its order; of a kernel, all of its assembly");
+  CLI::Option *name = c->add_option("--kernel", kernel->kernel,
+                                    "one kernel: what it computes, tile, roofline, code, assembly of its main loop");
+  c->add_option("--topology", kernel->topology, "the machine of the roofline: a built-in topology or a file")
+      ->needs(name)
+      ->capture_default_str();
   c->add_flag("--json", *asJson, "print JSON");
-  c->callback([=, &run] { run = [=] { return explain(*bundle, *isAll, *asJson); }; });
+  c->callback([=, &run] {
+    run = [=] {
+      return kernel->kernel.empty() ? explain(kernel->bundle, kernel->isWhole, *asJson) : printKernel(*kernel, *asJson);
+    };
+  });
 }

@@ -17,6 +17,7 @@
 
 using namespace k2c;
 using nlohmann::json;
+using nlohmann::ordered_json;
 
 namespace {
 
@@ -249,6 +250,10 @@ std::vector<RemarkLine> k2c::readRemarks(const std::string &text) {
     remarks.push_back(std::move(remark));
   }
   return remarks;
+}
+
+ordered_json k2c::toJson(const RemarkLine &remark) {
+  return {{"pass", remark.pass}, {"text", remark.text}, {"metrics", remark.metrics}};
 }
 
 std::vector<Sentence> k2c::sentencesOf(const json &manifest, const std::vector<RemarkLine> &remarks) {

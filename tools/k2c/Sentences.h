@@ -19,6 +19,9 @@ struct RemarkLine {
 /// Lines of another shape are left out.
 std::vector<RemarkLine> readRemarks(const std::string &text);
 
+/// The same for programs.
+nlohmann::ordered_json toJson(const RemarkLine &remark);
+
 /// What the compiler decided of one thing, and why.
 struct Sentence {
   std::string about, text;

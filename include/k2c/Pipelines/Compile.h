@@ -63,6 +63,8 @@ Expected<Plan> planCompile(const CompileOptions &options);
 Status checkIsBundle(const std::string &folder);
 /// Its manifest.json. Error: likewise, or one that is no JSON.
 Expected<JsonDocument> readManifest(const std::string &bundle);
+/// Its remarks.txt: every decision of its compile, one line each. Error: it has none, or one beyond any compile's.
+Expected<std::string> readBundleRemarks(const std::string &bundle);
 
 /// The forms that `--emit` stops at, in order, "program" at the end. "kernels" is the part of the runtime form that is
 /// the code of kernels.

@@ -34,6 +34,7 @@ struct ProgramFacts {
   std::vector<int64_t> numa;         ///< its cores by NUMA node; empty: one node
   std::string cpu;                   ///< LLVM's name
   std::vector<std::string> features; ///< that a machine must have
+  int64_t l1Bytes = 0, l2Bytes = 0;  ///< data caches of a core that tiles were chosen for
   Limits limits;
   std::vector<CachePlane> cache;  ///< in the order of plane ids
   std::vector<SlotShares> shares; ///< how launches read each weight slot
