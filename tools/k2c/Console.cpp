@@ -1,5 +1,6 @@
 //===- Console.cpp - What the commands print on stderr --------------------===//
 #include "Commands.h"
+#include "base/TimeLeft.h"
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -12,18 +13,6 @@ namespace {
 
 /// Whether the last line of stderr is a bar.
 std::atomic<bool> isBarShown = false;
-
-/// "4 min left": what is left of a stage that has gone from `first` to `done` in `elapsed` seconds; "" where nothing
-/// was done yet.
-std::string leftOf(int64_t first, int64_t done, int64_t total, double elapsed) {
-  if (done <= first)
-    return "";
-  const double seconds = elapsed * double(total - done) / double(done - first);
-  for (const auto &[unit, name] : {std::pair(3600.0, " h"), std::pair(60.0, " min")})
-    if (seconds >= 1.5 * unit)
-      return ", about " + std::to_string(std::llround(seconds / unit)) + name + " left";
-  return ", about " + std::to_string(std::llround(seconds)) + " s left";
-}
 
 } // namespace
 
@@ -72,7 +61,7 @@ std::function<void(const std::string &, int64_t, int64_t)> Console::bar() const 
     const int filled = int(percent * width / 100);
     const double elapsed = std::chrono::duration<double>(now - state->stageStart).count();
     std::fprintf(stderr, "\r\033[K%-10s [%.*s%*s] %3d %%%s", stage.c_str(), filled, "##############################",
-                 width - filled, "", int(percent), leftOf(state->first, done, total, elapsed).c_str());
+                 width - filled, "", int(percent), timeLeft(state->first, done, total, elapsed).c_str());
     isBarShown = true;
   };
 }

@@ -1,5 +1,6 @@
 // Rewrites one line with carriage return and erase; silent where nobody watches.
 #include "run/Progress.h"
+#include "base/TimeLeft.h"
 #include "engine/Trace.h"
 #include <algorithm>
 #include <cstdio>
@@ -19,12 +20,16 @@ void Progress::advance(int64_t tokens) {
   if (!terminal)
     return;
   const int64_t now = Trace::nowNs();
+  if (firstNs == 0) {
+    first = done;
+    firstNs = now;
+  }
   if (now - startNs < quietNs || now - shownNs < betweenNs)
     return;
   shownNs = now;
-  std::fprintf(stderr, "\r\033[K%s %3d %% (%lld of %lld tokens)", label.c_str(),
+  std::fprintf(stderr, "\r\033[K%s %3d %% (%lld of %lld tokens)%s", label.c_str(),
                static_cast<int>(std::min<int64_t>(100, done * 100 / total)), static_cast<long long>(done),
-               static_cast<long long>(total));
+               static_cast<long long>(total), timeLeft(first, done, total, double(now - firstNs) * 1e-9).c_str());
   std::fflush(stderr);
 }
 

@@ -7,8 +7,9 @@
 
 namespace k2c::runtime {
 
-/// Shows "label 12 % (480 of 4096 tokens)" on stderr once two seconds have passed, when stderr is a terminal. The line
-/// is wiped at the end.
+/// Shows "label 12 % (480 of 4096 tokens), about 4 min left" on stderr once two seconds have passed, when stderr is a
+/// terminal. What is left is reckoned from the first tokens on, whose prompt may have taken long. The line is wiped at
+/// the end.
 class Progress {
 public:
   Progress(std::string label, int64_t total);
@@ -23,6 +24,7 @@ private:
   const bool terminal;
   const int64_t startNs;
   int64_t done = 0, shownNs = 0;
+  int64_t first = 0, firstNs = 0; ///< what was done first, and when
 };
 
 } // namespace k2c::runtime
