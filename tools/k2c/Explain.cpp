@@ -21,15 +21,15 @@ constexpr size_t shownSentences = 10;
 constexpr const char *measure = "bytes of memory that a decision lays out, or that its kernels move in a step of one "
                                 "token";
 
-void printAll(const std::string &remarks, bool asJson) {
+void printAll(const std::string &text, const std::vector<RemarkLine> &remarks, bool asJson) {
   if (!asJson) {
-    std::stringstream lines(remarks);
+    std::stringstream lines(text);
     for (std::string line; std::getline(lines, line);)
       std::cout << printable(line) << "\n";
     return;
   }
   ordered_json list = ordered_json::array();
-  for (const RemarkLine &remark : readRemarks(remarks))
+  for (const RemarkLine &remark : remarks)
     list.push_back(toJson(remark));
   std::cout << jsonText(ordered_json{{"remarks", list}}, 2) << "\n";
 }
@@ -52,15 +52,18 @@ int explain(const std::string &bundle, bool isAll, bool asJson) {
   Expected<JsonDocument> manifest = readManifest(bundle);
   if (!manifest)
     return fail(manifest.error().text());
-  Expected<std::string> remarks = readBundleRemarks(bundle);
+  Expected<std::string> text = readBundleRemarks(bundle);
+  if (!text)
+    return fail(text.error().text());
+  Expected<std::vector<RemarkLine>> remarks = readRemarks(*text, bundle + "/remarks.txt");
   if (!remarks)
     return fail(remarks.error().text());
   if (isAll) {
-    printAll(*remarks, asJson);
+    printAll(*text, *remarks, asJson);
     return 0;
   }
   try {
-    printSentences(sentencesOf(manifest->root(), readRemarks(*remarks)), asJson);
+    printSentences(sentencesOf(manifest->root(), *remarks), asJson);
   } catch (const json::exception &error) {
     return fail(bundle + "/manifest.json: " + parserText(error) + "; compile the model again");
   } catch (const std::out_of_range &) {

@@ -61,7 +61,7 @@ void printAssembly(const ExplainedKernel &kernel, bool isWhole) {
   printLines(*kernel.assembly);
 }
 
-void print(const ExplainedKernel &kernel, bool isWhole) {
+int print(const ExplainedKernel &kernel, bool isWhole) {
   std::cout << "kernel " << kernel.name << ", " << kernel.symbol
             << (kernel.sharing.empty() ? "" : "; the same code: " + joined(kernel.sharing)) << "\n\n"
             << kernel.description << "\n\ntile and other decisions\n";
@@ -75,6 +75,7 @@ void print(const ExplainedKernel &kernel, bool isWhole) {
     std::cout << "  " << stepOf(roof) << ": " << sentence(roof) << "\n";
   std::cout << "\ncode before LLVM\n" << kernel.code;
   printAssembly(kernel, isWhole);
+  return 0;
 }
 
 ordered_json rooflineJson(const ExplainedKernel &kernel) {
@@ -97,12 +98,15 @@ ordered_json rooflineJson(const ExplainedKernel &kernel) {
           {"steps", steps}};
 }
 
-void printJson(const ExplainedKernel &kernel) {
+int printJson(const ExplainedKernel &kernel) {
   std::string lines;
   for (const std::string &remark : kernel.remarks)
     lines += remark + "\n";
+  Expected<std::vector<RemarkLine>> parsed = readRemarks(lines, "remarks");
+  if (!parsed)
+    return fail(parsed.error().text());
   ordered_json remarks = ordered_json::array();
-  for (const RemarkLine &remark : readRemarks(lines))
+  for (const RemarkLine &remark : *parsed)
     remarks.push_back(toJson(remark));
   ordered_json assembly;
   if (kernel.assembly)
@@ -118,6 +122,7 @@ void printJson(const ExplainedKernel &kernel) {
                                      {"assembly", assembly}},
                         2)
             << "\n";
+  return 0;
 }
 
 } // namespace
@@ -126,6 +131,5 @@ int k2c::printKernel(const ExplainKernelOptions &options, bool asJson) {
   Expected<ExplainedKernel> kernel = explainKernel(options);
   if (!kernel)
     return fail(kernel.error().text());
-  asJson ? printJson(*kernel) : print(*kernel, options.isWhole);
-  return 0;
+  return asJson ? printJson(*kernel) : print(*kernel, options.isWhole);
 }

@@ -27,7 +27,10 @@ using Remarks = std::vector<RemarkLine>;
 int64_t rounded(double number) { return std::abs(number) < 0x1p62 ? int64_t(number) : 0; }
 std::string size(double bytes) { return format(Bytes(rounded(bytes))); }
 std::string count(double number) { return formatCount(rounded(number)); }
-std::string percent(double part, double whole) { return formatNumber(whole > 0 ? 100 * part / whole : 0, 3) + " %"; }
+std::string percent(double part, double whole) {
+  const double share = whole > 0 ? 100 * part / whole : 0;
+  return (std::isfinite(share) ? formatNumber(share, 3) : "-") + " %";
+}
 
 /// The name in 'quotes' of a remark.
 std::string quoted(const std::string &text) {
@@ -234,19 +237,37 @@ void tellRest(Story &story) {
 
 } // namespace
 
-std::vector<RemarkLine> k2c::readRemarks(const std::string &text) {
+/// Reads "name = number, ...}". Returns what is none of it, or "".
+static std::string readMetrics(const std::string &text, std::map<std::string, double> &metrics) {
+  std::stringstream pairs(text.substr(0, text.rfind('}')));
+  for (std::string pair; std::getline(pairs, pair, ',');) {
+    pair.erase(0, pair.find_first_not_of(' '));
+    const size_t equals = pair.find(" = ");
+    if (equals == pair.npos)
+      continue;
+    char *end = nullptr;
+    const double number = std::strtod(pair.c_str() + equals + 3, &end);
+    if (end == pair.c_str() + equals + 3 || *end != '\0' || !std::isfinite(number))
+      return pair;
+    metrics[pair.substr(0, equals)] = number;
+  }
+  return "";
+}
+
+Expected<std::vector<RemarkLine>> k2c::readRemarks(const std::string &text, const std::string &file) {
   std::vector<RemarkLine> remarks;
   std::stringstream lines(text);
+  int64_t number = 0;
   for (std::string line; std::getline(lines, line);) {
+    ++number;
     const size_t pass = line.find("] "), metrics = line.rfind(" {");
     if (line.empty() || line[0] != '[' || pass == line.npos)
       continue;
     RemarkLine remark{line.substr(1, pass - 1), line.substr(pass + 2, metrics - std::min(metrics, pass + 2)), {}};
-    std::stringstream pairs(metrics == line.npos ? "" : line.substr(metrics + 2));
-    for (std::string pair; std::getline(pairs, pair, ',');)
-      if (const size_t equals = pair.find(" = "); equals != pair.npos)
-        remark.metrics[pair.substr(pair.find_first_not_of(' '), equals - pair.find_first_not_of(' '))] =
-            std::strtod(pair.c_str() + equals + 3, nullptr);
+    const std::string wrong = metrics == line.npos ? "" : readMetrics(line.substr(metrics + 2), remark.metrics);
+    if (!wrong.empty())
+      return Error{file + ":" + std::to_string(number), "'" + shortened(wrong) + "' is no finite number",
+                   "compile the model again"};
     remarks.push_back(std::move(remark));
   }
   return remarks;

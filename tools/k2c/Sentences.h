@@ -2,6 +2,7 @@
 #ifndef K2C_TOOLS_K2C_SENTENCES_H
 #define K2C_TOOLS_K2C_SENTENCES_H
 
+#include "base/Error.h"
 #include "base/Json.h"
 #include <cstdint>
 #include <map>
@@ -16,8 +17,8 @@ struct RemarkLine {
   std::map<std::string, double> metrics;
 };
 
-/// Lines of another shape are left out.
-std::vector<RemarkLine> readRemarks(const std::string &text);
+/// Lines of another shape are left out. Error: a metric that is no finite number; `file` is where `text` is from.
+Expected<std::vector<RemarkLine>> readRemarks(const std::string &text, const std::string &file);
 
 /// The same for programs.
 nlohmann::ordered_json toJson(const RemarkLine &remark);
