@@ -5,6 +5,7 @@
 #include "run/JsonWriter.h"
 #include "run/Progress.h"
 #include "run/Run.h"
+#include <optional>
 
 namespace k2c::runtime {
 
@@ -66,11 +67,13 @@ Status printLogits(const RunOptions &options, const LogitsFlags &flags) {
   if (!buffered)
     return buffered.takeError();
   Rows rows{std::move(*buffered), {0}, manifest.vocab};
-  Progress progress("logits", 0);
+  std::vector<int64_t> tokensOfRow; // by prompt: that are computed for one row of logits
+  std::optional<Progress> progress;
   StepEvents events;
   events.logits = [&](const Sequence &sequence, int64_t position, const float *logits) {
     const int64_t row = rows.begin[sequence.number] + (flags.all ? position : 0);
     rows.buffered.write(row * rows.vocab, logits, rows.vocab);
+    progress->advance(tokensOfRow[sequence.number]);
   };
   Scheduler scheduler((*run)->engine(), std::move(events));
   Expected<CaptureBuffers> buffers = CaptureBuffers::allocate(manifest, {false, false, !flags.routesFile.empty()});
@@ -85,17 +88,23 @@ Status printLogits(const RunOptions &options, const LogitsFlags &flags) {
     forced = std::move(*routes);
     scheduler.capture(buffers->view);
   }
+  int64_t total = 0;
   for (std::vector<int32_t> &prompt : prompts->ids) {
     Request request;
     request.logits = flags.all ? PromptLogits::all : PromptLogits::last;
     request.forced = flags.routesFile.empty() ? nullptr : &forced;
-    rows.begin.push_back(rows.begin.back() + (flags.all ? static_cast<int64_t>(prompt.size()) : 1));
+    const int64_t size = static_cast<int64_t>(prompt.size());
+    total += size;
+    tokensOfRow.push_back(flags.all ? 1 : size);
+    rows.begin.push_back(rows.begin.back() + (flags.all ? size : 1));
     request.prompt = std::move(prompt);
     if (Expected<int64_t> number = scheduler.add(std::move(request)); !number)
       return number.takeError();
   }
+  progress.emplace("logits", total);
   if (Status done = (*run)->drain(scheduler); !done)
     return done;
+  progress.reset();
   options.json ? printJson(rows, prompts->isBatch) : printText(rows);
   return rows.buffered.status();
 }
