@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "EmbeddedTopologies.h"
+#include "Mapping.h"
 #include "base/Json.h"
 #include "base/Utf8.h"
 #include "k2c/Cluster/Topology.h"
@@ -15,6 +16,7 @@
 #include <filesystem>
 #include <optional>
 #include <regex>
+#include <set>
 
 namespace k2c {
 
@@ -72,7 +74,7 @@ struct SizedName {
 };
 
 static std::optional<SizedName> sizedName(const std::string &text) {
-  static const std::regex nodes("([1-9][0-9]{0,6})x([1-9][0-9]{0,6})-(.+)"), node("([a-z].*)x([1-9][0-9]{0,6})");
+  static const std::regex nodes("([1-9][0-9]{0,17})x([1-9][0-9]{0,17})-(.+)"), node("([a-z].*)x([1-9][0-9]{0,17})");
   std::smatch parts;
   if (std::regex_match(text, parts, nodes))
     return SizedName{std::stoll(parts[1]), std::stoll(parts[2]), parts[3]};
@@ -89,40 +91,74 @@ static std::string calledBy(const Device &device) {
   return word;
 }
 
+/// The built-in topologies of nodes in a network, whose devices have a name.
+static std::vector<Topology> networks() {
+  std::vector<Topology> all;
+  for (const EmbeddedFile &file : embeddedTopologies())
+    if (Expected<Topology> topology = parseTopology(file.text, file.name);
+        topology && topology->tiers.size() == 2 && topology->tiers[0].name == "node" &&
+        topology->tiers[1].name == "network" && !topology->device.model.empty())
+      all.push_back(std::move(*topology));
+  return all;
+}
+
+/// "a100, b200, h100": devices that are had in any numbers.
+static std::string sizedDevices() {
+  std::set<std::string> words;
+  for (const Topology &topology : networks())
+    words.insert(calledBy(topology.device));
+  return joined(words);
+}
+
 /// The built-in topology of a device in nodes and a network: the first whose nodes have as many devices, else the
 /// first.
 static std::optional<Topology> builtInOf(const std::string &device, int64_t devices) {
   std::optional<Topology> found;
-  for (const EmbeddedFile &file : embeddedTopologies()) {
-    Expected<Topology> topology = parseTopology(file.text, file.name);
-    if (!topology || topology->tiers.size() != 2 || topology->tiers[0].name != "node" ||
-        topology->tiers[1].name != "network" || calledBy(topology->device) != device)
-      continue;
-    if (!found || (found->tiers[0].count != devices && topology->tiers[0].count == devices))
-      found = std::move(*topology);
-  }
+  for (Topology &topology : networks())
+    if (calledBy(topology.device) == device &&
+        (!found || (found->tiers[0].count != devices && topology.tiers[0].count == devices)))
+      found = std::move(topology);
   return found;
 }
 
-/// It with the sizes of `sized`; none: there is no such topology.
-static std::optional<Topology> resized(const std::string &name, const SizedName &sized) {
-  std::optional<Topology> topology = builtInOf(sized.device, sized.devices);
-  if (!topology)
-    return std::nullopt;
-  topology->description = "sizes as named, otherwise " + topology->name;
-  topology->name = name;
-  topology->tiers[0].count = sized.devices;
-  topology->tiers[1].count = sized.nodes;
+/// `built` with the sizes of `sized`, under `name`. Error: more devices than a topology may have.
+static Expected<Topology> resized(const std::string &name, Topology built, const SizedName &sized) {
+  if (sized.devices > cluster::maxRanks / sized.nodes)
+    return Error{"topology '" + shortened(name) + "'",
+                 (sized.nodes > 1 ? formatCount(sized.nodes) + " nodes of " : "one node of ") +
+                     formatCount(sized.devices) + " devices are more than the " + formatCount(cluster::maxRanks) +
+                     " devices that a topology may have",
+                 "ask for fewer"};
+  built.description = "sizes as named, otherwise " + built.name;
+  built.name = name;
+  built.tiers[0].count = sized.devices;
+  built.tiers[1].count = sized.nodes;
   if (sized.nodes == 1)
-    topology->tiers.pop_back();
-  return topology;
+    built.tiers.pop_back();
+  return parseTopology(printTopology(built), name);
+}
+
+/// A built-in, or one in other numbers; none: `name` is no name of these.
+static std::optional<Expected<Topology>> topologyNamed(const std::string &name) {
+  for (const EmbeddedFile &file : embeddedTopologies())
+    if (topologyNameOf(file) == name)
+      return parseTopology(file.text, file.name);
+  if (const std::optional<SizedName> sized = sizedName(name))
+    if (std::optional<Topology> built = builtInOf(sized->device, sized->devices))
+      return resized(name, std::move(*built), *sized);
+  return std::nullopt;
+}
+
+bool isBuiltIn(const Topology &topology) {
+  const std::optional<Expected<Topology>> named = topologyNamed(topology.name);
+  return named && *named && isSameMachine(topology, **named);
 }
 
 std::optional<Topology> resizedTopology(const Topology &topology, int64_t devices) {
   const std::string device = calledBy(topology.device);
   const std::optional<Topology> built = builtInOf(device, topology.devicesPerNode());
-  if (!built || built->device.model != topology.device.model ||
-      built->device.memory.value != topology.device.memory.value || !loadTopology(topology.name)) // a user's own file
+  if (!built || !isBuiltIn(topology) || built->device.model != topology.device.model ||
+      built->device.memory.value != topology.device.memory.value)
     return std::nullopt;
   const int64_t node = (topology.devicesPerNode() > 1 ? topology : *built).devicesPerNode();
   const int64_t nodes = (devices + node - 1) / node;
@@ -151,13 +187,12 @@ Expected<Topology> loadTopology(const std::string &nameOrPath) {
       return text.takeError();
     return parseTopology(*text, nameOrPath);
   }
-  if (const std::optional<SizedName> sized = sizedName(nameOrPath))
-    if (const std::optional<Topology> topology = resized(nameOrPath, *sized))
-      return parseTopology(printTopology(*topology), nameOrPath); // its limits are a file's
+  if (std::optional<Expected<Topology>> named = topologyNamed(nameOrPath))
+    return std::move(*named);
   const std::string known = joined(knownTopologies(), [](const TopologyName &each) { return each.name; });
   return Error{"topology '" + shortened(nameOrPath) + "'", "is not known",
-               "use one of " + known +
-                   ", one of their GPUs in other numbers (12x8-h200, h200x8), or the path of a YAML file"};
+               "use one of " + known + ", nodes of one of " + sizedDevices() +
+                   " in other numbers (12x8-h200, h200x8), or the path of a YAML file"};
 }
 
 } // namespace k2c

@@ -9,6 +9,9 @@
 
 namespace k2c::cluster {
 
+/// Devices that a topology may have.
+inline constexpr int64_t maxRanks = 1 << 20;
+
 /// A mapping of a topology file: counts, and quantities with their sources.
 class Mapping : public YamlMapping {
 public:

@@ -32,7 +32,6 @@ std::optional<DeviceKind> parseDeviceKind(std::string_view word) {
 namespace {
 
 constexpr int64_t maxTiers = 8;
-constexpr int64_t maxRanks = 1 << 20;
 
 void readRates(Mapping &in, Device &device) {
   in.number("f32", Dimension::FlopPerSecond, device.f32);

@@ -98,6 +98,31 @@ TEST(Topology, PrintedFilesReadBackTheSame) {
   }
 }
 
+// A copy of a built-in is the built-in, whoever states its constants; with another constant it is not.
+TEST(Topology, ABuiltInIsKnownByItsConstants) {
+  for (const char *name : {"4x8-h100", "12x8-h200", "gb300-nvl72"}) {
+    const Topology built = *loadTopology(name);
+    EXPECT_TRUE(isBuiltIn(built)) << name;
+    auto changed = [&](auto change) {
+      Topology own = built;
+      change(own);
+      return isBuiltIn(own);
+    };
+    EXPECT_TRUE(changed([](Topology &own) { own.device.memory.source = "mine", own.description = ""; }));
+    EXPECT_FALSE(changed([](Topology &own) { own.device.memory.value -= Bytes(1); }));
+    EXPECT_FALSE(changed([](Topology &own) { own.device.kernels.launch.value = Seconds(1); }));
+    EXPECT_FALSE(changed([](Topology &own) { own.device.fp8.reset(); }));
+    EXPECT_FALSE(changed([](Topology &own) { own.tiers[1].bandwidth.value = Bandwidth(1e9); }));
+    EXPECT_FALSE(changed([](Topology &own) { own.tiers.pop_back(); }));
+    EXPECT_FALSE(changed([](Topology &own) { own.host.reset(); }));
+    EXPECT_FALSE(changed([](Topology &own) { own.name = "mine"; }));
+  }
+  Topology own = *loadTopology("h200x8");
+  EXPECT_TRUE(resizedTopology(own, 64));
+  own.device.memoryRead.value = Bandwidth(1e12);
+  EXPECT_FALSE(resizedTopology(own, 64));
+}
+
 TEST(Topology, SourcesWithQuotesReadBack) {
   Expected<Topology> topology = parseTopology(good, "t.yaml");
   ASSERT_TRUE(topology);

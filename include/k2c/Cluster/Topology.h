@@ -31,6 +31,9 @@ constexpr Seconds operator/(Flops flops, FlopRate rate) { return Seconds(flops.v
 template <class T> struct Sourced {
   T value{};          ///< in base units: bytes, bytes/s, FLOP/s, seconds
   std::string source; ///< a measurement, a datasheet, "assumed: ...", or file:line:column of who wrote it
+
+  /// The same constant, whoever states it.
+  bool operator==(const Sourced &other) const { return value == other.value; }
 };
 
 /// What a device is. It decides which constants a topology file gives of it.
@@ -140,6 +143,11 @@ Expected<Topology> loadTopology(const std::string &nameOrPath);
 /// `devices` devices of `topology` under a name that loadTopology takes, in whole nodes as large as its own where they
 /// are more than one node. None: names say no numbers of these devices, or the topology is a file of the user's own.
 std::optional<Topology> resizedTopology(const Topology &topology, int64_t devices);
+
+/// Whether a name means this topology: isSameMachine as what loadTopology finds under it among the built-ins.
+bool isBuiltIn(const Topology &topology);
+/// Whether two topologies have equal devices, hosts and tiers, whoever states their constants; names are not compared.
+bool isSameMachine(const Topology &a, const Topology &b);
 
 /// Whether this build compiles for it; the error names what is missing. Every topology can be planned for.
 Status checkCompiles(const Topology &topology);

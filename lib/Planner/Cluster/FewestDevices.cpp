@@ -125,7 +125,9 @@ std::optional<Variant> planner::fewestDevices(const PlanRequest &asked, const Pa
     return variant;
   const int64_t node = std::max<int64_t>(8, asked.topology.devicesPerNode());
   std::optional<Topology> larger = withDevices(asked.topology, maxNodes * node);
-  if (!larger) { // a device that is in no larger topology: one that is
+  if (!larger) { // a device that is in no larger topology: one that is; of a user's own GPUs nothing is known
+    if (asked.topology.device.kind != DeviceKind::Cpu && !isBuiltIn(asked.topology))
+      return std::nullopt;
     Expected<Topology> other = loadTopology("4x8-h200");
     if (!other)
       return std::nullopt;
