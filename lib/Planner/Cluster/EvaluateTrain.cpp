@@ -91,8 +91,8 @@ void TrainingModel::addFigures(ClusterPlan &plan) const {
   const double devices = double(layout.devices()), step = stepSeconds();
   const double tokens = tokensOfStep();
   double forward = 0;
-  for (const StageTime &t : times)
-    forward += t.forward.flops * double(layout.tp * layout.cp * layout.dp) * double(layout.microbatches);
+  for (size_t stage = 0; stage < stages.count(); ++stage)
+    forward += timeOf(stage).forward.flops * double(layout.tp * layout.cp * layout.dp) * double(layout.microbatches);
   const double peak = context.request.topology.device.whole(context.request.topology.device.bf16.value).value;
   auto add = figuresOf(plan);
   add("tokens_per_s", "tokens/s", tokens / step, "tokens/s");

@@ -4,13 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 using namespace k2c;
 using namespace k2c::planner;
 
-double planner::largestOfNormals(int64_t count) {
-  if (count <= 1)
-    return 0;
+static double computeLargestOfNormals(int64_t count) {
   const double wanted = (double(count) - 0.375) / (double(count) + 0.25);
   double low = 0, high = 10;
   for (int i = 0; i < 50; ++i) {
@@ -18,6 +17,17 @@ double planner::largestOfNormals(int64_t count) {
     (1 - std::erfc(middle / std::sqrt(2.0)) / 2 < wanted ? low : high) = middle;
   }
   return low;
+}
+
+double planner::largestOfNormals(int64_t count) {
+  if (count <= 1)
+    return 0;
+  // A search asks for the same few counts again and again.
+  static thread_local std::map<int64_t, double> known;
+  const auto [entry, isNew] = known.try_emplace(count, 0);
+  if (isNew)
+    entry->second = computeLargestOfNormals(count);
+  return entry->second;
 }
 
 double planner::largestShare(double mean, int64_t ranks, double skew) {

@@ -190,6 +190,23 @@ void ModelShare::split(RankShare &share, const ParallelLayout &layout) const {
   }
 }
 
+bool ModelShare::areAlike(LayerRange a, LayerRange b) const {
+  auto same = [&](const auto &before) {
+    return before[size_t(a.end)] - before[size_t(a.begin)] == before[size_t(b.end)] - before[size_t(b.begin)];
+  };
+  auto sameOfModules = [&](const std::vector<ByModule> &before) {
+    auto of = [&](LayerRange r, size_t i) { return before[size_t(r.end)][i] - before[size_t(r.begin)][i]; };
+    for (size_t i = 0; i < weightModuleCount; ++i)
+      if (of(a, i) != of(b, i))
+        return false;
+    return true;
+  };
+  return a.end - a.begin == b.end - b.begin && same(moeBefore) &&
+         std::all_of(attentionBefore.begin(), attentionBefore.end(), same) &&
+         std::all_of(kinds.begin(), kinds.end(), [&](const Kind &kind) { return same(kind.before); }) &&
+         sameOfModules(parameters) && sameOfModules(bytes);
+}
+
 RankShare ModelShare::of(LayerRange layers, const ParallelLayout &layout) const {
   return of(layers, layers.begin == 0, layers.end == spec.layerCount(), layout);
 }

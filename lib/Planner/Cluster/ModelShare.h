@@ -50,6 +50,10 @@ public:
   RankShare of(LayerRange layers, const ParallelLayout &layout) const;
   /// Of every stage, with so many layers each (0: an embedding or a head alone). Their sum is the model's.
   std::vector<RankShare> ofStages(const std::vector<int64_t> &layersOfStages, const ParallelLayout &layout) const;
+  /// Of one stage; `isFirst`, `isLast`: with the embedding, with the head.
+  RankShare of(LayerRange layers, bool isFirst, bool isLast, const ParallelLayout &layout) const;
+  /// Whether two runs of layers have equal shares, between the first stage and the last.
+  bool areAlike(LayerRange a, LayerRange b) const;
   /// Share of one module of multi-token prediction: a copy of the last layer and what surrounds it.
   /// `hasTables`: and its copies of embedding and head, which training shares with the model (DeepSeek-V3 report,
   /// section 3.2.3).
@@ -85,7 +89,6 @@ public:
   double expert = 0; ///< parameters of one routed expert
 
 private:
-  RankShare of(LayerRange layers, bool isFirst, bool isLast, const ParallelLayout &layout) const;
   void split(RankShare &share, const ParallelLayout &layout) const;
 
   /// Of the layers before each, unsplit.

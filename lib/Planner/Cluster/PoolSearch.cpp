@@ -17,11 +17,11 @@
 #include "k2c/Support/Largest.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
 
 using namespace k2c;
 using namespace k2c::planner;
@@ -34,11 +34,15 @@ struct Decoding {
   double perToken = INFINITY;
 };
 
+/// What pairs are kept by; less is better.
+using Rank = std::array<double, 3>;
+
 /// One replica, and what a pair can ask of it: less is better in each number.
 struct Candidate {
   std::unique_ptr<ServePool> pool;
   std::vector<double> costs;
-  int64_t sequences = 1; ///< decoding: most that fit and meet the target
+  int64_t sequences = 1;                  ///< decoding: most that fit and meet the target
+  std::map<int64_t, Decoding> known = {}; ///< by replicas, where these matter
   int64_t devices() const { return pool->layout.devices(); }
 };
 
@@ -59,20 +63,18 @@ private:
   void addPrefill(const ParallelLayout &layout);
   void addDecode(const ParallelLayout &layout);
   static void keepBest(std::vector<Candidate> &candidates);
-  Decoding decodingOf(const Candidate &decode, int64_t replicas);
+  const Decoding &decodingOf(Candidate &decode, int64_t replicas) const;
   int64_t sequencesOf(const Candidate &decode, int64_t replicas) const;
-  void pair(const Candidate &prefill, const Candidate &decode);
-  void score(const Candidate &prefill, const Candidate &decode, int64_t r, int64_t q, const Handover &handover,
-             double busy);
+  void pair(const Candidate &prefill, Candidate &decode);
+  void score(const Candidate &prefill, Candidate &decode, int64_t r, int64_t q, const Handover &handover, double busy);
   double busyShare(const Candidate &prefill, const Handover &slow) const;
-  void keep(std::vector<double> rank, const Candidate &prefill, const Candidate &decode, int64_t r, int64_t q);
+  void keep(const Rank &rank, const Candidate &prefill, const Candidate &decode, int64_t r, int64_t q);
 
   const RequestModel &context;
   const ServeWorkload &serve;
   std::vector<Candidate> prefills, decodes;
-  std::map<std::pair<const Candidate *, int64_t>, Decoding> known;
   struct Pair {
-    std::vector<double> rank; ///< less is better
+    Rank rank;
     const Candidate *prefill, *decode;
     int64_t r, q;
   };
@@ -147,9 +149,11 @@ int64_t PoolSearch::sequencesOf(const Candidate &decode, int64_t replicas) const
   return keepsUp(decode.sequences) ? smallest(decode.sequences, keepsUp) : 0;
 }
 
-Decoding PoolSearch::decodingOf(const Candidate &decode, int64_t replicas) {
+const Decoding &PoolSearch::decodingOf(Candidate &decode, int64_t replicas) const {
   const bool depends = serve.batch || (serve.arrivalRate && context.request.objective == Objective::Latency);
-  auto [entry, isNew] = known.try_emplace({&decode, depends ? replicas : 0});
+  if (!depends && !decode.known.empty())
+    return decode.known.begin()->second;
+  const auto [entry, isNew] = decode.known.try_emplace(depends ? replicas : 0);
   if (!isNew)
     return entry->second;
   const int64_t n = sequencesOf(decode, replicas);
@@ -168,29 +172,32 @@ double PoolSearch::busyShare(const Candidate &prefill, const Handover &slow) con
   return wait <= 0 ? 0 : std::min(maxBusy, busyAtWait(wait, prefill.pool->serviceSeconds()));
 }
 
-void PoolSearch::pair(const Candidate &prefill, const Candidate &decode) {
+void PoolSearch::pair(const Candidate &prefill, Candidate &decode) {
   const int64_t all = context.request.topology.ranks(), p = prefill.devices(), d = decode.devices();
   // The tier between the pools is that of the whole cluster here; a plan looks at the pools' own.
   const Handover handover = handoverOf(context, *prefill.pool, decode.pool->layout, /*slow=*/false, /*far=*/true),
                  slow = handoverOf(context, *prefill.pool, decode.pool->layout, /*slow=*/true, /*far=*/true);
   const double busy = busyShare(prefill, slow);
-  if (busy <= 0)
+  // More replicas have fewer sequences each: what as many as fit cannot decode, fewer cannot.
+  if (busy <= 0 || p + d > all || decodingOf(decode, (all - p) / d).seconds == INFINITY)
     return;
   for (int64_t r = 1; r * p + d <= all; ++r) {
     const int64_t room = (all - r * p) / d;
     const double rate = double(r) * busy / prefill.pool->promptSeconds();
     const double wanted = (serve.arrivalRate ? *serve.arrivalRate / maxBusy : rate) * decodingOf(decode, room).seconds;
-    std::set<int64_t> counts = {room, 1};
+    // Ascending, each once.
+    std::array<int64_t, 4> counts = {1, 1, 1, room};
     if (wanted < double(room))
-      counts.insert({std::max<int64_t>(1, int64_t(wanted)), std::max<int64_t>(1, int64_t(std::ceil(wanted)))});
-    for (int64_t q : counts)
-      score(prefill, decode, r, q, handover, busy);
+      counts[1] = std::max<int64_t>(1, int64_t(wanted)), counts[2] = std::max<int64_t>(1, int64_t(std::ceil(wanted)));
+    for (size_t i = 0; i < counts.size(); ++i)
+      if (i == 0 || counts[i] != counts[i - 1])
+        score(prefill, decode, r, counts[i], handover, busy);
   }
 }
 
-void PoolSearch::score(const Candidate &prefill, const Candidate &decode, int64_t r, int64_t q,
-                       const Handover &handover, double busy) {
-  const Decoding decoding = decodingOf(decode, q);
+void PoolSearch::score(const Candidate &prefill, Candidate &decode, int64_t r, int64_t q, const Handover &handover,
+                       double busy) {
+  const Decoding &decoding = decodingOf(decode, q);
   const double ranks = double(std::min(r * prefill.pool->ranks(), q * decode.pool->ranks()));
   const double moved = handover.seconds > 0 ? ranks / handover.seconds : INFINITY;
   double requests = std::min({double(r) * busy / prefill.pool->promptSeconds(),
@@ -204,14 +211,13 @@ void PoolSearch::score(const Candidate &prefill, const Candidate &decode, int64_
   keep({objectiveOf(merits, context.request.objective), -tokens, devices}, prefill, decode, r, q);
 }
 
-void PoolSearch::keep(std::vector<double> rank, const Candidate &prefill, const Candidate &decode, int64_t r,
-                      int64_t q) {
+void PoolSearch::keep(const Rank &rank, const Candidate &prefill, const Candidate &decode, int64_t r, int64_t q) {
   if (kept.size() == most && !(rank < kept.back().rank))
     return;
-  Pair pair{std::move(rank), &prefill, &decode, r, q};
+  const Pair pair{rank, &prefill, &decode, r, q};
   auto at =
       std::upper_bound(kept.begin(), kept.end(), pair, [](const Pair &a, const Pair &b) { return a.rank < b.rank; });
-  kept.insert(at, std::move(pair));
+  kept.insert(at, pair);
   if (kept.size() > most)
     kept.pop_back();
 }
@@ -219,7 +225,7 @@ void PoolSearch::keep(std::vector<double> rank, const Candidate &prefill, const 
 std::vector<ParallelLayout> PoolSearch::best(size_t count, int64_t &compared) {
   most = count;
   for (const Candidate &prefill : prefills)
-    for (const Candidate &decode : decodes)
+    for (Candidate &decode : decodes)
       pair(prefill, decode);
   compared = int64_t(prefills.size()) * int64_t(decodes.size());
   std::vector<ParallelLayout> layouts;

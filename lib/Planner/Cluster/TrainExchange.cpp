@@ -26,7 +26,7 @@ TrainingModel::Update TrainingModel::update() const {
   const StateBytes &bytes = train.bytes;
   const double each = 2 * bytes.optimizer + bytes.gradient + bytes.weight;
   double most = 0;
-  for (int64_t rank = 0; rank < layout.pp; ++rank)
+  for (int64_t rank : stages.firstRanks())
     most = std::max(most, shardedParameters(rank));
   Update update;
   if (!offloads(layout.offload, Offload::Optimizer)) {

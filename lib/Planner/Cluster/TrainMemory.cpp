@@ -42,14 +42,15 @@ TrainingModel::Routed TrainingModel::routed(Routing routing) const {
 std::array<double, TrainingModel::parts> TrainingModel::bytesOf(int64_t rank, const Routed &routed) const {
   const RoutedBytes &buffers = routed.bytes;
   std::array<double, parts> bytes{};
-  const RankShare &share = shares[size_t(rank)];
-  const StateMemory held = states(share);
+  const RankShare &share = shares[stages.kindOfRank(rank)];
+  const StateMemory &held = statesOf(rank);
   bytes[Parameters] = held.parameters;
   bytes[Gradients] = held.gradients;
   bytes[Optimizer] = offloads(layout.offload, Offload::Optimizer) ? 0 : held.optimizer;
-  const std::vector<size_t> own = stages.ofRank(rank);
+  const std::vector<size_t> &own = stages.ofRank(rank);
   bytes[Activations] = maxOnDevice(rank, [&](size_t stage) { return stages.activations(stage); });
-  bytes[Uneven] = maxOnDevice(rank, [&](size_t stage) { return stages.activationsOfRows(stage, routed.rowsMore); });
+  if (routed.rowsMore > 0)
+    bytes[Uneven] = maxOnDevice(rank, [&](size_t stage) { return stages.activationsOfRows(stage, routed.rowsMore); });
   if (std::find(own.begin(), own.end(), stages.count() - 1) != own.end())
     bytes[Logits] = stages.tokens() * double(context.request.spec.vocab) * 4 / double(layout.tp);
   if (share.moeLayers > 0) {
@@ -66,15 +67,15 @@ std::array<double, TrainingModel::parts> TrainingModel::bytesOf(int64_t rank, co
 }
 
 template <class Bytes> double TrainingModel::maxAlive(int64_t rank, Bytes bytes) const {
-  std::vector<double> ofLane;
-  for (size_t stage : stages.ofRank(rank))
-    ofLane.push_back(bytes(stage));
+  const std::vector<size_t> &own = stages.ofRank(rank);
+  if (!programs)
+    return bytes(own.front());
   double most = 0;
-  for (const std::vector<int64_t> &passes : alive[size_t(rank)]) {
-    double held = 0;
-    for (size_t lane = 0; lane < ofLane.size(); ++lane)
-      held += double(passes[lane]) * ofLane[lane];
-    most = std::max(most, held);
+  for (const std::vector<int64_t> &passes : programs->alive[size_t(rank)]) {
+    double all = 0;
+    for (size_t lane = 0; lane < own.size(); ++lane)
+      all += double(passes[lane]) * bytes(own[lane]);
+    most = std::max(most, all);
   }
   return most;
 }
@@ -102,7 +103,7 @@ double TrainingModel::maxPasses() const {
 }
 
 double TrainingModel::shardedParameters(int64_t rank) const {
-  return states(shares[size_t(rank)]).optimizer / std::max(1e-9, train.bytes.optimizer);
+  return statesOf(rank).optimizer / std::max(1e-9, train.bytes.optimizer);
 }
 
 double TrainingModel::hostBytes(int64_t rank) const {
@@ -111,7 +112,7 @@ double TrainingModel::hostBytes(int64_t rank) const {
     held += keptBytes(rank);
   // The processors add gradients of this rank's share to its states.
   if (offloads(layout.offload, Offload::Optimizer))
-    held += states(shares[size_t(rank)]).optimizer + shardedParameters(rank) * train.bytes.gradient;
+    held += statesOf(rank).optimizer + shardedParameters(rank) * train.bytes.gradient;
   return held;
 }
 
@@ -169,7 +170,7 @@ std::vector<RankMemory> TrainingModel::memory() const {
     memory.stage = rank;
     memory.count = each;
     memory.ranks = rankRange(rank * each, each);
-    memory.parameters = int64_t(sum(shares[size_t(rank)].parameters));
+    memory.parameters = int64_t(sum(shares[stages.kindOfRank(rank)].parameters));
     memory.capacity = context.request.topology.device.memory.value;
     if (layout.offload != Offload::None)
       memory.host = wholeBytes(hostBytes(rank));

@@ -9,7 +9,7 @@ using namespace k2c;
 using namespace k2c::planner;
 
 Expected<std::shared_ptr<const PipelineCache::Entry>> PipelineCache::get(const PipelineShape &shape) {
-  const std::vector<int64_t> key = {int64_t(shape.kind), shape.pp, shape.microbatches, shape.chunks, shape.paired};
+  const std::array<int64_t, 5> key = {int64_t(shape.kind), shape.pp, shape.microbatches, shape.chunks, shape.paired};
   auto found = entries.find(key);
   if (found != entries.end())
     return found->second;
@@ -29,17 +29,21 @@ Expected<std::shared_ptr<const PipelineCache::Entry>> PipelineCache::get(const P
 TrainingModel::TrainingModel(const RequestModel &context, const ParallelLayout &layout, PipelineCache &cache)
     : context(context), train(context.request.workload.train), layout(layout), cache(cache), stages(context, layout) {
   edp = layout.tp * layout.cp * layout.dp / (layout.ep * layout.etp);
-  for (int64_t rank = 0; rank < layout.pp; ++rank)
+  for (int64_t rank : stages.firstRanks()) {
     shares.push_back(stages.shareOf(rank));
+    held.push_back(states(shares.back()));
+  }
 }
 
 /// Without overlap transfers block.
 PipelineStageTimes TrainingModel::stageTimes() const {
   std::vector<PipelineStageTimes::Stage> ofModel;
-  for (const StageTime &t : times)
+  for (size_t stage = 0; stage < stages.count(); ++stage) {
+    const StageTime &t = timeOf(stage);
     ofModel.push_back({t.forward.seconds + t.linkSeconds + t.ringExposed(0) + t.hostExposed / 2,
                        t.inputGrad.seconds + t.linkSeconds + t.ringExposed(1) + t.hostExposed / 2,
                        t.weightGrad.seconds});
+  }
   const PipelineShape shape = shapeOf(layout, layout.microbatches);
   PipelineStageTimes result(shape, ofModel);
   if (!layout.overlap)
@@ -47,8 +51,8 @@ PipelineStageTimes TrainingModel::stageTimes() const {
   const size_t lanes = size_t(result.lanes);
   for (size_t at = 0; at < result.pairs.size(); ++at) {
     const int32_t rank = int32_t(at / lanes / lanes);
-    const StageTime &f = times[size_t(stageOf(shape, {rank, int32_t(at / lanes % lanes)}))],
-                    &b = times[size_t(stageOf(shape, {rank, int32_t(at % lanes)}))];
+    const StageTime &f = timeOf(size_t(stageOf(shape, {rank, int32_t(at / lanes % lanes)}))),
+                    &b = timeOf(size_t(stageOf(shape, {rank, int32_t(at % lanes)})));
     result.pairs[at] = std::max(f.forward.seconds + b.backward(),
                                 f.linkSeconds + b.linkSeconds + f.ringSeconds[0] + b.ringSeconds[1]) +
                        f.hostExposed / 2 + b.hostExposed / 2;
@@ -64,47 +68,43 @@ static int64_t shortened(int64_t microbatches, int64_t pp) {
 }
 
 Status TrainingModel::makePrograms() {
-  if (layout.pp == 1 && layout.schedule != PipelineKind::Interleaved) {
-    alive = {{{1}}};
+  if (layout.pp == 1 && layout.schedule != PipelineKind::Interleaved)
     return Status::success();
-  }
   // GPipe keeps all micro-batches alive, others as many as fill the pipeline.
   const bool keepsAll = layout.schedule == PipelineKind::GPipe;
   Expected<std::shared_ptr<const PipelineCache::Entry>> entry =
       cache.get(shapeOf(layout, keepsAll ? layout.microbatches : shortened(layout.microbatches, layout.pp)));
   if (!entry)
     return entry.takeError();
-  alive = (*entry)->alive;
+  programs = std::move(*entry);
   return Status::success();
 }
 
-StageTime TrainingModel::workOf(int64_t rank) const {
+void TrainingModel::timeStages() {
+  if (!works.empty())
+    return;
+  for (size_t kind = 0; kind < stages.kindCount(); ++kind)
+    times.push_back(stages.timeOfKind(kind));
   const PipelineRoute route(shapeOf(layout, layout.microbatches));
   // Half of the micro-batches of DualPipe come from each end.
   const double share = double(route.microbatches()) / double(layout.microbatches);
-  StageTime work;
-  for (size_t stage : stages.ofRank(rank))
-    work += times[stage] * share;
-  return work;
-}
-
-void TrainingModel::timeStages() {
-  for (size_t stage = times.size(); stage < stages.count(); ++stage)
-    times.push_back(stages.time(stage));
-  for (int64_t rank = 0; rank < layout.pp; ++rank)
-    if (StageTime each = workOf(rank); rank == 0 || each.passes() > work.passes()) {
+  for (int64_t rank : stages.firstRanks()) {
+    StageTime sum;
+    for (size_t stage : stages.ofRank(rank))
+      sum += timeOf(stage) * share;
+    works.push_back(sum);
+    if (rank == 0 || sum.passes() > work.passes()) {
       slowest = size_t(rank);
-      work = each;
+      work = sum;
     }
+  }
 }
 
 double TrainingModel::minStepSeconds() {
   timeStages();
   double longest = 0;
-  for (int64_t rank = 0; rank < layout.pp; ++rank) {
-    const StageTime each = workOf(rank);
+  for (const StageTime &each : works)
     longest = std::max(longest, layout.overlap ? std::min(each.passes(), each.together()) : each.passes());
-  }
   constexpr double rounding = 1 - 1e-9; // of sums in another order
   makespan = rounding * double(layout.microbatches) * longest;
   return stepSeconds();

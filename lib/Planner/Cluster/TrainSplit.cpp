@@ -61,10 +61,10 @@ private:
     return overlap ? std::max(load.computing, load.sending) : load.computing + load.sending;
   }
 
-  /// Of each stage and of each rank with these layers of stages.
-  std::pair<std::vector<double>, std::vector<double>> seconds(const std::vector<int64_t> &of) const {
-    std::vector<Load> loads(of.size());
-    std::vector<double> ofStages, ofRanks;
+  /// Of each stage and of each rank with these layers of stages: `ofStages` and `ofRanks`.
+  void time(const std::vector<int64_t> &of) {
+    loads.assign(of.size(), {});
+    ofStages.clear(), ofRanks.clear();
     int64_t begin = 0;
     for (size_t stage = 0; stage < of.size(); ++stage) {
       const int64_t end = begin + of[stage], experts = model.moeLayers({begin, end});
@@ -81,7 +81,6 @@ private:
         sum.add(loads[stage], 1);
       ofRanks.push_back(secondsOf(sum));
     }
-    return {std::move(ofStages), std::move(ofRanks)};
   }
 
   static size_t longest(const std::vector<double> &of) {
@@ -89,26 +88,26 @@ private:
   }
 
   /// Seconds of the slowest rank, then of the longest stage; rounded, so that sums in another order are equal.
-  std::pair<float, float> longest(const std::vector<int64_t> &of) const {
-    const auto [ofStages, ofRanks] = seconds(of);
+  std::pair<float, float> longest(const std::vector<int64_t> &of) {
+    time(of);
     return {float(ofRanks[longest(ofRanks)]), mirrored ? 0 : float(ofStages[longest(ofStages)])};
   }
 
   /// Moves one layer, from the slowest rank to the least busy one, or between stages of a rank, where that is best.
   bool moveOne() {
-    const auto [ofStages, ofRanks] = seconds(layers);
+    time(layers);
     const size_t slow = longest(ofRanks), stage = longest(ofStages),
                  idle = size_t(std::min_element(ofRanks.begin(), ofRanks.end()) - ofRanks.begin());
     std::pair<float, float> best = longest(layers);
-    std::vector<int64_t> moved;
+    std::vector<int64_t> moved, next = layers;
     auto look = [&](size_t from, const std::vector<size_t> &others) {
       for (size_t to : others) {
-        std::vector<int64_t> next = layers;
-        if (from == to || next[from] == 0)
+        if (from == to || layers[from] == 0)
           continue;
         --next[from], ++next[to];
         if (const std::pair<float, float> then = longest(next); then < best)
           best = then, moved = next;
+        ++next[from], --next[to];
       }
     };
     for (size_t from : ofRank[slow])
@@ -144,6 +143,8 @@ private:
   std::vector<int64_t> layers; ///< of stages
   std::vector<std::vector<size_t>> ofRank;
   Load moe, dense, head;
+  std::vector<Load> loads;               ///< of the stages timed last
+  std::vector<double> ofStages, ofRanks; ///< their seconds, and those of the ranks
   bool fillsFirst = false, mirrored = false;
 };
 

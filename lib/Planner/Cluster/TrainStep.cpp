@@ -79,23 +79,38 @@ StageTime StageTime::operator*(double factor) const {
 
 TrainStages::TrainStages(const RequestModel &context, const ParallelLayout &layout)
     : context(context), layout(layout), fullest(imbalance()), kept(context.kept[size_t(layout.recompute)]) {
-  stages = context.model.ofStages(layersOfStages(context.request.spec, layout), layout);
+  const std::vector<int64_t> layers = layersOfStages(context.request.spec, layout);
+  LayerRange before, range;
+  for (size_t stage = 0; stage < layers.size(); ++stage, before = range) {
+    range = {range.end, range.end + layers[stage]};
+    const bool isLast = stage + 1 == layers.size();
+    if (stage < 2 || isLast || !context.model.areAlike(before, range))
+      kinds.push_back(context.model.of(range, stage == 0, isLast, layout));
+    kindOfStage.push_back(kinds.size() - 1);
+  }
   if (context.request.spec.mtpLayers > 0)
-    stages.back() += context.model.ofDraft(layout, /*hasTables=*/false);
-}
-
-std::vector<size_t> TrainStages::ofRank(int64_t rank) const {
+    kinds.back() += context.model.ofDraft(layout, /*hasTables=*/false);
+  for (const RankShare &kind : kinds)
+    activationsOfKind.push_back(activations(kind));
   const PipelineShape shape = shapeOf(layout, 1);
-  std::vector<size_t> own;
-  for (int32_t lane = 0, lanes = PipelineRoute(shape).lanes(); lane < lanes; ++lane)
-    own.push_back(size_t(stageOf(shape, {int32_t(rank), lane})));
-  return own;
+  const int32_t lanes = PipelineRoute(shape).lanes();
+  for (int64_t rank = 0; rank < layout.pp; ++rank) {
+    std::vector<size_t> own(static_cast<size_t>(lanes));
+    for (int32_t lane = 0; lane < lanes; ++lane)
+      own[size_t(lane)] = size_t(stageOf(shape, {int32_t(rank), lane}));
+    const bool isAlike = rank > 0 && std::equal(own.begin(), own.end(), stagesOfRank.back().begin(),
+                                                [&](size_t a, size_t b) { return kindOf(a) == kindOf(b); });
+    if (!isAlike)
+      first.push_back(rank);
+    kindsOfRanks.push_back(first.size() - 1);
+    stagesOfRank.push_back(std::move(own));
+  }
 }
 
 RankShare TrainStages::shareOf(int64_t rank) const {
   RankShare share;
   for (size_t stage : ofRank(rank))
-    share += stages[stage];
+    share += kinds[kindOf(stage)];
   return share;
 }
 
@@ -317,7 +332,7 @@ StageTime TrainStages::timeOfLayer(bool isMoe) const {
   int64_t layer = spec.layerCount() - 1;
   while (layer > 0 && std::binary_search(moe.begin(), moe.end(), layer) != isMoe)
     --layer;
-  RankShare one = context.model.ofStages({layer, 1, spec.layerCount() - 1 - layer}, layout)[1];
+  RankShare one = context.model.of({layer, layer + 1}, /*isFirst=*/false, /*isLast=*/false, layout);
   one.attentionLayers = context.model.layersWith({0, spec.layerCount()});
   for (double &layers : one.attentionLayers)
     layers /= double(spec.layerCount());
@@ -325,7 +340,8 @@ StageTime TrainStages::timeOfLayer(bool isMoe) const {
 }
 
 StageTime TrainStages::timeOfHead() const {
-  RankShare head = context.model.ofStages({context.request.spec.layerCount(), 0}, layout)[1];
+  const int64_t all = context.request.spec.layerCount();
+  RankShare head = context.model.of({all, all}, /*isFirst=*/false, /*isLast=*/true, layout);
   if (context.request.spec.mtpLayers > 0)
     head += context.model.ofDraft(layout, /*hasTables=*/false);
   return time(head, /*isLast=*/true);
@@ -363,6 +379,6 @@ double TrainStages::rowBytes(const KeptBytes &layer) const { return layer.row + 
 double TrainStages::activationsOfRows(size_t stage, double rows) const {
   double bytes = 0;
   for (size_t i = 0; i < kept.size(); ++i)
-    bytes += stages[stage].layersOfKinds[i] * rows * rowBytes(kept[i]);
+    bytes += kinds[kindOf(stage)].layersOfKinds[i] * rows * rowBytes(kept[i]);
   return bytes;
 }

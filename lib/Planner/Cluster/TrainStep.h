@@ -68,23 +68,30 @@ struct StageTime {
   StageTime operator*(double factor) const;
 };
 
-/// A training layout's stages, in the order of the model.
+/// A training layout's stages, in the order of the model. A search asks for many thousands of layouts, most of whose
+/// stages hold as much as the one before: such stages are of one kind, and so are ranks with stages of the same kinds.
 class TrainStages {
 public:
   TrainStages(const RequestModel &context, const ParallelLayout &layout);
 
   /// Indices of the stages that a pipeline rank holds, by lane.
-  std::vector<size_t> ofRank(int64_t rank) const;
+  const std::vector<size_t> &ofRank(int64_t rank) const { return stagesOfRank[size_t(rank)]; }
+  size_t kindOf(size_t stage) const { return kindOfStage[stage]; }
+  size_t kindOfRank(int64_t rank) const { return kindsOfRanks[size_t(rank)]; }
+  /// The first rank of each kind.
+  const std::vector<int64_t> &firstRanks() const { return first; }
   /// What a rank holds of the model.
   RankShare shareOf(int64_t rank) const;
-  StageTime time(size_t stage) const { return time(stages[stage], stage + 1 == stages.size()); }
+  /// Of each stage of a kind.
+  StageTime timeOfKind(size_t kind) const { return time(kinds[kind], kind + 1 == kinds.size()); }
   /// Of a stage that holds `share`; `isLast`: and the head.
   StageTime time(const RankShare &share, bool isLast) const;
   /// Bytes kept of one micro-batch for the backward of a stage.
-  double activations(size_t stage) const { return activations(stages[stage]); }
+  double activations(size_t stage) const { return activationsOfKind[kindOf(stage)]; }
   /// Of these, what `rows` of routed experts keep in all layers of the stage.
   double activationsOfRows(size_t stage, double rows) const;
-  size_t count() const { return stages.size(); }
+  size_t count() const { return kindOfStage.size(); }
+  size_t kindCount() const { return kinds.size(); }
 
   /// Tokens of a micro-batch on a rank, before tp divides them.
   double tokens() const;
@@ -106,9 +113,13 @@ private:
 
   const RequestModel &context;
   const ParallelLayout &layout;
-  const double fullest; ///< rows of the fullest rank for each of a mean one
-  std::vector<RankShare> stages;
+  const double fullest;               ///< rows of the fullest rank for each of a mean one
   const std::vector<KeptBytes> &kept; ///< of a layer of each of ModelShare::kinds
+  std::vector<RankShare> kinds;       ///< of stages, in the order of the model; the last stage is one alone
+  std::vector<size_t> kindOfStage, kindsOfRanks;
+  std::vector<double> activationsOfKind;
+  std::vector<std::vector<size_t>> stagesOfRank;
+  std::vector<int64_t> first; ///< ranks
 };
 
 } // namespace k2c::planner

@@ -21,7 +21,7 @@ public:
   Expected<std::shared_ptr<const Entry>> get(const PipelineShape &shape);
 
 private:
-  std::map<std::vector<int64_t>, Expected<std::shared_ptr<const Entry>>> entries;
+  std::map<std::array<int64_t, 5>, Expected<std::shared_ptr<const Entry>>> entries;
 };
 
 /// The cost model of a training layout: bytes of every rank and seconds of a step. `context` must outlive the model.
@@ -77,13 +77,15 @@ private:
   std::array<double, parts> bytesOf(int64_t rank, const Routed &routed) const;
   void timeStages();
   PipelineStageTimes stageTimes() const;
-  /// What a rank does for a micro-batch, in all of its stages.
-  StageTime workOf(int64_t rank) const;
+  const StageTime &timeOf(size_t stage) const { return times[stages.kindOf(stage)]; }
+  /// What a rank does for a micro-batch, in all of its stages. Needs timeStages first.
+  const StageTime &workOf(int64_t rank) const { return works[stages.kindOfRank(rank)]; }
   /// The most that a rank holds at once when a pass of stage s holds `bytes(s)`.
   template <class Bytes> double maxAlive(int64_t rank, Bytes bytes) const;
   /// Likewise, of what stays on the device.
   template <class Bytes> double maxOnDevice(int64_t rank, Bytes bytes) const;
   double keptBytes(int64_t rank) const;
+  const StateMemory &statesOf(int64_t rank) const { return held[stages.kindOfRank(rank)]; }
   /// Parameters of which a rank holds optimizer states.
   double shardedParameters(int64_t rank) const;
   double hostBytes(int64_t rank) const;
@@ -124,14 +126,16 @@ private:
   const ParallelLayout layout;
   PipelineCache &cache;
   TrainStages stages;
-  std::vector<RankShare> shares; ///< of the pipeline's ranks
-  std::vector<StageTime> times;
-  size_t slowest = 0; ///< the rank with most to do
-  StageTime work;     ///< its
+  std::vector<RankShare> shares; ///< of each kind of rank
+  std::vector<StateMemory> held; ///< likewise
+  std::vector<StageTime> works;  ///< likewise, of a micro-batch
+  std::vector<StageTime> times;  ///< of each kind of stage
+  size_t slowest = 0;            ///< the rank with most to do
+  StageTime work;                ///< its
   int64_t edp = 1;
   double makespan = 0;
-  double idle = 0, meanIdle = 0; ///< of the slowest rank; of all
-  std::vector<std::vector<std::vector<int64_t>>> alive;
+  double idle = 0, meanIdle = 0;                        ///< of the slowest rank; of all
+  std::shared_ptr<const PipelineCache::Entry> programs; ///< none: one rank, which runs one stage
   std::optional<PipelineTimeline> timeline;
 };
 
