@@ -55,9 +55,9 @@ struct Headline {
   std::string key;             ///< of the figure; empty for devices, head room and a cost without a price
   std::optional<double> exact; ///< of `value`, in the figure's unit
 };
-/// Devices, TTFT, TPOT, tokens/s per device, cost, head room; of training step time and MFU in place of TTFT and TPOT.
-/// What the plan does not have is left out, but for a cost without a price and what the other pool of a pool alone
-/// would give: these are "-".
+/// Devices, TTFT, TPOT, tokens/s per device, cost, head room; of training step time and MFU in place of TTFT and TPOT,
+/// and the days of all tokens where the workload states them. What the plan does not have is left out, but for a cost
+/// without a price, TPOT of one token, and what the other pool of a pool alone would give: these are "-".
 std::vector<Headline> headlineOf(const PlanReport &report);
 /// The figures that are not in the headline.
 std::vector<Figure> otherFigures(const PlanReport &report);

@@ -3,6 +3,7 @@
 #include "Derived.h"
 
 #include <algorithm>
+#include <cmath>
 
 using namespace k2c;
 using namespace k2c::report;
@@ -51,8 +52,9 @@ std::vector<Headline> report::headlineOf(const PlanReport &report) {
   if (plan.phase == PlanPhase::Serve) {
     if (!add("TTFT", "ttft_s", "95th percentile", "ttft_p95_s") && plan.layout.role == PoolRole::Decode)
       none("TTFT", "phase=decode computes no prompts");
-    if (!add("TPOT", "tpot_s", "per user", "tokens_per_s_per_user") && plan.layout.role == PoolRole::Prefill)
-      none("TPOT", "phase=prefill generates no tokens");
+    if (!add("TPOT", "tpot_s", "per user", "tokens_per_s_per_user"))
+      none("TPOT", plan.layout.role == PoolRole::Prefill ? "phase=prefill generates no tokens"
+                                                         : "no second token is generated");
     add(rate, "output_tokens_per_s_per_device", "generated; all", "output_tokens_per_s") ||
         add(rate, "output_tokens_per_s", "", "") ||
         add(rate, "prefill_tokens_per_s_per_device", "while computing; all served", "input_tokens_per_s");
@@ -64,6 +66,10 @@ std::vector<Headline> report::headlineOf(const PlanReport &report) {
   if (!add("$ per million tokens", "dollars_per_million_tokens", "per hour", "dollars_per_hour") &&
       !add("$ per million prompt tokens", "dollars_per_million_input_tokens", "per hour", "dollars_per_hour"))
     none("$ per million tokens", "the workload states no dollars_per_device_hour");
+  const Figure *hours = find(plan, "total_device_hours"), *dollars = find(plan, "total_dollars");
+  if (hours && add("all tokens", "total_days", "", ""))
+    headline.back().beside = formatCount(std::llround(hours->value)) + " " + device + "-hours" +
+                             (dollars ? ", " + printFigure(dollars->value, dollars->unit) : "");
   if (!plan.memory.empty())
     headline.push_back(headRoom(plan, device));
   return headline;

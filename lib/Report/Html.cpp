@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Html.h"
+#include "Bands.h"
 #include "EmbeddedStyle.h"
 
 using namespace k2c;
@@ -53,7 +54,10 @@ std::string headline(const PlanReport &report) {
     out += "<div><dt>" + escapeHtml(figure.label) + "</dt><dd" +
            (figure.exact ? " data-value=\"" + nlohmann::json(*figure.exact).dump() + "\"" : "") + ">" +
            escapeHtml(figure.value) + "</dd><dd class=\"beside\">" + escapeHtml(figure.beside) + "</dd></div>\n";
-  return out + "</dl>\n";
+  out += "</dl>\n";
+  for (const Band &band : bandsOf(report))
+    out += "<p class=\"lead\">Published runs, " + escapeHtml(band.name + ": " + band.text) + ".</p>\n";
+  return out;
 }
 
 std::string header(const PlanReport &report, const PlanSummary &summary) {

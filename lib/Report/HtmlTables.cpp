@@ -127,9 +127,9 @@ std::string report::layoutTable(const ClusterPlan &plan) {
   auto word = [&](const char *key, const std::string &value, const char *meaning) {
     table.row().text(key).text(value).text(meaning);
   };
-  word("compute", std::string(name(plan.compute)), "");
+  word("compute", wordOf(plan.compute), "");
   word("weights", plan.weightFormat, "");
-  word("cache", std::string(name(plan.cache)), "");
+  word("cache", wordOf(plan.cache), "");
   return table.finish();
 }
 

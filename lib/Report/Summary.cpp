@@ -125,7 +125,7 @@ Tradeoff report::tradeoffOf(const ClusterPlan &plan) {
           to = &figure;
   };
   find(tradeoff.rate, {"output_tokens_per_s", "tokens_per_s", "input_tokens_per_s"});
-  find(tradeoff.latency, {"tpot_s", "step_s"});
+  find(tradeoff.latency, {"tpot_s", "step_s", "ttft_s"});
   return tradeoff;
 }
 

@@ -153,8 +153,8 @@ std::string k2c::planTable(const PlanReport &report) {
   const ClusterPlan &plan = report.plan;
   std::string out = cleanText(plan.model) + " on " + cleanText(plan.topology) + ", " +
                     (plan.phase == PlanPhase::Serve ? "serving" : "training") + ", workload " + plan.workload +
-                    "\nlayout " + format(plan.layout, plan.phase) + "; compute " + std::string(name(plan.compute)) +
-                    ", weights " + plan.weightFormat + ", cache " + std::string(name(plan.cache)) + "\n\n";
+                    "\nlayout " + format(plan.layout, plan.phase) + "; compute " + wordOf(plan.compute) + ", weights " +
+                    plan.weightFormat + ", cache " + wordOf(plan.cache) + "\n\n";
   out += printHeadline(report) + printSummary(summarize(report)) + printFigures(report) + memoryText(plan) +
          printSteps(plan) + printTraffic(report);
   if (report.search)

@@ -106,7 +106,8 @@ def problems(page, plan):
         if float(number) not in shown:
             yield f"number {number!r} is not on the page"
     text = " ".join(page.texts)
-    for sentence in plan["summary"]["bounds"] + plan["summary"]["advice"] + plan["notes"]:
+    bands = [f"{name}: {band}" for name, band in plan["bands"].items()]
+    for sentence in plan["summary"]["bounds"] + plan["summary"]["advice"] + plan["notes"] + bands:
         if sentence not in text:
             yield f"missing: {sentence}"
 

@@ -139,6 +139,40 @@ TEST(Report, TrainingHasItsOwnSixFigures) {
       << table;
 }
 
+TEST(Report, AllTokensOfATrainingComeWithTheHeadline) {
+  const Topology topology = sampleTopology();
+  ClusterPlan plan = sampleTraining();
+  EXPECT_EQ(planTable({plan, topology}).find("all tokens"), std::string::npos);
+  plan.figures.insert(plan.figures.end(), {{"total_days", "days for all tokens", 371.8, "days"},
+                                           {"total_device_hours", "device-hours for them", 2284401.2, "hours"},
+                                           {"total_dollars", "dollars for them", 4568802, "$"}});
+  const PlanReport report{plan, topology};
+  EXPECT_NE(planTable(report).find(" all tokens            371.8 days  2,284,401 GPU-hours, 4,568,802 $\n"),
+            std::string::npos)
+      << planTable(report);
+  EXPECT_NE(planHtml(report).find("<dd class=\"beside\">2,284,401 GPU-hours, 4,568,802 $</dd>"), std::string::npos);
+  expectEveryNumber(report);
+}
+
+TEST(Report, WithoutASecondTokenThereIsNoTimeBetweenTwo) {
+  const Topology topology = sampleTopology();
+  ClusterPlan plan = sampleServing();
+  plan.figures.erase(plan.figures.begin() + 3);
+  const std::string table = planTable({plan, topology});
+  EXPECT_NE(table.find("  TPOT                          -  no second token is generated\n"), std::string::npos)
+      << table;
+  EXPECT_NE(planHtml({plan, topology}).find("<dt>TPOT</dt><dd>-</dd>"), std::string::npos);
+}
+
+TEST(Report, TypesAreSpeltAsFlagsAre) {
+  const Topology topology = sampleTopology();
+  ClusterPlan plan = sampleServing();
+  plan.cache = DType::F8E4M3;
+  EXPECT_NE(planTable({plan, topology}).find(", cache fp8\n"), std::string::npos);
+  EXPECT_EQ(planHtml({plan, topology}).find("f8E4M3FN"), std::string::npos);
+  EXPECT_EQ(planJson({plan, topology})["cache"], "f8E4M3FN");
+}
+
 // With transfers beside work, a phase is as long as the longer lane, and that lane's longest part bounds it.
 TEST(Report, OverlappedPhasesAreBoundByTheirLongerLane) {
   const Topology topology = sampleTopology();

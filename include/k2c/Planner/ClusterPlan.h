@@ -108,6 +108,9 @@ const char *nameOf(RecomputeSet set); ///< "norms+mla_up_proj", "v3", "full"
 const char *nameOf(Zero zero);
 const char *nameOf(Offload offload);
 
+/// As --compute and --cache take it: "fp8".
+std::string wordOf(DType type);
+
 /// The layout of a program of one rank, as --layout takes it and #dist.plan holds it.
 inline constexpr const char *oneRankLayout = "dp=1";
 

@@ -104,6 +104,8 @@ const char *k2c::nameOf(Offload offload) {
   return names[size_t(offload)];
 }
 
+std::string k2c::wordOf(DType type) { return type == DType::F8E4M3 ? "fp8" : std::string(name(type)); }
+
 std::string k2c::format(const ParallelLayout &layout, PlanPhase phase) {
   Entries entries;
   if (layout.role != PoolRole::Both)

@@ -10,7 +10,7 @@ namespace k2c::planner {
 
 /// Generated, trained, or, of a pool that computes prompts alone, those of prompts.
 double tokensPerSecond(const ClusterPlan &plan);
-/// Seconds of a token; training: of a step.
+/// Seconds of a token, of the first where there is no other; training: of a step.
 double latencyOf(const ClusterPlan &plan);
 /// What layouts are compared by.
 struct Merits {

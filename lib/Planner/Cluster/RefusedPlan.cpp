@@ -16,9 +16,6 @@ const MemoryPart *RefusedPlan::tooLarge() const {
                             [](const MemoryPart &a, const MemoryPart &b) { return a.bytes < b.bytes; });
 }
 
-/// As flags spell it.
-static std::string wordOf(DType type) { return type == DType::F8E4M3 ? "fp8" : std::string(name(type)); }
-
 /// What `variant` changes in `asked`; its layout where the request has one of its own.
 static Remedy remedyOf(const PlanRequest &asked, const std::string &layout, LayoutOrigin origin,
                        const Variant &variant) {

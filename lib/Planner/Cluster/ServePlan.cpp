@@ -73,12 +73,14 @@ void ServingModel::addDollars(ClusterPlan &plan, const Service &s) const {
 void ServingModel::addFigures(ClusterPlan &plan, const Service &s) const {
   const std::string each = " per " + wordOf(context.request.topology.device.kind);
   auto add = figuresOf(plan);
+  const bool hasSecond = mix.output > 1; // else no time lies between two tokens
   if (tokens()) {
     const double generated = s.requests * mix.output;
     add("output_tokens_per_s", "generated tokens/s", generated, "tokens/s");
     add("output_tokens_per_s_per_device", "generated tokens/s" + each, generated / double(layout.devices()),
         "tokens/s");
-    add("tokens_per_s_per_user", "tokens/s per user", 1 / s.perToken, "tokens/s");
+    if (hasSecond)
+      add("tokens_per_s_per_user", "tokens/s per user", 1 / s.perToken, "tokens/s");
   }
   const bool hits = workload.cacheHitRate > 0;
   if (prompts())
@@ -93,7 +95,8 @@ void ServingModel::addFigures(ClusterPlan &plan, const Service &s) const {
   }
   if (const ServePool *pool = tokens()) {
     const double sequences = double(s.sequences * pool->ranks());
-    add("tpot_s", "TPOT", s.perToken, "s");
+    if (hasSecond)
+      add("tpot_s", "TPOT", s.perToken, "s");
     add("batch", "sequences that decode at once", sequences, "sequences");
     add("sequences_per_rank", "sequences per data-parallel rank", double(s.sequences), "sequences");
     add("decode_step_s", "decode step", s.decode, "s");

@@ -15,7 +15,10 @@ double planner::tokensPerSecond(const ClusterPlan &plan) {
   return plan.figure(plan.layout.role == PoolRole::Prefill ? "input_tokens_per_s" : "output_tokens_per_s").value_or(0);
 }
 double planner::latencyOf(const ClusterPlan &plan) {
-  return plan.figure(plan.phase == PlanPhase::Serve ? "tpot_s" : "step_s").value_or(0);
+  if (plan.phase == PlanPhase::Train)
+    return plan.figure("step_s").value_or(0);
+  const std::optional<double> each = plan.figure("tpot_s"); // none: no request has a second token
+  return each ? *each : plan.figure("ttft_s").value_or(0);
 }
 
 double planner::objectiveOf(const Merits &merits, Objective objective) {
