@@ -62,6 +62,9 @@ std::vector<Headline> headlineOf(const PlanReport &report);
 /// The figures that are not in the headline.
 std::vector<Figure> otherFigures(const PlanReport &report);
 
+/// What is too large, what would help: sentences of a refused plan. None where the error says all.
+std::vector<std::string> refusedLines(const RefusedPlan &refused);
+
 /// The table of memory by classes of ranks and parts; with a line for the host where the layout offloads.
 std::string memoryText(const ClusterPlan &plan);
 /// The JSON key `memory`.

@@ -60,6 +60,14 @@ std::string headline(const PlanReport &report) {
   return out;
 }
 
+/// What refuses the plan, in a few words and in full.
+std::pair<std::string, std::string> verdictOf(const PlanReport &report, const PlanSummary &summary) {
+  if (report.refused && summary.fits)
+    return {"Refused", report.refused->error.text()};
+  return {summary.fits ? "Fits" : "Does not fit",
+          summary.fit.substr(std::min(summary.fit.size(), summary.fit.find(": ") + 2))};
+}
+
 std::string header(const PlanReport &report, const PlanSummary &summary) {
   const ClusterPlan &plan = report.plan;
   const std::string layout = format(plan.layout, plan.phase);
@@ -72,9 +80,9 @@ std::string header(const PlanReport &report, const PlanSummary &summary) {
   if (report.search)
     out += std::string(", the best ") + nameOf(report.search->objective) + " of " +
            formatCount(report.search->candidates) + " layouts";
-  out += ".</p>\n<p class=\"verdict " + std::string(summary.fits ? "good" : "bad") + "\">" +
-         (summary.fits ? "Fits" : "Does not fit") + "<span>" +
-         escapeHtml(summary.fit.substr(std::min(summary.fit.size(), summary.fit.find(": ") + 2))) + "</span></p>\n";
+  const auto [word, sentence] = verdictOf(report, summary);
+  out += ".</p>\n<p class=\"verdict " + std::string(summary.fits && !report.refused ? "good" : "bad") + "\">" + word +
+         "<span>" + escapeHtml(sentence) + "</span></p>\n";
   if (!summary.fits)
     out += "<p class=\"lead\">Figures are those of devices that had the memory.</p>\n";
   return out + headline(report) + "</header>\n";
@@ -107,6 +115,9 @@ std::string k2c::planHtml(const PlanReport &report) {
                     "\n<meta name=\"color-scheme\" content=\"light dark\">\n<title>k2c plan: " +
                     escapeHtml(plan.model) + " on " + escapeHtml(plan.topology) + "</title>\n<style>\n" +
                     embeddedStyle().front().text + "</style>\n</head>\n<body>\n<main>\n" + header(report, summary);
+  if (report.refused)
+    out += section("refused", "Why it is refused, and what would help", report.refused->error.text(),
+                   list(refusedLines(*report.refused), "plain"));
   out += section("summary", "Summary", "",
                  answers(summary) + tiles(otherFigures(report)) + folded("Layout and precision", layoutTable(plan)) +
                      (report.counts ? folded("The model", countTable(*report.counts)) : ""));

@@ -161,6 +161,27 @@ int refuse(const Error &error, const PlanRequest &request, const ParallelLayout 
   return status ? code : fail(status.error().text());
 }
 
+/// What the compiler adds to a plan without it, whatever the sequences: asked of the smallest program.
+void measure(HostRequest &request, const AskCompiler &compiler, CompileFlags flags) {
+  flags.maxSequences = flags.maxContext = 1;
+  const Expected<Plan> certified = compiler(flags);
+  const Expected<Plan> plan = certified ? planHost(request.spec, request.topology, certified->limits, request.options)
+                                        : Expected<Plan>(Error{});
+  request.holdsLeast = bool(certified);
+  if (plan)
+    request.measured.arena = certified->memory.total() - plan->memory.total();
+}
+
+/// Likewise, of one rank of a compile.
+int refuseHost(const Error &error, HostRequest request, const AskCompiler &compiler, const ClusterFlags &flags) {
+  const int code = fail(error.text());
+  if (compiler)
+    measure(request, compiler, flags.compile);
+  const RefusedPlan refused = explainRefusedHost(request, error);
+  Status status = writeRefused(refused, request.topology, flags.output);
+  return status ? code : fail(status.error().text());
+}
+
 int planHostRank(const ClusterFlags &flags, const ModelSpec &spec, const Topology &topology,
                  const AskCompiler &compiler, const nlohmann::ordered_json &counts) {
   const ComputeChoice compute = computeOf(flags, spec, topology.device);
@@ -175,22 +196,19 @@ int planHostRank(const ClusterFlags &flags, const ModelSpec &spec, const Topolog
   limits.maxSequences = flags.compile.maxSequences.value_or(limits.maxSequences);
   limits.maxContext = flags.compile.maxContext.value_or(limits.maxContext);
   limits.outputRows = flags.compile.outputRows;
-  Expected<Plan> plan = compiler ? compiler(flags.compile) : planHost(spec, topology, limits, options);
+  const AskCompiler asked =
+      resolveSource(flags.compile.source) ? compiler : AskCompiler(); // a published name has no folder
+  Expected<Plan> plan = asked ? asked(flags.compile) : planHost(spec, topology, limits, options);
   if (!plan && isBare(flags))
     return finishWithoutPlan(flags, counts, plan.error().text());
   if (!plan && hasLimits(flags.compile)) // whose error says which would do
     return fail(plan.error().text());
-  if (!plan) {
-    const Workload workload = defaultWorkload(spec);
-    PlanRequest request{spec, topology, workload};
-    request.compute = options.compute;
-    request.cache = options.cache.value_or(options.compute);
-    return refuse(plan.error(), request, ParallelLayout(), LayoutOrigin::Default, flags);
-  }
+  if (!plan)
+    return refuseHost(plan.error(), {spec, topology, limits, options, {}, true}, asked, flags);
   ClusterPlan described = describeHostPlan(spec, topology, *plan);
-  if (!compiler)
+  if (!asked)
     described.notes.push_back("memory lacks the arena and the scratch of kernels, which the compiler assigns: "
-                              "k2c plan asks it");
+                              "k2c plan asks it of a folder");
   return finish({described, topology, nullptr, counts.empty() ? nullptr : &counts}, flags);
 }
 

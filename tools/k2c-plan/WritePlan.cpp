@@ -60,11 +60,16 @@ Status k2c::writeFiles(const PlanReport &report, const OutputFlags &flags) {
 
 Status k2c::writeRefused(const RefusedPlan &refused, const Topology &topology, const OutputFlags &flags) {
   if (refused.plan)
-    if (Status status = writeFiles({*refused.plan, topology}, flags); !status)
+    if (Status status = writeFiles({*refused.plan, topology, nullptr, nullptr, &refused}, flags); !status)
       return status;
-  if (flags.html == "-" || flags.trace == "-")
+  for (const auto &[flag, path] : {std::pair{"--html ", flags.html}, std::pair{"--trace ", flags.trace}})
+    if (!refused.plan && !path.empty())
+      std::cerr << "k2c: " << flag << path << ": is not written, there is no plan to draw: " << refused.error.where
+                << ": " << refused.error.message << "\n";
+  if (flags.html == "-" && refused.plan) // the page says it
     return Status::success();
-  std::cout << (flags.json ? jsonText(refusedJson(refused)) + "\n" : refusedText(refused));
+  std::ostream &out = flags.html == "-" || flags.trace == "-" ? std::cerr : std::cout;
+  out << (flags.json ? jsonText(refusedJson(refused)) + "\n" : refusedText(refused));
   return Status::success();
 }
 

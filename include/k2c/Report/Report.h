@@ -25,6 +25,8 @@ struct PlanReport {
   const PlanSearch *search = nullptr;
   /// Numbers of the model itself: key -> {"label", "value", "unit"}; null when they were not asked for.
   const nlohmann::ordered_json *counts = nullptr;
+  /// Why `plan` is refused; null when it is accepted.
+  const RefusedPlan *refused = nullptr;
 };
 
 /// The three questions of whoever reads a plan, answered in sentences.
@@ -43,7 +45,8 @@ std::string planTable(const PlanReport &report);
 /// One object; base units (bytes, FLOP, seconds), numbers that read back exactly. docs/PlanOutput.md lists its keys.
 nlohmann::ordered_json planJson(const PlanReport &report);
 
-/// What is too large, what would help, the fewest devices that would do, and the memory table.
+/// What is too large, what would help, the fewest devices that would do, and the memory table of what does not fit.
+/// Empty where the error says all.
 std::string refusedText(const RefusedPlan &refused);
 /// The same as an object with the key `refused`.
 nlohmann::ordered_json refusedJson(const RefusedPlan &refused);

@@ -16,9 +16,15 @@ const MemoryPart *RefusedPlan::tooLarge() const {
                             [](const MemoryPart &a, const MemoryPart &b) { return a.bytes < b.bytes; });
 }
 
-/// What `variant` changes in `asked`; its layout where the request has one of its own.
-static Remedy remedyOf(const PlanRequest &asked, const std::string &layout, LayoutOrigin origin,
-                       const Variant &variant) {
+/// As --layout takes it.
+static std::string textOf(const ParallelLayout &layout, PlanPhase phase) {
+  const bool isOneDevice =
+      layout.devices() == 1 && layout.stepTokens == 0 && !layout.prefill && layout.role == PoolRole::Both;
+  return isOneDevice ? oneRankLayout : format(layout, phase);
+}
+
+/// What `variant` changes in `asked`. `saysLayout`: its layout with it, in place of a search where there was one.
+static Remedy remedyOf(const PlanRequest &asked, LayoutOrigin origin, const Variant &variant, bool saysLayout) {
   Remedy remedy;
   const Topology &machines = variant.topology;
   if (machines.name != asked.topology.name)
@@ -26,12 +32,14 @@ static Remedy remedyOf(const PlanRequest &asked, const std::string &layout, Layo
   for (size_t i = 0; machines.name == asked.topology.name && i < machines.tiers.size(); ++i)
     if (machines.tiers[i].count != asked.topology.tiers[i].count)
       remedy.tiers.push_back({machines.tiers[i].name, std::to_string(machines.tiers[i].count)});
-  const ParallelLayout &made = variant.layout;
-  const std::string text = made.devices() > 1 || made.stepTokens > 0 || made.prefill || made.role != PoolRole::Both
-                               ? format(made, asked.phase)
-                               : oneRankLayout;
-  if (origin != LayoutOrigin::Searched && (origin == LayoutOrigin::Default || text != layout))
-    remedy.flags.push_back({"--layout", text});
+  if (saysLayout)
+    remedy.flags.push_back({"--layout", textOf(variant.layout, asked.phase)});
+  if (saysLayout && origin == LayoutOrigin::Searched)
+    remedy.inPlaceOf = {"--search"};
+  const bool ranks = asked.objective > Objective::Latency ||
+                     (asked.phase == PlanPhase::Train && asked.objective != Objective::Throughput);
+  if (!remedy.inPlaceOf.empty() && ranks) // which has no meaning beside a layout
+    remedy.inPlaceOf.push_back("--objective");
   const bool hasOtherDevice = machines.device.kind != asked.topology.device.kind;
   if (variant.compute != asked.compute || hasOtherDevice)
     remedy.flags.push_back({"--compute", wordOf(variant.compute)});
@@ -48,22 +56,26 @@ static Remedy remedyOf(const PlanRequest &asked, const std::string &layout, Layo
 
 RefusedPlan k2c::explainRefused(const PlanRequest &request, const ParallelLayout &layout, LayoutOrigin origin,
                                 Error error) {
-  RefusedPlan refused{std::move(error), {}, {}, {}};
+  RefusedPlan refused{std::move(error), {}, {}, {}, {}};
   if (!checkRequest(request))
     return refused;
   PlanRequest whatever = request;
   whatever.mustFit = false;
   if (Expected<ClusterPlan> plan = evaluate(whatever, layout))
     refused.plan = std::move(*plan);
-  auto remedyFrom = [&](const std::optional<Variant> &variant) -> std::optional<Remedy> {
+  auto remedyFrom = [&](const std::optional<Variant> &variant, bool isFewest) -> std::optional<Remedy> {
     std::optional<ClusterPlan> plan = variant ? accepted(request, *variant) : std::nullopt;
     if (!plan)
       return std::nullopt;
-    Remedy remedy = remedyOf(request, format(layout, request.phase), origin, *variant);
+    const bool isOther = textOf(variant->layout, request.phase) != format(layout, request.phase);
+    const bool saysLayout = origin == LayoutOrigin::Searched ? isFewest : isOther || origin == LayoutOrigin::Default;
+    Remedy remedy = remedyOf(request, origin, *variant, saysLayout);
     remedy.plan = std::move(*plan);
     return remedy;
   };
-  refused.remedy = remedyFrom(cheapestChange(request, layout, origin));
-  refused.fewest = remedyFrom(fewestDevices(request, layout));
+  refused.remedy = remedyFrom(cheapestChange(request, layout, origin), /*isFewest=*/false);
+  refused.fewest = remedyFrom(fewestDevices(request, layout), /*isFewest=*/true);
+  if (!refused.remedy && !refused.fewest)
+    refused.unmet = unmetTarget(request);
   return refused;
 }

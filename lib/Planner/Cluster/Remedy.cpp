@@ -7,10 +7,10 @@
 //   training   an even share, then of recomputation, sharded states, micro-batch and offload the fewest keys that do,
 //              of these the fastest; another layout
 //
-// Where none of them does alone, all are made together and taken back one by one as long as the plan still holds.
-// Other layouts are those of the search space, nearest first: by the factors between their ways and those asked for.
-// Layouts that do not divide have no other remedy. A search has looked at layouts already, so that only changes of
-// the rest are remedies of it.
+// Where none of them does alone, all are made together and taken back one by one as long as the plan still holds, what
+// users pay most for first: of training what slows it most, an even share, which is an assumption, last. Layouts that
+// do not divide have no other remedy than another one (NearestLayout.cpp). A search has looked at layouts already: of
+// it the rest is changed, each time with the search repeated.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,6 +21,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <utility>
 
 using namespace k2c;
 using namespace k2c::planner;
@@ -28,114 +29,6 @@ using namespace k2c::planner;
 std::optional<ClusterPlan> planner::accepted(const PlanRequest &asked, const Variant &variant) {
   Expected<ClusterPlan> plan = evaluate(variant.of(asked), variant.layout);
   return plan ? std::optional(std::move(*plan)) : std::nullopt;
-}
-
-namespace {
-
-/// The ways of `from` with all else of `layout`; a pipeline of one stage has no schedule.
-ParallelLayout withWays(ParallelLayout layout, const ParallelLayout &from) {
-  layout.tp = from.tp, layout.ep = from.ep, layout.etp = from.etp, layout.pp = from.pp;
-  layout.dp = from.dp, layout.cp = from.cp, layout.sp = from.sp, layout.replicas = from.replicas;
-  layout.redundantExperts = from.redundantExperts;
-  layout.layers.clear();
-  layout.microbatches = 0;
-  if (layout.ep == 1)
-    layout.overlap = false;
-  return layout;
-}
-
-ParallelLayout withoutSchedule(ParallelLayout layout) {
-  layout.schedule = PipelineKind::OneFOneB;
-  layout.chunks = 1;
-  layout.overlap = false;
-  return layout;
-}
-
-/// Sum of the factors between two layouts' ways, in doublings.
-double distance(const ParallelLayout &a, const ParallelLayout &b) {
-  double sum = 0;
-  for (auto [one, other] : {std::pair{a.tp, b.tp}, std::pair{a.ep, b.ep}, std::pair{a.etp, b.etp},
-                            std::pair{a.pp, b.pp}, std::pair{a.cp, b.cp}, std::pair{a.devices(), b.devices()}})
-    sum += std::abs(std::log2(double(one) / double(std::max<int64_t>(1, other))));
-  return sum;
-}
-
-/// Ways of the search space, each with the other keys of `layout`.
-std::vector<ParallelLayout> candidates(const PlanRequest &request, const ParallelLayout &layout, int64_t devices) {
-  std::vector<ParallelLayout> space;
-  if (request.phase == PlanPhase::Train) {
-    for (const ParallelLayout &ways : trainingWays(request, devices)) {
-      space.push_back(withWays(layout, ways));
-      if (layout.schedule != PipelineKind::OneFOneB || ways.pp == 1)
-        space.push_back(withoutSchedule(space.back()));
-    }
-    return space;
-  }
-  for (ParallelLayout ways : replicaSpace(request)) {
-    const int64_t most = devices / ways.devices();
-    if (ways.overlap || most == 0)
-      continue;
-    ways.replicas = std::clamp<int64_t>(layout.devicesOfReplica() * layout.replicas / ways.devices(), 1, most);
-    space.push_back(withWays(layout, ways));
-    if (ways.replicas == most)
-      continue;
-    ways.replicas = most;
-    space.push_back(withWays(layout, ways));
-  }
-  return space;
-}
-
-/// Whether a layout is accepted, without its tables.
-bool holds(const RequestModel &context, const ParallelLayout &layout, PipelineCache &cache) {
-  if (context.request.phase == PlanPhase::Train)
-    return scoreTrain(context, layout, cache, /*simulates=*/false) && evaluateTrain(context, layout);
-  const double capacity = double(context.request.topology.device.memory.value.value);
-  if (!layout.prefill && minServingBytes(context, layout).value_or(INFINITY) > capacity)
-    return false;
-  return bool(evaluateServe(context, layout));
-}
-
-/// The nearest of `space` that is accepted takes the place of `layout`.
-bool takeNearest(const RequestModel &context, std::vector<ParallelLayout> space, ParallelLayout &layout) {
-  std::stable_sort(space.begin(), space.end(), [&](const ParallelLayout &a, const ParallelLayout &b) {
-    return distance(a, layout) < distance(b, layout);
-  });
-  PipelineCache cache;
-  const auto found =
-      std::find_if(space.begin(), space.end(), [&](const ParallelLayout &each) { return holds(context, each, cache); });
-  if (found == space.end())
-    return false;
-  layout = *found;
-  return true;
-}
-
-} // namespace
-
-bool planner::moveToNearest(const PlanRequest &asked, Variant &variant, int64_t devices) {
-  const PlanRequest request = variant.of(asked);
-  const RequestModel context(request);
-  if (!variant.layout.prefill)
-    return takeNearest(context, candidates(request, variant.layout, devices), variant.layout);
-  // Of two pools one is changed: that of tokens, else that of prompts.
-  ParallelLayout tokens = variant.layout;
-  tokens.prefill = nullptr;
-  const ParallelLayout prompts = *variant.layout.prefill;
-  auto both = [&](const ParallelLayout &first, const ParallelLayout &second) {
-    ParallelLayout layout = first;
-    layout.prefill = std::make_shared<const ParallelLayout>(second);
-    return layout;
-  };
-  std::vector<ParallelLayout> space;
-  if (devices > prompts.devices())
-    for (const ParallelLayout &each : candidates(request, tokens, devices - prompts.devices()))
-      space.push_back(both(each, prompts));
-  if (takeNearest(context, std::move(space), variant.layout))
-    return true;
-  space.clear();
-  if (devices > tokens.devices())
-    for (const ParallelLayout &each : candidates(request, prompts, devices - tokens.devices()))
-      space.push_back(both(tokens, each));
-  return takeNearest(context, std::move(space), variant.layout);
 }
 
 namespace {
@@ -162,6 +55,8 @@ public:
       : asked(asked), start(asked, layout), origin(origin), room(asked.topology.ranks()) {}
 
   std::optional<Variant> cheapest() const {
+    if (origin == LayoutOrigin::Searched)
+      return cheapestOfSearch();
     const bool divides = bool(checkLayout(asked, start.layout));
     if (divides)
       for (const Change &change : alone())
@@ -203,18 +98,24 @@ private:
     return false;
   }
 
-  /// As many as fit.
-  bool fewerSequences(Variant &v) const {
+  /// As many as the best of `layouts` holds.
+  bool fewerSequences(Variant &v, const std::vector<ParallelLayout> &layouts) const {
     if (!v.workload.serve.batch)
       return false;
-    Variant most = v;
-    most.workload.serve.batch.reset();
-    const std::optional<ClusterPlan> plan = accepted(asked, most);
-    const std::optional<double> batch = plan ? plan->figure("batch") : std::nullopt; // none of a prefill pool
-    if (!batch)
-      return false;
-    v.workload.serve.batch = std::min(*v.workload.serve.batch, int64_t(*batch));
-    return true;
+    Variant open = v;
+    open.workload.serve.batch.reset();
+    open.workload.serve.arrivalRate.reset();
+    PlanRequest request = open.of(asked);
+    request.objective = Objective::Throughput; // as many as fit
+    const RequestModel context(request);
+    const double capacity = double(request.topology.device.memory.value.value);
+    double most = 0;
+    for (const ParallelLayout &layout : layouts)
+      if (layout.prefill || minServingBytes(context, layout).value_or(INFINITY) <= capacity)
+        if (const Expected<ClusterPlan> plan = evaluateServe(context, layout))
+          most = std::max(most, plan->figure("batch").value_or(0)); // none of a prefill pool
+    v.workload.serve.batch = std::min(*v.workload.serve.batch, int64_t(most));
+    return most > 0;
   }
 
   /// What a training layout keeps and where, the fewest keys that do, of these the fastest.
@@ -260,9 +161,63 @@ private:
 
   bool nearest(Variant &v, int64_t devices) const { return moveToNearest(asked, v, devices); }
 
+  //===--------------------------------------------------------------------===//
+  // Of a search
+  //===--------------------------------------------------------------------===//
+
+  /// Makes the variant's layout the best of its search.
+  bool takeBest(Variant &v) const {
+    const Expected<PlanSearch> found = search(v.of(asked));
+    if (found)
+      v.layout = found->best.layout;
+    return bool(found);
+  }
+
+  std::vector<Change> ofSearch() const {
+    if (asked.phase == PlanPhase::Train)
+      return {evenRouting};
+    return {evenRouting, [this](Variant &v) { return narrowCache(v); },
+            [this](Variant &v) { return publishedWeights(v); },
+            [this](Variant &v) { return fewerSequences(v, servingSpace(v.of(asked))); }};
+  }
+
+  std::optional<Variant> cheapestOfSearch() const {
+    size_t changes = 0;
+    for (const Change &change : ofSearch()) {
+      Variant changed = start;
+      if (!change(changed))
+        continue;
+      if (takeBest(changed))
+        return changed;
+      ++changes;
+    }
+    return changes > 1 ? togetherOfSearch() : std::nullopt;
+  }
+
+  /// All changes, of which fewer sequences only where they are needed, less those that can be taken back.
+  std::optional<Variant> togetherOfSearch() const {
+    Variant changed = start;
+    evenRouting(changed), narrowCache(changed), publishedWeights(changed);
+    if (!takeBest(changed) && !(fewerSequences(changed, servingSpace(changed.of(asked))) && takeBest(changed)))
+      return std::nullopt;
+    auto takeBackOne = [&](bool differs, const auto &undo) {
+      Variant without = changed;
+      undo(without);
+      if (differs && takeBest(without))
+        changed = std::move(without);
+    };
+    takeBackOne(changed.weights != start.weights, [&](Variant &v) { v.weights = start.weights; });
+    takeBackOne(changed.cache != start.cache, [&](Variant &v) { v.cache = start.cache; });
+    takeBackOne(changed.workload.memoryRouting() != start.workload.memoryRouting(),
+                [&](Variant &v) { v.workload.peakRouting = start.workload.peakRouting; });
+    return changed;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Of a layout
+  //===--------------------------------------------------------------------===//
+
   std::vector<Change> alone() const {
-    if (origin == LayoutOrigin::Searched)
-      return {};
     if (asked.phase == PlanPhase::Train)
       return {evenRouting, [this](Variant &v) { return thriftier(v); },
               [this](Variant &v) { return nearest(v, room); }};
@@ -272,7 +227,7 @@ private:
             [this](Variant &v) { return narrowCache(v); },
             [this](Variant &v) { return publishedWeights(v); },
             [this](Variant &v) { return nearest(v, room); },
-            [this](Variant &v) { return fewerSequences(v); }};
+            [this](Variant &v) { return fewerSequences(v, {v.layout}); }};
   }
 
   /// All changes, less those that can be taken back.
@@ -280,8 +235,7 @@ private:
     Variant changed = start;
     evenRouting(changed);
     if (asked.phase == PlanPhase::Train) {
-      if (origin != LayoutOrigin::Searched)
-        changed.layout = thrifty(start.layout).back();
+      changed.layout = thrifty(start.layout).back();
     } else {
       narrowCache(changed);
       publishedWeights(changed);
@@ -292,26 +246,45 @@ private:
       if (!start.workload.serve.batch || !moveToNearest(asked, changed, room))
         return std::nullopt;
       changed.workload.serve.batch = start.workload.serve.batch;
-      fewerSequences(changed);
+      fewerSequences(changed, {changed.layout});
     }
     if (!accepted(asked, changed))
       return std::nullopt;
-    takeBack(changed, [&](Variant &v) { v.workload.peakRouting = start.workload.peakRouting; });
-    takeBack(changed, [&](Variant &v) { v.cache = start.cache; });
-    takeBack(changed, [&](Variant &v) { v.weights = start.weights; });
-    takeBack(changed, [&](Variant &v) { setStep(v.layout, stepOf(start.layout)); });
-    takeBack(changed, [&](Variant &v) { v.layout.offload = start.layout.offload; });
-    takeBack(changed, [&](Variant &v) { v.layout.zero = start.layout.zero; });
-    takeBack(changed, [&](Variant &v) { v.layout.recompute = start.layout.recompute; });
-    takeBack(changed, [&](Variant &v) { v.layout.microbatchSize = start.layout.microbatchSize; });
+    takeBack(changed, {[this](Variant &v) { return undo(v.weights, start.weights); }});
+    takeBack(changed, {[this](Variant &v) { return undo(v.cache, start.cache); }});
+    takeBack(changed, {[this](Variant &v) { return undo(v.layout.zero, start.layout.zero); },
+                       [this](Variant &v) { return undo(v.layout.offload, start.layout.offload); },
+                       [this](Variant &v) { return undo(v.layout.recompute, start.layout.recompute); },
+                       [this](Variant &v) { return undo(v.layout.microbatchSize, start.layout.microbatchSize); }});
+    takeBack(changed, {[this](Variant &v) {
+               const bool differs = stepOf(v.layout) != stepOf(start.layout);
+               setStep(v.layout, stepOf(start.layout));
+               return differs;
+             }});
+    takeBack(changed, {[this](Variant &v) { return undo(v.workload.peakRouting, start.workload.peakRouting); }});
     return changed;
   }
 
-  template <class Undo> void takeBack(Variant &changed, const Undo &undo) const {
-    Variant without = changed;
-    undo(without);
-    if (accepted(asked, without))
-      changed = std::move(without);
+  template <class T> static bool undo(T &now, const T &before) { return std::exchange(now, before) != before; }
+
+  /// Takes those of `undos` back under which the plan holds, each time the one that gives most tokens/s.
+  void takeBack(Variant &changed, const std::vector<Change> &undos) const {
+    while (true) {
+      std::optional<Variant> best;
+      double most = 0;
+      for (const Change &undo : undos) {
+        Variant without = changed;
+        const std::optional<ClusterPlan> plan = undo(without) ? accepted(asked, without) : std::nullopt;
+        if (plan && (!best || tokensPerSecond(*plan) > most)) {
+          most = tokensPerSecond(*plan);
+          best = std::move(without);
+        }
+      }
+      if (!best)
+        return;
+      changed.workload = best->workload, changed.weights = best->weights, changed.cache = best->cache;
+      changed.layout = best->layout;
+    }
   }
 
   const PlanRequest &asked;

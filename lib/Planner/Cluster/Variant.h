@@ -35,6 +35,8 @@ bool moveToNearest(const PlanRequest &asked, Variant &variant, int64_t devices);
 std::optional<Variant> cheapestChange(const PlanRequest &asked, const ParallelLayout &layout, LayoutOrigin origin);
 /// The fewest devices of the topology, or of a larger one of its devices, that are accepted.
 std::optional<Variant> fewestDevices(const PlanRequest &asked, const ParallelLayout &layout);
+/// The target that every layout of the topology misses, and what the best of them takes when its load is least.
+std::optional<UnmetTarget> unmetTarget(const PlanRequest &asked);
 
 } // namespace k2c::planner
 

@@ -19,15 +19,16 @@ def plan(arguments, workload):
         with open(path, "w") as file:
             json.dump({"k2workload": 1, "name": "asked"} | workload, file)
         arguments = arguments + ["--workload", path]
-    return subprocess.run([PLANNER] + arguments + ["--json"], capture_output=True, text=True)
+    return subprocess.run(PLANNER.split() + arguments + ["--json"], capture_output=True, text=True)
 
 
-def changed(arguments, flags):
-    """The arguments with these flags in place of those of the same name; a layout is in place of a search."""
+def changed(arguments, flags, replaced):
+    """The arguments with these flags in place of those of the same name and of those in `replaced`."""
     kept, rest = [], iter(arguments)
     for word in rest:
-        if word in flags:
-            next(rest)
+        if word in flags or word in replaced:
+            if word != "--search":
+                next(rest)
         else:
             kept.append(word)
     return kept + [word for entry in flags.items() for word in entry]
@@ -48,7 +49,7 @@ def main():
                 continue
             numbers = {name: json.loads(value) if value.isdigit() else value
                        for name, value in answer[key]["workload"].items()}
-            then = plan(changed(arguments, answer[key]["flags"]), workload | numbers)
+            then = plan(changed(arguments, answer[key]["flags"], answer[key]["in_place_of"]), workload | numbers)
             if then.returncode != 0:
                 sys.exit(f"{line}{key} {answer[key]['text']} is refused: {then.stderr}")
             made = json.loads(then.stdout)
