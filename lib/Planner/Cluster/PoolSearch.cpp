@@ -67,12 +67,15 @@ private:
   int64_t sequencesOf(const Candidate &decode, int64_t replicas) const;
   void pair(const Candidate &prefill, Candidate &decode);
   void score(const Candidate &prefill, Candidate &decode, int64_t r, int64_t q, const Handover &handover, double busy);
+  const std::pair<Handover, Handover> &handoversTo(const Candidate &prefill, const ParallelLayout &decode);
   double busyShare(const Candidate &prefill, const Handover &slow) const;
   void keep(const Rank &rank, const Candidate &prefill, const Candidate &decode, int64_t r, int64_t q);
 
   const RequestModel &context;
   const ServeWorkload &serve;
   std::vector<Candidate> prefills, decodes;
+  /// Of the pool of prompts at hand, by what it asks of the other: tensor-parallel ranks, devices of a sequence.
+  std::map<std::pair<int64_t, int64_t>, std::pair<Handover, Handover>> handovers;
   struct Pair {
     Rank rank;
     const Candidate *prefill, *decode;
@@ -172,11 +175,19 @@ double PoolSearch::busyShare(const Candidate &prefill, const Handover &slow) con
   return wait <= 0 ? 0 : std::min(maxBusy, busyAtWait(wait, prefill.pool->serviceSeconds()));
 }
 
+/// Of the mean input, and of 95 %. The tier between the pools is that of the whole cluster here; a plan looks at the
+/// pools' own.
+const std::pair<Handover, Handover> &PoolSearch::handoversTo(const Candidate &prefill, const ParallelLayout &decode) {
+  const auto [entry, isNew] = handovers.try_emplace({decode.tp, decode.tp * decode.cp * decode.pp});
+  if (isNew)
+    entry->second = {handoverOf(context, *prefill.pool, decode, /*slow=*/false, /*far=*/true),
+                     handoverOf(context, *prefill.pool, decode, /*slow=*/true, /*far=*/true)};
+  return entry->second;
+}
+
 void PoolSearch::pair(const Candidate &prefill, Candidate &decode) {
   const int64_t all = context.request.topology.ranks(), p = prefill.devices(), d = decode.devices();
-  // The tier between the pools is that of the whole cluster here; a plan looks at the pools' own.
-  const Handover handover = handoverOf(context, *prefill.pool, decode.pool->layout, /*slow=*/false, /*far=*/true),
-                 slow = handoverOf(context, *prefill.pool, decode.pool->layout, /*slow=*/true, /*far=*/true);
+  const auto &[handover, slow] = handoversTo(prefill, decode.pool->layout);
   const double busy = busyShare(prefill, slow);
   // More replicas have fewer sequences each: what as many as fit cannot decode, fewer cannot.
   if (busy <= 0 || p + d > all || decodingOf(decode, (all - p) / d).seconds == INFINITY)
@@ -224,9 +235,11 @@ void PoolSearch::keep(const Rank &rank, const Candidate &prefill, const Candidat
 
 std::vector<ParallelLayout> PoolSearch::best(size_t count, int64_t &compared) {
   most = count;
-  for (const Candidate &prefill : prefills)
+  for (const Candidate &prefill : prefills) {
+    handovers.clear();
     for (Candidate &decode : decodes)
       pair(prefill, decode);
+  }
   compared = int64_t(prefills.size()) * int64_t(decodes.size());
   std::vector<ParallelLayout> layouts;
   for (const Pair &pair : kept) {
