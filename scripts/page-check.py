@@ -11,10 +11,13 @@ import base64
 import fcntl
 import json
 import os
+import pathlib
+import select
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PLANS = {
@@ -26,6 +29,8 @@ PLANS = {
     "pools": "deepseek-v3 --topology 4x8-h100 --layout ep=16,prefill.ep=8,prefill.pp=2,prefill.redundant=16",
     "search": "olmoe --topology h100x8 --search",
 }
+
+PATIENCE = 60  # seconds for one page or answer
 
 # Runs in the page and says what is wrong with it.
 MEASURE = """(() => {
@@ -107,6 +112,8 @@ class Browser:
 
     def message(self):
         while b"\0" not in self.rest:
+            if not select.select([self.out], [], [], PATIENCE)[0]:
+                sys.exit(f"page-check.py: the browser has not answered for {PATIENCE} seconds")
             read = os.read(self.out, 1 << 20)
             if not read:
                 raise BrokenPipeError
@@ -131,11 +138,13 @@ class Browser:
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
         self.call("Emulation.setDeviceMetricsOverride", **size)
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}])
-        url = "file://" + os.path.abspath(path)
+        url = pathlib.Path(path).resolve().as_uri()
         self.call("Page.navigate", url=url)
         # An event of a load may be that of the page before, or come before navigate's answer: the page is asked.
+        end = time.monotonic() + PATIENCE
         while self.call("Runtime.evaluate", expression=LOADED, awaitPromise=True)["result"].get("value") != url:
-            pass
+            if time.monotonic() > end:
+                sys.exit(f"page-check.py: {path} is not loaded after {PATIENCE} seconds")
 
     def picture(self, path):
         data = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True)["data"]
