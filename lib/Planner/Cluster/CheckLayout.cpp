@@ -15,6 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Space.h"
 #include "TrainStep.h"
 #include "base/Utf8.h"
 #include "k2c/Model/Layers.h"
@@ -127,16 +128,17 @@ Status checkSplit(const ModelSpec &spec, const ParallelLayout &layout) {
 Status checkTraining(const PlanRequest &request, const ParallelLayout &layout) {
   const ModelSpec &spec = request.spec;
   const bool isPublished = layout.recompute >= RecomputeSet::DeepSeekV3 && layout.recompute != RecomputeSet::Layer;
-  if (isPublished && (!spec.moe || !spec.latentAttention()))
+  const RecomputeSet left = planner::recomputedOf(spec, layout.recompute);
+  const std::string others = left == RecomputeSet::None ? "" : nameOf(left) + std::string(", ");
+  if (isPublished && left != layout.recompute)
     return Error{"recompute",
                  std::string(nameOf(layout.recompute)) +
                      " is a set of tensors of latent attention and experts; model '" + shortened(spec.name) +
                      "' lacks one of them",
-                 "use none, norms+activations or full"};
-  if (layout.recompute < RecomputeSet::DeepSeekV3 && recomputes(layout.recompute, RecomputeSet::UpProjections) &&
-      !spec.latentAttention())
+                 "use none, " + others + "full"};
+  if (left != layout.recompute)
     return Error{"recompute", "mla_up_proj is of latent attention, and model '" + shortened(spec.name) + "' has none",
-                 "use none, norms+activations or full"};
+                 "use none, " + others + "full"};
   if (layout.sp && layout.tp == 1)
     return Error{"sp", "splits tokens over the tp ranks, and tp is 1", "leave sp out or raise tp"};
   if (layout.redundantExperts)

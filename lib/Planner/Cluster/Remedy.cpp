@@ -62,8 +62,12 @@ public:
       for (const Change &change : alone())
         if (Variant changed = start; change(changed) && accepted(asked, changed))
           return changed;
-    if (Variant changed = start; !divides && moveToNearest(asked, changed, room) && accepted(asked, changed))
-      return changed;
+    if (!divides) {
+      Variant changed = start;
+      changed.layout.recompute = recomputedOf(asked.spec, start.layout.recompute);
+      if (accepted(asked, changed) || (moveToNearest(asked, changed, room) && accepted(asked, changed)))
+        return changed;
+    }
     return together();
   }
 
@@ -122,7 +126,6 @@ private:
   bool thriftier(Variant &v) const {
     const PlanRequest request = v.of(asked);
     const RequestModel context(request);
-    PipelineCache cache;
     const ParallelLayout given = v.layout;
     std::pair<int, double> best = {INT32_MAX, 0};
     for (const ParallelLayout &next : thrifty(given)) {
@@ -130,24 +133,37 @@ private:
                        (next.offload != given.offload) + (next.microbatchSize != given.microbatchSize);
       if (keys == 0 || keys > best.first)
         continue;
-      const Expected<TrainScore> score = scoreTrain(context, next, cache, /*simulates=*/false);
-      if (score && std::pair(keys, -score->tokensPerSecond) < best) {
-        best = {keys, -score->tokensPerSecond};
+      const Expected<ClusterPlan> plan = evaluateTrain(context, next);
+      if (plan && std::pair(keys, -tokensPerSecond(*plan)) < best) {
+        best = {keys, -tokensPerSecond(*plan)};
         v.layout = next;
       }
     }
     return best.first < INT32_MAX;
   }
 
+  /// Sets that compute all that `set` does, itself first, a whole layer last.
+  std::vector<RecomputeSet> setsWith(RecomputeSet set) const {
+    std::vector<RecomputeSet> sets = {set};
+    for (RecomputeSet each : recomputeSets(asked.spec)) {
+      bool has = set < RecomputeSet::Layer || each == RecomputeSet::Layer;
+      for (RecomputeSet part : {RecomputeSet::Norms, RecomputeSet::UpProjections, RecomputeSet::Activations})
+        has &= recomputes(each, part) || !recomputes(set, part);
+      if (has && each != set)
+        sets.push_back(each);
+    }
+    return sets;
+  }
+
   /// The layout with all that keeps no more than it does.
   std::vector<ParallelLayout> thrifty(const ParallelLayout &layout) const {
     std::vector<ParallelLayout> all;
-    for (RecomputeSet set : recomputeSets(asked.spec))
+    for (RecomputeSet set : setsWith(recomputedOf(asked.spec, layout.recompute)))
       for (Zero zero : {Zero::None, Zero::Os, Zero::OsG, Zero::OsGParams})
         for (Offload offload : {Offload::None, Offload::Activations, Offload::Optimizer, Offload::Both})
           for (int64_t size = layout.microbatchSize; size >= 1; size /= 2) {
             const bool offloadsMore = (uint8_t(offload) & uint8_t(layout.offload)) == uint8_t(layout.offload);
-            if (set < layout.recompute || zero < layout.zero || !offloadsMore)
+            if (zero < layout.zero || !offloadsMore)
               continue;
             ParallelLayout next = layout;
             next.recompute = set, next.zero = zero, next.offload = offload;
@@ -252,10 +268,11 @@ private:
       return std::nullopt;
     takeBack(changed, {[this](Variant &v) { return undo(v.weights, start.weights); }});
     takeBack(changed, {[this](Variant &v) { return undo(v.cache, start.cache); }});
-    takeBack(changed, {[this](Variant &v) { return undo(v.layout.zero, start.layout.zero); },
-                       [this](Variant &v) { return undo(v.layout.offload, start.layout.offload); },
-                       [this](Variant &v) { return undo(v.layout.recompute, start.layout.recompute); },
-                       [this](Variant &v) { return undo(v.layout.microbatchSize, start.layout.microbatchSize); }});
+    takeBack(changed,
+             {[this](Variant &v) { return undo(v.layout.zero, start.layout.zero); },
+              [this](Variant &v) { return undo(v.layout.offload, start.layout.offload); },
+              [this](Variant &v) { return undo(v.layout.recompute, recomputedOf(asked.spec, start.layout.recompute)); },
+              [this](Variant &v) { return undo(v.layout.microbatchSize, start.layout.microbatchSize); }});
     takeBack(changed, {[this](Variant &v) {
                const bool differs = stepOf(v.layout) != stepOf(start.layout);
                setStep(v.layout, stepOf(start.layout));

@@ -186,8 +186,17 @@ static std::vector<std::pair<int64_t, int64_t>> expertWays(const PlanRequest &re
 std::vector<RecomputeSet> planner::recomputeSets(const ModelSpec &spec) {
   if (spec.moe && spec.latentAttention())
     return {RecomputeSet::None, RecomputeSet::DeepSeekV3, RecomputeSet::KimiK2, RecomputeSet::Layer};
-  const auto elementwise = RecomputeSet(uint8_t(RecomputeSet::Norms) | uint8_t(RecomputeSet::Activations));
-  return {RecomputeSet::None, elementwise, RecomputeSet::Layer};
+  return {RecomputeSet::None, recomputedOf(spec, RecomputeSet::KimiK2), RecomputeSet::Layer};
+}
+
+RecomputeSet planner::recomputedOf(const ModelSpec &spec, RecomputeSet set) {
+  if (set == RecomputeSet::Layer || (spec.moe && spec.latentAttention()))
+    return set;
+  uint8_t modules = 0;
+  for (RecomputeSet each : {RecomputeSet::Norms, RecomputeSet::UpProjections, RecomputeSet::Activations})
+    if (recomputes(set, each) && (each != RecomputeSet::UpProjections || spec.latentAttention()))
+      modules |= uint8_t(each);
+  return RecomputeSet(modules);
 }
 
 static void addTrainingForms(const PlanRequest &request, ParallelLayout layout, std::vector<ParallelLayout> &space) {

@@ -27,6 +27,9 @@ std::vector<ParallelLayout> trainingWays(const PlanRequest &request, int64_t dev
 /// has their tensors, else norms and activations.
 std::vector<RecomputeSet> recomputeSets(const ModelSpec &spec);
 
+/// `set` without what the model does not have; itself where the model has all of it.
+RecomputeSet recomputedOf(const ModelSpec &spec, RecomputeSet set);
+
 /// Numbers of devices that lie well on the topology, ascending: divisors of a node, whole nodes.
 std::vector<int64_t> alignedDevices(const Topology &topology);
 
