@@ -256,10 +256,10 @@ TEST_F(UserApi, ASuccessSaysSo) {
 }
 
 TEST_F(UserApi, CodesHaveNames) {
-  const char *const names[] = {"ok",          "invalid argument", "invalid bundle",
-                               "unsupported", "out of memory",    "kernel failed",
-                               "interrupted", "system",           "unknown"};
-  for (int code = 0; code < 9; ++code)
+  const char *const names[] = {
+      "ok",          "invalid argument", "invalid bundle", "unsupported", "out of memory", "kernel failed",
+      "interrupted", "system",           "peer failed",    "deadline",    "unknown"};
+  for (int code = 0; code < 11; ++code)
     EXPECT_STREQ(k2rt_code_name(static_cast<k2rt_code>(code)), names[code]);
 }
 

@@ -25,6 +25,8 @@ typedef enum k2rt_code {
   K2RT_KERNEL_FAILED = 5,    /* a kernel of the program reported failure: place names it */
   K2RT_INTERRUPTED = 6,      /* k2rt_interrupt was called */
   K2RT_SYSTEM = 7,           /* the operating system refused something it should not */
+  K2RT_PEER_FAILED = 8,      /* another rank, or what carries messages to it, failed: place names it */
+  K2RT_DEADLINE = 9,         /* a wait for other ranks took too long: the message names them */
   K2RT_CODE_MAX = 0x7fffffff /* no code: with it any number from 0 on is a value of this type in C++, too */
 } k2rt_code;
 

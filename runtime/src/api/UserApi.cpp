@@ -89,6 +89,10 @@ extern "C" const char *k2rt_code_name(k2rt_code code) {
     return "interrupted";
   case K2RT_SYSTEM:
     return "system";
+  case K2RT_PEER_FAILED:
+    return "peer failed";
+  case K2RT_DEADLINE:
+    return "deadline";
   case K2RT_CODE_MAX:
     break;
   }

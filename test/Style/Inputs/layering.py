@@ -16,9 +16,10 @@ KERNEL_HEADERS = {"Describe.h": "Kernels/Describe", "TileAttr.h": "Kernels/Descr
 LIBRARIES = {"K2CKernelModel": "Kernels/Model", "K2CKernelDescribe": "Kernels/Describe",
              "K2CKernelCpu": "Kernels/Cpu", "K2CPackage": "Target", "K2CPlanCommand": "tools",
              "K2CCommandLine": "tools", "MLIR": "mlir", "LLVM": "mlir", "k2c-base": "base",
-             "k2rt-text": "runtime/text", "k2rt-sampling": "runtime/sampling"}
+             "k2rt-text": "runtime/text", "k2rt-sampling": "runtime/sampling",
+             "k2rt-transport": "runtime/transport", "k2rt-exchange": "runtime/exchange"}
 # Folders of runtime/src, which include each other by these names.
-COMPONENTS = ("program", "text", "sampling", "engine", "device/cpu", "api", "run")
+COMPONENTS = ("program", "text", "sampling", "transport", "exchange", "engine", "device/cpu", "api", "run")
 DIALECTS = {"K2CNn", "K2CMoe", "K2CMla", "K2CDist", "K2CMem", "K2CKern", "K2CRt"}
 
 

@@ -1,0 +1,75 @@
+// The communication thread of a rank: all that happens between a start and the end of its wait.
+#ifndef K2RT_EXCHANGE_COMMUNICATOR_H
+#define K2RT_EXCHANGE_COMMUNICATOR_H
+
+#include "exchange/Control.h"
+#include "exchange/Inquiry.h"
+#include "exchange/Request.h"
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <optional>
+
+namespace k2c::runtime {
+
+/// What workers and the communication thread of a rank share.
+struct Posts {
+  static constexpr int32_t maxInFlight = 32;
+  enum class State : uint32_t { free, posted, running, done };
+  struct Slot {
+    std::atomic<State> state{State::free};   ///< whose turn it is: workers' when free or done, else the thread's
+    std::atomic<Clock::rep> waitingSince{0}; ///< 0: nobody waits yet
+    Request request;
+  };
+
+  std::array<Slot, maxInFlight> slots;
+  Doorbell finished;                       ///< rung whenever a slot is done, or everything has failed
+  std::atomic<Clock::rep> closingSince{0}; ///< 0: the run goes on
+  std::atomic<bool> isClosed{false};
+  std::atomic<bool> isLeaving{false};  ///< this rank has no further part in the run
+  std::atomic<int32_t> jobExitCode{0}; ///< of a rank that leaves: not 0: end the job with it
+
+  /// Ends everything that is in flight or comes later. The first failure counts.
+  void fail(Error error);
+  bool hasFailed() const { return failed.load(); }
+  /// Once hasFailed.
+  Error failure() const;
+
+private:
+  std::atomic<bool> failed{false};
+  mutable std::mutex lock;
+  std::optional<Error> first; ///< guarded by `lock`
+};
+
+class Communicator {
+public:
+  /// `spins`: fruitless polls, while a worker waits, before the thread sleeps.
+  Communicator(Transport &transport, Posts &posts, Clock::duration deadline, int32_t spins)
+      : transport(transport), posts(posts), deadline(deadline), spins(spins), control(transport) {}
+
+  /// Until the run has ended in all ranks, or has failed and this rank leaves.
+  void run();
+
+private:
+  bool poll();
+  bool hearPeers();
+  void hear(const ControlMessage &message);
+  bool advanceRequests();
+  void watchDeadlines();
+  bool end();
+  std::string whatWorkersDo() const;
+
+  Transport &transport;
+  Posts &posts;
+  const Clock::duration deadline;
+  const int32_t spins;
+  Control control;
+  std::optional<Collective> lastStarted;
+  std::optional<Inquiry> inquiry; ///< one at a time: the first one ends the run, or finds it going on
+  bool anyInFlight = false, anyWaits = false;
+  bool isFailureFromPeer = false, isFailureTold = false, isFarewellSaid = false;
+};
+
+} // namespace k2c::runtime
+
+#endif

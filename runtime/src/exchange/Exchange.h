@@ -1,0 +1,88 @@
+// Collectives of a rank: started by its workers, carried out by its communication thread, waited for when their
+// results are needed.
+//
+//   open -> start, start, compute, wait, wait -> ... -> close
+//
+// One worker of the rank at a time calls start and wait; the others stand at a barrier around it. Every failure, of
+// this rank or another, ends the run in all ranks: from then on every call returns the error of the one that was first.
+#ifndef K2RT_EXCHANGE_EXCHANGE_H
+#define K2RT_EXCHANGE_EXCHANGE_H
+
+#include "exchange/Collective.h"
+#include "exchange/Communicator.h"
+#include "exchange/Counters.h"
+#include "transport/Transport.h"
+#include <array>
+#include <functional>
+#include <map>
+#include <memory>
+#include <thread>
+
+namespace k2c::runtime {
+
+/// A collective that was started, until it is waited for.
+using RequestId = int32_t;
+/// Makes the transport of a rank, on the thread that will use it.
+using TransportMaker = std::function<Expected<std::unique_ptr<Transport>>()>;
+
+struct ExchangeOptions {
+  uint64_t program = 0;                                ///< hash of program.so: equal on all ranks
+  Clock::duration deadline = std::chrono::seconds(30); ///< of every wait
+  int32_t spins = 0; ///< polls before a thread that waits sleeps: many where each has a processor of its own
+};
+
+class Exchange {
+public:
+  /// Starts the communication thread, which runs where the caller may. Fails where the transport does, or the ranks
+  /// that it finds are not those of `grid`.
+  static Expected<std::unique_ptr<Exchange>> open(TransportMaker maker, const Grid &grid,
+                                                  const ExchangeOptions &options);
+  /// Without close before, the run ends in failure: other ranks are told that this one has left.
+  ~Exchange();
+  Exchange(const Exchange &) = delete;
+  Exchange &operator=(const Exchange &) = delete;
+
+  int32_t rank() const { return ownRank; }
+  Group group(Axis axis) const { return grid.group(axis, ownRank); }
+
+  /// Its buffers are the exchange's until the wait, after a failure until it is destroyed. At most Posts::maxInFlight
+  /// are in flight.
+  Expected<RequestId> start(const Collective &collective);
+  /// Returns when the collective is over: each start has one wait.
+  Status wait(RequestId request);
+  /// start and wait.
+  Status run(const Collective &collective);
+
+  /// Ends the run in all ranks: their calls return this error.
+  void fail(Error error);
+  /// Ends the running or next wait early with K2RT_INTERRUPTED. Safe in a signal handler.
+  void interrupt();
+  /// After the last wait, in all ranks: returns when all have come so far, at most after the deadline.
+  Status close();
+  /// After a failure, when this rank has nothing left to say: ends the processes of the job (Transport::endJob).
+  void endJob(int32_t exitCode);
+
+  const Counters &counters() const { return theCounters; }
+
+private:
+  Exchange(const Grid &grid, const ExchangeOptions &options) : grid(grid), options(options) {}
+  Status startThread(const TransportMaker &maker);
+  int32_t tagOf(const Collective &collective, const Group &group);
+  template <class Done> Status waitUntil(Done isDone);
+  void leave();
+
+  const Grid grid;
+  const ExchangeOptions options;
+  int32_t ownRank = 0;
+  Posts posts;
+  std::unique_ptr<Transport> transport; ///< made and used by the thread
+  std::thread thread;
+  std::atomic<bool> interrupted{false};
+  std::array<uint32_t, axisCount> started{};               ///< collectives of each axis so far
+  std::map<std::array<int32_t, 3>, uint32_t> startedPairs; ///< sends and receives by axis, sender, receiver
+  Counters theCounters;
+};
+
+} // namespace k2c::runtime
+
+#endif

@@ -1,0 +1,42 @@
+// After a deadline: asks the ranks that a collective waits for whether they are alive, and makes the message of it.
+#ifndef K2RT_EXCHANGE_INQUIRY_H
+#define K2RT_EXCHANGE_INQUIRY_H
+
+#include "exchange/Control.h"
+#include "exchange/Request.h"
+#include <map>
+#include <string>
+#include <vector>
+
+namespace k2c::runtime {
+
+class Inquiry {
+public:
+  /// How long an answer may take.
+  static constexpr std::chrono::milliseconds answerTime{1000};
+
+  /// Asks the ranks with which messages of `request` are under way.
+  Inquiry(const Request &request, Control &control);
+
+  void hear(const ControlMessage &answer);
+  /// Whether all have answered, or had the time.
+  bool isOver() const { return answers.size() == asked.size() || Clock::now() - begin > answerTime; }
+  const Request &about() const { return request; }
+  /// What to report of a deadline of this length.
+  Error error(Clock::duration deadline) const;
+
+private:
+  const Request &request;
+  const std::vector<int32_t> asked;
+  std::map<int32_t, std::string> answers;
+  const Clock::time_point begin = Clock::now();
+};
+
+/// "rank 3", "ranks 1, 2 and 5"; of many the first ones and how many more.
+std::string rankList(const std::vector<int32_t> &ranks);
+/// "30 s", "0.5 s".
+std::string secondsText(Clock::duration time);
+
+} // namespace k2c::runtime
+
+#endif

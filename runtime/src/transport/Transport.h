@@ -1,0 +1,57 @@
+// What carries messages between ranks: the exchange's whole view of threads of one process, or of an MPI library.
+//
+// A message is matched by (peer, tag), and by order among those of one peer and tag. Order alone would not do: of two
+// collectives in flight, which rank reaches the second round of the first one sooner is a matter of time. Nor would
+// tags alone: a header and what follows it have the same one. MPI matches in just this way.
+//
+// One thread uses a transport, that which made it; only the bell is for all. Nothing here waits.
+#ifndef K2RT_TRANSPORT_TRANSPORT_H
+#define K2RT_TRANSPORT_TRANSPORT_H
+
+#include "base/Error.h"
+#include "transport/Doorbell.h"
+#include <chrono>
+#include <cstdint>
+
+namespace k2c::runtime {
+
+/// A posted message, until test() says that it is done.
+using Ticket = int32_t;
+inline constexpr Ticket noTicket = -1;
+/// As the peer of a receive: whoever sends first.
+inline constexpr int32_t anyPeer = -1;
+/// Tags are below this: what every MPI library takes.
+inline constexpr int32_t tagLimit = 32768;
+
+class Transport {
+public:
+  /// What was posted and is not done is taken back where that is possible.
+  virtual ~Transport() = default;
+
+  virtual int32_t rank() const = 0;
+  virtual int32_t ranks() const = 0;
+  /// Posts a message to a rank, which may be this one. `data` is read until the ticket is done.
+  virtual Ticket send(int32_t peer, int32_t tag, const void *data, int64_t bytes) = 0;
+  /// Posts a receive of a message of at most `capacity` bytes, and of exactly so many where they are more than
+  /// maxShortBytes. `data` is written until the ticket is done.
+  virtual Ticket receive(int32_t peer, int32_t tag, void *data, int64_t capacity) = 0;
+  /// Whether the message is sent or received; then the ticket is free for others. What failed when it was posted, or
+  /// since, is reported here.
+  virtual Expected<bool> test(Ticket ticket) = 0;
+  /// Rung by who posts work to the thread of this transport, and by peers where those can.
+  virtual Doorbell &bell() = 0;
+  /// How long that thread may sleep while messages are in flight, or while none are.
+  virtual std::chrono::microseconds nap(bool inFlight) const = 0;
+  /// After the last message, in all ranks: ends the library in good order.
+  virtual Status close() = 0;
+  /// Ends the processes of the job, this one with `exitCode`. Returns where ranks are threads: their process is ended
+  /// by its main function.
+  virtual void endJob(int32_t exitCode) = 0;
+};
+
+/// Messages up to this size may be shorter than the receive that takes them.
+inline constexpr int64_t maxShortBytes = 512;
+
+} // namespace k2c::runtime
+
+#endif

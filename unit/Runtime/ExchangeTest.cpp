@@ -1,0 +1,282 @@
+// What the exchange computes and says without a transport between processes: groups, orders, headers, counters.
+#include "exchange/Exchange.h"
+#include "../LimitedChild.h"
+#include "exchange/TreeSum.h"
+#include "transport/local/LocalTransport.h"
+#include <gtest/gtest.h>
+#include <thread>
+
+using namespace k2c;
+using namespace k2c::runtime;
+
+namespace {
+
+std::vector<int32_t> ranksOf(const Grid &grid, Axis axis, int32_t rank) {
+  const Group group = grid.group(axis, rank);
+  std::vector<int32_t> ranks;
+  for (int32_t i = 0; i < group.size; ++i)
+    ranks.push_back(group.rank(i));
+  EXPECT_EQ(ranks[group.self], rank);
+  return ranks;
+}
+
+using Ranks = std::vector<int32_t>;
+
+/// The exchange of the one rank there is.
+std::unique_ptr<Exchange> alone(const ExchangeOptions &options = {}) {
+  const auto maker = []() -> Expected<std::unique_ptr<Transport>> { return std::move(localTransports(1)[0]); };
+  Expected<std::unique_ptr<Exchange>> exchange = Exchange::open(maker, Grid(), options);
+  EXPECT_TRUE(exchange) << exchange.error().text();
+  return std::move(*exchange);
+}
+
+std::string said(const Status &status) { return status ? "" : status.error().text(); }
+
+} // namespace
+
+// Two replicas of two stages of 4 ranks, on nodes of 2: rank 13 is in the second stage of the second replica.
+TEST(Grid, GroupsFollowFromTheAxes) {
+  const Grid grid{2, 2, 1, 4, 2, 2, 2};
+  EXPECT_EQ(ranksOf(grid, Axis::tp, 13), (Ranks{12, 13}));
+  EXPECT_EQ(ranksOf(grid, Axis::dp, 13), (Ranks{13, 15}));
+  EXPECT_EQ(ranksOf(grid, Axis::etp, 13), (Ranks{13}));
+  EXPECT_EQ(ranksOf(grid, Axis::ep, 13), (Ranks{12, 13, 14, 15}));
+  EXPECT_EQ(ranksOf(grid, Axis::pp, 13), (Ranks{9, 13}));
+  EXPECT_EQ(ranksOf(grid, Axis::replica, 13), (Ranks{5, 13}));
+  EXPECT_EQ(ranksOf(grid, Axis::node, 13), (Ranks{12, 13}));
+  EXPECT_EQ(ranksOf(grid, Axis::rail, 13), (Ranks{13, 15}));
+  EXPECT_EQ(grid.group(Axis::world, 13).size, 16);
+}
+
+TEST(Grid, ANodeOfSeveralStagesHasThatOfTheRank) {
+  const Grid grid{1, 2, 1, 2, 4, 1, 4};
+  EXPECT_EQ(ranksOf(grid, Axis::node, 3), (Ranks{2, 3}));
+  EXPECT_EQ(ranksOf(grid, Axis::rail, 3), (Ranks{3}));
+}
+
+TEST(Grid, AxesThatDoNotFitAreRefused) {
+  EXPECT_EQ(said((Grid{2, 2, 1, 4, 1, 1, 2}).check(4)), "");
+  EXPECT_EQ(said((Grid{0, 2, 1, 1, 1, 1, 1}).check(1)), "layout: an axis has less than 1 rank");
+  EXPECT_EQ(said((Grid{2, 2, 1, 3, 1, 1, 1}).check(4)),
+            "layout: tp * dp are 4 ranks of a stage, etp * ep are 3; choose the same product for both");
+  EXPECT_EQ(said((Grid{1, 6, 1, 6, 1, 1, 4}).check(6)),
+            "layout: 4 ranks of a node and 6 of a stage do not divide one another; choose a layout whose stages fill "
+            "nodes");
+  EXPECT_EQ(said((Grid{1, 4, 1, 4, 2, 1, 1}).check(4)),
+            "layout: 4 ranks were started, the program is for 8; start as many as its topology has");
+}
+
+TEST(TreeSum, NeighboursAreAddedFirst) {
+  const float a = 1e8f, b = 3.25f, c = -1e8f, d = 7.5f, e = 1e-3f, f = 11.0f;
+  std::vector<float> rows = {a, b, c, d, e, f};
+  treeSum(rows.data(), 6, 1);
+  EXPECT_EQ(rows[0], ((a + b) + (c + d)) + (e + f));
+  EXPECT_NE(rows[0], ((((a + b) + c) + d) + e) + f) << "these values do not show the order";
+  rows = {a, b, c, d, e};
+  treeSum(rows.data(), 5, 1);
+  EXPECT_EQ(rows[0], ((a + b) + (c + d)) + e);
+}
+
+TEST(Exchange, OneRankHasNobodyToWaitFor) {
+  std::unique_ptr<Exchange> exchange = alone();
+  const std::vector<int64_t> source = {3, -5};
+  std::vector<int64_t> result(2), workspace(2);
+  Collective c{Op::allReduceMax, Axis::world, 1};
+  c.source = source.data();
+  c.result = result.data();
+  c.workspace = workspace.data();
+  c.bytes = 16;
+  EXPECT_EQ(said(exchange->run(c)), "");
+  EXPECT_EQ(result, source);
+  EXPECT_EQ(said(exchange->close()), "");
+}
+
+TEST(Exchange, RanksOtherThanTheProgramsAreRefused) {
+  const auto maker = []() -> Expected<std::unique_ptr<Transport>> { return std::move(localTransports(3)[0]); };
+  Expected<std::unique_ptr<Exchange>> exchange = Exchange::open(maker, Grid(), {});
+  ASSERT_FALSE(exchange);
+  EXPECT_EQ(exchange.error().message, "3 ranks were started, the program is for 1");
+}
+
+TEST(Exchange, AThreadThatTheSystemRefusesIsNamed) {
+  if (!k2c::test::canLimitMemory)
+    GTEST_SKIP() << "a sanitizer takes memory itself";
+  const std::string text = k2c::test::saidInChild([] {
+    k2c::test::limitMoreMemory(1 << 20);
+    const auto maker = []() -> Expected<std::unique_ptr<Transport>> { return std::move(localTransports(1)[0]); };
+    std::vector<std::unique_ptr<Exchange>> several; // the first ones get the stacks of threads that have ended
+    for (int i = 0; i < 64; ++i) {
+      Expected<std::unique_ptr<Exchange>> exchange = Exchange::open(maker, Grid(), {});
+      if (!exchange)
+        return exchange.error().text();
+      several.push_back(std::move(*exchange));
+    }
+    return std::string("all were started");
+  });
+  EXPECT_EQ(text, "communication thread: cannot be started: Resource temporarily unavailable");
+}
+
+TEST(Exchange, AsManyAsThereMayBeAreInFlight) {
+  std::unique_ptr<Exchange> exchange = alone();
+  Collective c{Op::broadcast, Axis::world, 4};
+  std::vector<RequestId> open;
+  for (int32_t i = 0; i < Posts::maxInFlight; ++i)
+    open.push_back(*exchange->start(c));
+  Expected<RequestId> another = exchange->start(c);
+  ASSERT_FALSE(another);
+  EXPECT_EQ(another.error().text(), "site 4 (broadcast, group world, step 0): 32 collectives are in flight, as many as "
+                                    "there may be; wait for one of them before the next start");
+  EXPECT_TRUE(exchange->wait(open[5]));
+  EXPECT_EQ(*exchange->start(c), open[5]);
+}
+
+TEST(Exchange, RowsThatARankKeepsMustFit) {
+  std::unique_ptr<Exchange> exchange = alone();
+  int64_t sent = 3, received = 2, offset = 0;
+  Collective c{Op::allToAllRows, Axis::world, 9};
+  c.rows = {&sent, &offset, &received, &offset, true};
+  Expected<RequestId> request = exchange->start(c);
+  ASSERT_FALSE(request);
+  EXPECT_EQ(request.error().text(),
+            "site 9 (all_to_all_rows, group world, step 0): this rank keeps 3 rows of its own and expects 2");
+}
+
+TEST(Exchange, AnInterruptEndsAWait) {
+  std::vector<std::unique_ptr<Transport>> transports = localTransports(2);
+  const auto maker = [&]() -> Expected<std::unique_ptr<Transport>> { return std::move(transports[0]); };
+  Expected<std::unique_ptr<Exchange>> exchange = Exchange::open(maker, Grid{1, 2, 1, 2, 1, 1, 1}, {});
+  ASSERT_TRUE(exchange);
+  char byte = 0;
+  Collective c{Op::broadcast, Axis::world, 4};
+  c.peer = 1; // which is not there
+  c.result = &byte;
+  c.bytes = 1;
+  std::thread user([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    (*exchange)->interrupt();
+  });
+  const Status done = (*exchange)->run(c);
+  user.join();
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, K2RT_INTERRUPTED);
+  EXPECT_EQ(done.error().text(), "rank 0: interrupted");
+}
+
+TEST(Exchange, ARankThatLeavesEndsTheOthers) {
+  std::vector<std::unique_ptr<Transport>> transports = localTransports(2);
+  std::string text;
+  std::thread other([&] {
+    const auto maker = [&]() -> Expected<std::unique_ptr<Transport>> { return std::move(transports[1]); };
+    Expected<std::unique_ptr<Exchange>> exchange = Exchange::open(maker, Grid{1, 2, 1, 2, 1, 1, 1}, {});
+    text = said((*exchange)->close());
+  });
+  const auto maker = [&]() -> Expected<std::unique_ptr<Transport>> { return std::move(transports[0]); };
+  (void)Exchange::open(maker, Grid{1, 2, 1, 2, 1, 1, 1}, {});
+  other.join();
+  EXPECT_EQ(text, "rank 0: has ended the run: rank 0: has left the run before its end");
+}
+
+TEST(Counters, SayWhoWaitedForWhom) {
+  std::vector<std::unique_ptr<Transport>> transports = localTransports(2);
+  std::vector<SiteCounters> counters(2);
+  std::vector<std::thread> team;
+  for (int32_t rank = 0; rank < 2; ++rank)
+    team.emplace_back([&, rank] {
+      const auto maker = [&]() -> Expected<std::unique_ptr<Transport>> { return std::move(transports[rank]); };
+      Expected<std::unique_ptr<Exchange>> exchange = Exchange::open(maker, Grid{1, 2, 1, 2, 1, 1, 1}, {});
+      std::vector<char> source(2000), result(2000);
+      Collective c{Op::allToAll, Axis::ep, 6, 2};
+      c.source = source.data();
+      c.result = result.data();
+      c.bytes = 1000;
+      for (int i = 0; i < 2; ++i) {
+        if (rank == 1)
+          std::this_thread::sleep_for(std::chrono::milliseconds(60));
+        EXPECT_EQ(said((*exchange)->run(c)), "");
+      }
+      counters[rank] = (*exchange)->counters().sites().at(6);
+      EXPECT_EQ(said((*exchange)->close()), "");
+    });
+  for (std::thread &thread : team)
+    thread.join();
+  for (const SiteCounters &site : counters) {
+    EXPECT_EQ(site.op, Op::allToAll);
+    EXPECT_EQ(site.axis, Axis::ep);
+    EXPECT_EQ(site.layer, 2);
+    EXPECT_EQ(site.calls, 2);
+    EXPECT_EQ(site.payloadBytes, 2 * 1000);
+    EXPECT_EQ(site.controlBytes, 2 * int64_t(sizeof(Header)));
+    EXPECT_LE(site.waitedSeconds, site.seconds);
+  }
+  EXPECT_GT(counters[0].waitedFor.at(1), 0.1);
+  EXPECT_LT(counters[1].waitedSeconds, counters[0].waitedSeconds);
+}
+
+TEST(Counters, CountsAndControlAreNoPayload) {
+  Counters counters;
+  RequestTotals totals;
+  totals.payloadBytes = 100;
+  totals.headerBytes = 80;
+  Collective c{Op::counts, Axis::ep, 1};
+  counters.count(c, totals, totals.begin);
+  c = {Op::broadcast, Axis::world, 2};
+  counters.count(c, totals, totals.begin);
+  c.isControl = true;
+  counters.count(c, totals, totals.begin);
+  EXPECT_EQ(counters.sites().at(1).payloadBytes, 0);
+  EXPECT_EQ(counters.sites().at(1).controlBytes, 180);
+  EXPECT_EQ(counters.sites().at(2).payloadBytes, 100);
+  EXPECT_EQ(counters.sites().at(2).controlBytes, 80 + 180);
+}
+
+TEST(Header, AnotherFormatIsRefused) {
+  const Collective c{Op::allGather, Axis::world, 5};
+  Header own = headerOf(c, 1, 0, 0, 8), other = headerOf(c, 1, 0, 3, 8);
+  EXPECT_TRUE(checkHeader(other, own, false, c));
+  other.format = 7;
+  const Status right = checkHeader(other, own, false, c);
+  ASSERT_FALSE(right);
+  EXPECT_EQ(right.error().text(), "site 5 (all_gather, group world, step 0): a message begins with 7, not with " +
+                                      std::to_string(headerFormat) + "; start the same build of k2c on every host");
+}
+
+TEST(Header, BytesAreNeverNegative) {
+  const Collective c{Op::allToAllRows, Axis::world, 5};
+  const Header own = headerOf(c, 1, 0, 0, 8), other = headerOf(c, 1, 0, 3, -8);
+  EXPECT_FALSE(checkHeader(other, own, true, c));
+}
+
+TEST(Inquiry, NamesTheFirstOfManyRanks) {
+  EXPECT_EQ(rankList({4}), "rank 4");
+  EXPECT_EQ(rankList({4, 5}), "ranks 4 and 5");
+  EXPECT_EQ(rankList({1, 2, 3, 4, 5, 6, 7, 8, 9}), "ranks 1, 2, 3, 4, 5, 6, 7, 8 and 9");
+  EXPECT_EQ(rankList({1, 2, 3, 4, 5, 6, 7, 8, 9, 10}), "ranks 1, 2, 3, 4, 5, 6, 7, 8 and 2 more");
+}
+
+// Rank 1 has a transport, but no thread that receives.
+TEST(Inquiry, NamesAMessageThatIsNotTaken) {
+  std::vector<std::unique_ptr<Transport>> transports = localTransports(2);
+  Control control(*transports[0]);
+  const std::vector<char> source(1000);
+  Collective c{Op::send, Axis::pp, 8, 1, 2};
+  c.source = source.data();
+  c.bytes = 1000;
+  c.peer = 1;
+  Request request;
+  request.begin(c, Group{Axis::pp, 0, 1, 2, 0}, 1, 0);
+  ASSERT_TRUE(request.advance(*transports[0]));
+  EXPECT_EQ(Inquiry(request, control).error(std::chrono::seconds(30)).text(),
+            "site 8 (send, layer 1, group pp, step 2): the deadline of 30 s has passed: rank 1 has not finished a "
+            "message, 0 of 0 bytes were received; rank 1 does not answer; a longer deadline helps ranks that are slow");
+}
+
+TEST(Control, AnotherFormatIsRefused) {
+  std::vector<std::unique_ptr<Transport>> transports = localTransports(2);
+  Control control(*transports[0]);
+  ControlMessage message{9, ControlKind::question, 1, K2RT_OK, {}};
+  transports[1]->send(0, controlTag, &message, sizeof message);
+  const auto heard = control.poll();
+  ASSERT_FALSE(heard);
+  EXPECT_EQ(heard.error().text(), "rank 1: a control message begins with 9, not with " + std::to_string(controlFormat) +
+                                      "; start the same build of k2c on every host");
+}
