@@ -42,6 +42,10 @@ config.environment["K2C_TEST_BUNDLES"] = os.path.join(config.k2c_obj_root, "test
 config.substitutions.append(("%llvm_include", os.path.join(os.path.dirname(config.llvm_tools_dir), "include")))
 config.substitutions.append(("%python", quoted(config.python or sys.executable)))
 config.available_features.update(suites.features())
+for name, launcher in (("openmpi", suites.openmpi()), ("mpich", suites.mpich())):
+    config.substitutions.append((f"%{name}", launcher or "false"))
+    if not os.path.exists(os.path.join(config.k2c_obj_root, "lib", f"libk2rt-mpi-{name}.so")):
+        config.available_features.discard(name)  # its header was not there to build with
 if config.k2c_instrument == "address":
     config.available_features.add("asan")
 if chromium := suites.chromium():

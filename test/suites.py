@@ -49,6 +49,30 @@ def can_mount():
         return False
 
 
+def mpi_launcher(library, says):
+    """The mpirun of an MPI library, by Debian's name for it or by what it says of itself."""
+    for name in (f"mpirun.{library}", "mpirun"):
+        path = shutil.which(name)
+        try:
+            if path and says in subprocess.run([path, "--version"], capture_output=True, text=True).stdout:
+                return path
+        except OSError:
+            pass
+    return None
+
+
+def openmpi():
+    """How a test starts ranks under Open MPI: more than processors, as root, too."""
+    path = mpi_launcher("openmpi", "Open MPI")
+    as_root = "env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
+    return path and f"{as_root} {path} --oversubscribe --bind-to none --mca mpi_yield_when_idle 1"
+
+
+def mpich():
+    """The same under MPICH."""
+    return mpi_launcher("mpich", "HYDRA")
+
+
 def features(cpuinfo="/proc/cpuinfo"):
     """What a test may name behind REQUIRES; a test that asks for more is UNSUPPORTED, and counted."""
     with open(cpuinfo) as file:
@@ -60,7 +84,8 @@ def features(cpuinfo="/proc/cpuinfo"):
         "clang-format": shutil.which("clang-format-22"),
         "cuda": os.path.exists("/dev/nvidiactl"),
         "groff": shutil.which("groff"),
-        "mpi": shutil.which("mpirun"),
+        "mpich": mpich(),
+        "openmpi": openmpi(),
         "pkg-config": shutil.which("pkg-config"),
         "ptxas": shutil.which("ptxas"),
         "tmpfs": can_mount(),

@@ -99,7 +99,7 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{"step", {"rank 1 is at step 8, this rank at step 7", " is at step 7, this rank at step 8"}},
         Fault{"rows", {"rank 1 sends 400 bytes, this rank expects at most 300"}},
         Fault{"silent",
-              {"site 12 (all_gather, layer 3, group world, step 7): the deadline of 0.3 s has passed: rank 1 has not "
+              {"site 12 (all_gather, layer 3, group world, step 7): the deadline of 1 s has passed: rank 1 has not "
                "posted, 2000 of 3000 bytes were received; the communication thread of rank 1 answers: its workers hang "
                "behind site 11 (all_gather, layer 3, group world, step 7); a longer deadline helps ranks that are "
                "slow"}},
@@ -115,5 +115,5 @@ INSTANTIATE_TEST_SUITE_P(
               {"rank 1: has ended the run: kernel attention: failed with 1 on worker 0",
                "kernel attention: failed with 1 on worker 0"}},
         Fault{"unended",
-              {"end of the run: the deadline of 0.3 s has passed before rank 1 ended the run; a longer deadline"}}),
+              {"end of the run: the deadline of 1 s has passed before rank 1 ended the run; a longer deadline"}}),
     [](const auto &info) { return info.param.scenario; });

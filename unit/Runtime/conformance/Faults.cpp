@@ -2,6 +2,7 @@
 // long as the rank's thread: a scenario is run once in it.
 #include "Suite.h"
 #include <array>
+#include <csignal>
 #include <thread>
 
 using namespace k2c::runtime;
@@ -9,7 +10,7 @@ using namespace k2c::runtime;
 namespace k2c::test {
 namespace {
 
-constexpr std::chrono::milliseconds deadline{300};
+constexpr std::chrono::milliseconds deadline{1000};
 
 /// An all-gather of `bytes` bytes over the world.
 Collective gather(uint32_t site, int64_t bytes = 1000) {
@@ -66,7 +67,16 @@ Status silent(Exchange &exchange) {
     return afterOne(exchange, gather(12));
   if (Status done = exchange.run(gather(11)); !done)
     return done;
-  std::this_thread::sleep_for(deadline * 8);
+  std::this_thread::sleep_for(deadline * 2);
+  return exchange.run(gather(12));
+}
+
+/// The process of rank 1 stops with all its threads: for ranks that are processes.
+Status stopped(Exchange &exchange) {
+  if (Status done = exchange.run(gather(11)); !done)
+    return done;
+  if (exchange.rank() == 1)
+    ::raise(SIGSTOP);
   return exchange.run(gather(12));
 }
 
@@ -118,7 +128,7 @@ Status unended(Exchange &exchange) {
     return done;
   if (exchange.rank() != 1)
     return exchange.close();
-  std::this_thread::sleep_for(deadline * 8);
+  std::this_thread::sleep_for(deadline * 2);
   return exchange.run(gather(12));
 }
 
@@ -126,9 +136,10 @@ Status unended(Exchange &exchange) {
 
 const std::vector<Scenario> &faultScenarios() {
   static const std::vector<Scenario> scenarios = {
-      {"site", otherSite},   {"bytes", otherBytes}, {"program", otherProgram}, {"op", otherOp}, {"step", otherStep},
-      {"rows", tooManyRows}, {"silent", silent},    {"elsewhere", elsewhere},  {"slow", slow},  {"late", late},
-      {"ended", ended},      {"failed", failed},    {"unended", unended},
+      {"site", otherSite},  {"bytes", otherBytes}, {"program", otherProgram}, {"op", otherOp},
+      {"step", otherStep},  {"rows", tooManyRows}, {"silent", silent},        {"elsewhere", elsewhere},
+      {"slow", slow},       {"late", late},        {"ended", ended},          {"failed", failed},
+      {"unended", unended}, {"stopped", stopped},
   };
   return scenarios;
 }

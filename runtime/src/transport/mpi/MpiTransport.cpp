@@ -1,0 +1,148 @@
+// A message is one posted part or several: MPI counts bytes in an int, so what is larger goes in parts of 64 MiB, which
+// both sides cut alike since they know its size. What MPI refuses is kept with the message and reported by test.
+//
+// The library makes progress only within calls, so the thread polls it; naps are as short as a message over the network
+// takes while some are in flight, and end with the bell when a worker posts.
+#include "transport/mpi/MpiTransport.h"
+#include "base/Utf8.h"
+#include "transport/mpi/MpiLibrary.h"
+#include <algorithm>
+#include <cstdlib>
+#include <dlfcn.h>
+#include <vector>
+
+namespace k2c::runtime {
+namespace {
+
+constexpr int64_t partBytes = int64_t(64) << 20;
+
+class MpiTransport : public Transport {
+public:
+  explicit MpiTransport(const k2rt_mpi_library &library) : library(library) {}
+
+  Status start();
+  int32_t rank() const override { return self; }
+  int32_t ranks() const override { return all; }
+  Ticket send(int32_t peer, int32_t tag, const void *data, int64_t bytes) override;
+  Ticket receive(int32_t peer, int32_t tag, void *data, int64_t capacity) override;
+  Expected<bool> test(Ticket ticket) override;
+  Doorbell &bell() override { return ownBell; }
+  std::chrono::microseconds nap(bool inFlight) const override {
+    return std::chrono::microseconds(inFlight ? 20 : 2000);
+  }
+  Status close() override { return outcome("MPI_Finalize", library.finish()); }
+  void endJob(int32_t exitCode) override { library.end_job(exitCode); }
+
+private:
+  struct Message {
+    const char *call;           ///< that posted it
+    int32_t error = 0;          ///< of that call
+    std::vector<int32_t> slots; ///< of the parts that are not done
+  };
+  template <class Post> Ticket post(const char *call, int64_t bytes, Post postPart);
+  Status outcome(const char *call, int32_t error) const;
+  template <class T> static int32_t takeFree(std::vector<int32_t> &unused, std::vector<T> &used);
+
+  const k2rt_mpi_library &library;
+  int32_t self = 0, all = 1;
+  Doorbell ownBell;
+  std::vector<Message> messages; ///< by ticket
+  std::vector<char> slots;       ///< only their number counts
+  std::vector<int32_t> freeTickets, freeSlots;
+};
+
+Status MpiTransport::start() { return outcome("MPI_Init_thread", library.start(&self, &all)); }
+
+Status MpiTransport::outcome(const char *call, int32_t error) const {
+  if (error == 0)
+    return {};
+  char text[256];
+  library.error_text(error, text, sizeof text);
+  return Error{K2RT_PEER_FAILED, call, "has failed: " + shortened(text), ""};
+}
+
+template <class T> int32_t MpiTransport::takeFree(std::vector<int32_t> &unused, std::vector<T> &used) {
+  if (unused.empty()) {
+    unused.push_back(static_cast<int32_t>(used.size()));
+    used.emplace_back();
+  }
+  const int32_t taken = unused.back();
+  unused.pop_back();
+  return taken;
+}
+
+/// Posts each part by postPart(slot, offset, bytes).
+template <class Post> Ticket MpiTransport::post(const char *call, int64_t bytes, Post postPart) {
+  const Ticket ticket = takeFree(freeTickets, messages);
+  Message &message = messages[ticket];
+  message.call = call;
+  message.error = 0;
+  for (int64_t offset = 0; message.error == 0 && (offset == 0 || offset < bytes); offset += partBytes) {
+    const int32_t slot = takeFree(freeSlots, slots);
+    message.error = postPart(slot, offset, static_cast<int32_t>(std::min(partBytes, bytes - offset)));
+    if (message.error == 0)
+      message.slots.push_back(slot);
+  }
+  return ticket;
+}
+
+Ticket MpiTransport::send(int32_t peer, int32_t tag, const void *data, int64_t bytes) {
+  return post("MPI_Isend", bytes, [&](int32_t slot, int64_t offset, int32_t part) {
+    return library.send(slot, peer, tag, static_cast<const char *>(data) + offset, part);
+  });
+}
+
+Ticket MpiTransport::receive(int32_t peer, int32_t tag, void *data, int64_t capacity) {
+  return post("MPI_Irecv", capacity, [&](int32_t slot, int64_t offset, int32_t part) {
+    return library.receive(slot, peer, tag, static_cast<char *>(data) + offset, part);
+  });
+}
+
+Expected<bool> MpiTransport::test(Ticket ticket) {
+  Message &message = messages[ticket];
+  if (Status posted = outcome(message.call, message.error); !posted)
+    return posted.takeError();
+  while (!message.slots.empty()) {
+    int32_t isDone = 0;
+    if (Status tested = outcome("MPI_Test", library.test(message.slots.back(), &isDone)); !tested)
+      return tested.takeError();
+    if (!isDone)
+      return false;
+    freeSlots.push_back(message.slots.back());
+    message.slots.pop_back();
+  }
+  freeTickets.push_back(ticket);
+  return true;
+}
+
+/// Which library's launcher started this process; null: none.
+const char *launcher() {
+  if (std::getenv("OMPI_COMM_WORLD_SIZE") || std::getenv("PMIX_RANK"))
+    return "openmpi";
+  return std::getenv("PMI_RANK") ? "mpich" : nullptr;
+}
+
+} // namespace
+
+Expected<std::unique_ptr<Transport>> openMpi(const std::string &folder) {
+  const char *name = launcher();
+  if (!name)
+    return Error{K2RT_UNSUPPORTED, "transport mpi", "no launcher of MPI has started this process",
+                 "start it with mpirun, or with srun --mpi=pmix"};
+  const std::string file = folder + "/libk2rt-mpi-" + name + ".so";
+  // Components of Open MPI look for its symbols among the global ones.
+  void *opened = ::dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (!opened)
+    return Error{K2RT_UNSUPPORTED, file, std::string("cannot be opened: ") + shortened(::dlerror(), maxQuoted),
+                 std::string("install ") + (name[0] == 'o' ? "openmpi-bin" : "mpich")};
+  const auto query = reinterpret_cast<k2rt_mpi_query_fn>(::dlsym(opened, K2RT_MPI_QUERY_NAME));
+  const k2rt_mpi_library *library = query ? query(K2RT_MPI_LIBRARY_VERSION) : nullptr;
+  if (!library)
+    return Error{K2RT_UNSUPPORTED, file, "is not of this build of k2c", "take both from one build"};
+  auto transport = std::make_unique<MpiTransport>(*library);
+  if (Status started = transport->start(); !started)
+    return started.takeError();
+  return std::unique_ptr<Transport>(std::move(transport));
+}
+
+} // namespace k2c::runtime
