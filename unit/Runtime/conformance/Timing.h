@@ -33,7 +33,7 @@ inline double timeAllToAll(runtime::Exchange &exchange, int64_t bytes, int repea
 
 inline int timeAllToAlls(runtime::Exchange &exchange) {
   const int32_t size = exchange.group(runtime::Axis::world).size;
-  for (int64_t bytes : {int64_t(8), int64_t(4096), int64_t(32768), int64_t(262144), int64_t(4) << 20}) {
+  for (const int64_t bytes : {8, 4096, 131072, 262144, 524288, 4194304}) {
     const double us = timeAllToAll(exchange, bytes, 21);
     if (exchange.rank() == 0)
       std::printf("%d ranks, %8lld bytes a peer: %10.1f us, %6.2f GB/s a rank\n", size, static_cast<long long>(bytes),
