@@ -56,7 +56,7 @@ ordered_json remedyJson(const std::optional<Remedy> &remedy) {
           {"room_bytes", plan.fullest().capacity.value}};
 }
 
-/// "tokens within 1 ms each: 9.6 ms at best"
+/// "each token within 1 ms: the best layout, ep=32, takes 9.6 ms"
 std::string unmetText(const UnmetTarget &unmet) {
   return std::string(unmet.isFirst ? "the first token of 95 % of the requests within " : "each token within ") +
          format(unmet.asked) + ": the best layout, " + unmet.layout + ", takes " + format(unmet.best);

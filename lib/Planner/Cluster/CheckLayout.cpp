@@ -211,12 +211,11 @@ Status checkAlone(const PlanRequest &request, PoolRole role, int64_t stepTokens)
                  "leave it out"};
   if (role == PoolRole::Decode && serve.timeToFirstToken)
     return Error{"targets.first_token",
-                 "is " + format(*serve.timeToFirstToken) + ", but " + phase +
-                     " has no TTFT: " + "it computes no prompts",
+                 "is " + format(*serve.timeToFirstToken) + ", but " + phase + " has no TTFT: it computes no prompts",
                  remedy};
   if (role == PoolRole::Prefill && serve.timePerToken)
     return Error{"targets.per_token",
-                 "is " + format(*serve.timePerToken) + ", but " + phase + " has no TPOT: " + "it generates no tokens",
+                 "is " + format(*serve.timePerToken) + ", but " + phase + " has no TPOT: it generates no tokens",
                  remedy};
   if (role == PoolRole::Prefill && serve.batch)
     return Error{"batch",

@@ -83,9 +83,16 @@ Status planner::checkRequest(const PlanRequest &request) {
                  "give one load for each expert"};
   if (request.workload.peakRouting == Routing::Measured && load.empty())
     return Error{"routing", "is measured, but there is no expert_load", "add the loads of the experts"};
+  if (request.objective == Objective::Cost && !request.workload.dollarsPerDeviceHour)
+    return Error{"--objective cost", "the workload has no price", "add dollars_per_device_hour to the workload"};
   if (request.phase == PlanPhase::Train)
     return Status::success();
-  const int64_t longest = RequestMix(request.workload.serve).longest;
+  const RequestMix mix(request.workload.serve);
+  const std::optional<Seconds> &perToken = request.workload.serve.timePerToken;
+  if (perToken && mix.output <= 1)
+    return Error{"targets.per_token", "is " + format(*perToken) + ", but requests of one generated token have no TPOT",
+                 "leave it out, or raise output_tokens"};
+  const int64_t longest = mix.longest;
   if (spec.encoderLayers == 0 && spec.maxPosition > 0 && longest > spec.maxPosition)
     return Error{"workload '" + shortened(request.workload.name) + "'",
                  "its longest sequence has " + std::to_string(longest) + " tokens, the model has " +

@@ -104,7 +104,7 @@ bool ServingModel::meets(const Service &s) const {
 
 Error ServingModel::missed(const Service &s) const {
   const bool token = targetShare(workload.timePerToken, s.perToken) > 1;
-  return {"targets",
+  return {missedTarget,
           token ? "a token takes " + format(Seconds(s.perToken)) + " with " + std::to_string(s.sequences) +
                       " sequences a rank, the target is " + format(*workload.timePerToken)
                 : "the first token of 95 % of the requests takes up to " + format(Seconds(s.slowFirstToken)) +
@@ -137,7 +137,8 @@ Expected<Service> ServingModel::choose() const {
   if (workload.batch) {
     if (wanted > most && context.request.mustFit)
       return Error{"memory", std::to_string(wanted) + " sequences a rank do not fit, " + std::to_string(most) + " do",
-                   "lower the workload's batch to at most " + std::to_string(most * ranks) + ", or use more devices"};
+                   "lower the workload's batch, of which memory holds " + std::to_string(most * ranks) +
+                       ", or use more devices"};
     return at(wanted);
   }
   if (context.request.objective == Objective::Latency && !workload.arrivalRate)

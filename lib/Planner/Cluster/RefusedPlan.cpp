@@ -75,7 +75,8 @@ RefusedPlan k2c::explainRefused(const PlanRequest &request, const ParallelLayout
   };
   refused.remedy = remedyFrom(cheapestChange(request, layout, origin), /*isFewest=*/false);
   refused.fewest = remedyFrom(fewestDevices(request, layout), /*isFewest=*/true);
-  if (!refused.remedy && !refused.fewest)
-    refused.unmet = unmetTarget(request);
+  const bool isOfTargets = refused.error.where == missedTarget || origin == LayoutOrigin::Searched;
+  if (!refused.remedy && !refused.fewest && isOfTargets)
+    refused.unmet = unmetTarget(request, layout.role);
   return refused;
 }

@@ -52,6 +52,9 @@ struct RequestModel {
 /// number of experts.
 Status checkRequest(const PlanRequest &request);
 
+/// Where the error of a plan that misses a target says that it is.
+inline constexpr const char *missedTarget = "targets";
+
 /// Of the whole layout, both pools when it has two.
 Expected<ClusterPlan> evaluateServe(const RequestModel &context, const ParallelLayout &layout);
 Expected<ClusterPlan> evaluateTrain(const RequestModel &context, const ParallelLayout &layout);

@@ -199,8 +199,6 @@ std::vector<RunnerUp> runnersUpOf(const std::vector<Candidate> &ranked, Objectiv
 Expected<PlanSearch> k2c::search(const PlanRequest &request) {
   if (Status status = checkRequest(request); !status)
     return status.takeError();
-  if (request.objective == Objective::Cost && !request.workload.dollarsPerDeviceHour)
-    return Error{"--objective cost", "the workload has no price", "add dollars_per_device_hour to the workload"};
   const bool serves = request.phase == PlanPhase::Serve;
   RequestModel context(request);
   PlanSearch result;

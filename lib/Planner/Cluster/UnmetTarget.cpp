@@ -19,10 +19,10 @@ struct Least {
   std::string layout;
 
   void take(const ClusterPlan &plan) {
-    const double next = plan.figure(figure).value_or(0);
-    if (next >= value)
+    const std::optional<double> next = plan.figure(figure); // none of the other pool's
+    if (!next || *next >= value)
       return;
-    value = next;
+    value = *next;
     layout = format(plan.layout, plan.phase);
   }
   bool misses(const std::optional<Seconds> &target) const { return target && value > target->value; }
@@ -30,7 +30,7 @@ struct Least {
 
 } // namespace
 
-std::optional<UnmetTarget> planner::unmetTarget(const PlanRequest &asked) {
+std::optional<UnmetTarget> planner::unmetTarget(const PlanRequest &asked, PoolRole role) {
   const ServeWorkload &targets = asked.workload.serve;
   if (asked.phase == PlanPhase::Train || (!targets.timeToFirstToken && !targets.timePerToken))
     return std::nullopt;
@@ -40,15 +40,19 @@ std::optional<UnmetTarget> planner::unmetTarget(const PlanRequest &asked) {
   request.objective = Objective::Latency; // one sequence a rank, where the workload does not say how many
   const RequestModel context(request);
   Least each("tpot_s"), first("ttft_p95_s");
-  auto look = [&](const std::vector<ParallelLayout> &layouts) {
-    for (const ParallelLayout &layout : layouts)
+  auto look = [&](std::vector<ParallelLayout> layouts) {
+    for (ParallelLayout &layout : layouts) {
+      layout.role = role;
+      if (role == PoolRole::Decode)
+        layout.stepTokens = 0;
       if (const Expected<ClusterPlan> plan = evaluateServe(context, layout)) {
         each.take(*plan);
         first.take(*plan);
       }
+    }
   };
   look(servingSpace(request));
-  if (each.misses(targets.timePerToken) || first.misses(targets.timeToFirstToken)) {
+  if (role == PoolRole::Both && (each.misses(targets.timePerToken) || first.misses(targets.timeToFirstToken))) {
     int64_t compared = 0;
     look(bestPools(context, 32, compared));
   }

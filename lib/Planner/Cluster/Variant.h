@@ -36,8 +36,7 @@ std::optional<Variant> cheapestChange(const PlanRequest &asked, const ParallelLa
 /// The fewest devices of the topology, or of a larger one of its devices, that are accepted.
 std::optional<Variant> fewestDevices(const PlanRequest &asked, const ParallelLayout &layout);
 /// The target that every layout of the topology misses, and what the best of them takes when its load is least.
-std::optional<UnmetTarget> unmetTarget(const PlanRequest &asked);
-
+std::optional<UnmetTarget> unmetTarget(const PlanRequest &asked, PoolRole role);
 } // namespace k2c::planner
 
 #endif // K2C_LIB_PLANNER_CLUSTER_VARIANT_H
