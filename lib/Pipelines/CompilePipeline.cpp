@@ -129,6 +129,7 @@ void CompilePipeline::predictByRates() {
       continue;
     }
     step.seconds = time->seconds;
+    step.byRates = true;
     decided.remarks.push_back({"attach-plan",
                                subject + "about " + format(step.seconds) +
                                    " by the rates that k2c calibrate measured on " + measured->date + " with " +

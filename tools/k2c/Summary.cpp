@@ -4,6 +4,8 @@
 #include "base/JsonText.h"
 #include "k2c/Pipelines/Cache.h"
 #include "k2c/Support/Units.h"
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 
@@ -20,10 +22,11 @@ std::string memoryLine(int64_t peak) {
                          : " of the " + format(Bytes(allowed)) + " that this machine allows");
 }
 
-std::string rate(double tokens, double seconds) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f tokens/s", seconds > 0 ? tokens / seconds : 0);
-  return text;
+/// Three digits at least; "at most", where the seconds are what peak rates allow.
+std::string rate(double tokens, double seconds, const std::string &from) {
+  const double value = seconds > 0 ? tokens / seconds : 0;
+  const std::string digits = value < 100 ? formatNumber(value, 3) : formatCount(std::llround(std::min(value, 1e18)));
+  return (from == "rates" ? "about " : "at most ") + digits + " tokens/s";
 }
 
 /// What comes next: weights for a bundle without, else a first text, of ids where it has no tokenizer.
@@ -56,8 +59,9 @@ Status k2c::printSummary(const std::string &bundle) {
   line("memory", memoryLine(predicted.at("peak_bytes")));
   line("limits", count("max_sequences") + " sequences of " + count("max_context") + " tokens, " + count("step_tokens") +
                      " tokens a step");
-  line("predicted", rate(1, predicted.at("decode_s")) + " of one sequence; a prompt of " + formatCount(prompt) +
-                        " tokens at " + rate(double(prompt), predicted.at("prefill_s")));
+  line("predicted", rate(1, predicted.at("decode_s"), predicted.at("decode_from")) + " of one sequence; a prompt of " +
+                        formatCount(prompt) +
+                        " tokens: " + rate(double(prompt), predicted.at("prefill_s"), predicted.at("prefill_from")));
   line("next", printable(nextLine(bundle)));
   return Status::success();
 }

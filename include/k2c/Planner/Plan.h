@@ -68,11 +68,12 @@ struct MemoryCertificate {
 
 /// A step, predicted.
 struct Prediction {
-  int64_t tokens = 0;  ///< new tokens of the step
-  int64_t context = 0; ///< tokens cached before it
-  Flops flops;         ///< of the whole step
-  Bytes bytes;         ///< weights and cache read
-  Seconds seconds;     ///< a lower bound from peak rates, or what the machine's measured rates give
+  int64_t tokens = 0;   ///< new tokens of the step
+  int64_t context = 0;  ///< tokens cached before it
+  Flops flops;          ///< of the whole step
+  Bytes bytes;          ///< weights and cache read
+  Seconds seconds;      ///< a lower bound from peak rates, or what the machine's measured rates give
+  bool byRates = false; ///< whether `seconds` is of measured rates
 };
 
 /// A decision in words and numbers; `pass` is the pass it belongs to.

@@ -32,6 +32,9 @@ constexpr const char *checkedFeatures[] = {"avx",        "avx2",       "fma",   
                                            "avx512f",    "avx512bw",   "avx512dq", "avx512vl", "avx512cd", "avx512bf16",
                                            "avx512vnni", "avx512vbmi", "gfni",     "vaes"};
 
+/// What the seconds of a step are of: the rates measured of the machine, or peak rates, which bound them from below.
+const char *sourceOf(const Prediction &step) { return step.byRates ? "rates" : "roofline"; }
+
 json modelJson(const ModelSpec &spec) {
   return {{"name", spec.name},
           {"family", spec.family},
@@ -158,8 +161,10 @@ std::string manifestText(const ModelSpec &spec, const Plan &plan, const ProgramF
                    {"bytes_per_token", plan.decode.bytes.value},
                    {"predicted",
                     {{"prefill_s", plan.prefill.seconds.value},
+                     {"prefill_from", sourceOf(plan.prefill)},
                      {"prefill_tokens", plan.prefill.tokens},
                      {"decode_s", plan.decode.seconds.value},
+                     {"decode_from", sourceOf(plan.decode)},
                      {"peak_bytes", plan.memory.total().value + bundle.codeBytes}}},
                    {"ignored_keys", spec.ignoredKeys},
                    {"weights_index", "weights/index.json"}};
