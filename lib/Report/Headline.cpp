@@ -50,6 +50,8 @@ std::vector<Headline> report::headlineOf(const PlanReport &report) {
   };
   auto none = [&](const std::string &label, const std::string &why) { headline.push_back({label, "-", why, "", {}}); };
   if (plan.phase == PlanPhase::Serve) {
+    // Served tokens of which some are cache hits, which no device computes; null: there are none.
+    const Figure *hits = find(plan, "computed_input_tokens_per_s") ? find(plan, "input_tokens_per_s") : nullptr;
     if (!add("TTFT", "ttft_s", "95th percentile", "ttft_p95_s") && plan.layout.role == PoolRole::Decode)
       none("TTFT", "phase=decode computes no prompts");
     if (!add("TPOT", "tpot_s", "per user", "tokens_per_s_per_user"))
@@ -57,7 +59,10 @@ std::vector<Headline> report::headlineOf(const PlanReport &report) {
                                                          : "no second token is generated");
     add(rate, "output_tokens_per_s_per_device", "generated; all", "output_tokens_per_s") ||
         add(rate, "output_tokens_per_s", "", "") ||
-        add(rate, "prefill_tokens_per_s_per_device", "while computing; all served", "input_tokens_per_s");
+        add(rate, "prefill_tokens_per_s_per_device", "while computing; all served",
+            hits ? "computed_input_tokens_per_s" : "input_tokens_per_s");
+    if (plan.layout.role == PoolRole::Prefill && hits)
+      headline.back().beside += ", " + printFigure(hits->value, hits->unit) + " with cache hits counted";
   } else {
     add("step time", "step_s", "for", "tokens_per_step");
     add(rate, "tokens_per_s_per_device", "all", "tokens_per_s");
