@@ -1,7 +1,8 @@
 //===- LoadTopology.cpp - Topologies by name or file ----------------------===//
 //
 // A name is `host`, a built-in, or a built-in's device in other numbers: 12x8-h200 and h200x8 are nodes of the first
-// built-in topology of H200 in nodes and a network, with nothing else of it changed.
+// built-in topology of H200 in nodes and a network, with nothing else of it changed; 256-gb200 is as many devices of
+// the first one in racks. Letters may have any case.
 //
 //===----------------------------------------------------------------------===//
 #include "EmbeddedTopologies.h"
@@ -83,29 +84,36 @@ static std::optional<SizedName> sizedName(const std::string &text) {
   return std::nullopt;
 }
 
-/// What people call a device: "h100" is "H100 SXM".
-static std::string calledBy(const Device &device) {
-  std::string word = device.model.substr(0, device.model.find(' '));
-  for (char &letter : word)
+static std::string lowered(std::string text) {
+  for (char &letter : text)
     letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  return word;
+  return text;
 }
 
-/// The built-in topologies of nodes in a network, whose devices have a name.
-static std::vector<Topology> networks() {
+/// What people call a device: "h100" is "H100 SXM".
+static std::string calledBy(const Device &device) { return lowered(device.model.substr(0, device.model.find(' '))); }
+
+/// The built-in topologies with these tiers, whose devices have a name.
+static std::vector<Topology> withTiers(const std::vector<std::string> &tiers) {
+  auto hasThem = [&](const Topology &topology) {
+    return std::equal(tiers.begin(), tiers.end(), topology.tiers.begin(), topology.tiers.end(),
+                      [](const std::string &name, const Tier &tier) { return name == tier.name; });
+  };
   std::vector<Topology> all;
   for (const EmbeddedFile &file : embeddedTopologies())
     if (Expected<Topology> topology = parseTopology(file.text, file.name);
-        topology && topology->tiers.size() == 2 && topology->tiers[0].name == "node" &&
-        topology->tiers[1].name == "network" && !topology->device.model.empty())
+        topology && hasThem(*topology) && !topology->device.model.empty())
       all.push_back(std::move(*topology));
   return all;
 }
 
+static std::vector<Topology> networks() { return withTiers({"node", "network"}); }
+static std::vector<Topology> racks() { return withTiers({"node", "rack", "network"}); }
+
 /// "a100, b200, h100": devices that are had in any numbers.
-static std::string sizedDevices() {
+static std::string devicesOf(const std::vector<Topology> &topologies) {
   std::set<std::string> words;
-  for (const Topology &topology : networks())
+  for (const Topology &topology : topologies)
     words.insert(calledBy(topology.device));
   return joined(words);
 }
@@ -138,6 +146,47 @@ static Expected<Topology> resized(const std::string &name, Topology built, const
   return parseTopology(printTopology(built), name);
 }
 
+/// `devices` of the rack topology `built`, in as few racks as share them evenly.
+static Expected<Topology> inRacks(const std::string &name, Topology built, int64_t devices) {
+  Tier &node = built.tiers[0], &rack = built.tiers[1], &network = built.tiers[2];
+  const std::string where = "topology '" + shortened(name) + "'";
+  if (devices > cluster::maxRanks)
+    return Error{where, "has more than the " + formatCount(cluster::maxRanks) + " devices that a topology may have",
+                 "ask for fewer"};
+  if (devices % node.count != 0)
+    return Error{where, formatCount(devices) + " devices are no whole number of nodes of " + formatCount(node.count),
+                 "ask for a multiple of " + formatCount(node.count)};
+  const int64_t nodes = devices / node.count;
+  int64_t count = (nodes + rack.count - 1) / rack.count;
+  while (nodes % count != 0)
+    ++count;
+  built.description = formatCount(count) + (count == 1 ? " rack of " : " racks of ") + formatCount(devices / count) +
+                      " devices, otherwise " + built.name;
+  built.name = name;
+  rack.count = nodes / count;
+  network.count = count;
+  return parseTopology(printTopology(built), name);
+}
+
+/// "256-gb200", in racks; none: `name` is no such name. Error: of racks, but not in a form that has a meaning.
+static std::optional<Expected<Topology>> racksNamed(const std::string &name) {
+  static const std::regex form("([1-9][0-9]{0,17})-([a-z0-9]+)"), any("(.*-)?([a-z]+[0-9]+)(x[0-9]+|-nvl[0-9]+)?");
+  std::smatch parts;
+  const bool isForm = std::regex_match(name, parts, form);
+  if (!isForm && !std::regex_match(name, parts, any))
+    return std::nullopt;
+  for (Topology &topology : racks())
+    if (const std::string device = calledBy(topology.device); parts[2] == device) {
+      if (isForm)
+        return inRacks(name, std::move(topology), std::stoll(parts[1]));
+      return Expected<Topology>(Error{"topology '" + shortened(name) + "'",
+                                      "is not known; " + device + " comes in racks of " +
+                                          formatCount(topology.tiers[0].count * topology.tiers[1].count),
+                                      "use " + topology.name + ", or a number of devices: 256-" + device});
+    }
+  return std::nullopt;
+}
+
 /// A built-in, or one in other numbers; none: `name` is no name of these.
 static std::optional<Expected<Topology>> topologyNamed(const std::string &name) {
   for (const EmbeddedFile &file : embeddedTopologies())
@@ -146,7 +195,7 @@ static std::optional<Expected<Topology>> topologyNamed(const std::string &name) 
   if (const std::optional<SizedName> sized = sizedName(name))
     if (std::optional<Topology> built = builtInOf(sized->device, sized->devices))
       return resized(name, std::move(*built), *sized);
-  return std::nullopt;
+  return racksNamed(name);
 }
 
 bool isBuiltIn(const Topology &topology) {
@@ -176,10 +225,11 @@ static bool isPath(const std::string &text) {
 }
 
 Expected<Topology> loadTopology(const std::string &nameOrPath) {
-  if (nameOrPath == "host")
+  const std::string name = lowered(nameOrPath);
+  if (name == "host")
     return hostTopology();
   for (const EmbeddedFile &file : embeddedTopologies())
-    if (topologyNameOf(file) == nameOrPath)
+    if (topologyNameOf(file) == name)
       return parseTopology(file.text, file.name);
   if (isPath(nameOrPath)) {
     Expected<std::string> text = readTextFile(nameOrPath, size_t(4) << 20);
@@ -187,12 +237,13 @@ Expected<Topology> loadTopology(const std::string &nameOrPath) {
       return text.takeError();
     return parseTopology(*text, nameOrPath);
   }
-  if (std::optional<Expected<Topology>> named = topologyNamed(nameOrPath))
+  if (std::optional<Expected<Topology>> named = topologyNamed(name))
     return std::move(*named);
   const std::string known = joined(knownTopologies(), [](const TopologyName &each) { return each.name; });
   return Error{"topology '" + shortened(nameOrPath) + "'", "is not known",
-               "use one of " + known + ", nodes of one of " + sizedDevices() +
-                   " in other numbers (12x8-h200, h200x8), or the path of a YAML file"};
+               "use one of " + known + ", nodes of one of " + devicesOf(networks()) +
+                   " in other numbers (12x8-h200, h200x8), as many of one of " + devicesOf(racks()) +
+                   " in racks (256-gb200), or the path of a YAML file"};
 }
 
 } // namespace k2c
