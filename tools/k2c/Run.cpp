@@ -1,7 +1,9 @@
 //===- Run.cpp - k2c run: compile once into a cache folder, then run ------===//
 #include "Commands.h"
+#include "base/Utf8.h"
 #include "k2c/Pipelines/Cache.h"
 #include <cerrno>
+#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -24,6 +26,19 @@ int execute(const std::string &bundle, std::vector<std::string> arguments) {
   argv.push_back(nullptr);
   execv(program.c_str(), argv.data());
   return fail(program + ": " + std::strerror(errno));
+}
+
+/// For Option::check: a number from 0 to 1e6, which the program takes as a temperature.
+CLI::Validator temperature() {
+  return CLI::Validator(
+      [](const std::string &text) {
+        double value = -1;
+        const char *const end = text.data() + text.size();
+        const auto [next, problem] = std::from_chars(text.data(), end, value);
+        const bool isOne = problem == std::errc() && next == end && value >= 0 && value <= 1e6;
+        return isOne ? std::string() : "'" + shortened(text) + "' is not a number from 0 to 1e6";
+      },
+      "0 to 1e6");
 }
 
 int leaveWith(const Error &error) { return fail(error.text()); }
@@ -87,8 +102,8 @@ void k2c::addRun(CLI::App &app, std::function<int()> &run) {
   addCompute(*c, flags->compile.compute);
   c->add_option("--max-context", flags->context, "most tokens of a sequence")->transform(whole(1, 1 << 24));
   c->add_option("--prompt", flags->prompt, "text to continue");
-  c->add_option("-n", flags->tokens, "new tokens (default: the program's)");
-  c->add_option("--temperature", flags->temperature, "0: the most likely token (default)");
+  c->add_option("-n", flags->tokens, "new tokens (default: the program's)")->transform(whole(1, 1 << 24));
+  c->add_option("--temperature", flags->temperature, "0: the most likely token (default)")->check(temperature());
   c->add_flag("--json", flags->json, "print JSON");
   std::shared_ptr<Console> console = addConsole(*c);
   c->add_option("ARGS", flags->rest, "after --: a command of the program and its flags");
