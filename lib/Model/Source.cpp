@@ -10,14 +10,23 @@
 namespace fs = std::filesystem;
 using namespace k2c;
 
-/// The folder of the Hugging Face cache that holds models: $HF_HUB_CACHE, or hub in $HF_HOME.
+/// The value of an environment variable that names a folder, ~ as the home folder; "": it is not set.
+static std::string folderOf(const char *variable) {
+  const char *const value = std::getenv(variable), *const home = std::getenv("HOME");
+  const std::string text = value ? value : "";
+  const bool isHome = text == "~" || text.rfind("~/", 0) == 0;
+  return isHome && home ? home + text.substr(1) : text;
+}
+
+/// The folder of the Hugging Face cache that holds models, as its own library finds it: $HF_HUB_CACHE, its older name,
+/// or hub in $HF_HOME.
 static fs::path hubFolder() {
-  auto variable = [](const char *name) { return std::string(std::getenv(name) ? std::getenv(name) : ""); };
-  if (const std::string hub = variable("HF_HUB_CACHE"); !hub.empty())
-    return hub;
-  if (const std::string home = variable("HF_HOME"); !home.empty())
+  for (const char *variable : {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"})
+    if (const std::string hub = folderOf(variable); !hub.empty())
+      return hub;
+  if (const std::string home = folderOf("HF_HOME"); !home.empty())
     return fs::path(home) / "hub";
-  return fs::path(variable("HOME")) / ".cache/huggingface/hub";
+  return fs::path(folderOf("HOME")) / ".cache/huggingface/hub";
 }
 
 /// The snapshot that refs/main names in `model`, a folder models--org--name; "": there is none.

@@ -8,7 +8,8 @@
 namespace k2c {
 
 /// The folder or file that `source` names: a path (of a folder models--org--name: its snapshot), or org/name in the
-/// Hugging Face cache ($HF_HUB_CACHE, else hub in $HF_HOME, else ~/.cache/huggingface/hub). Nothing is downloaded.
+/// Hugging Face cache ($HF_HUB_CACHE, else $HUGGINGFACE_HUB_CACHE, else hub in $HF_HOME, else ~/.cache/huggingface/hub;
+/// ~ in them is the home folder). Nothing is downloaded.
 /// Error: neither is there, or the format is not read.
 Expected<std::string> resolveSource(const std::string &source);
 

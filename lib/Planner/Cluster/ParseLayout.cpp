@@ -149,6 +149,12 @@ Status setEntry(ParallelLayout &layout, PlanPhase phase, const std::string &key,
                            : "overlap, sp, layers, schedule, recompute, zero, offload")};
 }
 
+/// `text` without spaces and tabs around it.
+std::string withoutSpaces(const std::string &text) {
+  const size_t begin = text.find_first_not_of(" \t"), end = text.find_last_not_of(" \t");
+  return begin == std::string::npos ? "" : text.substr(begin, end + 1 - begin);
+}
+
 /// Experts are spread over the ranks that are there: ep alone says dp.
 void spreadExperts(ParallelLayout &layout, const std::set<std::string> &seen, const std::string &prefix) {
   const Checked ranks = Checked(layout.ep) * layout.etp, shared = Checked(layout.tp) * layout.cp;
@@ -167,14 +173,14 @@ Expected<ParallelLayout> k2c::parseLayout(const std::string &text, PlanPhase pha
   std::set<std::string> seen;
   bool disaggregated = false;
   while (std::getline(in >> std::ws, entry, ',')) {
-    entry.erase(entry.find_last_not_of(' ') + 1);
+    entry = withoutSpaces(entry);
     const size_t equals = entry.find('=');
     if (equals == std::string::npos || equals == 0)
       return Error{"--layout", "'" + shortened(entry) + "' is not KEY=VALUE", "write ep=8,dp=8"};
-    const std::string key = entry.substr(0, equals);
+    const std::string key = withoutSpaces(entry.substr(0, equals));
     if (!seen.insert(key).second)
       return Error{"--layout", "names " + key + " twice", "keep one of them"};
-    const std::string value = entry.substr(equals + 1);
+    const std::string value = withoutSpaces(entry.substr(equals + 1));
     const bool isPrefill = phase == PlanPhase::Serve && key.compare(0, prefix.size(), prefix) == 0;
     disaggregated |= isPrefill;
     Status status = isPrefill ? setEntry(prefill, phase, key.substr(prefix.size()), value, prefix)
