@@ -1,7 +1,8 @@
 //===- Diff.cpp - k2c diff: what differs between two bundles --------------===//
 //
 // Two manifests, said in a user's words: each difference is a name with both values, numbers of kernels and a relative
-// time where that says more. What has no words here is counted, so that two manifests that differ never look equal;
+// time where that says more. What has no words here and follows from nothing that has is counted, so that two manifests
+// that differ never look equal;
 // --json names it by its pointer. Weights and programs differ by the hashes of files.json, which k2c verify checks.
 //
 //===----------------------------------------------------------------------===//
@@ -33,8 +34,10 @@ constexpr struct {
 } facts[] = {{"/model/name", "model", Shown::Value},
              {"/model/parameters", "parameters", Shown::Value},
              {"/numerics/compute", "compute", Shown::Value},
+             {"/numerics/compute_reason", "reason of the compute type", Shown::Value},
              {"/numerics/mla", "mla", Shown::Value},
              {"/numerics/version", "numerics version", Shown::Value},
+             {"/numerics/class", "class of bits", Shown::Value},
              {"/cache/0/bytes_per_element", "bytes of a cache element", Shown::Value},
              {"/target/cpu", "target", Shown::Value},
              {"/topology/name", "topology", Shown::Value},
@@ -46,6 +49,9 @@ constexpr struct {
              {"/memory/weights", "weights", Shown::Size},
              {"/memory/cache", "cache", Shown::Size},
              {"/memory/arena", "arena", Shown::Size},
+             {"/memory/scratch_per_worker", "scratch of a worker", Shown::Size},
+             {"/memory/code", "code", Shown::Size},
+             {"/bytes_per_token", "read for a token", Shown::Size},
              {"/predicted/peak_bytes", "memory", Shown::Size},
              {"/predicted/decode_s", "predicted decode time", Shown::Change},
              {"/predicted/prefill_s", "predicted prefill time", Shown::Change},
@@ -94,28 +100,58 @@ void compareFacts(const json &left, const json &right, ordered_json &values, std
   }
 }
 
-/// The values under `key` by their `name`: kernels by hash, files by hash.
-std::map<std::string, std::string> named(const json &document, const char *key, const char *name, const char *hash) {
+/// Hashes by file.
+std::map<std::string, std::string> hashes(const json &document) {
   std::map<std::string, std::string> values;
-  for (const json &each : document.value(key, json::array()))
-    values[each.at(name).get<std::string>()] = each.at(hash).get<std::string>();
+  for (const json &each : document.value("files", json::array()))
+    values[each.at("file").get<std::string>()] = each.at("xxh3").get<std::string>();
   return values;
 }
 
-void compareKernels(const json &left, const json &right, std::vector<Difference> &all) {
-  const auto a = named(left, "kernels", "name", "hash"), b = named(right, "kernels", "name", "hash");
+/// Takes the pointers of which `isOne` holds out of `values`.
+template <class Test> void eraseIf(ordered_json &values, Test isOne) {
+  ordered_json rest = ordered_json::object();
+  for (const auto &[pointer, pair] : values.items())
+    if (!isOne(pointer))
+      rest[pointer] = pair;
+  values = std::move(rest);
+}
+
+/// One line for all that the manifest says of kernels: code, costs, variants. It is taken out of `values`.
+void compareKernels(const json &left, const json &right, ordered_json &values, std::vector<Difference> &all) {
+  std::map<std::string, json> a, b;
+  for (auto &[manifest, kernels] : {std::pair(&left, &a), std::pair(&right, &b)})
+    for (const json &each : manifest->value("kernels", json::array()))
+      (*kernels)[each.at("name").get<std::string>()] = each;
   const size_t most = std::max(a.size(), b.size());
   size_t same = 0;
-  for (const auto &[name, hash] : a)
-    same += b.count(name) && b.at(name) == hash;
-  if (same < most)
-    all.push_back({"kernels", std::to_string(most - same) + " of " + std::to_string(most) + " kernels differ", a.size(),
-                   b.size()});
+  for (const auto &[name, kernel] : a)
+    same += b.count(name) && b.at(name) == kernel;
+  if (same == most)
+    return;
+  all.push_back(
+      {"kernels", std::to_string(most - same) + " of " + std::to_string(most) + " kernels differ", a.size(), b.size()});
+  eraseIf(values, [](const std::string &pointer) { return pointer.rfind("/kernels/", 0) == 0; });
+}
+
+/// What follows from what is said: other planes of the cache change as the first one does, and the numerics id is made
+/// of version, compute, form and class.
+void eraseConsequences(const ordered_json &all, ordered_json &unsaid) {
+  auto isSaid = [&](const std::string &pointer) { return all.contains(pointer) && !unsaid.contains(pointer); };
+  const std::string element = "/bytes_per_element", first = "/cache/0" + element;
+  eraseIf(unsaid, [&](const std::string &pointer) {
+    if (pointer == "/numerics/id")
+      return isSaid("/numerics/version") || isSaid("/numerics/compute") || isSaid("/numerics/mla") ||
+             isSaid("/numerics/class");
+    return isSaid(first) && pointer.rfind("/cache/", 0) == 0 && pointer.size() > element.size() &&
+           pointer.compare(pointer.size() - element.size(), element.size(), element) == 0 &&
+           all.at(pointer) == all.at(first);
+  });
 }
 
 /// Program and weights: the other files follow from the manifest.
 void compareFiles(const json &left, const json &right, std::vector<Difference> &all) {
-  const auto a = named(left, "files", "file", "xxh3"), b = named(right, "files", "file", "xxh3");
+  const std::map<std::string, std::string> a = hashes(left), b = hashes(right);
   for (const auto &[file, name] :
        {std::pair("program.so", "program"), std::pair("weights/index.json", "weights' hashes"),
         std::pair("run", "runtime"), std::pair("tokenizer.json", "tokenizer")}) {
@@ -166,7 +202,8 @@ int diff(const std::string &left, const std::string &right, bool asJson) {
     const ordered_json values = valuesThatDiffer(a->root(), b->root());
     ordered_json unsaid = values;
     compareFacts(a->root(), b->root(), unsaid, all);
-    compareKernels(a->root(), b->root(), all);
+    compareKernels(a->root(), b->root(), unsaid, all);
+    eraseConsequences(values, unsaid);
     compareFiles(x->root(), y->root(), all);
     if (!unsaid.empty())
       all.push_back({"manifest",
