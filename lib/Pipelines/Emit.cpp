@@ -10,6 +10,8 @@
 //===----------------------------------------------------------------------===//
 #include "Stages.h"
 #include "k2c/Support/WriteFile.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/StringExtras.h"
 #include <filesystem>
 
@@ -25,6 +27,14 @@ std::string printed(ModuleOp module) {
   flags.elideLargeElementsAttrs();
   module.print(os, flags);
   return text + "\n";
+}
+
+std::string readableCode(ModuleOp code) {
+  OwningOpRef<ModuleOp> copy = code.clone();
+  PassManager passes(code.getContext());
+  passes.addPass(createCanonicalizerPass());
+  passes.addPass(createCSEPass());
+  return printed(succeeded(passes.run(*copy)) ? *copy : code);
 }
 
 namespace {
@@ -57,7 +67,7 @@ Status writeKernels(const CompileOptions &options, const KernelCode &code, const
 Status emitKernels(CompilePipeline &pipeline, const CompileOptions &options) {
   std::string all;
   for (const KernelCode &code : pipeline.codes()) {
-    const std::string text = code.computes + printed(code.in(pipeline.module()));
+    const std::string text = code.computes + readableCode(code.in(pipeline.module()));
     if (Status status = writeKernels(options, code, "kernels", ".mlir", text); !status)
       return status;
     all += text + "\n";

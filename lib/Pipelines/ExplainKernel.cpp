@@ -154,7 +154,7 @@ Expected<ExplainedKernel> explainKernel(const ExplainKernelOptions &options) {
   explained.remarks = remarksAbout(explained.name, pipeline.remarks());
   for (const KernelCode &code : pipeline.codes())
     if (llvm::is_contained(code.kernels, explained.name)) {
-      explained.code = printed(code.in(pipeline.module()));
+      explained.code = readableCode(code.in(pipeline.module()));
       for (const std::string &other : code.kernels)
         if (other != explained.name)
           explained.sharing.push_back(other);

@@ -85,6 +85,10 @@ constexpr const char *kernelsForm = "kernels";
 /// The text of a module, as forms are written.
 std::string printed(mlir::ModuleOp module);
 
+/// The code of a kernel to be read: its text once constants are folded and what is computed twice is computed once.
+/// LLVM does the same later; the module itself stays as it is.
+std::string readableCode(mlir::ModuleOp code);
+
 /// Writes the form that `options` ask for, at which `pipeline` is.
 Status emitForm(CompilePipeline &pipeline, const CompileOptions &options, const HostTarget &target);
 
