@@ -84,6 +84,8 @@ std::vector<std::string> report::refusedLines(const RefusedPlan &refused) {
   if (refused.fewest)
     lines.push_back("fewest devices: " + formatCount(refused.fewest->plan.devices) + ", " +
                     remedyText(*refused.fewest));
+  else if (refused.soughtFewest && !refused.unmet)
+    lines.push_back("fewest devices: none that are known, with any layout");
   return lines;
 }
 

@@ -40,6 +40,7 @@ struct RefusedPlan {
   std::optional<Remedy> remedy;     ///< on the same topology; none: nothing that is known helps
   std::optional<Remedy> fewest;     ///< devices that serve or train what was asked; none: no number of them does
   std::optional<UnmetTarget> unmet; ///< where neither helps, and a target alone refuses
+  bool soughtFewest = false;        ///< whether `fewest` was looked for
 
   /// The largest part of the fullest rank where memory is what refuses, else null.
   const MemoryPart *tooLarge() const;

@@ -92,10 +92,15 @@ static Expected<ClusterPlan> evaluateSimpleServing(const RequestModel &context, 
 /// The first of the simple layouts that has a plan; of errors, that of the last.
 static Expected<ClusterPlan> evaluateSimpleTraining(const RequestModel &context, const PlanRequest &request) {
   const std::vector<ParallelLayout> layouts = simpleTrainings(request);
-  Expected<ClusterPlan> plan = evaluateTrain(context, layouts.front());
-  for (size_t i = 1; !plan && i < layouts.size(); ++i)
-    plan = evaluateTrain(context, layouts[i]);
-  return plan;
+  std::optional<Error> tooLarge; // what a layout that divides the model more is refused for otherwise comes after it
+  for (const ParallelLayout &layout : layouts) {
+    Expected<ClusterPlan> plan = evaluateTrain(context, layout);
+    if (plan || (&layout == &layouts.back() && !tooLarge))
+      return plan;
+    if (plan.error().where == "memory")
+      tooLarge = plan.error();
+  }
+  return *tooLarge;
 }
 
 Expected<ClusterPlan> k2c::evaluateDefault(const PlanRequest &request) {

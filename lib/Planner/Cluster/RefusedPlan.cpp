@@ -75,6 +75,7 @@ RefusedPlan k2c::explainRefused(const PlanRequest &request, const ParallelLayout
   };
   refused.remedy = remedyFrom(cheapestChange(request, layout, origin), /*isFewest=*/false);
   refused.fewest = remedyFrom(fewestDevices(request, layout), /*isFewest=*/true);
+  refused.soughtFewest = true;
   const bool isOfTargets = refused.error.where == missedTarget || origin == LayoutOrigin::Searched;
   if (!refused.remedy && !refused.fewest && isOfTargets)
     refused.unmet = unmetTarget(request, layout.role);
