@@ -106,6 +106,20 @@ std::vector<int64_t> JsonFields::integers(const char *key, int64_t least, int64_
   return numbers;
 }
 
+std::vector<std::vector<int64_t>> JsonFields::integerLists(const char *key, int64_t least, int64_t most, int64_t none,
+                                                           size_t maxLists, size_t maxElements) const {
+  std::vector<std::vector<int64_t>> lists;
+  for (const json &inner : list(key, maxLists)) {
+    const std::string place = indexed(key, lists.size());
+    if (!inner.is_array() || inner.size() > maxElements)
+      wrongType(inner, place, "a list of at most " + std::to_string(maxElements));
+    std::vector<int64_t> &numbers = lists.emplace_back();
+    for (const json &value : inner)
+      numbers.push_back(value.is_null() ? none : integerOf(value, indexed(place.c_str(), numbers.size()), least, most));
+  }
+  return lists;
+}
+
 std::vector<std::string> JsonFields::strings(const char *key, size_t maxElements) const {
   std::vector<std::string> texts;
   for (const json &value : list(key, maxElements))

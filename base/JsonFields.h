@@ -44,6 +44,10 @@ public:
   /// A required list of at most `maxElements` integers in [least, most].
   std::vector<int64_t> integers(const char *key, int64_t least, int64_t most, size_t maxElements) const;
   std::vector<std::string> strings(const char *key, size_t maxElements) const;
+  /// A required list of at most `maxLists` lists of at most `maxElements` integers in [least, most], or nulls, which
+  /// are `none`.
+  std::vector<std::vector<int64_t>> integerLists(const char *key, int64_t least, int64_t most, int64_t none,
+                                                 size_t maxLists, size_t maxElements) const;
   /// A required object.
   JsonFields object(const std::string &key) const;
   /// A required list of at most `maxElements` objects.

@@ -3,7 +3,7 @@
 include(GNUInstallDirs)
 
 install(TARGETS k2rt-run RUNTIME COMPONENT k2c)
-install(TARGETS k2rt k2rt-text k2rt-sampling k2c-base ARCHIVE COMPONENT k2c)
+install(TARGETS k2rt k2rt-text k2rt-sampling k2rt-exchange k2rt-transport k2c-base ARCHIVE COMPONENT k2c)
 install(FILES runtime/include/k2rt/k2rt.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/k2rt COMPONENT k2c)
 configure_file(cmake/k2rt.pc.in k2rt.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/k2rt.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT k2c)

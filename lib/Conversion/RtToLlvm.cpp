@@ -176,6 +176,7 @@ void ProgramDescription::write(rt::ProgramOp program) {
   table("entry_names", entries);
   addresses("entries", functions);
   const int64_t slotCount = slots();
+  numbers("collectives", {});
   OpBuilder::InsertionGuard guard(b);
   Block scratch;
   b.setInsertionPointToEnd(&scratch);

@@ -5,16 +5,20 @@
 // CompiledSpec/kimi_k2.json its "spec".
 //
 //===----------------------------------------------------------------------===//
+#include "../../fuzz/RankManifests.h"
 #include "../Model/TestFiles.h"
 #include "base/Json.h"
+#include "engine/StepRecord.h"
 #include "k2c/Model/SpecJson.h"
 #include "k2c/Weights/BundleFiles.h"
 #include "k2c/Weights/Packer.h"
 #include "k2c/Weights/WeightIndex.h"
 #include "program/FileList.h"
 #include "program/Manifest.h"
+#include "program/Placement.h"
 #include "program/Weights.h"
 #include "run/Run.h"
+#include <cstring>
 #include <map>
 
 using namespace k2c;
@@ -70,9 +74,29 @@ TEST(Seeds, AreThese) {
   EXPECT_EQ(count, (std::map<std::string, int>{{"BundleFiles", 1},
                                                {"CompiledSpec", 1},
                                                {"Manifest", 1},
+                                               {"Placement", 1},
                                                {"Prompts", 3},
+                                               {"StepRecord", 1},
                                                {"WeightIndex", 2},
                                                {"WeightMap", 6}}));
+}
+
+TEST(Seeds, Placement) {
+  const auto placement = k2c::runtime::Placement::parse(readFile(seedPath("Placement/both.json")), "placement.json",
+                                                        manifestOfPlacement());
+  EXPECT_TRUE(placement) << placement.error().text();
+}
+
+TEST(Seeds, StepRecord) {
+  const k2c::runtime::Manifest manifest = manifestOfSteps();
+  k2c::runtime::StepArrays arrays = std::move(*k2c::runtime::StepArrays::allocateOwn(manifest));
+  const std::string text = readFile(seedPath("StepRecord/sampled.bin"));
+  std::vector<uint64_t> aligned(text.size() / 8);
+  std::memcpy(aligned.data(), text.data(), aligned.size() * 8);
+  const auto received = k2c::runtime::readStepRecord(manifest, reinterpret_cast<const std::byte *>(aligned.data()),
+                                                     static_cast<int64_t>(text.size()), arrays);
+  ASSERT_TRUE(received) << received.error().text();
+  EXPECT_EQ(received->step.token_rows, 5);
 }
 
 TEST(Seeds, WeightMap) {

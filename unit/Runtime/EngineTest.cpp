@@ -2,7 +2,9 @@
 // errors go.
 #include "engine/Scheduler.h"
 #include "fake/FakeBundle.h"
+#include "transport/local/LocalTransport.h"
 #include <gtest/gtest.h>
+#include <thread>
 
 using namespace k2c;
 using namespace k2c::runtime;
@@ -151,4 +153,50 @@ TEST_F(EngineOnFake, AnInterruptGoesToTheDevice) {
   ASSERT_TRUE(engine) << engine.error().text();
   (*engine)->interrupt();
   EXPECT_EQ(script.calls.back(), "interrupt");
+}
+
+// Rank 1 is a thread that serves; both have a device that computes nothing.
+TEST(EngineOfRanks, EachRankUploadsItsOwnSequences) {
+  const FakeBundle fake("fake_ranks2");
+  const Bundle first = std::move(*Bundle::open(fake.folder, 0)), second = std::move(*Bundle::open(fake.folder, 1));
+  std::vector<std::unique_ptr<Transport>> transports = localTransports(2);
+  Script scripts[2];
+  scripts[0].sample = 40;
+  scripts[1].sample = 50;
+  const auto exchangeOf = [&](int32_t rank) {
+    const auto maker = [&, rank]() -> Expected<std::unique_ptr<Transport>> { return std::move(transports[rank]); };
+    return std::move(*Exchange::open(maker, Grid{1, 2, 1, 2, 1, 1, 1}, {}));
+  };
+  std::string served = "not yet";
+  std::thread other([&] {
+    auto member = RankMember::create(second, std::make_unique<FakeDevice>(scripts[1]), nullptr, exchangeOf(1));
+    const Status done = (*member)->serve();
+    served = done ? "" : done.error().text();
+  });
+  auto engine = Engine::create(first, std::make_unique<FakeDevice>(scripts[0]), {}, exchangeOf(0));
+  ASSERT_TRUE(engine) << engine.error().text();
+  std::vector<std::vector<int32_t>> tokens(2);
+  std::vector<float> logits;
+  StepEvents events;
+  events.token = [&](const Sequence &sequence, int32_t id, bool) { return tokens[sequence.rank].push_back(id), true; };
+  events.logits = [&](const Sequence &, int64_t, const float *row) { logits.push_back(row[96]); };
+  Scheduler scheduler(**engine, std::move(events));
+  for (const std::vector<int32_t> &prompt : {std::vector<int32_t>{5, 6, 7}, {8, 9}}) {
+    Request request;
+    request.prompt = prompt;
+    request.maxNew = 2;
+    ASSERT_TRUE(scheduler.add(std::move(request)));
+  }
+  ASSERT_TRUE(scheduler.step());
+  EXPECT_EQ(scripts[0].ids, (std::vector<int32_t>{5, 6, 7}));
+  EXPECT_EQ(scripts[1].ids, (std::vector<int32_t>{8, 9}));
+  const Status done = scheduler.drain();
+  EXPECT_TRUE(done) << done.error().text();
+  EXPECT_EQ(scripts[1].ids, std::vector<int32_t>{50}) << "the second step reads the first new token";
+  const Status ended = (*engine)->finish();
+  EXPECT_TRUE(ended) << ended.error().text();
+  other.join();
+  EXPECT_EQ(served, "");
+  EXPECT_EQ(tokens, (std::vector<std::vector<int32_t>>{{40, 40}, {50, 50}}));
+  EXPECT_EQ(logits, (std::vector<float>{40, 50, 40, 50}));
 }

@@ -262,7 +262,7 @@ TEST(Inquiry, NamesAMessageThatIsNotTaken) {
   c.source = source.data();
   c.bytes = 1000;
   c.peer = 1;
-  Request request;
+  CollectiveRequest request;
   request.begin(c, Group{Axis::pp, 0, 1, 2, 0}, 1, 0);
   ASSERT_TRUE(request.advance(*transports[0]));
   EXPECT_EQ(Inquiry(request, control).error(std::chrono::seconds(30)).text(),

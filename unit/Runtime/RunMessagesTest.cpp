@@ -133,7 +133,8 @@ TEST(FlagMessages, NameTheHelp) {
   EXPECT_EQ(threads.rfind("--threads: '" + std::string(97, 'Q') + "...' is not a whole number from 1 to ", 0), 0u)
       << threads;
   EXPECT_EQ(saying(fake, {"info", "--transport", std::string(99999, 'Q')}),
-            "--transport " + std::string(97, 'Q') + "...: running several ranks is not in this build; leave it out\n");
+            "--transport " + std::string(97, 'Q') +
+                "...: is not in this build; use --transport local: ranks as threads of this process\n");
 }
 
 TEST(FlagMessages, OfATraceWithoutSpace) {

@@ -66,6 +66,14 @@ TEST_F(UserApi, GeneratesTwoSequences) {
   EXPECT_EQ(read(1, reachedMaxNew), fakeContinuation({4, 5}, 9, 1));
 }
 
+TEST_F(UserApi, SeveralRanksAreRefused) {
+  const FakeBundle fake("fake_ranks2");
+  k2rt_bundle *opened = nullptr;
+  EXPECT_EQ(k2rt_open(fake.folder.c_str(), &opened, &status), K2RT_UNSUPPORTED);
+  EXPECT_EQ(opened, nullptr);
+  EXPECT_EQ(std::string(status.message).substr(0, 47), "is of 2 ranks, which this call does not start (");
+}
+
 TEST_F(UserApi, ReadsWhatThereIsSoFar) {
   FakeBundle fake;
   open(fake);

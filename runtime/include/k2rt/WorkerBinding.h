@@ -24,8 +24,9 @@ struct WorkerBinding {
 
 /// Bindings of workers 0 .. workers-1 over `nodes` (not empty): worker w of T is on the node of processor w * P / T of
 /// the P processors in the order of the nodes. As many workers as processors: one on each. Otherwise a worker may run
-/// on every processor of its node, as the system (and other programs) will have it; with one node, anywhere.
-std::vector<WorkerBinding> bindingsOfWorkers(const std::vector<Node> &nodes, int32_t workers);
+/// on every processor of its node, as the system (and other programs) will have it; with one node, anywhere, unless the
+/// nodes are a part of the host (`isApart`).
+std::vector<WorkerBinding> bindingsOfWorkers(const std::vector<Node> &nodes, int32_t workers, bool isApart = false);
 
 } // namespace k2c::runtime
 

@@ -13,11 +13,18 @@
 
 namespace k2c::runtime {
 
+/// What a pool is among others of its host.
+struct PoolSite {
+  bool isApart = false;   ///< its container has processors that others leave alone: workers stay on them
+  bool isCrowded = false; ///< workers of all pools are more than the host's processors
+};
+
 class WorkerPool {
 public:
   /// Starts `threads` - 1 threads and binds all workers where bindingsOfWorkers says; the caller gets its own affinity
   /// back at the end. A system that refuses leaves threads where it wants them.
-  static Expected<std::unique_ptr<WorkerPool>> start(int32_t threads, const Container &container);
+  static Expected<std::unique_ptr<WorkerPool>> start(int32_t threads, const Container &container,
+                                                     const PoolSite &site = {});
   ~WorkerPool();
   WorkerPool(const WorkerPool &) = delete;
   WorkerPool &operator=(const WorkerPool &) = delete;

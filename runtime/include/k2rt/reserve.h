@@ -9,7 +9,7 @@
  * measured 350 to 490 KiB, with an index of 200 KB and a manifest of 17 KB), the tables of routed experts, a row of
  * logits that is printed, the arrays of one step, the token history of the admitted sequences, and the tokenizer's
  * tables. Workers have a stack (measured 8 KiB each), and those that sample a work space. Not covered, because only
- * inspection commands have them: captured routes and hidden states.
+ * inspection commands have them: captured routes and hidden states. "collectives" is k2rt_exchange_bytes.
  */
 #ifndef K2RT_RESERVE_H
 #define K2RT_RESERVE_H
@@ -27,6 +27,8 @@ extern "C" {
 #define K2RT_RESERVE_EXPERT_BYTES INT64_C(512)
 /* Touched stack and thread-local data of a worker. */
 #define K2RT_RESERVE_WORKER_BYTES (INT64_C(8) * 1024)
+/* The communication thread of a rank: stack, thread-local data, messages under way and its counters. */
+#define K2RT_EXCHANGE_THREAD_BYTES (INT64_C(256) * 1024)
 /* Step arrays per token row: ids, positions, sequence, form, output row, sample (i32 each). */
 #define K2RT_RESERVE_TOKEN_ROW_BYTES INT64_C(24)
 /* Step arrays per sequence: sampling parameters, lengths in its groups, begin, last sample, scheduler state. */
@@ -71,6 +73,16 @@ static inline int64_t k2rt_step_bytes(const k2rt_limits *limits) {
 /* Of the reserve, the tokenizer's: taken when the first text is read or written. */
 static inline int64_t k2rt_tokenizer_reserve(const k2rt_limits *limits) {
   return limits->tokenizer_bytes * K2RT_RESERVE_TOKENIZER_FACTOR;
+}
+
+/* manifest "memory.collectives": of several ranks, what the first of them takes to run the steps of all; others take
+ * less. Rank 0 keeps the arrays of a step for every rank, sends them as records and gets samples back; each rank has
+ * room for one record and its results. A record has no more bytes than the arrays that it is made of. Messages of the
+ * program itself are in the arena. Not covered, as with one rank: captured routes and hidden states, and rows of logits
+ * that a command has sent to rank 0 to print them. */
+static inline int64_t k2rt_exchange_bytes(const k2rt_limits *limits, int64_t ranks) {
+  const int64_t record = k2rt_step_bytes(limits), results = limits->step_tokens * 4;
+  return ranks > 1 ? K2RT_EXCHANGE_THREAD_BYTES + ranks * (2 * record + results) + record + results : 0;
 }
 
 /* manifest "memory.reserve_bytes": what does not depend on the number of workers. */

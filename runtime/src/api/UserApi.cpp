@@ -148,7 +148,7 @@ extern "C" k2rt_code k2rt_session_create(k2rt_bundle *bundle, const k2rt_session
 
 extern "C" void k2rt_session_destroy(k2rt_session *session) {
   if (session)
-    guarded(nullptr, [&] { return session->engine->finishTrace(); });
+    guarded(nullptr, [&] { return session->engine->finish(); });
   delete session;
 }
 

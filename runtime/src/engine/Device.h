@@ -6,6 +6,7 @@
 
 #include "base/Error.h"
 #include "engine/Trace.h"
+#include "exchange/Exchange.h"
 #include "k2rt/program.h"
 #include <cstddef>
 #include <cstdint>
@@ -16,11 +17,13 @@ namespace k2c::runtime {
 /// Who works with memory: the program alone, or the engine, too, which fills or reads it between steps.
 enum class MemoryUse { program, engine };
 
-/// What the workers of a rank share, as k2rt_ir_worker names it.
+/// What the workers of a rank share, as k2rt_ir_worker names it, and what carries rows to other ranks.
 struct RankMemory {
   void *arena = nullptr;
   std::vector<void *> planes;
   const void *const *weights = nullptr; ///< a base for each slot
+  const k2rt_ir_rank *rank = nullptr;   ///< null where ranks exchange nothing, as `exchange`
+  Exchange *exchange = nullptr;
 };
 
 /// What a step computed, where the engine can read it until the next step: rows in the order of k2rt_ir_step's
@@ -44,7 +47,7 @@ public:
   /// The arrays of the next step are filled.
   virtual void upload(const k2rt_ir_step &step) = 0;
   /// Runs `entry` on what was uploaded, and returns when it is done. Fails with the name of the kernel that failed, or
-  /// K2RT_INTERRUPTED.
+  /// K2RT_INTERRUPTED, or as the exchange does.
   virtual Status run(k2rt_ir_step_fn entry) = 0;
   /// Of the last run.
   virtual StepResults results() const = 0;

@@ -1,10 +1,11 @@
 // What can be refused cheaply comes first: options, the trace's file, then memory.
 #include "engine/Engine.h"
+#include <algorithm>
 
 namespace k2c::runtime {
 
 Expected<std::unique_ptr<Engine>> Engine::create(const Bundle &bundle, std::unique_ptr<Device> device,
-                                                 const EngineOptions &options) {
+                                                 const EngineOptions &options, std::unique_ptr<Exchange> exchange) {
   if (options.chunk < 0)
     return Error{K2RT_INVALID_ARGUMENT, "--chunk", "is " + std::to_string(options.chunk) + ", must be at least 1", ""};
   std::unique_ptr<Engine> engine(new Engine(bundle));
@@ -15,11 +16,94 @@ Expected<std::unique_ptr<Engine>> Engine::create(const Bundle &bundle, std::uniq
       return trace.takeError();
     engine->trace = std::move(*trace);
   }
+  if (exchange) {
+    Expected<std::unique_ptr<RankMember>> member =
+        RankMember::create(bundle, std::move(device), engine->trace.get(), std::move(exchange));
+    if (!member)
+      return member.takeError();
+    engine->member = std::move(*member);
+    if (Status added = engine->addRanks(); !added)
+      return added.takeError();
+    return engine;
+  }
   Expected<std::unique_ptr<Rank>> rank = Rank::create(bundle, std::move(device), engine->trace.get());
   if (!rank)
     return rank.takeError();
   engine->theRank = std::move(*rank);
   return engine;
+}
+
+Status Engine::addRanks() {
+  for (int32_t rank = 0; rank < member->ranks(); ++rank) {
+    Expected<StepArrays> arrays = StepArrays::allocateOwn(manifest());
+    if (!arrays)
+      return arrays.takeError();
+    others.push_back({std::move(*arrays), {}});
+    for (const CacheGroup &group : manifest().groups)
+      others.back().pages.emplace_back(group.pages);
+  }
+  return {};
+}
+
+void Engine::prepare(int32_t rank, const k2rt_ir_step &step, bool wantsLogits) {
+  if (!member)
+    return theRank->upload(step);
+  if (rank == 0) {
+    records.records.clear();
+    records.ends.clear();
+    gathered.begins.assign(1, 0);
+  }
+  RankState &of = others[rank];
+  of.prepared = step;
+  of.flags = flagsOf(step, wantsLogits);
+  writeStepRecord(manifest(), of.arrays, step, steps, wantsLogits, records.records);
+  records.ends.push_back(static_cast<int64_t>(records.records.size()));
+  gathered.begins.push_back(gathered.begins.back() +
+                            resultLayout(manifest(), step.token_rows, step.output_rows, of.flags).bytes);
+}
+
+Status Engine::run() {
+  ++steps;
+  return member ? member->step(records, gathered) : theRank->run();
+}
+
+/// Copies `count` values at `offset` of results to a buffer of the caller, if it has one.
+template <class T> static void bring(const std::byte *results, int64_t offset, int64_t count, void *to) {
+  if (offset >= 0 && to)
+    std::copy_n(reinterpret_cast<const T *>(results + offset), count, static_cast<T *>(to));
+}
+
+StepResults Engine::results(int32_t rank) {
+  if (!member)
+    return theRank->results();
+  const k2rt_ir_step &step = others[rank].prepared;
+  const std::byte *of = gathered.results.data() + gathered.begins[rank];
+  const ResultLayout layout = resultLayout(manifest(), step.token_rows, step.output_rows, others[rank].flags);
+  const int64_t routes = static_cast<int64_t>(manifest().moeLayers.size()) * step.token_rows * manifest().topK;
+  bring<int32_t>(of, layout.experts, routes, step.capture_experts);
+  bring<float>(of, layout.weights, routes, step.capture_weights);
+  bring<float>(of, layout.hidden, (manifest().layers + 1) * step.token_rows * manifest().hidden, step.capture_hidden);
+  if (layout.maxLogits >= 0) {
+    const auto *largest = reinterpret_cast<const float *>(of + layout.maxLogits);
+    auto *to = static_cast<float *>(step.capture_max_logit);
+    for (int64_t i = 0; i < manifest().layers * manifest().heads; ++i)
+      to[i] = std::max(to[i], largest[i]);
+  }
+  return {layout.logits < 0 ? nullptr : reinterpret_cast<const float *>(of + layout.logits),
+          reinterpret_cast<const int32_t *>(of + layout.samples)};
+}
+
+void Engine::interrupt() {
+  if (member)
+    member->interrupt();
+  else
+    theRank->interrupt();
+}
+
+Status Engine::finish() {
+  Status ended = member ? member->end() : Status();
+  Status traced = finishTrace();
+  return ended ? std::move(traced) : std::move(ended);
 }
 
 Status Engine::finishTrace() { return trace ? trace->write(theBundle.program) : Status(); }

@@ -1,11 +1,13 @@
-// A run of a bundle: its rank, how long the pieces of a prompt are, and what ran when.
+// A run of a bundle: its ranks, how long the pieces of a prompt are, and what ran when.
 //
 // Everything is allocated at the start, once. The scheduler (Scheduler.h) decides what a step contains; the engine has
-// it run. Which kind of device a rank has is its caller's choice.
+// it run. Which kind of device a rank has is its caller's choice. Of several ranks the engine is rank 0's: it sends
+// each its part of a step and gets the results (RankMember.h). A program of one rank runs what it is given, with no
+// record.
 #ifndef K2RT_ENGINE_ENGINE_H
 #define K2RT_ENGINE_ENGINE_H
 
-#include "engine/Rank.h"
+#include "engine/RankMember.h"
 #include "engine/Trace.h"
 #include <memory>
 #include <string>
@@ -19,24 +21,57 @@ struct EngineOptions {
 
 class Engine {
 public:
-  /// `bundle` outlives the engine.
+  /// `bundle` outlives the engine. `exchange`: to the other ranks, which serve it; null where there are none.
   static Expected<std::unique_ptr<Engine>> create(const Bundle &bundle, std::unique_ptr<Device> device,
-                                                  const EngineOptions &options);
+                                                  const EngineOptions &options,
+                                                  std::unique_ptr<Exchange> exchange = nullptr);
 
   const Manifest &manifest() const { return theBundle.manifest; }
   int64_t chunk() const { return chunkTokens; }
-  Rank &rank() { return *theRank; }
-  void interrupt() { theRank->interrupt(); }
-  /// Writes the trace, if there is one. Once, after the last step.
+  /// The one that this engine runs itself.
+  Rank &rank() { return member ? member->rank() : *theRank; }
+  int32_t ranks() const { return member ? member->ranks() : 1; }
+  /// What steps of `rank` are built from.
+  StepArrays &arrays(int32_t rank) { return member ? others[rank].arrays : theRank->arrays(); }
+  /// Its free pages, per cache group.
+  std::vector<PagePool> &pages(int32_t rank) { return member ? others[rank].pages : theRank->pages(); }
+
+  /// The next step of `rank`, from its arrays(); every rank has one, of no rows perhaps. Of several ranks, forced
+  /// routes may be overwritten for the next one then. `wantsLogits`: its results are to have them.
+  void prepare(int32_t rank, const k2rt_ir_step &step, bool wantsLogits);
+  /// Runs what was prepared.
+  Status run();
+  /// What `rank` computed; what it captured is in the buffers of its step, up to the results of another rank.
+  StepResults results(int32_t rank);
+
+  /// Safe in a signal handler.
+  void interrupt();
+  /// Once, after the last step: ends the run of other ranks, and writes the trace.
+  Status finish();
+  /// Writes the trace, if there is one: all that is left to do after a failure.
   Status finishTrace();
 
 private:
   explicit Engine(const Bundle &bundle) : theBundle(bundle) {}
 
+  /// What rank 0 keeps of a rank.
+  struct RankState {
+    StepArrays arrays;
+    std::vector<PagePool> pages;
+    k2rt_ir_step prepared = {};
+    uint32_t flags = 0; ///< StepFlag
+  };
+  Status addRanks();
+
   const Bundle &theBundle;
   int64_t chunkTokens = 0;
   std::unique_ptr<Trace> trace;
-  std::unique_ptr<Rank> theRank; ///< last: its device records into the trace
+  std::vector<RankState> others; ///< of several ranks: all, this one too
+  AllRecords records;
+  AllResults gathered;
+  int64_t steps = 0;
+  std::unique_ptr<Rank> theRank;      ///< of one rank; behind the trace, into which its device records
+  std::unique_ptr<RankMember> member; ///< of several; behind what it sends and receives
 };
 
 } // namespace k2c::runtime

@@ -3,7 +3,8 @@
 
 namespace k2c::runtime {
 
-Expected<std::unique_ptr<Rank>> Rank::create(const Bundle &bundle, std::unique_ptr<Device> device, Trace *trace) {
+Expected<std::unique_ptr<Rank>> Rank::create(const Bundle &bundle, std::unique_ptr<Device> device, Trace *trace,
+                                             Exchange *exchange) {
   const Manifest &manifest = bundle.manifest;
   Expected<StepArrays> arrays = StepArrays::allocate(manifest, *device);
   if (!arrays)
@@ -22,17 +23,21 @@ Expected<std::unique_ptr<Rank>> Rank::create(const Bundle &bundle, std::unique_p
   rank->memory.weights = bundle.weights.slots().data();
   for (const CacheGroup &group : manifest.groups)
     rank->freePages.emplace_back(group.pages);
+  if (exchange && bundle.program.description().n_collectives > 0) {
+    const Group experts = exchange->group(Axis::ep);
+    rank->facts = {exchange->rank(),
+                   exchange->group(Axis::world).size,
+                   experts.self,
+                   experts.size,
+                   const_cast<int32_t *>(bundle.placement.tables()),
+                   0};
+    rank->memory.rank = &rank->facts;
+    rank->memory.exchange = exchange;
+  }
   if (Status loaded = device->load(rank->memory, trace); !loaded)
     return loaded.takeError();
   rank->device = std::move(device);
   return rank;
-}
-
-Expected<StepResults> Rank::run(const k2rt_ir_step &step) {
-  device->upload(step);
-  if (Status ran = device->run(serve); !ran)
-    return ran.takeError();
-  return device->results();
 }
 
 } // namespace k2c::runtime

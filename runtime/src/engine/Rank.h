@@ -1,4 +1,4 @@
-// All that one rank of a program has: a device, and on it the memory of the certificate. A process has one rank today.
+// All that one rank of a program has: a device, and on it the memory of the certificate.
 #ifndef K2RT_ENGINE_RANK_H
 #define K2RT_ENGINE_RANK_H
 
@@ -13,14 +13,19 @@ namespace k2c::runtime {
 
 class Rank {
 public:
-  /// Takes everything at once and loads it. `bundle` and `trace` (which may be null) outlive the rank.
-  static Expected<std::unique_ptr<Rank>> create(const Bundle &bundle, std::unique_ptr<Device> device, Trace *trace);
+  /// Takes everything at once and loads it. `bundle`, `trace` and `exchange` (which may be null: the program's only
+  /// rank) outlive the rank.
+  static Expected<std::unique_ptr<Rank>> create(const Bundle &bundle, std::unique_ptr<Device> device, Trace *trace,
+                                                Exchange *exchange = nullptr);
 
   StepArrays &arrays() { return stepArrays; }
   /// Per cache group.
   std::vector<PagePool> &pages() { return freePages; }
-  /// Uploads `step`, which refers to arrays(), and runs the program's step function on it.
-  Expected<StepResults> run(const k2rt_ir_step &step);
+  /// The next step, which refers to arrays().
+  void upload(const k2rt_ir_step &step) { device->upload(step); }
+  /// Runs the program's step function on it.
+  Status run() { return device->run(serve); }
+  StepResults results() const { return device->results(); }
   void interrupt() { device->interrupt(); }
 
 private:
@@ -30,6 +35,7 @@ private:
   const k2rt_ir_step_fn serve; ///< what steps enter
   StepArrays stepArrays;
   std::vector<PagePool> freePages;
+  k2rt_ir_rank facts = {};
   RankMemory memory;
   std::unique_ptr<Device> device; ///< last: it refers to the above
 };

@@ -38,10 +38,12 @@ Status checkRequest(const Manifest &manifest, const std::vector<int32_t> &prompt
 }
 
 Scheduler::Scheduler(Engine &engine, StepEvents events)
-    : engine(engine), arrays(engine.rank().arrays()), pages(engine.rank().pages()), manifest(engine.manifest()),
-      events(std::move(events)) {
-  for (int64_t slot = manifest.limits.max_sequences; slot-- > 0;)
-    freeSlots.push_back(static_cast<int32_t>(slot));
+    : engine(engine), manifest(engine.manifest()), events(std::move(events)) {
+  for (int32_t rank = 0; rank < engine.ranks(); ++rank) {
+    ranks.push_back({rank, engine.arrays(rank), engine.pages(rank)});
+    for (int64_t slot = manifest.limits.max_sequences; slot-- > 0;)
+      ranks.back().freeSlots.push_back(static_cast<int32_t>(slot));
+  }
 }
 
 Expected<int64_t> Scheduler::add(Request request) {
@@ -57,35 +59,55 @@ int64_t Scheduler::unfinished() const {
          std::count_if(active.begin(), active.end(), [](const auto &s) { return s->finish == Finish::running; });
 }
 
+/// The rank with the fewest tokens that has a slot and the pages; of equal ones the lowest. Null where none has.
+Scheduler::RankPlan *Scheduler::rankFor(const std::vector<int64_t> &needed) {
+  RankPlan *best = nullptr;
+  for (RankPlan &rank : ranks) {
+    bool hasRoom = !rank.freeSlots.empty();
+    for (size_t group = 0; group < needed.size(); ++group)
+      hasRoom = hasRoom && rank.pages[group].available() >= needed[group];
+    if (hasRoom && (!best || rank.tokens < best->tokens))
+      best = &rank;
+  }
+  return best;
+}
+
 /// Admission takes everything the sequence can ever need, so that no running sequence has to be evicted.
 void Scheduler::admit() {
-  while (!queue.empty() && !freeSlots.empty()) {
-    Request &request = queue.front();
-    const int64_t length = static_cast<int64_t>(request.prompt.size());
-    const int64_t cacheTokens = length + std::max<int64_t>(request.maxNew - 1, 0);
+  while (!queue.empty()) {
+    const Request &request = queue.front();
+    const int64_t cacheTokens = static_cast<int64_t>(request.prompt.size()) + std::max<int64_t>(request.maxNew - 1, 0);
     std::vector<int64_t> needed;
-    for (size_t group = 0; group < pages.size(); ++group) {
-      needed.push_back(pagesFor(manifest.groups[group].length(cacheTokens)));
-      if (pages[group].available() < needed[group])
-        return;
-    }
-    auto sequence = std::make_unique<Sequence>();
-    sequence->number = admitted++;
-    sequence->admittedNs = Trace::nowNs();
-    sequence->slot = freeSlots.back();
-    freeSlots.pop_back();
-    sequence->promptTokens = sequence->tokens = length;
-    sequence->promptForm = manifest.promptForm(length);
-    sequence->ids = arrays.history + sequence->slot * (manifest.limits.max_context + 1);
-    std::copy(request.prompt.begin(), request.prompt.end(), sequence->ids);
-    for (size_t group = 0; group < pages.size(); ++group)
-      pages[group].take(needed[group], arrays.blockTables[group] + sequence->slot * arrays.blockStride);
-    sequence->pageCount = std::move(needed);
-    sequence->request = std::move(request);
-    sequence->request.prompt = {};
+    for (const CacheGroup &group : manifest.groups)
+      needed.push_back(pagesFor(group.length(cacheTokens)));
+    RankPlan *rank = rankFor(needed);
+    if (!rank)
+      return;
+    admitTo(*rank, std::move(queue.front()), std::move(needed));
     queue.pop_front();
-    active.push_back(std::move(sequence));
   }
+}
+
+void Scheduler::admitTo(RankPlan &rank, Request request, std::vector<int64_t> needed) {
+  const int64_t length = static_cast<int64_t>(request.prompt.size());
+  const StepArrays &arrays = rank.arrays;
+  auto sequence = std::make_unique<Sequence>();
+  sequence->number = admitted++;
+  sequence->rank = rank.number;
+  sequence->admittedNs = Trace::nowNs();
+  sequence->slot = rank.freeSlots.back();
+  rank.freeSlots.pop_back();
+  sequence->promptTokens = sequence->tokens = length;
+  rank.tokens += length;
+  sequence->promptForm = manifest.promptForm(length);
+  sequence->ids = arrays.history + sequence->slot * (manifest.limits.max_context + 1);
+  std::copy(request.prompt.begin(), request.prompt.end(), sequence->ids);
+  for (size_t group = 0; group < needed.size(); ++group)
+    rank.pages[group].take(needed[group], arrays.blockTables[group] + sequence->slot * arrays.blockStride);
+  sequence->pageCount = std::move(needed);
+  sequence->request = std::move(request);
+  sequence->request.prompt = {};
+  active.push_back(std::move(sequence));
 }
 
 bool Scheduler::isOutputRow(const Sequence &sequence, int64_t position) const {
@@ -101,20 +123,27 @@ int64_t Scheduler::promptRows(const Sequence &sequence, int64_t rowsLeft, int64_
   return rows == pending && outputsLeft == 0 ? rows - 1 : rows;
 }
 
-void Scheduler::plan() {
+void Scheduler::plan(RankPlan &rank) {
   int64_t rows = manifest.limits.step_tokens;
   if (captures.rows > 0)
     rows = std::min(rows, captures.rows);
   int64_t outputs = std::min(manifest.outputRows(), manifest.limits.step_tokens);
-  // A row that is sampled has parameters of sampling, of which there are as many as sequences.
-  if (std::any_of(active.begin(), active.end(), [](const auto &sequence) { return sequence->request.maxNew > 0; }))
-    outputs = std::min(outputs, manifest.limits.max_sequences);
+  std::vector<Sequence *> &own = rank.batch;
+  own.clear();
   std::vector<Sequence *> generating;
+  bool samples = false;
   for (const auto &sequence : active) {
+    if (sequence->rank != rank.number)
+      continue;
+    own.push_back(sequence.get());
     sequence->planned = 0;
+    samples |= sequence->request.maxNew > 0;
     if (sequence->cached >= sequence->promptTokens)
       generating.push_back(sequence.get());
   }
+  // A row that is sampled has parameters of sampling, of which there are as many as sequences.
+  if (samples)
+    outputs = std::min(outputs, manifest.limits.max_sequences);
   std::stable_sort(generating.begin(), generating.end(),
                    [](const Sequence *a, const Sequence *b) { return a->lastServed < b->lastServed; });
   for (Sequence *sequence : generating)
@@ -123,17 +152,15 @@ void Scheduler::plan() {
       --rows;
       --outputs;
     }
-  for (const auto &sequence : active)
+  for (Sequence *sequence : own)
     if (sequence->cached < sequence->promptTokens && rows > 0) {
       sequence->planned = promptRows(*sequence, rows, outputs);
       rows -= sequence->planned;
       for (int64_t i = 0; i < sequence->planned; ++i)
         outputs -= isOutputRow(*sequence, sequence->cached + i);
     }
-  batch.clear();
-  for (const auto &sequence : active)
-    if (sequence->planned > 0)
-      batch.push_back(sequence.get());
+  own.erase(std::remove_if(own.begin(), own.end(), [](const Sequence *sequence) { return sequence->planned == 0; }),
+            own.end());
 }
 
 Expected<bool> Scheduler::step() {
@@ -141,15 +168,17 @@ Expected<bool> Scheduler::step() {
   admit();
   if (active.empty())
     return false;
-  plan();
   ++steps;
-  const k2rt_ir_step step = build();
-  Expected<StepResults> results = engine.rank().run(step);
-  if (!results)
-    return results.takeError();
-  Status delivered = deliver(step, *results);
-  if (!delivered)
-    return delivered.takeError();
+  for (RankPlan &rank : ranks) {
+    plan(rank);
+    build(rank);
+    engine.prepare(rank.number, rank.step, static_cast<bool>(events.logits));
+  }
+  if (Status ran = engine.run(); !ran)
+    return ran.takeError();
+  for (const RankPlan &rank : ranks)
+    if (Status delivered = deliver(rank, engine.results(rank.number)); !delivered)
+      return delivered.takeError();
   return true;
 }
 
@@ -163,13 +192,13 @@ Status Scheduler::drain() {
   }
 }
 
-Status Scheduler::deliver(const k2rt_ir_step &step, const StepResults &results) {
+Status Scheduler::deliver(const RankPlan &rank, const StepResults &results) {
   int64_t output = 0;
-  for (size_t row = 0; row < batch.size(); ++row) {
-    Sequence &sequence = *batch[row];
-    const int64_t begin = arrays.seqBegin[row];
+  for (size_t row = 0; row < rank.batch.size(); ++row) {
+    Sequence &sequence = *rank.batch[row];
+    const int64_t begin = rank.arrays.seqBegin[row];
     if (captures.captured)
-      captures.captured(sequence, sequence.cached, begin, begin + sequence.planned, step.token_rows);
+      captures.captured(sequence, sequence.cached, begin, begin + sequence.planned, rank.step.token_rows);
     sequence.lastServed = steps;
     for (int64_t i = 0; i < sequence.planned; ++i) {
       const int64_t position = sequence.cached++;
@@ -201,6 +230,7 @@ Status Scheduler::append(Sequence &sequence, int32_t id) {
                      ": the logits are not numbers, or the program does not sample",
                  "check the checkpoint with k2c verify"};
   sequence.ids[sequence.tokens++] = id;
+  ++ranks[sequence.rank].tokens;
   const bool isEos = std::find(manifest.eos.begin(), manifest.eos.end(), id) != manifest.eos.end();
   const bool goOn = !events.token || events.token(sequence, id, isEos);
   if (!goOn || (isEos && !sequence.request.ignoreEos))
@@ -220,10 +250,13 @@ void Scheduler::abandon() {
 void Scheduler::retire() {
   for (const auto &sequence : active)
     if (sequence->finish != Finish::running) {
-      freeSlots.push_back(sequence->slot);
-      for (size_t group = 0; group < pages.size(); ++group)
-        pages[group].giveBack(sequence->pageCount[group],
-                              arrays.blockTables[group] + sequence->slot * arrays.blockStride);
+      RankPlan &rank = ranks[sequence->rank];
+      const StepArrays &arrays = rank.arrays;
+      rank.freeSlots.push_back(sequence->slot);
+      rank.tokens -= sequence->tokens;
+      for (size_t group = 0; group < rank.pages.size(); ++group)
+        rank.pages[group].giveBack(sequence->pageCount[group],
+                                   arrays.blockTables[group] + sequence->slot * arrays.blockStride);
     }
   active.erase(std::remove_if(active.begin(), active.end(), [](const auto &s) { return s->finish != Finish::running; }),
                active.end());

@@ -5,6 +5,10 @@
 // A step holds one token of each generating sequence and chunks of the prompts that wait, up to step_tokens rows. None
 // of this reaches the bits of a result (numerics N0); the form of a prompt segment, which does, is fixed at admission
 // from its own length (N4).
+//
+// Of several ranks each has its own slots, pages and step, all within limits that are of one rank. A sequence is
+// admitted to the rank whose sequences have the fewest tokens, of those with room for it, and stays there. All ranks
+// take every step, those without work one of no rows.
 #ifndef K2RT_ENGINE_SCHEDULER_H
 #define K2RT_ENGINE_SCHEDULER_H
 
@@ -42,6 +46,7 @@ enum class Finish { running, length, stop };
 /// An admitted sequence; lives until the step after it finished.
 struct Sequence {
   int64_t number = 0; ///< of the request, from 0
+  int32_t rank = 0;   ///< which has its cache
   int64_t promptTokens = 0;
   int64_t tokens = 0;             ///< prompt and generated, in ids
   int64_t cached = 0;             ///< of them, in the cache
@@ -58,7 +63,7 @@ struct Sequence {
   int64_t generated() const { return tokens - promptTokens; }
 };
 
-/// What of a step its caller wants to see; called on the scheduling thread, in batch order.
+/// What of a step its caller wants to see; called on the scheduling thread, rank by rank, in batch order.
 struct StepEvents {
   /// The logits after the token at `position`. Prompt rows (as the request asks) and generated ones.
   std::function<void(const Sequence &, int64_t position, const float *logits)> logits;
@@ -103,29 +108,39 @@ public:
   int64_t unfinished() const;
 
 private:
+  /// What the scheduler knows of a rank.
+  struct RankPlan {
+    int32_t number;
+    StepArrays &arrays;
+    std::vector<PagePool> &pages; ///< per cache group
+    std::vector<int32_t> freeSlots{};
+    int64_t tokens = 0;              ///< of its sequences
+    std::vector<Sequence *> batch{}; ///< of the step being built
+    k2rt_ir_step step{};
+  };
+
   void admit();
-  void plan();
+  RankPlan *rankFor(const std::vector<int64_t> &needed);
+  void admitTo(RankPlan &rank, Request request, std::vector<int64_t> needed);
+  void plan(RankPlan &rank);
   int64_t promptRows(const Sequence &sequence, int64_t rowsLeft, int64_t outputsLeft) const;
   bool isOutputRow(const Sequence &sequence, int64_t position) const;
-  k2rt_ir_step build();
-  void buildRows(const Sequence &sequence, int64_t sequenceRow, k2rt_ir_step &step);
-  void buildGroup(const Sequence &sequence, int64_t sequenceRow, int64_t firstRow, size_t group);
-  void buildForced(const k2rt_ir_step &step);
-  Status deliver(const k2rt_ir_step &step, const StepResults &results);
+  void build(RankPlan &rank);
+  void buildRows(RankPlan &rank, const Sequence &sequence, int64_t sequenceRow);
+  void buildGroup(StepArrays &arrays, const Sequence &sequence, int64_t sequenceRow, int64_t firstRow, size_t group);
+  void buildForced(const RankPlan &rank);
+  Status deliver(const RankPlan &rank, const StepResults &results);
   Status append(Sequence &sequence, int32_t id);
   void retire();
 
   Engine &engine;
-  StepArrays &arrays;
-  std::vector<PagePool> &pages; ///< per cache group
   const Manifest &manifest;
   StepEvents events;
   Captures captures;
   std::deque<Request> queue;
   int64_t added = 0, admitted = 0, steps = 0;
-  std::vector<int32_t> freeSlots;
+  std::vector<RankPlan> ranks;
   std::vector<std::unique_ptr<Sequence>> active; ///< in order of admission
-  std::vector<Sequence *> batch;                 ///< of the step being built
 };
 
 /// Checks a prompt and its new tokens against the limits; `place` is the flag or file it came from.

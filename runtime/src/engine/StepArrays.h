@@ -6,6 +6,7 @@
 #include "engine/Device.h"
 #include "k2rt/program.h"
 #include "program/Manifest.h"
+#include <memory>
 #include <vector>
 
 namespace k2c::runtime {
@@ -15,6 +16,8 @@ class StepArrays {
 public:
   /// In memory of `device`, which outlives them.
   static Expected<StepArrays> allocate(const Manifest &manifest, Device &device);
+  /// In memory of their own, without logits: what a rank that schedules keeps of another.
+  static Expected<StepArrays> allocateOwn(const Manifest &manifest);
 
   int32_t *tokenIds, *positions, *rowSeq, *rowForm, *outputs, *samples;
   int32_t *seqBegin, *lastSample;
@@ -27,11 +30,19 @@ public:
   int32_t *history; ///< token ids per sequence slot: [max_sequences][max_context + 1]
   int64_t blockStride;
 
+  /// The append slots of `rows` rows from `firstRow` on, of a sequence whose table and length in `group` are set.
+  void fillSlots(size_t group, int64_t sequenceRow, int64_t firstRow, int64_t rows);
   /// All pointers set, counts zero, nothing sampled, forced or captured.
   k2rt_ir_step step() const;
 
 private:
+  struct Free {
+    void operator()(std::byte *memory) const;
+  };
   StepArrays() = default;
+  Status carve(const Manifest &manifest, std::byte *memory);
+
+  std::unique_ptr<std::byte, Free> own; ///< null: a device's
 };
 
 } // namespace k2c::runtime

@@ -5,16 +5,17 @@
 
 namespace k2c::runtime {
 
-k2rt_ir_step Scheduler::build() {
-  StepArrays &a = arrays;
-  k2rt_ir_step step = a.step();
+void Scheduler::build(RankPlan &rank) {
+  StepArrays &a = rank.arrays;
+  k2rt_ir_step &step = rank.step;
+  step = a.step();
   bool samples = false;
-  for (size_t row = 0; row < batch.size(); ++row) {
-    buildRows(*batch[row], static_cast<int64_t>(row), step);
-    samples |= batch[row]->request.maxNew > 0;
+  for (size_t row = 0; row < rank.batch.size(); ++row) {
+    buildRows(rank, *rank.batch[row], static_cast<int64_t>(row));
+    samples |= rank.batch[row]->request.maxNew > 0;
   }
-  a.seqBegin[batch.size()] = static_cast<int32_t>(step.token_rows);
-  step.seq_rows = static_cast<int64_t>(batch.size());
+  a.seqBegin[rank.batch.size()] = static_cast<int32_t>(step.token_rows);
+  step.seq_rows = static_cast<int64_t>(rank.batch.size());
   // Commands that only read prompts may want more rows than there are sequences; they sample nothing.
   step.sampling = samples ? a.sampling : nullptr;
   std::fill_n(a.samples, step.output_rows, -1);
@@ -23,18 +24,18 @@ k2rt_ir_step Scheduler::build() {
   step.capture_hidden = captures.hidden;
   step.capture_max_logit = captures.maxLogits;
   if (captures.forcedExperts)
-    buildForced(step);
+    buildForced(rank);
   step.forced_experts = captures.forcedExperts;
   step.forced_weights = captures.forcedWeights;
-  return step;
 }
 
-void Scheduler::buildRows(const Sequence &sequence, int64_t sequenceRow, k2rt_ir_step &step) {
-  StepArrays &a = arrays;
+void Scheduler::buildRows(RankPlan &rank, const Sequence &sequence, int64_t sequenceRow) {
+  StepArrays &a = rank.arrays;
+  k2rt_ir_step &step = rank.step;
   a.seqBegin[sequenceRow] = static_cast<int32_t>(step.token_rows);
   a.lastSample[sequenceRow] = sequence.generated() > 0 ? sequence.ids[sequence.tokens - 1] : -1;
   for (size_t group = 0; group < manifest.groups.size(); ++group)
-    buildGroup(sequence, sequenceRow, step.token_rows, group);
+    buildGroup(a, sequence, sequenceRow, step.token_rows, group);
   for (int64_t i = 0; i < sequence.planned; ++i) {
     const int64_t row = step.token_rows++;
     const int64_t position = sequence.cached + i;
@@ -53,24 +54,21 @@ void Scheduler::buildRows(const Sequence &sequence, int64_t sequenceRow, k2rt_ir
 }
 
 /// Block table, length and append slots of a sequence whose rows begin at `firstRow`, in one cache group.
-void Scheduler::buildGroup(const Sequence &sequence, int64_t sequenceRow, int64_t firstRow, size_t group) {
-  StepArrays &a = arrays;
-  int32_t *table = a.stepTables[group] + sequenceRow * a.blockStride;
-  std::copy_n(a.blockTables[group] + sequence.slot * a.blockStride, a.blockStride, table);
-  const int64_t length = manifest.groups[group].length(sequence.cached);
-  a.seqLen[group][sequenceRow] = static_cast<int32_t>(length);
-  int64_t *slots = a.appendSlots[group] + firstRow;
-  for (int64_t token = length; token < length + sequence.planned; ++token)
-    *slots++ = int64_t(table[token / K2RT_PAGE_TOKENS]) * K2RT_PAGE_TOKENS + token % K2RT_PAGE_TOKENS;
+void Scheduler::buildGroup(StepArrays &a, const Sequence &sequence, int64_t sequenceRow, int64_t firstRow,
+                           size_t group) {
+  std::copy_n(a.blockTables[group] + sequence.slot * a.blockStride, a.blockStride,
+              a.stepTables[group] + sequenceRow * a.blockStride);
+  a.seqLen[group][sequenceRow] = static_cast<int32_t>(manifest.groups[group].length(sequence.cached));
+  a.fillSlots(group, sequenceRow, firstRow, sequence.planned);
 }
 
 /// Copies each row's forced routes, layer by layer; rows without any are left to the router.
-void Scheduler::buildForced(const k2rt_ir_step &step) {
-  const StepArrays &a = arrays;
-  const int64_t rows = step.token_rows, k = manifest.topK;
+void Scheduler::buildForced(const RankPlan &rank) {
+  const StepArrays &a = rank.arrays;
+  const int64_t rows = rank.step.token_rows, k = manifest.topK;
   for (int64_t layer = 0; layer < static_cast<int64_t>(manifest.moeLayers.size()); ++layer)
     for (int64_t row = 0; row < rows; ++row) {
-      const ForcedRoutes *forced = batch[a.rowSeq[row]]->request.forced;
+      const ForcedRoutes *forced = rank.batch[a.rowSeq[row]]->request.forced;
       const int64_t to = (layer * rows + row) * k;
       const int64_t from = forced ? (layer * forced->tokens + a.positions[row]) * k : 0;
       const bool has = forced && a.positions[row] < forced->tokens;

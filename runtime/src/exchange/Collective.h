@@ -53,6 +53,8 @@ struct Collective {
   int32_t peer = 0; ///< a member
   RaggedRows rows{};
   bool isControl = false; ///< carries no rows: counted as control bytes
+  /// Waits as long as the communication threads of those it waits for answer: their workers have other things to do.
+  bool isPatient = false;
 };
 
 /// Memory that a reduction needs beside its buffers, on each member of a group of `size`.

@@ -144,7 +144,7 @@ bool Communicator::advanceRequests() {
 void Communicator::watchDeadlines() {
   if (inquiry) {
     if (inquiry->isOver())
-      posts.fail(inquiry->error(deadline));
+      endInquiry();
     return;
   }
   if (!anyWaits)
@@ -157,6 +157,19 @@ void Communicator::watchDeadlines() {
       return;
     }
   }
+}
+
+/// A deadline is over for good, or begins again for a collective that has patience with whoever is alive.
+void Communicator::endInquiry() {
+  const CollectiveRequest &about = inquiry->about();
+  if (!about.collective().isPatient || !inquiry->haveAllAnswered()) {
+    posts.fail(inquiry->error(deadline));
+    return;
+  }
+  for (Posts::Slot &slot : posts.slots)
+    if (&slot.request == &about)
+      slot.waitingSince = Clock::now().time_since_epoch().count();
+  inquiry.reset();
 }
 
 /// Says farewell once the workers have, and waits for that of all others.

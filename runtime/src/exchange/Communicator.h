@@ -2,9 +2,9 @@
 #ifndef K2RT_EXCHANGE_COMMUNICATOR_H
 #define K2RT_EXCHANGE_COMMUNICATOR_H
 
+#include "exchange/CollectiveRequest.h"
 #include "exchange/Control.h"
 #include "exchange/Inquiry.h"
-#include "exchange/Request.h"
 #include <array>
 #include <atomic>
 #include <mutex>
@@ -19,7 +19,7 @@ struct Posts {
   struct Slot {
     std::atomic<State> state{State::free};   ///< whose turn it is: workers' when free or done, else the thread's
     std::atomic<Clock::rep> waitingSince{0}; ///< 0: nobody waits yet
-    Request request;
+    CollectiveRequest request;
   };
 
   std::array<Slot, maxInFlight> slots;
@@ -56,6 +56,7 @@ private:
   void hear(const ControlMessage &message);
   bool advanceRequests();
   void watchDeadlines();
+  void endInquiry();
   bool end();
   std::string whatWorkersDo() const;
 

@@ -3,7 +3,7 @@
 #define K2RT_EXCHANGE_COUNTERS_H
 
 #include "exchange/Collective.h"
-#include "exchange/Request.h"
+#include "exchange/CollectiveRequest.h"
 #include <cstdint>
 #include <map>
 

@@ -23,7 +23,8 @@ std::string secondsText(Clock::duration time) {
   return text;
 }
 
-Inquiry::Inquiry(const Request &request, Control &control) : request(request), asked(request.unfinishedRanks()) {
+Inquiry::Inquiry(const CollectiveRequest &request, Control &control)
+    : request(request), asked(request.unfinishedRanks()) {
   for (int32_t rank : asked)
     control.send(rank, ControlKind::question);
 }

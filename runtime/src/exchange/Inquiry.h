@@ -2,8 +2,8 @@
 #ifndef K2RT_EXCHANGE_INQUIRY_H
 #define K2RT_EXCHANGE_INQUIRY_H
 
+#include "exchange/CollectiveRequest.h"
 #include "exchange/Control.h"
-#include "exchange/Request.h"
 #include <map>
 #include <string>
 #include <vector>
@@ -16,17 +16,18 @@ public:
   static constexpr std::chrono::milliseconds answerTime{1000};
 
   /// Asks the ranks with which messages of `request` are under way.
-  Inquiry(const Request &request, Control &control);
+  Inquiry(const CollectiveRequest &request, Control &control);
 
   void hear(const ControlMessage &answer);
   /// Whether all have answered, or had the time.
   bool isOver() const { return answers.size() == asked.size() || Clock::now() - begin > answerTime; }
-  const Request &about() const { return request; }
+  bool haveAllAnswered() const { return answers.size() == asked.size(); }
+  const CollectiveRequest &about() const { return request; }
   /// What to report of a deadline of this length.
   Error error(Clock::duration deadline) const;
 
 private:
-  const Request &request;
+  const CollectiveRequest &request;
   const std::vector<int32_t> asked;
   std::map<int32_t, std::string> answers;
   const Clock::time_point begin = Clock::now();

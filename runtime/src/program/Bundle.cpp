@@ -2,12 +2,14 @@
 // program meets it.
 #include "program/Bundle.h"
 #include "program/CpuFeatures.h"
+#include <optional>
 #include <sys/stat.h>
 
 namespace k2c::runtime {
 
 static constexpr int64_t maxManifestBytes = int64_t(64) << 20;
 static constexpr int64_t maxIndexBytes = int64_t(256) << 20;
+static constexpr int64_t maxPlacementBytes = int64_t(256) << 20;
 static const char manifestFile[] = "manifest.json";
 static const char weightMapFile[] = "weights/map.json";
 static const char *const tokenizerFiles[] = {"tokenizer.json", "tiktoken.model"};
@@ -45,53 +47,86 @@ Expected<Manifest> readManifest(const FileList &files) {
   return parseManifest(*text, files.folder() + "/" + manifestFile, tokenizerBytes);
 }
 
-/// Program and weights, after the manifest.
-static Expected<Bundle> openRest(const FileList &files, Manifest manifest) {
+static Expected<Placement> readPlacement(const FileList &files, const Manifest &manifest) {
+  if (!manifest.ranks.areSeveral())
+    return Placement();
+  const std::string &file = manifest.ranks.placement.file;
+  Expected<std::string> text = files.text(file, maxPlacementBytes);
+  return text ? Placement::parse(*text, files.folder() + "/" + file, manifest) : text.takeError();
+}
+
+static Expected<Weights> mapWeights(const FileList &files, const Manifest &manifest, const Placement &placement,
+                                    int32_t rank, const Program &program) {
   const std::string &folder = files.folder();
-  if (Status cpu = checkCpuFeatures(manifest.cpuFeatures, manifest.cpu); !cpu)
-    return cpu.takeError();
-  // The list vouches for what it names, and what it does not name is not to be used.
-  for (const std::string &file :
-       {std::string(manifestFile), std::string(programFile), std::string(weightMapFile), manifest.weightsIndex})
-    if (bundleFileExists(folder, file))
-      if (Status listed = files.checkListed(file); !listed)
-        return listed.takeError();
-  // main checks `run` before anything else, and a tokenizer is checked when it is read.
-  std::set<std::string> checkedElsewhere = {"run", manifestFile, manifest.weightsIndex};
-  checkedElsewhere.insert(std::begin(tokenizerFiles), std::end(tokenizerFiles));
-  if (Status right = files.checkHashesBut(checkedElsewhere); !right)
-    return right.takeError();
-  Expected<Program> program = Program::load(folder, manifest);
-  if (!program)
-    return program.takeError();
+  const std::string place = folder + "/" + manifest.weightsIndex;
   if (!bundleFileExists(folder, manifest.weightsIndex))
     return Error{K2RT_INVALID_BUNDLE, folder, "has no weights: it was compiled from shapes only",
                  "run k2c pack " + folder + " --checkpoint FOLDER"};
   Expected<std::string> index = files.text(manifest.weightsIndex, maxIndexBytes);
   if (!index)
     return index.takeError();
+  const RankExperts own{manifest.ranks.areSeveral() ? &placement : nullptr, rank};
   Expected<Weights> weights =
-      Weights::map(folder, manifest.weightsIndex, *index, program->description().n_weights, manifest.shares);
+      Weights::map(folder, manifest.weightsIndex, *index, program.description().n_weights, manifest.shares, own);
   if (!weights)
     return weights.takeError();
-  if (Status fits = weights->checkFits(program->description(), folder + "/" + manifest.weightsIndex); !fits)
+  if (Status fits = weights->checkFits(program.description(), place); !fits)
     return fits.takeError();
   if (weights->bytes() > manifest.memory.weights)
-    return Error{K2RT_INVALID_BUNDLE, folder + "/" + manifest.weightsIndex,
+    return Error{K2RT_INVALID_BUNDLE, place,
                  "maps " + std::to_string(weights->bytes()) + " bytes, the manifest states " +
                      std::to_string(manifest.memory.weights),
                  "compile the bundle again"};
-  return Bundle{folder, std::move(manifest), std::move(*program), std::move(*weights)};
+  return weights;
 }
 
-Expected<Bundle> Bundle::open(const std::string &folder) {
+/// Program and weights, after the manifest.
+static Expected<Bundle> openRest(const FileList &files, Manifest manifest, int32_t rank) {
+  const std::string &folder = files.folder();
+  if (Status cpu = checkCpuFeatures(manifest.cpuFeatures, manifest.cpu); !cpu)
+    return cpu.takeError();
+  // The list vouches for what it names, and what it does not name is not to be used.
+  const std::string placementFile = manifest.ranks.areSeveral() ? manifest.ranks.placement.file : manifestFile;
+  for (const std::string &file : {std::string(manifestFile), std::string(programFile), std::string(weightMapFile),
+                                  manifest.weightsIndex, placementFile})
+    if (bundleFileExists(folder, file))
+      if (Status listed = files.checkListed(file); !listed)
+        return listed.takeError();
+  // main checks `run` before anything else, and a tokenizer is checked when it is read.
+  std::set<std::string> checkedElsewhere = {"run", manifestFile, manifest.weightsIndex, placementFile};
+  checkedElsewhere.insert(std::begin(tokenizerFiles), std::end(tokenizerFiles));
+  if (Status right = files.checkHashesBut(checkedElsewhere); !right)
+    return right.takeError();
+  Expected<Program> program = Program::load(folder, manifest);
+  if (!program)
+    return program.takeError();
+  Expected<Placement> placement = readPlacement(files, manifest);
+  if (!placement)
+    return placement.takeError();
+  Expected<Weights> weights = mapWeights(files, manifest, *placement, rank, *program);
+  if (!weights)
+    return weights.takeError();
+  return Bundle{folder, std::move(manifest),      std::move(*program), std::move(*placement), std::move(*weights),
+                rank,   files.hashOf(programFile)};
+}
+
+static Expected<Bundle> openFor(const std::string &folder, std::optional<int32_t> rank) {
   Expected<FileList> files = readFileList(folder);
   if (!files)
     return files.takeError();
   Expected<Manifest> manifest = readManifest(*files);
   if (!manifest)
     return manifest.takeError();
-  return openRest(*files, std::move(*manifest));
+  if (!rank && manifest->ranks.areSeveral())
+    return Error{K2RT_UNSUPPORTED, folder,
+                 "is of " + std::to_string(manifest->ranks.count) +
+                     " ranks, which this call does not start (DIR/launch.sh is not in this build)",
+                 "use DIR/run COMMAND --transport local: ranks as threads of one process"};
+  return openRest(*files, std::move(*manifest), rank.value_or(0));
 }
+
+Expected<Bundle> Bundle::open(const std::string &folder) { return openFor(folder, std::nullopt); }
+
+Expected<Bundle> Bundle::open(const std::string &folder, int32_t rank) { return openFor(folder, rank); }
 
 } // namespace k2c::runtime

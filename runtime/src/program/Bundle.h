@@ -4,6 +4,7 @@
 
 #include "program/FileList.h"
 #include "program/Manifest.h"
+#include "program/Placement.h"
 #include "program/Program.h"
 #include "program/Weights.h"
 #include <string>
@@ -19,16 +20,21 @@ Expected<Manifest> readManifest(const FileList &files);
 /// The tokenizer's file in the bundle, "" when it has none.
 std::string tokenizerFile(const std::string &folder);
 
-/// An opened bundle. Engines refer to it.
+/// A bundle, opened for one of its ranks. Engines refer to it.
 struct Bundle {
   std::string folder;
   Manifest manifest;
   Program program;
-  Weights weights;
+  Placement placement;
+  Weights weights; ///< the rank's
+  int32_t rank = 0;
+  uint64_t programHash = 0; ///< of program.so, as files.json says
 
-  /// Opens everything; refuses a file that is not what files.json says, a machine without the CPU features, and a
-  /// bundle without weights.
+  /// Opens everything; refuses a file that is not what files.json says, a machine without the CPU features, a bundle
+  /// without weights, and one of several ranks.
   static Expected<Bundle> open(const std::string &folder);
+  /// The same for a rank of a bundle of any number of ranks.
+  static Expected<Bundle> open(const std::string &folder, int32_t rank);
 };
 
 } // namespace k2c::runtime

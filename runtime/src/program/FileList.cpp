@@ -51,6 +51,11 @@ Status FileList::checkListed(const std::string &file) const {
   return facts ? Status() : Status(facts.takeError());
 }
 
+uint64_t FileList::hashOf(const std::string &file) const {
+  const auto found = files.find(file);
+  return found == files.end() ? 0 : found->second.hash;
+}
+
 Status FileList::checkSizes() const {
   for (const auto &[file, facts] : files) {
     Expected<int64_t> bytes = bundleFileBytes(root, file);
@@ -96,7 +101,7 @@ Expected<std::string> FileList::text(const std::string &file, int64_t limitBytes
   Expected<std::string> text = readBundleFile(root, file, limitBytes);
   if (!text)
     return text;
-  if (Status right = compare(file, static_cast<int64_t>(text->size()), hashOf(text->data(), text->size())); !right)
+  if (Status right = compare(file, static_cast<int64_t>(text->size()), k2c::hashOf(text->data(), text->size())); !right)
     return right.takeError();
   return text;
 }

@@ -28,6 +28,8 @@ public:
   Status checkHash(const std::string &file) const;
   /// The same of every listed file but `others`.
   Status checkHashesBut(const std::set<std::string> &others) const;
+  /// What `file` must hash to; 0 where it is not listed.
+  uint64_t hashOf(const std::string &file) const;
   /// The bytes of `file`, at most `limitBytes`, checked so.
   Expected<std::string> text(const std::string &file, int64_t limitBytes) const;
 

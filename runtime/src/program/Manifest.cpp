@@ -50,7 +50,6 @@ void readModel(const JsonFields &model, Manifest &manifest) {
 void readTopology(const JsonFields &topology, Manifest &manifest) {
   constexpr int64_t maxCores = 1 << 20;
   manifest.topology = topology.string("name", "host");
-  topology.integer("ranks", 1, 1);
   manifest.cores = topology.integer("cores", 0, maxCores, 0);
   if (topology.has("numa"))
     manifest.numa = topology.integers("numa", 1, maxCores, 1024);
@@ -216,6 +215,7 @@ Manifest readRoot(const JsonFields &root, int64_t tokenizerBytes) {
   if (target.has("features_required"))
     manifest.cpuFeatures = target.strings("features_required", 256);
   readTopology(root.object("topology"), manifest);
+  manifest.ranks = readRankFacts(root, manifest.layers, manifest.experts);
   readLimits(root.object("limits"), manifest);
   readCache(root, manifest);
   manifest.limits.tokenizer_bytes = tokenizerBytes;

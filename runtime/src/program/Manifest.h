@@ -5,6 +5,7 @@
 #include "base/Error.h"
 #include "k2rt/reserve.h"
 #include "k2rt/share.h"
+#include "program/RankFacts.h"
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -82,8 +83,9 @@ struct Manifest {
   std::string cpu;
   std::vector<std::string> cpuFeatures;
   std::string topology;
-  int64_t cores = 0;         ///< of the topology; 0: not stated
+  int64_t cores = 0;         ///< of the topology, of a rank; 0: not stated
   std::vector<int64_t> numa; ///< its cores by NUMA node; empty: one node
+  RankFacts ranks;
   k2rt_limits limits = {};
   int64_t pages = 0; ///< limits.pages
   std::vector<CachePlane> planes;

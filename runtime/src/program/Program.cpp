@@ -21,6 +21,22 @@ static std::vector<std::string> split(const char *names) {
   }
 }
 
+/// What the program says of its sites against the manifest: a quota is memory of the arena.
+static Status checkCollectives(const k2rt_ir_program &facts, const Manifest &manifest, const std::string &path) {
+  const auto *sites = static_cast<const k2rt_ir_collective *>(facts.collectives);
+  for (size_t site = 0; site < manifest.ranks.collectives.size(); ++site) {
+    const CollectiveFacts &wanted = manifest.ranks.collectives[site];
+    const bool isKnown = sites && sites[site].op == K2RT_ALL_TO_ALL_ROWS && sites[site].axis == K2RT_AXIS_EP;
+    if (!isKnown || sites[site].quota != wanted.quotaRows || sites[site].row_bytes != wanted.rowBytes)
+      return Error{K2RT_INVALID_BUNDLE, path,
+                   "collective " + std::to_string(site) + " is another one than the manifest says, " +
+                       std::to_string(wanted.quotaRows) + " rows of " + std::to_string(wanted.rowBytes) +
+                       " bytes to each rank",
+                   "compile the bundle again"};
+  }
+  return {};
+}
+
 /// The program's own numbers against the manifest's: they were written by one compile or the bundle is a mixture.
 static Status checkDescription(const k2rt_ir_program &facts, const Manifest &manifest, const std::string &path) {
   struct Pair {
@@ -33,6 +49,7 @@ static Status checkDescription(const k2rt_ir_program &facts, const Manifest &man
       {"n_planes", facts.n_planes, int64_t(manifest.planes.size())},
       {"n_groups", facts.n_groups, int64_t(manifest.groups.size())},
       {"n_kernels", facts.n_kernels, int64_t(manifest.kernels.size())},
+      {"n_collectives", facts.n_collectives, int64_t(manifest.ranks.collectives.size())},
   };
   for (const Pair &pair : pairs)
     if (pair.program != pair.manifest)
@@ -45,7 +62,7 @@ static Status checkDescription(const k2rt_ir_program &facts, const Manifest &man
       (facts.n_weights > 0 && (!facts.slot_bytes || !facts.slot_experts)))
     return Error{K2RT_INVALID_BUNDLE, path, "has no entries, no kernel names or no sizes of weight slots",
                  "compile the bundle again"};
-  return {};
+  return checkCollectives(facts, manifest, path);
 }
 
 Expected<Program> Program::load(const std::string &folder, const Manifest &manifest) {

@@ -34,7 +34,8 @@ struct NamedSlot {
   std::string name;
   std::optional<int64_t> layer;
   bool isTable = false;
-  std::vector<std::optional<NamedRange>> ranges; ///< one, the whole file; of a table one for each expert
+  std::vector<std::optional<NamedRange>> ranges; ///< one, the whole file; of a table one for each entry
+  std::vector<int32_t> experts;                  ///< in the slots of a rank; empty: the table is of all
 };
 
 /// The hashes of the chunks of `bytes` bytes.
@@ -110,6 +111,29 @@ std::vector<NamedSlot> readIndex(const JsonFields &root, int32_t slotCount) {
       root.fail("slots", "slot " + std::to_string(i) + " of " + std::to_string(slotCount) + " is missing",
                 "run k2c pack");
   return slots;
+}
+
+/// Leaves in each table of experts what is in the slots of a rank.
+Status takeExperts(std::vector<NamedSlot> &slots, const RankExperts &own, const std::string &place) {
+  if (!own.placement)
+    return {};
+  for (NamedSlot &slot : slots) {
+    if (!slot.isTable)
+      continue;
+    const int32_t *experts = slot.layer ? own.placement->expertsOf(*slot.layer, own.rank) : nullptr;
+    if (!experts || static_cast<int64_t>(slot.ranges.size()) != own.placement->experts())
+      return Error{K2RT_INVALID_BUNDLE, place,
+                   "slot " + std::to_string(slot.number) + " has " + std::to_string(slot.ranges.size()) +
+                       " experts of layer " + (slot.layer ? std::to_string(*slot.layer) : "null") +
+                       ", the placement has " + (experts ? std::to_string(own.placement->experts()) : "none"),
+                   "compile the bundle again"};
+    slot.experts.assign(experts, experts + own.placement->slotsOfRank());
+    std::vector<std::optional<NamedRange>> taken;
+    for (const int32_t expert : slot.experts)
+      taken.push_back(expert < 0 ? std::nullopt : slot.ranges[expert]);
+    slot.ranges = std::move(taken);
+  }
+  return {};
 }
 
 /// What contradicts the manifest in slot `number`, of which launches read `share`; "" when nothing does.
@@ -247,7 +271,7 @@ std::optional<size_t> WeightMapper::rangeOf(NamedRange &range) {
 }
 
 Status WeightMapper::addSlot(NamedSlot &slot, const std::string &place) {
-  Weights::Slot added{std::move(slot.name), slot.layer, {}, {}};
+  Weights::Slot added{std::move(slot.name), slot.layer, {}, {}, std::move(slot.experts)};
   for (std::optional<NamedRange> &range : slot.ranges) {
     const std::optional<size_t> number = range ? rangeOf(*range) : Weights::noRange;
     if (!number)
@@ -267,12 +291,14 @@ Status WeightMapper::addSlot(NamedSlot &slot, const std::string &place) {
 }
 
 Expected<Weights> Weights::map(const std::string &folder, const std::string &index, const std::string &text,
-                               int32_t slotCount, const std::vector<SlotShares> &shares) {
+                               int32_t slotCount, const std::vector<SlotShares> &shares, const RankExperts &own) {
   const std::string place = folder + "/" + index;
   Expected<std::vector<NamedSlot>> slots =
       readJsonFields(text, place, [&](const JsonFields &root) { return readIndex(root, slotCount); });
   if (!slots)
     return slots.takeError();
+  if (Status taken = takeExperts(*slots, own, place); !taken)
+    return taken.takeError();
   Weights weights;
   weights.shares = shares;
   if (shares.empty())
@@ -327,9 +353,10 @@ int64_t Weights::hugePageableBytes() const {
 
 std::optional<AbsentExpert> Weights::expertAt(const void *entry) const {
   for (const Slot &slot : parts)
-    for (size_t expert = 0; expert < slot.table.size(); ++expert)
-      if (&slot.table[expert] == entry)
-        return AbsentExpert{slot.name, slot.layer, static_cast<int64_t>(expert)};
+    for (size_t at = 0; at < slot.table.size(); ++at)
+      if (&slot.table[at] == entry)
+        return AbsentExpert{slot.name, slot.layer,
+                            slot.experts.empty() ? static_cast<int64_t>(at) : int64_t(slot.experts[at])};
   return std::nullopt;
 }
 

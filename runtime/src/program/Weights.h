@@ -6,6 +6,7 @@
 #include "base/File.h"
 #include "k2rt/program.h"
 #include "program/Manifest.h"
+#include "program/Placement.h"
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,21 +37,29 @@ struct AbsentExpert {
   int64_t expert = 0;
 };
 
+/// Which experts of a table are mapped: all as the index has them, or those in the slots of `rank`.
+struct RankExperts {
+  const Placement *placement = nullptr; ///< null: all
+  int32_t rank = 0;
+};
+
 /// Mapped ranges; slots may share one. Lives as long as anything that reads a slot.
 class Weights {
 public:
   /// Reads `text`, which `folder`/`index` holds, and maps what it names from the index's folder. Refuses a slot that is
   /// missing, twice or out of range, a file name that is a path, a file of another size, and another number of hashes
   /// than a range has chunks. `slotCount`: what the program has. `shares`: how launches read the slots, and which are
-  /// of experts (manifest); refused when it does not fit them.
+  /// of experts (manifest); refused when it does not fit them. Of tables of experts only those of `own` are mapped, in
+  /// the order of its slots.
   static Expected<Weights> map(const std::string &folder, const std::string &index, const std::string &text,
-                               int32_t slotCount, const std::vector<SlotShares> &shares = {});
+                               int32_t slotCount, const std::vector<SlotShares> &shares = {},
+                               const RankExperts &own = {});
   /// Refuses slots that are not what the program reads: a table of experts or none, so many experts, so many bytes at
   /// least. `place` names the index.
   Status checkFits(const k2rt_ir_program &program, const std::string &place) const;
 
   /// What the program gets for each slot: its base, page aligned, null for an empty one; of a slot of routed experts
-  /// the table of their bases, null for one that the index leaves out.
+  /// the table of their bases, null for one that the index leaves out and for an empty slot of a rank.
   const std::vector<const void *> &slots() const { return addresses; }
   /// Each range once, in the order of the slots.
   const std::vector<WeightRange> &ranges() const { return all; }
@@ -87,6 +96,7 @@ private:
     std::optional<int64_t> layer;
     std::vector<size_t> ranges;      ///< numbers in `all`; noRange: an expert that is left out
     std::vector<const void *> table; ///< of experts
+    std::vector<int32_t> experts;    ///< what is in each entry of the table; empty: the expert of its number
   };
 
   /// Calls visit(range, share, block) for each block of each slot that is there.

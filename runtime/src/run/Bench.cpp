@@ -113,7 +113,8 @@ Status benchDecode(Engine &engine, const BenchSizes &sizes, int64_t repeat, Rate
 }
 
 /// What was chosen, and the rest as far as the context reaches. Error: more than the bundle's limits hold.
-Expected<BenchSizes> sizesOf(const BenchFlags &flags, const k2rt_limits &limits) {
+Expected<BenchSizes> sizesOf(const BenchFlags &flags, const Manifest &manifest) {
+  const k2rt_limits &limits = manifest.limits;
   const int64_t most = limits.max_context;
   const auto refuse = [](const std::string &flag, const std::string &value, const char *what, int64_t limit) {
     return Error{flag, "is " + value + ", the bundle's " + what + " is " + std::to_string(limit),
@@ -124,8 +125,10 @@ Expected<BenchSizes> sizesOf(const BenchFlags &flags, const k2rt_limits &limits)
   for (const auto &[flag, value] : chosen)
     if (value && *value > most)
       return refuse(flag, std::to_string(*value), "max_context", most);
-  if (flags.batch > limits.max_sequences)
-    return refuse("--batch", std::to_string(flags.batch), "max_sequences", limits.max_sequences);
+  if (flags.batch > limits.max_sequences * manifest.ranks.count)
+    return refuse("--batch", std::to_string(flags.batch),
+                  manifest.ranks.areSeveral() ? "max_sequences of all ranks" : "max_sequences",
+                  limits.max_sequences * manifest.ranks.count);
   BenchSizes sizes{};
   sizes.prefill = flags.prefill.value_or(std::min<int64_t>(512, most));
   sizes.batch = flags.batch;
@@ -172,7 +175,7 @@ void printResults(const RunOptions &options, const BenchSizes &sizes, Run &run, 
   json.key("bandwidth_probe_of").value(bandwidth.isOfCaches() ? "caches" : "memory");
   json.key("peak_rss_bytes").value(peak).key("predicted").raw(manifest.predictedJson);
   json.key("anonymous_rss_bytes").value(anonymous);
-  json.key("anonymous_certified_bytes").value(manifest.memory.anonymousBytes(threads));
+  json.key("anonymous_certified_bytes").value(manifest.ranks.count * manifest.memory.anonymousBytes(threads));
   json.key("huge_file_bytes").value(huge);
   json.key("threads").value(threads).key("repeat").value(sizes.repeat);
   json.key("prefill_tokens").value(sizes.prefill).key("decode_tokens").value(sizes.decode);
@@ -191,7 +194,7 @@ Status runBench(const RunOptions &options, const BenchFlags &flags) {
   if (!run)
     return run.takeError();
   Engine &engine = (*run)->engine();
-  Expected<BenchSizes> fitting = sizesOf(flags, engine.manifest().limits);
+  Expected<BenchSizes> fitting = sizesOf(flags, engine.manifest());
   if (!fitting)
     return fitting.takeError();
   const BenchSizes &sizes = *fitting;
@@ -209,7 +212,7 @@ Status runBench(const RunOptions &options, const BenchFlags &flags) {
       progress.advance(perRepeat);
     }
   }
-  if (Status traced = engine.finishTrace(); !traced)
+  if (Status traced = engine.finish(); !traced)
     return traced;
   printResults(options, sizes, **run, prefill, decode, steps);
   return {};

@@ -15,7 +15,8 @@ struct RunOptions {
   int32_t threads = 0;
   int64_t chunk = 0;
   std::string traceFile;
-  std::string transport; ///< between ranks; refused by name
+  std::string transport; ///< between ranks: local; "": the bundle has one rank
+  double deadline = 30;  ///< seconds, of every wait between ranks
   bool trust = false;    ///< leaves the hashes of weight files unchecked
   bool json = false;
 };
@@ -33,7 +34,7 @@ void addPerplexity(CLI::App &app, RunOptions &options, Command &command);
 void addServe(CLI::App &app, RunOptions &options, Command &command);
 void addInfo(CLI::App &app, RunOptions &options, Command &command);
 
-/// Adds --threads, --chunk, --trace, --transport, --trust and --json.
+/// Adds --threads, --chunk, --trace, --transport, --deadline, --trust and --json.
 void addRunFlags(CLI::App &command, RunOptions &options);
 
 } // namespace k2c::runtime

@@ -87,7 +87,8 @@ Status Generation::checkPrompts(const Prompts &prompts) const {
 
 StepEvents Generation::events() {
   StepEvents events;
-  events.logits = [this](const Sequence &, int64_t, const float *row) { logits = row; };
+  if (flags.logprobs > 0)
+    events.logits = [this](const Sequence &, int64_t, const float *row) { logits = row; };
   events.token = [this](const Sequence &sequence, int32_t id, bool isEos) {
     Output &output = outputs[sequence.number];
     output.lastNs = Trace::nowNs();

@@ -1,6 +1,10 @@
 // `run info`: what the bundle is and what it will take, from the manifest alone: no weights, no program, any CPU.
+//
+// All numbers of memory and of limits are of one rank; JSON has an entry for each. "placement" is, of several ranks,
+// that of the experts; of one rank that of its workers over NUMA nodes.
 #include "base/FormatBytes.h"
 #include "base/Utf8.h"
+#include "device/cpu/CpuDevice.h"
 #include "device/cpu/PlacementReport.h"
 #include "engine/Trace.h"
 #include "program/Bundle.h"
@@ -12,24 +16,49 @@ namespace k2c::runtime {
 
 namespace {
 
-void printJson(const Manifest &manifest, int32_t threads, const Container &container, bool trust) {
+/// What ranks have in common: how many they are, what divides the model among them, where its experts are.
+void printRanks(JsonWriter &json, const Manifest &manifest) {
+  const RankFacts &ranks = manifest.ranks;
+  json.key("layout").value(ranks.layout).key("transports").beginList();
+  if (ranks.areSeveral())
+    json.value("local");
+  json.endList().key("groups").beginList();
+  for (const char *group : {"ep", "dp"})
+    json.beginObject().key("name").value(group).key("size").value(ranks.count).endObject();
+  json.endList().key("collectives").raw(ranks.collectivesJson);
+  if (!ranks.areSeveral())
+    return;
+  json.key("placement").beginObject().key("hash").value(ranks.placement.hash);
+  json.key("experts").value(ranks.placement.experts).key("slots").value(ranks.placement.slots).endObject();
+}
+
+/// One rank with its certificate, in which only the weights are its own.
+void printRank(JsonWriter &json, const Manifest &manifest, int64_t rank, int32_t threads) {
   const MemoryCertificate &memory = manifest.memory;
   // Scratch and logits are working memory of steps, as the arena is: the owned numbers and the reserve add up.
   const int64_t arena = memory.arena + threads * memory.scratchPerWorker + memory.logits;
-  JsonWriter json(stdout);
-  json.beginObject().key("model").raw(manifest.modelJson).key("numerics").raw(manifest.numericsJson);
-  json.key("topology").raw(manifest.topologyJson).key("target").raw(manifest.targetJson);
-  json.key("limits").raw(manifest.limitsJson);
-  json.key("ranks").beginList().beginObject();
-  json.key("peak_bytes").value(memory.peakBytes(threads)).key("threads").value(int64_t(threads));
-  json.key("owned").beginObject();
-  json.key("weights").value(memory.weights).key("cache").value(memory.cache).key("arena").value(arena);
+  int64_t weights = memory.weights;
+  json.beginObject();
+  if (manifest.ranks.areSeveral()) {
+    const OneRankFacts &facts = manifest.ranks.each[rank];
+    weights = facts.weights;
+    json.key("rank").value(rank).key("node").value(facts.node).key("stage").value(facts.stage);
+    json.key("layers").beginList().value(facts.firstLayer).value(facts.endLayer).endList();
+    json.key("slots").value(facts.slots);
+  }
+  json.key("peak_bytes").value(memory.peakBytes(threads) - memory.weights + weights);
+  json.key("threads").value(int64_t(threads)).key("owned").beginObject();
+  json.key("weights").value(weights).key("cache").value(memory.cache).key("arena").value(arena);
   json.key("collectives").value(memory.collectives).key("code").value(memory.code).endObject();
   json.key("arena_parts").beginObject().key("arena").value(memory.arena);
   json.key("scratch_per_worker").value(memory.scratchPerWorker).key("logits").value(memory.logits).endObject();
   json.key("reserve_bytes").value(memory.reserveBytes(threads)).key("reserve_parts").beginObject();
   json.key("workers").value(k2rt_worker_bytes(&memory.limits, threads));
-  json.key("tokenizer").value(k2rt_tokenizer_reserve(&memory.limits)).endObject().endObject().endList();
+  json.key("tokenizer").value(k2rt_tokenizer_reserve(&memory.limits)).endObject().endObject();
+}
+
+/// The workers of a program of one rank by node.
+void printNodes(JsonWriter &json, const Manifest &manifest, int32_t threads, const Container &container) {
   json.key("placement").beginList();
   for (const NodeShare &share : shareOverNodes(manifest, container, threads)) {
     json.beginObject().key("node").value(share.node).key("memory_node").value(share.memory);
@@ -37,6 +66,20 @@ void printJson(const Manifest &manifest, int32_t threads, const Container &conta
     json.key("processors").value(share.processors).key("weights").value(share.weights).endObject();
   }
   json.endList();
+}
+
+void printJson(const Manifest &manifest, int32_t threads, const Container &container, bool trust) {
+  JsonWriter json(stdout);
+  json.beginObject().key("model").raw(manifest.modelJson).key("numerics").raw(manifest.numericsJson);
+  json.key("topology").raw(manifest.topologyJson).key("target").raw(manifest.targetJson);
+  json.key("limits").raw(manifest.limitsJson);
+  json.key("ranks").beginList();
+  for (int64_t rank = 0; rank < manifest.ranks.count; ++rank)
+    printRank(json, manifest, rank, threads);
+  json.endList();
+  printRanks(json, manifest);
+  if (!manifest.ranks.areSeveral())
+    printNodes(json, manifest, threads, container);
   json.key("dispersion").raw(manifest.dispersionJson).key("kernels").raw(manifest.kernelsJson);
   json.key("bytes_per_token").value(manifest.bytesPerToken).key("predicted").raw(manifest.predictedJson);
   json.key("ignored_keys").raw(manifest.ignoredKeysJson);
@@ -57,6 +100,9 @@ void printText(const Manifest &manifest, int32_t threads, const Container &conta
               printable(manifest.compute + why).c_str(), printable(manifest.topology).c_str());
   std::printf("limits     step tokens %" PRId64 ", sequences %" PRId64 ", context %" PRId64 "\n",
               manifest.limits.step_tokens, manifest.limits.max_sequences, manifest.limits.max_context);
+  if (manifest.ranks.areSeveral())
+    std::printf("ranks      %" PRId64 " on %" PRId64 " nodes, layout %s; all numbers are of one rank\n",
+                manifest.ranks.count, manifest.ranks.nodes, printable(manifest.ranks.layout).c_str());
   std::printf("memory     peak %s with %" PRId32 " threads\n", formatBytes(memory.peakBytes(threads)).c_str(), threads);
   const std::pair<const char *, int64_t> parts[] = {{"weights", memory.weights},
                                                     {"cache", memory.cache},
@@ -67,6 +113,8 @@ void printText(const Manifest &manifest, int32_t threads, const Container &conta
                                                     {"reserve", memory.reserveBytes(threads)}};
   for (const auto &[name, bytes] : parts)
     std::printf("           %-20s%s\n", name, formatBytes(bytes).c_str());
+  if (manifest.ranks.areSeveral())
+    std::printf("           %-20s%s\n", "collectives", formatBytes(memory.collectives).c_str());
   const std::string note = topologyNote(manifest, container);
   std::fputs((placementText(manifest, container, threads) + (note.empty() ? "" : "           " + note + "\n")).c_str(),
              stdout);
@@ -82,8 +130,15 @@ Status printInfo(const RunOptions &options) {
   Expected<Manifest> manifest = readManifest(*files);
   if (!manifest)
     return manifest.takeError();
-  const Container container = readContainer();
-  const int32_t threads = options.threads > 0 ? options.threads : container.defaultThreads;
+  const Container host = readContainer();
+  CpuOptions onCpu;
+  onCpu.threads = options.threads;
+  onCpu.share.ranks = static_cast<int32_t>(manifest->ranks.count);
+  Expected<int32_t> chosen = threadsOf(*manifest, onCpu, host);
+  if (!chosen)
+    return chosen.takeError();
+  const int32_t threads = *chosen;
+  const Container container = partOf(host, onCpu.share);
   if (!options.traceFile.empty()) {
     Expected<std::unique_ptr<Trace>> trace = Trace::create(options.traceFile, threads);
     // Nothing runs, so no event needs a kernel's name.

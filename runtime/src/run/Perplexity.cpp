@@ -76,7 +76,7 @@ Status measure(Run &run, const Prompts &texts, double &total, int64_t &count) {
       if (Status done = scheduler.drain(); !done)
         return done;
     }
-  return run.engine().finishTrace();
+  return run.engine().finish();
 }
 
 Status printPerplexity(const RunOptions &options, const std::string &path) {

@@ -36,15 +36,16 @@ static void reportPlacement(const Run &run) {
 }
 
 Expected<std::unique_ptr<Run>> Run::open(const RunOptions &options) {
-  Expected<Bundle> bundle = Bundle::open(options.folder);
+  Expected<Bundle> bundle =
+      options.transport.empty() ? Bundle::open(options.folder) : Bundle::open(options.folder, /*rank=*/0);
   if (!bundle)
     return bundle.takeError();
-  std::unique_ptr<Run> run(new Run{std::move(*bundle), {}});
+  std::unique_ptr<Run> run(new Run{nullptr, std::move(*bundle), {}});
   ::malloc_trim(0); // the manifest's document is gone
   CpuOptions onCpu;
   onCpu.threads = options.threads;
   onCpu.trust = options.trust;
-  Expected<CpuEngine> cpu = CpuEngine::create(run->bundle, onCpu, {options.chunk, options.traceFile});
+  Expected<CpuEngine> cpu = run->createEngine(onCpu, options);
   if (!cpu)
     return cpu.takeError();
   run->cpu = std::move(*cpu);
@@ -55,12 +56,26 @@ Expected<std::unique_ptr<Run>> Run::open(const RunOptions &options) {
   return run;
 }
 
+Expected<CpuEngine> Run::createEngine(const CpuOptions &onCpu, const RunOptions &options) {
+  const EngineOptions chosen{options.chunk, options.traceFile};
+  if (!bundle.manifest.ranks.areSeveral())
+    return CpuEngine::create(bundle, onCpu, chosen);
+  const auto deadline = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.deadline));
+  Expected<std::unique_ptr<LocalRanks>> started = LocalRanks::start(bundle, onCpu, deadline);
+  if (!started)
+    return started.takeError();
+  others = std::move(*started);
+  Expected<CpuEngine> created = others->createEngine(bundle, chosen);
+  ::malloc_trim(0); // nor do other ranks keep their manifest's document
+  return created;
+}
+
 Run::~Run() { interruptStops(nullptr); }
 
 Status Run::drain(Scheduler &scheduler) {
   Status done = scheduler.drain();
-  Status traced = engine().finishTrace();
-  return done ? std::move(traced) : std::move(done);
+  Status finished = done ? engine().finish() : engine().finishTrace();
+  return done ? std::move(finished) : std::move(done);
 }
 
 CLI::Validator within(double least, double most) {
@@ -98,14 +113,21 @@ CLI::Validator notEmpty() {
 }
 
 void addRunFlags(CLI::App &command, RunOptions &options) {
-  command.add_option("--threads", options.threads, "worker threads (default: the processors this process may use)")
+  command
+      .add_option("--threads", options.threads,
+                  "worker threads of a rank (default: its part of the processors this process may use)")
       ->transform(wholeFrom(1, maxThreads));
   command
       .add_option("--chunk", options.chunk, "most prompt tokens of one sequence in one step (default: all that fit)")
       ->transform(wholeFrom(1));
-  command.add_option("--trace", options.traceFile, "write what ran when to this file (Perfetto JSON)")
+  command
+      .add_option("--trace", options.traceFile,
+                  "write what ran when to this file (Perfetto JSON); of several ranks that of rank 0")
       ->check(notEmpty());
-  command.add_option("--transport", options.transport, "between ranks (not in this build)");
+  command.add_option("--transport", options.transport, "between ranks; local: they are threads of this process")
+      ->check(notEmpty());
+  command.add_option("--deadline", options.deadline, "seconds that a wait between ranks may take (default: 30)")
+      ->check(within(0.001, 1e6));
   command.add_flag("--trust", options.trust, "leave the hashes of weight files unchecked at start");
   command.add_flag("--json", options.json, "print JSON");
 }

@@ -2,7 +2,7 @@
 #ifndef K2RT_RUN_RUN_H
 #define K2RT_RUN_RUN_H
 
-#include "device/cpu/CpuDevice.h"
+#include "device/cpu/LocalRanks.h"
 #include "engine/Scheduler.h"
 #include "run/Commands.h"
 #include "text/Tokenizer.h"
@@ -16,14 +16,16 @@ namespace k2c::runtime {
 
 /// A bundle and an engine that SIGINT stops.
 struct Run {
-  Bundle bundle;
+  std::unique_ptr<LocalRanks> others; ///< of several ranks; first: they end behind the engine
+  Bundle bundle;                      ///< of several ranks, rank 0's
   CpuEngine cpu;
 
   /// Opens both. Fails with K2RT_INTERRUPTED when SIGINT came meanwhile.
   static Expected<std::unique_ptr<Run>> open(const RunOptions &options);
   ~Run();
   Engine &engine() const { return *cpu.engine; }
-  /// Steps until all is done, then writes the trace; an interrupted run has its trace, too.
+  Expected<CpuEngine> createEngine(const CpuOptions &onCpu, const RunOptions &options);
+  /// Steps until all is done, then ends other ranks and writes the trace; an interrupted run has its trace, too.
   Status drain(Scheduler &scheduler);
 };
 

@@ -25,7 +25,10 @@ static int exitCode(k2rt_code code) {
     return 130;
   case K2RT_KERNEL_FAILED:
   case K2RT_SYSTEM:
+  case K2RT_PEER_FAILED:
     return 3;
+  case K2RT_DEADLINE:
+    return 124;
   default:
     return 1;
   }
@@ -56,13 +59,15 @@ static void describe(CLI::App &app) {
   app.set_version_flag("--version", "k2rt " K2RT_VERSION " (program ABI " + std::to_string(K2RT_ABI_VERSION) +
                                         ", " K2RT_NUMERICS_TEXT ", targets: x86-64 CPU)");
   app.require_subcommand(1);
-  app.footer("Examples:\n"
-             "  ./run generate --prompt \"The capital of France is\" -n 32\n"
-             "  ./run generate --prompt-ids 1,2,3 -n 16 --json\n"
-             "  ./run logits --prompt-ids 1,2,3 --all --json\n"
-             "  ./run bench --prefill 512 --decode 64 --batch 8 --json\n"
-             "  ./run info --json\n"
-             "Exit codes: 0 success, 1 user's error, 2 wrong usage, 3 failure at run time, 130 interrupted.");
+  app.footer(
+      "Examples:\n"
+      "  ./run generate --prompt \"The capital of France is\" -n 32\n"
+      "  ./run generate --prompt-ids 1,2,3 -n 16 --json\n"
+      "  ./run logits --prompt-ids 1,2,3 --all --json\n"
+      "  ./run bench --prefill 512 --decode 64 --batch 8 --json\n"
+      "  ./run info --json\n"
+      "Exit codes: 0 success, 1 user's error, 2 wrong usage, 3 failure at run time (of another rank, too), 124 a\n"
+      "deadline between ranks has passed, 130 interrupted.");
 }
 
 /// The exit code of `failure`, after it is printed.
@@ -131,10 +136,10 @@ int main(int argc, char **argv) {
     std::fputs(usageError(app, argc, wrong).c_str(), stderr);
     return 2;
   }
-  if (!options.transport.empty())
+  if (!options.transport.empty() && options.transport != "local")
     command = [&options]() -> Status {
-      return Error{K2RT_UNSUPPORTED, "--transport " + shortened(options.transport),
-                   "running several ranks is not in this build", "leave it out"};
+      return Error{K2RT_UNSUPPORTED, "--transport " + shortened(options.transport), "is not in this build",
+                   "use --transport local: ranks as threads of this process"};
     };
   return runCommand(command);
 }

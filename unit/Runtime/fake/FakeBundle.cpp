@@ -52,7 +52,49 @@ FakeBundle::FakeBundle(const std::string &program) {
   manifest["memory"]["logits"] = 8 * vocab * 4;
   index = json::parse(
       R"({"format":1,"slots":[{"slot":0,"name":"w","layer":null,"file":"blob0.bin","bytes":4096,"xxh3":""}]})");
+  if (program.rfind("fake_ranks", 0) == 0)
+    addRanks(program.back() - '0');
   write();
+}
+
+/// Experts in one blob, each a page that begins with 1000 + expert.
+void FakeBundle::addRanks(int64_t ranks) {
+  constexpr int64_t experts = 16;
+  const int64_t slots = (experts + ranks - 1) / ranks;
+  std::string blob;
+  json ranges = json::array(), lists = json::array(), each = json::array();
+  for (int64_t expert = 0; expert < experts; ++expert) {
+    const auto says = static_cast<int32_t>(1000 + expert);
+    blob += std::string(reinterpret_cast<const char *>(&says), 4) + std::string(4092, 'e');
+    ranges.push_back({{"file", "blob1.bin"}, {"offset", expert * 4096}, {"bytes", 4096}});
+  }
+  writeFile("weights/blob1.bin", blob);
+  index["slots"].push_back({{"slot", 1}, {"name", "experts"}, {"layer", 1}, {"experts", ranges}});
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    json own = json::array();
+    for (int64_t slot = rank * slots; slot < (rank + 1) * slots; ++slot)
+      own.push_back(slot < experts ? json(slot) : json());
+    lists.push_back(own);
+    each.push_back({{"rank", rank}, {"node", 0}, {"stage", 0}, {"layers", {0, 2}}, {"slots", slots}});
+    each.back()["weights"] = 4096 * (1 + slots);
+  }
+  placement = {{"format", 1}, {"model", "fake"}, {"experts", experts}, {"ranks", ranks}};
+  placement["layers"]["1"]["both"] = lists;
+  manifest["topology"] = {{"name", "cpu"}, {"ranks", ranks}, {"nodes", 1}, {"cores", 1}};
+  manifest["layout"] = "ep=" + std::to_string(ranks) + ",dp=" + std::to_string(ranks);
+  manifest["placement"] = {{"file", "placement.json"}, {"experts", experts}, {"slots", ranks * slots}, {"hash", "0"}};
+  manifest["ranks"] = each;
+  manifest["memory"]["weights"] = 4096 * (1 + slots);
+  manifest["shares"] = {{{"slots", 1}}, {{"slots", 1}, {"experts", slots}, {"items", 1}, {"item_bytes", 4096}}};
+  for (int site = 0; site < 2; ++site)
+    manifest["collectives"].push_back({{"site", site},
+                                       {"op", "all_to_all_rows"},
+                                       {"group", "ep"},
+                                       {"quota_rows", site == 0 ? 48 : 0},
+                                       {"row_bytes", 16},
+                                       {"max_bytes", 48 * 16}});
+  for (const char *name : {"plan_routes", "answer", "turn", "check_back"})
+    manifest["kernels"].push_back({{"name", name}});
 }
 
 FakeBundle::~FakeBundle() {
@@ -117,16 +159,18 @@ void FakeBundle::write() {
     manifest["memory"]["reserve_bytes"] = reserve = k2rt_reserve_bytes(&limits);
   if (!manifest["memory"].contains("cache"))
     manifest["memory"]["cache"] = 2 * 2 * 64 * 64 * 4;
-  const std::string blob = readFile(path("weights/blob0.bin"));
   for (json &slot : index["slots"]) {
     slot["chunk_bytes"] = chunkBytes;
     if (!slot.contains("experts"))
-      addChunks(slot, blob);
+      addChunks(slot, readFile(path("weights/blob0.bin")));
     else
       for (json &range : slot["experts"])
         if (!range.is_null())
-          addChunks(range, blob.substr(range["offset"], range["bytes"]));
+          addChunks(range,
+                    readFile(path("weights/" + std::string(range["file"]))).substr(range["offset"], range["bytes"]));
   }
+  if (!placement.is_null())
+    writeFile("placement.json", placement.dump());
   writeFile("manifest.json", manifest.dump());
   writeFile("weights/index.json", index.dump());
 }

@@ -14,13 +14,15 @@ namespace k2c::runtime {
 class FakeBundle {
 public:
   /// `program`: which fake program to carry: "fake", "fake_large" (256 MiB arena), "fake_wide" (2^20 hidden
-  /// columns, which its manifest must be given), "fake_groups" (two cache groups) or "fake_abi" (another ABI).
+  /// columns, which its manifest must be given), "fake_groups" (two cache groups), "fake_ranks2", "fake_ranks3" and
+  /// "fake_ranks4" (so many ranks) or "fake_abi" (another ABI).
   explicit FakeBundle(const std::string &program = "fake");
   ~FakeBundle();
   FakeBundle(const FakeBundle &) = delete;
   FakeBundle &operator=(const FakeBundle &) = delete;
 
   nlohmann::json manifest, index;
+  nlohmann::json placement; ///< of several ranks: expert e in slot e
   std::string folder;
 
   /// Recomputes memory lines that follow from the limits, and the hashes of the weights, then writes manifest.json,
@@ -33,6 +35,8 @@ public:
   std::string path(const std::string &relative) const { return folder + "/" + relative; }
 
 private:
+  void addRanks(int64_t ranks);
+
   int64_t reserve = 0; ///< what write() put last: a test's own number stays
 };
 

@@ -7,9 +7,11 @@
  * With FAKE_GROUPS=2 plane 1 is of a cache group of its own; lengths of each group are checked against positions.
  * Environment-free and without writable globals, like a compiled program. FAKE_* come from the build.
  */
+#define _DEFAULT_SOURCE /* usleep */
 #include "k2rt/program.h"
 #include <math.h>
 #include <stddef.h>
+#include <unistd.h>
 
 #ifndef FAKE_ABI
 #define FAKE_ABI K2RT_ABI_VERSION
@@ -37,6 +39,9 @@
 #endif
 #ifndef FAKE_EXPERTS /* above 0: slot 0 is a table of so many experts; a token's is its id modulo their number */
 #define FAKE_EXPERTS 0
+#endif
+#ifndef FAKE_SLOTS /* above 0: of several ranks, each with so many slots for experts, which are slot 1 */
+#define FAKE_SLOTS 0
 #endif
 #ifndef FAKE_GROUPS
 #define FAKE_GROUPS 1
@@ -160,6 +165,18 @@ static int32_t check_mode(k2rt_ir_worker *w, void *const *args) {
   return tiny * 1.0f == 0.0f ? 0 : 9;
 }
 
+#if FAKE_SLOTS > 0
+#include "fake_ranks.inc"
+static const k2rt_ir_collective sites[] = {{K2RT_ALL_TO_ALL_ROWS, K2RT_AXIS_EP, sizeof(fake_row), fake_quota},
+                                           {K2RT_ALL_TO_ALL_ROWS, K2RT_AXIS_EP, sizeof(fake_row), 0}};
+#else
+static const k2rt_ir_collective *const sites = NULL;
+static int32_t exchange_rows(k2rt_ir_worker *w) {
+  (void)w;
+  return 0;
+}
+#endif
+
 static int32_t serve(k2rt_ir_worker *w) {
   const k2rt_ir_step *s = step_of(w);
   const k2rt_ir_api *api = (const k2rt_ir_api *)w->api;
@@ -172,6 +189,8 @@ static int32_t serve(k2rt_ir_worker *w) {
   for (int i = 0; i < FAKE_ROUNDS && !stop; ++i)
     stop = launch(w, 3, check_mode, w->count, NULL);
   if (!stop)
+    stop = exchange_rows(w);
+  if (!stop)
     stop = launch(w, 2, logits, s->output_rows, NULL);
   return stop ? stop : ((k2rt_ir_barrier_fn)api->sample)(w);
 }
@@ -182,26 +201,30 @@ static int32_t fail(k2rt_ir_worker *w) {
   return 5;
 }
 
-static const char *const names[] = {"append", "capture", "logits", "check_mode"};
-static const char *const variants[] = {"one|many", "only", "only", "only"};
+static const char *const names[] = {"append",      "capture", "logits", "check_mode",
+                                    "plan_routes", "answer",  "turn",   "check_back"};
+static const char *const variants[] = {"one|many", "only", "only", "only", "only", "only", "only", "only"};
 static const char *const entry_names[] = {"other", FAKE_ENTRY};
 static const k2rt_ir_step_fn entries[] = {fail, FAKE_SERVE};
-static const int64_t slot_bytes[] = {4096 * (FAKE_EXPERTS > 0 ? FAKE_EXPERTS : 1)}, slot_experts[] = {FAKE_EXPERTS};
+static const int64_t slot_bytes[] = {4096 * (FAKE_EXPERTS > 0 ? FAKE_EXPERTS : 1), 4096 * FAKE_SLOTS};
+static const int64_t slot_experts[] = {FAKE_EXPERTS, FAKE_SLOTS};
 static const k2rt_ir_program program = {
     .abi = FAKE_ABI,
     .arena_bytes = arena_bytes,
     .scratch_bytes = 4096,
-    .n_weights = 1,
+    .n_weights = FAKE_SLOTS > 0 ? 2 : 1,
     .n_planes = 2,
     .n_groups = FAKE_GROUPS,
-    .n_kernels = 4,
+    .n_kernels = FAKE_SLOTS > 0 ? 8 : 4,
     .n_entries = FAKE_ENTRIES,
+    .n_collectives = FAKE_SLOTS > 0 ? 2 : 0,
     .kernel_names = (void *)names,
     .variant_names = (void *)variants,
     .entry_names = (void *)entry_names,
     .entries = (void *)entries,
     .slot_bytes = (void *)slot_bytes,
     .slot_experts = (void *)slot_experts,
+    .collectives = (void *)sites,
 };
 
 __attribute__((visibility("default"))) const k2rt_ir_program *FAKE_QUERY(uint32_t abi);

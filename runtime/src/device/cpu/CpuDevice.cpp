@@ -1,6 +1,10 @@
 // What can be refused cheaply comes first; threads before memory, so that each touches its own part.
+//
+// Of several ranks on a host each has its part of the processors. Whether their memory fits is asked once, for all of
+// them, before the first takes any: afterwards the others' would look like that of strangers.
 #include "device/cpu/CpuDevice.h"
 #include "base/FormatBytes.h"
+#include <algorithm>
 #include <mutex>
 
 namespace k2c::runtime {
@@ -8,40 +12,57 @@ namespace k2c::runtime {
 /// With every digit: what is needed may exceed what is allowed by little.
 static std::string exactly(int64_t bytes) { return formatBytes(bytes) + " = " + std::to_string(bytes) + " bytes"; }
 
-Status checkMemoryFits(const Manifest &manifest, int32_t threads, const Container &container) {
-  const int64_t anonymous = manifest.memory.anonymousBytes(threads);
-  const int64_t peak = manifest.memory.peakBytes(threads);
+/// Of the weights of a rank, what no other has: experts.
+static int64_t expertBytes(const Manifest &manifest) {
+  int64_t bytes = 0;
+  for (const SlotShares &run : manifest.shares)
+    bytes += run.slots * run.share.experts * run.share.items * run.share.item_bytes;
+  return bytes;
+}
+
+Status checkMemoryFits(const Manifest &manifest, int32_t threads, const Container &container, int32_t ranks) {
+  const int64_t anonymous = ranks * manifest.memory.anonymousBytes(threads);
+  const int64_t peak = anonymous + manifest.memory.weights + manifest.memory.code +
+                       (ranks - 1) * expertBytes(manifest); // what several map is in memory once
+  const std::string what = ranks == 1 ? "the bundle needs " : std::to_string(ranks) + " ranks of the bundle need ";
   const std::string remedy = "give the container more memory, or compile with smaller --max-sequences, --max-context "
                              "or --step-tokens";
   if (peak > container.memoryBytes)
     return Error{K2RT_OUT_OF_MEMORY, "memory",
-                 "the bundle needs " + exactly(peak) + ", " + container.memorySource + " allows " +
-                     exactly(container.memoryBytes),
+                 what + exactly(peak) + ", " + container.memorySource + " allows " + exactly(container.memoryBytes),
                  remedy};
   if (anonymous > container.availableBytes)
     return Error{K2RT_OUT_OF_MEMORY, "memory",
-                 "the bundle needs " + exactly(anonymous) + " beside its weights, " +
-                     exactly(container.availableBytes) + " are available",
+                 what + exactly(anonymous) + " beside its weights, " + exactly(container.availableBytes) +
+                     " are available",
                  "end other programs, or " + remedy};
   return {};
 }
 
-static Expected<int32_t> chooseThreads(int32_t asked, const Container &container) {
+Expected<int32_t> threadsOf(const Manifest &manifest, const CpuOptions &options, const Container &host) {
+  const int32_t asked = options.threads;
   if (asked < 0 || asked > maxThreads)
     return Error{"--threads", "is " + std::to_string(asked) + ", must be within 1.." + std::to_string(maxThreads), ""};
-  return asked == 0 ? container.defaultThreads : asked;
+  if (asked > 0)
+    return asked;
+  const int32_t allowed = partOf(host, options.share).defaultThreads;
+  const bool isBounded = manifest.ranks.areSeveral() && manifest.cores > 0;
+  return isBounded ? static_cast<int32_t>(std::min<int64_t>(allowed, manifest.cores)) : allowed;
 }
 
 Expected<std::unique_ptr<CpuDevice>> CpuDevice::create(const Bundle &bundle, const CpuOptions &options) {
-  const Container container = options.container ? *options.container : readContainer();
-  Expected<int32_t> threads = chooseThreads(options.threads, container);
+  const Container host = options.container ? *options.container : readContainer();
+  const HostShare &share = options.share;
+  Expected<int32_t> threads = threadsOf(bundle.manifest, options, host);
   if (!threads)
     return threads.takeError();
-  Status fits = checkMemoryFits(bundle.manifest, *threads, container);
-  if (!fits)
-    return fits.takeError();
+  if (share.ranks == 1) // who starts several asks for all of them
+    if (Status fits = checkMemoryFits(bundle.manifest, *threads, host); !fits)
+      return fits.takeError();
+  const Container container = partOf(host, share);
   std::unique_ptr<CpuDevice> device(new CpuDevice(bundle, container, options.trust));
-  Expected<std::unique_ptr<WorkerPool>> pool = WorkerPool::start(*threads, container);
+  Expected<std::unique_ptr<WorkerPool>> pool =
+      WorkerPool::start(*threads, container, {share.isApart(host), share.ranks > 1 && share.isCrowded(host, *threads)});
   if (!pool)
     return pool.takeError();
   device->pool = std::move(*pool);
@@ -116,12 +137,16 @@ std::vector<std::pair<const std::byte *, int64_t>> CpuDevice::memory() const {
   return parts;
 }
 
-Expected<CpuEngine> CpuEngine::create(const Bundle &bundle, const CpuOptions &onCpu, const EngineOptions &options) {
+Expected<CpuEngine> CpuEngine::create(const Bundle &bundle, const CpuOptions &onCpu, const EngineOptions &options,
+                                      std::unique_ptr<Exchange> exchange) {
   Expected<std::unique_ptr<CpuDevice>> device = CpuDevice::create(bundle, onCpu);
-  if (!device)
+  if (!device) {
+    if (exchange)
+      exchange->fail(device.error());
     return device.takeError();
+  }
   CpuDevice *kept = device->get();
-  Expected<std::unique_ptr<Engine>> engine = Engine::create(bundle, std::move(*device), options);
+  Expected<std::unique_ptr<Engine>> engine = Engine::create(bundle, std::move(*device), options, std::move(exchange));
   if (!engine)
     return engine.takeError();
   return CpuEngine{std::move(*engine), kept};

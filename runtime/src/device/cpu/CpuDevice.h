@@ -8,6 +8,7 @@
 #include "base/Container.h"
 #include "device/cpu/Executor.h"
 #include "device/cpu/FirstTouch.h"
+#include "device/cpu/HostShare.h"
 #include "device/cpu/Region.h"
 #include "engine/Engine.h"
 #include "k2rt/WorkerPool.h"
@@ -22,9 +23,10 @@ namespace k2c::runtime {
 constexpr int32_t maxThreads = 4096;
 
 struct CpuOptions {
-  int32_t threads = 0;                ///< 0: what the container allows
+  int32_t threads = 0;                ///< 0: what the container allows, of several ranks no more than `topology.cores`
   bool trust = false;                 ///< leaves the hashes of the weights unchecked
   std::optional<Container> container; ///< limits other than this process's own, for tests
+  HostShare share;                    ///< of the container
 };
 
 class CpuDevice : public Device {
@@ -71,12 +73,16 @@ struct CpuEngine {
   std::unique_ptr<Engine> engine;
   CpuDevice *device = nullptr; ///< the engine's
 
-  /// `bundle` outlives it.
-  static Expected<CpuEngine> create(const Bundle &bundle, const CpuOptions &onCpu, const EngineOptions &options);
+  /// `bundle` outlives it. `exchange`: as for Engine::create; what fails is told to the other ranks.
+  static Expected<CpuEngine> create(const Bundle &bundle, const CpuOptions &onCpu, const EngineOptions &options,
+                                    std::unique_ptr<Exchange> exchange = nullptr);
 };
 
-/// Fails when `threads` workers of this bundle need more than `container` allows.
-Status checkMemoryFits(const Manifest &manifest, int32_t threads, const Container &container);
+/// How many workers a rank with these options has.
+Expected<int32_t> threadsOf(const Manifest &manifest, const CpuOptions &options, const Container &host);
+
+/// Fails when `threads` workers of each of `ranks` ranks of this bundle need more than `container` allows.
+Status checkMemoryFits(const Manifest &manifest, int32_t threads, const Container &container, int32_t ranks = 1);
 
 } // namespace k2c::runtime
 

@@ -8,6 +8,9 @@
 // The first failure is kept and named with its kernel and worker; an interrupt takes the same way. While a worker
 // waits it prefetches the lines that it reads after the barrier, a few at a time, so that it sees the barrier open at
 // once. Sampling shares rows out by worker, with as many samplers as the reserve counts.
+//
+// Worker 0 speaks with the exchange. A wait that fails is a failure like that of a kernel: the barrier behind it shows
+// it to all workers of the rank.
 #include "device/cpu/Executor.h"
 #include "base/Utf8.h"
 #include "k2rt/reserve.h"
@@ -22,11 +25,14 @@ static constexpr int64_t lineBytes = 64, linesAtOnce = 4;
 
 Executor::Executor(const Bundle &bundle, WorkerPool &pool, const RankMemory &memory, const std::vector<void *> &scratch,
                    Trace *trace)
-    : bundle(bundle), pool(pool), trace(trace), workers(pool.count()), launchBarrier(pool.count(), pool.spins()) {
+    : bundle(bundle), pool(pool), trace(trace), workers(pool.count()), launchBarrier(pool.count(), pool.spins()),
+      collectives(bundle.program.description(), memory.exchange) {
   api.launch = reinterpret_cast<void *>(&Executor::launch);
   api.barrier = reinterpret_cast<void *>(&Executor::barrier);
   api.sample = reinterpret_cast<void *>(&Executor::sample);
   api.launch_nowait = reinterpret_cast<void *>(&Executor::launchNowait);
+  api.collective_start = reinterpret_cast<void *>(&Executor::collectiveStart);
+  api.collective_wait = reinterpret_cast<void *>(&Executor::collectiveWait);
   const int64_t sampling = std::min<int64_t>(pool.count(), k2rt_samplers(&bundle.manifest.limits));
   samplers.reserve(sampling);
   for (int64_t i = 0; i < sampling; ++i)
@@ -43,6 +49,7 @@ Executor::Executor(const Bundle &bundle, WorkerPool &pool, const RankMemory &mem
     worker.index = index;
     worker.count = pool.count();
     worker.context = &workers[index];
+    worker.rank = const_cast<k2rt_ir_rank *>(memory.rank);
     workers[index].executor = this;
   }
 }
@@ -50,6 +57,11 @@ Executor::Executor(const Bundle &bundle, WorkerPool &pool, const RankMemory &mem
 void Executor::fail(const Failure &failure) {
   if (!failing.exchange(true))
     first = failure;
+}
+
+void Executor::fail(Error error) {
+  if (!failing.exchange(true))
+    ofExchange = std::move(error);
 }
 
 /// While a worker waits, the memory would be idle: it fetches the next lines of what it reads next.
@@ -110,6 +122,21 @@ int32_t Executor::launchNowait(k2rt_ir_worker *worker, int32_t kernel, k2rt_ir_k
   return 0;
 }
 
+int32_t Executor::collectiveStart(k2rt_ir_worker *worker, int32_t site, int64_t layer, void *const *buffers) {
+  Executor &self = *static_cast<Worker *>(worker->context)->executor;
+  if (worker->index == 0)
+    self.collectives.start(site, layer, self.steps, buffers);
+  return 0;
+}
+
+int32_t Executor::collectiveWait(k2rt_ir_worker *worker, int32_t site) {
+  Executor &self = *static_cast<Worker *>(worker->context)->executor;
+  if (worker->index == 0)
+    if (Status done = self.collectives.wait(site); !done)
+      self.fail(done.takeError());
+  return self.waitAtBarrier(*worker);
+}
+
 int32_t Executor::sample(k2rt_ir_worker *worker) {
   Executor &self = *static_cast<Worker *>(worker->context)->executor;
   const auto &step = *static_cast<const k2rt_ir_step *>(worker->step);
@@ -128,6 +155,7 @@ int32_t Executor::sample(k2rt_ir_worker *worker) {
 Status Executor::run(k2rt_ir_step_fn entry) {
   failing = false;
   first = {};
+  ofExchange.reset();
   stop = 0;
   std::vector<int32_t> results(workers.size(), 0);
   const int64_t begin = trace ? Trace::nowNs() : 0;
@@ -150,6 +178,8 @@ StepResults Executor::results() const {
 Status Executor::outcome(const std::vector<int32_t> &results) const {
   if (stop == stopInterrupted || interrupted.load())
     return Error{K2RT_INTERRUPTED, "", "interrupted", ""};
+  if (ofExchange)
+    return *ofExchange;
   if (failing.load() && first.result == K2RT_STATUS_ABSENT_EXPERT)
     if (std::optional<AbsentExpert> wanted = bundle.weights.expertAt(first.absent))
       return Error{K2RT_KERNEL_FAILED,

@@ -2,6 +2,7 @@
 #ifndef K2RT_DEVICE_CPU_EXECUTOR_H
 #define K2RT_DEVICE_CPU_EXECUTOR_H
 
+#include "device/cpu/Collectives.h"
 #include "engine/Device.h"
 #include "k2rt/Sampler.h"
 #include "k2rt/WorkerPool.h"
@@ -9,6 +10,7 @@
 #include "program/Bundle.h"
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace k2c::runtime {
@@ -22,8 +24,12 @@ public:
   Executor &operator=(const Executor &) = delete;
 
   /// The step that run() is for.
-  void upload(const k2rt_ir_step &next) { step = next; }
-  /// One step on all workers. Fails with the name of the kernel that failed, or K2RT_INTERRUPTED.
+  void upload(const k2rt_ir_step &next) {
+    step = next;
+    step.arrived = collectives.arrived();
+  }
+  /// One step on all workers. Fails with the name of the kernel that failed, with what ended the run among ranks, or
+  /// K2RT_INTERRUPTED.
   Status run(k2rt_ir_step_fn entry);
   StepResults results() const;
 
@@ -47,9 +53,12 @@ private:
                               void *const *args);
   static int32_t barrier(k2rt_ir_worker *worker);
   static int32_t sample(k2rt_ir_worker *worker);
+  static int32_t collectiveStart(k2rt_ir_worker *worker, int32_t site, int64_t layer, void *const *buffers);
+  static int32_t collectiveWait(k2rt_ir_worker *worker, int32_t site);
   void runShare(k2rt_ir_worker &worker, int32_t kernel, k2rt_ir_kernel_fn function, int64_t grid, void *const *args);
   int32_t waitAtBarrier(k2rt_ir_worker &worker);
   void fail(const Failure &failure);
+  void fail(Error error);
   Status outcome(const std::vector<int32_t> &results) const;
 
   const Bundle &bundle;
@@ -59,12 +68,14 @@ private:
   std::vector<Worker> workers;
   std::vector<Sampler> samplers;
   Barrier launchBarrier;
+  Collectives collectives;
   k2rt_ir_step step = {};
   int64_t steps = 0;
 
   std::atomic<bool> interrupted{false};
-  std::atomic<bool> failing{false}; ///< whoever sets it writes `first`
+  std::atomic<bool> failing{false}; ///< whoever sets it writes `first` or `ofExchange`
   Failure first;
+  std::optional<Error> ofExchange;
   int32_t stop = 0; ///< written by the last to arrive at `launchBarrier`, read by all after it: same for every worker
 };
 

@@ -4,7 +4,7 @@
 
 namespace k2c::runtime {
 
-std::vector<WorkerBinding> bindingsOfWorkers(const std::vector<Node> &nodes, int32_t workers) {
+std::vector<WorkerBinding> bindingsOfWorkers(const std::vector<Node> &nodes, int32_t workers, bool isApart) {
   std::vector<std::pair<int32_t, int>> processors; // (node, processor) in the order of the nodes
   for (size_t node = 0; node < nodes.size(); ++node)
     for (int processor : nodes[node].processors)
@@ -18,7 +18,7 @@ std::vector<WorkerBinding> bindingsOfWorkers(const std::vector<Node> &nodes, int
     binding.index = counts[node]++;
     if (static_cast<size_t>(workers) == processors.size())
       binding.processors = {processor};
-    else if (nodes.size() > 1)
+    else if (nodes.size() > 1 || isApart)
       binding.processors = nodes[node].processors;
   }
   const auto withWorkers = static_cast<int64_t>(nodes.size()) - std::count(counts.begin(), counts.end(), 0);

@@ -12,14 +12,16 @@ static constexpr size_t stackBytes = 1 << 20;
 // Denormals are zero and flush to zero.
 static constexpr unsigned mxcsrDazFtz = 0x8040;
 
-Expected<std::unique_ptr<WorkerPool>> WorkerPool::start(int32_t threads, const Container &container) {
-  const int32_t spins = threads <= container.defaultThreads ? ownProcessorSpins : sharedProcessorSpins;
+Expected<std::unique_ptr<WorkerPool>> WorkerPool::start(int32_t threads, const Container &container,
+                                                        const PoolSite &site) {
+  const int32_t spins =
+      threads <= container.defaultThreads && !site.isCrowded ? ownProcessorSpins : sharedProcessorSpins;
   std::unique_ptr<WorkerPool> pool(new WorkerPool(threads, spins));
   const int refused = pool->startThreads();
   if (refused != 0)
     return systemError("--threads " + std::to_string(threads),
                        "cannot start thread " + std::to_string(pool->threads.size() + 1), refused);
-  pool->bindings = bindingsOfWorkers(container.nodes, threads);
+  pool->bindings = bindingsOfWorkers(container.nodes, threads, site.isApart);
   pool->bind();
   return pool;
 }

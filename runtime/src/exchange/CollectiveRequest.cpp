@@ -5,13 +5,14 @@
 //   header -> payload -> done      or, of a short one,      header -> done
 //
 // A round is over when all its messages are, the sent ones, too: reductions write in place what the first round read.
-#include "exchange/Request.h"
+#include "exchange/CollectiveRequest.h"
 #include <algorithm>
 #include <cstring>
 
 namespace k2c::runtime {
 
-void Request::begin(const Collective &collective, const Group &among, int32_t messageTag, uint64_t programHash) {
+void CollectiveRequest::begin(const Collective &collective, const Group &among, int32_t messageTag,
+                              uint64_t programHash) {
   what = collective;
   group = among;
   tag = messageTag;
@@ -23,7 +24,7 @@ void Request::begin(const Collective &collective, const Group &among, int32_t me
   sums.begin = Clock::now();
 }
 
-void Request::post(Transport &transport) {
+void CollectiveRequest::post(Transport &transport) {
   planRound(what, group, round, current);
   outgoing.resize(std::max(outgoing.size(), current.sends.size()));
   incoming.resize(std::max(incoming.size(), current.receives.size()));
@@ -51,7 +52,7 @@ void Request::post(Transport &transport) {
 }
 
 /// The header of a message has come: checks it, and takes or posts the payload.
-Status Request::take(Transport &transport, const Receiving &wanted, Incoming &incoming) {
+Status CollectiveRequest::take(Transport &transport, const Receiving &wanted, Incoming &incoming) {
   const Header own = headerOf(what, program, round, transport.rank(), wanted.bytes);
   if (Status right = checkHeader(incoming.envelope.header, own, wanted.rows != nullptr, what); !right)
     return right;
@@ -68,7 +69,7 @@ Status Request::take(Transport &transport, const Receiving &wanted, Incoming &in
   return {};
 }
 
-Expected<bool> Request::advanceReceives(Transport &transport) {
+Expected<bool> CollectiveRequest::advanceReceives(Transport &transport) {
   bool hasMoved = false;
   for (size_t i = 0; i < current.receives.size(); ++i) {
     Incoming &next = incoming[i];
@@ -93,7 +94,7 @@ Expected<bool> Request::advanceReceives(Transport &transport) {
   return hasMoved;
 }
 
-Expected<bool> Request::advanceSends(Transport &transport) {
+Expected<bool> CollectiveRequest::advanceSends(Transport &transport) {
   bool hasMoved = false;
   for (size_t i = 0; i < current.sends.size(); ++i)
     for (Ticket *ticket : {&outgoing[i].header, &outgoing[i].payload}) {
@@ -111,11 +112,11 @@ Expected<bool> Request::advanceSends(Transport &transport) {
   return hasMoved;
 }
 
-Expected<bool> Request::advance(Transport &transport) {
+Expected<bool> CollectiveRequest::advance(Transport &transport) {
   bool hasMoved = !isPosted;
   if (!isPosted)
     post(transport);
-  for (auto part : {&Request::advanceReceives, &Request::advanceSends}) {
+  for (auto part : {&CollectiveRequest::advanceReceives, &CollectiveRequest::advanceSends}) {
     Expected<bool> has = (this->*part)(transport);
     if (!has)
       return has.takeError();
@@ -130,7 +131,7 @@ Expected<bool> Request::advance(Transport &transport) {
   return true;
 }
 
-std::vector<int32_t> Request::absentRanks() const {
+std::vector<int32_t> CollectiveRequest::absentRanks() const {
   std::vector<int32_t> ranks;
   for (size_t i = 0; isPosted && i < current.receives.size(); ++i)
     if (incoming[i].stage == Stage::header)
@@ -138,7 +139,7 @@ std::vector<int32_t> Request::absentRanks() const {
   return ranks;
 }
 
-std::vector<int32_t> Request::unfinishedRanks() const {
+std::vector<int32_t> CollectiveRequest::unfinishedRanks() const {
   std::vector<int32_t> ranks;
   for (size_t i = 0; isPosted && i < current.receives.size(); ++i)
     if (incoming[i].stage != Stage::done)
@@ -150,14 +151,14 @@ std::vector<int32_t> Request::unfinishedRanks() const {
   return ranks;
 }
 
-int64_t Request::expectedBytes() const {
+int64_t CollectiveRequest::expectedBytes() const {
   int64_t bytes = 0;
   for (size_t i = 0; isPosted && i < current.receives.size(); ++i)
     bytes += incoming[i].stage == Stage::header ? current.receives[i].bytes : incoming[i].bytes;
   return bytes;
 }
 
-int64_t Request::receivedBytes() const {
+int64_t CollectiveRequest::receivedBytes() const {
   int64_t bytes = 0;
   for (size_t i = 0; isPosted && i < current.receives.size(); ++i)
     bytes += incoming[i].stage == Stage::done ? incoming[i].bytes : 0;

@@ -1,6 +1,6 @@
 // A collective under way: its rounds, the messages of the current one, and what has come of them.
-#ifndef K2RT_EXCHANGE_REQUEST_H
-#define K2RT_EXCHANGE_REQUEST_H
+#ifndef K2RT_EXCHANGE_COLLECTIVEREQUEST_H
+#define K2RT_EXCHANGE_COLLECTIVEREQUEST_H
 
 #include "exchange/Header.h"
 #include "exchange/Schedule.h"
@@ -20,7 +20,7 @@ struct RequestTotals {
   Clock::time_point begin, end;
 };
 
-class Request {
+class CollectiveRequest {
 public:
   /// Before advance: what to do, and by which tag of the group. The collective's arrays of rows are read until the end.
   void begin(const Collective &what, const Group &among, int32_t messageTag, uint64_t programHash);

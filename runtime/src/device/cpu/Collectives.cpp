@@ -1,0 +1,44 @@
+// Sites with a quota are received into room for the quota of each member, so that nobody has to ask for counts: the
+// headers of the exchange bring them.
+#include "device/cpu/Collectives.h"
+
+namespace k2c::runtime {
+
+Collectives::Collectives(const k2rt_ir_program &program, Exchange *exchange)
+    : program(program), exchange(exchange), arrivedSteps(static_cast<size_t>(program.n_collectives)),
+      pending(static_cast<size_t>(program.n_collectives)) {}
+
+void Collectives::start(int32_t site, int64_t layer, int64_t step, void *const *buffers) {
+  const k2rt_ir_collective &facts = siteOf(site);
+  const auto axis = static_cast<Axis>(facts.axis);
+  const int32_t members = exchange->group(axis).size;
+  const auto *outgoing = static_cast<const int64_t *>(buffers[1]);
+  auto *incoming = static_cast<int64_t *>(buffers[3]);
+  if (facts.quota > 0)
+    for (int32_t member = 0; member < members; ++member) {
+      incoming[member] = facts.quota;
+      incoming[members + member] = member * facts.quota;
+    }
+  Collective collective{Op::allToAllRows, axis, static_cast<uint32_t>(site), static_cast<int32_t>(layer), step};
+  collective.source = buffers[0];
+  collective.result = buffers[2];
+  collective.bytes = facts.row_bytes;
+  collective.rows = {outgoing, outgoing + members, incoming, incoming + members, facts.quota > 0};
+  pending[site] = {exchange->start(collective), incoming, members};
+}
+
+Status Collectives::wait(int32_t site) {
+  Pending own = std::move(pending[site]);
+  pending[site] = Pending();
+  if (!own.request)
+    return own.request.takeError();
+  if (Status done = exchange->wait(*own.request); !done)
+    return done;
+  int64_t rows = 0;
+  for (int32_t member = 0; member < own.members; ++member)
+    rows += own.incoming[member];
+  arrivedSteps[site].token_rows = rows;
+  return {};
+}
+
+} // namespace k2c::runtime

@@ -1,0 +1,43 @@
+// The sites of a program on a rank: what its workers start and wait for, handed to the rank's exchange.
+#ifndef K2RT_DEVICE_CPU_COLLECTIVES_H
+#define K2RT_DEVICE_CPU_COLLECTIVES_H
+
+#include "exchange/Exchange.h"
+#include "k2rt/program.h"
+#include <vector>
+
+namespace k2c::runtime {
+
+/// One worker at a time calls it.
+class Collectives {
+public:
+  /// `exchange` may be null where the program has no sites. Both outlive it.
+  Collectives(const k2rt_ir_program &program, Exchange *exchange);
+
+  /// The steps of what arrives, by site: k2rt_ir_step.arrived.
+  k2rt_ir_step *arrived() { return arrivedSteps.empty() ? nullptr : arrivedSteps.data(); }
+  /// As k2rt_ir_api has it. What fails is kept for the wait.
+  void start(int32_t site, int64_t layer, int64_t step, void *const *buffers);
+  /// Fails as the start did, or as the exchange does.
+  Status wait(int32_t site);
+
+private:
+  struct Pending {
+    Expected<RequestId> request =
+        Error{K2RT_KERNEL_FAILED, "program.so", "waits for a collective before its start", ""};
+    const int64_t *incoming = nullptr; ///< rows from each member
+    int32_t members = 0;
+  };
+  const k2rt_ir_collective &siteOf(int32_t site) const {
+    return static_cast<const k2rt_ir_collective *>(program.collectives)[site];
+  }
+
+  const k2rt_ir_program &program;
+  Exchange *const exchange;
+  std::vector<k2rt_ir_step> arrivedSteps;
+  std::vector<Pending> pending; ///< by site
+};
+
+} // namespace k2c::runtime
+
+#endif

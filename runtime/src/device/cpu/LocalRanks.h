@@ -1,0 +1,46 @@
+// The ranks of a bundle as threads of this process: the caller is rank 0, each other rank has a thread of its own,
+// which opens the bundle for it and serves rank 0's steps.
+#ifndef K2RT_DEVICE_CPU_LOCALRANKS_H
+#define K2RT_DEVICE_CPU_LOCALRANKS_H
+
+#include "device/cpu/CpuDevice.h"
+#include "exchange/Exchange.h"
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace k2c::runtime {
+
+class LocalRanks {
+public:
+  /// As many ranks as a process may have.
+  static constexpr int32_t most = 256;
+
+  /// Starts all but rank 0, each with workers as `onCpu` says, which is of the whole host. Refuses what the host's
+  /// memory cannot hold. `bundle` is that of rank 0.
+  static Expected<std::unique_ptr<LocalRanks>> start(const Bundle &bundle, const CpuOptions &onCpu,
+                                                     Clock::duration deadline);
+  /// Waits for their ends: behind that of rank 0's engine, whose exchange ends them.
+  ~LocalRanks();
+  LocalRanks(const LocalRanks &) = delete;
+  LocalRanks &operator=(const LocalRanks &) = delete;
+
+  /// Rank 0's engine, once all have loaded. `bundle` outlives it.
+  Expected<CpuEngine> createEngine(const Bundle &bundle, const EngineOptions &options);
+
+private:
+  LocalRanks() = default;
+  Status serve(int32_t rank, const std::string &folder);
+  CpuOptions optionsOf(int32_t rank) const;
+
+  CpuOptions onCpu; ///< of the whole host
+  Grid grid;
+  ExchangeOptions exchanging;
+  std::vector<std::unique_ptr<Transport>> transports; ///< by rank, until its exchange takes it
+  std::vector<std::thread> threads;
+};
+
+} // namespace k2c::runtime
+
+#endif

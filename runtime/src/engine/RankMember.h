@@ -1,0 +1,82 @@
+// A rank among others: each step begins with a record from rank 0 and ends with results for it.
+//
+//   rank 0    records of all ranks ->  own record -> upload, run -> all results
+//   others                             own record -> upload, run -> own results      until the record of the end
+//
+// Both are collectives of all ranks, of sites behind those of the program. A failure of a rank, whatever it is, is told
+// to all others.
+#ifndef K2RT_ENGINE_RANKMEMBER_H
+#define K2RT_ENGINE_RANKMEMBER_H
+
+#include "engine/Rank.h"
+#include "engine/StepRecord.h"
+#include "exchange/Exchange.h"
+#include <memory>
+#include <vector>
+
+namespace k2c::runtime {
+
+/// Memory that is taken when it is needed, and not written before: pages that nobody uses take none.
+class Bytes {
+public:
+  /// At least so many; what it held is gone when it grows.
+  Status reserve(int64_t bytes);
+  std::byte *data() { return memory.get(); }
+
+private:
+  struct Free {
+    void operator()(std::byte *memory) const;
+  };
+  std::unique_ptr<std::byte, Free> memory;
+  int64_t size = 0;
+};
+
+/// What rank 0 sends, and what it gets back.
+struct AllRecords {
+  std::vector<std::byte> records;
+  std::vector<int64_t> ends; ///< of each rank's record, in `records`
+};
+struct AllResults {
+  Bytes results;
+  std::vector<int64_t> begins; ///< of each rank's results, and their end
+};
+
+class RankMember {
+public:
+  /// Loads the rank, and returns when all others have. `bundle` and `trace` (which may be null) outlive it.
+  static Expected<std::unique_ptr<RankMember>> create(const Bundle &bundle, std::unique_ptr<Device> device,
+                                                      Trace *trace, std::unique_ptr<Exchange> exchange);
+
+  Rank &rank() { return *theRank; }
+  int32_t ranks() const { return static_cast<int32_t>(sent.size()); }
+  /// Of rank 0: one step of all ranks. `results` has the begins of what each gives.
+  Status step(const AllRecords &records, AllResults &results);
+  /// Of rank 0, after the last step: the others end theirs.
+  Status end();
+  /// Of the others: takes part in steps up to the end.
+  Status serve();
+  /// Safe in a signal handler.
+  void interrupt();
+
+private:
+  RankMember(const Bundle &bundle, std::unique_ptr<Exchange> exchange);
+  Status await();
+  Expected<bool> takeRecord(const AllRecords *records);
+  Status compute();
+  Status giveResults(AllResults *all);
+  Status run(Collective &collective);
+  Status told(Status done);
+
+  const Manifest &manifest;
+  const int32_t firstSite; ///< of the sites that are no program's
+  int64_t steps = 0;
+  std::vector<int64_t> sent, sentOffsets, received, receivedOffsets; ///< rows of the running collective, by rank
+  Bytes record, own;                                                 ///< record and results of the running step
+  ReceivedStep current = {};
+  std::unique_ptr<Rank> theRank;
+  std::unique_ptr<Exchange> exchange; ///< last: it may hold buffers of the above
+};
+
+} // namespace k2c::runtime
+
+#endif
