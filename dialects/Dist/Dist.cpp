@@ -1,9 +1,10 @@
 //===- Dist.cpp - The dist dialect: registration and verifiers ------------===//
 //
-// Ids are those of DistOps.td.
+// Ids are those of DistBase.td and DistOps.td.
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Dist/Dist.h"
+#include "dialects/Nn/NnVerify.h"
 #include "dialects/VerifyAttributes.h"
 
 #include "mlir/IR/Builders.h"
@@ -15,14 +16,29 @@ using namespace mlir;
 using namespace k2c::dist;
 
 #include "dialects/Dist/DistDialect.cpp.inc"
+#include "dialects/Dist/DistEnums.cpp.inc"
 
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Dist/DistAttributes.cpp.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "dialects/Dist/DistTypes.cpp.inc"
+
+#define GET_OP_CLASSES
+#include "dialects/Dist/DistOps.cpp.inc"
 
 void DistDialect::initialize() {
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "dialects/Dist/DistAttributes.cpp.inc"
+      >();
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "dialects/Dist/DistTypes.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Dist/DistOps.cpp.inc"
       >();
 }
 
@@ -58,4 +74,35 @@ LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   const Attribute value = attribute.getValue();
   return expectAttribute(op, attribute, isa<ModuleOp>(op) && (isPlan ? isa<PlanAttr>(value) : isa<TopologyAttr>(value)),
                          "#" + attribute.getName().getValue() + " on a module");
+}
+
+/// [C1] of counts.
+LogicalResult CountsType::verify(EmitError emitError, int64_t members) {
+  if (members < 1)
+    return emitError() << "'!dist.counts' [C1] expects members, got " << members;
+  return success();
+}
+
+/// [C1] to [C5] of all_to_all.
+LogicalResult AllToAllOp::verify() {
+  if (getSite() < 0)
+    return emitOpError("[C1] expects a site that is not negative, got ") << getSite();
+  const int64_t quota = getQuota().value_or(0);
+  if (quota < 0 || (quota > 0) == static_cast<bool>(getFrom()))
+    return emitOpError("[C2] expects a positive quota or the counts of what comes, and not both, got a quota of ")
+           << quota << (getFrom() ? " and counts" : " and none");
+  if ((quota > 0) != static_cast<bool>(getCame()))
+    return emitOpError("[C3] expects ") << (quota > 0 ? "counts of what came, got none"
+                                                      : "no counts of what came, got some");
+  if (getCame() && getCame().getType() != getTo().getType())
+    return emitOpError("[C3] expects counts of what came of type ")
+           << getTo().getType() << ", got " << getCame().getType();
+  if (getFrom() && getFrom().getType() != getTo().getType())
+    return emitOpError("[C5] expects counts of the same members, got ")
+           << getTo().getType() << " and " << getFrom().getType();
+  if (failed(k2c::nn::checkElement(*this, "C4", "the result", getResult().getType(),
+                                   getInput().getType().getElementType())))
+    return failure();
+  return k2c::nn::checkShape(*this, "C4", "result columns", k2c::nn::columnsOf(getResult().getType()),
+                             k2c::nn::columnsOf(getInput().getType()));
 }

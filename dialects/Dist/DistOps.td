@@ -1,69 +1,42 @@
-//===- DistOps.td - The dist dialect --------------------------------------===//
-//
-// Cluster and plan as attributes. The collectives of programs of several ranks are not in this version: a program of
-// one rank has none.
-//
-//===----------------------------------------------------------------------===//
+//===- DistOps.td - Collectives among ranks -------------------------------===//
 #ifndef K2C_DIALECTS_DIST_OPS
 #define K2C_DIALECTS_DIST_OPS
 
-include "mlir/IR/AttrTypeBase.td"
-include "mlir/IR/OpBase.td"
+include "dialects/Dist/DistBase.td"
+include "dialects/Nn/NnOpBase.td"
 
-def DistDialect : Dialect {
-  let name = "dist";
-  let summary = "Cluster, placement and plan";
+def Dist_AllToAllOp : Op<DistDialect, "all_to_all", [Nn_PlacedOp, OpAsmOpInterface]> {
+  let summary = "Send rows to each member of a group and receive rows from each";
   let description = [{
-    The `dist` dialect says on which ranks a program runs and what the planner decided. See Rationale.md.
+    Every rank of the group runs the same sites in the same order, whether it has rows or not. `to` says which rows of
+    the input go to whom. Where `from` is given, it says what comes from whom and where that goes in the result: the
+    program knows it. Otherwise each member may send up to `quota` rows, has a place for so many in the result, and the
+    op says, too, how many came. `at` gives the arena offset of each result.
+
+    ```mlir
+    %in, %came = dist.all_to_all %rows to %sent over ep site 0 quota 64 : !message, !counts -> !arrived, !counts
+    %back = dist.all_to_all %sums to %back_counts from %returned over ep site 1 : !sums, !counts, !counts -> !sums
+    ```
+    [C1] the site is not negative. [C2] there is a positive quota or `from`, and not both. [C3] the op has a second
+    result, of the members of `to`, if and only if it has a quota. [C4] rows keep columns and element type. [C5] `from`
+    has the members of `to`.
   }];
-  let cppNamespace = "::k2c::dist";
-  let useDefaultAttributePrinterParser = 1;
-  let hasOperationAttrVerify = 1;
+  let arguments = (ins Nn_Rows:$input, Dist_Counts:$to, Optional<Dist_Counts>:$from, Dist_AxisAttr:$axis, Nn_Int:$site,
+                       OptionalAttr<Nn_Int>:$quota, OptionalAttr<DenseI64ArrayAttr>:$offsets);
+  let results = (outs Nn_Rows:$result, Optional<Dist_Counts>:$came);
+  let assemblyFormat = [{
+    $input `to` $to (`from` $from^)? `over` `` $axis `site` $site (`quota` $quota^)? (`at` $offsets^)? attr-dict
+    `:` type($input) `,` qualified(type($to)) (`,` qualified(type($from))^)? `->` type($result)
+    (`,` qualified(type($came))^)?
+  }];
+  let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// The attributes of the module.
-    static constexpr ::llvm::StringLiteral planAttrName = "dist.plan", topologyAttrName = "dist.topology";
+    void getAsmResultNames(::mlir::OpAsmSetValueNameFn set) {
+      set(getResult(), "arrived");
+      if (getCame())
+        set(getCame(), "came");
+    }
   }];
-}
-
-class Dist_Attr<string name, string attrMnemonic> : AttrDef<DistDialect, name> {
-  let mnemonic = attrMnemonic;
-}
-
-def Dist_TopologyAttr : Dist_Attr<"Topology", "topology"> {
-  let summary = "the cluster a program is compiled for";
-  let description = [{
-    The name of a topology, the size of the world, and the cores of a rank by NUMA node where there are several. Lies on
-    the module as `dist.topology`.
-
-    ```mlir
-    #dist.topology<"two-nodes", ranks = 1, numa = [4, 4]>
-    ```
-    [C1] there is at least one rank. [C2] every node has cores.
-  }];
-  let parameters = (ins StringRefParameter<>:$name, "int64_t":$ranks, OptionalArrayRefParameter<"int64_t">:$numa);
-  let assemblyFormat = "`<` $name `,` `ranks` `=` $ranks (`,` `numa` `=` `[` $numa^ `]`)? `>`";
-  let genVerifyDecl = 1;
-}
-
-def Dist_PlanAttr : Dist_Attr<"Plan", "plan"> {
-  let summary = "what the planner decided";
-  let description = [{
-    Lies on the module as `dist.plan`; every pass after attach-plan reads it and decides nothing of this kind itself.
-    `layout`: how ranks divide the work, as `--layout` takes it. `expanded_from`: a prompt segment of at least this many
-    new tokens runs expanded where the forms say `table`; 0 = every segment runs expanded, -1 = none. `without`: the
-    optional passes that are left out, by the names that `--without` takes. `tile_choice`: which candidate each kernel's
-    tile is, by rising cost.
-
-    ```mlir
-    #dist.plan<layout = "dp=1", expanded_from = -1, without = ["fusion", "prefetch-weights"], tile_choice = 2>
-    ```
-    [C1] expanded_from is at least -1. [C2] tile_choice is not negative. [C3] `without` holds strings.
-  }];
-  let parameters = (ins StringRefParameter<>:$layout, "int64_t":$expanded_from,
-                        OptionalParameter<"::mlir::ArrayAttr">:$without,
-                        DefaultValuedParameter<"int64_t", "0">:$tile_choice);
-  let assemblyFormat = "`<` struct(params) `>`";
-  let genVerifyDecl = 1;
 }
 
 #endif

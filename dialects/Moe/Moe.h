@@ -6,6 +6,7 @@
 #ifndef K2C_DIALECTS_MOE_MOE_H
 #define K2C_DIALECTS_MOE_MOE_H
 
+#include "dialects/Dist/Dist.h"
 #include "dialects/Nn/Nn.h"
 
 #include "dialects/Moe/MoeDialect.h.inc"

@@ -2,6 +2,7 @@
 #ifndef K2C_DIALECTS_MOE_BASE
 #define K2C_DIALECTS_MOE_BASE
 
+include "dialects/Dist/DistBase.td"
 include "dialects/Moe/MoeEnums.td"
 include "dialects/Nn/NnOpBase.td"
 
@@ -25,7 +26,7 @@ def MoeDialect : Dialect {
     ```
   }];
   let cppNamespace = "::k2c::moe";
-  let dependentDialects = ["::k2c::nn::NnDialect"];
+  let dependentDialects = ["::k2c::dist::DistDialect", "::k2c::nn::NnDialect"];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
 }
@@ -55,17 +56,26 @@ def Moe_Permutation : TypeDef<MoeDialect, "Permutation", [OpAsmTypeInterface]> {
   let summary = "which slot belongs to which token and expert";
   let description = [{
     The stable counting sort of a step's (token, choice) pairs by expert: the first slot of each expert, the token of
-    each slot, the slot of each pair.
+    each slot, the slot of each pair. On several ranks that of the at most `max` rows that arrived at a `site`, by the
+    experts that the rank holds; a choice may be an expert of another rank.
 
     ```mlir
     !moe.permutation<experts = 384, top = 8>
+    !moe.permutation<experts = 4, top = 8, site = 0, max = 512>
     ```
-    [C1] 0 < top <= experts.
+    [C1] 0 < top, and top <= experts where no rows arrive. [C2] rows of a site have a bound.
   }];
-  let parameters = (ins "int64_t":$experts, "int64_t":$top);
+  let parameters = (ins "int64_t":$experts, "int64_t":$top, DefaultValuedParameter<"int64_t", "-1">:$site,
+                        DefaultValuedParameter<"int64_t", "-1">:$max);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
+  let builders = [TypeBuilder<(ins "int64_t":$experts, "int64_t":$top), [{
+    return $_get($_ctxt, experts, top, -1, -1);
+  }]>];
   let extraClassDeclaration = [{
+    /// The rows that are sorted, and the slots that they have.
+    nn::RowsAttr getRows() const;
+    nn::RowsAttr getSlots() const;
     void getAsmName(::mlir::OpAsmSetNameFn set) const { set("permutation"); }
     ::mlir::OpAsmAliasResult getAlias(::llvm::raw_ostream &os) const { return nn::detail::alias(os, "permutation"); }
   }];

@@ -3,6 +3,7 @@
 #define K2C_DIALECTS_MOE_OPS
 
 include "dialects/Moe/MoeBase.td"
+include "dialects/Moe/MoeExchange.td"
 
 class Moe_Op<string mnemonic, list<string> weights = [], list<Trait> traits = []>
     : TokenOp<MoeDialect, mnemonic, weights, traits>;
@@ -84,7 +85,7 @@ def Moe_PermutationOp : Moe_Op<"permutation", [], [Pure]> {
     ```mlir
     %p = moe.permutation %e : !e -> !permutation
     ```
-    [C2] experts are i32 [rows, top] with the permutation's top. [C3] rows are `token` rows.
+    [C2] experts are i32 [rows, top] with the permutation's top. [C3] rows are the permutation's.
   }];
   let names = ["permutation"];
   let arguments = (ins Nn_Rows:$experts);
@@ -98,8 +99,7 @@ def Moe_PermuteOp : Moe_Op<"permute", [], [Pure]> {
     ```mlir
     %in = moe.permute %n, %p : !x, !permutation -> !slots
     ```
-    [C1] the input has `token` rows, the result `slot` rows with the permutation's top slots for each token. [C2]
-    columns and element type are kept.
+    [C1] the input has the permutation's rows, the result its slots. [C2] columns and element type are kept.
   }];
   let names = ["permuted"];
   let arguments = (ins Nn_Rows:$input, Moe_Permutation:$permutation);
@@ -122,9 +122,8 @@ def Moe_GroupedLinearOp : Moe_Op<"grouped_linear", ["weight"], [Pure, AttrSizedO
     %d = moe.grouped_linear %a, %p, @down[%l] weighted %w : !w order tree<4>
         : tensor<?x96xf32, #nn.rows<slot, 8>>, !permutation -> !slots
     ```
-    [C1] input and result have `slot` rows with the permutation's top slots for each token. [C2] the weight is [experts,
-    result dimensions, input width]. [C3] the router weights are f32 `token` rows of the permutation's top columns. [C4]
-    the input has rank two.
+    [C1] input and result have the permutation's slots. [C2] the weight is [experts, result dimensions, input width].
+    [C3] the router weights are f32, the permutation's rows of its top columns. [C4] the input has rank two.
   }];
   let arguments = (ins Nn_Rows:$input, Moe_Permutation:$permutation, OptionalAttr<FlatSymbolRefAttr>:$weight,
                        Optional<Nn_WeightOperand>:$weight_operand, Optional<Nn_Rows>:$router_weights,

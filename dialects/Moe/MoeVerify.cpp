@@ -19,11 +19,22 @@ LogicalResult k2c::moe::TreeAttr::verify(EmitError emitError, int64_t leaves) {
   return success();
 }
 
-/// [C1] of permutation.
-LogicalResult PermutationType::verify(EmitError emitError, int64_t experts, int64_t top) {
-  if (top <= 0 || top > experts)
+/// [C1], [C2] of permutation.
+LogicalResult PermutationType::verify(EmitError emitError, int64_t experts, int64_t top, int64_t site, int64_t max) {
+  if (top <= 0 || (site < 0 && top > experts))
     return emitError() << "'!moe.permutation' [C1] expects 0 < top <= " << experts << " experts, got " << top;
+  if (site >= 0 && max < 0)
+    return emitError() << "'!moe.permutation' [C2] expects a bound of the rows of site " << site << ", got none";
   return success();
+}
+
+RowsAttr PermutationType::getRows() const {
+  return getSite() < 0 ? RowsAttr::get(getContext(), RowKind::Token)
+                       : RowsAttr::get(getContext(), RowKind::Recv, /*per_token=*/0, getSite(), getMax());
+}
+
+RowsAttr PermutationType::getSlots() const {
+  return RowsAttr::get(getContext(), RowKind::Slot, std::min(getTop(), getExperts()), getSite(), getMax());
 }
 
 /// Experts are i32 [rows, top], weights f32 [rows, top].
@@ -39,10 +50,14 @@ static LogicalResult checkRoutes(Operation *op, StringRef id, Value experts, Val
   return checkShape(op, id, "weights' columns", columnsOf(weights.getType()), top);
 }
 
-/// Slot rows with the permutation's top slots for each token.
 static LogicalResult checkSlots(Operation *op, StringRef what, Value value, PermutationType permutation) {
-  return checkRows(op, "C1", what, value.getType(),
-                   RowsAttr::get(op->getContext(), RowKind::Slot, permutation.getTop(), /*site=*/-1, /*max=*/-1));
+  return checkRows(op, "C1", what, value.getType(), permutation.getSlots());
+}
+
+/// The rows that the permutation sorts.
+static LogicalResult checkSorted(Operation *op, StringRef id, StringRef what, Value value,
+                                 PermutationType permutation) {
+  return checkRows(op, id, what, value.getType(), permutation.getRows());
 }
 
 //===----------------------------------------------------------------------===//
@@ -102,14 +117,14 @@ LogicalResult ExpertsOp::verifyWeightTypes(ArrayRef<RankedTensorType> types) {
 
 /// [C2], [C3] of permutation.
 LogicalResult PermutationOp::verify() {
-  if (failed(checkRows(*this, "C3", "the experts", getExperts().getType(), RowKind::Token)))
+  if (failed(checkSorted(*this, "C3", "the experts", getExperts(), getPermutation().getType())))
     return failure();
   return checkRoutes(*this, "C2", getExperts(), Value(), getPermutation().getType().getTop());
 }
 
 /// [C1], [C2] of permute.
 LogicalResult PermuteOp::verify() {
-  if (failed(checkRows(*this, "C1", "the input", getInput().getType(), RowKind::Token)) ||
+  if (failed(checkSorted(*this, "C1", "the input", getInput(), getPermutation().getType())) ||
       failed(checkSlots(*this, "the result", getResult(), getPermutation().getType())) ||
       failed(checkElement(*this, "C2", "the result", getResult().getType(), getInput().getType().getElementType())))
     return failure();
@@ -126,7 +141,7 @@ LogicalResult GroupedLinearOp::verify() {
   Value router = getRouterWeights();
   if (!router)
     return success();
-  if (failed(checkRows(*this, "C3", "router weights", router.getType(), RowKind::Token)) ||
+  if (failed(checkSorted(*this, "C3", "router weights", router, permutation)) ||
       failed(checkElement(*this, "C3", "router weights", router.getType(), Float32Type::get(getContext()))))
     return failure();
   return checkShape(*this, "C3", "router weights' columns", columnsOf(router.getType()), permutation.getTop());

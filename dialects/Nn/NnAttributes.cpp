@@ -13,12 +13,14 @@ using namespace k2c::nn;
 
 using EmitError = llvm::function_ref<InFlightDiagnostic()>;
 
-/// [C2] of rows.
-LogicalResult RowsAttr::verify(EmitError emitError, RowKind kind, int64_t perToken, int64_t, int64_t) {
+/// [C2], [C3] of rows.
+LogicalResult RowsAttr::verify(EmitError emitError, RowKind kind, int64_t perToken, int64_t site, int64_t max) {
   bool isSlot = kind == RowKind::Slot;
   if (isSlot != (perToken > 0))
     return emitError() << "'#nn.rows' [C2] expects " << (isSlot ? "a positive number of" : "no")
                        << " slots for each token of space " << stringifyRowKind(kind) << ", got " << perToken;
+  if (site >= 0 && max < 0)
+    return emitError() << "'#nn.rows' [C3] expects a bound of the rows of site " << site << ", got none";
   return success();
 }
 

@@ -27,16 +27,19 @@ def Nn_RowsAttr : Nn_Attr<"Rows", "rows", [DeclareAttrInterfaceMethods<Verifiabl
   let description = [{
     Encoding of a token tensor: what its rows are. Two tensors can meet in an op only if their row spaces are equal.
     `token`: rows of the step; `output`: rows of which the step computes logits; `seq`: sequences of the step; `slot`:
-    (token, choice) pairs sorted by expert, `per_token` of them for each token; `recv`, `subtree`: rows that arrived at
-    a collective site. `max` is the bound of the spaces that have no entry in `nn.limits`.
+    (token, choice) pairs sorted by expert, `per_token` of them for each token. On several ranks: `message`: rows as
+    they travel at a collective site; `recv`: the rows that arrived there; `slot` of a site: `per_token` of them for
+    each row that arrived; `subtree`: partial sums of experts that go back there. `max` is the bound of the spaces that
+    have no entry in `nn.limits`, of slots of a site that of the rows that arrive.
 
     ```mlir
     tensor<?x64xf32, #nn.rows<output>>
     tensor<?x8xf32, #nn.rows<slot, 8>>
     tensor<?x8xf32, #nn.rows<recv, site = 12, max = 8192>>
+    tensor<?x8xf32, #nn.rows<slot, 8, site = 12, max = 8192>>
     ```
     [C1] dimension 0 of a row tensor is dynamic. [C2] `slot` has at least one slot for each token, other spaces have
-    none.
+    none. [C3] spaces of a site have a bound.
   }];
   let parameters = (ins
       EnumParameter<Nn_RowKind>:$kind,

@@ -6,8 +6,18 @@
 using namespace mlir;
 using namespace k2c::nn;
 
-RankedTensorType k2c::nn::readTypeOf(WeightsOp family) {
+/// The tensor of one layer with the experts that a rank holds.
+static RankedTensorType heldType(WeightsOp family) {
   RankedTensorType type = family.getTensorType();
+  if (!family.getHeld())
+    return type;
+  SmallVector<int64_t> shape(type.getShape());
+  shape.front() = *family.getHeld();
+  return RankedTensorType::get(shape, type.getElementType());
+}
+
+RankedTensorType k2c::nn::readTypeOf(WeightsOp family) {
+  RankedTensorType type = heldType(family);
   BlocksAttr stored = family.getStorageAttr();
   SliceAttr view = family.getViewAttr();
   int64_t leading = (family.getDomain("expert") ? 1 : 0) + (family.getAlternatives().empty() ? 0 : 1);

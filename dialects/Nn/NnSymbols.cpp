@@ -78,6 +78,8 @@ LogicalResult WeightsOp::verify() {
   if (getStorage() && getStorage()->getBlock().size() > own.size())
     return emitOpError("[C6] expects at most ")
            << own.size() << " block dimensions, got " << getStorage()->getBlock().size();
+  if (getHeld() && (*getHeld() < 1 || !getDomain("expert")))
+    return emitOpError("[C7] expects a rank to hold 1 or more of several experts, got ") << *getHeld();
   return success();
 }
 

@@ -25,16 +25,25 @@ def Nn_WeightsOp : Nn_Symbol<"weights"> {
     Layers need not be consecutive: `over (layer = 0 to 4 and 5 to 61 step 2)`. The ordinal of a layer in its family is
     its position in the ascending list of the family's layers.
 
+    On several ranks each holds a part of the experts: references are of the `held` experts of a rank, whichever these
+    are, and the type stays that of all.
+
+    ```mlir
+    nn.weights @divided "model.layers.{layer}.mlp.experts.{expert}.down_proj.weight"
+        over (layer = 1 to 3, expert = 0 to 384) held 48 : tensor<384x96x64xbf16>
+    ```
+
     [C1] `source` has a placeholder for each domain and no other. [C2] dimension 0 counts the experts. [C3] the next
     dimension counts the alternatives. [C4] the type is static. [C5] `view` yields the type's own dimensions. [C6] a
-    block has as many dimensions as it divides: no more than the tensor's own.
+    block has as many dimensions as it divides: no more than the tensor's own. [C7] a rank holds at least one of several
+    experts.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$source, TypedArrayAttrBase<Nn_DomainAttr, "domains">:$domains,
                        OptionalAttr<Nn_BlocksAttr>:$storage, OptionalAttr<Nn_SliceAttr>:$view,
-                       TypeAttrOf<AnyRankedTensor>:$type);
+                       OptionalAttr<Nn_Int>:$held, TypeAttrOf<AnyRankedTensor>:$type);
   let assemblyFormat = [{
     $sym_name $source `` custom<Domains>($domains) `` custom<OptionalAttribute>("\"stored\"", $storage)
-    `` custom<OptionalAttribute>("\"view\"", $view) attr-dict `:` $type
+    `` custom<OptionalAttribute>("\"view\"", $view) (`held` $held^)? attr-dict `:` $type
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{

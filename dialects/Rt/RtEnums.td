@@ -9,4 +9,14 @@ def Rt_Count : I32Enum<"Count", "a row count of the step", [
   let cppNamespace = "::k2c::rt";
 }
 
+/// The numbers are those of k2rt/program.h.
+def Rt_Collective : I32Enum<"Collective", "what ranks do at a site", [
+    I32EnumCase<"AllToAllRows", 9, "all_to_all_rows">]> {
+  let cppNamespace = "::k2c::rt";
+}
+
+def Rt_Axis : I32Enum<"Axis", "in what the ranks of a group differ", [I32EnumCase<"Ep", 4, "ep">]> {
+  let cppNamespace = "::k2c::rt";
+}
+
 #endif

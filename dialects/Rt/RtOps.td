@@ -1,4 +1,4 @@
-//===- RtOps.td - The rt dialect ------------------------------------------===//
+//===- RtOps.td - The ops of the rt dialect -------------------------------===//
 //
 // The exit dialect: one op for each thing generated host code can do. Structs and entries are those of
 // runtime/include/k2rt (abi.def, program.h). The step function is a func.func of rt, scf and arith ops.
@@ -7,100 +7,7 @@
 #ifndef K2C_DIALECTS_RT_OPS
 #define K2C_DIALECTS_RT_OPS
 
-include "mlir/IR/AttrTypeBase.td"
-include "mlir/IR/OpAsmInterface.td"
-include "mlir/IR/OpBase.td"
-include "mlir/IR/SymbolInterfaces.td"
-include "mlir/Interfaces/SideEffectInterfaces.td"
-include "dialects/Rt/RtEnums.td"
-
-def RtDialect : Dialect {
-  let name = "rt";
-  let summary = "One op for each runtime entry";
-  let description = [{
-    The `rt` dialect is what is left when no token tensor is left: pointers, grids, launches. See Rationale.md.
-  }];
-  let cppNamespace = "::k2c::rt";
-  let useDefaultAttributePrinterParser = 1;
-  let useDefaultTypePrinterParser = 1;
-}
-
-def Rt_Ptr : TypeDef<RtDialect, "Ptr"> {
-  let mnemonic = "ptr";
-  let summary = "an address: arena, weights, planes";
-  let builderCall = "::k2c::rt::PtrType::get($_builder.getContext())";
-}
-
-def Rt_Step : TypeDef<RtDialect, "Step"> {
-  let mnemonic = "step";
-  let summary = "the step struct (k2rt_ir_step)";
-  let builderCall = "::k2c::rt::StepType::get($_builder.getContext())";
-}
-
-class Rt_Attr<string name, string attrMnemonic> : AttrDef<RtDialect, name> {
-  let mnemonic = attrMnemonic;
-  let genVerifyDecl = 1;
-}
-
-/// `matrices` of `n` output columns and `k` input columns (k2c::Matrix); of scaled blocks, `block_columns` output
-/// columns x `block_rows` elements of k share a scale.
-class Rt_MatrixAttr<string name, string attrMnemonic> : Rt_Attr<name, attrMnemonic> {
-  let parameters = (ins "::mlir::Type":$type, "int64_t":$matrices, "int64_t":$n, "int64_t":$k,
-                        DefaultValuedParameter<"int64_t", "1">:$parts,
-                        DefaultValuedParameter<"int64_t", "0">:$block_columns,
-                        DefaultValuedParameter<"int64_t", "0">:$block_rows);
-  let assemblyFormat = "`<` $type `,` struct($matrices, $n, $k, $parts, $block_columns, $block_rows) `>`";
-}
-
-def Rt_PanelsAttr : Rt_MatrixAttr<"Panels", "panels"> {
-  let summary = "matrices in panels of 32 output columns";
-  let description = [{
-    PanelLayout of k2c/Kernels/WeightLayout.h: gate and up columns alternate within a panel where there are two `parts`.
-
-    ```mlir
-    #rt.panels<bf16, matrices = 1, n = 48, k = 64>
-    #rt.panels<f8E4M3FN, matrices = 8, n = 64, k = 128, parts = 2, block_columns = 128, block_rows = 128>
-    ```
-    [C1] matrices, n, k and parts are positive. [C2] blocks have columns and rows, or neither.
-  }];
-}
-
-def Rt_RowsAttr : Rt_MatrixAttr<"Rows", "rows"> {
-  let summary = "matrices whose output columns lie one behind the other";
-  let description = [{
-    RowLayout of k2c/Kernels/WeightLayout.h: each output column is contiguous along k, padded to 16 bytes.
-
-    ```mlir
-    #rt.rows<bf16, matrices = 1, n = 80, k = 64>
-    ```
-    [C1] matrices, n, k and parts are positive. [C2] blocks have columns and rows, or neither.
-  }];
-}
-
-def Rt_RowMajorAttr : Rt_Attr<"RowMajor", "row_major"> {
-  let summary = "elements in the order of the checkpoint";
-  let description = [{
-    ```mlir
-    #rt.row_major<bf16, 32768>
-    ```
-    [C1] there are elements.
-  }];
-  let parameters = (ins "::mlir::Type":$type, "int64_t":$elements);
-  let assemblyFormat = "`<` $type `,` $elements `>`";
-}
-
-def Rt_CountAttr : EnumAttr<RtDialect, Rt_Count, "count">;
-def Rt_Layout : AnyAttrOf<[Rt_PanelsAttr, Rt_RowsAttr, Rt_RowMajorAttr]>;
-def Rt_Int : TypedSignlessIntegerAttrBase<I64, "int64_t", "64-bit integer">;
-
-class Rt_Op<string mnemonic, list<Trait> traits = []> : Op<RtDialect, mnemonic, traits>;
-
-/// An op with one result, which is printed as `name`, a C++ expression.
-class Rt_Value<string mnemonic, string name, list<Trait> traits = []>
-    : Rt_Op<mnemonic, traits # [Pure, OpAsmOpInterface]> {
-  let extraClassDeclaration =
-      "void getAsmResultNames(::mlir::OpAsmSetValueNameFn set) { set(getResult(), " # name # "); }";
-}
+include "dialects/Rt/RtBase.td"
 
 //===----------------------------------------------------------------------===//
 // Tables: what the program is made of
@@ -201,6 +108,25 @@ def Rt_KernelOp : Rt_Op<"kernel", [Symbol]> {
   let hasVerifier = 1;
 }
 
+def Rt_CollectiveOp : Rt_Op<"collective", [Symbol]> {
+  let summary = "A site at which ranks exchange rows";
+  let description = [{
+    Every rank of the group comes to the sites of a program in the same order. A member sends rows of `row_bytes`, up to
+    `quota` to each other; without a quota the program knows how many come.
+
+    ```mlir
+    rt.collective @site0 site 0 op all_to_all_rows axis ep row_bytes 14464 quota 256
+    ```
+    [C1] the site is not negative. [C2] row_bytes is positive, and so is a quota.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, Rt_Int:$site, Rt_CollectiveAttr:$op, Rt_AxisAttr:$axis,
+                       Rt_Int:$row_bytes, OptionalAttr<Rt_Int>:$quota);
+  let assemblyFormat = [{
+    $sym_name `site` $site `op` `` $op `axis` `` $axis `row_bytes` $row_bytes (`quota` $quota^)? attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
 //===----------------------------------------------------------------------===//
 // Addresses
 //===----------------------------------------------------------------------===//
@@ -249,6 +175,24 @@ def Rt_PlaneOp : Rt_Value<"plane", "getPlane()", [DeclareOpInterfaceMethods<Symb
   let arguments = (ins FlatSymbolRefAttr:$plane, Index:$ordinal);
   let results = (outs Rt_Ptr:$result);
   let assemblyFormat = "$plane `[` $ordinal `]` attr-dict";
+}
+
+def Rt_PlacementOp : Rt_Value<"placement", "getHeld() ? \"held\" : \"placement\""> {
+  let summary = "Where the experts of a layer are";
+  let description = [{
+    The layer's table of k2rt/placement.h, for `experts` experts and the `slots` of all ranks; `held`, of `ranks` equal
+    parts of the slots, the experts of this rank's. The ordinal is the position of the layer among those with experts.
+
+    ```mlir
+    %t = rt.placement[%l] experts 384 slots 384
+    %h = rt.placement[%l] experts 384 slots 384 held 8
+    ```
+    [C1] experts are positive and not more than the slots. [C2] the ranks divide the slots.
+  }];
+  let arguments = (ins Index:$ordinal, Rt_Int:$experts, Rt_Int:$slots, OptionalAttr<Rt_Int>:$held);
+  let results = (outs Rt_Ptr:$result);
+  let assemblyFormat = "`[` $ordinal `]` `experts` $experts `slots` $slots (`held` $held^)? attr-dict";
+  let hasVerifier = 1;
 }
 
 def Rt_StepOp : Rt_Value<"step", "\"step\""> {
@@ -309,6 +253,21 @@ def Rt_RowsOp : Rt_Value<"rows", "\"rows\""> {
   let assemblyFormat = "`` $count attr-dict";
 }
 
+def Rt_ArrivedOp : Rt_Value<"arrived", "\"arrived\"", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "The rows that came to a site";
+  let description = [{
+    Of the last wait for it.
+
+    ```mlir
+    %n = rt.arrived @site0
+    ```
+    [C1] the symbol names an rt.collective with a quota.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$site);
+  let results = (outs I64:$result);
+  let assemblyFormat = "$site attr-dict";
+}
+
 def Rt_GridOp : Rt_Value<"grid", "\"grid\""> {
   let summary = "The items of a launch";
   let description = [{
@@ -330,19 +289,22 @@ def Rt_LaunchOp : Rt_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInterfa
   let description = [{
     Every worker runs the kernel on its share of the grid's items; the launch ends with a barrier, unless it is
     `nowait`: then each worker goes on to the next launch. Arguments are addresses, the step or integers (passed as the
-    pointer's value), operands first, then results.
+    pointer's value), operands first, then results. The kernel takes the rows that came to site `in` for those of the
+    step.
 
     ```mlir
     rt.launch nowait @linear_qb grid(%g) args(%x, %w) : !rt.ptr, !rt.ptr
+    rt.launch @unpack in @site0 grid(%g) args(%x, %w) : !rt.ptr, !rt.ptr
     rt.launch @linear_qa grid(%g) args(%x, %w, %p, %s, %l, %o) : !rt.ptr, !rt.ptr, !rt.ptr, !rt.step, index, !rt.ptr
     ```
     [C1] the symbol names an rt.kernel. [C2] nothing but addresses, counts and rt.prefetch is between a nowait launch
-    and the next launch of its block. [C3] the argument that the kernel streams is there, and an address.
+    and the next launch of its block. [C3] the argument that the kernel streams is there, and an address. [C4] `in`
+    names an rt.collective with a quota.
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, I64:$grid, Variadic<AnyTypeOf<[Rt_Ptr, Rt_Step, I64, Index]>>:$args,
-                       UnitAttr:$nowait);
+                       OptionalAttr<FlatSymbolRefAttr>:$arrived, UnitAttr:$nowait);
   let assemblyFormat = [{
-    (`nowait` $nowait^)? $kernel `grid` `(` $grid `)` `args` `(` $args `)` attr-dict `:` type($args)
+    (`nowait` $nowait^)? $kernel (`in` $arrived^)? `grid` `(` $grid `)` `args` `(` $args `)` attr-dict `:` type($args)
   }];
   let hasVerifier = 1;
 }
@@ -359,6 +321,40 @@ def Rt_PrefetchOp : Rt_Op<"prefetch", [MemoryEffects<[MemWrite]>]> {
   }];
   let arguments = (ins Rt_Ptr:$from, Rt_Ptr:$end);
   let assemblyFormat = "$from `,` $end attr-dict";
+}
+
+def Rt_CollectiveStartOp
+    : Rt_Op<"collective_start",
+            [MemoryEffects<[MemRead, MemWrite]>, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Begin the exchange of a site";
+  let description = [{
+    Sends rows of `source` as the counts `to` say and receives rows into `result`, with counts `from`. All launches
+    before it are closed; the buffers are the exchange's up to the wait.
+
+    ```mlir
+    rt.collective_start @site0 layer %l source %m to %sent result %in from %came
+    ```
+    [C1] the symbol names an rt.collective.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$site, Optional<Index>:$layer, Rt_Ptr:$source, Rt_Ptr:$to, Rt_Ptr:$result,
+                       Rt_Ptr:$from);
+  let assemblyFormat = [{
+    $site (`layer` $layer^)? `source` $source `to` $to `result` $result `from` $from attr-dict
+  }];
+}
+
+def Rt_CollectiveWaitOp
+    : Rt_Op<"collective_wait",
+            [MemoryEffects<[MemRead, MemWrite]>, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Wait for the exchange of a site, all workers";
+  let description = [{
+    ```mlir
+    rt.collective_wait @site0
+    ```
+    [C1] the symbol names an rt.collective.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$site);
+  let assemblyFormat = "$site attr-dict";
 }
 
 def Rt_SampleOp : Rt_Op<"sample", [MemoryEffects<[MemRead, MemWrite]>]> {

@@ -191,6 +191,51 @@ LogicalResult KernelOp::verify() {
   return success();
 }
 
+/// [C1], [C2] of collective.
+LogicalResult CollectiveOp::verify() {
+  if (getSite() < 0)
+    return emitOpError("[C1] expects a site that is not negative, got ") << getSite();
+  for (int64_t size : {getRowBytes(), getQuota().value_or(1)})
+    if (size <= 0)
+      return emitOpError("[C2] expects a positive size of rows and a positive quota, got ") << size;
+  return success();
+}
+
+/// [C1], [C2] of placement.
+LogicalResult PlacementOp::verify() {
+  if (getExperts() <= 0 || getExperts() > getSlots())
+    return emitOpError("[C1] expects 0 < experts <= ") << getSlots() << " slots, got " << getExperts();
+  if (const int64_t ranks = getHeld().value_or(1); ranks <= 0 || getSlots() % ranks != 0)
+    return emitOpError("[C2] expects ranks that divide ") << getSlots() << " slots, got " << ranks;
+  return success();
+}
+
+/// [C1] of collective_start.
+LogicalResult CollectiveStartOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return success(succeeded(lookup<CollectiveOp>(*this, getSiteAttr(), tables, "C1", "an rt.collective")));
+}
+
+/// [C1] of collective_wait.
+LogicalResult CollectiveWaitOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return success(succeeded(lookup<CollectiveOp>(*this, getSiteAttr(), tables, "C1", "an rt.collective")));
+}
+
+/// `name` is a site whose rows are counted when they come.
+static LogicalResult verifyArrivals(Operation *op, FlatSymbolRefAttr name, SymbolTableCollection &tables,
+                                    StringRef id) {
+  auto site = lookup<CollectiveOp>(op, name, tables, id, "an rt.collective");
+  if (failed(site))
+    return failure();
+  if (!site->getQuota())
+    return op->emitOpError() << '[' << id << "] expects " << name << " to have a quota";
+  return success();
+}
+
+/// [C1] of arrived.
+LogicalResult ArrivedOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return verifyArrivals(*this, getSiteAttr(), tables, "C1");
+}
+
 /// [C1] of arena.
 LogicalResult ArenaOp::verify() {
   if (getOffset() < 0)
@@ -245,8 +290,10 @@ LogicalResult LaunchOp::verify() {
   return emitOpError("[C2] expects a nowait launch to be followed by a launch, got the end of the block");
 }
 
-/// [C1], [C3] of launch.
+/// [C1], [C3], [C4] of launch.
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
+  if (getArrived() && failed(verifyArrivals(*this, getArrivedAttr(), tables, "C4")))
+    return failure();
   auto kernel = lookup<KernelOp>(*this, getKernelAttr(), tables, "C1", "an rt.kernel");
   if (failed(kernel))
     return failure();

@@ -14,6 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "HostEmitter.h"
+#include "k2rt/placement.h"
 #include "k2rt/program.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -24,6 +25,9 @@
 using namespace mlir;
 
 namespace k2c {
+
+/// Of a collective_start: rows and counts that go, rows and counts that come.
+static constexpr size_t collectiveBuffers = 4;
 
 HostEmitter::HostEmitter(ModuleOp module, SymbolTable &symbols)
     : module(module), symbols(symbols), b(module.getContext()), ptr(LLVM::LLVMPointerType::get(module.getContext())),
@@ -59,6 +63,7 @@ void HostEmitter::emitFunction(func::FuncOp function, StringRef nameSuffix) {
     values.map(from, to);
   size_t most = 0;
   function.walk([&](rt::LaunchOp op) { most = std::max<size_t>(most, op.getArgs().size()); });
+  function.walk([&](rt::CollectiveStartOp) { most = std::max(most, collectiveBuffers); });
   arguments = LLVM::AllocaOp::create(b, loc, ptr, ptr, constant(static_cast<int64_t>(std::max<size_t>(most, 1))));
   emitBody(function.front());
 }
@@ -114,8 +119,15 @@ void HostEmitter::emit(Operation &op) {
       .Case([&](rt::ShareOp o) { emitShare(o); })
       .Case([&](rt::PrefetchOp o) { emitPrefetch(o); })
       .Case([&](rt::LaunchOp o) { emitLaunch(o); })
+      .Case([&](rt::ArrivedOp o) {
+        Value rows = at(arrivedStep(o.getSiteAttr()), offsetof(k2rt_ir_step, token_rows));
+        values.map(o.getResult(), LLVM::LoadOp::create(b, loc, i64, rows).getResult());
+      })
+      .Case([&](rt::PlacementOp o) { emitPlacement(o); })
+      .Case([&](rt::CollectiveStartOp o) { emitCollectiveStart(o); })
+      .Case([&](rt::CollectiveWaitOp o) { emitCollectiveWait(o); })
       .Case([&](rt::SampleOp) {
-        Value sample = loadPointer(loadPointer(worker, offsetof(k2rt_ir_worker, api)), offsetof(k2rt_ir_api, sample));
+        Value sample = apiEntry(offsetof(k2rt_ir_api, sample));
         auto type = LLVM::LLVMFunctionType::get(i32, {ptr});
         returnIfFailed(LLVM::CallOp::create(b, loc, type, ValueRange{sample, worker}).getResult());
       })
@@ -249,21 +261,75 @@ void HostEmitter::emitPrefetch(rt::PrefetchOp op) {
   LLVM::StoreOp::create(b, loc, values.lookup(op.getEnd()), at(worker, offsetof(k2rt_ir_worker, prefetch_end)));
 }
 
-void HostEmitter::emitLaunch(rt::LaunchOp op) {
-  for (auto [index, argument] : llvm::enumerate(op.getArgs())) {
+Value HostEmitter::apiEntry(size_t offset) {
+  return loadPointer(loadPointer(worker, offsetof(k2rt_ir_worker, api)), offset);
+}
+
+void HostEmitter::storeArguments(ValueRange operands) {
+  for (auto [index, argument] : llvm::enumerate(operands)) {
     Value value = values.lookup(argument);
     if (value.getType() == i64)
       value = LLVM::IntToPtrOp::create(b, loc, ptr, value);
     LLVM::StoreOp::create(b, loc, value, at(arguments, static_cast<int64_t>(index * sizeof(void *))));
   }
+}
+
+/// The step of the rows that came to `site`.
+Value HostEmitter::arrivedStep(FlatSymbolRefAttr site) {
+  auto collective = symbols.lookup<rt::CollectiveOp>(site.getValue());
+  Value steps = LLVM::LoadOp::create(b, loc, ptr, stepField(offsetof(k2rt_ir_step, arrived)));
+  return at(steps, collective.getSite() * static_cast<int64_t>(sizeof(k2rt_ir_step)));
+}
+
+void HostEmitter::emitPlacement(rt::PlacementOp op) {
+  Value rank = loadPointer(worker, offsetof(k2rt_ir_worker, rank));
+  Value tables = loadPointer(rank, offsetof(k2rt_ir_rank, placement));
+  const int64_t experts = op.getExperts(), slots = op.getSlots(), entries = k2rt_placement_entries(experts, slots);
+  Value entry = LLVM::MulOp::create(b, loc, values.lookup(op.getOrdinal()), constant(entries));
+  if (op.getHeld()) {
+    Value own = LLVM::LoadOp::create(b, loc, i32, at(rank, offsetof(k2rt_ir_rank, expert_rank)));
+    Value first = LLVM::MulOp::create(b, loc, LLVM::SExtOp::create(b, loc, i64, own).getResult(),
+                                      constant(slots / *op.getHeld()));
+    entry = LLVM::AddOp::create(b, loc, LLVM::AddOp::create(b, loc, entry, constant(experts)).getResult(), first);
+  }
+  values.map(op.getResult(), LLVM::GEPOp::create(b, loc, ptr, i32, tables, ValueRange(entry)).getResult());
+}
+
+void HostEmitter::emitCollectiveStart(rt::CollectiveStartOp op) {
+  storeArguments({op.getSource(), op.getTo(), op.getResult(), op.getFrom()});
+  Value layer = op.getLayer() ? values.lookup(op.getLayer()) : constant(-1);
+  const int64_t site = symbols.lookup<rt::CollectiveOp>(op.getSite()).getSite();
+  auto type = LLVM::LLVMFunctionType::get(i32, {ptr, i32, i64, ptr});
+  SmallVector<Value> operands{apiEntry(offsetof(k2rt_ir_api, collective_start)), worker, constant(site, 32), layer,
+                              arguments};
+  returnIfFailed(LLVM::CallOp::create(b, loc, type, operands).getResult());
+}
+
+void HostEmitter::emitCollectiveWait(rt::CollectiveWaitOp op) {
+  const int64_t site = symbols.lookup<rt::CollectiveOp>(op.getSite()).getSite();
+  auto type = LLVM::LLVMFunctionType::get(i32, {ptr, i32});
+  Value wait = apiEntry(offsetof(k2rt_ir_api, collective_wait));
+  returnIfFailed(LLVM::CallOp::create(b, loc, type, ValueRange{wait, worker, constant(site, 32)}).getResult());
+}
+
+/// Kernels read the step of their worker: for rows that arrived, that of their site takes its place.
+void HostEmitter::emitLaunch(rt::LaunchOp op) {
+  storeArguments(op.getArgs());
+  Value stepPlace = at(worker, offsetof(k2rt_ir_worker, step)), step;
+  if (op.getArrived()) {
+    step = LLVM::LoadOp::create(b, loc, ptr, stepPlace);
+    LLVM::StoreOp::create(b, loc, arrivedStep(op.getArrivedAttr()), stepPlace);
+  }
   auto kernel = symbols.lookup<rt::KernelOp>(op.getKernel());
   size_t entry = op.getNowait() ? offsetof(k2rt_ir_api, launch_nowait) : offsetof(k2rt_ir_api, launch);
-  Value launch = loadPointer(loadPointer(worker, offsetof(k2rt_ir_worker, api)), entry);
+  Value launch = apiEntry(entry);
   Value code = LLVM::AddressOfOp::create(b, loc, ptr, kernel.getHash());
   SmallVector<Value> operands{launch,   worker, constant(kernel.getId(), 32), code, values.lookup(op.getGrid()),
                               arguments};
   auto type = LLVM::LLVMFunctionType::get(i32, {ptr, i32, ptr, i64, ptr});
   Value status = LLVM::CallOp::create(b, loc, type, operands).getResult();
+  if (step)
+    LLVM::StoreOp::create(b, loc, step, stepPlace);
   if (!op.getNowait())
     returnIfFailed(status);
 }

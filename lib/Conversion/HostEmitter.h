@@ -38,6 +38,12 @@ private:
   void emitGrid(rt::GridOp op);
   void emitShare(rt::ShareOp op);
   void emitPrefetch(rt::PrefetchOp op);
+  void emitCollectiveStart(rt::CollectiveStartOp op);
+  void emitCollectiveWait(rt::CollectiveWaitOp op);
+  void emitPlacement(rt::PlacementOp op);
+  void storeArguments(mlir::ValueRange operands);
+  mlir::Value apiEntry(size_t offset);
+  mlir::Value arrivedStep(mlir::FlatSymbolRefAttr site);
   void emitWeight(rt::WeightOp op);
   void emitPlane(rt::PlaneOp op);
   void returnIfFailed(mlir::Value status);

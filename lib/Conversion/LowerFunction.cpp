@@ -38,6 +38,8 @@ std::string planeName(nn::PoolOp pool, nn::PlaneAttr plane) {
   return (pool.getSymName() + "." + plane.getName()).str();
 }
 
+std::string siteName(int64_t site) { return "site" + std::to_string(site); }
+
 FunctionLowering::FunctionLowering(ModuleOp scheduled, KernelDescriptions &descriptions)
     : symbols(scheduled), descriptions(descriptions) {
   for (auto own : scheduled.getOps<rt::WeightSlotsOp>())
@@ -135,7 +137,16 @@ Value FunctionLowering::argument(OpBuilder &b, kern::CallOp call, const Operand 
   kern::CallOp::Argument argument = call.getCallArguments()[source.index];
   if (argument.weight)
     return weightAddress(b, call, argument, operand);
+  auto number = [&](int64_t value) { return b.getI64IntegerAttr(value); };
+  auto placement = [&](int64_t experts, int64_t slots, int64_t ranks) -> Value {
+    return rt::PlacementOp::create(b, call.getLoc(), rt::PtrType::get(b.getContext()), layerOrdinal(b, source.among),
+                                   number(experts), number(slots), ranks > 0 ? number(ranks) : IntegerAttr());
+  };
   switch (operand.role) {
+  case Operand::Role::Placement:
+    return placement(operand.experts, operand.slots, 0);
+  case Operand::Role::Held:
+    return placement(operand.experts, operand.slots, operand.slots / operand.elements);
   case Operand::Role::Step:
     return rt::StepOp::create(b, call.getLoc(), rt::StepType::get(b.getContext()));
   case Operand::Role::Layer:
@@ -156,13 +167,31 @@ static int64_t slotsPerToken(kern::FuncOp kernel, const Grid &grid) {
   return 1;
 }
 
+/// The site whose rows a call works on: values that arrived there, or slots of these. None: the step's.
+static std::optional<int64_t> siteOf(kern::CallOp call) {
+  for (Type type :
+       llvm::concat<const Type>(llvm::to_vector(call.getOperandTypes()), llvm::to_vector(call.getResultTypes())))
+    if (nn::RowsAttr rows = nn::rowsOf(type);
+        rows && rows.getSite() >= 0 && (rows.getKind() == nn::RowKind::Recv || rows.getKind() == nn::RowKind::Slot))
+      return rows.getSite();
+  return std::nullopt;
+}
+
+/// The step whose rows a launch of `call` has; null: the program's.
+static FlatSymbolRefAttr arrivedAt(kern::CallOp call) {
+  std::optional<int64_t> site = siteOf(call);
+  return site ? FlatSymbolRefAttr::get(call.getContext(), siteName(*site)) : FlatSymbolRefAttr();
+}
+
 Value FunctionLowering::gridItems(OpBuilder &b, kern::CallOp call, const DescribedKernel &kernel) {
   auto callee = symbols.lookup<kern::FuncOp>(call.getCallee());
   Grid grid = gridOf(kernel.desc, tileConfig(callee.getTileAttr()));
   if (grid.rowsPerItem == 0)
     return arith::ConstantIntOp::create(b, call.getLoc(), b.getI64Type(), grid.itemsPerBlock);
   rt::Count count = grid.space == RowSpace::Output ? rt::Count::Output : rt::Count::Token;
-  Value rows = rt::RowsOp::create(b, call.getLoc(), b.getI64Type(), count);
+  FlatSymbolRefAttr site = arrivedAt(call);
+  Value rows = site ? rt::ArrivedOp::create(b, call.getLoc(), b.getI64Type(), site).getResult()
+                    : rt::RowsOp::create(b, call.getLoc(), b.getI64Type(), count).getResult();
   return rt::GridOp::create(b, call.getLoc(), b.getI64Type(), rows, slotsPerToken(callee, grid), grid.rowsPerItem,
                             grid.itemsPerBlock);
 }
@@ -201,9 +230,20 @@ LogicalResult FunctionLowering::lowerCall(OpBuilder &b, kern::CallOp call) {
     lowerSplit(b, call, kernel, tile.splitTokens, std::move(arguments));
     return success();
   }
-  rt::LaunchOp::create(b, call.getLoc(), call.getCalleeAttr(), gridItems(b, call, kernel), arguments,
+  rt::LaunchOp::create(b, call.getLoc(), call.getCalleeAttr(), gridItems(b, call, kernel), arguments, arrivedAt(call),
                        call.getNowaitAttr());
   return success();
+}
+
+/// Counts of what came are the last result; where the program knows them, an operand.
+void FunctionLowering::lowerCollective(OpBuilder &b, dist::AllToAllOp op) {
+  Location loc = op.getLoc();
+  auto site = FlatSymbolRefAttr::get(b.getContext(), siteName(op.getSite()));
+  Value source = bufferAddress(b, op.getInput(), 0), to = bufferAddress(b, op.getTo(), 0);
+  Value result = bufferAddress(b, op.getResult(), 0);
+  Value from = bufferAddress(b, op.getFrom() ? op.getFrom() : op.getCame(), 0);
+  rt::CollectiveStartOp::create(b, loc, site, layer, source, to, result, from);
+  rt::CollectiveWaitOp::create(b, loc, site);
 }
 
 /// Two launches, told apart by the last argument, and workers meet between them. The second merges the partials of a
@@ -216,7 +256,8 @@ void FunctionLowering::lowerSplit(OpBuilder &b, kern::CallOp call, const Describ
   const int64_t offset = *call.getPartials();
   arguments.push_back(rt::ArenaOp::create(b, loc, rt::PtrType::get(b.getContext()), offset));
   arguments.push_back(number(0));
-  rt::LaunchOp::create(b, loc, call.getCalleeAttr(), gridItems(b, call, kernel), arguments, /*nowait=*/nullptr);
+  rt::LaunchOp::create(b, loc, call.getCalleeAttr(), gridItems(b, call, kernel), arguments, /*arrived=*/nullptr,
+                       /*nowait=*/nullptr);
   Value tokens = rt::RowsOp::create(b, loc, i64, rt::Count::Token);
   Value below = arith::SubIOp::create(b, loc, number(splitTokens + 1), tokens);
   Value isSplit = arith::MinSIOp::create(b, loc, arith::MaxSIOp::create(b, loc, below, number(0)), number(1));
@@ -225,7 +266,7 @@ void FunctionLowering::lowerSplit(OpBuilder &b, kern::CallOp call, const Describ
   Value items = rt::GridOp::create(b, loc, i64, arith::MinSIOp::create(b, loc, tokens, most), 1, merge.rowsPerItem,
                                    merge.itemsPerBlock);
   arguments.back() = number(1);
-  rt::LaunchOp::create(b, loc, call.getCalleeAttr(), items, arguments, call.getNowaitAttr());
+  rt::LaunchOp::create(b, loc, call.getCalleeAttr(), items, arguments, /*arrived=*/nullptr, call.getNowaitAttr());
 }
 
 /// Calls the run's functions for all whole turns in a loop, then for what is left of the last one. Layers are called in
@@ -299,6 +340,7 @@ LogicalResult FunctionLowering::lowerBlock(OpBuilder &b, Block &block) {
                              .Case([&](nn::LayersOp layers) { return lowerLayers(b, layers), success(); })
                              .Case([&](nn::SampleOp sample) { return rt::SampleOp::create(b, op.getLoc()), success(); })
                              .Case([&](mla::MergeFormsOp) { return success(); })
+                             .Case([&](dist::AllToAllOp o) { return lowerCollective(b, o), success(); })
                              .Case([&](scf::IfOp branch) { return lowerIf(b, branch); })
                              .Case([&](scf::ForOp loop) { return lowerFor(b, loop); })
                              .Default([&](Operation *other) -> LogicalResult {

@@ -2,6 +2,7 @@
 #ifndef K2C_LIB_CONVERSION_LOWERFUNCTION_H
 #define K2C_LIB_CONVERSION_LOWERFUNCTION_H
 
+#include "dialects/Dist/Dist.h"
 #include "dialects/Nn/Nn.h"
 #include "dialects/Rt/Rt.h"
 #include "k2c/Kernels/Describe.h"
@@ -17,6 +18,9 @@ namespace k2c {
 /// The rt.plane_table symbol of one plane of a pool.
 std::string planeName(nn::PoolOp pool, nn::PlaneAttr plane);
 
+/// The rt.collective symbol of a site.
+std::string siteName(int64_t site);
+
 /// Writes the runtime form of functions of a scheduled module. Values become addresses at the place of their use.
 class FunctionLowering {
 public:
@@ -31,6 +35,7 @@ private:
   mlir::LogicalResult lowerRegion(mlir::Region &from, mlir::Region &into);
   mlir::LogicalResult lowerIf(mlir::OpBuilder &b, mlir::scf::IfOp op);
   mlir::LogicalResult lowerFor(mlir::OpBuilder &b, mlir::scf::ForOp op);
+  void lowerCollective(mlir::OpBuilder &b, dist::AllToAllOp op);
   mlir::LogicalResult checkCall(kern::CallOp call, const DescribedKernel &kernel);
   void lowerSplit(mlir::OpBuilder &b, kern::CallOp call, const DescribedKernel &kernel, int64_t splitTokens,
                   llvm::SmallVector<mlir::Value> arguments);

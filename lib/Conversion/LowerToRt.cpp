@@ -60,6 +60,7 @@ public:
 private:
   void copyWeights();
   void writePlaneTables();
+  void writeCollectives();
   LogicalResult writeKernels();
   LogicalResult writeFunctions();
   void moveCode();
@@ -89,6 +90,21 @@ void ProgramLowering::writePlaneTables() {
       rt::PlaneTableOp::create(b, pool.getLoc(), planeName(pool, plane), index++, pool.getLayers().size(),
                                plane.getName(), plane.getWidth(), plane.getElement(), nn::pagesOf(pool, limits),
                                pool.getGroup(), nn::planeBytes(pool, plane, limits));
+}
+
+/// A row of what travels, in bytes.
+int64_t rowBytes(Value rows) {
+  auto type = cast<RankedTensorType>(rows.getType());
+  return ShapedType::getNumElements(type.getShape().drop_front()) * type.getElementTypeBitWidth() / 8;
+}
+
+void ProgramLowering::writeCollectives() {
+  SmallVector<dist::AllToAllOp> sites;
+  scheduled.walk([&](dist::AllToAllOp op) { sites.push_back(op); });
+  llvm::sort(sites, [](dist::AllToAllOp a, dist::AllToAllOp b) { return a.getSite() < b.getSite(); });
+  for (dist::AllToAllOp op : sites)
+    rt::CollectiveOp::create(b, op.getLoc(), siteName(op.getSite()), op.getSite(), rt::Collective::AllToAllRows,
+                             static_cast<rt::Axis>(op.getAxis()), rowBytes(op.getInput()), op.getQuotaAttr());
 }
 
 /// costRule() of a kernel, as the manifest states it.
@@ -163,6 +179,7 @@ FailureOr<OwningOpRef<ModuleOp>> ProgramLowering::lower() {
   b.setInsertionPointToEnd(lowered->getBody());
   copyWeights();
   writePlaneTables();
+  writeCollectives();
   if (failed(writeKernels()) || failed(writeFunctions()))
     return failure();
   moveCode();
@@ -205,6 +222,27 @@ LogicalResult checkScheduled(ModuleOp module) {
   return success();
 }
 
+/// Sites are numbered from 0, each has one op.
+LogicalResult checkSites(ModuleOp module) {
+  llvm::DenseMap<int64_t, dist::AllToAllOp> sites;
+  WalkResult result = module.walk([&](dist::AllToAllOp op) -> WalkResult {
+    const size_t offsets = op.getOffsets().value_or(ArrayRef<int64_t>()).size();
+    if (offsets != op->getNumResults())
+      return op.emitError() << "lower-to-rt: the collective has " << offsets << " offsets of its "
+                            << op->getNumResults() << " results; run assign-memory first";
+    if (!sites.try_emplace(op.getSite(), op).second)
+      return op.emitError() << "lower-to-rt: a second op is site " << op.getSite() << "; give it a number of its own";
+    return success();
+  });
+  if (result.wasInterrupted())
+    return failure();
+  for (auto [site, op] : sites)
+    if (site >= static_cast<int64_t>(sites.size()))
+      return op.emitError() << "lower-to-rt: site " << site << " is one of " << sites.size()
+                            << "; number sites from 0 without gaps";
+  return success();
+}
+
 struct LowerToRt : impl::LowerToRtBase<LowerToRt> {
   using LowerToRtBase::LowerToRtBase;
 
@@ -212,7 +250,7 @@ struct LowerToRt : impl::LowerToRtBase<LowerToRt> {
     if (failed(expectForm(getOperation(), getArgument(), Form::Scheduled, Form::Scheduled)))
       return signalPassFailure();
     ModuleOp module = getOperation();
-    if (failed(checkScheduled(module)))
+    if (failed(checkScheduled(module)) || failed(checkSites(module)))
       return signalPassFailure();
     FailureOr<OwningOpRef<ModuleOp>> lowered = ProgramLowering(module, getAnalysis<KernelDescriptions>()).lower();
     if (failed(lowered))

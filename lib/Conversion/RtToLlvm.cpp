@@ -15,6 +15,7 @@
 #include "k2rt/program.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
+#include <cstddef>
 
 namespace k2c {
 #define GEN_PASS_DEF_RTTOLLVM
@@ -43,7 +44,8 @@ private:
   void addresses(StringRef name, ArrayRef<std::string> symbols);
   void numbers(StringRef name, ArrayRef<int64_t> values);
   int64_t slots();
-  Value initialStruct(rt::ProgramOp program, int64_t kernels, int64_t slots);
+  int64_t collectives();
+  Value initialStruct(rt::ProgramOp program, int64_t kernels, int64_t slots, int64_t sites);
   void query();
 
   ModuleOp module;
@@ -103,8 +105,22 @@ int64_t ProgramDescription::slots() {
   return static_cast<int64_t>(bytes.size());
 }
 
+/// k2rt_ir_collective of each site, op and axis as one number; how many they are.
+int64_t ProgramDescription::collectives() {
+  static_assert(sizeof(k2rt_ir_collective) == 3 * sizeof(int64_t) && offsetof(k2rt_ir_collective, axis) == 4 &&
+                offsetof(k2rt_ir_collective, row_bytes) == 8 && offsetof(k2rt_ir_collective, quota) == 16);
+  std::vector<int64_t> fields;
+  for (auto site : module.getOps<rt::CollectiveOp>()) { // by rising number
+    fields.push_back(static_cast<int64_t>(site.getOp()) | static_cast<int64_t>(site.getAxis()) << 32);
+    fields.push_back(site.getRowBytes());
+    fields.push_back(site.getQuota().value_or(0));
+  }
+  numbers("collectives", fields);
+  return static_cast<int64_t>(fields.size() / 3);
+}
+
 /// The value of k2rt_ir_program, field by field in the order of abi.def.
-Value ProgramDescription::initialStruct(rt::ProgramOp program, int64_t kernels, int64_t slots) {
+Value ProgramDescription::initialStruct(rt::ProgramOp program, int64_t kernels, int64_t slots, int64_t sites) {
   int64_t planes = 0, groups = 0;
   for (auto plane : module.getOps<rt::PlaneTableOp>()) {
     planes = std::max<int64_t>(planes, plane.getIndex() + 1);
@@ -132,6 +148,7 @@ Value ProgramDescription::initialStruct(rt::ProgramOp program, int64_t kernels, 
                                         .Case("n_planes", planes)
                                         .Case("n_groups", groups)
                                         .Case("n_kernels", kernels)
+                                        .Case("n_collectives", sites)
                                         .Case("n_entries", static_cast<int64_t>(program.getEntries().size()))
                                         .Default(std::nullopt);
     Value field;
@@ -176,11 +193,11 @@ void ProgramDescription::write(rt::ProgramOp program) {
   table("entry_names", entries);
   addresses("entries", functions);
   const int64_t slotCount = slots();
-  numbers("collectives", {});
+  const int64_t sites = collectives();
   OpBuilder::InsertionGuard guard(b);
   Block scratch;
   b.setInsertionPointToEnd(&scratch);
-  Value value = initialStruct(program, static_cast<int64_t>(names.size()), slotCount);
+  Value value = initialStruct(program, static_cast<int64_t>(names.size()), slotCount, sites);
   b.setInsertionPointToEnd(module.getBody());
   auto global =
       LLVM::GlobalOp::create(b, loc, value.getType(), true, LLVM::Linkage::Internal, "k2c_program", Attribute());

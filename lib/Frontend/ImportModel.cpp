@@ -98,7 +98,8 @@ void Importer::weights(const WeightFamily &family) {
     storage = nn::BlocksAttr::get(b.getContext(), elementType(b, family.blocks->stored),
                                   {family.blocks->rows, family.blocks->columns}, b.getF32Type());
   nn::WeightsOp::create(b, types.place(family), b.getStringAttr(family.id), b.getStringAttr(family.pattern),
-                        b.getArrayAttr(domains), storage, nn::SliceAttr(), TypeAttr::get(logicalType(family)));
+                        b.getArrayAttr(domains), storage, nn::SliceAttr(), /*held=*/IntegerAttr(),
+                        TypeAttr::get(logicalType(family)));
 }
 
 Attribute Importer::ropeScaling(const RopeSpec &rope) {

@@ -69,6 +69,24 @@ Transform transformOf(Attribute layout) {
   return RowMajor{elementOf(layout), cast<rt::RowMajorAttr>(layout).getElements()};
 }
 
+/// What a family's slots are made of: all experts, of which a rank may hold a part.
+struct PackedSlots {
+  Transform transform;
+  int64_t experts = 0;
+};
+
+PackedSlots packedSlots(rt::WeightSlotsOp slots, nn::WeightsOp family) {
+  PackedSlots packed{transformOf(slots.getLayout()), slots.getExperts().value_or(0)};
+  if (!family.getHeld())
+    return packed;
+  packed.experts = family.getDomain("expert").size();
+  if (auto *panels = std::get_if<PanelLayout>(&packed.transform))
+    panels->matrix.count = packed.experts;
+  if (auto *rows = std::get_if<RowLayout>(&packed.transform))
+    rows->matrix.count = packed.experts;
+  return packed;
+}
+
 } // namespace
 
 WeightMap weightMapOf(ModuleOp runtime, const ModelSpec &spec) {
@@ -82,8 +100,9 @@ WeightMap weightMapOf(ModuleOp runtime, const ModelSpec &spec) {
       slot.transform = ropeTableOf(spec.ropes.at(slot.family), table.getTensorType().getDimSize(0));
       map.slots.push_back(std::move(slot));
     } else {
-      appendSlots(map, familyOf(symbols.lookup<nn::WeightsOp>(slots.getFamily()), spec), transformOf(slots.getLayout()),
-                  slots.getExperts().value_or(0));
+      auto family = symbols.lookup<nn::WeightsOp>(slots.getFamily());
+      const PackedSlots packed = packedSlots(slots, family);
+      appendSlots(map, familyOf(family, spec), packed.transform, packed.experts);
     }
   }
   return map;

@@ -127,12 +127,19 @@ public:
   double operator()(const EmbedDesc &d) { return byRow("gather", d.y.type, RowSpace::Token); }
   double operator()(const OutputRowsDesc &d) { return byRow("gather", d.x.type, RowSpace::Output); }
   double operator()(const RoutingDesc &d) { return byRow("routing", d.logits.type, RowSpace::Token); }
-  double operator()(const PermutationDesc &) {
-    return rowSeconds("permutation", DType::F32, double(bytesOfRow(desc).value), step.tokens());
-  }
+  double operator()(const PermutationDesc &) { return plan(); }
   double operator()(const CaptureDesc &) { return 0; } // nothing is captured
+  // Of several ranks nothing is measured yet: what is alike in kind and bytes stands for it.
+  double operator()(const RoutePlanDesc &) { return plan(); }
+  double operator()(const ReturnPlanDesc &) { return plan(); }
+  double operator()(const PackDesc &d) { return byRow("gather", d.x.type, RowSpace::Token); }
+  double operator()(const UnpackDesc &d) { return byRow("gather", d.y.type, RowSpace::Token); }
+  double operator()(const ReduceSubtreesDesc &d) { return byRow("unpermute", d.x.type, RowSpace::Token); }
+  double operator()(const CombineDesc &d) { return byRow("unpermute", d.x.type, RowSpace::Token); }
 
 private:
+  /// One worker counts and sorts.
+  double plan() const { return rowSeconds("permutation", DType::F32, double(bytesOfRow(desc).value), step.tokens()); }
   double rowSeconds(const char *kind, DType type, double bytes, double rows) const {
     return step.rates.seconds(kind, type, type, bytes, rows);
   }

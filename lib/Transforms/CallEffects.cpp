@@ -38,6 +38,8 @@ FailureOr<CallEffects> effectsOf(kern::CallOp call, SymbolTable &symbols, Kernel
     case Operand::Role::Weight: // constants of the program, and numbers
     case Operand::Role::Table:
     case Operand::Role::Layer:
+    case Operand::Role::Placement:
+    case Operand::Role::Held:
       break;
     }
   }

@@ -34,9 +34,10 @@ static int64_t boundRows(nn::RowsAttr rows, nn::LimitsAttr limits) {
   case nn::RowKind::Seq:
     return limits.getSeq();
   case nn::RowKind::Slot:
-    return limits.getToken() * rows.getPerToken();
+    return (rows.getSite() < 0 ? limits.getToken() : rows.getMax()) * rows.getPerToken();
   case nn::RowKind::Recv:
   case nn::RowKind::Subtree:
+  case nn::RowKind::Message:
     return rows.getMax();
   }
   llvm_unreachable("a row space of a known kind");
@@ -44,7 +45,9 @@ static int64_t boundRows(nn::RowsAttr rows, nn::LimitsAttr limits) {
 
 int64_t boundBytes(Type type, nn::LimitsAttr limits) {
   if (auto permutation = dyn_cast<moe::PermutationType>(type))
-    return 4 * (permutation.getExperts() + 1 + 2 * limits.getToken() * permutation.getTop());
+    return 4 * (permutation.getExperts() + 1 + 2 * boundRows(permutation.getRows(), limits) * permutation.getTop());
+  if (auto counts = dyn_cast<dist::CountsType>(type))
+    return 2 * 8 * counts.getMembers();
   nn::RowsAttr rows = nn::rowsOf(type);
   if (!rows)
     return 0;

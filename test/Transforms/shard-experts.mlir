@@ -9,7 +9,7 @@
 nn.weights @gu "{layer}.{expert}.{g|u}" over (layer = 0 to 2, expert = 0 to 12) : tensor<12x2x96x64xbf16>
 nn.weights @down "{layer}.{expert}" over (layer = 0 to 2, expert = 0 to 12) : tensor<12x64x96xbf16>
 
-// REMARK: one-rank{{.*}}all 12 experts on one rank: no exchange{{.*}}experts=12{{.*}}top_k=2
+// REMARK: one-rank{{.*}}all 12 experts on one rank: no exchange{{.*}}experts=12{{.*}}ranks=1{{.*}}top_k=2
 
 // Rows move once, weights never; the weight of a choice multiplies after the down projection, and N5's tree adds.
 // CHECK-LABEL: func.func @experts(

@@ -91,14 +91,18 @@ void Comparison::compareWrites() {
   }
 }
 
+bool namesForm(FormFilter named, int32_t form) {
+  return named == FormFilter::All ||
+         named == (form == K2RT_FORM_EXPANDED ? FormFilter::Expanded : FormFilter::Absorbed);
+}
+
 /// Rows of the form that is declared are written, all of them, and no others.
 void Comparison::compareForm(const Region &region, size_t index) {
   if (declared[index].rows.space != RowSpace::Token)
     return;
   World world(body, declared, fill);
   for (int64_t row = 0; row < region.rows(); ++row) {
-    FormFilter form = world.step.rowForm[row] == K2RT_FORM_EXPANDED ? FormFilter::Expanded : FormFilter::Absorbed;
-    bool isNamed = region.effect.rows() == FormFilter::All || region.effect.rows() == form;
+    bool isNamed = row < world.step.rows() && namesForm(region.effect.rows(), world.step.rowForm[row]);
     if (written[index][row * region.rowBytes] != isNamed)
       return lie(region.name, "does not define the rows of its form, and these alone");
   }
@@ -234,6 +238,12 @@ std::vector<KernelBody> bodies() {
           gatedSilu(rowsOf(12), rowsOf(6)),
           OutputRowsDesc{rowsOf(4), rowsOf(4, DType::F32, RowSpace::Output)},
           CaptureDesc{rowsOf(4)},
+          RoutePlanDesc{experts, topK, ranks, expertSlots},
+          PackDesc{rowsOf(4), topK},
+          UnpackDesc{rowsOf(4), topK, ranks},
+          ReturnPlanDesc{experts, topK, ranks, expertSlots},
+          ReduceSubtreesDesc{slots(4), rowsOf(4), experts, topK, ranks, expertSlots, 4},
+          CombineDesc{rowsOf(4), rowsOf(4), experts, topK, 4},
           groupedLinear()};
 }
 
@@ -262,6 +272,7 @@ TEST(Effects, APlantedLieIsReported) {
             "plane0 is written; plane0 is not read; ");
   EXPECT_EQ(lie(all[13], "input0", Effect::none()), "input0 is read; ");
   EXPECT_EQ(lie(all[13], "y", Effect::destroys()), "y is not read; ");
+  EXPECT_EQ(lie(ReturnPlanDesc{experts, topK, ranks, expertSlots}, "held", Effect::none()), "held is read; ");
   EXPECT_EQ(lie(fusedLinear(), "x", Effect::reads().byRow()), "x has rows that are no items; ");
   for (size_t moves : {12, 16}) // of slots, and of output rows
     EXPECT_EQ(lie(all[moves], "x", Effect::reads().byRow()),

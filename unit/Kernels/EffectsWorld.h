@@ -7,12 +7,13 @@
 #define K2C_UNIT_KERNELS_EFFECTSWORLD_H
 
 #include "TestStep.h"
+#include "k2rt/placement.h"
 #include <algorithm>
 #include <optional>
 
 namespace k2c::test {
 
-constexpr int64_t topK = 2, experts = 4, layers = 3, slotRows = TestStep::pageCount * 64;
+constexpr int64_t topK = 2, experts = 4, ranks = 2, expertSlots = 4, layers = 3, slotRows = TestStep::pageCount * 64;
 inline constexpr const char *captureNames[] = {"capture of hidden rows", "capture of experts", "capture of weights",
                                                "capture of the largest logits"};
 
@@ -25,7 +26,8 @@ struct Region {
   int64_t rows() const { return rowBytes ? int64_t(bytes.size()) / rowBytes : 0; }
 };
 
-/// Two sequences, three expanded rows and two absorbed ones, two of which are wanted; every token has two experts.
+/// Two sequences, three expanded rows and two absorbed ones, two of which are wanted; behind them is the place of
+/// another row. Every token has two experts. On two ranks these make one message and one sum.
 struct World {
   World(const KernelBody &body, const std::vector<Operand> &operands, char fill);
   World(const World &) = delete;
@@ -39,6 +41,14 @@ struct World {
   void addCaptures(const Effect &step);
   std::vector<int32_t> routes(uint64_t turn) const;
   std::vector<int32_t> permutation(uint64_t turn) const;
+  std::vector<int32_t> placement(uint64_t turn) const;
+  std::vector<int32_t> messageRoutes(uint64_t turn) const;
+  /// What an operand of numbers may hold; with another turn, something else that it may hold.
+  std::vector<int32_t> numbers(const Operand &operand, uint64_t turn) const;
+  /// Rows from each rank, then the first of them.
+  std::vector<int64_t> counts(uint64_t turn) const {
+    return turn ? std::vector<int64_t>{2, 3, 3, 0} : std::vector<int64_t>{3, 2, 0, 3};
+  }
   /// Gives row `row`, or all with -1, of region `index` other bytes that a kernel may find there.
   void change(size_t index, int64_t row);
   void run();
@@ -55,12 +65,12 @@ template <class T> void store(Region &region, const std::vector<T> &values) {
   std::memcpy(region.bytes.data(), values.data(), std::min(region.bytes.size(), values.size() * sizeof(T)));
 }
 
-/// Two experts of each token, turned by `turn`.
+/// Two experts of each token, neighbours, turned by `turn`.
 inline std::vector<int32_t> World::routes(uint64_t turn) const {
   std::vector<int32_t> chosen;
   for (int64_t token = 0; token < step.rows(); ++token)
     for (int64_t k = 0; k < topK; ++k)
-      chosen.push_back(int32_t((uint64_t(token) + 2 * uint64_t(k) + turn) % experts));
+      chosen.push_back(int32_t((2 * uint64_t(token) + uint64_t(k) + turn) % experts));
   return chosen;
 }
 
@@ -71,12 +81,48 @@ inline std::vector<int32_t> World::permutation(uint64_t turn) const {
   return built;
 }
 
+/// Two experts on each rank, or three and one.
+inline std::vector<int32_t> World::placement(uint64_t turn) const {
+  std::vector<int32_t> table(k2rt_placement_entries(experts, ranks * expertSlots));
+  const std::vector<int32_t> held =
+      turn ? std::vector<int32_t>{0, 1, 2, -1, 3, -1, -1, -1} : std::vector<int32_t>{0, 1, -1, -1, 2, 3, -1, -1};
+  std::copy(held.begin(), held.end(), table.begin() + experts);
+  k2rt_placement_fill(table.data(), experts, ranks * expertSlots, ranks);
+  return table;
+}
+
+/// Message i and slots of each token i, and the sum that comes back for it.
+inline std::vector<int32_t> World::messageRoutes(uint64_t turn) const {
+  std::vector<int32_t> list;
+  for (int64_t token = 0; token < step.rows(); ++token)
+    for (const int64_t number : {token, int64_t(turn), (token + int64_t(turn)) % step.rows()})
+      list.insert(list.end(), topK, int32_t(number));
+  return list;
+}
+
+inline std::vector<int32_t> World::numbers(const Operand &operand, uint64_t turn) const {
+  if (operand.role == Operand::Role::Placement)
+    return placement(turn);
+  if (operand.role == Operand::Role::Held) // slots are those of routes()
+    return turn ? std::vector<int32_t>{0, 1, 3, 0} : std::vector<int32_t>{0, 1, 2, 3};
+  if (operand.rows.width > 0 && operand.elements > 0)
+    return permutation(turn);
+  if (operand.name == "routes")
+    return messageRoutes(turn);
+  std::vector<int32_t> list = turn ? std::vector<int32_t>(step.rows() * topK, -1) : routes(0);
+  for (int64_t token = 0; operand.name == "sums" && token < step.rows(); ++token) {
+    list[2 * token] = int32_t(turn ? step.rows() : token);
+    list[2 * token + 1] = 1;
+  }
+  return list;
+}
+
 inline void World::addOperand(const Operand &operand, Random &random) {
   using Role = Operand::Role;
   const Rows &rows = operand.rows;
   int64_t count = rows.space == RowSpace::Output ? int64_t(outputs.size())
                   : rows.space == RowSpace::Slot ? step.rows() * topK
-                                                 : step.rows();
+                                                 : step.rows() + 1;
   bool isPermutation = rows.width > 0 && operand.elements > 0, hasRows = rows.width > 0 && !isPermutation;
   int64_t rowBytes = hasRows ? rows.stride * byteWidth(rows.type) : 0;
   int64_t bytes = operand.role == Role::Plane                                 ? slotRows * rowBytes
@@ -88,10 +134,10 @@ inline void World::addOperand(const Operand &operand, Random &random) {
   Region &region = add(operand.name, operand.effect, rowBytes, bytes);
   if (operand.effect.isWritten() && !operand.effect.isRead())
     std::fill(region.bytes.begin(), region.bytes.end(), fill);
-  else if (isPermutation)
-    store(region, permutation(0));
-  else if (operand.type == DType::I32)
-    store(region, routes(0));
+  else if (isPermutation || operand.type == DType::I32)
+    store(region, numbers(operand, 0));
+  else if (operand.type == DType::I64)
+    store(region, counts(0));
   else
     store(region, random.vector(bytes / 4));
 }
@@ -124,10 +170,11 @@ inline World::World(const KernelBody &body, const std::vector<Operand> &operands
 inline void World::change(size_t index, int64_t row) {
   Region &region = regions[index], other{region.name, region.effect, region.rowBytes, region.bytes};
   const Operand &operand = arguments[index];
-  if (operand.rows.width > 0 && operand.elements > 0)
-    store(other, permutation(1));
-  else if (operand.type == DType::I32)
-    store(other, std::vector<int32_t>(region.bytes.size() / 4, -1));
+  bool isPermutation = operand.rows.width > 0 && operand.elements > 0;
+  if (isPermutation || operand.type == DType::I32)
+    store(other, numbers(operand, 1));
+  else if (operand.type == DType::I64)
+    store(other, counts(1));
   else
     store(other, Random(8).vector(int64_t(region.bytes.size()) / 4));
   if (row < 0)

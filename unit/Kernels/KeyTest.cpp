@@ -43,6 +43,12 @@ auto members(ElementStep &s) { auto &[a, b, c] = s; return std::tie(a, b, c[0], 
 auto members(RowwiseDesc &k) { auto &[a, b, c, d] = k; return std::tie(a, b, c, d); }
 auto members(OutputRowsDesc &k) { auto &[a, b] = k; return std::tie(a, b); }
 auto members(CaptureDesc &k) { auto &[a] = k; return std::tie(a); }
+auto members(RoutePlanDesc &k) { auto &[a, b, c, d] = k; return std::tie(a, b, c, d); }
+auto members(PackDesc &k) { auto &[a, b] = k; return std::tie(a, b); }
+auto members(UnpackDesc &k) { auto &[a, b, c] = k; return std::tie(a, b, c); }
+auto members(ReturnPlanDesc &k) { auto &[a, b, c, d] = k; return std::tie(a, b, c, d); }
+auto members(ReduceSubtreesDesc &k) { auto &[a, b, c, d, e, f, g] = k; return std::tie(a, b, c, d, e, f, g); }
+auto members(CombineDesc &k) { auto &[a, b, c, d, e] = k; return std::tie(a, b, c, d, e); }
 // clang-format on
 
 void change(bool &value) { value = !value; }

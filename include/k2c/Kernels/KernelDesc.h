@@ -22,6 +22,7 @@
 #define K2C_KERNELS_KERNELDESC_H
 
 #include "k2c/Kernels/Effect.h"
+#include "k2c/Kernels/ExchangeDesc.h"
 #include "k2c/Support/DType.h"
 #include "k2c/Support/Elementwise.h"
 #include "k2c/Support/Scoring.h"
@@ -32,18 +33,6 @@
 #include <vector>
 
 namespace k2c {
-
-/// The row space of dimension 0; its run-time length: Token = step.token_rows, Output = step.output_rows,
-/// Slot = token_rows * slotsPerToken.
-enum class RowSpace : uint8_t { Token, Output, Slot };
-
-/// `width` elements a row, `stride` elements from row to row (stride >= width).
-struct Rows {
-  RowSpace space = RowSpace::Token;
-  int64_t width = 0;
-  int64_t stride = 0;
-  DType type = DType::F32;
-};
 
 /// The matrices W[matrix][n][k] that a kernel multiplies with. How their bytes lie in memory is a WeightLayout
 /// (WeightLayout.h), which the target chooses with the tile.
@@ -280,7 +269,8 @@ struct CaptureDesc {
 
 using KernelBody = std::variant<EmbedDesc, RmsNormDesc, LinearDesc, HeadLinearDesc, RotaryDesc, AppendDesc,
                                 GqaAttentionDesc, AbsorbedAttentionDesc, ExpandedAttentionDesc, RoutingDesc,
-                                PermutationDesc, PermuteDesc, UnpermuteDesc, RowwiseDesc, OutputRowsDesc, CaptureDesc>;
+                                PermutationDesc, PermuteDesc, UnpermuteDesc, RowwiseDesc, OutputRowsDesc, CaptureDesc,
+                                RoutePlanDesc, PackDesc, UnpackDesc, ReturnPlanDesc, ReduceSubtreesDesc, CombineDesc>;
 
 /// A kernel: a readable name (not part of the key) and what it computes.
 struct KernelDesc {
@@ -289,18 +279,20 @@ struct KernelDesc {
 };
 
 /// One argument of a kernel. A permutation, which is PermutationDesc's result and others' operand, is `elements` int32
-/// and then rows.width more a row.
+/// and then rows.width more a row; counts are `elements` and no rows. Placement and Held are a layer's table of experts
+/// and its part for this rank.
 struct Operand {
-  enum class Role : uint8_t { Activation, Weight, Table, Plane, Step, Permutation, Layer, Result };
+  enum class Role : uint8_t { Activation, Weight, Table, Plane, Step, Permutation, Layer, Result, Placement, Held };
   Operand(std::string name, Role role, DType type, Effect effect)
       : name(std::move(name)), role(role), effect(std::move(effect)), type(type) {}
   std::string name;
   Role role;
   Effect effect;
-  Rows rows;            ///< Activation, Result, Permutation; Plane: a row is a slot
-  Matrix matrix;        ///< Weight that is multiplied with
-  int64_t elements = 0; ///< Permutation; Table, and Weight that is no matrix: elements
-  int64_t group = 0;    ///< Plane: cache group
+  Rows rows;                      ///< Activation, Result, Permutation; Plane: a row is a slot
+  Matrix matrix;                  ///< Weight that is multiplied with
+  int64_t elements = 0;           ///< Permutation, counts; Table, Placement, and Weight that is no matrix: elements
+  int64_t experts = 0, slots = 0; ///< Placement, Held: of the layer, on all ranks
+  int64_t group = 0;              ///< Plane: cache group
   DType type;
   bool isMatrix() const { return matrix.n > 0; }
 };

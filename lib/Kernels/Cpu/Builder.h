@@ -170,6 +170,7 @@ public:
   Value load(Type type, Value ptr, DType element, Value mask = {});
   void store(Value value, Value ptr, DType element, Value mask = {});
   Value loadI32(Value ptr, Value index) { return load(i32(), at(ptr, index, DType::I32), DType::I32); }
+  void storeI32(Value value, Value ptr, Value index) { store(value, at(ptr, index, DType::I32), DType::I32); }
   /// Lane i is the element of `type` at `base` + bytes[i] (i64 lanes), 0 where `mask` is not set.
   Value gather(Type type, Value base, Value bytes, Value mask, DType element);
   Value loadPtr(Value ptr, Value index);

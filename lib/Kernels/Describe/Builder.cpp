@@ -184,6 +184,8 @@ FailureOr<DType> dtypeOf(Type type) {
     return DType::F16;
   if (type.isInteger(32))
     return DType::I32;
+  if (type.isInteger(8))
+    return DType::U8;
   return failure();
 }
 

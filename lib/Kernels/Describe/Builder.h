@@ -45,13 +45,14 @@ private:
 };
 
 /// Description of a linear with prologue and epilogue (Linear.cpp), element-wise ops (Elementwise.cpp), attention
-/// (Attention.cpp), all others (Others.cpp). `ops` are the kernel's ops without views. Null when the anchor is not
-/// theirs.
+/// (Attention.cpp), experts on several ranks (Exchange.cpp), all others (Others.cpp). `ops` are the kernel's ops
+/// without views. Null when the anchor is not theirs.
 using MaybeDescribed = std::optional<mlir::FailureOr<DescribedKernel>>;
 MaybeDescribed describeLinear(kern::FuncOp kernel, llvm::ArrayRef<mlir::Operation *> ops);
 MaybeDescribed describeElementwise(kern::FuncOp kernel, llvm::ArrayRef<mlir::Operation *> ops);
 MaybeDescribed describeAttention(kern::FuncOp kernel, mlir::Operation *op);
 MaybeDescribed describeOther(kern::FuncOp kernel, mlir::Operation *op);
+MaybeDescribed describeExchange(kern::FuncOp kernel, mlir::Operation *op);
 
 /// What a list makes of values: an element, or one of each part of their rows.
 using ElementTerms = llvm::SmallVector<ElementTerm, 2>;

@@ -14,6 +14,8 @@ static MaybeDescribed describeOps(kern::FuncOp kernel, ArrayRef<Operation *> ops
   if (ops.size() == 1) {
     if (MaybeDescribed described = describeAttention(kernel, ops.front()))
       return described;
+    if (MaybeDescribed described = describeExchange(kernel, ops.front()))
+      return described;
     if (MaybeDescribed described = describeOther(kernel, ops.front()))
       return described;
   }

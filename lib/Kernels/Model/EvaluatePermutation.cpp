@@ -44,46 +44,30 @@ Status run(const PermuteDesc &d, Arguments args, const k2rt_ir_step &step) {
   return Status::success();
 }
 
-namespace {
+static void addRow(std::vector<float> &to, const std::vector<float> &row, DType type) {
+  if (to.empty())
+    to = row;
+  else
+    for (size_t i = 0; i < to.size(); ++i)
+      to[i] = roundTo(type, to[i] + row[i]);
+}
 
-/// A token's expert outputs, ascending in expert.
-struct Contribution {
-  int64_t expert, slot;
-};
-
-/// N5's tree over one token's contributions.
-struct CombineTree {
-  const UnpermuteDesc &desc;
-  const void *x;
-  const std::vector<Contribution> &contributions;
-
-  void add(std::vector<float> &to, const std::vector<float> &row) const {
-    if (to.empty())
-      to = row;
-    else
-      for (size_t i = 0; i < to.size(); ++i)
-        to[i] = roundTo(desc.y.type, to[i] + row[i]);
-  }
-
-  /// The subtree over leaves [first, first + count); empty when no expert of it is present.
-  std::vector<float> sum(int64_t first, int64_t count) const {
-    std::vector<float> total;
-    if (count > 1) {
-      total = sum(first, count / 2);
-      std::vector<float> right = sum(first + count / 2, count / 2);
-      if (!right.empty())
-        add(total, right);
-      return total;
-    }
-    int64_t width = desc.experts / desc.leaves;
-    for (const Contribution &c : contributions)
-      if (c.expert >= first * width && c.expert < (first + 1) * width)
-        add(total, loadRow(x, desc.x, c.slot));
+std::vector<float> sumOfExperts(const std::vector<Contribution> &contributions, int64_t first, int64_t count,
+                                int64_t perLeaf, DType type) {
+  std::vector<float> total;
+  if (count > 1) {
+    total = sumOfExperts(contributions, first, count / 2, perLeaf, type);
+    std::vector<float> right = sumOfExperts(contributions, first + count / 2, count / 2, perLeaf, type);
+    if (!right.empty())
+      addRow(total, right, type);
     return total;
   }
-};
-
-} // namespace
+  for (int64_t expert = first * perLeaf; expert < (first + 1) * perLeaf; ++expert)
+    for (const Contribution &c : contributions)
+      if (c.expert == expert)
+        addRow(total, c.row, type);
+  return total;
+}
 
 Status run(const UnpermuteDesc &d, Arguments args, const k2rt_ir_step &step) {
   const void *x = args.pointer();
@@ -94,10 +78,8 @@ Status run(const UnpermuteDesc &d, Arguments args, const k2rt_ir_step &step) {
     std::vector<Contribution> contributions;
     for (int64_t route = row * d.topK; route < (row + 1) * d.topK; ++route)
       if (experts[route] >= 0)
-        contributions.push_back({experts[route], permutation.slotOfRoute[route]});
-    std::stable_sort(contributions.begin(), contributions.end(),
-                     [](const Contribution &a, const Contribution &b) { return a.expert < b.expert; });
-    std::vector<float> total = CombineTree{d, x, contributions}.sum(0, d.leaves);
+        contributions.push_back({experts[route], loadRow(x, d.x, permutation.slotOfRoute[route])});
+    std::vector<float> total = sumOfExperts(contributions, 0, d.leaves, d.experts / d.leaves, d.y.type);
     total.resize(d.y.width, 0.0f);
     for (int64_t i = 0; i < d.y.width; ++i)
       store(y, row * d.y.stride + i, d.y.type, total[i]);

@@ -104,6 +104,17 @@ struct Permutation {
       : offsets(static_cast<int32_t *>(base)), routeOfSlot(offsets + experts + 1), slotOfRoute(routeOfSlot + routes) {}
 };
 
+/// An output of one of a token's experts.
+struct Contribution {
+  int64_t expert;
+  std::vector<float> row;
+};
+
+/// N5's tree over a token's contributions: the subtree of `count` leaves from leaf `first` on, of `perLeaf` experts
+/// each, rounded to `type` at each addition; empty when no expert of it is present.
+std::vector<float> sumOfExperts(const std::vector<Contribution> &contributions, int64_t first, int64_t count,
+                                int64_t perLeaf, DType type);
+
 /// True when the row's segment form passes the filter.
 bool takesRow(FormFilter filter, const k2rt_ir_step &step, int64_t row);
 
@@ -128,6 +139,12 @@ Status run(const UnpermuteDesc &, Arguments, const k2rt_ir_step &);
 Status run(const RowwiseDesc &, Arguments, const k2rt_ir_step &);
 Status run(const OutputRowsDesc &, Arguments, const k2rt_ir_step &);
 Status run(const CaptureDesc &, Arguments, const k2rt_ir_step &);
+Status run(const RoutePlanDesc &, Arguments, const k2rt_ir_step &);
+Status run(const PackDesc &, Arguments, const k2rt_ir_step &);
+Status run(const UnpackDesc &, Arguments, const k2rt_ir_step &);
+Status run(const ReturnPlanDesc &, Arguments, const k2rt_ir_step &);
+Status run(const ReduceSubtreesDesc &, Arguments, const k2rt_ir_step &);
+Status run(const CombineDesc &, Arguments, const k2rt_ir_step &);
 
 } // namespace k2c::evaluation
 

@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "k2c/Kernels/KernelDesc.h"
+#include "k2rt/placement.h"
 #include <utility>
 
 namespace k2c {
@@ -58,6 +59,24 @@ struct ArgumentList {
     if (shape.maxLogit)
       layer();
     result("o", o, Effect::writes(rows));
+  }
+
+  /// A row of `width` numbers for each token row.
+  Rows numbers(int64_t width, DType type = DType::I32) const { return {RowSpace::Token, width, width, type}; }
+  void counts(std::string name, int64_t ranks, Role role, Effect effect) {
+    add(std::move(name), role, DType::I64, std::move(effect)).elements = 2 * ranks;
+  }
+  void messages(Role role, int64_t rowBytes, int64_t topK, Effect effect) {
+    const int64_t bytes = k2rt_message_bytes(rowBytes, topK);
+    add("messages", role, DType::U8, std::move(effect)).rows = Rows{RowSpace::Token, bytes, bytes, DType::U8};
+  }
+  /// The table of a layer or, as `held`, a rank's part of it.
+  template <class Desc> void placement(const Desc &d, bool held = false) {
+    Operand &operand =
+        add(held ? "held" : "placement", held ? Role::Held : Role::Placement, DType::I32, Effect::reads());
+    operand.experts = d.experts;
+    operand.slots = d.ranks * d.slots;
+    operand.elements = held ? d.slots : k2rt_placement_entries(operand.experts, operand.slots);
   }
 
   void operator()(const EmbedDesc &d) {
@@ -159,6 +178,49 @@ struct ArgumentList {
     rows("x", d.x, Effect::reads().byRow());
     step(Effect::captures({Capture::Hidden}));
     layer();
+  }
+  void operator()(const RoutePlanDesc &d) {
+    rows("experts", numbers(d.topK), Effect::reads());
+    placement(d);
+    result("routes", numbers(3 * d.topK), Effect::writes());
+    counts("sent", d.ranks, Role::Result, Effect::writes());
+    counts("returned", d.ranks, Role::Result, Effect::writes());
+  }
+  void operator()(const PackDesc &d) {
+    rows("x", d.x, Effect::reads().byRow());
+    rows("weights", numbers(d.topK, DType::F32), Effect::reads().byRow());
+    rows("routes", numbers(3 * d.topK), Effect::reads().byRow());
+    messages(Role::Result, d.x.width * byteWidth(d.x.type), d.topK, Effect::writes());
+  }
+  void operator()(const UnpackDesc &d) {
+    messages(Role::Activation, d.y.width * byteWidth(d.y.type), d.topK, Effect::reads());
+    counts("came", d.ranks, Role::Activation, Effect::reads());
+    result("y", d.y, Effect::writes().byRow());
+    result("slots", numbers(d.topK), Effect::writes().byRow());
+    result("weights", numbers(d.topK, DType::F32), Effect::writes().byRow());
+  }
+  void operator()(const ReturnPlanDesc &d) {
+    rows("slots", numbers(d.topK), Effect::reads());
+    counts("came", d.ranks, Role::Activation, Effect::reads());
+    placement(d);
+    placement(d, /*held=*/true);
+    result("sums", numbers(2), Effect::writes());
+    counts("back", d.ranks, Role::Result, Effect::writes());
+  }
+  void operator()(const ReduceSubtreesDesc &d) {
+    rows("x", d.x, Effect::destroys());
+    permutation(Role::Permutation, d.slots, d.topK, Effect::reads());
+    rows("slots", numbers(d.topK), Effect::reads().byRow());
+    rows("sums", numbers(2), Effect::reads().byRow());
+    placement(d);
+    placement(d, /*held=*/true);
+    result("y", d.y, Effect::writes());
+  }
+  void operator()(const CombineDesc &d) {
+    rows("x", d.x, Effect::destroys());
+    rows("routes", numbers(3 * d.topK), Effect::reads().byRow());
+    rows("experts", numbers(d.topK), Effect::reads().byRow());
+    result("y", d.y, Effect::writes().byRow());
   }
 };
 

@@ -5,16 +5,16 @@
 //
 //===----------------------------------------------------------------------===//
 #include "k2c/Kernels/KernelDesc.h"
+#include "k2rt/placement.h"
 
 namespace k2c {
 
 namespace {
-constexpr int64_t leafUnit = 512;         // N1: K / 512 bounds the leaves
-constexpr int64_t leafAlignment = 128;    // N1: leaves are rounded up to 128
-constexpr int64_t maxLeaves = 8;          // N1
-constexpr int64_t minRestart = 1024;      // N3
-constexpr int64_t restartFraction = 16;   // N3
-constexpr int64_t maxCombineLeaves = 128; // N5: m at most 7
+constexpr int64_t leafUnit = 512;       // N1: K / 512 bounds the leaves
+constexpr int64_t leafAlignment = 128;  // N1: leaves are rounded up to 128
+constexpr int64_t maxLeaves = 8;        // N1
+constexpr int64_t minRestart = 1024;    // N3
+constexpr int64_t restartFraction = 16; // N3
 
 int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 } // namespace
@@ -37,11 +37,6 @@ int64_t softmaxRestart(int64_t position) {
 
 int64_t softmaxPartials(int64_t position) { return position / softmaxRestart(position) + 1; }
 
-int64_t combineLeaves(int64_t experts) {
-  int64_t leaves = 1;
-  while (leaves < maxCombineLeaves && experts % (leaves * 2) == 0)
-    leaves *= 2;
-  return leaves;
-}
+int64_t combineLeaves(int64_t experts) { return k2rt_combine_leaves(experts); }
 
 } // namespace k2c

@@ -64,7 +64,8 @@ Shape shapeOf(const KernelDesc &desc) {
          false,
          d->value,
          (d->nope + d->rope) * byteWidth(d->q.type) + 2 * d->value * byteWidth(DType::F32)};
-  else if (std::holds_alternative<PermutationDesc>(desc.body))
+  else if (std::holds_alternative<PermutationDesc>(desc.body) || std::holds_alternative<RoutePlanDesc>(desc.body) ||
+           std::holds_alternative<ReturnPlanDesc>(desc.body))
     s.family = Family::Permutation;
   return s;
 }

@@ -189,6 +189,37 @@ public:
     equal("y width", d.y.width, "x width", d.x.width);
   }
   void operator()(const CaptureDesc &d) { rows("x", d.x); }
+  /// A placement of experts over ranks.
+  template <class Desc> void placed(const Desc &d) {
+    atLeast("chosen experts", d.topK, 1);
+    atLeast("ranks", d.ranks, 1);
+    atMost("experts", d.experts, "the slots of all ranks", d.ranks * d.slots);
+  }
+  /// Sums in the order of a tree.
+  template <class Desc> void tree(const Desc &d) {
+    rows("x", d.x);
+    rows("y", d.y);
+    equal("y width", d.y.width, "x width", d.x.width);
+    that(d.x.type == d.y.type, "sums of experts keep their type");
+    divides("leaves", d.leaves, "experts", d.experts);
+    that((d.leaves & (d.leaves - 1)) == 0, "the leaves of a sum of experts are a power of two");
+  }
+  void operator()(const RoutePlanDesc &d) { placed(d); }
+  void operator()(const PackDesc &d) {
+    rows("x", d.x);
+    atLeast("chosen experts", d.topK, 1);
+  }
+  void operator()(const UnpackDesc &d) {
+    rows("y", d.y);
+    atLeast("chosen experts", d.topK, 1);
+    atLeast("ranks", d.ranks, 1);
+  }
+  void operator()(const ReturnPlanDesc &d) { placed(d); }
+  void operator()(const ReduceSubtreesDesc &d) {
+    placed(d);
+    tree(d);
+  }
+  void operator()(const CombineDesc &d) { tree(d); }
 
 private:
   void check(bool holds, const std::string &what, int64_t value, const std::string &relation, int64_t other) {

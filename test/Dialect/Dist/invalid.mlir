@@ -38,3 +38,108 @@ module attributes {dist.plan = #dist.topology<"host", ranks = 1>} {}
 
 // expected-error @below {{'dist.topology' expects #dist.topology on a module, got #dist.topology<"host", ranks = 1> on 'func.func'}}
 func.func @f() attributes {dist.topology = #dist.topology<"host", ranks = 1>} { return }
+
+// -----
+
+// expected-error @below {{'!dist.counts' [C1] expects members, got 0}}
+func.func private @f(!dist.counts<members = 0>)
+
+// -----
+
+!rows = tensor<?x320xi8, #nn.rows<message, site = 0, max = 64>>
+!counts = !dist.counts<members = 2>
+func.func @all_to_all_c1(%x: !rows, %to: !counts) {
+  // expected-error @below {{'dist.all_to_all' op [C1] expects a site that is not negative, got -1}}
+  %r, %c = dist.all_to_all %x to %to over ep site -1 quota 8 : !rows, !counts -> !rows, !counts
+  return
+}
+
+// -----
+
+!rows = tensor<?x320xi8, #nn.rows<message, site = 0, max = 64>>
+!counts = !dist.counts<members = 2>
+func.func @all_to_all_c2_neither(%x: !rows, %to: !counts) {
+  // expected-error @below {{'dist.all_to_all' op [C2] expects a positive quota or the counts of what comes, and not both, got a quota of 0 and none}}
+  %r = dist.all_to_all %x to %to over ep site 0 : !rows, !counts -> !rows
+  return
+}
+
+// -----
+
+!rows = tensor<?x320xi8, #nn.rows<message, site = 0, max = 64>>
+!counts = !dist.counts<members = 2>
+func.func @all_to_all_c2_both(%x: !rows, %to: !counts) {
+  // expected-error @below {{'dist.all_to_all' op [C2] expects a positive quota or the counts of what comes, and not both, got a quota of 8 and counts}}
+  %r, %c = dist.all_to_all %x to %to from %to over ep site 0 quota 8 : !rows, !counts, !counts -> !rows, !counts
+  return
+}
+
+// -----
+
+!rows = tensor<?x320xi8, #nn.rows<message, site = 0, max = 64>>
+!counts = !dist.counts<members = 2>
+func.func @all_to_all_c2_negative(%x: !rows, %to: !counts) {
+  // expected-error @below {{'dist.all_to_all' op [C2] expects a positive quota or the counts of what comes, and not both, got a quota of -8 and counts}}
+  %r = dist.all_to_all %x to %to from %to over ep site 0 quota -8 : !rows, !counts, !counts -> !rows
+  return
+}
+
+// -----
+
+!rows = tensor<?x320xi8, #nn.rows<message, site = 0, max = 64>>
+!counts = !dist.counts<members = 2>
+func.func @all_to_all_c3_none(%x: !rows, %to: !counts) {
+  // expected-error @below {{'dist.all_to_all' op [C3] expects counts of what came, got none}}
+  %r = dist.all_to_all %x to %to over ep site 0 quota 8 : !rows, !counts -> !rows
+  return
+}
+
+// -----
+
+!rows = tensor<?x320xi8, #nn.rows<message, site = 0, max = 64>>
+!counts = !dist.counts<members = 2>
+func.func @all_to_all_c3_some(%x: !rows, %to: !counts) {
+  // expected-error @below {{'dist.all_to_all' op [C3] expects no counts of what came, got some}}
+  %r, %c = dist.all_to_all %x to %to from %to over ep site 0 : !rows, !counts, !counts -> !rows, !counts
+  return
+}
+
+// -----
+
+!rows = tensor<?x320xi8, #nn.rows<message, site = 0, max = 64>>
+!counts = !dist.counts<members = 2>
+func.func @all_to_all_c3_members(%x: !rows, %to: !counts) {
+  // expected-error @below {{'dist.all_to_all' op [C3] expects counts of what came of type '!dist.counts<members = 2>', got '!dist.counts<members = 3>'}}
+  %r, %c = dist.all_to_all %x to %to over ep site 0 quota 8 : !rows, !counts -> !rows, !dist.counts<members = 3>
+  return
+}
+
+// -----
+
+!rows = tensor<?x320xi8, #nn.rows<message, site = 0, max = 64>>
+!counts = !dist.counts<members = 2>
+func.func @all_to_all_c4_element(%x: !rows, %to: !counts) {
+  // expected-error @below {{'dist.all_to_all' op [C4] expects the result of type 'i8', got 'f32'}}
+  %r = dist.all_to_all %x to %to from %to over ep site 0 : !rows, !counts, !counts -> tensor<?x320xf32, #nn.rows<message, site = 0, max = 64>>
+  return
+}
+
+// -----
+
+!rows = tensor<?x320xi8, #nn.rows<message, site = 0, max = 64>>
+!counts = !dist.counts<members = 2>
+func.func @all_to_all_c4_columns(%x: !rows, %to: !counts) {
+  // expected-error @below {{'dist.all_to_all' op [C4] expects result columns of shape [320], got [160]}}
+  %r = dist.all_to_all %x to %to from %to over ep site 0 : !rows, !counts, !counts -> tensor<?x160xi8, #nn.rows<message, site = 0, max = 64>>
+  return
+}
+
+// -----
+
+!rows = tensor<?x320xi8, #nn.rows<message, site = 0, max = 64>>
+!counts = !dist.counts<members = 2>
+func.func @all_to_all_c5(%x: !rows, %to: !counts, %from: !dist.counts<members = 3>) {
+  // expected-error @below {{'dist.all_to_all' op [C5] expects counts of the same members, got '!dist.counts<members = 2>' and '!dist.counts<members = 3>'}}
+  %r = dist.all_to_all %x to %to from %from over ep site 0 : !rows, !counts, !dist.counts<members = 3> -> !rows
+  return
+}

@@ -15,3 +15,23 @@ module attributes {
   dist.topology = #dist.topology<"two-nodes", ranks = 1, numa = [4, 4]>,
   dist.plan = #dist.plan<layout = "dp=1", expanded_from = -1, without = ["fusion", "prefetch-weights"], tile_choice = 2>
 } {}
+
+// -----
+
+// Rows that are counted when they come, then what goes back, of which the program knows the counts.
+!message = tensor<?x320xi8, #nn.rows<message, site = 0, max = 512>>
+!arrived = tensor<?x320xi8, #nn.rows<message, site = 0, max = 512>>
+!sums = tensor<?x64xf32, #nn.rows<subtree, site = 1, max = 4096>>
+!counts = !dist.counts<members = 8>
+// CHECK-LABEL: func.func @exchange
+// CHECK-SAME: %[[M:[a-z0-9]+]]: tensor<?x320xi8, #message>, %[[S:[a-z0-9]+]]: tensor<?x64xf32, #subtree>
+// CHECK-SAME: !dist.counts<members = 8>
+func.func @exchange(%rows: !message, %sums: !sums, %sent: !counts, %returned: !counts, %back_counts: !counts) {
+  // CHECK: %[[ARRIVED:arrived]], %[[CAME:came]] = dist.all_to_all %[[M]] to %{{.*}} over ep site 0 quota 64 : tensor<?x320xi8, #message>, !dist.counts<members = 8> -> tensor<?x320xi8, #message>, !dist.counts<members = 8>
+  %in, %came = dist.all_to_all %rows to %sent over ep site 0 quota 64 : !message, !counts -> !arrived, !counts
+  // CHECK: dist.all_to_all %[[S]] to %{{.*}} from %{{.*}} over ep site 1 : tensor<?x64xf32, #subtree>, !dist.counts<members = 8>, !dist.counts<members = 8> -> tensor<?x64xf32, #subtree>
+  %back = dist.all_to_all %sums to %back_counts from %returned over ep site 1 : !sums, !counts, !counts -> !sums
+  // CHECK: over ep site 1 at [4096] : tensor
+  %placed = dist.all_to_all %sums to %back_counts from %returned over ep site 1 at [4096] : !sums, !counts, !counts -> !sums
+  return
+}

@@ -28,7 +28,7 @@ def definitions(dump, dialect):
 def main(dialect, dump_path, folder):
     dump = json.loads(pathlib.Path(dump_path).read_text())
     folder = pathlib.Path(folder)
-    ops, invalid = ("".join(path.read_text() for path in folder.glob(name)) for name in ("ops.mlir", "invalid*.mlir"))
+    ops, invalid = ("".join(path.read_text() for path in folder.glob(name)) for name in ("ops*.mlir", "invalid*.mlir"))
     problems = []
     tested = set(re.findall(r"'([#!]?[a-z_.]+)' (?:op )?\[(C\d+)\]", invalid))
     described = set()

@@ -213,7 +213,7 @@ func.func @permutation_c2(%w: !w) {
 !slots = tensor<?x64xf32, #nn.rows<slot, 8>>
 !permutation = !moe.permutation<experts = 384, top = 8>
 func.func @permutation_c3(%w: tensor<?x8xi32, #nn.rows<output>>) {
-  // expected-error @below {{'moe.permutation' op [C3] expects the experts in row space token, got output}}
+  // expected-error @below {{'moe.permutation' op [C3] expects the experts in row space #nn.rows<token>, got #nn.rows<output>}}
   %p = moe.permutation %w : tensor<?x8xi32, #nn.rows<output>> -> !permutation
   return
 }

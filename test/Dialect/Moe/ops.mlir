@@ -43,3 +43,13 @@ func.func @parts(%l: index, %n: !x, %e: !e, %w: !w) -> !x {
   %r = moe.unpermute %d, %p, %e order tree<128> : !slots, !permutation, !e -> !x
   return %r : !x
 }
+
+// A rank may hold fewer experts than a token chooses: a row has no more slots than there are experts.
+// CHECK-LABEL: func.func @few
+// CHECK-SAME: !permutation1
+func.func @few(%p: !moe.permutation<experts = 4, top = 8, site = 0, max = 512>, %x: tensor<?x64xf32, #nn.rows<recv, site = 0, max = 512>>) {
+  // CHECK: -> tensor<?x64xf32, #slot1>
+  %in = moe.permute %x, %p : tensor<?x64xf32, #nn.rows<recv, site = 0, max = 512>>, !moe.permutation<experts = 4, top = 8, site = 0, max = 512>
+      -> tensor<?x64xf32, #nn.rows<slot, 4, site = 0, max = 512>>
+  return
+}

@@ -18,6 +18,12 @@ func.func private @f(tensor<?x64xf32, #nn.rows<token, 8>>)
 
 // -----
 
+// rows C3
+// expected-error @below {{'#nn.rows' [C3] expects a bound of the rows of site 12, got none}}
+func.func private @f(tensor<?x64xf32, #nn.rows<recv, site = 12>>)
+
+// -----
+
 // limits C1
 // expected-error @below {{'#nn.limits' [C1] expects a positive bound 'seq', got 0}}
 module attributes {nn.limits = #nn.limits<token = 1, seq = 0, context = 1>} {}
@@ -222,6 +228,30 @@ nn.weights @w "w" view slice<dims = [48, 64], dim = 0, from = 0, to = 32> : tens
 // weights C6
 // expected-error @below {{'nn.weights' op [C6] expects at most 1 block dimensions, got 2}}
 nn.weights @w "w" stored blocks<f8E4M3FN, [128, 128], f32> : tensor<64xf32>
+
+// -----
+
+// weights C7
+// expected-error @below {{'nn.weights' op [C7] expects a rank to hold 1 or more of several experts, got 0}}
+nn.weights @w "experts.{expert}.w" over (expert = 0 to 8) held 0 : tensor<8x64xf32>
+
+// -----
+
+// weights C7, of no experts
+// expected-error @below {{'nn.weights' op [C7] expects a rank to hold 1 or more of several experts, got 4}}
+nn.weights @w "w" held 4 : tensor<8x64xf32>
+
+// -----
+
+// A reference is to the experts that a rank holds.
+nn.weights @w "experts.{expert}.w" over (expert = 0 to 8) held 3 : tensor<8x64x64xf32>
+!slots = tensor<?x64xf32, #nn.rows<slot, 2>>
+!permutation = !moe.permutation<experts = 8, top = 2>
+func.func @all_experts(%x: !slots, %p: !permutation) {
+  // expected-error @below {{'moe.grouped_linear' op [C2] expects a weight of shape [8, 64, 64], got [3, 64, 64]}}
+  %0 = moe.grouped_linear %x, %p, @w : !slots, !permutation -> !slots
+  return
+}
 
 // -----
 

@@ -5,7 +5,8 @@
 // CHECK-DAG: #tok = #nn.rows<token>
 // CHECK-DAG: #slot = #nn.rows<slot, 8>
 // CHECK-DAG: #recv = #nn.rows<recv, site = 12, max = 8192>
-// CHECK-DAG: #subtree = #nn.rows<subtree, site = 13>
+// CHECK-DAG: #subtree = #nn.rows<subtree, site = 13, max = 65536>
+// CHECK-DAG: #message = #nn.rows<message, site = 12, max = 8192>
 
 #tok = #nn.rows<token>
 #soft = #nn.softmax<block = 64, split = by_position>
@@ -38,6 +39,8 @@ module @model attributes {
   nn.weights @gu "model.layers.{layer}.mlp.{gate_proj|up_proj}.weight" over (layer = 0 to 3) : tensor<2x96x64xbf16>
   // CHECK: nn.weights @experts "model.layers.{layer}.mlp.experts.{expert}.{gate_proj|up_proj}.weight" over (layer = 1 to 3, expert = 0 to 384) : tensor<384x2x96x64xbf16>
   nn.weights @experts "model.layers.{layer}.mlp.experts.{expert}.{gate_proj|up_proj}.weight" over (layer = 1 to 3, expert = 0 to 384) : tensor<384x2x96x64xbf16>
+  // CHECK: over (layer = 1 to 3, expert = 0 to 384) held 48 : tensor<384x96x64xbf16>
+  nn.weights @divided "model.layers.{layer}.mlp.experts.{expert}.down_proj.weight" over (layer = 1 to 3, expert = 0 to 384) held 48 : tensor<384x96x64xbf16>
   nn.weights @down "model.layers.{layer}.mlp.down_proj.weight" over (layer = 0 to 3) : tensor<64x96xbf16>
   // CHECK: view slice<dims = [4, 48, 64], dim = 1, from = 0, to = 32, transpose> : tensor<4x64x32xbf16>
   nn.weights @uk "model.layers.{layer}.self_attn.kv_b_proj.weight" over (layer = 0 to 3) view slice<dims = [4, 48, 64], dim = 1, from = 0, to = 32, transpose> : tensor<4x64x32xbf16>
@@ -148,8 +151,12 @@ module @model attributes {
   // CHECK-SAME: #slot
   // CHECK-SAME: #recv
   // CHECK-SAME: #subtree
+  // CHECK-SAME: #message
+  // CHECK-SAME: #slot1
   func.func @row_spaces(%0: tensor<?x8xf32, #nn.rows<slot, 8>>, %1: tensor<?x8xf32, #nn.rows<recv, site = 12, max = 8192>>,
-                        %2: tensor<?x8xf32, #nn.rows<subtree, site = 13>>, %3: tensor<?x8xf32, #nn.rows<seq>>) {
+                        %2: tensor<?x8xf32, #nn.rows<subtree, site = 13, max = 65536>>, %3: tensor<?x8xf32, #nn.rows<seq>>,
+                        %4: tensor<?x320xi8, #nn.rows<message, site = 12, max = 8192>>,
+                        %5: tensor<?x8xf32, #nn.rows<slot, 8, site = 12, max = 8192>>) {
     return
   }
 }

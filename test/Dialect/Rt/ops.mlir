@@ -21,6 +21,9 @@ rt.kernel @linear_qa id 3 hash "9a3f" variants ["gemv", "tail", "large"]
 // CHECK: rt.kernel @linear_qb id 4 hash "9a40" variants ["gemv"] streams 1 items 24 bytes 6144 cost {rows = "token"}
 rt.kernel @linear_qb id 4 hash "9a40" variants ["gemv"] streams 1 items 24 bytes 6144 cost {rows = "token"}
 
+rt.kernel @unpack id 5 hash "9a41" variants ["gemv"]
+rt.collective @site0 site 0 op all_to_all_rows axis ep row_bytes 14464 quota 256
+
 // CHECK-LABEL: func.func @step
 func.func @step() {
   %c0 = arith.constant 0 : index
@@ -49,6 +52,8 @@ func.func @step() {
     %p = rt.plane @cache.latent[%l]
     // CHECK: rt.launch nowait @linear_qb grid(%{{.*}}) args(%{{.*}}, %{{.*}}) : !rt.ptr, !rt.ptr
     rt.launch nowait @linear_qb grid(%g) args(%x, %w) : !rt.ptr, !rt.ptr
+    // CHECK: rt.launch @unpack in @site0 grid(%{{.*}}) args(%{{.*}}, %{{.*}}) : !rt.ptr, !rt.ptr
+    rt.launch @unpack in @site0 grid(%g) args(%x, %w) : !rt.ptr, !rt.ptr
     // CHECK: rt.launch @linear_qa grid(%{{.*}}) args(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) : !rt.ptr, !rt.ptr, !rt.ptr, !rt.step, index, !rt.ptr
     rt.launch @linear_qa grid(%g) args(%x, %w, %p, %s, %l, %o) : !rt.ptr, !rt.ptr, !rt.ptr, !rt.step, index, !rt.ptr
   }

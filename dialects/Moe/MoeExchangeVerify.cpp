@@ -1,0 +1,129 @@
+//===- MoeExchangeVerify.cpp - Verifiers of experts on several ranks ------===//
+//
+// Ids are those of MoeExchange.td.
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/Moe/Moe.h"
+#include "dialects/Nn/NnVerify.h"
+#include "k2rt/placement.h"
+
+using namespace mlir;
+using namespace k2c;
+using namespace k2c::moe;
+using namespace k2c::nn;
+
+/// i32 [rows, dims...].
+static LogicalResult checkNumbers(Operation *op, StringRef id, StringRef what, Value value, ArrayRef<int64_t> dims) {
+  if (failed(checkElement(op, id, what, value.getType(), IntegerType::get(op->getContext(), 32))))
+    return failure();
+  return checkShape(op, id, what, columnsOf(value.getType()), dims);
+}
+
+/// The leaves of a declared order divide the experts.
+static LogicalResult checkLeaves(Operation *op, moe::TreeAttr order, int64_t experts) {
+  if (order && experts % order.getLeaves())
+    return op->emitOpError("[C3] expects the leaves to divide ") << experts << " experts, got " << order.getLeaves();
+  return success();
+}
+
+/// `messages` carry `row` and `top` choices each: [C4] of pack and unpack.
+static LogicalResult checkMessages(Operation *op, Value messages, Value row, int64_t top) {
+  auto type = cast<RankedTensorType>(row.getType());
+  const int64_t bytes = k2rt_message_bytes(widthOf(type) * type.getElementTypeBitWidth() / 8, top);
+  if (failed(checkElement(op, "C4", "a message", messages.getType(), IntegerType::get(op->getContext(), 8))))
+    return failure();
+  return checkShape(op, "C4", "a message", columnsOf(messages.getType()), bytes);
+}
+
+/// Counts of one exchange have the same members.
+static LogicalResult checkCounts(Operation *op, StringRef id, Value counts, Value others) {
+  if (counts.getType() == others.getType())
+    return success();
+  return op->emitOpError() << '[' << id << "] expects counts of the same members, got " << counts.getType() << " and "
+                           << others.getType();
+}
+
+/// [C1] to [C5] of route_plan.
+LogicalResult RoutePlanOp::verify() {
+  const int64_t top = widthOf(getExperts().getType());
+  if (failed(checkRows(*this, "C1", "experts", getExperts().getType(), RowKind::Token)) ||
+      failed(checkRows(*this, "C1", "routes", getRoutes().getType(), RowKind::Token)) ||
+      failed(checkNumbers(*this, "C2", "experts", getExperts(), top)) ||
+      failed(checkNumbers(*this, "C3", "routes", getRoutes(), {3, top})))
+    return failure();
+  const int64_t slots = getSent().getType().getMembers() * getSlots();
+  if (slots < getCount())
+    return emitOpError("[C4] expects a slot for each of ") << getCount() << " experts, got " << slots;
+  return checkCounts(*this, "C5", getSent(), getReturned());
+}
+
+/// [C1] to [C4] of pack.
+LogicalResult PackOp::verify() {
+  const int64_t top = widthOf(getWeights().getType());
+  for (auto [what, value] : {std::pair{"the input", getInput()}, {"weights", getWeights()}, {"routes", getRoutes()}})
+    if (failed(checkRows(*this, "C1", what, value.getType(), RowKind::Token)))
+      return failure();
+  if (failed(checkRows(*this, "C1", "the result", getResult().getType(), RowKind::Message)) ||
+      failed(checkElement(*this, "C2", "weights", getWeights().getType(), Float32Type::get(getContext()))) ||
+      failed(checkNumbers(*this, "C3", "routes", getRoutes(), {3, top})))
+    return failure();
+  return checkMessages(*this, getResult(), getInput(), top);
+}
+
+/// [C1] to [C4] of unpack.
+LogicalResult UnpackOp::verify() {
+  const int64_t top = widthOf(getWeights().getType());
+  if (failed(checkRows(*this, "C1", "the input", getInput().getType(), RowKind::Message)))
+    return failure();
+  const int64_t site = rowsOf(getInput().getType()).getSite();
+  for (Value value : getResults())
+    if (RowsAttr rows = rowsOf(value.getType()); rows.getKind() != RowKind::Recv || rows.getSite() != site)
+      return emitOpError("[C1] expects rows that arrived at site ") << site << ", got " << rows;
+  if (failed(checkNumbers(*this, "C2", "slots", getSlots(), top)) ||
+      failed(checkElement(*this, "C3", "weights", getWeights().getType(), Float32Type::get(getContext()))))
+    return failure();
+  return checkMessages(*this, getInput(), getRows(), top);
+}
+
+/// [C1] to [C3] of return_plan.
+LogicalResult ReturnPlanOp::verify() {
+  if (failed(checkRows(*this, "C1", "slots", getChosen().getType(), RowKind::Recv)) ||
+      failed(checkRows(*this, "C1", "sums", getSums().getType(), rowsOf(getChosen().getType()))) ||
+      failed(checkNumbers(*this, "C2", "slots", getChosen(), widthOf(getChosen().getType()))) ||
+      failed(checkNumbers(*this, "C2", "sums", getSums(), 2)))
+    return failure();
+  return checkCounts(*this, "C3", getCame(), getBack());
+}
+
+/// [C1] to [C4] of reduce_subtrees.
+LogicalResult ReduceSubtreesOp::verify() {
+  PermutationType permutation = getPermutation().getType();
+  if (failed(checkRows(*this, "C1", "the input", getInput().getType(), permutation.getSlots())) ||
+      failed(checkRows(*this, "C1", "choices", getChosen().getType(), permutation.getRows())) ||
+      failed(checkRows(*this, "C1", "sums", getSums().getType(), permutation.getRows())) ||
+      failed(checkRows(*this, "C1", "the result", getResult().getType(), RowKind::Subtree)) ||
+      failed(checkElement(*this, "C2", "the result", getResult().getType(), getInput().getType().getElementType())) ||
+      failed(checkShape(*this, "C2", "result columns", columnsOf(getResult().getType()),
+                        columnsOf(getInput().getType()))) ||
+      failed(checkLeaves(*this, getOrderAttr(), getCount())) ||
+      failed(checkNumbers(*this, "C4", "choices", getChosen(), permutation.getTop())))
+    return failure();
+  return checkNumbers(*this, "C4", "sums", getSums(), 2);
+}
+
+/// [C1] to [C4] of combine.
+LogicalResult CombineOp::verify() {
+  if (failed(checkRows(*this, "C1", "the input", getInput().getType(), RowKind::Subtree)))
+    return failure();
+  for (auto [what, value] : {std::pair{"routes", getRoutes()}, {"choices", getExperts()}, {"the result", getResult()}})
+    if (failed(checkRows(*this, "C1", what, value.getType(), RowKind::Token)))
+      return failure();
+  const int64_t top = widthOf(getExperts().getType());
+  if (failed(checkElement(*this, "C2", "the result", getResult().getType(), getInput().getType().getElementType())) ||
+      failed(checkShape(*this, "C2", "result columns", columnsOf(getResult().getType()),
+                        columnsOf(getInput().getType()))) ||
+      failed(checkLeaves(*this, getOrderAttr(), getCount())) ||
+      failed(checkNumbers(*this, "C4", "choices", getExperts(), top)))
+    return failure();
+  return checkNumbers(*this, "C4", "routes", getRoutes(), {3, top});
+}

@@ -1,0 +1,95 @@
+//===- Exchange.cpp - Experts on several ranks ----------------------------===//
+//
+// A placement is that of a layer, and its address is found by the layer's ordinal among those with experts.
+//
+//===----------------------------------------------------------------------===//
+#include "Builder.h"
+#include "dialects/Moe/Moe.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace k2c {
+
+namespace {
+
+using Described = FailureOr<DescribedKernel>;
+
+int64_t widthOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape().back(); }
+
+Described describeRoutePlan(DescBuilder b, moe::RoutePlanOp op) {
+  RoutePlanDesc desc{static_cast<int64_t>(op.getCount()), widthOf(op.getExperts()), op.getSent().getType().getMembers(),
+                     static_cast<int64_t>(op.getSlots())};
+  bool ok = b.addArgument(op.getExperts()) && b.addOrdinal(op.getLayer(), op.getAmong()) &&
+            b.addResult(op.getRoutes()) && b.addResult(op.getSent()) && b.addResult(op.getReturned());
+  return b.finish(ok, desc);
+}
+
+Described describePack(DescBuilder b, moe::PackOp op) {
+  PackDesc desc;
+  desc.topK = widthOf(op.getWeights());
+  bool ok = b.addRows(op.getInput(), desc.x) && b.addArgument(op.getWeights()) && b.addArgument(op.getRoutes()) &&
+            b.addResult(op.getResult());
+  return b.finish(ok, desc);
+}
+
+Described describeUnpack(DescBuilder b, moe::UnpackOp op) {
+  UnpackDesc desc;
+  desc.topK = widthOf(op.getSlots());
+  desc.ranks = op.getCame().getType().getMembers();
+  bool ok = b.addArgument(op.getInput()) && b.addArgument(op.getCame()) && b.addResult(op.getRows(), desc.y) &&
+            b.addResult(op.getSlots()) && b.addResult(op.getWeights());
+  return b.finish(ok, desc);
+}
+
+Described describeReturnPlan(DescBuilder b, moe::ReturnPlanOp op) {
+  ReturnPlanDesc desc{static_cast<int64_t>(op.getCount()), widthOf(op.getChosen()), op.getCame().getType().getMembers(),
+                      static_cast<int64_t>(op.getSlots())};
+  bool ok = b.addArgument(op.getChosen()) && b.addArgument(op.getCame()) &&
+            b.addOrdinal(op.getLayer(), op.getAmong()) && b.addOrdinal(op.getLayer(), op.getAmong()) &&
+            b.addResult(op.getSums()) && b.addResult(op.getBack());
+  return b.finish(ok, desc);
+}
+
+Described describeReduceSubtrees(DescBuilder b, moe::ReduceSubtreesOp op) {
+  if (!op.getOrderAttr())
+    return op.emitOpError("has no declared order");
+  ReduceSubtreesDesc desc;
+  desc.experts = op.getCount();
+  desc.topK = op.getPermutation().getType().getTop();
+  desc.ranks = op.getRanks();
+  desc.slots = op.getPermutation().getType().getExperts();
+  desc.leaves = op.getOrderAttr().getLeaves();
+  bool ok = b.addRows(op.getInput(), desc.x) && b.addArgument(op.getPermutation()) && b.addArgument(op.getChosen()) &&
+            b.addArgument(op.getSums()) && b.addOrdinal(op.getLayer(), op.getAmong()) &&
+            b.addOrdinal(op.getLayer(), op.getAmong()) && b.addResult(op.getResult(), desc.y);
+  return b.finish(ok, desc);
+}
+
+Described describeCombine(DescBuilder b, moe::CombineOp op) {
+  if (!op.getOrderAttr())
+    return op.emitOpError("has no declared order");
+  CombineDesc desc;
+  desc.experts = op.getCount();
+  desc.topK = widthOf(op.getExperts());
+  desc.leaves = op.getOrderAttr().getLeaves();
+  bool ok = b.addRows(op.getInput(), desc.x) && b.addArgument(op.getRoutes()) && b.addArgument(op.getExperts()) &&
+            b.addResult(op.getResult(), desc.y);
+  return b.finish(ok, desc);
+}
+
+} // namespace
+
+MaybeDescribed describeExchange(kern::FuncOp kernel, Operation *op) {
+  DescBuilder b(kernel);
+  return TypeSwitch<Operation *, MaybeDescribed>(op)
+      .Case([&](moe::RoutePlanOp o) { return describeRoutePlan(b, o); })
+      .Case([&](moe::PackOp o) { return describePack(b, o); })
+      .Case([&](moe::UnpackOp o) { return describeUnpack(b, o); })
+      .Case([&](moe::ReturnPlanOp o) { return describeReturnPlan(b, o); })
+      .Case([&](moe::ReduceSubtreesOp o) { return describeReduceSubtrees(b, o); })
+      .Case([&](moe::CombineOp o) { return describeCombine(b, o); })
+      .Default([](Operation *) { return std::nullopt; });
+}
+
+} // namespace k2c

@@ -1,0 +1,214 @@
+//===- EvaluateExchange.cpp - Experts on several ranks --------------------===//
+//
+// Plans are made rank by rank: each rank in turn takes the tokens that have choices there, in order, so that the
+// numbers of messages and sums are those of a list that grows.
+//
+//===----------------------------------------------------------------------===//
+#include "Evaluation.h"
+#include "k2rt/placement.h"
+#include <algorithm>
+#include <set>
+
+namespace k2c::evaluation {
+
+namespace {
+
+/// A layer's table as k2rt/placement.h lays it out.
+struct Placement {
+  const int32_t *slotOfExpert, *subtreeOfExpert;
+
+  Placement(const int32_t *table, int64_t experts, int64_t slots)
+      : slotOfExpert(table), subtreeOfExpert(table + experts + slots) {}
+};
+
+/// The choices of a token: messages, slots and returned rows of RoutePlanDesc.
+struct Routes {
+  int32_t *message, *slot, *returned;
+
+  Routes(int32_t *routes, int64_t row, int64_t topK)
+      : message(routes + row * 3 * topK), slot(message + topK), returned(slot + topK) {}
+};
+
+/// The choices of a message.
+struct Choices {
+  char *base;
+  Choices(void *messages, int64_t message, int64_t rowBytes, int64_t topK)
+      : base(static_cast<char *>(messages) + message * k2rt_message_bytes(rowBytes, topK) +
+             k2rt_choices_offset(rowBytes)) {}
+  int32_t *slot(int64_t k) const { return reinterpret_cast<int32_t *>(base + 8 * k); }
+  float *weight(int64_t k) const { return reinterpret_cast<float *>(base + 8 * k + 4); }
+};
+
+int64_t bytesOf(const Rows &rows) { return rows.width * byteWidth(rows.type); }
+
+void copyBytes(char *to, const char *from, int64_t bytes) { std::copy(from, from + bytes, to); }
+
+} // namespace
+
+Status run(const RoutePlanDesc &d, Arguments args, const k2rt_ir_step &step) {
+  const int32_t *experts = args.array<int32_t>();
+  const Placement placement(args.array<int32_t>(), d.experts, d.ranks * d.slots);
+  int32_t *routes = args.array<int32_t>();
+  int64_t *sent = args.array<int64_t>(), *returned = args.array<int64_t>();
+  for (int64_t route = 0; route < step.token_rows * d.topK; ++route)
+    if (experts[route] >= d.experts)
+      return invalid("expert " + std::to_string(experts[route]) + " of " + std::to_string(d.experts));
+  std::fill(routes, routes + step.token_rows * 3 * d.topK, -1);
+  int32_t messages = 0, sums = 0;
+  for (int64_t rank = 0; rank < d.ranks; ++rank) {
+    sent[d.ranks + rank] = messages;
+    returned[d.ranks + rank] = sums;
+    for (int64_t token = 0; token < step.token_rows; ++token) {
+      const Routes own(routes, token, d.topK);
+      std::vector<int32_t> subtrees;
+      for (int64_t k = 0; k < d.topK; ++k) {
+        const int32_t expert = experts[token * d.topK + k];
+        if (expert < 0 || placement.slotOfExpert[expert] / d.slots != rank)
+          continue;
+        const int32_t subtree = placement.subtreeOfExpert[expert];
+        const auto known = std::find(subtrees.begin(), subtrees.end(), subtree);
+        own.message[k] = messages;
+        own.slot[k] = static_cast<int32_t>(placement.slotOfExpert[expert] % d.slots);
+        own.returned[k] = sums + static_cast<int32_t>(known - subtrees.begin());
+        if (known == subtrees.end())
+          subtrees.push_back(subtree);
+      }
+      messages += !subtrees.empty();
+      sums += static_cast<int32_t>(subtrees.size());
+    }
+    sent[rank] = messages - sent[d.ranks + rank];
+    returned[rank] = sums - returned[d.ranks + rank];
+  }
+  return Status::success();
+}
+
+Status run(const PackDesc &d, Arguments args, const k2rt_ir_step &step) {
+  const char *x = args.array<char>();
+  const float *weights = args.array<float>();
+  int32_t *routes = args.array<int32_t>();
+  char *messages = args.array<char>();
+  for (int64_t token = 0; token < step.token_rows; ++token) {
+    const Routes own(routes, token, d.topK);
+    const std::set<int32_t> all(own.message, own.message + d.topK);
+    for (const int32_t message : all) {
+      if (message < 0)
+        continue;
+      copyBytes(messages + message * k2rt_message_bytes(bytesOf(d.x), d.topK),
+                x + token * d.x.stride * byteWidth(d.x.type), bytesOf(d.x));
+      const Choices choices(messages, message, bytesOf(d.x), d.topK);
+      for (int64_t k = 0; k < d.topK; ++k) {
+        const bool isThere = own.message[k] == message;
+        *choices.slot(k) = isThere ? own.slot[k] : -1;
+        *choices.weight(k) = isThere ? weights[token * d.topK + k] : 0.0f;
+      }
+    }
+  }
+  return Status::success();
+}
+
+Status run(const UnpackDesc &d, Arguments args, const k2rt_ir_step &) {
+  char *messages = args.array<char>();
+  const int64_t *came = args.array<int64_t>();
+  char *y = args.array<char>();
+  int32_t *slots = args.array<int32_t>();
+  float *weights = args.array<float>();
+  int64_t row = 0;
+  for (int64_t rank = 0; rank < d.ranks; ++rank)
+    for (int64_t i = 0; i < came[rank]; ++i, ++row) {
+      const int64_t message = came[d.ranks + rank] + i;
+      copyBytes(y + row * d.y.stride * byteWidth(d.y.type),
+                messages + message * k2rt_message_bytes(bytesOf(d.y), d.topK), bytesOf(d.y));
+      const Choices choices(messages, message, bytesOf(d.y), d.topK);
+      for (int64_t k = 0; k < d.topK; ++k) {
+        slots[row * d.topK + k] = *choices.slot(k);
+        weights[row * d.topK + k] = *choices.weight(k);
+      }
+    }
+  return Status::success();
+}
+
+/// The subtrees of a row's choices, in the order of these.
+static std::vector<int32_t> subtreesOf(const int32_t *slots, int64_t topK, const int32_t *held,
+                                       const Placement &placement) {
+  std::vector<int32_t> subtrees;
+  for (int64_t k = 0; k < topK; ++k) {
+    if (slots[k] < 0)
+      continue;
+    const int32_t subtree = placement.subtreeOfExpert[held[slots[k]]];
+    if (std::find(subtrees.begin(), subtrees.end(), subtree) == subtrees.end())
+      subtrees.push_back(subtree);
+  }
+  return subtrees;
+}
+
+Status run(const ReturnPlanDesc &d, Arguments args, const k2rt_ir_step &) {
+  const int32_t *slots = args.array<int32_t>();
+  const int64_t *came = args.array<int64_t>();
+  const Placement placement(args.array<int32_t>(), d.experts, d.ranks * d.slots);
+  const int32_t *held = args.array<int32_t>();
+  int32_t *sums = args.array<int32_t>();
+  int64_t *back = args.array<int64_t>();
+  int64_t row = 0;
+  int32_t all = 0;
+  for (int64_t rank = 0; rank < d.ranks; ++rank) {
+    back[d.ranks + rank] = all;
+    for (int64_t i = 0; i < came[rank]; ++i, ++row) {
+      const auto count = static_cast<int32_t>(subtreesOf(slots + row * d.topK, d.topK, held, placement).size());
+      sums[2 * row] = all;
+      sums[2 * row + 1] = count;
+      all += count;
+    }
+    back[rank] = all - back[d.ranks + rank];
+  }
+  return Status::success();
+}
+
+/// `row` becomes row `number` of `rows`.
+static void storeRow(void *base, const Rows &rows, int64_t number, std::vector<float> row) {
+  row.resize(rows.width, 0.0f);
+  for (int64_t i = 0; i < rows.width; ++i)
+    store(base, number * rows.stride + i, rows.type, row[i]);
+}
+
+Status run(const ReduceSubtreesDesc &d, Arguments args, const k2rt_ir_step &step) {
+  const void *x = args.pointer();
+  const Permutation permutation(args.pointer(), d.slots, step.token_rows * d.topK);
+  const int32_t *slots = args.array<int32_t>();
+  const int32_t *sums = args.array<int32_t>();
+  const Placement placement(args.array<int32_t>(), d.experts, d.ranks * d.slots);
+  const int32_t *held = args.array<int32_t>();
+  void *y = args.pointer();
+  for (int64_t row = 0; row < step.token_rows; ++row) {
+    int64_t next = sums[2 * row];
+    for (const int32_t subtree : subtreesOf(slots + row * d.topK, d.topK, held, placement)) {
+      std::vector<Contribution> contributions;
+      for (int64_t k = 0; k < d.topK; ++k) {
+        const int32_t slot = slots[row * d.topK + k];
+        if (slot >= 0 && placement.subtreeOfExpert[held[slot]] == subtree)
+          contributions.push_back({held[slot], loadRow(x, d.x, permutation.slotOfRoute[row * d.topK + k])});
+      }
+      storeRow(y, d.y, next++, sumOfExperts(contributions, 0, d.leaves, d.experts / d.leaves, d.y.type));
+    }
+  }
+  return Status::success();
+}
+
+/// Each sum stands for the first of its choices: in the tree it is met there, and where its subtree's sum is.
+Status run(const CombineDesc &d, Arguments args, const k2rt_ir_step &step) {
+  const void *x = args.pointer();
+  int32_t *routes = args.array<int32_t>();
+  const int32_t *experts = args.array<int32_t>();
+  void *y = args.pointer();
+  for (int64_t row = 0; row < step.token_rows; ++row) {
+    const Routes own(routes, row, d.topK);
+    std::vector<Contribution> contributions;
+    std::set<int32_t> taken;
+    for (int64_t k = 0; k < d.topK; ++k)
+      if (experts[row * d.topK + k] >= 0 && taken.insert(own.returned[k]).second)
+        contributions.push_back({experts[row * d.topK + k], loadRow(x, d.x, own.returned[k])});
+    storeRow(y, d.y, row, sumOfExperts(contributions, 0, d.leaves, d.experts / d.leaves, d.y.type));
+  }
+  return Status::success();
+}
+
+} // namespace k2c::evaluation

@@ -1,0 +1,121 @@
+// RUN: k2c-opt %s --split-input-file --verify-diagnostics
+
+// expected-error @below {{'rt.collective' op [C1] expects a site that is not negative, got -1}}
+rt.collective @s site -1 op all_to_all_rows axis ep row_bytes 64
+
+// -----
+
+// expected-error @below {{'rt.collective' op [C2] expects a positive size of rows and a positive quota, got 0}}
+rt.collective @s site 0 op all_to_all_rows axis ep row_bytes 0
+
+// -----
+
+// expected-error @below {{'rt.collective' op [C2] expects a positive size of rows and a positive quota, got -4}}
+rt.collective @s site 0 op all_to_all_rows axis ep row_bytes 64 quota -4
+
+// -----
+
+func.func @placement_c1(%l: index) {
+  // expected-error @below {{'rt.placement' op [C1] expects 0 < experts <= 8 slots, got 0}}
+  %t = rt.placement[%l] experts 0 slots 8
+  return
+}
+
+// -----
+
+func.func @placement_c1_slots(%l: index) {
+  // expected-error @below {{'rt.placement' op [C1] expects 0 < experts <= 8 slots, got 9}}
+  %t = rt.placement[%l] experts 9 slots 8
+  return
+}
+
+// -----
+
+func.func @placement_c2(%l: index) {
+  // expected-error @below {{'rt.placement' op [C2] expects ranks that divide 8 slots, got 3}}
+  %t = rt.placement[%l] experts 8 slots 8 held 3
+  return
+}
+
+// -----
+
+func.func @placement_c2_none(%l: index) {
+  // expected-error @below {{'rt.placement' op [C2] expects ranks that divide 8 slots, got 0}}
+  %t = rt.placement[%l] experts 8 slots 8 held 0
+  return
+}
+
+// -----
+
+rt.kernel @k id 0 hash "a" variants ["all"]
+func.func @collective_start_c1(%p: !rt.ptr) {
+  // expected-error @below {{'rt.collective_start' op [C1] expects @k to be an rt.collective}}
+  rt.collective_start @k source %p to %p result %p from %p
+  return
+}
+
+// -----
+
+rt.kernel @k id 0 hash "a" variants ["all"]
+func.func @collective_wait_c1() {
+  // expected-error @below {{'rt.collective_wait' op [C1] expects @k to be an rt.collective}}
+  rt.collective_wait @k
+  return
+}
+
+// -----
+
+func.func @collective_wait_c1_nothing() {
+  // expected-error @below {{'rt.collective_wait' op [C1] expects @nothing to be an rt.collective}}
+  rt.collective_wait @nothing
+  return
+}
+
+// -----
+
+rt.kernel @k id 0 hash "a" variants ["all"]
+func.func @arrived_c1() {
+  // expected-error @below {{'rt.arrived' op [C1] expects @k to be an rt.collective}}
+  %n = rt.arrived @k
+  return
+}
+
+// -----
+
+// The program knows how many rows come there.
+rt.collective @site0 site 0 op all_to_all_rows axis ep row_bytes 64
+func.func @arrived_c1_quota() {
+  // expected-error @below {{'rt.arrived' op [C1] expects @site0 to have a quota}}
+  %n = rt.arrived @site0
+  return
+}
+
+// -----
+
+rt.kernel @k id 0 hash "a" variants ["all"]
+func.func @launch_c4(%g: i64, %p: !rt.ptr) {
+  // expected-error @below {{'rt.launch' op [C4] expects @k to be an rt.collective}}
+  rt.launch @k in @k grid(%g) args(%p) : !rt.ptr
+  return
+}
+
+// -----
+
+rt.collective @site0 site 0 op all_to_all_rows axis ep row_bytes 64
+rt.kernel @k id 0 hash "a" variants ["all"]
+func.func @launch_c4_quota(%g: i64, %p: !rt.ptr) {
+  // expected-error @below {{'rt.launch' op [C4] expects @site0 to have a quota}}
+  rt.launch @k in @site0 grid(%g) args(%p) : !rt.ptr
+  return
+}
+
+// -----
+
+rt.collective @site0 site 0 op all_to_all_rows axis ep row_bytes 64
+rt.kernel @k id 0 hash "a" variants ["all"]
+func.func @launch_c2_collective(%g: i64, %p: !rt.ptr) {
+  // expected-error @below {{'rt.launch' op [C2] expects a nowait launch to be followed by a launch, got 'rt.collective_wait'}}
+  rt.launch nowait @k grid(%g) args(%p) : !rt.ptr
+  rt.collective_wait @site0
+  return
+}

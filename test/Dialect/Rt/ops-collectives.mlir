@@ -1,0 +1,41 @@
+// RUN: k2c-opt %s | k2c-opt | FileCheck %s
+// RUN: k2c-opt %s --mlir-print-op-generic | k2c-opt | FileCheck %s
+
+// CHECK: rt.collective @site0 site 0 op all_to_all_rows axis ep row_bytes 14464 quota 256
+rt.collective @site0 site 0 op all_to_all_rows axis ep row_bytes 14464 quota 256
+// CHECK: rt.collective @site1 site 1 op all_to_all_rows axis ep row_bytes 14336{{$}}
+rt.collective @site1 site 1 op all_to_all_rows axis ep row_bytes 14336
+rt.kernel @unpack id 0 hash "9a3f" variants ["all"]
+
+// CHECK-LABEL: func.func @layer(
+// CHECK-SAME: %[[L:.*]]: index
+func.func @layer(%l: index) {
+  %m = rt.arena 0
+  %sent = rt.arena 4096
+  %in = rt.arena 8192
+  %came = rt.arena 12288
+  // CHECK: %[[PLACEMENT:placement]] = rt.placement[%[[L]]] experts 384 slots 384{{$}}
+  %t = rt.placement[%l] experts 384 slots 384
+  // CHECK: %[[HELD:held]] = rt.placement[%[[L]]] experts 384 slots 384 held 8
+  %h = rt.placement[%l] experts 384 slots 384 held 8
+  // CHECK: rt.collective_start @site0 layer %[[L]] source %{{.*}} to %{{.*}} result %{{.*}} from %{{.*}}
+  rt.collective_start @site0 layer %l source %m to %sent result %in from %came
+  // CHECK: rt.collective_wait @site0
+  rt.collective_wait @site0
+  // CHECK: %[[N:arrived]] = rt.arrived @site0
+  %n = rt.arrived @site0
+  // CHECK: rt.grid %[[N]]
+  %g = rt.grid %n slots 1 rows_per_item 1 items 1
+  // CHECK: rt.launch @unpack in @site0 grid(%{{.*}}) args(%{{.*}}, %{{.*}}) : !rt.ptr, !rt.ptr
+  %x = rt.arena 16384
+  %w = rt.arena 20480
+  rt.launch @unpack in @site0 grid(%g) args(%x, %w) : !rt.ptr, !rt.ptr
+  // CHECK: rt.launch nowait @unpack in @site0 grid(
+  rt.launch nowait @unpack in @site0 grid(%g) args(%x, %w) : !rt.ptr, !rt.ptr
+  rt.launch @unpack grid(%g) args(%t, %h) : !rt.ptr, !rt.ptr
+  // An exchange of no layer.
+  // CHECK: rt.collective_start @site1 source
+  rt.collective_start @site1 source %x to %sent result %in from %came
+  rt.collective_wait @site1
+  return
+}

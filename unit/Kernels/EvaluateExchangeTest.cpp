@@ -1,0 +1,45 @@
+//===- EvaluateExchangeTest.cpp - Experts on several ranks, the scalar reading --------------------------===//
+#include "ExchangeWorld.h"
+
+namespace k2c::test {
+namespace {
+
+void evaluateKernel(const KernelDesc &desc, const k2rt_ir_step &step, const std::vector<void *> &args) {
+  Status done = evaluate(desc, args.data(), step, WeightLayout::Panels);
+  EXPECT_TRUE(done) << done.error().text();
+}
+
+TEST(EvaluateExchange, HasTheBitsOfOneRank) {
+  for (const ExchangeShape &shape : exchangeShapes()) {
+    ExchangeWorld world(shape);
+    EXPECT_TRUE(world.exchange(evaluateKernel) == world.unpermute(evaluateKernel))
+        << shape.experts << " experts on " << shape.ranks << " ranks" << (shape.isShuffled ? ", shuffled" : "");
+  }
+}
+
+TEST(EvaluateExchange, ATokenGoesToARankOnce) {
+  ExchangeWorld world({8, 4, 2, 4, 4, {40, 0}});
+  world.exchange(evaluateKernel);
+  EXPECT_LE(world.travelled, 40);
+}
+
+TEST(EvaluateExchange, AlignedExpertsSendOneSumBack) {
+  ExchangeWorld aligned({8, 4, 2, 4, 4, {40, 7}});
+  aligned.exchange(evaluateKernel);
+  EXPECT_EQ(aligned.returned, aligned.travelled);
+  ExchangeWorld shuffled({8, 4, 2, 4, 4, {40, 7}, /*isShuffled=*/true});
+  shuffled.exchange(evaluateKernel);
+  EXPECT_GT(shuffled.returned, shuffled.travelled);
+}
+
+TEST(EvaluateExchange, RefusesAnExpertOutOfRange) {
+  TestStep step(TestStep::plain(1));
+  std::vector<int32_t> experts = {0, 4}, table(8 + 4), routes(6);
+  std::vector<int64_t> sent(4), returned(4);
+  std::vector<void *> args = {experts.data(), table.data(), routes.data(), sent.data(), returned.data()};
+  Status done = evaluate({"plan", RoutePlanDesc{4, 2, 2, 2}}, args.data(), step.step, WeightLayout::Panels);
+  EXPECT_EQ(done.error().text(), "plan: expert 4 of 4");
+}
+
+} // namespace
+} // namespace k2c::test
