@@ -23,17 +23,19 @@ namespace k2c {
 
 /// What programs can be compiled for: the one list.
 static constexpr DeviceKind compiledKinds[] = {DeviceKind::Cpu};
-static constexpr int64_t compiledRanks = 1;
+static constexpr int64_t compiledRanks = 4096;
 
 Status checkCompiles(const Topology &topology) {
-  std::string where = "topology '" + shortened(topology.name) + "'", remedy = "use --topology host or cpu1";
+  const std::string where = "topology '" + shortened(topology.name) + "'";
   if (std::find(std::begin(compiledKinds), std::end(compiledKinds), topology.device.kind) == std::end(compiledKinds))
     return Error{where,
                  "compiling for devices of kind " + std::string(name(topology.device.kind)) + " is not in this build",
-                 remedy};
+                 "use --topology host or cpu1"};
   if (topology.ranks() > compiledRanks)
-    return Error{where, "has " + std::to_string(topology.ranks()) + " ranks; several ranks are not in this build",
-                 remedy};
+    return Error{where,
+                 "has " + std::to_string(topology.ranks()) + " ranks; in this build programs have at most " +
+                     std::to_string(compiledRanks),
+                 "choose a smaller topology"};
   return Status::success();
 }
 

@@ -74,7 +74,12 @@ Status fillBundle(CompilePipeline &pipeline, Inputs &inputs, const CompileOption
     return status;
   if (options.remark)
     options.remark(pipeline.remarks());
-  const BundleFacts facts{workerReserve(inputs), bundle.codeBytes()};
+  BundleFacts facts{workerReserve(inputs), bundle.codeBytes(), inputs.topology.nodes(), ""};
+  if (program.ranks > 1) {
+    facts.placement = placementText(inputs.spec, inputs.planOptions.layout);
+    if (Status status = bundle.write(placementFile, facts.placement); !status)
+      return status;
+  }
   if (Status status = bundle.write("manifest.json", manifestText(inputs.spec, pipeline.plan(), program, facts));
       !status)
     return status;

@@ -68,6 +68,8 @@ PipelineOptions CompilePipeline::pipelineOptions() const {
   const Device &device = inputs.topology.device;
   const std::vector<std::string> features = requiredFeatures(inputs.target.features);
   p.plan.topology = inputs.topology.name;
+  p.plan.layout = compiledText(inputs.planOptions.layout);
+  p.plan.ranks = inputs.topology.ranks();
   p.plan.numa.assign(device.numa.begin(), device.numa.end());
   p.plan.cpu = inputs.target.cpu;
   p.plan.features.assign(features.begin(), features.end());

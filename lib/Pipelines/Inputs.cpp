@@ -24,14 +24,29 @@ Status refuseUnbuilt(const CompileOptions &options) {
   return {};
 }
 
-Expected<Limits> limitsOf(const CompileOptions &options, const ModelSpec &spec) {
+/// step of the layout is --step-tokens.
+Expected<int64_t> stepTokensOf(const CompileOptions &options, const ParallelLayout &layout) {
+  const int64_t step = layout.stepTokens, asked = options.stepTokens.value_or(step);
+  if (step != 0 && asked != step)
+    return Error{"--step-tokens", "is " + std::to_string(asked) + ", step of --layout is " + std::to_string(step),
+                 "leave one of them out"};
+  constexpr int64_t most = 1 << 20; // of the flag
+  if (step < 0 || step > most)
+    return Error{"--layout", "step is " + std::to_string(step) + ", must be 1 to " + std::to_string(most), ""};
+  return asked > 0 ? asked : Limits().stepTokens;
+}
+
+Expected<Limits> limitsOf(const CompileOptions &options, const ModelSpec &spec, const ParallelLayout &layout) {
   ImportOptions import;
   import.maxContext = options.maxContext.value_or(0);
   Expected<int64_t> context = chooseContext(spec, import);
   if (!context)
     return context.takeError();
+  Expected<int64_t> stepTokens = stepTokensOf(options, layout);
+  if (!stepTokens)
+    return stepTokens.takeError();
   Limits limits;
-  limits.stepTokens = options.stepTokens;
+  limits.stepTokens = *stepTokens;
   limits.maxSequences = options.maxSequences;
   limits.maxContext = *context;
   limits.outputRows = options.outputRows;
@@ -83,14 +98,18 @@ Expected<Inputs> readInputs(const CompileOptions &options) {
   if (!topology)
     return topology.takeError();
   inputs.topology = std::move(*topology);
+  Expected<ParallelLayout> layout = parseCompileLayout(options.layout, inputs.spec, inputs.topology);
+  if (!layout)
+    return layout.takeError();
   Expected<HostTarget> target = HostTarget::forCpu(options.target.empty() ? "host" : options.target);
   if (!target)
     return target.takeError();
   inputs.target = std::move(*target);
-  Expected<Limits> limits = limitsOf(options, inputs.spec);
+  Expected<Limits> limits = limitsOf(options, inputs.spec, *layout);
   if (!limits)
     return limits.takeError();
   inputs.limits = *limits;
+  inputs.planOptions.layout = std::move(*layout);
   inputs.planOptions.mustFit = inputs.checkpoint.has_value();
   const ComputeChoice compute = computeOf(options, inputs);
   inputs.planOptions.compute = compute.type;

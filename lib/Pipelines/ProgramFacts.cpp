@@ -5,6 +5,7 @@
 #include "dialects/Kern/Kern.h"
 #include "dialects/Mem/Mem.h"
 #include "k2c/Kernels/Describe.h"
+#include "k2c/Transforms/PlanAttr.h"
 
 using namespace mlir;
 
@@ -34,6 +35,8 @@ void readModule(ModuleOp runtime, ProgramFacts &facts) {
   facts.bitClass = numerics.getBitClass().str();
   auto topology = runtime->getAttrOfType<dist::TopologyAttr>(dist::DistDialect::topologyAttrName);
   facts.topology = topology.getName().str();
+  facts.ranks = topology.getRanks();
+  facts.layout = planOf(runtime).getLayout().str();
   facts.numa = topology.getNuma().vec();
   auto target = runtime->getAttrOfType<kern::CpuAttr>(kern::KernDialect::targetAttrName);
   facts.cores = target.getCores();
@@ -80,6 +83,10 @@ ProgramFacts programFacts(ModuleOp runtime) {
       packaged.variants.push_back(variant.str());
     facts.kernels.push_back(std::move(packaged));
   }
+  for (auto site : runtime.getOps<rt::CollectiveOp>())
+    facts.collectives.push_back({static_cast<int64_t>(site.getSite()), rt::stringifyCollective(site.getOp()).str(),
+                                 rt::stringifyAxis(site.getAxis()).str(), static_cast<int64_t>(site.getRowBytes()),
+                                 site.getQuota().value_or(0)});
   for (auto program : runtime.getOps<rt::ProgramOp>())
     facts.expandedFrom = program.getExpandedFrom().value_or(-1);
   return facts;

@@ -51,6 +51,7 @@ public:
     return all;
   }
   Status takeStatus() { return std::move(status); }
+  const std::string &file() const { return path; }
 
 private:
   const json *find(const char *pointer) const {
@@ -82,6 +83,28 @@ Expected<CompileOptions> optionsOf(Record record, const std::string &bundle, con
   if (Status status = record.takeStatus(); !status)
     return status.takeError();
   return options;
+}
+
+/// Ranks and how they divide the work: a topology that has as many, whatever their links.
+Status readRanks(Record record, Inputs &inputs) {
+  constexpr int64_t most = 4096;
+  const int64_t ranks = record.number("/topology/ranks", 1, most);
+  if (Status status = record.takeStatus(); !status || ranks == 1)
+    return status;
+  const int64_t nodes = record.number("/topology/nodes", 1, ranks);
+  inputs.topology.name = record.text("/topology/name");
+  const std::string layout = record.text("/layout");
+  if (Status status = record.takeStatus(); !status)
+    return status;
+  Tier node, network;
+  node.name = "node", network.name = "network";
+  node.count = ranks / nodes, network.count = nodes;
+  inputs.topology.tiers = {node, network};
+  Expected<ParallelLayout> parsed = parseCompileLayout(layout, inputs.spec, inputs.topology);
+  if (!parsed)
+    return damaged(record.file(), "'/layout' " + parsed.error().message);
+  inputs.planOptions.layout = std::move(*parsed);
+  return {};
 }
 
 /// What tiles depend on beside the options.
@@ -150,6 +173,8 @@ Expected<RecordedCompile> readRecord(const std::string &bundle) {
   if (!inputs)
     return inputs.takeError();
   if (Status status = readMachine(record, *inputs); !status)
+    return status.takeError();
+  if (Status status = readRanks(record, *inputs); !status)
     return status.takeError();
   return RecordedCompile{bundle, std::move(*manifest), std::move(*options), std::move(*inputs)};
 }

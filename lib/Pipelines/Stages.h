@@ -12,6 +12,7 @@
 #include "k2c/Model/Safetensors.h"
 #include "k2c/Pipelines/Compile.h"
 #include "k2c/Pipelines/Pipelines.h"
+#include "k2c/Planner/CompileLayout.h"
 #include "k2c/Planner/Planner.h"
 #include "k2c/Target/Host.h"
 #include "k2c/Target/Package.h"

@@ -24,18 +24,18 @@ std::vector<CachePlane> cachePlanes(const ModelSpec &spec, const Limits &limits,
   return planes;
 }
 
-/// Routed experts of all weight slots.
-static int64_t expertsOf(const ModelSpec &spec) {
+/// Routed experts of all weight slots of a rank.
+static int64_t expertsOf(const ModelSpec &spec, int64_t expertSlots) {
   int64_t experts = 0;
   for (const WeightFamily &family : spec.weights)
-    if (family.shape.size() > 1)
-      experts += family.layerCount() * family.experts;
+    if (family.shape.size() > 1 && family.experts > 0)
+      experts += family.layerCount() * expertSlots;
   return experts;
 }
 
 MemoryCertificate MemoryModel::certify(const Limits &limits) const {
   MemoryCertificate memory;
-  for (const PlannedOperand &operand : operandsOf(spec, expandedFrom, limits))
+  for (const PlannedOperand &operand : operandsOf(spec, expandedFrom, limits, expertSlots))
     memory.weights += operand.packed.bytes;
   for (const CachePlane &plane : cachePlanes(spec, limits, cache))
     memory.cache += plane.bytes();
@@ -43,8 +43,9 @@ MemoryCertificate MemoryModel::certify(const Limits &limits) const {
   memory.scratch = measured.scratchPerWorker * device.cores;
   memory.logits = Bytes(limits.maxOutputRows() * spec.vocab * 4);
   const int64_t groups = int64_t(cachePools(spec).size());
-  k2rt_limits runtime{limits.stepTokens, limits.maxSequences,          limits.maxContext, groups,
-                      spec.vocab,        measured.tokenizerFile.value, expertsOf(spec)};
+  k2rt_limits runtime{limits.stepTokens, limits.maxSequences,          limits.maxContext,           groups,
+                      spec.vocab,        measured.tokenizerFile.value, expertsOf(spec, expertSlots)};
+  memory.collectives = Bytes(k2rt_exchange_bytes(&runtime, ranks));
   memory.reserve = Bytes(k2rt_reserve_bytes(&runtime) + k2rt_worker_bytes(&runtime, device.cores));
   return memory;
 }
@@ -88,7 +89,7 @@ Status MemoryModel::check(const Limits &limits) const {
     if (most > 0)
       remedy += (remedy.empty() ? "lower " : " or ") + std::string(option) + " to at most " + std::to_string(most);
   if (remedy.empty()) {
-    const std::string more = "choose a topology with more memory (several ranks are not in this build)";
+    const std::string more = "choose a topology with more memory" + std::string(spec.moe ? " or more ranks" : "");
     Limits least = limits;
     least.maxContext = least.maxSequences = 1;
     least.outputRows = 1;
@@ -104,8 +105,9 @@ Status MemoryModel::check(const Limits &limits) const {
           format(smallest.total());
   }
   return Error{"model '" + shortened(spec.name) + "'",
-               "needs " + format(needed) + " = " + formatCount(needed.value) + " bytes of " + format(available) +
-                   " = " + formatCount(available.value) + " bytes available (" + device.memory.source + ")",
+               (ranks > 1 ? "on the fullest of " + std::to_string(ranks) + " ranks needs " : "needs ") +
+                   format(needed) + " = " + formatCount(needed.value) + " bytes of " + format(available) + " = " +
+                   formatCount(available.value) + " bytes available (" + device.memory.source + ")",
                remedy};
 }
 

@@ -19,6 +19,7 @@ struct MemoryModel {
   const MeasuredSizes &measured;
   DType cache;
   int64_t expandedFrom;
+  int64_t ranks, expertSlots; ///< see Plan
 
   MemoryCertificate certify(const Limits &limits) const;
   /// Errors when `limits` do not fit the device, with both numbers and the largest limits that do.

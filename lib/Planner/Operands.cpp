@@ -52,21 +52,22 @@ static void addLatentExpansion(const WeightFamily &family, const AttentionSizes 
 }
 
 /// `headRows`: rows of one head where the frontend cuts the matrix in heads, else 0.
-static PlannedOperand plainOperand(const WeightFamily &family, int64_t headRows) {
+static PlannedOperand plainOperand(const WeightFamily &family, int64_t headRows, int64_t expertSlots) {
   DType type = packedType(family);
   int64_t layers = family.layerCount(), parts = std::max<int64_t>(1, int64_t(family.alternatives.size()));
   if (family.id == "embed")
     return operand(family.id, 1, RowMajor{type, family.elements()}, Use::Lookup);
   if (family.shape.size() < 2)
     return operand(family.id, layers, RowMajor{type, parts * family.elements()}, Use::Every);
-  int64_t matrices = std::max<int64_t>(1, family.experts);
+  const int64_t experts = family.experts ? expertSlots : 0, matrices = std::max<int64_t>(1, experts);
   PanelLayout layout =
       stored({type, matrices, parts * family.shape[0], family.shape[1], parts == 2 ? 2 : 1}, family, headRows);
   Use use = family.experts ? Use::Chosen : family.id == "head" ? Use::Logits : Use::Every;
-  return operand(family.id, layers, layout, use, double(layers * parts * family.elements()), family.experts);
+  return operand(family.id, layers, layout, use, double(layers * parts * family.elements()), experts);
 }
 
-std::vector<PlannedOperand> operandsOf(const ModelSpec &spec, int64_t expandedFrom, const Limits &limits) {
+std::vector<PlannedOperand> operandsOf(const ModelSpec &spec, int64_t expandedFrom, const Limits &limits,
+                                       int64_t expertSlots) {
   std::vector<PlannedOperand> operands;
   const MlaSpec *mla = spec.latentAttention();
   const std::map<std::string, int64_t> heads = headsOfWeights(spec);
@@ -75,7 +76,7 @@ std::vector<PlannedOperand> operandsOf(const ModelSpec &spec, int64_t expandedFr
     if (mla && family.id == "kv_b")
       addLatentExpansion(family, attentionSizes(*mla), expandedFrom, operands);
     else
-      operands.push_back(plainOperand(family, cut == heads.end() ? 0 : family.shape[0] / cut->second));
+      operands.push_back(plainOperand(family, cut == heads.end() ? 0 : family.shape[0] / cut->second, expertSlots));
   }
   if (const WeightFamily *embed = spec.find("embed"); embed && spec.tiedEmbeddings)
     operands.push_back(operand("head", 1, PanelLayout{{packedType(*embed), 1, spec.vocab, spec.hidden}}, Use::Logits,

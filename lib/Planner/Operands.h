@@ -29,8 +29,10 @@ struct PlannedOperand {
       0; ///< of one token row, all layers; for Chosen, of one expert a layer. Attention counts its own
 };
 
-/// The operands of `spec` when latent attention takes the forms of `expandedFrom` (see MlaForms.h).
-std::vector<PlannedOperand> operandsOf(const ModelSpec &spec, int64_t expandedFrom, const Limits &limits);
+/// The operands of one rank of `spec`, which has `expertSlots` slots for the routed experts of a layer, when latent
+/// attention takes the forms of `expandedFrom` (see MlaForms.h).
+std::vector<PlannedOperand> operandsOf(const ModelSpec &spec, int64_t expandedFrom, const Limits &limits,
+                                       int64_t expertSlots);
 
 } // namespace k2c::planner
 

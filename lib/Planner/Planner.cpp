@@ -1,7 +1,9 @@
 //===- Planner.cpp - From a model and a machine to a plan ----------------------===//
 //
-// One rank: nothing is split, so the decisions are the form of latent attention and whether the limits fit. Each leaves
-// a remark with its numbers; predictions name the constants they rest on.
+// The layout is given: ranks have sequences and steps of their own and a part of the experts, so a plan of several
+// ranks is that of the one which holds most. What is decided is the form of latent attention, and whether the limits
+// fit. Each leaves a remark with its numbers; predictions name the constants they rest on. They are those of a rank:
+// what ranks wait for each other is the cluster plan's to say (ClusterPlan.h).
 //
 //===----------------------------------------------------------------------===//
 #include "k2c/Planner/Planner.h"
@@ -25,9 +27,7 @@ Limits defaultLimits(const ModelSpec &spec) {
   return limits;
 }
 
-static Status checkLimits(const ModelSpec &spec, const Topology &topology, const Limits &limits) {
-  if (Status status = checkCompiles(topology); !status)
-    return status;
+static Status checkLimits(const ModelSpec &spec, const Limits &limits) {
   constexpr int64_t most = INT32_MAX; // positions, rows and pages are 32-bit in the step
   struct {
     const char *option;
@@ -82,18 +82,33 @@ static Remark mlaRemark(const AttentionSizes &sizes, const Plan &plan) {
   return remark;
 }
 
+/// How the experts lie, where ranks share them.
+static Remark layoutRemark(const ModelSpec &spec, const Topology &topology, const Plan &plan) {
+  const std::string ranks = std::to_string(plan.ranks);
+  return {"attach-plan",
+          ranks + " ranks of topology '" + topology.name + "' as " + compiledText(plan.layout) +
+              ": sequences of their own, and " + std::to_string(plan.expertSlots) + " slots each for the " +
+              std::to_string(spec.moe->experts) + " experts of a layer",
+          {{"ranks", double(plan.ranks)},
+           {"expert_slots", double(plan.expertSlots)},
+           {"experts", double(spec.moe->experts)},
+           {"redundant", double(plan.layout.redundantExperts)}}};
+}
+
 static Remark memoryRemark(const Plan &plan, const Device &device) {
   const MemoryCertificate &m = plan.memory;
   return {"attach-plan",
-          "one rank needs " + format(m.total()) + " of " + format(device.memory.value) + ": weights " +
-              format(m.weights) + ", cache " + format(m.cache) + " at " + format(plan.cachePerToken) +
-              " a token, arena " + format(m.arena) + ", reserve " + format(m.reserve),
+          (plan.ranks > 1 ? "the fullest rank needs " : "one rank needs ") + format(m.total()) + " of " +
+              format(device.memory.value) + ": weights " + format(m.weights) + ", cache " + format(m.cache) + " at " +
+              format(plan.cachePerToken) + " a token, arena " + format(m.arena) +
+              (plan.ranks > 1 ? ", collectives " + format(m.collectives) : "") + ", reserve " + format(m.reserve),
           {{"total_bytes", double(m.total().value)},
            {"weights_bytes", double(m.weights.value)},
            {"cache_bytes", double(m.cache.value)},
            {"arena_bytes", double(m.arena.value)},
            {"scratch_bytes", double(m.scratch.value)},
            {"logits_bytes", double(m.logits.value)},
+           {"collectives_bytes", double(m.collectives.value)},
            {"reserve_bytes", double(m.reserve.value)},
            {"available_bytes", double(device.memory.value.value)}}};
 }
@@ -119,12 +134,17 @@ static Remark predictionRemark(const char *what, const Prediction &step, const P
 
 Expected<Plan> planHost(const ModelSpec &spec, const Topology &topology, const Limits &limits,
                         const PlanOptions &options, const MeasuredSizes &measured) {
-  if (Status status = checkLimits(spec, topology, limits); !status)
+  if (Status status = checkCompiles(spec, topology, options.layout); !status)
+    return status.takeError();
+  if (Status status = checkLimits(spec, limits); !status)
     return status.takeError();
   if (Status status = checkCountable(spec, limits); !status)
     return status.takeError();
   Plan plan;
   plan.limits = limits;
+  plan.layout = options.layout;
+  plan.ranks = topology.ranks();
+  plan.expertSlots = expertSlots(spec, options.layout);
   plan.compute = options.compute;
   plan.computeReason = options.computeReason;
   plan.mla = options.mla;
@@ -132,7 +152,7 @@ Expected<Plan> planHost(const ModelSpec &spec, const Topology &topology, const L
   plan.expandedFrom = expandedFrom(sizes, options.mla);
 
   DType cache = options.cache.value_or(options.compute);
-  MemoryModel memory{spec, topology.device, measured, cache, plan.expandedFrom};
+  MemoryModel memory{spec, topology.device, measured, cache, plan.expandedFrom, plan.ranks, plan.expertSlots};
   if (options.mustFit)
     if (Status status = memory.check(limits); !status)
       return status.takeError();
@@ -140,8 +160,11 @@ Expected<Plan> planHost(const ModelSpec &spec, const Topology &topology, const L
   plan.cache = cachePlanes(spec, limits, cache);
   for (const CachePlane &plane : plan.cache)
     plan.cachePerToken += Bytes(plane.layers * plane.width * byteWidth(plane.type));
-  for (const PlannedOperand &operand : operandsOf(spec, plan.expandedFrom, limits))
+  for (const PlannedOperand &operand : operandsOf(spec, plan.expandedFrom, limits, plan.expertSlots)) {
     plan.families.push_back(operand.packed);
+    if (operand.use == Use::Chosen && plan.expertSlots > 0)
+      plan.expertBytes += Bytes(operand.packed.bytes.value / plan.expertSlots);
+  }
 
   int64_t prompt = std::min({predictedPrompt, limits.stepTokens, limits.maxContext});
   plan.prefill = predictStep(spec, plan, topology.device, {1, prompt, 0});
@@ -151,6 +174,8 @@ Expected<Plan> planHost(const ModelSpec &spec, const Topology &topology, const L
     plan.remarks.push_back(computeRemark(plan));
   if (sizes.isLatent())
     plan.remarks.push_back(mlaRemark(sizes, plan));
+  if (plan.ranks > 1)
+    plan.remarks.push_back(layoutRemark(spec, topology, plan));
   plan.remarks.push_back(memoryRemark(plan, topology.device));
   plan.remarks.push_back(predictionRemark("prefill", plan.prefill, plan, topology.device));
   plan.remarks.push_back(predictionRemark("decode", plan.decode, plan, topology.device));

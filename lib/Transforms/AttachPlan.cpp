@@ -4,7 +4,7 @@
 // `dist.plan` and `kern.target` and decide nothing of the kind themselves: they take no option that does.
 //
 //===----------------------------------------------------------------------===//
-#include "k2c/Planner/ClusterPlan.h"
+#include "k2c/Planner/Evaluate.h"
 #include "k2c/Transforms/ExpectForm.h"
 #include "k2c/Transforms/Passes.h"
 #include "k2c/Transforms/PlanAttr.h"
@@ -36,17 +36,29 @@ struct AttachPlan : impl::AttachPlanBase<AttachPlan> {
     auto target =
         kern::CpuAttr::getChecked(error, &getContext(), StringRef(cpu.getValue()), cores.getValue(), l1Bytes.getValue(),
                                   l2Bytes.getValue(), required, kern::WeightLayout::Panels);
-    auto ranks = dist::TopologyAttr::getChecked(error, &getContext(), StringRef(topology.getValue()),
-                                                /*ranks=*/int64_t(1), ArrayRef<int64_t>(numa));
-    auto plan = dist::PlanAttr::getChecked(error, &getContext(), StringRef(oneRankLayout), expandedFrom.getValue(),
+    auto machines = dist::TopologyAttr::getChecked(error, &getContext(), StringRef(topology.getValue()),
+                                                   ranks.getValue(), ArrayRef<int64_t>(numa));
+    auto plan = dist::PlanAttr::getChecked(error, &getContext(), StringRef(layout.getValue()), expandedFrom.getValue(),
                                            without.empty() ? ArrayAttr() : strings(without), tileChoice.getValue());
-    if (!target || !ranks || !plan)
+    if (!target || !machines || !plan || failed(checkLayout(module)))
       return signalPassFailure();
     module->setAttr(kern::KernDialect::targetAttrName, target);
-    module->setAttr(dist::DistDialect::topologyAttrName, ranks);
+    module->setAttr(dist::DistDialect::topologyAttrName, machines);
     module->setAttr(dist::DistDialect::planAttrName, plan);
-    remark(module.getLoc(), "attach-plan", "layout", "one rank on topology '" + topology.getValue() + "'",
-           {{"ranks", int64_t(1)}});
+    const std::string what = ranks == 1 ? "one rank" : std::to_string(ranks) + " ranks as " + layout.getValue();
+    remark(module.getLoc(), "attach-plan", "layout", what + " on topology '" + topology.getValue() + "'",
+           {{"ranks", ranks.getValue()}});
+  }
+
+  /// A layout is of all ranks.
+  LogicalResult checkLayout(ModuleOp module) {
+    Expected<ParallelLayout> parsed = parseLayout(layout, PlanPhase::Serve);
+    if (!parsed)
+      return module.emitError() << "attach-plan: " << parsed.error().text();
+    if (parsed->devices() != ranks)
+      return module.emitError() << "attach-plan: layout '" << layout.getValue() << "' is of " << parsed->devices()
+                                << " ranks, the topology has " << ranks.getValue();
+    return success();
   }
 };
 

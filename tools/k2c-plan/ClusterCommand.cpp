@@ -61,7 +61,7 @@ Expected<nlohmann::ordered_json> countsOf(const ModelSpec &spec, const std::stri
 /// Compiles today and needs no layout: the plan is the compiler's own.
 bool isCompilersPlan(const ClusterFlags &flags, const ModelSpec &spec, const Topology &topology) {
   return !flags.train && !flags.search && flags.layout.empty() && flags.workload.empty() && canCompile(spec) &&
-         bool(checkCompiles(topology));
+         topology.ranks() == 1 && bool(checkCompiles(topology));
 }
 
 /// Nothing but the model was asked: what does not compile or fit here is no mistake.

@@ -11,7 +11,7 @@ using namespace k2c;
 static std::shared_ptr<std::string> refuseUnbuilt(CLI::App &command) {
   auto refusal = std::make_shared<std::string>();
   for (auto [flag, what] :
-       {std::pair("--layout", "a layout of several ranks"), std::pair("--route-limit", "bounded routing"),
+       {std::pair("--placement", "a placement of experts"), std::pair("--route-limit", "bounded routing"),
         std::pair("--quantize", "quantisation"), std::pair("--transport", "a transport between ranks")})
     command.add_option_function<std::string>(
         flag,
@@ -59,26 +59,35 @@ static std::string strayFlag(const CLI::App &command, const CompileOptions &opti
   return "";
 }
 
+/// Which machines, and what each of them does.
+static void addMachines(CLI::App &c, CompileOptions &options) {
+  c.add_option("--topology", options.topology, "a built-in topology or a file")->capture_default_str();
+  c.add_option(
+      "--layout", options.layout,
+      "how the ranks of a topology divide the work: ep=8,dp=8 on 8 ranks, with redundant=N expert slots beyond "
+      "the experts, step=N as --step-tokens (default: ep and dp as many as ranks)");
+  c.add_option("--target", options.target, "LLVM CPU name (default: this machine's)");
+}
+
 void k2c::addCompile(CLI::App &app, std::function<int()> &run) {
   auto options = std::make_shared<CompileOptions>();
   auto context = std::make_shared<int64_t>(0);
   auto remarks = std::make_shared<bool>(false);
   CLI::App *c = app.add_subcommand("compile", "Compile a checkpoint into a bundle, or stop at a form");
   c->footer("examples:\n  k2c compile models/bundled -o out\n  k2c compile models/configs/kimi-k2 -o - --emit runtime\n"
-            "  k2c compile CHECKPOINT -o out --max-context 4096 --max-sequences 8 --target x86-64-v3");
+            "  k2c compile CHECKPOINT -o out --max-context 4096 --max-sequences 8 --target x86-64-v3\n"
+            "  k2c compile CHECKPOINT -o out --topology cpu2x1 --layout ep=2,dp=2");
   c->add_option("SOURCE", options->source, "checkpoint folder, config.json, or org/name in $HF_HOME")->required();
   c->add_option("-o,--output", options->output, "bundle folder; - prints a form")->required();
-  c->add_option("--topology", options->topology, "a built-in topology or a file")->capture_default_str();
-  c->add_option("--target", options->target, "LLVM CPU name (default: this machine's)");
+  addMachines(*c, *options);
   addNumerics(*c, *options);
   std::vector<std::string> emitted = formNames();
   emitted.insert(emitted.end() - 1, "ptx"); // refused by name until there is a GPU target
   c->add_option("--emit", options->emit, "form to stop at")->check(CLI::IsMember(emitted))->capture_default_str();
   c->add_flag("--no-kernels", options->noKernels, "leave the code of kernels out of the runtime form");
-  c->add_option("--step-tokens", options->stepTokens, "most tokens in one step")
-      ->transform(whole(1, 1 << 20))
-      ->capture_default_str();
-  c->add_option("--max-sequences", options->maxSequences, "most sequences at once")
+  c->add_option("--step-tokens", options->stepTokens, "most tokens in one step of a rank (default: 2048)")
+      ->transform(whole(1, 1 << 20));
+  c->add_option("--max-sequences", options->maxSequences, "most sequences at once, of a rank")
       ->transform(whole(1, 1 << 16))
       ->capture_default_str();
   c->add_option("--max-context", *context, "most tokens of a sequence (default: min(max_position_embeddings, 8192))")

@@ -20,6 +20,17 @@ void printMemory(const json &memory) {
               << format(Bytes(bytes.get<int64_t>())) << "\n";
 }
 
+/// "2 ranks on 1 node as ep=2,dp=2, 8 expert slots each"; "" for one rank.
+std::string rankLine(const json &manifest) {
+  const int64_t ranks = manifest.at("topology").value("ranks", int64_t(1));
+  if (ranks <= 1)
+    return "";
+  const int64_t nodes = manifest.at("topology").at("nodes"), slots = manifest.at("placement").at("slots");
+  return "\nranks     " + std::to_string(ranks) + " on " + std::to_string(nodes) + (nodes == 1 ? " node" : " nodes") +
+         " as " + text(manifest.at("layout")) + ", " + std::to_string(slots / ranks) +
+         " expert slots each; limits and memory are of one";
+}
+
 int inspect(const std::string &bundle, bool asJson) {
   Expected<JsonDocument> document = readManifest(bundle);
   if (!document)
@@ -37,8 +48,8 @@ int inspect(const std::string &bundle, bool asJson) {
               << text(manifest.at("numerics").at("id")) << "\ntarget    " << text(manifest.at("target").at("cpu"))
               << "\nlimits    " << shortenedJson(limits.at("step_tokens")) << " tokens a step, "
               << shortenedJson(limits.at("max_sequences")) << " sequences of "
-              << shortenedJson(limits.at("max_context")) << " tokens\nkernels   " << manifest.at("kernels").size()
-              << "\nmemory\n";
+              << shortenedJson(limits.at("max_context")) << " tokens" << rankLine(manifest) << "\nkernels   "
+              << manifest.at("kernels").size() << "\nmemory\n";
     printMemory(manifest.at("memory"));
   } catch (const json::exception &error) {
     return fail((std::filesystem::path(bundle) / "manifest.json").string() + ": " + parserText(error) +

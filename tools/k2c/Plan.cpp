@@ -14,7 +14,7 @@ static Expected<Plan> askCompiler(const CompileFlags &flags) {
   options.cache = flags.cache;
   if (!flags.mla.empty())
     options.mla = flags.mla;
-  options.stepTokens = flags.stepTokens.value_or(options.stepTokens);
+  options.stepTokens = flags.stepTokens;
   options.maxSequences = flags.maxSequences.value_or(options.maxSequences);
   options.maxContext = flags.maxContext;
   options.outputRows = flags.outputRows;

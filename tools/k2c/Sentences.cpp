@@ -137,6 +137,15 @@ void tellExperts(Story &story) {
   double bytes = 0;
   for (const json &kernel : story.manifest.at("kernels"))
     bytes += layers * kernel.at("cost").value("expert_bytes", 0.0);
+  const json &topology = story.manifest.at("topology");
+  if (const double ranks = topology.value("ranks", 1.0); ranks > 1) {
+    const double slots = story.number("/placement/slots") / ranks;
+    story.tell("experts", bytes,
+               "the " + count(story.number("/placement/experts")) + " of each of " + count(layers) +
+                   " layers are divided among " + count(ranks) + " ranks, " + count(slots) +
+                   " slots each: " + size(bytes) + " on a rank; rows travel to the ranks of their experts and back");
+    return;
+  }
   story.tell("experts", bytes,
              "all " + count(experts) + " of each of " + count(layers) +
                  " layers are on one rank, so nothing is exchanged: " + size(bytes) + ", of which a token reads " +

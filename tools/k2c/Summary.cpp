@@ -15,11 +15,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::string memoryLine(int64_t peak) {
+/// Of a bundle of several ranks, all of which run here.
+std::string memoryLine(int64_t peak, int64_t ranks) {
   const int64_t allowed = readContainer().memoryBytes;
-  return "at most " + format(Bytes(peak)) +
-         (peak > allowed ? ", and this machine allows " + format(Bytes(allowed)) + ": it does not run here"
-                         : " of the " + format(Bytes(allowed)) + " that this machine allows");
+  const std::string each = ranks > 1 ? " on each of " + std::to_string(ranks) + " ranks" : "";
+  return "at most " + format(Bytes(peak)) + each +
+         (peak > allowed / ranks ? ", and this machine allows " + format(Bytes(allowed)) + ": it does not run here"
+                                 : " of the " + format(Bytes(allowed)) + " that this machine allows");
 }
 
 /// Three digits at least; "at most", where the seconds are what peak rates allow.
@@ -30,14 +32,14 @@ std::string rate(double tokens, double seconds, const std::string &from) {
 }
 
 /// What comes next: weights for a bundle without, else a first text, of ids where it has no tokenizer.
-std::string nextLine(const std::string &bundle) {
+std::string nextLine(const std::string &bundle, int64_t ranks) {
   std::error_code error;
   if (!fs::exists(fs::path(bundle) / "weights" / "index.json", error))
     return "k2c pack " + bundle + " --checkpoint FOLDER, as it was compiled from shapes and has no weights";
   const bool hasTokenizer =
       fs::exists(fs::path(bundle) / "tokenizer.json", error) || fs::exists(fs::path(bundle) / "tiktoken.model", error);
   return bundle + "/run generate " + (hasTokenizer ? "--prompt \"The capital of France is\"" : "--prompt-ids 1,2,3") +
-         " -n 32";
+         " -n 32" + (ranks > 1 ? " --transport local" : "");
 }
 
 } // namespace
@@ -49,6 +51,7 @@ Status k2c::printSummary(const std::string &bundle) {
   const json &manifest = document->root();
   const json &limits = manifest.at("limits"), &predicted = manifest.at("predicted");
   auto count = [&](const char *limit) { return formatCount(limits.at(limit).get<int64_t>()); };
+  const int64_t ranks = manifest.at("topology").at("ranks");
   const int64_t prompt = predicted.at("prefill_tokens");
   auto line = [](const char *label, const std::string &text) { std::printf("%-10s %s\n", label, text.c_str()); };
   line("bundle", printable(bundle) + ", " + format(Bytes(bytesOfFiles(bundle))) + ": " +
@@ -56,12 +59,12 @@ Status k2c::printSummary(const std::string &bundle) {
                      printable(manifest.at("target").at("cpu").get<std::string>()) + ", computing in " +
                      printable(manifest.at("numerics").at("compute").get<std::string>()) + ": " +
                      printable(manifest.at("numerics").at("compute_reason").get<std::string>()));
-  line("memory", memoryLine(predicted.at("peak_bytes")));
+  line("memory", memoryLine(predicted.at("peak_bytes"), ranks));
   line("limits", count("max_sequences") + " sequences of " + count("max_context") + " tokens, " + count("step_tokens") +
-                     " tokens a step");
+                     " tokens a step" + (ranks > 1 ? ", on each rank" : ""));
   line("predicted", rate(1, predicted.at("decode_s"), predicted.at("decode_from")) + " of one sequence; a prompt of " +
                         formatCount(prompt) +
                         " tokens: " + rate(double(prompt), predicted.at("prefill_s"), predicted.at("prefill_from")));
-  line("next", printable(nextLine(bundle)));
+  line("next", printable(nextLine(bundle, ranks)));
   return Status::success();
 }

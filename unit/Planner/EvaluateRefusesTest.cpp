@@ -134,9 +134,14 @@ TEST(EvaluateRefusesTest, LayoutsPrintAsTheyAreRead) {
   EXPECT_EQ(format(layout(text, PlanPhase::Train), PlanPhase::Train), text);
 }
 
-TEST(EvaluateRefusesTest, OnlyOneRankOfACpuCompiles) {
+TEST(EvaluateRefusesTest, OnlyRanksOfCpusCompile) {
   Question gpus("kimi-k2", "4x8-h100");
-  EXPECT_EQ(gpus.plan("ep=32").whyNotCompilable, "programs of several ranks are not in this build");
+  EXPECT_EQ(gpus.plan("ep=32").whyNotCompilable, "compiling for devices of kind nvidia is not in this build");
+  Question ranks("olmoe-1b-7b", "cpu4x2");
+  ranks.machines.device.memory.value = Bytes(int64_t(1) << 36);
+  EXPECT_EQ(ranks.plan("ep=8").whyNotCompilable, "");
+  EXPECT_EQ(ranks.plan("ep=4").whyNotCompilable,
+            "ep is 4, topology 'cpu4x2' has 8 ranks, and in this build programs are of all of them");
   Question one("deepseek-v2-lite", "h100x1");
   EXPECT_TRUE(has(one.plan("ep=1").whyNotCompilable, "devices of kind nvidia"));
   Question family("gpt-oss-120b", "cpu1");
@@ -159,6 +164,24 @@ TEST(EvaluateRefusesTest, WhatCompilesHasTheCertificateOfThatCompile) {
   ASSERT_TRUE(compiled);
   EXPECT_EQ(plan.fullest().total().value, compiled->memory.total().value);
   EXPECT_TRUE(has(plan.notes.back(), "--step-tokens 512 --max-sequences 3 --max-context 2500"));
+}
+
+TEST(EvaluateRefusesTest, RanksThatCompileHaveTheCertificateOfTheFullest) {
+  Question q("olmoe-1b-7b", "cpu2x1");
+  q.request.compute = q.request.cache = DType::F32;
+  q.machines.device.memory.value = Bytes(int64_t(1) << 36);
+  q.workload.serve.batch = 6;
+  ClusterPlan plan = q.plan("ep=2,step=512");
+  ASSERT_TRUE(plan.whyNotCompilable.empty()) << plan.whyNotCompilable;
+  Limits limits;
+  limits.stepTokens = 512, limits.maxSequences = 3, limits.maxContext = 2500;
+  PlanOptions options;
+  options.layout = layout("ep=2");
+  Expected<Plan> compiled = planHost(q.spec, q.machines, limits, options);
+  ASSERT_TRUE(compiled);
+  EXPECT_EQ(plan.fullest().total().value, compiled->memory.total().value);
+  EXPECT_EQ(plan.fullest().ranks, "0-1");
+  EXPECT_EQ(plan.fullest().count, 2);
 }
 
 } // namespace

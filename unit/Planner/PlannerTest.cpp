@@ -141,6 +141,48 @@ TEST(Plan, WhatTheCompilerKnowsIsAdded) {
   EXPECT_EQ(m.total(), Bytes(2600) + m.weights + m.cache + m.logits + m.reserve);
 }
 
+/// A rank of eight has an eighth of the experts, all else as if it were alone, and what it exchanges.
+TEST(Plan, ARankOfSeveralHasItsSlots) {
+  const ModelSpec spec = published("olmoe-1b-7b"); // 64 experts
+  Topology topology = *loadTopology("cpu4x2");
+  topology.device.memory.value = gibibytes(1 << 14);
+  Topology alone = topology;
+  alone.tiers.clear();
+  PlanOptions options;
+  options.layout = compileLayout(spec, topology);
+  const Expected<Plan> several = planHost(spec, topology, limits(64, 2, 128), options);
+  const Expected<Plan> one = planHost(spec, alone, limits(64, 2, 128));
+  ASSERT_TRUE(several && one);
+  EXPECT_EQ(several->ranks, 8);
+  EXPECT_EQ(several->expertSlots, 8);
+  EXPECT_EQ(one->expertSlots, 64);
+  EXPECT_EQ(several->expertBytes, one->expertBytes);
+  EXPECT_EQ(several->memory.weights + Bytes(56 * one->expertBytes.value), one->memory.weights);
+  EXPECT_EQ(several->memory.cache, one->memory.cache);
+  EXPECT_EQ(several->memory.logits, one->memory.logits);
+  EXPECT_EQ(one->memory.collectives, Bytes(0));
+  // 16 layers have two tables of 64 experts.
+  EXPECT_EQ(one->memory.reserve - several->memory.reserve, Bytes(16 * 2 * 56 * 512));
+  EXPECT_EQ(several->remarks[0].text, "8 ranks of topology 'cpu4x2' as ep=8,dp=8: sequences of their own, and 8 slots "
+                                      "each for the 64 experts of a layer");
+  EXPECT_NE(several->remarks[1].text.find("the fullest rank needs "), std::string::npos) << several->remarks[1].text;
+}
+
+/// k2rt/reserve.h: rank 0 keeps the arrays and the record of a step and its samples for each rank, every rank a record
+/// and its samples.
+TEST(Plan, CollectivesToTheByte) {
+  const ModelSpec spec = published("olmoe-1b-7b");
+  Topology topology = *loadTopology("cpu2x1");
+  topology.device.memory.value = gibibytes(1 << 14);
+  PlanOptions options;
+  options.layout = compileLayout(spec, topology);
+  const Expected<Plan> plan = planHost(spec, topology, limits(64, 3, 130), options);
+  ASSERT_TRUE(plan);
+  const int64_t rows = 64 * (24 + 8), sequences = 3 * 1024, tables = 2 * 3 * 3 * 4;
+  const int64_t record = rows + sequences + tables + 3 * (130 + 1) * 4 + 64 * 18, samples = 64 * 4;
+  EXPECT_EQ(plan->memory.collectives.value, 256 * 1024 + 2 * (2 * record + samples) + record + samples);
+}
+
 /// k2rt/reserve.h with 3 sequences of at most 130 tokens, steps of 64 and a vocabulary of 100; 4.3 bytes were measured
 /// for each byte of a tokenizer's file, 5 are kept.
 TEST(Plan, ReserveToTheByte) {
@@ -285,10 +327,22 @@ TEST(PlanRefuses, WeightsThatNeverFit) {
       << text;
 }
 
-TEST(PlanRefuses, SeveralRanks) {
-  ModelSpec spec = tinyLlama();
+TEST(PlanRefuses, LayoutsThatDoNotCompile) {
+  const ModelSpec spec = published("olmoe-1b-7b");
   EXPECT_EQ(refusal(spec, *loadTopology("cpu2x1"), defaultLimits(spec)),
-            "topology 'cpu2x1': has 2 ranks; several ranks are not in this build; use --topology host or cpu1");
+            "--layout: ep is 1, topology 'cpu2x1' has 2 ranks, and in this build programs are of all of them; use "
+            "ep=2,dp=2");
+}
+
+TEST(PlanRefuses, MemoryOfARankThatDoesNotFit) {
+  const ModelSpec spec = published("olmoe-1b-7b");
+  Topology topology = *loadTopology("cpu4x2");
+  topology.device.memory.value = gibibytes(1);
+  PlanOptions options;
+  options.layout = compileLayout(spec, topology);
+  const std::string text = planHost(spec, topology, limits(64, 1, 64), options).takeError().text();
+  EXPECT_NE(text.find("on the fullest of 8 ranks needs "), std::string::npos) << text;
+  EXPECT_NE(text.find(": choose a topology with more memory or more ranks"), std::string::npos) << text;
 }
 
 TEST(PlanRefuses, LimitsOutOfRange) {

@@ -149,7 +149,8 @@ bool isBuiltIn(const Topology &topology);
 /// Whether two topologies have equal devices, hosts and tiers, whoever states their constants; names are not compared.
 bool isSameMachine(const Topology &a, const Topology &b);
 
-/// Whether this build compiles for it; the error names what is missing. Every topology can be planned for.
+/// Whether this build compiles for it, whatever the model; the error names what is missing. Every topology can be
+/// planned for.
 Status checkCompiles(const Topology &topology);
 
 /// This machine as one CPU device: processors and memory this process may use (affinity, cgroup v1 and v2), caches and

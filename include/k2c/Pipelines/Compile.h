@@ -22,6 +22,7 @@ struct CompileOptions {
   std::string source;            ///< checkpoint folder, config.json, or org/name in $HF_HOME
   std::string output;            ///< bundle folder; "-" gives a form to `print`
   std::string topology = "host"; ///< a built-in name or a file
+  std::string layout;            ///< how ranks divide the work; empty: k2c/Planner/CompileLayout.h
   std::string target;            ///< LLVM CPU name; empty: this machine's
   std::string compute;           ///< f32 | bf16; empty: as the checkpoint is stored (k2c/Planner/ComputeType.h)
   std::string mla = "phased";    ///< phased | absorbed | expanded
@@ -29,8 +30,9 @@ struct CompileOptions {
   std::string weights = "packed";
   std::string emit = "program"; ///< one of formNames()
   bool noKernels = false;       ///< the runtime form without the code of kernels
-  int64_t stepTokens = 2048;
-  int64_t maxSequences = 16;
+  /// Of a rank; none: `step` of the layout, or else 2048.
+  std::optional<int64_t> stepTokens;
+  int64_t maxSequences = 16;         ///< of a rank
   std::optional<int64_t> maxContext; ///< tokens; none: min(max_position_embeddings, 8192)
   std::optional<int64_t> outputRows; ///< most rows of logits in one step; none: one a sequence
   std::vector<std::string> ignoreKeys;

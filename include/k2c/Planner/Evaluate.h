@@ -44,8 +44,8 @@ Expected<ClusterPlan> evaluate(const PlanRequest &request, const ParallelLayout 
 /// The one rank that `k2c compile` would make: memory is `plan`'s certificate, predictions are for one sequence.
 ClusterPlan describeHostPlan(const ModelSpec &spec, const Topology &topology, const Plan &plan);
 
-/// Whether `k2c compile` accepts a plan today, by reason; empty: it does. The one list: families of
-/// models/families/compile.yaml on what checkCompiles(Topology) accepts, serving, one rank.
+/// Whether `k2c compile` accepts a plan today, by reason; empty: it does. Families of models/families/compile.yaml,
+/// serving, what checkCompiles of k2c/Planner/CompileLayout.h accepts.
 std::string whyNotCompiled(const PlanRequest &request, const ParallelLayout &layout);
 
 /// The layout to start from: replicas of the fewest devices that hold the model and leave the fewest idle.

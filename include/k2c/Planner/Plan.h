@@ -7,6 +7,7 @@
 #ifndef K2C_PLANNER_PLAN_H
 #define K2C_PLANNER_PLAN_H
 
+#include "k2c/Planner/ClusterPlan.h"
 #include "k2c/Planner/MlaForms.h"
 #include "k2c/Support/DType.h"
 #include "k2c/Support/Units.h"
@@ -59,7 +60,7 @@ struct MemoryCertificate {
   Bytes cache;       ///< planes of all pools
   Bytes arena;       ///< activations at their offsets
   Bytes scratch;     ///< of all workers
-  Bytes collectives; ///< receive buffers
+  Bytes collectives; ///< of several ranks: what they send and receive beside the program's own buffers
   Bytes logits;      ///< of the output rows
   Bytes reserve;     ///< what the runtime takes beside these
 
@@ -83,9 +84,13 @@ struct Remark {
   std::vector<std::pair<std::string, double>> metrics; ///< the same for programs: (name with unit, number)
 };
 
-/// The plan of one rank of a program.
+/// The plan of one rank of a program: that which holds most.
 struct Plan {
   Limits limits;
+  ParallelLayout layout;             ///< of the ranks; steps are limited by `limits`
+  int64_t ranks = 1;                 ///< in all
+  int64_t expertSlots = 0;           ///< of a rank, for the routed experts of a layer; 0: the model has none
+  Bytes expertBytes;                 ///< of one such slot, in all layers
   DType compute = DType::F32;        ///< activations
   std::string computeReason;         ///< why; may be ""
   MlaForms mla = MlaForms::Phased;   ///< the segment forms that were asked for

@@ -9,6 +9,7 @@
 #define K2C_PLANNER_PLANNER_H
 
 #include "k2c/Cluster/Topology.h"
+#include "k2c/Planner/CompileLayout.h"
 #include "k2c/Planner/Plan.h"
 #include <optional>
 
@@ -20,6 +21,8 @@ struct PlanOptions {
   std::string computeReason;  ///< why (ComputeType.h); "" leaves no remark
   std::optional<DType> cache; ///< as compute by default
   MlaForms mla = MlaForms::Phased;
+  /// One that compiles (CompileLayout.h): the default is that of one rank.
+  ParallelLayout layout;
   /// Refuse what the device cannot hold. A shape-only compile looks at models no single device holds: false.
   bool mustFit = true;
 };
@@ -35,8 +38,9 @@ struct MeasuredSizes {
 /// min(max_position_embeddings, 8192).
 Limits defaultLimits(const ModelSpec &spec);
 
-/// Plans one rank on one CPU device. Errors: limits that are not positive or exceed the model's positions; several
-/// ranks (not in this build); memory that does not fit, with both numbers and the largest limits that would.
+/// Plans the ranks of a program, each on one CPU device of the topology; limits are those of one rank, memory that of
+/// the fullest. Errors: limits that are not positive or exceed the model's positions; a layout that does not compile;
+/// memory that does not fit, with both numbers and the largest limits that would.
 Expected<Plan> planHost(const ModelSpec &spec, const Topology &topology, const Limits &limits,
                         const PlanOptions &options = {}, const MeasuredSizes &measured = {});
 

@@ -3,7 +3,9 @@
 // A step is a list of kernels; each takes max(FLOP / rate, bytes / bandwidth), and they run one after another. Counted:
 // every matrix once a step (of the experts, as many as tokens hit on average), the cache each sequence
 // reads, the FLOP of linears and attention. Left out: activations (they stay in the caches), norms and routing
-// (below 1 % of the bytes), barriers (about 1 us a kernel on two threads). The prediction is a bound from below.
+// (below 1 % of the bytes), barriers (about 1 us a kernel on two threads), what ranks send each other: of several ranks
+// the step is that of the one with the sequences, whose experts get their share of the rows. The prediction is a bound
+// from below.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_PLANNER_STEPCOST_H

@@ -1,6 +1,7 @@
 //===- Package.h - The bundle ---------------------------------------------===//
 //
-// DIR/{run, program.so, manifest.json, files.json, config.json, weights/, tokenizer files, lib/libonig.so.5}. A bundle
+// DIR/{run, program.so, manifest.json, files.json, config.json, weights/, tokenizer files, lib/libonig.so.5}, and
+// placement.json where several ranks share experts. A bundle
 // is assembled in DIR.partial, where an interrupted compile can resume its weights, and takes DIR's place in one
 // rename: nothing half done is ever runnable. One process at a time works there (PartialFolder.cpp).
 //
@@ -12,6 +13,7 @@
 #include "k2c/Kernels/Cost.h"
 #include "k2c/Kernels/WeightShare.h"
 #include "k2c/Model/ModelSpec.h"
+#include "k2c/Planner/CompileLayout.h"
 #include "k2c/Planner/Plan.h"
 #include <string>
 #include <vector>
@@ -26,10 +28,20 @@ struct PackagedKernel {
   CostRule cost;
 };
 
+/// A site of the program at which ranks exchange rows.
+struct CollectiveFact {
+  int64_t site = 0;
+  std::string op, group; ///< "all_to_all_rows", "ep"
+  int64_t rowBytes = 0;
+  int64_t quota = 0; ///< rows that a rank may send to another; 0: as many as the program has counted
+};
+
 /// What manifest.json says of the program, as its runtime form says it.
 struct ProgramFacts {
   std::string compute, mla, bitClass; ///< numerics (N0), as nn.numerics spells them
   std::string topology;
+  int64_t ranks = 1;
+  std::string layout;                ///< as #dist.plan has it
   int64_t cores = 1;                 ///< of the topology's device
   std::vector<int64_t> numa;         ///< its cores by NUMA node; empty: one node
   std::string cpu;                   ///< LLVM's name
@@ -39,6 +51,7 @@ struct ProgramFacts {
   std::vector<CachePlane> cache;  ///< in the order of plane ids
   std::vector<SlotShares> shares; ///< how launches read each weight slot
   std::vector<PackagedKernel> kernels;
+  std::vector<CollectiveFact> collectives;                          ///< by site
   int64_t weights = 0, arena = 0, scratchPerWorker = 0, logits = 0; ///< bytes, of the certificate
   int64_t expandedFrom = -1;                                        ///< see MlaForms.h
 };
@@ -47,13 +60,21 @@ struct ProgramFacts {
 struct BundleFacts {
   int64_t workerReserve = 0; ///< of the plan's reserve, what its workers add
   int64_t codeBytes = 0;     ///< mapped of the runtime, the program and their libraries, and not written to
+  int64_t nodes = 1;         ///< of the topology
+  std::string placement;     ///< the text of placement.json; "": there is none
 };
+
+/// Its file in a bundle.
+inline constexpr const char *placementFile = "placement.json";
+/// The text of placement.json: which slots of which rank hold which experts (interface.md). Expert e is in slot e of
+/// all ranks'; the last slots are empty where there are more.
+std::string placementText(const ModelSpec &spec, const ParallelLayout &layout);
 
 /// Those of a CPU's features that compiled code may use: a machine must have them to run it.
 std::vector<std::string> requiredFeatures(const std::vector<std::string> &all);
 
-/// The text of manifest.json. Of `plan` it states the predictions, the reserve, and why the program computes in its
-/// type, which the IR does not know.
+/// The text of manifest.json. Of `plan` it states the predictions, the reserve, what ranks exchange and hold, and why
+/// the program computes in its type, which the IR does not know.
 std::string manifestText(const ModelSpec &spec, const Plan &plan, const ProgramFacts &program,
                          const BundleFacts &bundle);
 

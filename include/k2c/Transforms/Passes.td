@@ -42,6 +42,8 @@ def AttachPlan : Pass<"attach-plan", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"topology", "topology", "std::string", "\"host\"", "name of the topology">,
+    Option<"layout", "layout", "std::string", "\"dp=1\"", "how ranks divide the work, as --layout takes it">,
+    Option<"ranks", "ranks", "int64_t", "1", "ranks of the topology">,
     ListOption<"numa", "numa", "int64_t", "cores of each NUMA node, where there are several">,
     Option<"cpu", "cpu", "std::string", "\"x86-64-v3\"", "LLVM's name of the target's processor">,
     ListOption<"features", "features", "std::string",

@@ -15,15 +15,12 @@ std::string k2c::whyNotCompiled(const PlanRequest &request, const ParallelLayout
     return "training programs are not in this build";
   if (layout.prefill || layout.role != PoolRole::Both)
     return "separate devices for prompts and for tokens are not in this build";
-  if (layout.devices() > 1)
-    return "programs of several ranks are not in this build";
-  Topology one = request.topology;
-  one.tiers.clear();
-  if (Status status = checkCompiles(one); !status)
+  if (Status status = checkCompiles(request.topology); !status)
     return status.error().message;
   if (!canCompile(request.spec))
     return "family " + request.spec.family + " is described for planning only";
-  return "";
+  Status status = checkCompiles(request.spec, request.topology, layout);
+  return status ? "" : status.error().message;
 }
 
 ClusterPlan planner::describePlan(const RequestModel &context, const ParallelLayout &layout) {

@@ -1,11 +1,12 @@
 //===- HostPlan.cpp - The plan of a compile, as a plan of a cluster -----------===//
 //
-// One rank on one CPU: memory is the certificate that the manifest states, steps are the kernels that stepWork counts.
+// Ranks of a CPU each: memory is the certificate that the manifest states, steps are the kernels that stepWork counts.
 // Where the machine's rates were measured, the time of a step comes from them, kernel by kernel; the parts then share
 // it in proportion to their rooflines, so that they sum to the time that is stated.
 //
 //===----------------------------------------------------------------------===//
 
+#include "LargestLoad.h"
 #include "RequestModel.h"
 
 #include "k2c/Planner/StepCost.h"
@@ -13,11 +14,22 @@
 using namespace k2c;
 using namespace k2c::planner;
 
+/// All but the experts of other ranks.
+static int64_t parametersOfRank(const ModelSpec &spec, const Plan &plan) {
+  int64_t parameters = totalParameters(spec).value();
+  for (const WeightFamily &family : spec.weights)
+    if (family.experts > 0)
+      parameters -= family.layerCount() * family.tensorsOfLayer() * family.elements() / family.experts *
+                    (family.experts - std::min(family.experts, plan.expertSlots));
+  return parameters;
+}
+
 RankMemory planner::certificateOf(const ModelSpec &spec, const Plan &plan, const Device &device) {
   const MemoryCertificate &m = plan.memory;
   RankMemory memory;
-  memory.ranks = "0";
-  memory.parameters = totalParameters(spec).value();
+  memory.ranks = rankRange(0, plan.ranks);
+  memory.count = plan.ranks;
+  memory.parameters = parametersOfRank(spec, plan);
   memory.capacity = device.memory.value;
   for (auto [name, bytes] : {std::pair{"weights", m.weights}, std::pair{"cache", m.cache}, std::pair{"arena", m.arena},
                              std::pair{"scratch", m.scratch}, std::pair{"collectives", m.collectives},
@@ -59,7 +71,9 @@ ClusterPlan k2c::describeHostPlan(const ModelSpec &spec, const Topology &topolog
   to.model = spec.name;
   to.topology = topology.name;
   to.workload = "one sequence";
+  to.layout = plan.layout;
   to.layout.stepTokens = plan.limits.stepTokens;
+  to.devices = plan.ranks;
   to.available = topology.ranks();
   to.layers = spec.layerCount();
   to.expertLayers = spec.moeLayers();

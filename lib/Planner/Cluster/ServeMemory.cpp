@@ -126,10 +126,9 @@ std::optional<RankMemory> ServeMemory::certificate(int64_t sequences) const {
   options.compute = request.compute;
   options.cache = request.cache;
   options.mustFit = false;
-  Topology one = request.topology;
-  one.tiers.clear();
-  Expected<Plan> plan = planHost(request.spec, one, *limits, options);
-  return plan ? std::optional(certificateOf(request.spec, *plan, one.device)) : std::nullopt;
+  options.layout = layout;
+  Expected<Plan> plan = planHost(request.spec, request.topology, *limits, options);
+  return plan ? std::optional(certificateOf(request.spec, *plan, request.topology.device)) : std::nullopt;
 }
 
 bool ServeMemory::fits(int64_t sequences) const {

@@ -4,13 +4,14 @@
 // kernels with a rule of their costs, which worker reads what of the weights. It states and the runtime checks
 // (runtime/src/program/Manifest.cpp): both compute the reserve by k2rt/reserve.h, planes must add up to the cache.
 //
-// Three entries are easily misread. `reserve_bytes` leaves out what each worker adds, since their number is known when
-// the program starts. `features_required` are those the target has of the list that code generation may use. The
-// numerics id is all that bits depend on besides checkpoint and tokens (N0): a model without latent attention has the
-// form "none", so that the option for it does not make two ids of one program. Objects have their keys in order, so
-// equal programs have equal manifests.
+// Four entries are easily misread. `memory` and `limits` are of one rank, the fullest. `reserve_bytes` leaves out what
+// each worker adds, since their number is known when the program starts. `features_required` are those the target has
+// of the list that code generation may use. The numerics id is all that bits depend on besides checkpoint and tokens
+// (N0): a model without latent attention has the form "none", so that the option for it does not make two ids of one
+// program. Objects have their keys in order, so equal programs have equal manifests.
 //
 //===----------------------------------------------------------------------===//
+#include "base/Hash.h"
 #include "base/JsonText.h"
 #include "k2c/Model/Layers.h"
 #include "k2c/Model/SpecJson.h"
@@ -103,11 +104,47 @@ json memoryJson(const Plan &plan, const ProgramFacts &program, const BundleFacts
           {"code", bundle.codeBytes}};
 }
 
-json topologyJson(const ProgramFacts &program) {
-  json topology = {{"name", program.topology}, {"ranks", 1}, {"cores", program.cores}};
+json topologyJson(const ProgramFacts &program, const BundleFacts &bundle) {
+  json topology = {
+      {"name", program.topology}, {"ranks", program.ranks}, {"nodes", bundle.nodes}, {"cores", program.cores}};
   if (!program.numa.empty())
     topology["numa"] = program.numa;
   return topology;
+}
+
+/// What crosses between ranks, and the most bytes that one may receive at a site whose rows are counted on arrival.
+json collectivesJson(const ProgramFacts &program) {
+  json sites = json::array();
+  for (const CollectiveFact &each : program.collectives)
+    sites.push_back({{"site", each.site},
+                     {"op", each.op},
+                     {"group", each.group},
+                     {"quota_rows", each.quota},
+                     {"row_bytes", each.rowBytes},
+                     {"max_bytes", each.quota * program.ranks * each.rowBytes}});
+  return sites;
+}
+
+/// Ranks are numbered node by node. Those with empty slots map fewer weights than the certificate says.
+json ranksJson(const ModelSpec &spec, const Plan &plan, const ProgramFacts &program, const BundleFacts &bundle) {
+  json ranks = json::array();
+  for (int64_t rank = 0; rank < program.ranks; ++rank) {
+    const int64_t empty = plan.expertSlots - expertsOfRank(spec, plan.layout, rank);
+    ranks.push_back({{"rank", rank},
+                     {"node", rank * bundle.nodes / program.ranks},
+                     {"stage", 0},
+                     {"layers", {0, spec.layerCount()}},
+                     {"slots", plan.expertSlots},
+                     {"weights", program.weights - empty * plan.expertBytes.value}});
+  }
+  return ranks;
+}
+
+json placementJson(const ModelSpec &spec, const Plan &plan, const BundleFacts &bundle) {
+  return {{"file", placementFile},
+          {"experts", spec.moe->experts},
+          {"slots", plan.expertSlots * plan.ranks},
+          {"hash", hashText(hashOf(bundle.placement.data(), bundle.placement.size()))}};
 }
 
 /// k2rt/share.h: which part of a weight each worker reads.
@@ -145,7 +182,8 @@ std::string manifestText(const ModelSpec &spec, const Plan &plan, const ProgramF
                      {"features_required", program.features},
                      {"l1_bytes", program.l1Bytes},
                      {"l2_bytes", program.l2Bytes}}},
-                   {"topology", topologyJson(program)},
+                   {"topology", topologyJson(program, bundle)},
+                   {"layout", program.layout},
                    {"limits",
                     {{"step_tokens", program.limits.stepTokens},
                      {"max_sequences", program.limits.maxSequences},
@@ -154,6 +192,8 @@ std::string manifestText(const ModelSpec &spec, const Plan &plan, const ProgramF
                      {"pages", program.limits.pages()}}},
                    {"cache", cacheJson(program.cache)},
                    {"memory", memoryJson(plan, program, bundle)},
+                   {"ranks", ranksJson(spec, plan, program, bundle)},
+                   {"collectives", collectivesJson(program)},
                    {"forms", {{"prompt_expanded_at_least", program.expandedFrom}}},
                    {"eos", spec.eos},
                    {"kernels", kernelsJson(program.kernels)},
@@ -168,6 +208,8 @@ std::string manifestText(const ModelSpec &spec, const Plan &plan, const ProgramF
                      {"peak_bytes", plan.memory.total().value + bundle.codeBytes}}},
                    {"ignored_keys", spec.ignoredKeys},
                    {"weights_index", "weights/index.json"}};
+  if (!bundle.placement.empty())
+    manifest["placement"] = placementJson(spec, plan, bundle);
   if (spec.bos)
     manifest["bos"] = *spec.bos;
   if (!spec.tiktoken.patterns.empty())

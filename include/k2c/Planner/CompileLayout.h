@@ -1,0 +1,40 @@
+//===- CompileLayout.h - Layouts that k2c compile accepts ---------------------===//
+//
+// A program of one rank, or of several that each have sequences of their own (dp) and a part of the experts (ep): both
+// are as many as the topology has ranks. What else a plan may divide is planned, and not compiled in this build. The
+// one list, for k2c compile and for the notes of plans (whyNotCompiled).
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_PLANNER_COMPILELAYOUT_H
+#define K2C_PLANNER_COMPILELAYOUT_H
+
+#include "k2c/Cluster/Topology.h"
+#include "k2c/Model/ModelSpec.h"
+#include "k2c/Planner/ClusterPlan.h"
+
+namespace k2c {
+
+/// The layout of a compile that names none: one rank; on several ranks one replica over all of them, with redundant
+/// slots that fill the last rank.
+ParallelLayout compileLayout(const ModelSpec &spec, const Topology &topology);
+
+/// What `--layout text` asks of a compile; "" is compileLayout. Errors: those of parseLayout, which take any key of a
+/// serving layout, and of checkCompiles; each names the nearest layout that compiles.
+Expected<ParallelLayout> parseCompileLayout(const std::string &text, const ModelSpec &spec, const Topology &topology);
+
+/// Whether this build compiles `spec` for all ranks of `topology` under `layout`; the error has both numbers and the
+/// nearest layout that compiles.
+Status checkCompiles(const ModelSpec &spec, const Topology &topology, const ParallelLayout &layout);
+
+/// Slots of a rank for the routed experts of a layer; 0: the model has none.
+int64_t expertSlots(const ModelSpec &spec, const ParallelLayout &layout);
+
+/// Of the slots of rank `rank`, those that hold an expert when expert e is in slot e of all ranks'.
+int64_t expertsOfRank(const ModelSpec &spec, const ParallelLayout &layout, int64_t rank);
+
+/// The text of `layout` in #dist.plan and in a bundle: without step, which is a limit. oneRankLayout for one rank.
+std::string compiledText(ParallelLayout layout);
+
+} // namespace k2c
+
+#endif // K2C_PLANNER_COMPILELAYOUT_H

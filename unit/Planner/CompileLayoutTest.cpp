@@ -1,0 +1,97 @@
+//===- CompileLayoutTest.cpp - Layouts that k2c compile accepts ---------------===//
+#include "k2c/Planner/CompileLayout.h"
+#include "TestModels.h"
+
+using namespace k2c;
+using namespace k2c::test;
+
+namespace {
+
+/// A model with so many experts a layer.
+ModelSpec modelOf(int64_t experts) {
+  ModelSpec spec = published("olmoe-1b-7b");
+  spec.moe->experts = experts;
+  for (WeightFamily &family : spec.weights)
+    if (family.experts > 0)
+      family.experts = experts;
+  return spec;
+}
+
+/// The canonical text of what `--layout text` asks for, or the refusal.
+std::string said(const ModelSpec &spec, const std::string &topology, const std::string &text) {
+  Expected<ParallelLayout> layout = parseCompileLayout(text, spec, *loadTopology(topology));
+  return layout ? compiledText(*layout) : layout.error().text();
+}
+
+} // namespace
+
+TEST(CompileLayout, DefaultsDivideExpertsAndSequencesAmongAllRanks) {
+  EXPECT_EQ(said(modelOf(64), "cpu1", ""), "dp=1");
+  EXPECT_EQ(said(modelOf(64), "cpu4x2", ""), "ep=8,dp=8");
+  EXPECT_EQ(said(modelOf(13), "cpu2x1", ""), "ep=2,dp=2,redundant=1") << "slots that fill the last rank";
+  EXPECT_EQ(said(modelOf(5), "cpu4x2", ""), "ep=8,dp=8,redundant=3") << "fewer experts than ranks";
+  EXPECT_EQ(said(tinyLlama(), "cpu1", ""), "dp=1");
+}
+
+TEST(CompileLayout, WhatIsAskedForIsKept) {
+  EXPECT_EQ(said(modelOf(64), "cpu2x1", "ep=2"), "ep=2,dp=2");
+  EXPECT_EQ(said(modelOf(13), "cpu2x1", "ep=2,dp=2"), "ep=2,dp=2") << "the last rank has an empty slot";
+  EXPECT_EQ(said(modelOf(64), "cpu2x1", "dp=2,ep=2,redundant=6,pp=1"), "ep=2,dp=2,redundant=6");
+  EXPECT_EQ(said(modelOf(64), "cpu2x1", "ep=2,step=32"), "ep=2,dp=2") << "step is a limit";
+  EXPECT_EQ(parseCompileLayout("ep=2,step=32", modelOf(64), *loadTopology("cpu2x1"))->stepTokens, 32);
+}
+
+TEST(CompileLayout, SlotsOfRanks) {
+  const ModelSpec spec = modelOf(5);
+  ParallelLayout layout;
+  layout.ep = layout.dp = 4;
+  EXPECT_EQ(expertSlots(spec, layout), 2);
+  for (auto [rank, experts] : {std::pair{0, 2}, std::pair{1, 2}, std::pair{2, 1}, std::pair{3, 0}})
+    EXPECT_EQ(expertsOfRank(spec, layout, rank), experts) << rank;
+  EXPECT_EQ(expertSlots(tinyLlama(), ParallelLayout()), 0);
+}
+
+TEST(CompileLayout, OtherWaysAreRefusedWithTheNearestThatCompiles) {
+  const ModelSpec spec = modelOf(13);
+  for (const char *key : {"tp", "etp", "cp", "pp", "replicas"})
+    EXPECT_EQ(said(spec, "cpu2x1", std::string("ep=2,dp=2,") + key + "=2"), std::string("--layout: ") + key +
+                                                                                " is 2, in this build programs have " +
+                                                                                key + "=1; use ep=2,dp=2,redundant=1");
+  EXPECT_EQ(said(spec, "cpu2x1", "ep=2,overlap=1"),
+            "--layout: overlap is 1, in this build programs have overlap=0; use ep=2,dp=2,redundant=1");
+  for (const char *text : {"ep=2,prefill.ep=2", "phase=decode,ep=2"})
+    EXPECT_EQ(said(spec, "cpu2x1", text), "--layout: separate devices for prompts and for tokens are not in this "
+                                          "build; use ep=2,dp=2,redundant=1");
+  EXPECT_EQ(said(spec, "cpu2x1", "ep=3,dp=2"), "--layout: ep is 3, topology 'cpu2x1' has 2 ranks, and in this build "
+                                               "programs are of all of them; use ep=2,dp=2,redundant=1");
+  EXPECT_EQ(said(spec, "cpu1", "ep=1,dp=2"), "--layout: dp is 2, topology 'cpu1' has 1 rank, and in this build "
+                                             "programs are of all of them; use dp=1");
+}
+
+TEST(CompileLayout, RedundantSlotsFillEveryRank) {
+  const ModelSpec spec = modelOf(13);
+  EXPECT_EQ(said(spec, "cpu2x1", "ep=2,redundant=2"), "--layout: redundant is 2, which makes 15 expert slots that 2 "
+                                                      "ranks do not divide; use ep=2,dp=2,redundant=3");
+  EXPECT_EQ(said(spec, "cpu2x1", "ep=2,redundant=15"), "--layout: redundant is 15, must be 0 to 13 for 13 experts on 2 "
+                                                       "ranks; use ep=2,dp=2,redundant=13");
+  EXPECT_EQ(said(spec, "cpu2x1", "ep=2,redundant=-1"), "--layout: redundant is -1, must be 0 to 13 for 13 experts on 2 "
+                                                       "ranks; use ep=2,dp=2,redundant=1");
+  EXPECT_EQ(said(spec, "cpu1", "redundant=1"), "--layout: redundant is 1, must be 0 to 0 for 13 experts on 1 rank; use "
+                                               "dp=1");
+}
+
+TEST(CompileLayout, WhatIsNoServingLayoutIsRefused) {
+  const ModelSpec spec = modelOf(64);
+  EXPECT_EQ(said(spec, "cpu2x1", "search"),
+            "--layout search: taking the planner's best layout is not in this build; use ep=2,dp=2");
+  for (const char *key : {"layers", "schedule", "zero", "microbatch"})
+    EXPECT_TRUE(has(said(spec, "cpu2x1", std::string("ep=2,") + key + "=2"),
+                    std::string("--layout: '") + key + "' is not a key of a serving layout; use ep=2,dp=2"));
+  EXPECT_EQ(said(spec, "cpu2x1", "ep"), "--layout: 'ep' is not KEY=VALUE; use ep=2,dp=2");
+}
+
+TEST(CompileLayout, ModelsWithoutExpertsHaveOneRank) {
+  for (const char *text : {"", "dp=2", "dp=1"})
+    EXPECT_TRUE(has(said(tinyLlama(), "cpu2x1", text),
+                    "no experts to divide: in this build its programs have 1 rank; use --topology host or cpu1"));
+}

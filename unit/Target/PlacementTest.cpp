@@ -1,0 +1,99 @@
+//===- PlacementTest.cpp - What a bundle of several ranks says of them --------===//
+#include "k2c/Planner/Planner.h"
+#include "k2c/Target/Package.h"
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+using namespace k2c;
+using nlohmann::json;
+
+namespace {
+
+/// Seven experts in each of its layers, on two ranks.
+class PlacementTest : public testing::Test {
+protected:
+  void SetUp() override {
+    Expected<ModelSpec> loaded =
+        loadModelSpec(std::string(K2C_SOURCE_DIR) + "/test/EndToEnd/oracle/odd_mixtral/config.json");
+    ASSERT_TRUE(loaded);
+    spec = *loaded;
+    Expected<Topology> topology = loadTopology("cpu2x1");
+    ASSERT_TRUE(topology);
+    Limits limits = defaultLimits(spec);
+    limits.maxSequences = 2;
+    PlanOptions options;
+    options.layout = compileLayout(spec, *topology);
+    Expected<Plan> planned = planHost(spec, *topology, limits, options);
+    ASSERT_TRUE(planned) << planned.error().text();
+    plan = *planned;
+    program.ranks = 2;
+    program.layout = compiledText(plan.layout);
+    program.weights = plan.memory.weights.value;
+    bundle.nodes = 2;
+    bundle.placement = placementText(spec, plan.layout);
+  }
+  json manifest() { return json::parse(manifestText(spec, plan, program, bundle)); }
+
+  ModelSpec spec;
+  Plan plan;
+  ProgramFacts program;
+  BundleFacts bundle;
+};
+
+} // namespace
+
+TEST_F(PlacementTest, ExpertsFillTheSlotsInOrder) {
+  const json placement = json::parse(bundle.placement);
+  EXPECT_EQ(placement.at("format"), 1);
+  EXPECT_EQ(placement.at("model"), spec.name);
+  EXPECT_EQ(placement.at("experts"), 7);
+  EXPECT_EQ(placement.at("ranks"), 2);
+  EXPECT_EQ(placement.at("layers").size(), spec.moeLayers().size());
+  for (int64_t layer : spec.moeLayers())
+    EXPECT_EQ(placement.at("layers").at(std::to_string(layer)).at("both"), json::parse("[[0,1,2,3],[4,5,6,null]]"));
+}
+
+TEST_F(PlacementTest, TheManifestSaysWhatEachRankHas) {
+  const json said = manifest();
+  EXPECT_EQ(said.at("topology").at("ranks"), 2);
+  EXPECT_EQ(said.at("topology").at("nodes"), 2);
+  EXPECT_EQ(said.at("layout"), "ep=2,dp=2,redundant=1");
+  EXPECT_EQ(said.at("placement").at("file"), placementFile);
+  EXPECT_EQ(said.at("placement").at("experts"), 7);
+  EXPECT_EQ(said.at("placement").at("slots"), 8);
+  EXPECT_EQ(said.at("placement").at("hash").get<std::string>().size(), 16u);
+  EXPECT_EQ(said.at("memory").at("collectives"), plan.memory.collectives.value);
+  const int64_t weights = plan.memory.weights.value;
+  const json expected = json::array(
+      {{{"rank", 0}, {"node", 0}, {"stage", 0}, {"slots", 4}, {"weights", weights}},
+       {{"rank", 1}, {"node", 1}, {"stage", 0}, {"slots", 4}, {"weights", weights - plan.expertBytes.value}}});
+  json ranks = said.at("ranks");
+  for (json &rank : ranks) {
+    EXPECT_EQ(rank.at("layers"), json::array({0, spec.layerCount()}));
+    rank.erase("layers");
+  }
+  EXPECT_EQ(ranks, expected);
+}
+
+TEST_F(PlacementTest, TheManifestSaysWhatIsExchanged) {
+  EXPECT_EQ(manifest().at("collectives"), json::array());
+  program.collectives = {{0, "all_to_all_rows", "ep", 272, 64}, {1, "all_to_all_rows", "ep", 256, 0}};
+  const json sites = manifest().at("collectives");
+  ASSERT_EQ(sites.size(), 2u);
+  EXPECT_EQ(sites[0], json::parse(R"({"site":0,"op":"all_to_all_rows","group":"ep","quota_rows":64,"row_bytes":272,
+                                      "max_bytes":34816})"));
+  EXPECT_EQ(sites[1].at("max_bytes"), 0) << "counted by the program";
+}
+
+TEST_F(PlacementTest, OneRankHasNoPlacement) {
+  program.ranks = 1;
+  program.layout = oneRankLayout;
+  plan.layout = ParallelLayout();
+  plan.expertSlots = 7;
+  bundle = BundleFacts();
+  const json said = manifest();
+  EXPECT_FALSE(said.contains("placement"));
+  EXPECT_EQ(said.at("layout"), "dp=1");
+  EXPECT_EQ(said.at("ranks").size(), 1u);
+  EXPECT_EQ(said.at("ranks")[0].at("weights"), program.weights);
+}
