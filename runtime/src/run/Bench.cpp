@@ -149,12 +149,17 @@ void printRates(JsonWriter &json, const char *key, Rates &rates) {
   json.key("min").value(rates.least()).key("max").value(rates.most()).endObject();
 }
 
-void printResults(const RunOptions &options, const BenchSizes &sizes, Run &run, Rates &prefill, Rates &decode,
-                  Rates &steps) {
+/// Memory of the process while all ranks run.
+struct Residence {
+  int64_t peak = peakResidentBytes(), anonymous = anonymousResidentBytes();
+};
+
+void printResults(const RunOptions &options, const BenchSizes &sizes, Run &run, const Residence &memory, Rates &prefill,
+                  Rates &decode, Rates &steps) {
   const Manifest &manifest = run.bundle.manifest;
   const Bandwidth bandwidth = probeBandwidth(*run.cpu.device);
   const int32_t threads = run.cpu.device->workers();
-  const int64_t peak = peakResidentBytes(), anonymous = anonymousResidentBytes();
+  const auto &[peak, anonymous] = memory;
   const int64_t huge = hugeWeightBytes(run.bundle.weights, std::numeric_limits<int64_t>::max()).value_or(0);
   if (!options.json) {
     std::printf("prefill %lld tokens: %.1f tokens/s (%.1f .. %.1f)\ndecode %lld x %lld after %lld: %.1f tokens/s "
@@ -212,9 +217,10 @@ Status runBench(const RunOptions &options, const BenchFlags &flags) {
       progress.advance(perRepeat);
     }
   }
-  if (Status traced = engine.finish(); !traced)
-    return traced;
-  printResults(options, sizes, **run, prefill, decode, steps);
+  const Residence memory; // other ranks give theirs back at the end
+  if (Status ended = engine.finish(); !ended)
+    return ended;
+  printResults(options, sizes, **run, memory, prefill, decode, steps);
   return {};
 }
 
