@@ -163,13 +163,6 @@ Status run(const ReturnPlanDesc &d, Arguments args, const k2rt_ir_step &) {
   return Status::success();
 }
 
-/// `row` becomes row `number` of `rows`.
-static void storeRow(void *base, const Rows &rows, int64_t number, std::vector<float> row) {
-  row.resize(rows.width, 0.0f);
-  for (int64_t i = 0; i < rows.width; ++i)
-    store(base, number * rows.stride + i, rows.type, row[i]);
-}
-
 Status run(const ReduceSubtreesDesc &d, Arguments args, const k2rt_ir_step &step) {
   const void *x = args.pointer();
   const Permutation permutation(args.pointer(), d.slots, step.token_rows * d.topK);

@@ -79,10 +79,7 @@ Status run(const UnpermuteDesc &d, Arguments args, const k2rt_ir_step &step) {
     for (int64_t route = row * d.topK; route < (row + 1) * d.topK; ++route)
       if (experts[route] >= 0)
         contributions.push_back({experts[route], loadRow(x, d.x, permutation.slotOfRoute[route])});
-    std::vector<float> total = sumOfExperts(contributions, 0, d.leaves, d.experts / d.leaves, d.y.type);
-    total.resize(d.y.width, 0.0f);
-    for (int64_t i = 0; i < d.y.width; ++i)
-      store(y, row * d.y.stride + i, d.y.type, total[i]);
+    storeRow(y, d.y, row, sumOfExperts(contributions, 0, d.leaves, d.experts / d.leaves, d.y.type));
   }
   return Status::success();
 }

@@ -59,6 +59,13 @@ inline std::vector<float> loadRow(const void *base, const Rows &rows, int64_t ro
   return loadRow(base, row * rows.stride, rows.width, rows.type);
 }
 
+/// Row `number` of `rows` becomes `row`, and zeros behind its end.
+inline void storeRow(void *base, const Rows &rows, int64_t number, std::vector<float> row) {
+  row.resize(static_cast<size_t>(rows.width), 0.0f);
+  for (int64_t i = 0; i < rows.width; ++i)
+    store(base, number * rows.stride + i, rows.type, row[i]);
+}
+
 /// The value of an e4m3fn code: sign, four bits of exponent (bias 7), three of mantissa; 0x7f and 0xff are NaN.
 float ofE4M3(uint8_t code);
 

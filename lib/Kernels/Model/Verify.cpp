@@ -165,13 +165,20 @@ public:
     rows("y", d.y);
     equal("y width", d.y.width, "x width", d.x.width);
   }
-  void operator()(const UnpermuteDesc &d) {
+  /// Sums of experts in the order of a tree.
+  template <class Desc> void tree(const Desc &d, const char *keepsType, const char *isPowerOfTwo) {
     rows("x", d.x);
     rows("y", d.y);
     equal("y width", d.y.width, "x width", d.x.width);
-    that(d.x.type == d.y.type, "an unpermute keeps its type");
+    that(d.x.type == d.y.type, keepsType);
     divides("leaves", d.leaves, "experts", d.experts);
-    that((d.leaves & (d.leaves - 1)) == 0, "the leaves of an unpermute are a power of two");
+    that((d.leaves & (d.leaves - 1)) == 0, isPowerOfTwo);
+  }
+  template <class Desc> void tree(const Desc &d) {
+    tree(d, "sums of experts keep their type", "the leaves of a sum of experts are a power of two");
+  }
+  void operator()(const UnpermuteDesc &d) {
+    tree(d, "an unpermute keeps its type", "the leaves of an unpermute are a power of two");
   }
   void operator()(const RowwiseDesc &d) {
     rows("y", d.y);
@@ -194,15 +201,6 @@ public:
     atLeast("chosen experts", d.topK, 1);
     atLeast("ranks", d.ranks, 1);
     atMost("experts", d.experts, "the slots of all ranks", d.ranks * d.slots);
-  }
-  /// Sums in the order of a tree.
-  template <class Desc> void tree(const Desc &d) {
-    rows("x", d.x);
-    rows("y", d.y);
-    equal("y width", d.y.width, "x width", d.x.width);
-    that(d.x.type == d.y.type, "sums of experts keep their type");
-    divides("leaves", d.leaves, "experts", d.experts);
-    that((d.leaves & (d.leaves - 1)) == 0, "the leaves of a sum of experts are a power of two");
   }
   void operator()(const RoutePlanDesc &d) { placed(d); }
   void operator()(const PackDesc &d) {
