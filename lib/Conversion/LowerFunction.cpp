@@ -168,19 +168,13 @@ static int64_t slotsPerToken(kern::FuncOp kernel, const Grid &grid) {
 }
 
 /// The site whose rows a call works on: values that arrived there, or slots of these. None: the step's.
-static std::optional<int64_t> siteOf(kern::CallOp call) {
+static FlatSymbolRefAttr arrivedAt(kern::CallOp call) {
   for (Type type :
        llvm::concat<const Type>(llvm::to_vector(call.getOperandTypes()), llvm::to_vector(call.getResultTypes())))
     if (nn::RowsAttr rows = nn::rowsOf(type);
         rows && rows.getSite() >= 0 && (rows.getKind() == nn::RowKind::Recv || rows.getKind() == nn::RowKind::Slot))
-      return rows.getSite();
-  return std::nullopt;
-}
-
-/// The step whose rows a launch of `call` has; null: the program's.
-static FlatSymbolRefAttr arrivedAt(kern::CallOp call) {
-  std::optional<int64_t> site = siteOf(call);
-  return site ? FlatSymbolRefAttr::get(call.getContext(), siteName(*site)) : FlatSymbolRefAttr();
+      return FlatSymbolRefAttr::get(call.getContext(), siteName(rows.getSite()));
+  return {};
 }
 
 Value FunctionLowering::gridItems(OpBuilder &b, kern::CallOp call, const DescribedKernel &kernel) {
