@@ -97,8 +97,8 @@ TEST_F(Records, ForcedRoutesTravelAlong) {
 }
 
 TEST_F(Records, NoneIsLargerThanTheCapacity) {
-  EXPECT_LE(static_cast<int64_t>(written().size()), recordCapacity(manifest));
-  EXPECT_EQ(recordCapacity(manifest) % recordUnit, 0);
+  EXPECT_LE(static_cast<int64_t>(written().size()), recordCapacity(manifest, from));
+  EXPECT_EQ(recordCapacity(manifest, from) % recordUnit, 0);
 }
 
 TEST_F(Records, TheEndIsOne) {

@@ -41,7 +41,8 @@ Expected<std::unique_ptr<RankMember>> RankMember::create(const Bundle &bundle, s
   if (!rank)
     return member->told(rank.takeError()).takeError();
   member->theRank = std::move(*rank);
-  if (Status taken = member->told(member->record.reserve(recordCapacity(bundle.manifest))); !taken)
+  if (Status taken = member->told(member->record.reserve(recordCapacity(bundle.manifest, member->theRank->arrays())));
+      !taken)
     return taken.takeError();
   if (Status all = member->await(); !all)
     return all.takeError();
@@ -79,7 +80,7 @@ Expected<bool> RankMember::takeRecord(const AllRecords *records) {
   std::fill(sent.begin(), sent.end(), 0);
   std::fill(received.begin(), received.end(), 0);
   std::fill(receivedOffsets.begin(), receivedOffsets.end(), 0);
-  received[0] = recordCapacity(manifest) / recordUnit;
+  received[0] = record.bytes() / recordUnit;
   for (size_t rank = 0; records && rank < sent.size(); ++rank) {
     sentOffsets[rank] = rank == 0 ? 0 : records->ends[rank - 1] / recordUnit;
     sent[rank] = records->ends[rank] / recordUnit - sentOffsets[rank];

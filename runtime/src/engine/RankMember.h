@@ -22,6 +22,7 @@ public:
   /// At least so many; what it held is gone when it grows.
   Status reserve(int64_t bytes);
   std::byte *data() { return memory.get(); }
+  int64_t bytes() const { return size; }
 
 private:
   struct Free {

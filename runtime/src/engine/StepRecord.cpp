@@ -1,4 +1,5 @@
-// One list of arrays (visitArrays) is walked by the writer and by the reader, so that they agree.
+// One list of arrays (visitArrays) is walked by the writer, by the reader and by who asks for the size, so that they
+// agree.
 //
 // The reader checks the counts of the header first, then that the record has the size which they make, then entry by
 // entry what a kernel would use as an index: ids, positions, forms, pages, rows of sequences and output rows, experts.
@@ -37,14 +38,24 @@ int64_t forcedEntries(const Manifest &manifest, int64_t rows) {
   return static_cast<int64_t>(manifest.moeLayers.size()) * rows * manifest.topK;
 }
 
-int64_t recordBytes(const Manifest &manifest, const StepRecordHeader &header) {
-  const int64_t forced = header.flags & hasForced ? forcedEntries(manifest, header.tokenRows) : 0;
-  const int64_t sampled = header.flags & hasSampling ? header.outputRows : 0;
-  const auto groups = static_cast<int64_t>(manifest.groups.size());
-  return int64_t(sizeof header) + 3 * padded(4 * header.tokenRows) + padded(4 * header.outputRows) +
-         padded(4 * (header.seqRows + 1)) + padded(4 * header.seqRows) +
-         groups * (padded(4 * header.seqRows) + header.seqRows * padded(4 * header.tablePages)) +
-         padded(int64_t(sizeof(k2rt_ir_sampling)) * sampled) + 2 * padded(4 * forced);
+class Sizer {
+public:
+  int64_t bytes = 0;
+
+  template <class T> void operator()(const T *, int64_t count) { bytes += padded(count * int64_t(sizeof(T))); }
+};
+
+/// `header` is within the limits of the manifest, `arrays` are as large as these say.
+int64_t recordBytes(const Manifest &manifest, const StepRecordHeader &header, const StepArrays &arrays) {
+  Sizer size;
+  size(&header, 1);
+  visitArrays(header, arrays, manifest.groups.size(), size);
+  if (header.flags & hasForced) {
+    const int64_t entries = forcedEntries(manifest, header.tokenRows);
+    size(static_cast<const int32_t *>(nullptr), entries);
+    size(static_cast<const float *>(nullptr), entries);
+  }
+  return size.bytes;
 }
 
 class Writer {
@@ -119,7 +130,8 @@ private:
 };
 
 /// Counts, before anything is as large as they say.
-bool checkHeader(const StepRecordHeader &header, const Manifest &manifest, int64_t bytes, Checker &check) {
+bool checkHeader(const StepRecordHeader &header, const Manifest &manifest, const StepArrays &arrays, int64_t bytes,
+                 Checker &check) {
   const k2rt_limits &limits = manifest.limits;
   bool isRight = check.within("format", header.format, stepRecordFormat, stepRecordFormat) &&
                  check.within("kind", header.kind, stepRecord, endRecord) &&
@@ -130,9 +142,10 @@ bool checkHeader(const StepRecordHeader &header, const Manifest &manifest, int64
                  check.within("block table", header.tablePages, 0, k2rt_pages_per_sequence(&limits));
   if (isRight && header.flags & hasSampling)
     isRight = check.within("output_rows", header.outputRows, 0, limits.max_sequences);
-  if (isRight && bytes != recordBytes(manifest, header))
-    check.refuse("has " + std::to_string(bytes) + " bytes, its counts need " +
-                 std::to_string(recordBytes(manifest, header)));
+  if (!isRight)
+    return false;
+  if (const int64_t needed = recordBytes(manifest, header, arrays); bytes != needed)
+    check.refuse("has " + std::to_string(bytes) + " bytes, its counts need " + std::to_string(needed));
   return static_cast<bool>(check.status());
 }
 
@@ -180,10 +193,18 @@ uint32_t flagsOf(const k2rt_ir_step &step, bool wantsLogits) {
   return flags;
 }
 
-int64_t recordCapacity(const Manifest &manifest) {
+int64_t recordCapacity(const Manifest &manifest, const StepArrays &arrays) {
   const k2rt_limits &limits = manifest.limits;
-  return recordBytes(manifest, {stepRecordFormat, stepRecord, 0, limits.step_tokens, limits.step_tokens,
-                                limits.max_sequences, k2rt_pages_per_sequence(&limits), allStepFlags, 0});
+  const StepRecordHeader largest = {stepRecordFormat,
+                                    stepRecord,
+                                    0,
+                                    limits.step_tokens,
+                                    limits.step_tokens,
+                                    limits.max_sequences,
+                                    k2rt_pages_per_sequence(&limits),
+                                    allStepFlags,
+                                    0};
+  return recordBytes(manifest, largest, arrays);
 }
 
 void writeStepRecord(const Manifest &manifest, const StepArrays &arrays, const k2rt_ir_step &step, int64_t number,
@@ -224,7 +245,7 @@ Expected<ReceivedStep> readStepRecord(const Manifest &manifest, const std::byte 
   Checker check(header.step);
   if (header.kind == endRecord && header.format == stepRecordFormat)
     return received;
-  if (!checkHeader(header, manifest, bytes, check))
+  if (!checkHeader(header, manifest, arrays, bytes, check))
     return check.status().takeError();
   visitArrays(header, arrays, manifest.groups.size(), read);
   if (!checkSequences(header, manifest, arrays, check) || !checkRows(header, manifest, arrays, check))

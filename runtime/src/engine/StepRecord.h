@@ -43,8 +43,8 @@ enum StepFlag : uint32_t {
   allStepFlags = 127,
 };
 
-/// The most bytes that a record of this bundle has.
-int64_t recordCapacity(const Manifest &manifest);
+/// The most bytes that a record of this bundle has, of `arrays` or others like them.
+int64_t recordCapacity(const Manifest &manifest, const StepArrays &arrays);
 /// Appends the record of `step`, which refers to `arrays`. `wantsLogits`: its results have those of all output rows.
 void writeStepRecord(const Manifest &manifest, const StepArrays &arrays, const k2rt_ir_step &step, int64_t number,
                      bool wantsLogits, std::vector<std::byte> &record);
