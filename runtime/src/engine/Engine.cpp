@@ -38,9 +38,9 @@ Status Engine::addRanks() {
     Expected<StepArrays> arrays = StepArrays::allocateOwn(manifest());
     if (!arrays)
       return arrays.takeError();
-    others.push_back({std::move(*arrays), {}});
+    states.push_back({std::move(*arrays), {}});
     for (const CacheGroup &group : manifest().groups)
-      others.back().pages.emplace_back(group.pages);
+      states.back().pages.emplace_back(group.pages);
   }
   return {};
 }
@@ -53,7 +53,7 @@ void Engine::prepare(int32_t rank, const k2rt_ir_step &step, bool wantsLogits) {
     records.ends.clear();
     gathered.begins.assign(1, 0);
   }
-  RankState &of = others[rank];
+  RankState &of = states[rank];
   of.prepared = step;
   of.flags = flagsOf(step, wantsLogits);
   writeStepRecord(manifest(), of.arrays, step, steps, wantsLogits, records.records);
@@ -76,9 +76,9 @@ template <class T> static void bring(const std::byte *results, int64_t offset, i
 StepResults Engine::results(int32_t rank) {
   if (!member)
     return theRank->results();
-  const k2rt_ir_step &step = others[rank].prepared;
+  const k2rt_ir_step &step = states[rank].prepared;
   const std::byte *of = gathered.results.data() + gathered.begins[rank];
-  const ResultLayout layout = resultLayout(manifest(), step.token_rows, step.output_rows, others[rank].flags);
+  const ResultLayout layout = resultLayout(manifest(), step.token_rows, step.output_rows, states[rank].flags);
   const int64_t routes = static_cast<int64_t>(manifest().moeLayers.size()) * step.token_rows * manifest().topK;
   bring<int32_t>(of, layout.experts, routes, step.capture_experts);
   bring<float>(of, layout.weights, routes, step.capture_weights);

@@ -32,9 +32,9 @@ public:
   Rank &rank() { return member ? member->rank() : *theRank; }
   int32_t ranks() const { return member ? member->ranks() : 1; }
   /// What steps of `rank` are built from.
-  StepArrays &arrays(int32_t rank) { return member ? others[rank].arrays : theRank->arrays(); }
+  StepArrays &arrays(int32_t rank) { return member ? states[rank].arrays : theRank->arrays(); }
   /// Its free pages, per cache group.
-  std::vector<PagePool> &pages(int32_t rank) { return member ? others[rank].pages : theRank->pages(); }
+  std::vector<PagePool> &pages(int32_t rank) { return member ? states[rank].pages : theRank->pages(); }
 
   /// The next step of `rank`, from its arrays(); every rank has one, of no rows perhaps. Of several ranks, forced
   /// routes may be overwritten for the next one then. `wantsLogits`: its results are to have them.
@@ -66,7 +66,7 @@ private:
   const Bundle &theBundle;
   int64_t chunkTokens = 0;
   std::unique_ptr<Trace> trace;
-  std::vector<RankState> others; ///< of several ranks: all, this one too
+  std::vector<RankState> states; ///< by rank; of one rank none
   AllRecords records;
   AllResults gathered;
   int64_t steps = 0;

@@ -4,6 +4,9 @@
 
 namespace k2c::runtime {
 
+static_assert(static_cast<int32_t>(Op::allToAllRows) == K2RT_ALL_TO_ALL_ROWS);
+static_assert(static_cast<int32_t>(Axis::ep) == K2RT_AXIS_EP);
+
 Collectives::Collectives(const k2rt_ir_program &program, Exchange *exchange)
     : program(program), exchange(exchange), arrivedSteps(static_cast<size_t>(program.n_collectives)),
       pending(static_cast<size_t>(program.n_collectives)) {}
