@@ -23,7 +23,6 @@ namespace k2c {
 
 /// What programs can be compiled for: the one list.
 static constexpr DeviceKind compiledKinds[] = {DeviceKind::Cpu};
-static constexpr int64_t compiledRanks = 4096;
 
 Status checkCompiles(const Topology &topology) {
   const std::string where = "topology '" + shortened(topology.name) + "'";
@@ -31,10 +30,10 @@ Status checkCompiles(const Topology &topology) {
     return Error{where,
                  "compiling for devices of kind " + std::string(name(topology.device.kind)) + " is not in this build",
                  "use --topology host or cpu1"};
-  if (topology.ranks() > compiledRanks)
+  if (topology.ranks() > maxCompiledRanks)
     return Error{where,
                  "has " + std::to_string(topology.ranks()) + " ranks; in this build programs have at most " +
-                     std::to_string(compiledRanks),
+                     std::to_string(maxCompiledRanks),
                  "choose a smaller topology"};
   return Status::success();
 }

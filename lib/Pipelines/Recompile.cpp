@@ -87,8 +87,7 @@ Expected<CompileOptions> optionsOf(Record record, const std::string &bundle, con
 
 /// Ranks and how they divide the work: a topology that has as many, whatever their links.
 Status readRanks(Record record, Inputs &inputs) {
-  constexpr int64_t most = 4096;
-  const int64_t ranks = record.number("/topology/ranks", 1, most);
+  const int64_t ranks = record.number("/topology/ranks", 1, maxCompiledRanks);
   if (Status status = record.takeStatus(); !status || ranks == 1)
     return status;
   const int64_t nodes = record.number("/topology/nodes", 1, ranks);

@@ -149,6 +149,9 @@ bool isBuiltIn(const Topology &topology);
 /// Whether two topologies have equal devices, hosts and tiers, whoever states their constants; names are not compared.
 bool isSameMachine(const Topology &a, const Topology &b);
 
+/// Ranks of a program, at most.
+inline constexpr int64_t maxCompiledRanks = 4096;
+
 /// Whether this build compiles for it, whatever the model; the error names what is missing. Every topology can be
 /// planned for.
 Status checkCompiles(const Topology &topology);
