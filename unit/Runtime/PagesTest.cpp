@@ -30,18 +30,6 @@ std::vector<Shape> shapesOf(int64_t cached) {
   return shapes;
 }
 
-std::vector<int32_t> somePrompt(int64_t length, int32_t seed) {
-  std::vector<int32_t> ids;
-  for (int64_t i = 0; i < length; ++i)
-    ids.push_back(static_cast<int32_t>((i * 11 + seed * 17 + i * i) % 90));
-  return ids;
-}
-
-/// What the fake model says to a prompt: sequences of 8 tokens and more are read expanded.
-std::vector<int32_t> continuation(const std::vector<int32_t> &prompt, int64_t maxNew) {
-  return fakeContinuation(prompt, maxNew, prompt.size() >= 8 ? K2RT_FORM_EXPANDED : K2RT_FORM_ABSORBED);
-}
-
 /// A fake program with contexts of 1,100 tokens.
 struct LongBundle {
   explicit LongBundle(const std::string &program = "fake") : fake(program) {
@@ -120,13 +108,13 @@ TEST(Pages, AdmissionTakesWhatAllTokensNeedAndNoMore) {
   for (const Edge &edge : edges)
     for (const Shape &shape : shapesOf(edge.cached)) {
       SCOPED_TRACE(std::to_string(shape.prompt) + " tokens and " + std::to_string(shape.maxNew) + " new");
-      const std::vector<int32_t> prompt = somePrompt(shape.prompt, 1);
+      const std::vector<int32_t> prompt = fakePrompt(shape.prompt, 1);
       Pages fits(bundle, {edge.pages});
       fits.add(prompt, shape.maxNew);
       EXPECT_TRUE(fits.step());
       EXPECT_EQ(fits.available(), 0);
       fits.drain();
-      EXPECT_EQ(fits.tokens[0], continuation(prompt, shape.maxNew));
+      EXPECT_EQ(fits.tokens[0], fakeContinuation(prompt, shape.maxNew));
       EXPECT_EQ(fits.available(), edge.pages) << "pages were not given back";
       Pages lacks(bundle, {edge.pages - 1});
       lacks.add(prompt, shape.maxNew);
@@ -146,14 +134,14 @@ TEST(Pages, TwoSequencesShareThePoolToItsLastPage) {
         CpuOptions onCpu;
         onCpu.threads = 2;
         Pages both(bundle, {2 * edge.pages}, onCpu, {chunk, ""});
-        const std::vector<int32_t> prompts[] = {somePrompt(shape.prompt, 1), somePrompt(shape.prompt, 2)};
+        const std::vector<int32_t> prompts[] = {fakePrompt(shape.prompt, 1), fakePrompt(shape.prompt, 2)};
         for (const std::vector<int32_t> &prompt : prompts)
           both.add(prompt, shape.maxNew);
         EXPECT_TRUE(both.step());
         EXPECT_EQ(both.available(), 0) << "both fit at once";
         both.drain();
         for (int i = 0; i < 2; ++i)
-          EXPECT_EQ(both.tokens[i], continuation(prompts[i], shape.maxNew)) << "sequence " << i;
+          EXPECT_EQ(both.tokens[i], fakeContinuation(prompts[i], shape.maxNew)) << "sequence " << i;
         EXPECT_EQ(both.available(), 2 * edge.pages) << "pages were not given back";
       }
 }
@@ -163,13 +151,13 @@ TEST(Pages, ASequenceWaitsForThePagesOfAnother) {
   for (const Edge &edge : edges) {
     SCOPED_TRACE(std::to_string(edge.cached) + " tokens");
     Pages pages(bundle, {2 * edge.pages - 1});
-    const std::vector<int32_t> prompts[] = {somePrompt(edge.cached, 1), somePrompt(edge.cached, 2)};
+    const std::vector<int32_t> prompts[] = {fakePrompt(edge.cached, 1), fakePrompt(edge.cached, 2)};
     for (const std::vector<int32_t> &prompt : prompts)
       pages.add(prompt, 1);
     pages.drain();
     EXPECT_EQ(pages.served, (std::vector<int64_t>{0, 1}));
     for (int i = 0; i < 2; ++i)
-      EXPECT_EQ(pages.tokens[i], continuation(prompts[i], 1)) << "sequence " << i;
+      EXPECT_EQ(pages.tokens[i], fakeContinuation(prompts[i], 1)) << "sequence " << i;
   }
 }
 
@@ -178,7 +166,7 @@ TEST(Pages, OfEachCacheGroupAreTakenAndGivenBack) {
   for (const Edge &edge : edges)
     for (const Shape &shape : shapesOf(edge.cached)) {
       SCOPED_TRACE(std::to_string(shape.prompt) + " tokens and " + std::to_string(shape.maxNew) + " new");
-      const std::vector<int32_t> prompts[] = {somePrompt(shape.prompt, 1), somePrompt(shape.prompt, 2)};
+      const std::vector<int32_t> prompts[] = {fakePrompt(shape.prompt, 1), fakePrompt(shape.prompt, 2)};
       Pages both(bundle, {2 * edge.pages + 3, 2 * edge.pages}); // so that their numbers differ
       for (const std::vector<int32_t> &prompt : prompts)
         both.add(prompt, shape.maxNew);
@@ -187,7 +175,7 @@ TEST(Pages, OfEachCacheGroupAreTakenAndGivenBack) {
       EXPECT_EQ(both.available(1), 0);
       both.drain();
       for (int i = 0; i < 2; ++i)
-        EXPECT_EQ(both.tokens[i], continuation(prompts[i], shape.maxNew)) << "sequence " << i;
+        EXPECT_EQ(both.tokens[i], fakeContinuation(prompts[i], shape.maxNew)) << "sequence " << i;
       EXPECT_EQ(both.available(0), 2 * edge.pages + 3);
       EXPECT_EQ(both.available(1), 2 * edge.pages);
     }
@@ -201,7 +189,7 @@ TEST(Pages, ThatOneCacheGroupLacksKeepASequenceOut) {
       std::vector<int64_t> free = {edge.pages, edge.pages};
       --free[lacking];
       Pages lacks(bundle, free);
-      lacks.add(somePrompt(edge.cached, 1), 1);
+      lacks.add(fakePrompt(edge.cached, 1), 1);
       EXPECT_FALSE(lacks.step()) << "admitted with a page too few";
       EXPECT_EQ(lacks.scheduler->unfinished(), 1);
       for (size_t group : {0, 1})

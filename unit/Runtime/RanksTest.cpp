@@ -12,17 +12,6 @@ using nlohmann::json;
 
 namespace {
 
-std::vector<int32_t> somePrompt(int64_t length, int32_t seed) {
-  std::vector<int32_t> ids;
-  for (int64_t i = 0; i < length; ++i)
-    ids.push_back(static_cast<int32_t>((i * 7 + seed * 13 + i * i) % 90));
-  return ids;
-}
-
-std::vector<int32_t> expectedOf(const std::vector<int32_t> &prompt, int64_t maxNew) {
-  return fakeContinuation(prompt, maxNew, prompt.size() >= 8 ? K2RT_FORM_EXPANDED : K2RT_FORM_ABSORBED);
-}
-
 /// All ranks of a fake bundle, and a scheduler of them.
 class Team {
 public:
@@ -84,9 +73,9 @@ TEST(Ranks, TokensAreThoseOfOneRank) {
       Team team(fake, threads);
       std::vector<std::vector<int32_t>> expected;
       for (int32_t i = 0; i < 20; ++i) {
-        const std::vector<int32_t> prompt = somePrompt(3 + 61 * i % 300, i);
+        const std::vector<int32_t> prompt = fakePrompt(3 + 61 * i % 300, i);
         team.add(prompt, 30);
-        expected.push_back(expectedOf(prompt, 30));
+        expected.push_back(fakeContinuation(prompt, 30));
       }
       EXPECT_EQ(team.drain(), "");
       EXPECT_EQ(team.tokens, expected);
@@ -96,16 +85,16 @@ TEST(Ranks, TokensAreThoseOfOneRank) {
 TEST(Ranks, IdleRanksTakeEveryStep) {
   const FakeBundle fake("fake_ranks4");
   Team team(fake);
-  team.add(somePrompt(5, 1), 9);
+  team.add(fakePrompt(5, 1), 9);
   EXPECT_EQ(team.drain(), "");
-  EXPECT_EQ(team.tokens[0], expectedOf(somePrompt(5, 1), 9));
+  EXPECT_EQ(team.tokens[0], fakeContinuation(fakePrompt(5, 1), 9));
 }
 
 TEST(Ranks, ASequenceGoesToTheRankWithTheFewestTokens) {
   const FakeBundle fake("fake_ranks3");
   Team team(fake);
   for (int64_t length : {30, 20, 10, 5, 5, 5})
-    team.add(somePrompt(length, 1), 1);
+    team.add(fakePrompt(length, 1), 1);
   EXPECT_EQ(team.drain(), "");
   EXPECT_EQ(team.ranks, (std::vector<int32_t>{0, 1, 2, 2, 2, 1}));
 }
@@ -115,9 +104,9 @@ TEST(Ranks, ARankWithoutRoomIsLeftOut) {
   fake.manifest["limits"]["max_sequences"] = 1;
   fake.write();
   Team team(fake);
-  team.add(somePrompt(40, 1), 30);
-  team.add(somePrompt(4, 2), 2); // rank 1 has the fewer tokens, but no slot until this one has ended
-  team.add(somePrompt(4, 3), 2);
+  team.add(fakePrompt(40, 1), 30);
+  team.add(fakePrompt(4, 2), 2); // rank 1 has the fewer tokens, but no slot until this one has ended
+  team.add(fakePrompt(4, 3), 2);
   EXPECT_EQ(team.drain(), "");
   EXPECT_EQ(team.ranks, (std::vector<int32_t>{0, 1, 1}));
 }
@@ -134,28 +123,28 @@ TEST(Ranks, ExpertsMayBeAnywhere) {
   fake.write();
   Team team(fake);
   for (int32_t i = 0; i < 6; ++i)
-    team.add(somePrompt(20 + i, i), 5);
+    team.add(fakePrompt(20 + i, i), 5);
   EXPECT_EQ(team.drain(), "");
   for (int32_t i = 0; i < 6; ++i)
-    EXPECT_EQ(team.tokens[i], expectedOf(somePrompt(20 + i, i), 5)) << i;
+    EXPECT_EQ(team.tokens[i], fakeContinuation(fakePrompt(20 + i, i), 5)) << i;
 }
 
 TEST(Ranks, AStepMayBeLongInComing) {
   const FakeBundle fake("fake_ranks2");
   Team team(fake, 1, /*deadline=*/0.05);
-  team.add(somePrompt(5, 1), 3);
+  team.add(fakePrompt(5, 1), 3);
   ASSERT_TRUE(team.scheduler->step());
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   EXPECT_EQ(team.drain(), "");
-  EXPECT_EQ(team.tokens[0], expectedOf(somePrompt(5, 1), 3));
+  EXPECT_EQ(team.tokens[0], fakeContinuation(fakePrompt(5, 1), 3));
 }
 
 TEST(Ranks, AFailureOfOneEndsAll) {
   const FakeBundle fake("fake_ranks3");
   Team team(fake, 2);
-  team.add(somePrompt(30, 1), 5);
+  team.add(fakePrompt(30, 1), 5);
   team.add({1, 96, 96}, 5); // of rank 1
-  team.add(somePrompt(3, 1), 5);
+  team.add(fakePrompt(3, 1), 5);
   EXPECT_EQ(team.drain(), "rank 1: has ended the run: kernel append: failed with 7 on worker 1");
 }
 

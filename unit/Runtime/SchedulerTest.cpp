@@ -9,13 +9,6 @@ using namespace k2c::runtime;
 
 namespace {
 
-std::vector<int32_t> somePrompt(int64_t length, int32_t seed) {
-  std::vector<int32_t> ids;
-  for (int64_t i = 0; i < length; ++i)
-    ids.push_back(static_cast<int32_t>((i * 7 + seed * 13 + i * i) % 90));
-  return ids;
-}
-
 /// All prompts through one scheduler; new tokens of each.
 std::vector<std::vector<int32_t>> generate(const FakeBundle &fake, int32_t threads, int64_t chunk,
                                            const std::vector<std::vector<int32_t>> &prompts, int64_t maxNew) {
@@ -54,9 +47,8 @@ TEST(Scheduler, TokensDependOnTheSequenceAlone) {
   // Ten sequences for four slots and 64 pages of 64 tokens: queueing, reuse of slots and pages, several pages each.
   std::vector<std::vector<int32_t>> prompts, expected;
   for (int32_t i = 0; i < 10; ++i) {
-    prompts.push_back(somePrompt(3 + 61 * i % 500, i));
-    const int32_t form = prompts.back().size() >= 8 ? K2RT_FORM_EXPANDED : K2RT_FORM_ABSORBED;
-    expected.push_back(fakeContinuation(prompts.back(), 70, form));
+    prompts.push_back(fakePrompt(3 + 61 * i % 500, i));
+    expected.push_back(fakeContinuation(prompts.back(), 70));
   }
   for (int32_t threads : {1, 2, 5})
     for (int64_t chunk : {0, 1, 17}) {
@@ -67,7 +59,7 @@ TEST(Scheduler, TokensDependOnTheSequenceAlone) {
 
 TEST(Scheduler, LimitsDoNotReachTheTokens) {
   FakeBundle fake;
-  const std::vector<std::vector<int32_t>> prompts = {somePrompt(130, 1), somePrompt(5, 2), somePrompt(300, 3)};
+  const std::vector<std::vector<int32_t>> prompts = {fakePrompt(130, 1), fakePrompt(5, 2), fakePrompt(300, 3)};
   const auto expected = generate(fake, 0, 0, prompts, 20);
   fake.manifest["limits"]["step_tokens"] = 2; // fewer than the sequences at work
   fake.manifest["limits"]["max_sequences"] = 3;
@@ -78,7 +70,7 @@ TEST(Scheduler, LimitsDoNotReachTheTokens) {
 
 TEST(Scheduler, FormsOfNumericsAreKept) {
   FakeBundle fake;
-  const std::vector<int32_t> prompt = somePrompt(20, 1);
+  const std::vector<int32_t> prompt = fakePrompt(20, 1);
   fake.manifest["numerics"]["mla"] = "absorbed";
   fake.write();
   EXPECT_EQ(generate(fake, 0, 0, {prompt}, 5)[0], fakeContinuation(prompt, 5, K2RT_FORM_ABSORBED));
@@ -100,15 +92,15 @@ TEST(Scheduler, RequestsAreChecked) {
   EXPECT_NE(message({}, 1).find("no tokens"), std::string::npos);
   EXPECT_NE(message({1, 97}, 1).find("token 1 is id 97, the vocabulary is 0..96"), std::string::npos);
   EXPECT_NE(message({-1}, 1).find("id -1"), std::string::npos);
-  EXPECT_NE(message(somePrompt(1001, 1), 1).find("has 1001 tokens, max_context is 1000"), std::string::npos);
-  EXPECT_NE(message(somePrompt(990, 1), 12).find("use -n 11 at most"), std::string::npos);
-  EXPECT_EQ(message(somePrompt(990, 1), 11), "");
-  EXPECT_EQ(message(somePrompt(1000, 1), 1), "");
+  EXPECT_NE(message(fakePrompt(1001, 1), 1).find("has 1001 tokens, max_context is 1000"), std::string::npos);
+  EXPECT_NE(message(fakePrompt(990, 1), 12).find("use -n 11 at most"), std::string::npos);
+  EXPECT_EQ(message(fakePrompt(990, 1), 11), "");
+  EXPECT_EQ(message(fakePrompt(1000, 1), 1), "");
 }
 
 TEST(Scheduler, FullContextIsUsable) {
   FakeBundle fake;
-  const std::vector<int32_t> prompt = somePrompt(990, 4);
+  const std::vector<int32_t> prompt = fakePrompt(990, 4);
   EXPECT_EQ(generate(fake, 0, 0, {prompt}, 11)[0], fakeContinuation(prompt, 11, K2RT_FORM_EXPANDED));
 }
 

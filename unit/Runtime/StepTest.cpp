@@ -32,13 +32,6 @@ struct Seen {
   bool isDone() const { return cached == prompt + maxNew - 1; }
 };
 
-std::vector<int32_t> somePrompt(int64_t length, int32_t seed) {
-  std::vector<int32_t> ids;
-  for (int64_t i = 0; i < length; ++i)
-    ids.push_back(static_cast<int32_t>((i * 5 + seed * 23 + i * i) % 90));
-  return ids;
-}
-
 Request readingAll(std::vector<int32_t> prompt, const ForcedRoutes *forced) {
   Request request;
   request.prompt = std::move(prompt);
@@ -63,7 +56,7 @@ public:
     for (int32_t i = 0; i < c.sequences; ++i) {
       seen.push_back({1 + 3 * i % 7, 9 + i % 3});
       Request request;
-      request.prompt = somePrompt(seen.back().prompt, i);
+      request.prompt = fakePrompt(seen.back().prompt, i);
       request.maxNew = seen.back().maxNew;
       request.ignoreEos = true;
       EXPECT_TRUE(scheduler->add(std::move(request)));
@@ -205,10 +198,10 @@ TEST(Step, MoreRowsOfLogitsThanSequences) {
     events.logits = [&](const Sequence &, int64_t, const float *) { ++rows.back(); };
     Scheduler scheduler(*cpu->engine, std::move(events));
     Request other;
-    other.prompt = somePrompt(3, 2);
+    other.prompt = fakePrompt(3, 2);
     other.maxNew = maxNew;
     other.ignoreEos = true;
-    EXPECT_TRUE(scheduler.add(readingAll(somePrompt(13, 1), nullptr)));
+    EXPECT_TRUE(scheduler.add(readingAll(fakePrompt(13, 1), nullptr)));
     EXPECT_TRUE(scheduler.add(std::move(other)));
     do
       rows.push_back(0);
@@ -262,9 +255,9 @@ TEST(Step, RoutesAreForcedByPosition) {
           }
     };
     scheduler.capture(captures);
-    ASSERT_TRUE(scheduler.add(readingAll(somePrompt(12, 1), &first)));
-    ASSERT_TRUE(scheduler.add(readingAll(somePrompt(9, 2), &second)));
-    ASSERT_TRUE(scheduler.add(readingAll(somePrompt(4, 3), nullptr)));
+    ASSERT_TRUE(scheduler.add(readingAll(fakePrompt(12, 1), &first)));
+    ASSERT_TRUE(scheduler.add(readingAll(fakePrompt(9, 2), &second)));
+    ASSERT_TRUE(scheduler.add(readingAll(fakePrompt(4, 3), nullptr)));
     Status done = scheduler.drain();
     EXPECT_TRUE(done) << done.error().text();
     EXPECT_EQ(rowsSeen, 25);
@@ -295,7 +288,7 @@ nlohmann::json fileOf(const ForcedRoutes &routes) {
 
 TEST(Step, ForcedLogitsDoNotDependOnTheChunk) {
   FakeBundle fake;
-  const std::vector<int32_t> prompt = somePrompt(11, 1);
+  const std::vector<int32_t> prompt = fakePrompt(11, 1);
   const ForcedRoutes routes = routesOf(11, 1);
   fake.writeFile("routes.json", fileOf(routes).dump());
   const std::vector<std::string> words = {"logits",   "--prompt-ids",           listed(prompt), "--all",
@@ -320,7 +313,7 @@ TEST(Step, HiddenStatesOfAPromptBeyondTheWindow) {
   FakeBundle fake("fake_wide");
   fake.manifest["model"]["hidden"] = 1 << 20;
   fake.write();
-  const std::vector<int32_t> prompt = somePrompt(7, 1);
+  const std::vector<int32_t> prompt = fakePrompt(7, 1);
   const ForcedRoutes routes = routesOf(7, 1);
   fake.writeFile("routes.json", fileOf(routes).dump());
   const Outcome outcome = runBundle(fake, {"hidden", "--prompt-ids", listed(prompt), "--routes",

@@ -256,6 +256,17 @@ std::vector<int32_t> fakeContinuation(std::vector<int32_t> ids, int64_t count, i
   return added;
 }
 
+std::vector<int32_t> fakeContinuation(const std::vector<int32_t> &prompt, int64_t count) {
+  return fakeContinuation(prompt, count, prompt.size() >= 8 ? K2RT_FORM_EXPANDED : K2RT_FORM_ABSORBED);
+}
+
+std::vector<int32_t> fakePrompt(int64_t length, int32_t seed) {
+  std::vector<int32_t> ids;
+  for (int64_t i = 0; i < length; ++i)
+    ids.push_back(static_cast<int32_t>((i * 7 + seed * 13 + i * i) % 90));
+  return ids;
+}
+
 std::vector<float> fakeLogits(const std::vector<int32_t> &ids, const std::vector<int32_t> &forms) {
   std::vector<float> logits(vocab);
   for (int64_t v = 0; v < vocab; ++v)

@@ -55,6 +55,10 @@ nlohmann::json runJson(const FakeBundle &bundle, const std::vector<std::string> 
 /// The fake model's greedy continuation, computed independently: token ids and the forms of their positions.
 int32_t fakeNextToken(const std::vector<int32_t> &ids, const std::vector<int32_t> &forms);
 std::vector<int32_t> fakeContinuation(std::vector<int32_t> prompt, int64_t count, int32_t promptForm);
+/// Of a prompt in the form that it is read in: from 8 tokens on expanded.
+std::vector<int32_t> fakeContinuation(const std::vector<int32_t> &prompt, int64_t count);
+/// Some ids of the fake model's vocabulary, others for each seed.
+std::vector<int32_t> fakePrompt(int64_t length, int32_t seed);
 
 /// The logits after `ids`, as the fake program writes them.
 std::vector<float> fakeLogits(const std::vector<int32_t> &ids, const std::vector<int32_t> &forms);
