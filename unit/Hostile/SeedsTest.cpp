@@ -94,7 +94,7 @@ TEST(Seeds, StepRecord) {
   std::vector<uint64_t> aligned(text.size() / 8);
   std::memcpy(aligned.data(), text.data(), aligned.size() * 8);
   const auto received = k2c::runtime::readStepRecord(manifest, reinterpret_cast<const std::byte *>(aligned.data()),
-                                                     static_cast<int64_t>(text.size()), arrays);
+                                                     static_cast<int64_t>(text.size()), 3, arrays);
   ASSERT_TRUE(received) << received.error().text();
   EXPECT_EQ(received->step.token_rows, 5);
 }

@@ -44,7 +44,7 @@ protected:
     return record;
   }
   Expected<ReceivedStep> read(const std::vector<std::byte> &record) {
-    return readStepRecord(manifest, record.data(), static_cast<int64_t>(record.size()), to);
+    return readStepRecord(manifest, record.data(), static_cast<int64_t>(record.size()), 3, to);
   }
   /// What is said of a record of which `change` has changed the arrays or the step.
   template <class Change> std::string saidOf(Change change) {
@@ -52,9 +52,9 @@ protected:
     Expected<ReceivedStep> received = read(written());
     return received ? "" : received.error().message;
   }
-  std::string saidOfHeader(int64_t StepRecordHeader::*field, int64_t value) {
+  template <class T> std::string saidOfHeader(T StepRecordHeader::*field, int64_t value) {
     std::vector<std::byte> record = written();
-    std::memcpy(&(reinterpret_cast<StepRecordHeader *>(record.data())->*field), &value, sizeof value);
+    reinterpret_cast<StepRecordHeader *>(record.data())->*field = static_cast<T>(value);
     Expected<ReceivedStep> received = read(record);
     return received ? "" : received.error().message;
   }
@@ -103,7 +103,7 @@ TEST_F(Records, NoneIsLargerThanTheCapacity) {
 
 TEST_F(Records, TheEndIsOne) {
   std::vector<std::byte> record;
-  writeEndRecord(9, record);
+  writeEndRecord(3, record);
   Expected<ReceivedStep> received = read(record);
   ASSERT_TRUE(received);
   EXPECT_EQ(received->header.kind, uint32_t(endRecord));
@@ -138,6 +138,35 @@ TEST_F(Records, AnotherFormatIsRefused) {
   ASSERT_FALSE(received);
   EXPECT_EQ(received.error().where, "record of step 3");
   EXPECT_EQ(received.error().code, K2RT_PEER_FAILED);
+}
+
+TEST_F(Records, AnotherStepIsRefused) {
+  EXPECT_EQ(saidOfHeader(&StepRecordHeader::step, 4), "step is 4, must be within 3..3");
+  std::vector<std::byte> end;
+  writeEndRecord(2, end);
+  Expected<ReceivedStep> received = read(end);
+  ASSERT_FALSE(received);
+  EXPECT_EQ(received.error().message, "step is 2, must be within 3..3");
+}
+
+TEST_F(Records, WhatHasNoMeaningYetIsRefused) {
+  EXPECT_EQ(saidOfHeader(&StepRecordHeader::reserved, 1), "reserved is 1, must be within 0..0");
+}
+
+TEST_F(Records, WhatSaysNoDrawIsRefused) {
+  EXPECT_EQ(saidOf([&] { from.sampling[1].choice = -1; }),
+            "sampling[1].choice is -1, must be within 0..9223372036854775807");
+  EXPECT_EQ(saidOf([&] { from.sampling[1] = {0, 1, 0, 0, 78, 1, 1001}; }),
+            "sampling[1].position is 1001, must be within 0..1000");
+}
+
+TEST_F(Records, AnExpertIsForcedOnceForARow) {
+  std::vector<int32_t> experts(10, K2RT_ROUTE_NONE);
+  const std::vector<float> weights(10, 0.25f);
+  step.forced_experts = experts.data();
+  step.forced_weights = const_cast<float *>(weights.data());
+  EXPECT_EQ(saidOf([&] { experts[1] = experts[2] = 5; }), "") << "of two rows";
+  EXPECT_EQ(saidOf([&] { experts[3] = 5; }), "forced_experts[3] is 5, which its row has twice");
 }
 
 TEST_F(Records, IdsOutsideTheVocabularyAreRefused) {

@@ -11,6 +11,13 @@
 
 namespace k2c::runtime {
 
+Grid gridOf(const RankFacts &ranks) {
+  Grid grid;
+  grid.dp = grid.ep = static_cast<int32_t>(ranks.count);
+  grid.perNode = static_cast<int32_t>(ranks.count / ranks.nodes);
+  return grid;
+}
+
 enum ControlSite : int32_t { recordSite, resultSite, loadedSite };
 
 void Bytes::Free::operator()(std::byte *memory) const { std::free(memory); }
@@ -93,7 +100,8 @@ Expected<bool> RankMember::takeRecord(const AllRecords *records) {
   scatter.isPatient = !records;
   if (Status done = run(scatter); !done)
     return done.takeError();
-  Expected<ReceivedStep> read = readStepRecord(manifest, record.data(), received[0] * recordUnit, theRank->arrays());
+  Expected<ReceivedStep> read =
+      readStepRecord(manifest, record.data(), received[0] * recordUnit, steps, theRank->arrays());
   if (!read)
     return told(read.takeError()).takeError();
   current = *read;

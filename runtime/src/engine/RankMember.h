@@ -32,6 +32,9 @@ private:
   int64_t size = 0;
 };
 
+/// Every rank has sequences of its own and a part of the experts.
+Grid gridOf(const RankFacts &ranks);
+
 /// What rank 0 sends, and what it gets back.
 struct AllRecords {
   std::vector<std::byte> records;

@@ -20,8 +20,8 @@
 
 namespace k2c::runtime {
 
-/// Forced routing of a sequence's first `tokens` tokens: [moe_layers][tokens][top_k] as in abi.def. The others are
-/// routed by the router.
+/// Forced routing of a sequence's first `tokens` tokens: [moe_layers][tokens][top_k] as in abi.def, an expert at most
+/// once for a token and layer. The others are routed by the router.
 struct ForcedRoutes {
   int64_t tokens = 0;
   std::vector<int32_t> experts;

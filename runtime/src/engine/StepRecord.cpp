@@ -3,10 +3,12 @@
 //
 // The reader checks the counts of the header first, then that the record has the size which they make, then entry by
 // entry what a kernel would use as an index: ids, positions, forms, pages, rows of sequences and output rows, experts.
+// The sampler takes any parameters; it counts with those that say what is drawn. Weights may be any numbers.
 // What follows from other numbers, as append slots do, is computed by both sides with the same function.
 #include "engine/StepRecord.h"
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 namespace k2c::runtime {
 
@@ -129,13 +131,18 @@ private:
   std::optional<Error> wrong;
 };
 
+/// What a record is and of which step, before anything else of it counts.
+bool checkKind(const StepRecordHeader &header, int64_t number, Checker &check) {
+  return check.within("format", header.format, stepRecordFormat, stepRecordFormat) &&
+         check.within("kind", header.kind, stepRecord, endRecord) &&
+         check.within("step", header.step, number, number) && check.within("reserved", header.reserved, 0, 0);
+}
+
 /// Counts, before anything is as large as they say.
-bool checkHeader(const StepRecordHeader &header, const Manifest &manifest, const StepArrays &arrays, int64_t bytes,
+bool checkCounts(const StepRecordHeader &header, const Manifest &manifest, const StepArrays &arrays, int64_t bytes,
                  Checker &check) {
   const k2rt_limits &limits = manifest.limits;
-  bool isRight = check.within("format", header.format, stepRecordFormat, stepRecordFormat) &&
-                 check.within("kind", header.kind, stepRecord, endRecord) &&
-                 check.within("flags", header.flags, 0, allStepFlags) &&
+  bool isRight = check.within("flags", header.flags, 0, allStepFlags) &&
                  check.within("token_rows", header.tokenRows, 0, limits.step_tokens) &&
                  check.within("output_rows", header.outputRows, 0, std::min(header.tokenRows, manifest.outputRows())) &&
                  check.within("seq_rows", header.seqRows, 0, std::min(header.tokenRows, limits.max_sequences)) &&
@@ -146,6 +153,28 @@ bool checkHeader(const StepRecordHeader &header, const Manifest &manifest, const
     return false;
   if (const int64_t needed = recordBytes(manifest, header, arrays); bytes != needed)
     check.refuse("has " + std::to_string(bytes) + " bytes, its counts need " + std::to_string(needed));
+  return static_cast<bool>(check.status());
+}
+
+bool checkSampling(const StepRecordHeader &header, const Manifest &manifest, const StepArrays &a, Checker &check) {
+  const auto at = [](const char *field, int64_t i) { return "sampling[" + std::to_string(i) + "]." + field; };
+  const int64_t sampled = header.flags & hasSampling ? header.outputRows : 0;
+  for (int64_t i = 0; i < sampled; ++i)
+    if (!check.within(at("choice", i), a.sampling[i].choice, 0, std::numeric_limits<int64_t>::max()) ||
+        !check.within(at("position", i), a.sampling[i].position, 0, manifest.limits.max_context))
+      return false;
+  return true;
+}
+
+/// Of each row and layer an expert at most once: buffers of what ranks exchange are no larger.
+bool checkForced(const int32_t *experts, int64_t entries, const Manifest &manifest, Checker &check) {
+  if (!check.within("forced_experts", experts, entries, K2RT_ROUTE_NONE, manifest.experts - 1))
+    return false;
+  for (int64_t row = 0; row < entries; row += manifest.topK)
+    for (int64_t i = row; i < row + manifest.topK; ++i)
+      if (experts[i] >= 0 && std::find(experts + row, experts + i, experts[i]) != experts + i)
+        check.refuse("forced_experts[" + std::to_string(i) + "] is " + std::to_string(experts[i]) +
+                     ", which its row has twice");
   return static_cast<bool>(check.status());
 }
 
@@ -232,7 +261,7 @@ void writeEndRecord(int64_t number, std::vector<std::byte> &record) {
   write(&header, 1);
 }
 
-Expected<ReceivedStep> readStepRecord(const Manifest &manifest, const std::byte *record, int64_t bytes,
+Expected<ReceivedStep> readStepRecord(const Manifest &manifest, const std::byte *record, int64_t bytes, int64_t number,
                                       StepArrays &arrays) {
   ReceivedStep received = {};
   StepRecordHeader &header = received.header;
@@ -242,13 +271,16 @@ Expected<ReceivedStep> readStepRecord(const Manifest &manifest, const std::byte 
                  "start the same build of k2c on every host"};
   Reader read(record);
   read(&header, 1);
-  Checker check(header.step);
-  if (header.kind == endRecord && header.format == stepRecordFormat)
+  Checker check(number);
+  if (!checkKind(header, number, check))
+    return check.status().takeError();
+  if (header.kind == endRecord)
     return received;
-  if (!checkHeader(header, manifest, arrays, bytes, check))
+  if (!checkCounts(header, manifest, arrays, bytes, check))
     return check.status().takeError();
   visitArrays(header, arrays, manifest.groups.size(), read);
-  if (!checkSequences(header, manifest, arrays, check) || !checkRows(header, manifest, arrays, check))
+  if (!checkSequences(header, manifest, arrays, check) || !checkRows(header, manifest, arrays, check) ||
+      !checkSampling(header, manifest, arrays, check))
     return check.status().takeError();
   for (int64_t s = 0; s < header.seqRows; ++s) {
     const int64_t begin = arrays.seqBegin[s], rows = arrays.seqBegin[s + 1] - begin;
@@ -265,7 +297,7 @@ Expected<ReceivedStep> readStepRecord(const Manifest &manifest, const std::byte 
   if (header.flags & hasForced) {
     const int64_t entries = forcedEntries(manifest, header.tokenRows);
     const auto *experts = read.refer<int32_t>(entries);
-    if (!check.within("forced_experts", experts, entries, K2RT_ROUTE_NONE, manifest.experts - 1))
+    if (!checkForced(experts, entries, manifest, check))
       return check.status().takeError();
     received.step.forced_experts = const_cast<int32_t *>(experts);
     received.step.forced_weights = const_cast<float *>(read.refer<float>(entries));

@@ -57,8 +57,8 @@ struct ReceivedStep {
   k2rt_ir_step step; ///< captures nothing yet
 };
 /// Reads `bytes` bytes at `record`, aligned to recordUnit, into `arrays`. Refuses, with the field and both numbers,
-/// what is beyond the limits of the manifest or does not fit together.
-Expected<ReceivedStep> readStepRecord(const Manifest &manifest, const std::byte *record, int64_t bytes,
+/// what is beyond the limits of the manifest, is of another step than `number` or does not fit together.
+Expected<ReceivedStep> readStepRecord(const Manifest &manifest, const std::byte *record, int64_t bytes, int64_t number,
                                       StepArrays &arrays);
 
 /// Where the parts of a step's results are, in bytes from their begin; -1: it has no such part.
