@@ -4,6 +4,7 @@
 #include "base/JsonText.h"
 #include "k2c/Pipelines/Cache.h"
 #include "k2c/Support/Units.h"
+#include "k2rt/reserve.h"
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -15,13 +16,24 @@ namespace fs = std::filesystem;
 
 namespace {
 
+/// Of a rank's weights and code, what is in memory once however many ranks run here: all but experts.
+int64_t sharedBytes(const json &manifest) {
+  const json &memory = manifest.at("memory");
+  int64_t bytes = memory.at("weights").get<int64_t>() + memory.at("code").get<int64_t>();
+  for (const json &run : manifest.at("shares"))
+    bytes -= run.at("slots").get<int64_t>() * run.value("experts", int64_t(0)) * run.value("items", int64_t(0)) *
+             run.value("item_bytes", int64_t(0));
+  return bytes;
+}
+
 /// Of a bundle of several ranks, all of which run here.
-std::string memoryLine(int64_t peak, int64_t ranks) {
-  const int64_t allowed = readContainer().memoryBytes;
+std::string memoryLine(const json &manifest, int64_t ranks) {
+  const int64_t allowed = readContainer().memoryBytes, peak = manifest.at("predicted").at("peak_bytes");
   const std::string each = ranks > 1 ? " on each of " + std::to_string(ranks) + " ranks" : "";
+  const bool isTooMuch = k2rt_host_bytes(ranks, peak, sharedBytes(manifest)) > allowed;
   return "at most " + format(Bytes(peak)) + each +
-         (peak > allowed / ranks ? ", and this machine allows " + format(Bytes(allowed)) + ": it does not run here"
-                                 : " of the " + format(Bytes(allowed)) + " that this machine allows");
+         (isTooMuch ? ", and this machine allows " + format(Bytes(allowed)) + ": it does not run here"
+                    : " of the " + format(Bytes(allowed)) + " that this machine allows");
 }
 
 /// Three digits at least; "at most", where the seconds are what peak rates allow.
@@ -59,7 +71,7 @@ Status k2c::printSummary(const std::string &bundle) {
                      printable(manifest.at("target").at("cpu").get<std::string>()) + ", computing in " +
                      printable(manifest.at("numerics").at("compute").get<std::string>()) + ": " +
                      printable(manifest.at("numerics").at("compute_reason").get<std::string>()));
-  line("memory", memoryLine(predicted.at("peak_bytes"), ranks));
+  line("memory", memoryLine(manifest, ranks));
   line("limits", count("max_sequences") + " sequences of " + count("max_context") + " tokens, " + count("step_tokens") +
                      " tokens a step" + (ranks > 1 ? ", on each rank" : ""));
   line("predicted", rate(1, predicted.at("decode_s"), predicted.at("decode_from")) + " of one sequence; a prompt of " +

@@ -284,6 +284,21 @@ TEST(MemoryMessages, OfABundleThatDoesNotFit) {
                 "memory, or compile with smaller --max-sequences, --max-context or --step-tokens");
 }
 
+TEST(MemoryMessages, OfRanksThatMapExpertsOfTheirOwn) {
+  FakeBundle fake("fake_ranks2");
+  Expected<Manifest> manifest = readManifest(*readFileList(fake.folder));
+  ASSERT_TRUE(manifest);
+  const int64_t experts = 8 * 4096; // of 8 slots
+  const MemoryCertificate &memory = manifest->memory;
+  const int64_t needed = 2 * (memory.anonymousBytes(1) + experts) + memory.weights - experts + memory.code;
+  Container container;
+  container.memorySource = "memory.max";
+  container.memoryBytes = container.availableBytes = needed;
+  EXPECT_TRUE(checkMemoryFits(*manifest, 1, container, 2));
+  --container.memoryBytes;
+  EXPECT_NE(said(checkMemoryFits(*manifest, 1, container, 2)).find("2 ranks of the bundle need "), std::string::npos);
+}
+
 TEST(EngineMessages, OfOptions) {
   FakeBundle fake;
   Expected<Bundle> bundle = Bundle::open(fake.folder);

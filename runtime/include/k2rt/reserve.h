@@ -91,6 +91,12 @@ static inline int64_t k2rt_reserve_bytes(const k2rt_limits *limits) {
          k2rt_step_bytes(limits) + k2rt_tokenizer_reserve(limits);
 }
 
+/* Bytes of `ranks` ranks on one host: each takes `peak`, of which `shared`, code and weights that all have, are in
+ * memory once. */
+static inline int64_t k2rt_host_bytes(int64_t ranks, int64_t peak, int64_t shared) {
+  return ranks * peak - (ranks - 1) * shared;
+}
+
 /* Stacks of so many workers, and the work space of those that sample. */
 static inline int64_t k2rt_worker_bytes(const k2rt_limits *limits, int64_t workers) {
   const int64_t samplers = workers < k2rt_samplers(limits) ? workers : k2rt_samplers(limits);

@@ -21,9 +21,10 @@ static int64_t expertBytes(const Manifest &manifest) {
 }
 
 Status checkMemoryFits(const Manifest &manifest, int32_t threads, const Container &container, int32_t ranks) {
-  const int64_t anonymous = ranks * manifest.memory.anonymousBytes(threads);
-  const int64_t peak = anonymous + manifest.memory.weights + manifest.memory.code +
-                       (ranks - 1) * expertBytes(manifest); // what several map is in memory once
+  const MemoryCertificate &memory = manifest.memory;
+  const int64_t anonymous = ranks * memory.anonymousBytes(threads);
+  const int64_t peak =
+      k2rt_host_bytes(ranks, memory.peakBytes(threads), memory.weights + memory.code - expertBytes(manifest));
   const std::string what = ranks == 1 ? "the bundle needs " : std::to_string(ranks) + " ranks of the bundle need ";
   const std::string remedy = "give the container more memory, or compile with smaller --max-sequences, --max-context "
                              "or --step-tokens";
