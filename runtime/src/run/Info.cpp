@@ -1,7 +1,7 @@
 // `run info`: what the bundle is and what it will take, from the manifest alone: no weights, no program, any CPU.
 //
-// All numbers of memory and of limits are of one rank; JSON has an entry for each. "placement" is, of several ranks,
-// that of the experts; of one rank that of its workers over NUMA nodes.
+// All numbers of memory and of limits are of one rank; JSON has an entry for each. "placement" is that of the experts
+// of several ranks, "numa" that of the workers of one.
 #include "base/FormatBytes.h"
 #include "base/Utf8.h"
 #include "device/cpu/CpuDevice.h"
@@ -59,7 +59,7 @@ void printRank(JsonWriter &json, const Manifest &manifest, int64_t rank, int32_t
 
 /// The workers of a program of one rank by node.
 void printNodes(JsonWriter &json, const Manifest &manifest, int32_t threads, const Container &container) {
-  json.key("placement").beginList();
+  json.key("numa").beginList();
   for (const NodeShare &share : shareOverNodes(manifest, container, threads)) {
     json.beginObject().key("node").value(share.node).key("memory_node").value(share.memory);
     json.key("first_worker").value(share.firstWorker).key("workers").value(share.workers);
