@@ -1,5 +1,6 @@
 // The conformance suite over ranks that are threads of this process.
 #include "conformance/Suite.h"
+#include "fake/OpenExchange.h"
 #include "transport/local/LocalTransport.h"
 #include <gtest/gtest.h>
 #include <thread>
@@ -11,15 +12,17 @@ using namespace k2c::test;
 namespace {
 
 /// Runs `work(exchange)` on every rank, each in a thread; texts by rank.
-template <class Work, class Options>
-std::vector<std::string> onRanks(int32_t ranks, const Options &options, const Work &work) {
+template <class Work, class Bounds>
+std::vector<std::string> onRanks(int32_t ranks, const Bounds &bounds, const Work &work) {
   std::vector<std::unique_ptr<Transport>> transports = localTransports(ranks);
   std::vector<std::string> texts(ranks);
   std::vector<std::thread> team;
   for (int32_t rank = 0; rank < ranks; ++rank)
     team.emplace_back([&, rank] {
       const auto own = [&]() -> Expected<std::unique_ptr<Transport>> { return std::move(transports[rank]); };
-      Expected<std::unique_ptr<Exchange>> exchange = Exchange::open(own, conformanceGrid(ranks), options(rank));
+      const Bound bound = bounds(rank);
+      Expected<std::unique_ptr<Exchange>> exchange =
+          openExchange(own, conformanceGrid(ranks), bound.deadline, bound.program, bound.spins);
       texts[rank] = exchange ? work(**exchange) : exchange.error().text();
     });
   for (std::thread &thread : team)
@@ -34,8 +37,8 @@ class Conformance : public testing::TestWithParam<std::tuple<int32_t, size_t>> {
 TEST_P(Conformance, Local) {
   const auto [ranks, number] = GetParam();
   const Case &chosen = conformanceCases()[number];
-  const auto options = [](int32_t) { return ExchangeOptions(); };
-  const std::vector<std::string> found = onRanks(ranks, options, [&](Exchange &exchange) {
+  const auto bounds = [](int32_t) { return Bound(); };
+  const std::vector<std::string> found = onRanks(ranks, bounds, [&](Exchange &exchange) {
     Rank rank{exchange};
     std::string text = chosen.run(rank);
     Status closed = exchange.close();
@@ -67,8 +70,8 @@ TEST_P(Faults, AreNamedOnEveryRank) {
   for (const Scenario &scenario : faultScenarios()) {
     if (std::string(scenario.name) != GetParam().scenario)
       continue;
-    const auto options = [&](int32_t rank) { return scenarioOptions(scenario.name, rank); };
-    const auto said = onRanks(4, options, [&](Exchange &exchange) {
+    const auto bounds = [&](int32_t rank) { return scenarioBound(scenario.name, rank); };
+    const auto said = onRanks(4, bounds, [&](Exchange &exchange) {
       Status done = scenario.run(exchange);
       return done ? "" : done.error().text();
     });

@@ -2,6 +2,7 @@
 // errors go.
 #include "engine/Scheduler.h"
 #include "fake/FakeBundle.h"
+#include "fake/OpenExchange.h"
 #include "transport/local/LocalTransport.h"
 #include <gtest/gtest.h>
 #include <thread>
@@ -165,7 +166,7 @@ TEST(EngineOfRanks, EachRankUploadsItsOwnSequences) {
   scripts[1].sample = 50;
   const auto exchangeOf = [&](int32_t rank) {
     const auto maker = [&, rank]() -> Expected<std::unique_ptr<Transport>> { return std::move(transports[rank]); };
-    return std::move(*Exchange::open(maker, Grid{1, 2, 1, 2, 1, 1, 1}, {}));
+    return std::move(*test::openExchange(maker, Grid{1, 2, 1, 2, 1, 1, 1}));
   };
   std::string served = "not yet";
   std::thread other([&] {

@@ -2,9 +2,12 @@
 #include "exchange/Exchange.h"
 #include "../LimitedChild.h"
 #include "exchange/TreeSum.h"
+#include "fake/OpenExchange.h"
 #include "transport/local/LocalTransport.h"
+#include <array>
 #include <gtest/gtest.h>
 #include <thread>
+#include <utility>
 
 using namespace k2c;
 using namespace k2c::runtime;
@@ -23,14 +26,60 @@ std::vector<int32_t> ranksOf(const Grid &grid, Axis axis, int32_t rank) {
 using Ranks = std::vector<int32_t>;
 
 /// The exchange of the one rank there is.
-std::unique_ptr<Exchange> alone(const ExchangeOptions &options = {}) {
+std::unique_ptr<Exchange> alone() {
   const auto maker = []() -> Expected<std::unique_ptr<Transport>> { return std::move(localTransports(1)[0]); };
-  Expected<std::unique_ptr<Exchange>> exchange = Exchange::open(maker, Grid(), options);
+  Expected<std::unique_ptr<Exchange>> exchange = test::openExchange(maker, Grid());
   EXPECT_TRUE(exchange) << exchange.error().text();
   return std::move(*exchange);
 }
 
 std::string said(const Status &status) { return status ? "" : status.error().text(); }
+
+/// A transport whose thread, once, cannot run for a while, as that of a suspended process.
+class Suspended : public Transport {
+public:
+  Suspended(std::unique_ptr<Transport> own, std::chrono::milliseconds time) : own(std::move(own)), time(time) {}
+  int32_t rank() const override { return own->rank(); }
+  int32_t ranks() const override { return own->ranks(); }
+  Ticket send(int32_t peer, int32_t tag, const void *data, int64_t bytes) override {
+    return own->send(peer, tag, data, bytes);
+  }
+  Ticket receive(int32_t peer, int32_t tag, void *data, int64_t capacity) override {
+    isAwaited |= tag != controlTag;
+    return own->receive(peer, tag, data, capacity);
+  }
+  Expected<bool> test(Ticket ticket) override {
+    if (isAwaited)
+      std::this_thread::sleep_for(std::exchange(time, std::chrono::milliseconds(0)));
+    return own->test(ticket);
+  }
+  Doorbell &bell() override { return own->bell(); }
+  std::chrono::microseconds nap(bool inFlight) const override { return own->nap(inFlight); }
+  Status close() override { return own->close(); }
+
+private:
+  std::unique_ptr<Transport> own;
+  std::chrono::milliseconds time;
+  bool isAwaited = false;
+};
+
+/// The exchange of a rank of two.
+std::unique_ptr<Exchange> ofTwo(std::unique_ptr<Transport> transport, std::chrono::milliseconds deadline) {
+  Grid grid;
+  grid.dp = grid.ep = 2;
+  const auto maker = [&]() -> Expected<std::unique_ptr<Transport>> { return std::move(transport); };
+  return std::move(*test::openExchange(maker, grid, deadline));
+}
+
+Status gatherRank(Exchange &exchange) {
+  const int64_t own = exchange.rank();
+  std::array<int64_t, 2> all{};
+  Collective gather{Op::allGather, Axis::world, 1};
+  gather.source = &own;
+  gather.result = all.data();
+  gather.bytes = sizeof own;
+  return exchange.run(gather);
+}
 
 } // namespace
 
@@ -93,7 +142,7 @@ TEST(Exchange, OneRankHasNobodyToWaitFor) {
 
 TEST(Exchange, RanksOtherThanTheProgramsAreRefused) {
   const auto maker = []() -> Expected<std::unique_ptr<Transport>> { return std::move(localTransports(3)[0]); };
-  Expected<std::unique_ptr<Exchange>> exchange = Exchange::open(maker, Grid(), {});
+  Expected<std::unique_ptr<Exchange>> exchange = test::openExchange(maker, Grid());
   ASSERT_FALSE(exchange);
   EXPECT_EQ(exchange.error().message, "3 ranks were started, the program is for 1");
 }
@@ -106,7 +155,7 @@ TEST(Exchange, AThreadThatTheSystemRefusesIsNamed) {
     const auto maker = []() -> Expected<std::unique_ptr<Transport>> { return std::move(localTransports(1)[0]); };
     std::vector<std::unique_ptr<Exchange>> several; // the first ones get the stacks of threads that have ended
     for (int i = 0; i < 64; ++i) {
-      Expected<std::unique_ptr<Exchange>> exchange = Exchange::open(maker, Grid(), {});
+      Expected<std::unique_ptr<Exchange>> exchange = test::openExchange(maker, Grid());
       if (!exchange)
         return exchange.error().text();
       several.push_back(std::move(*exchange));
@@ -144,7 +193,7 @@ TEST(Exchange, RowsThatARankKeepsMustFit) {
 TEST(Exchange, AnInterruptEndsAWait) {
   std::vector<std::unique_ptr<Transport>> transports = localTransports(2);
   const auto maker = [&]() -> Expected<std::unique_ptr<Transport>> { return std::move(transports[0]); };
-  Expected<std::unique_ptr<Exchange>> exchange = Exchange::open(maker, Grid{1, 2, 1, 2, 1, 1, 1}, {});
+  Expected<std::unique_ptr<Exchange>> exchange = test::openExchange(maker, Grid{1, 2, 1, 2, 1, 1, 1});
   ASSERT_TRUE(exchange);
   char byte = 0;
   Collective c{Op::broadcast, Axis::world, 4};
@@ -167,11 +216,11 @@ TEST(Exchange, ARankThatLeavesEndsTheOthers) {
   std::string text;
   std::thread other([&] {
     const auto maker = [&]() -> Expected<std::unique_ptr<Transport>> { return std::move(transports[1]); };
-    Expected<std::unique_ptr<Exchange>> exchange = Exchange::open(maker, Grid{1, 2, 1, 2, 1, 1, 1}, {});
+    Expected<std::unique_ptr<Exchange>> exchange = test::openExchange(maker, Grid{1, 2, 1, 2, 1, 1, 1});
     text = said((*exchange)->close());
   });
   const auto maker = [&]() -> Expected<std::unique_ptr<Transport>> { return std::move(transports[0]); };
-  (void)Exchange::open(maker, Grid{1, 2, 1, 2, 1, 1, 1}, {});
+  (void)test::openExchange(maker, Grid{1, 2, 1, 2, 1, 1, 1});
   other.join();
   EXPECT_EQ(text, "rank 0: has ended the run: rank 0: has left the run before its end");
 }
@@ -183,7 +232,7 @@ TEST(Counters, SayWhoWaitedForWhom) {
   for (int32_t rank = 0; rank < 2; ++rank)
     team.emplace_back([&, rank] {
       const auto maker = [&]() -> Expected<std::unique_ptr<Transport>> { return std::move(transports[rank]); };
-      Expected<std::unique_ptr<Exchange>> exchange = Exchange::open(maker, Grid{1, 2, 1, 2, 1, 1, 1}, {});
+      Expected<std::unique_ptr<Exchange>> exchange = test::openExchange(maker, Grid{1, 2, 1, 2, 1, 1, 1});
       std::vector<char> source(2000), result(2000);
       Collective c{Op::allToAll, Axis::ep, 6, 2};
       c.source = source.data();
@@ -268,6 +317,39 @@ TEST(Inquiry, NamesAMessageThatIsNotTaken) {
   EXPECT_EQ(Inquiry(request, control).error(std::chrono::seconds(30)).text(),
             "site 8 (send, layer 1, group pp, step 2): the deadline of 30 s has passed: rank 1 has not finished a "
             "message, 0 of 0 bytes were received; rank 1 does not answer; a longer deadline helps ranks that are slow");
+}
+
+TEST(Inquiry, HasPatienceForTimeInWhichNobodyCouldHear) {
+  std::vector<std::unique_ptr<Transport>> transports = localTransports(2);
+  Control control(*transports[0]);
+  std::array<int64_t, 2> all{};
+  Collective gather{Op::allGather, Axis::world, 1};
+  gather.source = gather.result = all.data();
+  gather.bytes = sizeof(int64_t);
+  CollectiveRequest request;
+  request.begin(gather, Group{Axis::world, 0, 1, 2, 0}, 1, 0);
+  ASSERT_TRUE(request.advance(*transports[0]));
+  Inquiry inquiry(request, control);
+  const Clock::time_point later = Clock::now() + 2 * Inquiry::answerTime;
+  EXPECT_TRUE(inquiry.isOver(later));
+  inquiry.forgive(2 * Inquiry::answerTime);
+  EXPECT_FALSE(inquiry.isOver(later));
+}
+
+// Rank 0 is suspended for longer than its deadline; rank 1 comes a little later than it wakes.
+TEST(Deadline, DoesNotCountTimeInWhichTheRankWasSuspended) {
+  std::vector<std::unique_ptr<Transport>> transports = localTransports(2);
+  const std::chrono::milliseconds deadline{600}, suspended{1000}, late{1300};
+  auto first = ofTwo(std::make_unique<Suspended>(std::move(transports[0]), suspended), deadline);
+  auto second = ofTwo(std::move(transports[1]), deadline);
+  std::thread other([&] {
+    std::this_thread::sleep_for(late);
+    EXPECT_EQ(said(gatherRank(*second)), "");
+    EXPECT_EQ(said(second->close()), "");
+  });
+  EXPECT_EQ(said(gatherRank(*first)), "");
+  EXPECT_EQ(said(first->close()), "");
+  other.join();
 }
 
 TEST(Control, AnotherFormatIsRefused) {

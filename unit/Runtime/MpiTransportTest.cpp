@@ -23,7 +23,11 @@ protected:
   /// What an all-gather of one rank and the end of its run say over the library in a folder of fakes.
   static std::string run(const std::string &fake) {
     const std::string folder = K2RT_FAKE_MPI_FOLDER "/" + fake;
-    Expected<std::unique_ptr<Exchange>> exchange = Exchange::open([&] { return openMpi(folder); }, Grid(), {});
+    const auto maker = [&]() -> Expected<std::unique_ptr<Transport>> {
+      Expected<std::string> library = mpiLibraryOfLauncher();
+      return library ? openMpi(folder + "/" + *library) : library.takeError();
+    };
+    Expected<std::unique_ptr<Exchange>> exchange = Exchange::open(maker, defaultDeadline);
     if (!exchange)
       return exchange.error().text();
     Status closed = (*exchange)->close(); // a farewell to itself, too, is a message
@@ -37,12 +41,12 @@ TEST_F(MpiTransport, CarriesMessages) { EXPECT_EQ(run("sound"), "closed"); }
 
 TEST_F(MpiTransport, WhatStartedTheProcessChoosesTheLibrary) {
   ::unsetenv("PMI_RANK");
-  EXPECT_EQ(run("sound"), "transport mpi: no launcher of MPI has started this process; start it with mpirun, or with "
-                          "srun --mpi=pmix");
+  EXPECT_EQ(run("sound"), "transport mpi: no launcher of MPI has started this process; start it with DIR/launch.sh, "
+                          "mpirun, or srun --mpi=pmix");
   ::setenv("PMIX_RANK", "0", 1);
   const std::string text = run("sound");
   EXPECT_NE(text.find("/sound/libk2rt-mpi-openmpi.so: cannot be opened: "), std::string::npos) << text;
-  EXPECT_NE(text.find("; install openmpi-bin"), std::string::npos) << text;
+  EXPECT_NE(text.find("; install the MPI library"), std::string::npos) << text;
   ::unsetenv("PMIX_RANK");
 }
 

@@ -1,8 +1,10 @@
 // Programs of several ranks as threads of one process: results of one rank, whoever has a sequence or an expert; and
 // that whatever goes wrong on a rank ends all of them, with its name.
+#include "../LimitedChild.h"
 #include "device/cpu/LocalRanks.h"
 #include "engine/Scheduler.h"
 #include "fake/FakeBundle.h"
+#include "fake/OpenExchange.h"
 #include "transport/local/LocalTransport.h"
 #include <gtest/gtest.h>
 
@@ -192,6 +194,23 @@ TEST(Ranks, ARankThatCannotLoadEndsTheStart) {
   EXPECT_NE(outcome.err.find("weights/blob1.bin: bytes 32768 to 36864 hash to "), std::string::npos) << outcome.err;
 }
 
+TEST(Ranks, AThreadThatCannotStartIsSaidAtOnce) {
+  if (!test::canLimitMemory)
+    GTEST_SKIP() << "a sanitizer takes memory itself";
+  const FakeBundle fake("fake_ranks4");
+  Expected<Bundle> bundle = Bundle::open(fake.folder, 0);
+  ASSERT_TRUE(bundle) << bundle.error().text();
+  CpuOptions onCpu;
+  onCpu.threads = 1;
+  onCpu.container = readContainer();
+  const std::string text = test::saidInChild([&]() -> std::string {
+    test::limitMoreMemory(20 << 20); // a stack takes 8 MiB
+    const auto started = LocalRanks::start(*bundle, onCpu, std::chrono::seconds(30));
+    return started ? "started" : started.error().text();
+  });
+  EXPECT_NE(text.find(" cannot be started: Resource temporarily unavailable"), std::string::npos) << text;
+}
+
 TEST(RanksRun, EveryCommandGivesWhatOneRankGives) {
   const FakeBundle one, several("fake_ranks2");
   const FakeBundle file;
@@ -261,8 +280,8 @@ TEST(RanksRun, WithoutTransportTheRemedyIsNamed) {
   const Outcome outcome = runBundle(several, {"generate", "--prompt-ids", "1"});
   EXPECT_EQ(outcome.exitCode, 1);
   EXPECT_EQ(outcome.err, "run: error: " + several.folder +
-                             ": is of 2 ranks, which this call does not start (DIR/launch.sh is not in this build); "
-                             "use DIR/run COMMAND --transport local: ranks as threads of one process\n");
+                             ": is of 2 ranks, which this call does not start; use DIR/launch.sh COMMAND, or "
+                             "DIR/run COMMAND --transport local: ranks as threads of one process\n");
 }
 
 TEST(RanksRun, OneRankNeedsNoTransportAndTakesOne) {
@@ -302,7 +321,7 @@ TEST(Collectives, AWaitNeedsAStart) {
 TEST(Collectives, WhatArrivesIsAStepOfSoManyRows) {
   std::vector<std::unique_ptr<Transport>> transports = localTransports(1);
   const auto maker = [&]() -> Expected<std::unique_ptr<Transport>> { return std::move(transports[0]); };
-  const std::unique_ptr<Exchange> exchange = std::move(*Exchange::open(maker, Grid(), {}));
+  const std::unique_ptr<Exchange> exchange = std::move(*test::openExchange(maker, Grid()));
   const k2rt_ir_collective site = {K2RT_ALL_TO_ALL_ROWS, K2RT_AXIS_EP, 8, 4};
   k2rt_ir_program program = {};
   program.n_collectives = 1;

@@ -134,7 +134,8 @@ TEST(FlagMessages, NameTheHelp) {
       << threads;
   EXPECT_EQ(saying(fake, {"info", "--transport", std::string(99999, 'Q')}),
             "--transport " + std::string(97, 'Q') +
-                "...: is not in this build; use --transport local: ranks as threads of this process\n");
+                "...: is not in this build; use --transport local, ranks as threads of this process, or mpi, "
+                "processes that mpirun starts\n");
 }
 
 TEST(FlagMessages, OfATraceWithoutSpace) {

@@ -71,7 +71,7 @@ TEST_F(UserApi, SeveralRanksAreRefused) {
   k2rt_bundle *opened = nullptr;
   EXPECT_EQ(k2rt_open(fake.folder.c_str(), &opened, &status), K2RT_UNSUPPORTED);
   EXPECT_EQ(opened, nullptr);
-  EXPECT_EQ(std::string(status.message).substr(0, 47), "is of 2 ranks, which this call does not start (");
+  EXPECT_EQ(std::string(status.message), "is of 2 ranks, which this call does not start");
 }
 
 TEST_F(UserApi, ReadsWhatThereIsSoFar) {

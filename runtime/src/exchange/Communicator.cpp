@@ -7,6 +7,7 @@
 #include "exchange/Communicator.h"
 #include <sched.h>
 #include <sys/prctl.h>
+#include <utility>
 
 namespace k2c::runtime {
 
@@ -27,31 +28,47 @@ Error Posts::failure() const {
 }
 
 /// Beyond this, a rank that leaves does not wait for its last words to be sent.
-static constexpr std::chrono::milliseconds lastWordsTime{500};
+static constexpr std::chrono::milliseconds lastWordsTime{300};
+/// More than any nap, and what a busy host adds to one. Between polls that lie further apart this thread could not run.
+static constexpr std::chrono::milliseconds usualGap{100};
 
 void Communicator::run() {
   ::prctl(PR_SET_TIMERSLACK, 1); // naps are short: the default would add 50 microseconds to each
   std::optional<Clock::time_point> leaving;
   for (int32_t idle = 0;;) {
     const uint32_t heard = transport.bell().heard();
+    const Clock::time_point lastPoll = std::exchange(now, Clock::now());
+    if (now - lastPoll > usualGap)
+      forgive(now - lastPoll);
     const bool hasMoved = poll();
     if (end())
       return;
     if (posts.isLeaving && !leaving)
-      leaving = Clock::now();
-    if (leaving && (Clock::now() - *leaving > lastWordsTime || (isFailureTold && control.isFlushed()))) {
-      if (const int32_t exitCode = posts.jobExitCode)
-        transport.endJob(exitCode);
+      leaving = now;
+    if (leaving && (now - *leaving > lastWordsTime || (isFailureTold && control.isFlushed())))
       return;
-    }
     idle = hasMoved ? 0 : idle + 1;
     if (hasMoved)
       continue;
-    if (anyWaits && idle < spins)
+    if (anyWaits && idle < posts.spins)
       ::sched_yield();
     else
       transport.bell().wait(heard, transport.nap(anyInFlight || !control.isFlushed()));
   }
+}
+
+/// Time in which this thread could not run, as that of a suspended process, is no delay of the ranks it waits for.
+void Communicator::forgive(Clock::duration lost) {
+  const auto moveOn = [lost](std::atomic<Clock::rep> &since) {
+    Clock::rep then = since;
+    if (then != 0) // what a worker writes meanwhile is later
+      since.compare_exchange_strong(then, then + lost.count());
+  };
+  for (Posts::Slot &slot : posts.slots)
+    moveOn(slot.waitingSince);
+  moveOn(posts.closingSince);
+  if (inquiry)
+    inquiry->forgive(lost);
 }
 
 bool Communicator::poll() {
@@ -143,16 +160,16 @@ bool Communicator::advanceRequests() {
 
 void Communicator::watchDeadlines() {
   if (inquiry) {
-    if (inquiry->isOver())
+    if (inquiry->isOver(now))
       endInquiry();
     return;
   }
   if (!anyWaits)
     return;
-  const Clock::rep now = Clock::now().time_since_epoch().count();
   for (Posts::Slot &slot : posts.slots) {
     const Clock::rep since = slot.waitingSince;
-    if (slot.state == Posts::State::running && since != 0 && now - since > deadline.count()) {
+    if (slot.state == Posts::State::running && since != 0 &&
+        now.time_since_epoch().count() - since > deadline.count()) {
       inquiry.emplace(slot.request, control);
       return;
     }
@@ -168,7 +185,7 @@ void Communicator::endInquiry() {
   }
   for (Posts::Slot &slot : posts.slots)
     if (&slot.request == &about)
-      slot.waitingSince = Clock::now().time_since_epoch().count();
+      slot.waitingSince = now.time_since_epoch().count();
   inquiry.reset();
 }
 
@@ -189,7 +206,7 @@ bool Communicator::end() {
     posts.finished.ring();
     return true;
   }
-  if (Clock::now().time_since_epoch().count() - since > deadline.count())
+  if (now.time_since_epoch().count() - since > deadline.count())
     posts.fail(Error{K2RT_DEADLINE, "end of the run",
                      "the deadline of " + secondsText(deadline) + " has passed before " +
                          rankList(control.ranksInRun()) + " ended the run",

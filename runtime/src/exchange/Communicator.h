@@ -26,8 +26,8 @@ struct Posts {
   Doorbell finished;                       ///< rung whenever a slot is done, or everything has failed
   std::atomic<Clock::rep> closingSince{0}; ///< 0: the run goes on
   std::atomic<bool> isClosed{false};
+  std::atomic<int32_t> spins{0};       ///< fruitless polls, while a worker waits, before a thread sleeps
   std::atomic<bool> isLeaving{false};  ///< this rank has no further part in the run
-  std::atomic<int32_t> jobExitCode{0}; ///< of a rank that leaves: not 0: end the job with it
 
   /// Ends everything that is in flight or comes later. The first failure counts.
   void fail(Error error);
@@ -43,14 +43,14 @@ private:
 
 class Communicator {
 public:
-  /// `spins`: fruitless polls, while a worker waits, before the thread sleeps.
-  Communicator(Transport &transport, Posts &posts, Clock::duration deadline, int32_t spins)
-      : transport(transport), posts(posts), deadline(deadline), spins(spins), control(transport) {}
+  Communicator(Transport &transport, Posts &posts, Clock::duration deadline)
+      : transport(transport), posts(posts), deadline(deadline), control(transport) {}
 
   /// Until the run has ended in all ranks, or has failed and this rank leaves.
   void run();
 
 private:
+  void forgive(Clock::duration lost);
   bool poll();
   bool hearPeers();
   void hear(const ControlMessage &message);
@@ -63,8 +63,8 @@ private:
   Transport &transport;
   Posts &posts;
   const Clock::duration deadline;
-  const int32_t spins;
   Control control;
+  Clock::time_point now = Clock::now(); ///< when this poll began; what happens in it counts from then
   std::optional<Collective> lastStarted;
   std::optional<Inquiry> inquiry; ///< one at a time: the first one ends the run, or finds it going on
   bool anyInFlight = false, anyWaits = false;

@@ -16,9 +16,8 @@ static constexpr uint32_t tagWindow = 2 * Posts::maxInFlight;
 static_assert(controlTag + 1 + 2 * axisCount * tagWindow < tagLimit);
 static constexpr std::chrono::milliseconds longestSleep{100};
 
-Expected<std::unique_ptr<Exchange>> Exchange::open(TransportMaker maker, const Grid &grid,
-                                                   const ExchangeOptions &options) {
-  std::unique_ptr<Exchange> exchange(new Exchange(grid, options));
+Expected<std::unique_ptr<Exchange>> Exchange::open(const TransportMaker &maker, Clock::duration deadline) {
+  std::unique_ptr<Exchange> exchange(new Exchange(deadline));
   if (Status started = exchange->startThread(maker); !started)
     return started.takeError();
   return exchange;
@@ -29,23 +28,34 @@ Status Exchange::startThread(const TransportMaker &maker) {
   std::future<Status> outcome = made.get_future();
   const auto serve = [this, &maker](std::promise<Status> told) {
     Expected<std::unique_ptr<Transport>> own = maker();
-    Status fits = own ? grid.check((*own)->ranks()) : Status(own.takeError());
-    const bool isSound = static_cast<bool>(fits);
-    if (isSound)
-      transport = std::move(*own);
-    told.set_value(std::move(fits)); // `maker` ends here
-    if (isSound)
-      Communicator(*transport, posts, options.deadline, options.spins).run();
+    if (!own) {
+      told.set_value(own.takeError());
+      return;
+    }
+    transport = std::move(*own);
+    told.set_value({}); // `maker` ends here
+    Communicator(*transport, posts, deadline).run();
   };
   try {
     thread = std::thread(serve, std::move(made));
   } catch (const std::system_error &refused) {
     return systemError("communication thread", "cannot be started", refused.code().value());
   }
-  Status fits = outcome.get();
-  if (fits)
+  Status opened = outcome.get();
+  if (opened) {
     ownRank = transport->rank();
-  return fits;
+    grid.dp = grid.ep = transport->ranks();
+  }
+  return opened;
+}
+
+Status Exchange::bind(const Grid &agreed, uint64_t hash, int32_t spins) {
+  if (Status fits = agreed.check(ranks()); !fits)
+    return fits;
+  grid = agreed;
+  program = hash;
+  posts.spins = spins;
+  return {};
 }
 
 void Exchange::leave() {
@@ -59,11 +69,6 @@ void Exchange::leave() {
 Exchange::~Exchange() {
   if (!posts.isClosed)
     posts.fail(Error{K2RT_PEER_FAILED, "rank " + std::to_string(ownRank), "has left the run before its end", ""});
-  leave();
-}
-
-void Exchange::endJob(int32_t exitCode) {
-  posts.jobExitCode = exitCode;
   leave();
 }
 
@@ -93,7 +98,7 @@ Expected<RequestId> Exchange::start(const Collective &collective) {
     if (slot.state != Posts::State::free)
       continue;
     slot.waitingSince = 0;
-    slot.request.begin(collective, among, tagOf(collective, among), options.program);
+    slot.request.begin(collective, among, tagOf(collective, among), program);
     slot.state = Posts::State::posted;
     transport->bell().ring();
     return id;
@@ -104,7 +109,7 @@ Expected<RequestId> Exchange::start(const Collective &collective) {
 }
 
 template <class Done> Status Exchange::waitUntil(Done isDone) {
-  for (int32_t spin = 0; spin < options.spins; ++spin) {
+  for (int32_t spin = posts.spins; spin > 0; --spin) {
     if (isDone())
       return {};
     ::_mm_pause();

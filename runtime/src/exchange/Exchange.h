@@ -1,8 +1,9 @@
 // Collectives of a rank: started by its workers, carried out by its communication thread, waited for when their
 // results are needed.
 //
-//   open -> start, start, compute, wait, wait -> ... -> close
+//   open -> agree -> bind -> start, start, compute, wait, wait -> ... -> close
 //
+// Up to bind ranks have nothing in common but the world, in which they can agree on a program.
 // One worker of the rank at a time calls start and wait; the others stand at a barrier around it. Every failure, of
 // this rank or another, ends the run in all ranks: from then on every call returns the error of the one that was first.
 #ifndef K2RT_EXCHANGE_EXCHANGE_H
@@ -25,24 +26,24 @@ using RequestId = int32_t;
 /// Makes the transport of a rank, on the thread that will use it.
 using TransportMaker = std::function<Expected<std::unique_ptr<Transport>>()>;
 
-struct ExchangeOptions {
-  uint64_t program = 0;                                ///< hash of program.so: equal on all ranks
-  Clock::duration deadline = std::chrono::seconds(30); ///< of every wait
-  int32_t spins = 0; ///< polls before a thread that waits sleeps: many where each has a processor of its own
-};
+/// Of every wait, unless a user says another.
+inline constexpr std::chrono::seconds defaultDeadline{30};
 
 class Exchange {
 public:
-  /// Starts the communication thread, which runs where the caller may. Fails where the transport does, or the ranks
-  /// that it finds are not those of `grid`.
-  static Expected<std::unique_ptr<Exchange>> open(TransportMaker maker, const Grid &grid,
-                                                  const ExchangeOptions &options);
+  /// Starts the communication thread, which runs where the caller may. `deadline`: of every wait.
+  static Expected<std::unique_ptr<Exchange>> open(const TransportMaker &maker, Clock::duration deadline);
+  /// Once, before the first collective of a program, the hash of whose program.so is `program`: equal on all ranks.
+  /// Fails where the ranks are not those of `grid`. `spins`: polls before a thread that waits sleeps, many where each
+  /// has a processor of its own.
+  Status bind(const Grid &grid, uint64_t program, int32_t spins);
   /// Without close before, the run ends in failure: other ranks are told that this one has left.
   ~Exchange();
   Exchange(const Exchange &) = delete;
   Exchange &operator=(const Exchange &) = delete;
 
   int32_t rank() const { return ownRank; }
+  int32_t ranks() const { return grid.ranks(); }
   Group group(Axis axis) const { return grid.group(axis, ownRank); }
 
   /// Its buffers are the exchange's until the wait, after a failure until it is destroyed. At most Posts::maxInFlight
@@ -59,20 +60,19 @@ public:
   void interrupt();
   /// After the last wait, in all ranks: returns when all have come so far, at most after the deadline.
   Status close();
-  /// After a failure, when this rank has nothing left to say: ends the processes of the job (Transport::endJob).
-  void endJob(int32_t exitCode);
 
   const Counters &counters() const { return theCounters; }
 
 private:
-  Exchange(const Grid &grid, const ExchangeOptions &options) : grid(grid), options(options) {}
+  explicit Exchange(Clock::duration deadline) : deadline(deadline) {}
   Status startThread(const TransportMaker &maker);
   int32_t tagOf(const Collective &collective, const Group &group);
   template <class Done> Status waitUntil(Done isDone);
   void leave();
 
-  const Grid grid;
-  const ExchangeOptions options;
+  const Clock::duration deadline;
+  Grid grid;
+  uint64_t program = 0;
   int32_t ownRank = 0;
   Posts posts;
   std::unique_ptr<Transport> transport; ///< made and used by the thread

@@ -20,7 +20,9 @@ public:
 
   void hear(const ControlMessage &answer);
   /// Whether all have answered, or had the time.
-  bool isOver() const { return answers.size() == asked.size() || Clock::now() - begin > answerTime; }
+  bool isOver(Clock::time_point now) const { return haveAllAnswered() || now - begin > answerTime; }
+  /// So much of the time for answers was none: this rank could not hear them.
+  void forgive(Clock::duration lost) { begin += lost; }
   bool haveAllAnswered() const { return answers.size() == asked.size(); }
   const CollectiveRequest &about() const { return request; }
   /// What to report of a deadline of this length.
@@ -30,7 +32,7 @@ private:
   const CollectiveRequest &request;
   const std::vector<int32_t> asked;
   std::map<int32_t, std::string> answers;
-  const Clock::time_point begin = Clock::now();
+  Clock::time_point begin = Clock::now();
 };
 
 /// "rank 3", "ranks 1, 2 and 5"; of many the first ones and how many more.

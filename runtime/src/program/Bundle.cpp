@@ -80,8 +80,7 @@ static Expected<Weights> mapWeights(const FileList &files, const Manifest &manif
   return weights;
 }
 
-/// Program and weights, after the manifest.
-static Expected<Bundle> openRest(const FileList &files, Manifest manifest, int32_t rank) {
+Expected<Bundle> Bundle::open(const FileList &files, Manifest manifest, int32_t rank) {
   const std::string &folder = files.folder();
   if (Status cpu = checkCpuFeatures(manifest.cpuFeatures, manifest.cpu); !cpu)
     return cpu.takeError();
@@ -119,10 +118,9 @@ static Expected<Bundle> openFor(const std::string &folder, std::optional<int32_t
     return manifest.takeError();
   if (!rank && manifest->ranks.areSeveral())
     return Error{K2RT_UNSUPPORTED, folder,
-                 "is of " + std::to_string(manifest->ranks.count) +
-                     " ranks, which this call does not start (DIR/launch.sh is not in this build)",
-                 "use DIR/run COMMAND --transport local: ranks as threads of one process"};
-  return openRest(*files, std::move(*manifest), rank.value_or(0));
+                 "is of " + std::to_string(manifest->ranks.count) + " ranks, which this call does not start",
+                 "use DIR/launch.sh COMMAND, or DIR/run COMMAND --transport local: ranks as threads of one process"};
+  return Bundle::open(*files, std::move(*manifest), rank.value_or(0));
 }
 
 Expected<Bundle> Bundle::open(const std::string &folder) { return openFor(folder, std::nullopt); }

@@ -35,6 +35,8 @@ struct Bundle {
   static Expected<Bundle> open(const std::string &folder);
   /// The same for a rank of a bundle of any number of ranks.
   static Expected<Bundle> open(const std::string &folder, int32_t rank);
+  /// The same once list and manifest are read.
+  static Expected<Bundle> open(const FileList &files, Manifest manifest, int32_t rank);
 };
 
 } // namespace k2c::runtime

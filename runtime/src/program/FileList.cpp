@@ -56,6 +56,16 @@ uint64_t FileList::hashOf(const std::string &file) const {
   return found == files.end() ? 0 : found->second.hash;
 }
 
+uint64_t FileList::hash() const {
+  RunningHash running;
+  for (const auto &[file, facts] : files) {
+    running.update(file.c_str(), file.size() + 1);
+    running.update(&facts.bytes, sizeof facts.bytes);
+    running.update(&facts.hash, sizeof facts.hash);
+  }
+  return running.value();
+}
+
 Status FileList::checkSizes() const {
   for (const auto &[file, facts] : files) {
     Expected<int64_t> bytes = bundleFileBytes(root, file);

@@ -9,16 +9,19 @@
 
 namespace k2c::runtime {
 
+class ProcessRank;
+
 /// Flags that every command takes.
 struct RunOptions {
   std::string folder; ///< the bundle
   int32_t threads = 0;
   int64_t chunk = 0;
   std::string traceFile;
-  std::string transport; ///< between ranks: local; "": the bundle has one rank
+  std::string transport; ///< between ranks: local, mpi; "": the bundle has one rank
   double deadline = 30;  ///< seconds, of every wait between ranks
   bool trust = false;    ///< leaves the hashes of weight files unchecked
   bool json = false;
+  ProcessRank *process = nullptr; ///< rank 0, where ranks are processes; outlives the command
 };
 
 /// What main runs after parsing. Results go to stdout; a failure is main's to print.

@@ -10,6 +10,7 @@
 #include "program/Bundle.h"
 #include "run/Commands.h"
 #include "run/JsonWriter.h"
+#include "run/Processes.h"
 #include <cinttypes>
 
 namespace k2c::runtime {
@@ -17,11 +18,12 @@ namespace k2c::runtime {
 namespace {
 
 /// What ranks have in common: how many they are, what divides the model among them, where its experts are.
-void printRanks(JsonWriter &json, const Manifest &manifest) {
+void printRanks(JsonWriter &json, const Manifest &manifest, const std::string &folder) {
   const RankFacts &ranks = manifest.ranks;
   json.key("layout").value(ranks.layout).key("transports").beginList();
   if (ranks.areSeveral())
-    json.value("local");
+    for (const std::string &transport : transportsOf(folder))
+      json.value(transport);
   json.endList().key("groups").beginList();
   for (const char *group : {"ep", "dp"})
     json.beginObject().key("name").value(group).key("size").value(ranks.count).endObject();
@@ -68,7 +70,7 @@ void printNodes(JsonWriter &json, const Manifest &manifest, int32_t threads, con
   json.endList();
 }
 
-void printJson(const Manifest &manifest, int32_t threads, const Container &container, bool trust) {
+void printJson(const Manifest &manifest, int32_t threads, const Container &container, const RunOptions &options) {
   JsonWriter json(stdout);
   json.beginObject().key("model").raw(manifest.modelJson).key("numerics").raw(manifest.numericsJson);
   json.key("topology").raw(manifest.topologyJson).key("target").raw(manifest.targetJson);
@@ -77,13 +79,13 @@ void printJson(const Manifest &manifest, int32_t threads, const Container &conta
   for (int64_t rank = 0; rank < manifest.ranks.count; ++rank)
     printRank(json, manifest, rank, threads);
   json.endList();
-  printRanks(json, manifest);
+  printRanks(json, manifest, options.folder);
   if (!manifest.ranks.areSeveral())
     printNodes(json, manifest, threads, container);
   json.key("dispersion").raw(manifest.dispersionJson).key("kernels").raw(manifest.kernelsJson);
   json.key("bytes_per_token").value(manifest.bytesPerToken).key("predicted").raw(manifest.predictedJson);
   json.key("ignored_keys").raw(manifest.ignoredKeysJson);
-  json.key("trust").raw(trust ? "true" : "false");
+  json.key("trust").raw(options.trust ? "true" : "false");
   json.key("eos").list(manifest.eos.data(), static_cast<int64_t>(manifest.eos.size()));
   json.endObject().endLine();
 }
@@ -145,7 +147,7 @@ Status printInfo(const RunOptions &options) {
     if (Status written = trace ? (*trace)->write(Program()) : trace.takeError(); !written)
       return written;
   }
-  options.json ? printJson(*manifest, threads, container, options.trust)
+  options.json ? printJson(*manifest, threads, container, options)
                : printText(*manifest, threads, container, options.trust);
   return {};
 }

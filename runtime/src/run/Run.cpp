@@ -35,17 +35,30 @@ static void reportPlacement(const Run &run) {
       std::fprintf(stderr, "run: note: %s\n", note.c_str());
 }
 
+CpuOptions onCpuOf(const RunOptions &options) {
+  CpuOptions onCpu;
+  onCpu.threads = options.threads;
+  onCpu.trust = options.trust;
+  return onCpu;
+}
+
+Clock::duration deadlineOf(const RunOptions &options) {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.deadline));
+}
+
+static Expected<Bundle> openBundle(const RunOptions &options) {
+  if (options.process)
+    return options.process->open(options.folder, onCpuOf(options));
+  return options.transport.empty() ? Bundle::open(options.folder) : Bundle::open(options.folder, /*rank=*/0);
+}
+
 Expected<std::unique_ptr<Run>> Run::open(const RunOptions &options) {
-  Expected<Bundle> bundle =
-      options.transport.empty() ? Bundle::open(options.folder) : Bundle::open(options.folder, /*rank=*/0);
+  Expected<Bundle> bundle = openBundle(options);
   if (!bundle)
     return bundle.takeError();
   std::unique_ptr<Run> run(new Run{nullptr, std::move(*bundle), {}});
   ::malloc_trim(0); // the manifest's document is gone
-  CpuOptions onCpu;
-  onCpu.threads = options.threads;
-  onCpu.trust = options.trust;
-  Expected<CpuEngine> cpu = run->createEngine(onCpu, options);
+  Expected<CpuEngine> cpu = run->createEngine(options);
   if (!cpu)
     return cpu.takeError();
   run->cpu = std::move(*cpu);
@@ -56,12 +69,13 @@ Expected<std::unique_ptr<Run>> Run::open(const RunOptions &options) {
   return run;
 }
 
-Expected<CpuEngine> Run::createEngine(const CpuOptions &onCpu, const RunOptions &options) {
+Expected<CpuEngine> Run::createEngine(const RunOptions &options) {
   const EngineOptions chosen{options.chunk, options.traceFile};
+  if (options.process)
+    return options.process->createEngine(bundle, chosen);
   if (!bundle.manifest.ranks.areSeveral())
-    return CpuEngine::create(bundle, onCpu, chosen);
-  const auto deadline = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.deadline));
-  Expected<std::unique_ptr<LocalRanks>> started = LocalRanks::start(bundle, onCpu, deadline);
+    return CpuEngine::create(bundle, onCpuOf(options), chosen);
+  Expected<std::unique_ptr<LocalRanks>> started = LocalRanks::start(bundle, onCpuOf(options), deadlineOf(options));
   if (!started)
     return started.takeError();
   others = std::move(*started);
@@ -124,7 +138,9 @@ void addRunFlags(CLI::App &command, RunOptions &options) {
       .add_option("--trace", options.traceFile,
                   "write what ran when to this file (Perfetto JSON); of several ranks that of rank 0")
       ->check(notEmpty());
-  command.add_option("--transport", options.transport, "between ranks; local: they are threads of this process")
+  command
+      .add_option("--transport", options.transport,
+                  "between ranks; local: they are threads of this process, mpi: processes that mpirun starts")
       ->check(notEmpty());
   command.add_option("--deadline", options.deadline, "seconds that a wait between ranks may take (default: 30)")
       ->check(within(0.001, 1e6));
@@ -152,13 +168,12 @@ static Expected<Tokenizer> parseRanks(const FileList &files, const std::string &
   return Tokenizer::parseRanks(ranks, path, rules);
 }
 
-/// The library that patterns open: of the bundle that this program is of, whichever it reads.
-static Status checkRegexLibrary() {
+Status checkBundledLibrary(const std::string &file) {
   const std::string folder = executableFolder();
-  if (folder.empty() || !bundleFileExists(folder, bundledRegexLibrary))
+  if (folder.empty() || !bundleFileExists(folder, file))
     return {};
   Expected<FileList> files = FileList::read(folder);
-  return files ? files->checkHash(bundledRegexLibrary) : Status(files.takeError());
+  return files ? files->checkHash(file) : Status(files.takeError());
 }
 
 Expected<std::optional<Tokenizer>> openTokenizer(const std::string &folder) {
@@ -168,7 +183,7 @@ Expected<std::optional<Tokenizer>> openTokenizer(const std::string &folder) {
   Expected<FileList> files = readFileList(folder);
   if (!files)
     return files.takeError();
-  if (Status right = checkRegexLibrary(); !right)
+  if (Status right = checkBundledLibrary(bundledRegexLibrary); !right) // which patterns open
     return right.takeError();
   Expected<std::string> text = files->text(file, maxTokenizerBytes);
   if (!text)

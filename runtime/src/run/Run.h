@@ -3,6 +3,7 @@
 #define K2RT_RUN_RUN_H
 
 #include "device/cpu/LocalRanks.h"
+#include "device/cpu/ProcessRank.h"
 #include "engine/Scheduler.h"
 #include "run/Commands.h"
 #include "text/Tokenizer.h"
@@ -16,7 +17,7 @@ namespace k2c::runtime {
 
 /// A bundle and an engine that SIGINT stops.
 struct Run {
-  std::unique_ptr<LocalRanks> others; ///< of several ranks; first: they end behind the engine
+  std::unique_ptr<LocalRanks> others; ///< where ranks are threads; first: they end behind the engine
   Bundle bundle;                      ///< of several ranks, rank 0's
   CpuEngine cpu;
 
@@ -24,10 +25,17 @@ struct Run {
   static Expected<std::unique_ptr<Run>> open(const RunOptions &options);
   ~Run();
   Engine &engine() const { return *cpu.engine; }
-  Expected<CpuEngine> createEngine(const CpuOptions &onCpu, const RunOptions &options);
+  Expected<CpuEngine> createEngine(const RunOptions &options);
   /// Steps until all is done, then ends other ranks and writes the trace; an interrupted run has its trace, too.
   Status drain(Scheduler &scheduler);
 };
+
+/// Of `options`, what concerns the processors, and the time that a wait between ranks may take.
+CpuOptions onCpuOf(const RunOptions &options);
+Clock::duration deadlineOf(const RunOptions &options);
+
+/// The library `file` of the bundle that this program is of, whichever it reads, has its hash.
+Status checkBundledLibrary(const std::string &file);
 
 /// Where prompts come from; exactly one member is given.
 struct PromptFlags {

@@ -6,8 +6,10 @@
 #include "run/Commands.h"
 #include "run/FileFaults.h"
 #include "run/Interrupt.h"
+#include "run/Processes.h"
 #include "run/Run.h"
 #include "text/Regex.h"
+#include "transport/mpi/MpiTransport.h"
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -112,6 +114,14 @@ static int runCommand(const Command &command) {
   return done ? 0 : report(done.error());
 }
 
+/// What this process does of the command, which is of rank 0. `info` reads the manifest alone.
+static Status overTransport(const CLI::App &app, const Command &command, RunOptions &options) {
+  if (!options.transport.empty() && options.transport != "local" && options.transport != "mpi")
+    return Error{K2RT_UNSUPPORTED, "--transport " + shortened(options.transport), "is not in this build",
+                 "use --transport local, ranks as threads of this process, or mpi, processes that mpirun starts"};
+  return options.transport == "mpi" && !app.got_subcommand("info") ? runOverMpi(command, options) : command();
+}
+
 int main(int argc, char **argv) {
   boundHeap();
   const std::string own = executableFolder(), folder = own.empty() ? "." : own; // a bundle finds itself wherever it is
@@ -131,15 +141,14 @@ int main(int argc, char **argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success &asked) { // --help, --version
-    return app.exit(asked);
+    return rankOfLauncher() > 0 ? 0 : app.exit(asked);
   } catch (const CLI::ParseError &wrong) {
-    std::fputs(usageError(app, argc, wrong).c_str(), stderr);
+    if (rankOfLauncher() == 0)
+      std::fputs(usageError(app, argc, wrong).c_str(), stderr);
     return 2;
   }
-  if (!options.transport.empty() && options.transport != "local")
-    command = [&options]() -> Status {
-      return Error{K2RT_UNSUPPORTED, "--transport " + shortened(options.transport), "is not in this build",
-                   "use --transport local: ranks as threads of this process"};
-    };
-  return runCommand(command);
+  const int code = runCommand([&] { return overTransport(app, command, options); });
+  if (code != 0)
+    endMpiJob(code);
+  return code;
 }

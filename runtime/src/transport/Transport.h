@@ -44,9 +44,6 @@ public:
   virtual std::chrono::microseconds nap(bool inFlight) const = 0;
   /// After the last message, in all ranks: ends the library in good order.
   virtual Status close() = 0;
-  /// Ends the processes of the job, this one with `exitCode`. Returns where ranks are threads: their process is ended
-  /// by its main function.
-  virtual void endJob(int32_t exitCode) = 0;
 };
 
 /// Messages up to this size may be shorter than the receive that takes them.

@@ -144,11 +144,8 @@ const std::vector<Scenario> &faultScenarios() {
   return scenarios;
 }
 
-ExchangeOptions scenarioOptions(const std::string &name, int32_t rank) {
-  ExchangeOptions options;
-  options.program = name == "program" && rank == 1 ? 0xbad : 0x600d;
-  options.deadline = deadline;
-  return options;
+Bound scenarioBound(const std::string &name, int32_t rank) {
+  return {deadline, name == "program" && rank == 1 ? uint64_t(0xbad) : uint64_t(0x600d), 0};
 }
 
 } // namespace k2c::test

@@ -4,6 +4,7 @@
 //   exchange-conformance FOLDER SCENARIO    a fault: prints this rank's error and ends the job: 124 for a deadline,
 //   else 3 exchange-conformance FOLDER time        what all-to-alls take; FOLDER "threads": over threads of this
 //   process
+#include "../fake/OpenExchange.h"
 #include "Suite.h"
 #include "Timing.h"
 #include "transport/local/LocalTransport.h"
@@ -37,25 +38,31 @@ static int runCases(Exchange &exchange, int32_t ranks) {
   return 0;
 }
 
-static int runScenario(Exchange &exchange, const char *name) {
+static int runScenario(std::unique_ptr<Exchange> exchange, const char *name) {
+  const int32_t rank = exchange->rank();
   for (const Scenario &scenario : faultScenarios()) {
     if (std::strcmp(scenario.name, name) != 0)
       continue;
-    Status done = scenario.run(exchange);
+    Status done = scenario.run(*exchange);
     if (done)
       return 0;
-    report(exchange.rank(), done.error().text());
-    exchange.endJob(done.error().code == K2RT_DEADLINE ? 124 : 3);
+    exchange.reset();
+    report(rank, done.error().text());
+    endMpiJob(done.error().code == K2RT_DEADLINE ? 124 : 3);
     return 3;
   }
-  return report(exchange.rank(), "no scenario has this name");
+  return report(rank, "no scenario has this name");
 }
 
-/// `options` of a rank that has a processor to itself, or not.
-static ExchangeOptions timingOptions(int32_t ranks) {
-  ExchangeOptions options;
-  options.spins = static_cast<unsigned>(2 * ranks) <= std::thread::hardware_concurrency() ? 4000 : 16;
-  return options;
+/// Of a rank that has a processor to itself, or not.
+static Bound timingBound(int32_t ranks) {
+  Bound bound;
+  bound.spins = static_cast<unsigned>(2 * ranks) <= std::thread::hardware_concurrency() ? 4000 : 16;
+  return bound;
+}
+
+static Expected<std::unique_ptr<Exchange>> openBound(const TransportMaker &maker, int32_t ranks, const Bound &bound) {
+  return openExchange(maker, conformanceGrid(ranks), bound.deadline, bound.program, bound.spins);
 }
 
 static int timeThreads(int32_t ranks) {
@@ -64,7 +71,7 @@ static int timeThreads(int32_t ranks) {
   for (int32_t rank = 0; rank < ranks; ++rank)
     team.emplace_back([&, rank] {
       const auto own = [&]() -> Expected<std::unique_ptr<Transport>> { return std::move(transports[rank]); };
-      Expected<std::unique_ptr<Exchange>> exchange = Exchange::open(own, conformanceGrid(ranks), timingOptions(ranks));
+      Expected<std::unique_ptr<Exchange>> exchange = openBound(own, ranks, timingBound(ranks));
       if (exchange)
         timeAllToAlls(**exchange);
     });
@@ -83,14 +90,15 @@ int main(int argc, char **argv) {
   if (std::strcmp(argv[1], "threads") == 0)
     return timeThreads(ranks);
   const bool isTimed = std::strcmp(scenario, "time") == 0;
-  const ExchangeOptions options = isTimed     ? timingOptions(ranks)
-                                  : *scenario ? scenarioOptions(scenario, rank)
-                                              : ExchangeOptions();
-  Expected<std::unique_ptr<Exchange>> exchange =
-      Exchange::open([&] { return openMpi(argv[1]); }, conformanceGrid(ranks), options);
+  const Bound bound = isTimed ? timingBound(ranks) : *scenario ? scenarioBound(scenario, rank) : Bound();
+  const auto maker = [&]() -> Expected<std::unique_ptr<Transport>> {
+    Expected<std::string> library = mpiLibraryOfLauncher();
+    return library ? openMpi(std::string(argv[1]) + "/" + *library) : library.takeError();
+  };
+  Expected<std::unique_ptr<Exchange>> exchange = openBound(maker, ranks, bound);
   if (!exchange)
     return report(rank, exchange.error().text());
   if (isTimed)
     return timeAllToAlls(**exchange);
-  return *scenario ? runScenario(**exchange, scenario) : runCases(**exchange, ranks);
+  return *scenario ? runScenario(std::move(*exchange), scenario) : runCases(**exchange, ranks);
 }

@@ -34,8 +34,13 @@ struct Scenario {
   Status (*run)(runtime::Exchange &);
 };
 const std::vector<Scenario> &faultScenarios();
-/// The options of a rank in a scenario: a short deadline, and for "program" another program on rank 1.
-runtime::ExchangeOptions scenarioOptions(const std::string &name, int32_t rank);
+/// What a rank is bound to in a scenario: a short deadline, and for "program" another program on rank 1.
+struct Bound {
+  runtime::Clock::duration deadline = runtime::defaultDeadline;
+  uint64_t program = 0;
+  int32_t spins = 0;
+};
+Bound scenarioBound(const std::string &name, int32_t rank);
 
 } // namespace k2c::test
 

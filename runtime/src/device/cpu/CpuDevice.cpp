@@ -153,4 +153,13 @@ Expected<CpuEngine> CpuEngine::create(const Bundle &bundle, const CpuOptions &on
   return CpuEngine{std::move(*engine), kept};
 }
 
+Status serveRank(const Bundle &bundle, const CpuOptions &onCpu, std::unique_ptr<Exchange> &exchange) {
+  Expected<std::unique_ptr<CpuDevice>> device = CpuDevice::create(bundle, onCpu);
+  if (!device)
+    return device.takeError();
+  Expected<std::unique_ptr<RankMember>> member =
+      RankMember::create(bundle, std::move(*device), nullptr, std::move(exchange));
+  return member ? (*member)->serve() : member.takeError();
+}
+
 } // namespace k2c::runtime

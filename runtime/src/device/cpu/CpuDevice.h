@@ -26,7 +26,7 @@ struct CpuOptions {
   int32_t threads = 0;                ///< 0: what the container allows, of several ranks no more than `topology.cores`
   bool trust = false;                 ///< leaves the hashes of the weights unchecked
   std::optional<Container> container; ///< limits other than this process's own, for tests
-  HostShare share;                    ///< of the container
+  HostShare share; ///< of the container; of several ranks on it somebody has asked whether their memory fits
 };
 
 class CpuDevice : public Device {
@@ -77,6 +77,10 @@ struct CpuEngine {
   static Expected<CpuEngine> create(const Bundle &bundle, const CpuOptions &onCpu, const EngineOptions &options,
                                     std::unique_ptr<Exchange> exchange = nullptr);
 };
+
+/// Loads a rank that runs on this machine's processors, and takes part in the steps of rank 0 up to the end of the run.
+/// Unless it has failed, and told it to the others, `exchange` is the rank's.
+Status serveRank(const Bundle &bundle, const CpuOptions &onCpu, std::unique_ptr<Exchange> &exchange);
 
 /// How many workers a rank with these options has.
 Expected<int32_t> threadsOf(const Manifest &manifest, const CpuOptions &options, const Container &host);

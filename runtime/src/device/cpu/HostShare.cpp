@@ -30,4 +30,9 @@ Container partOf(const Container &host, const HostShare &share) {
   return part;
 }
 
+int32_t spinsOf(const HostShare &share, const Container &host, int32_t workers) {
+  constexpr int32_t ownProcessorSpins = 4000; // as long as a barrier's
+  return share.isCrowded(host, workers + 1) ? 0 : ownProcessorSpins;
+}
+
 } // namespace k2c::runtime

@@ -26,6 +26,10 @@ private:
 /// nodes; all of them where there are fewer than ranks. Memory is that of the host. At least one thread by default.
 Container partOf(const Container &host, const HostShare &share);
 
+/// How often a thread of a rank with so many workers polls before it sleeps: not at all where the host has fewer
+/// processors than workers and communication threads.
+int32_t spinsOf(const HostShare &share, const Container &host, int32_t workers);
+
 } // namespace k2c::runtime
 
 #endif

@@ -1,13 +1,11 @@
-// A rank opens its exchange before its bundle, so that whatever goes wrong from there on is told to all.
+// All exchanges are opened before any rank begins, so that whatever goes wrong from there on is told to all.
 #include "device/cpu/LocalRanks.h"
+#include "base/Utf8.h"
 #include "transport/local/LocalTransport.h"
 #include <new>
 #include <system_error>
 
 namespace k2c::runtime {
-
-// Where each worker and each communication thread has a processor: as long as a barrier's.
-static constexpr int32_t ownProcessorSpins = 4000;
 
 Expected<std::unique_ptr<LocalRanks>> LocalRanks::start(const Bundle &bundle, const CpuOptions &onCpu,
                                                         Clock::duration deadline) {
@@ -27,16 +25,11 @@ Expected<std::unique_ptr<LocalRanks>> LocalRanks::start(const Bundle &bundle, co
     return threads.takeError();
   if (Status fits = checkMemoryFits(bundle.manifest, *threads, host, ranks); !fits)
     return fits.takeError();
-  local->grid.dp = local->grid.ep = ranks;
-  local->exchanging.program = bundle.programHash;
-  local->exchanging.deadline = deadline;
-  local->exchanging.spins = local->onCpu.share.isCrowded(host, *threads + 1) ? 0 : ownProcessorSpins;
-  local->transports = localTransports(ranks);
+  if (Status opened = local->openExchanges(bundle, deadline, spinsOf(local->onCpu.share, host, *threads)); !opened)
+    return opened.takeError();
   try {
     for (int32_t rank = 1; rank < ranks; ++rank)
-      local->threads.emplace_back([self = local.get(), rank, folder = bundle.folder] {
-        (void)self->serve(rank, folder); // whatever failed, rank 0 has heard of it
-      });
+      local->threads.emplace_back([self = local.get(), rank, folder = bundle.folder] { self->serve(rank, folder); });
   } catch (const std::system_error &refused) {
     return systemError("thread of rank " + std::to_string(local->threads.size() + 1), "cannot be started",
                        refused.code().value());
@@ -44,11 +37,24 @@ Expected<std::unique_ptr<LocalRanks>> LocalRanks::start(const Bundle &bundle, co
   return local;
 }
 
+Status LocalRanks::openExchanges(const Bundle &bundle, Clock::duration deadline, int32_t spins) {
+  const Grid grid = gridOf(bundle.manifest.ranks);
+  std::vector<std::unique_ptr<Transport>> transports = localTransports(grid.ranks());
+  for (std::unique_ptr<Transport> &transport : transports) {
+    Expected<std::unique_ptr<Exchange>> exchange =
+        Exchange::open([&]() -> Expected<std::unique_ptr<Transport>> { return std::move(transport); }, deadline);
+    if (!exchange)
+      return exchange.takeError();
+    if (Status bound = (*exchange)->bind(grid, bundle.programHash, spins); !bound)
+      return bound;
+    exchanges.push_back(std::move(*exchange));
+  }
+  return {};
+}
+
 LocalRanks::~LocalRanks() {
-  // A rank that was never opened has left.
-  if (!transports.empty() && transports[0])
-    (void)Exchange::open([this]() -> Expected<std::unique_ptr<Transport>> { return std::move(transports[0]); }, grid,
-                         exchanging);
+  if (!exchanges.empty())
+    exchanges[0].reset(); // a rank 0 that never had an engine has left
   for (std::thread &thread : threads)
     thread.join();
 }
@@ -60,41 +66,24 @@ CpuOptions LocalRanks::optionsOf(int32_t rank) const {
 }
 
 Expected<CpuEngine> LocalRanks::createEngine(const Bundle &bundle, const EngineOptions &options) {
-  Expected<std::unique_ptr<Exchange>> exchange = Exchange::open(
-      [this]() -> Expected<std::unique_ptr<Transport>> { return std::move(transports[0]); }, grid, exchanging);
-  if (!exchange)
-    return exchange.takeError();
-  return CpuEngine::create(bundle, optionsOf(0), options, std::move(*exchange));
+  return CpuEngine::create(bundle, optionsOf(0), options, std::move(exchanges[0]));
 }
 
-/// Opens and loads the rank, then takes part in steps up to the end of the run.
-static Status serveOpened(const std::string &folder, int32_t rank, const CpuOptions &onCpu,
-                          std::unique_ptr<Exchange> &exchange) {
-  Expected<Bundle> bundle = Bundle::open(folder, rank);
-  if (!bundle)
-    return bundle.takeError();
-  Expected<std::unique_ptr<CpuDevice>> device = CpuDevice::create(*bundle, onCpu);
-  if (!device)
-    return device.takeError();
-  Expected<std::unique_ptr<RankMember>> member =
-      RankMember::create(*bundle, std::move(*device), nullptr, std::move(exchange));
-  return member ? (*member)->serve() : member.takeError();
-}
-
-Status LocalRanks::serve(int32_t rank, const std::string &folder) {
-  Expected<std::unique_ptr<Exchange>> exchange = Exchange::open(
-      [&]() -> Expected<std::unique_ptr<Transport>> { return std::move(transports[rank]); }, grid, exchanging);
-  if (!exchange)
-    return exchange.takeError();
+/// Whatever fails is told to all.
+void LocalRanks::serve(int32_t rank, const std::string &folder) {
+  std::unique_ptr<Exchange> exchange = std::move(exchanges[rank]);
+  const std::string place = "rank " + std::to_string(rank);
   Status served;
   try {
-    served = serveOpened(folder, rank, optionsOf(rank), *exchange);
+    Expected<Bundle> bundle = Bundle::open(folder, rank);
+    served = bundle ? serveRank(*bundle, optionsOf(rank), exchange) : Status(bundle.takeError());
   } catch (const std::bad_alloc &) {
-    served = Error{K2RT_OUT_OF_MEMORY, "rank " + std::to_string(rank), "the system refuses memory", ""};
+    served = Error{K2RT_OUT_OF_MEMORY, place, "the system refuses memory", ""};
+  } catch (const std::exception &unexpected) {
+    served = Error{K2RT_SYSTEM, place, shortened(unexpected.what(), maxQuoted), ""};
   }
-  if (!served && *exchange) // else the member has told it
-    (*exchange)->fail(served.error());
-  return served;
+  if (!served && exchange) // else the member has told it
+    exchange->fail(served.error());
 }
 
 } // namespace k2c::runtime

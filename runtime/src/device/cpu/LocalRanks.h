@@ -31,13 +31,12 @@ public:
 
 private:
   LocalRanks() = default;
-  Status serve(int32_t rank, const std::string &folder);
+  Status openExchanges(const Bundle &bundle, Clock::duration deadline, int32_t spins);
+  void serve(int32_t rank, const std::string &folder);
   CpuOptions optionsOf(int32_t rank) const;
 
-  CpuOptions onCpu; ///< of the whole host
-  Grid grid;
-  ExchangeOptions exchanging;
-  std::vector<std::unique_ptr<Transport>> transports; ///< by rank, until its exchange takes it
+  CpuOptions onCpu;                                 ///< of the whole host
+  std::vector<std::unique_ptr<Exchange>> exchanges; ///< by rank, until it takes its own
   std::vector<std::thread> threads;
 };
 

@@ -46,7 +46,6 @@ public:
   /// Peers ring: a nap only bounds how late a deadline is noticed.
   std::chrono::microseconds nap(bool) const override { return std::chrono::milliseconds(20); }
   Status close() override { return {}; }
-  void endJob(int32_t) override {}
 
 private:
   struct Post {

@@ -9,14 +9,14 @@ static int32_t capacity;
 
 static int32_t start(int32_t *rank, int32_t *ranks) {
   int provided;
-  int error = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided);
+  int error = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided);
   if (error == MPI_SUCCESS)
     error = MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   if (error == MPI_SUCCESS)
     error = MPI_Comm_rank(MPI_COMM_WORLD, rank);
   if (error == MPI_SUCCESS)
     error = MPI_Comm_size(MPI_COMM_WORLD, ranks);
-  return error != MPI_SUCCESS ? error : provided < MPI_THREAD_FUNNELED ? MPI_ERR_OTHER : 0;
+  return error != MPI_SUCCESS ? error : provided < MPI_THREAD_SERIALIZED ? MPI_ERR_OTHER : 0;
 }
 
 /* The handle of a slot; null: the system refuses memory. */

@@ -1,8 +1,8 @@
 /* An MPI library as the runtime sees it: what a small shared object, built against the header of that library, offers.
  *
  * MPI has no binary interface of its own: handles are pointers in Open MPI and numbers in MPICH. So MpiLibrary.c is
- * compiled once for each that is installed, and what started the process decides which one is opened. One thread calls
- * all functions. Those with a result return 0, or an error code of the library.
+ * compiled once for each that is installed, and what started the process decides which one is opened. One thread at
+ * a time calls functions. Those with a result return 0, or an error code of the library.
  */
 #ifndef K2RT_TRANSPORT_MPI_MPILIBRARY_H
 #define K2RT_TRANSPORT_MPI_MPILIBRARY_H

@@ -9,10 +9,14 @@
 #include <algorithm>
 #include <cstdlib>
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <unistd.h>
 #include <vector>
 
 namespace k2c::runtime {
 namespace {
+
+const k2rt_mpi_library *running = nullptr; ///< the one that has been started
 
 constexpr int64_t partBytes = int64_t(64) << 20;
 
@@ -31,7 +35,6 @@ public:
     return std::chrono::microseconds(inFlight ? 20 : 2000);
   }
   Status close() override { return outcome("MPI_Finalize", library.finish()); }
-  void endJob(int32_t exitCode) override { library.end_job(exitCode); }
 
 private:
   struct Message {
@@ -115,26 +118,23 @@ Expected<bool> MpiTransport::test(Ticket ticket) {
   return true;
 }
 
-/// Which library's launcher started this process; null: none.
-const char *launcher() {
-  if (std::getenv("OMPI_COMM_WORLD_SIZE") || std::getenv("PMIX_RANK"))
-    return "openmpi";
-  return std::getenv("PMI_RANK") ? "mpich" : nullptr;
-}
-
 } // namespace
 
-Expected<std::unique_ptr<Transport>> openMpi(const std::string &folder) {
-  const char *name = launcher();
-  if (!name)
-    return Error{K2RT_UNSUPPORTED, "transport mpi", "no launcher of MPI has started this process",
-                 "start it with mpirun, or with srun --mpi=pmix"};
-  const std::string file = folder + "/libk2rt-mpi-" + name + ".so";
+Expected<std::string> mpiLibraryOfLauncher() {
+  if (std::getenv("OMPI_COMM_WORLD_SIZE") || std::getenv("PMIX_RANK"))
+    return std::string(mpiLibraryFiles[0]);
+  if (std::getenv("PMI_RANK"))
+    return std::string(mpiLibraryFiles[1]);
+  return Error{K2RT_UNSUPPORTED, "transport mpi", "no launcher of MPI has started this process",
+               "start it with DIR/launch.sh, mpirun, or srun --mpi=pmix"};
+}
+
+Expected<std::unique_ptr<Transport>> openMpi(const std::string &file) {
   // Components of Open MPI look for its symbols among the global ones.
   void *opened = ::dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (!opened)
     return Error{K2RT_UNSUPPORTED, file, std::string("cannot be opened: ") + shortened(::dlerror(), maxQuoted),
-                 std::string("install ") + (name[0] == 'o' ? "openmpi-bin" : "mpich")};
+                 "install the MPI library that it was built for (Debian: openmpi-bin, mpich)"};
   const auto query = reinterpret_cast<k2rt_mpi_query_fn>(::dlsym(opened, K2RT_MPI_QUERY_NAME));
   const k2rt_mpi_library *library = query ? query(K2RT_MPI_LIBRARY_VERSION) : nullptr;
   if (!library)
@@ -142,7 +142,23 @@ Expected<std::unique_ptr<Transport>> openMpi(const std::string &folder) {
   auto transport = std::make_unique<MpiTransport>(*library);
   if (Status started = transport->start(); !started)
     return started.takeError();
+  running = library;
   return std::unique_ptr<Transport>(std::move(transport));
+}
+
+void endMpiJob(int32_t exitCode) {
+  if (!running)
+    return;
+  if (const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC); nowhere >= 0)
+    ::dup2(nowhere, STDERR_FILENO); // a library's own word on it would bury ours
+  running->end_job(exitCode);
+}
+
+int32_t rankOfLauncher() {
+  for (const char *name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"})
+    if (const char *rank = std::getenv(name))
+      return std::atoi(rank);
+  return 0;
 }
 
 } // namespace k2c::runtime

@@ -8,9 +8,22 @@
 
 namespace k2c::runtime {
 
-/// Opens the MPI library that the launcher of this process belongs to: libk2rt-mpi-openmpi.so or libk2rt-mpi-mpich.so
-/// in `folder`, and with it the library of the system. Once in a process, on the thread that uses the transport.
-Expected<std::unique_ptr<Transport>> openMpi(const std::string &folder);
+/// The shared objects of this transport: one for each MPI library that a build has found.
+inline constexpr const char *mpiLibraryFiles[] = {"libk2rt-mpi-openmpi.so", "libk2rt-mpi-mpich.so"};
+
+/// Which of them belongs to the launcher of this process.
+Expected<std::string> mpiLibraryOfLauncher();
+
+/// Opens such a shared object, and with it the MPI library of the system. Once in a process, on the thread that uses
+/// the transport.
+Expected<std::unique_ptr<Transport>> openMpi(const std::string &file);
+
+/// After a failure, when no thread uses the transport any more: ends all processes of the job, this one with
+/// `exitCode`. Returns where none was opened.
+void endMpiJob(int32_t exitCode);
+
+/// The rank of this process as its launcher says; 0 where none has started it.
+int32_t rankOfLauncher();
 
 } // namespace k2c::runtime
 

@@ -1,0 +1,65 @@
+// The limits of the host are read before the ranks agree, as none of them has taken its memory then.
+#include "device/cpu/ProcessRank.h"
+#include "engine/Agreement.h"
+
+namespace k2c::runtime {
+
+Expected<std::unique_ptr<ProcessRank>> ProcessRank::join(const TransportMaker &maker, Clock::duration deadline) {
+  Expected<std::unique_ptr<Exchange>> exchange = Exchange::open(maker, deadline);
+  if (!exchange)
+    return exchange.takeError();
+  std::unique_ptr<ProcessRank> own(new ProcessRank);
+  own->exchange = std::move(*exchange);
+  own->number = own->exchange->rank();
+  return own;
+}
+
+Expected<Bundle> ProcessRank::openAgreed(const std::string &folder) {
+  Expected<FileList> files = readFileList(folder);
+  if (!files)
+    return files.takeError();
+  Expected<Manifest> manifest = readManifest(*files);
+  if (!manifest)
+    return manifest.takeError();
+  Expected<HostPlace> place = agree(*exchange, presenceOf(*files, *manifest), manifest->ranks);
+  if (!place)
+    return place.takeError();
+  onCpu.share = {place->index, place->ranks};
+  const Container &host = *onCpu.container;
+  Expected<int32_t> threads = threadsOf(*manifest, onCpu, host);
+  if (!threads)
+    return threads.takeError();
+  if (place->index == 0)
+    if (Status fits = checkMemoryFits(*manifest, *threads, host, place->ranks); !fits)
+      return fits.takeError();
+  const int32_t spins = spinsOf(onCpu.share, host, *threads);
+  if (Status bound = exchange->bind(gridOf(manifest->ranks), files->hashOf("program.so"), spins); !bound)
+    return bound.takeError();
+  return Bundle::open(*files, std::move(*manifest), rank());
+}
+
+Expected<Bundle> ProcessRank::open(const std::string &folder, const CpuOptions &wholeHost) {
+  onCpu = wholeHost;
+  if (!onCpu.container)
+    onCpu.container = readContainer();
+  Expected<Bundle> bundle = openAgreed(folder);
+  if (!bundle)
+    exchange->fail(bundle.error());
+  return bundle;
+}
+
+Expected<CpuEngine> ProcessRank::createEngine(const Bundle &bundle, const EngineOptions &options) {
+  return CpuEngine::create(bundle, onCpu, options, std::move(exchange));
+}
+
+Status ProcessRank::serve(const std::string &folder, const CpuOptions &wholeHost) {
+  Expected<Bundle> bundle = open(folder, wholeHost);
+  if (!bundle)
+    return bundle.takeError();
+  Status served = serveRank(*bundle, onCpu, exchange);
+  if (!served && exchange) // else the member has told it
+    exchange->fail(served.error());
+  return served;
+}
+
+} // namespace k2c::runtime

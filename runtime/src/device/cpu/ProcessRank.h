@@ -1,0 +1,39 @@
+// A rank of a bundle that is this process: a launcher has started the others.
+//
+//   join -> open: agree with all -> rank 0: createEngine      others: serve
+#ifndef K2RT_DEVICE_CPU_PROCESSRANK_H
+#define K2RT_DEVICE_CPU_PROCESSRANK_H
+
+#include "device/cpu/CpuDevice.h"
+#include "exchange/Exchange.h"
+#include <memory>
+#include <string>
+
+namespace k2c::runtime {
+
+class ProcessRank {
+public:
+  /// Meets the others over the transport that `maker` makes. What fails from here on is told to all of them.
+  static Expected<std::unique_ptr<ProcessRank>> join(const TransportMaker &maker, Clock::duration deadline);
+
+  int32_t rank() const { return number; }
+  /// Opens `folder` for this rank, with workers as `onCpu` says, which is of the whole host. Refuses what differs from
+  /// the other ranks' bundles, and what the memory of this host cannot hold.
+  Expected<Bundle> open(const std::string &folder, const CpuOptions &onCpu);
+  /// Of rank 0: its engine, once all have loaded. `bundle`, which is what was opened, outlives it.
+  Expected<CpuEngine> createEngine(const Bundle &bundle, const EngineOptions &options);
+  /// Of the others: opens the bundle and takes part in the steps of rank 0.
+  Status serve(const std::string &folder, const CpuOptions &onCpu);
+
+private:
+  ProcessRank() = default;
+  Expected<Bundle> openAgreed(const std::string &folder);
+
+  std::unique_ptr<Exchange> exchange; ///< until an engine has it
+  int32_t number = 0;
+  CpuOptions onCpu;                   ///< with this rank's share
+};
+
+} // namespace k2c::runtime
+
+#endif

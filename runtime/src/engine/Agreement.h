@@ -1,0 +1,38 @@
+// What ranks that are processes find out of one another before any of them maps a weight: that they have the same
+// bundle, and who shares a host with whom.
+#ifndef K2RT_ENGINE_AGREEMENT_H
+#define K2RT_ENGINE_AGREEMENT_H
+
+#include "exchange/Exchange.h"
+#include "program/FileList.h"
+#include "program/Manifest.h"
+#include <array>
+#include <vector>
+
+namespace k2c::runtime {
+
+/// What a rank says of itself, as bytes that are the same in all processes.
+struct RankPresence {
+  std::array<uint64_t, 4> hashes{}; ///< of manifest, program, placement and all files of the bundle; 0: it has none
+  std::array<char, 64> host{};      ///< its name, cut where it is longer
+  std::array<char, 40> boot{};      ///< of its system: ranks on one host have both in common
+};
+
+/// Of this process, with a bundle whose list and manifest are read.
+RankPresence presenceOf(const FileList &files, const Manifest &manifest);
+
+/// This rank's place among those of its host.
+struct HostPlace {
+  int32_t index = 0, ranks = 1;
+};
+
+/// Where rank `own` of `all` is. Refuses, with the rank and both values, a bundle unlike that of rank 0, a number of
+/// ranks unlike the manifest's and, where ranks are on several hosts, nodes of the plan that are not each on one.
+Expected<HostPlace> placeAmong(const std::vector<RankPresence> &all, const RankFacts &ranks, int32_t own);
+
+/// Gathers what all ranks say, and is told where this one is. Has patience while other ranks read their bundles.
+Expected<HostPlace> agree(Exchange &exchange, const RankPresence &own, const RankFacts &ranks);
+
+} // namespace k2c::runtime
+
+#endif

@@ -1,0 +1,59 @@
+// Rank 0 alone prints, also what has failed on another rank, which is told to it; then it ends the job. So a rank that
+// has failed waits for that, and speaks for itself only when it does not come, as when rank 0 hangs: one that ended the
+// job first would end rank 0 before it has said why. Of several the one with the lowest number speaks.
+#include "run/Processes.h"
+#include "program/Bundle.h"
+#include "run/Run.h"
+#include "transport/mpi/MpiTransport.h"
+#include <algorithm>
+#include <thread>
+
+namespace k2c::runtime {
+
+static constexpr std::chrono::milliseconds timeForFirstRank{600}, timeForNextRank{50}, mostTime{1500};
+
+std::vector<std::string> transportsOf(const std::string &folder) {
+  std::vector<std::string> transports = {"local"};
+  for (const char *library : mpiLibraryFiles)
+    if (bundleFileExists(folder, std::string("lib/") + library)) {
+      transports.push_back("mpi");
+      break;
+    }
+  return transports;
+}
+
+static Expected<std::unique_ptr<Transport>> openBundledMpi() {
+  Expected<std::string> library = mpiLibraryOfLauncher();
+  if (!library)
+    return library.takeError();
+  const std::string folder = executableFolder(), file = "lib/" + *library;
+  if (!bundleFileExists(folder, file))
+    return Error{K2RT_UNSUPPORTED, folder + "/" + file, "is not there: the bundle has no transport for this MPI",
+                 "compile it with a k2c that was built where this MPI's header is installed (Debian: libopenmpi-dev, "
+                 "libmpich-dev)"};
+  if (Status right = checkBundledLibrary(file); !right)
+    return right.takeError();
+  return openMpi(folder + "/" + file);
+}
+
+static Status serve(ProcessRank &own, const RunOptions &options) {
+  Status served = own.serve(options.folder, onCpuOf(options));
+  if (served)
+    return served;
+  std::this_thread::sleep_for(std::min(timeForFirstRank + own.rank() * timeForNextRank, mostTime));
+  Error failure = served.takeError();
+  failure.where = "rank " + std::to_string(own.rank()) + (failure.where.empty() ? "" : ": " + failure.where);
+  return failure;
+}
+
+Status runOverMpi(const Command &command, RunOptions &options) {
+  Expected<std::unique_ptr<ProcessRank>> own = ProcessRank::join(openBundledMpi, deadlineOf(options));
+  if (!own)
+    return own.takeError();
+  if ((*own)->rank() > 0)
+    return serve(**own, options);
+  options.process = own->get();
+  return command();
+}
+
+} // namespace k2c::runtime

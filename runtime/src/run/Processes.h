@@ -1,0 +1,19 @@
+// Ranks as processes, one of which this is.
+#ifndef K2RT_RUN_PROCESSES_H
+#define K2RT_RUN_PROCESSES_H
+
+#include "run/Commands.h"
+#include <string>
+#include <vector>
+
+namespace k2c::runtime {
+
+/// The transports by which the bundle in `folder` starts several ranks.
+std::vector<std::string> transportsOf(const std::string &folder);
+
+/// Joins the ranks that a launcher of MPI has started: rank 0 runs `command`, the others take part in its steps.
+Status runOverMpi(const Command &command, RunOptions &options);
+
+} // namespace k2c::runtime
+
+#endif
