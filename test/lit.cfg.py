@@ -5,6 +5,7 @@
 #
 # Tests are *.mlir and *.test; --param tier=long takes *.long, tier=sweep *.sweep. Of the others tier=fast takes those
 # that compile no whole program, tier=check the rest (suites.py has the tiers and their time limits).
+import importlib.util
 import os
 import sys
 
@@ -46,6 +47,8 @@ for name, launcher in (("openmpi", suites.openmpi()), ("mpich", suites.mpich()))
     config.substitutions.append((f"%{name}", launcher or "false"))
     if not os.path.exists(os.path.join(config.k2c_obj_root, "lib", f"libk2rt-mpi-{name}.so")):
         config.available_features.discard(name)  # its header was not there to build with
+if importlib.util.find_spec("yaml"):
+    config.available_features.add("pyyaml")  # of the interpreter that runs tests
 if config.k2c_instrument == "address":
     config.available_features.add("asan")
 if chromium := suites.chromium():

@@ -88,6 +88,7 @@ def features(cpuinfo="/proc/cpuinfo"):
         "openmpi": openmpi(),
         "pkg-config": shutil.which("pkg-config"),
         "ptxas": shutil.which("ptxas"),
+        "shellcheck": shutil.which("shellcheck"),
         "tmpfs": can_mount(),
     }
     return {name for name, there in found.items() if there}

@@ -52,6 +52,20 @@ int64_t workerReserve(const Inputs &inputs) {
   return k2rt_worker_bytes(&limits, inputs.topology.device.cores);
 }
 
+/// Adds what starts the ranks of the bundle as processes; without any MPI in this build, says what it takes.
+Status addLaunch(const BundleFolder &bundle, const LaunchFacts &facts, const CompileOptions &options) {
+  std::string packages;
+  for (const MpiTransport &transport : mpiTransports()) {
+    if (!transport.path.empty())
+      return bundle.addLaunch(facts);
+    packages += (packages.empty() ? "" : " or ") + transport.package;
+  }
+  if (options.note)
+    options.note("this build has no transport over MPI: ranks run as threads of one process; install " + packages +
+                 ", build k2c and compile again");
+  return bundle.addLaunch(facts);
+}
+
 Status fillBundle(CompilePipeline &pipeline, Inputs &inputs, const CompileOptions &options,
                   const BundleFolder &bundle) {
   Expected<std::string> runtime = findRuntime();
@@ -78,6 +92,10 @@ Status fillBundle(CompilePipeline &pipeline, Inputs &inputs, const CompileOption
   if (program.ranks > 1) {
     facts.placement = placementText(inputs.spec, inputs.planOptions.layout);
     if (Status status = bundle.write(placementFile, facts.placement); !status)
+      return status;
+    const LaunchFacts launch{inputs.spec.name, program.ranks, facts.nodes, program.cores,
+                             pipeline.plan().memory.total().value + facts.codeBytes};
+    if (Status status = addLaunch(bundle, launch, options); !status)
       return status;
   }
   if (Status status = bundle.write("manifest.json", manifestText(inputs.spec, pipeline.plan(), program, facts));

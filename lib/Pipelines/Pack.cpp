@@ -32,12 +32,16 @@ namespace {
 
 /// Members that pack reads and rewrites, checked before they are touched.
 Status checkManifest(const std::string &path, const json &manifest) {
-  for (const char *key : {"/limits/step_tokens", "/limits/max_sequences", "/limits/max_context", "/model/vocab",
-                          "/memory/reserve_bytes", "/predicted/peak_bytes"}) {
+  for (const char *key :
+       {"/limits/step_tokens", "/limits/max_sequences", "/limits/max_context", "/model/vocab", "/memory/reserve_bytes",
+        "/predicted/peak_bytes", "/topology/ranks", "/topology/nodes", "/topology/cores"}) {
     json::json_pointer pointer(key);
     if (!manifest.contains(pointer) || !manifest[pointer].is_number_integer())
       return damaged(path, std::string("'") + key + "' must be a whole number");
   }
+  const json &topology = manifest["topology"];
+  if (const int64_t ranks = topology["ranks"], nodes = topology["nodes"]; nodes < 1 || ranks % nodes != 0)
+    return damaged(path, "has " + std::to_string(ranks) + " ranks on " + std::to_string(nodes) + " nodes");
   if (!manifest.contains("spec"))
     return damaged(path, "does not say which model was compiled ('spec')");
   if (!manifest.contains("cache") || !manifest["cache"].is_array())
@@ -69,6 +73,21 @@ void addFolderFacts(json &manifest, const ModelSpec &spec, int64_t tokenizer, in
   peak = peak.get<int64_t>() - reserve.get<int64_t>() + needed;
   reserve = needed;
   manifest["eos"] = spec.eos;
+}
+
+/// Writes again what states the peak of the certificate for a cluster, and adds its name to `changed`.
+Status updateLaunch(const std::string &bundle, const json &manifest, const ModelSpec &spec,
+                    std::vector<std::string> &changed) {
+  const json &topology = manifest["topology"], &name = manifest["model"]["name"];
+  const LaunchFacts facts{name.is_string() ? name.get<std::string>() : spec.name, topology["ranks"], topology["nodes"],
+                          topology["cores"], manifest["predicted"]["peak_bytes"]};
+  if (facts.ranks > 1)
+    for (const LaunchFile &file : launchFiles(facts))
+      if (file.name == kubernetesFile) {
+        changed.push_back(file.name);
+        return replaceFile((fs::path(bundle) / file.name).string(), file.text);
+      }
+  return {};
 }
 
 Expected<ModelSpec> sameModel(const std::string &folder, const std::string &manifestPath, const json &manifest,
@@ -172,6 +191,8 @@ Status packBundle(const std::string &bundle, const std::string &source, const st
     return map.takeError();
   addFolderFacts(manifest, *spec, tokenizerBytes(bundle), map->experts());
   if (Status status = replaceFile(manifestPath, jsonText(manifest, 2) + "\n"); !status)
+    return status;
+  if (Status status = updateLaunch(bundle, manifest, *spec, *changed); !status)
     return status;
   PackOptions pack;
   pack.sharedFolder = blobStore;

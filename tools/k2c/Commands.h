@@ -26,6 +26,9 @@ void addCompletion(CLI::App &app, std::function<int()> &run);
 /// The last of all: it reads what the others have declared.
 void addManual(CLI::App &app, std::function<int()> &run);
 
+/// The path of a program in the folders of $PATH; "": it is in none.
+std::string onPath(const std::string &program);
+
 /// Declares --compute, which compile and run have.
 void addCompute(CLI::App &command, std::string &compute);
 

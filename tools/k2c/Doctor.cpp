@@ -5,6 +5,7 @@
 #include "base/SmallFile.h"
 #include "k2c/Cluster/Topology.h"
 #include "k2c/Pipelines/Compile.h"
+#include "k2c/Target/Launch.h"
 #include <filesystem>
 #include <iostream>
 
@@ -14,14 +15,30 @@ namespace {
 
 using Finding = std::pair<const char *, std::string>;
 
-/// The first of `names` in the folders of $PATH.
-std::string onPath(std::initializer_list<const char *> names) {
-  std::stringstream folders(std::getenv("PATH") ? std::getenv("PATH") : "");
-  for (std::string folder; std::getline(folders, folder, ':');)
-    for (const char *name : names)
-      if (std::error_code error; std::filesystem::exists(std::filesystem::path(folder) / name, error))
-        return (std::filesystem::path(folder) / name).string();
-  return "not found";
+/// Where a program is.
+std::string placeOf(const char *program) {
+  const std::string path = onPath(program);
+  return path.empty() ? "not found" : path;
+}
+
+/// The launchers of MPI libraries, by Debian's names for them, else the one that has no library in its name.
+std::string launchers() {
+  std::string found;
+  for (const MpiTransport &transport : mpiTransports())
+    if (const std::string path = onPath("mpirun." + transport.name); !path.empty())
+      found += (found.empty() ? "" : ", ") + path;
+  return found.empty() ? placeOf("mpirun") : found;
+}
+
+/// The MPI libraries that this build can send messages over, and what it takes to have the others.
+std::string transports() {
+  std::string found, packages;
+  for (const MpiTransport &transport : mpiTransports()) {
+    std::string &list = transport.path.empty() ? packages : found;
+    list += (list.empty() ? "" : ", ") + (transport.path.empty() ? transport.package : transport.name);
+  }
+  return (found.empty() ? "none" : found) +
+         (packages.empty() ? "" : "; for more install " + packages + " and build k2c again");
 }
 
 std::vector<Finding> examine() {
@@ -44,9 +61,10 @@ std::vector<Finding> examine() {
   line("memory bandwidth", format(host.device.memoryRead.value) + " (" + host.device.memoryRead.source + ")");
   const std::string hugePages = readFirstLine("/sys/kernel/mm/transparent_hugepage/enabled");
   line("huge pages", hugePages.empty() ? "not found" : hugePages);
-  line("ld.lld", onPath({"ld.lld-22"}));
-  line("llvm-objdump", onPath({"llvm-objdump-22"}));
-  line("mpirun", onPath({"mpirun"}));
+  line("ld.lld", placeOf("ld.lld-22"));
+  line("llvm-objdump", placeOf("llvm-objdump-22"));
+  line("mpirun", launchers());
+  line("MPI in this build", transports());
   line("NVIDIA driver", std::filesystem::exists("/proc/driver/nvidia/version") ? "found" : "not found");
   return found;
 }
@@ -64,6 +82,14 @@ int print(bool asJson) {
 }
 
 } // namespace
+
+std::string k2c::onPath(const std::string &program) {
+  std::stringstream folders(std::getenv("PATH") ? std::getenv("PATH") : "");
+  for (std::string folder; std::getline(folders, folder, ':');)
+    if (std::error_code error; std::filesystem::exists(std::filesystem::path(folder) / program, error))
+      return (std::filesystem::path(folder) / program).string();
+  return "";
+}
 
 void k2c::addDoctor(CLI::App &app, std::function<int()> &run) {
   CLI::App *c = app.add_subcommand("doctor", "CPU, memory, limits, linker, MPI, driver: found or not");

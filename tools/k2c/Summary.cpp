@@ -4,6 +4,7 @@
 #include "base/JsonText.h"
 #include "k2c/Pipelines/Cache.h"
 #include "k2c/Support/Units.h"
+#include "k2c/Target/Launch.h"
 #include "k2rt/reserve.h"
 #include <algorithm>
 #include <cmath>
@@ -43,6 +44,16 @@ std::string rate(double tokens, double seconds, const std::string &from) {
   return (from == "rates" ? "about " : "at most ") + digits + " tokens/s";
 }
 
+/// Whether launch.sh of the bundle would start its ranks on this machine.
+bool canLaunch(const std::string &bundle) {
+  std::error_code error;
+  for (const MpiTransport &transport : mpiTransports())
+    if (fs::exists(fs::path(bundle) / "lib" / transport.file, error) &&
+        !(onPath("mpirun." + transport.name) + onPath("mpirun")).empty())
+      return true;
+  return false;
+}
+
 /// What comes next: weights for a bundle without, else a first text, of ids where it has no tokenizer.
 std::string nextLine(const std::string &bundle, int64_t ranks) {
   std::error_code error;
@@ -50,8 +61,10 @@ std::string nextLine(const std::string &bundle, int64_t ranks) {
     return "k2c pack " + bundle + " --checkpoint FOLDER, as it was compiled from shapes and has no weights";
   const bool hasTokenizer =
       fs::exists(fs::path(bundle) / "tokenizer.json", error) || fs::exists(fs::path(bundle) / "tiktoken.model", error);
-  return bundle + "/run generate " + (hasTokenizer ? "--prompt \"The capital of France is\"" : "--prompt-ids 1,2,3") +
-         " -n 32" + (ranks > 1 ? " --transport local" : "");
+  const bool launches = ranks > 1 && canLaunch(bundle);
+  return bundle + (launches ? "/launch.sh" : "/run") + " generate " +
+         (hasTokenizer ? "--prompt \"The capital of France is\"" : "--prompt-ids 1,2,3") + " -n 32" +
+         (ranks > 1 && !launches ? " --transport local" : "");
 }
 
 } // namespace

@@ -1,7 +1,7 @@
 //===- Package.h - The bundle ---------------------------------------------===//
 //
-// DIR/{run, program.so, manifest.json, files.json, config.json, weights/, tokenizer files, lib/libonig.so.5}, and
-// placement.json where several ranks share experts. A bundle
+// DIR/{run, program.so, manifest.json, files.json, config.json, weights/, tokenizer files, lib/libonig.so.5}; of
+// several ranks also placement.json, the files of Launch.h that start them, and transports over MPI in lib/. A bundle
 // is assembled in DIR.partial, where an interrupted compile can resume its weights, and takes DIR's place in one
 // rename: nothing half done is ever runnable. One process at a time works there (PartialFolder.cpp).
 //
@@ -15,6 +15,7 @@
 #include "k2c/Model/ModelSpec.h"
 #include "k2c/Planner/CompileLayout.h"
 #include "k2c/Planner/Plan.h"
+#include "k2c/Target/Launch.h"
 #include <string>
 #include <vector>
 
@@ -90,6 +91,8 @@ public:
   Status write(const std::string &name, const std::string &text) const;
   /// Copies the runtime, its libraries, and what copyModelFiles takes of `checkpoint`.
   Status addRuntime(const std::string &runtime, const std::string &checkpoint) const;
+  /// Writes what starts its ranks (Launch.h), and copies the transports over MPI that this build has.
+  Status addLaunch(const LaunchFacts &facts) const;
   /// Bytes that a run maps of the program's files: run, program.so, and the libraries that both load.
   int64_t codeBytes() const;
   /// Takes the place of the output folder. `canExchange`: the file system can swap two folders in one call; where it

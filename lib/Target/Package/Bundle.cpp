@@ -1,4 +1,10 @@
 //===- Bundle.cpp - The files of a bundle -----------------------------------------------------===//
+//
+// What a bundle has beside its program and weights: the runtime with the libraries that it opens, what it reads of the
+// checkpoint, and what starts several ranks. Links are followed, and a copy is there whole or not at all. The bytes of
+// code that a run maps are counted from the files of the bundle, for the certificate.
+//
+//===----------------------------------------------------------------------===//
 #include "k2c/Support/WriteFile.h"
 #include "k2c/Target/Package.h"
 #include <elf.h>
@@ -83,6 +89,24 @@ Status BundleFolder::addRuntime(const std::string &runtime, const std::string &c
     fs::create_directories(root / "lib", error);
     return copyFile(library, root / "lib" / regexLibrary);
   }
+  return {};
+}
+
+Status BundleFolder::addLaunch(const LaunchFacts &facts) const {
+  const fs::path root(partial);
+  std::error_code error;
+  for (const LaunchFile &file : launchFiles(facts)) {
+    if (Status status = write(file.name, file.text); !status)
+      return status;
+    if (file.isProgram)
+      fs::permissions(root / file.name, fs::perms::owner_exec | fs::perms::group_exec | fs::perms::others_exec,
+                      fs::perm_options::add, error);
+  }
+  fs::create_directories(root / "lib", error);
+  for (const MpiTransport &transport : mpiTransports())
+    if (!transport.path.empty())
+      if (Status status = copyFile(transport.path, root / "lib" / transport.file); !status)
+        return status;
   return {};
 }
 

@@ -1,0 +1,258 @@
+#!/bin/bash
+# Starts the ranks of {{model}} as processes of mpirun: {{ranks}} ranks, {{ranks_of_node}} on each of {{nodes}} nodes.
+# `launch.sh --help` has the options; docs/Cluster.md of k2c says what each MPI is told, and why.
+set -euo pipefail
+
+ranks={{ranks}}
+nodes={{nodes}}
+ranks_of_node={{ranks_of_node}}
+folder=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
+
+usage() {
+  cat <<TEXT
+Starts the $ranks ranks of this program: $ranks_of_node on each of $nodes nodes.
+
+  launch.sh [OPTIONS] COMMAND ARGS...      COMMAND ARGS... as of $folder/run
+
+  --hosts FILE       a line HOST [slots=N] for each node, in the order of nodes; # begins a comment. The folder of this
+                     program has the same path on all hosts. Without it all ranks run on this host.
+  --agent CMD        starts a process on another host, as CMD HOST COMMAND... (default: ssh)
+  --interface IF     the network interface that carries the traffic
+  --transport mpi    how ranks exchange messages; the only one of this build between processes
+  --mpi NAME         openmpi or mpich (default: the first of them that this program and this host have)
+  --help, --version
+
+stdin goes to rank 0, stdout comes from rank 0. Exit codes: 0 success, 1 a mistake, 2 wrong usage, 3 a rank, a host or a
+link is gone, 124 a deadline has passed, 130 interrupted.
+
+examples:
+  launch.sh generate --prompt-ids 1,2,3 -n 32
+  launch.sh --hosts hosts --interface eth0 generate --prompt-ids 1,2,3 -n 32
+  launch.sh --hosts hosts --mpi mpich --agent "ssh -p 2222" bench --json
+TEXT
+}
+
+# fail CODE MESSAGE
+fail() {
+  echo "launch.sh: error: ${2//[^[:print:]]/?}" >&2
+  exit "$1"
+}
+
+hosts_file='' agent='' interface='' mpi=''
+
+# set_option NAME VALUE
+set_option() {
+  case $1 in
+    --hosts) hosts_file=$2 ;;
+    --agent) agent=$2 ;;
+    --interface) interface=$2 ;;
+    --mpi)
+      [[ $2 == openmpi || $2 == mpich ]] || fail 2 "--mpi $2: is unknown; choose openmpi or mpich"
+      mpi=$2 ;;
+    --transport)
+      case $2 in
+        mpi) ;;
+        ucx) fail 1 "--transport ucx: is not in this build; use --transport mpi, or leave it out" ;;
+        local) fail 2 "--transport local: has one process; use $folder/run COMMAND --transport local" ;;
+        *) fail 2 "--transport $2: is unknown; use --transport mpi, or leave it out" ;;
+      esac ;;
+    --node) fail 1 "--node: belongs to --transport ucx, which is not in this build; use --hosts FILE" ;;
+  esac
+}
+
+# What a line of the file of hosts is refused for.
+refuse_line() { fail 1 "$hosts_file:$line_number: $1"; }
+
+# Fills `hosts` from the file, one host a node, in order.
+read_hosts() {
+  local line host slots words
+  local -A line_of=()
+  line_number=0
+  [[ -r $hosts_file && ! -d $hosts_file ]] || fail 1 "$hosts_file: cannot be read; --hosts takes a file of host names"
+  while IFS= read -r line || [ -n "$line" ]; do
+    line_number=$((line_number + 1))
+    read -r -a words <<<"${line%%#*}" || true
+    [ ${#words[@]} -gt 0 ] || continue
+    host=${words[0]} slots=$ranks_of_node
+    [[ $host =~ ^[A-Za-z0-9_][A-Za-z0-9._-]*$ ]] ||
+      refuse_line "'$host' is not the name of a host; write HOST [slots=N]"
+    [ ${#words[@]} -le 2 ] || refuse_line "'${words[2]}' is unknown; write HOST [slots=N]"
+    if [ ${#words[@]} = 2 ]; then
+      [[ ${words[1]} =~ ^slots=(0|[1-9][0-9]{0,8})$ ]] || refuse_line "'${words[1]}' is unknown; write HOST [slots=N]"
+      slots=${BASH_REMATCH[1]}
+    fi
+    [ -z "${line_of[$host]-}" ] ||
+      refuse_line "$host is in line ${line_of[$host]} already; name each of $nodes nodes once"
+    [ "$slots" -ge "$ranks_of_node" ] ||
+      refuse_line "$host has slots=$slots, and a node has $ranks_of_node ranks; raise it, or compile for a topology\
+ with fewer ranks of a node"
+    line_of[$host]=$line_number
+    hosts+=("$host")
+    [ ${#hosts[@]} -le "$nodes" ] ||
+      refuse_line "$host is host ${#hosts[@]}, and the program has $nodes nodes; leave it out, or compile for a\
+ topology of more nodes"
+  done <"$hosts_file"
+  [ ${#hosts[@]} = "$nodes" ] ||
+    fail 1 "$hosts_file:$line_number: names ${#hosts[@]} hosts, and the program has $nodes nodes; name a host for each,\
+ or compile for a topology of fewer nodes"
+}
+
+# mpirun_of NAME: the path of that library's mpirun, by Debian's name for it or by what it says of itself.
+mpirun_of() {
+  command -v "mpirun.$1" && return
+  case $1:$(mpirun --version 2>/dev/null </dev/null) in
+    openmpi:*'Open MPI'* | mpich:*HYDRA*) command -v mpirun ;;
+    *) return 1 ;;
+  esac
+}
+
+# Sets `mpi` and `mpirun`: the first library whose mpirun this host has, and which the program has a transport for.
+choose_mpi() {
+  local name packages=''
+  for name in ${mpi:-openmpi mpich}; do
+    [ -f "$folder/lib/libk2rt-mpi-$name.so" ] || continue
+    mpi=$name
+    ! mpirun=$(mpirun_of "$name") || return 0
+    [ "$name" = mpich ] || name=openmpi-bin
+    packages+=${packages:+ or }$name
+  done
+  [ -n "$packages" ] ||
+    fail 1 "$folder/lib: has no transport over ${mpi:-openmpi or mpich}; install libopenmpi-dev or libmpich-dev, build\
+ k2c and compile again"
+  fail 1 "mpirun: is not on this host; install $packages"
+}
+
+# Each of these fills `start`: mpirun with its options. `hosts` have `ranks_of_host` ranks each.
+#
+# Ranks choose their processors themselves. Where a host has more ranks than processors, one that waits must yield.
+# What the network has lost for 4 s is given up: by default Open MPI would wait for minutes, or for ever.
+start_openmpi() {
+  local list='' host rank
+  for host in "${hosts[@]}"; do
+    for ((rank = 0; rank < ranks_of_host; ++rank)); do list+=,$host; done
+  done
+  # Only this mapper keeps the order of hosts; the others begin with the one where mpirun runs, wherever it is listed.
+  start=("$mpirun" -n "$ranks" --map-by seq --host "${list:1}" --bind-to none --mca mpi_yield_when_idle 1
+    --mca orte_keep_fqdn_hostnames 1 --mca oob_tcp_keepalive_time 2 --mca oob_tcp_keepalive_intvl 1
+    --mca oob_tcp_keepalive_probes 2)
+  [ "$(id -u)" != 0 ] || start+=(--allow-run-as-root)
+  [ -z "$hosts_file" ] || start+=(--mca plm rsh --mca plm_rsh_agent "$agent")
+  [ -z "$interface" ] || start+=(--mca btl_tcp_if_include "$interface" --mca oob_tcp_if_include "$interface")
+}
+
+start_mpich() {
+  local list words launcher=rsh
+  list=$(printf ",%s:$ranks_of_host" "${hosts[@]}")
+  start=("$mpirun" -n "$ranks" -hosts "${list:1}" -bind-to none)
+  if [ -n "$hosts_file" ]; then
+    read -r -a words <<<"$agent"
+    # To ssh the launcher gives an option of ssh, to rsh nothing but the host and the command.
+    [ "${words[0]##*/}" != ssh ] || launcher=ssh
+    start+=(-launcher "$launcher" -launcher-exec "$(command -v "${words[0]}")")
+    export HYDRA_LAUNCHER_EXTRA_ARGS="${words[*]:1}"
+  fi
+  [ -z "$interface" ] || start+=(-iface "$interface" -genv UCX_NET_DEVICES "$interface")
+}
+
+# Copies lines, but for those in which an MPI repeats that a rank has ended the job: the rank has said why.
+without_repeats() {
+  local line paragraph='' ruler='^-{70,}$'
+  trap '' INT TERM HUP
+  while IFS= read -r line || [ -n "$line" ]; do
+    if [ -n "$paragraph" ]; then
+      paragraph+=$'\n'$line
+      [[ $line =~ $ruler || ${#paragraph} -gt 4000 ]] || continue
+      line=$paragraph paragraph=''
+    elif [[ $line =~ $ruler ]]; then
+      paragraph=$line
+      continue
+    fi
+    case $line in
+      ---*'MPI_ABORT was invoked'* | ---*'non-zero exit code'* | ---*'non-zero status'* | 'Abort('*') on node '*) ;;
+      *) printf '%s\n' "$line" ;;
+    esac
+  done
+  [ -z "$paragraph" ] || printf '%s\n' "$paragraph"
+}
+
+interrupted='' child=''
+
+# on_signal NAME: passes it to mpirun, which ends the ranks. A terminal sends its interrupt to mpirun itself, and a
+# second one would make mpirun leave its ranks alone.
+on_signal() {
+  interrupted=yes
+  [[ -z $child || ($1 == INT && -t 0) ]] || kill -s "$1" "$child" 2>/dev/null || true
+}
+
+# mpirun ends its ranks within seconds of a signal, but may wait for ever for a host that is gone.
+end_mpirun() {
+  for _ in {1..100}; do
+    kill -0 "$child" 2>/dev/null || return 0
+    sleep 0.1
+  done
+  { kill -KILL -- "${session:+-}$child" && wait "$child"; } 2>/dev/null || true
+}
+
+# run_ranks COMMAND...: sets `status` to what mpirun returns.
+run_ranks() {
+  local errors filter session=()
+  # mpirun reads a terminal only from the process group that has it. Elsewhere it gets a session of its own, so that a
+  # signal to the group of this script does not reach it twice.
+  [[ -t 0 ]] || ! command -v setsid >/dev/null || session=(setsid)
+  [ -e /dev/stdin ] || exec </dev/null
+  exec {errors}> >(without_repeats >&2)
+  filter=$!
+  trap 'on_signal INT' INT
+  trap 'on_signal TERM' TERM
+  trap 'on_signal HUP' HUP
+  (trap - INT TERM HUP && exec "${session[@]}" "$@") <&0 2>&"$errors" {errors}>&- &
+  child=$!
+  exec {errors}>&-
+  status=0
+  wait "$child" || status=$?
+  [ -z "$interrupted" ] || end_mpirun
+  # An agent that has lost its host may hold the pipe open for long.
+  for _ in {1..100}; do
+    kill -0 "$filter" 2>/dev/null || break
+    sleep 0.02
+  done
+  kill -KILL "$filter" 2>/dev/null || true
+}
+
+while [ $# -gt 0 ]; do
+  case $1 in
+    --help | -h) usage && exit ;;
+    --version) exec "$folder/run" --version ;;
+    --*=*) set -- "${1%%=*}" "${1#*=}" "${@:2}" ;;
+    --hosts | --agent | --interface | --transport | --mpi | --node)
+      [[ $# -ge 2 && $2 == *[![:space:]]* ]] || fail 2 "$1: needs a value; see launch.sh --help"
+      set_option "$1" "$2"
+      shift 2 ;;
+    -*) fail 2 "$1: is unknown; see launch.sh --help" ;;
+    *) break ;;
+  esac
+done
+[[ -z $agent || -n $hosts_file ]] || fail 2 "--agent: starts processes on other hosts; name them with --hosts FILE"
+agent=${agent:-ssh}
+[ $# -gt 0 ] || fail 2 "COMMAND: is missing, such as generate; see launch.sh --help"
+[ "$1" != links ] || fail 1 "links: is not in this build; write the topology's rates by hand"
+[[ $1 != info && ${2-} != --help ]] || exec "$folder/run" "$@"
+
+choose_mpi
+if [ -n "$hosts_file" ]; then
+  hosts=() ranks_of_host=$ranks_of_node
+  read_hosts
+  command -v "${agent%% *}" >/dev/null ||
+    fail 1 "${agent%% *}: is not on this host; install openssh-client, or name another agent with --agent CMD"
+else
+  hosts=(localhost) ranks_of_host=$ranks
+  echo "launch.sh: all $ranks ranks run on this host; --hosts FILE names others" >&2
+fi
+"start_$mpi"
+run_ranks "${start[@]}" "$folder/run" "$@" --transport mpi
+[ -z "$interrupted" ] || exit 130
+case $status in
+  0 | 1 | 2 | 3 | 124 | 130) exit "$status" ;;
+esac
+echo "launch.sh: error: mpirun returned $status: a rank was killed, or its host is gone" >&2
+exit 3

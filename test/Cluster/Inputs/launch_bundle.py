@@ -1,0 +1,60 @@
+"""Writes FOLDER/bundle, of which launch.sh and slurm.sbatch see what they would of a compiled one, and FOLDER/bin: all
+programs that they may find, with launchers that print their arguments.
+
+usage: launch_bundle.py SOURCE FOLDER RANKS NODES
+"""
+import os
+import re
+import shutil
+import sys
+
+# FAKE_STDIN: copies stdin as rank 0 does. FAKE_WAIT: says that it runs and waits for a signal; forever: SIGTERM does
+# not end it. FAKE_ERRORS: a file that goes to stderr. FAKE_EXIT: its exit code.
+LAUNCHER = """#!/bin/bash
+[ "${1-}" != --version ] || { echo "FAKE_VERSION"; exit; }
+printf '%s' "${0##*/}"; printf ' [%s]' "$@"; echo
+[ -z "${FAKE_STDIN-}" ] || cat
+[ -z "${FAKE_ERRORS-}" ] || cat "$FAKE_ERRORS" >&2
+if [ -n "${FAKE_WAIT-}" ]; then
+  trap 'echo "ended by INT"; exit 1' INT
+  [ "$FAKE_WAIT" = forever ] && trap 'echo "not ended by TERM"' TERM || trap 'echo "ended by TERM"; exit 143' TERM
+  echo "runs as $$"
+  while :; do sleep 0.05; done
+fi
+exit "${FAKE_EXIT:-0}"
+"""
+# FAKE_COMMAND: what Slurm says of the job's file and arguments; unset: it knows no such job.
+SCONTROL = """#!/bin/bash
+[ "$*" = "show job 7" ] && [ -n "${FAKE_COMMAND-}" ] && echo "   Command=$FAKE_COMMAND"
+"""
+VERSIONS = {"mpirun.openmpi": "mpirun (Open MPI) 4.1.4", "mpirun.mpich": "HYDRA build details:", "srun": "slurm 22.05"}
+TOOLS = ["bash", "cat", "dirname", "env", "hostname", "id", "readlink", "sed", "setsid", "sleep"]
+
+
+def program(path, text):
+    with open(path, "w", encoding="utf8") as file:
+        file.write(text)
+    os.chmod(path, 0o755)
+
+
+def main(source, folder, ranks, nodes):
+    values = {"model": "model", "job_name": "k2c-model", "ranks": ranks, "nodes": nodes, "cores": "3",
+              "ranks_of_node": str(int(ranks) // int(nodes))}
+    bundle, programs = os.path.join(folder, "bundle"), os.path.join(folder, "bin")
+    os.makedirs(os.path.join(bundle, "lib"))
+    os.makedirs(programs)
+    for name in ("launch.sh", "slurm.sbatch"):
+        with open(os.path.join(source, "lib", "Target", "Package", name), encoding="utf8") as file:
+            program(os.path.join(bundle, name), re.sub(r"\{\{(\w+)\}\}", lambda match: values[match[1]], file.read()))
+    program(os.path.join(bundle, "run"), "#!/bin/bash\nprintf '%s' run; printf ' [%s]' \"$@\"; echo\n")
+    for name in ("manifest.json", "lib/libk2rt-mpi-openmpi.so", "lib/libk2rt-mpi-mpich.so"):
+        open(os.path.join(bundle, name), "w", encoding="utf8").close()
+    for tool in TOOLS:
+        os.symlink(shutil.which(tool), os.path.join(programs, tool))
+    for name, version in VERSIONS.items():
+        program(os.path.join(programs, name), LAUNCHER.replace("FAKE_VERSION", version))
+    program(os.path.join(programs, "ssh"), "#!/bin/bash\nexit 255\n")
+    program(os.path.join(programs, "scontrol"), SCONTROL)
+
+
+main(*sys.argv[1:])

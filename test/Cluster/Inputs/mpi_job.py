@@ -1,0 +1,30 @@
+"""Prints what k8s.yaml of a bundle asks for, and holds it to the bundle's manifest.
+
+usage: mpi_job.py BUNDLE
+"""
+import json
+import os
+import sys
+
+import yaml
+
+
+def main(bundle):
+    with open(os.path.join(bundle, "k8s.yaml"), encoding="utf8") as file:
+        job = yaml.safe_load(file)
+    with open(os.path.join(bundle, "manifest.json"), encoding="utf8") as file:
+        manifest = json.load(file)
+    spec = job["spec"]
+    print(job["apiVersion"], job["kind"], job["metadata"]["name"], "slots", spec["slotsPerWorker"])
+    launcher, worker = spec["mpiReplicaSpecs"]["Launcher"], spec["mpiReplicaSpecs"]["Worker"]
+    starts, serves = (each["template"]["spec"]["containers"][0] for each in (launcher, worker))
+    print("launcher", launcher["replicas"], starts["command"], starts["args"])
+    resources = serves["resources"]
+    assert resources["requests"] == resources["limits"] and starts["image"] == serves["image"]
+    ranks = spec["slotsPerWorker"]
+    wanted = ranks * (-(-manifest["predicted"]["peak_bytes"] // 2**20) + 64)
+    assert resources["limits"]["memory"] == f"{wanted}Mi"
+    print("worker", worker["replicas"], serves["command"], "cpu", resources["limits"]["cpu"])
+
+
+main(*sys.argv[1:])
