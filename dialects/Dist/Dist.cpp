@@ -10,6 +10,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -17,6 +18,7 @@ using namespace k2c::dist;
 
 #include "dialects/Dist/DistDialect.cpp.inc"
 #include "dialects/Dist/DistEnums.cpp.inc"
+#include "dialects/Dist/DistInterfaces.cpp.inc"
 
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Dist/DistAttributes.cpp.inc"
@@ -105,4 +107,26 @@ LogicalResult AllToAllOp::verify() {
     return failure();
   return k2c::nn::checkShape(*this, "C4", "result columns", k2c::nn::columnsOf(getResult().getType()),
                              k2c::nn::columnsOf(getInput().getType()));
+}
+
+/// Each member may send the quota.
+CountBounds AllToAllOp::getCountBounds(Value, k2c::nn::LimitsAttr) {
+  const int64_t quota = getQuota().value_or(0);
+  return {quota, quota * getTo().getType().getMembers()};
+}
+
+LogicalResult k2c::dist::checkSites(ModuleOp module, StringRef who) {
+  llvm::DenseMap<int64_t, AllToAllOp> sites;
+  WalkResult result = module.walk([&](AllToAllOp op) -> WalkResult {
+    if (sites.try_emplace(op.getSite(), op).second)
+      return success();
+    return op.emitError() << who << ": a second op is site " << op.getSite() << "; give it a number of its own";
+  });
+  if (result.wasInterrupted())
+    return failure();
+  for (auto [site, op] : sites)
+    if (site >= static_cast<int64_t>(sites.size()))
+      return op.emitError() << who << ": site " << site << " is one of " << sites.size()
+                            << "; number sites from 0 without gaps";
+  return success();
 }

@@ -3,9 +3,11 @@
 #define K2C_DIALECTS_DIST_OPS
 
 include "dialects/Dist/DistBase.td"
+include "dialects/Dist/DistInterfaces.td"
 include "dialects/Nn/NnOpBase.td"
 
-def Dist_AllToAllOp : Op<DistDialect, "all_to_all", [Nn_PlacedOp, OpAsmOpInterface]> {
+def Dist_AllToAllOp : Op<DistDialect, "all_to_all",
+                          [Nn_PlacedOp, OpAsmOpInterface, DeclareOpInterfaceMethods<Dist_CountsOp>]> {
   let summary = "Send rows to each member of a group and receive rows from each";
   let description = [{
     Every rank of the group runs the same sites in the same order, whether it has rows or not. `to` says which rows of

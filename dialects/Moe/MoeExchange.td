@@ -7,11 +7,14 @@
 #ifndef K2C_DIALECTS_MOE_EXCHANGE
 #define K2C_DIALECTS_MOE_EXCHANGE
 
+include "dialects/Dist/DistInterfaces.td"
 include "dialects/Moe/MoeBase.td"
 
-class Moe_ExchangeOp<string mnemonic> : TokenOp<MoeDialect, mnemonic, [], [Pure]> { let changesRows = 1; }
+class Moe_ExchangeOp<string mnemonic, list<Trait> traits = []> : TokenOp<MoeDialect, mnemonic, [], [Pure] # traits> {
+  let changesRows = 1;
+}
 
-def Moe_RoutePlanOp : Moe_ExchangeOp<"route_plan"> {
+def Moe_RoutePlanOp : Moe_ExchangeOp<"route_plan", [DeclareOpInterfaceMethods<Dist_CountsOp>]> {
   let summary = "Find the rank of each choice, the rows to send and those that will come back";
   let description = [{
     By the placement of the layer, its ordinal in `among`: which rows of the message buffer a token takes, sorted by
@@ -79,7 +82,7 @@ def Moe_UnpackOp : Moe_ExchangeOp<"unpack"> {
   }];
 }
 
-def Moe_ReturnPlanOp : Moe_ExchangeOp<"return_plan"> {
+def Moe_ReturnPlanOp : Moe_ExchangeOp<"return_plan", [DeclareOpInterfaceMethods<Dist_CountsOp>]> {
   let summary = "Count the sums that go back";
   let description = [{
     For each row that arrived, the first of its sums among those that go back, and how many they are: one for each

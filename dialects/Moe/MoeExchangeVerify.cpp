@@ -1,6 +1,6 @@
 //===- MoeExchangeVerify.cpp - Verifiers of experts on several ranks ------===//
 //
-// Ids are those of MoeExchange.td.
+// Ids are those of MoeExchange.td. Bounds of counts are those of a step of any routes.
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Moe/Moe.h"
@@ -57,6 +57,14 @@ LogicalResult RoutePlanOp::verify() {
   return checkCounts(*this, "C5", getSent(), getReturned());
 }
 
+/// A token crosses to a rank at most once, and comes back from it with at most one row for each choice there.
+dist::CountBounds RoutePlanOp::getCountBounds(Value counts, LimitsAttr limits) {
+  const int64_t rows = boundRows(rowsOf(getExperts().getType()), limits), top = widthOf(getExperts().getType());
+  if (counts == getSent())
+    return {rows, rows * std::min(top, getSent().getType().getMembers())};
+  return {rows * std::min<int64_t>(top, getSlots()), rows * top};
+}
+
 /// [C1] to [C4] of pack.
 LogicalResult PackOp::verify() {
   const int64_t top = widthOf(getWeights().getType());
@@ -93,6 +101,13 @@ LogicalResult ReturnPlanOp::verify() {
       failed(checkNumbers(*this, "C2", "sums", getSums(), 2)))
     return failure();
   return checkCounts(*this, "C3", getCame(), getBack());
+}
+
+/// A row that arrived goes back as at most one sum for each of its choices here; all may be of one member.
+dist::CountBounds ReturnPlanOp::getCountBounds(Value, LimitsAttr limits) {
+  const int64_t choices = std::min<int64_t>(widthOf(getChosen().getType()), getSlots());
+  const int64_t sums = boundRows(rowsOf(getChosen().getType()), limits) * choices;
+  return {sums, sums};
 }
 
 /// [C1] to [C4] of reduce_subtrees.

@@ -30,6 +30,8 @@
 namespace k2c::nn {
 /// The bounds that a module states; null without them.
 LimitsAttr limitsOf(mlir::Operation *module);
+/// Most rows of `rows` in one step. The runtime cuts prompts so that output rows are no more than this.
+int64_t boundRows(RowsAttr rows, LimitsAttr limits);
 /// Pages of one layer of `pool` that hold the longest context of every sequence.
 int64_t pagesOf(PoolOp pool, LimitsAttr limits);
 /// Bytes of one layer of a plane of `pool`.

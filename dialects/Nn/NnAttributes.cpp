@@ -64,6 +64,24 @@ int64_t k2c::nn::pagesOf(PoolOp pool, LimitsAttr limits) {
   return limits.getSeq() * static_cast<int64_t>(llvm::divideCeil(limits.getPositions(), pool.getPage()));
 }
 
+int64_t k2c::nn::boundRows(RowsAttr rows, LimitsAttr limits) {
+  switch (rows.getKind()) {
+  case RowKind::Token:
+    return limits.getToken();
+  case RowKind::Output:
+    return limits.getOutputRows();
+  case RowKind::Seq:
+    return limits.getSeq();
+  case RowKind::Slot:
+    return (rows.getSite() < 0 ? limits.getToken() : rows.getMax()) * rows.getPerToken();
+  case RowKind::Recv:
+  case RowKind::Subtree:
+  case RowKind::Message:
+    return rows.getMax();
+  }
+  llvm_unreachable("a row space of a known kind");
+}
+
 int64_t k2c::nn::planeBytes(PoolOp pool, PlaneAttr plane, LimitsAttr limits) {
   return pagesOf(pool, limits) * pool.getPage() * plane.getWidth() * plane.getElement().getIntOrFloatBitWidth() / 8;
 }

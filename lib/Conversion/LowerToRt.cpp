@@ -222,25 +222,16 @@ LogicalResult checkScheduled(ModuleOp module) {
   return success();
 }
 
-/// Sites are numbered from 0, each has one op.
-LogicalResult checkSites(ModuleOp module) {
-  llvm::DenseMap<int64_t, dist::AllToAllOp> sites;
+/// Every result of a collective has an offset, and sites are numbered from 0.
+LogicalResult checkCollectives(ModuleOp module) {
   WalkResult result = module.walk([&](dist::AllToAllOp op) -> WalkResult {
     const size_t offsets = op.getOffsets().value_or(ArrayRef<int64_t>()).size();
-    if (offsets != op->getNumResults())
-      return op.emitError() << "lower-to-rt: the collective has " << offsets << " offsets of its "
-                            << op->getNumResults() << " results; run assign-memory first";
-    if (!sites.try_emplace(op.getSite(), op).second)
-      return op.emitError() << "lower-to-rt: a second op is site " << op.getSite() << "; give it a number of its own";
-    return success();
+    if (offsets == op->getNumResults())
+      return success();
+    return op.emitError() << "lower-to-rt: the collective has " << offsets << " offsets of its " << op->getNumResults()
+                          << " results; run assign-memory first";
   });
-  if (result.wasInterrupted())
-    return failure();
-  for (auto [site, op] : sites)
-    if (site >= static_cast<int64_t>(sites.size()))
-      return op.emitError() << "lower-to-rt: site " << site << " is one of " << sites.size()
-                            << "; number sites from 0 without gaps";
-  return success();
+  return failure(result.wasInterrupted() || failed(dist::checkSites(module, "lower-to-rt")));
 }
 
 struct LowerToRt : impl::LowerToRtBase<LowerToRt> {
@@ -250,7 +241,7 @@ struct LowerToRt : impl::LowerToRtBase<LowerToRt> {
     if (failed(expectForm(getOperation(), getArgument(), Form::Scheduled, Form::Scheduled)))
       return signalPassFailure();
     ModuleOp module = getOperation();
-    if (failed(checkScheduled(module)) || failed(checkSites(module)))
+    if (failed(checkScheduled(module)) || failed(checkCollectives(module)))
       return signalPassFailure();
     FailureOr<OwningOpRef<ModuleOp>> lowered = ProgramLowering(module, getAnalysis<KernelDescriptions>()).lower();
     if (failed(lowered))

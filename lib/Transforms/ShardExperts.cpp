@@ -48,7 +48,7 @@ namespace {
 struct Division {
   int64_t ranks = 1;
   int64_t redundant = 0; ///< slots beyond the experts
-  int64_t stepTokens = 0;
+  nn::LimitsAttr limits;
 
   /// Of `experts` experts, on a rank.
   int64_t slots(int64_t experts) const { return (experts + redundant + ranks - 1) / ranks; }
@@ -133,7 +133,7 @@ LogicalResult Expansion::onRanks(SymbolTable &symbols, int64_t site) {
     return op.emitOpError("is divided by layers with experts, which the moe.routing of its experts names, and by "
                           "families of weights; let its experts come from a router");
   const int64_t experts = op.getCount(), slots = division.slots(experts), ranks = division.ranks;
-  const int64_t arrivals = ranks * division.stepTokens, choices = std::min(top, slots);
+  const int64_t arrivals = ranks * division.limits.getToken(); // a token crosses to a rank once
   const int64_t rowBytes = hidden * element.getIntOrFloatBitWidth() / 8;
   Type i32 = b.getI32Type(), f32 = b.getF32Type(), counts = dist::CountsType::get(b.getContext(), ranks);
   auto number = [&](int64_t value) { return b.getI64IntegerAttr(value); };
@@ -149,10 +149,10 @@ LogicalResult Expansion::onRanks(SymbolTable &symbols, int64_t site) {
 
   auto plan = moe::RoutePlanOp::create(b, loc, rowsOf(token, {3, top}, i32), counts, counts, op.getExperts(), layer,
                                        among, number(experts), number(slots));
-  Value packed = moe::PackOp::create(b, loc, messages(division.stepTokens * std::min(top, ranks)), op.getInput(),
-                                     op.getWeights(), plan.getRoutes());
+  const dist::CountBounds sent = plan.getCountBounds(plan.getSent(), division.limits);
+  Value packed = moe::PackOp::create(b, loc, messages(sent.all), op.getInput(), op.getWeights(), plan.getRoutes());
   auto dispatch = dist::AllToAllOp::create(b, loc, messages(arrivals), counts, packed, plan.getSent(), Value(), axis,
-                                           number(site), number(division.stepTokens), DenseI64ArrayAttr());
+                                           number(site), number(sent.one), DenseI64ArrayAttr());
   auto in = moe::UnpackOp::create(b, loc, rowsOf(arrived, {hidden}, element), rowsOf(arrived, {top}, i32),
                                   rowsOf(arrived, {top}, f32), dispatch.getResult(), dispatch.getCame());
   divide(symbols, op.getUpAttr(), slots);
@@ -161,12 +161,12 @@ LogicalResult Expansion::onRanks(SymbolTable &symbols, int64_t site) {
   auto [permutation, down] = runExperts({in.getRows(), in.getSlots(), in.getWeights()}, type);
   auto back = moe::ReturnPlanOp::create(b, loc, rowsOf(arrived, {2}, i32), counts, in.getSlots(), dispatch.getCame(),
                                         layer, among, number(experts), number(slots));
-  Value partial =
-      moe::ReduceSubtreesOp::create(b, loc, sums(arrivals * choices), down, permutation, in.getSlots(), back.getSums(),
-                                    layer, among, number(experts), number(ranks), op.getCombineAttr());
-  auto returned =
-      dist::AllToAllOp::create(b, loc, sums(division.stepTokens * top), Type(), partial, back.getBack(),
-                               plan.getReturned(), axis, number(site + 1), IntegerAttr(), DenseI64ArrayAttr());
+  Value partial = moe::ReduceSubtreesOp::create(b, loc, sums(back.getCountBounds(back.getBack(), division.limits).all),
+                                                down, permutation, in.getSlots(), back.getSums(), layer, among,
+                                                number(experts), number(ranks), op.getCombineAttr());
+  auto returned = dist::AllToAllOp::create(b, loc, sums(plan.getCountBounds(plan.getReturned(), division.limits).all),
+                                           Type(), partial, back.getBack(), plan.getReturned(), axis, number(site + 1),
+                                           IntegerAttr(), DenseI64ArrayAttr());
   Value sum = moe::CombineOp::create(b, loc, op.getType(), returned.getResult(), plan.getRoutes(), op.getExperts(),
                                      number(experts), op.getCombineAttr());
   replaceBy(sum, "divided",
@@ -189,7 +189,7 @@ FailureOr<Division> divisionOf(ModuleOp module) {
     return module.emitError() << "shard-experts: the plan's layout is '" << plan.getLayout() << "' of "
                               << layout->devices() << " ranks; this build compiles for one, '" << oneRankLayout
                               << "', or for as many expert as data-parallel ranks, 'ep=2,dp=2', under nn.limits";
-  division = {layout->ep, layout->redundantExperts, limits.getToken()};
+  division = {layout->ep, layout->redundantExperts, limits};
   return division;
 }
 

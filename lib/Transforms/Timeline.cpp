@@ -24,35 +24,16 @@ using namespace mlir;
 
 namespace k2c {
 
-/// Most rows of `rows` in one step. The runtime cuts prompts so that output rows are no more than this.
-static int64_t boundRows(nn::RowsAttr rows, nn::LimitsAttr limits) {
-  switch (rows.getKind()) {
-  case nn::RowKind::Token:
-    return limits.getToken();
-  case nn::RowKind::Output:
-    return limits.getOutputRows();
-  case nn::RowKind::Seq:
-    return limits.getSeq();
-  case nn::RowKind::Slot:
-    return (rows.getSite() < 0 ? limits.getToken() : rows.getMax()) * rows.getPerToken();
-  case nn::RowKind::Recv:
-  case nn::RowKind::Subtree:
-  case nn::RowKind::Message:
-    return rows.getMax();
-  }
-  llvm_unreachable("a row space of a known kind");
-}
-
 int64_t boundBytes(Type type, nn::LimitsAttr limits) {
   if (auto permutation = dyn_cast<moe::PermutationType>(type))
-    return 4 * (permutation.getExperts() + 1 + 2 * boundRows(permutation.getRows(), limits) * permutation.getTop());
+    return 4 * (permutation.getExperts() + 1 + 2 * nn::boundRows(permutation.getRows(), limits) * permutation.getTop());
   if (auto counts = dyn_cast<dist::CountsType>(type))
     return 2 * 8 * counts.getMembers();
   nn::RowsAttr rows = nn::rowsOf(type);
   if (!rows)
     return 0;
   auto tensor = cast<RankedTensorType>(type);
-  int64_t bytes = boundRows(rows, limits) * tensor.getElementTypeBitWidth() / 8;
+  int64_t bytes = nn::boundRows(rows, limits) * tensor.getElementTypeBitWidth() / 8;
   for (int64_t dim : tensor.getShape().drop_front())
     bytes *= dim;
   return bytes;

@@ -1,10 +1,13 @@
 //===- VerifyForm.cpp - The form after each form --------------------------===//
 //
 // A form is defined by what may no longer appear in it. One table of rules, one walk; a violation names the op, the
-// form and the pass that should have run. In the scheduled form, groups of calls are proven to be apart.
+// form and the pass that should have run. In the scheduled form, groups of calls are proven to be apart; from the
+// distributed form on, ranks to exchange the same rows at the same sites.
 //
 //===----------------------------------------------------------------------===//
+#include "VerifyCollectives.h"
 #include "VerifyGroups.h"
+#include "VerifyWaits.h"
 #include "dialects/Mem/Mem.h"
 #include "dialects/Mla/Mla.h"
 #include "dialects/Moe/Moe.h"
@@ -42,6 +45,7 @@ private:
   LogicalResult checkScheduled(Operation *op);
   LogicalResult checkRuntime(Operation *op);
   LogicalResult checkGroups();
+  LogicalResult checkProofs();
   LogicalResult missing(Operation *op, StringRef what, StringRef pass) {
     return op->emitError() << nameOf(form) << " form: " << what << "; run " << pass << " first";
   }
@@ -202,8 +206,17 @@ LogicalResult Checker::check() {
       return WalkResult(op->emitError() << nameOf(form) << " form: kernels belong to the scheduled form");
     return isTokenOp(op) ? WalkResult(checkTokenOp(op)) : WalkResult::advance();
   });
-  return failure(result.wasInterrupted() || (form == Form::Scheduled && failed(checkGroups())) ||
-                 (form == Form::Runtime && failed(rt::checkFunctions(module, "runtime form"))));
+  return failure(result.wasInterrupted() || failed(checkProofs()));
+}
+
+/// Facts of the whole program.
+LogicalResult Checker::checkProofs() {
+  const std::string who = std::string(nameOf(form)) + " form";
+  if (form < Form::Distributed)
+    return success();
+  if (form == Form::Runtime)
+    return failure(failed(rt::checkFunctions(module, who)) || failed(verifyWaits(module, who)));
+  return failure((form == Form::Scheduled && failed(checkGroups())) || failed(verifyCollectives(module, who)));
 }
 
 LogicalResult Checker::checkGroups() {

@@ -238,6 +238,10 @@ def VerifyForm : Pass<"verify-form", "::mlir::ModuleOp"> {
     another touches, but row by row on the same worker, and nothing touches what asynchronous work still has. runtime:
     no nn, moe, mla, dist or kern op, and in functions nothing that rt-to-llvm cannot lower.
 
+    From the distributed form on, all ranks come to one sequence of exchanges. In the distributed and the scheduled form
+    both sides of one count the same rows, and buffers hold what a step may bring; in the runtime form each start has
+    one wait, and no address of an exchange is used in between.
+
     Errors name the op, the form and the pass that should have removed it.
   }];
   let options = [Option<"form", "form", "std::string", "\"model\"",
