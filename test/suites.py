@@ -73,6 +73,19 @@ def mpich():
     return mpi_launcher("mpich", "HYDRA")
 
 
+def can_make_hosts():
+    """Whether this process may make network namespaces with names and mounts of their own (Harness/hosts.py)."""
+    name = f"k2c-probe-{os.getpid()}"
+    try:
+        made = subprocess.run(["ip", "netns", "add", name], capture_output=True).returncode == 0
+        inside = ["ip", "netns", "exec", name, "unshare", "--uts", "--mount", "true"]
+        works = made and subprocess.run(inside, capture_output=True).returncode == 0
+        subprocess.run(["ip", "netns", "del", name], capture_output=True)
+    except OSError:
+        return False
+    return works and shutil.which("tc")
+
+
 def features(cpuinfo="/proc/cpuinfo"):
     """What a test may name behind REQUIRES; a test that asks for more is UNSUPPORTED, and counted."""
     with open(cpuinfo) as file:
@@ -85,6 +98,7 @@ def features(cpuinfo="/proc/cpuinfo"):
         "cuda": os.path.exists("/dev/nvidiactl"),
         "groff": shutil.which("groff"),
         "mpich": mpich(),
+        "namespaces": can_make_hosts(),
         "openmpi": openmpi(),
         "pkg-config": shutil.which("pkg-config"),
         "ptxas": shutil.which("ptxas"),

@@ -122,19 +122,33 @@ choose_mpi() {
   fail 1 "mpirun: is not on this host; install $packages"
 }
 
+# deadline_of ARGS...: the whole seconds of --deadline; the last one counts, and without one they are many.
+deadline_of() {
+  local seconds=30 before='' word
+  for word in "$@"; do
+    [[ $before != --deadline ]] || seconds=$word
+    [[ $word != --deadline=* ]] || seconds=${word#*=}
+    before=$word
+  done
+  [[ $seconds =~ ^([0-9]{1,4})(\.[0-9]*)?$ ]] && echo "${BASH_REMATCH[1]}" || echo 1
+}
+
 # Each of these fills `start`: mpirun with its options. `hosts` have `ranks_of_host` ranks each.
 #
 # Ranks choose their processors themselves. Where a host has more ranks than processors, one that waits must yield.
-# What the network has lost for 4 s is given up: by default Open MPI would wait for minutes, or for ever.
+# What the network has lost for 6 s is given up, by default Open MPI would wait for minutes or for ever; and sooner
+# where ranks give up sooner, as what their daemons then say to one another would keep the connection for as long.
 start_openmpi() {
-  local list='' host rank
+  local list='' host rank probes
+  probes=$(($(deadline_of "$@") - 1))
+  probes=$((probes < 1 ? 1 : probes > 5 ? 5 : probes))
   for host in "${hosts[@]}"; do
     for ((rank = 0; rank < ranks_of_host; ++rank)); do list+=,$host; done
   done
   # Only this mapper keeps the order of hosts; the others begin with the one where mpirun runs, wherever it is listed.
   start=("$mpirun" -n "$ranks" --map-by seq --host "${list:1}" --bind-to none --mca mpi_yield_when_idle 1
-    --mca orte_keep_fqdn_hostnames 1 --mca oob_tcp_keepalive_time 2 --mca oob_tcp_keepalive_intvl 1
-    --mca oob_tcp_keepalive_probes 2)
+    --mca orte_keep_fqdn_hostnames 1 --mca oob_tcp_keepalive_time 1 --mca oob_tcp_keepalive_intvl 1
+    --mca oob_tcp_keepalive_probes "$probes")
   [ "$(id -u)" != 0 ] || start+=(--allow-run-as-root)
   [ -z "$hosts_file" ] || start+=(--mca plm rsh --mca plm_rsh_agent "$agent")
   [ -z "$interface" ] || start+=(--mca btl_tcp_if_include "$interface" --mca oob_tcp_if_include "$interface")
@@ -248,7 +262,7 @@ else
   hosts=(localhost) ranks_of_host=$ranks
   echo "launch.sh: all $ranks ranks run on this host; --hosts FILE names others" >&2
 fi
-"start_$mpi"
+"start_$mpi" "$@"
 run_ranks "${start[@]}" "$folder/run" "$@" --transport mpi
 [ -z "$interrupted" ] || exit 130
 case $status in

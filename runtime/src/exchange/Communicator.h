@@ -26,8 +26,8 @@ struct Posts {
   Doorbell finished;                       ///< rung whenever a slot is done, or everything has failed
   std::atomic<Clock::rep> closingSince{0}; ///< 0: the run goes on
   std::atomic<bool> isClosed{false};
-  std::atomic<int32_t> spins{0};       ///< fruitless polls, while a worker waits, before a thread sleeps
-  std::atomic<bool> isLeaving{false};  ///< this rank has no further part in the run
+  std::atomic<int32_t> spins{0};      ///< fruitless polls, while a worker waits, before a thread sleeps
+  std::atomic<bool> isLeaving{false}; ///< this rank has no further part in the run
 
   /// Ends everything that is in flight or comes later. The first failure counts.
   void fail(Error error);

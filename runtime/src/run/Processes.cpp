@@ -6,11 +6,14 @@
 #include "run/Run.h"
 #include "transport/mpi/MpiTransport.h"
 #include <algorithm>
+#include <fcntl.h>
 #include <thread>
+#include <unistd.h>
 
 namespace k2c::runtime {
 
-static constexpr std::chrono::milliseconds timeForFirstRank{600}, timeForNextRank{50}, mostTime{1500};
+static constexpr std::chrono::milliseconds timeForFirstRank{600}, timeForNextRank{50}, maxTime{1500};
+static constexpr std::chrono::milliseconds timeToEnd{500};
 
 std::vector<std::string> transportsOf(const std::string &folder) {
   std::vector<std::string> transports = {"local"};
@@ -40,7 +43,7 @@ static Status serve(ProcessRank &own, const RunOptions &options) {
   Status served = own.serve(options.folder, onCpuOf(options));
   if (served)
     return served;
-  std::this_thread::sleep_for(std::min(timeForFirstRank + own.rank() * timeForNextRank, mostTime));
+  std::this_thread::sleep_for(std::min(timeForFirstRank + own.rank() * timeForNextRank, maxTime));
   Error failure = served.takeError();
   failure.where = "rank " + std::to_string(own.rank()) + (failure.where.empty() ? "" : ": " + failure.where);
   return failure;
@@ -54,6 +57,18 @@ Status runOverMpi(const Command &command, RunOptions &options) {
     return serve(**own, options);
   options.process = own->get();
   return command();
+}
+
+bool isFirstRank() { return rankOfLauncher() == 0; }
+
+void endJob(int exitCode) {
+  if (const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC); nowhere >= 0)
+    ::dup2(nowhere, STDERR_FILENO); // a library's own word on it would bury ours
+  std::thread([exitCode] {
+    std::this_thread::sleep_for(timeToEnd);
+    ::_exit(exitCode);
+  }).detach();
+  endMpiJob(exitCode);
 }
 
 } // namespace k2c::runtime

@@ -14,6 +14,12 @@ std::vector<std::string> transportsOf(const std::string &folder);
 /// Joins the ranks that a launcher of MPI has started: rank 0 runs `command`, the others take part in its steps.
 Status runOverMpi(const Command &command, RunOptions &options);
 
+/// Whether this process is rank 0 of a launcher's job, or of none.
+bool isFirstRank();
+
+/// After a failure, as the last act of the program: ends the processes of the job, if there is one, with this code.
+void endJob(int exitCode);
+
 } // namespace k2c::runtime
 
 #endif

@@ -1,4 +1,7 @@
 // DIR/run: one bundle, many commands. Parses flags, runs the chosen command, turns its outcome into an exit code.
+//
+// Where a launcher has started several ranks each of them comes here with the same arguments. Only the first prints:
+// what is wrong with the arguments is said once, and so is what fails later (run/Processes.h).
 #include "base/Utf8.h"
 #include "k2rt/numerics.h"
 #include "k2rt/program.h"
@@ -9,7 +12,6 @@
 #include "run/Processes.h"
 #include "run/Run.h"
 #include "text/Regex.h"
-#include "transport/mpi/MpiTransport.h"
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -141,14 +143,14 @@ int main(int argc, char **argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success &asked) { // --help, --version
-    return rankOfLauncher() > 0 ? 0 : app.exit(asked);
+    return isFirstRank() ? app.exit(asked) : 0;
   } catch (const CLI::ParseError &wrong) {
-    if (rankOfLauncher() == 0)
+    if (isFirstRank())
       std::fputs(usageError(app, argc, wrong).c_str(), stderr);
     return 2;
   }
   const int code = runCommand([&] { return overTransport(app, command, options); });
   if (code != 0)
-    endMpiJob(code);
+    endJob(code);
   return code;
 }

@@ -31,7 +31,7 @@ private:
 
   std::unique_ptr<Exchange> exchange; ///< until an engine has it
   int32_t number = 0;
-  CpuOptions onCpu;                   ///< with this rank's share
+  CpuOptions onCpu; ///< with this rank's share
 };
 
 } // namespace k2c::runtime

@@ -19,7 +19,8 @@ Expected<std::string> mpiLibraryOfLauncher();
 Expected<std::unique_ptr<Transport>> openMpi(const std::string &file);
 
 /// After a failure, when no thread uses the transport any more: ends all processes of the job, this one with
-/// `exitCode`. Returns where none was opened.
+/// `exitCode`. Returns where none was opened; under MPICH it may stay in the call where the launcher's host cannot be
+/// reached.
 void endMpiJob(int32_t exitCode);
 
 /// The rank of this process as its launcher says; 0 where none has started it.

@@ -1,0 +1,191 @@
+"""check_hosts.py CHECKPOINT RANKSxNODES openmpi|mpich CASE ..: a program whose ranks are processes on several hosts.
+
+Hosts are network namespaces of this machine (hosts.py), joined by links of 200 Mbit/s, and every run is DIR/launch.sh
+--hosts. CASE: bits (logits and routes of one rank, byte by byte), pause (a link that is down for a while changes
+nothing), killed, stopped, unplugged, interrupted (how the job ends; seconds are printed), differing (a bundle unlike
+that of rank 0), damaged (a blob), missing (no bundle). Nothing may be left on any host.
+"""
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from bundles import Failure, compiled, json_file
+from check_invariance import draw
+from check_ranks import LIMITS, expect, topology
+from hosts import Hosts
+
+DEADLINE = 2
+PATIENCE = 40  # seconds for an end that takes 2 to 6 on an idle machine
+SHORT = ("generate", "--prompt-ids", "1,2,3", "-n", "8", "--ignore-eos", "--json")
+ENDLESS = ("bench", "--prefill", "16", "--decode", "16", "--repeat", "1000000", "--json")
+
+
+class Launched:
+    """The bundle, started over hosts."""
+
+    def __init__(self, bundle, hosts, mpi):
+        self.bundle, self.hosts, self.mpi = bundle, hosts, mpi
+        self.per_node = bundle.manifest["topology"]["ranks"] // bundle.manifest["topology"]["nodes"]
+
+    def start(self, *arguments):
+        launch = [os.path.join(self.bundle.folder, "launch.sh"), "--hosts", self.hosts.file]
+        launch += ["--agent", self.hosts.agent, "--interface", "eth0", "--mpi", self.mpi]
+        words = [*launch, *arguments, "--threads", "1"]
+        over_links = {**os.environ, "UCX_TLS": "tcp,self"}  # UCX would find the memory of this machine
+        return self.hosts.run(0, words, env=over_links, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def output(self, *arguments):
+        process = self.start(*arguments)
+        out, err = process.communicate()
+        if process.returncode:
+            raise Failure(f"{' '.join(arguments)}\nexit {process.returncode}: {err.strip()}")
+        return out
+
+    def ranks(self, host, settle=1.5):
+        """Its processes on a host, once all of them run and have had so many seconds to load."""
+        limit = time.monotonic() + 60
+        while any(len(self.hosts.processes(i, "run")) < self.per_node for i in range(len(self.hosts.names))):
+            if time.monotonic() > limit:
+                raise Failure("ranks do not start")
+            time.sleep(0.05)
+        time.sleep(settle)
+        return self.hosts.processes(host, "run")
+
+    def end(self, process, codes, text=""):
+        """The process ends with one of these, says so, and nothing of the job is left on any host."""
+        begin = time.monotonic()
+        try:
+            _, err = process.communicate(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise Failure(f"does not end: {text}") from None
+        if not self.hosts.wait_for_end(PATIENCE):
+            raise Failure(f"leaves {[_command(pid) for pid in self.hosts.processes()]} behind")
+        took = time.monotonic() - begin
+        if process.returncode not in codes or text not in err:
+            raise Failure(f"exit {process.returncode}, expected {codes} and '{text}': {err.strip()}")
+        print(f"exit {process.returncode} after {took:.1f} s: {' '.join(err.strip().splitlines()[-1:])}")
+
+
+def _command(pid):
+    with open(f"/proc/{pid}/cmdline") as file:
+        return file.read().replace("\0", " ")[:120]
+
+
+def bits(run, one):
+    vocab = one.manifest["model"]["vocab"]
+    ids = ",".join(map(str, draw(23, vocab, 1)))
+    logits = ("logits", "--prompt-ids", ids, "--all", "--json")
+    expect("logits", one.text(*logits), run.output(*logits))
+    routes = ("routes", "--prompt-ids", ids, "--json")
+    expect("routes", one.text(*routes), run.output(*routes))
+
+
+def pause(run, one):
+    vocab = one.manifest["model"]["vocab"]
+    with json_file([draw(20, vocab, i) for i in range(2000)]) as prompts:
+        batch = ("logits", "--batch-file", prompts, "--json")
+        process = run.start(*batch)
+        run.ranks(1, settle=0.7)
+        run.hosts.link(1, "down")
+        time.sleep(4)
+        run.hosts.link(1, "up")
+        out, err = process.communicate(timeout=120)
+        expect(f"logits behind a pause ({err})", one.text(*batch), out)
+
+
+def killed(run, _):
+    process = run.start(*ENDLESS)
+    os.kill(run.ranks(1)[0], signal.SIGKILL)
+    run.end(process, (3,))
+
+
+def stopped(run, _):
+    process = run.start(*ENDLESS, "--deadline", str(DEADLINE))
+    os.kill(run.ranks(1)[0], signal.SIGSTOP)
+    run.end(process, (124,), f"rank {run.per_node} does not answer")
+
+
+def unplugged(run, _):
+    process = run.start(*ENDLESS, "--deadline", str(DEADLINE))
+    run.ranks(1)
+    run.hosts.link(1, "down")
+    run.end(process, (3, 124))
+
+
+def interrupted(run, _):
+    process = run.start(*ENDLESS)
+    run.ranks(1)
+    os.killpg(process.pid, signal.SIGINT)
+    run.end(process, (130,))
+
+
+@contextlib.contextmanager
+def changed(run, change):
+    """The last host finds another folder in the bundle's place: a copy on which `change` has worked."""
+    with tempfile.TemporaryDirectory(prefix="k2c-changed-") as folder:
+        copy = os.path.join(folder, "copy")
+        shutil.copytree(run.bundle.folder, copy)
+        change(copy)
+        run.hosts.mount(len(run.hosts.names) - 1, run.bundle.folder, copy)
+        yield
+
+
+def refused(run, change, text):
+    with changed(run, change):
+        run.end(run.start(*SHORT), (1,), text)
+
+
+def differing(run, _):
+    def change(copy):
+        with open(os.path.join(copy, "files.json")) as file:
+            text = file.read()
+        with open(os.path.join(copy, "files.json"), "w") as file:
+            file.write(text.replace('"config.json"', '"confih.json"'))
+        os.rename(os.path.join(copy, "config.json"), os.path.join(copy, "confih.json"))
+
+    refused(run, change, f"(host {run.hosts.names[-1]}): files.json hashes to ")
+
+
+def damaged(run, _):
+    def change(copy):
+        for name in os.listdir(os.path.join(copy, "weights")):
+            if name.endswith(".json"):
+                continue
+            with open(os.path.join(copy, "weights", name), "r+b") as file:
+                first = file.read(1)
+                file.seek(0)
+                file.write(bytes([first[0] ^ 1]))
+
+    refused(run, change, " hash to ")
+
+
+def missing(run, _):
+    def change(copy):
+        os.remove(os.path.join(copy, "manifest.json"))
+
+    refused(run, change, "is not a bundle: it has no manifest.json")
+
+
+CASES = (bits, pause, killed, stopped, unplugged, interrupted, differing, damaged, missing)
+
+
+def main(checkpoint, shape, mpi, *cases):
+    ranks, nodes = map(int, shape.split("x"))
+    several = compiled(checkpoint, "--topology", topology(ranks, nodes), *LIMITS)
+    one = compiled(checkpoint, *LIMITS)
+    for case in cases:
+        with Hosts(nodes, ranks // nodes, mbit=200) as hosts:
+            dict((known.__name__, known) for known in CASES)[case](Launched(several, hosts, mpi), one)
+        print(f"{case}: as it should be, with {mpi}")
+
+
+if __name__ == "__main__":
+    try:
+        main(*sys.argv[1:])
+    except Failure as wrong:
+        sys.exit(f"check_hosts.py: {wrong}")

@@ -1,0 +1,124 @@
+"""Hosts for tests: network namespaces of this machine, joined by a switch, each with a name and mounts of its own.
+
+    with Hosts(4, mbit=200) as hosts:
+        hosts.file          a line for each, as `launch.sh --hosts` takes it
+        hosts.agent         `AGENT HOST COMMAND..` runs something there, as ssh would
+        hosts.run(0, [..])  a process on the first host
+
+What a host sees in place of a folder of all of them is `hosts.mount(1, folder, other)`, before something runs there.
+Needs root, iproute2 and the right to make namespaces (suites.py, "namespaces"). At the end nothing is left: no
+namespace, no process.
+"""
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+AGENT = """#!/bin/bash
+# Runs a command on a host of this test.
+while [[ "$1" == -* ]]; do shift; done
+host=$1
+shift
+[ -e "{folder}/$host" ] || {{ echo "$host: no such host" >&2; exit 255; }}
+exec ip netns exec "$host" unshare --uts --mount bash -c "hostname $host; . {folder}/$host; $*"
+"""
+
+
+def _do(*words):
+    subprocess.run([str(word) for word in words], check=True, capture_output=True)
+
+
+class Hosts:
+    """`count` hosts; each link carries `mbit` a second in either direction, or what it can."""
+
+    def __init__(self, count, slots=1, mbit=None):
+        self.names = [f"k2c{os.getpid()}n{i}" for i in range(count)]
+        self.switch = f"k2c{os.getpid()}sw"
+        self.slots, self.mbit = slots, mbit
+
+    def __enter__(self):
+        self.folder = tempfile.mkdtemp(prefix="k2c-hosts-")
+        self.file = os.path.join(self.folder, "hosts")
+        self.agent = os.path.join(self.folder, "agent")
+        with open(self.file, "w") as file:
+            file.writelines(f"{name} slots={self.slots}\n" for name in self.names)
+        with open(self.agent, "w") as file:
+            file.write(AGENT.format(folder=self.folder))
+        os.chmod(self.agent, 0o755)
+        try:
+            self._connect()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def _connect(self):
+        addresses = "127.0.0.1 localhost\n" + "".join(f"10.77.0.{i + 1} {n}\n" for i, n in enumerate(self.names))
+        _do("ip", "netns", "add", self.switch)
+        _do("ip", "-n", self.switch, "link", "add", "bridge0", "type", "bridge")
+        _do("ip", "-n", self.switch, "link", "set", "bridge0", "up")
+        for i, name in enumerate(self.names):
+            os.makedirs(f"/etc/netns/{name}", exist_ok=True)
+            with open(f"/etc/netns/{name}/hosts", "w") as file:
+                file.write(addresses)
+            with open(os.path.join(self.folder, name), "w"):
+                pass
+            _do("ip", "netns", "add", name)
+            _do("ip", "-n", name, "link", "set", "lo", "up")
+            cable = ["type", "veth", "peer", "name", "eth0", "netns", name]
+            _do("ip", "-n", self.switch, "link", "add", f"port{i}", *cable)
+            _do("ip", "-n", self.switch, "link", "set", f"port{i}", "master", "bridge0", "up")
+            _do("ip", "-n", name, "addr", "add", f"10.77.0.{i + 1}/24", "dev", "eth0")
+            _do("ip", "-n", name, "link", "set", "eth0", "up")
+            if self.mbit:
+                shape = ["root", "tbf", "rate", f"{self.mbit}mbit", "burst", "256kb", "latency", "50ms"]
+                _do("ip", "netns", "exec", name, "tc", "qdisc", "add", "dev", "eth0", *shape)
+                _do("ip", "netns", "exec", self.switch, "tc", "qdisc", "add", "dev", f"port{i}", *shape)
+
+    def __exit__(self, *_):
+        for pid in self.processes():
+            os.kill(pid, signal.SIGKILL)
+        for name in [*self.names, self.switch]:
+            subprocess.run(["ip", "netns", "del", name], capture_output=True)
+            shutil.rmtree(f"/etc/netns/{name}", ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def mount(self, host, folder, other):
+        """From now on processes that begin on the host find `other` at `folder`."""
+        with open(os.path.join(self.folder, self.names[host]), "a") as file:
+            file.write(f"mount --bind '{other}' '{folder}'\n")
+
+    def link(self, host, state):
+        """Takes the host's cable out ("down") or puts it back ("up")."""
+        _do("ip", "-n", self.switch, "link", "set", f"port{host}", state)
+
+    def run(self, host, command, **options):
+        """A process on the host, as of subprocess.Popen, in a session of its own."""
+        return subprocess.Popen([self.agent, self.names[host], *command], start_new_session=True, **options)
+
+    def processes(self, host=None, program=None):
+        """Those that run on a host, or on any; only of the program with this name."""
+        names = self.names if host is None else [self.names[host]]
+        found = []
+        for name in names:
+            text = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True).stdout
+            found += [int(pid) for pid in text.split()]
+        return [pid for pid in found if program is None or _program(pid) == program]
+
+    def wait_for_end(self, seconds):
+        """Whether all processes on all hosts end within this time."""
+        limit = time.monotonic() + seconds
+        while self.processes():
+            if time.monotonic() > limit:
+                return False
+            time.sleep(0.05)
+        return True
+
+
+def _program(pid):
+    try:
+        return os.path.basename(os.readlink(f"/proc/{pid}/exe"))
+    except OSError:
+        return None
