@@ -159,6 +159,10 @@ start_mpich() {
   list=$(printf ",%s:$ranks_of_host" "${hosts[@]}")
   start=("$mpirun" -n "$ranks" -hosts "${list:1}" -bind-to none)
   if [ -n "$hosts_file" ]; then
+    # Its MPI_Finalize waits for answers of ranks that have left, where UCX has sent something over TCP without a copy.
+    [ -n "${UCX_TLS-}" ] ||
+      fail 1 "--mpi mpich: over TCP ranks on several hosts may never end; use --mpi openmpi (openmpi-bin), or name\
+ the network's transports in UCX_TLS"
     read -r -a words <<<"$agent"
     # To ssh the launcher gives an option of ssh, to rsh nothing but the host and the command.
     [ "${words[0]##*/}" != ssh ] || launcher=ssh

@@ -27,7 +27,8 @@ static MPI_Request *request_of(int32_t slot) {
     if (!larger)
       return NULL;
     requests = larger;
-    capacity = wanted;
+    while (capacity < wanted)
+      requests[capacity++] = MPI_REQUEST_NULL;
   }
   return &requests[slot];
 }
@@ -50,7 +51,15 @@ static int32_t test_slot(int32_t slot, int32_t *done) {
   return error;
 }
 
-static int32_t finish(void) { return MPI_Finalize(); }
+/* What is still posted, as a receive of whoever sends next, is taken back: MPI_Finalize may wait for it. */
+static int32_t finish(void) {
+  for (int32_t slot = 0; slot < capacity; ++slot)
+    if (requests[slot] != MPI_REQUEST_NULL) {
+      MPI_Cancel(&requests[slot]);
+      MPI_Request_free(&requests[slot]);
+    }
+  return MPI_Finalize();
+}
 
 static void end_job(int32_t exit_code) { MPI_Abort(MPI_COMM_WORLD, exit_code); }
 
