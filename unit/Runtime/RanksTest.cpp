@@ -259,6 +259,13 @@ TEST(RanksRun, Bench) {
   const json result = runJson(several, {"bench", "--prefill", "20", "--decode", "3", "--batch", "6", "--context", "4",
                                         "--repeat", "2", "--json", "--transport", "local"});
   EXPECT_EQ(result["batch"], 6) << result;
+  EXPECT_EQ(result["prompts"], 1) << result;
+  const json prompts = runJson(several, {"bench", "--prefill", "20", "--prompts", "3", "--decode", "0", "--repeat", "1",
+                                         "--json", "--transport", "local"});
+  EXPECT_EQ(prompts["prompts"], 3) << prompts;
+  const Outcome tooManyPrompts = runBundle(several, {"bench", "--prompts", "9", "--transport", "local"});
+  EXPECT_EQ(tooManyPrompts.err, "run: error: --prompts: is 9, the bundle's max_sequences of all ranks is 8; choose "
+                                "less, or compile with larger limits\n");
   const Outcome tooMany = runBundle(several, {"bench", "--batch", "9", "--transport", "local"});
   EXPECT_EQ(tooMany.err, "run: error: --batch: is 9, the bundle's max_sequences of all ranks is 8; choose less, or "
                          "compile with larger limits\n");

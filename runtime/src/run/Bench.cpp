@@ -1,4 +1,4 @@
-// `run bench`: prefill of one cold prompt, and decoding of B sequences side by side; medians over repeats.
+// `run bench`: prefill of cold prompts, and decoding of B sequences side by side; medians over repeats.
 //
 // Every sequence really reads its own random prompt: an unread cache or equal prompts would flatter the numbers.
 // Decoding is timed from the moment when the last sequence has read its prompt; the others go on generating up to
@@ -26,13 +26,13 @@ namespace {
 
 struct BenchFlags {
   std::optional<int64_t> prefill, decode, context;
-  int64_t batch = 1, repeat = 3;
+  int64_t prompts = 1, batch = 1, repeat = 3;
   uint64_t seed = 0;
 };
 
 /// Sizes of a run that the bundle's limits hold.
 struct BenchSizes {
-  int64_t prefill, decode, batch, context, repeat;
+  int64_t prefill, prompts, decode, batch, context, repeat;
   uint64_t seed;
 };
 
@@ -63,14 +63,16 @@ std::vector<int32_t> randomIds(int64_t count, int64_t vocab, uint64_t seed, int6
 
 Status benchPrefill(Engine &engine, const BenchSizes &sizes, int64_t repeat, Rates &rates) {
   Scheduler scheduler(engine, {});
-  Request request;
-  request.prompt = randomIds(sizes.prefill, engine.manifest().vocab, sizes.seed, repeat);
-  if (Expected<int64_t> number = scheduler.add(std::move(request)); !number)
-    return number.takeError();
+  for (int64_t i = 0; i < sizes.prompts; ++i) {
+    Request request;
+    request.prompt = randomIds(sizes.prefill, engine.manifest().vocab, sizes.seed, repeat * sizes.prompts + i);
+    if (Expected<int64_t> number = scheduler.add(std::move(request)); !number)
+      return number.takeError();
+  }
   const int64_t begin = Trace::nowNs();
   if (Status done = scheduler.drain(); !done)
     return done;
-  rates.add(sizes.prefill, Trace::nowNs() - begin);
+  rates.add(sizes.prompts * sizes.prefill, Trace::nowNs() - begin);
   return {};
 }
 
@@ -125,12 +127,15 @@ Expected<BenchSizes> sizesOf(const BenchFlags &flags, const Manifest &manifest) 
   for (const auto &[flag, value] : chosen)
     if (value && *value > most)
       return refuse(flag, std::to_string(*value), "max_context", most);
-  if (flags.batch > limits.max_sequences * manifest.ranks.count)
-    return refuse("--batch", std::to_string(flags.batch),
-                  manifest.ranks.areSeveral() ? "max_sequences of all ranks" : "max_sequences",
-                  limits.max_sequences * manifest.ranks.count);
+  const std::pair<const char *, int64_t> sideBySide[] = {{"--prompts", flags.prompts}, {"--batch", flags.batch}};
+  for (const auto &[flag, value] : sideBySide)
+    if (value > limits.max_sequences * manifest.ranks.count)
+      return refuse(flag, std::to_string(value),
+                    manifest.ranks.areSeveral() ? "max_sequences of all ranks" : "max_sequences",
+                    limits.max_sequences * manifest.ranks.count);
   BenchSizes sizes{};
   sizes.prefill = flags.prefill.value_or(std::min<int64_t>(512, most));
+  sizes.prompts = flags.prompts;
   sizes.batch = flags.batch;
   sizes.repeat = flags.repeat;
   sizes.seed = flags.seed;
@@ -162,13 +167,14 @@ void printResults(const RunOptions &options, const BenchSizes &sizes, Run &run, 
   const auto &[peak, anonymous] = memory;
   const int64_t huge = hugeWeightBytes(run.bundle.weights, std::numeric_limits<int64_t>::max()).value_or(0);
   if (!options.json) {
-    std::printf("prefill %lld tokens: %.1f tokens/s (%.1f .. %.1f)\ndecode %lld x %lld after %lld: %.1f tokens/s "
-                "(%.1f .. %.1f)\n%s read %.2f GB/s, peak %s, %d threads, %s of weights in huge pages\n",
-                static_cast<long long>(sizes.prefill), prefill.median(), prefill.least(), prefill.most(),
-                static_cast<long long>(sizes.batch), static_cast<long long>(sizes.decode),
-                static_cast<long long>(sizes.context), decode.median(), decode.least(), decode.most(),
-                bandwidth.isOfCaches() ? "caches" : "memory", bandwidth.bytesPerSecond / 1e9, formatBytes(peak).c_str(),
-                threads, formatBytes(huge).c_str());
+    std::printf(
+        "prefill %lld x %lld tokens: %.1f tokens/s (%.1f .. %.1f)\ndecode %lld x %lld after %lld: %.1f tokens/s "
+        "(%.1f .. %.1f)\n%s read %.2f GB/s, peak %s, %d threads, %s of weights in huge pages\n",
+        static_cast<long long>(sizes.prompts), static_cast<long long>(sizes.prefill), prefill.median(), prefill.least(),
+        prefill.most(), static_cast<long long>(sizes.batch), static_cast<long long>(sizes.decode),
+        static_cast<long long>(sizes.context), decode.median(), decode.least(), decode.most(),
+        bandwidth.isOfCaches() ? "caches" : "memory", bandwidth.bytesPerSecond / 1e9, formatBytes(peak).c_str(),
+        threads, formatBytes(huge).c_str());
     return;
   }
   JsonWriter json(stdout);
@@ -183,6 +189,7 @@ void printResults(const RunOptions &options, const BenchSizes &sizes, Run &run, 
   json.key("anonymous_certified_bytes").value(manifest.ranks.count * manifest.memory.anonymousBytes(threads));
   json.key("huge_file_bytes").value(huge);
   json.key("threads").value(threads).key("repeat").value(sizes.repeat);
+  json.key("prompts").value(sizes.prompts);
   json.key("prefill_tokens").value(sizes.prefill).key("decode_tokens").value(sizes.decode);
   json.key("batch").value(sizes.batch).key("context").value(sizes.context);
   printRates(json, "prefill", prefill);
@@ -205,7 +212,7 @@ Status runBench(const RunOptions &options, const BenchFlags &flags) {
   const BenchSizes &sizes = *fitting;
   Rates prefill, decode, steps;
   {
-    const int64_t perRepeat = sizes.prefill + sizes.batch * sizes.decode;
+    const int64_t perRepeat = sizes.prompts * sizes.prefill + sizes.batch * sizes.decode;
     Progress progress("bench", sizes.repeat * perRepeat);
     for (int64_t repeat = 0; repeat < sizes.repeat; ++repeat) {
       if (sizes.prefill > 0)
@@ -229,8 +236,9 @@ Status runBench(const RunOptions &options, const BenchFlags &flags) {
 void addBench(CLI::App &app, RunOptions &options, Command &command) {
   CLI::App *bench = app.add_subcommand("bench", "measure prefill and decoding speed");
   auto flags = std::make_shared<BenchFlags>();
-  bench->add_option("--prefill", flags->prefill, "tokens of the prompt that is timed (default: 512 if they fit)")
+  bench->add_option("--prefill", flags->prefill, "tokens of each prompt that is timed (default: 512 if they fit)")
       ->transform(wholeFrom(0));
+  bench->add_option("--prompts", flags->prompts, "prompts that are read together (default 1)")->transform(wholeFrom(1));
   bench->add_option("--decode", flags->decode, "decoding steps that are timed (default: 32 if they fit)")
       ->transform(wholeFrom(0));
   bench->add_option("--batch", flags->batch, "sequences decoded together (default 1)")->transform(wholeFrom(1));
