@@ -28,7 +28,7 @@ link is gone, 124 a deadline has passed, 130 interrupted.
 examples:
   launch.sh generate --prompt-ids 1,2,3 -n 32
   launch.sh --hosts hosts --interface eth0 generate --prompt-ids 1,2,3 -n 32
-  launch.sh --hosts hosts --mpi mpich --agent "ssh -p 2222" bench --json
+  launch.sh --hosts hosts --mpi openmpi --agent "ssh -p 2222" bench --json
 TEXT
 }
 
@@ -130,7 +130,7 @@ deadline_of() {
     [[ $word != --deadline=* ]] || seconds=${word#*=}
     before=$word
   done
-  [[ $seconds =~ ^([0-9]{1,4})(\.[0-9]*)?$ ]] && echo "${BASH_REMATCH[1]}" || echo 1
+  [[ $seconds =~ ^([0-9]{1,7})(\.[0-9]*)?$ ]] && echo $((10#${BASH_REMATCH[1]})) || echo 30
 }
 
 # Each of these fills `start`: mpirun with its options. `hosts` have `ranks_of_host` ranks each.
@@ -160,7 +160,7 @@ start_mpich() {
   start=("$mpirun" -n "$ranks" -hosts "${list:1}" -bind-to none)
   if [ -n "$hosts_file" ]; then
     # Its MPI_Finalize waits for answers of ranks that have left, where UCX has sent something over TCP without a copy.
-    [ -n "${UCX_TLS-}" ] ||
+    [[ $nodes == 1 || -n ${UCX_TLS-} ]] ||
       fail 1 "--mpi mpich: over TCP ranks on several hosts may never end; use --mpi openmpi (openmpi-bin), or name\
  the network's transports in UCX_TLS"
     read -r -a words <<<"$agent"

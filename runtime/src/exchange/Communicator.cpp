@@ -31,6 +31,7 @@ Error Posts::failure() const {
 static constexpr std::chrono::milliseconds lastWordsTime{300};
 /// More than any nap, and what a busy host adds to one. Between polls that lie further apart this thread could not run.
 static constexpr std::chrono::milliseconds usualGap{100};
+static constexpr int32_t maxForgiven = 4;
 
 void Communicator::run() {
   ::prctl(PR_SET_TIMERSLACK, 1); // naps are short: the default would add 50 microseconds to each
@@ -57,8 +58,12 @@ void Communicator::run() {
   }
 }
 
-/// Time in which this thread could not run, as that of a suspended process, is no delay of the ranks it waits for.
+/// Time in which this thread could not run, as that of a suspended process, is no delay of the ranks it waits for. A
+/// library that takes its time in every call is no such case: after a few gaps time counts as it does elsewhere, up to
+/// the next collective that comes to its end.
 void Communicator::forgive(Clock::duration lost) {
+  if (++forgiven > maxForgiven)
+    return;
   const auto moveOn = [lost](std::atomic<Clock::rep> &since) {
     Clock::rep then = since;
     if (then != 0) // what a worker writes meanwhile is later
@@ -153,6 +158,7 @@ bool Communicator::advanceRequests() {
     if (inquiry && &inquiry->about() == &slot.request)
       inquiry.reset(); // it came after all
     slot.state = Posts::State::done;
+    forgiven = 0;
     posts.finished.ring();
   }
   return hasMoved;

@@ -67,6 +67,7 @@ private:
   Clock::time_point now = Clock::now(); ///< when this poll began; what happens in it counts from then
   std::optional<Collective> lastStarted;
   std::optional<Inquiry> inquiry; ///< one at a time: the first one ends the run, or finds it going on
+  int32_t forgiven = 0;           ///< gaps since a collective ended
   bool anyInFlight = false, anyWaits = false;
   bool isFailureFromPeer = false, isFailureTold = false, isFarewellSaid = false;
 };

@@ -4,8 +4,10 @@
 // them, before the first takes any: afterwards the others' would look like that of strangers.
 #include "device/cpu/CpuDevice.h"
 #include "base/FormatBytes.h"
+#include "base/Utf8.h"
 #include <algorithm>
 #include <mutex>
+#include <new>
 
 namespace k2c::runtime {
 
@@ -153,13 +155,34 @@ Expected<CpuEngine> CpuEngine::create(const Bundle &bundle, const CpuOptions &on
   return CpuEngine{std::move(*engine), kept};
 }
 
-Status serveRank(const Bundle &bundle, const CpuOptions &onCpu, std::unique_ptr<Exchange> &exchange) {
-  Expected<std::unique_ptr<CpuDevice>> device = CpuDevice::create(bundle, onCpu);
+/// `exchange` is the rank's once that has been made, which tells what fails from then on.
+static Status serveOpened(const std::function<Expected<Bundle>()> &open, const CpuOptions &onCpu,
+                          std::unique_ptr<Exchange> &exchange) {
+  Expected<Bundle> bundle = open();
+  if (!bundle)
+    return bundle.takeError();
+  Expected<std::unique_ptr<CpuDevice>> device = CpuDevice::create(*bundle, onCpu);
   if (!device)
     return device.takeError();
   Expected<std::unique_ptr<RankMember>> member =
-      RankMember::create(bundle, std::move(*device), nullptr, std::move(exchange));
+      RankMember::create(*bundle, std::move(*device), nullptr, std::move(exchange));
   return member ? (*member)->serve() : member.takeError();
+}
+
+Status serveRank(const std::function<Expected<Bundle>()> &open, const CpuOptions &onCpu,
+                 std::unique_ptr<Exchange> exchange) {
+  const std::string place = "rank " + std::to_string(exchange->rank());
+  Status served;
+  try {
+    served = serveOpened(open, onCpu, exchange);
+  } catch (const std::bad_alloc &) {
+    served = Error{K2RT_OUT_OF_MEMORY, place, "the system refuses memory", ""};
+  } catch (const std::exception &unexpected) {
+    served = Error{K2RT_SYSTEM, place, shortened(unexpected.what(), maxQuoted), ""};
+  }
+  if (!served && exchange)
+    exchange->fail(served.error());
+  return served;
 }
 
 } // namespace k2c::runtime

@@ -12,6 +12,7 @@
 #include "device/cpu/Region.h"
 #include "engine/Engine.h"
 #include "k2rt/WorkerPool.h"
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -78,9 +79,10 @@ struct CpuEngine {
                                     std::unique_ptr<Exchange> exchange = nullptr);
 };
 
-/// Loads a rank that runs on this machine's processors, and takes part in the steps of rank 0 up to the end of the run.
-/// Unless it has failed, and told it to the others, `exchange` is the rank's.
-Status serveRank(const Bundle &bundle, const CpuOptions &onCpu, std::unique_ptr<Exchange> &exchange);
+/// Loads a rank that runs on this machine's processors from the bundle that `open` opens, and takes part in the steps
+/// of rank 0 up to the end of the run. Whatever fails is told to the others.
+Status serveRank(const std::function<Expected<Bundle>()> &open, const CpuOptions &onCpu,
+                 std::unique_ptr<Exchange> exchange);
 
 /// How many workers a rank with these options has.
 Expected<int32_t> threadsOf(const Manifest &manifest, const CpuOptions &options, const Container &host);

@@ -1,8 +1,6 @@
 // All exchanges are opened before any rank begins, so that whatever goes wrong from there on is told to all.
 #include "device/cpu/LocalRanks.h"
-#include "base/Utf8.h"
 #include "transport/local/LocalTransport.h"
-#include <new>
 #include <system_error>
 
 namespace k2c::runtime {
@@ -29,7 +27,10 @@ Expected<std::unique_ptr<LocalRanks>> LocalRanks::start(const Bundle &bundle, co
     return opened.takeError();
   try {
     for (int32_t rank = 1; rank < ranks; ++rank)
-      local->threads.emplace_back([self = local.get(), rank, folder = bundle.folder] { self->serve(rank, folder); });
+      local->threads.emplace_back([self = local.get(), rank, folder = bundle.folder] {
+        const auto open = [&] { return Bundle::open(folder, rank); };
+        (void)serveRank(open, self->optionsOf(rank), std::move(self->exchanges[rank])); // rank 0 hears what fails
+      });
   } catch (const std::system_error &refused) {
     return systemError("thread of rank " + std::to_string(local->threads.size() + 1), "cannot be started",
                        refused.code().value());
@@ -67,23 +68,6 @@ CpuOptions LocalRanks::optionsOf(int32_t rank) const {
 
 Expected<CpuEngine> LocalRanks::createEngine(const Bundle &bundle, const EngineOptions &options) {
   return CpuEngine::create(bundle, optionsOf(0), options, std::move(exchanges[0]));
-}
-
-/// Whatever fails is told to all.
-void LocalRanks::serve(int32_t rank, const std::string &folder) {
-  std::unique_ptr<Exchange> exchange = std::move(exchanges[rank]);
-  const std::string place = "rank " + std::to_string(rank);
-  Status served;
-  try {
-    Expected<Bundle> bundle = Bundle::open(folder, rank);
-    served = bundle ? serveRank(*bundle, optionsOf(rank), exchange) : Status(bundle.takeError());
-  } catch (const std::bad_alloc &) {
-    served = Error{K2RT_OUT_OF_MEMORY, place, "the system refuses memory", ""};
-  } catch (const std::exception &unexpected) {
-    served = Error{K2RT_SYSTEM, place, shortened(unexpected.what(), maxQuoted), ""};
-  }
-  if (!served && exchange) // else the member has told it
-    exchange->fail(served.error());
 }
 
 } // namespace k2c::runtime

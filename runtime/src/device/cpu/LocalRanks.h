@@ -32,7 +32,6 @@ public:
 private:
   LocalRanks() = default;
   Status openExchanges(const Bundle &bundle, Clock::duration deadline, int32_t spins);
-  void serve(int32_t rank, const std::string &folder);
   CpuOptions optionsOf(int32_t rank) const;
 
   CpuOptions onCpu;                                 ///< of the whole host

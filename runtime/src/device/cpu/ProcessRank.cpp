@@ -14,14 +14,14 @@ Expected<std::unique_ptr<ProcessRank>> ProcessRank::join(const TransportMaker &m
   return own;
 }
 
-Expected<Bundle> ProcessRank::openAgreed(const std::string &folder) {
+Expected<Bundle> ProcessRank::openAgreed(const std::string &folder, Exchange &among) {
   Expected<FileList> files = readFileList(folder);
   if (!files)
     return files.takeError();
   Expected<Manifest> manifest = readManifest(*files);
   if (!manifest)
     return manifest.takeError();
-  Expected<HostPlace> place = agree(*exchange, presenceOf(*files, *manifest), manifest->ranks);
+  Expected<HostPlace> place = agree(among, presenceOf(*files, *manifest), manifest->ranks);
   if (!place)
     return place.takeError();
   onCpu.share = {place->index, place->ranks};
@@ -33,16 +33,20 @@ Expected<Bundle> ProcessRank::openAgreed(const std::string &folder) {
     if (Status fits = checkMemoryFits(*manifest, *threads, host, place->ranks); !fits)
       return fits.takeError();
   const int32_t spins = spinsOf(onCpu.share, host, *threads);
-  if (Status bound = exchange->bind(gridOf(manifest->ranks), files->hashOf("program.so"), spins); !bound)
+  if (Status bound = among.bind(gridOf(manifest->ranks), files->hashOf("program.so"), spins); !bound)
     return bound.takeError();
   return Bundle::open(*files, std::move(*manifest), rank());
 }
 
-Expected<Bundle> ProcessRank::open(const std::string &folder, const CpuOptions &wholeHost) {
+void ProcessRank::choose(const CpuOptions &wholeHost) {
   onCpu = wholeHost;
   if (!onCpu.container)
     onCpu.container = readContainer();
-  Expected<Bundle> bundle = openAgreed(folder);
+}
+
+Expected<Bundle> ProcessRank::open(const std::string &folder, const CpuOptions &wholeHost) {
+  choose(wholeHost);
+  Expected<Bundle> bundle = openAgreed(folder, *exchange);
   if (!bundle)
     exchange->fail(bundle.error());
   return bundle;
@@ -53,13 +57,9 @@ Expected<CpuEngine> ProcessRank::createEngine(const Bundle &bundle, const Engine
 }
 
 Status ProcessRank::serve(const std::string &folder, const CpuOptions &wholeHost) {
-  Expected<Bundle> bundle = open(folder, wholeHost);
-  if (!bundle)
-    return bundle.takeError();
-  Status served = serveRank(*bundle, onCpu, exchange);
-  if (!served && exchange) // else the member has told it
-    exchange->fail(served.error());
-  return served;
+  choose(wholeHost);
+  Exchange &among = *exchange;
+  return serveRank([&] { return openAgreed(folder, among); }, onCpu, std::move(exchange));
 }
 
 } // namespace k2c::runtime

@@ -27,7 +27,8 @@ public:
 
 private:
   ProcessRank() = default;
-  Expected<Bundle> openAgreed(const std::string &folder);
+  void choose(const CpuOptions &wholeHost);
+  Expected<Bundle> openAgreed(const std::string &folder, Exchange &among);
 
   std::unique_ptr<Exchange> exchange; ///< until an engine has it
   int32_t number = 0;

@@ -7,6 +7,7 @@
 #include "base/Utf8.h"
 #include "transport/mpi/MpiLibrary.h"
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <dlfcn.h>
 #include <vector>
@@ -14,7 +15,7 @@
 namespace k2c::runtime {
 namespace {
 
-const k2rt_mpi_library *running = nullptr; ///< the one that has been started
+std::atomic<const k2rt_mpi_library *> running{nullptr}; ///< the one that has been started, until it is finished
 
 constexpr int64_t partBytes = int64_t(64) << 20;
 
@@ -32,7 +33,10 @@ public:
   std::chrono::microseconds nap(bool inFlight) const override {
     return std::chrono::microseconds(inFlight ? 20 : 2000);
   }
-  Status close() override { return outcome("MPI_Finalize", library.finish()); }
+  Status close() override {
+    running = nullptr; // nothing may be called behind it
+    return outcome("MPI_Finalize", library.finish());
+  }
 
 private:
   struct Message {
@@ -144,10 +148,9 @@ Expected<std::unique_ptr<Transport>> openMpi(const std::string &file) {
   return std::unique_ptr<Transport>(std::move(transport));
 }
 
-void endMpiJob(int32_t exitCode) {
-  if (running)
-    running->end_job(exitCode);
-}
+bool isInMpiJob() { return running != nullptr; }
+
+void endMpiJob(int32_t exitCode) { running.load()->end_job(exitCode); }
 
 int32_t rankOfLauncher() {
   for (const char *name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"})

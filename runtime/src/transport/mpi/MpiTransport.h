@@ -18,9 +18,11 @@ Expected<std::string> mpiLibraryOfLauncher();
 /// the transport.
 Expected<std::unique_ptr<Transport>> openMpi(const std::string &file);
 
-/// After a failure, when no thread uses the transport any more: ends all processes of the job, this one with
-/// `exitCode`. Returns where none was opened; under MPICH it may stay in the call where the launcher's host cannot be
-/// reached.
+/// Whether this process has opened an MPI library and not ended its run.
+bool isInMpiJob();
+
+/// After a failure in such a process, when no thread uses the transport any more: ends all processes of the job, this
+/// one with `exitCode`. Under MPICH it may stay in the call where the launcher's host cannot be reached.
 void endMpiJob(int32_t exitCode);
 
 /// The rank of this process as its launcher says; 0 where none has started it.
