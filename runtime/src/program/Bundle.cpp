@@ -47,6 +47,16 @@ Expected<Manifest> readManifest(const FileList &files) {
   return parseManifest(*text, files.folder() + "/" + manifestFile, tokenizerBytes);
 }
 
+Expected<ListedManifest> readListedManifest(const std::string &folder) {
+  Expected<FileList> files = readFileList(folder);
+  if (!files)
+    return files.takeError();
+  Expected<Manifest> manifest = readManifest(*files);
+  if (!manifest)
+    return manifest.takeError();
+  return ListedManifest{std::move(*files), std::move(*manifest)};
+}
+
 static Expected<Placement> readPlacement(const FileList &files, const Manifest &manifest) {
   if (!manifest.ranks.areSeveral())
     return Placement();
@@ -80,7 +90,8 @@ static Expected<Weights> mapWeights(const FileList &files, const Manifest &manif
   return weights;
 }
 
-Expected<Bundle> Bundle::open(const FileList &files, Manifest manifest, int32_t rank) {
+Expected<Bundle> Bundle::open(ListedManifest read, int32_t rank) {
+  auto &[files, manifest] = read;
   const std::string &folder = files.folder();
   if (Status cpu = checkCpuFeatures(manifest.cpuFeatures, manifest.cpu); !cpu)
     return cpu.takeError();
@@ -110,17 +121,14 @@ Expected<Bundle> Bundle::open(const FileList &files, Manifest manifest, int32_t 
 }
 
 static Expected<Bundle> openFor(const std::string &folder, std::optional<int32_t> rank) {
-  Expected<FileList> files = readFileList(folder);
-  if (!files)
-    return files.takeError();
-  Expected<Manifest> manifest = readManifest(*files);
-  if (!manifest)
-    return manifest.takeError();
-  if (!rank && manifest->ranks.areSeveral())
+  Expected<ListedManifest> read = readListedManifest(folder);
+  if (!read)
+    return read.takeError();
+  if (!rank && read->manifest.ranks.areSeveral())
     return Error{K2RT_UNSUPPORTED, folder,
-                 "is of " + std::to_string(manifest->ranks.count) + " ranks, which this call does not start",
+                 "is of " + std::to_string(read->manifest.ranks.count) + " ranks, which this call does not start",
                  "use DIR/launch.sh COMMAND, or DIR/run COMMAND --transport local: ranks as threads of one process"};
-  return Bundle::open(*files, std::move(*manifest), rank.value_or(0));
+  return Bundle::open(std::move(*read), rank.value_or(0));
 }
 
 Expected<Bundle> Bundle::open(const std::string &folder) { return openFor(folder, std::nullopt); }

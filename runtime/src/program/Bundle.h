@@ -17,6 +17,13 @@ Expected<FileList> readFileList(const std::string &folder);
 /// Reads the manifest alone: enough for `info`, also of a shape-only bundle and for another CPU.
 Expected<Manifest> readManifest(const FileList &files);
 
+/// What is read of a bundle before anything else: by `info` alone, by ranks that agree on it.
+struct ListedManifest {
+  FileList files;
+  Manifest manifest;
+};
+Expected<ListedManifest> readListedManifest(const std::string &folder);
+
 /// The tokenizer's file in the bundle, "" when it has none.
 std::string tokenizerFile(const std::string &folder);
 
@@ -36,7 +43,7 @@ struct Bundle {
   /// The same for a rank of a bundle of any number of ranks.
   static Expected<Bundle> open(const std::string &folder, int32_t rank);
   /// The same once list and manifest are read.
-  static Expected<Bundle> open(const FileList &files, Manifest manifest, int32_t rank);
+  static Expected<Bundle> open(ListedManifest read, int32_t rank);
 };
 
 } // namespace k2c::runtime

@@ -126,17 +126,15 @@ void printText(const Manifest &manifest, int32_t threads, const Container &conta
 }
 
 Status printInfo(const RunOptions &options) {
-  Expected<FileList> files = readFileList(options.folder);
-  if (!files)
-    return files.takeError();
-  Expected<Manifest> manifest = readManifest(*files);
-  if (!manifest)
-    return manifest.takeError();
+  Expected<ListedManifest> read = readListedManifest(options.folder);
+  if (!read)
+    return read.takeError();
+  const Manifest &manifest = read->manifest;
   const Container host = readContainer();
   CpuOptions onCpu;
   onCpu.threads = options.threads;
-  onCpu.share.ranks = static_cast<int32_t>(manifest->ranks.count);
-  Expected<int32_t> chosen = threadsOf(*manifest, onCpu, host);
+  onCpu.share.ranks = static_cast<int32_t>(manifest.ranks.count);
+  Expected<int32_t> chosen = threadsOf(manifest, onCpu, host);
   if (!chosen)
     return chosen.takeError();
   const int32_t threads = *chosen;
@@ -147,8 +145,8 @@ Status printInfo(const RunOptions &options) {
     if (Status written = trace ? (*trace)->write(Program()) : trace.takeError(); !written)
       return written;
   }
-  options.json ? printJson(*manifest, threads, container, options)
-               : printText(*manifest, threads, container, options.trust);
+  options.json ? printJson(manifest, threads, container, options)
+               : printText(manifest, threads, container, options.trust);
   return {};
 }
 

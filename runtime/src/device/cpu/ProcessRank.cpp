@@ -15,27 +15,25 @@ Expected<std::unique_ptr<ProcessRank>> ProcessRank::join(const TransportMaker &m
 }
 
 Expected<Bundle> ProcessRank::openAgreed(const std::string &folder, Exchange &among) {
-  Expected<FileList> files = readFileList(folder);
-  if (!files)
-    return files.takeError();
-  Expected<Manifest> manifest = readManifest(*files);
-  if (!manifest)
-    return manifest.takeError();
-  Expected<HostPlace> place = agree(among, presenceOf(*files, *manifest), manifest->ranks);
+  Expected<ListedManifest> read = readListedManifest(folder);
+  if (!read)
+    return read.takeError();
+  const auto &[files, manifest] = *read;
+  Expected<HostPlace> place = agree(among, presenceOf(files, manifest), manifest.ranks);
   if (!place)
     return place.takeError();
   onCpu.share = {place->index, place->ranks};
   const Container &host = *onCpu.container;
-  Expected<int32_t> threads = threadsOf(*manifest, onCpu, host);
+  Expected<int32_t> threads = threadsOf(manifest, onCpu, host);
   if (!threads)
     return threads.takeError();
   if (place->index == 0)
-    if (Status fits = checkMemoryFits(*manifest, *threads, host, place->ranks); !fits)
+    if (Status fits = checkMemoryFits(manifest, *threads, host, place->ranks); !fits)
       return fits.takeError();
   const int32_t spins = spinsOf(onCpu.share, host, *threads);
-  if (Status bound = among.bind(gridOf(manifest->ranks), files->hashOf("program.so"), spins); !bound)
+  if (Status bound = among.bind(gridOf(manifest.ranks), files.hashOf("program.so"), spins); !bound)
     return bound.takeError();
-  return Bundle::open(*files, std::move(*manifest), rank());
+  return Bundle::open(std::move(*read), rank());
 }
 
 void ProcessRank::choose(const CpuOptions &wholeHost) {
