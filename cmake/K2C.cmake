@@ -4,7 +4,7 @@
 #   k2c_dialect(Nn nn)              dialects/Nn: NnOps.td, and if there are Nn{Attributes,Types,Enums,Interfaces}.td
 #   k2c_passes(Transforms K2CTransforms)   Passes.td of include/k2c/Transforms
 #   k2c_tool(k2c-opt [MLIR] SOURCES main.cpp LINK lib ...)
-#   k2c_unittest(Name [MLIR] SOURCES a.cpp ... LINK lib ...)   one GoogleTest program of check-fast
+#   k2c_unittest(Name [MLIR] [TIER check] SOURCES a.cpp ... LINK lib ...)   one GoogleTest program, of check-fast
 
 set(K2C_INCLUDE_DIRS ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR}/include
                      ${PROJECT_BINARY_DIR}/include ${PROJECT_SOURCE_DIR}/runtime/include)
@@ -89,7 +89,10 @@ function(k2c_tool name)
 endfunction()
 
 function(k2c_unittest name)
-  cmake_parse_arguments(ARG "MLIR" "" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "MLIR" "TIER" "SOURCES;LINK" ${ARGN})
+  if(NOT ARG_TIER)
+    set(ARG_TIER fast)
+  endif()
   k2c_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gtest GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE K2C_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
@@ -99,4 +102,5 @@ function(k2c_unittest name)
     k2c_use_mlir(${name})
   endif()
   set_property(GLOBAL APPEND PROPERTY K2C_UNITTESTS ${name})
+  set_property(GLOBAL APPEND_STRING PROPERTY K2C_UNITTEST_TIERS "${ARG_TIER} ${name}\n")
 endfunction()

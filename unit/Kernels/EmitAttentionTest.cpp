@@ -14,6 +14,9 @@ namespace {
 class EmitAttention : public EmitTest {};
 K2C_EMIT_TARGETS(EmitAttention);
 
+class EmitAttentionPairs : public EmitTest {};
+K2C_EMIT_PAIRS(EmitAttentionPairs);
+
 /// Whole heads, parts of them, and more workers than items.
 const std::vector<int64_t> teams = {1, 2, 3, 7, 64};
 
@@ -76,14 +79,14 @@ TEST_P(EmitAttention, GqaRestartsEveryThousandKeys) {
 }
 
 /// Rows of a tile that see neither, one or both keys of a pair.
-TEST_P(EmitAttention, GqaPairsOfBf16) {
+TEST_P(EmitAttentionPairs, GqaPairsOfBf16) {
   checkGqa(gqa(2, 2, 9, 8, DType::BF16), {{5, 30}});
   checkGqa(gqa(3, 1, 9, 8, DType::BF16), {{0, 1}, {62, 5}, {63, 1}, {64, 1}, {65, 2}});
   checkGqa(gqa(2, 1, 8, 33, DType::BF16), {{1020, 9}, {2047, 2}});
 }
 
 /// Whole groups of value columns and a rest, keys that are no whole vectors, more rows than a tile has.
-TEST_P(EmitAttention, GqaColumnsInGroupsAndRests) {
+TEST_P(EmitAttentionPairs, GqaColumnsInGroupsAndRests) {
   checkGqa(gqa(7, 1, 40, 100, DType::BF16), {{130, 2}, {60, 7}});
   checkGqa(gqa(8, 2, 33, 64), {{0, 5}, {64, 1}});
 }
@@ -102,7 +105,7 @@ TEST_P(EmitAttention, GqaQueriesAndCacheOfDifferentTypes) {
 const std::vector<Sequence> longSequences = {{0, 1},    {63, 1},   {64, 1},   {1024, 1}, {2046, 3},
                                              {3071, 1}, {4095, 2}, {4096, 1}, {16383, 2}};
 
-TEST_P(EmitAttention, GqaSplitsLongSequences) {
+TEST_P(EmitAttentionPairs, GqaSplitsLongSequences) {
   GqaAttentionDesc d = gqa(6, 2, 8, 20);
   d.shape.maxLogit = true;
   checkGqa(d, longSequences, 13);
@@ -168,15 +171,15 @@ TEST_P(EmitAttention, AbsorbedTakesItsRows) {
     checkAbsorbed(heads, DType::F32, forms);
 }
 
-TEST_P(EmitAttention, AbsorbedPairsOfBf16) { checkAbsorbed(20, DType::BF16, forms); }
+TEST_P(EmitAttentionPairs, AbsorbedPairsOfBf16) { checkAbsorbed(20, DType::BF16, forms); }
 
 /// Values that are turned in more than one part, the last one no whole vector.
-TEST_P(EmitAttention, AbsorbedPairsOfWideLatents) {
+TEST_P(EmitAttentionPairs, AbsorbedPairsOfWideLatents) {
   for (int64_t width : {136, 264})
     checkAbsorbed(5, DType::BF16, {{130, 2, K2RT_FORM_ABSORBED}, {63, 1, K2RT_FORM_ABSORBED}}, 0, width);
 }
 
-TEST_P(EmitAttention, AbsorbedSplitsLongSequences) {
+TEST_P(EmitAttentionPairs, AbsorbedSplitsLongSequences) {
   std::vector<Sequence> sequences = longSequences;
   for (Sequence &sequence : sequences)
     sequence.form = K2RT_FORM_ABSORBED;
@@ -225,9 +228,9 @@ void checkExpanded(DType type, DType cache, int64_t group = 0) {
 
 TEST_P(EmitAttention, ExpandedExpandsABlockAtATime) { checkExpanded(DType::F32, DType::F32); }
 
-TEST_P(EmitAttention, ExpandedQueriesAreWiderThanTheCache) { checkExpanded(DType::F32, DType::BF16); }
+TEST_P(EmitAttentionPairs, ExpandedQueriesAreWiderThanTheCache) { checkExpanded(DType::F32, DType::BF16); }
 
-TEST_P(EmitAttention, ExpandedPairsOfBf16) { checkExpanded(DType::BF16, DType::BF16); }
+TEST_P(EmitAttentionPairs, ExpandedPairsOfBf16) { checkExpanded(DType::BF16, DType::BF16); }
 
 /// Lengths, block tables and positions of other groups are others.
 TEST_P(EmitAttention, EachReadsItsOwnCacheGroup) {

@@ -21,10 +21,12 @@ TEST_P(EmitExchange, HasTheBitsOfTheScalarReading) {
     EXPECT_TRUE(evaluate(desc, args.data(), step, WeightLayout::Panels));
   };
   for (const ExchangeShape &shape : exchangeShapes()) {
+    if (!shape.isShuffled)
+      continue; // experts in order are another table for the same code
     const std::vector<Array> expected = ExchangeWorld(shape).unpermute(scalar);
     for (int64_t workers : {1, 3})
       EXPECT_TRUE(ExchangeWorld(shape).exchange(onTeam(workers)) == expected)
-          << shape.experts << " experts on " << shape.ranks << " ranks" << (shape.isShuffled ? ", shuffled" : "");
+          << shape.experts << " experts on " << shape.ranks << " ranks";
   }
 }
 

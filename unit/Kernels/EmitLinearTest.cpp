@@ -9,6 +9,10 @@ class EmitLinear : public EmitTest {};
 K2C_EMIT_TARGETS(EmitLinear);
 K2C_EMIT_ROWS(EmitLinear);
 
+class EmitLinearPairs : public EmitTest {};
+K2C_EMIT_PAIRS(EmitLinearPairs);
+K2C_EMIT_ROWS(EmitLinearPairs);
+
 struct Problem {
   LinearDesc desc;
   Array x, norm, w, bias, residual;
@@ -56,12 +60,14 @@ TEST_P(EmitLinear, EveryRowCountOfATile) {
   check("f32", linear(DType::F32, DType::F32, 33, 130), {1, 2, 3, 5, 8, 13, 14, 15, 33});
 }
 
-TEST_P(EmitLinear, FewRowsTakePanelsInPairs) {
+TEST_P(EmitLinearPairs, FewRowsTakePanelsInPairs) {
   check("pairs_of_panels", linear(DType::BF16, DType::BF16, 3 * 32 + 5, 256), {1, 2, 3, 4, 5});
   check("odd_panels", linear(DType::F32, DType::BF16, 2 * 32 + 1, 9), {1, 4});
 }
 
-TEST_P(EmitLinear, TilesShareTheRows) { check("shared", linear(DType::BF16, DType::BF16, 32, 64), {16, 29, 43, 57}); }
+TEST_P(EmitLinearPairs, TilesShareTheRows) {
+  check("shared", linear(DType::BF16, DType::BF16, 32, 64), {16, 29, 43, 57});
+}
 
 TEST_P(EmitLinear, OddContractionOfBf16Weights) { check("odd", linear(DType::F32, DType::BF16, 40, 7), {1, 3, 15}); }
 
@@ -69,13 +75,13 @@ TEST_P(EmitLinear, LeavesOfEqualLengthRunTogether) {
   check("leaves", linear(DType::F32, DType::BF16, 64, 1024), {1, 2, 14, 33});
 }
 
-TEST_P(EmitLinear, EmptyAndShortLeaves) {
+TEST_P(EmitLinearPairs, EmptyAndShortLeaves) {
   check("ragged", linear(DType::F32, DType::BF16, 32, 4101), {1, 3});
   check("ragged", linear(DType::F32, DType::F32, 32, 4100), {1, 15});
   check("eight", linear(DType::BF16, DType::BF16, 32, 4096), {1, 2, 3, 9, 15});
 }
 
-TEST_P(EmitLinear, PairsOfBf16TakeTheOddElementFirst) {
+TEST_P(EmitLinearPairs, PairsOfBf16TakeTheOddElementFirst) {
   check("pairs", linear(DType::BF16, DType::BF16, 48, 1024), {1, 15});
   check("pairs", linear(DType::BF16, DType::BF16, 48, 131), {2});
 }
@@ -96,7 +102,7 @@ TEST_P(EmitLinear, GatedSiluOnInterleavedPanels) {
   check("gated", desc, {1, 15});
 }
 
-TEST_P(EmitLinear, GatedSiluKeepsTheRoundingOfBf16) {
+TEST_P(EmitLinearPairs, GatedSiluKeepsTheRoundingOfBf16) {
   LinearDesc desc = linear(DType::BF16, DType::BF16, 2 * 48, 96);
   desc.w.parts = 2;
   desc.y = rowsOf(48, DType::BF16);

@@ -1,8 +1,8 @@
 //===- EmitTest.h - Compiles a kernel, runs it in parts, compares it with evaluate() -----------===//
 //
-// A test runs once for each target: vectors of 8 lanes, of 16, and those that multiply pairs of bf16; it is skipped for
-// what the machine lacks. A check compiles a description for the target, runs the code on several partitions of the
-// grid and demands the bits of the scalar reading.
+// A test runs once for each target: vectors of 8 lanes, of 16, and, where it multiplies bf16 by bf16, those that take
+// pairs; it is skipped for what the machine lacks. A check compiles a description for the target, runs the code on
+// several partitions of the grid and demands the bits of the scalar reading.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_UNIT_KERNELS_EMITTEST_H
@@ -23,13 +23,18 @@ std::string nameOf(EmitTarget target);
 /// How the matrices of the running test's target lie.
 WeightLayout weightsOfTarget();
 
-/// The fixture of tests that run emitted kernels; instantiate it with K2C_EMIT_TARGETS(Fixture), and where kernels read
-/// matrices with K2C_EMIT_ROWS(Fixture), too.
+/// The fixture of tests that run emitted kernels; instantiate it with K2C_EMIT_TARGETS(Fixture), or with
+/// K2C_EMIT_PAIRS(Fixture) where both factors of a product are bf16, which alone is other code with AVX512-BF16; where
+/// kernels read matrices, with K2C_EMIT_ROWS(Fixture), too.
 class EmitTest : public testing::TestWithParam<EmitTarget> {
 protected:
   void SetUp() override;
 };
 #define K2C_EMIT_TARGETS(Fixture)                                                                                      \
+  INSTANTIATE_TEST_SUITE_P(Emit, Fixture, testing::Values(EmitTarget::Avx2, EmitTarget::Avx512),                       \
+                           [](const auto &info) { return nameOf(info.param); })
+
+#define K2C_EMIT_PAIRS(Fixture)                                                                                        \
   INSTANTIATE_TEST_SUITE_P(Emit, Fixture,                                                                              \
                            testing::Values(EmitTarget::Avx2, EmitTarget::Avx512, EmitTarget::Avx512Bf16),              \
                            [](const auto &info) { return nameOf(info.param); })
