@@ -46,13 +46,17 @@ void DistDialect::initialize() {
 
 using EmitError = llvm::function_ref<InFlightDiagnostic()>;
 
-/// [C1], [C2] of topology.
-LogicalResult TopologyAttr::verify(EmitError emitError, StringRef name, int64_t ranks, ArrayRef<int64_t> numa) {
+/// [C1] to [C3] of topology.
+LogicalResult TopologyAttr::verify(EmitError emitError, StringRef name, int64_t ranks, int64_t nodes,
+                                   ArrayRef<int64_t> numa) {
   if (ranks < 1)
     return emitError() << "'#dist.topology' [C1] expects at least one rank of '" << name << "', got " << ranks;
   for (int64_t cores : numa)
     if (cores < 1)
-      return emitError() << "'#dist.topology' [C2] expects cores on every node of '" << name << "', got " << cores;
+      return emitError() << "'#dist.topology' [C2] expects cores on every NUMA node of '" << name << "', got " << cores;
+  if (nodes < 1 || ranks % nodes != 0)
+    return emitError() << "'#dist.topology' [C3] expects nodes that divide the " << ranks << " ranks of '" << name
+                       << "', got " << nodes;
   return success();
 }
 

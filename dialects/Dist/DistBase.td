@@ -31,16 +31,20 @@ class Dist_Attr<string name, string attrMnemonic> : AttrDef<DistDialect, name> {
 def Dist_TopologyAttr : Dist_Attr<"Topology", "topology"> {
   let summary = "the cluster a program is compiled for";
   let description = [{
-    The name of a topology, the size of the world, and the cores of a rank by NUMA node where there are several. Lies on
-    the module as `dist.topology`.
+    The name of a topology, the size of the world and how many nodes it has, each of as many ranks in a row, and the
+    cores of a rank by NUMA node where there are several. Lies on the module as `dist.topology`.
 
     ```mlir
     #dist.topology<"two-nodes", ranks = 1, numa = [4, 4]>
+    #dist.topology<"cpu4x2", ranks = 8 on 4 nodes>
     ```
-    [C1] there is at least one rank. [C2] every node has cores.
+    [C1] there is at least one rank. [C2] every NUMA node has cores. [C3] the nodes divide the ranks.
   }];
-  let parameters = (ins StringRefParameter<>:$name, "int64_t":$ranks, OptionalArrayRefParameter<"int64_t">:$numa);
-  let assemblyFormat = "`<` $name `,` `ranks` `=` $ranks (`,` `numa` `=` `[` $numa^ `]`)? `>`";
+  let parameters = (ins StringRefParameter<>:$name, "int64_t":$ranks, DefaultValuedParameter<"int64_t", "1">:$nodes,
+                        OptionalArrayRefParameter<"int64_t">:$numa);
+  let assemblyFormat = [{
+    `<` $name `,` `ranks` `=` $ranks (`on` $nodes^ `nodes`)? (`,` `numa` `=` `[` $numa^ `]`)? `>`
+  }];
   let genVerifyDecl = 1;
 }
 
@@ -66,6 +70,7 @@ def Dist_PlanAttr : Dist_Attr<"Plan", "plan"> {
 }
 
 def Dist_AxisAttr : EnumAttr<DistDialect, Dist_Axis, "axis">;
+def Dist_HolderAttr : EnumAttr<DistDialect, Dist_Holder, "holder">;
 
 def Dist_Counts : TypeDef<DistDialect, "Counts", [OpAsmTypeInterface]> {
   let mnemonic = "counts";

@@ -1,7 +1,12 @@
 //===- MoeExchange.td - Experts that are divided over ranks ---------------===//
 //
 // Where a token's experts are on other ranks, its row goes to each rank that has some of them, once, with the choices
-// that fall there; what comes back is one row for each subtree of the sum (N5) that such a rank has whole.
+// that fall there; what comes back is one row for each subtree of the sum (N5) that such a rank has whole. In two hops
+// it goes to each node that has some, once, and from there to the ranks; subtrees are then first those of ranks, and
+// what comes back is one row for each that the node has whole.
+//
+// Experts lie in slots: of a rank, of all ranks of a node, of the world. An op says by `held` how many slots the
+// holders that it speaks of have.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_DIALECTS_MOE_EXCHANGE
@@ -14,42 +19,66 @@ class Moe_ExchangeOp<string mnemonic, list<Trait> traits = []> : TokenOp<MoeDial
   let changesRows = 1;
 }
 
-def Moe_RoutePlanOp : Moe_ExchangeOp<"route_plan", [DeclareOpInterfaceMethods<Dist_CountsOp>]> {
-  let summary = "Find the rank of each choice, the rows to send and those that will come back";
+def Moe_LocateOp : Moe_ExchangeOp<"locate"> {
+  let summary = "Find the slot of each choice";
   let description = [{
-    By the placement of the layer, its ordinal in `among`: which rows of the message buffer a token takes, sorted by
-    (rank, token), and which row of what comes back has the sum of a choice. `routes` has, for each token, the message
-    row, the slot on the other rank and the returned row of each choice, -1 where a choice is none; `sent` and
-    `returned` count rows by rank. A rank holds `slots` experts.
+    By the placement of the layer, its ordinal in `among`: the slot, among those of all ranks, of each expert; -1 where
+    a choice is none.
 
     ```mlir
-    %routes, %sent, %returned = moe.route_plan %e layer %l among 1 to 61 experts 384 slots 48
-        : !e -> tensor<?x3x8xi32, #tok>, !counts, !counts
+    %s = moe.locate %e layer %l among 1 to 61 experts 384 slots 384 : !e -> !e
     ```
-    [C1] experts and routes have `token` rows. [C2] experts are i32 [rows, top]. [C3] routes are i32 [rows, 3, top].
-    [C4] all ranks together have a slot for each expert. [C5] both counts have the same members.
+    [C1] experts and result have `token` rows. [C2] both are i32 [rows, top]. [C3] all ranks together have a slot for
+    each expert.
   }];
-  let names = ["routes", "sent", "returned"];
+  let names = ["slots"];
   let arguments = (ins Nn_Rows:$experts, Index:$layer, Nn_IndicesAttr:$among, Nn_Int:$count, Nn_Int:$slots);
-  let results = (outs Nn_Rows:$routes, Dist_Counts:$sent, Dist_Counts:$returned);
+  let results = (outs Nn_Rows:$result);
   let assemblyFormat = [{
     $experts `layer` $layer `among` custom<Indices>($among) `experts` $count `slots` $slots attr-dict
-    `:` type($experts) `->` type($routes) `,` qualified(type($sent)) `,` qualified(type($returned))
+    `:` type($experts) `->` type($result)
+  }];
+}
+
+def Moe_RoutePlanOp : Moe_ExchangeOp<"route_plan", [DeclareOpInterfaceMethods<Dist_CountsOp>]> {
+  let summary = "Find the member of each choice, the rows to send and those that will come back";
+  let description = [{
+    Choices are slots of all members together: of the world, or of a node. Members are ranks or nodes of `held` slots
+    each. Which rows of the message buffer a row takes, sorted by (member, row), and which row of what comes back has
+    the sum of a choice. `routes` has, for each row, the message row, the slot on the other member and the returned row
+    of each choice, -1 where a choice is none; `sent` and `returned` count rows by member.
+
+    ```mlir
+    %routes, %sent, %returned = moe.route_plan %s layer %l among 1 to 61 experts 384 slots 384 within world ...
+        : !e -> tensor<?x3x8xi32, #tok>, !counts, !counts
+    ```
+    [C1] choices and routes have the same rows, of tokens or arrived. [C2] choices are i32 [rows, top]. [C3] routes are
+    i32 [rows, 3, top]. [C4] members are smaller than what they are within, and have all of the world's slots, or some.
+    [C5] both counts have the same members.
+  }];
+  let names = ["routes", "sent", "returned"];
+  let arguments = (ins Nn_Rows:$chosen, Index:$layer, Nn_IndicesAttr:$among, Nn_Int:$count, Nn_Int:$slots,
+                       Dist_HolderAttr:$within, Dist_HolderAttr:$to, Nn_Int:$held);
+  let results = (outs Nn_Rows:$routes, Dist_Counts:$sent, Dist_Counts:$returned);
+  let assemblyFormat = [{
+    $chosen `layer` $layer `among` custom<Indices>($among) `experts` $count `slots` $slots `within` `` $within
+    `to` `` $to `held` $held attr-dict `:` type($chosen) `->` type($routes) `,` qualified(type($sent)) `,`
+    qualified(type($returned))
   }];
 }
 
 def Moe_PackOp : Moe_ExchangeOp<"pack"> {
   let summary = "Write rows with their choices as messages";
   let description = [{
-    A message is a row and, for each choice, the slot of its expert on the rank that it goes to and its router weight;
-    -1 where the expert is on another rank (k2rt/placement.h).
+    A message is a row and, for each choice, the slot of its expert on the member that it goes to and its router weight;
+    -1 where the expert is on another one (k2rt/placement.h).
 
     ```mlir
     %m = moe.pack %n, %w, %routes : !x, !w, tensor<?x3x8xi32, #tok>
         -> tensor<?x320xi8, #nn.rows<message, site = 0, max = 512>>
     ```
-    [C1] input, weights and routes have `token` rows, the result `message` rows. [C2] weights are f32 [rows, top]. [C3]
-    routes are i32 [rows, 3, top]. [C4] a message is i8, the bytes of a row and of its choices.
+    [C1] input, weights and routes have the same rows, of tokens or arrived, the result `message` rows. [C2] weights are
+    f32 [rows, top]. [C3] routes are i32 [rows, 3, top]. [C4] a message is i8, the bytes of a row and of its choices.
   }];
   let names = ["messages"];
   let arguments = (ins Nn_Rows:$input, Nn_Rows:$weights, Nn_Rows:$routes);
@@ -63,8 +92,8 @@ def Moe_PackOp : Moe_ExchangeOp<"pack"> {
 def Moe_UnpackOp : Moe_ExchangeOp<"unpack"> {
   let summary = "Read the rows and choices of messages that arrived";
   let description = [{
-    Rows by (rank, order), without the gaps between what ranks sent; of each choice the slot, -1 where the expert is on
-    another rank, and the router weight.
+    Rows by (member, order), without the gaps between what members sent; of each choice the slot, -1 where the expert is
+    on another member, and the router weight.
 
     ```mlir
     %x, %s, %w = moe.unpack %m, %came : tensor<?x320xi8, #nn.rows<message, site = 0, max = 512>>, !counts
@@ -86,22 +115,23 @@ def Moe_ReturnPlanOp : Moe_ExchangeOp<"return_plan", [DeclareOpInterfaceMethods<
   let summary = "Count the sums that go back";
   let description = [{
     For each row that arrived, the first of its sums among those that go back, and how many they are: one for each
-    subtree that the rank has whole and of which the row chose an expert, in the order of the choices. `back` counts
-    them by rank.
+    subtree that `holder`, of `held` slots, has whole and of which the row chose an expert, in the order of the choices.
+    `back` counts them by member.
 
     ```mlir
-    %sums, %back = moe.return_plan %s, %came layer %l among 1 to 61 experts 384 slots 48
+    %sums, %back = moe.return_plan %s, %came layer %l among 1 to 61 experts 384 slots 384 by rank held 48
         : !chosen, !counts -> tensor<?x2xi32, #arrived>, !counts
     ```
     [C1] slots and sums have `recv` rows. [C2] slots are i32 [rows, top], sums i32 [rows, 2]. [C3] both counts have the
-    same members.
+    same members. [C4] the holder is a rank or a node.
   }];
   let names = ["sums", "back"];
   let arguments = (ins Nn_Rows:$chosen, Dist_Counts:$came, Index:$layer, Nn_IndicesAttr:$among, Nn_Int:$count,
-                       Nn_Int:$slots);
+                       Nn_Int:$slots, Dist_HolderAttr:$holder, Nn_Int:$held);
   let results = (outs Nn_Rows:$sums, Dist_Counts:$back);
   let assemblyFormat = [{
-    $chosen `,` $came `layer` $layer `among` custom<Indices>($among) `experts` $count `slots` $slots attr-dict
+    $chosen `,` $came `layer` $layer `among` custom<Indices>($among) `experts` $count `slots` $slots `by` `` $holder
+    `held` $held attr-dict
     `:` type($chosen) `,` qualified(type($came)) `->` type($sums) `,` qualified(type($back))
   }];
 }
@@ -113,7 +143,7 @@ def Moe_ReduceSubtreesOp : Moe_ExchangeOp<"reduce_subtrees"> {
     the largest subtrees that the rank has whole, and single outputs where a leaf is divided.
 
     ```mlir
-    %u = moe.reduce_subtrees %d, %p, %s, %sums layer %l among 1 to 61 experts 384 ranks 8 order tree<128>
+    %u = moe.reduce_subtrees %d, %p, %s, %sums layer %l among 1 to 61 experts 384 slots 384 order tree<128>
         : !slots, !permutation, !chosen, tensor<?x2xi32, #arrived> -> !sums
     ```
     [C1] the input has the permutation's slots, choices and sums its rows, the result `subtree` rows. [C2] columns and
@@ -121,12 +151,39 @@ def Moe_ReduceSubtreesOp : Moe_ExchangeOp<"reduce_subtrees"> {
   }];
   let names = ["partial"];
   let arguments = (ins Nn_Rows:$input, Moe_Permutation:$permutation, Nn_Rows:$chosen, Nn_Rows:$sums, Index:$layer,
-                       Nn_IndicesAttr:$among, Nn_Int:$count, Nn_Int:$ranks, OptionalAttr<Moe_TreeAttr>:$order);
+                       Nn_IndicesAttr:$among, Nn_Int:$count, Nn_Int:$slots, OptionalAttr<Moe_TreeAttr>:$order);
   let results = (outs Nn_Rows:$result);
   let assemblyFormat = [{
     $input `,` $permutation `,` $chosen `,` $sums `layer` $layer `among` custom<Indices>($among) `experts` $count
-    `ranks` $ranks `` custom<OptionalAttribute>("\"order\"", $order) attr-dict
+    `slots` $slots `` custom<OptionalAttribute>("\"order\"", $order) attr-dict
     `:` type($input) `,` qualified(type($permutation)) `,` type($chosen) `,` type($sums) `->` type($result)
+  }];
+  let reductions = [Reduces<"order", "Combine", "getCount()">];
+}
+
+def Moe_MergeSubtreesOp : Moe_ExchangeOp<"merge_subtrees"> {
+  let summary = "Add the sums that came back for each row, as far as the node has whole subtrees";
+  let description = [{
+    As reduce_subtrees on the rank through which a row came to its node: the sums of the node's ranks, each under the
+    first of its choices, become those of the largest subtrees that the node has whole in its `held` slots.
+
+    ```mlir
+    %u = moe.merge_subtrees %b, %routes, %s, %sums layer %l among 1 to 61 experts 384 slots 384 held 96 order tree<128>
+        : !sums, tensor<?x3x8xi32, #arrived>, !chosen, tensor<?x2xi32, #arrived> -> ...
+    ```
+    [C1] input and result have `subtree` rows, routes, choices and sums the same `recv` rows. [C2] columns and element
+    type are kept. [C3] the leaves divide the experts. [C4] choices are i32 [rows, top], routes i32 [rows, 3, top], sums
+    i32 [rows, 2].
+  }];
+  let names = ["merged"];
+  let arguments = (ins Nn_Rows:$input, Nn_Rows:$routes, Nn_Rows:$chosen, Nn_Rows:$sums, Index:$layer,
+                       Nn_IndicesAttr:$among, Nn_Int:$count, Nn_Int:$slots, Nn_Int:$held,
+                       OptionalAttr<Moe_TreeAttr>:$order);
+  let results = (outs Nn_Rows:$result);
+  let assemblyFormat = [{
+    $input `,` $routes `,` $chosen `,` $sums `layer` $layer `among` custom<Indices>($among) `experts` $count
+    `slots` $slots `held` $held `` custom<OptionalAttribute>("\"order\"", $order) attr-dict
+    `:` type($input) `,` type($routes) `,` type($chosen) `,` type($sums) `->` type($result)
   }];
   let reductions = [Reduces<"order", "Combine", "getCount()">];
 }

@@ -43,33 +43,63 @@ static LogicalResult checkCounts(Operation *op, StringRef id, Value counts, Valu
                            << others.getType();
 }
 
-/// [C1] to [C5] of route_plan.
-LogicalResult RoutePlanOp::verify() {
+/// All ranks have a slot for each expert.
+static LogicalResult checkSlots(Operation *op, StringRef id, int64_t slots, int64_t experts) {
+  if (slots >= experts)
+    return success();
+  return op->emitOpError() << '[' << id << "] expects a slot for each of " << experts << " experts, got " << slots;
+}
+
+/// Rows that a rank plans for: its tokens, or what arrived.
+static LogicalResult checkPlanned(Operation *op, StringRef what, Value value, Value planned) {
+  RowsAttr rows = rowsOf(planned.getType());
+  if (rows && (rows.getKind() == RowKind::Token || rows.getKind() == RowKind::Recv))
+    return checkRows(op, "C1", what, value.getType(), rows);
+  return op->emitOpError("[C1] expects rows of tokens or rows that arrived, got ") << rows;
+}
+
+/// [C1] to [C3] of locate.
+LogicalResult LocateOp::verify() {
   const int64_t top = widthOf(getExperts().getType());
   if (failed(checkRows(*this, "C1", "experts", getExperts().getType(), RowKind::Token)) ||
-      failed(checkRows(*this, "C1", "routes", getRoutes().getType(), RowKind::Token)) ||
+      failed(checkRows(*this, "C1", "the result", getResult().getType(), RowKind::Token)) ||
       failed(checkNumbers(*this, "C2", "experts", getExperts(), top)) ||
+      failed(checkNumbers(*this, "C2", "the result", getResult(), top)))
+    return failure();
+  return checkSlots(*this, "C3", getSlots(), getCount());
+}
+
+/// [C1] to [C5] of route_plan.
+LogicalResult RoutePlanOp::verify() {
+  const int64_t top = widthOf(getChosen().getType());
+  if (failed(checkPlanned(*this, "routes", getRoutes(), getChosen())) ||
+      failed(checkNumbers(*this, "C2", "choices", getChosen(), top)) ||
       failed(checkNumbers(*this, "C3", "routes", getRoutes(), {3, top})))
     return failure();
-  const int64_t slots = getSent().getType().getMembers() * getSlots();
-  if (slots < getCount())
-    return emitOpError("[C4] expects a slot for each of ") << getCount() << " experts, got " << slots;
+  const int64_t planned = getSent().getType().getMembers() * getHeld();
+  const bool isWorld = getWithin() == dist::Holder::World;
+  if (getTo() >= getWithin() || (isWorld ? planned != int64_t(getSlots()) : planned > int64_t(getSlots())))
+    return emitOpError("[C4] expects members of ")
+           << getSlots() << " slots within " << stringifyHolder(getWithin()) << ", got "
+           << getSent().getType().getMembers() << " of " << getHeld() << " to " << stringifyHolder(getTo());
+  if (failed(checkSlots(*this, "C4", getSlots(), getCount())))
+    return failure();
   return checkCounts(*this, "C5", getSent(), getReturned());
 }
 
-/// A token crosses to a rank at most once, and comes back from it with at most one row for each choice there.
+/// A row crosses to a member at most once, and comes back from it with at most one row for each choice there.
 dist::CountBounds RoutePlanOp::getCountBounds(Value counts, LimitsAttr limits) {
-  const int64_t rows = boundRows(rowsOf(getExperts().getType()), limits), top = widthOf(getExperts().getType());
+  const int64_t rows = boundRows(rowsOf(getChosen().getType()), limits), top = widthOf(getChosen().getType());
   if (counts == getSent())
     return {rows, rows * std::min(top, getSent().getType().getMembers())};
-  return {rows * std::min<int64_t>(top, getSlots()), rows * top};
+  return {rows * std::min<int64_t>(top, getHeld()), rows * top};
 }
 
 /// [C1] to [C4] of pack.
 LogicalResult PackOp::verify() {
   const int64_t top = widthOf(getWeights().getType());
-  for (auto [what, value] : {std::pair{"the input", getInput()}, {"weights", getWeights()}, {"routes", getRoutes()}})
-    if (failed(checkRows(*this, "C1", what, value.getType(), RowKind::Token)))
+  for (auto [what, value] : {std::pair{"weights", getWeights()}, {"routes", getRoutes()}})
+    if (failed(checkPlanned(*this, what, value, getInput())))
       return failure();
   if (failed(checkRows(*this, "C1", "the result", getResult().getType(), RowKind::Message)) ||
       failed(checkElement(*this, "C2", "weights", getWeights().getType(), Float32Type::get(getContext()))) ||
@@ -93,19 +123,22 @@ LogicalResult UnpackOp::verify() {
   return checkMessages(*this, getInput(), getRows(), top);
 }
 
-/// [C1] to [C3] of return_plan.
+/// [C1] to [C4] of return_plan.
 LogicalResult ReturnPlanOp::verify() {
   if (failed(checkRows(*this, "C1", "slots", getChosen().getType(), RowKind::Recv)) ||
       failed(checkRows(*this, "C1", "sums", getSums().getType(), rowsOf(getChosen().getType()))) ||
       failed(checkNumbers(*this, "C2", "slots", getChosen(), widthOf(getChosen().getType()))) ||
       failed(checkNumbers(*this, "C2", "sums", getSums(), 2)))
     return failure();
+  if (getHolder() == dist::Holder::World || getHeld() > getSlots())
+    return emitOpError("[C4] expects a rank or a node with some of ")
+           << getSlots() << " slots, got " << stringifyHolder(getHolder()) << " with " << getHeld();
   return checkCounts(*this, "C3", getCame(), getBack());
 }
 
 /// A row that arrived goes back as at most one sum for each of its choices here; all may be of one member.
 dist::CountBounds ReturnPlanOp::getCountBounds(Value, LimitsAttr limits) {
-  const int64_t choices = std::min<int64_t>(widthOf(getChosen().getType()), getSlots());
+  const int64_t choices = std::min<int64_t>(widthOf(getChosen().getType()), getHeld());
   const int64_t sums = boundRows(rowsOf(getChosen().getType()), limits) * choices;
   return {sums, sums};
 }
@@ -122,6 +155,25 @@ LogicalResult ReduceSubtreesOp::verify() {
                         columnsOf(getInput().getType()))) ||
       failed(checkLeaves(*this, getOrderAttr(), getCount())) ||
       failed(checkNumbers(*this, "C4", "choices", getChosen(), permutation.getTop())))
+    return failure();
+  return checkNumbers(*this, "C4", "sums", getSums(), 2);
+}
+
+/// [C1] to [C4] of merge_subtrees.
+LogicalResult MergeSubtreesOp::verify() {
+  const int64_t top = widthOf(getChosen().getType());
+  const RowsAttr rows = rowsOf(getChosen().getType());
+  if (failed(checkRows(*this, "C1", "the input", getInput().getType(), RowKind::Subtree)) ||
+      failed(checkRows(*this, "C1", "choices", getChosen().getType(), RowKind::Recv)) ||
+      failed(checkRows(*this, "C1", "routes", getRoutes().getType(), rows)) ||
+      failed(checkRows(*this, "C1", "sums", getSums().getType(), rows)) ||
+      failed(checkRows(*this, "C1", "the result", getResult().getType(), RowKind::Subtree)) ||
+      failed(checkElement(*this, "C2", "the result", getResult().getType(), getInput().getType().getElementType())) ||
+      failed(checkShape(*this, "C2", "result columns", columnsOf(getResult().getType()),
+                        columnsOf(getInput().getType()))) ||
+      failed(checkLeaves(*this, getOrderAttr(), getCount())) ||
+      failed(checkNumbers(*this, "C4", "choices", getChosen(), top)) ||
+      failed(checkNumbers(*this, "C4", "routes", getRoutes(), {3, top})))
     return failure();
   return checkNumbers(*this, "C4", "sums", getSums(), 2);
 }

@@ -15,7 +15,18 @@ def Rt_Collective : I32Enum<"Collective", "what ranks do at a site", [
   let cppNamespace = "::k2c::rt";
 }
 
-def Rt_Axis : I32Enum<"Axis", "in what the ranks of a group differ", [I32EnumCase<"Ep", 4, "ep">]> {
+def Rt_Axis : I32Enum<"Axis", "in what the ranks of a group differ", [
+    I32EnumCase<"Ep", 4, "ep">, I32EnumCase<"Node", 7, "node">, I32EnumCase<"Rail", 8, "rail">]> {
+  let cppNamespace = "::k2c::rt";
+}
+
+def Rt_Part : I32Enum<"Part", "of a layer's placement", [
+    I32EnumCase<"Places", 0, "places">, I32EnumCase<"Held", 1, "held">, I32EnumCase<"Subtrees", 2, "subtrees">]> {
+  let cppNamespace = "::k2c::rt";
+}
+
+def Rt_Holder : I32Enum<"Holder", "who holds experts: a rank, all ranks of a node, all of the topology", [
+    I32EnumCase<"Rank", 0, "rank">, I32EnumCase<"Node", 1, "node">, I32EnumCase<"World", 2, "world">]> {
   let cppNamespace = "::k2c::rt";
 }
 

@@ -177,21 +177,28 @@ def Rt_PlaneOp : Rt_Value<"plane", "getPlane()", [DeclareOpInterfaceMethods<Symb
   let assemblyFormat = "$plane `[` $ordinal `]` attr-dict";
 }
 
-def Rt_PlacementOp : Rt_Value<"placement", "getHeld() ? \"held\" : \"placement\""> {
+def Rt_PlacementOp : Rt_Value<"placement", "stringifyPart(getPart())"> {
   let summary = "Where the experts of a layer are";
   let description = [{
-    The layer's table of k2rt/placement.h, for `experts` experts and the `slots` of all ranks; `held`, of `ranks` equal
-    parts of the slots, the experts of this rank's. The ordinal is the position of the layer among those with experts.
+    A part of the layer's table of k2rt/placement.h, for `experts` experts and the `slots` of all ranks: the places of
+    all experts; the experts that `holder` holds in its `count` slots, this rank, its node or the world; the subtrees
+    that holders of this kind have whole, for each expert. The ordinal is the position of the layer among those with
+    experts.
 
     ```mlir
-    %t = rt.placement[%l] experts 384 slots 384
-    %h = rt.placement[%l] experts 384 slots 384 held 8
+    %p = rt.placement[%l] experts 384 slots 384 places of world count 384
+    %h = rt.placement[%l] experts 384 slots 384 held of rank count 48
+    %s = rt.placement[%l] experts 384 slots 384 subtrees of node count 384
     ```
-    [C1] experts are positive and not more than the slots. [C2] the ranks divide the slots.
+    [C1] experts are positive and not more than the slots. [C2] what is held divides the slots, and is all of them where
+    the world holds it.
   }];
-  let arguments = (ins Index:$ordinal, Rt_Int:$experts, Rt_Int:$slots, OptionalAttr<Rt_Int>:$held);
+  let arguments = (ins Index:$ordinal, Rt_Int:$experts, Rt_Int:$slots, Rt_PartAttr:$part, Rt_HolderAttr:$holder,
+                       Rt_Int:$count);
   let results = (outs Rt_Ptr:$result);
-  let assemblyFormat = "`[` $ordinal `]` `experts` $experts `slots` $slots (`held` $held^)? attr-dict";
+  let assemblyFormat = [{
+    `[` $ordinal `]` `experts` $experts `slots` $slots `` $part `of` `` $holder `count` $count attr-dict
+  }];
   let hasVerifier = 1;
 }
 

@@ -205,8 +205,9 @@ LogicalResult CollectiveOp::verify() {
 LogicalResult PlacementOp::verify() {
   if (getExperts() <= 0 || getExperts() > getSlots())
     return emitOpError("[C1] expects 0 < experts <= ") << getSlots() << " slots, got " << getExperts();
-  if (const int64_t ranks = getHeld().value_or(1); ranks <= 0 || getSlots() % ranks != 0)
-    return emitOpError("[C2] expects ranks that divide ") << getSlots() << " slots, got " << ranks;
+  const int64_t count = getCount(), slots = getSlots();
+  if (getPart() == Part::Held && (count < 1 || slots % count != 0 || (getHolder() == Holder::World && count != slots)))
+    return emitOpError("[C2] expects slots of a holder that divide ") << slots << " slots, got " << count;
   return success();
 }
 

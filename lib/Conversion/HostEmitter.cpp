@@ -284,13 +284,19 @@ Value HostEmitter::arrivedStep(FlatSymbolRefAttr site) {
 void HostEmitter::emitPlacement(rt::PlacementOp op) {
   Value rank = loadPointer(worker, offsetof(k2rt_ir_worker, rank));
   Value tables = loadPointer(rank, offsetof(k2rt_ir_rank, placement));
-  const int64_t experts = op.getExperts(), slots = op.getSlots(), entries = k2rt_placement_entries(experts, slots);
-  Value entry = LLVM::MulOp::create(b, loc, values.lookup(op.getOrdinal()), constant(entries));
-  if (op.getHeld()) {
-    Value own = LLVM::LoadOp::create(b, loc, i32, at(rank, offsetof(k2rt_ir_rank, expert_rank)));
-    Value first = LLVM::MulOp::create(b, loc, LLVM::SExtOp::create(b, loc, i64, own).getResult(),
-                                      constant(slots / *op.getHeld()));
-    entry = LLVM::AddOp::create(b, loc, LLVM::AddOp::create(b, loc, entry, constant(experts)).getResult(), first);
+  const int64_t experts = op.getExperts(), slots = op.getSlots();
+  Value entry =
+      LLVM::MulOp::create(b, loc, values.lookup(op.getOrdinal()), constant(k2rt_placement_entries(experts, slots)));
+  auto skip = [&](Value entries) { entry = LLVM::AddOp::create(b, loc, entry, entries).getResult(); };
+  const bool isNode = op.getHolder() == rt::Holder::Node;
+  if (op.getPart() == rt::Part::Subtrees)
+    skip(constant(isNode ? k2rt_placement_node_subtree(experts, slots) : k2rt_placement_rank_subtree(experts, slots)));
+  if (op.getPart() == rt::Part::Held)
+    skip(constant(k2rt_placement_held(experts)));
+  if (op.getPart() == rt::Part::Held && op.getHolder() != rt::Holder::World) {
+    const size_t field = isNode ? offsetof(k2rt_ir_rank, expert_node) : offsetof(k2rt_ir_rank, expert_rank);
+    Value own = LLVM::LoadOp::create(b, loc, i32, at(rank, field));
+    skip(LLVM::MulOp::create(b, loc, LLVM::SExtOp::create(b, loc, i64, own).getResult(), constant(op.getCount())));
   }
   values.map(op.getResult(), LLVM::GEPOp::create(b, loc, ptr, i32, tables, ValueRange(entry)).getResult());
 }

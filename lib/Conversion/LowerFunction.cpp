@@ -137,16 +137,18 @@ Value FunctionLowering::argument(OpBuilder &b, kern::CallOp call, const Operand 
   kern::CallOp::Argument argument = call.getCallArguments()[source.index];
   if (argument.weight)
     return weightAddress(b, call, argument, operand);
-  auto number = [&](int64_t value) { return b.getI64IntegerAttr(value); };
-  auto placement = [&](int64_t experts, int64_t slots, int64_t ranks) -> Value {
+  auto placement = [&](rt::Part part) -> Value {
     return rt::PlacementOp::create(b, call.getLoc(), rt::PtrType::get(b.getContext()), layerOrdinal(b, source.among),
-                                   number(experts), number(slots), ranks > 0 ? number(ranks) : IntegerAttr());
+                                   source.experts, source.slots, part, static_cast<rt::Holder>(source.holder),
+                                   operand.elements);
   };
   switch (operand.role) {
-  case Operand::Role::Placement:
-    return placement(operand.experts, operand.slots, 0);
+  case Operand::Role::Places:
+    return placement(rt::Part::Places);
   case Operand::Role::Held:
-    return placement(operand.experts, operand.slots, operand.slots / operand.elements);
+    return placement(rt::Part::Held);
+  case Operand::Role::Subtrees:
+    return placement(rt::Part::Subtrees);
   case Operand::Role::Step:
     return rt::StepOp::create(b, call.getLoc(), rt::StepType::get(b.getContext()));
   case Operand::Role::Layer:

@@ -70,6 +70,7 @@ PipelineOptions CompilePipeline::pipelineOptions() const {
   p.plan.topology = inputs.topology.name;
   p.plan.layout = compiledText(inputs.planOptions.layout);
   p.plan.ranks = inputs.topology.ranks();
+  p.plan.nodes = inputs.topology.nodes();
   p.plan.numa.assign(device.numa.begin(), device.numa.end());
   p.plan.cpu = inputs.target.cpu;
   p.plan.features.assign(features.begin(), features.end());

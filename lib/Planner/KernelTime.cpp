@@ -130,11 +130,13 @@ public:
   double operator()(const PermutationDesc &) { return plan(); }
   double operator()(const CaptureDesc &) { return 0; } // nothing is captured
   // Of several ranks nothing is measured yet: what is alike in kind and bytes stands for it.
+  double operator()(const LocateDesc &) { return 0; } // some numbers a row
   double operator()(const RoutePlanDesc &) { return plan(); }
   double operator()(const ReturnPlanDesc &) { return plan(); }
   double operator()(const PackDesc &d) { return byRow("gather", d.x.type, RowSpace::Token); }
   double operator()(const UnpackDesc &d) { return byRow("gather", d.y.type, RowSpace::Token); }
   double operator()(const ReduceSubtreesDesc &d) { return byRow("unpermute", d.x.type, RowSpace::Token); }
+  double operator()(const MergeSubtreesDesc &d) { return byRow("unpermute", d.x.type, RowSpace::Token); }
   double operator()(const CombineDesc &d) { return byRow("unpermute", d.x.type, RowSpace::Token); }
 
 private:

@@ -37,7 +37,7 @@ struct AttachPlan : impl::AttachPlanBase<AttachPlan> {
         kern::CpuAttr::getChecked(error, &getContext(), StringRef(cpu.getValue()), cores.getValue(), l1Bytes.getValue(),
                                   l2Bytes.getValue(), required, kern::WeightLayout::Panels);
     auto machines = dist::TopologyAttr::getChecked(error, &getContext(), StringRef(topology.getValue()),
-                                                   ranks.getValue(), ArrayRef<int64_t>(numa));
+                                                   ranks.getValue(), nodes.getValue(), ArrayRef<int64_t>(numa));
     auto plan = dist::PlanAttr::getChecked(error, &getContext(), StringRef(layout.getValue()), expandedFrom.getValue(),
                                            without.empty() ? ArrayAttr() : strings(without), tileChoice.getValue());
     if (!target || !machines || !plan || failed(checkLayout(module)))

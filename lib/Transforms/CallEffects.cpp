@@ -38,8 +38,9 @@ FailureOr<CallEffects> effectsOf(kern::CallOp call, SymbolTable &symbols, Kernel
     case Operand::Role::Weight: // constants of the program, and numbers
     case Operand::Role::Table:
     case Operand::Role::Layer:
-    case Operand::Role::Placement:
+    case Operand::Role::Places:
     case Operand::Role::Held:
+    case Operand::Role::Subtrees:
       break;
     }
   }

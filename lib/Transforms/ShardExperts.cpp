@@ -14,15 +14,28 @@
 // On several ranks the experts are divided, and the same ops work on rows that arrived. A row goes once to each rank
 // that has some of its experts, and comes back as one sum for each subtree of N5's tree that such a rank has whole:
 //
-//       %routes, %sent, %returned = moe.route_plan %e
+//       %s = moe.locate %e                                slots of the world
+//       %routes, %sent, %returned = moe.route_plan %s within world to rank
 //       %m = moe.pack %x, %w, %routes
-//       %in, %came = dist.all_to_all %m to %sent
-//       %y, %c, %v = moe.unpack %in, %came                rows, choices among the rank's experts, router weights
+//       %in, %came = dist.all_to_all %m to %sent over ep
+//       %y, %c, %v = moe.unpack %in, %came                rows, slots of the rank, router weights
 //       ..                                                permutation .. grouped_linear, as above, on %y
-//       %sums, %back = moe.return_plan %c, %came
+//       %sums, %back = moe.return_plan %c, %came by rank
 //       %u = moe.reduce_subtrees %d, %p, %c, %sums
-//       %b = dist.all_to_all %u to %back from %returned
+//       %b = dist.all_to_all %u to %back from %returned over ep
 //       %r = moe.combine %b, %routes, %e                  what is left of the tree
+//
+// Where nodes have several ranks, it goes in two hops: once to each node that has some, along the rail, which joins the
+// ranks of one place on all nodes; there it fans out. What comes back is added up on the way:
+//
+//       %y, %c, %v = ..                                   as above, within world to node, over rail
+//       %routes1, .. = moe.route_plan %c within node to rank
+//       ..                                                as above, over node
+//       %b1 = dist.all_to_all ..                          sums of the ranks
+//       %sums, %back = moe.return_plan %c, %came by node
+//       %u = moe.merge_subtrees %b1, %routes1, %c, %sums
+//       %b = dist.all_to_all %u to %back from %returned over rail
+//       %r = moe.combine %b, %routes, %e
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Moe/Moe.h"
@@ -46,7 +59,8 @@ namespace {
 
 /// How the plan divides the experts of a layer.
 struct Division {
-  int64_t ranks = 1;
+  int64_t ranks = 1, nodes = 1;
+  bool isTwoHop = false; ///< rows cross to nodes
   int64_t redundant = 0; ///< slots beyond the experts
   nn::LimitsAttr limits;
 
@@ -54,9 +68,23 @@ struct Division {
   int64_t slots(int64_t experts) const { return (experts + redundant + ranks - 1) / ranks; }
 };
 
-/// Rows and the routing of each: those of the step, or those that arrived.
+/// The two ends of one hop, and the group that it crosses.
+struct Hop {
+  dist::Holder within, to;
+  dist::Axis axis;
+  int64_t members, held; ///< of the group; slots of a member
+};
+
+/// Rows and the routing of each: those of the step, by expert or slot, or those that arrived, by slot.
 struct RoutedRows {
   Value rows, experts, weights;
+};
+
+/// A hop's rows on their way there.
+struct Sent {
+  moe::RoutePlanOp plan;
+  dist::AllToAllOp dispatch;
+  RoutedRows arrived;
 };
 
 /// Expands one op.
@@ -67,8 +95,9 @@ public:
         top(typeOf(op.getExperts()).getShape().back()), hidden(typeOf(op.getInput()).getShape().back()) {}
 
   void onOneRank();
-  /// `site`: of the first of two exchanges. Fails where nobody says which layers have experts.
-  LogicalResult onRanks(SymbolTable &symbols, int64_t site);
+  /// `site`: of the first of its exchanges, and behind the last of them after it. Fails where nobody says which layers
+  /// have experts.
+  LogicalResult onRanks(SymbolTable &symbols, int64_t &site);
 
 private:
   static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
@@ -76,7 +105,15 @@ private:
   nn::RowsAttr space(nn::RowKind kind, int64_t site, int64_t max) {
     return nn::RowsAttr::get(b.getContext(), kind, /*per_token=*/0, site, max);
   }
+  IntegerAttr number(int64_t value) { return b.getI64IntegerAttr(value); }
+  dist::HolderAttr of(dist::Holder holder) { return dist::HolderAttr::get(b.getContext(), holder); }
+  int64_t rowBytes() const { return hidden * element.getIntOrFloatBitWidth() / 8; }
   std::pair<Value, Value> runExperts(const RoutedRows &in, moe::PermutationType type);
+  Sent send(const Hop &hop, const RoutedRows &in, int64_t site);
+  moe::ReturnPlanOp planReturn(const Hop &hop, Sent sent);
+  Value returnTo(const Hop &hop, Sent sent, Value sums, moe::ReturnPlanOp back, int64_t site);
+  Value sumsOfRank(const Hop &hop, Sent sent, int64_t site);
+  Type sumsAt(int64_t site, int64_t max) { return rowsOf(space(nn::RowKind::Subtree, site, max), {hidden}, element); }
   void replaceBy(Value result, StringRef place, const std::string &text);
 
   moe::ExpertsOp op;
@@ -85,6 +122,9 @@ private:
   Location loc;
   Type element;
   int64_t top, hidden;
+  Value layer; ///< on several ranks, as what follows
+  nn::IndicesAttr among;
+  int64_t slots = 0; ///< of all ranks
 };
 
 /// [rows of `space`][columns...].
@@ -127,51 +167,98 @@ void divide(SymbolTable &symbols, FlatSymbolRefAttr family, int64_t slots) {
   symbols.lookup<nn::WeightsOp>(family.getValue()).setHeld(slots);
 }
 
-LogicalResult Expansion::onRanks(SymbolTable &symbols, int64_t site) {
+/// Rows of `in` to the members that have some of their slots, by quota.
+Sent Expansion::send(const Hop &hop, const RoutedRows &in, int64_t site) {
+  Type i32 = b.getI32Type(), f32 = b.getF32Type(), counts = dist::CountsType::get(b.getContext(), hop.members);
+  const nn::RowsAttr planned = nn::rowsOf(in.rows.getType());
+  auto messages = [&](int64_t max) {
+    return rowsOf(space(nn::RowKind::Message, site, max), {k2rt_message_bytes(rowBytes(), top)}, b.getI8Type());
+  };
+  auto plan =
+      moe::RoutePlanOp::create(b, loc, rowsOf(planned, {3, top}, i32), counts, counts, in.experts, layer, among,
+                               number(op.getCount()), number(slots), of(hop.within), of(hop.to), number(hop.held));
+  const dist::CountBounds sent = plan.getCountBounds(plan.getSent(), division.limits);
+  const int64_t arrivals = hop.members * sent.one; // a row crosses to a member once
+  Value packed = moe::PackOp::create(b, loc, messages(sent.all), in.rows, in.weights, plan.getRoutes());
+  auto dispatch = dist::AllToAllOp::create(b, loc, messages(arrivals), counts, packed, plan.getSent(), Value(),
+                                           dist::AxisAttr::get(b.getContext(), hop.axis), number(site),
+                                           number(sent.one), DenseI64ArrayAttr());
+  const nn::RowsAttr arrived = space(nn::RowKind::Recv, site, arrivals);
+  auto rows = moe::UnpackOp::create(b, loc, rowsOf(arrived, {hidden}, element), rowsOf(arrived, {top}, i32),
+                                    rowsOf(arrived, {top}, f32), dispatch.getResult(), dispatch.getCame());
+  return {plan, dispatch, RoutedRows{rows.getRows(), rows.getSlots(), rows.getWeights()}};
+}
+
+moe::ReturnPlanOp Expansion::planReturn(const Hop &hop, Sent sent) {
+  Type counts = dist::CountsType::get(b.getContext(), hop.members);
+  const nn::RowsAttr arrived = nn::rowsOf(sent.arrived.rows.getType());
+  return moe::ReturnPlanOp::create(b, loc, rowsOf(arrived, {2}, b.getI32Type()), counts, sent.arrived.experts,
+                                   sent.dispatch.getCame(), layer, among, number(op.getCount()), number(slots),
+                                   of(hop.to), number(hop.held));
+}
+
+/// `sums` to the members that the rows of `sent` came from.
+Value Expansion::returnTo(const Hop &hop, Sent sent, Value sums, moe::ReturnPlanOp back, int64_t site) {
+  Type arrived = sumsAt(site, sent.plan.getCountBounds(sent.plan.getReturned(), division.limits).all);
+  return dist::AllToAllOp::create(b, loc, arrived, Type(), sums, back.getBack(), sent.plan.getReturned(),
+                                  dist::AxisAttr::get(b.getContext(), hop.axis), number(site), IntegerAttr(),
+                                  DenseI64ArrayAttr())
+      .getResult();
+}
+
+/// Runs the experts of this rank on what was sent to it; their sums, back where it came from.
+Value Expansion::sumsOfRank(const Hop &hop, Sent sent, int64_t site) {
+  const nn::RowsAttr arrived = nn::rowsOf(sent.arrived.rows.getType());
+  auto type = moe::PermutationType::get(b.getContext(), hop.held, top, arrived.getSite(), arrived.getMax());
+  auto [permutation, down] = runExperts(sent.arrived, type);
+  moe::ReturnPlanOp back = planReturn(hop, sent);
+  Value sums = moe::ReduceSubtreesOp::create(
+      b, loc, sumsAt(site, back.getCountBounds(back.getBack(), division.limits).all), down, permutation,
+      sent.arrived.experts, back.getSums(), layer, among, number(op.getCount()), number(slots), op.getCombineAttr());
+  return returnTo(hop, sent, sums, back, site);
+}
+
+LogicalResult Expansion::onRanks(SymbolTable &symbols, int64_t &site) {
   auto routing = op.getExperts().getDefiningOp<moe::RoutingOp>();
   if (!routing || !op.getUpAttr() || !op.getDownAttr())
     return op.emitOpError("is divided by layers with experts, which the moe.routing of its experts names, and by "
                           "families of weights; let its experts come from a router");
-  const int64_t experts = op.getCount(), slots = division.slots(experts), ranks = division.ranks;
-  const int64_t arrivals = ranks * division.limits.getToken(); // a token crosses to a rank once
-  const int64_t rowBytes = hidden * element.getIntOrFloatBitWidth() / 8;
-  Type i32 = b.getI32Type(), f32 = b.getF32Type(), counts = dist::CountsType::get(b.getContext(), ranks);
-  auto number = [&](int64_t value) { return b.getI64IntegerAttr(value); };
-  auto token = nn::RowsAttr::get(b.getContext(), nn::RowKind::Token);
-  nn::RowsAttr arrived = space(nn::RowKind::Recv, site, arrivals);
-  auto messages = [&](int64_t max) {
-    return rowsOf(space(nn::RowKind::Message, site, max), {k2rt_message_bytes(rowBytes, top)}, b.getI8Type());
-  };
-  auto sums = [&](int64_t max) { return rowsOf(space(nn::RowKind::Subtree, site + 1, max), {hidden}, element); };
-  auto axis = dist::AxisAttr::get(b.getContext(), dist::Axis::Ep);
-  Value layer = routing.getLayer();
-  nn::IndicesAttr among = routing.getAmongAttr();
-
-  auto plan = moe::RoutePlanOp::create(b, loc, rowsOf(token, {3, top}, i32), counts, counts, op.getExperts(), layer,
-                                       among, number(experts), number(slots));
-  const dist::CountBounds sent = plan.getCountBounds(plan.getSent(), division.limits);
-  Value packed = moe::PackOp::create(b, loc, messages(sent.all), op.getInput(), op.getWeights(), plan.getRoutes());
-  auto dispatch = dist::AllToAllOp::create(b, loc, messages(arrivals), counts, packed, plan.getSent(), Value(), axis,
-                                           number(site), number(sent.one), DenseI64ArrayAttr());
-  auto in = moe::UnpackOp::create(b, loc, rowsOf(arrived, {hidden}, element), rowsOf(arrived, {top}, i32),
-                                  rowsOf(arrived, {top}, f32), dispatch.getResult(), dispatch.getCame());
-  divide(symbols, op.getUpAttr(), slots);
-  divide(symbols, op.getDownAttr(), slots);
-  auto type = moe::PermutationType::get(b.getContext(), slots, top, site, arrivals);
-  auto [permutation, down] = runExperts({in.getRows(), in.getSlots(), in.getWeights()}, type);
-  auto back = moe::ReturnPlanOp::create(b, loc, rowsOf(arrived, {2}, i32), counts, in.getSlots(), dispatch.getCame(),
-                                        layer, among, number(experts), number(slots));
-  Value partial = moe::ReduceSubtreesOp::create(b, loc, sums(back.getCountBounds(back.getBack(), division.limits).all),
-                                                down, permutation, in.getSlots(), back.getSums(), layer, among,
-                                                number(experts), number(ranks), op.getCombineAttr());
-  auto returned = dist::AllToAllOp::create(b, loc, sums(plan.getCountBounds(plan.getReturned(), division.limits).all),
-                                           Type(), partial, back.getBack(), plan.getReturned(), axis, number(site + 1),
-                                           IntegerAttr(), DenseI64ArrayAttr());
-  Value sum = moe::CombineOp::create(b, loc, op.getType(), returned.getResult(), plan.getRoutes(), op.getExperts(),
-                                     number(experts), op.getCombineAttr());
-  replaceBy(sum, "divided",
-            std::to_string(experts) + " experts on " + std::to_string(ranks) + " ranks, " + std::to_string(slots) +
-                " on each: a message has " + std::to_string(k2rt_message_bytes(rowBytes, top)) + " bytes");
+  const int64_t ranks = division.ranks, nodes = division.nodes, held = division.slots(op.getCount());
+  layer = routing.getLayer();
+  among = routing.getAmongAttr();
+  slots = ranks * held;
+  divide(symbols, op.getUpAttr(), held);
+  divide(symbols, op.getDownAttr(), held);
+  Value places = moe::LocateOp::create(b, loc, op.getExperts().getType(), op.getExperts(), layer, among,
+                                       number(op.getCount()), number(slots));
+  const RoutedRows own{op.getInput(), places, op.getWeights()};
+  using dist::Holder, dist::Axis;
+  Sent first;
+  Value returned;
+  if (division.isTwoHop) {
+    const Hop rail{Holder::World, Holder::Node, Axis::Rail, nodes, ranks / nodes * held};
+    const Hop node{Holder::Node, Holder::Rank, Axis::Node, ranks / nodes, held};
+    first = send(rail, own, site);
+    Sent second = send(node, first.arrived, site + 1);
+    Value sums = sumsOfRank(node, second, site + 2);
+    moe::ReturnPlanOp back = planReturn(rail, first);
+    Value merged =
+        moe::MergeSubtreesOp::create(b, loc, sumsAt(site + 3, back.getCountBounds(back.getBack(), division.limits).all),
+                                     sums, second.plan.getRoutes(), first.arrived.experts, back.getSums(), layer, among,
+                                     number(op.getCount()), number(slots), number(rail.held), op.getCombineAttr());
+    returned = returnTo(rail, first, merged, back, site + 3);
+  } else {
+    const Hop hop{Holder::World, Holder::Rank, Axis::Ep, ranks, held};
+    first = send(hop, own, site);
+    returned = sumsOfRank(hop, first, site + 1);
+  }
+  site += division.isTwoHop ? 4 : 2;
+  Value sum = moe::CombineOp::create(b, loc, op.getType(), returned, first.plan.getRoutes(), op.getExperts(),
+                                     number(op.getCount()), op.getCombineAttr());
+  replaceBy(sum, division.isTwoHop ? "two-hop" : "divided",
+            std::to_string(op.getCount()) + " experts on " + std::to_string(ranks) + " ranks, " + std::to_string(held) +
+                " on each" + (division.isTwoHop ? ", by way of " + std::to_string(nodes) + " nodes" : std::string()) +
+                ": a message has " + std::to_string(k2rt_message_bytes(rowBytes(), top)) + " bytes");
   return success();
 }
 
@@ -189,7 +276,10 @@ FailureOr<Division> divisionOf(ModuleOp module) {
     return module.emitError() << "shard-experts: the plan's layout is '" << plan.getLayout() << "' of "
                               << layout->devices() << " ranks; this build compiles for one, '" << oneRankLayout
                               << "', or for as many expert as data-parallel ranks, 'ep=2,dp=2', under nn.limits";
-  division = {layout->ep, layout->redundantExperts, limits};
+  auto topology = module->getAttrOfType<dist::TopologyAttr>(dist::DistDialect::topologyAttrName);
+  const int64_t nodes = topology && topology.getRanks() == layout->ep ? topology.getNodes() : 1;
+  const bool isTwoHop = nodes > 1 && nodes < layout->ep && !isLeftOut(module, OptionalPass::TwoHop);
+  division = {layout->ep, nodes, isTwoHop, layout->redundantExperts, limits};
   return division;
 }
 
@@ -212,7 +302,6 @@ struct ShardExperts : impl::ShardExpertsBase<ShardExperts> {
         expansion.onOneRank();
       else if (failed(expansion.onRanks(symbols, site)))
         return signalPassFailure();
-      site += 2;
     }
   }
 };

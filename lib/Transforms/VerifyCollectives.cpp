@@ -4,26 +4,32 @@
 // from where the counts come from: all ranks run this program on the same placement, so it is enough that the program
 // derives both from one routing.
 //
-//   %routes, %sent, %returned = moe.route_plan %e          P
-//   %m = moe.pack %x, %w, %routes                          what goes is packed by P
-//   %in, %came = dist.all_to_all %m to %sent               D: by quota
-//   %y, %c, %v = moe.unpack %in, %came                     what came to D
-//   %sums, %back = moe.return_plan %c, %came               R: of the rows of D, which P has sent
-//   %u = moe.reduce_subtrees %d, %p, %c, %sums             what goes back is laid out by R
-//   %b = dist.all_to_all %u to %back from %returned        R says what goes, P what comes
-//   %r = moe.combine %b, %routes, %e                       read by P
+//   %s = moe.locate %e                                      L
+//   %routes, %sent, %returned = moe.route_plan %s           P: of L, or of what came to another dispatch
+//   %m = moe.pack %x, %w, %routes                           what goes is packed by P
+//   %in, %came = dist.all_to_all %m to %sent                D: by quota
+//   %y, %c, %v = moe.unpack %in, %came                      what came to D
+//   %sums, %back = moe.return_plan %c, %came                R: of the rows of D, which P has sent
+//   %u = moe.reduce_subtrees %d, %p, %c, %sums              what goes back is laid out by R
+//   %b = dist.all_to_all %u to %back from %returned         R says what goes, P what comes
+//   %r = moe.combine %b, %routes, %e                        read by P
+//
+// In two hops the rows of D are sent on by a plan of their own, and moe.merge_subtrees lays out what came back of that
+// for the way back of D. Who plans within what, and to whom, is an attribute, and makes the group that a site crosses.
 //
 // In the scheduled form the same ops are in kernels: a value is followed through the calls to the op that makes it, and
 // an op is looked at once for each call. How the ops count is their own affair (CountsOp, k2rt/placement.h).
 //
 //===----------------------------------------------------------------------===//
 #include "VerifyCollectives.h"
+#include "Origins.h"
 #include "UniformControl.h"
+#include "VerifyArrivals.h"
 #include "dialects/Dist/Dist.h"
 #include "dialects/Kern/Kern.h"
 #include "dialects/Moe/Moe.h"
 #include "dialects/Nn/NnVerify.h"
-#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/DenseMap.h"
 
 using namespace mlir;
 
@@ -31,55 +37,63 @@ namespace k2c {
 
 namespace {
 
-/// A value where it is made: in the kernel that `call` runs, or outside of kernels.
-struct Made {
-  Value value;
-  kern::CallOp call;
-  bool operator==(const Made &other) const { return value == other.value && call == other.call; }
-};
-
-/// Likewise an op.
-template <class Op> struct Run {
-  Op op;
-  kern::CallOp call;
-  Operation *place() { return call ? call.getOperation() : op.getOperation(); }
-};
-
 /// What a plan divides, and how.
 struct Division {
-  int64_t experts, slots, top;
+  int64_t experts, slots, held, top; ///< slots: of all ranks; held: of a member
+  dist::Holder member;
   nn::IndicesAttr among;
   bool operator==(const Division &other) const {
-    return std::tie(experts, slots, top, among) == std::tie(other.experts, other.slots, other.top, other.among);
+    return std::tie(experts, slots, held, top, member, among) ==
+           std::tie(other.experts, other.slots, other.held, other.top, other.member, other.among);
   }
+};
+
+Division divisionOf(moe::RoutePlanOp plan) {
+  return {static_cast<int64_t>(plan.getCount()),
+          static_cast<int64_t>(plan.getSlots()),
+          static_cast<int64_t>(plan.getHeld()),
+          nn::widthOf(plan.getChosen().getType()),
+          plan.getTo(),
+          plan.getAmong()};
+}
+
+/// What came back at a site: by which plan, of a sum over so many experts in this order.
+struct Returned {
+  Run<moe::RoutePlanOp> plan;
+  int64_t experts;
+  moe::TreeAttr order;
 };
 
 class Collectives {
 public:
   Collectives(ModuleOp module, StringRef who)
-      : module(module), who(who), symbols(module), limits(nn::limitsOf(module)),
+      : module(module), who(who), origins(module), limits(nn::limitsOf(module)),
         topology(module->getAttrOfType<dist::TopologyAttr>(dist::DistDialect::topologyAttrName)) {}
 
   LogicalResult verify();
 
 private:
-  using Visit = llvm::function_ref<LogicalResult(Operation *, kern::CallOp)>;
-  LogicalResult forEach(Visit visit);
-  Made madeBy(Value value, kern::CallOp call);
+  Made madeBy(Value value, kern::CallOp call) { return origins.of(value, call); }
   template <class Op, class Result>
   FailureOr<Run<Op>> expect(Operation *at, StringRef what, const Made &made, StringRef name, Result (Op::*result)());
   LogicalResult expectSame(Operation *at, StringRef what, const Made &made, const Made &expected);
   LogicalResult expectSame(Operation *at, const Division &division, const Division &expected);
   LogicalResult expectCapacity(Operation *at, StringRef what, int64_t capacity, int64_t needed);
   LogicalResult verifySite(dist::AllToAllOp op);
+  LogicalResult verifyGroup(dist::AllToAllOp op);
   LogicalResult verifyDispatch(dist::AllToAllOp op);
+  LogicalResult verifyChoices(Run<moe::RoutePlanOp> plan, dist::Axis axis);
   LogicalResult verifyReturn(dist::AllToAllOp op);
   LogicalResult verifyCapacities(dist::AllToAllOp op);
   LogicalResult verifyReturnPlan(dist::AllToAllOp op, Run<moe::RoutePlanOp> plan, Run<moe::ReturnPlanOp> back);
-  LogicalResult verifySums(Run<moe::ReduceSubtreesOp> sums, Run<moe::RoutePlanOp> plan, Run<moe::ReturnPlanOp> back);
+  template <class Op>
+  LogicalResult verifyLayout(Run<Op> sums, int64_t held, dist::Holder holder, Run<moe::RoutePlanOp> plan,
+                             Run<moe::ReturnPlanOp> back);
+  LogicalResult verifyReduced(Run<moe::ReduceSubtreesOp> sums, Run<moe::RoutePlanOp> plan, Run<moe::ReturnPlanOp> back);
+  LogicalResult verifyMerged(Run<moe::MergeSubtreesOp> sums, Run<moe::RoutePlanOp> plan, Run<moe::ReturnPlanOp> back);
+  template <class Op> LogicalResult verifyOrder(Run<Op> sums, Returned of);
   LogicalResult verifyUnpack(Run<moe::UnpackOp> unpack);
   LogicalResult verifyCombine(Run<moe::CombineOp> combine);
-  LogicalResult verifyReaders();
   InFlightDiagnostic refuse(Operation *at) { return at->emitError() << who << ": "; }
   dist::CountBounds boundsOf(const Made &counts) {
     return counts.value.getDefiningOp<dist::CountsOp>().getCountBounds(counts.value, limits);
@@ -88,78 +102,35 @@ private:
 
   ModuleOp module;
   StringRef who;
-  SymbolTable symbols;
+  Origins origins;
   nn::LimitsAttr limits;
   dist::TopologyAttr topology;
-  /// The plan and the sums of each site at which rows come back.
-  llvm::DenseMap<Operation *, std::pair<Run<moe::RoutePlanOp>, moe::ReduceSubtreesOp>> returns;
+  llvm::DenseMap<Operation *, Returned> returns; ///< sites at which rows come back
 };
-
-/// Ops of functions and, once for each call, of kernels.
-LogicalResult Collectives::forEach(Visit visit) {
-  for (FunctionOpInterface function : kern::stepFunctions(module)) {
-    WalkResult result = function->walk([&](Operation *op) -> WalkResult {
-      auto call = dyn_cast<kern::CallOp>(op);
-      if (!call)
-        return visit(op, {});
-      auto kernel = symbols.lookup<kern::FuncOp>(call.getCallee());
-      return kernel.getBody().walk([&](Operation *inner) -> WalkResult { return visit(inner, call); });
-    });
-    if (result.wasInterrupted())
-      return failure();
-  }
-  return success();
-}
-
-/// Follows `value`, which the kernel of `call` has, to the op that makes it.
-Made Collectives::madeBy(Value value, kern::CallOp call) {
-  while (value) {
-    auto argument = dyn_cast<BlockArgument>(value);
-    if (argument && call) {
-      value = call.getCallArguments()[argument.getArgNumber()].value;
-      call = {};
-    } else if (auto caller = value.getDefiningOp<kern::CallOp>()) {
-      auto kernel = symbols.lookup<kern::FuncOp>(caller.getCallee());
-      value = kernel.getBody().front().getTerminator()->getOperand(cast<OpResult>(value).getResultNumber());
-      call = caller;
-    } else {
-      break;
-    }
-  }
-  return {value, call};
-}
-
-Operation *makerOf(const Made &made) { return made.value ? made.value.getDefiningOp() : nullptr; }
-
-std::string nameOf(const Made &made) {
-  Operation *op = makerOf(made);
-  return op ? "result " + std::to_string(cast<OpResult>(made.value).getResultNumber()) + " of '" +
-                  op->getName().getStringRef().str() + "'"
-            : "an argument";
-}
 
 /// The op that has made it as its result `name`.
 template <class Op, class Result>
 FailureOr<Run<Op>> Collectives::expect(Operation *at, StringRef what, const Made &made, StringRef name,
                                        Result (Op::*result)()) {
-  if (auto op = dyn_cast_or_null<Op>(makerOf(made)); op && Value((op.*result)()) == made.value)
+  if (auto op = dyn_cast_or_null<Op>(made.op()); op && Value((op.*result)()) == made.value)
     return Run<Op>{op, made.call};
-  return refuse(at) << what << " are " << nameOf(made) << ", expected '" << name << "' of '" << Op::getOperationName()
+  return refuse(at) << what << " are " << made.name() << ", expected '" << name << "' of '" << Op::getOperationName()
                     << "'; exchange rows as shard-experts does";
 }
 
 LogicalResult Collectives::expectSame(Operation *at, StringRef what, const Made &made, const Made &expected) {
   if (made == expected)
     return success();
-  return refuse(at) << what << " are not those of the other side of the exchange: one is " << nameOf(made) << ", one "
-                    << nameOf(expected) << "; derive both from one routing";
+  return refuse(at) << what << " are not those of the other side of the exchange: one is " << made.name() << ", one "
+                    << expected.name() << "; derive both from one routing";
 }
 
 LogicalResult Collectives::expectSame(Operation *at, const Division &division, const Division &expected) {
   if (division == expected)
     return success();
   auto text = [](InFlightDiagnostic &to, const Division &of) -> InFlightDiagnostic & {
-    return to << of.experts << " experts, " << of.slots << " a rank, " << of.top << " a row among " << of.among;
+    return to << of.experts << " experts in " << of.slots << " slots, " << of.held << " a "
+              << dist::stringifyHolder(of.member) << ", " << of.top << " a row among " << of.among;
   };
   InFlightDiagnostic error = refuse(at);
   text(text(error << "the sides of the exchange divide ", division) << " and ", expected);
@@ -173,14 +144,24 @@ LogicalResult Collectives::expectCapacity(Operation *at, StringRef what, int64_t
                     << "; bound it by nn.limits, as shard-experts does";
 }
 
-/// Facts of a site: its group, and the row spaces by which launches find its number.
-LogicalResult Collectives::verifySite(dist::AllToAllOp op) {
+/// A group has as many members as the topology has of what it joins.
+LogicalResult Collectives::verifyGroup(dist::AllToAllOp op) {
   if (!topology)
     return refuse(op) << "ranks exchange rows, and the module has no dist.topology; run attach-plan first";
-  if (const int64_t members = op.getTo().getType().getMembers(); members != topology.getRanks())
+  const int64_t ranks = topology.getRanks(), nodes = topology.getNodes();
+  const int64_t wanted = op.getAxis() == dist::Axis::Ep     ? ranks
+                         : op.getAxis() == dist::Axis::Rail ? nodes
+                                                            : ranks / nodes;
+  if (const int64_t members = op.getTo().getType().getMembers(); members != wanted)
     return refuse(op) << "the exchange is of " << members << " members, and group " << stringifyAxis(op.getAxis())
-                      << " of the " << topology.getRanks() << " ranks of '" << topology.getName()
-                      << "'; plan and topology have to agree";
+                      << " of '" << topology.getName() << "' has " << wanted << "; plan and topology have to agree";
+  return success();
+}
+
+/// Facts of a site: its group, and the row spaces by which launches find its number.
+LogicalResult Collectives::verifySite(dist::AllToAllOp op) {
+  if (failed(verifyGroup(op)))
+    return failure();
   const nn::RowsAttr in = nn::rowsOf(op.getInput().getType()), out = nn::rowsOf(op.getResult().getType());
   if (in.getSite() != op.getSite() || out.getSite() != op.getSite() || in.getKind() != out.getKind())
     return refuse(op) << "site " << op.getSite() << " is given " << in << " and makes " << out
@@ -191,12 +172,52 @@ LogicalResult Collectives::verifySite(dist::AllToAllOp op) {
 /// To the experts: by quota, as nobody knows what comes.
 LogicalResult Collectives::verifyDispatch(dist::AllToAllOp op) {
   auto plan = expect(op, "counts of what goes by quota", madeBy(op.getTo(), {}), "sent", &moe::RoutePlanOp::getSent);
-  if (failed(plan))
+  if (failed(plan) || failed(verifyChoices(*plan, op.getAxis())))
     return failure();
   auto pack = expect(op, "rows that go by quota", madeBy(op.getInput(), {}), "result", &moe::PackOp::getResult);
   return failure(failed(pack) ||
                  failed(expectSame(op, "routes of the packed rows and of their counts",
                                    madeBy(pack->op.getRoutes(), pack->call), {plan->op.getRoutes(), plan->call})));
+}
+
+/// The choices of `plan` are slots of what it plans within, and its members those of `axis`.
+LogicalResult Collectives::verifyChoices(Run<moe::RoutePlanOp> plan, dist::Axis axis) {
+  using dist::Axis, dist::Holder;
+  Operation *place = plan.place();
+  const bool isWorld = plan.op.getWithin() == Holder::World, isToRank = plan.op.getTo() == Holder::Rank;
+  if (axis != (!isWorld ? Axis::Node : isToRank ? Axis::Ep : Axis::Rail))
+    return refuse(place) << "plans within " << stringifyHolder(plan.op.getWithin()) << " to "
+                         << stringifyHolder(plan.op.getTo()) << ", and its rows cross group " << stringifyAxis(axis)
+                         << "; ranks of the world are ep, its nodes rail, ranks of a node node";
+  const Made chosen = madeBy(plan.op.getChosen(), plan.call), layer = madeBy(plan.op.getLayer(), plan.call);
+  const Division own = divisionOf(plan.op);
+  Division from = own;
+  if (isWorld) {
+    auto located = expect(place, "choices within the world", chosen, "result", &moe::LocateOp::getResult);
+    if (failed(located))
+      return failure();
+    from.experts = located->op.getCount(), from.slots = located->op.getSlots(), from.among = located->op.getAmong();
+    return failure(failed(expectSame(place, own, from)) ||
+                   failed(expectSame(place, "layers of the plan and of its choices", layer,
+                                     madeBy(located->op.getLayer(), located->call))));
+  }
+  auto unpack = expect(place, "choices within a node", chosen, "slots", &moe::UnpackOp::getSlots);
+  if (failed(unpack))
+    return failure();
+  auto dispatch = expect(unpack->place(), "messages", madeBy(unpack->op.getInput(), unpack->call), "result",
+                         &dist::AllToAllOp::getResult);
+  if (failed(dispatch))
+    return failure();
+  auto before = expect(dispatch->op, "counts of what goes by quota", madeBy(dispatch->op.getTo(), {}), "sent",
+                       &moe::RoutePlanOp::getSent);
+  if (failed(before))
+    return failure();
+  from = divisionOf(before->op);
+  Division node = own;
+  node.held = own.held * plan.op.getSent().getType().getMembers(), node.member = Holder::Node;
+  return failure(failed(expectSame(place, node, from)) ||
+                 failed(expectSame(place, "layers of the plan and of its choices", layer,
+                                   madeBy(before->op.getLayer(), before->call))));
 }
 
 /// Back to the tokens: both sides count.
@@ -208,11 +229,18 @@ LogicalResult Collectives::verifyReturn(dist::AllToAllOp op) {
   auto back = expect(op, "counts of what goes back", madeBy(op.getTo(), {}), "back", &moe::ReturnPlanOp::getBack);
   if (failed(back))
     return failure();
-  auto sums = expect(op, "rows that go back", madeBy(op.getInput(), {}), "result", &moe::ReduceSubtreesOp::getResult);
-  if (failed(sums) || failed(verifyReturnPlan(op, *plan, *back)) || failed(verifySums(*sums, *plan, *back)))
+  if (failed(verifyReturnPlan(op, *plan, *back)))
     return failure();
-  returns.insert({op, {*plan, sums->op}});
-  return success();
+  const Made sums = madeBy(op.getInput(), {});
+  if (auto merged = dyn_cast_or_null<moe::MergeSubtreesOp>(sums.op())) {
+    returns.insert({op, {*plan, static_cast<int64_t>(merged.getCount()), merged.getOrderAttr()}});
+    return verifyMerged({merged, sums.call}, *plan, *back);
+  }
+  auto reduced = expect(op, "rows that go back", sums, "result", &moe::ReduceSubtreesOp::getResult);
+  if (failed(reduced))
+    return failure();
+  returns.insert({op, {*plan, static_cast<int64_t>(reduced->op.getCount()), reduced->op.getOrderAttr()}});
+  return verifyReduced(*reduced, *plan, *back);
 }
 
 /// Buffers of `op`, whose counts are those of plans.
@@ -235,43 +263,80 @@ LogicalResult Collectives::verifyReturnPlan(dist::AllToAllOp op, Run<moe::RouteP
                        &moe::UnpackOp::getSlots);
   if (failed(unpack))
     return failure();
-  auto divisionOf = [](auto of, Value rows) {
-    return Division{of.getCount(), of.getSlots(), nn::widthOf(rows.getType()), of.getAmong()};
-  };
+  const Division counted{static_cast<int64_t>(back.op.getCount()),
+                         static_cast<int64_t>(back.op.getSlots()),
+                         static_cast<int64_t>(back.op.getHeld()),
+                         nn::widthOf(back.op.getChosen().getType()),
+                         back.op.getHolder(),
+                         back.op.getAmong()};
   return failure(failed(expectSame(op, "counts of rows to return and of rows that were sent",
                                    madeBy(dispatch->op.getTo(), {}), {plan.op.getSent(), plan.call})) ||
                  failed(expectSame(back.place(), "counts and slots of rows to return",
                                    madeBy(unpack->op.getCame(), unpack->call), came)) ||
-                 failed(expectSame(back.place(), divisionOf(back.op, back.op.getChosen()),
-                                   divisionOf(plan.op, plan.op.getExperts()))) ||
+                 failed(expectSame(back.place(), counted, divisionOf(plan.op))) ||
                  failed(expectSame(back.place(), "layers of the plans", madeBy(back.op.getLayer(), back.call),
                                    madeBy(plan.op.getLayer(), plan.call))));
 }
 
-/// The rows of `sums` lie as `back` counts them, and are sums of the experts that `plan` has on a rank.
-LogicalResult Collectives::verifySums(Run<moe::ReduceSubtreesOp> sums, Run<moe::RoutePlanOp> plan,
-                                      Run<moe::ReturnPlanOp> back) {
+/// The rows of `sums` lie as `back` counts them, and are sums of the experts that `plan` has on a member, `holder` of
+/// `held` slots.
+template <class Op>
+LogicalResult Collectives::verifyLayout(Run<Op> sums, int64_t held, dist::Holder holder, Run<moe::RoutePlanOp> plan,
+                                        Run<moe::ReturnPlanOp> back) {
   Operation *place = sums.place();
-  auto permutation = expect(place, "slots of the sums", madeBy(sums.op.getPermutation(), sums.call), "permutation",
-                            &moe::PermutationOp::getPermutation);
-  if (failed(permutation))
-    return failure();
-  const Made chosen = madeBy(back.op.getChosen(), back.call);
-  const int64_t members = back.op.getBack().getType().getMembers(), top = nn::widthOf(sums.op.getChosen().getType());
-  const int64_t held = permutation->op.getPermutation().getType().getExperts();
-  if (sums.op.getRanks() != members)
-    return refuse(place) << "sums are of subtrees on " << sums.op.getRanks() << " ranks, and " << members
-                         << " exchange them; plan both alike";
+  const Division division{static_cast<int64_t>(sums.op.getCount()),
+                          static_cast<int64_t>(sums.op.getSlots()),
+                          held,
+                          nn::widthOf(sums.op.getChosen().getType()),
+                          holder,
+                          sums.op.getAmong()};
   return failure(failed(expectSame(place, "places of the sums and of their counts",
                                    madeBy(sums.op.getSums(), sums.call), {back.op.getSums(), back.call})) ||
                  failed(expectSame(place, "choices of the sums and of their counts",
-                                   madeBy(sums.op.getChosen(), sums.call), chosen)) ||
-                 failed(expectSame(place, "choices of the permutation and of the counts",
-                                   madeBy(permutation->op.getExperts(), permutation->call), chosen)) ||
-                 failed(expectSame(place, Division{sums.op.getCount(), held, top, sums.op.getAmong()},
-                                   {plan.op.getCount(), plan.op.getSlots(), top, plan.op.getAmong()})) ||
+                                   madeBy(sums.op.getChosen(), sums.call), madeBy(back.op.getChosen(), back.call))) ||
+                 failed(expectSame(place, division, divisionOf(plan.op))) ||
                  failed(expectSame(place, "layers of the sums and of the plan", madeBy(sums.op.getLayer(), sums.call),
                                    madeBy(plan.op.getLayer(), plan.call))));
+}
+
+LogicalResult Collectives::verifyReduced(Run<moe::ReduceSubtreesOp> sums, Run<moe::RoutePlanOp> plan,
+                                         Run<moe::ReturnPlanOp> back) {
+  auto permutation = expect(sums.place(), "slots of the sums", madeBy(sums.op.getPermutation(), sums.call),
+                            "permutation", &moe::PermutationOp::getPermutation);
+  if (failed(permutation))
+    return failure();
+  const int64_t held = permutation->op.getPermutation().getType().getExperts();
+  return failure(failed(expectSame(sums.place(), "choices of the permutation and of the counts",
+                                   madeBy(permutation->op.getExperts(), permutation->call),
+                                   madeBy(back.op.getChosen(), back.call))) ||
+                 failed(verifyLayout(sums, held, dist::Holder::Rank, plan, back)));
+}
+
+/// What is added up has come back for the same rows, by the routes on which they were sent on.
+LogicalResult Collectives::verifyMerged(Run<moe::MergeSubtreesOp> sums, Run<moe::RoutePlanOp> plan,
+                                        Run<moe::ReturnPlanOp> back) {
+  Operation *place = sums.place();
+  auto site =
+      expect(place, "sums to merge", madeBy(sums.op.getInput(), sums.call), "result", &dist::AllToAllOp::getResult);
+  if (failed(site))
+    return failure();
+  Returned of = returns.at(site->op); // sums of subtrees travel at no other, and come back before
+  return failure(
+      failed(verifyOrder(sums, of)) ||
+      failed(expectSame(place, "routes of what came back and of its counts", madeBy(sums.op.getRoutes(), sums.call),
+                        {of.plan.op.getRoutes(), of.plan.call})) ||
+      failed(expectSame(place, "choices of what came back and of its counts", madeBy(sums.op.getChosen(), sums.call),
+                        madeBy(of.plan.op.getChosen(), of.plan.call))) ||
+      failed(verifyLayout(sums, sums.op.getHeld(), dist::Holder::Node, plan, back)));
+}
+
+/// A sum of experts has one tree, whoever adds a part of it.
+template <class Op> LogicalResult Collectives::verifyOrder(Run<Op> sums, Returned of) {
+  if (int64_t(sums.op.getCount()) == of.experts && sums.op.getOrderAttr() == of.order)
+    return success();
+  return refuse(sums.place()) << "adds sums of " << sums.op.getCount() << " experts in order " << sums.op.getOrderAttr()
+                              << ", and they were made of " << of.experts << " in order " << of.order
+                              << "; a sum of experts has one tree";
 }
 
 /// What came is read where it lies, by how much of it came.
@@ -292,39 +357,16 @@ LogicalResult Collectives::verifyCombine(Run<moe::CombineOp> combine) {
                      &dist::AllToAllOp::getResult);
   if (failed(site))
     return failure();
-  auto [plan, sums] = returns.at(site->op); // sums of subtrees travel at no other
-  if (combine.op.getCount() != sums.getCount() || combine.op.getOrderAttr() != sums.getOrderAttr())
-    return refuse(place) << "adds sums of " << combine.op.getCount() << " experts in order "
-                         << combine.op.getOrderAttr() << ", and they were made of " << sums.getCount() << " in order "
-                         << sums.getOrderAttr() << "; a sum of experts has one tree";
+  Returned of = returns.at(site->op); // sums of subtrees travel at no other
+  auto located = expect(place, "choices of the plan", madeBy(of.plan.op.getChosen(), of.plan.call), "result",
+                        &moe::LocateOp::getResult);
   return failure(
+      failed(located) || failed(verifyOrder(combine, of)) ||
       failed(expectSame(place, "routes of what came back and of its counts",
-                        madeBy(combine.op.getRoutes(), combine.call), {plan.op.getRoutes(), plan.call})) ||
+                        madeBy(combine.op.getRoutes(), combine.call), {of.plan.op.getRoutes(), of.plan.call})) ||
       failed(expectSame(place, "choices of what came back and of its counts",
-                        madeBy(combine.op.getExperts(), combine.call), madeBy(plan.op.getExperts(), plan.call))));
-}
-
-/// A rank uses all that comes: what nothing reads was sent for something that the program has lost.
-LogicalResult Collectives::verifyReaders() {
-  llvm::DenseSet<std::pair<Value, Operation *>> read;
-  auto note = [&](Operation *op, kern::CallOp call) -> LogicalResult {
-    for (Value operand : op->hasTrait<OpTrait::IsTerminator>() ? ValueRange() : ValueRange(op->getOperands())) {
-      const Made made = madeBy(operand, call);
-      read.insert({made.value, made.call});
-    }
-    return success();
-  };
-  auto check = [&](Operation *op, kern::CallOp call) -> LogicalResult {
-    if (!isa<dist::AllToAllOp, moe::UnpackOp>(op))
-      return success();
-    for (OpResult result : op->getResults())
-      if (!read.contains({result, call}))
-        return refuse(call ? call.getOperation() : op)
-               << "no op reads result " << result.getResultNumber() << " of '" << op->getName()
-               << "', which other ranks have sent; use it, or exchange nothing";
-    return success();
-  };
-  return failure(failed(forEach(note)) || failed(forEach(check)));
+                        madeBy(combine.op.getExperts(), combine.call),
+                        madeBy(located->op.getExperts(), located->call))));
 }
 
 LogicalResult Collectives::verify() {
@@ -340,7 +382,7 @@ LogicalResult Collectives::verify() {
       return verifyCombine({combine, call});
     return success();
   };
-  return failure(failed(forEach(check)) || failed(verifyReaders()));
+  return failure(failed(origins.forEach(check)) || failed(verifyArrivals(origins, who)));
 }
 
 } // namespace

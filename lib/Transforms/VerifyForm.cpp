@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "VerifyCollectives.h"
+#include "VerifyDestroyed.h"
 #include "VerifyGroups.h"
 #include "VerifyWaits.h"
 #include "dialects/Mem/Mem.h"
@@ -223,7 +224,8 @@ LogicalResult Checker::checkGroups() {
   SymbolTable symbols(module);
   auto limits = nn::limitsOf(module);
   for (FunctionOpInterface function : kern::stepFunctions(module))
-    if (failed(verifyGroups(function, symbols, descriptions, limits)))
+    if (failed(verifyGroups(function, symbols, descriptions, limits)) ||
+        failed(verifyDestroyed(function, symbols, descriptions, "scheduled form")))
       return failure();
   return success();
 }

@@ -5,7 +5,7 @@
 !counts = !dist.counts<members = 2>
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>} {
   kern.func @route_plan(%e: !e, %l: index) -> (tensor<?x3x2xi32, #nn.rows<token>>, !counts, !counts) tile<generic, lanes = 8, mr = 1, nr = 2, prefetch = 0, rows_block = 0, head_tile = 1, value_parts = 1> {
-    %r, %s, %b = moe.route_plan %e layer %l among 0 to 3 experts 12 slots 6 : !e -> tensor<?x3x2xi32, #nn.rows<token>>, !counts, !counts
+    %r, %s, %b = moe.route_plan %e layer %l among 0 to 3 experts 12 slots 12 within world to rank held 6 : !e -> tensor<?x3x2xi32, #nn.rows<token>>, !counts, !counts
     kern.yield %r, %s, %b : tensor<?x3x2xi32, #nn.rows<token>>, !counts, !counts
   }
   nn.layer @layer(%l: index, %x: !sums, %e: !e, %b: !nn.batch) -> (!sums, !e) attributes {mem.arguments = array<i64: 0, 10240>} {
@@ -27,7 +27,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, me
 !counts = !dist.counts<members = 2>
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>} {
   kern.func @route_plan(%e: !e, %l: index) -> (tensor<?x3x2xi32, #nn.rows<token>>, !counts, !counts) tile<generic, lanes = 8, mr = 1, nr = 2, prefetch = 0, rows_block = 0, head_tile = 1, value_parts = 1> {
-    %r, %s, %b = moe.route_plan %e layer %l among 0 to 3 experts 12 slots 6 : !e -> tensor<?x3x2xi32, #nn.rows<token>>, !counts, !counts
+    %r, %s, %b = moe.route_plan %e layer %l among 0 to 3 experts 12 slots 12 within world to rank held 6 : !e -> tensor<?x3x2xi32, #nn.rows<token>>, !counts, !counts
     kern.yield %r, %s, %b : tensor<?x3x2xi32, #nn.rows<token>>, !counts, !counts
   }
   nn.layer @layer(%l: index, %x: !sums, %e: !e, %b: !nn.batch) -> (!sums, !e) attributes {mem.arguments = array<i64: 0, 10240>} {
@@ -48,7 +48,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, me
 !counts = !dist.counts<members = 2>
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>} {
   kern.func @route_plan(%e: !e, %l: index) -> (tensor<?x3x2xi32, #nn.rows<token>>, !counts, !counts) tile<generic, lanes = 8, mr = 1, nr = 2, prefetch = 0, rows_block = 0, head_tile = 1, value_parts = 1> {
-    %r, %s, %b = moe.route_plan %e layer %l among 0 to 3 experts 12 slots 6 : !e -> tensor<?x3x2xi32, #nn.rows<token>>, !counts, !counts
+    %r, %s, %b = moe.route_plan %e layer %l among 0 to 3 experts 12 slots 12 within world to rank held 6 : !e -> tensor<?x3x2xi32, #nn.rows<token>>, !counts, !counts
     kern.yield %r, %s, %b : tensor<?x3x2xi32, #nn.rows<token>>, !counts, !counts
   }
   nn.layer @layer(%l: index, %x: !sums, %e: !e, %b: !nn.batch) -> (!sums, !e) attributes {mem.arguments = array<i64: 0, 10240>} {
@@ -70,7 +70,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, me
 !counts = !dist.counts<members = 2>
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>} {
   kern.func @route_plan(%e: !e, %l: index) -> (tensor<?x3x2xi32, #nn.rows<token>>, !counts, !counts) tile<generic, lanes = 8, mr = 1, nr = 2, prefetch = 0, rows_block = 0, head_tile = 1, value_parts = 1> {
-    %r, %s, %b = moe.route_plan %e layer %l among 0 to 3 experts 12 slots 6 : !e -> tensor<?x3x2xi32, #nn.rows<token>>, !counts, !counts
+    %r, %s, %b = moe.route_plan %e layer %l among 0 to 3 experts 12 slots 12 within world to rank held 6 : !e -> tensor<?x3x2xi32, #nn.rows<token>>, !counts, !counts
     kern.yield %r, %s, %b : tensor<?x3x2xi32, #nn.rows<token>>, !counts, !counts
   }
   nn.layer @layer(%l: index, %x: !sums, %e: !e, %b: !nn.batch) -> (!sums, !e) attributes {mem.arguments = array<i64: 0, 10240>} {

@@ -21,7 +21,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, me
   // CHECK-NEXT: rt.collective @site1 site 1 op all_to_all_rows axis ep row_bytes 256{{$}}
   // CHECK-NEXT: rt.kernel @route_plan id 0
   kern.func @route_plan(%e: !e, %l: index) -> (!routes, !counts, !counts) tile<generic, lanes = 8, mr = 1, nr = 2, prefetch = 0, rows_block = 0, head_tile = 1, value_parts = 1> {
-    %r, %s, %b = moe.route_plan %e layer %l among 1 to 3 experts 12 slots 6 : !e -> !routes, !counts, !counts
+    %r, %s, %b = moe.route_plan %e layer %l among 1 to 3 experts 12 slots 12 within world to rank held 6 : !e -> !routes, !counts, !counts
     kern.yield %r, %s, %b : !routes, !counts, !counts
   }
   kern.func @pack(%x: !x, %w: !w, %r: !routes) -> !messages tile<generic, lanes = 8, mr = 1, nr = 2, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
@@ -45,11 +45,11 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, me
     kern.yield %s : !slots
   }
   kern.func @return_plan(%s: !chosen, %c: !counts, %l: index) -> (tensor<?x2xi32, #recv>, !counts) tile<generic, lanes = 8, mr = 1, nr = 2, prefetch = 0, rows_block = 0, head_tile = 1, value_parts = 1> {
-    %q, %b = moe.return_plan %s, %c layer %l among 1 to 3 experts 12 slots 6 : !chosen, !counts -> tensor<?x2xi32, #recv>, !counts
+    %q, %b = moe.return_plan %s, %c layer %l among 1 to 3 experts 12 slots 12 by rank held 6 : !chosen, !counts -> tensor<?x2xi32, #recv>, !counts
     kern.yield %q, %b : tensor<?x2xi32, #recv>, !counts
   }
   kern.func @reduce_subtrees(%d: !slots, %p: !permutation, %s: !chosen, %q: tensor<?x2xi32, #recv>, %l: index) -> !sums tile<generic, lanes = 8, mr = 1, nr = 2, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
-    %u = moe.reduce_subtrees %d, %p, %s, %q layer %l among 1 to 3 experts 12 ranks 2 order tree<4> : !slots, !permutation, !chosen, tensor<?x2xi32, #recv> -> !sums
+    %u = moe.reduce_subtrees %d, %p, %s, %q layer %l among 1 to 3 experts 12 slots 12 order tree<4> : !slots, !permutation, !chosen, tensor<?x2xi32, #recv> -> !sums
     kern.yield %u : !sums
   }
   kern.func @combine(%u: !sums, %r: !routes, %e: !e) -> !x tile<generic, lanes = 8, mr = 1, nr = 2, prefetch = 0, rows_block = 1, head_tile = 1, value_parts = 1> {
@@ -61,8 +61,9 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, me
   nn.layer @layer(%l: index, %x: !x, %e: !e, %w: !w, %b: !nn.batch) -> (!x, !e, !w) attributes {mem.arguments = array<i64: 0, 2560, 2688>} {
     // The placement of a layer is found by its ordinal among those with experts.
     // CHECK: %[[ORDINAL:.*]] = arith.subi %[[L]], %{{.*}} : index
-    // CHECK: %[[PLACEMENT:.*]] = rt.placement[%[[ORDINAL]]] experts 12 slots 12{{$}}
-    // CHECK: rt.launch @route_plan grid({{.*}}) args(%{{.*}}, %[[PLACEMENT]], %{{.*}}, %{{.*}}, %{{.*}}) :
+    // CHECK: %[[ALL:.*]] = rt.placement[%[[ORDINAL]]] experts 12 slots 12 held of world count 12
+    // CHECK: %[[SUBTREES:.*]] = rt.placement[%{{.*}}] experts 12 slots 12 subtrees of rank count 12
+    // CHECK: rt.launch @route_plan grid({{.*}}) args(%{{.*}}, %[[ALL]], %[[SUBTREES]], %{{.*}}, %{{.*}}, %{{.*}}) :
     %r:3 = kern.call @route_plan(%e, %l) at [2816, 3072, 3136] : (!e, index) -> (!routes, !counts, !counts)
     // CHECK: %[[TOKENS:.*]] = rt.rows token
     // CHECK: rt.grid %[[TOKENS]]
@@ -84,9 +85,9 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, me
     // A kernel without a grid of rows works on them, too.
     // CHECK: rt.launch nowait @permutation in @site0 grid(%c1_i64{{.*}})
     %p = kern.call nowait @permutation(%y#1) at [19648] : (!chosen) -> !permutation
-    // CHECK: %[[OF:.*]] = rt.placement[%{{.*}}] experts 12 slots 12{{$}}
-    // CHECK: %[[HELD:.*]] = rt.placement[%{{.*}}] experts 12 slots 12 held 2
-    // CHECK: rt.launch @return_plan in @site0 grid({{.*}}) args(%{{.*}}, %{{.*}}, %[[OF]], %[[HELD]], %{{.*}}, %{{.*}}) :
+    // CHECK: %[[HELD:.*]] = rt.placement[%{{.*}}] experts 12 slots 12 held of rank count 6
+    // CHECK: %[[OF:.*]] = rt.placement[%{{.*}}] experts 12 slots 12 subtrees of rank count 12
+    // CHECK: rt.launch @return_plan in @site0 grid({{.*}}) args(%{{.*}}, %{{.*}}, %[[HELD]], %[[OF]], %{{.*}}, %{{.*}}) :
     %q:2 = kern.call @return_plan(%y#1, %came, %l) at [30272, 30464] : (!chosen, !counts, index) -> (tensor<?x2xi32, #recv>, !counts)
     // CHECK: rt.launch @permute in @site0
     %s = kern.call @permute(%y#0, %p) at [20032] : (tensor<?x64xf32, #recv>, !permutation) -> !slots

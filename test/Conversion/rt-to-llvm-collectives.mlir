@@ -87,28 +87,37 @@ func.func private @nowait(%p: !rt.ptr, %g: i64) {
   return
 }
 
-// A layer's table has 2 * 12 + 16 numbers. What this rank holds begins behind those of the experts, eight slots a rank.
+// A layer's table has 3 * 12 + 16 numbers. What this rank holds begins behind those of the experts, eight slots a rank;
+// what its node holds, likewise; the subtrees of nodes are behind those of ranks.
 // CHECK: llvm.func internal @placement.host(%[[W:.*]]: !llvm.ptr, %[[L:.*]]: i64) -> i32
 func.func private @placement(%l: index) {
   // CHECK: llvm.getelementptr %[[W]][120]
   // CHECK: %[[RANK:.*]] = llvm.load
-  // CHECK: llvm.getelementptr %[[RANK]][16]
+  // CHECK: llvm.getelementptr %[[RANK]][24]
   // CHECK: %[[TABLES:.*]] = llvm.load
-  // CHECK: llvm.mlir.constant(40 : i64)
+  // CHECK: llvm.mlir.constant(52 : i64)
   // CHECK: %[[ENTRY:.*]] = llvm.mul %[[L]]
   // CHECK: llvm.getelementptr %[[TABLES]][%[[ENTRY]]] : (!llvm.ptr, i64) -> !llvm.ptr, i32
-  %t = rt.placement[%l] experts 12 slots 16
+  %t = rt.placement[%l] experts 12 slots 16 places of world count 12
   // CHECK: %[[ENTRY:.*]] = llvm.mul %[[L]]
+  // CHECK: llvm.mlir.constant(12 : i64)
+  // CHECK: %[[HELD:.*]] = llvm.add %[[ENTRY]]
   // CHECK: llvm.getelementptr %{{.*}}[8] : (!llvm.ptr) -> !llvm.ptr, i8
   // CHECK: %[[OWN:.*]] = llvm.load %{{.*}} : !llvm.ptr -> i32
   // CHECK: llvm.mlir.constant(8 : i64)
   // CHECK: %[[FIRST:.*]] = llvm.mul
-  // CHECK: llvm.mlir.constant(12 : i64)
-  // CHECK: %[[HELD:.*]] = llvm.add %[[ENTRY]]
   // CHECK: llvm.add %[[HELD]], %[[FIRST]]
-  %h = rt.placement[%l] experts 12 slots 16 held 2
+  %h = rt.placement[%l] experts 12 slots 16 held of rank count 8
+  // CHECK: llvm.mlir.constant(12 : i64)
+  // CHECK: llvm.getelementptr %{{.*}}[16] : (!llvm.ptr) -> !llvm.ptr, i8
+  // CHECK: llvm.load %{{.*}} : !llvm.ptr -> i32
+  %n = rt.placement[%l] experts 12 slots 16 held of node count 8
+  // CHECK: %[[ENTRY:.*]] = llvm.mul %[[L]]
+  // CHECK: llvm.mlir.constant(40 : i64)
+  // CHECK: llvm.add %[[ENTRY]]
+  %s = rt.placement[%l] experts 12 slots 16 subtrees of node count 12
   %g = arith.constant 1 : i64
-  rt.launch @unpack grid(%g) args(%t, %h) : !rt.ptr, !rt.ptr
+  rt.launch @unpack grid(%g) args(%t, %h, %n, %s) : !rt.ptr, !rt.ptr, !rt.ptr, !rt.ptr
   return
 }
 func.func @step() {

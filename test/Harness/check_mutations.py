@@ -1,10 +1,10 @@
-"""check_mutations.py CHECKPOINT RANKS MUTATIONS VARIANTS: what the form verifiers accept has the bits of the program.
+"""check_mutations.py CHECKPOINT RANKS[xNODES] MUTATIONS VARIANTS: what form verifiers accept has the program's bits.
 
-The distributed form of CHECKPOINT for RANKS ranks is changed, an op at a time (mutations.py): MUTATIONS times at
-random, and VARIANTS times by moving an op to where it may as well stand. Every form behind it is made of each. A
-mutation may be refused, a variant may not. What is accepted has the program's bits: its runtime form is the same text,
-or it is linked, put into the bundle, and run, and every logit and every generated token of prompts that share the ranks
-are compared.
+The distributed form of CHECKPOINT for RANKS ranks on NODES nodes (one) is changed, an op at a time (mutations.py):
+MUTATIONS times at random, and VARIANTS times by moving an op to where it may as well stand. Every form behind it is
+made of each. A mutation may be refused, a variant may not. What is accepted has the program's bits: its runtime form is
+the same text, or it is linked, put into the bundle, and run, and every logit and every generated token of prompts that
+share the ranks are compared.
 """
 import collections
 import json
@@ -137,8 +137,9 @@ def verdict(programs, runtime, text, expected, prompts):
     return "run, the same bits", ""
 
 
-def main(checkpoint, ranks, mutations, variants):
-    options = ("--topology", topology(int(ranks), 1), "--target", TARGET, *LIMITS)
+def main(checkpoint, shape, mutations, variants):
+    ranks, nodes = (int(part) for part in (shape + "x1").split("x")[:2])
+    options = ("--topology", topology(ranks, nodes), "--target", TARGET, *LIMITS)
     bundle = compiled(checkpoint, *options)
     code, text, said = lowered(form(checkpoint, "distributed", *options), "--mlir-print-op-generic")
     if code:

@@ -9,8 +9,8 @@ import re
 OP = re.compile(r'( +)(?:(%[^=]+) = )?"([\w.]+)"\(([^)]*)\)(.*) : \((.*)\) -> (.*)')
 VALUE = re.compile(r"%[\w.]+(?:#\d+)?")
 BLOCK = re.compile(r" *\^bb0\((.*)\):")
-# What moves rows between ranks, from the counts of what goes to the sum of what came back.
-FIRST, LAST = "moe.route_plan", "moe.combine"
+# What moves rows between ranks, from the slots of their experts to the sum of what came back.
+FIRST, LAST = "moe.locate", "moe.combine"
 LIST = "nn.layers"
 
 

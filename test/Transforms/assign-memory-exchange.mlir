@@ -18,7 +18,7 @@
 // REUSE: module attributes {mem.peak = 28800 : i64
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
   kern.func @route_plan(%e: tensor<?x2xi32, #tok>, %l: index) -> (tensor<?x3x2xi32, #tok>, !counts, !counts) {
-    %r, %s, %b = moe.route_plan %e layer %l among 0 to 3 experts 12 slots 6 : tensor<?x2xi32, #tok> -> tensor<?x3x2xi32, #tok>, !counts, !counts
+    %r, %s, %b = moe.route_plan %e layer %l among 0 to 3 experts 12 slots 12 within world to rank held 6 : tensor<?x2xi32, #tok> -> tensor<?x3x2xi32, #tok>, !counts, !counts
     kern.yield %r, %s, %b : tensor<?x3x2xi32, #tok>, !counts, !counts
   }
   kern.func @pack(%x: !x, %w: tensor<?x2xf32, #tok>, %r: tensor<?x3x2xi32, #tok>) -> !messages {
@@ -38,11 +38,11 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>} {
     kern.yield %in : !slots
   }
   kern.func @return_plan(%s: !chosen, %c: !counts, %l: index) -> (tensor<?x2xi32, #recv>, !counts) {
-    %q, %b = moe.return_plan %s, %c layer %l among 0 to 3 experts 12 slots 6 : !chosen, !counts -> tensor<?x2xi32, #recv>, !counts
+    %q, %b = moe.return_plan %s, %c layer %l among 0 to 3 experts 12 slots 12 by rank held 6 : !chosen, !counts -> tensor<?x2xi32, #recv>, !counts
     kern.yield %q, %b : tensor<?x2xi32, #recv>, !counts
   }
   kern.func @reduce_subtrees(%d: !slots, %p: !permutation, %s: !chosen, %q: tensor<?x2xi32, #recv>, %l: index) -> !sums {
-    %u = moe.reduce_subtrees %d, %p, %s, %q layer %l among 0 to 3 experts 12 ranks 2 order tree<4> : !slots, !permutation, !chosen, tensor<?x2xi32, #recv> -> !sums
+    %u = moe.reduce_subtrees %d, %p, %s, %q layer %l among 0 to 3 experts 12 slots 12 order tree<4> : !slots, !permutation, !chosen, tensor<?x2xi32, #recv> -> !sums
     kern.yield %u : !sums
   }
   kern.func @combine(%u: !sums, %r: tensor<?x3x2xi32, #tok>, %e: tensor<?x2xi32, #tok>) -> !x {

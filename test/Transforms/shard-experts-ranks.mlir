@@ -29,7 +29,8 @@ module attributes {dist.plan = #dist.plan<layout = "ep=2,dp=2", expanded_from = 
     // CHECK: %[[E:.*]], %[[W:.*]] = moe.routing
     %e, %w = moe.routing %s, %b layer %l among 1 to 3 score sigmoid top 2 groups 1 of 1 scale 1.0 : !s -> !e, !w
     // The placement is that of the router's layer.
-    // CHECK: %[[ROUTES:.*]], %[[SENT:.*]], %[[RETURNED:.*]] = moe.route_plan %[[E]] layer %[[L]] among 1 to 3 experts 12 slots 6 : tensor<?x2xi32, #tok> -> tensor<?x3x2xi32, #tok>, !dist.counts<members = 2>, !dist.counts<members = 2>
+    // CHECK: %[[SLOTS:.*]] = moe.locate %[[E]] layer %[[L]] among 1 to 3 experts 12 slots 12
+    // CHECK-NEXT: %[[ROUTES:.*]], %[[SENT:.*]], %[[RETURNED:.*]] = moe.route_plan %[[SLOTS]] layer %[[L]] among 1 to 3 experts 12 slots 12 within world to rank held 6 : tensor<?x2xi32, #tok> -> tensor<?x3x2xi32, #tok>, !dist.counts<members = 2>, !dist.counts<members = 2>
     // CHECK-NEXT: %[[M:.*]] = moe.pack %[[X]], %[[W]], %[[ROUTES]] : {{.*}} -> tensor<?x272xi8, #message>
     // CHECK-NEXT: %[[IN:.*]], %[[CAME:.*]] = dist.all_to_all %[[M]] to %[[SENT]] over ep site 0 quota 16 :
     // CHECK-NEXT: %[[Y:.*]], %[[C:.*]], %[[V:.*]] = moe.unpack %[[IN]], %[[CAME]] : {{.*}} -> tensor<?x64xf32, #recv>, tensor<?x2xi32, #recv>, tensor<?x2xf32, #recv>
@@ -39,8 +40,8 @@ module attributes {dist.plan = #dist.plan<layout = "ep=2,dp=2", expanded_from = 
     // CHECK-NEXT: %[[G:.*]] = moe.grouped_linear %[[S]], %[[P]], @gu[%[[L]]] order tree<1> : {{.*}} -> tensor<?x2x96xf32, #slot>
     // CHECK-NEXT: %[[A:.*]] = nn.gated_act %[[G]] act silu
     // CHECK-NEXT: %[[D:.*]] = moe.grouped_linear %[[A]], %[[P]], @down[%[[L]]] weighted %[[V]] : tensor<?x2xf32, #recv> order tree<1>
-    // CHECK-NEXT: %[[SUMS:.*]], %[[BACK:.*]] = moe.return_plan %[[C]], %[[CAME]] layer %[[L]] among 1 to 3 experts 12 slots 6 :
-    // CHECK-NEXT: %[[U:.*]] = moe.reduce_subtrees %[[D]], %[[P]], %[[C]], %[[SUMS]] layer %[[L]] among 1 to 3 experts 12 ranks 2 order tree<4> : {{.*}} -> tensor<?x64xf32, #subtree>
+    // CHECK-NEXT: %[[SUMS:.*]], %[[BACK:.*]] = moe.return_plan %[[C]], %[[CAME]] layer %[[L]] among 1 to 3 experts 12 slots 12 by rank held 6 :
+    // CHECK-NEXT: %[[U:.*]] = moe.reduce_subtrees %[[D]], %[[P]], %[[C]], %[[SUMS]] layer %[[L]] among 1 to 3 experts 12 slots 12 order tree<4> : {{.*}} -> tensor<?x64xf32, #subtree>
     // CHECK-NEXT: %[[B:.*]] = dist.all_to_all %[[U]] to %[[BACK]] from %[[RETURNED]] over ep site 1 : tensor<?x64xf32, #subtree>, {{.*}} -> tensor<?x64xf32, #subtree1>
     // CHECK-NEXT: %[[R:.*]] = moe.combine %[[B]], %[[ROUTES]], %[[E]] experts 12 order tree<4>
     // CHECK-NEXT: return %[[R]]
@@ -69,9 +70,9 @@ module attributes {dist.plan = #dist.plan<layout = "ep=4,dp=4,redundant=1", expa
   // CHECK-LABEL: func.func @redundant(
   func.func @redundant(%l: index, %x: !x, %s: !s, %b: !nn.batch) -> !x {
     %e, %w = moe.routing %s, %b layer %l among 1 to 3 score sigmoid top 4 groups 1 of 1 scale 1.0 : !s -> !e, !w
-    // CHECK: experts 11 slots 3 :
+    // CHECK: experts 11 slots 12 within world to rank held 3 :
     // CHECK: tensor<?x64xbf16, #recv>, !permutation -> tensor<?x64xbf16, #slot>
-    // CHECK: moe.reduce_subtrees {{.*}} experts 11 ranks 4 :
+    // CHECK: moe.reduce_subtrees {{.*}} experts 11 slots 12 :
     %r = moe.experts %x, %e, %w, @gu[%l], @down[%l] experts 11 inner 96 act silu : !x, !e, !w -> !x
     return %r : !x
   }

@@ -1,6 +1,6 @@
 // RUN: k2c-opt %s --verify-form=form=distributed -o /dev/null
 // RUN: sed '/scf[.]for/,/^    }/d' %s | k2c-opt --verify-form=form=distributed --scheduled-form | k2c-opt --runtime-form -o /dev/null
-// RUN: sed 's/experts 12 slots 6/experts 12 slots 8/; s/experts = 6/experts = 8/; s/held 6/held 8/' %s | k2c-opt --verify-form=form=distributed -o /dev/null
+// RUN: sed 's/experts 12 slots 12/experts 12 slots 16/; s/experts = 6/experts = 8/; s/held 6/held 8/' %s | k2c-opt --verify-form=form=distributed -o /dev/null
 // RUN: sed 's/ max = 32/ max = 33/; s/max = 64/max = 70/' %s | k2c-opt --verify-form=form=distributed -o /dev/null
 
 // What shard-experts makes of experts on two ranks, in two kinds of layers, is proven in each form. So are buffers that
@@ -37,15 +37,16 @@ module attributes {nn.limits = #nn.limits<token = 16, seq = 4, context = 64>,
   nn.layer @even(%l: index, %x: !x, %b: !nn.batch) -> !x {
     %s = nn.linear %x, @router[%l] order tree<1> : !x -> !scores
     %e, %w = moe.routing %s, %b layer %l among 0 to 4 score sigmoid top 2 groups 1 of 1 scale 1.0 : !scores -> !e, !w
-    %r, %sent, %expected = moe.route_plan %e layer %l among 0 to 4 experts 12 slots 6 : !e -> !routes, !counts, !counts
+    %a = moe.locate %e layer %l among 0 to 4 experts 12 slots 12 : !e -> !e
+    %r, %sent, %expected = moe.route_plan %a layer %l among 0 to 4 experts 12 slots 12 within world to rank held 6 : !e -> !routes, !counts, !counts
     %m = moe.pack %x, %w, %r : !x, !w, !routes -> !messages
     %in, %came = dist.all_to_all %m to %sent over ep site 0 quota 16 : !messages, !counts -> !messages, !counts
     %y, %c, %v = moe.unpack %in, %came : !messages, !counts -> tensor<?x64xf32, #recv>, tensor<?x2xi32, #recv>, tensor<?x2xf32, #recv>
     %p = moe.permutation %c : tensor<?x2xi32, #recv> -> !permutation
     %t = moe.permute %y, %p : tensor<?x64xf32, #recv>, !permutation -> tensor<?x64xf32, #slot>
     %d = moe.grouped_linear %t, %p, @down[%l] weighted %v : tensor<?x2xf32, #recv> order tree<1> : tensor<?x64xf32, #slot>, !permutation -> tensor<?x64xf32, #slot>
-    %q, %back = moe.return_plan %c, %came layer %l among 0 to 4 experts 12 slots 6 : tensor<?x2xi32, #recv>, !counts -> tensor<?x2xi32, #recv>, !counts
-    %u = moe.reduce_subtrees %d, %p, %c, %q layer %l among 0 to 4 experts 12 ranks 2 order tree<4> : tensor<?x64xf32, #slot>, !permutation, tensor<?x2xi32, #recv>, tensor<?x2xi32, #recv> -> !sums
+    %q, %back = moe.return_plan %c, %came layer %l among 0 to 4 experts 12 slots 12 by rank held 6 : tensor<?x2xi32, #recv>, !counts -> tensor<?x2xi32, #recv>, !counts
+    %u = moe.reduce_subtrees %d, %p, %c, %q layer %l among 0 to 4 experts 12 slots 12 order tree<4> : tensor<?x64xf32, #slot>, !permutation, tensor<?x2xi32, #recv>, tensor<?x2xi32, #recv> -> !sums
     %f = dist.all_to_all %u to %back from %expected over ep site 1 : !sums, !counts, !counts -> !returned
     %z = moe.combine %f, %r, %e experts 12 order tree<4> : !returned, !routes, !e -> !x
     nn.yield %z : !x
@@ -53,15 +54,16 @@ module attributes {nn.limits = #nn.limits<token = 16, seq = 4, context = 64>,
   nn.layer @odd(%l: index, %x: !x, %b: !nn.batch) -> !x {
     %s = nn.linear %x, @router[%l] order tree<1> : !x -> !scores
     %e, %w = moe.routing %s, %b layer %l among 0 to 4 score softmax top 2 groups 1 of 1 scale 1.0 : !scores -> !e, !w
-    %r, %sent, %expected = moe.route_plan %e layer %l among 0 to 4 experts 12 slots 6 : !e -> !routes, !counts, !counts
+    %a = moe.locate %e layer %l among 0 to 4 experts 12 slots 12 : !e -> !e
+    %r, %sent, %expected = moe.route_plan %a layer %l among 0 to 4 experts 12 slots 12 within world to rank held 6 : !e -> !routes, !counts, !counts
     %m = moe.pack %x, %w, %r : !x, !w, !routes -> !messages2
     %in, %came = dist.all_to_all %m to %sent over ep site 2 quota 16 : !messages2, !counts -> !messages2, !counts
     %y, %c, %v = moe.unpack %in, %came : !messages2, !counts -> tensor<?x64xf32, #recv2>, tensor<?x2xi32, #recv2>, tensor<?x2xf32, #recv2>
     %p = moe.permutation %c : tensor<?x2xi32, #recv2> -> !permutation2
     %t = moe.permute %y, %p : tensor<?x64xf32, #recv2>, !permutation2 -> tensor<?x64xf32, #slot2>
     %d = moe.grouped_linear %t, %p, @down[%l] weighted %v : tensor<?x2xf32, #recv2> order tree<1> : tensor<?x64xf32, #slot2>, !permutation2 -> tensor<?x64xf32, #slot2>
-    %q, %back = moe.return_plan %c, %came layer %l among 0 to 4 experts 12 slots 6 : tensor<?x2xi32, #recv2>, !counts -> tensor<?x2xi32, #recv2>, !counts
-    %u = moe.reduce_subtrees %d, %p, %c, %q layer %l among 0 to 4 experts 12 ranks 2 order tree<4> : tensor<?x64xf32, #slot2>, !permutation2, tensor<?x2xi32, #recv2>, tensor<?x2xi32, #recv2> -> !sums2
+    %q, %back = moe.return_plan %c, %came layer %l among 0 to 4 experts 12 slots 12 by rank held 6 : tensor<?x2xi32, #recv2>, !counts -> tensor<?x2xi32, #recv2>, !counts
+    %u = moe.reduce_subtrees %d, %p, %c, %q layer %l among 0 to 4 experts 12 slots 12 order tree<4> : tensor<?x64xf32, #slot2>, !permutation2, tensor<?x2xi32, #recv2>, tensor<?x2xi32, #recv2> -> !sums2
     %f = dist.all_to_all %u to %back from %expected over ep site 3 : !sums2, !counts, !counts -> !returned2
     %z = moe.combine %f, %r, %e experts 12 order tree<4> : !returned2, !routes, !e -> !x
     nn.yield %z : !x

@@ -89,7 +89,7 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
 
 // -----
 
-// expected-error @below {{planned form: the plan leaves out 'fussion'; optional passes are fusion, launch-groups, buffer-reuse, prefetch-weights}}
+// expected-error @below {{planned form: the plan leaves out 'fussion'; optional passes are fusion, launch-groups, buffer-reuse, prefetch-weights, two-hop}}
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>,
                    nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">,
                    kern.target = #kern.cpu<"x86-64-v3", cores = 1, l1 = 32768, l2 = 1048576, features = ["avx2", "fma"]>,

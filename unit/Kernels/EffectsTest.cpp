@@ -238,11 +238,13 @@ std::vector<KernelBody> bodies() {
           gatedSilu(rowsOf(12), rowsOf(6)),
           OutputRowsDesc{rowsOf(4), rowsOf(4, DType::F32, RowSpace::Output)},
           CaptureDesc{rowsOf(4)},
+          LocateDesc{experts, topK},
           RoutePlanDesc{experts, topK, ranks, expertSlots},
           PackDesc{rowsOf(4), topK},
           UnpackDesc{rowsOf(4), topK, ranks},
           ReturnPlanDesc{experts, topK, ranks, expertSlots},
-          ReduceSubtreesDesc{slots(4), rowsOf(4), experts, topK, ranks, expertSlots, 4},
+          ReduceSubtreesDesc{slots(4), rowsOf(4), experts, topK, expertSlots, 4},
+          MergeSubtreesDesc{rowsOf(4), rowsOf(4), experts, topK, expertSlots, 4},
           CombineDesc{rowsOf(4), rowsOf(4), experts, topK, 4},
           groupedLinear()};
 }

@@ -7,7 +7,6 @@
 #define K2C_UNIT_KERNELS_EFFECTSWORLD_H
 
 #include "TestStep.h"
-#include "k2rt/placement.h"
 #include <algorithm>
 #include <optional>
 
@@ -41,7 +40,6 @@ struct World {
   void addCaptures(const Effect &step);
   std::vector<int32_t> routes(uint64_t turn) const;
   std::vector<int32_t> permutation(uint64_t turn) const;
-  std::vector<int32_t> placement(uint64_t turn) const;
   std::vector<int32_t> messageRoutes(uint64_t turn) const;
   /// What an operand of numbers may hold; with another turn, something else that it may hold.
   std::vector<int32_t> numbers(const Operand &operand, uint64_t turn) const;
@@ -81,30 +79,25 @@ inline std::vector<int32_t> World::permutation(uint64_t turn) const {
   return built;
 }
 
-/// Two experts on each rank, or three and one.
-inline std::vector<int32_t> World::placement(uint64_t turn) const {
-  std::vector<int32_t> table(k2rt_placement_entries(experts, ranks * expertSlots));
-  const std::vector<int32_t> held =
-      turn ? std::vector<int32_t>{0, 1, 2, -1, 3, -1, -1, -1} : std::vector<int32_t>{0, 1, -1, -1, 2, 3, -1, -1};
-  std::copy(held.begin(), held.end(), table.begin() + experts);
-  k2rt_placement_fill(table.data(), experts, ranks * expertSlots, ranks);
-  return table;
-}
-
-/// Message i and slots of each token i, and the sum that comes back for it.
+/// Message i and slots of each token i, and the sums that come back for it, from row i on.
 inline std::vector<int32_t> World::messageRoutes(uint64_t turn) const {
   std::vector<int32_t> list;
-  for (int64_t token = 0; token < step.rows(); ++token)
-    for (const int64_t number : {token, int64_t(turn), (token + int64_t(turn)) % step.rows()})
-      list.insert(list.end(), topK, int32_t(number));
+  for (int64_t token = 0; token < step.rows(); ++token) {
+    list.insert(list.end(), topK, int32_t(token));
+    list.insert(list.end(), topK, int32_t(turn));
+    for (int64_t k = 0; k < topK; ++k)
+      list.push_back(int32_t((token + k + int64_t(turn)) % step.rows()));
+  }
   return list;
 }
 
 inline std::vector<int32_t> World::numbers(const Operand &operand, uint64_t turn) const {
-  if (operand.role == Operand::Role::Placement)
-    return placement(turn);
+  if (operand.role == Operand::Role::Places)
+    return turn ? std::vector<int32_t>{5, 0, 1, 4} : std::vector<int32_t>{0, 1, 4, 5};
   if (operand.role == Operand::Role::Held) // slots are those of routes()
     return turn ? std::vector<int32_t>{0, 1, 3, 0} : std::vector<int32_t>{0, 1, 2, 3};
+  if (operand.role == Operand::Role::Subtrees) // two experts in each, or in the first
+    return turn ? std::vector<int32_t>{0, 0, 2, 3} : std::vector<int32_t>{0, 0, 2, 2};
   if (operand.rows.width > 0 && operand.elements > 0)
     return permutation(turn);
   if (operand.name == "routes")

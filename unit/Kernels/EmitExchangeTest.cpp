@@ -31,14 +31,12 @@ TEST_P(EmitExchange, HasTheBitsOfTheScalarReading) {
 }
 
 TEST_P(EmitExchange, RefusesAnExpertOutOfRange) {
-  Expected<CompiledKernel> kernel = compileForTarget({"plan", RoutePlanDesc{4, 2, 2, 2}});
+  Expected<CompiledKernel> kernel = compileForTarget({"locate", LocateDesc{4, 2}});
   ASSERT_TRUE(kernel) << kernel.error().text();
   TestStep step(TestStep::plain(1));
-  std::vector<int32_t> experts = {0, 4}, table(8 + 4), routes(6);
-  std::vector<int64_t> sent(4), returned(4);
-  EXPECT_EQ(
-      launch(*kernel, step.step, {experts.data(), table.data(), routes.data(), sent.data(), returned.data()}, 1).status,
-      K2RT_STATUS_OUT_OF_RANGE);
+  std::vector<int32_t> experts = {0, 4}, places(4), slots(2);
+  EXPECT_EQ(launch(*kernel, step.step, {experts.data(), places.data(), slots.data()}, 1).status,
+            K2RT_STATUS_OUT_OF_RANGE);
 }
 
 } // namespace

@@ -32,13 +32,23 @@ TEST(EvaluateExchange, AlignedExpertsSendOneSumBack) {
   EXPECT_GT(shuffled.returned, shuffled.travelled);
 }
 
+TEST(EvaluateExchange, ATokenCrossesToANodeOnceAndOneSumComesBack) {
+  const ExchangeShape oneHop{16, 8, 4, 4, 4, {30, 0, 7, 2}};
+  ExchangeShape twoHops = oneHop;
+  twoHops.nodes = 2;
+  ExchangeWorld direct(oneHop), railed(twoHops);
+  EXPECT_TRUE(direct.exchange(evaluateKernel) == railed.exchange(evaluateKernel));
+  EXPECT_LE(railed.crossed, 30 + 7 + 2);
+  EXPECT_EQ(railed.crossedBack, railed.crossed);
+  EXPECT_GT(direct.travelled, railed.crossed);
+}
+
 TEST(EvaluateExchange, RefusesAnExpertOutOfRange) {
   TestStep step(TestStep::plain(1));
-  std::vector<int32_t> experts = {0, 4}, table(8 + 4), routes(6);
-  std::vector<int64_t> sent(4), returned(4);
-  std::vector<void *> args = {experts.data(), table.data(), routes.data(), sent.data(), returned.data()};
-  Status done = evaluate({"plan", RoutePlanDesc{4, 2, 2, 2}}, args.data(), step.step, WeightLayout::Panels);
-  EXPECT_EQ(done.error().text(), "plan: expert 4 of 4");
+  std::vector<int32_t> experts = {0, 4}, places(4), slots(2);
+  std::vector<void *> args = {experts.data(), places.data(), slots.data()};
+  Status done = evaluate({"locate", LocateDesc{4, 2}}, args.data(), step.step, WeightLayout::Panels);
+  EXPECT_EQ(done.error().text(), "locate: expert 4 of 4");
 }
 
 } // namespace

@@ -43,11 +43,13 @@ auto members(ElementStep &s) { auto &[a, b, c] = s; return std::tie(a, b, c[0], 
 auto members(RowwiseDesc &k) { auto &[a, b, c, d] = k; return std::tie(a, b, c, d); }
 auto members(OutputRowsDesc &k) { auto &[a, b] = k; return std::tie(a, b); }
 auto members(CaptureDesc &k) { auto &[a] = k; return std::tie(a); }
+auto members(LocateDesc &k) { auto &[a, b] = k; return std::tie(a, b); }
 auto members(RoutePlanDesc &k) { auto &[a, b, c, d] = k; return std::tie(a, b, c, d); }
 auto members(PackDesc &k) { auto &[a, b] = k; return std::tie(a, b); }
 auto members(UnpackDesc &k) { auto &[a, b, c] = k; return std::tie(a, b, c); }
 auto members(ReturnPlanDesc &k) { auto &[a, b, c, d] = k; return std::tie(a, b, c, d); }
-auto members(ReduceSubtreesDesc &k) { auto &[a, b, c, d, e, f, g] = k; return std::tie(a, b, c, d, e, f, g); }
+auto members(ReduceSubtreesDesc &k) { auto &[a, b, c, d, e, f] = k; return std::tie(a, b, c, d, e, f); }
+auto members(MergeSubtreesDesc &k) { auto &[a, b, c, d, e, f] = k; return std::tie(a, b, c, d, e, f); }
 auto members(CombineDesc &k) { auto &[a, b, c, d, e] = k; return std::tie(a, b, c, d, e); }
 // clang-format on
 

@@ -238,21 +238,27 @@ TEST(Verify, CombineLeavesDivideTheExperts) {
   EXPECT_EQ(failure(d), "");
 }
 
-TEST(Verify, EveryExpertHasASlotOnSomeRank) {
-  EXPECT_EQ(failure(RoutePlanDesc{12, 2, 2, 6}), "");
-  EXPECT_EQ(failure(RoutePlanDesc{12, 2, 2, 5}), "k: experts is 12, above the slots of all ranks, 10");
-  EXPECT_EQ(failure(ReturnPlanDesc{12, 2, 2, 5}), "k: experts is 12, above the slots of all ranks, 10");
+TEST(Verify, PlansHaveMembersOfSomeSlots) {
+  EXPECT_EQ(failure(LocateDesc{12, 2}), "");
+  EXPECT_EQ(failure(LocateDesc{0, 2}), "k: experts is 0, below 1");
+  EXPECT_EQ(failure(RoutePlanDesc{12, 2, 2, 5}), ""); // within a node
+  EXPECT_EQ(failure(RoutePlanDesc{12, 2, 0, 6}), "k: members is 0, below 1");
+  EXPECT_EQ(failure(ReturnPlanDesc{12, 2, 2, 0}), "k: slots is 0, below 1");
   EXPECT_EQ(failure(ReturnPlanDesc{12, 0, 2, 6}), "k: chosen experts is 0, below 1");
 }
 
 TEST(Verify, MessagesHaveChoices) {
   EXPECT_EQ(failure(PackDesc{rowsOf(8), 0}), "k: chosen experts is 0, below 1");
   EXPECT_EQ(failure(UnpackDesc{rowsOf(8), 0, 2}), "k: chosen experts is 0, below 1");
-  EXPECT_EQ(failure(UnpackDesc{rowsOf(8), 2, 0}), "k: ranks is 0, below 1");
+  EXPECT_EQ(failure(UnpackDesc{rowsOf(8), 2, 0}), "k: members is 0, below 1");
 }
 
 TEST(Verify, PartsOfACombineKeepItsTypeAndTree) {
-  ReduceSubtreesDesc reduce{rowsOf(8, RowSpace::Slot), rowsOf(8), 12, 2, 2, 6, 4};
+  MergeSubtreesDesc merge{rowsOf(8), rowsOf(8), 12, 2, 6, 4};
+  EXPECT_EQ(failure(merge), "");
+  merge.slots = 0;
+  EXPECT_EQ(failure(merge), "k: slots is 0, below 1");
+  ReduceSubtreesDesc reduce{rowsOf(8, RowSpace::Slot), rowsOf(8), 12, 2, 6, 4};
   EXPECT_EQ(failure(reduce), "");
   reduce.leaves = 8;
   EXPECT_EQ(failure(reduce), "k: leaves is 8, no divisor of experts, 12");

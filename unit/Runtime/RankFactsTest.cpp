@@ -113,7 +113,7 @@ TEST(RankFacts, CollectivesThatAreNotKnownAreRefused) {
   EXPECT_EQ(manifestWith("/collectives/1/op", "broadcast"),
             "manifest.json: collectives[1].op: is \"broadcast\", this runtime knows all_to_all_rows" + again);
   EXPECT_EQ(manifestWith("/collectives/1/group", "tp"),
-            "manifest.json: collectives[1].group: is \"tp\", this runtime knows ep" + again);
+            "manifest.json: collectives[1].group: is \"tp\", this runtime knows ep, node and rail" + again);
   EXPECT_EQ(manifestWith("/collectives/1/site", 2), "manifest.json: collectives[1].site: is 2, must be 1" + again);
 }
 
@@ -128,9 +128,14 @@ TEST(RankFacts, EachRankIsListed) {
 }
 
 TEST(RankFacts, AreThoseOfTheProgram) {
-  EXPECT_EQ(manifestWith("/collectives/0/quota_rows", 47),
-            "program.so: collective 0 is another one than the manifest says, 47 rows of 16 bytes to each rank; compile "
-            "the bundle again");
+  EXPECT_EQ(
+      manifestWith("/collectives/0/quota_rows", 47),
+      "program.so: collective 0 is another one than the manifest says, 47 rows of 16 bytes to each rank of group ep; "
+      "compile the bundle again");
+  EXPECT_EQ(
+      manifestWith("/collectives/1/group", "rail"),
+      "program.so: collective 1 is another one than the manifest says, 0 rows of 16 bytes to each rank of group rail; "
+      "compile the bundle again");
   FakeBundle fake("fake_ranks2");
   fake.manifest["collectives"].erase(1);
   fake.write();

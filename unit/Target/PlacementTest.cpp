@@ -85,6 +85,37 @@ TEST_F(PlacementTest, TheManifestSaysWhatIsExchanged) {
   EXPECT_EQ(sites[1].at("max_bytes"), 0) << "counted by the program";
 }
 
+TEST_F(PlacementTest, TheManifestSaysHowFarATokenGoes) {
+  // One other node, of seven experts in one leaf: as many sums as choices, or as it has experts.
+  program.collectives = {{0, "all_to_all_rows", "ep", 272, 64}, {1, "all_to_all_rows", "ep", 256, 0}};
+  json said = manifest().at("dispersion");
+  const int64_t layers = int64_t(spec.moeLayers().size()), sums = std::min<int64_t>(spec.moe->topK, 4);
+  EXPECT_EQ(said.at("kind"), "none");
+  EXPECT_EQ(said.at("nodes_per_token").at("max"), 2);
+  EXPECT_EQ(said.at("inter_node_bytes_per_token").at("max"), layers * (272 + sums * 256));
+}
+
+TEST_F(PlacementTest, GroupsThatLieOnNodesBoundWhereATokenGoes) {
+  spec.moe->experts = 16, spec.moe->topK = 8, spec.moe->groups = 4, spec.moe->topGroups = 2;
+  program.ranks = 8, bundle.nodes = 4, plan.expertSlots = 2;
+  program.collectives = {{0, "all_to_all_rows", "rail", 300, 64},
+                         {1, "all_to_all_rows", "node", 300, 256},
+                         {2, "all_to_all_rows", "node", 200, 0},
+                         {3, "all_to_all_rows", "rail", 200, 0}};
+  json said = manifest().at("dispersion");
+  EXPECT_EQ(said.at("kind"), "group-limited");
+  EXPECT_EQ(said.at("nodes_per_token").at("max"), 2);
+  EXPECT_EQ(said.at("inter_node_bytes_per_token").at("max"), int64_t(spec.moeLayers().size()) * 2 * (300 + 200));
+  spec.moe->groups = spec.moe->topGroups = 1;
+  said = manifest().at("dispersion");
+  EXPECT_EQ(said.at("kind"), "none");
+  EXPECT_EQ(said.at("inter_node_bytes_per_token").at("max"), int64_t(spec.moeLayers().size()) * 3 * (300 + 200));
+  plan.expertSlots = 8; // all on one of the nodes
+  said = manifest().at("dispersion");
+  EXPECT_EQ(said.at("kind"), "placement");
+  EXPECT_EQ(said.at("nodes_per_token").at("max"), 1);
+}
+
 TEST_F(PlacementTest, OneRankHasNoPlacement) {
   program.ranks = 1;
   program.layout = oneRankLayout;
@@ -93,6 +124,7 @@ TEST_F(PlacementTest, OneRankHasNoPlacement) {
   bundle = BundleFacts();
   const json said = manifest();
   EXPECT_FALSE(said.contains("placement"));
+  EXPECT_EQ(said.at("dispersion").at("nodes_per_token").at("max"), 1);
   EXPECT_EQ(said.at("layout"), "dp=1");
   EXPECT_EQ(said.at("ranks").size(), 1u);
   EXPECT_EQ(said.at("ranks")[0].at("weights"), program.weights);

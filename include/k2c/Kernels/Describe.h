@@ -9,6 +9,7 @@
 #ifndef K2C_KERNELS_DESCRIBE_H
 #define K2C_KERNELS_DESCRIBE_H
 
+#include "dialects/Dist/Dist.h"
 #include "dialects/Kern/Kern.h"
 #include "dialects/Nn/NnSupport.h"
 #include "k2c/Kernels/KernelDesc.h"
@@ -29,6 +30,9 @@ struct ArgumentSource {
   int64_t offset = 0;
   unsigned plane = 0;    ///< Role::Plane: which plane of the view, in the pool's order
   nn::IndicesAttr among; ///< Role::Layer: the number is the layer's ordinal in this set; null: its index + `offset`
+  /// Places, Held, Subtrees of layer `among`: of so many experts in so many slots, and whose.
+  int64_t experts = 0, slots = 0;
+  dist::Holder holder = dist::Holder::World;
 };
 
 /// A kernel's description and the source of each of `operands(desc)`.

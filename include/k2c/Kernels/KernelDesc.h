@@ -267,10 +267,11 @@ struct CaptureDesc {
   Rows x;
 };
 
-using KernelBody = std::variant<EmbedDesc, RmsNormDesc, LinearDesc, HeadLinearDesc, RotaryDesc, AppendDesc,
-                                GqaAttentionDesc, AbsorbedAttentionDesc, ExpandedAttentionDesc, RoutingDesc,
-                                PermutationDesc, PermuteDesc, UnpermuteDesc, RowwiseDesc, OutputRowsDesc, CaptureDesc,
-                                RoutePlanDesc, PackDesc, UnpackDesc, ReturnPlanDesc, ReduceSubtreesDesc, CombineDesc>;
+using KernelBody =
+    std::variant<EmbedDesc, RmsNormDesc, LinearDesc, HeadLinearDesc, RotaryDesc, AppendDesc, GqaAttentionDesc,
+                 AbsorbedAttentionDesc, ExpandedAttentionDesc, RoutingDesc, PermutationDesc, PermuteDesc, UnpermuteDesc,
+                 RowwiseDesc, OutputRowsDesc, CaptureDesc, LocateDesc, RoutePlanDesc, PackDesc, UnpackDesc,
+                 ReturnPlanDesc, ReduceSubtreesDesc, MergeSubtreesDesc, CombineDesc>;
 
 /// A kernel: a readable name (not part of the key) and what it computes.
 struct KernelDesc {
@@ -279,20 +280,31 @@ struct KernelDesc {
 };
 
 /// One argument of a kernel. A permutation, which is PermutationDesc's result and others' operand, is `elements` int32
-/// and then rows.width more a row; counts are `elements` and no rows. Placement and Held are a layer's table of experts
-/// and its part for this rank.
+/// and then rows.width more a row; counts are `elements` and no rows. Places, Held and Subtrees are parts of a layer's
+/// table of experts (k2rt/placement.h): for whom, its reader says.
 struct Operand {
-  enum class Role : uint8_t { Activation, Weight, Table, Plane, Step, Permutation, Layer, Result, Placement, Held };
+  enum class Role : uint8_t {
+    Activation,
+    Weight,
+    Table,
+    Plane,
+    Step,
+    Permutation,
+    Layer,
+    Result,
+    Places,
+    Held,
+    Subtrees
+  };
   Operand(std::string name, Role role, DType type, Effect effect)
       : name(std::move(name)), role(role), effect(std::move(effect)), type(type) {}
   std::string name;
   Role role;
   Effect effect;
-  Rows rows;                      ///< Activation, Result, Permutation; Plane: a row is a slot
-  Matrix matrix;                  ///< Weight that is multiplied with
-  int64_t elements = 0;           ///< Permutation, counts; Table, Placement, and Weight that is no matrix: elements
-  int64_t experts = 0, slots = 0; ///< Placement, Held: of the layer, on all ranks
-  int64_t group = 0;              ///< Plane: cache group
+  Rows rows;            ///< Activation, Result, Permutation; Plane: a row is a slot
+  Matrix matrix;        ///< Weight that is multiplied with
+  int64_t elements = 0; ///< of all but rows and matrices
+  int64_t group = 0;    ///< Plane: cache group
   DType type;
   bool isMatrix() const { return matrix.n > 0; }
 };

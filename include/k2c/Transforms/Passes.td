@@ -44,6 +44,7 @@ def AttachPlan : Pass<"attach-plan", "::mlir::ModuleOp"> {
     Option<"topology", "topology", "std::string", "\"host\"", "name of the topology">,
     Option<"layout", "layout", "std::string", "\"dp=1\"", "how ranks divide the work, as --layout takes it">,
     Option<"ranks", "ranks", "int64_t", "1", "ranks of the topology">,
+    Option<"nodes", "nodes", "int64_t", "1", "nodes that they are on, equally many on each">,
     ListOption<"numa", "numa", "int64_t", "cores of each NUMA node, where there are several">,
     Option<"cpu", "cpu", "std::string", "\"x86-64-v3\"", "LLVM's name of the target's processor">,
     ListOption<"features", "features", "std::string",
@@ -85,8 +86,9 @@ def AbsorbMla : Pass<"absorb-mla", "::mlir::ModuleOp"> {
 def ShardExperts : Pass<"shard-experts", "::mlir::ModuleOp"> {
   let summary = "Turn moe.experts into a permutation, grouped linears and N5's tree";
   let description = [{
-    Makes the data movement of experts explicit. On one rank, all this build plans for, nothing travels: a stable
-    counting sort by (expert, token), rows gathered once, two grouped linears over sorted slots, and N5's tree.
+    Makes the data movement of experts explicit. On one rank nothing travels: a stable counting sort by (expert, token),
+    rows gathered once, two grouped linears over sorted slots, and N5's tree. On several ranks rows cross to those that
+    have their experts, where nodes have several by way of one of their ranks, and come back as sums of subtrees.
 
     ```mlir
     %r = moe.experts %x, %e, %w, @gu[%l], @down[%l] experts 12 inner 96 act silu ... // before
@@ -235,8 +237,9 @@ def VerifyForm : Pass<"verify-form", "::mlir::ModuleOp"> {
     The verifier after each form. model: nn, moe and mla on whole tensors, every order declared. planned: a plan, and
     no latent attention without a form. distributed: no composite op. scheduled: kernels with tiles and offsets, and
     nothing outside them but layer lists, sampling and the joining of forms; in a group of calls none writes bytes that
-    another touches, but row by row on the same worker, and nothing touches what asynchronous work still has. runtime:
-    no nn, moe, mla, dist or kern op, and in functions nothing that rt-to-llvm cannot lower.
+    another touches, but row by row on the same worker, nothing touches what asynchronous work still has, and nothing
+    reads what a kernel has used up. runtime: no nn, moe, mla, dist or kern op, and in functions nothing that rt-to-llvm
+    cannot lower.
 
     From the distributed form on, all ranks come to one sequence of exchanges. In the distributed and the scheduled form
     both sides of one count the same rows, and buffers hold what a step may bring; in the runtime form each start has

@@ -28,11 +28,13 @@ void emitBody(KernelBuilder &b, const UnpermuteDesc &desc, const TileConfig &til
 void emitBody(KernelBuilder &b, const RowwiseDesc &desc, const TileConfig &tile);
 void emitBody(KernelBuilder &b, const OutputRowsDesc &desc, const TileConfig &tile);
 void emitBody(KernelBuilder &b, const CaptureDesc &desc, const TileConfig &tile);
+void emitBody(KernelBuilder &b, const LocateDesc &desc, const TileConfig &tile);
 void emitBody(KernelBuilder &b, const RoutePlanDesc &desc, const TileConfig &tile);
 void emitBody(KernelBuilder &b, const PackDesc &desc, const TileConfig &tile);
 void emitBody(KernelBuilder &b, const UnpackDesc &desc, const TileConfig &tile);
 void emitBody(KernelBuilder &b, const ReturnPlanDesc &desc, const TileConfig &tile);
 void emitBody(KernelBuilder &b, const ReduceSubtreesDesc &desc, const TileConfig &tile);
+void emitBody(KernelBuilder &b, const MergeSubtreesDesc &desc, const TileConfig &tile);
 void emitBody(KernelBuilder &b, const CombineDesc &desc, const TileConfig &tile);
 
 /// Scratch of a linear: the row block that is normalised, or moved because its rows collide in the cache.

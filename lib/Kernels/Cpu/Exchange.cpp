@@ -3,10 +3,10 @@
 // The plans are one item each, as a permutation is: they number what they find, a token after the other. Messages and
 // sums are counted in place, in the counts that they give, and become rows of the whole when all counts are known:
 //
-//   sent   2 3 | 0 2     messages of rank 1, counted 0 1 2, are rows 2 3 4
+//   sent   2 3 | 0 2     messages of member 1, counted 0 1 2, are rows 2 3 4
 //
-// A token writes its own messages (pack), a row that arrived finds its own (unpack) and writes its own sums
-// (reduce_subtrees), so these have an item a row.
+// A token finds its own slots (locate) and writes its own messages (pack), a row that arrived finds its own (unpack)
+// and writes its own sums (reduce_subtrees, merge_subtrees), so these have an item a row.
 //
 //===----------------------------------------------------------------------===//
 #include "Emitters.h"
@@ -17,41 +17,43 @@ namespace k2c::emit {
 
 namespace {
 
-/// int64 [2][ranks].
+/// int64 [2][members].
 struct Counts {
   KernelBuilder &b;
   Value rows;
-  int64_t ranks;
+  int64_t members;
 
   Value at(Value index) { return b.at(rows, index, DType::I64); }
-  Value count(Value rank) { return b.load(b.i64(), at(rank), DType::I64); }
-  Value first(Value rank) { return b.load(b.i64(), at(b.add(rank, ranks)), DType::I64); }
-  void setCount(Value rank, Value count) { b.store(count, at(rank), DType::I64); }
-  void setFirst(Value rank, Value first) { b.store(first, at(b.add(rank, ranks)), DType::I64); }
+  Value count(Value member) { return b.load(b.i64(), at(member), DType::I64); }
+  Value first(Value member) { return b.load(b.i64(), at(b.add(member, members)), DType::I64); }
+  void setCount(Value member, Value count) { b.store(count, at(member), DType::I64); }
+  void setFirst(Value member, Value first) { b.store(first, at(b.add(member, members)), DType::I64); }
   /// The count as it was; it becomes one larger.
-  Value next(Value rank) {
-    Value before = count(rank);
-    setCount(rank, b.add(before, 1));
+  Value next(Value member) {
+    Value before = count(member);
+    setCount(member, b.add(before, 1));
     return before;
   }
   void clear() {
-    b.loop(0, ranks, 1, [&](Value rank) { setCount(rank, b.constant(0)); });
+    b.loop(0, members, 1, [&](Value member) { setCount(member, b.constant(0)); });
   }
   /// Firsts from counts.
   void addUp() {
-    b.loop(0, ranks, 1, b.constant(0), [&](Value rank, ValueRange sum) {
-      setFirst(rank, sum[0]);
-      return Values{b.add(sum[0], count(rank))};
+    b.loop(0, members, 1, b.constant(0), [&](Value member, ValueRange sum) {
+      setFirst(member, sum[0]);
+      return Values{b.add(sum[0], count(member))};
     });
   }
 };
 
-/// A layer's table, as k2rt/placement.h lays it out.
-struct Placement {
-  Value slotOfExpert, subtreeOfExpert;
+/// What a holder has of a layer's placement: arguments `first` and `first` + 1.
+struct Held {
+  KernelBuilder &b;
+  Value experts, subtrees;
 
-  Placement(KernelBuilder &b, Value table, int64_t experts, int64_t slots)
-      : slotOfExpert(table), subtreeOfExpert(b.at(table, experts + slots, DType::I32)) {}
+  Held(KernelBuilder &b, unsigned first) : b(b), experts(b.argument(first)), subtrees(b.argument(first + 1)) {}
+  Value expertOf(Value slot) { return b.loadI32(experts, b.extend(slot)); }
+  Value subtreeOf(Value slot) { return b.loadI32(subtrees, b.extend(expertOf(slot))); }
 };
 
 /// The first of the numbers before `end` in `list` that is `value`; -1: none is.
@@ -87,86 +89,77 @@ Value messageAt(KernelBuilder &b, Value messages, Value number, const Rows &rows
 class RoutePlanEmitter {
 public:
   RoutePlanEmitter(KernelBuilder &b, const RoutePlanDesc &d)
-      : b(b), d(d), experts(b.argument(0)), placement(b, b.argument(1), d.experts, d.ranks * d.slots),
-        routes(b.argument(2)), sent{b, b.argument(3), d.ranks}, returned{b, b.argument(4), d.ranks},
-        ranksOfToken(b.stack(d.topK * 4)), subtreesOfToken(b.stack(d.topK * 4)) {}
+      : b(b), d(d), chosen(b.argument(0)), held(b, 1), routes(b.argument(3)), sent{b, b.argument(4), d.members},
+        returned{b, b.argument(5), d.members}, membersOfRow(b.stack(d.topK * 4)), subtreesOfRow(b.stack(d.topK * 4)) {}
 
   void emit() {
-    Value tokens = b.rowCount(RowSpace::Token, 1);
+    Value rows = b.rowCount(RowSpace::Token, 1);
     sent.clear();
     returned.clear();
-    b.loop(b.constant(0), tokens, 1, [&](Value token) { b.loop(0, d.topK, 1, [&](Value k) { count(token, k); }); });
+    b.loop(b.constant(0), rows, 1, [&](Value row) { b.loop(0, d.topK, 1, [&](Value k) { count(row, k); }); });
     sent.addUp();
     returned.addUp();
-    b.loop(b.constant(0), tokens, 1, [&](Value token) { b.loop(0, d.topK, 1, [&](Value k) { number(token, k); }); });
+    b.loop(b.constant(0), rows, 1, [&](Value row) { b.loop(0, d.topK, 1, [&](Value k) { number(row, k); }); });
   }
 
 private:
-  Value own(Value token) { return b.at(routes, b.mul(token, 3 * d.topK), DType::I32); }
-  Value expertOf(Value token, Value k) { return b.loadI32(experts, b.add(b.mul(token, d.topK), k)); }
-  Value isPresent(Value expert) {
-    return b.bitAnd(b.compare(Compare::Ge, expert, 0), b.compare(Compare::Lt, expert, d.experts));
-  }
+  Value own(Value row) { return b.at(routes, b.mul(row, 3 * d.topK), DType::I32); }
+  Value slotOf(Value row, Value k) { return b.loadI32(chosen, b.add(b.mul(row, d.topK), k)); }
+  Value isPresent(Value slot) { return b.compare(Compare::Ge, slot, 0); }
 
-  /// The number that choice `k` shares with the first of its kind in `list`, or the next of `rank`.
-  Value shared(Value list, Value k, Value kind, Value numbers, Counts &counts, Value rank) {
+  /// The number that choice `k` shares with the first of its kind in `list`, or the next of `member`.
+  Value shared(Value list, Value k, Value kind, Value numbers, Counts &counts, Value member) {
     Value known = earlier(b, list, k, kind);
     return b.choose(
         b.compare(Compare::Ge, known, 0), b.i32(), [&] { return Values{b.loadI32(numbers, known)}; },
-        [&] { return Values{b.truncate(counts.next(rank))}; })[0];
+        [&] { return Values{b.truncate(counts.next(member))}; })[0];
   }
 
-  /// Numbers within the rank.
-  void count(Value token, Value k) {
-    Value expert = expertOf(token, k), none = b.constant(b.i32(), -1);
-    Value messages = own(token), slots = b.at(messages, d.topK, DType::I32), sums = b.at(slots, d.topK, DType::I32);
-    b.fail(b.compare(Compare::Ge, expert, d.experts), K2RT_STATUS_OUT_OF_RANGE);
+  /// Numbers within the member.
+  void count(Value row, Value k) {
+    Value slot = slotOf(row, k), none = b.constant(b.i32(), -1);
+    Value messages = own(row), slots = b.at(messages, d.topK, DType::I32), sums = b.at(slots, d.topK, DType::I32);
     b.choose(
-        isPresent(expert),
+        isPresent(slot),
         [&] {
-          Value slot = b.loadI32(placement.slotOfExpert, b.extend(expert)), rank = b.div(slot, d.slots);
-          Value subtree = b.loadI32(placement.subtreeOfExpert, b.extend(expert));
-          b.storeI32(shared(ranksOfToken, k, rank, messages, sent, b.extend(rank)), messages, k);
+          Value member = b.div(slot, d.slots), subtree = held.subtreeOf(slot);
+          b.storeI32(shared(membersOfRow, k, member, messages, sent, b.extend(member)), messages, k);
           b.storeI32(b.rem(slot, d.slots), slots, k);
-          b.storeI32(shared(subtreesOfToken, k, subtree, sums, returned, b.extend(rank)), sums, k);
-          b.storeI32(rank, ranksOfToken, k);
-          b.storeI32(subtree, subtreesOfToken, k);
+          b.storeI32(shared(subtreesOfRow, k, subtree, sums, returned, b.extend(member)), sums, k);
+          b.storeI32(member, membersOfRow, k);
+          b.storeI32(subtree, subtreesOfRow, k);
         },
         [&] {
-          for (Value list : {messages, slots, sums, ranksOfToken, subtreesOfToken})
+          for (Value list : {messages, slots, sums, membersOfRow, subtreesOfRow})
             b.storeI32(none, list, k);
         });
   }
 
-  /// Numbers of all ranks.
-  void number(Value token, Value k) {
-    Value expert = expertOf(token, k), messages = own(token), sums = b.at(messages, 2 * d.topK, DType::I32);
-    b.when(isPresent(expert), [&] {
-      Value rank = b.extend(b.div(b.loadI32(placement.slotOfExpert, b.extend(expert)), d.slots));
-      b.storeI32(b.add(b.loadI32(messages, k), b.truncate(sent.first(rank))), messages, k);
-      b.storeI32(b.add(b.loadI32(sums, k), b.truncate(returned.first(rank))), sums, k);
+  /// Numbers of all members.
+  void number(Value row, Value k) {
+    Value slot = slotOf(row, k), messages = own(row), sums = b.at(messages, 2 * d.topK, DType::I32);
+    b.when(isPresent(slot), [&] {
+      Value member = b.extend(b.div(slot, d.slots));
+      b.storeI32(b.add(b.loadI32(messages, k), b.truncate(sent.first(member))), messages, k);
+      b.storeI32(b.add(b.loadI32(sums, k), b.truncate(returned.first(member))), sums, k);
     });
   }
 
   KernelBuilder &b;
   const RoutePlanDesc &d;
-  Value experts;
-  Placement placement;
+  Value chosen;
+  Held held;
   Value routes;
   Counts sent, returned;
-  Value ranksOfToken, subtreesOfToken; ///< of the token's choices so far, -1 without expert
+  Value membersOfRow, subtreesOfRow; ///< of the row's choices so far, -1 without expert
 };
 
 /// Lists the subtrees of a row's choices at `list`, -1 where a choice is none.
-void listSubtrees(KernelBuilder &b, Value slots, int64_t topK, Value held, const Placement &placement, Value list) {
+void listSubtrees(KernelBuilder &b, Value slots, int64_t topK, Held &held, Value list) {
   b.loop(0, topK, 1, [&](Value k) {
     Value slot = b.loadI32(slots, k);
     Value subtree = b.choose(
-        b.compare(Compare::Ge, slot, 0), b.i32(),
-        [&] {
-          Value expert = b.loadI32(held, b.extend(slot));
-          return Values{b.loadI32(placement.subtreeOfExpert, b.extend(expert))};
-        },
+        b.compare(Compare::Ge, slot, 0), b.i32(), [&] { return Values{held.subtreeOf(slot)}; },
         [&] { return Values{b.constant(b.i32(), -1)}; })[0];
     b.storeI32(subtree, list, k);
   });
@@ -178,7 +171,53 @@ Value isFirstOfSubtree(KernelBuilder &b, Value list, Value k) {
   return b.bitAnd(b.compare(Compare::Ge, subtree, 0), b.compare(Compare::Lt, earlier(b, list, k, subtree), 0));
 }
 
+/// The sums of a row's subtrees, from slots, sums, held and subtrees, arguments `first` to `first` + 3, to the next
+/// one; rowOf(row, k): the row of `x` that choice k contributes, which several may share where `once`.
+template <class Desc>
+void sumSubtrees(KernelBuilder &b, const Desc &d, unsigned first, bool once,
+                 llvm::function_ref<Value(Value, Value)> rowOf) {
+  Value slots = b.argument(first), sums = b.argument(first + 1), y = b.argument(first + 4);
+  Value list = b.stack(d.topK * 4);
+  Held held(b, first + 2);
+  ExpertSum sum(b, b.argument(0), d.x, d.experts / d.leaves, d.topK);
+  b.items([&](Value row) {
+    Value own = b.at(slots, b.mul(row, d.topK), DType::I32);
+    listSubtrees(b, own, d.topK, held, list);
+    b.loop(0, d.topK, 1, b.extend(b.loadI32(sums, b.mul(row, 2))), [&](Value k, ValueRange next) {
+      return b.choose(
+          isFirstOfSubtree(b, list, k), b.i64(),
+          [&] {
+            Value subtree = b.loadI32(list, k);
+            sum.begin();
+            b.loop(k, b.constant(d.topK), 1, [&](Value other) {
+              b.when(b.compare(Compare::Eq, b.loadI32(list, other), subtree),
+                     [&] { sum.insert(held.expertOf(b.loadI32(own, other)), rowOf(row, other)); });
+            });
+            once ? sum.addUpOnce() : sum.addUp();
+            sum.storeTo(b.row(y, d.y, next[0]), d.y);
+            return Values{b.add(next[0], 1)};
+          },
+          [&] { return Values(next); });
+    });
+  });
+}
+
 } // namespace
+
+void emitBody(KernelBuilder &b, const LocateDesc &d, const TileConfig &) {
+  Value experts = b.argument(0), places = b.argument(1), slots = b.argument(2);
+  b.items([&](Value row) {
+    b.loop(0, d.topK, 1, [&](Value k) {
+      Value route = b.add(b.mul(row, d.topK), k), expert = b.loadI32(experts, route);
+      b.fail(b.compare(Compare::Ge, expert, d.experts), K2RT_STATUS_OUT_OF_RANGE);
+      Value isPresent = b.bitAnd(b.compare(Compare::Ge, expert, 0), b.compare(Compare::Lt, expert, d.experts));
+      Value slot = b.choose(
+          isPresent, b.i32(), [&] { return Values{b.loadI32(places, b.extend(expert))}; },
+          [&] { return Values{b.constant(b.i32(), -1)}; })[0];
+      b.storeI32(slot, slots, route);
+    });
+  });
+}
 
 void emitBody(KernelBuilder &b, const RoutePlanDesc &d, const TileConfig &) {
   RoutePlanEmitter plan(b, d);
@@ -207,9 +246,9 @@ void emitBody(KernelBuilder &b, const PackDesc &d, const TileConfig &) {
 
 void emitBody(KernelBuilder &b, const UnpackDesc &d, const TileConfig &) {
   Value messages = b.argument(0), y = b.argument(2), slots = b.argument(3), weights = b.argument(4);
-  Counts came{b, b.argument(1), d.ranks};
+  Counts came{b, b.argument(1), d.members};
   b.items([&](Value row) {
-    Values from = b.repeat({b.constant(0), b.constant(0)}, [&](ValueRange at) { // rank, rows of those before it
+    Values from = b.repeat({b.constant(0), b.constant(0)}, [&](ValueRange at) { // member, rows of those before it
       Value end = b.add(at[1], came.count(at[0])), isBehind = b.compare(Compare::Ge, row, end);
       return Values{isBehind, b.select(isBehind, b.add(at[0], 1), at[0]), b.select(isBehind, end, at[1])};
     });
@@ -226,14 +265,14 @@ void emitBody(KernelBuilder &b, const UnpackDesc &d, const TileConfig &) {
 }
 
 void emitBody(KernelBuilder &b, const ReturnPlanDesc &d, const TileConfig &) {
-  Value slots = b.argument(0), held = b.argument(3), sums = b.argument(4), list = b.stack(d.topK * 4);
-  Counts came{b, b.argument(1), d.ranks}, back{b, b.argument(5), d.ranks};
-  Placement placement(b, b.argument(2), d.experts, d.ranks * d.slots);
+  Value slots = b.argument(0), sums = b.argument(4), list = b.stack(d.topK * 4);
+  Counts came{b, b.argument(1), d.members}, back{b, b.argument(5), d.members};
+  Held held(b, 2);
   b.items([&](Value) {
-    b.loop(0, d.ranks, 1, {b.constant(0), b.constant(0)}, [&](Value rank, ValueRange before) { // rows, sums
-      Value end = b.add(before[0], came.count(rank));
+    b.loop(0, d.members, 1, {b.constant(0), b.constant(0)}, [&](Value member, ValueRange before) { // rows, sums
+      Value end = b.add(before[0], came.count(member));
       Value all = b.loop(before[0], end, 1, before[1], [&](Value row, ValueRange first) {
-        listSubtrees(b, b.at(slots, b.mul(row, d.topK), DType::I32), d.topK, held, placement, list);
+        listSubtrees(b, b.at(slots, b.mul(row, d.topK), DType::I32), d.topK, held, list);
         Value count = b.loop(0, d.topK, 1, b.constant(0), [&](Value k, ValueRange known) {
           return Values{b.select(isFirstOfSubtree(b, list, k), b.add(known[0], 1), known[0])};
         })[0];
@@ -241,40 +280,23 @@ void emitBody(KernelBuilder &b, const ReturnPlanDesc &d, const TileConfig &) {
         b.storeI32(b.truncate(count), sums, b.add(b.mul(row, 2), 1));
         return Values{b.add(first[0], count)};
       })[0];
-      back.setCount(rank, b.sub(all, before[1]));
-      back.setFirst(rank, before[1]);
+      back.setCount(member, b.sub(all, before[1]));
+      back.setFirst(member, before[1]);
       return Values{end, all};
     });
   });
 }
 
 void emitBody(KernelBuilder &b, const ReduceSubtreesDesc &d, const TileConfig &) {
-  Value slots = b.argument(2), sums = b.argument(3), held = b.argument(5), y = b.argument(6);
-  Value list = b.stack(d.topK * 4);
   Permutation permutation = Permutation::of(b, b.argument(1), d.slots, d.topK);
-  Placement placement(b, b.argument(4), d.experts, d.ranks * d.slots);
-  ExpertSum sum(b, b.argument(0), d.x, d.experts / d.leaves, d.topK);
-  b.items([&](Value row) {
-    Value routes = b.mul(row, d.topK), own = b.at(slots, routes, DType::I32);
-    listSubtrees(b, own, d.topK, held, placement, list);
-    b.loop(0, d.topK, 1, b.extend(b.loadI32(sums, b.mul(row, 2))), [&](Value k, ValueRange next) {
-      return b.choose(
-          isFirstOfSubtree(b, list, k), b.i64(),
-          [&] {
-            Value subtree = b.loadI32(list, k);
-            sum.begin();
-            b.loop(k, b.constant(d.topK), 1, [&](Value other) {
-              b.when(b.compare(Compare::Eq, b.loadI32(list, other), subtree), [&] {
-                sum.insert(b.loadI32(held, b.extend(b.loadI32(own, other))),
-                           b.loadI32(permutation.slotOfRoute, b.add(routes, other)));
-              });
-            });
-            sum.addUp();
-            sum.storeTo(b.row(y, d.y, next[0]), d.y);
-            return Values{b.add(next[0], 1)};
-          },
-          [&] { return Values(next); });
-    });
+  sumSubtrees(b, d, /*first=*/2, /*once=*/false,
+              [&](Value row, Value k) { return b.loadI32(permutation.slotOfRoute, b.add(b.mul(row, d.topK), k)); });
+}
+
+void emitBody(KernelBuilder &b, const MergeSubtreesDesc &d, const TileConfig &) {
+  Value routes = b.argument(1);
+  sumSubtrees(b, d, /*first=*/2, /*once=*/true, [&](Value row, Value k) {
+    return b.loadI32(routes, b.add(b.add(b.mul(row, 3 * d.topK), 2 * d.topK), k));
   });
 }
 

@@ -29,6 +29,12 @@ public:
   bool addOwnLayer();
   /// The ordinal of layer `value` in `among`.
   bool addOrdinal(mlir::Value value, nn::IndicesAttr among);
+  /// Parts of the placement that an op names by layer, among, count and slots: all places; what `holder` has, experts
+  /// and subtrees.
+  template <class Op> bool addPlaces(Op op) { return addPlacement(op, dist::Holder::World); }
+  template <class Op> bool addHeld(Op op, dist::Holder holder, dist::Holder subtreesOf) {
+    return addPlacement(op, holder) && addPlacement(op, subtreesOf);
+  }
   /// The kernel result that `value` is yielded as.
   bool addResult(mlir::Value value, Rows &rows);
   bool addResult(mlir::Value value);
@@ -37,6 +43,13 @@ public:
   mlir::FailureOr<DescribedKernel> finish(bool ok, KernelBody body);
 
 private:
+  template <class Op> bool addPlacement(Op op, dist::Holder holder) {
+    if (!addOrdinal(op.getLayer(), op.getAmong()))
+      return false;
+    sources.back().experts = op.getCount(), sources.back().slots = op.getSlots();
+    sources.back().holder = holder;
+    return true;
+  }
   bool argumentIndex(mlir::Value value, unsigned &index);
   bool resultIndex(mlir::Value value, unsigned &index);
 

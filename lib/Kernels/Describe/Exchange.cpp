@@ -17,11 +17,17 @@ using Described = FailureOr<DescribedKernel>;
 
 int64_t widthOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape().back(); }
 
+Described describeLocate(DescBuilder b, moe::LocateOp op) {
+  LocateDesc desc{static_cast<int64_t>(op.getCount()), widthOf(op.getExperts())};
+  bool ok = b.addArgument(op.getExperts()) && b.addPlaces(op) && b.addResult(op.getResult());
+  return b.finish(ok, desc);
+}
+
 Described describeRoutePlan(DescBuilder b, moe::RoutePlanOp op) {
-  RoutePlanDesc desc{static_cast<int64_t>(op.getCount()), widthOf(op.getExperts()), op.getSent().getType().getMembers(),
-                     static_cast<int64_t>(op.getSlots())};
-  bool ok = b.addArgument(op.getExperts()) && b.addOrdinal(op.getLayer(), op.getAmong()) &&
-            b.addResult(op.getRoutes()) && b.addResult(op.getSent()) && b.addResult(op.getReturned());
+  RoutePlanDesc desc{static_cast<int64_t>(op.getCount()), widthOf(op.getChosen()), op.getSent().getType().getMembers(),
+                     static_cast<int64_t>(op.getHeld())};
+  bool ok = b.addArgument(op.getChosen()) && b.addHeld(op, op.getWithin(), op.getTo()) && b.addResult(op.getRoutes()) &&
+            b.addResult(op.getSent()) && b.addResult(op.getReturned());
   return b.finish(ok, desc);
 }
 
@@ -36,7 +42,7 @@ Described describePack(DescBuilder b, moe::PackOp op) {
 Described describeUnpack(DescBuilder b, moe::UnpackOp op) {
   UnpackDesc desc;
   desc.topK = widthOf(op.getSlots());
-  desc.ranks = op.getCame().getType().getMembers();
+  desc.members = op.getCame().getType().getMembers();
   bool ok = b.addArgument(op.getInput()) && b.addArgument(op.getCame()) && b.addResult(op.getRows(), desc.y) &&
             b.addResult(op.getSlots()) && b.addResult(op.getWeights());
   return b.finish(ok, desc);
@@ -44,10 +50,9 @@ Described describeUnpack(DescBuilder b, moe::UnpackOp op) {
 
 Described describeReturnPlan(DescBuilder b, moe::ReturnPlanOp op) {
   ReturnPlanDesc desc{static_cast<int64_t>(op.getCount()), widthOf(op.getChosen()), op.getCame().getType().getMembers(),
-                      static_cast<int64_t>(op.getSlots())};
+                      static_cast<int64_t>(op.getHeld())};
   bool ok = b.addArgument(op.getChosen()) && b.addArgument(op.getCame()) &&
-            b.addOrdinal(op.getLayer(), op.getAmong()) && b.addOrdinal(op.getLayer(), op.getAmong()) &&
-            b.addResult(op.getSums()) && b.addResult(op.getBack());
+            b.addHeld(op, op.getHolder(), op.getHolder()) && b.addResult(op.getSums()) && b.addResult(op.getBack());
   return b.finish(ok, desc);
 }
 
@@ -57,12 +62,25 @@ Described describeReduceSubtrees(DescBuilder b, moe::ReduceSubtreesOp op) {
   ReduceSubtreesDesc desc;
   desc.experts = op.getCount();
   desc.topK = op.getPermutation().getType().getTop();
-  desc.ranks = op.getRanks();
   desc.slots = op.getPermutation().getType().getExperts();
   desc.leaves = op.getOrderAttr().getLeaves();
   bool ok = b.addRows(op.getInput(), desc.x) && b.addArgument(op.getPermutation()) && b.addArgument(op.getChosen()) &&
-            b.addArgument(op.getSums()) && b.addOrdinal(op.getLayer(), op.getAmong()) &&
-            b.addOrdinal(op.getLayer(), op.getAmong()) && b.addResult(op.getResult(), desc.y);
+            b.addArgument(op.getSums()) && b.addHeld(op, dist::Holder::Rank, dist::Holder::Rank) &&
+            b.addResult(op.getResult(), desc.y);
+  return b.finish(ok, desc);
+}
+
+Described describeMergeSubtrees(DescBuilder b, moe::MergeSubtreesOp op) {
+  if (!op.getOrderAttr())
+    return op.emitOpError("has no declared order");
+  MergeSubtreesDesc desc;
+  desc.experts = op.getCount();
+  desc.topK = widthOf(op.getChosen());
+  desc.slots = op.getHeld();
+  desc.leaves = op.getOrderAttr().getLeaves();
+  bool ok = b.addRows(op.getInput(), desc.x) && b.addArgument(op.getRoutes()) && b.addArgument(op.getChosen()) &&
+            b.addArgument(op.getSums()) && b.addHeld(op, dist::Holder::Node, dist::Holder::Node) &&
+            b.addResult(op.getResult(), desc.y);
   return b.finish(ok, desc);
 }
 
@@ -83,11 +101,13 @@ Described describeCombine(DescBuilder b, moe::CombineOp op) {
 MaybeDescribed describeExchange(kern::FuncOp kernel, Operation *op) {
   DescBuilder b(kernel);
   return TypeSwitch<Operation *, MaybeDescribed>(op)
+      .Case([&](moe::LocateOp o) { return describeLocate(b, o); })
       .Case([&](moe::RoutePlanOp o) { return describeRoutePlan(b, o); })
       .Case([&](moe::PackOp o) { return describePack(b, o); })
       .Case([&](moe::UnpackOp o) { return describeUnpack(b, o); })
       .Case([&](moe::ReturnPlanOp o) { return describeReturnPlan(b, o); })
       .Case([&](moe::ReduceSubtreesOp o) { return describeReduceSubtrees(b, o); })
+      .Case([&](moe::MergeSubtreesOp o) { return describeMergeSubtrees(b, o); })
       .Case([&](moe::CombineOp o) { return describeCombine(b, o); })
       .Default([](Operation *) { return std::nullopt; });
 }

@@ -60,11 +60,13 @@ struct Counter {
   void operator()(const PermutationDesc &) {}
   void operator()(const OutputRowsDesc &) {}
   void operator()(const CaptureDesc &) {}
+  void operator()(const LocateDesc &) {}
   void operator()(const RoutePlanDesc &) {}
   void operator()(const PackDesc &) {}
   void operator()(const UnpackDesc &) {}
   void operator()(const ReturnPlanDesc &) {}
   void operator()(const ReduceSubtreesDesc &d) { slots = double(d.topK); }
+  void operator()(const MergeSubtreesDesc &) {}
   void operator()(const CombineDesc &) {}
 
   double rowsOf(RowSpace space) const { return space == RowSpace::Slot ? rows * slots : rows; }
@@ -120,8 +122,9 @@ Cost count(const KernelDesc &desc, const Load &load, WeightLayout layout) {
       break;
     case Operand::Role::Step:
     case Operand::Role::Layer:
-    case Operand::Role::Placement: // looked up by the choices of few rows, and of all experts together small
+    case Operand::Role::Places: // looked up by the choices of few rows, and of all experts together small
     case Operand::Role::Held:
+    case Operand::Role::Subtrees:
       break;
     }
   }

@@ -1,7 +1,7 @@
 //===- EvaluateExchange.cpp - Experts on several ranks --------------------===//
 //
-// Plans are made rank by rank: each rank in turn takes the tokens that have choices there, in order, so that the
-// numbers of messages and sums are those of a list that grows.
+// Plans are made member by member: each in turn takes the rows that have choices there, in order, so that the numbers
+// of messages and sums are those of a list that grows.
 //
 //===----------------------------------------------------------------------===//
 #include "Evaluation.h"
@@ -13,12 +13,12 @@ namespace k2c::evaluation {
 
 namespace {
 
-/// A layer's table as k2rt/placement.h lays it out.
-struct Placement {
-  const int32_t *slotOfExpert, *subtreeOfExpert;
+/// What a holder has of a layer's placement: the experts of its slots, and the subtrees of experts.
+struct Held {
+  const int32_t *experts, *subtrees;
 
-  Placement(const int32_t *table, int64_t experts, int64_t slots)
-      : slotOfExpert(table), subtreeOfExpert(table + experts + slots) {}
+  explicit Held(Arguments &args) : experts(args.array<int32_t>()), subtrees(args.array<int32_t>()) {}
+  int32_t subtreeOf(int32_t slot) const { return subtrees[experts[slot]]; }
 };
 
 /// The choices of a token: messages, slots and returned rows of RoutePlanDesc.
@@ -45,39 +45,46 @@ void copyBytes(char *to, const char *from, int64_t bytes) { std::copy(from, from
 
 } // namespace
 
-Status run(const RoutePlanDesc &d, Arguments args, const k2rt_ir_step &step) {
-  const int32_t *experts = args.array<int32_t>();
-  const Placement placement(args.array<int32_t>(), d.experts, d.ranks * d.slots);
-  int32_t *routes = args.array<int32_t>();
-  int64_t *sent = args.array<int64_t>(), *returned = args.array<int64_t>();
-  for (int64_t route = 0; route < step.token_rows * d.topK; ++route)
+Status run(const LocateDesc &d, Arguments args, const k2rt_ir_step &step) {
+  const int32_t *experts = args.array<int32_t>(), *places = args.array<int32_t>();
+  int32_t *slots = args.array<int32_t>();
+  for (int64_t route = 0; route < step.token_rows * d.topK; ++route) {
     if (experts[route] >= d.experts)
       return invalid("expert " + std::to_string(experts[route]) + " of " + std::to_string(d.experts));
+    slots[route] = experts[route] < 0 ? -1 : places[experts[route]];
+  }
+  return Status::success();
+}
+
+Status run(const RoutePlanDesc &d, Arguments args, const k2rt_ir_step &step) {
+  const int32_t *slots = args.array<int32_t>();
+  const Held held(args);
+  int32_t *routes = args.array<int32_t>();
+  int64_t *sent = args.array<int64_t>(), *returned = args.array<int64_t>();
   std::fill(routes, routes + step.token_rows * 3 * d.topK, -1);
   int32_t messages = 0, sums = 0;
-  for (int64_t rank = 0; rank < d.ranks; ++rank) {
-    sent[d.ranks + rank] = messages;
-    returned[d.ranks + rank] = sums;
-    for (int64_t token = 0; token < step.token_rows; ++token) {
-      const Routes own(routes, token, d.topK);
+  for (int64_t member = 0; member < d.members; ++member) {
+    sent[d.members + member] = messages;
+    returned[d.members + member] = sums;
+    for (int64_t row = 0; row < step.token_rows; ++row) {
+      const Routes own(routes, row, d.topK);
       std::vector<int32_t> subtrees;
       for (int64_t k = 0; k < d.topK; ++k) {
-        const int32_t expert = experts[token * d.topK + k];
-        if (expert < 0 || placement.slotOfExpert[expert] / d.slots != rank)
+        const int32_t slot = slots[row * d.topK + k];
+        if (slot < 0 || slot / d.slots != member)
           continue;
-        const int32_t subtree = placement.subtreeOfExpert[expert];
-        const auto known = std::find(subtrees.begin(), subtrees.end(), subtree);
+        const auto known = std::find(subtrees.begin(), subtrees.end(), held.subtreeOf(slot));
         own.message[k] = messages;
-        own.slot[k] = static_cast<int32_t>(placement.slotOfExpert[expert] % d.slots);
+        own.slot[k] = static_cast<int32_t>(slot % d.slots);
         own.returned[k] = sums + static_cast<int32_t>(known - subtrees.begin());
         if (known == subtrees.end())
-          subtrees.push_back(subtree);
+          subtrees.push_back(held.subtreeOf(slot));
       }
       messages += !subtrees.empty();
       sums += static_cast<int32_t>(subtrees.size());
     }
-    sent[rank] = messages - sent[d.ranks + rank];
-    returned[rank] = sums - returned[d.ranks + rank];
+    sent[member] = messages - sent[d.members + member];
+    returned[member] = sums - returned[d.members + member];
   }
   return Status::success();
 }
@@ -113,9 +120,9 @@ Status run(const UnpackDesc &d, Arguments args, const k2rt_ir_step &) {
   int32_t *slots = args.array<int32_t>();
   float *weights = args.array<float>();
   int64_t row = 0;
-  for (int64_t rank = 0; rank < d.ranks; ++rank)
-    for (int64_t i = 0; i < came[rank]; ++i, ++row) {
-      const int64_t message = came[d.ranks + rank] + i;
+  for (int64_t member = 0; member < d.members; ++member)
+    for (int64_t i = 0; i < came[member]; ++i, ++row) {
+      const int64_t message = came[d.members + member] + i;
       copyBytes(y + row * d.y.stride * byteWidth(d.y.type),
                 messages + message * k2rt_message_bytes(bytesOf(d.y), d.topK), bytesOf(d.y));
       const Choices choices(messages, message, bytesOf(d.y), d.topK);
@@ -128,60 +135,74 @@ Status run(const UnpackDesc &d, Arguments args, const k2rt_ir_step &) {
 }
 
 /// The subtrees of a row's choices, in the order of these.
-static std::vector<int32_t> subtreesOf(const int32_t *slots, int64_t topK, const int32_t *held,
-                                       const Placement &placement) {
+static std::vector<int32_t> subtreesOf(const int32_t *slots, int64_t topK, const Held &held) {
   std::vector<int32_t> subtrees;
-  for (int64_t k = 0; k < topK; ++k) {
-    if (slots[k] < 0)
-      continue;
-    const int32_t subtree = placement.subtreeOfExpert[held[slots[k]]];
-    if (std::find(subtrees.begin(), subtrees.end(), subtree) == subtrees.end())
-      subtrees.push_back(subtree);
-  }
+  for (int64_t k = 0; k < topK; ++k)
+    if (slots[k] >= 0 && std::find(subtrees.begin(), subtrees.end(), held.subtreeOf(slots[k])) == subtrees.end())
+      subtrees.push_back(held.subtreeOf(slots[k]));
   return subtrees;
 }
 
 Status run(const ReturnPlanDesc &d, Arguments args, const k2rt_ir_step &) {
   const int32_t *slots = args.array<int32_t>();
   const int64_t *came = args.array<int64_t>();
-  const Placement placement(args.array<int32_t>(), d.experts, d.ranks * d.slots);
-  const int32_t *held = args.array<int32_t>();
+  const Held held(args);
   int32_t *sums = args.array<int32_t>();
   int64_t *back = args.array<int64_t>();
   int64_t row = 0;
   int32_t all = 0;
-  for (int64_t rank = 0; rank < d.ranks; ++rank) {
-    back[d.ranks + rank] = all;
-    for (int64_t i = 0; i < came[rank]; ++i, ++row) {
-      const auto count = static_cast<int32_t>(subtreesOf(slots + row * d.topK, d.topK, held, placement).size());
+  for (int64_t member = 0; member < d.members; ++member) {
+    back[d.members + member] = all;
+    for (int64_t i = 0; i < came[member]; ++i, ++row) {
+      const auto count = static_cast<int32_t>(subtreesOf(slots + row * d.topK, d.topK, held).size());
       sums[2 * row] = all;
       sums[2 * row + 1] = count;
       all += count;
     }
-    back[rank] = all - back[d.ranks + rank];
+    back[member] = all - back[d.members + member];
   }
   return Status::success();
+}
+
+/// The sums of a row's subtrees; rowOf(k): what choice k contributes, empty for nothing of its own.
+template <class Desc>
+static void sumSubtrees(const Desc &d, const int32_t *slots, int64_t firstSum, const Held &held, void *y,
+                        const std::function<std::vector<float>(int64_t)> &rowOf) {
+  for (const int32_t subtree : subtreesOf(slots, d.topK, held)) {
+    std::vector<Contribution> contributions;
+    for (int64_t k = 0; k < d.topK; ++k)
+      if (slots[k] >= 0 && held.subtreeOf(slots[k]) == subtree)
+        if (std::vector<float> row = rowOf(k); !row.empty())
+          contributions.push_back({held.experts[slots[k]], std::move(row)});
+    storeRow(y, d.y, firstSum++, sumOfExperts(contributions, 0, d.leaves, d.experts / d.leaves, d.y.type));
+  }
 }
 
 Status run(const ReduceSubtreesDesc &d, Arguments args, const k2rt_ir_step &step) {
   const void *x = args.pointer();
   const Permutation permutation(args.pointer(), d.slots, step.token_rows * d.topK);
-  const int32_t *slots = args.array<int32_t>();
-  const int32_t *sums = args.array<int32_t>();
-  const Placement placement(args.array<int32_t>(), d.experts, d.ranks * d.slots);
-  const int32_t *held = args.array<int32_t>();
+  const int32_t *slots = args.array<int32_t>(), *sums = args.array<int32_t>();
+  const Held held(args);
+  void *y = args.pointer();
+  for (int64_t row = 0; row < step.token_rows; ++row)
+    sumSubtrees(d, slots + row * d.topK, sums[2 * row], held, y,
+                [&](int64_t k) { return loadRow(x, d.x, permutation.slotOfRoute[row * d.topK + k]); });
+  return Status::success();
+}
+
+/// As in combine, a sum stands for the first of its choices.
+Status run(const MergeSubtreesDesc &d, Arguments args, const k2rt_ir_step &step) {
+  const void *x = args.pointer();
+  int32_t *routes = args.array<int32_t>();
+  const int32_t *slots = args.array<int32_t>(), *sums = args.array<int32_t>();
+  const Held held(args);
   void *y = args.pointer();
   for (int64_t row = 0; row < step.token_rows; ++row) {
-    int64_t next = sums[2 * row];
-    for (const int32_t subtree : subtreesOf(slots + row * d.topK, d.topK, held, placement)) {
-      std::vector<Contribution> contributions;
-      for (int64_t k = 0; k < d.topK; ++k) {
-        const int32_t slot = slots[row * d.topK + k];
-        if (slot >= 0 && placement.subtreeOfExpert[held[slot]] == subtree)
-          contributions.push_back({held[slot], loadRow(x, d.x, permutation.slotOfRoute[row * d.topK + k])});
-      }
-      storeRow(y, d.y, next++, sumOfExperts(contributions, 0, d.leaves, d.experts / d.leaves, d.y.type));
-    }
+    const Routes own(routes, row, d.topK);
+    std::set<int32_t> taken;
+    sumSubtrees(d, slots + row * d.topK, sums[2 * row], held, y, [&](int64_t k) {
+      return taken.insert(own.returned[k]).second ? loadRow(x, d.x, own.returned[k]) : std::vector<float>();
+    });
   }
   return Status::success();
 }

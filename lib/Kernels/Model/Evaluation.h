@@ -146,11 +146,13 @@ Status run(const UnpermuteDesc &, Arguments, const k2rt_ir_step &);
 Status run(const RowwiseDesc &, Arguments, const k2rt_ir_step &);
 Status run(const OutputRowsDesc &, Arguments, const k2rt_ir_step &);
 Status run(const CaptureDesc &, Arguments, const k2rt_ir_step &);
+Status run(const LocateDesc &, Arguments, const k2rt_ir_step &);
 Status run(const RoutePlanDesc &, Arguments, const k2rt_ir_step &);
 Status run(const PackDesc &, Arguments, const k2rt_ir_step &);
 Status run(const UnpackDesc &, Arguments, const k2rt_ir_step &);
 Status run(const ReturnPlanDesc &, Arguments, const k2rt_ir_step &);
 Status run(const ReduceSubtreesDesc &, Arguments, const k2rt_ir_step &);
+Status run(const MergeSubtreesDesc &, Arguments, const k2rt_ir_step &);
 Status run(const CombineDesc &, Arguments, const k2rt_ir_step &);
 
 } // namespace k2c::evaluation

@@ -146,21 +146,28 @@ std::string keyOf(const OutputRowsDesc &d) { return "output_rows" + fields("x", 
 
 std::string keyOf(const CaptureDesc &d) { return "capture" + field("x", d.x); }
 
+std::string keyOf(const LocateDesc &d) { return "locate" + fields("experts", d.experts, "top", d.topK); }
+
 std::string keyOf(const RoutePlanDesc &d) {
-  return "route_plan" + fields("experts", d.experts, "top", d.topK, "ranks", d.ranks, "slots", d.slots);
+  return "route_plan" + fields("experts", d.experts, "top", d.topK, "members", d.members, "slots", d.slots);
 }
 
 std::string keyOf(const PackDesc &d) { return "pack" + fields("x", d.x, "top", d.topK); }
 
-std::string keyOf(const UnpackDesc &d) { return "unpack" + fields("y", d.y, "top", d.topK, "ranks", d.ranks); }
+std::string keyOf(const UnpackDesc &d) { return "unpack" + fields("y", d.y, "top", d.topK, "members", d.members); }
 
 std::string keyOf(const ReturnPlanDesc &d) {
-  return "return_plan" + fields("experts", d.experts, "top", d.topK, "ranks", d.ranks, "slots", d.slots);
+  return "return_plan" + fields("experts", d.experts, "top", d.topK, "members", d.members, "slots", d.slots);
 }
 
 std::string keyOf(const ReduceSubtreesDesc &d) {
-  return "reduce_subtrees" + fields("x", d.x, "y", d.y, "experts", d.experts, "top", d.topK, "ranks", d.ranks, "slots",
-                                    d.slots, "leaves", d.leaves);
+  return "reduce_subtrees" +
+         fields("x", d.x, "y", d.y, "experts", d.experts, "top", d.topK, "slots", d.slots, "leaves", d.leaves);
+}
+
+std::string keyOf(const MergeSubtreesDesc &d) {
+  return "merge_subtrees" +
+         fields("x", d.x, "y", d.y, "experts", d.experts, "top", d.topK, "slots", d.slots, "leaves", d.leaves);
 }
 
 std::string keyOf(const CombineDesc &d) {

@@ -63,20 +63,20 @@ struct ArgumentList {
 
   /// A row of `width` numbers for each token row.
   Rows numbers(int64_t width, DType type = DType::I32) const { return {RowSpace::Token, width, width, type}; }
-  void counts(std::string name, int64_t ranks, Role role, Effect effect) {
-    add(std::move(name), role, DType::I64, std::move(effect)).elements = 2 * ranks;
+  void counts(std::string name, int64_t members, Role role, Effect effect) {
+    add(std::move(name), role, DType::I64, std::move(effect)).elements = 2 * members;
   }
   void messages(Role role, int64_t rowBytes, int64_t topK, Effect effect) {
     const int64_t bytes = k2rt_message_bytes(rowBytes, topK);
     add("messages", role, DType::U8, std::move(effect)).rows = Rows{RowSpace::Token, bytes, bytes, DType::U8};
   }
-  /// The table of a layer or, as `held`, a rank's part of it.
-  template <class Desc> void placement(const Desc &d, bool held = false) {
-    Operand &operand =
-        add(held ? "held" : "placement", held ? Role::Held : Role::Placement, DType::I32, Effect::reads());
-    operand.experts = d.experts;
-    operand.slots = d.ranks * d.slots;
-    operand.elements = held ? d.slots : k2rt_placement_entries(operand.experts, operand.slots);
+  /// Parts of a layer's placement.
+  void placement(Role role, std::string name, int64_t elements) {
+    add(std::move(name), role, DType::I32, Effect::reads()).elements = elements;
+  }
+  void held(int64_t slots, int64_t experts) {
+    placement(Role::Held, "held", slots);
+    placement(Role::Subtrees, "subtrees", experts);
   }
 
   void operator()(const EmbedDesc &d) {
@@ -179,12 +179,17 @@ struct ArgumentList {
     step(Effect::captures({Capture::Hidden}));
     layer();
   }
+  void operator()(const LocateDesc &d) {
+    rows("experts", numbers(d.topK), Effect::reads().byRow());
+    placement(Role::Places, "places", d.experts);
+    result("slots", numbers(d.topK), Effect::writes().byRow());
+  }
   void operator()(const RoutePlanDesc &d) {
-    rows("experts", numbers(d.topK), Effect::reads());
-    placement(d);
+    rows("slots", numbers(d.topK), Effect::reads());
+    held(d.members * d.slots, d.experts);
     result("routes", numbers(3 * d.topK), Effect::writes());
-    counts("sent", d.ranks, Role::Result, Effect::writes());
-    counts("returned", d.ranks, Role::Result, Effect::writes());
+    counts("sent", d.members, Role::Result, Effect::writes());
+    counts("returned", d.members, Role::Result, Effect::writes());
   }
   void operator()(const PackDesc &d) {
     rows("x", d.x, Effect::reads().byRow());
@@ -194,26 +199,32 @@ struct ArgumentList {
   }
   void operator()(const UnpackDesc &d) {
     messages(Role::Activation, d.y.width * byteWidth(d.y.type), d.topK, Effect::reads());
-    counts("came", d.ranks, Role::Activation, Effect::reads());
+    counts("came", d.members, Role::Activation, Effect::reads());
     result("y", d.y, Effect::writes().byRow());
     result("slots", numbers(d.topK), Effect::writes().byRow());
     result("weights", numbers(d.topK, DType::F32), Effect::writes().byRow());
   }
   void operator()(const ReturnPlanDesc &d) {
     rows("slots", numbers(d.topK), Effect::reads());
-    counts("came", d.ranks, Role::Activation, Effect::reads());
-    placement(d);
-    placement(d, /*held=*/true);
+    counts("came", d.members, Role::Activation, Effect::reads());
+    held(d.slots, d.experts);
     result("sums", numbers(2), Effect::writes());
-    counts("back", d.ranks, Role::Result, Effect::writes());
+    counts("back", d.members, Role::Result, Effect::writes());
   }
   void operator()(const ReduceSubtreesDesc &d) {
     rows("x", d.x, Effect::destroys());
     permutation(Role::Permutation, d.slots, d.topK, Effect::reads());
     rows("slots", numbers(d.topK), Effect::reads().byRow());
     rows("sums", numbers(2), Effect::reads().byRow());
-    placement(d);
-    placement(d, /*held=*/true);
+    held(d.slots, d.experts);
+    result("y", d.y, Effect::writes());
+  }
+  void operator()(const MergeSubtreesDesc &d) {
+    rows("x", d.x, Effect::destroys());
+    rows("routes", numbers(3 * d.topK), Effect::reads().byRow());
+    rows("slots", numbers(d.topK), Effect::reads().byRow());
+    rows("sums", numbers(2), Effect::reads().byRow());
+    held(d.slots, d.experts);
     result("y", d.y, Effect::writes());
   }
   void operator()(const CombineDesc &d) {

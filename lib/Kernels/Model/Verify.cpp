@@ -196,13 +196,21 @@ public:
     equal("y width", d.y.width, "x width", d.x.width);
   }
   void operator()(const CaptureDesc &d) { rows("x", d.x); }
-  /// A placement of experts over ranks.
-  template <class Desc> void placed(const Desc &d) {
+  /// A holder of some of the experts.
+  template <class Desc> void holder(const Desc &d) {
+    atLeast("experts", d.experts, 1);
     atLeast("chosen experts", d.topK, 1);
-    atLeast("ranks", d.ranks, 1);
-    atMost("experts", d.experts, "the slots of all ranks", d.ranks * d.slots);
+    atLeast("slots", d.slots, 1);
   }
-  void operator()(const RoutePlanDesc &d) { placed(d); }
+  template <class Desc> void plan(const Desc &d) {
+    holder(d);
+    atLeast("members", d.members, 1);
+  }
+  void operator()(const LocateDesc &d) {
+    atLeast("experts", d.experts, 1);
+    atLeast("chosen experts", d.topK, 1);
+  }
+  void operator()(const RoutePlanDesc &d) { plan(d); }
   void operator()(const PackDesc &d) {
     rows("x", d.x);
     atLeast("chosen experts", d.topK, 1);
@@ -210,11 +218,15 @@ public:
   void operator()(const UnpackDesc &d) {
     rows("y", d.y);
     atLeast("chosen experts", d.topK, 1);
-    atLeast("ranks", d.ranks, 1);
+    atLeast("members", d.members, 1);
   }
-  void operator()(const ReturnPlanDesc &d) { placed(d); }
+  void operator()(const ReturnPlanDesc &d) { plan(d); }
   void operator()(const ReduceSubtreesDesc &d) {
-    placed(d);
+    holder(d);
+    tree(d);
+  }
+  void operator()(const MergeSubtreesDesc &d) {
+    holder(d);
     tree(d);
   }
   void operator()(const CombineDesc &d) { tree(d); }

@@ -11,6 +11,7 @@
 // program. Objects have their keys in order, so equal programs have equal manifests.
 //
 //===----------------------------------------------------------------------===//
+#include "Dispersion.h"
 #include "base/Hash.h"
 #include "base/JsonText.h"
 #include "k2c/Model/Layers.h"
@@ -20,6 +21,7 @@
 #include "k2rt/numerics.h"
 #include "k2rt/program.h"
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 using nlohmann::json;
@@ -113,7 +115,9 @@ json topologyJson(const ProgramFacts &program, const BundleFacts &bundle) {
 }
 
 /// What crosses between ranks, and the most bytes that one may receive at a site whose rows are counted on arrival.
-json collectivesJson(const ProgramFacts &program) {
+json collectivesJson(const ProgramFacts &program, int64_t nodes) {
+  const std::map<std::string, int64_t> members = {
+      {"ep", program.ranks}, {"node", program.ranks / nodes}, {"rail", nodes}};
   json sites = json::array();
   for (const CollectiveFact &each : program.collectives)
     sites.push_back({{"site", each.site},
@@ -121,7 +125,7 @@ json collectivesJson(const ProgramFacts &program) {
                      {"group", each.group},
                      {"quota_rows", each.quota},
                      {"row_bytes", each.rowBytes},
-                     {"max_bytes", each.quota * program.ranks * each.rowBytes}});
+                     {"max_bytes", each.quota * members.at(each.group) * each.rowBytes}});
   return sites;
 }
 
@@ -193,7 +197,8 @@ std::string manifestText(const ModelSpec &spec, const Plan &plan, const ProgramF
                    {"cache", cacheJson(program.cache)},
                    {"memory", memoryJson(plan, program, bundle)},
                    {"ranks", ranksJson(spec, plan, program, bundle)},
-                   {"collectives", collectivesJson(program)},
+                   {"collectives", collectivesJson(program, bundle.nodes)},
+                   {"dispersion", dispersionJson(spec, plan, program, bundle.nodes)},
                    {"forms", {{"prompt_expanded_at_least", program.expandedFrom}}},
                    {"eos", spec.eos},
                    {"kernels", kernelsJson(program.kernels)},

@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 /* Grows with every change of abi.def or of this page. A program of another version is refused. */
-#define K2RT_ABI_VERSION 9u
+#define K2RT_ABI_VERSION 10u
 /* The name of the symbol a program exports. */
 #define K2RT_PROGRAM_QUERY_NAME "k2c_program_query"
 /* Cache groups of a program, at most. */
@@ -31,8 +31,10 @@ extern "C" {
 #define K2RT_FORM_ABSORBED 1
 /* What a site does: rows to each member of its axis, as many as the program says, each with its place. */
 #define K2RT_ALL_TO_ALL_ROWS 9
-/* The ranks that divide a layer's experts. */
+/* The ranks that divide a layer's experts; those of them on one node; those with the same place on each node. */
 #define K2RT_AXIS_EP 4
+#define K2RT_AXIS_NODE 7
+#define K2RT_AXIS_RAIL 8
 /* step.forced_experts: the first entry of a row that the router routes; an entry without expert. */
 #define K2RT_ROUTE_FREE (-1)
 #define K2RT_ROUTE_NONE (-2)

@@ -24,13 +24,14 @@ Expected<std::unique_ptr<Rank>> Rank::create(const Bundle &bundle, std::unique_p
   for (const CacheGroup &group : manifest.groups)
     rank->freePages.emplace_back(group.pages);
   if (exchange && bundle.program.description().n_collectives > 0) {
-    const Group experts = exchange->group(Axis::ep);
+    const Group experts = exchange->group(Axis::ep), nodes = exchange->group(Axis::rail);
     rank->facts = {exchange->rank(),
                    exchange->group(Axis::world).size,
                    experts.self,
                    experts.size,
-                   const_cast<int32_t *>(bundle.placement.tables()),
-                   0};
+                   nodes.self,
+                   nodes.size,
+                   const_cast<int32_t *>(bundle.placement.tables())};
     rank->memory.rank = &rank->facts;
     rank->memory.exchange = exchange;
   }

@@ -67,7 +67,7 @@ Expected<Placement> Placement::parse(std::string_view text, const std::string &p
       const JsonFields layer = layers.object(std::to_string(manifest.moeLayers[i]));
       placement.entries.resize(placement.entries.size() + perLayer);
       readLayer(layer, placement.expertCount, placement.ranks, placement.slotsOfRank(), placement.tableOf(i));
-      k2rt_placement_fill(placement.tableOf(i), placement.expertCount, placement.slots, placement.ranks);
+      k2rt_placement_fill(placement.tableOf(i), placement.expertCount, placement.slots, placement.ranks, facts.nodes);
     }
     return placement;
   });

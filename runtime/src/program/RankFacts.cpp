@@ -3,6 +3,7 @@
 #include "program/RankFacts.h"
 #include "base/File.h"
 #include "base/Utf8.h"
+#include "k2rt/program.h"
 #include <charconv>
 #include <map>
 
@@ -65,14 +66,23 @@ void readPlacement(const JsonFields &root, int64_t experts, RankFacts &facts) {
                                 " experts");
 }
 
+int32_t axisOf(const JsonFields &site, const std::string &group) {
+  for (const auto &[name, axis] :
+       {std::pair("ep", K2RT_AXIS_EP), std::pair("node", K2RT_AXIS_NODE), std::pair("rail", K2RT_AXIS_RAIL)})
+    if (group == name)
+      return axis;
+  site.fail("group", "is \"" + shortened(group) + "\", this runtime knows ep, node and rail");
+}
+
 void readCollectives(const JsonFields &root, RankFacts &facts) {
   for (const JsonFields &entry : root.objects("collectives", maxSites)) {
     const auto site = static_cast<int64_t>(facts.collectives.size());
     entry.integer("site", site, site);
-    for (const auto &[key, known] : {std::pair("op", "all_to_all_rows"), std::pair("group", "ep")})
-      if (entry.string(key) != known)
-        entry.fail(key, "is \"" + shortened(entry.string(key)) + "\", this runtime knows " + known);
-    facts.collectives.push_back({entry.integer("quota_rows", 0, maxRows), entry.integer("row_bytes", 1, maxRowBytes)});
+    if (const std::string op = entry.string("op"); op != "all_to_all_rows")
+      entry.fail("op", "is \"" + shortened(op) + "\", this runtime knows all_to_all_rows");
+    const std::string group = entry.string("group");
+    facts.collectives.push_back({group, axisOf(entry, group), entry.integer("quota_rows", 0, maxRows),
+                                 entry.integer("row_bytes", 1, maxRowBytes)});
   }
   facts.collectivesJson = root.raw("collectives");
 }

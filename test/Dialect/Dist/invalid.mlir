@@ -5,7 +5,17 @@ module attributes {dist.topology = #dist.topology<"host", ranks = 0>} {}
 
 // -----
 
-// expected-error @below {{'#dist.topology' [C2] expects cores on every node of 'host', got 0}}
+// expected-error @below {{'#dist.topology' [C3] expects nodes that divide the 8 ranks of 'host', got 3}}
+module attributes {dist.topology = #dist.topology<"host", ranks = 8 on 3 nodes>} {}
+
+// -----
+
+// expected-error @below {{'#dist.topology' [C3] expects nodes that divide the 8 ranks of 'host', got 0}}
+module attributes {dist.topology = #dist.topology<"host", ranks = 8 on 0 nodes>} {}
+
+// -----
+
+// expected-error @below {{'#dist.topology' [C2] expects cores on every NUMA node of 'host', got 0}}
 module attributes {dist.topology = #dist.topology<"host", ranks = 1, numa = [4, 0]>} {}
 
 // -----

@@ -18,6 +18,11 @@ module attributes {
 
 // -----
 
+// CHECK: dist.topology = #dist.topology<"cpu4x2", ranks = 8 on 4 nodes>
+module attributes {dist.topology = #dist.topology<"cpu4x2", ranks = 8 on 4 nodes>} {}
+
+// -----
+
 // Rows that are counted when they come, then what goes back, of which the program knows the counts.
 !message = tensor<?x320xi8, #nn.rows<message, site = 0, max = 512>>
 !arrived = tensor<?x320xi8, #nn.rows<message, site = 0, max = 512>>

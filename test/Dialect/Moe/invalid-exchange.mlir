@@ -10,12 +10,61 @@ func.func private @f(!moe.permutation<experts = 4, top = 0, site = 0, max = 512>
 
 // -----
 
+!e = tensor<?x8xi32, #nn.rows<token>>
+!out = tensor<?x8xi32, #nn.rows<output>>
+func.func @locate_c1_experts(%l: index, %e: !out) {
+  // expected-error @below {{'moe.locate' op [C1] expects experts in row space token, got output}}
+  %s = moe.locate %e layer %l among 1 to 61 experts 384 slots 384 : !out -> !e
+  return
+}
+
+// -----
+
+!e = tensor<?x8xi32, #nn.rows<token>>
+!out = tensor<?x8xi32, #nn.rows<output>>
+func.func @locate_c1_result(%l: index, %e: !e) {
+  // expected-error @below {{'moe.locate' op [C1] expects the result in row space token, got output}}
+  %s = moe.locate %e layer %l among 1 to 61 experts 384 slots 384 : !e -> !out
+  return
+}
+
+// -----
+
+!e = tensor<?x8xi32, #nn.rows<token>>
+!w = tensor<?x8xf32, #nn.rows<token>>
+func.func @locate_c2_experts(%l: index, %w: !w) {
+  // expected-error @below {{'moe.locate' op [C2] expects experts of type 'i32', got 'f32'}}
+  %s = moe.locate %w layer %l among 1 to 61 experts 384 slots 384 : !w -> !e
+  return
+}
+
+// -----
+
+!e = tensor<?x8xi32, #nn.rows<token>>
+!six = tensor<?x6xi32, #nn.rows<token>>
+func.func @locate_c2_result(%l: index, %e: !e) {
+  // expected-error @below {{'moe.locate' op [C2] expects the result of shape [8], got [6]}}
+  %s = moe.locate %e layer %l among 1 to 61 experts 384 slots 384 : !e -> !six
+  return
+}
+
+// -----
+
+!e = tensor<?x8xi32, #nn.rows<token>>
+func.func @locate_c3(%l: index, %e: !e) {
+  // expected-error @below {{'moe.locate' op [C3] expects a slot for each of 384 experts, got 376}}
+  %s = moe.locate %e layer %l among 1 to 61 experts 384 slots 376 : !e -> !e
+  return
+}
+
+// -----
+
 #tok = #nn.rows<token>
 !routes = tensor<?x3x8xi32, #tok>
 !counts = !dist.counts<members = 8>
 func.func @route_plan_c1_experts(%l: index, %e: tensor<?x8xi32, #nn.rows<output>>) {
-  // expected-error @below {{'moe.route_plan' op [C1] expects experts in row space token, got output}}
-  %r, %s, %b = moe.route_plan %e layer %l among 1 to 61 experts 384 slots 48 : tensor<?x8xi32, #nn.rows<output>> -> !routes, !counts, !counts
+  // expected-error @below {{'moe.route_plan' op [C1] expects rows of tokens or rows that arrived, got #nn.rows<output>}}
+  %r, %s, %b = moe.route_plan %e layer %l among 1 to 61 experts 384 slots 384 within world to rank held 48 : tensor<?x8xi32, #nn.rows<output>> -> !routes, !counts, !counts
   return
 }
 
@@ -25,8 +74,8 @@ func.func @route_plan_c1_experts(%l: index, %e: tensor<?x8xi32, #nn.rows<output>
 !e = tensor<?x8xi32, #tok>
 !counts = !dist.counts<members = 8>
 func.func @route_plan_c1_routes(%l: index, %e: !e) {
-  // expected-error @below {{'moe.route_plan' op [C1] expects routes in row space token, got output}}
-  %r, %s, %b = moe.route_plan %e layer %l among 1 to 61 experts 384 slots 48 : !e -> tensor<?x3x8xi32, #nn.rows<output>>, !counts, !counts
+  // expected-error @below {{'moe.route_plan' op [C1] expects routes in row space #nn.rows<token>, got #nn.rows<output>}}
+  %r, %s, %b = moe.route_plan %e layer %l among 1 to 61 experts 384 slots 384 within world to rank held 48 : !e -> tensor<?x3x8xi32, #nn.rows<output>>, !counts, !counts
   return
 }
 
@@ -37,8 +86,8 @@ func.func @route_plan_c1_routes(%l: index, %e: !e) {
 !routes = tensor<?x3x8xi32, #tok>
 !counts = !dist.counts<members = 8>
 func.func @route_plan_c2(%l: index, %e: !w) {
-  // expected-error @below {{'moe.route_plan' op [C2] expects experts of type 'i32', got 'f32'}}
-  %r, %s, %b = moe.route_plan %e layer %l among 1 to 61 experts 384 slots 48 : !w -> !routes, !counts, !counts
+  // expected-error @below {{'moe.route_plan' op [C2] expects choices of type 'i32', got 'f32'}}
+  %r, %s, %b = moe.route_plan %e layer %l among 1 to 61 experts 384 slots 384 within world to rank held 48 : !w -> !routes, !counts, !counts
   return
 }
 
@@ -49,7 +98,7 @@ func.func @route_plan_c2(%l: index, %e: !w) {
 !counts = !dist.counts<members = 8>
 func.func @route_plan_c3(%l: index, %e: !e) {
   // expected-error @below {{'moe.route_plan' op [C3] expects routes of shape [3, 8], got [2, 8]}}
-  %r, %s, %b = moe.route_plan %e layer %l among 1 to 61 experts 384 slots 48 : !e -> tensor<?x2x8xi32, #tok>, !counts, !counts
+  %r, %s, %b = moe.route_plan %e layer %l among 1 to 61 experts 384 slots 384 within world to rank held 48 : !e -> tensor<?x2x8xi32, #tok>, !counts, !counts
   return
 }
 
@@ -60,8 +109,41 @@ func.func @route_plan_c3(%l: index, %e: !e) {
 !routes = tensor<?x3x8xi32, #tok>
 !counts = !dist.counts<members = 8>
 func.func @route_plan_c4(%l: index, %e: !e) {
-  // expected-error @below {{'moe.route_plan' op [C4] expects a slot for each of 384 experts, got 376}}
-  %r, %s, %b = moe.route_plan %e layer %l among 1 to 61 experts 384 slots 47 : !e -> !routes, !counts, !counts
+  // expected-error @below {{'moe.route_plan' op [C4] expects a slot for each of 385 experts, got 384}}
+  %r, %s, %b = moe.route_plan %e layer %l among 1 to 61 experts 385 slots 384 within world to rank held 48 : !e -> !routes, !counts, !counts
+  return
+}
+
+// -----
+
+!e = tensor<?x8xi32, #nn.rows<token>>
+!routes = tensor<?x3x8xi32, #nn.rows<token>>
+!counts = !dist.counts<members = 8>
+func.func @route_plan_c4_world(%l: index, %e: !e) {
+  // expected-error @below {{'moe.route_plan' op [C4] expects members of 384 slots within world, got 8 of 47 to rank}}
+  %r, %s, %b = moe.route_plan %e layer %l among 1 to 61 experts 384 slots 384 within world to rank held 47 : !e -> !routes, !counts, !counts
+  return
+}
+
+// -----
+
+!e = tensor<?x8xi32, #nn.rows<token>>
+!routes = tensor<?x3x8xi32, #nn.rows<token>>
+!counts = !dist.counts<members = 8>
+func.func @route_plan_c4_node(%l: index, %e: !e) {
+  // expected-error @below {{'moe.route_plan' op [C4] expects members of 384 slots within node, got 8 of 49 to rank}}
+  %r, %s, %b = moe.route_plan %e layer %l among 1 to 61 experts 384 slots 384 within node to rank held 49 : !e -> !routes, !counts, !counts
+  return
+}
+
+// -----
+
+!e = tensor<?x8xi32, #nn.rows<token>>
+!routes = tensor<?x3x8xi32, #nn.rows<token>>
+!counts = !dist.counts<members = 8>
+func.func @route_plan_c4_member(%l: index, %e: !e) {
+  // expected-error @below {{'moe.route_plan' op [C4] expects members of 384 slots within node, got 8 of 48 to node}}
+  %r, %s, %b = moe.route_plan %e layer %l among 1 to 61 experts 384 slots 384 within node to node held 48 : !e -> !routes, !counts, !counts
   return
 }
 
@@ -73,7 +155,7 @@ func.func @route_plan_c4(%l: index, %e: !e) {
 !counts = !dist.counts<members = 8>
 func.func @route_plan_c5(%l: index, %e: !e) {
   // expected-error @below {{'moe.route_plan' op [C5] expects counts of the same members, got '!dist.counts<members = 8>' and '!dist.counts<members = 4>'}}
-  %r, %s, %b = moe.route_plan %e layer %l among 1 to 61 experts 384 slots 48 : !e -> !routes, !counts, !dist.counts<members = 4>
+  %r, %s, %b = moe.route_plan %e layer %l among 1 to 61 experts 384 slots 384 within world to rank held 48 : !e -> !routes, !counts, !dist.counts<members = 4>
   return
 }
 
@@ -84,10 +166,10 @@ func.func @route_plan_c5(%l: index, %e: !e) {
 !w = tensor<?x8xf32, #tok>
 !routes = tensor<?x3x8xi32, #tok>
 !messages = tensor<?x320xi8, #nn.rows<message, site = 0, max = 512>>
-!arrived = tensor<?x64xf32, #arrived>
-func.func @pack_c1_input(%x: !arrived, %w: !w, %r: !routes) {
-  // expected-error @below {{'moe.pack' op [C1] expects the input in row space token, got recv}}
-  %m = moe.pack %x, %w, %r : !arrived, !w, !routes -> !messages
+!out = tensor<?x64xf32, #nn.rows<output>>
+func.func @pack_c1_input(%x: !out, %w: !w, %r: !routes) {
+  // expected-error @below {{'moe.pack' op [C1] expects rows of tokens or rows that arrived, got #nn.rows<output>}}
+  %m = moe.pack %x, %w, %r : !out, !w, !routes -> !messages
   return
 }
 
@@ -100,7 +182,7 @@ func.func @pack_c1_input(%x: !arrived, %w: !w, %r: !routes) {
 !messages = tensor<?x320xi8, #nn.rows<message, site = 0, max = 512>>
 !weights = tensor<?x8xf32, #arrived>
 func.func @pack_c1_weights(%x: !x, %w: !weights, %r: !routes) {
-  // expected-error @below {{'moe.pack' op [C1] expects weights in row space token, got recv}}
+  // expected-error @below {{'moe.pack' op [C1] expects weights in row space #nn.rows<token>, got #nn.rows<recv, site = 0, max = 512>}}
   %m = moe.pack %x, %w, %r : !x, !weights, !routes -> !messages
   return
 }
@@ -112,7 +194,7 @@ func.func @pack_c1_weights(%x: !x, %w: !weights, %r: !routes) {
 !w = tensor<?x8xf32, #tok>
 !messages = tensor<?x320xi8, #nn.rows<message, site = 0, max = 512>>
 func.func @pack_c1_routes(%x: !x, %w: !w, %r: tensor<?x3x8xi32, #nn.rows<output>>) {
-  // expected-error @below {{'moe.pack' op [C1] expects routes in row space token, got output}}
+  // expected-error @below {{'moe.pack' op [C1] expects routes in row space #nn.rows<token>, got #nn.rows<output>}}
   %m = moe.pack %x, %w, %r : !x, !w, tensor<?x3x8xi32, #nn.rows<output>> -> !messages
   return
 }
@@ -252,7 +334,7 @@ func.func @unpack_c4(%m: !messages, %c: !counts) {
 !counts = !dist.counts<members = 8>
 func.func @return_plan_c1_slots(%l: index, %s: !e, %c: !counts) {
   // expected-error @below {{'moe.return_plan' op [C1] expects slots in row space recv, got token}}
-  %q, %b = moe.return_plan %s, %c layer %l among 1 to 61 experts 384 slots 48 : !e, !counts -> !pairs, !counts
+  %q, %b = moe.return_plan %s, %c layer %l among 1 to 61 experts 384 slots 384 by rank held 48 : !e, !counts -> !pairs, !counts
   return
 }
 
@@ -264,7 +346,7 @@ func.func @return_plan_c1_slots(%l: index, %s: !e, %c: !counts) {
 !counts = !dist.counts<members = 8>
 func.func @return_plan_c1_sums(%l: index, %s: !chosen, %c: !counts) {
   // expected-error @below {{'moe.return_plan' op [C1] expects sums in row space #nn.rows<recv, site = 0, max = 512>, got #nn.rows<token>}}
-  %q, %b = moe.return_plan %s, %c layer %l among 1 to 61 experts 384 slots 48 : !chosen, !counts -> tensor<?x2xi32, #tok>, !counts
+  %q, %b = moe.return_plan %s, %c layer %l among 1 to 61 experts 384 slots 384 by rank held 48 : !chosen, !counts -> tensor<?x2xi32, #tok>, !counts
   return
 }
 
@@ -276,7 +358,7 @@ func.func @return_plan_c1_sums(%l: index, %s: !chosen, %c: !counts) {
 !counts = !dist.counts<members = 8>
 func.func @return_plan_c2_slots(%l: index, %s: !weights, %c: !counts) {
   // expected-error @below {{'moe.return_plan' op [C2] expects slots of type 'i32', got 'f32'}}
-  %q, %b = moe.return_plan %s, %c layer %l among 1 to 61 experts 384 slots 48 : !weights, !counts -> !pairs, !counts
+  %q, %b = moe.return_plan %s, %c layer %l among 1 to 61 experts 384 slots 384 by rank held 48 : !weights, !counts -> !pairs, !counts
   return
 }
 
@@ -287,7 +369,7 @@ func.func @return_plan_c2_slots(%l: index, %s: !weights, %c: !counts) {
 !counts = !dist.counts<members = 8>
 func.func @return_plan_c2_sums(%l: index, %s: !chosen, %c: !counts) {
   // expected-error @below {{'moe.return_plan' op [C2] expects sums of shape [2], got [3]}}
-  %q, %b = moe.return_plan %s, %c layer %l among 1 to 61 experts 384 slots 48 : !chosen, !counts -> tensor<?x3xi32, #arrived>, !counts
+  %q, %b = moe.return_plan %s, %c layer %l among 1 to 61 experts 384 slots 384 by rank held 48 : !chosen, !counts -> tensor<?x3xi32, #arrived>, !counts
   return
 }
 
@@ -299,7 +381,7 @@ func.func @return_plan_c2_sums(%l: index, %s: !chosen, %c: !counts) {
 !counts = !dist.counts<members = 8>
 func.func @return_plan_c3(%l: index, %s: !chosen, %c: !counts) {
   // expected-error @below {{'moe.return_plan' op [C3] expects counts of the same members, got '!dist.counts<members = 8>' and '!dist.counts<members = 4>'}}
-  %q, %b = moe.return_plan %s, %c layer %l among 1 to 61 experts 384 slots 48 : !chosen, !counts -> !pairs, !dist.counts<members = 4>
+  %q, %b = moe.return_plan %s, %c layer %l among 1 to 61 experts 384 slots 384 by rank held 48 : !chosen, !counts -> !pairs, !dist.counts<members = 4>
   return
 }
 
@@ -314,7 +396,7 @@ func.func @return_plan_c3(%l: index, %s: !chosen, %c: !counts) {
 !permutation = !moe.permutation<experts = 48, top = 8, site = 0, max = 512>
 func.func @reduce_subtrees_c1_input(%l: index, %d: !x, %p: !permutation, %s: !chosen, %q: !pairs) {
   // expected-error @below {{'moe.reduce_subtrees' op [C1] expects the input in row space #nn.rows<slot, 8, site = 0, max = 512>, got #nn.rows<token>}}
-  %u = moe.reduce_subtrees %d, %p, %s, %q layer %l among 1 to 61 experts 384 ranks 8 : !x, !permutation, !chosen, !pairs -> !sums
+  %u = moe.reduce_subtrees %d, %p, %s, %q layer %l among 1 to 61 experts 384 slots 384 : !x, !permutation, !chosen, !pairs -> !sums
   return
 }
 
@@ -329,7 +411,7 @@ func.func @reduce_subtrees_c1_input(%l: index, %d: !x, %p: !permutation, %s: !ch
 !permutation = !moe.permutation<experts = 48, top = 8, site = 0, max = 512>
 func.func @reduce_subtrees_c1_choices(%l: index, %d: !slots, %p: !permutation, %s: !e, %q: !pairs) {
   // expected-error @below {{'moe.reduce_subtrees' op [C1] expects choices in row space #nn.rows<recv, site = 0, max = 512>, got #nn.rows<token>}}
-  %u = moe.reduce_subtrees %d, %p, %s, %q layer %l among 1 to 61 experts 384 ranks 8 : !slots, !permutation, !e, !pairs -> !sums
+  %u = moe.reduce_subtrees %d, %p, %s, %q layer %l among 1 to 61 experts 384 slots 384 : !slots, !permutation, !e, !pairs -> !sums
   return
 }
 
@@ -343,7 +425,7 @@ func.func @reduce_subtrees_c1_choices(%l: index, %d: !slots, %p: !permutation, %
 !permutation = !moe.permutation<experts = 48, top = 8, site = 0, max = 512>
 func.func @reduce_subtrees_c1_sums(%l: index, %d: !slots, %p: !permutation, %s: !chosen, %q: tensor<?x2xi32, #tok>) {
   // expected-error @below {{'moe.reduce_subtrees' op [C1] expects sums in row space #nn.rows<recv, site = 0, max = 512>, got #nn.rows<token>}}
-  %u = moe.reduce_subtrees %d, %p, %s, %q layer %l among 1 to 61 experts 384 ranks 8 : !slots, !permutation, !chosen, tensor<?x2xi32, #tok> -> !sums
+  %u = moe.reduce_subtrees %d, %p, %s, %q layer %l among 1 to 61 experts 384 slots 384 : !slots, !permutation, !chosen, tensor<?x2xi32, #tok> -> !sums
   return
 }
 
@@ -357,7 +439,7 @@ func.func @reduce_subtrees_c1_sums(%l: index, %d: !slots, %p: !permutation, %s: 
 !permutation = !moe.permutation<experts = 48, top = 8, site = 0, max = 512>
 func.func @reduce_subtrees_c1_result(%l: index, %d: !slots, %p: !permutation, %s: !chosen, %q: !pairs) {
   // expected-error @below {{'moe.reduce_subtrees' op [C1] expects the result in row space subtree, got recv}}
-  %u = moe.reduce_subtrees %d, %p, %s, %q layer %l among 1 to 61 experts 384 ranks 8 : !slots, !permutation, !chosen, !pairs -> !arrived
+  %u = moe.reduce_subtrees %d, %p, %s, %q layer %l among 1 to 61 experts 384 slots 384 : !slots, !permutation, !chosen, !pairs -> !arrived
   return
 }
 
@@ -370,7 +452,7 @@ func.func @reduce_subtrees_c1_result(%l: index, %d: !slots, %p: !permutation, %s
 !permutation = !moe.permutation<experts = 48, top = 8, site = 0, max = 512>
 func.func @reduce_subtrees_c2(%l: index, %d: !slots, %p: !permutation, %s: !chosen, %q: !pairs) {
   // expected-error @below {{'moe.reduce_subtrees' op [C2] expects result columns of shape [64], got [48]}}
-  %u = moe.reduce_subtrees %d, %p, %s, %q layer %l among 1 to 61 experts 384 ranks 8 : !slots, !permutation, !chosen, !pairs -> tensor<?x48xf32, #nn.rows<subtree, site = 1, max = 4096>>
+  %u = moe.reduce_subtrees %d, %p, %s, %q layer %l among 1 to 61 experts 384 slots 384 : !slots, !permutation, !chosen, !pairs -> tensor<?x48xf32, #nn.rows<subtree, site = 1, max = 4096>>
   return
 }
 
@@ -383,7 +465,7 @@ func.func @reduce_subtrees_c2(%l: index, %d: !slots, %p: !permutation, %s: !chos
 !permutation = !moe.permutation<experts = 48, top = 8, site = 0, max = 512>
 func.func @reduce_subtrees_c2_element(%l: index, %d: !slots, %p: !permutation, %s: !chosen, %q: !pairs) {
   // expected-error @below {{'moe.reduce_subtrees' op [C2] expects the result of type 'f32', got 'bf16'}}
-  %u = moe.reduce_subtrees %d, %p, %s, %q layer %l among 1 to 61 experts 384 ranks 8 : !slots, !permutation, !chosen, !pairs -> tensor<?x64xbf16, #nn.rows<subtree, site = 1, max = 4096>>
+  %u = moe.reduce_subtrees %d, %p, %s, %q layer %l among 1 to 61 experts 384 slots 384 : !slots, !permutation, !chosen, !pairs -> tensor<?x64xbf16, #nn.rows<subtree, site = 1, max = 4096>>
   return
 }
 
@@ -397,7 +479,7 @@ func.func @reduce_subtrees_c2_element(%l: index, %d: !slots, %p: !permutation, %
 !permutation = !moe.permutation<experts = 48, top = 8, site = 0, max = 512>
 func.func @reduce_subtrees_c3(%l: index, %d: !slots, %p: !permutation, %s: !chosen, %q: !pairs) {
   // expected-error @below {{'moe.reduce_subtrees' op [C3] expects the leaves to divide 380 experts, got 8}}
-  %u = moe.reduce_subtrees %d, %p, %s, %q layer %l among 1 to 61 experts 380 ranks 8 order tree<8> : !slots, !permutation, !chosen, !pairs -> !sums
+  %u = moe.reduce_subtrees %d, %p, %s, %q layer %l among 1 to 61 experts 380 slots 384 order tree<8> : !slots, !permutation, !chosen, !pairs -> !sums
   return
 }
 
@@ -410,7 +492,7 @@ func.func @reduce_subtrees_c3(%l: index, %d: !slots, %p: !permutation, %s: !chos
 !permutation = !moe.permutation<experts = 48, top = 8, site = 0, max = 512>
 func.func @reduce_subtrees_c4_choices(%l: index, %d: !slots, %p: !permutation, %s: tensor<?x6xi32, #arrived>, %q: !pairs) {
   // expected-error @below {{'moe.reduce_subtrees' op [C4] expects choices of shape [8], got [6]}}
-  %u = moe.reduce_subtrees %d, %p, %s, %q layer %l among 1 to 61 experts 384 ranks 8 : !slots, !permutation, tensor<?x6xi32, #arrived>, !pairs -> !sums
+  %u = moe.reduce_subtrees %d, %p, %s, %q layer %l among 1 to 61 experts 384 slots 384 : !slots, !permutation, tensor<?x6xi32, #arrived>, !pairs -> !sums
   return
 }
 
@@ -423,7 +505,7 @@ func.func @reduce_subtrees_c4_choices(%l: index, %d: !slots, %p: !permutation, %
 !permutation = !moe.permutation<experts = 48, top = 8, site = 0, max = 512>
 func.func @reduce_subtrees_c4_sums(%l: index, %d: !slots, %p: !permutation, %s: !chosen, %q: tensor<?x3xi32, #arrived>) {
   // expected-error @below {{'moe.reduce_subtrees' op [C4] expects sums of shape [2], got [3]}}
-  %u = moe.reduce_subtrees %d, %p, %s, %q layer %l among 1 to 61 experts 384 ranks 8 : !slots, !permutation, !chosen, tensor<?x3xi32, #arrived> -> !sums
+  %u = moe.reduce_subtrees %d, %p, %s, %q layer %l among 1 to 61 experts 384 slots 384 : !slots, !permutation, !chosen, tensor<?x3xi32, #arrived> -> !sums
   return
 }
 
@@ -574,5 +656,192 @@ func.func @permute_c1_site(%x: !x, %p: !permutation) {
 func.func @grouped_linear_c3_site(%s: !slots, %p: !permutation, %m: tensor<48x64x64xf32>, %w: !w) {
   // expected-error @below {{'moe.grouped_linear' op [C3] expects router weights in row space #nn.rows<recv, site = 0, max = 512>, got #nn.rows<token>}}
   %g = moe.grouped_linear %s, %p, %m : tensor<48x64x64xf32> weighted %w : !w : !slots, !permutation -> !slots
+  return
+}
+
+// -----
+
+#arrived = #nn.rows<recv, site = 0, max = 512>
+!chosen = tensor<?x8xi32, #arrived>
+!counts = !dist.counts<members = 8>
+func.func @return_plan_c4_world(%l: index, %s: !chosen, %c: !counts) {
+  // expected-error @below {{'moe.return_plan' op [C4] expects a rank or a node with some of 384 slots, got world with 384}}
+  %q, %b = moe.return_plan %s, %c layer %l among 1 to 61 experts 384 slots 384 by world held 384 : !chosen, !counts -> tensor<?x2xi32, #arrived>, !counts
+  return
+}
+
+// -----
+
+#arrived = #nn.rows<recv, site = 0, max = 512>
+!chosen = tensor<?x8xi32, #arrived>
+!counts = !dist.counts<members = 8>
+func.func @return_plan_c4_held(%l: index, %s: !chosen, %c: !counts) {
+  // expected-error @below {{'moe.return_plan' op [C4] expects a rank or a node with some of 384 slots, got rank with 385}}
+  %q, %b = moe.return_plan %s, %c layer %l among 1 to 61 experts 384 slots 384 by rank held 385 : !chosen, !counts -> tensor<?x2xi32, #arrived>, !counts
+  return
+}
+
+// -----
+
+#arrived = #nn.rows<recv, site = 0, max = 512>
+!sums = tensor<?x64xf32, #nn.rows<subtree, site = 2, max = 4096>>
+!merged = tensor<?x64xf32, #nn.rows<subtree, site = 3, max = 4096>>
+!chosen = tensor<?x8xi32, #arrived>
+!routes = tensor<?x3x8xi32, #arrived>
+!pairs = tensor<?x2xi32, #arrived>
+!other = tensor<?x64xf32, #arrived>
+func.func @merge_subtrees_c1_input(%l: index, %b: !other, %r: !routes, %s: !chosen, %q: !pairs) {
+  // expected-error @below {{'moe.merge_subtrees' op [C1] expects the input in row space subtree, got recv}}
+  %u = moe.merge_subtrees %b, %r, %s, %q layer %l among 1 to 61 experts 384 slots 384 held 96 order tree<128> : !other, !routes, !chosen, !pairs -> !merged
+  return
+}
+
+// -----
+
+#arrived = #nn.rows<recv, site = 0, max = 512>
+!sums = tensor<?x64xf32, #nn.rows<subtree, site = 2, max = 4096>>
+!merged = tensor<?x64xf32, #nn.rows<subtree, site = 3, max = 4096>>
+!chosen = tensor<?x8xi32, #arrived>
+!routes = tensor<?x3x8xi32, #arrived>
+!pairs = tensor<?x2xi32, #arrived>
+!other = tensor<?x8xi32, #nn.rows<token>>
+func.func @merge_subtrees_c1_choices(%l: index, %b: !sums, %r: !routes, %s: !other, %q: !pairs) {
+  // expected-error @below {{'moe.merge_subtrees' op [C1] expects choices in row space recv, got token}}
+  %u = moe.merge_subtrees %b, %r, %s, %q layer %l among 1 to 61 experts 384 slots 384 held 96 order tree<128> : !sums, !routes, !other, !pairs -> !merged
+  return
+}
+
+// -----
+
+#arrived = #nn.rows<recv, site = 0, max = 512>
+!sums = tensor<?x64xf32, #nn.rows<subtree, site = 2, max = 4096>>
+!merged = tensor<?x64xf32, #nn.rows<subtree, site = 3, max = 4096>>
+!chosen = tensor<?x8xi32, #arrived>
+!routes = tensor<?x3x8xi32, #arrived>
+!pairs = tensor<?x2xi32, #arrived>
+!other = tensor<?x3x8xi32, #nn.rows<token>>
+func.func @merge_subtrees_c1_routes(%l: index, %b: !sums, %r: !other, %s: !chosen, %q: !pairs) {
+  // expected-error @below {{'moe.merge_subtrees' op [C1] expects routes in row space #nn.rows<recv, site = 0, max = 512>, got #nn.rows<token>}}
+  %u = moe.merge_subtrees %b, %r, %s, %q layer %l among 1 to 61 experts 384 slots 384 held 96 order tree<128> : !sums, !other, !chosen, !pairs -> !merged
+  return
+}
+
+// -----
+
+#arrived = #nn.rows<recv, site = 0, max = 512>
+!sums = tensor<?x64xf32, #nn.rows<subtree, site = 2, max = 4096>>
+!merged = tensor<?x64xf32, #nn.rows<subtree, site = 3, max = 4096>>
+!chosen = tensor<?x8xi32, #arrived>
+!routes = tensor<?x3x8xi32, #arrived>
+!pairs = tensor<?x2xi32, #arrived>
+!other = tensor<?x2xi32, #nn.rows<token>>
+func.func @merge_subtrees_c1_sums(%l: index, %b: !sums, %r: !routes, %s: !chosen, %q: !other) {
+  // expected-error @below {{'moe.merge_subtrees' op [C1] expects sums in row space #nn.rows<recv, site = 0, max = 512>, got #nn.rows<token>}}
+  %u = moe.merge_subtrees %b, %r, %s, %q layer %l among 1 to 61 experts 384 slots 384 held 96 order tree<128> : !sums, !routes, !chosen, !other -> !merged
+  return
+}
+
+// -----
+
+#arrived = #nn.rows<recv, site = 0, max = 512>
+!sums = tensor<?x64xf32, #nn.rows<subtree, site = 2, max = 4096>>
+!merged = tensor<?x64xf32, #nn.rows<subtree, site = 3, max = 4096>>
+!chosen = tensor<?x8xi32, #arrived>
+!routes = tensor<?x3x8xi32, #arrived>
+!pairs = tensor<?x2xi32, #arrived>
+!other = tensor<?x64xf32, #arrived>
+func.func @merge_subtrees_c1_result(%l: index, %b: !sums, %r: !routes, %s: !chosen, %q: !pairs) {
+  // expected-error @below {{'moe.merge_subtrees' op [C1] expects the result in row space subtree, got recv}}
+  %u = moe.merge_subtrees %b, %r, %s, %q layer %l among 1 to 61 experts 384 slots 384 held 96 order tree<128> : !sums, !routes, !chosen, !pairs -> !other
+  return
+}
+
+// -----
+
+#arrived = #nn.rows<recv, site = 0, max = 512>
+!sums = tensor<?x64xf32, #nn.rows<subtree, site = 2, max = 4096>>
+!merged = tensor<?x64xf32, #nn.rows<subtree, site = 3, max = 4096>>
+!chosen = tensor<?x8xi32, #arrived>
+!routes = tensor<?x3x8xi32, #arrived>
+!pairs = tensor<?x2xi32, #arrived>
+!other = tensor<?x64xbf16, #nn.rows<subtree, site = 3, max = 4096>>
+func.func @merge_subtrees_c2_element(%l: index, %b: !sums, %r: !routes, %s: !chosen, %q: !pairs) {
+  // expected-error @below {{'moe.merge_subtrees' op [C2] expects the result of type 'f32', got 'bf16'}}
+  %u = moe.merge_subtrees %b, %r, %s, %q layer %l among 1 to 61 experts 384 slots 384 held 96 order tree<128> : !sums, !routes, !chosen, !pairs -> !other
+  return
+}
+
+// -----
+
+#arrived = #nn.rows<recv, site = 0, max = 512>
+!sums = tensor<?x64xf32, #nn.rows<subtree, site = 2, max = 4096>>
+!merged = tensor<?x64xf32, #nn.rows<subtree, site = 3, max = 4096>>
+!chosen = tensor<?x8xi32, #arrived>
+!routes = tensor<?x3x8xi32, #arrived>
+!pairs = tensor<?x2xi32, #arrived>
+!other = tensor<?x48xf32, #nn.rows<subtree, site = 3, max = 4096>>
+func.func @merge_subtrees_c2_columns(%l: index, %b: !sums, %r: !routes, %s: !chosen, %q: !pairs) {
+  // expected-error @below {{'moe.merge_subtrees' op [C2] expects result columns of shape [64], got [48]}}
+  %u = moe.merge_subtrees %b, %r, %s, %q layer %l among 1 to 61 experts 384 slots 384 held 96 order tree<128> : !sums, !routes, !chosen, !pairs -> !other
+  return
+}
+
+// -----
+
+#arrived = #nn.rows<recv, site = 0, max = 512>
+!sums = tensor<?x64xf32, #nn.rows<subtree, site = 2, max = 4096>>
+!merged = tensor<?x64xf32, #nn.rows<subtree, site = 3, max = 4096>>
+!chosen = tensor<?x8xi32, #arrived>
+!routes = tensor<?x3x8xi32, #arrived>
+!pairs = tensor<?x2xi32, #arrived>
+!other = i32
+func.func @merge_subtrees_c3(%l: index, %b: !sums, %r: !routes, %s: !chosen, %q: !pairs) {
+  // expected-error @below {{'moe.merge_subtrees' op [C3] expects the leaves to divide 380 experts, got 128}}
+  %u = moe.merge_subtrees %b, %r, %s, %q layer %l among 1 to 61 experts 380 slots 384 held 96 order tree<128> : !sums, !routes, !chosen, !pairs -> !merged
+  return
+}
+
+// -----
+
+#arrived = #nn.rows<recv, site = 0, max = 512>
+!sums = tensor<?x64xf32, #nn.rows<subtree, site = 2, max = 4096>>
+!merged = tensor<?x64xf32, #nn.rows<subtree, site = 3, max = 4096>>
+!chosen = tensor<?x8xi32, #arrived>
+!routes = tensor<?x3x8xi32, #arrived>
+!pairs = tensor<?x2xi32, #arrived>
+!other = tensor<?x8xf32, #arrived>
+func.func @merge_subtrees_c4_choices(%l: index, %b: !sums, %r: !routes, %s: !other, %q: !pairs) {
+  // expected-error @below {{'moe.merge_subtrees' op [C4] expects choices of type 'i32', got 'f32'}}
+  %u = moe.merge_subtrees %b, %r, %s, %q layer %l among 1 to 61 experts 384 slots 384 held 96 order tree<128> : !sums, !routes, !other, !pairs -> !merged
+  return
+}
+
+// -----
+
+#arrived = #nn.rows<recv, site = 0, max = 512>
+!sums = tensor<?x64xf32, #nn.rows<subtree, site = 2, max = 4096>>
+!merged = tensor<?x64xf32, #nn.rows<subtree, site = 3, max = 4096>>
+!chosen = tensor<?x8xi32, #arrived>
+!routes = tensor<?x3x8xi32, #arrived>
+!pairs = tensor<?x2xi32, #arrived>
+!other = tensor<?x2x8xi32, #arrived>
+func.func @merge_subtrees_c4_routes(%l: index, %b: !sums, %r: !other, %s: !chosen, %q: !pairs) {
+  // expected-error @below {{'moe.merge_subtrees' op [C4] expects routes of shape [3, 8], got [2, 8]}}
+  %u = moe.merge_subtrees %b, %r, %s, %q layer %l among 1 to 61 experts 384 slots 384 held 96 order tree<128> : !sums, !other, !chosen, !pairs -> !merged
+  return
+}
+
+// -----
+
+#arrived = #nn.rows<recv, site = 0, max = 512>
+!sums = tensor<?x64xf32, #nn.rows<subtree, site = 2, max = 4096>>
+!merged = tensor<?x64xf32, #nn.rows<subtree, site = 3, max = 4096>>
+!chosen = tensor<?x8xi32, #arrived>
+!routes = tensor<?x3x8xi32, #arrived>
+!pairs = tensor<?x2xi32, #arrived>
+!other = tensor<?x3xi32, #arrived>
+func.func @merge_subtrees_c4_sums(%l: index, %b: !sums, %r: !routes, %s: !chosen, %q: !other) {
+  // expected-error @below {{'moe.merge_subtrees' op [C4] expects sums of shape [2], got [3]}}
+  %u = moe.merge_subtrees %b, %r, %s, %q layer %l among 1 to 61 experts 384 slots 384 held 96 order tree<128> : !sums, !routes, !chosen, !other -> !merged
   return
 }

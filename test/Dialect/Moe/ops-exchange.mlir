@@ -20,8 +20,10 @@ nn.weights @down "layers.{layer}.mlp.experts.{expert}.down_proj.weight" over (la
 // A token's row goes to the ranks of its experts.
 // CHECK-LABEL: func.func @send
 func.func @send(%l: index, %n: !x, %e: !e, %w: !w) -> tensor<?x320xi8, #nn.rows<message, site = 0, max = 512>> {
-  // CHECK: %[[ROUTES:routes]], %[[SENT:sent]], %[[RETURNED:returned]] = moe.route_plan %{{.*}} layer %{{.*}} among 1 to 61 experts 384 slots 48 : tensor<?x8xi32, #tok> -> tensor<?x3x8xi32, #tok>, !dist.counts<members = 8>, !dist.counts<members = 8>
-  %routes, %sent, %returned = moe.route_plan %e layer %l among 1 to 61 experts 384 slots 48
+  // CHECK: %[[PLACES:slots]] = moe.locate %{{.*}} layer %{{.*}} among 1 to 61 experts 384 slots 384 : tensor<?x8xi32, #tok> -> tensor<?x8xi32, #tok>
+  %s = moe.locate %e layer %l among 1 to 61 experts 384 slots 384 : !e -> !e
+  // CHECK: %[[ROUTES:routes]], %[[SENT:sent]], %[[RETURNED:returned]] = moe.route_plan %[[PLACES]] layer %{{.*}} among 1 to 61 experts 384 slots 384 within world to rank held 48 : tensor<?x8xi32, #tok> -> tensor<?x3x8xi32, #tok>, !dist.counts<members = 8>, !dist.counts<members = 8>
+  %routes, %sent, %returned = moe.route_plan %s layer %l among 1 to 61 experts 384 slots 384 within world to rank held 48
       : !e -> tensor<?x3x8xi32, #tok>, !counts, !counts
   // CHECK: moe.pack %{{.*}}, %{{.*}}, %[[ROUTES]] : tensor<?x64xf32, #tok>, tensor<?x8xf32, #tok>, tensor<?x3x8xi32, #tok> -> tensor<?x320xi8, #message>
   %m = moe.pack %n, %w, %routes : !x, !w, tensor<?x3x8xi32, #tok>
@@ -41,13 +43,29 @@ func.func @compute(%l: index, %m: tensor<?x320xi8, #nn.rows<message, site = 0, m
   %in = moe.permute %x, %p : !arrived, !permutation -> !slots
   // CHECK: weighted %[[WEIGHTS]] : tensor<?x8xf32, #recv>
   %d = moe.grouped_linear %in, %p, @down[%l] weighted %w : !weights : !slots, !permutation -> !slots
-  // CHECK: %[[SUMS:sums]], %[[BACK:back]] = moe.return_plan %[[SLOTS]], %{{.*}} layer %{{.*}} among 1 to 61 experts 384 slots 48 : tensor<?x8xi32, #recv>, !dist.counts<members = 8> -> tensor<?x2xi32, #recv>, !dist.counts<members = 8>
-  %sums, %back = moe.return_plan %s, %came layer %l among 1 to 61 experts 384 slots 48
+  // CHECK: %[[SUMS:sums]], %[[BACK:back]] = moe.return_plan %[[SLOTS]], %{{.*}} layer %{{.*}} among 1 to 61 experts 384 slots 384 by rank held 48 : tensor<?x8xi32, #recv>, !dist.counts<members = 8> -> tensor<?x2xi32, #recv>, !dist.counts<members = 8>
+  %sums, %back = moe.return_plan %s, %came layer %l among 1 to 61 experts 384 slots 384 by rank held 48
       : !chosen, !counts -> tensor<?x2xi32, #arrived>, !counts
-  // CHECK: moe.reduce_subtrees %{{.*}}, %{{.*}}, %[[SLOTS]], %[[SUMS]] layer %{{.*}} among 1 to 61 experts 384 ranks 8 order tree<128> : tensor<?x64xf32, #slot>, !permutation, tensor<?x8xi32, #recv>, tensor<?x2xi32, #recv> -> tensor<?x64xf32, #subtree>
-  %u = moe.reduce_subtrees %d, %p, %s, %sums layer %l among 1 to 61 experts 384 ranks 8 order tree<128>
+  // CHECK: moe.reduce_subtrees %{{.*}}, %{{.*}}, %[[SLOTS]], %[[SUMS]] layer %{{.*}} among 1 to 61 experts 384 slots 384 order tree<128> : tensor<?x64xf32, #slot>, !permutation, tensor<?x8xi32, #recv>, tensor<?x2xi32, #recv> -> tensor<?x64xf32, #subtree>
+  %u = moe.reduce_subtrees %d, %p, %s, %sums layer %l among 1 to 61 experts 384 slots 384 order tree<128>
       : !slots, !permutation, !chosen, tensor<?x2xi32, #arrived> -> !sums
   return %u : !sums
+}
+
+// In two hops, a rank of the node adds what came back from the others, and sends it on.
+// CHECK-LABEL: func.func @onward
+func.func @onward(%l: index, %s: !chosen, %came: !counts, %b: !sums)
+    -> tensor<?x64xf32, #nn.rows<subtree, site = 3, max = 4096>> {
+  // CHECK: %[[ROUTES:routes]], %{{.*}}, %{{.*}} = moe.route_plan %{{.*}} layer %{{.*}} among 1 to 61 experts 384 slots 384 within node to rank held 48 : tensor<?x8xi32, #recv> -> tensor<?x3x8xi32, #recv>, !dist.counts<members = 2>, !dist.counts<members = 2>
+  %routes, %sent, %returned = moe.route_plan %s layer %l among 1 to 61 experts 384 slots 384 within node to rank held 48
+      : !chosen -> tensor<?x3x8xi32, #arrived>, !dist.counts<members = 2>, !dist.counts<members = 2>
+  // CHECK: %[[SUMS:sums]], %{{.*}} = moe.return_plan %{{.*}}, %{{.*}} layer %{{.*}} among 1 to 61 experts 384 slots 384 by node held 96 :
+  %sums, %back = moe.return_plan %s, %came layer %l among 1 to 61 experts 384 slots 384 by node held 96
+      : !chosen, !counts -> tensor<?x2xi32, #arrived>, !counts
+  // CHECK: moe.merge_subtrees %{{.*}}, %[[ROUTES]], %{{.*}}, %[[SUMS]] layer %{{.*}} among 1 to 61 experts 384 slots 384 held 96 order tree<128> : tensor<?x64xf32, #subtree>, tensor<?x3x8xi32, #recv>, tensor<?x8xi32, #recv>, tensor<?x2xi32, #recv> -> tensor<?x64xf32, #subtree1>
+  %u = moe.merge_subtrees %b, %routes, %s, %sums layer %l among 1 to 61 experts 384 slots 384 held 96 order tree<128>
+      : !sums, tensor<?x3x8xi32, #arrived>, !chosen, tensor<?x2xi32, #arrived> -> tensor<?x64xf32, #nn.rows<subtree, site = 3, max = 4096>>
+  return %u : tensor<?x64xf32, #nn.rows<subtree, site = 3, max = 4096>>
 }
 
 // What is left of the tree is added where the token is.

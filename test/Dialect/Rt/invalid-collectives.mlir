@@ -17,7 +17,7 @@ rt.collective @s site 0 op all_to_all_rows axis ep row_bytes 64 quota -4
 
 func.func @placement_c1(%l: index) {
   // expected-error @below {{'rt.placement' op [C1] expects 0 < experts <= 8 slots, got 0}}
-  %t = rt.placement[%l] experts 0 slots 8
+  %t = rt.placement[%l] experts 0 slots 8 places of world count 8
   return
 }
 
@@ -25,23 +25,23 @@ func.func @placement_c1(%l: index) {
 
 func.func @placement_c1_slots(%l: index) {
   // expected-error @below {{'rt.placement' op [C1] expects 0 < experts <= 8 slots, got 9}}
-  %t = rt.placement[%l] experts 9 slots 8
+  %t = rt.placement[%l] experts 9 slots 8 places of world count 8
   return
 }
 
 // -----
 
 func.func @placement_c2(%l: index) {
-  // expected-error @below {{'rt.placement' op [C2] expects ranks that divide 8 slots, got 3}}
-  %t = rt.placement[%l] experts 8 slots 8 held 3
+  // expected-error @below {{'rt.placement' op [C2] expects slots of a holder that divide 8 slots, got 3}}
+  %t = rt.placement[%l] experts 8 slots 8 held of rank count 3
   return
 }
 
 // -----
 
 func.func @placement_c2_none(%l: index) {
-  // expected-error @below {{'rt.placement' op [C2] expects ranks that divide 8 slots, got 0}}
-  %t = rt.placement[%l] experts 8 slots 8 held 0
+  // expected-error @below {{'rt.placement' op [C2] expects slots of a holder that divide 8 slots, got 4}}
+  %t = rt.placement[%l] experts 8 slots 8 held of world count 4
   return
 }
 

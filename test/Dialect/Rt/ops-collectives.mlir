@@ -14,10 +14,12 @@ func.func @layer(%l: index) {
   %sent = rt.arena 4096
   %in = rt.arena 8192
   %came = rt.arena 12288
-  // CHECK: %[[PLACEMENT:placement]] = rt.placement[%[[L]]] experts 384 slots 384{{$}}
-  %t = rt.placement[%l] experts 384 slots 384
-  // CHECK: %[[HELD:held]] = rt.placement[%[[L]]] experts 384 slots 384 held 8
-  %h = rt.placement[%l] experts 384 slots 384 held 8
+  // CHECK: %[[PLACES:places]] = rt.placement[%[[L]]] experts 384 slots 384 places of world count 384
+  %p = rt.placement[%l] experts 384 slots 384 places of world count 384
+  // CHECK: %[[HELD:held]] = rt.placement[%[[L]]] experts 384 slots 384 held of rank count 48
+  %h = rt.placement[%l] experts 384 slots 384 held of rank count 48
+  // CHECK: %[[SUBTREES:subtrees]] = rt.placement[%[[L]]] experts 384 slots 384 subtrees of node count 384
+  %s = rt.placement[%l] experts 384 slots 384 subtrees of node count 384
   // CHECK: rt.collective_start @site0 layer %[[L]] source %{{.*}} to %{{.*}} result %{{.*}} from %{{.*}}
   rt.collective_start @site0 layer %l source %m to %sent result %in from %came
   // CHECK: rt.collective_wait @site0
@@ -32,7 +34,7 @@ func.func @layer(%l: index) {
   rt.launch @unpack in @site0 grid(%g) args(%x, %w) : !rt.ptr, !rt.ptr
   // CHECK: rt.launch nowait @unpack in @site0 grid(
   rt.launch nowait @unpack in @site0 grid(%g) args(%x, %w) : !rt.ptr, !rt.ptr
-  rt.launch @unpack grid(%g) args(%t, %h) : !rt.ptr, !rt.ptr
+  rt.launch @unpack grid(%g) args(%p, %h, %s) : !rt.ptr, !rt.ptr, !rt.ptr
   // An exchange of no layer.
   // CHECK: rt.collective_start @site1 source
   rt.collective_start @site1 source %x to %sent result %in from %came

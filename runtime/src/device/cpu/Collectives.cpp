@@ -6,6 +6,8 @@ namespace k2c::runtime {
 
 static_assert(static_cast<int32_t>(Op::allToAllRows) == K2RT_ALL_TO_ALL_ROWS);
 static_assert(static_cast<int32_t>(Axis::ep) == K2RT_AXIS_EP);
+static_assert(static_cast<int32_t>(Axis::node) == K2RT_AXIS_NODE);
+static_assert(static_cast<int32_t>(Axis::rail) == K2RT_AXIS_RAIL);
 
 Collectives::Collectives(const k2rt_ir_program &program, Exchange *exchange)
     : program(program), exchange(exchange), arrivedSteps(static_cast<size_t>(program.n_collectives)),
