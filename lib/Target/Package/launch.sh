@@ -172,11 +172,18 @@ start_mpich() {
   [ -z "$interface" ] || start+=(-iface "$interface" -genv UCX_NET_DEVICES "$interface")
 }
 
-# Copies lines, but for those in which an MPI repeats that a rank has ended the job: the rank has said why.
+end_of_errors=$'\4'"$$" # written behind the last word of mpirun
+
+# Copies lines up to the end of errors, but for those in which an MPI repeats that a rank has ended the job: the rank
+# has said why.
 without_repeats() {
-  local line paragraph='' ruler='^-{70,}$'
+  local line paragraph='' ruler='^-{70,}$' is_last=''
   trap '' INT TERM HUP
-  while IFS= read -r line || [ -n "$line" ]; do
+  while [ -z "$is_last" ] && { IFS= read -r line || [ -n "$line" ]; }; do
+    if [[ $line == *"$end_of_errors" ]]; then
+      line=${line%"$end_of_errors"} is_last=yes
+      [ -n "$line" ] || break
+    fi
     if [ -n "$paragraph" ]; then
       paragraph+=$'\n'$line
       [[ $line =~ $ruler || ${#paragraph} -gt 4000 ]] || continue
@@ -225,16 +232,13 @@ run_ranks() {
   trap 'on_signal HUP' HUP
   (trap - INT TERM HUP && exec "${session[@]}" "$@") <&0 2>&"$errors" {errors}>&- &
   child=$!
-  exec {errors}>&-
   status=0
   wait "$child" || status=$?
   [ -z "$interrupted" ] || end_mpirun
-  # An agent that has lost its host may hold the pipe open for long.
-  for _ in {1..100}; do
-    kill -0 "$filter" 2>/dev/null || break
-    sleep 0.02
-  done
-  kill -KILL "$filter" 2>/dev/null || true
+  # However slow the reader is, it gets all; an agent that has lost its host may hold the pipe open for long behind it.
+  (echo "$end_of_errors" >&"$errors") 2>/dev/null || true
+  exec {errors}>&-
+  while kill -0 "$filter" 2>/dev/null; do wait "$filter" || true; done
 }
 
 while [ $# -gt 0 ]; do

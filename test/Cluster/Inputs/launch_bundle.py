@@ -9,12 +9,14 @@ import shutil
 import sys
 
 # FAKE_STDIN: copies stdin as rank 0 does. FAKE_WAIT: says that it runs and waits for a signal; forever: SIGTERM does
-# not end it. FAKE_ERRORS: a file that goes to stderr. FAKE_EXIT: its exit code.
+# not end it. FAKE_ERRORS: a file that goes to stderr. FAKE_LEFT: leaves a process behind that holds stderr for so many
+# seconds. FAKE_EXIT: its exit code.
 LAUNCHER = """#!/bin/bash
 [ "${1-}" != --version ] || { echo "FAKE_VERSION"; exit; }
 printf '%s' "${0##*/}"; printf ' [%s]' "$@"; echo
 [ -z "${FAKE_STDIN-}" ] || cat
 [ -z "${FAKE_ERRORS-}" ] || cat "$FAKE_ERRORS" >&2
+[ -z "${FAKE_LEFT-}" ] || sleep "$FAKE_LEFT" >/dev/null &
 if [ -n "${FAKE_WAIT-}" ]; then
   trap 'echo "ended by INT"; exit 1' INT
   [ "$FAKE_WAIT" = forever ] && trap 'echo "not ended by TERM"' TERM || trap 'echo "ended by TERM"; exit 143' TERM
