@@ -21,13 +21,13 @@ protected:
   void TearDown() override { ::unsetenv("PMI_RANK"); }
 
   /// What an all-gather of one rank and the end of its run say over the library in a folder of fakes.
-  static std::string run(const std::string &fake) {
+  static std::string run(const std::string &fake, Clock::duration deadline = defaultDeadline) {
     const std::string folder = K2RT_FAKE_MPI_FOLDER "/" + fake;
     const auto maker = [&]() -> Expected<std::unique_ptr<Transport>> {
       Expected<std::string> library = mpiLibraryOfLauncher();
       return library ? openMpi(folder + "/" + *library) : library.takeError();
     };
-    Expected<std::unique_ptr<Exchange>> exchange = Exchange::open(maker, defaultDeadline);
+    Expected<std::unique_ptr<Exchange>> exchange = Exchange::open(maker, deadline);
     if (!exchange)
       return exchange.error().text();
     Status closed = (*exchange)->close(); // a farewell to itself, too, is a message
@@ -55,6 +55,11 @@ TEST_F(MpiTransport, WhatStartedTheProcessChoosesTheLibrary) {
 TEST_F(MpiTransport, AnotherVersionIsRefused) {
   EXPECT_NE(run("version").find("libk2rt-mpi-mpich.so: is not of this build of k2c; take both from one build"),
             std::string::npos);
+}
+
+TEST_F(MpiTransport, ALibraryThatDoesNotFinishIsLeftToItsThread) {
+  EXPECT_EQ(run("finish-hangs", std::chrono::milliseconds(100)), "closed");
+  EXPECT_TRUE(isMpiFinishing());
 }
 
 TEST_F(MpiTransport, RefusalsNameTheFunction) {

@@ -206,9 +206,11 @@ bool Communicator::end() {
   }
   isFarewellSaid = true;
   if (control.haveAllEnded() && control.isFlushed()) {
+    posts.closedSince = now.time_since_epoch().count();
+    posts.finished.ring();
     if (Status closed = transport.close(); !closed)
       posts.fail(closed.takeError());
-    posts.isClosed = true;
+    posts.hasEnded = true;
     posts.finished.ring();
     return true;
   }

@@ -25,9 +25,10 @@ struct Posts {
   std::array<Slot, maxInFlight> slots;
   Doorbell finished;                       ///< rung whenever a slot is done, or everything has failed
   std::atomic<Clock::rep> closingSince{0}; ///< 0: the run goes on
-  std::atomic<bool> isClosed{false};
-  std::atomic<int32_t> spins{0};      ///< fruitless polls, while a worker waits, before a thread sleeps
-  std::atomic<bool> isLeaving{false}; ///< this rank has no further part in the run
+  std::atomic<Clock::rep> closedSince{0};  ///< 0: not all ranks have said farewell
+  std::atomic<bool> hasEnded{false};       ///< the transport is closed, and its thread at its end
+  std::atomic<int32_t> spins{0};           ///< fruitless polls, while a worker waits, before a thread sleeps
+  std::atomic<bool> isLeaving{false};      ///< this rank has no further part in the run
 
   /// Ends everything that is in flight or comes later. The first failure counts.
   void fail(Error error);

@@ -26,15 +26,15 @@ Expected<std::unique_ptr<Exchange>> Exchange::open(const TransportMaker &maker, 
 Status Exchange::startThread(const TransportMaker &maker) {
   std::promise<Status> made;
   std::future<Status> outcome = made.get_future();
-  const auto serve = [this, &maker](std::promise<Status> told) {
+  const auto serve = [shared = link, deadline = deadline, &maker](std::promise<Status> told) {
     Expected<std::unique_ptr<Transport>> own = maker();
     if (!own) {
       told.set_value(own.takeError());
       return;
     }
-    transport = std::move(*own);
+    shared->transport = std::move(*own);
     told.set_value({}); // `maker` ends here
-    Communicator(*transport, posts, deadline).run();
+    Communicator(*shared->transport, shared->posts, deadline).run();
   };
   try {
     thread = std::thread(serve, std::move(made));
@@ -43,8 +43,8 @@ Status Exchange::startThread(const TransportMaker &maker) {
   }
   Status opened = outcome.get();
   if (opened) {
-    ownRank = transport->rank();
-    grid.dp = grid.ep = transport->ranks();
+    ownRank = link->transport->rank();
+    grid.dp = grid.ep = link->transport->ranks();
   }
   return opened;
 }
@@ -58,16 +58,34 @@ Status Exchange::bind(const Grid &agreed, uint64_t hash, int32_t spins) {
   return {};
 }
 
+/// Whether the communication thread has come to its end, at most the deadline behind the farewells.
+bool Exchange::endsInTime() {
+  const Clock::time_point limit = Clock::time_point(Clock::duration(posts.closedSince)) + deadline;
+  for (;;) {
+    const uint32_t heard = posts.finished.heard();
+    if (posts.hasEnded)
+      return true;
+    if (Clock::now() > limit)
+      return false;
+    posts.finished.wait(heard, longestSleep);
+  }
+}
+
+/// Behind the farewells nothing is in flight: a thread that a library keeps has nothing of this object or its callers.
 void Exchange::leave() {
   posts.isLeaving = true;
-  if (transport)
-    transport->bell().ring();
-  if (thread.joinable())
+  if (link->transport)
+    link->transport->bell().ring();
+  if (!thread.joinable())
+    return;
+  if (posts.closedSince == 0 || endsInTime())
     thread.join();
+  else
+    thread.detach();
 }
 
 Exchange::~Exchange() {
-  if (!posts.isClosed)
+  if (posts.closedSince == 0)
     posts.fail(Error{K2RT_PEER_FAILED, "rank " + std::to_string(ownRank), "has left the run before its end", ""});
   leave();
 }
@@ -100,7 +118,7 @@ Expected<RequestId> Exchange::start(const Collective &collective) {
     slot.waitingSince = 0;
     slot.request.begin(collective, among, tagOf(collective, among), program);
     slot.state = Posts::State::posted;
-    transport->bell().ring();
+    link->transport->bell().ring();
     return id;
   }
   return Error{K2RT_PEER_FAILED, placeOf(collective),
@@ -121,7 +139,7 @@ template <class Done> Status Exchange::waitUntil(Done isDone) {
     if (interrupted)
       posts.fail(Error{K2RT_INTERRUPTED, "rank " + std::to_string(ownRank), "interrupted", ""});
     if (posts.hasFailed()) {
-      transport->bell().ring();
+      link->transport->bell().ring();
       return posts.failure();
     }
     posts.finished.wait(heard, longestSleep);
@@ -146,7 +164,7 @@ Status Exchange::run(const Collective &collective) {
 
 void Exchange::fail(Error error) {
   posts.fail(std::move(error));
-  transport->bell().ring();
+  link->transport->bell().ring();
 }
 
 void Exchange::interrupt() {
@@ -156,8 +174,11 @@ void Exchange::interrupt() {
 
 Status Exchange::close() {
   posts.closingSince = Clock::now().time_since_epoch().count();
-  transport->bell().ring();
-  return waitUntil([&] { return posts.isClosed && !posts.hasFailed(); });
+  link->transport->bell().ring();
+  if (Status closed = waitUntil([&] { return posts.closedSince != 0 && !posts.hasFailed(); }); !closed)
+    return closed;
+  (void)endsInTime();
+  return posts.hasFailed() ? Status(posts.failure()) : Status();
 }
 
 } // namespace k2c::runtime

@@ -58,24 +58,32 @@ public:
   void fail(Error error);
   /// Ends the running or next wait early with K2RT_INTERRUPTED. Safe in a signal handler.
   void interrupt();
-  /// After the last wait, in all ranks: returns when all have come so far, at most after the deadline.
+  /// After the last wait, in all ranks: returns when all have come so far, at most after the deadline. The transport
+  /// has the deadline, too, to close; one that then has not is left to its thread, and no failure.
   Status close();
 
   const Counters &counters() const { return theCounters; }
 
 private:
-  explicit Exchange(Clock::duration deadline) : deadline(deadline) {}
+  /// What the communication thread uses: it has its part of it, as a library may keep it for ever in its last call.
+  struct Link {
+    Posts posts;
+    std::unique_ptr<Transport> transport; ///< made and used by the thread
+  };
+
+  explicit Exchange(Clock::duration deadline) : deadline(deadline), link(std::make_shared<Link>()) {}
   Status startThread(const TransportMaker &maker);
   int32_t tagOf(const Collective &collective, const Group &group);
   template <class Done> Status waitUntil(Done isDone);
+  bool endsInTime();
   void leave();
 
   const Clock::duration deadline;
   Grid grid;
   uint64_t program = 0;
   int32_t ownRank = 0;
-  Posts posts;
-  std::unique_ptr<Transport> transport; ///< made and used by the thread
+  const std::shared_ptr<Link> link;
+  Posts &posts = link->posts;
   std::thread thread;
   std::atomic<bool> interrupted{false};
   std::array<uint32_t, axisCount> started{};               ///< collectives of each axis so far

@@ -63,8 +63,20 @@ Status runOverMpi(const Command &command, RunOptions &options) {
 
 bool isFirstRank() { return rankOfLauncher() == 0; }
 
-void endJob(int exitCode) {
-  if (!isInMpiJob())
+/// All is said and done, but a thread of the library is still there: nothing of this process may be taken down.
+static void endBesideLibrary(int exitCode, const RunOptions &options) {
+  std::fprintf(
+      stderr,
+      "run: note: rank %d: MPI_Finalize has not returned within the deadline of %g s; the rank ends without it\n",
+      rankOfLauncher(), std::chrono::duration<double>(deadlineOf(options)).count());
+  std::fflush(stdout);
+  ::_exit(exitCode);
+}
+
+void endJob(int exitCode, const RunOptions &options) {
+  if (isMpiFinishing())
+    endBesideLibrary(exitCode, options);
+  if (exitCode == 0 || !isInMpiJob())
     return;
   std::fflush(stdout);
   if (const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC); nowhere >= 0)

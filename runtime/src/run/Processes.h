@@ -17,8 +17,9 @@ Status runOverMpi(const Command &command, RunOptions &options);
 /// Whether this process is rank 0 of a launcher's job, or of none.
 bool isFirstRank();
 
-/// After a failure, as the last act of the program: ends the processes of the job, if there is one, with this code.
-void endJob(int exitCode);
+/// As the last act of the program, where it is a process of a job: after a failure ends all of them with this code; and
+/// ends this one where its MPI library has not finished within the deadline.
+void endJob(int exitCode, const RunOptions &options);
 
 } // namespace k2c::runtime
 

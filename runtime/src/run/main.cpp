@@ -150,7 +150,6 @@ int main(int argc, char **argv) {
     return 2;
   }
   const int code = runCommand([&] { return overTransport(app, command, options); });
-  if (code != 0)
-    endJob(code);
+  endJob(code, options);
   return code;
 }

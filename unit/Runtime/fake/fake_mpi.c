@@ -1,11 +1,15 @@
 // An MPI library for tests, of one rank that sends to itself: messages of one tag come in order, a receive is done when
-// its message was sent. FAKE_ERROR_OF names the function that fails.
+// its message was sent. FAKE_ERROR_OF names the function that fails, FAKE_HANG that which does not return for a while.
 #include "transport/mpi/MpiLibrary.h"
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #ifndef FAKE_ERROR_OF
 #define FAKE_ERROR_OF ""
+#endif
+#ifndef FAKE_HANG
+#define FAKE_HANG ""
 #endif
 #ifndef FAKE_VERSION
 #define FAKE_VERSION K2RT_MPI_LIBRARY_VERSION
@@ -18,7 +22,11 @@ static struct {
   int32_t tag, bytes, done;
 } slots[maxSlots];
 
-static int32_t error_of(const char *function) { return strcmp(FAKE_ERROR_OF, function) == 0 ? 7 : 0; }
+static int32_t error_of(const char *function) {
+  if (strcmp(FAKE_HANG, function) == 0)
+    sleep(10);
+  return strcmp(FAKE_ERROR_OF, function) == 0 ? 7 : 0;
+}
 
 static int32_t start(int32_t *rank, int32_t *ranks) {
   *rank = 0;

@@ -16,6 +16,7 @@ namespace k2c::runtime {
 namespace {
 
 std::atomic<const k2rt_mpi_library *> running{nullptr}; ///< the one that has been started, until it is finished
+std::atomic<bool> finishing{false};                     ///< it is in its last call
 
 constexpr int64_t partBytes = int64_t(64) << 20;
 
@@ -35,7 +36,10 @@ public:
   }
   Status close() override {
     running = nullptr; // nothing may be called behind it
-    return outcome("MPI_Finalize", library.finish());
+    finishing = true;
+    const int32_t error = library.finish();
+    finishing = false;
+    return outcome("MPI_Finalize", error);
   }
 
 private:
@@ -149,6 +153,8 @@ Expected<std::unique_ptr<Transport>> openMpi(const std::string &file) {
 }
 
 bool isInMpiJob() { return running != nullptr; }
+
+bool isMpiFinishing() { return finishing; }
 
 void endMpiJob(int32_t exitCode) { running.load()->end_job(exitCode); }
 

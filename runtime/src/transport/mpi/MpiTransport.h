@@ -21,6 +21,9 @@ Expected<std::unique_ptr<Transport>> openMpi(const std::string &file);
 /// Whether this process has opened an MPI library and not ended its run.
 bool isInMpiJob();
 
+/// Whether a thread of this process is in the last call of its MPI library, which may hang.
+bool isMpiFinishing();
+
 /// After a failure in such a process, when no thread uses the transport any more: ends all processes of the job, this
 /// one with `exitCode`. Under MPICH it may stay in the call where the launcher's host cannot be reached.
 void endMpiJob(int32_t exitCode);
