@@ -98,6 +98,16 @@ TEST(RankFacts, NodesBeyondTheRanksAreRefused) {
   EXPECT_EQ(manifestWith("/topology/nodes", 3), "manifest.json: topology.nodes: is 3, must be within 1..2" + again);
 }
 
+TEST(RankFacts, NodesHaveAsManyRanksInTheirOrder) {
+  FakeBundle three("fake_ranks3");
+  three.manifest["topology"]["nodes"] = 2;
+  three.write();
+  EXPECT_EQ(opening(three),
+            "manifest.json: topology.nodes: is 2, must divide the 3 ranks: each node has as many" + again);
+  EXPECT_EQ(manifestWith("/ranks/1/node", 1), "manifest.json: ranks[1].node: is 1, must be 0" + again);
+  EXPECT_EQ(manifestWith("/topology/nodes", 2), "manifest.json: ranks[1].node: is 0, must be 1" + again);
+}
+
 TEST(RankFacts, PlacementsThatDoNotFitAreRefused) {
   EXPECT_EQ(manifestWith("/placement/file", "../placement.json"),
             "manifest.json: placement.file: is not a path inside the bundle" + again);

@@ -92,7 +92,8 @@ void readEach(const JsonFields &root, int64_t layers, RankFacts &facts) {
     const auto rank = static_cast<int64_t>(facts.each.size());
     entry.integer("rank", rank, rank);
     OneRankFacts one;
-    one.node = entry.integer("node", 0, facts.nodes - 1);
+    const int64_t node = rank / (facts.count / facts.nodes); // each node has the next ranks
+    one.node = entry.integer("node", node, node);
     one.stage = entry.integer("stage", 0, 0, 0);
     const std::vector<int64_t> range = entry.integers("layers", 0, layers, 2);
     if (range.size() != 2 || range[0] != 0 || range[1] != layers)
@@ -115,6 +116,9 @@ RankFacts readRankFacts(const JsonFields &root, int64_t layers, int64_t experts)
   const JsonFields topology = root.object("topology");
   facts.count = topology.integer("ranks", 1, maxRanks);
   facts.nodes = topology.integer("nodes", 1, facts.count, 1);
+  if (facts.count % facts.nodes != 0)
+    topology.fail("nodes", "is " + std::to_string(facts.nodes) + ", must divide the " + std::to_string(facts.count) +
+                               " ranks: each node has as many");
   facts.layout = root.string("layout", "dp=1");
   if (facts.areSeveral() || root.has("layout"))
     checkLayout(root, facts);
