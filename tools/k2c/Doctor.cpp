@@ -1,5 +1,6 @@
 //===- Doctor.cpp - k2c doctor: what this machine offers ------------------===//
 #include "Commands.h"
+#include "Launchers.h"
 #include "base/Container.h"
 #include "base/JsonText.h"
 #include "base/SmallFile.h"
@@ -21,13 +22,16 @@ std::string placeOf(const char *program) {
   return path.empty() ? "not found" : path;
 }
 
-/// The launchers of MPI libraries, by Debian's names for them, else the one that has no library in its name.
+/// The launchers of MPI libraries, else one of none that k2c knows.
 std::string launchers() {
   std::string found;
   for (const MpiTransport &transport : mpiTransports())
-    if (const std::string path = onPath("mpirun." + transport.name); !path.empty())
+    if (const std::string path = mpirunOf(transport.name); !path.empty())
       found += (found.empty() ? "" : ", ") + path;
-  return found.empty() ? placeOf("mpirun") : found;
+  if (!found.empty())
+    return found;
+  const std::string other = onPath("mpirun");
+  return other.empty() ? "not found" : other + ", of no MPI that k2c knows";
 }
 
 /// The MPI libraries that this build can send messages over, and what it takes to have the others.

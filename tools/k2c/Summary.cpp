@@ -1,5 +1,6 @@
 //===- Summary.cpp - What a finished compile says --------------------------===//
 #include "Commands.h"
+#include "Launchers.h"
 #include "base/Container.h"
 #include "base/JsonText.h"
 #include "k2c/Pipelines/Cache.h"
@@ -48,8 +49,7 @@ std::string rate(double tokens, double seconds, const std::string &from) {
 bool canLaunch(const std::string &bundle) {
   std::error_code error;
   for (const MpiTransport &transport : mpiTransports())
-    if (fs::exists(fs::path(bundle) / "lib" / transport.file, error) &&
-        !(onPath("mpirun." + transport.name) + onPath("mpirun")).empty())
+    if (fs::exists(fs::path(bundle) / "lib" / transport.file, error) && !mpirunOf(transport.name).empty())
       return true;
   return false;
 }
