@@ -5,6 +5,7 @@
 #include "base/Error.h"
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace k2c::runtime {
@@ -17,9 +18,9 @@ struct RunOptions {
   int32_t threads = 0;
   int64_t chunk = 0;
   std::string traceFile;
-  std::string transport; ///< between ranks: local, mpi; "": the bundle has one rank
-  double deadline = 30;  ///< seconds, of every wait between ranks
-  bool trust = false;    ///< leaves the hashes of weight files unchecked
+  std::string transport;          ///< between ranks: local, mpi; "": the bundle has one rank
+  std::optional<double> deadline; ///< seconds, of every wait between ranks; none: defaultDeadline
+  bool trust = false;             ///< leaves the hashes of weight files unchecked
   bool json = false;
   ProcessRank *process = nullptr; ///< rank 0, where ranks are processes; outlives the command
 };

@@ -43,7 +43,8 @@ CpuOptions onCpuOf(const RunOptions &options) {
 }
 
 Clock::duration deadlineOf(const RunOptions &options) {
-  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.deadline));
+  using Seconds = std::chrono::duration<double>;
+  return std::chrono::duration_cast<Clock::duration>(options.deadline ? Seconds(*options.deadline) : defaultDeadline);
 }
 
 static Expected<Bundle> openBundle(const RunOptions &options) {
@@ -142,7 +143,10 @@ void addRunFlags(CLI::App &command, RunOptions &options) {
       .add_option("--transport", options.transport,
                   "between ranks; local: they are threads of this process, mpi: processes that mpirun starts")
       ->check(notEmpty());
-  command.add_option("--deadline", options.deadline, "seconds that a wait between ranks may take (default: 30)")
+  command
+      .add_option("--deadline", options.deadline,
+                  "seconds that a wait between ranks may take (default: " + std::to_string(defaultDeadline.count()) +
+                      ")")
       ->check(within(0.001, 1e6));
   command.add_flag("--trust", options.trust, "leave the hashes of weight files unchecked at start");
   command.add_flag("--json", options.json, "print JSON");
