@@ -43,12 +43,15 @@ public:
           onCpu.threads = 1;
           const Status served = own->serve(folder, onCpu);
           text = served ? "" : served.error().text();
+          failedRank = own->failedRank();
         }) {}
   /// What it says at its end.
   const std::string &said() {
     thread.join();
     return text;
   }
+
+  int32_t failedRank = -1; ///< behind said()
 
 private:
   std::string text;
@@ -154,4 +157,15 @@ TEST(ProcessRanks, ABundleThatIsMissingOnAHostIsToldToTheOthers) {
   Expected<Bundle> bundle = own->open(fake.folder, {});
   ASSERT_FALSE(bundle);
   EXPECT_EQ(bundle.error().text(), "rank 1: has ended the run: " + other.said());
+  EXPECT_EQ(own->failedRank(), 1);
+  EXPECT_EQ(other.failedRank, -1) << "it is its own";
+}
+
+TEST(ProcessRanks, AFailureOfTheFirstHasItsNumber) {
+  const FakeBundle fake("fake_ranks2");
+  std::vector<std::unique_ptr<Transport>> transports = localTransports(2);
+  RankThread other(transports[1], fake.folder);
+  EXPECT_FALSE(join(transports[0])->open(fake.path("nowhere"), {}));
+  EXPECT_EQ(other.said().substr(0, 27), "rank 0: has ended the run: ");
+  EXPECT_EQ(other.failedRank, 0);
 }

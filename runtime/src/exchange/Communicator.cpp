@@ -11,12 +11,13 @@
 
 namespace k2c::runtime {
 
-void Posts::fail(Error error) {
+void Posts::fail(Error error, int32_t rank) {
   {
     std::lock_guard<std::mutex> hold(lock);
     if (first)
       return;
     first = std::move(error);
+    *failedRank = rank;
   }
   failed.store(true);
   finished.ring();
@@ -117,7 +118,8 @@ void Communicator::hear(const ControlMessage &message) {
   case ControlKind::failure:
     isFailureFromPeer = !posts.hasFailed();
     posts.fail(Error{message.code, "rank " + std::to_string(message.source),
-                     std::string("has ended the run: ") + message.text.data(), ""});
+                     std::string("has ended the run: ") + message.text.data(), ""},
+               message.source);
     return;
   case ControlKind::farewell:
     return; // counted by control

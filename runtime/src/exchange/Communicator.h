@@ -7,6 +7,7 @@
 #include "exchange/Inquiry.h"
 #include <array>
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <optional>
 
@@ -30,8 +31,11 @@ struct Posts {
   std::atomic<int32_t> spins{0};           ///< fruitless polls, while a worker waits, before a thread sleeps
   std::atomic<bool> isLeaving{false};      ///< this rank has no further part in the run
 
-  /// Ends everything that is in flight or comes later. The first failure counts.
-  void fail(Error error);
+  /// Whose failure has ended the run; -1: this rank's, or none. Who asks for it behind the run has it, too.
+  const std::shared_ptr<std::atomic<int32_t>> failedRank = std::make_shared<std::atomic<int32_t>>(-1);
+
+  /// Ends everything that is in flight or comes later. The first failure counts. `rank`: as failedRank.
+  void fail(Error error, int32_t rank = -1);
   bool hasFailed() const { return failed.load(); }
   /// Once hasFailed.
   Error failure() const;

@@ -63,6 +63,8 @@ public:
   Status close();
 
   const Counters &counters() const { return theCounters; }
+  /// The rank whose failure has ended the run, -1: this one's, or none; to be read when the exchange is gone.
+  std::shared_ptr<const std::atomic<int32_t>> failedRank() const { return posts.failedRank; }
 
 private:
   /// What the communication thread uses: it has its part of it, as a library may keep it for ever in its last call.

@@ -1,6 +1,7 @@
 // Rank 0 alone prints, also what has failed on another rank, which is told to it; then it ends the job. So a rank that
 // has failed waits for that, and speaks for itself only when it does not come, as when rank 0 hangs: one that ended the
 // job first would end rank 0 before it has said why. Of several the one with the lowest number speaks.
+// Where the failure is that of rank 0, which therefore does not hang, they give it the deadline to end its command.
 #include "run/Processes.h"
 #include "program/Bundle.h"
 #include "run/Run.h"
@@ -45,6 +46,8 @@ static Status serve(ProcessRank &own, const RunOptions &options) {
   Status served = own.serve(options.folder, onCpuOf(options));
   if (served)
     return served;
+  if (own.failedRank() == 0) // it knows why, and may have a trace to write first
+    std::this_thread::sleep_for(deadlineOf(options));
   std::this_thread::sleep_for(std::min(timeForFirstRank + own.rank() * timeForNextRank, maxTime));
   Error failure = served.takeError();
   failure.where = "rank " + std::to_string(own.rank()) + (failure.where.empty() ? "" : ": " + failure.where);

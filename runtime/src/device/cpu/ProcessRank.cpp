@@ -11,6 +11,7 @@ Expected<std::unique_ptr<ProcessRank>> ProcessRank::join(const TransportMaker &m
   std::unique_ptr<ProcessRank> own(new ProcessRank);
   own->exchange = std::move(*exchange);
   own->number = own->exchange->rank();
+  own->failed = own->exchange->failedRank();
   return own;
 }
 

@@ -24,6 +24,8 @@ public:
   Expected<CpuEngine> createEngine(const Bundle &bundle, const EngineOptions &options);
   /// Of the others: opens the bundle and takes part in the steps of rank 0.
   Status serve(const std::string &folder, const CpuOptions &onCpu);
+  /// Whose failure has ended the run; -1: this rank's, or none.
+  int32_t failedRank() const { return *failed; }
 
 private:
   ProcessRank() = default;
@@ -32,7 +34,8 @@ private:
 
   std::unique_ptr<Exchange> exchange; ///< until an engine has it
   int32_t number = 0;
-  CpuOptions onCpu; ///< with this rank's share
+  std::shared_ptr<const std::atomic<int32_t>> failed; ///< as failedRank
+  CpuOptions onCpu;                                   ///< with this rank's share
 };
 
 } // namespace k2c::runtime
