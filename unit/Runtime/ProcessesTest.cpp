@@ -48,3 +48,9 @@ TEST_F(Processes, ALibraryThatDoesNotFinishHoldsNothingUp) {
                        "without it\n");
   EXPECT_LT(seconds, 5);
 }
+
+TEST_F(Processes, AnInterruptEndsARankThatJoins) {
+  const Outcome outcome = run("start-hangs", logits, 100);
+  EXPECT_EQ(outcome.exitCode, 130) << outcome.err;
+  EXPECT_LT(seconds, 5);
+}

@@ -1,4 +1,5 @@
-// Only lock-free atomics are touched in the handler.
+// Only lock-free atomics are touched in the handler. It cannot wait for anyone: a process that joins its job is in a
+// call of a library, one that loads reads weights, and neither looks at a flag. The launcher ends the rest of the job.
 #include "run/Interrupt.h"
 #include "engine/Engine.h"
 #include <atomic>
@@ -7,14 +8,17 @@
 
 namespace k2c::runtime {
 
-static std::atomic<bool> interrupted{false};
-static std::atomic<Engine *> current{nullptr};
+static std::atomic<bool> interrupted{false}, hasWork{false};
+static std::atomic<Engine *> runningEngine{nullptr};
+static std::atomic<RankMember *> servingRank{nullptr};
 
 static void onInterrupt(int) {
-  if (interrupted.exchange(true))
+  if (interrupted.exchange(true) || !hasWork)
     ::_exit(130);
-  if (Engine *engine = current.load())
+  if (Engine *engine = runningEngine.load())
     engine->interrupt();
+  if (RankMember *member = servingRank.load())
+    member->interrupt();
 }
 
 void catchInterrupt() {
@@ -24,12 +28,14 @@ void catchInterrupt() {
   ::sigaction(SIGINT, &action, nullptr);
 }
 
-bool wasInterrupted() { return interrupted.load(); }
-
 void interruptStops(Engine *engine) {
-  current.store(engine);
-  if (engine && wasInterrupted())
-    engine->interrupt();
+  runningEngine.store(engine);
+  hasWork = true;
+}
+
+void interruptStops(RankMember *member) {
+  servingRank.store(member);
+  hasWork = member != nullptr;
 }
 
 } // namespace k2c::runtime

@@ -4,6 +4,7 @@
 // Where the failure is that of rank 0, which therefore does not hang, they give it the deadline to end its command.
 #include "run/Processes.h"
 #include "program/Bundle.h"
+#include "run/Interrupt.h"
 #include "run/Run.h"
 #include "transport/mpi/MpiTransport.h"
 #include <algorithm>
@@ -43,7 +44,7 @@ static Expected<std::unique_ptr<Transport>> openBundledMpi() {
 }
 
 static Status serve(ProcessRank &own, const RunOptions &options) {
-  Status served = own.serve(options.folder, onCpuOf(options));
+  Status served = own.serve(options.folder, onCpuOf(options), [](RankMember *member) { interruptStops(member); });
   if (served)
     return served;
   if (own.failedRank() == 0) // it knows why, and may have a trace to write first

@@ -1,10 +1,9 @@
 // Opening: bundle, then engine. The handler learns of the engine last and forgets it first.
 //
-// So SIGINT never reaches an engine that is half made or half gone; one that arrives while the engine is made is
-// looked for afterwards. Memory that only opening needs, the manifest's document and the tokenizer's JSON, is given
-// back to the system at once, as a process should hold what the certificate states. Where workers do not get their own
-// node's memory, or weights lie in small pages, a note on stderr says so; it is not an error, as only the speed
-// differs.
+// So SIGINT never reaches an engine that is half made or half gone; one that arrives while the engine is made ends the
+// process. Memory that only opening needs, the manifest's document and the tokenizer's JSON, is given back to the
+// system at once, as a process should hold what the certificate states. Where workers do not get their own node's
+// memory, or weights lie in small pages, a note on stderr says so; it is not an error, as only the speed differs.
 //
 // The flags that commands share are declared here with their checks: numbers are read strictly, "010" is ten and "8x"
 // is refused. A tokenizer is opened against the bundle's list of hashes, and with it the library of regular
@@ -65,8 +64,6 @@ Expected<std::unique_ptr<Run>> Run::open(const RunOptions &options) {
   run->cpu = std::move(*cpu);
   reportPlacement(*run);
   interruptStops(run->cpu.engine.get());
-  if (wasInterrupted())
-    return Error{K2RT_INTERRUPTED, "", "interrupted", ""};
   return run;
 }
 
@@ -85,7 +82,7 @@ Expected<CpuEngine> Run::createEngine(const RunOptions &options) {
   return created;
 }
 
-Run::~Run() { interruptStops(nullptr); }
+Run::~Run() { interruptStops(static_cast<Engine *>(nullptr)); }
 
 Status Run::drain(Scheduler &scheduler) {
   Status done = scheduler.drain();

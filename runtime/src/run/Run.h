@@ -21,7 +21,7 @@ struct Run {
   Bundle bundle;                      ///< of several ranks, rank 0's
   CpuEngine cpu;
 
-  /// Opens both. Fails with K2RT_INTERRUPTED when SIGINT came meanwhile.
+  /// Opens both.
   static Expected<std::unique_ptr<Run>> open(const RunOptions &options);
   ~Run();
   Engine &engine() const { return *cpu.engine; }

@@ -157,7 +157,7 @@ Expected<CpuEngine> CpuEngine::create(const Bundle &bundle, const CpuOptions &on
 
 /// `exchange` is the rank's once that has been made, which tells what fails from then on.
 static Status serveOpened(const std::function<Expected<Bundle>()> &open, const CpuOptions &onCpu,
-                          std::unique_ptr<Exchange> &exchange) {
+                          std::unique_ptr<Exchange> &exchange, const std::function<void(RankMember *)> &whenServing) {
   Expected<Bundle> bundle = open();
   if (!bundle)
     return bundle.takeError();
@@ -166,15 +166,20 @@ static Status serveOpened(const std::function<Expected<Bundle>()> &open, const C
     return device.takeError();
   Expected<std::unique_ptr<RankMember>> member =
       RankMember::create(*bundle, std::move(*device), nullptr, std::move(exchange));
-  return member ? (*member)->serve() : member.takeError();
+  if (!member)
+    return member.takeError();
+  whenServing(member->get());
+  Status served = (*member)->serve();
+  whenServing(nullptr);
+  return served;
 }
 
 Status serveRank(const std::function<Expected<Bundle>()> &open, const CpuOptions &onCpu,
-                 std::unique_ptr<Exchange> exchange) {
+                 std::unique_ptr<Exchange> exchange, const std::function<void(RankMember *)> &whenServing) {
   const std::string place = "rank " + std::to_string(exchange->rank());
   Status served;
   try {
-    served = serveOpened(open, onCpu, exchange);
+    served = serveOpened(open, onCpu, exchange, whenServing);
   } catch (const std::bad_alloc &) {
     served = Error{K2RT_OUT_OF_MEMORY, place, "the system refuses memory", ""};
   } catch (const std::exception &unexpected) {

@@ -80,9 +80,11 @@ struct CpuEngine {
 };
 
 /// Loads a rank that runs on this machine's processors from the bundle that `open` opens, and takes part in the steps
-/// of rank 0 up to the end of the run. Whatever fails is told to the others.
-Status serveRank(const std::function<Expected<Bundle>()> &open, const CpuOptions &onCpu,
-                 std::unique_ptr<Exchange> exchange);
+/// of rank 0 up to the end of the run. Whatever fails is told to the others. `whenServing` is called with the rank when
+/// it has loaded, and with null before it is destroyed.
+Status serveRank(
+    const std::function<Expected<Bundle>()> &open, const CpuOptions &onCpu, std::unique_ptr<Exchange> exchange,
+    const std::function<void(RankMember *)> &whenServing = [](RankMember *) {});
 
 /// How many workers a rank with these options has.
 Expected<int32_t> threadsOf(const Manifest &manifest, const CpuOptions &options, const Container &host);

@@ -55,10 +55,11 @@ Expected<CpuEngine> ProcessRank::createEngine(const Bundle &bundle, const Engine
   return CpuEngine::create(bundle, onCpu, options, std::move(exchange));
 }
 
-Status ProcessRank::serve(const std::string &folder, const CpuOptions &wholeHost) {
+Status ProcessRank::serve(const std::string &folder, const CpuOptions &wholeHost,
+                          const std::function<void(RankMember *)> &whenServing) {
   choose(wholeHost);
   Exchange &among = *exchange;
-  return serveRank([&] { return openAgreed(folder, among); }, onCpu, std::move(exchange));
+  return serveRank([&] { return openAgreed(folder, among); }, onCpu, std::move(exchange), whenServing);
 }
 
 } // namespace k2c::runtime

@@ -22,8 +22,10 @@ public:
   Expected<Bundle> open(const std::string &folder, const CpuOptions &onCpu);
   /// Of rank 0: its engine, once all have loaded. `bundle`, which is what was opened, outlives it.
   Expected<CpuEngine> createEngine(const Bundle &bundle, const EngineOptions &options);
-  /// Of the others: opens the bundle and takes part in the steps of rank 0.
-  Status serve(const std::string &folder, const CpuOptions &onCpu);
+  /// Of the others: opens the bundle and takes part in the steps of rank 0. `whenServing`: as of serveRank.
+  Status serve(
+      const std::string &folder, const CpuOptions &onCpu,
+      const std::function<void(RankMember *)> &whenServing = [](RankMember *) {});
   /// Whose failure has ended the run; -1: this rank's, or none.
   int32_t failedRank() const { return *failed; }
 
