@@ -54,3 +54,22 @@ TEST_F(Processes, AnInterruptEndsARankThatJoins) {
   EXPECT_EQ(outcome.exitCode, 130) << outcome.err;
   EXPECT_LT(seconds, 5);
 }
+
+TEST_F(Processes, WhatFailsBeforeTheyMeetTheFirstSaysAtOnce) {
+  const Outcome first = run("start", logits);
+  EXPECT_EQ(first.exitCode, 3);
+  EXPECT_EQ(first.err, "run: error: MPI_Init_thread: has failed: error 7\n");
+  rank = 1;
+  const Outcome other = run("start", logits);
+  EXPECT_EQ(other.exitCode, first.exitCode);
+  EXPECT_EQ(other.err, "run: error: rank 1: MPI_Init_thread: has failed: error 7\n");
+  EXPECT_GT(seconds, 0.6) << "the first ends the job";
+}
+
+TEST_F(Processes, TheFirstAlonePrintsWhatABundleIs) {
+  EXPECT_NE(run("sound", {"info"}).out, "");
+  rank = 1;
+  const Outcome other = run("sound", {"info"});
+  EXPECT_EQ(other.exitCode, 0);
+  EXPECT_EQ(other.out + other.err, "");
+}

@@ -175,9 +175,10 @@ start_mpich() {
 end_of_errors=$'\4'"$$" # written behind the last word of mpirun
 
 # Copies lines up to the end of errors, but for those in which an MPI repeats that a rank has ended the job: the rank
-# has said why.
+# has said why; and for what several ranks say alike, where the first could not end the others.
 without_repeats() {
-  local line paragraph='' ruler='^-{70,}$' is_last=''
+  local line paragraph='' ruler='^-{70,}$' is_last='' error='^run: error: (rank [0-9]+: )?(.*)$'
+  local -A said=()
   trap '' INT TERM HUP
   while [ -z "$is_last" ] && { IFS= read -r line || [ -n "$line" ]; }; do
     if [[ $line == *"$end_of_errors" ]]; then
@@ -191,6 +192,10 @@ without_repeats() {
     elif [[ $line =~ $ruler ]]; then
       paragraph=$line
       continue
+    fi
+    if [[ $line =~ $error ]]; then
+      [ -z "${said[${BASH_REMATCH[2]}]-}" ] || continue
+      said[${BASH_REMATCH[2]}]=yes
     fi
     case $line in
       ---*'MPI_ABORT was invoked'* | ---*'non-zero exit code'* | ---*'non-zero status'* | 'Abort('*') on node '*) ;;

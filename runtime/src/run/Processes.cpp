@@ -45,14 +45,9 @@ static Expected<std::unique_ptr<Transport>> openBundledMpi() {
 
 static Status serve(ProcessRank &own, const RunOptions &options) {
   Status served = own.serve(options.folder, onCpuOf(options), [](RankMember *member) { interruptStops(member); });
-  if (served)
-    return served;
-  if (own.failedRank() == 0) // it knows why, and may have a trace to write first
+  if (!served && own.failedRank() == 0) // it knows why, and may have a trace to write first
     std::this_thread::sleep_for(deadlineOf(options));
-  std::this_thread::sleep_for(std::min(timeForFirstRank + own.rank() * timeForNextRank, maxTime));
-  Error failure = served.takeError();
-  failure.where = "rank " + std::to_string(own.rank()) + (failure.where.empty() ? "" : ": " + failure.where);
-  return failure;
+  return served;
 }
 
 Status runOverMpi(const Command &command, RunOptions &options) {
@@ -63,6 +58,14 @@ Status runOverMpi(const Command &command, RunOptions &options) {
     return serve(**own, options);
   options.process = own->get();
   return command();
+}
+
+void leaveToFirstRank(Error &failure) {
+  const int32_t rank = rankOfLauncher();
+  if (rank == 0)
+    return;
+  std::this_thread::sleep_for(std::min(timeForFirstRank + rank * timeForNextRank, maxTime));
+  failure.where = "rank " + std::to_string(rank) + (failure.where.empty() ? "" : ": " + failure.where);
 }
 
 bool isFirstRank() { return rankOfLauncher() == 0; }

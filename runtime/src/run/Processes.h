@@ -17,6 +17,10 @@ Status runOverMpi(const Command &command, RunOptions &options);
 /// Whether this process is rank 0 of a launcher's job, or of none.
 bool isFirstRank();
 
+/// Of a failure of another rank than the first, before it is printed: waits for the first to print what has failed and
+/// to end the job. Where it does not, the failure is this rank's to print, and has its number in front.
+void leaveToFirstRank(Error &failure);
+
 /// As the last act of the program, where it is a process of a job: after a failure ends all of them with this code; and
 /// ends this one where its MPI library has not finished within the deadline.
 void endJob(int exitCode, const RunOptions &options);

@@ -74,8 +74,9 @@ static void describe(CLI::App &app) {
       "deadline between ranks has passed, 130 interrupted.");
 }
 
-/// The exit code of `failure`, after it is printed.
-static int report(const Error &failure) {
+/// The exit code of `failure`, after it is printed: once, of all ranks that may have it in common.
+static int report(Error failure) {
+  leaveToFirstRank(failure);
   if (failure.code != K2RT_INTERRUPTED)
     std::fprintf(stderr, "run: error: %s\n", failure.text().c_str());
   return exitCode(failure.code);
@@ -116,12 +117,16 @@ static int runCommand(const Command &command) {
   return done ? 0 : report(done.error());
 }
 
-/// What this process does of the command, which is of rank 0. `info` reads the manifest alone.
+/// What this process does of the command, which is of rank 0. `info` reads the manifest alone, and no other takes part.
 static Status overTransport(const CLI::App &app, const Command &command, RunOptions &options) {
   if (!options.transport.empty() && options.transport != "local" && options.transport != "mpi")
     return Error{K2RT_UNSUPPORTED, "--transport " + shortened(options.transport), "is not in this build",
                  "use --transport local, ranks as threads of this process, or mpi, processes that mpirun starts"};
-  return options.transport == "mpi" && !app.got_subcommand("info") ? runOverMpi(command, options) : command();
+  if (options.transport != "mpi")
+    return command();
+  if (app.got_subcommand("info"))
+    return isFirstRank() ? command() : Status();
+  return runOverMpi(command, options);
 }
 
 int main(int argc, char **argv) {
