@@ -1,15 +1,15 @@
 # What `cmake --install` and CPack put under a prefix. Nothing there refers to the source or build folder: tools find
-# k2rt-run beside themselves, transports over MPI in ../lib, and carry families, topologies and configurations within,
+# k2rt-run beside themselves, transports in ../lib, and carry families, topologies and configurations within,
 # so the prefix may be moved.
 include(GNUInstallDirs)
 
 install(TARGETS k2rt-run RUNTIME COMPONENT k2c)
 install(TARGETS k2rt k2rt-text k2rt-sampling k2rt-exchange k2rt-transport k2c-base ARCHIVE COMPONENT k2c)
 # Opened by name, where k2c looks for them: in ../lib. Packages have none, since dpkg-shlibdeps would make every MPI
-# library of the build a dependency of the .deb.
-get_property(K2RT_MPI_LIBRARIES GLOBAL PROPERTY K2RT_MPI_LIBRARIES)
-if(K2RT_MPI_LIBRARIES)
-  install(TARGETS ${K2RT_MPI_LIBRARIES} LIBRARY DESTINATION lib COMPONENT mpi)
+# library of the build, and UCX, a dependency of the .deb.
+get_property(K2RT_TRANSPORT_LIBRARIES GLOBAL PROPERTY K2RT_TRANSPORT_LIBRARIES)
+if(K2RT_TRANSPORT_LIBRARIES)
+  install(TARGETS ${K2RT_TRANSPORT_LIBRARIES} LIBRARY DESTINATION lib COMPONENT mpi)
 endif()
 install(FILES runtime/include/k2rt/k2rt.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/k2rt COMPONENT k2c)
 configure_file(cmake/k2rt.pc.in k2rt.pc @ONLY)

@@ -45,7 +45,8 @@ config.substitutions.append(("%python", quoted(config.python or sys.executable))
 config.available_features.update(suites.features())
 for name, launcher in (("openmpi", suites.openmpi()), ("mpich", suites.mpich())):
     config.substitutions.append((f"%{name}", launcher or "false"))
-    if not os.path.exists(os.path.join(config.k2c_obj_root, "lib", f"libk2rt-mpi-{name}.so")):
+for name, library in (("openmpi", "mpi-openmpi"), ("mpich", "mpi-mpich"), ("ucx", "ucx")):
+    if not os.path.exists(os.path.join(config.k2c_obj_root, "lib", f"libk2rt-{library}.so")):
         config.available_features.discard(name)  # its header was not there to build with
 if importlib.util.find_spec("yaml"):
     config.available_features.add("pyyaml")  # of the interpreter that runs tests

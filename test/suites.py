@@ -1,4 +1,5 @@
 """What the lit suites of test/ and unit/ share: tiers, time limits, and what this machine has."""
+import ctypes.util
 import os
 import shutil
 import subprocess
@@ -104,5 +105,6 @@ def features(cpuinfo="/proc/cpuinfo"):
         "ptxas": shutil.which("ptxas"),
         "shellcheck": shutil.which("shellcheck"),
         "tmpfs": can_mount(),
+        "ucx": ctypes.util.find_library("ucp"),
     }
     return {name for name, there in found.items() if there}

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "../../fuzz/RankManifests.h"
+#include "../../fuzz/Rendezvous.h"
 #include "../Model/TestFiles.h"
 #include "base/Json.h"
 #include "engine/StepRecord.h"
@@ -65,6 +66,12 @@ TEST(Seeds, WeightIndex) {
   }
 }
 
+TEST(Seeds, Rendezvous) {
+  for (const char *seed : {"hello", "answer", "refusal"})
+    EXPECT_EQ(readRendezvous(readFile(seedPath(std::string("Rendezvous/") + seed))), runtime::Reading::finished)
+        << seed;
+}
+
 // A file that no test names would be held to nothing.
 TEST(Seeds, AreThese) {
   std::map<std::string, int> count;
@@ -76,6 +83,7 @@ TEST(Seeds, AreThese) {
                                                {"Manifest", 1},
                                                {"Placement", 1},
                                                {"Prompts", 3},
+                                               {"Rendezvous", 3},
                                                {"StepRecord", 1},
                                                {"WeightIndex", 2},
                                                {"WeightMap", 6}}));

@@ -3,6 +3,7 @@
 #include "../LimitedChild.h"
 #include "exchange/TreeSum.h"
 #include "fake/OpenExchange.h"
+#include "transport/RankText.h"
 #include "transport/local/LocalTransport.h"
 #include <array>
 #include <gtest/gtest.h>

@@ -132,10 +132,11 @@ TEST(FlagMessages, NameTheHelp) {
   const std::string threads = saying(fake, {"info", "--threads", std::string(100000, 'Q')}, 2);
   EXPECT_EQ(threads.rfind("--threads: '" + std::string(97, 'Q') + "...' is not a whole number from 1 to ", 0), 0u)
       << threads;
-  EXPECT_EQ(saying(fake, {"info", "--transport", std::string(99999, 'Q')}),
-            "--transport " + std::string(97, 'Q') +
-                "...: is not in this build; use --transport local, ranks as threads of this process, or mpi, "
-                "processes that mpirun starts\n");
+  EXPECT_EQ(
+      saying(fake, {"info", "--transport", std::string(99999, 'Q')}),
+      "--transport " + std::string(97, 'Q') +
+          "...: is unknown; use local, ranks as threads of this process; mpi, processes that mpirun starts; or ucx, "
+          "processes that DIR/launch.sh --node I starts\n");
 }
 
 TEST(FlagMessages, OfATraceWithoutSpace) {

@@ -10,8 +10,6 @@
 
 namespace k2c::runtime {
 
-using Clock = std::chrono::steady_clock;
-
 /// What a collective moved, and when.
 struct RequestTotals {
   int64_t payloadBytes = 0; ///< sent

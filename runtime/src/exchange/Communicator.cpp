@@ -5,6 +5,7 @@
 // It spins while something is in flight and a worker waits, since then the rank's processor has nothing else to do;
 // otherwise it sleeps until its bell rings (transports of one process ring it for each message) or a nap is over.
 #include "exchange/Communicator.h"
+#include "transport/RankText.h"
 #include <sched.h>
 #include <sys/prctl.h>
 #include <utility>

@@ -35,11 +35,6 @@ private:
   Clock::time_point begin = Clock::now();
 };
 
-/// "rank 3", "ranks 1, 2 and 5"; of many the first ones and how many more.
-std::string rankList(const std::vector<int32_t> &ranks);
-/// "30 s", "0.5 s".
-std::string secondsText(Clock::duration time);
-
 } // namespace k2c::runtime
 
 #endif

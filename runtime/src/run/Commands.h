@@ -18,7 +18,7 @@ struct RunOptions {
   int32_t threads = 0;
   int64_t chunk = 0;
   std::string traceFile;
-  std::string transport;          ///< between ranks: local, mpi; "": the bundle has one rank
+  std::string transport;          ///< between ranks: local, mpi, ucx; "": the bundle has one rank
   std::optional<double> deadline; ///< seconds, of every wait between ranks; none: defaultDeadline
   bool trust = false;             ///< leaves the hashes of weight files unchecked
   bool json = false;

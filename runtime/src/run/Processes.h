@@ -11,10 +11,15 @@ namespace k2c::runtime {
 /// The transports by which the bundle in `folder` starts several ranks.
 std::vector<std::string> transportsOf(const std::string &folder);
 
-/// Joins the ranks that a launcher of MPI has started: rank 0 runs `command`, the others take part in its steps.
-Status runOverMpi(const Command &command, RunOptions &options);
+/// First of all: which rank this process is, by its launcher or, for these arguments, by what ranks over UCX have. The
+/// variables of the latter may have other uses.
+void identifyProcess(int argc, char **argv);
 
-/// Whether this process is rank 0 of a launcher's job, or of none.
+/// Joins the ranks that run as processes, over the transport of the options, mpi or ucx: rank 0 runs `command`, the
+/// others take part in its steps.
+Status runAsRank(const Command &command, RunOptions &options);
+
+/// Whether this process is rank 0 of a job, or of none.
 bool isFirstRank();
 
 /// Of a failure of another rank than the first, before it is printed: waits for the first to print what has failed and

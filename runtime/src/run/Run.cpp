@@ -138,7 +138,8 @@ void addRunFlags(CLI::App &command, RunOptions &options) {
       ->check(notEmpty());
   command
       .add_option("--transport", options.transport,
-                  "between ranks; local: they are threads of this process, mpi: processes that mpirun starts")
+                  "between ranks; local: they are threads of this process, mpi: processes that mpirun starts, ucx: "
+                  "processes that DIR/launch.sh --node I starts, or whatever sets RANK, WORLD_SIZE and MASTER_ADDR")
       ->check(notEmpty());
   command
       .add_option("--deadline", options.deadline,

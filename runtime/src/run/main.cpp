@@ -119,18 +119,21 @@ static int runCommand(const Command &command) {
 
 /// What this process does of the command, which is of rank 0. `info` reads the manifest alone, and no other takes part.
 static Status overTransport(const CLI::App &app, const Command &command, RunOptions &options) {
-  if (!options.transport.empty() && options.transport != "local" && options.transport != "mpi")
-    return Error{K2RT_UNSUPPORTED, "--transport " + shortened(options.transport), "is not in this build",
-                 "use --transport local, ranks as threads of this process, or mpi, processes that mpirun starts"};
-  if (options.transport != "mpi")
+  const std::string &transport = options.transport;
+  if (transport.empty() || transport == "local")
     return command();
+  if (transport != "mpi" && transport != "ucx")
+    return Error{K2RT_UNSUPPORTED, "--transport " + shortened(transport), "is unknown",
+                 "use local, ranks as threads of this process; mpi, processes that mpirun starts; or ucx, processes "
+                 "that DIR/launch.sh --node I starts"};
   if (app.got_subcommand("info"))
     return isFirstRank() ? command() : Status();
-  return runOverMpi(command, options);
+  return runAsRank(command, options);
 }
 
 int main(int argc, char **argv) {
   boundHeap();
+  identifyProcess(argc, argv);
   const std::string own = executableFolder(), folder = own.empty() ? "." : own; // a bundle finds itself wherever it is
   if (Status sound = checkOwnProgram(folder); !sound)                           // first: what is below may be damaged
     return report(sound.error());

@@ -1,4 +1,5 @@
-// What carries messages between ranks: the exchange's whole view of threads of one process, or of an MPI library.
+// What carries messages between ranks: the exchange's whole view of threads of one process, of an MPI library, or of
+// UCX.
 //
 // A message is matched by (peer, tag), and by order among those of one peer and tag. Order alone would not do: of two
 // collectives in flight, which rank reaches the second round of the first one sooner is a matter of time. Nor would
@@ -14,6 +15,8 @@
 #include <cstdint>
 
 namespace k2c::runtime {
+
+using Clock = std::chrono::steady_clock;
 
 /// A posted message, until test() says that it is done.
 using Ticket = int32_t;

@@ -1,4 +1,4 @@
-// The conformance suite over ranks that are processes: started by mpirun, one a rank.
+// The conformance suite over ranks that are processes: over MPI where mpirun has started them, else over UCX.
 //
 //   exchange-conformance FOLDER             all cases; exit 0 when nothing was wrong on any rank
 //   exchange-conformance FOLDER SCENARIO    a fault: prints this rank's error and ends the job: 124 for a deadline,
@@ -7,8 +7,11 @@
 #include "../fake/OpenExchange.h"
 #include "Suite.h"
 #include "Timing.h"
+#include "transport/Job.h"
 #include "transport/local/LocalTransport.h"
 #include "transport/mpi/MpiTransport.h"
+#include "transport/ucx/JobEnvironment.h"
+#include "transport/ucx/UcxTransport.h"
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -48,8 +51,9 @@ static int runScenario(std::unique_ptr<Exchange> exchange, const char *name) {
       return 0;
     exchange.reset();
     report(rank, done.error().text());
-    endMpiJob(done.error().code == K2RT_DEADLINE ? 124 : 3);
-    return 3;
+    const int code = done.error().code == K2RT_DEADLINE ? 124 : 3;
+    endJoinedJob(code);
+    return code;
   }
   return report(rank, "no scenario has this name");
 }
@@ -80,21 +84,24 @@ static int timeThreads(int32_t ranks) {
   return 0;
 }
 
+static Expected<std::unique_ptr<Transport>> openTransport(const std::string &folder) {
+  if (const Expected<std::string> library = mpiLibraryOfLauncher())
+    return openMpi(folder + "/" + *library);
+  const Expected<JobMember> member = memberOfEnvironment();
+  return member ? openUcx(folder + "/" + ucxLibraryFile, *member) : member.error();
+}
+
 int main(int argc, char **argv) {
   const char *size = std::getenv("K2RT_CONFORMANCE_RANKS"), *scenario = argc > 2 ? argv[2] : "";
   if (argc < 2 || !size)
     return report(-1, "usage: K2RT_CONFORMANCE_RANKS=N mpirun -n N exchange-conformance FOLDER [SCENARIO | time]");
   const int32_t ranks = std::atoi(size);
-  const char *number = std::getenv("OMPI_COMM_WORLD_RANK");
-  const int32_t rank = std::atoi(number ? number : std::getenv("PMI_RANK") ? std::getenv("PMI_RANK") : "0");
+  const int32_t rank = mpiLibraryOfLauncher() ? rankOfLauncher() : rankOfEnvironment();
   if (std::strcmp(argv[1], "threads") == 0)
     return timeThreads(ranks);
   const bool isTimed = std::strcmp(scenario, "time") == 0;
   const Bound bound = isTimed ? timingBound(ranks) : *scenario ? scenarioBound(scenario, rank) : Bound();
-  const auto maker = [&]() -> Expected<std::unique_ptr<Transport>> {
-    Expected<std::string> library = mpiLibraryOfLauncher();
-    return library ? openMpi(std::string(argv[1]) + "/" + *library) : library.takeError();
-  };
+  const auto maker = [&] { return openTransport(argv[1]); };
   Expected<std::unique_ptr<Exchange>> exchange = openBound(maker, ranks, bound);
   if (!exchange)
     return report(rank, exchange.error().text());

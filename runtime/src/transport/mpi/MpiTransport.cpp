@@ -5,6 +5,7 @@
 // takes while some are in flight, and end with the bell when a worker posts.
 #include "transport/mpi/MpiTransport.h"
 #include "base/Utf8.h"
+#include "transport/Job.h"
 #include "transport/mpi/MpiLibrary.h"
 #include <algorithm>
 #include <atomic>
@@ -15,7 +16,7 @@
 namespace k2c::runtime {
 namespace {
 
-std::atomic<const k2rt_mpi_library *> running{nullptr}; ///< the one that has been started, until it is finished
+std::atomic<const k2rt_mpi_library *> started{nullptr}; ///< the one library of this process
 std::atomic<bool> finishing{false};                     ///< it is in its last call
 
 constexpr int64_t partBytes = int64_t(64) << 20;
@@ -35,7 +36,7 @@ public:
     return std::chrono::microseconds(inFlight ? 20 : 2000);
   }
   Status close() override {
-    running = nullptr; // nothing may be called behind it
+    leaveJob();
     finishing = true;
     const int32_t error = library.finish();
     finishing = false;
@@ -146,17 +147,14 @@ Expected<std::unique_ptr<Transport>> openMpi(const std::string &file) {
   if (!library)
     return Error{K2RT_UNSUPPORTED, file, "is not of this build of k2c", "take both from one build"};
   auto transport = std::make_unique<MpiTransport>(*library);
-  if (Status started = transport->start(); !started)
-    return started.takeError();
-  running = library;
+  if (Status begun = transport->start(); !begun)
+    return begun.takeError();
+  started = library;
+  joinJob([](int32_t exitCode) { started.load()->end_job(exitCode); });
   return std::unique_ptr<Transport>(std::move(transport));
 }
 
-bool isInMpiJob() { return running != nullptr; }
-
 bool isMpiFinishing() { return finishing; }
-
-void endMpiJob(int32_t exitCode) { running.load()->end_job(exitCode); }
 
 int32_t rankOfLauncher() {
   for (const char *name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"})

@@ -15,18 +15,12 @@ inline constexpr const char *mpiLibraryFiles[] = {"libk2rt-mpi-openmpi.so", "lib
 Expected<std::string> mpiLibraryOfLauncher();
 
 /// Opens such a shared object, and with it the MPI library of the system. Once in a process, on the thread that uses
-/// the transport.
+/// the transport. It ends its job by MPI_Abort, which may not return under MPICH where the launcher's host cannot be
+/// reached.
 Expected<std::unique_ptr<Transport>> openMpi(const std::string &file);
-
-/// Whether this process has opened an MPI library and not ended its run.
-bool isInMpiJob();
 
 /// Whether a thread of this process is in the last call of its MPI library, which may hang.
 bool isMpiFinishing();
-
-/// After a failure in such a process, when no thread uses the transport any more: ends all processes of the job, this
-/// one with `exitCode`. Under MPICH it may stay in the call where the launcher's host cannot be reached.
-void endMpiJob(int32_t exitCode);
 
 /// The rank of this process as its launcher says; 0 where none has started it.
 int32_t rankOfLauncher();
