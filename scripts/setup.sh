@@ -11,8 +11,8 @@ packages=(
   libxxhash-dev libgtest-dev
   "$@"
 )
-# A build does without those that apt cannot get: the transport of that MPI is then left out, its tests are skipped.
-optional=(openmpi-bin libopenmpi-dev mpich libmpich-dev)
+# A build does without those that apt cannot get: the transport over that library and its tests are left out.
+optional=(openmpi-bin libopenmpi-dev mpich libmpich-dev libucx-dev)
 
 fail() {
   echo "setup: $1" >&2
@@ -72,6 +72,6 @@ if [ ${#required[@]} -gt 0 ]; then
 fi
 for package in "${wanted[@]}"; do
   if ! has_candidate "$package" || ! install "$package"; then
-    echo "setup: going on without $package: builds have no transport over that MPI" >&2
+    echo "setup: going on without $package: builds have no transport over that library" >&2
   fi
 done

@@ -52,17 +52,11 @@ int64_t workerReserve(const Inputs &inputs) {
   return k2rt_worker_bytes(&limits, inputs.topology.device.cores);
 }
 
-/// Adds what starts the ranks of the bundle as processes; without any MPI in this build, says what it takes.
+/// Adds what starts the ranks of the bundle as processes, and says what it takes to have more of that.
 Status addLaunch(const BundleFolder &bundle, const LaunchFacts &facts, const CompileOptions &options) {
-  std::string packages;
-  for (const MpiTransport &transport : mpiTransports()) {
-    if (!transport.path.empty())
-      return bundle.addLaunch(facts);
-    packages += (packages.empty() ? "" : " or ") + transport.package;
-  }
   if (options.note)
-    options.note("this build has no transport over MPI: ranks run as threads of one process; install " + packages +
-                 ", build k2c and compile again");
+    for (const std::string &missing : missingTransports())
+      options.note(missing);
   return bundle.addLaunch(facts);
 }
 

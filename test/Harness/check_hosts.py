@@ -1,9 +1,10 @@
-"""check_hosts.py CHECKPOINT RANKSxNODES openmpi|mpich CASE ..: a program whose ranks are processes on several hosts.
+"""check_hosts.py CHECKPOINT RANKSxNODES LIBRARY CASE ..: a program whose ranks are processes on several hosts.
 
-Hosts are network namespaces of this machine (hosts.py), joined by links of 200 Mbit/s, and every run is DIR/launch.sh
---hosts. CASE: bits (logits and routes of one rank, byte by byte), pause (a link that is down for a while changes
-nothing), killed, stopped, unplugged, interrupted (how the job ends; seconds are printed), differing (a bundle unlike
-that of rank 0), damaged (a blob), missing (no bundle). Nothing may be left on any host.
+Hosts are network namespaces of this machine (hosts.py), joined by links of 200 Mbit/s. LIBRARY: openmpi or mpich, under
+which every run is DIR/launch.sh --hosts, or ucx, with DIR/launch.sh --node on each host. CASE: bits (logits and routes
+of one rank, byte by byte), pause (a link that is down for a while changes nothing), killed, stopped, unplugged,
+interrupted (how the job ends; seconds are printed), differing (a bundle unlike that of rank 0), damaged (a blob),
+missing (no bundle). Nothing may be left on any host.
 """
 import contextlib
 import os
@@ -26,17 +27,25 @@ ENDLESS = ("bench", "--prefill", "16", "--decode", "16", "--repeat", "1000000", 
 
 
 class Launched:
-    """The bundle, started over hosts."""
+    """The bundle, started over hosts. What runs on the first of them stands for the job."""
 
-    def __init__(self, bundle, hosts, mpi):
-        self.bundle, self.hosts, self.mpi = bundle, hosts, mpi
+    def __init__(self, bundle, hosts, library):
+        self.bundle, self.hosts, self.library = bundle, hosts, library
         self.per_node = bundle.manifest["topology"]["ranks"] // bundle.manifest["topology"]["nodes"]
 
     def start(self, *arguments):
-        launch = [os.path.join(self.bundle.folder, "launch.sh"), "--hosts", self.hosts.file]
-        launch += ["--agent", self.hosts.agent, "--interface", "eth0", "--mpi", self.mpi]
-        words = [*launch, *arguments, "--threads", "1"]
         over_links = {**os.environ, "UCX_TLS": "tcp,self"}  # UCX would find the memory of this machine
+        launch = [os.path.join(self.bundle.folder, "launch.sh"), "--interface", "eth0"]
+        command = [*arguments, "--threads", "1"]
+        if self.library == "ucx":
+            over_links["MASTER_ADDR"] = self.hosts.names[0]
+            for host in range(1, len(self.hosts.names)):
+                self.hosts.run(host, [*launch, "--node", str(host), *command], env=over_links,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            launch += ["--node", "0"]
+        else:
+            launch += ["--hosts", self.hosts.file, "--agent", self.hosts.agent, "--mpi", self.library]
+        words = [*launch, *command]
         return self.hosts.run(0, words, env=over_links, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def output(self, *arguments):
@@ -174,14 +183,14 @@ def missing(run, _):
 CASES = (bits, pause, killed, stopped, unplugged, interrupted, differing, damaged, missing)
 
 
-def main(checkpoint, shape, mpi, *cases):
+def main(checkpoint, shape, library, *cases):
     ranks, nodes = map(int, shape.split("x"))
     several = compiled(checkpoint, "--topology", topology(ranks, nodes), *LIMITS)
     one = compiled(checkpoint, *LIMITS)
     for case in cases:
         with Hosts(nodes, ranks // nodes, mbit=200) as hosts:
-            dict((known.__name__, known) for known in CASES)[case](Launched(several, hosts, mpi), one)
-        print(f"{case}: as it should be, with {mpi}")
+            dict((known.__name__, known) for known in CASES)[case](Launched(several, hosts, library), one)
+        print(f"{case}: as it should be, with {library}")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@
 #include "k2c/Cluster/Topology.h"
 #include "k2c/Pipelines/Compile.h"
 #include "k2c/Target/Launch.h"
+#include <dlfcn.h>
 #include <filesystem>
 #include <iostream>
 
@@ -25,7 +26,7 @@ std::string placeOf(const char *program) {
 /// The launchers of MPI libraries, else one of none that k2c knows.
 std::string launchers() {
   std::string found;
-  for (const MpiTransport &transport : mpiTransports())
+  for (const LibraryTransport &transport : mpiTransports())
     if (const std::string path = mpirunOf(transport.name); !path.empty())
       found += (found.empty() ? "" : ", ") + path;
   if (!found.empty())
@@ -34,15 +35,23 @@ std::string launchers() {
   return other.empty() ? "not found" : other + ", of no MPI that k2c knows";
 }
 
-/// The MPI libraries that this build can send messages over, and what it takes to have the others.
-std::string transports() {
+/// Which of some libraries this build can send messages over, and what it takes to have the others.
+std::string transportsAmong(const std::vector<LibraryTransport> &all) {
   std::string found, packages;
-  for (const MpiTransport &transport : mpiTransports()) {
+  for (const LibraryTransport &transport : all) {
     std::string &list = transport.path.empty() ? packages : found;
     list += (list.empty() ? "" : ", ") + (transport.path.empty() ? transport.package : transport.name);
   }
   return (found.empty() ? "none" : found) +
          (packages.empty() ? "" : "; for more install " + packages + " and build k2c again");
+}
+
+/// The UCX that programs on this machine would open.
+std::string ucxVersion() {
+  void *library = ::dlopen("libucp.so.0", RTLD_NOW | RTLD_LOCAL);
+  const auto version =
+      library ? reinterpret_cast<const char *(*)()>(::dlsym(library, "ucp_get_version_string")) : nullptr;
+  return version ? std::string("libucp ") + version() : "not found";
 }
 
 std::vector<Finding> examine() {
@@ -68,7 +77,9 @@ std::vector<Finding> examine() {
   line("ld.lld", placeOf("ld.lld-22"));
   line("llvm-objdump", placeOf("llvm-objdump-22"));
   line("mpirun", launchers());
-  line("MPI in this build", transports());
+  line("MPI in this build", transportsAmong(mpiTransports()));
+  line("UCX", ucxVersion());
+  line("UCX in this build", transportsAmong({ucxTransport()}));
   line("NVIDIA driver", std::filesystem::exists("/proc/driver/nvidia/version") ? "found" : "not found");
   return found;
 }
@@ -96,7 +107,7 @@ std::string k2c::onPath(const std::string &program) {
 }
 
 void k2c::addDoctor(CLI::App &app, std::function<int()> &run) {
-  CLI::App *c = app.add_subcommand("doctor", "CPU, memory, limits, linker, MPI, driver: found or not");
+  CLI::App *c = app.add_subcommand("doctor", "CPU, memory, limits, linker, MPI, UCX, driver: found or not");
   c->footer("example:\n  k2c doctor");
   auto asJson = std::make_shared<bool>(false);
   c->add_flag("--json", *asJson, "print JSON");

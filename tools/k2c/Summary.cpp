@@ -48,7 +48,7 @@ std::string rate(double tokens, double seconds, const std::string &from) {
 /// Whether launch.sh of the bundle would start its ranks on this machine.
 bool canLaunch(const std::string &bundle) {
   std::error_code error;
-  for (const MpiTransport &transport : mpiTransports())
+  for (const LibraryTransport &transport : mpiTransports())
     if (fs::exists(fs::path(bundle) / "lib" / transport.file, error) && !mpirunOf(transport.name).empty())
       return true;
   return false;

@@ -42,10 +42,11 @@ TEST(LaunchTest, ANameIsNeitherALineNorMoreThanKubernetesTakes) {
 }
 
 TEST(LaunchTest, TransportsAreKnownByName) {
-  const std::vector<MpiTransport> transports = mpiTransports();
+  const std::vector<LibraryTransport> transports = mpiTransports();
   ASSERT_EQ(transports.size(), 2u);
   EXPECT_EQ(transports[0].file, "libk2rt-mpi-openmpi.so");
   EXPECT_EQ(transports[1].package, "libmpich-dev");
+  EXPECT_EQ(ucxTransport().file, "libk2rt-ucx.so");
 }
 
 } // namespace

@@ -1,7 +1,7 @@
 //===- Launch.h - What starts the ranks of a bundle -----------------------===//
 //
-// A bundle of several ranks has launch.sh (mpirun), slurm.sbatch (Slurm) and k8s.yaml (an MPIJob of Kubernetes) beside
-// its program, and in lib/ the transports over the MPI libraries that this build knows.
+// A bundle of several ranks has launch.sh (mpirun, or by hand), slurm.sbatch (Slurm) and k8s.yaml (an MPIJob of
+// Kubernetes) beside its program, and in lib/ the transports over the libraries that this build knows: MPI and UCX.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_TARGET_LAUNCH_H
@@ -32,16 +32,20 @@ inline constexpr const char *kubernetesFile = "k8s.yaml";
 /// launch.sh, slurm.sbatch and k8s.yaml.
 std::vector<LaunchFile> launchFiles(const LaunchFacts &facts);
 
-/// A library over which ranks exchange messages, and the transport that opens it.
-struct MpiTransport {
-  std::string name;    ///< "openmpi" or "mpich"
+/// A library over which ranks that are processes exchange messages, and the transport that opens it.
+struct LibraryTransport {
+  std::string name;    ///< "openmpi", "mpich" or "ucx"
   std::string file;    ///< name of the transport's shared object
   std::string package; ///< what Debian calls the headers that a build needs for it
   std::string path;    ///< the shared object of this build; "": it has none
 };
 
-/// Those that k2c knows, in the order in which launch.sh prefers them. They lie in ../lib of the running tool.
-std::vector<MpiTransport> mpiTransports();
+/// Over MPI: those that k2c knows, in the order in which launch.sh prefers them. They are in ../lib of the tool.
+std::vector<LibraryTransport> mpiTransports();
+LibraryTransport ucxTransport();
+
+/// What it takes to have the transports that this build does not have: one line for MPI, if it has none, and for UCX.
+std::vector<std::string> missingTransports();
 
 } // namespace k2c
 

@@ -1,7 +1,7 @@
 //===- Package.h - The bundle ---------------------------------------------===//
 //
 // DIR/{run, program.so, manifest.json, files.json, config.json, weights/, tokenizer files, lib/libonig.so.5}; of
-// several ranks also placement.json, the files of Launch.h that start them, and transports over MPI in lib/. A bundle
+// several ranks also placement.json, the files of Launch.h that start them, and their transports in lib/. A bundle
 // is assembled in DIR.partial, where an interrupted compile can resume its weights, and takes DIR's place in one
 // rename: nothing half done is ever runnable. One process at a time works there (PartialFolder.cpp).
 //
@@ -91,7 +91,7 @@ public:
   Status write(const std::string &name, const std::string &text) const;
   /// Copies the runtime, its libraries, and what copyModelFiles takes of `checkpoint`.
   Status addRuntime(const std::string &runtime, const std::string &checkpoint) const;
-  /// Writes what starts its ranks (Launch.h), and copies the transports over MPI that this build has.
+  /// Writes what starts its ranks (Launch.h), and copies the transports between processes that this build has.
   Status addLaunch(const LaunchFacts &facts) const;
   /// Bytes that a run maps of the program's files: run, program.so, and the libraries that both load.
   int64_t codeBytes() const;

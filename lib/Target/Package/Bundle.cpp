@@ -103,7 +103,9 @@ Status BundleFolder::addLaunch(const LaunchFacts &facts) const {
                       fs::perm_options::add, error);
   }
   fs::create_directories(root / "lib", error);
-  for (const MpiTransport &transport : mpiTransports())
+  std::vector<LibraryTransport> transports = mpiTransports();
+  transports.push_back(ucxTransport());
+  for (const LibraryTransport &transport : transports)
     if (!transport.path.empty())
       if (Status status = copyFile(transport.path, root / "lib" / transport.file); !status)
         return status;

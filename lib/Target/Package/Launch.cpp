@@ -77,16 +77,37 @@ std::vector<LaunchFile> launchFiles(const LaunchFacts &facts) {
   return files;
 }
 
-std::vector<MpiTransport> mpiTransports() {
+static LibraryTransport transportOf(const std::string &name, const std::string &file, const std::string &package) {
   std::error_code error;
   const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path().parent_path() / "lib";
-  std::vector<MpiTransport> transports;
-  for (const std::string name : {"openmpi", "mpich"}) {
-    const std::string file = "libk2rt-mpi-" + name + ".so";
-    const bool isThere = fs::exists(folder / file, error);
-    transports.push_back({name, file, "lib" + name + "-dev", isThere ? (folder / file).string() : ""});
-  }
+  return {name, file, package, fs::exists(folder / file, error) ? (folder / file).string() : ""};
+}
+
+std::vector<LibraryTransport> mpiTransports() {
+  std::vector<LibraryTransport> transports;
+  for (const std::string name : {"openmpi", "mpich"})
+    transports.push_back(transportOf(name, "libk2rt-mpi-" + name + ".so", "lib" + name + "-dev"));
   return transports;
+}
+
+LibraryTransport ucxTransport() { return transportOf("ucx", "libk2rt-ucx.so", "libucx-dev"); }
+
+std::vector<std::string> missingTransports() {
+  std::string packages;
+  bool isOverMpi = false;
+  for (const LibraryTransport &transport : mpiTransports()) {
+    isOverMpi |= !transport.path.empty();
+    packages += (packages.empty() ? "" : " or ") + transport.package;
+  }
+  const auto missing = [](const std::string &library, const std::string &package) {
+    return "this build has no transport over " + library + "; install " + package + ", build k2c and compile again";
+  };
+  std::vector<std::string> lines;
+  if (!isOverMpi)
+    lines.push_back(missing("MPI", packages));
+  if (const LibraryTransport ucx = ucxTransport(); ucx.path.empty())
+    lines.push_back(missing("UCX", ucx.package));
+  return lines;
 }
 
 } // namespace k2c

@@ -90,7 +90,17 @@ void printJson(const Manifest &manifest, int32_t threads, const Container &conta
   json.endObject().endLine();
 }
 
-void printText(const Manifest &manifest, int32_t threads, const Container &container, bool trust) {
+/// How ranks may be started, and what it takes to start them without mpirun.
+std::string transportsText(const std::string &folder) {
+  std::string list;
+  for (const std::string &transport : transportsOf(folder))
+    list += (list.empty() ? "" : ", ") + transport;
+  return list + (transportsOf(folder).back() == "ucx"
+                     ? ""
+                     : "; for ucx compile with a k2c that was built where its header is (Debian: libucx-dev)");
+}
+
+void printText(const Manifest &manifest, int32_t threads, const Container &container, const RunOptions &options) {
   const MemoryCertificate &memory = manifest.memory;
   std::printf("model      %s: %" PRId64 " layers, hidden %" PRId64 ", vocabulary %" PRId64 "\n",
               printable(manifest.modelName).c_str(), manifest.layers, manifest.hidden, manifest.vocab);
@@ -103,8 +113,9 @@ void printText(const Manifest &manifest, int32_t threads, const Container &conta
   std::printf("limits     step tokens %" PRId64 ", sequences %" PRId64 ", context %" PRId64 "\n",
               manifest.limits.step_tokens, manifest.limits.max_sequences, manifest.limits.max_context);
   if (manifest.ranks.areSeveral())
-    std::printf("ranks      %" PRId64 " on %" PRId64 " nodes, layout %s; all numbers are of one rank\n",
-                manifest.ranks.count, manifest.ranks.nodes, printable(manifest.ranks.layout).c_str());
+    std::printf("ranks      %" PRId64 " on %" PRId64 " nodes, layout %s; all numbers are of one rank\ntransports %s\n",
+                manifest.ranks.count, manifest.ranks.nodes, printable(manifest.ranks.layout).c_str(),
+                transportsText(options.folder).c_str());
   std::printf("memory     peak %s with %" PRId32 " threads\n", formatBytes(memory.peakBytes(threads)).c_str(), threads);
   const std::pair<const char *, int64_t> parts[] = {{"weights", memory.weights},
                                                     {"cache", memory.cache},
@@ -121,8 +132,8 @@ void printText(const Manifest &manifest, int32_t threads, const Container &conta
   std::fputs((placementText(manifest, container, threads) + (note.empty() ? "" : "           " + note + "\n")).c_str(),
              stdout);
   std::printf("kernels    %zu\nfiles      %s\n", manifest.kernels.size(),
-              trust ? "hashed at each start but for the weights, which are trusted (--trust)"
-                    : "hashed at each start, weights too");
+              options.trust ? "hashed at each start but for the weights, which are trusted (--trust)"
+                            : "hashed at each start, weights too");
 }
 
 Status printInfo(const RunOptions &options) {
@@ -145,8 +156,7 @@ Status printInfo(const RunOptions &options) {
     if (Status written = trace ? (*trace)->write(Program()) : trace.takeError(); !written)
       return written;
   }
-  options.json ? printJson(manifest, threads, container, options)
-               : printText(manifest, threads, container, options.trust);
+  options.json ? printJson(manifest, threads, container, options) : printText(manifest, threads, container, options);
   return {};
 }
 

@@ -25,6 +25,27 @@ if [ -n "${FAKE_WAIT-}" ]; then
 fi
 exit "${FAKE_EXIT:-0}"
 """
+# A rank over UCX: what its variables say, and for each rank, by FAKE_EXITS, its exit code, or the signal that ends it,
+# later than others with a +; none: it stays.
+# FAKE_WAIT: as above, with one voice.
+RUN = """#!/bin/bash
+rank=${RANK-}
+echo "${rank:+rank $rank of $WORLD_SIZE at $MASTER_ADDR:$MASTER_PORT: }run$(printf ' [%s]' "$@")"
+[ -z "$rank" ] && exit
+[ -z "${FAKE_STDIN-}" ] || cat
+if [ -n "${FAKE_WAIT-}" ]; then
+  trap '[ "$rank" != 0 ] || echo "ended by INT"; exit 130' INT
+  trap '[ "$rank" != 0 ] || echo "ended by TERM"; [ "$FAKE_WAIT" = forever ] || exit 143' TERM
+  [ "$rank" != 0 ] || echo "runs as $$"
+  while :; do sleep 0.05; done
+fi
+exits=(${FAKE_EXITS-})
+[[ ${exits[rank]-} != *+ ]] || sleep 0.3
+exits[rank]=${exits[rank]%+}
+[[ ${exits[rank]-} != [A-Z]* ]] || kill -s "${exits[rank]}" $$
+[ -z "${FAKE_EXITS-}" ] || [ -n "${exits[rank]}" ] || sleep 60
+exit "${exits[rank]:-0}"
+"""
 # FAKE_COMMAND: what Slurm says of the job's file and arguments; unset: it knows no such job.
 SCONTROL = """#!/bin/bash
 [ "$*" = "show job 7" ] && [ -n "${FAKE_COMMAND-}" ] && echo "   Command=$FAKE_COMMAND"
@@ -48,8 +69,8 @@ def main(source, folder, ranks, nodes):
     for name in ("launch.sh", "slurm.sbatch"):
         with open(os.path.join(source, "lib", "Target", "Package", name), encoding="utf8") as file:
             program(os.path.join(bundle, name), re.sub(r"\{\{(\w+)\}\}", lambda match: values[match[1]], file.read()))
-    program(os.path.join(bundle, "run"), "#!/bin/bash\nprintf '%s' run; printf ' [%s]' \"$@\"; echo\n")
-    for name in ("manifest.json", "lib/libk2rt-mpi-openmpi.so", "lib/libk2rt-mpi-mpich.so"):
+    program(os.path.join(bundle, "run"), RUN)
+    for name in ("manifest.json", "lib/libk2rt-mpi-openmpi.so", "lib/libk2rt-mpi-mpich.so", "lib/libk2rt-ucx.so"):
         open(os.path.join(bundle, name), "w", encoding="utf8").close()
     for tool in TOOLS:
         os.symlink(shutil.which(tool), os.path.join(programs, tool))
