@@ -147,7 +147,7 @@ def Moe_ReduceSubtreesOp : Moe_ExchangeOp<"reduce_subtrees"> {
         : !slots, !permutation, !chosen, tensor<?x2xi32, #arrived> -> !sums
     ```
     [C1] the input has the permutation's slots, choices and sums its rows, the result `subtree` rows. [C2] columns and
-    element type are kept. [C3] the leaves divide the experts. [C4] choices are i32 [rows, top], sums i32 [rows, 2].
+    element type are kept. [C3] the tree has N5's leaves. [C4] choices are i32 [rows, top], sums i32 [rows, 2].
   }];
   let names = ["partial"];
   let arguments = (ins Nn_Rows:$input, Moe_Permutation:$permutation, Nn_Rows:$chosen, Nn_Rows:$sums, Index:$layer,
@@ -172,7 +172,7 @@ def Moe_MergeSubtreesOp : Moe_ExchangeOp<"merge_subtrees"> {
         : !sums, tensor<?x3x8xi32, #arrived>, !chosen, tensor<?x2xi32, #arrived> -> ...
     ```
     [C1] input and result have `subtree` rows, routes, choices and sums the same `recv` rows. [C2] columns and element
-    type are kept. [C3] the leaves divide the experts. [C4] choices are i32 [rows, top], routes i32 [rows, 3, top], sums
+    type are kept. [C3] the tree has N5's leaves. [C4] choices are i32 [rows, top], routes i32 [rows, 3, top], sums
     i32 [rows, 2].
   }];
   let names = ["merged"];
@@ -198,7 +198,7 @@ def Moe_CombineOp : Moe_ExchangeOp<"combine"> {
     %r = moe.combine %u, %routes, %e experts 384 order tree<128> : !sums, tensor<?x3x8xi32, #tok>, !e -> !x
     ```
     [C1] the input has `subtree` rows, routes, choices and the result `token` rows. [C2] columns and element type are
-    kept. [C3] the leaves divide the experts. [C4] choices are i32 [rows, top], routes i32 [rows, 3, top].
+    kept. [C3] the tree has N5's leaves. [C4] choices are i32 [rows, top], routes i32 [rows, 3, top].
   }];
   let names = ["routed"];
   let arguments = (ins Nn_Rows:$input, Nn_Rows:$routes, Nn_Rows:$experts, Nn_Int:$count,

@@ -19,10 +19,11 @@ static LogicalResult checkNumbers(Operation *op, StringRef id, StringRef what, V
   return checkShape(op, id, what, columnsOf(value.getType()), dims);
 }
 
-/// The leaves of a declared order divide the experts.
+/// Subtrees are those of N5's tree, so it is the only order of sums.
 static LogicalResult checkLeaves(Operation *op, moe::TreeAttr order, int64_t experts) {
-  if (order && experts % order.getLeaves())
-    return op->emitOpError("[C3] expects the leaves to divide ") << experts << " experts, got " << order.getLeaves();
+  if (order && order.getLeaves() != k2rt_combine_leaves(experts))
+    return op->emitOpError("[C3] expects the ")
+           << k2rt_combine_leaves(experts) << " leaves of " << experts << " experts, got " << order.getLeaves();
   return success();
 }
 

@@ -115,14 +115,15 @@ def Rt_CollectiveOp : Rt_Op<"collective", [Symbol]> {
     `quota` to each other; without a quota the program knows how many come.
 
     ```mlir
-    rt.collective @site0 site 0 op all_to_all_rows axis ep row_bytes 14464 quota 256
+    rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 14464 quota 256
     ```
-    [C1] the site is not negative. [C2] row_bytes is positive, and so is a quota.
+    [C1] the site is not negative. [C2] members and row_bytes are positive, and so is a quota.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Rt_Int:$site, Rt_CollectiveAttr:$op, Rt_AxisAttr:$axis,
-                       Rt_Int:$row_bytes, OptionalAttr<Rt_Int>:$quota);
+                       Rt_Int:$members, Rt_Int:$row_bytes, OptionalAttr<Rt_Int>:$quota);
   let assemblyFormat = [{
-    $sym_name `site` $site `op` `` $op `axis` `` $axis `row_bytes` $row_bytes (`quota` $quota^)? attr-dict
+    $sym_name `site` $site `op` `` $op `axis` `` $axis `members` $members `row_bytes` $row_bytes
+    (`quota` $quota^)? attr-dict
   }];
   let hasVerifier = 1;
 }

@@ -195,9 +195,9 @@ LogicalResult KernelOp::verify() {
 LogicalResult CollectiveOp::verify() {
   if (getSite() < 0)
     return emitOpError("[C1] expects a site that is not negative, got ") << getSite();
-  for (int64_t size : {getRowBytes(), getQuota().value_or(1)})
+  for (int64_t size : {getMembers(), getRowBytes(), getQuota().value_or(1)})
     if (size <= 0)
-      return emitOpError("[C2] expects a positive size of rows and a positive quota, got ") << size;
+      return emitOpError("[C2] expects members, a positive size of rows and a positive quota, got ") << size;
   return success();
 }
 

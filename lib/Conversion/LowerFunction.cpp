@@ -121,6 +121,9 @@ Value FunctionLowering::planeAddress(OpBuilder &b, Value view, unsigned plane) {
                              layerOrdinal(b, pool.getLayers()));
 }
 
+static_assert(int(rt::Holder::Rank) == int(dist::Holder::Rank) && int(rt::Holder::Node) == int(dist::Holder::Node) &&
+              int(rt::Holder::World) == int(dist::Holder::World));
+
 Value FunctionLowering::argument(OpBuilder &b, kern::CallOp call, const Operand &operand,
                                  const ArgumentSource &source) {
   int64_t bytes =

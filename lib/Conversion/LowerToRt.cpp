@@ -104,7 +104,8 @@ void ProgramLowering::writeCollectives() {
   llvm::sort(sites, [](dist::AllToAllOp a, dist::AllToAllOp b) { return a.getSite() < b.getSite(); });
   for (dist::AllToAllOp op : sites)
     rt::CollectiveOp::create(b, op.getLoc(), siteName(op.getSite()), op.getSite(), rt::Collective::AllToAllRows,
-                             static_cast<rt::Axis>(op.getAxis()), rowBytes(op.getInput()), op.getQuotaAttr());
+                             static_cast<rt::Axis>(op.getAxis()), op.getTo().getType().getMembers(),
+                             rowBytes(op.getInput()), op.getQuotaAttr());
 }
 
 /// costRule() of a kernel, as the manifest states it.

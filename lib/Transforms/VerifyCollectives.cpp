@@ -259,6 +259,9 @@ LogicalResult Collectives::verifyReturnPlan(dist::AllToAllOp op, Run<moe::RouteP
   auto dispatch = expect(back.place(), "counts of rows to return", came, "came", &dist::AllToAllOp::getCame);
   if (failed(dispatch))
     return failure();
+  if (op.getAxis() != dispatch->op.getAxis())
+    return refuse(op) << "rows go back over group " << stringifyAxis(op.getAxis()) << ", and have come over group "
+                      << stringifyAxis(dispatch->op.getAxis()) << "; let them go back as they came";
   auto unpack = expect(back.place(), "slots of rows to return", madeBy(back.op.getChosen(), back.call), "slots",
                        &moe::UnpackOp::getSlots);
   if (failed(unpack))

@@ -17,8 +17,8 @@
 module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, mem.peak = 65536 : i64} {
   // Sites are numbered as the step comes to them, and listed by number. Where the program knows how many rows come,
   // there is no quota.
-  // CHECK: rt.collective @site0 site 0 op all_to_all_rows axis ep row_bytes 272 quota 10
-  // CHECK-NEXT: rt.collective @site1 site 1 op all_to_all_rows axis ep row_bytes 256{{$}}
+  // CHECK: rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 272 quota 10
+  // CHECK-NEXT: rt.collective @site1 site 1 op all_to_all_rows axis ep members 2 row_bytes 256{{$}}
   // CHECK-NEXT: rt.kernel @route_plan id 0
   kern.func @route_plan(%e: !e, %l: index) -> (!routes, !counts, !counts) tile<generic, lanes = 8, mr = 1, nr = 2, prefetch = 0, rows_block = 0, head_tile = 1, value_parts = 1> {
     %r, %s, %b = moe.route_plan %e layer %l among 1 to 3 experts 12 slots 12 within world to rank held 6 : !e -> !routes, !counts, !counts

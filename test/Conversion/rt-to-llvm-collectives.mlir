@@ -3,9 +3,9 @@
 
 // What ranks exchange. Offsets of worker, api, step and rank are those of abi.def.
 rt.kernel @unpack id 0 hash "k2c_aa" variants ["all"]
-rt.collective @site0 site 0 op all_to_all_rows axis ep row_bytes 272 quota 10
-rt.collective @site1 site 1 op all_to_all_rows axis ep row_bytes 256
-rt.collective @site2 site 2 op all_to_all_rows axis ep row_bytes 288 quota 12
+rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 272 quota 10
+rt.collective @site1 site 1 op all_to_all_rows axis ep members 2 row_bytes 256
+rt.collective @site2 site 2 op all_to_all_rows axis ep members 2 row_bytes 288 quota 12
 module @k2c_aa.code {
   llvm.func @k2c_aa(%w: !llvm.ptr, %a: !llvm.ptr) -> i32 {
     %0 = llvm.mlir.constant(0 : i32) : i32
@@ -125,6 +125,6 @@ func.func @step() {
 }
 rt.program @program entries {serve = @step} arena 8192 scratch 512
 
-// Op 9 and axis 4 in one number, bytes of a row, quota; three sites.
-// LLVM: @collectives = internal constant [9 x i64] [i64 17179869193, i64 272, i64 10, i64 17179869193, i64 256, i64 0, i64 17179869193, i64 288, i64 12]
+// Op 9 and axis 4 in one number, bytes of a row, quota, members; three sites.
+// LLVM: @collectives = internal constant [12 x i64] [i64 17179869193, i64 272, i64 10, i64 2, i64 17179869193, i64 256, i64 0, i64 2, i64 17179869193, i64 288, i64 12, i64 2]
 // LLVM: @k2c_program = internal constant { {{.*}} } { {{.*}}, i32 1, i32 1, i32 3, ptr @kernel_names, {{.*}}, ptr @collectives,

@@ -95,7 +95,7 @@ def killed(several, _):
 def stopped(several, _):
     running = Job(several)
     running.signal_rank(1, signal.SIGSTOP)
-    running.end("rank 1 stopped", 124, "rank 1 does not answer")
+    running.end("rank 1 stopped", 124, "rank 1")  # which does not answer, or for which another waits
 
 
 def interrupted(several, _):

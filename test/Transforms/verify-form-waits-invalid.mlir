@@ -3,9 +3,9 @@
 // What may stand beside an exchange: launches that have other addresses, branches and loops of these, arithmetic,
 // weights. Counts of rows that came are taken behind the wait, in its turn of the loop. No diagnostic.
 rt.kernel @k id 0 hash "k2c_aa" variants ["all"]
-rt.collective @site0 site 0 op all_to_all_rows axis ep row_bytes 272 quota 10
-rt.collective @site1 site 1 op all_to_all_rows axis ep row_bytes 256
-rt.collective @site2 site 2 op all_to_all_rows axis ep row_bytes 256
+rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 272 quota 10
+rt.collective @site1 site 1 op all_to_all_rows axis ep members 2 row_bytes 256
+rt.collective @site2 site 2 op all_to_all_rows axis ep members 2 row_bytes 256
 nn.weights @w "w" : tensor<64x64xbf16>
 rt.weight_slots @w.rows of @w first 0 count 1 bytes 8192 layout #rt.row_major<bf16, 4096>
 func.func private @experts(%l: index) {
@@ -54,18 +54,18 @@ rt.program @program entries {serve = @step} arena 8192 scratch 512
 
 // -----
 
-rt.collective @site0 site 0 op all_to_all_rows axis ep row_bytes 256
+rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256
 // expected-error @below {{runtime form: site 2 is entry 1 of the table; list sites by number from 0 without gaps}}
-rt.collective @site2 site 2 op all_to_all_rows axis ep row_bytes 256
+rt.collective @site2 site 2 op all_to_all_rows axis ep members 2 row_bytes 256
 
 // -----
 
 // expected-error @below {{runtime form: nothing starts @site0; sites are those of the program, numbered without gaps}}
-rt.collective @site0 site 0 op all_to_all_rows axis ep row_bytes 256
+rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256
 
 // -----
 
-rt.collective @site0 site 0 op all_to_all_rows axis ep row_bytes 256
+rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256
 func.func @f() {
   %p = rt.arena 0
   rt.collective_start @site0 source %p to %p result %p from %p
@@ -77,7 +77,7 @@ func.func @f() {
 
 // -----
 
-rt.collective @site0 site 0 op all_to_all_rows axis ep row_bytes 256
+rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256
 func.func @f() {
   %p = rt.arena 0
   rt.collective_start @site0 source %p to %p result %p from %p
@@ -89,7 +89,7 @@ func.func @f() {
 
 // -----
 
-rt.collective @site0 site 0 op all_to_all_rows axis ep row_bytes 256
+rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256
 func.func @f() {
   %p = rt.arena 0
   // expected-error @below {{runtime form: @site0 has no wait; a site has one start and one wait}}
@@ -99,7 +99,7 @@ func.func @f() {
 
 // -----
 
-rt.collective @site0 site 0 op all_to_all_rows axis ep row_bytes 256
+rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256
 func.func @f() {
   // expected-error @below {{runtime form: @site0 has no start; a site has one start and one wait}}
   rt.collective_wait @site0
@@ -108,7 +108,7 @@ func.func @f() {
 
 // -----
 
-rt.collective @site0 site 0 op all_to_all_rows axis ep row_bytes 256
+rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256
 func.func @f() {
   %p = rt.arena 0
   // expected-error @below {{runtime form: the wait for @site0 is not behind its start on every path; wait in the block of the start}}
@@ -120,7 +120,7 @@ func.func @f() {
 // -----
 
 // The wait is taken by all ranks, and not on the path of the start alone.
-rt.collective @site0 site 0 op all_to_all_rows axis ep row_bytes 256
+rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256
 func.func @f() {
   %p = rt.arena 0
   %c = arith.constant true
@@ -134,7 +134,7 @@ func.func @f() {
 
 // -----
 
-rt.collective @site0 site 0 op all_to_all_rows axis ep row_bytes 256
+rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256
 func.func @f(%q: !rt.ptr) {
   %p = rt.arena 0
   // expected-error @below {{runtime form: a buffer of @site0 is no address of the arena; exchange what assign-memory has placed}}
@@ -146,7 +146,7 @@ func.func @f(%q: !rt.ptr) {
 // -----
 
 rt.kernel @k id 0 hash "k2c_aa" variants ["all"]
-rt.collective @site0 site 0 op all_to_all_rows axis ep row_bytes 256
+rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256
 func.func @f(%g: i64) {
   %p = rt.arena 0
   %in = rt.arena 64
@@ -161,7 +161,7 @@ func.func @f(%g: i64) {
 // -----
 
 rt.kernel @k id 0 hash "k2c_aa" variants ["all"]
-rt.collective @site0 site 0 op all_to_all_rows axis ep row_bytes 256
+rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256
 func.func @f(%g: i64) {
   %p = rt.arena 0
   %c = arith.constant true
@@ -177,7 +177,7 @@ func.func @f(%g: i64) {
 // -----
 
 rt.kernel @k id 0 hash "k2c_aa" variants ["all"]
-rt.collective @site0 site 0 op all_to_all_rows axis ep row_bytes 256
+rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256
 func.func @f(%g: i64, %q: !rt.ptr) {
   %p = rt.arena 0
   rt.collective_start @site0 source %p to %p result %p from %p
@@ -189,8 +189,8 @@ func.func @f(%g: i64, %q: !rt.ptr) {
 
 // -----
 
-rt.collective @site0 site 0 op all_to_all_rows axis ep row_bytes 256
-rt.collective @site1 site 1 op all_to_all_rows axis ep row_bytes 256
+rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256
+rt.collective @site1 site 1 op all_to_all_rows axis ep members 2 row_bytes 256
 func.func @f(%g: i64) {
   %p = rt.arena 0
   %q = rt.arena 64
@@ -204,7 +204,7 @@ func.func @f(%g: i64) {
 
 // -----
 
-rt.collective @site0 site 0 op all_to_all_rows axis ep row_bytes 256
+rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256
 func.func private @g() {
   return
 }
@@ -220,7 +220,7 @@ func.func @f() {
 // -----
 
 rt.kernel @k id 0 hash "k2c_aa" variants ["all"]
-rt.collective @site0 site 0 op all_to_all_rows axis ep row_bytes 256 quota 10
+rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256 quota 10
 func.func @f() {
   %p = rt.arena 0
   %q = rt.arena 64
@@ -234,7 +234,7 @@ func.func @f() {
 // -----
 
 rt.kernel @k id 0 hash "k2c_aa" variants ["all"]
-rt.collective @site0 site 0 op all_to_all_rows axis ep row_bytes 256 quota 10
+rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256 quota 10
 func.func @f(%g: i64) {
   %p = rt.arena 0
   %q = rt.arena 64
@@ -249,7 +249,7 @@ func.func @f(%g: i64) {
 
 // Another function has not waited.
 rt.kernel @k id 0 hash "k2c_aa" variants ["all"]
-rt.collective @site0 site 0 op all_to_all_rows axis ep row_bytes 256 quota 10
+rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256 quota 10
 func.func @f() {
   %p = rt.arena 0
   rt.collective_start @site0 source %p to %p result %p from %p
@@ -265,7 +265,7 @@ func.func @g() {
 // -----
 
 // Ranks have tokens of their own.
-rt.collective @site0 site 0 op all_to_all_rows axis ep row_bytes 256
+rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256
 func.func @f() {
   %p = rt.arena 0
   %t = rt.rows token
@@ -282,7 +282,7 @@ func.func @f() {
 // -----
 
 // So have they other rows that arrived, and a function that has an exchange is one.
-rt.collective @site0 site 0 op all_to_all_rows axis ep row_bytes 256 quota 10
+rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256 quota 10
 func.func private @experts() {
   %p = rt.arena 0
   rt.collective_start @site0 source %p to %p result %p from %p
@@ -303,7 +303,7 @@ func.func private @again() {
 // -----
 
 // What one call gives a function is not what all give it.
-rt.collective @site0 site 0 op all_to_all_rows axis ep row_bytes 256
+rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256
 func.func private @experts(%n: i64) {
   %p = rt.arena 0
   %one = arith.constant 1 : i64
@@ -324,7 +324,7 @@ func.func @f() {
 
 // -----
 
-rt.collective @site0 site 0 op all_to_all_rows axis ep row_bytes 256
+rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256
 func.func @f(%n: i64) {
   %p = rt.arena 0
   %c4 = arith.constant 4 : i64

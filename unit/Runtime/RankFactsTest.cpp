@@ -138,14 +138,12 @@ TEST(RankFacts, EachRankIsListed) {
 }
 
 TEST(RankFacts, AreThoseOfTheProgram) {
-  EXPECT_EQ(
-      manifestWith("/collectives/0/quota_rows", 47),
-      "program.so: collective 0 is another one than the manifest says, 47 rows of 16 bytes to each rank of group ep; "
-      "compile the bundle again");
-  EXPECT_EQ(
-      manifestWith("/collectives/1/group", "rail"),
-      "program.so: collective 1 is another one than the manifest says, 0 rows of 16 bytes to each rank of group rail; "
-      "compile the bundle again");
+  EXPECT_EQ(manifestWith("/collectives/0/quota_rows", 47), "program.so: collective 0 is another one than the manifest "
+                                                           "says, 47 rows of 16 bytes to each of 2 ranks of group ep; "
+                                                           "compile the bundle again");
+  EXPECT_EQ(manifestWith("/collectives/1/group", "rail"), "program.so: collective 1 is another one than the manifest "
+                                                          "says, 0 rows of 16 bytes to each of 1 ranks of group rail; "
+                                                          "compile the bundle again");
   FakeBundle fake("fake_ranks2");
   fake.manifest["collectives"].erase(1);
   fake.write();

@@ -315,7 +315,7 @@ TEST(RanksRun, InfoHasEveryRank) {
 
 // A program that waits for what it has not started is told so, by each worker's barrier.
 TEST(Collectives, AWaitNeedsAStart) {
-  const k2rt_ir_collective site = {K2RT_ALL_TO_ALL_ROWS, K2RT_AXIS_EP, 8, 4};
+  const k2rt_ir_collective site = {K2RT_ALL_TO_ALL_ROWS, K2RT_AXIS_EP, 8, 4, 2};
   k2rt_ir_program program = {};
   program.n_collectives = 1;
   program.collectives = const_cast<k2rt_ir_collective *>(&site);
@@ -329,7 +329,7 @@ TEST(Collectives, WhatArrivesIsAStepOfSoManyRows) {
   std::vector<std::unique_ptr<Transport>> transports = localTransports(1);
   const auto maker = [&]() -> Expected<std::unique_ptr<Transport>> { return std::move(transports[0]); };
   const std::unique_ptr<Exchange> exchange = std::move(*test::openExchange(maker, Grid()));
-  const k2rt_ir_collective site = {K2RT_ALL_TO_ALL_ROWS, K2RT_AXIS_EP, 8, 4};
+  const k2rt_ir_collective site = {K2RT_ALL_TO_ALL_ROWS, K2RT_AXIS_EP, 8, 4, 2};
   k2rt_ir_program program = {};
   program.n_collectives = 1;
   program.collectives = const_cast<k2rt_ir_collective *>(&site);

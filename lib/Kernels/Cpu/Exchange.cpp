@@ -174,11 +174,10 @@ Value isFirstOfSubtree(KernelBuilder &b, Value list, Value k) {
 /// The sums of a row's subtrees, from slots, sums, held and subtrees, arguments `first` to `first` + 3, to the next
 /// one; rowOf(row, k): the row of `x` that choice k contributes, which several may share where `once`.
 template <class Desc>
-void sumSubtrees(KernelBuilder &b, const Desc &d, unsigned first, bool once,
-                 llvm::function_ref<Value(Value, Value)> rowOf) {
-  Value slots = b.argument(first), sums = b.argument(first + 1), y = b.argument(first + 4);
+void sumSubtrees(KernelBuilder &b, const Desc &d, bool once, llvm::function_ref<Value(Value, Value)> rowOf) {
+  Value slots = b.argument(2), sums = b.argument(3), y = b.argument(6);
   Value list = b.stack(d.topK * 4);
-  Held held(b, first + 2);
+  Held held(b, 4);
   ExpertSum sum(b, b.argument(0), d.x, d.experts / d.leaves, d.topK);
   b.items([&](Value row) {
     Value own = b.at(slots, b.mul(row, d.topK), DType::I32);
@@ -289,13 +288,13 @@ void emitBody(KernelBuilder &b, const ReturnPlanDesc &d, const TileConfig &) {
 
 void emitBody(KernelBuilder &b, const ReduceSubtreesDesc &d, const TileConfig &) {
   Permutation permutation = Permutation::of(b, b.argument(1), d.slots, d.topK);
-  sumSubtrees(b, d, /*first=*/2, /*once=*/false,
+  sumSubtrees(b, d, /*once=*/false,
               [&](Value row, Value k) { return b.loadI32(permutation.slotOfRoute, b.add(b.mul(row, d.topK), k)); });
 }
 
 void emitBody(KernelBuilder &b, const MergeSubtreesDesc &d, const TileConfig &) {
   Value routes = b.argument(1);
-  sumSubtrees(b, d, /*first=*/2, /*once=*/true, [&](Value row, Value k) {
+  sumSubtrees(b, d, /*once=*/true, [&](Value row, Value k) {
     return b.loadI32(routes, b.add(b.add(b.mul(row, 3 * d.topK), 2 * d.topK), k));
   });
 }

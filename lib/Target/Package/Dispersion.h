@@ -7,9 +7,10 @@
 
 namespace k2c {
 
-/// What the layout, the placement in order and the model's router prove of any routing, for manifest "dispersion": the
+/// What the layout, the placement in order and the model's router prove of its choices, for manifest "dispersion": the
 /// most nodes that have experts of a token in a layer, and the most bytes that cross between nodes for a token, rows
-/// and choices there and sums back, in all layers (numerics N5).
+/// and choices there and sums back, in all layers (numerics N5), without headers. Routes that a user forces have no
+/// bound but that of their number.
 nlohmann::json dispersionJson(const ModelSpec &spec, const Plan &plan, const ProgramFacts &program, int64_t nodes);
 
 } // namespace k2c

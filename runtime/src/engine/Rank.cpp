@@ -30,7 +30,7 @@ Expected<std::unique_ptr<Rank>> Rank::create(const Bundle &bundle, std::unique_p
                    experts.self,
                    experts.size,
                    nodes.self,
-                   nodes.size,
+                   0,
                    const_cast<int32_t *>(bundle.placement.tables())};
     rank->memory.rank = &rank->facts;
     rank->memory.exchange = exchange;

@@ -27,11 +27,12 @@ static Status checkCollectives(const k2rt_ir_program &facts, const Manifest &man
   for (size_t site = 0; site < manifest.ranks.collectives.size(); ++site) {
     const CollectiveFacts &wanted = manifest.ranks.collectives[site];
     const bool isKnown = sites && sites[site].op == K2RT_ALL_TO_ALL_ROWS && sites[site].axis == wanted.axis;
-    if (!isKnown || sites[site].quota != wanted.quotaRows || sites[site].row_bytes != wanted.rowBytes)
+    if (!isKnown || sites[site].quota != wanted.quotaRows || sites[site].row_bytes != wanted.rowBytes ||
+        sites[site].members != wanted.members)
       return Error{K2RT_INVALID_BUNDLE, path,
                    "collective " + std::to_string(site) + " is another one than the manifest says, " +
                        std::to_string(wanted.quotaRows) + " rows of " + std::to_string(wanted.rowBytes) +
-                       " bytes to each rank of group " + wanted.group,
+                       " bytes to each of " + std::to_string(wanted.members) + " ranks of group " + wanted.group,
                    "compile the bundle again"};
   }
   return {};

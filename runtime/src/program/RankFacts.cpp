@@ -66,11 +66,14 @@ void readPlacement(const JsonFields &root, int64_t experts, RankFacts &facts) {
                                 " experts");
 }
 
-int32_t axisOf(const JsonFields &site, const std::string &group) {
-  for (const auto &[name, axis] :
-       {std::pair("ep", K2RT_AXIS_EP), std::pair("node", K2RT_AXIS_NODE), std::pair("rail", K2RT_AXIS_RAIL)})
-    if (group == name)
-      return axis;
+/// The group of a site.
+CollectiveFacts groupOf(const JsonFields &site, const RankFacts &facts) {
+  const std::string group = site.string("group");
+  for (const CollectiveFacts &known : {CollectiveFacts{"ep", K2RT_AXIS_EP, facts.count},
+                                       CollectiveFacts{"node", K2RT_AXIS_NODE, facts.count / facts.nodes},
+                                       CollectiveFacts{"rail", K2RT_AXIS_RAIL, facts.nodes}})
+    if (group == known.group)
+      return known;
   site.fail("group", "is \"" + shortened(group) + "\", this runtime knows ep, node and rail");
 }
 
@@ -80,9 +83,10 @@ void readCollectives(const JsonFields &root, RankFacts &facts) {
     entry.integer("site", site, site);
     if (const std::string op = entry.string("op"); op != "all_to_all_rows")
       entry.fail("op", "is \"" + shortened(op) + "\", this runtime knows all_to_all_rows");
-    const std::string group = entry.string("group");
-    facts.collectives.push_back({group, axisOf(entry, group), entry.integer("quota_rows", 0, maxRows),
-                                 entry.integer("row_bytes", 1, maxRowBytes)});
+    CollectiveFacts collective = groupOf(entry, facts);
+    collective.quotaRows = entry.integer("quota_rows", 0, maxRows);
+    collective.rowBytes = entry.integer("row_bytes", 1, maxRowBytes);
+    facts.collectives.push_back(std::move(collective));
   }
   facts.collectivesJson = root.raw("collectives");
 }

@@ -20,6 +20,7 @@ struct PlacementFacts {
 struct CollectiveFacts {
   std::string group;     ///< "ep", "node" or "rail"
   int32_t axis = 0;      ///< K2RT_AXIS_* of it
+  int64_t members = 0;   ///< by the topology
   int64_t quotaRows = 0; ///< that a rank may send to another; 0: the program knows how many
   int64_t rowBytes = 0;
 };

@@ -478,7 +478,7 @@ func.func @reduce_subtrees_c2_element(%l: index, %d: !slots, %p: !permutation, %
 !sums = tensor<?x64xf32, #nn.rows<subtree, site = 1, max = 4096>>
 !permutation = !moe.permutation<experts = 48, top = 8, site = 0, max = 512>
 func.func @reduce_subtrees_c3(%l: index, %d: !slots, %p: !permutation, %s: !chosen, %q: !pairs) {
-  // expected-error @below {{'moe.reduce_subtrees' op [C3] expects the leaves to divide 380 experts, got 8}}
+  // expected-error @below {{'moe.reduce_subtrees' op [C3] expects the 4 leaves of 380 experts, got 8}}
   %u = moe.reduce_subtrees %d, %p, %s, %q layer %l among 1 to 61 experts 380 slots 384 order tree<8> : !slots, !permutation, !chosen, !pairs -> !sums
   return
 }
@@ -594,7 +594,7 @@ func.func @combine_c2_element(%u: !sums, %r: !routes, %e: !e) {
 !routes = tensor<?x3x8xi32, #tok>
 !sums = tensor<?x64xf32, #nn.rows<subtree, site = 1, max = 4096>>
 func.func @combine_c3(%u: !sums, %r: !routes, %e: !e) {
-  // expected-error @below {{'moe.combine' op [C3] expects the leaves to divide 380 experts, got 8}}
+  // expected-error @below {{'moe.combine' op [C3] expects the 4 leaves of 380 experts, got 8}}
   %y = moe.combine %u, %r, %e experts 380 order tree<8> : !sums, !routes, !e -> !x
   return
 }
@@ -796,7 +796,7 @@ func.func @merge_subtrees_c2_columns(%l: index, %b: !sums, %r: !routes, %s: !cho
 !pairs = tensor<?x2xi32, #arrived>
 !other = i32
 func.func @merge_subtrees_c3(%l: index, %b: !sums, %r: !routes, %s: !chosen, %q: !pairs) {
-  // expected-error @below {{'moe.merge_subtrees' op [C3] expects the leaves to divide 380 experts, got 128}}
+  // expected-error @below {{'moe.merge_subtrees' op [C3] expects the 4 leaves of 380 experts, got 128}}
   %u = moe.merge_subtrees %b, %r, %s, %q layer %l among 1 to 61 experts 380 slots 384 held 96 order tree<128> : !sums, !routes, !chosen, !pairs -> !merged
   return
 }

@@ -1,17 +1,22 @@
 // RUN: k2c-opt %s --split-input-file --verify-diagnostics
 
 // expected-error @below {{'rt.collective' op [C1] expects a site that is not negative, got -1}}
-rt.collective @s site -1 op all_to_all_rows axis ep row_bytes 64
+rt.collective @s site -1 op all_to_all_rows axis ep members 2 row_bytes 64
 
 // -----
 
-// expected-error @below {{'rt.collective' op [C2] expects a positive size of rows and a positive quota, got 0}}
-rt.collective @s site 0 op all_to_all_rows axis ep row_bytes 0
+// expected-error @below {{'rt.collective' op [C2] expects members, a positive size of rows and a positive quota, got 0}}
+rt.collective @s site 0 op all_to_all_rows axis ep members 2 row_bytes 0
 
 // -----
 
-// expected-error @below {{'rt.collective' op [C2] expects a positive size of rows and a positive quota, got -4}}
-rt.collective @s site 0 op all_to_all_rows axis ep row_bytes 64 quota -4
+// expected-error @below {{'rt.collective' op [C2] expects members, a positive size of rows and a positive quota, got -4}}
+rt.collective @s site 0 op all_to_all_rows axis ep members 2 row_bytes 64 quota -4
+
+// -----
+
+// expected-error @below {{'rt.collective' op [C2] expects members, a positive size of rows and a positive quota, got 0}}
+rt.collective @s site 0 op all_to_all_rows axis ep members 0 row_bytes 64
 
 // -----
 
@@ -83,7 +88,7 @@ func.func @arrived_c1() {
 // -----
 
 // The program knows how many rows come there.
-rt.collective @site0 site 0 op all_to_all_rows axis ep row_bytes 64
+rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 64
 func.func @arrived_c1_quota() {
   // expected-error @below {{'rt.arrived' op [C1] expects @site0 to have a quota}}
   %n = rt.arrived @site0
@@ -101,7 +106,7 @@ func.func @launch_c4(%g: i64, %p: !rt.ptr) {
 
 // -----
 
-rt.collective @site0 site 0 op all_to_all_rows axis ep row_bytes 64
+rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 64
 rt.kernel @k id 0 hash "a" variants ["all"]
 func.func @launch_c4_quota(%g: i64, %p: !rt.ptr) {
   // expected-error @below {{'rt.launch' op [C4] expects @site0 to have a quota}}
@@ -111,7 +116,7 @@ func.func @launch_c4_quota(%g: i64, %p: !rt.ptr) {
 
 // -----
 
-rt.collective @site0 site 0 op all_to_all_rows axis ep row_bytes 64
+rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 64
 rt.kernel @k id 0 hash "a" variants ["all"]
 func.func @launch_c2_collective(%g: i64, %p: !rt.ptr) {
   // expected-error @below {{'rt.launch' op [C2] expects a nowait launch to be followed by a launch, got 'rt.collective_wait'}}

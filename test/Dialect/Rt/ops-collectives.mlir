@@ -1,10 +1,10 @@
 // RUN: k2c-opt %s | k2c-opt | FileCheck %s
 // RUN: k2c-opt %s --mlir-print-op-generic | k2c-opt | FileCheck %s
 
-// CHECK: rt.collective @site0 site 0 op all_to_all_rows axis ep row_bytes 14464 quota 256
-rt.collective @site0 site 0 op all_to_all_rows axis ep row_bytes 14464 quota 256
-// CHECK: rt.collective @site1 site 1 op all_to_all_rows axis ep row_bytes 14336{{$}}
-rt.collective @site1 site 1 op all_to_all_rows axis ep row_bytes 14336
+// CHECK: rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 14464 quota 256
+rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 14464 quota 256
+// CHECK: rt.collective @site1 site 1 op all_to_all_rows axis ep members 2 row_bytes 14336{{$}}
+rt.collective @site1 site 1 op all_to_all_rows axis ep members 2 row_bytes 14336
 rt.kernel @unpack id 0 hash "9a3f" variants ["all"]
 
 // CHECK-LABEL: func.func @layer(

@@ -22,7 +22,7 @@ rt.kernel @linear_qa id 3 hash "9a3f" variants ["gemv", "tail", "large"]
 rt.kernel @linear_qb id 4 hash "9a40" variants ["gemv"] streams 1 items 24 bytes 6144 cost {rows = "token"}
 
 rt.kernel @unpack id 5 hash "9a41" variants ["gemv"]
-rt.collective @site0 site 0 op all_to_all_rows axis ep row_bytes 14464 quota 256
+rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 14464 quota 256
 
 // CHECK-LABEL: func.func @step
 func.func @step() {

@@ -167,8 +167,10 @@ static int32_t check_mode(k2rt_ir_worker *w, void *const *args) {
 
 #if FAKE_SLOTS > 0
 #include "fake_ranks.inc"
-static const k2rt_ir_collective sites[] = {{K2RT_ALL_TO_ALL_ROWS, K2RT_AXIS_EP, sizeof(fake_row), fake_quota},
-                                           {K2RT_ALL_TO_ALL_ROWS, K2RT_AXIS_EP, sizeof(fake_row), 0}};
+#define FAKE_RANKS ((16 + FAKE_SLOTS - 1) / FAKE_SLOTS) /* of 16 experts */
+static const k2rt_ir_collective sites[] = {
+    {K2RT_ALL_TO_ALL_ROWS, K2RT_AXIS_EP, sizeof(fake_row), fake_quota, FAKE_RANKS},
+    {K2RT_ALL_TO_ALL_ROWS, K2RT_AXIS_EP, sizeof(fake_row), 0, FAKE_RANKS}};
 #else
 static const k2rt_ir_collective *const sites = NULL;
 static int32_t exchange_rows(k2rt_ir_worker *w) {
