@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <dlfcn.h>
+#include <thread>
 #include <vector>
 
 namespace k2c::runtime {
@@ -20,6 +21,8 @@ std::atomic<const k2rt_mpi_library *> started{nullptr}; ///< the one library of 
 std::atomic<bool> finishing{false};                     ///< it is in its last call
 
 constexpr int64_t partBytes = int64_t(64) << 20;
+/// MPICH's mpirun, told to end the job, reads no more of what a rank has just written: 1 message in 25 was lost.
+constexpr std::chrono::milliseconds timeForLastWords{100};
 
 class MpiTransport : public Transport {
 public:
@@ -150,7 +153,10 @@ Expected<std::unique_ptr<Transport>> openMpi(const std::string &file) {
   if (Status begun = transport->start(); !begun)
     return begun.takeError();
   started = library;
-  joinJob([](int32_t exitCode) { started.load()->end_job(exitCode); });
+  joinJob([](int32_t exitCode) {
+    std::this_thread::sleep_for(timeForLastWords);
+    started.load()->end_job(exitCode);
+  });
   return std::unique_ptr<Transport>(std::move(transport));
 }
 
