@@ -77,7 +77,10 @@ static Expected<std::unique_ptr<Transport>> openBundledUcx(Clock::duration limit
 
 static Status serve(ProcessRank &own, const RunOptions &options) {
   Status served = own.serve(options.folder, onCpuOf(options), [](RankMember *member) { interruptStops(member); });
-  if (!served && own.failedRank() == 0) // it knows why, and may have a trace to write first
+  // Rank 0 knows why, and may have a trace to write before the job ends. Over UCX no rank ends that of another, and an
+  // interrupt needs no word of its own.
+  const bool endsAlone = !served && options.transport == "ucx" && served.error().code == K2RT_INTERRUPTED;
+  if (!served && own.failedRank() == 0 && !endsAlone)
     std::this_thread::sleep_for(deadlineOf(options));
   return served;
 }
