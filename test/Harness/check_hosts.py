@@ -116,7 +116,7 @@ def killed(run, _):
 def stopped(run, _):
     process = run.start(*ENDLESS, "--deadline", str(DEADLINE))
     os.kill(run.ranks(1)[0], signal.SIGSTOP)
-    run.end(process, (124,), f"rank {run.per_node} does not answer")
+    run.end(process, (124,), f"rank {run.per_node}")  # which does not answer, or for which another waits
 
 
 def unplugged(run, _):
