@@ -194,6 +194,7 @@ def main(checkpoint, shape, library, *cases):
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # lit ignores it, and so would all that is started here
     try:
         main(*sys.argv[1:])
     except Failure as wrong:
