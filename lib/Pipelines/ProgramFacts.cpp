@@ -85,8 +85,8 @@ ProgramFacts programFacts(ModuleOp runtime) {
   }
   for (auto site : runtime.getOps<rt::CollectiveOp>())
     facts.collectives.push_back({static_cast<int64_t>(site.getSite()), rt::stringifyCollective(site.getOp()).str(),
-                                 rt::stringifyAxis(site.getAxis()).str(), static_cast<int64_t>(site.getRowBytes()),
-                                 site.getQuota().value_or(0)});
+                                 rt::stringifyAxis(site.getAxis()).str(), static_cast<int64_t>(site.getMembers()),
+                                 static_cast<int64_t>(site.getRowBytes()), site.getQuota().value_or(0)});
   for (auto program : runtime.getOps<rt::ProgramOp>())
     facts.expandedFrom = program.getExpandedFrom().value_or(-1);
   return facts;

@@ -77,7 +77,7 @@ TEST_F(PlacementTest, TheManifestSaysWhatEachRankHas) {
 
 TEST_F(PlacementTest, TheManifestSaysWhatIsExchanged) {
   EXPECT_EQ(manifest().at("collectives"), json::array());
-  program.collectives = {{0, "all_to_all_rows", "ep", 272, 64}, {1, "all_to_all_rows", "ep", 256, 0}};
+  program.collectives = {{0, "all_to_all_rows", "ep", 2, 272, 64}, {1, "all_to_all_rows", "ep", 2, 256, 0}};
   const json sites = manifest().at("collectives");
   ASSERT_EQ(sites.size(), 2u);
   EXPECT_EQ(sites[0], json::parse(R"({"site":0,"op":"all_to_all_rows","group":"ep","quota_rows":64,"row_bytes":272,
@@ -87,7 +87,7 @@ TEST_F(PlacementTest, TheManifestSaysWhatIsExchanged) {
 
 TEST_F(PlacementTest, TheManifestSaysHowFarATokenGoes) {
   // One other node, of seven experts in one leaf: as many sums as choices, or as it has experts.
-  program.collectives = {{0, "all_to_all_rows", "ep", 272, 64}, {1, "all_to_all_rows", "ep", 256, 0}};
+  program.collectives = {{0, "all_to_all_rows", "ep", 2, 272, 64}, {1, "all_to_all_rows", "ep", 2, 256, 0}};
   json said = manifest().at("dispersion");
   const int64_t layers = int64_t(spec.moeLayers().size()), sums = std::min<int64_t>(spec.moe->topK, 4);
   EXPECT_EQ(said.at("kind"), "none");
@@ -98,10 +98,10 @@ TEST_F(PlacementTest, TheManifestSaysHowFarATokenGoes) {
 TEST_F(PlacementTest, GroupsThatLieOnNodesBoundWhereATokenGoes) {
   spec.moe->experts = 16, spec.moe->topK = 8, spec.moe->groups = 4, spec.moe->topGroups = 2;
   program.ranks = 8, bundle.nodes = 4, plan.expertSlots = 2;
-  program.collectives = {{0, "all_to_all_rows", "rail", 300, 64},
-                         {1, "all_to_all_rows", "node", 300, 256},
-                         {2, "all_to_all_rows", "node", 200, 0},
-                         {3, "all_to_all_rows", "rail", 200, 0}};
+  program.collectives = {{0, "all_to_all_rows", "rail", 4, 300, 64},
+                         {1, "all_to_all_rows", "node", 2, 300, 256},
+                         {2, "all_to_all_rows", "node", 2, 200, 0},
+                         {3, "all_to_all_rows", "rail", 4, 200, 0}};
   json said = manifest().at("dispersion");
   EXPECT_EQ(said.at("kind"), "group-limited");
   EXPECT_EQ(said.at("nodes_per_token").at("max"), 2);

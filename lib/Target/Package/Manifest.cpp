@@ -21,7 +21,6 @@
 #include "k2rt/numerics.h"
 #include "k2rt/program.h"
 #include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
 
 using nlohmann::json;
@@ -115,9 +114,7 @@ json topologyJson(const ProgramFacts &program, const BundleFacts &bundle) {
 }
 
 /// What crosses between ranks, and the most bytes that one may receive at a site whose rows are counted on arrival.
-json collectivesJson(const ProgramFacts &program, int64_t nodes) {
-  const std::map<std::string, int64_t> members = {
-      {"ep", program.ranks}, {"node", program.ranks / nodes}, {"rail", nodes}};
+json collectivesJson(const ProgramFacts &program) {
   json sites = json::array();
   for (const CollectiveFact &each : program.collectives)
     sites.push_back({{"site", each.site},
@@ -125,7 +122,7 @@ json collectivesJson(const ProgramFacts &program, int64_t nodes) {
                      {"group", each.group},
                      {"quota_rows", each.quota},
                      {"row_bytes", each.rowBytes},
-                     {"max_bytes", each.quota * members.at(each.group) * each.rowBytes}});
+                     {"max_bytes", each.quota * each.members * each.rowBytes}});
   return sites;
 }
 
@@ -197,7 +194,7 @@ std::string manifestText(const ModelSpec &spec, const Plan &plan, const ProgramF
                    {"cache", cacheJson(program.cache)},
                    {"memory", memoryJson(plan, program, bundle)},
                    {"ranks", ranksJson(spec, plan, program, bundle)},
-                   {"collectives", collectivesJson(program, bundle.nodes)},
+                   {"collectives", collectivesJson(program)},
                    {"dispersion", dispersionJson(spec, plan, program, bundle.nodes)},
                    {"forms", {{"prompt_expanded_at_least", program.expandedFrom}}},
                    {"eos", spec.eos},
