@@ -4,6 +4,7 @@
 //
 //   waiting -> copying -> taken        waiting -> withdrawn
 #include "transport/local/LocalTransport.h"
+#include "transport/TicketTable.h"
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -61,13 +62,12 @@ private:
 
   const std::shared_ptr<std::vector<Mailbox>> boxes;
   const int32_t self;
-  std::vector<Post> posts; ///< by ticket
-  std::vector<Ticket> freeTickets;
+  TicketTable<Post> posts;
   std::deque<std::shared_ptr<Message>> unmatched; ///< moved here from the mailbox, in order of arrival
 };
 
 LocalTransport::~LocalTransport() {
-  for (Post &post : posts) {
+  for (Post &post : posts.all()) {
     State state = State::waiting;
     if (!post.sent || post.sent->state.compare_exchange_strong(state, State::withdrawn))
       continue;
@@ -77,12 +77,7 @@ LocalTransport::~LocalTransport() {
 }
 
 Ticket LocalTransport::post(Post added) {
-  if (freeTickets.empty()) {
-    freeTickets.push_back(static_cast<Ticket>(posts.size()));
-    posts.emplace_back();
-  }
-  const Ticket ticket = freeTickets.back();
-  freeTickets.pop_back();
+  const Ticket ticket = posts.take();
   posts[ticket] = std::move(added);
   return ticket;
 }
@@ -144,7 +139,7 @@ Expected<bool> LocalTransport::test(Ticket ticket) {
   if (post.sent ? post.sent->state.load() != State::taken : !take(post))
     return false;
   post.sent = nullptr;
-  freeTickets.push_back(ticket);
+  posts.giveBack(ticket);
   return true;
 }
 

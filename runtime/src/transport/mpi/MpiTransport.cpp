@@ -6,6 +6,8 @@
 #include "transport/mpi/MpiTransport.h"
 #include "base/Utf8.h"
 #include "transport/Job.h"
+#include "transport/TicketTable.h"
+#include "transport/TransportLibrary.h"
 #include "transport/mpi/MpiLibrary.h"
 #include <algorithm>
 #include <atomic>
@@ -54,14 +56,12 @@ private:
   };
   template <class Post> Ticket post(const char *call, int64_t bytes, Post postPart);
   Status outcome(const char *call, int32_t error) const;
-  template <class T> static int32_t takeFree(std::vector<int32_t> &unused, std::vector<T> &used);
 
   const k2rt_mpi_library &library;
   int32_t self = 0, all = 1;
   Doorbell ownBell;
-  std::vector<Message> messages; ///< by ticket
-  std::vector<char> slots;       ///< only their number counts
-  std::vector<int32_t> freeTickets, freeSlots;
+  TicketTable<Message> messages;
+  NumberPool slots;
 };
 
 Status MpiTransport::start() { return outcome("MPI_Init_thread", library.start(&self, &all)); }
@@ -74,24 +74,14 @@ Status MpiTransport::outcome(const char *call, int32_t error) const {
   return Error{K2RT_PEER_FAILED, call, "has failed: " + shortened(text), ""};
 }
 
-template <class T> int32_t MpiTransport::takeFree(std::vector<int32_t> &unused, std::vector<T> &used) {
-  if (unused.empty()) {
-    unused.push_back(static_cast<int32_t>(used.size()));
-    used.emplace_back();
-  }
-  const int32_t taken = unused.back();
-  unused.pop_back();
-  return taken;
-}
-
 /// Posts each part by postPart(slot, offset, bytes).
 template <class Post> Ticket MpiTransport::post(const char *call, int64_t bytes, Post postPart) {
-  const Ticket ticket = takeFree(freeTickets, messages);
+  const Ticket ticket = messages.take();
   Message &message = messages[ticket];
   message.call = call;
   message.error = 0;
   for (int64_t offset = 0; message.error == 0 && (offset == 0 || offset < bytes); offset += partBytes) {
-    const int32_t slot = takeFree(freeSlots, slots);
+    const int32_t slot = slots.take();
     message.error = postPart(slot, offset, static_cast<int32_t>(std::min(partBytes, bytes - offset)));
     if (message.error == 0)
       message.slots.push_back(slot);
@@ -121,10 +111,10 @@ Expected<bool> MpiTransport::test(Ticket ticket) {
       return tested.takeError();
     if (!isDone)
       return false;
-    freeSlots.push_back(message.slots.back());
+    slots.giveBack(message.slots.back());
     message.slots.pop_back();
   }
-  freeTickets.push_back(ticket);
+  messages.giveBack(ticket);
   return true;
 }
 
@@ -141,18 +131,15 @@ Expected<std::string> mpiLibraryOfLauncher() {
 
 Expected<std::unique_ptr<Transport>> openMpi(const std::string &file) {
   // Components of Open MPI look for its symbols among the global ones.
-  void *opened = ::dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL);
-  if (!opened)
-    return Error{K2RT_UNSUPPORTED, file, std::string("cannot be opened: ") + shortened(::dlerror(), maxQuoted),
-                 "install the MPI library that it was built for (Debian: openmpi-bin, mpich)"};
-  const auto query = reinterpret_cast<k2rt_mpi_query_fn>(::dlsym(opened, K2RT_MPI_QUERY_NAME));
-  const k2rt_mpi_library *library = query ? query(K2RT_MPI_LIBRARY_VERSION) : nullptr;
+  const auto library =
+      openLibrary<k2rt_mpi_query_fn>(file, RTLD_GLOBAL, K2RT_MPI_QUERY_NAME, K2RT_MPI_LIBRARY_VERSION,
+                                     "install the MPI library that it was built for (Debian: openmpi-bin, mpich)");
   if (!library)
-    return Error{K2RT_UNSUPPORTED, file, "is not of this build of k2c", "take both from one build"};
-  auto transport = std::make_unique<MpiTransport>(*library);
+    return library.error();
+  auto transport = std::make_unique<MpiTransport>(**library);
   if (Status begun = transport->start(); !begun)
     return begun.takeError();
-  started = library;
+  started = *library;
   joinJob([](int32_t exitCode) {
     std::this_thread::sleep_for(timeForLastWords);
     started.load()->end_job(exitCode);

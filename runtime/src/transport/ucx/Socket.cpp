@@ -1,14 +1,8 @@
 #include "transport/ucx/Socket.h"
 #include <cerrno>
 #include <netdb.h>
-#include <unistd.h>
 
 namespace k2c::runtime {
-
-Socket::~Socket() {
-  if (descriptor >= 0)
-    ::close(descriptor);
-}
 
 Socket Socket::of(const addrinfo &address) {
   return Socket(::socket(address.ai_family, address.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, address.ai_protocol));
@@ -18,14 +12,14 @@ static bool isForNow(int error) { return error == EAGAIN || error == EWOULDBLOCK
 
 std::string Socket::receive(size_t most, bool &isOver) const {
   std::string bytes(most, 0);
-  const ssize_t count = ::recv(descriptor, bytes.data(), most, 0);
+  const ssize_t count = ::recv(number(), bytes.data(), most, 0);
   isOver = count == 0 || (count < 0 && !isForNow(errno));
   bytes.resize(count < 0 ? 0 : static_cast<size_t>(count));
   return bytes;
 }
 
 int64_t Socket::send(const char *bytes, size_t count) const {
-  const ssize_t sent = ::send(descriptor, bytes, count, MSG_NOSIGNAL);
+  const ssize_t sent = ::send(number(), bytes, count, MSG_NOSIGNAL);
   return sent >= 0 ? sent : isForNow(errno) ? 0 : -1;
 }
 

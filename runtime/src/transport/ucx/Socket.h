@@ -2,12 +2,10 @@
 #ifndef K2RT_TRANSPORT_UCX_SOCKET_H
 #define K2RT_TRANSPORT_UCX_SOCKET_H
 
-#include "base/Error.h"
+#include "base/File.h"
 #include <memory>
 #include <string>
 #include <sys/socket.h>
-#include <utility>
-#include <vector>
 
 struct addrinfo;
 
@@ -16,16 +14,10 @@ namespace k2c::runtime {
 /// Closed with its owner. Move-only.
 class Socket {
 public:
-  explicit Socket(int descriptor = -1) : descriptor(descriptor) {}
-  Socket(Socket &&other) noexcept : descriptor(std::exchange(other.descriptor, -1)) {}
-  Socket &operator=(Socket &&other) noexcept {
-    std::swap(descriptor, other.descriptor);
-    return *this;
-  }
-  ~Socket();
+  explicit Socket(int number = -1) : descriptor(number) {}
 
-  int number() const { return descriptor; }
-  explicit operator bool() const { return descriptor >= 0; }
+  int number() const { return descriptor.number; }
+  explicit operator bool() const { return number() >= 0; }
 
   /// One that does not wait, for an address; errno says why there is none.
   static Socket of(const addrinfo &address);
@@ -35,7 +27,7 @@ public:
   int64_t send(const char *bytes, size_t count) const;
 
 private:
-  int descriptor;
+  Descriptor descriptor;
 };
 
 using Addresses = std::unique_ptr<addrinfo, void (*)(addrinfo *)>;

@@ -9,6 +9,8 @@
 #include "transport/ucx/UcxTransport.h"
 #include "base/Utf8.h"
 #include "transport/Job.h"
+#include "transport/TicketTable.h"
+#include "transport/TransportLibrary.h"
 #include "transport/ucx/UcxLibrary.h"
 #include <cstdlib>
 #include <dlfcn.h>
@@ -51,7 +53,6 @@ private:
     int32_t error = 0;                  ///< of the call that posted it, or of the message
     Clock::time_point failedSince = {}; ///< since the epoch of the clock: not at all
   };
-  Ticket take(int32_t peer);
   Error failure(const Message &message, int32_t error) const;
   void end(int32_t milliseconds);
 
@@ -59,8 +60,7 @@ private:
   const int32_t self, all;
   k2rt_ucx_worker *worker = nullptr;
   Doorbell ownBell;
-  std::vector<Message> messages; ///< by ticket
-  std::vector<Ticket> freeTickets;
+  TicketTable<Message> messages;
 };
 
 Status UcxTransport::open(const JobMember &member) {
@@ -82,28 +82,17 @@ Status UcxTransport::open(const JobMember &member) {
   return {};
 }
 
-Ticket UcxTransport::take(int32_t peer) {
-  if (freeTickets.empty()) {
-    freeTickets.push_back(static_cast<Ticket>(messages.size()));
-    messages.emplace_back();
-  }
-  const Ticket ticket = freeTickets.back();
-  freeTickets.pop_back();
-  messages[ticket] = {peer};
-  return ticket;
-}
-
 Ticket UcxTransport::send(int32_t peer, int32_t tag, const void *data, int64_t bytes) {
-  const Ticket ticket = take(peer);
-  messages[ticket].error = library.send(worker, ticket, peer, ucxTag(self, tag), data, bytes);
+  const Ticket ticket = messages.take();
+  messages[ticket] = {peer, library.send(worker, ticket, peer, ucxTag(self, tag), data, bytes)};
   return ticket;
 }
 
 Ticket UcxTransport::receive(int32_t peer, int32_t tag, void *data, int64_t capacity) {
-  const Ticket ticket = take(peer);
+  const Ticket ticket = messages.take();
   const uint64_t mask = peer == anyPeer ? ~senderMask : ~uint64_t(0);
   const uint64_t wanted = ucxTag(peer == anyPeer ? 0 : peer, tag);
-  messages[ticket].error = library.receive(worker, ticket, wanted, mask, data, capacity);
+  messages[ticket] = {peer, library.receive(worker, ticket, wanted, mask, data, capacity)};
   return ticket;
 }
 
@@ -118,7 +107,7 @@ Expected<bool> UcxTransport::test(Ticket ticket) {
   if (message.error == 0) {
     message.error = library.test(worker, ticket, &isDone);
     if (message.error == 0 && isDone) {
-      freeTickets.push_back(ticket);
+      messages.giveBack(ticket);
       return true;
     }
   }
@@ -153,15 +142,11 @@ void quietUcx() {
 
 Expected<std::unique_ptr<Transport>> openUcx(const std::string &file, const JobMember &member) {
   quietUcx();
-  void *opened = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!opened)
-    return Error{K2RT_UNSUPPORTED, file, std::string("cannot be opened: ") + shortened(::dlerror(), maxQuoted),
-                 "install UCX (Debian: libucx0)"};
-  const auto query = reinterpret_cast<k2rt_ucx_query_fn>(::dlsym(opened, K2RT_UCX_QUERY_NAME));
-  const k2rt_ucx_library *library = query ? query(K2RT_UCX_LIBRARY_VERSION) : nullptr;
+  const auto library = openLibrary<k2rt_ucx_query_fn>(file, RTLD_LOCAL, K2RT_UCX_QUERY_NAME, K2RT_UCX_LIBRARY_VERSION,
+                                                      "install UCX (Debian: libucx0)");
   if (!library)
-    return Error{K2RT_UNSUPPORTED, file, "is not of this build of k2c", "take both from one build"};
-  auto transport = std::make_unique<UcxTransport>(*library, member.rank, member.ranks);
+    return library.error();
+  auto transport = std::make_unique<UcxTransport>(**library, member.rank, member.ranks);
   if (Status open = transport->open(member); !open)
     return open.takeError();
   joinJob([](int32_t) {}); // each process ends by itself
