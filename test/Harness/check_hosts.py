@@ -8,6 +8,7 @@ missing (no bundle). Nothing may be left on any host.
 """
 import contextlib
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -17,7 +18,7 @@ import time
 
 from bundles import Failure, compiled, json_file
 from check_invariance import draw
-from check_ranks import LIMITS, expect, topology
+from check_ranks import LIMITS, culprit, expect, topology
 from hosts import Hosts
 
 DEADLINE = 2
@@ -75,7 +76,7 @@ class Launched:
         if not self.hosts.wait_for_end(PATIENCE):
             raise Failure(f"leaves {[_command(pid) for pid in self.hosts.processes()]} behind")
         took = time.monotonic() - begin
-        if process.returncode not in codes or text not in err:
+        if process.returncode not in codes or not re.search(text, err):
             raise Failure(f"exit {process.returncode}, expected {codes} and '{text}': {err.strip()}")
         print(f"exit {process.returncode} after {took:.1f} s: {' '.join(err.strip().splitlines()[-1:])}")
 
@@ -116,7 +117,7 @@ def killed(run, _):
 def stopped(run, _):
     process = run.start(*ENDLESS, "--deadline", str(DEADLINE))
     os.kill(run.ranks(1)[0], signal.SIGSTOP)
-    run.end(process, (124,), f"rank {run.per_node}")  # which does not answer, or for which another waits
+    run.end(process, (124,), culprit(run.per_node))
 
 
 def unplugged(run, _):
@@ -146,7 +147,7 @@ def changed(run, change):
 
 def refused(run, change, text):
     with changed(run, change):
-        run.end(run.start(*SHORT), (1,), text)
+        run.end(run.start(*SHORT), (1,), re.escape(text))
 
 
 def differing(run, _):

@@ -55,6 +55,11 @@ def expect(what, one, several):
         raise Failure(f"{what}: several ranks differ from one")
 
 
+def culprit(rank):
+    """How a deadline names a stopped rank: it does not answer, or others wait for one that waits for it."""
+    return rf"rank {rank} does not answer|answers: its workers wait at site \d+ \([^)]*\) for rank {rank}\b"
+
+
 def compare(one, several, prompts):
     """Commands of a bundle of one rank and of one of several."""
     expect("logits of a batch", one.batch_logits(prompts, "--all"), several.batch_logits(prompts, "--all", *LOCAL))
