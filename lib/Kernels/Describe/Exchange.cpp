@@ -56,31 +56,19 @@ Described describeReturnPlan(DescBuilder b, moe::ReturnPlanOp op) {
   return b.finish(ok, desc);
 }
 
-Described describeReduceSubtrees(DescBuilder b, moe::ReduceSubtreesOp op) {
+/// Sums of the subtrees that `holder` has whole in `slots` slots, of rows that lie by `places`, a permutation or
+/// routes.
+template <class Desc, class Op>
+Described describeSubtrees(DescBuilder b, Op op, Value places, int64_t slots, dist::Holder holder) {
   if (!op.getOrderAttr())
     return op.emitOpError("has no declared order");
-  ReduceSubtreesDesc desc;
-  desc.experts = op.getCount();
-  desc.topK = op.getPermutation().getType().getTop();
-  desc.slots = op.getPermutation().getType().getExperts();
-  desc.leaves = op.getOrderAttr().getLeaves();
-  bool ok = b.addRows(op.getInput(), desc.x) && b.addArgument(op.getPermutation()) && b.addArgument(op.getChosen()) &&
-            b.addArgument(op.getSums()) && b.addHeld(op, dist::Holder::Rank, dist::Holder::Rank) &&
-            b.addResult(op.getResult(), desc.y);
-  return b.finish(ok, desc);
-}
-
-Described describeMergeSubtrees(DescBuilder b, moe::MergeSubtreesOp op) {
-  if (!op.getOrderAttr())
-    return op.emitOpError("has no declared order");
-  MergeSubtreesDesc desc;
+  Desc desc;
   desc.experts = op.getCount();
   desc.topK = widthOf(op.getChosen());
-  desc.slots = op.getHeld();
+  desc.slots = slots;
   desc.leaves = op.getOrderAttr().getLeaves();
-  bool ok = b.addRows(op.getInput(), desc.x) && b.addArgument(op.getRoutes()) && b.addArgument(op.getChosen()) &&
-            b.addArgument(op.getSums()) && b.addHeld(op, dist::Holder::Node, dist::Holder::Node) &&
-            b.addResult(op.getResult(), desc.y);
+  bool ok = b.addRows(op.getInput(), desc.x) && b.addArgument(places) && b.addArgument(op.getChosen()) &&
+            b.addArgument(op.getSums()) && b.addHeld(op, holder, holder) && b.addResult(op.getResult(), desc.y);
   return b.finish(ok, desc);
 }
 
@@ -106,8 +94,13 @@ MaybeDescribed describeExchange(kern::FuncOp kernel, Operation *op) {
       .Case([&](moe::PackOp o) { return describePack(b, o); })
       .Case([&](moe::UnpackOp o) { return describeUnpack(b, o); })
       .Case([&](moe::ReturnPlanOp o) { return describeReturnPlan(b, o); })
-      .Case([&](moe::ReduceSubtreesOp o) { return describeReduceSubtrees(b, o); })
-      .Case([&](moe::MergeSubtreesOp o) { return describeMergeSubtrees(b, o); })
+      .Case([&](moe::ReduceSubtreesOp o) {
+        return describeSubtrees<ReduceSubtreesDesc>(b, o, o.getPermutation(), o.getPermutation().getType().getExperts(),
+                                                    dist::Holder::Rank);
+      })
+      .Case([&](moe::MergeSubtreesOp o) {
+        return describeSubtrees<MergeSubtreesDesc>(b, o, o.getRoutes(), o.getHeld(), dist::Holder::Node);
+      })
       .Case([&](moe::CombineOp o) { return describeCombine(b, o); })
       .Default([](Operation *) { return std::nullopt; });
 }

@@ -211,21 +211,22 @@ struct ArgumentList {
     result("sums", numbers(2), Effect::writes());
     counts("back", d.members, Role::Result, Effect::writes());
   }
-  void operator()(const ReduceSubtreesDesc &d) {
-    rows("x", d.x, Effect::destroys());
-    permutation(Role::Permutation, d.slots, d.topK, Effect::reads());
+  /// Behind where the added rows lie.
+  template <class Desc> void subtrees(const Desc &d) {
     rows("slots", numbers(d.topK), Effect::reads().byRow());
     rows("sums", numbers(2), Effect::reads().byRow());
     held(d.slots, d.experts);
     result("y", d.y, Effect::writes());
   }
+  void operator()(const ReduceSubtreesDesc &d) {
+    rows("x", d.x, Effect::destroys());
+    permutation(Role::Permutation, d.slots, d.topK, Effect::reads());
+    subtrees(d);
+  }
   void operator()(const MergeSubtreesDesc &d) {
     rows("x", d.x, Effect::destroys());
     rows("routes", numbers(3 * d.topK), Effect::reads().byRow());
-    rows("slots", numbers(d.topK), Effect::reads().byRow());
-    rows("sums", numbers(2), Effect::reads().byRow());
-    held(d.slots, d.experts);
-    result("y", d.y, Effect::writes());
+    subtrees(d);
   }
   void operator()(const CombineDesc &d) {
     rows("x", d.x, Effect::destroys());
