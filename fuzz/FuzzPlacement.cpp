@@ -4,6 +4,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static const k2c::runtime::Manifest manifest = k2c::manifestOfPlacement();
-  (void)bool(k2c::runtime::Placement::parse({reinterpret_cast<const char *>(data), size}, "placement.json", manifest));
+  const std::string text(reinterpret_cast<const char *>(data), size);
+  (void)bool(k2c::runtime::Placement::parse({{"placement.json", text, 0}}, manifest, /*rank=*/1));
   return 0;
 }

@@ -13,8 +13,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   std::memcpy(aligned.data(), data, size);
   const int64_t number =
       size < sizeof(StepRecordHeader) ? 0 : reinterpret_cast<StepRecordHeader *>(aligned.data())->step;
-  const k2c::Expected<ReceivedStep> received = readStepRecord(
-      manifest, reinterpret_cast<const std::byte *>(aligned.data()), static_cast<int64_t>(size), number, arrays);
+  const k2c::Expected<ReceivedStep> received =
+      readStepRecord(manifest, reinterpret_cast<const std::byte *>(aligned.data()), static_cast<int64_t>(size), number,
+                     /*tables=*/2, arrays);
   if (!received)
     return 0;
   for (int64_t row = 0; row < received->step.token_rows; ++row)

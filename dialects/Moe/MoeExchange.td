@@ -22,20 +22,22 @@ class Moe_ExchangeOp<string mnemonic, list<Trait> traits = []> : TokenOp<MoeDial
 def Moe_LocateOp : Moe_ExchangeOp<"locate"> {
   let summary = "Find the slot of each choice";
   let description = [{
-    By the placement of the layer, its ordinal in `among`: the slot, among those of all ranks, of each expert; -1 where
-    a choice is none.
+    By the placement of the layer, its ordinal in `among`: a slot, among those of all ranks, of each expert; -1 where
+    a choice is none. Of an expert with several slots it is the one on this rank, else one on this node, else one on a
+    node, of `held` slots, that the token cannot avoid, else another one for each rank (k2rt/placement.h).
 
     ```mlir
-    %s = moe.locate %e layer %l among 1 to 61 experts 384 slots 384 : !e -> !e
+    %s = moe.locate %e layer %l among 1 to 61 experts 384 slots 384 held 96 : !e -> !e
     ```
     [C1] experts and result have `token` rows. [C2] both are i32 [rows, top]. [C3] all ranks together have a slot for
-    each expert.
+    each expert. [C4] nodes divide the slots.
   }];
   let names = ["slots"];
-  let arguments = (ins Nn_Rows:$experts, Index:$layer, Nn_IndicesAttr:$among, Nn_Int:$count, Nn_Int:$slots);
+  let arguments = (ins Nn_Rows:$experts, Index:$layer, Nn_IndicesAttr:$among, Nn_Int:$count, Nn_Int:$slots,
+                       Nn_Int:$held);
   let results = (outs Nn_Rows:$result);
   let assemblyFormat = [{
-    $experts `layer` $layer `among` custom<Indices>($among) `experts` $count `slots` $slots attr-dict
+    $experts `layer` $layer `among` custom<Indices>($among) `experts` $count `slots` $slots `held` $held attr-dict
     `:` type($experts) `->` type($result)
   }];
 }

@@ -59,7 +59,7 @@ static LogicalResult checkPlanned(Operation *op, StringRef what, Value value, Va
   return op->emitOpError("[C1] expects rows of tokens or rows that arrived, got ") << rows;
 }
 
-/// [C1] to [C3] of locate.
+/// [C1] to [C4] of locate.
 LogicalResult LocateOp::verify() {
   const int64_t top = widthOf(getExperts().getType());
   if (failed(checkRows(*this, "C1", "experts", getExperts().getType(), RowKind::Token)) ||
@@ -67,7 +67,11 @@ LogicalResult LocateOp::verify() {
       failed(checkNumbers(*this, "C2", "experts", getExperts(), top)) ||
       failed(checkNumbers(*this, "C2", "the result", getResult(), top)))
     return failure();
-  return checkSlots(*this, "C3", getSlots(), getCount());
+  if (failed(checkSlots(*this, "C3", getSlots(), getCount())))
+    return failure();
+  if (getHeld() < 1 || getSlots() % getHeld() != 0)
+    return emitOpError("[C4] expects slots of a node that divide ") << getSlots() << " slots, got " << getHeld();
+  return success();
 }
 
 /// [C1] to [C5] of route_plan.

@@ -182,12 +182,12 @@ def Rt_PlacementOp : Rt_Value<"placement", "stringifyPart(getPart())"> {
   let summary = "Where the experts of a layer are";
   let description = [{
     A part of the layer's table of k2rt/placement.h, for `experts` experts and the `slots` of all ranks: the places of
-    all experts; the experts that `holder` holds in its `count` slots, this rank, its node or the world; the subtrees
-    that holders of this kind have whole, for each expert. The ordinal is the position of the layer among those with
-    experts.
+    experts for tokens of this rank; the experts that `holder` holds in its `count` slots, this rank, its node or the
+    world; the subtrees that holders of this kind have whole, for each expert. The ordinal is the position of the
+    layer among those with experts.
 
     ```mlir
-    %p = rt.placement[%l] experts 384 slots 384 places of world count 384
+    %p = rt.placement[%l] experts 384 slots 384 places of rank count 769
     %h = rt.placement[%l] experts 384 slots 384 held of rank count 48
     %s = rt.placement[%l] experts 384 slots 384 subtrees of node count 384
     ```

@@ -82,10 +82,11 @@ Status fillBundle(CompilePipeline &pipeline, Inputs &inputs, const CompileOption
     return status;
   if (options.remark)
     options.remark(pipeline.remarks());
-  BundleFacts facts{workerReserve(inputs), bundle.codeBytes(), inputs.topology.nodes(), ""};
+  BundleFacts facts{workerReserve(inputs), bundle.codeBytes(), inputs.topology.nodes(), {}, ""};
   if (program.ranks > 1) {
-    facts.placement = placementText(inputs.spec, inputs.planOptions.layout);
-    if (Status status = bundle.write(placementFile, facts.placement); !status)
+    facts.placement = inputs.placement;
+    facts.placementText = placementText(placedModel(inputs.spec, inputs.planOptions.layout), inputs.placement);
+    if (Status status = bundle.write(placementFile, facts.placementText); !status)
       return status;
     const LaunchFacts launch{inputs.spec.name, program.ranks, facts.nodes, program.cores,
                              pipeline.plan().memory.total().value + facts.codeBytes};

@@ -1,5 +1,12 @@
 //===- Inputs.cpp - Source and flags, checked -----------------------------===//
+//
+// The model first, since what flags may say depends on it, then the topology, which says how many ranks divide it, and
+// with it layout and placement; limits come last, as `step` of a layout is one.
+//
+//===----------------------------------------------------------------------===//
 #include "Stages.h"
+#include "base/File.h"
+#include "base/Utf8.h"
 #include "k2c/Model/CheckWeights.h"
 #include "k2c/Model/Source.h"
 #include "k2c/Planner/ComputeType.h"
@@ -22,6 +29,34 @@ Status refuseUnbuilt(const CompileOptions &options) {
   if (options.emit == "ptx")
     return refuse("--emit ptx", "the NVIDIA back end", "use --emit llvm");
   return {};
+}
+
+/// In order, or as the file of --placement says, which also says how many slots there are where --layout does not.
+Expected<ExpertPlacement> placementOf(const CompileOptions &options, const ModelSpec &spec, const Topology &topology,
+                                      ParallelLayout &layout) {
+  const std::string &file = options.placement;
+  PlacedModel model = placedModel(spec, layout);
+  if (file.empty())
+    return placedInOrder(model);
+  if (topology.ranks() == 1)
+    return Error{"--placement " + shortened(file),
+                 "says which rank has which experts, and topology '" + shortened(topology.name) + "' has one",
+                 "leave it out, or choose another --topology"};
+  Expected<std::string> text = readUserFile(file, maxPlacementBytes);
+  if (!text)
+    return text.takeError();
+  if (options.layout.empty())
+    model.slotsOfRank.reset();
+  Expected<ExpertPlacement> placement = readExpertPlacement(*text, file, model, "write it with k2c place");
+  if (!placement)
+    return placement;
+  if (placement->hasPhases())
+    return Error{file, "has other experts for prompts than for tokens, which is more than a rank has slots for",
+                 "compile with one for both, and give this one to the program: run COMMAND --placement FILE"};
+  layout.redundantExperts = placement->slotsOfRank * topology.ranks() - model.experts;
+  if (Status status = checkCompiles(spec, topology, layout); !status)
+    return Error{file, status.error().message, "write it with k2c place"};
+  return placement;
 }
 
 /// step of the layout is --step-tokens.
@@ -109,6 +144,10 @@ Expected<Inputs> readInputs(const CompileOptions &options) {
   if (!limits)
     return limits.takeError();
   inputs.limits = *limits;
+  Expected<ExpertPlacement> placement = placementOf(options, inputs.spec, inputs.topology, *layout);
+  if (!placement)
+    return placement.takeError();
+  inputs.placement = std::move(*placement);
   inputs.planOptions.layout = std::move(*layout);
   inputs.planOptions.mustFit = inputs.checkpoint.has_value();
   const ComputeChoice compute = computeOf(options, inputs);

@@ -29,6 +29,7 @@ struct Inputs {
   HostTarget target;
   Limits limits;
   PlanOptions planOptions;
+  ExpertPlacement placement; ///< of several ranks
 };
 
 /// Reads the tokenizer of a checkpoint folder, if there is one, as the program will: tokenizer.json, or else

@@ -230,7 +230,7 @@ LogicalResult Expansion::onRanks(SymbolTable &symbols, int64_t &site) {
   divide(symbols, op.getUpAttr(), held);
   divide(symbols, op.getDownAttr(), held);
   Value places = moe::LocateOp::create(b, loc, op.getExperts().getType(), op.getExperts(), layer, among,
-                                       number(op.getCount()), number(slots));
+                                       number(op.getCount()), number(slots), number(slots / nodes));
   const RoutedRows own{op.getInput(), places, op.getWeights()};
   using dist::Holder, dist::Axis;
   Sent first;

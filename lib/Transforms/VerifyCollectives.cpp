@@ -196,6 +196,10 @@ LogicalResult Collectives::verifyChoices(Run<moe::RoutePlanOp> plan, dist::Axis 
     auto located = expect(place, "choices within the world", chosen, "result", &moe::LocateOp::getResult);
     if (failed(located))
       return failure();
+    if (located->op.getHeld() * topology.getNodes() != located->op.getSlots())
+      return refuse(place) << "experts are located on nodes of " << located->op.getHeld() << " of "
+                           << located->op.getSlots() << " slots, and '" << topology.getName() << "' has "
+                           << topology.getNodes() << "; plan and topology have to agree";
     from.experts = located->op.getCount(), from.slots = located->op.getSlots(), from.among = located->op.getAmong();
     return failure(failed(expectSame(place, own, from)) ||
                    failed(expectSame(place, "layers of the plan and of its choices", layer,

@@ -95,25 +95,24 @@ func.func private @placement(%l: index) {
   // CHECK: %[[RANK:.*]] = llvm.load
   // CHECK: llvm.getelementptr %[[RANK]][24]
   // CHECK: %[[TABLES:.*]] = llvm.load
-  // CHECK: llvm.mlir.constant(52 : i64)
+  // CHECK: llvm.mlir.constant(69 : i64)
   // CHECK: %[[ENTRY:.*]] = llvm.mul %[[L]]
-  // CHECK: llvm.getelementptr %[[TABLES]][%[[ENTRY]]] : (!llvm.ptr, i64) -> !llvm.ptr, i32
-  %t = rt.placement[%l] experts 12 slots 16 places of world count 12
+  // CHECK: llvm.mlir.constant(40 : i64)
+  // CHECK: %[[PLACES:.*]] = llvm.add %[[ENTRY]]
+  // CHECK: llvm.getelementptr %[[TABLES]][%[[PLACES]]] : (!llvm.ptr, i64) -> !llvm.ptr, i32
+  %t = rt.placement[%l] experts 12 slots 16 places of rank count 29
   // CHECK: %[[ENTRY:.*]] = llvm.mul %[[L]]
-  // CHECK: llvm.mlir.constant(12 : i64)
-  // CHECK: %[[HELD:.*]] = llvm.add %[[ENTRY]]
   // CHECK: llvm.getelementptr %{{.*}}[8] : (!llvm.ptr) -> !llvm.ptr, i8
   // CHECK: %[[OWN:.*]] = llvm.load %{{.*}} : !llvm.ptr -> i32
   // CHECK: llvm.mlir.constant(8 : i64)
   // CHECK: %[[FIRST:.*]] = llvm.mul
-  // CHECK: llvm.add %[[HELD]], %[[FIRST]]
+  // CHECK: llvm.add %[[ENTRY]], %[[FIRST]]
   %h = rt.placement[%l] experts 12 slots 16 held of rank count 8
-  // CHECK: llvm.mlir.constant(12 : i64)
   // CHECK: llvm.getelementptr %{{.*}}[16] : (!llvm.ptr) -> !llvm.ptr, i8
   // CHECK: llvm.load %{{.*}} : !llvm.ptr -> i32
   %n = rt.placement[%l] experts 12 slots 16 held of node count 8
   // CHECK: %[[ENTRY:.*]] = llvm.mul %[[L]]
-  // CHECK: llvm.mlir.constant(40 : i64)
+  // CHECK: llvm.mlir.constant(28 : i64)
   // CHECK: llvm.add %[[ENTRY]]
   %s = rt.placement[%l] experts 12 slots 16 subtrees of node count 12
   %g = arith.constant 1 : i64

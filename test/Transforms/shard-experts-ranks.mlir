@@ -29,7 +29,7 @@ module attributes {dist.plan = #dist.plan<layout = "ep=2,dp=2", expanded_from = 
     // CHECK: %[[E:.*]], %[[W:.*]] = moe.routing
     %e, %w = moe.routing %s, %b layer %l among 1 to 3 score sigmoid top 2 groups 1 of 1 scale 1.0 : !s -> !e, !w
     // The placement is that of the router's layer.
-    // CHECK: %[[SLOTS:.*]] = moe.locate %[[E]] layer %[[L]] among 1 to 3 experts 12 slots 12
+    // CHECK: %[[SLOTS:.*]] = moe.locate %[[E]] layer %[[L]] among 1 to 3 experts 12 slots 12 held 12
     // CHECK-NEXT: %[[ROUTES:.*]], %[[SENT:.*]], %[[RETURNED:.*]] = moe.route_plan %[[SLOTS]] layer %[[L]] among 1 to 3 experts 12 slots 12 within world to rank held 6 : tensor<?x2xi32, #tok> -> tensor<?x3x2xi32, #tok>, !dist.counts<members = 2>, !dist.counts<members = 2>
     // CHECK-NEXT: %[[M:.*]] = moe.pack %[[X]], %[[W]], %[[ROUTES]] : {{.*}} -> tensor<?x272xi8, #message>
     // CHECK-NEXT: %[[IN:.*]], %[[CAME:.*]] = dist.all_to_all %[[M]] to %[[SENT]] over ep site 0 quota 16 :

@@ -36,7 +36,7 @@ module attributes {dist.plan = #dist.plan<layout = "ep=4,dp=4", expanded_from = 
     // CHECK: %[[E:.*]], %[[W:.*]] = moe.routing
     %e, %w = moe.routing %s, %b layer %l among 1 to 3 score sigmoid top 2 groups 1 of 1 scale 1.0 : !s -> !e, !w
     // To nodes, along the rail.
-    // CHECK: %[[SLOTS:.*]] = moe.locate %[[E]] {{.*}} experts 12 slots 12
+    // CHECK: %[[SLOTS:.*]] = moe.locate %[[E]] {{.*}} experts 12 slots 12 held 6
     // CHECK-NEXT: %[[ROUTES:.*]], %[[SENT:.*]], %[[RETURNED:.*]] = moe.route_plan %[[SLOTS]] {{.*}} within world to node held 6 :
     // CHECK-NEXT: %[[M:.*]] = moe.pack %{{.*}}, %[[W]], %[[ROUTES]]
     // CHECK-NEXT: %[[IN:.*]], %[[CAME:.*]] = dist.all_to_all %[[M]] to %[[SENT]] over rail site 0 quota 16 :

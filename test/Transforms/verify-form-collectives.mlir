@@ -1,6 +1,6 @@
 // RUN: k2c-opt %s --verify-form=form=distributed -o /dev/null
 // RUN: sed '/scf[.]for/,/^    }/d' %s | k2c-opt --verify-form=form=distributed --scheduled-form | k2c-opt --runtime-form -o /dev/null
-// RUN: sed 's/experts 12 slots 12/experts 12 slots 16/; s/experts = 6/experts = 8/; s/held 6/held 8/' %s | k2c-opt --verify-form=form=distributed -o /dev/null
+// RUN: sed 's/experts 12 slots 12/experts 12 slots 16/; s/experts = 6/experts = 8/; s/held 6/held 8/; s/held 12/held 16/' %s | k2c-opt --verify-form=form=distributed -o /dev/null
 // RUN: sed 's/ max = 32/ max = 33/; s/max = 64/max = 70/' %s | k2c-opt --verify-form=form=distributed -o /dev/null
 
 // What shard-experts makes of experts on two ranks, in two kinds of layers, is proven in each form. So are buffers that
@@ -37,7 +37,7 @@ module attributes {nn.limits = #nn.limits<token = 16, seq = 4, context = 64>,
   nn.layer @even(%l: index, %x: !x, %b: !nn.batch) -> !x {
     %s = nn.linear %x, @router[%l] order tree<1> : !x -> !scores
     %e, %w = moe.routing %s, %b layer %l among 0 to 4 score sigmoid top 2 groups 1 of 1 scale 1.0 : !scores -> !e, !w
-    %a = moe.locate %e layer %l among 0 to 4 experts 12 slots 12 : !e -> !e
+    %a = moe.locate %e layer %l among 0 to 4 experts 12 slots 12 held 12 : !e -> !e
     %r, %sent, %expected = moe.route_plan %a layer %l among 0 to 4 experts 12 slots 12 within world to rank held 6 : !e -> !routes, !counts, !counts
     %m = moe.pack %x, %w, %r : !x, !w, !routes -> !messages
     %in, %came = dist.all_to_all %m to %sent over ep site 0 quota 16 : !messages, !counts -> !messages, !counts
@@ -54,7 +54,7 @@ module attributes {nn.limits = #nn.limits<token = 16, seq = 4, context = 64>,
   nn.layer @odd(%l: index, %x: !x, %b: !nn.batch) -> !x {
     %s = nn.linear %x, @router[%l] order tree<1> : !x -> !scores
     %e, %w = moe.routing %s, %b layer %l among 0 to 4 score softmax top 2 groups 1 of 1 scale 1.0 : !scores -> !e, !w
-    %a = moe.locate %e layer %l among 0 to 4 experts 12 slots 12 : !e -> !e
+    %a = moe.locate %e layer %l among 0 to 4 experts 12 slots 12 held 12 : !e -> !e
     %r, %sent, %expected = moe.route_plan %a layer %l among 0 to 4 experts 12 slots 12 within world to rank held 6 : !e -> !routes, !counts, !counts
     %m = moe.pack %x, %w, %r : !x, !w, !routes -> !messages2
     %in, %came = dist.all_to_all %m to %sent over ep site 2 quota 16 : !messages2, !counts -> !messages2, !counts

@@ -10,9 +10,8 @@ using namespace k2c;
 /// of one that was given.
 static std::shared_ptr<std::string> refuseUnbuilt(CLI::App &command) {
   auto refusal = std::make_shared<std::string>();
-  for (auto [flag, what] :
-       {std::pair("--placement", "a placement of experts"), std::pair("--route-limit", "bounded routing"),
-        std::pair("--quantize", "quantisation"), std::pair("--transport", "a transport between ranks")})
+  for (auto [flag, what] : {std::pair("--route-limit", "bounded routing"), std::pair("--quantize", "quantisation"),
+                            std::pair("--transport", "a transport between ranks")})
     command.add_option_function<std::string>(
         flag,
         [refusal, flag = flag, what = what](const std::string &value) {
@@ -66,6 +65,9 @@ static void addMachines(CLI::App &c, CompileOptions &options) {
       "--layout", options.layout,
       "how the ranks of a topology divide the work: ep=8,dp=8 on 8 ranks, with redundant=N expert slots beyond "
       "the experts, step=N as --step-tokens (default: ep and dp as many as ranks)");
+  c.add_option("--placement", options.placement,
+               "file of k2c place: which rank holds which experts, copies included (default: in order, copies in the "
+               "redundant slots)");
   c.add_option("--target", options.target, "LLVM CPU name (default: this machine's)");
 }
 

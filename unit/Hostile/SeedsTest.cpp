@@ -90,8 +90,8 @@ TEST(Seeds, AreThese) {
 }
 
 TEST(Seeds, Placement) {
-  const auto placement = k2c::runtime::Placement::parse(readFile(seedPath("Placement/both.json")), "placement.json",
-                                                        manifestOfPlacement());
+  const auto placement = k2c::runtime::Placement::parse(
+      {{"placement.json", readFile(seedPath("Placement/both.json")), 0}}, manifestOfPlacement(), /*rank=*/1);
   EXPECT_TRUE(placement) << placement.error().text();
 }
 
@@ -102,7 +102,7 @@ TEST(Seeds, StepRecord) {
   std::vector<uint64_t> aligned(text.size() / 8);
   std::memcpy(aligned.data(), text.data(), aligned.size() * 8);
   const auto received = k2c::runtime::readStepRecord(manifest, reinterpret_cast<const std::byte *>(aligned.data()),
-                                                     static_cast<int64_t>(text.size()), 3, arrays);
+                                                     static_cast<int64_t>(text.size()), 3, /*tables=*/1, arrays);
   ASSERT_TRUE(received) << received.error().text();
   EXPECT_EQ(received->step.token_rows, 5);
 }

@@ -238,7 +238,7 @@ std::vector<KernelBody> bodies() {
           gatedSilu(rowsOf(12), rowsOf(6)),
           OutputRowsDesc{rowsOf(4), rowsOf(4, DType::F32, RowSpace::Output)},
           CaptureDesc{rowsOf(4)},
-          LocateDesc{experts, topK},
+          LocateDesc{experts, topK, 6, 3},
           RoutePlanDesc{experts, topK, ranks, expertSlots},
           PackDesc{rowsOf(4), topK},
           UnpackDesc{rowsOf(4), topK, ranks},

@@ -92,8 +92,9 @@ inline std::vector<int32_t> World::messageRoutes(uint64_t turn) const {
 }
 
 inline std::vector<int32_t> World::numbers(const Operand &operand, uint64_t turn) const {
-  if (operand.role == Operand::Role::Places)
-    return turn ? std::vector<int32_t>{5, 0, 1, 4} : std::vector<int32_t>{0, 1, 4, 5};
+  if (operand.role == Operand::Role::Places) // the last expert in two slots, or in one
+    return turn ? std::vector<int32_t>{0, 1, 2, 3, 4, 5, 0, 1, 4, 0, 0}
+                : std::vector<int32_t>{0, 1, 2, 3, 5, 0, 1, 4, 5, 2, 0};
   if (operand.role == Operand::Role::Held) // slots are those of routes()
     return turn ? std::vector<int32_t>{0, 1, 3, 0} : std::vector<int32_t>{0, 1, 2, 3};
   if (operand.role == Operand::Role::Subtrees) // two experts in each, or in the first

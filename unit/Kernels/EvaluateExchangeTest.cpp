@@ -43,11 +43,23 @@ TEST(EvaluateExchange, ATokenCrossesToANodeOnceAndOneSumComesBack) {
   EXPECT_GT(direct.travelled, railed.crossed);
 }
 
+/// Copies of everything on each node leave nothing to cross, and whole subtrees stay together.
+TEST(EvaluateExchange, CopiesOnTheOwnNodeAreTaken) {
+  ExchangeShape shape{16, 4, 8, 8, 4, {9, 0, 7, 2, 5, 5, 1, 8}};
+  shape.nodes = 4;
+  shape.hasCopies = true;
+  ExchangeWorld world(shape);
+  world.exchange(evaluateKernel);
+  EXPECT_GT(world.travelled, 0);
+  EXPECT_EQ(world.crossed, 0);
+  EXPECT_EQ(world.returned, world.travelled);
+}
+
 TEST(EvaluateExchange, RefusesAnExpertOutOfRange) {
   TestStep step(TestStep::plain(1));
-  std::vector<int32_t> experts = {0, 4}, places(4), slots(2);
+  std::vector<int32_t> experts = {0, 4}, places(9), slots(2);
   std::vector<void *> args = {experts.data(), places.data(), slots.data()};
-  Status done = evaluate({"locate", LocateDesc{4, 2}}, args.data(), step.step, WeightLayout::Panels);
+  Status done = evaluate({"locate", LocateDesc{4, 2, 4, 4}}, args.data(), step.step, WeightLayout::Panels);
   EXPECT_EQ(done.error().text(), "locate: expert 4 of 4");
 }
 

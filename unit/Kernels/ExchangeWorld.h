@@ -23,7 +23,8 @@ struct ExchangeShape {
   std::vector<int64_t> tokens = {5, 3}; ///< of each rank
   bool isShuffled = false;              ///< experts lie anywhere, else in order
   DType type = DType::F32;
-  int64_t nodes = 1; ///< of several, rows cross to nodes first
+  int64_t nodes = 1;      ///< of several, rows cross to nodes first
+  bool hasCopies = false; ///< spare slots have experts, too, in order or any
 };
 
 class ExchangeWorld {
@@ -82,19 +83,20 @@ private:
   }
   int32_t *held(Holder holder, int64_t rank) {
     const int64_t first = holder == OfWorld ? 0 : holder == OfNode ? rank / perNode() * perNode() : rank;
-    return table.data() + k2rt_placement_held(s.experts) + first * s.slots;
+    return tables[rank].data() + first * s.slots;
   }
   int32_t *subtrees(Holder holder) {
     const int64_t slots = s.ranks * s.slots;
-    return table.data() + (holder == OfNode ? k2rt_placement_node_subtree(s.experts, slots)
-                                            : k2rt_placement_rank_subtree(s.experts, slots));
+    return tables[0].data() +
+           (holder == OfNode ? k2rt_placement_node_subtree(s.experts, slots) : k2rt_placement_rank_subtree(slots));
   }
   void count(const Hop &hop, int64_t from, int64_t to, int64_t number, int64_t &all, int64_t &between) {
     all += hop.to == OfRank && from != to ? number : 0;
     between += from / perNode() != to / perNode() ? number : 0;
   }
 
-  Load locate(const Tokens &tokens, const RunKernel &run);
+  void place(Random &random);
+  Load locate(int64_t rank, const RunKernel &run);
   std::vector<Plan> send(const Hop &hop, std::vector<Load> &loads, const RunKernel &run);
   std::vector<Load> receive(const Hop &hop, std::vector<Load> &loads, std::vector<Plan> &plans, const RunKernel &run);
   std::vector<int32_t> planReturn(const Hop &hop, int64_t rank, Load &load, Sums &sums, const RunKernel &run);
@@ -105,22 +107,13 @@ private:
 
   ExchangeShape s;
   int64_t leaves;
-  std::vector<int32_t> table;
+  std::vector<std::vector<int32_t>> tables; ///< of each rank
   std::vector<Tokens> all;
 };
 
-inline ExchangeWorld::ExchangeWorld(const ExchangeShape &shape)
-    : s(shape), leaves(combineLeaves(shape.experts)),
-      table(k2rt_placement_entries(shape.experts, shape.ranks * shape.slots)) {
+inline ExchangeWorld::ExchangeWorld(const ExchangeShape &shape) : s(shape), leaves(combineLeaves(shape.experts)) {
   Random random(11);
-  std::vector<int32_t> places(s.ranks * s.slots);
-  std::iota(places.begin(), places.end(), 0);
-  for (size_t i = 0; s.isShuffled && i < places.size(); ++i)
-    std::swap(places[i], places[i + random.below(int64_t(places.size() - i))]);
-  std::fill_n(table.begin() + s.experts, places.size(), -1);
-  for (int64_t expert = 0; expert < s.experts; ++expert)
-    table[s.experts + places[expert]] = int32_t(expert);
-  k2rt_placement_fill(table.data(), s.experts, s.ranks * s.slots, s.ranks, s.nodes);
+  place(random);
   for (int64_t rank = 0; rank < s.ranks; ++rank) {
     const int64_t tokens = s.tokens[rank];
     Array x(s.type, tokens * s.width);
@@ -141,12 +134,35 @@ inline ExchangeWorld::ExchangeWorld(const ExchangeShape &shape)
   }
 }
 
-inline ExchangeWorld::Load ExchangeWorld::locate(const Tokens &tokens, const RunKernel &run) {
+/// Experts in their slots, copies of some in those left over, and what follows from that for each rank.
+inline void ExchangeWorld::place(Random &random) {
+  const int64_t slots = s.ranks * s.slots;
+  std::vector<int32_t> places(slots), expertOf(slots, -1), list(k2rt_places_entries(s.experts, slots));
+  std::iota(places.begin(), places.end(), 0);
+  for (size_t i = 0; s.isShuffled && i < places.size(); ++i)
+    std::swap(places[i], places[i + random.below(int64_t(places.size() - i))]);
+  for (int64_t i = 0; i < (s.hasCopies ? slots : s.experts); ++i) {
+    const auto expert = int32_t(i < s.experts || !s.isShuffled ? i % s.experts : random.below(s.experts));
+    const auto own = expertOf.begin() + places[i] / s.slots * s.slots;
+    if (std::find(own, own + s.slots, expert) == own + s.slots) // not twice on a rank
+      expertOf[places[i]] = expert;
+  }
+  for (int64_t rank = 0; rank < s.ranks; ++rank) {
+    tables.emplace_back(k2rt_placement_entries(s.experts, slots), -9);
+    std::copy(expertOf.begin(), expertOf.end(), tables.back().begin());
+    k2rt_placement_fill(tables.back().data(), list.data(), s.experts, slots, s.ranks, s.nodes, rank);
+  }
+}
+
+inline ExchangeWorld::Load ExchangeWorld::locate(int64_t rank, const RunKernel &run) {
+  const Tokens &tokens = all[rank];
   Load load(int64_t(tokens.chosen.size()) / s.topK, tokens.x);
   load.slots.assign(tokens.chosen.size(), -9);
   load.weights = tokens.weights;
   std::vector<int32_t> chosen = tokens.chosen;
-  run({"locate", LocateDesc{s.experts, s.topK}}, load.step, {chosen.data(), table.data(), load.slots.data()});
+  const int64_t slots = s.ranks * s.slots;
+  run({"locate", LocateDesc{s.experts, s.topK, slots, slots / s.nodes}}, load.step,
+      {chosen.data(), tables[rank].data() + k2rt_placement_places(s.experts, slots), load.slots.data()});
   return load;
 }
 
@@ -273,8 +289,8 @@ inline std::vector<Array> ExchangeWorld::exchange(const RunKernel &run) {
   const Hop rail{OfWorld, OfNode, s.nodes, perNode() * s.slots}, node{OfNode, OfRank, perNode(), s.slots};
   const Hop first = isTwoHop ? rail : Hop{OfWorld, OfRank, s.ranks, s.slots}, last = isTwoHop ? node : first;
   std::vector<Load> own;
-  for (const Tokens &tokens : all)
-    own.push_back(locate(tokens, run));
+  for (int64_t rank = 0; rank < s.ranks; ++rank)
+    own.push_back(locate(rank, run));
   std::vector<Plan> plans = send(first, own, run), onward;
   std::vector<Load> arrived = receive(first, own, plans, run), through;
   if (isTwoHop) {
@@ -320,7 +336,7 @@ inline std::vector<Array> ExchangeWorld::unpermute(const RunKernel &run) {
 }
 
 /// Numbers of experts that ranks divide and do not, fewer experts than ranks, ranks without tokens, whole and divided
-/// leaves; in one hop and in two.
+/// leaves; in one hop and in two; experts that are on several ranks.
 inline std::vector<ExchangeShape> exchangeShapes() {
   std::vector<ExchangeShape> shapes = {{12, 3, 2, 6, 20, {5, 3}},
                                        {12, 4, 3, 4, 7, {6, 0, 9}},
@@ -333,7 +349,11 @@ inline std::vector<ExchangeShape> exchangeShapes() {
                                        {32, 8, 8, 4, 6, {9, 0, 0, 4, 1, 1, 2, 3}, false, DType::F32, 4},
                                        {12, 4, 6, 2, 7, {5, 0, 9, 1, 1, 4}, false, DType::F32, 3},
                                        {11, 6, 4, 3, 20, {7, 2, 3, 4}, false, DType::F32, 2},
-                                       {24, 7, 6, 4, 8, {3, 3, 0, 3, 3, 3}, false, DType::F32, 2}};
+                                       {24, 7, 6, 4, 8, {3, 3, 0, 3, 3, 3}, false, DType::F32, 2},
+                                       {16, 5, 4, 8, 8, {6, 3, 9, 5}, false, DType::F32, 1, true},
+                                       {12, 5, 6, 5, 8, {6, 3, 9, 5, 0, 4}, false, DType::F32, 3, true},
+                                       {32, 8, 8, 7, 6, {9, 3, 0, 4, 1, 1, 2, 3}, false, DType::F32, 4, true},
+                                       {3, 2, 6, 2, 16, {2, 2, 0, 6, 7, 1}, false, DType::F32, 3, true}};
   for (size_t i = 0, count = shapes.size(); i < count; ++i) {
     shapes.push_back(shapes[i]);
     shapes.back().isShuffled = true;

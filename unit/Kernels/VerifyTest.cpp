@@ -239,8 +239,9 @@ TEST(Verify, CombineLeavesDivideTheExperts) {
 }
 
 TEST(Verify, PlansHaveMembersOfSomeSlots) {
-  EXPECT_EQ(failure(LocateDesc{12, 2}), "");
-  EXPECT_EQ(failure(LocateDesc{0, 2}), "k: experts is 0, below 1");
+  EXPECT_EQ(failure(LocateDesc{12, 2, 12, 6}), "");
+  EXPECT_EQ(failure(LocateDesc{0, 2, 12, 6}), "k: experts is 0, below 1");
+  EXPECT_EQ(failure(LocateDesc{12, 2, 12, 0}), "k: slots of a node is 0, below 1");
   EXPECT_EQ(failure(RoutePlanDesc{12, 2, 2, 5}), ""); // within a node
   EXPECT_EQ(failure(RoutePlanDesc{12, 2, 0, 6}), "k: members is 0, below 1");
   EXPECT_EQ(failure(ReturnPlanDesc{12, 2, 2, 0}), "k: slots is 0, below 1");

@@ -39,6 +39,7 @@ public:
     EXPECT_EQ(rank.arena, memory[4].get());
     return call("load");
   }
+  void use(const void *const *) override { EXPECT_TRUE(call("use")); }
   void upload(const k2rt_ir_step &step) override {
     const auto *ids = static_cast<const int32_t *>(step.token_ids);
     script.ids.assign(ids, ids + step.token_rows);

@@ -15,7 +15,7 @@ namespace {
 
 RankPresence presence(const std::string &host, uint64_t manifest = 1) {
   RankPresence one;
-  one.hashes = {manifest, 2, 3, 4};
+  one.hashes = {manifest, 2, 3, 4, 0};
   std::copy(host.begin(), host.end(), one.host.begin());
   return one;
 }
@@ -41,7 +41,7 @@ public:
           std::unique_ptr<ProcessRank> own = std::move(*ProcessRank::join(maker, defaultDeadline));
           CpuOptions onCpu;
           onCpu.threads = 1;
-          const Status served = own->serve(folder, onCpu);
+          const Status served = own->serve({folder, {}}, onCpu);
           text = served ? "" : served.error().text();
           failedRank = own->failedRank();
         }) {}
@@ -111,7 +111,7 @@ TEST(ProcessRanks, GiveWhatOneRankGives) {
     const std::unique_ptr<ProcessRank> own = join(transports[0]);
     CpuOptions onCpu;
     onCpu.threads = 1;
-    Expected<Bundle> bundle = own->open(fake.folder, onCpu);
+    Expected<Bundle> bundle = own->open({fake.folder, {}}, onCpu);
     ASSERT_TRUE(bundle) << bundle.error().text();
     Expected<CpuEngine> cpu = own->createEngine(*bundle, {});
     ASSERT_TRUE(cpu) << cpu.error().text();
@@ -143,10 +143,23 @@ TEST(ProcessRanks, DifferingBundlesEndTheStartOfAll) {
   std::vector<std::unique_ptr<Transport>> transports = localTransports(2);
   RankThread other(transports[1], changed.folder);
   const std::unique_ptr<ProcessRank> own = join(transports[0]);
-  Expected<Bundle> bundle = own->open(fake.folder, {});
+  Expected<Bundle> bundle = own->open({fake.folder, {}}, {});
   ASSERT_FALSE(bundle);
   EXPECT_NE(bundle.error().text().find("manifest.json hashes to "), std::string::npos) << bundle.error().text();
   EXPECT_NE(other.said().find("manifest.json hashes to "), std::string::npos);
+}
+
+TEST(ProcessRanks, AgreeOnPlacements) {
+  const FakeBundle fake("fake_ranks2");
+  std::vector<std::unique_ptr<Transport>> transports = localTransports(2);
+  RankThread other(transports[1], fake.folder);
+  const std::unique_ptr<ProcessRank> own = join(transports[0]);
+  Expected<Bundle> bundle = own->open({fake.folder, {{fake.path("placement.json"), 5}}}, {});
+  ASSERT_FALSE(bundle);
+  EXPECT_NE(bundle.error().text().find("what --placement names hashes to 0000000000000000, that of rank 0"),
+            std::string::npos)
+      << bundle.error().text();
+  EXPECT_NE(other.said().find("what --placement names hashes to "), std::string::npos);
 }
 
 TEST(ProcessRanks, ABundleThatIsMissingOnAHostIsToldToTheOthers) {
@@ -154,7 +167,7 @@ TEST(ProcessRanks, ABundleThatIsMissingOnAHostIsToldToTheOthers) {
   std::vector<std::unique_ptr<Transport>> transports = localTransports(2);
   RankThread other(transports[1], fake.path("nowhere"));
   const std::unique_ptr<ProcessRank> own = join(transports[0]);
-  Expected<Bundle> bundle = own->open(fake.folder, {});
+  Expected<Bundle> bundle = own->open({fake.folder, {}}, {});
   ASSERT_FALSE(bundle);
   EXPECT_EQ(bundle.error().text(), "rank 1: has ended the run: " + other.said());
   EXPECT_EQ(own->failedRank(), 1);
@@ -165,7 +178,7 @@ TEST(ProcessRanks, AFailureOfTheFirstHasItsNumber) {
   const FakeBundle fake("fake_ranks2");
   std::vector<std::unique_ptr<Transport>> transports = localTransports(2);
   RankThread other(transports[1], fake.folder);
-  EXPECT_FALSE(join(transports[0])->open(fake.path("nowhere"), {}));
+  EXPECT_FALSE(join(transports[0])->open({fake.path("nowhere"), {}}, {}));
   EXPECT_EQ(other.said().substr(0, 27), "rank 0: has ended the run: ");
   EXPECT_EQ(other.failedRank, 0);
 }

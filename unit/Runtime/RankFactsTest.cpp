@@ -38,9 +38,9 @@ std::string placementWith(const char *path, const json &value) {
 }
 
 /// The experts in the slots of a rank, by what their weights say; -1: no address.
-std::vector<int32_t> expertsOf(const Bundle &bundle) {
+std::vector<int32_t> expertsOf(const Bundle &bundle, size_t number = 0) {
   std::vector<int32_t> experts;
-  const auto *table = static_cast<const void *const *>(bundle.weights.slots()[1]);
+  const auto *table = static_cast<const void *const *>(bundle.weights.slots(number)[1]);
   for (int slot = 0; slot < 6; ++slot)
     experts.push_back(table[slot] ? *static_cast<const int32_t *>(table[slot]) - 1000 : -1);
   return experts;
@@ -160,10 +160,9 @@ TEST(Placement, IsOfTheBundle) {
   EXPECT_EQ(placementWith("/layers", {{"2", json::object()}}), place + "layers.1: is missing" + again);
 }
 
-TEST(Placement, HasEachExpertInOneSlot) {
+TEST(Placement, HasEachExpertInASlotAndOnARankOnce) {
   const std::string both = "placement.json: layers.1.both";
-  EXPECT_EQ(placementWith("/layers/1/both/0/3", 9),
-            both + ": has expert 9 in slots 3 and 9: copies of experts are not in this build" + again);
+  EXPECT_EQ(placementWith("/layers/1/both/0/3", 2), both + ": has expert 2 twice on rank 0" + again);
   EXPECT_EQ(placementWith("/layers/1/both/0/3", nullptr), both + ": has no slot for expert 3" + again);
   EXPECT_EQ(placementWith("/layers/1/both/1/3", 16), both + "[1][3]: is 16, must be within 0..15" + again);
   EXPECT_EQ(placementWith("/layers/1/both/1/3", "3"),
@@ -172,6 +171,14 @@ TEST(Placement, HasEachExpertInOneSlot) {
   EXPECT_EQ(placementWith("/layers/1/both/1", 5), both + "[1]: is 5, must be a list of at most 8" + again);
   EXPECT_EQ(placementWith("/layers/1/both", json::array()),
             both + ": has the slots of 0 ranks, the program has 2" + again);
+}
+
+TEST(Placement, OfPhasesHasBoth) {
+  const std::string layer = "placement.json: layers.1.";
+  EXPECT_EQ(placementWith("/layers/1/prefill", json::array()),
+            layer + "both: stands beside a phase's own; leave out one of them" + again);
+  EXPECT_EQ(placementWith("/layers/1", {{"prefill", FakeBundle("fake_ranks2").placement["layers"]["1"]["both"]}}),
+            layer + "decode: is missing" + again);
 }
 
 TEST(Placement, IsListedAndHashed) {
@@ -185,13 +192,52 @@ TEST(Placement, IsListedAndHashed) {
 TEST(Placement, TablesAreThoseOfKernels) {
   const FakeBundle fake("fake_ranks3");
   const Bundle bundle = std::move(*Bundle::open(fake.folder, 1));
-  const int32_t *table = bundle.placement.tables();
-  EXPECT_EQ(table[7], 7);           // its slot
-  EXPECT_EQ(table[16 + 17], -1);    // an empty one
-  EXPECT_EQ(table[16 + 18 + 3], 0); // experts 0 to 3 are of rank 0
-  EXPECT_EQ(table[16 + 18 + 5], 4); // of 4 to 7 it has 4 and 5
-  EXPECT_EQ(bundle.placement.expertsOf(1, 1)[0], 6);
-  EXPECT_EQ(bundle.placement.expertsOf(0, 1), nullptr) << "a layer without experts";
+  const int32_t *table = bundle.placement.entries(0);
+  EXPECT_EQ(table[7], 7);      // the expert in its slot
+  EXPECT_EQ(table[17], -1);    // none
+  EXPECT_EQ(table[18 + 3], 0); // experts 0 to 3 are of rank 0
+  EXPECT_EQ(table[18 + 5], 4); // of 4 to 7 it has 4 and 5
+  EXPECT_EQ(bundle.placement.expertsOf(0, 1)[0], 6);
+  EXPECT_EQ(bundle.placement.expertsOf(0, 0), nullptr) << "a layer without experts";
+}
+
+TEST(Placement, HoldsFromItsStepOn) {
+  FakeBundle fake("fake_ranks2");
+  json later = fake.placement, phases = fake.placement;
+  std::swap(later["layers"]["1"]["both"][0], later["layers"]["1"]["both"][1]);
+  phases["layers"]["1"] = {{"prefill", fake.placement["layers"]["1"]["both"]},
+                           {"decode", later["layers"]["1"]["both"]}};
+  fake.writeFile("later.json", later.dump());
+  fake.writeFile("phases.json", phases.dump());
+  Expected<Bundle> bundle = Bundle::open(fake.folder, 1, {{fake.path("phases.json"), 7}, {fake.path("later.json"), 3}});
+  ASSERT_TRUE(bundle) << bundle.error().text();
+  const Placement &placement = bundle->placement;
+  ASSERT_EQ(placement.count(), 4u);
+  for (auto [step, isPrefill, table] :
+       {std::tuple(0, false, 0u), {2, true, 0u}, {3, true, 1u}, {6, false, 1u}, {7, true, 2u}, {99, false, 3u}})
+    EXPECT_EQ(placement.tableAt(step, isPrefill), table) << step;
+  for (size_t table = 0; table < 4; ++table) {
+    EXPECT_EQ(placement.expertsOf(table, 1)[0], table % 2 == 0 ? 8 : 0) << table;
+    EXPECT_EQ(expertsOf(*bundle, table)[0], table % 2 == 0 ? 8 : 0) << table;
+  }
+  EXPECT_EQ(bundle->weights.bytes() - bundle->weights.firstBytes(), 8 * 4096) << "experts 0 to 7";
+}
+
+TEST(Placement, OnlyOneHoldsFromAStepOn) {
+  const FakeBundle fake("fake_ranks2");
+  const std::string own = fake.path("placement.json");
+  Expected<Bundle> bundle = Bundle::open(fake.folder, 1, {{own, 3}, {own, 3}});
+  ASSERT_FALSE(bundle);
+  EXPECT_EQ(bundle.error().text(), "--placement: names " + own + " and " + own +
+                                       " from step 3 on; name one, or another step: --placement FILE@STEP");
+}
+
+TEST(Placement, IsOfSeveralRanks) {
+  const FakeBundle fake;
+  Expected<Bundle> bundle = Bundle::open(fake.folder, 0, {{fake.path("manifest.json"), 0}});
+  ASSERT_FALSE(bundle);
+  EXPECT_EQ(bundle.error().text(),
+            "--placement: says which rank has which experts, and the program has one rank; leave it out");
 }
 
 TEST(Weights, ARankMapsItsExperts) {

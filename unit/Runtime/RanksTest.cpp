@@ -17,8 +17,9 @@ namespace {
 /// All ranks of a fake bundle, and a scheduler of them.
 class Team {
 public:
-  explicit Team(const FakeBundle &fake, int32_t threads = 1, double deadline = 30)
-      : bundle(std::move(*Bundle::open(fake.folder, 0))) {
+  explicit Team(const FakeBundle &fake, int32_t threads = 1, double deadline = 30,
+                const std::vector<PlacementFile> &placements = {})
+      : bundle(std::move(*Bundle::open(fake.folder, 0, placements))) {
     CpuOptions onCpu;
     onCpu.threads = threads;
     others = std::move(*LocalRanks::start(
@@ -129,6 +130,22 @@ TEST(Ranks, ExpertsMayBeAnywhere) {
   EXPECT_EQ(team.drain(), "");
   for (int32_t i = 0; i < 6; ++i)
     EXPECT_EQ(team.tokens[i], fakeContinuation(fakePrompt(20 + i, i), 5)) << i;
+}
+
+TEST(Ranks, ExpertsMayMoveBetweenSteps) {
+  FakeBundle fake("fake_ranks3");
+  json later = fake.placement, phases = fake.placement;
+  std::swap(later["layers"]["1"]["both"][0], later["layers"]["1"]["both"][1]);
+  phases["layers"]["1"] = {{"prefill", later["layers"]["1"]["both"]},
+                           {"decode", fake.placement["layers"]["1"]["both"]}};
+  fake.writeFile("later.json", later.dump());
+  fake.writeFile("phases.json", phases.dump());
+  Team team(fake, 1, 30, {{fake.path("later.json"), 2}, {fake.path("phases.json"), 4}});
+  for (int32_t i = 0; i < 6; ++i)
+    team.add(fakePrompt(20 + i, i), 9);
+  EXPECT_EQ(team.drain(), "");
+  for (int32_t i = 0; i < 6; ++i)
+    EXPECT_EQ(team.tokens[i], fakeContinuation(fakePrompt(20 + i, i), 9)) << i;
 }
 
 TEST(Ranks, AStepMayBeLongInComing) {

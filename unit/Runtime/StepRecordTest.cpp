@@ -44,7 +44,7 @@ protected:
     return record;
   }
   Expected<ReceivedStep> read(const std::vector<std::byte> &record) {
-    return readStepRecord(manifest, record.data(), static_cast<int64_t>(record.size()), 3, to);
+    return readStepRecord(manifest, record.data(), static_cast<int64_t>(record.size()), 3, /*tables=*/2, to);
   }
   /// What is said of a record of which `change` has changed the arrays or the step.
   template <class Change> std::string saidOf(Change change) {
@@ -150,7 +150,7 @@ TEST_F(Records, AnotherStepIsRefused) {
 }
 
 TEST_F(Records, WhatHasNoMeaningYetIsRefused) {
-  EXPECT_EQ(saidOfHeader(&StepRecordHeader::reserved, 1), "reserved is 1, must be within 0..0");
+  EXPECT_EQ(saidOfHeader(&StepRecordHeader::table, 2), "table is 2, must be within 0..1");
 }
 
 TEST_F(Records, WhatSaysNoDrawIsRefused) {

@@ -3,6 +3,7 @@
 #include "k2c/Target/Package.h"
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 using namespace k2c;
 using nlohmann::json;
@@ -30,7 +31,17 @@ protected:
     program.layout = compiledText(plan.layout);
     program.weights = plan.memory.weights.value;
     bundle.nodes = 2;
-    bundle.placement = placementText(spec, plan.layout);
+    place(placedInOrder(placedModel(spec, plan.layout)));
+  }
+  void place(const ExpertPlacement &placement) {
+    bundle.placement = placement;
+    bundle.placementText = placementText(placedModel(spec, plan.layout), placement);
+  }
+  /// All layers with experts in these slots.
+  void place(int64_t slotsOfRank, const std::vector<int32_t> &experts) {
+    bundle.placement.slotsOfRank = slotsOfRank;
+    for (auto &[layer, placed] : bundle.placement.layers)
+      placed = {experts, experts};
   }
   json manifest() { return json::parse(manifestText(spec, plan, program, bundle)); }
 
@@ -42,18 +53,19 @@ protected:
 
 } // namespace
 
-TEST_F(PlacementTest, ExpertsFillTheSlotsInOrder) {
-  const json placement = json::parse(bundle.placement);
+TEST_F(PlacementTest, ExpertsFillTheSlotsInOrderAndThenAgain) {
+  const json placement = json::parse(bundle.placementText);
   EXPECT_EQ(placement.at("format"), 1);
   EXPECT_EQ(placement.at("model"), spec.name);
   EXPECT_EQ(placement.at("experts"), 7);
   EXPECT_EQ(placement.at("ranks"), 2);
   EXPECT_EQ(placement.at("layers").size(), spec.moeLayers().size());
   for (int64_t layer : spec.moeLayers())
-    EXPECT_EQ(placement.at("layers").at(std::to_string(layer)).at("both"), json::parse("[[0,1,2,3],[4,5,6,null]]"));
+    EXPECT_EQ(placement.at("layers").at(std::to_string(layer)).at("both"), json::parse("[[0,1,2,3],[4,5,6,0]]"));
 }
 
 TEST_F(PlacementTest, TheManifestSaysWhatEachRankHas) {
+  place(4, {0, 1, 2, 3, 4, 5, 6, -1});
   const json said = manifest();
   EXPECT_EQ(said.at("topology").at("ranks"), 2);
   EXPECT_EQ(said.at("topology").at("nodes"), 2);
@@ -87,6 +99,7 @@ TEST_F(PlacementTest, TheManifestSaysWhatIsExchanged) {
 
 TEST_F(PlacementTest, TheManifestSaysHowFarATokenGoes) {
   // One other node, of seven experts in one leaf: as many sums as choices, or as it has experts.
+  place(4, {0, 1, 2, 3, 4, 5, 6, -1});
   program.collectives = {{0, "all_to_all_rows", "ep", 2, 272, 64}, {1, "all_to_all_rows", "ep", 2, 256, 0}};
   json said = manifest().at("dispersion");
   const int64_t layers = int64_t(spec.moeLayers().size()), sums = std::min<int64_t>(spec.moe->topK, 4);
@@ -97,7 +110,10 @@ TEST_F(PlacementTest, TheManifestSaysHowFarATokenGoes) {
 
 TEST_F(PlacementTest, GroupsThatLieOnNodesBoundWhereATokenGoes) {
   spec.moe->experts = 16, spec.moe->topK = 8, spec.moe->groups = 4, spec.moe->topGroups = 2;
-  program.ranks = 8, bundle.nodes = 4, plan.expertSlots = 2;
+  program.ranks = 8, bundle.nodes = 4;
+  std::vector<int32_t> inOrder(16);
+  std::iota(inOrder.begin(), inOrder.end(), 0);
+  place(2, inOrder);
   program.collectives = {{0, "all_to_all_rows", "rail", 4, 300, 64},
                          {1, "all_to_all_rows", "node", 2, 300, 256},
                          {2, "all_to_all_rows", "node", 2, 200, 0},
@@ -110,10 +126,27 @@ TEST_F(PlacementTest, GroupsThatLieOnNodesBoundWhereATokenGoes) {
   said = manifest().at("dispersion");
   EXPECT_EQ(said.at("kind"), "none");
   EXPECT_EQ(said.at("inter_node_bytes_per_token").at("max"), int64_t(spec.moeLayers().size()) * 3 * (300 + 200));
-  plan.expertSlots = 8; // all on one of the nodes
+  inOrder.resize(8 * 8, -1); // all on one of the nodes
+  place(8, inOrder);
   said = manifest().at("dispersion");
   EXPECT_EQ(said.at("kind"), "placement");
   EXPECT_EQ(said.at("nodes_per_token").at("max"), 1);
+}
+
+TEST_F(PlacementTest, CopiesKeepATokenOnItsNode) {
+  spec.moe->experts = 4, spec.moe->topK = 2;
+  program.ranks = 4, bundle.nodes = 4;
+  program.collectives = {{0, "all_to_all_rows", "ep", 4, 300, 64}, {1, "all_to_all_rows", "ep", 4, 200, 0}};
+  place(4, {0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3});
+  json said = manifest().at("dispersion");
+  EXPECT_EQ(said.at("kind"), "placement");
+  EXPECT_EQ(said.at("nodes_per_token").at("max"), 1);
+  EXPECT_EQ(said.at("inter_node_bytes_per_token").at("max"), 0);
+  // On each node but the last half of them: there a token may go to another for one choice, and to two for two.
+  place(4, {0, 1, 2, 3, 0, 1, 2, 3, 0, 1, -1, -1, 2, 3, -1, -1});
+  said = manifest().at("dispersion");
+  EXPECT_EQ(said.at("nodes_per_token").at("max"), 2);
+  EXPECT_EQ(said.at("inter_node_bytes_per_token").at("max"), int64_t(spec.moeLayers().size()) * (2 * 300 + 2 * 200));
 }
 
 TEST_F(PlacementTest, OneRankHasNoPlacement) {

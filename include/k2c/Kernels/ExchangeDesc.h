@@ -3,8 +3,9 @@
 // Part of KernelDesc.h. A layer's experts lie in slots: of a rank, of all ranks of a node, of the world. Rows go to
 // members of a group, each a holder of equally many `slots`, and choices are numbered by slots of the holder that plans
 // them; -1 is none. `held` is the experts of its slots, `subtrees` what members have whole of N5's tree, `places` the
-// slots of experts in the world (k2rt/placement.h has all three, and messages). Counts are int64 [2][members]: rows to
-// or from each member, then the first of them. A kernel over rows that arrived runs in a step of so many token rows.
+// slots in the world that a rank's tokens may go to (k2rt/placement.h has all three, and messages). Counts are int64
+// [2][members]: rows to or from each member, then the first of them. A kernel over rows that arrived runs in a step of
+// so many token rows.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_KERNELS_EXCHANGEDESC_H
@@ -14,9 +15,10 @@
 
 namespace k2c {
 
-/// Finds slots. Arguments: experts i32 [rows][topK], places -> slots i32 [rows][topK]. An expert >= experts: failure.
+/// Finds slots. Arguments: experts i32 [rows][topK], places -> slots i32 [rows][topK], of `slots` in the world and
+/// `slotsOfNode` on a node. An expert >= experts: failure.
 struct LocateDesc {
-  int64_t experts = 0, topK = 0;
+  int64_t experts = 0, topK = 0, slots = 0, slotsOfNode = 0;
 };
 
 /// Plans the messages of a step. Arguments: slots i32 [rows][topK] of all members, held, subtrees -> routes i32

@@ -23,6 +23,7 @@ struct CompileOptions {
   std::string output;            ///< bundle folder; "-" gives a form to `print`
   std::string topology = "host"; ///< a built-in name or a file
   std::string layout;            ///< how ranks divide the work; empty: k2c/Planner/CompileLayout.h
+  std::string placement;         ///< a file: which rank holds which experts; empty: in order
   std::string target;            ///< LLVM CPU name; empty: this machine's
   std::string compute;           ///< f32 | bf16; empty: as the checkpoint is stored (k2c/Planner/ComputeType.h)
   std::string mla = "phased";    ///< phased | absorbed | expanded

@@ -8,6 +8,7 @@
 #ifndef K2C_PLANNER_COMPILELAYOUT_H
 #define K2C_PLANNER_COMPILELAYOUT_H
 
+#include "base/ExpertPlacement.h"
 #include "k2c/Cluster/Topology.h"
 #include "k2c/Model/ModelSpec.h"
 #include "k2c/Planner/ClusterPlan.h"
@@ -29,8 +30,8 @@ Status checkCompiles(const ModelSpec &spec, const Topology &topology, const Para
 /// Slots of a rank for the routed experts of a layer; 0: the model has none.
 int64_t expertSlots(const ModelSpec &spec, const ParallelLayout &layout);
 
-/// Of the slots of rank `rank`, those that hold an expert when expert e is in slot e of all ranks'.
-int64_t expertsOfRank(const ModelSpec &spec, const ParallelLayout &layout, int64_t rank);
+/// What a placement of the experts of a program has to be of.
+PlacedModel placedModel(const ModelSpec &spec, const ParallelLayout &layout);
 
 /// The text of `layout` in #dist.plan and in a bundle: without step, which is a limit. oneRankLayout for one rank.
 std::string compiledText(ParallelLayout layout);

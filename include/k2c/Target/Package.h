@@ -63,14 +63,12 @@ struct BundleFacts {
   int64_t workerReserve = 0; ///< of the plan's reserve, what its workers add
   int64_t codeBytes = 0;     ///< mapped of the runtime, the program and their libraries, and not written to
   int64_t nodes = 1;         ///< of the topology
-  std::string placement;     ///< the text of placement.json; "": there is none
+  ExpertPlacement placement; ///< of several ranks
+  std::string placementText; ///< of placement.json; "": there is none
 };
 
-/// Its file in a bundle.
+/// The placement's file in a bundle.
 inline constexpr const char *placementFile = "placement.json";
-/// The text of placement.json: which slots of which rank hold which experts (interface.md). Expert e is in slot e of
-/// all ranks'; the last slots are empty where there are more.
-std::string placementText(const ModelSpec &spec, const ParallelLayout &layout);
 
 /// Those of a CPU's features that compiled code may use: a machine must have them to run it.
 std::vector<std::string> requiredFeatures(const std::vector<std::string> &all);

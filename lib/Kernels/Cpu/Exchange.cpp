@@ -85,6 +85,67 @@ Value messageAt(KernelBuilder &b, Value messages, Value number, const Rows &rows
   return b.atBytes(messages, b.mul(number, k2rt_message_bytes(bytesOf(rows), topK)));
 }
 
+/// The slots of a token's experts: those of experts with one place first, then, knowing their nodes, the others.
+class LocateEmitter {
+public:
+  LocateEmitter(KernelBuilder &b, const LocateDesc &d)
+      : b(b), d(d), experts(b.argument(0)), firstPlace(b.argument(1)),
+        place(b.at(firstPlace, b.constant(d.experts + 1), DType::I32)), slots(b.argument(2)) {}
+
+  void emitRow(Value row) {
+    Value first = b.mul(row, d.topK);
+    Value chosen = b.at(experts, first, DType::I32), own = b.at(slots, first, DType::I32);
+    b.loop(0, d.topK, 1, [&](Value k) {
+      Value expert = b.loadI32(chosen, k);
+      b.fail(b.compare(Compare::Ge, expert, d.experts), K2RT_STATUS_OUT_OF_RANGE);
+      Value slot = b.choose(
+          isChoice(expert), b.i32(), [&] { return Values{slotAt(begin(expert))}; },
+          [&] { return Values{b.constant(b.i32(), -1)}; })[0];
+      b.storeI32(slot, own, k);
+    });
+    b.loop(0, d.topK, 1, [&](Value k) {
+      Value expert = b.loadI32(chosen, k);
+      b.when(isChoice(expert), [&] {
+        b.when(b.compare(Compare::Gt, places(expert), 1), [&] { b.storeI32(placeOf(expert, chosen, own), own, k); });
+      });
+    });
+  }
+
+private:
+  Value isChoice(Value expert) {
+    return b.bitAnd(b.compare(Compare::Ge, expert, 0), b.compare(Compare::Lt, expert, d.experts));
+  }
+  Value begin(Value expert) { return b.loadI32(firstPlace, b.extend(expert)); }
+  Value end(Value expert) { return b.loadI32(firstPlace, b.add(b.extend(expert), 1)); }
+  Value places(Value expert) { return b.sub(end(expert), begin(expert)); }
+  Value slotAt(Value number) { return b.loadI32(place, b.extend(number)); }
+
+  /// The first of the places of `expert` on a node of an expert with one place, else its first.
+  Value placeOf(Value expert, Value chosen, Value own) {
+    Value first = b.extend(begin(expert)), last = b.extend(end(expert)), none = b.constant(b.i32(), -1);
+    Value found = b.loop(first, last, 1, none, [&](Value at, ValueRange found) {
+      Value slot = b.loadI32(place, at), node = b.div(slot, d.slotsOfNode);
+      Value isMet = b.loop(b.constant(0), b.constant(d.topK), 1, b.constant(b.i1(), 0), [&](Value k, ValueRange met) {
+        Value other = b.loadI32(chosen, k);
+        Value isThere = b.choose(
+            isChoice(other), b.i1(),
+            [&] {
+              Value isSame = b.compare(Compare::Eq, b.div(b.loadI32(own, k), d.slotsOfNode), node);
+              return Values{b.bitAnd(b.compare(Compare::Eq, places(other), 1), isSame)};
+            },
+            [&] { return Values{b.constant(b.i1(), 0)}; })[0];
+        return Values{b.bitOr(met[0], isThere)};
+      })[0];
+      return Values{b.select(b.bitAnd(b.compare(Compare::Lt, found[0], 0), isMet), slot, found[0])};
+    })[0];
+    return b.select(b.compare(Compare::Lt, found, 0), b.loadI32(place, first), found);
+  }
+
+  KernelBuilder &b;
+  const LocateDesc &d;
+  Value experts, firstPlace, place, slots;
+};
+
 /// One step's messages and sums.
 class RoutePlanEmitter {
 public:
@@ -204,18 +265,8 @@ void sumSubtrees(KernelBuilder &b, const Desc &d, bool once, llvm::function_ref<
 } // namespace
 
 void emitBody(KernelBuilder &b, const LocateDesc &d, const TileConfig &) {
-  Value experts = b.argument(0), places = b.argument(1), slots = b.argument(2);
-  b.items([&](Value row) {
-    b.loop(0, d.topK, 1, [&](Value k) {
-      Value route = b.add(b.mul(row, d.topK), k), expert = b.loadI32(experts, route);
-      b.fail(b.compare(Compare::Ge, expert, d.experts), K2RT_STATUS_OUT_OF_RANGE);
-      Value isPresent = b.bitAnd(b.compare(Compare::Ge, expert, 0), b.compare(Compare::Lt, expert, d.experts));
-      Value slot = b.choose(
-          isPresent, b.i32(), [&] { return Values{b.loadI32(places, b.extend(expert))}; },
-          [&] { return Values{b.constant(b.i32(), -1)}; })[0];
-      b.storeI32(slot, slots, route);
-    });
-  });
+  LocateEmitter locate(b, d);
+  b.items([&](Value row) { locate.emitRow(row); });
 }
 
 void emitBody(KernelBuilder &b, const RoutePlanDesc &d, const TileConfig &) {

@@ -18,7 +18,8 @@ using Described = FailureOr<DescribedKernel>;
 int64_t widthOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape().back(); }
 
 Described describeLocate(DescBuilder b, moe::LocateOp op) {
-  LocateDesc desc{static_cast<int64_t>(op.getCount()), widthOf(op.getExperts())};
+  LocateDesc desc{static_cast<int64_t>(op.getCount()), widthOf(op.getExperts()), static_cast<int64_t>(op.getSlots()),
+                  static_cast<int64_t>(op.getHeld())};
   bool ok = b.addArgument(op.getExperts()) && b.addPlaces(op) && b.addResult(op.getResult());
   return b.finish(ok, desc);
 }

@@ -51,8 +51,11 @@ Status run(const LocateDesc &d, Arguments args, const k2rt_ir_step &step) {
   for (int64_t route = 0; route < step.token_rows * d.topK; ++route) {
     if (experts[route] >= d.experts)
       return invalid("expert " + std::to_string(experts[route]) + " of " + std::to_string(d.experts));
-    slots[route] = experts[route] < 0 ? -1 : places[experts[route]];
   }
+  for (int64_t row = 0; row < step.token_rows; ++row)
+    for (int64_t k = 0; k < d.topK; ++k)
+      slots[row * d.topK + k] =
+          k2rt_placement_slot(places, d.experts, d.slotsOfNode, experts + row * d.topK, d.topK, k);
   return Status::success();
 }
 

@@ -146,7 +146,9 @@ std::string keyOf(const OutputRowsDesc &d) { return "output_rows" + fields("x", 
 
 std::string keyOf(const CaptureDesc &d) { return "capture" + field("x", d.x); }
 
-std::string keyOf(const LocateDesc &d) { return "locate" + fields("experts", d.experts, "top", d.topK); }
+std::string keyOf(const LocateDesc &d) {
+  return "locate" + fields("experts", d.experts, "top", d.topK, "slots", d.slots, "node", d.slotsOfNode);
+}
 
 std::string keyOf(const RoutePlanDesc &d) {
   return "route_plan" + fields("experts", d.experts, "top", d.topK, "members", d.members, "slots", d.slots);

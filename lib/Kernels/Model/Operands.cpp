@@ -181,7 +181,7 @@ struct ArgumentList {
   }
   void operator()(const LocateDesc &d) {
     rows("experts", numbers(d.topK), Effect::reads().byRow());
-    placement(Role::Places, "places", d.experts);
+    placement(Role::Places, "places", k2rt_places_entries(d.experts, d.slots));
     result("slots", numbers(d.topK), Effect::writes().byRow());
   }
   void operator()(const RoutePlanDesc &d) {

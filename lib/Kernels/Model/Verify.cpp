@@ -209,6 +209,8 @@ public:
   void operator()(const LocateDesc &d) {
     atLeast("experts", d.experts, 1);
     atLeast("chosen experts", d.topK, 1);
+    atLeast("slots of a node", d.slotsOfNode, 1);
+    atLeast("slots", d.slots, d.slotsOfNode);
   }
   void operator()(const RoutePlanDesc &d) { plan(d); }
   void operator()(const PackDesc &d) {

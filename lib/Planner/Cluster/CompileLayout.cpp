@@ -27,9 +27,8 @@ int64_t k2c::expertSlots(const ModelSpec &spec, const ParallelLayout &layout) {
   return (routedExperts(spec) + layout.redundantExperts + layout.ep - 1) / layout.ep;
 }
 
-int64_t k2c::expertsOfRank(const ModelSpec &spec, const ParallelLayout &layout, int64_t rank) {
-  const int64_t slots = expertSlots(spec, layout);
-  return std::clamp<int64_t>(routedExperts(spec) - rank * slots, 0, slots);
+PlacedModel k2c::placedModel(const ModelSpec &spec, const ParallelLayout &layout) {
+  return {spec.name, spec.moeLayers(), routedExperts(spec), layout.ep, expertSlots(spec, layout)};
 }
 
 std::string k2c::compiledText(ParallelLayout layout) {

@@ -1,12 +1,14 @@
 //===- Dispersion.cpp - To how many nodes a token goes ------------------------===//
 //
-// A token chooses at most `topK` experts, of at most `topGroups` groups: both bound the nodes that it goes to. Sums
-// that come back are as many as a receiver has whole subtrees, but no more than choices.
+// A token chooses at most `topK` experts, of at most `topGroups` groups: both bound the nodes that it goes to, and so
+// do copies of experts on its own node. Sums that come back are as many as a receiver has whole subtrees, but no more
+// than choices.
 //
 //===----------------------------------------------------------------------===//
 #include "Dispersion.h"
 #include "k2rt/placement.h"
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -23,43 +25,78 @@ int64_t sumOfLargest(std::vector<int64_t> numbers, int64_t count) {
                          int64_t(0));
 }
 
-/// The layer's experts in order, and who holds them.
+/// How far a token goes in a layer.
+struct Spread {
+  int64_t choices = 0; ///< nodes that have its experts, by the number of its choices alone
+  int64_t nodes = 0;   ///< by the groups of the router, too
+  int64_t away = 0;    ///< of these, other nodes than its own
+
+  void includes(const Spread &other) {
+    choices = std::max(choices, other.choices);
+    nodes = std::max(nodes, other.nodes);
+    away = std::max(away, other.away);
+  }
+};
+
+/// A layer's experts, and who holds them.
 class Placed {
 public:
-  Placed(const MoeSpec &moe, int64_t slots, int64_t ranks, int64_t nodes)
-      : moe(moe), slots(slots * ranks), perRank(slots), perNode(slots * ranks / nodes),
-        table(k2rt_placement_entries(moe.experts, slots * ranks), -1) {
-    for (int64_t expert = 0; expert < moe.experts; ++expert)
-      table[k2rt_placement_held(moe.experts) + expert] = static_cast<int32_t>(expert);
-    k2rt_placement_fill(table.data(), moe.experts, this->slots, ranks, nodes);
+  Placed(const MoeSpec &moe, std::vector<int32_t> expertOf, int64_t ranks, int64_t nodes)
+      : moe(moe), nodes(nodes), perRank(int64_t(expertOf.size()) / ranks), perNode(perRank * ranks / nodes),
+        expertOf(std::move(expertOf)), nodesOf(moe.experts) {
+    for (int64_t slot = 0; slot < int64_t(this->expertOf.size()); ++slot)
+      if (const int32_t expert = this->expertOf[slot]; expert >= 0)
+        nodesOf[expert].insert(slot / perNode);
   }
 
-  /// The most nodes by the number of choices alone, and by the groups of the router.
-  int64_t nodesOfChoices() const { return std::min(moe.topK, holders(0, moe.experts, perNode)); }
-  int64_t nodesOfGroups() const {
-    std::vector<int64_t> each;
-    for (int64_t group = 0; group < moe.groups; ++group)
-      each.push_back(holders(group * moe.experts / moe.groups, (group + 1) * moe.experts / moe.groups, perNode));
-    return std::min(nodesOfChoices(), sumOfLargest(each, moe.topGroups));
+  /// At most, of a token of any node.
+  Spread spread() const {
+    Spread most;
+    for (int64_t home = 0; home < nodes; ++home)
+      most.includes(spreadFrom(home));
+    return most;
   }
   /// The most sums that `count` holders send back, nodes or ranks.
   int64_t sums(int64_t count, bool areNodes) const {
-    const int32_t *subtrees = table.data() + (areNodes ? k2rt_placement_node_subtree(moe.experts, slots)
-                                                       : k2rt_placement_rank_subtree(moe.experts, slots));
-    const int64_t held = areNodes ? perNode : perRank;
+    const int64_t held = areNodes ? perNode : perRank, slots = int64_t(expertOf.size());
+    std::vector<int32_t> places(k2rt_places_entries(moe.experts, slots)), subtrees(moe.experts);
+    k2rt_placement_list(places.data(), expertOf.data(), moe.experts, slots);
+    k2rt_placement_subtrees(subtrees.data(), places.data(), moe.experts, held);
     std::vector<int64_t> each;
-    for (int64_t first = 0; first < moe.experts; first += held)
-      each.push_back(static_cast<int64_t>(
-          std::set<int32_t>(subtrees + first, subtrees + std::min(first + held, moe.experts)).size()));
+    for (int64_t first = 0; first < slots; first += held) {
+      std::set<int32_t> own;
+      for (int64_t slot = first; slot < first + held; ++slot)
+        if (expertOf[slot] >= 0)
+          own.insert(subtrees[expertOf[slot]]);
+      each.push_back(int64_t(own.size()));
+    }
     return std::min(moe.topK, sumOfLargest(each, count));
   }
 
 private:
-  static int64_t holders(int64_t begin, int64_t end, int64_t held) { return (end - 1) / held - begin / held + 1; }
+  /// A token takes what its own node has there.
+  Spread spreadFrom(int64_t home) const {
+    std::set<int64_t> all;
+    std::vector<int64_t> ofGroups;
+    for (int64_t group = 0; group < moe.groups; ++group) {
+      std::set<int64_t> reached;
+      for (int64_t e = group * moe.experts / moe.groups; e < (group + 1) * moe.experts / moe.groups; ++e)
+        if (nodesOf[e].count(home))
+          reached.insert(home);
+        else
+          reached.insert(nodesOf[e].begin(), nodesOf[e].end());
+      ofGroups.push_back(int64_t(reached.size()));
+      all.insert(reached.begin(), reached.end());
+    }
+    const int64_t choices = std::min(moe.topK, int64_t(all.size()));
+    const int64_t most = std::min(choices, sumOfLargest(ofGroups, moe.topGroups));
+    return {choices, most, std::min(most, int64_t(all.size() - all.count(home)))};
+  }
 
   const MoeSpec &moe;
-  int64_t slots, perRank, perNode; ///< of all ranks, of one, of a node
-  std::vector<int32_t> table;
+  int64_t nodes, perRank, perNode; ///< slots of a rank, of a node
+  std::vector<int32_t> expertOf;   ///< by slot
+  std::vector<std::set<int64_t>> nodesOf;
 };
 
 /// Bytes of a row at the first site that crosses nodes, by quota or back.
@@ -72,25 +109,35 @@ int64_t rowBytes(const ProgramFacts &program, bool isQuota) {
 
 } // namespace
 
-json dispersionJson(const ModelSpec &spec, const Plan &plan, const ProgramFacts &program, int64_t nodes) {
+json dispersionJson(const ModelSpec &spec, const ProgramFacts &program, const BundleFacts &bundle) {
   auto said = [](const char *kind, int64_t most, int64_t bytes) {
     return json{{"kind", kind}, {"nodes_per_token", {{"max", most}}}, {"inter_node_bytes_per_token", {{"max", bytes}}}};
   };
-  if (!spec.moe || nodes == 1)
+  if (!spec.moe || bundle.nodes == 1)
     return said("none", 1, 0);
-  const Placed placed(*spec.moe, plan.expertSlots, program.ranks, nodes);
-  const int64_t free = std::min(spec.moe->topK, nodes), placement = placed.nodesOfChoices(),
-                most = placed.nodesOfGroups();
   const bool isTwoHop = std::any_of(program.collectives.begin(), program.collectives.end(),
                                     [](const CollectiveFact &site) { return site.group == "rail"; });
-  const int64_t perNode = program.ranks / nodes, away = std::min(most, nodes - 1);
-  const int64_t receivers = isTwoHop ? away : std::min(spec.moe->topK, away * perNode);
-  const int64_t bytes = receivers * rowBytes(program, /*isQuota=*/true) +
-                        placed.sums(receivers, isTwoHop) * rowBytes(program, /*isQuota=*/false);
-  return said(most < placement ? "group-limited"
-              : most < free    ? "placement"
-                               : "none",
-              most, bytes * static_cast<int64_t>(spec.moeLayers().size()));
+  std::map<std::vector<int32_t>, std::pair<Spread, int64_t>> known; // bytes; layers are often alike
+  Spread most;
+  int64_t bytes = 0;
+  for (const auto &[layer, placed] : bundle.placement.layers) {
+    auto [entry, isNew] = known.try_emplace(placed.decode);
+    auto &[spread, ofLayer] = entry->second;
+    if (isNew) {
+      const Placed experts(*spec.moe, placed.decode, program.ranks, bundle.nodes);
+      spread = experts.spread();
+      const int64_t receivers =
+          isTwoHop ? spread.away : std::min(spec.moe->topK, spread.away * (program.ranks / bundle.nodes));
+      ofLayer = receivers * rowBytes(program, /*isQuota=*/true) +
+                experts.sums(receivers, isTwoHop) * rowBytes(program, /*isQuota=*/false);
+    }
+    most.includes(spread);
+    bytes += ofLayer;
+  }
+  return said(most.nodes < most.choices                             ? "group-limited"
+              : most.nodes < std::min(spec.moe->topK, bundle.nodes) ? "placement"
+                                                                    : "none",
+              most.nodes, bytes);
 }
 
 } // namespace k2c

@@ -126,18 +126,26 @@ json collectivesJson(const ProgramFacts &program) {
   return sites;
 }
 
+/// Of the certificate's weights, those of a rank's empty slots.
+int64_t emptyBytes(const ExpertPlacement &placement, int64_t rank, Bytes ofExpert) {
+  int64_t empty = 0;
+  for (const auto &[layer, placed] : placement.layers) {
+    const auto own = placed.decode.begin() + rank * placement.slotsOfRank;
+    empty += std::count(own, own + placement.slotsOfRank, -1);
+  }
+  return empty == 0 ? 0 : empty * (ofExpert.value / static_cast<int64_t>(placement.layers.size()));
+}
+
 /// Ranks are numbered node by node. Those with empty slots map fewer weights than the certificate says.
 json ranksJson(const ModelSpec &spec, const Plan &plan, const ProgramFacts &program, const BundleFacts &bundle) {
   json ranks = json::array();
-  for (int64_t rank = 0; rank < program.ranks; ++rank) {
-    const int64_t empty = plan.expertSlots - expertsOfRank(spec, plan.layout, rank);
+  for (int64_t rank = 0; rank < program.ranks; ++rank)
     ranks.push_back({{"rank", rank},
                      {"node", rank * bundle.nodes / program.ranks},
                      {"stage", 0},
                      {"layers", {0, spec.layerCount()}},
                      {"slots", plan.expertSlots},
-                     {"weights", program.weights - empty * plan.expertBytes.value}});
-  }
+                     {"weights", program.weights - emptyBytes(bundle.placement, rank, plan.expertBytes)}});
   return ranks;
 }
 
@@ -145,7 +153,7 @@ json placementJson(const ModelSpec &spec, const Plan &plan, const BundleFacts &b
   return {{"file", placementFile},
           {"experts", spec.moe->experts},
           {"slots", plan.expertSlots * plan.ranks},
-          {"hash", hashText(hashOf(bundle.placement.data(), bundle.placement.size()))}};
+          {"hash", hashText(hashOf(bundle.placementText.data(), bundle.placementText.size()))}};
 }
 
 /// k2rt/share.h: which part of a weight each worker reads.
@@ -195,7 +203,7 @@ std::string manifestText(const ModelSpec &spec, const Plan &plan, const ProgramF
                    {"memory", memoryJson(plan, program, bundle)},
                    {"ranks", ranksJson(spec, plan, program, bundle)},
                    {"collectives", collectivesJson(program)},
-                   {"dispersion", dispersionJson(spec, plan, program, bundle.nodes)},
+                   {"dispersion", dispersionJson(spec, program, bundle)},
                    {"forms", {{"prompt_expanded_at_least", program.expandedFrom}}},
                    {"eos", spec.eos},
                    {"kernels", kernelsJson(program.kernels)},
@@ -210,7 +218,7 @@ std::string manifestText(const ModelSpec &spec, const Plan &plan, const ProgramF
                      {"peak_bytes", plan.memory.total().value + bundle.codeBytes}}},
                    {"ignored_keys", spec.ignoredKeys},
                    {"weights_index", "weights/index.json"}};
-  if (!bundle.placement.empty())
+  if (!bundle.placementText.empty())
     manifest["placement"] = placementJson(spec, plan, bundle);
   if (spec.bos)
     manifest["bos"] = *spec.bos;

@@ -11,7 +11,8 @@ namespace k2c::runtime {
 
 namespace {
 
-constexpr std::array<const char *, 4> hashed = {"manifest.json", "program.so", "placement.json", "files.json"};
+constexpr std::array<const char *, 5> hashed = {"manifest.json", "program.so", "placement.json", "files.json",
+                                                "what --placement names"};
 
 template <size_t n> std::string textOf(const std::array<char, n> &text) {
   return shortened(std::string(text.data(), ::strnlen(text.data(), n)));
@@ -57,10 +58,13 @@ Status checkNodes(const std::vector<RankPresence> &all, const RankFacts &ranks) 
 
 } // namespace
 
-RankPresence presenceOf(const FileList &files, const Manifest &manifest) {
+RankPresence presenceOf(const FileList &files, const Manifest &manifest, const std::vector<PlacementText> &placements) {
   RankPresence own;
+  std::string named;
+  for (const auto &[place, text, fromStep] : placements)
+    named += std::to_string(fromStep) + "\n" + text;
   own.hashes = {files.hashOf("manifest.json"), files.hashOf("program.so"), files.hashOf(manifest.ranks.placement.file),
-                files.hash()};
+                files.hash(), named.empty() ? 0 : hashOf(named.data(), named.size())};
   ::gethostname(own.host.data(), own.host.size());
   put(readSmallFile("/proc/sys/kernel/random/boot_id"), own.boot);
   return own;

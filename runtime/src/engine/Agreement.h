@@ -6,6 +6,7 @@
 #include "exchange/Exchange.h"
 #include "program/FileList.h"
 #include "program/Manifest.h"
+#include "program/Placement.h"
 #include <array>
 #include <vector>
 
@@ -13,13 +14,14 @@ namespace k2c::runtime {
 
 /// What a rank says of itself, as bytes that are the same in all processes.
 struct RankPresence {
-  std::array<uint64_t, 4> hashes{}; ///< of manifest, program, placement and all files of the bundle; 0: it has none
-  std::array<char, 64> host{};      ///< its name, cut where it is longer
-  std::array<char, 40> boot{};      ///< of its system: ranks on one host have both in common
+  /// Of manifest, program, placement and all files of the bundle, and of the placements beside it; 0: it has none.
+  std::array<uint64_t, 5> hashes{};
+  std::array<char, 64> host{}; ///< its name, cut where it is longer
+  std::array<char, 40> boot{}; ///< of its system: ranks on one host have both in common
 };
 
-/// Of this process, with a bundle whose list and manifest are read.
-RankPresence presenceOf(const FileList &files, const Manifest &manifest);
+/// Of this process, with a bundle whose list and manifest are read, and with `placements`.
+RankPresence presenceOf(const FileList &files, const Manifest &manifest, const std::vector<PlacementText> &placements);
 
 /// This rank's place among those of its host.
 struct HostPlace {

@@ -44,6 +44,8 @@ public:
   /// After all allocations: brings memory and weights to where they are used. `memory` and `trace` (which may be null)
   /// outlive the device.
   virtual Status load(const RankMemory &memory, Trace *trace) = 0;
+  /// From the next step on, weights are where another list of bases says.
+  virtual void use(const void *const *weights) = 0;
   /// The arrays of the next step are filled.
   virtual void upload(const k2rt_ir_step &step) = 0;
   /// Runs `entry` on what was uploaded, and returns when it is done. Fails with the name of the kernel that failed, or

@@ -52,19 +52,39 @@ void Engine::prepare(int32_t rank, const k2rt_ir_step &step, bool wantsLogits) {
     records.records.clear();
     records.ends.clear();
     gathered.begins.assign(1, 0);
+    promptRows = generatedRows = 0;
   }
   RankState &of = states[rank];
   of.prepared = step;
   of.flags = flagsOf(step, wantsLogits);
+  countRows(step);
   writeStepRecord(manifest(), of.arrays, step, steps, wantsLogits, records.records);
   records.ends.push_back(static_cast<int64_t>(records.records.size()));
   gathered.begins.push_back(gathered.begins.back() +
                             resultLayout(manifest(), step.token_rows, step.output_rows, of.flags).bytes);
 }
 
+/// A sequence with several rows in a step has those of its prompt.
+void Engine::countRows(const k2rt_ir_step &step) {
+  const auto *begin = static_cast<const int32_t *>(step.seq_begin);
+  for (int64_t sequence = 0; sequence < step.seq_rows; ++sequence)
+    if (const int32_t rows = begin[sequence + 1] - begin[sequence]; rows > 1)
+      promptRows += rows;
+    else
+      ++generatedRows;
+}
+
 Status Engine::run() {
+  const size_t table = theBundle.placement.tableAt(steps, promptRows > generatedRows);
   ++steps;
-  return member ? member->step(records, gathered) : theRank->run();
+  if (!member)
+    return theRank->run();
+  int64_t begin = 0;
+  for (const int64_t end : records.ends) {
+    setTable(records.records.data() + begin, table);
+    begin = end;
+  }
+  return member->step(records, gathered);
 }
 
 /// Copies `count` values at `offset` of results to a buffer of the caller, if it has one.

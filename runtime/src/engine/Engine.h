@@ -62,6 +62,7 @@ private:
     uint32_t flags = 0; ///< StepFlag
   };
   Status addRanks();
+  void countRows(const k2rt_ir_step &step);
 
   const Bundle &theBundle;
   int64_t chunkTokens = 0;
@@ -70,8 +71,9 @@ private:
   AllRecords records;
   AllResults gathered;
   int64_t steps = 0;
-  std::unique_ptr<Rank> theRank;      ///< of one rank; behind the trace, into which its device records
-  std::unique_ptr<RankMember> member; ///< of several; behind what it sends and receives
+  int64_t promptRows = 0, generatedRows = 0; ///< of the step that is prepared, of all ranks
+  std::unique_ptr<Rank> theRank;             ///< of one rank; behind the trace, into which its device records
+  std::unique_ptr<RankMember> member;        ///< of several; behind what it sends and receives
 };
 
 } // namespace k2c::runtime

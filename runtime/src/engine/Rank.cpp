@@ -20,7 +20,7 @@ Expected<std::unique_ptr<Rank>> Rank::create(const Bundle &bundle, std::unique_p
   if (!arena)
     return arena.takeError();
   rank->memory.arena = *arena;
-  rank->memory.weights = bundle.weights.slots().data();
+  rank->memory.weights = bundle.weights.slots();
   for (const CacheGroup &group : manifest.groups)
     rank->freePages.emplace_back(group.pages);
   if (exchange && bundle.program.description().n_collectives > 0) {
@@ -31,7 +31,7 @@ Expected<std::unique_ptr<Rank>> Rank::create(const Bundle &bundle, std::unique_p
                    experts.size,
                    nodes.self,
                    0,
-                   const_cast<int32_t *>(bundle.placement.tables())};
+                   const_cast<int32_t *>(bundle.placement.entries(0))};
     rank->memory.rank = &rank->facts;
     rank->memory.exchange = exchange;
   }
@@ -39,6 +39,15 @@ Expected<std::unique_ptr<Rank>> Rank::create(const Bundle &bundle, std::unique_p
     return loaded.takeError();
   rank->device = std::move(device);
   return rank;
+}
+
+void Rank::goBy(size_t next) {
+  if (next == table)
+    return;
+  table = next;
+  facts.placement = const_cast<int32_t *>(bundle.placement.entries(table));
+  memory.weights = bundle.weights.slots(table);
+  device->use(memory.weights);
 }
 
 } // namespace k2c::runtime

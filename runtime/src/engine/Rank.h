@@ -6,6 +6,7 @@
 #include "engine/PagePool.h"
 #include "engine/StepArrays.h"
 #include "program/Bundle.h"
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -21,6 +22,9 @@ public:
   StepArrays &arrays() { return stepArrays; }
   /// Per cache group.
   std::vector<PagePool> &pages() { return freePages; }
+  /// Tables of its placement, at least one; the next step goes by table `table`.
+  int64_t tables() const { return std::max<int64_t>(static_cast<int64_t>(bundle.placement.count()), 1); }
+  void goBy(size_t table);
   /// The next step, which refers to arrays().
   void upload(const k2rt_ir_step &step) { device->upload(step); }
   /// Runs the program's step function on it.
@@ -30,11 +34,13 @@ public:
 
 private:
   Rank(const Bundle &bundle, StepArrays arrays)
-      : serve(bundle.program.entry(serveEntry)), stepArrays(std::move(arrays)) {}
+      : bundle(bundle), serve(bundle.program.entry(serveEntry)), stepArrays(std::move(arrays)) {}
 
+  const Bundle &bundle;
   const k2rt_ir_step_fn serve; ///< what steps enter
   StepArrays stepArrays;
   std::vector<PagePool> freePages;
+  size_t table = 0; ///< of the placement, by which the last step went
   k2rt_ir_rank facts = {};
   RankMemory memory;
   std::unique_ptr<Device> device; ///< last: it refers to the above

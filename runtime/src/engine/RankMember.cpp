@@ -101,7 +101,7 @@ Expected<bool> RankMember::takeRecord(const AllRecords *records) {
   if (Status done = run(scatter); !done)
     return done.takeError();
   Expected<ReceivedStep> read =
-      readStepRecord(manifest, record.data(), received[0] * recordUnit, steps, theRank->arrays());
+      readStepRecord(manifest, record.data(), received[0] * recordUnit, steps, theRank->tables(), theRank->arrays());
   if (!read)
     return told(read.takeError()).takeError();
   current = *read;
@@ -127,6 +127,7 @@ Status RankMember::compute() {
   if (layout.maxLogits >= 0)
     std::fill_n(partAt<float>(own.data(), layout.maxLogits), manifest.layers * manifest.heads,
                 -std::numeric_limits<float>::infinity());
+  theRank->goBy(current.header.table);
   theRank->upload(step);
   if (Status ran = told(theRank->run()); !ran)
     return ran;

@@ -132,10 +132,10 @@ private:
 };
 
 /// What a record is and of which step, before anything else of it counts.
-bool checkKind(const StepRecordHeader &header, int64_t number, Checker &check) {
+bool checkKind(const StepRecordHeader &header, int64_t number, int64_t tables, Checker &check) {
   return check.within("format", header.format, stepRecordFormat, stepRecordFormat) &&
          check.within("kind", header.kind, stepRecord, endRecord) &&
-         check.within("step", header.step, number, number) && check.within("reserved", header.reserved, 0, 0);
+         check.within("step", header.step, number, number) && check.within("table", header.table, 0, tables - 1);
 }
 
 /// Counts, before anything is as large as they say.
@@ -255,6 +255,11 @@ void writeStepRecord(const Manifest &manifest, const StepArrays &arrays, const k
   }
 }
 
+void setTable(std::byte *record, size_t table) {
+  const auto number = static_cast<uint32_t>(table);
+  std::memcpy(record + offsetof(StepRecordHeader, table), &number, sizeof number);
+}
+
 void writeEndRecord(int64_t number, std::vector<std::byte> &record) {
   StepRecordHeader header = {stepRecordFormat, endRecord, number, 0, 0, 0, 0, 0, 0};
   Writer write(record);
@@ -262,7 +267,7 @@ void writeEndRecord(int64_t number, std::vector<std::byte> &record) {
 }
 
 Expected<ReceivedStep> readStepRecord(const Manifest &manifest, const std::byte *record, int64_t bytes, int64_t number,
-                                      StepArrays &arrays) {
+                                      int64_t tables, StepArrays &arrays) {
   ReceivedStep received = {};
   StepRecordHeader &header = received.header;
   if (bytes < int64_t(sizeof header))
@@ -272,7 +277,7 @@ Expected<ReceivedStep> readStepRecord(const Manifest &manifest, const std::byte 
   Reader read(record);
   read(&header, 1);
   Checker check(number);
-  if (!checkKind(header, number, check))
+  if (!checkKind(header, number, tables, check))
     return check.status().takeError();
   if (header.kind == endRecord)
     return received;

@@ -27,7 +27,7 @@ struct StepRecordHeader {
   int64_t tokenRows, outputRows, seqRows;
   int64_t tablePages; ///< of each block table, as many as the longest sequence of the step has
   uint32_t flags;     ///< StepFlag, or-ed
-  uint32_t reserved;  ///< 0
+  uint32_t table;     ///< of the placement, by which the step goes (Placement.h)
 };
 inline constexpr uint32_t stepRecordFormat = 0x3153326b; // "k2S1"
 enum StepRecordKind : uint32_t { stepRecord = 0, endRecord = 1 };
@@ -48,6 +48,8 @@ int64_t recordCapacity(const Manifest &manifest, const StepArrays &arrays);
 /// Appends the record of `step`, which refers to `arrays`. `wantsLogits`: its results have those of all output rows.
 void writeStepRecord(const Manifest &manifest, const StepArrays &arrays, const k2rt_ir_step &step, int64_t number,
                      bool wantsLogits, std::vector<std::byte> &record);
+/// Has the step of the record at `record` go by a table.
+void setTable(std::byte *record, size_t table);
 /// Appends the record behind the last step.
 void writeEndRecord(int64_t number, std::vector<std::byte> &record);
 
@@ -57,9 +59,10 @@ struct ReceivedStep {
   k2rt_ir_step step; ///< captures nothing yet
 };
 /// Reads `bytes` bytes at `record`, aligned to recordUnit, into `arrays`. Refuses, with the field and both numbers,
-/// what is beyond the limits of the manifest, is of another step than `number` or does not fit together.
+/// what is beyond the limits of the manifest, is of another step than `number` or of none of the placement's `tables`,
+/// or does not fit together.
 Expected<ReceivedStep> readStepRecord(const Manifest &manifest, const std::byte *record, int64_t bytes, int64_t number,
-                                      StepArrays &arrays);
+                                      int64_t tables, StepArrays &arrays);
 
 /// Where the parts of a step's results are, in bytes from their begin; -1: it has no such part.
 struct ResultLayout {

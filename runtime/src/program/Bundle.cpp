@@ -1,15 +1,16 @@
 // Every file is checked before it is used: its size and hash, then the manifest field by field, and the CPU before a
 // program meets it.
+//
+// A placement comes before the weights, as it says which of them this rank maps. Files of --placement are in no list:
+// only what ranks say of them to one another vouches for them.
 #include "program/Bundle.h"
 #include "program/CpuFeatures.h"
-#include <optional>
 #include <sys/stat.h>
 
 namespace k2c::runtime {
 
 static constexpr int64_t maxManifestBytes = int64_t(64) << 20;
 static constexpr int64_t maxIndexBytes = int64_t(256) << 20;
-static constexpr int64_t maxPlacementBytes = int64_t(256) << 20;
 static const char manifestFile[] = "manifest.json";
 static const char weightMapFile[] = "weights/map.json";
 static const char *const tokenizerFiles[] = {"tokenizer.json", "tiktoken.model"};
@@ -57,16 +58,26 @@ Expected<ListedManifest> readListedManifest(const std::string &folder) {
   return ListedManifest{std::move(*files), std::move(*manifest)};
 }
 
-static Expected<Placement> readPlacement(const FileList &files, const Manifest &manifest) {
+/// Its own holds until one of `given` does.
+static Expected<Placement> readPlacement(const FileList &files, const Manifest &manifest, int32_t rank,
+                                         std::vector<PlacementText> given) {
+  if (!manifest.ranks.areSeveral() && !given.empty())
+    return Error{K2RT_INVALID_ARGUMENT, "--placement",
+                 "says which rank has which experts, and the program has one rank", "leave it out"};
   if (!manifest.ranks.areSeveral())
     return Placement();
-  const std::string &file = manifest.ranks.placement.file;
-  Expected<std::string> text = files.text(file, maxPlacementBytes);
-  return text ? Placement::parse(*text, files.folder() + "/" + file, manifest) : text.takeError();
+  if (given.empty() || given.front().fromStep > 0) {
+    const std::string &file = manifest.ranks.placement.file;
+    Expected<std::string> text = files.text(file, maxPlacementBytes);
+    if (!text)
+      return text.takeError();
+    given.insert(given.begin(), {files.folder() + "/" + file, std::move(*text), 0});
+  }
+  return Placement::parse(given, manifest, rank);
 }
 
 static Expected<Weights> mapWeights(const FileList &files, const Manifest &manifest, const Placement &placement,
-                                    int32_t rank, const Program &program) {
+                                    const Program &program) {
   const std::string &folder = files.folder();
   const std::string place = folder + "/" + manifest.weightsIndex;
   if (!bundleFileExists(folder, manifest.weightsIndex))
@@ -75,22 +86,21 @@ static Expected<Weights> mapWeights(const FileList &files, const Manifest &manif
   Expected<std::string> index = files.text(manifest.weightsIndex, maxIndexBytes);
   if (!index)
     return index.takeError();
-  const RankExperts own{manifest.ranks.areSeveral() ? &placement : nullptr, rank};
   Expected<Weights> weights =
-      Weights::map(folder, manifest.weightsIndex, *index, program.description().n_weights, manifest.shares, own);
+      Weights::map(folder, manifest.weightsIndex, *index, program.description().n_weights, manifest.shares, placement);
   if (!weights)
     return weights.takeError();
   if (Status fits = weights->checkFits(program.description(), place); !fits)
     return fits.takeError();
-  if (weights->bytes() > manifest.memory.weights)
+  if (weights->firstBytes() > manifest.memory.weights)
     return Error{K2RT_INVALID_BUNDLE, place,
-                 "maps " + std::to_string(weights->bytes()) + " bytes, the manifest states " +
+                 "maps " + std::to_string(weights->firstBytes()) + " bytes, the manifest states " +
                      std::to_string(manifest.memory.weights),
                  "compile the bundle again"};
   return weights;
 }
 
-Expected<Bundle> Bundle::open(ListedManifest read, int32_t rank) {
+Expected<Bundle> Bundle::open(ListedManifest read, int32_t rank, std::vector<PlacementText> placements) {
   auto &[files, manifest] = read;
   const std::string &folder = files.folder();
   if (Status cpu = checkCpuFeatures(manifest.cpuFeatures, manifest.cpu); !cpu)
@@ -110,29 +120,44 @@ Expected<Bundle> Bundle::open(ListedManifest read, int32_t rank) {
   Expected<Program> program = Program::load(folder, manifest);
   if (!program)
     return program.takeError();
-  Expected<Placement> placement = readPlacement(files, manifest);
+  Expected<Placement> placement = readPlacement(files, manifest, rank, std::move(placements));
   if (!placement)
     return placement.takeError();
-  Expected<Weights> weights = mapWeights(files, manifest, *placement, rank, *program);
+  Expected<Weights> weights = mapWeights(files, manifest, *placement, *program);
   if (!weights)
     return weights.takeError();
-  return Bundle{folder, std::move(manifest),      std::move(*program), std::move(*placement), std::move(*weights),
-                rank,   files.hashOf(programFile)};
+  return Bundle{folder,
+                std::move(manifest),
+                std::move(*program),
+                std::move(*placement),
+                std::move(*weights),
+                rank,
+                files.hashOf(programFile),
+                {}};
 }
 
-static Expected<Bundle> openFor(const std::string &folder, std::optional<int32_t> rank) {
+Expected<Bundle> Bundle::open(const std::string &folder) {
   Expected<ListedManifest> read = readListedManifest(folder);
   if (!read)
     return read.takeError();
-  if (!rank && read->manifest.ranks.areSeveral())
+  if (read->manifest.ranks.areSeveral())
     return Error{K2RT_UNSUPPORTED, folder,
                  "is of " + std::to_string(read->manifest.ranks.count) + " ranks, which this call does not start",
                  "use DIR/launch.sh COMMAND, or DIR/run COMMAND --transport local: ranks as threads of one process"};
-  return Bundle::open(std::move(*read), rank.value_or(0));
+  return open(std::move(*read), /*rank=*/0, {});
 }
 
-Expected<Bundle> Bundle::open(const std::string &folder) { return openFor(folder, std::nullopt); }
-
-Expected<Bundle> Bundle::open(const std::string &folder, int32_t rank) { return openFor(folder, rank); }
+Expected<Bundle> Bundle::open(const std::string &folder, int32_t rank, const std::vector<PlacementFile> &placements) {
+  Expected<ListedManifest> read = readListedManifest(folder);
+  if (!read)
+    return read.takeError();
+  Expected<std::vector<PlacementText>> texts = readPlacementFiles(placements);
+  if (!texts)
+    return texts.takeError();
+  Expected<Bundle> bundle = open(std::move(*read), rank, std::move(*texts));
+  if (bundle)
+    bundle->placementFiles = placements;
+  return bundle;
+}
 
 } // namespace k2c::runtime

@@ -113,21 +113,19 @@ std::vector<NamedSlot> readIndex(const JsonFields &root, int32_t slotCount) {
   return slots;
 }
 
-/// Leaves in each table of experts what is in the slots of a rank.
-Status takeExperts(std::vector<NamedSlot> &slots, const RankExperts &own, const std::string &place) {
-  if (!own.placement)
-    return {};
+/// Leaves in each table of experts what is in the slots of a rank by table `table`.
+Status takeExperts(std::vector<NamedSlot> &slots, const Placement &placement, size_t table, const std::string &place) {
   for (NamedSlot &slot : slots) {
     if (!slot.isTable)
       continue;
-    const int32_t *experts = slot.layer ? own.placement->expertsOf(*slot.layer, own.rank) : nullptr;
-    if (!experts || static_cast<int64_t>(slot.ranges.size()) != own.placement->experts())
+    const int32_t *experts = slot.layer ? placement.expertsOf(table, *slot.layer) : nullptr;
+    if (!experts || static_cast<int64_t>(slot.ranges.size()) != placement.experts())
       return Error{K2RT_INVALID_BUNDLE, place,
                    "slot " + std::to_string(slot.number) + " has " + std::to_string(slot.ranges.size()) +
                        " experts of layer " + (slot.layer ? std::to_string(*slot.layer) : "null") +
-                       ", the placement has " + (experts ? std::to_string(own.placement->experts()) : "none"),
+                       ", the placement has " + (experts ? std::to_string(placement.experts()) : "none"),
                    "compile the bundle again"};
-    slot.experts.assign(experts, experts + own.placement->slotsOfRank());
+    slot.experts.assign(experts, experts + placement.slotsOfRank());
     std::vector<std::optional<NamedRange>> taken;
     for (const int32_t expert : slot.experts)
       taken.push_back(expert < 0 ? std::nullopt : slot.ranges[expert]);
@@ -179,7 +177,8 @@ public:
   WeightMapper(std::string folder, std::string prefix, Weights &weights)
       : folder(std::move(folder)), prefix(std::move(prefix)), weights(weights) {}
 
-  Status mapFiles(const std::vector<NamedSlot> &slots, const std::string &place);
+  /// All that the slots of some tables name.
+  Status mapFiles(const std::vector<std::vector<NamedSlot>> &tables, const std::string &place);
   Status addSlot(NamedSlot &slot, const std::string &place);
 
 private:
@@ -199,25 +198,26 @@ private:
   std::map<std::tuple<std::string, int64_t, int64_t>, size_t> known;
 };
 
-Status WeightMapper::mapFiles(const std::vector<NamedSlot> &slots, const std::string &place) {
+Status WeightMapper::mapFiles(const std::vector<std::vector<NamedSlot>> &tables, const std::string &place) {
   std::map<std::string, File> files;
   std::vector<std::string> order;
-  for (const NamedSlot &slot : slots)
-    for (const std::optional<NamedRange> &range : slot.ranges) {
-      if (!range)
-        continue;
-      File &file = files[range->file];
-      if (file.extents.empty())
-        order.push_back(range->file);
-      if (!slot.isTable && file.bytes.value_or(range->bytes) != range->bytes)
-        return Error{K2RT_INVALID_BUNDLE, place,
-                     "slot " + std::to_string(slot.number) + " says " + std::to_string(range->bytes) + " bytes, file " +
-                         range->file + " has " + std::to_string(*file.bytes),
-                     "run k2c pack"};
-      if (!slot.isTable)
-        file.bytes = range->bytes;
-      file.extents.push_back({range->offset, range->offset + range->bytes});
-    }
+  for (const std::vector<NamedSlot> &slots : tables)
+    for (const NamedSlot &slot : slots)
+      for (const std::optional<NamedRange> &range : slot.ranges) {
+        if (!range)
+          continue;
+        File &file = files[range->file];
+        if (file.extents.empty())
+          order.push_back(range->file);
+        if (!slot.isTable && file.bytes.value_or(range->bytes) != range->bytes)
+          return Error{K2RT_INVALID_BUNDLE, place,
+                       "slot " + std::to_string(slot.number) + " says " + std::to_string(range->bytes) +
+                           " bytes, file " + range->file + " has " + std::to_string(*file.bytes),
+                       "run k2c pack"};
+        if (!slot.isTable)
+          file.bytes = range->bytes;
+        file.extents.push_back({range->offset, range->offset + range->bytes});
+      }
   for (const std::string &name : order)
     if (Status done = mapFile(name, files[name]); !done)
       return done;
@@ -291,43 +291,52 @@ Status WeightMapper::addSlot(NamedSlot &slot, const std::string &place) {
 }
 
 Expected<Weights> Weights::map(const std::string &folder, const std::string &index, const std::string &text,
-                               int32_t slotCount, const std::vector<SlotShares> &shares, const RankExperts &own) {
+                               int32_t slotCount, const std::vector<SlotShares> &shares, const Placement &placement) {
   const std::string place = folder + "/" + index;
   Expected<std::vector<NamedSlot>> slots =
       readJsonFields(text, place, [&](const JsonFields &root) { return readIndex(root, slotCount); });
   if (!slots)
     return slots.takeError();
-  if (Status taken = takeExperts(*slots, own, place); !taken)
-    return taken.takeError();
+  std::vector<std::vector<NamedSlot>> tables(std::max<size_t>(placement.count(), 1), *slots);
   Weights weights;
+  weights.slotCount = static_cast<size_t>(slotCount);
   weights.shares = shares;
   if (shares.empty())
     weights.shares.push_back({slotCount, {}});
-  if (Status fits = checkShares(weights.shares, *slots, place); !fits)
-    return fits.takeError();
+  for (size_t table = 0; table < tables.size(); ++table) {
+    if (placement.count() > 0)
+      if (Status taken = takeExperts(tables[table], placement, table, place); !taken)
+        return taken.takeError();
+    if (Status fits = checkShares(weights.shares, tables[table], place); !fits)
+      return fits.takeError();
+  }
   const size_t slash = index.rfind('/');
   WeightMapper mapper(folder, slash == std::string::npos ? "" : index.substr(0, slash + 1), weights);
-  if (Status mapped = mapper.mapFiles(*slots, place); !mapped)
+  if (Status mapped = mapper.mapFiles(tables, place); !mapped)
     return mapped.takeError();
-  for (NamedSlot &slot : *slots)
-    if (Status added = mapper.addSlot(slot, place); !added)
-      return added.takeError();
+  for (std::vector<NamedSlot> &table : tables) {
+    weights.firstRanges.push_back(weights.all.size());
+    for (NamedSlot &slot : table)
+      if (Status added = mapper.addSlot(slot, place); !added)
+        return added.takeError();
+  }
   return weights;
 }
 
 /// Kernels take addresses and trust them: the program's own numbers are held to the index, whatever the manifest says.
 Status Weights::checkFits(const k2rt_ir_program &program, const std::string &place) const {
-  for (size_t slot = 0; slot < parts.size(); ++slot) {
+  for (size_t part = 0; part < parts.size(); ++part) {
+    const size_t slot = part % slotCount;
     const auto experts = static_cast<size_t>(static_cast<const int64_t *>(program.slot_experts)[slot]);
     const int64_t bytes = static_cast<const int64_t *>(program.slot_bytes)[slot];
     const int64_t needed = bytes / static_cast<int64_t>(std::max<size_t>(experts, 1)); // of a range
     const std::string name = "slot " + std::to_string(slot) + " has ";
-    if (parts[slot].table.size() != experts)
+    if (parts[part].table.size() != experts)
       return Error{K2RT_INVALID_BUNDLE, place,
-                   name + std::to_string(parts[slot].table.size()) + " experts, the program reads " +
+                   name + std::to_string(parts[part].table.size()) + " experts, the program reads " +
                        std::to_string(experts),
                    "compile the bundle again"};
-    for (const size_t range : parts[slot].ranges)
+    for (const size_t range : parts[part].ranges)
       if (range != noRange && all[range].bytes < needed)
         return Error{K2RT_INVALID_BUNDLE, place,
                      name + "a range of " + std::to_string(all[range].bytes) + " bytes, the program reads " +
@@ -342,6 +351,12 @@ HugePages hugePagesOf(const MappedFile &file) {
   const int64_t last = (file.offset() + file.size()) / hugePageBytes;
   return {static_cast<const std::byte *>(file.data()) + (first * hugePageBytes - file.offset()),
           std::max<int64_t>(last - first, 0)};
+}
+
+int64_t Weights::firstBytes() const {
+  const auto end = all.begin() + static_cast<ptrdiff_t>(firstRanges.size() > 1 ? firstRanges[1] : all.size());
+  return std::accumulate(all.begin(), end, int64_t(0),
+                         [](int64_t sum, const WeightRange &range) { return sum + range.bytes; });
 }
 
 int64_t Weights::hugePageableBytes() const {

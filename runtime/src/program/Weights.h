@@ -37,35 +37,31 @@ struct AbsentExpert {
   int64_t expert = 0;
 };
 
-/// Which experts of a table are mapped: all as the index has them, or those in the slots of `rank`.
-struct RankExperts {
-  const Placement *placement = nullptr; ///< null: all
-  int32_t rank = 0;
-};
-
 /// Mapped ranges; slots may share one. Lives as long as anything that reads a slot.
 class Weights {
 public:
   /// Reads `text`, which `folder`/`index` holds, and maps what it names from the index's folder. Refuses a slot that is
   /// missing, twice or out of range, a file name that is a path, a file of another size, and another number of hashes
   /// than a range has chunks. `slotCount`: what the program has. `shares`: how launches read the slots, and which are
-  /// of experts (manifest); refused when it does not fit them. Of tables of experts only those of `own` are mapped, in
-  /// the order of its slots.
+  /// of experts (manifest); refused when it does not fit them. Of tables of experts only those in the rank's slots by
+  /// `placement` are mapped, by whichever of its tables, in the order of its slots; all where it has none.
   static Expected<Weights> map(const std::string &folder, const std::string &index, const std::string &text,
                                int32_t slotCount, const std::vector<SlotShares> &shares = {},
-                               const RankExperts &own = {});
+                               const Placement &placement = {});
   /// Refuses slots that are not what the program reads: a table of experts or none, so many experts, so many bytes at
   /// least. `place` names the index.
   Status checkFits(const k2rt_ir_program &program, const std::string &place) const;
 
-  /// What the program gets for each slot: its base, page aligned, null for an empty one; of a slot of routed experts
-  /// the table of their bases, null for one that the index leaves out and for an empty slot of a rank.
-  const std::vector<const void *> &slots() const { return addresses; }
+  /// What the program gets for each slot by table `table` of the placement: its base, page aligned, null for an empty
+  /// one; of a slot of routed experts the table of their bases, null for one that the index leaves out and for an empty
+  /// slot of a rank.
+  const void *const *slots(size_t table = 0) const { return addresses.data() + table * slotCount; }
   /// Each range once, in the order of the slots.
   const std::vector<WeightRange> &ranges() const { return all; }
   /// What is mapped: ranges that lie one behind the other in a file are in one of these.
   const std::vector<MappedFile> &mappedFiles() const { return files; }
-  /// Bytes mapped, each once.
+  /// Bytes mapped, each once: of the placement's first table, and of all of them.
+  int64_t firstBytes() const;
   int64_t bytes() const { return total; }
   /// Bytes of these that could lie in huge pages.
   int64_t hugePageableBytes() const;
@@ -100,19 +96,23 @@ private:
   };
 
   /// Calls visit(range, share, block) for each block of each slot that is there.
+  /// Of a table but the first, what none before it has.
   template <class Visit> void visitBlocks(Visit visit) const {
     size_t slot = 0;
-    for (const SlotShares &run : shares)
-      for (int64_t i = 0; i < run.slots; ++i, ++slot)
-        for (size_t block = 0; block < parts[slot].ranges.size(); ++block)
-          if (const size_t range = parts[slot].ranges[block]; range != noRange)
-            visit(all[range], run.share, static_cast<int64_t>(block));
+    for (const size_t firstNew : firstRanges)
+      for (const SlotShares &run : shares)
+        for (int64_t i = 0; i < run.slots; ++i, ++slot)
+          for (size_t block = 0; block < parts[slot].ranges.size(); ++block)
+            if (const size_t range = parts[slot].ranges[block]; range != noRange && range >= firstNew)
+              visit(all[range], run.share, static_cast<int64_t>(block));
   }
 
   std::vector<MappedFile> files;
   std::vector<WeightRange> all;
-  std::vector<Slot> parts;
+  size_t slotCount = 0;
+  std::vector<Slot> parts; ///< of each table one behind the other, as `addresses`
   std::vector<const void *> addresses;
+  std::vector<size_t> firstRanges; ///< of each table, the number of the first range that none before it has
   std::vector<SlotShares> shares;
   int64_t total = 0;
   friend class WeightMapper;

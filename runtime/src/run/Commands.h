@@ -18,9 +18,10 @@ struct RunOptions {
   int32_t threads = 0;
   int64_t chunk = 0;
   std::string traceFile;
-  std::string transport;          ///< between ranks: local, mpi, ucx; "": the bundle has one rank
-  std::optional<double> deadline; ///< seconds, of every wait between ranks; none: defaultDeadline
-  bool trust = false;             ///< leaves the hashes of weight files unchecked
+  std::string transport;               ///< between ranks: local, mpi, ucx; "": the bundle has one rank
+  std::optional<double> deadline;      ///< seconds, of every wait between ranks; none: defaultDeadline
+  std::vector<std::string> placements; ///< FILE[@STEP] each: in place of the bundle's, from that step on
+  bool trust = false;                  ///< leaves the hashes of weight files unchecked
   bool json = false;
   ProcessRank *process = nullptr; ///< rank 0, where ranks are processes; outlives the command
 };

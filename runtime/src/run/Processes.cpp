@@ -76,7 +76,7 @@ static Expected<std::unique_ptr<Transport>> openBundledUcx(Clock::duration limit
 }
 
 static Status serve(ProcessRank &own, const RunOptions &options) {
-  Status served = own.serve(options.folder, onCpuOf(options), [](RankMember *member) { interruptStops(member); });
+  Status served = own.serve(filesOf(options), onCpuOf(options), [](RankMember *member) { interruptStops(member); });
   // Rank 0 knows why, and may have a trace to write before the job ends. Over UCX no rank ends that of another, and an
   // interrupt needs no word of its own.
   const bool endsAlone = !served && options.transport == "ucx" && served.error().code == K2RT_INTERRUPTED;

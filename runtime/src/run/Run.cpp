@@ -46,10 +46,28 @@ Clock::duration deadlineOf(const RunOptions &options) {
   return std::chrono::duration_cast<Clock::duration>(options.deadline ? Seconds(*options.deadline) : defaultDeadline);
 }
 
+RankFiles filesOf(const RunOptions &options) {
+  RankFiles files{options.folder, {}};
+  for (const std::string &text : options.placements) {
+    const size_t at = text.rfind('@');
+    int64_t step = 0;
+    const char *const end = text.data() + text.size(), *const digits = at == text.npos ? end : text.data() + at + 1;
+    if (const auto [last, problem] = std::from_chars(digits, end, step);
+        digits < end && problem == std::errc() && last == end && step >= 0)
+      files.placements.push_back({text.substr(0, at), step});
+    else
+      files.placements.push_back({text, 0});
+  }
+  return files;
+}
+
 static Expected<Bundle> openBundle(const RunOptions &options) {
+  const RankFiles files = filesOf(options);
   if (options.process)
-    return options.process->open(options.folder, onCpuOf(options));
-  return options.transport.empty() ? Bundle::open(options.folder) : Bundle::open(options.folder, /*rank=*/0);
+    return options.process->open(files, onCpuOf(options));
+  if (options.transport.empty() && files.placements.empty())
+    return Bundle::open(files.folder);
+  return Bundle::open(files.folder, /*rank=*/0, files.placements);
 }
 
 Expected<std::unique_ptr<Run>> Run::open(const RunOptions &options) {
@@ -146,6 +164,11 @@ void addRunFlags(CLI::App &command, RunOptions &options) {
                   "seconds that a wait between ranks may take (default: " + std::to_string(defaultDeadline.count()) +
                       ")")
       ->check(within(0.001, 1e6));
+  command
+      .add_option("--placement", options.placements,
+                  "FILE[@STEP]: which rank has which experts, in place of the bundle's, from that step on; repeatable")
+      ->check(notEmpty())
+      ->allow_extra_args(false);
   command.add_flag("--trust", options.trust, "leave the hashes of weight files unchecked at start");
   command.add_flag("--json", options.json, "print JSON");
 }

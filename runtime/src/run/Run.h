@@ -30,7 +30,8 @@ struct Run {
   Status drain(Scheduler &scheduler);
 };
 
-/// Of `options`, what concerns the processors, and the time that a wait between ranks may take.
+/// Of `options`, what a rank reads, what concerns the processors, and the time that a wait between ranks may take.
+RankFiles filesOf(const RunOptions &options);
 CpuOptions onCpuOf(const RunOptions &options);
 Clock::duration deadlineOf(const RunOptions &options);
 

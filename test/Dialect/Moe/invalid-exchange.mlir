@@ -14,7 +14,7 @@ func.func private @f(!moe.permutation<experts = 4, top = 0, site = 0, max = 512>
 !out = tensor<?x8xi32, #nn.rows<output>>
 func.func @locate_c1_experts(%l: index, %e: !out) {
   // expected-error @below {{'moe.locate' op [C1] expects experts in row space token, got output}}
-  %s = moe.locate %e layer %l among 1 to 61 experts 384 slots 384 : !out -> !e
+  %s = moe.locate %e layer %l among 1 to 61 experts 384 slots 384 held 96 : !out -> !e
   return
 }
 
@@ -24,7 +24,7 @@ func.func @locate_c1_experts(%l: index, %e: !out) {
 !out = tensor<?x8xi32, #nn.rows<output>>
 func.func @locate_c1_result(%l: index, %e: !e) {
   // expected-error @below {{'moe.locate' op [C1] expects the result in row space token, got output}}
-  %s = moe.locate %e layer %l among 1 to 61 experts 384 slots 384 : !e -> !out
+  %s = moe.locate %e layer %l among 1 to 61 experts 384 slots 384 held 96 : !e -> !out
   return
 }
 
@@ -34,7 +34,7 @@ func.func @locate_c1_result(%l: index, %e: !e) {
 !w = tensor<?x8xf32, #nn.rows<token>>
 func.func @locate_c2_experts(%l: index, %w: !w) {
   // expected-error @below {{'moe.locate' op [C2] expects experts of type 'i32', got 'f32'}}
-  %s = moe.locate %w layer %l among 1 to 61 experts 384 slots 384 : !w -> !e
+  %s = moe.locate %w layer %l among 1 to 61 experts 384 slots 384 held 96 : !w -> !e
   return
 }
 
@@ -44,7 +44,7 @@ func.func @locate_c2_experts(%l: index, %w: !w) {
 !six = tensor<?x6xi32, #nn.rows<token>>
 func.func @locate_c2_result(%l: index, %e: !e) {
   // expected-error @below {{'moe.locate' op [C2] expects the result of shape [8], got [6]}}
-  %s = moe.locate %e layer %l among 1 to 61 experts 384 slots 384 : !e -> !six
+  %s = moe.locate %e layer %l among 1 to 61 experts 384 slots 384 held 96 : !e -> !six
   return
 }
 
@@ -53,7 +53,16 @@ func.func @locate_c2_result(%l: index, %e: !e) {
 !e = tensor<?x8xi32, #nn.rows<token>>
 func.func @locate_c3(%l: index, %e: !e) {
   // expected-error @below {{'moe.locate' op [C3] expects a slot for each of 384 experts, got 376}}
-  %s = moe.locate %e layer %l among 1 to 61 experts 384 slots 376 : !e -> !e
+  %s = moe.locate %e layer %l among 1 to 61 experts 384 slots 376 held 94 : !e -> !e
+  return
+}
+
+// -----
+
+!e = tensor<?x8xi32, #nn.rows<token>>
+func.func @locate_c4(%l: index, %e: !e) {
+  // expected-error @below {{'moe.locate' op [C4] expects slots of a node that divide 384 slots, got 100}}
+  %s = moe.locate %e layer %l among 1 to 61 experts 384 slots 384 held 100 : !e -> !e
   return
 }
 

@@ -20,8 +20,8 @@ nn.weights @down "layers.{layer}.mlp.experts.{expert}.down_proj.weight" over (la
 // A token's row goes to the ranks of its experts.
 // CHECK-LABEL: func.func @send
 func.func @send(%l: index, %n: !x, %e: !e, %w: !w) -> tensor<?x320xi8, #nn.rows<message, site = 0, max = 512>> {
-  // CHECK: %[[PLACES:slots]] = moe.locate %{{.*}} layer %{{.*}} among 1 to 61 experts 384 slots 384 : tensor<?x8xi32, #tok> -> tensor<?x8xi32, #tok>
-  %s = moe.locate %e layer %l among 1 to 61 experts 384 slots 384 : !e -> !e
+  // CHECK: %[[PLACES:slots]] = moe.locate %{{.*}} layer %{{.*}} among 1 to 61 experts 384 slots 384 held 96 : tensor<?x8xi32, #tok> -> tensor<?x8xi32, #tok>
+  %s = moe.locate %e layer %l among 1 to 61 experts 384 slots 384 held 96 : !e -> !e
   // CHECK: %[[ROUTES:routes]], %[[SENT:sent]], %[[RETURNED:returned]] = moe.route_plan %[[PLACES]] layer %{{.*}} among 1 to 61 experts 384 slots 384 within world to rank held 48 : tensor<?x8xi32, #tok> -> tensor<?x3x8xi32, #tok>, !dist.counts<members = 8>, !dist.counts<members = 8>
   %routes, %sent, %returned = moe.route_plan %s layer %l among 1 to 61 experts 384 slots 384 within world to rank held 48
       : !e -> tensor<?x3x8xi32, #tok>, !counts, !counts

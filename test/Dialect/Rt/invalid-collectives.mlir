@@ -22,7 +22,7 @@ rt.collective @s site 0 op all_to_all_rows axis ep members 0 row_bytes 64
 
 func.func @placement_c1(%l: index) {
   // expected-error @below {{'rt.placement' op [C1] expects 0 < experts <= 8 slots, got 0}}
-  %t = rt.placement[%l] experts 0 slots 8 places of world count 8
+  %t = rt.placement[%l] experts 0 slots 8 places of rank count 8
   return
 }
 
@@ -30,7 +30,7 @@ func.func @placement_c1(%l: index) {
 
 func.func @placement_c1_slots(%l: index) {
   // expected-error @below {{'rt.placement' op [C1] expects 0 < experts <= 8 slots, got 9}}
-  %t = rt.placement[%l] experts 9 slots 8 places of world count 8
+  %t = rt.placement[%l] experts 9 slots 8 places of rank count 8
   return
 }
 

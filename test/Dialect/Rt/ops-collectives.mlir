@@ -14,8 +14,8 @@ func.func @layer(%l: index) {
   %sent = rt.arena 4096
   %in = rt.arena 8192
   %came = rt.arena 12288
-  // CHECK: %[[PLACES:places]] = rt.placement[%[[L]]] experts 384 slots 384 places of world count 384
-  %p = rt.placement[%l] experts 384 slots 384 places of world count 384
+  // CHECK: %[[PLACES:places]] = rt.placement[%[[L]]] experts 384 slots 384 places of rank count 769
+  %p = rt.placement[%l] experts 384 slots 384 places of rank count 769
   // CHECK: %[[HELD:held]] = rt.placement[%[[L]]] experts 384 slots 384 held of rank count 48
   %h = rt.placement[%l] experts 384 slots 384 held of rank count 48
   // CHECK: %[[SUBTREES:subtrees]] = rt.placement[%[[L]]] experts 384 slots 384 subtrees of node count 384

@@ -8,6 +8,7 @@
  * Environment-free and without writable globals, like a compiled program. FAKE_* come from the build.
  */
 #define _DEFAULT_SOURCE /* usleep */
+#include "k2rt/placement.h"
 #include "k2rt/program.h"
 #include <math.h>
 #include <stddef.h>

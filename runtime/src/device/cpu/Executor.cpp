@@ -54,6 +54,11 @@ Executor::Executor(const Bundle &bundle, WorkerPool &pool, const RankMemory &mem
   }
 }
 
+void Executor::use(const void *const *weights) {
+  for (Worker &worker : workers)
+    worker.ir.weights = const_cast<const void **>(weights);
+}
+
 void Executor::fail(const Failure &failure) {
   if (!failing.exchange(true))
     first = failure;

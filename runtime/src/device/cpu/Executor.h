@@ -23,6 +23,8 @@ public:
   Executor(const Executor &) = delete;
   Executor &operator=(const Executor &) = delete;
 
+  /// Between steps: workers read these weights.
+  void use(const void *const *weights);
   /// The step that run() is for.
   void upload(const k2rt_ir_step &next) {
     step = next;

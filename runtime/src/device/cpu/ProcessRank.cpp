@@ -15,12 +15,15 @@ Expected<std::unique_ptr<ProcessRank>> ProcessRank::join(const TransportMaker &m
   return own;
 }
 
-Expected<Bundle> ProcessRank::openAgreed(const std::string &folder, Exchange &among) {
-  Expected<ListedManifest> read = readListedManifest(folder);
+Expected<Bundle> ProcessRank::openAgreed(const RankFiles &own, Exchange &among) {
+  Expected<ListedManifest> read = readListedManifest(own.folder);
   if (!read)
     return read.takeError();
+  Expected<std::vector<PlacementText>> placements = readPlacementFiles(own.placements);
+  if (!placements)
+    return placements.takeError();
   const auto &[files, manifest] = *read;
-  Expected<HostPlace> place = agree(among, presenceOf(files, manifest), manifest.ranks);
+  Expected<HostPlace> place = agree(among, presenceOf(files, manifest, *placements), manifest.ranks);
   if (!place)
     return place.takeError();
   onCpu.share = {place->index, place->ranks};
@@ -34,7 +37,7 @@ Expected<Bundle> ProcessRank::openAgreed(const std::string &folder, Exchange &am
   const int32_t spins = spinsOf(onCpu.share, host, *threads);
   if (Status bound = among.bind(gridOf(manifest.ranks), files.hashOf("program.so"), spins); !bound)
     return bound.takeError();
-  return Bundle::open(std::move(*read), rank());
+  return Bundle::open(std::move(*read), rank(), std::move(*placements));
 }
 
 void ProcessRank::choose(const CpuOptions &wholeHost) {
@@ -43,9 +46,9 @@ void ProcessRank::choose(const CpuOptions &wholeHost) {
     onCpu.container = readContainer();
 }
 
-Expected<Bundle> ProcessRank::open(const std::string &folder, const CpuOptions &wholeHost) {
+Expected<Bundle> ProcessRank::open(const RankFiles &files, const CpuOptions &wholeHost) {
   choose(wholeHost);
-  Expected<Bundle> bundle = openAgreed(folder, *exchange);
+  Expected<Bundle> bundle = openAgreed(files, *exchange);
   if (!bundle)
     exchange->fail(bundle.error());
   return bundle;
@@ -55,11 +58,11 @@ Expected<CpuEngine> ProcessRank::createEngine(const Bundle &bundle, const Engine
   return CpuEngine::create(bundle, onCpu, options, std::move(exchange));
 }
 
-Status ProcessRank::serve(const std::string &folder, const CpuOptions &wholeHost,
+Status ProcessRank::serve(const RankFiles &files, const CpuOptions &wholeHost,
                           const std::function<void(RankMember *)> &whenServing) {
   choose(wholeHost);
   Exchange &among = *exchange;
-  return serveRank([&] { return openAgreed(folder, among); }, onCpu, std::move(exchange), whenServing);
+  return serveRank([&] { return openAgreed(files, among); }, onCpu, std::move(exchange), whenServing);
 }
 
 } // namespace k2c::runtime

@@ -8,8 +8,15 @@
 #include "exchange/Exchange.h"
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace k2c::runtime {
+
+/// What a rank reads: the folder of its bundle, and placements beside that of the bundle.
+struct RankFiles {
+  std::string folder;
+  std::vector<PlacementFile> placements;
+};
 
 class ProcessRank {
 public:
@@ -17,14 +24,14 @@ public:
   static Expected<std::unique_ptr<ProcessRank>> join(const TransportMaker &maker, Clock::duration deadline);
 
   int32_t rank() const { return number; }
-  /// Opens `folder` for this rank, with workers as `onCpu` says, which is of the whole host. Refuses what differs from
-  /// the other ranks' bundles, and what the memory of this host cannot hold.
-  Expected<Bundle> open(const std::string &folder, const CpuOptions &onCpu);
+  /// Opens a bundle for this rank, with workers as `onCpu` says, which is of the whole host. Refuses what differs from
+  /// the other ranks' bundles and placements, and what the memory of this host cannot hold.
+  Expected<Bundle> open(const RankFiles &files, const CpuOptions &onCpu);
   /// Of rank 0: its engine, once all have loaded. `bundle`, which is what was opened, outlives it.
   Expected<CpuEngine> createEngine(const Bundle &bundle, const EngineOptions &options);
   /// Of the others: opens the bundle and takes part in the steps of rank 0. `whenServing`: as of serveRank.
   Status serve(
-      const std::string &folder, const CpuOptions &onCpu,
+      const RankFiles &files, const CpuOptions &onCpu,
       const std::function<void(RankMember *)> &whenServing = [](RankMember *) {});
   /// Whose failure has ended the run; -1: this rank's, or none.
   int32_t failedRank() const { return *failed; }
@@ -32,7 +39,7 @@ public:
 private:
   ProcessRank() = default;
   void choose(const CpuOptions &wholeHost);
-  Expected<Bundle> openAgreed(const std::string &folder, Exchange &among);
+  Expected<Bundle> openAgreed(const RankFiles &files, Exchange &among);
 
   std::unique_ptr<Exchange> exchange; ///< until an engine has it
   int32_t number = 0;
